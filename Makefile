@@ -11,9 +11,10 @@ SOAK     ?= 30m
 DATA     ?= ./data
 PKGS     ?= ./...
 export CGO_ENABLED ?= 0
-# gin without MessagePack, which no API here speaks: 9 MB of the binary and its compiling. Every go command below has the same tags, so
-# that what is tested is what is built. A plain `go build ./cmd/orrery` works too and is only larger.
-TAGS = nomsgpack
+# gin without MessagePack, which no API here speaks: 9 MB of the binary and its compiling. net/http without HTTP/2, which no
+# door offers: 0.5 MB. Every go command below has the same tags, so that what is tested is what is built. A plain
+# `go build ./cmd/orrery` works too and is only larger.
+TAGS = nomsgpack,nethttpomithttp2
 export GOFLAGS := $(filter-out -tags=%,$(shell $(GO) env GOFLAGS)) -tags=$(TAGS)
 
 TALLY = $(GO) run ./internal/tally -sums $(SUMS)
@@ -40,8 +41,21 @@ menu:
 	@echo 'make bench        Go benchmarks of PKGS=$(PKGS)'
 	@echo 'make clean        remove ./bin and test leftovers (never data)'
 
+# The first build downloads modules and compiles some 500 packages: what it is at is shown in one line.
 build:
-	$(GO) build -trimpath -ldflags '-s -w' -o bin/orrery ./cmd/orrery
+	@show() { :; }; if [ -t 1 ]; then show() { printf '\r\033[K%.78s' "$$1"; }; fi; \
+	{ $(GO) build -v -trimpath -ldflags '-s -w' -o bin/orrery ./cmd/orrery 2>&1; echo "done $$?"; } | { \
+	got=0; made=0; while IFS= read -r line; do \
+		case $$line in \
+		'done '*) status=$${line#done } ;; \
+		'go: downloading '*) got=$$((got+1)); show "$$got modules downloaded: $${line#go: downloading }" ;; \
+		*[!a-zA-Z0-9./_~-]*) show; echo "$$line" ;; \
+		*) made=$$((made+1)); show "$$made packages compiled: $$line" ;; \
+		esac; \
+	done; show; \
+	if [ $$status = 0 ] && [ $$((got+made)) != 0 ]; then \
+		echo "built: $$got modules downloaded, $$made packages compiled"; \
+	fi; exit $$status; }
 
 # One archive for each of TARGETS (os/arch ..), which are all systems by default.
 release:

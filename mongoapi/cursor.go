@@ -254,8 +254,7 @@ func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, do
 			}
 			return dst, false, c.back(d, marked) // a short batch; the rest when there is room
 		}
-		dst = append(dst, 0x03)
-		dst = append(strconv.AppendInt(dst, int64(i), 10), 0)
+		dst = bson.AppendIndexHead(dst, bson.TypeDocument, i)
 		if c.proj == nil {
 			dst = append(dst, d.Bytes()...)
 		} else if dst, err = c.proj.Append(dst, c.env, d); err != nil {

@@ -219,7 +219,7 @@ func (r *request) findPoint(dst []byte, k *coll, id value.Value) ([]byte, error)
 	}
 	dst = bson.End(dst, ba)
 	dst = bson.AppendInt64(dst, "id", 0)
-	dst = bson.AppendHead(dst, 0x02, "ns")
+	dst = bson.AppendHead(dst, bson.TypeString, "ns")
 	n := len(r.db) + 1 + len(k.ID())
 	dst = append(dst, byte(n+1), byte((n+1)>>8), 0, 0)
 	dst = append(append(append(dst, r.db...), '.'), k.ID()...)

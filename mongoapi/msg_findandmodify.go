@@ -60,7 +60,7 @@ func findAndModify(r *request, dst []byte) ([]byte, error) {
 	if err := r.c.room(r.ctx, len(dst)+len(shown), true); err != nil {
 		return dst, err
 	}
-	return p.Append(bson.AppendHead(dst, 0x03, "value"), r.exprEnv(), value.ObjectOf(shown))
+	return p.Append(bson.AppendHead(dst, bson.TypeDocument, "value"), r.exprEnv(), value.ObjectOf(shown))
 }
 
 func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err error) {

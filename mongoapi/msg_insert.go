@@ -23,9 +23,7 @@ func (w *writeReply) fail(index int, err error) {
 	if w.errors == 0 {
 		w.first = e.Code
 	}
-	w.errs = append(w.errs, 0x03)
-	w.errs = append(appendInt(w.errs, w.errors), 0)
-	at, b := bson.Begin(w.errs)
+	at, b := bson.Begin(bson.AppendIndexHead(w.errs, bson.TypeDocument, w.errors))
 	b = bson.AppendInt32(b, "index", int32(index))
 	b = bson.AppendInt32(b, "code", e.Code)
 	b = append(b, e.Extra...)
@@ -35,9 +33,7 @@ func (w *writeReply) fail(index int, err error) {
 }
 
 func (w *writeReply) upsert(index int, id value.Value) {
-	w.upserted = append(w.upserted, 0x03)
-	w.upserted = append(appendInt(w.upserted, w.upserts), 0)
-	at, b := bson.Begin(w.upserted)
+	at, b := bson.Begin(bson.AppendIndexHead(w.upserted, bson.TypeDocument, w.upserts))
 	b = bson.AppendInt32(b, "index", int32(index))
 	b = value.AppendElement(b, "_id", id)
 	w.upserted = bson.End(b, at)

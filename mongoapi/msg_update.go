@@ -2,7 +2,6 @@ package mongoapi
 
 import (
 	"bytes"
-	"strconv"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
@@ -15,8 +14,6 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/order"
 	"github.com/orrerydb/orrery/mongoapi/update"
 )
-
-func appendInt(dst []byte, i int) []byte { return strconv.AppendInt(dst, int64(i), 10) }
 
 // maxRaces is how often a statement looks again for its document when another writer was faster.
 const maxRaces = 32

@@ -17,7 +17,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/status"
-	"github.com/orrerydb/orrery/sqlapi/sql"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
 // section returns the rows of a section's tables in the compatibility page, by cell.
@@ -223,7 +223,7 @@ func TestCompatibilityDefinition(t *testing.T) {
 
 // The limits of the page are those of the code.
 func TestCompatibilityLimits(t *testing.T) {
-	lang := sql.DefaultLimits()
+	lang := syntax.DefaultLimits()
 	want := map[string]int{
 		"id of an item": maxID, "name of a database or container": maxName, "partition key value": maxKeyValue,
 		"levels of a hierarchical key": maxKeyPaths, "nesting of an item": doc.DefaultMaxDepth,

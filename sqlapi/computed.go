@@ -8,6 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/sqlapi/sql"
+	"github.com/orrerydb/orrery/sqlapi/sql/expand"
 )
 
 const (
@@ -43,17 +44,17 @@ func checkComputed(spec *core.ContainerSpec) error {
 	return nil
 }
 
-func parseComputed(raw []byte) ([]sql.ComputedProperty, error) {
+func parseComputed(raw []byte) ([]expand.Property, error) {
 	var list []struct{ Name, Query *string }
 	if err := json.Unmarshal(raw, &list); err != nil {
 		return nil, status.New(status.BadRequest, "The member computedProperties of the container is invalid.")
 	}
-	defs := make([]sql.ComputedProperty, len(list))
+	defs := make([]expand.Property, len(list))
 	for i, e := range list {
 		if e.Name == nil || e.Query == nil {
 			return nil, status.New(status.BadRequest, "A computed property needs a name and a query.")
 		}
-		defs[i] = sql.ComputedProperty{Name: *e.Name, Query: *e.Query}
+		defs[i] = expand.Property{Name: *e.Name, Query: *e.Query}
 	}
 	return defs, nil
 }
@@ -61,14 +62,14 @@ func parseComputed(raw []byte) ([]sql.ComputedProperty, error) {
 // computedCache keeps parsed definitions by their text: few containers have any, and queries come often.
 type computedCache struct {
 	mu sync.RWMutex
-	m  map[string]*sql.Computed
+	m  map[string]*expand.Computed
 }
 
 const maxComputedCache = 256
 
 // of returns the computed properties of a container, and the distance functions of its vectors; nil when it has
 // neither.
-func (cc *computedCache) of(ct *core.Container) *sql.Computed {
+func (cc *computedCache) of(ct *core.Container) *expand.Computed {
 	raw, vectors := ct.Spec().Properties[computedMember], ct.Spec().Properties[vectorMember]
 	if len(raw)+len(vectors) == 0 {
 		return nil
@@ -90,14 +91,14 @@ func (cc *computedCache) of(ct *core.Container) *sql.Computed {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
 	if cc.m == nil || len(cc.m) >= maxComputedCache {
-		cc.m = map[string]*sql.Computed{}
+		cc.m = map[string]*expand.Computed{}
 	}
 	cc.m[key] = c
 	return c
 }
 
 // embeddings returns a kept vector embedding policy as the language wants it.
-func embeddings(raw []byte) (out []sql.Embedding) {
+func embeddings(raw []byte) (out []expand.Embedding) {
 	if len(raw) == 0 {
 		return nil
 	}
@@ -107,7 +108,7 @@ func embeddings(raw []byte) (out []sql.Embedding) {
 	}
 	for _, e := range list {
 		if segs, err := core.ParsePath(e.Path); err == nil {
-			out = append(out, sql.Embedding{Path: segs, Distance: e.Distance})
+			out = append(out, expand.Embedding{Path: segs, Distance: e.Distance})
 		}
 	}
 	return out

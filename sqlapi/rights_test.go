@@ -60,11 +60,14 @@ func (a *api) bearers() (all []bearer) {
 // What each operation asks of a resource token. A row has three words: for requests with the header of partition key
 // a, with that of partition key b, and without one. A word has a letter for each column of bearers: + may, - may not.
 // An operation that is in the route table and not here fails the test.
-var matrix = func() map[string][3]string {
+var matrix = map[string][3]string{}
+
+// words are what operations can ask.
+var words = func() map[string][3]string {
 	none, account := "-----------", "+++++++++++"
 	definition := "++++++++++-" // of c: to whoever has something in it
 	readAll, writeAll := "++---------", "-+---------"
-	words := map[string][3]string{
+	return map[string][3]string{
 		"master":     {none, none, none},
 		"account":    {account, account, account},
 		"definition": {definition, definition, definition},
@@ -80,15 +83,23 @@ var matrix = func() map[string][3]string {
 		"read sproc": {"++++-----+-", "++-------+-", "++-------+-"},
 		"edit sproc": {"-+-+-----+-", "-+-------+-", "-+-------+-"},
 	}
-	m := map[string][3]string{}
-	add := func(word string, ops ...string) {
-		for _, o := range ops {
-			m[o] = words[word]
-		}
+}()
+
+// asks puts what operations ask, one of words, into the matrix. The file that tests an operation may do it.
+func asks(word string, ops ...string) {
+	w, ok := words[word]
+	if !ok {
+		panic("no right is called " + word)
 	}
+	for _, o := range ops {
+		matrix[o] = w
+	}
+}
+
+func init() {
 	const c, d = "/dbs/:db/colls/:coll", "/dbs/:db/colls/:coll/docs"
-	add("account", "GET / read account")
-	add("master", "GET /offers list offers", "POST /offers query offers", "POST /offers create offer",
+	asks("account", "GET / read account")
+	asks("master", "GET /offers list offers", "POST /offers query offers", "POST /offers create offer",
 		"GET /offers/:id read offer", "PUT /offers/:id replace offer",
 		"GET /dbs list databases", "POST /dbs query databases", "POST /dbs create database",
 		"GET /dbs/:db read database", "DELETE /dbs/:db delete database",
@@ -99,25 +110,25 @@ var matrix = func() map[string][3]string {
 		"/dbs/:db/users": {"users", "user"}, "/dbs/:db/users/:user/permissions": {"permissions", "permission"},
 		"/dbs/:db/clientencryptionkeys": {"clientencryptionkeys", "key"}} {
 		one := path + "/:" + names[1]
-		add("master", "GET "+path+" list "+names[0], "POST "+path+" query "+names[0], "POST "+path+" create "+names[1],
+		asks("master", "GET "+path+" list "+names[0], "POST "+path+" query "+names[0], "POST "+path+" create "+names[1],
 			"GET "+one+" read "+names[1], "PUT "+one+" replace "+names[1], "DELETE "+one+" delete "+names[1])
 	}
-	add("definition", "GET "+c+" read container", "GET "+c+"/pkranges list ranges", "POST "+c+"/pkranges query ranges",
+	asks("definition", "GET "+c+" read container", "GET "+c+"/pkranges list ranges", "POST "+c+"/pkranges query ranges",
 		"GET "+c+"/pkranges/:id read range",
 		"POST "+d+" plan query")
-	add("write all", "PUT "+c+" replace container", "DELETE "+c+" delete container",
+	asks("write all", "PUT "+c+" replace container", "DELETE "+c+" delete container",
 		"POST "+c+"/operations/:operation other operation", "POST "+d+" bulk")
-	add("write key", "POST "+c+"/operations/:operation delete by partition key", "POST "+d+" batch",
+	asks("write key", "POST "+c+"/operations/:operation delete by partition key", "POST "+d+" batch",
 		"POST "+d+" upsert item", "POST "+d+" create item")
-	add("read keys", "GET "+d+" read change feed", "GET "+d+" list items", "POST "+d+" query items",
+	asks("read keys", "GET "+d+" read change feed", "GET "+d+" list items", "POST "+d+" query items",
 		"GET "+c+"/conflicts list conflicts", "POST "+c+"/conflicts query conflicts")
-	add("read item", "GET "+d+"/:id read item")
-	add("write item", "PUT "+d+"/:id replace item", "PATCH "+d+"/:id patch item", "DELETE "+d+"/:id delete item")
-	add("read other", "GET "+c+"/conflicts/:id read conflict")
-	add("edit other", "DELETE "+c+"/conflicts/:id delete conflict")
+	asks("read item", "GET "+d+"/:id read item")
+	asks("write item", "PUT "+d+"/:id replace item", "PATCH "+d+"/:id patch item", "DELETE "+d+"/:id delete item")
+	asks("read other", "GET "+c+"/conflicts/:id read conflict")
+	asks("edit other", "DELETE "+c+"/conflicts/:id delete conflict")
 	unsupported := func(path, reads, writes string) {
-		add(reads, "GET "+path+" unsupported")
-		add(writes, "POST "+path+" unsupported", "PUT "+path+" unsupported", "PATCH "+path+" unsupported",
+		asks(reads, "GET "+path+" unsupported")
+		asks(writes, "POST "+path+" unsupported", "PUT "+path+" unsupported", "PATCH "+path+" unsupported",
 			"DELETE "+path+" unsupported")
 	}
 	unsupported("/addresses", "master", "master")
@@ -129,8 +140,7 @@ var matrix = func() map[string][3]string {
 	unsupported(c+"/udfs/:id", "read other", "edit other")
 	unsupported(d+"/:id/attachments", "read item", "write item")
 	unsupported(d+"/:id/attachments/:attachment", "read item", "write item")
-	return m
-}()
+}
 
 // forms are the headers that give a request the form of an operation, by the operation's name.
 var forms = map[string][]string{

@@ -19,7 +19,7 @@ import (
 // orrery runs a command and returns what it says, on both streams.
 func orrery(t *testing.T, want int, args ...string) string {
 	t.Helper()
-	out, err := exec.Command(binary, args...).CombinedOutput()
+	out, err := exec.Command(binary(), args...).CombinedOutput()
 	var exit *exec.ExitError
 	code := 0
 	if errors.As(err, &exit) {

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,22 +22,30 @@ import (
 
 // These tests run the program as a user does: a process, flags, signals.
 
-var binary string
+// built is the directory of the program, once a test has asked for it.
+var built string
 
-func TestMain(m *testing.M) {
+// binary builds the program when the first test asks for it, and returns its path.
+var binary = sync.OnceValue(func() string {
 	dir, err := os.MkdirTemp("", "orrery")
 	if err != nil {
 		panic(err)
 	}
-	binary = filepath.Join(dir, "orrery")
-	build := exec.Command("go", "build", "-o", binary, ".")
+	built = dir
+	file := filepath.Join(dir, "orrery")
+	build := exec.Command("go", "build", "-o", file, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Printf("build: %v\n%s", err, out)
-		os.Exit(1)
+		panic(fmt.Sprintf("build: %v\n%s", err, out))
 	}
+	return file
+})
+
+func TestMain(m *testing.M) {
 	code := m.Run()
-	_ = os.RemoveAll(dir)
+	if built != "" {
+		_ = os.RemoveAll(built)
+	}
 	os.Exit(code)
 }
 
@@ -59,7 +68,7 @@ func launch(t *testing.T, args ...string) *process {
 			args = append(args, "--"+a+"-addr", "127.0.0.1:0")
 		}
 	}
-	p := &process{cmd: exec.Command(binary, args...), log: &strings.Builder{}}
+	p := &process{cmd: exec.Command(binary(), args...), log: &strings.Builder{}}
 	p.cmd.Stderr = p.log
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -189,11 +198,11 @@ func TestServeOnOneProcessorWithAKeyOfItsOwn(t *testing.T) {
 			t.Fatal("garbage piles up as at the start")
 		}
 	}
-	out, err := exec.Command(binary, "connect", "--data", dir).CombinedOutput()
+	out, err := exec.Command(binary(), "connect", "--data", dir).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "AccountKey="+key+";") {
 		t.Errorf("connect: %v: %s", err, out)
 	}
-	out, err = exec.Command(binary, "connect", "--json", "--data", dir).Output()
+	out, err = exec.Command(binary(), "connect", "--json", "--data", dir).Output()
 	c := server.Connections{}
 	if err := errors.Join(err, json.Unmarshal(out, &c)); err != nil || c.Key != key || c.Admin.Endpoint != p.admin {
 		t.Errorf("connect --json: %v: %s", err, out)
@@ -201,7 +210,7 @@ func TestServeOnOneProcessorWithAKeyOfItsOwn(t *testing.T) {
 	if code, _ := p.terminate(t); code != 0 || strings.Contains(p.log.String()+p.banner, key) {
 		t.Errorf("exit %d; %s%s", code, p.banner, p.log)
 	}
-	if out, err := exec.Command(binary, "connect", "--data", dir).CombinedOutput(); err == nil ||
+	if out, err := exec.Command(binary(), "connect", "--data", dir).CombinedOutput(); err == nil ||
 		!strings.Contains(string(out), "no server serves") {
 		t.Errorf("connect after the end: %v: %s", err, out)
 	}
@@ -210,18 +219,18 @@ func TestServeOnOneProcessorWithAKeyOfItsOwn(t *testing.T) {
 func TestSecondServerIsTold(t *testing.T) {
 	dir := t.TempDir()
 	p := launch(t, "serve", "--data", dir)
-	second := exec.Command(binary, "serve", "--data", dir, "--nosql-addr", "127.0.0.1:0", "--table-addr", "off",
+	second := exec.Command(binary(), "serve", "--data", dir, "--nosql-addr", "127.0.0.1:0", "--table-addr", "off",
 		"--gremlin-addr", "off", "--mongo-addr", "off", "--admin-addr", "off")
 	out, err := second.CombinedOutput()
 	if err == nil || second.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "in use by another server") {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if out, err := exec.Command(binary, "check", dir).CombinedOutput(); err == nil ||
+	if out, err := exec.Command(binary(), "check", dir).CombinedOutput(); err == nil ||
 		!strings.Contains(string(out), "in use") {
 		t.Fatalf("check of a store in use: %v: %s", err, out)
 	}
 	p.terminate(t)
-	out, err = exec.Command(binary, "check", dir).CombinedOutput()
+	out, err = exec.Command(binary(), "check", dir).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "clean") {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -281,7 +290,7 @@ func TestDataOutlivesTheProcess(t *testing.T) {
 	if code, _ := p.terminate(t); code != 0 {
 		t.Fatal(code)
 	}
-	out, err := exec.Command(binary, "check", dir).CombinedOutput()
+	out, err := exec.Command(binary(), "check", dir).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "clean") || !strings.Contains(string(out), "1 items") {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -273,7 +273,7 @@ func TestSignalWhileOpening(t *testing.T) {
 		}
 	}
 	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		cmd := exec.Command(binary, "serve", "--data", data, "--nosql-addr", "127.0.0.1:0", "--gremlin-addr", "off",
+		cmd := exec.Command(binary(), "serve", "--data", data, "--nosql-addr", "127.0.0.1:0", "--gremlin-addr", "off",
 			"--table-addr", "off",
 			"--mongo-addr", "off", "--admin-addr", "off")
 		var log bytes.Buffer

@@ -29,7 +29,7 @@ type serving struct {
 	TLSCert       string   `name:"tls-cert" placeholder:"FILE" help:"Certificate in PEM, with those that vouch for it. Without it the server makes one."`
 	TLSKey        string   `name:"tls-key" placeholder:"FILE" help:"Private key of --tls-cert, in PEM."`
 	GremlinSource []string `placeholder:"NAME=DATABASE/GRAPH" help:"Graph that Gremlin clients choose by alias; made when absent. Repeatable."`
-	limits
+	server.Limits
 	logging
 }
 
@@ -56,17 +56,6 @@ func (f *keyFlags) key() (string, error) {
 		return "", fmt.Errorf("--key-file %s: the file is empty", f.KeyFile)
 	}
 	return key, nil
-}
-
-// limits are the flags that bound what the server takes.
-type limits struct {
-	CacheMB        int           `name:"cache-mb" default:"144" help:"Cache of the store in MiB, for items and blocks."`
-	MemoryMB       int           `name:"memory-mb" placeholder:"MIB" help:"Cache and what requests may hold together, in MiB; by default 112 more than the cache."`
-	SpillMB        int           `name:"spill-mb" default:"0" help:"Most that temporary files of queries may have, in MiB; 0: as long as the disk has room."`
-	MaxConnections int           `default:"2000" help:"Connections of each API: more are closed."`
-	MaxRequests    int           `default:"256" help:"Requests that each API works on at once; more wait."`
-	MaxWaiting     int           `default:"1024" help:"Requests that wait at each API, for a second at most; more are refused."`
-	MaxTime        time.Duration `default:"10m" help:"Longest time of one request; 0 is for ever."`
 }
 
 // logging are the flags of the log.
@@ -109,8 +98,7 @@ func (f *serving) config() (c server.Config, err error) {
 	c.Account, c.Auth, c.Insecure = f.Account, f.Auth, f.Insecure
 	c.Consistency, c.PublicHosts = f.Consistency, f.PublicHost
 	c.TLSCert, c.TLSKey = f.TLSCert, f.TLSKey
-	c.CacheMB, c.MemoryMB, c.SpillMB, c.Version = f.CacheMB, f.MemoryMB, f.SpillMB, version()
-	c.MaxConnections, c.MaxRequests, c.MaxWaiting, c.MaxTime = f.MaxConnections, f.MaxRequests, f.MaxWaiting, f.MaxTime
+	c.Limits, c.Version = f.Limits, version()
 	c.LogRequests, c.Slow = f.LogRequests, time.Duration(f.SlowMS)*time.Millisecond
 	return c, nil
 }

@@ -3,7 +3,10 @@
 // the codec of documents.
 package bson
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // The types of elements.
 const (
@@ -95,6 +98,22 @@ func Element(b []byte) (name, end int, ok bool) {
 		return name, name + 1 + n, n >= 0 && n < len(b)-name
 	}
 	return 0, 0, false
+}
+
+// CutDouble reads the double at the front of the elements b, and returns the elements behind it; ok is false where
+// there is none. It is Element for readers of long arrays of numbers.
+func CutDouble(b []byte) (f float64, rest []byte, ok bool) {
+	if len(b) == 0 || b[0] != TypeDouble {
+		return 0, nil, false
+	}
+	k := 1
+	for k < len(b) && b[k] != 0 {
+		k++
+	}
+	if k+9 > len(b) {
+		return 0, nil, false
+	}
+	return math.Float64frombits(binary.LittleEndian.Uint64(b[k+1:])), b[k+9:], true
 }
 
 // RegexParts returns pattern and options of the value of a regular expression.

@@ -133,3 +133,18 @@ func TestCut(t *testing.T) {
 		}
 	}
 }
+
+// A double at the front is cut as Element cuts it; anything else, also a double without its end, is none.
+func TestCutDouble(t *testing.T) {
+	b := AppendInt32(AppendDouble(nil, "10", 2.5), "11", 7)
+	f, rest, ok := CutDouble(b)
+	_, end, _ := Element(b)
+	if !ok || f != 2.5 || !bytes.Equal(rest, b[end:]) {
+		t.Errorf("%v % x %v", f, rest, ok)
+	}
+	for _, none := range [][]byte{nil, rest, {TypeDouble}, {TypeDouble, '1'}, {TypeDouble, '1', 0}, b[:11]} {
+		if f, _, ok := CutDouble(none); ok {
+			t.Errorf("% x is %v", none, f)
+		}
+	}
+}

@@ -1,10 +1,10 @@
 package graph
 
 import (
-	"encoding/binary"
 	"strconv"
 	"unsafe"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
@@ -119,15 +119,15 @@ func (g *Graph) KeyOf(d []byte) value.Value {
 	case KeyID:
 		return value.ObjectOf(d).Get(fieldID)
 	case KeyOther:
-		b, at := openDoc(nil)
+		at, b := bson.Begin(nil)
 		for i, segs := range g.paths {
 			v := value.ObjectOf(d)
 			for _, s := range segs {
 				v = v.Get(s)
 			}
-			b = doc.AppendElement(b, strconv.Itoa(i), v)
+			b = value.AppendElement(b, strconv.Itoa(i), v)
 		}
-		return value.ArrayOf(closeDoc(b, at))
+		return value.ArrayOf(bson.End(b, at))
 	}
 	return value.ObjectOf(d).Get(fieldKey)
 }
@@ -329,15 +329,6 @@ func ValidKey(k string) bool {
 		}
 	}
 	return true
-}
-
-// openDoc begins a BSON document or array at the end of b; closeDoc ends it and fills in its length.
-func openDoc(b []byte) ([]byte, int) { return append(b, 0, 0, 0, 0), len(b) }
-
-func closeDoc(b []byte, at int) []byte {
-	b = append(b, 0)
-	binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at))
-	return b
 }
 
 // Field is the stored field of a property; Undefined when there is none.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
@@ -123,7 +124,7 @@ func decimalValue(s string) (value.Value, error) {
 }
 
 func toContainer(v any, depth int) (value.Value, error) {
-	b, at := openDoc(nil)
+	at, b := bson.Begin(nil)
 	if m, ok := v.(*gvalue.Map); ok {
 		for _, e := range m.Entries() {
 			k, ok := e.Key.(string)
@@ -137,7 +138,7 @@ func toContainer(v any, depth int) (value.Value, error) {
 			}
 			b = doc.AppendElement(b, k, ev)
 		}
-		return value.ObjectOf(closeDoc(b, at)), nil
+		return value.ObjectOf(bson.End(b, at)), nil
 	}
 	list, ok := v.([]any)
 	if !ok {
@@ -148,9 +149,9 @@ func toContainer(v any, depth int) (value.Value, error) {
 		if err != nil {
 			return value.Value{}, err
 		}
-		b = doc.AppendElement(b, strconv.Itoa(i), ev)
+		b = value.AppendElement(b, strconv.Itoa(i), ev)
 	}
-	return value.ArrayOf(closeDoc(b, at)), nil
+	return value.ArrayOf(bson.End(b, at)), nil
 }
 
 // SameKey reports whether two partition key values are the same.

@@ -1,8 +1,7 @@
 package graph
 
 import (
-	"strconv"
-
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
@@ -12,7 +11,7 @@ import (
 // id which came in another form, its label and its partition key. Its properties are appended next, and CloseVertex
 // or CloseEdge ends it.
 func (g *Graph) OpenElement(size int, id, kept value.Value, label string, pk value.Value) (b []byte, at int) {
-	b, at = openDoc(make([]byte, 0, size))
+	at, b = bson.Begin(make([]byte, 0, size))
 	b = doc.AppendElement(b, fieldID, id)
 	b = doc.AppendElement(b, fieldIDValue, kept)
 	b = doc.AppendElement(b, fieldLabel, value.StringOf(label))
@@ -26,7 +25,7 @@ func (g *Graph) OpenElement(size int, id, kept value.Value, label string, pk val
 }
 
 // CloseVertex ends the document of a vertex.
-func CloseVertex(b []byte, at int) []byte { return closeDoc(b, at) }
+func CloseVertex(b []byte, at int) []byte { return bson.End(b, at) }
 
 // CloseEdge ends the document of an edge from out to in.
 func CloseEdge(b []byte, at int, out, in *Vertex) []byte {
@@ -38,7 +37,7 @@ func CloseEdge(b []byte, at int, out, in *Vertex) []byte {
 	b = doc.AppendElement(b, fieldVertexIDValue, value.ObjectOf(out.Doc).Get(fieldIDValue))
 	b = doc.AppendElement(b, fieldVertexLabel, value.StringOf(out.Label))
 	b = doc.AppendElement(b, fieldIsEdge, value.BoolOf(true))
-	return closeDoc(b, at)
+	return bson.End(b, at)
 }
 
 // Value is one value of a vertex property in the stored form.
@@ -50,7 +49,7 @@ type Value struct {
 
 // Metas sets meta-properties in a _meta object.
 func Metas(old value.Value, metas []gvalue.Property) (value.Value, error) {
-	b, at := openDoc(nil)
+	at, b := bson.Begin(nil)
 	for it := old.Iter(); it.Next(); {
 		keep := true
 		for _, m := range metas {
@@ -74,7 +73,7 @@ func Metas(old value.Value, metas []gvalue.Property) (value.Value, error) {
 		}
 		b = doc.AppendElement(b, m.Key, v)
 	}
-	return value.ObjectOf(closeDoc(b, at)), nil
+	return value.ObjectOf(bson.End(b, at)), nil
 }
 
 // AppendProperty appends the field of a vertex property: [{_value, id, _meta}, ..].
@@ -85,21 +84,18 @@ func AppendProperty(dst []byte, name string, vals []Value) []byte {
 	if k := vals[0].Val.Kind(); name == "ttl" && len(vals) == 1 && (k == value.Int32 || k == value.Int64) {
 		return doc.AppendElement(dst, name, vals[0].Val) // the time to live is read from the document itself
 	}
-	dst = append(append(append(dst, 0x04), name...), 0)
-	dst, arr := openDoc(dst)
+	arr, dst := bson.BeginArray(dst, name)
 	for i, s := range vals {
-		dst = append(dst, 0x03)
-		dst = append(strconv.AppendInt(dst, int64(i), 10), 0)
 		var at int
-		dst, at = openDoc(dst)
+		at, dst = bson.Begin(bson.AppendIndexHead(dst, bson.TypeDocument, i))
 		dst = doc.AppendElement(dst, fieldValue, s.Val)
 		dst = doc.AppendElement(dst, fieldPropertyID, s.ID)
 		if s.Meta.Kind() == value.Object && len(s.Meta.Bytes()) > 5 {
 			dst = doc.AppendElement(dst, fieldMeta, s.Meta)
 		}
-		dst = closeDoc(dst, at)
+		dst = bson.End(dst, at)
 	}
-	return closeDoc(dst, arr)
+	return bson.End(dst, arr)
 }
 
 // Values reads the values of a vertex's stored field. Values of other APIs get an id, as they are about to be
@@ -125,7 +121,7 @@ type Edit = func(dst []byte, cur value.Value) ([]byte, error)
 // Rewrite copies a document with some fields replaced (in place) or added (at the end). A field whose Edit
 // appends nothing is removed.
 func Rewrite(old []byte, fields map[string]Edit, order []string) ([]byte, error) {
-	b, at := openDoc(make([]byte, 0, len(old)+128))
+	at, b := bson.Begin(make([]byte, 0, len(old)+128))
 	seen := map[string]bool{}
 	var err error
 	for it := value.ObjectOf(old).Iter(); it.Next(); {
@@ -150,5 +146,5 @@ func Rewrite(old []byte, fields map[string]Edit, order []string) ([]byte, error)
 			}
 		}
 	}
-	return closeDoc(b, at), nil
+	return bson.End(b, at), nil
 }

@@ -16,7 +16,18 @@ type stageDef struct {
 	compile     func(c *compiler, arg value.Value) (stage, error)
 	lead        func(c *compiler, arg value.Value) (done bool, err error) // takes the stage into Lead when it can
 	first, last bool
+	order       orderUse
 }
+
+// orderUse says what a stage makes of the order of its documents.
+type orderUse uint8
+
+const (
+	shows       orderUse = iota // what it gives depends on the order
+	perDocument                 // it looks at each document alone and keeps the order
+	// orderless: it gives the same for every order, but for ties of a sort, of which nothing is promised.
+	orderless
+)
 
 var stages map[string]stageDef
 
@@ -45,26 +56,26 @@ func init() {
 	stages = map[string]stageDef{
 		"$bucket":      {compile: bucket},
 		"$collStats":   {compile: collStats, first: true},
-		"$count":       {compile: count},
+		"$count":       {compile: count, order: orderless},
 		"$currentOp":   {compile: currentOp, first: true},
 		"$documents":   {compile: documents, first: true},
 		"$facet":       {compile: facet},
 		"$group":       {compile: group},
 		"$indexStats":  {compile: indexStats, first: true},
 		"$limit":       {compile: limit, lead: leadLimit},
-		"$lookup":      {compile: lookup},
-		"$match":       {compile: match, lead: leadMatch},
-		"$merge":       {compile: merge, last: true},
-		"$out":         {compile: out, last: true},
-		"$sample":      {compile: sample},
+		"$lookup":      {compile: lookup, order: perDocument},
+		"$match":       {compile: match, lead: leadMatch, order: perDocument},
+		"$merge":       {compile: merge, last: true, order: orderless},
+		"$out":         {compile: out, last: true, order: orderless},
+		"$sample":      {compile: sample, order: orderless},
 		"$skip":        {compile: skip, lead: leadSkip},
-		"$sort":        {compile: sortStage, lead: leadSort},
-		"$sortByCount": {compile: sortByCount},
+		"$sort":        {compile: sortStage, lead: leadSort, order: orderless},
+		"$sortByCount": {compile: sortByCount, order: orderless},
 		"$unionWith":   {compile: unionWith},
-		"$unwind":      {compile: unwind},
+		"$unwind":      {compile: unwind, order: perDocument},
 	}
 	for name, mk := range transforms {
-		stages[name] = stageDef{compile: func(c *compiler, arg value.Value) (stage, error) {
+		stages[name] = stageDef{order: perDocument, compile: func(c *compiler, arg value.Value) (stage, error) {
 			fn, err := mk(arg, c.o.Scope)
 			if err != nil {
 				return nil, err

@@ -2,18 +2,6 @@ package agg
 
 import "github.com/orrerydb/orrery/core/value"
 
-// perDocument are the stages that look at each document alone and keep the order.
-var perDocument = map[string]bool{
-	"$match": true, "$project": true, "$addFields": true, "$set": true, "$unset": true, "$unwind": true,
-	"$replaceRoot": true, "$replaceWith": true, "$lookup": true,
-}
-
-// orderless are the stages that give the same for every order of their documents, but for ties of a sort, of which
-// nothing is promised.
-var orderless = map[string]bool{
-	"$count": true, "$sortByCount": true, "$sort": true, "$sample": true, "$out": true, "$merge": true,
-}
-
 // byOrder are the accumulators whose result depends on the order of the documents.
 var byOrder = map[string]bool{
 	"$first": true, "$last": true, "$firstN": true, "$lastN": true, "$push": true, "$addToSet": true,
@@ -28,11 +16,11 @@ func unseen(specs []value.Value) bool {
 			return false
 		}
 		switch name := string(it.Key()); {
-		case perDocument[name]:
+		case stages[name].order == perDocument:
 		case name == "$group":
 			return !ordered(it.Value())
 		default:
-			return orderless[name]
+			return stages[name].order == orderless
 		}
 	}
 	return false

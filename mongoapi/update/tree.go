@@ -70,9 +70,9 @@ func (n *node) append(dst []byte) []byte {
 			dst = value.AppendElement(dst, key, k.v)
 			continue
 		}
-		t := byte(0x03)
+		t := byte(bson.TypeDocument)
 		if k.arr {
-			t = 0x04
+			t = bson.TypeArray
 		}
 		dst = k.append(bson.AppendHead(dst, t, key))
 	}

@@ -12,7 +12,9 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/sqlapi/sql/func"
+	"github.com/orrerydb/orrery/sqlapi/sql/gateway"
+
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // client runs a query as SDKs do: it asks for the plan, sends the rewritten text to each partition and merges.
@@ -58,7 +60,7 @@ func (k client) run(text string) (rows []string) {
 	}
 	info := plan.Get("queryInfo")
 	if re := info.Get("rewrittenQuery").Str(); re != "" {
-		text = strings.ReplaceAll(re, filterPlaceholder, "true")
+		text = strings.ReplaceAll(re, gateway.FilterPlaceholder, "true")
 	}
 	var all []value.Value
 	for _, p := range k.c.Partitions() {
@@ -75,8 +77,8 @@ func (k client) run(text string) (rows []string) {
 		all = mergeValues(all, info.Get("aggregates").At(0).Str())
 	}
 	if info.Get("distinctType").Str() != "None" {
-		seen := newDistinctSet()
-		all = slices.DeleteFunc(all, func(v value.Value) bool { return !seen.add(v) })
+		seen := funcs.NewSet()
+		all = slices.DeleteFunc(all, func(v value.Value) bool { return !seen.Add(v) })
 	}
 	if n := info.Get("offset"); n.IsNumber() {
 		all = all[min(int(n.Int()), len(all)):]
@@ -183,7 +185,7 @@ func mergeGroups(all []value.Value, info value.Value) (out []value.Value) {
 	var keys []value.Value
 	groups := map[int][]value.Value{}
 	for _, v := range all {
-		i := slices.IndexFunc(keys, func(k value.Value) bool { return sameValue(k, v.Get("groupByItems")) })
+		i := slices.IndexFunc(keys, func(k value.Value) bool { return funcs.Same(k, v.Get("groupByItems")) })
 		if i < 0 {
 			i = len(keys)
 			keys = append(keys, v.Get("groupByItems"))

@@ -4,7 +4,10 @@ import (
 	"errors"
 
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/sqlapi/sql/func"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
+
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // variable is an alias in scope.
@@ -24,7 +27,7 @@ type scope struct {
 func (s *scope) find(name string) *variable {
 	for ; s != nil; s = s.parent {
 		for i := len(s.vars) - 1; i >= 0; i-- {
-			if s.vars[i].name == name || name == rootName && s.vars[i].root {
+			if s.vars[i].name == name || name == syntax.RootName && s.vars[i].root {
 				return s.vars[i]
 			}
 		}
@@ -53,25 +56,25 @@ func (c *compiler) fail(err error) {
 	}
 }
 
-func (c *compiler) failAt(e Expr, code, format string, args ...any) {
+func (c *compiler) failAt(e syntax.Expr, code, format string, args ...any) {
+	c.failIn(e.Span(), code, format, args...)
+}
+
+// failIn refuses a part of the text.
+func (c *compiler) failIn(sp syntax.Span, code, format string, args ...any) {
 	if c.err == nil {
-		c.err = errorAt(c.text, e.span(), code, format, args...)
+		c.err = syntax.ErrorAt(c.text, sp, code, format, args...)
 	}
 }
 
 // failMore is failAt for errors that are listed all, up to maxErrors, when the first of them is of the same code.
-func (c *compiler) failMore(e Expr, code, format string, args ...any) {
+func (c *compiler) failMore(e syntax.Expr, code, format string, args ...any) {
 	c.failAt(e, code, format, args...)
-	var first *Error
-	if errors.As(c.err, &first) && first.Code == code && len(first.more) < maxErrors {
-		if next := errorAt(c.text, e.span(), code, format, args...); next.Start != first.Start {
-			first.more = append(first.more, next)
-		}
+	var first *syntax.Error
+	if errors.As(c.err, &first) && first.Code == code && first.TakesMore() {
+		first.Also(syntax.ErrorAt(c.text, e.Span(), code, format, args...))
 	}
 }
-
-// maxErrors bounds the errors that one text is answered with.
-const maxErrors = 20
 
 // param returns the number of a parameter.
 func (c *compiler) param(name string) int {
@@ -111,44 +114,44 @@ func fold(fn evalFn, parts ...cexpr) cexpr {
 }
 
 // expr compiles one expression.
-func (c *compiler) expr(e Expr) cexpr {
+func (c *compiler) expr(e syntax.Expr) cexpr {
 	if n := len(c.groups); n > 0 {
 		if ce, ok := c.groupKey(e); ok {
 			return ce
 		}
 	}
 	switch e := e.(type) {
-	case *Lit:
+	case *syntax.Lit:
 		return konst(e.Val)
-	case *ParamRef:
+	case *syntax.ParamRef:
 		i := c.param(e.Name)
 		return cexpr{fn: func(f *frame) value.Value { return f.params[i] }}
-	case *Ident, *Prop, *Index:
+	case *syntax.Ident, *syntax.Prop, *syntax.Index:
 		return c.path(e)
-	case *Unary:
+	case *syntax.Unary:
 		x, op := c.expr(e.X), e.Op
-		return fold(func(f *frame) value.Value { return unaryOp(op, x.fn(f)) }, x)
-	case *Binary:
+		return fold(func(f *frame) value.Value { return funcs.UnaryOp(op, x.fn(f)) }, x)
+	case *syntax.Binary:
 		return c.binary(e)
-	case *Chain:
+	case *syntax.Chain:
 		return c.chain(e)
-	case *Cond:
+	case *syntax.Cond:
 		cond, a, b := c.expr(e.C), c.expr(e.A), c.expr(e.B)
 		return fold(func(f *frame) value.Value {
-			if isTrue(cond.fn(f)) {
+			if funcs.IsTrue(cond.fn(f)) {
 				return a.fn(f)
 			}
 			return b.fn(f)
 		}, cond, a, b)
-	case *Between:
+	case *syntax.Between:
 		return c.between(e)
-	case *In:
+	case *syntax.In:
 		return c.in(e)
-	case *Like:
+	case *syntax.Like:
 		return c.like(e)
-	case *Call:
+	case *syntax.Call:
 		return c.call(e)
-	case *ArrayExpr:
+	case *syntax.ArrayExpr:
 		xs := c.exprs(e.Elems)
 		return fold(func(f *frame) value.Value {
 			var b funcs.Builder
@@ -157,15 +160,15 @@ func (c *compiler) expr(e Expr) cexpr {
 			}
 			return b.Array()
 		}, xs...)
-	case *ObjectExpr:
+	case *syntax.ObjectExpr:
 		return c.object(e)
-	case *SubqueryExpr:
+	case *syntax.SubqueryExpr:
 		return c.subquery(e)
 	}
 	return konst(value.Value{})
 }
 
-func (c *compiler) exprs(es []Expr) []cexpr {
+func (c *compiler) exprs(es []syntax.Expr) []cexpr {
 	out := make([]cexpr, len(es))
 	for i, e := range es {
 		out[i] = c.expr(e)
@@ -174,9 +177,9 @@ func (c *compiler) exprs(es []Expr) []cexpr {
 }
 
 // path compiles an alias and the properties read from it, in one closure where the steps are fixed.
-func (c *compiler) path(e Expr) cexpr {
-	steps, base := splitPath(e)
-	if id, ok := base.(*Ident); ok && !c.insideGroupKey(e) {
+func (c *compiler) path(e syntax.Expr) cexpr {
+	steps, base := shape.SplitPath(e)
+	if id, ok := base.(*syntax.Ident); ok && !c.insideGroupKey(e) {
 		v := c.resolve(id, e)
 		if v == nil {
 			return konst(value.Value{})
@@ -191,10 +194,10 @@ func (c *compiler) path(e Expr) cexpr {
 		return cexpr{fn: func(f *frame) value.Value { return walk(f.slots[slot], steps) }}
 	}
 	switch e := e.(type) {
-	case *Prop:
+	case *syntax.Prop:
 		b, name := c.expr(e.Base), e.Name
 		return fold(func(f *frame) value.Value { return funcs.View(get(b.fn(f), name)) }, b)
-	case *Index:
+	case *syntax.Index:
 		b, at := c.expr(e.Base), c.expr(e.At)
 		return fold(func(f *frame) value.Value { return funcs.View(indexed(b.fn(f), at.fn(f))) }, b, at)
 	}
@@ -212,73 +215,35 @@ func indexed(base, at value.Value) value.Value {
 	return value.Value{}
 }
 
-// splitPath cuts the fixed steps off an expression: c.a["b"][0] gives the steps and c.
-func splitPath(e Expr) ([]step, Expr) {
-	n := 0
-	base := e
-	for {
-		if p, ok := base.(*Prop); ok {
-			base = p.Base
-		} else if x, ok := base.(*Index); ok && fixedIndex(x.At) >= 0 {
-			base = x.Base
-		} else {
-			break
-		}
-		n++
-	}
-	steps := make([]step, n)
-	for cur := e; n > 0; n-- {
-		switch x := cur.(type) {
-		case *Prop:
-			steps[n-1] = step{name: x.Name}
-			cur = x.Base
-		case *Index:
-			steps[n-1] = step{index: fixedIndex(x.At), array: true}
-			cur = x.Base
-		}
-	}
-	return steps, base
-}
-
-// fixedIndex returns the array index that a literal names, -1 when it names none.
-func fixedIndex(e Expr) int {
-	if l, ok := e.(*Lit); ok && l.Val.IsNumber() {
-		if i, ok := funcs.ToInt(l.Val); ok && i >= 0 {
-			return i
-		}
-	}
-	return -1
-}
-
 // resolve finds the alias of the path e and refuses those that a grouped select list may not read.
-func (c *compiler) resolve(id *Ident, e Expr) *variable {
+func (c *compiler) resolve(id *syntax.Ident, e syntax.Expr) *variable {
 	v := c.scope.find(id.Name)
 	if v == nil {
-		c.failAt(id, codeIdentifier, "Identifier '%s' could not be resolved.", clip(id.Name))
+		c.failAt(id, syntax.CodeIdentifier, "Identifier '%s' could not be resolved.", syntax.Clip(id.Name))
 		return nil
 	}
 	for _, g := range c.groups {
 		if g.sub == v.owner && !g.inAgg {
-			c.failMore(e, codeUngrouped, "Property reference '%s' is invalid in the select list because it is not "+
-				"contained in either an aggregate function or the GROUP BY clause.", clip(printExpr(e)))
+			c.failMore(e, syntax.CodeUngrouped, "Property reference '%s' is invalid in the select list because it is "+
+				"not contained in either an aggregate function or the GROUP BY clause.", syntax.Clip(syntax.Print(e)))
 			return nil
 		}
 	}
 	return v
 }
 
-func (c *compiler) binary(e *Binary) cexpr {
+func (c *compiler) binary(e *syntax.Binary) cexpr {
 	l, r := c.expr(e.L), c.expr(e.R)
 	op := e.Op
 	var fn evalFn
 	switch op {
 	case "=", "!=":
 		not := op == "!="
-		fn = func(f *frame) value.Value { return equalOp(l.fn(f), r.fn(f), not) }
+		fn = func(f *frame) value.Value { return funcs.EqualOp(l.fn(f), r.fn(f), not) }
 	case "<", ">", "<=", ">=":
-		fn = func(f *frame) value.Value { return compareOp(op, l.fn(f), r.fn(f)) }
+		fn = func(f *frame) value.Value { return funcs.CompareOp(op, l.fn(f), r.fn(f)) }
 	case "+", "-", "*", "/", "%":
-		fn = func(f *frame) value.Value { return arithmetic(op, l.fn(f), r.fn(f)) }
+		fn = func(f *frame) value.Value { return funcs.Arithmetic(op, l.fn(f), r.fn(f)) }
 	case "??":
 		fn = func(f *frame) value.Value {
 			if v := l.fn(f); v.IsDefined() {
@@ -287,13 +252,13 @@ func (c *compiler) binary(e *Binary) cexpr {
 			return r.fn(f)
 		}
 	default:
-		fn = func(f *frame) value.Value { return bitwise(op, l.fn(f), r.fn(f)) }
+		fn = func(f *frame) value.Value { return funcs.Bitwise(op, l.fn(f), r.fn(f)) }
 	}
 	return fold(fn, l, r)
 }
 
 // chain compiles AND, OR and ||.
-func (c *compiler) chain(e *Chain) cexpr {
+func (c *compiler) chain(e *syntax.Chain) cexpr {
 	xs := c.exprs(e.Xs)
 	if e.Op == "||" {
 		return fold(func(f *frame) value.Value {
@@ -324,11 +289,11 @@ func (c *compiler) chain(e *Chain) cexpr {
 	}, xs...)
 }
 
-func (c *compiler) between(e *Between) cexpr {
+func (c *compiler) between(e *syntax.Between) cexpr {
 	x, lo, hi, not := c.expr(e.X), c.expr(e.Lo), c.expr(e.Hi), e.Not
 	return fold(func(f *frame) value.Value {
 		v := x.fn(f)
-		a, b := compareOp(">=", v, lo.fn(f)), compareOp("<=", v, hi.fn(f))
+		a, b := funcs.CompareOp(">=", v, lo.fn(f)), funcs.CompareOp("<=", v, hi.fn(f))
 		switch {
 		case a.IsDefined() && !a.Bool(), b.IsDefined() && !b.Bool():
 			return value.BoolOf(not)
@@ -340,17 +305,17 @@ func (c *compiler) between(e *Between) cexpr {
 }
 
 // in compiles IN; a list of many constants becomes a hash set.
-func (c *compiler) in(e *In) cexpr {
+func (c *compiler) in(e *syntax.In) cexpr {
 	x, list, not := c.expr(e.X), c.exprs(e.List), e.Not
-	var set *distinctSet
+	var set *funcs.Set
 	if len(list) > 16 {
-		set = newDistinctSet()
+		set = funcs.NewSet()
 		for _, l := range list {
 			if !l.konst {
 				set = nil
 				break
 			}
-			set.add(l.val)
+			set.Add(l.val)
 		}
 	}
 	return fold(func(f *frame) value.Value {
@@ -359,10 +324,10 @@ func (c *compiler) in(e *In) cexpr {
 			return v
 		}
 		if set != nil {
-			return value.BoolOf(set.has(v) != not)
+			return value.BoolOf(set.Has(v) != not)
 		}
 		for i := range list {
-			if w := list[i].fn(f); w.IsDefined() && equal(v, w) {
+			if w := list[i].fn(f); w.IsDefined() && funcs.Equal(v, w) {
 				return value.BoolOf(!not)
 			}
 		}
@@ -370,15 +335,15 @@ func (c *compiler) in(e *In) cexpr {
 	}, append([]cexpr{x}, list...)...)
 }
 
-func (c *compiler) like(e *Like) cexpr {
+func (c *compiler) like(e *syntax.Like) cexpr {
 	x, pat, not := c.expr(e.X), c.expr(e.Pattern), e.Not
 	escape := rune(0)
 	for _, r := range e.Escape {
 		escape = r
 	}
-	var ready *likePattern
+	var ready *funcs.Pattern
 	if pat.konst && pat.val.Kind() == value.String {
-		ready = compileLike(pat.val.Str(), escape)
+		ready = funcs.CompileLike(pat.val.Str(), escape)
 	}
 	return fold(func(f *frame) value.Value {
 		v, p := x.fn(f), pat.fn(f)
@@ -387,13 +352,13 @@ func (c *compiler) like(e *Like) cexpr {
 		}
 		lp := ready
 		if lp == nil {
-			lp = compileLike(p.Str(), escape)
+			lp = funcs.CompileLike(p.Str(), escape)
 		}
-		return value.BoolOf(lp.match(v.Bytes()) != not)
+		return value.BoolOf(lp.Match(v.Bytes()) != not)
 	}, x, pat)
 }
 
-func (c *compiler) object(e *ObjectExpr) cexpr {
+func (c *compiler) object(e *syntax.ObjectExpr) cexpr {
 	xs, keys := c.exprs(e.Vals), e.Keys
 	return fold(func(f *frame) value.Value {
 		var b funcs.Builder
@@ -405,25 +370,25 @@ func (c *compiler) object(e *ObjectExpr) cexpr {
 }
 
 // call compiles a function call or an aggregate.
-func (c *compiler) call(e *Call) cexpr {
+func (c *compiler) call(e *syntax.Call) cexpr {
 	if e.UDF {
 		c.exprs(e.Args) // what is wrong in the arguments is told first
-		c.fail(&Error{plain: true, Msg: "User defined functions are not supported: 'udf." + clip(e.Name) + "'."})
+		c.fail(syntax.PlainError("User defined functions are not supported: 'udf.%s'.", syntax.Clip(e.Name)))
 		return konst(value.Value{})
 	}
-	if agg := aggregateOf(e.Name); agg != nil {
+	if agg := funcs.AggregateOf(e.Name); agg != nil {
 		return c.aggregate(e, agg)
 	}
 	fn := funcs.Lookup(e.Name)
 	switch {
 	case fn == nil:
-		c.failAt(e, codeFunction, "'%s' is not a recognized built-in function name.", clip(e.Name))
+		c.failAt(e, syntax.CodeFunction, "'%s' is not a recognized built-in function name.", syntax.Clip(e.Name))
 		return konst(value.Value{})
 	case fn.Unsupported != "":
-		c.failAt(e, codeNotSupported, "The function '%s' is not supported: %s.", fn.Name, fn.Unsupported)
+		c.failAt(e, syntax.CodeNotSupported, "The function '%s' is not supported: %s.", fn.Name, fn.Unsupported)
 		return konst(value.Value{})
 	case len(e.Args) < fn.Min || fn.Max >= 0 && len(e.Args) > fn.Max:
-		c.failAt(e, codeArity, "The %s function requires %s argument(s).", fn.Name, arityText(fn))
+		c.failAt(e, syntax.CodeArity, "The %s function requires %s argument(s).", fn.Name, arityText(fn))
 		return konst(value.Value{})
 	}
 	if c.planar && fn.Planar != nil {

@@ -7,18 +7,19 @@ import (
 	"testing"
 
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/sqlapi/sql/expand"
 )
 
-var computedDefs = []ComputedProperty{
-	{"lower", `SELECT VALUE LOWER(c.name) FROM c`},
-	{"price", `SELECT VALUE x.n * 2 FROM x`},
-	{"stored", `SELECT VALUE c.n FROM c`},
-	{"big", `SELECT VALUE ARRAY(SELECT VALUE t FROM t IN c.tags WHERE t >= c.n) FROM c`},
-	{"deep", `SELECT VALUE {"a": [c.n]} FROM c`},
+var computedDefs = []expand.Property{
+	{Name: "lower", Query: `SELECT VALUE LOWER(c.name) FROM c`},
+	{Name: "price", Query: `SELECT VALUE x.n * 2 FROM x`},
+	{Name: "stored", Query: `SELECT VALUE c.n FROM c`},
+	{Name: "big", Query: `SELECT VALUE ARRAY(SELECT VALUE t FROM t IN c.tags WHERE t >= c.n) FROM c`},
+	{Name: "deep", Query: `SELECT VALUE {"a": [c.n]} FROM c`},
 }
 
 // computedRows runs a query page by page and returns its rows.
-func computedRows(t *testing.T, text string, page int, comp *Computed) map[string]string {
+func computedRows(t *testing.T, text string, page int, comp *expand.Computed) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for name, c := range containers(t) {
@@ -115,12 +116,12 @@ func TestComputedRefused(t *testing.T) {
 		{"x", `SELECT VALUE udf.f(c.a) FROM c`}, {"x", `SELECT VALUE d.a FROM c`}, {"x", `SELECT VALUE c.lower FROM c`},
 		{"x", `SELECT VALUE NO_SUCH(c.a) FROM c`},
 	} {
-		if _, err := NewComputed([]ComputedProperty{computedDefs[0], {x.name, x.query}}); err == nil {
+		if _, err := NewComputed([]expand.Property{computedDefs[0], {Name: x.name, Query: x.query}}); err == nil {
 			t.Errorf("%q %s: accepted", x.name, x.query)
 		}
 	}
-	long, err := NewComputed([]ComputedProperty{
-		{"x", `SELECT VALUE [c.a` + strings.Repeat(`, c.a`, 5000) + `] FROM c`}})
+	long, err := NewComputed([]expand.Property{
+		{Name: "x", Query: `SELECT VALUE [c.a` + strings.Repeat(`, c.a`, 5000) + `] FROM c`}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func FuzzComputed(f *testing.F) {
 		`SELECT * FROM (SELECT VALUE z FROM z) s ORDER BY s.x`)
 	f.Add(`SELECT VALUE c FROM c`, `SELECT TOP 1 c.x FROM c ORDER BY c.x, c.x DESC OFFSET 1 LIMIT 2`)
 	f.Fuzz(func(t *testing.T, def, text string) {
-		comp, err := NewComputed([]ComputedProperty{{"x", def}})
+		comp, err := NewComputed([]expand.Property{{Name: "x", Query: def}})
 		if err != nil {
 			comp, _ = NewComputed(computedDefs)
 		}

@@ -1,13 +1,16 @@
 package sql
 
-import "github.com/orrerydb/orrery/core/budget"
+import (
+	"github.com/orrerydb/orrery/core/budget"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
+)
 
 // distinctRows is what a DISTINCT needs to go on behind a page: the rows that it has given, too many for a continuation,
 // and where it stood.
 type distinctRows struct {
 	acct *budget.Account
 	held int64
-	seen *distinctSet
+	seen *funcs.Set
 	st   state
 }
 

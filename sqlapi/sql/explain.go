@@ -7,6 +7,8 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
 // IndexUse says how a page's items were found: the access path, the indexes that were used, those that the query could
@@ -84,18 +86,16 @@ func (u *IndexUse) composite(c *access.Composite) {
 // conditionOn returns the conditions of WHERE that read a path, printed with the item as ROOT.
 func (pl *Plan) conditionOn(p access.Path) string {
 	var found []string
-	var walk func(e Expr)
-	walk = func(e Expr) {
-		if c, ok := e.(*Chain); ok {
+	var walk func(e syntax.Expr)
+	walk = func(e syntax.Expr) {
+		if c, ok := e.(*syntax.Chain); ok {
 			for _, x := range c.Xs {
 				walk(x)
 			}
 			return
 		}
 		if e != nil && pl.reads(e, p.Segs) {
-			pr := printer{root: pl.rootName()}
-			pr.expr(e)
-			found = append(found, pr.b.String())
+			found = append(found, syntax.PrintRooted(e, pl.rootName()))
 		}
 	}
 	walk(pl.p.q.Where)
@@ -103,14 +103,14 @@ func (pl *Plan) conditionOn(p access.Path) string {
 }
 
 // reads reports whether an expression reads a stored path of the item.
-func (pl *Plan) reads(e Expr, segs []string) bool {
-	steps, base := splitPath(e)
-	if _, ok := base.(*Ident); ok {
-		path, _, ok := storedPath(steps, false)
+func (pl *Plan) reads(e syntax.Expr, segs []string) bool {
+	steps, base := shape.SplitPath(e)
+	if _, ok := base.(*syntax.Ident); ok {
+		path, _, ok := shape.StoredPath(steps, false)
 		return ok && slices.Equal(path.Segs, segs)
 	}
 	found := false
-	children(e, func(x Expr) { found = found || x != nil && pl.reads(x, segs) })
+	syntax.Children(e, func(x syntax.Expr) { found = found || x != nil && pl.reads(x, segs) })
 	return found
 }
 
@@ -155,7 +155,7 @@ func pathText(segs []string) string {
 
 func plainSegment(s string) bool {
 	for i := 0; i < len(s); i++ {
-		if !isWordByte(s[i]) {
+		if !syntax.IsWordByte(s[i]) {
 			return false
 		}
 	}

@@ -8,7 +8,9 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/sqlapi/sql/func"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
+
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // frame is the changing state of one execution: the present item, the values of aliases, the states of sub-queries. It
@@ -54,9 +56,6 @@ func (f *frame) setRoot(d doc.Doc, item *core.Item) {
 	f.sys = value.Value{}
 }
 
-// systemNames are the properties of an item that live in its envelope, in the order in which they follow the document.
-var systemNames = [...]string{"_rid", "_self", "_etag", "_attachments", "_ts"}
-
 // system returns a system property of the present item.
 func (f *frame) system(name string) value.Value {
 	it := f.root.item
@@ -80,18 +79,6 @@ func (f *frame) system(name string) value.Value {
 	return f.sys.Get(name)
 }
 
-func isSystem(name string) bool {
-	if len(name) < 3 || name[0] != '_' {
-		return false
-	}
-	for _, s := range systemNames {
-		if s == name {
-			return true
-		}
-	}
-	return false
-}
-
 // wholeItem returns the present item as one value: shown names, then the system properties. It is built once per item.
 func (f *frame) wholeItem() value.Value {
 	if f.root.whole.IsDefined() || f.root.doc == nil {
@@ -112,7 +99,7 @@ func (f *frame) wholeItem() value.Value {
 		}
 		b.Field(string(name), v)
 	}
-	for _, name := range systemNames {
+	for _, name := range shape.SystemNames {
 		b.Field(name, f.system(name))
 	}
 	f.root.whole = b.Object()
@@ -135,7 +122,7 @@ type subState struct {
 	held       int64 // bytes that the state has of the frame's account
 	val        value.Value
 	list       funcs.Builder
-	seen       *distinctSet
+	seen       *funcs.Set
 	groups     *groupSet
 	group      *group // the group that is being read
 	sorted     []sortedRow

@@ -13,6 +13,8 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/gateway"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
 // seeds are the queries of all scripts.
@@ -58,16 +60,15 @@ var fuzzDocs = func() []doc.Doc {
 // request; a printed tree parses again; a query plan's text compiles.
 func checkText(t testing.TB, text string) {
 	params := []Param{{Name: "@p", Value: value.StringOf("a")}, {Name: "@n", Value: value.IntOf(1)}}
-	q, err := Parse(text, DefaultLimits())
+	q, err := syntax.Parse(text, syntax.DefaultLimits())
 	if err != nil {
 		refused(t, text, err)
 		return
 	}
-	var pr printer
-	pr.query(q)
-	if _, err := Parse(pr.b.String(), DefaultLimits()); err != nil && !strings.Contains(err.Error(), "nested") &&
-		!strings.Contains(err.Error(), "exceeded") {
-		t.Fatalf("%q prints as %q, which is refused: %v", text, pr.b.String(), err)
+	printed := syntax.PrintQuery(q)
+	_, err = syntax.Parse(printed, syntax.DefaultLimits())
+	if err != nil && !strings.Contains(err.Error(), "nested") && !strings.Contains(err.Error(), "exceeded") {
+		t.Fatalf("%q prints as %q, which is refused: %v", text, printed, err)
 	}
 	rows, err := evalDocs(text, params, fuzzDocs, 0)
 	if err != nil {
@@ -88,7 +89,7 @@ func checkText(t testing.TB, text string) {
 		t.Fatalf("%q: plan is no JSON: %s", text, plan)
 	}
 	if re := v.Get("queryInfo").Get("rewrittenQuery").Str(); re != "" {
-		re = strings.ReplaceAll(re, filterPlaceholder, "true")
+		re = strings.ReplaceAll(re, gateway.FilterPlaceholder, "true")
 		if _, err := Compile(re, params, nil); err != nil && !strings.Contains(err.Error(), "nested") {
 			t.Fatalf("%q is rewritten to %q, which is refused: %v", text, re, err)
 		}
@@ -97,7 +98,7 @@ func checkText(t testing.TB, text string) {
 
 // refused checks that an error is the client's fault.
 func refused(t testing.TB, text string, err error) {
-	var e *Error
+	var e *syntax.Error
 	if errors.As(err, &e) {
 		if e.Start > e.End || e.End > len(text) {
 			t.Fatalf("%q: positions %d-%d of %q", text, e.Start, e.End, e.Msg)
@@ -167,13 +168,14 @@ func TestDeepNesting(t *testing.T) {
 	if err != nil || len(rows) != 1 {
 		t.Errorf("1000 alternatives: %v %v", rows, err)
 	}
-	if _, err := Parse(strings.Repeat(" ", 600<<10), DefaultLimits()); err == nil {
+	if _, err := syntax.Parse(strings.Repeat(" ", 600<<10), syntax.DefaultLimits()); err == nil {
 		t.Error("a text above the limit was accepted")
 	}
-	if _, err := Parse("SELECT VALUE 1 IN ("+strings.Repeat("1,", 16000)+"1)", DefaultLimits()); err == nil {
+	long := "SELECT VALUE 1 IN (" + strings.Repeat("1,", 16000) + "1)"
+	if _, err := syntax.Parse(long, syntax.DefaultLimits()); err == nil {
 		t.Error("an IN list above the limit was accepted")
 	}
-	if _, err := Parse("SELECT * FROM c"+strings.Repeat(" JOIN c", 11), DefaultLimits()); err == nil {
+	if _, err := syntax.Parse("SELECT * FROM c"+strings.Repeat(" JOIN c", 11), syntax.DefaultLimits()); err == nil {
 		t.Error("more joins than allowed were accepted")
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"reflect"
 
 	"github.com/orrerydb/orrery/core/budget"
-	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // What is gathered by GROUP BY, DISTINCT and the sorts of sub-queries is charged to the budget of all requests when
@@ -13,19 +13,10 @@ import (
 // maxGathered is what one execution may gather where requests share no budget, in bytes.
 const maxGathered = 64 << 20
 
-// What gathered things take beside the bytes that they point to. An entry of a map is counted with the room that maps
-// and slices keep free to grow.
+// What gathered things take beside the bytes that they point to.
 var (
-	valueSize = int(reflect.TypeFor[value.Value]().Size())
-	groupSize = int(reflect.TypeFor[group]().Size()) + mapEntry + 2*pointerSize
-	stateSize = int(reflect.TypeFor[aggState]().Size())
+	groupSize = int(reflect.TypeFor[group]().Size()) + funcs.MapEntry + 2*funcs.PointerSize
 	rowSize   = int(reflect.TypeFor[sortedRow]().Size()) * 2
-	setEntry  = valueSize + mapEntry
-)
-
-const (
-	pointerSize = 8
-	mapEntry    = 2 * (8 + 3*pointerSize)
 )
 
 // hold charges n bytes for a state; the execution fails when there is no room for them.
@@ -56,9 +47,6 @@ func (f *frame) drop(st *subState) {
 	f.acct.Shrink(st.held)
 	st.held = 0
 }
-
-// bytesOf is what a value keeps.
-func bytesOf(v value.Value) int { return len(v.Bytes()) }
 
 // checked wraps a comparison of a sort so that the sort ends soon after the execution's context: all is equal from
 // then on.

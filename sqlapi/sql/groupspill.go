@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"math"
 	"slices"
 
 	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // The groups of a query that don't fit into memory are written to a file, ordered by their keys' hashes, with the states
@@ -70,7 +70,7 @@ func compareGroupKeys(a, b *group) int {
 	}
 	for i := range a.keys {
 		x, y := a.keys[i], b.keys[i]
-		if sameValue(x, y) {
+		if funcs.Same(x, y) {
 			continue
 		}
 		if c := value.CompareCosmos(x, y); c != 0 {
@@ -93,22 +93,22 @@ func (cq *cquery) appendGroup(dst []byte, g *group) []byte {
 		dst = value.AppendTyped(dst, k)
 	}
 	for i := range g.aggs {
-		dst = g.aggs[i].append(dst)
+		dst = g.aggs[i].Append(dst)
 	}
 	return dst
 }
 
 // readGroup reads what appendGroup has written.
 func (cq *cquery) readGroup(b []byte) (*group, error) {
-	r := stored{b: b}
-	g := &group{hash: r.uint64(), at: int64(r.uvarint())}
-	g.keys = r.values(uint64(len(cq.keys)))
-	g.order = r.values(r.uvarint())
-	g.aggs = make([]aggState, len(cq.group.aggs))
+	r := funcs.Stored{B: b}
+	g := &group{hash: r.Uint64(), at: int64(r.Uvarint())}
+	g.keys = r.Values(uint64(len(cq.keys)))
+	g.order = r.Values(r.Uvarint())
+	g.aggs = make([]funcs.State, len(cq.group.aggs))
 	for i := range g.aggs {
-		g.aggs[i].read(&r)
+		g.aggs[i].Read(&r)
 	}
-	if r.bad {
+	if r.Bad {
 		return nil, status.New(status.Corruption, "A group in a temporary file is damaged.")
 	}
 	return g, nil
@@ -119,8 +119,8 @@ func (cq *cquery) joinGroups(a, b *group) (*group, error) {
 	a.at = min(a.at, b.at)
 	for i, spec := range cq.group.aggs {
 		s := &a.aggs[i]
-		if spec.fn.join(s, &b.aggs[i]); s.over {
-			return nil, errOverList(spec.fn)
+		if spec.fn.Join(s, &b.aggs[i]); s.Full() {
+			return nil, spec.fn.Overflow()
 		}
 	}
 	return a, nil
@@ -129,15 +129,14 @@ func (cq *cquery) joinGroups(a, b *group) (*group, error) {
 // clone returns a group with memory of its own, and how much that is.
 func (g *group) clone() (*group, int) {
 	c := &group{hash: g.hash, at: g.at, keys: cloneAll(g.keys), order: cloneAll(g.order), aggs: slices.Clone(g.aggs)}
-	n := groupSize + stateSize*len(c.aggs) + (len(c.keys)+len(c.order))*valueSize
+	n := groupSize + funcs.StateSize*len(c.aggs) + (len(c.keys)+len(c.order))*funcs.ValueSize
 	for i := range c.aggs {
 		s := &c.aggs[i]
-		s.best, s.packed = s.best.Clone(), s.packed.Clone()
-		n += s.held() + bytesOf(s.packed)
+		n += s.Own()
 	}
 	for _, vs := range [][]value.Value{c.keys, c.order} {
 		for _, v := range vs {
-			n += bytesOf(v)
+			n += funcs.BytesOf(v)
 		}
 	}
 	return c, n
@@ -149,143 +148,4 @@ func cloneAll(vs []value.Value) []value.Value {
 		out[i] = vs[i].Clone()
 	}
 	return out
-}
-
-// append appends the encoding of a state: flags, count, sum, size, best, list.
-func (s *aggState) append(dst []byte) []byte {
-	dst = append(dst, flagOf(s.bad))
-	dst = binary.AppendVarint(dst, s.count)
-	dst = binary.BigEndian.AppendUint64(dst, math.Float64bits(s.sum))
-	dst = binary.AppendUvarint(dst, uint64(s.size))
-	dst = value.AppendTyped(dst, s.best)
-	if s.list.Len() > 0 {
-		s.packed = s.list.Array()
-	}
-	return value.AppendTyped(dst, s.packed)
-}
-
-// read reads what append has written.
-func (s *aggState) read(r *stored) {
-	s.bad = r.byte() != 0
-	s.count = r.varint()
-	s.sum = math.Float64frombits(r.uint64())
-	s.size = int(r.uvarint())
-	s.best = r.value()
-	s.packed = r.value()
-}
-
-func flagOf(b bool) byte {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// joinCounts, joinSums, joinBest and joinLists add the state of later rows to a state.
-func joinCounts(s, t *aggState) { s.count += t.count }
-
-func joinSums(s, t *aggState) {
-	s.bad = s.bad || t.bad
-	s.count, s.sum = s.count+t.count, s.sum+t.sum
-}
-
-// joinBest is for MIN and MAX, of which sign tells which.
-func joinBest(sign int) func(s, t *aggState) {
-	return func(s, t *aggState) {
-		s.bad = s.bad || t.bad
-		s.extreme(t.best, sign)
-	}
-}
-
-// joinLists is for MAKELIST and MAKESET: add is theirs.
-func joinLists(add func(s *aggState, v value.Value)) func(s, t *aggState) {
-	return func(s, t *aggState) {
-		s.unpack(add)
-		for it := t.packed.Iter(); it.Next(); {
-			add(s, it.Value())
-		}
-	}
-}
-
-// unpack makes a list again of one that was read.
-func (s *aggState) unpack(add func(s *aggState, v value.Value)) {
-	list := s.packed
-	if !list.IsDefined() {
-		return
-	}
-	s.packed, s.size = value.Value{}, 0
-	for it := list.Iter(); it.Next(); {
-		add(s, it.Value())
-	}
-}
-
-// stored takes bytes apart; bad is set when they end early.
-type stored struct {
-	b   []byte
-	bad bool
-}
-
-func (r *stored) fail() { r.bad, r.b = true, nil }
-
-func (r *stored) byte() byte {
-	if len(r.b) == 0 {
-		r.fail()
-		return 0
-	}
-	c := r.b[0]
-	r.b = r.b[1:]
-	return c
-}
-
-func (r *stored) uint64() uint64 {
-	if len(r.b) < 8 {
-		r.fail()
-		return 0
-	}
-	n := binary.BigEndian.Uint64(r.b)
-	r.b = r.b[8:]
-	return n
-}
-
-func (r *stored) uvarint() uint64 {
-	n, k := binary.Uvarint(r.b)
-	if k <= 0 {
-		r.fail()
-		return 0
-	}
-	r.b = r.b[k:]
-	return n
-}
-
-func (r *stored) varint() int64 {
-	n, k := binary.Varint(r.b)
-	if k <= 0 {
-		r.fail()
-		return 0
-	}
-	r.b = r.b[k:]
-	return n
-}
-
-func (r *stored) value() value.Value {
-	v, rest, ok := value.ReadTyped(r.b)
-	if !ok {
-		r.fail()
-		return value.Value{}
-	}
-	r.b = rest
-	return v
-}
-
-// values reads n values, of which each has a byte at least.
-func (r *stored) values(n uint64) []value.Value {
-	if n > uint64(len(r.b)) {
-		r.fail()
-		return nil
-	}
-	vs := make([]value.Value, n)
-	for i := range vs {
-		vs[i] = r.value()
-	}
-	return vs
 }

@@ -8,10 +8,10 @@ import (
 	"sort"
 
 	"github.com/cespare/xxhash/v2"
-
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // ListRow is a row of a list that is queried in place of a container: JSON, as it is shown. Its _rid names it in
@@ -75,7 +75,7 @@ func newListSource(r *runner, rows []ListRow) (*listSource, error) {
 		s.rows = append(s.rows, row)
 		s.i = len(s.rows) - 1
 		f.setRoot(row.doc, nil)
-		if p.top.rootOnly && p.top.where != nil && !isTrue(p.top.where(f)) {
+		if p.top.rootOnly && p.top.where != nil && !funcs.IsTrue(p.top.where(f)) {
 			s.rows = s.rows[:s.i]
 			continue
 		}

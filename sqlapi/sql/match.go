@@ -3,6 +3,7 @@ package sql
 import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // Match reports whether an item passes the query's WHERE: what the condition of a patch asks. The query must range over
@@ -24,6 +25,6 @@ func (pl *Plan) Match(it *core.Item) (bool, error) {
 	}
 	f.ctx.Now, f.ctx.Clock, f.ctx.Random = clk.Now(), clk.Now, clk.Float64
 	f.setRoot(it.Doc, it)
-	ok := isTrue(top.where(f))
+	ok := funcs.IsTrue(top.where(f))
 	return ok, f.err
 }

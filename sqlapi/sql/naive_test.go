@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
 // The oracle: a tree walker over plain Go values that knows only the language's tables. It shares the syntax tree with
@@ -123,10 +126,10 @@ func naiveLogic(op string, vs []any) any {
 }
 
 // naiveEval evaluates e; group, when set, is the rows of the present group, over which aggregates run.
-func naiveEval(e Expr, en env, group []env) any {
-	ev := func(x Expr) any { return naiveEval(x, en, group) }
+func naiveEval(e syntax.Expr, en env, group []env) any {
+	ev := func(x syntax.Expr) any { return naiveEval(x, en, group) }
 	switch e := e.(type) {
-	case *Lit:
+	case *syntax.Lit:
 		var v any = undef{}
 		if e.Val.IsDefined() {
 			if err := json.Unmarshal(doc.AppendJSON(nil, e.Val), &v); err != nil {
@@ -134,13 +137,13 @@ func naiveEval(e Expr, en env, group []env) any {
 			}
 		}
 		return v
-	case *Ident:
+	case *syntax.Ident:
 		return en[e.Name]
-	case *Prop:
+	case *syntax.Prop:
 		return naiveGet(ev(e.Base), e.Name)
-	case *Index:
+	case *syntax.Index:
 		return naiveGet(ev(e.Base), ev(e.At))
-	case *Unary:
+	case *syntax.Unary:
 		switch x := ev(e.X).(type) {
 		case bool:
 			if e.Op == "NOT" {
@@ -152,26 +155,26 @@ func naiveEval(e Expr, en env, group []env) any {
 			}
 		}
 		return undef{}
-	case *Binary:
+	case *syntax.Binary:
 		return naiveBinary(e.Op, ev(e.L), ev(e.R))
-	case *Chain:
+	case *syntax.Chain:
 		var vs []any
 		for _, x := range e.Xs {
 			vs = append(vs, ev(x))
 		}
 		return naiveLogic(e.Op, vs)
-	case *Cond:
+	case *syntax.Cond:
 		if ev(e.C) == true {
 			return ev(e.A)
 		}
 		return ev(e.B)
-	case *Between:
+	case *syntax.Between:
 		v := naiveLogic("AND", []any{naiveRelation(">=", ev(e.X), ev(e.Lo)), naiveRelation("<=", ev(e.X), ev(e.Hi))})
 		if b, ok := v.(bool); ok {
 			return b != e.Not
 		}
 		return v
-	case *In:
+	case *syntax.In:
 		x := ev(e.X)
 		if _, ok := x.(undef); ok {
 			return x
@@ -181,7 +184,7 @@ func naiveEval(e Expr, en env, group []env) any {
 			found = found || naiveRelation("=", x, ev(l)) == true
 		}
 		return found != e.Not
-	case *ObjectExpr:
+	case *syntax.ObjectExpr:
 		out := map[string]any{}
 		for i, k := range e.Keys {
 			if v := ev(e.Vals[i]); naiveRank(v) > 0 {
@@ -189,7 +192,7 @@ func naiveEval(e Expr, en env, group []env) any {
 			}
 		}
 		return out
-	case *ArrayExpr:
+	case *syntax.ArrayExpr:
 		out := []any{}
 		for _, x := range e.Elems {
 			if v := ev(x); naiveRank(v) > 0 {
@@ -197,12 +200,12 @@ func naiveEval(e Expr, en env, group []env) any {
 			}
 		}
 		return out
-	case *Like:
+	case *syntax.Like:
 		return naiveLike(ev(e.X), ev(e.Pattern), e.Not)
-	case *SubqueryExpr:
+	case *syntax.SubqueryExpr:
 		return naiveSubquery(e, en)
-	case *Call:
-		if aggregateOf(e.Name) != nil {
+	case *syntax.Call:
+		if funcs.AggregateOf(e.Name) != nil {
 			return naiveAggregate(e, group)
 		}
 		var args []any
@@ -320,13 +323,13 @@ func naiveLike(v, pattern any, not bool) any {
 	return match(s, p) != not
 }
 
-func naiveSubquery(e *SubqueryExpr, en env) any {
+func naiveSubquery(e *syntax.SubqueryExpr, en env) any {
 	rows := naiveRows(e.Q, en)
 	if e.Kind == "EXISTS" {
 		return len(rows) > 0
 	}
 	groups := make([][]env, len(rows))
-	if isGrouped(e.Q) {
+	if shape.IsGrouped(e.Q) {
 		rows, groups = []env{en}, [][]env{rows}
 	}
 	out := []any{}
@@ -375,7 +378,7 @@ func naiveBox(v any) (x0, y0, x1, y1 float64, ok bool) {
 	return 0, 0, 0, 0, false
 }
 
-func naiveAggregate(e *Call, group []env) any {
+func naiveAggregate(e *syntax.Call, group []env) any {
 	var vs []any
 	for _, en := range group {
 		if v := naiveEval(e.Args[0], en, nil); naiveRank(v) > 0 {
@@ -434,7 +437,7 @@ func naiveAggregate(e *Call, group []env) any {
 }
 
 // naiveRows gives the environments of FROM and WHERE.
-func naiveRows(q *Query, outer env) []env {
+func naiveRows(q *syntax.Query, outer env) []env {
 	rows := []env{outer}
 	for _, s := range q.From.Sources {
 		var next []env
@@ -462,13 +465,13 @@ func naiveRows(q *Query, outer env) []env {
 }
 
 // naiveQuery answers a query over items bound to c.
-func naiveQuery(q *Query, items []any) (out []string) {
+func naiveQuery(q *syntax.Query, items []any) (out []string) {
 	var rows []env
 	for _, it := range items {
 		rows = append(rows, naiveRows(q, env{"c": it})...)
 	}
 	groups := make([][]env, len(rows))
-	if isGrouped(q) {
+	if shape.IsGrouped(q) {
 		by := map[string]int{}
 		var first []env
 		groups = nil
@@ -507,7 +510,7 @@ func naiveQuery(q *Query, items []any) (out []string) {
 		if q.Value != nil {
 			v = naiveEval(q.Value, rows[i], groups[i])
 		} else {
-			o := &ObjectExpr{Keys: itemNames(q.Items)}
+			o := &syntax.ObjectExpr{Keys: shape.ItemNames(q.Items)}
 			for _, it := range q.Items {
 				o.Vals = append(o.Vals, it.Expr)
 			}

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/orrerydb/orrery/sqlapi/sql/func"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
+
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // The language's published names. Each is evaluated, or refused as "not supported"; none is unknown.
@@ -61,11 +63,11 @@ func TestPublishedNames(t *testing.T) {
 			}
 			text := "SELECT VALUE " + name + "(" + strings.TrimSuffix(strings.Repeat("c.a, ", args), ", ") + ") FROM c"
 			_, err := evalDocs(text, nil, fuzzDocs, 0)
-			var e *Error
+			var e *syntax.Error
 			switch {
 			case !refused[name] && err != nil:
 				t.Errorf("%s: %s: %v", group, text, err)
-			case refused[name] && (!errors.As(err, &e) || e.Code != codeNotSupported ||
+			case refused[name] && (!errors.As(err, &e) || e.Code != syntax.CodeNotSupported ||
 				!strings.Contains(e.Msg, "is not supported")):
 				t.Errorf("%s: %s: %v, wanted not supported", group, text, err)
 			}
@@ -89,8 +91,9 @@ func TestKeywords(t *testing.T) {
 		JOIN LEFT LIKE LIMIT NOT null OFFSET OR ORDER RIGHT SELECT TOP true udf undefined VALUE WHERE`) {
 		for _, text := range []string{"SELECT c." + w + " FROM c", "SELECT * FROM " + w, "SELECT c.a AS " + w +
 			" FROM c"} {
-			var e *Error
-			if _, err := Parse(text, DefaultLimits()); !errors.As(err, &e) || e.Code != codeSyntax {
+			var e *syntax.Error
+			_, err := syntax.Parse(text, syntax.DefaultLimits())
+			if !errors.As(err, &e) || e.Code != syntax.CodeSyntax {
 				t.Errorf("%s: %v, wanted a syntax error", text, err)
 			}
 		}
@@ -103,7 +106,7 @@ func TestKeywords(t *testing.T) {
 		if strings.ToUpper(w) != w {
 			continue
 		}
-		if _, err := Parse("SELECT c."+strings.ToLower(w)+" FROM c", DefaultLimits()); err == nil {
+		if _, err := syntax.Parse("SELECT c."+strings.ToLower(w)+" FROM c", syntax.DefaultLimits()); err == nil {
 			t.Errorf("%s in lower case is a name", w)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
 var (
@@ -223,7 +224,7 @@ func (g generator) plainItem(i int) map[string]any {
 		if err != nil {
 			panic(err)
 		}
-		it["loc"] = naiveEval(&Lit{Val: v}, nil, nil)
+		it["loc"] = naiveEval(&syntax.Lit{Val: v}, nil, nil)
 	}
 	return it
 }
@@ -280,7 +281,7 @@ func plainValue(t testing.TB, text string) any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return naiveEval(&Lit{Val: v}, nil, nil)
+	return naiveEval(&syntax.Lit{Val: v}, nil, nil)
 }
 
 func (w *oracleWorld) remove(i int) {
@@ -306,7 +307,7 @@ func (w *oracleWorld) remove(i int) {
 
 // answer is the oracle's; the items come in the order of their ids.
 func (w *oracleWorld) answer(text string, ordered bool) []string {
-	q, err := Parse(text, DefaultLimits())
+	q, err := syntax.Parse(text, syntax.DefaultLimits())
 	if err != nil {
 		w.t.Fatalf("%s: %v", text, err)
 	}

@@ -3,15 +3,10 @@ package sql
 import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/sqlapi/sql/func"
-)
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
 
-// step is one step of a path: a property name, or an array index when name is "".
-type step struct {
-	name  string
-	index int
-	array bool
-}
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
+)
 
 // get returns a property of v; undefined when v is no object.
 func get(v value.Value, name string) value.Value {
@@ -25,12 +20,12 @@ func get(v value.Value, name string) value.Value {
 }
 
 // walk follows steps from v and gives the SQL face of what it finds.
-func walk(v value.Value, steps []step) value.Value {
+func walk(v value.Value, steps []shape.Step) value.Value {
 	for i := range steps {
-		if steps[i].array {
-			v = v.At(steps[i].index)
+		if steps[i].Array {
+			v = v.At(steps[i].Index)
 		} else {
-			v = get(v, steps[i].name)
+			v = get(v, steps[i].Name)
 		}
 		if !v.IsDefined() {
 			return v
@@ -41,24 +36,24 @@ func walk(v value.Value, steps []step) value.Value {
 
 // rootPath compiles a path on the item itself: names are mapped to stored ones, the identity is shown as text and
 // system properties come from the envelope.
-func rootPath(steps []step) evalFn {
+func rootPath(steps []shape.Step) evalFn {
 	first := steps[0]
-	if first.array { // the item is no array
+	if first.Array { // the item is no array
 		return func(*frame) value.Value { return value.Value{} }
 	}
-	if isSystem(first.name) {
-		name, rest := first.name, steps[1:]
+	if shape.IsSystem(first.Name) {
+		name, rest := first.Name, steps[1:]
 		return func(f *frame) value.Value {
 			return walk(f.system(name), rest)
 		}
 	}
-	stored, ok := doc.NoSQL.Stored(first.name)
+	stored, ok := doc.NoSQL.Stored(first.Name)
 	if !ok { // no item has it, but a row of a list may
 		return func(f *frame) value.Value {
 			if f.root.row == nil {
 				return value.Value{}
 			}
-			return walk(f.system(first.name), steps[1:])
+			return walk(f.system(first.Name), steps[1:])
 		}
 	}
 	rest := steps[1:]

@@ -6,13 +6,16 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/access"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/expand"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
+	"github.com/orrerydb/orrery/sqlapi/sql/sarg"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
 )
 
 // Env is what the language asks of the API around it.
@@ -27,7 +30,7 @@ type Env struct {
 	Form func(doc.Doc) doc.Doc
 	Pred func(*access.Pred) *access.Pred
 	// Computed is the container's computed properties, nil when it has none.
-	Computed *Computed
+	Computed *expand.Computed
 	// Planar: the container's geospatial configuration is Geometry, not Geography.
 	Planar bool
 	// Clock gives time and randomness; nil is the wall clock.
@@ -238,7 +241,7 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 		}
 	}
 	if pl.env.Form == nil {
-		p.cover.ask(q)
+		p.cover.Ask(q)
 	}
 	// The core may be told how many items are wanted, in all and in a page, where each gives exactly one row: SELECT
 	// VALUE drops those whose value is undefined, so they must not match then.
@@ -253,17 +256,17 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 	if p.top.rootOnly && (where != nil || defined != nil) {
 		q.Match = func(it *core.Item) (bool, error) {
 			f.setRoot(it.Doc, it)
-			ok := (where == nil || isTrue(where(f))) && (defined == nil || defined(f).IsDefined())
+			ok := (where == nil || funcs.IsTrue(where(f))) && (defined == nil || defined(f).IsDefined())
 			return ok, f.err
 		}
 	}
 	for _, o := range p.order {
 		key := o.key
-		path, _, ok := storedPath(o.steps, false)
+		path, _, ok := shape.StoredPath(o.steps, false)
 		if len(o.steps) == 0 {
 			path = access.NewPath("\x00")
-		} else if !ok || pl.env.Form != nil && !isAlways(path) {
-			path = access.NewPath("\x00" + o.steps[0].name)
+		} else if !ok || pl.env.Form != nil && !sarg.IsAlways(path) {
+			path = access.NewPath("\x00" + o.steps[0].Name)
 		}
 		var near *exec.Near
 		if o.near != nil && pl.env.Form == nil {

@@ -14,6 +14,9 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/sarg"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
 // Every query of the scripts that have documents runs under each indexing policy that the script itself suggests: none,
@@ -89,7 +92,7 @@ func (s *scene) paths() (all, scalar []string) {
 			if p == nil {
 				return
 			}
-			if segs := p.Path.Segs; len(segs) > 0 && !isAlways(p.Path) {
+			if segs := p.Path.Segs; len(segs) > 0 && !sarg.IsAlways(p.Path) {
 				add(p.Path)
 			}
 			for _, k := range p.Kids {
@@ -98,7 +101,7 @@ func (s *scene) paths() (all, scalar []string) {
 		}
 		walk(q.Pred)
 		for _, o := range q.OrderBy {
-			if o.Path.Segs[0][0] != 0 && !isAlways(o.Path) {
+			if o.Path.Segs[0][0] != 0 && !sarg.IsAlways(o.Path) {
 				add(o.Path)
 			}
 		}
@@ -324,11 +327,11 @@ func byNumber(t testing.TB, c *core.Container, docs []doc.Doc) []doc.Doc {
 
 // cutsInside reports whether a sub-query that stands for the container takes some of the items.
 func cutsInside(text string) bool {
-	q, err := Parse(text, DefaultLimits())
+	q, err := syntax.Parse(text, syntax.DefaultLimits())
 	if err != nil {
 		return false
 	}
-	for q = containerQuery(q); q != nil; q = containerQuery(q) {
+	for q = shape.ContainerQuery(q); q != nil; q = shape.ContainerQuery(q) {
 		if q.Top != nil || q.Limit != nil || len(q.OrderBy) > 0 {
 			return true
 		}

@@ -1,15 +1,17 @@
 package sql
 
 import (
-	"fmt"
-	"hash/maphash"
 	"strings"
 	"sync"
 
 	"github.com/cespare/xxhash/v2"
-
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/sqlapi/sql/func"
+	"github.com/orrerydb/orrery/sqlapi/sql/expand"
+	"github.com/orrerydb/orrery/sqlapi/sql/sarg"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
+
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // Param is a query parameter: its name with or without the leading @, and its value.
@@ -23,7 +25,7 @@ type program struct {
 	text   string
 	key    string // in the cache
 	hash   uint64
-	q      *Query
+	q      *syntax.Query
 	top    *cquery
 	params []string
 	nslots int
@@ -31,23 +33,23 @@ type program struct {
 	count  func(f *frame) int64 // TOP or LIMIT, nil without
 	offset func(f *frame) int64
 	order  []orderPath
-	pred   predFn
+	pred   sarg.Pred[*frame]
 	whole  bool // COUNT(1) of everything
-	cover  coverage
+	cover  sarg.Coverage
 	frames sync.Pool // *frame
 }
 
 // orderPath is one ORDER BY path.
 type orderPath struct {
-	steps []step // nil for a distance of vectors or places
+	steps []shape.Step // nil for a distance of vectors or places
 	key   evalFn
 	desc  bool
-	near  nearFn // of a distance from a constant place
+	near  sarg.Near[*frame] // of a distance from a constant place
 }
 
 // compile parses and compiles a text.
-func compile(text string, lim Limits) (*program, error) {
-	q, err := Parse(text, lim)
+func compile(text string, lim syntax.Limits) (*program, error) {
+	q, err := syntax.Parse(text, lim)
 	if err != nil {
 		return nil, err
 	}
@@ -55,9 +57,9 @@ func compile(text string, lim Limits) (*program, error) {
 }
 
 // compileQuery compiles a parsed text; planar says that geometries lie in a plane.
-func compileQuery(text string, q *Query, planar bool) (*program, error) {
+func compileQuery(text string, q *syntax.Query, planar bool) (*program, error) {
 	p := &program{text: text, key: text, q: q, hash: xxhash.Sum64String(resumable(text, q))}
-	c := &compiler{text: q.text, planar: planar, params: map[string]int{}}
+	c := &compiler{text: q.Text, planar: planar, params: map[string]int{}}
 	p.count, p.offset = c.count(q.Limit, "LIMIT"), c.count(q.Offset, "OFFSET")
 	if q.Top != nil {
 		p.count = c.count(q.Top, "TOP")
@@ -79,47 +81,84 @@ func compileQuery(text string, q *Query, planar bool) (*program, error) {
 	}
 	p.params, p.nslots, p.nsubs = c.names, c.nslots, c.nsubs
 	p.whole = isCountAll(p)
-	p.cover = coverageOf(p)
+	p.cover = p.coverage()
 	return p, nil
+}
+
+// predicate compiles WHERE for an index; nil when it says nothing that one could use. Of nested sub-queries in FROM it
+// is the innermost one's: an item that doesn't pass it makes no row.
+func (c *compiler) predicate(p *program) sarg.Pred[*frame] {
+	cq := p.top
+	if cq.base != nil {
+		cq = cq.base
+	}
+	if cq.q.Where == nil || len(cq.vars) == 0 {
+		return nil
+	}
+	outer := c.scope
+	c.scope = &scope{vars: cq.vars}
+	defer func() { c.scope = outer }()
+	return c.sargs(cq).Filter(cq.q.Where)
+}
+
+// sargs is what makes predicates of the conditions of a query.
+func (c *compiler) sargs(cq *cquery) sarg.Compiler[*frame] {
+	vars := make([]sarg.Alias, len(cq.vars))
+	for i, v := range cq.vars {
+		vars[i] = sarg.Alias{Name: v.name, IsRoot: v.root}
+	}
+	compile := func(e syntax.Expr) sarg.Const[*frame] { return sarg.Const[*frame](c.expr(e).fn) }
+	return sarg.Compiler[*frame]{From: cq.q.From, Vars: vars, Planar: c.planar, Compile: compile}
+}
+
+// coverage is what the core may know of the query to answer it from index entries. The query must range over the items
+// themselves; so must the innermost of nested queries, of which the outer ones see the rows alone.
+func (p *program) coverage() sarg.Coverage {
+	cq := p.top
+	if cq.base != nil {
+		cq = cq.base
+	}
+	if !cq.rootOnly || cq.q.Star || cq.derived != nil || len(cq.vars) != 1 || !cq.vars[0].root {
+		return sarg.Coverage{}
+	}
+	return sarg.CoverageOf(cq.q, cq.vars[0].name, p.top.grouped || p.top.derived != nil, cq == p.top)
 }
 
 // resumable is the text that continuations of a query are bound to. A client that merges an ORDER BY goes on with the
 // partition's continuation under another WHERE: it puts where it stands into the place that the plan left for it. The
 // position is one in the order, which no filter changes, so continuations of such texts are not bound to the filter.
-func resumable(text string, q *Query) string {
+func resumable(text string, q *syntax.Query) string {
 	if len(q.OrderBy) == 0 || len(q.Items) != 3 || q.Items[1].Alias != "orderByItems" || q.Items[2].Alias != "payload" {
 		return text
 	}
-	if rid, ok := q.Items[0].Expr.(*Prop); !ok || rid.Name != "_rid" {
+	if rid, ok := q.Items[0].Expr.(*syntax.Prop); !ok || rid.Name != "_rid" {
 		return text
 	}
 	bare := *q
 	bare.Where = nil
-	var pr printer
-	pr.query(&bare)
-	return "\x00" + pr.b.String()
+	return "\x00" + syntax.PrintQuery(&bare)
 }
 
 // orderPaths resolves ORDER BY: each must be a path on the item.
 func (c *compiler) orderPaths(p *program) {
-	if isGrouped(p.q) { // one row, or refused before
+	if shape.IsGrouped(p.q) { // one row, or refused before
 		return
 	}
 	outer := c.scope
 	c.scope = &scope{vars: p.top.vars}
 	defer func() { c.scope = outer }()
 	for _, o := range p.q.OrderBy {
-		if call := vectorOrder(p.q); call != nil && p.top.derived == nil {
+		if call := shape.VectorOrder(p.q); call != nil && p.top.derived == nil {
 			p.order = append(p.order, orderPath{key: c.nearness(call), desc: true})
 			return
 		}
-		if placeOrder(p.q) && p.top.derived == nil {
-			s := sargs{c: c, from: p.q.From, vars: p.top.vars}
-			p.order = append(p.order, orderPath{key: c.expr(o.Expr).fn, desc: o.Desc, near: s.nearest(o.Expr.(*Call))})
+		if shape.PlaceOrder(p.q) && p.top.derived == nil {
+			near := c.sargs(p.top).Nearest(o.Expr.(*syntax.Call))
+			p.order = append(p.order, orderPath{key: c.expr(o.Expr).fn, desc: o.Desc, near: near})
 			return
 		}
-		steps, base := splitPath(o.Expr)
-		id, ok := base.(*Ident)
+		steps, base := shape.SplitPath(o.Expr)
+		id, ok := base.(*syntax.Ident)
 		var v *variable
 		if ok {
 			v = c.resolve(id, o.Expr)
@@ -127,14 +166,14 @@ func (c *compiler) orderPaths(p *program) {
 		if c.err != nil {
 			return
 		}
-		if o.computed != "" && (v == nil || len(steps) == 0 || !c.itemPath(p, v, &steps)) {
+		if o.Computed != "" && (v == nil || len(steps) == 0 || !c.itemPath(p, v, &steps)) {
 			// No path: no index has it, and its own name keeps it apart from others in continuations.
-			p.order = append(p.order, orderPath{steps: []step{{name: "\x00" + o.computed}}, key: c.expr(o.Expr).fn,
-				desc: o.Desc})
+			p.order = append(p.order, orderPath{steps: []shape.Step{{Name: "\x00" + o.Computed}},
+				key: c.expr(o.Expr).fn, desc: o.Desc})
 			continue
 		}
 		if v == nil || len(steps) == 0 || !c.itemPath(p, v, &steps) {
-			c.failAt(o.Expr, codeOrderBy, "Unsupported ORDER BY clause. ORDER BY item expression could not be "+
+			c.failAt(o.Expr, syntax.CodeOrderBy, "Unsupported ORDER BY clause. ORDER BY item expression could not be "+
 				"mapped to a document path.")
 			return
 		}
@@ -142,47 +181,10 @@ func (c *compiler) orderPaths(p *program) {
 	}
 }
 
-// vectorOrder returns the call when q is ordered by VectorDistance alone: the most similar come first, whatever
-// direction is written, and items without a distance last.
-func vectorOrder(q *Query) *Call {
-	if len(q.OrderBy) == 1 {
-		if call, ok := q.OrderBy[0].Expr.(*Call); ok && !call.UDF && strings.EqualFold(call.Name, "VectorDistance") {
-			return call
-		}
-	}
-	return nil
-}
-
-// placeOrder reports whether q is ordered by ST_DISTANCE alone: the only other expression that the service orders by.
-// Items without a distance come first, as those without a value do.
-func placeOrder(q *Query) bool {
-	if len(q.OrderBy) != 1 {
-		return false
-	}
-	call, ok := q.OrderBy[0].Expr.(*Call)
-	return ok && isDistance(call)
-}
-
-// euclidean reports whether a call of VectorDistance measures a distance, of which less is nearer, and not a
-// similarity. Only written options count.
-func euclidean(call *Call) bool {
-	if len(call.Args) < 4 {
-		return false
-	}
-	if o, ok := call.Args[3].(*ObjectExpr); ok {
-		for i, k := range o.Keys {
-			if lit, ok := o.Vals[i].(*Lit); ok && k == "distanceFunction" && lit.Val.Kind() == value.String {
-				return strings.EqualFold(lit.Val.Str(), "euclidean")
-			}
-		}
-	}
-	return false
-}
-
 // nearness compiles a sort key that is greater for nearer vectors.
-func (c *compiler) nearness(call *Call) evalFn {
+func (c *compiler) nearness(call *syntax.Call) evalFn {
 	key := c.expr(call).fn
-	if !euclidean(call) {
+	if !shape.Euclidean(call) {
 		return key
 	}
 	return func(f *frame) value.Value {
@@ -195,17 +197,17 @@ func (c *compiler) nearness(call *Call) evalFn {
 
 // itemPath turns a path on alias v into one on the item: v is the item, or FROM c.path AS v. Array elements are no
 // paths.
-func (c *compiler) itemPath(p *program, v *variable, steps *[]step) bool {
+func (c *compiler) itemPath(p *program, v *variable, steps *[]shape.Step) bool {
 	if !v.root {
 		src := &p.q.From.Sources[0]
 		if v != p.top.vars[0] || src.In || src.Query != nil {
 			return false
 		}
-		base, _ := splitPath(src.Path)
-		*steps = append(append([]step(nil), base...), *steps...)
+		base, _ := shape.SplitPath(src.Path)
+		*steps = append(append([]shape.Step(nil), base...), *steps...)
 	}
 	for _, s := range *steps {
-		if s.array {
+		if s.Array {
 			return false
 		}
 	}
@@ -219,7 +221,7 @@ func isCountAll(p *program) bool {
 	if !p.top.grouped || !p.top.rootOnly || q.Where != nil || len(q.GroupBy) > 0 {
 		return false
 	}
-	es := []Expr{q.Value}
+	es := []syntax.Expr{q.Value}
 	for _, it := range q.Items {
 		es = append(es, it.Expr)
 	}
@@ -232,17 +234,17 @@ func isCountAll(p *program) bool {
 }
 
 // countsAll reports whether each aggregate in e is COUNT of a defined constant.
-func countsAll(e Expr) bool {
+func countsAll(e syntax.Expr) bool {
 	if e == nil {
 		return true
 	}
-	if call, ok := e.(*Call); ok && !call.UDF && aggregateOf(call.Name) != nil {
-		lit, ok := call.Args[0].(*Lit)
+	if call, ok := e.(*syntax.Call); ok && !call.UDF && funcs.AggregateOf(call.Name) != nil {
+		lit, ok := call.Args[0].(*syntax.Lit)
 		return ok && lit.Val.IsDefined() && strings.EqualFold(call.Name, "COUNT")
 	}
 	all := true
-	children(e, func(x Expr) { all = all && countsAll(x) })
-	_, sub := e.(*SubqueryExpr)
+	syntax.Children(e, func(x syntax.Expr) { all = all && countsAll(x) })
+	_, sub := e.(*syntax.SubqueryExpr)
 	return all && !sub
 }
 
@@ -260,8 +262,9 @@ next:
 				continue next
 			}
 		}
-		return nil, &Error{Code: codeParameter, Msg: fmt.Sprintf("The query parameter '@%s' is not specified.", name),
-			plain: true}
+		err := syntax.PlainError("The query parameter '@%s' is not specified.", name)
+		err.Code = syntax.CodeParameter
+		return nil, err
 	}
 	return vals, nil
 }
@@ -286,66 +289,17 @@ func (p *program) release(f *frame) {
 	p.frames.Put(f)
 }
 
-// planCache keeps compiled programs by text. It is bounded in entries and bytes of text; the oldest half is dropped
-// when it is full, which costs a busy text one compile.
-type planCache struct {
-	mu       sync.RWMutex
-	now, old map[string]*program
-	bytes    int
-}
-
-const (
-	cacheEntries = 1000
-	cacheBytes   = 4 << 20
-)
-
-// shards of the cache keep executions on different texts from waiting for each other.
-var (
-	cacheSeed = maphash.MakeSeed()
-	caches    [16]planCache
-)
-
-// cached returns the program of a text, compiling it when it isn't known. Refused texts are not kept.
-func cached(text string) (*program, error) {
-	c := cacheOf(text)
-	p := c.get(text)
-	if p == nil {
-		var err error
-		if p, err = compile(text, DefaultLimits()); err != nil {
-			return nil, err
+// NewComputed checks the definitions of computed properties and returns them; nil when there are none. The errors are
+// for the user.
+func NewComputed(defs []expand.Property) (*expand.Computed, error) {
+	return expand.New(defs, func(text string) (q *syntax.Query, params int, err error) {
+		if q, err = syntax.Parse(text, syntax.DefaultLimits()); err != nil {
+			return nil, 0, err
 		}
-		c.put(p)
-	}
-	return p, nil
-}
-
-func cacheOf(key string) *planCache { return &caches[maphash.String(cacheSeed, key)&15] }
-
-// get returns the program under a key; nil when there is none.
-func (c *planCache) get(key string) *program {
-	c.mu.RLock()
-	p := c.now[key]
-	c.mu.RUnlock()
-	if p != nil {
-		return p
-	}
-	c.mu.Lock()
-	p = c.old[key]
-	c.mu.Unlock()
-	if p != nil {
-		c.put(p)
-	}
-	return p
-}
-
-func (c *planCache) put(p *program) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.now == nil || len(c.now) >= cacheEntries/16 || c.bytes >= cacheBytes/16 {
-		c.old, c.now, c.bytes = c.now, map[string]*program{}, 0
-	}
-	if c.now[p.key] == nil {
-		c.bytes += len(p.key)
-		c.now[p.key] = p
-	}
+		p, err := compileQuery(text, q, false)
+		if err != nil {
+			return nil, 0, err
+		}
+		return q, len(p.params), nil
+	})
 }

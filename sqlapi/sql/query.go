@@ -3,11 +3,13 @@ package sql
 import (
 	"math"
 	"sort"
-	"strconv"
 
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/sqlapi/sql/func"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
+
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 const (
@@ -18,7 +20,7 @@ const (
 // cquery is a compiled query or sub-query.
 type cquery struct {
 	id          int
-	q           *Query
+	q           *syntax.Query
 	vars        []*variable
 	run         rowFn // makes the rows of the query in the present frame and hands each that passes WHERE to row
 	where       evalFn
@@ -40,8 +42,8 @@ type cquery struct {
 }
 
 // query compiles q; row gets each row that passes WHERE, before grouping.
-func (c *compiler) query(q *Query, top bool, row func(cq *cquery) rowFn) *cquery {
-	cq := &cquery{id: c.nsubs, q: q, isValue: q.Value != nil, sorted: top && q.Distinct && distinctOrdered(q)}
+func (c *compiler) query(q *syntax.Query, top bool, row func(cq *cquery) rowFn) *cquery {
+	cq := &cquery{id: c.nsubs, q: q, isValue: q.Value != nil, sorted: top && q.Distinct && shape.DistinctOrdered(q)}
 	c.nsubs++
 	outer, outerAgg := c.scope, c.noAgg
 	c.scope = &scope{parent: outer}
@@ -72,7 +74,7 @@ func (c *compiler) query(q *Query, top bool, row func(cq *cquery) rowFn) *cquery
 	if where := cq.where; where != nil && !(top && cq.rootOnly) { // there the core's rows are filtered already
 		next := body
 		body = func(f *frame) bool {
-			if !isTrue(where(f)) {
+			if !funcs.IsTrue(where(f)) {
 				return f.err == nil
 			}
 			return next(f)
@@ -88,7 +90,7 @@ func (c *compiler) query(q *Query, top bool, row func(cq *cquery) rowFn) *cquery
 	return cq
 }
 
-func (c *compiler) orderKeys(q *Query) (keys []evalFn) {
+func (c *compiler) orderKeys(q *syntax.Query) (keys []evalFn) {
 	for _, o := range q.OrderBy {
 		keys = append(keys, c.expr(o.Expr).fn)
 	}
@@ -96,12 +98,12 @@ func (c *compiler) orderKeys(q *Query) (keys []evalFn) {
 }
 
 // checkShape refuses combinations that the language has no meaning for.
-func (c *compiler) checkShape(q *Query) {
+func (c *compiler) checkShape(q *syntax.Query) {
 	if q.Rank {
-		c.fail(&Error{plain: true, Msg: "ORDER BY RANK is not supported."})
+		c.fail(syntax.PlainError("ORDER BY RANK is not supported."))
 	}
 	if q.Top != nil && q.Offset != nil {
-		c.failAt(&Lit{node: node{pos: q.Top.pos}}, codeSyntax, "'TOP' and 'OFFSET LIMIT' can't be used together.")
+		c.failIn(q.Top.Pos, syntax.CodeSyntax, "'TOP' and 'OFFSET LIMIT' can't be used together.")
 	}
 }
 
@@ -121,7 +123,7 @@ func (c *compiler) sources(cq *cquery, top bool) []func(next rowFn) rowFn {
 		var bind func(rowFn) rowFn
 		switch {
 		case s.Query != nil:
-			if bind = c.querySource(cq, s, v, container); container && !streams(s.Query) {
+			if bind = c.querySource(cq, s, v, container); container && !shape.Streams(s.Query) {
 				bind = nil
 			} else {
 				cq.derived = nil
@@ -138,8 +140,8 @@ func (c *compiler) sources(cq *cquery, top bool) []func(next rowFn) rowFn {
 		}
 		for _, other := range c.scope.vars {
 			if other.name == v.name && v.name != "" {
-				c.fail(errorAt(c.text, s.pos, codeDuplicate, "The input alias '%s' is specified more than once in "+
-					"the FROM clause.", clip(v.name)))
+				c.failIn(s.Pos, syntax.CodeDuplicate, "The input alias '%s' is specified more than once in the FROM "+
+					"clause.", syntax.Clip(v.name))
 			}
 		}
 		c.scope.vars = append(c.scope.vars, v)
@@ -151,27 +153,10 @@ func (c *compiler) sources(cq *cquery, top bool) []func(next rowFn) rowFn {
 	return binds
 }
 
-// streams reports whether a sub-query that stands for the container gives the rows of each item by that item alone.
-func streams(q *Query) bool {
-	if isGrouped(q) || q.Distinct || len(q.OrderBy) > 0 || q.Top != nil || q.Limit != nil {
-		return false
-	}
-	inner := containerQuery(q)
-	return inner == nil || streams(inner)
-}
-
-// containerQuery returns the sub-query that is the first source of q, nil when there is none.
-func containerQuery(q *Query) *Query {
-	if q.From == nil {
-		return nil
-	}
-	return q.From.Sources[0].Query
-}
-
 // isContainer reports whether a source is the item itself: the container's name, or an alias of the item in a
 // sub-query.
-func isContainer(c *compiler, s *Source, container bool) bool {
-	id, ok := s.Path.(*Ident)
+func isContainer(c *compiler, s *syntax.Source, container bool) bool {
+	id, ok := s.Path.(*syntax.Ident)
 	if !ok {
 		return false
 	}
@@ -184,11 +169,11 @@ func isContainer(c *compiler, s *Source, container bool) bool {
 
 // sourcePath compiles the path of a source. The first identifier of the query's first source is the container, whatever
 // it says.
-func (c *compiler) sourcePath(s *Source, container bool) evalFn {
+func (c *compiler) sourcePath(s *syntax.Source, container bool) evalFn {
 	if !container {
 		return c.expr(s.Path).fn
 	}
-	steps, _ := splitPath(s.Path)
+	steps, _ := shape.SplitPath(s.Path)
 	if len(steps) == 0 {
 		return (*frame).wholeItem
 	}
@@ -202,7 +187,7 @@ func (c *compiler) newSlot(v *variable) int {
 }
 
 // pathSource is a property of an alias, or with IN each element of an array.
-func (c *compiler) pathSource(s *Source, v *variable, container bool) func(rowFn) rowFn {
+func (c *compiler) pathSource(s *syntax.Source, v *variable, container bool) func(rowFn) rowFn {
 	path, slot := c.sourcePath(s, container), c.newSlot(v)
 	if !s.In {
 		return func(next rowFn) rowFn {
@@ -256,7 +241,7 @@ func (f *frame) fail(err error) {
 // selectList compiles the projection.
 func (c *compiler) selectList(cq *cquery, top bool) {
 	q := cq.q
-	cq.grouped = isGrouped(q)
+	cq.grouped = shape.IsGrouped(q)
 	if q.Star {
 		c.star(cq, top)
 		return
@@ -278,11 +263,11 @@ func (c *compiler) selectList(cq *cquery, top bool) {
 		}
 		return
 	}
-	o := &ObjectExpr{Keys: itemNames(q.Items)}
+	o := &syntax.ObjectExpr{Keys: shape.ItemNames(q.Items)}
 	for _, it := range q.Items {
 		o.Vals = append(o.Vals, it.Expr)
 	}
-	o.pos = q.selectSpan
+	o.Pos = q.SelectSpan
 	if direct {
 		cq.write = c.objectWriter(o)
 	} else {
@@ -293,14 +278,14 @@ func (c *compiler) selectList(cq *cquery, top bool) {
 // star compiles SELECT *: the one input set.
 func (c *compiler) star(cq *cquery, top bool) {
 	q := cq.q
-	at := &Lit{node: node{pos: q.selectSpan}}
+	at := q.SelectSpan
 	switch {
 	case q.From == nil:
-		c.failAt(at, codeStarNoFrom, "'SELECT *' is not valid if FROM clause is omitted.")
+		c.failIn(at, syntax.CodeStarNoFrom, "'SELECT *' is not valid if FROM clause is omitted.")
 	case len(q.GroupBy) > 0:
-		c.failAt(at, codeStarGroup, "'SELECT *' is not allowed with GROUP BY.")
+		c.failIn(at, syntax.CodeStarGroup, "'SELECT *' is not allowed with GROUP BY.")
 	case len(q.From.Sources) > 1:
-		c.failAt(at, codeStarJoin, "'SELECT *' is only valid with a single input set.")
+		c.failIn(at, syntax.CodeStarJoin, "'SELECT *' is only valid with a single input set.")
 	}
 	cq.isValue = true
 	if c.err != nil || len(cq.vars) == 0 {
@@ -320,25 +305,8 @@ func (c *compiler) star(cq *cquery, top bool) {
 	}
 }
 
-// itemNames gives each select item its name: the alias, the last property of a path, or $1, $2, .. for the others.
-func itemNames(items []SelectItem) []string {
-	names := make([]string, len(items))
-	n := 0
-	for i, it := range items {
-		names[i] = it.Alias
-		if names[i] == "" {
-			names[i] = derivedName(it.Expr)
-		}
-		if names[i] == "" {
-			n++
-			names[i] = "$" + strconv.Itoa(n)
-		}
-	}
-	return names
-}
-
 // count evaluates a TOP, OFFSET or LIMIT.
-func (c *compiler) count(n *Count, clause string) func(f *frame) int64 {
+func (c *compiler) count(n *syntax.Count, clause string) func(f *frame) int64 {
 	if n == nil {
 		return nil
 	}
@@ -348,8 +316,9 @@ func (c *compiler) count(n *Count, clause string) func(f *frame) int64 {
 	i := c.param(n.Param)
 	return func(f *frame) int64 {
 		k, ok := funcs.ToInt(f.params[i])
-		if !ok || !f.params[i].IsNumber() || k < 0 || int64(k) > maxCount {
-			f.fail(plainError("The value of %s must be a whole number from 0 to %d.", clause, int64(math.MaxUint32)))
+		if !ok || !f.params[i].IsNumber() || k < 0 || int64(k) > syntax.MaxCount {
+			f.fail(syntax.PlainError("The value of %s must be a whole number from 0 to %d.", clause,
+				int64(math.MaxUint32)))
 			return 0
 		}
 		return int64(k)
@@ -364,12 +333,12 @@ func (cq *cquery) emit(f *frame, v value.Value, sink func(f *frame, v value.Valu
 	}
 	if cq.q.Distinct {
 		if st.seen == nil {
-			st.seen = newDistinctSet()
+			st.seen = funcs.NewSet()
 		}
-		if !st.seen.add(v) {
+		if !st.seen.Add(v) {
 			return f.err == nil
 		}
-		f.hold(st, st.seen.grown())
+		f.hold(st, st.seen.Grown())
 		v = funcs.One(v)
 	}
 	if st.skip > 0 {
@@ -394,10 +363,10 @@ func (cq *cquery) gather(f *frame) bool {
 	f.args = f.args[:base]
 	for i, a := range cq.group.aggs {
 		s := &g.aggs[i]
-		held := s.held()
-		a.fn.addTimes(s, a.arg(f), int64(1+f.more))
-		if st.groups.size += s.held() - held; s.over {
-			f.fail(errOverList(a.fn))
+		held := s.Held()
+		a.fn.AddTimes(s, a.arg(f), int64(1+f.more))
+		if st.groups.size += s.Held() - held; s.Full() {
+			f.fail(a.fn.Overflow())
 		}
 	}
 	f.hold(st, st.groups.grown())
@@ -466,7 +435,7 @@ func (cq *cquery) orderedGroups(f *frame) []*group {
 func (cq *cquery) holdOrder(f *frame) {
 	st := &f.subs[cq.id]
 	if n := len(st.groups.list); len(cq.order) > 0 && n > 1 {
-		f.hold(st, n*(3*pointerSize+len(cq.order)*valueSize))
+		f.hold(st, n*(3*funcs.PointerSize+len(cq.order)*funcs.ValueSize))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/gateway"
 )
 
 // TestQueryPlans runs testdata/plans.txt: `> query`, the plan's JSON, or `! error`. A line `features a,b` sets the
@@ -66,7 +67,7 @@ func rewrittenRuns(t *testing.T, plan string, params []Param) {
 	if text == "" {
 		return
 	}
-	text = strings.ReplaceAll(text, filterPlaceholder, "true")
+	text = strings.ReplaceAll(text, gateway.FilterPlaceholder, "true")
 	if _, err := Compile(text, params, nil); err != nil {
 		t.Errorf("rewritten text does not compile: %v\n%s", err, text)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/sqlapi/sql/func"
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // Page is one page of a query's answer. Body holds the rows as JSON separated by commas, without brackets; Execute
@@ -63,7 +63,7 @@ type runner struct {
 	given    int64 // rows that the query has given, those of former pages included
 	full     bool  // the page is full and a further row was met
 	end      bool  // TOP or LIMIT is reached
-	seen     *distinctSet
+	seen     *funcs.Set
 	hashes   []uint64 // of the rows of DISTINCT, those of former pages included; nil when they were too many
 	kept     keeper
 	groups   *groupRows // of a former page; nil: they must be made
@@ -235,11 +235,11 @@ func (r *runner) distinct(f *frame, body []byte) ([]byte, bool) {
 		return body, false
 	}
 	if r.seen == nil {
-		r.seen = newDistinctSet()
+		r.seen = funcs.NewSet()
 		r.hashes = append(make([]uint64, 0, 16), r.st.seen...)
 	}
-	h := hashValue(v)
-	if slices.Contains(r.st.seen, h) || !r.seen.add(v) {
+	h := funcs.Hash(v)
+	if slices.Contains(r.st.seen, h) || !r.seen.Add(v) {
 		return body, false
 	}
 	switch {
@@ -250,7 +250,7 @@ func (r *runner) distinct(f *frame, body []byte) ([]byte, bool) {
 	default:
 		r.hashes = nil
 	}
-	f.hold(&f.subs[r.p.top.id], r.seen.grown())
+	f.hold(&f.subs[r.p.top.id], r.seen.Grown())
 	return doc.AppendJSON(body, funcs.One(v)), true
 }
 
@@ -395,7 +395,7 @@ func (r *runner) countAll(n int64) error {
 	st.group = st.groups.list[0]
 	r.f.sink = r.row
 	for i := range st.group.aggs {
-		st.group.aggs[i].count = n
+		st.group.aggs[i].SetCount(n)
 	}
 	r.emit(f)
 	return f.err

@@ -15,6 +15,8 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the answers of testdata/*.sql anew")
@@ -29,7 +31,7 @@ func newDocSource(p *program, f *frame, docs []doc.Doc, from string) *docSource 
 	s := &docSource{i: -1}
 	for _, d := range docs {
 		f.setRoot(d, nil)
-		if p.top.rootOnly && p.top.where != nil && !isTrue(p.top.where(f)) {
+		if p.top.rootOnly && p.top.where != nil && !funcs.IsTrue(p.top.where(f)) {
 			continue
 		}
 		s.docs = append(s.docs, d)
@@ -192,8 +194,8 @@ func (s *script) query(t *testing.T, no int, text string, want []string) {
 	}
 	if err != nil {
 		got = []string{"! " + err.Error()}
-		var e *Error
-		if errors.As(err, &e) && !e.plain {
+		var e *syntax.Error
+		if errors.As(err, &e) && !e.Plain {
 			got[0] = fmt.Sprintf("! %s %d-%d %s", e.Code, e.Start, e.End, e.Msg)
 		}
 	} else if len(got) == 0 {

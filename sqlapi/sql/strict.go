@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
 // This file says what a query asks of the index, for an API that refuses what the service's indexes can't answer.
@@ -23,12 +25,12 @@ func (pl *Plan) Orders() []OrderPath {
 		switch {
 		case len(o.steps) == 0:
 			return nil
-		case strings.HasPrefix(o.steps[0].name, "\x00"):
-			out = append(out, OrderPath{Computed: o.steps[0].name[1:], Desc: o.desc})
+		case strings.HasPrefix(o.steps[0].Name, "\x00"):
+			out = append(out, OrderPath{Computed: o.steps[0].Name[1:], Desc: o.desc})
 		default:
-			path, _, ok := storedPath(o.steps, false)
+			path, _, ok := shape.StoredPath(o.steps, false)
 			if !ok { // a system property that has no index: shown by its own name
-				path = access.NewPath(o.steps[0].name)
+				path = access.NewPath(o.steps[0].Name)
 			}
 			out = append(out, OrderPath{Path: path, Desc: o.desc})
 		}
@@ -44,18 +46,18 @@ func (pl *Plan) Descends() bool { return len(pl.p.order) > 0 && pl.p.order[0].de
 // arrays, sub-queries, the item as a whole.
 func (pl *Plan) FilterPaths() (paths []access.Path, whole bool) {
 	whole = true
-	var walk func(e Expr)
-	walk = func(e Expr) {
-		steps, base := splitPath(e)
+	var walk func(e syntax.Expr)
+	walk = func(e syntax.Expr) {
+		steps, base := shape.SplitPath(e)
 		switch b := base.(type) {
-		case *Ident:
+		case *syntax.Ident:
 			v := pl.p.top.variable(b.Name)
-			path, _, ok := storedPath(steps, false)
+			path, _, ok := shape.StoredPath(steps, false)
 			if whole = whole && v != nil && v.root && ok; ok {
 				paths = append(paths, path)
 			}
 			return
-		case *SubqueryExpr:
+		case *syntax.SubqueryExpr:
 			whole = false
 			return
 		case nil:
@@ -65,7 +67,7 @@ func (pl *Plan) FilterPaths() (paths []access.Path, whole bool) {
 			walk(base)
 			return
 		}
-		children(e, walk)
+		syntax.Children(e, walk)
 	}
 	walk(pl.p.q.Where)
 	return paths, whole

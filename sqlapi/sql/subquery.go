@@ -5,6 +5,8 @@ import (
 
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
 // sub is a compiled sub-query that hands its defined results to sink, which returns false to end it.
@@ -58,7 +60,7 @@ func (s *sub) close(f *frame) {
 func (cq *cquery) gathers() bool { return cq.grouped || len(cq.order) > 0 }
 
 // subRun compiles a sub-query whose defined results go to sink, which returns false to end it.
-func (c *compiler) subRun(q *Query, sink func(f *frame, v value.Value) bool) *sub {
+func (c *compiler) subRun(q *syntax.Query, sink func(f *frame, v value.Value) bool) *sub {
 	sb := &sub{top: c.count(q.Top, "TOP"), offset: c.count(q.Offset, "OFFSET"), limit: c.count(q.Limit, "LIMIT"),
 		sink: sink}
 	if sb.top != nil {
@@ -79,7 +81,7 @@ func (c *compiler) subRun(q *Query, sink func(f *frame, v value.Value) bool) *su
 
 // querySource is a sub-query in FROM: each of its rows is one, with IN each element of each of them. With first the
 // sub-query's own first source is the container.
-func (c *compiler) querySource(cq *cquery, s *Source, v *variable, first bool) func(rowFn) rowFn {
+func (c *compiler) querySource(cq *cquery, s *syntax.Source, v *variable, first bool) func(rowFn) rowFn {
 	slot := c.newSlot(v)
 	c.first = first
 	var next rowFn
@@ -136,7 +138,7 @@ func (cq *cquery) close(f *frame) {
 }
 
 // subquery compiles a sub-query in an expression.
-func (c *compiler) subquery(e *SubqueryExpr) cexpr {
+func (c *compiler) subquery(e *syntax.SubqueryExpr) cexpr {
 	id := -1
 	var s *sub
 	size := func(f *frame, v value.Value) bool {
@@ -150,7 +152,7 @@ func (c *compiler) subquery(e *SubqueryExpr) cexpr {
 		"": func(f *frame, v value.Value) bool {
 			st := &f.subs[id]
 			if st.rows++; st.rows > 1 {
-				f.fail(plainError("The cardinality of a scalar subquery result set cannot be greater than one."))
+				f.fail(syntax.PlainError("The cardinality of a scalar subquery result set cannot be greater than one."))
 				return false
 			}
 			st.val = v
@@ -160,8 +162,8 @@ func (c *compiler) subquery(e *SubqueryExpr) cexpr {
 		"FIRST":  func(f *frame, v value.Value) bool { f.subs[id].val = v; return false },
 		"LAST":   func(f *frame, v value.Value) bool { f.subs[id].val = v; return true },
 		"ALL": func(f *frame, v value.Value) bool {
-			f.subs[id].found = !isTrue(v)
-			return isTrue(v)
+			f.subs[id].found = !funcs.IsTrue(v)
+			return funcs.IsTrue(v)
 		},
 		"ARRAY": func(f *frame, v value.Value) bool {
 			f.subs[id].list.Elem(v)

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // sortedRow is a row of a sub-query with ORDER BY.
@@ -15,9 +16,9 @@ type sortedRow struct {
 
 // size is what a row takes.
 func (r *sortedRow) size() int {
-	n := rowSize + bytesOf(r.val)
+	n := rowSize + funcs.BytesOf(r.val)
 	for i := range r.keys {
-		n += valueSize + bytesOf(r.keys[i])
+		n += funcs.ValueSize + funcs.BytesOf(r.keys[i])
 	}
 	return n
 }

@@ -3,23 +3,24 @@ package sql
 import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/json"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
 // writeFn appends the JSON of a projection; ok is false when it is undefined and nothing was appended.
 type writeFn func(f *frame, dst []byte) (out []byte, ok bool)
 
 // writer compiles e as a projection that goes straight to JSON: constructors are written without building their values.
-func (c *compiler) writer(e Expr) writeFn {
+func (c *compiler) writer(e syntax.Expr) writeFn {
 	switch e := e.(type) {
-	case *Ident:
+	case *syntax.Ident:
 		if len(c.groups) == 0 {
 			if v := c.scope.find(e.Name); v != nil && v.root {
 				return writeItem
 			}
 		}
-	case *ObjectExpr:
+	case *syntax.ObjectExpr:
 		return c.objectWriter(e)
-	case *ArrayExpr:
+	case *syntax.ArrayExpr:
 		xs := make([]writeFn, len(e.Elems))
 		for i, x := range e.Elems {
 			xs[i] = c.writer(x)
@@ -44,7 +45,7 @@ func (c *compiler) writer(e Expr) writeFn {
 }
 
 // objectWriter writes the members of an object constructor; undefined ones are left out.
-func (c *compiler) objectWriter(o *ObjectExpr) writeFn {
+func (c *compiler) objectWriter(o *syntax.ObjectExpr) writeFn {
 	xs, keys := make([]writeFn, len(o.Vals)), make([][]byte, len(o.Vals))
 	for i, x := range o.Vals {
 		xs[i] = c.writer(x)

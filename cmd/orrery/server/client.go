@@ -6,7 +6,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
+	mongowire "github.com/orrerydb/orrery/mongoapi/wire"
 	"github.com/xdg-go/scram"
 )
 
@@ -219,31 +219,33 @@ func (c *mongoConn) login(user, password string) error {
 // run sends one command in Extended JSON as an OP_MSG and returns the reply's document; a reply with ok other than 1,
 // or with write errors, is an error.
 func (c *mongoConn) run(extJSON string) (doc.Doc, error) {
-	const opMsg, headLen = 2013, 16 + 4 + 1
+	const maxReply = 16 << 20
 	body, err := doc.FromExtJSON(nil, []byte(extJSON))
 	if err != nil {
 		return nil, err
 	}
-	msg := binary.LittleEndian.AppendUint32(nil, uint32(headLen+len(body)))
-	for _, n := range []uint32{1, 0, opMsg, 0} { // request id, response to, opcode, flags
-		msg = binary.LittleEndian.AppendUint32(msg, n)
-	}
-	msg = append(append(msg, 0), body...) // one section of kind 0
+	msg := append(mongowire.BeginMsg(nil, 1, 0, 0), body...)
+	mongowire.EndMsg(msg, 0)
 	if _, err := c.Write(msg); err != nil {
 		return nil, err
 	}
-	var head [headLen]byte
+	var head [mongowire.HeaderSize]byte
 	if _, err := io.ReadFull(c, head[:]); err != nil {
 		return nil, err
 	}
-	n := binary.LittleEndian.Uint32(head[:])
-	if n < headLen || n > 16<<20 || binary.LittleEndian.Uint32(head[12:]) != opMsg {
+	h, err := mongowire.ParseHeader(head[:], maxReply)
+	if err != nil || h.OpCode != mongowire.OpMsg {
 		return nil, fmt.Errorf("mongo: not an OP_MSG reply of a sane size: % x", head)
 	}
-	reply := make([]byte, n-headLen)
-	if _, err := io.ReadFull(c, reply); err != nil {
+	msg = append(head[:], make([]byte, h.Length-mongowire.HeaderSize)...)
+	if _, err := io.ReadFull(c, msg[mongowire.HeaderSize:]); err != nil {
 		return nil, err
 	}
+	var m mongowire.Msg
+	if err := mongowire.ParseMsg(msg, &m); err != nil {
+		return nil, err
+	}
+	reply := doc.Doc(m.Body)
 	if err := doc.Validate(reply, 0); err != nil {
 		return nil, err
 	}

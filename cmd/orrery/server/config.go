@@ -46,10 +46,7 @@ type Config struct {
 	// TLSCert and TLSKey are PEM files of the user's own certificate; "": the server makes one.
 	TLSCert, TLSKey string
 
-	MaxConnections int           // of each door
-	MaxRequests    int           // that a door works on at once
-	MaxWaiting     int           // that wait at a door for that, for a second at most
-	MaxTime        time.Duration // of one request; 0: for ever
+	Limits
 
 	Consistency string // of the account, as the NoSQL API spells it; "": Session
 
@@ -60,9 +57,6 @@ type Config struct {
 	MinFree        int64             // bytes of the disk that new data leaves free; 0: 256 MiB, or 5 % of a small disk
 	Stall          time.Duration     // how long the disk may take before writes are refused; 0: 10 s
 	Upgrade        bool              // a store of an older format is given the present one: no way back
-	CacheMB        int               // cache of the store, in MiB: items and blocks
-	SpillMB        int               // temporary files of queries, in MiB; 0: as the disk has room
-	MemoryMB       int               // CacheMB and what requests may hold together, in MiB; 0: CacheMB and requestMB
 
 	LogRequests bool          // one line for each request
 	Slow        time.Duration // requests that take so long are logged with their plan; 0: none
@@ -86,13 +80,8 @@ func Default() Config {
 		Auth:        true,
 		Strict:      []string{NoSQL},
 		Durability:  "sync",
-		CacheMB:     144,
-
-		MaxConnections: 2000,
-		MaxRequests:    256,
-		MaxWaiting:     1024,
-		MaxTime:        10 * time.Minute,
-		Slow:           time.Second,
+		Slow:        time.Second,
+		Limits:      defaultLimits(),
 	}
 }
 

@@ -69,7 +69,8 @@ func (s *Server) figures() []figure {
 	for _, b := range s.bound {
 		out = append(out, s.doorFigures(b)...)
 	}
-	return append(out, s.backups.figures()...)
+	out = append(out, s.backups.figures()...)
+	return out
 }
 
 func (s *Server) doorFigures(b *bound) []figure {

@@ -68,6 +68,17 @@ func TestEveryAPIAnswersOverTLS(t *testing.T) {
 			t.Errorf("%s: %d %s", url, code, body)
 		}
 	}
+	for _, api := range []string{NoSQL, Table, Gremlin, Admin} { // HTTP/2 is no door's: the binary is built without it
+		offer := &tls.Config{RootCAs: pool, NextProtos: []string{"h2", "http/1.1"}}
+		c, err := tls.Dial("tcp", s.Addr(api), offer)
+		if err != nil {
+			t.Fatal(api, err)
+		}
+		if p := c.ConnectionState().NegotiatedProtocol; p == "h2" {
+			t.Errorf("%s speaks %s", api, p)
+		}
+		_ = c.Close()
+	}
 	ws, _, err := (&websocket.Dialer{TLSClientConfig: conf}).DialContext(ctx, "wss://"+s.Addr(Gremlin)+"/gremlin", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,110 @@
+package sql
+
+import (
+	"hash/maphash"
+	"sync"
+
+	"github.com/orrerydb/orrery/sqlapi/sql/expand"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
+)
+
+// planCache keeps compiled programs by text. It is bounded in entries and bytes of text; the oldest half is dropped
+// when it is full, which costs a busy text one compile.
+type planCache struct {
+	mu       sync.RWMutex
+	now, old map[string]*program
+	bytes    int
+}
+
+const (
+	cacheEntries = 1000
+	cacheBytes   = 4 << 20
+)
+
+// shards of the cache keep executions on different texts from waiting for each other.
+var (
+	cacheSeed = maphash.MakeSeed()
+	caches    [16]planCache
+)
+
+// cached returns the program of a text, compiling it when it isn't known. Refused texts are not kept.
+func cached(text string) (*program, error) {
+	c := cacheOf(text)
+	p := c.get(text)
+	if p == nil {
+		var err error
+		if p, err = compile(text, syntax.DefaultLimits()); err != nil {
+			return nil, err
+		}
+		c.put(p)
+	}
+	return p, nil
+}
+
+func cacheOf(key string) *planCache { return &caches[maphash.String(cacheSeed, key)&15] }
+
+// get returns the program under a key; nil when there is none.
+func (c *planCache) get(key string) *program {
+	c.mu.RLock()
+	p := c.now[key]
+	c.mu.RUnlock()
+	if p != nil {
+		return p
+	}
+	c.mu.Lock()
+	p = c.old[key]
+	c.mu.Unlock()
+	if p != nil {
+		c.put(p)
+	}
+	return p
+}
+
+func (c *planCache) put(p *program) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now == nil || len(c.now) >= cacheEntries/16 || c.bytes >= cacheBytes/16 {
+		c.old, c.now, c.bytes = c.now, map[string]*program{}, 0
+	}
+	if c.now[p.key] == nil {
+		c.bytes += len(p.key)
+		c.now[p.key] = p
+	}
+}
+
+// cachedFor is cached for a container with computed properties (nil has none), or whose geometries lie in a plane.
+func cachedFor(text string, comp *expand.Computed, planar bool) (*program, error) {
+	if comp == nil && !planar {
+		return cached(text)
+	}
+	key := "\x00" + text
+	if planar {
+		key = "\x00" + key
+	}
+	if comp != nil {
+		key = comp.Key + key
+	}
+	c := cacheOf(key)
+	if p := c.get(key); p != nil {
+		return p, nil
+	}
+	q, err := syntax.Parse(text, syntax.DefaultLimits())
+	if err != nil {
+		return nil, err
+	}
+	if comp != nil {
+		if q, err = comp.Expand(q); err != nil {
+			return nil, err
+		}
+	}
+	p, err := compileQuery(text, q, planar)
+	if err != nil {
+		return nil, err
+	}
+	if comp != nil {
+		p.hash ^= comp.Hash
+	}
+	p.key = key
+	c.put(p)
+	return p, nil
+}

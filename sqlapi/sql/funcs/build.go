@@ -1,0 +1,199 @@
+package funcs
+
+import (
+	"bytes"
+	"math"
+	"strings"
+
+	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// Builder makes an array or object value by appending. The zero Builder is ready; bytes are its own.
+type Builder struct {
+	buf []byte
+	n   int
+}
+
+func (b *Builder) start() {
+	if b.buf == nil {
+		_, b.buf = bson.Begin(make([]byte, 0, 64))
+	}
+}
+
+// Elem appends an array element; undefined is left out.
+func (b *Builder) Elem(v value.Value) {
+	if !v.IsDefined() {
+		return
+	}
+	b.start()
+	b.buf = value.AppendIndexed(b.buf, b.n, v)
+	b.n++
+}
+
+// Field appends an object field; undefined is left out, and so is a name with U+0000, which no stored name has.
+func (b *Builder) Field(name string, v value.Value) {
+	if !v.IsDefined() || strings.IndexByte(name, 0) >= 0 {
+		return
+	}
+	b.start()
+	b.buf = value.AppendElement(b.buf, name, v)
+	b.n++
+}
+
+// Len returns the number of elements so far.
+func (b *Builder) Len() int { return b.n }
+
+func (b *Builder) finish() []byte {
+	b.start()
+	out := bson.End(b.buf, 0)
+	*b = Builder{}
+	return out
+}
+
+// Array returns the array and empties the builder.
+func (b *Builder) Array() value.Value { return value.ArrayOf(b.finish()) }
+
+// Object returns the object and empties the builder.
+func (b *Builder) Object() value.Value { return value.ObjectOf(b.finish()) }
+
+// ArrayFrom returns an array of vs.
+func ArrayFrom(vs []value.Value) value.Value {
+	var b Builder
+	for _, v := range vs {
+		b.Elem(v)
+	}
+	return b.Array()
+}
+
+// Num returns a computed number: whole numbers that a double holds exactly as integers, so that they print without a
+// fraction; NaN and infinities, which JSON can't hold, as undefined.
+func Num(f float64) value.Value {
+	if f == math.Trunc(f) && math.Abs(f) <= 1<<53 {
+		return value.IntOf(int64(f))
+	}
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return value.Value{}
+	}
+	return value.DoubleOf(f)
+}
+
+// View gives the SQL face of a stored value: dates read as ISO text, UUIDs as text, binaries as base64 text, the other
+// kinds that JSON lacks as their Extended JSON objects. Arrays and objects are returned as they are; their members get
+// their face when they are read.
+func View(v value.Value) value.Value {
+	switch v.Kind() {
+	case value.Undefined, value.Null, value.Bool, value.Int32, value.Int64, value.Double, value.String, value.Array,
+		value.Object:
+		return v
+	}
+	out, err := doc.ValueFromJSON(doc.AppendJSON(nil, v))
+	if err != nil {
+		return value.NullValue()
+	}
+	return out
+}
+
+// DeepView is View for a value and all that it holds; it copies only when something inside differs.
+func DeepView(v value.Value) value.Value {
+	switch v.Kind() {
+	case value.Array, value.Object:
+		if plain(v) {
+			return v
+		}
+		out, err := doc.ValueFromJSON(doc.AppendJSON(nil, v))
+		if err != nil {
+			return value.NullValue()
+		}
+		return out
+	}
+	return View(v)
+}
+
+// One returns the value that stands for all that equal v, in its SQL face: a whole double is an integer, also inside
+// arrays and objects. DISTINCT, groups, MIN, MAX and MAKESET give it, so that their answers don't tell which of 1 and
+// 1.0 was met first.
+func One(v value.Value) value.Value {
+	switch v = DeepView(v); v.Kind() {
+	case value.Double:
+		return value.Canonical(v)
+	case value.Array, value.Object:
+		if !anyWhole(v) {
+			return v
+		}
+		var b Builder
+		for it := v.Iter(); it.Next(); {
+			if v.Kind() == value.Array {
+				b.Elem(One(it.Value()))
+			} else {
+				b.Field(string(it.Key()), One(it.Value()))
+			}
+		}
+		if v.Kind() == value.Array {
+			return b.Array()
+		}
+		return b.Object()
+	}
+	return v
+}
+
+// anyWhole reports whether v holds a whole double.
+func anyWhole(v value.Value) bool {
+	for it := v.Iter(); it.Next(); {
+		switch e := it.Value(); e.Kind() {
+		case value.Double:
+			if f := e.Float(); f == math.Trunc(f) {
+				return true
+			}
+		case value.Array, value.Object:
+			if anyWhole(e) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// plain reports whether v holds only kinds that JSON has.
+func plain(v value.Value) bool {
+	for it := v.Iter(); it.Next(); {
+		switch e := it.Value(); e.Kind() {
+		case value.Null, value.Bool, value.Int32, value.Int64, value.Double, value.String:
+		case value.Array, value.Object:
+			if !plain(e) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Equal is the language's deep equality of two defined values; different types are not equal.
+func Equal(a, b value.Value) bool {
+	switch a.Kind() {
+	case value.String:
+		return b.Kind() == value.String && bytes.Equal(a.Bytes(), b.Bytes())
+	case value.Array, value.Object:
+		if b.Kind() != a.Kind() {
+			return false
+		}
+		return value.EqualCosmos(DeepView(a), DeepView(b))
+	}
+	return value.EqualCosmos(a, b)
+}
+
+// elems returns the elements of an array in their SQL face.
+func elems(v value.Value) []value.Value {
+	var out []value.Value
+	for it := v.Iter(); it.Next(); {
+		out = append(out, View(it.Value()))
+	}
+	return out
+}
+
+func boolean(b bool) value.Value { return value.BoolOf(b) }
+
+func optBool(a []value.Value, i int) bool { return len(a) > i && a[i].Bool() }

@@ -1,0 +1,79 @@
+package gateway
+
+import (
+	"strconv"
+
+	"github.com/orrerydb/orrery/core/json"
+)
+
+// appendJSON writes the plan. Unused numbers are null and lists are empty, never absent: each client has a field that
+// it does not check.
+func (qi *queryInfo) appendJSON(dst []byte, ranges []keyRange) []byte {
+	dst = append(dst, `{"partitionedQueryExecutionInfoVersion":2,"queryInfo":{"distinctType":`...)
+	dst = json.AppendString(dst, qi.distinctType)
+	for _, n := range []struct {
+		name string
+		n    int64
+	}{{"top", qi.top}, {"offset", qi.offset}, {"limit", qi.limit}} {
+		dst = append(append(append(dst, `,"`...), n.name...), `":`...)
+		if n.n < 0 {
+			dst = append(dst, "null"...)
+		} else {
+			dst = strconv.AppendInt(dst, n.n, 10)
+		}
+	}
+	for _, l := range []struct {
+		name string
+		list []string
+	}{{"orderBy", qi.orderBy}, {"orderByExpressions", qi.orderByExpressions}, {"groupByExpressions", qi.groupBy},
+		{"groupByAliases", qi.groupByAliases}, {"aggregates", qi.aggregates}} {
+		dst = append(append(append(dst, `,"`...), l.name...), `":`...)
+		dst = appendList(dst, l.list)
+	}
+	dst = append(dst, `,"groupByAliasToAggregateType":{`...)
+	for i, a := range qi.aliasToAggregate {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(json.AppendString(dst, a.alias), ':')
+		if a.plan == "" {
+			dst = append(dst, "null"...)
+		} else {
+			dst = json.AppendString(dst, a.plan)
+		}
+	}
+	dst = append(dst, `},"rewrittenQuery":`...)
+	dst = json.AppendString(dst, qi.rewritten)
+	dst = append(dst, `,"hasSelectValue":`...)
+	dst = strconv.AppendBool(dst, qi.hasSelectValue)
+	dst = append(dst, `,"dCountInfo":`...)
+	if qi.dCount != nil {
+		dst = append(json.AppendString(append(dst, `{"dCountAlias":`...), *qi.dCount), '}')
+	} else {
+		dst = append(dst, "null"...)
+	}
+	dst = append(dst, `,"hasNonStreamingOrderBy":`...)
+	dst = strconv.AppendBool(dst, qi.nonStreaming)
+	dst = append(dst, `},"queryRanges":[`...)
+	for i, r := range ranges {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = json.AppendString(append(dst, `{"min":`...), r.Min)
+		dst = json.AppendString(append(dst, `,"max":`...), r.Max)
+		dst = append(dst, `,"isMinInclusive":true,"isMaxInclusive":`...)
+		dst = append(strconv.AppendBool(dst, r.Min == r.Max), '}')
+	}
+	return append(dst, "]}"...)
+}
+
+func appendList(dst []byte, list []string) []byte {
+	dst = append(dst, '[')
+	for i, s := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = json.AppendString(dst, s)
+	}
+	return append(dst, ']')
+}

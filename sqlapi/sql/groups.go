@@ -1,0 +1,142 @@
+package sql
+
+import (
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
+
+	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
+)
+
+// aggSpec is one aggregate call of a query.
+type aggSpec struct {
+	fn  *funcs.Aggregate
+	arg evalFn
+}
+
+// groupCtx is a grouped query whose select list is being compiled.
+type groupCtx struct {
+	sub   int // number of the query
+	keys  []syntax.Expr
+	aggs  []*aggSpec
+	inAgg bool // inside the argument of an aggregate: the query's aliases may be read
+}
+
+// aggregate compiles an aggregate call: its argument feeds the group's state, the call reads the result.
+func (c *compiler) aggregate(e *syntax.Call, agg *funcs.Aggregate) cexpr {
+	n := len(c.groups)
+	if n == 0 || c.noAgg {
+		c.failAt(e, syntax.CodeAggregateHere, "Aggregate function '%s' may not appear here.", agg.Name)
+		return konst(value.Value{})
+	}
+	g := c.groups[n-1]
+	if g.inAgg {
+		c.failAt(e, syntax.CodeNestedAgg, "Cannot perform an aggregate function on an expression containing an "+
+			"aggregate or a subquery.")
+		return konst(value.Value{})
+	}
+	if len(e.Args) != 1 {
+		c.failAt(e, syntax.CodeArity, "The %s function requires 1 argument(s).", agg.Name)
+		return konst(value.Value{})
+	}
+	g.inAgg = true
+	arg := c.expr(e.Args[0])
+	g.inAgg = false
+	i, sub := len(g.aggs), g.sub
+	g.aggs = append(g.aggs, &aggSpec{fn: agg, arg: arg.fn})
+	return cexpr{fn: func(f *frame) value.Value { return agg.Result(&f.subs[sub].group.aggs[i]) }}
+}
+
+// groupKey compiles e as a read of a group key when it is one of the GROUP BY expressions of an enclosing grouped
+// query.
+func (c *compiler) groupKey(e syntax.Expr) (cexpr, bool) {
+	for n := len(c.groups) - 1; n >= 0; n-- {
+		g := c.groups[n]
+		if g.inAgg {
+			continue
+		}
+		for i, k := range g.keys {
+			if shape.Same(e, k) {
+				sub := g.sub
+				return cexpr{fn: func(f *frame) value.Value { return f.subs[sub].group.keys[i] }}, true
+			}
+		}
+	}
+	return cexpr{}, false
+}
+
+// insideGroupKey reports whether a proper part of the path e is a group key, so that the path must be read step by
+// step.
+func (c *compiler) insideGroupKey(e syntax.Expr) bool {
+	if len(c.groups) == 0 {
+		return false
+	}
+	for {
+		switch x := e.(type) {
+		case *syntax.Prop:
+			e = x.Base
+		case *syntax.Index:
+			e = x.Base
+		default:
+			return false
+		}
+		if _, ok := c.groupKey(e); ok {
+			return true
+		}
+	}
+}
+
+// group is one group of a grouped query: its key, the states of the query's aggregates.
+type group struct {
+	hash  uint64 // of keys
+	at    int64  // which group it is, by its first row
+	keys  []value.Value
+	order []value.Value // of ORDER BY, when it is sorted in files
+	aggs  []funcs.State
+}
+
+// groupSet finds groups by key and keeps them in the order of their first row.
+type groupSet struct {
+	list []*group
+	next int64 // place of the next group
+	by   map[uint64][]*group
+	size int
+	told int
+}
+
+// grown is by how much the set has grown since the last call.
+func (s *groupSet) grown() int {
+	n := s.size - s.told
+	s.told = s.size
+	return n
+}
+
+// find returns the group of the keys; keys are copied when the group is new. Undefined keys form a group of their own.
+func (s *groupSet) find(keys []value.Value, aggs int) *group {
+	h := uint64(14695981039346656037)
+	for _, k := range keys {
+		h = (h ^ funcs.Hash(k)) * 1099511628211
+	}
+next:
+	for _, g := range s.by[h] {
+		for i := range keys {
+			if !funcs.Same(g.keys[i], keys[i]) {
+				continue next
+			}
+		}
+		return g
+	}
+	g := &group{hash: h, at: s.next, keys: make([]value.Value, len(keys)), aggs: make([]funcs.State, aggs)}
+	for i, k := range keys {
+		g.keys[i] = funcs.One(k).Clone()
+		s.size += funcs.ValueSize + funcs.BytesOf(k)
+	}
+	s.size += groupSize + funcs.StateSize*aggs
+	if s.by == nil {
+		s.by = map[uint64][]*group{}
+	}
+	s.by[h] = append(s.by[h], g)
+	s.list = append(s.list, g)
+	s.next++
+	return g
+}

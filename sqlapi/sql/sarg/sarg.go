@@ -1,0 +1,528 @@
+// Package sarg makes of a query's tree what an index is asked: a predicate that every item of the answer satisfies, and
+// what entries must hold to answer without the items. It knows the tree and values of constants, not how a query runs.
+package sarg
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/access"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
+)
+
+// Const is a compiled expression with one value for all items; F is the state of an execution, in which parameters are
+// known.
+type Const[F any] func(f F) value.Value
+
+// Pred makes the sargable predicate of an execution.
+//
+// Every predicate made here is satisfied by each item for which the expression can be true. Values that the language
+// shows as strings or objects but that are stored otherwise (dates, UUIDs, ..) are covered by access.WithForeign on the
+// whole predicate; arrays and objects, whose stored members may differ from what is shown, are only asked for their
+// existence.
+type Pred[F any] func(f F) *access.Pred
+
+// Alias is an alias of FROM; isRoot says that it is the item itself.
+type Alias struct {
+	Name   string
+	IsRoot bool
+}
+
+// Compiler turns expressions into predicates over the item.
+type Compiler[F any] struct {
+	From   *syntax.From
+	Vars   []Alias // of the sources of from, in their order
+	Planar bool    // geometries lie in a plane
+	// Compile compiles an expression that has the same value for all items.
+	Compile func(e syntax.Expr) Const[F]
+	of      map[*syntax.Source]*access.Element // what stands for the element that a source goes through
+}
+
+// Filter gives the predicate of WHERE; nil when it says nothing that an index could use.
+func (s Compiler[F]) Filter(where syntax.Expr) Pred[F] {
+	s.of = map[*syntax.Source]*access.Element{}
+	fn := s.truth(where)
+	if fn == nil {
+		return nil
+	}
+	return func(f F) *access.Pred { return access.WithForeign(fn(f)) }
+}
+
+// truth gives what items must satisfy for e to be true; nil = nothing is known.
+func (s Compiler[F]) truth(e syntax.Expr) Pred[F] {
+	switch e := e.(type) {
+	case *syntax.Chain:
+		switch e.Op {
+		case "AND":
+			return allOf(s.each(e.Xs, s.truth))
+		case "OR":
+			return anyOf(s.each(e.Xs, s.truth))
+		}
+	case *syntax.Unary:
+		if e.Op == "NOT" {
+			return s.falsity(e.X)
+		}
+	case *syntax.Binary:
+		return s.comparison(e.Op, e.L, e.R)
+	case *syntax.Between:
+		if !e.Not {
+			return allOf([]Pred[F]{s.comparison(">=", e.X, e.Lo), s.comparison("<=", e.X, e.Hi)})
+		}
+	case *syntax.In:
+		return s.in(e)
+	case *syntax.Like:
+		return s.like(e)
+	case *syntax.Call:
+		return s.call(e)
+	case *syntax.Prop, *syntax.Index:
+		return s.equals(e, func(F) value.Value { return value.BoolOf(true) })
+	case *syntax.SubqueryExpr:
+		if e.Kind == "EXISTS" {
+			return s.exists(e.Q)
+		}
+	}
+	return nil
+}
+
+// falsity gives what items must satisfy for e to be false.
+func (s Compiler[F]) falsity(e syntax.Expr) Pred[F] {
+	switch e := e.(type) {
+	case *syntax.Chain:
+		switch e.Op {
+		case "AND":
+			return anyOf(s.each(e.Xs, s.falsity))
+		case "OR":
+			return allOf(s.each(e.Xs, s.falsity))
+		}
+	case *syntax.Unary:
+		if e.Op == "NOT" {
+			return s.truth(e.X)
+		}
+	case *syntax.Binary:
+		opposite := map[string]string{"=": "!=", "!=": "=", "<": ">=", ">": "<=", "<=": ">", ">=": "<"}
+		if op := opposite[e.Op]; op != "" {
+			return s.comparison(op, e.L, e.R)
+		}
+	case *syntax.Prop, *syntax.Index:
+		return s.equals(e, func(F) value.Value { return value.BoolOf(false) })
+	}
+	return nil
+}
+
+func (s Compiler[F]) each(es []syntax.Expr, f func(syntax.Expr) Pred[F]) []Pred[F] {
+	out := make([]Pred[F], len(es))
+	for i, e := range es {
+		out[i] = f(e)
+	}
+	return out
+}
+
+func allOf[F any](fs []Pred[F]) Pred[F] {
+	known := fs[:0:0]
+	for _, f := range fs {
+		if f != nil {
+			known = append(known, f)
+		}
+	}
+	switch len(known) {
+	case 0:
+		return nil
+	case 1:
+		return known[0]
+	}
+	return func(f F) *access.Pred {
+		ps := make([]*access.Pred, len(known))
+		for i, k := range known {
+			ps[i] = k(f)
+		}
+		return access.And(closeRanges(ps)...)
+	}
+}
+
+// closeRanges joins a lower and an upper bound of one path into one range: c.n >= 1 AND c.n < 5. Where array elements
+// count, each bound may hold for another element, so they stay apart.
+func closeRanges(ps []*access.Pred) []*access.Pred {
+	for i, lo := range ps {
+		if lo.Op != access.OpRange || lo.Lo == nil || lo.Hi != nil || lo.Path.Elements {
+			continue
+		}
+		for j, hi := range ps {
+			if hi.Op == access.OpRange && hi.Lo == nil && hi.Hi != nil && slices.Equal(lo.Path.Segs, hi.Path.Segs) &&
+				!hi.Path.Elements &&
+				lo.Lo.Value.IsNumber() == hi.Hi.Value.IsNumber() {
+				ps[i], ps[j] = access.Range(lo.Path, lo.Lo, hi.Hi), access.All()
+				break
+			}
+		}
+	}
+	return ps
+}
+
+func anyOf[F any](fs []Pred[F]) Pred[F] {
+	for _, f := range fs {
+		if f == nil {
+			return nil
+		}
+	}
+	return func(f F) *access.Pred {
+		ps := make([]*access.Pred, len(fs))
+		for i, k := range fs {
+			ps[i] = k(f)
+		}
+		return access.Or(ps...)
+	}
+}
+
+// path resolves e to a path of stored names; element says that it reads array elements.
+func (s Compiler[F]) path(e syntax.Expr) (p access.Path, element, ok bool) {
+	steps, base := shape.SplitPath(e)
+	id, isIdent := base.(*syntax.Ident)
+	if !isIdent {
+		return p, false, false
+	}
+	for i, v := range s.Vars {
+		if v.Name != id.Name || v.IsRoot {
+			if v.Name == id.Name {
+				return shape.StoredPath(steps, false)
+			}
+			continue
+		}
+		src := &s.From.Sources[i]
+		if src.Query != nil {
+			return p, false, false
+		}
+		pre, root := shape.SplitPath(src.Path)
+		if i > 0 {
+			if r, isIdent := root.(*syntax.Ident); !isIdent || !s.isRoot(r.Name) {
+				return p, false, false
+			}
+		}
+		p, element, ok = shape.StoredPath(append(append([]shape.Step(nil), pre...), steps...), src.In)
+		if ok && src.In {
+			p.Of = s.element(src, pre, steps)
+		}
+		return p, element, ok
+	}
+	return p, false, false
+}
+
+// element returns the element that a source goes through; nil where positions in arrays are on the path, so that its
+// names don't tell where the array is.
+func (s Compiler[F]) element(src *syntax.Source, pre, steps []shape.Step) *access.Element {
+	if s.of == nil || len(steps) == 0 ||
+		slices.ContainsFunc(append(pre[:len(pre):len(pre)], steps...), func(st shape.Step) bool { return st.Array }) {
+		return nil
+	}
+	of := s.of[src]
+	if of == nil {
+		of = &access.Element{Array: len(pre)}
+		s.of[src] = of
+	}
+	return of
+}
+
+func (s Compiler[F]) isRoot(name string) bool {
+	for _, v := range s.Vars {
+		if v.Name == name {
+			return v.IsRoot
+		}
+	}
+	return false
+}
+
+// constant compiles e when it has the same value for all items; nil otherwise.
+func (s Compiler[F]) constant(e syntax.Expr) Const[F] {
+	if !shape.IsConstant(e) {
+		return nil
+	}
+	return s.Compile(e)
+}
+
+// comparison is path op constant, or constant op path.
+func (s Compiler[F]) comparison(op string, l, r syntax.Expr) Pred[F] {
+	if p := s.distance(op, l, r); p != nil {
+		return p
+	}
+	if op == "=" {
+		for _, side := range [][2]syntax.Expr{{l, r}, {r, l}} {
+			if p := s.absolute(side[0], side[1]); p != nil {
+				return p
+			}
+		}
+	}
+	if _, _, ok := s.path(l); !ok {
+		flip := map[string]string{"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+		if op, l, r = flip[op], r, l; op == "" {
+			return nil
+		}
+	}
+	path, _, ok := s.path(l)
+	if !ok {
+		return nil
+	}
+	val := s.constant(r)
+	if val == nil {
+		if strings.Contains("= != < > <= >=", op) { // both sides must be there
+			return exists[F](path)
+		}
+		return nil
+	}
+	switch op {
+	case "=":
+		return s.equals(l, val)
+	case "!=":
+		return exists[F](path)
+	case "<", ">", "<=", ">=":
+		return rangePred(path, op, val)
+	}
+	return nil
+}
+
+// absolute is ABS(path) = constant: one of two numbers.
+func (s Compiler[F]) absolute(l, r syntax.Expr) Pred[F] {
+	call, ok := l.(*syntax.Call)
+	if !ok || call.UDF || !strings.EqualFold(call.Name, "ABS") || len(call.Args) != 1 {
+		return nil
+	}
+	path, _, ok := s.path(call.Args[0])
+	val := s.constant(r)
+	if !ok || val == nil {
+		return nil
+	}
+	return func(f F) *access.Pred {
+		v := val(f)
+		if n := v.Float(); v.IsNumber() && n >= 0 {
+			return inPred(path, v, value.DoubleOf(-n))
+		}
+		return access.None()
+	}
+}
+
+// exists asks for the existence of a path. The identity and _ts are always there.
+func exists[F any](path access.Path) Pred[F] {
+	if IsAlways(path) {
+		return nil
+	}
+	return func(F) *access.Pred { return access.Exists(path) }
+}
+
+// IsAlways reports whether every item has a value at a path.
+func IsAlways(p access.Path) bool {
+	return len(p.Segs) == 1 && (p.Segs[0] == access.ID.Segs[0] || p.Segs[0] == access.TS.Segs[0])
+}
+
+// equals is path = constant.
+func (s Compiler[F]) equals(l syntax.Expr, val Const[F]) Pred[F] {
+	path, _, ok := s.path(l)
+	if !ok {
+		return nil
+	}
+	return func(f F) *access.Pred { return inPred(path, val(f)) }
+}
+
+// inPred is the value at path being one of vs.
+func inPred(path access.Path, vs ...value.Value) *access.Pred {
+	out := make([]value.Value, 0, len(vs))
+	for _, v := range vs {
+		switch v.Kind() {
+		case value.Undefined:
+			continue
+		case value.Array, value.Object:
+			if IsAlways(path) {
+				continue // text and numbers only
+			}
+			return access.Exists(path)
+		}
+		if isIdentity(path) {
+			if v.Kind() != value.String {
+				continue
+			}
+			out = append(out, core.IdentityFromText(v.Str())...)
+			continue
+		}
+		out = append(out, v)
+	}
+	return access.In(path, out...)
+}
+
+func isIdentity(p access.Path) bool { return len(p.Segs) == 1 && p.Segs[0] == access.ID.Segs[0] }
+
+// rangePred is path op constant. A range of identities says nothing: those that aren't strings are shown as texts.
+func rangePred[F any](path access.Path, op string, val Const[F]) Pred[F] {
+	if isIdentity(path) {
+		return nil
+	}
+	return func(f F) *access.Pred {
+		v := val(f)
+		b := &access.Bound{Value: v, Inclusive: len(op) == 2}
+		switch {
+		case v.IsNumber() || v.Kind() == value.String:
+		case v.Kind() == value.Bool || v.Kind() == value.Null:
+			return access.Exists(path)
+		default:
+			return access.None()
+		}
+		if op[0] == '<' {
+			return access.Range(path, nil, b)
+		}
+		return access.Range(path, b, nil)
+	}
+}
+
+func (s Compiler[F]) in(e *syntax.In) Pred[F] {
+	path, _, ok := s.path(e.X)
+	if !ok {
+		return nil
+	}
+	if e.Not {
+		return exists[F](path)
+	}
+	vals := make([]Const[F], len(e.List))
+	for i, x := range e.List {
+		if vals[i] = s.constant(x); vals[i] == nil {
+			return exists[F](path)
+		}
+	}
+	return func(f F) *access.Pred {
+		vs := make([]value.Value, len(vals))
+		for i, fn := range vals {
+			vs[i] = fn(f)
+		}
+		return inPred(path, vs...)
+	}
+}
+
+func (s Compiler[F]) like(e *syntax.Like) Pred[F] {
+	path, _, ok := s.path(e.X)
+	if !ok {
+		return nil
+	}
+	val := s.constant(e.Pattern)
+	if e.Not || val == nil || isIdentity(path) {
+		return exists[F](path)
+	}
+	escape := rune(0)
+	for _, r := range e.Escape {
+		escape = r
+	}
+	return func(f F) *access.Pred {
+		v := val(f)
+		if v.Kind() != value.String {
+			return access.None()
+		}
+		if pre := funcs.CompileLike(v.Str(), escape).Prefix(); pre != "" {
+			return access.Prefix(path, pre)
+		}
+		return access.Exists(path)
+	}
+}
+
+// needsValue are the functions that are true only where their first argument is there.
+var needsValue = map[string]bool{
+	"CONTAINS": true, "ENDSWITH": true, "IS_ARRAY": true, "IS_BOOL": true, "IS_BOOLEAN": true, "IS_DATETIME": true,
+	"IS_DEFINED": true, "IS_FINITE_NUMBER": true, "IS_INTEGER": true, "IS_NUMBER": true, "IS_OBJECT": true,
+	"IS_PRIMITIVE": true, "IS_STRING": true, "REGEXMATCH": true, "STARTSWITH": true, "STRINGEQUALS": true,
+	"ARRAY_CONTAINS": true, "ARRAY_CONTAINS_ANY": true, "ARRAY_CONTAINS_ALL": true,
+}
+
+func (s Compiler[F]) call(e *syntax.Call) Pred[F] {
+	name := strings.ToUpper(e.Name)
+	if e.UDF || len(e.Args) == 0 {
+		return nil
+	}
+	if name == "ST_WITHIN" || name == "ST_INTERSECTS" { // what lies within something meets it
+		return s.near(e, func(F) (float64, bool) { return 0, true })
+	}
+	path, _, ok := s.path(e.Args[0])
+	if !ok {
+		if name == "ARRAY_CONTAINS" && len(e.Args) == 2 {
+			return s.listContains(e)
+		}
+		return nil
+	}
+	switch {
+	case name == "IS_BOOL":
+		return func(F) *access.Pred { return inPred(path, value.BoolOf(false), value.BoolOf(true)) }
+	case name == "IS_NULL":
+		return func(F) *access.Pred { return inPred(path, value.NullValue()) }
+	case !needsValue[name]:
+		return nil
+	case len(e.Args) == 2:
+		val := s.constant(e.Args[1])
+		if val == nil {
+			break
+		}
+		switch name {
+		case "STRINGEQUALS":
+			return s.equals(e.Args[0], val)
+		case "STARTSWITH":
+			return startsWith(path, val)
+		case "ARRAY_CONTAINS":
+			return func(f F) *access.Pred {
+				v := val(f)
+				if k := v.Kind(); k == value.Array || k == value.Object {
+					return access.Exists(path)
+				}
+				return inPred(path.Element(), v)
+			}
+		}
+	}
+	return exists[F](path)
+}
+
+func startsWith[F any](path access.Path, val Const[F]) Pred[F] {
+	if isIdentity(path) {
+		return nil
+	}
+	return func(f F) *access.Pred {
+		v := val(f)
+		if v.Kind() != value.String {
+			return access.None()
+		}
+		return access.Prefix(path, v.Str())
+	}
+}
+
+// listContains is ARRAY_CONTAINS(constant list, path).
+func (s Compiler[F]) listContains(e *syntax.Call) Pred[F] {
+	path, _, ok := s.path(e.Args[1])
+	list := s.constant(e.Args[0])
+	if !ok || list == nil {
+		return nil
+	}
+	return func(f F) *access.Pred {
+		v := list(f)
+		if v.Kind() != value.Array {
+			return access.None()
+		}
+		var vs []value.Value
+		for it := v.Iter(); it.Next(); {
+			vs = append(vs, it.Value())
+		}
+		return inPred(path, vs...)
+	}
+}
+
+// exists on a sub-query over an array of the item: its filter must hold for an element.
+func (s Compiler[F]) exists(q *syntax.Query) Pred[F] {
+	if q.From == nil || len(q.From.Sources) != 1 || q.Where == nil || shape.IsGrouped(q) {
+		return nil
+	}
+	src := q.From.Sources[0]
+	if !src.In || src.Query != nil {
+		return nil
+	}
+	_, root := shape.SplitPath(src.Path)
+	if r, ok := root.(*syntax.Ident); !ok || !s.isRoot(r.Name) || src.Alias == r.Name {
+		return nil
+	}
+	inner := s
+	inner.From, inner.Vars = &syntax.From{}, append([]Alias{{Name: src.Alias}}, s.Vars...)
+	inner.From.Sources = append([]syntax.Source{src}, s.From.Sources...)
+	// The element's source stands first, where path() takes its base for the item: it is, by the test above.
+	return inner.truth(q.Where)
+}

@@ -1,0 +1,121 @@
+package syntax
+
+import (
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/orrerydb/orrery/core/json"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// The service's codes for refused query texts.
+const (
+	CodeSyntax        = "SC1001" // Syntax error, incorrect syntax near 'x'.
+	codeEOF           = "SC1002" // Syntax error, unexpected end-of-file.
+	codeNumber        = "SC1003" // a number literal that does not fit
+	codeString        = "SC1012" // Syntax error, invalid string literal token
+	CodeIdentifier    = "SC2001" // Identifier 'x' could not be resolved.
+	CodeFunction      = "SC2005" // 'X' is not a recognized built-in function name.
+	CodeDuplicate     = "SC2011" // the same alias twice
+	CodeStarNoFrom    = "SC2039" // SELECT * without FROM
+	CodeStarJoin      = "SC2040" // SELECT * with a JOIN
+	CodeStarGroup     = "SC2041" // SELECT * with GROUP BY
+	CodeArity         = "SC2050" // The X function requires n argument(s).
+	CodeParameter     = "SC2054" // a parameter that was not given
+	codeTop           = "SC2060" // TOP above its limit
+	codeLimit         = "SC2061" // LIMIT above its limit
+	codeOffset        = "SC2062" // OFFSET above its limit
+	CodeNestedAgg     = "SC2101" // an aggregate inside an aggregate
+	CodeUngrouped     = "SC2102" // a column that is neither grouped nor aggregated
+	CodeAggregateHere = "SC2103" // an aggregate where none may stand
+	CodeOrderBy       = "2206"   // ORDER BY of something that is no path
+	codeLimits        = "SC3001" // a text, list or nesting above a limit
+	CodeNotSupported  = "SC3002" // known to the language, not to this server
+)
+
+// Error is a refused query text: what the service answers with status 400 and a JSON list of errors. Start and End are
+// positions in the text, counted in UTF-16 units as the service does; End is exclusive.
+type Error struct {
+	Code       string
+	Start, End int
+	Msg        string
+	Plain      bool     // shown as {"Errors":["message"]}, without a position
+	more       []*Error // further errors of the same text, listed after it
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Msg }
+
+// TakesMore reports whether e lists fewer errors than one answer may have.
+func (e *Error) TakesMore() bool { return len(e.more) < maxErrors }
+
+// Also lists a further error of the same text behind e, if it is one of another place.
+func (e *Error) Also(next *Error) {
+	if next.Start != e.Start {
+		e.more = append(e.more, next)
+	}
+}
+
+// maxErrors bounds the errors that one text is answered with.
+const maxErrors = 20
+
+// Unwrap gives the error as a status.Error whose message is the JSON text.
+func (e *Error) Unwrap() error {
+	code := status.BadRequest
+	return &status.Error{Code: code, Msg: string(e.AppendJSON(nil)), Index: -1}
+}
+
+// AppendJSON appends {"errors":[{..}]} as the service words it.
+func (e *Error) AppendJSON(dst []byte) []byte {
+	if e.Plain {
+		dst = append(dst, `{"Errors":[`...)
+		dst = json.AppendString(dst, e.Msg)
+		return append(dst, `]}`...)
+	}
+	dst = e.appendOne(append(dst, `{"errors":[`...))
+	for _, m := range e.more {
+		dst = m.appendOne(append(dst, ','))
+	}
+	return append(dst, `]}`...)
+}
+
+func (e *Error) appendOne(dst []byte) []byte {
+	dst = append(dst, `{"severity":"Error","location":{"start":`...)
+	dst = strconv.AppendInt(dst, int64(e.Start), 10)
+	dst = append(dst, `,"end":`...)
+	dst = strconv.AppendInt(dst, int64(e.End), 10)
+	dst = append(dst, `},"code":`...)
+	dst = json.AppendString(dst, e.Code)
+	dst = append(dst, `,"message":`...)
+	dst = json.AppendString(dst, e.Msg)
+	return append(dst, '}')
+}
+
+// PlainError is an error without a position, as the service words those that it finds after parsing.
+func PlainError(format string, args ...any) *Error {
+	return &Error{Msg: fmt.Sprintf(format, args...), Plain: true}
+}
+
+// ErrorAt makes an Error at the byte positions of a span.
+func ErrorAt(text string, sp Span, code, format string, args ...any) *Error {
+	return &Error{Code: code, Start: utf16Len(text, sp.start), End: utf16Len(text, sp.end),
+		Msg: fmt.Sprintf(format, args...)}
+}
+
+// utf16Len counts the UTF-16 units of the first n bytes of s.
+func utf16Len(s string, n int) int {
+	if n > len(s) {
+		n = len(s)
+	}
+	units := 0
+	for i := 0; i < n; {
+		r, w := utf8.DecodeRuneInString(s[i:])
+		if r >= 0x10000 {
+			units++
+		}
+		units++
+		i += w
+	}
+	return units
+}
