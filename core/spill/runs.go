@@ -40,8 +40,7 @@ type Runs[T any] struct {
 	levels  []level // a higher level has older runs
 	w       writer
 	rec     []byte
-	largest int // record
-	held    int64
+	largest int   // record
 	n       int64 // elements that Write has written
 }
 

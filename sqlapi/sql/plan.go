@@ -173,24 +173,24 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 	rid := c.RID()
 	r.kept = keeper{c.Kept(), hash ^ xxhash.Sum64(rid[:]) ^ req.Owner}
 	r.takeKept()
-	keep := func(*state) {}
+	var q *exec.Query
+	var rows *exec.Rows
+	kept := false // rows
 	if r.p.top.q.From != nil && r.st.left != 0 && r.groups == nil {
-		q := pl.query(r.f, req, begin)
+		q = pl.query(r.f, req, begin)
 		q.PlanHash, q.Continuation, q.Timer = hash, r.st.core, r.timer
 		if q.Page > 0 { // those that OFFSET skips are read too
 			q.Page += int(min(r.st.skip, math.MaxInt32))
 		}
-		rows, err := r.open(ctx, c, q)
-		if err != nil {
+		var err error
+		if rows, err = r.open(ctx, c, q); err != nil {
 			return err
 		}
-		kept := false
 		defer func() {
 			if !kept {
 				rows.Close()
 			}
 		}()
-		keep = func(next *state) { kept = r.keepRows(q, rows, next) }
 		r.src = &coreRows{rows: rows}
 		defer func() {
 			s := rows.Stats()
@@ -221,7 +221,9 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 		return err
 	}
 	if more {
-		keep(&next)
+		if rows != nil {
+			next.kept, kept = r.keepRows(q, rows, &next)
+		}
 		r.out.Continuation = encodeShort(next, hash, req.MaxToken)
 	}
 	return nil

@@ -43,20 +43,16 @@ func (r *runner) open(ctx context.Context, c *core.Container, q *exec.Query) (*e
 	return c.Query(ctx, q)
 }
 
-// keepRows keeps the rows that are left behind a page, and returns what the continuation says of them.
-func (r *runner) keepRows(q *exec.Query, rows *exec.Rows, next *state) (kept bool) {
-	if !r.keepsRows(q) || !rows.Stats().Sorted || next.inItem > 0 {
-		return false
+// keepRows keeps the rows that are left behind a page, and returns what the continuation says of them. They are not the
+// page's any more when they are kept.
+func (r *runner) keepRows(q *exec.Query, rows *exec.Rows, next *state) (id uint64, kept bool) {
+	switch {
+	case !r.keepsRows(q) || !rows.Stats().Sorted || next.inItem > 0:
+		return next.kept, false
+	case q.Page > 0 && q.Continuation == "":
+		return sortRest, false
+	case q.Page > 0 || !rows.Shelve(r.kept.all.Most()):
+		return 0, false
 	}
-	if q.Page > 0 {
-		if q.Continuation == "" {
-			next.kept = sortRest
-		}
-		return false
-	}
-	if !rows.Shelve(r.kept.all.Most()) {
-		return false
-	}
-	next.kept = r.kept.all.Put(r.kept.owner, sortedRows{rows})
-	return true
+	return r.kept.all.Put(r.kept.owner, sortedRows{rows}), true
 }
