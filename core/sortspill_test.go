@@ -213,8 +213,8 @@ func TestSpilledRowsOutliveTheView(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: 2, Budget: budget.New(512<<10, 0), Spill: files,
-		ViewAge: time.Nanosecond})
+	e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: 2, Budget: budget.New(512<<10, 0),
+		Spill: files, ViewAge: time.Nanosecond})
 	if err != nil {
 		t.Fatal(err)
 	}

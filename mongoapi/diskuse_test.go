@@ -58,10 +58,11 @@ func TestAllowDiskUse(t *testing.T) {
 	}
 	by := bson.D{{Key: "pad", Value: 1}, {Key: "k", Value: -1}}
 	for name, cmd := range map[string]bson.D{
-		"find":   {{Key: "find", Value: "c"}, {Key: "sort", Value: by}},
-		"lead":   pipe(bson.D{{Key: "$sort", Value: by}}),
-		"$sort":  pipe(bson.D{{Key: "$unset", Value: "x"}}, bson.D{{Key: "$sort", Value: by}}),
-		"$group": pipe(bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$_id"}, {Key: "n", Value: bson.D{{Key: "$first", Value: "$pad"}}}}}}),
+		"find":  {{Key: "find", Value: "c"}, {Key: "sort", Value: by}},
+		"lead":  pipe(bson.D{{Key: "$sort", Value: by}}),
+		"$sort": pipe(bson.D{{Key: "$unset", Value: "x"}}, bson.D{{Key: "$sort", Value: by}}),
+		"$group": pipe(bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$_id"},
+			{Key: "n", Value: bson.D{{Key: "$first", Value: "$pad"}}}}}}),
 	} {
 		before := files.Written()
 		raw, e := c.ask(cmd)

@@ -122,8 +122,8 @@ func (a *Account) OnSpill(f func()) {
 const Floor = 256 << 10
 
 // Spills says that the function of OnSpill writes all state to files. Then Grow fails only where something else holds
-// more than Floor of the account, and the accounts of this kind share half of the budget equally: the first of ten sorts, which has half of it, spills soon after the others have
-// begun.
+// more than Floor of the account, and the accounts of this kind share half of the budget equally: the first of ten
+// sorts, which has half of it, spills soon after the others have begun.
 func (a *Account) Spills() {
 	if a != nil {
 		a.files = true

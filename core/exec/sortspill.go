@@ -12,8 +12,8 @@ import (
 
 // A sort whose memory is used up while it drains its source writes its rows to a file, sorted, and goes on. At the end
 // it merges these runs. Rows with small items take them along: to write and read a kilobyte in sequence costs less than
-// a look-up. Of large items only the identity is written, and where temporary files have used much of the disk's room, of
-// all.
+// a look-up. Of large items only the identity is written, and where temporary files have used much of the disk's room,
+// of all.
 const (
 	carriedItem  = 4 << 10 // bytes of an item that is written with its row
 	carriedShare = 4       // items are written while the disk has room for so many times what all queries have there

@@ -1,7 +1,7 @@
 package value
 
-// AppendTyped appends the type byte of v and its BSON bytes: a value on its own, which ReadTyped reads. Undefined, which
-// BSON has no value for, is a zero.
+// AppendTyped appends the type byte of v and its BSON bytes: a value on its own, which ReadTyped reads. Undefined,
+// which BSON has no value for, is a zero.
 func AppendTyped(dst []byte, v Value) []byte {
 	if v.kind == Undefined {
 		return append(dst, 0)

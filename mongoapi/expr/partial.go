@@ -7,9 +7,9 @@ import (
 )
 
 // The states of accumulators can be stored, and joined with those of later documents: so groups that don't fit into
-// memory are written to files. For every accumulator, to add the documents d1 .. dn gives the same as to add d1 .. dk to
-// one, dk+1 .. dn to another, and to join the first one with the second one's state. Sums of doubles may differ in their
-// last digits.
+// memory are written to files. For every accumulator, to add the documents d1 .. dn gives the same as to add d1 .. dk
+// to one, dk+1 .. dn to another, and to join the first one with the second one's state. Sums of doubles may differ in
+// their last digits.
 
 // errState is the error of a state that no accumulator of this kind has written.
 func errState() error {

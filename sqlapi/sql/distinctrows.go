@@ -5,8 +5,8 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
-// distinctRows is what a DISTINCT needs to go on behind a page: the rows that it has given, too many for a continuation,
-// and where it stood.
+// distinctRows is what a DISTINCT needs to go on behind a page: the rows that it has given, too many for a
+// continuation, and where it stood.
 type distinctRows struct {
 	acct *budget.Account
 	held int64

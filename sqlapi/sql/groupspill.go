@@ -12,9 +12,10 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
-// The groups of a query that don't fit into memory are written to a file, ordered by their keys' hashes, with the states
-// of their aggregates, and forgotten. A later row of such a group makes it again. At the end the runs are merged: the
-// states of a group are joined in the order in which they were written, and the group has the place of its first row.
+// The groups of a query that don't fit into memory are written to a file, ordered by their keys' hashes, with the
+// states of their aggregates, and forgotten. A later row of such a group makes it again. At the end the runs are
+// merged: the states of a group are joined in the order in which they were written, and the group has the place of its
+// first row.
 
 // spillGroups lets the groups of the query itself be written to files when there is no more memory for them.
 func (cq *cquery) spillGroups(f *frame) {

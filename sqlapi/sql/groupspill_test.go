@@ -69,7 +69,8 @@ func insertJSON(t *testing.T, c *core.Container, text string) {
 }
 
 // allPages reads a query by pages, with between in between.
-func allPages(t *testing.T, c *core.Container, text string, req Request, between func()) (rows string, charges []float64) {
+func allPages(t *testing.T, c *core.Container, text string, req Request, between func()) (rows string,
+	charges []float64) {
 	t.Helper()
 	pl, err := Compile(text, nil, testEnv)
 	if err != nil {

@@ -83,8 +83,8 @@ type state struct {
 	// seen is the hashes of the rows that a DISTINCT has given, when it goes on: only the last one where equal rows are
 	// neighbours.
 	seen []uint64
-	// What a page has computed is kept for the next one under a number (spill.Kept), 0: nothing is. Where it is lost, it is
-	// computed again, and goes on behind the group whose keys have this hash; 0: none was given.
+	// What a page has computed is kept for the next one under a number (spill.Kept), 0: nothing is. Where it is lost,
+	// it is computed again, and goes on behind the group whose keys have this hash; 0: none was given.
 	kept, last uint64
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 )
 
-// The first page of an ORDER BY that no index answers sorts only the rows that it gives: that needs little memory and no
-// file. Who asks for a second page mostly asks for more, and each would read all items again. So the second page sorts
-// all rows that are left, and they are kept for the next ones. Where they can't be kept, pages go on one by one.
+// The first page of an ORDER BY that no index answers sorts only the rows that it gives: that needs little memory and
+// no file. Who asks for a second page mostly asks for more, and each would read all items again. So the second page
+// sorts all rows that are left, and they are kept for the next ones. Where they can't be kept, pages go on one by one.
 
 // sortRest in a continuation says that the next page sorts all that is left. It is no number of a state.
 const sortRest = 1

@@ -12,8 +12,8 @@ import (
 
 // A continuation is a header in base64url, a dot, and the core's own token. Header: format u8, uvarints inItem, skip,
 // left+1, given, number of seen, then seen in 8 bytes each, then the first 4 bytes of a checksum over the header, the
-// query's hash and the core's token. Where a state is kept for the next page, or groups were given, two numbers of 8 bytes
-// follow seen: which state, and the hash of the last group's keys.
+// query's hash and the core's token. Where a state is kept for the next page, or groups were given, two numbers of 8
+// bytes follow seen: which state, and the hash of the last group's keys.
 const formatState = 2
 
 // keptBytes is what follows seen, when something does.

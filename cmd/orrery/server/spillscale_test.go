@@ -24,9 +24,9 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql"
 )
 
-// spillEnv is how many items of a kilobyte TestSpillAtScale sorts and groups. With a number it runs with the server's own
-// limits, ten queries at once, and fails when the process takes more than mostMemory. Built without cgo, as the server is,
-// Go's memory limit holds for all of the process.
+// spillEnv is how many items of a kilobyte TestSpillAtScale sorts and groups. With a number it runs with the server's
+// own limits, ten queries at once, and fails when the process takes more than mostMemory. Built without cgo, as the
+// server is, Go's memory limit holds for all of the process.
 const spillEnv = "ORRERY_SPILL"
 
 // mostMemory is what the process may take, in bytes, with the server's own limits.
@@ -88,8 +88,8 @@ func TestSpillAtScale(t *testing.T) {
 	}
 }
 
-// loadUnindexed makes a container of items of a kilobyte without an index: n is a permutation of their numbers, and g has
-// half as many values.
+// loadUnindexed makes a container of items of a kilobyte without an index: n is a permutation of their numbers, and g
+// has half as many values.
 func loadUnindexed(t *testing.T, e *core.Engine, items int) *core.Container {
 	ctx := context.Background()
 	if _, err := e.EnsureDatabase(ctx, "db"); err != nil {
