@@ -6,6 +6,7 @@ FUZZTIME ?= 1m
 CUTS     ?= 10000
 KILLS    ?= 200
 RUNS     ?= 20
+ITEMS    ?= 2000000
 SOAK     ?= 30m
 DATA     ?= ./data
 PKGS     ?= ./...
@@ -24,7 +25,7 @@ VETTED = -vet=off $(LINK)
 # The race detector needs a C compiler; everything else needs only Go.
 CC_FOUND := $(shell command -v cc gcc clang 2>/dev/null | head -1)
 
-.PHONY: menu release build test race vet lint conformance fuzz soak torture linearize bench run demo clean
+.PHONY: menu release build test race vet lint conformance fuzz soak spill torture linearize bench run demo clean
 
 menu:
 	@echo 'make build        static binary ./bin/orrery'
@@ -37,6 +38,7 @@ menu:
 	@echo 'make lint         the same, staticcheck, dead code (downloads the two tools)'
 	@echo 'make conformance  official clients in other languages (installs them)'
 	@echo 'make fuzz         every fuzz target for FUZZTIME=$(FUZZTIME)'
+	@echo 'make spill        sort and group ITEMS=$(ITEMS) items with temporary files, one query alone and ten at once'
 	@echo 'make torture      CUTS=$(CUTS) power cuts and KILLS=$(KILLS) kills of stores that are written to, backed up, restored'
 	@echo 'make linearize    RUNS=$(RUNS) runs of three APIs on the same items, with kills: what clients are told must be one history'
 	@echo 'make soak         SOAK=$(SOAK) of mixed load through all four doors; memory and reads must stay as they are'
@@ -108,6 +110,9 @@ conformance: build
 
 fuzz:
 	@FUZZTIME=$(FUZZTIME) .ci/fuzz
+
+spill:
+	ORRERY_SPILL=$(ITEMS) $(GO) test -count=1 -timeout 2h -run '^TestSpillAtScale$$' -v ./cmd/orrery/server
 
 torture:
 	ORRERY_TORTURE=$(CUTS) $(GO) test -count=1 -timeout 3h -run '^TestPowerLoss$$' -v ./core

@@ -13,6 +13,7 @@ import (
 	"github.com/orrerydb/orrery/core/feed"
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/plan/access"
+	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"
@@ -36,6 +37,12 @@ func (e *Engine) container(def *catalog.Container) (*Container, error) {
 
 // Budget returns the memory that requests share; nil when it has no limit.
 func (c *Container) Budget() *budget.Budget { return c.e.bud }
+
+// Spill returns the space for temporary files of requests; nil when there is none.
+func (c *Container) Spill() *spill.Space { return c.e.spill }
+
+// Kept returns what queries have computed and keep for their next page.
+func (c *Container) Kept() *spill.Kept { return c.e.kept }
 
 // Count returns the number of items, exact and at no cost; expired ones that are not reaped yet count.
 func (c *Container) Count() int64 { return c.rt.Items() }
@@ -186,12 +193,12 @@ func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) er
 
 // Query starts a query; the caller closes the Rows.
 func (c *Container) Query(ctx context.Context, q *exec.Query) (*exec.Rows, error) {
-	return exec.Open(ctx, c.rt, q, c.e.bud)
+	return exec.Open(ctx, c.rt, q, c.e.bud, c.e.spill)
 }
 
 // Explain says how a query would be run.
 func (c *Container) Explain(ctx context.Context, q *exec.Query) (access.Plan, error) {
-	r, err := exec.Open(ctx, c.rt, q, c.e.bud)
+	r, err := exec.Open(ctx, c.rt, q, c.e.bud, c.e.spill)
 	if err != nil {
 		return access.Plan{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/jobs"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/work"
@@ -76,6 +77,7 @@ type Options struct {
 	// how old the state gets that a long query reads before it goes on in a new one; 0 = a minute
 	ViewAge  time.Duration
 	Budget   *budget.Budget // memory of requests; nil = no limit
+	Spill    *spill.Space   // temporary files of requests whose memory is used up; nil = they are refused
 	Logger   *slog.Logger   // of background work; nil = slog's default
 	ReadOnly bool           // the storage engine takes no writes: nothing is mended, rebuilt or removed
 }
@@ -86,6 +88,8 @@ type Engine struct {
 
 	kv    kv.Engine
 	bud   *budget.Budget
+	spill *spill.Space
+	kept  *spill.Kept
 	log   *slog.Logger
 	cat   *catalog.Catalog
 	store *store.Store
@@ -114,8 +118,9 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	bg := work.New(o.Logger)
 	limits := store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition, ViewAge: o.ViewAge,
 		ReadOnly: o.ReadOnly, Logger: o.Logger}
-	e := &Engine{kv: eng, cat: cat, clk: o.Clock, bud: o.Budget, log: o.Logger, work: bg,
+	e := &Engine{kv: eng, cat: cat, clk: o.Clock, bud: o.Budget, spill: o.Spill, log: o.Logger, work: bg,
 		store: store.Open(eng, cat, o.Clock, limits, bg)}
+	e.kept = spill.NewKept(keptBytes(o.Budget), o.Clock.Now, func() uint64 { return uint64(o.Clock.Int63()) })
 	e.drops = work.NewQueue(bg, "drop of a container", e.remove)
 	if o.ReadOnly {
 		return e, nil
@@ -125,6 +130,11 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	}
 	e.resume()
 	e.startUpgrade()
+	bg.Go("removal of what queries have kept", func() {
+		for bg.Sleep(spill.KeptFor / 10) {
+			e.kept.Sweep()
+		}
+	})
 	e.reap = jobs.StartReaper(bg, o.Clock, jobs.Containers{Used: e.store.Opened, All: e.timed})
 	e.scrub = jobs.StartScrub(bg, eng, e.all, o.Clock, o.Logger)
 	bg.Go("closing of idle containers", func() {
@@ -201,6 +211,7 @@ func (e *Engine) Reap(ctx context.Context) int {
 // Close ends background work and closes the storage engine.
 func (e *Engine) Close() error {
 	e.work.Close()
+	e.kept.Close()
 	return e.kv.Close()
 }
 
@@ -209,6 +220,18 @@ func (e *Engine) Faults() int64 { return e.work.Panics() }
 
 // Budget returns the memory that requests share; nil when it has no limit.
 func (e *Engine) Budget() *budget.Budget { return e.bud }
+
+// Spill returns the space for temporary files of requests; nil when there is none.
+func (e *Engine) Spill() *spill.Space { return e.spill }
+
+// Kept returns what queries have computed and keep for their next page.
+func (e *Engine) Kept() *spill.Kept { return e.kept }
+
+// leastKept is how many bytes of memory queries may keep between their pages at least: some merges of files.
+const leastKept = 4 << 20
+
+// keptBytes is how many bytes of memory queries may keep between their pages: an eighth of what requests may hold.
+func keptBytes(b *budget.Budget) int64 { return max(b.Limit()/8, leastKept) }
 
 // Identity says which store this is; it is empty where the engine knows none.
 func (e *Engine) Identity() (i kv.Identity) {

@@ -121,7 +121,7 @@ func (k *coll) point(f *filter.Filter) (pk core.PartitionKey, id value.Value, ok
 
 // query returns the core's query for a filter and a sort.
 func (k *coll) query(f *filter.Filter, o order.Order, limit int64, e *expr.Env) *exec.Query {
-	q := &exec.Query{PlanHash: 1}
+	q := &exec.Query{PlanHash: 1, NoFiles: e.Run.Space() == nil}
 	if !f.All() {
 		q.Pred = f.Pred()
 		q.Match = func(it *core.Item) (bool, error) { return f.Match(e, value.ObjectOf(it.Doc)) }

@@ -303,9 +303,16 @@ func (r *request) exprEnv() *expr.Env {
 	if r.env == nil {
 		clk := r.s.clk
 		r.env = &expr.Env{NowMS: clk.Now().UnixMilli(), Random: clk.Float64, Run: expr.NewRun(r.ctx, r.s.eng.Budget())}
+		if r.mayUseDisk() {
+			r.env.Run.Spill(r.s.eng.Spill())
+		}
 	}
 	return r.env
 }
+
+// mayUseDisk reports whether the command lets sorts and groups write what doesn't fit into memory to files: it may say
+// no, and else may.
+func (r *request) mayUseDisk() bool { return flag(r.body, "allowDiskUse", true) }
 
 // endRun releases the memory of the command, or of a statement that has ended.
 func (r *request) endRun() {

@@ -20,6 +20,7 @@ type Budget struct {
 	limit int64
 	share int64 // of one account
 	used  atomic.Int64
+	spill atomic.Int64 // accounts that can write their state out, and hold some
 
 	mu      sync.Mutex
 	waiting []waiter // in the order of their arrival
@@ -104,6 +105,8 @@ type Account struct {
 	held  int64 // of the budget
 	used  int64
 	spill func() // see OnSpill
+	files bool   // see Spills
+	among bool   // it counts in Budget.spill
 }
 
 // OnSpill sets the function that makes room when a Grow finds none: it writes state out and calls Shrink. Grow then
@@ -112,6 +115,55 @@ func (a *Account) OnSpill(f func()) {
 	if a != nil {
 		a.spill = f
 	}
+}
+
+// Floor is what an account may hold that can write all of its state out, whatever others hold: so each of them gets on,
+// in small steps. It may also hold one thing that is larger.
+const Floor = 256 << 10
+
+// Spills says that the function of OnSpill writes all state to files. Then Grow fails only where something else holds
+// more than Floor of the account, and the accounts of this kind share half of the budget equally: the first of ten
+// sorts, which has half of it, spills soon after the others have begun.
+func (a *Account) Spills() {
+	if a != nil {
+		a.files = true
+	}
+}
+
+// join counts an account that spills among the others, from its first bytes on.
+func (a *Account) join() {
+	if a.files && !a.among {
+		a.among = true
+		a.b.spill.Add(1)
+	}
+}
+
+// Rest says that nothing will be added for a while: the account isn't one of those any more who share half of the
+// budget, until it grows again.
+func (a *Account) Rest() {
+	if a != nil {
+		a.leave()
+	}
+}
+
+func (a *Account) leave() {
+	if a.among {
+		a.among = false
+		a.b.spill.Add(-1)
+	}
+}
+
+// Take adds n bytes, also beyond the share and the limit. It is for small buffers of which each request has few, and
+// without which it couldn't give memory back.
+func (a *Account) Take(n int64) {
+	if a == nil {
+		return
+	}
+	if need := a.used + n - a.held; need > 0 {
+		a.b.used.Add(need)
+		a.held += need
+	}
+	a.used += n
 }
 
 // Spill makes room for others: it calls the function that OnSpill has set.
@@ -138,10 +190,15 @@ func (a *Account) Grow(n int64) error {
 		}
 		return nil
 	}
+	a.join()
 	err := a.grow(n)
-	if err != nil && a.spill != nil {
-		a.spill()
-		err = a.grow(n)
+	if err == nil || a.spill == nil {
+		return err
+	}
+	a.spill()
+	if err = a.grow(n); err != nil && a.files && (a.used == 0 || a.used+n <= Floor) {
+		a.Take(n)
+		err = nil
 	}
 	return err
 }
@@ -171,9 +228,13 @@ func (a *Account) grow(n int64) error {
 const busyRetry = 100 * time.Millisecond
 
 func (a *Account) checkShare(n int64) error {
-	if a.used+n > a.b.share {
+	share := a.b.share
+	if a.files {
+		share = min(share, max(a.b.limit/2/max(a.b.spill.Load(), 1), Floor))
+	}
+	if a.used+n > share {
 		return status.New(status.MemoryLimit, "A %s may hold %d bytes of memory, and this one needs more.",
-			a.what, a.b.share)
+			a.what, share)
 	}
 	return nil
 }
@@ -238,5 +299,6 @@ func (a *Account) Close() {
 	}
 	n := a.held
 	a.held, a.used = 0, 0
+	a.leave()
 	a.b.give(n)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/ru"
+	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"
@@ -47,7 +48,8 @@ type Query struct {
 	// state of a sort.
 	Limit int
 	// Page is how many rows the caller means to take from this Rows; 0 = unknown. A sort then holds little more than so
-	// many at a time; rows beyond them cost another pass over the candidates.
+	// many at a time, which needs neither much memory nor a file; rows beyond them cost another pass over the
+	// candidates.
 	Page int
 	// MaxRead bounds the index entries and items that this Rows examines before it pauses with a continuation; 0 = no
 	// bound.
@@ -68,6 +70,8 @@ type Query struct {
 	Whole bool
 	// Repeat: with Whole, equal rows may be given as one; Times tells how many it stands for.
 	Repeat bool
+	// NoFiles: a sort whose memory is used up fails rather than write files.
+	NoFiles bool
 	// PlanHash identifies the query's text and parameters: a continuation of another query is refused.
 	PlanHash uint64
 	// Timer gives a time that only grows; with it Stats.Times is kept. nil = nothing is timed.
@@ -118,6 +122,8 @@ type Rows struct {
 	former  *position // where an earlier version stopped, when that ordered rows otherwise
 	calls   int       // of Next
 	bud     *budget.Budget
+	space   *spill.Space    // of files; nil: sorts have none
+	apart   bool            // the view was closed, because the rows that are left need nothing of it
 	sort    *budget.Account // what a sort holds; nil until there is one
 
 	req   plan.Request // what the planner was asked, and what it had read: of the present view
@@ -151,14 +157,18 @@ type source interface {
 }
 
 // Open starts a query on a container. The caller closes the Rows. A malformed partition key, range or continuation is
-// BadRequest; a dropped container NotFound with sub-status 1003. A sort takes its memory from bud: past its share Next
-// fails with MemoryLimit, and with TooManyRequests when other requests hold the rest.
-func Open(ctx context.Context, c *store.Container, q *Query, bud *budget.Budget) (*Rows, error) {
+// BadRequest; a dropped container NotFound with sub-status 1003. A sort takes its memory from bud, and files from space
+// when there is no more: Next fails with StoreFull when the disk has no room for them. Without space Next fails with
+// MemoryLimit past the query's share of the memory, and with TooManyRequests when other requests hold the rest.
+func Open(ctx context.Context, c *store.Container, q *Query, bud *budget.Budget, space *spill.Space) (*Rows, error) {
 	if err := c.Alive(); err != nil {
 		return nil, err
 	}
 	r := &Rows{ctx: ctx, given: q, hash: queryHash(c, q), bud: bud}
 	r.leaves, r.walked = r.leafMem[:1], r.walkMem[:1]
+	if bud != nil && !q.NoFiles {
+		r.space = space
+	}
 	if err := r.open(c, q.Continuation); err != nil {
 		return nil, err
 	}
@@ -228,7 +238,13 @@ func (r *Rows) build(c *store.Container, token string, asked []uint64) (*builder
 func (r *Rows) renew() error {
 	old, gone := r.view.Old()
 	switch {
-	case !old:
+	case !old, r.apart:
+		return nil
+	case r.mayLeave():
+		r.view.Close()
+		r.apart = true
+		return nil
+	case !gone && r.sorts(): // to sort again costs more than to hold the space of what is removed for some minutes
 		return nil
 	case r.q.Whole || r.begun && r.row.pos.kind == 0:
 		if gone {
@@ -245,11 +261,57 @@ func (r *Rows) renew() error {
 	return r.open(c, token)
 }
 
+// sorts reports whether the rows lie in a sort.
+func (r *Rows) sorts() bool {
+	_, ok := r.src.(*sorter)
+	return ok
+}
+
+// mayLeave reports whether what is left to give needs nothing of the view: all of it lies in a sort.
+func (r *Rows) mayLeave() bool {
+	s, ok := r.src.(*sorter)
+	return ok && s.apart()
+}
+
+// Shelve makes the rows ready to be kept between two requests, holding at most so many bytes of memory and nothing of
+// the store, and reports whether they can be. Only rows can that lie in a sort, with all that is to be given. The
+// present row isn't valid any more. Resume goes on with them.
+func (r *Rows) Shelve(most int64) bool {
+	s, ok := r.src.(*sorter)
+	if !ok || r.err != nil || r.done {
+		return false
+	}
+	_ = r.Continuation() // while the row and the query are there
+	if s.shelve(most) != nil || !s.apart() {
+		return false
+	}
+	if !r.apart {
+		r.view.Close()
+		r.apart = true
+	}
+	r.sort.Rest()
+	return true
+}
+
+// Resume goes on with rows that were shelved, for a request of the same query: q differs from the former one in its
+// functions only. The statistics begin again.
+func (r *Rows) Resume(ctx context.Context, q *Query) {
+	r.ctx, r.q, r.given = ctx, q, q
+	r.stats = Stats{Plan: r.stats.Plan, Sorted: true, Partitions: r.stats.Partitions}
+	r.src.(*sorter).b.q = q
+}
+
+// Held is how many bytes of memory the rows hold.
+func (r *Rows) Held() int64 { return r.sort.Used() }
+
 func (r *Rows) closeSource() {
 	if r.src != nil {
 		r.src.close()
 		r.src = nil
-		r.view.Close()
+		if !r.apart {
+			r.view.Close()
+		}
+		r.apart = false
 		r.sort.OnSpill(nil)
 		r.sort.Close()
 	}

@@ -20,8 +20,9 @@ import (
 )
 
 // A sort holds items as long as there is memory for them: up to sortItems bytes, and up to its share of the budget of
-// all requests. Beyond that only keys and identities are kept, and items are read again when they are given out. Where
-// there is no budget it refuses at sortKeys bytes of those.
+// all requests. Beyond that it writes its rows to files (sortspill.go). Where it may have no files only keys and
+// identities are kept, and items are read again when they are given out; where there is no budget either it refuses at
+// sortKeys bytes of those.
 const (
 	sortItems = 32 << 20
 	sortKeys  = 256 << 20
@@ -57,6 +58,9 @@ type sorter struct {
 	size   int  // of the items that are held
 	keyB   int  // of the rows beside them
 	thin   bool // items aren't held any more
+	large  bool // some rows lack their items
+	began  bool // the source was drained
+	disk   spilled
 	err    error
 	rings  *rings // of an order of distances: the candidates are those near the place
 }
@@ -66,7 +70,10 @@ func newSorter(b *builder, n *plan.Node) *sorter {
 		b.rows.sort = b.rows.bud.Open("sort")
 	}
 	s := &sorter{b: b, node: n, pos: b.from, acct: b.rows.sort}
-	s.acct.OnSpill(s.dropItems)
+	s.acct.OnSpill(s.makeRoom)
+	if b.rows.space != nil {
+		s.acct.Spills()
+	}
 	if b.q.Page > 0 && (s.pos == nil || !s.pos.cut) { // rows that a cut position can't tell apart must all be there
 		s.window = plan.Window(b.q.Page)
 	}
@@ -116,6 +123,7 @@ func (s *sorter) dropItems() {
 				s.size -= x.held()
 				s.keyB += len(x.item.Identity())
 				x.ident, x.item = bytes.Clone(x.item.Identity()), nil
+				s.large = true
 			}
 		}
 	}
@@ -142,6 +150,17 @@ func (b *builder) compare(x, y *sorted) int {
 		}
 		return cmp.Compare(x.number, y.number)
 	}
+	if c := b.compareKeys(x, y); c != 0 || len(y.keys) < len(x.keys) {
+		return c
+	}
+	if b.q.OrderBy[0].Desc {
+		return cmp.Compare(y.number, x.number)
+	}
+	return cmp.Compare(x.number, y.number)
+}
+
+// compareKeys compares the keys that y has.
+func (b *builder) compareKeys(x, y *sorted) int {
 	for i := range y.keys {
 		if c := b.q.Compare(x.keys[i], y.keys[i]); c != 0 {
 			if b.q.OrderBy[i].Desc {
@@ -150,13 +169,7 @@ func (b *builder) compare(x, y *sorted) int {
 			return c
 		}
 	}
-	if len(y.keys) < len(x.keys) {
-		return 0
-	}
-	if b.q.OrderBy[0].Desc {
-		return cmp.Compare(y.number, x.number)
-	}
-	return cmp.Compare(x.number, y.number)
+	return 0
 }
 
 // topHeap has the last row of the wanted order on top.
@@ -179,7 +192,10 @@ func (h *topHeap) Pop() any {
 func (s *sorter) fill() error {
 	for s.src != nil {
 		s.err = s.drain()
-		if s.close(); s.err != nil || s.rings == nil || s.rings.enough(s) {
+		if s.closeSource(); s.err == nil && s.disk.runs != nil {
+			s.err = s.merge()
+		}
+		if s.began = true; s.err != nil || s.rings == nil || s.rings.enough(s) {
 			break
 		}
 		s.rings.grow(s)
@@ -199,9 +215,11 @@ func (s *sorter) candidates() (source, error) {
 
 // clear forgets the rows that were gathered.
 func (s *sorter) clear() {
+	s.closeFiles()
 	s.acct.Shrink(s.acct.Used())
 	clear(s.list)
 	s.list, s.at, s.more, s.size, s.keyB = s.list[:0], 0, false, 0, 0
+	s.large = s.thin
 }
 
 func (s *sorter) drain() error {
@@ -230,6 +248,10 @@ func (s *sorter) drain() error {
 		if err := s.add(&r); err != nil {
 			return err
 		}
+	}
+	if s.disk.runs != nil { // merge does the rest
+		s.spill()
+		return s.disk.err
 	}
 	s.list = append(s.list, s.heap.list...)
 	s.heap.list = nil
@@ -287,11 +309,11 @@ func (s *sorter) add(r *row) error {
 	for i := range x.keys {
 		x.keys[i] = x.keys[i].Clone()
 	}
-	if err := s.hold(x, r); err != nil {
+	if err := cmp.Or(s.hold(x, r), s.disk.err); err != nil {
 		return err
 	}
 	switch {
-	case full:
+	case full && len(s.heap.list) > 0: // it may just have been spilled
 		old := s.heap.list[0]
 		s.size -= old.held()
 		s.keyB -= old.bytes()
@@ -312,7 +334,7 @@ func (s *sorter) add(r *row) error {
 
 // hold gives a row its item, or where there is no room for that its identity, and charges for the row.
 func (s *sorter) hold(x *sorted, r *row) error {
-	if !s.thin && s.size < sortItems {
+	if !s.thin && (s.size < sortItems || s.disk.carries(s, r)) {
 		x.item = r.item.Clone()
 		if s.acct.Grow(int64(x.held()+x.bytes())) == nil {
 			s.size += x.held()
@@ -321,6 +343,7 @@ func (s *sorter) hold(x *sorted, r *row) error {
 		}
 		x.item = nil
 	}
+	s.large = true
 	x.ident = bytes.Clone(r.item.Identity())
 	s.keyB += x.bytes()
 	return s.acct.Grow(int64(x.bytes()))
@@ -371,7 +394,10 @@ func hashKeys(vs []value.Value) uint64 {
 
 // again drains the source anew for the rows after the last one that was given.
 func (s *sorter) again() error {
-	last := s.list[len(s.list)-1]
+	last := s.disk.last
+	if last == nil {
+		last = s.list[len(s.list)-1]
+	}
 	s.pos = &position{kind: posSort, keys: last.keys, number: last.number}
 	s.clear()
 	s.window *= 2
@@ -384,10 +410,30 @@ func (s *sorter) again() error {
 // ready fills the list, the next window too when the present one is given out.
 func (s *sorter) ready() error {
 	err := s.fill()
-	if err == nil && s.more && s.at >= len(s.list) {
+	if err == nil && s.more && s.given() {
 		err = s.again()
 	}
 	return err
+}
+
+// given reports whether all rows of the window were given out.
+func (s *sorter) given() bool {
+	if s.disk.rows != nil {
+		return s.disk.last != nil
+	}
+	return s.at >= len(s.list)
+}
+
+// pick returns the next row, nil at the end.
+func (s *sorter) pick() (*sorted, error) {
+	if s.disk.rows != nil {
+		return s.take()
+	}
+	if s.at >= len(s.list) {
+		return nil, nil
+	}
+	s.at++
+	return s.list[s.at-1], nil
 }
 
 func (s *sorter) next(r *row) (bool, error) {
@@ -395,11 +441,10 @@ func (s *sorter) next(r *row) (bool, error) {
 		if err := s.ready(); err != nil {
 			return false, err
 		}
-		if s.at >= len(s.list) {
-			return false, nil
+		x, err := s.pick()
+		if x == nil || err != nil {
+			return false, err
 		}
-		x := s.list[s.at]
-		s.at++
 		r.slot = x.slot
 		if x.item != nil {
 			r.item = *x.item
@@ -414,9 +459,23 @@ func (s *sorter) next(r *row) (bool, error) {
 	}
 }
 
-func (s *sorter) empty() bool { return s.fill() == nil && s.at >= len(s.list) && !s.more }
+func (s *sorter) empty() bool {
+	if s.fill() != nil || s.more {
+		return false
+	}
+	if s.disk.rows == nil {
+		return s.at >= len(s.list)
+	}
+	ok, err := s.look()
+	return err == nil && !ok
+}
 
 func (s *sorter) close() {
+	s.closeSource()
+	s.closeFiles()
+}
+
+func (s *sorter) closeSource() {
 	if s.src != nil {
 		s.src.close()
 		s.src = nil

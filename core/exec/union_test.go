@@ -59,7 +59,7 @@ func TestUnionWindow(t *testing.T) {
 		window = n
 		q := Query{Pred: pred, Shown: shown}
 		for {
-			r, err := Open(ctx, c, &q, nil)
+			r, err := Open(ctx, c, &q, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

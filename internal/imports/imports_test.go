@@ -22,8 +22,8 @@ const module = "github.com/orrerydb/orrery/"
 var rooms = []string{
 	"core/invariants", "core/status", "core/yield", "core/work", "core/budget", "core/clock", "core/ru", "core/json",
 	"core/isotime", "core/bson", "core/value", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
-	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/catalog", "core/index", "core/store",
-	"core/feed", "core/jobs", "core/plan/access", "core/plan", "core/exec", "core",
+	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/spill", "core/catalog",
+	"core/index", "core/store", "core/feed", "core/jobs", "core/plan/access", "core/plan", "core/exec", "core",
 	"graphapi/gvalue", "graphapi/wire", "graphapi/gremlin", "graphapi/graph", "graphapi/traversal/compile",
 	"graphapi/traversal/run",
 	"sqlapi/sql/syntax", "sqlapi/sql/funcs", "sqlapi/sql/shape", "sqlapi/sql/expand", "sqlapi/sql/sarg",
@@ -52,6 +52,7 @@ var only = map[string][]string{
 	"core/kv/memkv":    {"core/invariants", "core/status", "core/kv"},
 	"core/kv/pebblekv": {"core/clock", "core/invariants", "core/status", "core/kv"},
 	"core/kv/kvtest":   {"core/invariants", "core/status", "core/kv"},
+	"core/spill":       {"core/status", "core/budget"},
 	"tableapi":         forAPIs, "mongoapi": forAPIs,
 
 	"sqlapi/sql/syntax": {"core/json", "core/status", "core/value"},
@@ -81,7 +82,7 @@ var only = map[string][]string{
 // forAPIs is what a front door may import: the facade and the vocabulary, never the store below it, never another API.
 var forAPIs = []string{"core", "core/bson", "core/json", "core/isotime", "core/doc", "core/value", "core/geo",
 	"core/plan", "core/plan/access", "core/exec", "core/feed", "core/status", "core/clock",
-	"core/ru", "core/invariants", "core/budget", "core/yield"}
+	"core/ru", "core/invariants", "core/budget", "core/spill", "core/yield"}
 
 // engines may be named by cmd, each other's tests and nobody else.
 var engines = []string{"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest"}

@@ -6,7 +6,6 @@
 package agg
 
 import (
-	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
@@ -278,84 +277,54 @@ func (m *mapIter) Next() (value.Value, bool, error) {
 
 func (m *mapIter) Close() { m.src.Close() }
 
-// hold is what a stage holds that must see all of its documents: within MemoryLimit, and of the memory that all
-// requests share.
-type hold struct {
-	what string
-	mem  *budget.Account
-	size int
-}
-
-func (x *Exec) hold(what string) *hold { return &hold{what: what, mem: x.Env.Run.Open(what)} }
-
-// add counts n bytes more, or fewer.
-func (h *hold) add(n int) error {
-	if h.size += n; h.size > MemoryLimit {
-		return merr.New(merr.MemoryLimit, "%s exceeded memory limit of %d bytes, but didn't allow external spilling",
-			h.what, MemoryLimit)
-	}
-	return h.take(n)
-}
-
-// take counts bytes that are no part of the stage's own limit: its result.
-func (h *hold) take(n int) error {
-	if n < 0 {
-		h.mem.Shrink(int64(-n))
-		return nil
-	}
-	return h.mem.Grow(int64(n))
-}
-
-// freeDoc is how long a document may be that a stage holds alone before the budget is asked.
-const freeDoc = 16 << 10
-
-// one counts a document that is held in place of all before it.
-func (h *hold) one(d value.Value) error {
-	h.release()
-	if n := len(d.Bytes()); n > freeDoc {
-		return h.take(n)
-	}
-	return nil
-}
-
-// release gives all back.
-func (h *hold) release() {
-	h.size = 0
-	h.mem.Close()
-}
-
 // lazyIter runs fill once, at the first Next, and then gives what it returned.
 type lazyIter struct {
 	src  Iter
 	h    *hold
-	fill func(src Iter, h *hold) ([]value.Value, error)
-	out  *Slice
+	fill func(src Iter, h *hold) (Iter, error)
+	out  Iter
 }
 
-func lazy(x *Exec, src Iter, what string, fill func(src Iter, h *hold) ([]value.Value, error)) *lazyIter {
+func lazyFrom(x *Exec, src Iter, what string, fill func(src Iter, h *hold) (Iter, error)) *lazyIter {
 	return &lazyIter{src: src, h: x.hold(what), fill: fill}
 }
 
+// lazy is lazyFrom for documents that are held in memory.
+func lazy(x *Exec, src Iter, what string, fill func(src Iter, h *hold) ([]value.Value, error)) *lazyIter {
+	return lazyFrom(x, src, what, func(src Iter, h *hold) (Iter, error) {
+		docs, err := fill(src, h)
+		return NewSlice(docs), err
+	})
+}
+
+// Next implements Iter.
 func (l *lazyIter) Next() (value.Value, bool, error) {
 	if l.out == nil {
-		docs, err := l.fill(l.src, l.h)
+		out, err := l.fill(l.src, l.h)
 		l.src.Close()
 		if err != nil {
 			l.out = NewSlice(nil)
 			l.h.release()
 			return value.Undef(), false, err
 		}
-		l.out = NewSlice(docs)
+		l.h.filled()
+		l.out = out
 	}
 	d, ok, err := l.out.Next()
 	if !ok {
+		l.out.Close()
+		l.out = NewSlice(nil)
 		l.h.release()
 	}
 	return d, ok, err
 }
 
+// Close implements Iter.
 func (l *lazyIter) Close() {
 	l.src.Close()
+	if l.out != nil {
+		l.out.Close()
+	}
 	l.out = NewSlice(nil)
 	l.h.release()
 }
@@ -376,28 +345,6 @@ func all(src Iter, h *hold) ([]value.Value, error) {
 		}
 		out = append(out, d.Clone())
 	}
-}
-
-// sorted sorts all documents of src.
-func sorted(x *Exec, src Iter, what string, o order.Order) Iter {
-	return lazy(x, src, what, func(src Iter, h *hold) ([]value.Value, error) {
-		s := o.NewSorter(0, MemoryLimit)
-		for {
-			d, ok, err := src.Next()
-			if err != nil {
-				return nil, err
-			}
-			if !ok {
-				return s.Docs(), nil
-			}
-			if err := h.take(docSize(d) + 72*len(o) + 64); err != nil {
-				return nil, err
-			}
-			if err := s.Add(d.Clone()); err != nil {
-				return nil, err
-			}
-		}
-	})
 }
 
 // Transform is a pipeline of stages that turn one document into one: an update in pipeline form.

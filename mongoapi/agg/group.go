@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -170,6 +171,27 @@ func rowSize(r []value.Value) int {
 	return n
 }
 
+// State implements expr.Accumulator: the rows that may still be part of the result.
+func (t *topAcc) State() value.Value {
+	t.trim()
+	rows := make([]value.Value, len(t.rows))
+	for i, r := range t.rows {
+		rows[i] = value.MakeArray(r)
+	}
+	return value.MakeArray(rows)
+}
+
+// Join implements expr.Accumulator.
+func (t *topAcc) Join(state value.Value) error {
+	for it := state.Iter(); it.Next(); {
+		if err := t.Add(it.Value()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Result implements expr.Accumulator.
 func (t *topAcc) Result() value.Value {
 	t.trim()
 	var out []value.Value
@@ -185,18 +207,24 @@ func (t *topAcc) Result() value.Value {
 	return out[0]
 }
 
+// groupState is one group.
 type groupState struct {
-	key  value.Value
-	accs []expr.Accumulator
-	size int // of accs
+	hash   uint64 // of key
+	key    value.Value
+	accs   []expr.Accumulator // nil: states holds them
+	states []value.Value      // of accs, as they were stored
+	size   int                // of accs
 }
 
+// grouper makes groups. They are given in the order of their first documents, unless they don't fit into memory
+// (groupspill.go).
 type grouper struct {
 	id   expr.Expr
 	accs []accumulation
 	at   map[uint64][]int
 	all  []*groupState
 	mem  *hold
+	runs *spill.Runs[*groupState] // nil: nothing was spilled
 }
 
 func (g *grouper) add(e *expr.Env, d value.Value) error {
@@ -223,9 +251,9 @@ func (g *grouper) add(e *expr.Env, d value.Value) error {
 		}
 		size += st.accs[i].Size()
 	}
-	err = g.mem.add(size - st.size)
+	grown := size - st.size
 	st.size = size
-	return err
+	return g.mem.add(grown)
 }
 
 func (g *grouper) state(key value.Value) (*groupState, error) {
@@ -235,31 +263,40 @@ func (g *grouper) state(key value.Value) (*groupState, error) {
 			return g.all[i], nil
 		}
 	}
-	st := &groupState{key: key.Clone(), accs: make([]expr.Accumulator, len(g.accs))}
-	for i, a := range g.accs {
-		st.accs[i] = a.mk()
+	if err := g.mem.add(len(key.Bytes()) + 192 + 16*len(g.accs)); err != nil { // may spill all groups
+		return nil, err
 	}
+	st := &groupState{hash: h, key: key.Clone(), accs: g.fresh()}
 	g.at[h] = append(g.at[h], len(g.all))
 	g.all = append(g.all, st)
-	return st, g.mem.add(len(key.Bytes()) + 192 + 16*len(g.accs))
+	return st, nil
 }
 
-// docs turns the groups into documents, and lets each group go.
-func (g *grouper) docs() ([]value.Value, error) {
-	out := make([]value.Value, len(g.all))
-	for i, st := range g.all {
-		at, b := bson.Begin(nil)
-		b = value.AppendElement(b, "_id", st.key)
-		for j, a := range g.accs {
-			b = value.AppendElement(b, a.name, st.accs[j].Result())
-		}
-		out[i] = value.ObjectOf(bson.End(b, at))
-		if err := g.mem.take(len(b) + 48 - st.size); err != nil {
-			return nil, err
-		}
-		g.all[i] = nil
+// fresh makes the accumulators of a group.
+func (g *grouper) fresh() []expr.Accumulator {
+	accs := make([]expr.Accumulator, len(g.accs))
+	for i, a := range g.accs {
+		accs[i] = a.mk()
 	}
-	return out, nil
+	return accs
+}
+
+// docs gives the groups as documents.
+func (g *grouper) docs() (Iter, error) {
+	if g.runs != nil {
+		return g.merge()
+	}
+	return &groupsIter{g: g}, nil
+}
+
+// doc is the document of a group.
+func (g *grouper) doc(st *groupState) value.Value {
+	at, b := bson.Begin(nil)
+	b = value.AppendElement(b, "_id", st.key)
+	for j, a := range g.accs {
+		b = value.AppendElement(b, a.name, st.accs[j].Result())
+	}
+	return value.ObjectOf(bson.End(b, at))
 }
 
 func group(c *compiler, arg value.Value) (stage, error) {
@@ -297,8 +334,9 @@ func group(c *compiler, arg value.Value) (stage, error) {
 
 func groupBy(id expr.Expr, accs []accumulation) stage {
 	return func(x *Exec, src Iter) (Iter, error) {
-		return lazy(x, src, "$group", func(src Iter, h *hold) ([]value.Value, error) {
+		return lazyFrom(x, src, "$group", func(src Iter, h *hold) (Iter, error) {
 			g := &grouper{id: id, accs: accs, at: map[uint64][]int{}, mem: h}
+			h.spills(g.spill)
 			for {
 				d, ok, err := src.Next()
 				if err != nil {

@@ -11,10 +11,14 @@ import (
 )
 
 // Accumulator folds values into one. Add may keep v only as a copy of its own. Size is about how many bytes it holds.
+// State gives all that Join needs to go on with it, for an accumulator of the same kind that has seen the documents
+// before; it may be called once, and nothing after it.
 type Accumulator interface {
 	Add(v value.Value) error
 	Result() value.Value
 	Size() int
+	State() value.Value
+	Join(state value.Value) error
 }
 
 // Accumulators is the registry of accumulators with one plain argument; those of $group with more are in package agg. n

@@ -6,6 +6,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/budget"
+	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
@@ -15,6 +16,7 @@ import (
 type Run struct {
 	ctx   context.Context
 	bud   *budget.Budget
+	space *spill.Space    // of files; nil: what doesn't fit into memory is refused
 	mem   *budget.Account // what expressions build, and what is held: see Hold
 	steps uint
 	cut   error // of ctx, when it ended within a Match
@@ -23,6 +25,17 @@ type Run struct {
 // NewRun returns a Run under ctx.
 func NewRun(ctx context.Context, b *budget.Budget) *Run {
 	return &Run{ctx: ctx, bud: b, mem: b.Open("value")}
+}
+
+// Spill lets what is computed use temporary files when its memory is used up; a nil space takes that away.
+func (r *Run) Spill(s *spill.Space) { r.space = s }
+
+// Space is where temporary files may be made; nil when none may.
+func (r *Run) Space() *spill.Space {
+	if r == nil || r.bud == nil {
+		return nil
+	}
+	return r.space
 }
 
 // Under puts what is computed from now on under another context: a cursor lives on when the command that opened it

@@ -168,7 +168,7 @@ func (o Order) Compare(a, b []value.Value) int {
 type Sorter struct {
 	o     Order
 	limit int // 0: all
-	max   int // bytes
+	max   int // bytes; 0: no bound
 	size  int
 	rows  []row
 }
@@ -178,7 +178,7 @@ type row struct {
 	doc  value.Value
 }
 
-// NewSorter returns a Sorter that holds at most maxBytes.
+// NewSorter returns a Sorter that refuses to hold more than maxBytes; 0 = no limit.
 func (o Order) NewSorter(limit, maxBytes int) *Sorter {
 	return &Sorter{o: o, limit: limit, max: maxBytes}
 }
@@ -190,7 +190,7 @@ func (s *Sorter) Add(doc value.Value) error {
 	if s.limit > 0 && len(s.rows) >= 2*s.limit+1000 {
 		s.trim()
 	}
-	if s.size > s.max {
+	if s.max > 0 && s.size > s.max {
 		if s.trim(); s.size > s.max {
 			return merr.New(merr.MemoryLimit, "Sort exceeded memory limit of %d bytes, but did not opt in to "+
 				"external sorting.", s.max)

@@ -6,6 +6,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/shape"
 
@@ -29,8 +30,10 @@ type frame struct {
 	steps  int
 	bud    *budget.Budget  // of all requests; nil = maxGathered for this one
 	acct   *budget.Account // what the query gathers; nil until it does
-	more   int             // rows that the present item stands for beside its own (exec.Rows.Times)
-	err    error           // first error of the evaluation; the execution ends with it
+	space  *spill.Space    // of temporary files; nil = none may be made
+	runs   *spill.Runs[*group]
+	more   int   // rows that the present item stands for beside its own (exec.Rows.Times)
+	err    error // first error of the evaluation; the execution ends with it
 }
 
 // rootRow is the present item.

@@ -24,17 +24,22 @@ func (f *frame) hold(st *subState, n int) {
 	if n == 0 {
 		return
 	}
+	if err := f.account().Grow(int64(n)); err != nil {
+		f.fail(err)
+		return
+	}
+	st.held += int64(n)
+}
+
+// account is that of what the execution gathers.
+func (f *frame) account() *budget.Account {
 	if f.acct == nil {
 		if f.bud == nil {
 			f.bud = budget.New(maxGathered, 0)
 		}
 		f.acct = f.bud.Open("group, sort or set of distinct rows")
 	}
-	if err := f.acct.Grow(int64(n)); err != nil {
-		f.fail(err)
-		return
-	}
-	st.held += int64(n)
+	return f.acct
 }
 
 // drop gives back what a state holds.

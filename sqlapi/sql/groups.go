@@ -88,13 +88,17 @@ func (c *compiler) insideGroupKey(e syntax.Expr) bool {
 
 // group is one group of a grouped query: its key, the states of the query's aggregates.
 type group struct {
-	keys []value.Value
-	aggs []funcs.State
+	hash  uint64 // of keys
+	at    int64  // which group it is, by its first row
+	keys  []value.Value
+	order []value.Value // of ORDER BY, when it is sorted in files
+	aggs  []funcs.State
 }
 
 // groupSet finds groups by key and keeps them in the order of their first row.
 type groupSet struct {
 	list []*group
+	next int64 // place of the next group
 	by   map[uint64][]*group
 	size int
 	told int
@@ -122,7 +126,7 @@ next:
 		}
 		return g
 	}
-	g := &group{keys: make([]value.Value, len(keys)), aggs: make([]funcs.State, aggs)}
+	g := &group{hash: h, at: s.next, keys: make([]value.Value, len(keys)), aggs: make([]funcs.State, aggs)}
 	for i, k := range keys {
 		g.keys[i] = funcs.One(k).Clone()
 		s.size += funcs.ValueSize + funcs.BytesOf(k)
@@ -133,5 +137,6 @@ next:
 	}
 	s.by[h] = append(s.by[h], g)
 	s.list = append(s.list, g)
+	s.next++
 	return g
 }

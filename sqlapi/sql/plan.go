@@ -75,6 +75,9 @@ type Request struct {
 	Explain      bool              // fill Metrics.Explain and Metrics.Indexes
 	Times        bool              // fill the times of Metrics
 
+	// Owner stands for who asks. What a page has computed is kept for the next page of the same owner only.
+	Owner uint64
+
 	// Hold is told the length of Page.Body as it grows. Its error ends the query. nil = nobody asks.
 	Hold func(bytes int) error
 }
@@ -89,7 +92,7 @@ func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out
 	r, begin, err := pl.start(ctx, req, hash, out)
 	if r != nil {
 		defer pl.p.release(r.f)
-		r.f.bud = c.Budget()
+		r.f.bud, r.f.space = c.Budget(), c.Spill()
 	}
 	if err != nil {
 		return err
@@ -167,17 +170,27 @@ var wallClock = clock.New()
 
 // run opens the core's rows and makes the page from them.
 func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runner, hash uint64, begin state) error {
-	if r.p.top.q.From != nil && r.st.left != 0 {
-		q := pl.query(r.f, req, begin)
+	rid := c.RID()
+	r.kept = keeper{c.Kept(), hash ^ xxhash.Sum64(rid[:]) ^ req.Owner}
+	r.takeKept()
+	var q *exec.Query
+	var rows *exec.Rows
+	kept := false // rows
+	if r.p.top.q.From != nil && r.st.left != 0 && r.groups == nil {
+		q = pl.query(r.f, req, begin)
 		q.PlanHash, q.Continuation, q.Timer = hash, r.st.core, r.timer
 		if q.Page > 0 { // those that OFFSET skips are read too
 			q.Page += int(min(r.st.skip, math.MaxInt32))
 		}
-		rows, err := c.Query(ctx, q)
-		if err != nil {
+		var err error
+		if rows, err = r.open(ctx, c, q); err != nil {
 			return err
 		}
-		defer rows.Close()
+		defer func() {
+			if !kept {
+				rows.Close()
+			}
+		}()
 		r.src = &coreRows{rows: rows}
 		defer func() {
 			s := rows.Stats()
@@ -196,11 +209,21 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 	} else {
 		r.out.Charge += countCharge
 	}
+	if g := r.groups; g != nil && g.stats.Plan.Why != "" { // how they were found, by a former page
+		r.out.Metrics.Plan = &g.stats.Plan
+		if req.Explain {
+			r.out.Metrics.Explain = g.stats.Plan.Explain()
+			r.out.Metrics.Indexes = pl.indexUse(c, pl.query(r.f, req, begin), &g.stats)
+		}
+	}
 	next, more, err := r.run()
 	if err != nil {
 		return err
 	}
 	if more {
+		if rows != nil {
+			next.kept, kept = r.keepRows(q, rows, &next)
+		}
 		r.out.Continuation = encodeShort(next, hash, req.MaxToken)
 	}
 	return nil

@@ -281,6 +281,7 @@ func (p *program) frame(params []value.Value) *frame {
 }
 
 func (p *program) release(f *frame) {
+	f.runs.Close()
 	f.acct.Close()
 	clear(f.slots)
 	clear(f.subs)

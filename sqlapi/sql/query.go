@@ -366,8 +366,7 @@ func (cq *cquery) gather(f *frame) bool {
 		held := s.Held()
 		a.fn.AddTimes(s, a.arg(f), int64(1+f.more))
 		if st.groups.size += s.Held() - held; s.Full() {
-			f.fail(status.New(status.BadRequest, "A %s of the query is larger than %d bytes.", a.fn.Name,
-				funcs.MaxList))
+			f.fail(a.fn.Overflow())
 		}
 	}
 	f.hold(st, st.groups.grown())
@@ -424,15 +423,28 @@ func (cq *cquery) finish(f *frame, sink func(f *frame, v value.Value) bool) {
 // orderedGroups returns the groups in the order of ORDER BY, else in that of their first rows. Without GROUP BY there
 // is one.
 func (cq *cquery) orderedGroups(f *frame) []*group {
+	cq.oneGroup(&f.subs[cq.id])
+	cq.holdOrder(f)
+	if f.err != nil {
+		return nil
+	}
+	return cq.sortGroups(f)
+}
+
+// holdOrder charges for what sorting the groups takes.
+func (cq *cquery) holdOrder(f *frame) {
 	st := &f.subs[cq.id]
-	cq.oneGroup(st)
+	if n := len(st.groups.list); len(cq.order) > 0 && n > 1 {
+		f.hold(st, n*(3*funcs.PointerSize+len(cq.order)*funcs.ValueSize))
+	}
+}
+
+// sortGroups is orderedGroups behind holdOrder.
+func (cq *cquery) sortGroups(f *frame) []*group {
+	st := &f.subs[cq.id]
 	list := st.groups.list
 	if len(cq.order) == 0 || len(list) < 2 {
 		return list
-	}
-	f.hold(st, len(list)*(3*funcs.PointerSize+len(cq.order)*funcs.ValueSize))
-	if f.err != nil {
-		return nil
 	}
 	keys := make([][]value.Value, len(list)) // of list[i], moved with it
 	for n, g := range list {

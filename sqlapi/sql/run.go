@@ -6,8 +6,10 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/plan/access"
+	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/value"
 	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
@@ -65,6 +67,11 @@ type runner struct {
 	end      bool  // TOP or LIMIT is reached
 	seen     *funcs.Set
 	hashes   []uint64 // of the rows of DISTINCT, those of former pages included; nil when they were too many
+	kept     keeper
+	groups   *groupRows // of a former page; nil: they must be made
+	resumed  bool       // what a former page has kept was found
+	keptAs   uint64     // see state
+	last     uint64
 }
 
 // state is where a query stands between two pages. Queries whose rows are known only after all items were seen begin
@@ -78,6 +85,9 @@ type state struct {
 	// seen is the hashes of the rows that a DISTINCT has given, when it goes on: only the last one where equal rows are
 	// neighbours.
 	seen []uint64
+	// What a page has computed is kept for the next one under a number (spill.Kept), 0: nothing is. Where it is lost,
+	// it is computed again, and goes on behind the group whose keys have this hash; 0: none was given.
+	kept, last uint64
 }
 
 // maxSeen bounds the hashes in a continuation: 2 KiB.
@@ -87,7 +97,9 @@ const maxSeen = 256
 func (r *runner) run() (next state, more bool, err error) {
 	r.f.sink = r.row
 	cq := r.p.top
-	r.given = r.st.drop
+	if !r.resumed {
+		r.given = r.st.drop
+	}
 	if r.st.left == 0 {
 		return state{}, false, nil
 	}
@@ -102,7 +114,7 @@ func (r *runner) run() (next state, more bool, err error) {
 	default:
 		return r.runItems()
 	}
-	return state{drop: r.given}, r.full, err
+	return state{drop: r.given, kept: r.keptAs, last: r.last}, r.full, err
 }
 
 // runItems streams items into the page.
@@ -122,7 +134,10 @@ func (r *runner) runItems() (next state, more bool, err error) {
 			return r.nextState(before, r.inItem-1), true, nil
 		case r.pageFull():
 			at := r.src.position()
-			return r.nextState(at, 0), at != "", nil
+			if at == "" {
+				return state{}, false, nil
+			}
+			return r.nextState(at, 0), true, nil
 		}
 		r.st.inItem = 0
 		if cq.joined {
@@ -136,7 +151,8 @@ func (r *runner) nextState(core string, inItem int64) state {
 	st := state{core: core, inItem: inItem, skip: r.st.skip, left: r.st.left}
 	if r.p.top.q.Distinct {
 		if len(r.hashes) == 0 {
-			return state{drop: r.given}
+			r.keepDistinct(st)
+			return state{drop: r.given, kept: r.keptAs}
 		}
 		st.seen, st.drop = r.hashes, r.given
 	}
@@ -243,24 +259,105 @@ func (r *runner) distinct(f *frame, body []byte) ([]byte, bool) {
 // runGrouped reads all rows into groups, then gives the groups that the page may have.
 func (r *runner) runGrouped() error {
 	cq, f := r.p.top, r.f
-	st := &f.subs[cq.id]
-	st.groups = &groupSet{}
-	if err := r.allItems(); err != nil {
-		return err
-	}
-	groups := cq.orderedGroups(f)
-	f.root = rootRow{}
-	for _, g := range groups {
-		st.group = g
-		if r.pageFull() {
-			r.full = true
-			return nil
+	rows, err := r.groups, error(nil)
+	if rows == nil {
+		if rows, err = r.makeGroups(); err != nil {
+			return err
 		}
+	}
+	defer func() {
+		if r.keptAs == 0 {
+			rows.Close()
+		}
+	}()
+	f.root = rootRow{}
+	for {
+		g, err := rows.peek()
+		if g == nil || err != nil {
+			return err
+		}
+		if r.pageFull() {
+			r.full, r.last = true, rows.last
+			return r.keepGroups(rows)
+		}
+		rows.next()
+		f.subs[cq.id].group = g
 		if !r.emit(f) || f.err != nil {
 			return f.err
 		}
 	}
+}
+
+// makeGroups reads all rows into groups, and goes behind those that former pages have given.
+func (r *runner) makeGroups() (*groupRows, error) {
+	cq, f := r.p.top, r.f
+	f.subs[cq.id].groups = &groupSet{}
+	cq.spillGroups(f)
+	if err := r.allItems(); err != nil {
+		return nil, err
+	}
+	rows, err := cq.groupRows(f)
+	if err != nil || r.st.last == 0 || cq.q.Distinct {
+		return rows, err
+	}
+	found, err := rows.seek(f.done, r.st.last)
+	if err != nil {
+		rows.Close()
+		return nil, err
+	}
+	if found {
+		r.resumeGroups(max(-1, r.st.left-r.st.drop))
+	}
+	return rows, nil
+}
+
+// resumeGroups says that the groups begin behind those of former pages, and how many may still be given; -1: all.
+func (r *runner) resumeGroups(left int64) {
+	r.st.skip, r.st.drop, r.st.left = 0, 0, left
+}
+
+// keepGroups keeps the groups that are left for the next page.
+func (r *runner) keepGroups(rows *groupRows) error {
+	if r.kept.all == nil || r.p.top.q.Distinct { // what DISTINCT has seen isn't in the groups
+		return nil
+	}
+	if err := rows.shelve(r.f.done, r.kept.all.Most()); err != nil {
+		return err
+	}
+	rows.left = r.st.left
+	if src, ok := r.src.(*coreRows); ok {
+		rows.stats = exec.Stats{Plan: src.rows.Stats().Plan}
+	}
+	r.keptAs = r.kept.all.Put(r.kept.owner, rows)
 	return nil
+}
+
+// keeper is where the states between pages are, and whose they are.
+type keeper struct {
+	all   *spill.Kept
+	owner uint64
+}
+
+// take returns a state that was kept; nil when there is none.
+func (k *keeper) take(id uint64) spill.State { return k.all.Take(k.owner, id) }
+
+// takeKept finds what the page before has kept.
+func (r *runner) takeKept() {
+	switch cq := r.p.top; {
+	case r.st.kept == 0:
+	case cq.grouped:
+		r.takeGroups()
+	case cq.q.Distinct:
+		r.takeDistinct()
+	}
+}
+
+func (r *runner) takeGroups() {
+	if rows, ok := r.kept.take(r.st.kept).(*groupRows); ok {
+		r.groups, r.resumed = rows, true
+		r.given = r.st.drop
+		r.resumeGroups(rows.left)
+	}
 }
 
 // allItems runs the query over all items and gives what waits for the end.

@@ -12,8 +12,12 @@ import (
 
 // A continuation is a header in base64url, a dot, and the core's own token. Header: format u8, uvarints inItem, skip,
 // left+1, given, number of seen, then seen in 8 bytes each, then the first 4 bytes of a checksum over the header, the
-// query's hash and the core's token.
+// query's hash and the core's token. Where a state is kept for the next page, or groups were given, two numbers of 8
+// bytes follow seen: which state, and the hash of the last group's keys.
 const formatState = 2
+
+// keptBytes is what follows seen, when something does.
+const keptBytes = 16
 
 func encodeState(st state, hash uint64) string {
 	b := make([]byte, 0, 32)
@@ -26,6 +30,10 @@ func encodeState(st state, hash uint64) string {
 	for _, h := range st.seen {
 		b = binary.BigEndian.AppendUint64(b, h)
 	}
+	if st.kept != 0 || st.last != 0 {
+		b = binary.BigEndian.AppendUint64(b, st.kept)
+		b = binary.BigEndian.AppendUint64(b, st.last)
+	}
 	b = binary.BigEndian.AppendUint32(b, stateSum(b, hash, st.core))
 	return base64.RawURLEncoding.EncodeToString(b) + "." + st.core
 }
@@ -36,7 +44,7 @@ func encodeState(st state, hash uint64) string {
 func encodeShort(st state, hash uint64, limit int) string {
 	t := encodeState(st, hash)
 	if limit > 0 && len(t) > limit && len(st.seen) > 0 {
-		t = encodeState(state{drop: st.drop}, hash)
+		t = encodeState(state{drop: st.drop, kept: st.kept}, hash)
 	}
 	return t
 }
@@ -73,14 +81,19 @@ func decodeState(token string, hash uint64, begin state, restarts bool) (state, 
 		}
 		n[i], rest = v, rest[w:]
 	}
-	if n[4] > maxSeen || uint64(len(rest)) != 8*n[4] {
+	if n[4] > maxSeen || uint64(len(rest)) != 8*n[4] && uint64(len(rest)) != 8*n[4]+keptBytes {
 		return state{}, refuse
 	}
+	var kept, last uint64
+	if tail := rest[8*n[4]:]; len(tail) > 0 {
+		kept, last, rest = binary.BigEndian.Uint64(tail), binary.BigEndian.Uint64(tail[8:]), rest[:8*n[4]]
+	}
 	if restarts && n[4] == 0 {
-		begin.drop = int64(n[3])
+		begin.drop, begin.kept, begin.last = int64(n[3]), kept, last
 		return begin, nil
 	}
-	st := state{core: core, inItem: int64(n[0]), skip: int64(n[1]), left: int64(n[2]) - 1, drop: int64(n[3])}
+	st := state{core: core, inItem: int64(n[0]), skip: int64(n[1]), left: int64(n[2]) - 1, drop: int64(n[3]),
+		kept: kept}
 	for ; len(rest) > 0; rest = rest[8:] {
 		st.seen = append(st.seen, binary.BigEndian.Uint64(rest))
 	}

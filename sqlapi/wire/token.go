@@ -6,8 +6,11 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"strings"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core/status"
 )
@@ -41,6 +44,14 @@ type Grant struct {
 	Coll   [8]byte
 	Child  string // "docs/id"; "": the container and all in it
 	Key    string // partition key that it is bound to, as the header writes it; "": all
+}
+
+// ID identifies what a token allows; 0 is the master key. Tokens that allow the same have the same.
+func (g *Grant) ID() uint64 {
+	if g == nil {
+		return 0
+	}
+	return xxhash.Sum64String(fmt.Sprintf("%t\x00%x\x00%s\x00%s", g.All, g.Coll, g.Child, g.Key))
 }
 
 // Signer makes and opens resource tokens. Safe for concurrent use.

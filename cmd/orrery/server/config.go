@@ -208,6 +208,7 @@ func (c *Config) validateLimits() error {
 	}{
 		{"--max-connections", int64(c.MaxConnections), 1}, {"--max-requests", int64(c.MaxRequests), 1},
 		{"--max-waiting", int64(c.MaxWaiting), 0}, {"--max-time", int64(c.MaxTime), 0}, {"--slow-ms", int64(c.Slow), 0},
+		{"--spill-mb", int64(c.SpillMB), 0},
 	} {
 		if l.value < l.least {
 			return fmt.Errorf("%s: want at least %d", l.flag, l.least)
@@ -218,6 +219,9 @@ func (c *Config) validateLimits() error {
 
 // StoreDir returns the directory of the engine's files in a data directory.
 func StoreDir(data string) string { return filepath.Join(data, "store") }
+
+// spillDir returns the directory of queries' temporary files in a data directory.
+func spillDir(data string) string { return filepath.Join(data, "spill") }
 
 // storeIn is StoreDir for a data directory that the user has given. It refuses the directory of a store itself:
 // otherwise a second store would be made in it, and the user wouldn't find the data of the first.

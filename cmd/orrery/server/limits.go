@@ -8,6 +8,9 @@ import (
 
 	"github.com/orrerydb/orrery/cmd/orrery/sniff"
 	"github.com/orrerydb/orrery/core/budget"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/pebblekv"
+	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/internal/admit"
 )
 
@@ -36,6 +39,18 @@ func (c *Config) requestBytes() int64 {
 func (c *Config) newBudget() *budget.Budget {
 	n := c.requestBytes()
 	return budget.New(n, n/oneShare)
+}
+
+// newSpill is the space for temporary files of requests: beside the store, or with a store in memory in the system's
+// directory for them.
+func (c *Config) newSpill(e kv.Engine) (*spill.Space, error) {
+	o := spill.Options{Limit: int64(c.SpillMB) << 20}
+	p, ok := e.(*pebblekv.Engine)
+	if !ok {
+		return spill.Temp(o), nil
+	}
+	o.Room = p.Spare
+	return spill.Open(spillDir(c.Data), o)
 }
 
 // newGate returns the gate of one door.

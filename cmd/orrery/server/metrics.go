@@ -98,10 +98,13 @@ func (s *Server) doorFigures(b *bound) []figure {
 
 // Figures implements measured.
 func (b *backing) Figures() []figure {
-	bud := b.eng.Budget()
+	bud, files := b.eng.Budget(), b.eng.Spill()
 	out := []figure{
 		{"orrery_memory_budget_limit_bytes", "What requests may hold together.", gauge, float64(bud.Limit()), nil},
 		{"orrery_memory_budget_used_bytes", "What requests hold.", gauge, float64(bud.Used()), nil},
+		{"orrery_spill_bytes", "What temporary files of queries have.", gauge, float64(files.Used()), nil},
+		{"orrery_spill_written_bytes_total", "Written to temporary files of queries.", counter,
+			float64(files.Written()), nil},
 	}
 	now := b.eng.Health().State
 	for st, name := range healthNames {

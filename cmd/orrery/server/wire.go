@@ -105,7 +105,11 @@ func openBackend(cfg *Config) (backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := core.Options{Clock: cfg.Clock, Budget: cfg.newBudget(), Logger: cfg.Logger}
+	files, err := cfg.newSpill(e)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the directory for temporary files: %w", err), e.Close())
+	}
+	o := core.Options{Clock: cfg.Clock, Budget: cfg.newBudget(), Spill: files, Logger: cfg.Logger}
 	eng, err := core.Open(context.Background(), e, o)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the store can't be opened: %w", err), e.Close())

@@ -13,6 +13,7 @@ type Aggregate struct {
 	Name, Plan string
 	add        func(s *State, v value.Value)
 	Result     func(s *State) value.Value
+	join       func(s, t *State) // adds to s the state t of later rows, which was stored
 	times      times
 }
 
@@ -49,8 +50,10 @@ type State struct {
 	over  bool // a list has reached its limit
 	best  value.Value
 	list  Builder
-	set   *Set
-	size  int
+	// list as it was stored, when it is empty itself
+	packed value.Value
+	set    *Set
+	size   int
 }
 
 // StateSize is what a state takes beside what it points to, in bytes.
@@ -72,51 +75,37 @@ var aggregates = map[string]*Aggregate{}
 
 func init() {
 	for _, a := range []*Aggregate{
-		{Name: "COUNT", Plan: "Count", times: timesCount, add: func(s *State, v value.Value) {
+		{Name: "COUNT", Plan: "Count", times: timesCount, join: joinCounts, add: func(s *State, v value.Value) {
 			if v.IsDefined() {
 				s.count++
 			}
 		}, Result: func(s *State) value.Value { return value.IntOf(s.count) }},
-		{Name: "COUNTIF", Plan: "CountIf", add: func(s *State, v value.Value) {
+		{Name: "COUNTIF", Plan: "CountIf", join: joinCounts, add: func(s *State, v value.Value) {
 			if IsTrue(v) {
 				s.count++
 			}
 		}, Result: func(s *State) value.Value { return value.IntOf(s.count) }},
-		{Name: "SUM", Plan: "Sum", add: addNumber, Result: func(s *State) value.Value {
+		{Name: "SUM", Plan: "Sum", add: addNumber, join: joinSums, Result: func(s *State) value.Value {
 			if s.bad {
 				return value.Value{}
 			}
 			return Num(s.sum)
 		}},
-		{Name: "AVG", Plan: "Average", add: addNumber, Result: func(s *State) value.Value {
+		{Name: "AVG", Plan: "Average", add: addNumber, join: joinSums, Result: func(s *State) value.Value {
 			if s.bad || s.count == 0 {
 				return value.Value{}
 			}
 			return Num(s.sum / float64(s.count))
 		}},
-		{Name: "MIN", Plan: "Min", times: timesNothing, add: func(s *State, v value.Value) {
+		{Name: "MIN", Plan: "Min", times: timesNothing, join: joinBest(-1), add: func(s *State, v value.Value) {
 			s.extreme(v, -1)
 		}, Result: (*State).extremeResult},
-		{Name: "MAX", Plan: "Max", times: timesNothing, add: func(s *State, v value.Value) {
+		{Name: "MAX", Plan: "Max", times: timesNothing, join: joinBest(1), add: func(s *State, v value.Value) {
 			s.extreme(v, 1)
 		}, Result: (*State).extremeResult},
-		{Name: "MAKELIST", Plan: "MakeList", add: func(s *State, v value.Value) {
-			if s.over = s.over || s.size+len(v.Bytes()) > MaxList; s.over {
-				return
-			}
-			s.size += len(v.Bytes()) + 16
-			s.list.Elem(v)
-		}, Result: (*State).listResult},
-		{Name: "MAKESET", Plan: "MakeSet", times: timesNothing, add: func(s *State, v value.Value) {
-			if s.set == nil {
-				s.set = NewSet()
-			}
-			if s.over = s.over || s.size+len(v.Bytes()) > MaxList; s.over || !v.IsDefined() || !s.set.Add(v) {
-				return
-			}
-			s.size += 2*len(v.Bytes()) + 64
-			s.list.Elem(One(v))
-		}, Result: (*State).listResult},
+		{Name: "MAKELIST", Plan: "MakeList", add: addToList, join: joinLists(addToList), Result: (*State).listResult},
+		{Name: "MAKESET", Plan: "MakeSet", times: timesNothing, add: addToSet, join: joinLists(addToSet),
+			Result: (*State).listResult},
 	} {
 		aggregates[a.Name] = a
 	}
@@ -124,6 +113,27 @@ func init() {
 
 // AggregateOf returns the aggregate of a name, case-insensitive; nil when there is none.
 func AggregateOf(name string) *Aggregate { return aggregates[strings.ToUpper(name)] }
+
+// addToList is MAKELIST.
+func addToList(s *State, v value.Value) {
+	if s.over = s.over || s.size+len(v.Bytes()) > MaxList; s.over {
+		return
+	}
+	s.size += len(v.Bytes()) + 16
+	s.list.Elem(v)
+}
+
+// addToSet is MAKESET.
+func addToSet(s *State, v value.Value) {
+	if s.set == nil {
+		s.set = NewSet()
+	}
+	if s.over = s.over || s.size+len(v.Bytes()) > MaxList; s.over || !v.IsDefined() || !s.set.Add(v) {
+		return
+	}
+	s.size += 2*len(v.Bytes()) + 64
+	s.list.Elem(One(v))
+}
 
 // addNumber is SUM and AVG: undefined is skipped, any other non-number spoils the result.
 func addNumber(s *State, v value.Value) {
@@ -163,6 +173,9 @@ func (s *State) extremeResult() value.Value {
 func (s *State) listResult() value.Value {
 	if s.bad {
 		return value.Value{}
+	}
+	if s.packed.IsDefined() {
+		return s.packed
 	}
 	if !s.best.IsDefined() {
 		s.best = s.list.Array()

@@ -1,0 +1,119 @@
+package budget
+
+import (
+	"testing"
+
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// spiller is an account whose holder writes all of its state out when it must.
+func spiller(b *Budget, spilled *int) *Account {
+	a := b.Open("sort")
+	a.Spills()
+	a.OnSpill(func() {
+		*spilled++
+		a.Shrink(a.Used())
+	})
+	return a
+}
+
+// Those who can write their state out share half of the budget, and are never refused: also when others hold all of it,
+// and for one thing that is larger than their share.
+func TestSpillersShareHalf(t *testing.T) {
+	const limit, step = 16 << 20, 10 << 10
+	b := New(limit, 0)
+	n := make([]int, 4)
+	first := spiller(b, &n[0])
+	for first.Used() < limit/2-step {
+		if err := first.Grow(step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n[0] != 0 {
+		t.Fatalf("the first one spilled at %d of %d bytes", first.Used(), limit)
+	}
+	accts := []*Account{first}
+	for i := 1; i < len(n); i++ {
+		accts = append(accts, spiller(b, &n[i]))
+	}
+	most := make([]int64, len(n))
+	for range 2000 {
+		for i, a := range accts {
+			if err := a.Grow(step); err != nil {
+				t.Fatal(err)
+			}
+			if n[i] > 0 || i > 0 {
+				most[i] = max(most[i], a.Used())
+			}
+		}
+	}
+	for i, m := range most {
+		if n[i] == 0 || m > limit/2/4+chunk || m < limit/2/4-2*chunk {
+			t.Errorf("%d spilled %d times and held %d bytes, its share is %d", i, n[i], m, limit/2/4)
+		}
+	}
+	others := b.Open("others")
+	for others.Grow(64) == nil {
+	}
+	before := n[1]
+	for range 100 {
+		if err := accts[1].Grow(step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if accts[1].Used() > limit/2/4+chunk || n[1] == before {
+		t.Errorf("%d bytes are held beside others, %d times spilled", accts[1].Used(), n[1]-before)
+	}
+	if err := accts[2].Grow(limit); err != nil {
+		t.Errorf("one large thing: %v", err)
+	}
+	for _, a := range append(accts, others) {
+		a.Close()
+	}
+	if b.Used() != 0 {
+		t.Errorf("%d bytes are left over", b.Used())
+	}
+}
+
+// An account that rests doesn't take from the others' share, until it grows again.
+func TestAnAccountThatRests(t *testing.T) {
+	b := New(16<<20, 0)
+	n := 0
+	resting, other := spiller(b, &n), spiller(b, &n)
+	for _, a := range []*Account{resting, other} {
+		if err := a.Grow(1 << 20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := b.spill.Load(); got != 2 {
+		t.Fatalf("%d share", got)
+	}
+	resting.Rest()
+	if got := b.spill.Load(); got != 1 {
+		t.Errorf("%d share while one rests", got)
+	}
+	if err := resting.Grow(1 << 20); err != nil || b.spill.Load() != 2 {
+		t.Errorf("%d share when it grows: %v", b.spill.Load(), err)
+	}
+	resting.Close()
+	other.Close()
+	if b.spill.Load() != 0 || b.Used() != 0 {
+		t.Errorf("%d share, %d bytes are held", b.spill.Load(), b.Used())
+	}
+}
+
+// An account that holds what can't be written out is refused, whatever it spills.
+func TestWhatCantBeSpilledIsRefused(t *testing.T) {
+	b := New(4<<20, 0)
+	a := b.Open("group")
+	a.Spills()
+	a.OnSpill(func() {})
+	var err error
+	for i := 0; i < 1000 && err == nil; i++ {
+		err = a.Grow(10 << 10)
+	}
+	if !status.Is(err, status.MemoryLimit) {
+		t.Errorf("the error is %v", err)
+	}
+	a.Close()
+}

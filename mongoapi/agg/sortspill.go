@@ -1,0 +1,98 @@
+package agg
+
+import (
+	"github.com/orrerydb/orrery/core/spill"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/order"
+)
+
+// sorting is the state of a $sort that the store doesn't answer. Documents that don't fit into memory are written to a
+// file, sorted.
+type sorting struct {
+	o    order.Order
+	mem  *hold
+	in   *order.Sorter
+	runs *spill.Runs[sortRow] // nil: nothing was spilled
+}
+
+// sortRow is a document with its keys, which point into it.
+type sortRow struct {
+	doc  value.Value
+	keys []value.Value
+}
+
+// sorted sorts all documents of src.
+func sorted(x *Exec, src Iter, what string, o order.Order) Iter {
+	return lazyFrom(x, src, what, func(src Iter, h *hold) (Iter, error) {
+		s := &sorting{o: o, mem: h, in: o.NewSorter(0, MemoryLimit)}
+		if h.spills(s.spill) {
+			s.in = o.NewSorter(0, 0)
+		}
+		for {
+			d, ok, err := src.Next()
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				return s.docs()
+			}
+			if err := h.take(docSize(d) + 72*len(o) + 64); err != nil {
+				return nil, err
+			}
+			if err := s.in.Add(d.Clone()); err != nil {
+				return nil, err
+			}
+		}
+	})
+}
+
+// spill writes all documents to a run.
+func (s *sorting) spill() error {
+	docs := s.in.Docs()
+	if len(docs) == 0 {
+		return nil
+	}
+	if s.runs == nil {
+		s.runs = spill.NewRuns(s.mem.space, s.mem.mem, spill.Codec[sortRow]{
+			Append:  func(dst []byte, r sortRow) []byte { return append(dst, r.doc.Bytes()...) },
+			Decode:  s.read,
+			Compare: func(a, b sortRow) int { return s.o.Compare(a.keys, b.keys) },
+		})
+		s.mem.closes(s.runs.Close)
+	}
+	err := s.runs.Write(s.mem.ctx, func(yield func(sortRow, error) bool) {
+		for _, d := range docs {
+			if !yield(sortRow{doc: d}, nil) {
+				return
+			}
+		}
+	})
+	s.in = s.o.NewSorter(0, 0)
+	s.mem.forget()
+	return err
+}
+
+func (s *sorting) read(b []byte) (sortRow, error) {
+	d := value.ObjectOf(b)
+	if len(b) < 5 {
+		return sortRow{}, status.New(status.Corruption, "A document in a temporary file is damaged.")
+	}
+	return sortRow{d, s.o.Keys(d)}, nil
+}
+
+// docs gives the documents in order.
+func (s *sorting) docs() (Iter, error) {
+	if s.runs == nil {
+		return NewSlice(s.in.Docs()), nil
+	}
+	if err := s.spill(); err != nil {
+		return nil, err
+	}
+	s.in = nil
+	rows, err := s.runs.Merge(s.mem.ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &mergedIter[sortRow]{rows, func(r sortRow) (value.Value, error) { return r.doc, nil }}, nil
+}
