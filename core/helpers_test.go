@@ -25,7 +25,7 @@ var bg = context.Background()
 // engines are the storage engines that every test of this file runs on, with their contracts checked. One of them says
 // that it is behind a network: then readers read ahead.
 var engines = map[string]func(t testing.TB) kv.Engine{
-	"mem": func(testing.TB) kv.Engine { return kv.Checked(kvtest.Remote{Engine: memkv.New()}) },
+	"mem": func(testing.TB) kv.Engine { return kv.Checked(&kvtest.Slow{Engine: memkv.New(), Far: true}) },
 	"pebble": func(t testing.TB) kv.Engine {
 		e, err := pebblekv.Open(t.TempDir(),
 			pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned, Kept: core.GotSingly})

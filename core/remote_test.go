@@ -79,7 +79,7 @@ func TestRemotePagesAreTheSame(t *testing.T) {
 		return c
 	}
 	one := open(memkv.New(), 1)
-	local, remote := open(memkv.New(), 40), open(kvtest.Remote{Engine: memkv.New()}, 40)
+	local, remote := open(memkv.New(), 40), open(&kvtest.Slow{Engine: memkv.New(), Far: true}, 40)
 	for _, name := range slices.Sorted(maps.Keys(queries)) {
 		q := queries[name]
 		q.PlanHash = 1

@@ -63,7 +63,7 @@ func TestRoundTrips(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const trip = time.Millisecond
-				eng := &kvtest.Slow{Engine: memkv.New(), Trip: trip}
+				eng := &kvtest.Slow{Engine: memkv.New(), Far: true, Trip: trip}
 				e, err := core.Open(bg, kv.Checked(eng), core.Options{MinSlots: tc.slots})
 				if err != nil {
 					t.Fatal(err)

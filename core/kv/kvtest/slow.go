@@ -10,20 +10,15 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// Remote is an engine that says that its reads go over a network, and is as fast as before.
-type Remote struct{ kv.Engine }
-
-// Remote implements kv.Engine.
-func (Remote) Remote() bool { return true }
-
 // Slow is an engine whose calls take time: its commits are durable late, and its reads and writes go over a network.
 type Slow struct {
 	kv.Engine
 	// Sync: commits are visible at once, and durable when it is closed; nil: at once too.
 	Sync atomic.Pointer[chan bool]
-	// Trip is how long each call takes to the store and back; 0: the engine is local. An iterator takes a batch of keys
-	// with one trip: as many as Ahead says, or slowBatch, and twice as many with each trip that follows. Set it before
+	// Far: calls go to the store and back over a network, which takes Trip; 0: no time. An iterator takes a batch of keys
+	// with one trip: as many as Ahead says, or slowBatch, and twice as many with each trip that follows. Set both before
 	// the engine is used.
+	Far  bool
 	Trip time.Duration
 
 	trips atomic.Int64
@@ -37,22 +32,33 @@ func (s *Slow) Trips() int64 { return s.trips.Load() }
 
 // trip is a call to the store and back.
 func (s *Slow) trip(ctx context.Context) error {
-	if s.Trip == 0 {
+	if !s.Far {
 		return nil
 	}
 	s.trips.Add(1)
+	if s.Trip == 0 {
+		return unavailable(ctx.Err())
+	}
 	t := time.NewTimer(s.Trip)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", kv.ErrUnavailable, ctx.Err())
+		return unavailable(ctx.Err())
 	}
 }
 
+// unavailable is the error of a call whose ctx has ended.
+func unavailable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
+}
+
 // Remote implements kv.Engine.
-func (s *Slow) Remote() bool { return s.Trip > 0 || s.Engine.Remote() }
+func (s *Slow) Remote() bool { return s.Far || s.Engine.Remote() }
 
 // Get implements kv.Engine.
 func (s *Slow) Get(ctx context.Context, dst, key []byte) ([]byte, error) {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/kvtest"
@@ -18,7 +17,7 @@ func TestContract(t *testing.T) { kvtest.Run(t, open) }
 
 // The engine behind a network that tests use keeps the contract, too.
 func TestContractOverANetwork(t *testing.T) {
-	kvtest.Run(t, func(*testing.T) kv.Engine { return &kvtest.Slow{Engine: New(), Trip: time.Microsecond} })
+	kvtest.Run(t, func(*testing.T) kv.Engine { return &kvtest.Slow{Engine: New(), Far: true} })
 }
 
 func TestCheckpoint(t *testing.T) {
