@@ -209,7 +209,8 @@ func (x *chooser) compositeInPartition() (access.Plan, bool) {
 	paths := x.KeyPaths()[:len(r.PK)]
 	all := make([]*access.Pred, 0, len(r.PK)+len(cs))
 	for i, segs := range paths {
-		all = append(all, &access.Pred{Op: access.OpIn, Path: access.Path{Segs: segs}, Vals: r.PK[i : i+1], OfKey: true})
+		all = append(all, &access.Pred{Op: access.OpIn, Path: access.Path{Segs: segs}, Vals: r.PK[i : i+1],
+			OfKey: true})
 	}
 	for _, c := range cs {
 		if !slices.ContainsFunc(paths, func(segs []string) bool { return slices.Equal(segs, c.Path.Segs) }) {

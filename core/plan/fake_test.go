@@ -224,7 +224,8 @@ func (f *fake) mark(t *testing.T, s string) {
 	ix, _ := strconv.Atoi(i)
 	no, _ := strconv.Atoi(n)
 	col := &f.pol.Composites()[ix].Columns[no]
-	id, ok := map[string]uint64{"lossy": col.Lossy, "array": col.Array, "foreign": col.Foreign, "mixed": col.Mixed}[kind]
+	id, ok := map[string]uint64{"lossy": col.Lossy, "array": col.Array, "foreign": col.Foreign,
+		"mixed": col.Mixed}[kind]
 	if !ok {
 		t.Fatalf("no set %s", kind)
 	}

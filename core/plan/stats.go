@@ -22,8 +22,8 @@ type Stats interface {
 	Size() int64
 	// Classes says which classes of values the index of these slots has ever held, a bit for each class byte c at c>>3.
 	Classes() uint32
-	// MayHoldForeign reports whether any slot may hold kinds that JSON lacks; KeysMayBeForeign whether partition keys or
-	// ids may be of such kinds, whatever the policy indexes; MayHoldGraphForm whether any slot may hold vertex
+	// MayHoldForeign reports whether any slot may hold kinds that JSON lacks; KeysMayBeForeign whether partition keys
+	// or ids may be of such kinds, whatever the policy indexes; MayHoldGraphForm whether any slot may hold vertex
 	// properties (index.GraphForm).
 	MayHoldForeign() bool
 	KeysMayBeForeign() bool
@@ -67,8 +67,8 @@ type Stats interface {
 	// CountShare estimates the share of the items (0..1) that have an entry in a leaf's intervals. It counts at most so
 	// many entries in a slot; 1 may mean that there are more.
 	CountShare(leaf *access.Pred, entries int) float64
-	// CountPlaces counts the entries of a spatial leaf in all slots, up to a limit; CountInSlot those of any leaf in the
-	// slot of the logical partition, of other partitions too.
+	// CountPlaces counts the entries of a spatial leaf in all slots, up to a limit; CountInSlot those of any leaf in
+	// the slot of the logical partition, of other partitions too.
 	CountPlaces(leaf *access.Pred, limit int) int
 	CountInSlot(leaf *access.Pred, limit int) int
 	// CountKeyed counts the items that keys name, up to a limit.

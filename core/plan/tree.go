@@ -45,8 +45,8 @@ const (
 )
 
 var opNames = [...]string{"Nothing", "Points", "PartitionScan", "Scan", "IndexScan", "CompositeScan", "SpatialScan",
-	"EndsScan", "TallyScan", "Union", "Intersect", "Merge", "IDOrder", "KeyOrder", "NameOrder", "CreationOrder", "Missing",
-	"Sort", "TopK", "Rings", "Filter", "Limit"}
+	"EndsScan", "TallyScan", "Union", "Intersect", "Merge", "IDOrder", "KeyOrder", "NameOrder", "CreationOrder",
+	"Missing", "Sort", "TopK", "Rings", "Filter", "Limit"}
 
 // String is the node's name as EXPLAIN shows it.
 func (o Op) String() string { return opNames[o] }
