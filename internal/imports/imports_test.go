@@ -22,7 +22,8 @@ const module = "github.com/orrerydb/orrery/"
 var rooms = []string{
 	"core/invariants", "core/status", "core/yield", "core/work", "core/budget", "core/clock", "core/ru", "core/json",
 	"core/isotime", "core/bson", "core/value", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
-	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/spill", "core/catalog", "core/index", "core/store",
+	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/spill", "core/catalog", "core/index",
+	"core/store",
 	"core/feed", "core/jobs", "core/access", "core/exec", "core",
 	"graphapi/gvalue", "graphapi/wire", "graphapi/gremlin", "graphapi/graph", "graphapi/traversal/compile",
 	"graphapi/traversal/run",

@@ -6,8 +6,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Limits are the flags that bound what the server takes. A field is a flag: its name, its default and its help are those
-// that the command shows, and the default is also that of a server without flags.
+// Limits are the flags that bound what the server takes. A field is a flag: its name, its default and its help are
+// those that the command shows, and the default is also that of a server without flags.
 type Limits struct {
 	CacheMB        int           `name:"cache-mb" default:"144" help:"Cache of the store in MiB, for items and blocks."`
 	MemoryMB       int           `name:"memory-mb" placeholder:"MIB" help:"Cache and what requests may hold together, in MiB; by default 112 more than the cache."`
