@@ -14,6 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/internal/rest"
+	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
 // api is the whole API over an engine in memory, for tests. Requests are signed as an SDK does.
@@ -181,7 +182,7 @@ func TestDatabaseLife(t *testing.T) {
 	a := newAPI(t)
 	m := a.do("POST", "/dbs", `{"id":"db"}`).is(201).json()
 	rid := m["_rid"].(string)
-	if len(rid) != databaseRIDLen || m["_self"] != "dbs/"+rid+"/" || m["_colls"] != "colls/" ||
+	if len(rid) != wire.DatabaseRIDLen || m["_self"] != "dbs/"+rid+"/" || m["_colls"] != "colls/" ||
 		m["_users"] != "users/" {
 		t.Fatalf("%v", m)
 	}

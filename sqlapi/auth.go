@@ -16,6 +16,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
 // maxSkew is how far a request's date may be from ours.
@@ -33,7 +34,7 @@ type authority struct {
 	// byRID reports whether each id of a link is a resource id by which the server finds something, and none a name.
 	byRID func(segments []string) bool
 
-	tokens *tokenSigner
+	tokens *wire.Signer
 }
 
 // parsedDate is the last date text that was read: clients repeat one for a second.
@@ -48,7 +49,7 @@ func newAuthority(key string, c *clock.Clock, byRID func([]string) bool) (*autho
 		return nil, status.New(status.BadRequest, "the account key is not base64")
 	}
 	a := &authority{clock: c, byRID: byRID, aad: []byte(base64.RawURLEncoding.EncodeToString([]byte(key)))}
-	a.tokens = newTokenSigner(k)
+	a.tokens = wire.NewSigner(k)
 	a.mac.New = func() any { return &keyedMAC{h: hmac.New(sha256.New, k)} }
 	return a, nil
 }
@@ -84,16 +85,16 @@ func (a *authority) check(c *call) error {
 			"Authorization token is passed.")
 	}
 	if len(v) > 16<<10 {
-		return errBadToken
+		return wire.ErrBadToken
 	}
 	var room [256]byte
 	token, ok := percentDecode(room[:0], v)
 	if !ok {
-		return errBadToken
+		return wire.ErrBadToken
 	}
 	if sig, ok := bytes.CutPrefix(token, masterPrefix); ok {
 		if len(sig) != macText {
-			return errBadToken
+			return wire.ErrBadToken
 		}
 		return a.checkMaster(c, sig)
 	}
@@ -101,15 +102,12 @@ func (a *authority) check(c *call) error {
 	case strings.HasPrefix(string(token), "type=aad&"):
 		return a.checkAAD(string(token))
 	case strings.HasPrefix(string(token), "type=resource&"):
-		g, err := a.tokens.open(string(token), a.clock.Now())
+		g, err := a.tokens.Open(string(token), a.clock.Now())
 		c.grant = g
 		return err
 	}
-	return errBadToken
+	return wire.ErrBadToken
 }
-
-var errBadToken = status.New(status.Unauthorized, "The input authorization token is not of the form "+
-	"type={typeoftoken}&ver={version}&sig={hashsignature}, url-encoded.")
 
 // checkMaster verifies a master-key signature over verb, type, link and date. What clients sign as link:
 //
@@ -225,12 +223,12 @@ func (a *authority) checkDate(text string) error {
 func (a *authority) checkAAD(token string) error {
 	const prefix = "type=aad&ver=1.0&sig="
 	if !strings.HasPrefix(token, prefix) {
-		return errBadToken
+		return wire.ErrBadToken
 	}
 	jwt := token[len(prefix):]
 	i := strings.LastIndexByte(jwt, '.')
 	if i < 0 || strings.Count(jwt, ".") != 2 {
-		return errBadToken
+		return wire.ErrBadToken
 	}
 	if subtle.ConstantTimeCompare([]byte(strings.TrimRight(jwt[i+1:], "=")), a.aad) != 1 {
 		return status.New(status.Unauthorized, "The token is not one of this account.")

@@ -5,9 +5,9 @@ import (
 	"strconv"
 
 	"github.com/gin-gonic/gin"
-
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/internal/rest"
+	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
 // call is one request on its way through the API, and the reply as it grows. Calls are pooled: nothing of one may be
@@ -16,8 +16,8 @@ type call struct {
 	rest.Call
 	s *Server
 
-	grant *grant // what a resource token allows; nil: everything
-	sub   int    // sub-status header of the reply, 0: none
+	grant *wire.Grant // what a resource token allows; nil: everything
+	sub   int         // sub-status header of the reply, 0: none
 
 	item core.Item
 	room core.Mem // what item lives in

@@ -18,6 +18,7 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
+	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
 // section returns the rows of a section's tables in the compatibility page, by cell.
@@ -236,7 +237,7 @@ func TestCompatibilityLimits(t *testing.T) {
 		"JOINs": lang.Joins, "items of an IN": lang.InItems, "databases and containers": maxResources,
 		"containers in a shared throughput": maxShared, "body of a request, item": maxBody >> 20,
 		"page": maxReply >> 20, "query text": lang.Text >> 10,
-		"skew of a signature": int(maxSkew.Minutes()), "life of a resource token": minTokenLife,
+		"skew of a signature": int(maxSkew.Minutes()), "life of a resource token": wire.MinTokenLife,
 	}
 	for _, row := range section(t, "Limits") {
 		n, ok := want[row[0]]

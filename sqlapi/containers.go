@@ -10,6 +10,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
 // legacyVersion is the first API version under which a container must have a partition key: an older client that sends
@@ -43,7 +44,7 @@ func (s *Server) container(db, coll string, sub int) (*core.Container, error) {
 			return ct, nil
 		}
 	}
-	if raw, ok := parseRID(coll, 8); ok {
+	if raw, ok := wire.ParseRID(coll, 8); ok {
 		if ct, e := s.core.ContainerByRID([8]byte(raw)); e == nil && ct.Database() == d.ID {
 			return ct, nil
 		}
@@ -59,7 +60,7 @@ func (c *call) parent() (*core.Container, error) {
 	}
 	if want := header(c.In, hIntendedRID); want != "" {
 		rid := ct.RID()
-		c.Spare = appendRID(c.Spare[:0], rid[:])
+		c.Spare = wire.AppendRID(c.Spare[:0], rid[:])
 		if want != string(c.Spare) {
 			return nil, status.WithSub(status.BadRequest, status.SubStaleContainer, "The container was created "+
 				"anew: the intended collection rid does not match.")
@@ -72,7 +73,7 @@ func (c *call) parent() (*core.Container, error) {
 func (c *call) setOwner(ct *core.Container) {
 	n := len(c.Values)
 	rid := ct.RID()
-	c.Values = appendRID(c.Values, rid[:4])
+	c.Values = wire.AppendRID(c.Values, rid[:4])
 	c.Add(hContentPath, n)
 	n = len(c.Values)
 	c.Values = append(c.Values, "dbs/"...)
@@ -85,7 +86,7 @@ func (c *call) setOwner(ct *core.Container) {
 func (c *call) setContainer(ct *core.Container) {
 	n := len(c.Values)
 	rid := ct.RID()
-	c.Values = appendRID(c.Values, rid[:])
+	c.Values = wire.AppendRID(c.Values, rid[:])
 	c.Add(hContentPath, n)
 	n = len(c.Values)
 	c.Values = append(c.Values, "dbs/"...)
@@ -107,7 +108,7 @@ func appendPathName(dst []byte, s string) []byte {
 	return dst
 }
 
-func ridText(raw []byte) string { return string(appendRID(nil, raw)) }
+func ridText(raw []byte) string { return string(wire.AppendRID(nil, raw)) }
 
 // containerFeed starts the feed of a database's containers.
 func (c *call) containerFeed() (*feedReply, *core.Database, error) {
@@ -210,7 +211,7 @@ func (c *call) setContainerSession(ct *core.Container) {
 		}
 	}
 	n := len(c.Values)
-	c.Values = appendSessionToken(c.Values, best.ID, best.LSN)
+	c.Values = wire.AppendSessionToken(c.Values, best.ID, best.LSN)
 	c.Add(rSessionToken, n)
 	c.SetInt(hLSN, best.LSN)
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/sqlapi/wire"
+
 	cjson "github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
 )
@@ -25,7 +27,7 @@ func (s *Server) database(name string, sub int) (*core.Database, error) {
 	if err == nil {
 		return d, nil
 	}
-	if raw, ok := parseRID(name, 4); ok {
+	if raw, ok := wire.ParseRID(name, 4); ok {
 		if d, e := s.core.DatabaseByRID([4]byte(raw)); e == nil {
 			return d, nil
 		}
@@ -41,9 +43,9 @@ func appendDatabase(dst []byte, d *core.Database) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = cjson.AppendString(dst, d.ID)
 	dst = append(dst, `,"_rid":"`...)
-	dst = appendRID(dst, rid[:])
+	dst = wire.AppendRID(dst, rid[:])
 	dst = append(dst, `","_self":"dbs/`...)
-	dst = appendRID(dst, rid[:])
+	dst = wire.AppendRID(dst, rid[:])
 	dst = append(dst, `/","_etag":`...)
 	dst = appendQuotedETag(dst, core.DatabaseETag(d))
 	dst = append(dst, `,"_colls":"colls/","_users":"users/","_ts":`...)
@@ -55,7 +57,7 @@ func appendDatabase(dst []byte, d *core.Database) []byte {
 func (c *call) setDatabase(d *core.Database) {
 	c.setETag(core.DatabaseETag(d))
 	n := len(c.Values)
-	c.Values = appendSessionToken(c.Values, "0", d.TS)
+	c.Values = wire.AppendSessionToken(c.Values, "0", d.TS)
 	c.Add(rSessionToken, n)
 }
 

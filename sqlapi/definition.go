@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/sqlapi/wire"
+
 	cjson "github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
 )
@@ -375,7 +377,7 @@ func appendMembers(dst []byte, spec *core.ContainerSpec) []byte {
 func appendContainerSystem(dst []byte, ct core.Definition) []byte {
 	rid := ct.RID()
 	dst = append(dst, `,"_rid":"`...)
-	dst = appendRID(dst, rid[:])
+	dst = wire.AppendRID(dst, rid[:])
 	dst = append(dst, `","_ts":`...)
 	dst = strconv.AppendInt(dst, ct.TS(), 10)
 	dst = append(dst, `,"_self":"`...)
@@ -389,8 +391,8 @@ func appendContainerSystem(dst []byte, ct core.Definition) []byte {
 // appendContainerSelf appends dbs/<rid>/colls/<rid>/.
 func appendContainerSelf(dst []byte, rid [8]byte) []byte {
 	dst = append(dst, "dbs/"...)
-	dst = appendRID(dst, rid[:4])
+	dst = wire.AppendRID(dst, rid[:4])
 	dst = append(dst, "/colls/"...)
-	dst = appendRID(dst, rid[:])
+	dst = wire.AppendRID(dst, rid[:])
 	return append(dst, '/')
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
 // maxID is the longest id of an item in bytes.
@@ -30,11 +31,11 @@ func appendItem(dst []byte, coll [8]byte, it *core.Item, style value.Style) []by
 // appendItemSystem appends the system fields of an item, without braces.
 func appendItemSystem(dst []byte, coll [8]byte, it *core.Item) []byte {
 	dst = append(dst, `"_rid":"`...)
-	dst = appendChildRID(dst, coll, it.Number, ridItem)
+	dst = wire.AppendChildRID(dst, coll, it.Number, wire.RIDItem)
 	dst = append(dst, `","_self":"`...)
 	dst = appendContainerSelf(dst, coll)
 	dst = append(dst, "docs/"...)
-	dst = appendChildRID(dst, coll, it.Number, ridItem)
+	dst = wire.AppendChildRID(dst, coll, it.Number, wire.RIDItem)
 	dst = append(dst, `/","_etag":`...)
 	dst = append(dst, `"\"`...)
 	dst = it.AppendETag(dst)
@@ -70,7 +71,7 @@ func (c *call) setSlot(ct *core.Container, slot *core.Slot) {
 func (c *call) itemKey(ct *core.Container, room core.PartitionKey) (core.PartitionKey, value.Value, error) {
 	name := c.Param("id")
 	if c.namesByRID(ct) {
-		if coll, number, ok := parseItemRID(name); ok && coll == ct.RID() {
+		if coll, number, ok := wire.ParseItemRID(name); ok && coll == ct.RID() {
 			return c.keyByNumber(ct, number)
 		}
 	}
@@ -83,7 +84,7 @@ func (c *call) itemKey(ct *core.Container, room core.PartitionKey) (core.Partiti
 
 // namesByRID reports whether the path may name its item by resource id.
 func (c *call) namesByRID(ct *core.Container) bool {
-	return len(c.Param("id")) == itemRIDLen && (c.Param("coll") != ct.ID() || header(c.In, hPartitionKey) == "")
+	return len(c.Param("id")) == wire.ItemRIDLen && (c.Param("coll") != ct.ID() || header(c.In, hPartitionKey) == "")
 }
 
 func readItem(c *call) error {
@@ -208,13 +209,13 @@ func itemWrite(ctx context.Context, ct *core.Container, kind core.WriteKind, key
 	if err := checkID(id); err != nil {
 		return core.Write{}, err
 	}
-	same := sameKey(key, pk)
+	same, read := sameKey(key, pk), true
 	if kind != core.Create && core.HasOtherIdentity(string(id.Bytes())) {
 		// may be the text of an identity of another kind
 		if pk, id, err = resolve(ctx, ct, pk, id.Str()); err != nil {
 			return core.Write{}, err
 		}
-		if id.Kind() != value.String {
+		if read = false; id.Kind() != value.String {
 			if d, err = doc.Set(d, id, "_id"); err != nil {
 				return core.Write{}, err
 			}
@@ -227,11 +228,12 @@ func itemWrite(ctx context.Context, ct *core.Container, kind core.WriteKind, key
 		if d, err = tableStored(d); err != nil {
 			return core.Write{}, err
 		}
+		read = false
 	}
 	if err := checkTTL(doc.Get(d, "ttl")); err != nil {
 		return core.Write{}, err
 	}
-	return core.Write{Kind: kind, PK: pk, ID: id, Doc: d}, nil
+	return core.Write{Kind: kind, PK: pk, ID: id, Doc: d, KeyRead: read}, nil
 }
 
 // checkID holds an item's id to the service's rules: a string of 1 to 1023 bytes.

@@ -15,8 +15,8 @@ import (
 	"github.com/orrerydb/orrery/internal/httpconn/conntest"
 )
 
-// wire returns a connection to an API of its own.
-func wire(t *testing.T, lines bool) net.Conn {
+// overWire returns a connection to an API of its own.
+func overWire(t *testing.T, lines bool) net.Conn {
 	t.Helper()
 	return conntest.Dial(t, withContainer(t).srv, lines)
 }
@@ -50,7 +50,7 @@ func TestRepliesAreTheSameWithAndWithoutFinishedLines(t *testing.T) {
 	item := func(id, text string) string { return fmt.Sprintf(`{"id":%q,"pk":"p1","text":%q}`, id, text) }
 	query := `{"query":"SELECT * FROM c ORDER BY c.id DESC"}`
 	get := wireRequest(t, "GET", docs+"/a", v11, "", pk)
-	a, b := wire(t, true), wire(t, false)
+	a, b := overWire(t, true), overWire(t, false)
 	ra, rb := bufio.NewReader(a), bufio.NewReader(b)
 	for _, tc := range []struct {
 		what, method, send string

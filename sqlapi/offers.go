@@ -7,6 +7,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
 // Limits of provisioned throughput in request units per second.
@@ -135,15 +136,15 @@ func (o offer) append(dst []byte) []byte {
 	} else {
 		r := o.db.RID()
 		dst = append(dst, "dbs/"...)
-		dst = append(appendRID(dst, r[:]), '/')
+		dst = append(wire.AppendRID(dst, r[:]), '/')
 	}
 	dst = append(dst, `","offerType":"Invalid","offerVersion":"V2","offerResourceId":"`...)
 	if o.ct != nil {
 		r := o.ct.RID()
-		dst = appendRID(dst, r[:])
+		dst = wire.AppendRID(dst, r[:])
 	} else {
 		r := o.db.RID()
-		dst = appendRID(dst, r[:])
+		dst = wire.AppendRID(dst, r[:])
 	}
 	dst = append(dst, `","content":{"offerThroughput":`...)
 	dst = strconv.AppendInt(dst, int64(now), 10)
@@ -164,11 +165,11 @@ func (o offer) append(dst []byte) []byte {
 	}
 	rid := o.rid()
 	dst = append(dst, `},"id":"`...)
-	dst = appendRID(dst, rid[:])
+	dst = wire.AppendRID(dst, rid[:])
 	dst = append(dst, `","_rid":"`...)
-	dst = appendRID(dst, rid[:])
+	dst = wire.AppendRID(dst, rid[:])
 	dst = append(dst, `","_self":"offers/`...)
-	dst = appendRID(dst, rid[:])
+	dst = wire.AppendRID(dst, rid[:])
 	dst = append(dst, `/","_etag":`...)
 	dst = appendQuotedETag(dst, o.etag())
 	dst = append(dst, `,"_ts":`...)
@@ -235,7 +236,7 @@ func queryOffers(c *call) error {
 
 // offer finds the offer that the path names.
 func (c *call) offer() (offer, error) {
-	raw, ok := parseRID(c.Param("id"), 3)
+	raw, ok := wire.ParseRID(c.Param("id"), 3)
 	if !ok {
 		return offer{}, errNotFound
 	}

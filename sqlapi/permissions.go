@@ -8,6 +8,8 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/sqlapi/wire"
+
 	cjson "github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -101,7 +103,7 @@ func (c *call) permissionTarget(p *permission) error {
 		return bad
 	}
 	id := link[5]
-	if coll, number, ok := parseItemRID(id); ok && link[4] == "docs" && coll == p.Coll && link[3] != ct.ID() {
+	if coll, number, ok := wire.ParseItemRID(id); ok && link[4] == "docs" && coll == p.Coll && link[3] != ct.ID() {
 		// A resource id names one item, a name one in each partition: the token is bound to this one's.
 		pk, v, err := c.keyByNumber(ct, number)
 		if err != nil {
@@ -193,20 +195,21 @@ func permissionToken(c *call, dst []byte, r *core.Resource) ([]byte, error) {
 	if err := json.Unmarshal(r.Body, &p); err != nil {
 		return nil, status.Wrap(status.Corruption, err, "A stored permission is malformed.")
 	}
-	g := grant{all: p.Mode == "All", expiry: c.s.wall.Now().Unix() + life, coll: p.Coll, child: p.Child, key: p.Bound}
+	g := wire.Grant{All: p.Mode == "All", Expiry: c.s.wall.Now().Unix() + life, Coll: p.Coll, Child: p.Child,
+		Key: p.Bound}
 	nonce := c.s.clock.UUID()
 	dst = append(dst, `,"_token":`...)
-	return cjson.AppendString(dst, c.s.sign.seal(&g, [8]byte(nonce[:8]))), nil
+	return cjson.AppendString(dst, c.s.sign.Seal(&g, [8]byte(nonce[:8]))), nil
 }
 
 // tokenLife reads how long tokens of this reply live, in seconds.
 func (c *call) tokenLife() (int64, error) {
 	v := header(c.In, hTokenExpiry)
 	if v == "" {
-		return defaultTokenLife, nil
+		return wire.DefaultTokenLife, nil
 	}
 	n, err := strconv.ParseInt(v, 10, 64)
-	if err != nil || n < minTokenLife || n > maxTokenLife {
+	if err != nil || n < wire.MinTokenLife || n > wire.MaxTokenLife {
 		return 0, badHeader("x-ms-documentdb-expiry-seconds", v)
 	}
 	return n, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
 // rangesETag is the etag of a container's partition map. The greatest id and the number of live ranges name one version
@@ -70,7 +71,7 @@ func newerRanges(parts []core.Partition, etag string) []core.Partition {
 func appendRange(dst []byte, ct *core.Container, p core.Partition, live int) []byte {
 	n, _ := strconv.ParseUint(p.ID, 10, 32)
 	coll := ct.RID()
-	rid := string(appendChildRID(nil, coll, n, ridRange))
+	rid := string(wire.AppendChildRID(nil, coll, n, wire.RIDRange))
 	dst = append(dst, `{"_rid":"`...)
 	dst = append(dst, rid...)
 	dst = append(dst, `","id":`...)
@@ -140,7 +141,7 @@ func readRange(c *call) error {
 	name := c.Param("id")
 	for _, p := range parts {
 		n, _ := strconv.ParseUint(p.ID, 10, 32)
-		if p.ID == name || string(appendChildRID(nil, ct.RID(), n, ridRange)) == name {
+		if p.ID == name || string(wire.AppendChildRID(nil, ct.RID(), n, wire.RIDRange)) == name {
 			c.Out = appendRange(c.Out[:0], ct, p, len(parts))
 			return c.send(http.StatusOK)
 		}

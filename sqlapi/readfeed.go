@@ -7,6 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
 // maxReply is the most bytes of a page; the service's is 4 MB.
@@ -51,7 +52,7 @@ func (c *call) setScope(ct *core.Container, s *scope) {
 		for _, p := range ct.Partitions() {
 			if s.span.min >= p.Min && (s.span.min < p.Max || p.Max == "FF") {
 				n := len(c.Values)
-				c.Values = appendSessionToken(c.Values, p.ID, p.LSN)
+				c.Values = wire.AppendSessionToken(c.Values, p.ID, p.LSN)
 				c.Add(rSessionToken, n)
 				c.SetInt(hLSN, p.LSN)
 				c.Set(rRangeID, p.ID)
@@ -121,7 +122,7 @@ func readFeed(c *call) error {
 // startDocuments begins the envelope of a page of items.
 func (c *call) startDocuments(coll [8]byte) []byte {
 	b := append(c.Out[:0], `{"_rid":"`...)
-	b = appendRID(b, coll[:])
+	b = wire.AppendRID(b, coll[:])
 	return append(b, `","Documents":[`...)
 }
 

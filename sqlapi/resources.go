@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/sqlapi/wire"
+
 	cjson "github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
 )
@@ -64,7 +66,7 @@ func (t *resourceType) find(s *Server, o *owner, name string) (*core.Resource, e
 	if err == nil || !status.Is(err, status.NotFound) {
 		return r, err
 	}
-	if raw, e := ridCoding.DecodeString(name); e == nil && len(raw) >= 8 {
+	if raw, ok := wire.RawRID(name); ok && len(raw) >= 8 {
 		all, e := s.core.Resources(o.db.ID, t.kind, o.num())
 		if e != nil {
 			return nil, e
@@ -95,11 +97,11 @@ func (t *resourceType) append(c *call, dst []byte, o *owner, r *core.Resource) (
 	dst = append(dst, `"_rid":"`...)
 	dst = append(dst, rid...)
 	dst = append(dst, `","_self":"dbs/`...)
-	dst = appendRID(dst, db[:])
+	dst = wire.AppendRID(dst, db[:])
 	if o.user != nil {
 		user := o.user.RID()
 		dst = append(dst, `/users/`...)
-		dst = appendRID(dst, user[:])
+		dst = wire.AppendRID(dst, user[:])
 	}
 	dst = append(dst, '/')
 	dst = append(dst, t.segment...)
@@ -241,9 +243,9 @@ func (t *resourceType) setHeaders(c *call, o *owner, r *core.Resource) {
 	db := o.db.RID()
 	if o.user != nil {
 		u := o.user.RID()
-		c.Values = appendRID(c.Values, u[:])
+		c.Values = wire.AppendRID(c.Values, u[:])
 	} else {
-		c.Values = appendRID(c.Values, db[:])
+		c.Values = wire.AppendRID(c.Values, db[:])
 	}
 	c.Add(hContentPath, n)
 }

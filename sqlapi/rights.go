@@ -2,6 +2,7 @@ package sqlapi
 
 import (
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -62,34 +63,34 @@ var (
 func (c *call) permit(r rights) error {
 	g := c.grant
 	switch {
-	case r.does == undeclared || r.does == never || r.does == writes && !g.all:
+	case r.does == undeclared || r.does == never || r.does == writes && !g.All:
 		return errNoRight
 	case r.reach == reachAccount:
 		return nil
 	}
 	ct, err := c.container(0)
-	if err != nil || ct.RID() != g.coll {
+	if err != nil || ct.RID() != g.Coll {
 		return errNoRight
 	}
 	switch r.reach {
 	case reachDefinition:
 		return nil
 	case reachContainer:
-		if g.child == "" && g.key == "" {
+		if g.Child == "" && g.Key == "" {
 			return nil
 		}
 	case reachKeys:
-		if g.child == "" {
+		if g.Child == "" {
 			return c.permitKey(ct, keyPrefix)
 		}
 	case reachKey:
-		if g.child == "" {
+		if g.Child == "" {
 			return c.permitKey(ct, keyFull)
 		}
 	case reachItem:
 		return c.permitItem(ct)
 	case reachChild:
-		if g.child == "" || g.child == r.child+"/"+c.Param("id") {
+		if g.Child == "" || g.Child == r.child+"/"+c.Param("id") {
 			return c.permitKey(ct, keyFull)
 		}
 	}
@@ -98,7 +99,7 @@ func (c *call) permit(r rights) error {
 
 // permitKey holds a request to the token's partition key. It reads the header as the handler does.
 func (c *call) permitKey(ct *core.Container, mode keyMode) error {
-	if c.grant.key == "" {
+	if c.grant.Key == "" {
 		return nil
 	}
 	var room [maxKeyPaths]value.Value
@@ -111,11 +112,11 @@ func (c *call) permitKey(ct *core.Container, mode keyMode) error {
 
 // permitKeyOf holds a partition key to the token's, which may be a prefix of it.
 func (c *call) permitKeyOf(pk core.PartitionKey) error {
-	if c.grant.key == "" {
+	if c.grant.Key == "" {
 		return nil
 	}
 	var room [maxKeyPaths]value.Value
-	bound, err := parsePartitionKey(room[:0], c.grant.key)
+	bound, err := parsePartitionKey(room[:0], c.grant.Key)
 	if err != nil {
 		return err
 	}
@@ -129,19 +130,22 @@ func (c *call) permitKeyOf(pk core.PartitionKey) error {
 // handler does.
 func (c *call) permitItem(ct *core.Container) error {
 	g := c.grant
-	if g.child == "" && g.key == "" {
+	if g.Child == "" && g.Key == "" {
 		return nil
 	}
 	var room [maxKeyPaths]value.Value
 	pk, id, err := c.itemKey(ct, room[:0])
 	if err != nil {
-		if g.child == "docs/"+c.Param("id") && g.key == "" {
+		if g.Child == "docs/"+c.Param("id") && g.Key == "" {
 			return nil // the handler says what is wrong
 		}
 		return errNoRight
 	}
-	if g.child != "" && g.child != "docs/"+core.IdentityText(id) {
+	if g.Child != "" && g.Child != "docs/"+core.IdentityText(id) {
 		return errNoRight
 	}
 	return c.permitKeyOf(pk)
 }
+
+var errNoRight = status.New(status.Forbidden, "Insufficient permissions provided in the authorization header for "+
+	"the corresponding request. Please retry with another authorization header.")

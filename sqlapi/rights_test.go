@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
 // bearer is a kind of authorization.
@@ -22,7 +23,7 @@ type bearer struct {
 // container other.
 func (a *api) bearers() (all []bearer) {
 	a.t.Helper()
-	sealed := func(g grant) string { return url.QueryEscape(a.srv.sign.seal(&g, [8]byte{})) }
+	sealed := func(g wire.Grant) string { return url.QueryEscape(a.srv.sign.Seal(&g, [8]byte{})) }
 	ct, err := a.srv.container("db", "c", 0)
 	if err != nil {
 		a.t.Fatal(err)
@@ -31,13 +32,13 @@ func (a *api) bearers() (all []bearer) {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	of := func(write bool, child, key string) grant {
-		return grant{all: write, expiry: testNow.Unix() + 60, coll: ct.RID(), child: child, key: key}
+	of := func(write bool, child, key string) wire.Grant {
+		return wire.Grant{All: write, Expiry: testNow.Unix() + 60, Coll: ct.RID(), Child: child, Key: key}
 	}
 	old, elsewhere := of(true, "", ""), of(true, "", "")
-	old.expiry, elsewhere.coll = testNow.Unix(), other.RID()
-	foreign := url.QueryEscape(newTokenSigner([]byte("another key")).seal(
-		&grant{all: true, expiry: testNow.Unix() + 60, coll: ct.RID()}, [8]byte{}))
+	old.Expiry, elsewhere.Coll = testNow.Unix(), other.RID()
+	foreign := url.QueryEscape(wire.NewSigner([]byte("another key")).Seal(
+		&wire.Grant{All: true, Expiry: testNow.Unix() + 60, Coll: ct.RID()}, [8]byte{}))
 	bad := url.QueryEscape("type=master&ver=1.0&sig=" + strings.Repeat("A", 43) + "=")
 	aad := url.QueryEscape("type=aad&ver=1.0&sig=e30.e30." + string(a.srv.auth.aad))
 	return []bearer{

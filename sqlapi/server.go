@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
-
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/internal/admit"
 	"github.com/orrerydb/orrery/internal/observe"
 	"github.com/orrerydb/orrery/internal/rest"
+	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
 // Options configure the API.
@@ -46,7 +46,7 @@ type Server struct {
 	core  *core.Engine
 	opt   Options
 	auth  *authority
-	sign  *tokenSigner
+	sign  *wire.Signer
 	log   *slog.Logger
 	clock *clock.Clock
 	wall  *clock.Clock
@@ -88,7 +88,7 @@ func New(e *core.Engine, o Options) (*Server, error) {
 	} else {
 		// Nobody checks tokens, but permissions have them: any key will do.
 		k := o.Clock.UUID()
-		s.sign = newTokenSigner(k[:])
+		s.sign = wire.NewSigner(k[:])
 	}
 	s.began = o.Clock.Now().Format("Mon, 02 Jan 2006 15:04:05.000 GMT")
 	s.door = rest.NewDoor(rest.Options{

@@ -1,10 +1,10 @@
 package sqlapi
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
 // defaultConsistency is the account's level when the options name none. Every read here is at least as strong as any
@@ -34,14 +34,6 @@ func (c *call) checkConsistency() error {
 	return nil
 }
 
-// appendSessionToken appends the token of one partition: id, version -1 and one LSN. SDKs parse it: both numbers must
-// be integers and there is never a region part.
-func appendSessionToken(dst []byte, rangeID string, lsn int64) []byte {
-	dst = append(dst, rangeID...)
-	dst = append(dst, ":-1#"...)
-	return strconv.AppendInt(dst, lsn, 10)
-}
-
 // checkSessionToken refuses a read whose token is ahead of everything that the container has committed. Tokens of a
 // whole container are a comma list and may name partitions that were split long ago: all LSNs of a container are on one
 // scale, so only the greatest one matters.
@@ -53,7 +45,7 @@ func checkSessionToken(token string, lsn int64) error {
 		} else {
 			token = ""
 		}
-		n, ok := sessionLSN(part)
+		n, ok := wire.SessionLSN(part)
 		if !ok {
 			return badHeader("x-ms-session-token", part)
 		}
@@ -62,21 +54,4 @@ func checkSessionToken(token string, lsn int64) error {
 		}
 	}
 	return nil
-}
-
-// sessionLSN reads the LSN of one token: "id:version#lsn" with any number of "#region=lsn" parts, or the old "id:lsn".
-func sessionLSN(part string) (int64, bool) {
-	i := strings.IndexByte(part, ':')
-	if i < 0 {
-		return 0, false
-	}
-	v := part[i+1:]
-	if j := strings.IndexByte(v, '#'); j >= 0 {
-		v = v[j+1:]
-		if k := strings.IndexByte(v, '#'); k >= 0 {
-			v = v[:k]
-		}
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
-	return n, err == nil
 }

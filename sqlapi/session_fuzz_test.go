@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
 // FuzzSessionToken: a token is taken, refused as a bad header or said to be ahead, and the token that the server itself
@@ -21,7 +22,7 @@ func FuzzSessionToken(f *testing.F) {
 		if lsn < 1 {
 			return
 		}
-		own := string(appendSessionToken(nil, "0", lsn))
+		own := string(wire.AppendSessionToken(nil, "0", lsn))
 		if err := checkSessionToken(own, lsn); err != nil {
 			t.Fatalf("%q at %d: %v", own, lsn, err)
 		}

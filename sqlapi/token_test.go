@@ -8,6 +8,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
 const perms = "/dbs/db/users/u/permissions"
@@ -216,19 +217,19 @@ func TestTokenOfItemByRID(t *testing.T) {
 
 func TestTokenExpiresAndIsOurs(t *testing.T) {
 	clk := clock.Fake(testNow)
-	s, other := newTokenSigner([]byte("key")), newTokenSigner([]byte("another key"))
-	g := &grant{all: true, expiry: testNow.Unix() + 10, coll: [8]byte{1, 2}, child: "docs/1", key: `["a"]`}
-	token := s.seal(g, [8]byte{})
-	if got, err := s.open(token, clk.Now()); err != nil || *got != *g {
+	s, other := wire.NewSigner([]byte("key")), wire.NewSigner([]byte("another key"))
+	g := &wire.Grant{All: true, Expiry: testNow.Unix() + 10, Coll: [8]byte{1, 2}, Child: "docs/1", Key: `["a"]`}
+	token := s.Seal(g, [8]byte{})
+	if got, err := s.Open(token, clk.Now()); err != nil || *got != *g {
 		t.Fatalf("%+v %v", got, err)
 	}
-	if s.seal(g, [8]byte{1}) == token {
+	if s.Seal(g, [8]byte{1}) == token {
 		t.Error("the nonce makes no difference")
 	}
 	for name, x := range map[string]struct {
 		token string
 		at    time.Duration
-		s     *tokenSigner
+		s     *wire.Signer
 		want  status.Code
 	}{
 		"expired":      {token, 10 * time.Second, s, status.Forbidden},
@@ -238,7 +239,7 @@ func TestTokenExpiresAndIsOurs(t *testing.T) {
 		"no signature": {"type=resource&ver=1", 0, s, status.Unauthorized},
 		"more at end":  {token + "x", 0, s, status.Unauthorized},
 	} {
-		if got, err := x.s.open(x.token, clk.Now().Add(x.at)); status.CodeOf(err) != x.want || got != nil {
+		if got, err := x.s.Open(x.token, clk.Now().Add(x.at)); status.CodeOf(err) != x.want || got != nil {
 			t.Errorf("%s: %v %v", name, got, err)
 		}
 	}
@@ -246,7 +247,7 @@ func TestTokenExpiresAndIsOurs(t *testing.T) {
 	for i := range token {
 		b := []byte(token)
 		b[i] ^= 1
-		if got, err := s.open(string(b), clk.Now()); err == nil && string(b[:24]) == token[:24] {
+		if got, err := s.Open(string(b), clk.Now()); err == nil && string(b[:24]) == token[:24] {
 			t.Errorf("byte %d changed: %v", i, got)
 		}
 	}
@@ -278,12 +279,12 @@ func TestClientKeys(t *testing.T) {
 }
 
 func FuzzResourceToken(f *testing.F) {
-	s := newTokenSigner([]byte("key"))
-	good := s.seal(&grant{expiry: testNow.Unix() + 10, child: "docs/1"}, [8]byte{})
+	s := wire.NewSigner([]byte("key"))
+	good := s.Seal(&wire.Grant{Expiry: testNow.Unix() + 10, Child: "docs/1"}, [8]byte{})
 	f.Add("type=resource&ver=1&sig=AAAAAAAAAAAAAAAAAAAAAA==;AVI=;")
 	f.Add(good[:len(good)-1])
 	f.Fuzz(func(t *testing.T, token string) {
-		if g, err := s.open(token, testNow); err == nil && token != good && !strings.HasSuffix(token, good[24:]) {
+		if g, err := s.Open(token, testNow); err == nil && token != good && !strings.HasSuffix(token, good[24:]) {
 			t.Fatalf("%q accepted: %+v", token, g)
 		}
 	})

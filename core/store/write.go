@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/invariants"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/ru"
@@ -34,6 +35,8 @@ type Write struct {
 	PK   PartitionKey // may be nil when Doc is given: read from it
 	ID   value.Value  // may be Undefined when Doc is given: read from it
 	Doc  []byte       // the new document (not with Delete and Update); kept until the call returns
+	// KeyRead says that PK and ID are what KeyOf has read from Doc: they are not read again.
+	KeyRead bool
 	// NoIndex is the indexing directive Exclude.
 	NoIndex bool
 	// Check is asked before the item is changed; old is nil when the item is absent. It may run more than once.
@@ -151,6 +154,14 @@ func (c *Container) identify(w *Write) (identity, error) {
 	}
 	if len(w.Doc) > c.st.lim.Item {
 		return identity{}, status.New(status.TooLarge, "Request size is too large")
+	}
+	if w.KeyRead {
+		if invariants.Enabled {
+			dpk, did, err := c.keyOf(w.Doc)
+			invariants.Check(err == nil && value.Identical(id, did) && slices.EqualFunc(pk, dpk, value.Identical),
+				"the key of a write is not its document's")
+		}
+		return c.locate(make([]byte, 0, 96), pk, id)
 	}
 	var kmem [3]value.Value
 	dpk, did, err := c.appendKey(kmem[:0], w.Doc)

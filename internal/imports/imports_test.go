@@ -28,7 +28,7 @@ var rooms = []string{
 	"graphapi/gvalue", "graphapi/wire", "graphapi/gremlin", "graphapi/graph", "graphapi/traversal/compile",
 	"graphapi/traversal/run",
 	"sqlapi/sql/syntax", "sqlapi/sql/funcs", "sqlapi/sql/shape", "sqlapi/sql/expand", "sqlapi/sql/sarg",
-	"sqlapi/sql/gateway", "sqlapi/sql",
+	"sqlapi/sql/gateway", "sqlapi/sql", "sqlapi/wire",
 	"sqlapi", "tableapi", "graphapi", "mongoapi", "cmd",
 }
 
@@ -66,7 +66,9 @@ var only = map[string][]string{
 		"sqlapi/sql/shape"},
 	"sqlapi/sql": slices.Concat(forAPIs, []string{"sqlapi/sql/syntax", "sqlapi/sql/funcs", "sqlapi/sql/shape",
 		"sqlapi/sql/expand", "sqlapi/sql/sarg", "sqlapi/sql/gateway"}),
-	"sqlapi": slices.Concat(forAPIs, []string{"sqlapi/sql", "sqlapi/sql/expand", "sqlapi/sql/syntax"}),
+	"sqlapi/wire": {"core/status"},
+	"sqlapi": slices.Concat(forAPIs, []string{"sqlapi/sql", "sqlapi/sql/expand", "sqlapi/sql/syntax",
+		"sqlapi/wire"}),
 
 	"graphapi/gvalue":            {"core/isotime"},
 	"graphapi/wire":              {"core/json", "graphapi/gvalue"},

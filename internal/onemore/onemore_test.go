@@ -86,6 +86,28 @@ type tree struct {
 // left are folders that hold nothing of the repository.
 var left = []string{"bin", "dist", "data", "node_modules", "__pycache__"}
 
+// files returns the names of the repository's files: what git knows and what it doesn't ignore, or without git all.
+func files(root string) (names []string, err error) {
+	out, err := exec.Command("git", "-C", root, "ls-files", "-z", "-co", "--exclude-standard").Output()
+	if err == nil {
+		return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), nil
+	}
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && p != root && (strings.HasPrefix(d.Name(), ".") || slices.Contains(left, d.Name())):
+			return filepath.SkipDir
+		case d.IsDir():
+			return nil
+		}
+		rel, err := filepath.Rel(root, p)
+		names = append(names, filepath.ToSlash(rel))
+		return err
+	})
+	return names, err
+}
+
 // plant copies the repository.
 func plant(t *testing.T) *tree {
 	t.Helper()
@@ -94,29 +116,25 @@ func plant(t *testing.T) *tree {
 		t.Fatal(err)
 	}
 	w := &tree{from: from, to: t.TempDir(), overlay: map[string]string{}}
-	err = filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
+	names, err := files(from)
+	if err != nil || len(names) < 100 {
+		t.Fatalf("%d files: %v", len(names), err)
+	}
+	for _, name := range names {
+		old, copied := filepath.Join(from, filepath.FromSlash(name)), filepath.Join(w.to, filepath.FromSlash(name))
+		if info, err := os.Lstat(old); err != nil || !info.Mode().IsRegular() {
+			continue // deleted and not committed
+		}
+		b, err := os.ReadFile(old)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(copied), 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(copied, b, 0o644)
+		}
 		if err != nil {
-			return err
+			t.Fatal(err)
 		}
-		rel, err := filepath.Rel(from, p)
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && rel != "." && (strings.HasPrefix(d.Name(), ".") || slices.Contains(left, d.Name())):
-			return filepath.SkipDir
-		case d.IsDir():
-			return os.MkdirAll(filepath.Join(w.to, rel), 0o755)
-		case !d.Type().IsRegular():
-			return nil
-		}
-		b, err := os.ReadFile(p)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(w.to, rel), b, 0o644)
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return w
 }
@@ -178,9 +196,9 @@ func (w *tree) compile(t *testing.T, pkgs []string) map[string]string {
 // code, one line of a registry, one file of cases, and one row of the documentation; all the other files stay as they
 // are.
 func TestOneMore(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) < 7 {
-		t.Fatalf("%d recipes: %v", len(files), err)
+	texts, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(texts) < 7 {
+		t.Fatalf("%d recipes: %v", len(texts), err)
 	}
 	guide, err := os.ReadFile("../../docs/contributing.md")
 	if err != nil {
@@ -189,7 +207,7 @@ func TestOneMore(t *testing.T) {
 	w := plant(t)
 	var recipes []recipe
 	var pkgs []string
-	for _, file := range files {
+	for _, file := range texts {
 		r := parse(t, file)
 		recipes = append(recipes, r)
 		for _, p := range r.places {

@@ -1,4 +1,4 @@
-package sqlapi
+package wire
 
 import (
 	"crypto/hmac"
@@ -32,76 +32,76 @@ const tokenMAC = 16
 
 // Lifetime of tokens in seconds.
 const (
-	defaultTokenLife = 3600
-	minTokenLife     = 10
-	maxTokenLife     = 86400
+	DefaultTokenLife = 3600
+	MinTokenLife     = 10
+	MaxTokenLife     = 86400
 )
 
-// grant is what a resource token allows.
-type grant struct {
-	all    bool // else Read
-	expiry int64
-	coll   [8]byte
-	child  string // "docs/id"; "": the container and all in it
-	key    string // partition key that it is bound to, as the header writes it; "": all
+// Grant is what a resource token allows.
+type Grant struct {
+	All    bool // else Read
+	Expiry int64
+	Coll   [8]byte
+	Child  string // "docs/id"; "": the container and all in it
+	Key    string // partition key that it is bound to, as the header writes it; "": all
 }
 
-// id stands for what a token allows; 0 is the master key. Tokens that allow the same have the same.
-func (g *grant) id() uint64 {
+// Owner stands for what a token allows; 0 is the master key. Tokens that allow the same have the same.
+func (g *Grant) Owner() uint64 {
 	if g == nil {
 		return 0
 	}
-	return xxhash.Sum64String(fmt.Sprintf("%t\x00%x\x00%s\x00%s", g.all, g.coll, g.child, g.key))
+	return xxhash.Sum64String(fmt.Sprintf("%t\x00%x\x00%s\x00%s", g.All, g.Coll, g.Child, g.Key))
 }
 
-// tokenSigner makes and opens resource tokens. Safe for concurrent use.
-type tokenSigner struct{ key []byte }
+// Signer makes and opens resource tokens. Safe for concurrent use.
+type Signer struct{ key []byte }
 
-// newTokenSigner derives the tokens' own key, so that no signature of a token is ever one of a request.
-func newTokenSigner(accountKey []byte) *tokenSigner {
+// NewSigner derives the tokens' own key, so that no signature of a token is ever one of a request.
+func NewSigner(accountKey []byte) *Signer {
 	m := hmac.New(sha256.New, accountKey)
 	m.Write([]byte("orrery resource tokens 1"))
-	return &tokenSigner{m.Sum(nil)}
+	return &Signer{m.Sum(nil)}
 }
 
-func (s *tokenSigner) mac(body []byte) []byte {
+func (s *Signer) mac(body []byte) []byte {
 	m := hmac.New(sha256.New, s.key)
 	m.Write(body)
 	return m.Sum(nil)[:tokenMAC]
 }
 
-// seal makes the token of a grant; nonce makes it differ from every other.
-func (s *tokenSigner) seal(g *grant, nonce [8]byte) string {
+// Seal makes the token of a grant; nonce makes it differ from every other.
+func (s *Signer) Seal(g *Grant, nonce [8]byte) string {
 	mode := byte('R')
-	if g.all {
+	if g.All {
 		mode = 'A'
 	}
-	b := append(make([]byte, 0, tokenHead+len(g.child)+len(g.key)), tokenFormat, mode)
-	b = binary.BigEndian.AppendUint64(b, uint64(g.expiry))
+	b := append(make([]byte, 0, tokenHead+len(g.Child)+len(g.Key)), tokenFormat, mode)
+	b = binary.BigEndian.AppendUint64(b, uint64(g.Expiry))
 	b = append(b, nonce[:]...)
-	b = append(b, g.coll[:]...)
-	b = binary.BigEndian.AppendUint16(b, uint16(len(g.child)))
-	b = append(b, g.child...)
-	b = append(b, g.key...)
+	b = append(b, g.Coll[:]...)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(g.Child)))
+	b = append(b, g.Child...)
+	b = append(b, g.Key...)
 	return "type=resource&ver=1&sig=" + base64.StdEncoding.EncodeToString(s.mac(b)) + ";" +
 		base64.StdEncoding.EncodeToString(b) + ";"
 }
 
-// open checks a token, of which the percent-encoding is undone, and returns what it allows.
-func (s *tokenSigner) open(token string, now time.Time) (*grant, error) {
+// Open checks a token, of which the percent-encoding is undone, and returns what it allows.
+func (s *Signer) Open(token string, now time.Time) (*Grant, error) {
 	_, sig, ok := strings.Cut(token, "&sig=")
 	if !ok {
-		return nil, errBadToken
+		return nil, ErrBadToken
 	}
 	mac, rest, _ := strings.Cut(sig, ";")
 	body, tail, ok := strings.Cut(rest, ";")
 	if !ok || tail != "" {
-		return nil, errBadToken
+		return nil, ErrBadToken
 	}
 	m, err1 := base64.StdEncoding.Strict().DecodeString(mac)
 	b, err2 := base64.StdEncoding.Strict().DecodeString(body)
 	if err1 != nil || err2 != nil {
-		return nil, errBadToken
+		return nil, ErrBadToken
 	}
 	if subtle.ConstantTimeCompare(m, s.mac(b)) != 1 || len(b) < tokenHead || b[0] != tokenFormat {
 		return nil, errForeignToken
@@ -110,10 +110,10 @@ func (s *tokenSigner) open(token string, now time.Time) (*grant, error) {
 	if len(b) < tokenHead+n {
 		return nil, errForeignToken
 	}
-	g := &grant{all: b[1] == 'A', expiry: int64(binary.BigEndian.Uint64(b[2:])),
-		child: string(b[tokenHead : tokenHead+n]), key: string(b[tokenHead+n:])}
-	copy(g.coll[:], b[18:26])
-	if now.Unix() >= g.expiry {
+	g := &Grant{All: b[1] == 'A', Expiry: int64(binary.BigEndian.Uint64(b[2:])),
+		Child: string(b[tokenHead : tokenHead+n]), Key: string(b[tokenHead+n:])}
+	copy(g.Coll[:], b[18:26])
+	if now.Unix() >= g.Expiry {
 		return nil, errExpiredToken
 	}
 	return g, nil
@@ -124,6 +124,7 @@ var (
 		"resource token is not one of this account.")
 	errExpiredToken = status.New(status.Forbidden, "The authorization token is not valid at the current time. "+
 		"Please create another token and retry.")
-	errNoRight = status.New(status.Forbidden, "Insufficient permissions provided in the authorization header for "+
-		"the corresponding request. Please retry with another authorization header.")
 )
+
+var ErrBadToken = status.New(status.Unauthorized, "The input authorization token is not of the form "+
+	"type={typeoftoken}&ver={version}&sig={hashsignature}, url-encoded.")

@@ -1,0 +1,63 @@
+package sqlapi
+
+import (
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/sqlapi/wire"
+)
+
+// namedByRIDs reports whether every id of a link is a resource id by which the server finds something: what is there
+// under such a name is taken by its name.
+func (s *Server) namedByRIDs(segs []string) bool {
+	if len(segs) == 2 && segs[0] == "offers" { // have no names
+		_, ok := wire.ParseRID(segs[1], 3)
+		return ok
+	}
+	if len(segs) < 2 || segs[0] != "dbs" {
+		return false
+	}
+	d, err := s.database(segs[1], 0)
+	if err != nil || d.ID == segs[1] {
+		return false
+	}
+	if len(segs) == 2 {
+		return true
+	}
+	switch segs[2] {
+	case "colls":
+		return s.childByRIDs(d, segs[3:])
+	case "users":
+		return s.resourceByRIDs(users, &owner{db: d}, segs[3:])
+	case "clientencryptionkeys":
+		return s.resourceByRIDs(clientKeys, &owner{db: d}, segs[3:])
+	}
+	return false
+}
+
+// childByRIDs is namedByRIDs for a container, and what is in it.
+func (s *Server) childByRIDs(d *core.Database, segs []string) bool {
+	ct, err := s.container(d.ID, segs[0], 0)
+	if err != nil || ct.ID() == segs[0] {
+		return false
+	}
+	if len(segs) == 1 {
+		return true
+	}
+	raw, ok := wire.ParseRID(segs[2], 16)
+	if !ok || [8]byte(raw) != ct.RID() || len(segs) != 3 {
+		return false
+	}
+	_, _, isItem := wire.ParseItemRID(segs[2])
+	return isItem || segs[1] != "docs"
+}
+
+// resourceByRIDs is namedByRIDs for a resource of a database, and the permissions of a user.
+func (s *Server) resourceByRIDs(t *resourceType, o *owner, segs []string) bool {
+	r, err := t.find(s, o, segs[0])
+	if err != nil || r.ID == segs[0] {
+		return false
+	}
+	if t == users && len(segs) == 3 && segs[1] == "permissions" {
+		return s.resourceByRIDs(permissions, &owner{o.db, r}, segs[2:])
+	}
+	return len(segs) == 1
+}

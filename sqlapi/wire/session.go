@@ -1,0 +1,31 @@
+package wire
+
+import (
+	"strconv"
+	"strings"
+)
+
+// AppendSessionToken appends the token of one partition: id, version -1 and one LSN. SDKs parse it: both numbers must
+// be integers and there is never a region part.
+func AppendSessionToken(dst []byte, rangeID string, lsn int64) []byte {
+	dst = append(dst, rangeID...)
+	dst = append(dst, ":-1#"...)
+	return strconv.AppendInt(dst, lsn, 10)
+}
+
+// SessionLSN reads the LSN of one token: "id:version#lsn" with any number of "#region=lsn" parts, or the old "id:lsn".
+func SessionLSN(part string) (int64, bool) {
+	i := strings.IndexByte(part, ':')
+	if i < 0 {
+		return 0, false
+	}
+	v := part[i+1:]
+	if j := strings.IndexByte(v, '#'); j >= 0 {
+		v = v[j+1:]
+		if k := strings.IndexByte(v, '#'); k >= 0 {
+			v = v[:k]
+		}
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
+	return n, err == nil
+}
