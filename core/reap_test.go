@@ -22,7 +22,7 @@ func expiring(t *testing.T, e *core.Engine, id string) *core.Container {
 }
 
 // putMany writes n items whose JSON is made by f.
-func putMany(t *testing.T, c *core.Container, n int, f func(i int) string) {
+func putMany(t testing.TB, c *core.Container, n int, f func(i int) string) {
 	t.Helper()
 	var ws []core.Write
 	for i := range n {

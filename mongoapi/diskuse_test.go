@@ -78,7 +78,8 @@ func TestAllowDiskUse(t *testing.T) {
 			t.Errorf("%s: %d files are left", name, n)
 		}
 		before = files.Written()
-		if _, e := c.ask(append(cmd, bson.E{Key: "allowDiskUse", Value: false})); e.Code != 292 || files.Written() != before {
+		_, refused := c.ask(append(cmd, bson.E{Key: "allowDiskUse", Value: false}))
+		if e := refused; e.Code != 292 || files.Written() != before {
 			t.Errorf("%s without disk: %+v, %d bytes were written", name, e, files.Written()-before)
 		}
 	}

@@ -129,7 +129,7 @@ func queryItems(c *call) error {
 		}
 	}
 	compiled := c.s.clock.Now()
-	req := sql.Request{PK: s.pk, PageSize: size, MaxBytes: maxReply, Hold: c.Hold, Owner: c.grant.ID()}
+	req := sql.Request{PK: s.pk, PageSize: size, MaxBytes: maxReply, Hold: c.Hold, Owner: c.grant.Owner()}
 	req.Continuation = header(c.In, hContinuation)
 	req.Explain = isTrue(c.In, hIndexMetrics) || isTrue(c.In, hIndexMetrics2) || isTrue(c.In, hExplain)
 	req.Times = isTrue(c.In, hQueryMetrics)

@@ -122,8 +122,8 @@ func (a *Account) OnSpill(f func()) {
 const Floor = 256 << 10
 
 // Spills says that the function of OnSpill writes all state to files. Then Grow fails only where something else holds
-// more than Floor of the account, and the accounts of this kind share half of the budget equally: the first of ten
-// sorts, which has half of it, spills soon after the others have begun.
+// more than Floor of the account. When half of the budget is used, the accounts of this kind share that half equally:
+// the first of ten sorts, which has all of it, spills soon after the others have begun.
 func (a *Account) Spills() {
 	if a != nil {
 		a.files = true
@@ -229,7 +229,7 @@ const busyRetry = 100 * time.Millisecond
 
 func (a *Account) checkShare(n int64) error {
 	share := a.b.share
-	if a.files {
+	if a.files && a.b.used.Load()+n > a.b.limit/2 {
 		share = min(share, max(a.b.limit/2/max(a.b.spill.Load(), 1), Floor))
 	}
 	if a.used+n > share {

@@ -183,7 +183,8 @@ func (r *Runs[T]) merge(from, to int) (*Merged[T], error) {
 	m := &Merged[T]{c: &r.c, acct: r.acct}
 	for lv := from; lv >= to; lv-- {
 		for _, one := range r.levels[lv].runs {
-			m.heads = append(m.heads, &head[T]{age: len(m.heads), r: reader{f: r.levels[lv].f, at: one.from, to: one.to}})
+			h := &head[T]{age: len(m.heads), r: reader{f: r.levels[lv].f, at: one.from, to: one.to}}
+			m.heads = append(m.heads, h)
 		}
 	}
 	m.held = int64(len(m.heads)) * int64(max(blockSize, r.largest))

@@ -97,8 +97,8 @@ func empty(t *testing.T, s *Space) {
 func TestRunsAreMerged(t *testing.T) {
 	for _, tc := range []struct {
 		runs, each, size int
-	}{{1, 10, 10}, {2, 1000, 10}, {31, 50, 200}, {32, 3, 10}, {33, 3, 10}, {200, 20, 10}, {1100, 2, 10}, {5, 3, 2 << 20},
-		{3, 0, 0}} {
+	}{{1, 10, 10}, {2, 1000, 10}, {31, 50, 200}, {32, 3, 10}, {33, 3, 10}, {200, 20, 10}, {1100, 2, 10},
+		{5, 3, 2 << 20}, {3, 0, 0}} {
 		t.Run(fmt.Sprint(tc), func(t *testing.T) {
 			s := space(t, Options{})
 			b := budget.New(64<<20, 0)
@@ -213,7 +213,8 @@ func TestAFullDiskIsRefused(t *testing.T) {
 			return Options{Room: func() int64 { n -= roomStep; return n }}
 		},
 	} {
-		for _, n := range []int64{0, 100 << 10, 5 << 20, 9 << 20} { // 10 MiB are written: 8, and 8 again when they are merged
+		// 10 MB are written, and 8 again when 32 runs are merged.
+		for _, n := range []int64{0, 100 << 10, 5 << 20, 9 << 20} {
 			t.Run(fmt.Sprint(name, n), func(t *testing.T) {
 				s := space(t, of(n))
 				r := NewRuns(s, nil, apart)

@@ -62,8 +62,8 @@ func (h *hold) forget() {
 func (h *hold) add(n int) error {
 	if h.size += n; h.size > MemoryLimit {
 		if !h.files {
-			return merr.New(merr.MemoryLimit, "%s exceeded memory limit of %d bytes, but didn't allow external spilling",
-				h.what, MemoryLimit)
+			return merr.New(merr.MemoryLimit, "%s exceeded memory limit of %d bytes, but didn't allow external "+
+				"spilling", h.what, MemoryLimit)
 		}
 		h.mem.Spill()
 	}

@@ -172,7 +172,11 @@ func TestSpillingIsRefused(t *testing.T) {
 			if b.Used() != 0 {
 				t.Errorf("%s: %d bytes are still charged", name, b.Used())
 			}
-			if e := merr.From(err); tc.s == nil && e.Code != merr.MemoryLimit || tc.s != nil && e.Code != merr.OutOfDiskSpace {
+			code := int32(merr.MemoryLimit)
+			if tc.s != nil {
+				code = merr.OutOfDiskSpace
+			}
+			if e := merr.From(err); e.Code != code {
 				t.Errorf("%s: the code is %d", name, e.Code)
 			}
 		}

@@ -46,8 +46,8 @@ type Grant struct {
 	Key    string // partition key that it is bound to, as the header writes it; "": all
 }
 
-// ID identifies what a token allows; 0 is the master key. Tokens that allow the same have the same.
-func (g *Grant) ID() uint64 {
+// Owner identifies what a token allows; 0 is the master key. Tokens that allow the same have the same.
+func (g *Grant) Owner() uint64 {
 	if g == nil {
 		return 0
 	}
