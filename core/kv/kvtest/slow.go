@@ -15,9 +15,9 @@ type Slow struct {
 	kv.Engine
 	// Sync: commits are visible at once, and durable when it is closed; nil: at once too.
 	Sync atomic.Pointer[chan bool]
-	// Far: calls go to the store and back over a network, which takes Trip; 0: no time. An iterator takes a batch of keys
-	// with one trip: as many as Ahead says, or slowBatch, and twice as many with each trip that follows. Set both before
-	// the engine is used.
+	// Far: calls go to the store and back over a network, which takes Trip; 0: no time. An iterator takes a batch of
+	// keys with one trip: as many as Ahead says, or slowBatch, and twice as many with each trip that follows. Set both
+	// before the engine is used.
 	Far  bool
 	Trip time.Duration
 
