@@ -297,7 +297,8 @@ func (r *Rows) Shelve(most int64) bool {
 // functions only. The statistics begin again.
 func (r *Rows) Resume(ctx context.Context, q *Query) {
 	r.ctx, r.q, r.given = ctx, q, q
-	r.stats = Stats{Plan: r.stats.Plan, Sorted: true, Partitions: r.stats.Partitions}
+	r.stats = Stats{Plan: r.stats.Plan, Tree: r.stats.Tree, Sorted: true, Partitions: r.stats.Partitions}
+	clear(r.walked)
 	r.src.(*sorter).b.q = q
 }
 
