@@ -1,11 +1,15 @@
 // Package plan chooses how a query is run. Choose is a pure function of what the query wants (Request) and of what is
-// known of the data (Stats): it reads nothing and opens nothing. What comes out is a tree of nodes, which core/exec
-// runs as it is, with the reasons, the estimates, and the alternatives that lost.
+// known about the data (Stats): it reads nothing and opens nothing. Its result is a Tree of nodes, which core/exec runs
+// as it is. The tree also holds the reasons, the estimates and the rejected alternatives.
 //
-// There are two questions. Which access path finds the candidates (access.Plan)? The rules for that are in points.go,
-// covered.go, composite.go, index.go, intersect.go and partition.go. And how do they come into the wanted order? That
-// is in order.go and creation.go. Each rule is a function with an example. Rules that need no count come first; what is
-// left is decided by cost (cost.go).
+// Two questions are decided. First: which access path finds the candidates (access.Plan)? The rules are in points.go,
+// covered.go, composite.go, index.go, intersect.go and partition.go. Second: how do the candidates get into the wanted
+// order? The rules are in order.go and creation.go. Each rule is a function with an example. Rules that need no
+// counting of index entries come first. The remaining choices are decided by cost (cost.go).
+//
+// Example: SELECT * FROM c WHERE c.n > 5 ORDER BY c.n, with an index on /n. The access path is the scan of the entries
+// of /n above 5. The tree is Filter over Merge over IndexScan: each slot gives its entries in the order of n, the merge
+// joins the slots, and the filter checks the items.
 package plan
 
 import (
@@ -15,18 +19,18 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// chooser is a choice under way.
+// chooser is the state of one call of Choose.
 type chooser struct {
 	Stats
 	r      *Request
 	cs     []*access.Pred // parts of the filter's conjunction
 	counts []counted
 	lost   []Alternative
-	inKey  int64       // items of the logical partition, or unasked
-	one    bool        // one logical partition is read
+	inKey  int64       // inKey  int64       // items in the logical partition, or unasked
+	one    bool        // one    bool        // only one logical partition is read
 	read   access.Plan // the chosen access path, narrowed
 
-	composed bool // comps are made
+	composed bool // composed bool // comps is computed
 	comps    []*access.Pred
 }
 
@@ -34,7 +38,7 @@ const unasked = -1
 
 // Choose plans a query.
 func Choose(r *Request, st Stats) *Tree {
-	c := &struct { // one allocation
+	c := &struct { // c := &struct { // a single allocation
 		tree    Tree
 		chooser chooser
 	}{chooser: chooser{Stats: st, r: r, cs: r.Pred.Conjuncts(), inKey: unasked, one: r.HasPK}}
@@ -45,7 +49,7 @@ func Choose(r *Request, st Stats) *Tree {
 	return t
 }
 
-// PartitionItems asks once.
+// PartitionItems asks Stats once and keeps the answer.
 func (x *chooser) PartitionItems() int64 {
 	if x.inKey == unasked {
 		x.inKey = x.Stats.PartitionItems()
@@ -53,7 +57,8 @@ func (x *chooser) PartitionItems() int64 {
 	return x.inKey
 }
 
-// access chooses what finds the candidates. rest says that it is a scan of what an index had not given yet.
+// access chooses the access path that finds the candidates. rest says that the path is a scan of the items which an
+// index had not given yet.
 func (x *chooser) access() (p access.Plan, rest bool) {
 	r := x.r
 	if len(r.OrderBy) == 0 {
@@ -82,7 +87,8 @@ func (x *chooser) access() (p access.Plan, rest bool) {
 	return p, false
 }
 
-// oneItem is the plan of a query about the single item of a logical partition, where the partition key is the id.
+// oneItem is the plan of a query on the single item of a logical partition. It applies where the partition key is the
+// id.
 func (x *chooser) oneItem() access.Plan {
 	if x.never() {
 		return access.Plan{Kind: access.Nothing, Why: "the filter is never true"}
@@ -92,7 +98,8 @@ func (x *chooser) oneItem() access.Plan {
 
 func (x *chooser) never() bool { return x.r.Pred != nil && x.r.Pred.Op == access.OpNone }
 
-// path chooses the access path: what is covered, whatever else, with rows made of entries where these tell all.
+// path chooses the access path. A covered plan wins over all others. Rows are made of index entries where the entries
+// hold all values that the query looks at.
 func (x *chooser) path() access.Plan {
 	if x.never() {
 		return access.Plan{Kind: access.Nothing, Why: "the filter is never true"}
@@ -110,11 +117,11 @@ func (x *chooser) path() access.Plan {
 // uncovered chooses the access path of a query that looks at whole items. The first rule that applies wins:
 //
 //  1. keys that the filter names;
-//  2. in one logical partition its own rules;
+//  2. the rules for one logical partition, if the query is restricted to one;
 //  3. a composite index that gives the wanted order;
 //  4. a condition on the path of the wanted order;
 //  5. the least cost among conditions, unions, intersections and a scan;
-//  6. instead of a scan the entries of the order's path, where they name every item.
+//  6. instead of a scan, the entries of the order's path, if they name every item.
 func (x *chooser) uncovered() access.Plan {
 	r := x.r
 	if !r.HasPK {
@@ -157,8 +164,8 @@ func (x *chooser) uncovered() access.Plan {
 
 // ordered returns a plan whose index order is the wanted order.
 //
-// Example: WHERE n > 5 ORDER BY n LIMIT 10. The entries of /n behind 5 stand in that order in each slot; merged over
-// the slots they give 10 rows for 10 fetches, however many items satisfy the filter.
+// Example: WHERE n > 5 ORDER BY n LIMIT 10. In each slot the entries of /n above 5 are in that order. Merged over the
+// slots they give 10 rows for 10 fetches, however many items satisfy the filter.
 func (x *chooser) ordered() (access.Plan, bool) {
 	if len(x.r.OrderBy) != 1 {
 		return access.Plan{}, false
@@ -178,10 +185,10 @@ func (x *chooser) ordered() (access.Plan, bool) {
 	return access.Plan{}, false
 }
 
-// narrow restricts what is known to what the access path reads: the slots of partition keys that a covered plan names,
-// and the logical partition that is the only point. That one is a scan then.
+// narrow restricts Stats to what the access path reads: the slots of the partition keys that a covered plan names, or
+// the logical partition that is the only point. In the second case the plan becomes a scan of that partition.
 //
-// Example: SELECT VALUE c.pk FROM c WHERE c.pk = "a" walks the entries of one slot, not of all.
+// Example: SELECT VALUE c.pk FROM c WHERE c.pk = "a" walks the entries of one slot, not of all slots.
 func (x *chooser) narrow(p *access.Plan) {
 	if vals := x.keysOf(p); vals != nil {
 		x.Stats = x.Within(Scope{Keys: vals})
@@ -197,10 +204,11 @@ func (x *chooser) narrow(p *access.Plan) {
 	}
 }
 
-// maxNamedKeys is how many partition keys are looked up to leave slots out.
+// maxNamedKeys is the largest number of partition keys that are looked up to exclude slots.
 const maxNamedKeys = 16
 
-// keysOf returns the partition keys that a covered plan names, where they are texts; nil when it names none.
+// keysOf returns the partition keys that a covered plan names, if all of them are strings. It returns nil when the plan
+// names none.
 func (x *chooser) keysOf(p *access.Plan) []value.Value {
 	ks := x.KeyPaths()
 	if !p.Covered || p.Leaf.Op != access.OpIn || len(ks) != 1 || len(p.Leaf.Vals) > maxNamedKeys ||

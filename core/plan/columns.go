@@ -6,11 +6,11 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 )
 
-// The entry of a composite index tells the values of all its columns, so a query that looks at no other paths needs no
+// An entry of a composite index holds the values of all its columns. A query that looks at no other paths needs no
 // item.
 
-// columnsTell reports whether the columns of a composite index, and the identity, have the values at all paths that the
-// query looks at. Rows are made of them: no two may lie in one object.
+// columnsTell reports whether the columns of a composite index, together with the identity, have the values at all
+// paths that the query looks at. Rows are made of these values, so no two of the paths may lie in the same object.
 func (x *chooser) columnsTell(c *access.Composite) bool {
 	needs := x.r.Needs
 	if c.Index.Array != nil || len(needs) == 0 {
@@ -29,22 +29,22 @@ func (x *chooser) columnsTell(c *access.Composite) bool {
 	return true
 }
 
-// fewEntries is how many entries a composite index may have to gather for a page of a query without an order: it goes
-// through all of them for each page.
+// fewEntries is the largest number of entries that a composite index may have to gather for a page of a query without
+// an order. All of them are read again for each page.
 const fewEntries = 1000
 
-// byColumns returns the scan of a composite index whose columns tell all that a query looks at, when that reads less
-// than a plan that fetches items.
+// byColumns returns the scan of a composite index whose columns have all values that the query looks at, if the scan
+// reads less than a plan that fetches items.
 //
-// Example: SELECT c.city, c.total FROM c WHERE c.city = "Bern", 400 of 10,000 items, with an index on (city, total).
-// Its 400 entries cost 400; those of /city and 400 fetches 4,400.
+// Example: SELECT c.city, c.total FROM c WHERE c.city = "Bern" selects 400 of 10,000 items, with an index on (city,
+// total). Its 400 entries cost 400. The entries of /city and 400 fetches cost 4,400.
 func (x *chooser) byColumns(p access.Plan) (access.Plan, bool) {
 	r := x.r
 	if p.Covered || p.Kind != access.Index && p.Kind != access.Scan || r.HasPK || r.From.At == AtItem ||
 		!x.coverable() {
 		return access.Plan{}, false
 	}
-	drained := r.Whole || len(r.OrderBy) > 0 // to the end on each page anyway
+	drained := r.Whole || len(r.OrderBy) > 0 // drained := r.Whole || len(r.OrderBy) > 0 // each page reads to the end in any case
 	var best *access.Pred
 	for _, l := range x.composites(0) {
 		if x.columnsTell(l.Comp) && (best == nil || l.Comp.Used() > best.Comp.Used()) {

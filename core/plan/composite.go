@@ -8,11 +8,11 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// maxIntervals bounds the combinations of values of equalities on several columns.
+// maxIntervals bounds the number of combinations of values, for equalities on several columns.
 const maxIntervals = 64
 
-// on returns the condition on a column that the index can answer: an equality with at most most values, else a range or
-// prefix.
+// on returns the condition on a column that the index can answer: an equality with at most most values, or else a range
+// or prefix.
 func (x *chooser) on(col *index.Column, cs []*access.Pred, most int) (eq, rng *access.Pred) {
 	for _, c := range cs {
 		if !slices.Equal(c.Path.Segs, col.Segs) || c.Path.Elements && x.MayHoldInColumn(col.Array) || c.Foreign &&
@@ -32,8 +32,8 @@ func (x *chooser) on(col *index.Column, cs []*access.Pred, most int) (eq, rng *a
 	return eq, rng
 }
 
-// narrower returns the condition of two on one column that restricts it more; of a lower and an upper bound both. No
-// element of an array can satisfy one of them alone there, see on.
+// narrower returns that one of two conditions on a column which restricts it more, or the range between a lower and an
+// upper bound. Array elements need no care here: on accepts no condition that an element could satisfy alone.
 func narrower(a, b *access.Pred) *access.Pred {
 	switch {
 	case a == nil || a.Op != access.OpPrefix && b.Op == access.OpPrefix:
@@ -55,8 +55,8 @@ func narrower(a, b *access.Pred) *access.Pred {
 	return a
 }
 
-// composites returns the scans of composite indexes of which the filter restricts least columns, and those of tuple
-// paths. They are made once, so that what is counted of them is known.
+// composites returns the scans of the composite indexes of which the filter restricts at least least columns, and the
+// scans of tuple paths. They are made once, so that their counts are kept.
 func (x *chooser) composites(least int) (out []*access.Pred) {
 	if !x.composed {
 		x.composed, x.comps = true, x.scansOf(x.cs)
@@ -69,7 +69,7 @@ func (x *chooser) composites(least int) (out []*access.Pred) {
 	return out
 }
 
-// scansOf returns the scans of tuple paths and of composite indexes that conditions restrict.
+// scansOf returns the scans of tuple paths and of composite indexes that the conditions restrict.
 func (x *chooser) scansOf(cs []*access.Pred) []*access.Pred {
 	out := x.tuples(cs)
 	for _, ix := range x.Policy().Composites() {
@@ -78,10 +78,11 @@ func (x *chooser) scansOf(cs []*access.Pred) []*access.Pred {
 	return out
 }
 
-// orderedComposite returns the scan of a composite index that gives the wanted order: its first columns are demanded to
-// be equal to something, the others are the keys of the order in their sequence, all in their own direction or all in
-// the other. Keys whose columns are in front are the same for all items; a column in front that may have one of several
-// values is none of the keys, and the scans of its values are merged. The one that the filter restricts most is taken.
+// orderedComposite returns the scan of a composite index that gives the wanted order. Its first columns have equalities
+// in the filter. The columns behind them are the keys of the order in the same sequence, with all directions equal or
+// all reversed. An order key whose column is one of the first has the same value for all items and is skipped. A first
+// column that may have one of several values can't be an order key; the scans of its values are merged. If several
+// indexes qualify, the one that the filter restricts most is taken.
 //
 // Example: WHERE x = 1 AND y IN (3, 4) ORDER BY z, with an index on (x, y, z): two streams, each in the order of z.
 func (x *chooser) orderedComposite(cs []*access.Pred) *access.Composite {
@@ -101,11 +102,11 @@ func (x *chooser) orderedComposite(cs []*access.Pred) *access.Composite {
 	return best
 }
 
-// maxMerged is how many combinations of values of columns in front are merged into one order.
+// maxMerged is the largest number of combinations of values of the first columns that are merged into one order.
 const maxMerged = 32
 
-// restricted returns the scan of a composite index that conditions restrict; at most most combinations of values stand
-// in front.
+// restricted returns the scan of a composite index that the conditions restrict. The first columns have at most most
+// combinations of values.
 func (x *chooser) restricted(ix *index.Composite, cs []*access.Pred, most int) *access.Composite {
 	c := &access.Composite{Index: ix}
 	for i := range ix.Columns {
@@ -120,7 +121,7 @@ func (x *chooser) restricted(ix *index.Composite, cs []*access.Pred, most int) *
 	return c
 }
 
-// gives reports whether the columns behind Front are in the wanted order, and sets Reverse.
+// gives reports whether the columns behind Front are in the wanted order. It sets Reverse.
 func (x *chooser) gives(c *access.Composite) bool {
 	r := x.r
 	cols := c.Index.Columns[len(c.Front):]
@@ -146,7 +147,7 @@ func (x *chooser) gives(c *access.Composite) bool {
 	return n == len(cols)
 }
 
-// trusted reports whether the bytes of a column are in a language's order of its values.
+// trusted reports whether the byte order of a column is the language's order of its values.
 func (x *chooser) trusted(col *index.Column, p access.Path, order access.Collation) bool {
 	if x.MayHoldInColumn(col.Lossy) {
 		return false
@@ -157,11 +158,11 @@ func (x *chooser) trusted(col *index.Column, p access.Path, order access.Collati
 	return !p.Elements && !x.MayHoldInColumn(col.Foreign)
 }
 
-// byComposite returns the plan of the composite index that gives the wanted order, unless the filter has conditions
-// that it doesn't use and another access path leaves much less to read.
+// byComposite returns the plan of the composite index that gives the wanted order. It returns none if the filter has
+// conditions that the index doesn't use and another access path leaves much less to read.
 //
-// Example: WHERE a = 1 AND c = 2 ORDER BY b, with an index on (a, b). Of 10,000 items 1,000 have a = 1. Where 10 have
-// c = 2, these are fetched and sorted; where 500 have, the index gives the order.
+// Example: WHERE a = 1 AND c = 2 ORDER BY b, with an index on (a, b). Of 10,000 items 1,000 have a = 1. If 10 of them
+// have c = 2, those 10 are fetched and sorted. If 500 have c = 2, the index gives the order.
 func (x *chooser) byComposite() (access.Plan, bool) {
 	c := x.orderedComposite(x.cs)
 	if c == nil || len(x.r.OrderBy) == 1 && len(c.Front) == 0 && c.Range != nil { // the path's own index gives that
@@ -173,7 +174,7 @@ func (x *chooser) byComposite() (access.Plan, bool) {
 	}
 	before, worth := len(x.lost), false
 	other := x.byIndex(x.cs, 0)
-	x.lost = x.lost[:before] // byIndex is asked again where the order isn't worth it
+	x.lost = x.lost[:before] // x.lost = x.lost[:before] // byIndex is called again if the order isn't worth its cost
 	switch {
 	case other.Kind != access.Index:
 		worth = true
@@ -192,15 +193,15 @@ func (x *chooser) byComposite() (access.Plan, bool) {
 	return p, worth
 }
 
-// worthSorting is how many times more entries an access path in the wanted order may read than another one that is
-// sorted then.
+// worthSorting is the limit of the ratio between two numbers of entries: those of an access path that gives the wanted
+// order, and those of another path whose rows are then sorted. Above it the sort is chosen.
 const worthSorting = 8
 
-// compositeInPartition returns the plan of a composite index inside one logical partition, or of a hierarchical key
-// inside all that begin with the same values: the paths of those are in front. A wanted order comes first, then a
-// filter that restricts more than the key.
+// compositeInPartition returns the plan of a composite index inside one logical partition. For a prefix of a
+// hierarchical key it is inside all partitions that begin with the same values; the paths of these values are the first
+// columns. A wanted order comes first, then a filter that restricts more than the key does.
 //
-// Example: the orders of one customer BY date, with an index on (customer, date): the 20 newest are 20 entries.
+// Example: the orders of one customer BY date, with an index on (customer, date): the 20 newest orders are 20 entries.
 func (x *chooser) compositeInPartition() (access.Plan, bool) {
 	r, cs := x.r, x.cs
 	if len(r.PK) > len(x.KeyPaths()) || len(x.Policy().Composites()) == 0 {

@@ -2,40 +2,42 @@ package plan
 
 import "github.com/orrerydb/orrery/core/plan/access"
 
-// All costs are in one unit: the time that it takes to walk one index entry. What one item costs:
+// All costs are in one unit: the time to walk one index entry. The costs of one item are:
 const (
 	costEntry   = 1    // an entry that is walked
-	costFetch   = 10   // an item that is fetched in the order of numbers, slot by slot
-	costNamed   = 16   // an item that is fetched by name, from any slot
+	costFetch   = 10   // costFetch   = 10   // an item that is fetched in the order of numbers, slot by slot
+	costNamed   = 16   // costNamed   = 16   // an item that is fetched by its name, from any slot
 	costScanned = 1.65 // an item that a scan reads
-	// costPassed is a row that a walk in key order passes over, with its part of the seek to its logical partition.
+	// costPassed is the cost of a row that a walk in key order reads and skips. It includes the row's part of the seek
+	// to its logical partition.
 	costPassed = 8
 )
 
-// unknown is the cost of what was not counted.
+// unknown is the cost of a plan whose entries were not counted.
 const unknown = -1
 
-// scanShare is the share of the items above which fetching them one by one through the index costs more than a scan.
+// scanShare is a share of the items. Above it, fetching the items one by one through the index costs more than a scan.
 const scanShare = costScanned / (costEntry + costFetch)
 
-// How far conditions are counted, in entries of one slot.
+// Limits on how many entries of one slot are counted for a condition.
 const (
 	firstCount = 64
-	lastCount  = 1 << 30 // as far as Stats counts
-	// worthCounting is how many times the entries of the least condition are counted of another one. An intersection
-	// pays up to eight times as many, but where it saves less than half, to count for it costs as much.
+	lastCount  = 1 << 30 // lastCount  = 1 << 30 // no limit of its own: Stats ends the count
+	// worthCounting bounds the counts of the other conditions, as a multiple of the entries of the least one. An
+	// intersection can pay off up to a factor of eight. But where it saves less than half, the count costs as much as
+	// it saves.
 	worthCounting = 3
 )
 
-// counted is a leaf with the share of the items that it names.
+// counted is a leaf and the share of the items that it names.
 type counted struct {
 	leaf    *access.Pred
 	share   float64
-	entries int // that were to be counted at most
+	entries int // entries int // the limit of the count
 }
 
-// share returns the share of the items that a leaf names. It counts once; where it counts at most so many entries of a
-// slot, 1 may mean that there are more.
+// share returns the share of the items that a leaf names. The result of a count is kept. The result 1 may mean that the
+// slot has more than entries such entries.
 func (x *chooser) share(leaf *access.Pred, entries int) float64 {
 	for i := range x.counts {
 		c := &x.counts[i]
@@ -52,11 +54,13 @@ func (x *chooser) share(leaf *access.Pred, entries int) float64 {
 	return s
 }
 
-// compare counts conditions side by side: a few entries of each, then more, until the least is known. The others are
-// counted no further than matters. So counting is a small part of what the query then reads.
+// compare counts several conditions in rounds: first a few entries of each, then more, until the least is known. The
+// others are counted only as far as their count can change the choice. So counting is a small part of what the query
+// reads afterwards.
 //
-// Example: of 25,000 items in a slot n = 1 holds for 60, m > 1 for 9,000. 64 entries of each are counted: n has 60.
-// Then m is counted up to 180, which is more than matters. 304 entries are counted, not 60 and 2,048.
+// Example: in a slot of 25,000 items, 60 satisfy n = 1 and 9,000 satisfy m > 1. In the first round 64 entries of each
+// are counted, so n is known to have 60. Then m is counted up to 180, the most that can matter. That makes
+// 304 entries in all. A full count of m would read 2,048.
 func (x *chooser) compare(leaves []*access.Pred) {
 	switch len(leaves) {
 	case 0:
@@ -83,12 +87,12 @@ func (x *chooser) compare(leaves []*access.Pred) {
 	}
 }
 
-// entriesOf is how many entries of a slot a share of the items is, and one more.
+// entriesOf converts a share of the items into a number of entries in a slot, plus one.
 func (x *chooser) entriesOf(share float64) int {
 	return max(firstCount, int(min(lastCount-1, share*float64(x.slotSize())))+1)
 }
 
-// slotSize is about how many items a slot holds, or the logical partition.
+// slotSize is the approximate number of items in a slot, or in the logical partition if only one is read.
 func (x *chooser) slotSize() int64 {
 	if x.r.HasPK {
 		return x.PartitionItems()
@@ -96,8 +100,8 @@ func (x *chooser) slotSize() int64 {
 	return x.Size() / int64(max(1, x.Slots()))
 }
 
-// known returns the share of the items that a leaf names, where it was counted. Where the count ended early it is the
-// least that it can be.
+// known returns the share of the items that a leaf names, if it was counted. If the count stopped at its limit, the
+// share is a lower bound.
 func (x *chooser) known(leaf *access.Pred) (share float64, ok bool) {
 	for i := range x.counts {
 		if c := &x.counts[i]; c.leaf == leaf {
@@ -110,7 +114,8 @@ func (x *chooser) known(leaf *access.Pred) (share float64, ok bool) {
 	return 0, false
 }
 
-// size is about how many items the query is about; unknown where that would take a look-up that nobody asked for.
+// size is the approximate number of items that the query is about. It is unknown where it would take a look-up that no
+// rule has needed.
 func (x *chooser) size() float64 {
 	if x.one {
 		if x.inKey == unasked {
@@ -121,7 +126,7 @@ func (x *chooser) size() float64 {
 	return float64(x.Size())
 }
 
-// estimate returns about how many rows an access path gives, and what it costs.
+// estimate returns the approximate number of rows that an access path gives, and its cost.
 func (x *chooser) estimate(a *access.Plan) (rows, cost float64) {
 	n := x.size()
 	switch a.Kind {
@@ -150,8 +155,8 @@ func (x *chooser) estimate(a *access.Plan) (rows, cost float64) {
 	return share * n, (walked + share*costFetch) * n
 }
 
-// shareOf returns the share of the items that an access path by index gives, and of entries that it walks; false where
-// some were not counted.
+// shareOf returns, as shares of the items, what an access path by index gives and how many entries it walks. ok is
+// false if some of its leaves were not counted.
 func (x *chooser) shareOf(a *access.Plan) (share, walked float64, ok bool) {
 	switch {
 	case a.Leaf != nil && a.Leaf.Every():

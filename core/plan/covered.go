@@ -6,23 +6,23 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 )
 
-// A covered query needs no item: what it looks at is in the index entries that it walks anyway. An entry tells the
-// value at its path and the item's identity (id, partition key). Entries that don't tell their value (cut strings,
-// arrays) name an item that is fetched, one by one.
+// A covered query needs no item: the index entries that it walks hold everything that it looks at. An entry holds the
+// value at its path and the item's identity (id, partition key). Some entries don't hold their whole value (cut
+// strings, arrays). The items that these name are fetched one by one.
 
 const tellAll = "the entries tell all that is wanted"
 
-// cover makes a plan of a query that is covered already. It is asked before anything is counted: entries cost a tenth
-// of items, so even those of most items cost less than a scan.
+// cover returns the plan of a query that is covered by its conditions. It runs before anything is counted: an entry
+// costs a tenth of an item, so even the entries of most items cost less than a scan.
 //
-// Example: SELECT VALUE c.price FROM c WHERE c.price > 10. 9,000 of 10,000 items satisfy it: 9,000 entries cost 9,000,
-// a scan of the items 16,500.
+// Example: SELECT VALUE c.price FROM c WHERE c.price > 10. Of 10,000 items 9,000 satisfy it. Their 9,000 entries cost
+// 9,000, a scan of the items costs 16,500.
 func (x *chooser) cover() (access.Plan, bool) {
 	r := x.r
 	if !x.coverable() || r.From.At == AtItem {
 		return access.Plan{}, false
 	}
-	if r.HasPK && len(r.OrderBy) > 0 { // an order beats entries that must be sorted
+	if r.HasPK && len(r.OrderBy) > 0 { // if r.HasPK && len(r.OrderBy) > 0 { // a plan that gives the order is better than entries that must be sorted
 		if p, ok := x.compositeInPartition(); ok && p.Kind == access.Ordered && x.covers(p.Leaf) {
 			p.Covered = true
 			return p, true
@@ -50,9 +50,10 @@ func (x *chooser) cover() (access.Plan, bool) {
 	return access.Plan{Kind: access.Index, Leaf: c, Covered: true, Why: tellAll}, true
 }
 
-// coverWhole returns a covered plan that no continuation knows, for a reader who takes none.
+// coverWhole returns a covered plan for a reader that takes no continuation. Such a plan can't be continued.
 //
-// Example: SELECT MAX(c.price) FROM c: the entries of the path, and from the slots' heads how many items have none.
+// Example: SELECT MAX(c.price) FROM c reads the entries of the path. The heads of the slots tell how many items have no
+// price.
 func (x *chooser) coverWhole() (access.Plan, bool) {
 	if r := x.r; len(x.cs) == 0 && len(r.Needs) == 1 {
 		if leaf := access.Exists(r.Needs[0]); x.covers(leaf) {
@@ -88,9 +89,10 @@ func (x *chooser) coveredOrder() (access.Plan, bool) {
 	return access.Plan{}, false
 }
 
-// coverChosen marks a plan whose entries tell all that is wanted, and replaces a scan by the walk of such entries.
+// coverChosen marks a plan as covered if its entries hold all that the query looks at. It replaces a scan of items by
+// the walk of such entries.
 //
-// Example: SELECT c.id FROM c reads the entries of the identity, a tenth of the bytes of the items.
+// Example: SELECT c.id FROM c reads the entries of the identity, which are a tenth of the bytes of the items.
 func (x *chooser) coverChosen(p access.Plan) access.Plan {
 	if p.Covered || !x.coverable() {
 		return p
@@ -110,11 +112,10 @@ func (x *chooser) coverChosen(p access.Plan) access.Plan {
 	return p
 }
 
-// fewRows is a limit up to which a query takes the first items there are rather than asking what the index knows of
-// all.
+// fewRows is a limit of rows. Up to it a query reads the first items, and no rule waits for statistics of all items.
 const fewRows = 100
 
-// coverScan returns the walk of entries that is as good as a scan.
+// coverScan returns the walk of entries that gives the same rows as a scan.
 func (x *chooser) coverScan() (access.Plan, bool) {
 	var leaf *access.Pred
 	for _, c := range x.cs {
@@ -136,10 +137,10 @@ func (x *chooser) coverScan() (access.Plan, bool) {
 	return access.Plan{}, false
 }
 
-// coverable reports whether the query says what it looks at, and entries can be trusted.
+// coverable reports whether the query names the paths that it looks at, and entries may stand for items.
 func (x *chooser) coverable() bool { return len(x.r.Needs) > 0 && x.IndexReady() && x.Coverable() }
 
-// covers reports whether the entries of a leaf tell the values at all paths that the query looks at.
+// covers reports whether the entries of a leaf hold the values at all paths that the query looks at.
 func (x *chooser) covers(leaf *access.Pred) bool {
 	if leaf.Comp != nil {
 		return x.columnsTell(leaf.Comp)
@@ -155,7 +156,7 @@ func (x *chooser) covers(leaf *access.Pred) bool {
 	return true
 }
 
-// onlyLeaf reports whether a query looks at the path of a leaf alone.
+// onlyLeaf reports whether a query looks only at the path of a leaf.
 func (x *chooser) onlyLeaf(leaf *access.Pred) bool {
 	for _, n := range x.r.Needs {
 		if !slices.Equal(n.Segs, leaf.Path.Segs) {
@@ -166,7 +167,7 @@ func (x *chooser) onlyLeaf(leaf *access.Pred) bool {
 }
 
 // inIdentity reports whether a value is part of the identity that every entry holds: the id, or a partition key that
-// shares no object with others.
+// shares no object with other keys.
 func (x *chooser) inIdentity(segs []string) bool {
 	if isID(segs) {
 		return true

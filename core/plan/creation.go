@@ -6,18 +6,20 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 )
 
-// Rows that nobody ordered come in creation order where somebody sees them and that is affordable: docs/decisions/0022.
+// Rows of a query without an order are given in creation order if the reader shows the order and its cost is bounded.
+// docs/decisions/0022 has the reasons.
 
-// What creation order is given for: a range of so many items, or so many items that an index names.
+// Bounds for creation order: the number of items in a range, or the number of items that an index names.
 const (
 	MaxCreation = 10_000
 	maxNamed    = 1_000
 )
 
-// creation says why rows come in creation order; "" when they are to come in the order of the access path.
+// creation returns the reason why rows are given in creation order. It returns "" when they are given in the order of
+// the access path.
 //
-// Example: a query selects 300 of 40,000 items by an index. The range is too large to be read or sorted for an order
-// that nobody asked for. The index names at most 1,000: so these are gathered, sorted by counter, and fetched.
+// Example: a query selects 300 of 40,000 items by an index. The range is too large to be read or sorted. But the index
+// names at most 1,000 items, so these are gathered, sorted by counter, and fetched.
 func (x *chooser) creation(p *access.Plan) string {
 	r := x.r
 	goesOn := r.From.At == AtCreation
@@ -38,21 +40,21 @@ func (x *chooser) creation(p *access.Plan) string {
 	case x.oneValue(p):
 		return "items with one value stand in creation order in each slot"
 	case p.Kind == access.Scan || p.Leaf != nil && p.Leaf.Every() || r.Limit == 1:
-		return "" // for one of many items not all slots are looked at
+		return "" // return "" // to find one of many items, not all slots are read
 	case x.CountNamed(p, maxNamed):
 		return "the index names few items"
 	}
 	return ""
 }
 
-// fewPoints reports whether so few items are named by keys that they may be read before the first is given.
+// fewPoints reports whether the keys name few enough items to read them all before the first row is given.
 func (x *chooser) fewPoints(ks []access.Key) bool {
 	return len(ks) >= 2 && len(ks) <= maxNamed && x.CountKeyed(ks, MaxCreation) <= MaxCreation
 }
 
-// oneValue reports whether all entries of an access path have one value. Where the partition key is the id, an entry
-// holds its item's counter right behind the value. So the items that have one value stand in creation order in each
-// slot, and the slots are merged: nothing is gathered, however many they are.
+// oneValue reports whether all entries of an access path have the same value. Where the partition key is the id, an
+// entry has its item's counter right behind the value. So in each slot the items of one value are in creation order,
+// and the slots are merged. Nothing is gathered, however many items there are.
 //
 // Example: a job queue asks for the first document with state "waiting". One entry of each slot is read, and one
 // document.
@@ -70,7 +72,7 @@ func (x *chooser) oneValue(p *access.Plan) bool {
 	return len(ivs) == 1 && ivs[0].One
 }
 
-// created makes the tree of creation order.
+// created adds the nodes of creation order to the tree.
 func (x *chooser) created(t *Tree, why string) {
 	n := t.node(CreationOrder, x.source(t))
 	n.Why = why
@@ -79,28 +81,30 @@ func (x *chooser) created(t *Tree, why string) {
 	x.filter(t, n)
 }
 
-// How far the number entries of a stretch are walked, see Walked.
+// Limits on how many number entries of a stretch are walked, see Walked.
 const (
-	shareUnknown = 16 // how much of a stretch is walked where it isn't known how much is wanted
-	shareKnown   = 5  // and at most where it is
+	shareUnknown = 16 // shareUnknown = 16 // the divisor of a stretch's size that is walked, where the wanted number of rows is unknown
+	shareKnown   = 5  // shareKnown   = 5  // the same as an upper bound, where it is known
 	minWalked    = 64
-	sortedAtOnce = 2048 // items of a range that is sorted at once where nobody says how much is wanted
-	maxWalks     = 64   // slots whose number entries are merged for a range that could as well be sorted
+	sortedAtOnce = 2048 // sortedAtOnce = 2048 // items of a range that is sorted without a walk, where the wanted number is unknown
+	maxWalks     = 64   // maxWalks     = 64   // slots whose number entries are merged, for a range that could also be sorted
 )
 
 // Stretch is a range of placements whose items come in one creation order.
 type Stretch struct {
-	Size     int64 // items, about
+	Size     int64 // Size     int64 // approximate number of items
 	Slots    int
 	Numbered bool // its slots have number entries
 }
 
-// Walked returns how many items of a stretch that is scanned are walked by their numbers before the rest is read and
-// sorted; below 0: all of them. A walk costs a look-up for each item. To read all items and sort them costs about an
-// eighth of that for each, but all of them. So few rows are walked, many are sorted, and where nobody knows how many
-// are wanted of a large range it begins to walk and sorts what is left when that costs more.
+// Walked returns how many items of a scanned stretch are walked by their numbers before the rest is read and sorted.
+// Below 0: all of them are walked. A walk costs a look-up for each item. Reading and sorting costs about an eighth of
+// that for each item, but it reads all items. So a few wanted rows are walked, and many are sorted. If the stretch is
+// large and the wanted number of rows is unknown, the source begins with a walk. It sorts the rest when that becomes
+// cheaper.
 //
-// Example: 8,000 items, a filter and no limit. After 500 items that were walked the other 7,500 are read and sorted.
+// Example: 8,000 items, a filter and no limit. The first 500 items are walked, then the other 7,500 are read and
+// sorted.
 func (r *Request) Walked(s Stretch) int64 {
 	switch {
 	case !s.Numbered:
@@ -112,7 +116,7 @@ func (r *Request) Walked(s Stretch) int64 {
 	}
 	want := int64(r.Page)
 	if want > 0 {
-		want++ // the look whether there is more
+		want++ // want++ // one more row tells whether the page is the last
 	}
 	if l := int64(r.Limit); l > 0 && (want == 0 || l < want) {
 		want = l

@@ -9,18 +9,18 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 )
 
-// Explanation is a plan as every language shows it.
+// Explanation is a plan in the form that every API shows.
 type Explanation struct {
 	Plan Step `json:"plan"`
-	// Rejected are the access paths that were considered and lost, with what they would have cost at least.
+	// Rejected are the access paths that were considered and not chosen, with a lower bound of their costs.
 	Rejected []Step `json:"rejected,omitempty"`
-	// Counted is how many index entries were counted to choose.
+	// Counted is the number of index entries that were counted to choose.
 	Counted int `json:"counted"`
 }
 
-// Step is a node of a plan. Rows and Cost are estimates, nil where nothing was counted; the unit of cost is the time of
-// one index entry. Given and Entries are what it did: rows that it gave, index entries that it read; nil where it
-// didn't run, or doesn't tell.
+// Step is a node of a plan. Rows and Cost are estimates, nil if nothing was counted. The unit of Cost is the time to
+// walk one index entry. Given and Entries are measured: the rows that the node gave, and the index entries that it
+// read. They are nil if the node didn't run or doesn't count them.
 type Step struct {
 	Op      string   `json:"op"`
 	What    string   `json:"what,omitempty"`
@@ -32,10 +32,10 @@ type Step struct {
 	Steps   []Step   `json:"steps,omitempty"`
 }
 
-// maxShown is how many steps of a union or alternatives are shown.
+// maxShown is the largest number of alternatives, or of steps of a union, that are shown.
 const maxShown = 16
 
-// Explain shows the tree. ran says that it was run: then its steps say what they did.
+// Explain shows the tree. ran says that the tree was run: then the steps have Given and Entries.
 func (t *Tree) Explain(ran bool) *Explanation {
 	e := &Explanation{Plan: step(t.Root, ran)}
 	for i := range t.Lost[:min(maxShown, len(t.Lost))] {
@@ -61,7 +61,7 @@ func step(n *Node, ran bool) Step {
 	return s
 }
 
-// known is an estimate in round figures.
+// known rounds an estimate.
 func known(x float64) *float64 {
 	if x < 0 {
 		return nil
@@ -77,7 +77,7 @@ func told(n int64) *int64 {
 	return &n
 }
 
-// what says on what a node works.
+// what describes the data that a node works on.
 func (n *Node) what() string {
 	var parts []string
 	if n.Leaf != nil {
@@ -104,7 +104,7 @@ func (n *Node) what() string {
 	return strings.Join(parts, ", ")
 }
 
-// whatOf shows a leaf: for a composite index its columns, too.
+// whatOf describes a leaf; for a composite index with its columns.
 func whatOf(l *access.Pred) string {
 	if l.Comp != nil {
 		return l.Comp.String() + " " + l.String()
@@ -112,7 +112,7 @@ func whatOf(l *access.Pred) string {
 	return l.String()
 }
 
-// opOf is what an access path does.
+// opOf returns the operation of an access path.
 func opOf(a *access.Plan) Op {
 	switch {
 	case a.Kind == access.Nothing:
@@ -131,7 +131,7 @@ func opOf(a *access.Plan) Op {
 	return scanOf(a.Leaf)
 }
 
-// what shows the leaves of an access path.
+// what describes the leaves of an access path.
 func what(a *access.Plan) string {
 	var parts []string
 	leaves := append(a.Union[:len(a.Union):len(a.Union)], a.Both...)
@@ -154,8 +154,8 @@ func what(a *access.Plan) string {
 	return strings.Join(parts, ", ")
 }
 
-// Add adds what the same query did on another page. Where that page was planned otherwise only the first one's steps
-// are told.
+// Add adds the measurements of another page of the same query. If that page had another plan, only the steps of the
+// first page are kept.
 func (e *Explanation) Add(o *Explanation) {
 	if e == nil || o == nil {
 		return
@@ -178,7 +178,7 @@ func (s *Step) add(o *Step) {
 	}
 }
 
-// Node is the alternative as nodes: a scan, or several leaves below one.
+// Node returns the alternative as nodes: a scan, or one node above several leaves.
 func (a *Alternative) Node() *Node {
 	n := &Node{Op: opOf(&a.Access), Leaf: a.Access.Leaf, Keys: a.Access.Keys, Covered: a.Access.Covered, Rows: a.Rows,
 		Cost: a.Cost}
@@ -192,7 +192,8 @@ func (a *Alternative) Node() *Node {
 	return n
 }
 
-// String shows the explanation as text: a line for each step, what is below it indented, then what lost.
+// String shows the explanation as text: a line for each step with its children indented, then the rejected
+// alternatives.
 func (e *Explanation) String() string {
 	var b strings.Builder
 	e.Plan.write(&b, 0)

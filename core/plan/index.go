@@ -9,14 +9,15 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// byIndex picks the leaf, the union of leaves or the intersection with the least to read, or a scan where the index
-// would name too many items. items is about how many there are, 0: no intersection is wanted.
+// byIndex picks the leaf, the union of leaves or the intersection with the least to read. It picks a scan if the index
+// would name too many items. items is the approximate number of items; with 0 no intersection is made.
 //
-// A condition that is alone and demands equal values isn't counted: it is taken to be selective. A range is: half of
-// all items would be fetched one by one at several times the cost of a scan.
+// A single equality isn't counted: it is assumed to be selective. A range is counted: if half of all items satisfy it,
+// fetching them one by one costs several times as much as a scan.
 //
-// Example: category = 5 AND price > 10, of 10,000 items. 100 have the category, 9,000 the price. By the category it
-// walks 100 entries and fetches 100 items, a cost of 1,100; by the price of 99,000; a scan of 16,500.
+// Example: category = 5 AND price > 10 over 10,000 items, of which 100 have the category and 9,000 the price. The index
+// on the category walks 100 entries and fetches 100 items, a cost of 1,100. The index on the price costs 99,000, a scan
+// 16,500.
 func (x *chooser) byIndex(cs []*access.Pred, items int64) access.Plan {
 	leaves, unions := x.candidates(cs)
 	alone := len(leaves)+len(unions) == 1
@@ -67,8 +68,8 @@ func (x *chooser) byIndex(cs []*access.Pred, items int64) access.Plan {
 	return best
 }
 
-// candidates returns the conditions that the index can answer, and the unions for disjunctions whose alternatives it
-// can.
+// candidates returns the conditions that the index can answer, and the unions for the disjunctions of which the index
+// can answer every alternative.
 func (x *chooser) candidates(cs []*access.Pred) (leaves []*access.Pred, unions [][]*access.Pred) {
 	leaves = make([]*access.Pred, 0, len(cs))
 	for _, c := range cs {
@@ -83,7 +84,7 @@ func (x *chooser) candidates(cs []*access.Pred) (leaves []*access.Pred, unions [
 	return append(leaves, x.composites(2)...), unions
 }
 
-// unionOf returns the leaves of a disjunction when each alternative has one that the index can answer.
+// unionOf returns the leaves of a disjunction if the index can answer a leaf of each alternative, else nil.
 func (x *chooser) unionOf(p *access.Pred) []*access.Pred {
 	var out []*access.Pred
 	for _, k := range p.Kids {
@@ -125,8 +126,7 @@ func usable(st Stats, p *access.Pred) bool {
 	return len(p.Path.Segs) > 0 && st.Policy().Covers(p.Path.Segs, p.Path.Elements)
 }
 
-// missesGraphForm reports whether a leaf asks for what elements of graphs have no index entries for
-// (index.GraphForm).
+// missesGraphForm reports whether a leaf needs entries that graph elements don't have (index.GraphForm).
 func missesGraphForm(p *access.Pred) bool {
 	n := len(p.Path.Segs)
 	if n > 1 && slices.Contains(p.Path.Segs[1:], "id") || n == 1 && slices.Contains(index.EdgeCopies, p.Path.Segs[0]) {
@@ -140,7 +140,8 @@ func missesGraphForm(p *access.Pred) bool {
 	return p.Lo != nil && p.Lo.Value.Kind() == value.Object || p.Hi != nil && p.Hi.Value.Kind() == value.Object
 }
 
-// oneClass reports whether a leaf's values are of one class: then byte order is the order of every language.
+// oneClass reports whether a leaf's values are of one class. Inside a class the byte order is the order of every
+// language.
 func oneClass(p *access.Pred) bool {
 	if p.Op == access.OpRange {
 		return p.Lo == nil || p.Hi == nil || keys.Class(p.Lo.Value) == keys.Class(p.Hi.Value)

@@ -7,25 +7,26 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 )
 
-// An intersection walks the entries of several conditions of a conjunction and fetches only the items that all of them
-// name. Walking an entry is cheap beside fetching an item, so a second condition pays where it is not much less
-// selective than the first.
+// An intersection walks the entries of several conditions of a conjunction. It fetches only the items that all
+// conditions name. Walking an entry costs much less than fetching an item. So a second condition pays off unless it is
+// much less selective than the first.
 //
-// Whatever leaves it takes, its order is that of the item numbers in each slot. So a continuation needs to know no more
-// than that it began with one.
+// Rows are in the order of the item numbers in each slot, whatever leaves are taken. So a continuation only has to hold
+// that the query began with an intersection.
 
 const (
-	minSaved = 20  // fetches: below them the second walk's seeks cost as much
-	worthIt  = 0.8 // share of the cost that must be left
-	maxBoth  = 4   // leaves
+	minSaved = 20  // minSaved = 20  // fetches that must be saved: fewer cost no more than the seeks of the second walk
+	worthIt  = 0.8 // worthIt  = 0.8 // the largest share of the cost that may remain
+	maxBoth  = 4   // maxBoth  = 4   // leaves of an intersection
 )
 
-// intersection returns a plan that walks the most selective of the leaves, and others that save more fetches than their
-// entries cost; false when there is none. It takes the conditions for independent. The leaves were compared.
+// intersection returns a plan that walks the most selective leaf, and those others that save more fetches than their
+// entries cost. It returns false when there is none. It assumes that the conditions are independent. The leaves must
+// have been compared.
 //
-// Example: of 10,000 items each of two conditions holds for 100. One alone costs 100 entries and 100 fetches, 1,100.
-// Both cost 200 entries and the fetch of the one item that is in both, 210. Where the second holds for 1,500 they cost
-// 1,600 entries and 15 fetches, 1,750: the first alone is better.
+// Example: two conditions hold for 100 of 10,000 items each. The first alone costs 100 entries and 100 fetches, 1,100.
+// Both cost 200 entries and the fetch of the one item that satisfies both, 210. If the second holds for 1,500 items,
+// both cost 1,600 entries and 15 fetches, 1,750: then the first alone is better.
 func (x *chooser) intersection(leaves []*access.Pred, items int64) (access.Plan, bool) {
 	if len(leaves) < 2 {
 		return access.Plan{}, false
@@ -51,8 +52,8 @@ func (x *chooser) intersection(leaves []*access.Pred, items int64) (access.Plan,
 	return access.Plan{Kind: access.Index, Both: both, Why: "few items satisfy all of the conditions"}, len(both) > 1
 }
 
-// againBoth returns an intersection for a continuation that began with one: of the two most selective conditions, or
-// what the index can still answer of them.
+// againBoth returns an intersection for a continuation that began with one. It takes the two most selective conditions,
+// or those of them that the index can still answer.
 func (x *chooser) againBoth() (access.Plan, bool) {
 	var by []counted
 	leaves, _ := x.candidates(x.cs)

@@ -8,7 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// tree makes the tree of an access path: how its rows come into the order that is wanted.
+// tree makes the tree of an access path. It decides how the rows get into the wanted order.
 func (x *chooser) tree(t *Tree) {
 	r := x.r
 	x.read = t.Access
@@ -28,8 +28,8 @@ func (x *chooser) tree(t *Tree) {
 	}
 }
 
-// order chooses what gives the wanted order. The first rule that applies wins: each reads less than the ones below it,
-// and only those near the end hold rows in memory.
+// order chooses the node that gives the wanted order. The first rule that applies wins. Each rule reads less than the
+// rules below it, and only the last ones hold rows in memory.
 func (x *chooser) order(t *Tree) {
 	r := x.r
 	if why := x.creation(&x.read); why != "" {
@@ -51,22 +51,22 @@ func (x *chooser) order(t *Tree) {
 	}
 }
 
-// above puts an order between the access path and the filter.
+// above adds an order node between the access path and the filter.
 func (x *chooser) above(t *Tree, op Op, why string) {
 	n := t.node(op, x.source(t))
 	n.Why = why
 	x.filter(t, n)
 }
 
-// filter puts the language's filter on top.
+// filter adds the node of the language's filter at the top.
 func (x *chooser) filter(t *Tree, below *Node) {
 	if t.Root = below; x.r.Filtered {
 		t.Root = t.node(Filter, below)
 	}
 }
 
-// idOrder reports whether a scan of one logical partition is in the wanted order: that of its ids. Languages order ids
-// of different kinds differently, so they must be of one class.
+// idOrder reports whether a scan of one logical partition gives the wanted order: the order of its ids. Languages order
+// ids of different kinds differently, so all ids must be of one class.
 //
 // Example: the rows of a table's partition by RowKey.
 func (x *chooser) idOrder(p *access.Plan) bool {
@@ -75,12 +75,13 @@ func (x *chooser) idOrder(p *access.Plan) bool {
 		isID(r.OrderBy[0].Segs) && !r.From.Cut && x.IDsInOneClass()
 }
 
-// keyOrder chooses among the ways to give the order of partition key and id, over all logical partitions: it is that of
-// the entries' names. A walk passes over the rows that the filter refuses; where an index names few items their names
-// are gathered and sorted.
+// keyOrder chooses how to give the order of partition key and id over all logical partitions. This is the order of the
+// names in index entries. A walk reads and skips the rows that the filter refuses. If an index names few items, their
+// names are gathered and sorted instead.
 //
-// Example: a table's first page of 20 entities. Without a filter it walks 20. Where 5,000 of 10,000 satisfy it a walk
-// passes 40 items; to gather would take 5,000 entries. Where 100 satisfy it a walk would pass 2,000.
+// Example: the first page of 20 entities of a table with 10,000. Without a filter the walk reads 20. If 5,000 satisfy
+// the filter, the walk reads 40 items; gathering would read 5,000 entries. If 100 satisfy it, the walk would read 2,000
+// items, so the 100 names are gathered.
 func (x *chooser) keyOrder(t *Tree) bool {
 	r, p, ks := x.r, &x.read, x.KeyPaths()
 	if len(r.OrderBy) != 2 || len(ks) != 1 || r.Desc[0] || r.Desc[1] || r.Computed || r.OrderBy[0].Elements ||
@@ -118,8 +119,8 @@ func (x *chooser) keyOrder(t *Tree) bool {
 	return true
 }
 
-// walksKeys reports whether a walk over all items in key order finds a page of those that an access path names sooner
-// than the names of all of them are gathered.
+// walksKeys reports whether a walk over all items in key order finds a page sooner than the names that the access path
+// gives can be gathered.
 func (x *chooser) walksKeys(p *access.Plan) bool {
 	if p.Leaf == nil {
 		return false
@@ -133,7 +134,7 @@ func (x *chooser) walksKeys(p *access.Plan) bool {
 	return page > 0 && named > page && page/share*costPassed < named*costEntry+page*costNamed
 }
 
-// nameOrder reports whether the names that an index gathers are few, and sort as the keys and ids do.
+// nameOrder reports whether the index gathers few names, and these sort as the keys and ids do.
 func (x *chooser) nameOrder(t *Tree) bool {
 	f := &x.r.From
 	if x.read.Missing || f.At == AtKeys && !f.Texts || !x.CountTexts(&x.read, MaxCreation) {
@@ -143,13 +144,14 @@ func (x *chooser) nameOrder(t *Tree) bool {
 	return true
 }
 
-// maxStreams is how many iterators a merge opens.
+// maxStreams is the largest number of iterators that a merge opens.
 const maxStreams = 256
 
-// merges reports whether the streams of an ordered access path are merged: their bytes are in the order of the values,
-// and they are few enough. Of a composite index that is known of each column.
+// merges reports whether the streams of an ordered access path can be merged: their bytes are in the order of the
+// values, and there are at most maxStreams. For a composite index the order is known for each column.
 //
-// Example: ORDER BY n over entries of 4 slots: 4 streams. WHERE a IN (30 values) ORDER BY b by an index on (a, b): 120.
+// Example: ORDER BY n over the entries of 4 slots needs 4 streams. WHERE a IN (30 values) ORDER BY b with an index on
+// (a, b) needs 120.
 func (x *chooser) merges(p *access.Plan) bool {
 	if p.Kind != access.Ordered || x.r.From.Cut {
 		return false
@@ -167,10 +169,11 @@ func (x *chooser) merges(p *access.Plan) bool {
 	return true
 }
 
-// minWindow is the least window: pages of single rows should not read everything for each look ahead.
+// minWindow is the smallest window of a sort. Without it a reader with pages of one row would read everything for each
+// row.
 const minWindow = 16
 
-// Window is how many rows a sort holds at a time for a page of so many; 0 = all.
+// Window returns how many rows a sort holds at a time for a page of that many rows; 0 = all.
 func Window(page int) int {
 	if page == 0 {
 		return 0
@@ -178,14 +181,14 @@ func Window(page int) int {
 	return max(page+1, minWindow)
 }
 
-// sort reads all candidates. Where few rows are wanted it holds only those, and where they are the nearest to a place
-// it reads only what is near.
+// sort adds the node that reads and sorts all candidates. If few rows are wanted, it holds only those. If these are the
+// nearest to a place, it reads only candidates near the place.
 //
-// Example: ORDER BY n LIMIT 10, where n isn't indexed: 10,000 items are read, 10 are held.
+// Example: ORDER BY n LIMIT 10 without an index on n: 10,000 items are read, 10 are held.
 func (x *chooser) sort(t *Tree) {
 	r := x.r
 	window := Window(r.Page)
-	if r.From.At == AtKeys && r.From.Cut { // rows that a cut position can't tell apart must all be there
+	if r.From.At == AtKeys && r.From.Cut { // if r.From.At == AtKeys && r.From.Cut { // rows with the same cut sort keys must all be held to tell them apart
 		window = 0
 	}
 	bound := window
@@ -208,10 +211,11 @@ func (x *chooser) sort(t *Tree) {
 	}
 }
 
-// rings returns the first ring of an order of distances, nil where a sort of all candidates is as good or needed. The
-// filter must demand a shape at the path: items without a distance come first, and no index finds those.
+// rings returns the first ring for an order of distances. It returns nil if a sort of all candidates is needed or costs
+// no more. The filter must demand a shape at the path: items without a distance come first, and no index finds those.
 //
-// Example: the 10 nearest of a million shops. The first ring of 100 m has 3, that of 400 m 60: these are sorted.
+// Example: the 10 nearest of a million shops. The first ring of 100 m has 3 shops, the ring of 400 m has 60: these 60
+// are sorted.
 func (x *chooser) rings(p *access.Plan, want int) (dist float64, ring *access.Pred) {
 	r := x.r
 	if r.Near == nil || len(r.OrderBy) != 1 || r.Desc[0] || want == 0 || x.one ||
@@ -233,7 +237,7 @@ func (x *chooser) rings(p *access.Plan, want int) (dist float64, ring *access.Pr
 	return Reach(x.Stats, r, dist, want)
 }
 
-// fewForRings is how many places are sorted rather than looked for in rings.
+// fewForRings is the largest number of places that are sorted without rings.
 func fewForRings(want int) int { return 64 + 4*want }
 
 // source makes the node that finds the candidates.
@@ -260,7 +264,7 @@ func (x *chooser) source(t *Tree) *Node {
 	return n
 }
 
-// several makes a node above the scans of leaves.
+// several makes a node above the scans of several leaves.
 func (x *chooser) several(t *Tree, op Op, leaves []*access.Pred) *Node {
 	n := t.node(op, nil)
 	n.ByNumber = true
@@ -289,8 +293,8 @@ func scanOf(l *access.Pred) Op {
 	return IndexScan
 }
 
-// scan makes the node of one leaf. Its rows come by number where they can't come by value: a shape has several entries,
-// and the columns of a composite index go with the policy.
+// scan makes the node of one leaf. Rows are in the order of numbers where they can't be in the order of values: a shape
+// has several entries, and the columns of a composite index may change with the policy.
 func (x *chooser) scan(t *Tree) *Node {
 	r, p := x.r, &x.read
 	n := t.node(scanOf(p.Leaf), nil)
@@ -322,12 +326,12 @@ func (x *chooser) scan(t *Tree) *Node {
 	return n
 }
 
-// once reports whether of the entries with one value one is enough.
+// once reports whether one entry for each value is enough.
 func (x *chooser) once(p *access.Plan) bool {
 	return p.Covered && x.r.Want == WantValues && x.onlyLeaf(p.Leaf)
 }
 
-// allColumns reports whether a query looks at columns alone.
+// allColumns reports whether a query looks only at columns.
 func (x *chooser) allColumns(c *access.Composite) bool {
 	for _, n := range x.r.Needs {
 		if c.Column(n.Segs) < 0 {
@@ -337,7 +341,7 @@ func (x *chooser) allColumns(c *access.Composite) bool {
 	return true
 }
 
-// AllTexts reports whether all sort keys of a position are texts.
+// AllTexts reports whether all sort keys of a position are strings.
 func AllTexts(keys []value.Value) bool {
 	for _, v := range keys {
 		if v.Kind() != value.String {

@@ -5,9 +5,10 @@ import (
 )
 
 const (
-	// smallPartition is how many items of a logical partition are read rather than looked up one by one.
+	// smallPartition is a number of items. A logical partition with at most so many is read whole: that costs less than
+	// to look items up one by one.
 	smallPartition = 48
-	// fewValues is how many values an equality may have inside one logical partition.
+	// fewValues is the largest number of values of an equality that an index answers inside one logical partition.
 	fewValues = 16
 	// An index whose entries of other logical partitions are passed over is worth it where it has less than a sixth of
 	// the partition's items, and not more entries than are counted.
@@ -15,12 +16,12 @@ const (
 	maxPassed       = 2048
 )
 
-// inPartition picks the leaf for a query inside one logical partition: an equality on something else than the partition
-// key (which every item there satisfies), or a tuple path whose members are all demanded. Of several the one with the
-// fewest entries there, or an intersection; one alone isn't counted. Numbers begin with the partition's place, so no
-// entries of others are read.
+// inPartition picks the leaf for a query inside one logical partition: an equality on a path that isn't the partition
+// key (every item there satisfies an equality on the key), or a tuple path whose members all have conditions. Of
+// several it picks the leaf with the fewest entries there, or an intersection. A single leaf isn't counted. Numbers
+// begin with the place of the partition key, so the scan reads no entries of other partitions.
 //
-// Example: of 5,000 orders of a customer state = "open" names 40 and city = "Bern" 900. It walks 40 entries.
+// Example: of a customer's 5,000 orders state = "open" names 40 and city = "Bern" names 900. The scan walks 40 entries.
 func (x *chooser) inPartition() access.Plan {
 	var eqs []*access.Pred
 	for _, c := range x.cs {
@@ -76,11 +77,11 @@ func (x *chooser) isKeyPath(p access.Path) bool {
 	return false
 }
 
-// insidePartition adjusts a plan to one logical partition: the index when it has an equality and the partition is
-// large, else the partition's items in their order.
+// insidePartition adjusts a plan to one logical partition. It keeps the index if there is an equality and the partition
+// is large. Otherwise it reads the partition's items in their stored order.
 //
-// Example: 30 items are read at once, whatever the filter: that is one seek, where an index has a seek for its entries
-// and one for each item.
+// Example: a partition of 30 items is read whole, whatever the filter is. That takes one seek, where an index takes one
+// for its entries and one for each item.
 func (x *chooser) insidePartition(p access.Plan) access.Plan {
 	if p.Kind == access.Nothing {
 		return p
@@ -94,10 +95,11 @@ func (x *chooser) insidePartition(p access.Plan) access.Plan {
 	return access.Plan{Kind: access.Scan, Why: "items of one logical partition"}
 }
 
-// worthInside reports whether an index is better than reading a logical partition.
+// worthInside reports whether an index is better than reading the logical partition.
 //
-// Example: a composite index on (city, total) has the 2,000 entries of all customers in one city; of this customer's
-// 900 items few can be among them. To pass over 2,000 entries costs more than to read the 900.
+// Example: a composite index on (city, total) has 2,000 entries of all customers in one city. At most 900 items belong
+// to this customer, so few of the entries can be the customer's. To skip 2,000 entries costs more than to read 900
+// items.
 func (x *chooser) worthInside(p *access.Plan) bool {
 	large := func() bool { return x.PartitionItems() > smallPartition }
 	switch {
@@ -121,11 +123,12 @@ func (x *chooser) worthInside(p *access.Plan) bool {
 	return false
 }
 
-// passed is how many entries of a slot may be passed over for a logical partition.
+// passed is the largest number of entries in a slot that may be skipped for a logical partition.
 func (x *chooser) passed() int { return int(min(maxPassed, x.PartitionItems()/partOfPartition)) }
 
-// coveredInside reports whether the walk of a covered plan's entries suits one logical partition: of an equality it
-// reads no others; else the partition must be a good part of its slot, whose entries it passes over.
+// coveredInside reports whether a covered plan's walk of entries suits one logical partition. For an equality it reads
+// no entries of other partitions. Otherwise the partition must be a large part of its slot, because the walk reads and
+// skips the entries of the others.
 //
 // Example: n > 5 in a partition with 1,000 of its slot's 1,500 items walks the entries of all 1,500.
 func (x *chooser) coveredInside(p *access.Plan) bool {

@@ -7,11 +7,11 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// maxKeys is how many points a query is turned into at most.
+// maxKeys is the largest number of points that a query is turned into.
 const maxKeys = 10000
 
-// pointKeys returns the logical partitions, and items where the filter names ids, that a filter is restricted to; nil
-// when it is not.
+// pointKeys returns the logical partitions that a filter is restricted to, or items where the filter names ids too. It
+// returns nil when the filter isn't restricted to keys.
 //
 // Example: pk IN ("a", "b") AND id = 1 names two items. (pk = "a") OR (pk = "b" AND id = 1) names a logical partition
 // and an item. Neither needs the index.
@@ -66,7 +66,7 @@ func (x *chooser) conjunctKeys(cs []*access.Pred) []access.Key {
 	return next
 }
 
-// equalTo returns the values that a conjunction demands of a path of the identity, nil when it demands none.
+// equalTo returns the values that a conjunction demands at a path of the identity, nil when it demands none.
 func (x *chooser) equalTo(cs []*access.Pred, segs []string) []value.Value {
 	for _, c := range cs {
 		if c.Op == access.OpIn && slices.Equal(c.Path.Segs, segs) && x.namesKey(c) {
@@ -76,8 +76,9 @@ func (x *chooser) equalTo(cs []*access.Pred, segs []string) []value.Value {
 	return nil
 }
 
-// namesKey reports whether what satisfies an equality has one of its values for a key: no arrays, objects, nothing
-// missing, no value of another kind that a language reads as one of these, and no element of an array.
+// namesKey reports whether every item that satisfies an equality has one of the equality's values as its key. It
+// refuses arrays, objects and missing values, values of another kind that a language reads as equal to these, and
+// elements of an array.
 func (x *chooser) namesKey(c *access.Pred) bool {
 	if !access.Scalars(c.Vals) || c.Foreign && x.KeysMayBeForeign() {
 		return false
@@ -90,7 +91,7 @@ func (x *chooser) namesKey(c *access.Pred) bool {
 
 // idKeys returns the items that a filter names inside one logical partition, nil when it names none.
 //
-// Example: with partition key "p" id IN (1, 2) names two items, whatever else is demanded.
+// Example: with partition key "p", id IN (1, 2) names two items, whatever else the filter demands.
 func (x *chooser) idKeys() []access.Key {
 	if !x.r.HasPK {
 		return nil

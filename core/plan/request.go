@@ -10,12 +10,13 @@ import (
 type Request struct {
 	Pred  *access.Pred
 	HasPK bool // the query is restricted to one logical partition
-	// PK are the values of its key; without HasPK the first ones of a hierarchical key that the query is restricted to.
+	// PK holds the values of its key. Without HasPK these are the first values of a hierarchical key that the query is
+	// restricted to.
 	PK []value.Value
-	// ByID: the partition key is the id. Then a logical partition has one item, and equal values of an index stand in
-	// creation order.
+	// ByID says that the partition key is the id. Then a logical partition has one item, and index entries of equal
+	// value are in creation order.
 	ByID bool
-	// WholeSlots: it reads all of each slot that it reads of.
+	// WholeSlots says that the query reads each of its slots completely.
 	WholeSlots bool
 
 	OrderBy  []access.Path // wanted order; none = what Shown says
@@ -23,15 +24,15 @@ type Request struct {
 	Computed bool          // a key of the order isn't the value at its path
 	Near     *Near         // the order is that of distances
 	Shown    Shown
-	// Collation says what is known of the order of values.
+	// Collation says what is known about the order of values.
 	Collation access.Collation
 
 	Limit    int  // rows wanted in all, 0 = all
 	Page     int  // rows wanted now, 0 = unknown
 	Filtered bool // the language has an exact filter
 
-	// Needs are the paths that the query looks at, nil = the whole item. Whole: it reads to the end and takes no
-	// continuation; with Repeat equal rows may be one.
+	// Needs are the paths that the query looks at, nil = the whole item. Whole says that the query reads to the end and
+	// takes no continuation. Repeat, with Whole, says that equal rows may be given as one.
 	Needs  []access.Path
 	Want   Want
 	Whole  bool
@@ -40,19 +41,19 @@ type Request struct {
 	From Resume
 }
 
-// Shown says in which order the rows of a query without OrderBy come.
+// Shown is the order of the rows of a query without OrderBy.
 type Shown uint8
 
-// The orders of rows that nobody ordered.
+// Orders of rows without OrderBy.
 const (
-	// AnyOrder is for readers who show no order: aggregates, sorts, groups. The rows come in any stable order.
+	// AnyOrder is for readers that don't show the order: aggregates, sorts, groups. The rows come in any stable order.
 	AnyOrder Shown = iota
-	// CreationByPartition gives the physical partitions one after the other, and the items of each in creation order
-	// where that is affordable (see MaxCreation); else in the order of storage.
+	// CreationByPartition gives the physical partitions in turn, and the items of each in creation order up to
+	// MaxCreation items. Larger ones are given in the order of storage.
 	CreationByPartition
-	// Creation is creation order over all partitions where that is affordable.
+	// Creation gives creation order over all partitions, within the same bounds.
 	Creation
-	// Oldest and Newest are creation order and its reverse, at any size and cost.
+	// Oldest and Newest give creation order and its reverse, at any size and cost.
 	Oldest
 	Newest
 )
@@ -60,48 +61,49 @@ const (
 // exact reports whether the order is given at any size.
 func (s Shown) exact() bool { return s >= Oldest }
 
-// Want says which rows of those that match a reader needs. A source may always give more.
+// Want says which of the matching rows a reader needs. A source may always give more.
 type Want uint8
 
-// What readers want.
+// Values of Want.
 const (
 	WantAll    Want = iota
-	WantValues      // of the rows whose values at Needs are equal, one
-	WantEnds        // of the values at Needs[0], the least and greatest of each kind
-	WantTally       // as WantEnds, with Whole, and how many rows have a value there and how many have none: Times tells
+	WantValues      // WantValues      // one row for each combination of values at Needs
+	WantEnds        // WantEnds        // the least and greatest value of each kind at Needs[0]
+	WantTally       // WantTally       // WantEnds, with Whole, and how many rows have a value there and how many have none: Times
 )
 
-// Near says that an order is that of the distances of the shapes at Path from a place, as numbers. Items without a
-// shape have no distance and any key. Within gives the region that everything at most so far away meets.
+// Near describes an order by distance: the distances of the shapes at Path from a place, as numbers. Items without a
+// shape have no distance and may have any key. Within returns a region that every shape at most that distance away
+// meets.
 type Near struct {
 	Path   access.Path
 	Within func(dist float64) *geo.Region
-	// First is a small distance in its unit, beyond Last there is nothing.
+	// First is a small distance in its unit. There is nothing beyond Last.
 	First, Last float64
 }
 
-// Resume says where a continuation goes on. It keeps the choice that it began with.
+// Resume says where a continuation starts. It keeps the access path that the query began with.
 type Resume struct {
 	At Position
-	// Signature is that of the access path (access.Plan.Signature), of AtEntry.
+	// Signature, with AtEntry, is the signature of the access path (access.Plan.Signature).
 	Signature uint32
-	// Former: the position is in an order that no index has any more.
+	// Former says that the position is in an order that no index has any more.
 	Former bool
-	// Cut: the sort keys are not all there. Texts: all of them are strings. Dist: the first one, where it is a number,
-	// else below 0.
+	// Cut says that the position doesn't hold all sort keys whole. Texts says that all of them are strings. Dist is the
+	// first sort key if that is a number, else below 0.
 	Cut, Texts bool
 	Dist       float64
 }
 
-// Position says in which order a position is.
+// Position is the order that a position belongs to.
 type Position uint8
 
-// The orders of positions.
+// Orders of positions.
 const (
 	AtStart    Position = iota
 	AtItem              // items as they are stored
 	AtEntry             // entries of an index, or numbers
 	AtKeys              // sort keys
 	AtCreation          // creation order
-	AtRest              // items, without what an index had given before it could not be used any more
+	AtRest              // AtRest              // items, without those that an index gave before it became unusable
 )

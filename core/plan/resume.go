@@ -4,15 +4,16 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 )
 
-// A query without an order goes on in the order in which it began: the signature in its continuation says by which
-// access path, whatever would be chosen now.
+// A query without an order is continued in the order in which it began. The signature in its continuation identifies
+// the access path. The path is kept even if another one would be chosen now.
 //
-// Example: a page began with the index of /n when it held for 10 items. Now it holds for half of all. The next page
-// goes on with the index. Where the policy has dropped it, the items are scanned without what the index had given.
+// Example: a page began with the index on /n when 10 items satisfied the condition. Now half of all items do. The next
+// page still uses the index. If the policy no longer has that index, the items are scanned, without those that the
+// index has given.
 
 const began = "the continuation began with it"
 
-// LeafOf returns the leaf of the index scan with this signature, nil when a query has no such leaf.
+// LeafOf returns the leaf of the index scan with this signature, nil when the query has no such leaf.
 func LeafOf(p *access.Pred, needs []access.Path, sig uint32) *access.Pred {
 	for _, c := range p.Conjuncts() {
 		if c.Op >= access.OpIn && access.Signature(c) == sig {
@@ -27,7 +28,8 @@ func LeafOf(p *access.Pred, needs []access.Path, sig uint32) *access.Pred {
 	return nil
 }
 
-// again returns the access path that the continuation began with; false when the index can't do it any more.
+// again returns the access path that the continuation began with. It returns false when the index can't answer it any
+// more.
 func (x *chooser) again() (access.Plan, bool) {
 	if x.r.From.Former || !x.IndexReady() {
 		return access.Plan{}, false
@@ -41,7 +43,7 @@ func (x *chooser) again() (access.Plan, bool) {
 	return x.againEvery()
 }
 
-// againConditions is again for the conditions of the filter.
+// againConditions does the same for the conditions of the filter.
 func (x *chooser) againConditions() (access.Plan, bool) {
 	sig := x.r.From.Signature
 	if sig == access.SigBoth {
@@ -66,7 +68,7 @@ func (x *chooser) againConditions() (access.Plan, bool) {
 	return access.Plan{}, false
 }
 
-// againComposite is again for the scan of a composite index.
+// againComposite does the same for the scan of a composite index.
 func (x *chooser) againComposite() (access.Plan, bool) {
 	var leaves []*access.Pred
 	if x.r.HasPK {
@@ -85,7 +87,7 @@ func (x *chooser) againComposite() (access.Plan, bool) {
 	return access.Plan{}, false
 }
 
-// againEvery is again for the scan of all entries of a path.
+// againEvery does the same for the scan of all entries of a path.
 func (x *chooser) againEvery() (access.Plan, bool) {
 	if !x.coverable() {
 		return access.Plan{}, false

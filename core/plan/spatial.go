@@ -7,7 +7,8 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 )
 
-// Reach widens a ring from a distance on until it names so many places; nil when there are fewer.
+// Reach doubles the radius of a ring, beginning with dist, until the ring has at least places index entries. It returns
+// the radius and the ring's leaf. The leaf is nil when the radius would pass Near.Last first, or no index can answer.
 func Reach(st Stats, r *Request, dist float64, places int) (float64, *access.Pred) {
 	for ; dist <= r.Near.Last; dist *= 2 {
 		leaf := around(st, r.Pred, r.Near.Path, r.Near.Within(dist))
@@ -21,8 +22,8 @@ func Reach(st Stats, r *Request, dist float64, places int) (float64, *access.Pre
 	return dist, nil
 }
 
-// around returns the leaf of all shapes that may meet a region, for a query whose filter demands a place at the path
-// itself, no element of an array: nil when it doesn't, or no index has the path.
+// around returns the leaf of all shapes that may meet a region. The filter must demand a place at the path itself, not
+// in an element of an array. around returns nil when it doesn't, or when no index has the path.
 func around(st Stats, filter *access.Pred, path access.Path, region *geo.Region) *access.Pred {
 	if !st.IndexReady() || path.Elements {
 		return nil

@@ -4,37 +4,37 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 )
 
-// Op says what a node does.
+// Op is the operation of a node.
 type Op uint8
 
-// The nodes. Rows flow from the leaves to the root.
+// Operations. Rows flow from the leaves to the root.
 const (
-	// Leaves: they read candidates.
+	// Leaves read candidates.
 
 	Nothing       Op = iota // no row
 	Points                  // the items and logical partitions of Keys
-	PartitionScan           // the items of one logical partition, as they are stored: by id
-	Scan                    // the items, as they are stored
+	PartitionScan           // PartitionScan           // the items of one logical partition in stored order: by id
+	Scan                    // Scan                    // the items in stored order
 	IndexScan               // the entries of Leaf on a path; items are fetched unless Covered
 	CompositeScan           // the same on a composite index or a tuple path
 	SpatialScan             // the same on the cells of a place
 	EndsScan                // the entries at the ends of each class of values
 	TallyScan               // the same, with the number of items that have a value
 
-	// What makes one stream of several leaves.
+	// Operations that make one stream of several leaves.
 
-	Union     // items that any leaf names, by number
+	Union     // Union     // items that at least one leaf names, by number
 	Intersect // items that all leaves name, by number
 
-	// Orders that need no sort.
+	// Orders without a sort.
 
 	Merge         // the streams of the slots, each in the wanted order
-	IDOrder       // a logical partition as it is stored
+	IDOrder       // IDOrder       // a logical partition in stored order
 	KeyOrder      // logical partition by logical partition, by its key
 	NameOrder     // the names of the entries, sorted; then items are fetched
 	CreationOrder // creation order, in stretches of placements
 
-	// What needs more.
+	// Operations with more work.
 
 	Missing // an empty row for each item without an entry
 	Sort    // all rows
@@ -59,22 +59,22 @@ type Node struct {
 	Keys []access.Key // of Points
 	Why  string
 
-	// Rows and Cost are estimates: how many rows the node gives, and what it costs with what is below it, in the time
-	// of an index entry. Below 0: unknown, since nothing was counted.
+	// Rows and Cost are estimates: the rows that the node gives, and its cost including the nodes below it. The unit of
+	// Cost is the time to walk one index entry. Below 0 means unknown: nothing was counted.
 	Rows, Cost float64
 
 	Covered  bool // rows are made of entries
 	ByNumber bool // entries are gathered, and rows come by item number: an item may have several entries
 	Repeat   bool // rows of one value may be given as one
-	Once     bool // of entries with one value one is enough
-	OneValue bool // of CreationOrder: the entries have one value, whose items stand in creation order in each slot
+	Once     bool // Once     bool // one entry for each value is enough
+	OneValue bool // OneValue bool // of CreationOrder: the entries have one value, whose items are in creation order in each slot
 	Gather   bool // of CreationOrder: entries are gathered first, and merged where there are many
 	Window   int  // of Sort, TopK and Rings: rows held at a time, 0 = all
 	Count    int  // of Limit
 	Dist     float64
 
-	Given   int64 // rows that it gave
-	Entries int64 // index entries that it read
+	Given   int64 // Given   int64 // rows that the node gave
+	Entries int64 // Entries int64 // index entries that the node read
 }
 
 // Tree is a plan.
@@ -82,15 +82,15 @@ type Tree struct {
 	Access access.Plan // what finds the candidates
 	Root   *Node
 	Lost   []Alternative
-	// Rest: an index can't be used any more, and this is a scan of what it had not given.
+	// Rest says that an index can't be used any more. The plan is a scan of the items that the index had not given.
 	Rest bool
 
-	mem  [4]Node // mostly these are all
+	mem  [4]Node // mem  [4]Node // enough for most plans
 	kids [4]*Node
 	used int
 }
 
-// Alternative is an access path that lost. Its cost is below 0 where it was not counted.
+// Alternative is an access path that was considered and not chosen. Its cost is below 0 if it was not counted.
 type Alternative struct {
 	Access     access.Plan
 	Rows, Cost float64
@@ -118,7 +118,7 @@ func (t *Tree) node(op Op, below *Node) *Node {
 	return n
 }
 
-// Find returns the first node with an operation, from the root down; nil when there is none.
+// Find returns the first node with an operation, searching from the root down, or nil.
 func (t *Tree) Find(op Op) *Node { return t.Root.find(op) }
 
 func (n *Node) find(op Op) *Node {
@@ -133,7 +133,7 @@ func (n *Node) find(op Op) *Node {
 	return nil
 }
 
-// Leaves is how many leaves of a filter are scanned.
+// Leaves returns the number of index leaves that are scanned.
 func (t *Tree) Leaves() int { return t.Root.leaves() }
 
 func (n *Node) leaves() (many int) {
@@ -146,7 +146,7 @@ func (n *Node) leaves() (many int) {
 	return many
 }
 
-// lose keeps an access path that was not chosen.
+// lose records an access path that was not chosen.
 func (x *chooser) lose(p access.Plan) {
 	rows, cost := x.estimate(&p)
 	x.lost = append(x.lost, Alternative{p, rows, cost})

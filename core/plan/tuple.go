@@ -40,7 +40,7 @@ func (x *chooser) tuples(cs []*access.Pred) (out []*access.Pred) {
 	return out
 }
 
-// onElement is on for the member of an element.
+// onElement is like on, for a member of an array element.
 func (x *chooser) onElement(of *access.Element, segs []string, cs []*access.Pred, most int) (eq, rng *access.Pred) {
 	for _, c := range cs {
 		if c.Path.Of != of || !slices.Equal(c.Path.Segs[of.Array:], segs) || c.Foreign && x.MayHoldForeign() {

@@ -1,9 +1,12 @@
-// Package access holds what four languages say to the planner: sargable predicates, and the access path that is chosen
-// for one.
+// Package access has the types through which four languages talk to the planner: sargable predicates (Pred), and the
+// access path that is chosen for one (Plan).
 //
 // A Pred may be weaker than the filter that it was made from, never stronger: every item that the filter accepts must
-// satisfy it. The language evaluates its exact filter on what comes out. So anything that a language can't express here
-// is All().
+// satisfy it. The language evaluates its exact filter on the items that are found. So any condition that can't be
+// expressed here becomes All().
+//
+// Example: WHERE c.n = 5 AND LENGTH(c.name) > 3 becomes Eq(/n, 5): the second condition can't be expressed. The index
+// finds the items with n = 5, and the language checks the lengths of their names.
 package access
 
 import (
@@ -18,18 +21,18 @@ import (
 // Path is a path of stored names (the identity is "_id"). The zero Path is the document itself.
 type Path struct {
 	Segs []string
-	// Elements says that values inside arrays along the path count too: MongoDB's and Gremlin's reading of a path.
-	// Without it only the value that stands at the path itself counts.
+	// Elements says that values inside arrays along the path count too, as MongoDB and Gremlin read a path. Without it
+	// only the value at the path itself counts.
 	Elements bool
-	// Of says that the path begins in an element of an array, and which: conditions with the same Of hold for one
+	// Of says that the path begins in an element of this array. Conditions with the same Of must hold for the same
 	// element.
 	Of *Element
 }
 
-// Element is an element of the array that the first Array names of a path lead to.
+// Element stands for one element of the array that the first Array names of a path lead to.
 type Element struct{ Array int }
 
-// NewPath returns a path that array elements don't satisfy.
+// NewPath returns a path that array elements can't satisfy.
 func NewPath(segs ...string) Path { return Path{Segs: segs} }
 
 // Element returns the path with array elements counted.
@@ -53,10 +56,10 @@ var ID = NewPath("_id")
 // TS is the path of the time of the last write in seconds, which lives beside the document.
 var TS = NewPath("\x00_ts")
 
-// Op says what a Pred is.
+// Op is the operation of a Pred.
 type Op uint8
 
-// The kinds of Pred.
+// Operations.
 const (
 	OpAll       Op = iota // every item
 	OpNone                // no item
@@ -66,9 +69,9 @@ const (
 	OpRange               // the value at Path lies between Lo and Hi, within the type class of the bounds
 	OpPrefix              // the value at Path is a string that begins with Str
 	OpExists              // there is a value at Path (null counts)
-	opEvery               // any index entry of Path, "undefined" too: only where every item has one
+	opEvery               // opEvery               // any index entry of Path, also "undefined": complete only if every item has an entry
 	OpSpatial             // the value at Path is a geometry that meets Region
-	opRanges              // any of Kids, which are on Path: only in plans
+	opRanges              // opRanges              // any of Kids, which all are on Path: only in plans
 	opComposite           // Comp: only in plans
 )
 
@@ -87,20 +90,21 @@ type Pred struct {
 	Vals   []value.Value
 	Lo, Hi *Bound
 	Str    string
-	// Any: with OpRange, values of every class above Lo or below Hi count, not only those of the bound's class.
+	// Any, with OpRange, says that values of every class above Lo or below Hi count, not only values of the bound's
+	// class.
 	Any bool
-	// Foreign says that values of kinds which JSON lacks may satisfy the predicate too, because the language reads them
-	// as strings or objects (a date as its ISO text): the index scan adds those classes where a slot has ever held
-	// them.
+	// Foreign says that values of kinds that JSON lacks may satisfy the predicate too, because the language reads them
+	// as strings or objects (a date as its ISO text). The index scan adds the classes of these kinds if a slot has ever
+	// held them.
 	Foreign bool
-	// Region of a spatial predicate; places, pathID and cells are where an index has it (Resolve).
+	// Region is the region of a spatial predicate. places, pathID and cells tell where an index has it (Resolve).
 	Region *geo.Region
 	places *index.SpatialRule
 	pathID uint64
 	cells  []Interval
 
-	Comp  *Composite // of a plan's leaf: a composite index is scanned; Path is empty then
-	OfKey bool       // it is on the value of the partition key that a query is restricted to
+	Comp  *Composite // Comp  *Composite // of a plan's leaf: the scan of a composite index; then Path is empty
+	OfKey bool       // OfKey bool       // the condition is on the value of the partition key that the query is restricted to
 }
 
 // All is satisfied by every item.
@@ -133,8 +137,8 @@ func And(ps ...*Pred) *Pred {
 	return &Pred{Op: OpAnd, Kids: kids}
 }
 
-// joinRanges makes one range of a lower and an upper bound on the same value. Where array elements count they may be
-// met by two elements, so those stay apart.
+// joinRanges joins a lower and an upper bound on the same value into one range. If array elements count, two different
+// elements may satisfy the two bounds. Then the bounds stay separate.
 func joinRanges(kids []*Pred) []*Pred {
 	out := kids[:0]
 next:

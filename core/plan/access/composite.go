@@ -9,31 +9,34 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Collation says what is known of a language's order of values, so that an index whose columns hold several classes can
-// give it.
+// Collation says what is known about a language's order of values. If it is known, an index whose columns hold several
+// classes can give that order.
 type Collation uint8
 
-// The collations.
+// Collations.
 const (
-	// AnyOrder: nothing is known.
+	// AnyOrder says that nothing is known.
 	AnyOrder Collation = iota
-	// JSONOrder is value.CompareCosmos of the JSON view of the values.
+	// JSONOrder is the order of value.CompareCosmos on the JSON view of the values.
 	JSONOrder
-	// BSONOrder is value.CompareBSON of what stands at the path, missing as null; arrays in a way of the language's
-	// own.
+	// BSONOrder is the order of value.CompareBSON on the value at the path, where a missing value is null. The order of
+	// arrays depends on the language.
 	BSONOrder
 )
 
 // Composite is a scan of a part of a composite index.
+//
+// Example: an index on (a, b DESC, c) and the filter a IN (1, 2) AND b > 5. Front has the equality on a, Range the
+// condition on b. The scan has two intervals, one for each value of a.
 type Composite struct {
 	Index *index.Composite
 	Front []*Pred // equalities on the first columns, one each
 	Range *Pred   // a condition on the column behind them; nil = none
-	// Reverse says that the order is the index's own backwards.
+	// Reverse says that the order is the reverse of the index's order.
 	Reverse bool
 }
 
-// Leaf makes a predicate of a composite scan, which is used like that of a single path.
+// Leaf returns the composite scan as a predicate, which is used like one on a single path.
 func (c *Composite) Leaf() *Pred { return &Pred{Op: opComposite, Comp: c} }
 
 // Used returns how many columns the filter restricts.
@@ -44,7 +47,7 @@ func (c *Composite) Used() int {
 	return len(c.Front)
 }
 
-// String shows the index as EXPLAIN does: its paths, descending ones with a minus.
+// String shows the index as EXPLAIN does: its paths, with a minus before descending ones.
 func (c *Composite) String() string {
 	var b strings.Builder
 	for i := range c.Index.Columns {
@@ -59,13 +62,14 @@ func (c *Composite) String() string {
 	return b.String()
 }
 
-// Merged reports whether columns of Front may have one of several values: then the scans of these are merged where an
-// order is wanted.
+// Merged reports whether a column of Front may have one of several values. Then the scans of these values are merged if
+// an order is wanted.
 func (c *Composite) Merged() bool {
 	return slices.ContainsFunc(c.Front, func(p *Pred) bool { return len(p.Vals) > 1 })
 }
 
-// Lead returns how many bytes of an entry's value, or of the begin of an interval, the columns of Front take.
+// Lead returns the number of bytes that the columns of Front take at the beginning of an entry's value, or of an
+// interval's bound.
 func (c *Composite) Lead(val []byte) int {
 	rest := val
 	for i := range c.Front {
@@ -106,8 +110,9 @@ func (c *Composite) intervals() []Interval {
 	return normalise(ivs)
 }
 
-// columnInterval is the interval of a range or prefix on the column behind base. The bounds of an ascending column are
-// those of a single path; inverted, "at least L" becomes "not above what begins with L".
+// columnInterval returns the interval of a range or prefix on the column behind base. The bounds of an ascending column
+// are those of a single path. For a descending column they are inverted: "at least L" becomes "not above what begins
+// with L".
 func columnInterval(base []byte, p *Pred, cut int, desc bool) Interval {
 	lo, hi := columnBounds(p, cut)
 	join := func(b []byte) []byte { return append(base[:len(base):len(base)], b...) }
@@ -119,8 +124,8 @@ func columnInterval(base []byte, p *Pred, cut int, desc bool) Interval {
 	return Interval{Lo: keys.After(join(hi)), Hi: keys.After(join(lo))}
 }
 
-// columnBounds returns the bounds of a range or prefix, ascending; what they enclose is half open and a superset of
-// what satisfies p. See Pred.rangeInterval for the cases.
+// columnBounds returns the bounds of a range or prefix, ascending. They are half open and enclose at least all values
+// that satisfy p. See Pred.rangeInterval for the cases.
 func columnBounds(p *Pred, cut int) (lo, hi []byte) {
 	if p.Op == OpPrefix {
 		lo = keys.AppendColumnPrefix(nil, []byte(p.Str), cut)
@@ -168,7 +173,7 @@ func (c *Composite) Fixed(p Path) bool {
 	return false
 }
 
-// Column returns which column has a path, -1 when none has.
+// Column returns the number of the column with a path, -1 when there is none.
 func (c *Composite) Column(segs []string) int {
 	for i := range c.Index.Columns {
 		if slices.Equal(c.Index.Columns[i].Segs, segs) {

@@ -14,7 +14,7 @@ type Interval struct {
 	One    bool // it holds one encoded value, Lo
 }
 
-// classBits says which classes an interval touches, a bit for each class byte c at c>>3.
+// classBits returns the classes that an interval touches: a bit for each class byte c at c>>3.
 func (iv Interval) classBits() uint32 {
 	lo, hi := iv.Lo[0]>>3, iv.Hi[0]>>3
 	if len(iv.Hi) == 1 && iv.Hi[0]&7 == 0 && hi > lo {
@@ -45,9 +45,9 @@ func Within(ivs []Interval, val []byte) bool {
 	return false
 }
 
-// Intervals returns the index intervals of a leaf (In, Range, Prefix, Exists), sorted and without overlap; together
-// they hold at least every entry of an item that satisfies it. ok is false when the index can't answer: an equality
-// with Undefined. exact says that each interval holds one value.
+// Intervals returns the index intervals of a leaf (In, Range, Prefix, Exists), sorted and without overlap. Together
+// they hold at least every entry of an item that satisfies the leaf. exact says that each interval holds one value. ok
+// is false when the index can't answer: an equality with Undefined.
 func (p *Pred) Intervals() (ivs []Interval, exact, ok bool) {
 	switch p.Op {
 	case OpIn:
@@ -104,7 +104,7 @@ func (p *Pred) rangeInterval() Interval {
 		case lossy:
 			iv.Lo, _ = keys.AppendIndexFloor(nil, b.Value)
 		case b.Inclusive, b.Value.IsNumber() && !value.KeyOfNumber(b.Value).Exact:
-			iv.Lo = e // between doubles a decimal with more digits may share the bound's entry and be above it
+			iv.Lo = e // iv.Lo = e // a decimal between two doubles may have the same entry as the bound and be above it
 		default:
 			iv.Lo = keys.After(e)
 		}
@@ -134,9 +134,9 @@ func (p *Pred) rangeInterval() Interval {
 	return iv
 }
 
-// foreign returns the classes whose values a language reads as strings or objects, when ivs touches those: a JSON view
-// shows a date as text and an ObjectId as an object, a traversal takes an ObjectId as text, a stored regex matches
-// itself.
+// foreign returns the classes whose values a language reads as strings or objects, if ivs touches strings or objects. A
+// JSON view shows a date as a string and an ObjectId as an object. A Gremlin traversal reads an ObjectId as a string. A
+// stored regex matches itself.
 func foreign(ivs []Interval) (extra []Interval) {
 	var bits uint32
 	for _, iv := range ivs {

@@ -6,14 +6,14 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// AnyEntry is any index entry of a path.
+// AnyEntry is a leaf that takes every index entry of a path.
 func AnyEntry(p Path) *Pred { return &Pred{Op: opEvery, Path: Path{Segs: p.Segs}} }
 
-// Every reports whether a leaf takes any entry of its path, those of items without a value too.
+// Every reports whether a leaf takes every entry of its path, also those of items without a value.
 func (p *Pred) Every() bool { return p.Op == opEvery }
 
-// OneLeaf returns a disjunction whose alternatives are all on one path as one leaf, nil when p is something else. No
-// continuation knows it.
+// OneLeaf returns a disjunction as one leaf if all alternatives are on the same path, else nil. A continuation can't
+// identify such a leaf.
 func OneLeaf(p *Pred) *Pred {
 	if p == nil || p.Op != OpOr {
 		return nil
@@ -41,7 +41,7 @@ func (p *Pred) ranges() (ivs []Interval, exact, ok bool) {
 	return normalise(ivs), false, true
 }
 
-// Demands reports whether only items with a value at a path satisfy p, as far as it says so.
+// Demands reports whether p shows that only items with a value at the path satisfy it. It may miss some cases.
 func (p *Pred) Demands(path Path) bool {
 	of := func(k *Pred) bool { return k.Demands(path) }
 	switch {
@@ -57,7 +57,7 @@ func (p *Pred) Demands(path Path) bool {
 	return p.Op >= OpIn && slices.Equal(p.Path.Segs, path.Segs)
 }
 
-// ByClass cuts the intervals of a leaf into the parts of each class, with the class.
+// ByClass cuts the intervals of a leaf into parts of one class each.
 func (p *Pred) ByClass() (parts []ClassInterval) {
 	ivs, _, _ := p.Intervals()
 	for _, iv := range ivs {

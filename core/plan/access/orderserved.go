@@ -6,11 +6,11 @@ import (
 	"github.com/orrerydb/orrery/core/index"
 )
 
-// OrderSupport says whether an indexing policy serves an order as the service demands it. The core sorts whatever the
-// answer is; an API that wants the service's refusals asks.
+// OrderSupport says whether an indexing policy supports an order by the service's rules. The core sorts in any case. An
+// API that must refuse what the service refuses calls ServesOrder.
 type OrderSupport uint8
 
-// What a policy says to an order.
+// Values of OrderSupport.
 const (
 	OrderServed      OrderSupport = iota
 	OrderExcluded                 // one path, and it is excluded from the index
@@ -23,9 +23,9 @@ type By struct {
 	Desc bool
 }
 
-// ServesOrder says whether a policy serves an order: one path must be indexed; several must be the paths of a composite
-// index in its sequence, with its orders or all of them reversed. Columns in front of them that the filter demands to
-// be equal to something may be left out.
+// ServesOrder says whether a policy supports an order. One path must be indexed. Several paths must be the paths of a
+// composite index in the same sequence, with the same directions or all of them reversed. Columns before them may be
+// left out if the filter demands one value of each.
 func ServesOrder(pol *index.Policy, by []By, filter *Pred) OrderSupport {
 	switch {
 	case len(by) == 0:
@@ -46,7 +46,7 @@ func ServesOrder(pol *index.Policy, by []By, filter *Pred) OrderSupport {
 	return OrderNoComposite
 }
 
-// isSystem reports whether a path is of no stored value; the time of the last write is always indexed.
+// isSystem reports whether a path is not the path of a stored value. The time of the last write is always indexed.
 func isSystem(segs []string) bool { return len(segs) > 0 && segs[0] != "" && segs[0][0] == 0 }
 
 // runs reports whether columns are the keys of an order, forwards or backwards.

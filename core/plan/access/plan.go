@@ -11,7 +11,7 @@ import (
 // Kind is the kind of an access path.
 type Kind uint8
 
-// The access paths, cheapest first.
+// Access paths, from the least to the highest cost.
 const (
 	Nothing Kind = iota // the predicate can't be satisfied
 	Points              // Plan.Keys name items and logical partitions
@@ -20,7 +20,7 @@ const (
 	Scan                // all items of the ranges
 )
 
-// String names the access path as EXPLAIN shows it.
+// String returns the name of the access path in EXPLAIN.
 func (k Kind) String() string {
 	return [...]string{"nothing", "points", "index", "ordered index", "scan"}[k]
 }
@@ -39,20 +39,20 @@ type Plan struct {
 	Union []*Pred // Index: leaves whose entries together hold every answer
 	Both  []*Pred // Index: leaves each of which names every answer
 	Why   string
-	// Covered: rows are made from the entries, items are fetched only where an entry doesn't tell its value. Missing:
-	// items without an entry are rows too, empty ones.
+	// Covered says that rows are made of the entries; items are fetched only where an entry doesn't hold its whole
+	// value. Missing says that items without an entry are rows too, empty ones.
 	Covered, Missing bool
 }
 
-// The signatures of access paths without a leaf.
+// Signatures of access paths without a leaf.
 const (
 	SigScan   = 1
 	SigPoints = 2
 	SigBoth   = 3 // every intersection
 )
 
-// Signature identifies the access path: a continuation goes on with the one that it began with, whatever would be
-// chosen now.
+// Signature identifies the access path in a continuation. The continuation keeps that path, even if another one would
+// be chosen now.
 func (p *Plan) Signature() uint32 {
 	switch p.Kind {
 	case Points:
@@ -69,8 +69,8 @@ func (p *Plan) Signature() uint32 {
 	return SigScan
 }
 
-// Signature tells the orders of index scans apart: path and intervals decide at which entry an item with several is
-// given.
+// Signature distinguishes the orders of index scans. Path and intervals decide at which entry an item with several
+// entries is given.
 func Signature(leaves ...*Pred) uint32 {
 	d := xxhash.New()
 	for _, l := range leaves {
@@ -88,7 +88,7 @@ func Signature(leaves ...*Pred) uint32 {
 	return uint32(d.Sum64()) | 1<<31
 }
 
-// Explain says in one line what the plan does.
+// Explain describes the plan in one line.
 func (p *Plan) Explain() string {
 	if p.Covered {
 		if p.Leaf.Comp != nil {
@@ -114,8 +114,8 @@ func (p *Plan) Explain() string {
 	return p.Kind.String() + ": " + p.Why
 }
 
-// Scalars reports whether all values are defined and neither arrays nor objects, whose equality differs between
-// languages.
+// Scalars reports whether all values are defined and none is an array or object. The equality of arrays and objects
+// differs between languages.
 func Scalars(vs []value.Value) bool {
 	for _, v := range vs {
 		if !v.IsDefined() || v.Kind() == value.Array || v.Kind() == value.Object {

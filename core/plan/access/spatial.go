@@ -7,12 +7,13 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Spatial is satisfied when the value at path is a geometry that meets the region: on the earth or in a plane, as the
-// region is. Array elements along the path count, whatever the path says: the index keeps them together.
+// Spatial is satisfied when the value at path is a geometry that meets the region. The region says whether this is on
+// the earth or in a plane. Array elements along the path count, whatever the path says, because the index doesn't
+// distinguish them.
 func Spatial(path Path, r *geo.Region) *Pred { return &Pred{Op: OpSpatial, Path: path, Region: r} }
 
-// Resolve returns p for an index under a policy: what p asks of places, in the cells of the policy's spatial indexes. p
-// itself stays as it is. Until then a spatial predicate can't be answered by an index.
+// Resolve returns p for an index under a policy: spatial predicates get the cells of the policy's spatial indexes. p
+// itself isn't changed. An index can't answer a spatial predicate that isn't resolved.
 func Resolve(p *Pred, pol *index.Policy) *Pred {
 	if !hasSpatial(p) {
 		return p
@@ -42,7 +43,7 @@ func hasSpatial(p *Pred) bool {
 	return p.Op == OpSpatial
 }
 
-// Placed reports whether a spatial index has the leaf of a resolved predicate.
+// Placed reports whether a spatial index can answer the leaf of a resolved predicate.
 func (p *Pred) Placed() bool { return p.places != nil }
 
 // PathID returns the id of the path whose index entries answer the leaf.
@@ -56,7 +57,7 @@ func (p *Pred) PathID(pol *index.Policy) uint64 {
 	return pol.PathID(p.Path.Segs)
 }
 
-// kind tells a spatial index from others where a plan is explained.
+// kind distinguishes spatial indexes from others in explained plans.
 func (p *Pred) kind() string {
 	if p.Op == OpSpatial {
 		return " (spatial)"
@@ -64,8 +65,8 @@ func (p *Pred) kind() string {
 	return ""
 }
 
-// placeIntervals returns the intervals of a resolved spatial leaf; they are made when they are asked for first, since
-// many a query goes by something better. ok is false when no index has it.
+// placeIntervals returns the intervals of a resolved spatial leaf. They are computed at the first call, because many
+// queries use a better leaf. ok is false when no index has the path.
 func (p *Pred) placeIntervals() (ivs []Interval, ok bool) {
 	if p.places == nil {
 		return nil, false
@@ -76,13 +77,13 @@ func (p *Pred) placeIntervals() (ivs []Interval, ok bool) {
 	return p.cells, true
 }
 
-// spatialIntervals returns the entries of shapes that may meet a region with these cells: those inside one of the
-// cells, and those of larger cells around one.
+// spatialIntervals returns the entries of shapes that may meet a region with these cells: entries inside one of the
+// cells, and entries of larger cells that contain one.
 func spatialIntervals(cells []geo.Cell) []Interval {
 	ivs := make([]Interval, 0, 2*len(cells)+maxAround)
 	for i := 0; i < len(cells); i++ {
 		lo, hi := cells[i].Range()
-		for i+1 < len(cells) { // neighbours are one range: between two lies at most the number of a cell around them
+		for i+1 < len(cells) { // for i+1 < len(cells) { // neighbours are one range: at most the number of a cell around them lies between two
 			next, end := cells[i+1].Range()
 			if next-hi > 2 {
 				break
@@ -103,5 +104,5 @@ func spatialIntervals(cells []geo.Cell) []Interval {
 	return normalise(append(ivs, classInterval(value.ClassAny)))
 }
 
-// maxAround is how many cells there mostly are around those of a region.
+// maxAround is the usual upper limit of the number of cells that contain a cell of the region.
 const maxAround = 48

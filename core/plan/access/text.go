@@ -6,13 +6,14 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 )
 
-// What a predicate shows of itself: a long list or text is of no use to a reader.
+// Limits of what a predicate shows. Longer lists and texts are cut.
 const (
 	maxShownVals = 8
 	maxShownText = 64
 )
 
-// String shows a predicate: (and (eq /a 1 2) (range /b =5 -)). A bound with = belongs to the range, - is an open end.
+// String shows a predicate: (and (eq /a 1 2) (range /b =5 -)). A bound with = belongs to the range. A minus is an open
+// end.
 func (p *Pred) String() string {
 	var b strings.Builder
 	p.write(&b)
@@ -65,7 +66,7 @@ func (p *Pred) write(b *strings.Builder) {
 	b.WriteByte(')')
 }
 
-// String shows a bound: with = where it belongs to the range, - where there is none.
+// String shows a bound: with = if it belongs to the range, a minus if there is none.
 func (b *Bound) String() string {
 	if b == nil {
 		return "-"
