@@ -30,6 +30,8 @@ type chooser struct {
 	one    bool        // one    bool        // only one logical partition is read
 	read   access.Plan // the chosen access path, narrowed
 
+	keysAsked, keysOrdered bool // see keysGiveOrder
+
 	composed bool // composed bool // comps is computed
 	comps    []*access.Pred
 }

@@ -66,7 +66,7 @@ func (x *chooser) compare(leaves []*access.Pred) {
 	case 0:
 		return
 	case 1:
-		x.share(leaves[0], lastCount)
+		x.share(leaves[0], x.enough())
 		return
 	}
 	slot := x.slotSize()

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/orrerydb/orrery/core/plan/access"
@@ -83,11 +84,10 @@ func (x *chooser) idOrder(p *access.Plan) bool {
 // the filter, the walk reads 40 items; gathering would read 5,000 entries. If 100 satisfy it, the walk would read 2,000
 // items, so the 100 names are gathered.
 func (x *chooser) keyOrder(t *Tree) bool {
-	r, p, ks := x.r, &x.read, x.KeyPaths()
-	if len(r.OrderBy) != 2 || len(ks) != 1 || r.Desc[0] || r.Desc[1] || r.Computed || r.OrderBy[0].Elements ||
-		!slices.Equal(r.OrderBy[0].Segs, ks[0]) || !isID(r.OrderBy[1].Segs) || r.From.Cut || x.one || r.ByID {
+	if !x.wantsKeyOrder() {
 		return false
 	}
+	p, ks := &x.read, x.KeyPaths()
 	onKey := p.Leaf != nil && p.Leaf.Comp == nil && !p.Leaf.Path.Elements && slices.Equal(p.Leaf.Path.Segs, ks[0])
 	switch p.Kind {
 	case access.Scan:
@@ -98,7 +98,7 @@ func (x *chooser) keyOrder(t *Tree) bool {
 	default:
 		return false
 	}
-	if !x.IndexReady() || !x.Policy().Covers(ks[0], false) || !x.OnlyTexts(access.Path{Segs: ks[0]}) {
+	if !x.keysGiveOrder() {
 		return false
 	}
 	n := t.node(PartitionScan, nil)
@@ -119,6 +119,23 @@ func (x *chooser) keyOrder(t *Tree) bool {
 	return true
 }
 
+// wantsKeyOrder reports whether the wanted order is that of partition key and id over all logical partitions.
+func (x *chooser) wantsKeyOrder() bool {
+	r, ks := x.r, x.KeyPaths()
+	return len(r.OrderBy) == 2 && len(ks) == 1 && !r.Desc[0] && !r.Desc[1] && !r.Computed && !r.OrderBy[0].Elements &&
+		slices.Equal(r.OrderBy[0].Segs, ks[0]) && isID(r.OrderBy[1].Segs) && !r.From.Cut && !x.one && !r.ByID
+}
+
+// keysGiveOrder reports whether the index of the partition key gives that order. It asks once.
+func (x *chooser) keysGiveOrder() bool {
+	if !x.keysAsked {
+		k := x.KeyPaths()[0]
+		x.keysAsked = true
+		x.keysOrdered = x.IndexReady() && x.Policy().Covers(k, false) && x.OnlyTexts(access.Path{Segs: k})
+	}
+	return x.keysOrdered
+}
+
 // walksKeys reports whether a walk over all items in key order finds a page sooner than the names that the access path
 // gives can be gathered.
 func (x *chooser) walksKeys(p *access.Plan) bool {
@@ -130,8 +147,25 @@ func (x *chooser) walksKeys(p *access.Plan) bool {
 	if named > MaxCreation {
 		return true
 	}
-	page := float64(cmp.Or(x.r.Page, x.r.Limit))
+	page := x.page()
 	return page > 0 && named > page && page/share*costPassed < named*costEntry+page*costNamed
+}
+
+// page is how many rows the query takes at first; 0 = unknown.
+func (x *chooser) page() float64 { return float64(cmp.Or(x.r.Page, x.r.Limit)) }
+
+// enough is how many entries of a slot are counted at most of a condition that has no other to compare with: where it
+// has more, walksKeys holds whatever their number is.
+//
+// Example: a page of 20 entities in key order, of 100,000 in four slots. A walk passes 20/share of them, at a cost of
+// 160/share; the entries cost 100,000 x share. From a share of 4 % on the walk costs less. So 1,000 entries of a slot
+// are counted, not as many as Stats would count.
+func (x *chooser) enough() int {
+	page, size := x.page(), float64(x.Size())
+	if page == 0 || size == 0 || !x.wantsKeyOrder() || !x.keysGiveOrder() {
+		return lastCount
+	}
+	return x.entriesOf(min(1, math.Sqrt(page*costPassed/size), MaxCreation/size))
 }
 
 // nameOrder reports whether the index gathers few names, and these sort as the keys and ids do.
