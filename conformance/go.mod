@@ -12,7 +12,10 @@ require (
 	go.mongodb.org/mongo-driver/v2 v2.9.3
 )
 
-require github.com/cockroachdb/apd/v3 v3.2.3 // indirect
+require (
+	github.com/alecthomas/kong v1.13.0 // indirect
+	github.com/cockroachdb/apd/v3 v3.2.3 // indirect
+)
 
 require (
 	github.com/Azure/azure-sdk-for-go/sdk/internal v1.12.0 // indirect
