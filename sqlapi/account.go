@@ -7,12 +7,12 @@ import (
 	"github.com/orrerydb/orrery/core/json"
 )
 
-// accountID is the id in the account document. It is never "localhost", whatever the account is called: the JavaScript
-// SDK then throws the locations away and reads the account document before every operation.
+// accountID is the id in the account document, whatever the account's name is. It must not be "localhost": the
+// JavaScript SDK would then drop the locations and read the account document before each operation.
 const accountID = "orrery-local"
 
-// queryEngineConfiguration is the text of that member: a JSON string that holds JSON. Clients only show it; what is
-// enforced is in docs/compat/sql-rest.md.
+// queryEngineConfiguration is the value of the account document's member of that name: a JSON string that contains
+// JSON. Clients only display it. The limits that this server enforces are in docs/compat/sql-rest.md.
 const queryEngineConfiguration = `{"maxSqlQueryInputLength":262144,"maxJoinsPerSqlQuery":10,` +
 	`"maxLogicalAndPerSqlQuery":500,"maxLogicalOrPerSqlQuery":500,` +
 	`"maxUdfRefPerSqlQuery":10,"maxInExpressionItemsCount":16000,"queryMaxInMemorySortDocumentCount":500,` +
@@ -23,8 +23,8 @@ const queryEngineConfiguration = `{"maxSqlQueryInputLength":262144,"maxJoinsPerS
 	`"sqlDisableQueryILOptimization":false,` +
 	`"sqlDisableOptimizationFlags":0,"sqlAllowTop":true,"enableSpatialIndexing":true}`
 
-// readAccount answers the account document. Endpoints echo the scheme and the host of the request, so that any port
-// mapping works: clients dial what stands here.
+// readAccount answers the account document. Clients connect to the endpoints in it, so these have the scheme and the
+// host of the request. Any port mapping works that way.
 func readAccount(c *call) error {
 	c.Charge = minCharge
 	b := append(c.Out[:0], `{"_self":"","id":"`+accountID+`","_rid":"`+accountID+
@@ -44,8 +44,8 @@ func readAccount(c *call) error {
 	return c.send(http.StatusOK)
 }
 
-// setVersions adds what says of the service which one it is. Clients log it at most, and each header costs its
-// microsecond: replies about items go without.
+// setVersions adds the headers with the service's versions. Clients only log them, and each header costs time, so
+// replies about items don't have them.
 func (c *call) setVersions() {
 	c.Set(hSchemaVersion, "1.21")
 	c.Set(hServiceVersion, "version=2.14.0.0")

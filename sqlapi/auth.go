@@ -19,10 +19,10 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
-// maxSkew is how far a request's date may be from ours.
+// maxSkew is the largest allowed difference between a request's date and the server's time.
 const maxSkew = 15 * time.Minute
 
-// authority checks who a request is from. It has two invariants:
+// authority checks the authorization of requests. It has two invariants:
 //  1. Signatures are compared in constant time, also those that fail.
 //  2. Nothing of a request but its path, verb, headers and date is looked at before it has passed.
 type authority struct {
@@ -31,13 +31,13 @@ type authority struct {
 	aad   []byte    // third part of the emulator's own AAD token: base64url of the key's text
 	date  atomic.Pointer[parsedDate]
 
-	// byRID reports whether each id of a link is a resource id by which the server finds something, and none a name.
+	// byRID reports whether each id of a link is the resource id of an existing resource, and not a name.
 	byRID func(segments []string) bool
 
 	tokens *wire.Signer
 }
 
-// parsedDate is the last date text that was read: clients repeat one for a second.
+// parsedDate is the last date that was parsed. Clients send the same text for up to a second.
 type parsedDate struct {
 	text string
 	at   time.Time
@@ -54,8 +54,8 @@ func newAuthority(key string, c *clock.Clock, byRID func([]string) bool) (*autho
 	return a, nil
 }
 
-// keyedMAC is a hash keyed with the account key and the room that one check needs. Reset restores the keyed state, so
-// the key is hashed once per keyedMAC, not once per request.
+// keyedMAC is a hash that is keyed with the account key, and the buffers for one check. Reset restores the keyed state,
+// so the key is hashed once per keyedMAC and not once per request.
 type keyedMAC struct {
 	h          hash.Hash
 	link, text []byte
@@ -63,7 +63,7 @@ type keyedMAC struct {
 	want       [macText]byte
 }
 
-// match compares the signature of one form of the payload.
+// match reports whether sig is the signature of a payload. The comparison takes constant time.
 func (k *keyedMAC) match(sig []byte, method, typ string, link []byte, date string) bool {
 	k.text = appendPayload(k.text[:0], method, typ, link, date)
 	k.h.Reset()
@@ -74,7 +74,7 @@ func (k *keyedMAC) match(sig []byte, method, typ string, link []byte, date strin
 
 var masterPrefix = []byte("type=master&ver=1.0&sig=")
 
-// macText is the length of a base64 HMAC-SHA-256.
+// macText is the length of an HMAC-SHA-256 in base64.
 const macText = 44
 
 // check verifies the authorization of a call.
@@ -109,15 +109,24 @@ func (a *authority) check(c *call) error {
 	return wire.ErrBadToken
 }
 
-// checkMaster verifies a master-key signature over verb, type, link and date. What clients sign as link:
+// checkMaster verifies a master-key signature over verb, type, link and date. Example: GET /dbs/d/colls/c is signed as
+//
+//	get
+//	colls
+//	dbs/d/colls/c
+//	mon, 02 jan 2006 15:04:05 gmt
+//	(an empty line)
+//
+// Clients differ in the link that they sign:
 //
 //	the decoded link, as it is            every SDK, for names
 //	the link as sent, percent-encoded     some, for ids with such characters
 //	the link in lower case                by resource ids only: .NET, Java and Python when they follow a _self
 //	its last id alone, in lower case      by resource ids only: Java, .NET, and all for offers
 //
-// Lower case is for links in which every id is a resource id that the server finds something by. Where one is a name
-// the link is signed in its own case, or a signature for "colls/case" would be good for "colls/Case".
+// A signature over the lower-case link is only accepted when each id in the link is the resource id of an existing
+// resource. A link with a name must be signed in its own case. Otherwise a signature for "colls/case" would also be
+// valid for "colls/Case".
 func (a *authority) checkMaster(c *call, sig []byte) error {
 	date := header(c.In, hDate)
 	if date == "" {
@@ -145,7 +154,7 @@ func (a *authority) checkMaster(c *call, sig []byte) error {
 		appendPayload(nil, c.Request.Method, s.typ, k.link, date))
 }
 
-// appendPayload appends what is signed: verb, type, link and date, each on a line, and an empty line.
+// appendPayload appends the text that is signed: verb, type, link and date, each on its own line, then an empty line.
 func appendPayload(dst []byte, method, typ string, link []byte, date string) []byte {
 	dst = appendLower(dst, method)
 	dst = append(dst, '\n')
@@ -168,7 +177,7 @@ func appendLower(dst []byte, s string) []byte {
 	return dst
 }
 
-// otherForms gives what clients sign besides the plain form.
+// otherForms returns the other types and links that clients sign instead of the plain form.
 func (a *authority) otherForms(u *url.URL, plain signed) []signed {
 	if plain.link == "" {
 		return nil
@@ -179,7 +188,7 @@ func (a *authority) otherForms(u *url.URL, plain signed) []signed {
 		return forms
 	}
 	segs = segs[:len(segs)&^1]
-	if len(segs) == 6 && segs[4] == "operations" { // SDKs sign the container for it, and differ in the type
+	if len(segs) == 6 && segs[4] == "operations" { // SDKs sign the container's link here, with different types
 		segs = segs[:4]
 		link := strings.Join(segs, "/")
 		forms = append(forms, signed{"colls", link}, signed{"partitionkey", link})
@@ -195,7 +204,7 @@ func (a *authority) otherForms(u *url.URL, plain signed) []signed {
 	return append(forms, signed{plain.typ, strings.ToLower(plain.link)})
 }
 
-// checkDate refuses a date that is missing, malformed or too far from ours.
+// checkDate refuses a date that is missing, malformed or further than maxSkew from the server's time.
 func (a *authority) checkDate(text string) error {
 	if text == "" {
 		return status.New(status.Unauthorized, "The authorization header requires the x-ms-date or date header.")
@@ -236,7 +245,7 @@ func (a *authority) checkAAD(token string) error {
 	return nil
 }
 
-// percentDecode appends s with its %XX decoded. A '+' stays: clients that do not encode send base64 as it is.
+// percentDecode appends s with each %XX decoded. A '+' is kept, because some clients send base64 without encoding it.
 func percentDecode(dst []byte, s string) ([]byte, bool) {
 	for i := 0; i < len(s); i++ {
 		if s[i] != '%' {

@@ -13,10 +13,10 @@ import (
 	"github.com/orrerydb/orrery/internal/rest"
 )
 
-// maxBatch is the most operations of one batch.
+// maxBatch is the largest number of operations in one batch.
 const maxBatch = 100
 
-// hybridRow is the first byte of a body in .NET's encoding: the version of the row format.
+// hybridRow is the first byte of a body in .NET's binary encoding: the version of the row format.
 const hybridRow = 0x81
 
 // batchKind is the operationType of a batch's operation.
@@ -37,7 +37,7 @@ var batchKinds = map[string]batchKind{"Create": opCreate, "Upsert": opUpsert, "R
 var writeKinds = [...]core.WriteKind{opCreate: core.Create, opUpsert: core.Upsert, opReplace: core.Replace,
 	opDelete: core.Delete}
 
-// batchOp is one operation: what it asks for, and how it went.
+// batchOp is one operation of a batch and its result.
 type batchOp struct {
 	kind               batchKind
 	id                 string
@@ -52,8 +52,12 @@ type batchOp struct {
 	created, minimized bool
 }
 
-// batch answers a transactional batch (atomic: all operations or none, on one logical partition) or a bulk (operations
-// on their own). Formats other than JSON, that of .NET, are refused.
+// batch answers a transactional batch or a bulk. A transactional batch is atomic: it does all operations or none, on
+// one logical partition. The operations of a bulk are independent. Bodies that aren't JSON (the binary form of .NET)
+// are refused.
+//
+// Example: a transactional batch [create id 1, create id 1] answers 207 with the statuses 424 and 409, and writes
+// nothing. The same two operations as a bulk answer 207 with 201 and 409, and id 1 is created.
 func batch(c *call) error {
 	ct, err := c.parent()
 	if err != nil {
@@ -141,7 +145,7 @@ func (o *batchOp) parse(raw []byte) error {
 	return err
 }
 
-// prepare makes the operation's write. room holds the parsed document. pk is the batch's key.
+// prepare builds the operation's write. The parsed document is appended to room. pk is the batch's partition key.
 func (o *batchOp) prepare(ctx context.Context, s *Server, ct *core.Container, pk core.PartitionKey,
 	room *[]byte) error {
 	switch o.kind {
@@ -179,7 +183,7 @@ func (o *batchOp) prepare(ctx context.Context, s *Server, ct *core.Container, pk
 	return nil
 }
 
-// done records how a write went.
+// done records the result of a write.
 func (o *batchOp) done(res core.Result, err error) {
 	if o.err = err; err != nil {
 		o.code, _ = httpStatus(rest.Status(err).Code)
@@ -210,7 +214,7 @@ func (o *batchOp) read(it *core.Item, err error) {
 	}
 }
 
-// shown is how much memory the operation's reply takes: a document and its JSON.
+// shown returns how much memory the operation's reply takes: the document and its JSON.
 func (o *batchOp) shown() int {
 	if o.item == nil || o.minimized && o.kind != opRead {
 		return 0
@@ -254,12 +258,11 @@ func (c *call) atomicBatch(ct *core.Container, ops []batchOp) error {
 	return c.sendBatch(ct, ops, code)
 }
 
-// errDependency is the status of the operations beside the one that failed; httpStatus gives 424 for it in batches
-// only.
+// errDependency is the status of the other operations of a batch in which one failed. It is answered as 424.
 var errDependency = status.New(status.Internal, "The operation was not executed because another operation of the "+
 	"batch failed.")
 
-// runBatch runs the operations; failed is the index of the one that did not pass, -1 when all did.
+// runBatch runs the operations. failed is the index of the operation that failed, -1 when all succeeded.
 func (c *call) runBatch(ct *core.Container, pk core.PartitionKey, ops []batchOp) (failed int, err error) {
 	failed = -1
 	_, err = ct.WithTx(c.Ctx(), pk, func(tx *core.Tx) error {
@@ -294,8 +297,8 @@ func (c *call) runBatch(ct *core.Container, pk core.PartitionKey, ops []batchOp)
 	return -1, err
 }
 
-// bulk runs each operation on its own. They succeed or fail each for itself; the reply is 207 when their statuses
-// differ.
+// bulk runs independent operations: each succeeds or fails without effect on the others. The reply is 207 when their
+// statuses differ.
 func (c *call) bulk(ct *core.Container, ops []batchOp) error {
 	goOn := isTrue(c.In, hBatchContinue) || header(c.In, hBatchContinue) == ""
 	if id := header(c.In, hRangeID); id != "" {
@@ -303,7 +306,7 @@ func (c *call) bulk(ct *core.Container, ops []batchOp) error {
 			return err
 		}
 	}
-	// The replies show the documents, so all of them stay where they were parsed.
+	// The replies contain the documents, so the parsed documents must stay in memory until the reply is written.
 	docs := make([]byte, 0, len(c.Body)+len(c.Body)/4)
 	held := 0
 	for from := 0; from < len(ops); {
@@ -326,10 +329,10 @@ func (c *call) bulk(ct *core.Container, ops []batchOp) error {
 	return c.sendBatch(ct, ops, code)
 }
 
-// bulkRun does the first operations of a bulk and returns how many: a read, a refused operation, or all writes up to
-// the next of those, which then wait for the disk once. Without goOn it ends after the first that fails. held is how
-// much memory the replies take. A read without room fails; a write is done by then, and is answered without its
-// document.
+// bulkRun runs the first operations of a bulk and returns their number. These are one read, or one refused operation,
+// or all writes up to the next read or refused operation. Such writes wait for the disk together, once. Without goOn
+// bulkRun ends after the first write that fails. held is the memory of the replies in bytes. If there is no memory for
+// a reply, a read fails. A write is done at that point, so it is answered without its document.
 func (c *call) bulkRun(ct *core.Container, ops []batchOp, docs *[]byte, held *int, goOn bool) int {
 	var writes []core.Write
 	for i := range ops {
@@ -339,7 +342,7 @@ func (c *call) bulkRun(ct *core.Container, ops []batchOp, docs *[]byte, held *in
 			writes = append(writes, o.write)
 			continue
 		}
-		if i > 0 { // first what comes before it
+		if i > 0 { // the writes before it come first
 			break
 		}
 		if err != nil {
@@ -366,7 +369,7 @@ func (c *call) bulkRun(ct *core.Container, ops []batchOp, docs *[]byte, held *in
 	return len(outcomes)
 }
 
-// bulkPrepare makes the write of one operation, which has a partition key of its own.
+// bulkPrepare builds the write of one operation. Each operation has its own partition key.
 func (c *call) bulkPrepare(ct *core.Container, o *batchOp, docs *[]byte) error {
 	text := o.key
 	if text == "" {

@@ -5,10 +5,10 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
-// namedByRIDs reports whether every id of a link is a resource id by which the server finds something: what is there
-// under such a name is taken by its name.
+// namedByRIDs reports whether each id of a link is the resource id of an existing resource. If a resource has that id
+// as its name, the id counts as a name and the result is false.
 func (s *Server) namedByRIDs(segs []string) bool {
-	if len(segs) == 2 && segs[0] == "offers" { // have no names
+	if len(segs) == 2 && segs[0] == "offers" { // offers have no names
 		_, ok := wire.ParseRID(segs[1], 3)
 		return ok
 	}
@@ -33,7 +33,7 @@ func (s *Server) namedByRIDs(segs []string) bool {
 	return false
 }
 
-// childByRIDs is namedByRIDs for a container, and what is in it.
+// childByRIDs is namedByRIDs for a container and its children.
 func (s *Server) childByRIDs(d *core.Database, segs []string) bool {
 	ct, err := s.container(d.ID, segs[0], 0)
 	if err != nil || ct.ID() == segs[0] {
@@ -50,7 +50,7 @@ func (s *Server) childByRIDs(d *core.Database, segs []string) bool {
 	return isItem || segs[1] != "docs"
 }
 
-// resourceByRIDs is namedByRIDs for a resource of a database, and the permissions of a user.
+// resourceByRIDs is namedByRIDs for a resource of a database and for the permissions of a user.
 func (s *Server) resourceByRIDs(t *resourceType, o *owner, segs []string) bool {
 	r, err := t.find(s, o, segs[0])
 	if err != nil || r.ID == segs[0] {

@@ -10,41 +10,40 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
-// call is one request on its way through the API, and the reply as it grows. Calls are pooled: nothing of one may be
-// kept after its handler returned.
+// call is one request and its reply. Calls are pooled, so nothing may refer to a call after its handler has returned.
 type call struct {
 	rest.Call
 	s *Server
 
-	grant *wire.Grant // what a resource token allows; nil: everything
-	sub   int         // sub-status header of the reply, 0: none
+	grant *wire.Grant // rights of the resource token; nil: everything is allowed
+	sub   int         // sub-status of the reply; 0: none
 
 	item core.Item
-	room core.Mem // what item lives in
+	room core.Mem // memory of item
 }
 
 var _ rest.Of = (*call)(nil)
 
-// minCharge is what a reply costs at least: clients sum the charges and take 0 for a fault.
+// minCharge is the least charge of a reply in RU. Clients sum the charges and treat 0 as an error.
 const minCharge = 1
 
-// keepMem is the largest memory of items that stays with a call.
+// keepMem is the largest item memory in bytes that a call keeps when it returns to the pool.
 const keepMem = 256 << 10
 
-// newCall makes a call for the pool, with room for what most replies are.
+// newCall returns a call for the pool, with buffers that are large enough for most replies.
 func newCall(s *Server) *call {
 	c := &call{s: s}
 	c.Out, c.Body, c.Values = make([]byte, 0, 4<<10), make([]byte, 0, 4<<10), make([]byte, 0, 512)
 	return c
 }
 
-// begin is the first middleware: it makes the request's call.
+// begin is the first middleware. It attaches a call to the request.
 func (s *Server) begin(g *gin.Context) {
 	c := s.calls.Get().(*call)
 	c.Begin(s.door, g)
 	c.grant, c.sub = nil, 0
 	g.Writer = c
-	defer c.release() // also when the connection is given up by a panic
+	defer c.release() // also when a panic aborts the connection
 	g.Next()
 }
 
@@ -75,7 +74,7 @@ func (c *call) setETag(etag string) {
 	c.Add(hETag, n)
 }
 
-// send writes the reply: status, the headers gathered so far and those of every reply, and c.Out as body.
+// send writes the reply: the status, the headers set so far, the headers that each reply has, and c.Out as body.
 func (c *call) send(code int) error {
 	n := len(c.Values)
 	if c.Charge < minCharge {

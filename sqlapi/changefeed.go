@@ -14,8 +14,11 @@ import (
 )
 
 // changeFeed answers the latest-version change feed: the items written after a position, in the order of their last
-// write. The position is the etag of the reply before; 304 says that there is nothing new, and carries an etag too. A
-// reply of 200 without items says that the page's work was used up before any were found: there may be more.
+// write. The position is the etag of the previous reply. 304 means that there is nothing new; it has an etag too. A
+// reply 200 without items means that the page reached its work limit before it found any; there may be more.
+//
+// Example: items a, b, a are written. A first request without an etag returns b, a (the latest version of each) and
+// etag E1. A request with E1 returns 304. After a write of c, a request with E1 returns c and etag E2.
 func changeFeed(c *call) error {
 	ct, err := c.parent()
 	if err != nil {
@@ -71,8 +74,9 @@ func changeFeed(c *call) error {
 	return c.endDocuments(n)
 }
 
-// feedPage reads a page from where the request says that the feed goes on: nothing is the beginning, an etag of ours
-// behind what was read with it. The page of *, now, has no items: only what is written from now on is asked for.
+// feedPage reads a page from the position that the request names. Without an etag that is the beginning. With an etag
+// of this server it is behind the items of that reply. With * it is the current end: the page has no items, and its
+// etag is for items that are written later.
 func (c *call) feedPage(ct *core.Container, sc feed.Scope, size int) (page feed.Page, err error) {
 	pos := feed.Start()
 	switch v := header(c.In, hIfNoneMatch); v {
@@ -88,7 +92,8 @@ func (c *call) feedPage(ct *core.Container, sc feed.Scope, size int) (page feed.
 	return ct.Feed(c.Ctx(), sc, pos, size)
 }
 
-// feedSince reads a start time in seconds; 0 when there is none. Clients write the zone as GMT or UTC.
+// feedSince returns a start time in seconds since 1970, 0 when there is none. It accepts an HTTP date, with the zone
+// GMT or UTC, and ISO 8601.
 func feedSince(v string) (int64, error) {
 	if v == "" {
 		return 0, nil
@@ -103,7 +108,7 @@ func feedSince(v string) (int64, error) {
 	return t.Unix(), nil
 }
 
-// appendFeedItem appends an item with the LSN of its last write, which only the change feed shows.
+// appendFeedItem appends an item and the LSN of its last write. Only the change feed shows that LSN.
 func appendFeedItem(dst []byte, ct *core.Container, it *core.Item) []byte {
 	dst = appendShown(dst, ct, it)
 	dst = append(dst[:len(dst)-1], `,"_lsn":`...)
@@ -111,12 +116,12 @@ func appendFeedItem(dst []byte, ct *core.Container, it *core.Item) []byte {
 	return append(dst, '}')
 }
 
-// wrappedFormat is the wire format under which a change is an object that has the item in it. Java's newer change feed
-// processor asks for it in the incremental mode too.
+// wrappedFormat is the wire format in which a change is an object that contains the item. Java's newer change feed
+// processor also requests it in the incremental mode.
 const wrappedFormat = "2021-09-15"
 
-// appendFeedChange appends an item as the current state of a change. What kind of write made it is not told: the feed
-// of the latest version doesn't know.
+// appendFeedChange appends an item as the current state of a change. The kind of write is left out: the latest-version
+// feed doesn't record it.
 func appendFeedChange(dst []byte, ct *core.Container, it *core.Item) []byte {
 	dst = append(dst, `{"current":`...)
 	dst = appendFeedItem(dst, ct, it)

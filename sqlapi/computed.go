@@ -16,8 +16,8 @@ const (
 	vectorMember   = propertyPrefix + "vectorEmbeddingPolicy"
 )
 
-// checkComputed holds a container's computed properties to the service's rules, and to its partition key: a query's
-// filter on the key's path must mean what is stored there.
+// checkComputed checks a container's computed properties against the service's rules. None may have the name of a
+// partition key path: a filter on the key's path must refer to the stored value.
 func checkComputed(spec *core.ContainerSpec) error {
 	raw := spec.Properties[computedMember]
 	if raw == nil {
@@ -59,7 +59,7 @@ func parseComputed(raw []byte) ([]expand.Property, error) {
 	return defs, nil
 }
 
-// computedCache keeps parsed definitions by their text: few containers have any, and queries come often.
+// computedCache caches parsed definitions by their text. Few containers have definitions, and each query needs them.
 type computedCache struct {
 	mu sync.RWMutex
 	m  map[string]*expand.Computed
@@ -67,8 +67,7 @@ type computedCache struct {
 
 const maxComputedCache = 256
 
-// of returns the computed properties of a container, and the distance functions of its vectors; nil when it has
-// neither.
+// of returns the computed properties of a container and the distance functions of its vectors, nil when it has neither.
 func (cc *computedCache) of(ct *core.Container) *expand.Computed {
 	raw, vectors := ct.Spec().Properties[computedMember], ct.Spec().Properties[vectorMember]
 	if len(raw)+len(vectors) == 0 {
@@ -83,7 +82,8 @@ func (cc *computedCache) of(ct *core.Container) *expand.Computed {
 	}
 	if len(raw) > 0 {
 		if defs, err := parseComputed(raw); err == nil {
-			// Definitions of older servers were not checked: what can't be computed is not there.
+			// Older servers did not check definitions. A container whose definitions are not valid has no computed
+			// properties.
 			c, _ = sql.NewComputed(defs)
 		}
 	}
@@ -97,14 +97,14 @@ func (cc *computedCache) of(ct *core.Container) *expand.Computed {
 	return c
 }
 
-// embeddings returns a kept vector embedding policy as the language wants it.
+// embeddings converts a stored vector embedding policy to the form that package sql takes.
 func embeddings(raw []byte) (out []expand.Embedding) {
 	if len(raw) == 0 {
 		return nil
 	}
 	list, err := vectorEmbeddings(raw)
 	if err != nil {
-		return nil // kept by an older server, which didn't check it
+		return nil // stored by an older server that didn't check it
 	}
 	for _, e := range list {
 		if segs, err := core.ParsePath(e.Path); err == nil {

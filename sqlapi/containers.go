@@ -13,20 +13,21 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
-// legacyVersion is the first API version under which a container must have a partition key: an older client that sends
-// none gets a container with the system key as well, and never sends a key.
+// legacyVersion is the first API version in which a container must have a partition key. An older client that sends
+// none gets a container with the system key. It never sends a key with its requests.
 const legacyVersion = "2018-12-31"
 
-// defaultThroughput is what a container gets that neither has throughput of its own nor shares its database's.
+// defaultThroughput is the throughput in RU/s of a container that is created without throughput in a database without
+// shared throughput.
 const defaultThroughput = 400
 
-// container finds the container that the path names, by ids or by resource ids. sub is the sub-status when it is
-// missing.
+// container returns the container that the path names, by ids or by resource ids. sub is the sub-status of the error
+// when it doesn't exist.
 func (c *call) container(sub int) (*core.Container, error) {
 	return c.s.container(c.Param("db"), c.Param("coll"), sub)
 }
 
-// container finds a container by ids or by resource ids.
+// container returns a container by ids or by resource ids.
 func (s *Server) container(db, coll string, sub int) (*core.Container, error) {
 	ct, err := s.core.Container(db, coll)
 	if err == nil {
@@ -52,7 +53,8 @@ func (s *Server) container(db, coll string, sub int) (*core.Container, error) {
 	return nil, status.WithSub(status.NotFound, sub, msgNotFound)
 }
 
-// parent finds the container of the resource that the path names, and holds the client to the container that it meant.
+// parent returns the container of the resource that the path names. It refuses the request if the client meant another
+// container of that name.
 func (c *call) parent() (*core.Container, error) {
 	ct, err := c.container(status.SubOwnerNotFound)
 	if err != nil {
@@ -69,7 +71,7 @@ func (c *call) parent() (*core.Container, error) {
 	return ct, c.checkConsistency()
 }
 
-// setOwner adds the headers that name what a container belongs to. Java makes the container's own link from them.
+// setOwner adds the headers that name the database of a container. Java builds the container's own link from them.
 func (c *call) setOwner(ct *core.Container) {
 	n := len(c.Values)
 	rid := ct.RID()
@@ -81,8 +83,8 @@ func (c *call) setOwner(ct *core.Container) {
 	c.Add(hAltContentPath, n)
 }
 
-// setContainer adds the headers that name the container that the resource of a reply belongs to: its path and its
-// resource id, which clients keep session tokens by.
+// setContainer adds the headers that name the container of a reply's resource: its path and its resource id. Clients
+// use the resource id as the key of their session tokens.
 func (c *call) setContainer(ct *core.Container) {
 	n := len(c.Values)
 	rid := ct.RID()
@@ -96,7 +98,8 @@ func (c *call) setContainer(ct *core.Container) {
 	c.Add(hAltContentPath, n)
 }
 
-// appendPathName appends a name as a header can hold it: bytes outside ASCII and controls are percent-encoded.
+// appendPathName appends a name in a form that a header can hold. Control characters and bytes outside ASCII are
+// percent-encoded.
 func appendPathName(dst []byte, s string) []byte {
 	for i := 0; i < len(s); i++ {
 		if ch := s[i]; ch > 0x20 && ch < 0x7F && ch != '%' || ch == ' ' {
@@ -120,7 +123,8 @@ func (c *call) containerFeed() (*feedReply, *core.Database, error) {
 	return c.feed(ridText(rid[:]), "DocumentCollections"), d, nil
 }
 
-// addContainers adds at most n containers of a database, in the order of their creation, from one on.
+// addContainers adds at most n containers of a database in the order of their creation, beginning with the one at index
+// from.
 func (f *feedReply) addContainers(d *core.Database, from, n int) error {
 	for ct, err := range f.c.s.core.Definitions(d.ID, from) {
 		if err != nil {
@@ -200,8 +204,9 @@ func (c *call) sendContainer(ct *core.Container, code int) error {
 	return c.send(code)
 }
 
-// setContainerSession adds the session token of a reply that concerns the whole container: that of its partition with
-// the greatest LSN. One pair, because some clients take no list, and all partitions of a container count on one scale.
+// setContainerSession adds the session token of a reply about the whole container: the token of the partition with the
+// greatest LSN. One token is enough, because all partitions of a container share one sequence of LSNs. A list isn't
+// possible, because some clients don't accept it.
 func (c *call) setContainerSession(ct *core.Container) {
 	parts := ct.Partitions()
 	best := parts[0]
@@ -232,7 +237,7 @@ func readContainer(c *call) error {
 	}
 	c.SetInt(hIndexProgress, int64(ct.IndexProgress()))
 	if isLazy(ct) {
-		c.Set(hLazyProgress, "100") // kept as consistently as any other
+		c.Set(hLazyProgress, "100") // a lazy index is kept as consistent as any other
 	}
 	c.setVersions()
 	return c.sendContainer(ct, http.StatusOK)
@@ -240,7 +245,7 @@ func readContainer(c *call) error {
 
 // isLazy reports whether a container's indexing mode is the old "lazy".
 func isLazy(ct *core.Container) bool {
-	return bytes.HasPrefix(ct.Spec().IndexingPolicy, []byte(`{"indexingMode":"lazy"`)) // as normalIndexing writes it
+	return bytes.HasPrefix(ct.Spec().IndexingPolicy, []byte(`{"indexingMode":"lazy"`)) // see normalIndexing
 }
 
 // Quotas of a container that clients show beside the usage.
@@ -262,7 +267,8 @@ func (c *call) setQuota(ct *core.Container) error {
 	return ct.Settle()
 }
 
-// replaceContainer changes what may change: indexing policy, time to live and the kept members.
+// replaceContainer changes the indexing policy, the time to live and the stored members of a container. Nothing else
+// can change.
 func replaceContainer(c *call) error {
 	ct, err := c.container(0)
 	if err != nil {
@@ -291,8 +297,8 @@ func replaceContainer(c *call) error {
 	return c.sendContainer(ct, http.StatusOK)
 }
 
-// rebuildWait is how long a replace waits for the index to follow a changed policy: a small container's does before the
-// reply, so that what a test suite asks next needs no polling.
+// rebuildWait is how long a replace waits until the index follows a changed policy. For a small container the index is
+// ready before the reply, so a test needn't poll before its next query.
 const rebuildWait = 100 * time.Millisecond
 
 func deleteContainer(c *call) error {

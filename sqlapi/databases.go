@@ -15,13 +15,13 @@ import (
 // maxBody bounds every request body: the service's 2 MB.
 const maxBody = 2 << 20
 
-// database finds the database that the path names, by id or by resource id. sub is the sub-status when it is missing:
-// 1003 when it is the parent of what was asked for.
+// database returns the database that the path names, by id or by resource id. sub is the sub-status of the error when
+// it doesn't exist: 1003 when the request is about something in the database.
 func (c *call) database(sub int) (*core.Database, error) {
 	return c.s.database(c.Param("db"), sub)
 }
 
-// database finds a database by id or by resource id.
+// database returns a database by id or by resource id.
 func (s *Server) database(name string, sub int) (*core.Database, error) {
 	d, err := s.core.Database(name)
 	if err == nil {
@@ -132,7 +132,7 @@ func deleteDatabase(c *call) error {
 	return c.send(http.StatusNoContent)
 }
 
-// ifMatch holds an If-Match header against the present etag.
+// ifMatch compares an If-Match header with the current etag.
 func (c *call) ifMatch(etag string) error {
 	if v := header(c.In, hIfMatch); v != "" && !etagListed(v, etag) {
 		return errEtag
@@ -171,7 +171,7 @@ func indexComma(s string) int {
 	return -1
 }
 
-// trimETag takes white space, a weak mark and quotes off an etag.
+// trimETag removes white space, the prefix W/ and quotes from an etag.
 func trimETag(s string) string {
 	for len(s) > 0 && s[0] == ' ' {
 		s = s[1:]

@@ -35,7 +35,7 @@ type definitionJSON struct {
 // propertyPrefix starts the name under which a member of the definition is kept with the container.
 const propertyPrefix = "nosql."
 
-// Members that always stand in a container, with what the service gives when the client sent nothing.
+// Members that each container has, with the service's default values.
 var defaultMembers = map[string]string{
 	"conflictResolutionPolicy": `{"mode":"LastWriterWins","conflictResolutionPath":"/_ts",` +
 		`"conflictResolutionProcedure":""}`,
@@ -97,7 +97,7 @@ func parseDefinition(body []byte, old *core.ContainerSpec) (core.ContainerSpec, 
 	return spec, d.keepMembers(&spec)
 }
 
-// keepFixed holds a replacement to what can't change: id, partition key and unique keys. What the client left out
+// keepFixed refuses a replacement that changes the id, the partition key or the unique keys. What the client left out
 // stays.
 func (d *definitionJSON) keepFixed(spec, old *core.ContainerSpec) error {
 	switch {
@@ -117,7 +117,7 @@ func missing(name string) error {
 		"are missing", name)
 }
 
-// keepMembers checks the shape of the members that are kept as they are, and keeps them.
+// keepMembers checks the shape of the members that are stored as sent, and stores them.
 func (d *definitionJSON) keepMembers(spec *core.ContainerSpec) error {
 	for _, m := range []struct {
 		name  string
@@ -171,7 +171,7 @@ func checkGeospatial(raw json.RawMessage) error {
 	return nil
 }
 
-// isArray is the check of a member that is checked further once all of the definition is known.
+// isArray checks that a member is an array. Such a member is validated further when the whole definition is known.
 func isArray(raw json.RawMessage) error {
 	if raw = bytes.TrimLeft(raw, " \t\r\n"); len(raw) == 0 || raw[0] != '[' {
 		return errInvalid
@@ -186,7 +186,7 @@ func checkAnalyticalTTL(raw json.RawMessage) error {
 	return nil
 }
 
-// parseKeyDef reads a partition key definition; an absent one gives the system key, under which items need no key.
+// parseKeyDef parses a partition key definition. An absent one gives the system key, with which items need no key.
 func parseKeyDef(raw json.RawMessage) (core.PartitionKeyDef, error) {
 	var none core.PartitionKeyDef
 	if isNull(raw) {
@@ -284,7 +284,7 @@ func parseUniqueKeys(raw json.RawMessage) ([][]string, error) {
 	return out, nil
 }
 
-// sameDef reports whether a replacement keeps the partition key: the version may be left out.
+// sameDef reports whether a replacement has the same partition key. Its version may be absent.
 func sameDef(a, b core.PartitionKeyDef) bool {
 	if len(a.Paths) != len(b.Paths) || a.Kind != b.Kind {
 		return false
@@ -339,7 +339,7 @@ func appendContainer(dst []byte, ct core.Definition) []byte {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			paths, _ := marshal(k) // strings always marshal
+			paths, _ := marshal(k) // marshalling strings can't fail
 			dst = append(dst, `{"paths":`...)
 			dst = append(append(dst, paths...), '}')
 		}

@@ -12,7 +12,7 @@ import (
 
 // This file is the one place where errors of the core become the service's replies.
 
-// Texts of the service that clients and people look for.
+// Texts of the service that clients test for or users search for.
 const (
 	msgNotFound     = "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"
 	msgConflict     = "Resource with specified id or name already exists."
@@ -61,12 +61,12 @@ func httpStatus(code status.Code) (int, string) {
 	case status.Timeout:
 		return http.StatusRequestTimeout, "RequestTimeout"
 	case status.NotSupported:
-		return http.StatusBadRequest, "BadRequest" // a 501 makes some clients retry: the service says 400
+		return http.StatusBadRequest, "BadRequest" // the service answers 400; a 501 makes some clients retry
 	case status.Unavailable, status.UnknownOutcome:
 		return http.StatusServiceUnavailable, "ServiceUnavailable"
 	case status.NotModified:
 		return http.StatusNotModified, "NotModified"
-	case status.StoreFull: // without a sub-status: at some of 403's SDKs look for another region and try again
+	case status.StoreFull: // no sub-status: with some of 403's, SDKs retry in another region
 		return http.StatusForbidden, "Forbidden"
 	case status.MemoryLimit:
 		return http.StatusBadRequest, "BadRequest"
@@ -74,7 +74,7 @@ func httpStatus(code status.Code) (int, string) {
 	return http.StatusInternalServerError, "InternalServerError"
 }
 
-// message gives the text of an error. Where the service has one text for a code, that text is given.
+// message returns the text of an error. If the service has a fixed text for the code, it returns that text.
 func message(e *status.Error) string {
 	switch e.Code {
 	case status.NotFound:
@@ -120,8 +120,8 @@ func (c *call) Fail(err error) {
 	_ = c.send(code)
 }
 
-// refusal gives an error's sub-status, 0 when it has none, and in how many milliseconds to try again, 0 when that is
-// no use.
+// refusal returns an error's sub-status, 0 when it has none, and the time in milliseconds after which to retry, 0 when
+// a retry doesn't help.
 func refusal(e *status.Error) (sub int, retry int64) {
 	if e.Code != status.TooManyRequests {
 		return e.Sub, 0
@@ -132,8 +132,8 @@ func refusal(e *status.Error) (sub int, retry int64) {
 	return sub, max(1, e.RetryAfter.Milliseconds())
 }
 
-// errorBody makes the body of an error. A text that is JSON itself ({"errors":[..]} of the query language) goes in as
-// it is; any other text becomes {"Errors":["text"]}. extra is appended inside the object (",\"key\":value").
+// errorBody writes the body of an error. A text that is JSON itself ({"errors":[..]} of the query language) is included
+// unchanged. Any other text becomes {"Errors":["text"]}. extra is appended inside the object (",\"key\":value").
 func (c *call) errorBody(name, text string, extra []byte) {
 	m := append(c.Spare[:0], "Message: "...)
 	if strings.HasPrefix(text, `{"`) {
@@ -158,20 +158,20 @@ func (c *call) errorBody(name, text string, extra []byte) {
 	c.Out = append(b, '}')
 }
 
-// unsupported answers for a resource that exists on the service and not here.
+// unsupported answers for a resource that the service has and this server doesn't support.
 func unsupported(what string) handler {
 	err := status.New(status.NotSupported, "%s are not supported by this server.", what)
 	return func(*call) error { return err }
 }
 
-// appendQuotedETag appends an etag as it stands in a body: a JSON string that holds the quotes.
+// appendQuotedETag appends an etag in the form of a body: a JSON string that includes the quotes.
 func appendQuotedETag(dst []byte, etag string) []byte {
 	dst = append(dst, `"\"`...)
 	dst = append(dst, etag...)
 	return append(dst, `\""`...)
 }
 
-// badHeader is the error of a header that can't be read.
+// badHeader returns the error for a header that can't be parsed.
 func badHeader(name, value string) error {
 	return status.New(status.BadRequest, "The value %s specified for header %s is invalid.",
 		strconv.QuoteToASCII(clip(value)), name)

@@ -2,7 +2,7 @@ package sqlapi
 
 import "strconv"
 
-// feedReply builds the envelope of a feed of resources that are no items: {"_rid":..,"Name":[..],"_count":n}.
+// feedReply builds the envelope of a feed of resources other than items: {"_rid":..,"Name":[..],"_count":n}.
 type feedReply struct {
 	c    *call
 	rid  string
@@ -16,9 +16,9 @@ func (c *call) feed(rid, name string) *feedReply { return &feedReply{c: c, rid: 
 // add appends one resource's JSON.
 func (f *feedReply) add(row []byte) { f.rows = append(f.rows, row) }
 
-// window returns which of n rows max-item-count and continuation ask for, and sets the continuation to what is behind
-// them: these feeds are kept in creation order, so a position is enough. size is how many are given where the client
-// doesn't say.
+// window returns the range of rows, out of n, that max-item-count and the continuation request. It sets the
+// continuation of the reply to the index behind them. An index is enough, because these feeds are in the order of
+// creation. size is the number of rows when the client names none.
 func (f *feedReply) window(n, size int) (from, to int, err error) {
 	if v := header(f.c.In, hContinuation); v != "" {
 		at, err := strconv.Atoi(v)
@@ -36,7 +36,7 @@ func (f *feedReply) window(n, size int) (from, to int, err error) {
 	return from, to, nil
 }
 
-// page cuts the rows to what the client asks for.
+// page reduces the rows to the requested page.
 func (f *feedReply) page() error {
 	from, to, err := f.window(len(f.rows), len(f.rows))
 	if err == nil {
@@ -68,10 +68,10 @@ func (f *feedReply) write() error {
 // Page sizes of item feeds and queries.
 const (
 	defaultPage = 100
-	largestPage = 1000 // what -1 ("the server picks") gives; a greater number is taken as it is, up to the reply's size
+	largestPage = 1000 // for -1 ("the server picks"); a client may ask for more, up to the reply's size
 )
 
-// maxItems reads x-ms-max-item-count; fallback when absent or -1.
+// maxItems returns x-ms-max-item-count, or fallback when it is absent or -1.
 func (c *call) maxItems(fallback int) (int, error) {
 	v := header(c.In, hMaxItems)
 	if v == "" {
@@ -87,8 +87,8 @@ func (c *call) maxItems(fallback int) (int, error) {
 	return int(n), nil
 }
 
-// tokenLimit reads x-ms-documentdb-responsecontinuationtokenlimitinkb: the most bytes of a continuation, 0 when absent.
-// Those of read feeds and of the core's rows are below 1 KB always.
+// tokenLimit returns the limit of a continuation in bytes, from x-ms-documentdb-responsecontinuationtokenlimitinkb; 0
+// when absent. Continuations of read feeds and of the core's rows are always shorter than 1 KB.
 func (c *call) tokenLimit() (int, error) {
 	v := header(c.In, hTokenLimit)
 	if v == "" {
@@ -101,7 +101,8 @@ func (c *call) tokenLimit() (int, error) {
 	return int(n) << 10, nil
 }
 
-// isQuery reports whether a POST is a query: SDKs use one of two headers, and raw callers the content type alone.
+// isQuery reports whether a POST is a query. SDKs mark it with one of two headers, other clients only with the content
+// type.
 func (c *call) isQuery() bool {
 	if isTrue(c.In, hIsQuery) || isTrue(c.In, hQuery) {
 		return true

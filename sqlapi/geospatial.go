@@ -30,10 +30,10 @@ func isPlanar(spec *core.ContainerSpec) bool {
 	}
 }
 
-// spatialTypes are what a spatial index holds: any of them gives all, and all come back.
+// spatialTypes are the types of a spatial index. An index with any of them gets all of them, and replies show all.
 var spatialTypes = []string{"Point", "LineString", "Polygon", "MultiPolygon"}
 
-// spatialIndexJSON is a spatial index as it is kept and echoed.
+// spatialIndexJSON is a spatial index in the form that is stored and echoed.
 type spatialIndexJSON struct {
 	Path  string   `json:"path"`
 	Types []string `json:"types"`
@@ -85,8 +85,8 @@ func (b *boxJSON) valid() bool {
 		geo.Box{XMin: *b.XMin, YMin: *b.YMin, XMax: *b.XMax, YMax: *b.YMax}.Valid()
 }
 
-// checkBoxes holds the spatial indexes to the geospatial configuration: those of a plane need a bounding box, those of
-// the earth have none.
+// checkBoxes checks the spatial indexes against the geospatial configuration. For Geometry each needs a bounding box,
+// for Geography none may have one.
 func checkBoxes(spec *core.ContainerSpec) error {
 	var p struct {
 		Spatial []spatialIndexJSON `json:"spatialIndexes"`

@@ -2,8 +2,8 @@ package sqlapi
 
 import "net/http"
 
-// Request headers under their canonical keys: net/http has canonicalised what the client sent, so a map look-up is
-// enough.
+// Request headers under their canonical keys. net/http has canonicalised the client's headers, so a map look-up finds
+// them.
 const (
 	hAuthorization   = "Authorization"
 	hDate            = "X-Ms-Date"
@@ -54,8 +54,8 @@ const (
 	hContentType     = "Content-Type"
 )
 
-// Reply headers, in the service's spelling: clients of case-sensitive maps look for it. Those that begin with r are
-// request headers too.
+// Reply headers in the service's spelling, because some clients look them up in case-sensitive maps. Names that begin
+// with r are request headers too.
 const (
 	rRangeID        = "x-ms-documentdb-partitionkeyrangeid"
 	rContinuation   = "x-ms-continuation"
@@ -93,7 +93,8 @@ const (
 // vJSON is the content type of nearly all replies; net/http only reads it.
 var vJSON = []string{"application/json"}
 
-// How rows that are equal in ORDER BY come: with the first key. Clients that resume inside such rows go by it.
+// The direction of rows with equal ORDER BY values: that of the first expression. Clients that resume between such rows
+// use it.
 const (
 	forward  = `{"reverseRidEnabled":false,"reverseIndexScan":false}`
 	backward = `{"reverseRidEnabled":false,"reverseIndexScan":true}`

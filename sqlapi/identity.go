@@ -8,12 +8,17 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// An id of this API is a string. An item that came in through another API may have an identity of another kind, which
-// is shown as its canonical Extended JSON text and must be found by it. Few texts can stand for two identities
-// (core.HasOtherIdentity), so everything else costs nothing.
+// An id of this API is a string. An item that another API has written may have an id of another type. This API shows
+// such an id as its canonical Extended JSON text, and the item must be found by that text.
+//
+// Example: MongoDB inserts {_id: 5}. The item is shown with the id "5". A point read of "5" first looks for an item
+// with the string id "5", then for one with the number 5.
+//
+// Few texts can stand for two ids (core.HasOtherIdentity). All other ids need one look-up only.
 
-// resolve returns the key and id under which the item with the text as id is stored: the string's, unless there is no
-// such item and there is one of the other kind. Where a path of the partition key is the id itself, the key follows.
+// resolve returns the partition key and the id of the stored item whose shown id is text. It is the string id, unless
+// no item has it and an item has the id of the other type. If the id is part of the partition key, the key is changed
+// with it.
 func resolve(ctx context.Context, ct *core.Container, pk core.PartitionKey, text string) (
 	core.PartitionKey, value.Value, error) {
 	if !core.HasOtherIdentity(text) {
@@ -34,7 +39,7 @@ func resolve(ctx context.Context, ct *core.Container, pk core.PartitionKey, text
 	return pk, ids[0], nil
 }
 
-// keyWithID returns a copy of pk in which the components whose path is the id are the given one.
+// keyWithID returns a copy of pk in which the components whose path is the id have the given value.
 func keyWithID(ct *core.Container, pk core.PartitionKey, id value.Value) core.PartitionKey {
 	out := append(core.PartitionKey(nil), pk...)
 	for i, segs := range ct.KeyPaths() {

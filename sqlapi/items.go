@@ -14,7 +14,7 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
-// maxID is the longest id of an item in bytes.
+// maxID is the greatest length of an item's id in bytes.
 const maxID = 1023
 
 // appendItem appends an item as the service shows it: its fields in stored order, then the system fields.
@@ -66,8 +66,8 @@ func (c *call) setSlot(ct *core.Container, slot *core.Slot) {
 	c.setContainer(ct)
 }
 
-// itemKey is the partition key and id of the item that the path names. An item may be named by its resource id where
-// its container is, or where there is no partition key to find it by.
+// itemKey returns the partition key and id of the item that the path names. The item may be named by its resource id if
+// its container is, or if there is no partition key to find it by.
 func (c *call) itemKey(ct *core.Container, room core.PartitionKey) (core.PartitionKey, value.Value, error) {
 	name := c.Param("id")
 	if c.namesByRID(ct) {
@@ -157,7 +157,8 @@ func replaceItem(c *call) error {
 	return c.writeItem(ct, core.Replace, pk, core.IdentityText(id))
 }
 
-// writeItem parses the body, holds it to the header's key and, for a replace, to the path's id, and writes it.
+// writeItem parses the body and writes the item. It refuses an item whose partition key differs from the header, and
+// for a replace an item whose id differs from the path.
 func (c *call) writeItem(ct *core.Container, kind core.WriteKind, pk core.PartitionKey, id string) error {
 	if err := c.noTriggers(); err != nil {
 		return err
@@ -191,8 +192,8 @@ func (c *call) writeItem(ct *core.Container, kind core.WriteKind, pk core.Partit
 	return c.send(code)
 }
 
-// itemWrite makes the write of an item's JSON and holds it to the key that the request named. The document is appended
-// to *room, which the write points into.
+// itemWrite builds the write of an item's JSON. It refuses an item whose partition key differs from the request's. The
+// document is appended to *room, and the write points into it.
 func itemWrite(ctx context.Context, ct *core.Container, kind core.WriteKind, key core.PartitionKey, body []byte,
 	room *[]byte) (core.Write, error) {
 	start := len(*room)
@@ -211,7 +212,7 @@ func itemWrite(ctx context.Context, ct *core.Container, kind core.WriteKind, key
 	}
 	same, read := sameKey(key, pk), true
 	if kind != core.Create && core.HasOtherIdentity(string(id.Bytes())) {
-		// may be the text of an identity of another kind
+		// The id may be the text of an id of another type.
 		if pk, id, err = resolve(ctx, ct, pk, id.Str()); err != nil {
 			return core.Write{}, err
 		}
@@ -236,7 +237,7 @@ func itemWrite(ctx context.Context, ct *core.Container, kind core.WriteKind, key
 	return core.Write{Kind: kind, PK: pk, ID: id, Doc: d, KeyRead: read}, nil
 }
 
-// checkID holds an item's id to the service's rules: a string of 1 to 1023 bytes.
+// checkID refuses an id that isn't a string of 1 to 1023 bytes or breaks another rule of the service.
 func checkID(id value.Value) error {
 	switch {
 	case !id.IsDefined():
@@ -250,7 +251,7 @@ func checkID(id value.Value) error {
 	return nil
 }
 
-// checkTTL holds an item's own time to live to the rules: absent, null, -1 or a positive int32.
+// checkTTL refuses an item's time to live that isn't absent, null, -1 or a positive int32 (in seconds).
 func checkTTL(v value.Value) error {
 	switch v.Kind() {
 	case value.Undefined, value.Null:
@@ -268,7 +269,7 @@ func checkTTL(v value.Value) error {
 		"less than or equal to '2147483647', or '-1' which means never expire.")
 }
 
-// noIndex reads the indexing directive.
+// noIndex parses the indexing directive. It reports whether the item must not be indexed.
 func noIndex(v string) (bool, error) {
 	switch {
 	case v == "" || strings.EqualFold(v, "Default") || strings.EqualFold(v, "Include"):
@@ -279,7 +280,8 @@ func noIndex(v string) (bool, error) {
 	return false, badHeader("x-ms-indexing-directive", v)
 }
 
-// noTriggers refuses a write that asks for triggers: it must not be done without them.
+// noTriggers refuses a write that requests triggers. Triggers aren't supported, and the write must not happen without
+// them.
 func (c *call) noTriggers() error {
 	if header(c.In, hPreTrigger) != "" || header(c.In, hPostTrigger) != "" {
 		return status.New(status.NotSupported, "Triggers are not supported by this server.")
@@ -287,15 +289,15 @@ func (c *call) noTriggers() error {
 	return nil
 }
 
-// conditions makes the check of If-Match and If-None-Match; nil when there is none. It is called under the item's
-// latch.
+// conditions returns the check of If-Match and If-None-Match, nil when there is none. The check is called under the
+// item's latch.
 func conditions(match, noneMatch string) func(old *core.Item) error {
 	if match == "" && noneMatch == "" {
 		return nil
 	}
 	return func(old *core.Item) error {
 		if old == nil {
-			return nil // absent: an upsert makes it, a replace or delete is a 404 of its own
+			return nil // no such item: an upsert creates it; a replace or delete answers 404 anyway
 		}
 		if match != "" && !etagListed(match, old.ETag()) || noneMatch != "" && etagListed(noneMatch, old.ETag()) {
 			return errEtag

@@ -22,7 +22,7 @@ const (
 	maxFlatDimensions = 505
 )
 
-// oneOf reports whether s is in list, whatever its case, or left out.
+// oneOf reports whether s is empty or in list. Case is ignored.
 func oneOf(s string, list []string) bool {
 	return s == "" || slices.ContainsFunc(list, func(x string) bool { return strings.EqualFold(x, s) })
 }
@@ -61,8 +61,8 @@ func vectorEmbeddings(raw json.RawMessage) ([]vectorEmbedding, error) {
 	return p.Embeddings, nil
 }
 
-// checkVectorIndexes holds the vector indexes of a policy to the container's embeddings: each is on a path that has
-// one, of a known type, and not of more dimensions than the type takes.
+// checkVectorIndexes checks the vector indexes of a policy against the container's embeddings. Each index must be on
+// the path of an embedding and have a known type. The embedding must not have more dimensions than the type supports.
 func checkVectorIndexes(spec *core.ContainerSpec) error {
 	var p struct {
 		Indexes []struct {
@@ -71,7 +71,7 @@ func checkVectorIndexes(spec *core.ContainerSpec) error {
 		} `json:"vectorIndexes"`
 	}
 	if json.Unmarshal(spec.IndexingPolicy, &p) != nil || len(p.Indexes) == 0 {
-		return nil // the policy was checked before
+		return nil // the policy has been checked before
 	}
 	var list []vectorEmbedding
 	if raw := spec.Properties[vectorMember]; len(raw) > 0 {
@@ -116,7 +116,7 @@ func checkFullText(raw json.RawMessage) error {
 	return nil
 }
 
-// checkChangeFeedPolicy checks a changeFeedPolicy: how many minutes of all versions to keep.
+// checkChangeFeedPolicy checks a changeFeedPolicy: for how many minutes all versions are kept.
 func checkChangeFeedPolicy(raw json.RawMessage) error {
 	var p struct {
 		Minutes int64 `json:"retentionDuration"`
@@ -127,7 +127,7 @@ func checkChangeFeedPolicy(raw json.RawMessage) error {
 	return nil
 }
 
-// checkEncryption checks a clientEncryptionPolicy: what clients encrypt under which key.
+// checkEncryption checks a clientEncryptionPolicy: the paths that clients encrypt, and their keys.
 func checkEncryption(raw json.RawMessage) error {
 	var p struct {
 		Included []struct {
@@ -148,7 +148,7 @@ func checkEncryption(raw json.RawMessage) error {
 	return nil
 }
 
-// invalidMember says which member of a container's definition is wrong.
+// invalidMember returns the error for an invalid member of a container's definition.
 func invalidMember(name string) error {
 	return status.New(status.BadRequest, "The member %s of the container is invalid.", name)
 }

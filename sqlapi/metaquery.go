@@ -7,9 +7,9 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql"
 )
 
-// query answers a query over the resources of a feed: databases, containers, offers, ranges, users and so on are few
-// and live in the catalog, so the language runs over a list of them. They are in one place: nothing of it is a matter
-// of partitions.
+// query answers a query over the resources of a feed: databases, containers, offers, ranges, users and so on. These are
+// few and are stored in the catalog, so the query runs over a list of them. They have no partitions, so no plan or
+// merge is needed.
 func (f *feedReply) query() error {
 	c := f.c
 	spec, err := c.readQuery()
@@ -39,7 +39,7 @@ func (f *feedReply) query() error {
 	return f.end(page.Count)
 }
 
-// begin appends the envelope's begin.
+// begin appends the beginning of the envelope.
 func (f *feedReply) begin(b []byte) []byte {
 	b = append(b, `{"_rid":"`...)
 	b = append(b, f.rid...)
@@ -48,7 +48,7 @@ func (f *feedReply) begin(b []byte) []byte {
 	return append(b, `":[`...)
 }
 
-// end appends the envelope's end to c.Out and sends it.
+// end appends the end of the envelope to c.Out and sends it.
 func (f *feedReply) end(n int) error {
 	c := f.c
 	b := append(c.Out, `],"_count":`...)

@@ -13,8 +13,9 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql"
 )
 
-// setMetrics adds the query metrics header. What isn't measured apart (phases of a plan that has none, functions inside
-// expressions) is 0. VMExecutionTime is all of the execution: clients subtract look-up, loading and writing from it.
+// setMetrics adds the query metrics header. Times that aren't measured separately (phases that this planner doesn't
+// have, functions in expressions) are 0. VMExecutionTime is the time of the whole execution: clients subtract look-up,
+// loading and writing from it.
 func (c *call) setMetrics(p *sql.Page, size int, compile, run time.Duration) {
 	n := len(c.Values)
 	ms := func(name string, v time.Duration) {
@@ -42,7 +43,7 @@ func (c *call) setMetrics(p *sql.Page, size int, compile, run time.Duration) {
 	num("retrievedDocumentSize=", p.Metrics.BytesRead)
 	num("outputDocumentCount=", p.Count)
 	num("outputDocumentSize=", size)
-	// The share of the items that were read which the filter let pass: 1 when the index left no work.
+	// The share of the read items that passed the filter. It is 1 when the index found exactly the matching items.
 	ratio := 0.0
 	if p.Metrics.ItemsRead > 0 {
 		ratio = min(1, float64(p.Metrics.Rows)/float64(p.Metrics.ItemsRead))
@@ -52,8 +53,8 @@ func (c *call) setMetrics(p *sql.Page, size int, compile, run time.Duration) {
 	c.Add(hMetrics, n)
 }
 
-// setExplain adds the headers that say how a page was made: index metrics in the form that was asked for, and our own
-// explanation.
+// setExplain adds the headers that explain how a page was produced: the index metrics in the requested form, and
+// Orrery's own explanation.
 func (c *call) setExplain(p *sql.Page) error {
 	use := p.Metrics.Indexes
 	if use == nil {
@@ -80,7 +81,7 @@ func (c *call) setExplain(p *sql.Page) error {
 	return nil
 }
 
-// planText is a query's text and how a page of it was made, for the log of slow requests.
+// planText returns a query's text and the plan of a page, for the log of slow requests.
 func planText(text string, p *sql.Page) string {
 	m := &p.Metrics
 	found := "no items"
@@ -91,8 +92,8 @@ func planText(text string, p *sql.Page) string {
 		m.ItemsRead, p.Count)
 }
 
-// Explanation is the header x-orrery-explain, and what `orrery query --explain` prints: how one page was made and what
-// it cost.
+// Explanation is the value of the header x-orrery-explain, which `orrery query --explain` prints: how one page was
+// produced and what it cost.
 type Explanation struct {
 	Plan    string   `json:"plan"`   // the access path in one line
 	Access  string   `json:"access"` // its kind
@@ -106,15 +107,15 @@ type Explanation struct {
 	Matched int      `json:"matched"` // items that passed the filter
 	Rows    int      `json:"rows"`
 	RU      RUParts  `json:"ru"`
-	Advice  []string `json:"advice"` // changes of the indexing policy that would make it cheaper
-	// Tree is the plan with what its steps did, and what lost; nil where no item was needed.
+	Advice  []string `json:"advice"` // changes of the indexing policy that would make the query cheaper
+	// Tree is the plan with the counts of its steps and the rejected alternatives; nil when no item was read.
 	Tree *plan.Explanation `json:"tree,omitempty"`
 }
 
-// RUParts is a request charge and what of it comes from where.
+// RUParts is a request charge, split by cause.
 type RUParts struct {
 	Total   float64 `json:"total"`
-	Base    float64 `json:"base"` // for being asked at all
+	Base    float64 `json:"base"` // fixed charge of a request
 	Entries float64 `json:"entries"`
 	Items   float64 `json:"items"`
 	Bytes   float64 `json:"bytes"`
@@ -144,21 +145,21 @@ func explain(p *sql.Page, use *sql.IndexUse) *Explanation {
 	return e
 }
 
-// ruParts splits a charge as core/ru makes it. The base is the rest, so that the parts add up.
+// ruParts splits a charge by the rules of core/ru. The base is the remainder, so that the parts add up.
 func ruParts(total float64, m *sql.Metrics) RUParts {
 	cents := func(f float64) float64 { return float64(int64(f*100+0.5)) / 100 }
 	entries, items, bytes := ru.QueryParts(m.IndexReads, m.ItemsRead, m.BytesRead)
 	r := RUParts{Total: cents(total), Entries: cents(entries), Items: cents(items), Bytes: cents(bytes)}
 	if sum := r.Entries + r.Items + r.Bytes; sum < r.Total {
 		r.Base = cents(r.Total - sum)
-	} else { // a look-up by key costs as a read, whatever was read for it
+	} else { // a look-up by key is charged as a read, whatever it reads
 		r.Base, r.Entries, r.Items, r.Bytes = r.Total, 0, 0, 0
 	}
 	return r
 }
 
-// appendIndexUse appends the index metrics as JSON: the first version with conditions and fidelity, as .NET and Java
-// read it out of base64; the second has the specs alone, under Utilized and Potential.
+// appendIndexUse appends the index metrics as JSON. The first version has conditions and fidelity; .NET and Java decode
+// it from base64. The second version only has the index specs, under Utilized and Potential.
 func appendIndexUse(dst []byte, u *sql.IndexUse, second bool) []byte {
 	each := func(n int, one func(i int)) {
 		dst = append(dst, '[')

@@ -19,7 +19,7 @@ const (
 	autoscaleMinDivisor = 10
 )
 
-// throughput reads the throughput headers of a create; zero when there are none.
+// throughput parses the throughput headers of a create. It is zero when there are none.
 func (c *call) throughput() (core.Throughput, error) {
 	var t core.Throughput
 	manual, auto := header(c.In, hThroughput), header(c.In, hAutopilot)
@@ -76,7 +76,7 @@ type autopilotJSON struct {
 	} `json:"autoUpgradePolicy"`
 }
 
-// throughput returns the settings as the core keeps them.
+// throughput returns the settings in the core's form.
 func (a *autopilotJSON) throughput() core.Throughput {
 	t := core.Throughput{AutoscaleMax: a.MaxThroughput}
 	if a.AutoUpgrade != nil {
@@ -85,8 +85,8 @@ func (a *autopilotJSON) throughput() core.Throughput {
 	return t
 }
 
-// offer is the throughput of a container or database as a resource of its own. It has no storage of its own: it is
-// derived from what it belongs to, so it can't disagree.
+// offer is the resource that shows the throughput of a container or database. It isn't stored: it is derived from the
+// container or database, so the two can't differ.
 type offer struct {
 	ct *core.Definition
 	db *core.Database
@@ -99,7 +99,8 @@ func (o offer) throughput() core.Throughput {
 	return o.db.Throughput
 }
 
-// rid is 3 bytes, little endian: the low bits of what the offer belongs to, and a top bit that tells databases apart.
+// rid returns the resource id: 3 bytes, little-endian, with the low bits of the container's or database's id. The top
+// bit marks offers of databases.
 func (o offer) rid() [3]byte {
 	if o.ct != nil {
 		r := o.ct.RID()
@@ -188,7 +189,7 @@ func (s *Server) offers() ([]offer, error) {
 	for _, d := range s.core.Databases() {
 		for ct, err := range s.core.Definitions(d.ID, 0) {
 			if status.Is(err, status.NotFound) {
-				break // dropped meanwhile
+				break // dropped in the meantime
 			}
 			if err != nil {
 				return nil, err
@@ -221,7 +222,7 @@ func listOffers(c *call) error {
 	return f.send()
 }
 
-// createOffer refuses: an offer is made with what it is for.
+// createOffer refuses the request. An offer is created together with its container or database.
 func createOffer(*call) error {
 	return status.New(status.BadRequest, "Offers are made with their container or database.")
 }
@@ -234,7 +235,7 @@ func queryOffers(c *call) error {
 	return f.query()
 }
 
-// offer finds the offer that the path names.
+// offer returns the offer that the path names.
 func (c *call) offer() (offer, error) {
 	raw, ok := wire.ParseRID(c.Param("id"), 3)
 	if !ok {
@@ -259,7 +260,7 @@ func (c *call) sendOffer(o offer) error {
 		least = minAutoscale
 	}
 	c.SetInt(hMinThroughput, int64(least))
-	c.Set(hReplacePending, "false") // changes are done when they are answered
+	c.Set(hReplacePending, "false") // a change is complete when it is answered
 	c.Out = o.append(c.Out[:0])
 	return c.send(http.StatusOK)
 }
@@ -329,8 +330,8 @@ func replaceOffer(c *call) error {
 	return c.sendOffer(o)
 }
 
-// nextThroughput decides what a PUT asks for. A change between manual and autoscale needs its header; the value is then
-// the server's choice.
+// nextThroughput returns the throughput that a PUT requests. A change between manual and autoscale needs its header,
+// and then the server chooses the value.
 func (c *call) nextThroughput(old core.Throughput, in *offerContent) (core.Throughput, error) {
 	var t core.Throughput
 	wasAuto := old.AutoscaleMax > 0

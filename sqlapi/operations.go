@@ -10,18 +10,18 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// deletePage is how many items of a logical partition are deleted before the disk is waited for: it bounds the memory
-// that a delete by partition key takes.
+// deletePage is the number of items that a delete by partition key deletes before it waits for the disk. It bounds the
+// memory of the operation.
 const deletePage = 500
 
-// otherOperation refuses: the service has one operation on containers that we know of.
+// otherOperation refuses an unknown operation on a container. The only known one is the delete by partition key.
 func otherOperation(c *call) error {
 	return status.New(status.NotSupported, "The operation %s on containers is not supported by this server.",
 		clip(c.Param("operation")))
 }
 
-// deleteByKey deletes all items of a logical partition that are there when it begins. When it answers they are gone;
-// like the service it is no transaction, and it goes on when the client does not wait for it.
+// deleteByKey deletes all items that a logical partition has when the operation begins. When it answers, they are
+// deleted. As in the service it is not a transaction, and it continues when the client disconnects.
 func deleteByKey(c *call) error {
 	ct, err := c.parent()
 	if err != nil {
@@ -37,7 +37,7 @@ func deleteByKey(c *call) error {
 	until := ct.LSN()
 	keep := func(old *core.Item) error {
 		if old != nil && old.LSN > until {
-			return errEtag // written anew meanwhile
+			return errEtag // written again in the meantime
 		}
 		return nil
 	}
@@ -70,7 +70,7 @@ func deleteByKey(c *call) error {
 	return c.send(http.StatusOK)
 }
 
-// outlast returns a context that goes on when the client leaves, but not beyond the request's time.
+// outlast returns a context that doesn't end when the client disconnects, but ends at the request's time limit.
 func (c *call) outlast() (context.Context, context.CancelFunc) {
 	ctx := context.WithoutCancel(c.Ctx())
 	if at, ok := c.Ctx().Deadline(); ok {
@@ -79,7 +79,7 @@ func (c *call) outlast() (context.Context, context.CancelFunc) {
 	return ctx, func() {}
 }
 
-// deletions makes the deletes of up to deletePage items of a logical partition, and where to go on.
+// deletions returns the deletes of up to deletePage items of a logical partition, and the position to continue from.
 func deletions(ctx context.Context, ct *core.Container, pk core.PartitionKey, until int64, from string) (
 	w []core.Write, next string, charge float64, err error) {
 	rows, err := ct.Query(ctx, &exec.Query{PK: pk, Continuation: from, PlanHash: readFeedHash, MaxRead: maxReadPerPage})
@@ -93,7 +93,7 @@ func deletions(ctx context.Context, ct *core.Container, pk core.PartitionKey, un
 			continue
 		}
 		key := *it
-		key.Doc = nil // the identity is all that a delete needs
+		key.Doc = nil // a delete only needs the id
 		it = key.Clone()
 		w = append(w, core.Write{Kind: core.Delete, PK: it.PK(), ID: it.ID()})
 	}

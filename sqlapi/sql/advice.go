@@ -10,13 +10,17 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 )
 
-// adviser finds the indexes that a query could use if the policy had them.
+// adviser finds indexes that a query could use but that the indexing policy lacks.
+//
+// Example: SELECT * FROM c WHERE c.a = 1 AND c.b > 2 with the default policy has no composite index. If it read items
+// that the filter rejected, the advice names the composite index (/a ASC, /b ASC): first the path with a fixed value,
+// then the path with a range.
 type adviser struct {
 	use    *IndexUse
 	pl     *Plan
 	c      *core.Container
 	policy indexingPolicy
-	helps  bool // items were read in vain, or sorted: a better index would save that
+	helps  bool // items were read for nothing or sorted, so a better index would help
 }
 
 // indexingPolicy is the part of a policy that advice depends on.
@@ -27,7 +31,7 @@ type indexingPolicy struct {
 }
 
 func parsePolicy(raw []byte) (p indexingPolicy) {
-	_ = json.Unmarshal(raw, &p) // checked when it was stored; none is the default one
+	_ = json.Unmarshal(raw, &p) // it was checked when it was stored; an empty policy is the default one
 	return p
 }
 
@@ -37,7 +41,7 @@ func (a *adviser) advise(line string) {
 	}
 }
 
-// singles finds the paths of filter and order that the policy leaves out.
+// singles finds the paths of the filter and of ORDER BY that the policy doesn't index.
 func (a *adviser) singles(q *exec.Query) {
 	missing := func(p access.Path) {
 		if len(p.Segs) == 0 || p.Segs[0] == "" || p.Segs[0][0] == 0 || a.c.Indexes(p) {
@@ -52,7 +56,7 @@ func (a *adviser) singles(q *exec.Query) {
 			a.advise("set indexingMode to consistent")
 		case slices.ContainsFunc(a.policy.Excluded, func(e struct{ Path string }) bool { return e.Path == spec }):
 			a.advise("remove " + spec + " from excludedPaths")
-		case p.Elements: // the elements alone would not do: other APIs count a value at the path itself too
+		case p.Elements: // an index on the elements alone isn't enough: other APIs also match a value at the path itself
 			a.advise("add " + pathText(p.Segs) + "/* to includedPaths")
 		default:
 			a.advise("add " + spec + " to includedPaths")
@@ -78,7 +82,7 @@ func (a *adviser) singles(q *exec.Query) {
 	}
 }
 
-// places names the spatial index that a condition on places could use.
+// places adds the spatial index that a condition on geometries could use.
 func (a *adviser) places(p *access.Pred) {
 	planar := p.Region.Planar()
 	if a.c.IndexesPlaces(p.Path, planar) || !a.use.single(&a.use.Potential, p.Path, a.pl) {
@@ -97,8 +101,8 @@ type column struct {
 	desc bool
 }
 
-// composites finds the composite index for the order, with what the filter fixes before it, or for a filter of several
-// conditions.
+// composites finds the composite index for ORDER BY, preceded by the paths that the filter fixes to one value, or the
+// composite index for a filter of several conditions.
 func (a *adviser) composites(q *exec.Query) {
 	if strings.EqualFold(a.policy.Mode, "none") {
 		return
@@ -108,7 +112,7 @@ func (a *adviser) composites(q *exec.Query) {
 	for _, o := range q.OrderBy {
 		if len(o.Path.Segs) == 0 || o.Path.Segs[0] == "" || o.Path.Segs[0][0] == 0 &&
 			!slices.Equal(o.Path.Segs, access.TS.Segs) {
-			return // no path: no index has it
+			return // not a path, so no index can have it
 		}
 		order = append(order, column{pathText(o.Path.Segs), o.Desc})
 	}
@@ -145,7 +149,7 @@ func (a *adviser) composites(q *exec.Query) {
 	}
 }
 
-// conditions returns the paths of a conjunction that are fixed to one value, and those that are held to a range.
+// conditions returns the paths of a conjunction that are fixed to one value, and those that are restricted to a range.
 func (a *adviser) conditions(p *access.Pred) (fixed, ranged []column) {
 	if p == nil {
 		return nil, nil
@@ -173,8 +177,8 @@ func (a *adviser) conditions(p *access.Pred) (fixed, ranged []column) {
 	return fixed, slices.DeleteFunc(ranged, func(r column) bool { return slices.Contains(fixed, r) })
 }
 
-// has reports whether the policy has a composite index that begins with these columns, in their directions or in all
-// the opposite ones.
+// has reports whether the policy has a composite index that begins with these columns, in the same directions or all in
+// the opposite directions.
 func (a *adviser) has(want []column) bool {
 	return slices.ContainsFunc(a.policy.Composite, func(fields []struct{ Path, Order string }) bool {
 		if len(fields) < len(want) {

@@ -8,8 +8,8 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// planCache keeps compiled programs by text. It is bounded in entries and bytes of text; the oldest half is dropped
-// when it is full, which costs a busy text one compile.
+// planCache caches compiled programs by text. The number of entries and the bytes of text are bounded. When it is full
+// the older half of the entries is dropped; a text in use is then compiled once more.
 type planCache struct {
 	mu       sync.RWMutex
 	now, old map[string]*program
@@ -21,13 +21,14 @@ const (
 	cacheBytes   = 4 << 20
 )
 
-// shards of the cache keep executions on different texts from waiting for each other.
+// shards split the cache, so that executions of different texts rarely wait for the same lock.
 var (
 	cacheSeed = maphash.MakeSeed()
 	caches    [16]planCache
 )
 
-// cached returns the program of a text, compiling it when it isn't known. Refused texts are not kept.
+// cached returns the program of a text. It compiles the text when the cache doesn't have it. Refused texts are not
+// cached.
 func cached(text string) (*program, error) {
 	c := cacheOf(text)
 	p := c.get(text)
@@ -72,7 +73,8 @@ func (c *planCache) put(p *program) {
 	}
 }
 
-// cachedFor is cached for a container with computed properties (nil has none), or whose geometries lie in a plane.
+// cachedFor is cached for a container with computed properties (nil: none). planar says that its geometries lie in a
+// plane.
 func cachedFor(text string, comp *expand.Computed, planar bool) (*program, error) {
 	if comp == nil && !planar {
 		return cached(text)

@@ -7,16 +7,16 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/gateway"
 )
 
-// QueryPlan answers the gateway's query-plan request: the JSON that tells a client how to run the query over the
-// partitions. features are those that the client lists; a feature that the query needs and the client lacks is refused.
-// nil features are not checked.
+// QueryPlan returns the JSON of a query plan, which tells a client how to run the query over the partitions (package
+// gateway). features are those that the client supports. The plan is refused when the query needs another one. nil
+// features are not checked.
 func QueryPlan(text string, params []Param, features []string, def core.PartitionKeyDef) ([]byte, error) {
 	return queryPlan(nil, text, params, features, def, false)
 }
 
-// QueryPlanOf is QueryPlan for a container with computed properties or embeddings. bound says that the request names
-// one whole partition key: one partition gives all rows, whatever the filter says. The ranges are the filter's all the
-// same.
+// QueryPlanOf is QueryPlan for a container with computed properties or embeddings. bound is true when the request names
+// a whole partition key. One partition then gives all rows, whatever the filter is. The ranges of the plan still come
+// from the filter.
 func QueryPlanOf(comp *expand.Computed, text string, params []Param, features []string, def core.PartitionKeyDef,
 	bound bool) ([]byte, error) {
 	return queryPlan(comp.OnlyEmbeddings(), text, params, features, def, bound)
@@ -36,10 +36,10 @@ func queryPlan(comp *expand.Computed, text string, params []Param, features []st
 		Key: def, Bound: bound, Features: features})
 }
 
-// NeedsMerge reports whether the rows that partitions give apart are not the query's answer put one after another.
+// NeedsMerge reports whether the concatenated rows of the partitions are not yet the query's answer.
 func (pl *Plan) NeedsMerge() bool { return gateway.NeedsMerge(pl.p.q) }
 
-// window returns what OFFSET skips and what TOP or LIMIT gives at most, -1 without limit.
+// window returns the rows that OFFSET skips and the most rows that TOP or LIMIT allows (-1: no limit).
 func (pl *Plan) window() (offset, limit int64, err error) {
 	f := pl.p.frame(pl.vals)
 	defer pl.p.release(f)
@@ -47,8 +47,8 @@ func (pl *Plan) window() (offset, limit int64, err error) {
 	return st.skip, st.left, err
 }
 
-// predicate returns what items must satisfy for WHERE to be true, as far as an index can tell; nil when nothing is
-// known. Its paths are those of the items that the language sees (Env.Form).
+// predicate returns a predicate that all items satisfy for which WHERE is true (package sarg), nil when there is none.
+// Its paths are those of the documents that the language sees (Env.Form).
 func (pl *Plan) predicate() *access.Pred {
 	if pl.p.pred == nil {
 		return nil

@@ -15,10 +15,10 @@ type variable struct {
 	name  string
 	slot  int
 	root  bool // the item itself
-	owner int  // number of the query that declares it
+	owner int  // number of the query that declares the alias
 }
 
-// scope is the aliases that an expression can see, innermost first.
+// scope holds the aliases that an expression can use, innermost first.
 type scope struct {
 	parent *scope
 	vars   []*variable
@@ -35,7 +35,11 @@ func (s *scope) find(name string) *variable {
 	return nil
 }
 
-// compiler binds a tree and turns it into closures. After the first error it goes on with closures that are never run.
+// compiler resolves the names in a syntax tree and compiles the tree to closures. After the first error it continues
+// and returns closures that are never run.
+//
+// Example: `c.n + @d > 1 + 1` becomes a closure that reads n from the current item, adds parameter 0 of the frame and
+// compares the sum with the constant 2. The compiler evaluates `1 + 1` itself (fold).
 type compiler struct {
 	text   string
 	scope  *scope
@@ -44,7 +48,7 @@ type compiler struct {
 	nslots int
 	nsubs  int
 	groups []*groupCtx // grouped queries whose select list is being compiled, innermost last
-	first  bool        // the next source stands for the container
+	first  bool        // the next source is the container
 	noAgg  bool        // aggregates are refused here (WHERE, GROUP BY, FROM)
 	planar bool        // geometries lie in a plane
 	err    error
@@ -60,14 +64,15 @@ func (c *compiler) failAt(e syntax.Expr, code, format string, args ...any) {
 	c.failIn(e.Span(), code, format, args...)
 }
 
-// failIn refuses a part of the text.
+// failIn records an error at a part of the text, unless there is an error already.
 func (c *compiler) failIn(sp syntax.Span, code, format string, args ...any) {
 	if c.err == nil {
 		c.err = syntax.ErrorAt(c.text, sp, code, format, args...)
 	}
 }
 
-// failMore is failAt for errors that are listed all, up to maxErrors, when the first of them is of the same code.
+// failMore is failAt for errors of which one answer lists several. If the first error of the text has the same code,
+// the new one is added to it, up to a limit.
 func (c *compiler) failMore(e syntax.Expr, code, format string, args ...any) {
 	c.failAt(e, code, format, args...)
 	var first *syntax.Error
@@ -76,7 +81,7 @@ func (c *compiler) failMore(e syntax.Expr, code, format string, args ...any) {
 	}
 }
 
-// param returns the number of a parameter.
+// param returns the number of a parameter. A new name gets the next number.
 func (c *compiler) param(name string) int {
 	i, ok := c.params[name]
 	if !ok {
@@ -87,7 +92,7 @@ func (c *compiler) param(name string) int {
 	return i
 }
 
-// cexpr is a compiled expression; val is its value when it is constant.
+// cexpr is a compiled expression. val is its value when konst is true.
 type cexpr struct {
 	fn    evalFn
 	konst bool
@@ -98,7 +103,7 @@ func konst(v value.Value) cexpr {
 	return cexpr{fn: func(*frame) value.Value { return v }, konst: true, val: v}
 }
 
-// fold evaluates fn now when all its parts are constant.
+// fold evaluates fn at compile time when all its parts are constant.
 func fold(fn evalFn, parts ...cexpr) cexpr {
 	for _, p := range parts {
 		if !p.konst {
@@ -110,7 +115,7 @@ func fold(fn evalFn, parts ...cexpr) cexpr {
 	if v := fn(f); f.err == nil {
 		return konst(v)
 	}
-	return cexpr{fn: fn} // it fails when it is executed
+	return cexpr{fn: fn} // the error is reported when the query is executed
 }
 
 // expr compiles one expression.
@@ -176,7 +181,7 @@ func (c *compiler) exprs(es []syntax.Expr) []cexpr {
 	return out
 }
 
-// path compiles an alias and the properties read from it, in one closure where the steps are fixed.
+// path compiles an alias and the properties that are read from it. Fixed steps become one closure.
 func (c *compiler) path(e syntax.Expr) cexpr {
 	steps, base := shape.SplitPath(e)
 	if id, ok := base.(*syntax.Ident); ok && !c.insideGroupKey(e) {
@@ -204,7 +209,7 @@ func (c *compiler) path(e syntax.Expr) cexpr {
 	return c.expr(base)
 }
 
-// indexed is base[at] for a computed at: a name in an object, a whole number in an array.
+// indexed returns base[at] for a computed at, which is a name in an object or a whole number in an array.
 func indexed(base, at value.Value) value.Value {
 	if at.Kind() == value.String {
 		return get(base, at.Str())
@@ -215,7 +220,7 @@ func indexed(base, at value.Value) value.Value {
 	return value.Value{}
 }
 
-// resolve finds the alias of the path e and refuses those that a grouped select list may not read.
+// resolve finds the alias of the path e. It refuses an alias that a grouped select list may not read.
 func (c *compiler) resolve(id *syntax.Ident, e syntax.Expr) *variable {
 	v := c.scope.find(id.Name)
 	if v == nil {
@@ -304,7 +309,7 @@ func (c *compiler) between(e *syntax.Between) cexpr {
 	}, x, lo, hi)
 }
 
-// in compiles IN; a list of many constants becomes a hash set.
+// in compiles IN. A long list of constants becomes a hash set.
 func (c *compiler) in(e *syntax.In) cexpr {
 	x, list, not := c.expr(e.X), c.exprs(e.List), e.Not
 	var set *funcs.Set
@@ -372,7 +377,7 @@ func (c *compiler) object(e *syntax.ObjectExpr) cexpr {
 // call compiles a function call or an aggregate.
 func (c *compiler) call(e *syntax.Call) cexpr {
 	if e.UDF {
-		c.exprs(e.Args) // what is wrong in the arguments is told first
+		c.exprs(e.Args) // errors in the arguments are reported first
 		c.fail(syntax.PlainError("User defined functions are not supported: 'udf.%s'.", syntax.Clip(e.Name)))
 		return konst(value.Value{})
 	}
@@ -421,7 +426,7 @@ func (c *compiler) call(e *syntax.Call) cexpr {
 	return fold(run, args...)
 }
 
-// arityText words the number of arguments as the service does.
+// arityText returns the number of arguments of a function in the service's words.
 func arityText(fn *funcs.Func) string {
 	n := func(i int) string { return value.FormatNumber(value.IntOf(int64(i))) }
 	switch {

@@ -5,8 +5,12 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
-// distinctRows is what a DISTINCT needs to go on behind a page: the rows that it has given, too many for a
-// continuation, and where it stood.
+// distinctRows is the state of a DISTINCT between two pages, when it has returned too many rows for their hashes to fit
+// into a continuation. It holds the set of rows that were returned, and the position after the page.
+//
+// Example: page 1 returns 1000 distinct values. The set of these values is kept under a number, and the continuation
+// has the number. Page 2 takes the set and continues at the position. If the set was dropped in the meantime, page 2
+// reads all items from the start and drops the first 1000 distinct values.
 type distinctRows struct {
 	acct *budget.Account
 	held int64
@@ -23,9 +27,9 @@ func (d *distinctRows) Close() {
 	d.acct, d.seen = nil, nil
 }
 
-// keepDistinct keeps what was given, for a page that goes on at st.
+// keepDistinct keeps the rows that were returned, for a next page that continues at st.
 func (r *runner) keepDistinct(st state) {
-	st.seen = r.st.seen // of pages before the first one that kept its rows
+	st.seen = r.st.seen // rows of the pages before the first page that kept a set
 	held := &r.f.subs[r.p.top.id].held
 	if r.kept.all == nil || r.seen == nil || r.f.acct == nil {
 		return
@@ -34,7 +38,7 @@ func (r *runner) keepDistinct(st state) {
 	r.f.acct, *held = nil, 0
 }
 
-// takeDistinct finds what the page before has kept.
+// takeDistinct restores what the previous page has kept.
 func (r *runner) takeDistinct() {
 	if d, ok := r.kept.take(r.st.kept).(*distinctRows); ok {
 		d.st.drop = 0

@@ -1,8 +1,8 @@
-// Package sql compiles and runs queries of the NoSQL API. What can be said of a query without running it is in the
-// packages below: text and tree (syntax), functions and operators (funcs), paths and groups (shape), computed
-// properties (expand), what an index is asked (sarg), plans for clients (gateway).
+// Package sql compiles and runs queries of the NoSQL API. The packages below it do the work that needs no execution:
+// text and tree (syntax), functions and operators (funcs), paths and groups (shape), computed properties (expand),
+// predicates for indexes (sarg), plans for clients (gateway).
 //
-// The way of a query:
+// How a query is processed:
 //
 //	text -> syntax.Parse -> *syntax.Query (immutable)
 //	     -> Compile -> *Plan: closures over a frame; cached by text, parameters are bound per execution

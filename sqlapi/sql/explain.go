@@ -11,28 +11,28 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// IndexUse says how a page's items were found: the access path, the indexes that were used, those that the query could
-// use if the indexing policy had them, and what to change in the policy.
+// IndexUse tells how the items of a page were found. It has the access path, the indexes that were used, the indexes
+// that the query could use if the indexing policy had them, and advice on the policy.
 type IndexUse struct {
 	Access string // kind of the access path
-	Why    string // it was chosen
+	Why    string // why it was chosen
 	Sorted bool   // the rows were sorted
-	Slots  int    // visited
+	Slots  int    // slots visited
 
 	Used, Potential                   []SingleIndex
 	UsedComposite, PotentialComposite []CompositeIndex
 
-	Advice []string // lines of the policy that would make the query cheaper
+	Advice []string // changes of the policy that would make the query cheaper
 }
 
-// SingleIndex is an index on one path. Spec is the path in the policy's form, "/a/b/?" or "/tags/[]/?"; Filter the
-// condition that it serves, as the service prints it ("" for an order).
+// SingleIndex is an index on one path. Spec is the path in the policy's form, "/a/b/?" or "/tags/[]/?". Filter is the
+// condition that uses the index, as the service prints it; it is "" for ORDER BY.
 type SingleIndex struct{ Spec, Filter string }
 
 // CompositeIndex is an index on several paths, each as "/a ASC".
 type CompositeIndex struct{ Specs []string }
 
-// indexUse reads the paths from the chosen access path, the translated filter and the order.
+// indexUse collects the paths of the chosen access path, the translated filter and ORDER BY.
 func (pl *Plan) indexUse(c *core.Container, q *exec.Query, s *exec.Stats) *IndexUse {
 	plan := &s.Plan
 	u := &IndexUse{Access: plan.Kind.String(), Why: plan.Why, Sorted: s.Sorted, Slots: s.Partitions}
@@ -43,7 +43,7 @@ func (pl *Plan) indexUse(c *core.Container, q *exec.Query, s *exec.Stats) *Index
 	for _, l := range append(plan.Union[:len(plan.Union):len(plan.Union)], plan.Both...) {
 		u.single(&u.Used, l.Path, pl)
 	}
-	if pl.env.Form != nil { // the policy's paths are not those of the query
+	if pl.env.Form != nil { // the paths of the policy and of the query differ
 		return u
 	}
 	a := adviser{use: u, pl: pl, c: c, policy: parsePolicy(c.Spec().IndexingPolicy), helps: s.Sorted ||
@@ -53,7 +53,7 @@ func (pl *Plan) indexUse(c *core.Container, q *exec.Query, s *exec.Stats) *Index
 	return u
 }
 
-// single adds an index on a path to a list that hasn't got it.
+// single adds an index on a path to a list, unless the list has it already.
 func (u *IndexUse) single(to *[]SingleIndex, p access.Path, pl *Plan) bool {
 	spec := indexSpec(p)
 	if len(p.Segs) == 0 || slices.ContainsFunc(*to, func(s SingleIndex) bool { return s.Spec == spec }) {
@@ -83,7 +83,7 @@ func (u *IndexUse) composite(c *access.Composite) {
 	u.UsedComposite = append(u.UsedComposite, spec)
 }
 
-// conditionOn returns the conditions of WHERE that read a path, printed with the item as ROOT.
+// conditionOn returns the text of the conditions of WHERE that read a path. The item's alias is printed as ROOT.
 func (pl *Plan) conditionOn(p access.Path) string {
 	var found []string
 	var walk func(e syntax.Expr)
@@ -114,7 +114,7 @@ func (pl *Plan) reads(e syntax.Expr, segs []string) bool {
 	return found
 }
 
-// rootName is the alias of the item itself, "" when it has none.
+// rootName returns the alias of the item itself, "" when there is none.
 func (pl *Plan) rootName() string {
 	for _, v := range pl.p.top.vars {
 		if v.root {
@@ -124,7 +124,7 @@ func (pl *Plan) rootName() string {
 	return ""
 }
 
-// indexSpec writes a stored path as an indexing policy does.
+// indexSpec returns a stored path in the form of an indexing policy.
 func indexSpec(p access.Path) string {
 	s := pathText(p.Segs)
 	if p.Elements {
@@ -133,7 +133,7 @@ func indexSpec(p access.Path) string {
 	return s + "/?"
 }
 
-// pathText writes stored names as a policy's path without its end.
+// pathText returns stored names as a policy's path, without the ending /? or /*.
 func pathText(segs []string) string {
 	var b strings.Builder
 	for i, s := range segs {

@@ -13,38 +13,41 @@ import (
 	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
-// frame is the changing state of one execution: the present item, the values of aliases, the states of sub-queries. It
-// is not safe for concurrent use and is reused through a pool.
+// frame is the mutable state of one execution: the current item, the values of aliases, the states of sub-queries. It
+// is not safe for concurrent use. Frames are reused through a pool.
+//
+// Example: for SELECT VALUE t FROM c JOIN t IN c.tags, setRoot puts an item into root. The source of t then sets the
+// slot of t to each tag in turn, and for each one the closure of the select list reads the slot.
 type frame struct {
 	ctx    funcs.Context
 	params []value.Value
 	slots  []value.Value // values of aliases
 	args   []value.Value // stack of function arguments
-	subs   []subState    // by query number; 0 is the query itself
+	subs   []subState    // by query number; 0 is the outermost query
 	root   rootRow
 	env    *Env
-	sys    value.Value // system properties of the present item that the API words, once asked for
-	sink   rowFn       // takes the rows of the query itself
-	list   *listSource // gives the rows of a query over a list; nil over a container
+	sys    value.Value // system properties of the current item as the API formats them, filled on first use
+	sink   rowFn       // receives the rows of the outermost query
+	list   *listSource // the rows of a query over a list; nil for a container
 	done   context.Context
 	steps  int
-	bud    *budget.Budget  // of all requests; nil = maxGathered for this one
-	acct   *budget.Account // what the query gathers; nil until it does
-	space  *spill.Space    // of temporary files; nil = none may be made
+	bud    *budget.Budget  // shared by all requests; nil: maxGathered for this execution
+	acct   *budget.Account // memory that the query has gathered; nil until it gathers any
+	space  *spill.Space    // for temporary files; nil: none may be made
 	runs   *spill.Runs[*group]
-	more   int   // rows that the present item stands for beside its own (exec.Rows.Times)
-	err    error // first error of the evaluation; the execution ends with it
+	more   int   // further rows that the current item stands for (exec.Rows.Times - 1)
+	err    error // first error of the evaluation; it ends the execution
 }
 
-// rootRow is the present item.
+// rootRow is the current item.
 type rootRow struct {
 	doc   doc.Doc
 	item  *core.Item  // nil for a row of a list
 	row   *ListRow    // nil for an item
-	whole value.Value // the item as one value with its shown names; Undefined until asked for
+	whole value.Value // the item as one value with its shown names; Undefined until first use
 }
 
-// setRoot makes d the present item.
+// setRoot makes d the current item.
 func (f *frame) setRoot(d doc.Doc, item *core.Item) {
 	if item != nil && f.env != nil && f.env.Form != nil {
 		d = f.env.Form(d)
@@ -56,7 +59,7 @@ func (f *frame) setRoot(d doc.Doc, item *core.Item) {
 	f.sys = value.Value{}
 }
 
-// system returns a system property of the present item.
+// system returns a system property of the current item.
 func (f *frame) system(name string) value.Value {
 	it := f.root.item
 	if it == nil {
@@ -79,7 +82,8 @@ func (f *frame) system(name string) value.Value {
 	return f.sys.Get(name)
 }
 
-// wholeItem returns the present item as one value: shown names, then the system properties. It is built once per item.
+// wholeItem returns the current item as one value: the document with its shown names, then the system properties. It is
+// built at most once per item.
 func (f *frame) wholeItem() value.Value {
 	if f.root.whole.IsDefined() || f.root.doc == nil {
 		return f.root.whole
@@ -106,7 +110,8 @@ func (f *frame) wholeItem() value.Value {
 	return f.root.whole
 }
 
-// evalFn is a compiled expression, rowFn a compiled step of a query: it returns false to end the iteration.
+// evalFn is a compiled expression. rowFn is a compiled step of a query that handles one row; it returns false to end
+// the iteration.
 type (
 	evalFn func(f *frame) value.Value
 	rowFn  func(f *frame) bool
@@ -115,15 +120,15 @@ type (
 // subState is the state of one query or sub-query while it runs. A query never runs inside itself, so one state per
 // query number is enough; it is reset when the query begins.
 type subState struct {
-	skip, left int64 // of OFFSET and of LIMIT or TOP; left -1 is without limit
+	skip, left int64 // rows of OFFSET still to skip, rows of LIMIT or TOP still to return (-1: no limit)
 	found      bool
-	rows       int   // given, or their bytes
-	gathered   int   // rows of a sort that were seen
-	held       int64 // bytes that the state has of the frame's account
+	rows       int   // number of rows returned, or their bytes
+	gathered   int   // rows that a sort has read
+	held       int64 // bytes that the state has charged to the frame's account
 	val        value.Value
 	list       funcs.Builder
 	seen       *funcs.Set
 	groups     *groupSet
-	group      *group // the group that is being read
+	group      *group // the group that the select list reads
 	sorted     []sortedRow
 }

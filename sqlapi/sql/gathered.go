@@ -7,19 +7,22 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
-// What is gathered by GROUP BY, DISTINCT and the sorts of sub-queries is charged to the budget of all requests when
-// it is gathered, and given back when its query or sub-query begins anew and when the execution ends.
+// GROUP BY, DISTINCT and the sorts of sub-queries gather rows in memory. That memory is charged to the budget that all
+// requests share. It is returned when the query or sub-query starts again, and when the execution ends.
+//
+// Example: ARRAY(SELECT DISTINCT VALUE t FROM t IN c.tags) charges each distinct tag (hold). For the next item the
+// sub-query starts again and returns that memory (drop).
 
-// maxGathered is what one execution may gather where requests share no budget, in bytes.
+// maxGathered is the most memory in bytes that one execution may gather when requests share no budget.
 const maxGathered = 64 << 20
 
-// What gathered things take beside the bytes that they point to.
+// Sizes in bytes of a gathered group and a gathered row, without the values that they point to.
 var (
 	groupSize = int(reflect.TypeFor[group]().Size()) + funcs.MapEntry + 2*funcs.PointerSize
 	rowSize   = int(reflect.TypeFor[sortedRow]().Size()) * 2
 )
 
-// hold charges n bytes for a state; the execution fails when there is no room for them.
+// hold charges n bytes for a state. The execution fails when the budget doesn't allow them.
 func (f *frame) hold(st *subState, n int) {
 	if n == 0 {
 		return
@@ -31,7 +34,7 @@ func (f *frame) hold(st *subState, n int) {
 	st.held += int64(n)
 }
 
-// account is that of what the execution gathers.
+// account returns the account for the memory that the execution gathers.
 func (f *frame) account() *budget.Account {
 	if f.acct == nil {
 		if f.bud == nil {
@@ -42,14 +45,14 @@ func (f *frame) account() *budget.Account {
 	return f.acct
 }
 
-// drop gives back what a state holds.
+// drop returns the memory that a state holds to the budget.
 func (f *frame) drop(st *subState) {
 	f.acct.Shrink(st.held)
 	st.held = 0
 }
 
-// checked wraps a comparison of a sort so that the sort ends soon after the execution's context: all is equal from
-// then on.
+// checked wraps the comparison of a sort. Once the execution's context has ended it reports all elements as equal, so
+// that the sort ends soon.
 func (f *frame) checked(less func(i, j int) bool) func(i, j int) bool {
 	n := 0
 	return func(i, j int) bool {
@@ -60,7 +63,7 @@ func (f *frame) checked(less func(i, j int) bool) func(i, j int) bool {
 	}
 }
 
-// cancelled ends the execution when its context has ended.
+// cancelled makes the execution fail when its context has ended.
 func (f *frame) cancelled() {
 	if f.done != nil {
 		if err := f.done.Err(); err != nil {

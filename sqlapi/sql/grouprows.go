@@ -10,23 +10,27 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// groupRows gives the groups of a query in the order of ORDER BY, else in that of their first rows. It is kept between
-// two pages (spill.Kept), so it holds nothing of the execution that made it.
+// groupRows returns the groups of a query in the order of ORDER BY, or without one in the order of their first rows. It
+// can be kept between two pages (spill.Kept), so it must not refer to the execution that made it.
+//
+// Example: SELECT c.city, COUNT(1) AS n FROM c GROUP BY c.city with pages of 100 rows. Page 1 reads all items, returns
+// the first 100 groups with peek and next, and keeps the others. Page 2 takes the kept groups and reads no item. If
+// they were dropped in the meantime, page 2 groups all items again and seeks the group that page 1 returned last.
 type groupRows struct {
 	acct  *budget.Account
-	list  []*group // in memory
+	list  []*group // groups in memory
 	at    int
-	held  int64                 // by list
+	held  int64                 // bytes that list takes
 	files *spill.Sorter[*group] // instead of list
 	space *spill.Space
 	cq    *cquery
 	ahead *group
 	stats exec.Stats
-	last  uint64 // hash of the keys of the group that was given last
-	left  int64  // of TOP or LIMIT
+	last  uint64 // hash of the keys of the last group that was returned
+	left  int64  // rows of TOP or LIMIT still to return
 }
 
-// groupRows ends the gathering of groups. The frame's account is theirs then.
+// groupRows ends the gathering of groups and returns them. It takes over the frame's account.
 func (cq *cquery) groupRows(f *frame) (*groupRows, error) {
 	st := &f.subs[cq.id]
 	cq.oneGroup(st)
@@ -46,7 +50,8 @@ func (cq *cquery) groupRows(f *frame) (*groupRows, error) {
 	return r, nil
 }
 
-// mergedGroups gives the groups of all runs, sorted once more: the runs are in the order of keys.
+// mergedGroups returns the groups of all runs. The runs are in the order of keys, so the merged groups are sorted
+// again.
 func (cq *cquery) mergedGroups(f *frame) (*groupRows, error) {
 	if err := cq.writeGroups(f); err != nil {
 		return nil, err
@@ -75,7 +80,7 @@ func (cq *cquery) mergedGroups(f *frame) (*groupRows, error) {
 	return r, nil
 }
 
-// codec is that of groups in the order in which they are given.
+// codec returns the codec that sorts groups in the order in which they are returned.
 func (cq *cquery) codec() spill.Codec[*group] {
 	return spill.Codec[*group]{Append: cq.appendGroup, Decode: cq.readGroup, Compare: func(a, b *group) int {
 		switch {
@@ -88,7 +93,7 @@ func (cq *cquery) codec() spill.Codec[*group] {
 	}}
 }
 
-// addAll adds merged groups to a sort, with the values of their ORDER BY.
+// addAll adds merged groups to a sort, each with its values of the ORDER BY expressions.
 func (cq *cquery) addAll(f *frame, to *spill.Sorter[*group], from *spill.Merged[*group]) error {
 	st := &f.subs[cq.id]
 	for n := 1; ; n++ {
@@ -114,7 +119,7 @@ func (cq *cquery) addAll(f *frame, to *spill.Sorter[*group], from *spill.Merged[
 	}
 }
 
-// peek returns the next group, nil at the end. It lives until the group behind it is asked for.
+// peek returns the next group, nil at the end. The group is valid until the peek after next.
 func (r *groupRows) peek() (*group, error) {
 	if r.ahead != nil {
 		return r.ahead, nil
@@ -132,14 +137,15 @@ func (r *groupRows) peek() (*group, error) {
 	return r.ahead, err
 }
 
-// next goes to the group behind the one that peek has returned.
+// next moves past the group that peek has returned.
 func (r *groupRows) next() {
 	r.last = r.ahead.hash
 	r.ahead = nil
 	r.at++
 }
 
-// seek goes behind the group whose keys have a hash, and reports whether there is one; else it stays at the beginning.
+// seek moves past the group whose keys have the given hash and reports true. If there is no such group it stays at the
+// beginning and reports false.
 func (r *groupRows) seek(ctx context.Context, hash uint64) (found bool, err error) {
 	for !found {
 		g, err := r.peek()
@@ -161,7 +167,8 @@ func (r *groupRows) seek(ctx context.Context, hash uint64) (found bool, err erro
 	return found, err
 }
 
-// shelve makes what is held small enough to be kept: at most so many bytes.
+// shelve prepares the groups for being kept between pages. It writes them to a file when they take more than most bytes
+// of memory and files are allowed.
 func (r *groupRows) shelve(ctx context.Context, most int64) error {
 	r.acct.Rest()
 	if r.space == nil || r.Held() <= most {
@@ -169,7 +176,7 @@ func (r *groupRows) shelve(ctx context.Context, most int64) error {
 	}
 	if r.files == nil {
 		rest := r.list[r.at:]
-		for i, g := range rest { // their order is known
+		for i, g := range rest { // they are sorted already, so their place is the sort key
 			g.at, g.order = int64(i), nil
 		}
 		r.files = spill.Sorted(ctx, r.space, r.acct, spill.Codec[*group]{Append: r.cq.appendGroup,

@@ -19,10 +19,11 @@ type groupCtx struct {
 	sub   int // number of the query
 	keys  []syntax.Expr
 	aggs  []*aggSpec
-	inAgg bool // inside the argument of an aggregate: the query's aliases may be read
+	inAgg bool // inside the argument of an aggregate, where the query's aliases may be read
 }
 
-// aggregate compiles an aggregate call: its argument feeds the group's state, the call reads the result.
+// aggregate compiles a call of an aggregate. The argument is evaluated for each row and added to the group's state. The
+// call itself reads the result of the state.
 func (c *compiler) aggregate(e *syntax.Call, agg *funcs.Aggregate) cexpr {
 	n := len(c.groups)
 	if n == 0 || c.noAgg {
@@ -47,8 +48,7 @@ func (c *compiler) aggregate(e *syntax.Call, agg *funcs.Aggregate) cexpr {
 	return cexpr{fn: func(f *frame) value.Value { return agg.Result(&f.subs[sub].group.aggs[i]) }}
 }
 
-// groupKey compiles e as a read of a group key when it is one of the GROUP BY expressions of an enclosing grouped
-// query.
+// groupKey compiles e as a read of a group key, when e is a GROUP BY expression of an enclosing grouped query.
 func (c *compiler) groupKey(e syntax.Expr) (cexpr, bool) {
 	for n := len(c.groups) - 1; n >= 0; n-- {
 		g := c.groups[n]
@@ -65,8 +65,7 @@ func (c *compiler) groupKey(e syntax.Expr) (cexpr, bool) {
 	return cexpr{}, false
 }
 
-// insideGroupKey reports whether a proper part of the path e is a group key, so that the path must be read step by
-// step.
+// insideGroupKey reports whether a proper prefix of the path e is a group key. Such a path must be read step by step.
 func (c *compiler) insideGroupKey(e syntax.Expr) bool {
 	if len(c.groups) == 0 {
 		return false
@@ -86,16 +85,16 @@ func (c *compiler) insideGroupKey(e syntax.Expr) bool {
 	}
 }
 
-// group is one group of a grouped query: its key, the states of the query's aggregates.
+// group is one group of a grouped query: its keys and the states of the query's aggregates.
 type group struct {
 	hash  uint64 // of keys
-	at    int64  // which group it is, by its first row
+	at    int64  // place of the group in the order of first rows
 	keys  []value.Value
-	order []value.Value // of ORDER BY, when it is sorted in files
+	order []value.Value // values of ORDER BY, set when groups are sorted in files
 	aggs  []funcs.State
 }
 
-// groupSet finds groups by key and keeps them in the order of their first row.
+// groupSet finds groups by their keys. It keeps them in the order of their first rows.
 type groupSet struct {
 	list []*group
 	next int64 // place of the next group
@@ -104,14 +103,15 @@ type groupSet struct {
 	told int
 }
 
-// grown is by how much the set has grown since the last call.
+// grown returns by how many bytes the set has grown since the last call.
 func (s *groupSet) grown() int {
 	n := s.size - s.told
 	s.told = s.size
 	return n
 }
 
-// find returns the group of the keys; keys are copied when the group is new. Undefined keys form a group of their own.
+// find returns the group with the given keys, and makes it when there is none. A new group has copies of the keys.
+// Undefined is a key like any other value.
 func (s *groupSet) find(keys []value.Value, aggs int) *group {
 	h := uint64(14695981039346656037)
 	for _, k := range keys {

@@ -12,12 +12,20 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
-// The groups of a query that don't fit into memory are written to a file, ordered by their keys' hashes, with the
-// states of their aggregates, and forgotten. A later row of such a group makes it again. At the end the runs are
-// merged: the states of a group are joined in the order in which they were written, and the group has the place of its
-// first row.
+// Groups that don't fit into memory are written to a temporary file as a run: sorted by the hashes of their keys, with
+// the states of their aggregates. Then they are removed from memory. A later row of such a group creates the group
+// again. At the end all runs are merged. The states of one group are joined in the order in which they were written.
+// The merged group has the place of its first row.
+//
+// Example: SELECT c.k, COUNT(1) AS n FROM c GROUP BY c.k, with memory for two groups and the keys a, b, a, c, b:
+//
+//	rows a, b, a   in memory: a (place 0, count 2), b (place 1, count 1)
+//	row  c         too much: run 1 = {a: 0, 2}, {b: 1, 1}, {c: 2, 1}, in the order of hashes; nothing in memory
+//	row  b         in memory: b (place 3, count 1)
+//	end            run 2 = {b: 3, 1}
+//	merge          a (place 0, count 2), b (place 1, count 2), c (place 2, count 1)
 
-// spillGroups lets the groups of the query itself be written to files when there is no more memory for them.
+// spillGroups enables the writing of the outermost query's groups to files when the memory budget is used up.
 func (cq *cquery) spillGroups(f *frame) {
 	if f.space == nil || f.bud == nil {
 		return
@@ -33,7 +41,7 @@ func (cq *cquery) spillGroups(f *frame) {
 	})
 }
 
-// writeGroups writes the groups that are in memory to a run.
+// writeGroups writes the groups in memory to a new run and removes them from memory.
 func (cq *cquery) writeGroups(f *frame) error {
 	st := &f.subs[cq.id]
 	set := st.groups
@@ -57,14 +65,14 @@ func (cq *cquery) writeGroups(f *frame) error {
 	return err
 }
 
-// forget lets the groups go. Those that come get later places.
+// forget removes all groups from memory. Groups that are created afterwards get later places.
 func (s *groupSet) forget() {
 	clear(s.list)
 	clear(s.by)
 	s.list, s.size, s.told = s.list[:0], 0, 0
 }
 
-// compareGroupKeys is an order of groups in which equal keys are neighbours.
+// compareGroupKeys orders groups by the hashes of their keys, then by the keys. Groups with equal keys are neighbours.
 func compareGroupKeys(a, b *group) int {
 	if c := cmp.Compare(a.hash, b.hash); c != 0 {
 		return c
@@ -82,7 +90,8 @@ func compareGroupKeys(a, b *group) int {
 	return 0
 }
 
-// appendGroup appends the encoding of a group: hash, place, keys, sort keys, states.
+// appendGroup appends the encoding of a group: hash (8 bytes), place (uvarint), keys, number of sort keys (uvarint),
+// sort keys, states.
 func (cq *cquery) appendGroup(dst []byte, g *group) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, g.hash)
 	dst = binary.AppendUvarint(dst, uint64(g.at))
@@ -99,7 +108,7 @@ func (cq *cquery) appendGroup(dst []byte, g *group) []byte {
 	return dst
 }
 
-// readGroup reads what appendGroup has written.
+// readGroup decodes a group that appendGroup has written.
 func (cq *cquery) readGroup(b []byte) (*group, error) {
 	r := funcs.Stored{B: b}
 	g := &group{hash: r.Uint64(), at: int64(r.Uvarint())}
@@ -115,7 +124,7 @@ func (cq *cquery) readGroup(b []byte) (*group, error) {
 	return g, nil
 }
 
-// joinGroups adds what later rows have made of a group.
+// joinGroups adds to a group a the same group b of later rows.
 func (cq *cquery) joinGroups(a, b *group) (*group, error) {
 	a.at = min(a.at, b.at)
 	for i, spec := range cq.group.aggs {
@@ -127,7 +136,7 @@ func (cq *cquery) joinGroups(a, b *group) (*group, error) {
 	return a, nil
 }
 
-// clone returns a group with memory of its own, and how much that is.
+// clone returns a deep copy of a group and its size in bytes.
 func (g *group) clone() (*group, int) {
 	c := &group{hash: g.hash, at: g.at, keys: cloneAll(g.keys), order: cloneAll(g.order), aggs: slices.Clone(g.aggs)}
 	n := groupSize + funcs.StateSize*len(c.aggs) + (len(c.keys)+len(c.order))*funcs.ValueSize

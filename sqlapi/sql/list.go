@@ -14,8 +14,8 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
-// ListRow is a row of a list that is queried in place of a container: JSON, as it is shown. Its _rid names it in
-// continuations.
+// ListRow is a row of a list that is queried in place of a container. JSON is its shown form. Continuations identify
+// the row by its _rid.
 type ListRow struct {
 	JSON []byte
 
@@ -33,9 +33,9 @@ func (r *ListRow) parse() (err error) {
 
 func (r *ListRow) name() string { return string(r.val.Get("_rid").Bytes()) }
 
-// ExecuteList appends one page of a query over a list to out. Where the query says nothing else, rows come in the
-// list's order. list names the list: a continuation of another one is refused. It goes on behind the row that it names,
-// wherever that is now; when the row is gone, at its place.
+// ExecuteList appends one page of a query over a list to out. Without ORDER BY, rows come in the list's order. list
+// names the list; a continuation of another list is refused. A continuation names a row, and the page begins behind
+// that row, even if the row has moved in the list. If the row no longer exists, the page begins at its former place.
 func (pl *Plan) ExecuteList(ctx context.Context, list string, rows []ListRow, req Request, out *Page) error {
 	hash := pl.hash(req) ^ xxhash.Sum64String(list)
 	r, _, err := pl.start(ctx, req, hash, out)
@@ -57,10 +57,10 @@ func (pl *Plan) ExecuteList(ctx context.Context, list string, rows []ListRow, re
 	return r.f.err
 }
 
-// listSource gives the rows of a list: filtered, in the order of ORDER BY.
+// listSource is the rowSource of a list. Its rows are filtered and in the order of ORDER BY.
 type listSource struct {
 	rows []*ListRow
-	i    int // the present row
+	i    int // index of the current row
 }
 
 func newListSource(r *runner, rows []ListRow) (*listSource, error) {
@@ -98,7 +98,8 @@ func newListSource(r *runner, rows []ListRow) (*listSource, error) {
 	return s, nil
 }
 
-// resume returns the place of the row that a position names, or what its place was less one when it is gone.
+// resume returns the index of the row that a position names. If the row no longer exists, it returns its former index
+// minus one.
 func (s *listSource) resume(position string) int {
 	b, err := base64.RawURLEncoding.DecodeString(position)
 	if err != nil || len(b) == 0 {
@@ -115,7 +116,7 @@ func (s *listSource) resume(position string) int {
 	return int(min(at, uint64(len(s.rows)))) - 1
 }
 
-// present is the row that setRoot is told of; nil before the first.
+// present returns the current row, nil before the first one.
 func (s *listSource) present() *ListRow {
 	if s.i < 0 || s.i >= len(s.rows) {
 		return nil

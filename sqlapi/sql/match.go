@@ -6,8 +6,8 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
-// Match reports whether an item passes the query's WHERE: what the condition of a patch asks. The query must range over
-// the item itself, without joins, grouping or sub-queries in FROM.
+// Match reports whether an item passes the query's WHERE. The condition of a patch is evaluated with it. The query must
+// read the item itself, without joins, grouping or sub-queries in FROM; others are refused.
 func (pl *Plan) Match(it *core.Item) (bool, error) {
 	top := pl.p.top
 	if !top.rootOnly || top.grouped {

@@ -19,7 +19,7 @@ func get(v value.Value, name string) value.Value {
 	return funcs.View(v).Get(name)
 }
 
-// walk follows steps from v and gives the SQL face of what it finds.
+// walk follows steps from v. It returns the value there as the language shows it (funcs.View).
 func walk(v value.Value, steps []shape.Step) value.Value {
 	for i := range steps {
 		if steps[i].Array {
@@ -34,11 +34,11 @@ func walk(v value.Value, steps []shape.Step) value.Value {
 	return funcs.View(v)
 }
 
-// rootPath compiles a path on the item itself: names are mapped to stored ones, the identity is shown as text and
-// system properties come from the envelope.
+// rootPath compiles a path on the item itself. Names are translated to stored names, the id is shown as text, and
+// system properties are read from the item's metadata.
 func rootPath(steps []shape.Step) evalFn {
 	first := steps[0]
-	if first.Array { // the item is no array
+	if first.Array { // the item itself is never an array
 		return func(*frame) value.Value { return value.Value{} }
 	}
 	if shape.IsSystem(first.Name) {
@@ -48,7 +48,7 @@ func rootPath(steps []shape.Step) evalFn {
 		}
 	}
 	stored, ok := doc.NoSQL.Stored(first.Name)
-	if !ok { // no item has it, but a row of a list may
+	if !ok { // no item has such a name, but a row of a list can
 		return func(f *frame) value.Value {
 			if f.root.row == nil {
 				return value.Value{}

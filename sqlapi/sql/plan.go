@@ -18,22 +18,22 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/shape"
 )
 
-// Env is what the language asks of the API around it.
+// Env is what the language needs from the API that calls it.
 type Env struct {
 	// ItemJSON appends an item as the API shows it, system properties included.
 	ItemJSON func(dst []byte, it *core.Item) []byte
 	// SystemJSON appends the system properties of an item as "name":value,.. without braces.
 	SystemJSON func(dst []byte, it *core.Item) []byte
-	// Form, when set, gives the document that the language sees in place of the stored one, in bytes of its own; Pred
-	// then translates a predicate on the former into one on the latter. For containers whose items this API shows in
-	// another form.
+	// Form, when set, returns the document that the language sees instead of the stored one. The result has its own
+	// memory. Pred then translates a predicate on such documents into a predicate on stored ones. It is for containers
+	// whose items this API shows in another form than the stored one.
 	Form func(doc.Doc) doc.Doc
 	Pred func(*access.Pred) *access.Pred
-	// Computed is the container's computed properties, nil when it has none.
+	// Computed holds the container's computed properties, nil when it has none.
 	Computed *expand.Computed
-	// Planar: the container's geospatial configuration is Geometry, not Geography.
+	// Planar is true when the container's geospatial configuration is Geometry, not Geography.
 	Planar bool
-	// Clock gives time and randomness; nil is the wall clock.
+	// Clock is the source of time and randomness; nil: the wall clock.
 	Clock *clock.Clock
 }
 
@@ -44,8 +44,8 @@ type Plan struct {
 	env  *Env
 }
 
-// Compile finds or makes the program of a text and binds the parameters. The error is an *Error, which unwraps to a
-// status.Error with the service's JSON as its message.
+// Compile returns the plan of a text with its parameters. The compiled program comes from the cache when possible. The
+// error is a *syntax.Error, which unwraps to a status.Error with the service's JSON as its message.
 func Compile(text string, params []Param, env *Env) (*Plan, error) {
 	if env == nil {
 		env = &Env{}
@@ -61,7 +61,8 @@ func Compile(text string, params []Param, env *Env) (*Plan, error) {
 	return &Plan{p: p, vals: vals, env: env}, nil
 }
 
-// Range is a range of effective partition keys as published: Min inclusive, Max exclusive.
+// Range is a range of effective partition keys in the form that clients see: hexadecimal text, Min inclusive, Max
+// exclusive.
 type Range struct{ Min, Max string }
 
 // Request is one page of an execution.
@@ -69,24 +70,24 @@ type Request struct {
 	PK           core.PartitionKey // one logical partition, or a prefix of a hierarchical key; nil = all
 	Ranges       []Range           // restricts to ranges of effective partition keys; nil = all
 	PageSize     int               // rows; 0 or less = as many as fit
-	MaxBytes     int               // bytes of the rows after which a page ends; 0 = 4 MiB
+	MaxBytes     int               // a page ends when its rows have this many bytes; 0 = 4 MiB
 	Continuation string            // of the page before; "" = from the start
-	MaxToken     int               // bytes of a continuation; 0 = as long as it gets
+	MaxToken     int               // most bytes of a continuation; 0 = no limit
 	Explain      bool              // fill Metrics.Explain and Metrics.Indexes
-	Times        bool              // fill the times of Metrics
+	Times        bool              // measure the times of Metrics
 
-	// Owner stands for who asks. What a page has computed is kept for the next page of the same owner only.
+	// Owner identifies the requester. State that a page keeps is only available to the next page of the same owner.
 	Owner uint64
 
-	// Hold is told the length of Page.Body as it grows. Its error ends the query. nil = nobody asks.
+	// Hold, when set, is called with the length of Page.Body whenever it grows. Its error ends the query.
 	Hold func(bytes int) error
 }
 
 // defaultPageBytes is the service's response limit.
 const defaultPageBytes = 4 << 20
 
-// Execute appends one page of rows to out. A continuation is refused (BadRequest) when it comes from another query,
-// other parameters or another container.
+// Execute appends one page of rows to out. It refuses a continuation of another query, of other parameters or of
+// another container (BadRequest).
 func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out *Page) error {
 	hash := pl.hash(req)
 	r, begin, err := pl.start(ctx, req, hash, out)
@@ -110,8 +111,8 @@ func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out
 	return pl.run(ctx, c, req, r, hash, begin)
 }
 
-// start makes the runner of one page, whose frame the caller releases also when there is an error. begin is the state
-// of a first page.
+// start returns the runner of one page. The caller releases its frame, also after an error. begin is the state of a
+// first page.
 func (pl *Plan) start(ctx context.Context, req Request, hash uint64, out *Page) (r *runner, begin state, err error) {
 	f := pl.p.frame(pl.vals)
 	f.env, f.done = pl.env, ctx
@@ -141,8 +142,9 @@ func (pl *Plan) start(ctx context.Context, req Request, hash uint64, out *Page) 
 	return r, begin, err
 }
 
-// countOf returns the number of items that a request is about where it is kept: the container's, or a physical or
-// logical partition's. Where items can expire it isn't known without reading them.
+// countOf returns the number of items that a request covers, when the core has it as a counter: for the whole
+// container, or for a physical or logical partition. ok is false when there is no counter, and when items can expire:
+// the counter then includes expired items.
 func countOf(ctx context.Context, c *core.Container, req Request) (n int64, ok bool, err error) {
 	switch {
 	case c.HasTTL() || len(req.Ranges) > 1 || req.PK != nil && req.Ranges != nil:
@@ -163,23 +165,23 @@ func countOf(ctx context.Context, c *core.Container, req Request) (n int64, ok b
 	return 0, false, nil
 }
 
-// countCharge is what a COUNT costs that is answered from a number: the least charge of a query.
+// countCharge is the charge in RU of a COUNT that is answered from a counter. It is the least charge of a query.
 const countCharge = 2.3
 
 var wallClock = clock.New()
 
-// run opens the core's rows and makes the page from them.
+// run opens the core's rows and fills the page from them.
 func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runner, hash uint64, begin state) error {
 	rid := c.RID()
 	r.kept = keeper{c.Kept(), hash ^ xxhash.Sum64(rid[:]) ^ req.Owner}
 	r.takeKept()
 	var q *exec.Query
 	var rows *exec.Rows
-	kept := false // rows
+	kept := false // the rows are kept for the next page
 	if r.p.top.q.From != nil && r.st.left != 0 && r.groups == nil {
 		q = pl.query(r.f, req, begin)
 		q.PlanHash, q.Continuation, q.Timer = hash, r.st.core, r.timer
-		if q.Page > 0 { // those that OFFSET skips are read too
+		if q.Page > 0 { // rows that OFFSET skips are read too
 			q.Page += int(min(r.st.skip, math.MaxInt32))
 		}
 		var err error
@@ -209,7 +211,7 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 	} else {
 		r.out.Charge += countCharge
 	}
-	if g := r.groups; g != nil && g.stats.Plan.Why != "" { // how they were found, by a former page
+	if g := r.groups; g != nil && g.stats.Plan.Why != "" { // an earlier page has found the items
 		r.out.Metrics.Plan = &g.stats.Plan
 		if req.Explain {
 			r.out.Metrics.Explain = g.stats.Plan.Explain()
@@ -229,7 +231,7 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 	return nil
 }
 
-// query translates the execution for the core: predicate, exact filter, order and limit.
+// query returns the core's query of an execution: predicate, exact filter, order and limit.
 func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 	p := pl.p
 	q := &exec.Query{PK: req.PK, Compare: value.CompareCosmos, Collation: access.JSONOrder}
@@ -245,8 +247,8 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 	if pl.env.Form == nil {
 		p.cover.Ask(q)
 	}
-	// The core may be told how many items are wanted, in all and in a page, where each gives exactly one row: SELECT
-	// VALUE drops those whose value is undefined, so they must not match then.
+	// The core gets a limit of items, in total and for the page, when each item gives exactly one row. SELECT VALUE
+	// gives no row for an undefined value, so the filter must then reject such items.
 	oneRow := p.top.rootOnly && !p.top.grouped && !p.top.q.Distinct
 	if p.top.showsOrder() {
 		q.Shown = exec.CreationByPartition
@@ -289,7 +291,7 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 	return q
 }
 
-// hash identifies an execution: text, parameters and what it is restricted to.
+// hash identifies an execution: the text, the parameters and the partitions it is restricted to.
 func (pl *Plan) hash(req Request) uint64 {
 	if len(pl.vals) == 0 && req.PK == nil && len(req.Ranges) == 0 {
 		return pl.p.hash
@@ -305,7 +307,7 @@ func (pl *Plan) hash(req Request) uint64 {
 	return pl.p.hash ^ xxhash.Sum64(b)
 }
 
-// coreRows is the core's rows as a source.
+// coreRows is the rowSource of the core's rows.
 type coreRows struct{ rows *exec.Rows }
 
 func (s *coreRows) next() bool { return s.rows.Next() }
@@ -323,9 +325,9 @@ func (s *coreRows) position() string {
 	return s.rows.Continuation()
 }
 
-// showsOrder reports whether rows tell in which order the items came: those of a query that neither groups them nor
-// takes distinct ones do, and a TOP or LIMIT of an inner query without an order of its own decides by it which there
-// are.
+// showsOrder reports whether the order of the items can change the answer. It does for a query without groups and
+// DISTINCT, whose rows come in that order. It also does for an inner query with TOP or LIMIT but without ORDER BY,
+// because the order then decides which rows there are.
 func (cq *cquery) showsOrder() bool {
 	if !cq.grouped && !cq.q.Distinct {
 		return true

@@ -20,31 +20,31 @@ type Param struct {
 	Value value.Value
 }
 
-// program is a compiled query text. It is shared by executions and never changes.
+// program is a compiled query text. Executions share it; it is immutable.
 type program struct {
 	text   string
-	key    string // in the cache
+	key    string // key in the cache
 	hash   uint64
 	q      *syntax.Query
 	top    *cquery
 	params []string
 	nslots int
 	nsubs  int
-	count  func(f *frame) int64 // TOP or LIMIT, nil without
+	count  func(f *frame) int64 // TOP or LIMIT; nil: no limit
 	offset func(f *frame) int64
 	order  []orderPath
 	pred   sarg.Pred[*frame]
-	whole  bool // COUNT(1) of everything
+	whole  bool // the query only counts all items (isCountAll)
 	cover  sarg.Coverage
 	frames sync.Pool // *frame
 }
 
 // orderPath is one ORDER BY path.
 type orderPath struct {
-	steps []shape.Step // nil for a distance of vectors or places
+	steps []shape.Step // nil for a distance of vectors or geometries
 	key   evalFn
 	desc  bool
-	near  sarg.Near[*frame] // of a distance from a constant place
+	near  sarg.Near[*frame] // set for a distance from a constant geometry
 }
 
 // compile parses and compiles a text.
@@ -56,7 +56,7 @@ func compile(text string, lim syntax.Limits) (*program, error) {
 	return compileQuery(text, q, false)
 }
 
-// compileQuery compiles a parsed text; planar says that geometries lie in a plane.
+// compileQuery compiles a parsed text. planar is true when geometries lie in a plane.
 func compileQuery(text string, q *syntax.Query, planar bool) (*program, error) {
 	p := &program{text: text, key: text, q: q, hash: xxhash.Sum64String(resumable(text, q))}
 	c := &compiler{text: q.Text, planar: planar, params: map[string]int{}}
@@ -85,8 +85,8 @@ func compileQuery(text string, q *syntax.Query, planar bool) (*program, error) {
 	return p, nil
 }
 
-// predicate compiles WHERE for an index; nil when it says nothing that one could use. Of nested sub-queries in FROM it
-// is the innermost one's: an item that doesn't pass it makes no row.
+// predicate compiles WHERE to a predicate for indexes, nil when no condition can use one. With nested sub-queries in
+// FROM it is the WHERE of the innermost one: an item that doesn't pass it gives no row.
 func (c *compiler) predicate(p *program) sarg.Pred[*frame] {
 	cq := p.top
 	if cq.base != nil {
@@ -101,7 +101,7 @@ func (c *compiler) predicate(p *program) sarg.Pred[*frame] {
 	return c.sargs(cq).Filter(cq.q.Where)
 }
 
-// sargs is what makes predicates of the conditions of a query.
+// sargs returns the compiler of predicates for a query's conditions.
 func (c *compiler) sargs(cq *cquery) sarg.Compiler[*frame] {
 	vars := make([]sarg.Alias, len(cq.vars))
 	for i, v := range cq.vars {
@@ -111,8 +111,9 @@ func (c *compiler) sargs(cq *cquery) sarg.Compiler[*frame] {
 	return sarg.Compiler[*frame]{From: cq.q.From, Vars: vars, Planar: c.planar, Compile: compile}
 }
 
-// coverage is what the core may know of the query to answer it from index entries. The query must range over the items
-// themselves; so must the innermost of nested queries, of which the outer ones see the rows alone.
+// coverage returns what the core needs to answer the query from index entries. It is empty unless the query reads the
+// items themselves. With nested queries in FROM that holds for the innermost one, because the outer ones only see its
+// rows.
 func (p *program) coverage() sarg.Coverage {
 	cq := p.top
 	if cq.base != nil {
@@ -124,9 +125,10 @@ func (p *program) coverage() sarg.Coverage {
 	return sarg.CoverageOf(cq.q, cq.vars[0].name, p.top.grouped || p.top.derived != nil, cq == p.top)
 }
 
-// resumable is the text that continuations of a query are bound to. A client that merges an ORDER BY goes on with the
-// partition's continuation under another WHERE: it puts where it stands into the place that the plan left for it. The
-// position is one in the order, which no filter changes, so continuations of such texts are not bound to the filter.
+// resumable returns the text that continuations of a query are bound to. Usually that is the query's text. A client
+// that merges an ORDER BY writes its position as a filter into the rewritten text (gateway.FilterPlaceholder), and
+// sends a continuation of the text with another filter. The continuation is a position in the order, and a filter
+// doesn't change the order. So continuations of rewritten ORDER BY texts are not bound to WHERE.
 func resumable(text string, q *syntax.Query) string {
 	if len(q.OrderBy) == 0 || len(q.Items) != 3 || q.Items[1].Alias != "orderByItems" || q.Items[2].Alias != "payload" {
 		return text
@@ -139,9 +141,9 @@ func resumable(text string, q *syntax.Query) string {
 	return "\x00" + syntax.PrintQuery(&bare)
 }
 
-// orderPaths resolves ORDER BY: each must be a path on the item.
+// orderPaths resolves the ORDER BY expressions. Each must be a path on the item, or a distance as the only expression.
 func (c *compiler) orderPaths(p *program) {
-	if shape.IsGrouped(p.q) { // one row, or refused before
+	if shape.IsGrouped(p.q) { // it has one row, or was refused before
 		return
 	}
 	outer := c.scope
@@ -167,7 +169,8 @@ func (c *compiler) orderPaths(p *program) {
 			return
 		}
 		if o.Computed != "" && (v == nil || len(steps) == 0 || !c.itemPath(p, v, &steps)) {
-			// No path: no index has it, and its own name keeps it apart from others in continuations.
+			// A computed property is no path, so no index has it. Its name distinguishes it from other ones in
+			// continuations.
 			p.order = append(p.order, orderPath{steps: []shape.Step{{Name: "\x00" + o.Computed}},
 				key: c.expr(o.Expr).fn, desc: o.Desc})
 			continue
@@ -181,7 +184,7 @@ func (c *compiler) orderPaths(p *program) {
 	}
 }
 
-// nearness compiles a sort key that is greater for nearer vectors.
+// nearness compiles a call of VectorDistance to a sort key that is greater for nearer vectors.
 func (c *compiler) nearness(call *syntax.Call) evalFn {
 	key := c.expr(call).fn
 	if !shape.Euclidean(call) {
@@ -195,8 +198,8 @@ func (c *compiler) nearness(call *syntax.Call) evalFn {
 	}
 }
 
-// itemPath turns a path on alias v into one on the item: v is the item, or FROM c.path AS v. Array elements are no
-// paths.
+// itemPath translates a path on alias v into a path on the item. v is the item itself or FROM c.path AS v. A path with
+// array elements is refused.
 func (c *compiler) itemPath(p *program, v *variable, steps *[]shape.Step) bool {
 	if !v.root {
 		src := &p.q.From.Sources[0]
@@ -248,7 +251,8 @@ func countsAll(e syntax.Expr) bool {
 	return all && !sub
 }
 
-// bind orders parameter values by number and refuses a missing one. A parameter given twice counts with its last value.
+// bind returns the parameter values by number. It refuses a query with a missing parameter. If a parameter is given
+// twice, its last value is used.
 func (p *program) bind(params []Param) ([]value.Value, error) {
 	if len(p.params) == 0 {
 		return nil, nil
@@ -269,7 +273,7 @@ next:
 	return vals, nil
 }
 
-// frame returns a frame for one execution; release gives it back.
+// frame returns a frame for one execution. release puts it back into the pool.
 func (p *program) frame(params []value.Value) *frame {
 	f, _ := p.frames.Get().(*frame)
 	if f == nil {
@@ -289,8 +293,8 @@ func (p *program) release(f *frame) {
 	p.frames.Put(f)
 }
 
-// NewComputed checks the definitions of computed properties and returns them; nil when there are none. The errors are
-// for the user.
+// NewComputed checks the definitions of computed properties and returns them, nil when there are none. The errors are
+// texts for the user.
 func NewComputed(defs []expand.Property) (*expand.Computed, error) {
 	return expand.New(defs, func(text string) (q *syntax.Query, params int, err error) {
 		if q, err = syntax.Parse(text, syntax.DefaultLimits()); err != nil {

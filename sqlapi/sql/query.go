@@ -22,26 +22,26 @@ type cquery struct {
 	id          int
 	q           *syntax.Query
 	vars        []*variable
-	run         rowFn // makes the rows of the query in the present frame and hands each that passes WHERE to row
+	run         rowFn // makes the rows in the current frame; passes those that satisfy WHERE to row
 	where       evalFn
 	project     evalFn
-	write       writeFn // of the query itself only
-	defined     evalFn  // with write and SELECT VALUE: what must be defined for a row to count
+	write       writeFn // only set for the outermost query
+	defined     evalFn  // with write and SELECT VALUE: must be defined for a row to count
 	isValue     bool    // SELECT VALUE: an undefined result is no row
 	grouped     bool
 	keys        []evalFn
 	group       *groupCtx
 	order       []evalFn
 	base        *cquery // the innermost query in FROM that reads the container, nil when it is cq itself
-	derivedNext *rowFn  // takes the rows of derived
-	// the sub-query that stands for the container, when it must see all items before or while it gives rows
+	derivedNext *rowFn  // receives the rows of derived
+	// derived is the sub-query that is the first source in place of the container, if its rows depend on several items
 	derived  *sub
-	sorted   bool // DISTINCT whose equal rows are neighbours
-	joined   bool // the rows of an item may be more or fewer than one
-	rootOnly bool // the one source is the item itself
+	sorted   bool // DISTINCT, and equal rows are neighbours
+	joined   bool // an item can have no row or several rows
+	rootOnly bool // the only source is the item itself
 }
 
-// query compiles q; row gets each row that passes WHERE, before grouping.
+// query compiles q. The function that row returns receives each row that passes WHERE, before grouping.
 func (c *compiler) query(q *syntax.Query, top bool, row func(cq *cquery) rowFn) *cquery {
 	cq := &cquery{id: c.nsubs, q: q, isValue: q.Value != nil, sorted: top && q.Distinct && shape.DistinctOrdered(q)}
 	c.nsubs++
@@ -71,7 +71,7 @@ func (c *compiler) query(q *syntax.Query, top bool, row func(cq *cquery) rowFn) 
 	c.checkShape(q)
 
 	body := row(cq)
-	if where := cq.where; where != nil && !(top && cq.rootOnly) { // there the core's rows are filtered already
+	if where := cq.where; where != nil && !(top && cq.rootOnly) { // for those the core has filtered the items already
 		next := body
 		body = func(f *frame) bool {
 			if !funcs.IsTrue(where(f)) {
@@ -97,7 +97,7 @@ func (c *compiler) orderKeys(q *syntax.Query) (keys []evalFn) {
 	return keys
 }
 
-// checkShape refuses combinations that the language has no meaning for.
+// checkShape refuses combinations of clauses that have no meaning in the language.
 func (c *compiler) checkShape(q *syntax.Query) {
 	if q.Rank {
 		c.fail(syntax.PlainError("ORDER BY RANK is not supported."))
@@ -153,8 +153,8 @@ func (c *compiler) sources(cq *cquery, top bool) []func(next rowFn) rowFn {
 	return binds
 }
 
-// isContainer reports whether a source is the item itself: the container's name, or an alias of the item in a
-// sub-query.
+// isContainer reports whether a source is the item itself: the name of the container, or in a sub-query an alias of the
+// item.
 func isContainer(c *compiler, s *syntax.Source, container bool) bool {
 	id, ok := s.Path.(*syntax.Ident)
 	if !ok {
@@ -168,7 +168,7 @@ func isContainer(c *compiler, s *syntax.Source, container bool) bool {
 }
 
 // sourcePath compiles the path of a source. The first identifier of the query's first source is the container, whatever
-// it says.
+// its name is.
 func (c *compiler) sourcePath(s *syntax.Source, container bool) evalFn {
 	if !container {
 		return c.expr(s.Path).fn
@@ -186,7 +186,7 @@ func (c *compiler) newSlot(v *variable) int {
 	return v.slot
 }
 
-// pathSource is a property of an alias, or with IN each element of an array.
+// pathSource compiles a source that is a property of an alias, or with IN each element of an array.
 func (c *compiler) pathSource(s *syntax.Source, v *variable, container bool) func(rowFn) rowFn {
 	path, slot := c.sourcePath(s, container), c.newSlot(v)
 	if !s.In {
@@ -221,7 +221,7 @@ func eachElement(f *frame, arr value.Value, slot int, next rowFn) bool {
 	return true
 }
 
-// step counts one row and ends an execution that makes too many or whose request has ended.
+// step counts one row. It ends the execution when there are too many rows or the request has ended.
 func (f *frame) step() bool {
 	f.steps++
 	if f.steps > maxSteps {
@@ -251,7 +251,7 @@ func (c *compiler) selectList(cq *cquery, top bool) {
 		c.groups = append(c.groups, cq.group)
 		defer func() { c.groups = c.groups[:len(c.groups)-1] }()
 	}
-	direct := top && !q.Distinct // the top query's rows go straight to JSON
+	direct := top && !q.Distinct // the rows of the outermost query are written as JSON directly
 	if q.Value != nil {
 		if direct {
 			cq.write = c.writer(q.Value)
@@ -275,7 +275,7 @@ func (c *compiler) selectList(cq *cquery, top bool) {
 	}
 }
 
-// star compiles SELECT *: the one input set.
+// star compiles SELECT *, the value of the only source.
 func (c *compiler) star(cq *cquery, top bool) {
 	q := cq.q
 	at := q.SelectSpan
@@ -305,7 +305,7 @@ func (c *compiler) star(cq *cquery, top bool) {
 	}
 }
 
-// count evaluates a TOP, OFFSET or LIMIT.
+// count compiles the number of TOP, OFFSET or LIMIT.
 func (c *compiler) count(n *syntax.Count, clause string) func(f *frame) int64 {
 	if n == nil {
 		return nil
@@ -373,7 +373,7 @@ func (cq *cquery) gather(f *frame) bool {
 	return f.err == nil
 }
 
-// gatherSorted keeps a row of a sub-query with ORDER BY.
+// gatherSorted adds a row of a sub-query with ORDER BY to the rows to sort.
 func (cq *cquery) gatherSorted(f *frame) bool {
 	st := &f.subs[cq.id]
 	r := sortedRow{keys: make([]value.Value, len(cq.order)), at: st.gathered}
@@ -384,7 +384,7 @@ func (cq *cquery) gatherSorted(f *frame) bool {
 	if cq.passed(st, &r) {
 		return f.step()
 	}
-	if r.val = cq.project(f); cq.isValue && !r.val.IsDefined() { // it is no row
+	if r.val = cq.project(f); cq.isValue && !r.val.IsDefined() { // an undefined value is no row
 		return f.step()
 	}
 	r.val = r.val.Clone()
@@ -396,8 +396,8 @@ func (cq *cquery) gatherSorted(f *frame) bool {
 	return f.step()
 }
 
-// finish hands out groups, or the rows of a sub-query in their order. Without GROUP BY there is one group, also without
-// rows.
+// finish passes the groups, or the sorted rows of a sub-query, to sink. A query with aggregates but without GROUP BY
+// has one group, even when there are no rows.
 func (cq *cquery) finish(f *frame, sink func(f *frame, v value.Value) bool) {
 	st := &f.subs[cq.id]
 	if cq.grouped {
@@ -420,8 +420,8 @@ func (cq *cquery) finish(f *frame, sink func(f *frame, v value.Value) bool) {
 	}
 }
 
-// orderedGroups returns the groups in the order of ORDER BY, else in that of their first rows. Without GROUP BY there
-// is one.
+// orderedGroups returns the groups in the order of ORDER BY, or without one in the order of their first rows. Without
+// GROUP BY there is one group.
 func (cq *cquery) orderedGroups(f *frame) []*group {
 	cq.oneGroup(&f.subs[cq.id])
 	cq.holdOrder(f)
@@ -431,7 +431,7 @@ func (cq *cquery) orderedGroups(f *frame) []*group {
 	return cq.sortGroups(f)
 }
 
-// holdOrder charges for what sorting the groups takes.
+// holdOrder charges the memory that sorting the groups needs.
 func (cq *cquery) holdOrder(f *frame) {
 	st := &f.subs[cq.id]
 	if n := len(st.groups.list); len(cq.order) > 0 && n > 1 {
@@ -439,14 +439,14 @@ func (cq *cquery) holdOrder(f *frame) {
 	}
 }
 
-// sortGroups is orderedGroups behind holdOrder.
+// sortGroups is orderedGroups without holdOrder, which must be called before.
 func (cq *cquery) sortGroups(f *frame) []*group {
 	st := &f.subs[cq.id]
 	list := st.groups.list
 	if len(cq.order) == 0 || len(list) < 2 {
 		return list
 	}
-	keys := make([][]value.Value, len(list)) // of list[i], moved with it
+	keys := make([][]value.Value, len(list)) // sort keys of list[i]; sorted together with list
 	for n, g := range list {
 		if n&4095 == 4095 {
 			f.cancelled()
@@ -479,7 +479,7 @@ func (s *groupSort) Swap(i, j int) {
 	s.keys[i], s.keys[j] = s.keys[j], s.keys[i]
 }
 
-// before compares sort keys by ORDER BY.
+// before reports whether sort keys a come before b in the order of ORDER BY.
 func (cq *cquery) before(a, b []value.Value) bool {
 	for k := range cq.order {
 		if d := value.CompareCosmos(a[k], b[k]); d != 0 {
@@ -489,7 +489,7 @@ func (cq *cquery) before(a, b []value.Value) bool {
 	return false
 }
 
-// oneGroup makes the single group of an aggregate query without GROUP BY that met no row.
+// oneGroup makes the only group of an aggregate query without GROUP BY, if it has read no row.
 func (cq *cquery) oneGroup(st *subState) {
 	if len(cq.q.GroupBy) == 0 && len(st.groups.list) == 0 {
 		st.groups.find(nil, len(cq.group.aggs))

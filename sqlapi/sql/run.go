@@ -14,7 +14,7 @@ import (
 	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
-// Page is one page of a query's answer. Body holds the rows as JSON separated by commas, without brackets; Execute
+// Page is one page of a query's answer. Body holds the rows as JSON, separated by commas and without brackets. Execute
 // appends to it.
 type Page struct {
 	Body         []byte
@@ -24,33 +24,39 @@ type Page struct {
 	Metrics      Metrics
 }
 
-// Metrics says what a page cost.
+// Metrics tells what a page cost.
 type Metrics struct {
 	ItemsRead  int // items loaded
 	BytesRead  int
 	IndexReads int
 	Rows       int // items that passed the filter
 
-	Plan *access.Plan // how items were found; nil where none was needed
+	Plan *access.Plan // how items were found; nil when no item was read
 
-	// With Request.Times: what the index took, what reading items took, what making rows of them took.
+	// With Request.Times: the time of index look-ups, of reading items and of writing rows.
 	Lookup, Load, Write time.Duration
 
-	// With Request.Explain; nothing where no item was needed.
+	// With Request.Explain; empty when no item was read.
 	Explain string            // the access path in one line
-	Steps   *plan.Explanation // the plan, and what its steps did
+	Steps   *plan.Explanation // the plan, with the counts of its steps
 	Indexes *IndexUse
 }
 
-// rowSource gives the items of a query, filtered by WHERE where the query has no joins, in the order of ORDER BY.
+// rowSource returns the items of a query in the order of ORDER BY. If the query has no joins they are filtered by
+// WHERE.
 type rowSource interface {
 	next() bool
 	item() (d doc.Doc, item *core.Item) // valid until next
 	err() error
-	position() string // resumes after the present item; "" when there is nothing after it
+	position() string // resumes after the current item; "" when it is the last one
 }
 
-// runner drives one page of a query over a source of items.
+// runner produces one page of a query from a source of items.
+//
+// Example: SELECT t FROM c JOIN t IN c.tags with pages of 3 rows; item 1 has the tags a, b and item 2 has x, y.
+//
+//	page 1: a, b, x   state: core = position behind item 1, inItem = 1
+//	page 2: y         resumes behind item 1, reads item 2 and skips its first row
 type runner struct {
 	p        *program
 	f        *frame
@@ -60,40 +66,43 @@ type runner struct {
 	maxBytes int             // of the page's body; 0 = no limit
 	hold     func(int) error // Request.Hold
 	timer    func() time.Duration
-	st       state // where the page begins
-	inItem   int64 // rows that the present item has given, those of former pages included
-	given    int64 // rows that the query has given, those of former pages included
-	full     bool  // the page is full and a further row was met
+	st       state // position at which the page begins
+	inItem   int64 // rows of the current item so far, earlier pages included
+	given    int64 // rows that the query has returned, earlier pages included
+	full     bool  // the page is full and there is a further row
 	end      bool  // TOP or LIMIT is reached
 	seen     *funcs.Set
-	hashes   []uint64 // of the rows of DISTINCT, those of former pages included; nil when they were too many
+	hashes   []uint64 // of the rows of DISTINCT, earlier pages included; nil: there were too many
 	kept     keeper
-	groups   *groupRows // of a former page; nil: they must be made
-	resumed  bool       // what a former page has kept was found
-	keptAs   uint64     // see state
+	groups   *groupRows // kept by an earlier page; nil: they must be computed
+	resumed  bool       // state that an earlier page has kept was found
+	keptAs   uint64     // see state.kept
 	last     uint64
 }
 
-// state is where a query stands between two pages. Queries whose rows are known only after all items were seen begin
-// anew and drop what was given; so does DISTINCT with many rows. The others go on after an item, or inside it.
+// state is the position of a query between two pages; a continuation holds it (token.go). Most queries continue behind
+// an item, or between two rows of one item. A query whose rows are only known after all items were read (GROUP BY,
+// aggregates) runs again from the start and drops the rows that earlier pages returned. So does a DISTINCT with many
+// rows. Kept state (kept) saves that work when it is still there.
 type state struct {
 	core   string // position of the core's rows
-	inItem int64  // rows of the next item that were given
+	inItem int64  // rows of the next item that earlier pages returned
 	skip   int64  // rows of OFFSET still to skip
-	left   int64  // rows of TOP or LIMIT still to give, -1 without limit
-	drop   int64  // rows given by former pages; a query that begins anew drops them
-	// seen is the hashes of the rows that a DISTINCT has given, when it goes on: only the last one where equal rows are
-	// neighbours.
+	left   int64  // rows of TOP or LIMIT still to return, -1: no limit
+	drop   int64  // rows that earlier pages returned; a query that starts again drops them
+	// seen has the hashes of the rows that a DISTINCT has returned, when it continues at a position. If equal rows are
+	// neighbours, it only has the last one.
 	seen []uint64
-	// What a page has computed is kept for the next one under a number (spill.Kept), 0: nothing is. Where it is lost,
-	// it is computed again, and goes on behind the group whose keys have this hash; 0: none was given.
+	// kept is the number under which a page has kept its computed rows or groups for the next page (spill.Kept); 0:
+	// nothing is kept. If they were dropped, they are computed again, and groups continue behind the group whose keys
+	// have the hash last; 0: no group was returned.
 	kept, last uint64
 }
 
 // maxSeen bounds the hashes in a continuation: 2 KiB.
 const maxSeen = 256
 
-// run makes the page. more says that rows are left; then next is where they begin.
+// run produces the page. more is true when rows are left; next is then the position of the first one.
 func (r *runner) run() (next state, more bool, err error) {
 	r.f.sink = r.row
 	cq := r.p.top
@@ -117,7 +126,7 @@ func (r *runner) run() (next state, more bool, err error) {
 	return state{drop: r.given, kept: r.keptAs, last: r.last}, r.full, err
 }
 
-// runItems streams items into the page.
+// runItems produces the page of a query that continues at a position: it reads items until the page is full.
 func (r *runner) runItems() (next state, more bool, err error) {
 	cq := r.p.top
 	before := r.st.core
@@ -159,15 +168,15 @@ func (r *runner) nextState(core string, inItem int64) state {
 	return st
 }
 
-// pageFull reports whether the page has all the rows or bytes that it may have.
+// pageFull reports whether the page has reached its limit of rows or bytes.
 func (r *runner) pageFull() bool {
 	return r.pageSize > 0 && r.out.Count >= r.pageSize || r.maxBytes > 0 && len(r.out.Body) >= r.maxBytes
 }
 
-// row is the sink of the top query: the frame stands on a row that passed WHERE.
+// row is the sink of the outermost query. The frame holds a row that passed WHERE.
 func (r *runner) row(f *frame) bool {
 	r.inItem++
-	if r.inItem <= r.st.inItem { // given by a former page
+	if r.inItem <= r.st.inItem { // returned by an earlier page
 		return true
 	}
 	if r.pageFull() {
@@ -177,10 +186,11 @@ func (r *runner) row(f *frame) bool {
 	return r.emit(f)
 }
 
-// emit projects the present row into the page: DISTINCT, OFFSET, LIMIT, then JSON. False ends the query or the page.
+// emit appends the current row to the page, after DISTINCT, OFFSET and LIMIT. It returns false when the query or the
+// page ends.
 func (r *runner) emit(f *frame) bool {
 	cq, start := r.p.top, len(r.out.Body)
-	if r.st.skip > 0 && cq.write != nil && !cq.isValue { // the row counts whatever it holds
+	if r.st.skip > 0 && cq.write != nil && !cq.isValue { // every row counts, so it needn't be rendered
 		r.st.skip--
 		return true
 	}
@@ -218,7 +228,7 @@ func (r *runner) emit(f *frame) bool {
 	return !r.end
 }
 
-// render appends the present row as JSON; false when it is none.
+// render appends the current row as JSON. ok is false when DISTINCT or an undefined value drops it.
 func (r *runner) render(f *frame, body []byte) (_ []byte, ok bool) {
 	if r.timer != nil {
 		began := r.timer()
@@ -230,7 +240,7 @@ func (r *runner) render(f *frame, body []byte) (_ []byte, ok bool) {
 	return r.distinct(f, body)
 }
 
-// distinct appends the present row when it is new.
+// distinct appends the current row unless an equal one was returned before.
 func (r *runner) distinct(f *frame, body []byte) ([]byte, bool) {
 	v := r.p.top.project(f)
 	if f.err != nil || r.p.top.isValue && !v.IsDefined() {
@@ -256,7 +266,7 @@ func (r *runner) distinct(f *frame, body []byte) ([]byte, bool) {
 	return doc.AppendJSON(body, funcs.One(v)), true
 }
 
-// runGrouped reads all rows into groups, then gives the groups that the page may have.
+// runGrouped computes all groups, or takes the kept ones, and appends groups until the page is full.
 func (r *runner) runGrouped() error {
 	cq, f := r.p.top, r.f
 	rows, err := r.groups, error(nil)
@@ -288,7 +298,7 @@ func (r *runner) runGrouped() error {
 	}
 }
 
-// makeGroups reads all rows into groups, and goes behind those that former pages have given.
+// makeGroups reads all rows into groups. It then skips the groups that earlier pages returned.
 func (r *runner) makeGroups() (*groupRows, error) {
 	cq, f := r.p.top, r.f
 	f.subs[cq.id].groups = &groupSet{}
@@ -311,14 +321,15 @@ func (r *runner) makeGroups() (*groupRows, error) {
 	return rows, nil
 }
 
-// resumeGroups says that the groups begin behind those of former pages, and how many may still be given; -1: all.
+// resumeGroups records that groups of earlier pages are skipped already. left is the number of groups still to return;
+// -1: all.
 func (r *runner) resumeGroups(left int64) {
 	r.st.skip, r.st.drop, r.st.left = 0, 0, left
 }
 
-// keepGroups keeps the groups that are left for the next page.
+// keepGroups keeps the remaining groups for the next page.
 func (r *runner) keepGroups(rows *groupRows) error {
-	if r.kept.all == nil || r.p.top.q.Distinct { // what DISTINCT has seen isn't in the groups
+	if r.kept.all == nil || r.p.top.q.Distinct { // the groups don't hold the rows that DISTINCT has returned
 		return nil
 	}
 	if err := rows.shelve(r.f.done, r.kept.all.Most()); err != nil {
@@ -332,16 +343,16 @@ func (r *runner) keepGroups(rows *groupRows) error {
 	return nil
 }
 
-// keeper is where the states between pages are, and whose they are.
+// keeper is the store of states between pages, and the owner of this query's states.
 type keeper struct {
 	all   *spill.Kept
 	owner uint64
 }
 
-// take returns a state that was kept; nil when there is none.
+// take removes a kept state from the store and returns it; nil when there is none.
 func (k *keeper) take(id uint64) spill.State { return k.all.Take(k.owner, id) }
 
-// takeKept finds what the page before has kept.
+// takeKept restores the state that the previous page has kept.
 func (r *runner) takeKept() {
 	switch cq := r.p.top; {
 	case r.st.kept == 0:
@@ -360,7 +371,7 @@ func (r *runner) takeGroups() {
 	}
 }
 
-// allItems runs the query over all items and gives what waits for the end.
+// allItems runs the query over all items, and then emits the rows that are only known at the end.
 func (r *runner) allItems() error {
 	cq, f := r.p.top, r.f
 	if cq.q.From == nil {
@@ -388,7 +399,7 @@ func (r *runner) allItems() error {
 	return f.err
 }
 
-// countAll answers COUNT of everything from a number that is known.
+// countAll answers a COUNT of all items from a counter.
 func (r *runner) countAll(n int64) error {
 	cq, f := r.p.top, r.f
 	st := &f.subs[cq.id]
@@ -403,7 +414,7 @@ func (r *runner) countAll(n int64) error {
 	return f.err
 }
 
-// identity shows a stored identity as the language's id: text.
+// identity returns a stored id as the language shows it: as text.
 func identity(v value.Value) value.Value {
 	if v.Kind() == value.String || !v.IsDefined() {
 		return v
@@ -411,12 +422,12 @@ func identity(v value.Value) value.Value {
 	return value.StringOf(core.IdentityText(v))
 }
 
-// restarts reports whether a page of the query begins anew and drops what former pages gave.
+// restarts reports whether each page of the query runs from the start and drops the rows of earlier pages.
 func (cq *cquery) restarts() bool {
 	return cq.grouped || cq.q.Distinct || cq.q.From == nil || cq.derived != nil
 }
 
-// begin evaluates OFFSET and LIMIT for the first page, and for every page of a query that begins anew.
+// begin evaluates OFFSET and LIMIT, for the first page and for every page of a query that starts again.
 func (p *program) begin(f *frame) (state, error) {
 	st := state{left: -1}
 	if p.offset != nil {

@@ -7,14 +7,23 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 )
 
-// The first page of an ORDER BY that no index answers sorts only the rows that it gives: that needs little memory and
-// no file. Who asks for a second page mostly asks for more, and each would read all items again. So the second page
-// sorts all rows that are left, and they are kept for the next ones. Where they can't be kept, pages go on one by one.
+// An ORDER BY that no index can answer must sort. Every page that sorts reads all items.
+//
+// The first page only sorts the rows that it returns. That needs little memory and no file. A client that requests a
+// second page usually requests more. So the second page sorts all remaining rows and keeps them for the following
+// pages. If they can't be kept, each page sorts only its own rows.
+//
+// Example: ORDER BY c.n without an index on /n, 1000 items, pages of 100 rows.
+//
+//	page 1     reads 1000 items, keeps the best 100 during the sort; the continuation says sortRest
+//	page 2     reads 1000 items, sorts 900 rows, returns 100 and keeps 800 under a number
+//	page 3..10 take the kept rows and sort nothing
 
-// sortRest in a continuation says that the next page sorts all that is left. It is no number of a state.
+// sortRest as state.kept in a continuation means that the next page sorts all remaining rows. It is never the number of
+// a kept state.
 const sortRest = 1
 
-// sortedRows are kept rows.
+// sortedRows are sorted rows that are kept between pages.
 type sortedRows struct{ rows *exec.Rows }
 
 // Held implements spill.State.
@@ -23,15 +32,15 @@ func (s sortedRows) Held() int64 { return s.rows.Held() }
 // Close implements spill.State.
 func (s sortedRows) Close() { s.rows.Close() }
 
-// keepsRows reports whether the rows of a sort are kept between pages. Rows by distance are not: the nearest ones are
-// found without a look at the others.
+// keepsRows reports whether the sorted rows of this query are kept between pages. Rows ordered by ST_DISTANCE are not,
+// because the nearest ones are found without reading the others.
 func (r *runner) keepsRows(q *exec.Query) bool {
 	cq := r.p.top
 	return r.kept.all != nil && len(q.OrderBy) > 0 && q.OrderBy[0].Near == nil && !cq.grouped && !cq.q.Distinct &&
 		cq.derived == nil
 }
 
-// open opens the rows of the core, or finds those that the page before has kept.
+// open returns the rows that the previous page has kept, or else opens the core's rows.
 func (r *runner) open(ctx context.Context, c *core.Container, q *exec.Query) (*exec.Rows, error) {
 	if r.st.kept != 0 && r.keepsRows(q) {
 		q.Page = 0
@@ -43,8 +52,8 @@ func (r *runner) open(ctx context.Context, c *core.Container, q *exec.Query) (*e
 	return c.Query(ctx, q)
 }
 
-// keepRows keeps the rows that are left behind a page, and returns what the continuation says of them. They are not the
-// page's any more when they are kept.
+// keepRows keeps the rows that remain after a page. It returns state.kept for the continuation, and whether it has
+// taken over the rows; the page must not close them then.
 func (r *runner) keepRows(q *exec.Query, rows *exec.Rows, next *state) (id uint64, kept bool) {
 	switch {
 	case !r.keepsRows(q) || !rows.Stats().Sorted || next.inItem > 0:

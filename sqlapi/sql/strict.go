@@ -8,7 +8,8 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// This file says what a query asks of the index, for an API that refuses what the service's indexes can't answer.
+// This file tells which indexes a query needs. An API uses it to refuse queries that the service's indexes can't
+// answer.
 
 // OrderPath is one item of ORDER BY.
 type OrderPath struct {
@@ -17,8 +18,8 @@ type OrderPath struct {
 	Desc     bool
 }
 
-// Orders returns the items of ORDER BY that name a path of the item or a computed property; none for an order by the
-// distance of vectors, and for groups.
+// Orders returns the items of ORDER BY that name a path of the item or a computed property. It returns none for an
+// order by the distance of vectors and for a query with groups.
 func (pl *Plan) Orders() []OrderPath {
 	var out []OrderPath
 	for _, o := range pl.p.order {
@@ -29,7 +30,7 @@ func (pl *Plan) Orders() []OrderPath {
 			out = append(out, OrderPath{Computed: o.steps[0].Name[1:], Desc: o.desc})
 		default:
 			path, _, ok := shape.StoredPath(o.steps, false)
-			if !ok { // a system property that has no index: shown by its own name
+			if !ok { // a system property without an index has its own name as path
 				path = access.NewPath(o.steps[0].Name)
 			}
 			out = append(out, OrderPath{Path: path, Desc: o.desc})
@@ -38,12 +39,12 @@ func (pl *Plan) Orders() []OrderPath {
 	return out
 }
 
-// Descends reports whether rows that are equal in ORDER BY come with the greatest number first: they turn with the
-// first key.
+// Descends reports whether rows with equal ORDER BY values come in descending order of the item's number. The direction
+// is that of the first ORDER BY expression.
 func (pl *Plan) Descends() bool { return len(pl.p.order) > 0 && pl.p.order[0].desc }
 
-// FilterPaths returns the paths that WHERE reads. whole is false when it reads more than paths of the item: elements of
-// arrays, sub-queries, the item as a whole.
+// FilterPaths returns the paths that WHERE reads. whole is false when WHERE also reads something else: elements of
+// arrays, sub-queries or the item as a whole.
 func (pl *Plan) FilterPaths() (paths []access.Path, whole bool) {
 	whole = true
 	var walk func(e syntax.Expr)
@@ -63,7 +64,7 @@ func (pl *Plan) FilterPaths() (paths []access.Path, whole bool) {
 		case nil:
 			return
 		}
-		if len(steps) > 0 { // a property of something that is made
+		if len(steps) > 0 { // a property of a computed value
 			walk(base)
 			return
 		}
@@ -73,7 +74,7 @@ func (pl *Plan) FilterPaths() (paths []access.Path, whole bool) {
 	return paths, whole
 }
 
-// variable returns the alias of FROM with this name, nil when there is none.
+// variable returns the alias of FROM with the given name, nil when there is none.
 func (cq *cquery) variable(name string) *variable {
 	for _, v := range cq.vars {
 		if v.name == name {

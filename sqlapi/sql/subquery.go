@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// sub is a compiled sub-query that hands its defined results to sink, which returns false to end it.
+// sub is a compiled sub-query. It passes its defined results to sink, which returns false to end it.
 type sub struct {
 	id                 int
 	cq                 *cquery
@@ -17,14 +17,14 @@ type sub struct {
 	sink               func(f *frame, v value.Value) bool
 }
 
-// exec runs the sub-query in the present frame.
+// exec runs the sub-query in the current frame.
 func (s *sub) exec(f *frame) {
 	if s.begin(f); s.each(f) || f.err == nil && s.cq.gathers() {
 		s.close(f)
 	}
 }
 
-// begin starts the sub-query anew.
+// begin resets the state of the sub-query before a run.
 func (s *sub) begin(f *frame) {
 	st := &f.subs[s.id]
 	f.drop(st)
@@ -41,12 +41,12 @@ func (s *sub) begin(f *frame) {
 	s.cq.begin(f)
 }
 
-// each takes the rows of the present item; false ends the iteration.
+// each processes the rows of the current item. It returns false to end the iteration.
 func (s *sub) each(f *frame) bool {
 	return f.err == nil && f.subs[s.id].left != 0 && s.cq.each(f) && f.err == nil
 }
 
-// close gives the rows that wait for the end.
+// close emits the rows that are only known after the last item.
 func (s *sub) close(f *frame) {
 	if f.err != nil || f.subs[s.id].left == 0 {
 		return
@@ -56,10 +56,10 @@ func (s *sub) close(f *frame) {
 	}
 }
 
-// gathers reports whether rows are given only when all were seen.
+// gathers reports whether the query must read all rows before it can return one.
 func (cq *cquery) gathers() bool { return cq.grouped || len(cq.order) > 0 }
 
-// subRun compiles a sub-query whose defined results go to sink, which returns false to end it.
+// subRun compiles a sub-query. Its defined results go to sink, which returns false to end it.
 func (c *compiler) subRun(q *syntax.Query, sink func(f *frame, v value.Value) bool) *sub {
 	sb := &sub{top: c.count(q.Top, "TOP"), offset: c.count(q.Offset, "OFFSET"), limit: c.count(q.Limit, "LIMIT"),
 		sink: sink}
@@ -79,8 +79,8 @@ func (c *compiler) subRun(q *syntax.Query, sink func(f *frame, v value.Value) bo
 	return sb
 }
 
-// querySource is a sub-query in FROM: each of its rows is one, with IN each element of each of them. With first the
-// sub-query's own first source is the container.
+// querySource compiles a source that is a sub-query. Each row of the sub-query is a row of the source; with IN each
+// element of each row is. first is true when the sub-query's own first source is the container.
 func (c *compiler) querySource(cq *cquery, s *syntax.Source, v *variable, first bool) func(rowFn) rowFn {
 	slot := c.newSlot(v)
 	c.first = first
@@ -116,8 +116,8 @@ func (c *compiler) querySource(cq *cquery, s *syntax.Source, v *variable, first 
 	}
 }
 
-// begin, each and close run a query whose container may be a sub-query over all items: each is called per item and
-// returns false when no further item is wanted.
+// begin, each and close run a query whose first source may be a sub-query over all items. begin is called once, each
+// once for every item, close once at the end. each returns false when no further item is needed.
 func (cq *cquery) begin(f *frame) {
 	if cq.derived != nil {
 		cq.derived.begin(f)

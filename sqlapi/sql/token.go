@@ -10,13 +10,24 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// A continuation is a header in base64url, a dot, and the core's own token. Header: format u8, uvarints inItem, skip,
-// left+1, given, number of seen, then seen in 8 bytes each, then the first 4 bytes of a checksum over the header, the
-// query's hash and the core's token. Where a state is kept for the next page, or groups were given, two numbers of 8
-// bytes follow seen: which state, and the hash of the last group's keys.
+// A continuation is the text `header.token`: a header in base64url without padding, a dot, and the core's own token. It
+// is the encoded form of a state. The header has these fields, numbers of fixed size in big-endian order:
+//
+//	format      1 byte, formatState
+//	inItem      uvarint
+//	skip        uvarint
+//	left + 1    uvarint, so that -1 (no limit) is 0
+//	drop        uvarint
+//	len(seen)   uvarint
+//	seen        8 bytes each
+//	kept, last  8 bytes each; absent when both are 0
+//	checksum    4 bytes: low half of the xxhash of all fields above and the core's token, seeded with the query's hash
+//
+// Example: the state inItem 1, left -1, all other fields 0 is encoded as 02 01 00 00 00 00 and the checksum. A changed
+// byte, or the same continuation with another query, has another checksum and is refused.
 const formatState = 2
 
-// keptBytes is what follows seen, when something does.
+// keptBytes is the size of kept and last in bytes.
 const keptBytes = 16
 
 func encodeState(st state, hash uint64) string {
@@ -38,9 +49,9 @@ func encodeState(st state, hash uint64) string {
 	return base64.RawURLEncoding.EncodeToString(b) + "." + st.core
 }
 
-// encodeShort is encodeState with at most limit bytes, 0 for no limit. What makes tokens long is the hashes of the rows
-// that a DISTINCT has given: without them the next page begins anew and drops as many rows. Without hashes a token is
-// below 1 KB.
+// encodeShort is encodeState with a limit in bytes; 0: no limit. If the continuation is too long it leaves out the
+// hashes of the rows that a DISTINCT has returned. The next page then runs from the start and drops as many rows. A
+// continuation without hashes is shorter than 1 KB.
 func encodeShort(st state, hash uint64, limit int) string {
 	t := encodeState(st, hash)
 	if limit > 0 && len(t) > limit && len(st.seen) > 0 {
@@ -56,8 +67,9 @@ func stateSum(header []byte, hash uint64, core string) uint32 {
 	return uint32(d.Sum64())
 }
 
-// decodeState reads a continuation. begin is the state of a first page; a query that begins anew on each page keeps it
-// and takes only how many rows to drop; one that knows what it has seen goes on.
+// decodeState decodes a continuation. begin is the state of a first page. If each page of the query runs from the start
+// (restarts) and there are no hashes, the result is begin with the number of rows to drop. Otherwise the result is the
+// encoded position.
 func decodeState(token string, hash uint64, begin state, restarts bool) (state, error) {
 	if token == "" {
 		return begin, nil

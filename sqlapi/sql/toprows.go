@@ -7,14 +7,17 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
-// sortedRow is a row of a sub-query with ORDER BY.
+// sortedRow is a row of a sub-query with ORDER BY. If TOP or LIMIT bounds the rows, only the best ones are held.
+//
+// Example: ORDER BY x with LIMIT 2 over the values 5, 1, 4, 2. The heap holds 5; then 5, 1. 4 comes before 5, the last
+// held row, and replaces it: 4, 1. 2 replaces 4. The result is 1, 2.
 type sortedRow struct {
 	keys []value.Value
 	val  value.Value
-	at   int // which row it is: equal rows keep their order
+	at   int // index of the row; rows with equal keys keep their order
 }
 
-// size is what a row takes.
+// size returns the memory of a row in bytes.
 func (r *sortedRow) size() int {
 	n := rowSize + funcs.BytesOf(r.val)
 	for i := range r.keys {
@@ -34,7 +37,8 @@ func (cq *cquery) rowBefore(a, b *sortedRow) bool {
 	return a.at < b.at
 }
 
-// wanted is how many rows of a sort are given or skipped; -1: all. DISTINCT may want any number for one that it gives.
+// wanted returns how many rows of a sort are returned or skipped; -1: all. For DISTINCT it is all, because any number
+// of equal rows gives one result.
 func (cq *cquery) wanted(st *subState) int64 {
 	if st.left < 0 || cq.q.Distinct {
 		return -1
@@ -42,13 +46,13 @@ func (cq *cquery) wanted(st *subState) int64 {
 	return st.skip + st.left
 }
 
-// passed reports whether a row comes behind all that are wanted, of which there are enough.
+// passed reports whether a row isn't wanted, because enough rows come before it.
 func (cq *cquery) passed(st *subState, r *sortedRow) bool {
 	n := cq.wanted(st)
 	return n == 0 || n > 0 && int64(len(st.sorted)) >= n && !cq.rowBefore(r, &st.sorted[0])
 }
 
-// keep adds a row to those that are sorted; where only the first ones are wanted, in the place of the last of them.
+// keep adds a row to the rows to sort. When there are as many rows as wanted, it replaces the last of them.
 func (cq *cquery) keep(f *frame, st *subState, r sortedRow) {
 	n := cq.wanted(st)
 	h := rowHeap{cq, &st.sorted}
@@ -66,7 +70,7 @@ func (cq *cquery) keep(f *frame, st *subState, r sortedRow) {
 	}
 }
 
-// rowHeap has the last of the wanted rows on top.
+// rowHeap is a heap with the last of the wanted rows on top.
 type rowHeap struct {
 	cq   *cquery
 	list *[]sortedRow

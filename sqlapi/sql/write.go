@@ -9,7 +9,8 @@ import (
 // writeFn appends the JSON of a projection; ok is false when it is undefined and nothing was appended.
 type writeFn func(f *frame, dst []byte) (out []byte, ok bool)
 
-// writer compiles e as a projection that goes straight to JSON: constructors are written without building their values.
+// writer compiles e as a projection that appends JSON directly. Objects and arrays of constructors are written without
+// building their values first.
 func (c *compiler) writer(e syntax.Expr) writeFn {
 	switch e := e.(type) {
 	case *syntax.Ident:

@@ -1,5 +1,5 @@
-// Package expand writes what a container defines into the tree of a query: its computed properties, and the distance
-// functions of its vectors.
+// Package expand rewrites the tree of a query with the definitions of its container: computed properties, and the
+// distance functions of vectors.
 package expand
 
 import (
@@ -10,29 +10,37 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// Computed properties are expressions that a container gives names to. Where a query reads such a name of an item, the
-// expression stands in its place before the query is compiled, so that everything below (filters, indexes, groups) sees
-// plain expressions. SELECT * and an item as a whole do not have them.
+// A computed property is a name that a container gives to an expression. Where a query reads that name from an item,
+// the name is replaced by the expression before the query is compiled. So filters, indexes and groups only see plain
+// expressions. SELECT * and an item as a whole do not contain computed properties.
+//
+// Example: the container defines `low` as SELECT VALUE LOWER(i.name) FROM i.
+//
+//	input:  SELECT c.low FROM c WHERE c.low = "x"
+//	output: SELECT LOWER(c.name) AS low FROM c WHERE LOWER(c.name) = "x"
+//
+// In the output the item is named by syntax.RootName, so that no alias of the query can hide it.
 
-// Computed is the computed properties of a container. It never changes and is safe for concurrent use.
+// Computed holds the computed properties of a container. It is immutable and safe for concurrent use.
 type Computed struct {
-	exprs map[string]syntax.Expr // the item is the identifier rootName in them
-	sizes map[string]int         // bytes of the definitions, which bound the expressions' nodes
+	exprs map[string]syntax.Expr // by name; they refer to the item as syntax.RootName
+	sizes map[string]int         // bytes of the definitions; they bound the number of nodes
 	Key   string                 // all definitions; programs are cached under it
 	Hash  uint64
-	// distances has the functions of VectorDistance by path, where they aren't cosine: segments joined by U+0000.
+	// distances maps a path (its segments joined by U+0000) to the distance function of its vectors. Cosine is left
+	// out.
 	distances map[string]string
 }
 
 // Property is one definition: SELECT VALUE expression FROM alias.
 type Property struct{ Name, Query string }
 
-// reservedNames can't be the names of computed properties.
+// reservedNames are the names that a computed property can't have.
 var reservedNames = map[string]bool{"id": true, "_id": true, "_rid": true, "_self": true, "_etag": true, "_ts": true,
 	"_attachments": true, "_lsn": true, "ttl": true}
 
-// New checks definitions and returns them; nil when there are none. The errors are for the user. compile parses
-// a definition, refuses what the language has no meaning for, and tells how many parameters there are.
+// New checks definitions and returns them, or nil when there are none. The errors are texts for the user. compile
+// parses a definition and returns its tree and its number of parameters; it fails for a query that doesn't compile.
 func New(defs []Property, compile func(text string) (q *syntax.Query, params int, err error)) (*Computed,
 	error) {
 	if len(defs) == 0 {
@@ -63,7 +71,7 @@ func New(defs []Property, compile func(text string) (q *syntax.Query, params int
 	return c, nil
 }
 
-// computedExpr parses a definition and takes its expression, with the alias named rootName.
+// computedExpr parses a definition and returns its expression, with the alias replaced by syntax.RootName.
 func computedExpr(d Property, compile func(text string) (*syntax.Query, int, error)) (syntax.Expr, error) {
 	q, params, err := compile(d.Query)
 	if err != nil {
@@ -85,7 +93,7 @@ func computedExpr(d Property, compile func(text string) (*syntax.Query, int, err
 	return x.expr(q.Value), nil
 }
 
-// plainComputed reports whether an expression has nothing in it that a computed property may not have.
+// plainComputed reports whether an expression only has parts that a computed property may have.
 func plainComputed(e syntax.Expr) bool {
 	switch e := e.(type) {
 	case *syntax.Call:
@@ -100,14 +108,14 @@ func plainComputed(e syntax.Expr) bool {
 	return ok
 }
 
-// reads returns a computed property that e reads, "" when it reads none.
+// reads returns the name of a computed property that e reads, "" when there is none.
 func (c *Computed) reads(e syntax.Expr) (name string) {
 	x := expander{comp: c, roots: []string{syntax.RootName}, seen: func(n string) { name = n }}
 	x.expr(e)
 	return name
 }
 
-// Expand returns q with the expressions in place of the names. q itself stays as it is.
+// Expand returns a copy of q in which the names are replaced by the expressions. q itself isn't changed.
 func (c *Computed) Expand(q *syntax.Query) (*syntax.Query, error) {
 	x := expander{comp: c}
 	n := x.query(q, true)
@@ -117,16 +125,16 @@ func (c *Computed) Expand(q *syntax.Query) (*syntax.Query, error) {
 	return n, nil
 }
 
-// maxExpanded bounds what all expressions of computed properties add to one query, in bytes of their definitions: a
-// short name may stand for a long expression and be written many times.
+// maxExpanded bounds the size that computed properties add to one query, in bytes of their definitions. It is needed
+// because a query can use a short name many times, and each use adds a long expression.
 const maxExpanded = 1 << 20
 
-// expander copies what it changes of a tree, and knows which aliases are the item.
+// expander copies the parts of a tree that it changes. It keeps track of the aliases that stand for the item.
 type expander struct {
 	comp   *Computed
-	roots  []string // aliases that are the item
-	rename bool     // only rename the item to rootName
-	size   int      // bytes of the definitions that were put in
+	roots  []string // aliases that stand for the item
+	rename bool     // only rename the item to syntax.RootName
+	size   int      // bytes of the definitions that were inserted
 	seen   func(name string)
 }
 
@@ -143,7 +151,7 @@ func (x *expander) isRoot(e syntax.Expr) bool {
 	return false
 }
 
-// query expands a query or sub-query; container says that its first source is the container.
+// query expands a query or sub-query. container is true when its first source is the container.
 func (x *expander) query(q *syntax.Query, container bool) *syntax.Query {
 	n, outer := *q, x.roots
 	defer func() { x.roots = outer }()
@@ -158,7 +166,7 @@ func (x *expander) query(q *syntax.Query, container bool) *syntax.Query {
 	n.Items = append([]syntax.SelectItem(nil), q.Items...)
 	for i := range n.Items {
 		it := &n.Items[i]
-		if it.Alias == "" { // the row names it as it was written
+		if it.Alias == "" { // the name of the column stays the written one
 			it.Alias = syntax.DerivedName(it.Expr)
 		}
 		it.Expr = x.expr(it.Expr)
@@ -178,7 +186,8 @@ func (x *expander) query(q *syntax.Query, container bool) *syntax.Query {
 	return &n
 }
 
-// source expands a source and declares its alias. An alias that is not the item hides one that is.
+// source expands a source and declares its alias. An alias of something else hides an outer alias of the item that has
+// the same name.
 func (x *expander) source(s *syntax.Source, container bool) {
 	root := false
 	switch {
@@ -193,7 +202,7 @@ func (x *expander) source(s *syntax.Source, container bool) {
 	default:
 		if e := x.expr(s.Path); shape.IsPath(e) {
 			s.Path = e
-		} else { // what was a path is an expression now
+		} else { // the expansion of the path is no path
 			s.Query, s.Path = syntax.ValueOf(e, s.Pos), nil
 		}
 	}
@@ -209,7 +218,7 @@ func (x *expander) source(s *syntax.Source, container bool) {
 	x.roots = roots
 }
 
-// expr returns e with the expressions in place of names, e itself when there are none in it.
+// expr returns e with the names replaced by expressions. It never changes e.
 func (x *expander) expr(e syntax.Expr) syntax.Expr {
 	switch e := e.(type) {
 	case *syntax.Ident:

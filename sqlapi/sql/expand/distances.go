@@ -9,18 +9,23 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// A container's vector embedding policy names the distance function of each path that has vectors. VectorDistance of
-// such a path measures with that function, unless the query names another: the name is written into the call before it
+// A container's vector embedding policy names the distance function of each path that has vectors. VectorDistance on
+// such a path uses that function unless the query names another one. The name is written into the call before the query
 // is compiled.
+//
+// Example: the policy says that /v uses "euclidean".
+//
+//	input:  VectorDistance(c.v, [1, 2])
+//	output: VectorDistance(c.v, [1, 2], false, {"distanceFunction": "euclidean"})
 
-// Embedding is a path with vectors, as its segments, and their distance function.
+// Embedding is a path that has vectors, split into its segments, and the distance function of these vectors.
 type Embedding struct {
 	Path     []string
 	Distance string
 }
 
-// WithEmbeddings returns c, which may be nil, with a container's embeddings; nil when there is nothing in it. Cosine is
-// what VectorDistance takes anyway and isn't kept.
+// WithEmbeddings returns a copy of c with a container's embeddings. c may be nil. When no embedding needs to be stored
+// it returns c itself. Cosine isn't stored, because it is the default of VectorDistance.
 func (c *Computed) WithEmbeddings(list []Embedding) *Computed {
 	out := Computed{}
 	if c != nil {
@@ -51,8 +56,8 @@ func (c *Computed) WithEmbeddings(list []Embedding) *Computed {
 	return &out
 }
 
-// OnlyEmbeddings returns what a query plan sees of c: the names of computed properties stay in its text, for the server
-// expands them when the text comes back.
+// OnlyEmbeddings returns the part of c that is used for a query plan, nil when there is none. A plan's text keeps the
+// names of computed properties: the server expands them when the client sends the text back.
 func (c *Computed) OnlyEmbeddings() *Computed {
 	if c == nil || len(c.distances) == 0 {
 		return nil
@@ -60,7 +65,7 @@ func (c *Computed) OnlyEmbeddings() *Computed {
 	return &Computed{distances: c.distances, Key: "\x00plan" + c.Key, Hash: c.Hash}
 }
 
-// distance writes the distance function of an embedding into a call of VectorDistance that names none.
+// distance adds the distance function of an embedding to a call of VectorDistance that doesn't name one.
 func (x *expander) distance(call *syntax.Call) {
 	if x.comp == nil || len(x.comp.distances) == 0 || call.UDF || len(call.Args) < 2 ||
 		!strings.EqualFold(call.Name, "VectorDistance") {
@@ -98,7 +103,7 @@ func (x *expander) distance(call *syntax.Call) {
 	call.Node = call.Node.Above(options)
 }
 
-// embedding returns the distance function of the path that e is, "" when it is none.
+// embedding returns the distance function of the path e, "" when e isn't a path of an embedding.
 func (x *expander) embedding(e syntax.Expr) string {
 	var path []string
 	for {

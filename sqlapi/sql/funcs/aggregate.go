@@ -7,26 +7,29 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Aggregate is one aggregate: how a value is added to a state and what a state gives. plan is its name in a query
-// plan.
+// Aggregate is one aggregate function: how a value is added to a state, and the result of a state. Plan is its name in
+// a query plan.
+//
+// Example: AVG adds 1, undefined and 3 to a state. Undefined is skipped, so the state is count 2 and sum 4, and the
+// result is 2. If one of the values is "x", the result is undefined.
 type Aggregate struct {
 	Name, Plan string
 	add        func(s *State, v value.Value)
 	Result     func(s *State) value.Value
-	join       func(s, t *State) // adds to s the state t of later rows, which was stored
+	join       func(s, t *State) // adds to s the stored state t of later rows
 	times      times
 }
 
-// times says what more rows with one value do to an aggregate.
+// times tells how further rows with an equal value change an aggregate.
 type times uint8
 
 const (
-	timesAdd     times = iota // each counts like the first
-	timesCount                // only their number counts
-	timesNothing              // they change nothing
+	timesAdd     times = iota // each row counts like the first one
+	timesCount                // only the number of rows counts
+	timesNothing              // further rows change nothing
 )
 
-// AddTimes adds a value that n rows have; n is 0 where the rows are counted with another value.
+// AddTimes adds a value for n rows that share it. n is 0 when the rows are already counted with another value.
 func (a *Aggregate) AddTimes(s *State, v value.Value, n int64) {
 	switch {
 	case a.times == timesNothing:
@@ -46,29 +49,29 @@ func (a *Aggregate) AddTimes(s *State, v value.Value, n int64) {
 type State struct {
 	count int64
 	sum   float64
-	bad   bool // an argument of a wrong type: the result is undefined
+	bad   bool // an argument had a wrong type: the result is undefined
 	over  bool // a list has reached its limit
 	best  value.Value
 	list  Builder
-	// list as it was stored, when it is empty itself
+	// packed is the list in its stored form. It is only set while list is empty.
 	packed value.Value
 	set    *Set
 	size   int
 }
 
-// StateSize is what a state takes beside what it points to, in bytes.
+// StateSize is the size of a State in bytes, without the memory that it points to.
 var StateSize = int(reflect.TypeFor[State]().Size())
 
-// MaxList bounds the bytes that one MAKELIST or MAKESET gathers; a query that needs more is refused.
+// MaxList is the most bytes that one MAKELIST or MAKESET collects. A query that needs more is refused.
 const MaxList = 4 << 20
 
-// SetCount makes a COUNT of n.
+// SetCount sets the state of a COUNT to n rows.
 func (s *State) SetCount(n int64) { s.count = n }
 
-// Full reports whether a list has reached its limit, so that the query is refused.
+// Full reports whether a list has reached MaxList. The query must be refused then.
 func (s *State) Full() bool { return s.over }
 
-// Held is how many bytes the state keeps of the values that it has seen.
+// Held returns the number of bytes that the state keeps of its values.
 func (s *State) Held() int { return s.size + len(s.best.Bytes()) }
 
 var aggregates = map[string]*Aggregate{}
@@ -111,10 +114,10 @@ func init() {
 	}
 }
 
-// AggregateOf returns the aggregate of a name, case-insensitive; nil when there is none.
+// AggregateOf returns the aggregate with a name, nil when there is none. Case is ignored.
 func AggregateOf(name string) *Aggregate { return aggregates[strings.ToUpper(name)] }
 
-// addToList is MAKELIST.
+// addToList adds a value for MAKELIST.
 func addToList(s *State, v value.Value) {
 	if s.over = s.over || s.size+len(v.Bytes()) > MaxList; s.over {
 		return
@@ -123,7 +126,7 @@ func addToList(s *State, v value.Value) {
 	s.list.Elem(v)
 }
 
-// addToSet is MAKESET.
+// addToSet adds a value for MAKESET.
 func addToSet(s *State, v value.Value) {
 	if s.set == nil {
 		s.set = NewSet()
@@ -135,7 +138,8 @@ func addToSet(s *State, v value.Value) {
 	s.list.Elem(One(v))
 }
 
-// addNumber is SUM and AVG: undefined is skipped, any other non-number spoils the result.
+// addNumber adds a value for SUM and AVG. Undefined is skipped. Any other value that isn't a number makes the result
+// undefined.
 func addNumber(s *State, v value.Value) {
 	switch {
 	case !v.IsDefined():
@@ -147,7 +151,8 @@ func addNumber(s *State, v value.Value) {
 	}
 }
 
-// extreme is MIN and MAX: the type order decides between types; arrays and objects spoil the result.
+// extreme adds a value for MIN and MAX. Values of different types compare by the order of their types. Arrays and
+// objects make the result undefined.
 func (s *State) extreme(v value.Value, sign int) {
 	switch v.Kind() {
 	case value.Undefined:
@@ -169,7 +174,7 @@ func (s *State) extremeResult() value.Value {
 	return s.best
 }
 
-// listResult may be asked for more than once, so the list is kept as a value.
+// listResult returns the list. It keeps it as a value, because it can be called more than once.
 func (s *State) listResult() value.Value {
 	if s.bad {
 		return value.Value{}

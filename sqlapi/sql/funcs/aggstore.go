@@ -8,23 +8,29 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// The states of aggregates can be stored, and joined with those of later rows, for groups that don't fit into memory.
+// The state of an aggregate can be stored and later joined with the state of later rows. Groups that don't fit into
+// memory use this.
+//
+// Example: SUM over 1, 2, 3. Rows 1 and 2 give a state with sum 3, which is written to a file. Row 3 gives a state with
+// sum 3. Joining the two gives sum 6.
 
-// Join adds to s the state t of later rows, which was read.
+// Join adds to s the state t of later rows. t was read with Read.
 func (a *Aggregate) Join(s, t *State) { a.join(s, t) }
 
-// Overflow is the error of a list that is Full.
+// Overflow returns the error for a state that is Full.
 func (a *Aggregate) Overflow() error {
 	return status.New(status.BadRequest, "A %s of the query is larger than %d bytes.", a.Name, MaxList)
 }
 
-// Own gives a state that was read memory of its own, and returns how much that is.
+// Own copies the values of a state that Read has filled, so that it no longer points into the read buffer. It returns
+// the size of the copies in bytes.
 func (s *State) Own() int {
 	s.best, s.packed = s.best.Clone(), s.packed.Clone()
 	return s.Held() + BytesOf(s.packed)
 }
 
-// Append appends the encoding of a state: flags, count, sum, size, best, list.
+// Append appends the encoding of a state: bad (1 byte), count (varint), sum (8 bytes, big-endian), size (uvarint), best
+// and list (typed values).
 func (s *State) Append(dst []byte) []byte {
 	dst = append(dst, boolByte(s.bad))
 	dst = binary.AppendVarint(dst, s.count)
@@ -37,7 +43,7 @@ func (s *State) Append(dst []byte) []byte {
 	return value.AppendTyped(dst, s.packed)
 }
 
-// Read reads what Append has written.
+// Read reads a state that Append has written.
 func (s *State) Read(r *Stored) {
 	s.bad = r.Byte() != 0
 	s.count = r.Varint()
@@ -62,7 +68,7 @@ func joinSums(s, t *State) {
 	s.count, s.sum = s.count+t.count, s.sum+t.sum
 }
 
-// joinBest is for MIN and MAX, of which sign tells which.
+// joinBest returns the join of MIN or MAX; sign tells which one.
 func joinBest(sign int) func(s, t *State) {
 	return func(s, t *State) {
 		s.bad = s.bad || t.bad
@@ -70,7 +76,7 @@ func joinBest(sign int) func(s, t *State) {
 	}
 }
 
-// joinLists is for MAKELIST and MAKESET: add is theirs.
+// joinLists returns the join of MAKELIST or MAKESET; add is the function that adds one value.
 func joinLists(add func(s *State, v value.Value)) func(s, t *State) {
 	return func(s, t *State) {
 		s.unpack(add)
@@ -80,7 +86,7 @@ func joinLists(add func(s *State, v value.Value)) func(s, t *State) {
 	}
 }
 
-// unpack makes a list again of one that was read.
+// unpack turns the stored form of the list back into a list.
 func (s *State) unpack(add func(s *State, v value.Value)) {
 	list := s.packed
 	if !list.IsDefined() {
@@ -92,7 +98,7 @@ func (s *State) unpack(add func(s *State, v value.Value)) {
 	}
 }
 
-// Stored takes stored bytes apart; Bad is set when they end early.
+// Stored decodes stored bytes. Bad is set when they end too early.
 type Stored struct {
 	B   []byte
 	Bad bool
@@ -100,7 +106,7 @@ type Stored struct {
 
 func (r *Stored) fail() { r.Bad, r.B = true, nil }
 
-// Byte takes a byte.
+// Byte reads a byte.
 func (r *Stored) Byte() byte {
 	if len(r.B) == 0 {
 		r.fail()
@@ -111,7 +117,7 @@ func (r *Stored) Byte() byte {
 	return c
 }
 
-// Uint64 takes 8 bytes, the high one first.
+// Uint64 reads 8 bytes, big-endian.
 func (r *Stored) Uint64() uint64 {
 	if len(r.B) < 8 {
 		r.fail()
@@ -122,7 +128,7 @@ func (r *Stored) Uint64() uint64 {
 	return n
 }
 
-// Uvarint takes an unsigned number.
+// Uvarint reads an unsigned varint.
 func (r *Stored) Uvarint() uint64 {
 	n, k := binary.Uvarint(r.B)
 	if k <= 0 {
@@ -133,7 +139,7 @@ func (r *Stored) Uvarint() uint64 {
 	return n
 }
 
-// Varint takes a signed number.
+// Varint reads a signed varint.
 func (r *Stored) Varint() int64 {
 	n, k := binary.Varint(r.B)
 	if k <= 0 {
@@ -144,7 +150,7 @@ func (r *Stored) Varint() int64 {
 	return n
 }
 
-// Value takes a value that value.AppendTyped has written.
+// Value reads a value that value.AppendTyped has written.
 func (r *Stored) Value() value.Value {
 	v, rest, ok := value.ReadTyped(r.B)
 	if !ok {
@@ -155,7 +161,7 @@ func (r *Stored) Value() value.Value {
 	return v
 }
 
-// Values takes n values, of which each has a byte at least.
+// Values reads n values. Each value has at least one byte, so a greater n than the bytes left is refused.
 func (r *Stored) Values(n uint64) []value.Value {
 	if n > uint64(len(r.B)) {
 		r.fail()

@@ -7,7 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Arrays and sets. Elements compare by deep equality.
+// init registers the functions on arrays and sets. Elements are compared by deep equality.
 func init() {
 	register(
 		&Func{Name: "ARRAY_CONCAT", Types: "aa+", Eval: func(_ *Context, a []value.Value) value.Value {
@@ -55,7 +55,8 @@ func init() {
 	arrayAggregates()
 }
 
-// sets registers the functions that read arrays as sets: each value counts once, in the order of its first appearance.
+// sets registers the functions that read arrays as sets: equal values count once. Results are in the order of first
+// appearance.
 func sets() {
 	register(
 		&Func{Name: "SetIntersect", Types: "aa", Eval: setOp(func(x, y *set) []value.Value {
@@ -97,7 +98,8 @@ func sets() {
 	)
 }
 
-// contains reports whether arr has an element equal to v, or with partial an object that has all fields of v.
+// contains reports whether arr has an element that equals v. With partial, an object that has all fields of v also
+// counts.
 func contains(arr, v value.Value, partial bool) bool {
 	for it := arr.Iter(); it.Next(); {
 		e := View(it.Value())
@@ -142,7 +144,7 @@ func slice(_ *Context, a []value.Value) value.Value {
 	return b.Array()
 }
 
-// objectToArray gives [{"k": name, "v": value}, ..]; the names of the two fields can be chosen.
+// objectToArray returns [{"k": name, "v": value}, ..]. The caller can choose the names of the two fields.
 func objectToArray(_ *Context, a []value.Value) value.Value {
 	k, v := "k", "v"
 	if len(a) > 1 {
@@ -195,7 +197,8 @@ func setOp(op func(x, y *set) []value.Value) func(*Context, []value.Value) value
 	return func(_ *Context, a []value.Value) value.Value { return ArrayFrom(op(newSet(a[0]), newSet(a[1]))) }
 }
 
-// arrayAggregates registers ARRAY_SUM and its like: undefined when an element has the wrong type.
+// arrayAggregates registers ARRAY_SUM and the other aggregates over one array. They give undefined when an element has
+// the wrong type.
 func arrayAggregates() {
 	numbers := func(name string, fn func(xs []float64) value.Value) *Func {
 		return &Func{Name: name, Types: "a", Eval: func(_ *Context, a []value.Value) value.Value {

@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Builder makes an array or object value by appending. The zero Builder is ready; bytes are its own.
+// Builder builds an array or object value by appending. The zero Builder is ready for use. It copies what is appended.
 type Builder struct {
 	buf []byte
 	n   int
@@ -67,8 +67,8 @@ func ArrayFrom(vs []value.Value) value.Value {
 	return b.Array()
 }
 
-// Num returns a computed number: whole numbers that a double holds exactly as integers, so that they print without a
-// fraction; NaN and infinities, which JSON can't hold, as undefined.
+// Num returns a computed number as a value. A whole number that a double holds exactly becomes an integer, so that it
+// prints without a fraction. NaN and infinities become undefined, because JSON can't hold them.
 func Num(f float64) value.Value {
 	if f == math.Trunc(f) && math.Abs(f) <= 1<<53 {
 		return value.IntOf(int64(f))
@@ -79,9 +79,9 @@ func Num(f float64) value.Value {
 	return value.DoubleOf(f)
 }
 
-// View gives the SQL face of a stored value: dates read as ISO text, UUIDs as text, binaries as base64 text, the other
-// kinds that JSON lacks as their Extended JSON objects. Arrays and objects are returned as they are; their members get
-// their face when they are read.
+// View returns a stored value as the language shows it. Dates become ISO text, UUIDs text and binaries base64 text.
+// Values of other kinds that JSON lacks become Extended JSON objects. Arrays and objects are returned unchanged: View
+// applies to their members when these are read.
 func View(v value.Value) value.Value {
 	switch v.Kind() {
 	case value.Undefined, value.Null, value.Bool, value.Int32, value.Int64, value.Double, value.String, value.Array,
@@ -95,7 +95,7 @@ func View(v value.Value) value.Value {
 	return out
 }
 
-// DeepView is View for a value and all that it holds; it copies only when something inside differs.
+// DeepView is View for a value and all values inside it. It copies only when a value inside changes.
 func DeepView(v value.Value) value.Value {
 	switch v.Kind() {
 	case value.Array, value.Object:
@@ -111,9 +111,9 @@ func DeepView(v value.Value) value.Value {
 	return View(v)
 }
 
-// One returns the value that stands for all that equal v, in its SQL face: a whole double is an integer, also inside
-// arrays and objects. DISTINCT, groups, MIN, MAX and MAKESET give it, so that their answers don't tell which of 1 and
-// 1.0 was met first.
+// One returns the representative of all values that equal v, as the language shows it: a whole double becomes an
+// integer, also inside arrays and objects. Example: One(1.0) is 1. DISTINCT, GROUP BY, MIN, MAX and MAKESET return it,
+// so that their results don't depend on which of 1 and 1.0 they read first.
 func One(v value.Value) value.Value {
 	switch v = DeepView(v); v.Kind() {
 	case value.Double:
@@ -185,7 +185,7 @@ func Equal(a, b value.Value) bool {
 	return value.EqualCosmos(a, b)
 }
 
-// elems returns the elements of an array in their SQL face.
+// elems returns the elements of an array, each as View shows it.
 func elems(v value.Value) []value.Value {
 	var out []value.Value
 	for it := v.Iter(); it.Next(); {

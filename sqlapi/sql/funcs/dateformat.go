@@ -19,11 +19,13 @@ func init() {
 	}})
 }
 
-// maxFormat bounds a format: no run of it grows by more than a few times.
+// maxFormat is the longest format in bytes. The output is at most a few times as long as the format.
 const maxFormat = 64 << 10
 
-// formatDate writes t by a format of runs of equal letters: y M d H h m s f F t, of which longer runs give longer
-// forms. A backslash or single quotes take the special meaning from what follows; all else stands for itself.
+// formatDate returns t in a format. A run of one of the letters y M d H h m s f F t is a part of the date; a longer run
+// gives a longer form. A character after a backslash, text in single quotes, and all other characters are copied.
+//
+// Example: 2024-03-05T14:07:09Z in the format `yyyy-MM-dd 'at' H:mm` is "2024-03-05 at 14:07".
 func formatDate(t time.Time, format string) string {
 	var b strings.Builder
 	for i := 0; i < len(format); {
@@ -91,7 +93,7 @@ func writePart(b *strings.Builder, t time.Time, c byte, n int, run string) {
 	}
 }
 
-// name writes a month or day: one or two letters give its number, three the short name, more the whole.
+// name writes a month or day: its number for one or two letters, its short name for three, its full name for more.
 func name(b *strings.Builder, long string, num, n int) {
 	switch {
 	case n <= 2:

@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Dates are ISO 8601 strings in UTC; ticks are 100 ns units and timestamps milliseconds, both since 1970.
+// Dates are ISO 8601 strings in UTC. Ticks count units of 100 ns, timestamps milliseconds, both since 1970-01-01.
 func init() {
 	now := func(name string, static bool, fn func(t time.Time) value.Value) *Func {
 		return &Func{Name: name, Types: "", Volatile: true, Eval: func(c *Context, _ []value.Value) value.Value {
@@ -69,7 +69,7 @@ func init() {
 	)
 }
 
-// present is the time now, where that of the execution isn't asked for.
+// present returns the current time, which can differ between rows of one execution.
 func (c *Context) present() time.Time {
 	if c.Clock != nil {
 		return c.Clock()
@@ -77,7 +77,7 @@ func (c *Context) present() time.Time {
 	return c.Now
 }
 
-// dateForms are the forms of dates that the functions take.
+// dateForms are the forms of dates that the functions accept.
 const dateForms = isotime.DateOnly | isotime.NoZone
 
 // ParseDateTime reads an ISO 8601 string (YYYY-MM-DDThh:mm:ss[.fffffff]Z, or a date alone).
@@ -94,7 +94,7 @@ func parseDate(v value.Value, f isotime.Form) (time.Time, bool) {
 	return t.UTC(), true
 }
 
-// dateValue is how the language writes a date: seven digits of a second, always UTC.
+// dateValue returns a date as the language writes it: in UTC, with seven digits of a second.
 func dateValue(t time.Time) value.Value {
 	if t.Year() < 1 || t.Year() > 9999 {
 		return value.Value{}
@@ -124,7 +124,7 @@ func dateTo(name string, fn func(t time.Time) value.Value) *Func {
 	}}
 }
 
-// partNames maps every spelling of a date part to one.
+// partNames maps each spelling of a date part to its canonical name.
 var partNames = map[string]string{
 	"year": "year", "yyyy": "year", "yy": "year", "month": "month", "mm": "month", "m": "month", "day": "day",
 	"dd": "day", "d": "day", "hour": "hour", "hh": "hour", "minute": "minute", "mi": "minute", "n": "minute",
@@ -132,7 +132,7 @@ var partNames = map[string]string{
 	"mcs": "mcs", "nanosecond": "ns", "ns": "ns",
 }
 
-// unit is the length of the parts below a month.
+// unit maps each date part shorter than a month to its length.
 var unit = map[string]time.Duration{
 	"day": 24 * time.Hour, "hour": time.Hour, "minute": time.Minute, "second": time.Second, "ms": time.Millisecond,
 	"mcs": time.Microsecond, "ns": 1,
@@ -165,7 +165,8 @@ func partOf(name string, t time.Time) value.Value {
 	return value.IntOf(int64(n))
 }
 
-// dateAdd is DateTimeAdd(part, number, date); a day that the resulting month lacks becomes its last day.
+// dateAdd is DateTimeAdd(part, number, date). If the resulting month is too short for the day, the result is the
+// month's last day.
 func dateAdd(_ *Context, a []value.Value) value.Value {
 	if t, ok := ParseDateTime(a[2]); ok {
 		return shifted(t, a[0].Str(), a[1], 1)
@@ -173,7 +174,7 @@ func dateAdd(_ *Context, a []value.Value) value.Value {
 	return value.Value{}
 }
 
-// shifted is t moved by sign*number parts.
+// shifted returns t plus sign*number parts.
 func shifted(t time.Time, name string, number value.Value, sign int64) value.Value {
 	n, whole := toInt64(number)
 	part := partNames[strings.ToLower(name)]
@@ -204,7 +205,7 @@ func addMonths(t time.Time, n int64) value.Value {
 	return dateValue(first.AddDate(0, 0, min(t.Day(), last)-1))
 }
 
-// dateDiff is DateTimeDiff(part, from, to): the number of boundaries of the part between the two.
+// dateDiff is DateTimeDiff(part, from, to): the number of boundaries of the part between the two dates.
 func dateDiff(_ *Context, a []value.Value) value.Value {
 	from, ok1 := ParseDateTime(a[1])
 	to, ok2 := ParseDateTime(a[2])
@@ -225,7 +226,7 @@ func dateDiff(_ *Context, a []value.Value) value.Value {
 	return value.IntOf(floorDiv(to.Unix(), sec) - floorDiv(from.Unix(), sec))
 }
 
-// dateBin is DateTimeBin(date, part[, size[, origin]]): the start of the bin that holds the date.
+// dateBin is DateTimeBin(date, part[, size[, origin]]): the start of the bin that contains the date.
 func dateBin(_ *Context, a []value.Value) value.Value {
 	t, ok := ParseDateTime(a[0])
 	part := partNames[strings.ToLower(a[1].Str())]

@@ -1,6 +1,6 @@
 package funcs
 
-// Names that the language knows and this server refuses for now.
+// init registers the functions of the language that this server doesn't support.
 func init() {
 	unsupported("internal function", "_ST_DISTANCE", "_ST_WITHIN", "_ST_INTERSECTS")
 	unsupported("full-text functions are not evaluated yet", "FullTextContains", "FullTextContainsAll",

@@ -4,8 +4,11 @@ import (
 	"unicode/utf8"
 )
 
-// Pattern is a compiled LIKE pattern: % any text, _ one character, [a-z] and [^a-z] a set, other characters
-// themselves.
+// Pattern is a compiled LIKE pattern. % matches any text, _ one character, [a-z] and [^a-z] one character of a set.
+// Other characters match themselves.
+//
+// Example: `a%[0-9]` compiles to the parts character a, any text, set 0-9. It matches "a7" and "abc7", not "abc". Its
+// prefix is "a", which an index can search for.
 type Pattern struct {
 	parts []likePart
 }
@@ -20,7 +23,8 @@ type likePart struct {
 
 type runeRange struct{ lo, hi rune }
 
-// CompileLike reads a pattern; after the escape character (0 for none) the next character stands for itself.
+// CompileLike compiles a pattern. The character after the escape character matches itself; escape 0 means that there is
+// no escape character.
 func CompileLike(pattern string, escape rune) *Pattern {
 	p := &Pattern{}
 	rs := []rune(pattern)
@@ -46,7 +50,7 @@ func CompileLike(pattern string, escape rune) *Pattern {
 	return p
 }
 
-// likeSet reads the set that begins at rs[i]; without a closing bracket the bracket stands for itself.
+// likeSet reads the set that begins at rs[i]. Without a closing bracket, the opening bracket matches itself.
 func likeSet(rs []rune, i int) (likePart, int) {
 	part := likePart{kind: '['}
 	j := i + 1
@@ -83,8 +87,8 @@ func (p likePart) accepts(r rune) bool {
 	return p.not
 }
 
-// Match reports whether s matches as a whole. It goes back only to the last %, so it needs at most length times parts
-// steps.
+// Match reports whether the whole of s matches. On a mismatch it goes back to the last % only and lets it match one
+// more character. So it takes at most len(s) times the number of parts in steps.
 func (p *Pattern) Match(s []byte) bool {
 	i, star, mark := 0, -1, 0
 	for pos := 0; pos < len(s); {
@@ -112,7 +116,7 @@ func (p *Pattern) Match(s []byte) bool {
 	return i == len(p.parts)
 }
 
-// Prefix returns the literal text that every match begins with.
+// Prefix returns the literal text at the beginning of every match.
 func (p *Pattern) Prefix() string {
 	var out []rune
 	for _, x := range p.parts {

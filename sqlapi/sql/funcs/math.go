@@ -6,7 +6,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Mathematics: numbers are IEEE doubles; a result that is no number is undefined.
+// init registers the mathematical functions. Numbers are IEEE doubles. A result that isn't a finite number is
+// undefined.
 func init() {
 	f1 := func(name string, fn func(float64) float64) *Func {
 		return &Func{Name: name, Types: "n", Eval: func(_ *Context, a []value.Value) value.Value {
@@ -56,7 +57,7 @@ func init() {
 	intFuncs()
 }
 
-// log10 is exact for the powers of ten that a double holds best.
+// log10 returns the decimal logarithm. It is exact when x is the double nearest to a power of ten.
 func log10(x float64) float64 {
 	l := math.Log10(x)
 	if n := math.Round(l); math.Abs(l-n) < 1e-9 && math.Pow10(int(n)) == x {
@@ -75,7 +76,7 @@ func sign(x float64) float64 {
 	return 0
 }
 
-// round goes to the nearest number, halves away from zero, at an optional number of decimals.
+// round rounds to an optional number of decimals. Halves are rounded away from zero.
 func round(_ *Context, a []value.Value) value.Value {
 	x := a[0].Float()
 	if len(a) == 1 {
@@ -92,7 +93,7 @@ func round(_ *Context, a []value.Value) value.Value {
 	return Num(x)
 }
 
-// intFuncs registers the 64-bit integer functions: a number that is no whole int64 gives undefined.
+// intFuncs registers the 64-bit integer functions. An argument that isn't a whole number of 64 bits gives undefined.
 func intFuncs() {
 	i2 := func(fn func(x, y int64) (int64, bool)) func(*Context, []value.Value) value.Value {
 		return func(_ *Context, a []value.Value) value.Value {

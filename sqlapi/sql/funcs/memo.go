@@ -6,22 +6,26 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// memo is what an argument was made into the last time.
+// memo caches what the last value of an argument was converted to: a parsed geometry or a decoded vector.
+//
+// Example: ST_DISTANCE(c.place, @p). For the first row the geometry @p is parsed and kept. For each further row recall
+// finds that @p has the same bytes and returns the parsed geometry. The argument c.place differs in each row: after
+// maxMisses rows it isn't kept any more.
 type memo struct {
 	text   []byte
 	made   any
 	misses int
 }
 
-// A value is kept up to maxMemo bytes, and no more after maxMisses others in a row: then it is an item's and not a
-// parameter.
+// Only values of up to maxMemo bytes are kept. After maxMisses misses in a row nothing more is kept: the argument then
+// comes from the items and is no parameter.
 const (
 	maxMemo   = 256 << 10
 	maxMisses = 8
 )
 
-// recall returns what the value of an argument was made into the last time at this place of the query; false when it is
-// another one.
+// recall returns the cached conversion of an argument. site identifies the argument's place in the query. ok is false
+// when the last value at this place was a different one.
 func recall[T any](c *Context, site *byte, v value.Value) (out T, ok bool) {
 	m := c.memos[site]
 	if m == nil || !bytes.Equal(m.text, v.Bytes()) {
@@ -31,7 +35,7 @@ func recall[T any](c *Context, site *byte, v value.Value) (out T, ok bool) {
 	return m.made.(T), true
 }
 
-// keep makes something of a value that was not recalled.
+// keep caches made, the conversion of v, for the next recall, and returns it.
 func keep[T any](c *Context, site *byte, v value.Value, made T) T {
 	m := c.memos[site]
 	if m == nil {

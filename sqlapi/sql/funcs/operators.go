@@ -7,7 +7,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// EqualOp is = and !=: undefined when a side is; values of different types are not equal.
+// EqualOp evaluates = and !=. The result is undefined when a side is undefined. Values of different types are not
+// equal.
 func EqualOp(a, b value.Value, not bool) value.Value {
 	if !a.IsDefined() || !b.IsDefined() {
 		return value.Value{}
@@ -15,7 +16,8 @@ func EqualOp(a, b value.Value, not bool) value.Value {
 	return value.BoolOf(Equal(a, b) != not)
 }
 
-// CompareOp is < > <= >=: defined only within null, booleans, numbers and strings.
+// CompareOp evaluates < > <= >=. The result is only defined for two values of the same type: null, boolean, number or
+// string.
 func CompareOp(op string, a, b value.Value) value.Value {
 	c := 0
 	switch {
@@ -50,7 +52,7 @@ func CompareOp(op string, a, b value.Value) value.Value {
 	return value.BoolOf(c >= 0)
 }
 
-// Arithmetic is + - * / %, in doubles; undefined unless both sides are numbers.
+// Arithmetic evaluates + - * / % on doubles. The result is undefined unless both sides are numbers.
 func Arithmetic(op string, a, b value.Value) value.Value {
 	if !a.IsNumber() || !b.IsNumber() {
 		return value.Value{}
@@ -69,7 +71,7 @@ func Arithmetic(op string, a, b value.Value) value.Value {
 	return Num(math.Mod(x, y))
 }
 
-// Bitwise is & | ^ << >> >>>, on 32 bits as in JavaScript.
+// Bitwise evaluates & | ^ << >> >>> on 32 bits, as JavaScript does.
 func Bitwise(op string, a, b value.Value) value.Value {
 	if !a.IsNumber() || !b.IsNumber() {
 		return value.Value{}
@@ -90,7 +92,7 @@ func Bitwise(op string, a, b value.Value) value.Value {
 	return value.IntOf(int64(uint32(x) >> (uint32(y) & 31)))
 }
 
-// toInt32 is JavaScript's ToInt32.
+// toInt32 converts a number to 32 bits by JavaScript's ToInt32 rule.
 func toInt32(f float64) int32 {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return 0
@@ -102,7 +104,7 @@ func toInt32(f float64) int32 {
 	return int32(uint32(m))
 }
 
-// UnaryOp is - + ~ NOT.
+// UnaryOp evaluates the unary operators - + ~ NOT.
 func UnaryOp(op string, v value.Value) value.Value {
 	if op == "NOT" {
 		if v.Kind() != value.Bool {
@@ -122,5 +124,5 @@ func UnaryOp(op string, v value.Value) value.Value {
 	return v
 }
 
-// IsTrue is the test of WHERE, ?: and ALL.
+// IsTrue reports whether v is the boolean true. WHERE, ?: and ALL test their conditions with it.
 func IsTrue(v value.Value) bool { return v.Kind() == value.Bool && v.Bool() }

@@ -11,9 +11,12 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Regular expressions are Perl's, as in the service. Nearly all patterns run on Go's engine, which is linear in the
-// text. Those that it lacks (look-around, back-references, possessive and atomic groups, the modifier x) run on one
-// that backtracks, for matchTime at most: a pattern that takes longer ends the query.
+// Regular expressions have Perl's syntax, as in the service. Two engines run them. Nearly all patterns run on Go's
+// engine, whose time is linear in the length of the text. Patterns with features that it lacks (look-around,
+// back-references, possessive and atomic groups, the modifier x) run on a backtracking engine. That engine stops after
+// matchTime, and the query fails.
+//
+// Example: `^a+b$` runs on Go's engine; `(\w)\1` has a back-reference and runs on the backtracking engine.
 func init() {
 	for _, n := range []string{"REGEXMATCH", "_REGEX_MATCH"} {
 		register(regex(n, func(re matcher, s []byte) (value.Value, error) {
@@ -113,7 +116,7 @@ func regex(name string, use func(re matcher, s []byte) (value.Value, error)) *Fu
 	return f
 }
 
-// compilePattern compiles a pattern with the modifiers m, s, i and x; nil when it is no valid pattern.
+// compilePattern compiles a pattern with the modifiers m, s, i and x. It returns nil when the pattern isn't valid.
 func compilePattern(a []value.Value) matcher {
 	pattern, flags := a[0].Str(), ""
 	if len(a) == 2 {

@@ -1,7 +1,7 @@
-// Package funcs is what the query language makes of values: functions, operators, LIKE, aggregates, and sets of values
-// by its equality. Scalar functions are one file per family, one entry per function. The registry also lists the names
-// that the language knows and this server doesn't evaluate, so that they are refused as "not supported" and not as
-// unknown.
+// Package funcs implements the query language's operations on values: functions, operators, LIKE, aggregates, and sets
+// of values that use the language's equality. Scalar functions have one file per family and one registry entry per
+// function. The registry also lists functions of the language that this server doesn't support. They are refused as
+// "not supported" and not as unknown.
 package funcs
 
 import (
@@ -11,33 +11,34 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Context is what a function may see beside its arguments. It belongs to one execution and is not safe for concurrent
-// use.
+// Context holds what a function can use besides its arguments. It belongs to one execution and is not safe for
+// concurrent use.
 type Context struct {
-	Now    time.Time          // time of the execution: the same for all rows of a page
-	Clock  func() time.Time   // present time
+	Now    time.Time          // time of the execution, the same for all rows of a page
+	Clock  func() time.Time   // current time
 	Random func() float64     // [0, 1)
 	Fail   func(error)        // ends the execution with an error; nil while constants are folded
-	DocID  func() value.Value // document part of the present item's _rid, for DOCUMENTID
+	DocID  func() value.Value // document part of the current item's _rid, for DOCUMENTID
 
-	memos map[*byte]*memo // by the place of a call in the query
+	memos map[*byte]*memo // by the place of an argument in the query
 }
 
 // Func is one function. Types has one letter per argument: s string, n number, a array, o object, b boolean, * anything
-// (also undefined), d anything defined. Optional arguments follow a '?'; the last letter repeats after a '+'. A call
-// whose arguments don't have these types is undefined, without calling Eval.
+// (also undefined), d anything defined. Optional arguments follow a '?'; the last letter repeats after a '+'. If the
+// arguments don't have these types, the result is undefined and Eval isn't called.
 type Func struct {
 	Name  string
 	Types string
 	Eval  func(c *Context, a []value.Value) value.Value
-	// Prepare, when set, may turn constant arguments into a faster Eval (nil when it can't); consts has Undefined for
-	// arguments that are not constant and isConst tells them apart.
+	// Prepare, when set, is called once at compile time and can return a faster Eval for the constant arguments, or
+	// nil. consts has Undefined for arguments that are not constant; isConst tells which ones are.
 	Prepare func(consts []value.Value, isConst []bool) func(c *Context, a []value.Value) value.Value
-	// Planar, when set, stands for the function in containers whose geospatial configuration is Geometry.
+	// Planar, when set, replaces the function in containers whose geospatial configuration is Geometry.
 	Planar *Func
-	// Volatile functions are not folded when their arguments are constant.
+	// Volatile is true for a function whose result can differ between calls with the same arguments. Its calls are not
+	// evaluated at compile time.
 	Volatile bool
-	// Unsupported says why the function is refused.
+	// Unsupported is the reason why the function is refused, "" for a supported function.
 	Unsupported string
 
 	Min, Max int // number of arguments, from Types; Max -1 is without limit
@@ -48,7 +49,7 @@ type Func struct {
 // registry maps upper-case names to functions.
 var registry = map[string]*Func{}
 
-// register adds functions and panics on a name that is there already: each name has one entry.
+// register adds functions. It panics when a name is already registered.
 func register(fs ...*Func) {
 	for _, f := range fs {
 		f.parseTypes()
@@ -60,7 +61,7 @@ func register(fs ...*Func) {
 	}
 }
 
-// unsupported lists known names that are refused.
+// unsupported registers known functions that are refused with a reason.
 func unsupported(reason string, names ...string) {
 	for _, n := range names {
 		register(&Func{Name: n, Types: "*+", Unsupported: reason})
@@ -88,10 +89,10 @@ func (f *Func) parseTypes() {
 	}
 }
 
-// Lookup finds a function by its name, case-insensitive; nil when there is none.
+// Lookup returns the function with a name, nil when there is none. Case is ignored.
 func Lookup(name string) *Func { return registry[strings.ToUpper(name)] }
 
-// Call checks the argument types and evaluates f.
+// Call checks the types of the arguments and then calls eval.
 func (f *Func) Call(c *Context, eval func(*Context, []value.Value) value.Value, a []value.Value) value.Value {
 	for i := range a {
 		t := f.types[min(i, len(f.types)-1)]

@@ -6,20 +6,20 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// What a set keeps for a value beside its bytes. An entry of a map is counted with the room that maps and slices keep
-// free to grow.
+// Sizes in bytes that a Set uses for each value, in addition to the value's own bytes. The size of a map entry includes
+// the free space that maps and slices keep for growth.
 var (
 	ValueSize = int(reflect.TypeFor[value.Value]().Size())
 	setEntry  = ValueSize + MapEntry
 )
 
-// What a pointer and an entry of a map take, in bytes.
+// Sizes of a pointer and of a map entry in bytes.
 const (
 	PointerSize = 8
 	MapEntry    = 2 * (8 + 3*PointerSize)
 )
 
-// Hash is the hash of a value by Same.
+// Hash returns a hash of a value. Values that are the Same have equal hashes.
 func Hash(v value.Value) uint64 {
 	if !v.IsDefined() {
 		return 1
@@ -27,7 +27,7 @@ func Hash(v value.Value) uint64 {
 	return value.HashDistinct(DeepView(v))
 }
 
-// Same is the language's equality extended to undefined, which equals itself.
+// Same reports whether two values are equal in the language. In addition, undefined equals undefined.
 func Same(a, b value.Value) bool {
 	if !a.IsDefined() || !b.IsDefined() {
 		return a.IsDefined() == b.IsDefined()
@@ -35,14 +35,14 @@ func Same(a, b value.Value) bool {
 	return Equal(a, b)
 }
 
-// Set holds values by the language's equality.
+// Set is a set of values. Equality is Same.
 type Set struct {
 	by   map[uint64][]value.Value
 	size int
 	told int
 }
 
-// Grown is by how much the set has grown since the last call.
+// Grown returns by how many bytes the set has grown since the last call.
 func (s *Set) Grown() int {
 	n := s.size - s.told
 	s.told = s.size
@@ -52,7 +52,7 @@ func (s *Set) Grown() int {
 // NewSet returns an empty set.
 func NewSet() *Set { return &Set{by: map[uint64][]value.Value{}} }
 
-// Has reports whether the set has a value that equals v.
+// Has reports whether the set contains a value that equals v.
 func (s *Set) Has(v value.Value) bool {
 	for _, x := range s.by[Hash(v)] {
 		if Same(x, v) {
@@ -62,7 +62,7 @@ func (s *Set) Has(v value.Value) bool {
 	return false
 }
 
-// Add keeps a copy of v and reports whether it is new.
+// Add adds a copy of v unless the set contains an equal value. It reports whether v was added.
 func (s *Set) Add(v value.Value) bool {
 	h := Hash(v)
 	for _, x := range s.by[h] {
@@ -75,5 +75,5 @@ func (s *Set) Add(v value.Value) bool {
 	return true
 }
 
-// BytesOf is what a value keeps.
+// BytesOf returns the number of bytes that a value points to.
 func BytesOf(v value.Value) int { return len(v.Bytes()) }

@@ -5,9 +5,9 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Spatial functions work on GeoJSON: over the WGS 84 ellipsoid, in metres, or in containers whose geospatial
-// configuration is Geometry over a plane, in units of the coordinates. A value that is no valid geometry is like
-// undefined.
+// Spatial functions work on GeoJSON. They compute on the WGS 84 ellipsoid, in metres. In containers whose geospatial
+// configuration is Geometry they compute on a plane, in units of the coordinates. A value that is no valid geometry is
+// treated as undefined.
 func init() {
 	earth, plane := spatial(geo.Parse), spatial(geo.ParseFlat)
 	for i, f := range earth {
@@ -17,7 +17,7 @@ func init() {
 	register(earth...)
 }
 
-// measured is what the functions ask of a geometry.
+// measured is the interface of a geometry that the functions need.
 type measured[G any] interface {
 	comparable
 	Distance(G) float64
@@ -26,7 +26,7 @@ type measured[G any] interface {
 	Area() float64
 }
 
-// spatial makes the functions over one kind of geometry.
+// spatial returns the functions for one kind of geometry.
 func spatial[G measured[G]](parse func(value.Value) (G, string)) []*Func {
 	var none G
 	pair := func(name string, fn func(a, b G) value.Value) *Func {
@@ -75,8 +75,8 @@ func spatial[G measured[G]](parse func(value.Value) (G, string)) []*Func {
 	}
 }
 
-// preparePair reads a constant geometry once, and one that is known only when the query runs (a parameter) again only
-// when it changes, which it doesn't.
+// preparePair returns an evaluation of fn that parses each geometry as rarely as possible. A constant is parsed once,
+// at compile time. A parameter is parsed once per execution, because it is kept as a memo (memo.go).
 func preparePair[G measured[G]](parse func(value.Value) (G, string), consts []value.Value, isConst []bool,
 	fn func(a, b G) value.Value) func(*Context, []value.Value) value.Value {
 	var none G

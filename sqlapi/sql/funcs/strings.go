@@ -12,10 +12,10 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// maxString bounds what REPLICATE and its like may build.
+// maxString is the longest string in bytes that REPLICATE and similar functions build.
 const maxString = 2 << 20
 
-// Strings: positions and lengths count characters (code points), from 0.
+// init registers the string functions. Positions and lengths count characters (code points); positions begin at 0.
 func init() {
 	test := func(name string, exact, fold func(s, t []byte) bool) *Func {
 		return &Func{Name: name, Types: "ss?b", Eval: func(_ *Context, a []value.Value) value.Value {
@@ -117,7 +117,7 @@ func concat(a []value.Value) value.Value {
 	return value.StringBytes(buf)
 }
 
-// Concat joins strings; undefined when one is no string.
+// Concat joins strings. The result is undefined when an argument is no string.
 func Concat(a []value.Value) value.Value {
 	for _, v := range a {
 		if v.Kind() != value.String {
@@ -127,7 +127,8 @@ func Concat(a []value.Value) value.Value {
 	return concat(a)
 }
 
-// substring returns length characters from start; a negative start is 0, a negative length the empty string.
+// substring returns length characters from start. A negative start counts as 0. A negative length gives the empty
+// string.
 func substring(s value.Value, start, length float64) value.Value {
 	start, length = math.Trunc(start), math.Trunc(length)
 	if start < 0 {
@@ -205,7 +206,7 @@ func trim(name string, space func(string, func(rune) bool) string, affix func(s,
 	}}
 }
 
-// stringParts registers the functions that cut at a separator, and join and split.
+// stringParts registers the functions that split a string at a separator or join strings with one.
 func stringParts() {
 	part := func(name string, cut func(s, sep string) (string, bool)) *Func {
 		return &Func{Name: name, Types: "ss", Eval: func(_ *Context, a []value.Value) value.Value {
@@ -253,8 +254,8 @@ func stringParts() {
 	)
 }
 
-// stringConversions registers StringTo.. and ToString. The text must be JSON of the wanted type, blanks around it
-// allowed.
+// stringConversions registers StringTo.. and ToString. The argument of StringTo.. must be JSON text of the wanted type.
+// White space around it is allowed.
 func stringConversions() {
 	parse := func(name string, want func(v value.Value) bool) *Func {
 		return &Func{Name: name, Types: "s", Eval: func(_ *Context, a []value.Value) value.Value {
@@ -284,7 +285,7 @@ func stringConversions() {
 	)
 }
 
-// AppendText appends what ToString gives: JSON text, numbers in their shortest form.
+// AppendText appends the result of ToString: JSON text, with numbers in their shortest form.
 func AppendText(dst []byte, v value.Value) []byte {
 	if v.Kind() == value.Double {
 		if f := v.Float(); f == math.Trunc(f) && math.Abs(f) < 1e21 {
@@ -294,7 +295,7 @@ func AppendText(dst []byte, v value.Value) []byte {
 	return doc.AppendJSON(dst, v)
 }
 
-// containsMany registers CONTAINS_ALL_CI and its like, under both spellings.
+// containsMany registers CONTAINS_ALL_CI and the related functions, under both spellings.
 func containsMany() {
 	many := func(all, ci bool) func(*Context, []value.Value) value.Value {
 		return func(_ *Context, a []value.Value) value.Value {

@@ -6,7 +6,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Type checks: true or false for every argument, undefined included.
+// init registers the type checks. They return true or false for every argument, also for undefined.
 func init() {
 	is := func(name string, test func(v value.Value) bool) *Func {
 		return &Func{Name: name, Types: "*", Eval: func(_ *Context, a []value.Value) value.Value {
@@ -19,7 +19,7 @@ func init() {
 	register(
 		is("IS_ARRAY", kind(value.Array)),
 		is("IS_BOOL", kind(value.Bool)),
-		is("IS_BOOLEAN", kind(value.Bool)), // the name that Java writes when it resumes an ORDER BY
+		is("IS_BOOLEAN", kind(value.Bool)), // the Java SDK uses this name when it resumes an ORDER BY
 		is("IS_DATETIME", func(v value.Value) bool {
 			_, ok := ParseDateTime(v)
 			return ok

@@ -8,8 +8,11 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// VectorDistance is computed exactly; the options name the distance function (cosine when absent). The vector that is
-// the same for all items is read once; an item's is read where it stands in the document.
+// VectorDistance computes the exact distance of two vectors. The options name the distance function; the default is
+// cosine. A vector that is the same for all items is decoded once. The vector of an item is read directly from the
+// bytes of its document.
+//
+// Example: VectorDistance([1, 0], [0, 1], false, {"distanceFunction": "euclidean"}) is the square root of 2.
 func init() {
 	register(&Func{Name: "VectorDistance", Types: "aa?bo", Eval: func(_ *Context, a []value.Value) value.Value {
 		v := readVector(a[1])
@@ -40,7 +43,8 @@ func init() {
 	}})
 }
 
-// distanceKind returns the distance function that a call names, in lower case.
+// distanceKind returns the name of the distance function in a call's options, in lower case. It is cosine when the
+// options don't name one, and "" when the name is unknown.
 func distanceKind(a []value.Value) string {
 	if len(a) < 4 {
 		return "cosine"
@@ -57,7 +61,7 @@ func distanceKind(a []value.Value) string {
 	return ""
 }
 
-// vector is an array of numbers, or not.
+// vector is an argument of VectorDistance: a decoded array of numbers, or another value.
 type vector struct {
 	x  []float64
 	ok bool
@@ -73,7 +77,8 @@ func readVector(v value.Value) *vector {
 	return out
 }
 
-// from measures how far w is from v; Undefined when they are not numbers of the same count.
+// from returns the distance or similarity of w and v. It returns Undefined unless both are arrays of numbers of the
+// same length.
 func (v *vector) from(w value.Value, kind string) value.Value {
 	if !v.ok {
 		return value.Value{}
@@ -116,9 +121,9 @@ func arrayBytes(v value.Value) []byte {
 	return b[4 : len(b)-1]
 }
 
-// number reads the element at the front of an array's elements; false when it is no number.
+// number reads the first of an array's stored elements. ok is false when it is no number.
 func number(b []byte) (f float64, rest []byte, ok bool) {
-	if f, rest, ok = bson.CutDouble(b); ok { // nearly always
+	if f, rest, ok = bson.CutDouble(b); ok { // the usual case
 		return f, rest, true
 	}
 	_, v, rest, ok := value.ReadElement(b)

@@ -8,7 +8,7 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// Features that a query may need from a client that merges partitions.
+// Features that a client needs to merge the partitions' answers to some queries.
 const (
 	featureAggregate  = "Aggregate"
 	featureMultiple   = "MultipleAggregates"
@@ -25,7 +25,7 @@ const (
 	featureLists      = "ListAndSetAggregate"
 )
 
-// needs lists the features of a client that the query needs over several partitions.
+// needs returns the features that a client needs to run q over several partitions.
 func needs(q *syntax.Query) []string {
 	var out []string
 	add := func(need bool, name string) {
@@ -71,7 +71,7 @@ func countAggregates(e syntax.Expr, by map[string]int) int {
 	return n
 }
 
-// checkFeatures refuses a plan that the client could not follow.
+// checkFeatures returns an error when the client lacks a needed feature. have is the client's list.
 func checkFeatures(needs, have []string) error {
 	if have == nil {
 		return nil

@@ -10,17 +10,24 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// maxPoints bounds the partition keys that a plan lists; beyond it the plan is for everything.
+// maxPoints bounds the partition keys that a plan lists. A plan for more keys covers the whole key space.
 const maxPoints = 2000
 
 var everything = []keyRange{{"", "FF"}}
 
-// keyRange is a range of effective partition keys as published: Min inclusive, Max exclusive. A point has Min = Max and
-// is closed.
+// keyRange is a range of effective partition keys in the form that clients see: hexadecimal text, Min inclusive, Max
+// exclusive. A single key has Min = Max, and then Max is inclusive.
 type keyRange struct{ Min, Max string }
 
-// keyRanges returns the ranges that WHERE restricts a query to, sorted and without overlap; everything when it doesn't.
-// An empty set, and a query without FROM, is the point "".
+// keyRanges returns the ranges of effective partition keys to which WHERE restricts a query. They are sorted and don't
+// overlap. Without a restriction it is the whole key space. For a query without FROM, and for a filter that no key
+// satisfies, it is the single key "".
+//
+// Example with the partition key /city:
+//
+//	WHERE c.city IN ("a", "b")          two single keys
+//	WHERE c.city = "a" AND c.n > 1      one single key
+//	WHERE c.city = "a" OR c.n > 1       the whole key space
 func keyRanges(q *syntax.Query, p *access.Pred, def core.PartitionKeyDef) []keyRange {
 	if q.From == nil {
 		return []keyRange{{"", ""}}
@@ -67,7 +74,7 @@ func keyRanges(q *syntax.Query, p *access.Pred, def core.PartitionKeyDef) []keyR
 	return mergeRanges(out)
 }
 
-// mergeRanges sorts ranges and joins those that overlap.
+// mergeRanges sorts ranges and joins overlapping ones.
 func mergeRanges(rs []keyRange) []keyRange {
 	sort.Slice(rs, func(i, j int) bool {
 		return rs[i].Min < rs[j].Min || rs[i].Min == rs[j].Min && rs[i].Max > rs[j].Max
@@ -84,8 +91,8 @@ func mergeRanges(rs []keyRange) []keyRange {
 	return out
 }
 
-// keySets returns the partition keys that satisfy a predicate, nil in a tuple where a path is free; ok is false when
-// the predicate doesn't bound them.
+// keySets returns the partition keys that can satisfy a predicate, as tuples with one value for each path of the key.
+// nil in a tuple means that any value is possible. ok is false when the predicate doesn't restrict the keys.
 func keySets(p *access.Pred, keys []access.Path) (tuples [][]*value.Value, ok bool) {
 	switch p.Op {
 	case access.OpNone:
@@ -112,7 +119,7 @@ func keySets(p *access.Pred, keys []access.Path) (tuples [][]*value.Value, ok bo
 				continue
 			}
 			if len(tuples)*len(t) > maxPoints {
-				continue // weaker, and still right
+				continue // the restriction is weaker without k, and still correct
 			}
 			tuples = combine(tuples, t)
 		}
@@ -142,7 +149,7 @@ func keyLeaf(p *access.Pred, keys []access.Path) (tuples [][]*value.Value, ok bo
 	return nil, false
 }
 
-// combine gives the tuples that satisfy one of a and one of b.
+// combine returns the tuples that agree with a tuple of a and a tuple of b.
 func combine(a, b [][]*value.Value) [][]*value.Value {
 	var out [][]*value.Value
 	for _, x := range a {

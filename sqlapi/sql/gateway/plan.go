@@ -1,5 +1,16 @@
-// Package gateway makes the query plans that SDKs ask the service's gateway for: how a client runs a query over several
-// partitions, and what it asks each of them.
+// Package gateway makes query plans. SDKs request a plan from the service's gateway. It tells them how to run a query
+// over several partitions: the text to send to each partition, and how to merge the answers.
+//
+// Example: the input
+//
+//	SELECT c.a FROM c ORDER BY c.n
+//
+// gives a plan with orderBy ["Ascending"], orderByExpressions ["c.n"] and the rewritten text
+//
+//	SELECT c._rid, [{"item": c.n}] AS orderByItems, {"a": c.a} AS payload
+//	FROM c WHERE (({documentdb-formattableorderbyquery-filter})) ORDER BY c.n
+//
+// The client sends it to each partition, merges the rows by orderByItems and shows the payloads.
 package gateway
 
 import (
@@ -12,10 +23,11 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// FilterPlaceholder stands in a rewritten ORDER BY query where the client puts its resume filter, or true.
+// FilterPlaceholder is the text in a rewritten ORDER BY query that the client replaces: by a filter for the rows behind
+// its position, or by true.
 const FilterPlaceholder = "{documentdb-formattableorderbyquery-filter}"
 
-// queryInfo is what a client must do with the rows of the partitions; the fields are those of the service's plan.
+// queryInfo tells a client what to do with the partitions' rows. The fields are those of the service's plan.
 type queryInfo struct {
 	distinctType       string
 	top, offset, limit int64 // -1 = null
@@ -34,19 +46,19 @@ type queryInfo struct {
 // aliasType is one select item of a grouped query: plan is its aggregate, "" for a plain expression.
 type aliasType struct{ alias, plan string }
 
-// Request asks how a client runs a query over the partitions.
+// Request is a request for the plan of a query.
 type Request struct {
 	Query *syntax.Query
-	// What OFFSET skips, and what TOP or LIMIT gives at most: -1 without limit.
+	// Rows that OFFSET skips, and the most rows that TOP or LIMIT allows (-1: no limit).
 	Offset, Limit int64
-	// Where is what items must satisfy for WHERE to be true, as far as an index can tell; nil when nothing is known.
+	// Where is a predicate that all items satisfy for which WHERE is true (package sarg). nil: there is none.
 	Where *access.Pred
 	Key   core.PartitionKeyDef
-	// Bound says that the request names one whole partition key: one partition gives all rows, whatever the filter
-	// says. The ranges are the filter's all the same.
+	// Bound is true when the request names a whole partition key. One partition then gives all rows, whatever the
+	// filter is. The ranges of the plan still come from the filter.
 	Bound bool
-	// Features are those that the client lists; one that the query needs and the client lacks is refused. nil is not
-	// checked.
+	// Features are the features that the client supports. The plan is refused when the query needs another one. nil:
+	// they aren't checked.
 	Features []string
 }
 
@@ -55,7 +67,7 @@ func AppendPlan(dst []byte, r *Request) ([]byte, error) {
 	ranges := keyRanges(r.Query, r.Where, r.Key)
 	bound := r.Bound || len(ranges) == 1 && ranges[0].Min == ranges[0].Max
 	if bound && (onlyWhole(r.Query) || onlyCut(r.Query)) {
-		return plainPlan(r.Query).appendJSON(dst, ranges), nil // one partition gives the whole answer
+		return plainPlan(r.Query).appendJSON(dst, ranges), nil // one partition returns the whole answer
 	}
 	qi, err := makePlan(r.Query, r.Offset, r.Limit)
 	if err != nil {
@@ -67,12 +79,11 @@ func AppendPlan(dst []byte, r *Request) ([]byte, error) {
 	return qi.appendJSON(dst, ranges), nil
 }
 
-// NeedsMerge reports whether the rows that partitions give apart are not the query's answer put one after another:
-// ORDER BY, aggregates, GROUP BY, DISTINCT, TOP or OFFSET LIMIT, in the query or in a sub-query that stands for the
-// container.
+// NeedsMerge reports whether the concatenated rows of the partitions are not yet the query's answer. That is so for
+// ORDER BY, aggregates, GROUP BY, DISTINCT, TOP and OFFSET LIMIT, in the query or in a sub-query over the container.
 func NeedsMerge(q *syntax.Query) bool { return len(needs(q)) > 0 || onlyWhole(q) }
 
-// onlyWhole reports whether the rows of partitions can't be merged into the query's answer.
+// onlyWhole reports whether the query can't be run per partition: no merge of the partitions' rows gives its answer.
 func onlyWhole(q *syntax.Query) bool {
 	inner := shape.ContainerQuery(q)
 	if _, _, ok := shape.DistinctCount(q); ok {
@@ -81,17 +92,17 @@ func onlyWhole(q *syntax.Query) bool {
 	return inner != nil && !shape.Streams(inner) || len(q.GroupBy) > 0 && len(q.OrderBy) > 0
 }
 
-// onlyCut reports whether OFFSET LIMIT is all that a client would have to do: a single partition does it itself.
+// onlyCut reports whether OFFSET LIMIT is the only work for a client. A single partition does that work itself.
 func onlyCut(q *syntax.Query) bool {
 	return q.Limit != nil && !shape.IsGrouped(q) && !q.Distinct && len(q.OrderBy) == 0
 }
 
-// plainPlan is the plan of a query whose rows are the answer as they come.
+// plainPlan returns the plan of a query whose rows need no merge.
 func plainPlan(q *syntax.Query) *queryInfo {
 	return &queryInfo{distinctType: "None", top: -1, offset: -1, limit: -1, hasSelectValue: q.Value != nil}
 }
 
-// makePlan works out what the client does and what it asks the partitions. limit is that of TOP or LIMIT.
+// makePlan returns the client's work and the text for the partitions. limit is the limit of TOP or LIMIT.
 func makePlan(q *syntax.Query, offset, limit int64) (*queryInfo, error) {
 	qi := plainPlan(q)
 	if inner, alias, ok := shape.DistinctCount(q); ok {
@@ -132,7 +143,7 @@ func makePlan(q *syntax.Query, offset, limit int64) (*queryInfo, error) {
 	}
 	switch {
 	case shape.IsGrouped(q) || q.Distinct:
-		r.Top, r.Offset, r.Limit = nil, nil, nil // the client counts
+		r.Top, r.Offset, r.Limit = nil, nil, nil // the client applies them
 	case q.Limit != nil:
 		r.Offset, r.Limit = &syntax.Count{}, &syntax.Count{N: min(offset+limit, syntax.MaxCount)}
 	}
@@ -143,10 +154,12 @@ func makePlan(q *syntax.Query, offset, limit int64) (*queryInfo, error) {
 	return qi, nil
 }
 
-// filterMark is the parameter that stands for the placeholder until the text is printed.
+// filterMark is the name of a parameter that marks the position of FilterPlaceholder in the tree. It is replaced after
+// the tree is printed, because the placeholder itself is no expression.
 const filterMark = "__orderByFilter"
 
-// rewriteOrdered asks each partition for the sort keys and the payload, in order, from the client's position on.
+// rewriteOrdered rewrites an ORDER BY query. Each partition returns rows of _rid, sort keys and payload in order,
+// beginning at the client's position (FilterPlaceholder).
 func rewriteOrdered(q, r *syntax.Query, qi *queryInfo) error {
 	alias := rootAlias(q)
 	if alias == "" {
@@ -183,7 +196,7 @@ func rewriteOrdered(q, r *syntax.Query, qi *queryInfo) error {
 	return nil
 }
 
-// rootAlias returns the alias under which the item itself can be named.
+// rootAlias returns the alias of the item itself, "" when there is none.
 func rootAlias(q *syntax.Query) string {
 	if q.From == nil {
 		return ""
@@ -195,12 +208,12 @@ func rootAlias(q *syntax.Query) string {
 	return ""
 }
 
-// itemOf wraps a value as {"item": e}.
+// itemOf returns {"item": e}, the form of values that clients merge.
 func itemOf(e syntax.Expr) syntax.Expr {
 	return &syntax.ObjectExpr{Keys: []string{"item"}, Vals: []syntax.Expr{e}}
 }
 
-// payload is what a row of the original query shows.
+// payload returns the row of the original query as one expression.
 func payload(q *syntax.Query) syntax.Expr {
 	switch {
 	case q.Star:
@@ -215,7 +228,9 @@ func payload(q *syntax.Query) syntax.Expr {
 	return o
 }
 
-// rewriteGrouped asks each partition for partial aggregates, per group where there are groups.
+// rewriteGrouped rewrites a query with aggregates or GROUP BY. Each partition returns the partial state of each
+// aggregate, for each of its groups. Example: SELECT c.pk, COUNT(1) AS n FROM c GROUP BY c.pk becomes SELECT [{"item":
+// c.pk}] AS groupByItems, {"pk": c.pk, "n": {"item": COUNT(1)}} AS payload FROM c GROUP BY c.pk.
 func rewriteGrouped(q, r *syntax.Query, qi *queryInfo) error {
 	r.Distinct, r.OrderBy = false, nil
 	var group *syntax.ArrayExpr
@@ -263,8 +278,9 @@ func rewriteGrouped(q, r *syntax.Query, qi *queryInfo) error {
 	return nil
 }
 
-// partial gives what a partition answers for a select item: for an aggregate its partial state, else the item itself.
-// plan is the aggregate's name. An aggregate inside an expression can't be merged.
+// partial returns the expression that a partition evaluates for a select item: the partial state of an aggregate, or
+// the item unchanged. plan is the aggregate's name in the plan, "" for another item. An aggregate inside a larger
+// expression can't be merged and is refused.
 func partial(e syntax.Expr) (part syntax.Expr, plan string, err error) {
 	call, ok := e.(*syntax.Call)
 	if !ok || call.UDF || funcs.AggregateOf(call.Name) == nil {

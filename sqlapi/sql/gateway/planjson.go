@@ -6,8 +6,8 @@ import (
 	"github.com/orrerydb/orrery/core/json"
 )
 
-// appendJSON writes the plan. Unused numbers are null and lists are empty, never absent: each client has a field that
-// it does not check.
+// appendJSON appends the plan as JSON. Unused numbers are null and unused lists are empty. No member is left out,
+// because each client reads some members without checking that they exist.
 func (qi *queryInfo) appendJSON(dst []byte, ranges []keyRange) []byte {
 	dst = append(dst, `{"partitionedQueryExecutionInfoVersion":2,"queryInfo":{"distinctType":`...)
 	dst = json.AppendString(dst, qi.distinctType)

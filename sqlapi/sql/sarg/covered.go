@@ -12,17 +12,22 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
-// Coverage is what the core may know of a query to answer it from index entries: found once, when the text is compiled.
+// Coverage tells the core what it needs to answer a query from index entries without reading items. It is computed
+// once, when the text is compiled.
+//
+// Example: SELECT VALUE c.a FROM c WHERE c.b > 1 reads the paths /a and /b. A composite index on (/b, /a) holds both,
+// so the core can answer from its entries. SELECT VALUE c FROM c reads the whole item (needs is nil), so the core must
+// read the items.
 type Coverage struct {
-	needs   []access.Path // what the query reads of an item; nil: all of it, or too much
+	needs   []access.Path // paths that the query reads; nil: all of the item, or more than paths
 	want    exec.Want
-	whole   bool         // the query reads to its end on each page
-	number  bool         // it shows the item's number
-	repeat  bool         // items that agree in needs make the same rows
-	defined *access.Path // items without a value here make no difference
+	whole   bool         // each page of the query reads all items
+	number  bool         // the query shows the item's number (_rid, _self, _attachments)
+	repeat  bool         // items with equal values in needs make equal rows
+	defined *access.Path // an item without a value at this path doesn't change the answer
 }
 
-// Ask tells the core.
+// Ask copies the coverage into a query to the core.
 func (v *Coverage) Ask(q *exec.Query) {
 	if v.needs == nil {
 		return
@@ -33,8 +38,8 @@ func (v *Coverage) Ask(q *exec.Query) {
 	}
 }
 
-// CoverageOf looks at what a query reads, whose one source is the item under the alias root. whole says that the text
-// reads to its end on each page, outermost that no other query reads the rows of this one.
+// CoverageOf computes the coverage of a query whose only source is the item, under the alias root. whole is true when
+// each page of the text reads all items. outermost is true when no other query reads the rows of this one.
 func CoverageOf(q *syntax.Query, root string, whole, outermost bool) (v Coverage) {
 	r := reads{root: root}
 	for _, e := range shape.Selected(q) {
@@ -52,26 +57,26 @@ func CoverageOf(q *syntax.Query, root string, whole, outermost bool) (v Coverage
 	}
 	v.needs, v.whole = r.paths(), whole
 	if len(v.needs) == 0 {
-		v.needs = []access.Path{access.TS} // every item has one
+		v.needs = []access.Path{access.TS} // every item has a value there
 	}
 	v.defined = definedPath(q, root, v.needs)
 	v.number = r.each
 	v.repeat = !r.each && outermost && shape.IsGrouped(q)
 	if !r.each && len(v.needs) == 1 {
 		v.want = wanted(q, root, v.needs[0])
-		if v.want == exec.WantTally && !v.repeat { // who counts must be the one who reads
+		if v.want == exec.WantTally && !v.repeat { // only an outermost grouped query can take rows with counts
 			v.want = exec.WantAll
 		}
 	}
 	return v
 }
 
-// reads collects the paths that expressions read of the item.
+// reads collects the paths of the item that expressions read.
 type reads struct {
 	root string
 	list []access.Path
-	all  bool // something reads more than paths
-	each bool // something may differ between items that agree in the paths
+	all  bool // an expression reads more than paths
+	each bool // rows may differ between items with equal values at the paths
 }
 
 func (r *reads) expr(e syntax.Expr) {
@@ -102,7 +107,7 @@ func (r *reads) path(root string, steps []shape.Step) {
 		r.all = true
 		return
 	}
-	for i, s := range steps { // elements are read of the array
+	for i, s := range steps { // to read an element is to read its array
 		if s.Array {
 			steps = steps[:i]
 			break
@@ -115,7 +120,7 @@ func (r *reads) path(root string, steps []shape.Step) {
 	case first == "_ts":
 		r.list = append(r.list, access.TS)
 		return
-	case first == "_rid" || first == "_self" || first == "_attachments": // made of the item's number
+	case first == "_rid" || first == "_self" || first == "_attachments": // derived from the item's number
 		r.each = true
 		return
 	case shape.IsSystem(first):
@@ -123,7 +128,7 @@ func (r *reads) path(root string, steps []shape.Step) {
 		return
 	}
 	if _, ok := doc.NoSQL.Stored(steps[0].Name); !ok {
-		return // nothing is there
+		return // no item has a value there
 	}
 	p, _, ok := shape.StoredPath(steps, false)
 	if !ok {
@@ -133,7 +138,7 @@ func (r *reads) path(root string, steps []shape.Step) {
 	r.list = append(r.list, p)
 }
 
-// paths returns the paths without those that lie below another.
+// paths returns the collected paths, without paths below another collected path.
 func (r *reads) paths() (out []access.Path) {
 	for i, p := range r.list {
 		below := slices.ContainsFunc(r.list, func(o access.Path) bool {
@@ -149,8 +154,8 @@ func (r *reads) paths() (out []access.Path) {
 
 func isPrefix(a, b []string) bool { return len(a) <= len(b) && slices.Equal(a, b[:len(a)]) }
 
-// definedPath returns the path without whose value an item has no part in the answer: that of SELECT VALUE path, or of
-// all aggregates, which skip what is undefined.
+// definedPath returns a path such that items without a value there don't change the answer, nil when there is none. It
+// is the path of SELECT VALUE path, or the common argument of all aggregates when these skip undefined values.
 func definedPath(q *syntax.Query, root string, needs []access.Path) *access.Path {
 	isNeed := func(e syntax.Expr) *access.Path {
 		for i := range needs {
@@ -184,7 +189,7 @@ func definedPath(q *syntax.Query, root string, needs []access.Path) *access.Path
 	return one
 }
 
-// pathOf returns the path that e is; nil when it is something else. Of an element of an array it is the array's.
+// pathOf returns e as a path, nil when it is another expression. For an array element it returns the path of the array.
 func pathOf(root string, e syntax.Expr) *access.Path {
 	if !shape.IsPath(e) {
 		return nil
@@ -196,10 +201,10 @@ func pathOf(root string, e syntax.Expr) *access.Path {
 	return &r.list[0]
 }
 
-// skipsUndefined are the aggregates on which undefined has no effect.
+// skipsUndefined are the aggregates that ignore undefined values.
 var skipsUndefined = map[string]bool{"AVG": true, "COUNT": true, "MAX": true, "MIN": true, "SUM": true}
 
-// wanted says which items of a query that reads one path make a difference.
+// wanted returns which items can change the answer of a query that reads one path.
 func wanted(q *syntax.Query, root string, need access.Path) exec.Want {
 	if !shape.IsGrouped(q) {
 		if q.Distinct {

@@ -1,5 +1,15 @@
-// Package sarg makes of a query's tree what an index is asked: a predicate that every item of the answer satisfies, and
-// what entries must hold to answer without the items. It knows the tree and values of constants, not how a query runs.
+// Package sarg translates a query's tree into a request to the indexes: a predicate that every item of the answer
+// satisfies (sarg.go), and the paths that index entries must hold to answer the query without reading items
+// (covered.go). It uses the tree and the values of constants. It doesn't know how a query is executed.
+//
+// Example:
+//
+//	input:  WHERE c.n >= 1 AND c.n < @max AND LENGTH(c.s) = 3     with @max = 5
+//	output: range(/n, 1 <= value < 5)
+//
+// LENGTH gives no predicate, so that condition is left out of the AND. The predicate may therefore match too many
+// items, but never too few. The executor evaluates the whole WHERE on each item that the index finds. In an OR, one
+// condition without a predicate means that the whole OR has none.
 package sarg
 
 import (
@@ -14,35 +24,35 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// Const is a compiled expression with one value for all items; F is the state of an execution, in which parameters are
-// known.
+// Const is a compiled expression that has the same value for all items. F is the state of one execution; it holds the
+// values of the parameters.
 type Const[F any] func(f F) value.Value
 
-// Pred makes the sargable predicate of an execution.
+// Pred returns the predicate of one execution.
 //
-// Every predicate made here is satisfied by each item for which the expression can be true. Values that the language
-// shows as strings or objects but that are stored otherwise (dates, UUIDs, ..) are covered by access.WithForeign on the
-// whole predicate; arrays and objects, whose stored members may differ from what is shown, are only asked for their
-// existence.
+// Invariant: each item for which the expression can be true satisfies the predicate. Some values are stored as another
+// type than the string or object that the language shows (dates, UUIDs, ..). access.WithForeign on the whole predicate
+// covers them. The stored members of arrays and objects may differ from the shown ones, so predicates on arrays and
+// objects only test for existence.
 type Pred[F any] func(f F) *access.Pred
 
-// Alias is an alias of FROM; isRoot says that it is the item itself.
+// Alias is an alias of FROM. IsRoot is true when it stands for the item itself.
 type Alias struct {
 	Name   string
 	IsRoot bool
 }
 
-// Compiler turns expressions into predicates over the item.
+// Compiler translates expressions into predicates over the item.
 type Compiler[F any] struct {
 	From   *syntax.From
-	Vars   []Alias // of the sources of from, in their order
+	Vars   []Alias // one for each source of From, in the same order
 	Planar bool    // geometries lie in a plane
 	// Compile compiles an expression that has the same value for all items.
 	Compile func(e syntax.Expr) Const[F]
-	of      map[*syntax.Source]*access.Element // what stands for the element that a source goes through
+	of      map[*syntax.Source]*access.Element // the array element that a source iterates over
 }
 
-// Filter gives the predicate of WHERE; nil when it says nothing that an index could use.
+// Filter returns the predicate of WHERE, nil when no condition of it can use an index.
 func (s Compiler[F]) Filter(where syntax.Expr) Pred[F] {
 	s.of = map[*syntax.Source]*access.Element{}
 	fn := s.truth(where)
@@ -52,7 +62,7 @@ func (s Compiler[F]) Filter(where syntax.Expr) Pred[F] {
 	return func(f F) *access.Pred { return access.WithForeign(fn(f)) }
 }
 
-// truth gives what items must satisfy for e to be true; nil = nothing is known.
+// truth returns a predicate that all items satisfy for which e is true. nil: there is none.
 func (s Compiler[F]) truth(e syntax.Expr) Pred[F] {
 	switch e := e.(type) {
 	case *syntax.Chain:
@@ -88,7 +98,7 @@ func (s Compiler[F]) truth(e syntax.Expr) Pred[F] {
 	return nil
 }
 
-// falsity gives what items must satisfy for e to be false.
+// falsity returns a predicate that all items satisfy for which e is false. nil: there is none.
 func (s Compiler[F]) falsity(e syntax.Expr) Pred[F] {
 	switch e := e.(type) {
 	case *syntax.Chain:
@@ -143,8 +153,8 @@ func allOf[F any](fs []Pred[F]) Pred[F] {
 	}
 }
 
-// closeRanges joins a lower and an upper bound of one path into one range: c.n >= 1 AND c.n < 5. Where array elements
-// count, each bound may hold for another element, so they stay apart.
+// closeRanges joins a lower and an upper bound on the same path into one range. Example: c.n >= 1 AND c.n < 5 becomes
+// the range [1, 5). Bounds on array elements are not joined, because two different elements may satisfy them.
 func closeRanges(ps []*access.Pred) []*access.Pred {
 	for i, lo := range ps {
 		if lo.Op != access.OpRange || lo.Lo == nil || lo.Hi != nil || lo.Path.Elements {
@@ -177,7 +187,7 @@ func anyOf[F any](fs []Pred[F]) Pred[F] {
 	}
 }
 
-// path resolves e to a path of stored names; element says that it reads array elements.
+// path resolves e to a path of stored names. element is true when the path reads array elements.
 func (s Compiler[F]) path(e syntax.Expr) (p access.Path, element, ok bool) {
 	steps, base := shape.SplitPath(e)
 	id, isIdent := base.(*syntax.Ident)
@@ -210,8 +220,8 @@ func (s Compiler[F]) path(e syntax.Expr) (p access.Path, element, ok bool) {
 	return p, false, false
 }
 
-// element returns the element that a source goes through; nil where positions in arrays are on the path, so that its
-// names don't tell where the array is.
+// element returns the array element that a source iterates over. It returns nil when the path contains array positions:
+// its names alone don't identify the array then.
 func (s Compiler[F]) element(src *syntax.Source, pre, steps []shape.Step) *access.Element {
 	if s.of == nil || len(steps) == 0 ||
 		slices.ContainsFunc(append(pre[:len(pre):len(pre)], steps...), func(st shape.Step) bool { return st.Array }) {
@@ -234,7 +244,7 @@ func (s Compiler[F]) isRoot(name string) bool {
 	return false
 }
 
-// constant compiles e when it has the same value for all items; nil otherwise.
+// constant compiles e when it has the same value for all items, else it returns nil.
 func (s Compiler[F]) constant(e syntax.Expr) Const[F] {
 	if !shape.IsConstant(e) {
 		return nil
@@ -242,7 +252,7 @@ func (s Compiler[F]) constant(e syntax.Expr) Const[F] {
 	return s.Compile(e)
 }
 
-// comparison is path op constant, or constant op path.
+// comparison translates `path op constant` and `constant op path`.
 func (s Compiler[F]) comparison(op string, l, r syntax.Expr) Pred[F] {
 	if p := s.distance(op, l, r); p != nil {
 		return p
@@ -266,7 +276,7 @@ func (s Compiler[F]) comparison(op string, l, r syntax.Expr) Pred[F] {
 	}
 	val := s.constant(r)
 	if val == nil {
-		if strings.Contains("= != < > <= >=", op) { // both sides must be there
+		if strings.Contains("= != < > <= >=", op) { // a comparison is only true when both sides are defined
 			return exists[F](path)
 		}
 		return nil
@@ -282,7 +292,7 @@ func (s Compiler[F]) comparison(op string, l, r syntax.Expr) Pred[F] {
 	return nil
 }
 
-// absolute is ABS(path) = constant: one of two numbers.
+// absolute translates `ABS(path) = constant`: the value at path is the constant or its negation.
 func (s Compiler[F]) absolute(l, r syntax.Expr) Pred[F] {
 	call, ok := l.(*syntax.Call)
 	if !ok || call.UDF || !strings.EqualFold(call.Name, "ABS") || len(call.Args) != 1 {
@@ -302,7 +312,7 @@ func (s Compiler[F]) absolute(l, r syntax.Expr) Pred[F] {
 	}
 }
 
-// exists asks for the existence of a path. The identity and _ts are always there.
+// exists returns the predicate that a path has a value. The id and _ts always have one.
 func exists[F any](path access.Path) Pred[F] {
 	if IsAlways(path) {
 		return nil
@@ -315,7 +325,7 @@ func IsAlways(p access.Path) bool {
 	return len(p.Segs) == 1 && (p.Segs[0] == access.ID.Segs[0] || p.Segs[0] == access.TS.Segs[0])
 }
 
-// equals is path = constant.
+// equals translates `path = constant`.
 func (s Compiler[F]) equals(l syntax.Expr, val Const[F]) Pred[F] {
 	path, _, ok := s.path(l)
 	if !ok {
@@ -324,7 +334,7 @@ func (s Compiler[F]) equals(l syntax.Expr, val Const[F]) Pred[F] {
 	return func(f F) *access.Pred { return inPred(path, val(f)) }
 }
 
-// inPred is the value at path being one of vs.
+// inPred returns the predicate that the value at path is one of vs.
 func inPred(path access.Path, vs ...value.Value) *access.Pred {
 	out := make([]value.Value, 0, len(vs))
 	for _, v := range vs {
@@ -351,7 +361,8 @@ func inPred(path access.Path, vs ...value.Value) *access.Pred {
 
 func isIdentity(p access.Path) bool { return len(p.Segs) == 1 && p.Segs[0] == access.ID.Segs[0] }
 
-// rangePred is path op constant. A range of identities says nothing: those that aren't strings are shown as texts.
+// rangePred translates `path op constant` for < <= > >=. A range of ids gives no restriction: an id that isn't stored
+// as a string is shown as text, and the text's place in the order differs from the stored value's.
 func rangePred[F any](path access.Path, op string, val Const[F]) Pred[F] {
 	if isIdentity(path) {
 		return nil
@@ -421,7 +432,7 @@ func (s Compiler[F]) like(e *syntax.Like) Pred[F] {
 	}
 }
 
-// needsValue are the functions that are true only where their first argument is there.
+// needsValue are the functions that can only be true when their first argument is defined.
 var needsValue = map[string]bool{
 	"CONTAINS": true, "ENDSWITH": true, "IS_ARRAY": true, "IS_BOOL": true, "IS_BOOLEAN": true, "IS_DATETIME": true,
 	"IS_DEFINED": true, "IS_FINITE_NUMBER": true, "IS_INTEGER": true, "IS_NUMBER": true, "IS_OBJECT": true,
@@ -434,7 +445,7 @@ func (s Compiler[F]) call(e *syntax.Call) Pred[F] {
 	if e.UDF || len(e.Args) == 0 {
 		return nil
 	}
-	if name == "ST_WITHIN" || name == "ST_INTERSECTS" { // what lies within something meets it
+	if name == "ST_WITHIN" || name == "ST_INTERSECTS" { // a geometry within another one also intersects it
 		return s.near(e, func(F) (float64, bool) { return 0, true })
 	}
 	path, _, ok := s.path(e.Args[0])
@@ -487,7 +498,7 @@ func startsWith[F any](path access.Path, val Const[F]) Pred[F] {
 	}
 }
 
-// listContains is ARRAY_CONTAINS(constant list, path).
+// listContains translates `ARRAY_CONTAINS(constant list, path)`.
 func (s Compiler[F]) listContains(e *syntax.Call) Pred[F] {
 	path, _, ok := s.path(e.Args[1])
 	list := s.constant(e.Args[0])
@@ -507,7 +518,7 @@ func (s Compiler[F]) listContains(e *syntax.Call) Pred[F] {
 	}
 }
 
-// exists on a sub-query over an array of the item: its filter must hold for an element.
+// exists translates EXISTS with a sub-query over an array of the item: one element must satisfy its filter.
 func (s Compiler[F]) exists(q *syntax.Query) Pred[F] {
 	if q.From == nil || len(q.From.Sources) != 1 || q.Where == nil || shape.IsGrouped(q) {
 		return nil
@@ -523,6 +534,7 @@ func (s Compiler[F]) exists(q *syntax.Query) Pred[F] {
 	inner := s
 	inner.From, inner.Vars = &syntax.From{}, append([]Alias{{Name: src.Alias}}, s.Vars...)
 	inner.From.Sources = append([]syntax.Source{src}, s.From.Sources...)
-	// The element's source stands first, where path() takes its base for the item: it is, by the test above.
+	// The array's source is the first one of the inner compiler. path() takes the base of a first source for the item
+	// without a check. The test above has made sure that it is the item.
 	return inner.truth(q.Where)
 }

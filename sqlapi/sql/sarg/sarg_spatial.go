@@ -11,7 +11,8 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// distance is ST_DISTANCE(path, constant) < constant, in any order of arguments and sides; nil for other comparisons.
+// distance translates `ST_DISTANCE(path, constant) < constant`. The arguments and the sides may be swapped. It returns
+// nil for other comparisons.
 func (s Compiler[F]) distance(op string, l, r syntax.Expr) Pred[F] {
 	call, ok := l.(*syntax.Call)
 	limit := r
@@ -38,10 +39,11 @@ func (s Compiler[F]) distance(op string, l, r syntax.Expr) Pred[F] {
 	})
 }
 
-// Near tells what an order by ST_DISTANCE(path, constant) is of; nil when the constant is no geometry.
+// Near returns the path and the place of an ORDER BY ST_DISTANCE(path, constant) in one execution. It returns nil when
+// the constant is no geometry.
 type Near[F any] func(f F) *exec.Near
 
-// Nearest compiles the order by a call of ST_DISTANCE; nil when it isn't of a path and a constant.
+// Nearest compiles an ORDER BY of ST_DISTANCE. It returns nil when the arguments aren't a path and a constant.
 func (s Compiler[F]) Nearest(call *syntax.Call) Near[F] {
 	path, val := s.pathAndPlace(call)
 	if val == nil {
@@ -64,7 +66,8 @@ func (s Compiler[F]) Nearest(call *syntax.Call) Near[F] {
 	}
 }
 
-// pathAndPlace takes a call of a path and a constant apart, in any order; val is nil for other arguments.
+// pathAndPlace returns the path and the constant among the arguments of a call, in either order. val is nil for other
+// arguments.
 func (s Compiler[F]) pathAndPlace(e *syntax.Call) (path access.Path, val Const[F]) {
 	if len(e.Args) != 2 {
 		return path, nil
@@ -83,9 +86,9 @@ func (s Compiler[F]) pathAndPlace(e *syntax.Call) (path access.Path, val Const[F
 	return path, s.constant(fixed)
 }
 
-// near is a call of two geometries, a path and a constant in any order, that are at most dist apart; nil for other
-// arguments. Where dist says that there is none, or the constant is no geometry, the call or its comparison is
-// undefined and the filter not true.
+// near returns the predicate that the geometry at a path is at most dist away from a constant geometry. The call has
+// the path and the constant in either order; near returns nil for other arguments. If dist reports no distance or the
+// constant is no geometry, the call or its comparison is undefined, so no item can pass.
 func (s Compiler[F]) near(e *syntax.Call, dist func(F) (float64, bool)) Pred[F] {
 	path, val := s.pathAndPlace(e)
 	if val == nil {

@@ -6,7 +6,7 @@ import (
 	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
-// IsConstant reports whether e has one value for all items of an execution.
+// IsConstant reports whether e has the same value for all items of one execution.
 func IsConstant(e syntax.Expr) bool {
 	switch e := e.(type) {
 	case *syntax.Ident, *syntax.SubqueryExpr:

@@ -6,8 +6,9 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// DistinctCount recognises SELECT [VALUE] COUNT(1) [AS a] FROM (SELECT DISTINCT ..): clients that know DCount run the
-// inner query over the partitions and count its distinct rows. alias is "" for SELECT VALUE.
+// DistinctCount recognises SELECT [VALUE] COUNT(1) [AS a] FROM (SELECT DISTINCT ..). Clients that support the DCount
+// feature run the inner query on each partition and count the distinct rows themselves. alias is the name a; it is ""
+// for SELECT VALUE.
 func DistinctCount(q *syntax.Query) (inner *syntax.Query, alias string, ok bool) {
 	inner = ContainerQuery(q)
 	plain := func(q *syntax.Query) bool { return len(q.OrderBy) == 0 && q.Top == nil && q.Limit == nil && !q.Rank }

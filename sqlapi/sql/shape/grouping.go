@@ -8,7 +8,7 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// IsGrouped reports whether q has groups: GROUP BY or an aggregate in its select list.
+// IsGrouped reports whether q has GROUP BY or an aggregate in its select list.
 func IsGrouped(q *syntax.Query) bool {
 	if len(q.GroupBy) > 0 || HasAggregate(q.Value) {
 		return true
@@ -21,7 +21,7 @@ func IsGrouped(q *syntax.Query) bool {
 	return false
 }
 
-// HasAggregate reports whether e calls an aggregate of its own query.
+// HasAggregate reports whether e calls an aggregate. Aggregates inside sub-queries don't count.
 func HasAggregate(e syntax.Expr) bool {
 	if e == nil {
 		return false
@@ -49,7 +49,7 @@ func Selected(q *syntax.Query) []syntax.Expr {
 // HasAggregates reports whether a select list calls an aggregate.
 func HasAggregates(q *syntax.Query) bool { return slices.ContainsFunc(Selected(q), HasAggregate) }
 
-// EachAggregate calls f for the aggregates of a select list, names in upper case.
+// EachAggregate calls f for each aggregate of a select list. Names are in upper case.
 func EachAggregate(q *syntax.Query, f func(name string, arg syntax.Expr)) {
 	var walk func(e syntax.Expr)
 	walk = func(e syntax.Expr) {

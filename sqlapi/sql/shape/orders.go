@@ -7,8 +7,8 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// VectorOrder returns the call when q is ordered by VectorDistance alone: the most similar come first, whatever
-// direction is written, and items without a distance last.
+// VectorOrder returns the call of VectorDistance when it is the only ORDER BY expression of q, else nil. In such an
+// order the most similar items come first, whatever direction is written. Items without a distance come last.
 func VectorOrder(q *syntax.Query) *syntax.Call {
 	if len(q.OrderBy) == 1 {
 		call, ok := q.OrderBy[0].Expr.(*syntax.Call)
@@ -19,8 +19,9 @@ func VectorOrder(q *syntax.Query) *syntax.Call {
 	return nil
 }
 
-// PlaceOrder reports whether q is ordered by ST_DISTANCE alone: the only other expression that the service orders by.
-// Items without a distance come first, as those without a value do.
+// PlaceOrder reports whether ST_DISTANCE is the only ORDER BY expression of q. VectorDistance and ST_DISTANCE are the
+// only function calls that the service orders by. Items without a distance come first, like items without a value in an
+// order by a path.
 func PlaceOrder(q *syntax.Query) bool {
 	if len(q.OrderBy) != 1 {
 		return false
@@ -29,8 +30,8 @@ func PlaceOrder(q *syntax.Query) bool {
 	return ok && IsDistance(call)
 }
 
-// Euclidean reports whether a call of VectorDistance measures a distance, of which less is nearer, and not a
-// similarity. Only written options count.
+// Euclidean reports whether a call of VectorDistance computes a distance (a smaller number is nearer) and not a
+// similarity (a greater number is nearer). It only looks at options that are written as a constant in the call.
 func Euclidean(call *syntax.Call) bool {
 	if len(call.Args) < 4 {
 		return false

@@ -5,7 +5,7 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// Same reports whether two expressions are written the same, apart from blanks and quoting.
+// Same reports whether two expressions have the same text, apart from white space and quoting.
 func Same(a, b syntax.Expr) bool {
 	if a.Depth() != b.Depth() {
 		return false

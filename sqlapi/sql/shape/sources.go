@@ -6,7 +6,8 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// Streams reports whether a sub-query that stands for the container gives the rows of each item by that item alone.
+// Streams reports whether the rows of a sub-query over the container depend on one item each. If it does, partitions
+// can run the sub-query independently.
 func Streams(q *syntax.Query) bool {
 	if IsGrouped(q) || q.Distinct || len(q.OrderBy) > 0 || q.Top != nil || q.Limit != nil {
 		return false
@@ -23,7 +24,7 @@ func ContainerQuery(q *syntax.Query) *syntax.Query {
 	return q.From.Sources[0].Query
 }
 
-// ItemNames gives each select item its name: the alias, the last property of a path, or $1, $2, .. for the others.
+// ItemNames returns the name of each select item: its alias, the last property of its path, or else $1, $2, ..
 func ItemNames(items []syntax.SelectItem) []string {
 	names := make([]string, len(items))
 	n := 0
@@ -40,7 +41,8 @@ func ItemNames(items []syntax.SelectItem) []string {
 	return names
 }
 
-// DistinctOrdered reports whether equal rows come next to each other: the order is first of all by what is selected.
+// DistinctOrdered reports whether ORDER BY puts equal rows next to each other: its first expressions are the selected
+// ones.
 func DistinctOrdered(q *syntax.Query) bool {
 	if len(q.OrderBy) == 0 || q.Star || IsGrouped(q) {
 		return false

@@ -1,5 +1,5 @@
-// Package shape tells what a query's tree says by itself: which paths it reads, whether it groups, what it is ordered
-// by.
+// Package shape answers questions about a query from its syntax tree alone: which paths it reads, whether it groups,
+// what it is ordered by.
 package shape
 
 import (
@@ -17,7 +17,8 @@ type Step struct {
 	Array bool
 }
 
-// SplitPath cuts the fixed steps off an expression: c.a["b"][0] gives the steps and c.
+// SplitPath splits an expression into a base and the fixed steps that are read from it. Example: c.a["b"][0] gives the
+// steps a, b, 0 and the base c.
 func SplitPath(e syntax.Expr) ([]Step, syntax.Expr) {
 	n := 0
 	base := e
@@ -45,7 +46,7 @@ func SplitPath(e syntax.Expr) ([]Step, syntax.Expr) {
 	return steps, base
 }
 
-// fixedIndex returns the array index that a literal names, -1 when it names none.
+// fixedIndex returns the value of e when it is a literal array index, else -1.
 func fixedIndex(e syntax.Expr) int {
 	if l, ok := e.(*syntax.Lit); ok && l.Val.IsNumber() {
 		if i, ok := funcs.ToInt(l.Val); ok && i >= 0 {
@@ -62,7 +63,8 @@ func IsPath(e syntax.Expr) bool {
 	return ok
 }
 
-// SystemNames are the properties of an item that live in its envelope, in the order in which they follow the document.
+// SystemNames are the system properties of an item. They aren't part of the stored document. An item is shown with them
+// in this order, behind the document's own properties.
 var SystemNames = [...]string{"_rid", "_self", "_etag", "_attachments", "_ts"}
 
 // IsSystem reports whether a name is one of SystemNames.
@@ -78,7 +80,9 @@ func IsSystem(name string) bool {
 	return false
 }
 
-// StoredPath maps the steps of a path on the item; fixed array indexes count as any element.
+// StoredPath translates the steps of a path on the item into a path of stored names. It returns the path and whether it
+// reads array elements. A fixed array index counts as any element. The last result is false when no index can know the
+// path.
 func StoredPath(steps []Step, element bool) (access.Path, bool, bool) {
 	if len(steps) == 0 || steps[0].Array {
 		return access.Path{}, false, false
@@ -108,8 +112,8 @@ func StoredPath(steps []Step, element bool) (access.Path, bool, bool) {
 	return p, element, true
 }
 
-// extended are the names under which a value of a kind that JSON lacks is shown as an object: c.a["$oid"] reads an
-// ObjectId, whose index entry is at /a.
+// extended are the member names of Extended JSON, the form in which values of types that JSON lacks are shown. Example:
+// c.a["$oid"] reads a stored ObjectId. Its index entry is at /a, not at /a/$oid.
 var extended = map[string]bool{
 	"$binary": true, "$code": true, "$dbPointer": true, "$maxKey": true, "$minKey": true, "$numberDecimal": true,
 	"$numberDouble": true, "$oid": true, "$regularExpression": true, "$scope": true, "$symbol": true,

@@ -1,10 +1,25 @@
-// Package syntax is the text of the query language and its tree: tokens, parser, printer, and the errors of a refused
-// text. It knows no function and evaluates nothing.
+// Package syntax turns the text of a query into a syntax tree and back. It holds the lexer, the parser, the printer and
+// the errors of a text that is refused. It knows no functions and evaluates nothing.
+//
+// Example: Parse reads
+//
+//	SELECT VALUE c.a FROM c WHERE c.n > 1 AND c.s = "x"
+//
+// and returns
+//
+//	Query{
+//		Value: Prop{Ident c, "a"},
+//		From:  {Source{Path: Ident c, Alias: "c"}},
+//		Where: Chain{"AND", Binary{">", Prop{Ident c, "n"}, Lit 1}, Binary{"=", Prop{Ident c, "s"}, Lit "x"}},
+//	}
+//
+// Print and PrintQuery write such a tree as text again.
 package syntax
 
 import "github.com/orrerydb/orrery/core/value"
 
-// RootName is an identifier that no text can hold: the item, whatever aliases there are.
+// RootName is the name of an identifier that stands for the item itself, whatever alias the query gives it. No text can
+// contain it, because it begins with U+0000.
 const RootName = "\x00item"
 
 // Query is the syntax tree of a query or sub-query. It is immutable after Parse.
@@ -28,7 +43,7 @@ type Query struct {
 	Text       string
 }
 
-// ValueOf is SELECT VALUE e, written where sp says.
+// ValueOf returns the query SELECT VALUE e without FROM. sp is its position in the text.
 func ValueOf(e Expr, sp Span) *Query { return &Query{Value: e, pos: sp, height: e.Depth()} }
 
 // Count is the number of a TOP, OFFSET or LIMIT clause: a literal or a parameter.
@@ -50,7 +65,7 @@ type OrderItem struct {
 	Expr Expr
 	Desc bool
 
-	Computed string // the computed property that Expr was written as
+	Computed string // name of the computed property that Expr replaces; "" otherwise
 }
 
 // From is the FROM clause: sources joined from left to right.
@@ -73,13 +88,13 @@ type Expr interface {
 	Depth() int // height of the tree, bounded by maxDepth
 }
 
-// Node is what every expression has.
+// Node is the part that all expressions share: the position and the height.
 type Node struct {
 	Pos Span
 	h   int32
 }
 
-// Above returns n with a height above those of the parts.
+// Above returns n with a height that is greater than the height of each part.
 func (n Node) Above(parts ...Expr) Node {
 	h := n.h
 	for _, x := range parts {

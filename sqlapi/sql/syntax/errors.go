@@ -28,45 +28,45 @@ const (
 	codeOffset        = "SC2062" // OFFSET above its limit
 	CodeNestedAgg     = "SC2101" // an aggregate inside an aggregate
 	CodeUngrouped     = "SC2102" // a column that is neither grouped nor aggregated
-	CodeAggregateHere = "SC2103" // an aggregate where none may stand
-	CodeOrderBy       = "2206"   // ORDER BY of something that is no path
+	CodeAggregateHere = "SC2103" // an aggregate where none is allowed
+	CodeOrderBy       = "2206"   // ORDER BY of an expression that is not a path
 	codeLimits        = "SC3001" // a text, list or nesting above a limit
-	CodeNotSupported  = "SC3002" // known to the language, not to this server
+	CodeNotSupported  = "SC3002" // part of the language, but not supported by this server
 )
 
-// Error is a refused query text: what the service answers with status 400 and a JSON list of errors. Start and End are
-// positions in the text, counted in UTF-16 units as the service does; End is exclusive.
+// Error is the error of a query text that is refused. The service answers it with status 400 and a JSON list of errors.
+// Start and End are positions in the text in UTF-16 units, as the service counts them. End is exclusive.
 type Error struct {
 	Code       string
 	Start, End int
 	Msg        string
 	Plain      bool     // shown as {"Errors":["message"]}, without a position
-	more       []*Error // further errors of the same text, listed after it
+	more       []*Error // further errors of the same text, listed after this one
 }
 
 // Error implements error.
 func (e *Error) Error() string { return e.Msg }
 
-// TakesMore reports whether e lists fewer errors than one answer may have.
+// TakesMore reports whether a further error may be added to e: one answer lists a bounded number (maxErrors).
 func (e *Error) TakesMore() bool { return len(e.more) < maxErrors }
 
-// Also lists a further error of the same text behind e, if it is one of another place.
+// Also adds a further error of the same text to the list of e. An error at the same start position is ignored.
 func (e *Error) Also(next *Error) {
 	if next.Start != e.Start {
 		e.more = append(e.more, next)
 	}
 }
 
-// maxErrors bounds the errors that one text is answered with.
+// maxErrors bounds the further errors that one answer lists.
 const maxErrors = 20
 
-// Unwrap gives the error as a status.Error whose message is the JSON text.
+// Unwrap returns a status.Error (BadRequest) whose message is the JSON text.
 func (e *Error) Unwrap() error {
 	code := status.BadRequest
 	return &status.Error{Code: code, Msg: string(e.AppendJSON(nil)), Index: -1}
 }
 
-// AppendJSON appends {"errors":[{..}]} as the service words it.
+// AppendJSON appends the error list {"errors":[{..}]} in the service's form.
 func (e *Error) AppendJSON(dst []byte) []byte {
 	if e.Plain {
 		dst = append(dst, `{"Errors":[`...)
@@ -92,12 +92,12 @@ func (e *Error) appendOne(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// PlainError is an error without a position, as the service words those that it finds after parsing.
+// PlainError returns an error without a position. The service uses this form for errors that it finds after parsing.
 func PlainError(format string, args ...any) *Error {
 	return &Error{Msg: fmt.Sprintf(format, args...), Plain: true}
 }
 
-// ErrorAt makes an Error at the byte positions of a span.
+// ErrorAt returns an Error for a span of the text. It converts the byte positions of the span to UTF-16 units.
 func ErrorAt(text string, sp Span, code, format string, args ...any) *Error {
 	return &Error{Code: code, Start: utf16Len(text, sp.start), End: utf16Len(text, sp.end),
 		Msg: fmt.Sprintf(format, args...)}

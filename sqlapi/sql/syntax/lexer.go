@@ -49,7 +49,9 @@ var lowerKeywords = map[string]bool{"false": true, "null": true, "true": true, "
 // operators of more than one character, longest first.
 var longOps = []string{">>>", "<<", ">>", "<=", ">=", "<>", "!=", "||", "??"}
 
-// lexer cuts a text into tokens on demand.
+// lexer splits a text into tokens, one for each call of next.
+//
+// Example: `c.n >= @min -- comment` gives the tokens ident c, op ".", ident n, op ">=", param min, and the end.
 type lexer struct {
 	text string
 	pos  int
@@ -225,7 +227,8 @@ func (l *lexer) badNumber(start int) error {
 		Clip(l.text[start:l.pos]))
 }
 
-// str reads a string literal in either quote. A lone surrogate escape becomes U+FFFD: strings are UTF-8 inside.
+// str reads a string literal in single or double quotes. The escape of a lone surrogate becomes U+FFFD, because strings
+// are kept as UTF-8.
 func (l *lexer) str(quote byte) (token, error) {
 	start := l.pos
 	l.pos++
@@ -291,7 +294,7 @@ func (l *lexer) escape() (rune, bool) {
 	return 0, false
 }
 
-// unicode reads \uXXXX, and the escape behind it when the two are a pair of surrogates.
+// unicode reads \uXXXX. If it is a high surrogate and the next escape a low one, it reads both as one character.
 func (l *lexer) unicode() (rune, bool) {
 	r, ok := json.Hex4(l.text, l.pos)
 	if !ok {
@@ -320,7 +323,7 @@ func (l *lexer) badString(start int) error {
 		Clip(l.text[start:end]))
 }
 
-// Clip bounds what an error message quotes of the text.
+// Clip shortens a part of the text for a quotation in an error message.
 func Clip(s string) string {
 	if len(s) > 128 {
 		s = s[:128]
@@ -334,7 +337,7 @@ func isHex(c byte) bool {
 	return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
-// IsWordByte reports whether a character may stand in an identifier.
+// IsWordByte reports whether an ASCII character may be part of an identifier.
 func IsWordByte(c byte) bool {
 	return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
 }

@@ -13,7 +13,7 @@ type Limits struct {
 	Depth   int // nesting of parentheses, sub-queries and operators
 }
 
-// DefaultLimits are the service's, and a nesting that no generated query reaches.
+// DefaultLimits returns the service's limits. The nesting limit is higher than generated queries need.
 func DefaultLimits() Limits { return Limits{Text: 512 << 10, Joins: 10, InItems: 16000, Depth: 2000} }
 
 const (
@@ -73,7 +73,7 @@ func (p *parser) advance() {
 	p.tok = t
 }
 
-// peek returns the token after the present one.
+// peek returns the token after the current one, without consuming it.
 func (p *parser) peek() token {
 	if p.err != nil {
 		return token{}
@@ -100,7 +100,7 @@ func (p *parser) failAt(sp Span, code, format string, args ...any) {
 	p.fail(ErrorAt(p.lex.text, sp, code, format, args...))
 }
 
-// unexpected refuses the present token.
+// unexpected reports a syntax error at the current token.
 func (p *parser) unexpected() {
 	if p.err != nil {
 		return
@@ -143,7 +143,7 @@ func (p *parser) expectKw(kw string) {
 	}
 }
 
-// ident reads an identifier; RANK is one everywhere but after ORDER BY.
+// ident reads an identifier. RANK is an identifier everywhere except directly after ORDER BY.
 func (p *parser) ident() string {
 	if p.tok.kind == tIdent || p.isKw("RANK") {
 		name := p.tok.raw
@@ -156,7 +156,7 @@ func (p *parser) ident() string {
 
 func (p *parser) isIdent() bool { return p.tok.kind == tIdent || p.isKw("RANK") }
 
-// enter counts one level of nesting and reports whether it is allowed; leave ends it.
+// enter counts one more level of nesting and reports whether the limit allows it. leave ends the level.
 func (p *parser) enter() bool {
 	p.nest++
 	if p.nest > p.lim.Depth {
@@ -380,7 +380,7 @@ func (p *parser) exprList() []Expr {
 	}
 }
 
-// DerivedName is the name that a path gives to a select item or source without an alias: its last property.
+// DerivedName returns the name of a select item or source without an alias. For a path that is its last property.
 func DerivedName(e Expr) string {
 	switch e := e.(type) {
 	case *Ident:

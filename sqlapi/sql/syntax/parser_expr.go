@@ -7,7 +7,9 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// binaryPrec is the precedence of the left-associative binary operators; a greater one binds tighter.
+// binaryPrec is the precedence of the binary operators. A greater precedence binds tighter. All are left-associative.
+//
+// Example: `a + b * c - d` is read as `((a + (b * c)) - d)`.
 var binaryPrec = map[string]int{
 	"||": 1, "|": 2, "^": 3, "&": 4,
 	"=": 5, "!=": 5, "<>": 5,
@@ -17,7 +19,8 @@ var binaryPrec = map[string]int{
 	"*": 9, "/": 9, "%": 9,
 }
 
-// made gives the node of an expression that starts at start, ends before the present token and has the given parts.
+// made returns the Node of an expression with the given parts. The expression begins at byte start and ends before the
+// current token. It fails when the expression is higher than the nesting limit.
 func (p *parser) made(start int, parts ...Expr) Node {
 	h := 0
 	for _, x := range parts {
@@ -151,7 +154,8 @@ func (p *parser) like(start int, x Expr, not bool) Expr {
 	return l
 }
 
-// binary reads operators of at least precedence min by climbing; || gives one flat Chain.
+// binary reads a sequence of operators of precedence min or higher (precedence climbing). A sequence of || becomes one
+// flat Chain.
 func (p *parser) binary(min int) Expr {
 	start := p.tok.pos.start
 	l := p.unary()
@@ -252,7 +256,7 @@ func (p *parser) primary() Expr {
 	return &Lit{Node: leaf}
 }
 
-// numberLit keeps whole literals that fit as integers, as numbers from JSON are kept.
+// numberLit reads a number. A whole number that fits is stored as an integer, in the same way as numbers in JSON.
 func (p *parser) numberLit() Expr {
 	t := p.tok
 	p.advance()
@@ -265,7 +269,7 @@ func (p *parser) numberLit() Expr {
 	return l
 }
 
-// keywordPrimary reads what starts with a reserved word.
+// keywordPrimary reads an expression that begins with a reserved word.
 func (p *parser) keywordPrimary() Expr {
 	t := p.tok
 	leaf := Node{Pos: t.pos, h: 1}
@@ -371,7 +375,7 @@ func (p *parser) arrayLit() Expr {
 	return a
 }
 
-// outputName reads a string that names a property of the result; stored names can't hold U+0000.
+// outputName reads a string that names a property of the result. It refuses U+0000, which stored names can't contain.
 func (p *parser) outputName() string {
 	name := p.tok.text
 	if strings.IndexByte(name, 0) >= 0 {

@@ -8,22 +8,25 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Print writes an expression as text that parses to the same tree: binary expressions in parentheses, properties as
-// .name where the name allows it. AND and OR chains stay flat, so that printed text nests no deeper than its tree.
+// Print returns an expression as text that parses to the same tree. Binary expressions have parentheses. A property is
+// written .name where the name allows it, else ["name"]. AND and OR chains stay flat, so the nesting of the text is not
+// deeper than that of the tree.
+//
+// Example: `c.n>1 and c["a b"] = 'x'` is printed as `((c.n > 1) AND (c["a b"] = "x"))`.
 func Print(e Expr) string {
 	var p printer
 	p.expr(e)
 	return p.b.String()
 }
 
-// PrintRooted is printExpr with the alias root printed as ROOT.
+// PrintRooted is Print with ROOT in place of the alias root.
 func PrintRooted(e Expr, root string) string {
 	p := printer{root: root}
 	p.expr(e)
 	return p.b.String()
 }
 
-// PrintQuery writes a query as text that parses to the same tree.
+// PrintQuery returns a query as text that parses to the same tree.
 func PrintQuery(q *Query) string {
 	var p printer
 	p.query(q)
@@ -117,7 +120,8 @@ func (p *printer) expr(e Expr) {
 	}
 }
 
-// base writes what a property is read from; a number needs parentheses before the dot.
+// base writes the expression that a property is read from. A literal gets parentheses: a number needs them before a
+// dot.
 func (p *printer) base(e Expr) {
 	if _, ok := e.(*Lit); !ok {
 		p.expr(e)
@@ -176,7 +180,7 @@ func (p *printer) object(e *ObjectExpr) {
 	p.s("}")
 }
 
-// literal writes a literal; numbers as the language reads them.
+// literal writes a literal in the language's syntax.
 func (p *printer) literal(v value.Value) {
 	switch v.Kind() {
 	case value.Undefined:
@@ -289,7 +293,7 @@ func (c *Count) text() string {
 	return strconv.FormatInt(c.N, 10)
 }
 
-// isPlainName reports whether a property can be written .name.
+// isPlainName reports whether a property can be written as .name, without brackets and quotes.
 func isPlainName(s string) bool {
 	if s == "" || isDigit(s[0]) || lowerKeywords[s] || keywords[strings.ToUpper(s)] {
 		return false
