@@ -1,8 +1,9 @@
-// Package budget bounds the memory that a process holds for its requests: bodies and replies in flight, and the state
-// of sorts, groups and distincts. There is one Budget for a process; each request opens an Account of it.
+// Package budget bounds the memory that a process holds for its requests: bodies and replies that are being processed,
+// and the state of sorts, groups and distincts. A process has one Budget. Each request opens an Account of it.
 //
 // Example: a sort keeps rows of 1 KB. It opens an account, calls Grow(1024) for each row that it keeps, and Close when
-// it ends. Where Grow fails the sort fails with that error, or it writes its rows out, calls Shrink, and goes on.
+// it ends. If Grow fails, the sort either fails with that error, or writes its rows to a file, calls Shrink and
+// continues.
 package budget
 
 import (
@@ -15,15 +16,15 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// Budget is a number of bytes that all accounts share. A nil Budget has no limit. Safe for concurrent use.
+// Budget is a number of bytes that all accounts share. A nil Budget has no limit. It is safe for concurrent use.
 type Budget struct {
 	limit int64
-	share int64 // of one account
+	share int64 // the limit of one account
 	used  atomic.Int64
-	spill atomic.Int64 // accounts that can write their state out, and hold some
+	spill atomic.Int64 // the number of accounts that hold memory and can write their state to files
 
 	mu      sync.Mutex
-	waiting []waiter // in the order of their arrival
+	waiting []waiter // in the order of arrival
 }
 
 type waiter struct {
@@ -31,10 +32,11 @@ type waiter struct {
 	done chan struct{}
 }
 
-// chunk is how many bytes an account takes from its budget at a time, so that small steps touch no shared memory.
+// chunk is the number of bytes that an account takes from its budget at a time. So most calls of Grow touch no shared
+// memory.
 const chunk = 64 << 10
 
-// New returns a budget of limit bytes, of which one account may have share. A share of 0 is the whole.
+// New returns a budget of limit bytes. One account may hold up to share bytes; 0 means the whole limit.
 func New(limit, share int64) *Budget {
 	if share <= 0 || share > limit {
 		share = limit
@@ -42,7 +44,7 @@ func New(limit, share int64) *Budget {
 	return &Budget{limit: limit, share: share}
 }
 
-// Limit is the number of bytes of the whole budget; 0 when there is no limit.
+// Limit returns the size of the whole budget in bytes, 0 when there is no limit.
 func (b *Budget) Limit() int64 {
 	if b == nil {
 		return 0
@@ -50,7 +52,7 @@ func (b *Budget) Limit() int64 {
 	return b.limit
 }
 
-// Used is the number of bytes that accounts hold.
+// Used returns the number of bytes that accounts hold.
 func (b *Budget) Used() int64 {
 	if b == nil {
 		return 0
@@ -58,7 +60,7 @@ func (b *Budget) Used() int64 {
 	return b.used.Load()
 }
 
-// Open returns an account for what one request does. What names it in errors: "sort", "group", "request".
+// Open returns an account for one request. what names its use in errors: "sort", "group", "request".
 func (b *Budget) Open(what string) *Account {
 	if b == nil {
 		return nil
@@ -79,7 +81,7 @@ func (b *Budget) take(n int64) bool {
 	}
 }
 
-// give gives n bytes back, and lets those go on who wait and fit now.
+// give returns n bytes and wakes those waiters that fit now.
 func (b *Budget) give(n int64) {
 	if n == 0 {
 		return
@@ -90,7 +92,7 @@ func (b *Budget) give(n int64) {
 	b.wake()
 }
 
-// wake lets those go on who wait and fit now. The caller holds mu.
+// wake wakes those waiters that fit now. The caller holds mu.
 func (b *Budget) wake() {
 	for len(b.waiting) > 0 && b.take(b.waiting[0].n) {
 		close(b.waiting[0].done)
@@ -98,32 +100,34 @@ func (b *Budget) wake() {
 	}
 }
 
-// Account is what one request holds of a Budget. A nil Account has no limit. Not safe for concurrent use.
+// Account is the memory that one request holds of a Budget. A nil Account has no limit. It is not safe for concurrent
+// use.
 type Account struct {
 	b     *Budget
 	what  string
-	held  int64 // of the budget
+	held  int64 // bytes taken from the budget
 	used  int64
 	spill func() // see OnSpill
 	files bool   // see Spills
-	among bool   // it counts in Budget.spill
+	among bool   // the account is counted in Budget.spill
 }
 
-// OnSpill sets the function that makes room when a Grow finds none: it writes state out and calls Shrink. Grow then
-// tries once more.
+// OnSpill sets the function that Grow calls when it finds no memory. The function writes state to files and calls
+// Shrink. Grow then tries once more.
 func (a *Account) OnSpill(f func()) {
 	if a != nil {
 		a.spill = f
 	}
 }
 
-// Floor is what an account may hold that can write all of its state out, whatever others hold: so each of them gets on,
-// in small steps. It may also hold one thing that is larger.
+// Floor is the number of bytes that an account may hold in any case if it can write all of its state to files. So each
+// such account makes progress, in small steps, whatever the others hold. It may also hold one element that is larger.
 const Floor = 256 << 10
 
-// Spills says that the function of OnSpill writes all state to files. Then Grow fails only where something else holds
-// more than Floor of the account. When half of the budget is used, the accounts of this kind share that half equally:
-// the first of ten sorts, which has all of it, spills soon after the others have begun.
+// Spills says that the function of OnSpill writes all state to files. Then Grow fails only if the account holds more
+// than Floor of something else. When half of the budget is used, all accounts of this kind share that half equally.
+//
+// Example: the first of ten sorts holds the whole half. It spills soon after the other nine have begun.
 func (a *Account) Spills() {
 	if a != nil {
 		a.files = true
@@ -138,8 +142,8 @@ func (a *Account) join() {
 	}
 }
 
-// Rest says that nothing will be added for a while: the account isn't one of those any more who share half of the
-// budget, until it grows again.
+// Rest says that nothing will be added for a while. Until the account grows again, it isn't counted among those that
+// share half of the budget.
 func (a *Account) Rest() {
 	if a != nil {
 		a.leave()
@@ -153,8 +157,8 @@ func (a *Account) leave() {
 	}
 }
 
-// Take adds n bytes, also beyond the share and the limit. It is for small buffers of which each request has few, and
-// without which it couldn't give memory back.
+// Take adds n bytes, even beyond the share and the limit. It is for small buffers of which each request has few, and
+// which it needs in order to give memory back.
 func (a *Account) Take(n int64) {
 	if a == nil {
 		return
@@ -166,14 +170,14 @@ func (a *Account) Take(n int64) {
 	a.used += n
 }
 
-// Spill makes room for others: it calls the function that OnSpill has set.
+// Spill frees memory for others: it calls the function that OnSpill has set.
 func (a *Account) Spill() {
 	if a != nil && a.spill != nil {
 		a.spill()
 	}
 }
 
-// Used is the number of bytes that the account holds.
+// Used returns the number of bytes that the account holds.
 func (a *Account) Used() int64 {
 	if a == nil {
 		return 0
@@ -182,7 +186,7 @@ func (a *Account) Used() int64 {
 }
 
 // Grow adds n bytes. It fails with status.MemoryLimit when the account would hold more than its share, and with
-// status.TooManyRequests when other requests hold the rest; nothing is added then.
+// status.TooManyRequests when other requests hold the remaining memory. If it fails, nothing is added.
 func (a *Account) Grow(n int64) error {
 	if a == nil || a.used+n <= a.held {
 		if a != nil {
@@ -224,7 +228,7 @@ func (a *Account) grow(n int64) error {
 	return e
 }
 
-// busyRetry is when a request may come again that found the budget spent.
+// busyRetry is the time after which a client may repeat a request that was refused because the budget was used up.
 const busyRetry = 100 * time.Millisecond
 
 func (a *Account) checkShare(n int64) error {
@@ -239,8 +243,8 @@ func (a *Account) checkShare(n int64) error {
 	return nil
 }
 
-// Wait adds n bytes as Grow does, but waits for other requests to give them back, until ctx ends. It is for what stands
-// at a door: a body that isn't read yet holds its client back.
+// Wait adds n bytes as Grow does, but if there is no memory it waits until other requests give some back, or ctx ends.
+// It is for the admission of requests: while a body isn't read, its client has to wait.
 func (a *Account) Wait(ctx context.Context, n int64) error {
 	if a == nil || a.used+n <= a.held {
 		return a.Grow(n)
@@ -269,17 +273,17 @@ func (a *Account) Wait(ctx context.Context, n int64) error {
 	for i := range b.waiting {
 		if b.waiting[i].done == w.done {
 			b.waiting = slices.Delete(b.waiting, i, i+1)
-			b.wake() // those behind may fit where this one didn't
+			b.wake() // later waiters may fit although this one didn't
 			b.mu.Unlock()
 			return ctx.Err()
 		}
 	}
 	b.mu.Unlock()
-	b.give(need) // it came at the same moment
+	b.give(need) // the memory was given at the same moment
 	return ctx.Err()
 }
 
-// Shrink gives n bytes back.
+// Shrink returns n bytes.
 func (a *Account) Shrink(n int64) {
 	if a == nil {
 		return
@@ -292,7 +296,7 @@ func (a *Account) Shrink(n int64) {
 	}
 }
 
-// Close gives everything back. The account may be used again.
+// Close returns all bytes. The account may be used again.
 func (a *Account) Close() {
 	if a == nil {
 		return

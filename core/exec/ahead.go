@@ -4,38 +4,38 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// Where reads go over a network, items are fetched in chunks: the names of the next ones are collected, and one read
-// fetches all. How many rows the reader takes decides about the first chunk; who takes more gets larger ones.
+// On an engine over a network, items are fetched in chunks: the names of the next items are collected, and one read
+// fetches all of them. The size of the first chunk depends on how many rows the reader takes. Later chunks are larger.
 //
-// Example: a page of 20 of an equality. The entries of 20 items are collected, one read fetches the items, and they are
-// given one by one. Where the filter refuses half of them a second read fetches the next 40.
+// Example: a page of 20 items for an equality. The entries of 20 items are collected, one read fetches the items, and
+// they are given one by one. If the filter refuses half of them, a second read fetches the next 40.
 //
-// Reading ahead changes nothing that can be seen but the time: an entry that was passed on the way to an item counts
-// when the item is given, so a page has the same rows, charge and continuation as without.
+// Only the time changes by reading ahead. An entry that was read on the way to an item is counted when the item is
+// given. So a page has the same rows, charge and continuation as without chunks.
 //
-// A local engine has a value in about the time that a place in a chunk takes, so there each item is fetched when it is
-// wanted, and none in vain.
+// A local engine fetches one value in about the time that a place in a chunk takes. So there each item is fetched when
+// it is needed, and none is fetched without need.
 
 const (
-	chunkUnknown = 4   // items of the first chunk where nobody says how many are wanted
-	chunkMost    = 256 // items of the largest
+	chunkUnknown = 4   // items of the first chunk if the wanted number is unknown
+	chunkMost    = 256 // items of the largest chunk
 	chunkGrowth  = 2
-	fewWanted    = 4 // entries of a stream that may be wanted beyond its share
+	fewWanted    = 4 // entries of a stream that may be needed beyond its share
 )
 
-// namer gives the names of items one by one.
+// namer gives the names of items in sequence.
 type namer interface {
 	// name moves to the next name; false at the end. The name is valid until the next call.
 	name(n *nameOf) (bool, error)
 }
 
-// nameOf is what is known of an item before it is fetched.
+// nameOf is what an index entry tells about an item before the item is fetched.
 type nameOf struct {
 	slot   *store.ViewSlot
 	number uint64
-	value  []byte // of its entry
+	value  []byte // of the entry
 	name   []byte
-	many   bool // it may have several entries
+	many   bool // the item may have several entries
 }
 
 // ahead fetches the items of a namer in chunks.
@@ -45,13 +45,13 @@ type ahead struct {
 	items store.Many
 	list  []aheadItem
 	mem   []byte // of the list's values and names
-	at    int    // list[:at] were given
-	read  int    // list[:read] were fetched
-	base  int    // list[base:read] are the chunk
+	at    int    // list[:at] has been given
+	read  int    // list[:read] has been fetched
+	base  int    // list[base:read] is the chunk
 	size  int    // of the next chunk
-	over  bool   // the namer has no more behind the list
-	err   error  // why, when that isn't its end
-	rest  int    // index entries that were examined behind the last name
+	over  bool   // the namer gives no names after the list
+	err   error  // why it gives none; nil at its end
+	rest  int    // index entries that were examined after the last name
 }
 
 // aheadItem is a name in the list. value is mem[from:to], the name mem[to:end].
@@ -63,7 +63,7 @@ type aheadItem struct {
 	passed        int // index entries that were examined to find it
 }
 
-// readsAhead returns what fetches the items of a namer in chunks; nil on a local engine, and where rows are made of
+// readsAhead returns an ahead for the items of a namer. It returns nil on a local engine, and where rows are made of
 // entries.
 func (b *builder) readsAhead(of namer, c *cover) *ahead {
 	if c != nil || !b.view.Remote() {
@@ -72,7 +72,8 @@ func (b *builder) readsAhead(of namer, c *cover) *ahead {
 	return &ahead{b: b, of: of, size: b.firstChunk()}
 }
 
-// firstChunk is how many items are likely to be wanted: on a local engine no more than are asked for.
+// firstChunk is the number of items that are probably needed. On a local engine it is at most the number that the query
+// asks for.
 func (b *builder) firstChunk() int {
 	want := b.q.Page
 	if l := b.q.Limit; l > 0 && (want == 0 || l < want) {
@@ -86,7 +87,7 @@ func (b *builder) firstChunk() int {
 	return min(want, chunkMost)
 }
 
-// wantedOf is how many entries are likely to be wanted of one of several streams that are merged.
+// wantedOf is the number of entries that are probably needed from one of several merged streams.
 func (b *builder) wantedOf(streams int) int {
 	if b.q.Whole {
 		return chunkMost
@@ -98,7 +99,7 @@ func (b *builder) wantedOf(streams int) int {
 	return n
 }
 
-// next gives the next item that is there, and what was known of it; n is valid until the next call.
+// next gives the next existing item and what its entry tells about it. n is valid until the next call.
 func (a *ahead) next(r *row, n *nameOf) (bool, error) {
 	for {
 		if ok, err := a.settle(a.size); err != nil || !ok {
@@ -129,14 +130,14 @@ func (a *ahead) next(r *row, n *nameOf) (bool, error) {
 	}
 }
 
-// empty reports whether there is no further name, looking ahead by one.
+// empty reports whether there is no further name. It looks ahead by one name.
 func (a *ahead) empty() bool {
 	ok, err := a.settle(1)
 	return err == nil && !ok
 }
 
-// settle makes sure that there is a next name in the list, and counts what was passed to find it; false at the end.
-// Where the list is at its end it collects so many names.
+// settle makes sure that there is a next name in the list, and counts the entries that were examined to find it. It
+// returns false at the end. If the list has been given completely, settle collects up to n names.
 func (a *ahead) settle(n int) (bool, error) {
 	if a.at >= len(a.list) {
 		a.collect(n)
@@ -174,7 +175,7 @@ func (a *ahead) collect(most int) {
 	a.size = min(a.size*chunkGrowth, chunkMost)
 }
 
-// fetch reads the items of the list that come next.
+// fetch reads the next items of the list.
 func (a *ahead) fetch() error {
 	a.items.Reset()
 	for i := a.at; i < len(a.list); i++ {

@@ -10,26 +10,26 @@ import (
 	"github.com/orrerydb/orrery/core/work"
 )
 
-// A merge over many slots begins with the first entry of each. These are found side by side.
+// A merge over many slots begins with the first entry of each slot. These entries are found in parallel.
 //
-// Where reads go over a network each slot's stream has its iterator from the begin, all of them at once: to wait for
-// one costs as much as to wait for all.
+// On an engine over a network each slot's stream has its own iterator from the beginning. All iterators are opened at
+// the same time, because waiting for all takes as long as waiting for one.
 //
-// A local engine is asked by as many goroutines as there are processors, and by one for few slots. There an iterator
-// costs more than a seek, and of 400 slots a page of ten needs a second entry of ten at most. So a goroutine finds the
-// first entries of its slots with one iterator, and a stream gets its own when it moves on.
+// A local engine is read by as many goroutines as there are processors, or by one for few slots. There an iterator
+// costs more than a seek, and a page of ten rows from 400 slots needs a second entry from ten slots at most. So a
+// goroutine finds the first entries of its slots with one iterator. A stream gets its own iterator when it moves on.
 //
-// Example: the ten least of 400 slots on two processors. Each of two goroutines seeks in 200 slots with one iterator;
-// the heap gives ten entries, and at most ten streams seek again.
+// Example: the ten least entries of 400 slots on two processors. Each of two goroutines seeks in 200 slots with one
+// iterator. The heap gives ten entries, and at most ten streams seek again.
 
 const (
-	fewStreams   = 16  // streams that are begun one after the other on a local engine, each with its iterator
-	remoteAtOnce = 512 // reads of one query that are under way at once on an engine over a network
-	keyMem       = 96  // memory for the key of an entry, mostly; it grows beyond it
+	fewStreams   = 16  // up to so many streams are begun in sequence on a local engine, each with its iterator
+	remoteAtOnce = 512 // concurrent reads of one query on an engine over a network
+	keyMem       = 96  // initial memory for the key of an entry: enough for most
 )
 
-// beginAll finds the first entry of all streams, whose parts of a slot and positions are set, and makes the heap of
-// those that have one.
+// beginAll finds the first entry of every stream and makes the heap of the streams that have one. The spans and
+// positions of the streams must be set.
 func (h *mergeHeap) beginAll(b *builder, all []entries) error {
 	h.list = make([]*entries, 0, len(all))
 	remote := b.view.Remote()
@@ -83,20 +83,20 @@ func (h *mergeHeap) beginAll(b *builder, all []entries) error {
 	return nil
 }
 
-// lends reports whether the stream can go on with another iterator than that which has found its first entry.
+// lends reports whether the stream can continue with another iterator than the one that found its first entry.
 func (e *entries) lends() bool { return !e.flip && e.leaf.pred.Op != access.OpSpatial }
 
-// lent takes the iterator back that has found the present entry, of which the stream keeps a copy.
+// lent takes back the iterator that found the current entry. The stream keeps a copy of that entry.
 func (e *entries) lent(found bool) kv.Iterator {
 	it := e.it
 	if e.it = nil; found {
 		e.key = append(e.key[:0], it.Key()...)
-		e.cur, _ = e.parse(e.key) // as it was parsed before
+		e.cur, _ = e.parse(e.key) // it parsed before
 	}
 	return it
 }
 
-// resume gives the stream an iterator that stands on its present entry.
+// resume gives the stream an iterator that is positioned on its current entry.
 func (e *entries) resume() (err error) {
 	if e.it, err = e.b.view.Iter(e.lo, e.hi); err != nil {
 		return err
@@ -107,8 +107,8 @@ func (e *entries) resume() (err error) {
 	return e.it.Err()
 }
 
-// beside calls f for 0 to n-1 on several goroutines. What f reads it counts in the builder that it is given, which no
-// other goroutine has.
+// beside calls f for 0 to n-1 on several goroutines. Each goroutine passes its own builder to f, which counts there
+// what it reads.
 func (b *builder) beside(workers, n int, f func(own *builder, i, worker int) error) error {
 	workers = min(workers, n)
 	owns := make([]*builder, workers)

@@ -10,8 +10,12 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// builder turns a query into a source: it restricts what is read, has core/plan choose, and makes the sources of the
-// tree that comes out. It is the planner's Stats, see stats.go.
+// builder turns a query into a source. It restricts what is read, lets core/plan choose, and makes the sources of the
+// resulting tree. It is the planner's Stats, see stats.go.
+//
+// Example: for WHERE n > 5 ORDER BY n, restrict cuts the container into one span for each slot, core/plan returns
+// Filter over Merge over IndexScan, and run makes an ordered source of it, whose streams walk the entries of /n in the
+// slots.
 type builder struct {
 	rows  *Rows
 	view  *store.View
@@ -20,31 +24,31 @@ type builder struct {
 	tree  *plan.Tree
 	from  *position
 	spans []span
-	texts []epk.Range // with V1 boundaries inside a hash: an item's key must lie in one of them
+	texts []epk.Range // V1 boundaries inside a hash: an item's key must lie in one of these ranges
 	polls int
 
-	layout keys.Entries // of the index entries
-	ident  []byte       // of the item that is fetched
+	layout keys.Entries // layout of the index entries
+	ident  []byte       // identity of the item that is being fetched
 
-	asks  []access.Path // whose facts some slot doesn't know: with them the plan may be better
-	asked []uint64      // ids of paths that were asked for before
+	asks  []access.Path // paths whose facts a slot doesn't know; they may lead to a better plan
+	asked []uint64      // ids of paths whose facts were requested before
 
 	*gathering
 
-	classes map[uint64]map[*store.ViewSlot]classes // by path: see oneClass
+	classes map[uint64]map[*store.ViewSlot]classes // by path, see oneClass
 }
 
-// gathering is what the planner had read to count it: the sources go on with it.
+// gathering is what the planner read to count it. The sources start with it, so that it isn't read twice.
 type gathering struct {
-	err       error       // that a statistic met
+	err       error       // error of a statistic
 	stretches []stretch   // of creation order
 	ready     []*gathered // of the first of these
 	names     *nameOrder
 	tallies   []count // by the number of the slot in the view
 }
 
-// poll returns Timeout when the query's context has ended, and an error when its view is far too old; sources call it
-// where they pass over entries and items.
+// poll returns Timeout when the query's context has ended, and an error when its view is much too old. Sources call it
+// in loops that skip entries or items.
 func (b *builder) poll() error {
 	if b.polls++; b.polls&1023 != 0 {
 		return nil
@@ -78,7 +82,7 @@ func (b *builder) build() (source, error) {
 	return b.run(b.tree.Root, b.from)
 }
 
-// request says what the query wants in the planner's words.
+// request makes the planner's request from the query.
 func (b *builder) request() {
 	q, r := b.q, b.req
 	*r = plan.Request{Pred: q.Pred, HasPK: len(b.spans) == 1 && b.spans[0].full, PK: q.PK, ByID: b.layout.ByID,
@@ -94,7 +98,7 @@ func (b *builder) request() {
 	}
 }
 
-// resume says what the position is to the planner.
+// resume makes the planner's description of the position.
 func (b *builder) resume() (f plan.Resume) {
 	p := b.from
 	if p == nil {
@@ -119,7 +123,7 @@ func (b *builder) resume() (f plan.Resume) {
 	return f
 }
 
-// takeRest makes the position one of a scan that gives what an index had not given.
+// takeRest turns the position into one of a scan that gives the items which an index had not given.
 func (b *builder) takeRest() error {
 	if p := b.from; p.kind == posIndex {
 		if len(p.value) > 0 && b.leafOf(p.sig) == nil {
@@ -133,7 +137,7 @@ func (b *builder) takeRest() error {
 // leafOf returns the leaf of the index scan that a continuation began with, nil when the query has no such leaf.
 func (b *builder) leafOf(sig uint32) *access.Pred { return plan.LeafOf(b.q.Pred, b.q.Needs, sig) }
 
-// discard closes what the planner had read.
+// discard closes the sources that the planner opened.
 func (b *builder) discard() {
 	for _, g := range b.ready {
 		g.close()
@@ -141,7 +145,8 @@ func (b *builder) discard() {
 	b.ready = nil
 }
 
-// checkFrom checks that a position fits the query and finds the whole of a key that was cut.
+// checkFrom checks that a position fits the query. If the position holds only the beginning of a key, checkFrom finds
+// the whole key.
 func (b *builder) checkFrom() error {
 	p := b.from
 	if p == nil {
@@ -170,11 +175,11 @@ func (b *builder) checkFrom() error {
 	return err
 }
 
-// run makes the source of a node, behind a position. The source of a sort has none: the sort resumes, what is below it
-// starts over.
+// run makes the source of a node, starting after a position. A sort handles the position itself: the source below it
+// starts from the beginning.
 func (b *builder) run(n *plan.Node, from *position) (source, error) { return sources[n.Op](b, n, from) }
 
-// sources has for each node what makes its source.
+// sources has the constructor of each node's source.
 var sources [plan.Limit + 1]func(*builder, *plan.Node, *position) (source, error)
 
 func init() {
@@ -199,7 +204,7 @@ func init() {
 		plan.Sort:          (*builder).sort,
 		plan.TopK:          (*builder).sort,
 		plan.Rings:         (*builder).sort,
-		// The rows themselves filter and count.
+		// Rows does the filtering and counting itself.
 		plan.Filter: (*builder).below,
 		plan.Limit:  (*builder).below,
 	}
@@ -229,7 +234,7 @@ func (nothing) next(*row) (bool, error) { return false, nil }
 func (nothing) close()                  {}
 func (nothing) empty() bool             { return true }
 
-// inKey returns how many items the logical partition has that the query is about.
+// inKey returns the number of items in the logical partition that the query reads.
 func (b *builder) inKey() (int64, error) {
 	s := &b.spans[0]
 	return b.view.LogicalItems(s.slot, s.base[:len(s.base)-len(s.tuple)], s.tuple)

@@ -8,12 +8,12 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// classes are those of the first and of the last index entry at a path in a slot; 0 where there are no entries.
+// classes holds the class of the first and of the last index entry at a path in a slot. Both are 0 if there are no
+// entries.
 type classes struct{ first, last byte }
 
-// oneClass reports whether all entries of a path in a slot have one class, the same as in the slots before. Of many
-// slots it looks at all when it is asked for the first time: they are looked at side by side, with one iterator for
-// each goroutine.
+// oneClass reports whether all entries of a path in a slot have one class, and the same class as in the slots before.
+// For many slots the first call reads all of them in parallel, with one iterator for each goroutine.
 func (b *builder) oneClass(slot *store.ViewSlot, path uint64, class *byte) bool {
 	c, ok := b.classes[path][slot]
 	if !ok {
@@ -32,7 +32,7 @@ func (b *builder) oneClass(slot *store.ViewSlot, path uint64, class *byte) bool 
 	return true
 }
 
-// classesAt finds the classes at a path in a slot; of many slots in all that the query reads.
+// classesAt finds the classes at a path in a slot. If the query reads many slots, it finds those of all slots.
 func (b *builder) classesAt(slot *store.ViewSlot, path uint64) (classes, error) {
 	remote := b.view.Remote()
 	if len(b.spans) <= fewStreams && !remote {
@@ -77,7 +77,7 @@ func (b *builder) classesAt(slot *store.ViewSlot, path uint64) (classes, error) 
 	return all[slot], nil
 }
 
-// classesOf looks at the first and the last entry of a slot with an iterator, which it makes where there is none.
+// classesOf reads the first and the last entry of a slot with an iterator. It makes the iterator if there is none.
 func (b *builder) classesOf(it *kv.Iterator, slot *store.ViewSlot, path uint64) (c classes, err error) {
 	var mem [2 * 32]byte
 	lo := keys.AppendIndexPath(mem[:0:32], slot.Key(), path)

@@ -8,7 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// directions says which columns of a composite index descend; nil for the leaf of a path.
+// directions says which columns of a composite index descend. It is nil for the leaf of a path.
 func directions(p *access.Pred) []bool {
 	if p.Comp == nil {
 		return nil
@@ -16,7 +16,7 @@ func directions(p *access.Pred) []bool {
 	return p.Comp.Index.Directions()
 }
 
-// parse takes an entry's key apart.
+// parse splits an entry's key into its parts.
 func (e *entries) parse(key []byte) (keys.IndexEntry, error) {
 	if l := e.leaf; l.desc != nil {
 		return e.b.layout.ParseColumns(key, l.pred.Comp.Index.Cut, l.desc)
@@ -27,11 +27,11 @@ func (e *entries) parse(key []byte) (keys.IndexEntry, error) {
 // stream is one of the walks in each slot whose entries are merged into an order.
 type stream struct {
 	leaf  leaf
-	lead  int       // bytes in front of the values that give the order
-	after *position // entries up to this one were given before
+	lead  int       // bytes before the values that give the order
+	after *position // the entries up to this one have been given
 }
 
-// streams returns the walks of a leaf: several where the first columns of a composite index may have one of several
+// streams returns the walks of a leaf. There are several if a first column of a composite index may have one of several
 // values.
 func (b *builder) streams(l leaf) []stream {
 	c := l.pred.Comp
@@ -55,8 +55,8 @@ func (b *builder) streams(l leaf) []stream {
 	return out
 }
 
-// afterComposite returns the entry behind which a composite index goes on: the values of the columns in front, and the
-// sort keys of the position for the others.
+// afterComposite returns the entry after which a scan of a composite index continues. Its value consists of the values
+// of the first columns and the sort keys of the position.
 func (b *builder) afterComposite(c *access.Composite, val []byte) *position {
 	n := len(c.Front)
 	for i := range b.q.OrderBy {
@@ -65,7 +65,7 @@ func (b *builder) afterComposite(c *access.Composite, val []byte) *position {
 		}
 		v := b.from.keys[i]
 		if b.q.Collation == access.BSONOrder && v.Kind() == value.Null {
-			v = value.Undef() // the key of a missing value; where nulls are stored the index doesn't give the order
+			v = value.Undef() // the key of a missing value; an index that stores nulls doesn't give this order
 		}
 		val, _ = keys.AppendColumn(val, v, c.Index.Cut, c.Index.Columns[n].Desc)
 		n++
@@ -73,18 +73,22 @@ func (b *builder) afterComposite(c *access.Composite, val []byte) *position {
 	return &position{value: val, number: b.from.number}
 }
 
-// group is where a walk of flipped entries stands. The walk goes through the values in one direction and through the
-// entries of each value in the other: it looks one entry ahead, and where that has the same value it seeks to the
-// group's other end, walks back to its begin, and seeks behind it.
+// group is the state of a walk of flipped entries. Such a walk goes through the values in one direction, and through
+// the entries of each value in the other. It looks one entry ahead. If that has the same value, it seeks to the other
+// end of the group, walks back to the group's beginning, and then seeks to the entry after the group.
+//
+// Example: values descend and numbers (behind #) ascend. Entries are stored as 4#7, 5#1, 5#2, 5#3. The walk begins at
+// 5#3 and sees that 5#2 has the same value. It seeks to 5#1, gives 5#1, 5#2 and 5#3, and seeks to 4#7.
 type group struct {
 	begun bool
-	stand bool   // the iterator stands on the first entry of a group that was not looked at
-	back  bool   // it walks back through a group
+	stand bool   // the iterator is on the first entry of a group that was not examined
+	back  bool   // the walk is going back through a group
 	key   []byte // prefix and value of the group
-	lone  []byte // key of an entry that has its value for itself
+	lone  []byte // key of an entry that is the only one with its value
 }
 
-// nextFlipped is next for entries whose groups come in the other direction. They have one interval.
+// nextFlipped does what next does, for entries whose groups come in the opposite direction. Such entries have one
+// interval.
 func (e *entries) nextFlipped() (bool, error) {
 	g := &e.group
 	if !g.begun {
@@ -92,7 +96,7 @@ func (e *entries) nextFlipped() (bool, error) {
 		if err := e.beginFlipped(); err != nil {
 			return false, err
 		}
-		if g.back { // it stands on an entry inside a group already
+		if g.back { // the position is inside a group
 			if ok, err := e.accept(); err != nil || ok {
 				return ok, err
 			}
@@ -143,7 +147,7 @@ func (e *entries) nextFlipped() (bool, error) {
 	}
 }
 
-// beginFlipped puts the iterator on the first entry, or behind the resume position.
+// beginFlipped moves the iterator to the first entry, or to the one after the resume position.
 func (e *entries) beginFlipped() error {
 	g, after := &e.group, e.after
 	if e.i != 0 || len(e.leaf.ivs) != 1 {
@@ -184,7 +188,7 @@ func (e *entries) moveBack() bool {
 	return e.it.Prev()
 }
 
-// seekEnd moves to the entry of the group that is the last in the direction of the values.
+// seekEnd moves to the group's last entry in the direction of the values.
 func (e *entries) seekEnd() bool {
 	if e.desc {
 		return e.it.SeekGE(e.group.key)
@@ -192,7 +196,7 @@ func (e *entries) seekEnd() bool {
 	return e.it.SeekLT(keys.After(e.group.key))
 }
 
-// seekBehind moves to the first entry behind the group.
+// seekBehind moves to the first entry after the group.
 func (e *entries) seekBehind() bool {
 	if e.desc {
 		return e.it.SeekLT(e.group.key)

@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// cover makes rows of index entries: items that hold only what the entries tell. An item has its identity and number,
-// and no LSN; the commits that its slot shows are waited for as a whole, once.
+// cover makes rows of index entries: items that hold only what the entries tell. Such an item has its identity and
+// number, but no LSN. Since rows have no LSN to wait for, the query waits once for all commits that its slots show.
 type cover struct {
 	b     *builder
 	path  []string // of the leaf
@@ -22,17 +22,17 @@ type cover struct {
 	parts []part
 	doc   []byte
 	ident []byte
-	asc   []byte // a descending column the other way round
+	asc   []byte // memory for the ascending form of a descending column
 	vals  []value.Value
 }
 
-// part is a wanted value of the identity.
+// part is a needed value of the identity.
 type part struct {
 	segs []string
-	at   int // which of the identity's values it is
+	at   int // its number among the values of the identity
 }
 
-// column is a column of a composite index; segs is nil where its value isn't wanted.
+// column is a column of a composite index. segs is nil if its value isn't needed.
 type column struct {
 	segs []string
 	ts   bool // the time of the last write
@@ -68,9 +68,9 @@ func newCover(b *builder, leaf *access.Pred) *cover {
 	return c
 }
 
-// row makes a row of an entry with this flag; false when the entry doesn't tell it.
+// row makes a row of an entry with this flag. It returns false when the entry doesn't tell the row.
 func (c *cover) row(r *row, e *keys.IndexEntry, flag byte) bool {
-	if c.b.rows.former != nil { // only the item tells its number
+	if c.b.rows.former != nil { // only the item tells its whole number
 		return false
 	}
 	c.doc = append(c.doc[:0], 0, 0, 0, 0)
@@ -97,7 +97,8 @@ func (c *cover) row(r *row, e *keys.IndexEntry, flag byte) bool {
 	return true
 }
 
-// value adds the value of a path's entry to the document, or returns the time that it is.
+// value adds the value of a path's entry to the document. If the path is the time of the last write, it returns that
+// time.
 func (c *cover) value(enc []byte, flag byte) (ts int64, ok bool) {
 	kind := index.FormKind(flag, enc[0])
 	if c.ts {
@@ -117,7 +118,8 @@ func (c *cover) value(enc []byte, flag byte) (ts int64, ok bool) {
 	return 0, true
 }
 
-// columns adds the wanted values of a composite index's entry to the document, but for the time of the last write.
+// columns adds the needed values of a composite index's entry to the document, except the time of the last write, which
+// it returns.
 func (c *cover) columns(enc []byte, flag byte) (ts int64, ok bool) {
 	if flag&index.FormMask == 0 {
 		return 0, false
@@ -150,7 +152,8 @@ func (c *cover) columns(enc []byte, flag byte) (ts int64, ok bool) {
 	return ts, true
 }
 
-// identity reads the wanted values of an identity; false when one is no string: then its kind isn't told.
+// identity reads the needed values of an identity. It returns false when one isn't a string, because the identity
+// doesn't tell the exact kind of other values.
 func (c *cover) identity(ident []byte) bool {
 	if len(c.parts) == 0 {
 		return true
@@ -175,7 +178,7 @@ func (c *cover) identity(ident []byte) bool {
 	return true
 }
 
-// appendNested appends the BSON element of a value below objects.
+// appendNested appends the BSON element of a value, nested in one object for each further segment.
 func appendNested(dst []byte, segs []string, v value.Value) []byte {
 	if len(segs) == 1 {
 		dst = append(append(append(dst, value.BSONType(v)), segs[0]...), 0)
@@ -188,8 +191,8 @@ func appendNested(dst []byte, segs []string, v value.Value) []byte {
 	return dst
 }
 
-// entryRow makes the row of the entry that e stands on: of the entry alone when c may and can, else by fetching the
-// item. r.covered tells; false when there is no such item.
+// entryRow makes the row of e's current entry. It uses the entry alone if c allows that, else it fetches the item.
+// r.covered says which. It returns false when there is no such item.
 func (b *builder) entryRow(r *row, e *entries, c *cover, m *store.Mem) (bool, error) {
 	r.covered = false
 	if c != nil && c.row(r, &e.cur, e.flag) {
@@ -198,10 +201,11 @@ func (b *builder) entryRow(r *row, e *entries, c *cover, m *store.Mem) (bool, er
 	return b.fetchNamed(r, e.cur.Name, m)
 }
 
-// Times returns how many rows the present one stands for; with WantTally none, where another one counts it.
+// Times returns how many rows the current row stands for. With WantTally it is 0 for a row that another row counts.
 func (r *Rows) Times() int { return 1 + r.row.more }
 
-// sharp reports whether entries with equal values in a slot are of equal values, and in the order of all values.
+// sharp reports whether the entries at the paths are exact in a slot: equal entries have equal values, and the entries
+// are in the order of all values.
 func (b *builder) sharp(slot *store.ViewSlot) bool {
 	return slot.Classes()&index.Odd == 0
 }

@@ -8,23 +8,24 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// Rows that nobody ordered come in creation order where somebody sees them and that is affordable: docs/decisions/0022.
-// An item's place in that order is the counter of its number. A position is a counter in a range of placements, so it
-// fits every access path: any of the sources here can go on where another one ended.
+// Rows of a query without an order are given in creation order if the reader shows the order and its cost is bounded:
+// docs/decisions/0022. An item's place in that order is the counter of its number. A position is a counter in a range
+// of placements. It fits every access path, so any source in this file can continue after any other.
 //
 // Example: a query selects 300 of 4,000 items by an index, in pages of 100. The first page gathers the 300 entries,
-// sorts them by counter and fetches 100 items. Its token says "after counter 5120". The policy drops the index; the
-// next page walks the number entries behind 5120 and filters their items.
+// sorts them by counter and fetches 100 items. Its token says "after counter 5120". Then the policy drops the index.
+// The next page walks the number entries after 5120 and filters their items.
 
 // stretch is a range of placements whose items come in one creation order.
 type stretch struct {
-	lo, hi []byte // placements; hi nil: open
+	lo, hi []byte // placements; hi nil: no upper end
 	spans  []span
-	from   *position // go on behind it; nil: from the start
-	size   int64     // about how many items its slots have
+	from   *position // the start is after it; nil: at the beginning
+	size   int64     // approximate number of items in its slots
 }
 
-// groups cuts the spans of the query into groups. The first one after a position is what is left of the position's own.
+// groups cuts the spans of the query into groups. After a position, the first group is the remainder of the position's
+// own group.
 func (b *builder) groups(shown Shown, from *position) []stretch {
 	slots := b.view.Version().Map()
 	var out []stretch
@@ -44,7 +45,7 @@ func (b *builder) groups(shown Shown, from *position) []stretch {
 			min := s.slot.Min()
 			switch {
 			case bytes.Compare(min, from.slotMin) < 0:
-				continue // given before
+				continue // has been given
 			case len(from.key) == 0 || bytes.Compare(min, from.key) < 0:
 				lo, hi = from.slotMin, from.key
 			case bytes.Compare(lo, from.key) < 0:
@@ -63,7 +64,7 @@ func (b *builder) groups(shown Shown, from *position) []stretch {
 	return out
 }
 
-// sizeOf returns about how many items the slots of spans have, or the logical partition.
+// sizeOf returns the approximate number of items in the slots of spans, or in the logical partition.
 func (b *builder) sizeOf(spans []span) (n int64) {
 	if len(spans) == 1 && spans[0].full {
 		s := &spans[0]
@@ -84,15 +85,15 @@ func (b *builder) sizeOf(spans []span) (n int64) {
 
 const noLimit = int(^uint(0) >> 1)
 
-// created gives the rows of groups one after the other, each in creation order.
+// created gives the rows of the groups in turn, each group in creation order.
 type created struct {
 	b      *builder
 	node   *plan.Node
 	plan   *access.Plan // with an index
 	groups []stretch
 	i      int
-	src    source      // of group i; nil: not begun
-	ready  []*gathered // sources of the first groups, which the planner had made
+	src    source      // of group i; nil: not opened
+	ready  []*gathered // sources of the first groups, which the planner made
 }
 
 // creation makes the source of creation order.
@@ -132,7 +133,7 @@ func (c *created) empty() bool {
 	return true
 }
 
-// leave ends the present group.
+// leave ends the current group.
 func (c *created) leave() {
 	c.src.close()
 	if s, ok := c.src.(*sorter); ok {
@@ -151,7 +152,7 @@ func (c *created) close() {
 	}
 }
 
-// open makes the source of the present group.
+// open makes the source of the current group.
 func (c *created) open() (err error) {
 	if c.src != nil {
 		return nil
@@ -172,7 +173,7 @@ func (c *created) open() (err error) {
 	return err
 }
 
-// of makes a builder for the spans of a stretch alone.
+// of makes a builder for only the spans of a stretch.
 func (b *builder) of(g *stretch) *builder {
 	own := *b
 	own.spans, own.from = g.spans, g.from

@@ -11,19 +11,20 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// creationScan walks number entries, or sorts: plan.Request.Walked says how far.
+// creationScan walks number entries first and then sorts the remaining items. plan.Request.Walked tells how many items
+// it walks.
 type creationScan struct {
 	c    *created
 	g    *stretch
-	walk walker  // nil: it sorts
-	sort *sorter // nil: not yet
+	walk walker  // nil: only a sort
+	sort *sorter // nil: not begun
 	left int64   // items that may still be walked; below 0: all
 }
 
-// walker gives items in creation order one by one.
+// walker gives items in creation order.
 type walker interface {
 	source
-	// position is behind what was given.
+	// position is after the last item that was given.
 	position() *position
 }
 
@@ -47,7 +48,7 @@ func (c *created) scan(g *stretch) (source, error) {
 	return s, err
 }
 
-// turn begins to sort, behind a position.
+// turn ends the walk and begins the sort after a position.
 func (s *creationScan) turn(from *position) (err error) {
 	if s.walk != nil {
 		s.walk.close()
@@ -59,7 +60,7 @@ func (s *creationScan) turn(from *position) (err error) {
 	return err
 }
 
-// sorts reports whether the next row is one of a sort.
+// sorts reports whether the next row comes from the sort.
 func (s *creationScan) sorts() bool { return s.walk == nil || s.left == 0 }
 
 func (s *creationScan) next(r *row) (bool, error) {
@@ -97,12 +98,12 @@ type numberWalk struct {
 	b      *builder
 	newest bool
 	heap   []*numbers
-	top    bool // the first of the heap was given out
+	top    bool // the first stream of the heap has given its entry
 	mem    store.Mem
 	last   place
 }
 
-// place is where a walk is.
+// place is where a walk continues.
 type place struct {
 	begun   bool
 	counter uint64
@@ -157,8 +158,8 @@ func newNumberWalk(b *builder, newest bool) (*numberWalk, error) {
 	return w, nil
 }
 
-// bounds returns the bounds of the number entries of a slot that come next. They begin at the lowest number of the
-// slot, below which there may be many that are removed.
+// bounds returns the bounds of the slot's number entries that come next. They begin at the lowest number of the slot:
+// below it there may be many removed entries, which would be slow to skip.
 func (w *numberWalk) bounds(slot *store.ViewSlot) (lo, hi []byte, err error) {
 	key := slot.Key()
 	_, hi = keys.KindBounds(key, keys.KindNumber)
@@ -177,7 +178,8 @@ func (w *numberWalk) bounds(slot *store.ViewSlot) (lo, hi []byte, err error) {
 	return lo, hi, nil
 }
 
-// settled moves numbers to the next entry of its spans, beginning with the present one; at the end its iterator is nil.
+// settled moves to the next entry that lies in the spans, beginning with the current one. At the end it sets the
+// iterator to nil.
 func (w *numberWalk) settled(n *numbers, ok bool) error {
 	for ; ok; ok = w.newest && n.it.Prev() || !w.newest && n.it.Next() {
 		if err := w.b.poll(); err != nil {
@@ -194,7 +196,7 @@ func (w *numberWalk) settled(n *numbers, ok bool) error {
 	return err
 }
 
-// inSlot reports whether an item suffix lies in spans of its slot.
+// inSlot reports whether an item suffix lies in one of the spans of its slot.
 func (b *builder) inSlot(sps []span, suffix []byte) bool {
 	if sps[0].whole() {
 		return true
@@ -223,7 +225,7 @@ func (w *numberWalk) next(r *row) (bool, error) {
 	}
 }
 
-// settle moves the entries of the slot that was given out.
+// settle moves the stream whose entry was given.
 func (w *numberWalk) settle() error {
 	if !w.top {
 		return nil
@@ -268,7 +270,7 @@ func (w *numberWalk) Pop() any {
 	return n
 }
 
-// fetchSuffix reads the item with a suffix in r.slot into r; false when it is expired.
+// fetchSuffix reads the item with a suffix in r.slot into r. It returns false when the item is expired.
 func (b *builder) fetchSuffix(r *row, suffix []byte, m *store.Mem) (bool, error) {
 	b.rows.stats.Items++
 	ok, err := b.timed(func() (bool, error) { return b.view.FetchSuffix(&r.item, r.slot, suffix, m) })
@@ -278,8 +280,8 @@ func (b *builder) fetchSuffix(r *row, suffix []byte, m *store.Mem) (bool, error)
 	return ok, err
 }
 
-// keyWalk walks the entries that an index on a path of the partition key has of one logical partition. Their numbers
-// begin with the key's place, so they are in creation order.
+// keyWalk walks the entries of one logical partition in an index on a path of the partition key. Their numbers begin
+// with the place of the key, so the entries are in creation order.
 type keyWalk struct {
 	b    *builder
 	leaf leaf
@@ -289,7 +291,7 @@ type keyWalk struct {
 	last place
 }
 
-// newKeyWalk returns nil where no index has all items of the logical partition under one value.
+// newKeyWalk returns nil if no index has all items of the logical partition under one value.
 func newKeyWalk(b *builder, newest bool) *keyWalk {
 	c := b.view.Container()
 	s := &b.spans[0]

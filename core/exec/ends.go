@@ -62,7 +62,8 @@ func (b *builder) endsOf(n *plan.Node) *ends {
 	return x
 }
 
-// repeats counts the entries behind the present one that have its value in its form, whose rows would be the same.
+// repeats counts the entries after the current one that have the same value in the same form. Their rows would be
+// equal.
 func (s *indexScan) repeats(r *row) error {
 	s.value, r.pos = append(s.value[:0], s.e.cur.Value...), position{}
 	flag := s.e.flag
@@ -79,7 +80,7 @@ func (s *indexScan) repeats(r *row) error {
 	}
 }
 
-// wholeSlots reports whether the query is about whole slots.
+// wholeSlots reports whether the query reads whole slots.
 func (b *builder) wholeSlots() bool {
 	for i := range b.spans {
 		if !b.spans[i].whole() {
@@ -89,12 +90,12 @@ func (b *builder) wholeSlots() bool {
 	return b.texts == nil
 }
 
-// missing gives what an index scan of all entries of a path gives, then an empty item for each item that has none: a
-// slot's head tells how many it has.
+// missing gives the rows of an index scan of all entries of a path. Then it gives an empty item for each item without
+// an entry. A slot's head tells how many items it has.
 type missing struct {
 	scan *indexScan
 	n    []int64 // items given, by the number of the slot in the view
-	i    int     // span whose items without entries are being given
+	i    int     // the span whose items without entries are being given
 	left int64
 	done bool // the scan has ended
 }
@@ -138,15 +139,19 @@ func (m *missing) next(r *row) (bool, error) {
 func (m *missing) empty() bool { return false }
 func (m *missing) close()      { m.scan.close() }
 
-// ends gives the items at the ends of each class of values in each slot: from either end up to the first whose entry
-// tells a value that the filter takes. Of arrays and objects, whose entries have no order, it gives one. The entries of
-// the kinds that JSON lacks, and all where such share a class with others, are given whole. An item may come twice.
+// ends gives the items at both ends of each class of values in each slot. At each end it gives items up to the first
+// one whose entry tells a value that the filter accepts. Of arrays and objects, whose entries have no order, it gives
+// one. Classes with kinds that JSON lacks are given completely, and so is every class that shares its entries with such
+// a kind. An item may be given twice.
+//
+// Example: SELECT MIN(c.n), MAX(c.n) FROM c WHERE c.n > 5. In each slot the walk of the numbers above 5 stops after its
+// first entry, and the walk from the upper end after its first entry: two entries for each slot.
 type ends struct {
-	scan  *indexScan // its entries, memory and place
+	scan  *indexScan // the walk, its memory and its span
 	parts []access.ClassInterval
-	one   leaf // the present part
-	p     int  // which it is
-	back  bool // from its upper end
+	one   leaf // the current part
+	p     int  // the number of the current part
+	back  bool // the walk goes from the upper end
 	open  bool
 	sps   []span
 	mem   store.Mem
@@ -189,7 +194,7 @@ func (s *ends) next(r *row) (bool, error) {
 	}
 }
 
-// enough reports whether a row that matches ends the walk of its part.
+// enough reports whether a matching row ends the walk of its part.
 func (s *ends) enough(r *row) bool {
 	switch s.parts[s.p].Class {
 	case value.ClassArray, value.ClassObject:
@@ -198,7 +203,7 @@ func (s *ends) enough(r *row) bool {
 	return r.covered && s.ordered()
 }
 
-// ordered reports whether the present part is walked from both ends.
+// ordered reports whether the current part is walked from both ends.
 func (s *ends) ordered() bool {
 	switch s.parts[s.p].Class {
 	case value.ClassNull, value.ClassBool, value.ClassNumber, value.ClassString:
@@ -207,7 +212,8 @@ func (s *ends) ordered() bool {
 	return false
 }
 
-// step leaves the present walk: for the other end of its part, or the next part, or the next slot.
+// step ends the current walk. The next walk is from the other end of the part, or over the next part, or in the next
+// slot.
 func (s *ends) step() {
 	s.open = false
 	if !s.back && s.ordered() && s.parts[s.p].Class != value.ClassNull {
@@ -218,7 +224,7 @@ func (s *ends) step() {
 	s.p++
 }
 
-// start begins the next walk; false at the end.
+// start begins the next walk. It returns false at the end.
 func (s *ends) start() bool {
 	x := s.scan
 	for {

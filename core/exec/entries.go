@@ -18,7 +18,7 @@ type leaf struct {
 	ivs  []access.Interval
 	ids  []uint64 // of an equality on the identity: hashes for the slots' id filters
 	desc []bool   // of a composite index: which columns descend
-	at   int      // where Rows.walked counts its entries
+	at   int      // index of its counter in Rows.walked
 }
 
 // newLeaf prepares a leaf; ok is false when the index can't answer it.
@@ -33,10 +33,10 @@ func newLeaf(b *builder, p *access.Pred) (l leaf, ok bool) {
 	return l, ok
 }
 
-// maxFiltered is how many ids a leaf asks the slots' id filters for.
+// maxFiltered is the largest number of ids that a leaf looks up in the slots' id filters.
 const maxFiltered = 16
 
-// absent reports whether a slot's id filter says that none of the leaf's ids is there.
+// absent reports whether a slot's id filter excludes all ids of the leaf.
 func (l *leaf) absent(v *store.View, slot *store.ViewSlot) bool {
 	for _, h := range l.ids {
 		if v.MayHoldID(slot, h) {
@@ -46,27 +46,27 @@ func (l *leaf) absent(v *store.View, slot *store.ViewSlot) bool {
 	return l.ids != nil
 }
 
-// takes reports whether an entry with this flag and value is one of the leaf's, when it lies in an interval.
+// takes reports whether an entry with this flag and value, which lies in an interval, belongs to the leaf.
 func (l *leaf) takes(flag byte, val []byte) bool {
 	return flag&index.FlagElement == 0 || l.pred.Path.Elements || val[0] == value.ClassAny
 }
 
 // entries walks the index entries of one leaf in one slot, in the order of (value, number), or backwards. start begins
-// another slot with the same memory and iterator.
+// another slot and reuses memory and iterator.
 type entries struct {
 	b       *builder
 	leaf    *leaf
 	sps     []span // parts of one slot
 	desc    bool
-	lead    int  // in a merge: bytes of the values in front of those that give the order
-	flip    bool // entries of one value come in the other direction
+	lead    int  // in a merge: bytes before the values that give the order
+	flip    bool // entries of one value come in the opposite direction
 	group   group
-	beside  int       // in a merge: how many streams there are
-	once    bool      // of entries with a known value, one for each value
-	after   *position // entries up to this value and number were given before
-	prefix  []byte    // up to and with the path id
-	classes uint32    // that the slot's index has ever held
-	n20     []byte    // with a whole partition key: the bytes that numbers begin with
+	beside  int       // in a merge: the number of streams
+	once    bool      // one entry is enough for each known value
+	after   *position // the entries up to this value and number have been given
+	prefix  []byte    // of the keys, including the path id
+	classes uint32    // classes that the slot's index has ever held
+	n20     []byte    // with a whole partition key: the first bytes of the numbers
 	it      kv.Iterator
 	i       int // interval
 	open    bool
@@ -74,13 +74,13 @@ type entries struct {
 	place   []byte
 	cur     keys.IndexEntry
 	flag    byte
-	skip    bool   // once, and the slot's entries allow it
-	given   bool   // the entry before was given
-	last    []byte // the key up to the value of the entry before
-	key     []byte // of the present entry, where another iterator has found it: see resume
+	skip    bool   // once is set, and the slot's entries allow it
+	given   bool   // the previous entry was given
+	last    []byte // the key of the previous entry, up to its value
+	key     []byte // of the current entry, if another iterator found it: see resume
 }
 
-// entryMem is the memory that the keys of one entries need, mostly; they grow beyond it.
+// entryMem is the initial memory for the keys of one entries. It is enough for most.
 const entryMem = 32 + 2*96
 
 // use gives e memory for its keys.
@@ -107,7 +107,7 @@ func (e *entries) start(sps []span, after *position) {
 	}
 }
 
-// next moves to the next entry of the leaf that lies in the spans; e.cur is valid until the call after.
+// next moves to the next entry of the leaf that lies in the spans. e.cur is valid until the next call.
 func (e *entries) next() (bool, error) {
 	if e.flip {
 		return e.nextFlipped()
@@ -154,7 +154,7 @@ func (e *entries) step() {
 	}
 }
 
-// moved moves to the next entry of the interval; false at its end.
+// moved moves to the next entry of the interval. It returns false at the end of the interval.
 func (e *entries) moved() (bool, error) {
 	if e.it == nil {
 		if err := e.resume(); err != nil {
@@ -177,10 +177,10 @@ func (e *entries) move() bool {
 	return e.it.Next()
 }
 
-// fewSteps is how many entries are passed over one by one before a seek is cheaper.
+// fewSteps is the number of steps after which a seek costs less than further steps.
 const fewSteps = 12
 
-// moveValue moves to the next entry with another value: some steps, then a seek.
+// moveValue moves to the next entry with another value: first in steps, then with a seek.
 func (e *entries) moveValue() bool {
 	e.last = append(append(e.last[:0], e.prefix...), e.cur.Value...)
 	for range fewSteps {
@@ -195,8 +195,8 @@ func (e *entries) moveValue() bool {
 	return e.it.SeekGE(keys.After(e.last))
 }
 
-// openInterval positions the iterator on the first entry of interval i, or after the resume position when that lies in
-// it; false when there is none.
+// openInterval moves the iterator to the first entry of interval i, or to the one after the resume position if that
+// lies in the interval. It returns false when there is none.
 func (e *entries) openInterval() (bool, error) {
 	iv := &e.leaf.ivs[e.i]
 	e.lo = append(append(e.lo[:0], e.prefix...), iv.Lo...)
@@ -238,7 +238,7 @@ func (e *entries) openInterval() (bool, error) {
 	return true, nil
 }
 
-// accept parses the entry that the iterator stands on; false when it is not the leaf's or not in the spans.
+// accept parses the current entry. It returns false when the entry doesn't belong to the leaf or isn't in the spans.
 func (e *entries) accept() (bool, error) {
 	e.b.rows.stats.Entries++
 	e.b.rows.walked[e.leaf.at]++
@@ -280,8 +280,8 @@ func (e *entries) close() {
 	}
 }
 
-// first returns the least value among the item's entries that the leaf takes, nil when there is none. Where a path has
-// array elements an item has several entries; it is given out at that one only.
+// first returns the least value among the item's entries that the leaf takes, nil when there is none. If a path has
+// array elements, an item has several entries. It is given only at the least one.
 func (l *leaf) first(pol *index.Policy, t *index.Terms, it *store.Item) (least []byte) {
 	pol.Collect(t, it.Doc, it.TS())
 	t.Path(l.path, func(val []byte, flag byte) bool {

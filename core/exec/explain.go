@@ -5,7 +5,8 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 )
 
-// Explain shows the plan of the rows. ran says that the reader has read them: then the steps tell what they did so far.
+// Explain shows the plan of the rows. ran says that the reader has read them. Then the steps show what they have done
+// so far.
 func (r *Rows) Explain(ran bool) *plan.Explanation {
 	if ran {
 		r.told(r.stats.Tree.Root)
@@ -15,9 +16,10 @@ func (r *Rows) Explain(ran bool) *plan.Explanation {
 	return e
 }
 
-// told writes into a node and those below it what they did; it returns what the node gave.
+// told writes into a node, and into the nodes below it, what they did. It returns how many rows the node gave.
 //
-// Example: of Filter over Merge over IndexScan the scan and the merge gave the candidates, the filter those that match.
+// Example: for Filter over Merge over IndexScan, the scan and the merge gave all candidates, and the filter gave those
+// that match.
 func (r *Rows) told(n *plan.Node) (given int64) {
 	for _, k := range n.Kids {
 		given = r.told(k)
@@ -29,7 +31,7 @@ func (r *Rows) told(n *plan.Node) (given int64) {
 	case plan.Limit, plan.Sort, plan.TopK, plan.Rings:
 		given = int64(r.stats.Rows)
 	case plan.Union, plan.Intersect:
-		for _, k := range n.Kids { // entries of several name one item
+		for _, k := range n.Kids { // several entries may name one item
 			k.Given = k.Entries
 		}
 		given = int64(r.stats.Candidates)
@@ -45,8 +47,8 @@ func (r *Rows) told(n *plan.Node) (given int64) {
 	return given
 }
 
-// entriesOf returns how many entries the scan of a node's leaf walked. A leaf that is alone has all: a sort of places
-// scans another leaf for each ring.
+// entriesOf returns how many entries the scan of a node's leaf walked. If the query has only one leaf, all entries
+// belong to it: a sort by distance scans another leaf for each ring.
 func (r *Rows) entriesOf(n *plan.Node) (entries int64) {
 	if n.Op == plan.Rings || r.stats.Tree.Leaves() == 1 {
 		return int64(r.stats.Entries - r.stats.Counted)
@@ -59,7 +61,7 @@ func (r *Rows) entriesOf(n *plan.Node) (entries int64) {
 	return entries
 }
 
-// walk returns where the entries of a leaf are counted.
+// walk returns the index of the counter for a leaf's entries.
 func (r *Rows) walk(p *access.Pred) int {
 	r.leaves, r.walked = append(r.leaves, p), append(r.walked, 0)
 	return len(r.walked) - 1

@@ -8,21 +8,21 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// Facts of the slots (store.Fact) tell whether the index entries at a path are in the order of the values, and name
-// every item. A slot keeps one when somebody has asked for it. The sets in its head, which cost nothing, are asked
+// A fact of a slot (store.Fact) tells whether the index entries at a path are in the order of the values and name every
+// item. A slot counts a fact only after a query has asked for it. The sets in the slot's head cost nothing and are read
 // first.
 
-// need says what a query does about a fact that a slot doesn't know.
+// need says what a query does when a slot doesn't know a fact.
 type need uint8
 
 const (
-	ifKnown need = iota // goes on without it
-	forNext             // goes on without it, and has it counted for those that come after
-	nowOr               // waits until it is counted: without it the query reads far more
+	ifKnown need = iota // continue without it
+	forNext             // continue without it, and have it counted for later queries
+	nowOr               // wait until it is counted: without it the query reads much more
 )
 
-// fact returns what a slot knows of the entries at a path. With nowOr the answer may be no the first time: then the
-// query is built again when the path is counted, see Rows.open.
+// fact returns what a slot knows about the entries at a path. With nowOr the first answer may be no. Then the query is
+// built again after the path has been counted, see Rows.open.
 func (b *builder) fact(slot *store.ViewSlot, p access.Path, id uint64, n need) (f store.Fact, ok bool) {
 	f, ok, err := b.view.Fact(slot, id)
 	if ok || err != nil || n == ifKnown {
@@ -40,8 +40,8 @@ func (b *builder) fact(slot *store.ViewSlot, p access.Path, id uint64, n need) (
 	return f, false
 }
 
-// counts begins the counts that the builder has asked for, of paths that can be counted now. What it returns is closed
-// when they are over.
+// counts starts counting the paths that the builder has asked for and that can be counted now. The channels that it
+// returns are closed when the counts end.
 func (b *builder) counts() (all []<-chan struct{}) {
 	for _, p := range b.asks {
 		if done := b.view.Container().Count(p.Segs); done != nil {
@@ -60,8 +60,8 @@ func (b *builder) several(slot *store.ViewSlot, p access.Path, id uint64, n need
 	return !ok || f.Elements != 0
 }
 
-// several reports whether items may have several entries at the leaf's path; many whether it takes those of elements,
-// too.
+// several reports whether items may have several entries at the leaf's path. many says whether the leaf takes entries
+// of array elements too.
 func (l *leaf) several(b *builder, slot *store.ViewSlot) bool {
 	return l.pred.Comp == nil && b.several(slot, l.pred.Path, l.path, ifKnown)
 }
@@ -70,8 +70,8 @@ func (l *leaf) many(b *builder, slot *store.ViewSlot) bool {
 	return l.pred.Path.Elements && l.several(b, slot)
 }
 
-// sorted reports whether the entries at a path in a slot are in the order of the values, one an item, as far as they
-// are of one class.
+// sorted reports whether the entries at a path in a slot are in the order of the values, one entry for each item. It
+// holds inside each class of values.
 func (b *builder) sorted(slot *store.ViewSlot, p access.Path, id uint64) bool {
 	if !slot.HasLossy(id) && !slot.HasElements(id) {
 		return true
@@ -80,7 +80,8 @@ func (b *builder) sorted(slot *store.ViewSlot, p access.Path, id uint64) bool {
 	return ok && f.Lossy == 0 && f.Elements == 0
 }
 
-// named reports whether the entries at a path in a slot name every item, once each, by its value or by what it lacks.
+// named reports whether the entries at a path in a slot name every item exactly once, by its value or by the absence of
+// a value.
 func (b *builder) named(slot *store.ViewSlot, p access.Path, id uint64, n need) bool {
 	if isAlways(p) {
 		return true
@@ -134,8 +135,8 @@ func (b *builder) EveryItemHas(p access.Path) bool {
 	return true
 }
 
-// NamesEveryItem implements plan.Stats. A page of a query that wants no order begins with the first items that there
-// are: it doesn't wait for a count of all.
+// NamesEveryItem implements plan.Stats. A page of a query without an order can begin with any items, so it doesn't wait
+// for a count of all items.
 func (b *builder) NamesEveryItem(p access.Path) bool {
 	n := forNext
 	if len(b.q.OrderBy) > 0 || b.q.Whole {

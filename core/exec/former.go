@@ -7,19 +7,23 @@ import (
 	"github.com/orrerydb/orrery/core/keys"
 )
 
-// Tokens of format 1. Where the partition key is the id, the version that gave them ordered rows that agree in value or
-// sort keys by the whole item number, which began with bits of the key's hash. So there the number of such a position
-// says nothing in today's order: a query goes on before all rows that agree with it, and leaves out those that stood
-// before it by their whole numbers. It remembers that in its own tokens as long as rows agree.
+// This file continues queries from tokens of format 1. It matters where the partition key is the id. The earlier
+// version ordered rows with equal values or sort keys by the whole item number, which began with bits of the key's
+// hash. Today's order uses the counter alone, so the number of such a position has no meaning in it. The query
+// therefore starts before all rows with equal keys and leaves out those that came before the position by their whole
+// numbers. Its own tokens keep that whole number as long as rows have these equal keys.
+//
+// Example: rows with n = 5 have the whole numbers A:7, B:3 and C:9 (hash bits : counter). An old token stands after
+// A:7. Today's order is 3, 7, 9. The query starts before 3 and gives B:3 and C:9, but not A:7.
 
-// resume makes the number of a position of an earlier version one of today's order, or where there is none puts the
-// position before all rows that agree with it: then it returns the position. desc says that the first sort key
+// resume converts the number of a position of an earlier version into today's order. If that isn't possible, it moves
+// the position before all rows with equal keys and returns the original one. desc says that the first sort key
 // descends.
 func (p *position) resume(l keys.Entries, desc bool) *position {
 	switch {
 	case p == nil || p.former == 0:
 		return nil
-	case !l.ByID, p.kind == posSort && p.cut: // a row of its own hash is looked for
+	case !l.ByID, p.kind == posSort && p.cut: // the cut position's own row is found by its hash
 		p.number, p.former = l.Order(p.former), 0
 		return nil
 	case p.number == 0 && p.kind == posSort && desc:
@@ -28,8 +32,8 @@ func (p *position) resume(l keys.Entries, desc bool) *position {
 	return p
 }
 
-// gaveBefore reports whether an earlier version has given the present row. The row's own position remembers what it
-// goes by.
+// gaveBefore reports whether an earlier version has given the current row. It copies the original number into the row's
+// own position.
 func (r *Rows) gaveBefore(row *row) bool {
 	p := r.former
 	if !r.agrees(row) {
@@ -42,7 +46,7 @@ func (r *Rows) gaveBefore(row *row) bool {
 	return row.item.Number <= p.former
 }
 
-// agrees reports whether a row agrees with the position in all but the number.
+// agrees reports whether a row equals the position in everything except the number.
 func (r *Rows) agrees(row *row) bool {
 	p := r.former
 	switch p.kind {
@@ -57,5 +61,5 @@ func (r *Rows) agrees(row *row) bool {
 		}
 		return true
 	}
-	return false // posMixed: the scan knows
+	return false // posMixed: the scan itself compares
 }

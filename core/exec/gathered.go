@@ -9,19 +9,19 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// gathered gives the items that an index names in creation order. It gathers the entries of all slots first, as a union
-// does of one: at most window of them, and walks the index again for more.
+// gathered gives the items that an index names in creation order. It gathers the entries of all slots first, as union
+// does for one slot. It holds at most window of them and walks the index again for more.
 type gathered struct {
 	b      *builder
 	newest bool
-	u      *union // of one slot at a time
+	u      *union // for one slot at a time
 	list   []namedIn
 	names  []byte
 	at     int
-	from   uint64 // counters up to here, or from here on, were given
-	begun  bool   // from counts
+	from   uint64 // the counters up to this one (or from this one on, newest first) have been given
+	begun  bool   // from is valid
 	more   bool   // there are items beyond the list
-	last   uint64 // with more: the last counter of the list
+	last   uint64 // if more: the last counter of the list
 	mem    store.Mem
 	far    *ahead // fetches the items in chunks; nil: one by one
 }
@@ -33,8 +33,8 @@ type namedIn struct {
 	slot    *store.ViewSlot
 }
 
-// gather makes the source of a stretch that an index answers. Where there are more entries than limit it holds at least
-// one more than that, and is of no other use.
+// gather makes the source of a stretch that an index answers. If there are more entries than limit, it holds at least
+// limit+1 of them, and can't be used as a source.
 func (b *builder) gather(g *stretch, p *access.Plan, limit int) (*gathered, error) {
 	b = b.of(g)
 	b.from = nil
@@ -48,7 +48,7 @@ func (b *builder) gather(g *stretch, p *access.Plan, limit int) (*gathered, erro
 	return s, s.fill(limit)
 }
 
-// namesOf makes the union or intersection that gathers what a plan by index names.
+// namesOf makes the union or intersection that gathers the names which an index plan gives.
 func (b *builder) namesOf(p *access.Plan) *union {
 	switch {
 	case p.Both != nil:
@@ -59,7 +59,7 @@ func (b *builder) namesOf(p *access.Plan) *union {
 	return newUnion(b, p.Union, nil)
 }
 
-// fill gathers the entries that come next.
+// fill gathers the next entries.
 func (s *gathered) fill(limit int) error {
 	s.list, s.names, s.at, s.more = s.list[:0], s.names[:0], 0, false
 	u := s.u
@@ -86,10 +86,10 @@ func (s *gathered) fill(limit int) error {
 	return nil
 }
 
-// take adds what the union has gathered.
+// take adds the names that the union has gathered.
 func (s *gathered) take() {
 	slot := s.b.spans[s.u.i].slot
-	if s.list == nil && len(s.u.list) > 0 { // mostly few
+	if s.list == nil && len(s.u.list) > 0 { // in most cases there are few
 		s.list, s.names = make([]namedIn, 0, max(16, len(s.u.list))), make([]byte, 0, max(512, len(s.u.names)))
 	}
 	for _, n := range s.u.list {
@@ -175,7 +175,7 @@ func (s *gathered) name(n *nameOf) (bool, error) {
 	return true, nil
 }
 
-// settle makes sure that there is a next item in the list; false at the end.
+// settle makes sure that there is a next item in the list. It returns false at the end.
 func (s *gathered) settle() (bool, error) {
 	for s.at >= len(s.list) {
 		if !s.more {

@@ -7,9 +7,12 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// nextHop is next for a leaf of many narrow intervals, most of them empty: the cells of a place. One iterator goes over
-// all of them; where it comes down tells how many of the intervals that follow are empty too, so that they cost no seek
-// each.
+// nextHop does what next does, for a leaf of many narrow intervals most of which are empty: the cells of a place. One
+// iterator serves all intervals. The key that a seek finds also shows which of the following intervals are empty, so
+// these need no seek of their own.
+//
+// Example: intervals 10-11, 20-21, 30-31 and 40-41, entries 5 and 30. The seek to 10 finds 30: the first two intervals
+// are empty, and 30 is given.
 func (e *entries) nextHop() (bool, error) {
 	ivs := e.leaf.ivs
 	for len(ivs) > 0 && !ivs[len(ivs)-1].Touches(e.classes) {
@@ -40,7 +43,8 @@ func (e *entries) nextHop() (bool, error) {
 	}
 }
 
-// hop moves to the next entry, or at the begin of a slot to the first that lies in or behind the first of n intervals.
+// hop moves to the next entry. At the beginning of a slot it moves to the first entry at or after the beginning of the
+// first of n intervals.
 func (e *entries) hop(n int) (ok bool, err error) {
 	switch {
 	case e.i >= n:

@@ -11,17 +11,17 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// indexScan gives the items that the entries of one leaf name, slot by slot, in the order of (value, number). Where a
-// path has array elements an item has several entries and is given at the least of them.
+// indexScan gives the items that the entries of one leaf name, slot by slot, in the order of (value, number). If a path
+// has array elements, an item has several entries and is given at the least of them.
 type indexScan struct {
 	b       *builder
 	leaf    leaf
 	e       entries
-	i, upto int // spans [i, upto) are the present slot
+	i, upto int // spans [i, upto) are in the current slot
 	from    *position
 	opened  bool
 	many    bool // items may have several entries in this slot
-	peek    bool // e stands on an entry that was not given out
+	peek    bool // e is on an entry that was not given
 	terms   index.Terms
 	mem     store.Mem
 	cover   *cover // nil: items are fetched
@@ -41,7 +41,8 @@ func newIndexScan(b *builder, p *access.Pred, from *position) *indexScan {
 	return s
 }
 
-// slotFrom returns the span to begin with after a position; the position is nil when it lies in a slot before.
+// slotFrom returns the first span to read after a position. It returns no position if the position is in an earlier
+// slot.
 func slotFrom(b *builder, from *position) (int, *position) {
 	i := 0
 	if from != nil {
@@ -87,7 +88,7 @@ func (s *indexScan) next(r *row) (bool, error) {
 	}
 }
 
-// nextFar is next where items are fetched in chunks.
+// nextFar does what next does, where items are fetched in chunks.
 func (s *indexScan) nextFar(r *row) (bool, error) {
 	for n := (nameOf{}); ; {
 		if ok, err := s.far.next(r, &n); err != nil || !ok {
@@ -110,7 +111,7 @@ func (s *indexScan) name(n *nameOf) (bool, error) {
 	return true, nil
 }
 
-// settle makes sure that e stands on an entry that was not given out; false at the end.
+// settle makes sure that e is on an entry that was not given. It returns false at the end.
 func (s *indexScan) settle() (_ bool, err error) {
 	for !s.peek {
 		var ok bool
@@ -149,7 +150,7 @@ func (s *indexScan) close() {
 	s.ahead.close((*begunWalk).close)
 }
 
-// fetch reads the item of an identity in r.slot into r; false when it is absent or expired.
+// fetch reads the item with an identity in r.slot into r. It returns false when the item is absent or expired.
 func (b *builder) fetch(r *row, ident []byte, m *store.Mem) (bool, error) {
 	b.rows.stats.Items++
 	ok, err := b.load(&r.item, r.slot, ident, m)
@@ -159,34 +160,37 @@ func (b *builder) fetch(r *row, ident []byte, m *store.Mem) (bool, error) {
 	return ok, err
 }
 
-// fetchNamed reads the item of an entry's name in r.slot into r; false when it is absent or expired.
+// fetchNamed reads the item with an entry's name in r.slot into r. It returns false when the item is absent or expired.
 func (b *builder) fetchNamed(r *row, name []byte, m *store.Mem) (bool, error) {
 	b.ident = b.layout.AppendIdentity(b.ident[:0], name)
 	return b.fetch(r, b.ident, m)
 }
 
 // union gives the items that the entries of several leaves name, slot by slot, in the order of their numbers. It holds
-// at most window of them and walks the leaves again for more.
+// at most window items and walks the leaves again for more.
+//
+// Example: with a window of 3 and numbers 9, 2, 7, 4, 5 in a slot, the first walk keeps 2, 4 and 5. After they are
+// given, the second walk takes only numbers above 5 and gives 7 and 9.
 type union struct {
 	b       *builder
 	leaves  []leaf
 	e       []entries
-	i, upto int // spans [i, upto) are the present slot
+	i, upto int // spans [i, upto) are in the current slot
 	opened  bool
-	floor   uint64 // numbers up to here were given
-	above   bool   // floor counts
+	floor   uint64 // the numbers up to this one have been given
+	above   bool   // floor is valid
 	list    []named
 	names   []byte
 	at      int
-	more    bool   // the slot has items above the list
-	last    uint64 // with more: the last number of the list as it was gathered
+	more    bool   // the slot has items with numbers above the list
+	last    uint64 // if more: the last number of the list when it was gathered
 	mem     store.Mem
 	cover   *cover // of one leaf; nil: items are fetched
 	far     *ahead // fetches them in chunks; nil: one by one
 	ahead   slotsAhead[*union]
-	most    int // gather may end when it has so many; 0: it has all
+	most    int // gather may stop at so many items; 0: it gathers all
 
-	also  []leaf // of an intersection: each must name the items too
+	also  []leaf // of an intersection: each leaf must name the items too
 	alsoE []entries
 	hit   []bool
 }
@@ -199,10 +203,10 @@ type named struct {
 	flag          byte
 }
 
-// maxOpen is how many leaves of a union keep their iterators from slot to slot.
+// maxOpen is the largest number of leaves of a union that keep their iterators from slot to slot.
 const maxOpen = 16
 
-// window is how many items a union holds; a variable so that a test can make it small.
+// window is the largest number of items that a union holds. It is a variable so that a test can reduce it.
 var window = 1 << 16
 
 func newUnion(b *builder, leaves []*access.Pred, from *position) *union {
@@ -294,7 +298,7 @@ func (u *union) settle() (bool, error) {
 	return false, nil
 }
 
-// gatherSlot is gather of a slot that wasn't begun ahead.
+// gatherSlot gathers the items of a slot that wasn't begun ahead.
 func (u *union) gatherSlot() error {
 	sps, upto := u.b.slotOf(u.i)
 	u.upto = upto
@@ -339,8 +343,8 @@ func (u *union) gatherSlot() error {
 	return u.intersect(sps)
 }
 
-// trim sorts the list, removes items that are there twice and cuts it to the window. The first window items stay sorted
-// at the front, so that the last of them bounds what may still come.
+// trim sorts the list, removes duplicates and cuts it to the window. The first window items stay sorted at the front.
+// So the last of them bounds which items may still be added.
 func (u *union) trim() {
 	slices.SortFunc(u.list, func(a, b named) int { return cmp.Compare(a.number, b.number) })
 	u.list = slices.CompactFunc(u.list, func(a, b named) bool { return a.number == b.number })

@@ -7,8 +7,8 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 )
 
-// newIntersection makes a union of the first leaf alone, whose items every other leaf must name too: the same order and
-// window.
+// newIntersection makes a union of only the first leaf. Every other leaf must name the items too. Order and window are
+// those of a union.
 func newIntersection(b *builder, leaves []*access.Pred, from *position) *union {
 	u := newUnion(b, leaves[:1], from)
 	for _, p := range leaves[1:] {
@@ -23,7 +23,7 @@ func newIntersection(b *builder, leaves []*access.Pred, from *position) *union {
 	return u
 }
 
-// intersect takes the items out of the list that another leaf doesn't name.
+// intersect removes from the list the items that another leaf doesn't name.
 func (u *union) intersect(sps []span) error {
 	for i := range u.alsoE {
 		if len(u.list) == 0 {

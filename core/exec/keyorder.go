@@ -9,9 +9,10 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// keyOrder gives items in the order of their partition key and id, over all logical partitions: it walks the index
-// entries of the key's path, merged over the slots, and reads each logical partition in the order of its ids. Nothing
-// is held; a logical partition costs a seek. Its positions are those of a sort, which can go on for it.
+// keyOrder gives items in the order of their partition key and id, over all logical partitions. It walks the index
+// entries of the key's path, merged over the slots, and reads each logical partition in the order of its ids. It holds
+// no rows in memory. A logical partition costs one seek. Its positions are those of a sort, so a sort can continue
+// after it.
 //
 // Example: tables, whose answers are ordered by PartitionKey and RowKey.
 type keyOrder struct {
@@ -30,7 +31,7 @@ func (b *builder) keyOrder(n *plan.Node, _ *position) (source, error) {
 	var after *position
 	if b.from != nil {
 		v, _ := keys.AppendIndex(nil, b.from.keys[0])
-		after = &position{value: v} // its own logical partition again, for the ids behind
+		after = &position{value: v} // the position's own logical partition again, for the ids after it
 	}
 	for i := 0; i < len(b.spans); {
 		var sps []span
@@ -67,7 +68,7 @@ func (k *keyOrder) next(r *row) (bool, error) {
 	}
 }
 
-// partition begins the next logical partition; false at the end.
+// partition begins the next logical partition. It returns false at the end.
 func (k *keyOrder) partition() (bool, error) {
 	for len(k.h.list) > 0 {
 		if err := k.b.poll(); err != nil {
@@ -99,7 +100,7 @@ func (k *keyOrder) partition() (bool, error) {
 	return false, nil
 }
 
-// open makes the source of a logical partition: a scan, where its ids are of one class, else a sort.
+// open makes the source of a logical partition: a scan if its ids are of one class, else a sort.
 func (k *keyOrder) open(slot *store.ViewSlot) error {
 	place, err := k.b.view.Container().AppendPlace(nil, k.tuple)
 	if err != nil {
@@ -108,7 +109,7 @@ func (k *keyOrder) open(slot *store.ViewSlot) error {
 	own := *k.b
 	own.spans, own.from = []span{spanOfKey(slot, place, bytes.Clone(k.tuple))}, nil
 	from := k.from
-	k.from = nil // it is in the first one or before it
+	k.from = nil // the position is in the first partition or before it
 	here := from != nil && bytes.Equal(keys.AppendExact(nil, from.keys[0]), k.tuple)
 	if !own.IDsInOneClass() {
 		if here {

@@ -11,11 +11,11 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// nameOrder gives the items that an index names in the order of their partition key and id, which are their names. It
-// gathers the names from the index entries of all slots, sorts them, and reads only the items that it gives.
+// nameOrder gives the items that an index names in the order of their partition key and id, which make up their names.
+// It gathers the names from the index entries of all slots and sorts them. It reads only the items that it gives.
 //
-// Example: a table's first page of 20 entities of the 500 whose Total is above 90. It walks 500 entries and reads 20
-// items; a sort would read 500.
+// Example: the first page of 20 entities of a table with 500 whose Total is above 90. It walks 500 entries and reads 20
+// items. A sort would read 500 items.
 type nameOrder struct {
 	b     *builder
 	list  []nameIn
@@ -32,14 +32,14 @@ type nameIn struct {
 
 var textLead = keys.AppendExact(nil, value.StringOf("x"))[0]
 
-// nameOrder gives what the planner had gathered.
+// nameOrder gives the names that the planner has gathered.
 func (b *builder) nameOrder(*plan.Node, *position) (source, error) {
 	b.rows.stats.Sorted = true
 	return b.names, nil
 }
 
-// sortNames gathers and sorts the names of what an index names; nil where these are more than most, or where names
-// don't sort as their keys and ids do, since some aren't text.
+// sortNames gathers and sorts the names that an index gives. It returns nil if there are more than most, or if some
+// keys or ids aren't strings: then the names don't sort as the keys and ids do.
 func (b *builder) sortNames(p *access.Plan, most int) (*nameOrder, error) {
 	var after []byte
 	if b.from != nil {
@@ -77,7 +77,7 @@ func (b *builder) sortNames(p *access.Plan, most int) (*nameOrder, error) {
 	return s, nil
 }
 
-// textName reports whether a partition key of one value and an id are texts.
+// textName reports whether a partition key of one value and an id are strings.
 func textName(name []byte) bool {
 	if name[0] != textLead {
 		return false

@@ -7,10 +7,10 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// A logical partition is stored in the order of its ids. So a scan of one needs no sort when that order is wanted, and
-// a range of ids is a range of keys.
+// A logical partition is stored in the order of its ids. So a scan of one partition needs no sort when that order is
+// wanted, and a range of ids is a range of keys.
 
-// IDsInOneClass implements plan.Stats: languages order ids of different kinds differently, so the first and the last id
+// IDsInOneClass implements plan.Stats. Languages order ids of different kinds differently, so the first and the last id
 // must be of one class.
 func (b *builder) IDsInOneClass() bool {
 	s := &b.spans[0]
@@ -29,8 +29,8 @@ func (b *builder) IDsInOneClass() bool {
 	return it.Last() && it.Key()[at] == first
 }
 
-// inIDOrder is a scan of a logical partition as the source of a query that wants the order of ids: its positions are
-// those of a sort, which can go on for it.
+// inIDOrder is a scan of a logical partition for a query that wants the order of ids. Its positions are those of a
+// sort, so a sort can continue after it.
 type inIDOrder struct{ *scan }
 
 func (b *builder) idOrder(*plan.Node, *position) (source, error) {
@@ -50,8 +50,8 @@ func (s inIDOrder) next(r *row) (bool, error) {
 
 func isID(p access.Path) bool { return len(p.Segs) == 1 && p.Segs[0] == "_id" }
 
-// narrow cuts the span of a logical partition to the ids that the conjuncts of the predicate allow. Only bounds that
-// are strings are told: their keys sort as they do.
+// narrow cuts the span of a logical partition to the ids that the conjuncts of the predicate allow. It uses only bounds
+// that are strings, because the keys of strings sort as the strings do.
 func (b *builder) narrow(p *access.Pred) {
 	s := &b.spans[0]
 	base := s.lo
@@ -75,7 +75,7 @@ func (b *builder) narrow(p *access.Pred) {
 	}
 }
 
-// idBounds returns the keys [lo, hi) of a range of ids below base; nil when a bound is no string.
+// idBounds returns the keys [lo, hi) of a range of ids below base. It returns nil when a bound isn't a string.
 func idBounds(base []byte, c *access.Pred) (lo, hi []byte) {
 	first, end := keys.ClassRange(value.ClassString)
 	lo, hi = append(base[:len(base):len(base)], first...), append(base[:len(base):len(base)], end...)

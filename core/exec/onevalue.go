@@ -6,13 +6,14 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 )
 
-// Where the partition key is the id, an entry holds its item's counter right behind the value. So the items that have
-// one value stand in creation order in each slot, and the slots are merged: nothing is gathered, however many they are.
+// Where the partition key is the id, an entry has its item's counter right behind the value. So in each slot the items
+// of one value are in creation order, and the slots are merged. Nothing is gathered, however many items there are.
 //
 // Example: a job queue asks for the first document with state "waiting". One entry of each slot is read, and one
 // document.
 
-// fewEntries are gathered slot by slot with one iterator, which costs less than an iterator for each slot.
+// fewEntries is a number of entries. Up to it they are gathered slot by slot with one iterator, which costs less than
+// one iterator for each slot.
 const fewEntries = 256
 
 // named makes the source of a stretch that an index answers.

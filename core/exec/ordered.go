@@ -9,15 +9,18 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// ordered merges the entries of one leaf over the slots, and of a composite index over the values of its first columns:
-// items come in the order of (value, number), numbers reversed when the first key of the order descends. It needs
-// entries whose byte order is the order of the values and one entry an item; the planner sorts where cut values or
-// array elements may be in the way.
+// ordered merges the entries of one leaf over the slots, and for a composite index also over the values of its first
+// columns. Items come in the order of (value, number), with numbers reversed when the first key of the order descends.
+// The byte order of the entries must be the order of the values, with one entry for each item. The planner chooses a
+// sort where cut values or array elements may violate this.
+//
+// Example: ORDER BY n over two slots. Slot A has the entries 1 and 4, slot B has 2 and 3. The heap holds the streams by
+// their current entries (A:1, B:2). It gives A:1, moves A to 4, gives B:2 and B:3, and then A:4.
 type ordered struct {
 	b     *builder
 	all   []entries
 	h     mergeHeap
-	top   bool // the first of the heap was given out: it moves before the next row
+	top   bool // the first stream of the heap has given its entry: it moves before the next row
 	mem   store.Mem
 	cover *cover // nil: items are fetched
 	far   *ahead // fetches them in chunks; nil: one by one
@@ -51,7 +54,7 @@ func (h *mergeHeap) Pop() any {
 	return e
 }
 
-// begin begins a slot's stream and adds it, unless there is nothing in it. heap.Init follows the last one.
+// begin begins a slot's stream and adds it if it has an entry. The caller calls heap.Init after the last stream.
 func (h *mergeHeap) begin(e *entries, sps []span, after *position) error {
 	e.start(sps, after)
 	ok, err := e.next()
@@ -66,7 +69,8 @@ func (h *mergeHeap) begin(e *entries, sps []span, after *position) error {
 	return nil
 }
 
-// merge makes the merge of the streams of a leaf. After a position it goes on behind its first sort key and number.
+// merge makes the merge of a leaf's streams. After a position it continues after the position's first sort key and
+// number.
 func (b *builder) merge(m *plan.Node, _ *position) (source, error) {
 	n := m.Kids[0]
 	l, _ := newLeaf(b, n.Leaf)
@@ -140,7 +144,7 @@ func (o *ordered) name(n *nameOf) (bool, error) {
 	return true, nil
 }
 
-// settle moves the stream that was given out and restores the heap; false at the end.
+// settle moves the stream whose entry was given and restores the heap. It returns false at the end.
 func (o *ordered) settle() (bool, error) {
 	if o.top {
 		ok, err := o.h.list[0].next()

@@ -9,8 +9,8 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// points gives the items and logical partitions that keys name, in the order of their suffixes. It waits itself for
-// what it shows to be durable: an item that is there tells its commit, so it need not wait for the others of its slot.
+// points gives the items and logical partitions that keys name, in the order of their suffixes. It waits for durability
+// itself: an existing item tells the LSN of its commit, so points need not wait for the other commits of the slot.
 type points struct {
 	b    *builder
 	list []point
@@ -19,7 +19,7 @@ type points struct {
 	sub  *scan
 
 	mem   store.Mem
-	chunk store.Many // list[first:read], items that were fetched together
+	chunk store.Many // list[first:read]: items that were fetched with one read
 	first int
 	read  int
 	size  int // of the next chunk
@@ -59,7 +59,7 @@ func (b *builder) points(n *plan.Node, from *position) (source, error) {
 	return p, nil
 }
 
-// passed reports whether all of a point was given out before.
+// passed reports whether all rows of a point have been given.
 func (p *points) passed(pt *point) bool {
 	if pt.ident != nil {
 		return p.from.passed(pt.lo)
@@ -67,7 +67,7 @@ func (p *points) passed(pt *point) bool {
 	return bytes.Compare(pt.hi, p.from.key) <= 0
 }
 
-// inSpans reports whether a partition key lies in what the query is restricted to.
+// inSpans reports whether a partition key lies in the parts that the query is restricted to.
 func (b *builder) inSpans(slot *store.ViewSlot, place, tuple []byte) bool {
 	for i := range b.spans {
 		if s := &b.spans[i]; s.slot == slot && s.contains(place, tuple) {
@@ -77,7 +77,7 @@ func (b *builder) inSpans(slot *store.ViewSlot, place, tuple []byte) bool {
 	return false
 }
 
-// sort orders the points by suffix and removes those that are there twice, or inside a partition that is there whole.
+// sort orders the points by suffix. It removes duplicates, and items inside a partition that is also a point.
 func (p *points) sort() {
 	slices.SortFunc(p.list, func(a, b point) int { return bytes.Compare(a.lo, b.lo) })
 	out := p.list[:0]
@@ -130,7 +130,7 @@ func (p *points) next(r *row) (bool, error) {
 	return false, nil
 }
 
-// take reads the item of the present point into r.
+// take reads the item of the current point into r.
 func (p *points) take(r *row, pt *point) (bool, error) {
 	if p.i >= p.read {
 		n := p.together()
@@ -150,8 +150,8 @@ func (p *points) take(r *row, pt *point) (bool, error) {
 	return ok, err
 }
 
-// together returns how many of the points from the present one on are items that the reader is likely to take; over a
-// network twice as many each time that follows.
+// together returns how many of the next points are items that the reader will probably take. On an engine over a
+// network it doubles with each chunk.
 func (p *points) together() int {
 	if p.size == 0 {
 		p.size = p.b.firstChunk()
@@ -181,7 +181,8 @@ func (p *points) fetch(n int) error {
 	return err
 }
 
-// empty looks into a partition that the present row belongs to; other points are taken to be there.
+// empty reports whether nothing follows. It checks only the partition that the current row belongs to; further points
+// are assumed to exist.
 func (p *points) empty() bool {
 	for p.i < len(p.list) {
 		if p.sub == nil || !p.sub.empty() {

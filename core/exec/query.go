@@ -1,5 +1,9 @@
-// Package exec runs queries: iterators that all four languages share. A Rows streams items; nothing is held whole in
-// memory but the state of a sort, which has a limit. DESIGN.md has the orders and the continuations.
+// Package exec runs queries with iterators that all four languages share. A Rows streams items. Only a sort holds state
+// in memory, and that has a limit. DESIGN.md describes the orders and the continuations.
+//
+// Example: Open plans SELECT * FROM c WHERE c.n = 5 and makes a source that walks the entries n = 5 in each slot. Next
+// takes a candidate from the source, checks the exact filter and gives the item. Continuation returns a token of the
+// row's position, with which another Open continues.
 package exec
 
 import (
@@ -22,79 +26,81 @@ import (
 type Order struct {
 	Path access.Path
 	Desc bool
-	// Key gives the sort key of an item in the language's reading; nil = the value at Path.
+	// Key returns the sort key of an item as the language reads it; nil = the value at Path.
 	Key func(*store.Item) value.Value
-	// Near, of an order that Key gives alone, says that the keys are distances from a place.
+	// Near says that the keys are distances from a place. It is only for an order with one Key.
 	Near *Near
 }
 
-// Query is what a language asks for. Its filter is Match; Pred is a superset of it that an index can answer.
+// Query is a query of a language. Match is its exact filter. Pred is a condition that an index can answer and that
+// every matching item satisfies.
 type Query struct {
-	// restricts to a logical partition, or with fewer values than paths to all below; nil = all
+	// PK restricts the query to a logical partition, or with fewer values than paths to all partitions below; nil = all
 	PK     store.PartitionKey
 	Ranges []epk.Range  // restricts to ranges of effective partition keys; nil = all
 	Pred   *access.Pred // nil = all
 	// Match is the exact filter; nil = all. The item is valid during the call.
 	Match func(*store.Item) (bool, error)
-	// OrderBy is the wanted order; none = what Shown says.
+	// OrderBy is the wanted order; none = the order of Shown.
 	OrderBy []Order
-	// Shown is the order of the rows where nobody ordered them.
+	// Shown is the order of the rows without OrderBy.
 	Shown Shown
-	// Compare is the language's order of values, needed with OrderBy.
+	// Compare is the language's order of values. OrderBy needs it.
 	Compare func(a, b value.Value) int
-	// Collation says what Compare is: then an index whose entries hold values of several classes may give the order.
+	// Collation describes Compare. If it is known, an index whose entries hold values of several classes may give the
+	// order.
 	Collation access.Collation
-	// Limit is how many rows the query wants in all from the start (not from a continuation); 0 = all. It bounds the
-	// state of a sort.
+	// Limit is the total number of rows that the query wants, counted from the start and not from a continuation; 0 =
+	// all. It bounds the state of a sort.
 	Limit int
-	// Page is how many rows the caller means to take from this Rows; 0 = unknown. A sort then holds little more than so
-	// many at a time, which needs neither much memory nor a file; rows beyond them cost another pass over the
-	// candidates.
+	// Page is the number of rows that the caller intends to take from this Rows; 0 = unknown. A sort then holds little
+	// more than so many rows at a time, which needs little memory and no file. Rows beyond them cost another pass over
+	// the candidates.
 	Page int
-	// MaxRead bounds the index entries and items that this Rows examines before it pauses with a continuation; 0 = no
-	// bound.
+	// MaxRead is the number of index entries and items that this Rows examines before it pauses with a continuation; 0
+	// = no bound.
 	MaxRead int
-	// Continuation resumes where a former Rows of the same query ended; "" = from the start.
+	// Continuation resumes after the last row of an earlier Rows of the same query; "" = from the start.
 	Continuation string
 	// Needs are the paths that Match, OrderBy and the reader of the rows look at; nil = the whole item. Where index
-	// entries tell them, the rows' items hold nothing else: no other field, no LSN, and the time of the last write only
-	// with access.TS.
+	// entries hold the values at these paths, the rows' items hold nothing else: no other field, no LSN, and the time
+	// of the last write only with access.TS.
 	Needs []access.Path
-	// Number says that the reader looks at the items' numbers, which index entries don't tell of all items where the
-	// partition key is the id.
+	// Number says that the reader looks at the items' numbers. Where the partition key is the id, index entries don't
+	// hold the whole number of every item.
 	Number bool
-	// Want says which rows are needed; more may be given.
+	// Want says which rows are needed. More rows may be given.
 	Want Want
-	// Whole: the reader reads to the end, takes no continuation and looks at nothing but Needs. An item without a value
-	// at Needs[0] may then be an empty one.
+	// Whole says that the reader reads to the end, takes no continuation and looks only at Needs. An item without a
+	// value at Needs[0] may then be given as an empty one.
 	Whole bool
-	// Repeat: with Whole, equal rows may be given as one; Times tells how many it stands for.
+	// Repeat, with Whole, says that equal rows may be given as one. Times tells how many rows it stands for.
 	Repeat bool
-	// NoFiles: a sort whose memory is used up fails rather than write files.
+	// NoFiles says that a sort whose memory is used up fails and writes no files.
 	NoFiles bool
-	// PlanHash identifies the query's text and parameters: a continuation of another query is refused.
+	// PlanHash identifies the query's text and parameters. A continuation of another query is refused.
 	PlanHash uint64
-	// Timer gives a time that only grows; with it Stats.Times is kept. nil = nothing is timed.
+	// Timer gives a time that never decreases. With it Stats.Times is kept. nil = nothing is timed.
 	Timer func() time.Duration
 }
 
-// Stats says what a query cost so far.
+// Stats tells what a query has cost so far.
 type Stats struct {
 	Plan       access.Plan
 	Tree       *plan.Tree
-	Counted    int // of Entries those that the planner counted
+	Counted    int // those of Entries that the planner counted
 	Partitions int // slots visited
-	Entries    int // index entries read
-	Items      int // items read
-	Bytes      int // of the items read
-	Rows       int // rows given
+	Entries    int // index entries that were read
+	Items      int // items that were read
+	Bytes      int // of the items that were read
+	Rows       int // rows that were given
 	Candidates int // rows that the sources found
-	Matched    int // candidates that the exact filter let pass
+	Matched    int // candidates that the exact filter accepted
 	Sorted     bool
 	Times      Times // with Query.Timer
 }
 
-// Charge returns the request units of what was done.
+// Charge returns the cost in request units.
 func (s *Stats) Charge() float64 {
 	if s.Plan.Kind == access.Points && s.Items <= 1 && s.Bytes <= 1024 {
 		return ru.Read(s.Bytes) + 1.8
@@ -102,11 +108,11 @@ func (s *Stats) Charge() float64 {
 	return ru.Query(1, s.Entries, s.Items, s.Bytes)
 }
 
-// Rows streams the rows of a query. Not safe for concurrent use. Close it.
+// Rows streams the rows of a query. It is not safe for concurrent use. The caller closes it.
 type Rows struct {
 	ctx     context.Context
 	q       *Query
-	given   *Query // as the caller gave it
+	given   *Query // as the caller passed it
 	view    *store.View
 	src     source
 	row     row
@@ -114,52 +120,54 @@ type Rows struct {
 	stats   Stats
 	hash    uint64
 	begun   bool      // row is a candidate
-	spans   []span    // what is read; nil: the source waits for what it reads
-	settled bool      // what the view shows of them is durable
-	done    bool      // no more rows will come
+	spans   []span    // what is read; nil: the source itself waits for durability
+	settled bool      // what the view shows of the spans is durable
+	done    bool      // there are no more rows
 	pause   bool      // MaxRead was reached
-	token   string    // of the present row, made before a look-ahead
-	former  *position // where an earlier version stopped, when that ordered rows otherwise
-	calls   int       // of Next
+	token   string    // of the current row, made before a look-ahead
+	former  *position // where an earlier version stopped, if that version ordered rows differently
+	calls   int       // calls of Next
 	bud     *budget.Budget
-	space   *spill.Space    // of files; nil: sorts have none
-	apart   bool            // the view was closed, because the rows that are left need nothing of it
-	sort    *budget.Account // what a sort holds; nil until there is one
+	space   *spill.Space    // for files; nil: sorts write none
+	apart   bool            // the view was closed, because the remaining rows don't need it
+	sort    *budget.Account // the memory that a sort holds; nil: no sort
 
-	req   plan.Request // what the planner was asked, and what it had read: of the present view
+	req   plan.Request // the planner's request, and what it has read: of the current view
 	found gathering
 
-	// Entries that the scans of these leaves walked. The first place is for what nobody asks for.
+	// walked has the number of entries that the scan of each leaf has walked. The first place, without a leaf, collects
+	// counts that nothing reads.
 	leaves  []*access.Pred
 	walked  []int64
 	leafMem [4]*access.Pred
 	walkMem [4]int64
 }
 
-// row is a candidate on its way out. item and pos point into memory of the source, valid until its next call.
+// row is a candidate. item and pos point into memory of the source and are valid until its next call.
 type row struct {
 	slot    *store.ViewSlot
 	item    store.Item
 	pos     position // where to resume after this row
-	matched bool     // it passed Match already
-	covered bool     // made of an index entry, without its item
-	more    int      // rows that it stands for beside itself; -1: another one counts it
+	matched bool     // it has passed Match
+	covered bool     // it was made of an index entry, without its item
+	more    int      // rows that it stands for in addition to itself; -1: another row counts it
 }
 
 // source gives candidates in a stable order.
 type source interface {
-	// next fills r; false at the end.
+	// next fills r. It returns false at the end.
 	next(r *row) (bool, error)
-	// empty reports whether nothing comes after the last candidate. It may invalidate that one.
+	// empty reports whether no candidate follows the last one. It may invalidate the last one.
 	empty() bool
 	// close releases iterators.
 	close()
 }
 
 // Open starts a query on a container. The caller closes the Rows. A malformed partition key, range or continuation is
-// BadRequest; a dropped container NotFound with sub-status 1003. A sort takes its memory from bud, and files from space
-// when there is no more: Next fails with StoreFull when the disk has no room for them. Without space Next fails with
-// MemoryLimit past the query's share of the memory, and with TooManyRequests when other requests hold the rest.
+// BadRequest. A dropped container is NotFound with sub-status 1003. A sort takes its memory from bud, and writes files
+// to space when the memory is used up. Next fails with StoreFull when the disk has no room for the files. Without
+// space, Next fails with MemoryLimit when the sort needs more than the query's share of the memory, and with
+// TooManyRequests when other requests hold the rest.
 func Open(ctx context.Context, c *store.Container, q *Query, bud *budget.Budget, space *spill.Space) (*Rows, error) {
 	if err := c.Alive(); err != nil {
 		return nil, err
@@ -175,8 +183,9 @@ func Open(ctx context.Context, c *store.Container, q *Query, bud *budget.Budget,
 	return r, nil
 }
 
-// open makes view and source from a continuation on. Where it would do with less when slots knew the facts of some
-// paths, it waits until they are counted, and makes both anew: a view doesn't show what was counted after it.
+// open makes view and source, starting at a continuation. If facts of some paths in the slots would make the query read
+// less, open waits until they are counted. Then it makes a new view and source, because a view doesn't show what was
+// counted after it was taken.
 func (r *Rows) open(c *store.Container, token string) error {
 	before, asked := r.stats, []uint64(nil)
 	for {
@@ -200,7 +209,7 @@ func (r *Rows) open(c *store.Container, token string) error {
 	}
 }
 
-// build makes a view and a source; asked are the paths that were asked for before.
+// build makes a view and a source. asked are the paths whose facts were requested before.
 func (r *Rows) build(c *store.Container, token string, asked []uint64) (*builder, error) {
 	from, err := decodeToken(token, r.hash)
 	if err != nil {
@@ -232,9 +241,9 @@ func (r *Rows) build(c *store.Container, token string, asked []uint64) (*builder
 	return b, nil
 }
 
-// renew goes on in a new view when the present one is old: a view that is open holds the space of what is removed. A
-// query that is read whole may give rows that stand for several, from which there is no going on: it fails when its
-// view gets far too old.
+// renew continues in a new view when the current one is old, because an open view keeps the space of removed data
+// occupied. A query that is read whole may give rows that stand for several and have no position. Such a query fails
+// when its view gets much too old.
 func (r *Rows) renew() error {
 	old, gone := r.view.Old()
 	switch {
@@ -244,7 +253,7 @@ func (r *Rows) renew() error {
 		r.view.Close()
 		r.apart = true
 		return nil
-	case !gone && r.sorts(): // to sort again costs more than to hold the space of what is removed for some minutes
+	case !gone && r.sorts(): // to sort again costs more than to keep the space of removed data for about a minute
 		return nil
 	case r.q.Whole || r.begun && r.row.pos.kind == 0:
 		if gone {
@@ -257,31 +266,31 @@ func (r *Rows) renew() error {
 		return err
 	}
 	r.closeSource()
-	r.token = "" // the next row has another one
+	r.token = "" // the next row has another token
 	return r.open(c, token)
 }
 
-// sorts reports whether the rows lie in a sort.
+// sorts reports whether the rows are in a sort.
 func (r *Rows) sorts() bool {
 	_, ok := r.src.(*sorter)
 	return ok
 }
 
-// mayLeave reports whether what is left to give needs nothing of the view: all of it lies in a sort.
+// mayLeave reports whether the remaining rows need nothing from the view, because all of them are in a sort.
 func (r *Rows) mayLeave() bool {
 	s, ok := r.src.(*sorter)
 	return ok && s.apart()
 }
 
-// Shelve makes the rows ready to be kept between two requests, holding at most so many bytes of memory and nothing of
-// the store, and reports whether they can be. Only rows can that lie in a sort, with all that is to be given. The
-// present row isn't valid any more. Resume goes on with them.
+// Shelve prepares the rows to be kept between two requests, with at most most bytes of memory and no resources of the
+// store. It reports whether that is possible: only if all remaining rows are in a sort. The current row becomes
+// invalid. Resume continues.
 func (r *Rows) Shelve(most int64) bool {
 	s, ok := r.src.(*sorter)
 	if !ok || r.err != nil || r.done {
 		return false
 	}
-	_ = r.Continuation() // while the row and the query are there
+	_ = r.Continuation() // while the row and the query exist
 	if s.shelve(most) != nil || !s.apart() {
 		return false
 	}
@@ -293,8 +302,8 @@ func (r *Rows) Shelve(most int64) bool {
 	return true
 }
 
-// Resume goes on with rows that were shelved, for a request of the same query: q differs from the former one in its
-// functions only. The statistics begin again.
+// Resume continues with shelved rows for a request of the same query. q may differ from the former one only in its
+// functions. The statistics begin again.
 func (r *Rows) Resume(ctx context.Context, q *Query) {
 	r.ctx, r.q, r.given = ctx, q, q
 	r.stats = Stats{Plan: r.stats.Plan, Tree: r.stats.Tree, Sorted: true, Partitions: r.stats.Partitions}
@@ -302,7 +311,7 @@ func (r *Rows) Resume(ctx context.Context, q *Query) {
 	r.src.(*sorter).b.q = q
 }
 
-// Held is how many bytes of memory the rows hold.
+// Held returns the number of bytes of memory that the rows hold.
 func (r *Rows) Held() int64 { return r.sort.Used() }
 
 func (r *Rows) closeSource() {
@@ -318,12 +327,12 @@ func (r *Rows) closeSource() {
 	}
 }
 
-// Spill gives back the memory that the rows can do without: a sort lets its items go and reads them again when they are
-// given out. It is for who needs room for the answer; the present row stays valid.
+// Spill frees memory: a sort drops its items and reads them again when it gives them. Callers use it when they need
+// room for the answer. The current row stays valid.
 func (r *Rows) Spill() { r.sort.Spill() }
 
-// Next moves to the next row. It is false at the end, at an error, and when MaxRead is reached (then Continuation goes
-// on).
+// Next moves to the next row. It returns false at the end, at an error, and when MaxRead is reached (then Continuation
+// continues).
 func (r *Rows) Next() bool {
 	if r.err != nil || r.done || r.pause {
 		return false
@@ -386,20 +395,20 @@ func (r *Rows) expired() error {
 	return nil
 }
 
-// Item returns the present row; it is valid until the next call of Next.
+// Item returns the current row. It is valid until the next call of Next.
 func (r *Rows) Item() *store.Item { return &r.row.item }
 
-// Made returns the place of the present row's item in the order of creation.
+// Made returns the place of the current row's item in the order of creation.
 func (r *Rows) Made() uint64 { return store.Counter(r.row.item.Number) }
 
 // Err returns the error that ended Next.
 func (r *Rows) Err() error { return r.err }
 
-// Stats returns what the query cost so far.
+// Stats returns what the query has cost so far.
 func (r *Rows) Stats() *Stats { return &r.stats }
 
-// Continuation returns a token that resumes after the last row, "" when the rows are exhausted. A query whose Limit is
-// reached is not exhausted: the caller knows. The token is text of at most 1 KB.
+// Continuation returns a token that resumes after the last row, "" when the rows are exhausted. A query that has
+// reached its Limit is not exhausted; the caller knows the limit. The token is text of at most 1 KB.
 func (r *Rows) Continuation() string {
 	switch {
 	case r.done, r.err != nil:
@@ -412,16 +421,16 @@ func (r *Rows) Continuation() string {
 	return r.token
 }
 
-// Exhausted reports whether there is nothing after the present row, looking ahead by one candidate at most. The present
-// row's item must not be used afterwards; Continuation may be called.
+// Exhausted reports whether there is nothing after the current row. It looks ahead by at most one candidate. The
+// current row's item must not be used afterwards. Continuation may be called.
 func (r *Rows) Exhausted() bool {
 	if r.done || r.err != nil || r.pause {
 		return r.done
 	}
-	_ = r.Continuation() // while the row is there
+	_ = r.Continuation() // while the row exists
 	r.done = r.src.empty()
 	return r.done
 }
 
-// Close releases what the Rows holds.
+// Close releases all resources.
 func (r *Rows) Close() { r.closeSource() }

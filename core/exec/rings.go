@@ -7,29 +7,32 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 )
 
-// rings makes the candidates of an order of distances: those near the place, and more of them until as many as are
-// wanted are nearer than what lies beyond. Every ring is read from the place on, so nothing but the sort's rows is
-// held; what is read twice is less than what is new, mostly, because a ring has four times the area of the one before
-// it or more.
+// rings makes the candidates of an order of distances: first those near the place, then more, until enough rows are
+// nearer than everything beyond the ring. Every ring is read completely from the place on, so only the sort's rows are
+// held in memory. In most cases the part that is read twice is smaller than the new part, because each ring has at
+// least four times the area of the one before.
 //
 // The filter must demand a shape at the path: items without a distance come first, and no index finds those.
+//
+// Example: the 10 nearest shops. The ring of 100 m has 3 of them, the ring of 400 m has 60. The 10 nearest of these 60
+// are nearer than any shop outside the ring, so they are given.
 type rings struct {
 	b    *builder
 	leaf *access.Pred
 	dist float64
-	all  bool // the candidates are all that the filter leaves
+	all  bool // the candidates are all items that the filter accepts
 }
 
-// grow takes the next ring, which names some places more: large shapes around the place are in every ring, and may be
-// far down the order.
+// grow takes the next larger ring. It must name more places than the current ring, by as many as the sort holds: large
+// shapes around the place are in every ring and may come late in the order.
 func (x *rings) grow(s *sorter) {
 	more := x.b.CountPlaces(x.leaf, math.MaxInt) + s.bound()
 	dist, leaf := plan.Reach(x.b, x.b.req, 2*x.dist, more)
 	x.dist, x.leaf, x.all = dist, leaf, leaf == nil
 }
 
-// enough reports whether the rows that s has gathered are the first ones of all: as many as are wanted, none beyond the
-// ring.
+// enough reports whether the rows that s has gathered are the first rows of the whole order: as many as are wanted, and
+// none is beyond the ring.
 func (x *rings) enough(s *sorter) bool {
 	if x.all {
 		return true

@@ -10,18 +10,18 @@ import (
 )
 
 // scan gives the items of spans in the order of their suffixes: placement, partition key, id. A row's item points into
-// the iterator, which moves on the next call.
+// memory of the iterator, which moves at the next call.
 type scan struct {
 	b      *builder
 	spans  []span
-	i      int // the present span
+	i      int // the current span
 	it     kv.Iterator
-	open   bool // it stands in span i
-	on     bool // it stands on a candidate
-	used   bool // the candidate was given out
+	open   bool // the iterator is in span i
+	on     bool // the iterator is on a candidate
+	used   bool // the candidate was given
 	lo, hi []byte
 	resume *position
-	given  *given // with posMixed: what the index gave
+	given  *given // with posMixed: what the index has given
 }
 
 func newScan(b *builder, spans []span, from *position) *scan {
@@ -49,7 +49,7 @@ func (s *scan) bounds(sp *span) {
 	}
 }
 
-// openSpan positions the iterator at the first candidate of span i, after the resume position when there is one.
+// openSpan moves the iterator to the first candidate of span i, or to the first one after the resume position.
 func (s *scan) openSpan() error {
 	sp := &s.spans[s.i]
 	s.bounds(sp)
@@ -92,7 +92,7 @@ func (s *scan) next(r *row) (bool, error) {
 	}
 }
 
-// settle moves the iterator to the next candidate that was not given out; false at the end.
+// settle moves the iterator to the next candidate that was not given. It returns false at the end.
 func (s *scan) settle() (bool, error) {
 	for {
 		if s.open {
@@ -125,7 +125,7 @@ func (s *scan) empty() bool {
 	return err == nil && !ok
 }
 
-// before reports whether a span lies wholly before the resume position.
+// before reports whether a span ends before the resume position.
 func (s *scan) before(sp *span) bool {
 	hi := sp.hi
 	if hi == nil {
@@ -134,8 +134,8 @@ func (s *scan) before(sp *span) bool {
 	return hi != nil && bytes.Compare(hi, s.resume.key) <= 0
 }
 
-// read makes a row of the candidate that the iterator stands on; false when it is expired, outside of the span or given
-// before.
+// read makes a row of the current candidate. It returns false when the candidate is expired, outside of the span or was
+// given before.
 func (s *scan) read(r *row) (bool, error) {
 	suffix, val := s.it.Key()[keys.PrefixLen:], s.it.Value()
 	sp := &s.spans[s.i]
@@ -156,7 +156,7 @@ func (s *scan) read(r *row) (bool, error) {
 	}
 	from := s.given.from
 	if !bytes.Equal(sp.slot.Min(), from.slotMin) {
-		s.given = nil // the index had given nothing of the slots from here on
+		s.given = nil // from this slot on the index had given nothing
 		return true, nil
 	}
 	if s.given.has(r) {
@@ -174,10 +174,10 @@ func (s *scan) close() {
 	}
 }
 
-// given tells what an index scan gave of the slot in which it stopped, so that a scan of the items can go on for it.
-// The terms are those of the default policy: the one that the index scan ran under is gone, and where it has other
-// terms for a path than every other policy that indexes the path is in array elements, whose first one may then come
-// once more.
+// given tells which items an index scan gave in the slot where it stopped, so that a scan of the items can continue
+// after it. Its terms are those of the default policy, because the policy of the index scan no longer exists. For array
+// elements, another policy that indexes the path may have other terms than the default. Then an item whose first
+// element comes there may be given once more.
 type given struct {
 	b     *builder
 	from  *position
@@ -200,9 +200,9 @@ func newGiven(b *builder, from *position) *given {
 // noValue is the index entry of an item without a value, where it has one.
 var noValue = []byte{value.ClassUndefined}
 
-// has reports whether an item of the slot was given out.
+// has reports whether an item of the slot was given.
 func (g *given) has(r *row) bool {
-	if len(g.from.value) == 0 || g.pol == nil { // a union goes by number
+	if len(g.from.value) == 0 || g.pol == nil { // a union is ordered by number
 		return g.gave(r.item.Number)
 	}
 	val := g.leaf.first(g.pol, &g.terms, &r.item)
@@ -211,13 +211,13 @@ func (g *given) has(r *row) bool {
 	case g.leaf.pred.Every():
 		val = noValue
 	default:
-		return true // not in the leaf: the filter refuses it anyway
+		return true // the leaf doesn't name it, so the filter refuses it
 	}
 	c := bytes.Compare(val, g.from.value)
 	return c < 0 || c == 0 && g.gave(r.item.Number)
 }
 
-// gave reports whether an item with this number is not behind the position, among those with its value.
+// gave reports whether an item with this number was given, among the items with the position's value.
 func (g *given) gave(number uint64) bool {
 	return number <= g.from.former || g.b.layout.Order(number) <= g.from.number
 }

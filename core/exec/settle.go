@@ -1,7 +1,7 @@
 package exec
 
-// settle waits until everything is durable that the view shows of the slots that the query reads: also what is not
-// there, or is there and doesn't match. It waits once for each view, before anything of it leaves.
+// settle waits until everything that the view shows of the query's slots is durable. That includes absent items and
+// items that don't match. It waits once for each view, before any result of the view is returned.
 func (r *Rows) settle() error {
 	if r.settled {
 		return nil

@@ -8,20 +8,21 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// A share is counted in at most a sixth of a slot's items, between these bounds: enough to see that a condition is not
-// selective.
+// The share of a condition is counted over at most a sixth of a slot's items, between these bounds. That is enough to
+// recognise a condition that isn't selective.
 const minProbe, maxProbe = 128, 2048
 
-// Values may be spread over the slots as their items' partition keys are. So a range that the first slot knows little
-// of is asked of others, too; and what seems to select everything of one more.
+// Values may be distributed over the slots unevenly, like the partition keys of their items. So if the first slot has
+// few entries in a range, other slots are counted too. If a condition seems to select everything, one more slot is
+// counted.
 const (
 	maxSampled = 4  // slots
 	fewFound   = 32 // entries
 )
 
-// CountShare implements plan.Stats: it counts entries in some slots that have items. What demands equal values is
-// counted in one, unless that has much less than its part of the items: it names few, or is counted beside others that
-// are in one, too.
+// CountShare implements plan.Stats. It counts entries in some slots that have items. An equality is counted in one
+// slot, unless that slot has much less than its part of the items. An equality names few items, or it is compared with
+// others that are counted in one slot too.
 func (b *builder) CountShare(p *access.Pred, most int) float64 {
 	ivs, _, ok := p.Intervals()
 	if !ok {
@@ -49,7 +50,7 @@ func (b *builder) CountShare(p *access.Pred, most int) float64 {
 		switch {
 		case more:
 			return 1
-		case i > 0 && found == items: // all of two slots
+		case i > 0 && found == items: // all items of two slots
 			return 1
 		case i > 0 || n == s.items || 2*s.items*int64(len(slots)) < total:
 		case point || n >= fewFound:
@@ -68,7 +69,7 @@ type filledSlot struct {
 	items int64
 }
 
-// filled returns the slots of the query that have items, and how many they have in all.
+// filled returns the slots of the query that have items, and their total number of items.
 func (b *builder) filled() (slots []filledSlot, total int64) {
 	slots = make([]filledSlot, 0, len(b.spans))
 	for i := 0; i < len(b.spans); {
@@ -81,8 +82,8 @@ func (b *builder) filled() (slots []filledSlot, total int64) {
 	return slots, total
 }
 
-// probe counts the entries of a leaf among so many items of a slot: all of them where there are more than are counted.
-// more says that there are most, or more.
+// probe estimates how many of a slot's items a leaf names, by counting its entries. If the count reaches a sixth of the
+// items (within minProbe and maxProbe), probe returns all items. more says that the count has stopped at most.
 func (b *builder) probe(slot *store.ViewSlot, p *access.Pred, ivs []access.Interval, items int64, most int) (n int64,
 	more bool) {
 	limit := min(maxProbe, max(minProbe, items/6))
@@ -96,8 +97,8 @@ func (b *builder) probe(slot *store.ViewSlot, p *access.Pred, ivs []access.Inter
 	return min(n, items), false
 }
 
-// countEntries counts the entries of a leaf in a slot up to a limit; inside one logical partition those of an equality
-// are counted that are the partition's.
+// countEntries counts the entries of a leaf in a slot up to a limit. Inside one logical partition it counts only the
+// partition's entries of an equality.
 func (b *builder) countEntries(slot *store.ViewSlot, p *access.Pred, ivs []access.Interval, limit int) (n int) {
 	if p.Op == access.OpSpatial {
 		return b.countPlaces(slot, p, limit)

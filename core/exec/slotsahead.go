@@ -6,25 +6,26 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// A source that reads one slot after the other waits for the first entry of each. Over a network it begins the slots
-// that come next side by side: a few at first, more each time, and all of them where the reader reads to the end.
+// A source that reads the slots in sequence waits for the first entry of each slot. On an engine over a network it
+// begins the next slots in parallel: a few at first, more each time, and all of them if the reader reads to the end.
 //
-// Example: a page of 20 of an equality that 100 items in 400 slots satisfy. 4 slots are begun together, then 16, then
-// 64, until the page is full: some 80 slots in 3 round trips.
+// Example: a page of 20 for an equality that 100 items in 400 slots satisfy. 4 slots are begun together, then 16, then
+// 64, until the page is full: about 80 slots in 3 round trips.
 //
-// What was passed in a slot counts when the reader comes to it, so a page has the same charge as without.
+// Entries that were read in a slot are counted when the reader reaches the slot. So a page has the same charge as
+// without reading ahead.
 //
-// A local engine finds the first entry of a slot with the iterator of the slot before in about three microseconds: so
-// little that goroutines for it would cost other requests more than they spare this one.
+// A local engine finds the first entry of a slot with the iterator of the previous slot in about three microseconds.
+// Goroutines for that would take more time from other requests than they save here.
 
 const (
 	slotsAtFirst = 4
 	slotsGrowth  = 4
 )
 
-// slotsAhead begins slots ahead of a source. The zero value has begun none.
+// slotsAhead begins slots before a source reaches them. The zero value has begun none.
 type slotsAhead[T any] struct {
-	begun []slotBegun[T] // behind the present one
+	begun []slotBegun[T] // after the current one
 	size  int            // of the next group
 }
 
@@ -36,8 +37,8 @@ type slotBegun[T any] struct {
 	err    error
 }
 
-// take returns what was begun of the slot whose first span is at, and counts what was passed there. Where it isn't
-// begun yet it begins it with those that come next, by f.
+// take returns the begun state of the slot whose first span is at, and counts the entries that were examined there. If
+// the slot isn't begun yet, take begins it and the next ones, with f.
 func (s *slotsAhead[T]) take(b *builder, at int, f func(own *builder, at int, to *T) error) (
 	what T, err error) {
 	for len(s.begun) > 0 && s.begun[0].at < at {
@@ -71,11 +72,11 @@ func (s *slotsAhead[T]) begin(b *builder, at int, f func(own *builder, at int, t
 		x := &s.begun[i]
 		x.err = f(own, x.at, &x.what)
 		x.passed, own.rows.stats.Entries = own.rows.stats.Entries, 0
-		return nil // it is told when the reader comes to the slot
+		return nil // take returns the error when the reader reaches the slot
 	})
 }
 
-// close gives back what was begun and not taken.
+// close releases what was begun and not taken.
 func (s *slotsAhead[T]) close(f func(*T)) {
 	for i := range s.begun {
 		f(&s.begun[i].what)
@@ -83,7 +84,7 @@ func (s *slotsAhead[T]) close(f func(*T)) {
 	s.begun = nil
 }
 
-// begunWalk is a walk of a slot's entries that stands on the first of them.
+// begunWalk is a walk of a slot's entries that is on the first of them.
 type begunWalk struct {
 	e     *entries
 	found bool
@@ -95,7 +96,7 @@ func (w *begunWalk) close() {
 	}
 }
 
-// beginSlot begins the walk of the present slot, and moves to its first entry; false when there is none.
+// beginSlot begins the walk of the current slot and moves to its first entry. It returns false when there is none.
 func (s *indexScan) beginSlot(sps []span) (bool, error) {
 	if !s.b.view.Remote() {
 		s.e.start(sps, s.from)
@@ -119,7 +120,7 @@ func (s *indexScan) beginSlot(sps []span) (bool, error) {
 	return w.found, nil
 }
 
-// fromIn returns where the walk of a slot begins: nil = with its first entry.
+// fromIn returns the position after which the walk of a slot begins; nil = at its first entry.
 func (s *indexScan) fromIn(slot *store.ViewSlot) *position {
 	if s.from != nil && bytes.Equal(s.from.slotMin, slot.Min()) {
 		return s.from
@@ -127,7 +128,7 @@ func (s *indexScan) fromIn(slot *store.ViewSlot) *position {
 	return nil
 }
 
-// gather fills the list with the items of the present slot that come next.
+// gather fills the list with the next items of the current slot.
 func (u *union) gather() error {
 	if u.above || !u.b.view.Remote() { // above: the slot was begun before
 		return u.gatherSlot()

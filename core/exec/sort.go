@@ -19,50 +19,54 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// A sort holds items as long as there is memory for them: up to sortItems bytes, and up to its share of the budget of
-// all requests. Beyond that it writes its rows to files (sortspill.go). Where it may have no files only keys and
-// identities are kept, and items are read again when they are given out; where there is no budget either it refuses at
-// sortKeys bytes of those.
+// A sort holds items in memory up to sortItems bytes and up to its share of the budget of all requests. Beyond that it
+// writes its rows to files (sortspill.go). If it may write no files, it keeps only keys and identities, and items are
+// read again when they are given. If there is no budget either, it refuses at sortKeys bytes of keys and identities.
 const (
 	sortItems = 32 << 20
 	sortKeys  = 256 << 20
 )
 
-// What a row takes beside the bytes that it points to: itself, its place in a list that grows by doubling, a key, an
-// item.
+// Memory of a row in addition to the bytes that it points to: the row itself, its place in a list that grows by
+// doubling, a key, an item.
 var (
 	rowSize  = int(reflect.TypeFor[sorted]().Size()) + 24
 	keySize  = int(reflect.TypeFor[value.Value]().Size())
 	itemSize = int(reflect.TypeFor[store.Item]().Size())
 )
 
-// sorter drains its source at the first call, keeps what matches and comes after the position, and gives it in the
-// wanted order. It maintains two invariants:
-//  1. list is the first rows after pos in the wanted order: all of them, or where more is set the first window of them.
-//  2. With a Limit it holds no more rows than that, with a Page no more than the window.
+// sorter reads all candidates of its source at the first call. It keeps the rows that match and come after the
+// position, and gives them in the wanted order. It maintains two invariants:
 //
-// When a window is given out and there was more, the source is drained anew for the next one, twice as large.
+//   - list has the first rows after pos in the wanted order: all of them, or if more is set the first window of them.
+//   - With a Limit it holds at most that many rows, with a Page at most the window.
+//
+// When a window has been given and there was more, the source is read again for the next window, which is twice as
+// large.
+//
+// Example: keys 5, 1, 4, 2, 3 with a window of 2. The first pass keeps 1 and 2 and sees more. After they are given, the
+// second pass with a window of 4 keeps 3, 4 and 5.
 type sorter struct {
 	b      *builder
 	node   *plan.Node // of the candidates
-	src    source     // nil once it is drained
+	src    source     // nil after all candidates are read
 	pos    *position
 	window int  // rows held at a time; 0 = all
-	more   bool // rows beyond the window were seen
+	more   bool // there are rows beyond the window
 	list   []*sorted
 	heap   topHeap
 	at     int
-	probe  sorted // the present candidate: most are not kept where there is a bound
+	probe  sorted // the current candidate; with a bound most candidates are not kept
 	mem    store.Mem
 	acct   *budget.Account
 	size   int  // of the items that are held
-	keyB   int  // of the rows beside them
-	thin   bool // items aren't held any more
-	large  bool // some rows lack their items
-	began  bool // the source was drained
+	keyB   int  // of the rows without the items
+	thin   bool // no more items are held
+	large  bool // some rows have no items
+	began  bool // the source has been read
 	disk   spilled
 	err    error
-	rings  *rings // of an order of distances: the candidates are those near the place
+	rings  *rings // of an order of distances: the candidates near the place
 }
 
 func newSorter(b *builder, n *plan.Node) *sorter {
@@ -74,13 +78,13 @@ func newSorter(b *builder, n *plan.Node) *sorter {
 	if b.rows.space != nil {
 		s.acct.Spills()
 	}
-	if b.q.Page > 0 && (s.pos == nil || !s.pos.cut) { // rows that a cut position can't tell apart must all be there
+	if b.q.Page > 0 && (s.pos == nil || !s.pos.cut) { // rows with the same cut keys must all be held
 		s.window = plan.Window(b.q.Page)
 	}
 	return s
 }
 
-// bound is how many rows are held; 0 = all.
+// bound is the largest number of rows that are held; 0 = all.
 func (s *sorter) bound() int {
 	if s.window == 0 || s.b.q.Limit > 0 && s.b.q.Limit <= s.window {
 		return s.b.q.Limit
@@ -92,11 +96,11 @@ type sorted struct {
 	keys   []value.Value
 	number uint64
 	slot   *store.ViewSlot
-	item   *store.Item // nil: read again by ident
+	item   *store.Item // nil: it is read again by ident
 	ident  []byte
 }
 
-// bytes is what a row takes beside its item.
+// bytes is the memory of a row without its item.
 func (x *sorted) bytes() int {
 	n := rowSize + len(x.ident)
 	for i := range x.keys {
@@ -105,7 +109,7 @@ func (x *sorted) bytes() int {
 	return n
 }
 
-// held is what a row's item takes; 0 when it is not held.
+// held is the memory of a row's item, 0 if the item is not held.
 func (x *sorted) held() int {
 	if x.item == nil {
 		return 0
@@ -113,7 +117,7 @@ func (x *sorted) held() int {
 	return itemSize + len(x.item.Doc) + len(x.item.Identity())
 }
 
-// dropItems lets the items go that are held, and has no more held.
+// dropItems drops the items that are held, and stops holding further ones.
 func (s *sorter) dropItems() {
 	s.thin = true
 	for _, rows := range [][]*sorted{s.list, s.heap.list} {
@@ -142,7 +146,7 @@ func sortKey(o *Order, it *store.Item) value.Value {
 }
 
 // compare is the total order of the rows: the sort keys, then the order number, reversed when the first key descends. y
-// may have fewer keys than x: then only those count and the number doesn't.
+// may have fewer keys than x. Then only those keys are compared, and not the number.
 func (b *builder) compare(x, y *sorted) int {
 	if len(b.q.OrderBy) == 0 { // creation order
 		if b.q.Shown == Newest {
@@ -172,7 +176,7 @@ func (b *builder) compareKeys(x, y *sorted) int {
 	return 0
 }
 
-// topHeap has the last row of the wanted order on top.
+// topHeap is a heap with the last row of the wanted order at the top.
 type topHeap struct {
 	b    *builder
 	list []*sorted
@@ -188,7 +192,7 @@ func (h *topHeap) Pop() any {
 	return x
 }
 
-// fill drains the source.
+// fill reads all candidates.
 func (s *sorter) fill() error {
 	for s.src != nil {
 		s.err = s.drain()
@@ -205,7 +209,7 @@ func (s *sorter) fill() error {
 	return s.err
 }
 
-// candidates returns a source of all rows, or of those in the present ring.
+// candidates returns a source of all rows, or of the rows in the current ring.
 func (s *sorter) candidates() (source, error) {
 	if s.rings != nil && !s.rings.all {
 		return newUnion(s.b, []*access.Pred{s.rings.leaf}, nil), nil
@@ -213,7 +217,7 @@ func (s *sorter) candidates() (source, error) {
 	return s.b.run(s.node, nil)
 }
 
-// clear forgets the rows that were gathered.
+// clear removes the rows that were gathered.
 func (s *sorter) clear() {
 	s.closeFiles()
 	s.acct.Shrink(s.acct.Used())
@@ -277,8 +281,7 @@ func (s *sorter) order() (err error) {
 	return err
 }
 
-// rank is what orders items with equal keys: the number by which index entries are ordered, or without keys the
-// counter.
+// rank orders items with equal keys: by the number that orders index entries, or without sort keys by the counter.
 func (b *builder) rank(it *store.Item) uint64 {
 	if len(b.q.OrderBy) == 0 {
 		return store.Counter(it.Number)
@@ -294,7 +297,7 @@ func (s *sorter) add(r *row) error {
 		x.keys = append(x.keys, sortKey(&q.OrderBy[i], &r.item))
 	}
 	if s.pos != nil && !s.pos.cut && s.b.compare(x, &sorted{keys: s.pos.keys, number: s.pos.number}) <= 0 {
-		return nil // given before
+		return nil // it was given before
 	}
 	if s.b.rows.former != nil && s.b.rows.gaveBefore(r) {
 		return nil
@@ -313,7 +316,7 @@ func (s *sorter) add(r *row) error {
 		return err
 	}
 	switch {
-	case full && len(s.heap.list) > 0: // it may just have been spilled
+	case full && len(s.heap.list) > 0: // hold may have written the rows to a file
 		old := s.heap.list[0]
 		s.size -= old.held()
 		s.keyB -= old.bytes()
@@ -332,7 +335,7 @@ func (s *sorter) add(r *row) error {
 	return nil
 }
 
-// hold gives a row its item, or where there is no room for that its identity, and charges for the row.
+// hold gives a row its item, or its identity if there is no room for the item, and charges for the row.
 func (s *sorter) hold(x *sorted, r *row) error {
 	if !s.thin && (s.size < sortItems || s.disk.carries(s, r)) {
 		x.item = r.item.Clone()
@@ -349,11 +352,11 @@ func (s *sorter) hold(x *sorted, r *row) error {
 	return s.acct.Grow(int64(x.bytes()))
 }
 
-// resume moves behind a position whose keys were cut: its own row is looked for; without it rows that can't be told
-// from it come again.
+// resume moves after a position whose keys were cut. It looks for the position's own row. If that is gone, rows that
+// can't be distinguished from it are given again.
 func (s *sorter) resume() {
 	p := s.pos
-	if p == nil || !p.cut { // what comes before an uncut position was not kept
+	if p == nil || !p.cut { // rows before an uncut position were not kept
 		return
 	}
 	for i, x := range s.list {
@@ -372,7 +375,7 @@ func (s *sorter) resume() {
 	})
 }
 
-// cutLike returns the row with the string that is cut in the position cut alike.
+// cutLike returns the row with a string cut to the length that it has in the position.
 func (s *sorter) cutLike(x *sorted, p *position) *sorted {
 	n := len(p.keys) - 1
 	v, most := x.keys[n], len(p.keys[n].Bytes())
@@ -392,7 +395,7 @@ func hashKeys(vs []value.Value) uint64 {
 	return xxhash.Sum64(b)
 }
 
-// again drains the source anew for the rows after the last one that was given.
+// again reads the source again for the rows after the last one that was given.
 func (s *sorter) again() error {
 	last := s.disk.last
 	if last == nil {
@@ -407,7 +410,7 @@ func (s *sorter) again() error {
 	return s.fill()
 }
 
-// ready fills the list, the next window too when the present one is given out.
+// ready fills the list. When the current window has been given it fills the next one.
 func (s *sorter) ready() error {
 	err := s.fill()
 	if err == nil && s.more && s.given() {
@@ -416,7 +419,7 @@ func (s *sorter) ready() error {
 	return err
 }
 
-// given reports whether all rows of the window were given out.
+// given reports whether all rows of the window have been given.
 func (s *sorter) given() bool {
 	if s.disk.rows != nil {
 		return s.disk.last != nil

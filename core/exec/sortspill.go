@@ -10,24 +10,27 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// A sort whose memory is used up while it drains its source writes its rows to a file, sorted, and goes on. At the end
-// it merges these runs. Rows with small items take them along: to write and read a kilobyte in sequence costs less than
-// a look-up. Of large items only the identity is written, and where temporary files have used much of the disk's room,
-// of all.
+// When the memory of a sort is used up, it sorts its rows, writes them to a file as a run, and continues. At the end it
+// merges the runs. Rows with small items include them: writing and reading a kilobyte in sequence costs less than a
+// look-up. For a large item only the identity is written. If temporary files use much of the disk's room, only
+// identities are written.
+//
+// Example: rows with the keys 3, 1 fill the memory and are written as the run (1, 3). The rows 4, 2 become the run (2,
+// 4). The merge gives 1, 2, 3, 4.
 const (
-	carriedItem  = 4 << 10 // bytes of an item that is written with its row
+	carriedItem  = 4 << 10 // largest item in bytes that is written with its row
 	carriedShare = 4       // items are written while the disk has room for so many times what all queries have there
 )
 
-// spilled is what a sort has in files.
+// spilled is the state of a sort that has written files.
 type spilled struct {
 	runs   *spill.Runs[*sorted]
-	rows   *spill.Merged[*sorted] // nil while the source is drained
-	ahead  *sorted                // the next row, once it was looked for
-	given  int                    // rows
+	rows   *spill.Merged[*sorted] // nil while the source is read
+	ahead  *sorted                // the next row, after look
+	given  int                    // rows that were given
 	last   *sorted                // the last row of a window, for again
 	err    error                  // of a write
-	absent bool                   // some rows lack their items
+	absent bool                   // some rows have no items
 }
 
 // carries reports whether the item of a row is held so that it is written with the row.
@@ -46,7 +49,7 @@ func (s *sorter) makeRoom() {
 	s.spill()
 }
 
-// spill writes the rows that are held to a run and forgets them. Its error is kept: the next call of add returns it.
+// spill writes the rows in memory to a run and removes them from memory. Its error is kept for the next call of add.
 func (s *sorter) spill() {
 	rows := append(s.list, s.heap.list...)
 	if len(rows) == 0 || s.disk.err != nil {
@@ -71,7 +74,7 @@ func (s *sorter) spill() {
 	s.thin = s.thin || s.b.rows.space.Spare()/carriedShare < s.b.rows.space.Used()
 }
 
-// forget lets the rows in memory go.
+// forget removes the rows from memory.
 func (s *sorter) forget() {
 	s.acct.Shrink(int64(s.size + s.keyB))
 	clear(s.list)
@@ -135,7 +138,7 @@ func (s *sorter) readRow(b []byte) (*sorted, error) {
 	return x, err
 }
 
-// merge ends the drain of a sort that has spilled: what is held is written too, and the merge begins behind the
+// merge ends the input of a sort that has spilled. It writes the rows in memory too, and begins the merge after the
 // position.
 func (s *sorter) merge() error {
 	if s.spill(); s.disk.err != nil {
@@ -163,7 +166,7 @@ func (s *sorter) merge() error {
 	return nil
 }
 
-// findCut is resume for rows in files: it returns how many rows come before those that are given.
+// findCut does what resume does, for rows in files. It returns the number of rows that come before the ones to give.
 func (s *sorter) findCut(p *position) (int, error) {
 	rows, err := s.disk.runs.Merge(s.b.rows.ctx)
 	if err != nil {
@@ -200,7 +203,7 @@ func (s *sorter) findCut(p *position) (int, error) {
 	}
 }
 
-// look makes sure that the next row is there; false at the end, or at the end of the window.
+// look makes sure that the next row is read. It returns false at the end, or at the end of the window.
 func (s *sorter) look() (bool, error) {
 	d := &s.disk
 	if n := s.bound(); n > 0 && d.given >= n {
@@ -233,7 +236,7 @@ func (s *sorter) take() (*sorted, error) {
 	return x, nil
 }
 
-// shelve writes what is left to files when more than so many bytes of it are in memory.
+// shelve writes the remaining rows to files if more than most bytes of them are in memory.
 func (s *sorter) shelve(most int64) error {
 	if !s.began || s.more || s.acct.Used() <= most {
 		return nil
@@ -251,12 +254,12 @@ func (s *sorter) shelve(most int64) error {
 	return err
 }
 
-// apart reports whether the rows that are left need nothing of the view.
+// apart reports whether the remaining rows need nothing from the view.
 func (s *sorter) apart() bool {
 	return s.src == nil && s.began && !s.more && !s.large && !s.disk.absent
 }
 
-// closeFiles removes what the sort has in files.
+// closeFiles removes the files of the sort.
 func (s *sorter) closeFiles() {
 	s.disk.rows.Close()
 	s.disk.runs.Close()

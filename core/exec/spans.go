@@ -11,16 +11,16 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// span is a part of one slot: items with a suffix in [lo, hi); nil ends are the slot's.
+// span is a part of one slot: the items with a suffix in [lo, hi). Nil bounds are those of the slot.
 type span struct {
 	slot   *store.ViewSlot
 	lo, hi []byte
-	tuple  []byte // with a whole or partial partition key: what the item's tuple must begin with
+	tuple  []byte // with a whole or partial partition key: the prefix of the items' tuples
 	full   bool   // tuple is a whole partition key
-	base   []byte // with full: placement and tuple, the begin of all suffixes
+	base   []byte // with full: placement and tuple, the prefix of all suffixes
 }
 
-// whole reports whether the span is the slot.
+// whole reports whether the span is the whole slot.
 func (s *span) whole() bool { return s.lo == nil && s.hi == nil && s.tuple == nil }
 
 // contains reports whether an identity with this placement lies in the span.
@@ -34,10 +34,10 @@ func (s *span) contains(place, ident []byte) bool {
 	return bytes.Compare(place, s.lo) >= 0 && (s.hi == nil || bytes.Compare(place, s.hi) < 0)
 }
 
-// places is a range of placements; nil hi is open.
+// places is a range of placements. A nil hi is open.
 type places struct{ lo, hi []byte }
 
-// restrict computes the spans that the partition key and the ranges leave: in order, without overlap.
+// restrict computes the spans that satisfy the partition key and the ranges, in order and without overlap.
 func (b *builder) restrict() error {
 	c := b.view.Container()
 	ranges, err := b.ranges()
@@ -94,17 +94,17 @@ func (b *builder) restrict() error {
 	return nil
 }
 
-// spanOfKey is the span of a logical partition.
+// spanOfKey returns the span of a logical partition.
 func spanOfKey(slot *store.ViewSlot, place, tuple []byte) span {
 	lo := append(append(make([]byte, 0, len(place)+len(tuple)), place...), tuple...)
 	return span{slot: slot, lo: lo, hi: keys.After(lo), tuple: tuple, full: true, base: lo}
 }
 
-// ranges returns the query's ranges as placements: in order, those that overlap or touch joined; nil when the query has
-// none.
+// ranges returns the query's ranges as placements, in order. Ranges that overlap or touch are joined. It returns nil
+// when the query has none.
 //
-// The texts of V1 keys go on behind the hash. Where a boundary does so the placements include the whole hash, and
-// b.texts tells the keys of that hash apart.
+// The text of a V1 key is longer than its hash. If a boundary is longer too, the placements include the whole hash, and
+// b.texts tells which keys with that hash are in the range.
 func (b *builder) ranges() ([]places, error) {
 	if b.q.Ranges == nil {
 		return nil, nil
@@ -121,7 +121,7 @@ func (b *builder) ranges() ([]places, error) {
 		}
 		r := places{lo, hi}
 		if n := len(out); n > 0 && out[n-1].hi != nil && bytes.Compare(r.lo, out[n-1].hi) < 0 {
-			out[n-1].hi = r.hi // two parts of one V1 hash
+			out[n-1].hi = r.hi // two parts of the range of one V1 hash
 			continue
 		}
 		out = append(out, r)
@@ -129,7 +129,7 @@ func (b *builder) ranges() ([]places, error) {
 	return out, nil
 }
 
-// joined returns the ranges in order, those that overlap or touch joined and those that are empty left out.
+// joined returns the ranges in order. Ranges that overlap or touch are joined, and empty ones are left out.
 func joined(rs []epk.Range) []epk.Range {
 	in := make([]epk.Range, 0, len(rs))
 	for _, r := range rs {
@@ -174,7 +174,7 @@ func (b *builder) cover(r places, tuple []byte) {
 	}
 }
 
-// inTexts reports whether a partition key lies in the query's ranges, where placements alone don't tell (V1).
+// inTexts reports whether a partition key lies in the query's ranges, where placements alone don't decide it (V1).
 func (b *builder) inTexts(ident []byte) bool {
 	if b.texts == nil {
 		return true

@@ -10,8 +10,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// The builder is the plan.Stats of its query. An error of the store is kept in b.err, and the answer is the one that
-// costs least to be wrong.
+// The builder is the plan.Stats of its query. It keeps an error of the store in b.err, and answers with the value that
+// does the least harm if it is wrong.
 
 // Policy implements plan.Stats.
 func (b *builder) Policy() *index.Policy { return b.view.Policy() }
@@ -187,7 +187,7 @@ func (b *builder) CountTexts(a *access.Plan, entries int) bool {
 	return b.names != nil
 }
 
-// Within implements plan.Stats. From then on nothing else is read.
+// Within implements plan.Stats. Afterwards the query reads only that part.
 func (b *builder) Within(s plan.Scope) plan.Stats {
 	switch {
 	case s.Keys != nil:
@@ -207,7 +207,7 @@ func (b *builder) Within(s plan.Scope) plan.Stats {
 	return b
 }
 
-// slotsOf cuts the spans to the slots of partition keys.
+// slotsOf cuts the spans to the slots of the given partition keys.
 func (b *builder) slotsOf(vals []value.Value) error {
 	slots := make([]*store.ViewSlot, len(vals))
 	for i, v := range vals {

@@ -7,25 +7,28 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// tally gives the ends of the values at a path and how many rows there are: the first row of a slot stands for all
-// items with a value, its others for none, and an empty one behind them for the items without.
+// tally gives the ends of the values at a path and the number of rows. The first row of a slot stands for all items
+// with a value, and its other rows stand for none. An empty row after them stands for the items without a value.
+//
+// Example: a slot has 10 items, 8 with a price from 2 to 9. The rows are 2 (Times 8), 9 (Times 0) and an empty row
+// (Times 2).
 type tally struct {
 	ends  *ends
 	n     []count // by the number of the slot in the view
-	given []bool  // slots whose items with a value were counted
-	i     int     // span whose items without a value come next, -1 while the ends come
+	given []bool  // slots whose items with a value have been counted
+	i     int     // the span whose items without a value come next; -1 while the ends are given
 }
 
 // count is how many items a slot has, and how many of them have a value at a path.
 type count struct{ with, items int64 }
 
-// scanTally makes a tally of the ends. The planner has seen that every slot tells its counts.
+// scanTally makes a tally of the ends. The planner has checked that every slot knows its counts.
 func (b *builder) scanTally(n *plan.Node, _ *position) (source, error) {
 	return &tally{ends: b.endsOf(n), n: b.tallies, given: make([]bool, len(b.view.Slots())), i: -1}, nil
 }
 
-// countOf counts the items of a slot that have a value at a path, one index entry each; ok is false when the slot
-// doesn't know.
+// countOf returns the number of items of a slot that have a value at a path, one index entry each. ok is false when the
+// slot doesn't know it.
 func (b *builder) countOf(slot *store.ViewSlot, p access.Path) (c count, ok bool, err error) {
 	h, err := b.view.Head(slot)
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// Times says where the time of a query went. It is kept only for a Query with a Timer.
+// Times tells how the time of a query was spent. It is kept only for a Query with a Timer.
 type Times struct {
 	Sources time.Duration // finding and reading candidates: Load and the index look-up
 	Load    time.Duration // reading items by their keys
 	Match   time.Duration // the exact filter
 }
 
-// Lookup is the time that the index took, and DocumentLoad what reading items took: a scan reads nothing but items.
+// Lookup is the time of the index look-up, and DocumentLoad the time of reading items. A scan reads only items.
 func (s *Stats) Lookup() time.Duration {
 	if s.Plan.Kind == access.Scan {
 		return 0
@@ -25,8 +25,8 @@ func (s *Stats) Lookup() time.Duration {
 // DocumentLoad is the time that reading items took.
 func (s *Stats) DocumentLoad() time.Duration { return s.Times.Sources - s.Lookup() }
 
-// candidate takes the next candidate of a source. A sort isn't timed nor counted: it takes its
-// candidates through here itself.
+// candidate takes the next candidate of a source. A sort isn't timed or counted here, because it takes its own
+// candidates through this function.
 func (r *Rows) candidate(src source, to *row) (bool, error) {
 	switch s := src.(type) {
 	case *sorter, *created:

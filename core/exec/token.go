@@ -14,42 +14,45 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// position is where a query goes on: after a row. What is used of it depends on the kind.
+// position is the place after a row, where a query continues. The kind decides which fields are used.
+//
+// Example: a page of SELECT * FROM c ORDER BY c.n ends with the row n = 5, number 70. Its position is {kind: posSort,
+// keys: [5], number: 70}. The next page begins with the first row after (5, 70).
 type position struct {
 	kind   byte
 	number uint64 // the row's order number, with posScan its item number
-	// former, of a token that an earlier version gave, is the row's item number: by that one such versions ordered rows
-	// that agree in all else. 0 = none
+	// former, in a token of an earlier version, is the row's item number: that version ordered rows with equal keys by
+	// it. 0 = none
 	former uint64
 	// posIndex, posMixed; posCreation
 	sig     uint32 // access.Plan.Signature
 	slotMin []byte // least placement of the slot, or with posCreation of the range
 	value   []byte // encoded value of the index entry; empty: the slot's items come in the order of their numbers
 	// posScan, posMixed
-	key  []byte // item suffix; with posCreation where the range of placements ends, empty: open
-	cut  bool   // key is only the begin of it: hash and number find the whole
-	hash uint64 // of the whole
+	key  []byte // item suffix; with posCreation the end of the range of placements, empty: open
+	cut  bool   // key is only the beginning: hash and number identify the whole
+	hash uint64 // of the whole key
 	// posMixed
 	keyNumber uint64 // item number of key
 	// posSort
 	keys    []value.Value // sort keys; with cut the last ones may be missing
-	partial bool          // the last of keys is only the begin of a string
+	partial bool          // the last of keys is only the beginning of a string
 }
 
-// Kinds of position. The kind says what order the query gives: a query with OrderBy resumes from posSort whatever its
-// access path is now; the others have one order each.
+// Kinds of position. The kind decides the order of the query. A query with OrderBy resumes from posSort whatever its
+// access path is now. The other kinds have one order each.
 const (
 	posScan     = 1 // item suffixes: scans and points
-	posIndex    = 2 // slots, in each (value, number) of one leaf's entries, or numbers
+	posIndex    = 2 // slots, and in each slot (value, number) of one leaf's entries, or numbers
 	posSort     = 3 // (sort keys, number)
 	posCreation = 5 // counters of item numbers, in a range of placements
-	posMixed    = 4 // item suffixes of one slot without what posIndex gave: the index can't be used any more
+	posMixed    = 4 // item suffixes of one slot, without the items that posIndex gave: the index can't be used any more
 )
 
 const (
 	formatToken  = 2
-	formerFormat = 1   // without former; the number is the item's
-	maxPosKey    = 700 // with the rest 768 bytes at most, which are 1 KB of base64
+	formerFormat = 1   // has no former; number is the item's number
+	maxPosKey    = 700 // with the other fields at most 768 bytes, which are 1 KB of base64
 	maxSortKeys  = 640
 )
 
@@ -60,8 +63,8 @@ func flag(b bool) byte {
 	return 0
 }
 
-// encode returns the token of the present row. Layout: format u8, query hash u64, kind u8, number uvarint, former
-// uvarint, then by kind, then checksum u32; base64url without padding.
+// encode returns the token of the current row. Layout: format u8, query hash u64, kind u8, number uvarint, former
+// uvarint, the fields of the kind, checksum u32. The text is base64url without padding.
 func (r *Rows) encode() string {
 	p := &r.row.pos
 	b := make([]byte, 0, 256)
@@ -105,8 +108,9 @@ func appendIndexPos(b []byte, p *position, sig uint32) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(p.value))), p.value...)
 }
 
-// appendSortKeys appends the exact encodings of the present row's sort keys. What doesn't fit is cut: a string to its
-// begin, other values and what comes after are left out; a hash of all tells whether a row is the one.
+// appendSortKeys appends the exact encodings of the current row's sort keys. If they don't fit, they are cut: of a
+// string the beginning is kept, other values and all keys after the cut are left out. A hash of all keys identifies the
+// row.
 func (r *Rows) appendSortKeys(b []byte) []byte {
 	var all []byte
 	ends := make([]int, 0, 4)
@@ -142,7 +146,7 @@ func errToken() error {
 	return status.New(status.BadRequest, "The continuation token is invalid or belongs to another query.")
 }
 
-// reader takes a token's bytes apart; bad is set when they end early.
+// reader reads the fields of a token. bad is set when the bytes end early.
 type reader struct {
 	b   []byte
 	bad bool
@@ -247,8 +251,8 @@ func decodeToken(s string, hash uint64) (*position, error) {
 	return p, nil
 }
 
-// passed reports whether the item with this suffix was given out before a posScan or posMixed position, or is the row
-// that it names.
+// passed reports whether the item with this suffix was given before a posScan or posMixed position, or is the row of
+// the position itself.
 func (p *position) passed(suffix []byte) bool {
 	if p.cut && len(suffix) > len(p.key) && bytes.HasPrefix(suffix, p.key) {
 		return xxhash.Sum64(suffix) == p.hash
@@ -256,8 +260,8 @@ func (p *position) passed(suffix []byte) bool {
 	return bytes.Compare(suffix, p.key) <= 0
 }
 
-// queryHash ties a token to a container, a query and its restriction to a partition key. Ranges are not in it: a token
-// is good for every part of what it was given for.
+// queryHash binds a token to a container, a query and its restriction to a partition key. Ranges are not part of it: a
+// token is valid for every part of the range that it was made for.
 func queryHash(c *store.Container, q *Query) uint64 {
 	d := xxhash.New()
 	var b [8]byte

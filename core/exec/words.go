@@ -2,17 +2,17 @@ package exec
 
 import "github.com/orrerydb/orrery/core/plan"
 
-// The planner's words that a Query uses.
+// Types of the planner that a Query uses.
 type (
-	// Near says that an order is that of the distances from a place.
+	// Near describes an order by the distances from a place.
 	Near = plan.Near
-	// Shown says in which order the rows of a query without OrderBy come.
+	// Shown is the order of the rows of a query without OrderBy.
 	Shown = plan.Shown
-	// Want says which rows of those that match a reader needs.
+	// Want says which of the matching rows a reader needs.
 	Want = plan.Want
 )
 
-// Their values.
+// Values of Shown and Want.
 const (
 	AnyOrder            = plan.AnyOrder
 	CreationByPartition = plan.CreationByPartition

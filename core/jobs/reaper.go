@@ -1,4 +1,4 @@
-// Package jobs is background work: paced, resumable by doing it again, and stopped with the engine.
+// Package jobs runs background work. The work is paced, may be repeated without harm, and stops with the engine.
 package jobs
 
 import (
@@ -13,43 +13,48 @@ import (
 	"github.com/orrerydb/orrery/core/work"
 )
 
-// Reaper removes expired items. They are invisible from the second they expire; reaping only frees their space.
+// Reaper removes expired items. Items are invisible from the second in which they expire. Reaping only frees their
+// space.
 //
-// It goes round the containers that are in use and have a time to live, a slot at a time, in steps of a bounded number
-// of deletes. After each step it rests as long as the step took, so it takes half of one core at most, and less when
-// the disk or the other requests make steps slow. Some rounds are over all containers, also those that nobody uses; of
-// those it looks at a few at a time, and rests much longer than it works. An error or a fault ends a container's turn;
-// its next turns are put off, twice as long each time.
+// It goes over the containers that are in use and have a time to live, one slot after the other, in steps of a bounded
+// number of deletes. After each step it rests as long as the step took. So it uses at most half of one core, and less
+// when the disk or other requests make its steps slow. Some rounds go over all containers, including those that are not
+// in use. Such a round opens a few of these at a time, and rests much longer than it works. An error or panic ends a
+// container's turn. Its next turns are skipped for a number of rounds, which doubles with each failure.
+//
+// Example: the steps of a container take 4 ms each. The reaper works 4 ms, rests 4 ms, and so on until nothing is due.
+// The next round begins 5 s after the last.
 type Reaper struct {
 	g   *work.Group
 	clk *clock.Clock
 	of  Containers
 
-	mu   sync.Mutex // one round at a time
+	mu   sync.Mutex // held during a round
 	late map[*store.Container]delay
 }
 
-// delay is how many rounds a container has to sit out, and how many after the next failure.
+// delay says how many rounds a container is skipped now, and how many after the next failure.
 type delay struct{ left, next int }
 
 // Pace of the reaper.
 const (
-	reapRest  = time.Millisecond // least pause between steps
-	reapLong  = time.Second      // longest
+	reapRest  = time.Millisecond // shortest pause between steps
+	reapLong  = time.Second      // longest pause
 	reapRound = 5 * time.Second  // between rounds
-	reapDelay = 64               // most rounds that a container sits out
-	reapAll   = 720              // rounds from one over all containers to the next: an hour
+	reapDelay = 64               // largest number of rounds that a container is skipped
+	reapAll   = 720              // a round over all containers comes once in so many rounds: an hour
 	reapFew   = 64               // containers between rests of a round over all
-	reapShare = 19               // times as long as it has worked it rests in such a round
+	reapShare = 19               // such a round rests so many times as long as it has worked
 )
 
-// Containers are the containers that background work goes over.
+// Containers gives the containers for background work.
 type Containers struct {
-	Used func() []*store.Container         // that are open and in use
-	All  func() iter.Seq[*store.Container] // that may have items which expire, each open while it is looked at
+	Used func() []*store.Container // those that are open and in use
+	// those that may have items which expire; each is open while the caller uses it
+	All func() iter.Seq[*store.Container]
 }
 
-// StartReaper starts a reaper over containers. It ends with the group.
+// StartReaper starts a reaper over containers. The reaper ends with the group.
 func StartReaper(g *work.Group, clk *clock.Clock, of Containers) *Reaper {
 	r := &Reaper{g: g, clk: clk, of: of, late: map[*store.Container]delay{}}
 	g.Go("removal of expired items", func() {
@@ -67,7 +72,7 @@ func StartReaper(g *work.Group, clk *clock.Clock, of Containers) *Reaper {
 	return r
 }
 
-// Round goes over all containers once and returns how many items it removed.
+// Round goes over all containers once and returns the number of items that it removed.
 func (r *Reaper) Round(ctx context.Context) (n int) { return r.round(ctx, r.of.All()) }
 
 // slowly gives all containers, with rests.
@@ -118,7 +123,7 @@ func (r *Reaper) round(ctx context.Context, containers iter.Seq[*store.Container
 	return n
 }
 
-// reap removes what has expired in one container.
+// reap removes the expired items of one container.
 func (r *Reaper) reap(ctx context.Context, c *store.Container) (n int, err error) {
 	for _, slot := range c.Slots().All() {
 		for more := true; more && ctx.Err() == nil; {

@@ -13,9 +13,9 @@ import (
 	"github.com/orrerydb/orrery/core/work"
 )
 
-// Scrub looks for damage before a request meets it: it reads the files that nobody reads, and compares index entries
-// with items. It works a small share of the time, a bounded number of keys at a time, and holds no snapshot between
-// them.
+// Scrub finds damage before a request does. It reads files that no request reads, and compares index entries with
+// items. It works a small share of the time and reads a bounded number of keys in each step. Between steps it holds no
+// snapshot.
 type Scrub struct {
 	eng        kv.Engine
 	containers func() iter.Seq[*store.Container]
@@ -28,11 +28,11 @@ type Scrub struct {
 
 // ScrubStatus is what a scrub has found.
 type ScrubStatus struct {
-	Rounds    int64    `json:"rounds"`              // since the start of the process
+	Rounds    int64    `json:"rounds"`              // full rounds since the start of the process
 	LastRound string   `json:"lastRound,omitempty"` // end of the last full one, RFC 3339 in UTC
 	LastTook  float64  `json:"lastTookSeconds,omitempty"`
 	Found     int64    `json:"found"`              // problems since the start of the process
-	Problems  []string `json:"problems,omitempty"` // the first of them
+	Problems  []string `json:"problems,omitempty"` // the first problems
 }
 
 // Pace of a scrub.
@@ -41,12 +41,12 @@ const (
 	scrubRound  = 24 * time.Hour  // between rounds
 	scrubKeys   = 256             // of one step
 	scrubBytes  = 256 << 10       // of files between pauses
-	scrubRest   = 19              // times as long as it has worked
+	scrubRest   = 19              // it rests so many times as long as it has worked
 	scrubNap    = time.Second     // the longest rest
-	scrubListed = 20              // problems that are kept
+	scrubListed = 20              // problems that are kept for Status
 )
 
-// StartScrub starts a scrub of an engine and of the containers that the function gives. It ends with the group.
+// StartScrub starts a scrub of an engine and of the containers that the function gives. The scrub ends with the group.
 func StartScrub(g *work.Group, eng kv.Engine, containers func() iter.Seq[*store.Container], clk *clock.Clock,
 	log *slog.Logger) *Scrub {
 	s := &Scrub{eng: eng, containers: containers, clk: clk, log: log}
@@ -61,7 +61,7 @@ func StartScrub(g *work.Group, eng kv.Engine, containers func() iter.Seq[*store.
 	return s
 }
 
-// paced is a round at a scrub's pace.
+// paced runs a round at the scrub's pace.
 func (s *Scrub) paced(ctx context.Context) error {
 	begun := s.clk.Now()
 	return s.Round(ctx, func() error {
@@ -74,7 +74,7 @@ func (s *Scrub) paced(ctx context.Context) error {
 	})
 }
 
-// Round reads everything once; rest is called between steps, and its error ends the round.
+// Round reads everything once. It calls rest between steps; an error of rest ends the round.
 func (s *Scrub) Round(ctx context.Context, rest func() error) error {
 	begun := s.clk.Now()
 	for c := range s.containers() {
@@ -105,7 +105,7 @@ func (s *Scrub) Round(ctx context.Context, rest func() error) error {
 	return nil
 }
 
-// slot checks a slot. One of a container that was dropped meanwhile has no keys.
+// slot checks a slot. A slot of a container that was dropped in the meantime has no keys.
 func (s *Scrub) slot(ctx context.Context, c *store.Container, slot *store.Slot, rest func() error) error {
 	var at []byte
 	for {

@@ -26,13 +26,13 @@ type chooser struct {
 	cs     []*access.Pred // parts of the filter's conjunction
 	counts []counted
 	lost   []Alternative
-	inKey  int64       // inKey  int64       // items in the logical partition, or unasked
-	one    bool        // one    bool        // only one logical partition is read
+	inKey  int64       // items in the logical partition, or unasked
+	one    bool        // only one logical partition is read
 	read   access.Plan // the chosen access path, narrowed
 
 	keysAsked, keysOrdered bool // see keysGiveOrder
 
-	composed bool // composed bool // comps is computed
+	composed bool // comps is computed
 	comps    []*access.Pred
 }
 
@@ -40,7 +40,7 @@ const unasked = -1
 
 // Choose plans a query.
 func Choose(r *Request, st Stats) *Tree {
-	c := &struct { // c := &struct { // a single allocation
+	c := &struct { // a single allocation
 		tree    Tree
 		chooser chooser
 	}{chooser: chooser{Stats: st, r: r, cs: r.Pred.Conjuncts(), inKey: unasked, one: r.HasPK}}

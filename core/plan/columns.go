@@ -44,7 +44,7 @@ func (x *chooser) byColumns(p access.Plan) (access.Plan, bool) {
 		!x.coverable() {
 		return access.Plan{}, false
 	}
-	drained := r.Whole || len(r.OrderBy) > 0 // drained := r.Whole || len(r.OrderBy) > 0 // each page reads to the end in any case
+	drained := r.Whole || len(r.OrderBy) > 0 // each page reads to the end in any case
 	var best *access.Pred
 	for _, l := range x.composites(0) {
 		if x.columnsTell(l.Comp) && (best == nil || l.Comp.Used() > best.Comp.Used()) {

@@ -174,7 +174,7 @@ func (x *chooser) byComposite() (access.Plan, bool) {
 	}
 	before, worth := len(x.lost), false
 	other := x.byIndex(x.cs, 0)
-	x.lost = x.lost[:before] // x.lost = x.lost[:before] // byIndex is called again if the order isn't worth its cost
+	x.lost = x.lost[:before] // byIndex is called again if the order isn't worth its cost
 	switch {
 	case other.Kind != access.Index:
 		worth = true

@@ -5,8 +5,8 @@ import "github.com/orrerydb/orrery/core/plan/access"
 // All costs are in one unit: the time to walk one index entry. The costs of one item are:
 const (
 	costEntry   = 1    // an entry that is walked
-	costFetch   = 10   // costFetch   = 10   // an item that is fetched in the order of numbers, slot by slot
-	costNamed   = 16   // costNamed   = 16   // an item that is fetched by its name, from any slot
+	costFetch   = 10   // an item that is fetched in the order of numbers, slot by slot
+	costNamed   = 16   // an item that is fetched by its name, from any slot
 	costScanned = 1.65 // an item that a scan reads
 	// costPassed is the cost of a row that a walk in key order reads and skips. It includes the row's part of the seek
 	// to its logical partition.
@@ -22,7 +22,7 @@ const scanShare = costScanned / (costEntry + costFetch)
 // Limits on how many entries of one slot are counted for a condition.
 const (
 	firstCount = 64
-	lastCount  = 1 << 30 // lastCount  = 1 << 30 // no limit of its own: Stats ends the count
+	lastCount  = 1 << 30 // no limit of its own: Stats ends the count
 	// worthCounting bounds the counts of the other conditions, as a multiple of the entries of the least one. An
 	// intersection can pay off up to a factor of eight. But where it saves less than half, the count costs as much as
 	// it saves.
@@ -33,7 +33,7 @@ const (
 type counted struct {
 	leaf    *access.Pred
 	share   float64
-	entries int // entries int // the limit of the count
+	entries int // the limit of the count
 }
 
 // share returns the share of the items that a leaf names. The result of a count is kept. The result 1 may mean that the

@@ -22,7 +22,7 @@ func (x *chooser) cover() (access.Plan, bool) {
 	if !x.coverable() || r.From.At == AtItem {
 		return access.Plan{}, false
 	}
-	if r.HasPK && len(r.OrderBy) > 0 { // if r.HasPK && len(r.OrderBy) > 0 { // a plan that gives the order is better than entries that must be sorted
+	if r.HasPK && len(r.OrderBy) > 0 { // a plan that gives the order is better than entries that must be sorted
 		if p, ok := x.compositeInPartition(); ok && p.Kind == access.Ordered && x.covers(p.Leaf) {
 			p.Covered = true
 			return p, true

@@ -40,7 +40,7 @@ func (x *chooser) creation(p *access.Plan) string {
 	case x.oneValue(p):
 		return "items with one value stand in creation order in each slot"
 	case p.Kind == access.Scan || p.Leaf != nil && p.Leaf.Every() || r.Limit == 1:
-		return "" // return "" // to find one of many items, not all slots are read
+		return "" // to find one of many items, not all slots are read
 	case x.CountNamed(p, maxNamed):
 		return "the index names few items"
 	}
@@ -83,16 +83,16 @@ func (x *chooser) created(t *Tree, why string) {
 
 // Limits on how many number entries of a stretch are walked, see Walked.
 const (
-	shareUnknown = 16 // shareUnknown = 16 // the divisor of a stretch's size that is walked, where the wanted number of rows is unknown
-	shareKnown   = 5  // shareKnown   = 5  // the same as an upper bound, where it is known
+	shareUnknown = 16 // the divisor of a stretch's size that is walked, where the wanted number of rows is unknown
+	shareKnown   = 5  // the same as an upper bound, where it is known
 	minWalked    = 64
-	sortedAtOnce = 2048 // sortedAtOnce = 2048 // items of a range that is sorted without a walk, where the wanted number is unknown
-	maxWalks     = 64   // maxWalks     = 64   // slots whose number entries are merged, for a range that could also be sorted
+	sortedAtOnce = 2048 // items of a range that is sorted without a walk, where the wanted number is unknown
+	maxWalks     = 64   // slots whose number entries are merged, for a range that could also be sorted
 )
 
 // Stretch is a range of placements whose items come in one creation order.
 type Stretch struct {
-	Size     int64 // Size     int64 // approximate number of items
+	Size     int64 // approximate number of items
 	Slots    int
 	Numbered bool // its slots have number entries
 }
@@ -116,7 +116,7 @@ func (r *Request) Walked(s Stretch) int64 {
 	}
 	want := int64(r.Page)
 	if want > 0 {
-		want++ // want++ // one more row tells whether the page is the last
+		want++ // one more row tells whether the page is the last
 	}
 	if l := int64(r.Limit); l > 0 && (want == 0 || l < want) {
 		want = l

@@ -15,9 +15,9 @@ import (
 // that the query began with an intersection.
 
 const (
-	minSaved = 20  // minSaved = 20  // fetches that must be saved: fewer cost no more than the seeks of the second walk
-	worthIt  = 0.8 // worthIt  = 0.8 // the largest share of the cost that may remain
-	maxBoth  = 4   // maxBoth  = 4   // leaves of an intersection
+	minSaved = 20  // fetches that must be saved: fewer cost no more than the seeks of the second walk
+	worthIt  = 0.8 // the largest share of the cost that may remain
+	maxBoth  = 4   // leaves of an intersection
 )
 
 // intersection returns a plan that walks the most selective leaf, and those others that save more fetches than their

@@ -222,7 +222,7 @@ func Window(page int) int {
 func (x *chooser) sort(t *Tree) {
 	r := x.r
 	window := Window(r.Page)
-	if r.From.At == AtKeys && r.From.Cut { // if r.From.At == AtKeys && r.From.Cut { // rows with the same cut sort keys must all be held to tell them apart
+	if r.From.At == AtKeys && r.From.Cut { // rows with the same cut sort keys must all be held to tell them apart
 		window = 0
 	}
 	bound := window

@@ -67,9 +67,9 @@ type Want uint8
 // Values of Want.
 const (
 	WantAll    Want = iota
-	WantValues      // WantValues      // one row for each combination of values at Needs
-	WantEnds        // WantEnds        // the least and greatest value of each kind at Needs[0]
-	WantTally       // WantTally       // WantEnds, with Whole, and how many rows have a value there and how many have none: Times
+	WantValues      // one row for each combination of values at Needs
+	WantEnds        // the least and greatest value of each kind at Needs[0]
+	WantTally       // WantEnds, with Whole, and how many rows have a value there and how many have none: Times
 )
 
 // Near describes an order by distance: the distances of the shapes at Path from a place, as numbers. Items without a
@@ -105,5 +105,5 @@ const (
 	AtEntry             // entries of an index, or numbers
 	AtKeys              // sort keys
 	AtCreation          // creation order
-	AtRest              // AtRest              // items, without those that an index gave before it became unusable
+	AtRest              // items, without those that an index gave before it became unusable
 )

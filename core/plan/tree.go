@@ -13,8 +13,8 @@ const (
 
 	Nothing       Op = iota // no row
 	Points                  // the items and logical partitions of Keys
-	PartitionScan           // PartitionScan           // the items of one logical partition in stored order: by id
-	Scan                    // Scan                    // the items in stored order
+	PartitionScan           // the items of one logical partition in stored order: by id
+	Scan                    // the items in stored order
 	IndexScan               // the entries of Leaf on a path; items are fetched unless Covered
 	CompositeScan           // the same on a composite index or a tuple path
 	SpatialScan             // the same on the cells of a place
@@ -23,13 +23,13 @@ const (
 
 	// Operations that make one stream of several leaves.
 
-	Union     // Union     // items that at least one leaf names, by number
+	Union     // items that at least one leaf names, by number
 	Intersect // items that all leaves name, by number
 
 	// Orders without a sort.
 
 	Merge         // the streams of the slots, each in the wanted order
-	IDOrder       // IDOrder       // a logical partition in stored order
+	IDOrder       // a logical partition in stored order
 	KeyOrder      // logical partition by logical partition, by its key
 	NameOrder     // the names of the entries, sorted; then items are fetched
 	CreationOrder // creation order, in stretches of placements
@@ -66,15 +66,15 @@ type Node struct {
 	Covered  bool // rows are made of entries
 	ByNumber bool // entries are gathered, and rows come by item number: an item may have several entries
 	Repeat   bool // rows of one value may be given as one
-	Once     bool // Once     bool // one entry for each value is enough
-	OneValue bool // OneValue bool // of CreationOrder: the entries have one value, whose items are in creation order in each slot
+	Once     bool // one entry for each value is enough
+	OneValue bool // of CreationOrder: the entries have one value, whose items are in creation order in each slot
 	Gather   bool // of CreationOrder: entries are gathered first, and merged where there are many
 	Window   int  // of Sort, TopK and Rings: rows held at a time, 0 = all
 	Count    int  // of Limit
 	Dist     float64
 
-	Given   int64 // Given   int64 // rows that the node gave
-	Entries int64 // Entries int64 // index entries that the node read
+	Given   int64 // rows that the node gave
+	Entries int64 // index entries that the node read
 }
 
 // Tree is a plan.
@@ -85,7 +85,7 @@ type Tree struct {
 	// Rest says that an index can't be used any more. The plan is a scan of the items that the index had not given.
 	Rest bool
 
-	mem  [4]Node // mem  [4]Node // enough for most plans
+	mem  [4]Node // enough for most plans
 	kids [4]*Node
 	used int
 }

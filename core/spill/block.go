@@ -7,8 +7,10 @@ import (
 )
 
 // A run is a sequence of blocks. Layout of a block: length of its content u32, checksum of the content u32 (CRC-32C),
-// content. The content is records: length uvarint, bytes. A record never spans two blocks, so one that is larger than
-// blockSize makes a block of its own.
+// content. The content consists of records: length uvarint, bytes. A record never spans two blocks, so a record that is
+// larger than blockSize has a block of its own.
+//
+// Example: a block with the records "abcd" and "efgh":
 //
 //	00 00 00 0a | crc | 04 'a' 'b' 'c' 'd' | 04 'e' 'f' 'g' 'h'
 
@@ -26,7 +28,7 @@ type run struct{ from, to int64 }
 type writer struct {
 	f     *file
 	from  int64
-	block []byte // head and content of the block that is being filled
+	block []byte // head and content of the current block
 }
 
 func (w *writer) begin(f *file) {
@@ -54,7 +56,7 @@ func (w *writer) flush() error {
 	return err
 }
 
-// end completes the run.
+// end writes the last block and completes the run.
 func (w *writer) end() (run, error) {
 	if len(w.block) > headSize {
 		if err := w.flush(); err != nil {
@@ -69,8 +71,8 @@ type reader struct {
 	f    *file
 	at   int64
 	to   int64
-	buf  []byte // of the block
-	rest []byte // of it
+	buf  []byte // the content of the block
+	rest []byte // the part of it that was not read
 }
 
 // next returns the next record, nil at the end. It is valid until the next call.
@@ -92,7 +94,8 @@ func (r *reader) next() ([]byte, error) {
 	return rec, nil
 }
 
-// load reads the next block. Its head is read with it: most blocks are a little smaller than blockSize.
+// load reads the next block. The head of the following block is read in the same call, because most blocks are a little
+// smaller than blockSize.
 func (r *reader) load() error {
 	n := min(blockSize, r.to-r.at)
 	if err := r.read(0, n); err != nil {

@@ -5,22 +5,25 @@ import (
 	"time"
 )
 
-// State is what a query has computed and not yet given.
+// State is what a query has computed and not yet returned.
 type State interface {
-	// Held is how many bytes of memory it holds.
+	// Held returns the number of bytes of memory that it holds.
 	Held() int64
-	// Close gives up memory and files.
+	// Close releases memory and files.
 	Close()
 }
 
-// Kept keeps states of queries between two pages, so that the next page needn't compute everything again. A state is
-// found by a number that stands in the page's continuation, and only by its owner: a hash of who asked and what. It is
-// lost after KeptFor, when there are too many, when they hold too much memory, and when the process ends; whoever finds
-// nothing computes it again. Safe for concurrent use.
+// Kept keeps states of queries between two pages, so that the next page needn't compute everything again. A state has a
+// number, which is part of the page's continuation. Only its owner can take it: owner is a hash of the user and the
+// query. A state is lost after KeptFor, when there are too many, when they hold too much memory, and when the process
+// ends. A query whose state is lost is computed again. Kept is safe for concurrent use.
+//
+// Example: a sort gives page 1. Put keeps the sort and returns 77, which goes into the continuation. The request for
+// page 2 calls Take(owner, 77) and goes on with the sort.
 type Kept struct {
 	now  func() time.Time
 	id   func() uint64
-	mem  int64 // bytes that all states may hold
+	mem  int64 // bytes that all states together may hold
 	mu   sync.Mutex
 	m    map[uint64]*kept
 	held int64
@@ -34,19 +37,19 @@ type kept struct {
 	until     time.Time
 }
 
-// How long a state is kept, and how many are.
+// Limits: how long a state is kept, and how many states are kept.
 const (
 	KeptFor = 5 * time.Minute
 	maxKept = 256
 )
 
-// NewKept returns an empty Kept, whose states may hold so many bytes of memory together. now gives the time, id numbers
-// that nobody can guess.
+// NewKept returns an empty Kept. Its states together may hold mem bytes of memory. now gives the time. id gives numbers
+// that can't be guessed.
 func NewKept(mem int64, now func() time.Time, id func() uint64) *Kept {
 	return &Kept{now: now, id: id, mem: mem, m: map[uint64]*kept{}}
 }
 
-// Most is how many bytes of memory one state may hold to be kept: 0 where none is kept.
+// Most returns the number of bytes of memory that one state may hold to be kept; 0 if no state is kept.
 func (k *Kept) Most() int64 {
 	if k == nil {
 		return 0
@@ -54,8 +57,8 @@ func (k *Kept) Most() int64 {
 	return k.mem / 4
 }
 
-// Put keeps a state and returns its number, which isn't 0. The state is the Kept's from now on. It is closed at once,
-// and the number is 0, when it holds too much.
+// Put keeps a state and returns its number, which isn't 0. Kept then owns the state. If the state holds too much
+// memory, Put closes it and returns 0.
 func (k *Kept) Put(owner uint64, s State) uint64 {
 	held := s.Held()
 	if held > k.Most() {
@@ -83,7 +86,7 @@ func (k *Kept) Put(owner uint64, s State) uint64 {
 	return x.id
 }
 
-// Take returns the state with a number and forgets it; nil when it is lost, or another owner's.
+// Take returns the state with a number and removes it. It returns nil when the state is lost or has another owner.
 func (k *Kept) Take(owner, id uint64) State {
 	if k == nil {
 		return nil
@@ -105,7 +108,7 @@ func (k *Kept) Take(owner, id uint64) State {
 	return x.s
 }
 
-// Len is how many states there are.
+// Len returns the number of states.
 func (k *Kept) Len() int {
 	if k == nil {
 		return 0
@@ -115,7 +118,7 @@ func (k *Kept) Len() int {
 	return len(k.m)
 }
 
-// Sweep gives up states that are older than KeptFor.
+// Sweep closes the states that are older than KeptFor.
 func (k *Kept) Sweep() {
 	k.mu.Lock()
 	gone := k.expired()
@@ -123,7 +126,7 @@ func (k *Kept) Sweep() {
 	closeAll(gone)
 }
 
-// Drop gives up all states.
+// Drop closes all states.
 func (k *Kept) Drop() {
 	k.mu.Lock()
 	var gone []State
@@ -134,7 +137,7 @@ func (k *Kept) Drop() {
 	closeAll(gone)
 }
 
-// Close gives up all states, and those that come later at once.
+// Close closes all states. States that are put later are closed immediately.
 func (k *Kept) Close() {
 	if k == nil {
 		return
@@ -145,7 +148,7 @@ func (k *Kept) Close() {
 	k.Drop()
 }
 
-// expired takes out the states that are too old. The caller holds mu.
+// expired removes and returns the states that are too old. The caller holds mu.
 func (k *Kept) expired() (gone []State) {
 	now := k.now()
 	for _, x := range k.m {
@@ -156,7 +159,7 @@ func (k *Kept) expired() (gone []State) {
 	return gone
 }
 
-// oldest is the state that expires first. The caller holds mu; there is one.
+// oldest returns the state that expires first. The caller holds mu, and there is at least one state.
 func (k *Kept) oldest() (o *kept) {
 	for _, x := range k.m {
 		if o == nil || x.until.Before(o.until) {
@@ -166,7 +169,7 @@ func (k *Kept) oldest() (o *kept) {
 	return o
 }
 
-// remove takes a state out. The caller holds mu.
+// remove removes a state. The caller holds mu.
 func (k *Kept) remove(x *kept) State {
 	delete(k.m, x.id)
 	k.held -= x.held

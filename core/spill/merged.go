@@ -9,23 +9,26 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// Merged gives the elements of several runs in order. Not safe for concurrent use.
+// Merged gives the elements of several runs in order. It is not safe for concurrent use.
+//
+// Example: run 0 (the oldest) has 1 and 4, run 1 has 2 and 4. The heap holds one head for each run. Next gives 1, then
+// 2, and then both 4: as one element if the Codec has a Merge function, else the one of run 0 first.
 type Merged[T any] struct {
 	c     *Codec[T]
 	acct  *budget.Account
 	held  int64
-	heads []*head[T] // a heap: the least element first, of equal ones that of the oldest run
+	heads []*head[T] // a heap: the least element is first; of equal ones that of the oldest run
 	out   []*head[T]
 }
 
-// head is the present element of a run.
+// head is the current element of a run.
 type head[T any] struct {
 	age int // 0 is the oldest run
 	r   reader
 	x   T
 }
 
-// move goes to the next element of the run; false at its end.
+// move goes to the next element of the run. It returns false at the end.
 func (h *head[T]) move(c *Codec[T]) (bool, error) {
 	rec, err := h.r.next()
 	if rec == nil || err != nil {
@@ -50,8 +53,7 @@ func (m *Merged[T]) init() error {
 	return nil
 }
 
-// Next returns the next element; it lives until the next call. ok is false at the end. A run that is damaged is
-// Corruption.
+// Next returns the next element. It is valid until the next call. ok is false at the end. A damaged run is Corruption.
 func (m *Merged[T]) Next() (x T, ok bool, err error) {
 	for _, h := range m.out {
 		more, err := h.move(m.c)
@@ -75,14 +77,14 @@ func (m *Merged[T]) Next() (x T, ok bool, err error) {
 	return x, true, nil
 }
 
-// pop takes the least element. Its run moves on when the element isn't needed any more.
+// pop returns the least element. Its run moves on when the element isn't needed any more.
 func (m *Merged[T]) pop() T {
 	h := heap.Pop((*heads[T])(m)).(*head[T])
 	m.out = append(m.out, h)
 	return h.x
 }
 
-// all gives all elements, and then the error that ended them.
+// all gives all elements, and then the error that ended them, if any.
 func (m *Merged[T]) all() iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for {
@@ -94,13 +96,13 @@ func (m *Merged[T]) all() iter.Seq2[T, error] {
 	}
 }
 
-// close gives back what the buffers took.
+// close returns the memory of the buffers.
 func (m *Merged[T]) close() {
 	m.acct.Shrink(m.held)
 	m.held, m.heads, m.out = 0, nil, nil
 }
 
-// Close gives back what the buffers took. The runs stay.
+// Close returns the memory of the buffers. The runs stay.
 func (m *Merged[T]) Close() {
 	if m != nil {
 		m.close()

@@ -4,5 +4,5 @@ package spill
 
 import "syscall"
 
-// errQuota is what a file system answers whose user has used up what is theirs.
+// errQuota is the error of a file system when the user's quota is used up.
 var errQuota error = syscall.EDQUOT

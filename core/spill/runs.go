@@ -7,32 +7,35 @@ import (
 	"github.com/orrerydb/orrery/core/budget"
 )
 
-// Codec says how elements are stored and ordered.
+// Codec describes how elements are stored and ordered.
 type Codec[T any] struct {
 	// Append appends the encoding of an element.
 	Append func(dst []byte, x T) []byte
-	// Decode reads an encoding. What it returns may point into b.
+	// Decode reads an encoding. Its result may point into b.
 	Decode func(b []byte) (T, error)
 	// Compare is the order of the elements in each run.
 	Compare func(a, b T) int
-	// Merge makes one element of two that compare equal, a of an older run than b. It may change a and return it. The
-	// elements live until it returns, so what it returns must not point into b. nil = equal elements stay apart, those
-	// of the older run first.
+	// Merge joins two elements that compare equal into one; a is from the older run. It may change and return a. The
+	// elements are valid until it returns, so its result must not point into b. nil = equal elements stay separate, and
+	// the one of the older run comes first.
 	Merge func(a, b T) (T, error)
 }
 
-// How many runs are merged at a time, and how many bytes their blocks may have together. The second bound is for
-// records that are much larger than a block.
+// Limits of one merge: the number of runs, and the bytes that their blocks may have together. The second limit matters
+// for records that are much larger than a block.
 const (
 	maxFanIn   = 32
 	mergeBytes = 8 << 20
 )
 
-// Runs are the runs that one sort or group has written. Runs of one age are a level: level 0 is what Write has
-// written; maxFanIn runs of a level are merged into one of the next. So n runs are read and written again log32(n)
-// times, and no merge reads more than maxFanIn of them.
+// Runs holds the runs that one sort or group has written. Runs of one age form a level. Write writes runs of level 0.
+// maxFanIn runs of a level are merged into one run of the next level. So n runs are read and written again log32(n)
+// times, and no merge reads more than maxFanIn runs.
 //
-// Each level is one file, which is cleared when its runs are merged. Not safe for concurrent use.
+// Each level is one file, which is cleared when its runs are merged. Runs is not safe for concurrent use.
+//
+// Example: 70 runs are written. Twice, 32 runs of level 0 become one run of level 1. At the end 2 runs of level 1 and 6
+// of level 0 are merged while they are read.
 type Runs[T any] struct {
 	s       *Space
 	c       Codec[T]
@@ -40,7 +43,7 @@ type Runs[T any] struct {
 	levels  []level // a higher level has older runs
 	w       writer
 	rec     []byte
-	largest int   // record
+	largest int   // the length of the largest record
 	n       int64 // elements that Write has written
 }
 
@@ -49,16 +52,16 @@ type level struct {
 	runs []run
 }
 
-// NewRuns returns an empty Runs. What its buffers take is charged to acct, also beyond its share: at most about a
-// megabyte, or some records where these are larger.
+// NewRuns returns an empty Runs. The memory of its buffers is charged to acct, even beyond its share: at most about a
+// megabyte, or a few records if these are larger.
 func NewRuns[T any](s *Space, acct *budget.Account, c Codec[T]) *Runs[T] {
 	return &Runs[T]{s: s, acct: acct, c: c}
 }
 
-// Len is how many elements were written.
+// Len returns the number of elements that were written.
 func (r *Runs[T]) Len() int64 { return r.n }
 
-// Bytes is how many bytes the files have.
+// Bytes returns the size of the files.
 func (r *Runs[T]) Bytes() (n int64) {
 	for i := range r.levels {
 		if r.levels[i].f != nil {
@@ -68,8 +71,8 @@ func (r *Runs[T]) Bytes() (n int64) {
 	return n
 }
 
-// Write writes elements, which come in the order of Codec.Compare, as one run. It fails with StoreFull when there is no
-// room, with Timeout when ctx ends, and with the error that rows gives.
+// Write writes elements as one run. They must come in the order of Codec.Compare. It fails with StoreFull when there is
+// no room, with Timeout when ctx ends, and with the error that rows gives.
 func (r *Runs[T]) Write(ctx context.Context, rows iter.Seq2[T, error]) error {
 	n, err := r.write(ctx, 0, rows)
 	r.n += n
@@ -79,7 +82,7 @@ func (r *Runs[T]) Write(ctx context.Context, rows iter.Seq2[T, error]) error {
 	return r.compact(ctx)
 }
 
-// ctxSteps is how many records are written between two looks at the context.
+// ctxSteps is the number of records that are written between two checks of the context.
 const ctxSteps = 1024
 
 func (r *Runs[T]) write(ctx context.Context, lv int, rows iter.Seq2[T, error]) (n int64, err error) {
@@ -123,12 +126,12 @@ func (r *Runs[T]) file(lv int) (*file, error) {
 	return l.f, nil
 }
 
-// fanIn is how many runs are merged at a time.
+// fanIn returns the number of runs that are merged at a time.
 func (r *Runs[T]) fanIn() int {
 	return max(2, min(maxFanIn, mergeBytes/max(r.largest, blockSize)))
 }
 
-// compact merges the runs of each level that has as many as are merged at a time.
+// compact merges the runs of each level that has fanIn runs.
 func (r *Runs[T]) compact(ctx context.Context) error {
 	for lv := 0; lv < len(r.levels); lv++ {
 		if len(r.levels[lv].runs) < r.fanIn() {
@@ -141,7 +144,7 @@ func (r *Runs[T]) compact(ctx context.Context) error {
 	return nil
 }
 
-// lift merges all runs of a level into one of the next.
+// lift merges all runs of a level into one run of the next level.
 func (r *Runs[T]) lift(ctx context.Context, lv int) error {
 	if len(r.levels[lv].runs) == 0 {
 		return nil
@@ -159,7 +162,7 @@ func (r *Runs[T]) lift(ctx context.Context, lv int) error {
 	return r.levels[lv].f.clear()
 }
 
-// Merge returns the elements of all runs in order. Nothing may be written any more.
+// Merge returns the elements of all runs in order. Nothing may be written afterwards.
 func (r *Runs[T]) Merge(ctx context.Context) (*Merged[T], error) {
 	for lv := 0; r.count() > r.fanIn() && lv < len(r.levels)-1; lv++ {
 		if err := r.lift(ctx, lv); err != nil {
@@ -170,7 +173,7 @@ func (r *Runs[T]) Merge(ctx context.Context) (*Merged[T], error) {
 	return r.merge(len(r.levels)-1, 0)
 }
 
-// count is how many runs there are.
+// count returns the number of runs.
 func (r *Runs[T]) count() (n int) {
 	for i := range r.levels {
 		n += len(r.levels[i].runs)

@@ -7,15 +7,15 @@ import (
 	"github.com/orrerydb/orrery/core/budget"
 )
 
-// Sorter sorts elements: in memory as long as its account has room, then in files. Equal elements keep the order in
-// which they were added. Not safe for concurrent use.
+// Sorter sorts elements: in memory while its account has room, else in files. Equal elements keep the order in which
+// they were added. It is not safe for concurrent use.
 type Sorter[T any] struct {
 	ctx  context.Context
 	s    *Space
 	acct *budget.Account
 	c    Codec[T]
 	list []T
-	held int64 // by list
+	held int64 // bytes of list
 	runs *Runs[T]
 	rows *Merged[T]
 	at   int
@@ -35,13 +35,14 @@ func NewSorter[T any](ctx context.Context, s *Space, acct *budget.Account, c Cod
 	return out
 }
 
-// Sorted returns a Sorter of elements that are sorted already, which take so many bytes of acct.
+// Sorted returns a Sorter of elements that are already sorted. They have been charged to acct with that number of
+// bytes.
 func Sorted[T any](ctx context.Context, s *Space, acct *budget.Account, c Codec[T], list []T, held int64) *Sorter[T] {
 	return &Sorter[T]{ctx: ctx, s: s, acct: acct, c: c, list: list, held: held}
 }
 
-// Add adds an element that takes so many bytes. It fails with StoreFull when there is no room in memory nor on the
-// disk, with MemoryLimit or TooManyRequests when there is no Space, and with Timeout when the context has ended.
+// Add adds an element that takes that number of bytes. It fails with StoreFull when there is no room in memory or on
+// the disk, with MemoryLimit or TooManyRequests when there is no Space, and with Timeout when the context has ended.
 func (s *Sorter[T]) Add(x T, bytes int) error {
 	if err := s.acct.Grow(int64(bytes)); err != nil {
 		return err
@@ -77,8 +78,8 @@ func (s *Sorter[T]) spill() {
 
 func (s *Sorter[T]) sort() { slices.SortStableFunc(s.list, s.c.Compare) }
 
-// Spill writes what is in memory to files, of a Sorter to which nothing is added any more. What was given by Next stays
-// given.
+// Spill writes the elements in memory to files. It may be called after the last Add. Elements that Next has given are
+// not given again.
 func (s *Sorter[T]) Spill(ctx context.Context) error {
 	if s.rows != nil || s.s == nil || s.acct == nil {
 		return nil
@@ -93,7 +94,7 @@ func (s *Sorter[T]) Spill(ctx context.Context) error {
 	return s.merge(ctx)
 }
 
-// End sorts what was added. It may be called again to begin with the first element again, unless Spill was called.
+// End sorts the elements. It may be called again to begin with the first element again, unless Spill was called.
 func (s *Sorter[T]) End(ctx context.Context) error {
 	s.ctx, s.at = ctx, 0
 	s.rows.Close()
@@ -115,7 +116,7 @@ func (s *Sorter[T]) merge(ctx context.Context) error {
 	return s.err
 }
 
-// Next returns the next element after End. It lives until the next call. ok is false at the end.
+// Next returns the next element after End. It is valid until the next call. ok is false at the end.
 func (s *Sorter[T]) Next() (x T, ok bool, err error) {
 	if s.rows != nil {
 		return s.rows.Next()
@@ -127,10 +128,10 @@ func (s *Sorter[T]) Next() (x T, ok bool, err error) {
 	return s.list[s.at-1], true, nil
 }
 
-// Held is how many bytes the elements in memory take.
+// Held returns the number of bytes that the elements in memory take.
 func (s *Sorter[T]) Held() int64 { return s.held }
 
-// Close removes the files and gives the memory back.
+// Close removes the files and returns the memory.
 func (s *Sorter[T]) Close() {
 	if s == nil {
 		return

@@ -1,11 +1,11 @@
 // Package spill keeps state that is too large for memory in temporary files: sorted runs, which are merged when they
-// are read. It knows no query and no language. Its user says how an element is encoded and compared.
+// are read. It knows no query and no language. Its user defines how an element is encoded and compared.
 //
-// Example: a sort holds rows until its share of the memory is used. It sorts them and calls Runs.Write, forgets them
-// and goes on. At the end Runs.Merge gives the rows of all runs in order.
+// Example: a sort holds rows until its share of the memory is used. It sorts them, calls Runs.Write, removes them from
+// memory and continues. At the end Runs.Merge gives the rows of all runs in order.
 //
-// Nothing in these files outlives the process. They are never synced. Where the system allows, a file loses its name
-// as soon as it is created, so that a crash leaves nothing behind; elsewhere Open removes what it finds.
+// The files are of no use after the process has ended. They are never synced. Where the system allows it, a file loses
+// its name as soon as it is created, so a crash leaves no files. Elsewhere Open removes the files that it finds.
 package spill
 
 import (
@@ -21,29 +21,29 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// Space is where temporary files are, and how many bytes they may have together. A nil Space takes no files: nothing
-// is spilled. Safe for concurrent use.
+// Space is a place for temporary files, with a limit of their total size. A nil Space takes no files: nothing is
+// spilled. It is safe for concurrent use.
 type Space struct {
 	dir     string
 	o       Options
 	used    atomic.Int64 // bytes of all files
 	files   atomic.Int64
 	written atomic.Int64 // bytes since the start
-	unasked atomic.Int64 // bytes written since Options.Room was asked
+	unasked atomic.Int64 // bytes written since the last call of Options.Room
 }
 
 // Options of a Space.
 type Options struct {
-	// Limit is how many bytes all files may have; 0 = as many as the disk takes.
+	// Limit is the number of bytes that all files together may have; 0 = limited by the disk only.
 	Limit int64
-	// Room returns how many bytes may be written before the disk has no room for more important things. nil = the disk
-	// itself refuses.
+	// Room returns the number of bytes that may be written while the disk keeps enough room for more important data.
+	// nil = only the disk refuses.
 	Room func() int64
-	// Wrap changes the files; for tests that need a disk that fails. nil = none.
+	// Wrap replaces files, for tests that need a failing disk. nil = none.
 	Wrap func(File) File
 }
 
-// File is what a Space needs of a file.
+// File has the operations on a file that a Space needs.
 type File interface {
 	io.ReaderAt
 	io.WriterAt
@@ -51,18 +51,18 @@ type File interface {
 	Truncate(size int64) error
 }
 
-// Names of files: in a directory of its own, and beside others in the system's directory for temporary files.
+// Names of files: in the Space's own directory, and in the system's directory for temporary files.
 const (
 	prefix  = "orrery-"
 	suffix  = ".run"
 	pattern = prefix + "*" + suffix
 )
 
-// roomStep is how many bytes are written before Options.Room is asked again.
+// roomStep is the number of bytes that are written between two calls of Options.Room.
 const roomStep = 256 << 10
 
-// Open returns a space in a directory of its own. It creates the directory, and removes files that a process before
-// has left in it. No other process may use the directory.
+// Open returns a Space in its own directory. It creates the directory, and removes files that an earlier process has
+// left there. No other process may use the directory.
 func Open(dir string, o Options) (*Space, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func Open(dir string, o Options) (*Space, error) {
 // Temp returns a space in the system's directory for temporary files, which other processes use too.
 func Temp(o Options) *Space { return &Space{dir: os.TempDir(), o: o} }
 
-// Used is the number of bytes that the files have now.
+// Used returns the current size of the files in bytes.
 func (s *Space) Used() int64 {
 	if s == nil {
 		return 0
@@ -92,7 +92,7 @@ func (s *Space) Used() int64 {
 	return s.used.Load()
 }
 
-// Files is the number of files that are open.
+// Files returns the number of open files.
 func (s *Space) Files() int64 {
 	if s == nil {
 		return 0
@@ -100,7 +100,7 @@ func (s *Space) Files() int64 {
 	return s.files.Load()
 }
 
-// Written is the number of bytes that were written since the start.
+// Written returns the number of bytes that were written since the start.
 func (s *Space) Written() int64 {
 	if s == nil {
 		return 0
@@ -108,8 +108,8 @@ func (s *Space) Written() int64 {
 	return s.written.Load()
 }
 
-// Spare returns how many bytes may still be written; the least answer of the limit and the disk. It is negative where
-// nothing may, and very large where nobody knows.
+// Spare returns the number of bytes that may still be written: the smaller value of limit and disk. It is negative if
+// nothing may be written, and very large if there is no limit.
 func (s *Space) Spare() int64 {
 	n := int64(1) << 62
 	if s.o.Limit > 0 {
@@ -121,7 +121,7 @@ func (s *Space) Spare() int64 {
 	return n
 }
 
-// take reserves n bytes, or says why there is no room for them.
+// take reserves n bytes, or returns the error why there is no room for them.
 func (s *Space) take(n int64) error {
 	if used := s.used.Add(n); s.o.Limit > 0 && used > s.o.Limit {
 		s.used.Add(-n)
@@ -133,14 +133,14 @@ func (s *Space) take(n int64) error {
 	}
 	s.unasked.Store(0)
 	if s.o.Room() < n {
-		s.unasked.Store(roomStep) // the next one asks again
+		s.unasked.Store(roomStep) // the next call asks again
 		s.used.Add(-n)
 		return full(nil)
 	}
 	return nil
 }
 
-// full is the error of a disk without room.
+// full is the error for a disk without room.
 func full(cause error) error {
 	const text = "The server's disk has no room for the temporary files of a query."
 	if cause == nil {
@@ -149,11 +149,11 @@ func full(cause error) error {
 	return status.Wrap(status.StoreFull, cause, text)
 }
 
-// file is one temporary file, written from its beginning to its end and read anywhere.
+// file is one temporary file. It is written in sequence and read at any offset.
 type file struct {
 	s    *Space
 	f    File
-	name string // "" when the file has none any more
+	name string // "" when the file has no name any more
 	size int64
 }
 
@@ -173,7 +173,7 @@ func (s *Space) create() (*file, error) {
 	return out, nil
 }
 
-// append writes b behind what is there.
+// append writes b at the end.
 func (f *file) append(b []byte) error {
 	n := int64(len(b))
 	if err := f.s.take(n); err != nil {
@@ -216,7 +216,7 @@ func translate(err error) error {
 	return status.Wrap(status.Unavailable, err, "A temporary file of a query failed.")
 }
 
-// damaged is the error of a run that isn't what was written.
+// damaged is the error for a run that differs from what was written.
 func damaged(format string, args ...any) error {
 	return status.New(status.Corruption, "A temporary file of a query is damaged: %s.", fmt.Sprintf(format, args...))
 }

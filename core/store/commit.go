@@ -13,17 +13,21 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// draft is a commit whose batch is made but for what the latches decide: the LSNs and times of its items, and the
-// heads. It goes through these steps, of which only 2 and 3 have the latches of all its slots:
+// draft is a commit whose batch is complete except for what needs the latches: the LSNs and times of its items, and the
+// heads. It goes through three steps. Only steps 2 and 3 run under the latches of all its slots:
 //
-//  1. plan makes the operations and has the engine prepare them.
-//  2. fill takes the LSNs and adds what they decide, the caller having checked that every change's old item is the
-//     present one.
-//  3. write hands the batch to the engine, and the slots are told.
+//  1. plan makes the operations and passes them to the engine to prepare.
+//  2. fill takes the LSNs and adds the operations that depend on them. The caller has checked that every change's old
+//     item is still the current one.
+//  3. write passes the batch to the engine and updates the slots.
 //
-// Terms hold the second of an item's time, and a slot's commit times never fall. So when somebody who began later has
-// committed in a later second, the items move there and step 1 is done again under the latches: at most once a second
-// in a slot.
+// Index terms hold the second of an item's time, and commit times of a slot never decrease. A draft that began earlier
+// may find that another has committed in a later second. Then its items get that time, and step 1 is repeated under the
+// latches. This happens at most once a second in a slot.
+//
+// Example: a write of one item plans Put(item), Put(index entries) and the number entry without the latch. It takes the
+// latch, checks that the old item is unchanged, takes LSN 42, adds the feed entry of LSN 42 and the head {LSN 42, items
+// + 1}, writes the batch and releases the latch. It then waits until the commit is durable.
 type draft struct {
 	c     *Container
 	b     *kv.Batch   // step 1
@@ -34,20 +38,20 @@ type draft struct {
 	mem   scratch
 }
 
-// part is a draft's share of one slot.
+// part is the part of a draft in one slot.
 type part struct {
 	sl  *Slot
 	chs []change
 
-	// What the items bring to the index, and how many logical partitions they are of.
+	// What the items add to the index, and the number of logical partitions that they belong to.
 	flags      indexFlags
 	extra      bool
 	partitions int
 
-	known   *LogicalHead // of the only logical partition, when the caller has read it under the latch
-	fell    int64        // time of the slot's last commit, when the clock stands before it: an epoch begins
-	evicted []change     // expired items whose unique values the commit takes
-	h       Head         // from fill on
+	known   *LogicalHead // of the only logical partition, if the caller has read it under the latch
+	fell    int64        // time of the slot's last commit, if the clock is before it: an epoch begins
+	evicted []change     // expired items whose unique values the commit takes over
+	h       Head         // valid after fill
 	head    []byte
 	facts   factsChange
 }
@@ -57,10 +61,10 @@ type scratch struct{ key, val []byte }
 
 var draftPool = sync.Pool{New: func() any { return &draft{late: new(kv.Batch)} }}
 
-// roomForItem is about what an item adds under the latch: its feed entry.
+// roomForItem is about the number of bytes that an item adds under the latch: its feed entry.
 const roomForItem = 128
 
-// plan makes the operations of changes, those of one slot side by side, as far as no latch is needed.
+// plan makes the operations of changes that need no latch. The changes of one slot must be adjacent.
 func (c *Container) plan(chs []change) (*draft, error) {
 	d := draftPool.Get().(*draft)
 	d.c, d.b, d.parts, d.pre = c, batchPool.Get().(*kv.Batch), d.parts[:0], d.pre[:0]
@@ -82,7 +86,7 @@ func (c *Container) plan(chs []change) (*draft, error) {
 	return d, nil
 }
 
-// group numbers the logical partitions of a part's changes.
+// group assigns numbers to the logical partitions of a part's changes.
 func (p *part) group() {
 	for i := range p.chs {
 		ch, j := &p.chs[i], 0
@@ -97,7 +101,7 @@ func (p *part) group() {
 	}
 }
 
-// prepare makes the operations that need no latch and hands them to the engine.
+// prepare makes the operations that need no latch and passes them to the engine.
 func (d *draft) prepare() error {
 	d.b.Reset()
 	d.b.Frees = true
@@ -124,7 +128,7 @@ func (d *draft) prepare() error {
 	return translate(err)
 }
 
-// free gives a draft back that was not written.
+// free releases a draft that was not written.
 func (d *draft) free() {
 	if d.ready != nil {
 		d.ready.Discard()
@@ -133,7 +137,7 @@ func (d *draft) free() {
 	d.done()
 }
 
-// done gives a draft's memory back, but for the batch of step 1, which belongs to its commit.
+// done releases a draft's memory, except the batch of step 1, which belongs to its commit.
 func (d *draft) done() {
 	small := d.late.Size() <= maxScratch
 	d.late.Reset()
@@ -153,13 +157,13 @@ func (d *draft) done() {
 	}
 }
 
-// maxScratch is how many bytes of memory are kept for the next commit.
+// maxScratch is the largest number of bytes of memory that is kept for the next commit.
 const maxScratch = 1 << 20
 
-// fill completes a draft. The caller holds the latches of all its slots until the commit is visible or given up.
-// Changes get LSN and position: with apart each one an LSN of its own, else those of a slot share one.
+// fill completes a draft. The caller holds the latches of all its slots until the commit is visible or has failed.
+// Changes get LSN and position. With apart each change gets its own LSN, else the changes of a slot share one.
 func (d *draft) fill(ctx context.Context, apart bool) error {
-	if err := d.c.Alive(); err != nil { // a dropped database's heads are removed a few at a time
+	if err := d.c.Alive(); err != nil { // the heads of a dropped database are removed in several commits
 		return err
 	}
 	if err := d.retime(); err != nil {
@@ -170,7 +174,7 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 			return translate(err)
 		}
 	}
-	for i := range d.parts { // nothing goes wrong any more before the engine has it
+	for i := range d.parts { // from here on only the engine can fail
 		p := &d.parts[i]
 		p.head = p.h.append(p.sl.spare[:0])
 		d.late.Put(p.sl.headKey[:], p.head)
@@ -183,14 +187,14 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 	return nil
 }
 
-// retime moves items up to the time of their slot's last commit, unless the clock has fallen: then they get its time,
-// and an epoch begins. When that changes the second of any, its terms are made again, and with them the batch.
+// retime moves items up to the time of their slot's last commit. If the clock was set back, the items get the clock's
+// time and an epoch begins. If the second of an item changes, its terms and the batch are made again.
 func (d *draft) retime() error {
 	again := false
 	for i := range d.parts {
 		p := &d.parts[i]
 		last := p.sl.head.Ticks
-		if p.fell = 0; p.early(last) { // the clock has fallen, or an item has waited long
+		if p.fell = 0; p.early(last) { // the clock was set back, or an item has waited long
 			if now := d.c.now(); now < last-clockTolerance {
 				p.fell, last = last, now
 			}
@@ -217,7 +221,7 @@ func (d *draft) retime() error {
 	return d.prepare()
 }
 
-// early reports whether an item's time is far below that of the slot's last commit.
+// early reports whether an item's time is far below the time of the slot's last commit.
 func (p *part) early(last int64) bool {
 	for k := range p.chs {
 		if it := p.chs[k].item; it != nil && it.Ticks < last-clockTolerance {
@@ -271,7 +275,7 @@ func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 	return d.logicalHeads(ctx, p, apart)
 }
 
-// count brings what a change does to the counts of a slot into its next head.
+// count adds a change to the counts of the slot's next head.
 func (p *part) count(ch *change) {
 	items, bytes := ch.grows()
 	if ch.item != nil {
@@ -283,15 +287,16 @@ func (p *part) count(ch *change) {
 	p.countFacts(ch)
 }
 
-// write makes a filled draft visible and tells its slots. The draft is done with; after an error the caller asks lost.
+// write makes a filled draft visible and updates its slots. The draft must not be used afterwards. After an error the
+// caller calls lost.
 func (d *draft) write(ctx context.Context) (pending, error) {
-	for i := range d.parts { // before anybody can see it
+	for i := range d.parts { // before the commit is visible
 		d.parts[i].sl.begun.Store(d.parts[i].h.LSN)
 	}
 	w, err := d.ready.Write(ctx, d.late, d.pre)
 	d.ready = nil
 	if err != nil {
-		if !errors.Is(err, kv.ErrUnknownOutcome) && !errors.Is(err, kv.ErrConflict) { // lost finds out about those
+		if !errors.Is(err, kv.ErrUnknownOutcome) && !errors.Is(err, kv.ErrConflict) { // lost handles these
 			for i := range d.parts {
 				d.parts[i].sl.begun.Store(d.parts[i].sl.head.LSN)
 			}
@@ -311,15 +316,15 @@ func (d *draft) write(ctx context.Context) (pending, error) {
 	return pending{commit: w, slot: last.sl, lsn: last.h.LSN, batch: d.b}, nil
 }
 
-// commit makes the changes of a draft of one slot visible under the next LSN. The caller holds the slot's latch and has
-// checked that every change's old item is the present one. raced says that the slot's head was not what was expected:
-// nothing is written, try again.
+// commit makes the changes of a draft in one slot visible under the next LSN. The caller holds the slot's latch and has
+// checked that every change's old item is the current one. raced says that the slot's head was not the expected one:
+// nothing is written, and the caller may try again.
 func (d *draft) commit(ctx context.Context) (p pending, raced bool, err error) {
 	sl := d.parts[0].sl
 	defer sl.taken()
 	if err := d.fill(ctx, false); err != nil {
 		d.free()
-		return pending{slot: sl, lsn: sl.head.LSN}, false, err // a refusal is made of what is there
+		return pending{slot: sl, lsn: sl.head.LSN}, false, err // a refusal depends on the current state
 	}
 	p, err = d.write(ctx)
 	d.done()
@@ -329,14 +334,15 @@ func (d *draft) commit(ctx context.Context) (p pending, raced bool, err error) {
 	return p, raced, err
 }
 
-// lost finds out where a slot stands after the engine refused a commit or doesn't know what became of it, and reads its
-// head again. raced says that nothing was written and that trying again may help. The caller holds the latch.
+// lost finds out the state of a slot after the engine has refused a commit, or doesn't know whether it was applied. It
+// reads the slot's head again. raced says that nothing was written and that another attempt may succeed. The caller
+// holds the latch.
 func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 	conflict := errors.Is(cause, kv.ErrConflict)
 	if !conflict && !errors.Is(cause, kv.ErrUnknownOutcome) {
 		return false, translate(cause)
 	}
-	ctx := context.Background() // the slot must know where it stands, whatever becomes of the request
+	ctx := context.Background() // the slot must know its state even if the request has ended
 	b, err := c.st.eng.Get(ctx, nil, sl.headKey[:])
 	if errors.Is(err, kv.ErrNotFound) {
 		return false, c.gone()
@@ -353,7 +359,8 @@ func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 		return false, translate(err)
 	}
 	if h.LSN != sl.head.LSN {
-		// The head is that of a commit without a handle to wait on. A commit after it has one.
+		// The stored head belongs to a commit without a handle to wait for. A later commit has a handle, and is durable
+		// only after it.
 		same := kv.Batch{Frees: true} // it adds nothing
 		same.Put(sl.headKey[:], b)
 		w, err := c.st.eng.Write(context.Background(), &same,
@@ -372,7 +379,7 @@ func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 	return false, translate(cause)
 }
 
-// early puts what one change does to the keys of its slot into a batch, but for its feed entry.
+// early adds to a batch what one change does to the keys of its slot, except its feed entry.
 func (d *draft) early(b *kv.Batch, sl *Slot, ch *change) {
 	key, id := sl.key, ch.id
 	if ch.old != nil {
@@ -408,7 +415,7 @@ func (d *draft) del(b *kv.Batch, key []byte) {
 	d.mem.key = key
 }
 
-// storedSize is the logical size of an item: its key and value.
+// storedSize returns the logical size of an item: its key and value.
 func storedSize(id identity, it *Item) int64 {
 	n := keys.PrefixLen + len(id.suffix) + envFixed + envSum + len(it.Doc)
 	if it.TTL != 0 {
@@ -417,7 +424,7 @@ func storedSize(id identity, it *Item) int64 {
 	return int64(n)
 }
 
-// grows returns how many items and stored bytes a change adds.
+// grows returns the number of items and stored bytes that a change adds.
 func (ch *change) grows() (items, bytes int64) {
 	if ch.old != nil {
 		items, bytes = -1, -storedSize(ch.id, ch.old)
@@ -428,7 +435,7 @@ func (ch *change) grows() (items, bytes int64) {
 	return items, bytes
 }
 
-// ttl keeps the ttl entry of an item with a ttl of its own.
+// ttl keeps the ttl entry of an item that has its own ttl.
 func (d *draft) ttl(b *kv.Batch, sl *Slot, id identity, it *Item, del bool) {
 	if it.TTL <= 0 {
 		return
@@ -473,7 +480,7 @@ func (d *draft) index(b *kv.Batch, sl *Slot, ch *change) {
 	})
 }
 
-// keyClasses returns the value classes of the parts of an identity: a head knows them whatever the policy indexes.
+// keyClasses returns the value classes of the parts of an identity. A head records them whatever the policy indexes.
 func keyClasses(ident []byte) (bits uint32) {
 	for len(ident) > 0 {
 		bits |= 1 << (ident[0] >> 3)
@@ -486,8 +493,8 @@ func keyClasses(ident []byte) (bits uint32) {
 	return bits
 }
 
-// logicalHeads rewrites the heads of the logical partitions that a part's changes touch, and refuses one that would
-// grow above its limit. Where the partition key is the id there are none.
+// logicalHeads rewrites the heads of the logical partitions that a part's changes touch. It refuses a partition that
+// would grow above its limit. Where the partition key is the id there are no such heads.
 func (d *draft) logicalHeads(ctx context.Context, p *part, apart bool) error {
 	if d.c.def.Load().KeyIsID() {
 		return nil

@@ -13,29 +13,29 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Container is the run-time state of one container generation. Safe for concurrent use.
+// Container is the run-time state of one container generation. It is safe for concurrent use.
 type Container struct {
 	st        *Store
 	gen       uint32
 	def       atomic.Pointer[catalog.Container]
-	pol       atomic.Pointer[index.Policy] // that queries go by: every slot has all of its entries
-	known     atomic.Pointer[policies]     // all that index entries may follow
-	resets    atomic.Uint32                // goes up before a rebuild takes anything out of a slot's flags
+	pol       atomic.Pointer[index.Policy] // the policy that queries use: every slot has all of its entries
+	known     atomic.Pointer[policies]     // all policies that index entries may follow
+	resets    atomic.Uint32                // goes up before a rebuild removes anything from a slot's flags
 	slots     atomic.Pointer[Slots]        // see Slots
 	uniques   []unique
 	counter   counter
 	dropped   atomic.Bool
-	used      atomic.Uint32 // Store.turn when it was last asked for; 0 = by background work only
+	used      atomic.Uint32 // Store.turn when it was last requested; 0 = only by background work
 	filtering atomic.Bool   // id filters are being made
-	raising   atomic.Bool   // floors are being looked for
-	fell      atomic.Int64  // LSN of the first commit after the clock's last fall
+	raising   atomic.Bool   // floors are being raised
+	fell      atomic.Int64  // LSN of the first commit after the clock was last set back
 	counts    counts
-	defMu     sync.Mutex // one update at a time; also guards rb
+	defMu     sync.Mutex // allows one update at a time; also guards rb
 	rb        rebuild
 }
 
-// Slot is a fixed share of the hash: what has its id always holds the same placements. head and headBytes belong to the
-// latch; the atomics may be read by anybody.
+// Slot is a fixed share of the hash. Its id always stands for the same placements. The latch guards head and headBytes.
+// The atomics may be read without it.
 type Slot struct {
 	c       *Container
 	key     keys.Slot
@@ -43,22 +43,23 @@ type Slot struct {
 	max     []byte
 	headKey [keys.PrefixLen]byte
 
-	// losers is held by a write that has lost a race, until it is through; taken before mu. Those who wait for the
-	// latch lose to whoever has it, so many who try again together mostly lose again.
+	// losers is held by a write that has lost a race, until it has finished. It is taken before mu. A goroutine that
+	// holds the latch mostly wins over those that wait for it. So without losers, many writes that try again together
+	// would mostly lose again.
 	losers latch
 	turns  turns // of transactions
 
 	mu        latch // the latch
 	head      Head
 	headBytes []byte
-	unread    []byte // a stored head in whose place head is, renewed; nil = none
+	unread    []byte // the stored head that head replaces, renewed; nil = none
 	spare     []byte // memory for the next headBytes
-	outdated  int    // entries removed since the floors were looked for: see removed
+	outdated  int    // entries that were removed since the floors were last raised: see removed
 	leastNew  uint64 // least counter of an item that was written since then
 
-	// begun is the LSN of the last commit that was handed to the engine, and is set before the engine has it. So
-	// whatever somebody has read of the slot, a look at begun afterwards covers it. While nobody holds the latch it is
-	// head.LSN, except after a commit that ended in a fault, or of which nobody could tell what became of it: see
+	// begun is the LSN of the last commit that was passed to the engine. It is set before the engine has the commit. So
+	// if a goroutine reads begun after it has read from the slot, begun covers all that it has read. While nobody holds
+	// the latch begun equals head.LSN. The exception is a commit that panicked or whose outcome is unknown: see
 	// certain.
 	begun atomic.Int64
 
@@ -72,11 +73,11 @@ type Slot struct {
 	flags   atomic.Pointer[indexFlags]
 
 	facts atomic.Pointer[facts] // nil: none. Changes under the latch
-	room  *factRoom             // memory of commits for them; nil: there were never any
+	room  *factRoom             // memory of commits for facts; nil: there never were any
 
 	ids      atomic.Pointer[idFilter]
-	idsNext  *idFilter   // being made: belongs to the latch
-	noFilter atomic.Bool // the slot has too many items for one, or can't be read
+	idsNext  *idFilter   // the filter that is being made: guarded by the latch
+	noFilter atomic.Bool // the slot has too many items for a filter, or can't be read
 
 	roamed atomic.Uint64 // where the next walk over the oldest run of the feed begins, when that has no order: see Reap
 	reaped atomic.Uint64 // LSN << 16 | position in the feed below which all items have a ttl of their own: see Reap
@@ -84,7 +85,7 @@ type Slot struct {
 	rb slotRebuild
 }
 
-// publish copies the head to the atomics. The caller holds the latch or is alone.
+// publish copies the head to the atomics. The caller holds the latch or is the only user.
 func (s *Slot) publish() {
 	s.begun.Store(s.head.LSN)
 	s.lsn.Store(s.head.LSN)
@@ -108,7 +109,7 @@ func (c *Container) Name() string {
 // Policy returns the compiled indexing policy.
 func (c *Container) Policy() *index.Policy { return c.pol.Load() }
 
-// Items returns the number of items, exact; expired ones that are not reaped yet count.
+// Items returns the exact number of items, including expired ones that are not reaped yet.
 func (c *Container) Items() (n int64) {
 	for _, s := range c.slotList() {
 		n += s.items.Load()
@@ -124,10 +125,10 @@ func (c *Container) Bytes() (n int64) {
 	return n
 }
 
-// GivenLSN returns the greatest LSN that a commit of the container has been given, durable or not.
+// GivenLSN returns the greatest LSN that a commit of the container has received, durable or not.
 func (c *Container) GivenLSN() int64 { return c.counter.given.Load() }
 
-// identity is where an item lives: slot, and the parts of its keys.
+// identity is the place of an item: its slot, and the parts of its keys.
 type identity struct {
 	slot    *Slot
 	version uint64 // of the map in which the slot was found
@@ -170,8 +171,9 @@ func (c *Container) SlotOf(pk PartitionKey) (*Slot, error) {
 	return at.slot, err
 }
 
-// place20 returns the 20 bits of a placement that lead an item number: the first 20 bits of the hash, with MultiHash 10
-// of level one and 10 of the whole key. (A V2 hash has 126 bits: its two top bits are always zero and left out.)
+// place20 returns the 20 bits of a placement with which an item number begins: the first 20 bits of the hash; with
+// MultiHash 10 bits of level one and 10 of the whole key. (A V2 hash has 126 bits: its two top bits are always zero and
+// left out.)
 func place20(k epk.Kind, place []byte) uint64 {
 	switch k {
 	case epk.V1:
@@ -246,8 +248,7 @@ func (c *Container) placeLen() int {
 	}
 }
 
-// prefix returns the placement and tuple bytes of a partition key that names fewer values than the definition has
-// paths.
+// prefix returns the placement and tuple bytes of a partition key that has fewer values than the definition has paths.
 func (c *Container) prefix(pk PartitionKey) (place, tuple []byte) {
 	place = epk.Place(nil, c.def.Load().PartitionKey.EPKKind(), pk)
 	for _, v := range pk {
@@ -259,8 +260,8 @@ func (c *Container) prefix(pk PartitionKey) (place, tuple []byte) {
 // AppendPlace appends the placement of an identity (tuple, id).
 func (c *Container) AppendPlace(dst, ident []byte) ([]byte, error) { return c.appendPlace(dst, ident) }
 
-// NumberPrefix returns the first three bytes of the order numbers of all items with a placement; nil where these tell
-// nothing of it.
+// NumberPrefix returns the first three bytes of the order numbers of all items with a placement. It returns nil if the
+// placement doesn't determine them.
 func (c *Container) NumberPrefix(place []byte) []byte {
 	if c.Entries().ByID {
 		return nil

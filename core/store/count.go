@@ -11,27 +11,31 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// A fact is made beside the writers, slot by slot:
+// A fact is made slot by slot while writers continue:
 //
-//  1. Under the latch: the fact is put, counting from 0, and a snapshot is taken. From then on commits add their part.
-//  2. Without the latch: the entries that the path has in the snapshot are counted.
-//  3. Under the latch: what was counted is added, and the fact is exact.
+//	1. Under the latch: the fact is stored with counts of 0, and a snapshot is taken. From then on commits add their
+//	1.     part.
+//	2. Without the latch: the entries of the path in the snapshot are counted.
+//	3. Under the latch: the result is added, and the fact is exact.
 //
-// A fact that a crash, or an unknown outcome, leaves in step 2 is made anew when somebody asks for it.
+// If a crash or an unknown outcome leaves a fact in step 2, it is counted again when a query needs it.
+//
+// Example: a path has 100 entries. Step 1 stores 0 and takes a snapshot. During step 2 a writer adds 3 entries: the
+// fact is 3. Step 2 counts 100 in the snapshot. Step 3 stores 103.
 
-// counts are the paths of a container that are being counted.
+// counts holds the paths of a container that are being counted.
 type counts struct {
 	mu     sync.Mutex
-	doing  map[uint64]chan struct{} // closed when it is over
-	failed time.Time                // by the real clock
+	doing  map[uint64]chan struct{} // closed when the count has ended
+	failed time.Time                // by the machine's clock
 }
 
-// countRetry is after how long a container counts again when a count has failed.
+// countRetry is the time after a failed count before the container counts again.
 const countRetry = 2 * time.Second
 
-// Count has every slot that doesn't know the fact of a path count its entries, in the background. What it returns is
-// closed when they know, or when they have failed to; it is nil where they can't now: a query then does without. Who
-// asks while they count waits for the same count.
+// Count makes every slot that doesn't know the fact of a path count its entries in the background. The channel is
+// closed when all slots know the fact or the count has failed. It is nil if the slots can't count now; a query then
+// does without the fact. Callers during a count wait for the same count.
 func (c *Container) Count(segs []string) <-chan struct{} {
 	if len(segs) == 0 || c.st.lim.ReadOnly || !c.countable(segs[0]) {
 		return nil
@@ -66,8 +70,8 @@ func (c *Container) Count(segs []string) <-chan struct{} {
 	return done
 }
 
-// countable reports whether facts of paths that begin with a field can be made now: not where an index rebuild changes
-// their entries.
+// countable reports whether facts of paths that begin with a field can be counted now. They can't while an index
+// rebuild changes their entries.
 func (c *Container) countable(field string) bool {
 	for _, sl := range c.slotList() {
 		if up := c.upkeepOf(sl); up.next != nil && !lasting(up.policy, up.next, field, sl.flags.Load().classes) {
@@ -77,7 +81,7 @@ func (c *Container) countable(field string) bool {
 	return true
 }
 
-// maxCounts is how often a slot is counted when its facts were read again meanwhile.
+// maxCounts is how often a slot is counted if its facts were reloaded during the count.
 const maxCounts = 3
 
 func (c *Container) count(path uint64, field string) error {
@@ -99,7 +103,7 @@ func (c *Container) count(path uint64, field string) error {
 	return nil
 }
 
-// countSlot makes the fact of a path in a slot; known is false when it was lost on the way.
+// countSlot makes the fact of a path in a slot. known is false when the fact was lost in between.
 func (c *Container) countSlot(ctx context.Context, sl *Slot, path uint64, field string) (known bool, err error) {
 	f, snap, items, err := c.beginCount(ctx, sl, path, field)
 	if err != nil || f == nil {
@@ -116,7 +120,8 @@ func (c *Container) countSlot(ctx context.Context, sl *Slot, path uint64, field 
 	return c.endCount(ctx, sl, f, items, &sums)
 }
 
-// beginCount is step 1. It returns how many items the snapshot has, and no fact when it is exact already.
+// beginCount is step 1. It returns the number of items in the snapshot. It returns no fact when the fact is already
+// exact.
 func (c *Container) beginCount(ctx context.Context, sl *Slot, path uint64, field string) (
 	*fact, kv.Snapshot, int64, error,
 ) {
@@ -151,7 +156,7 @@ func (c *Container) beginCount(ctx context.Context, sl *Slot, path uint64, field
 	}
 	sl.facts.Store(before.with(f))
 	snap, err := c.st.eng.Snapshot(ctx)
-	if err != nil { // the fact stays one that is being counted, until somebody asks again
+	if err != nil { // the fact stays in step 2 until a query needs it
 		return nil, nil, 0, translate(err)
 	}
 	return f, snap, h.Items, nil
@@ -198,7 +203,7 @@ func (c *Container) endCount(ctx context.Context, sl *Slot, f *fact, items int64
 	return true, nil
 }
 
-// writeFacts commits facts alone, with the head h but for its number of facts. The caller holds the latch.
+// writeFacts commits only facts, with the head h and its next number of facts. The caller holds the latch.
 func (c *Container) writeFacts(ctx context.Context, sl *Slot, b *kv.Batch, h Head) error {
 	h.Facts++
 	head := h.append(nil)

@@ -14,11 +14,15 @@ import (
 	"github.com/orrerydb/orrery/core/work"
 )
 
-// counter hands out a container's LSNs and item numbers. Both are reserved ahead in blocks, durable before use, so none
-// is ever used twice, also not after a crash: a new process goes on where the reservation ended.
+// counter gives out a container's LSNs and item numbers. Both are reserved in blocks, and a reservation is durable
+// before its numbers are used. So no number is ever used twice, even after a crash: a new process continues after the
+// reservation.
 //
-// When half of a block is used the next one is reserved in the background. A writer waits only where there is none yet:
-// behind the first write after an open, or where the disk is slower than the writers use half a block.
+// When half of a block is used, the next block is reserved in the background. A writer waits only if no number is
+// reserved: after the first write of a process, or if the disk is slower than the writers use half a block.
+//
+// Example: LSNs up to 1,000 are reserved and 500 are used. The reservation of 2,000 starts. Writers use 501 to 1,000
+// meanwhile. After a crash at 600 the next process begins at 1,001 or 2,001.
 type counter struct {
 	eng  kv.Engine
 	gen  uint32
@@ -27,21 +31,21 @@ type counter struct {
 	mu  sync.Mutex
 	lsn block
 	num block
-	run *reservation // under way; nil = none
+	run *reservation // the current one; nil = none
 
-	// given is the greatest LSN that a commit was given: the LSNs between it and the block's end are only reserved. A
-	// process that has just begun takes it from the slots' heads.
+	// given is the greatest LSN that a commit has received. The LSNs between it and the end of the block are only
+	// reserved. A new process takes it from the slots' heads.
 	given atomic.Int64
 }
 
-// block is a reserved range of numbers: up to last they are given out, up to to they may be.
+// block is a reserved range of numbers. Numbers up to last are given out; numbers up to to may be given out.
 type block struct {
 	last, to uint64
 	size     uint64
-	ahead    uint64 // when last reaches it the next block is reserved
+	ahead    uint64 // when last reaches it, the next block is reserved
 }
 
-// reservation is one that is under way. err may be read when done is closed.
+// reservation is a reservation in progress. err may be read when done is closed.
 type reservation struct {
 	done chan struct{}
 	err  error
@@ -53,7 +57,8 @@ const (
 	numBlock      = 1 << 14
 )
 
-// next is the end of the block that a reservation brings: the present one's while less than half of that is used.
+// next returns the end of the block that a reservation brings. It is the end of the current block while less than half
+// of that is used.
 func (b *block) next(floor uint64) uint64 {
 	if n := max(b.last, floor); n+b.size/2 >= b.to {
 		return max(n, b.to) + b.size
@@ -61,11 +66,11 @@ func (b *block) next(floor uint64) uint64 {
 	return b.to
 }
 
-// reserved says that everything up to n may be given out.
+// reserved records that everything up to n may be given out.
 func (b *block) reserved(n uint64) { b.to, b.ahead = n, n-b.size/2 }
 
-// take gives the next number above floor; false when it isn't reserved. low says that it is time to reserve the next
-// block.
+// take returns the next number above floor; ok is false when it isn't reserved. low says that the next block should be
+// reserved now.
 func (b *block) take(floor uint64) (n uint64, low, ok bool) {
 	n = max(b.last, floor) + 1
 	if n > b.to {
@@ -73,7 +78,7 @@ func (b *block) take(floor uint64) (n uint64, low, ok bool) {
 	}
 	b.last = n
 	if low = n >= b.ahead; low {
-		b.ahead = n + b.size/16 // where that reservation fails
+		b.ahead = n + b.size/16 // used if that reservation fails
 	}
 	return n, low, true
 }
@@ -102,7 +107,7 @@ func (c *counter) nextLSN(ctx context.Context, floor int64) (int64, error) {
 		return 0, err
 	}
 	lsn := int64(n)
-	for { // slots take LSNs side by side
+	for { // slots take LSNs concurrently
 		if was := c.given.Load(); was >= lsn || c.given.CompareAndSwap(was, lsn) {
 			return lsn, nil
 		}
@@ -112,7 +117,7 @@ func (c *counter) nextLSN(ctx context.Context, floor int64) (int64, error) {
 // nextNumber returns the next item number, without its placement bits.
 func (c *counter) nextNumber(ctx context.Context) (uint64, error) { return c.next(ctx, &c.num, 0) }
 
-// next takes a number of one of the blocks.
+// next takes a number from one of the blocks.
 func (c *counter) next(ctx context.Context, b *block, floor uint64) (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +135,7 @@ func (c *counter) next(ctx context.Context, b *block, floor uint64) (uint64, err
 	}
 }
 
-// await waits for a reservation. The caller holds mu; it is free meanwhile.
+// await waits for a reservation. The caller holds mu, which is released meanwhile.
 func (c *counter) await(ctx context.Context, r *reservation) error {
 	c.mu.Unlock()
 	defer c.mu.Lock()
@@ -142,8 +147,8 @@ func (c *counter) await(ctx context.Context, r *reservation) error {
 	}
 }
 
-// reserve starts a reservation for the blocks of which half is used, of b as if it were used up to floor. It reports
-// whether it does. The caller holds mu.
+// reserve starts a reservation for the blocks of which half is used. It treats b as used up to floor. It reports
+// whether a reservation is in progress. The caller holds mu.
 func (c *counter) reserve(b *block, floor uint64) bool {
 	ends := map[*block]uint64{&c.lsn: c.lsn.next(0), &c.num: c.num.next(0)}
 	ends[b] = b.next(floor)
@@ -167,7 +172,7 @@ func (c *counter) reserve(b *block, floor uint64) bool {
 	return true
 }
 
-// limit returns the LSN that nothing of the container can be above.
+// limit returns an LSN that no commit of the container is above.
 func (c *counter) limit() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,10 +193,10 @@ func (c *counter) numbers() uint64 {
 	return c.num.to
 }
 
-// write makes it durable that numbers up to these are used. Whose outcome isn't known is a reservation, not what is to
-// be written with its numbers: nothing of that is applied.
+// write makes a reservation of numbers durable. If its outcome is unknown, the error is ErrUnavailable: the commit that
+// needs the numbers is certainly not applied.
 func (c *counter) write(lsn, num uint64) error {
-	b := kv.Batch{Frees: true} // a delete on a full disk takes an LSN, too
+	b := kv.Batch{Frees: true} // even a delete on a full disk takes an LSN
 	putCounter(&b, c.gen, lsn, num)
 	w, err := c.eng.Write(c.work.Context(), &b, nil)
 	if err == nil {
@@ -203,7 +208,7 @@ func (c *counter) write(lsn, num uint64) error {
 	return err
 }
 
-// putCounter puts it into b that a generation's numbers up to these are used.
+// putCounter adds to b that a generation's numbers up to these are used.
 func putCounter(b *kv.Batch, gen uint32, lsn, num uint64) {
 	v := make([]byte, 0, 17)
 	v = append(v, formatCounter)
@@ -212,10 +217,11 @@ func putCounter(b *kv.Batch, gen uint32, lsn, num uint64) {
 	b.Put(keys.AppendMeta(nil, keys.MetaCounter, gen, ""), v)
 }
 
-// By how much Raise raises what a container's counter has reserved. No store gives out so many while a backup gets old:
-// at 100,000 commits a second 2^36 LSNs are eight days of nothing but commits, and 2^28 numbers are a quarter of a
-// billion new items in one container. LSNs stay below 2^53, which JavaScript still counts exactly; item numbers below
-// 2^40 (docs/formats.md). That is enough for 130,000 restores of a store from backups of its restored self, and 4,000.
+// Raise adds these amounts to what a container's counter has reserved. No store gives out so many numbers in the age of
+// a backup: at 100,000 commits a second 2^36 LSNs take eight days, and 2^28 numbers are a quarter of a billion new
+// items in one container. LSNs stay below 2^53, which JavaScript counts exactly; item numbers stay below 2^40
+// (docs/formats.md). That is enough to restore a store from backups of its restored self 130,000 times for LSNs, and
+// 4,000 times for item numbers.
 const (
 	raisedLSNs    = 1 << 36
 	raisedNumbers = 1 << 28
@@ -224,7 +230,7 @@ const (
 )
 
 // Raise puts into b the counters of generations, raised above everything that was given out after the engine's state
-// was copied. An error says that the numbers are at their end.
+// was copied. It fails when the numbers are used up.
 func Raise(ctx context.Context, eng kv.Engine, gens []uint32, b *kv.Batch) error {
 	for _, gen := range gens {
 		c := counter{eng: eng, gen: gen}

@@ -6,26 +6,30 @@ import (
 	"time"
 )
 
-// Within a slot times don't fall, so that a search by time can halve. A clock that was ahead by a day and was put right
-// would leave a day of commits at one moment, in the future. So where the clock stands far below the slot's last commit
-// an epoch begins: the time falls once, the head says where, and who searches by time does so in each epoch.
+// Within a slot commit times don't decrease, so a search by time can use bisection. But if a clock was a day ahead and
+// is corrected, all commits of the following day would have one time in the future. So if the clock is far below the
+// slot's last commit, an epoch begins: the time falls once, and the head records where. A search by time bisects in
+// each epoch.
+//
+// Example: commits at 10:00 and 10:05 have LSN 1 and 2, then the clock is set back to 09:00. LSN 3 gets 09:00 and
+// begins an epoch. Runs are [1, 3) up to 10:05 and [3, ..). A search for 09:30 looks in both.
 
-// clockTolerance is how far, in ticks, the clock may stand below the last commit without the time falling: items move
-// up to that commit then. Time synchronisation steps a clock by less than a second, and slews it where it can. A
-// greater difference is one that somebody would see in _ts.
+// clockTolerance is the greatest difference, in ticks, by which the clock may be below the last commit without an
+// epoch. Within it, items get the time of that commit. Time synchronisation steps a clock by less than a second, or
+// slews it. A greater difference would be visible in _ts.
 const clockTolerance = int64(5 * time.Second / 100)
 
 // lastRun is the end of the last run.
 const lastRun = math.MaxInt64
 
-// Run is a range of LSNs in which commit times don't fall.
+// Run is a range of LSNs in which commit times don't decrease.
 type Run struct {
-	End    int64 // the first LSN behind it
+	End    int64 // the first LSN after the run
 	Latest int64 // time of its last commit, in ticks
-	Mixed  bool  // times may fall within it after all: Latest is the latest
+	Mixed  bool  // times may decrease within the run; then Latest is the greatest time
 }
 
-// Since reports whether the run may hold commits of a second or later ones.
+// Since reports whether the run may hold commits of this second or a later one.
 func (r Run) Since(second int64) bool { return r.Latest/ticksPerSecond >= second }
 
 // Runs returns the runs of the slot's LSNs, oldest first. The last one has no end.
@@ -55,8 +59,8 @@ func (h *Head) latest() int64 {
 	return n
 }
 
-// fell notes that an epoch begins with a commit, and at which time the one before it ended. The oldest epochs become
-// one whose order isn't known when there are too many, and go when they have no items.
+// fell records that an epoch begins with a commit, and the time at which the one before it ended. If there are too many
+// epochs, the oldest ones are joined into one without order of times. Epochs without items are dropped.
 func (h *Head) fell(lsn, last int64) {
 	h.Epochs = append(slices.Clip(h.Epochs), Epoch{lsn, last})
 	for len(h.Epochs) > 0 {
@@ -75,8 +79,8 @@ func (h *Head) fell(lsn, last int64) {
 	}
 }
 
-// clockFell warns once of a fall of the clock: the other slots, whose last commits are older than the one that met it
-// first, meet the same.
+// clockFell logs one warning when the clock was set back. The other slots, whose last commits are older than that of
+// the first slot, notice the same change.
 func (c *Container) clockFell(sl *Slot, lsn, last int64) {
 	met := c.fell.Load()
 	if sl.head.LSN < met || !c.fell.CompareAndSwap(met, lsn) || c.st.lim.Logger == nil {

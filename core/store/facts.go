@@ -15,15 +15,18 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Fact counts the exceptions among the index entries that a slot has at a path. All are 0 where each item has one entry
-// there, that of its value, and its place among the others is that of the value.
+// Fact counts exceptions among the index entries at a path in a slot. All counts are 0 if each item has exactly one
+// entry there, the entry of its value, in the order of the values.
+//
+// Example: of 10 items 7 have a number at /n, 2 have a string that is cut in its entry, 1 has no value. The fact is
+// Missing 1, Elements 0, Lossy 2.
 type Fact struct {
 	Missing  int64 // items less entries of values at the path itself: where Elements is 0, the items without a value
-	Elements int64 // entries that an item may have beside others, see index.Counts
-	Lossy    int64 // entries that don't tell their value
+	Elements int64 // entries that an item may have in addition to others, see index.Counts
+	Lossy    int64 // entries that don't hold their whole value
 }
 
-// after returns the fact when so many items and entries have come.
+// after returns the fact after the given items and entries have been added.
 func (f Fact) after(items int64, c *index.Counts) Fact {
 	return Fact{f.Missing + items - c.Values, f.Elements + c.Elements, f.Lossy + c.Lossy}
 }
@@ -31,7 +34,7 @@ func (f Fact) after(items int64, c *index.Counts) Fact {
 const (
 	formatFact = 1
 
-	factCounting = 1 // what is counted is what commits since the begin have added
+	factCounting = 1 // the counts are what commits have added since the count began
 	factExact    = 2
 )
 
@@ -59,22 +62,22 @@ func (f *Fact) decode(b []byte) (exact bool, field string, err error) {
 	return exact, string(b), nil
 }
 
-// fact is a Fact that a slot keeps. asked may be used by anybody, the counts belong to the slot's latch.
+// fact is a Fact that a slot keeps. asked may be used without the latch. The latch guards the counts.
 type fact struct {
 	Fact
 	path  uint64
-	field string // the first name of the path: by it an index rebuild knows whether the fact stays
+	field string // the first name of the path; an index rebuild uses it to decide whether the fact stays valid
 	exact bool
-	asked atomic.Bool // since a commit has looked
-	wrote int64       // commits that changed it since it was asked for
+	asked atomic.Bool // a query has used it since the last commit that looked
+	wrote int64       // commits that changed it since a query last used it
 }
 
-// wear is how many commits keep a fact that nobody asks for, beside as many as the path has values: to count those
-// again costs less than to keep what nobody wants. So a path that a query has asked for once, and most items don't
-// have, costs later commits next to nothing.
+// wear is a number of commits. A fact that no query uses is dropped after so many changes, plus one for each value at
+// the path: then counting it again costs less than keeping it. So a path that a query has used once, and that most
+// items don't have, costs later commits almost nothing.
 const wear = 100
 
-// worn reports whether a fact that a commit is to change is given up instead.
+// worn reports whether a fact is dropped instead of changed by a commit.
 func (f *fact) worn(items int64) bool {
 	if f.asked.Load() {
 		f.asked.Store(false)
@@ -92,7 +95,7 @@ func (f *fact) stored() []byte {
 	return f.Fact.append(nil, state, f.field)
 }
 
-// facts are all facts of a slot, by path. The lists never change.
+// facts holds all facts of a slot, by path. The lists are never changed.
 type facts struct {
 	paths []uint64
 	list  []*fact
@@ -120,7 +123,7 @@ func (fs *facts) all() []*fact {
 	return fs.list
 }
 
-// only returns the facts that keep wants; nil where there are none.
+// only returns the facts for which keep returns true, nil if there are none.
 func (fs *facts) only(keep func(*fact) bool) *facts {
 	var out facts
 	for _, f := range fs.all() {
@@ -134,7 +137,7 @@ func (fs *facts) only(keep func(*fact) bool) *facts {
 	return &out
 }
 
-// with returns the facts with f, in place of the one that the path had.
+// with returns the facts with f in place of the path's former fact.
 func (fs *facts) with(f *fact) *facts {
 	out := &facts{}
 	if fs != nil {
@@ -149,7 +152,7 @@ func (fs *facts) with(f *fact) *facts {
 	return out
 }
 
-// idle returns a fact that nobody has asked for since the last time; when all are asked for, any.
+// idle returns a fact that no query has used since the last call. If all were used, it returns any.
 func (fs *facts) idle() *fact {
 	for _, f := range fs.list {
 		if !f.asked.Load() {
@@ -162,18 +165,19 @@ func (fs *facts) idle() *fact {
 	return fs.list[0]
 }
 
-// spilled is the bit of a head's classes that says that an item had more than index.MaxTerms terms. Which of its paths
-// have entries depends on the whole policy.
+// spilled is a bit of a head's classes. It says that an item had more than index.MaxTerms terms. For such items the
+// whole policy decides which paths have entries.
 const spilled = 1 << (value.ClassAny >> 3)
 
-// lasting reports whether a rebuild from one policy to another leaves the entries at and below a field alone, in a slot
-// that has held these classes.
+// lasting reports whether a rebuild from one policy to another leaves the entries at and below a field unchanged, in a
+// slot that has held these classes.
 func lasting(a, b *index.Policy, field string, classes uint32) bool {
 	return classes&spilled == 0 && a != nil && b != nil && index.SameBelow(a, b, field)
 }
 
-// stay returns the facts that stay right in the commit of a rebuild from a to b, and deletes the others in it. While a
-// slot is being rebuilt it has only facts whose entries are the same under both policies, and none while it is bare.
+// stay returns the facts that stay valid in the commit of a rebuild from a to b. It adds the deletion of the others to
+// batch. During a rebuild a slot has only facts whose entries are the same under both policies. A bare slot has no
+// facts.
 func (fs *facts) stay(batch *kv.Batch, sl *Slot, h *Head, a, b *index.Policy) *facts {
 	bare := sl.head.bare()
 	if h.Next == 0 && !bare {
@@ -182,7 +186,8 @@ func (fs *facts) stay(batch *kv.Batch, sl *Slot, h *Head, a, b *index.Policy) *f
 	return fs.without(batch, sl, h, func(f *fact) bool { return bare || !lasting(a, b, f.field, h.stored().classes) })
 }
 
-// without returns the facts that don't go, and deletes those that do in a commit with the head h.
+// without returns the facts for which goes returns false. It adds the deletion of the others to a commit with the head
+// h.
 func (fs *facts) without(batch *kv.Batch, sl *Slot, h *Head, goes func(*fact) bool) *facts {
 	gone := false
 	left := fs.only(func(f *fact) bool {
@@ -217,7 +222,7 @@ func (c *Container) readFacts(ctx context.Context, sl *Slot, h *Head) (*facts, e
 		path, ok := keys.FactPath(key)
 		exact, field, err := f.decode(val)
 		if !ok || err != nil {
-			return nil // nobody reads it, and it is made anew when somebody asks
+			return nil // the fact isn't used, and is counted again when a query needs it
 		}
 		f.path, f.exact, f.field = path, exact, field
 		fs.paths, fs.list = append(fs.paths, f.path), append(fs.list, f)
@@ -229,14 +234,14 @@ func (c *Container) readFacts(ctx context.Context, sl *Slot, h *Head) (*facts, e
 	return fs, nil
 }
 
-// factsChange is what a part's commit does to the facts of its slot.
+// factsChange is the effect of a part's commit on the facts of its slot.
 type factsChange struct {
 	of     *facts // nil: the slot has none
-	some   bool   // some change
-	goes   bool   // some go; left are the others
+	some   bool   // some fact changes
+	goes   bool   // some facts are dropped; left holds the others
 	left   *facts
 	worn   []uint64
-	counts []index.Counts // entries that the changes bring, less those that they take
+	counts []index.Counts // entries that the changes add, minus those that they remove
 	next   []Fact
 }
 
@@ -246,7 +251,7 @@ type factRoom struct {
 	next []Fact
 }
 
-// beginFacts prepares the count of what a part's changes do.
+// beginFacts prepares counting the effect of a part's changes.
 func (p *part) beginFacts() {
 	p.facts = factsChange{of: p.sl.facts.Load()}
 	if p.facts.of == nil {
@@ -260,7 +265,7 @@ func (p *part) beginFacts() {
 	clear(p.facts.counts)
 }
 
-// countFacts adds what a change brings to the paths that the slot keeps facts of.
+// countFacts adds the effect of a change at the paths of which the slot keeps facts.
 func (p *part) countFacts(ch *change) {
 	if p.facts.of == nil {
 		return
@@ -273,7 +278,7 @@ func (p *part) countFacts(ch *change) {
 	}
 }
 
-// facts puts the facts that a part changes into its commit: those for which one of its items is, or was, an exception.
+// facts adds to a part's commit the facts that change: those for which one of its items is, or was, an exception.
 func (d *draft) facts(p *part) {
 	fc := &p.facts
 	if fc.of == nil {
@@ -306,7 +311,7 @@ func (d *draft) facts(p *part) {
 	}
 }
 
-// keepFacts takes over what a part's commit did. The commit is visible.
+// keepFacts stores the facts of a visible commit in the slot.
 func (p *part) keepFacts() {
 	if p.facts.some {
 		for i, f := range p.facts.of.list {
@@ -318,8 +323,8 @@ func (p *part) keepFacts() {
 	}
 }
 
-// Fact returns what a slot knows of the index entries at a path, as of the view. ok is false when it doesn't know: see
-// Container.Count.
+// Fact returns what a slot knows about the index entries at a path, as of the view. ok is false when it doesn't know:
+// see Container.Count.
 func (v *View) Fact(slot *ViewSlot, path uint64) (fact Fact, ok bool, err error) {
 	f := slot.facts.Load().get(path)
 	if f == nil {
@@ -342,7 +347,7 @@ func (v *View) Fact(slot *ViewSlot, path uint64) (fact Fact, ok bool, err error)
 
 // The facts of a slot that a check compares with its items.
 
-// readFacts reads those that are exact. All that are stored must be those that the slot keeps: commits change no
+// readFacts reads the exact facts. The stored facts must be those that the slot keeps in memory: commits change no
 // others.
 func (k *checker) readFacts() error {
 	err := k.entries(keys.KindFact, func(key, val []byte) error {

@@ -7,13 +7,16 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// Where items are put in at the end and removed at the front, the front of the number and feed entries is a long run of
-// removed keys, which an engine walks over one by one. The head has floors below which there is nothing. They are lower
-// bounds: a commit lowers Lowest when its item's number was given out before, LSNs only grow. They are raised in the
-// background, each time that a slot has removed some entries, and written with the next commit.
+// Where items are added at the end and removed at the front, the front of the number and feed entries is a long run of
+// removed keys. An engine walks over these one by one. So the head has floors: lower bounds of the entries that exist.
+// A commit lowers Lowest when its item's number was given out earlier; LSNs only grow. The floors are raised in the
+// background each time a slot has removed some entries, and are written with the next commit.
+//
+// Example: a queue has removed items 1 to 5,000. Without a floor the next read of its first item skips 5,000 removed
+// keys. With Lowest = 4,900 it skips 100.
 
-// raiseAfter is after how many removed entries the floors of a slot are looked for: who reads from a floor walks over
-// about as many.
+// raiseAfter is the number of removed entries after which the floors of a slot are raised. A reader that begins at a
+// floor skips about so many.
 const raiseAfter = 1024
 
 // removed counts the entries that a commit has removed. The caller holds the latch.
@@ -27,14 +30,14 @@ func (c *Container) removed(p *part) {
 		sl := p.sl
 		if !c.st.work.Go("floors of container "+c.Name(), func() {
 			defer c.raising.Store(false)
-			_ = c.raiseFloors(sl) // or it is tried again after as many
+			_ = c.raiseFloors(sl) // if it fails, it is tried again after as many removals
 		}) {
 			c.raising.Store(false)
 		}
 	}
 }
 
-// raiseFloors looks for the first entries of a slot and raises its floors to them.
+// raiseFloors finds the first entries of a slot and raises its floors to them.
 func (c *Container) raiseFloors(sl *Slot) error {
 	snap, was, next, err := c.beginRaise(sl)
 	if err != nil {
@@ -43,11 +46,11 @@ func (c *Container) raiseFloors(sl *Slot) error {
 	return c.endRaise(sl, snap, was, next)
 }
 
-// endRaise looks into what beginRaise has taken.
+// endRaise finds the first entries in the snapshot that beginRaise has taken.
 func (c *Container) endRaise(sl *Slot, snap kv.Snapshot, was Head, lowest uint64) error {
 	defer snap.Close()
 	floor := was.LSN + 1
-	if !was.bare() { // else not all entries are there
+	if !was.bare() { // else some entries may be missing
 		key, err := first(snap, keys.AppendNumber(nil, sl.key, was.Lowest), sl.key, keys.KindNumber)
 		if err != nil {
 			return err
@@ -72,11 +75,11 @@ func (c *Container) endRaise(sl *Slot, snap kv.Snapshot, was Head, lowest uint64
 	return nil
 }
 
-// beginRaise takes the state of a slot: leastNew is of the items that are written behind it. next is the number that a
-// new item has at least.
+// beginRaise takes the state of a slot. leastNew then covers the items that are written after the snapshot. next is the
+// least number that a new item can have.
 func (c *Container) beginRaise(sl *Slot) (snap kv.Snapshot, was Head, next uint64, err error) {
 	sl.mu.Lock()
-	defer sl.mu.Unlock() // whatever the engine does
+	defer sl.mu.Unlock() // even if the engine panics
 	sl.outdated, sl.leastNew = 0, math.MaxUint64
 	if snap, err = c.st.eng.Snapshot(c.st.work.Context()); err != nil {
 		return nil, was, 0, translate(err)
@@ -98,8 +101,8 @@ func first(snap kv.Snapshot, lo []byte, slot keys.Slot, kind keys.Kind) (key []b
 	return key, translate(it.Err())
 }
 
-// Lowest returns the counter below which no item of a slot has its number in the view: who reads number entries from
-// the first on begins there.
+// Lowest returns the counter below which no item of a slot has its number in the view. A reader that wants the number
+// entries from the first one on begins there.
 func (v *View) Lowest(slot *ViewSlot) (uint64, error) {
 	h, err := v.Head(slot)
 	return h.Lowest, err

@@ -12,8 +12,11 @@ const (
 	formatLogical = 1
 )
 
-// Head is the state of a slot. Every commit into the slot rewrites it under the precondition that it is what was read,
-// so LSN order is commit order in a slot and the counts are exact.
+// Head is the state of a slot. Every commit into the slot rewrites it, under the precondition that the stored head is
+// the one that was read. So LSN order is commit order in a slot, and the counts are exact.
+//
+// Example: two processes read a head with LSN 7. The first writes a head with LSN 8 and succeeds. The precondition of
+// the second fails: it reads the head again and tries with LSN 9.
 type Head struct {
 	LSN   int64
 	Ticks int64 // time of the last commit: commit times never fall within an epoch
@@ -21,51 +24,51 @@ type Head struct {
 	Bytes int64 // keys and values of the items
 
 	Index uint32 // version of the indexing policy that the slot's index entries follow; 0 = see bare
-	Next  uint32 // version that an index rebuild makes them follow; 0 = none is under way
-	Phase Phase  // how far it has come
-	Stale bool   // there may be entries that nobody knows: see rebuilder.clean
+	Next  uint32 // version that an index rebuild makes them follow; 0 = no rebuild
+	Phase Phase  // phase of the rebuild
+	Stale bool   // there may be entries of an unknown policy: see rebuilder.clean
 
 	Lowest    uint64 // no item has a lower counter (Container.Order)
 	FeedFloor int64  // no feed entry has a lower LSN
 	LogFloor  int64  // no entry of the log has a lower LSN
 
-	// flags is what the index and the keys of items have ever held: value classes, paths with array elements, paths
-	// with cut values, and what columns of composite indexes stand for (core/index, column ids). nil: nothing. It is
+	// flags describes what the index and the keys of items have ever held: value classes, paths with array elements,
+	// paths with cut values, and features of columns of composite indexes (core/index, column ids). nil: nothing. It is
 	// never changed, because heads share it.
 	flags *indexFlags
 
-	// Facts goes up whenever facts come and go but by a commit of items, 0 while there were never any. So who keeps the
-	// slot's facts in memory knows that they are still all.
+	// Facts goes up whenever facts are added or dropped, except by a commit of items. It is 0 while there never were
+	// any. So a process that keeps the slot's facts in memory can tell whether they are complete.
 	Facts uint64
 
-	Epochs []Epoch // where the clock fell, oldest first
+	Epochs []Epoch // where the clock was set back, oldest first
 }
 
-// Epoch is a run of commits in which the clock of the machine never fell. The first epoch of a slot isn't listed.
+// Epoch is a run of commits in which the machine's clock was not set back. The first epoch of a slot isn't listed.
 type Epoch struct {
 	LSN   int64 // of its first commit
-	Ticks int64 // of the last commit before it: greater than those that follow
+	Ticks int64 // of the last commit before it: greater than the times that follow
 }
 
-// bare reports whether the slot lacks index and number entries of its items: it is being upgraded. Those of what is
-// written meanwhile are there. Next is the version that it will have, and Phase is Adding.
+// bare reports whether the slot lacks index and number entries of its items, because it is being upgraded. Entries of
+// items that are written meanwhile exist. Next is the version that the slot will have, and Phase is Adding.
 func (h *Head) bare() bool { return h.Index == 0 }
 
-// renew makes it the head of a slot whose index and number entries are of no use: those of policy version to are to be
-// made.
+// renew turns it into the head of a slot whose index and number entries can't be used: those of policy version to are
+// to be made.
 func (h *Head) renew(to uint32) {
 	h.Index, h.Next, h.Phase, h.Stale = 0, to, Adding, true
 	h.flags = nil
 }
 
-// old reports whether the head is of a store of format 1 or 2: such a slot has no index and no number entries that this
+// old reports whether the head is from a store of format 1 or 2. Such a slot has no index and number entries that this
 // version reads.
 func old(b []byte) bool { return len(b) > 0 && (b[0] == 1 || b[0] == 2) }
 
-// Phase is how far an index rebuild has come in a slot.
+// Phase is the phase of an index rebuild in a slot.
 type Phase uint8
 
-// The phases of a slot in an index rebuild. A is the policy before it and B the one after it.
+// Phases of an index rebuild in a slot. A is the policy before it and B the one after it.
 const (
 	Settled  Phase = iota // no rebuild
 	Adding                // all entries of A, some of B; writers keep both
@@ -73,10 +76,10 @@ const (
 	Removing              // all entries of B, some of A; writers keep B and delete both
 )
 
-// maxEpochs bounds the epochs that a head lists: beyond it the two oldest become one.
+// maxEpochs is the largest number of epochs in a head. Beyond it the two oldest are joined.
 const maxEpochs = 16
 
-// maxHead is about how long a head may get.
+// maxHead is about the largest length of a head.
 const maxHead = 3 + 8*7 + 4*2 + 4 + 2 + 8*12 + 3 + 1 + 16*maxEpochs
 
 // Flags of a head.
@@ -85,7 +88,8 @@ const (
 	headStale   = 1 << 1
 )
 
-// append appends the stored form, which docs/formats.md describes: what most heads don't have takes no room.
+// append appends the stored form, which docs/formats.md describes. Fields that most heads don't have take no bytes if
+// absent.
 func (h *Head) append(dst []byte) []byte {
 	flags := byte(0)
 	if h.Next != 0 {
@@ -127,7 +131,7 @@ func (h *Head) append(dst []byte) []byte {
 	return dst
 }
 
-// reader takes numbers from the front of bytes; bad says that they were too few.
+// reader reads numbers from the front of bytes. bad says that there were too few.
 type reader struct {
 	b   []byte
 	bad bool
@@ -157,19 +161,19 @@ func (r *reader) uvarint() uint64 {
 	return n
 }
 
-// decode reads the stored form. Of a head of format 1 or 2 it takes what doesn't speak of entries that this version
-// doesn't read.
+// decode reads the stored form. From a head of format 1 or 2 it ignores fields about entries that this version doesn't
+// read.
 func (h *Head) decode(b []byte) error {
 	var f indexFlags
 	err := h.parse(b, &f)
 	if err == nil && f != noFlags {
-		held := f // the only one on the heap
+		held := f // the only allocation
 		h.flags = &held
 	}
 	return err
 }
 
-// parse is decode with the flags apart: who wants none makes none.
+// parse does what decode does, but stores the flags separately: with f nil it allocates none.
 func (h *Head) parse(b []byte, f *indexFlags) error {
 	*h = Head{}
 	r := reader{b: b}

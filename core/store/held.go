@@ -10,15 +10,15 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// held is the run-time state of a container generation that is in use, or was. There is never more than one: a
-// container that nobody has asked for in a while is held weakly, and as long as a handle or background work has it, the
-// next who asks gets the same one.
+// held holds the run-time state of a container generation that is or was in use. There is never more than one state: a
+// container that was not requested for some time is held by a weak pointer. While a handle or background work still has
+// it, the next request gets the same one.
 type held struct {
 	strong *Container // nil: idle
 	weak   weak.Pointer[Container]
 }
 
-// get returns the state; nil when it is gone.
+// get returns the state, or nil when it was freed.
 func (h *held) get() *Container {
 	if h == nil {
 		return nil
@@ -54,7 +54,7 @@ func (s *Store) Container(def *catalog.Container) (*Container, error) {
 	return c, nil
 }
 
-// opened loads a container, and lets an index rebuild go on that ended with the process before.
+// opened loads a container and resumes an index rebuild that the end of the previous process has interrupted.
 func (s *Store) opened(def *catalog.Container) (*Container, error) {
 	s.mu.Lock()
 	c := s.open[def.Gen].get()
@@ -81,8 +81,8 @@ func (s *Store) opened(def *catalog.Container) (*Container, error) {
 	return c, nil
 }
 
-// CloseIdle lets go of the containers that nobody has asked for since the last but one call. Their memory is free once
-// no handle has them any more.
+// CloseIdle stops holding the containers that were not requested since the last call but one. Their memory is freed
+// once no handle has them.
 func (s *Store) CloseIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *Store) CloseIdle() {
 	}
 }
 
-// Open returns how many containers are open; those that are idle and still in somebody's hands count.
+// Open returns how many containers are open, including idle ones that a handle still has.
 func (s *Store) Open() (n int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -109,7 +109,7 @@ func (s *Store) Open() (n int) {
 	return n
 }
 
-// Forget drops the run-time state of a generation; later writers fail on the missing heads.
+// Forget drops the run-time state of a generation. Later writers fail because the heads are missing.
 func (s *Store) Forget(gen uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,8 @@ func (s *Store) Forget(gen uint32) {
 	delete(s.open, gen)
 }
 
-// ForgetDatabase drops the run-time state of a dropped database's containers, and lets none be opened before Cleared.
+// ForgetDatabase drops the run-time state of a dropped database's containers. None of them can be opened before
+// Cleared.
 func (s *Store) ForgetDatabase(num uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,11 +142,11 @@ func (s *Store) Cleared(num uint32) {
 	delete(s.gone, num)
 }
 
-// Stats is what the head of a slot tells, or the heads of several.
+// Stats is the information in the head of a slot, or in the heads of several.
 type Stats struct{ LSN, Items, Bytes int64 }
 
-// Stats returns what the physical partitions of a container hold, the version of the slot map that they are of, and the
-// container's run-time state when it is open. It opens nothing: the heads of a container that isn't open are read.
+// Stats returns the contents of a container's physical partitions, the version of the slot map that they belong to, and
+// the container's run-time state if it is open. It opens nothing: if the container isn't open, its heads are read.
 func (s *Store) Stats(ctx context.Context, def *catalog.Container) ([]Stats, *catalog.SlotMap, *Container, error) {
 	s.mu.RLock()
 	c := s.open[def.Gen].get()
@@ -176,8 +177,8 @@ func (s *Store) Stats(ctx context.Context, def *catalog.Container) ([]Stats, *ca
 	return out, def.SlotMap, nil, nil
 }
 
-// Visit returns the run-time state of a container for background work, and what to call when that is through: a
-// container that wasn't open is closed again, unless somebody has asked for it meanwhile.
+// Visit returns the run-time state of a container for background work, and a function to call at the end of that work.
+// A container that wasn't open is closed again, unless it was requested meanwhile.
 func (s *Store) Visit(def *catalog.Container) (c *Container, done func(), err error) {
 	if c, err = s.opened(def); err != nil {
 		return nil, nil, err

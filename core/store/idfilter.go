@@ -12,20 +12,24 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// idFilter is the set of a slot's ids, in memory, with false positives and no false negatives: a query for an id
-// without a partition key asks all slots, and nearly all of them can say no without a seek. A create learns from it
-// that its item isn't there. Three facts keep it right:
+// idFilter is the set of a slot's ids in memory, with false positives and no false negatives. A query for an id without
+// a partition key asks all slots, and nearly all of them can exclude the id without a seek. A create learns from it
+// that its item doesn't exist. Three facts keep it correct:
+//
 //  1. A commit adds its ids before it is visible, under the latch.
-//  2. A new filter is registered and its snapshot taken under the latch; so every id is in the snapshot, or added
+//  2. A new filter is registered and its snapshot is taken under the latch. So every id is in the snapshot or is added
 //     later.
-//  3. Nothing is ever removed: a deleted id stays as a false positive until the filter is made again.
+//  3. Nothing is ever removed. A deleted id stays as a false positive until the filter is made again.
+//
+// Example: id "a" sets four bits at positions from its hash. A look-up of "b" finds one of its four bits clear: "b"
+// isn't in the slot.
 type idFilter struct {
 	words []atomic.Uint64 // a power of two of them
 	added atomic.Int64
-	limit int64 // ids it was sized for
+	limit int64 // the number of ids that it was sized for
 }
 
-// Sizing: 16 bits and four probes an id keep false positives below one in 400 up to the limit.
+// Sizing: with 16 bits and four probes for each id, false positives stay below one in 400 up to the limit.
 const (
 	filterBits    = 16
 	filterProbes  = 4
@@ -65,7 +69,7 @@ func (f *idFilter) has(h uint64) bool {
 	return true
 }
 
-// IDHash is the hash under which id filters know an id.
+// IDHash returns the hash of an id that id filters use.
 func IDHash(id value.Value) uint64 { return xxhash.Sum64(keys.AppendExact(nil, id)) }
 
 // remember adds the ids that the changes bring to the slot's filters. The caller holds the latch, before the commit is
@@ -88,12 +92,12 @@ func (s *Slot) remember(chs []change) {
 		}
 	}
 	if f != nil && f.added.Load() > f.limit {
-		s.ids.Store(nil) // too full to say no; the next one who wants it has it made again
+		s.ids.Store(nil) // too full to exclude ids; the next reader that needs it has it made again
 	}
 }
 
 // lacks reports that a slot doesn't hold an item. The answer is as old as the slot's LSN before the call: a filter that
-// is given up in between misses later commits only. wanted has a missing filter made in the background.
+// is dropped in between only misses later commits. With wanted, a missing filter is made in the background.
 func (c *Container) lacks(id *identity, wanted bool) bool {
 	s := id.slot
 	f := s.ids.Load()
@@ -106,8 +110,8 @@ func (c *Container) lacks(id *identity, wanted bool) bool {
 	return !f.has(xxhash.Sum64(id.ident[len(id.tuple):]))
 }
 
-// MayHoldID reports whether a slot may hold an item with this id in any logical partition. A slot without a filter may;
-// asking has the filters made in the background.
+// MayHoldID reports whether a slot may hold an item with this id in any logical partition. A slot without a filter may.
+// The call has missing filters made in the background.
 func (v *View) MayHoldID(slot *ViewSlot, hash uint64) bool {
 	f := slot.ids.Load()
 	if f == nil {
@@ -128,7 +132,7 @@ func (c *Container) makeIDFilters() {
 		defer c.filtering.Store(false)
 		for _, s := range c.slotList() {
 			if s.ids.Load() == nil && !s.noFilter.Load() && c.makeIDFilter(s) != nil {
-				return // a filter saves seeks and nothing else: the next query tries again
+				return // a filter only saves seeks: the next query tries again
 			}
 		}
 	}) {
@@ -136,11 +140,11 @@ func (c *Container) makeIDFilters() {
 	}
 }
 
-// beginIDFilter makes an empty filter into which the ids go that are written from now on, and the snapshot that has all
-// others; no filter and no snapshot for a slot with too many items.
+// beginIDFilter makes an empty filter and a snapshot. Ids that are written from now on go into the filter; the snapshot
+// has all others. For a slot with too many items it returns neither.
 func (c *Container) beginIDFilter(s *Slot) (*idFilter, kv.Snapshot, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock() // whatever the engine does
+	defer s.mu.Unlock() // even if the engine panics
 	f := newIDFilter(s.head.Items)
 	s.noFilter.Store(f == nil)
 	if f == nil {
@@ -156,7 +160,7 @@ func (c *Container) beginIDFilter(s *Slot) (*idFilter, kv.Snapshot, error) {
 
 func (c *Container) makeIDFilter(s *Slot) error {
 	kind := keys.KindNumber
-	if !c.Numbered() { // asked before the snapshot is taken
+	if !c.Numbered() { // checked before the snapshot is taken
 		kind = keys.KindItem
 	}
 	f, snap, err := c.beginIDFilter(s)

@@ -9,36 +9,39 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// latch is a mutex that can be waited for with a context, and whose queue is bounded. A newcomer may take it past those
-// who wait: that spares a switch of goroutines for each of many short holds. But the first of the queue is let past
-// newcomers when it has lost the latch to several of them.
+// latch is a mutex whose waiters can have a context, and whose queue is bounded. A new caller may take it before those
+// that wait: that saves a switch of goroutines for each of many short holds. But when the head of the queue has lost
+// the latch to several callers, it gets the latch before new ones.
 //
-// How long the queue may get is said in time, because what a hold takes depends on the machine and on the documents:
-// once waiting has taken longer than latchTarget, newcomers beyond latchFew are refused until it takes less. A few
-// dozen writers that wait are no overload: they share one sync of the log.
+// The bound of the queue is a time, because the duration of a hold depends on the machine and on the documents. Once
+// waiting has taken longer than latchTarget, callers beyond latchFew are refused until it takes less. A few dozen
+// waiting writers are no overload: they share one sync of the log.
+//
+// Example: A holds the latch, B and C wait, B is the head of the queue. A unlocks and B is woken. Before B runs, D
+// takes the latch. B waits again. After 64 such losses newcomers wait behind B.
 //
 // The zero latch is free.
 type latch struct {
 	held    atomic.Bool
-	first   atomic.Bool // newcomers stay behind the head of the queue
+	first   atomic.Bool // new callers wait behind the head of the queue
 	waiting atomic.Int32
-	slow    atomic.Bool // who came last to the head of the queue has waited longer than latchTarget
+	slow    atomic.Bool // the last head of the queue has waited longer than latchTarget
 	queue   atomic.Pointer[latchQueue]
 }
 
-// latchQueue is what a latch that somebody waits for has: most of many have nobody.
+// latchQueue is the queue of a latch with waiters. Most latches have none.
 type latchQueue struct {
-	head chan struct{} // has a token of the waiter who is the head of the queue
-	free chan struct{} // gets a token when the latch is let go while somebody waits
+	head chan struct{} // has a token, owned by the waiter that is the head of the queue
+	free chan struct{} // gets a token when the latch is released while a caller waits
 }
 
 const (
 	latchTarget   = 50 * time.Millisecond
 	latchFew      = 64
-	latchPatience = 64 // newcomers that the head of the queue lets pass
+	latchPatience = 64 // new callers that the head of the queue lets pass
 )
 
-// line returns the queue, which is there from the first call on.
+// line returns the queue. The first call creates it.
 func (l *latch) line() *latchQueue {
 	if l.queue.Load() == nil {
 		l.queue.CompareAndSwap(nil, &latchQueue{make(chan struct{}, 1), make(chan struct{}, 1)})
@@ -46,10 +49,10 @@ func (l *latch) line() *latchQueue {
 	return l.queue.Load()
 }
 
-// realTime tells how long something has waited, whatever time items are in.
+// realTime measures how long a caller has waited, independent of the time that items get.
 var realTime = clock.New()
 
-// Lock waits for the latch however long it takes: for background work.
+// Lock waits for the latch without limit: for background work.
 func (l *latch) Lock() {
 	if !l.try() {
 		l.waiting.Add(1)
@@ -57,8 +60,8 @@ func (l *latch) Lock() {
 	}
 }
 
-// LockFor takes the latch for a request. It fails with status.TooManyRequests at once when the queue is too long, and
-// with Timeout when ctx ends.
+// LockFor takes the latch for a request. It fails immediately with status.TooManyRequests when the queue is too long,
+// and with Timeout when ctx ends.
 func (l *latch) LockFor(ctx context.Context) error {
 	if l.try() {
 		return nil
@@ -79,7 +82,7 @@ func errTooMany() error {
 
 func (l *latch) try() bool { return !l.first.Load() && l.held.CompareAndSwap(false, true) }
 
-// wait stands in the queue. The caller has counted itself in waiting.
+// wait waits in the queue. The caller has incremented waiting.
 func (l *latch) wait(ctx context.Context) error {
 	defer l.waiting.Add(-1)
 	begun, q := realTime.Now(), l.line()
@@ -96,12 +99,12 @@ func (l *latch) wait(ctx context.Context) error {
 	return l.headWait(ctx, q)
 }
 
-// headWait is the wait of the head of the queue.
+// headWait waits as the head of the queue.
 func (l *latch) headWait(ctx context.Context, q *latchQueue) error {
 	if l.held.CompareAndSwap(false, true) {
 		return nil
 	}
-	late := time.NewTimer(latchTarget) // the holder may be stuck: newcomers must know
+	late := time.NewTimer(latchTarget) // the holder may be stuck: new callers must learn that
 	defer late.Stop()
 	for lost := 1; ; lost++ {
 		select {
@@ -118,13 +121,13 @@ func (l *latch) headWait(ctx context.Context, q *latchQueue) error {
 		if lost >= latchPatience {
 			l.first.Store(true)
 		}
-		if l.held.CompareAndSwap(false, true) { // let go between the two
+		if l.held.CompareAndSwap(false, true) { // the latch was released between the two
 			return nil
 		}
 	}
 }
 
-// Unlock lets the latch go.
+// Unlock releases the latch.
 func (l *latch) Unlock() {
 	l.held.Store(false)
 	if l.waiting.Load() == 0 {
@@ -132,7 +135,7 @@ func (l *latch) Unlock() {
 	}
 	q := l.queue.Load()
 	if q == nil {
-		return // who waits has not looked at held yet: it makes the queue before
+		return // the waiter has not checked held yet: it creates the queue before that
 	}
 	select {
 	case q.free <- struct{}{}:
@@ -140,7 +143,7 @@ func (l *latch) Unlock() {
 	}
 }
 
-// without runs f with the latch let go, which the caller holds.
+// without releases the latch, which the caller holds, runs f, and takes the latch again.
 func (l *latch) without(f func() error) error {
 	l.Unlock()
 	defer l.Lock()

@@ -69,9 +69,9 @@ const (
 	OpRange               // the value at Path lies between Lo and Hi, within the type class of the bounds
 	OpPrefix              // the value at Path is a string that begins with Str
 	OpExists              // there is a value at Path (null counts)
-	opEvery               // opEvery               // any index entry of Path, also "undefined": complete only if every item has an entry
+	opEvery               // any index entry of Path, also "undefined": complete only if every item has an entry
 	OpSpatial             // the value at Path is a geometry that meets Region
-	opRanges              // opRanges              // any of Kids, which all are on Path: only in plans
+	opRanges              // any of Kids, which all are on Path: only in plans
 	opComposite           // Comp: only in plans
 )
 
@@ -103,8 +103,8 @@ type Pred struct {
 	pathID uint64
 	cells  []Interval
 
-	Comp  *Composite // Comp  *Composite // of a plan's leaf: the scan of a composite index; then Path is empty
-	OfKey bool       // OfKey bool       // the condition is on the value of the partition key that the query is restricted to
+	Comp  *Composite // of a plan's leaf: the scan of a composite index; then Path is empty
+	OfKey bool       // the condition is on the value of the partition key that the query is restricted to
 }
 
 // All is satisfied by every item.

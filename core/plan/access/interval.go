@@ -104,7 +104,7 @@ func (p *Pred) rangeInterval() Interval {
 		case lossy:
 			iv.Lo, _ = keys.AppendIndexFloor(nil, b.Value)
 		case b.Inclusive, b.Value.IsNumber() && !value.KeyOfNumber(b.Value).Exact:
-			iv.Lo = e // iv.Lo = e // a decimal between two doubles may have the same entry as the bound and be above it
+			iv.Lo = e // a decimal between two doubles may have the same entry as the bound and be above it
 		default:
 			iv.Lo = keys.After(e)
 		}

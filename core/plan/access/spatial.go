@@ -83,7 +83,7 @@ func spatialIntervals(cells []geo.Cell) []Interval {
 	ivs := make([]Interval, 0, 2*len(cells)+maxAround)
 	for i := 0; i < len(cells); i++ {
 		lo, hi := cells[i].Range()
-		for i+1 < len(cells) { // for i+1 < len(cells) { // neighbours are one range: at most the number of a cell around them lies between two
+		for i+1 < len(cells) { // neighbours are one range: at most the number of a cell around them lies between two
 			next, end := cells[i+1].Range()
 			if next-hi > 2 {
 				break
