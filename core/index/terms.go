@@ -311,7 +311,7 @@ func (w *walker) emit(id uint64, v value.Value, elem bool) {
 
 // stands records an object in an array without an entry of its own: the array's entry represents it. No query searches
 // the elements of an array for a whole object, and each such entry would be unique. A scan for objects on a path with
-// elements reads the entries of arrays too (core/access).
+// elements reads the entries of arrays too (core/plan/access).
 func (t *Terms) stands(id uint64) {
 	t.Classes |= 1 << (value.ClassObject >> 3)
 	t.Elements.Add(id)
