@@ -5,7 +5,7 @@
 //	the middlewares of internal/rest
 //	begin         makes the request's call (call.go)
 //	authenticate  checks the authorization (auth.go)
-//	dispatch      finds the line of the route table and selects the operation by the request's form (route.go, routes.go)
+//	dispatch      selects the operation: a line of the route table, and its form (route.go, routes.go)
 //	permit        checks the rights of a resource token (rights.go)
 //	handler       serves the operation (the resource's file)
 //

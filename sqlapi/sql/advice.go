@@ -56,7 +56,8 @@ func (a *adviser) singles(q *exec.Query) {
 			a.advise("set indexingMode to consistent")
 		case slices.ContainsFunc(a.policy.Excluded, func(e struct{ Path string }) bool { return e.Path == spec }):
 			a.advise("remove " + spec + " from excludedPaths")
-		case p.Elements: // an index on the elements alone isn't enough: other APIs also match a value at the path itself
+		case p.Elements:
+			// an index on the elements alone isn't enough: other APIs also match a value at the path itself
 			a.advise("add " + pathText(p.Segs) + "/* to includedPaths")
 		default:
 			a.advise("add " + spec + " to includedPaths")
