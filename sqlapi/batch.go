@@ -258,7 +258,7 @@ func (c *call) atomicBatch(ct *core.Container, ops []batchOp) error {
 	return c.sendBatch(ct, ops, code)
 }
 
-// errDependency is the status of the other operations of a batch in which one failed. It is answered as 424.
+// errDependency is the status of operations that were not executed because another one failed. It is answered as 424.
 var errDependency = status.New(status.Internal, "The operation was not executed because another operation of the "+
 	"batch failed.")
 
@@ -297,7 +297,8 @@ func (c *call) runBatch(ct *core.Container, pk core.PartitionKey, ops []batchOp)
 	return -1, err
 }
 
-// bulk runs independent operations: each succeeds or fails without effect on the others. The reply is 207 when their
+// bulk runs independent operations: one that fails doesn't undo the others. If the client has turned off "continue on
+// error", the operations behind a failed one aren't run and get 424. The reply is 207 when an operation failed or the
 // statuses differ.
 func (c *call) bulk(ct *core.Container, ops []batchOp) error {
 	goOn := isTrue(c.In, hBatchContinue) || header(c.In, hBatchContinue) == ""

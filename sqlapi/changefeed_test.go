@@ -171,7 +171,7 @@ func TestChangeFeedSaysNotModifiedAtTheEnd(t *testing.T) {
 	a.do("GET", short, "", incremental, "If-None-Match: "+r.h.Get("etag")).is(304)
 }
 
-// An etag of a version before, which had an LSN for each slot, goes on where it was.
+// An etag of an earlier version, which had an LSN for each slot, continues at its position.
 func TestChangeFeedTakesOldETags(t *testing.T) {
 	a := withItems(t, 30)
 	rid, _ := base64.StdEncoding.DecodeString(a.do("GET", "/dbs/db/colls/c", "").is(200).json()["_rid"].(string))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSpatialPolicies: what a definition may say of places, and what comes back.
+// TestSpatialPolicies: which spatial policies a definition may have, and what a reply shows.
 func TestSpatialPolicies(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)

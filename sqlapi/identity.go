@@ -11,8 +11,8 @@ import (
 // An id of this API is a string. An item that another API has written may have an id of another type. This API shows
 // such an id as its canonical Extended JSON text, and the item must be found by that text.
 //
-// Example: MongoDB inserts {_id: 5}. The item is shown with the id "5". A point read of "5" first looks for an item
-// with the string id "5", then for one with the number 5.
+// Example: MongoDB inserts {_id: 5}. The item is shown with the id {"$numberInt":"5"}. A point read of that text
+// returns the item, unless another item has the same text as its string id. A point read of "5" doesn't return it.
 //
 // Few texts can stand for two ids (core.HasOtherIdentity). All other ids need one look-up only.
 

@@ -212,7 +212,8 @@ func TestClientThatLeaves(t *testing.T) {
 	}
 }
 
-// Bodies count in the budget of the process: what has no room waits unread, and goes on when another request has ended.
+// Bodies count in the budget of the process. A body without room waits unread, and is read when another request has
+// ended.
 func TestBodiesWaitForTheBudget(t *testing.T) {
 	b := budget.New(3<<20, 0)
 	a, _ := limited(t, Options{}, b)

@@ -12,12 +12,15 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// maxPartitionKeyHeader bounds the header: three values of 2 KB, every byte escaped.
+// maxPartitionKeyHeader is the longest header in bytes. It has room for three values of 2 KB in which every byte is
+// escaped.
 const maxPartitionKeyHeader = 64 << 10
 
-// parsePartitionKey reads the partition key header, a JSON array with one value per path: [{}] is undefined (None),
-// [null] is null, [] stands for no value at all (what migrated containers without a key are addressed with). The values
-// point into memory of their own. It appends to dst.
+// parsePartitionKey parses the partition key header, a JSON array with one value per path, and appends the values to
+// dst. The values don't refer to text.
+//
+// Examples: ["a"] is the string a, [{}] is undefined (None), [null] is null. [] has no value: clients send it for
+// migrated containers without a partition key.
 func parsePartitionKey(dst core.PartitionKey, text string) (core.PartitionKey, error) {
 	if v, ok := plainStringKey(text); ok {
 		return append(dst, value.StringOf(v)), nil
@@ -48,8 +51,8 @@ func parsePartitionKey(dst core.PartitionKey, text string) (core.PartitionKey, e
 	return dst, nil
 }
 
-// goEscapes rewrites the escapes of a Go string literal that JSON lacks. azcosmos quotes its keys with strconv, so a
-// character above U+FFFF or a control arrives as \U0001f600, \x7f, \a or \v.
+// goEscapes replaces the escapes of Go string literals that JSON lacks. They occur because azcosmos quotes its keys
+// with strconv: control characters and characters above U+FFFF arrive as \x7f, \a, \v or \U0001f600.
 func goEscapes(text string) []byte {
 	out := make([]byte, 0, len(text)+16)
 	for i := 0; i < len(text); i++ {
@@ -57,7 +60,7 @@ func goEscapes(text string) []byte {
 			out = append(out, text[i])
 			continue
 		}
-		n := 0 // hex digits that follow
+		n := 0 // number of hex digits that follow
 		switch i++; text[i] {
 		case 'a', 'v':
 			out = append(out, "\\u00"...)
@@ -89,7 +92,7 @@ func goEscapes(text string) []byte {
 	return out
 }
 
-// plainStringKey reads the form that nearly every request has: ["text"] with nothing escaped.
+// plainStringKey parses the most frequent form: ["text"] without escapes.
 func plainStringKey(s string) (string, bool) {
 	if len(s) < 4 || s[0] != '[' || s[1] != '"' || s[len(s)-2] != '"' || s[len(s)-1] != ']' {
 		return "", false
@@ -103,7 +106,7 @@ func plainStringKey(s string) (string, bool) {
 	return in, true
 }
 
-// keyMode says what a request needs of the partition key header.
+// keyMode is what a request needs from the partition key header.
 type keyMode uint8
 
 const (
@@ -111,7 +114,8 @@ const (
 	keyPrefix                // absent, or a prefix of a hierarchical key
 )
 
-// partitionKey reads the header for a container. nil without error: there is none, and mode allows it.
+// partitionKey parses the header for a container. It returns nil without an error when there is no header and mode
+// allows that.
 func (c *call) partitionKey(dst core.PartitionKey, def *core.PartitionKeyDef, mode keyMode) (core.PartitionKey, error) {
 	pk, err := keyOf(dst, header(c.In, hPartitionKey), def, mode)
 	if err == nil {
@@ -120,13 +124,13 @@ func (c *call) partitionKey(dst core.PartitionKey, def *core.PartitionKeyDef, mo
 	return pk, err
 }
 
-// keyOf reads a partition key in the header's form for a container's definition.
+// keyOf parses a partition key in the header's form and checks it against a container's definition.
 func keyOf(dst core.PartitionKey, text string, def *core.PartitionKeyDef, mode keyMode) (core.PartitionKey, error) {
 	if text == "" {
 		switch {
 		case mode == keyPrefix:
 			return nil, nil
-		case def.SystemKey: // a container that was made without a key: all items are under None
+		case def.SystemKey: // a container that was created without a key: all items have the key None
 			return append(dst, value.Undef()), nil
 		}
 		return nil, status.New(status.BadRequest, "PartitionKey value must be supplied for this operation.")
@@ -154,8 +158,8 @@ func keyOf(dst core.PartitionKey, text string, def *core.PartitionKeyDef, mode k
 	return pk, nil
 }
 
-// sameKey reports whether two keys name one logical partition. A key in an item that is an object or array counts as
-// undefined, as it does for placement.
+// sameKey reports whether two keys name the same logical partition. An object or array in an item's key counts as
+// undefined, as it does when the item is stored.
 func sameKey(a, b core.PartitionKey) bool {
 	if len(a) != len(b) {
 		return false

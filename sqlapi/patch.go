@@ -13,7 +13,7 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql"
 )
 
-// maxPatch is the most operations of one patch.
+// maxPatch is the largest number of operations in one patch.
 const maxPatch = 10
 
 // subConditionNotMet is the sub-status of a patch whose condition is false.
@@ -21,7 +21,7 @@ const subConditionNotMet = 1110
 
 var errCondition = status.WithSub(status.PreconditionFailed, subConditionNotMet, msgPrecondition)
 
-// patchOp is one operation of a patch, its paths in stored names.
+// patchOp is one operation of a patch. Its paths have stored names.
 type patchOp struct {
 	apply func(d doc.Doc, o *patchOp) (doc.Doc, error)
 	path  []string
@@ -49,7 +49,7 @@ var patchKinds = map[string]patchKind{
 type patch struct {
 	ops       []patchOp
 	condition *sql.Plan // nil: none
-	table     bool      // the paths are of the service's form of entities
+	table     bool      // the paths refer to the service's form of entities (tableform.go)
 }
 
 // parsePatch reads a patch: an array of operations, or {"operations": [..], "condition": "from c where .."}.
@@ -144,7 +144,8 @@ func parsePatchOp(ct *core.Container, raw []byte) (o patchOp, err error) {
 	return o, err
 }
 
-// patchPath reads a JSON pointer into stored names. The id, the partition key and system properties can't be patched.
+// patchPath parses a JSON pointer and translates it to stored names. It refuses the id, the partition key and system
+// properties.
 func patchPath(ct *core.Container, pointer string) ([]string, error) {
 	if len(pointer) < 2 || pointer[0] != '/' {
 		return nil, status.New(status.BadRequest, "The patch path '%s' must begin with '/' and name a property.",
@@ -222,8 +223,8 @@ var (
 	errPatchMove   = status.New(status.BadRequest, "The path of a move can't be a child of its from path.")
 )
 
-// parentOf returns what holds the last segment of a path: an object or an array, in which the segment is a position or
-// "-".
+// parentOf returns the object or array that contains the last segment of a path. In an array that segment is an index
+// or "-".
 func parentOf(d doc.Doc, path []string) (value.Value, error) {
 	v := doc.Get(d, path[:len(path)-1]...)
 	last := path[len(path)-1]
@@ -280,7 +281,7 @@ func patchRemove(d doc.Doc, o *patchOp) (doc.Doc, error) {
 	return doc.Remove(d, o.path...)
 }
 
-// patchIncr adds to a number; a field that is not there is made. Integers stay integers while they fit.
+// patchIncr adds to a number. A missing field is created. Integers stay integers while the sum fits.
 func patchIncr(d doc.Doc, o *patchOp) (doc.Doc, error) {
 	if !o.value.IsNumber() {
 		return nil, errPatchNumber
@@ -327,7 +328,7 @@ func patchMove(d doc.Doc, o *patchOp) (doc.Doc, error) {
 	return doc.Insert(next, v, o.path...)
 }
 
-// write makes the write of a patch.
+// write builds the write of a patch.
 func (p *patch) write(pk core.PartitionKey, id value.Value, check func(*core.Item) error) core.Write {
 	return core.Write{Kind: core.Update, PK: pk, ID: id, Update: func(old *core.Item) (core.Change, error) {
 		if old == nil {
@@ -352,7 +353,7 @@ func (p *patch) write(pk core.PartitionKey, id value.Value, check func(*core.Ite
 	}}
 }
 
-// patchItem changes parts of an item. The verb decides, whatever the content type: the JavaScript SDK sends none.
+// patchItem changes parts of an item. The content type isn't checked, because the JavaScript SDK sends none.
 func patchItem(c *call) error {
 	ct, err := c.parent()
 	if err != nil {

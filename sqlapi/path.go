@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// tidy returns a request whose path has no empty segment: SDKs tolerate leading, trailing and doubled slashes in
-// links, and so does the service. Nearly every path is as it should be; then it is the request itself.
+// tidy returns a request whose path has no empty segments. SDKs and the service accept leading, trailing and doubled
+// slashes in links. If the path has none, which is nearly always so, tidy returns r itself.
 func tidy(r *http.Request) *http.Request {
 	if isTidy(r.URL.Path) && (r.URL.RawPath == "" || isTidy(r.URL.RawPath)) {
 		return r
@@ -15,7 +15,7 @@ func tidy(r *http.Request) *http.Request {
 	u, next := *r.URL, *r
 	if u.RawPath != "" {
 		u.RawPath = tidied(u.RawPath)
-		u.Path, _ = url.PathUnescape(u.RawPath) // net/url has parsed it before
+		u.Path, _ = url.PathUnescape(u.RawPath) // net/url has parsed it already
 	} else {
 		u.Path = tidied(u.Path)
 	}
@@ -42,8 +42,8 @@ func tidied(p string) string {
 	return string(b)
 }
 
-// segments cuts a path into decoded segments. Each is decoded on its own, so an encoded '/' stays inside its id. It
-// is for links in bodies and for what is rare: the router cuts the paths of requests.
+// segments splits a path into decoded segments. Each segment is decoded separately, so an encoded '/' stays part of its
+// id. It is used for links in bodies and for rare requests. The router splits the paths of other requests.
 func segments(u *url.URL) (segs []string, ok bool) {
 	text, encoded := u.Path, false
 	if u.RawPath != "" {
@@ -64,11 +64,12 @@ func segments(u *url.URL) (segs []string, ok bool) {
 	return segs, true
 }
 
-// signed is what the signature of a request is about: the type of its resource, and the link of the resource itself
-// or of the parent of a feed. Names keep their case.
+// signed is the type and the link that a request's signature covers. The link is that of the resource itself, or for a
+// feed that of its parent. Names keep their case.
 type signed struct{ typ, link string }
 
-// signedOf gives type and link of a tidy path. It cuts them out: nothing is copied, but where something is encoded.
+// signedOf returns type and link of a tidy path. They are substrings of the path; only a path with encoded characters
+// is copied.
 func signedOf(u *url.URL) signed {
 	if u.RawPath == "" {
 		return cutSigned(u.Path)
@@ -80,7 +81,8 @@ func signedOf(u *url.URL) signed {
 	return s
 }
 
-// cutSigned cuts "/dbs/d/colls" to {"colls", "dbs/d"} and "/dbs/d/colls/c" to {"colls", "dbs/d/colls/c"}.
+// cutSigned returns type and link of a path. Examples: "/dbs/d/colls" gives {"colls", "dbs/d"}, and "/dbs/d/colls/c"
+// gives {"colls", "dbs/d/colls/c"}.
 func cutSigned(p string) signed {
 	p = strings.Trim(p, "/")
 	last := strings.LastIndexByte(p, '/')

@@ -21,7 +21,7 @@ func parse(t testing.TB, s string) *url.URL {
 	return tidy(&http.Request{URL: u}).URL
 }
 
-// What a path is cut into: the router's parameters are the segments, decoded each on its own.
+// The router's parameters are the segments of the path, each decoded separately.
 func TestPathSegments(t *testing.T) {
 	a := newAPI(t)
 	for in, want := range map[string]string{

@@ -18,7 +18,7 @@ import (
 // maxTokenKey bounds the partition key of a permission, so that its token fits into a header.
 const maxTokenKey = 8 << 10
 
-// permissions say what the bearer of their token may touch. A user has at most one for a resource.
+// permissions grant the bearer of their token access to a resource. A user has at most one permission for a resource.
 var permissions = &resourceType{
 	kind: core.Permission, segment: "permissions", param: "permission", feed: "Permissions", renames: true,
 	upserts: true, parse: parsePermission,
@@ -30,15 +30,15 @@ var permissions = &resourceType{
 // permission is the body of a permission in the catalog.
 type permission struct {
 	Mode     string          `json:"mode"`     // Read or All
-	Resource string          `json:"resource"` // link, as it was given
+	Resource string          `json:"resource"` // link as the client sent it
 	Key      json.RawMessage `json:"key,omitempty"`
 
-	Coll  [8]byte `json:"coll"`            // the container that the link named
+	Coll  [8]byte `json:"coll"`            // container of the link
 	Child string  `json:"child,omitempty"` // "docs/id"; "": the container
-	Bound string  `json:"bound,omitempty"` // partition key that tokens are bound to, as the header writes it
+	Bound string  `json:"bound,omitempty"` // partition key that tokens are bound to, in the header's form
 }
 
-// parsePermission checks a permission and finds the resource that it is for.
+// parsePermission checks a permission and finds its resource.
 func parsePermission(c *call, body map[string]json.RawMessage) (r core.Resource, err error) {
 	if _, err := c.tokenLife(); err != nil {
 		return r, err
@@ -104,7 +104,8 @@ func (c *call) permissionTarget(p *permission) error {
 	}
 	id := link[5]
 	if coll, number, ok := wire.ParseItemRID(id); ok && link[4] == "docs" && coll == p.Coll && link[3] != ct.ID() {
-		// A resource id names one item, a name one in each partition: the token is bound to this one's.
+		// A resource id names a single item. An item's name exists once per partition, so the token is bound to the
+		// partition of this item.
 		pk, v, err := c.keyByNumber(ct, number)
 		if err != nil {
 			return err
@@ -121,7 +122,7 @@ func (c *call) permissionTarget(p *permission) error {
 	return nil
 }
 
-// parseLink cuts a link, whose names may be percent-encoded or not.
+// parseLink splits a link into segments. Its names may be percent-encoded.
 func parseLink(link string) ([]string, bool) {
 	u := &url.URL{Path: "/" + link}
 	if strings.IndexByte(link, '%') >= 0 {
@@ -132,8 +133,8 @@ func parseLink(link string) ([]string, bool) {
 	return segments(u)
 }
 
-// boundKey brings the partition key of a permission into the header's form; "" when there is none. A value alone stands
-// for an array of it.
+// boundKey returns the partition key of a permission in the header's form, "" when there is none. A single value counts
+// as an array with that value.
 func boundKey(ct *core.Container, raw json.RawMessage) (string, error) {
 	if len(raw) == 0 {
 		return "", nil
@@ -185,7 +186,7 @@ func permissionMembers(_ *call, dst []byte, r *core.Resource) ([]byte, error) {
 	return append(dst, ','), nil
 }
 
-// permissionToken appends a new token: every reply that shows a permission has one.
+// permissionToken appends a new token. Each reply that shows a permission contains one.
 func permissionToken(c *call, dst []byte, r *core.Resource) ([]byte, error) {
 	life, err := c.tokenLife()
 	if err != nil {
@@ -202,7 +203,7 @@ func permissionToken(c *call, dst []byte, r *core.Resource) ([]byte, error) {
 	return cjson.AppendString(dst, c.s.sign.Seal(&g, [8]byte(nonce[:8]))), nil
 }
 
-// tokenLife reads how long tokens of this reply live, in seconds.
+// tokenLife returns the lifetime of this reply's tokens in seconds.
 func (c *call) tokenLife() (int64, error) {
 	v := header(c.In, hTokenExpiry)
 	if v == "" {

@@ -11,8 +11,9 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
-// rangesETag is the etag of a container's partition map. The greatest id and the number of live ranges name one version
-// of it: ids are never used twice and every split or merge makes new ones.
+// rangesETag returns the etag of a container's partition map: the greatest id and the number of live ranges. These
+// identify one version of the map, because ids are never reused and each split or merge creates new ones. Example:
+// ranges 1, 2 and 3 have the etag "3-3"; after a split of 3 into 4 and 5 it is "5-4".
 func rangesETag(parts []core.Partition) string {
 	last := 0
 	for _, p := range parts {
@@ -23,9 +24,9 @@ func rangesETag(parts []core.Partition) string {
 	return strconv.Itoa(last) + "-" + strconv.Itoa(len(parts))
 }
 
-// listRanges answers the partition key ranges: exactly the live ones, sorted and contiguous. With A-IM and the etag of
-// an earlier answer it is an incremental read: 304 when nothing changed (the Go SDK loops for ever without it), else
-// only the ranges that are new.
+// listRanges answers the live partition key ranges, sorted and contiguous. With A-IM and the etag of an earlier reply
+// it is an incremental read: 304 when nothing has changed, else only the new ranges. Without the 304 the Go SDK never
+// stops reading.
 func listRanges(c *call) error {
 	ct, err := c.container(status.SubOwnerNotFound)
 	if err != nil {
@@ -51,7 +52,7 @@ func listRanges(c *call) error {
 	return f.write()
 }
 
-// newerRanges keeps the ranges that came after an etag. A foreign etag keeps them all.
+// newerRanges returns the ranges that are newer than an etag. For an unknown etag it returns all.
 func newerRanges(parts []core.Partition, etag string) []core.Partition {
 	text, _, _ := strings.Cut(etag, "-")
 	last, err := strconv.Atoi(text)
@@ -67,7 +68,7 @@ func newerRanges(parts []core.Partition, etag string) []core.Partition {
 	return out
 }
 
-// appendRange appends one range, every field spelled as SDKs read it: Go reads lsn, others _lsn.
+// appendRange appends one range. Its fields have all spellings that SDKs read: Go reads lsn, others _lsn.
 func appendRange(dst []byte, ct *core.Container, p core.Partition, live int) []byte {
 	n, _ := strconv.ParseUint(p.ID, 10, 32)
 	coll := ct.RID()
@@ -110,7 +111,7 @@ func appendRange(dst []byte, ct *core.Container, p core.Partition, live int) []b
 	return append(dst, '}')
 }
 
-// createRange refuses: the server makes ranges.
+// createRange refuses the request: only the server creates ranges.
 func createRange(c *call) error {
 	c.errorBody("MethodNotAllowed", "Partition key ranges can't be made.", nil)
 	return c.send(http.StatusMethodNotAllowed)
@@ -131,7 +132,7 @@ func queryRanges(c *call) error {
 	return f.query()
 }
 
-// readRange answers one range, by its id or resource id.
+// readRange answers one range, named by its id or resource id.
 func readRange(c *call) error {
 	ct, err := c.container(status.SubOwnerNotFound)
 	if err != nil {

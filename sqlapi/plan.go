@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql"
 )
 
-// queryPlan answers a query plan request: how a client that merges partitions itself runs the query.
+// queryPlan answers a query plan request of a client that merges the partitions itself.
 func queryPlan(c *call) error {
 	ct, err := c.parent()
 	if err != nil {
@@ -47,8 +47,8 @@ func queryPlan(c *call) error {
 	return c.send(http.StatusOK)
 }
 
-// withKeyRange replaces the ranges of a plan by that of a partition key: a client that sends one has bound the query to
-// it.
+// withKeyRange replaces the ranges of a plan by the range of the partition key that the client has sent with the
+// request.
 func withKeyRange(plan []byte, def core.PartitionKeyDef, pk core.PartitionKey) []byte {
 	const member = `"queryRanges":`
 	at := bytes.LastIndex(plan, []byte(member))
@@ -78,7 +78,7 @@ func withKeyRange(plan []byte, def core.PartitionKeyDef, pk core.PartitionKey) [
 	return append(plan, tail...)
 }
 
-// onePartition reports whether a query's own filter binds it to a single logical partition, so that it is no
+// onePartition reports whether a query's filter restricts it to a single logical partition. It then isn't a
 // cross-partition query.
 func onePartition(ct *core.Container, spec querySpec) bool {
 	b, err := sql.QueryPlan(spec.text, spec.params, nil, ct.Spec().PartitionKey)

@@ -19,8 +19,8 @@ const (
 	maxKeyPaths    = 3
 )
 
-// indexingJSON is an indexing policy as clients send it and as it is echoed. The parts that only other issues' indexes
-// read are kept as they came.
+// indexingJSON is an indexing policy in the form that clients send and replies show. Parts that this server doesn't
+// interpret are stored as sent.
 type indexingJSON struct {
 	Mode      string            `json:"indexingMode"`
 	Automatic *bool             `json:"automatic"`
@@ -41,8 +41,8 @@ func badPolicy(format string, args ...any) error {
 	return status.New(status.BadRequest, "The indexing policy is invalid: "+format, args...)
 }
 
-// normalIndexing checks an indexing policy and completes it with the service's defaults: the JSON that is stored and
-// echoed. nil or null gives the default policy.
+// normalIndexing checks an indexing policy and completes it with the service's defaults. The result is the JSON that is
+// stored and echoed. nil and null give the default policy.
 func normalIndexing(in []byte) ([]byte, error) {
 	if len(in) == 0 || string(in) == "null" {
 		return []byte(core.DefaultIndexing), nil
@@ -88,8 +88,8 @@ func normalIndexing(in []byte) ([]byte, error) {
 	return marshal(&p)
 }
 
-// checkPaths validates included and excluded paths and adds what the service adds: everything when nothing is named,
-// and the system path _etag to the excluded ones.
+// checkPaths validates included and excluded paths. Like the service it includes all paths when none is named, and adds
+// the system path _etag to the excluded ones.
 func (p *indexingJSON) checkPaths() error {
 	if len(p.Included) > core.MaxIndexPaths || len(p.Excluded) > core.MaxIndexPaths {
 		return badPolicy("more than %d paths.", core.MaxIndexPaths)
@@ -232,7 +232,7 @@ func validName(id string) error {
 	return nil
 }
 
-// marshal writes JSON without escaping HTML characters: policies come back as they were sent.
+// marshal returns JSON without escapes of HTML characters, so that policies are echoed as they were sent.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

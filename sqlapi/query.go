@@ -19,8 +19,8 @@ type querySpec struct {
 	params []sql.Param
 }
 
-// readQuery reads the body of a query request. A body that is no JSON object is the text itself, as old clients send it
-// with content type application/sql.
+// readQuery parses the body of a query request. A body that is no JSON object is the query text itself: old clients
+// send it that way, with the content type application/sql.
 func (c *call) readQuery() (q querySpec, err error) {
 	if err := c.ReadBody(maxBody); err != nil {
 		return q, err
@@ -73,7 +73,7 @@ func readParam(raw []byte) (p sql.Param, err error) {
 	return p, err
 }
 
-// env is what the language needs of this API for the items of a container.
+// env returns what package sql needs from this API for the items of a container.
 func (s *Server) env(ct *core.Container) *sql.Env {
 	coll := ct.RID()
 	e := &sql.Env{
@@ -89,9 +89,9 @@ func (s *Server) env(ct *core.Container) *sql.Env {
 	return e
 }
 
-// queryItems answers a query over a container. Every query is answered whole, over all partitions that it is restricted
-// to: order, grouping and limits hold over all of them, for clients that plan and for those that can't. Strictness
-// (Options.Strict) refuses those that the service's gateway leaves to the client.
+// queryItems answers a query over a container. The answer covers all partitions that the request is restricted to:
+// order, groups and limits apply to all of them together. So clients that can't use a query plan get whole answers too.
+// With Options.Strict, queries that the service's gateway leaves to the client are refused.
 func queryItems(c *call) error {
 	ct, err := c.parent()
 	if err != nil {

@@ -215,7 +215,7 @@ func TestMetadataLanguage(t *testing.T) {
 			}
 		}
 	}
-	// A page goes on behind its last row, whatever was dropped or made meanwhile.
+	// A page continues behind the last row of the previous one, whatever was dropped or created in the meantime.
 	r := a.do("POST", "/dbs", `{"query":"SELECT VALUE r.id FROM r"}`, isQuery, "x-ms-max-item-count: 2").is(200)
 	token := "x-ms-continuation: " + r.h.Get("x-ms-continuation")
 	a.do("DELETE", "/dbs/db", "").is(204)

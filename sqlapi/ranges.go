@@ -9,8 +9,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// rangeByID finds a live partition by the id that a request names. An id that is not live is 410/1002, at which clients
-// read the ranges again.
+// rangeByID returns a live partition by its id. For any other id the error is 410/1002. Clients then read the ranges
+// again.
 func rangeByID(ct *core.Container, id string) (core.Partition, error) {
 	for _, p := range ct.Partitions() {
 		if p.ID == id {
@@ -21,14 +21,15 @@ func rangeByID(ct *core.Container, id string) (core.Partition, error) {
 		"key range is gone: %s.", clip(id))
 }
 
-// span is a range of effective partition keys, as the headers and pkranges write it: min inclusive, max exclusive.
+// span is a range of effective partition keys in the form of headers and pkranges: hexadecimal text, min inclusive, max
+// exclusive.
 type span struct{ min, max string }
 
-// wholeSpan is all keys.
+// wholeSpan is the whole key space.
 var wholeSpan = span{"", "FF"}
 
-// spanOf reads what a request is restricted to: a partition by its id, and a part of it by effective partition keys. ok
-// is false when there is no restriction.
+// spanOf returns the range to which the headers restrict a request: a partition by its id, and a part of it by
+// effective partition keys. ok is false when there is no restriction.
 func (c *call) spanOf(ct *core.Container) (s span, ok bool, err error) {
 	s = wholeSpan
 	if id := header(c.In, hRangeID); id != "" {
@@ -70,7 +71,7 @@ func isEPK(s string) bool {
 	return true
 }
 
-// restrict limits a query to a span.
+// restrict restricts a query to a span.
 func restrict(q *exec.Query, s span) {
 	q.Ranges = slices.Grow(q.Ranges, 1)
 	q.Ranges = q.Ranges[:len(q.Ranges)+1]
@@ -78,7 +79,7 @@ func restrict(q *exec.Query, s span) {
 	r.Min, r.Max = s.min, s.max
 }
 
-// keyByNumber finds the item with a resource id's number.
+// keyByNumber returns the partition key and id of the item with the number of a resource id.
 func (c *call) keyByNumber(ct *core.Container, number uint64) (core.PartitionKey, value.Value, error) {
 	pk, id, ok, err := ct.KeyByNumber(c.Ctx(), number)
 	if err == nil && !ok {

@@ -10,21 +10,21 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
-// maxReply is the most bytes of a page; the service's is 4 MB.
+// maxReply is the largest page in bytes. It is the service's limit of 4 MB.
 const maxReply = 4 << 20
 
-// maxReadPerPage bounds the index entries and items that one page examines before it goes out, perhaps empty, with a
-// continuation.
+// maxReadPerPage bounds the index entries and items that one page reads. At the limit the page is sent with a
+// continuation, even if it is empty.
 const maxReadPerPage = 200_000
 
-// readFeedHash is the plan hash of a read feed: its continuations fit no query.
+// readFeedHash is the plan hash of a read feed. No query has it, so a query refuses the continuations of read feeds.
 const readFeedHash = 0x6f72726572792d31
 
-// scope is what a read feed or query is restricted to by its headers.
+// scope is the part of a container to which the headers restrict a read feed or query.
 type scope struct {
 	pk     core.PartitionKey // full key or prefix; nil: none
 	span   span
-	ranged bool // span says something
+	ranged bool // span is set
 }
 
 // scopeOf reads the headers that restrict a read feed or query.
@@ -67,7 +67,7 @@ func (c *call) setScope(ct *core.Container, s *scope) {
 	c.setContainer(ct)
 }
 
-// readFeed answers the items of a container, page by page, in a stable order.
+// readFeed answers the items of a container in pages and in a stable order.
 func readFeed(c *call) error {
 	ct, err := c.parent()
 	if err != nil {

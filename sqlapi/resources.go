@@ -13,17 +13,17 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// resourceType is one type of resource that lives in the catalog as a body of this API: users, permissions and client
-// encryption keys. All verbs are the same for them; what differs is here.
+// resourceType is one type of resource that the catalog stores as JSON of this API: users, permissions and client
+// encryption keys. They share the handlers of all verbs. A resourceType has what differs between them.
 type resourceType struct {
 	kind    core.ResourceKind
-	segment string // in paths
-	param   string // of the route, which names one
+	segment string // segment in paths
+	param   string // parameter of the route that names a resource
 	feed    string // member of the feed's envelope
 	renames bool   // a replace may change the id
 	upserts bool
 
-	// parse makes the resource of a request's body, whose id is checked already.
+	// parse builds a resource from a request's body. The id is checked already.
 	parse func(c *call, body map[string]json.RawMessage) (core.Resource, error)
 	// members appends the members between id and the system properties, each with a comma after it.
 	members func(c *call, dst []byte, r *core.Resource) ([]byte, error)
@@ -33,7 +33,7 @@ type resourceType struct {
 	rid func(dst []byte, db [4]byte, parent, r *core.Resource) []byte
 }
 
-// owner is what a resource of a type is under: the database, and for permissions a user.
+// owner is the parent of a resource: the database, and for permissions a user.
 type owner struct {
 	db   *core.Database
 	user *core.Resource // nil: the database itself
@@ -46,7 +46,7 @@ func (o *owner) num() uint32 {
 	return o.user.Num
 }
 
-// owner finds what the path's resource is under.
+// owner returns the parent of the path's resource.
 func (t *resourceType) owner(c *call) (o owner, err error) {
 	if o.db, err = c.database(status.SubOwnerNotFound); err != nil {
 		return o, err
@@ -80,7 +80,7 @@ func (t *resourceType) find(s *Server, o *owner, name string) (*core.Resource, e
 	return nil, errNotFound
 }
 
-// name is the id in the path of a resource of the type.
+// name returns the id of a resource of the type from the path.
 func (t *resourceType) name(c *call) string { return c.Param(t.param) }
 
 // append appends a resource as the service shows it.
@@ -159,7 +159,7 @@ func (t *resourceType) query(c *call) error {
 	return f.query()
 }
 
-// create creates a resource; where the type has upserts, the header makes it one.
+// create creates a resource. If the type has upserts, the upsert header turns it into one.
 func (t *resourceType) create(c *call) error {
 	o, err := t.owner(c)
 	if err != nil {
@@ -178,14 +178,14 @@ func (t *resourceType) create(c *call) error {
 		if e == nil {
 			return t.send(c, &o, made, http.StatusOK)
 		}
-		if !status.Is(e, status.NotFound) { // not found: it is what r claims that is taken, not its id
+		if !status.Is(e, status.NotFound) { // not found: the conflict is about another property than the id
 			return e
 		}
 	}
 	return err
 }
 
-// readBody reads the resource of a request's body.
+// readBody parses the resource in a request's body.
 func (t *resourceType) readBody(c *call, o *owner) (r core.Resource, err error) {
 	if err = c.ReadBody(maxBody); err != nil {
 		return r, err
@@ -213,7 +213,7 @@ func (t *resourceType) readBody(c *call, o *owner) (r core.Resource, err error) 
 	return r, nil
 }
 
-// resourceCheck is the condition of If-Match.
+// resourceCheck returns the check of If-Match.
 func (c *call) resourceCheck() func(*core.Resource) error {
 	return func(old *core.Resource) error { return c.ifMatch(core.ResourceETag(old)) }
 }
@@ -228,7 +228,7 @@ func (t *resourceType) send(c *call, o *owner, r *core.Resource, code int) error
 	return c.send(code)
 }
 
-// setHeaders adds the etag, and the headers that name what the resource belongs to.
+// setHeaders adds the etag and the headers that name the resource's parent.
 func (t *resourceType) setHeaders(c *call, o *owner, r *core.Resource) {
 	c.setETag(core.ResourceETag(r))
 	n := len(c.Values)
@@ -307,7 +307,7 @@ func (t *resourceType) remove(c *call) error {
 // nothing is a members or tail function that appends nothing.
 func nothing(_ *call, dst []byte, _ *core.Resource) ([]byte, error) { return dst, nil }
 
-// users have an id and permissions, and nothing of their own.
+// users have an id and permissions, and no further members.
 var users = &resourceType{
 	kind: core.User, segment: "users", param: "user", feed: "Users", renames: true, upserts: true,
 	parse:   func(*call, map[string]json.RawMessage) (core.Resource, error) { return core.Resource{}, nil },
@@ -324,7 +324,7 @@ var users = &resourceType{
 // ridClientKey is the byte that marks a client encryption key's resource id.
 const ridClientKey = 0x02
 
-// clientKeys are what clients with Always Encrypted keep: the server stores them and shows them.
+// clientKeys are the keys of clients that use Always Encrypted. The server only stores and returns them.
 var clientKeys = &resourceType{
 	kind: core.ClientKey, segment: "clientencryptionkeys", param: "key", feed: "ClientEncryptionKeys",
 	parse: parseClientKey,
@@ -339,7 +339,7 @@ var clientKeys = &resourceType{
 	},
 }
 
-// parseClientKey checks the members of a client encryption key and keeps them as they are.
+// parseClientKey checks the members of a client encryption key and stores them as sent.
 func parseClientKey(_ *call, body map[string]json.RawMessage) (r core.Resource, err error) {
 	var k struct {
 		Algorithm *string         `json:"encryptionAlgorithm"`
@@ -370,7 +370,7 @@ func parseClientKey(_ *call, body map[string]json.RawMessage) (r core.Resource, 
 	return r, err
 }
 
-// appendResourceChild appends the raw id of a child: its parent's 8 bytes and its own number.
+// appendResourceChild appends the raw resource id of a child: the 8 bytes of its parent, then its own number.
 func appendResourceChild(dst []byte, parent, r *core.Resource) []byte {
 	p := parent.RID()
 	return binary.LittleEndian.AppendUint64(append(dst, p[:]...), uint64(r.Num))

@@ -6,16 +6,19 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// rights are what an operation needs of a resource token: what it does, and how it is bound to what the token is for.
-// They are declared in the route table, one for each operation, and dispatch holds every request to them before its
-// handler runs. The zero value is an operation that declares nothing: no token has a right to it.
+// rights are what a resource token must allow for an operation: what the operation does, and what it can reach. The
+// route table declares them for each operation. dispatch checks them before the handler runs. The zero value declares
+// nothing, and no token allows such an operation.
+//
+// Example: a token for read on the container c, bound to the partition key "a". A point read with the key "a" is
+// allowed; with the key "b", as a replace, or without the key it is refused with 403.
 type rights struct {
 	does  does
 	reach reach
-	child string // type of the children that it is about, of reachChild
+	child string // for reachChild: type of the child
 }
 
-// does is what an operation does.
+// does is the kind of access of an operation.
 type does uint8
 
 const (
@@ -25,17 +28,17 @@ const (
 	writes
 )
 
-// reach is what an operation may touch, which a token must cover.
+// reach is what an operation can read or change. A token must cover it.
 type reach uint8
 
 const (
-	reachAccount    reach = iota // the account document, which clients read before anything else
-	reachDefinition              // what describes a container, for each token of something in it: shows no items
-	reachContainer               // the container and all in it
-	reachKeys                    // what the partition key header restricts it to: a key, a prefix, or all without it
-	reachKey                     // one logical partition: the header's
-	reachItem                    // one item: the path's, in the header's partition
-	reachChild                   // another child of the container: the path's
+	reachAccount    reach = iota // the account document, which clients read first
+	reachDefinition              // the description of a container, without items; for each token of something in it
+	reachContainer               // the container and everything in it
+	reachKeys                    // the items of the partition key header: a key or a prefix; without it, all
+	reachKey                     // the logical partition of the header
+	reachItem                    // the item of the path, in the header's partition
+	reachChild                   // the child of the container that the path names, other than an item
 )
 
 var (
@@ -58,8 +61,8 @@ var (
 	writesUDF       = rights{writes, reachChild, "udfs"}
 )
 
-// permit holds a request with a resource token to what the token allows. Whatever the token does not name is refused
-// alike, whether it is there or not.
+// permit refuses a request that its resource token doesn't allow. The refusal is the same whether the resource exists
+// or not.
 func (c *call) permit(r rights) error {
 	g := c.grant
 	switch {
@@ -97,7 +100,7 @@ func (c *call) permit(r rights) error {
 	return errNoRight
 }
 
-// permitKey holds a request to the token's partition key. It reads the header as the handler does.
+// permitKey refuses a request outside the token's partition key. It parses the header in the same way as the handler.
 func (c *call) permitKey(ct *core.Container, mode keyMode) error {
 	if c.grant.Key == "" {
 		return nil
@@ -110,7 +113,7 @@ func (c *call) permitKey(ct *core.Container, mode keyMode) error {
 	return c.permitKeyOf(pk)
 }
 
-// permitKeyOf holds a partition key to the token's, which may be a prefix of it.
+// permitKeyOf refuses a partition key outside the token's. The token's key may be a prefix.
 func (c *call) permitKeyOf(pk core.PartitionKey) error {
 	if c.grant.Key == "" {
 		return nil
@@ -126,8 +129,8 @@ func (c *call) permitKeyOf(pk core.PartitionKey) error {
 	return nil
 }
 
-// permitItem holds a request for one item to the token's item and partition key. It finds the item's identity as the
-// handler does.
+// permitItem refuses a request for an item other than the token's, or outside its partition key. It resolves the item's
+// id in the same way as the handler.
 func (c *call) permitItem(ct *core.Container) error {
 	g := c.grant
 	if g.Child == "" && g.Key == "" {
@@ -137,7 +140,7 @@ func (c *call) permitItem(ct *core.Container) error {
 	pk, id, err := c.itemKey(ct, room[:0])
 	if err != nil {
 		if g.Child == "docs/"+c.Param("id") && g.Key == "" {
-			return nil // the handler says what is wrong
+			return nil // the handler reports the error
 		}
 		return errNoRight
 	}

@@ -66,7 +66,7 @@ var matrix = map[string][3]string{}
 // words are what operations can ask.
 var words = func() map[string][3]string {
 	none, account := "-----------", "+++++++++++"
-	definition := "++++++++++-" // of c: to whoever has something in it
+	definition := "++++++++++-" // of c: allowed with a token for something in it
 	readAll, writeAll := "++---------", "-+---------"
 	return map[string][3]string{
 		"master":     {none, none, none},
@@ -204,7 +204,7 @@ func bodyOf(o *operation, pk string) string {
 }
 
 // Every operation of every route, asked for by every kind of authorization: what may pass is as declared, and the
-// server says so in the same words whatever else is true of the request.
+// server answers in the same words, whatever else is true of the request.
 func TestRightsOfEveryRoute(t *testing.T) {
 	seen := map[string]bool{}
 	lines := withSecrets(t).srv.lines
@@ -348,8 +348,8 @@ func (a *api) disguised(by []bearer, verb, path, pk string, disguises ...string)
 	}
 }
 
-// Who can't say who he is learns nothing: the same words for what is there and what isn't, and never which verbs
-// there are.
+// A request without a valid authorization learns nothing: it gets the same words for an existing and a missing path,
+// and never which verbs there are.
 func TestStrangersLearnNothing(t *testing.T) {
 	a := withSecrets(t)
 	paths := map[string]bool{"/nothing": true, "/dbs/none": true, "/dbs/db/colls/none/docs/1": true,

@@ -8,24 +8,24 @@ import (
 	"github.com/orrerydb/orrery/internal/rest"
 )
 
-// handler serves one operation. What it returns as an error is written by call.Fail.
+// handler serves one operation. call.Fail writes the reply of an error that it returns.
 type handler func(c *call) error
 
-// operation is one thing that a request may ask for: a verb of a path, in one of its forms. A form is told by headers
-// (a POST on docs is a create, an upsert, a query, a plan, a batch or a bulk), by which nothing but this table goes:
-// what a resource token must allow is said beside the handler that runs, so they can't be about different things.
+// operation is a verb on a path, in one of its forms. Headers select the form: a POST on docs is a create, an upsert, a
+// query, a plan, a batch or a bulk. Only this table evaluates the form. An entry has both the handler and the rights
+// that a resource token needs, so the rights that are checked always belong to the handler that runs.
 type operation struct {
-	name  string           // for observers: of a small fixed set
+	name  string           // name for observers; one of a small fixed set
 	needs rights           // what a resource token must allow
 	serve handler          //
-	form  func(*call) bool // whether a request has the form; nil: every one
+	form  func(*call) bool // reports whether a request has the form; nil: each has
 }
 
 func op(name string, needs rights, serve handler) operation {
 	return operation{name: name, needs: needs, serve: serve}
 }
 
-// when makes an operation that of a form.
+// when returns the operation o with a form.
 func when(form func(*call) bool, o operation) operation {
 	o.form = form
 	return o
@@ -34,10 +34,10 @@ func when(form func(*call) bool, o operation) operation {
 // line is one line of the route table.
 type line struct {
 	verb, path string
-	ops        []operation // the first whose form a request has; the last has none
+	ops        []operation // the first one with the request's form is used; the last has no form
 }
 
-// routes adds to the route table below a path. It is the only way to add a route: each goes through dispatch.
+// routes adds lines to the route table below a path. All routes are added with it, so that each goes through dispatch.
 type routes struct {
 	g    *gin.RouterGroup
 	base string
@@ -62,7 +62,7 @@ func (r routes) put(path string, ops ...operation)    { r.handle(http.MethodPut,
 func (r routes) patch(path string, ops ...operation)  { r.handle(http.MethodPatch, path, ops) }
 func (r routes) delete(path string, ops ...operation) { r.handle(http.MethodDelete, path, ops) }
 
-// any adds every verb: gets is what GET does, and changes what the others do.
+// any adds all verbs: gets is the operation of GET, changes that of the others.
 func (r routes) any(path string, gets, changes operation) {
 	r.get(path, gets)
 	r.post(path, changes)
@@ -71,7 +71,8 @@ func (r routes) any(path string, gets, changes operation) {
 	r.delete(path, changes)
 }
 
-// dispatch makes the gin handler of a line: it finds the operation, holds it to the resource token, and lets it answer.
+// dispatch returns the gin handler of a line. The handler selects the operation, checks the resource token and runs the
+// operation.
 func dispatch(ops []operation) gin.HandlerFunc {
 	return rest.Handle(func(c *call) error {
 		o := &ops[0]
@@ -90,7 +91,7 @@ func dispatch(ops []operation) gin.HandlerFunc {
 	})
 }
 
-// noRoute answers for a path that is not there. A resource token learns nothing of paths that it has no right to.
+// noRoute answers for an unknown path. With a resource token the answer is the same as for a path without rights.
 func noRoute(c *call) error {
 	if c.grant != nil {
 		return errNoRight
@@ -98,7 +99,7 @@ func noRoute(c *call) error {
 	return errNoPath
 }
 
-// noVerb answers for a verb that a path does not have.
+// noVerb answers for a verb that the path doesn't have.
 func noVerb(c *call) error {
 	if c.grant != nil {
 		return errNoRight

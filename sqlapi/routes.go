@@ -1,9 +1,8 @@
 package sqlapi
 
-// surface is the route table: every resource of the protocol, its verbs, the operations that they are and what each
-// needs of a resource token. A verb that is not here answers 405, a path that is not here 404. A resource that we
-// know and do not serve has its lines too, so that clients get an honest answer. docs/compat/sql-rest.md lists the
-// same, and a test holds the two together.
+// surface builds the route table: the resources of the protocol, their verbs, the operations and the rights that each
+// needs. A verb that isn't listed answers 405, a path that isn't listed 404. Resources that aren't supported are listed
+// too, so that clients get an error that says so. docs/compat/sql-rest.md has the same list; a test compares the two.
 func surface(r routes) {
 	r.get("/", op("read account", readsAccount, readAccount))
 	r.any("/addresses", noAddresses, noAddresses)
@@ -64,7 +63,7 @@ func surface(r routes) {
 	docs.patch("/:id", op("patch item", writesItem, patchItem))
 	docs.delete("/:id", op("delete item", writesItem, deleteItem))
 
-	// One region, so there is never a conflict to list: the empty feed is the truth.
+	// There is one region, so there are never conflicts and the feed is always empty.
 	coll.get("/conflicts", op("list conflicts", readsKeys, emptyFeed("Conflicts")))
 	coll.post("/conflicts",
 		when(asQuery, op("query conflicts", readsKeys, emptyQuery("Conflicts"))),
@@ -85,7 +84,7 @@ func surface(r routes) {
 	docs.any("/:id/attachments/:attachment", absent("Attachments", readsItem), absent("Attachments", writesItem))
 }
 
-// resources adds the lines of a type of resource that lives in the catalog as a body.
+// resources adds the lines of a resourceType.
 func (r routes) resources(path string, t *resourceType) {
 	feed, one := r.group(path), r.group(path+"/:"+t.param)
 	feed.get("", op("list "+t.segment, masterOnly, t.list))
@@ -107,10 +106,10 @@ func asUpsert(c *call) bool     { return isTrue(c.In, hIsUpsert) }
 func asChangeFeed(c *call) bool { return header(c.In, hAIM) != "" }
 func asKeyDelete(c *call) bool  { return c.Param("operation") == "partitionkeydelete" }
 
-// absent is the operation on a resource that exists on the service and not here.
+// absent returns the operation of a resource that the service has and this server doesn't support.
 func absent(what string, needs rights) operation { return op("unsupported", needs, unsupported(what)) }
 
-// emptyFeed answers a feed that has nothing in it, of a container that must exist.
+// emptyFeed answers an empty feed of a container. The container must exist.
 func emptyFeed(name string) handler {
 	return func(c *call) error {
 		ct, err := c.parent()
@@ -122,7 +121,7 @@ func emptyFeed(name string) handler {
 	}
 }
 
-// emptyQuery answers a query over such a feed.
+// emptyQuery answers a query over an empty feed.
 func emptyQuery(name string) handler {
 	return func(c *call) error {
 		ct, err := c.parent()
@@ -134,7 +133,7 @@ func emptyQuery(name string) handler {
 	}
 }
 
-// absentChild answers for a child that can't be there, of a container that must exist.
+// absentChild answers for a child of a kind that containers never have here. The container must exist.
 func absentChild(c *call) error {
 	if _, err := c.parent(); err != nil {
 		return err

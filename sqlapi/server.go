@@ -22,20 +22,20 @@ type Options struct {
 	Key     string       // account key, base64
 	Auth    bool         // check signatures
 	Clock   *clock.Clock // time of data, and ids
-	Wall    *clock.Clock // real time: of signatures, tokens and the Date header; nil: the wall clock
+	Wall    *clock.Clock // real time, for signatures, tokens and the Date header; nil: the wall clock
 	Logger  *slog.Logger // nil: slog.Default
 
 	// Consistency is the account's level: Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual; "" is
-	// Session. Requests that ask for a stronger one are refused; reads are the same at all levels.
+	// Session. Requests for a stronger level are refused. Reads are the same at all levels.
 	Consistency string
 
-	// Strict refuses what the service refuses and this server could do (strict.go): a query over several partitions
-	// whose rows must be merged is a 400 with the plan for clients that merge; an order without its index is a 400.
-	// Without it such queries are answered whole, to every client.
+	// Strict refuses requests that the service refuses and this server could answer (strict.go). Examples: a query over
+	// several partitions whose rows must be merged gets 400 with the plan for the client; an ORDER BY without its index
+	// gets 400. Without Strict such queries are answered.
 	Strict bool
 
-	// MaxTime is how long one request may run; 0 is for ever. Gate bounds how many run at once; nil lets in all.
-	// Observe is told of each request; nil is nobody.
+	// MaxTime is the longest time of one request; 0: no limit. Gate bounds the number of concurrent requests; nil: no
+	// limit. Observe is called for each request; nil: nothing is called.
 	MaxTime time.Duration
 	Gate    *admit.Gate
 	Observe observe.Observer
@@ -54,14 +54,14 @@ type Server struct {
 	lines []line // of the route table
 	door  *rest.Door
 	calls sync.Pool // *call
-	began string    // time of the start, as a header has it
+	began string    // time of the start, in the form of a header
 
 	computed computedCache
 }
 
 var _ http.Handler = (*Server)(nil)
 
-// New returns the API over an engine. It fails when the key is not base64 or the consistency level is none.
+// New returns the API over an engine. It fails when the key is not base64 or the consistency level is unknown.
 func New(e *core.Engine, o Options) (*Server, error) {
 	if o.Clock == nil {
 		o.Clock = clock.New()
@@ -86,7 +86,7 @@ func New(e *core.Engine, o Options) (*Server, error) {
 		}
 		s.auth, s.sign = a, a.tokens
 	} else {
-		// Nobody checks tokens, but permissions have them: any key will do.
+		// Tokens aren't checked, but permissions contain them, so any key can sign them.
 		k := o.Clock.UUID()
 		s.sign = wire.NewSigner(k[:])
 	}
@@ -109,15 +109,15 @@ func New(e *core.Engine, o Options) (*Server, error) {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.gin.ServeHTTP(w, tidy(r)) }
 
-// authenticate is the middleware that finds out who asks. Nothing of a request is looked at before: not even whether
-// its path exists.
+// authenticate is the middleware that checks the authorization. It runs before everything else that depends on the
+// request, even before the check that the path exists.
 func (s *Server) authenticate(g *gin.Context) {
 	if s.auth == nil {
 		return
 	}
 	c := g.Writer.(*call)
 	if err := s.auth.check(c); err != nil {
-		c.Header().Del("Allow") // the router has said for a wrong verb which ones there are
+		c.Header().Del("Allow") // the router has set it for a wrong verb
 		c.Abort(err)
 	}
 }

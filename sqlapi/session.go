@@ -7,8 +7,8 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
-// defaultConsistency is the account's level when the options name none. Every read here is at least as strong as any
-// level: the level only decides which requests are refused, and what clients read in the account document.
+// defaultConsistency is the account's level when the options name none. Reads of this server satisfy each level. The
+// level only decides which requests are refused and what the account document shows.
 const defaultConsistency = "Session"
 
 // consistency levels from strong to weak, as the header spells them.
@@ -34,9 +34,9 @@ func (c *call) checkConsistency() error {
 	return nil
 }
 
-// checkSessionToken refuses a read whose token is ahead of everything that the container has committed. Tokens of a
-// whole container are a comma list and may name partitions that were split long ago: all LSNs of a container are on one
-// scale, so only the greatest one matters.
+// checkSessionToken refuses a read whose token has an LSN greater than lsn, the container's last committed one. The
+// token of a whole container is a list with commas, and it may name partitions that no longer exist. All partitions of
+// a container share one sequence of LSNs, so the partition ids needn't be checked.
 func checkSessionToken(token string, lsn int64) error {
 	for token != "" {
 		part := token

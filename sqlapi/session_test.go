@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// A session token is refused as soon as it is one ahead of the last LSN that a commit was given, although many more
-// are reserved; also by a process that has just begun, which goes on above the reservation of the one before.
+// A session token is refused as soon as it is one ahead of the last LSN that a commit was given, although many more are
+// reserved; also by a process that has just started: it continues above the reservation of the previous one.
 func TestSessionTokenAhead(t *testing.T) {
 	clk, kv := clock.Fake(testNow), memkv.New()
 	open := func() *api {

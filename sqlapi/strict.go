@@ -15,20 +15,20 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql"
 )
 
-// This file is all that Options.Strict refuses: what the service's gateway, its index and its account limits refuse and
-// this server can do.
+// This file has the checks of Options.Strict. They refuse what the service's gateway, index and account limits refuse
+// and this server could do.
 
-// msgNotServable begins with the words that clients look for: those that can plan then ask for the plan.
+// msgNotServable begins with the words that clients test for. Clients that can merge then request the plan.
 const msgNotServable = "The provided cross partition query can not be directly served by the gateway: its rows have " +
 	"to be merged over partitions by the client. " +
 	"Clients that can do so ask for the query plan now; others have to bind the query to one partition key."
 
-// strict reports whether the request is held to what the service refuses. Our own tools say "x-orrery-strict: none":
-// they neither plan nor merge.
+// strict reports whether the checks of this file apply to the request. Orrery's own tools turn them off with
+// "x-orrery-strict: none", because they can't merge.
 func (c *call) strict() bool { return c.s.opt.Strict && header(c.In, hStrict) != "none" }
 
-// isCross reports whether a query may reach several partitions: neither a full key nor a range binds it, nor is all
-// that a key's prefix covers in one partition.
+// isCross reports whether a query can reach several partitions. It can't with a full key, with a range, or with a
+// prefix of a key whose items are all in one partition.
 func (c *call) isCross(ct *core.Container, s *scope) bool {
 	def := ct.Spec().PartitionKey
 	switch {
@@ -46,7 +46,7 @@ func (c *call) isCross(ct *core.Container, s *scope) bool {
 	return n > 1
 }
 
-// refuseMerge answers 400/1004 with the query's plan. Where there is no plan either, the answer is why.
+// refuseMerge answers 400/1004 with the query's plan. If the query has no plan, it answers the reason.
 func (c *call) refuseMerge(ct *core.Container, spec querySpec) error {
 	plan, err := sql.QueryPlanOf(c.s.computed.of(ct), spec.text, spec.params, nil, ct.Spec().PartitionKey, false)
 	if err != nil {
@@ -71,11 +71,11 @@ var (
 		"excluded from indexing. Consider adding allow scan header in the request.")
 )
 
-// checkIndexed refuses what the service has no index for: an order by a path that the policy leaves out, an order by
+// checkIndexed refuses queries for which the service has no index: ORDER BY a path that the policy excludes, ORDER BY
 // several paths without their composite index, and a filter on a container without an index, unless the request allows
-// scans. A filter on a path that is merely excluded runs as a scan there too.
+// scans. A filter on an excluded path is allowed, because the service scans for it too.
 func (c *call) checkIndexed(ct *core.Container, plan *sql.Plan) error {
-	if isTable(ct) { // the policy's paths are not those that this API shows
+	if isTable(ct) { // the policy's paths differ from the paths that this API shows
 		return nil
 	}
 	spec := ct.Spec()
@@ -95,11 +95,11 @@ func (c *call) checkIndexed(ct *core.Container, plan *sql.Plan) error {
 	return nil
 }
 
-// orderIndexed reports whether the policy indexes an item of ORDER BY. A computed property must be named by an included
-// path; "/*" doesn't cover it.
+// orderIndexed reports whether the policy indexes an ORDER BY expression. A computed property needs an included path
+// with its name; "/*" doesn't cover it.
 func orderIndexed(ct *core.Container, o sql.OrderPath) bool {
 	if o.Computed == "" {
-		if len(o.Path.Segs) == 1 && o.Path.Segs[0] == "_etag" { // excluded by every policy (checkPaths)
+		if len(o.Path.Segs) == 1 && o.Path.Segs[0] == "_etag" { // each policy excludes it (checkPaths)
 			return false
 		}
 		return slices.Equal(o.Path.Segs, access.ID.Segs) || slices.Equal(o.Path.Segs, access.TS.Segs) ||
@@ -121,8 +121,8 @@ func orderIndexed(ct *core.Container, o sql.OrderPath) bool {
 	return false
 }
 
-// hasComposite reports whether a policy has the composite index of an order: just its paths, in its directions or in
-// all the opposite ones. What the filter fixes can't be left out, as the service has it.
+// hasComposite reports whether a policy has the composite index of an ORDER BY: exactly its paths, in the same
+// directions or all in the opposite ones. As in the service, paths that the filter fixes can't be left out.
 func hasComposite(ct *core.Container, orders []sql.OrderPath) bool {
 	by := make([]exec.Order, len(orders))
 	for i, o := range orders {
@@ -159,7 +159,7 @@ const (
 )
 
 // checkRoom refuses a database or container above the account's limits. d is the database of the new container, nil for
-// a new database; shared says that the container has no throughput of its own.
+// a new database. shared is true when the container has no throughput of its own.
 func (s *Server) checkRoom(d *core.Database, shared bool) error {
 	if !s.opt.Strict {
 		return nil
@@ -172,7 +172,7 @@ func (s *Server) checkRoom(d *core.Database, shared bool) error {
 		}
 		for ct, err := range s.core.Definitions(db.ID, 0) {
 			if status.Is(err, status.NotFound) {
-				break // dropped meanwhile
+				break // dropped in the meantime
 			}
 			if err != nil {
 				return err
@@ -193,7 +193,7 @@ func (s *Server) checkRoom(d *core.Database, shared bool) error {
 	return nil
 }
 
-// checkKeySize refuses a partition key with a value above the service's size.
+// checkKeySize refuses a partition key with a value longer than the service allows.
 func (s *Server) checkKeySize(pk core.PartitionKey) error {
 	if !s.opt.Strict {
 		return nil

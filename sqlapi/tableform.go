@@ -12,14 +12,14 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// A table's entities are stored natively typed, but the service's NoSQL API shows them with their Edm types beside the
-// values:
+// The entities of a table are stored with native types. The service's NoSQL API shows them with the Edm type beside
+// each value:
 //
 //	{"$pk": PartitionKey, "$id": RowKey, "id": RowKey, "Name": {"$t": 2, "$v": "Ben"}, ..}
 //
-// So in the containers of the Table API each item goes through tableForm on its way out and through tableStored on its
-// way in; what a query asks of c.Name["$v"] is asked of the index as /Name. Values that have no Edm type (null, arrays,
-// documents, ObjectIds, ..) are shown as they are in containers with Extended JSON.
+// In the containers of the Table API, tableForm converts each item that is read, and tableStored each item that is
+// written. A query's condition on c.Name["$v"] is translated to the index path /Name (tablePred). Values without an Edm
+// type (null, arrays, documents, ObjectIds, ..) are shown in the same way as in containers with Extended JSON.
 
 // The database of tables, and the stored field that holds PartitionKey.
 const (
@@ -54,8 +54,8 @@ func isTable(ct *core.Container) bool {
 // isExtended reports whether the API reads and writes Extended JSON in ct.
 func isExtended(ct *core.Container) bool { return ct.Spec().ExtendedJSON || isTable(ct) }
 
-// appendShown appends an item of ct as the service shows it: in containers with Extended JSON so that the same kinds
-// come back when it is sent again.
+// appendShown appends an item of ct as the service shows it. In containers with Extended JSON the types are preserved
+// when a client sends the item back.
 func appendShown(dst []byte, ct *core.Container, it *core.Item) []byte {
 	if !isTable(ct) {
 		style := value.PlainJSON
@@ -69,7 +69,7 @@ func appendShown(dst []byte, ct *core.Container, it *core.Item) []byte {
 	return appendItem(dst, ct.RID(), &form, value.RelaxedJSON)
 }
 
-// tableForm returns the service's form of a stored entity, in bytes of its own.
+// tableForm returns the service's form of a stored entity. The result has its own memory.
 func tableForm(d doc.Doc) doc.Doc {
 	var b doc.Builder
 	b.BeginObject()
@@ -78,7 +78,7 @@ func tableForm(d doc.Doc) doc.Doc {
 		case "_id":
 			b.Field(tableIDField, value.StringOf(core.IdentityText(it.Value())))
 			b.Element(it.Element())
-		case tableKeyField, "id": // a property id would stand for the identity: it is the Table API's alone
+		case tableKeyField, "id": // a property "id" would hide the item's id, so only the Table API shows it
 			b.Element(it.Element())
 		default:
 			t, v := edmOf(it.Value())
@@ -127,7 +127,7 @@ func edmOf(v value.Value) (int, value.Value) {
 	return -1, v
 }
 
-// padded writes a number with 20 characters, so that texts of non-negative numbers sort as the numbers do.
+// padded returns a number as text of 20 characters. The texts of non-negative numbers sort in the order of the numbers.
 func padded(n int64) value.Value {
 	neg, u := n < 0, uint64(n)
 	if neg {
@@ -143,7 +143,7 @@ func padded(n int64) value.Value {
 	return value.StringBytes(b)
 }
 
-// readPadded reads what padded wrote.
+// readPadded parses the text of padded.
 func readPadded(s string) (int64, bool) {
 	if len(s) != 20 || s[0] == '+' {
 		return 0, false
@@ -173,8 +173,8 @@ func dateOfTicks(n int64) (value.Value, bool) {
 	return value.DateOf(n/10_000-netEpochMS, uint16(n%10_000)), true
 }
 
-// tableStored returns the stored form of an entity in the service's form, in bytes of its own. Properties that don't
-// have the form are stored as they are.
+// tableStored converts an entity from the service's form to the stored form. The result has its own memory. Properties
+// that don't have the service's form are stored unchanged.
 func tableStored(d doc.Doc) (doc.Doc, error) {
 	var b doc.Builder
 	b.BeginObject()
@@ -196,7 +196,7 @@ func tableStored(d doc.Doc) (doc.Doc, error) {
 	return b.Doc(), nil
 }
 
-// edmNative reads {"$t": type, "$v": value}; ok is false for everything else.
+// edmNative returns the native value of {"$t": type, "$v": value}. ok is false for all other values.
 func edmNative(v value.Value) (value.Value, bool) {
 	if v.Kind() != value.Object || v.Len() != 2 {
 		return v, false
@@ -251,7 +251,7 @@ func edmNative(v value.Value) (value.Value, bool) {
 	return v, false
 }
 
-// tablePred translates what a query asks of the service's form into what the stored entities satisfy.
+// tablePred translates a predicate on the service's form into a predicate on stored entities.
 func tablePred(p *access.Pred) *access.Pred {
 	if p == nil {
 		return nil
@@ -275,13 +275,13 @@ func tablePred(p *access.Pred) *access.Pred {
 	case len(segs) == 2 && segs[1] == edmType:
 		return access.Or(access.Exists(access.NewPath(segs[0])), p)
 	case len(segs) == 2 && segs[1] == edmValue:
-		// p itself: a property without an Edm type may have a field $v of its own
+		// The OR with p is needed because a property without an Edm type can have a field named $v.
 		return access.Or(edmPred(access.NewPath(segs[0]), p), p)
 	}
 	return p
 }
 
-// edmPred is what p, which asks for a value in its form, asks of the stored value at path.
+// edmPred translates p, a predicate on a value in the service's form, into a predicate on the stored value at path.
 func edmPred(path access.Path, p *access.Pred) *access.Pred {
 	switch p.Op {
 	case access.OpIn:
@@ -311,7 +311,7 @@ func edmPred(path access.Path, p *access.Pred) *access.Pred {
 	return access.Exists(path)
 }
 
-// tableIDPred asks of the identity what p asks of $id, its text.
+// tableIDPred translates p, a predicate on $id (the text of the id), into a predicate on the id.
 func tableIDPred(p *access.Pred) *access.Pred {
 	if p.Op != access.OpIn {
 		return access.All()

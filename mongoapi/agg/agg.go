@@ -1,8 +1,12 @@
 // Package agg compiles and runs aggregation pipelines.
 //
-// A stage turns an iterator into another: documents are pulled one by one, and only stages that must see all of them
-// hold them, within MemoryLimit. The registry is the table stages (stages.go): one more stage is one entry there, its
-// implementation and lines in testdata.
+// A stage is a function from an iterator to an iterator. Documents are pulled one at a time. Only a stage that must
+// read all of its documents (a blocking stage) holds them in memory, within MemoryLimit. The registry is the table
+// stages (stages.go). A new stage needs an entry there, its implementation and lines in testdata.
+//
+// Example: [{$match: {a: 1}}, {$sort: {b: 1}}, {$group: {_id: "$c", n: {$sum: 1}}}] compiles to the Lead {match a = 1,
+// sort by b}, which the store can answer with an index, and one stage, $group. $group reads all documents of the lead,
+// then returns one document per group.
 package agg
 
 import (
@@ -13,53 +17,54 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/order"
 )
 
-// MemoryLimit is what one blocking stage may hold, in bytes.
+// MemoryLimit is the memory in bytes that one blocking stage may hold.
 const MemoryLimit = 100 << 20
 
-// MaxStages bounds a pipeline's length.
+// MaxStages is the largest number of stages in a pipeline.
 const MaxStages = 1000
 
-// Iter gives documents one after the other. A document lives until the next call.
+// Iter returns documents one at a time. A document is valid until the next call.
 type Iter interface {
 	Next() (doc value.Value, ok bool, err error)
 	Close()
 }
 
-// Host is what stages need of the server.
+// Host is what stages need from the server.
 type Host interface {
-	// Find reads a collection of the pipeline's database; an absent one is empty. The filter is evaluated in e.
+	// Find reads a collection of the pipeline's database. A collection that doesn't exist is empty. The filter is
+	// evaluated in e.
 	Find(coll string, q Lead, e *expr.Env) (Iter, error)
-	// CollStats and IndexStats are the documents of the stages of that name.
+	// CollStats and IndexStats return the documents of the stages with these names.
 	CollStats(spec value.Value) ([]value.Value, error)
 	IndexStats() ([]value.Value, error)
-	// CurrentOp lists the operations that run, or refuses where the pipeline isn't one of the whole server.
+	// CurrentOp returns the running operations. It fails when the pipeline isn't run on the whole server.
 	CurrentOp() ([]value.Value, error)
-	// Write puts documents into a collection for $out and $merge.
+	// Write writes documents into a collection, for $out and $merge.
 	Write(spec WriteSpec, docs Iter) error
 }
 
-// WriteSpec is what $out and $merge ask for.
+// WriteSpec is the target of $out or $merge and what to do with existing documents.
 type WriteSpec struct {
 	DB, Coll       string // DB "": the pipeline's
-	Replace        bool   // $out: the collection's former documents go
+	Replace        bool   // $out: the collection's existing documents are removed
 	On             []string
 	WhenMatched    string // replace, merge, keepExisting, fail
 	WhenNotMatched string // insert, discard, fail
 }
 
-// Exec is one run of a pipeline.
+// Exec is one execution of a pipeline.
 type Exec struct {
 	Env  *expr.Env
 	Host Host
 }
 
-// Lead is the beginning of a pipeline that the store can answer: match, then sort, then skip, then limit.
+// Lead is the beginning of a pipeline that the store can execute: match, then sort, then skip, then limit.
 type Lead struct {
 	Filter *filter.Filter
 	Sort   order.Order
 	Skip   int64
 	Limit  int64 // 0: none
-	// Unseen: the stages behind the lead give the same whatever order its documents come in.
+	// Unseen is true when the order of the lead's documents doesn't change the result of the stages after it.
 	Unseen bool
 }
 
@@ -68,31 +73,32 @@ type stage func(x *Exec, src Iter) (Iter, error)
 // Pipeline is a compiled pipeline.
 type Pipeline struct {
 	Lead Lead
-	// Source is set when the pipeline makes its documents itself ($collStats, $documents): the collection isn't read.
+	// source is set when the pipeline produces its own documents ($collStats, $documents) and doesn't read the
+	// collection.
 	source func(x *Exec) (Iter, error)
 	stages []stage
 	// Writes is set when the last stage is $out or $merge.
 	Writes bool
-	// CountOnly is set when the whole pipeline counts: `{$match}? {$group: {_id: constant, n: {$sum: 1}}}`.
+	// CountOnly is set when the whole pipeline only counts: `{$match}? {$group: {_id: constant, n: {$sum: 1}}}`.
 	CountOnly *CountOnly
 }
 
-// CountOnly describes the one document that a counting pipeline gives.
+// CountOnly describes the single document that a counting pipeline returns.
 type CountOnly struct {
 	ID    value.Value
 	Field string
 }
 
-// Options tell the compiler where the pipeline stands.
+// Options tell the compiler where the pipeline is used.
 type Options struct {
 	Scope *expr.Scope
-	// Run is that of the Env in which the pipeline will run; nil when nothing ends it.
+	// Run is the Run of the Env in which the pipeline will be executed; nil when nothing can end it.
 	Run *expr.Run
-	// Sub is set for pipelines inside of stages, where some stages are refused.
+	// Sub is true for a pipeline inside a stage. Some stages are refused there.
 	Sub bool
 }
 
-// Compile compiles a pipeline. p must stay unchanged as long as the result lives.
+// Compile compiles a pipeline. p must not change while the result is in use.
 func Compile(p value.Value, o Options) (*Pipeline, error) {
 	if p.Kind() != value.Array {
 		return nil, merr.New(merr.TypeMismatch, "'pipeline' option must be specified as an array")
@@ -121,7 +127,7 @@ func Compile(p value.Value, o Options) (*Pipeline, error) {
 type compiler struct {
 	o       Options
 	out     *Pipeline
-	leading bool // no stage yet that the store can't answer
+	leading bool // all stages so far can be executed by the store
 }
 
 func (c *compiler) stage(i, n int, spec value.Value) error {
@@ -169,7 +175,7 @@ func (c *compiler) stage(i, n int, spec value.Value) error {
 	return nil
 }
 
-// findCount recognizes the pipeline of countDocuments.
+// findCount recognizes the pipeline that drivers send for countDocuments.
 func (c *compiler) findCount(specs []value.Value) error {
 	n := len(specs)
 	if n == 0 || n > 2 || len(c.out.stages) != 1 || n == 2 && !specs[0].Get("$match").IsDefined() {
@@ -193,11 +199,11 @@ func (c *compiler) findCount(specs []value.Value) error {
 	return nil
 }
 
-// ReadsCollection reports whether the pipeline begins with the collection's documents.
+// ReadsCollection reports whether the pipeline reads the collection's documents.
 func (p *Pipeline) ReadsCollection() bool { return p.source == nil }
 
-// Run runs the pipeline. src gives the collection's documents with Lead already applied; it isn't used when the
-// pipeline has a source of its own.
+// Run executes the pipeline. src returns the collection's documents with Lead already applied. It isn't used when the
+// pipeline produces its own documents.
 func (p *Pipeline) Run(x *Exec, src Iter) (Iter, error) {
 	if p.source != nil {
 		var err error
@@ -216,7 +222,7 @@ func (p *Pipeline) Run(x *Exec, src Iter) (Iter, error) {
 	return src, nil
 }
 
-// Streams reports whether no stage follows the lead: what the store gives is the answer.
+// Streams reports whether the pipeline has no stage after the lead, so that the store's documents are the answer.
 func (p *Pipeline) Streams() bool { return len(p.stages) == 0 && p.source == nil }
 
 // Slice is an Iter over documents in memory.
@@ -238,10 +244,10 @@ func (s *Slice) Next() (value.Value, bool, error) {
 // Close implements Iter.
 func (s *Slice) Close() { s.docs = nil }
 
-// Empty reports whether all documents were given.
+// Empty reports whether all documents have been returned.
 func (s *Slice) Empty() bool { return len(s.docs) == 0 }
 
-// Size is about how many bytes the documents take that were not given yet.
+// Size returns the approximate size in bytes of the documents that have not been returned yet.
 func (s *Slice) Size() int {
 	n := 0
 	for _, d := range s.docs {
@@ -250,7 +256,7 @@ func (s *Slice) Size() int {
 	return n
 }
 
-// mapIter applies fn to each document; a result that isn't defined is left out.
+// mapIter applies fn to each document. An undefined result is left out.
 type mapIter struct {
 	src Iter
 	run *expr.Run
@@ -277,7 +283,7 @@ func (m *mapIter) Next() (value.Value, bool, error) {
 
 func (m *mapIter) Close() { m.src.Close() }
 
-// lazyIter runs fill once, at the first Next, and then gives what it returned.
+// lazyIter calls fill once, at the first Next, and then returns the documents of the result.
 type lazyIter struct {
 	src  Iter
 	h    *hold
@@ -329,10 +335,10 @@ func (l *lazyIter) Close() {
 	l.h.release()
 }
 
-// docSize is about what a document takes that is kept.
+// docSize returns the approximate memory in bytes of a document that is kept.
 func docSize(d value.Value) int { return len(d.Bytes()) + 64 }
 
-// all reads src to its end, copying, within the memory limit.
+// all returns copies of all documents of src. It fails when they exceed the memory limit.
 func all(src Iter, h *hold) ([]value.Value, error) {
 	var out []value.Value
 	for {
@@ -347,7 +353,7 @@ func all(src Iter, h *hold) ([]value.Value, error) {
 	}
 }
 
-// Transform is a pipeline of stages that turn one document into one: an update in pipeline form.
+// Transform is an update in pipeline form. Each of its stages transforms one document into one document.
 type Transform struct {
 	fns []func(e *expr.Env, doc value.Value) (value.Value, error)
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/order"
 )
 
-// accumulation is one field of a $group: what is computed of each document and what folds it.
+// accumulation is one field of a $group: the expression that is computed for each document, and the accumulator.
 type accumulation struct {
 	name string
 	x    expr.Expr
 	mk   func() expr.Accumulator
 }
 
-// UnsupportedAccumulators lists accumulators that MongoDB has and we don't.
+// UnsupportedAccumulators lists accumulators of MongoDB that this server doesn't support.
 var UnsupportedAccumulators = map[string]bool{"$accumulator": true, "$median": true, "$percentile": true}
 
 func compileAccumulation(name string, spec value.Value, s *expr.Scope) (accumulation, error) {
@@ -85,8 +85,8 @@ func constantN(v value.Value, s *expr.Scope) (int, error) {
 	return expr.PositiveN(v)
 }
 
-// compileTop compiles $top, $topN, $bottom and $bottomN: their element is a pair of the document's sort keys and its
-// output.
+// compileTop compiles $top, $topN, $bottom and $bottomN. Their accumulator gets a pair for each document: its sort keys
+// and its output.
 func compileTop(a accumulation, op string, arg value.Value, s *expr.Scope) (accumulation, error) {
 	if arg.Kind() != value.Object || !arg.Get("sortBy").IsDefined() || !arg.Get("output").IsDefined() {
 		return a, merr.New(5788001, "%s needs an object with 'sortBy' and 'output'", op)
@@ -131,7 +131,7 @@ type topAcc struct {
 	n           int
 	one, bottom bool
 	rows        [][]value.Value
-	size        int // of rows before a trim; never less than what they hold
+	size        int // of rows before they are trimmed; never less than their size
 }
 
 // Size implements expr.Accumulator.
@@ -171,7 +171,7 @@ func rowSize(r []value.Value) int {
 	return n
 }
 
-// State implements expr.Accumulator: the rows that may still be part of the result.
+// State implements expr.Accumulator. It returns the rows that can still be part of the result.
 func (t *topAcc) State() value.Value {
 	t.trim()
 	rows := make([]value.Value, len(t.rows))
@@ -211,13 +211,13 @@ func (t *topAcc) Result() value.Value {
 type groupState struct {
 	hash   uint64 // of key
 	key    value.Value
-	accs   []expr.Accumulator // nil: states holds them
-	states []value.Value      // of accs, as they were stored
+	accs   []expr.Accumulator // nil: they are in states
+	states []value.Value      // stored states of accs
 	size   int                // of accs
 }
 
-// grouper makes groups. They are given in the order of their first documents, unless they don't fit into memory
-// (groupspill.go).
+// grouper computes groups. It returns them in the order of their first documents, or in another order when they don't
+// fit into memory (groupspill.go).
 type grouper struct {
 	id   expr.Expr
 	accs []accumulation
@@ -263,7 +263,7 @@ func (g *grouper) state(key value.Value) (*groupState, error) {
 			return g.all[i], nil
 		}
 	}
-	if err := g.mem.add(len(key.Bytes()) + 192 + 16*len(g.accs)); err != nil { // may spill all groups
+	if err := g.mem.add(len(key.Bytes()) + 192 + 16*len(g.accs)); err != nil { // this can write all groups to a file
 		return nil, err
 	}
 	st := &groupState{hash: h, key: key.Clone(), accs: g.fresh()}
@@ -272,7 +272,7 @@ func (g *grouper) state(key value.Value) (*groupState, error) {
 	return st, nil
 }
 
-// fresh makes the accumulators of a group.
+// fresh returns new accumulators for a group.
 func (g *grouper) fresh() []expr.Accumulator {
 	accs := make([]expr.Accumulator, len(g.accs))
 	for i, a := range g.accs {
@@ -281,7 +281,7 @@ func (g *grouper) fresh() []expr.Accumulator {
 	return accs
 }
 
-// docs gives the groups as documents.
+// docs returns the groups as documents.
 func (g *grouper) docs() (Iter, error) {
 	if g.runs != nil {
 		return g.merge()
@@ -289,7 +289,7 @@ func (g *grouper) docs() (Iter, error) {
 	return &groupsIter{g: g}, nil
 }
 
-// doc is the document of a group.
+// doc returns the document of a group.
 func (g *grouper) doc(st *groupState) value.Value {
 	at, b := bson.Begin(nil)
 	b = value.AppendElement(b, "_id", st.key)
@@ -370,7 +370,7 @@ func sortByCount(c *compiler, arg value.Value) (stage, error) {
 	}, nil
 }
 
-// bucket is $bucket: a group by the boundary at or below the value.
+// bucket compiles $bucket: a $group by the greatest boundary that is not above the value.
 func bucket(c *compiler, arg value.Value) (stage, error) {
 	if arg.Kind() != value.Object {
 		return nil, merr.New(40201, "Argument to $bucket stage must be an object, but found type: %s",

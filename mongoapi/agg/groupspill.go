@@ -10,12 +10,20 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Groups that don't fit into memory are written to a file, by the hash of their keys, with the states of their
-// accumulators, and forgotten. A later document of such a group makes it again. At the end the runs are merged, and the
-// states of a group are joined in the order in which they were written. So groups come by the hash of their keys then,
-// and not by their first documents; $group promises no order.
+// Groups that don't fit into memory are written to a temporary file as a run: sorted by the hashes of their keys, with
+// the states of their accumulators. Then they are removed from memory. A later document of such a group creates the
+// group again. At the end the runs are merged. The states of one group are joined in the order in which they were
+// written. The merged groups are in the order of hashes, not of first documents. $group promises no order.
+//
+// Example: {$group: {_id: "$k", n: {$sum: 1}}}, memory for two groups, documents with the keys a, b, a, c, b:
+//
+//	a, b, a   in memory: a (n 2), b (n 1)
+//	c         too much: run 1 = {a: 2}, {b: 1} in the order of hashes; in memory: c (n 1)
+//	b         in memory: c (n 1), b (n 1), created again
+//	end       run 2 = {c: 1}, {b: 1} in the order of hashes
+//	merge     a (n 2), b (n 2), c (n 1) in the order of hashes
 
-// spill writes all groups to a run.
+// spill writes all groups in memory to a new run.
 func (g *grouper) spill() error {
 	if len(g.all) == 0 {
 		return nil
@@ -40,7 +48,7 @@ func (g *grouper) spill() error {
 	return err
 }
 
-// merge gives the groups of all runs.
+// merge returns the groups of all runs.
 func (g *grouper) merge() (Iter, error) {
 	if err := g.spill(); err != nil {
 		return nil, err
@@ -80,7 +88,7 @@ func appendGroup(dst []byte, st *groupState) []byte {
 	return dst
 }
 
-// readGroup reads what appendGroup has written.
+// readGroup decodes a group that appendGroup has written.
 func (g *grouper) readGroup(b []byte) (*groupState, error) {
 	bad := status.New(status.Corruption, "A group in a temporary file is damaged.")
 	if len(b) < 8 {
@@ -99,7 +107,7 @@ func (g *grouper) readGroup(b []byte) (*groupState, error) {
 	return st, nil
 }
 
-// load makes the accumulators of a group that was read.
+// load creates the accumulators of a group that was read from a run.
 func (g *grouper) load(st *groupState) error {
 	if st.accs != nil {
 		return nil
@@ -114,7 +122,7 @@ func (g *grouper) load(st *groupState) error {
 	return nil
 }
 
-// join adds what later documents have made of a group.
+// join adds to group a the same group b of later documents.
 func (g *grouper) join(a, b *groupState) (*groupState, error) {
 	if err := g.load(a); err != nil {
 		return nil, err
@@ -127,7 +135,7 @@ func (g *grouper) join(a, b *groupState) (*groupState, error) {
 	return a, nil
 }
 
-// groupsIter gives groups that are in memory, and lets each go.
+// groupsIter returns the groups in memory, and drops each group after it was returned.
 type groupsIter struct {
 	g *grouper
 	i int
@@ -147,7 +155,7 @@ func (s *groupsIter) Next() (value.Value, bool, error) {
 // Close implements Iter.
 func (s *groupsIter) Close() { s.g.all, s.i = nil, 0 }
 
-// mergedIter gives documents that are made of the elements of runs.
+// mergedIter returns the documents that are built from the merged elements of runs.
 type mergedIter[T any] struct {
 	rows *spill.Merged[T]
 	doc  func(T) (value.Value, error)

@@ -9,16 +9,20 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// hold is what a stage holds that must see all of its documents: within MemoryLimit, and of the memory that all
-// requests share. A stage that can write its state to files does so when either is used up.
+// hold accounts for the memory of a blocking stage. Two limits apply: MemoryLimit for the stage, and the budget that
+// all requests share. When one of them is reached, a stage that can use files writes its state to files; any other
+// stage fails.
+//
+// Example: $sort calls add with the size of each document. At 100 MiB add calls the function that was set with spills.
+// It writes the documents to a sorted run and calls forget, which sets the size to 0, and the stage continues.
 type hold struct {
 	what  string
 	mem   *budget.Account
 	size  int
-	space *spill.Space // nil: nothing may be spilled
+	space *spill.Space // nil: no files may be used
 	ctx   context.Context
-	files bool   // the stage can spill
-	err   error  // of a spill
+	files bool   // the stage can write to files
+	err   error  // error of writing to files
 	close func() // removes files; may be nil
 }
 
@@ -27,8 +31,8 @@ func (x *Exec) hold(what string) *hold {
 	return &hold{what: what, mem: run.Open(what), space: run.Space(), ctx: run.Context()}
 }
 
-// spills sets the function that writes all state to files and calls forget. It returns false where no files may be
-// made: then the stage fails when it holds too much.
+// spills sets the function that writes the stage's state to files; it must call forget. spills returns false when no
+// files may be used. The stage then fails when it holds too much.
 func (h *hold) spills(f func() error) bool {
 	if h.space == nil {
 		return false
@@ -43,7 +47,7 @@ func (h *hold) spills(f func() error) bool {
 	return true
 }
 
-// filled says that the stage has seen all of its documents: what it holds from now on isn't spilled any more.
+// filled is called when the stage has read all of its documents. Its state isn't written to files after that.
 func (h *hold) filled() {
 	h.files = false
 	h.mem.OnSpill(nil)
@@ -52,13 +56,13 @@ func (h *hold) filled() {
 // closes sets the function that removes the stage's files.
 func (h *hold) closes(f func()) { h.close = f }
 
-// forget gives back the memory of what was spilled.
+// forget returns the memory of the state that was written to files.
 func (h *hold) forget() {
 	h.size = 0
 	h.mem.Shrink(h.mem.Used())
 }
 
-// add counts n bytes more, or fewer.
+// add charges n bytes, or returns -n bytes when n is negative.
 func (h *hold) add(n int) error {
 	if h.size += n; h.size > MemoryLimit {
 		if !h.files {
@@ -70,7 +74,7 @@ func (h *hold) add(n int) error {
 	return h.take(n)
 }
 
-// take counts bytes that are no part of the stage's own limit: its result.
+// take charges n bytes to the budget only and not to MemoryLimit. It is for the stage's result.
 func (h *hold) take(n int) error {
 	if n < 0 {
 		h.mem.Shrink(int64(-n))
@@ -82,10 +86,10 @@ func (h *hold) take(n int) error {
 	return h.err
 }
 
-// freeDoc is how long a document may be that a stage holds alone before the budget is asked.
+// freeDoc is the size in bytes up to which a single held document isn't charged.
 const freeDoc = 16 << 10
 
-// one counts a document that is held in place of all before it.
+// one charges a document that replaces everything that was held before.
 func (h *hold) one(d value.Value) error {
 	h.release()
 	if n := len(d.Bytes()); n > freeDoc {
@@ -94,7 +98,7 @@ func (h *hold) one(d value.Value) error {
 	return nil
 }
 
-// release gives all back.
+// release returns all memory and removes the files.
 func (h *hold) release() {
 	h.size = 0
 	if h.close != nil {

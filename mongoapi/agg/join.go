@@ -110,7 +110,8 @@ func (l *lookupSpec) join(x *Exec, d value.Value, h *hold) ([]value.Value, error
 	return l.run(sub, f, h)
 }
 
-// condition is the query on the foreign field: equal to the local value, or to one of its elements.
+// condition returns the filter on the foreign field: it equals the local value, or one of the elements of a local
+// array.
 func (l *lookupSpec) condition(d value.Value) value.Value {
 	local := expr.Path(d, l.local)
 	if !local.IsDefined() {
@@ -138,7 +139,7 @@ func (l *lookupSpec) run(x *Exec, f *filter.Filter, h *hold) ([]value.Value, err
 	return all(src, h)
 }
 
-// openSub runs a nested pipeline on a collection, behind a filter when one is given.
+// openSub executes a nested pipeline on a collection. If a filter is given, it is applied first.
 func openSub(x *Exec, coll string, p *Pipeline, f *filter.Filter) (Iter, error) {
 	if !p.ReadsCollection() {
 		return p.Run(x, NewSlice(nil))
@@ -179,7 +180,7 @@ func unionWith(c *compiler, arg value.Value) (stage, error) {
 	}, nil
 }
 
-// chainIter gives one Iter's documents, then those of another.
+// chainIter returns the documents of one Iter, then those of another.
 type chainIter struct {
 	cur  Iter
 	next func() (Iter, error)
@@ -203,7 +204,7 @@ func (c *chainIter) Next() (value.Value, bool, error) {
 
 func (c *chainIter) Close() { c.cur.Close() }
 
-// target reads the collection that $out and $merge name.
+// target returns the collection that $out or $merge names.
 func target(v value.Value) (db, coll string) {
 	if v.Kind() == value.Object {
 		return v.Get("db").Str(), v.Get("coll").Str()

@@ -110,7 +110,8 @@ func (u *unwindIter) Next() (value.Value, bool, error) {
 		switch v.Kind() {
 		case value.Array:
 			if v.Len() > 0 {
-				// The elements come one by one, perhaps after the source has been put aside.
+				// The elements are returned one at a time. The source may release the document before the last one, so
+				// it is copied.
 				if err := u.h.one(d); err != nil {
 					return d, false, err
 				}
@@ -184,7 +185,7 @@ func facet(c *compiler, arg value.Value) (stage, error) {
 	}, nil
 }
 
-// RunAll is Run for a src to which Lead was not applied.
+// RunAll is Run for a src to which Lead hasn't been applied.
 func (p *Pipeline) RunAll(x *Exec, src Iter) (Iter, error) {
 	if p.source == nil {
 		src = p.Lead.apply(x, src)
@@ -298,7 +299,7 @@ func indexStats(c *compiler, arg value.Value) (stage, error) {
 	return nil, nil
 }
 
-// currentOp is what mongosh's db.currentOp() sends, in place of the command of that name.
+// currentOp compiles $currentOp. mongosh's db.currentOp() sends this stage and not the command of that name.
 func currentOp(c *compiler, arg value.Value) (stage, error) {
 	if arg.Kind() != value.Object {
 		return nil, merr.New(merr.FailedToParse, "$currentOp options must be specified in an object, but found: %s",

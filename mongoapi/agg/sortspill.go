@@ -7,16 +7,19 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/order"
 )
 
-// sorting is the state of a $sort that the store doesn't answer. Documents that don't fit into memory are written to a
-// file, sorted.
+// sorting is the state of a $sort that the store can't execute. Documents that don't fit into memory are written to a
+// temporary file as a sorted run. At the end the runs are merged.
+//
+// Example: sort by a, memory for two documents, input a = 3, 1, 2: run 1 = 1, 3 and run 2 = 2. The merge returns 1, 2,
+// 3.
 type sorting struct {
 	o    order.Order
 	mem  *hold
 	in   *order.Sorter
-	runs *spill.Runs[sortRow] // nil: nothing was spilled
+	runs *spill.Runs[sortRow] // nil: nothing was written to files
 }
 
-// sortRow is a document with its keys, which point into it.
+// sortRow is a document and its sort keys. The keys point into the document.
 type sortRow struct {
 	doc  value.Value
 	keys []value.Value
@@ -47,7 +50,7 @@ func sorted(x *Exec, src Iter, what string, o order.Order) Iter {
 	})
 }
 
-// spill writes all documents to a run.
+// spill writes all documents in memory to a new run.
 func (s *sorting) spill() error {
 	docs := s.in.Docs()
 	if len(docs) == 0 {
@@ -81,7 +84,7 @@ func (s *sorting) read(b []byte) (sortRow, error) {
 	return sortRow{d, s.o.Keys(d)}, nil
 }
 
-// docs gives the documents in order.
+// docs returns the documents in order.
 func (s *sorting) docs() (Iter, error) {
 	if s.runs == nil {
 		return NewSlice(s.in.Docs()), nil

@@ -14,28 +14,29 @@ import (
 // stageDef is one entry of the registry.
 type stageDef struct {
 	compile     func(c *compiler, arg value.Value) (stage, error)
-	lead        func(c *compiler, arg value.Value) (done bool, err error) // takes the stage into Lead when it can
+	lead        func(c *compiler, arg value.Value) (done bool, err error) // moves the stage into Lead when possible
 	first, last bool
 	order       orderUse
 }
 
-// orderUse says what a stage makes of the order of its documents.
+// orderUse tells whether a stage's result depends on the order of its documents.
 type orderUse uint8
 
 const (
-	shows       orderUse = iota // what it gives depends on the order
-	perDocument                 // it looks at each document alone and keeps the order
-	// orderless: it gives the same for every order, but for ties of a sort, of which nothing is promised.
+	shows       orderUse = iota // the result depends on the order
+	perDocument                 // each document is processed separately, and the order is kept
+	// orderless: the result is the same for each order, except for the order of equal documents in a sort, which isn't
+	// promised.
 	orderless
 )
 
 var stages map[string]stageDef
 
-// transforms are the stages that turn one document into one.
+// transforms are the stages that transform one document into one document.
 var transforms map[string]func(arg value.Value, s *expr.Scope) (
 	func(*expr.Env, value.Value) (value.Value, error), error)
 
-// Unsupported lists stages that MongoDB has and we don't.
+// Unsupported lists stages of MongoDB that this server doesn't support.
 var Unsupported = map[string]bool{
 	"$bucketAuto": true, "$changeStream": true, "$changeStreamSplitLargeEvent": true, "$densify": true,
 	"$fill": true, "$geoNear": true, "$graphLookup": true, "$listLocalSessions": true, "$listSampledQueries": true,
@@ -235,7 +236,7 @@ func addFields(name string) func(value.Value, *expr.Scope) (func(*expr.Env, valu
 	}
 }
 
-// invalid says in which stage a projection is wrong.
+// invalid adds the name of the stage to the error of a projection.
 func invalid(stage string, err error) error {
 	e := *merr.From(err)
 	e.Msg = "Invalid " + stage + " :: caused by :: " + e.Msg

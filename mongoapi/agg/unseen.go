@@ -2,13 +2,14 @@ package agg
 
 import "github.com/orrerydb/orrery/core/value"
 
-// byOrder are the accumulators whose result depends on the order of the documents.
+// byOrder are the accumulators whose result depends on the order of the documents. Example: after $group with {$sum:
+// "$a"} the order of the input can't be seen, so the store may read in any order; with {$first: "$a"} it can.
 var byOrder = map[string]bool{
 	"$first": true, "$last": true, "$firstN": true, "$lastN": true, "$push": true, "$addToSet": true,
 	"$mergeObjects": true, "$accumulator": true,
 }
 
-// unseen reports whether a pipeline gives the same whatever order its first documents come in.
+// unseen reports whether the result of a pipeline is the same for each order of its input.
 func unseen(specs []value.Value) bool {
 	for _, s := range specs {
 		it := s.Iter()
@@ -26,8 +27,8 @@ func unseen(specs []value.Value) bool {
 	return false
 }
 
-// ordered reports whether an accumulator of a $group depends on the order of the documents. So does the order of the
-// groups themselves, of which nothing is promised.
+// ordered reports whether an accumulator of a $group depends on the order of the documents. The order of the groups
+// depends on it too, but $group promises no order.
 func ordered(group value.Value) bool {
 	for it := group.Iter(); it.Next(); {
 		if string(it.Key()) == "_id" || it.Value().Kind() != value.Object {

@@ -10,9 +10,12 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
-// Accumulator folds values into one. Add may keep v only as a copy of its own. Size is about how many bytes it holds.
-// State gives all that Join needs to go on with it, for an accumulator of the same kind that has seen the documents
-// before; it may be called once, and nothing after it.
+// Accumulator computes one value from many. Add must copy v if it keeps it. Size returns the approximate number of
+// bytes that the accumulator holds. State returns the state in a form that Join accepts: Join adds it to an accumulator
+// of the same kind that has read the earlier documents. State may be called once, and no other method after it.
+//
+// Example: $avg over 1, 2, 6. One accumulator adds 1 and 2, another adds 6. Join of the first with the state of the
+// second gives the count 3 and the sum 9, and Result is 3.
 type Accumulator interface {
 	Add(v value.Value) error
 	Result() value.Value
@@ -21,8 +24,8 @@ type Accumulator interface {
 	Join(state value.Value) error
 }
 
-// Accumulators is the registry of accumulators with one plain argument; those of $group with more are in package agg. n
-// is the argument of the N kinds.
+// Accumulators is the registry of accumulators with one argument. Accumulators of $group with several arguments are in
+// package agg.
 var Accumulators = map[string]func() Accumulator{
 	"$addToSet":     func() Accumulator { return &addToSetAcc{set: NewSet()} },
 	"$avg":          func() Accumulator { return &sumAcc{avg: true} },
@@ -37,7 +40,8 @@ var Accumulators = map[string]func() Accumulator{
 	"$sum":          func() Accumulator { return &sumAcc{} },
 }
 
-// accumulatorOps are those that are expressions too: over the elements of one array argument, or over all arguments.
+// accumulatorOps returns the accumulators that are also expressions. They run over the elements of a single array
+// argument, or over all arguments.
 func accumulatorOps() map[string]operator {
 	ops := map[string]operator{}
 	for _, name := range []string{"$avg", "$max", "$min", "$stdDevPop", "$stdDevSamp", "$sum"} {
@@ -58,7 +62,7 @@ func accumulatorOps() map[string]operator {
 	return ops
 }
 
-// accLimit bounds what one accumulator holds, in bytes.
+// accLimit is the largest size of one accumulator in bytes.
 const accLimit = 64 << 20
 
 func tooMuch(name string) error {
@@ -223,7 +227,7 @@ func (a *mergeAcc) Result() value.Value { return a.m.Value() }
 // Size implements Accumulator.
 func (a *mergeAcc) Size() int { return 128 + a.size }
 
-// devAcc is Welford's running variance.
+// devAcc computes the variance with Welford's algorithm, in one pass.
 type devAcc struct {
 	sample   bool
 	n        int64
@@ -256,7 +260,7 @@ func (d *devAcc) Result() value.Value {
 // Size implements Accumulator.
 func (d *devAcc) Size() int { return 64 }
 
-// NewN returns the accumulators $firstN, $lastN, $maxN and $minN; nil for another name.
+// NewN returns the accumulator $firstN, $lastN, $maxN or $minN for n values; nil for another name.
 func NewN(name string, n int) Accumulator {
 	switch name {
 	case "$firstN", "$lastN", "$maxN", "$minN":

@@ -138,7 +138,7 @@ func roundTo(name string, mode int) func(*Env, []value.Value) (value.Value, erro
 	}
 }
 
-// add adds numbers; one date may be among them.
+// add adds numbers. One of the arguments may be a date; the numbers are then milliseconds.
 func add(_ *Env, a []value.Value) (value.Value, error) {
 	sum := value.Int32Of(0)
 	var date value.Value

@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
-// maxRange bounds $range, so that one expression can't fill the memory.
+// maxRange is the largest number of elements of $range. It bounds the memory of one expression.
 const maxRange = 1 << 20
 
 var arrayOps = map[string]operator{
@@ -165,7 +165,7 @@ func nOp(name string, pick func(vs []value.Value, n int) []value.Value) operator
 	})
 }
 
-// PositiveN reads the n of the N operators.
+// PositiveN returns the n of the N operators. It fails when v isn't a positive whole number.
 func PositiveN(v value.Value) (int, error) {
 	n, ok := num.ToInt64(v, false)
 	if !ok {
@@ -177,7 +177,8 @@ func PositiveN(v value.Value) (int, error) {
 	return int(min(n, 1<<31)), nil
 }
 
-// extremes returns the n smallest (dir 1) or greatest (dir -1) values that are not null, in that order.
+// extremes returns the n smallest values in ascending order (dir 1), or the n greatest ones in descending order (dir
+// -1). Null and missing values are left out.
 func extremes(vs []value.Value, n, dir int) []value.Value {
 	var out []value.Value
 	for _, v := range vs {
@@ -280,8 +281,8 @@ func slice(_ *Env, a []value.Value) (value.Value, error) {
 	return value.MakeArray(Slice(vs, len(a) == 3, n[0], n[1])), nil
 }
 
-// Slice is the rule of $slice: n elements from the front (or the back when negative), or with skip, n elements after
-// skip (counted from the end when negative).
+// Slice implements $slice. Without skip it returns the first |first| elements, or the last ones when first is negative.
+// With skip it returns n elements behind the first `first` ones; a negative first counts from the end.
 func Slice(vs []value.Value, hasSkip bool, first, n int) []value.Value {
 	if !hasSkip {
 		if first >= 0 {

@@ -240,7 +240,7 @@ func be32(b []byte) uint32 {
 	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
 }
 
-// toText is $toString.
+// toText converts a value by the rules of $toString.
 func toText(v value.Value) (string, error) {
 	switch v.Kind() {
 	case value.String, value.Symbol, value.Code:

@@ -69,7 +69,7 @@ func dateToParts(_ *Env, a map[string]value.Value) (value.Value, error) {
 	return value.ObjectOf(bson.End(b, at)), nil
 }
 
-// unit reads a date unit; "" when it is null.
+// unit parses a date unit. It returns "" for null.
 func unit(name string, v value.Value) (string, error) {
 	if nullish(v) {
 		return "", nil
@@ -120,12 +120,12 @@ func addUnits(t time.Time, u string, n int) time.Time {
 	case "day":
 		return t.AddDate(0, 0, n)
 	}
-	// In two steps: a Duration reaches only 292 years.
+	// The product is computed in milliseconds, because a time.Duration only covers 292 years.
 	ms := int64(n) * int64(unitLength[u]/time.Millisecond)
 	return time.UnixMilli(t.UnixMilli() + ms).In(t.Location())
 }
 
-// addMonths keeps the day of the month, or takes the month's last one when it has none so late.
+// addMonths adds n months. It keeps the day of the month, or takes the last day if the month is shorter.
 func addMonths(t time.Time, n int) time.Time {
 	first := time.Date(t.Year(), t.Month()+time.Month(n), 1, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(),
 		t.Location())
@@ -146,7 +146,7 @@ func weekStart(v value.Value) (time.Weekday, error) {
 	return 0, merr.New(merr.FailedToParse, "unknown day of week value: %s", v.Str())
 }
 
-// dayNumber counts days of t's own calendar.
+// dayNumber returns the number of days since 1970-01-01 in t's own time zone.
 func dayNumber(t time.Time) int {
 	d := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC).Unix()
 	return int((d - mod64(d, 86400)) / 86400)
@@ -230,7 +230,8 @@ func dateTrunc(_ *Env, a map[string]value.Value) (value.Value, error) {
 	return value.DateOf(truncTo(t, u, bin, start).UnixMilli(), 0), nil
 }
 
-// truncTo cuts t to the bins that start on 1 January 2000 (for weeks: the first week day after it).
+// truncTo returns the start of the bin that contains t. Bins start on 1 January 2000, for weeks on the first
+// start-of-week day from then on.
 func truncTo(t time.Time, u string, bin int, start time.Weekday) time.Time {
 	loc := t.Location()
 	floor := func(n, size int) int { return int(int64(n) - mod64(int64(n), int64(size))) }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // the binary is one file: it brings the zones along
+	_ "time/tzdata" // the binary is a single file, so it includes the time zones
 
 	"github.com/orrerydb/orrery/core/isotime"
 	"github.com/orrerydb/orrery/core/value"
@@ -55,7 +55,7 @@ func isoWeekday(t time.Time) int { return (int(t.Weekday())+6)%7 + 1 }
 // sundayWeek counts weeks from the year's first Sunday.
 func sundayWeek(t time.Time) int { return (t.YearDay() + 6 - int(t.Weekday())) / 7 }
 
-// zone reads a time zone: an Olson name or an offset; missing is UTC. ok is false when it is null.
+// zone parses a time zone: an Olson name or an offset. A missing zone is UTC. ok is false for null.
 func zone(v value.Value, given bool) (loc *time.Location, ok bool, err error) {
 	if !given {
 		return time.UTC, true, nil
@@ -92,7 +92,7 @@ func zone(v value.Value, given bool) (loc *time.Location, ok bool, err error) {
 	return nil, false, merr.New(40485, "unrecognized time zone identifier: \"%s\"", s)
 }
 
-// when returns the time of a date, timestamp or ObjectId.
+// when returns the time of a date, a timestamp or an ObjectId.
 func when(v value.Value) (time.Time, error) {
 	switch v.Kind() {
 	case value.Date:
@@ -105,7 +105,7 @@ func when(v value.Value) (time.Time, error) {
 	return time.Time{}, merr.New(16006, "can't convert from BSON type %s to Date", TypeName(v))
 }
 
-// zoned reads a date argument in the zone of a; null is true when the result is null.
+// zoned returns a date argument in the time zone that a names. null is true when the result of the expression is null.
 func zoned(v value.Value, a map[string]value.Value) (t time.Time, null bool, err error) {
 	tz, given := a["timezone"]
 	loc, ok, err := zone(tz, given)
@@ -119,7 +119,7 @@ func zoned(v value.Value, a map[string]value.Value) (t time.Time, null bool, err
 	return t.In(loc), false, err
 }
 
-// datePart makes $year and its like: their argument is a date, or {date, timezone}.
+// datePart returns an operator such as $year. Its argument is a date or {date, timezone}.
 func datePart(name string, part func(time.Time) int) operator {
 	return operator{special: func(_ string, arg value.Value, s *Scope, depth int) (Expr, error) {
 		if arg.Kind() == value.Array {
@@ -256,15 +256,15 @@ func formatDate(t time.Time, format string) (string, error) {
 	return b.String(), nil
 }
 
-// dateForms are the forms of ISO 8601 that $dateFromString and $toDate take.
+// dateForms are the forms of ISO 8601 that $dateFromString and $toDate accept.
 const dateForms = isotime.DateOnly | isotime.MonthOnly | isotime.MinutesOnly | isotime.NoZone |
 	isotime.Space | isotime.SpacedZone |
 	isotime.ShortOffset | isotime.ShortHour | isotime.Basic
 
-// dateLayouts are the other forms.
+// dateLayouts are the other forms that they accept.
 var dateLayouts = []string{time.RFC1123Z, time.RFC1123, "Jan 2 2006", "January 2 2006"}
 
-// parseDate returns the milliseconds since 1970 of a text; loc (nil: UTC) is the zone of one that names none.
+// parseDate parses a date and returns milliseconds since 1970. loc is the zone of a text without one; nil: UTC.
 func parseDate(s string, loc *time.Location) (int64, error) {
 	if loc == nil {
 		loc = time.UTC

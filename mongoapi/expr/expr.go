@@ -1,7 +1,10 @@
 // Package expr compiles MongoDB's aggregation expressions to closures over values.
 //
-// The registry is the table operators (registry.go): one more expression is one entry there, its implementation and
-// lines in testdata. Names that MongoDB has and we don't are listed in Unsupported.
+// The registry is the table operators (registry.go). A new operator needs an entry there, its implementation and lines
+// in testdata. Operators of MongoDB that this server doesn't support are listed in Unsupported.
+//
+// Example: {$add: ["$a", 1]} compiles to a closure that reads the field a of the current document (Env.With) and adds
+// 1. For {a: 2} it returns 3; for {a: null} and for {} it returns null.
 package expr
 
 import (
@@ -12,23 +15,24 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// MaxDepth bounds how deep expressions nest.
+// MaxDepth is the deepest nesting of expressions.
 const MaxDepth = 200
 
-// Expr is a compiled expression: it computes its value in e. Undefined stands for a missing value.
+// Expr is a compiled expression. It computes its value from e. Undefined stands for a missing value.
 type Expr func(e *Env) (value.Value, error)
 
-// Env is what an evaluation sees: the document, the variables and the request's clock. One goroutine at a time uses it.
+// Env is the input of an evaluation: the document, the variables and the request's clock. It is not safe for concurrent
+// use.
 type Env struct {
 	root value.Value
 	vars []value.Value
 	// NowMS is $$NOW, the same for a whole command.
 	NowMS int64
-	// Random gives numbers in [0, 1).
+	// Random returns a number in [0, 1).
 	Random func() float64
-	// NewObjectID makes an ObjectId, for the few places that need one.
+	// NewObjectID returns a new ObjectId.
 	NewObjectID func() value.Value
-	// Run bounds what is computed; nil has no bounds.
+	// Run bounds the time and memory of the evaluation; nil: no limit.
 	Run *Run
 }
 
@@ -53,14 +57,14 @@ func (e *Env) Set(slot int, v value.Value) {
 	e.vars[slot] = v
 }
 
-// Scope is the variables in sight of an expression, innermost first. The nil Scope has only the built-in ones.
+// Scope holds the variables that an expression can use, innermost first. The nil Scope only has the built-in ones.
 type Scope struct {
 	up   *Scope
 	name string
 	slot int
 }
 
-// Bind returns a scope with one more variable and the slot to Set it in.
+// Bind returns a scope with one more variable, and the slot for Env.Set.
 func (s *Scope) Bind(name string) (*Scope, int) {
 	n := &Scope{up: s, name: name}
 	if s != nil {
@@ -78,7 +82,7 @@ func (s *Scope) find(name string) (int, bool) {
 	return 0, false
 }
 
-// Compile compiles an expression. v must stay unchanged as long as the result lives.
+// Compile compiles an expression. v must not change while the result is in use.
 func Compile(v value.Value, s *Scope) (Expr, error) {
 	return compile(v, s, 0)
 }
@@ -113,7 +117,7 @@ func constant(v value.Value) Expr {
 	return func(*Env) (value.Value, error) { return v, nil }
 }
 
-// isConstant reports whether v is no expression, so that it stands for itself.
+// isConstant reports whether v contains no expression, so that its value is v itself.
 func isConstant(v value.Value) bool {
 	switch v.Kind() {
 	case value.String:
@@ -238,7 +242,8 @@ func fieldPath(p string) ([]string, error) {
 	return segs, nil
 }
 
-// Path reads a path in v. An array on the way stands for the array of what its elements have there.
+// Path returns the value at a path in v. For an array on the path it returns an array with the values of the elements.
+// Example: the path a.b in {a: [{b: 1}, {b: 2}]} gives [1, 2].
 func Path(v value.Value, path []string) value.Value {
 	for len(path) > 0 {
 		switch v.Kind() {
@@ -292,7 +297,7 @@ func variable(name string, s *Scope) (Expr, error) {
 	return nil, merr.New(17276, "Use of undefined variable: %s", name)
 }
 
-// validName reports whether a user may name a variable so.
+// validName reports whether a user may give a variable this name.
 func validName(name string) bool {
 	for i, r := range name {
 		switch {
@@ -307,7 +312,7 @@ func validName(name string) bool {
 	return name != ""
 }
 
-// BindUser binds a variable that a user named, with the server's error for a bad name.
+// BindUser is Bind for a name that a user has chosen. It returns MongoDB's error for a name that isn't allowed.
 func BindUser(s *Scope, name string) (*Scope, int, error) {
 	if !validName(name) || name == "CURRENT" {
 		return nil, 0, merr.New(merr.FailedToParse,
@@ -317,7 +322,7 @@ func BindUser(s *Scope, name string) (*Scope, int, error) {
 	return n, slot, nil
 }
 
-// Truthy is how an expression's value counts as a condition: false, null, missing and zero are false.
+// Truthy reports whether a value counts as true in a condition. False, null, missing and zero don't.
 func Truthy(v value.Value) bool {
 	switch v.Kind() {
 	case value.Undefined, value.Null:

@@ -27,7 +27,7 @@ var logicOps = map[string]operator{
 	}),
 }
 
-// Compare orders values as expressions do: MongoDB's order with missing below null.
+// Compare compares values in the order of expressions: MongoDB's order, with missing below null.
 func Compare(a, b value.Value) int {
 	switch {
 	case a.IsDefined() && b.IsDefined():
@@ -53,7 +53,8 @@ func comparison(fn func(c int) value.Value) operator {
 	})
 }
 
-// junction is $or when stop is true, else $and: it stops at the first operand that decides.
+// junction compiles $or when stop is true, else $and. The evaluation stops at the first operand that decides the
+// result.
 func junction(stop bool) func(string, value.Value, *Scope, int) (Expr, error) {
 	return func(_ string, arg value.Value, s *Scope, depth int) (Expr, error) {
 		xs, err := arguments(arg, s, depth)

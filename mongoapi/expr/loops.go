@@ -8,7 +8,8 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
-// loop compiles the shared part of $map and $filter: input, and the body in a scope with the element's variable.
+// loop compiles the common part of $map and $filter: the input, and the body in a scope with a variable for the
+// element.
 func loop(name, body string, optional []string, arg value.Value, s *Scope, depth int) (
 	input, in Expr, slot int, fs map[string]value.Value, err error) {
 	fs, err = namedArgs(name, arg, []string{"input", body}, append(optional, "as"))
@@ -185,12 +186,12 @@ func sortArray(name string, arg value.Value, s *Scope, depth int) (Expr, error) 
 	}, nil
 }
 
-// stepSort sorts values; a run that has ended stops it.
+// stepSort sorts values. It stops when the run has ended.
 func stepSort(e *Env, vs []value.Value, less func(a, b value.Value) bool) (value.Value, error) {
 	err := error(nil)
 	slices.SortStableFunc(vs, func(a, b value.Value) int {
 		if err != nil {
-			return 0 // all equal: the sort ends soon
+			return 0 // all values count as equal, so the sort ends soon
 		}
 		switch err = e.Run.Step(); {
 		case less(a, b):
@@ -206,7 +207,7 @@ func stepSort(e *Env, vs []value.Value, less func(a, b value.Value) bool) (value
 	return value.MakeArray(vs), nil
 }
 
-// SortBy compiles the sort of $sortArray and of $push: 1, -1, or {path: 1, ..} on elements that are documents.
+// SortBy compiles the order of $sortArray and of $push: 1, -1, or {path: 1, ..} for elements that are documents.
 func SortBy(v value.Value) (func(a, b value.Value) bool, error) {
 	if v.IsNumber() {
 		dir, ok := num.ToInt64(v, false)
@@ -245,7 +246,7 @@ func SortBy(v value.Value) (func(a, b value.Value) bool, error) {
 	}, nil
 }
 
-// compareNull orders with missing equal to null, as sorts do.
+// compareNull compares values in the order of sorts, in which missing equals null.
 func compareNull(a, b value.Value) int {
 	if !a.IsDefined() {
 		a = value.NullValue()

@@ -6,14 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// longText is from where on a text is matched rune by rune, so that a run that has ended stops it. That takes about
-// twice as long.
+// longText is the length in bytes from which a text is matched rune by rune. Such a match stops when the run has ended.
+// It takes about twice as long as a match of the whole text.
 const longText = 4 << 10
 
-// runesPerLook is how many runes are matched between two looks at the context.
+// runesPerLook is the number of runes that are matched between two checks of the context.
 const runesPerLook = 64
 
-// Match reports whether re matches b. When the run ends meanwhile the answer means nothing, and Cut says so.
+// Match reports whether re matches b. If the run ends during the match, the result is meaningless and Cut returns the
+// error.
 func (r *Run) Match(re *regexp.Regexp, b []byte) bool {
 	if r == nil || len(b) < longText {
 		return re.Match(b)
@@ -21,7 +22,7 @@ func (r *Run) Match(re *regexp.Regexp, b []byte) bool {
 	return re.MatchReader(&runeReader{run: r, b: b})
 }
 
-// Cut is the error of a run that has ended within a Match.
+// Cut returns the error of a run that ended during a Match, else nil.
 func (r *Run) Cut() error {
 	if r == nil {
 		return nil
@@ -29,7 +30,7 @@ func (r *Run) Cut() error {
 	return r.cut
 }
 
-// findAll is re.FindAllSubmatchIndex(b, most). A long text ends with the run.
+// findAll is re.FindAllSubmatchIndex(b, most). For a long text it stops when the run has ended.
 func (r *Run) findAll(re *regexp.Regexp, b []byte, most int) ([][]int, error) {
 	if r == nil || len(b) < longText {
 		return re.FindAllSubmatchIndex(b, most), nil
@@ -37,15 +38,18 @@ func (r *Run) findAll(re *regexp.Regexp, b []byte, most int) ([][]int, error) {
 	return r.findEach(re, b, most)
 }
 
-// findEach finds one match after the other. A search that begins within the text must see the character before it,
-// for ^ and word boundaries: it is for any character and then the pattern.
+// findEach finds the matches one at a time. A search that begins inside the text must also read the character before
+// its start, because ^ and word boundaries depend on it. So it searches for any character followed by the pattern.
+//
+// Example: \bb in "ab b". The first search, from the start, finds the b at index 3, because the b at index 1 follows a
+// letter. The next search begins at index 4 and reads from index 3.
 func (r *Run) findEach(re *regexp.Regexp, b []byte, most int) ([][]int, error) {
 	inner, err := regexp.Compile("(?s:.)(" + re.String() + ")")
 	if err != nil {
 		return nil, err
 	}
 	var out [][]int
-	last := -1 // end of the last match
+	last := -1 // end of the previous match
 	for pos := 0; pos <= len(b) && len(out) != most; {
 		m := r.findAt(re, inner, b, pos)
 		if r.cut != nil {
@@ -55,7 +59,7 @@ func (r *Run) findEach(re *regexp.Regexp, b []byte, most int) ([][]int, error) {
 			break
 		}
 		empty := m[1] == pos
-		if !empty || m[0] != last { // no empty match directly behind another one
+		if !empty || m[0] != last { // an empty match directly behind another match doesn't count
 			out = append(out, m)
 		}
 		if last = m[1]; !empty {
@@ -87,7 +91,7 @@ func (r *Run) findAt(re, inner *regexp.Regexp, b []byte, pos int) []int {
 	return m
 }
 
-// runeReader reads a text until its run ends.
+// runeReader reads a text. It reports the end of the text when the run has ended.
 type runeReader struct {
 	run *Run
 	b   []byte

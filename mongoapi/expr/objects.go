@@ -45,7 +45,7 @@ func mergeObjects(_ *Env, a []value.Value) (value.Value, error) {
 	return m.Value(), nil
 }
 
-// Merger joins objects: a later field replaces an earlier one in its place.
+// Merger merges objects. A later field replaces an earlier one of the same name, and keeps its position.
 type Merger struct {
 	at   map[string]int
 	keys [][]byte
@@ -55,7 +55,7 @@ type Merger struct {
 // NewMerger returns an empty Merger.
 func NewMerger() *Merger { return &Merger{at: map[string]int{}} }
 
-// Add adds the fields of v, whose bytes must stay until Value.
+// Add adds the fields of v. The bytes of v must not change until Value is called.
 func (m *Merger) Add(v value.Value) {
 	for it := v.Iter(); it.Next(); {
 		if i, ok := m.at[string(it.Key())]; ok {
@@ -67,7 +67,7 @@ func (m *Merger) Add(v value.Value) {
 	}
 }
 
-// Value returns the joined object.
+// Value returns the merged object.
 func (m *Merger) Value() value.Value {
 	at, b := bson.Begin(nil)
 	for i, k := range m.keys {
@@ -125,7 +125,7 @@ func getField(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 	}, nil
 }
 
-// setField is $setField, and $unsetField as one with the value $$REMOVE.
+// setField compiles $setField. $unsetField is compiled as $setField with the value $$REMOVE.
 func setField(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 	required := []string{"field", "input", "value"}
 	if name == "$unsetField" {
@@ -164,7 +164,8 @@ func setField(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 	}, nil
 }
 
-// SetTop returns obj with one top-level field set in its place or appended; Undefined removes it.
+// SetTop returns obj with one top-level field set. An existing field keeps its position, a new one is appended. The
+// value Undefined removes the field.
 func SetTop(obj value.Value, name string, v value.Value) value.Value {
 	at, b := bson.Begin(make([]byte, 0, len(obj.Bytes())+len(name)+16+len(v.Bytes())))
 	found := false

@@ -6,12 +6,16 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
-// The states of accumulators can be stored, and joined with those of later documents: so groups that don't fit into
-// memory are written to files. For every accumulator, to add the documents d1 .. dn gives the same as to add d1 .. dk
-// to one, dk+1 .. dn to another, and to join the first one with the second one's state. Sums of doubles may differ in
-// their last digits.
+// The state of an accumulator can be stored and later joined with that of earlier documents. Groups that don't fit into
+// memory are written to files in this form.
+//
+// Invariant: adding the documents d1 .. dn to one accumulator gives the same result as adding d1 .. dk to a first, dk+1
+// .. dn to a second, and joining the first with the state of the second. Sums of doubles may differ in their last
+// digits.
+//
+// Example: $push over 1, 2, 3. The first has [1, 2], the state of the second is [3], and Join gives [1, 2, 3].
 
-// errState is the error of a state that no accumulator of this kind has written.
+// errState returns the error for a stored state that this kind of accumulator can't have written.
 func errState() error {
 	return merr.New(merr.InternalError, "the stored state of an accumulator is damaged")
 }
@@ -25,7 +29,7 @@ func fields(state value.Value, n int) ([]value.Value, error) {
 	return vs, nil
 }
 
-// State implements Accumulator: how many numbers, and their sum.
+// State implements Accumulator. It returns the number of values and their sum.
 func (s *sumAcc) State() value.Value {
 	return value.MakeArray([]value.Value{value.Int64Of(s.n), s.sum})
 }
@@ -46,13 +50,13 @@ func (s *sumAcc) Join(state value.Value) error {
 	return nil
 }
 
-// State implements Accumulator: the extreme, or null.
+// State implements Accumulator. It returns the extreme value, or null.
 func (x *extremeAcc) State() value.Value { return x.Result() }
 
 // Join implements Accumulator.
 func (x *extremeAcc) Join(state value.Value) error { return x.Add(state) }
 
-// State implements Accumulator: whether there was any document, and the value of the first or last one.
+// State implements Accumulator. It returns whether there was a document, and the value of the first or last one.
 func (f *endAcc) State() value.Value {
 	return value.MakeArray([]value.Value{value.BoolOf(f.any), f.v})
 }
@@ -89,7 +93,7 @@ func (d *devAcc) State() value.Value {
 	return value.MakeArray([]value.Value{value.Int64Of(d.n), value.DoubleOf(d.mean), value.DoubleOf(d.m2)})
 }
 
-// Join implements Accumulator: the variance of two sets by Chan, Golub and LeVeque.
+// Join implements Accumulator. It combines two variances with the formula of Chan, Golub and LeVeque.
 func (d *devAcc) Join(state value.Value) error {
 	vs, err := fields(state, 3)
 	if err != nil || vs[0].Int() == 0 {
@@ -104,7 +108,7 @@ func (d *devAcc) Join(state value.Value) error {
 	return nil
 }
 
-// State implements Accumulator: the values that may still be part of the result.
+// State implements Accumulator. It returns the values that can still be part of the result.
 func (a *nAcc) State() value.Value { return a.Result() }
 
 // Join implements Accumulator.

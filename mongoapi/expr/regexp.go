@@ -8,11 +8,14 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// maxPattern bounds a pattern's length, as the server does.
+// maxPattern is the longest pattern in bytes. It is MongoDB's limit.
 const maxPattern = 16384
 
-// Regexp compiles a pattern with MongoDB's options (i, m, s, x, u). prefix is a string with which everything that
-// matches begins, "" when there is none. Patterns run in linear time, so look-around and back references are refused.
+// Regexp compiles a pattern with MongoDB's options (i, m, s, x, u). prefix is a string at the beginning of every
+// matching text, "" when there is none; an index can search for it. Patterns run in linear time, so look-around and
+// back-references are refused.
+//
+// Example: ^ab.*c has the prefix "ab"; ab.*c has none.
 func Regexp(pattern, options string) (re *regexp.Regexp, prefix string, err error) {
 	if len(pattern) > maxPattern {
 		return nil, "", merr.New(merr.RegexInvalid, "Regular expression is invalid: regular expression is too large")
@@ -49,18 +52,18 @@ func Regexp(pattern, options string) (re *regexp.Regexp, prefix string, err erro
 	return re, prefix, nil
 }
 
-// maxProgram bounds what a pattern is compiled to, in instructions: each is tried at each character.
+// maxProgram is the largest compiled pattern in instructions. A match can try each instruction at each character.
 const maxProgram = 1 << 15
 
-// tooLarge reports whether a pattern makes a program that is too large. Without repetitions it is never larger than
-// the pattern.
+// tooLarge reports whether the compiled pattern is too large. Only repetitions such as {1000} make it larger than the
+// pattern.
 func tooLarge(text string) bool {
 	if strings.IndexByte(text, '{') < 0 {
 		return false
 	}
 	p, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		return false // said better by regexp.Compile
+		return false // regexp.Compile returns a better error
 	}
 	prog, err := syntax.Compile(p.Simplify())
 	return err == nil && len(prog.Inst) > maxProgram
@@ -86,7 +89,7 @@ func literalPrefix(pattern string) string {
 	return ""
 }
 
-// stripExtended removes what option x ignores: white space and comments outside of classes.
+// stripExtended removes what option x ignores: white space and comments outside of character classes.
 func stripExtended(p string) string {
 	var b strings.Builder
 	class := false

@@ -5,8 +5,8 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// operator is one entry of the registry: either fn over evaluated arguments, whose number is min..max (max -1: any), or
-// special, which compiles its argument itself.
+// operator is one entry of the registry. It has either fn, which is called with min..max evaluated arguments (max -1:
+// any number), or special, which compiles the argument itself.
 type operator struct {
 	min, max int
 	fn       func(e *Env, a []value.Value) (value.Value, error)
@@ -15,7 +15,7 @@ type operator struct {
 
 var operators map[string]operator
 
-// Unsupported lists expressions that MongoDB has and we don't.
+// Unsupported lists operators of MongoDB that this server doesn't support.
 var Unsupported = map[string]bool{
 	"$accumulator": true, "$function": true, "$meta": true, "$toHashedIndexKey": true,
 }
@@ -41,7 +41,7 @@ func unary(fn func(v value.Value) (value.Value, error)) operator {
 	return fixed(1, func(_ *Env, a []value.Value) (value.Value, error) { return fn(a[0]) })
 }
 
-// nullUnary is unary, but null or missing gives null.
+// nullUnary is unary with the result null for null and missing arguments.
 func nullUnary(fn func(v value.Value) (value.Value, error)) operator {
 	return unary(func(v value.Value) (value.Value, error) {
 		if nullish(v) {
@@ -107,7 +107,7 @@ func compileOperator(name string, arg value.Value, s *Scope, depth int) (Expr, e
 	}, nil
 }
 
-// arguments compiles `[a, b]`, or a single one that needs no array.
+// arguments compiles the arguments `[a, b]`. A single argument needs no array.
 func arguments(arg value.Value, s *Scope, depth int) ([]Expr, error) {
 	if arg.Kind() != value.Array {
 		x, err := compile(arg, s, depth)
@@ -138,7 +138,7 @@ func checkCount(name string, op operator, n int) error {
 	return nil
 }
 
-// named compiles an operator whose argument is an object with fixed fields. Those after the bar are optional.
+// named returns an operator whose argument is an object with required and optional fields.
 func named(required, optional []string, fn func(e *Env, a map[string]value.Value) (value.Value, error)) operator {
 	return operator{special: func(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 		fs, err := namedArgs(name, arg, required, optional)

@@ -11,15 +11,18 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// Run is what all that is computed for one command, or one cursor, shares: the context that may end it, and the
-// memory that it may take. A nil Run has no end and no limit. One goroutine at a time uses it.
+// Run is shared by all computations of one command or cursor. It has the context that can end them and the account of
+// their memory. A nil Run never ends and has no limit. It is not safe for concurrent use.
+//
+// Example: a $map over a large array calls Step for each element. When the client disconnects the context ends, the
+// next check in Step returns its error, and the command fails.
 type Run struct {
 	ctx   context.Context
 	bud   *budget.Budget
-	space *spill.Space    // of files; nil: what doesn't fit into memory is refused
-	mem   *budget.Account // what expressions build, and what is held: see Hold
+	space *spill.Space    // for temporary files; nil: what doesn't fit into memory is refused
+	mem   *budget.Account // memory of values that expressions build, and of held values (Hold)
 	steps uint
-	cut   error // of ctx, when it ended within a Match
+	cut   error // error of ctx, if it ended during a Match
 }
 
 // NewRun returns a Run under ctx.
@@ -27,10 +30,10 @@ func NewRun(ctx context.Context, b *budget.Budget) *Run {
 	return &Run{ctx: ctx, bud: b, mem: b.Open("value")}
 }
 
-// Spill lets what is computed use temporary files when its memory is used up; a nil space takes that away.
+// Spill allows computations to use temporary files when their memory is used up. A nil space forbids it.
 func (r *Run) Spill(s *spill.Space) { r.space = s }
 
-// Space is where temporary files may be made; nil when none may.
+// Space returns the space for temporary files, nil when none may be made.
 func (r *Run) Space() *spill.Space {
 	if r == nil || r.bud == nil {
 		return nil
@@ -38,11 +41,11 @@ func (r *Run) Space() *spill.Space {
 	return r.space
 }
 
-// Under puts what is computed from now on under another context: a cursor lives on when the command that opened it
-// has ended.
+// Under replaces the context for later computations. It is needed because a cursor continues to exist when the command
+// that opened it has ended.
 func (r *Run) Under(ctx context.Context) { r.ctx, r.cut = ctx, nil }
 
-// Context is a context that follows Under: what reads for a cursor keeps it from command to command.
+// Context returns a context that delegates to the current one (Under). Readers of a cursor can keep it across commands.
 func (r *Run) Context() context.Context {
 	if r == nil {
 		return context.Background()
@@ -72,10 +75,10 @@ func (r *Run) Open(what string) *budget.Account {
 	return r.bud.Open(what)
 }
 
-// freeHeld is how much may be held in one piece before the budget is asked, in bytes.
+// freeHeld is the size in bytes up to which a held value isn't charged.
 const freeHeld = 16 << 10
 
-// Hold counts n bytes that are held until Close. A small piece isn't counted.
+// Hold charges n bytes until Close. It ignores values of up to freeHeld bytes.
 func (r *Run) Hold(n int) error {
 	if r == nil || n <= freeHeld {
 		return nil
@@ -83,7 +86,7 @@ func (r *Run) Hold(n int) error {
 	return r.mem.Grow(int64(n))
 }
 
-// Held is the number of bytes that are counted.
+// Held returns the number of charged bytes.
 func (r *Run) Held() int64 {
 	if r == nil {
 		return 0
@@ -91,11 +94,11 @@ func (r *Run) Held() int64 {
 	return r.mem.Used()
 }
 
-// stepsPerLook is how many steps are made between two looks at the context: some microseconds of work.
+// stepsPerLook is the number of steps between two checks of the context: some microseconds of work.
 const stepsPerLook = 256
 
-// Step is called where something runs in a loop of unknown length. Now and then it gives the error of a context that
-// has ended.
+// Step must be called in each loop of unknown length. Every stepsPerLook calls it checks the context and returns its
+// error.
 func (r *Run) Step() error {
 	if r == nil {
 		return nil
@@ -109,8 +112,8 @@ func (r *Run) Step() error {
 // maxValue is the largest value that an expression may build, in bytes.
 const maxValue = 64 << 20
 
-// array builds an array within the limits of a run. What it takes is given back at done: the value then is its
-// user's, who copies it or drops it.
+// array builds an array value within the limits of a run. Its memory is charged while it grows. done returns the value
+// and drop ends the charge. The value's user then copies it or lets it go.
 type array struct {
 	run     *Run
 	b       []byte
@@ -118,7 +121,7 @@ type array struct {
 	charged int
 }
 
-// freeArray is how long an array may grow before the budget is asked.
+// freeArray is the size in bytes up to which an array isn't charged.
 const freeArray = 16 << 10
 
 func newArray(e *Env) array {
@@ -153,7 +156,7 @@ func (a *array) charge() error {
 	return nil
 }
 
-// drop gives back what the array took; it is called whatever came of it.
+// drop returns the array's memory. It must be called in each case, also after an error.
 func (a *array) drop() {
 	if a.run != nil && a.charged > freeArray {
 		a.run.mem.Shrink(int64(a.charged - freeArray))
@@ -163,7 +166,7 @@ func (a *array) drop() {
 
 func (a *array) done() value.Value { return value.ArrayOf(bson.End(a.b, a.at)) }
 
-// Close gives back all that is held. The Run may be used again.
+// Close returns all held memory. The Run can be used again.
 func (r *Run) Close() {
 	if r != nil {
 		r.mem.Close()

@@ -112,7 +112,7 @@ func elementsTrue(name string, any bool) func(*Env, []value.Value) (value.Value,
 	}
 }
 
-// Set keeps values that differ by BSON equality, in the order of their arrival.
+// Set is a set of values with BSON equality. It keeps them in the order in which they were added.
 type Set struct {
 	at   map[uint64][]int
 	vals []value.Value
@@ -131,7 +131,7 @@ func (s *Set) Has(v value.Value) bool {
 	return false
 }
 
-// Add adds v, whose bytes must stay, and reports whether it is new.
+// Add adds v and reports whether it is new. The bytes of v must not change while the set is in use.
 func (s *Set) Add(v value.Value) bool {
 	if s.Has(v) {
 		return false
@@ -142,10 +142,10 @@ func (s *Set) Add(v value.Value) bool {
 	return true
 }
 
-// Len is how many values there are.
+// Len returns the number of values.
 func (s *Set) Len() int { return len(s.vals) }
 
-// Values returns what the set holds.
+// Values returns the values of the set.
 func (s *Set) Values() []value.Value { return s.vals }
 
 func setOf(v value.Value) *Set {

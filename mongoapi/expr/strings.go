@@ -51,7 +51,7 @@ var stringOps = map[string]operator{
 	"$trim":        trim("$trim", true, true),
 }
 
-// lower and upper change ASCII letters only, as the server does.
+// lower and upper only change ASCII letters, as MongoDB does.
 func lower(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' {
@@ -77,7 +77,7 @@ func caseOp(name string, fn func(string) string) operator {
 	})
 }
 
-// coerceText turns what string operators accept into text: null and missing are "".
+// coerceText converts an argument of a string operator to text. Null and missing become "".
 func coerceText(name string, v value.Value) (string, error) {
 	switch v.Kind() {
 	case value.Undefined, value.Null:
@@ -305,7 +305,7 @@ func replace(name string, n int) operator {
 		})
 }
 
-// regexOp makes the three $regex expressions.
+// regexOp returns one of the three $regex operators.
 func regexOp(name string) operator {
 	needs, may := []string{"input", "regex"}, []string{"options"}
 	return named(needs, may, func(e *Env, a map[string]value.Value) (value.Value, error) {
@@ -350,11 +350,11 @@ func regexOp(name string) operator {
 	})
 }
 
-// matchValues makes the values of matches: an array of all, or the first one.
+// matchValues returns the matches as values: an array of all, or the first one.
 func matchValues(e *Env, in []byte, found [][]int, all bool) (value.Value, error) {
 	out := newArray(e)
 	defer out.drop()
-	at, runes := 0, 0 // how many runes there are up to a byte
+	at, runes := 0, 0 // runes is the number of runes before the byte index at
 	for _, m := range found {
 		runes += utf8.RuneCount(in[at:m[0]])
 		at = m[0]

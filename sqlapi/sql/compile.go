@@ -71,8 +71,8 @@ func (c *compiler) failIn(sp syntax.Span, code, format string, args ...any) {
 	}
 }
 
-// failMore is failAt for errors of which one answer lists several. If the first error of the text has the same code,
-// the new one is added to it, up to a limit.
+// failMore is failAt for errors that one answer can list several times. If the first error of the text has the same
+// code, the new one is added to it, up to a limit.
 func (c *compiler) failMore(e syntax.Expr, code, format string, args ...any) {
 	c.failAt(e, code, format, args...)
 	var first *syntax.Error

@@ -11,7 +11,8 @@ import (
 )
 
 // TestDistinctGoesOn: pages of a DISTINCT go on where the last one ended, whether its equal rows are neighbours or a
-// continuation lists what was given; with more rows than that it begins anew, and still gives each row once.
+// continuation lists what was given. With more rows than fit, each page runs from the start and still returns each row
+// once.
 func TestDistinctGoesOn(t *testing.T) {
 	const items = 600
 	c := containers(t)["16 slots, all indexed"]

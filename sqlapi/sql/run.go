@@ -95,7 +95,7 @@ type state struct {
 	seen []uint64
 	// kept is the number under which a page has kept its computed rows or groups for the next page (spill.Kept); 0:
 	// nothing is kept. If they were dropped, they are computed again, and groups continue behind the group whose keys
-	// have the hash last; 0: no group was returned.
+	// have this hash (last). last 0: no group was returned.
 	kept, last uint64
 }
 

@@ -76,7 +76,7 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// scalar writes or deletes one of 1500 items, most of which have a value at v that isn't an array.
+// scalar writes or deletes one of 1500 items. Most of them have a value at v that isn't an array.
 func scalar(t *testing.T, c *core.Container, r *rand.Rand, foreign bool) {
 	t.Helper()
 	id, pk := value.StringOf(fmt.Sprintf("i%d", r.IntN(1500))), value.StringOf(fmt.Sprintf("p%d", r.IntN(9)))

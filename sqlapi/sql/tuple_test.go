@@ -135,7 +135,7 @@ func TestTuplePaths(t *testing.T) {
 	}
 }
 
-// A tuple path names the items of which one element satisfies all conditions, where the paths of the members name more.
+// A tuple path finds the items in which one element satisfies all conditions. The paths of the members find more items.
 func TestTuplePathReadsLess(t *testing.T) {
 	const query = `SELECT c.id FROM c WHERE EXISTS(SELECT VALUE e FROM e IN c.events ` +
 		`WHERE e.name = "a" AND e.category = "x")`

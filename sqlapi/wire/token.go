@@ -87,7 +87,7 @@ func (s *Signer) Seal(g *Grant, nonce [8]byte) string {
 		base64.StdEncoding.EncodeToString(b) + ";"
 }
 
-// Open checks a token, of which the percent-encoding is undone, and returns what it allows.
+// Open checks a token, without its percent-encoding, and returns what it allows.
 func (s *Signer) Open(token string, now time.Time) (*Grant, error) {
 	_, sig, ok := strings.Cut(token, "&sig=")
 	if !ok {

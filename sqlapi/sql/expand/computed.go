@@ -19,7 +19,8 @@ import (
 //	input:  SELECT c.low FROM c WHERE c.low = "x"
 //	output: SELECT LOWER(c.name) AS low FROM c WHERE LOWER(c.name) = "x"
 //
-// In the output the item is named by syntax.RootName, so that no alias of the query can hide it.
+// In the tree, the inserted expression refers to the item as syntax.RootName (written c above). So an alias in the
+// query can't hide the item.
 
 // Computed holds the computed properties of a container. It is immutable and safe for concurrent use.
 type Computed struct {

@@ -154,8 +154,8 @@ func (r *reads) paths() (out []access.Path) {
 
 func isPrefix(a, b []string) bool { return len(a) <= len(b) && slices.Equal(a, b[:len(a)]) }
 
-// definedPath returns a path such that items without a value there don't change the answer, nil when there is none. It
-// is the path of SELECT VALUE path, or the common argument of all aggregates when these skip undefined values.
+// definedPath returns a path whose absence excludes an item from the answer, nil when there is none. It is the path of
+// SELECT VALUE path, or the common argument of all aggregates when these skip undefined values.
 func definedPath(q *syntax.Query, root string, needs []access.Path) *access.Path {
 	isNeed := func(e syntax.Expr) *access.Path {
 		for i := range needs {

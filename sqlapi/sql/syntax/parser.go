@@ -42,8 +42,12 @@ func Parse(text string, lim Limits) (*Query, error) {
 	return q, nil
 }
 
-// parser is a recursive-descent parser with one token of look-ahead. After the first error every token reads as the end
-// of the text, so all loops stop.
+// parser is a recursive-descent parser with one token of look-ahead. Each function reads one construct: it begins at
+// the construct's first token (tok) and ends with tok behind its last one. After the first error every token reads as
+// the end of the text, so all loops stop.
+//
+// Example: for `SELECT TOP 2 c.a FROM c`, query calls selectClause. That reads SELECT, TOP, the count 2 and the select
+// list c.a, and stops at FROM. query then reads FROM and calls source for c.
 type parser struct {
 	lex     lexer
 	tok     token
