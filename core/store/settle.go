@@ -118,7 +118,7 @@ func (c *Container) certain(sl *Slot) error {
 }
 
 // gone returns the error for a slot without a head. It first waits until the drop that removed the head is durable, by
-// waiting for an empty commit after it.
+// waiting for a later commit that changes nothing.
 func (c *Container) gone() error {
 	nothing := kv.Batch{Frees: true}
 	nothing.Delete(keys.AppendMeta(nil, keys.MetaCounter, c.gen, "")) // the drop has deleted this key, too
