@@ -112,8 +112,8 @@ func (a *admission) leave(f *footprint) {
 	}
 }
 
-// gate counts the users of the store, so that Close ends none of them. n is the count; shut adds closing to it, which
-// makes it negative for good.
+// gate counts the users of the store, so that Close doesn't close it while one is active. n is the count. shut adds
+// closing to it, which makes it negative permanently.
 type gate struct {
 	n    atomic.Int64
 	idle chan struct{} // capacity 1: told when the last user leaves after shut

@@ -98,8 +98,8 @@ func (l *look) holds(f numbered, num uint32, n int) (bool, error) {
 	return records <= n && end.how != endDamaged, err
 }
 
-// clear removes what a crash has left of a store that was being made. Pebble goes on with no more than a part of what
-// that may be.
+// clear removes the files that a crash has left of a store that was being made. Pebble can continue with only some of
+// these states.
 func (p *parts) clear(fs vfs.FS, dir string) error {
 	names := p.markers
 	for _, l := range [][]numbered{p.manifests, p.logs} {
@@ -118,8 +118,11 @@ func (p *parts) clear(fs vfs.FS, dir string) error {
 	return files.SyncDir(fs, dir)
 }
 
-// namesFirst is a file system on which a manifest's name is durable before the marker that says that it counts. Pebble
-// syncs both names at once. Of two names a file system may keep the later one alone, and then no manifest is left.
+// namesFirst is a file system that makes a manifest's name durable before the marker that makes it the current one.
+// Pebble syncs both names together. A file system may then keep only the later name, and no manifest would be left.
+//
+// Example: Pebble creates MANIFEST-2 and the marker that names it, and syncs the directory. If a power failure keeps
+// only the marker, it names a missing file. With namesFirst the directory is synced between the two.
 type namesFirst struct{ vfs.FS }
 
 // Create implements vfs.FS.
