@@ -15,7 +15,7 @@ import (
 // queries read items. They use the policy that the container will have, so they refuse nothing that it allows.
 //
 // Nothing is written before the upgrade begins. From the load on, the slot's head in memory is that of a bare slot. So
-// the first commit writes such a head, whoever makes it.
+// the first commit writes such a head.
 
 // fill builds the entries of a container's bare slots for the policy that queries use.
 func (j *rebuilder) fill() error {

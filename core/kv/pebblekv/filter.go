@@ -15,7 +15,7 @@ const bitsPerKey = 10
 // another policy than it was written under. For keys outside of the filter it answers that they may exist.
 type filterPolicy struct {
 	bloom.FilterPolicy
-	scanned func(key []byte) bool // true: nobody gets such a key
+	scanned func(key []byte) bool // true: such a key is only scanned
 }
 
 func newFilterPolicy(scanned func([]byte) bool) pebble.FilterPolicy {

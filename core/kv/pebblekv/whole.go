@@ -33,7 +33,7 @@ type Level string
 const (
 	Note   Level = "note"   // nothing is wrong: what a crash left behind
 	Damage Level = "damage" // what was stored can't be read, or is missing
-	Broken Level = "broken" // and the store can't be opened: what is there could be lost
+	Broken Level = "broken" // and the store can't be opened: that could lose its data
 )
 
 // String implements fmt.Stringer.
