@@ -10,12 +10,12 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// ErrNoBackups is the error of engines that can't be backed up: what is in memory ends with the process.
+// ErrNoBackups is the error of engines that can't be backed up: data in memory ends with the process.
 var ErrNoBackups = errors.New("the store is in memory only: there is nothing that a backup could be made of")
 
-// Backup copies the store into a new directory of this name below to, while everything goes on: all that was
-// acknowledged before the call, over all containers, and nothing in part. progress is told of the bytes that are done;
-// it may be nil. A *kv.Refusal says why there is no backup.
+// Backup copies the store into a new directory of this name below to. Requests continue meanwhile. The copy has
+// everything that was acknowledged before the call, in all containers, and no part of a batch. progress gets the number
+// of copied bytes; it may be nil. A *kv.Refusal says why no backup can be made.
 func (e *Engine) Backup(ctx context.Context, to string, o kv.BackupOptions) (kv.Backup, error) {
 	b, ok := e.kv.(kv.Backuper)
 	if !ok {
@@ -24,10 +24,10 @@ func (e *Engine) Backup(ctx context.Context, to string, o kv.BackupOptions) (kv.
 	return b.Backup(ctx, to, o)
 }
 
-// Raise prepares a store that was restored from a backup: what is given out from now on (LSNs, item numbers, numbers of
-// databases and containers) is above everything that was given out after the backup was made, and lost. So a reader of
-// a change feed that is ahead of the store misses nothing new, and no etag or _rid comes a second time. It is durable
-// when Raise returns. Nobody else may use the engine.
+// Raise prepares a store that was restored from a backup. All numbers that are given out from now on (LSNs, item
+// numbers, numbers of databases and containers) are above the numbers that were given out after the backup and are
+// lost. So a reader of a change feed whose position is ahead of the store misses nothing new, and no etag or _rid is
+// used twice. The result is durable when Raise returns. The engine must have no other user.
 func Raise(ctx context.Context, eng kv.Engine) error {
 	var b kv.Batch
 	gens, err := catalog.Raise(ctx, eng, &b)

@@ -8,10 +8,10 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// ScrubStatus is what the scrub in the background has found.
+// ScrubStatus is the result of the background scrub.
 type ScrubStatus = jobs.ScrubStatus
 
-// ScrubStatus returns what the scrub in the background has found so far.
+// ScrubStatus returns what the background scrub has found so far.
 func (e *Engine) ScrubStatus() ScrubStatus {
 	if e.scrub == nil {
 		return ScrubStatus{}
@@ -19,8 +19,8 @@ func (e *Engine) ScrubStatus() ScrubStatus {
 	return e.scrub.Status()
 }
 
-// Scrub reads the files of the store and compares index entries with items now, without a rest; the background does it
-// by itself, once a day.
+// Scrub reads the files of the store and compares index entries with items, without pauses. The background does the
+// same once a day, with pauses.
 func (e *Engine) Scrub(ctx context.Context) error {
 	if e.scrub == nil {
 		return nil
@@ -28,20 +28,20 @@ func (e *Engine) Scrub(ctx context.Context) error {
 	return e.scrub.Round(ctx, ctx.Err)
 }
 
-// CheckWatch is who is told of what a check finds, and how far it is.
+// CheckWatch has functions that receive the results and the progress of a check. Each may be nil.
 type CheckWatch struct {
-	Problem  func(string)            // nil: nobody
-	Progress func(done, total int64) // items; nil: nobody
+	Problem  func(string)            // may be nil
+	Progress func(done, total int64) // items; may be nil
 }
 
-// Check verifies the whole store and returns what is wrong in words; nothing when all is well.
+// Check verifies the whole store and returns the problems as text; nothing when there are none.
 func (e *Engine) Check(ctx context.Context) (problems []string, err error) {
 	err = e.CheckWatched(ctx, CheckWatch{Problem: func(p string) { problems = append(problems, p) }})
 	return problems, err
 }
 
-// CheckWatched verifies the whole store. What can't be read is a problem; an error is one of the check itself. It takes
-// the same memory for any number of items.
+// CheckWatched verifies the whole store. Data that can't be read is a problem. An error is returned only if the check
+// itself fails. It uses the same memory for any number of items.
 func (e *Engine) CheckWatched(ctx context.Context, w CheckWatch) error {
 	problem := func(format string, args ...any) {
 		if w.Problem != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Container is a container with its items. A handle stays good after a replace; after a drop its calls fail with
-// NotFound and sub-status 1003. Safe for concurrent use.
+// Container is a container with its items. A handle stays valid after a replace. After a drop its calls fail with
+// NotFound and sub-status 1003. It is safe for concurrent use.
 type Container struct {
 	Definition
 	e  *Engine
@@ -41,10 +41,10 @@ func (c *Container) Budget() *budget.Budget { return c.e.bud }
 // Spill returns the space for temporary files of requests; nil when there is none.
 func (c *Container) Spill() *spill.Space { return c.e.spill }
 
-// Kept returns what queries have computed and keep for their next page.
+// Kept returns the states of queries that are kept for their next pages.
 func (c *Container) Kept() *spill.Kept { return c.e.kept }
 
-// Count returns the number of items, exact and at no cost; expired ones that are not reaped yet count.
+// Count returns the exact number of items, including expired ones that are not reaped yet. It reads nothing.
 func (c *Container) Count() int64 { return c.rt.Items() }
 
 // Size returns the bytes of all items.
@@ -79,12 +79,12 @@ func (c *Container) partition(slots *store.Slots, i int) Partition {
 	return p
 }
 
-// add adds what slots of the partition hold.
+// add adds the contents of slots to the partition.
 func (p *Partition) add(s store.Stats) {
 	p.LSN, p.Items, p.Bytes = max(p.LSN, s.LSN), p.Items+s.Items, p.Bytes+s.Bytes
 }
 
-// partitionOf returns what a slot map says of a physical partition.
+// partitionOf returns the physical partition of a slot map as clients see it.
 func partitionOf(kind epk.Kind, m *catalog.SlotMap, i int) Partition {
 	d := &m.Partitions[i]
 	p := Partition{ID: strconv.Itoa(d.ID), Min: "", Max: "FF", LSN: d.BaseLSN}
@@ -111,8 +111,8 @@ func (c *Container) PartitionOf(pk PartitionKey) (Partition, error) {
 	return c.partition(slots, slots.Map().Partition(place)), nil
 }
 
-// SessionOf returns what a session token shows after a write or read in a slot: the partition's id and its LSN. It
-// costs no look-up of text boundaries.
+// SessionOf returns the content of a session token after a write or read in a slot: the partition's id and its LSN. It
+// doesn't look up text boundaries.
 func (c *Container) SessionOf(slot *Slot) (id int, lsn int64) {
 	slots := c.rt.Slots()
 	i := slots.Map().Partition(slot.Min())
@@ -130,8 +130,8 @@ func (c *Container) LSN() int64 {
 	return store.StatsOf(c.rt.Slots().All()).LSN
 }
 
-// GivenLSN returns the greatest LSN that a commit of the container has been given: no session token that a client was
-// shown is above it.
+// GivenLSN returns the greatest LSN that a commit of the container has received. No session token that a client got is
+// above it.
 func (c *Container) GivenLSN() int64 { return c.rt.GivenLSN() }
 
 // KeyOf returns the partition key and id of a document by the container's definition; they point into it. A document
@@ -148,22 +148,22 @@ func (c *Container) IndexesPlaces(p access.Path, plane bool) bool {
 	return r != nil
 }
 
-// IndexProgress returns how much of an index rebuild is done, 0 to 99 percent; 100 when none is under way.
+// IndexProgress returns the completed part of an index rebuild, 0 to 99 percent; 100 when no rebuild is in progress.
 func (c *Container) IndexProgress() int { return c.rt.IndexProgress() }
 
-// WaitIndex returns when the index follows the newest policy: at once when no rebuild is under way.
+// WaitIndex returns when the index follows the newest policy. It returns immediately when no rebuild is in progress.
 func (c *Container) WaitIndex(ctx context.Context) error { return c.rt.WaitIndex(ctx) }
 
 // KeyPaths returns the stored segments of each path of the partition key.
 func (c *Container) KeyPaths() [][]string { return c.rt.Def().KeyPaths() }
 
-// Read returns an item; NotFound when it is absent or expired. Its memory is the caller's.
+// Read returns an item; NotFound when it is absent or expired. The caller owns the item's memory.
 func (c *Container) Read(ctx context.Context, pk PartitionKey, id value.Value) (*Item, error) {
 	return c.rt.Read(ctx, pk, id)
 }
 
-// ReadInto is Read into memory that the caller uses again: the item is valid until then. It returns the slot of the
-// key, of an absent item too; nil when the key is none of the container's.
+// ReadInto does what Read does, but into memory that the caller reuses: the item is valid until the next use. It
+// returns the slot of the key even if the item is absent; nil when the key doesn't fit the container.
 func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk PartitionKey, id value.Value) (*Slot, error) {
 	return c.rt.ReadInto(ctx, it, m, pk, id)
 }
@@ -177,15 +177,15 @@ func (c *Container) WriteMany(ctx context.Context, ws []Write, ordered bool) []O
 	return c.rt.WriteMany(ctx, ws, ordered)
 }
 
-// Commit is what a transaction did.
+// Commit is the result of a transaction.
 type Commit struct {
 	LSN    int64
 	Charge float64
 }
 
 // WithTx runs fn in a transaction on one logical partition: all of its writes are committed, or none. fn may run again
-// after a conflict: somebody has changed what it has read. After too many conflicts the error is RetryWith. It writes
-// at most 16 MiB of documents, else its Write fails with TooLarge.
+// after a conflict, when another request has changed what it has read. After too many conflicts the error is RetryWith.
+// A transaction writes at most 16 MiB of documents; beyond that its Write fails with TooLarge.
 func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) error) (Commit, error) {
 	lsn, charge, err := c.rt.WithTx(ctx, pk, fn)
 	return Commit{lsn, charge}, err
@@ -196,7 +196,7 @@ func (c *Container) Query(ctx context.Context, q *exec.Query) (*exec.Rows, error
 	return exec.Open(ctx, c.rt, q, c.e.bud, c.e.spill)
 }
 
-// Explain says how a query would be run.
+// Explain returns the plan of a query.
 func (c *Container) Explain(ctx context.Context, q *exec.Query) (access.Plan, error) {
 	r, err := exec.Open(ctx, c.rt, q, c.e.bud, c.e.spill)
 	if err != nil {
@@ -233,8 +233,7 @@ func (c *Container) Feed(ctx context.Context, sc feed.Scope, pos feed.Position, 
 	return p, err
 }
 
-// FeedNow returns the position of the change feed behind everything that is in it now: every write that is acknowledged
-// later comes behind it.
+// FeedNow returns the current end of the change feed: every write that is acknowledged later comes after it.
 func (c *Container) FeedNow(sc feed.Scope) (feed.Position, error) { return feed.Now(c.rt, sc) }
 
 // EPKText returns the effective partition key of a partition key as SDKs compute it: upper-case hex.
@@ -244,7 +243,7 @@ func EPKText(def PartitionKeyDef, pk PartitionKey) string { return epk.Text(def.
 // one.
 func EPKRange(def PartitionKeyDef, pk PartitionKey) epk.Range { return epk.KeyRange(def.EPKKind(), pk) }
 
-// Indexing policies: the one of a container that was given none, the path that all exclude, and the limits.
+// Indexing policies: the default of a container, the path that all policies exclude, and the limits.
 const (
 	DefaultIndexing     = index.Default
 	ETagPath            = index.ETagPath
@@ -261,5 +260,5 @@ func TuplePath(path string) (is, valid bool) {
 	return index.IsTuple(path), valid
 }
 
-// ParsePath takes a NoSQL path ("/a/b", "/\"odd name\"") apart into stored segments.
+// ParsePath splits a NoSQL path ("/a/b", "/\"odd name\"") into stored segments.
 func ParsePath(path string) ([]string, error) { return catalog.ParsePath(path) }

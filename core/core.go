@@ -1,5 +1,8 @@
-// Package core is the facade that an API holds: an Engine with its databases and containers, items, transactions,
-// queries and change feeds. It knows no protocol; names and values are those of the stored form (package doc).
+// Package core is the facade for APIs: an Engine with its databases and containers, items, transactions, queries and
+// change feeds. It knows no protocol. Names and values are in the stored form (package doc).
+//
+// Example: an API calls Container("db", "c"), then Write with a document, and answers when Write returns: the item is
+// durable then. Query returns Rows, which the API encodes in its protocol.
 package core
 
 import (
@@ -20,27 +23,27 @@ import (
 	"github.com/orrerydb/orrery/core/work"
 )
 
-// The words of the rooms below, for APIs.
+// Types of the packages below, for APIs.
 type (
-	// Database is a named set of containers, as it stands in the catalog.
+	// Database is a named set of containers as the catalog has it.
 	Database = catalog.Database
-	// ContainerSpec is what a container is made of.
+	// ContainerSpec is the definition of a container.
 	ContainerSpec = catalog.Spec
 	// PartitionKeyDef is a container's partition key definition.
 	PartitionKeyDef = catalog.PartitionKeyDef
 	// Throughput is provisioned request units per second.
 	Throughput = catalog.Throughput
-	// PartitionKey is one value per path of the definition; Undefined stands for None.
+	// PartitionKey has one value for each path of the definition. Undefined stands for None.
 	PartitionKey = store.PartitionKey
 	// Item is a stored item.
 	Item = store.Item
-	// Mem is the memory that an item which was read lives in; an item is valid until the next read into its Mem.
+	// Mem is the memory of an item that was read. The item is valid until the next read into its Mem.
 	Mem = store.Mem
 	// WriteKind says what a Write does.
 	WriteKind = store.WriteKind
 	// Write is one write of one item.
 	Write = store.Write
-	// Change is what a Write's Update function wants.
+	// Change is the result of a Write's Update function.
 	Change = store.Change
 	// Slot is a share of a container's hash.
 	Slot = store.Slot
@@ -52,7 +55,7 @@ type (
 	Tx = store.Tx
 )
 
-// The kinds of Write.
+// Values of WriteKind.
 const (
 	Create  = store.Create
 	Upsert  = store.Upsert
@@ -61,28 +64,28 @@ const (
 	Update  = store.Update
 )
 
-// DatabaseSpec is what a database is made of.
+// DatabaseSpec is the definition of a database.
 type DatabaseSpec struct {
 	ID         string
 	Throughput Throughput
 }
 
-// Options of an Engine. The zero value is good.
+// Options of an Engine. The zero value is valid.
 type Options struct {
 	Clock               *clock.Clock // nil = the wall clock
 	PartitionThroughput int          // most RU/s of one physical partition; 0 = 10,000
-	MinSlots            int          // least slots of a container; 0 = 4 for each physical partition
+	MinSlots            int          // least number of slots of a container; 0 = 4 for each physical partition
 	MaxItem             int          // bytes of one document; 0 = 16 MiB (APIs have their own, smaller limits)
 	MaxLogicalPartition int64        // bytes of all items of one partition key value; 0 = 20 GB
-	// how old the state gets that a long query reads before it goes on in a new one; 0 = a minute
+	// the age of its view at which a long query takes a new one; 0 = a minute
 	ViewAge  time.Duration
 	Budget   *budget.Budget // memory of requests; nil = no limit
-	Spill    *spill.Space   // temporary files of requests whose memory is used up; nil = they are refused
+	Spill    *spill.Space   // for requests whose memory is used up; nil = such requests are refused
 	Logger   *slog.Logger   // of background work; nil = slog's default
-	ReadOnly bool           // the storage engine takes no writes: nothing is mended, rebuilt or removed
+	ReadOnly bool           // the storage engine takes no writes: nothing is repaired, rebuilt or removed
 }
 
-// Engine is one store with all that is in it. Safe for concurrent use.
+// Engine is one store with its contents. It is safe for concurrent use.
 type Engine struct {
 	onFeed func(age time.Duration) // see OnFeed; may be nil
 
@@ -101,8 +104,8 @@ type Engine struct {
 	up    upgrade
 }
 
-// Open opens the store of a storage engine. It finishes what a crash left: dropped containers lose their data, index
-// rebuilds go on. The Engine owns kv from now on.
+// Open opens the store of a storage engine. It completes work that a crash has interrupted: it removes the data of
+// dropped containers and continues index rebuilds. The Engine then owns kv.
 func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	if o.Clock == nil {
 		o.Clock = clock.New()
@@ -145,19 +148,20 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// idleTurn is how often idle containers are closed: one that nobody asks for stays open once to twice as long.
+// idleTurn is the interval at which idle containers are closed. A container without requests stays open for one to two
+// intervals.
 const idleTurn = 5 * time.Minute
 
-// resume lets index rebuilds go on that ended with the process before.
+// resume continues index rebuilds that the end of the previous process has interrupted.
 func (e *Engine) resume() {
 	for def, err := range e.cat.Rebuilding() {
 		if err == nil {
-			_, _ = e.container(def) // who asks for a container that can't be opened gets the error
+			_, _ = e.container(def) // a request for a container that can't be opened gets the error
 		}
 	}
 }
 
-// all gives the run-time state of all containers, one after the other: those that were closed are closed again.
+// all gives the run-time state of all containers in sequence. Containers that were closed are closed again.
 func (e *Engine) all() iter.Seq[*store.Container] {
 	return func(yield func(*store.Container) bool) {
 		for _, d := range e.cat.Databases() {
@@ -170,7 +174,7 @@ func (e *Engine) all() iter.Seq[*store.Container] {
 	}
 }
 
-// timed gives the containers that may have items which expire, as all does. An empty one that is closed isn't opened.
+// timed does what all does for the containers that may have items which expire. It doesn't open an empty container.
 func (e *Engine) timed() iter.Seq[*store.Container] {
 	return func(yield func(*store.Container) bool) {
 		for def, err := range e.cat.Timed() {
@@ -189,8 +193,8 @@ func (e *Engine) timed() iter.Seq[*store.Container] {
 	}
 }
 
-// visit calls yield with the run-time state of a container. One that can't be opened is left out: who asks for it gets
-// the error.
+// visit calls yield with the run-time state of a container. It skips a container that can't be opened; a request for it
+// gets the error.
 func (e *Engine) visit(def *catalog.Container, yield func(*store.Container) bool) bool {
 	c, done, err := e.store.Visit(def)
 	if err != nil {
@@ -200,7 +204,7 @@ func (e *Engine) visit(def *catalog.Container, yield func(*store.Container) bool
 	return yield(c)
 }
 
-// Reap removes expired items now and returns how many; the background does it by itself.
+// Reap removes expired items now and returns their number. The background does the same periodically.
 func (e *Engine) Reap(ctx context.Context) int {
 	if e.reap == nil {
 		return 0
@@ -215,7 +219,7 @@ func (e *Engine) Close() error {
 	return e.kv.Close()
 }
 
-// Faults is how many panics of background work were caught since the engine was opened; the log has their stacks.
+// Faults returns how many panics of background work were caught since the engine was opened. The log has their stacks.
 func (e *Engine) Faults() int64 { return e.work.Panics() }
 
 // Budget returns the memory that requests share; nil when it has no limit.
@@ -224,16 +228,18 @@ func (e *Engine) Budget() *budget.Budget { return e.bud }
 // Spill returns the space for temporary files of requests; nil when there is none.
 func (e *Engine) Spill() *spill.Space { return e.spill }
 
-// Kept returns what queries have computed and keep for their next page.
+// Kept returns the states of queries that are kept for their next pages.
 func (e *Engine) Kept() *spill.Kept { return e.kept }
 
-// leastKept is how many bytes of memory queries may keep between their pages at least: some merges of files.
+// leastKept is the least number of bytes of memory for states of queries between their pages: enough for some merges of
+// files.
 const leastKept = 4 << 20
 
-// keptBytes is how many bytes of memory queries may keep between their pages: an eighth of what requests may hold.
+// keptBytes is the number of bytes of memory for states of queries between their pages: an eighth of what requests may
+// hold.
 func keptBytes(b *budget.Budget) int64 { return max(b.Limit()/8, leastKept) }
 
-// Identity says which store this is; it is empty where the engine knows none.
+// Identity returns the identity of the store. It is empty if the engine has none.
 func (e *Engine) Identity() (i kv.Identity) {
 	if k, ok := e.kv.(kv.Identified); ok {
 		i = k.Identity()
@@ -241,7 +247,7 @@ func (e *Engine) Identity() (i kv.Identity) {
 	return i
 }
 
-// Health returns what the storage engine says of itself, and what a scrub has found.
+// Health returns the health of the storage engine, including what a scrub has found.
 func (e *Engine) Health() (h kv.Health) {
 	if m, ok := e.kv.(kv.Monitored); ok {
 		h = m.Health()
@@ -301,9 +307,9 @@ func (e *Engine) CreateContainer(ctx context.Context, db string, s ContainerSpec
 	return e.container(def)
 }
 
-// ReplaceContainer changes a container's spec; the partition key, id and unique keys stay as they are. A changed
-// indexing policy rebuilds the index in the background (Container.IndexProgress); queries go by the policy before until
-// it is done.
+// ReplaceContainer changes a container's spec. The partition key, id and unique keys don't change. After a change of
+// the indexing policy the index is rebuilt in the background (Container.IndexProgress). Queries use the previous policy
+// until that is complete.
 func (e *Engine) ReplaceContainer(ctx context.Context, db, id string, s ContainerSpec) (*Container, error) {
 	old, err := e.cat.Container(db, id)
 	if err != nil {
@@ -326,8 +332,8 @@ func (e *Engine) ReplaceContainer(ctx context.Context, db, id string, s Containe
 	return e.container(def)
 }
 
-// RenameContainer gives a container another id within its database. With replace it takes the place of the container
-// that has this id, if there is one, which is dropped in the same commit; without, such a container is a Conflict.
+// RenameContainer gives a container another id within its database. With replace, an existing container with that id is
+// dropped in the same commit. Without replace, such a container is a Conflict.
 func (e *Engine) RenameContainer(ctx context.Context, db, id, to string, replace bool) (*Container, error) {
 	if err := validateID(to); err != nil {
 		return nil, err
@@ -351,8 +357,8 @@ func (e *Engine) Container(db, id string) (*Container, error) {
 	return e.container(def)
 }
 
-// ContainerFold returns the container with this id, or else the only one of the database whose id differs from it in
-// case alone. The errors are those of Container.
+// ContainerFold returns the container with this id, or else the only one of the database whose id differs from it only
+// in case. The errors are those of Container.
 func (e *Engine) ContainerFold(db, id string) (*Container, error) {
 	def, err := e.cat.ContainerFold(db, id)
 	if err != nil {
@@ -361,7 +367,7 @@ func (e *Engine) ContainerFold(db, id string) (*Container, error) {
 	return e.container(def)
 }
 
-// ContainersFold returns the containers of a database that have this id, or one that differs from it in case alone.
+// ContainersFold returns the containers of a database whose ids equal this id, or differ from it only in case.
 func (e *Engine) ContainersFold(db, id string) (out []*Container, err error) {
 	defs, err := e.cat.ContainersFold(db, id)
 	if err != nil {
@@ -436,10 +442,10 @@ func validate(s *ContainerSpec) error {
 	return store.ValidateSpec(s)
 }
 
-// GotSingly reports whether a key of a store is got one by one, and got again. Engines may keep the values of such
-// keys.
+// GotSingly reports whether a key of a store is read with single gets, and repeatedly. Engines may cache the values of
+// such keys.
 func GotSingly(key []byte) bool { return keys.GotSingly(key) }
 
-// OnlyScanned reports whether a key of a store is found by scanning only. Engines that keep filters may leave such keys
-// out.
+// OnlyScanned reports whether a key of a store is only found by scans. Engines with filters may leave such keys out of
+// them.
 func OnlyScanned(key []byte) bool { return keys.OnlyScanned(key) }

@@ -2,11 +2,12 @@ package core
 
 import "context"
 
-// Settle waits until what Count, Size and Partitions have told before is durable: for answers that show it.
+// Settle waits until everything that Count, Size and Partitions have returned is durable. It is for answers that show
+// these values.
 func (c *Container) Settle() error { return c.rt.Settle() }
 
-// CountIn returns the number of items of a logical partition, exact and at the cost of one read; ok is false when pk is
-// only the begin of a hierarchical key. Expired items that are not reaped yet count.
+// CountIn returns the exact number of items of a logical partition, including expired ones that are not reaped yet. It
+// costs one read. ok is false when pk is only the beginning of a hierarchical key.
 func (c *Container) CountIn(ctx context.Context, pk PartitionKey) (n int64, ok bool, err error) {
 	v, err := c.rt.View(ctx)
 	if err != nil {

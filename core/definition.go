@@ -10,11 +10,11 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// Definition is a container as it stands in the catalog. It never changes; it costs no more than to read its entry, and
-// opens nothing.
+// Definition is a container as the catalog has it. It never changes. Getting one costs no more than reading its entry,
+// and opens nothing.
 type Definition struct{ def *catalog.Container }
 
-// Spec returns what the container is made of. It must not be changed.
+// Spec returns the container's spec. It must not be changed.
 func (d Definition) Spec() *ContainerSpec { return &d.def.Spec }
 
 // ID returns the container's id, Database the id of its database.
@@ -39,8 +39,8 @@ func etagOf(version uint64, ts int64) string {
 	return fmt.Sprintf("%08x-0000-0000-0000-%012x", version, ts)
 }
 
-// Containers returns the containers of a database in the order of their creation, open. Where a list is what is wanted,
-// Definitions, Names and Stats take less for many.
+// Containers returns the containers of a database in the order of their creation, opened. For lists of many containers,
+// Definitions, Names and Stats cost less.
 func (e *Engine) Containers(db string) (out []*Container, err error) {
 	for def, err := range e.cat.Containers(db, 0) {
 		var c *Container
@@ -58,8 +58,8 @@ func (e *Engine) Containers(db string) (out []*Container, err error) {
 	return out, nil
 }
 
-// Definitions gives the definitions of a database's containers in the order of their creation, from the n-th on. It
-// holds none in memory. A missing database is NotFound with sub-status 1003.
+// Definitions gives the definitions of a database's containers in the order of their creation, beginning with the n-th.
+// It doesn't hold them in memory. A missing database is NotFound with sub-status 1003.
 func (e *Engine) Definitions(db string, n int) iter.Seq2[Definition, error] {
 	return func(yield func(Definition, error) bool) {
 		for def, err := range e.cat.Containers(db, n) {
@@ -70,17 +70,17 @@ func (e *Engine) Definitions(db string, n int) iter.Seq2[Definition, error] {
 	}
 }
 
-// ContainerCount returns how many containers a database has; 0 where it is missing.
+// ContainerCount returns the number of containers of a database; 0 if it is missing.
 func (e *Engine) ContainerCount(db string) int { return e.cat.Count(db) }
 
 // ContainerName is a container's id and _rid.
 type ContainerName = catalog.Name
 
-// Names gives the names of a database's containers in the order of ids, byte by byte, from an id on. It reads nothing.
-// A missing database has none.
+// Names gives the names of a database's containers in the order of ids, byte by byte, beginning at an id. It reads
+// nothing. A missing database has none.
 func (e *Engine) Names(db, from string) iter.Seq[ContainerName] { return e.cat.Names(db, from) }
 
-// Stats is what a container holds.
+// Stats describes the contents of a container.
 type Stats struct {
 	Definition
 	Items, Bytes int64
@@ -89,16 +89,16 @@ type Stats struct {
 	open         *store.Container
 }
 
-// Settle waits until what it tells is durable: for answers that show it to clients of an API.
+// Settle waits until what the Stats show is durable. It is for answers that show them to clients of an API.
 func (s *Stats) Settle() error {
 	if s.open == nil {
-		return nil // nobody has written to it for minutes
+		return nil // there were no writes for minutes
 	}
 	return s.open.Settle()
 }
 
-// Stats gives what the containers of a database hold, "" for all databases, in the order of their creation. A container
-// that nobody uses isn't opened for it. An error is one of its container, and the others follow.
+// Stats gives the contents of the containers of a database ("" for all databases) in the order of their creation. It
+// doesn't open containers. An error concerns one container, and the others follow.
 func (e *Engine) Stats(ctx context.Context, db string) iter.Seq2[Stats, error] {
 	return func(yield func(Stats, error) bool) {
 		for _, d := range e.cat.Databases() {
@@ -139,5 +139,5 @@ func (e *Engine) stats(ctx context.Context, def *catalog.Container) (Stats, erro
 	return st, nil
 }
 
-// OpenContainers returns how many containers are open: those that were asked for in the last minutes.
+// OpenContainers returns the number of open containers: those with requests in the last minutes.
 func (e *Engine) OpenContainers() int { return e.store.Open() }

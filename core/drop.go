@@ -7,16 +7,16 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// What is dropped can't be found from its commit on. Its data is removed in the background, a bounded piece at a time;
-// the catalog keeps notes of what is left, so that a start goes on where the process before ended.
+// Dropped data can't be found after the commit of the drop. It is removed in the background, in pieces of bounded size.
+// The catalog keeps notes of what remains, so that the next process continues after a crash.
 
-// dropped is one piece of it.
+// dropped is one piece of dropped data.
 type dropped struct {
 	database uint32   // whose entries are to be removed; 0 = none
 	gens     []uint32 // whose data is to be removed
 }
 
-// dropAtOnce is how many generations are one piece.
+// dropAtOnce is the number of generations in one piece.
 const dropAtOnce = 64
 
 // DropDatabase removes a database with its containers.
@@ -30,7 +30,7 @@ func (e *Engine) DropDatabase(ctx context.Context, id string) error {
 	return nil
 }
 
-// DropContainer removes a container. Late writers get NotFound with sub-status 1003.
+// DropContainer removes a container. Later writes get NotFound with sub-status 1003.
 func (e *Engine) DropContainer(ctx context.Context, db, id string) error {
 	def, err := e.cat.DropContainer(ctx, db, id)
 	if err != nil {
@@ -46,7 +46,7 @@ func (e *Engine) drop(gen uint32) {
 	e.drops.Add(dropped{gens: []uint32{gen}})
 }
 
-// remove does one piece, and adds those that it makes.
+// remove removes one piece. It adds the pieces that result from it.
 func (e *Engine) remove(d dropped) error {
 	ctx := e.work.Context()
 	if len(d.gens) > 0 {
@@ -67,15 +67,15 @@ func (e *Engine) remove(d dropped) error {
 	return nil
 }
 
-// DropsLeft returns how many pieces of what was dropped wait to be removed.
+// DropsLeft returns the number of pieces that wait to be removed.
 func (e *Engine) DropsLeft() int { return e.drops.Len() }
 
-// resumeDrops lets removals go on that ended with the process before. A store of before there were notes is searched
-// for data that no container has.
+// resumeDrops continues removals that the end of the previous process has interrupted. A store from before notes
+// existed is searched for data without a container.
 func (e *Engine) resumeDrops(ctx context.Context) error {
 	if e.cat.Version() == 0 {
 		if err := e.noteOrphans(ctx); err != nil {
-			if e.Health().State >= kv.Full { // a start with more room does it
+			if e.Health().State >= kv.Full { // a later start with more room does it
 				return nil
 			}
 			return err
@@ -94,7 +94,7 @@ func (e *Engine) resumeDrops(ctx context.Context) error {
 	return nil
 }
 
-// noteOrphans makes notes for the data of generations that the catalog does not name.
+// noteOrphans writes notes for the data of generations that the catalog doesn't name.
 func (e *Engine) noteOrphans(ctx context.Context) error {
 	live, next := e.cat.Generations()
 	gens, err := e.store.Generations(ctx)

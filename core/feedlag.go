@@ -6,11 +6,11 @@ import (
 	"github.com/orrerydb/orrery/core/feed"
 )
 
-// OnFeed sets what is told of each page of a change feed that has changes: the age of its youngest one, which is how
-// far its reader is behind. Call it before the first request.
+// OnFeed sets a function that is called for each page of a change feed with changes. It gets the age of the page's
+// youngest change: the delay of its reader. Call OnFeed before the first request.
 func (e *Engine) OnFeed(f func(age time.Duration)) { e.onFeed = f }
 
-// fed tells of a page.
+// fed calls the function of OnFeed for a page.
 func (e *Engine) fed(p *feed.Page) {
 	if e.onFeed == nil || len(p.Items) == 0 {
 		return

@@ -5,8 +5,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// IdentityText returns the text under which APIs whose ids are strings show an id: a string as it is, a MongoDB _id of
-// another kind as its canonical Extended JSON.
+// IdentityText returns the text of an id for APIs whose ids are strings: a string unchanged, a MongoDB _id of another
+// kind as its canonical Extended JSON.
 func IdentityText(id value.Value) string {
 	if id.Kind() == value.String {
 		return id.Str()
@@ -14,8 +14,8 @@ func IdentityText(id value.Value) string {
 	return string(doc.AppendExtJSON(nil, id, false))
 }
 
-// HasOtherIdentity reports whether a text may stand for an id other than the string itself. It is cheap: texts that
-// people use as ids hardly ever do.
+// HasOtherIdentity reports whether a text may stand for an id other than the string itself. It takes little time. Texts
+// that are used as ids rarely do.
 func HasOtherIdentity(text string) bool {
 	switch {
 	case text == "":
@@ -26,8 +26,8 @@ func HasOtherIdentity(text string) bool {
 	return text == "true" || text == "false" || text == "null"
 }
 
-// IdentityFromText returns the ids that a text may stand for: the string itself first, then the value whose canonical
-// Extended JSON it is, when it is one.
+// IdentityFromText returns the ids that a text may stand for: first the string itself, then the value of which the text
+// is the canonical Extended JSON, if there is one.
 func IdentityFromText(text string) []value.Value {
 	ids := []value.Value{value.StringOf(text)}
 	if HasOtherIdentity(text) {

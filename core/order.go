@@ -5,9 +5,9 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 )
 
-// OrderServed says whether the container's indexing policy serves an order over what a filter selects, as the service
-// demands it: a single path must be indexed, several must be a composite index. A query is sorted whatever the answer
-// is; this is for APIs that refuse as the service does.
+// OrderServed says whether the container's indexing policy supports an order over the items that a filter selects, by
+// the service's rules: a single path must be indexed, several paths must be a composite index. A query is sorted in any
+// case. OrderServed is for APIs that refuse what the service refuses.
 func (c *Container) OrderServed(orders []exec.Order, filter *access.Pred) access.OrderSupport {
 	by := make([]access.By, len(orders))
 	for i := range orders {

@@ -8,20 +8,20 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// The words of a repair.
+// Types of a repair.
 type (
-	// Saved is what can be read of a damaged store.
+	// Saved is the readable part of a damaged store.
 	Saved = store.Saved
 	// Gap is a part of a damaged store that couldn't be read.
 	Gap = store.Gap
-	// Lost is what a repair couldn't save.
+	// Lost describes data that a repair couldn't save.
 	Lost = store.Lost
 	// Restored counts what a repair has saved.
 	Restored = store.Restored
 )
 
-// Restore makes a store in an empty storage engine of what is saved of a damaged one, and tells lost of what couldn't
-// be saved. The engine stays the caller's.
+// Restore builds a store in an empty storage engine from the readable part of a damaged one. It calls lost for
+// everything that couldn't be saved. The caller still owns the engine.
 func Restore(ctx context.Context, eng kv.Engine, saved Saved, lost func(Lost)) (Restored, error) {
 	return store.Restore(ctx, eng, clock.New(), saved, lost)
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/orrerydb/orrery/core/keys"
 )
 
-// Resource is an entry of a database that is no container; its body is opaque here.
+// Resource is an entry of a database that isn't a container. Its body is opaque to the core.
 type Resource = catalog.Resource
 
-// ResourceKind says what a Resource is.
+// ResourceKind is the kind of a Resource.
 type ResourceKind = keys.MetaKind
 
-// The kinds of Resource.
+// Values of ResourceKind.
 const (
 	User       = keys.MetaUser
 	Permission = keys.MetaPermission // its parent is a user
@@ -40,8 +40,8 @@ func (e *Engine) CreateResource(ctx context.Context, db string, r Resource) (*Re
 	return e.cat.CreateResource(ctx, db, r)
 }
 
-// ReplaceResource changes the id, claim and body of the resource with the id to those of r. check (may be nil) sees the
-// old one first, and its error ends the change.
+// ReplaceResource changes the id, claim and body of the resource with the id to those of r. check (may be nil) gets the
+// old resource first, and its error ends the change.
 func (e *Engine) ReplaceResource(ctx context.Context, db, id string, r Resource, check func(*Resource) error) (
 	*Resource, error) {
 	return e.cat.ReplaceResource(ctx, db, id, r, check)

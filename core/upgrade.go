@@ -12,17 +12,17 @@ import (
 	"github.com/orrerydb/orrery/core/work"
 )
 
-// UpgradeStatus says how far the upgrade of a store's containers to the present format is.
+// UpgradeStatus is the progress of the upgrade of a store's containers to the current format.
 type UpgradeStatus struct {
-	Containers int    `json:"containers"`          // all there are
-	Done       int    `json:"done"`                // that are known to have the present format
-	Container  string `json:"container,omitempty"` // that is being upgraded: database/container
-	Percent    int    `json:"percent,omitempty"`   // of it
-	Problem    string `json:"problem,omitempty"`   // the last one; what failed is tried again
+	Containers int    `json:"containers"`          // number of all containers
+	Done       int    `json:"done"`                // containers that are known to have the current format
+	Container  string `json:"container,omitempty"` // the one that is being upgraded: database/container
+	Percent    int    `json:"percent,omitempty"`   // its progress
+	Problem    string `json:"problem,omitempty"`   // the last one; a failed upgrade is tried again
 }
 
-// upgrade is the walk over the containers of a store that was of an older format. A container that a client asks for
-// is upgraded from then on, beside it.
+// upgrade walks over the containers of a store that had an older format. A container with a request is upgraded from
+// then on, concurrently with the walk.
 type upgrade struct {
 	mu      sync.Mutex
 	under   bool
@@ -30,14 +30,14 @@ type upgrade struct {
 	present *store.Container
 }
 
-// Pace of the walk. An upgrade has a pace of its own; what needs none is passed in bursts.
+// Pace of the walk. An upgrade has its own pace. Containers that need no upgrade are passed in bursts.
 const (
 	upgradeBurst = 4 * time.Millisecond
 	upgradeRest  = time.Second
-	upgradeAgain = 10 * time.Second // from one walk to the next, where something was left over
+	upgradeAgain = 10 * time.Second // from one walk to the next, if containers remain
 )
 
-// Upgrading returns how far the upgrade of the store is; false when it has the present format.
+// Upgrading returns the progress of the store's upgrade; false when the store has the current format.
 func (e *Engine) Upgrading() (UpgradeStatus, bool) {
 	u := &e.up
 	u.mu.Lock()
@@ -49,11 +49,11 @@ func (e *Engine) Upgrading() (UpgradeStatus, bool) {
 	return st, u.under
 }
 
-// Older reports whether the store isn't known to have the present format everywhere: a check leaves out index entries
-// that are to be made again.
+// Older reports whether some containers may not have the current format. Then a check ignores index entries, because
+// they will be made again.
 func (e *Engine) Older() bool { return e.cat.Format() < kv.Format }
 
-// startUpgrade upgrades the containers of a store that isn't known to have the present format everywhere.
+// startUpgrade upgrades the containers of a store in which some may not have the current format.
 func (e *Engine) startUpgrade() {
 	if !e.Older() {
 		return
@@ -94,15 +94,15 @@ func (u *upgrade) problem(err error) {
 	}
 }
 
-// upgradeAll upgrades all containers, one after the other. did is how many needed it: when there was none the store is
-// remembered as upgraded. Those that failed are among them.
+// upgradeAll upgrades all containers in sequence. did is the number of containers that needed it, including those that
+// failed. If there were none, the store is recorded as upgraded.
 func (e *Engine) upgradeAll(ctx context.Context) (did, failed int, err error) {
 	e.up.mu.Lock()
 	e.up.st.Containers, e.up.st.Done = e.cat.CountAll(), 0
 	e.up.mu.Unlock()
 	burst := e.clk.Now()
 	for def, err := range e.cat.All() {
-		n := 1 // a container that can't be found may have been renamed meanwhile
+		n := 1 // a container that can't be found may have been renamed in the meantime
 		if err == nil {
 			n, err = e.upgradeOne(ctx, def)
 		}
@@ -130,7 +130,8 @@ func (e *Engine) upgradeAll(ctx context.Context) (did, failed int, err error) {
 	return did, failed, err
 }
 
-// upgradeOne upgrades a container. did is 1 when there was something to do, and the container wasn't dropped meanwhile.
+// upgradeOne upgrades a container. did is 1 when there was something to do, and the container wasn't dropped in the
+// meantime.
 func (e *Engine) upgradeOne(ctx context.Context, def *catalog.Container) (did int, err error) {
 	defer func() {
 		if status.Is(err, status.NotFound) {

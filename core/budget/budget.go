@@ -124,8 +124,8 @@ func (a *Account) OnSpill(f func()) {
 // such account makes progress, in small steps, whatever the others hold. It may also hold one element that is larger.
 const Floor = 256 << 10
 
-// Spills says that the function of OnSpill writes all state to files. Then Grow fails only if the account holds more
-// than Floor of something else. When half of the budget is used, all accounts of this kind share that half equally.
+// Spills says that the function of OnSpill writes all state to files. Then Grow fails only if the account still holds
+// more than Floor after that. When half of the budget is used, all accounts of this kind share that half equally.
 //
 // Example: the first of ten sorts holds the whole half. It spills soon after the other nine have begun.
 func (a *Account) Spills() {

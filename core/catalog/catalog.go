@@ -19,7 +19,7 @@ import (
 // Settings that the partition map depends on.
 type Settings struct {
 	PartitionThroughput int // most RU/s of one physical partition; 0 = 10,000
-	MinSlots            int // least slots of a container; 0 = four for each of its partitions
+	MinSlots            int // least number of slots of a container; 0 = four for each of its partitions
 }
 
 // Catalog is the set of databases and containers. Safe for concurrent use.
@@ -27,16 +27,16 @@ type Catalog struct {
 	eng kv.Engine
 	clk *clock.Clock
 	set Settings
-	mu  sync.Mutex // one change at a time
+	mu  sync.Mutex // allows one change at a time
 	cur atomic.Pointer[state]
 
 	recent recent
 
-	unsure bool // the outcome of a commit is unknown: read the store again before the next one; under mu
+	unsure bool // the outcome of a commit is unknown: the store is read again before the next change; guarded by mu
 }
 
-// Open reads the catalog of a store; an empty store has an empty catalog. Definitions of containers are read when they
-// are asked for.
+// Open reads the catalog of a store. An empty store has an empty catalog. Definitions of containers are read on first
+// use.
 func Open(eng kv.Engine, clk *clock.Clock, set Settings) (*Catalog, error) {
 	if set.PartitionThroughput <= 0 {
 		set.PartitionThroughput = 10000
@@ -50,7 +50,7 @@ func Open(eng kv.Engine, clk *clock.Clock, set Settings) (*Catalog, error) {
 	return c, nil
 }
 
-// ErrNoDatabase and ErrNoContainer are the errors for missing parents and resources.
+// errNoDatabase and errNoContainer are the errors for missing parents and resources.
 func errNoDatabase(id string, sub int) error {
 	return status.WithSub(status.NotFound, sub, "Resource Not Found: database %q", id)
 }
@@ -59,7 +59,7 @@ func errNoContainer(id string, sub int) error {
 	return status.WithSub(status.NotFound, sub, "Resource Not Found: container %q", id)
 }
 
-// owner returns the database of something else; NotFound with sub-status 1003 when there is none.
+// owner returns the database that something belongs to; NotFound with sub-status 1003 when there is none.
 func (s *state) owner(db string) (*database, error) {
 	if d, ok := s.byID.get(db); ok {
 		return d, nil
@@ -79,7 +79,7 @@ func (s *state) container(db, id string) (*database, *ref, error) {
 	return nil, nil, errNoContainer(id, 0)
 }
 
-// definition returns the definition of a container, and keeps it for the next one who asks.
+// definition returns the definition of a container and keeps it for later calls.
 func (c *Catalog) definition(d *database, r *ref) (*Container, error) {
 	if k := r.def.Load(); k != nil {
 		return k, nil
@@ -88,13 +88,13 @@ func (c *Catalog) definition(d *database, r *ref) (*Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !r.def.CompareAndSwap(nil, k) { // a change has seen to it that what is there is right
+	if !r.def.CompareAndSwap(nil, k) { // a change has made sure that the kept definition is right
 		k = r.def.Load()
 	}
 	return k, nil
 }
 
-// passing returns the definition of a container for somebody who looks at many: it isn't kept.
+// passing returns the definition of a container without keeping it. It is for loops over many containers.
 func (c *Catalog) passing(d *database, r *ref) (*Container, error) {
 	k := r.def.Load()
 	if k != nil {
@@ -107,12 +107,11 @@ func (c *Catalog) passing(d *database, r *ref) (*Container, error) {
 	return k, err
 }
 
-// read reads a container's entry. Whoever asks next is given it, too, so it doesn't end with the request that asked
-// first.
+// read reads a container's entry. Concurrent callers share one read, so it doesn't end with the request that began it.
 func (c *Catalog) read(d *database, r *ref) (*Container, error) {
 	b, err := c.eng.Get(context.Background(), nil, keys.AppendMeta(nil, keys.MetaContainer, d.Num, r.id))
 	if errors.Is(err, kv.ErrNotFound) {
-		return nil, errNoContainer(r.id, 0) // dropped meanwhile
+		return nil, errNoContainer(r.id, 0) // dropped in the meantime
 	}
 	if err != nil {
 		return nil, translate(err)
@@ -124,7 +123,7 @@ func (c *Catalog) read(d *database, r *ref) (*Container, error) {
 	if k.Num == r.num && k.ID == r.id && k.DBNum == d.Num {
 		return k, nil
 	}
-	if k.ID == r.id && k.DBNum == d.Num && k.Num > r.num { // dropped meanwhile, and made again
+	if k.ID == r.id && k.DBNum == d.Num && k.Num > r.num { // dropped and created again in the meantime
 		return nil, errNoContainer(r.id, 0)
 	}
 	return nil, status.New(status.Corruption, "the catalog entry of container %q is another one's", r.id)
@@ -185,7 +184,7 @@ func (c *Catalog) ContainerByRID(rid [8]byte) (*Container, error) {
 	return nil, errNoContainer("", 0)
 }
 
-// ContainersFold returns the containers of a database whose ids are id but for case. A missing database has none.
+// ContainersFold returns the containers of a database whose ids equal id except for case. A missing database has none.
 func (c *Catalog) ContainersFold(db, id string) (out []*Container, err error) {
 	d, ok := c.cur.Load().byID.get(db)
 	if !ok {
@@ -201,7 +200,7 @@ func (c *Catalog) ContainersFold(db, id string) (out []*Container, err error) {
 	return out, nil
 }
 
-// ContainerFold returns the container with this id, or else the only one whose id differs from it in case alone. The
+// ContainerFold returns the container with this id, or else the only one whose id differs from it only in case. The
 // errors are those of Container.
 func (c *Catalog) ContainerFold(db, id string) (*Container, error) {
 	k, err := c.Container(db, id)
@@ -214,8 +213,8 @@ func (c *Catalog) ContainerFold(db, id string) (*Container, error) {
 	return nil, err
 }
 
-// Containers gives the containers of a database in the order of their creation, from the n-th on, as they are now. It
-// holds none of them in memory. A missing database is NotFound with sub-status 1003. A definition that can't be read is
+// Containers gives the current containers of a database in the order of their creation, beginning with the n-th. It
+// doesn't hold them in memory. A missing database is NotFound with sub-status 1003. A definition that can't be read is
 // given as an error, and the others follow.
 func (c *Catalog) Containers(db string, n int) iter.Seq2[*Container, error] {
 	return func(yield func(*Container, error) bool) {
@@ -231,7 +230,7 @@ func (c *Catalog) Containers(db string, n int) iter.Seq2[*Container, error] {
 		for r := range d.numbers.from(first.num) {
 			k, err := c.passing(d, r)
 			if status.Is(err, status.NotFound) {
-				continue // dropped meanwhile
+				continue // dropped in the meantime
 			}
 			if !yield(k, err) {
 				return
@@ -240,7 +239,7 @@ func (c *Catalog) Containers(db string, n int) iter.Seq2[*Container, error] {
 	}
 }
 
-// Count returns how many containers a database has: 0 where it is missing.
+// Count returns the number of containers of a database; 0 if it is missing.
 func (c *Catalog) Count(db string) int {
 	if d, ok := c.cur.Load().byID.get(db); ok {
 		return d.ids.len()
@@ -254,7 +253,7 @@ type Name struct {
 	RID [8]byte
 }
 
-// Names gives the names of a database's containers in the order of ids, byte by byte, from an id on. It reads no
+// Names gives the names of a database's containers in the order of ids, byte by byte, beginning at an id. It reads no
 // definition. A missing database has none.
 func (c *Catalog) Names(db, from string) iter.Seq[Name] {
 	return func(yield func(Name) bool) {
@@ -270,7 +269,7 @@ func (c *Catalog) Names(db, from string) iter.Seq[Name] {
 	}
 }
 
-// Timed gives the containers with a default time to live, as they are now. It holds none of them in memory.
+// Timed gives the current containers with a default time to live. It doesn't hold them in memory.
 func (c *Catalog) Timed() iter.Seq2[*Container, error] {
 	return c.some(func(d *database) iter.Seq[*ref] { return d.timed.all() })
 }
@@ -288,7 +287,7 @@ func (c *Catalog) Rebuilding() iter.Seq2[*Container, error] {
 	})
 }
 
-// some gives containers of every database.
+// some gives containers of every database, chosen by of.
 func (c *Catalog) some(of func(*database) iter.Seq[*ref]) iter.Seq2[*Container, error] {
 	return func(yield func(*Container, error) bool) {
 		for d := range c.cur.Load().byNum.all() {
@@ -343,8 +342,8 @@ func (c *Catalog) ReplaceDatabase(ctx context.Context, id string, t Throughput) 
 }
 
 // CreateContainer adds a container with its slots and physical partitions; Conflict when the id is taken. head is the
-// first value of every slot's head, written in the same commit: a writer that finds no head knows that the container is
-// gone.
+// first value of every slot's head, and is written in the same commit. So a writer that finds no head knows that the
+// container was dropped.
 func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, head []byte) (out *Container, err error) {
 	err = c.change(ctx, func(x *draft) error {
 		d, err := x.owner(db)
@@ -375,12 +374,13 @@ func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, hea
 	return out, err
 }
 
-// maxPartitions bounds what a container's throughput may ask for: each partition has its slots in memory.
+// maxPartitions bounds the number of partitions that a container's throughput may need: the slots of each partition are
+// in memory.
 const maxPartitions = 4096
 
-// slotsPerPartition is a compromise: a query over all partitions seeks in each slot (at 100,000 items of 1 KB an
-// equality or a range takes a fifth less with 4 slots than with 16), while a partition splits at slot boundaries and
-// writes into different slots don't meet.
+// slotsPerPartition is a compromise. A query over all partitions seeks in each slot: at 100,000 items of 1 KB an
+// equality or a range takes a fifth less time with 4 slots than with 16. But a partition splits at slot boundaries, and
+// writes into different slots don't wait for each other.
 const slotsPerPartition = 4
 
 // layOut gives a new container its slots, equal shares of the hash, and N = ceil(T/t) physical partitions over them.
@@ -393,7 +393,7 @@ func (c *Catalog) layOut(k *Container) {
 	k.SlotMap = newSlotMap(k.PartitionKey.EPKKind(), slots, n)
 }
 
-// missingAs makes of a missing database a missing container.
+// missingAs turns the error for a missing database into one for a missing container.
 func missingAs(err error, id string) error {
 	if status.Is(err, status.NotFound) {
 		return errNoContainer(id, 0)
@@ -401,7 +401,7 @@ func missingAs(err error, id string) error {
 	return err
 }
 
-// changing finds a container to be changed, and its definition.
+// changing finds a container that is to be changed, and its definition.
 func (x *draft) changing(c *Catalog, db, id string) (*database, *ref, *Container, error) {
 	d, r, err := x.container(db, id)
 	if err != nil {
@@ -411,8 +411,8 @@ func (x *draft) changing(c *Catalog, db, id string) (*database, *ref, *Container
 	return d, r, k, err
 }
 
-// ReplaceContainer changes the spec of the container of a generation; the partition key, id and unique keys stay as
-// they are. inUse are the versions of the indexing policy that index entries follow now: those policies are kept as
+// ReplaceContainer changes the spec of the container with a generation. The partition key, id and unique keys don't
+// change. inUse are the versions of the indexing policy that index entries follow now: those policies are kept as
 // Former.
 func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, gen uint32, spec Spec, inUse []uint32) (
 	out *Container, err error) {
@@ -448,7 +448,7 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, gen uint3
 }
 
 // ForgetFormer drops the former indexing policies of a container whose index entries all follow this version of the
-// policy. It does nothing when there is a newer one. The definition stays as it is otherwise, its version too.
+// policy. It does nothing when there is a newer version. It doesn't change the definition otherwise, or its version.
 func (c *Catalog) ForgetFormer(ctx context.Context, rid [8]byte, version uint32) error {
 	return c.change(ctx, func(x *draft) error {
 		d, ok := x.byNum.get(ridNumber(rid[:4]))
@@ -469,8 +469,8 @@ func (c *Catalog) ForgetFormer(ctx context.Context, rid [8]byte, version uint32)
 	})
 }
 
-// RenameContainer gives a container another id within its database. Its items stay where they are. With replace the
-// container that has this id goes in the same commit and is returned as gone; the caller drops its range.
+// RenameContainer gives a container another id within its database. Its items are not moved. With replace, the
+// container that has that id is removed in the same commit and returned as gone. The caller then drops its range.
 func (c *Catalog) RenameContainer(ctx context.Context, db, id, to string, replace bool) (
 	out, gone *Container, err error) {
 	err = c.change(ctx, func(x *draft) error {
@@ -504,7 +504,7 @@ func (c *Catalog) RenameContainer(ctx context.Context, db, id, to string, replac
 	return out, gone, nil
 }
 
-// DropContainer removes a container and its slot heads and returns it; the caller drops its range, and then calls
+// DropContainer removes a container and its slot heads, and returns it. The caller drops its range and then calls
 // Removed.
 func (c *Catalog) DropContainer(ctx context.Context, db, id string) (out *Container, err error) {
 	err = c.change(ctx, func(x *draft) error {
@@ -521,7 +521,8 @@ func (c *Catalog) DropContainer(ctx context.Context, db, id string) (out *Contai
 	return out, err
 }
 
-// dropContainer removes the entry and every slot head in one commit, so that a late writer fails on its head.
+// dropContainer removes the entry and every slot head in one commit, so that a later write fails because the head is
+// missing.
 func dropContainer(b *kv.Batch, k *Container) {
 	b.Delete(containerKey(k))
 	b.Delete(keys.AppendMeta(nil, keys.MetaCounter, k.Gen, ""))

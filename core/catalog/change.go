@@ -9,11 +9,14 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// Every change of the catalog raises its version, a key of its own, in the same commit and under the precondition that
-// it is still the one on which the change was decided. So of two processes that decide on the same catalog one is
-// refused; it reads the catalog again and decides anew. Where one process owns the store this never happens.
+// Every change of the catalog raises its version, a key of its own, in the same commit. The precondition is that the
+// version is still the one on which the change was decided. So if two processes decide on the same catalog, one of them
+// is refused. It reads the catalog again and repeats the decision. If one process owns the store this never happens.
+//
+// Example: two processes at version 7 create a container "c". The first commits version 8. The commit of the second
+// fails its precondition. It reads version 8, finds "c" and returns Conflict.
 
-// draft is a change that is being made: the state as it will be, and the batch that makes it so.
+// draft is a change in preparation: the future state, and the batch that makes it durable.
 type draft struct {
 	state
 	b kv.Batch
@@ -25,7 +28,7 @@ func (x *draft) nextVersion() uint64 {
 	return x.account.NextVersion - 1
 }
 
-// write adds an entry that isn't a container's.
+// write adds an entry that isn't the entry of a container.
 func (x *draft) write(key []byte, v any) error {
 	e, err := encode(v)
 	if err == nil {
@@ -34,7 +37,7 @@ func (x *draft) write(key []byte, v any) error {
 	return err
 }
 
-// writeContainer adds a container's entry and takes it into its database.
+// writeContainer adds a container's entry and puts the container into its database.
 func (x *draft) writeContainer(d *database, k *Container) error {
 	e, err := encodeContainer(k)
 	if err != nil {
@@ -45,11 +48,11 @@ func (x *draft) writeContainer(d *database, k *Container) error {
 	return nil
 }
 
-// maxChanges is how often a change is decided anew. Each time somebody else's change has gone through.
+// maxChanges is how often a change is repeated. Each time another process's change has been committed.
 const maxChanges = 100
 
-// change makes a change by f, which may be called more than once. It is durable when it can be seen. f must load the
-// definitions of containers that it changes or removes. A draft without operations changes nothing.
+// change makes a change with f, which may be called more than once. The change is durable before it is visible. f must
+// load the definitions of containers that it changes or removes. A draft without operations changes nothing.
 func (c *Catalog) change(ctx context.Context, f func(*draft) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,10 +67,10 @@ func (c *Catalog) change(ctx context.Context, f func(*draft) error) error {
 		if err == nil && x.b.Len() > 0 {
 			err = c.commit(ctx, x)
 		}
-		if err == nil || errors.Is(err, kv.ErrUnknownOutcome) { // it may have gone through: it isn't made twice
+		if err == nil || errors.Is(err, kv.ErrUnknownOutcome) { // it may have been applied: it isn't repeated
 			return translate(err)
 		}
-		// What was decided on an old catalog is decided anew, refusals too.
+		// A decision on an old catalog is repeated, even a refusal.
 		old, stale := c.refresh(ctx)
 		if stale != nil || !old {
 			return translate(err)
@@ -95,7 +98,7 @@ func (c *Catalog) commit(ctx context.Context, x *draft) error {
 	if err != nil {
 		if errors.Is(err, kv.ErrUnknownOutcome) {
 			c.unsure = true
-			_ = c.reload(context.WithoutCancel(ctx)) // or the next change does it
+			_ = c.reload(context.WithoutCancel(ctx)) // if it fails, the next change does it
 		}
 		return err
 	}
@@ -103,7 +106,7 @@ func (c *Catalog) commit(ctx context.Context, x *draft) error {
 	return nil
 }
 
-// show makes a state visible. The caller holds mu, or is alone.
+// show makes a state visible. The caller holds mu or is the only user.
 func (c *Catalog) show(st *state) {
 	if was := c.cur.Load(); was != nil {
 		st.serial = was.serial + 1
@@ -122,7 +125,7 @@ func (c *Catalog) reload(ctx context.Context) error {
 	return nil
 }
 
-// refresh reads the catalog again where it is old, and reports whether it was. The caller holds mu.
+// refresh reads the catalog again if it is old, and reports whether it was. The caller holds mu.
 func (c *Catalog) refresh(ctx context.Context) (bool, error) {
 	v, err := versionOf(c.eng.Get(ctx, nil, versionKey()))
 	if err != nil || v == c.cur.Load().version && !c.unsure {
@@ -134,8 +137,8 @@ func (c *Catalog) refresh(ctx context.Context) (bool, error) {
 // Version returns the version of the catalog that this process knows: the number of changes.
 func (c *Catalog) Version() uint64 { return c.cur.Load().version }
 
-// Refresh sees whether another process has changed the catalog, by one key, and reads it again if so. It reports
-// whether there was a change. Definitions that have stayed as they were are kept.
+// Refresh checks one key to find out whether another process has changed the catalog, and reads it again if so. It
+// reports whether there was a change. Unchanged definitions are kept.
 func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
 	v, err := versionOf(c.eng.Get(ctx, nil, versionKey()))
 	if err != nil {
@@ -144,7 +147,7 @@ func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
 	if v == c.cur.Load().version {
 		return false, nil
 	}
-	c.mu.Lock() // a change of this process may be on its way
+	c.mu.Lock() // a change of this process may be in progress
 	defer c.mu.Unlock()
 	changed, err = c.refresh(ctx)
 	if err != nil {

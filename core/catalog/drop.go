@@ -9,21 +9,22 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// What is dropped is gone with one small commit: a container with its entry and its slots' heads, a database with its
-// entry alone, however many containers it has. The commit leaves a note of what is still to be removed, which whoever
-// removes it takes away at the end. So a crash at any point leaves a note or nothing.
+// A drop is one small commit: of a container its entry and its slots' heads, of a database only its entry, however many
+// containers it has. The commit also writes a note of what remains to be removed. The note is deleted after the
+// removal. So a crash at any point leaves either a note or nothing to remove.
 //
 // Example: database 7 has 10,000 containers. DropDatabase deletes its entry and puts the note "database 7".
-// ClearDropped takes 64 of the containers: it deletes their entries and heads and puts a note for the data of each;
-// that is removed, Removed deletes the notes, and the next 64 follow. With the last of them the note "database 7" goes.
+// ClearDropped takes 64 of the containers: it deletes their entries and heads and puts a note for the data of each.
+// When the data is removed, Removed deletes these notes, and the next 64 containers follow. With the last of them the
+// note "database 7" is deleted.
 
-// Left is what was dropped and is still to be removed.
+// Left lists dropped data that remains to be removed.
 type Left struct {
 	Databases   []uint32 // numbers, for ClearDropped
-	Generations []uint32 // whose data is to be removed; then call Removed
+	Generations []uint32 // generations whose data remains to be removed; then call Removed
 }
 
-// Left returns what is still to be removed.
+// Left returns what remains to be removed.
 func (c *Catalog) Left(ctx context.Context) (l Left, err error) {
 	snap, err := c.eng.Snapshot(ctx)
 	if err != nil {
@@ -53,11 +54,11 @@ func droppedDatabaseKey(num uint32) []byte {
 	return keys.AppendMeta(nil, keys.MetaDroppedDatabase, num, "")
 }
 
-// note is the value of what says that something is to be removed.
+// note is the value of a key that marks something as still to be removed.
 var note = []byte{formatVersion}
 
-// DropDatabase removes a database and returns its number: nothing of it can be found any more. What it had is to be
-// removed with ClearDropped.
+// DropDatabase removes a database and returns its number. Nothing in it can be found afterwards. ClearDropped removes
+// its contents.
 func (c *Catalog) DropDatabase(ctx context.Context, id string) (num uint32, err error) {
 	err = c.change(ctx, func(x *draft) error {
 		d, ok := x.byID.get(id)
@@ -74,13 +75,13 @@ func (c *Catalog) DropDatabase(ctx context.Context, id string) (num uint32, err 
 	return num, err
 }
 
-// clearAtOnce is how many entries of a dropped database are removed in one commit.
+// clearAtOnce is the number of entries of a dropped database that are removed in one commit.
 const clearAtOnce = 64
 
-// ClearDropped removes some entries of a dropped database, and returns the generations whose data is to be removed
-// next. At the end it returns none, and the database is forgotten.
+// ClearDropped removes some entries of a dropped database. It returns the generations whose data must be removed next.
+// When there are none left, it returns none and deletes the note of the database.
 func (c *Catalog) ClearDropped(ctx context.Context, num uint32) (gens []uint32, err error) {
-	for over := false; !over && len(gens) == 0; { // resources alone make no work
+	for over := false; !over && len(gens) == 0; { // a step with only resources gives the caller nothing to remove
 		if gens, over, err = c.clearSome(ctx, num); err != nil {
 			return nil, err
 		}
@@ -88,8 +89,8 @@ func (c *Catalog) ClearDropped(ctx context.Context, num uint32) (gens []uint32, 
 	return gens, nil
 }
 
-// clearSome removes at most clearAtOnce entries of a dropped database, and says which generations were among them. over
-// says that there were none any more: the database is forgotten.
+// clearSome removes at most clearAtOnce entries of a dropped database and returns the generations among them. over says
+// that no entries were left, and that the note of the database was deleted.
 func (c *Catalog) clearSome(ctx context.Context, num uint32) (gens []uint32, over bool, err error) {
 	b := kv.Batch{Frees: true}
 	snap, err := c.eng.Snapshot(ctx)
@@ -101,7 +102,7 @@ func (c *Catalog) clearSome(ctx context.Context, num uint32) (gens []uint32, ove
 	for _, kind := range append([]keys.MetaKind{keys.MetaContainer}, resourceKinds...) {
 		lo, hi := keys.MetaParentBounds(kind, num)
 		err := eachIn(snap, lo, hi, func(key, val []byte) (bool, error) {
-			// Of a container whose entry can't be read it isn't known where its data is: the entry goes all the same.
+			// If a container's entry can't be read, the place of its data is unknown. The entry is removed anyway.
 			if f, err := decodeFront(val); kind == keys.MetaContainer && err == nil {
 				gens = append(gens, f.gen)
 				b.Delete(keys.AppendMeta(nil, keys.MetaCounter, f.gen, ""))
@@ -127,7 +128,7 @@ func (c *Catalog) clearSome(ctx context.Context, num uint32) (gens []uint32, ove
 	return gens, over, c.remove(ctx, &b)
 }
 
-// deleteHeads removes the heads of a generation's slots, so that a late writer fails on them.
+// deleteHeads removes the heads of a generation's slots, so that a later write fails.
 func deleteHeads(snap kv.Snapshot, b *kv.Batch, gen uint32) error {
 	lo, hi := keys.GenerationBounds(gen)
 	it, err := snap.Iter(lo, hi)
@@ -138,7 +139,7 @@ func deleteHeads(snap kv.Snapshot, b *kv.Batch, gen uint32) error {
 	for ok := it.First(); ok; {
 		s, _, valid := keys.ParseSlot(it.Key())
 		if !valid {
-			return nil // the range is dropped as a whole
+			return nil // DropRange removes them
 		}
 		b.Delete(keys.AppendPrefix(nil, s, keys.KindHead))
 		_, after := keys.SlotBounds(s)
@@ -147,7 +148,7 @@ func deleteHeads(snap kv.Snapshot, b *kv.Batch, gen uint32) error {
 	return it.Err()
 }
 
-// Removed says that the data of generations is gone.
+// Removed records that the data of generations was removed.
 func (c *Catalog) Removed(ctx context.Context, gens []uint32) error {
 	b := kv.Batch{Frees: true}
 	for _, g := range gens {
@@ -156,7 +157,7 @@ func (c *Catalog) Removed(ctx context.Context, gens []uint32) error {
 	return c.remove(ctx, &b)
 }
 
-// remove writes a batch of what can't be found any more: the catalog stays as it is.
+// remove writes a batch about things that can't be found any more. The catalog itself doesn't change.
 func (c *Catalog) remove(ctx context.Context, b *kv.Batch) error {
 	if b.Len() == 0 {
 		return nil
@@ -166,12 +167,12 @@ func (c *Catalog) remove(ctx context.Context, b *kv.Batch) error {
 		err = w.Wait()
 	}
 	if errors.Is(err, kv.ErrUnknownOutcome) {
-		err = status.Wrap(status.Unavailable, err, "The outcome of a removal is unknown.") // it is done again
+		err = status.Wrap(status.Unavailable, err, "The outcome of a removal is unknown.") // it is repeated
 	}
 	return translate(err)
 }
 
-// Generations returns the generations of all containers, and the least number that is none yet.
+// Generations returns the generations of all containers, and the least number that was never used.
 func (c *Catalog) Generations() (live map[uint32]bool, next uint32) {
 	st := c.cur.Load()
 	live = map[uint32]bool{}
@@ -183,7 +184,7 @@ func (c *Catalog) Generations() (live map[uint32]bool, next uint32) {
 	return live, st.account.NextGen
 }
 
-// Note makes notes for the data of generations that no container has.
+// Note writes notes for the data of generations without a container.
 func (c *Catalog) Note(ctx context.Context, gens []uint32) error {
 	b := kv.Batch{Frees: true}
 	for _, g := range gens {

@@ -9,25 +9,25 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// The first byte of an entry.
+// Values of the first byte of an entry.
 const (
 	// formatCatalog is followed by the entry's JSON.
 	formatCatalog = 1
-	// formatContainer, of containers only, is followed by what the catalog keeps in memory of each (front), and then by
-	// the JSON: so a store is opened without a look at definitions.
+	// formatContainer, only of containers, is followed by the front and then by the JSON. The front is the part that
+	// the catalog keeps in memory for each container. So a store is opened without reading definitions.
 	formatContainer = 2
 )
 
-// ref is what the catalog holds in memory of a container that nobody uses. It never changes, but for def.
+// ref is what the catalog holds in memory of a container that is not in use. Only def changes.
 type ref struct {
 	id string
 	front
-	// def is the definition, once somebody has asked for it. A change of the container first sees that it is there, so
-	// what is loaded late is always what the ref stands for.
+	// def is the definition, after the first use. A change of the container loads it first, so a definition that is
+	// loaded later is always the one that the ref stands for.
 	def atomic.Pointer[Container]
 }
 
-// front is the front of a container's entry.
+// front is the beginning of a container's entry.
 type front struct {
 	num     uint32
 	gen     uint32
@@ -74,7 +74,7 @@ func encodeContainer(k *Container) ([]byte, error) {
 	return append(b, j...), err
 }
 
-// decodeFront reads the front of a container's entry. One of the format before is read whole.
+// decodeFront reads the front of a container's entry. An entry of the previous format is read whole.
 func decodeFront(b []byte) (h front, err error) {
 	if len(b) > frontLen && b[0] == formatContainer {
 		return front{num: binary.BigEndian.Uint32(b[1:]), gen: binary.BigEndian.Uint32(b[5:]),
@@ -87,7 +87,7 @@ func decodeFront(b []byte) (h front, err error) {
 	return frontOf(&k), nil
 }
 
-// decodeContainer reads a container's entry of a database and checks what everybody relies on.
+// decodeContainer reads a container's entry of a database and checks what other code relies on.
 func decodeContainer(b []byte, database string) (*Container, error) {
 	h, err := decodeFront(b)
 	if err != nil {
@@ -130,7 +130,7 @@ func decodeJSON(b []byte, v any) error {
 	return nil
 }
 
-// formatVersion is the first byte of the version and of the entries that say what is to be removed.
+// formatVersion is the first byte of the catalog's version, and of notes.
 const formatVersion = 1
 
 func versionKey() []byte { return keys.AppendMeta(nil, keys.MetaVersion, 0, "") }

@@ -11,16 +11,16 @@ import (
 // Entry is a stored entry of a catalog.
 type Entry struct{ Key, Value []byte }
 
-// What numbers go up by when it isn't known which were given out: none is ever used twice.
+// Amounts by which counters are raised when it is unknown which numbers were given out, so that none is used twice.
 const (
 	mendedNames       = 1 << 10
 	mendedGenerations = 1 << 16
 	mendedVersions    = 1 << 20
 )
 
-// Mend makes a catalog of the entries that were saved of a damaged one, in b, and tells lost of those that can't be
-// used. A container whose database is lost gets one of another name; entries of former indexing policies are left out:
-// the index is to be made anew.
+// Mend builds in b a catalog from entries that were saved from a damaged one. It calls lost for each entry that can't
+// be used. A container whose database is lost gets a database with another name. Entries of former indexing policies
+// are left out, because the index will be rebuilt.
 func Mend(saved []Entry, b *kv.Batch, lost func(what string)) error {
 	m := mender{b: b, lost: lost, dbs: map[uint32]bool{}, gone: map[uint32]bool{}}
 	for _, f := range []func(e Entry, kind keys.MetaKind) error{m.databases, m.others} {
@@ -45,7 +45,7 @@ func Mend(saved []Entry, b *kv.Batch, lost func(what string)) error {
 		}
 	}
 	a := m.account
-	a.Format = kv.Format // everything of a container is made again of its items
+	a.Format = kv.Format // everything of a container is derived again from its items
 	a.NextDB = max(a.NextDB, m.least.NextDB, 0x10000001)
 	a.NextContainer = max(a.NextContainer, m.least.NextContainer, 1)
 	a.NextGen = max(a.NextGen, m.least.NextGen, 1)
@@ -58,7 +58,7 @@ type mender struct {
 	b              *kv.Batch
 	lost           func(string)
 	dbs            map[uint32]bool
-	gone           map[uint32]bool // databases that were dropped: their entries were to be removed
+	gone           map[uint32]bool // databases that were dropped, whose entries were to be removed
 	account, least account
 	hasAccount     bool
 }
@@ -71,7 +71,7 @@ func (m *mender) put(key []byte, v any) error {
 	return err
 }
 
-// databases takes the account and the databases, and sees which were dropped.
+// databases reads the account and the databases, and notes which were dropped.
 func (m *mender) databases(e Entry, kind keys.MetaKind) error {
 	switch kind {
 	case keys.MetaDroppedDatabase:
@@ -93,7 +93,7 @@ func (m *mender) databases(e Entry, kind keys.MetaKind) error {
 	return nil
 }
 
-// database sees that a database is there, for what belongs to it.
+// database makes sure that a database exists, for an entry that belongs to it.
 func (m *mender) database(num uint32) error {
 	if m.dbs[num] {
 		return nil
@@ -105,7 +105,7 @@ func (m *mender) database(num uint32) error {
 	return m.put(databaseKey(d), d)
 }
 
-// others takes everything that belongs to a database, and the counters of containers as they are.
+// others copies everything that belongs to a database, and the counters of containers.
 func (m *mender) others(e Entry, kind keys.MetaKind) error {
 	if _, num, _, _ := keys.ParseMeta(e.Key); kind != keys.MetaCounter && m.gone[num] {
 		return nil

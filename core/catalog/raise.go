@@ -9,8 +9,9 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// By how much Raise raises the account's counters. What was made after a backup and is lost has had no number above: a
-// million databases, containers or resources in that time, and more versions than anybody counts.
+// Amounts by which Raise raises the account's counters. Nothing that was created after a backup, and is lost, can have
+// a number above: they allow for a million databases, containers or resources in that time, and for more versions than
+// there can be.
 const (
 	raisedNames    = 1 << 20
 	raisedVersions = 1 << 36
@@ -19,12 +20,12 @@ const (
 // maxName is the greatest number of a database, container or resource; the top bit of a container's says what it is.
 const maxName = 1<<31 - 1
 
-// maxVersion is the greatest version that every client reads exactly.
+// maxVersion is the greatest version that every client represents exactly.
 const maxVersion = 1<<53 - 1
 
-// Raise puts into b the account's counters, raised so that nothing new gets a number that was given out after the
-// engine's state was copied. It returns the generations of all containers. An error says that the numbers are at their
-// end: nothing was put into b.
+// Raise puts the account's raised counters into b. Afterwards nothing new gets a number that was given out after the
+// engine's state was copied. It returns the generations of all containers. It fails when the numbers are used up; then
+// nothing was put into b.
 func Raise(ctx context.Context, eng kv.Engine, b *kv.Batch) (gens []uint32, err error) {
 	a := firstAccount
 	raw, err := eng.Get(ctx, nil, keys.AppendMeta(nil, keys.MetaAccount, 0, ""))

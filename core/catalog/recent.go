@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// recent finds containers that were found before by one hash and one comparison, as a map would, while the tables take
-// a comparison for each level of a B-tree's nodes. What is in it is true for one state of the catalog: with a change
-// all of it is out of date. A place is taken until then, so two names that share one don't push each other out.
+// recent caches look-ups of containers by name. A hit costs one hash and one comparison, where the tables cost a
+// comparison for each level of a B-tree. Its content is valid for one state of the catalog: after a change all of it is
+// out of date. A place isn't replaced before that, so two names with the same place don't evict each other in turn.
 //
-// Safe for concurrent use.
+// It is safe for concurrent use.
 type recent struct {
 	seed   maphash.Seed
 	places [1 << recentBits]atomic.Pointer[recentName]
@@ -24,7 +24,7 @@ type recentName struct {
 	k      *Container
 }
 
-// at returns the place of a name.
+// at returns the place for a name.
 func (r *recent) at(db, id string) *atomic.Pointer[recentName] {
 	h := maphash.String(r.seed, id) + maphash.String(r.seed, db)<<1
 	return &r.places[h>>(64-recentBits)]

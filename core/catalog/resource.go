@@ -10,9 +10,9 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// Resource is an entry of a database that is no container: a user, a permission of a user, a client encryption key. The
-// catalog knows its name and its place; the body is the API's. Resources are few, so a database's are one map that a
-// change copies.
+// Resource is an entry of a database that isn't a container: a user, a permission of a user, or a client encryption
+// key. The catalog knows its name and its parent. The body belongs to the API. Resources are few, so those of a
+// database are in one map, which each change copies.
 type Resource struct {
 	Kind    keys.MetaKind `json:"-"`
 	DBNum   uint32        `json:"db"`
@@ -35,7 +35,7 @@ type resourceName struct {
 	id     string
 }
 
-// shelf is the resources of one database. Like state, it is never changed once it can be seen.
+// shelf holds the resources of one database. It isn't changed once it is visible.
 type shelf map[resourceName]*Resource
 
 func (r *Resource) name() resourceName { return resourceName{r.Kind, r.Parent, r.ID} }
@@ -131,7 +131,7 @@ func (s shelf) hasParent(r *Resource) bool {
 	return false
 }
 
-// shelve puts r in the place of old (nil: none).
+// shelve replaces old (nil: none) by r.
 func (c *Catalog) shelve(x *draft, d *database, old, r *Resource) error {
 	r.TS, r.Version = c.clk.Now().Unix(), x.nextVersion()
 	s := maps.Clone(d.shelf)
@@ -149,15 +149,15 @@ func (c *Catalog) shelve(x *draft, d *database, old, r *Resource) error {
 	return x.write(r.key(), r)
 }
 
-// shelved gives a database other resources.
+// shelved gives a database a new shelf.
 func (x *draft) shelved(d *database, s shelf) {
 	n := *d
 	n.shelf = s
 	x.put(&n)
 }
 
-// ReplaceResource changes the id, claim and body of the resource that has the id, to those of r; what belongs to it
-// stays with it. check (may be nil) sees the old one first, and its error ends the change.
+// ReplaceResource changes the id, claim and body of the resource that has the id to those of r. Resources that belong
+// to it are kept. check (may be nil) gets the old resource first, and its error ends the change.
 func (c *Catalog) ReplaceResource(ctx context.Context, db, id string, r Resource, check func(*Resource) error) (
 	out *Resource, err error) {
 	err = c.change(ctx, func(x *draft) error {
@@ -176,7 +176,7 @@ func (c *Catalog) ReplaceResource(ctx context.Context, db, id string, r Resource
 	return out, err
 }
 
-// found finds a resource that check lets be changed.
+// found finds a resource and calls check, which decides whether it may be changed.
 func (x *draft) found(db string, n resourceName, check func(*Resource) error) (*database, *Resource, error) {
 	old, err := x.find(db, n)
 	if err == nil && check != nil {

@@ -7,15 +7,15 @@ import (
 	"github.com/orrerydb/orrery/core/epk"
 )
 
-// SlotMap says which slot holds a placement, and which physical partition a placement belongs to. It is a value that is
-// never changed: whatever moves a boundary makes another one, with a greater version. So who looks more than once into
-// the map of a container takes it once and stays with it.
+// SlotMap tells which slot holds a placement, and which physical partition a placement belongs to. Its value is never
+// changed: a change of boundaries makes another SlotMap with a greater version. Code that uses the map of a container
+// more than once takes one version and uses it throughout.
 //
-// A slot is known by its id, and always holds the same placements: a slot that is cut in two is replaced by two with
-// new ids. The numbers of slots and partitions in a map (0, 1, ..) mean nothing in another one.
+// A slot has an id, and its id always stands for the same placements: a slot that is cut in two is replaced by two
+// slots with new ids. The numbers of slots and partitions in a map (0, 1, ..) are valid only in that map.
 //
-// For example, slots 1 to 8 begin at placements 00, 20, .. E0, and partitions 0 and 1 have four of them each. A cut of
-// slot 3 at 50 gives version 2, with slots 9 (40 to 50) and 10 (50 to 60) in its place.
+// Example: slots 1 to 8 begin at placements 00, 20, .. E0, and partitions 0 and 1 have four of them each. A cut of slot
+// 3 at 50 gives version 2, with slots 9 (40 to 50) and 10 (50 to 60) in its place.
 type SlotMap struct {
 	MapVersion    uint64         `json:"slotMap,omitempty"` // goes up with every change; absent in older entries: 1
 	Slots         []SlotDef      `json:"slots"`
@@ -30,7 +30,7 @@ type SlotDef struct {
 	ID  uint32 `json:"id"`
 }
 
-// PartitionDef is a physical partition of a map: a run of slots.
+// PartitionDef is a physical partition of a map: adjacent slots.
 type PartitionDef struct {
 	ID      int   `json:"id"`
 	First   int   `json:"first"` // number of its first slot in this map; it ends where the next partition begins
@@ -38,11 +38,11 @@ type PartitionDef struct {
 	BaseLSN int64 `json:"baseLsn,omitempty"` // the parent's LSN at the split
 }
 
-// firstMap is the version of a map that was never changed.
+// firstMap is the version of a map before its first change.
 const firstMap = 1
 
-// newSlotMap returns the map of a new container: equal shares of the hash for slots, and for partitions over them,
-// whose number divides that of the slots.
+// newSlotMap returns the map of a new container. The slots are equal shares of the hash. The partitions are equal
+// shares of the slots, so their number must divide that of the slots.
 func newSlotMap(kind epk.Kind, slots, partitions int) *SlotMap {
 	m := &SlotMap{MapVersion: firstMap, Slots: make([]SlotDef, slots), NextSlot: uint32(slots + 1),
 		NextPartition: partitions}
@@ -58,8 +58,8 @@ func newSlotMap(kind epk.Kind, slots, partitions int) *SlotMap {
 	return m
 }
 
-// verify checks what everybody relies on: slots in order from the least placement on, partitions that begin at slots.
-// It returns what is wrong, "" for nothing.
+// verify checks what other code relies on: slots in order, beginning at the least placement, and partitions that begin
+// at slots. It returns a description of the fault, "" for none.
 func (m *SlotMap) verify() string {
 	if m == nil || len(m.Slots) == 0 || len(m.Partitions) == 0 {
 		return "no slot or partition"

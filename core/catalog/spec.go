@@ -1,14 +1,15 @@
-// Package catalog holds accounts, databases and containers with their policies, throughput and partition map, as data:
-// it knows names and definitions, not items.
+// Package catalog holds accounts, databases and containers with their policies, throughput and partition map, as data.
+// It knows names and definitions, not items.
 //
 // Invariants:
-//  1. What a reader gets (*Database, *Container) never changes; a change makes a new one and swaps the whole state,
+//
+//  1. What a reader gets (*Database, *Container) never changes. A change makes a new one and replaces the whole state,
 //     which shares all but a few nodes with the one before.
-//  2. A change is in the engine, durable, before it is visible. A commit holds all of it.
-//  3. A generation belongs to one container for good.
-//  4. Of a container that nobody uses the catalog holds its name and numbers. Its definition is read when it is asked
-//     for.
-//  5. Neither a look-up nor a change takes longer with more containers, but for the depth of a B-tree.
+//  2. A change is durable in the engine before it is visible. One commit holds all of it.
+//  3. A generation is never used for a second container.
+//  4. For a container that is not in use the catalog holds its name and numbers in memory. Its definition is read on
+//     first use.
+//  5. The time of a look-up or a change grows with the number of containers only as the depth of a B-tree does.
 //  6. A slot's id stands for the same placements in every version of its container's map: see SlotMap.
 package catalog
 
@@ -24,15 +25,16 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// Throughput is what was provisioned, in request units per second. Both zero: none of its own.
+// Throughput is the provisioned throughput in request units per second. Both zero: it has none itself.
 type Throughput struct {
 	Manual       int `json:"manual,omitempty"`
 	AutoscaleMax int `json:"autoscaleMax,omitempty"`
-	// AutoscaleIncrement is by how many percent the maximum is to grow by itself; kept and shown, nothing grows here.
+	// AutoscaleIncrement is the percentage by which the maximum would grow automatically. It is kept and shown, but has
+	// no effect.
 	AutoscaleIncrement int `json:"autoscaleIncrement,omitempty"`
 }
 
-// Max returns the most request units a second that it allows.
+// Max returns the largest number of request units per second that it allows.
 func (t Throughput) Max() int { return max(t.Manual, t.AutoscaleMax) }
 
 // PartitionKeyDef is a container's partition key definition. Paths are NoSQL paths ("/tenant", "/a/b", "/\"odd
@@ -55,7 +57,7 @@ func (d PartitionKeyDef) EPKKind() epk.Kind {
 	return epk.V2
 }
 
-// Spec is what a container is made of; an API fills it and gets it back.
+// Spec is the definition of a container. An API writes it and reads it back.
 type Spec struct {
 	ID             string            `json:"id"`
 	PartitionKey   PartitionKeyDef   `json:"partitionKey"`
@@ -63,12 +65,12 @@ type Spec struct {
 	DefaultTTL     *int32            `json:"defaultTtl,omitempty"`     // seconds; -1 = on, items decide
 	UniqueKeys     [][]string        `json:"uniqueKeys,omitempty"`     // NoSQL paths
 	Throughput     Throughput        `json:"throughput,omitzero"`
-	Properties     map[string][]byte `json:"properties,omitempty"` // what an API keeps with the container
+	Properties     map[string][]byte `json:"properties,omitempty"` // data that an API keeps with the container
 	Origin         string            `json:"origin,omitempty"`     // nosql, mongo, gremlin or table
 	ExtendedJSON   bool              `json:"extendedJson,omitempty"`
 
-	// FoldID keeps ids apart by more than case: no other container of the database may have an id that differs from
-	// this one's only in case. It stays as it was when the container was created.
+	// FoldID says that the id must differ by more than case: no other container of the database may have an id that
+	// differs from this one only in case. It is set at creation and never changes.
 	FoldID bool `json:"foldId,omitempty"`
 }
 
@@ -92,7 +94,7 @@ func (s Spec) Clone() Spec {
 // Database is a named set of containers.
 type Database struct {
 	ID         string     `json:"id"`
-	Num        uint32     `json:"num"` // its rid, as a number; never used again
+	Num        uint32     `json:"num"` // its rid as a number; never reused
 	Version    uint64     `json:"version"`
 	TS         int64      `json:"ts"` // seconds
 	Throughput Throughput `json:"throughput,omitzero"`
@@ -101,7 +103,7 @@ type Database struct {
 // RID returns the 4 bytes of the database's _rid.
 func (d *Database) RID() [4]byte { return ridBytes(d.Num) }
 
-// Container is a container as it stands in the catalog.
+// Container is a container as the catalog has it.
 type Container struct {
 	Spec
 	Database string `json:"-"`
@@ -112,13 +114,13 @@ type Container struct {
 	TS       int64  `json:"ts"`
 	*SlotMap
 	IndexVersion uint32 `json:"indexVersion"` // goes up with every change of the indexing policy
-	// Former are the indexing policies before the present one that index entries may still follow, oldest first: none
-	// when no rebuild is under way.
+	// Former are the earlier indexing policies that index entries may still follow, oldest first. It is empty when no
+	// rebuild is in progress.
 	Former   []FormerPolicy `json:"former,omitempty"`
 	keyPaths [][]string
 }
 
-// FormerPolicy is an indexing policy of the past with its version.
+// FormerPolicy is an earlier indexing policy with its version.
 type FormerPolicy struct {
 	Version uint32 `json:"version"`
 	Policy  []byte `json:"policy,omitempty"`
@@ -148,7 +150,7 @@ func (c *Container) prepare() error {
 	return nil
 }
 
-// verify checks what everybody relies on in an entry that was read.
+// verify checks what other code relies on in an entry that was read.
 func (c *Container) verify() error {
 	bad := c.SlotMap.verify()
 	if len(c.keyPaths) == 0 {
@@ -179,7 +181,7 @@ func (c *Container) SlotKeys() iter.Seq2[keys.Slot, int] {
 
 func ridBytes(n uint32) [4]byte { return [4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)} }
 
-// ridOf returns the 8 bytes of what belongs to a database.
+// ridOf returns the 8 bytes of the _rid of something in a database.
 func ridOf(db, num uint32) (r [8]byte) {
 	binary.BigEndian.PutUint32(r[:4], db)
 	binary.BigEndian.PutUint32(r[4:], num)
@@ -189,8 +191,8 @@ func ridOf(db, num uint32) (r [8]byte) {
 // ridNumber reads 4 bytes of a _rid.
 func ridNumber(b []byte) uint32 { return binary.BigEndian.Uint32(b) }
 
-// ParsePath takes a NoSQL path apart into its stored segments: /a/"b c"/d -> a, b c, d. A trailing /? or /* must be cut
-// off before. The first segment id names the identity (stored _id).
+// ParsePath splits a NoSQL path into its stored segments: /a/"b c"/d -> a, b c, d. The caller has removed a trailing /?
+// or /*. The first segment id stands for the identity (stored as _id).
 func ParsePath(path string) ([]string, error) {
 	if path == "" || path[0] != '/' {
 		return nil, status.New(status.BadRequest, "The path %q must begin with '/'.", path)

@@ -13,10 +13,10 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// state is what the catalog knows. It is never changed after it was stored in Catalog.cur; a change makes a new one,
-// which shares all but a few nodes of its tables with it.
+// state is the content of the catalog. It isn't changed after it was stored in Catalog.cur. A change makes a new state,
+// which shares all but a few nodes of its tables with the old one.
 type state struct {
-	serial  uint64 // of the states that this process has shown
+	serial  uint64 // number of the state in this process
 	account account
 	version uint64 // of the catalog: 0 before the first change that counted
 	byID    table[string, *database]
@@ -32,10 +32,10 @@ type account struct {
 	Format        int    `json:"format,omitempty"`       // all containers have it, or a later one; absent: see Catalog.Format
 }
 
-// firstAccount are the counters of an empty catalog.
+// firstAccount has the counters of an empty catalog.
 var firstAccount = account{NextDB: 0x10000001, NextContainer: 1, NextGen: 1, NextVersion: 1, Format: kv.Format}
 
-// database is a database with what belongs to it. Like state, it is never changed once it can be seen.
+// database is a database with its contents. It isn't changed once it is visible.
 type database struct {
 	*Database
 	ids     table[string, *ref]   // the containers by id
@@ -48,7 +48,7 @@ type database struct {
 // A container's id is compared byte by byte, and so are those of most APIs. A table's name is found without regard to
 // case: "People" is also reached as "people". Spec.FoldID keeps two tables from having names that differ only in case.
 
-// folded returns the containers whose ids are id but for case.
+// folded returns the containers whose ids equal id except for case.
 func (d *database) folded(id string) []*ref {
 	lower := strings.ToLower(id)
 	out, _ := d.folds.get(lower)
@@ -58,7 +58,7 @@ func (d *database) folded(id string) []*ref {
 	return out
 }
 
-// free returns Conflict where a container other than except must not get this id.
+// free returns Conflict if a container other than except prevents a container from getting this id.
 func (d *database) free(c *Catalog, id string, foldID bool, except ...*ref) error {
 	for _, r := range d.folded(id) {
 		if slices.Contains(except, r) {
@@ -79,7 +79,7 @@ func (d *database) free(c *Catalog, id string, foldID bool, except ...*ref) erro
 	return nil
 }
 
-// with returns the database with a container, in the place of one that has its number.
+// with returns the database with a container. It replaces the one with the same number.
 func (d *database) with(r *ref) *database {
 	n := *d
 	if old, ok := n.numbers.get(r.num); ok && old.id != r.id {
@@ -114,7 +114,7 @@ func (d *database) without(r *ref) *database {
 	return &n
 }
 
-// others returns a copy of those that are found under a lower-case id, without those that have r's number.
+// others returns a copy of the containers with a lower-case id, without those that have r's number.
 func (d *database) others(lower string, r *ref) (out []*ref) {
 	all, _ := d.folds.get(lower)
 	for _, o := range all {
@@ -125,20 +125,20 @@ func (d *database) others(lower string, r *ref) (out []*ref) {
 	return out
 }
 
-// put takes a database in, in the place of one that has its number.
+// put adds a database. It replaces the one with the same number.
 func (s *state) put(d *database) {
 	s.byID = s.byID.with(d.ID, d)
 	s.byNum = s.byNum.with(d.Num, d)
 }
 
-// remove takes a database out with all that it has.
+// remove removes a database with its contents.
 func (s *state) remove(d *database) {
 	s.byID = s.byID.without(d.ID)
 	s.byNum = s.byNum.without(d.Num)
 }
 
-// load reads the catalog at one state of the store. Of containers it reads no more than the front of their entries.
-// What old has of them is kept where it is the same.
+// load reads the catalog at one snapshot of the store. For containers it reads only the front of their entries.
+// Unchanged parts of old are reused.
 func load(ctx context.Context, eng kv.Engine, old *state) (*state, error) {
 	snap, err := eng.Snapshot(ctx)
 	if err != nil {
@@ -170,7 +170,7 @@ func load(ctx context.Context, eng kv.Engine, old *state) (*state, error) {
 	return l.st, nil
 }
 
-// versionOf returns the catalog's version of what was read at its key: 0 in a store of before there was one.
+// versionOf returns the catalog's version from the value of its key: 0 in a store from before the version existed.
 func versionOf(b []byte, err error) (uint64, error) {
 	if errors.Is(err, kv.ErrNotFound) {
 		return 0, nil
@@ -181,7 +181,7 @@ func versionOf(b []byte, err error) (uint64, error) {
 	return decodeVersion(b)
 }
 
-// loader fills a state; its tables are changed in place until finish.
+// loader fills a state. Its tables are changed in place until finish.
 type loader struct {
 	snap kv.Snapshot
 	old  *state // may be nil

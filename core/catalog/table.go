@@ -7,16 +7,17 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// table is a sorted map that is never changed: a change returns another one, which shares everything with it but the
-// nodes on the way to what was changed. The zero value is empty. Any number of goroutines may read one; changes of the
+// table is a sorted map that is never changed. A change returns another table, which shares all nodes with it except
+// those on the path to the change. The zero value is empty. Any number of goroutines may read a table. Changes of
 // tables that descend from one another are made one at a time (Catalog.mu).
 //
-// It is a B-tree twice, which costs nothing: read is never touched again, own is what the next change copies.
+// It holds two handles of one B-tree, which share all nodes: read is never touched again, and own is copied by the next
+// change.
 type table[K cmp.Ordered, V any] struct {
 	read, own *btree.Map[K, V]
 }
 
-// changed returns the table that f makes of it.
+// changed returns the table after f has changed it.
 func (t table[K, V]) changed(f func(m *btree.Map[K, V])) table[K, V] {
 	m := new(btree.Map[K, V])
 	if t.own != nil {
@@ -80,7 +81,7 @@ func (t table[K, V]) at(n int) (v V, ok bool) {
 	return v, ok
 }
 
-// frozen makes a table of a map, which must not be used any more.
+// frozen makes a table of a map. The map must not be used afterwards.
 func frozen[K cmp.Ordered, V any](m *btree.Map[K, V]) table[K, V] {
 	return table[K, V]{read: m.Copy(), own: m}
 }

@@ -1,12 +1,12 @@
 // Package feed reads the change feed: the latest version of every item in the order of its last write.
 //
-// A slot has exactly one feed entry per live item, by LSN. The feed of a physical partition is the merge of its
-// slots by LSN, up to the settled mark: no commit at or below it is still to become visible. So one number says
-// what was read of a physical partition, for every part of it: "everything up to this LSN". A wider feed reads its
-// partitions in turn, and its position has a number for each.
+// A slot has exactly one feed entry for each live item, by LSN. The feed of a physical partition is the merge of its
+// slots by LSN, up to the settled mark: no commit at or below it can still become visible. So the position in a
+// physical partition is one number for all of its slots: "everything up to this LSN". A wider feed reads its partitions
+// in turn, and its position has a number for each.
 //
-// For example, slot A has entries 3 and 9, slot B 4 and 7, and a commit with LSN 8 is on its way. The mark is 7, and a
-// page from the start shows 3, 4 and 7. The reader stands at 7. When 8 is visible it is shown, and 9 behind it.
+// Example: slot A has entries 3 and 9, slot B has 4 and 7, and the commit with LSN 8 isn't visible yet. The mark is 7,
+// and a page from the start has 3, 4 and 7. The position is 7. When 8 is visible, the next page has 8 and then 9.
 package feed
 
 import (
@@ -18,32 +18,32 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// Page is a piece of the feed. No page ends inside a commit.
+// Page is a part of the feed. No page ends inside a commit.
 type Page struct {
 	Items []*store.Item
 	Next  Position
-	More  bool // there may be more right away, also behind a page without items
+	More  bool // there may be more now, even after a page without items
 
 	bytes int // of the items' documents
 	work  int // feed entries that gave no item
 }
 
-// Bounds of a page beside the number of items that is asked for.
+// Bounds of a page in addition to the requested number of items.
 const (
 	maxBytes = 4 << 20 // of documents
 	maxWork  = 10_000  // feed entries that give no item
 )
 
-// full reports whether a page of at most so many items takes no further commit.
+// full reports whether a page of at most most items takes no further commit.
 func (p *Page) full(most int) bool { return len(p.Items) >= most || p.bytes >= maxBytes }
 
 // add appends an item.
 func (p *Page) add(it *store.Item) { p.Items, p.bytes = append(p.Items, it), p.bytes+len(it.Doc) }
 
-// Read returns up to most items of a scope that were written after a position, and where to go on. The items of a
-// physical partition are in LSN order. They are fewer when they are large, and may be more because a commit is
-// never cut. A page that has looked at too many entries outside of its scope ends with what it has, perhaps
-// nothing, and More. Everything that it shows or passes is durable.
+// Read returns up to most items of a scope that were written after a position, and the next position. The items of a
+// physical partition are in LSN order. There are fewer items if they are large, and there may be more because a commit
+// is never split. A page that has read too many entries outside of its scope ends with the items it has, perhaps none,
+// and with More set. Everything that it returns or passes is durable.
 func Read(ctx context.Context, c *store.Container, sc Scope, pos Position, most int) (Page, error) {
 	r, err := newRead(ctx, c, sc, pos)
 	if err != nil {
@@ -51,11 +51,11 @@ func Read(ctx context.Context, c *store.Container, sc Scope, pos Position, most 
 	}
 	r.most = max(most, 1)
 	if r.behind() {
-		if r.view, err = c.View(ctx); err != nil { // it holds everything up to the marks
+		if r.view, err = c.View(ctx); err != nil { // the view holds everything up to the marks
 			return Page{}, err
 		}
 		defer r.view.Close()
-		if r.view.Version() != r.slots { // the marks are of other slots
+		if r.view.Version() != r.slots { // the marks belong to other slots
 			return Read(ctx, c, sc, pos, most)
 		}
 		err = r.inTurn()
@@ -64,8 +64,8 @@ func Read(ctx context.Context, c *store.Container, sc Scope, pos Position, most 
 	return r.page, err
 }
 
-// Now returns the position from which a reader sees every commit into the scope that is not durable yet. It may see
-// some that became so a moment before.
+// Now returns the position from which a reader gets every commit into the scope that is not durable yet. It may also
+// get some that became durable just before.
 func Now(c *store.Container, sc Scope) (Position, error) {
 	r, err := newRead(context.Background(), c, sc, Start())
 	if err != nil {
@@ -79,17 +79,17 @@ func Now(c *store.Container, sc Scope) (Position, error) {
 	return r.next(), nil
 }
 
-// read is one call of Read.
+// read is the state of one call of Read.
 type read struct {
 	ctx   context.Context
 	c     *store.Container
 	sc    *Scope
 	pos   Position
-	slots *store.Slots // the version of the slot map that the parts are of
+	slots *store.Slots // the version of the slot map with which the parts were made
 	parts []part
 
-	// The settled marks of all slots of the scope. They are one scale today; where each physical partition has its own,
-	// they have marks of their own.
+	// The settled marks of all slots of the scope. All physical partitions use one LSN scale, so one pair of marks is
+	// enough.
 	mark, durable int64
 
 	turn int // the part to read first
@@ -112,7 +112,7 @@ func newRead(ctx context.Context, c *store.Container, sc Scope, pos Position) (*
 	}
 	pos.resolve(slots.Map())
 	if pos.greatest() > c.GivenLSN() && pos.greatest() > c.ReservedLSN() {
-		return nil, errPosition() // of a container that was there before, or of another one
+		return nil, errPosition() // the position is from an earlier or another container
 	}
 	r := &read{ctx: ctx, c: c, sc: &sc, pos: pos, slots: slots, parts: parts}
 	if len(parts) == 0 {
@@ -141,15 +141,15 @@ func (r *read) scope() (out []*store.Slot) {
 	return out
 }
 
-// behind reports whether there may be anything to read.
+// behind reports whether there may be something to read.
 func (r *read) behind() bool {
 	return slices.ContainsFunc(r.parts, func(p part) bool {
 		return slices.ContainsFunc(p.slots, func(s piece) bool { return s.seen < r.mark })
 	})
 }
 
-// inTurn reads the parts, from that whose turn it is on. The part behind the one that a page ends in is the next one's
-// first: none has to wait for another that is written to all the time.
+// inTurn reads the parts in turn, beginning with the part of the position. The next page begins with the part after the
+// one in which this page ends. So a part that is written to all the time doesn't delay the others.
 func (r *read) inTurn() error {
 	first := r.turn
 	for i := range r.parts {
@@ -169,8 +169,8 @@ func (r *read) inTurn() error {
 	return nil
 }
 
-// next is the position after what was read. It is a number in a physical partition, and where all of a container was
-// read to its end: some clients can go on from a number only.
+// next returns the position after what was read. It is a number for one physical partition, and for a whole container
+// that was read to its end: some clients can continue only from a number.
 func (r *read) next() Position {
 	if len(r.parts) == 0 {
 		return r.pos
@@ -194,7 +194,7 @@ func (r *read) next() Position {
 	return p
 }
 
-// level reports whether the reader stands at one LSN in all slots.
+// level reports whether the position is the same LSN in all slots.
 func (r *read) level() bool {
 	lsn := r.parts[0].slots[0].seen
 	return !slices.ContainsFunc(r.parts, func(p part) bool {
@@ -202,7 +202,7 @@ func (r *read) level() bool {
 	})
 }
 
-// part reads one physical partition. more says that it has more.
+// part reads one physical partition. more says that it has more to read.
 func (r *read) part(p *part) (more bool, err error) {
 	m := merge{read: r, part: p}
 	defer m.close()
@@ -219,14 +219,14 @@ func (r *read) part(p *part) (more bool, err error) {
 	return more, nil
 }
 
-// take adds the item with a suffix of a slot, unless it has expired or is too old: then it was work for nothing.
+// take adds the item with a suffix of a slot. If the item has expired or is too old, it only counts as work.
 func (r *read) take(slot *store.ViewSlot, suffix []byte) error {
 	item := &store.Item{}
 	found, err := r.view.FetchSuffix(item, slot, suffix, &store.Mem{})
 	return r.taken(item, found, err)
 }
 
-// taken is take of an item that was looked for.
+// taken does the same with an item that was already read.
 func (r *read) taken(item *store.Item, found bool, err error) error {
 	if err == nil && found && item.TS() >= r.sc.Since {
 		r.page.add(item)
@@ -236,7 +236,7 @@ func (r *read) taken(item *store.Item, found bool, err error) error {
 	return err
 }
 
-// gone fails when the reader has gone.
+// gone returns an error when the reader has disconnected.
 func (r *read) gone() error {
 	if err := r.ctx.Err(); err != nil {
 		return status.Wrap(status.Timeout, err, "The request took too long.")

@@ -16,17 +16,17 @@ type merge struct {
 	next    upcoming
 }
 
-// cursor stands on an entry of one slot's feed.
+// cursor is a position on an entry of one slot's feed.
 type cursor struct {
 	*piece
-	at  *store.ViewSlot // the piece's slot
+	at  *store.ViewSlot // the slot of the piece
 	it  kv.Iterator
 	lsn int64
 
 	last int64 // LSN of the slot's last commit that is read
 }
 
-// open waits until the view is durable in the slots that have something new, and finds the first entry of each.
+// open waits until the view is durable in the slots with new commits, and finds the first entry of each.
 func (m *merge) open() error {
 	for i := range m.part.slots {
 		p := &m.part.slots[i]
@@ -57,7 +57,7 @@ func (m *merge) open() error {
 	return work.Each(workers, len(m.cursors), func(i, _ int) error { return m.begin(&m.cursors[i]) })
 }
 
-// begin puts a cursor on its first entry.
+// begin moves a cursor to its first entry.
 func (m *merge) begin(c *cursor) error {
 	key := c.at.Key()
 	if err := c.read(c.it.First()); err != nil || m.sc.Since == 0 || c.lsn == 0 {
@@ -76,7 +76,7 @@ func (m *merge) close() {
 	}
 }
 
-// read takes the LSN of the entry that the iterator stands on; 0 when it stands on none.
+// read reads the LSN of the iterator's current entry; 0 when there is none.
 func (c *cursor) read(ok bool) error {
 	if c.lsn = 0; !ok {
 		return store.Translate(c.it.Err())
@@ -89,8 +89,8 @@ func (c *cursor) read(ok bool) error {
 	return nil
 }
 
-// least returns the cursor with the least LSN up to the mark; nil when there is none. A partition has a few slots: to
-// look at all of them costs less than to keep them in order.
+// least returns the cursor with the least LSN up to the mark, nil when there is none. A partition has few slots, so
+// reading all cursors costs less than keeping them sorted.
 func (m *merge) least() (c *cursor) {
 	for i := range m.cursors {
 		if at := &m.cursors[i]; at.lsn != 0 && at.lsn <= m.mark && (c == nil || at.lsn < c.lsn) {

@@ -8,19 +8,20 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// A feed of one key, or of a small range of them, is a few items among many entries. Where the scope has fewer items
-// than entries would have to be walked to fill the page, the items are read instead and put in LSN order.
+// The feed of one key, or of a small range of keys, is a few items among many entries. If the scope has fewer items
+// than the number of entries that would have to be walked to fill the page, the items are read instead and sorted by
+// LSN.
 //
-// For example, a key has 20 of a partition's million items. After 1,000 entries the page has none of them, so it would
-// take more than maxWork entries to find some; its 20 items are read at once.
+// Example: a key has 20 of a partition's million items. After 1,000 entries the page has none of them, so more than
+// maxWork entries would be needed. The 20 items of the key are read directly.
 
 const (
-	probeAfter = 1_000    // entries that are walked before the question is asked
+	probeAfter = 1_000    // entries that are walked before worth is called
 	ownBytes   = 16 << 20 // of items that are read for their LSNs
 )
 
-// worth returns how many items it is worth to read instead of walking on, when probeAfter entries had so many of the
-// scope: as many as there are likely to be entries until the page is full.
+// worth returns how many items may be read instead of walking on, when found of probeAfter entries were in the scope.
+// It is about the number of entries until the page is full.
 func (m *merge) worth(found int) int {
 	return min(maxWork, (m.most-len(m.page.Items))*(probeAfter/max(found, 1)))
 }
@@ -33,8 +34,8 @@ type ownItem struct {
 	suffix []byte
 }
 
-// own lists the items of the scope that are to be shown, in the order of their last writes. ok is false when there are
-// more than limit, of whatever time.
+// own lists the items of the scope that the page may return, in the order of their last writes. ok is false when the
+// scope has more than limit items of any time.
 func (m *merge) own(limit int) (out []ownItem, ok bool, err error) {
 	read := 0
 	for i := range m.cursors {

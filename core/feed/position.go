@@ -13,27 +13,30 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// Position is where a reader of a feed stands: every commit with an LSN at or below it was read. It says so for each
-// part of the placements, because only LSNs of one physical partition are on one scale.
+// Position is a reader's position in a feed: every commit with an LSN at or below it was read. It has an LSN for each
+// part of the placements, because only LSNs of one physical partition are comparable.
 //
-// In a physical partition it is one number, whose text is that number. Of a wider feed it is a list of (first
-// placement, LSN), whose text is opaque, unless they all are the same. It never names slots, so it stays good when
-// partitions are split or joined: who reads a range stands where the least position in it is.
+// In one physical partition it is one number, and its text is that number. For a wider feed it is a list of (first
+// placement, LSN), whose text is opaque unless all LSNs are equal. It never names slots, so it stays valid when
+// partitions are split or joined: a reader of a range continues at the least LSN in the range.
+//
+// Example: partitions begin at placements 00 and 80 and were read up to LSN 7 and 9. The steps are (00, 7) and (80, 9).
+// After a split at 40 the partition 40 to 80 continues at 7.
 type Position struct {
 	steps []step  // by min, the first one's is empty; none = before everything
 	turn  []byte  // the first placement of the partition that is to be read first
-	rid   [8]byte // the container that it was read from; zero when it is a number
-	wide  bool    // it is of more than a physical partition
-	old   *slots  // of the format before
+	rid   [8]byte // the container that the position comes from; zero when the position is a number
+	wide  bool    // it covers more than one physical partition
+	old   *slots  // of the previous format
 }
 
-// step is the position from a placement on, up to the next step's.
+// step is the position from a placement up to the next step's placement.
 type step struct {
 	min []byte
 	lsn int64
 }
 
-// slots is a position in the format before: per slot id, and of the others.
+// slots is a position of the previous format: an LSN for each slot id, and one for all others.
 type slots struct {
 	seen map[uint32]int64
 	base int64
@@ -45,7 +48,7 @@ func Start() Position { return Position{} }
 // After returns the position after every commit up to lsn.
 func After(lsn int64) Position { return Position{steps: []step{{nil, lsn}}} }
 
-// least returns the least position in the placements [lo, hi); a nil hi is open.
+// least returns the least LSN in the placements [lo, hi); a nil hi is open.
 func (p *Position) least(lo, hi []byte) int64 {
 	if len(p.steps) == 0 {
 		return 0
@@ -69,7 +72,8 @@ func (p *Position) greatest() (lsn int64) {
 	return lsn
 }
 
-// add appends a step. They come in order; a first one that doesn't begin before everything gets one before it.
+// add appends a step. Steps are added in order. If the first one doesn't begin at the least placement, add puts one
+// before it that does.
 func (p *Position) add(min []byte, lsn int64) {
 	if len(p.steps) == 0 && len(min) > 0 {
 		p.steps = append(p.steps, step{nil, 0})
@@ -80,7 +84,7 @@ func (p *Position) add(min []byte, lsn int64) {
 	p.steps = append(p.steps, step{min, lsn})
 }
 
-// resolve turns a position of the format before into one of today. Slots are as they were when it was the format.
+// resolve converts a position of the previous format. Slots are the same as when that format was used.
 func (p *Position) resolve(slots *catalog.SlotMap) {
 	if p.old == nil {
 		return
@@ -126,7 +130,7 @@ func errPosition() error {
 		"container.")
 }
 
-// Parse reads what String wrote, today or in the format before.
+// Parse reads the output of String, in this format or the previous one.
 func Parse(s string) (Position, error) {
 	if n, err := strconv.ParseUint(s, 10, 63); err == nil {
 		return After(int64(n)), nil
@@ -177,7 +181,7 @@ func (p *Position) readSlots(r *reader) {
 	}
 }
 
-// reader takes numbers and bytes from the front of a text; bad after one that isn't whole.
+// reader reads numbers and bytes from the beginning of a text. bad is set when one is incomplete.
 type reader struct {
 	b   []byte
 	bad bool

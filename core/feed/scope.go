@@ -9,31 +9,31 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// Scope is what a reader wants of a container's feed. The zero Scope is all of it.
+// Scope is the part of a container's feed that a reader wants. The zero Scope is all of it.
 type Scope struct {
 	PK    store.PartitionKey // of one logical partition, or the first values of a hierarchical key; nil = any
 	Range epk.Range          // of effective partition keys; the zero Range is all
 	Since int64              // items last written before this second are left out
 }
 
-// part is what a scope has in one physical partition.
+// part is the part of a scope in one physical partition.
 type part struct {
 	slots []piece // in the order of their placements
 }
 
-// piece is what a scope has in one slot.
+// piece is the part of a scope in one slot.
 type piece struct {
 	slot   *store.Slot
 	lo, hi []byte     // suffixes of items in the scope, in [lo, hi); nil = from the slot's first, to its last
-	tuple  []byte     // what tuples of items begin with
-	text   *epk.Range // what the text of the key lies in, where placements don't tell
-	seen   int64      // where the reader stands
+	tuple  []byte     // prefix of the items' tuples
+	text   *epk.Range // range of the key's text, where placements alone don't decide
+	seen   int64      // the reader's position
 }
 
 // whole reports whether all items of the slot are in the scope.
 func (p *piece) whole() bool { return p.lo == nil && p.hi == nil }
 
-// parts finds what a scope has in each physical partition of a version of the slot map, in their order.
+// parts returns the part of a scope in each physical partition of a version of the slot map, in order.
 func (sc *Scope) parts(c *store.Container, slots *store.Slots) ([]part, error) {
 	var all piece // the bounds of all slots
 	if sc.Range != (epk.Range{}) {
@@ -68,7 +68,7 @@ func (sc *Scope) parts(c *store.Container, slots *store.Slots) ([]part, error) {
 	return out, nil
 }
 
-// under narrows the bounds to a partition key or to the first values of one.
+// under narrows the bounds to a partition key, or to the first values of one.
 func (p *piece) under(c *store.Container, pk store.PartitionKey) error {
 	if n := len(c.Def().KeyPaths()); len(pk) > n {
 		return status.WithSub(status.BadRequest, status.SubPartitionKeyMismatch,
@@ -93,7 +93,7 @@ func (p *piece) under(c *store.Container, pk store.PartitionKey) error {
 	return nil
 }
 
-// in returns the piece that the bounds have in a slot; false when there is none.
+// in returns the piece of a slot within the bounds; false when it is empty.
 func (p *piece) in(sl *store.Slot) (piece, bool) {
 	at := *p
 	at.slot = sl
@@ -130,7 +130,7 @@ func (p *piece) holds(c *store.Container, suffix []byte) bool {
 	return err == nil && p.text.Contains(epk.Text(epk.V1, pk))
 }
 
-// bounds returns the keys of the items that the piece may hold.
+// bounds returns the key range of the items that the piece may hold.
 func (p *piece) bounds(key keys.Slot) (lo, hi []byte) {
 	lo, hi = keys.KindBounds(key, keys.KindItem)
 	prefix := keys.AppendPrefix(nil, key, keys.KindItem)

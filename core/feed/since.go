@@ -8,10 +8,13 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// since returns the LSN from which on the entries of a cursor's slot may be of the scope's time. Within a run of LSNs
-// commit times don't fall, so there it is found by halving: an entry costs a seek and a look at its item, and there are
-// at most 63 of them however many entries the slot has. The cursor stands on its first entry, and last is its slot's
-// last LSN.
+// since returns the LSN from which the entries of a cursor's slot may be within the scope's time. Within a run of LSNs
+// commit times don't decrease, so the LSN is found by bisection: each step costs a seek and a read of an item, and
+// there are at most 63 steps for any number of entries. The cursor is on its first entry, and last is the last LSN of
+// its slot.
+//
+// Example: the scope begins between the times of entries 5 and 6 of 1 to 8. About three steps find that, and since
+// returns the LSN of entry 6.
 func (m *merge) since(c *cursor, key keys.Slot, last int64) (from int64, err error) {
 	h, err := m.view.Head(c.at)
 	if err != nil {
@@ -38,7 +41,8 @@ func (m *merge) since(c *cursor, key keys.Slot, last int64) (from int64, err err
 	return from, nil
 }
 
-// within returns the LSN of the first entry of the scope's time in a run's LSNs [from, end); end when there is none.
+// within returns the LSN of the first entry within the scope's time, among a run's LSNs [from, end); end when there is
+// none.
 func (m *merge) within(c *cursor, key keys.Slot, from, end int64) (first int64, err error) {
 	first = end
 	sort.Search(int(end-from), func(i int) bool {
@@ -58,7 +62,7 @@ func (m *merge) within(c *cursor, key keys.Slot, from, end int64) (first int64, 
 	return first, err
 }
 
-// early reports whether the entry that a cursor stands on is older than the scope's time.
+// early reports whether the cursor's current entry is older than the scope's time.
 func (m *merge) early(c *cursor) (bool, error) {
 	var item store.Item
 	if err := m.gone(); err != nil {

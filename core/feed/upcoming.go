@@ -2,24 +2,24 @@ package feed
 
 import "github.com/orrerydb/orrery/core/store"
 
-// upcoming are the entries that come next in the merge of a partition's slots. Over a network several are read ahead,
-// and the items of all of them with one read: as many as the page still takes, then more each time. A local engine
-// reads each when it is wanted.
+// upcoming holds the next entries in the merge of a partition's slots. On an engine over a network several entries are
+// read ahead, and all of their items with one read: as many as the page still takes, then more each time. A local
+// engine reads each item when it is needed.
 type upcoming struct {
 	list  []entry
-	at    int // list[:at] were given
+	at    int // list[:at] has been given
 	size  int // of the next chunk; 0: none yet
 	err   error
 	items *store.Many // of the chunk's entries; the page's items keep its memory
-	read  int         // of items; 0: not yet
+	read  int         // the number of items that were read; 0: none yet
 }
 
-// entry is one of a slot's feed.
+// entry is an entry of one slot's feed.
 type entry struct {
 	c      *cursor
 	lsn    int64
 	suffix []byte
-	item   int // of upcoming.items; below 0: it isn't in the scope
+	item   int // index in upcoming.items; below 0: it isn't in the scope
 }
 
 const largestChunk = 256 // entries
@@ -44,7 +44,7 @@ func (m *merge) upcoming() (*entry, error) {
 	return &u.list[0], nil
 }
 
-// chunk reads ahead. An error comes behind the entries that were found before it.
+// chunk reads ahead. An error comes after the entries that were found before it.
 func (m *merge) chunk() error {
 	u := &m.next
 	if u.err != nil {
@@ -73,7 +73,7 @@ func (m *merge) chunk() error {
 	return nil
 }
 
-// takeNext adds the item of the present entry to the page, and moves on.
+// takeNext adds the item of the current entry to the page and moves on.
 func (m *merge) takeNext(x *entry) error {
 	m.next.at++
 	if m.view.Remote() {
@@ -82,7 +82,7 @@ func (m *merge) takeNext(x *entry) error {
 			return nil
 		}
 		var err error
-		if m.next.read == 0 { // no sooner: the page may have been full
+		if m.next.read == 0 { // not earlier: the page may have been full
 			if m.next.read, err = m.view.FetchMany(m.next.items); err != nil {
 				return err
 			}

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 )
 
-// Checked wraps an engine and panics where the engine or its caller breaks the contract of this package: an error
-// outside the closed set, keys out of order or bounds, empty values, limits exceeded, something used after Close, a
-// snapshot or iterator left open at Close. It also overwrites the bytes of Key and Value at the next positioning, so
-// that a caller who kept them is found. For tests.
+// Checked wraps an engine for tests. It panics when the engine or its caller breaks the contract of this package: an
+// error outside the closed set, keys out of order or bounds, empty values, exceeded limits, use after Close, a snapshot
+// or iterator left open at Close. It also overwrites the bytes of Key and Value at the next positioning, so that a
+// caller that kept them is found.
 func Checked(e Engine) Engine { return &checked{Engine: e} }
 
 // closedSet are the errors that may come out of an engine.
@@ -227,7 +227,7 @@ func (s *checkedSnapshot) Get(dst, key []byte) ([]byte, error) {
 	return checkGet("Snapshot.Get", dst, v, err)
 }
 
-// GetMany reads into memory of its own, so that a caller who keeps what an earlier call has read finds it overwritten.
+// GetMany reads into its own memory. So a caller that keeps the values of an earlier call finds them overwritten.
 func (s *checkedSnapshot) GetMany(v *Values, keys [][]byte) error {
 	s.live("GetMany")
 	for i := range v.mem {

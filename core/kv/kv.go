@@ -106,8 +106,8 @@ type Engine interface {
 	// again once Write has returned and its Commit's Wait has returned. On error nothing is applied, except with
 	// ErrUnknownOutcome.
 	Write(ctx context.Context, b *Batch, pre []Precondition) (Commit, error)
-	// DropRange removes [lo, hi) outside of any transaction: idempotent, the caller guarantees that nobody uses the
-	// range again.
+	// DropRange removes [lo, hi) outside of any transaction. It is idempotent. The caller guarantees that the range is
+	// never used again.
 	DropRange(ctx context.Context, lo, hi []byte) error
 	// Size estimates the bytes stored in [lo, hi); it may be minutes old.
 	Size(lo, hi []byte) (uint64, error)
@@ -145,7 +145,7 @@ type Snapshot interface {
 	Close() error
 }
 
-// Health is what an engine says of itself.
+// Health is the health of an engine.
 type Health struct {
 	State  State
 	Reason string // a sentence for the operator; "" when all is well
@@ -163,9 +163,9 @@ const (
 	Stalled        // the disk doesn't answer: writes are refused with ErrUnavailable
 )
 
-// Monitored is an Engine that knows its health.
+// Monitored is an Engine that reports its health.
 type Monitored interface {
-	// Health returns the worst of what is wrong now. It is cheap and never blocks.
+	// Health returns the worst current problem. It is fast and never blocks.
 	Health() Health
 }
 
@@ -184,12 +184,12 @@ type Iterator interface {
 	Prev() bool
 	Key() []byte
 	Value() []byte
-	// Reset gives the iterator new bounds, positioned before the first key: cheaper than a new iterator. The bounds may
-	// be reused by the caller after Reset returns.
+	// Reset gives the iterator new bounds and positions it before the first key. It costs less than a new iterator. The
+	// caller may reuse the bounds after Reset returns.
 	Reset(lo, hi []byte)
-	// Ahead says how many keys the reader is likely to take from the next positioning on, in either direction; 0 =
-	// unknown. It is a hint, by which an engine behind a network decides how many keys it reads at once. Who takes
-	// fewer or more gets the same keys.
+	// Ahead says how many keys the reader will probably take, beginning with the next positioning, in either direction;
+	// 0 = unknown. It is a hint: an engine over a network uses it to decide how many keys it reads at a time. The keys
+	// are the same for any hint.
 	Ahead(n int)
 	Err() error
 	Close() error

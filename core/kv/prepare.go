@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Prepared is a batch with which an engine has already done what it can before its place among the other writes is
-// known. A writer who holds a latch for that place makes nearly all of its batch without it, and adds the rest under
-// it. For one Write or Discard; not safe for concurrent use.
+// Prepared is a batch for which an engine has already done everything that doesn't depend on its place among other
+// writes. A writer that holds a latch for that place makes nearly all of its batch without the latch, and adds the rest
+// under it. Prepared is for one Write or Discard. It is not safe for concurrent use.
 type Prepared interface {
 	// Patch overwrites the first bytes of the value of operation i, as Batch.Op counts, by head, which isn't longer
 	// than the value. The operation is one of PutOpen.

@@ -59,8 +59,8 @@ func (x *chooser) share(leaf *access.Pred, entries int) float64 {
 // reads afterwards.
 //
 // Example: in a slot of 25,000 items, 60 satisfy n = 1 and 9,000 satisfy m > 1. In the first round 64 entries of each
-// are counted, so n is known to have 60. Then m is counted up to 180, the most that can matter. That makes
-// 304 entries in all. A full count of m would read 2,048.
+// are counted, so n is known to have 60. Then m is counted up to 180, the most that can matter. That makes 304
+// entries. A full count of m would read 2,048.
 func (x *chooser) compare(leaves []*access.Pred) {
 	switch len(leaves) {
 	case 0:

@@ -19,7 +19,7 @@ type State interface {
 // ends. A query whose state is lost is computed again. Kept is safe for concurrent use.
 //
 // Example: a sort gives page 1. Put keeps the sort and returns 77, which goes into the continuation. The request for
-// page 2 calls Take(owner, 77) and goes on with the sort.
+// page 2 calls Take(owner, 77) and continues the sort.
 type Kept struct {
 	now  func() time.Time
 	id   func() uint64

@@ -6,8 +6,8 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// AppendCarried appends all of an item in a form that only ReadCarried of the same process reads: for temporary files.
-// Unlike an envelope it holds the identity, and an item that was made of an index entry can be written too.
+// AppendCarried appends a complete item in a form for temporary files. Only ReadCarried of the same process reads it.
+// Unlike an envelope it includes the identity. It also accepts items that were made of an index entry.
 func AppendCarried(dst []byte, it *Item) []byte {
 	dst = append(dst, it.flags, byte(it.paths))
 	dst = binary.AppendUvarint(dst, it.Number)
@@ -19,7 +19,7 @@ func AppendCarried(dst []byte, it *Item) []byte {
 	return append(dst, it.Doc...)
 }
 
-// ReadCarried reads what AppendCarried has written; the item points into b. Other bytes are Corruption.
+// ReadCarried reads the output of AppendCarried. The item points into b. Other input is Corruption.
 func ReadCarried(b []byte) (*Item, error) {
 	r := carried{b: b}
 	it := &Item{flags: r.byte(), paths: int(r.byte())}
@@ -36,7 +36,7 @@ func ReadCarried(b []byte) (*Item, error) {
 	return it, nil
 }
 
-// carried takes bytes apart; bad is set when they end early.
+// carried reads fields from bytes. bad is set when the bytes end early.
 type carried struct {
 	b   []byte
 	bad bool

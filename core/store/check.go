@@ -14,24 +14,27 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// MaxProblems is how many problems a check of a container lists before it stops looking for more.
+// MaxProblems is the number of problems after which a check of a container stops.
 const MaxProblems = 100
 
-// Watch is who is told of what a check finds, and how far it is. Each may be nil.
+// Watch has functions that receive the results and the progress of a check. Each may be nil.
 type Watch struct {
 	Problem func(string)
 	Items   func(n int)          // more items have been checked
 	Pause   func(keys int) error // called between steps, with the keys read since; an error ends the check
 }
 
-// Check verifies a container: every item has its number, index, unique, ttl and feed entries and the reverse; heads and
-// logical heads agree with the items; checksums hold; LSNs are in order and below the counter. It tells what is wrong
-// in words. Writers may go on; each slot is checked over one snapshot. What can't be read is a problem; an error is one
-// of the check itself.
+// Check verifies a container: every item has its number, index, unique, ttl and feed entries, and every entry has its
+// item; heads and logical heads agree with the items; checksums are right; LSNs are in order and below the counter. It
+// reports problems as text. Writers may continue: each slot is checked over one snapshot. Data that can't be read is a
+// problem. An error is returned only if the check itself fails.
 //
-// It takes the same memory for any number of items. The entries that items want are summed up, and so are those that
-// are there: as long as the sums of a kind agree, so do the entries. Where they don't, each entry is looked for on its
-// own, to name those that differ.
+// Check uses the same memory for any number of items. For each kind it sums the hashes of the entries that items need,
+// and of the entries that exist. If the two sums of a kind are equal, the entries are too. If they differ, each entry
+// is looked up to name those that differ.
+//
+// Example: an item needs the index entries a and b, and the slot has a and c. The sums hash(a)+hash(b) and
+// hash(a)+hash(c) differ. The second pass reports that b is missing and that c has no item.
 func (c *Container) Check(ctx context.Context, w Watch) error {
 	k := &checker{c: c, ctx: ctx, w: w}
 	for _, sl := range c.slotList() {
@@ -45,7 +48,7 @@ func (c *Container) Check(ctx context.Context, w Watch) error {
 	return nil
 }
 
-// CheckSlot is Check of one slot.
+// CheckSlot does what Check does, for one slot.
 func (c *Container) CheckSlot(ctx context.Context, sl *Slot, w Watch) error {
 	return (&checker{c: c, ctx: ctx, w: w}).slot(sl)
 }
@@ -62,20 +65,20 @@ type checker struct {
 	stale    bool // Head.Stale
 	read     int  // keys since the last pause
 	naming   bool
-	unread   bool          // some items can't be read: what they want isn't known
-	sums     [256]entrySum // what items want less what is there, by kind
+	unread   bool          // some items can't be read, so the entries that they need are unknown
+	sums     [256]entrySum // needed entries minus existing entries, by kind
 	odd      map[keys.Kind]bool
 	logicals *logicalCheck
 	head     Head
 	lsn      int64             // of the slot's last commit
 	lowest   uint64            // least counter of an item
 	oldest   int64             // least LSN of an item
-	kept     map[uint64][]byte // facts that the slot keeps in memory, as they are stored
-	facts    facts             // that are exact
-	counted  []index.Counts    // what the items have at their paths
+	kept     map[uint64][]byte // facts that the slot keeps in memory, in stored form
+	facts    facts             // exact facts
+	counted  []index.Counts    // the items' entries at the paths of the facts
 }
 
-// entrySum is the sum of the hashes of a set of entries, and how many they are.
+// entrySum is the sum of the hashes of a set of entries, and their number.
 type entrySum struct{ hash, mixed, n uint64 }
 
 func (s *entrySum) add(key, val []byte, sign uint64) {
@@ -90,7 +93,7 @@ const (
 	there  = ^uint64(0) // -1
 )
 
-// derivedKinds are the kinds of entries that are made of items.
+// derivedKinds are the kinds of entries that are derived from items.
 var derivedKinds = []keys.Kind{keys.KindNumber, keys.KindIndex, keys.KindUnique, keys.KindFeed, keys.KindTTL}
 
 func (k *checker) bad(format string, args ...any) {
@@ -99,7 +102,7 @@ func (k *checker) bad(format string, args ...any) {
 	}
 }
 
-// checkStep is after how many keys a check pauses.
+// checkStep is the number of keys after which a check pauses.
 const checkStep = 512
 
 // step is called for every key that is read.
@@ -147,7 +150,7 @@ func (k *checker) slot(sl *Slot) (err error) {
 				k.odd[kind] = true
 			}
 		}
-	} else { // entries of two policies may be there: no sum tells
+	} else { // there may be entries of two policies: sums can't be compared
 		for _, kind := range derivedKinds {
 			k.odd[kind] = true
 		}
@@ -166,7 +169,7 @@ func (k *checker) slot(sl *Slot) (err error) {
 func (k *checker) begin(sl *Slot) (err error) {
 	k.sl, k.sums, k.odd, k.unread, k.naming = sl, [256]entrySum{}, map[keys.Kind]bool{}, false, false
 	k.head, k.facts, k.counted = Head{}, facts{}, nil
-	sl.mu.Lock() // the snapshot and the index version belong together
+	sl.mu.Lock() // the snapshot and the index version must belong together
 	defer sl.mu.Unlock()
 	if k.snap, err = k.c.st.eng.Snapshot(k.ctx); err != nil {
 		return translate(err)
@@ -182,7 +185,7 @@ func (k *checker) begin(sl *Slot) (err error) {
 	return nil
 }
 
-// each calls f for every key of a kind. What can't be read is a problem, and ends the walk.
+// entries calls f for every key of a kind. Data that can't be read is a problem and ends the walk.
 func (k *checker) entries(kind keys.Kind, f func(key, val []byte) error) error {
 	lo, hi := keys.KindBounds(k.sl.key, kind)
 	var failed error
@@ -208,7 +211,7 @@ func (k *checker) entries(kind keys.Kind, f func(key, val []byte) error) error {
 	return failed
 }
 
-// items calls f for every item that is as it should be.
+// items calls f for every valid item.
 func (k *checker) items(f func(it *checked) error) error {
 	return k.entries(keys.KindItem, func(key, val []byte) error {
 		it, problem := k.decode(key[keys.PrefixLen:], val)
@@ -223,13 +226,13 @@ func (k *checker) items(f func(it *checked) error) error {
 	})
 }
 
-// checked is an item that has been read.
+// checked is an item that was read.
 type checked struct {
 	Item
 	at identity
 }
 
-// decode reads an item; problem says what is wrong with it.
+// decode reads an item. problem describes what is wrong with it.
 func (k *checker) decode(suffix, val []byte) (it *checked, problem string) {
 	it = &checked{}
 	v := View{c: k.c, snap: k.snap}
@@ -289,7 +292,7 @@ func (k *checker) wants(it *checked, t *index.Terms, f func(kind keys.Kind, key,
 	return nil
 }
 
-// item adds up what an item wants.
+// item adds the entries that an item needs to the sums.
 func (k *checker) item(it *checked) error {
 	if k.w.Items != nil {
 		k.w.Items(1)
@@ -316,7 +319,7 @@ func (k *checker) item(it *checked) error {
 	k.head.Bytes += size
 	k.head.LSN = max(k.head.LSN, it.LSN)
 	if k.c.Def().KeyIsID() {
-		return nil // no logical heads; an older version has left some
+		return nil // there are no logical heads; an older version has left some
 	}
 	return k.logicals.item(it, size)
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// logicalCheck compares logical heads with the items of their partitions. Both come in the same order, so it holds one
-// of each.
+// logicalCheck compares logical heads with the items of their partitions. Both are read in the same order, so it holds
+// one of each in memory.
 type logicalCheck struct {
 	k       *checker
-	part    []byte // place and tuple of the partition whose items come by; nil: none yet
+	part    []byte // place and tuple of the partition whose items are being read; nil: none yet
 	sum     LogicalHead
 	heads   kv.Iterator
-	current bool // heads stands on a head
+	current bool // heads is on a head
 	failed  bool
 }
 
@@ -34,7 +34,7 @@ func (l *logicalCheck) item(it *checked, size int64) error {
 	return nil
 }
 
-// flush compares the partition that is over with its head; heads before it have no items.
+// flush compares the completed partition with its head. Heads before it have no items.
 func (l *logicalCheck) flush() error {
 	if l.part == nil || l.failed {
 		return nil
@@ -80,7 +80,7 @@ func (l *logicalCheck) open() (err error) {
 	return nil
 }
 
-// close compares what is left.
+// close compares the remaining partitions and heads.
 func (l *logicalCheck) close() error {
 	if l.k.c.Def().KeyIsID() {
 		return nil
@@ -98,7 +98,7 @@ func (l *logicalCheck) close() error {
 	return err
 }
 
-// release gives the iterator back, wherever the check of the slot has ended.
+// release closes the iterator, wherever the check of the slot has ended.
 func (l *logicalCheck) release() {
 	if l.heads != nil {
 		_ = l.heads.Close()
@@ -154,7 +154,7 @@ func (k *checker) heads() error {
 	return nil
 }
 
-// compareFlags compares what a head says of the slot's index with what the items have there.
+// compareFlags compares a head's flags of the slot's index with those of the items.
 func (k *checker) compareFlags(said indexFlags, has *indexFlags) {
 	if lacks := has.classes &^ said.classes; lacks != 0 && !k.bare {
 		k.bad("head lacks value classes %b", lacks)

@@ -9,8 +9,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// name looks for the entries of the odd kinds one by one: first those that items want, then the items of those that are
-// there.
+// name looks up the entries of the kinds whose sums differ: first the entries that items need, then the items of the
+// existing entries.
 func (k *checker) name() error {
 	k.naming = true
 	err := k.items(func(it *checked) error {
@@ -45,7 +45,7 @@ func (k *checker) name() error {
 	return nil
 }
 
-// wanted looks for an entry that an item must have.
+// wanted looks up an entry that an item must have.
 func (k *checker) wanted(kind keys.Kind, key, val []byte) error {
 	got, err := k.snap.Get(nil, key)
 	switch {
@@ -60,8 +60,8 @@ func (k *checker) wanted(kind keys.Kind, key, val []byte) error {
 	return nil
 }
 
-// found looks for the item of an entry. An item that can't be read has been reported, and its entries are none of
-// anybody's.
+// found looks up the item of an entry. An item that can't be read has been reported already, and its entries are not
+// reported.
 func (k *checker) found(kind keys.Kind, key, val []byte) error {
 	suffix, ok := k.ownerOf(kind, key, val)
 	if !ok {
@@ -131,7 +131,7 @@ func (k *checker) ownerOf(kind keys.Kind, key, val []byte) (suffix []byte, ok bo
 	return bytes.Clone(suffix), len(suffix) > place
 }
 
-// parseIndex takes an index key apart. Only the policies know which path ids have several columns.
+// parseIndex splits an index key into its parts. Only the policies know which path ids have several columns.
 func (k *checker) parseIndex(key []byte) (keys.IndexEntry, error) {
 	if id, ok := keys.IndexPath(key); ok {
 		for _, p := range []*index.Policy{k.up.policy, k.up.next} {
@@ -146,7 +146,7 @@ func (k *checker) parseIndex(key []byte) (keys.IndexEntry, error) {
 	return k.c.Entries().Parse(key)
 }
 
-// strangers looks for keys of kinds that a slot doesn't have.
+// strangers finds keys of kinds that a slot doesn't have.
 func (k *checker) strangers() error {
 	known := map[keys.Kind]bool{keys.KindHead: true, keys.KindLogical: true, keys.KindFact: true, keys.KindItem: true}
 	for _, kind := range derivedKinds {

@@ -7,9 +7,9 @@ import (
 	"github.com/orrerydb/orrery/core/keys"
 )
 
-// CheckStep checks some n keys of a slot from a place on (nil: the first): that items have their entries, and entries
-// their items. It returns the place to go on at, nil at the end. Each step is over a snapshot of its own, so none is
-// held for long. What Check compares of the slot as a whole, counts and heads, it leaves out.
+// CheckStep checks about n keys of a slot, beginning at from (nil: the first): that items have their entries, and
+// entries their items. It returns the key to continue at, nil at the end. Each step uses its own snapshot, so none is
+// held for long. It doesn't compare counts and heads, which need the whole slot.
 func (c *Container) CheckStep(ctx context.Context, sl *Slot, from []byte, n int, problem func(string)) (
 	next []byte, err error) {
 	k := &checker{c: c, ctx: ctx, w: Watch{Problem: problem}}

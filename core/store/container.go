@@ -44,8 +44,8 @@ type Slot struct {
 	headKey [keys.PrefixLen]byte
 
 	// losers is held by a write that has lost a race, until it has finished. It is taken before mu. A goroutine that
-	// holds the latch mostly wins over those that wait for it. So without losers, many writes that try again together
-	// would mostly lose again.
+	// runs takes the latch more often than those that wait for it. So without losers, most of many writes that try
+	// again together would lose again.
 	losers latch
 	turns  turns // of transactions
 

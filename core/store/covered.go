@@ -7,10 +7,10 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// HasTTL reports whether items of the view can expire: then index entries alone don't tell which items there are.
+// HasTTL reports whether items of the view can expire. Then index entries alone don't tell which items exist.
 func (v *View) HasTTL() bool { return v.ttl != nil }
 
-// Head returns the head of a slot in this view, but for what the slot's index holds: ViewSlot tells.
+// Head returns the head of a slot in this view, without the flags of its index: ViewSlot has those.
 func (v *View) Head(slot *ViewSlot) (h Head, err error) {
 	b, err := v.head(slot)
 	if errors.Is(err, kv.ErrNotFound) {
@@ -23,10 +23,10 @@ func (v *View) Head(slot *ViewSlot) (h Head, err error) {
 	return h, h.parse(b, &held)
 }
 
-// Settle waits until every commit that the slots' counts show by now is durable.
+// Settle waits until every commit that is included in the slots' counts is durable.
 func (c *Container) Settle() error {
 	var mem [16]sight
-	seen := mem[:0] // of all slots before the first wait: later ones are of no interest
+	seen := mem[:0] // taken for all slots before the first wait: later commits don't matter
 	slots := c.slotList()
 	for _, s := range slots {
 		lsn := s.lsn.Load()
@@ -40,9 +40,9 @@ func (c *Container) Settle() error {
 	return nil
 }
 
-// FromEntry makes it the item that an index entry names, with only what the entry knows: identity (tuple, id) and order
-// number, and the document and time that the caller makes of the entry's value. It has no LSN and so no etag. ident and
-// doc stay the caller's memory.
+// FromEntry turns it into the item that an index entry names. The item has only what the entry knows: identity (tuple,
+// id) and order number, and the document and time that the caller makes of the entry's value. It has no LSN and so no
+// etag. ident and doc stay the caller's memory.
 func (v *View) FromEntry(it *Item, ident []byte, number uint64, doc []byte, ts int64) {
 	*it = Item{Doc: doc, Number: number, Ticks: ts * ticksPerSecond, ident: ident, paths: len(v.c.keyPaths())}
 }

@@ -31,11 +31,11 @@ const (
 // ticksPerSecond: envelopes keep 100 ns units since 1970, which is what Table's Timestamp shows; _ts is their second.
 const ticksPerSecond = 10_000_000
 
-// PartitionKey is one value per path of the container's definition; Undefined stands for None.
+// PartitionKey has one value for each path of the container's definition. Undefined stands for None.
 type PartitionKey []value.Value
 
-// Item is a stored item. Doc, PK and ID are views that live as long as the memory the item was read into; an Item that
-// a Rows shows is valid until the next row.
+// Item is a stored item. Doc, PK and ID point into the memory that the item was read into, and are valid as long as
+// that memory is. An item that a Rows gives is valid until the next row.
 type Item struct {
 	Doc    []byte // BSON, identity in field _id
 	Number uint64 // document part of _rid, given at creation
@@ -112,7 +112,7 @@ func (it *Item) Clone() *Item {
 	return &c
 }
 
-// appendEnvelopeHead appends the stored form of an item up to its document, of which sum is the checksum.
+// appendEnvelopeHead appends the stored form of an item up to its document. sum is the checksum of the document.
 func appendEnvelopeHead(dst []byte, it *Item, sum uint64) []byte {
 	at := len(dst)
 	flags := it.flags &^ flagTTL
@@ -130,7 +130,7 @@ func appendEnvelopeHead(dst []byte, it *Item, sum uint64) []byte {
 	return binary.BigEndian.AppendUint32(dst, checksum(dst[at:], sum))
 }
 
-// checksumDoc is the part of an envelope's checksum that is of the document.
+// checksumDoc is the document's part of an envelope's checksum.
 func checksumDoc(doc []byte) uint64 { return xxhash.Sum64(doc) }
 
 func checksum(head []byte, doc uint64) uint32 {
@@ -172,8 +172,8 @@ func verifyEnvelope(b []byte) error {
 	return nil
 }
 
-// expiry returns the second at which the item expires under a container's default ttl; 0 = never. See design: expiry is
-// _ts + (own ttl or the default), and nothing expires while the container has no ttl.
+// expiry returns the second at which the item expires under a container's default ttl; 0 = never. An item expires at
+// _ts + (its own ttl or the default). Nothing expires while the container has no ttl.
 func (it *Item) expiry(def *int32) int64 {
 	if def == nil {
 		return 0

@@ -13,16 +13,16 @@ type Many struct {
 	vals kv.Values
 }
 
-// chunkBytes bounds what one read of a chunk holds in memory, beside its last item.
+// chunkBytes bounds the memory of one read of a chunk, without its last item.
 const chunkBytes = 1 << 20
 
 // Reset empties the chunk and keeps its memory.
 func (m *Many) Reset() { m.keys, m.mem = m.keys[:0], m.mem[:0] }
 
-// Len returns how many items were named.
+// Len returns the number of named items.
 func (m *Many) Len() int { return len(m.keys) }
 
-// Size returns how many bytes of memory it keeps.
+// Size returns the number of bytes of memory that the chunk keeps.
 func (m *Many) Size() int { return cap(m.mem) + m.vals.Cap() }
 
 // Name adds the item with this identity (tuple, id) in a slot to a chunk.
@@ -37,8 +37,8 @@ func (v *View) Name(m *Many, slot *ViewSlot, ident []byte) (err error) {
 	return nil
 }
 
-// FetchMany reads the items that were named, from the first one on, and returns how many it has read: all, or fewer
-// where they are large, but at least one. What it hasn't read is named again.
+// FetchMany reads the named items in order and returns how many it has read: all, or fewer if they are large, but at
+// least one. The remaining items must be named again.
 func (v *View) FetchMany(m *Many) (n int, err error) {
 	m.vals.Most = chunkBytes
 	if err := v.snap.GetMany(&m.vals, m.keys); err != nil {
@@ -47,7 +47,7 @@ func (v *View) FetchMany(m *Many) (n int, err error) {
 	return m.vals.Len(), nil
 }
 
-// Take reads the i-th item that was named into it; false when it is absent or expired.
+// Take reads the i-th named item into it. It returns false when the item is absent or expired.
 func (v *View) Take(it *Item, m *Many, i int) (bool, error) {
 	b := m.vals.At(i)
 	if b == nil {

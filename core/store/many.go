@@ -16,27 +16,30 @@ type Outcome struct {
 	Err    error
 }
 
-// Bounds of what WriteMany commits together: the latches are held while the engine applies it.
+// Bounds of one commit of WriteMany. The latches are held while the engine applies it.
 const (
 	manyWrites = 64
 	manyBytes  = 512 << 10
 )
 
-// maxWaits is how many commits WriteMany leaves unwaited for: each holds its batch.
+// maxWaits is the number of commits for which WriteMany has not waited yet. Each holds its batch.
 const maxWaits = 1024
 
 // WriteMany does independent writes and waits once until all are durable. With ordered it stops at the first error: the
-// outcomes end there, and no write behind it is done.
+// outcomes end there, and no later write is done.
 //
-// Writes into one slot share a commit of the engine, and with ordered those of all slots in a run of writes do. Each
-// has its own LSN, in the order of the call within a slot. It changes nothing of what each write does: an item that is
-// written twice by one call is in two runs, and whenever a commit of several can't be made as it is, its writes are
-// done one by one.
+// Writes into one slot share a commit of the engine. With ordered, writes into several slots do too, as long as they
+// are adjacent. Each write has its own LSN, and within a slot LSNs are in the order of the call. The effect of each
+// write is the same as alone: two writes of one item are in different commits, and if a commit of several writes fails,
+// its writes are done one by one.
+//
+// Example: writes a1, b1, a2, a1' where a and b are slots and a1' writes the item of a1 again. Unordered, slot a
+// commits a1 and a2 together, slot b commits b1, and a second run commits a1'.
 func (c *Container) WriteMany(ctx context.Context, ws []Write, ordered bool) []Outcome {
 	m := many{c: c, ctx: ctx, ws: ws, ordered: ordered, out: make([]Outcome, 0, len(ws))}
 	for at := 0; at < len(ws); {
 		n := 1
-		if len(c.uniques) == 0 { // a unique value that one write frees must not be there for the write before it
+		if len(c.uniques) == 0 { // a unique value that one write frees must not be visible to the write before it
 			n = m.run(at)
 		}
 		m.do(at, n)
@@ -60,24 +63,24 @@ type many struct {
 	out     []Outcome
 	waits   []manyWait
 	shown   []manyShown
-	ids     []identity // of the present run
-	errs    []error    // why a write of it has no identity
+	ids     []identity // of the current run
+	errs    []error    // the error of a write without identity
 }
 
-// manyWait is a commit on its way to being durable.
+// manyWait is a commit that is not known to be durable yet.
 type manyWait struct {
 	pending
 	at    []int // its writes
 	slots []slotLSN
 }
 
-// manyShown is what the outcome of a write that wrote nothing was made of.
+// manyShown is the state of a slot on which the outcome of a write without effect depends.
 type manyShown struct {
 	pending
 	at int
 }
 
-// slotLSN is where a commit brings a slot.
+// slotLSN is the LSN that a commit gives to a slot.
 type slotLSN struct {
 	sl  *Slot
 	lsn int64
@@ -86,8 +89,8 @@ type slotLSN struct {
 // failed reports whether the last outcome is an error.
 func (m *many) failed() bool { return m.out[len(m.out)-1].Err != nil }
 
-// settle waits for all commits, and for what the outcomes without one were made of: the last first, it covers the
-// others.
+// settle waits for all commits, and for the states on which outcomes without a commit depend. It begins with the last
+// commit, which covers the earlier ones.
 func (m *many) settle() {
 	for k := len(m.waits) - 1; k >= 0; k-- {
 		w := &m.waits[k]
@@ -106,7 +109,7 @@ func (m *many) settle() {
 	m.waits = m.waits[:0]
 	for k := len(m.shown) - 1; k >= 0; k-- {
 		s := &m.shown[k]
-		if s.at >= len(m.out) { // behind the first error
+		if s.at >= len(m.out) { // after the first error
 			continue
 		}
 		o := &m.out[s.at]
@@ -119,7 +122,8 @@ func (m *many) settle() {
 	m.shown = m.shown[:0]
 }
 
-// run finds how many writes from at on may be committed together: no item twice, and not too much. It fills m.ids.
+// run returns how many writes from at on may be committed together: no item twice, and within the bounds. It fills
+// m.ids.
 func (m *many) run(at int) (n int) {
 	m.ids, m.errs = m.ids[:0], m.errs[:0]
 	size := 0
@@ -135,7 +139,7 @@ func (m *many) run(at int) (n int) {
 	return n
 }
 
-// do does the writes [at, at+n) and appends their outcomes: with ordered up to the first error.
+// do does the writes [at, at+n) and appends their outcomes; with ordered up to the first error.
 func (m *many) do(at, n int) {
 	if n == 1 {
 		m.single(at)
@@ -191,13 +195,13 @@ func (m *many) do(at, n int) {
 	}
 }
 
-// single does one write by itself and appends its outcome.
+// single does one write alone and appends its outcome.
 func (m *many) single(at int) {
 	m.out = append(m.out[:at], Outcome{})
 	m.one(at)
 }
 
-// one does one write by itself.
+// one does one write alone.
 func (m *many) one(at int) {
 	res, p, err := m.c.apply(m.ctx, &m.ws[at])
 	m.out[at] = Outcome{res, err}
@@ -209,8 +213,7 @@ func (m *many) one(at int) {
 	}
 }
 
-// again does the writes of a commit that came to nothing one by one; with ordered what is behind the first error has no
-// outcome.
+// again does the writes of a failed commit one by one. With ordered, writes after the first error have no outcome.
 func (m *many) again(from []int) {
 	slices.Sort(from)
 	for _, i := range from {
@@ -221,7 +224,7 @@ func (m *many) again(from []int) {
 	}
 }
 
-// bySlot brings changes of one slot together, in their order.
+// bySlot sorts changes by slot and keeps their order within a slot.
 func bySlot(chs []change, from []int) {
 	order := make([]int, len(chs))
 	for i := range order {
@@ -234,8 +237,8 @@ func bySlot(chs []change, from []int) {
 	}
 }
 
-// commit makes changes visible in one commit of the engine: false when nothing was done and each is to be tried by
-// itself. Its batch is made before the latches of all slots are taken, in their order.
+// commit makes changes visible in one commit of the engine. It returns false when nothing was written and each change
+// must be tried alone. The batch is made before the latches of all slots are taken, in their order.
 func (m *many) commit(chs []change, from []int) bool {
 	if len(chs) < 2 {
 		return len(chs) == 0
@@ -274,7 +277,7 @@ func (m *many) commit(chs []change, from []int) bool {
 	return true
 }
 
-// lock takes the latches of a draft's slots, in their order, and returns what lets them go.
+// lock takes the latches of a draft's slots, in their order. It returns the function that releases them.
 func (d *draft) lock(ctx context.Context) (unlock func(), err error) {
 	slots := make([]*Slot, 0, len(d.parts))
 	unlock = func() {
@@ -294,7 +297,7 @@ func (d *draft) lock(ctx context.Context) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// unchanged reports whether all items of a draft are still as they were read. The caller holds the latches.
+// unchanged reports whether all items of a draft are still the ones that were read. The caller holds the latches.
 func (d *draft) unchanged(ctx context.Context) bool {
 	for i := range d.parts {
 		for k := range d.parts[i].chs {
@@ -306,7 +309,8 @@ func (d *draft) unchanged(ctx context.Context) bool {
 	return true
 }
 
-// lost finds out where the slots stand after the engine refused a commit. It returns false when nothing was written.
+// lost finds out the state of the slots after the engine has refused a commit. It returns false when nothing was
+// written.
 func (m *many) lost(slots []slotLSN, from []int, cause error) bool {
 	var fatal error
 	for i := range slots {

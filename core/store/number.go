@@ -7,18 +7,20 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// An item's number has 20 bits of its placement in front of a counter of 40 bits: so the numbers of a logical partition
-// are a range. Where the partition key is the id a logical partition is one item, and a new item's number is the
-// counter alone; items of stores of format 1 and 2 have the 20 bits there too, and keep them, because clients know an
-// item's number as its _rid.
+// An item's number has 20 bits of its placement before a counter of 40 bits. So the numbers of a logical partition are
+// a range. Where the partition key is the id, a logical partition is one item, and the number of a new item is the
+// counter alone. Items from stores of format 1 and 2 have the 20 bits there too. They keep them, because clients know
+// an item's number as its _rid.
+//
+// Example: placement bits 0x12345 and counter 7 make the number 0x12345_0000000007.
 
 const counterBits = 40
 
-// Counter returns the counter of a number: items of a container that were made later have greater ones.
+// Counter returns the counter of a number. In a container, items that were created later have greater counters.
 func Counter(number uint64) uint64 { return number & (1<<counterBits - 1) }
 
-// Order returns the part of an item's number by which index entries with equal values are ordered: the counter where
-// the partition key is the id, and the whole number elsewhere.
+// Order returns the part of an item's number that orders index entries of equal value: the counter where the partition
+// key is the id, else the whole number.
 func (c *Container) Order(number uint64) uint64 {
 	return c.Entries().Order(number)
 }
@@ -26,8 +28,8 @@ func (c *Container) Order(number uint64) uint64 {
 // Entries returns the layout of the container's index entries.
 func (c *Container) Entries() keys.Entries { return keys.Entries{ByID: c.def.Load().KeyIsID()} }
 
-// Numbered reports whether every item has its number entry: while a store of format 1 or 2 is upgraded they have not.
-// Who reads over a view asks View.Numbered.
+// Numbered reports whether every item has its number entry. This isn't so while a store of format 1 or 2 is being
+// upgraded. A reader with a view uses View.Numbered.
 func (c *Container) Numbered() bool {
 	for _, sl := range c.slotList() {
 		if sl.flags.Load().bare {
@@ -37,7 +39,7 @@ func (c *Container) Numbered() bool {
 	return true
 }
 
-// number makes the number of a new item of a placement.
+// number makes the number of a new item with a placement.
 func (c *Container) number(place []byte, counter uint64) uint64 {
 	def := c.def.Load()
 	if def.KeyIsID() {
@@ -46,8 +48,8 @@ func (c *Container) number(place []byte, counter uint64) uint64 {
 	return place20(def.PartitionKey.EPKKind(), place)<<counterBits | Counter(counter)
 }
 
-// mayNumber reports whether an item of a placement may have a number: where the key is the id, items that an older
-// version made have their placement in it.
+// mayNumber reports whether an item with a placement may have a number. Where the key is the id, items of an older
+// version have placement bits in their numbers.
 func (c *Container) mayNumber(place []byte, number uint64) bool {
 	def := c.def.Load()
 	lead := number >> counterBits
@@ -80,7 +82,7 @@ func (c *Container) KeyByNumber(ctx context.Context, number uint64) (pk Partitio
 			return it.PK(), it.ID(), true, v.Settle(ctx, slot, &it)
 		}
 	}
-	for i := range v.slots { // that there is none must not be taken back
+	for i := range v.slots { // the answer that there is no item must be durable
 		if err := v.SettleSlot(ctx, &v.slots[i]); err != nil {
 			return nil, id, false, err
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// Places returns the placements [lo, hi) of the keys in a range; a nil hi is open. exact is false when they include
-// some that only the text of the key tells apart: the texts of V1 keys go on behind the hash.
+// Places returns the placements [lo, hi) of the keys in a range; a nil hi is open. exact is false if they include keys
+// that only the text of the key excludes: texts of V1 keys are longer than the hash.
 func (c *Container) Places(r epk.Range) (lo, hi []byte, exact bool, err error) {
 	kind, size := c.Def().PartitionKey.EPKKind(), c.placeLen()
 	if lo, err = epk.ParseBoundary(kind, r.Min); err == nil {
@@ -29,12 +29,12 @@ func (c *Container) Places(r epk.Range) (lo, hi []byte, exact bool, err error) {
 	return least(lo, size), least(hi, size), exact, nil
 }
 
-// longer reports whether a V1 boundary text goes on behind the hash that it parsed to.
+// longer reports whether a V1 boundary text is longer than the hash that it was parsed to.
 func longer(place []byte, text string) bool {
 	return len(place) == 4 && epk.CompareText(epk.BoundaryText(epk.V1, place), text) < 0
 }
 
-// least returns the least placement of size bytes that isn't below a boundary.
+// least returns the least placement of size bytes that is not below a boundary.
 func least(boundary []byte, size int) []byte {
 	if len(boundary) <= size {
 		return boundary

@@ -13,9 +13,9 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Read returns an item; NotFound when it is absent or expired. The item's memory is the caller's.
+// Read returns an item; NotFound when it is absent or expired. The caller owns the item's memory.
 func (c *Container) Read(ctx context.Context, pk PartitionKey, id value.Value) (*Item, error) {
-	m := new(struct { // one allocation for the item and its key
+	m := new(struct { // a single allocation for the item and its key
 		it  Item
 		mem Mem
 		key [shortKey]byte
@@ -27,11 +27,11 @@ func (c *Container) Read(ctx context.Context, pk PartitionKey, id value.Value) (
 	return &m.it, nil
 }
 
-// shortKey is how long the keys of most items are at most.
+// shortKey is the length that the keys of most items don't exceed.
 const shortKey = keys.PrefixLen + 118
 
-// ReadInto is Read into memory that the caller uses again. It returns the slot of the key, of an absent item too; nil
-// when the key is none of the container's.
+// ReadInto does what Read does, but into memory that the caller reuses. It returns the slot of the key even if the item
+// is absent; nil when the key doesn't fit the container.
 func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk PartitionKey, id value.Value) (*Slot, error) {
 	if err := c.Alive(); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk Partition
 	return sl, sl.waitDurable(ctx, it.LSN)
 }
 
-// orNotFound returns NotFound when the wait for what tells it succeeded.
+// orNotFound returns NotFound, or the error of the wait that NotFound depends on.
 func orNotFound(wait error) error {
 	if wait != nil {
 		return wait
@@ -78,37 +78,39 @@ func orNotFound(wait error) error {
 
 // View is a consistent view of a container for queries. Close it.
 //
-// What it says about the index (policy, flags of the slots) holds at least what the snapshot holds: every slot has all
-// entries of the policy, whatever an index rebuild does.
+// In the snapshot every slot has all entries of the view's policy, even during an index rebuild. The view's flags of a
+// slot cover at least what the snapshot holds.
 //
-// It may show what is not durable yet: before anything leaves that was made of it, Settle or SettleSlot has returned.
+// The view may show commits that are not durable yet. Before any result of the view is returned, Settle or SettleSlot
+// must have returned.
 type View struct {
 	c       *Container
 	snap    kv.Snapshot
-	now     int64 // second at which expiry is judged
+	now     int64 // the second at which expiry is decided
 	ttl     *int32
 	pol     *index.Policy
-	of      *Slots     // the version of the slot map that it shows
-	slots   []ViewSlot // as they stand in it
+	of      *Slots     // the version of the slot map that the view shows
+	slots   []ViewSlot // in the order of the map
 	indexed bool
-	bare    bool      // a slot is: Head.bare
-	opened  time.Time // by the real clock
+	bare    bool      // some slot is bare: Head.bare
+	opened  time.Time // by the machine's clock
 	all     together
 }
 
-// ViewSlot is a slot as a view shows it. It means nothing to other views.
+// ViewSlot is a slot in one view. It must not be used with other views.
 type ViewSlot struct {
 	*Slot
-	n     int         // where it stands in the view's slots
-	index *indexFlags // what the head says of the slot's index
-	seen  sight       // what the snapshot has of it
+	n     int         // its number among the view's slots
+	index *indexFlags // the flags of the slot's index
+	seen  sight       // the commits that the snapshot includes
 }
 
-// maxViews is how often View takes its snapshot again because an index rebuild has just let queries go by another
-// policy, or has narrowed a slot's flags. A view of slots that are no more is of no use however often.
+// maxViews is how often View takes a snapshot if index rebuilds switch the policy of queries, or narrow a slot's flags,
+// at that moment. Then it returns a view whose index entries aren't used. After a change of the slot map it always takes
+// another snapshot.
 const maxViews = 8
 
-// View opens a view of the present state. Its reads belong to one request, or to one step of background work, and end
+// View opens a view of the current state. Its reads belong to one request, or to one step of background work, and end
 // with ctx.
 func (c *Container) View(ctx context.Context) (*View, error) {
 	v := &View{c: c, now: c.st.clk.Now().Unix(), ttl: c.def.Load().DefaultTTL, opened: realTime.Now()}
@@ -140,27 +142,28 @@ func (c *Container) View(ctx context.Context) (*View, error) {
 	}
 }
 
-// Indexed reports whether the index entries in the view follow Policy and name every item that they should. When they
-// don't, neither they nor HasElements and HasLossy may be used, and Classes only for partition keys and ids.
+// Indexed reports whether the index entries in the view follow Policy and name every item that they should. Otherwise
+// entries, HasElements and HasLossy must not be used, and Classes only for partition keys and ids.
 func (v *View) Indexed() bool { return v.indexed }
 
-// Numbered reports whether every item in the view has its number entry. When not, who walks them reads items instead.
+// Numbered reports whether every item in the view has its number entry. Otherwise readers of number entries must read
+// items instead.
 func (v *View) Numbered() bool { return !v.bare }
 
 // Policy returns the indexing policy of the view.
 func (v *View) Policy() *index.Policy { return v.pol }
 
-// A view that can't be taken anew is given up when it is maxViewAges times as old as one that can.
+// maxViewAges is the age, as a multiple of the age of an old view, at which a view that can't be renewed is given up.
 const maxViewAges = 10
 
-// Old reports whether a reader who can go on by position should do so in a new view. gone says that no reader may go on
-// in this one.
+// Old reports whether a reader that can continue by position should do so in a new view. gone says that no reader may
+// continue in this one.
 func (v *View) Old() (old, gone bool) {
 	age, most := realTime.Now().Sub(v.opened), v.c.st.lim.ViewAge
 	return age > most, age > maxViewAges*most
 }
 
-// ErrOld is the error of a reader who can't go on because its view is too old.
+// ErrOld is the error for a reader that can't continue because its view is too old.
 func (v *View) ErrOld() error {
 	return status.Wrap(status.Unavailable, kv.ErrSnapshotTooOld, "The query has read one state of the container for "+
 		"longer than %v. Read it in pages.",
@@ -170,7 +173,7 @@ func (v *View) ErrOld() error {
 // Close releases the view.
 func (v *View) Close() { _ = v.snap.Close() }
 
-// Container returns what the view is of.
+// Container returns the container of the view.
 func (v *View) Container() *Container { return v.c }
 
 // Version returns the version of the slot map that the view shows.
@@ -182,7 +185,7 @@ func (v *View) Slots() []ViewSlot { return v.slots }
 // At returns the slot of a placement.
 func (v *View) At(place []byte) *ViewSlot { return &v.slots[v.of.m.Slot(place)] }
 
-// Of returns a slot as the view shows it; nil when it shows a version of the map that hasn't got it.
+// Of returns a slot as the view shows it. It returns nil when the view's version of the map doesn't have the slot.
 func (v *View) Of(sl *Slot) *ViewSlot {
 	if s := v.At(sl.min); s.Slot == sl {
 		return s
@@ -196,7 +199,7 @@ func (v *View) Iter(lo, hi []byte) (kv.Iterator, error) {
 	return it, translate(err)
 }
 
-// Number returns where the slot stands among the view's slots: 0, 1, ..
+// Number returns the slot's number among the view's slots: 0, 1, ..
 func (s *ViewSlot) Number() int { return s.n }
 
 // Classes returns the value classes that the slot's index has ever held, a bit for each class byte c at c>>3.
@@ -208,12 +211,12 @@ func (s *ViewSlot) HasElements(path uint64) bool { return s.index.elements.Has(p
 // HasLossy reports whether a path may have cut values in the slot.
 func (s *ViewSlot) HasLossy(path uint64) bool { return s.index.lossy.Has(path) }
 
-// HasInColumn reports whether columns of composite indexes may have held in the slot what an id of index.Column stands
-// for.
+// HasInColumn reports whether columns of composite indexes in the slot may have held the feature that an id of
+// index.Column stands for.
 func (s *ViewSlot) HasInColumn(id uint64) bool { return s.index.columns.Has(id) }
 
-// Place returns the placement and tuple bytes of a partition key, which may be a prefix of the paths: then complete is
-// false and the place is a prefix too.
+// Place returns the placement and tuple bytes of a partition key. The key may have values for only the first paths:
+// then complete is false and the place is a prefix too.
 func (c *Container) Place(pk PartitionKey) (place, tuple []byte, complete bool, err error) {
 	if len(pk) == len(c.keyPaths()) {
 		id, err := c.locate(nil, pk, value.Value{})
@@ -223,7 +226,8 @@ func (c *Container) Place(pk PartitionKey) (place, tuple []byte, complete bool, 
 	return place, tuple, false, nil
 }
 
-// Locate is Container.Place and the slot of the placement in the view: the first one of a prefix.
+// Locate returns the result of Container.Place, and the slot of the placement in the view. For a prefix it is the first
+// slot.
 func (v *View) Locate(pk PartitionKey) (slot *ViewSlot, place, tuple []byte, complete bool, err error) {
 	if place, tuple, complete, err = v.c.Place(pk); err != nil {
 		return nil, nil, nil, complete, err
@@ -231,8 +235,8 @@ func (v *View) Locate(pk PartitionKey) (slot *ViewSlot, place, tuple []byte, com
 	return v.At(place), place, tuple, complete, nil
 }
 
-// Decode reads a stored item (key after the kind's prefix, and value) into it; false when the item is expired. The item
-// points into key and val.
+// Decode reads a stored item (key after the kind's prefix, and value) into it. It returns false when the item is
+// expired. The item points into key and val.
 func (v *View) Decode(it *Item, suffix, val []byte) (bool, error) {
 	place := v.c.placeLen()
 	if err := decodeEnvelope(val, it); err != nil {
@@ -245,13 +249,14 @@ func (v *View) Decode(it *Item, suffix, val []byte) (bool, error) {
 	return true, nil
 }
 
-// Mem is the memory that fetched items live in. An item is valid until the next fetch into its Mem.
+// Mem is the memory of fetched items. An item is valid until the next fetch into its Mem.
 type Mem struct{ key, val []byte }
 
-// Size returns how many bytes it keeps.
+// Size returns the number of bytes that it keeps.
 func (m *Mem) Size() int { return cap(m.key) + cap(m.val) }
 
-// Fetch reads the item with this identity (tuple, id) in a slot into it; false when it is absent or expired.
+// Fetch reads the item with this identity (tuple, id) in a slot into it. It returns false when the item is absent or
+// expired.
 func (v *View) Fetch(it *Item, slot *ViewSlot, ident []byte, m *Mem) (ok bool, err error) {
 	m.key = keys.AppendPrefix(m.key[:0], slot.key, keys.KindItem)
 	if m.key, err = v.c.appendPlace(m.key, ident); err != nil {
@@ -261,8 +266,8 @@ func (v *View) Fetch(it *Item, slot *ViewSlot, ident []byte, m *Mem) (ok bool, e
 	return v.fetch(it, m)
 }
 
-// FetchSuffix reads the item with this suffix (placement, tuple, id) in a slot into it; false when it is absent or
-// expired.
+// FetchSuffix reads the item with this suffix (placement, tuple, id) in a slot into it. It returns false when the item
+// is absent or expired.
 func (v *View) FetchSuffix(it *Item, slot *ViewSlot, suffix []byte, m *Mem) (bool, error) {
 	m.key = append(keys.AppendPrefix(m.key[:0], slot.key, keys.KindItem), suffix...)
 	return v.fetch(it, m)
@@ -280,8 +285,8 @@ func (v *View) fetch(it *Item, m *Mem) (bool, error) {
 	return v.Decode(it, m.key[keys.PrefixLen:], b)
 }
 
-// ByNumber returns the suffix of the item in a slot whose number has a number's counter; nil when there is none, or
-// when the slot's number entries aren't complete (Container.Numbered).
+// ByNumber returns the suffix of the item in a slot whose number has the same counter as number. It returns nil when
+// there is none, or when the slot's number entries aren't complete (Container.Numbered).
 func (v *View) ByNumber(slot *ViewSlot, number uint64) ([]byte, error) {
 	if v.bare {
 		return v.searchNumber(slot, number)
@@ -293,7 +298,7 @@ func (v *View) ByNumber(slot *ViewSlot, number uint64) ([]byte, error) {
 	return b, translate(err)
 }
 
-// searchNumber is ByNumber without number entries: it looks at all items of the slot.
+// searchNumber does what ByNumber does without number entries: it reads all items of the slot.
 func (v *View) searchNumber(slot *ViewSlot, number uint64) (suffix []byte, err error) {
 	lo, hi := keys.KindBounds(slot.key, keys.KindItem)
 	err = v.walk(lo, hi, func(k, val []byte) (bool, error) {
@@ -309,20 +314,20 @@ func (v *View) searchNumber(slot *ViewSlot, number uint64) (suffix []byte, err e
 	return suffix, err
 }
 
-// Settle waits until what the item shows is durable.
+// Settle waits until the commit of the item is durable.
 func (v *View) Settle(ctx context.Context, slot *ViewSlot, it *Item) error {
 	return slot.waitDurable(ctx, it.LSN)
 }
 
-// SettleSlot waits until everything that the view shows of a slot is durable, what is absent there too. It costs two
-// atomic loads when it is.
+// SettleSlot waits until everything that the view shows of a slot is durable, including absences. If it is already
+// durable, the call costs two atomic loads.
 func (v *View) SettleSlot(ctx context.Context, slot *ViewSlot) error {
 	return slot.await(ctx, slot.seen)
 }
 
 // LogicalItems returns the number of items of a logical partition.
 func (v *View) LogicalItems(slot *ViewSlot, place, tuple []byte) (int64, error) {
-	if v.c.Def().KeyIsID() { // the only item's id is the key
+	if v.c.Def().KeyIsID() { // the id of the only item is the key
 		item := append(append(keys.AppendPrefix(nil, slot.key, keys.KindItem), place...), tuple...)
 		has, err := v.snap.Has(append(item, tuple...))
 		if err != nil || !has {

@@ -11,16 +11,19 @@ import (
 const (
 	reapItems   = 1024 // deletes
 	reapCommit  = 128  // deletes of one commit
-	reapEntries = 8192 // feed entries that are passed over
+	reapEntries = 8192 // feed entries that are skipped
 )
 
 // Reap removes expired items of a slot and returns how many it removed. more says that a bound was reached: there may
-// be more to do right away.
+// be more to remove now.
 //
-// Items with a ttl of their own are found by their ttl entries. Those under the container's default are found in feed
-// order: in each epoch the oldest writes come first, and the first item under the default that is not due ends the walk
-// of the epoch. Items with a ttl of their own never become items under the default without a new feed entry, so those
-// in front of that item are passed only once: slot.reaped remembers where the walk of the first epoch has ended.
+// Items with their own ttl are found by their ttl entries. Items under the container's default are found in feed order.
+// In each epoch the oldest writes come first, so the walk of an epoch ends at the first item under the default that
+// hasn't expired. An item with its own ttl never becomes an item under the default without a new feed entry. So the
+// items before that point are skipped only once: slot.reaped stores where the walk of the first epoch has ended.
+//
+// Example: the default is 60 s and the feed has items written 90, 70 and 50 s ago. The first two are removed, and the
+// third ends the walk.
 func (c *Container) Reap(ctx context.Context, sl *Slot) (n int, more bool, err error) {
 	if c.def.Load().DefaultTTL == nil {
 		return 0, false, nil
@@ -53,7 +56,7 @@ func (c *Container) due(ctx context.Context, sl *Slot) (out [][]byte, more bool,
 	}
 	defer view.Close()
 	slot := view.Of(sl)
-	if view.ttl == nil || slot == nil { // it was removed meanwhile
+	if view.ttl == nil || slot == nil { // the slot was removed in the meantime
 		return nil, false, nil
 	}
 	lo, _ := keys.KindBounds(sl.key, keys.KindTTL)
@@ -86,20 +89,20 @@ func (c *Container) dueByFeed(view *View, slot *ViewSlot, out [][]byte) (_ [][]b
 	return w.out, w.bound && len(w.out)+w.steps > 0, err
 }
 
-// feedWalk looks for expired items under the container's default.
+// feedWalk finds expired items under the container's default.
 type feedWalk struct {
 	view   *View
 	sl     *ViewSlot
 	out    [][]byte
 	mem    Mem
 	passed int
-	pinned bool // only items with a ttl of their own so far, in the first run
-	steps  int  // by how many entries slot.reaped has moved
+	pinned bool // so far only items with their own ttl, in the first run
+	steps  int  // number of entries by which slot.reaped has moved
 	bound  bool // a bound was reached
 }
 
-// run walks over a run of the feed from a place on (LSN << 16 | position). In one without order no item ends it. Where
-// a walk over another run than the first finds nothing before it reaches a bound, the next one goes on there.
+// run walks over a run of the feed, beginning at a place (LSN << 16 | position). In a run without order no item ends
+// the walk. If the walk over a run other than the first finds nothing before a bound, the next walk continues there.
 func (w *feedWalk) run(r Run, from uint64, first bool) error {
 	roamed := w.sl.roamed.Load()
 	if roamed = max(roamed, from); !first && (r.End == lastRun || roamed>>16 < uint64(r.End)) {
@@ -154,10 +157,10 @@ func (v *View) walk(lo, hi []byte, f func(key, val []byte) (bool, error)) error 
 	return translate(it.Err())
 }
 
-// maxReapRaces is how often a commit of deletes is tried again; what is left is for the next call.
+// maxReapRaces is how often a commit of deletes is tried again. The remaining items are left for the next call.
 const maxReapRaces = 4
 
-// reapBatch deletes, in one commit, those of the items that are still there and expired. It returns how many.
+// reapBatch deletes, in one commit, those of the items that still exist and are expired. It returns how many.
 func (c *Container) reapBatch(ctx context.Context, sl *Slot, suffixes [][]byte) (p pending, n int, err error) {
 	ids := make([]identity, len(suffixes))
 	for i, s := range suffixes {
@@ -168,7 +171,7 @@ func (c *Container) reapBatch(ctx context.Context, sl *Slot, suffixes [][]byte) 
 	for range maxReapRaces {
 		for i := range ids {
 			if c.relocate(&ids[i]); ids[i].slot != sl {
-				return p, 0, nil // the slot is no more: who goes round the present ones finds them
+				return p, 0, nil // the slot no longer exists: the walk over the current slots finds the items
 			}
 		}
 		p, n, raced, err := c.reapAttempt(ctx, sl, ids)
@@ -179,7 +182,7 @@ func (c *Container) reapBatch(ctx context.Context, sl *Slot, suffixes [][]byte) 
 	return p, 0, nil
 }
 
-// identityOf takes a suffix (place, tuple, id) apart. It is not located yet.
+// identityOf splits a suffix (place, tuple, id) into its parts. The identity has no slot yet.
 func (c *Container) identityOf(suffix []byte) (identity, error) {
 	place := c.placeLen()
 	rest := suffix[place:]
@@ -193,7 +196,7 @@ func (c *Container) identityOf(suffix []byte) (identity, error) {
 	return identity{place: suffix[:place:place], tuple: tuple, ident: suffix[place:], suffix: suffix}, nil
 }
 
-// reapAttempt tries it once. raced says that an item or the slot changed in between.
+// reapAttempt makes one attempt. raced says that an item or the slot has changed in between.
 func (c *Container) reapAttempt(ctx context.Context, sl *Slot, ids []identity) (
 	p pending, n int, raced bool, err error) {
 	chs := make([]change, 0, len(ids))

@@ -14,34 +14,38 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// rebuild moves a container's index from policy A to policy B beside the requests. DESIGN.md has the whole; it
-// maintains:
+// rebuild changes a container's index from policy A to policy B while requests continue. DESIGN.md describes the whole.
+// It maintains:
 //
-//  1. Queries go by one policy, and every slot has all entries of it at every moment. Until all slots have those of B
-//     too this is A, afterwards B; nothing of A is taken out before.
-//  2. A slot's upkeep says what its writers keep, and changes under its latch alone. It is in the head of every commit,
-//     so what entries there may be is known after a crash.
-//  3. Both passes are idempotent: a process that finds a slot half done does it again from its first item.
+//   - Queries use one policy, and every slot always has all entries of it. This is A until all slots also have those of
+//     B, and then it is B. No entry of A is removed before.
+//   - A slot's upkeep says which entries its writers keep. It changes only under the slot's latch, and is in the head
+//     of every commit. So after a crash it is known which entries there may be.
+//   - Both passes are idempotent. A process that finds a slot half done repeats the pass from the first item.
 //
-// It belongs to Container.defMu.
+// Example: A indexes /a, B indexes /b. Slots go from Settled to Adding: a pass adds /b entries and writers keep both.
+// When all slots are Ready, queries switch to B. A second pass (Removing) deletes the /a entries, and the slots are
+// Settled again.
+//
+// Container.defMu guards it.
 type rebuild struct {
-	running  bool   // its goroutine is there
-	readable uint32 // version that queries go by
+	running  bool   // its goroutine is running
+	readable uint32 // the version that queries use
 	from, to uint32 // both 0 = none under way
-	flipped  bool   // queries go by to
-	filling  bool   // slots are bare: they get the entries of readable first
-	failed   error  // of the last try, nil while one runs
+	flipped  bool   // queries use to
+	filling  bool   // some slots are bare: they get the entries of readable first
+	failed   error  // error of the last attempt, nil while one runs
 	wake     chan struct{}
 }
 
-// slotRebuild is a slot's part. done may be read by anybody; the rest belongs to the latch.
+// slotRebuild is a slot's part of a rebuild. done may be read without the latch, which guards the other fields.
 type slotRebuild struct {
-	done  atomic.Int64 // items passed: each comes by twice
-	extra bool         // entries of A alone were written since Adding began
-	fresh *indexFlags  // what the entries of B hold, when all items were seen since Adding began
+	done  atomic.Int64 // items processed: each item is processed twice
+	extra bool         // entries only of A were written since Adding began
+	fresh *indexFlags  // flags of the entries of B, if all items were processed since Adding began
 }
 
-// note adds what a commit's items hold to the fresh flags.
+// note adds the flags of a commit's items to fresh.
 func (r *slotRebuild) note(f *indexFlags) {
 	if r.fresh != nil {
 		r.fresh.add(f)
@@ -55,15 +59,15 @@ const (
 	rebuildBytes = 1 << 20
 )
 
-// Pace of a rebuild: after each burst it rests as long as it has worked, and after an error longer.
+// Pace of a rebuild: after each burst it rests as long as it has worked, and after an error for a longer time.
 const (
 	rebuildBurst = 4 * time.Millisecond
 	rebuildRetry = 2 * time.Second
 	rebuildSync  = 16 // commits after which it waits for the last to be durable
 )
 
-// Redefine changes the container's definition by f while no rebuild begins or ends. f gets the versions of the indexing
-// policy that index entries follow. A changed policy is followed in the background.
+// Redefine changes the container's definition with f. No rebuild begins or ends meanwhile. f gets the versions of the
+// indexing policy that index entries follow. If f changes the policy, the index is rebuilt in the background.
 func (c *Container) Redefine(f func(inUse []uint32) (*catalog.Container, error)) (*catalog.Container, error) {
 	c.defMu.Lock()
 	defer c.defMu.Unlock()
@@ -78,14 +82,14 @@ func (c *Container) Redefine(f func(inUse []uint32) (*catalog.Container, error))
 	return def, c.follow(def)
 }
 
-// update takes a newer definition.
+// update installs a newer definition.
 func (c *Container) update(def *catalog.Container) error {
 	c.defMu.Lock()
 	defer c.defMu.Unlock()
 	return c.follow(def)
 }
 
-// follow takes a newer definition and starts the rebuild that it asks for. The caller holds defMu.
+// follow installs a newer definition and starts the rebuild that it needs. The caller holds defMu.
 func (c *Container) follow(def *catalog.Container) error {
 	old := c.def.Load()
 	if old.Version >= def.Version {
@@ -104,7 +108,7 @@ func (c *Container) follow(def *catalog.Container) error {
 	return nil
 }
 
-// startRebuild starts the rebuild when there is something to do and it isn't running. The caller holds defMu.
+// startRebuild starts the rebuild if there is something to do and it isn't running. The caller holds defMu.
 func (c *Container) startRebuild() {
 	def := c.def.Load()
 	if c.st.lim.ReadOnly || c.rb.running || !c.rb.filling && c.rb.to == 0 && c.rb.readable == def.IndexVersion &&
@@ -116,7 +120,7 @@ func (c *Container) startRebuild() {
 }
 
 // runRebuild rebuilds until the index follows the newest policy, the container is dropped or the store is closed. A
-// fault is an error like any other: the rebuild begins again after a pause.
+// panic counts as an error: the rebuild begins again after a pause.
 func (c *Container) runRebuild(ctx context.Context, what string) {
 	forgotten := false
 	for {
@@ -138,7 +142,7 @@ func (c *Container) runRebuild(ctx context.Context, what string) {
 		}
 		c.defMu.Unlock()
 		if j.to == 0 {
-			_ = c.st.cat.ForgetFormer(ctx, def.RID(), def.IndexVersion) // or the next open does it
+			_ = c.st.cat.ForgetFormer(ctx, def.RID(), def.IndexVersion) // if it fails, the next open does it
 			forgotten = true
 			continue
 		}
@@ -154,7 +158,7 @@ func (c *Container) runRebuild(ctx context.Context, what string) {
 	}
 }
 
-// tried notes how a try has ended.
+// tried records the result of an attempt.
 func (c *Container) tried(err error) {
 	c.defMu.Lock()
 	defer c.defMu.Unlock()
@@ -162,7 +166,7 @@ func (c *Container) tried(err error) {
 	c.wake()
 }
 
-// wake wakes those who wait for the end of a rebuild. The caller holds defMu.
+// wake wakes the goroutines that wait for the end of a rebuild. The caller holds defMu.
 func (c *Container) wake() {
 	close(c.rb.wake)
 	c.rb.wake = make(chan struct{})
@@ -185,7 +189,7 @@ func (c *Container) WaitIndex(ctx context.Context) error {
 	}
 }
 
-// IndexProgress returns how much of an index rebuild is done, in percent; 100 when none is under way.
+// IndexProgress returns the completed part of an index rebuild in percent; 100 when no rebuild is needed.
 func (c *Container) IndexProgress() int {
 	c.defMu.Lock()
 	r, newest := c.rb, c.def.Load().IndexVersion
@@ -193,7 +197,7 @@ func (c *Container) IndexProgress() int {
 	switch {
 	case r.filling:
 		n := c.filled()
-		if r.readable != newest { // a rebuild comes after it
+		if r.readable != newest { // another rebuild follows
 			n /= 3
 		}
 		return n
@@ -204,26 +208,26 @@ func (c *Container) IndexProgress() int {
 	}
 	var all, done int64
 	for _, sl := range c.slotList() {
-		n := 2 * (sl.items.Load() + 1) // an empty slot is work too
+		n := 2 * (sl.items.Load() + 1) // an empty slot counts as work too
 		all += n
 		done += min(n, sl.rb.done.Load())
 	}
-	if r.to != newest { // another rebuild comes after this one
+	if r.to != newest { // another rebuild follows
 		all *= 2
 	}
 	return int(min(99, 100*done/all))
 }
 
-// rebuilder does one rebuild.
+// rebuilder runs one rebuild.
 type rebuilder struct {
 	c        *Container
 	ctx      context.Context
 	from, to uint32
 	flipped  bool
 	a, b     *index.Policy
-	last     kv.Commit // not waited for yet
-	commits  int       // since the last that was
-	begun    time.Time // of the present burst
+	last     kv.Commit // the last commit that was not waited for
+	commits  int       // commits since the last wait
+	begun    time.Time // start of the current burst
 }
 
 func (j *rebuilder) run() error {
@@ -261,7 +265,7 @@ func (j *rebuilder) run() error {
 	return nil
 }
 
-// flip lets queries go by the new policy: every slot has its entries.
+// flip makes queries use the new policy: every slot has its entries.
 func (j *rebuilder) flip() {
 	c := j.c
 	c.defMu.Lock()
@@ -270,7 +274,7 @@ func (j *rebuilder) flip() {
 	c.pol.Store(j.b)
 }
 
-// end forgets the policy before: no slot has entries of it any more.
+// end drops the previous policy: no slot has entries of it any more.
 func (j *rebuilder) end() {
 	c := j.c
 	c.defMu.Lock()
@@ -285,20 +289,20 @@ func (j *rebuilder) end() {
 	c.known.Store(&known)
 }
 
-// add brings a slot to Ready: all entries of both policies.
+// add brings a slot to Ready: it has all entries of both policies.
 func (j *rebuilder) add(sl *Slot) error {
 	sl.mu.Lock()
 	if h := sl.head; h.Next == 0 && h.Index == j.from {
-		h.Next, h.Phase = j.to, Adding // every commit from now on says so in its head
+		h.Next, h.Phase = j.to, Adding // every commit from now on stores this in its head
 		if sl.facts.Load() == nil {
 			sl.head = h
 			sl.publish()
-		} else if err := j.write(sl, &kv.Batch{}, h); err != nil { // without facts that wouldn't stay right
+		} else if err := j.write(sl, &kv.Batch{}, h); err != nil { // without the facts that would become wrong
 			sl.mu.Unlock()
 			return err
 		}
 	}
-	if sl.head.Phase != Adding { // a process before this one has done it
+	if sl.head.Phase != Adding { // an earlier process has completed it
 		sl.rb.extra, sl.rb.fresh = true, nil
 		sl.mu.Unlock()
 		sl.rb.done.Store(sl.items.Load() + 1)
@@ -309,7 +313,7 @@ func (j *rebuilder) add(sl *Slot) error {
 	return j.pass(sl, Adding)
 }
 
-// remove takes out the entries that only the policy before wanted, and ends the slot's rebuild.
+// remove removes the entries that only the previous policy needs, and ends the slot's rebuild.
 func (j *rebuilder) remove(sl *Slot) error {
 	sl.mu.Lock()
 	switch {
@@ -328,18 +332,18 @@ func (j *rebuilder) remove(sl *Slot) error {
 	return j.write(sl, &kv.Batch{}, j.settled(sl))
 }
 
-// settled is the head of a slot whose rebuild is over.
+// settled returns the head of a slot whose rebuild is complete.
 func (j *rebuilder) settled(sl *Slot) Head {
 	h := sl.head
 	h.Index, h.Next, h.Phase, h.Stale = j.to, 0, Settled, false
 	if f := sl.rb.fresh; f != nil {
-		held := *f // the rebuild goes on with its own
+		held := *f // the rebuild continues with its own copy
 		h.flags = &held
 	}
 	return h
 }
 
-// pass goes over all items of a slot, in commits of bounded size.
+// pass processes all items of a slot, in commits of bounded size.
 func (j *rebuilder) pass(sl *Slot, phase Phase) error {
 	var after []byte
 	for races := 0; ; {
@@ -400,7 +404,7 @@ func (j *rebuilder) settle() error {
 	return translate(err)
 }
 
-// pause keeps the pace. It fails when the store is closed or the container dropped.
+// pause waits to keep the pace. It fails when the store is closed or the container dropped.
 func (j *rebuilder) pause() error {
 	if err := j.c.Alive(); err != nil {
 		return err
@@ -417,7 +421,7 @@ func (j *rebuilder) pause() error {
 	return translate(j.ctx.Err())
 }
 
-// rest waits, or until the store is closed.
+// rest waits for a time, or until the store is closed.
 func (j *rebuilder) rest(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -427,24 +431,24 @@ func (j *rebuilder) rest(d time.Duration) {
 	}
 }
 
-// chunk is one commit of a pass: the items behind a key.
+// chunk is one commit of a pass: the items after a key.
 type chunk struct {
 	j     *rebuilder
 	sl    *Slot
 	phase Phase
-	after []byte // before do, the last item of the chunk before; then its own
+	after []byte // before do, the last item of the previous chunk; then its own last item
 	items int
-	over  bool // there are no more
+	over  bool // there are no more items
 
-	suffix []byte // of the present item
+	suffix []byte // of the current item
 
 	b     kv.Batch
-	flags indexFlags // of the entries of B
-	extra bool       // there are entries of A alone
+	flags indexFlags // flags of the entries of B
+	extra bool       // there are entries only of A
 }
 
-// do does it. What it costs is done without the latch, unless writers were in the way too often. raced says that they
-// were: nothing is written then.
+// do processes the chunk. The costly part runs without the latch, unless writers have interfered too often. raced says
+// that writers have interfered: then nothing is written.
 func (ck *chunk) do(latched bool) (raced bool, err error) {
 	sl := ck.sl
 	sl.mu.Lock()
@@ -458,7 +462,7 @@ func (ck *chunk) do(latched bool) (raced bool, err error) {
 	switch {
 	case err != nil:
 		return false, err
-	case sl.head.Phase != ck.phase || sl.head.Next != ck.j.to: // an unknown outcome took it back: begin again
+	case sl.head.Phase != ck.phase || sl.head.Next != ck.j.to: // an unknown outcome has undone it: begin again
 		return false, translate(kv.ErrUnavailable)
 	case sl.head.LSN != seen:
 		return true, nil
@@ -487,7 +491,7 @@ func (ck *chunk) commit() error {
 	return ck.j.write(sl, &ck.b, h)
 }
 
-// collect makes the batch from the next items.
+// collect makes the batch for the next items.
 func (ck *chunk) collect() error {
 	snap, err := ck.j.c.st.eng.Snapshot(ck.j.ctx)
 	if err != nil {
@@ -523,7 +527,7 @@ func (ck *chunk) collect() error {
 	return translate(it.Err())
 }
 
-// item adds the difference that the pass makes of one item's entries.
+// item adds to the batch the change that the pass makes to one item's entries.
 func (ck *chunk) item(it *Item) {
 	a, b := collect(ck.j.a, it), collect(ck.j.b, it)
 	both, extra := collectBoth(ck.j.a, ck.j.b, it)

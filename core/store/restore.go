@@ -19,7 +19,7 @@ import (
 	"github.com/orrerydb/orrery/core/work"
 )
 
-// Lost is what a restore couldn't save.
+// Lost describes data that a restore couldn't save.
 type Lost struct {
 	Database     string `json:"database,omitempty"`
 	Container    string `json:"container,omitempty"`
@@ -46,24 +46,26 @@ type Restored struct {
 	Items      int64
 }
 
-// Gap is a part of a damaged store that couldn't be read: keys from Lo to before Hi may have stood there; nil is no
-// bound.
+// Gap is a part of a damaged store that couldn't be read. It may have held keys from Lo to before Hi; nil is no bound.
 type Gap struct {
 	Lo, Hi []byte
 	What   string
 }
 
-// Saved is what can be read of a damaged store.
+// Saved is the readable part of a damaged store.
 type Saved interface {
 	// Each calls visit for all keys, in order.
 	Each(visit func(key, val []byte) error) error
-	// Gaps returns what was found so far that can't be read.
+	// Gaps returns the unreadable parts that were found so far.
 	Gaps() []Gap
 }
 
-// Restore makes a store in an empty engine of what is saved of a damaged one. The catalog, items and counters are taken
-// as they are; everything else is made of them, and what of it can be read tells which items are missing: lost is told
-// of each. It takes the same memory for any number of items that are saved.
+// Restore builds a store in an empty engine from the readable part of a damaged one. It copies the catalog, items and
+// counters. It derives everything else from them. The derived entries that can still be read show which items are
+// missing: lost is called for each. Restore uses the same memory for any number of saved items.
+//
+// Example: the index entry of item "x" can be read but its block of items can't. Restore copies the other items and
+// reports "x" as lost.
 func Restore(ctx context.Context, eng kv.Engine, clk *clock.Clock, saved Saved, lost func(Lost)) (Restored, error) {
 	r := &restorer{ctx: ctx, eng: eng, clk: clk, saved: saved, lost: lost,
 		slots: map[keys.Slot]*place{}, gens: map[uint32]*generation{}, strays: map[uint32]bool{},
@@ -80,7 +82,7 @@ func Restore(ctx context.Context, eng kv.Engine, clk *clock.Clock, saved Saved, 
 	return r.done, nil
 }
 
-// gap reports what a gap may have held, unless it is known that nothing of it is missing.
+// gap reports what a gap may have held, unless it is known that nothing is missing.
 func (r *restorer) gap(g Gap) {
 	what := g.What
 	if g.Lo != nil && g.Hi != nil {
@@ -92,8 +94,8 @@ func (r *restorer) gap(g Gap) {
 	r.lost(Lost{What: what})
 }
 
-// accounted reports whether it is known that nothing of a gap is missing but what was reported: it held what could be
-// made again, or of slots whose head says how many items there were.
+// accounted reports whether it is known that all losses in a gap have been reported: the gap held only derived data, or
+// data of slots whose head tells how many items there were.
 func (r *restorer) accounted(g Gap) bool {
 	lo, from, ok := keys.ParseSlot(g.Lo)
 	hi, _, ok2 := keys.ParseSlot(g.Hi)
@@ -125,16 +127,16 @@ type restorer struct {
 	done    Restored
 	b       kv.Batch
 	catalog []catalog.Entry
-	begun   bool // the catalog is made
-	metaBad bool // something of it is lost
+	begun   bool // the catalog was made
+	metaBad bool // a part of the catalog is lost
 	slots   map[keys.Slot]*place
 	gens    map[uint32]*generation
-	strays  map[uint32]bool // generations that no container has
+	strays  map[uint32]bool // generations without a container
 	cur     *slotRestore
-	short   map[keys.Slot]bool // slots of which it isn't known how many items are missing
+	short   map[keys.Slot]bool // slots with an unknown number of missing items
 }
 
-// generation is what is known of a container's numbers.
+// generation is what is known about a container's numbers.
 type generation struct {
 	c       *Container
 	lsn     int64
@@ -147,7 +149,7 @@ type place struct {
 	sl *Slot
 }
 
-// restoreOps is how many operations are written at a time.
+// restoreOps is the number of operations that are written at a time.
 const restoreOps = 4096
 
 func (r *restorer) put(key, val []byte) error {
@@ -194,7 +196,7 @@ func (r *restorer) visit(key, val []byte) error {
 	return r.cur.visit(kind, key, val)
 }
 
-// stray meets a key of no container: of a dropped one, or of one whose definition is lost.
+// stray handles a key without a container: the container was dropped, or its definition is lost.
 func (r *restorer) stray(s keys.Slot) {
 	if r.gens[s.Gen] == nil && r.metaBad && !r.strays[s.Gen] {
 		r.strays[s.Gen] = true
@@ -268,7 +270,7 @@ func (r *restorer) container(st *Store, def *catalog.Container) error {
 	return nil
 }
 
-// counter takes a malformed counter away: it is made again of what is there.
+// counter removes a malformed counter. It is derived again from what exists.
 func (r *restorer) counter(gen uint32) error {
 	c := counter{eng: r.eng, gen: gen}
 	if err := c.load(r.ctx); status.CodeOf(err) != status.Corruption {
@@ -287,7 +289,7 @@ func (r *restorer) endSlot() error {
 	return s.end()
 }
 
-// finish writes the counters: nothing that was seen is given out again.
+// finish writes the counters, so that no number that was seen is given out again.
 func (r *restorer) finish() error {
 	if err := errors.Join(r.begin(), r.endSlot()); err != nil {
 		return err
@@ -307,17 +309,18 @@ func (r *restorer) finish() error {
 	return r.flush()
 }
 
-// slotRestore makes a slot. Its keys come by kind: the head, items, and then what was derived of them.
+// slotRestore makes a slot. Its keys are read by kind: the head, the items, and then the entries that were derived from
+// them.
 type slotRestore struct {
 	r     *restorer
 	g     *generation
 	key   keys.Slot
-	k     checker // reads items as a check does
+	k     checker // it reads items as a check does
 	old   Head
-	known bool // old was read
+	known bool // old could be read
 	head  Head
 
-	latest int64 // time of an item
+	latest int64 // the latest time of an item
 	part   []byte
 	sum    LogicalHead
 	gone   map[uint64]bool // hashes of the suffixes of items that were reported
@@ -344,7 +347,7 @@ func (s *slotRestore) visit(kind keys.Kind, key, val []byte) error {
 	case keys.KindNumber, keys.KindFormerNumber, keys.KindFeed:
 		return s.entry(kind, key, val)
 	case keys.KindIndex:
-		if s.known && s.old.Items > s.head.Items+s.named { // some aren't named yet
+		if s.known && s.old.Items > s.head.Items+s.named { // some missing items are not named yet
 			return s.entry(kind, key, val)
 		}
 	}
@@ -383,8 +386,8 @@ func (s *slotRestore) item(suffix, val []byte) error {
 	return s.k.wants(it, t, func(_ keys.Kind, key, val []byte) error { return s.r.put(key, val) })
 }
 
-// taken reports whether another item has what is to be unique to one: an older version came back whose value another
-// item has taken since.
+// taken reports whether another item has a value that must be unique. It happens when an older version of an item was
+// restored, whose value another item has taken since.
 func (s *slotRestore) taken(it *checked) (bool, error) {
 	if len(s.g.c.uniques) == 0 {
 		return false, nil
@@ -406,7 +409,7 @@ func (s *slotRestore) taken(it *checked) (bool, error) {
 	return false, nil
 }
 
-// logical begins another logical partition when an item is the first of one.
+// logical begins another logical partition when an item is the first one in it.
 func (s *slotRestore) logical(it *checked) error {
 	part := it.at.suffix[:len(it.at.place)+len(it.at.tuple)]
 	if s.part != nil && bytes.Equal(part, s.part) {
@@ -428,7 +431,7 @@ func (s *slotRestore) endPart() error {
 	return s.r.put(append(keys.AppendPrefix(nil, s.key, keys.KindLogical), s.part...), h.append(nil))
 }
 
-// entry sees whether the item of an entry was saved, in the version that the entry is of.
+// entry checks whether the item of an entry was saved, in the version that the entry belongs to.
 func (s *slotRestore) entry(kind keys.Kind, key, val []byte) error {
 	suffix, ok := s.k.ownerOf(kind, key, val)
 	if !ok {
@@ -460,7 +463,7 @@ func (s *slotRestore) entry(kind keys.Kind, key, val []byte) error {
 	return nil
 }
 
-// lose reports an item, once.
+// lose reports an item as lost, once.
 func (s *slotRestore) lose(suffix []byte, what string) {
 	h := xxhash.Sum64(suffix)
 	if s.gone[h] {
@@ -511,7 +514,7 @@ func (s *slotRestore) end() error {
 			What: fmt.Sprintf("%d more items of slot %d, whose keys are lost too", n, s.key.ID)})
 	}
 	s.g.lsn = max(s.g.lsn, s.head.LSN)
-	if s.latest > s.head.latest() { // the head is lost or old: nothing is known of the order of times
+	if s.latest > s.head.latest() { // the head is lost or old: the order of times is unknown
 		s.head.Epochs = []Epoch{{0, s.latest}, {s.head.LSN + 1, s.latest}}
 		s.head.Ticks = s.latest
 	}

@@ -10,11 +10,12 @@ import (
 	"github.com/orrerydb/orrery/core/yield"
 )
 
-// A commit is visible before it is durable, so a reader may see what a crash takes back. Nothing that was made of such
-// a sight may leave: no item, and no absence, count or refusal either.
+// A commit is visible before it is durable, so a reader may see a commit that a crash undoes. No result that depends on
+// such a commit may be returned: no item, no absence, no count and no refusal.
 //
-// An item tells the LSN of its commit. An absence tells none: it may be the work of any commit, so it waits for all
-// that could be seen. The reader looks into the engine first and at slot.begun afterwards. A worked example:
+// An item tells the LSN of its commit. An absence tells no LSN: any commit may be its cause, so the reader waits for
+// every commit that it could have seen. The reader reads from the engine first and reads slot.begun afterwards.
+// Example:
 //
 //	writer                          reader
 //	begun = 7
@@ -24,12 +25,12 @@ import (
 //	tells the slot its commit
 //	                                Wait returns: durable = 7, answers NotFound
 //
-// Without writers durable is begun, and the reader pays two atomic loads.
+// Without writers durable equals begun, and the reader only does two atomic loads.
 
 // lastCommit is the last commit of a slot that can be waited for.
 type lastCommit struct {
 	lsn    int64
-	from   int64 // every commit of the slot below it was durable when this one was made
+	from   int64 // when this commit was made, every commit of the slot below from was durable
 	commit kv.Commit
 }
 
@@ -43,23 +44,24 @@ func (s *Slot) settled(lsn int64) {
 	}
 }
 
-// sight is what somebody has seen of a slot: nothing of a commit above lsn. last is a commit to wait for, mostly that
-// one. Who waits later than he has looked keeps it, else he would wait for commits that came after it, too.
+// sight is an upper bound of what a reader has seen of a slot: no commit above lsn. last is a commit to wait for, in
+// most cases the one with lsn. A reader that waits later keeps its sight, so that it doesn't wait for commits that came
+// after its read.
 type sight struct {
 	lsn  int64
 	last *lastCommit
 }
 
-// seen returns what whoever has looked into the engine before the call may have seen.
+// seen returns the sight of a reader that has read from the engine before the call.
 func (s *Slot) seen() sight {
 	lsn := s.begun.Load()
 	return sight{lsn, s.last.Load()}
 }
 
-// settle returns when everything is durable that the caller has seen of the slot before the call.
+// settle returns when everything that the caller has seen of the slot before the call is durable.
 func (s *Slot) settle(ctx context.Context) error { return s.await(ctx, s.seen()) }
 
-// waitDurable returns when every commit up to lsn is durable that is visible. lsn is of an item, or of begun.
+// waitDurable returns when every visible commit up to lsn is durable. lsn is the LSN of an item, or a value of begun.
 func (s *Slot) waitDurable(ctx context.Context, lsn int64) error {
 	if s.durable.Load() >= lsn {
 		return nil
@@ -67,13 +69,13 @@ func (s *Slot) waitDurable(ctx context.Context, lsn int64) error {
 	return s.await(ctx, sight{lsn, s.last.Load()})
 }
 
-// await returns when what was seen is durable.
+// await returns when the commits of a sight are durable.
 func (s *Slot) await(ctx context.Context, seen sight) error {
 	lsn, l := seen.lsn, seen.last
 	if s.durable.Load() >= lsn {
 		return nil
 	}
-	if l == nil || l.lsn < lsn { // on its way into the engine, or it didn't get there
+	if l == nil || l.lsn < lsn { // the commit is not in the engine yet, or has failed
 		var visible int64
 		var err error
 		if l, visible, err = s.outcome(); err != nil {
@@ -84,7 +86,7 @@ func (s *Slot) await(ctx context.Context, seen sight) error {
 		}
 	}
 	if err := yield.While(ctx, l.commit.Wait); err != nil {
-		if errors.Is(err, kv.ErrUnknownOutcome) { // the other's: nothing of ours was to be applied
+		if errors.Is(err, kv.ErrUnknownOutcome) { // the outcome of another's commit; this request applied nothing
 			return status.Wrap(status.Unavailable, err, "What was read is not on the server's disk yet.")
 		}
 		return translate(err)
@@ -93,9 +95,9 @@ func (s *Slot) await(ctx context.Context, seen sight) error {
 	return nil
 }
 
-// outcome returns the last commit and its LSN once that which is on its way into the engine is visible, or has failed:
-// who commits tells the slot before it lets the latch go. Every commit that was visible before the call is it, or came
-// before.
+// outcome waits until the commit that is being passed to the engine is visible or has failed, and returns the last
+// commit and its LSN. A writer tells the slot before it releases the latch. So every commit that was visible before the
+// call is the returned one or an earlier one.
 func (s *Slot) outcome() (l *lastCommit, visible int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,8 +107,8 @@ func (s *Slot) outcome() (l *lastCommit, visible int64, err error) {
 	return s.last.Load(), s.head.LSN, nil
 }
 
-// certain finds out where a slot stands whose last commit ended in a fault, or of which nobody could tell what became
-// of it. The caller holds the latch.
+// certain finds out the state of a slot whose last commit has panicked or has an unknown outcome. The caller holds the
+// latch.
 func (c *Container) certain(sl *Slot) error {
 	if sl.begun.Load() == sl.head.LSN {
 		return nil
@@ -115,11 +117,11 @@ func (c *Container) certain(sl *Slot) error {
 	return err
 }
 
-// gone returns the error of who finds no head in a slot, when the drop of the container that took it away is durable:
-// the commit of nothing that comes after it tells.
+// gone returns the error for a slot without a head. It first waits until the drop that removed the head is durable, by
+// waiting for a later commit that changes nothing.
 func (c *Container) gone() error {
 	nothing := kv.Batch{Frees: true}
-	nothing.Delete(keys.AppendMeta(nil, keys.MetaCounter, c.gen, "")) // the drop has deleted it, too
+	nothing.Delete(keys.AppendMeta(nil, keys.MetaCounter, c.gen, "")) // the drop has deleted this key, too
 	w, err := c.st.eng.Write(context.Background(), &nothing, nil)
 	if err == nil {
 		err = w.Wait()

@@ -5,24 +5,25 @@ import (
 	"github.com/orrerydb/orrery/core/keys"
 )
 
-// Slots is one version of a container's slot map with the run-time state of its slots. It never changes;
-// Container.Slots gives the present one. Who looks for more than one slot takes it once and stays with it, so that the
-// slots it has fit together, and hands slots on as *Slot: they stay what they are in every version that has them.
+// Slots is one version of a container's slot map with the run-time state of its slots. It never changes.
+// Container.Slots returns the current version. Code that looks for more than one slot takes one version and uses it
+// throughout, so that its slots fit together. It passes slots on as *Slot: a Slot is the same in every version that has
+// it.
 //
-// A reader's View is of one version. A writer finds its slot without a latch, and finds it again when the map has
-// another version under the latch: see Container.current.
+// A reader's View has one version. A writer finds its slot without a latch. If the map has another version when the
+// writer has the latch, it finds the slot again: see Container.current.
 type Slots struct {
 	m   *catalog.SlotMap
-	all []*Slot // as they stand in m
+	all []*Slot // in the order of m
 }
 
-// Slots returns the present version of the container's slots.
+// Slots returns the current version of the container's slots.
 func (c *Container) Slots() *Slots { return c.slots.Load() }
 
-// slotList returns the present slots, in the order of their placements.
+// slotList returns the current slots, in the order of their placements.
 func (c *Container) slotList() []*Slot { return c.slots.Load().all }
 
-// Map returns the version of the map that the slots are of.
+// Map returns the slot map of this version.
 func (s *Slots) Map() *catalog.SlotMap { return s.m }
 
 // All returns the slots in the order of their placements. They must not be changed.
@@ -37,20 +38,20 @@ func (s *Slots) In(partition int) []*Slot {
 // at returns the slot of a placement.
 func (s *Slots) at(place []byte) *Slot { return s.all[s.m.Slot(place)] }
 
-// relocate finds the slot of an item in the present version of the map.
+// relocate finds the slot of an item in the current version of the map.
 func (c *Container) relocate(id *identity) {
 	s := c.Slots()
 	id.slot, id.version = s.at(id.place), s.m.MapVersion
 }
 
-// current reports whether a change was made for its slot as that is now: found under the present version of the map,
-// with terms as the slot's index entries are kept. The caller holds the slot's latch: while it is held the slot stays
-// in the map. Every commit of items asks. When the answer is no the write begins again, with relocate.
+// current reports whether a change was made for its slot as the slot is now: it was found in the current version of the
+// map, and its terms follow the slot's upkeep. The caller holds the slot's latch, and while it is held the slot stays
+// in the map. Every commit of items calls it. If the result is false the write begins again, with relocate.
 func (c *Container) current(ch *change) bool {
 	return ch.id.version == c.Slots().m.MapVersion && ch.upkeep == ch.id.slot.head.upkeep()
 }
 
-// allCurrent reports whether all of a slot's changes are.
+// allCurrent reports whether all of a slot's changes are current.
 func (c *Container) allCurrent(chs []change) bool {
 	for i := range chs {
 		if !c.current(&chs[i]) {
@@ -69,17 +70,17 @@ func (s *Slot) ID() uint32 { return s.key.ID }
 // Min returns the least placement of the slot.
 func (s *Slot) Min() []byte { return s.min }
 
-// Max returns the placement behind the slot's greatest; nil: there is none.
+// Max returns the placement after the slot's greatest one; nil: there is none.
 func (s *Slot) Max() []byte { return s.max }
 
-// Stats returns what the slot holds. Its LSN is the greatest durable one: what a client is shown must not be taken back
-// by a crash, so commits on their way to being durable don't count in it.
+// Stats returns the contents of the slot. Its LSN is the greatest durable one. A client must not see an LSN that a
+// crash can undo, so commits that are not durable yet don't count.
 func (s *Slot) Stats() Stats { return Stats{s.durable.Load(), s.items.Load(), s.bytes.Load()} }
 
-// Items returns the number of the slot's items; expired ones that are not reaped yet count.
+// Items returns the number of the slot's items, including expired ones that are not reaped yet.
 func (s *Slot) Items() int64 { return s.items.Load() }
 
-// StatsOf returns what slots hold together: their greatest LSN, and the sums of the others.
+// StatsOf returns the contents of several slots: their greatest LSN, and the sums of the other fields.
 func StatsOf(slots []*Slot) (st Stats) {
 	for _, s := range slots {
 		st.add(s.Stats())
@@ -87,7 +88,7 @@ func StatsOf(slots []*Slot) (st Stats) {
 	return st
 }
 
-// add adds what another slot holds.
+// add adds the contents of another slot.
 func (st *Stats) add(o Stats) {
 	*st = Stats{max(st.LSN, o.LSN), st.Items + o.Items, st.Bytes + o.Bytes}
 }

@@ -1,15 +1,20 @@
 // Package store keeps items: read, write, etag, _ts, LSN, TTL, unique keys, index upkeep and the feed entry of every
-// item, and Tx, a transaction on one logical partition.
+// item. Tx is a transaction on one logical partition.
 //
 // Invariants:
-//  1. An item, its number, index, unique, ttl and feed entries, the slot head and the logical head commit together or
-//     not at all: one kv.Write.
-//  2. Every commit rewrites the slot head under the precondition that it is what was read. So LSN order is commit order
-//     in a slot, heads' counts are exact, and a writer into a dropped container fails.
-//  3. A slot's latch is held while the final bytes are made and the batch becomes visible, never while it becomes
-//     durable and never while a caller's code runs.
-//  4. No result leaves before all is durable that it was made of: writers wait for their own commit, who shows an item
-//     for that of the item, and who shows an absence, a count or a refusal for every commit that was visible to it.
+//
+//  1. An item, its number, index, unique, ttl and feed entries, the slot head and the logical head are committed
+//     together in one kv.Write, or not at all.
+//  2. Every commit rewrites the slot head under the precondition that it is the one that was read. So LSN order is
+//     commit order in a slot, the counts of heads are exact, and a write into a dropped container fails.
+//  3. A slot's latch is held while the final bytes are made and the batch becomes visible. It is never held while the
+//     batch becomes durable or while a caller's code runs.
+//  4. No result is returned before everything that it depends on is durable. A writer waits for its own commit. A
+//     reader that returns an item waits for the item's commit. A reader that returns an absence, a count or a refusal
+//     waits for every commit that was visible to it.
+//
+// Example: a create of item "x" plans its batch, takes the slot's latch, writes item, entries and heads with LSN 42,
+// releases the latch and waits for durability. A concurrent read sees "x" before that, and waits for LSN 42 too.
 package store
 
 import (
@@ -34,16 +39,16 @@ import (
 type Limits struct {
 	Item             int   // one document; 0 = 16 MiB
 	LogicalPartition int64 // all items of one partition key value; 0 = 20 GB
-	ReadOnly         bool  // the engine takes no writes: nothing is mended or rebuilt
+	ReadOnly         bool  // the engine takes no writes: nothing is repaired or rebuilt
 
 	Logger *slog.Logger // nil: nothing is logged
 
-	// ViewAge is how old a view gets before its reader takes a new one, where it can go on by position; 0 = a minute.
-	// An open view holds the space of everything that was removed since.
+	// ViewAge is the age at which a reader that can continue by position takes a new view; 0 = a minute. An open view
+	// keeps the space of everything that was removed since then occupied.
 	ViewAge time.Duration
 }
 
-// Store is all items of an engine. Safe for concurrent use.
+// Store holds all items of an engine. It is safe for concurrent use.
 type Store struct {
 	eng kv.Engine
 	cat *catalog.Catalog
@@ -52,7 +57,7 @@ type Store struct {
 
 	mu   sync.RWMutex
 	open map[uint32]*held // by generation
-	gone map[uint32]bool  // databases that are dropped and whose slots' heads may still be there
+	gone map[uint32]bool  // dropped databases whose slots may still have heads
 	turn atomic.Uint32    // goes up with every CloseIdle
 
 	work *work.Group // background work that reads the engine
@@ -75,14 +80,14 @@ func Open(eng kv.Engine, cat *catalog.Catalog, clk *clock.Clock, lim Limits, bg 
 	return s
 }
 
-// Engine returns the engine, for rooms beside the store that read it.
+// Engine returns the engine, for packages that read it beside the store.
 func (s *Store) Engine() kv.Engine { return s.eng }
 
 // FirstHead returns the head of a slot that has never been written to.
 func FirstHead() []byte { return (&Head{Index: 1}).append(nil) }
 
-// load reads a container's heads and counters. Everybody who asks for the container meanwhile waits for the same load,
-// so it doesn't end with the request that asked first.
+// load reads a container's heads and counters. All requests that need the container meanwhile wait for the same load,
+// so it doesn't end with the first request.
 func (s *Store) load(def *catalog.Container) (*Container, error) {
 	ctx := context.Background()
 	known, err := compilePolicies(def)
@@ -132,8 +137,8 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 	return c, nil
 }
 
-// DropGenerations removes everything of dropped containers. The catalog must not name them any more. Neighbours, as
-// containers are that were made one after the other, go at once.
+// DropGenerations removes all data of dropped containers. The catalog must not name them any more. Containers with
+// adjacent generations are removed with one range.
 func (s *Store) DropGenerations(ctx context.Context, gens []uint32) error {
 	gens = slices.Clone(gens)
 	slices.Sort(gens)
@@ -168,7 +173,7 @@ func translate(err error) error {
 	case errors.As(err, &r):
 		return r.Status()
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		// engines wrap it: nothing was applied
+		// the engine wraps the error of the ctx: nothing was applied
 		return status.Wrap(status.Timeout, err, "The request took too long.")
 	case errors.Is(err, kv.ErrTooLarge):
 		return status.Wrap(status.TooLarge, err, "Request size is too large")
@@ -210,7 +215,7 @@ func (s *Store) Generations(ctx context.Context) ([]uint32, error) {
 	return out, translate(it.Err())
 }
 
-// ValidateSpec checks what the store compiles of a container's spec: the indexing policy and the unique keys.
+// ValidateSpec checks the parts of a container's spec that the store compiles: the indexing policy and the unique keys.
 func ValidateSpec(s *catalog.Spec) error {
 	if _, err := index.Compile(s.IndexingPolicy, 0); err != nil {
 		return err

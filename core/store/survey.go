@@ -6,8 +6,8 @@ import (
 	"github.com/orrerydb/orrery/core/index"
 )
 
-// survey finds out at load what the slots' index entries follow. Slots of a store of format 1 or 2, and those of which
-// it can't be known, are bare from here on.
+// survey finds out at load which policies the slots' index entries follow. Slots of a store of format 1 or 2, and slots
+// for which it can't be known, are marked as bare.
 func (c *Container) survey() {
 	def, known := c.def.Load(), *c.known.Load()
 	r, ok := c.between(known)
@@ -38,7 +38,7 @@ func (c *Container) survey() {
 	c.pol.Store(known.at(r.readable))
 }
 
-// wanted returns the policy version that a container's slots get while some are bare.
+// wanted returns the policy version that a container's slots will have while some are bare.
 func (c *Container) wanted() (to uint32, bare bool) {
 	for _, sl := range c.slotList() {
 		switch h := &sl.head; {
@@ -56,8 +56,8 @@ func (c *Container) wanted() (to uint32, bare bool) {
 	return to, bare
 }
 
-// between finds out which rebuild is under way; not ok when slots contradict each other, or follow a policy that isn't
-// known.
+// between finds out which rebuild was in progress. ok is false when slots contradict each other, or follow an unknown
+// policy.
 func (c *Container) between(known policies) (r rebuild, ok bool) {
 	for _, sl := range c.slotList() {
 		if h := &sl.head; h.Next != 0 {
@@ -88,7 +88,7 @@ func (c *Container) between(known policies) (r rebuild, ok bool) {
 	return r, ok
 }
 
-// readHead reads the stored head of a slot: one in whose place the slot has another is that one.
+// readHead reads the stored head of a slot. If the slot has replaced that head in memory, it returns the replacement.
 func (s *Slot) readHead(h *Head, b []byte) error {
 	if err := h.decode(b); err != nil {
 		return err

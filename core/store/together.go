@@ -7,18 +7,18 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// A query asks for the heads of all slots one after the other, and for the facts of a path in all slots. Over a network
-// that would be a round trip for each: there the first one who asks reads those of all slots together. A local engine
-// is asked for what is wanted.
+// A query reads the heads of all slots in sequence, and the facts of a path in all slots. On an engine over a network
+// that would take one round trip for each. So the first read gets the values of all slots together. On a local engine
+// each value is read when it is needed.
 
-// together are values of a view's slots that were read together.
+// together has values of a view's slots that were read together.
 type together struct {
 	mu    sync.Mutex
-	heads *kv.Values            // by ViewSlot.Number; nil: not yet
+	heads *kv.Values            // by ViewSlot.Number; nil: not read yet
 	facts map[uint64]*kv.Values // by path
 }
 
-// head returns the stored head of a slot, which isn't changed.
+// head returns the stored head of a slot. The result must not be changed.
 func (v *View) head(slot *ViewSlot) ([]byte, error) {
 	if !v.Remote() {
 		return v.snap.Get(nil, slot.headKey[:])
@@ -67,7 +67,7 @@ func (v *View) readAll(all *kv.Values, key func(sl *ViewSlot) []byte) error {
 	return v.snap.GetMany(all, ks)
 }
 
-// orAbsent is how Get tells a value of Values.
+// orAbsent converts a value of Values into the result of Get.
 func orAbsent(b []byte) ([]byte, error) {
 	if b == nil {
 		return nil, kv.ErrNotFound

@@ -7,30 +7,34 @@ import (
 	"time"
 )
 
-// turns lets a transaction that has lost its races be alone in its logical partition: those who lose queue for a turn,
-// and while one has it the other writers of the partition wait, outside of the latch. So the rest of the slot goes on.
+// turns lets a transaction that has lost its races run alone in its logical partition. Such transactions queue for a
+// turn. During a turn the other writers of the partition wait, without the latch. So the rest of the slot continues.
 //
-// A turn makes nothing true: a commit checks what it has read in any case. So it may be bounded. A writer waits for one
-// turn at most and is let past the next one, and a turn that lasts longer than turnMost keeps nobody any more.
+// Correctness doesn't depend on turns: a commit checks what it has read in any case. So a turn may be bounded. A writer
+// waits for one turn at most and may pass the next one. A turn that lasts longer than turnMost no longer holds others
+// up.
+//
+// Example: transaction T has lost two races on partition "p" and takes a turn. Writer W of "p" waits until T has
+// committed, or turnMost at most. A writer of partition "q" doesn't wait.
 type turns struct {
-	used atomic.Int32 // logical partitions with a queue; writers look no further while there is none
+	used atomic.Int32 // number of logical partitions with a queue; at 0 writers don't look further
 	mu   sync.Mutex
 	of   map[string]*turn // by tuple
 }
 
-// turn is the queue of one logical partition. But for queue it belongs to turns.mu.
+// turn is the queue of one logical partition. turns.mu guards all fields except queue.
 type turn struct {
 	queue latch
-	users int           // who have it or wait for it
-	over  chan struct{} // closed when the present turn is over; nil: nobody has it
-	until time.Time     // how long that keeps others
+	users int           // transactions that have a turn or wait for one
+	over  chan struct{} // closed when the current turn is over; nil: there is no turn
+	until time.Time     // until when it holds others up
 }
 
-// turnMost is how long a turn keeps other writers: many times what a function takes that only computes, and less than a
-// client waits.
+// turnMost is how long a turn holds other writers up: many times the duration of a function that only computes, and
+// less than the time that a client waits.
 const turnMost = time.Second
 
-// take waits for the turn of a logical partition; the caller calls leave. It fails as latch.LockFor does.
+// take waits for the turn of a logical partition. The caller calls leave at the end. It fails as latch.LockFor does.
 func (t *turns) take(ctx context.Context, tuple []byte) (leave func(), err error) {
 	t.mu.Lock()
 	q := t.of[string(tuple)]
@@ -64,7 +68,7 @@ func (t *turns) set(q *turn, over chan struct{}) {
 	q.over, q.until = over, realTime.Now().Add(turnMost)
 }
 
-// drop takes a user off a queue, and removes a queue without users.
+// drop removes a user from a queue, and removes a queue without users.
 func (t *turns) drop(q *turn, tuple []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,7 +78,7 @@ func (t *turns) drop(q *turn, tuple []byte) {
 	}
 }
 
-// wait lets the present turn of a logical partition end first, for who is about to write there.
+// wait waits until the current turn of a logical partition is over. A writer calls it before it writes there.
 func (t *turns) wait(ctx context.Context, tuple []byte) error {
 	if t.used.Load() == 0 {
 		return nil

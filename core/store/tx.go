@@ -13,28 +13,32 @@ import (
 )
 
 // Tx is a transaction on one logical partition. It keeps these invariants:
-//  1. Every write of a Tx carries the same LSN; the order of its items is their position.
-//  2. All of its writes commit together or none does, and only when every item that the Tx has read is still the one
-//     that it has read, and every absence still one. So the transactions and writes of a logical partition are as if
-//     one came after the other: whoever decides by what another changes loses. A Tx can't ask for anything but items by
-//     their ids; a query would have to hold the whole partition still.
 //
-// It reads its own writes over a snapshot. Nobody waits while its function runs: the latch is taken for the commit
-// alone. A function that has lost txRaces times runs in a turn of its own, see turns. A Tx must not outlive its
-// function; byte slices passed in may be reused after WithTx returns. Not safe for concurrent use.
+//  1. Every write of a Tx has the same LSN. The order of its items is their position.
+//  2. Its writes are committed together or not at all. They are committed only if every item that the Tx has read is
+//     still the same, and every item that it has found absent is still absent. So the transactions and writes of a
+//     logical partition are serializable. A Tx can only read items by their ids: a query would have to lock the whole
+//     partition.
+//
+// It reads a snapshot, together with its own writes. While its function runs nobody waits: the latch is taken only for
+// the commit. A function that has lost txRaces times runs in its own turn, see turns. A Tx must not outlive its
+// function. Byte slices that are passed in may be reused after WithTx returns. A Tx is not safe for concurrent use.
+//
+// Example: two transactions read counter n = 1 and write n = 2. The first commits with LSN 8. The second finds that n
+// has changed and runs again: it reads 2 and commits 3 with LSN 9.
 type Tx struct {
 	c      *Container
 	ctx    context.Context
 	snap   kv.Snapshot
-	seen   int64    // LSN of the slot before the snapshot: it has every commit up to that
-	begun  int64    // and none above this
-	at     identity // of the logical partition: no id
+	seen   int64    // LSN of the slot before the snapshot, which has every commit up to it
+	begun  int64    // the snapshot has no commit above it
+	at     identity // of the logical partition, without an id
 	pk     PartitionKey
 	items  map[string]*txItem // by identity
 	order  []*txItem
 	bytes  int // of the documents that it writes
 	charge float64
-	shown  int64 // what must be durable before anything leaves that was made of what was read
+	shown  int64 // what must be durable before a result of its reads is returned
 }
 
 // txItem is one item that the Tx has read or written.
@@ -48,15 +52,15 @@ type txItem struct {
 }
 
 const (
-	// of the function, and in its turn as many as that has time for, before WithTx gives RetryWith
+	// limit of the runs of the function, and of its runs in a turn as far as that has time; then WithTx gives RetryWith
 	maxTxRuns  = 5
-	txRaces    = 2        // that a Tx loses before it has a turn of its own
+	txRaces    = 2        // races that a Tx loses before it takes a turn
 	maxTxBytes = 16 << 20 // of the documents that a Tx writes
 )
 
 // WithTx runs fn in a transaction on the logical partition pk and commits when fn returns nil. fn may run again after a
-// conflict, so it must have no effects beyond the Tx; least of all may it write to the logical partition by other ways.
-// It is durable when WithTx returns; the charge is what all operations cost together.
+// conflict. So it must have no effects outside the Tx; in particular it must not write to the logical partition in
+// other ways. The transaction is durable when WithTx returns. The charge is that of all operations together.
 func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) error) (
 	lsn int64, charge float64, err error) {
 	at, err := c.locate(nil, pk, value.Value{})
@@ -67,7 +71,7 @@ func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) er
 	if tx == nil {
 		return 0, 0, err
 	}
-	if p.slot == nil { // nothing was written: a commit would be later than what was read
+	if p.slot == nil { // nothing was written: a commit would be later than the reads
 		p = pending{slot: tx.at.slot, lsn: tx.shown}
 	}
 	if werr := p.wait(ctx); werr != nil {
@@ -82,7 +86,8 @@ func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) er
 	return lsn, tx.charge, nil
 }
 
-// runTx runs fn until it loses to nobody. It returns its last Tx, nil when there was none or it has lost too often.
+// runTx runs fn until its commit succeeds. It returns the last Tx. It returns nil when there was none or it has lost
+// too often.
 func (c *Container) runTx(ctx context.Context, at identity, pk PartitionKey, fn func(*Tx) error) (*Tx, pending, error) {
 	turns := &at.slot.turns
 	var until time.Time
@@ -98,7 +103,7 @@ func (c *Container) runTx(ctx context.Context, at identity, pk PartitionKey, fn 
 				return nil, pending{}, err
 			}
 			defer leave()
-			until = realTime.Now().Add(turnMost) // only those who began before the turn can win now: one commit each
+			until = realTime.Now().Add(turnMost) // writers that began before can still win, one commit each
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, pending{}, translate(err)
@@ -127,7 +132,7 @@ func (tx *Tx) run(fn func(*Tx) error) (p pending, raced bool, err error) {
 	return tx.commit()
 }
 
-// logical returns the present head of the logical partition; an empty one where the partition key is the id.
+// logical returns the current head of the logical partition; an empty one where the partition key is the id.
 func (tx *Tx) logical() (h LogicalHead, err error) {
 	if tx.c.def.Load().KeyIsID() {
 		return h, nil
@@ -137,15 +142,15 @@ func (tx *Tx) logical() (h LogicalHead, err error) {
 	return h, translate(err)
 }
 
-// item returns the Tx's state of an item, read on first use. With create, for which there is nothing to read, the
-// slot's id filter may say that the item is absent: that is read of the present and not of the snapshot, and the commit
-// finds out whether it is still so.
+// item returns the Tx's state of an item, which is read on first use. A create has nothing to read if the slot's id
+// filter says that the item is absent. The filter shows the current state and not the snapshot, and the commit checks
+// whether the item is still absent.
 func (tx *Tx) item(id value.Value, create bool) (*txItem, error) {
 	at, err := tx.c.locate(make([]byte, 0, 96), tx.pk, id)
 	if err != nil {
 		return nil, err
 	}
-	at.slot, at.version = tx.at.slot, tx.at.version // all of a Tx is of one version of the slot map
+	at.slot, at.version = tx.at.slot, tx.at.version // all items of a Tx use one version of the slot map
 	if t := tx.items[string(at.ident)]; t != nil {
 		return t, nil
 	}
@@ -188,8 +193,8 @@ func (tx *Tx) Read(id value.Value) (*Item, error) {
 	return t.cur, nil
 }
 
-// Write does one write inside the Tx. An error leaves the Tx as it was before the call; whether to go on is the
-// caller's choice. Result.Item gets its LSN, number and etag when WithTx commits: read them after it has returned.
+// Write does one write inside the Tx. After an error the Tx is as it was before the call, and the caller decides
+// whether to continue. Result.Item gets its LSN, number and etag when WithTx commits: read them after it has returned.
 func (tx *Tx) Write(w *Write) (Result, error) {
 	if w.PK == nil {
 		w.PK = tx.pk
@@ -250,7 +255,7 @@ func (tx *Tx) put(t *txItem, w *Write, doc []byte, res Result) (Result, error) {
 	return res, nil
 }
 
-// commit writes everything under the slot's latch when what the Tx has read is still so.
+// commit writes everything under the slot's latch if all items that the Tx has read are unchanged.
 func (tx *Tx) commit() (p pending, raced bool, err error) {
 	c, sl := tx.c, tx.at.slot
 	chs := make([]change, 0, len(tx.order))
@@ -303,7 +308,7 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 		return p, raced, err
 	}
 	i := 0
-	for _, t := range tx.order { // the items as they were committed: LSN, position, time
+	for _, t := range tx.order { // the committed items: LSN, position, time
 		if t.old == nil && t.cur == nil {
 			continue
 		}
@@ -315,11 +320,11 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 	return p, false, nil
 }
 
-// valid reports whether every item that the Tx has read or written is the one that it has read, absent ones too; now is
-// the present head of the logical partition. The caller holds the latch.
+// valid reports whether every item that the Tx has read or written is unchanged, including absent ones. now is the
+// current head of the logical partition. The caller holds the latch.
 func (tx *Tx) valid(sl *Slot, now *LogicalHead) (bool, error) {
 	if sl.head.LSN == tx.seen || now.Items > 0 && now.LSN <= tx.seen {
-		return true, nil // nobody has written to the slot since, or to the logical partition; an empty one has no LSN
+		return true, nil // no write since, to the slot or the logical partition; an empty partition has no LSN
 	}
 	for _, t := range tx.items {
 		if same, err := tx.c.stands(tx.ctx, &t.id, t.old); err != nil || !same {

@@ -43,9 +43,12 @@ func (u unique) appendValues(dst, doc []byte) []byte {
 	return dst
 }
 
-// uniques checks and moves the unique entries of a commit. Entries of items that the commit deletes or changes are free
-// for the others, so all deletions come first. An expired item whose value another one takes is removed by the same
-// commit.
+// uniques checks and moves the unique entries of a commit. Values of items that the commit deletes or changes are free
+// for its other items, so all deletions come first. If an expired item has a value that a new item needs, the same
+// commit removes the expired item.
+//
+// Example: one commit changes item A from "x" to "y" and B from "y" to "x". Both entries are deleted first, so both
+// changes succeed.
 func (d *draft) uniques(ctx context.Context, p *part) error {
 	chs := p.chs
 	if len(d.c.uniques) == 0 {
@@ -100,8 +103,8 @@ func (c *Container) eachUnique(sl *Slot, ch *change, doc []byte, f func(key []by
 	return nil
 }
 
-// evict returns an error when another living item holds the unique key. An expired one that does is added to p.evicted,
-// and its unique entries are deleted.
+// evict returns an error when another item that isn't expired has the unique key. An expired item that has it is added
+// to p.evicted, and its unique entries are deleted.
 func (d *draft) evict(ctx context.Context, p *part, ch *change, key []byte, freed map[string]bool) error {
 	owner, err := d.c.st.eng.Get(ctx, nil, key)
 	if errors.Is(err, kv.ErrNotFound) {

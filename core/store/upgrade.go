@@ -10,14 +10,14 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// A slot of a store of format 1 or 2 has index and number entries that nothing reads any more: it is bare. Its upgrade
-// is a rebuild in one pass, from a policy under which there are no entries. While a slot of a container is bare, the
-// container's queries read items, and do so by the policy that it will have: they refuse nothing that it allows.
+// A slot of a store of format 1 or 2 has index and number entries that this version doesn't read: it is bare. Its
+// upgrade is a rebuild in one pass, from a policy without entries. While a slot of a container is bare, the container's
+// queries read items. They use the policy that the container will have, so they refuse nothing that it allows.
 //
-// Nothing is written before the upgrade begins: from the load on the slot's head in memory is that of a bare slot, and
-// so the first commit, whoever makes it, writes that one.
+// Nothing is written before the upgrade begins. From the load on, the slot's head in memory is that of a bare slot. So
+// the first commit writes such a head.
 
-// fill brings the bare slots of a container to the policy that queries go by.
+// fill builds the entries of a container's bare slots for the policy that queries use.
 func (j *rebuilder) fill() error {
 	for _, sl := range j.c.slotList() {
 		if err := j.fillSlot(sl); err != nil {
@@ -56,14 +56,14 @@ func (j *rebuilder) fillSlot(sl *Slot) error {
 		}
 	}
 	sl.mu.Lock()
-	sl.head.Stale = false // the next commit says so
+	sl.head.Stale = false // the next commit writes it
 	sl.rb.extra, sl.rb.fresh = false, &indexFlags{}
 	sl.mu.Unlock()
 	return j.pass(sl, Adding)
 }
 
-// clean removes what is there of index and number entries. What writers put meanwhile goes, too, or not: the pass that
-// follows puts all again. A process that ends before a commit has said that it is done does it again.
+// clean removes the existing index and number entries. Entries that writers add meanwhile may be removed too: the next
+// pass adds all entries again. If the process ends before a commit records the end, the next process repeats it.
 func (j *rebuilder) clean(sl *Slot) error {
 	for _, kind := range []keys.Kind{keys.KindFormerNumber, keys.KindFormerIndex} {
 		lo, hi := keys.KindBounds(sl.key, kind)
@@ -76,7 +76,7 @@ func (j *rebuilder) clean(sl *Slot) error {
 		}
 	}
 	for _, kind := range []keys.Kind{keys.KindNumber, keys.KindIndex} {
-		// a range that is in use isn't dropped as a whole
+		// DropRange is not for a range that is in use
 		if err := j.deleteAll(sl, kind); err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (j *rebuilder) some(lo, hi []byte) (bool, error) {
 	return it.First(), it.Err()
 }
 
-// deleteAll deletes the keys of a kind, in commits of bounded size, under the precondition that the slot is there.
+// deleteAll deletes the keys of a kind, in commits of bounded size. Each has the precondition that the slot exists.
 func (j *rebuilder) deleteAll(sl *Slot, kind keys.Kind) error {
 	snap, err := j.c.st.eng.Snapshot(j.ctx)
 	if err != nil {
@@ -136,7 +136,7 @@ func (j *rebuilder) deleted(sl *Slot, b *kv.Batch) error {
 	return translate(err)
 }
 
-// UpgradeProgress returns how much of the container's upgrade is done, in percent; 100 when none is to be done.
+// UpgradeProgress returns the completed part of the container's upgrade in percent; 100 when there is nothing to do.
 func (c *Container) UpgradeProgress() int {
 	if c.Numbered() {
 		return 100
@@ -144,18 +144,18 @@ func (c *Container) UpgradeProgress() int {
 	return c.filled()
 }
 
-// filled returns how much of the slots' entries is there, in percent.
+// filled returns the completed part of the slots' entries in percent.
 func (c *Container) filled() int {
 	var all, done int64
 	for _, sl := range c.slotList() {
-		n := sl.items.Load() + 1 // an empty slot is work too
+		n := sl.items.Load() + 1 // an empty slot counts as work too
 		all += n
 		done += min(n, sl.rb.done.Load())
 	}
 	return int(min(99, 100*done/all))
 }
 
-// Current reports whether all slots of a container have the entries of the present format. It opens nothing.
+// Current reports whether all slots of a container have the entries of the current format. It opens nothing.
 func (s *Store) Current(ctx context.Context, def *catalog.Container) (bool, error) {
 	s.mu.RLock()
 	c := s.open[def.Gen].get()
@@ -179,8 +179,8 @@ func (s *Store) Current(ctx context.Context, def *catalog.Container) (bool, erro
 	return true, nil
 }
 
-// Upgrade returns when all slots of a container have the entries of the present format, or when a try to make them
-// failed; it is tried again in the background. The try has begun with the container's load.
+// Upgrade returns when all slots of a container have the entries of the current format, or when an attempt to make them
+// has failed. The attempt began when the container was loaded. After a failure it is repeated in the background.
 func (c *Container) Upgrade(ctx context.Context) error {
 	for {
 		c.defMu.Lock()

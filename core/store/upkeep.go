@@ -5,7 +5,7 @@ import (
 	"github.com/orrerydb/orrery/core/index"
 )
 
-// policies are compiled indexing policies by version: the present one and those before it that index entries may still
+// policies has compiled indexing policies by version: the current one and earlier ones that index entries may still
 // follow.
 type policies []policyAt
 
@@ -14,7 +14,7 @@ type policyAt struct {
 	policy  *index.Policy
 }
 
-// compilePolicies compiles the policies that a definition knows.
+// compilePolicies compiles the policies in a definition.
 func compilePolicies(def *catalog.Container) (policies, error) {
 	pol, err := index.Compile(def.IndexingPolicy, uint64(def.Gen))
 	if err != nil {
@@ -30,7 +30,7 @@ func compilePolicies(def *catalog.Container) (policies, error) {
 	return ps, nil
 }
 
-// at returns the policy of a version, nil when it isn't known.
+// at returns the policy of a version, nil when it is unknown.
 func (ps policies) at(version uint32) *index.Policy {
 	for i := range ps {
 		if ps[i].version == version {
@@ -40,21 +40,22 @@ func (ps policies) at(version uint32) *index.Policy {
 	return nil
 }
 
-// upkeep names what the slot's index entries follow in one number.
+// upkeep encodes in one number which policies the slot's index entries follow.
 func (h *Head) upkeep() uint64 {
 	return uint64(h.Index)<<32 | uint64(h.Next)<<2 | uint64(h.Phase)
 }
 
-// upkeep is how a slot's index entries are kept: by one policy, and while a rebuild is under way by the two around it.
+// upkeep says which policies a slot's index entries follow: one, or during a rebuild the old and the new one.
 //
-// An item's terms are made under an upkeep without the latch; the latch's holder compares state before he uses them.
+// An item's terms are made under an upkeep without the latch. The holder of the latch compares state before it uses
+// them.
 type upkeep struct {
 	state  uint64
 	policy *index.Policy
 	next   *index.Policy // nil = no rebuild
 }
 
-// upkeepOf returns how a slot's index entries are kept now.
+// upkeepOf returns the current upkeep of a slot.
 func (c *Container) upkeepOf(sl *Slot) upkeep {
 	for {
 		state := sl.upkeep.Load()
@@ -66,19 +67,19 @@ func (c *Container) upkeepOf(sl *Slot) upkeep {
 		}
 		if up.policy != nil && (next == 0) == (up.next == nil) {
 			return up
-		} // else a rebuild has ended since: its policy is forgotten after every slot has left it
+		} // else a rebuild has ended since: its policy is dropped after every slot has left it
 	}
 }
 
 func (u upkeep) phase() Phase { return Phase(u.state & 3) }
 
-// termsThere gives the terms that an item may have entries of.
+// termsThere returns the terms of which an item may have entries.
 func (u upkeep) termsThere(it *Item) *index.Terms {
 	t, _ := collectBoth(u.policy, u.next, it)
 	return t
 }
 
-// termsNeeded gives the terms that an item must have entries of now.
+// termsNeeded returns the terms of which an item must have entries now.
 func (u upkeep) termsNeeded(it *Item) *index.Terms {
 	switch u.phase() {
 	case Removing:
@@ -89,8 +90,8 @@ func (u upkeep) termsNeeded(it *Item) *index.Terms {
 	return collect(u.policy, it)
 }
 
-// termsToHave gives the terms that an item is to have entries of; extra says that the policy after the rebuild doesn't
-// want them all.
+// termsToHave returns the terms of which a written item gets entries. extra says that the policy after the rebuild
+// doesn't have all of them.
 func (u upkeep) termsToHave(it *Item) (t *index.Terms, extra bool) {
 	if u.phase() == Removing {
 		return collect(u.next, it), false
@@ -98,7 +99,7 @@ func (u upkeep) termsToHave(it *Item) (t *index.Terms, extra bool) {
 	return collectBoth(u.policy, u.next, it)
 }
 
-// collectBoth gives the terms of an item under two policies together; next may be nil. extra says that next has other
+// collectBoth returns the terms of an item under two policies together. next may be nil. extra says that next has other
 // terms.
 func collectBoth(pol, next *index.Policy, it *Item) (t *index.Terms, extra bool) {
 	t = collect(pol, it)

@@ -26,7 +26,7 @@ const (
 	Upsert                   // create or replace
 	Replace                  // NotFound when the item is absent
 	Delete                   // NotFound when the item is absent
-	Update                   // Write.Update decides
+	Update                   // Write.Update decides what is written
 )
 
 // Write is one write of one item.
@@ -35,17 +35,18 @@ type Write struct {
 	PK   PartitionKey // may be nil when Doc is given: read from it
 	ID   value.Value  // may be Undefined when Doc is given: read from it
 	Doc  []byte       // the new document (not with Delete and Update); kept until the call returns
-	// KeyRead says that PK and ID are what KeyOf has read from Doc: they are not read again.
+	// KeyRead says that PK and ID are those that KeyOf has read from Doc, so they are not read again.
 	KeyRead bool
 	// NoIndex is the indexing directive Exclude.
 	NoIndex bool
-	// Check is asked before the item is changed; old is nil when the item is absent. It may run more than once.
+	// Check is called before the item is changed. old is nil when the item is absent. Check may run more than once.
 	Check func(old *Item) error
-	// Update makes the change of kind Update; old is nil when the item is absent. It may run more than once.
+	// Update decides the change of kind Update. old is nil when the item is absent. Update may run more than once.
 	Update func(old *Item) (Change, error)
 }
 
-// Change is what an Update function wants. The zero Change with Doc nil and neither flag set is an error of the caller.
+// Change is the result of an Update function. A zero Change, with Doc nil and neither flag set, is an error of the
+// caller.
 type Change struct {
 	Doc    []byte
 	Delete bool
@@ -54,7 +55,7 @@ type Change struct {
 
 // Result is what a write did.
 type Result struct {
-	Item    *Item // the item as it is now, or was when nothing was written; nil when there is none
+	Item    *Item // the current item, or the item before when nothing was written; nil when there is none
 	Created bool
 	Deleted bool
 	Kept    bool // nothing was written
@@ -63,7 +64,7 @@ type Result struct {
 	LSN     int64
 }
 
-// change is one item's way from old to new inside a commit.
+// change is the change of one item inside a commit, from old to new.
 type change struct {
 	id       identity
 	old      *Item // nil = absent; an expired item is kept here too, with expired set
@@ -71,14 +72,14 @@ type change struct {
 	item     *Item // nil = delete
 	oldTerms *index.Terms
 	newTerms *index.Terms
-	shared   int    // terms that both have and that were left out
+	shared   int    // number of terms that both have, which were left out
 	seen     int64  // LSN of the slot before the old item was read
-	shown    int64  // what must be durable before anybody is told that nothing was written
+	shown    int64  // what must be durable before a client learns that nothing was written
 	lsn      int64  // of the commit
-	upkeep   uint64 // what the slot's index entries followed when the terms were made
-	extra    bool   // newTerms has more than the policy after a rebuild wants
+	upkeep   uint64 // the slot's upkeep when the terms were made
+	extra    bool   // newTerms has terms that the policy after a rebuild doesn't have
 
-	// Of the draft that the change is in.
+	// Fields of the draft that the change belongs to.
 	partition int    // the logical partition's number in its part
 	op        int    // the operation that puts the item
 	sum       uint64 // checksumDoc of item
@@ -96,7 +97,7 @@ func (ch *change) release() {
 	ch.oldTerms, ch.newTerms = nil, nil
 }
 
-// maxRaces is how often a write is tried again after losing a race before it gives RetryWith.
+// maxRaces is how often a write is repeated after losing a race before it returns RetryWith.
 const maxRaces = 64
 
 // Write writes one item; it is durable when Write returns.
@@ -111,8 +112,8 @@ func (c *Container) Write(ctx context.Context, w *Write) (Result, error) {
 	return res, err
 }
 
-// pending is a commit on its way to being durable; without one it is what somebody has seen of a slot: every commit up
-// to lsn. The zero value is nothing.
+// pending is a commit that is not known to be durable. Without a commit it stands for a reader's view of a slot: every
+// commit up to lsn. The zero value stands for nothing.
 type pending struct {
 	commit kv.Commit
 	slot   *Slot
@@ -122,7 +123,7 @@ type pending struct {
 
 var batchPool = sync.Pool{New: func() any { return new(kv.Batch) }}
 
-// recycle gives a batch back whose commit is durable or was never made.
+// recycle releases a batch whose commit is durable or was never made.
 func recycle(b *kv.Batch) {
 	if b.Size() < maxScratch {
 		b.Reset()
@@ -146,7 +147,7 @@ func (p pending) wait(ctx context.Context) error {
 	return nil
 }
 
-// identify finds where a write goes.
+// identify finds the place of the written item.
 func (c *Container) identify(w *Write) (identity, error) {
 	pk, id := w.PK, w.ID
 	if w.Doc == nil {
@@ -182,7 +183,7 @@ func (c *Container) identify(w *Write) (identity, error) {
 		id = did
 	}
 	if value.Identical(id, did) && slices.EqualFunc(pk, dpk, value.Identical) {
-		// nearly always: no second hash of the key
+		// in most cases: the key isn't hashed twice
 		return ident, nil
 	}
 	var mem [128]byte
@@ -204,7 +205,8 @@ func errKeyMismatch() error {
 		"PartitionKey extracted from document doesn't match the one specified in the header")
 }
 
-// apply makes one write visible. Where it writes nothing, or refuses to, the pending is what that was decided by.
+// apply makes one write visible. If it writes nothing or is refused, the pending covers the state on which that
+// depends.
 func (c *Container) apply(ctx context.Context, w *Write) (Result, pending, error) {
 	id, err := c.identify(w)
 	if err != nil {
@@ -223,7 +225,7 @@ func (c *Container) apply(ctx context.Context, w *Write) (Result, pending, error
 			return res, p, err
 		}
 		c.relocate(&id)
-		if !queued { // who has lost once races only with those that haven't
+		if !queued { // after one lost race it races only with writes that haven't lost
 			queued = true
 			q := &id.slot.losers
 			if err := q.LockFor(ctx); err != nil {
@@ -236,8 +238,8 @@ func (c *Container) apply(ctx context.Context, w *Write) (Result, pending, error
 		"Retry to avoid conflicts.")
 }
 
-// attempt runs a write once: everything that costs time outside of the latch, then the commit under it. raced says that
-// somebody else changed the item in between.
+// attempt runs a write once: the costly part without the latch, then the commit under it. raced says that the item has
+// changed in between.
 func (c *Container) attempt(ctx context.Context, w *Write, id identity) (res Result, p pending, raced bool, err error) {
 	sl := id.slot
 	var one [1]change
@@ -272,9 +274,9 @@ func (c *Container) commit(ctx context.Context, sl *Slot, d *draft, ch *change) 
 	return d.commit(ctx)
 }
 
-// ready reads the present item, lets the write decide and makes the new item and the terms: everything that costs time.
-// kept says that nothing is to be written; res is complete then but for its LSN. Then, and when the write is refused,
-// ch.shown is to be waited for.
+// ready reads the current item, lets the write decide, and makes the new item and its terms: the costly part. kept says
+// that nothing is to be written; then res is complete except for its LSN. In that case, and when the write is refused,
+// the caller waits for ch.shown.
 func (c *Container) ready(ctx context.Context, w *Write, ch *change, res *Result) (kept bool, err error) {
 	sl := ch.id.slot
 	ch.seen = sl.lsn.Load()
@@ -300,10 +302,10 @@ func (c *Container) ready(ctx context.Context, w *Write, ch *change, res *Result
 	return true, nil
 }
 
-// seenBy is what must be durable before anybody is told that a change isn't made.
+// seenBy returns what must be durable before a client learns that a change isn't made.
 func (ch *change) seenBy(sl *Slot) pending { return pending{slot: sl, lsn: ch.shown} }
 
-// live returns the item before the change as everybody sees it.
+// live returns the item before the change as readers see it.
 func (ch *change) live() *Item {
 	if ch.expired {
 		return nil
@@ -311,7 +313,7 @@ func (ch *change) live() *Item {
 	return ch.old
 }
 
-// result says what a committed change did.
+// result fills in the result of a committed change.
 func (ch *change) result(res *Result) {
 	res.Item, res.Created, res.Deleted, res.LSN = ch.item, ch.live() == nil && ch.item != nil, ch.item == nil, ch.lsn
 	res.Charge = charge(ch)
@@ -350,8 +352,8 @@ func errDropped() error {
 	return status.WithSub(status.NotFound, status.SubOwnerNotFound, "Resource Not Found: the container was dropped")
 }
 
-// readOld reads the present item into ch.old. An absent item mostly costs a look into the slot's id filter; with
-// create, where there is none yet, one into the engine's.
+// readOld reads the current item into ch.old. For an absent item the slot's id filter is enough in most cases. With
+// create and no id filter, it uses the engine's filter.
 func (c *Container) readOld(ctx context.Context, ch *change, create bool) error {
 	if c.lacks(&ch.id, create) {
 		ch.old = nil
@@ -399,7 +401,7 @@ func (c *Container) expired(it *Item) bool {
 	return e != 0 && e <= c.st.clk.Now().Unix()
 }
 
-// decide applies the kind's rule to the present item: the new document (nil = delete), or keep.
+// decide applies the rule of the kind to the current item. It returns the new document (nil = delete), or keep.
 func decide(w *Write, old *Item) (doc []byte, keep bool, err error) {
 	if w.Check != nil {
 		if err := w.Check(old); err != nil {
@@ -471,8 +473,8 @@ func (c *Container) belongs(doc []byte, to *identity) error {
 	return nil
 }
 
-// prepare makes the new item and both sets of index terms. checked says that the document is known to belong to the
-// identity.
+// prepare makes the new item and both sets of index terms. checked says that the document was already checked against
+// the identity.
 func (c *Container) prepare(ctx context.Context, ch *change, doc []byte, noIndex, checked bool) error {
 	sl := ch.id.slot
 	if doc != nil {
@@ -504,8 +506,8 @@ func (c *Container) prepare(ctx context.Context, ch *change, doc []byte, noIndex
 	return nil
 }
 
-// collect gives the change its index terms. When an item becomes another version of itself, they are only those that
-// may differ.
+// collect makes the change's index terms. If an item is replaced by another version of itself, only terms that may
+// differ are made.
 func (ch *change) collect(up upkeep) {
 	ch.release()
 	old, it, pol := ch.old, ch.item, up.policy

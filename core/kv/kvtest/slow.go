@@ -24,7 +24,7 @@ type Slow struct {
 	trips atomic.Int64
 }
 
-// slowBatch is how many keys an iterator takes with the first trip when nobody has told how many are wanted.
+// slowBatch is how many keys an iterator takes with the first trip if Ahead was not called.
 const slowBatch = 16
 
 // Trips returns how many round trips there were.

@@ -122,7 +122,7 @@ func testContention(t *testing.T, e kv.Engine) {
 			}
 		})
 	}
-	// A writer with other keys is never in the way of anybody's correctness.
+	// A writer of other keys must not affect the result.
 	wg.Go(func() {
 		for i := range each {
 			if err := write(e, []kv.Precondition{{Key: b("other"), Expect: kv.Present}},

@@ -23,9 +23,13 @@ type tree = btree.BTreeG[entry]
 func less(a, b entry) bool { return bytes.Compare(a.key, b.key) < 0 }
 
 // Engine implements kv.Engine. Invariants:
-//  1. tree is changed only with mu held for writing.
-//  2. snap, when not nil, is a copy of tree that nobody changes; each Write forgets it, the next Snapshot makes
-//     it. So any number of snapshots between two writes cost one copy.
+//
+//  1. tree is changed only while mu is held for writing.
+//  2. snap, when not nil, is a copy of tree that isn't changed. Each Write sets it to nil, and the next Snapshot makes
+//     it again. So all snapshots between two writes cost one copy.
+//
+// Example: two Snapshots share one copy of the tree. A Write changes tree and drops the copy. The two Snapshots still
+// read the old one, and the third Snapshot makes another.
 type Engine struct {
 	mu     sync.RWMutex
 	tree   *tree
@@ -55,7 +59,7 @@ func (e *Engine) Snapshot(context.Context) (kv.Snapshot, error) {
 	return &snapshot{tree: t}, nil
 }
 
-// present returns a tree with the present state, which nobody changes.
+// present returns a tree with the current state that isn't changed.
 func (e *Engine) present() (*tree, error) {
 	e.mu.RLock()
 	t, closed := e.snap, e.closed

@@ -9,7 +9,7 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// snapshot is a tree that nobody changes.
+// snapshot is a tree that isn't changed.
 type snapshot struct {
 	tree   *tree
 	closed atomic.Bool

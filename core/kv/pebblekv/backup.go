@@ -18,8 +18,8 @@ import (
 
 var _ kv.Backuper = (*Engine)(nil)
 
-// stageName is the directory in a store's where a checkpoint stands until its files are in a backup: beside the tables,
-// so that they can be linked. What a crash leaves of it is removed at open.
+// stageName is the directory, inside the store's directory, for a checkpoint until its files are in a backup. It is
+// next to the tables, so that they can be linked. Open removes what a crash has left in it.
 const stageName = "backup.tmp"
 
 // copying is the copy of the store that is being made.
@@ -36,7 +36,7 @@ func (c *copying) in(dir string) {
 	c.dir = dir
 }
 
-// has reports whether a file, or a directory, is of the copy. The store goes on without it, whatever becomes of it.
+// has reports whether a file or directory belongs to the copy. The store continues without it in any case.
 func (c *copying) has(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,8 +62,8 @@ func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
 	return translate(err)
 }
 
-// checkpoint is Checkpoint for who holds copying.one. The log is synced first: what was acknowledged by a relaxed store
-// may not be in its file yet.
+// checkpoint does what Checkpoint does. The caller holds copying.one. The log is synced first, because a relaxed store
+// may have acknowledged writes that are not in its file yet.
 func (e *Engine) checkpoint(dir string) error {
 	if err := e.syncedLog(); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (e *Engine) checkpoint(dir string) error {
 	return e.copyIdentity(dir)
 }
 
-// syncedLog is syncLog for who isn't a writer: a log that fails ends the process.
+// syncedLog does what syncLog does, for a caller that isn't a writer. A log that fails ends the process.
 func (e *Engine) syncedLog() error {
 	defer e.disk.fail.recovered()
 	return e.syncLog()
@@ -237,8 +237,8 @@ func realPath(path string) string {
 	return filepath.Join(realPath(parent), filepath.Base(path))
 }
 
-// trimLogs cuts what stands behind the last whole record off the logs of a checkpoint: they were copied while they were
-// written to. Nothing acknowledged is in it.
+// trimLogs cuts the bytes after the last whole record off the logs of a checkpoint. The logs were copied while they
+// were written to. The bytes that it cuts hold nothing acknowledged.
 func trimLogs(fs vfs.FS, dir string) error {
 	p, err := partsOf(fs, dir)
 	if err != nil {

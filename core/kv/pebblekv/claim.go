@@ -28,8 +28,8 @@ type claimed struct {
 	restoring bool // see Options.Restoring
 }
 
-// claim locks a directory and sees that it holds a whole store, or nothing. In any other the only thing that happens is
-// that its lock is taken, when it has one.
+// claim locks a directory and checks that it holds a whole store or nothing. In any other directory it only takes the
+// lock, if there is a lock file.
 func claim(dir string, o *Options) (*claimed, error) {
 	if o.ReadOnly {
 		o.FS, o.Relaxed = readOnlyFS{o.FS}, false
@@ -71,7 +71,7 @@ func claim(dir string, o *Options) (*claimed, error) {
 	return c, nil
 }
 
-// begin makes the directory, or sees that it is whole before even a lock is made there.
+// begin makes the directory, or checks that it is whole before even a lock is made there.
 func (c *claimed) begin() error {
 	_, err := c.fs.Stat(c.path)
 	switch {
@@ -117,7 +117,7 @@ func (c *claimed) whole() (fresh bool, err error) {
 	return l.fresh, err
 }
 
-// leave gives the directory back, and notes that the store is closed when it is.
+// leave releases the directory, and records that the store is closed if it is.
 func (c *claimed) leave(closed bool) error {
 	if c.readOnly {
 		return c.lock.Close()

@@ -7,9 +7,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// work follows the flushes and compactions of the store. Beside them it may take long to close a snapshot or an
-// iterator: who closes the oldest snapshot waits until the manifest is written and synced, and who is the last reader
-// of a version takes its memtables and tables out of memory. Up to 0.7 s were seen, in whatever request came upon it.
+// work follows the flushes and compactions of the store. While these run, closing a snapshot or an iterator may take
+// long: closing the oldest snapshot waits until the manifest is written and synced, and the last reader of a version
+// frees its memtables and tables. Up to 0.7 s were measured, in any request.
 type work struct {
 	events  atomic.Uint64 // begins and ends
 	running atomic.Int64
@@ -56,7 +56,7 @@ func (u used) close() (err error) {
 	return translate(err)
 }
 
-// closer closes what nobody uses any more, beside the requests.
+// closer closes unused objects in the background instead of in requests.
 type closer struct {
 	mu      sync.Mutex
 	waiting []used

@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// damages are the files of the store in which something couldn't be read. What is damaged stays so until the store is
+// damages has the files of the store in which something couldn't be read. A file stays in it until the store is
 // repaired.
 type damages struct {
 	mu     sync.Mutex
@@ -18,16 +18,16 @@ type damages struct {
 	log    *slog.Logger
 }
 
-// maxDamagedFiles bounds what is kept and logged of them.
+// maxDamagedFiles bounds the number of files that are kept and logged.
 const maxDamagedFiles = 1000
 
-// listen has the store tell of damage that it meets: requests, scrubs and merges.
+// listen registers for damage that the store finds in requests, scrubs and merges.
 func (d *damages) listen(l *pebble.EventListener, log *slog.Logger) {
 	d.log = log
 	l.DataCorruption = func(i pebble.DataCorruptionInfo) { d.add(filepath.Base(i.Path), i.Details) }
 }
 
-// add records that a file is damaged, and logs it once. A log that hangs holds up nobody else.
+// add records that a file is damaged, and logs it once. A log that blocks delays no other caller.
 func (d *damages) add(file string, err error) {
 	if d.record(file) {
 		d.log.Error("A file of the store is damaged: stop the server and run orrery check", "file", file, "error", err)
@@ -51,7 +51,7 @@ func (d *damages) record(file string) bool {
 	return true
 }
 
-// damage says whether something couldn't be read since the store was opened, and what.
+// damage returns whether something couldn't be read since the store was opened, and what.
 func (e *Engine) damage() (reason string, ok bool) {
 	e.damages.mu.Lock()
 	defer e.damages.mu.Unlock()

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// failure ends the process when the store can't go on: a log that isn't on disk, a manifest that may be torn, a disk
-// that doesn't come back. Going on could acknowledge what is lost, and a panic could be caught by whoever serves the
-// request.
+// failure ends the process when the store can't continue: a log that isn't on disk, a manifest that may be incomplete,
+// a disk that doesn't respond. To continue could acknowledge data that is lost. A panic isn't enough, because the
+// server of the request could recover it.
 type failure struct {
 	once sync.Once
 	end  func(error)
 }
 
-// now ends the process; it doesn't return, so that nobody takes what failed for done. Where a test has replaced the
-// end, its goroutine stays.
+// now ends the process. It doesn't return, so that no caller takes the failed operation for done. If a test has
+// replaced the end, the goroutine blocks.
 func (f *failure) now(format string, args ...any) {
 	err := fmt.Errorf(format, args...)
 	f.once.Do(func() { f.end(err) })

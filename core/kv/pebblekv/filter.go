@@ -8,14 +8,14 @@ import (
 // bitsPerKey is what a bloom filter spends on a key: one absent key in a hundred reads a block.
 const bitsPerKey = 10
 
-// filterPolicy is Pebble's bloom filter over the keys that somebody gets. Most keys of a store are index entries, which
-// are only ever scanned: their bits would cost a tenth of what compaction costs, and memory.
+// filterPolicy is Pebble's bloom filter over the keys that are read with gets. Most keys of a store are index entries,
+// which are only scanned: their bits would cost memory and a tenth of the cost of compaction.
 //
-// A filter that lacks keys must not be asked for them: the policy has a name of its own, so that no table is read under
-// another policy than it was written under, and keys outside the filter may always be there.
+// A filter that lacks keys must not be used for them. So the policy has its own name, and no table is read under
+// another policy than it was written under. For keys outside of the filter it answers that they may exist.
 type filterPolicy struct {
 	bloom.FilterPolicy
-	scanned func(key []byte) bool // true: nobody gets such a key
+	scanned func(key []byte) bool // true: such a key is only scanned
 }
 
 func newFilterPolicy(scanned func([]byte) bool) pebble.FilterPolicy {

@@ -94,8 +94,8 @@ func (fs diskFS) OpenDir(name string) (vfs.File, error) {
 	return d, nil
 }
 
-// errNoLink is for a file that Pebble is to copy instead: by itself it gives up at some errors that file systems
-// without hard links have.
+// errNoLink makes Pebble copy a file instead of linking it. Without it Pebble gives up at some errors of file systems
+// without hard links.
 var errNoLink = errors.New("pebblekv: no hard link")
 
 // Link implements vfs.FS.
@@ -131,8 +131,8 @@ func (f *diskFile) do(what string, op func() error) error {
 	return err
 }
 
-// failed acts on an error. What a log has lost nobody can know who waits for it, and Pebble panics at the next write;
-// tables are written again.
+// failed acts on an error. An error of a log can't be undone: its waiters can't know what was lost, and Pebble panics
+// at the next write. Tables are written again.
 func (f *diskFile) failed(what string, err error) {
 	d := f.d
 	f.bad = true

@@ -18,9 +18,9 @@ var ErrNewer = fmt.Errorf("%w: the store is of a newer version", kv.ErrUnavailab
 // Nothing is changed.
 var ErrOlder = fmt.Errorf("%w: the store is of an older version", kv.ErrUnavailable)
 
-// identityName is the file that says which store this is. It is read before anything else of the store, because a newer
-// format may give the other files another meaning. It is the first file of a store, marked as long as the others are
-// being made. Where it stands alone without that mark, a store has lost all others.
+// identityName is the file with the store's identity. It is read before anything else in the store, because a newer
+// format may give the other files another meaning. It is the first file of a store, and has a mark while the other
+// files are being made. If it is the only file and has no mark, the store has lost all others.
 const identityName = "identity.json"
 
 // identityFile is identityName's content.

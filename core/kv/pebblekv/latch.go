@@ -10,20 +10,20 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// footprint is what a write touches: the keys of its preconditions, and the keys that it writes as a set of bits in
-// which a few keys too many may seem to be. It is large for a large batch, so that such a one isn't taken for a write
-// of every key.
+// footprint is what a write touches: the keys of its preconditions, and the keys that it writes as a bit set, which may
+// seem to have a few more keys. The set of a large batch is large, so that the batch isn't taken for a write of every
+// key.
 type footprint struct {
 	pre  []uint64      // hashes
 	bits []uint64      // a power of two of words
-	done chan struct{} // closed when the write is over; made by who waits for it, under the mutex of admission
+	done chan struct{} // closed at the end of the write; made by a waiting write, under the mutex of admission
 }
 
-// footprintBits is how many bits a written key has. Each sets two: one foreign key in a thousand is taken for a written
-// one.
+// footprintBits is the number of bits for each written key. A key sets two bits: one other key in a thousand is taken
+// for a written one.
 const footprintBits = 64
 
-// maxFootprint is how many words a footprint may keep for the next one.
+// maxFootprint is the largest number of words that a footprint keeps for reuse.
 const maxFootprint = 1 << 14
 
 var footprints = sync.Pool{New: func() any { return new(footprint) }}
@@ -61,26 +61,30 @@ func (f *footprint) meets(o *footprint) bool {
 	return slices.ContainsFunc(f.pre, o.writes) || slices.ContainsFunc(o.pre, f.writes)
 }
 
-// free gives the memory back.
+// free releases the memory.
 func (f *footprint) free() {
 	if cap(f.bits) <= maxFootprint {
 		footprints.Put(f)
 	}
 }
 
-// admission lets no write come between the check of another one's preconditions and its apply. It keeps two invariants:
-//  1. Of two writes that meet (see footprint), the one that entered later goes on when the earlier one has left.
-//  2. A write waits only for those that entered before it: no two wait for each other in a circle, and none waits for
-//     ever.
+// admission ensures that no write is applied between the check of another write's preconditions and its apply.
+// Invariants:
 //
-// Writes that don't meet run side by side, however large they are. Two that write the same key and check another one
-// don't meet either: the store puts them in an order.
+//  1. Of two writes that meet (see footprint), the later one continues when the earlier one has left.
+//  2. A write waits only for writes that entered before it. So there are no deadlocks and no endless waits.
+//
+// Writes that don't meet run concurrently, however large they are. Two writes of the same key that check other keys
+// don't meet either: the store orders them.
+//
+// Example: W1 checks the head of slot A and writes it. W2 does the same and meets W1, so it waits until W1 has left.
+// Then its check of the head fails. W3 in slot B runs at the same time.
 type admission struct {
 	mu sync.Mutex
 	in []*footprint // in the order in which they entered
 }
 
-// enter returns when every earlier write that f meets is over.
+// enter returns when every earlier write that meets f has left.
 func (a *admission) enter(f *footprint) {
 	var few [4]chan struct{}
 	wait := few[:0]
@@ -112,11 +116,11 @@ func (a *admission) leave(f *footprint) {
 	}
 }
 
-// gate counts the users of the store, so that Close ends none of them. n is the count; shut adds closing to it, which
-// makes it negative for good.
+// gate counts the users of the store, so that Close doesn't close it while one is active. n is the count. shut adds
+// closing to it, which makes it negative permanently.
 type gate struct {
 	n    atomic.Int64
-	idle chan struct{} // capacity 1: told when the last user leaves after shut
+	idle chan struct{} // capacity 1: gets a token when the last user leaves after shut
 }
 
 const closing = int64(-1) << 62
@@ -138,7 +142,7 @@ func (g *gate) leave() {
 	}
 }
 
-// shut refuses further users; it reports false when the gate was shut before.
+// shut refuses further users. It returns false when the gate was shut before.
 func (g *gate) shut() bool {
 	for {
 		n := g.n.Load()
@@ -154,7 +158,7 @@ func (g *gate) shut() bool {
 	}
 }
 
-// wait returns whether all users have left within d of shut.
+// wait waits up to d after shut and reports whether all users have left.
 func (g *gate) wait(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

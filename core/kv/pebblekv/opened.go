@@ -8,14 +8,14 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
-// openedName is an empty file in a store that is open for writing. It is there from the end of an open to the begin of
-// a close. While Pebble opens a store, it writes to the manifest that all logs are in tables, and then makes a log. So
-// a crash in an open may leave a store without a log, and nothing is missing. A crash after it leaves one: with this
-// file, a store without a log has lost what was written last. The file isn't synced: without it less of a later damage
-// shows.
+// openedName is an empty file in a store that is open for writing. It exists from the end of an open to the beginning
+// of a close. While Pebble opens a store, it writes to the manifest that all logs are in tables, and then makes a log.
+// So after a crash during an open a store may have no log, and nothing is missing. After a later crash it has one: if
+// this file exists but no log does, the last writes are lost. The file isn't synced: without it, some later damage
+// stays undetected.
 const openedName = "opened"
 
-// markOpened notes that the store's log is there.
+// markOpened records that the store's log exists.
 func markOpened(fs vfs.FS, dir string) error {
 	f, err := fs.Create(fs.PathJoin(dir, openedName), vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -24,7 +24,7 @@ func markOpened(fs vfs.FS, dir string) error {
 	return f.Close()
 }
 
-// unmark removes the notes about an earlier open or close. Nothing else has been written when it returns.
+// unmark removes the records of an earlier open or close. Nothing else has been written when it returns.
 func unmark(fs vfs.FS, dir string) error {
 	removed := false
 	for _, name := range []string{closedName, openedName} {
@@ -51,7 +51,7 @@ func storeFiles(fs vfs.FS, dir string) ([]string, error) {
 	return names, err
 }
 
-// remark puts the note of an open store back after an open that has failed before it wrote anything.
+// remark restores the record of an open store after an open that failed before it wrote anything.
 func (c *claimed) remark() {
 	if c.readOnly || !c.found.opened {
 		return
@@ -64,8 +64,8 @@ func (c *claimed) remark() {
 	}
 }
 
-// begun reports whether the files are what a crash leaves of a store that was being made: nothing was ever written to
-// it.
+// begun reports whether the files are the remains of a store that a crash has interrupted while it was being made:
+// nothing was ever written to it.
 func (l *look) begun() (bool, error) {
 	if len(l.tables) > 0 || len(l.foreign) > 0 || l.parts.note || l.parts.identity && !l.making || l.opened || l.old ||
 		len(l.options) > 0 {
@@ -98,8 +98,8 @@ func (l *look) holds(f numbered, num uint32, n int) (bool, error) {
 	return records <= n && end.how != endDamaged, err
 }
 
-// clear removes what a crash has left of a store that was being made. Pebble goes on with no more than a part of what
-// that may be.
+// clear removes the files that a crash has left of a store that was being made. Pebble can continue with only some of
+// these states.
 func (p *parts) clear(fs vfs.FS, dir string) error {
 	names := p.markers
 	for _, l := range [][]numbered{p.manifests, p.logs} {
@@ -118,8 +118,11 @@ func (p *parts) clear(fs vfs.FS, dir string) error {
 	return files.SyncDir(fs, dir)
 }
 
-// namesFirst is a file system on which a manifest's name is durable before the marker that says that it counts. Pebble
-// syncs both names at once. Of two names a file system may keep the later one alone, and then no manifest is left.
+// namesFirst is a file system that makes a manifest's name durable before the marker that makes it the current one.
+// Pebble syncs both names together. A file system may then keep only the later name, and no manifest would be left.
+//
+// Example: Pebble creates MANIFEST-2 and the marker that names it, and syncs the directory. If a power failure keeps
+// only the marker, it names a missing file. With namesFirst the directory is synced between the two.
 type namesFirst struct{ vfs.FS }
 
 // Create implements vfs.FS.

@@ -10,36 +10,39 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// pace keeps the store from falling behind its writers, by what it is behind with: full memtables that wait for their
-// flush, runs (flushed memtables that lie unmerged in L0, in each of which a query must look), and bytes that levels
+// pace keeps the store from falling behind its writers. It measures three backlogs: full memtables that wait for their
+// flush, runs (flushed memtables in L0 that are not merged, each of which a query must search), and bytes that levels
 // must still merge.
 //
-//   - Merges cost as much as all else of a write, and less a byte the more one takes in. So while writes come in they
-//     wait until there are mergeRuns; in a pause they run (see shape.due).
+//   - Merges cost as much as everything else in a write, and the cost of a byte falls with the size of the merge. So
+//     during writes they wait until there are mergeRuns runs. In a pause they run earlier (see shape.due).
 //   - Writers that are faster than flushes and merges are slowed down before a limit stops all of them (see steps).
-//     Each byte then has a price in time, which rises with what is behind, so writers and disk meet somewhere, whatever
-//     the disk can do.
-//   - A pause has the memtable flushed: a search in it costs more than in a table.
+//     Each byte then costs time, and this price rises with the backlog. So writers and disk reach a balance at any
+//     speed of the disk.
+//   - In a pause the memtable is flushed: a search in it costs more than in a table.
 //
-// It is Pebble's CompactionScheduler. Pebble calls it with its own locks held, so nothing here calls Pebble with mu
-// held.
+// It is Pebble's CompactionScheduler. Pebble calls it while holding its own locks, so no method here calls Pebble while
+// holding mu.
+//
+// Example: writes fill memtables faster than L0 is merged. At slowRuns runs (one step, 250 MB/s) a batch of 1 MB waits
+// 4 ms. When the merges have caught up there is no wait.
 type pace struct {
-	written atomic.Int64 // bytes of batches so far
-	flushed atomic.Int64 // what written was when the last flush began
-	asleep  atomic.Bool  // run looks at nothing until it is woken
+	written atomic.Int64 // bytes of batches written so far
+	flushed atomic.Int64 // value of written when the last flush began
+	asleep  atomic.Bool  // run is blocked until it is woken
 	poke    chan struct{}
 	stop    chan struct{}
 	done    chan struct{}
 
 	memtable int64        // bytes of one
-	full     atomic.Int64 // bytes of memtables that wait for their flush or are in it
-	behind   atomic.Int64 // steps of the tree
-	next     atomic.Int64 // when the next batch may go, in ns since start
+	full     atomic.Int64 // bytes of memtables that wait for their flush or are being flushed
+	behind   atomic.Int64 // steps by which the tree is behind
+	next     atomic.Int64 // the time at which the next batch may start, in ns since start
 
-	held func() time.Duration // for how long no merge may begin
-	// the disk will soon be full: cheap merges wait for no pause, what lies in L0 keeps room from data
+	held func() time.Duration // how long no merge may begin
+	// the disk will soon be full: cheap merges don't wait for a pause, because data in L0 uses room
 	short func() bool
-	tight func() bool // the disk is full: what is deleted must go, whatever that costs
+	tight func() bool // the disk is full: deleted data must be removed at any cost
 
 	db   pebble.DBForCompaction
 	tree atomic.Pointer[tree] // nil until the store is open
@@ -47,54 +50,54 @@ type pace struct {
 	mu      sync.Mutex
 	running int
 	closed  bool
-	reclaim time.Time // until when a pause is enough for any merge
-	logged  int64     // what written was when the last log was made
-	weight  float64   // bytes in memtables for each that was written
+	reclaim time.Time // until then a pause is enough for any merge
+	logged  int64     // value of written when the last log was made
+	weight  float64   // bytes in memtables for each written byte
 }
 
-// tree is the store that is tidied up.
+// tree is the store as pace sees it.
 type tree struct {
 	look  func() shape
 	flush func()
 }
 
-// shape is what the decisions need to know of the tree.
+// shape has the properties of the tree on which decisions depend.
 type shape struct {
 	runs    int     // sorted runs of L0
 	above   int64   // bytes of L0
 	below   int64   // bytes of the level that it is merged into
-	full    float64 // the fullest of the levels between L0 and the last, as a share of what it should hold
-	debt    int64   // bytes that must be merged until all levels are as they should be
+	full    float64 // the fullest of the levels between L0 and the last, as a share of its target size
+	debt    int64   // bytes that must be merged until all levels have their target size
 	total   int64   // bytes of the store
 	perByte float64 // ns that merges have taken for a byte
-	reclaim bool    // merges bring space back
+	reclaim bool    // merges free space
 }
 
 const (
-	// stopRuns is where Pebble stops all writers, mergeRuns where merges wait no longer. From slowRuns on writers are
-	// slowed down.
+	// At stopRuns Pebble stops all writers. At mergeRuns merges no longer wait. From slowRuns on writers are slowed
+	// down.
 	mergeRuns = 12
 	slowRuns  = 15
 	stopRuns  = 19
-	// A level overfull times as large as it should be is emptied whatever is written: it makes every merge into it
-	// dearer.
+	// A level that is overfull times as large as its target is merged even during writes: it makes every merge into it
+	// more expensive.
 	overfull = 2
-	// A merge that a short pause starts writes at most maxAnew bytes for each that it takes out of L0.
+	// A merge in a short pause rewrites at most maxAnew bytes for each byte that it moves out of L0.
 	maxAnew = 8
-	// A pause longPause times as long as a merge takes is enough for any.
+	// A pause that is longPause times as long as a merge takes is enough for any merge.
 	longPause = 20
 
-	// reclaimFor is for how long after a drop a pause is enough for any merge: those that bring its space back are
-	// small, and are asked for when it was flushed.
+	// reclaimFor is the time after a drop during which a pause is enough for any merge. The merges that free the
+	// dropped space are small, and Pebble asks for them after the flush.
 	reclaimFor = time.Minute
 
 	paceTick  = 50 * time.Millisecond // between looks while there are writes
 	paceDoze  = time.Second           // the same in a pause, while something waits
 	paceQuiet = 100 * time.Millisecond
-	// paceTrickle is what may be written in a tick that still counts as a pause: 1 MiB/s fills a memtable in a quarter
-	// of a minute.
+	// paceTrickle is the number of bytes that may be written in a tick that still counts as a pause: at 1 MiB/s a
+	// memtable is full after about 15 seconds.
 	paceTrickle = 50 << 10
-	// A memtable of flushBytes is flushed when nothing was written for flushQuiet.
+	// A memtable of at least flushBytes is flushed after flushQuiet without writes.
 	flushBytes = 4 << 20
 	flushQuiet = time.Second
 )
@@ -105,40 +108,40 @@ func newPace(memtable int) *pace {
 		poke: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 }
 
-// due reports whether a merge should run after a pause of so long.
+// due reports whether a merge should run after a pause of this length.
 func (s *shape) due(pause time.Duration) bool {
 	price := time.Duration(float64(s.above+s.below) * s.perByte)
 	return s.runs >= mergeRuns || s.full >= overfull ||
 		pause >= paceQuiet && (s.full >= 1 || s.reclaim || s.above*maxAnew >= s.below || pause >= longPause*price)
 }
 
-// maxSteps is the number of prices but for the first.
+// maxSteps is the number of prices, without the first.
 const maxSteps = 4
 
-// prices is what a byte of a batch costs a writer, in ns, by the number of steps: without limit, then 250, 66, 20 and 8
-// MB/s, which spans what disks do. With the last one eight clients with batches of 100 items wait a fifth of a second
-// each.
+// prices has the price of a byte of a batch in ns, by the number of steps: no price, then 250, 66, 20 and 8 MB/s, which
+// covers the speeds of disks. At the last price eight clients with batches of 100 items wait a fifth of a second each.
 var prices = [maxSteps + 1]int64{0, 4, 15, 50, 120}
 
 const (
-	// memTables may exist: one that is written to, and full ones.
+	// memTables is the largest number of memtables: one that is written to, and full ones.
 	memTables = 6
-	// maxDelay is how long a batch waits at most.
+	// maxDelay is the longest wait of a batch.
 	maxDelay = 100 * time.Millisecond
-	// minDelay is less than what a sleep takes longer than it should: it stays owed.
+	// minDelay is less than the usual error of a sleep. A shorter wait is added to the next one.
 	minDelay = 200 * time.Microsecond
-	// freeDebt is debt that slows nobody down, beside a quarter of the store.
+	// freeDebt is the number of bytes of debt, in addition to a quarter of the store, that don't slow writers down.
 	freeDebt = 1 << 30
 )
 
-// steps is by how many steps the tree is behind. Runs: one for each from slowRuns on. Debt: as many as times that it is
-// more than may be.
+// steps returns how many steps the tree is behind. Each run from slowRuns on is one step. Debt has as many steps as the
+// multiple of the allowed debt.
 func (s *shape) steps() int64 {
 	runs := int64(max(s.runs-slowRuns+1, 0))
 	return min(max(runs, s.debt/(freeDebt+s.total/4)), maxSteps)
 }
 
-// steps is by how many steps the store is behind. A memtable that is being flushed is none, each further full one is.
+// steps returns how many steps the store is behind. The memtable that is being flushed doesn't count; each further full
+// one is a step.
 func (p *pace) steps() int64 {
 	waiting := max(p.full.Load()+p.memtable/2, 0)/p.memtable - 1
 	return min(max(waiting, p.behind.Load()), maxSteps)
@@ -146,7 +149,7 @@ func (p *pace) steps() int64 {
 
 var start = time.Now()
 
-// admit is called before a batch of n bytes takes any lock, and returns when it may go on.
+// admit is called before a batch of n bytes takes any lock. It returns when the batch may continue.
 func (p *pace) admit(n int) {
 	if s := p.steps(); s > 0 {
 		if d := p.delay(n, s, time.Since(start)); d > 0 {
@@ -155,7 +158,7 @@ func (p *pace) admit(n int) {
 	}
 }
 
-// delay is how long a batch of n bytes must wait that comes now.
+// delay returns how long a batch of n bytes must wait now.
 func (p *pace) delay(n int, steps int64, now time.Duration) time.Duration {
 	for {
 		next := p.next.Load()
@@ -163,7 +166,7 @@ func (p *pace) delay(n int, steps int64, now time.Duration) time.Duration {
 		if wait > int64(maxDelay) {
 			return maxDelay
 		}
-		paid := min(wait+prices[steps]*int64(n), 2*int64(maxDelay)) // nobody pays for one large batch for long
+		paid := min(wait+prices[steps]*int64(n), 2*int64(maxDelay)) // bounded: one large batch must not delay others for long
 		if p.next.CompareAndSwap(next, int64(now)+paid) {
 			if wait < int64(minDelay) {
 				return 0
@@ -180,15 +183,15 @@ func (p *pace) wrote(n int) {
 	}
 }
 
-// dropped says that a range was dropped.
+// dropped records that a range was dropped.
 func (p *pace) dropped() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reclaim = time.Now().Add(reclaimFor)
 }
 
-// listen has the store report its memtables. A new log means that the memtable before is full. A flush takes all that
-// are full, so each sets full right; the next one after a failed flush does, too.
+// listen registers for events of the store's memtables. A new log means that the previous memtable is full. A flush
+// takes all full memtables, so each flush sets full to the right value, even the one after a failed flush.
 func (p *pace) listen(l *pebble.EventListener) {
 	begun, ended := l.FlushBegin, l.FlushEnd
 	l.WALCreated = func(pebble.WALCreateInfo) {
@@ -214,7 +217,7 @@ func (p *pace) listen(l *pebble.EventListener) {
 	}
 }
 
-// open hands p the tree, once there is one.
+// open gives p the tree when the store is open.
 func (p *pace) open(t *tree) {
 	p.tree.Store(t)
 	p.wake()
@@ -235,14 +238,14 @@ func (p *pace) Unregister() {
 	<-p.done
 }
 
-// TrySchedule implements pebble.CompactionScheduler. Pebble's locks are held, so the tree can't be looked at: Pebble
-// remembers the compaction, and run asks for it.
+// TrySchedule implements pebble.CompactionScheduler. The caller holds Pebble's locks, so the tree can't be read here.
+// Pebble remembers the compaction, and run asks for it.
 func (p *pace) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	p.wake()
 	return false, nil
 }
 
-// UpdateGetAllowedWithoutPermission implements pebble.CompactionScheduler: more may run at once now.
+// UpdateGetAllowedWithoutPermission implements pebble.CompactionScheduler: now more compactions may run.
 func (p *pace) UpdateGetAllowedWithoutPermission() { p.wake() }
 
 // Started implements pebble.CompactionGrantHandle.
@@ -269,7 +272,7 @@ func (p *pace) wake() {
 	}
 }
 
-// run looks after the tree until Unregister.
+// run schedules flushes and merges until Unregister.
 func (p *pace) run() {
 	defer close(p.done)
 	t := time.NewTimer(0)
@@ -299,18 +302,18 @@ func (p *pace) run() {
 		w = writes{}
 		p.asleep.Store(true)
 		if p.unflushed() >= flushBytes {
-			p.wake() // a batch came in between, and saw nobody asleep
+			p.wake() // a batch was written in between, before asleep was set
 		}
 	}
 }
 
-// never is no time to look again.
+// never means that no further look is scheduled.
 const never = time.Duration(math.MaxInt64)
 
-// unflushed is about what the memtable holds.
+// unflushed returns the approximate number of bytes in the memtable.
 func (p *pace) unflushed() int64 { return p.written.Load() - p.flushed.Load() }
 
-// flush has the memtable flushed when it is worth it, and returns when to look again.
+// flush flushes the memtable if that is worth it. It returns the time until the next look.
 func (p *pace) flush(t *tree, w *writes) time.Duration {
 	least := int64(flushBytes)
 	if p.tight() {
@@ -327,14 +330,14 @@ func (p *pace) flush(t *tree, w *writes) time.Duration {
 	return never
 }
 
-// merge grants waiting compactions when they are due, and returns when to look again.
+// merge grants waiting compactions that are due. It returns the time until the next look.
 func (p *pace) merge(t *tree, w *writes) time.Duration {
 	for {
 		s := t.look()
 		p.behind.Store(s.steps())
 		waiting, what := p.db.GetWaitingCompaction()
 		if !waiting || !p.free() {
-			return never // one that is asked for, or that ends, wakes
+			return never // a request for a merge, or the end of one, wakes run
 		}
 		if d := p.held(); d > 0 {
 			return d
@@ -344,7 +347,7 @@ func (p *pace) merge(t *tree, w *writes) time.Duration {
 		if p.short() {
 			pause = max(pause, paceQuiet)
 		}
-		small := what.Optional // it only brings space back
+		small := what.Optional // it only frees space
 		if !small && !p.tight() && !s.due(pause) {
 			return paceDoze
 		}
@@ -354,14 +357,15 @@ func (p *pace) merge(t *tree, w *writes) time.Duration {
 	}
 }
 
-// reclaims reports whether a range was dropped not long ago.
+// reclaims reports whether a range was dropped recently.
 func (p *pace) reclaims() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return time.Now().Before(p.reclaim)
 }
 
-// free reports whether one more compaction may run. Where room gets short they run one by one: there is room for one.
+// free reports whether one more compaction may run. When the disk has little room, compactions run one at a time,
+// because there is room for one.
 func (p *pace) free() bool {
 	allowed := p.db.GetAllowedWithoutPermission()
 	if p.short() {
@@ -372,7 +376,7 @@ func (p *pace) free() bool {
 	return !p.closed && p.running < allowed
 }
 
-// grant has Pebble run the waiting compaction.
+// grant makes Pebble run the waiting compaction.
 func (p *pace) grant() bool {
 	p.mu.Lock()
 	p.running++
@@ -386,10 +390,10 @@ func (p *pace) grant() bool {
 	return false
 }
 
-// writes follows how much is written. The zero value has seen nothing.
+// writes measures the rate of writes. The zero value has measured nothing.
 type writes struct {
 	at      time.Time // of the last look; zero before the first
-	busy    time.Time // the last look that found more than a trickle
+	busy    time.Time // the last look that found more than paceTrickle
 	written int64
 }
 
@@ -406,7 +410,7 @@ func (w *writes) look(t time.Time, written int64) {
 	w.at, w.written = t, written
 }
 
-// pause is for how long there has been no more than a trickle.
+// pause returns how long there have been no more writes than paceTrickle.
 func (w *writes) pause() time.Duration { return w.at.Sub(w.busy) }
 
 // treeOf is the tree of an open store.

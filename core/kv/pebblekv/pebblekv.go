@@ -1,8 +1,10 @@
 // Package pebblekv is the durable engine: one Pebble store in one directory.
 //
-// A Write waits until no other one is under way that writes what it checks, or checks what it writes; then it checks
-// its preconditions and applies the batch (visible, on its way to the log). Durability is waited for outside, in
-// Commit.Wait, so that concurrent writers share one fsync.
+// A Write first waits for the earlier writes that write a key which it checks, or check a key which it writes. Then it
+// checks its preconditions and applies the batch: the batch is visible and is being written to the log. Commit.Wait
+// waits for durability, without any lock, so that concurrent writers share one fsync.
+//
+// Example: two writers apply their batches in turn and call Wait. One fsync of the log makes both durable.
 package pebblekv
 
 import (
@@ -45,9 +47,10 @@ type Engine struct {
 
 var _ kv.Engine = (*Engine)(nil)
 
-// Open opens the store in dir, which is made when absent. A directory in use is ErrLocked, a damaged one, or one that
-// holds something else, kv.ErrCorruption: nothing in it is changed then. On a disk that is read-only, or too full for
-// the flush of what is in the logs, the store is open for reading only (see Health).
+// Open opens the store in dir, and creates it when absent. It fails with ErrLocked when the directory is in use, and
+// with kv.ErrCorruption when the store is damaged or the directory holds something else; then nothing in it is changed.
+// On a disk that is read-only, or too full to flush the contents of the logs, the store is opened for reading only (see
+// Health).
 func Open(dir string, o Options) (_ *Engine, err error) {
 	o = o.withDefaults()
 	o.anyFormat = o.ReadOnly || o.Upgrade || o.Restoring
@@ -61,8 +64,8 @@ func Open(dir string, o Options) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Pebble takes the memory of memtables out of the cache. Two full ones come on top, or a burst of writes would
-	// leave no room for blocks and make every read pay for it.
+	// Pebble subtracts the memory of memtables from the cache. So two full memtables are added to the cache: otherwise
+	// a burst of writes would leave no room for blocks, and every read would be slower.
 	blocks := o.CacheMB << 20
 	var kept *values
 	if o.Kept != nil {
@@ -145,8 +148,8 @@ func (e *Engine) stored(dst, key []byte) ([]byte, error) {
 	return appendValue(dst, v), translate(closer.Close())
 }
 
-// apply makes p and late, which is in it, visible. A failure here comes from the log: what became of the batch is not
-// known.
+// apply makes p, which includes late, visible. A failure here comes from the log: it is unknown whether the batch was
+// applied.
 func (e *Engine) apply(p *prepared, late *kv.Batch) error {
 	var err error
 	if len(p.kept) > 0 {
@@ -170,7 +173,7 @@ func (e *Engine) apply(p *prepared, late *kv.Batch) error {
 // syncLog returns when all that was written is durable.
 func (e *Engine) syncLog() error { return e.db.LogData(nil, pebble.Sync) }
 
-// check tests the preconditions against the present state; the caller has entered with them.
+// check tests the preconditions against the current state. The caller has entered admission with them.
 func (e *Engine) check(pre []kv.Precondition) error {
 	var p *pebble.Iterator
 	defer func() {
@@ -241,8 +244,8 @@ type relaxedCommit struct{}
 
 func (relaxedCommit) Wait() error { return nil }
 
-// Close implements kv.Engine. It waits a moment for open snapshots and iterators; when some stay open it syncs the log
-// and reports kv.ErrContract, leaving the files to the end of the process.
+// Close implements kv.Engine. It waits a short time for open snapshots and iterators. If some stay open, it syncs the
+// log, returns kv.ErrContract, and leaves the files open until the process ends.
 func (e *Engine) Close() error {
 	if !e.gate.shut() {
 		return kv.ErrClosed

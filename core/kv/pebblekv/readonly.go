@@ -13,7 +13,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// errReadOnly is the error of whoever would write to a store that is open for reading.
+// errReadOnly is the error of a write to a store that is open for reading.
 var errReadOnly = errors.New("the store is open for reading only")
 
 // readOnlyFS is a file system in which nothing can be changed.

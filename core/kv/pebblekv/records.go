@@ -24,11 +24,11 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// masked is how a checksum is stored.
+// masked returns the stored form of a checksum.
 func masked(c uint32) uint32   { return (c>>15 | c<<17) + 0xa282ead8 }
 func unmasked(m uint32) uint32 { m -= 0xa282ead8; return m<<15 | m>>17 }
 
-// place of a chunk in its record.
+// place is the place of a chunk in its record.
 const (
 	wholeChunk = iota
 	firstChunk
@@ -135,8 +135,8 @@ type recordFile struct {
 	mem  [recordBlock]byte
 }
 
-// scanFile calls each for every record of a file, with its offset; the record is valid until each returns. salvage has
-// it go on behind what can't be read.
+// scanFile calls each for every record of a file, with its offset. The record is valid until each returns. With salvage
+// it continues after unreadable parts.
 func scanFile(fs vfs.FS, path string, num uint32, salvage bool, each func(at int64, rec []byte) error) (ending, error) {
 	f, err := fs.Open(path)
 	if err != nil {
@@ -216,7 +216,7 @@ func (r *recordFile) scan(salvage bool, each func(int64, []byte) error) (end end
 	return end, nil
 }
 
-// resync returns the next place in a block at which a chunk can be read; -1: none.
+// resync returns the next offset in a block at which a chunk can be read; -1: none.
 func (r *recordFile) resync(b []byte, at int) int {
 	for ; at+chunkHeader <= len(b); at++ {
 		if headerOf(b[at+6]) == 0 {
@@ -229,7 +229,7 @@ func (r *recordFile) resync(b []byte, at int) int {
 	return -1
 }
 
-// stop says what the place is at which reading has stopped: block from, at in it, within a record or not.
+// stop classifies the place at which reading has stopped: at in the block from, within a record or not.
 func (r *recordFile) stop(from int64, at int, within bool, st chunkState, next int) (ending, error) {
 	stopAt := from + int64(at)
 	if st == logEnd {
@@ -273,8 +273,8 @@ func (r *recordFile) zeroFrom(from int64) (bool, error) {
 	return true, nil
 }
 
-// behind reports whether a chunk behind the place says that the place was synced. A manifest is synced record by
-// record, so one that begins a record does there; another may be the rest of the record that a crash has cut.
+// behind reports whether a later chunk says that the place was synced. A manifest is synced record by record. So a
+// later chunk that begins a record shows it. Another chunk may be the rest of the record that a crash has cut off.
 func (r *recordFile) behind(from int64, at int) (bool, error) {
 	stop := uint64(from) + uint64(at)
 	for start := at + 1; from < r.size; from, start = from+recordBlock, 0 {
@@ -293,9 +293,9 @@ func (r *recordFile) behind(from int64, at int) (bool, error) {
 	return false, nil
 }
 
-// wasWhole reports whether a chunk that can't be read had been written whole: its last bytes are there and none of its
-// sectors is empty. An empty one is what a crash leaves, whatever else the chunk looks like: its checksum is right but
-// for one byte by chance once in a few hundred times.
+// wasWhole reports whether an unreadable chunk had been written completely: its last bytes exist and none of its
+// sectors is empty. A chunk with an empty sector comes from a crash, whatever else it looks like. In a few hundred such
+// chunks one has by chance a checksum that is wrong by only one byte.
 func (r *recordFile) wasWhole(b []byte, from int64, at int) bool {
 	h := b[at:]
 	headers := [...]int{syncedHeader, reusedHeader}

@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// logDelay is how long what was written to a relaxed store waits for the disk.
+// logDelay is the time after which writes to a relaxed store are synced to the disk.
 const logDelay = 200 * time.Millisecond
 
-// logTimer syncs the log of a relaxed store logDelay after the first write since the sync before. So a crash loses what
-// was written within that time, and as long as the disk took for a sync. A store that nobody writes to has no timer
-// running.
+// logTimer syncs the log of a relaxed store logDelay after the first write since the last sync. So a crash loses the
+// writes of that time, and of the time that the disk took for a sync. While a store isn't written to, no timer runs.
+//
+// Example: writes come at 0 and 4 ms. The first one starts the timer. One sync after logDelay covers both.
 type logTimer struct {
 	sync  func() error
-	armed atomic.Bool // a sync is due: what is written now will be in it
+	armed atomic.Bool // a sync is due, and will include what is written now
 	timer *time.Timer
 
 	mu      sync.Mutex // held during a sync
@@ -38,13 +39,13 @@ func (l *logTimer) wrote() {
 func (l *logTimer) run() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.armed.Store(false) // before the sync, so that no later write is left out
+	l.armed.Store(false) // before the sync, so that it includes every write that found armed set
 	if !l.stopped {
 		_ = l.sync() // a log that fails ends the process, see Options.Logger
 	}
 }
 
-// stop waits for a sync that is under way; there is none after it. The store is about to be closed. l may be nil.
+// stop waits for a sync in progress. There is none after it. The caller then closes the store. l may be nil.
 func (l *logTimer) stop() {
 	if l == nil {
 		return

@@ -17,17 +17,17 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
-// A Loss is a part of a store that can't be read.
+// Loss is a part of a store that can't be read.
 type Loss struct {
 	Problem
 	Lo, Hi []byte // keys from Lo to Hi may have stood there; both nil: any
 }
 
-// Salvage is what can be read of a store that may be damaged in any way. The store isn't changed.
+// Salvage is the readable part of a store that may be damaged in any way. The store isn't changed.
 //
-// OpenSalvage reads every table once, one after the other, to learn which parts of it can be read. Each reads them
-// again in the order of their first keys: a table is open from its first key to its last. So it has as many open as lie
-// over each other at one key, one in each level and run, however many there are.
+// OpenSalvage reads every table once, in sequence, to learn which parts of it can be read. Each reads the tables again
+// in the order of their first keys: a table is open from its first key to its last. So only the tables that overlap at
+// one key are open together: one in each level and run.
 type Salvage struct {
 	ctx   context.Context
 	fs    vfs.FS
@@ -40,8 +40,7 @@ type Salvage struct {
 	drops []span // deleted ranges
 }
 
-// OpenSalvage reads the store in dir as far as it can be read. What is found to be lost is reported, and can be asked
-// for.
+// OpenSalvage reads the readable part of the store in dir. Losses are reported to w, and Lost returns them.
 func OpenSalvage(ctx context.Context, dir string, o Options, w Watch) (*Salvage, error) {
 	o = o.withDefaults()
 	s := &Salvage{ctx: ctx, fs: readOnlyFS{o.FS}, dir: dir, watch: w}
@@ -59,26 +58,26 @@ func OpenSalvage(ctx context.Context, dir string, o Options, w Watch) (*Salvage,
 	return s, nil
 }
 
-// Lost returns what was found so far that can't be read.
+// Lost returns the losses that were found so far.
 func (s *Salvage) Lost() []Loss { return s.lost }
 
-// Each calls visit for every key in order with the newest value of it that can be read, once. Keys whose deletion can
-// be read don't come. A key may come with an older value than it had when the newer one is lost. The slices are valid
-// until visit returns; its error ends the walk. It is for one call.
+// Each calls visit once for every key, in order, with its newest readable value. It skips keys whose deletion can be
+// read. A key may have an older value if the newer one is lost. The slices are valid until visit returns. An error of
+// visit ends the walk. Each may be called once.
 func (s *Salvage) Each(visit func(key, val []byte) error) (err error) {
 	m := newMerger(s)
 	defer func() { err = errors.Join(err, m.close()) }()
 	return m.each(visit)
 }
 
-// lose records what can't be read.
+// lose records a loss.
 func (s *Salvage) lose(file, what string, lo, hi []byte) {
 	l := Loss{Problem{file, oneLine(what), Damage}, lo, hi}
 	s.lost = append(s.lost, l)
 	s.watch.report(l.Problem)
 }
 
-// open finds out what counts of the directory's files, and opens it.
+// open finds out which files of the directory matter, and opens the store.
 func (s *Salvage) open(o Options) error {
 	l := &look{fs: s.fs, dir: s.dir, report: func(Problem) {}}
 	var err error
@@ -148,8 +147,8 @@ type liveTable struct {
 	lo, hi []byte
 }
 
-// namedTables asks Pebble for the tables of the manifest. It is shown the directory without logs, and with the markers
-// that it misses.
+// namedTables asks Pebble for the tables of the manifest. Pebble sees the directory without logs, and with markers
+// added where they are missing.
 func namedTables(fs vfs.FS, dir string, l *look, o Options) (out []liveTable, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -218,7 +217,7 @@ func (silent) Infof(string, ...any)      {}
 func (silent) Errorf(string, ...any)     {}
 func (silent) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
 
-// logs reads the logs that aren't in tables, all of them when it isn't known which are.
+// logs reads the logs that aren't in tables. It reads all logs if that is unknown.
 func (s *Salvage) logs(l *look) error {
 	for i, f := range l.logs {
 		if f.num < l.firstLog {
@@ -274,5 +273,5 @@ func (s *Salvage) batch(rec []byte) bool {
 	}
 }
 
-// Close gives the store back.
+// Close releases the store.
 func (s *Salvage) Close() error { return s.lock.Close() }

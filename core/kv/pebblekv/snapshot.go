@@ -87,7 +87,7 @@ func (s *snapshot) seek(dst, key []byte, wantValue bool) (v []byte, ok bool, err
 	if it == nil {
 		options := &probeOptions
 		if wantValue {
-			// who gets several values mostly knows that they are there: from an index, which is of the same snapshot
+			// in most cases the keys exist: they come from an index in the same snapshot
 			options = nil
 		}
 		if it, err = s.snap.NewIter(options); err != nil {

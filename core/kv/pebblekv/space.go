@@ -10,20 +10,20 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// space follows how much room the disk has. Some of it is kept: what memtables need when they are flushed, what merges
-// write before their inputs go, and Options.MinFree. Each kind of work stops while there is still room for what matters
-// more:
+// space follows how much room the disk has. It keeps some of it free: the bytes that memtables need when they are
+// flushed, the bytes that merges write before their inputs are deleted, and Options.MinFree. Each kind of work stops
+// while there is still room for more important work:
 //
 //	new data    when less than all of that is free
 //	deletes     when the flushes' part and half of MinFree are left
-//	merges      when the flushes' part and a quarter of MinFree are left; what they have written so far is deleted
-//	    again
-//	logs and flushes take all that is left, and the ballast behind it
+//	merges      when the flushes' part and a quarter of MinFree are left;
+//	            what they have written so far is deleted again
+//	logs and flushes take all that is left, and the ballast after it
 //
-// Room for the next merge is kept because only merges give room back: what was deleted is there until then.
+// Room for the next merge is kept because only merges free room: deleted data takes space until then.
 //
-// The free bytes are asked for at an interval; between two answers what is written is taken off, so that nobody waits
-// for the file system. All fields are bytes, but for one.
+// The file system is asked for the free bytes at an interval. Between two answers the bytes that are written are
+// subtracted, so that no request waits for the file system. All fields are in bytes, except one.
 type space struct {
 	minFree  int64
 	ballast  ballast
@@ -90,8 +90,8 @@ func (s *space) kept() int64 { return s.flushing.Load() + s.merging.Load() + s.m
 // room, as others took it, would keep all writers waiting.
 const fullRuns = 3
 
-// refuses is what is refused with so many bytes free. What was refused stays so until there is a little more than it
-// takes.
+// refuses returns what is refused at this number of free bytes. A refusal ends only when there is a little more room
+// than the limit.
 func (s *space) refuses(before uint32) uint32 {
 	free, kept := s.free.Load(), s.kept()
 	half := s.flushing.Load() + s.minFree/2
@@ -110,8 +110,8 @@ func (s *space) refuses(before uint32) uint32 {
 	return 0
 }
 
-// mayMerge reports whether there is room for a merge to write n bytes more. Files that went since the file system was
-// asked are not in what is known to be free, so it is asked again before a merge fails.
+// mayMerge reports whether there is room for a merge to write n bytes more. Files that were deleted since the last
+// answer of the file system are not counted as free, so it is asked again before a merge fails.
 func (d *disk) mayMerge(n int64) bool {
 	return d.space.mayMerge(n) || d.ask() == nil && d.space.mayMerge(n)
 }

@@ -16,8 +16,8 @@ const DefaultStall = 10 * time.Second
 // stallEnd is how many times Options.Stall the disk may take before the process ends.
 const stallEnd = 6
 
-// stall watches what writers wait for: operations on logs and directories, and the look at the free space. While one of
-// them takes longer than limit nobody waits for the log, and writes are refused; see disk.watch.
+// stall watches operations that writers wait for: operations on logs and directories, and the query for the free space.
+// While one of them takes longer than limit, no request waits for the log, and writes are refused; see disk.watch.
 type stall struct {
 	limit time.Duration
 
@@ -119,7 +119,7 @@ func newCommit(s *stall, b *pebble.Batch) *commit {
 	return &commit{stall: s, batch: b, done: make(chan struct{})}
 }
 
-// Wait implements kv.Commit. While the disk is stalled the outcome isn't known; it may be asked for again later.
+// Wait implements kv.Commit. While the disk is stalled the outcome is unknown. Wait may be called again later.
 func (c *commit) Wait() error {
 	c.once.Do(func() { go c.wait() }) // Pebble's wait can't be given up
 	given := *c.stall.given.Load()

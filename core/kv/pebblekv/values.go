@@ -10,18 +10,22 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// values keeps values of keys that are got one by one. A cached block holds the value that was asked for and half a
-// dozen that nobody asked for, merges move all of them to blocks that aren't cached, and finding a key in one begins
-// with the memtables and every run of L0. A value that is kept here is found at once, and a write leaves its value
+// values caches the values of keys that are read with single gets. A cached block holds the requested value and about
+// six others. Merges move all of them to blocks that aren't cached. To find a key in the tree, a read checks the
+// memtables and every run of L0. A value in this cache is found without these steps, and each write puts its value
 // here.
 //
-// It answers what the store would answer. Writers say before they apply a batch which keys it touches (enter), and
-// afterwards what became of them (leave). Keys are spread over shards, and these hold:
-//  1. An entry has the value that its key has in every state of the store from the entry's tick on until the next
-//     writer of the key applies.
-//  2. While a writer is between enter and leave, no entry of its shards is read or made. So who has seen a write in the
-//     store doesn't find here what was before it.
-//  3. A snapshot takes an entry only if the entry's tick came before the snapshot's: then no later write is in it.
+// It gives the same answers as the store. Before a writer applies a batch it announces its keys (enter). Afterwards it
+// reports the outcome (leave). Keys are distributed over shards. Invariants:
+//
+//  1. An entry has the value of its key in every state of the store from the entry's tick until the next writer of the
+//     key applies.
+//  2. While a writer is between enter and leave, no entry of its shards is read or made. So a reader that has seen a
+//     write in the store doesn't find the older value here.
+//  3. A snapshot uses an entry only if the entry's tick came before the snapshot's. Then no later write is in it.
+//
+// Example: the entry of key "k" has tick 4. A snapshot with tick 6 uses it. A writer enters "k", applies and leaves:
+// the new entry has tick 7. The snapshot with tick 6 doesn't use that and reads the store.
 type values struct {
 	cache  *freecache.Cache
 	kept   func(key []byte) bool
@@ -37,10 +41,10 @@ const (
 	valueShards = 1 << 10
 	valueHead   = 12      // bytes before the value in an entry: its tick, its length
 	valueStep   = 64      // an entry's length is a multiple, so that a value that grows by a little keeps its place
-	maxValue    = 8 << 10 // longer values aren't kept: a few would take the place of many
+	maxValue    = 8 << 10 // longer values aren't kept: a few would take the space of many
 )
 
-// valueShard is what its writers and readers share. entered and inside change with mu held.
+// valueShard is the state that writers and readers of a shard share. entered and inside change while mu is held.
 type valueShard struct {
 	mu      sync.Mutex
 	entered atomic.Uint64 // writers so far
@@ -49,13 +53,13 @@ type valueShard struct {
 	_       [32]byte      // a cache line of its own
 }
 
-// puts counts entries made: the only time by which the cache tells older entries from newer ones.
+// puts counts the entries that were made. It is the cache's clock, which tells older entries from newer ones.
 type puts struct{ n atomic.Uint64 }
 
 // Now implements freecache.Timer.
 func (p *puts) Now() uint32 { return uint32(p.n.Load() >> 10) }
 
-// newValues makes a cache of size bytes for the keys that kept names. Its memory is taken as it fills.
+// newValues makes a cache of size bytes for the keys for which kept returns true. Its memory is allocated as it fills.
 func newValues(size int, kept func(key []byte) bool) *values {
 	v := &values{kept: kept}
 	v.cache = freecache.NewCacheCustomTimer(size, &v.puts)
@@ -76,7 +80,7 @@ type touch struct {
 	entered uint64
 }
 
-// enter announces the keys of a batch that is about to be applied.
+// enter announces the keys of a batch that will be applied next.
 func (v *values) enter(ts []touch) {
 	for i := range ts {
 		t := &ts[i]
@@ -88,8 +92,8 @@ func (v *values) enter(ts []touch) {
 	}
 }
 
-// leave ends what enter began; b and late are the batches of the touches. applied is false when it isn't known what the
-// store holds now. A writer that wasn't alone in a shard can't say whose value is the last one.
+// leave ends what enter began. b and late are the batches of the touches. applied is false when the state of the store
+// is unknown. A writer that wasn't alone in a shard can't know whose value is the last one.
 func (v *values) leave(ts []touch, b, late *kv.Batch, applied bool) {
 	for i := range ts {
 		t := &ts[i]
@@ -113,7 +117,7 @@ func (v *values) leave(ts []touch, b, late *kv.Batch, applied bool) {
 
 var entries = sync.Pool{New: func() any { b := make([]byte, valueHead+maxValue+valueStep); return &b }}
 
-// put makes an entry; the caller holds the mutex of its shard.
+// put makes an entry. The caller holds the mutex of its shard.
 func (v *values) put(key, value []byte, tick uint64) {
 	v.puts.n.Add(1)
 	room := entries.Get().(*[]byte)
@@ -122,7 +126,7 @@ func (v *values) put(key, value []byte, tick uint64) {
 	binary.LittleEndian.PutUint32(e[8:], uint32(len(value)))
 	n := valueHead + copy(e[valueHead:], value)
 	if v.cache.Set(key, e[:(n+valueStep-1)&^(valueStep-1)], 0) != nil {
-		// too large for it: then the old entry is still there
+		// too large for the cache, which then keeps the old entry
 		v.cache.Del(key)
 	}
 	entries.Put(room)
@@ -151,8 +155,8 @@ func (v *values) take(dst, key []byte, before uint64) ([]byte, bool) {
 // latest is the tick of reads at the present state.
 const latest = 1<<64 - 1
 
-// get appends the value of a key to dst: from an entry that serves a snapshot of tick before, else from the store,
-// whose answer it keeps if it is the present one. A nil cache asks the store.
+// get appends the value of a key to dst. It uses an entry that is valid for a snapshot of tick before. Otherwise it
+// reads the store, and keeps the value if it is the current one. A nil cache reads the store.
 func (v *values) get(dst, key []byte, before uint64, stored func(dst, key []byte) ([]byte, error)) ([]byte, error) {
 	if !v.keeps(key) {
 		return stored(dst, key)
@@ -172,7 +176,7 @@ func (v *values) get(dst, key []byte, before uint64, stored func(dst, key []byte
 		return b, err
 	}
 	s.mu.Lock()
-	if s.entered.Load() == entered && s.tick < before { // then nobody is inside either
+	if s.entered.Load() == entered && s.tick < before { // then no writer is inside either
 		v.put(key, b[len(dst):], v.ticks.Load())
 	}
 	s.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
-// Watch is who is told of what an examination finds, and how far it is. Both may be nil.
+// Watch has functions that receive the results and the progress of an examination. Both may be nil.
 type Watch struct {
 	Report   func(Problem)
 	Progress func(done, total int64) // bytes of files; tables in a salvage

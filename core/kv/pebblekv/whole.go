@@ -15,8 +15,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
-// ErrNotWhole is the error for a directory that has files and isn't a whole store: opening it would take what is there
-// for obsolete, and delete it. It is a kv.ErrCorruption.
+// ErrNotWhole is the error for a directory that has files but isn't a whole store. Opening it would treat its files as
+// obsolete and delete them. It is a kv.ErrCorruption.
 var ErrNotWhole = fmt.Errorf("%w: not a whole store", kv.ErrCorruption)
 
 // A Problem is what is wrong with a file, or with the directory as a whole.
@@ -33,7 +33,7 @@ type Level string
 const (
 	Note   Level = "note"   // nothing is wrong: what a crash left behind
 	Damage Level = "damage" // what was stored can't be read, or is missing
-	Broken Level = "broken" // and the store can't be opened: what is there could be lost
+	Broken Level = "broken" // and the store can't be opened: that could lose its data
 )
 
 // String implements fmt.Stringer.

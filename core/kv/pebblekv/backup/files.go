@@ -13,7 +13,7 @@ import (
 type Work struct {
 	FS       vfs.FS
 	Pause    func(context.Context) error // between steps; nil: none
-	Progress func(done, total int64)     // bytes of files; nil: nobody asks
+	Progress func(done, total int64)     // bytes of files; may be nil
 
 	done, total int64
 }

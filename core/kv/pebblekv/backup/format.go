@@ -177,8 +177,8 @@ func List(fs vfs.FS, dir string) (out []Entry, err error) {
 	return out, nil
 }
 
-// Pick returns the backup that a user means who names dir: dir itself, or the newest one in it. A damaged one that is
-// newer, or backups of several stores, are an error: the user has to choose.
+// Pick returns the backup that a directory name stands for: dir itself, or the newest backup in it. It fails if a newer
+// backup is damaged, or if there are backups of several stores: then the user has to choose.
 func Pick(fs vfs.FS, dir string) (path string, m *Manifest, err error) {
 	m, err = ReadManifest(fs, dir)
 	if !errors.Is(err, ErrNoBackup) {

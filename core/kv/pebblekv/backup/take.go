@@ -18,13 +18,13 @@ import (
 // Job is a backup that is to be made.
 type Job struct {
 	Work
-	From  string // directory with the files of a store, which nobody changes
+	From  string // directory with the files of a store, which must not change
 	Of    string // the store's own directory: a file system without links has copies in From, whose times are their own
 	To    string // directory of backups, which is there
 	Name  string // see Name
 	Store string // id of the store; "": it has none
 	Taken time.Time
-	Fits  func(bytes int64) error // asked before anything is written of that many bytes; nil: nobody asks
+	Fits  func(bytes int64) error // called before that many bytes are written; may be nil
 }
 
 // Take makes a backup. Tables that an earlier one of the same store has are shared with it by hard links; what is left
