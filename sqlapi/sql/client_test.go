@@ -14,7 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/gateway"
 
-	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // client runs a query as SDKs do: it asks for the plan, sends the rewritten text to each partition and merges.

@@ -7,7 +7,7 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/shape"
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 
-	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // variable is an alias in scope.

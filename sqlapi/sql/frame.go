@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/shape"
 
-	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // frame is the mutable state of one execution: the current item, the values of aliases, the states of sub-queries. It

@@ -5,7 +5,7 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/shape"
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 
-	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // aggSpec is one aggregate call of a query.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 
-	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // The language's published names. Each is evaluated, or refused as "not supported"; none is unknown.

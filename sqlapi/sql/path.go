@@ -5,7 +5,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/shape"
 
-	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // get returns a property of v; undefined when v is no object.

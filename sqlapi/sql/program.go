@@ -11,7 +11,7 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/shape"
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 
-	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // Param is a query parameter: its name with or without the leading @, and its value.

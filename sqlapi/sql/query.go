@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/shape"
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 
-	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/value"
-	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // Page is one page of a query's answer. Body holds the rows as JSON, separated by commas and without brackets. Execute

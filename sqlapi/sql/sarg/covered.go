@@ -6,10 +6,9 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/plan/access"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 	"github.com/orrerydb/orrery/sqlapi/sql/shape"
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
-
-	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // Coverage tells the core what it needs to answer a query from index entries without reading items. It is computed

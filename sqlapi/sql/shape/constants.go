@@ -3,7 +3,7 @@ package shape
 import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 
-	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // IsConstant reports whether e has the same value for all items of one execution.

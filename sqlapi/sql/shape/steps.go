@@ -7,7 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 
-	funcs "github.com/orrerydb/orrery/sqlapi/sql/funcs"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
 // Step is one step of a path: a property name, or an array index when name is "".
