@@ -13,9 +13,10 @@ import (
 
 // A fact is made slot by slot while writers continue:
 //
-//	1. Under the latch: the fact is stored with counts of 0, and a snapshot is taken. From then on commits add their part.
-//	2. Without the latch: the entries of the path in the snapshot are counted.
-//	3. Under the latch: the result is added, and the fact is exact.
+//  1. Under the latch: the fact is stored with counts of 0, and a snapshot is taken. From then on commits add their
+//     part.
+//  2. Without the latch: the entries of the path in the snapshot are counted.
+//  3. Under the latch: the result is added, and the fact is exact.
 //
 // If a crash or an unknown outcome leaves a fact in step 2, it is counted again when a query needs it.
 //
