@@ -49,9 +49,8 @@ const (
 
 // Containers gives the containers for background work.
 type Containers struct {
-	Used func() []*store.Container // those that are open and in use
-	// those that may have items which expire; each is open while the caller uses it
-	All func() iter.Seq[*store.Container]
+	Used func() []*store.Container         // those that are open and in use
+	All  func() iter.Seq[*store.Container] // those with items that may expire; each is open during its use
 }
 
 // StartReaper starts a reaper over containers. The reaper ends with the group.

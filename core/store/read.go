@@ -106,8 +106,8 @@ type ViewSlot struct {
 }
 
 // maxViews is how often View takes a snapshot if index rebuilds switch the policy of queries, or narrow a slot's flags,
-// at that moment. Then it returns a view whose index entries aren't used. After a change of the slot map it always takes
-// another snapshot.
+// at that moment. Then it returns a view whose index entries aren't used. After a change of the slot map View always
+// takes another snapshot.
 const maxViews = 8
 
 // View opens a view of the current state. Its reads belong to one request, or to one step of background work, and end

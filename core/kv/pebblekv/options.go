@@ -69,8 +69,8 @@ const storeFormat = pebble.FormatValueSeparation
 //   - bloom filters of 10 bits on every level: Has on an absent key reads no data block (see probe). Keys that are
 //     only scanned are not in them (see filterPolicy);
 //   - tables of 8 MiB in L0 (less on a small disk) and twice that a level below, with index blocks of up to 512 KiB: a
-//     query's seeks are spread over the whole key space, and opening a table or reading a second level of its index cost an
-//     equality over 100,000 items a sixth;
+//     query's seeks are spread over the whole key space, and opening a table or reading a second level of its index
+//     cost an equality over 100,000 items a sixth;
 //   - Fastest compression: the size of Snappy at a cheaper scan;
 //   - the byte order stays Pebble's default. Its Split is the whole key, so a filter answers for exact keys, which is
 //     all that Has asks for.

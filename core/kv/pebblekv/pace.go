@@ -166,7 +166,7 @@ func (p *pace) delay(n int, steps int64, now time.Duration) time.Duration {
 		if wait > int64(maxDelay) {
 			return maxDelay
 		}
-		paid := min(wait+prices[steps]*int64(n), 2*int64(maxDelay)) // bounded: one large batch must not delay others for long
+		paid := min(wait+prices[steps]*int64(n), 2*int64(maxDelay)) // a bound for the effect of one large batch
 		if p.next.CompareAndSwap(next, int64(now)+paid) {
 			if wait < int64(minDelay) {
 				return 0
