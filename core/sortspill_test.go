@@ -90,7 +90,7 @@ func TestSortSpills(t *testing.T) {
 			}
 			var got []string
 			for more := true; more && len(got) < len(want); more = q.Continuation != "" {
-				ids, next := pageOfSort(t, c, q, 300)
+				ids, next := page(t, c, q, 300)
 				got, q.Continuation = append(got, ids...), next
 			}
 			if got = got[:min(len(got), len(want))]; !slices.Equal(got, want) {
@@ -98,26 +98,6 @@ func TestSortSpills(t *testing.T) {
 			}
 		}
 	}
-}
-
-// pageOfSort reads some rows of a query, and its continuation.
-func pageOfSort(t *testing.T, c *core.Container, q exec.Query, rows int) (ids []string, next string) {
-	t.Helper()
-	r, err := c.Query(bg, &q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	for len(ids) < rows && r.Next() {
-		ids = append(ids, r.Item().ID().Str())
-	}
-	if r.Err() != nil {
-		t.Fatal(r.Err())
-	}
-	if !r.Exhausted() {
-		next = r.Continuation()
-	}
-	return ids, next
 }
 
 // Ten sorts at once share a budget that is much smaller than what one of them would hold.

@@ -79,7 +79,8 @@ func (b *builder) countPlaces(slot *store.ViewSlot, p *access.Pred, limit int) (
 	e.use(make([]byte, entryMem))
 	e.start([]span{{slot: slot}}, nil)
 	for ; n < limit; n++ {
-		if ok, err := e.next(); err != nil || !ok {
+		ok, err := e.next()
+		if b.failed(err); err != nil || !ok {
 			break
 		}
 	}

@@ -30,7 +30,7 @@ func (b *builder) CountShare(p *access.Pred, most int) float64 {
 	}
 	if len(b.spans) == 1 && b.spans[0].full {
 		items, err := b.inKey()
-		if err != nil || items == 0 {
+		if b.failed(err); err != nil || items == 0 {
 			return 0
 		}
 		n, more := b.probe(b.spans[0].slot, p, ivs, items, most)
@@ -114,12 +114,13 @@ func (b *builder) countEntries(slot *store.ViewSlot, p *access.Pred, ivs []acces
 			hi = keys.After(lo)
 		}
 		it, err := b.view.Iter(lo, hi)
-		if err != nil {
-			return n
+		if b.failed(err); err != nil {
+			break
 		}
 		for ok := it.First(); ok && n < limit; ok = it.Next() {
 			n++
 		}
+		b.failed(it.Err())
 		_ = it.Close()
 	}
 	b.rows.stats.Entries += n

@@ -126,12 +126,13 @@ func (s *sorter) readRow(b []byte) (*sorted, error) {
 			return nil, bad
 		}
 	}
-	if kind := r.take(1)[0]; kind == 0 {
-		x.ident = r.b
-		return x, nil
-	}
+	kind := r.take(1)[0]
 	if r.bad {
 		return nil, bad
+	}
+	if kind == 0 {
+		x.ident = r.b
+		return x, nil
 	}
 	var err error
 	x.item, err = store.ReadCarried(r.b)

@@ -155,6 +155,7 @@ func (b *builder) CountKeyed(ks []access.Key, limit int64) (n int64) {
 			return limit + 1
 		}
 		in, err := b.view.LogicalItems(slot, place, tuple)
+		b.failed(err)
 		if n += in; err != nil || n > limit {
 			return limit + 1
 		}
