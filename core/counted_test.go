@@ -6,7 +6,9 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/plan/access"
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -60,5 +62,55 @@ func TestCountingIsBounded(t *testing.T) {
 				s.Plan.Explain())
 		}
 		rows.Close()
+	}
+}
+
+// uncountable is a snapshot in which the planner can't count index entries: iterators aren't made, or break.
+type uncountable struct {
+	kv.Snapshot
+	breaks bool
+}
+
+func (s uncountable) Iter(lo, hi []byte) (kv.Iterator, error) {
+	if !calledBy("(*builder).countEntries") {
+		return s.Snapshot.Iter(lo, hi)
+	}
+	if !s.breaks {
+		return nil, kv.ErrUnavailable
+	}
+	it, err := s.Snapshot.Iter(lo, hi)
+	return broken{it}, err
+}
+
+// broken is an iterator that fails at its first step.
+type broken struct{ kv.Iterator }
+
+func (broken) First() bool { return false }
+func (broken) Err() error  { return kv.ErrUnavailable }
+
+// An error that counting meets ends the query. It isn't taken for a count of 0, which would look selective.
+func TestCountingTellsErrors(t *testing.T) {
+	e, h := hooked(t, core.Options{MinSlots: 2})
+	c := newContainer(t, e, core.ContainerSpec{})
+	for i := range 20 {
+		put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"p%d","a":%d,"b":%d}`, i, i, i%2, i%3))
+	}
+	one := value.Int32Of(1)
+	q := exec.Query{Pred: access.And(access.Eq(access.NewPath("a"), one), access.Eq(access.NewPath("b"), one))}
+	for _, breaks := range []bool{false, true} {
+		h.set(func(on *hookSet) {
+			on.snapshot = func(take func() kv.Snapshot) kv.Snapshot { return uncountable{take(), breaks} }
+		})
+		rows, err := c.Query(bg, &q)
+		if err == nil {
+			rows.Close()
+		}
+		if status.CodeOf(err) != status.Unavailable {
+			t.Errorf("breaks %t: %v", breaks, err)
+		}
+	}
+	h.set(func(on *hookSet) { on.snapshot = nil })
+	if n := len(ids(t, c, &q)); n != 20 { // without Match all candidates are rows, which a scan gives
+		t.Errorf("%d rows afterwards, want 20", n)
 	}
 }
