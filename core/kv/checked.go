@@ -283,8 +283,8 @@ type checkedIterator struct {
 	closed   bool
 }
 
-// moved checks where the iterator stands and takes fresh copies of key and value; ge and lt, when not nil, are what the
-// call promised about the key.
+// moved checks the iterator's position and takes fresh copies of key and value. ge and lt, when not nil, are the bounds
+// that the call guarantees for the key: ge <= key < lt.
 func (i *checkedIterator) moved(ok bool, ge, lt []byte) bool {
 	if i.closed {
 		broken("iterator used after Close")

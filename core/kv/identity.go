@@ -2,15 +2,15 @@ package kv
 
 import "time"
 
-// Format is the number of the format that the core's keys and values have in a store. A change of it that older servers
-// can't read is a new number. Stores of all formats before it can be read, and written to once they are upgraded.
+// Format is the version of the core's keys and values in a store. A change that older servers can't read gets the next
+// number. Stores of every earlier format can be read. They can be written to once they are upgraded.
 const Format = 3
 
 // Identity says which store an engine has open.
 type Identity struct {
 	Format  int       `json:"format"`
-	ID      string    `json:"id"`      // a UUID; a copy of a store has it, too
-	Created time.Time `json:"created"` // UTC, in seconds; of a store that is older than its identity, when it got that
+	ID      string    `json:"id"`      // a UUID; a copy of a store has the same one
+	Created time.Time `json:"created"` // UTC, in seconds; for a store older than identities: when it got one
 }
 
 // Identified is an Engine whose store has an identity.

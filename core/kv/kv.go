@@ -1,5 +1,5 @@
-// Package kv is the storage seam: ordered bytes, small and low. Everything above it sees only these types; engines live
-// in memkv, pebblekv and, later, tikvkv, and all of them pass the suite of kvtest.
+// Package kv is the storage interface: ordered keys and values of bytes. Everything above it sees only these types. The
+// engines are memkv and pebblekv; all of them pass the suite of kvtest.
 //
 // Rules that every engine and every caller keeps:
 //
@@ -11,15 +11,15 @@
 //     in commit order: when Wait of one Commit has returned, every Commit made before it is durable too.
 //  6. Only the errors of this package come out of an engine (see Err*).
 //  7. A read ends with the ctx that it was made for: Engine.Get with its own, the reads of a Snapshot and of its
-//     iterators with the one that the Snapshot was made with. So a Snapshot belongs to one request, or to one step of
-//     background work, which passes the ctx of its group. An engine whose reads don't wait need not look at it. One
-//     that gives a read up returns ErrUnavailable, which wraps the error of the ctx.
-//  8. Any read may fail with ErrUnavailable, and Snapshot too. Nothing of a failed read is used.
+//     iterators with the ctx of the Snapshot. So a Snapshot belongs to one request, or to one step of background work,
+//     which passes the ctx of its group. An engine whose reads don't wait need not check the ctx. An engine that
+//     cancels a read returns ErrUnavailable, which wraps the error of the ctx.
+//  8. Any read may fail with ErrUnavailable, and Snapshot too. Callers use no part of a failed read.
 //
-// The ctx is given once for a Snapshot and not with each read, because all reads of one belong together: an iterator's
-// Next has no place for it, and a page of rows would pass the same ctx thousands of times.
+// The ctx is given once for a Snapshot and not with each read, because all reads of one snapshot belong together. A
+// page of rows would pass the same ctx thousands of times.
 //
-// There are no snapshots of a chosen version and no watermark: LSNs are the core's own.
+// There are no snapshots of a chosen version and no watermark: the core assigns LSNs itself.
 package kv
 
 import (
@@ -39,7 +39,7 @@ var (
 	ErrUnknownOutcome = errors.New("kv: unknown outcome")  // may or may not be applied: re-read before answering
 	ErrClosed         = errors.New("kv: closed")
 	ErrCorruption     = errors.New("kv: corruption")
-	ErrContract       = errors.New("kv: caller broke the contract") // a fault of ours
+	ErrContract       = errors.New("kv: caller broke the contract") // a bug in Orrery
 	// definitely not applied; batches that free space may go on
 	ErrFull = errors.New("kv: no room for new data")
 )
@@ -53,17 +53,17 @@ func (e *PreconditionError) Error() string { return ErrConflict.Error() }
 // Is makes errors.Is(err, ErrConflict) true.
 func (e *PreconditionError) Is(target error) bool { return target == ErrConflict }
 
-// Limits of an engine, in bytes; callers ask and never guess them from a name.
+// Limits of an engine, in bytes. Callers ask the engine for them.
 //
-// No engine splits values. An item above Value is to be stored in parts, under keys of its own kind, by the store:
-// docs/formats.md says how. Both engines take larger values than the largest item, so nothing is split today.
+// No engine splits values. The store has to split an item above Value into parts, under keys of another kind, as
+// docs/formats.md says. The limits of both engines are above the largest item, so nothing is split today.
 type Limits struct {
 	Key   int // longest key
 	Value int // longest value; a longer one is refused with ErrTooLarge
 	Batch int // all keys and values of one Write
 }
 
-// CheckBatch returns ErrTooLarge when the batch is above the limits and ErrContract for an empty key or value. Engines
+// CheckBatch returns ErrTooLarge when the batch is above the limits, and ErrContract for an empty key or value. Engines
 // call it first in Write.
 func (l Limits) CheckBatch(b *Batch) error {
 	if len(b.buf) > l.Batch {
@@ -94,31 +94,31 @@ func badLength(what string, n, limit int) error {
 // Engine is an ordered key-value store. Safe for concurrent use.
 type Engine interface {
 	// Snapshot returns a consistent view of everything visible now. All of its reads end with ctx (rule 7). Close it
-	// soon: a long-lived one holds space back.
+	// soon: the engine can't free old data while it is open.
 	Snapshot(ctx context.Context) (Snapshot, error)
-	// Get appends the value of a key at the present state to dst, as that of a Snapshot would. It returns dst and
-	// ErrNotFound when the key is absent, and dst with any other error. What it returns is the caller's.
+	// Get appends the current value of a key to dst. It returns dst and ErrNotFound when the key is absent, and dst
+	// with any other error. The result belongs to the caller.
 	Get(ctx context.Context, dst, key []byte) ([]byte, error)
-	// Remote reports whether reads go over a network: then one read of many keys costs about as much as one of a
-	// single key, and a reader does better to read ahead than to wait for each key.
+	// Remote reports whether reads go over a network. Then reading many keys at once costs about as much as reading
+	// one, and readers should read ahead.
 	Remote() bool
-	// Write checks the preconditions and applies the batch atomically with the check. The batch may be Reset and used
-	// again once Write has returned and its Commit's Wait has returned. On error nothing is applied, except with
+	// Write checks the preconditions and applies the batch, both in one atomic step. The caller may Reset the batch and
+	// use it again when Write has returned and its Commit's Wait has returned. On error nothing is applied, except with
 	// ErrUnknownOutcome.
 	Write(ctx context.Context, b *Batch, pre []Precondition) (Commit, error)
 	// DropRange removes [lo, hi) outside of any transaction. It is idempotent. The caller guarantees that the range is
 	// never used again.
 	DropRange(ctx context.Context, lo, hi []byte) error
-	// Size estimates the bytes stored in [lo, hi); it may be minutes old.
+	// Size estimates the bytes stored in [lo, hi). The estimate may be minutes old.
 	Size(lo, hi []byte) (uint64, error)
-	// SplitPoints returns keys that cut [lo, hi) into parts of about target bytes; it may return none.
+	// SplitPoints returns keys that divide [lo, hi) into parts of about target bytes. It may return none.
 	SplitPoints(lo, hi []byte, target uint64) ([][]byte, error)
 	// Checkpoint writes a consistent copy of the store to dir, which must not exist.
 	Checkpoint(ctx context.Context, dir string) error
 	// Limits returns what the engine accepts.
 	Limits() Limits
-	// Close releases the store; everything acknowledged by Wait is kept. Close snapshots and iterators first. What is
-	// called afterwards fails with ErrClosed.
+	// Close releases the store. Everything that Wait has acknowledged is kept. Close snapshots and iterators first.
+	// Calls after Close fail with ErrClosed.
 	Close() error
 }
 
@@ -131,16 +131,16 @@ type Commit interface {
 // Snapshot is a consistent view. Safe for concurrent use; its iterators are not.
 type Snapshot interface {
 	// Get appends the value of a key to dst. It returns dst and ErrNotFound when the key is absent, and dst with any
-	// other error. What it returns is the caller's.
+	// other error. The result belongs to the caller.
 	Get(dst, key []byte) ([]byte, error)
-	// GetMany reads keys into v, in one round trip where the engine is behind a network. The keys may come in any
-	// order, and more than once. An absent key is no error: v tells it. After an error v holds nothing.
+	// GetMany reads keys into v, in one round trip if the engine is behind a network. The keys may be in any order, and
+	// may repeat. An absent key is no error: see Values.At. After an error v is empty.
 	GetMany(v *Values, keys [][]byte) error
-	// Has reports whether key is present, at the cost of a filter look-up when it is absent (use it for existence and
-	// uniqueness checks).
+	// Has reports whether key is present. For an absent key it costs a filter look-up. Use it for checks of existence
+	// and uniqueness.
 	Has(key []byte) (bool, error)
-	// Iter returns an iterator over [lo, hi), both required (lo >= hi is an empty range), positioned before the first
-	// key. The bounds may be reused by the caller after Iter returns.
+	// Iter returns an iterator over [lo, hi), positioned before the first key. Both bounds are required; lo >= hi is an
+	// empty range. The caller may reuse the bounds after Iter returns.
 	Iter(lo, hi []byte) (Iterator, error)
 	Close() error
 }
@@ -151,13 +151,13 @@ type Health struct {
 	Reason string // a sentence for the operator; "" when all is well
 }
 
-// State is how much an engine can do now. The worse is the greater.
+// State is how much an engine can do now. A greater value is worse.
 type State uint8
 
 // The states of an engine.
 const (
 	Well     State = iota
-	Damaged        // some stored bytes can't be read; everything else goes on
+	Damaged        // some stored bytes can't be read; everything else works
 	Full           // new data is refused with ErrFull
 	ReadOnly       // all writes are refused
 	Stalled        // the disk doesn't answer: writes are refused with ErrUnavailable
@@ -174,8 +174,8 @@ type Monitored interface {
 // Key and Value are valid until the next positioning call; callers must not modify them.
 type Iterator interface {
 	// First, Last, SeekGE (first key >= key), SeekLT (last key < key), Next and Prev position the iterator and report
-	// whether it stands on a key. Next before any positioning acts as First, Prev as Last; an iterator that ran off one
-	// end turns back with the opposite call.
+	// whether it is on a key. Before any positioning Next acts as First, and Prev as Last. After the end Prev returns
+	// to the last key. Before the beginning Next returns to the first key.
 	First() bool
 	Last() bool
 	SeekGE(key []byte) bool
@@ -187,32 +187,32 @@ type Iterator interface {
 	// Reset gives the iterator new bounds and positions it before the first key. It costs less than a new iterator. The
 	// caller may reuse the bounds after Reset returns.
 	Reset(lo, hi []byte)
-	// Ahead says how many keys the reader will probably take, beginning with the next positioning, in either direction;
-	// 0 = unknown. It is a hint: an engine over a network uses it to decide how many keys it reads at a time. The keys
-	// are the same for any hint.
+	// Ahead is the number of keys that the reader will probably take, from the next positioning on, in either
+	// direction; 0 = unknown. It is a hint: an engine over a network uses it to choose how many keys it reads at a
+	// time. The hint doesn't change the keys.
 	Ahead(n int)
 	Err() error
 	Close() error
 }
 
-// Precondition is checked atomically with the Write that carries it.
+// Precondition is a condition on one key. Write checks it in the same atomic step as it applies the batch.
 type Precondition struct {
 	Key    []byte
 	Expect Expect
 	Value  []byte // with Equal
 }
 
-// Expect says what a Precondition wants of its key.
+// Expect is the state of its key that a Precondition requires.
 type Expect uint8
 
 // The kinds of precondition.
 const (
-	Absent  Expect = iota // the key is not there
-	Present               // the key is there, with any value
-	Equal                 // the key is there with exactly Value
+	Absent  Expect = iota // the key doesn't exist
+	Present               // the key exists, with any value
+	Equal                 // the key exists with exactly Value
 )
 
-// Holds reports whether p is satisfied by its key's present value; present says whether the key exists. Engines use it.
+// Holds reports whether the key's current value satisfies p. present says whether the key exists. Engines use it.
 func (p *Precondition) Holds(value []byte, present bool) bool {
 	switch p.Expect {
 	case Absent:
@@ -233,19 +233,19 @@ type Op struct {
 	Open   bool // of PutOpen
 }
 
-// Batch collects the operations of one Write; a later operation on a key wins over an earlier one. Keys and values are
-// copied in, so the arguments may be reused after a call returns. The zero value is an empty batch. Not safe for
+// Batch collects the operations of one Write. A later operation on a key replaces an earlier one. Keys and values are
+// copied, so the arguments may be reused after a call returns. The zero value is an empty batch. Not safe for
 // concurrent use.
 type Batch struct {
 	buf  []byte
 	ends []span
 
-	// Frees says that the batch removes more than it adds, as a delete's does. An engine that refuses new data with
-	// ErrFull takes it as long as there is any room at all. Reset keeps it false.
+	// Frees says that the batch removes more than it adds, as a delete does. An engine that refuses new data with
+	// ErrFull still accepts it while there is any space. Reset sets it to false.
 	Frees bool
 }
 
-// span is one operation: buf[key:val] is the key, buf[val:end] the value; end < 0: delete.
+// span is one operation: buf[key:val] is the key, buf[val:end] the value. For a delete end is < 0.
 type span struct {
 	key, val, end int
 	open          bool
@@ -254,8 +254,8 @@ type span struct {
 // Put stores value under key. Value must not be empty.
 func (b *Batch) Put(key, value []byte) { b.put(key, value, false) }
 
-// PutOpen is Put of a value whose first bytes Prepared.Patch may still change. No other operation of the batch may be
-// on key.
+// PutOpen is Put of a value whose first bytes Prepared.Patch may still change. It must be the only operation of the
+// batch on key.
 func (b *Batch) PutOpen(key, value []byte) { b.put(key, value, true) }
 
 func (b *Batch) put(key, value []byte, open bool) {

@@ -5,25 +5,25 @@ import (
 	"fmt"
 )
 
-// Prepared is a batch for which an engine has already done everything that doesn't depend on its place among other
-// writes. A writer that holds a latch for that place makes nearly all of its batch without the latch, and adds the rest
-// under it. Prepared is for one Write or Discard. It is not safe for concurrent use.
+// Prepared is a batch for which an engine has done everything that doesn't depend on the order of writes. A writer that
+// needs a latch for that order prepares most of its batch without the latch, and adds the rest under it. Prepared is
+// for one Write or Discard. Not safe for concurrent use.
 type Prepared interface {
-	// Patch overwrites the first bytes of the value of operation i, as Batch.Op counts, by head, which isn't longer
-	// than the value. The operation is one of PutOpen.
+	// Patch overwrites the first bytes of the value of operation i (the i of Batch.Op) with head, which must not be
+	// longer than the value. The operation must be a PutOpen.
 	Patch(i int, head []byte)
-	// Write is Engine.Write of the prepared operations with those of late behind them. late may be used again when
-	// Write has returned.
+	// Write is Engine.Write of the prepared operations followed by those of late. late may be reused when Write has
+	// returned.
 	Write(ctx context.Context, late *Batch, pre []Precondition) (Commit, error)
-	// Discard gives the batch up instead.
+	// Discard ends the Prepared without a write.
 	Discard()
 }
 
 // Preparer is an Engine that prepares batches.
 type Preparer interface {
-	// Prepare prepares b, with memory for room more bytes of keys and values. The errors are those that Write has for
-	// the batch itself. b belongs to the Prepared, which may change the values of PutOpen in it, until Discard, or
-	// until Write has failed, or until its Commit's Wait has returned.
+	// Prepare prepares b, and reserves memory for room more bytes of keys and values. The errors are those that Write
+	// returns for the batch itself. The Prepared owns b, and may change the values of PutOpen in it, until Discard,
+	// until Write fails, or until its Commit's Wait returns.
 	Prepare(b *Batch, room int) (Prepared, error)
 }
 
@@ -38,7 +38,7 @@ func Prepare(e Engine, b *Batch, room int) (Prepared, error) {
 	return &plain{e, b}, nil
 }
 
-// plain is a batch on an engine that prepares nothing.
+// plain is a batch of an engine that isn't a Preparer.
 type plain struct {
 	e Engine
 	b *Batch
@@ -53,7 +53,7 @@ func (p *plain) Write(ctx context.Context, late *Batch, pre []Precondition) (Com
 
 func (p *plain) Discard() {}
 
-// Patch overwrites the first bytes of the value of operation i by head, which isn't longer than the value.
+// Patch overwrites the first bytes of the value of operation i with head, which must not be longer than the value.
 func (b *Batch) Patch(i int, head []byte) {
 	s := b.ends[i]
 	if s.end-s.val < len(head) {
@@ -62,7 +62,7 @@ func (b *Batch) Patch(i int, head []byte) {
 	copy(b.buf[s.val:], head)
 }
 
-// Append adds the operations of o behind those of b.
+// Append adds the operations of o after those of b.
 func (b *Batch) Append(o *Batch) {
 	at := len(b.buf)
 	b.buf = append(b.buf, o.buf...)

@@ -6,7 +6,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// Refusal is ErrFull or ErrUnavailable with its cause in a sentence that may be shown to a client.
+// Refusal is ErrFull or ErrUnavailable with a sentence about the cause that may be shown to a client.
 type Refusal struct {
 	Kind     error // ErrFull or ErrUnavailable
 	Sentence string
@@ -18,7 +18,7 @@ func (e *Refusal) Error() string { return e.Kind.Error() + ": " + e.Sentence }
 // Unwrap makes errors.Is find Kind.
 func (e *Refusal) Unwrap() error { return e.Kind }
 
-// Status is the refusal for clients, in the engine's words.
+// Status returns the error for clients, with the engine's sentence.
 func (e *Refusal) Status() error {
 	code := status.Unavailable
 	if errors.Is(e.Kind, ErrFull) {

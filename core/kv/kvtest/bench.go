@@ -13,7 +13,7 @@ import (
 // BenchKeys is how many 1 KB values Bench's store holds.
 const BenchKeys = 50_000
 
-// BenchKey is the i-th key: 40 bytes, hash-ordered, as the core's item keys are.
+// BenchKey is the i-th key: 40 bytes, in the order of a hash, as the core's item keys are.
 func BenchKey(dst []byte, i int) []byte {
 	var n [8]byte
 	binary.BigEndian.PutUint64(n[:], uint64(i))
@@ -24,7 +24,7 @@ func BenchKey(dst []byte, i int) []byte {
 	return append(dst, n[:]...)
 }
 
-// BenchValue is 1 KB of text of which about half compresses away.
+// BenchValue is 1 KB of text, of which compression removes about half.
 func BenchValue(r *rand.Rand) []byte {
 	var v []byte
 	for n := 0; len(v) < 1024; n++ {

@@ -1,5 +1,5 @@
-// Package kvtest is the suite that every engine passes: Run for the contract, RunCheckpoint for copies, Bench for
-// figures.
+// Package kvtest is the suite that every engine passes. Run tests the contract, RunCheckpoint tests copies, and Bench
+// measures.
 package kvtest
 
 import (
@@ -97,17 +97,17 @@ func Snapshot(t testing.TB, e kv.Engine) kv.Snapshot {
 	return s
 }
 
-// now is what gets at the present state of an engine.
+// now reads the current state of an engine.
 type now struct{ kv.Engine }
 
 func (n now) Get(dst, key []byte) ([]byte, error) { return n.Engine.Get(ctx, dst, key) }
 
-// getter is a snapshot, or an engine at present.
+// getter is a snapshot, or the current state of an engine.
 type getter interface {
 	Get(dst, key []byte) ([]byte, error)
 }
 
-// wantGet expects key's value, "" for none, in memory of its own and behind what is there.
+// wantGet expects the value of key, "" for an absent key. It also checks that Get appends to its argument.
 func wantGet(t testing.TB, e getter, key, want string) {
 	t.Helper()
 	v, err := e.Get(nil, b(key))
@@ -542,7 +542,8 @@ func testMissingBounds(t *testing.T, e kv.Engine) {
 	wantGet(t, now{e}, "a", "1")
 }
 
-// RunCheckpoint checks that a copy holds what was there, and only that; reopen opens a checkpoint directory.
+// RunCheckpoint checks that a copy has the content at the time of the copy and no later write. reopen opens a
+// checkpoint.
 func RunCheckpoint(t *testing.T, open func(t *testing.T) kv.Engine, reopen func(t *testing.T, dir string) kv.Engine) {
 	e := open(t)
 	defer e.Close()

@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// testMany reads several keys at once: in any order, absent ones too, into memory that is used again.
+// testMany reads several keys at once: in any order, with absent keys, and into memory that is used again.
 func testMany(t *testing.T, e kv.Engine) {
 	put(t, e, "a=1", "b=22", "c=333", "d=4444")
 	s := Snapshot(t, e)
@@ -56,8 +56,8 @@ func testMany(t *testing.T, e kv.Engine) {
 	}
 }
 
-// testReadsEnd reads with a ctx that has ended: an engine need not notice, but one that does says so by ErrUnavailable
-// with the error of the ctx, and goes on for others.
+// testReadsEnd reads with a ctx that has ended. An engine need not notice. One that does returns ErrUnavailable with
+// the error of the ctx, and still serves others.
 func testReadsEnd(t *testing.T, e kv.Engine) {
 	put(t, e, "a=1")
 	ended, cancel := context.WithCancel(ctx)
@@ -101,7 +101,7 @@ func testReadsEnd(t *testing.T, e kv.Engine) {
 	wantGet(t, now{e}, "a", "1")
 }
 
-// testAhead hints at all numbers of keys: the keys are the same.
+// testAhead tries several hints: the keys are the same for each.
 func testAhead(t *testing.T, e kv.Engine) {
 	var want []string
 	for i := range 30 {

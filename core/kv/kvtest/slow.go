@@ -10,27 +10,27 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// Slow is an engine whose calls take time: its commits are durable late, and its reads and writes go over a network.
+// Slow is an engine whose calls take time: commits become durable late, and reads and writes go over a network.
 type Slow struct {
 	kv.Engine
-	// Sync: commits are visible at once, and durable when it is closed; nil: at once too.
+	// Sync delays durability: a commit is visible at once, and durable when the channel is closed; nil: no delay.
 	Sync atomic.Pointer[chan bool]
-	// Far: calls go to the store and back over a network, which takes Trip; 0: no time. An iterator takes a batch of
-	// keys with one trip: as many as Ahead says, or slowBatch, and twice as many with each trip that follows. Set both
-	// before the engine is used.
+	// Far says that each call makes a round trip over a network, which takes Trip (0: no time). An iterator fetches a
+	// batch of keys with each trip. The first batch has as many keys as Ahead says, or slowBatch; each later one has
+	// twice as many as the one before. Set both fields before the engine is used.
 	Far  bool
 	Trip time.Duration
 
 	trips atomic.Int64
 }
 
-// slowBatch is how many keys an iterator takes with the first trip if Ahead was not called.
+// slowBatch is the number of keys of an iterator's first trip if Ahead was not called.
 const slowBatch = 16
 
 // Trips returns how many round trips there were.
 func (s *Slow) Trips() int64 { return s.trips.Load() }
 
-// trip is a call to the store and back.
+// trip makes one round trip: it waits, and counts.
 func (s *Slow) trip(ctx context.Context) error {
 	if !s.Far {
 		return nil
@@ -145,16 +145,16 @@ func (s *slowSnapshot) Iter(lo, hi []byte) (kv.Iterator, error) {
 	return &slowIterator{of: it, s: s, empty: bytes.Compare(lo, hi) >= 0}, nil
 }
 
-// slowIterator counts the keys that are left of the batch which the last trip has brought.
+// slowIterator counts the remaining keys of the batch that the last trip has fetched.
 type slowIterator struct {
 	of    kv.Iterator
 	s     *slowSnapshot
 	ahead int
 	batch int // of the next trip
-	left  int // keys behind the present one, in the direction of back
+	left  int // keys after the present one, in the direction of back
 	back  bool
 	on    bool
-	empty bool // the bounds hold nothing: that takes no trip
+	empty bool // the bounds hold nothing, so no trip is needed
 	err   error
 }
 

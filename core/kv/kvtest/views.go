@@ -93,7 +93,7 @@ func testTornReads(t *testing.T, e kv.Engine) {
 	readers.Wait()
 }
 
-// Goroutines add one to a counter under an Equal precondition and retry on conflict: the end is the sum.
+// Goroutines add one to a counter under an Equal precondition and retry on conflict. At the end no addition is lost.
 func testContention(t *testing.T, e kv.Engine) {
 	const workers, each = 8, 50
 	put(t, e, "n=0", "other=0")
@@ -157,9 +157,9 @@ func testContention(t *testing.T, e kv.Engine) {
 	}
 }
 
-// One writer sets "a" to 1, 2, 3.. without preconditions; others turn the value v that they find into "v!" on the
-// condition that it is still v. So after its own write of n the first can only find n or n!; finding an older value
-// means that a write slipped between the check and the apply of another.
+// One writer sets "a" to 1, 2, 3, .. without preconditions. The others change a value v that they find to "v!", under
+// the precondition that it is still v. So after the first writer has written n it finds n or n!. If it finds an older
+// value, its write was applied between the check and the apply of another write.
 func testBlindWrites(t *testing.T, e kv.Engine) {
 	put(t, e, "a=0")
 	var done atomic.Bool

@@ -16,9 +16,10 @@ import (
 
 // A checkpoint is one file, checkpointName:
 //
-//	magic (8 bytes), then per key: uvarint len(key)+1, uvarint len(value), key, value; then uvarint 0 and the xxhash64
-//	    of
-//	everything before it, big-endian.
+//	magic (8 bytes)
+//	for each key: uvarint len(key)+1, uvarint len(value), key, value
+//	uvarint 0
+//	xxhash64 of everything before it, big-endian
 const (
 	checkpointName  = "memkv.checkpoint"
 	checkpointMagic = "ORRMEM01"

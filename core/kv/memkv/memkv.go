@@ -25,11 +25,11 @@ func less(a, b entry) bool { return bytes.Compare(a.key, b.key) < 0 }
 // Engine implements kv.Engine. Invariants:
 //
 //  1. tree is changed only while mu is held for writing.
-//  2. snap, when not nil, is a copy of tree that isn't changed. Each Write sets it to nil, and the next Snapshot makes
-//     it again. So all snapshots between two writes cost one copy.
+//  2. snap is nil, or a copy of tree that is never changed. Each change of tree sets it to nil, and the next Snapshot
+//     copies again. So all snapshots between two writes cost one copy.
 //
-// Example: two Snapshots share one copy of the tree. A Write changes tree and drops the copy. The two Snapshots still
-// read the old one, and the third Snapshot makes another.
+// Example: two Snapshots share one copy of the tree. A Write changes tree and sets snap to nil. The two Snapshots still
+// read the old copy. A third Snapshot makes another one.
 type Engine struct {
 	mu     sync.RWMutex
 	tree   *tree
@@ -59,7 +59,7 @@ func (e *Engine) Snapshot(context.Context) (kv.Snapshot, error) {
 	return &snapshot{tree: t}, nil
 }
 
-// present returns a tree with the current state that isn't changed.
+// present returns an immutable tree with the current state.
 func (e *Engine) present() (*tree, error) {
 	e.mu.RLock()
 	t, closed := e.snap, e.closed
@@ -100,7 +100,7 @@ func get(t *tree, dst, key []byte) ([]byte, error) {
 	return append(dst, it.val...), nil
 }
 
-// committed is the Commit of an engine that has nothing to wait for.
+// committed is the Commit of an engine without durability: its Wait returns at once.
 type committed struct{}
 
 func (committed) Wait() error { return nil }

@@ -15,7 +15,7 @@ func open(*testing.T) kv.Engine { return New() }
 
 func TestContract(t *testing.T) { kvtest.Run(t, open) }
 
-// The engine behind a network that tests use keeps the contract, too.
+// The test engine that simulates a network fulfils the contract too.
 func TestContractOverANetwork(t *testing.T) {
 	kvtest.Run(t, func(*testing.T) kv.Engine { return &kvtest.Slow{Engine: New(), Far: true} })
 }

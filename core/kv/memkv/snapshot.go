@@ -9,7 +9,7 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// snapshot is a tree that isn't changed.
+// snapshot is a tree that is never changed.
 type snapshot struct {
 	tree   *tree
 	closed atomic.Bool
@@ -66,8 +66,7 @@ func (s *snapshot) Close() error {
 	return nil
 }
 
-// iterator walks the entries within [lo, hi). at says where it stands; an iterator that fell off one end turns back
-// with the opposite call.
+// iterator walks the entries within [lo, hi). at is its position.
 type iterator struct {
 	it     btree.IterG[entry]
 	lo, hi []byte
@@ -81,8 +80,8 @@ type position uint8
 const (
 	fresh  position = iota // before any positioning
 	onKey                  // cur is the entry
-	before                 // fell off the front
-	after                  // fell off the back
+	before                 // moved before the first entry
+	after                  // moved past the last entry
 	shut                   // closed
 )
 
@@ -98,7 +97,7 @@ func (i *iterator) Reset(lo, hi []byte) {
 	}
 }
 
-// take accepts the tree iterator's position if it is inside the bounds; off says where we stand otherwise.
+// take accepts the tree iterator's position if it is inside the bounds. Otherwise the position becomes off.
 func (i *iterator) take(ok bool, off position) bool {
 	if ok {
 		i.cur = i.it.Item()
@@ -173,7 +172,7 @@ func (i *iterator) Key() []byte { return i.cur.key }
 // Value implements kv.Iterator.
 func (i *iterator) Value() []byte { return i.cur.val }
 
-// Ahead implements kv.Iterator: every key is as near as any other.
+// Ahead implements kv.Iterator. In memory there is nothing to read ahead.
 func (i *iterator) Ahead(int) {}
 
 // Err implements kv.Iterator.

@@ -18,16 +18,16 @@ import (
 
 var _ kv.Backuper = (*Engine)(nil)
 
-// stageName is the directory, inside the store's directory, for a checkpoint until its files are in a backup. It is
-// next to the tables, so that they can be linked. Open removes what a crash has left in it.
+// stageName is a directory in the store's directory. It holds a checkpoint until the checkpoint's files are in a
+// backup. It is on the file system of the tables, so that they can be linked. Open removes what a crash has left in it.
 const stageName = "backup.tmp"
 
-// copying is the copy of the store that is being made.
+// copying says which copy of the store is being made.
 type copying struct {
 	one sync.Mutex // one at a time
 
 	mu  sync.Mutex
-	dir string // in which Pebble writes the files of a copy; "": it doesn't
+	dir string // Pebble writes a copy into it; "": there is no copy now
 }
 
 func (c *copying) in(dir string) {
@@ -36,7 +36,7 @@ func (c *copying) in(dir string) {
 	c.dir = dir
 }
 
-// has reports whether a file or directory belongs to the copy. The store continues without it in any case.
+// has reports whether a file or directory belongs to the copy. An error of such a file doesn't stop the store.
 func (c *copying) has(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,7 +44,7 @@ func (c *copying) has(name string) bool {
 	return c.dir != "" && ok && (below == "" || os.IsPathSeparator(below[0]))
 }
 
-// Checkpoint implements kv.Engine: a store of its own in dir, made of hard links where the file system has them.
+// Checkpoint implements kv.Engine. It makes a complete store in dir, of hard links if the file system has them.
 func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
@@ -62,8 +62,8 @@ func (e *Engine) Checkpoint(ctx context.Context, dir string) error {
 	return translate(err)
 }
 
-// checkpoint does what Checkpoint does. The caller holds copying.one. The log is synced first, because a relaxed store
-// may have acknowledged writes that are not in its file yet.
+// checkpoint does the work of Checkpoint. The caller holds copying.one. The log is synced first, because a relaxed
+// store may have acknowledged writes that are not in the log's file yet.
 func (e *Engine) checkpoint(dir string) error {
 	if err := e.syncedLog(); err != nil {
 		return err
@@ -76,15 +76,15 @@ func (e *Engine) checkpoint(dir string) error {
 	return e.copyIdentity(dir)
 }
 
-// syncedLog does what syncLog does, for a caller that isn't a writer. A log that fails ends the process.
+// syncedLog is syncLog for callers other than writers. If the log fails, it ends the process.
 func (e *Engine) syncedLog() error {
 	defer e.disk.fail.recovered()
 	return e.syncLog()
 }
 
-// linked has Pebble make a checkpoint.
+// linked makes a checkpoint with Pebble.
 func (e *Engine) linked(dir string) (err error) {
-	defer func() { // Pebble panics when the new directory can't be synced; nothing of the store's own is at stake
+	defer func() { // Pebble panics if it can't sync the new directory; the store itself is not affected
 		if r := recover(); r != nil {
 			err = fmt.Errorf("the checkpoint failed: %v", r)
 		}
@@ -95,8 +95,8 @@ func (e *Engine) linked(dir string) (err error) {
 // errBackupRuns is for a second backup.
 var errBackupRuns = &kv.Refusal{Kind: kv.ErrUnavailable, Sentence: "A backup is being made already."}
 
-// Backup implements kv.Backuper. Pebble makes a checkpoint in the store's directory, of links; its files are then put
-// in their place beside the requests.
+// Backup implements kv.Backuper. First Pebble makes a checkpoint in the store's directory. Then the files of the
+// checkpoint are linked or copied into the backup while requests go on.
 func (e *Engine) Backup(ctx context.Context, to string, o kv.BackupOptions) (b kv.Backup, err error) {
 	if !e.gate.enter() {
 		return b, kv.ErrClosed
@@ -115,7 +115,7 @@ func (e *Engine) Backup(ctx context.Context, to string, o kv.BackupOptions) (b k
 	return b, nil
 }
 
-// backupRefusal says in a sentence why there is no backup.
+// backupRefusal turns an error into a sentence that says why there is no backup.
 func backupRefusal(err error) error {
 	var r *kv.Refusal
 	switch {
@@ -124,7 +124,7 @@ func backupRefusal(err error) error {
 	case vfs.IsNoSpaceError(err):
 		return fullForBackup("The backup could not be written, the disk is full: %v", err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return refusedBackup("The backup was given up; the next one goes on with what is there.")
+		return refusedBackup("The backup was cancelled. The next one continues with the files that it has copied.")
 	}
 	return refusedBackup("The backup could not be made: %v", err)
 }
@@ -146,7 +146,7 @@ func (e *Engine) backup(ctx context.Context, to string, o kv.BackupOptions) (b k
 	}
 	defer func() {
 		if rerr := fs.RemoveAll(stage); rerr != nil {
-			e.log.Warn("What is left of a backup can't be removed", "error", rerr)
+			e.log.Warn("The remains of a backup can't be removed", "error", rerr)
 		}
 	}()
 	if err := e.checkpoint(stage); err != nil {
@@ -162,7 +162,7 @@ func (e *Engine) backup(ctx context.Context, to string, o kv.BackupOptions) (b k
 	})
 }
 
-// copyIdentity puts the store's identity into a checkpoint.
+// copyIdentity copies the store's identity into a checkpoint.
 func (e *Engine) copyIdentity(dir string) error {
 	fs := e.disk.fs
 	b, err := files.Read(fs, fs.PathJoin(e.dir.path, identityName))
@@ -175,10 +175,11 @@ func (e *Engine) copyIdentity(dir string) error {
 	return files.Replace(fs, fs.PathJoin(dir, identityName), tempEnd, b)
 }
 
-// longestRest is how long a backup rests at most between two steps.
+// longestRest is the longest pause of a backup between two steps.
 const longestRest = time.Second
 
-// halfTheTime rests as long as was worked since the rest before: requests have half of the disk at least.
+// halfTheTime returns a pause that lasts as long as the work since the last pause. So half of the time is left to
+// requests.
 func halfTheTime() func(context.Context) error {
 	begun := time.Now()
 	return func(ctx context.Context) error {
@@ -194,7 +195,7 @@ func halfTheTime() func(context.Context) error {
 	}
 }
 
-// outside sees that a directory is absolute, and that neither it nor the store's is within the other.
+// outside checks that the directory to is absolute, and that neither it nor the store's directory contains the other.
 func outside(fs vfs.FS, store, to string) error {
 	if vfs.Root(fs) != vfs.Default {
 		return nil // in memory, for tests
@@ -204,7 +205,7 @@ func outside(fs vfs.FS, store, to string) error {
 	}
 	a, b := realPath(filepath.Dir(absolute(store))), realPath(to)
 	if within(a, b) || within(b, a) {
-		return refusedBackup("The directory %s of backups and the data directory %s must not be one within the other.",
+		return refusedBackup("Neither the directory of backups %s nor the data directory %s may contain the other.",
 			to, a)
 	}
 	return nil
@@ -218,13 +219,13 @@ func fullForBackup(format string, args ...any) error {
 	return &kv.Refusal{Kind: kv.ErrFull, Sentence: fmt.Sprintf(format, args...)}
 }
 
-// within reports whether b is a or below it.
+// within reports whether b is a or in a.
 func within(a, b string) bool {
 	rel, err := filepath.Rel(a, b)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// realPath resolves the links of as much of a path as there is.
+// realPath resolves the symbolic links in the part of a path that exists.
 func realPath(path string) string {
 	path = filepath.Clean(path)
 	if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -237,8 +238,8 @@ func realPath(path string) string {
 	return filepath.Join(realPath(parent), filepath.Base(path))
 }
 
-// trimLogs cuts the bytes after the last whole record off the logs of a checkpoint. The logs were copied while they
-// were written to. The bytes that it cuts hold nothing acknowledged.
+// trimLogs truncates the logs of a checkpoint after the last complete record. They were copied while the store wrote to
+// them. The removed bytes hold no acknowledged write.
 func trimLogs(fs vfs.FS, dir string) error {
 	p, err := partsOf(fs, dir)
 	if err != nil {
@@ -260,7 +261,7 @@ func trimLogs(fs vfs.FS, dir string) error {
 	return nil
 }
 
-// keepFirst leaves the first n bytes of a file.
+// keepFirst truncates a file to its first n bytes.
 func keepFirst(fs vfs.FS, path string, n int64) error {
 	from, err := fs.Open(path)
 	if err != nil {
@@ -282,8 +283,8 @@ func keepFirst(fs vfs.FS, path string, n int64) error {
 	return err
 }
 
-// roomToStage sees that a checkpoint leaves the store the room that it needs: the logs are copied, and where the file
-// system has no hard links the tables too.
+// roomToStage checks that a checkpoint leaves enough space for the store. The logs are copied; without hard links the
+// tables are copied too.
 func (e *Engine) roomToStage() error {
 	m := e.db.Metrics()
 	n := int64(m.WAL.Size) + openRoom
@@ -291,14 +292,14 @@ func (e *Engine) roomToStage() error {
 		n += int64(m.Total().TablesSize)
 	}
 	if !e.disk.mayMerge(n) {
-		return fullForBackup("There is too little room beside the store for a backup, which needs %s there for a "+
-			"while. %s",
+		return fullForBackup("The store's disk has too little room for a backup, which needs %s there while it is "+
+			"made. %s",
 			size(n), e.disk.space.figures())
 	}
 	return nil
 }
 
-// canLink tries whether the store's file system has hard links.
+// canLink tries to make a hard link in the store's directory.
 func (e *Engine) canLink() bool {
 	fs := e.disk.fs
 	name := fs.PathJoin(e.dir.path, stageName+tempEnd)
@@ -317,13 +318,13 @@ func (e *Engine) canLink() bool {
 	return err == nil
 }
 
-// roomFor sees that n bytes can be written to a directory, and that the store keeps its room where both are on one
-// disk.
+// roomFor checks that n bytes can be written to a directory. If that is on the store's disk, the space that the store
+// needs stays free.
 func (e *Engine) roomFor(n int64, to string) error {
 	fs := e.disk.fs
 	u, err := fs.GetDiskUsage(to)
 	if err != nil {
-		return nil // not all file systems say
+		return nil // not all file systems report it
 	}
 	free := int64(u.AvailBytes)
 	if a, err := fs.Stat(to); err == nil {

@@ -16,11 +16,11 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/backup"
 )
 
-// hookFS calls hook before each operation that changes something; its error is the operation's.
+// hookFS calls hook before each operation that changes something. The operation fails with the hook's error.
 type hookFS struct {
 	vfs.FS
 	hook func(op, name string) error
-	disk func(name string) string // files on different ones can't be linked; nil: all are on one
+	disk func(name string) string // files on different disks can't be linked; nil: all are on one
 }
 
 func (fs *hookFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
@@ -101,18 +101,18 @@ func (f *hookFile) SyncData() error {
 	return f.File.SyncData()
 }
 
-// The places of these tests, in memory.
+// The directories of these tests, in memory.
 const (
 	storeDir = "db"
 	toDir    = "backups"
 )
 
-// ofBackup reports whether a file is of a backup, done or half done: what the store can do without.
+// ofBackup reports whether a file belongs to a complete or unfinished backup: the store doesn't need it.
 func ofBackup(name string) bool {
 	return strings.HasPrefix(name, toDir) || strings.HasPrefix(name, storeDir+"/"+stageName)
 }
 
-// twoDisks has the store and the backups on a disk each.
+// twoDisks puts the store and the backups on different disks.
 func twoDisks(name string) string {
 	disk, _, _ := strings.Cut(name, "/")
 	return disk
@@ -120,7 +120,7 @@ func twoDisks(name string) string {
 
 func nothing(string, string) error { return nil }
 
-// noLinks has no hard links at all.
+// noLinks fails all hard links.
 func noLinks(op, _ string) error {
 	if op == "link" {
 		return syscall.EPERM
@@ -133,7 +133,7 @@ var backups struct {
 	n int
 }
 
-// backUp makes a backup, a second after the one before.
+// backUp makes a backup, one second after the previous one.
 func backUp(ctx context.Context, e *Engine, progress func(done, total int64)) (kv.Backup, error) {
 	backups.Lock()
 	backups.n++
@@ -164,7 +164,7 @@ func restored(t testing.TB, fs vfs.FS, dir string) *Engine {
 	return mustOpen(t, dir, Options{FS: fs})
 }
 
-// raisedKey is what a restore writes to the store before it is done.
+// raisedKey is a key that a restore writes to the store before it is complete.
 const raisedKey = "raised"
 
 func restore(fs vfs.FS, dir string) error {
@@ -186,7 +186,7 @@ func restore(fs vfs.FS, dir string) error {
 	return r.Done()
 }
 
-// wantWhole verifies the newest backup, file by file, and as a store that nothing is to be said of.
+// wantWhole verifies the newest backup: each file, and as a store without problems.
 func wantWhole(t testing.TB, fs vfs.FS) {
 	t.Helper()
 	dir, m, err := backup.Pick(fs, toDir)
@@ -210,7 +210,7 @@ func wantWhole(t testing.TB, fs vfs.FS) {
 	}
 }
 
-// only lists what is in the directory of backups beside its lock.
+// only lists the directory of backups without its lock.
 func only(t testing.TB, fs vfs.FS) (out []string) {
 	t.Helper()
 	names, err := fs.List(toDir)

@@ -22,13 +22,13 @@ import (
 	"github.com/orrerydb/orrery/internal/race"
 )
 
-// A backup costs what has changed since the one before, on every kind of file system.
+// The cost of a backup is the change since the previous one, on every kind of file system.
 func TestBackupSharesTables(t *testing.T) {
 	for _, c := range []struct {
 		name                 string
 		hook                 func(op, name string) error
 		disk                 func(string) string
-		links, shares, keeps bool // tables of the store, of the backup before, of an unfinished one
+		links, shares, keeps bool // tables of the store, of the previous backup, of an unfinished one
 	}{
 		{"one disk", nothing, nil, true, true, true},
 		{"two disks", nothing, twoDisks, false, true, true},
@@ -88,7 +88,7 @@ func TestBackupSharesTables(t *testing.T) {
 	}
 }
 
-// random writes keys as fill does, with values that don't compress.
+// random writes the keys of fill with values that don't compress.
 func random(t *testing.T, e *Engine, from, n int) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(uint64(from), 1))
@@ -110,7 +110,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// cutOff begins a backup and gives it up before its last file.
+// cutOff begins a backup and cancels it before its last file.
 func cutOff(t *testing.T, e *Engine) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -121,13 +121,13 @@ func cutOff(t *testing.T, e *Engine) {
 		}
 	})
 	var r *kv.Refusal
-	if !errors.As(err, &r) || !strings.Contains(r.Sentence, "given up") {
+	if !errors.As(err, &r) || !strings.Contains(r.Sentence, "cancelled") {
 		t.Fatalf("a backup that was cut off: %v", err)
 	}
 }
 
-// A backup that is made while everything is written to holds what was acknowledged before, of each batch all or
-// nothing, and of batches the first ones; whatever the durability.
+// A backup made while everything is written to has everything that was acknowledged before, each batch completely or
+// not at all, and no batch without the earlier ones. That holds for every durability.
 func TestBackupUnderLoad(t *testing.T) {
 	for _, relaxed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("relaxed %v", relaxed), func(t *testing.T) {
@@ -173,8 +173,8 @@ func TestBackupUnderLoad(t *testing.T) {
 	}
 }
 
-// Whatever operation of a backup fails, the backup fails with a sentence or is whole, the store goes on, and the next
-// backup is made. Where the disk is full, nothing is left of it.
+// If any operation of a backup fails, the backup either fails with a sentence or is complete. The store continues, and
+// the next backup succeeds. If the disk is full, nothing of the backup is left.
 func TestBackupSurvivesFailures(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -214,7 +214,7 @@ func TestBackupSurvivesFailures(t *testing.T) {
 				}
 				var r *kv.Refusal
 				switch {
-				case err == nil: // what failed was of no weight
+				case err == nil: // the failure didn't matter
 					wantWhole(t, fs)
 					continue
 				case !errors.As(err, &r) || r.Sentence == "":
@@ -239,8 +239,8 @@ func mkdir(fs vfs.FS) vfs.FS {
 	return fs
 }
 
-// Whenever the power is cut while a backup is made, the store is whole, and the newest whole backup is: the one before,
-// or this one. The next backup is made.
+// Whenever the power is cut during a backup, the store is whole, and so is the newest complete backup: the previous one
+// or this one. The next backup succeeds.
 func TestCutsInBackup(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	p := &power{fs: mem, rnd: rand.New(rand.NewPCG(5, 6))}
@@ -290,8 +290,8 @@ func TestCutsInBackup(t *testing.T) {
 	}
 }
 
-// Whenever the power is cut while a backup is restored, the directory is no store, or the restored one with what the
-// restore has written to it; and the restore can be begun again.
+// Whenever the power is cut during a restore, the directory is either no store, or the restored store with everything
+// that the restore has written to it. The restore can be started again.
 func TestCutsInRestore(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	p := &power{fs: mem, rnd: rand.New(rand.NewPCG(5, 6))}
@@ -316,7 +316,7 @@ func TestCutsInRestore(t *testing.T) {
 	for _, c := range p.cuts {
 		e, err := Open("r", Options{FS: c.fs, ReadOnly: true})
 		switch {
-		case errors.Is(err, ErrNoStore): // not even begun, or nothing of it was kept
+		case errors.Is(err, ErrNoStore): // the restore had not begun, or nothing of it was kept
 		case errors.Is(err, ErrNotWhole) && strings.Contains(err.Error(), "restore"):
 			refused++
 		case err != nil:
@@ -354,7 +354,7 @@ func TestCutsInRestore(t *testing.T) {
 	}
 }
 
-// A directory that has files is none to restore into; one that is being restored into is taken once.
+// A restore needs an empty directory. Two restores can't use one directory at the same time.
 func TestRestoreWantsAnEmptyDirectory(t *testing.T) {
 	fs := vfs.NewMem()
 	e := mustOpen(t, storeDir, Options{FS: fs})
@@ -384,7 +384,7 @@ func TestRestoreWantsAnEmptyDirectory(t *testing.T) {
 	}
 }
 
-// What is asked for wrongly is refused, and nothing is written.
+// Requests with errors are refused, and nothing is written.
 func TestBackupsThatAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	store := filepath.Join(dir, "data", "store")
@@ -400,13 +400,13 @@ func TestBackupsThatAreRefused(t *testing.T) {
 	}
 	for to, want := range map[string]string{
 		"backups":                           "not absolute",
-		store:                               "within",
-		filepath.Join(dir, "data"):          "within",
-		filepath.Join(dir, "data", "x"):     "within",
-		filepath.Join(link, "x", "y"):       "within",
-		dir:                                 "within",
+		store:                               "may contain the other",
+		filepath.Join(dir, "data"):          "may contain the other",
+		filepath.Join(dir, "data", "x"):     "may contain the other",
+		filepath.Join(link, "x", "y"):       "may contain the other",
+		dir:                                 "may contain the other",
 		foreign:                             "photos",
-		filepath.Join(store, "LOCK", "sub"): "within",
+		filepath.Join(store, "LOCK", "sub"): "may contain the other",
 	} {
 		_, err := e.Backup(context.Background(), to, kv.BackupOptions{Name: "20260101T000000Z-00000000"})
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -440,7 +440,7 @@ func TestBackupsThatAreRefused(t *testing.T) {
 	}
 }
 
-// A backup that would take the store's room isn't begun.
+// A backup that would use the store's reserved space isn't begun.
 func TestBackupLeavesTheStoreItsRoom(t *testing.T) {
 	fs := newSmallFS(64 << 20)
 	e := mustOpen(t, storeDir, Options{FS: fs, MemTableMB: 1, Fatal: mustFail(t)})
@@ -463,7 +463,7 @@ func TestBackupLeavesTheStoreItsRoom(t *testing.T) {
 	wantWhole(t, fs)
 }
 
-// A damaged backup isn't restored, and its file is named; nor is one taken for an older one.
+// A damaged backup isn't restored, and the error names its file. An older backup isn't used in its place.
 func TestDamagedBackupIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -564,8 +564,7 @@ func rewrite(t *testing.T, dir string, change func(map[string]any)) {
 	}
 }
 
-// Backups of another store aren't mixed up with a store's own. A restored store is another one, and its backup says by
-// its identity of which format it is.
+// Backups of another store are kept apart. A restored store has another identity, whose format is that of the backup.
 func TestBackupsOfOneStore(t *testing.T) {
 	fs := vfs.NewMem()
 	e := mustOpen(t, storeDir, Options{FS: fs})
@@ -609,7 +608,7 @@ func TestBackupsOfOneStore(t *testing.T) {
 	}
 }
 
-// A backup rests as long as it works, and a rest ends with who waits for the backup.
+// A backup rests as long as it works. A rest ends when the caller cancels.
 func TestBackupRests(t *testing.T) {
 	rest := halfTheTime()
 	time.Sleep(20 * time.Millisecond)

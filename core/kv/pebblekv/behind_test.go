@@ -13,8 +13,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// TestReadsAreNeverFarBehind: while writers write as fast as they may, to a disk on which merges can't keep up with
-// them, a read never has to look at more than 20 runs, and what the levels owe stays below what they hold.
+// TestReadsAreNeverFarBehind: writers write without pauses to a disk that is too slow for the merges. A read never has
+// to search more than 20 runs, and the compaction debt stays below the size of the levels.
 func TestReadsAreNeverFarBehind(t *testing.T) {
 	const most = 20
 	slow := slowFS{vfs.NewMem(), func(name string) bool { return strings.HasSuffix(name, ".sst") },

@@ -32,7 +32,7 @@ func filled(b *testing.B, o Options) *Engine {
 	return e
 }
 
-// BenchmarkEngine is the engine behind kv; BenchmarkRawPebble below is the same work on Pebble itself, for the ratio.
+// BenchmarkEngine measures the engine behind kv. BenchmarkRawPebble below does the same work on Pebble itself.
 func BenchmarkEngine(b *testing.B) { kvtest.Bench(b, filled(b, Options{CacheMB: 256})) }
 
 // BenchmarkBlockSize compares data block sizes on reads.
@@ -96,7 +96,7 @@ func BenchmarkRawPebble(b *testing.B) {
 }
 
 // BenchmarkGetMany reads 20 values of a snapshot: one by one, by GetMany, and by GetMany in the order of the keys; with
-// all of them kept as single values, and with none.
+// all values cached, and with none.
 func BenchmarkGetMany(b *testing.B) {
 	for name, o := range map[string]Options{"kept": {CacheMB: 512, Kept: everyKey}, "blocks": {CacheMB: 256}} {
 		e := filled(b, o)

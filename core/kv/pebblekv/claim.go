@@ -11,7 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
-// ErrNoStore is Open's error for a directory without a store that is to be opened for reading.
+// ErrNoStore is Open's error when a store is to be opened for reading and the directory has none.
 var ErrNoStore = fmt.Errorf("%w: the directory holds no store", kv.ErrUnavailable)
 
 // claimed is the directory of a store that is open.
@@ -21,15 +21,15 @@ type claimed struct {
 	log      *slog.Logger
 	lock     *pebble.Lock
 	found    *look
-	files    []string // see storeFiles, before the open
-	fresh    bool     // a store is to be made
+	files    []string // the files of storeFiles before the open
+	fresh    bool     // there is no store yet
 	readOnly bool
 
 	restoring bool // see Options.Restoring
 }
 
-// claim locks a directory and checks that it holds a whole store or nothing. In any other directory it only takes the
-// lock, if there is a lock file.
+// claim locks a directory and checks that it holds a whole store or nothing. If it holds anything else, claim changes
+// nothing; it only locks an existing lock file.
 func claim(dir string, o *Options) (*claimed, error) {
 	if o.ReadOnly {
 		o.FS, o.Relaxed = readOnlyFS{o.FS}, false
@@ -71,7 +71,7 @@ func claim(dir string, o *Options) (*claimed, error) {
 	return c, nil
 }
 
-// begin makes the directory, or checks that it is whole before even a lock is made there.
+// begin creates the directory. In an existing directory without a lock file it checks first that a lock may be created.
 func (c *claimed) begin() error {
 	_, err := c.fs.Stat(c.path)
 	switch {
@@ -88,7 +88,7 @@ func (c *claimed) begin() error {
 	return err
 }
 
-// claiming maps the errors of claim to the closed set.
+// claiming maps the errors of claim to those of package kv.
 func claiming(err error) error {
 	if err == nil || errors.Is(err, kv.ErrCorruption) || errors.Is(err, kv.ErrUnavailable) {
 		return err
@@ -96,8 +96,8 @@ func claiming(err error) error {
 	return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
 }
 
-// whole reports whether the directory is empty. It fails with ErrNotWhole when it must not be opened, and logs what
-// else it finds.
+// whole reports whether a new store has to be made. It fails with ErrNotWhole if the directory must not be opened. It
+// logs its other findings.
 func (c *claimed) whole() (fresh bool, err error) {
 	var broken error
 	l, err := inspect(c.fs, c.path, c.restoring, func(p Problem) {
@@ -117,7 +117,7 @@ func (c *claimed) whole() (fresh bool, err error) {
 	return l.fresh, err
 }
 
-// leave releases the directory, and records that the store is closed if it is.
+// leave unlocks the directory. If the store was closed cleanly it records that first.
 func (c *claimed) leave(closed bool) error {
 	if c.readOnly {
 		return c.lock.Close()
@@ -125,7 +125,7 @@ func (c *claimed) leave(closed bool) error {
 	if closed {
 		_ = c.fs.Remove(c.fs.PathJoin(c.path, openedName))
 		if err := writeNote(c.fs, c.path); err != nil {
-			c.log.Warn("It can't be noted that the store is closed", "error", err)
+			c.log.Warn("The store can't be marked as closed", "error", err)
 		}
 	}
 	writers.remove(c.path)

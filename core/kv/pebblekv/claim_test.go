@@ -14,7 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// contents maps the files of a directory to what is in them.
+// contents maps the names of a directory's files to their contents.
 func contents(t *testing.T, fs vfs.FS, dir string) string {
 	t.Helper()
 	names, err := fs.List(dir)
@@ -48,8 +48,8 @@ func addFile(t *testing.T, fs vfs.FS, name string) {
 	}
 }
 
-// TestOnlyAStoreOfOursIsOpened: a directory with anything else than a whole store, or nothing, is refused and left as
-// it is.
+// TestOnlyAStoreOfOursIsOpened: a directory that holds anything but a whole store, or nothing, is refused and not
+// changed.
 func TestOnlyAStoreOfOursIsOpened(t *testing.T) {
 	remove := func(prefix string) func(*testing.T, vfs.FS) {
 		return func(t *testing.T, fs vfs.FS) {
@@ -80,9 +80,9 @@ func TestOnlyAStoreOfOursIsOpened(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name  string
-		store bool // there is one
+		store bool // there is a store
 		do    func(*testing.T, vfs.FS)
-		want  string // in the error; "" when it opens
+		want  string // part of the error; "" when the store opens
 	}{
 		{"absent", false, func(_ *testing.T, fs vfs.FS) { _ = fs.RemoveAll("db") }, ""},
 		{"empty", false, add(), ""},
@@ -138,14 +138,14 @@ func TestOnlyAStoreOfOursIsOpened(t *testing.T) {
 	}
 }
 
-// lockless is a file system on which no lock can be made.
+// lockless is a file system on which no lock can be created.
 type lockless struct{ vfs.FS }
 
 func (lockless) Lock(name string) (io.Closer, error) {
 	return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EROFS}
 }
 
-// Who can't make the lock's file doesn't blame another server.
+// If the lock's file can't be created, the error doesn't blame another server.
 func TestNoLockFile(t *testing.T) {
 	fs := vfs.NewMem()
 	if err := mustOpen(t, "db", Options{FS: fs}).Close(); err != nil {

@@ -11,18 +11,18 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
-// closedName is the file in a store that was closed: which files it has, how long they are, and sums of those that have
-// no end of their own. It goes before the store is opened for writing. A store without it was not closed, or not by a
-// version that writes one.
+// closedName is a file that is written when a store is closed. It lists the store's files with their sizes, and
+// checksums of those that have none inside. It is removed before the store is opened for writing. If it is missing, the
+// store was not closed cleanly, or by a version that doesn't write it.
 const closedName = "closed.json"
 
-// tempEnd ends the names of files that are not whole yet, as it does those of Pebble's own.
+// tempEnd ends the names of incomplete files. Pebble uses the same ending.
 const tempEnd = ".dbtmp"
 
-// closedNote is closedName's content.
+// closedNote is the content of closedName.
 type closedNote struct {
 	Format  int          `json:"format"`  // 1
-	Options string       `json:"options"` // the newest file of options: a version that knows no notes writes a newer one
+	Options string       `json:"options"` // the newest file of options: a version without notes writes a newer one
 	Files   []closedFile `json:"files"`
 	Sum     string       `json:"sum"` // xxhash64 of the note without it, hexadecimal
 }
@@ -39,7 +39,7 @@ func (n closedNote) sum() string {
 	return fmt.Sprintf("%016x", xxhash.Sum64(b))
 }
 
-// noteOf makes the note of the files that are there.
+// noteOf makes the note of the existing files.
 func noteOf(fs vfs.FS, dir string, p *parts) (n closedNote, err error) {
 	n.Format = 1
 	if k := len(p.options); k > 0 {
@@ -64,10 +64,10 @@ func noteOf(fs vfs.FS, dir string, p *parts) (n closedNote, err error) {
 	return n, nil
 }
 
-// newest is the last of some files, which counts.
+// newest returns the last of some files, which is the current one.
 func newest(l []numbered) []numbered { return l[max(0, len(l)-1):] }
 
-// sized returns the length of a file, and its sum when that is wanted.
+// sized returns the length of a file, and if summed its checksum.
 func sized(fs vfs.FS, path string, summed bool) (int64, string, error) {
 	info, err := fs.Stat(path)
 	if err != nil || !summed {
@@ -86,7 +86,7 @@ func sized(fs vfs.FS, path string, summed bool) (int64, string, error) {
 	return size, fmt.Sprintf("%016x", h.Sum64()), err
 }
 
-// writeNote notes that the store is closed. Without it the store is as good; only less of a later damage would show.
+// writeNote records that the store is closed. The store also works without the note, but less damage is detected.
 func writeNote(fs vfs.FS, dir string) error {
 	p, err := partsOf(fs, dir)
 	if err != nil {
@@ -114,12 +114,11 @@ func (l *look) readNote() error {
 	}
 	var n closedNote
 	if json.Unmarshal(b, &n) != nil || n.Sum != n.sum() || n.Format != 1 {
-		l.report(Problem{closedName, "the note of the files that the store was closed with is damaged; it is of no " +
-			"weight", Damage})
+		l.report(Problem{closedName, "the list of files from the last close is damaged and is ignored", Damage})
 		return nil
 	}
 	if k := len(l.options); k > 0 && newer(l.options[k-1].name, n.Options) {
-		l.note(closedName, "an older version has had the store open since; the note is of no weight")
+		l.note(closedName, "an older version has opened the store since; the list of files is ignored")
 		return nil
 	}
 	for _, c := range n.Files {
@@ -128,7 +127,7 @@ func (l *look) readNote() error {
 	return nil
 }
 
-// newer reports whether a is the name of a file with a greater number than b's; both have at least six digits.
+// newer reports whether the file a has a greater number than b. Both numbers have at least six digits.
 func newer(a, b string) bool { return len(a) > len(b) || len(a) == len(b) && a > b }
 
 // compare reports the difference between a file and its note.
@@ -138,7 +137,8 @@ func (l *look) compare(c closedFile) {
 	switch {
 	case c.Name == l.manifest && (err != nil || size != c.Size || sum != c.Sum):
 		l.manifestDamaged = true
-	case strings.HasSuffix(c.Name, ".log") && !l.obsolete(c.Name) && (err != nil || size != c.Size):
+	case strings.HasSuffix(c.Name, ".log") && !l.obsolete(c.Name) &&
+		(err != nil || size != c.Size || sum != c.Sum && l.endless(c.Name)):
 		bad = l.lostLog
 	}
 	if strings.HasSuffix(c.Name, ".log") && l.obsolete(c.Name) {
@@ -158,7 +158,20 @@ func (l *look) compare(c closedFile) {
 	}
 }
 
-// obsolete reports whether a log is in tables.
+// endless reports whether a log of a closed store seems to end before its end: without the mark of a log that was
+// closed, and without anything after it that shows the damage. Zeros follow every log, so a last page that was zeroed
+// looks like that.
+func (l *look) endless(name string) bool {
+	for _, f := range l.logs {
+		if f.name == name {
+			end, err := scanFile(l.fs, l.path(name), uint32(f.num), false, func(int64, []byte) error { return nil })
+			return err == nil && (end.how == endOpen || end.how == endTorn)
+		}
+	}
+	return false
+}
+
+// obsolete reports whether everything in a log is also in tables.
 func (l *look) obsolete(name string) bool {
 	for _, f := range l.logs {
 		if f.name == name {

@@ -7,9 +7,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// work follows the flushes and compactions of the store. While these run, closing a snapshot or an iterator may take
+// work counts the flushes and compactions of the store. While one runs, closing a snapshot or an iterator may take
 // long: closing the oldest snapshot waits until the manifest is written and synced, and the last reader of a version
-// frees its memtables and tables. Up to 0.7 s were measured, in any request.
+// frees its memtables and tables. It took up to 0.7 s, and any request could meet it.
 type work struct {
 	events  atomic.Uint64 // begins and ends
 	running atomic.Int64
@@ -25,10 +25,10 @@ func (w *work) end() {
 	w.events.Add(1)
 }
 
-// since reports whether work is under way, or began or ended since events was from.
+// since reports whether work is running, or began or ended since events had the value from.
 func (w *work) since(from uint64) bool { return w.running.Load() > 0 || w.events.Load() != from }
 
-// listen has the store report its work.
+// listen counts Pebble's events.
 func (w *work) listen(l *pebble.EventListener) {
 	l.FlushBegin = func(pebble.FlushInfo) { w.begin() }
 	l.FlushEnd = func(pebble.FlushInfo) { w.end() }
@@ -36,7 +36,7 @@ func (w *work) listen(l *pebble.EventListener) {
 	l.CompactionEnd = func(pebble.CompactionInfo) { w.end() }
 }
 
-// used is what a user of the store is done with. It has the user's place at the gate until it is closed.
+// used is an iterator or a snapshot that its user no longer needs. It counts as a user at the gate until it is closed.
 type used struct {
 	e    *Engine
 	it   *pebble.Iterator
@@ -56,7 +56,7 @@ func (u used) close() (err error) {
 	return translate(err)
 }
 
-// closer closes unused objects in the background instead of in requests.
+// closer closes iterators and snapshots in the background, so that no request waits for it.
 type closer struct {
 	mu      sync.Mutex
 	waiting []used
@@ -86,7 +86,7 @@ func (c *closer) run() {
 			return
 		}
 		for _, u := range batch {
-			_ = u.close() // its reads have had their errors
+			_ = u.close() // its reads have already returned their errors
 		}
 	}
 }

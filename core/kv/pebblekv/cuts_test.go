@@ -14,8 +14,8 @@ import (
 	"github.com/orrerydb/orrery/internal/race"
 )
 
-// cutFS copies the file system below it before each operation that changes something, as a power cut in that moment
-// would leave it.
+// cutFS copies the file system below it before each operation that changes something: the copy is what a power failure
+// at that moment leaves.
 type cutFS struct {
 	*vfs.MemFS
 	rnd *rand.Rand
@@ -24,11 +24,11 @@ type cutFS struct {
 	cuts []cutCopy
 }
 
-// cutCopy is what a cut leaves.
+// cutCopy is what a power failure leaves.
 type cutCopy struct {
 	fs      *vfs.MemFS
 	percent int
-	before  string // the operation that it came before
+	before  string // the operation before which the power failed
 }
 
 func (fs *cutFS) cut(op, name string) {
@@ -41,7 +41,7 @@ func (fs *cutFS) cut(op, name string) {
 		for name := range names(fs.MemFS) {
 			there[name] = true
 		}
-		for name := range names(c.fs) { // removed, and the directory isn't synced: MemFS keeps those all
+		for name := range names(c.fs) { // removed while the directory isn't synced: MemFS keeps them all
 			if !there[name] && !strings.HasPrefix(name, "marker.") && fs.rnd.IntN(100) < percent {
 				_ = c.fs.Remove("db/" + name)
 			}
@@ -101,8 +101,8 @@ func (f *cutFile) SyncData() error {
 	return f.File.SyncData()
 }
 
-// Wherever the power is cut while a store is made, opened, written to a little and closed, it is opened again, with all
-// that was in it before. So it is when the power is cut again while it is opened for that.
+// Wherever the power fails while a store is created, opened, written to and closed, it can be opened again with all of
+// its earlier content. That also holds if the power fails again during that open.
 func TestCutsInOpenAndClose(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	tables, torn := cutStores(t, rnd)
@@ -139,7 +139,7 @@ func TestCutsInOpenAndClose(t *testing.T) {
 	}
 }
 
-// cutStores makes stores of 400 keys: one that was closed, and one whose log ends with part of a record.
+// cutStores makes stores of 400 keys: one that was closed, and one whose log ends with an incomplete record.
 func cutStores(t *testing.T, rnd *rand.Rand) (closed, torn *vfs.MemFS) {
 	t.Helper()
 	fs := vfs.NewCrashableMem()
@@ -157,7 +157,7 @@ func cutStores(t *testing.T, rnd *rand.Rand) (closed, torn *vfs.MemFS) {
 	return fs.CrashClone(vfs.CrashCloneCfg{}), torn
 }
 
-// tear appends the begin of a record to the newest log: a header that promises more than there is.
+// tear appends the beginning of a record to the newest log: its header announces more bytes than follow.
 func tear(t *testing.T, fs *vfs.MemFS, rnd *rand.Rand) {
 	t.Helper()
 	p, err := partsOf(fs, "db")
@@ -178,7 +178,7 @@ func tear(t *testing.T, fs *vfs.MemFS, rnd *rand.Rand) {
 		b[i] = byte(rnd.IntN(255)) + 1
 	}
 	binary.LittleEndian.PutUint16(b[4:], 1000)
-	b[6] = 9 // a whole chunk, with the offset that was synced
+	b[6] = 9 // a complete header of the kind with the synced offset
 	binary.LittleEndian.PutUint32(b[7:], uint32(newest.num))
 	if _, err := f.WriteAt(b, info.Size()); err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func tear(t *testing.T, fs *vfs.MemFS, rnd *rand.Rand) {
 	}
 }
 
-// cutsOf opens the store, writes to it, closes it, and returns what cuts in any moment of that leave.
+// cutsOf opens the store, writes to it, closes it, and returns the copies of all power failures.
 func cutsOf(t *testing.T, from *vfs.MemFS, rnd *rand.Rand, keys int) []cutCopy {
 	t.Helper()
 	fs := &cutFS{MemFS: from.CrashClone(vfs.CrashCloneCfg{}), rnd: rnd}
@@ -203,7 +203,7 @@ func cutsOf(t *testing.T, from *vfs.MemFS, rnd *rand.Rand, keys int) []cutCopy {
 	return fs.cuts
 }
 
-// reopened opens what a cut has left, and looks for its first keys.
+// reopened opens the copy of a power failure and finds its first keys.
 func reopened(t *testing.T, c cutCopy, keys int) {
 	t.Helper()
 	e, err := Open("db", Options{FS: c.fs, MemTableMB: 1, CacheMB: 1})

@@ -19,8 +19,8 @@ import (
 	"github.com/orrerydb/orrery/internal/testlog"
 )
 
-// Whatever block of a table is damaged, an examination names it and its file; and a store that is open for writing
-// fails for what needs the block, says that it is damaged, names the file in its log, and goes on with everything else.
+// Whichever block of a table is damaged, an examination names the block and its file. An open store fails requests that
+// need the block, reports that it is damaged, logs the file's name, and continues with everything else.
 func TestDamagedBlocks(t *testing.T) {
 	whole, table, blocks := mergedStore(t)
 	for name, b := range blocks {
@@ -49,8 +49,8 @@ func TestDamagedBlocks(t *testing.T) {
 	}
 }
 
-// mergedStore makes a store with all keys in tables of the lowest level, so that nothing is merged by itself. It
-// returns the largest of them, which has the first 2000 keys, with its first block of each kind.
+// mergedStore makes a store with all keys in tables of the lowest level, so nothing is merged by itself. It returns the
+// largest table, which has the first 2000 keys, and its first block of each kind.
 func mergedStore(t *testing.T) (dir, table string, blocks map[string]tableBlock) {
 	t.Helper()
 	dir = t.TempDir()
@@ -62,7 +62,7 @@ func mergedStore(t *testing.T) (dir, table string, blocks map[string]tableBlock)
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	removeAll(t, dir, closedName) // what was written since it was closed isn't noted
+	removeAll(t, dir, closedName) // later writes aren't in the note of the last close
 	p, err := partsOf(vfs.Default, dir)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func mergedStore(t *testing.T) (dir, table string, blocks map[string]tableBlock)
 	return dir, table, blocks
 }
 
-// damagedCopy is a copy of a store with a bit of a block of one of its tables turned over.
+// damagedCopy is a copy of a store with one bit flipped in a block of one of its tables.
 func damagedCopy(t *testing.T, whole, table string, b tableBlock) string {
 	t.Helper()
 	dir := copyDir(t, whole)
@@ -107,8 +107,8 @@ func damagedCopy(t *testing.T, whole, table string, b tableBlock) string {
 	return dir
 }
 
-// A merge of a damaged table either says so, and the table stays, or it didn't need what is damaged, and nothing is
-// damaged any more.
+// A merge of a damaged table either reports it, and the table stays, or it doesn't need the damaged block, and the
+// damage is gone.
 func TestMergesOfDamagedTables(t *testing.T) {
 	whole, table, blocks := mergedStore(t)
 	for name, b := range blocks {
@@ -169,7 +169,7 @@ func serveDamagedBlock(t *testing.T, dir, table, kind string) {
 		t.Errorf("a create: %v", err)
 	}
 	b.Reset()
-	b.Put([]byte("another"), []byte("v")) // nothing of this one is damaged
+	b.Put([]byte("another"), []byte("v")) // this store has no damage
 	if c, err = e.Write(context.Background(), &b, nil); err != nil || c.Wait() != nil {
 		t.Errorf("another write: %v", err)
 	}
@@ -191,7 +191,7 @@ func serveDamagedBlock(t *testing.T, dir, table, kind string) {
 	}
 }
 
-// Why a directory can't be locked is said as it is.
+// The error says why a directory can't be locked.
 func TestLockErrors(t *testing.T) {
 	for _, c := range []struct {
 		err    error
@@ -222,7 +222,7 @@ func (l stuckLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Health answers while the log is stuck on the disk that is damaged.
+// Health returns while a log message is stuck on the damaged disk.
 func TestHealthDoesNotWaitForTheLog(t *testing.T) {
 	log := stuckLog{make(chan struct{}), make(chan struct{})}
 	e := mustOpen(t, "db", Options{FS: vfs.NewMem(), Logger: slog.New(slog.NewTextHandler(log, nil))})

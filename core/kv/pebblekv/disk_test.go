@@ -11,7 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// heldFS is a disk that is busy when it is told to be: syncs of the files that held picks wait.
+// heldFS is a disk that can be made busy: syncs of the files that held selects then wait.
 type heldFS struct {
 	vfs.FS
 	held func(name string) bool
@@ -48,7 +48,7 @@ func (f *heldFile) Sync() error {
 
 func (f *heldFile) SyncData() error { return f.Sync() }
 
-// writePair writes batch i: two keys with a kilobyte in all.
+// writePair writes batch i: two keys, a kilobyte together.
 func writePair(t testing.TB, e *Engine, i int) {
 	var b kv.Batch
 	b.Put(fmt.Appendf(nil, "a%06d", i), make([]byte, 900))
@@ -58,7 +58,7 @@ func writePair(t testing.TB, e *Engine, i int) {
 	}
 }
 
-// pairs counts the batches of the store. They must be whole, and the first ones that were written.
+// pairs counts the batches of the store. They must be complete, and the first ones that were written.
 func pairs(t testing.TB, e *Engine) int {
 	t.Helper()
 	it, err := e.db.NewIter(nil)
@@ -80,7 +80,7 @@ func pairs(t testing.TB, e *Engine) int {
 	return n[0]
 }
 
-// waitsFor reports whether f returns only when the disk isn't busy any more.
+// waitsFor reports whether f returns only when the disk is no longer busy.
 func waitsFor(fs *heldFS, f func()) bool {
 	done := make(chan struct{})
 	go func() {

@@ -10,16 +10,20 @@ import (
 // maxDropped is how many ranges are remembered.
 const maxDropped = 256
 
-// dropped remembers ranges that were dropped, and when, so that values of keys in them are of no use while all others
-// stay. Ranges that meet become one, as those of containers that were made one after the other do.
+// dropped remembers deleted key ranges and when they were deleted. Cached values of keys in them are invalid; all
+// others stay valid. Ranges that touch or overlap are merged, such as those of containers that were created one after
+// the other.
+//
+// Example: [a, c) is dropped at tick 5 and [c, f) at tick 8. One range [a, f) with tick 8 remains. A value of key b
+// that was cached at tick 7 is then invalid too: that costs one read and is never wrong.
 type dropped struct {
-	mu     sync.Mutex // of those who add
+	mu     sync.Mutex // held by add
 	last   atomic.Uint64
 	floor  atomic.Uint64
 	ranges atomic.Pointer[[]droppedRange] // apart from each other, in the order of keys
 }
 
-// droppedRange is [lo, hi); what was known of its keys before tick is of no use.
+// droppedRange is [lo, hi). What was cached for its keys before tick is invalid.
 type droppedRange struct {
 	lo, hi []byte
 	tick   uint64
@@ -27,7 +31,7 @@ type droppedRange struct {
 
 func compareBegin(r droppedRange, key []byte) int { return bytes.Compare(r.lo, key) }
 
-// add remembers a range that was dropped at tick. Ticks may come out of order: of drops that ran side by side.
+// add remembers a range that was dropped at tick. Ticks may come out of order, because drops run concurrently.
 func (d *dropped) add(lo, hi []byte, tick uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -46,7 +50,7 @@ func (d *dropped) add(lo, hi []byte, tick uint64) {
 	}
 	i, _ := slices.BinarySearchFunc(next, merged.lo, compareBegin)
 	next = slices.Insert(next, i, merged)
-	if len(next) > maxDropped { // the oldest one is forgotten: then all that is as old is of no use
+	if len(next) > maxDropped { // the oldest one is removed; from now on everything older than it counts as invalid
 		oldest := 0
 		for i := range next {
 			if next[i].tick < next[oldest].tick {
@@ -57,10 +61,10 @@ func (d *dropped) add(lo, hi []byte, tick uint64) {
 		next = slices.Delete(next, oldest, oldest+1)
 	}
 	d.ranges.Store(&next)
-	d.last.Store(max(d.last.Load(), tick)) // behind the rest: who sees it sees them
+	d.last.Store(max(d.last.Load(), tick)) // set last: a reader that sees it also sees the ranges
 }
 
-// covers reports whether what was known of a key at tick is of no use.
+// covers reports whether a value of key that was cached at tick is invalid.
 func (d *dropped) covers(key []byte, tick uint64) bool {
 	if tick >= d.last.Load() {
 		return false

@@ -8,18 +8,18 @@ import (
 	"github.com/orrerydb/orrery/internal/race"
 )
 
-// Of each key that was known before some range with it was dropped it is said that it's of no use, and of no other one
-// as long as there are few ranges.
+// Each key whose value was cached before a range with it was dropped is covered. No other key is, as long as there are
+// few ranges.
 func TestDropped(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		drops int
 		width int
-		exact bool // nothing else is given up
+		exact bool // no other key may be covered
 	}{
 		{"none", 0, 1, true},
 		{"a few", 20, 3, true},
-		{"side by side", 400, 1000, true}, // they become few
+		{"side by side", 400, 1000, true}, // ranges that touch are merged to few
 		{"more than are remembered", 4 * maxDropped, 1, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestDropped(t *testing.T) {
 			key := func(i int) []byte { return fmt.Appendf(nil, "%05d", i) }
 			r := rand.New(rand.NewPCG(1, 2))
 			var d dropped
-			var at [keys]uint64 // the tick of the last range with it
+			var at [keys]uint64 // the tick of the last range with the key
 			for tick := uint64(1); tick <= uint64(tc.drops); tick++ {
 				lo := r.IntN(keys)
 				hi := min(lo+1+r.IntN(tc.width), keys)
@@ -58,7 +58,7 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// A database of thousands of containers that were made one after the other is dropped, in whatever order: one range is
+// A database of thousands of containers that were created one after the other is dropped, in any order: one range is
 // remembered.
 func TestDroppedNeighboursAreOne(t *testing.T) {
 	var d dropped
@@ -70,7 +70,7 @@ func TestDroppedNeighboursAreOne(t *testing.T) {
 	}
 }
 
-// Drops that run side by side may be remembered in another order than that of their ticks.
+// Concurrent drops may be added in another order than that of their ticks.
 func TestDroppedOutOfOrder(t *testing.T) {
 	key := func(i int) []byte { return fmt.Appendf(nil, "%05d", i) }
 	var apart, meeting dropped

@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// failure ends the process when the store can't continue: a log that isn't on disk, a manifest that may be incomplete,
-// a disk that doesn't respond. To continue could acknowledge data that is lost. A panic isn't enough, because the
-// server of the request could recover it.
+// failure ends the process when the store can't continue: the log isn't on disk, the manifest may be incomplete, or the
+// disk doesn't respond. If it continued, it could acknowledge data that is lost. A panic isn't enough, because the
+// request's server could recover it.
 type failure struct {
 	once sync.Once
 	end  func(error)
 }
 
-// now ends the process. It doesn't return, so that no caller takes the failed operation for done. If a test has
-// replaced the end, the goroutine blocks.
+// now ends the process. It never returns, so no caller takes the failed operation for done. If a test has replaced the
+// end, the goroutine blocks.
 func (f *failure) now(format string, args ...any) {
 	err := fmt.Errorf(format, args...)
 	f.once.Do(func() { f.end(err) })
 	select {}
 }
 
-// recovered is deferred where Pebble is called with its locks taken: it panics there when the log fails.
+// recovered is deferred around calls of Pebble that panic when the log fails, while Pebble holds its locks.
 func (f *failure) recovered() {
 	if r := recover(); r != nil {
 		f.now("%v", r)
 	}
 }
 
-// lastWords is how long the reason may take to be written: it may go to a file on the disk that failed.
+// lastWords is how long writing the reason may take: the log may be a file on the failed disk.
 const lastWords = time.Second
 
-// endProcess is what a failure does by default. Without a logger the reason goes to the standard error.
+// endProcess is the default end of a failure. Without a logger the reason is written to standard error.
 func endProcess(log *slog.Logger) func(error) {
 	return func(err error) {
 		said := make(chan struct{})

@@ -17,8 +17,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// What can't be survived ends the process with its reason, whatever goroutine it came from, and nobody is told that a
-// write succeeded.
+// A failure that the store can't survive ends the process with its reason, on whichever goroutine it happens. No writer
+// is told that its write succeeded.
 func TestFatal(t *testing.T) {
 	for _, c := range []struct {
 		name, op, part string
@@ -43,10 +43,11 @@ func TestFatal(t *testing.T) {
 			}
 			fs.set(failing(c.op, c.part, syscall.EIO))
 			var acknowledged atomic.Int64
-			// a store that failed refuses writes at once: the writer would take a processor from all later tests
+			// a store that has failed refuses writes at once, so the writer would use a processor during all later
+			// tests
 			var over atomic.Bool
 			defer over.Store(true)
-			go func() { // a writer whose panics are swallowed, as a server's are
+			go func() { // a writer whose panics are recovered, as a server does
 				for !over.Load() {
 					func() {
 						defer func() { _ = recover() }()
@@ -93,8 +94,8 @@ func TestFatalEndsTheProcess(t *testing.T) {
 	}
 }
 
-// A store that fails while it is opened says so, and nothing ends. When what failed goes again, it is opened with all
-// that was in it.
+// A store that fails during an open returns the error, and the process continues. When the operation succeeds again,
+// the store opens with all of its content.
 func TestFailsAtOpen(t *testing.T) {
 	for _, keys := range []int{0, 50} { // a new store, and one with writes in its log
 		for _, c := range []struct{ op, part string }{

@@ -5,17 +5,17 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 )
 
-// bitsPerKey is what a bloom filter spends on a key: one absent key in a hundred reads a block.
+// bitsPerKey is the size of a bloom filter per key: one look-up of an absent key in a hundred reads a block.
 const bitsPerKey = 10
 
 // filterPolicy is Pebble's bloom filter over the keys that are read with gets. Most keys of a store are index entries,
 // which are only scanned: their bits would cost memory and a tenth of the cost of compaction.
 //
-// A filter that lacks keys must not be used for them. So the policy has its own name, and no table is read under
-// another policy than it was written under. For keys outside of the filter it answers that they may exist.
+// A filter that lacks keys must not be used for them. So the policy has its own name, and a table is read only under
+// the policy under which it was written. For keys that are not in the filter it answers that they may exist.
 type filterPolicy struct {
 	bloom.FilterPolicy
-	scanned func(key []byte) bool // true: such a key is only scanned
+	scanned func(key []byte) bool // reports whether a key is only scanned
 }
 
 func newFilterPolicy(scanned func([]byte) bool) pebble.FilterPolicy {

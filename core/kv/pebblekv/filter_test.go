@@ -12,14 +12,14 @@ import (
 // onlyScanned stands for index entries: keys with an even last byte.
 func onlyScanned(key []byte) bool { return len(key) > 0 && key[len(key)-1]&1 == 0 }
 
-// TestContractWithKeysOutsideTheFilter shows that a filter without some keys never hides them, whoever gets them.
+// TestContractWithKeysOutsideTheFilter shows that a filter without some keys never hides them from a Get.
 func TestContractWithKeysOutsideTheFilter(t *testing.T) {
 	kvtest.Run(t, func(t *testing.T) kv.Engine {
 		return mustOpen(t, t.TempDir(), Options{MemTableMB: 1, CacheMB: 1, BlockKB: 1, Scanned: onlyScanned})
 	})
 }
 
-// TestFilterPolicyMayChange opens tables under another policy than they were written under: every key is still found.
+// TestFilterPolicyMayChange opens tables under another policy than the one they were written under: every key is found.
 func TestFilterPolicyMayChange(t *testing.T) {
 	dir := t.TempDir()
 	policies := []func([]byte) bool{nil, onlyScanned, nil, func([]byte) bool { return true }}

@@ -12,8 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// disk is what the engine knows of the disk below it: how much room there is, whether it answers, and what is refused
-// because of it.
+// disk is the engine's view of the disk: how much space is free, whether it responds, and which writes are refused.
 type disk struct {
 	dir   string
 	fs    vfs.FS // without watch and ballast
@@ -24,8 +23,8 @@ type disk struct {
 
 	copying copying
 
-	refused atomic.Uint32 // see refuseData and those after it
-	running atomic.Bool   // the store is open: what goes wrong with a log now ends the process
+	refused atomic.Uint32 // bits, see refuseData
+	running atomic.Bool   // the store is open: a failure of its log ends the process
 
 	// readOnly is why the store is open for reading only; nil: it isn't.
 	readOnly *kv.Refusal
@@ -36,11 +35,10 @@ type disk struct {
 	closed  chan struct{} // closed by close
 }
 
-// What is refused, and why: bits of disk.refused. None of them is set while all is well, which is all that a write
-// looks at.
+// Bits of disk.refused: what is refused, and why. Normally none is set, and a write checks only that.
 const (
-	refuseData    = 1 << iota // there is room for deletes only
-	refuseAll                 // there is room for flushes only
+	refuseData    = 1 << iota // there is space for deletes only
+	refuseAll                 // there is space for flushes only
 	refuseFlushes             // a flush has failed and none has succeeded since
 	refuseReadOnly
 	refuseStalled
@@ -64,7 +62,7 @@ var (
 		Sentence: "The server's disk is read-only: all writes are refused, reads go on."}
 )
 
-// admit returns why a write is refused, nil when it isn't. A batch that frees space is taken longer.
+// admit returns why a write is refused; nil if it isn't. frees: the batch frees space, so it is accepted longer.
 func (d *disk) admit(frees bool) error {
 	r := d.refused.Load()
 	if r == 0 {
@@ -76,7 +74,7 @@ func (d *disk) admit(frees bool) error {
 	return nil
 }
 
-// refusal is the worst of what the bits say.
+// refusal returns the error for the most serious bit.
 func (d *disk) refusal(bits uint32) error {
 	switch {
 	case bits&refuseStalled != 0:
@@ -106,8 +104,8 @@ func (e *Engine) Health() kv.Health {
 	return kv.Health{}
 }
 
-// Room is closed when a store that was opened for reading only, because its disk was full, could be opened for writing.
-// It is nil for other stores.
+// Room returns a channel that is closed when a store that was opened for reading only, because its disk was full, could
+// be opened for writing. It is nil for other stores.
 func (e *Engine) Room() <-chan struct{} { return e.disk.room }
 
 func (d *disk) health() kv.Health {

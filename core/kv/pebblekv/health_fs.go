@@ -9,14 +9,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// diskFS is the file system that Pebble sees. It tells disk what is written, how long logs and directories take, and
-// what goes wrong.
+// diskFS is the file system that Pebble sees. It tells disk how much is written, how long operations on logs and
+// directories take, and which operations fail.
 type diskFS struct {
 	vfs.FS
 	d *disk
 }
 
-// below is the file system for Pebble: this one, and the ballast below it.
+// below returns the file system for Pebble: this one, with the ballast below it.
 func (d *disk) below(fs vfs.FS) vfs.FS {
 	if d.readOnly != nil {
 		return fs
@@ -24,13 +24,13 @@ func (d *disk) below(fs vfs.FS) vfs.FS {
 	return diskFS{vfs.OnDiskFull(fs, d.lighten), d}
 }
 
-// lighten is called when the file system has no room left; what found that out is tried again once.
+// lighten is called when the file system is full. The failed operation is then tried once more.
 func (d *disk) lighten() {
 	d.space.ballast.drop(d.fs)
 	d.full()
 }
 
-// purpose is what a file is written for.
+// purpose is what a file is for.
 type purpose uint8
 
 const (
@@ -42,7 +42,7 @@ const (
 
 const logSuffix = ".log"
 
-// purposeOf goes by what Pebble says of a file that it makes.
+// purposeOf finds the purpose by a file's name and Pebble's category.
 func purposeOf(name string, category vfs.DiskWriteCategory) purpose {
 	switch {
 	case strings.HasSuffix(name, logSuffix):
@@ -55,8 +55,8 @@ func purposeOf(name string, category vfs.DiskWriteCategory) purpose {
 	return forElse
 }
 
-// errNoMerge is for merges that would take the room of flushes.
-var errNoMerge = fmt.Errorf("pebblekv: the last room is kept for flushes: %w", syscall.ENOSPC)
+// errNoMerge is the error of merges that would use the space kept for flushes.
+var errNoMerge = fmt.Errorf("pebblekv: the remaining space is kept for flushes: %w", syscall.ENOSPC)
 
 // Create implements vfs.FS.
 func (fs diskFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
@@ -94,8 +94,8 @@ func (fs diskFS) OpenDir(name string) (vfs.File, error) {
 	return d, nil
 }
 
-// errNoLink makes Pebble copy a file instead of linking it. Without it Pebble gives up at some errors of file systems
-// without hard links.
+// errNoLink makes Pebble copy a file instead of linking it. Some file systems without hard links return errors at which
+// Pebble would give up.
 var errNoLink = errors.New("pebblekv: no hard link")
 
 // Link implements vfs.FS.
@@ -119,7 +119,7 @@ type diskFile struct {
 	bad     bool // an operation has failed
 }
 
-// do does an operation and looks what became of it.
+// do runs an operation, measures it for a log, and acts on its error.
 func (f *diskFile) do(what string, op func() error) error {
 	if f.purpose == forLog {
 		defer f.d.stall.end(f.d.stall.begin(what, f.name))
@@ -131,8 +131,8 @@ func (f *diskFile) do(what string, op func() error) error {
 	return err
 }
 
-// failed acts on an error. An error of a log can't be undone: its waiters can't know what was lost, and Pebble panics
-// at the next write. Tables are written again.
+// failed acts on an error. An error of a log is final: nobody knows which writes were lost, and Pebble panics at the
+// next write. Tables are written again.
 func (f *diskFile) failed(what string, err error) {
 	d := f.d
 	f.bad = true
@@ -167,6 +167,14 @@ func (f *diskFile) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
+// WriteAt implements vfs.File. Only zeros are written this way, ahead of a log, so an error loses nothing.
+func (f *diskFile) WriteAt(p []byte, at int64) (n int, err error) {
+	if f.purpose == forLog {
+		defer f.d.stall.end(f.d.stall.begin("a write to ", f.name))
+	}
+	return f.File.WriteAt(p, at)
+}
+
 // Sync implements vfs.File.
 func (f *diskFile) Sync() error { return f.do("a sync of ", f.File.Sync) }
 
@@ -182,7 +190,7 @@ func (f *diskFile) SyncTo(n int64) (full bool, err error) {
 	return full, err
 }
 
-// Close implements vfs.File. Pebble closes a table that it has written and synced; one that failed, too.
+// Close implements vfs.File. Pebble closes a table that it has written and synced, and also one that failed.
 func (f *diskFile) Close() error {
 	err := f.do("the close of ", f.File.Close)
 	if f.purpose == forFlush && !f.bad {

@@ -11,23 +11,23 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
-// ErrNewer is the error for a store of a format that this version doesn't know. Nothing is changed.
+// ErrNewer is the error for a store of a newer format. Nothing in its directory is changed.
 var ErrNewer = fmt.Errorf("%w: the store is of a newer version", kv.ErrUnavailable)
 
-// ErrOlder is the error for a store of an older format that is to be opened for writing without Options.Upgrade.
-// Nothing is changed.
+// ErrOlder is the error when a store of an older format is opened for writing without Options.Upgrade. Nothing in its
+// directory is changed.
 var ErrOlder = fmt.Errorf("%w: the store is of an older version", kv.ErrUnavailable)
 
-// identityName is the file with the store's identity. It is read before anything else in the store, because a newer
-// format may give the other files another meaning. It is the first file of a store, and has a mark while the other
-// files are being made. If it is the only file and has no mark, the store has lost all others.
+// identityName is the file with the store's identity. It is read before any other file, because a newer format may give
+// the other files another meaning. It is the first file that is made in a store. It is marked (Making) until the other
+// files exist. If it is the only file and has no mark, all other files of the store were lost.
 const identityName = "identity.json"
 
-// identityFile is identityName's content.
+// identityFile is the content of identityName.
 type identityFile struct {
 	kv.Identity
 	Making bool   `json:"making,omitempty"` // the store is being made: nothing was written to it yet
-	Sum    string `json:"sum"`              // xxhash64 of the file without it, hexadecimal
+	Sum    string `json:"sum"`              // xxhash64 of the file with an empty sum, hexadecimal
 }
 
 func (i identityFile) sum() string {
@@ -36,8 +36,8 @@ func (i identityFile) sum() string {
 	return fmt.Sprintf("%016x", xxhash.Sum64(b))
 }
 
-// readIdentity reads which store this is. A file that can't be understood is damage: what else is there tells whether
-// the store can be opened.
+// readIdentity reads the identity. A file that can't be parsed is damage: the other files decide whether the store can
+// be opened.
 func (l *look) readIdentity() error {
 	if !l.parts.identity {
 		return nil
@@ -49,23 +49,24 @@ func (l *look) readIdentity() error {
 	var i identityFile
 	if json.Unmarshal(b, &i) != nil || i.Sum != i.sum() || i.Format < 1 || i.ID == "" {
 		l.report(Problem{identityName,
-			"damaged: which store this is can't be told; it is given a new identity when it is opened for writing",
+			"damaged: the identity of the store is unknown; the next open for writing gives it a new one",
 			Damage})
 		l.identity.Format = kv.Format // most likely
 		return nil
 	}
 	if i.Format > kv.Format {
-		return fmt.Errorf("%w: it has format %d, this server knows formats up to %d. Start a newer version on it",
+		return fmt.Errorf("%w: it has format %d, this server knows formats up to %d. Start a newer version of the "+
+			"server",
 			ErrNewer, i.Format, kv.Format)
 	}
 	l.identity, l.making = i.Identity, i.Making
 	return nil
 }
 
-// format is the store's. One without an identity is older than identities are.
+// format returns the store's format. A store without an identity has format 1.
 func (l *look) format() int { return max(l.identity.Format, 1) }
 
-// older fails for a store of an older format, unless any may be opened.
+// older fails for a store of an older format, unless any format may be opened.
 func (c *claimed) older(any bool) error {
 	if c.fresh || any || c.found.format() == kv.Format {
 		return nil
@@ -75,12 +76,11 @@ func (c *claimed) older(any bool) error {
 		c.found.format(), kv.Format)
 }
 
-// identify writes down which store this is, where that isn't so yet: of a store that has no identity, that was or is
-// now being made, or that is of an older format.
+// identify writes the identity, if the one on disk has to change: it is missing, its format is old, or making changes.
 func (c *claimed) identify(making bool) error {
 	l := c.found
 	format := kv.Format
-	if c.restoring && !c.fresh { // what is restored stays as old as it is
+	if c.restoring && !c.fresh { // a restored store keeps its format
 		format = l.format()
 	}
 	if c.readOnly || l.identity.ID != "" && l.identity.Format == format && l.making == making {

@@ -15,7 +15,7 @@ import (
 )
 
 // A store keeps its identity, and two stores have different ones. A store of an older format keeps its identity when it
-// is upgraded, and one that was made before there were identities gets one.
+// is upgraded. A store from before identities existed gets one.
 func TestIdentity(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	identity := func(dir string) kv.Identity {
@@ -72,7 +72,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// A kill while a store is made or upgraded leaves one that is opened again.
+// If the process is killed while a store is created or upgraded, the store can be opened again.
 func TestIdentityIsWrittenAroundTheMaking(t *testing.T) {
 	dir := t.TempDir()
 	rewriteIdentity(t, dir, func(i *identityFile) {
@@ -91,7 +91,7 @@ func TestIdentityIsWrittenAroundTheMaking(t *testing.T) {
 		if i.Making {
 			t.Error("the store is still being made")
 		}
-		i.Making = true // the kill came when all was made
+		i.Making = true // the kill came after everything was created
 	})
 	e = mustOpen(t, dir, Options{})
 	defer e.Close()
@@ -100,7 +100,7 @@ func TestIdentityIsWrittenAroundTheMaking(t *testing.T) {
 	}
 }
 
-// rewriteIdentity changes the identity in a directory, or puts one there.
+// rewriteIdentity changes the identity in a directory, or creates one.
 func rewriteIdentity(t *testing.T, dir string, change func(*identityFile)) {
 	t.Helper()
 	var i identityFile
@@ -122,7 +122,7 @@ func rewriteIdentity(t *testing.T, dir string, change func(*identityFile)) {
 	}
 }
 
-// A directory in which the identity alone is left is a store that has lost all else: no new one is made there.
+// A directory with only an identity is a store that has lost everything else: no new store is created there.
 func TestIdentityWithoutAStore(t *testing.T) {
 	dir := t.TempDir()
 	storeIn(t, dir)
@@ -142,8 +142,8 @@ func TestIdentityWithoutAStore(t *testing.T) {
 	}
 }
 
-// A store of a newer format is refused by all that reads it, in one sentence that names both formats, and stays as it
-// is.
+// A store of a newer format is refused by everything that reads it. The error names both formats, and the store isn't
+// changed.
 func TestNewerFormat(t *testing.T) {
 	dir := t.TempDir()
 	storeIn(t, dir)
@@ -178,7 +178,7 @@ func TestNewerFormat(t *testing.T) {
 	}
 }
 
-// A damaged identity is told, and the store goes on with a new one.
+// A damaged identity is reported, and the store continues with a new one.
 func TestDamagedIdentity(t *testing.T) {
 	for name, content := range map[string]string{
 		"empty": "", "no JSON": "{", "another sum": `{"format":1,"id":"x","created":"2026-01-01T00:00:00Z","sum":"00"}`,

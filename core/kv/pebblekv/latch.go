@@ -10,20 +10,19 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// footprint is what a write touches: the keys of its preconditions, and the keys that it writes as a bit set, which may
-// seem to have a few more keys. The set of a large batch is large, so that the batch isn't taken for a write of every
-// key.
+// footprint describes the keys of a write: the hashes of the keys of its preconditions, and the set of keys that it
+// writes as a bloom filter. The filter grows with the batch, so that a large batch doesn't seem to write every key.
 type footprint struct {
-	pre  []uint64      // hashes
-	bits []uint64      // a power of two of words
-	done chan struct{} // closed at the end of the write; made by a waiting write, under the mutex of admission
+	pre  []uint64      // hashes of the keys of preconditions
+	bits []uint64      // the filter; its length is a power of two
+	done chan struct{} // closed at the end of the write; made by a write that waits, under admission's mutex
 }
 
-// footprintBits is the number of bits for each written key. A key sets two bits: one other key in a thousand is taken
-// for a written one.
+// footprintBits is the number of bits for each written key. A key sets two bits. So at most one other key in a thousand
+// seems to be written.
 const footprintBits = 64
 
-// maxFootprint is the largest number of words that a footprint keeps for reuse.
+// maxFootprint is the largest capacity, in words, of a footprint that is reused.
 const maxFootprint = 1 << 14
 
 var footprints = sync.Pool{New: func() any { return new(footprint) }}
@@ -40,7 +39,7 @@ func (f *footprint) begin(n int) {
 	clear(f.bits)
 }
 
-// addWritten adds a key that is written, and returns its hash.
+// addWritten adds a written key and returns its hash.
 func (f *footprint) addWritten(key []byte) (hash uint64) {
 	hash = xxhash.Sum64(key)
 	h := hash
@@ -56,7 +55,7 @@ func (f *footprint) writes(h uint64) bool {
 	return f.bits[h>>6&uint64(len(f.bits)-1)]&(1<<(h&63)) != 0 && f.bits[g>>6&uint64(len(f.bits)-1)]&(1<<(g&63)) != 0
 }
 
-// meets reports whether one of the two may write what the other has checked.
+// meets reports whether one of the two writes may change what the other one checks.
 func (f *footprint) meets(o *footprint) bool {
 	return slices.ContainsFunc(f.pre, o.writes) || slices.ContainsFunc(o.pre, f.writes)
 }
@@ -68,7 +67,7 @@ func (f *footprint) free() {
 	}
 }
 
-// admission ensures that no write is applied between the check of another write's preconditions and its apply.
+// admission ensures that between the check and the apply of a write no other write changes what it has checked.
 // Invariants:
 //
 //  1. Of two writes that meet (see footprint), the later one continues when the earlier one has left.
@@ -117,7 +116,7 @@ func (a *admission) leave(f *footprint) {
 }
 
 // gate counts the users of the store, so that Close doesn't close it while one is active. n is the count. shut adds
-// closing to it, which makes it negative permanently.
+// closing to n, which makes it negative forever.
 type gate struct {
 	n    atomic.Int64
 	idle chan struct{} // capacity 1: gets a token when the last user leaves after shut
@@ -158,7 +157,7 @@ func (g *gate) shut() bool {
 	}
 }
 
-// wait waits up to d after shut and reports whether all users have left.
+// wait waits up to d after shut, and reports whether all users have left.
 func (g *gate) wait(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -17,7 +17,7 @@ import (
 
 func key64(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
-// footprintFor is the footprint of a write that checks and writes the keys pre, and writes those of [from, to) too.
+// footprintFor is the footprint of a write that checks and writes the keys pre, and also writes the keys [from, to).
 func footprintFor(pre []uint64, from, to uint64) *footprint {
 	f := new(footprint)
 	f.begin(int(to-from) + len(pre))
@@ -31,8 +31,8 @@ func footprintFor(pre []uint64, from, to uint64) *footprint {
 	return f
 }
 
-// Large writes of other keys don't wait for each other; one key that another write checks is waited for, whichever of
-// both comes first.
+// Large writes of different keys don't wait for each other. If one of two writes checks a key that the other one
+// writes, the later one waits.
 func TestAdmission(t *testing.T) {
 	var a admission
 	large := footprintFor([]uint64{1}, 1000, 5000)
@@ -40,8 +40,8 @@ func TestAdmission(t *testing.T) {
 	other := footprintFor([]uint64{2}, 5000, 9000)
 	a.enter(other)
 	waiting := []*footprint{
-		footprintFor([]uint64{3000}, 0, 0), // checks what is being written
-		footprintFor([]uint64{3}, 1, 2),    // writes what was checked
+		footprintFor([]uint64{3000}, 0, 0), // checks a key that is being written
+		footprintFor([]uint64{3}, 1, 2),    // writes a key that is being checked
 	}
 	var in atomic.Int32
 	var wg sync.WaitGroup
@@ -64,7 +64,7 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// A footprint has every key that is written, and seldom another.
+// A footprint has every written key, and rarely another one.
 func TestFootprint(t *testing.T) {
 	for _, n := range []uint64{1, 36, 3600} {
 		f := footprintFor(nil, 0, n)
@@ -85,7 +85,7 @@ func TestFootprint(t *testing.T) {
 	}
 }
 
-// Increments that check what they read lose nothing, while blind writes of the same keys run beside them.
+// Increments with preconditions are never lost, while writes without preconditions to the same keys run concurrently.
 func TestChecksHoldBesideBlindWrites(t *testing.T) {
 	e := mustOpen(t, t.TempDir(), Options{Relaxed: true})
 	defer e.Close()
@@ -120,7 +120,7 @@ func TestChecksHoldBesideBlindWrites(t *testing.T) {
 						break
 					}
 				}
-				var b kv.Batch // a large write beside it
+				var b kv.Batch // a large write at the same time
 				for i := range uint64(100) {
 					b.Put(key64(1000+i), []byte{1})
 				}
@@ -139,7 +139,7 @@ func TestChecksHoldBesideBlindWrites(t *testing.T) {
 	}
 }
 
-// Nobody who closes a snapshot waits for a manifest, not even the holder of the oldest one.
+// Closing a snapshot never waits for a manifest, even if it is the oldest one.
 func TestCloseOfTheOldestSnapshotDoesNotWait(t *testing.T) {
 	e := mustOpen(t, t.TempDir(), Options{Relaxed: true})
 	s := kvtest.Snapshot(t, e)
@@ -151,7 +151,7 @@ func TestCloseOfTheOldestSnapshotDoesNotWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.work.begin()
-	e.closing.mu.Lock() // the closer can't go on, as if it waited for the store
+	e.closing.mu.Lock() // the closer can't continue, as if it waited for the store
 	e.closing.running = true
 	e.closing.mu.Unlock()
 	if err := it.Close(); err != nil {
@@ -170,7 +170,7 @@ func TestCloseOfTheOldestSnapshotDoesNotWait(t *testing.T) {
 	}
 }
 
-// The store reports its flushes and compactions, and what was opened before them is closed beside the requests.
+// Flushes and compactions are counted, and what was opened before them is closed in the background.
 func TestWorkIsFollowed(t *testing.T) {
 	e := mustOpen(t, t.TempDir(), Options{Relaxed: true})
 	defer e.Close()

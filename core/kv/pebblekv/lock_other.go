@@ -4,5 +4,5 @@ package pebblekv
 
 import "os"
 
-// lockForReading does nothing: a file that a server has locked can't be opened here.
+// lockForReading does nothing: on this system a file that a server has locked can't be opened.
 func lockForReading(*os.File) error { return nil }

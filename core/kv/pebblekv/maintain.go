@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// enterRange is the common beginning of the calls that name a range; the caller leaves the gate when err is nil.
+// enterRange begins a call with a key range. If it returns nil, the caller has to leave the gate.
 func (e *Engine) enterRange(lo, hi []byte) error {
 	if len(lo) == 0 || len(hi) == 0 {
 		return fmt.Errorf("%w: a range needs both bounds", kv.ErrContract)
@@ -39,14 +39,14 @@ func (e *Engine) DropRange(ctx context.Context, lo, hi []byte) error {
 	defer e.disk.fail.recovered()
 	err := e.db.DeleteRange(lo, hi, pebble.Sync)
 	e.pace.dropped()
-	e.values.forget(lo, hi) // after an error too: it may have been applied
+	e.values.forget(lo, hi) // after an error too: the deletion may have been applied
 	if err != nil {
 		return fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
 	}
 	return nil
 }
 
-// Size implements kv.Engine: compressed bytes in tables; what is only in memtables does not count yet.
+// Size implements kv.Engine: the compressed bytes in tables. Data that is only in memtables isn't counted.
 func (e *Engine) Size(lo, hi []byte) (uint64, error) {
 	if err := e.enterRange(lo, hi); err != nil {
 		return 0, err
@@ -59,8 +59,8 @@ func (e *Engine) Size(lo, hi []byte) (uint64, error) {
 	return n, translate(err)
 }
 
-// SplitPoints implements kv.Engine: boundaries of tables. It may return none, and does for a range that was not flushed
-// yet.
+// SplitPoints implements kv.Engine: it returns boundaries of tables. For a range that was never flushed it returns
+// none.
 func (e *Engine) SplitPoints(lo, hi []byte, target uint64) ([][]byte, error) {
 	if err := e.enterRange(lo, hi); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ type Metrics struct {
 	CacheBytes     uint64 `json:"cacheBytes"`
 	CacheHits      int64  `json:"cacheHits"`
 	CacheMisses    int64  `json:"cacheMisses"`
-	Values         int64  `json:"values"` // kept one by one
+	Values         int64  `json:"values"` // cached one by one
 	ValueHits      int64  `json:"valueHits"`
 	ValueMisses    int64  `json:"valueMisses"`
 	Compactions    int64  `json:"compactions"`
@@ -110,7 +110,7 @@ type Metrics struct {
 	Runs           int64  `json:"runs"` // of L0: flushed, not yet merged into the tree (see pace)
 }
 
-// Metrics returns the present figures; the zero value after Close.
+// Metrics returns the current figures; after Close the zero value.
 func (e *Engine) Metrics() Metrics {
 	if !e.gate.enter() {
 		return Metrics{}

@@ -11,7 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// notedFS tells of a file that is made while the note of the clean close would survive a power cut.
+// notedFS reports an error if a file is created while the note of the clean close would survive a power failure.
 type notedFS struct {
 	*vfs.MemFS
 	t     *testing.T
@@ -30,8 +30,8 @@ func (fs *notedFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error
 	return fs.MemFS.Create(name, c)
 }
 
-// The note of the clean close is gone for good before an open for writing makes its first file. So a loss behind a
-// clean close is always seen, and nothing that is written later is taken for one.
+// The note of the clean close is durably removed before an open for writing creates its first file. So a loss after a
+// clean close is always detected, and no later write is taken for one.
 func TestNoteGoesBeforeTheFirstWrite(t *testing.T) {
 	fs := &notedFS{MemFS: vfs.NewCrashableMem(), t: t}
 	for round := range 2 {
@@ -55,7 +55,7 @@ func TestNoteGoesBeforeTheFirstWrite(t *testing.T) {
 	}
 }
 
-// What is restored stays as old as it is, under an identity of its own, until it is upgraded.
+// A restored store keeps the format of the backup, with its own identity, until it is upgraded.
 func TestRestoredKeepsItsFormat(t *testing.T) {
 	dir := t.TempDir()
 	storeIn(t, dir)

@@ -24,7 +24,7 @@ func markOpened(fs vfs.FS, dir string) error {
 	return f.Close()
 }
 
-// unmark removes the records of an earlier open or close. Nothing else has been written when it returns.
+// unmark removes the files of markOpened and writeNote. It returns before anything else is written.
 func unmark(fs vfs.FS, dir string) error {
 	removed := false
 	for _, name := range []string{closedName, openedName} {
@@ -40,7 +40,7 @@ func unmark(fs vfs.FS, dir string) error {
 	return files.SyncDir(fs, dir)
 }
 
-// storeFiles lists the manifests, logs and tables of a directory: what Pebble's open adds to when it writes.
+// storeFiles lists the manifests, logs and tables of a directory. If Pebble's open writes anything, the list changes.
 func storeFiles(fs vfs.FS, dir string) ([]string, error) {
 	names, err := fs.List(dir)
 	names = slices.DeleteFunc(names, func(n string) bool {
@@ -51,7 +51,7 @@ func storeFiles(fs vfs.FS, dir string) ([]string, error) {
 	return names, err
 }
 
-// remark restores the record of an open store after an open that failed before it wrote anything.
+// remark makes openedName again after an open that failed before it wrote anything.
 func (c *claimed) remark() {
 	if c.readOnly || !c.found.opened {
 		return
@@ -60,12 +60,12 @@ func (c *claimed) remark() {
 		return
 	}
 	if err := markOpened(c.fs, c.path); err != nil {
-		c.log.Warn("It can't be noted that the store was open", "error", err)
+		c.log.Warn("The store can't be marked as open again", "error", err)
 	}
 }
 
-// begun reports whether the files are the remains of a store that a crash has interrupted while it was being made:
-// nothing was ever written to it.
+// begun reports whether the files are those of a store whose creation was interrupted by a crash: nothing was ever
+// written to it.
 func (l *look) begun() (bool, error) {
 	if len(l.tables) > 0 || len(l.foreign) > 0 || l.parts.note || l.parts.identity && !l.making || l.opened || l.old ||
 		len(l.options) > 0 {
@@ -84,7 +84,7 @@ func (l *look) begun() (bool, error) {
 	return true, nil
 }
 
-// holds reports whether a log or manifest has no more than n records, none that names a log, and no damage.
+// holds reports whether a log or manifest has at most n records, none that names a log, and no damage.
 func (l *look) holds(f numbered, num uint32, n int) (bool, error) {
 	records := 0
 	end, err := scanFile(l.fs, l.path(f.name), num, false, func(_ int64, rec []byte) error {
@@ -98,8 +98,7 @@ func (l *look) holds(f numbered, num uint32, n int) (bool, error) {
 	return records <= n && end.how != endDamaged, err
 }
 
-// clear removes the files that a crash has left of a store that was being made. Pebble can continue with only some of
-// these states.
+// clear removes the files of a store whose creation was interrupted. Pebble can't continue from all of these states.
 func (p *parts) clear(fs vfs.FS, dir string) error {
 	names := p.markers
 	for _, l := range [][]numbered{p.manifests, p.logs} {
@@ -118,8 +117,8 @@ func (p *parts) clear(fs vfs.FS, dir string) error {
 	return files.SyncDir(fs, dir)
 }
 
-// namesFirst is a file system that makes a manifest's name durable before the marker that makes it the current one.
-// Pebble syncs both names together. A file system may then keep only the later name, and no manifest would be left.
+// namesFirst is a file system that makes the name of a manifest durable before the marker that names it. Pebble syncs
+// both names together. After a power failure only the marker might exist, and no manifest.
 //
 // Example: Pebble creates MANIFEST-2 and the marker that names it, and syncs the directory. If a power failure keeps
 // only the marker, it names a missing file. With namesFirst the directory is synced between the two.

@@ -13,8 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A store that was killed while it was open has a log: without one it is refused. One that was killed while it was
-// opened has none.
+// A store that was killed while it was open has a log; if that is missing, the store is refused. A store that was
+// killed during an open may have no log.
 func TestMissingLogOfAKilledStore(t *testing.T) {
 	dir := t.TempDir()
 	e := mustOpen(t, dir, Options{MemTableMB: 1})
@@ -43,8 +43,8 @@ func TestMissingLogOfAKilledStore(t *testing.T) {
 	}
 }
 
-// A crash may cut a record of the manifest anywhere, and keep its rest without its begin: it goes over two blocks, and
-// the disk writes them in any order. A record behind it says that it had been synced.
+// A crash may cut a record of the manifest anywhere, and may keep its end without its beginning: the record is in two
+// blocks, which the disk writes in any order. A later record shows that it had been synced.
 func TestTornRecordOfTwoBlocks(t *testing.T) {
 	fs := vfs.NewMem()
 	f, err := fs.Create("m", vfs.WriteCategoryUnspecified)

@@ -12,73 +12,75 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Options choose the profile. The zero value is the small one: it is what a laptop or a small container should run.
+// Options configure a store. The zero value is the small profile, for a laptop or a small container.
 type Options struct {
 	CacheMB    int  // cache of values and blocks in MiB; 0 means DefaultCacheMB
 	MemTableMB int  // one memtable in MiB; 0 means DefaultMemTableMB; up to six exist while flushes lag (see pace)
 	BlockKB    int  // data block in KiB; 0 means DefaultBlockKB
-	Relaxed    bool // Wait returns at once: a crash may lose the last moments, never tear a batch (see logTimer)
+	Relaxed    bool // Wait returns at once: a crash may lose the last writes, never a part of a batch (see logTimer)
 
-	// ReadOnly opens a store that is there, and changes nothing in its directory: writes fail with kv.ErrUnavailable.
+	// ReadOnly opens an existing store and changes nothing in its directory. Writes fail with kv.ErrUnavailable.
 	ReadOnly bool
 
-	// Upgrade opens a store of an older format for writing, and gives it the present one: there is no way back.
+	// Upgrade allows to open a store of an older format for writing, and changes it to the current one for good.
 	Upgrade   bool
-	anyFormat bool // a store of an older format may be opened
+	anyFormat bool // a store of any older format may be opened
 
-	// Restoring opens a store that is being restored, see Restore; other opens refuse it.
+	// Restoring opens a store that is being restored (see Restore). Without it Open refuses such a store.
 	Restoring bool
 
-	// Scanned reports keys that are only ever scanned, never got: bloom filters leave them out. It must not change for
-	// the life of a store. nil: filters hold all keys.
+	// Scanned reports keys that are only scanned, never read with Get or Has. Bloom filters leave them out. It must
+	// never change for a store. nil: filters hold all keys.
 	Scanned func(key []byte) bool
 
-	// Kept reports keys that are got one by one, and got again: their values are kept in three quarters of CacheMB.
-	// nil: all of it is for blocks.
+	// Kept reports keys that are read one by one, and more than once. Their values are cached in three quarters of
+	// CacheMB. nil: all of CacheMB is for blocks.
 	Kept func(key []byte) bool
 
 	MinFree int64 // bytes of the disk that new data leaves free; 0: 256 MiB, or 5 % of a disk below 5 GiB
-	// how long the disk may take before writes are refused, a sixth of when the process ends; 0: DefaultStall
+	// Stall is how long a disk operation may take before writes are refused; after six times as long the process ends.
+	// 0: DefaultStall
 	Stall time.Duration
-	Fatal func(error) // ends the process when the store can't go on; nil: it logs the reason and exits with status 1
+	Fatal func(error) // ends the process when the store can't continue; nil: it logs the reason and exits with status 1
 
-	Logger *slog.Logger // nil: silent but for fatal errors
+	Logger *slog.Logger // nil: only fatal errors are reported, on standard error
 	FS     vfs.FS       // nil: the operating system's
 }
 
-// The small profile: 300 MiB of resident memory with 100,000 documents. Memory is about cache + 2 x memtable, which
-// blocks and up to six memtables share. Both grow with use (a memtable starts at 256 KiB), so idle costs little. Blocks
-// of 8 KiB: BenchmarkBlockSize reads single keys a sixth faster than with 16 KiB, runs of 100 a quarter slower.
+// The small profile takes 300 MiB of resident memory with 100,000 documents: about the cache and two memtables. Blocks
+// and up to six memtables share that memory. Both grow with use, and a memtable starts at 256 KiB, so an idle store
+// takes little. Blocks have 8 KiB: in BenchmarkBlockSize single keys are read a sixth faster than with 16 KiB, and runs
+// of 100 keys a quarter slower.
 const (
 	DefaultCacheMB    = 144
 	DefaultMemTableMB = 16
 	DefaultBlockKB    = 8
 )
 
-// storeFormat is the version of Pebble's files. A later one makes stores that older servers can't open: docs/formats.md
+// storeFormat is the version of Pebble's files. Older servers can't open stores of a later version. docs/formats.md
 // names it.
 const storeFormat = pebble.FormatValueSeparation
 
-// tuned maps Options to Pebble's. What differs from Pebble's defaults, and why:
-//   - larger memtables, and merges of L0 that wait for their time (see pace) although they are asked for from one run
-//     on, because Pebble counts each run twice: that saves a third of a write's CPU;
-//   - a dropped range is flushed after a second: until then its space can't come back;
-//   - a base level of up to 256 MiB (less on a small disk, see space), so that most stores have one level below L0,
-//     where queries look;
-//   - used logs are deleted, not kept for the next ones (see cleaner);
-//   - bloom filters of 10 bits on every level: Has on an absent key reads no data block (see probe). Keys that are
-//     only scanned are not in them (see filterPolicy);
-//   - tables of 8 MiB in L0 (less on a small disk) and twice that a level below, with index blocks of up to 512 KiB: a
-//     query's seeks are spread over the whole key space, and opening a table or reading a second level of its index
-//     cost an equality over 100,000 items a sixth;
-//   - Fastest compression: the size of Snappy at a cheaper scan;
-//   - the byte order stays Pebble's default. Its Split is the whole key, so a filter answers for exact keys, which is
+// tuned maps Options to Pebble's. It differs from Pebble's defaults in:
+//   - larger memtables, and fewer merges of L0, which saves a third of a write's CPU. Pebble offers a merge from one
+//     run on (it counts each run twice), and pace decides when it runs;
+//   - the tombstone of a dropped range is flushed after a second, because its space can't be freed before that;
+//   - a base level of up to 256 MiB (less on a small disk, see space), so that most stores have only one level below L0
+//     for a query to search;
+//   - obsolete logs are deleted, not kept for reuse (see cleaner), and new ones grow in steps (see logFiles);
+//   - bloom filters of 10 bits on every level: Has of an absent key reads no data block (see probe). Keys that are only
+//     scanned are not in them (see filterPolicy);
+//   - tables of 8 MiB in L0 (less on a small disk) and twice that on each further level, with index blocks of up to
+//     512 KiB. The seeks of a query are spread over the whole key space, and opening a table or reading a second index
+//     level cost a sixth of an equality query over 100,000 items;
+//   - Fastest compression: the size of Snappy with a faster scan;
+//   - the key order stays Pebble's default. Its Split is the whole key, so a filter answers for whole keys, which is
 //     all that Has asks for.
 func tuned(o Options, cache *pebble.Cache, p *pace, room *space) *pebble.Options {
 	log := o.Logger
 	po := &pebble.Options{
 		Cache:                       cache,
-		FS:                          namesFirst{slimLogs{o.FS}},
+		FS:                          namesFirst{logFiles{o.FS}},
 		Cleaner:                     cleaner{},
 		FormatMajorVersion:          storeFormat,
 		MemTableSize:                uint64(room.memTable),
@@ -134,7 +136,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// quiet drops Pebble's chatter and passes errors on.
+// quiet drops Pebble's info messages and passes errors on, one a minute.
 type quiet struct {
 	log  *slog.Logger
 	fail *failure
@@ -151,6 +153,6 @@ func (q quiet) Errorf(f string, a ...any) {
 	}
 }
 
-// Fatalf implements pebble.Logger. Pebble calls it when the manifest can't be written or a file is lost, where going on
-// could acknowledge what is not durable.
+// Fatalf implements pebble.Logger. Pebble calls it when the manifest can't be written or a file is lost. Continuing
+// could then acknowledge writes that are not durable.
 func (q quiet) Fatalf(f string, a ...any) { q.fail.now(f, a...) }

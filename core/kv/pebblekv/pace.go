@@ -24,11 +24,12 @@ import (
 // It is Pebble's CompactionScheduler. Pebble calls it while holding its own locks, so no method here calls Pebble while
 // holding mu.
 //
-// Example: writes fill memtables faster than L0 is merged. At slowRuns runs (one step, 250 MB/s) a batch of 1 MB waits
-// 4 ms. When the merges have caught up there is no wait.
+// Example: writes fill memtables faster than L0 is merged. At slowRuns runs (one step, 250 MB/s) a batch of 1 MB costs
+// 4 ms: it goes on at once, and the next batch waits until these are over. When the merges have caught up there is no
+// wait.
 type pace struct {
 	written atomic.Int64 // bytes of batches written so far
-	flushed atomic.Int64 // value of written when the last flush began
+	flushed atomic.Int64 // value of written up to which flushes have begun
 	asleep  atomic.Bool  // run is blocked until it is woken
 	poke    chan struct{}
 	stop    chan struct{}
@@ -119,7 +120,10 @@ func (s *shape) due(pause time.Duration) bool {
 const maxSteps = 4
 
 // prices has the price of a byte of a batch in ns, by the number of steps: no price, then 250, 66, 20 and 8 MB/s, which
-// covers the speeds of disks. At the last price eight clients with batches of 100 items wait a fifth of a second each.
+// covers the speeds of disks.
+//
+// Example: at the last price a batch of 200 KB costs 24 ms. Of eight clients that write such batches one after another,
+// each would wait for the batches of the other seven, 168 ms. maxDelay lets it go on after 100 ms.
 var prices = [maxSteps + 1]int64{0, 4, 15, 50, 120}
 
 const (
@@ -158,7 +162,8 @@ func (p *pace) admit(n int) {
 	}
 }
 
-// delay returns how long a batch of n bytes must wait now.
+// delay returns how long a batch of n bytes must wait now: until the batches before it are paid for, but at most
+// maxDelay. A batch that waits maxDelay pays nothing itself.
 func (p *pace) delay(n int, steps int64, now time.Duration) time.Duration {
 	for {
 		next := p.next.Load()
@@ -245,7 +250,7 @@ func (p *pace) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	return false, nil
 }
 
-// UpdateGetAllowedWithoutPermission implements pebble.CompactionScheduler: now more compactions may run.
+// UpdateGetAllowedWithoutPermission implements pebble.CompactionScheduler: another number of compactions may run now.
 func (p *pace) UpdateGetAllowedWithoutPermission() { p.wake() }
 
 // Started implements pebble.CompactionGrantHandle.

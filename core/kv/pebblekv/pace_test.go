@@ -16,7 +16,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// fakeTree asks for compactions like Pebble does.
+// fakeTree requests compactions as Pebble does.
 type fakeTree struct {
 	mu       sync.Mutex
 	waiting  int
@@ -63,7 +63,7 @@ func (f *fakeTree) grants() int {
 	return len(f.granted)
 }
 
-// ask has one more compaction wait.
+// ask requests one more compaction.
 func (f *fakeTree) ask(t *testing.T, p *pace) {
 	t.Helper()
 	f.mu.Lock()
@@ -74,8 +74,8 @@ func (f *fakeTree) ask(t *testing.T, p *pace) {
 	}
 }
 
-// TestPace is when a waiting compaction runs, while every 10 ms another batch comes in, of 100 KiB in a burst and of 1
-// KiB in a trickle.
+// TestPace: when a waiting compaction runs, while a batch comes every 10 ms: of 100 KiB in a burst, of 1 KiB in a
+// trickle.
 func TestPace(t *testing.T) {
 	const burst, trickle = 100 << 10, 1 << 10
 	const perByte = 25
@@ -91,7 +91,7 @@ func TestPace(t *testing.T) {
 		writes   int
 		shape    func(elapsed time.Duration) shape
 		optional bool
-		from, to time.Duration // when it is granted; to 0: not in 40 s
+		from, to time.Duration // when it is granted; to 0: not within 40 s
 	}{
 		{"a burst of writes puts it off", burst, still(small), false, 0, 0},
 		{"no writes", 0, still(small), false, paceQuiet, paceQuiet + soon},
@@ -136,7 +136,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestPaceReclaims: behind a drop a pause is enough for a merge that would have to wait long, and not for ever.
+// TestPaceReclaims: after a drop a pause is enough for a merge that would otherwise wait long, but only for a limited
+// time.
 func TestPaceReclaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, p := &fakeTree{allowed: 1}, newPace(1<<20)
@@ -163,7 +164,7 @@ func TestPaceReclaims(t *testing.T) {
 	})
 }
 
-// TestPaceFlush: a pause has the memtable flushed once, when it holds enough to be worth it.
+// TestPaceFlush: during a pause the memtable is flushed once, if it holds enough.
 func TestPaceFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, p := &fakeTree{allowed: 1}, newPace(1<<20)
@@ -194,7 +195,7 @@ func TestPaceFlush(t *testing.T) {
 		expect(1) // nothing to flush
 		write(1<<10, 10*time.Second)
 		time.Sleep(time.Hour)
-		expect(1) // too little to be worth it
+		expect(1) // too little to flush
 		p.wrote(flushBytes)
 		time.Sleep(2 * flushQuiet)
 		expect(2)
@@ -202,8 +203,7 @@ func TestPaceFlush(t *testing.T) {
 	})
 }
 
-// TestPaceBounds: no more compactions at once than are allowed, each in the place of one that ended, and none after the
-// end.
+// TestPaceBounds: no more compactions run than are allowed, each begins when another ends, and none after Close.
 func TestPaceBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, p := &fakeTree{allowed: 2}, newPace(1<<20)
@@ -234,8 +234,8 @@ func TestPaceBounds(t *testing.T) {
 	})
 }
 
-// TestPaceMerges: after a burst of writes a real store is tidied up without anyone asking: little in the memtable, no
-// runs, and nothing lost.
+// TestPaceMerges: after a burst of writes a store is compacted by itself: little in the memtable, no runs, and nothing
+// lost.
 func TestPaceMerges(t *testing.T) {
 	e, err := Open(t.TempDir(), Options{MemTableMB: 1, Relaxed: true})
 	if err != nil {
@@ -271,7 +271,7 @@ func TestPaceMerges(t *testing.T) {
 	}
 }
 
-// TestPaceDelays is what batches wait, by the steps that the store is behind.
+// TestPaceDelays: how long batches wait, by the number of steps that the store is behind.
 func TestPaceDelays(t *testing.T) {
 	const ms = time.Millisecond
 	type batch struct {
@@ -309,8 +309,8 @@ func TestPaceDelays(t *testing.T) {
 	}
 }
 
-// The count of full memtables follows the store: it grows while the disk holds up a flush, and is right again after it,
-// whatever filled them.
+// The count of full memtables follows the store: it grows while the disk delays a flush, and is right again afterwards,
+// for any writes.
 func TestPaceCountsMemtables(t *testing.T) {
 	mem := vfs.NewMem()
 	fs := &heldFS{FS: mem, held: func(name string) bool { return strings.HasSuffix(name, ".sst") }}
@@ -326,7 +326,7 @@ func TestPaceCountsMemtables(t *testing.T) {
 			}
 			writePair(t, e, i)
 		}
-		var large kv.Batch // it becomes a memtable of its own
+		var large kv.Batch // it becomes a separate memtable
 		large.Put([]byte("large"), make([]byte, 3<<20))
 		if _, err := e.Write(context.Background(), &large, nil); err != nil {
 			t.Fatal(err)
@@ -349,7 +349,7 @@ func TestPaceCountsMemtables(t *testing.T) {
 	}
 }
 
-// TestPaceSteps is by how many steps a store is behind: by whichever of memtables, runs and debt is the worst.
+// TestPaceSteps: by how many steps a store is behind: the worst of memtables, runs and debt decides.
 func TestPaceSteps(t *testing.T) {
 	for _, tc := range []struct {
 		name string

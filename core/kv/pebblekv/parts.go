@@ -16,24 +16,24 @@ type numbered struct {
 	num  uint64
 }
 
-// parts are the files of a directory, by what they are in a store.
+// parts are the files of a directory, sorted by their kind.
 type parts struct {
 	logs, tables, manifests, options []numbered // by number
 	markers                          []string
-	others                           []string // a store's too, but of no weight: locks and what a crash left half made
-	foreign                          []string // none of a store's
-	// logs that a relaxed store of an older version left behind when it was killed
+	others                           []string // of a store, but ignored: locks and incomplete files
+	foreign                          []string // not of a store
+	// logs that a relaxed store of an older version left when it was killed
 	heirs     []string
 	note      bool // see closedNote
 	identity  bool // see identityName
 	opened    bool // see openedName
 	restoring bool // see restoringName
-	old       bool // a file by which formats before the oldest that can be read are known
+	old       bool // a file of formats before the oldest that can be read
 }
 
 var partNames = regexp.MustCompile(`^(?:(\d+)(?:-\d+)?\.(log)|(\d+)\.(sst|blob)|(MANIFEST|OPTIONS)-(\d+))$`)
 
-// heirPrefix begins the names of logs that a relaxed store of an older version left behind when it was killed.
+// heirPrefix begins the names of logs that a relaxed store of an older version left when it was killed.
 const heirPrefix = "heir-"
 
 // partsOf sorts the files of a directory.
@@ -89,13 +89,13 @@ func (p *parts) other(name string) {
 	}
 }
 
-// Holds reports whether a directory has files of a store. What can't be read has none.
+// Holds reports whether a directory has files of a store. It is false if the directory can't be read.
 func Holds(dir string) bool {
 	p, err := partsOf(vfs.Default, dir)
 	return err == nil && !p.empty()
 }
 
-// empty reports whether there is nothing of a store.
+// empty reports whether there are no files of a store.
 func (p *parts) empty() bool {
 	files := len(p.logs) + len(p.tables) + len(p.manifests) + len(p.options) + len(p.markers) + len(p.heirs)
 	return files == 0 && !p.note && !p.identity && !p.old

@@ -39,7 +39,7 @@ type Engine struct {
 	work    work
 	closing closer
 	pace    *pace
-	values  *values   // nil: none are kept
+	values  *values   // nil: there is no cache of values
 	relaxed *logTimer // nil: a commit waits for the log
 	disk    *disk
 	damages damages
@@ -48,9 +48,8 @@ type Engine struct {
 var _ kv.Engine = (*Engine)(nil)
 
 // Open opens the store in dir, and creates it when absent. It fails with ErrLocked when the directory is in use, and
-// with kv.ErrCorruption when the store is damaged or the directory holds something else; then nothing in it is changed.
-// On a disk that is read-only, or too full to flush the contents of the logs, the store is opened for reading only (see
-// Health).
+// with kv.ErrCorruption when the store is damaged or the directory holds something else; then it changes nothing there.
+// On a disk that is read-only, or too full to flush the logs, the store is opened for reading only (see Health).
 func Open(dir string, o Options) (_ *Engine, err error) {
 	o = o.withDefaults()
 	o.anyFormat = o.ReadOnly || o.Upgrade || o.Restoring
@@ -92,13 +91,13 @@ func Open(dir string, o Options) (_ *Engine, err error) {
 	}
 	if !place.readOnly {
 		if err := place.fs.RemoveAll(place.fs.PathJoin(dir, stageName)); err != nil {
-			o.Logger.Warn("What is left of a backup can't be removed", "error", err)
+			o.Logger.Warn("The remains of a backup can't be removed", "error", err)
 		}
 		if err := markOpened(place.fs, dir); err != nil {
-			o.Logger.Warn("It can't be noted that the store is open", "error", err)
+			o.Logger.Warn("The store can't be marked as open", "error", err)
 		}
 		if err := place.identify(false); err != nil {
-			o.Logger.Warn("It can't be noted that the store has been made", "error", err)
+			o.Logger.Warn("The store can't be marked as complete", "error", err)
 		}
 	}
 	if o.Relaxed {
@@ -148,8 +147,7 @@ func (e *Engine) stored(dst, key []byte) ([]byte, error) {
 	return appendValue(dst, v), translate(closer.Close())
 }
 
-// apply makes p, which includes late, visible. A failure here comes from the log: it is unknown whether the batch was
-// applied.
+// apply makes p and late visible. An error here comes from the log: it is unknown whether the batch was applied.
 func (e *Engine) apply(p *prepared, late *kv.Batch) error {
 	var err error
 	if len(p.kept) > 0 {
@@ -170,10 +168,10 @@ func (e *Engine) apply(p *prepared, late *kv.Batch) error {
 	return nil
 }
 
-// syncLog returns when all that was written is durable.
+// syncLog returns when everything written before is durable.
 func (e *Engine) syncLog() error { return e.db.LogData(nil, pebble.Sync) }
 
-// check tests the preconditions against the current state. The caller has entered admission with them.
+// check tests the preconditions against the current state. The caller has entered admission with their keys.
 func (e *Engine) check(pre []kv.Precondition) error {
 	var p *pebble.Iterator
 	defer func() {
@@ -222,14 +220,15 @@ func (e *Engine) holds(c *kv.Precondition) (bool, error) {
 	return c.Holds(v, true), nil
 }
 
-// checkRooms are for the values that preconditions are about: heads of slots, of a kilobyte or less.
+// checkRooms are buffers for the values of preconditions. These are mostly heads of slots, of at most one kilobyte.
 var checkRooms = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
 
-// maxCheckRoom is how large such memory may be to be used again.
+// maxCheckRoom is the largest capacity of a buffer that is reused.
 const maxCheckRoom = 64 << 10
 
-// probeOptions make an iterator consult the filters of the bottom level too, which DB.Get never does: a look-up of an
-// absent key is then several times cheaper. It costs a little on present keys, so reads that expect a hit use Get.
+// probeOptions make an iterator use the filters of the bottom level too, which DB.Get never does. A look-up of an
+// absent key then costs several times less. A look-up of a present key costs a little more, so reads that expect a key
+// use Get.
 var probeOptions = pebble.IterOptions{UseL6Filters: true}
 
 // probe reports whether key is present.

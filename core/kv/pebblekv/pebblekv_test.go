@@ -26,7 +26,7 @@ func mustOpen(t testing.TB, dir string, o Options) *Engine {
 	return e
 }
 
-// everyKey has the values of all keys kept.
+// everyKey makes the engine cache the values of all keys.
 func everyKey([]byte) bool { return true }
 
 func TestContract(t *testing.T) {
@@ -85,7 +85,7 @@ func TestDamagedStoreIsRefused(t *testing.T) {
 	}
 }
 
-// A machine that loses everything unsynced keeps what Wait acknowledged, and each batch whole.
+// A machine that loses everything unsynced keeps what Wait has acknowledged, and each batch completely or not at all.
 func TestWaitMeansDurable(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	e := mustOpen(t, "db", Options{FS: fs})
@@ -104,7 +104,7 @@ func TestWaitMeansDurable(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if i%3 != 0 { // the others are visible but nobody was told that they are durable
+				if i%3 != 0 { // the others are visible, but no one was told that they are durable
 					if err := c.Wait(); err != nil {
 						t.Error(err)
 					}

@@ -13,13 +13,13 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// errReadOnly is the error of a write to a store that is open for reading.
+// errReadOnly is the error of a write to a file system that is open for reading only.
 var errReadOnly = errors.New("the store is open for reading only")
 
 // readOnlyFS is a file system in which nothing can be changed.
 type readOnlyFS struct{ vfs.FS }
 
-// Create implements vfs.FS; it fails, as do the others that would write.
+// Create implements vfs.FS. Like all methods that would write, it fails.
 func (readOnlyFS) Create(string, vfs.DiskWriteCategory) (vfs.File, error) { return nil, errReadOnly }
 
 // Link implements vfs.FS.
@@ -50,10 +50,10 @@ func (readOnlyFS) MkdirAll(string, os.FileMode) error { return errReadOnly }
 // Unwrap implements vfs.FS.
 func (fs readOnlyFS) Unwrap() vfs.FS { return fs.FS }
 
-// Lock implements vfs.FS: it keeps writers out and lets other readers in, and doesn't touch the file. A directory
-// without the file has never been opened for writing where it is now.
+// Lock implements vfs.FS. The lock excludes writers and allows other readers. The file isn't changed. If there is no
+// file, the directory was never opened for writing under this path, and no lock is needed.
 func (fs readOnlyFS) Lock(name string) (io.Closer, error) {
-	if vfs.Root(fs.FS) != vfs.Default { // in memory: it is this process's
+	if vfs.Root(fs.FS) != vfs.Default { // in memory: no other process has it
 		return io.NopCloser(nil), nil
 	}
 	if writers.has(filepath.Dir(name)) {
@@ -72,8 +72,8 @@ func (fs readOnlyFS) Lock(name string) (io.Closer, error) {
 	return f, nil
 }
 
-// writers are the directories that this process has open for writing. The system's locks are between processes: within
-// one they don't count, and closing the lock's file in any place would give it up.
+// writers are the directories that this process has open for writing. The system's locks work between processes only.
+// Within a process they are ignored, and closing any file handle of the lock's file would release the lock.
 var writers dirs
 
 type dirs struct {
@@ -109,7 +109,7 @@ func (d *dirs) has(dir string) bool {
 	return d.open[absolute(dir)]
 }
 
-// errReadOnlyFS is syscall.EROFS in the words of the other reasons.
+// errReadOnlyFS is syscall.EROFS with a text like those of the other reasons.
 var errReadOnlyFS error = readOnlyFSError{}
 
 type readOnlyFSError struct{}

@@ -9,11 +9,20 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A log and a manifest are runs of records in the format that package record of Pebble documents, LevelDB's: blocks of
-// 32 KiB with chunks that don't cross them; a chunk is a checksum u32, length u16, kind u8, for logs the log's number
-// u32 and the offset u64 up to which the log was synced before, and the payload (little endian). Pebble reads them too,
-// and takes a record that it can't read at the end of the newest log for one that a crash cut off. That is right after
-// a crash and wrong after damage, so here the two are told apart.
+// Logs and manifests are sequences of records in LevelDB's format, which Pebble's package record documents. A file
+// consists of blocks of 32 KiB. A record consists of chunks, and no chunk crosses the end of a block. A chunk is,
+// little endian:
+//
+//	checksum u32, length of the payload u16, kind u8
+//	in logs: number of the log u32, offset u64 up to which the log was synced before
+//	payload
+//
+// Pebble reads these files too. If it can't read the record at the end of the newest log, it assumes that a crash has
+// cut it off. After a crash that is right, and after damage it loses data. So the code here tells the two apart.
+//
+// Example: the record at byte 600 of a log has a wrong checksum. If a later chunk says that the log was synced up to
+// byte 900, the record was complete once and is damaged. If nothing follows and one of its sectors holds only zeros, a
+// crash has cut it off, and it was never acknowledged.
 const (
 	recordBlock  = 32 << 10
 	chunkHeader  = 7  // kinds 1 to 4: in manifests
@@ -28,7 +37,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func masked(c uint32) uint32   { return (c>>15 | c<<17) + 0xa282ead8 }
 func unmasked(m uint32) uint32 { m -= 0xa282ead8; return m<<15 | m>>17 }
 
-// place is the place of a chunk in its record.
+// The place of a chunk in its record.
 const (
 	wholeChunk = iota
 	firstChunk
@@ -41,8 +50,8 @@ type chunkState uint8
 const (
 	chunkRead chunkState = iota
 	blockEnd             // nothing more in this block
-	chunkZero            // zeros where a header could be
-	logEnd               // the mark that a log was closed
+	chunkZero            // zeros instead of a header
+	logEnd               // the mark at the end of a log that was closed
 	chunkBad
 )
 
@@ -50,7 +59,7 @@ type chunk struct {
 	place   int
 	synced  uint64
 	payload []byte
-	next    int // behind it in the block
+	next    int // offset in the block of what follows
 }
 
 func headerOf(kind byte) int {
@@ -112,19 +121,19 @@ func allZero(b []byte) bool {
 	return true
 }
 
-// ending is how a log or manifest ends.
+// ending says how a log or manifest ends.
 type ending struct {
 	how endKind
-	at  int64 // where what can be read ends
+	at  int64 // the readable part ends here: after its last complete record, if how is not endDamaged
 }
 
 type endKind uint8
 
 const (
-	endClosed  endKind = iota // as it should
-	endOpen                   // behind its last record, without the mark of a log that was closed
-	endTorn                   // with a record that a crash cut off
-	endDamaged                // with a record that had been written whole
+	endClosed  endKind = iota // with the mark of a log that was closed
+	endOpen                   // after its last record, without that mark
+	endTorn                   // with a record that a crash has cut off
+	endDamaged                // with an unreadable record that was written completely
 )
 
 // recordFile reads a log or a manifest.
@@ -135,8 +144,8 @@ type recordFile struct {
 	mem  [recordBlock]byte
 }
 
-// scanFile calls each for every record of a file, with its offset. The record is valid until each returns. With salvage
-// it continues after unreadable parts.
+// scanFile calls each for every record of a file, with the record's offset. The record is valid until each returns.
+// With salvage it continues after unreadable parts.
 func scanFile(fs vfs.FS, path string, num uint32, salvage bool, each func(at int64, rec []byte) error) (ending, error) {
 	f, err := fs.Open(path)
 	if err != nil {
@@ -151,7 +160,7 @@ func scanFile(fs vfs.FS, path string, num uint32, salvage bool, each func(at int
 	return r.scan(salvage, each)
 }
 
-// block reads the block that begins at an offset.
+// block reads the block at offset from.
 func (r *recordFile) block(from int64) ([]byte, error) {
 	n, err := r.f.ReadAt(r.mem[:min(recordBlock, r.size-from)], from)
 	if errors.Is(err, io.EOF) {
@@ -162,7 +171,7 @@ func (r *recordFile) block(from int64) ([]byte, error) {
 
 func (r *recordFile) scan(salvage bool, each func(int64, []byte) error) (end ending, err error) {
 	var rec []byte
-	begin := int64(-1) // of the record under way
+	begin := int64(-1) // of the current record
 	stopped := false
 	for from := int64(0); from < r.size; from += recordBlock {
 		b, err := r.block(from)
@@ -193,7 +202,11 @@ func (r *recordFile) scan(salvage bool, each func(int64, []byte) error) (end end
 			}
 			if !stopped {
 				stopped = true
-				if end, err = r.stop(from, at, begin >= 0, st, c.next); err != nil || !salvage {
+				end, err = r.stop(from, at, begin >= 0, st, c.next)
+				if end.how == endTorn && begin >= 0 {
+					end.at = begin // the chunks before this one are of no use without it
+				}
+				if err != nil || !salvage {
 					return end, err
 				}
 				if b, err = r.block(from); err != nil {
@@ -216,7 +229,7 @@ func (r *recordFile) scan(salvage bool, each func(int64, []byte) error) (end end
 	return end, nil
 }
 
-// resync returns the next offset in a block at which a chunk can be read; -1: none.
+// resync returns the next offset in a block, from at on, at which a chunk can be read; -1: none.
 func (r *recordFile) resync(b []byte, at int) int {
 	for ; at+chunkHeader <= len(b); at++ {
 		if headerOf(b[at+6]) == 0 {
@@ -229,7 +242,7 @@ func (r *recordFile) resync(b []byte, at int) int {
 	return -1
 }
 
-// stop classifies the place at which reading has stopped: at in the block from, within a record or not.
+// stop classifies the place where reading has stopped: offset at in the block from. within: it is inside a record.
 func (r *recordFile) stop(from int64, at int, within bool, st chunkState, next int) (ending, error) {
 	stopAt := from + int64(at)
 	if st == logEnd {
@@ -258,7 +271,7 @@ func (r *recordFile) stop(from int64, at int, within bool, st chunkState, next i
 	return ending{endTorn, stopAt}, nil
 }
 
-// zeroFrom reports whether the file has nothing but zeros from an offset on.
+// zeroFrom reports whether everything from an offset to the end of the file is zero.
 func (r *recordFile) zeroFrom(from int64) (bool, error) {
 	var buf [4 << 10]byte
 	for from < r.size {
@@ -273,8 +286,9 @@ func (r *recordFile) zeroFrom(from int64) (bool, error) {
 	return true, nil
 }
 
-// behind reports whether a later chunk says that the place was synced. A manifest is synced record by record. So a
-// later chunk that begins a record shows it. Another chunk may be the rest of the record that a crash has cut off.
+// behind reports whether a later chunk shows that the place was synced. A log's chunk has the synced offset. A manifest
+// is synced after each record, so there a later chunk shows it if it begins a record. Any other chunk may belong to the
+// record that a crash has cut off.
 func (r *recordFile) behind(from int64, at int) (bool, error) {
 	stop := uint64(from) + uint64(at)
 	for start := at + 1; from < r.size; from, start = from+recordBlock, 0 {
@@ -294,8 +308,8 @@ func (r *recordFile) behind(from int64, at int) (bool, error) {
 }
 
 // wasWhole reports whether an unreadable chunk had been written completely: its last bytes exist and none of its
-// sectors is empty. A chunk with an empty sector comes from a crash, whatever else it looks like. In a few hundred such
-// chunks one has by chance a checksum that is wrong by only one byte.
+// sectors holds only zeros. A chunk with a sector of zeros comes from a crash, even if its checksum is wrong by only
+// one byte: that happens by chance in one of a few hundred such chunks.
 func (r *recordFile) wasWhole(b []byte, from int64, at int) bool {
 	h := b[at:]
 	headers := [...]int{syncedHeader, reusedHeader}
@@ -315,7 +329,7 @@ func (r *recordFile) wasWhole(b []byte, from int64, at int) bool {
 	return false
 }
 
-// emptySector reports whether a sector of the disk that b, which lies at an offset, has a part in holds only zeros.
+// emptySector reports whether b, which begins at an offset of the disk, has only zeros in one of the sectors.
 func emptySector(b []byte, at int64) bool {
 	for len(b) > 0 {
 		n := min(len(b), int(tornSector-at%tornSector))
@@ -327,8 +341,8 @@ func emptySector(b []byte, at int64) bool {
 	return false
 }
 
-// lengthOff returns the end of a chunk whose checksum is right for another length than the header says, one that
-// differs in one byte. 0: it is right for none.
+// lengthOff returns the end of a chunk if its checksum is right for another length, which differs from the length in
+// the header in one byte. 0: there is no such length.
 func lengthOff(h []byte, header, length int, sum uint32) int {
 	if len(h) < header || len(h) < chunkHeader {
 		return 0
@@ -345,9 +359,9 @@ func lengthOff(h []byte, header, length int, sum uint32) int {
 	}
 }
 
-// oneByteOff reports whether one other byte, in b or in its stored checksum, would make the checksum right. A CRC is
-// linear: the difference that a wrong byte makes depends on the byte and on what follows it alone, so it is followed
-// back from the end of b.
+// oneByteOff reports whether changing one byte, of b or of its stored checksum, would make the checksum right. A CRC is
+// linear: the difference that a wrong byte makes depends only on the change of that byte and on the number of bytes
+// after it. So the difference is calculated backwards from the end of b, until it is one that a single byte makes.
 func oneByteOff(b []byte, stored uint32) bool {
 	sum := crc32.Checksum(b, castagnoli)
 	if diff := masked(sum) ^ stored; diff&(diff-1) == 0 || oneByte(diff) {
@@ -374,7 +388,7 @@ func oneByte(diff uint32) bool {
 	return false
 }
 
-// stepBack finds the entry of the CRC's table by its top byte, in which all entries differ.
+// stepBack finds an entry of the CRC table by its top byte. The top bytes of all entries differ.
 var stepBack = func() (t [256]byte) {
 	for i, e := range castagnoli {
 		t[e>>24] = byte(i)

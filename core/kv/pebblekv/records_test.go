@@ -13,7 +13,7 @@ import (
 	"github.com/orrerydb/orrery/internal/race"
 )
 
-// A wrong byte is found wherever it is, and two aren't taken for one.
+// One wrong byte is found at any place, and two wrong bytes aren't taken for one.
 func TestOneByteOff(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	b := make([]byte, 300)
@@ -34,7 +34,7 @@ func TestOneByteOff(t *testing.T) {
 	}
 }
 
-// logOf writes n batches into a store in memory, lets it end as if the process were killed, and returns its newest log.
+// logOf writes n batches into a store in memory, stops as if the process were killed, and returns the newest log.
 func logOf(t *testing.T, n int) (fs *vfs.MemFS, path string, num uint32) {
 	t.Helper()
 	mem := vfs.NewCrashableMem()
@@ -78,8 +78,8 @@ func fileBytes(t *testing.T, fs vfs.FS, path string) []byte {
 	return b
 }
 
-// Every flipped byte of a log's records is damage; a log that is cut anywhere ends as a crash would have it; and so
-// does one whose end is zeros from the begin of a sector on.
+// Every flipped byte of a log's records is damage. A log that is cut anywhere ends like after a crash. So does a log
+// with zeros from a sector's beginning to the end.
 func TestLogEndings(t *testing.T) {
 	const n = 90
 	fs, path, num := logOf(t, n)
@@ -110,14 +110,19 @@ func TestLogEndings(t *testing.T) {
 		c = bytes.Clone(b)
 		from := at &^ (tornSector - 1)
 		clear(c[from:])
-		if e, _ := scan(c); e.how == endDamaged {
+		e, k := scan(c)
+		if e.how == endDamaged {
 			t.Fatalf("zeros from %d: %+v", from, e)
+		}
+		if kept, same := scan(c[:e.at]); kept.how == endTorn || same != k {
+			t.Fatalf("zeros from %d: %+v after %d records; its first %d bytes: %+v after %d", from, e, k, e.at, kept,
+				same)
 		}
 	}
 }
 
-// A chunk of which a crash has kept all but one block of the disk is never taken for one that was damaged later, by
-// chance neither.
+// A chunk of which a crash has kept all but one page of 4 KiB is never taken for a chunk that was damaged later, not
+// even by chance.
 func TestTornChunksAreNotDamaged(t *testing.T) {
 	const num, length = 9, 24 << 10
 	rnd := rand.New(rand.NewPCG(11, 12))
@@ -135,7 +140,7 @@ func TestTornChunksAreNotDamaged(t *testing.T) {
 		h[6] = 9
 		binary.LittleEndian.PutUint32(h[7:], num)
 		binary.LittleEndian.PutUint64(h[11:], 0)
-		binary.LittleEndian.PutUint32(h, rnd.Uint32()) // the sum of what was there is as good as random
+		binary.LittleEndian.PutUint32(h, rnd.Uint32()) // the sum of the missing content is as good as random
 		lost := b[at/4096*4096+4096*(1+rnd.IntN(length/4096-1)):][:4096]
 		kept := bytes.Clone(lost)
 		clear(lost)

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// logDelay is the time after which writes to a relaxed store are synced to the disk.
+// logDelay is the longest time until a write to a relaxed store is synced.
 const logDelay = 200 * time.Millisecond
 
 // logTimer syncs the log of a relaxed store logDelay after the first write since the last sync. So a crash loses the
-// writes of that time, and of the time that the disk took for a sync. While a store isn't written to, no timer runs.
+// writes of that time and of the duration of a sync. While nothing is written, no timer runs.
 //
 // Example: writes come at 0 and 4 ms. The first one starts the timer. One sync after logDelay covers both.
 type logTimer struct {
@@ -41,11 +41,11 @@ func (l *logTimer) run() {
 	defer l.mu.Unlock()
 	l.armed.Store(false) // before the sync, so that it includes every write that found armed set
 	if !l.stopped {
-		_ = l.sync() // a log that fails ends the process, see Options.Logger
+		_ = l.sync() // a log that fails ends the process, see Options.Fatal
 	}
 }
 
-// stop waits for a sync in progress. There is none after it. The caller then closes the store. l may be nil.
+// stop waits for a running sync and prevents further ones. The caller then closes the store. l may be nil.
 func (l *logTimer) stop() {
 	if l == nil {
 		return

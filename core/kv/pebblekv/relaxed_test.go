@@ -16,14 +16,14 @@ import (
 
 func isLog(name string) bool { return strings.HasSuffix(name, ".log") }
 
-// The log is synced once for all that was written within logDelay, and not when nothing was written.
+// One sync covers everything that is written within logDelay. Without writes there is no sync.
 func TestLogTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var at []time.Duration
 		begin := time.Now()
 		l := newLogTimer(func() error {
 			at = append(at, time.Since(begin))
-			time.Sleep(logDelay / 2) // the disk takes its time
+			time.Sleep(logDelay / 2) // the disk takes time
 			return nil
 		})
 		for range 4 {
@@ -45,12 +45,11 @@ func TestLogTimer(t *testing.T) {
 	})
 }
 
-// A crash of the machine loses what was written last, not what was written a while ago: behind a pause, in a trickle,
-// in a load.
+// A power failure loses the last writes and no earlier ones: after a pause, in a trickle, and under load.
 func TestRelaxedLogIsNotFarBehind(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		every time.Duration // a write; 0: one in all
+		every time.Duration // between writes; 0: all writes at once
 		batch int
 	}{
 		{"pause", 0, 1},
@@ -97,7 +96,7 @@ func TestRelaxedLogIsNotFarBehind(t *testing.T) {
 	}
 }
 
-// Close waits for the log, longer than for users of the store, also when it is being synced already.
+// Close waits for the sync of the log, longer than for users of the store, and also if a sync is already running.
 func TestRelaxedCloseWaitsForTheLog(t *testing.T) {
 	defer func(d time.Duration) { closeGrace = d }(closeGrace)
 	closeGrace = time.Millisecond
@@ -118,8 +117,7 @@ func TestRelaxedCloseWaitsForTheLog(t *testing.T) {
 	}
 }
 
-// Whatever a crash of the machine leaves of what was not synced, a relaxed store opens and has the first batches,
-// whole.
+// Whatever a power failure leaves of the unsynced writes, a relaxed store opens and has the first batches, completely.
 func TestRelaxedStoreAfterACrash(t *testing.T) {
 	rounds := race.Fewer(6, 2)
 	if testing.Short() {
@@ -133,7 +131,7 @@ func TestRelaxedStoreAfterACrash(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for i := 0; ; i++ {
-				if i == 4000 { // enough to read again after each crash
+				if i == 4000 { // enough to be read again after each crash
 					<-stop
 				}
 				select {
@@ -168,8 +166,8 @@ func TestRelaxedStoreAfterACrash(t *testing.T) {
 	}
 }
 
-// What must be on disk in a relaxed store too: tables before the logs that they stand for are removed, ranges that were
-// dropped, checkpoints.
+// A relaxed store too syncs tables before it removes the logs with their writes, and syncs dropped ranges and
+// checkpoints.
 func TestRelaxedStoreSyncsWhatItPromises(t *testing.T) {
 	for _, tc := range []struct {
 		name string

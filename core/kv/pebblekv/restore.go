@@ -11,24 +11,23 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
-// restoringName is a file in a directory into which a backup is being restored. It is the first thing there and the
-// last one that goes, and locked meanwhile. A directory that has it isn't a whole store.
+// restoringName is a file in a directory into which a backup is being restored. It is the first file that is made
+// there, it is locked during the restore, and it is removed last. A directory that has it isn't a whole store.
 const restoringName = "restoring"
 
-// cutRestore is what is wrong with such a directory.
-const cutRestore = "a backup was being restored here, and that was cut off: run orrery restore again"
+// cutRestore describes a directory in which it was left.
+const cutRestore = "a restore into this directory was interrupted: run orrery restore again"
 
-// Restoring is a directory into which a backup is being restored. Open and Examine take it with Options.Restoring only,
-// until Done.
+// Restoring is a directory into which a backup is being restored. Until Done, Open and Examine accept it only with
+// Options.Restoring.
 type Restoring struct {
 	fs   vfs.FS
 	dir  string
 	lock io.Closer
 }
 
-// Restore copies the store of the backup in from, whose manifest is m, to dir, which is made when absent and otherwise
-// empty, or has what a restore has left that was cut off: that is removed. The caller changes the store, and calls Done
-// or Leave.
+// Restore copies the store of the backup in from to dir; m is its manifest. dir must be absent, empty, or left by an
+// interrupted restore, whose files are removed. Afterwards the caller may change the store. It calls Done or Leave.
 func Restore(ctx context.Context, from string, m *backup.Manifest, dir string, o Options,
 	progress func(done, total int64)) (*Restoring, error) {
 	o = o.withDefaults()
@@ -46,8 +45,8 @@ func Restore(ctx context.Context, from string, m *backup.Manifest, dir string, o
 	return r, nil
 }
 
-// renamed gives a store that this version knows an identity of its own, because it goes its own way from here on. Its
-// format stays what it is.
+// renamed gives the restored store an identity of its own, because it is no longer the store of the backup. Its format
+// stays the same.
 func (r *Restoring) renamed() error {
 	l := &look{fs: r.fs, dir: r.dir, report: func(Problem) {}, parts: parts{identity: true}}
 	if err := l.readIdentity(); err != nil && !files.IsMissing(err) {
@@ -57,7 +56,7 @@ func (r *Restoring) renamed() error {
 	return (&claimed{fs: r.fs, path: r.dir, found: l, restoring: true}).identify(false)
 }
 
-// begin takes the directory.
+// begin creates and locks the directory, and removes what an interrupted restore has left.
 func (r *Restoring) begin() error {
 	if _, err := r.fs.Stat(r.dir); files.IsMissing(err) {
 		if err := files.MakeDir(r.fs, r.dir); err != nil {
@@ -90,7 +89,7 @@ func (r *Restoring) begin() error {
 	return nil
 }
 
-// Done makes the directory a whole store. What was written to it is on disk.
+// Done makes the directory a whole store. Everything written to it must be durable.
 func (r *Restoring) Done() error {
 	err := files.SyncDir(r.fs, r.dir)
 	if err == nil {
@@ -102,5 +101,5 @@ func (r *Restoring) Done() error {
 	return errors.Join(err, r.lock.Close())
 }
 
-// Leave gives the directory up as it is: no store, and to be restored into again.
+// Leave ends the restore without completing it. The directory is no store, and can be restored into again.
 func (r *Restoring) Leave() error { return r.lock.Close() }

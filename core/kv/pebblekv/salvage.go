@@ -20,14 +20,18 @@ import (
 // Loss is a part of a store that can't be read.
 type Loss struct {
 	Problem
-	Lo, Hi []byte // keys from Lo to Hi may have stood there; both nil: any
+	Lo, Hi []byte // the lost keys are from Lo on and before Hi; both nil: any keys
 }
 
-// Salvage is the readable part of a store that may be damaged in any way. The store isn't changed.
+// Salvage is the readable part of a store with any kind of damage. The store isn't changed.
 //
-// OpenSalvage reads every table once, in sequence, to learn which parts of it can be read. Each reads the tables again
-// in the order of their first keys: a table is open from its first key to its last. So only the tables that overlap at
-// one key are open together: one in each level and run.
+// OpenSalvage reads every table once, to find its readable parts. Each reads the parts again, in the order of their
+// first keys. A part is open from its first key to its last. So at any key few tables are open: one in each level and
+// run.
+//
+// Example: table A has the keys a to m, table B has c to z. B is opened before Each visits the first key from c on. Key
+// d is in A with sequence number 5 and in B with 9: Each visits B's value and skips A's. If the block of B with d can't
+// be read, Each visits A's value.
 type Salvage struct {
 	ctx   context.Context
 	fs    vfs.FS
@@ -36,11 +40,11 @@ type Salvage struct {
 	watch Watch
 	lost  []Loss
 	parts []tablePart
-	log   memory // what the logs have
+	log   memory // the writes in the logs
 	drops []span // deleted ranges
 }
 
-// OpenSalvage reads the readable part of the store in dir. Losses are reported to w, and Lost returns them.
+// OpenSalvage finds the readable parts of the store in dir. Losses are reported to w, and Lost returns them.
 func OpenSalvage(ctx context.Context, dir string, o Options, w Watch) (*Salvage, error) {
 	o = o.withDefaults()
 	s := &Salvage{ctx: ctx, fs: readOnlyFS{o.FS}, dir: dir, watch: w}
@@ -61,9 +65,9 @@ func OpenSalvage(ctx context.Context, dir string, o Options, w Watch) (*Salvage,
 // Lost returns the losses that were found so far.
 func (s *Salvage) Lost() []Loss { return s.lost }
 
-// Each calls visit once for every key, in order, with its newest readable value. It skips keys whose deletion can be
-// read. A key may have an older value if the newer one is lost. The slices are valid until visit returns. An error of
-// visit ends the walk. Each may be called once.
+// Each calls visit once for every key, in order, with its newest readable value. It skips keys with a readable
+// deletion. If the newest value of a key is lost, it visits an older one. The slices are valid until visit returns. An
+// error of visit ends the walk. Each may be called once.
 func (s *Salvage) Each(visit func(key, val []byte) error) (err error) {
 	m := newMerger(s)
 	defer func() { err = errors.Join(err, m.close()) }()
@@ -77,7 +81,7 @@ func (s *Salvage) lose(file, what string, lo, hi []byte) {
 	s.watch.report(l.Problem)
 }
 
-// open finds out which files of the directory matter, and opens the store.
+// open finds the files of the directory that count, and reads the tables and logs.
 func (s *Salvage) open(o Options) error {
 	l := &look{fs: s.fs, dir: s.dir, report: func(Problem) {}}
 	var err error
@@ -128,7 +132,7 @@ func (s *Salvage) open(o Options) error {
 			tables = append(tables, liveTable{numbered: t})
 		}
 		s.lose(cmp.Or(l.manifest, "MANIFEST"),
-			"the manifest can't be read whole: all tables that are there are read", nil, nil)
+			"the manifest can't be read completely: all existing tables are read", nil, nil)
 	}
 	for i, t := range tables {
 		if err := s.table(t); err != nil {
@@ -147,8 +151,8 @@ type liveTable struct {
 	lo, hi []byte
 }
 
-// namedTables asks Pebble for the tables of the manifest. Pebble sees the directory without logs, and with markers
-// added where they are missing.
+// namedTables asks Pebble which tables the manifest names. Pebble sees the directory without logs, and with the markers
+// that are missing.
 func namedTables(fs vfs.FS, dir string, l *look, o Options) (out []liveTable, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -190,7 +194,7 @@ func namedTables(fs vfs.FS, dir string, l *look, o Options) (out []liveTable, er
 	return out, nil
 }
 
-// shownFS shows a directory without logs and options, and with other names.
+// shownFS shows a directory without logs and options, and with additional names.
 type shownFS struct {
 	vfs.FS
 	more []string
@@ -205,7 +209,7 @@ func (fs shownFS) List(dir string) ([]string, error) {
 	return append(names, fs.more...), err
 }
 
-// Lock implements vfs.FS: the directory is locked.
+// Lock implements vfs.FS. The directory is locked already.
 func (shownFS) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 
 // Unwrap implements vfs.FS.
@@ -217,7 +221,7 @@ func (silent) Infof(string, ...any)      {}
 func (silent) Errorf(string, ...any)     {}
 func (silent) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
 
-// logs reads the logs that aren't in tables. It reads all logs if that is unknown.
+// logs reads the logs whose writes aren't in tables. If it is unknown which these are, it reads all logs.
 func (s *Salvage) logs(l *look) error {
 	for i, f := range l.logs {
 		if f.num < l.firstLog {
@@ -245,7 +249,7 @@ func (s *Salvage) logs(l *look) error {
 	return nil
 }
 
-// batch takes the operations of a log's record; false: it is malformed.
+// batch adds the operations of a log's record. It returns false if the record is malformed.
 func (s *Salvage) batch(rec []byte) bool {
 	m := &s.log
 	h, ok := batchrepr.ReadHeader(rec)

@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// openTablesFS counts the tables that are open at once.
+// openTablesFS counts the tables that are open at the same time.
 type openTablesFS struct {
 	vfs.FS
 	mu         sync.Mutex
@@ -45,7 +45,7 @@ func (f openTableFile) Close() error {
 	return f.File.Close()
 }
 
-// A salvage has no more tables open than lie over each other, and gives them all back, also when it is stopped.
+// A salvage opens at most as many tables as overlap at a key. It closes all of them, also when it is stopped.
 func TestSalvageOpensFewTables(t *testing.T) {
 	const tables, each = 30, 20
 	fs := vfs.NewMem()
@@ -60,7 +60,7 @@ func TestSalvageOpensFewTables(t *testing.T) {
 	if n := e.Metrics().Tables; n != tables {
 		t.Fatalf("%d tables", n)
 	}
-	fill(t, e, 7, 1) // a newer version, in another run, of what is in a table
+	fill(t, e, 7, 1) // newer versions of keys that a table has, in another run
 	if err := e.DropRange(context.Background(), []byte("key 000100"), []byte("key 000200")); err != nil {
 		t.Fatal(err)
 	}
@@ -99,5 +99,31 @@ func TestSalvageOpensFewTables(t *testing.T) {
 		if counted.most > 8 || counted.open != 0 {
 			t.Errorf("stopped at %d: %d tables were open at once, %d still are", stop, counted.most, counted.open)
 		}
+	}
+}
+
+// The end of a closed log that was zeroed looks like the zeros that follow every log. The note of the close tells that
+// writes are lost.
+func TestLostEndOfClosedLog(t *testing.T) {
+	dir := t.TempDir()
+	e := mustOpen(t, dir, Options{})
+	fill(t, e, 0, 100)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	overwrite(t, dir, "*.log", func(b []byte) []byte {
+		end := len(bytes.TrimRight(b, "\x00"))
+		clear(b[end/2 : end])
+		return b
+	})
+	s, err := OpenSalvage(context.Background(), dir, Options{}, Watch{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil || len(s.Lost()) != 1 {
+		t.Errorf("%v, lost %v", err, s.Lost())
+	}
+	if _, err := Open(dir, Options{}); err == nil {
+		t.Error("the store was opened")
 	}
 }

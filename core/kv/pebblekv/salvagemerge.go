@@ -22,7 +22,7 @@ type version struct {
 	deleted  bool
 }
 
-// source gives versions in the order of keys, newest first. Its present one is valid until next.
+// source gives versions in the order of keys, the newest of a key first. at is valid until next.
 type source interface {
 	at() *version
 	next() bool
@@ -55,9 +55,9 @@ func (m *memory) Close() error { return nil }
 type merger struct {
 	s     *Salvage
 	open  sources
-	later []tablePart // by their first keys
-	drops []span      // by their begins; those before the present key are among over
-	over  []span      // deleted ranges that may have the present key
+	later []tablePart // by first key; parts that aren't open yet
+	drops []span      // by lower bound; those that don't begin before the present key
+	over  []span      // deleted ranges that may contain the present key
 }
 
 func newMerger(s *Salvage) *merger {
@@ -70,8 +70,8 @@ func newMerger(s *Salvage) *merger {
 	return m
 }
 
-// each visits. The first of the open sources has the next version once every part that begins at it or before it is
-// open.
+// each visits the newest version of every key. It first opens all parts that begin at or before the first key of the
+// open sources. Then that is the next key.
 func (m *merger) each(visit func(key, val []byte) error) error {
 	var last []byte
 	for n := 0; ; n++ {
@@ -102,7 +102,7 @@ func (m *merger) each(visit func(key, val []byte) error) error {
 	}
 }
 
-// next moves the first source, which is closed at its end.
+// next advances the first source, and closes it at its end.
 func (m *merger) next() error {
 	if m.open[0].next() {
 		heap.Fix(&m.open, 0)
@@ -111,7 +111,7 @@ func (m *merger) next() error {
 	return heap.Pop(&m.open).(source).Close()
 }
 
-// dropped reports whether a version is in a range that was deleted after it. Keys come in order.
+// dropped reports whether a version is in a range that was deleted after it. Its calls must have keys in order.
 func (m *merger) dropped(v *version) bool {
 	for len(m.drops) > 0 && bytes.Compare(m.drops[0].lo, v.key) <= 0 {
 		m.over = append(m.over, m.drops[0])
@@ -121,7 +121,7 @@ func (m *merger) dropped(v *version) bool {
 	return slices.ContainsFunc(m.over, func(d span) bool { return d.seq > v.seq })
 }
 
-// close closes what is open still.
+// close closes the open sources.
 func (m *merger) close() (err error) {
 	for _, s := range m.open {
 		err = errors.Join(err, s.Close())

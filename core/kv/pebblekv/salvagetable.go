@@ -10,14 +10,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable/colblk"
 )
 
-// tablePart is a part of a table that can be read, from lo on and before hi; nil: no bound. Its first key is first.
+// tablePart is a readable part of a table: keys from lo on and before hi; nil: no bound. first is its first key.
 type tablePart struct {
 	bounds
 	name  string
 	first []byte
 }
 
-// table notes what can be read of a table: its runs of blocks between those that can't be read.
+// table finds the readable parts of a table: runs of blocks between those that can't be read.
 func (s *Salvage) table(t liveTable) (err error) {
 	end := t.hi
 	if end != nil {
@@ -35,7 +35,7 @@ func (s *Salvage) table(t liveTable) (err error) {
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if err := s.deletedRanges(r); err != nil {
-		s.lose(t.name, fmt.Sprintf("which ranges it deletes can't be read: %v", err), nil, nil)
+		s.lose(t.name, fmt.Sprintf("its deleted ranges can't be read: %v", err), nil, nil)
 	}
 	l, err := r.Layout()
 	if err != nil || !l.Format.BlockColumnar() { // read on until it fails
@@ -51,12 +51,13 @@ func (s *Salvage) table(t liveTable) (err error) {
 	return s.ctx.Err()
 }
 
-// bounds are of a run of blocks that can be read: keys from lo on and before hi; nil: no bound.
+// bounds are those of a run of readable blocks: keys from lo on and before hi; nil: no bound.
 type bounds struct{ lo, hi []byte }
 
-// readable reads all data blocks of a table and returns the runs between those that fail, which are lost.
+// readable reads all data blocks of a table. It returns the runs between the unreadable blocks, and reports those as
+// lost.
 func (s *Salvage) readable(t liveTable, r *sstable.Reader, l *sstable.Layout) (out []bounds) {
-	var lo []byte // where the run under way begins
+	var lo []byte // lower bound of the current run
 	before := t.lo
 	whole, good := true, 0
 	n := 0
@@ -67,7 +68,7 @@ func (s *Salvage) readable(t liveTable, r *sstable.Reader, l *sstable.Layout) (o
 				return
 			}
 			for ok := it.First(); ok && n < len(l.Data); ok = it.Next() {
-				after := append(bytes.Clone(it.Separator()), 0) // no key of the block is as great
+				after := append(bytes.Clone(it.Separator()), 0) // greater than every key of the block
 				err := tableBlock{sstable.NamedBlockHandle{Handle: l.Data[n].Handle}}.read(s.ctx, r, nil)
 				n++
 				if err == nil {
@@ -108,7 +109,7 @@ func (s *Salvage) deletedRanges(r *sstable.Reader) error {
 	return err
 }
 
-// part notes a part of a table, unless it is empty.
+// part adds a part of a table, unless it has no keys.
 func (s *Salvage) part(name string, r *sstable.Reader, b bounds) {
 	p := tablePart{bounds: b, name: name}
 	u := s.iterate(p, r)
@@ -122,7 +123,7 @@ func (s *Salvage) part(name string, r *sstable.Reader, b bounds) {
 	_ = u.it.Close()
 }
 
-// iterate makes an iterator over a part of a table; nil: it can't be read.
+// iterate returns an iterator over a part of a table; nil: it can't be read.
 func (s *Salvage) iterate(p tablePart, r *sstable.Reader) *run {
 	it, err := r.NewIter(sstable.NoTransforms, p.lo, p.hi, sstable.TableBlobContext{})
 	if err != nil {
@@ -132,7 +133,7 @@ func (s *Salvage) iterate(p tablePart, r *sstable.Reader) *run {
 	return &run{s: s, name: p.name, it: it, r: r}
 }
 
-// run is a part of a table as a source.
+// run is an open part of a table. It is a source.
 type run struct {
 	s    *Salvage
 	name string
@@ -159,7 +160,7 @@ func (s *Salvage) run(p tablePart) source {
 	return nil
 }
 
-// Close implements io.Closer. What couldn't be read has been reported.
+// Close implements io.Closer. Unreadable parts have been reported.
 func (u *run) Close() error {
 	_ = u.it.Close()
 	return u.r.Close()
@@ -169,10 +170,10 @@ func (u *run) at() *version { return &u.cur }
 
 func (u *run) next() bool { return u.move(nil, false) }
 
-// none is the zero value of what f returns, a type that has no name here.
+// none returns the zero value of f's result type. That type is internal to Pebble, so it can't be named here.
 func none[T any](func() T) (zero T) { return zero }
 
-// move makes the next key of the table the present version, or the first one from lo on.
+// move makes the next key of the table the present version. With begin it seeks the first key from lo on.
 func (u *run) move(lo []byte, begin bool) bool {
 	//lint:ignore SA4006 its type has no name here
 	kv := none(u.it.Next)
@@ -183,7 +184,7 @@ func (u *run) move(lo []byte, begin bool) bool {
 	}
 	if kv == nil {
 		if err := u.it.Error(); err != nil {
-			u.s.lose(u.name, fmt.Sprintf("what follows a key can't be read: %v", err), bytes.Clone(u.cur.key), nil)
+			u.s.lose(u.name, fmt.Sprintf("the part after a key can't be read: %v", err), bytes.Clone(u.cur.key), nil)
 		}
 		return false
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// slowFS takes longer for each sync of the files that slow picks: by for a whole one, ahead for a part.
+// slowFS delays syncs of the files that slow selects: by for a whole sync, ahead for a partial one.
 type slowFS struct {
 	vfs.FS
 	slow      func(name string) bool
@@ -46,8 +46,8 @@ func (f slowFile) SyncTo(n int64) (bool, error) {
 	return f.File.SyncTo(n)
 }
 
-// BenchmarkSlowDisk is about the longest of the writes of eight writers to a relaxed store, each as large as a batch of
-// 100 items, while the disk takes its time. Run it with -benchtime 3000x.
+// BenchmarkSlowDisk reports the longest write of eight writers to a relaxed store on a slow disk. Each write is as
+// large as a batch of 100 items. Run it with -benchtime 3000x.
 func BenchmarkSlowDisk(b *testing.B) {
 	for _, tc := range []struct {
 		name      string

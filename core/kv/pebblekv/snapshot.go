@@ -18,11 +18,11 @@ type snapshot struct {
 	tick   uint64 // see values
 	closed atomic.Bool
 	gets   atomic.Int32
-	// prober is one idle iterator for Has and Get: taken by swapping nil in, so concurrent callers make their own.
+	// prober is one idle iterator for Has and Get. Who uses it swaps in nil, so concurrent callers make their own.
 	prober atomic.Pointer[pebble.Iterator]
 }
 
-// Snapshot implements kv.Engine. Neither it nor its reads look at the ctx: they wait for nothing but the disk.
+// Snapshot implements kv.Engine. Neither it nor its reads check the ctx, because they wait for nothing but the disk.
 func (e *Engine) Snapshot(context.Context) (kv.Snapshot, error) {
 	if !e.gate.enter() {
 		return nil, kv.ErrClosed
@@ -32,8 +32,8 @@ func (e *Engine) Snapshot(context.Context) (kv.Snapshot, error) {
 
 func (s *snapshot) usable() bool { return !s.closed.Load() }
 
-// getsByIterator is from which Get on a snapshot keeps an iterator: making one costs as much as two Gets, a seek with
-// it half of one.
+// getsByIterator is the number of the first Get of a snapshot that uses an iterator. Making the iterator costs as much
+// as two Gets; a seek with it costs half of a Get.
 const getsByIterator = 3
 
 // Get implements kv.Snapshot.
@@ -60,7 +60,7 @@ func (s *snapshot) stored(dst, key []byte) ([]byte, error) {
 	return appendValue(dst, v), translate(closer.Close())
 }
 
-// appendValue appends v to dst; to nil with no room to spare, because such a value may be kept.
+// appendValue appends v to dst. If dst is nil the result has no spare capacity, because it may be kept.
 func appendValue(dst, v []byte) []byte {
 	if dst == nil {
 		dst = make([]byte, 0, len(v))
@@ -68,8 +68,16 @@ func appendValue(dst, v []byte) []byte {
 	return append(dst, v...)
 }
 
-// GetMany implements kv.Snapshot.
-func (s *snapshot) GetMany(v *kv.Values, keys [][]byte) error { return v.Fill(keys, s.Get) }
+// GetMany implements kv.Snapshot. It uses cached values, but caches none: many values that are read together are read
+// once, and would displace those that are read again.
+func (s *snapshot) GetMany(v *kv.Values, keys [][]byte) error {
+	return v.Fill(keys, func(dst, key []byte) ([]byte, error) {
+		if !s.usable() {
+			return dst, kv.ErrClosed
+		}
+		return s.e.values.look(dst, key, s.tick, s.stored)
+	})
+}
 
 // Has implements kv.Snapshot.
 func (s *snapshot) Has(key []byte) (bool, error) {
@@ -80,14 +88,14 @@ func (s *snapshot) Has(key []byte) (bool, error) {
 	return ok, err
 }
 
-// seek looks key up with the snapshot's prober, and appends its value to dst when that is wanted.
+// seek looks up key with the snapshot's prober. With wantValue it appends the value to dst.
 func (s *snapshot) seek(dst, key []byte, wantValue bool) (v []byte, ok bool, err error) {
 	v = dst
 	it := s.prober.Swap(nil)
 	if it == nil {
 		options := &probeOptions
 		if wantValue {
-			// in most cases the keys exist: they come from an index in the same snapshot
+			// Get expects the key to exist: its callers have it from an index in the same snapshot
 			options = nil
 		}
 		if it, err = s.snap.NewIter(options); err != nil {
@@ -146,12 +154,12 @@ func (s *snapshot) Iter(lo, hi []byte) (kv.Iterator, error) {
 
 var errBounds = fmt.Errorf("%w: an iterator needs both bounds", kv.ErrContract)
 
-// iterator implements kv.Iterator. at makes the corner cases (before any positioning, past an end) those of the
-// interface, whatever Pebble does there.
+// iterator implements kv.Iterator. at is its position. It gives the cases before any positioning and past an end the
+// behaviour of the interface, independent of Pebble's.
 type iterator struct {
 	e    *Engine
 	it   *pebble.Iterator
-	from uint64 // see work; that of the snapshot, which may be a little early
+	from uint64 // see work; it is the snapshot's, so it may be earlier than the iterator
 	at   position
 	err  error
 }
@@ -160,9 +168,9 @@ type position uint8
 
 const (
 	fresh  position = iota // before any positioning
-	onKey                  // standing on a key
-	before                 // ran off the front
-	after                  // ran off the back
+	onKey                  // on a key
+	before                 // moved before the first key
+	after                  // moved past the last key
 	shut                   // closed
 )
 
@@ -243,7 +251,7 @@ func (i *iterator) Reset(lo, hi []byte) {
 	i.it.SetBounds(lo, hi)
 }
 
-// Ahead implements kv.Iterator. Pebble reads ahead by itself when it sees a scan.
+// Ahead implements kv.Iterator. Pebble itself reads ahead when it detects a scan.
 func (i *iterator) Ahead(int) {}
 
 // Err implements kv.Iterator.

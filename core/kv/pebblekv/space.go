@@ -10,37 +10,40 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// space follows how much room the disk has. It keeps some of it free: the bytes that memtables need when they are
+// space watches the free space of the disk. It keeps some of it free: the bytes that memtables need when they are
 // flushed, the bytes that merges write before their inputs are deleted, and Options.MinFree. Each kind of work stops
-// while there is still room for more important work:
+// while there is still space for more important work:
 //
 //	new data    when less than all of that is free
-//	deletes     when the flushes' part and half of MinFree are left
-//	merges      when the flushes' part and a quarter of MinFree are left;
-//	            what they have written so far is deleted again
-//	logs and flushes take all that is left, and the ballast after it
+//	deletes     when less than the flushes' part and half of MinFree is free
+//	merges      when less than the flushes' part and a quarter of MinFree is free;
+//	            the output of a stopped merge is deleted
+//	logs and flushes may use all of the disk, and then the ballast
 //
-// Room for the next merge is kept because only merges free room: deleted data takes space until then.
+// Space for the next merge is kept because only merges free space: deleted data takes space until it is merged away.
 //
-// The file system is asked for the free bytes at an interval. Between two answers the bytes that are written are
-// subtracted, so that no request waits for the file system. All fields are in bytes, except one.
+// Example: flushes need 32 MiB, merges 100 MiB, and MinFree is 256 MiB. New data is refused below 388 MiB of free
+// space, deletes below 160 MiB, and merges stop below 96 MiB.
+//
+// The file system is asked for the free bytes at an interval. Between two answers every written byte is subtracted, so
+// no request waits for the file system. All fields are in bytes, except one.
 type space struct {
 	minFree  int64
 	ballast  ballast
-	known    bool         // the file system tells what is free
+	known    bool         // the file system reports its free space
 	total    int64        // of the disk
 	memTable int64        // of one memtable
-	base     int64        // that the level below L0 may have
-	free     atomic.Int64 // less than what is free, by what was written over old bytes
-	look     atomic.Int64 // with so many free it is time to ask again: half of the room is used
-	flushing atomic.Int64 // what flushes will need
-	merging  atomic.Int64 // what running merges and the next one will need
-	runs     atomic.Int64 // of L0: no bytes
-	atOpen   string       // the figures when the store was opened
-	enough   int64        // that must be free to open the store for writing, and to take deletes then
+	base     int64        // largest size of the level below L0
+	free     atomic.Int64 // a lower bound: bytes that overwrite others are subtracted too
+	look     atomic.Int64 // ask again when fewer are free: half of what may still be written
+	flushing atomic.Int64 // what flushes will write
+	merging  atomic.Int64 // what running merges and the next one will write
+	runs     atomic.Int64 // of L0; a number, not bytes
+	atOpen   string       // a sentence with the figures when the store was opened
+	enough   int64        // must be free to open the store for writing and then accept deletes
 
-	asking sync.Mutex    // of who asks the file system: what two find in addition to the same number would count twice
-	poke   chan struct{} // capacity 1: look again
+	asking sync.Mutex    // serializes ask: two concurrent answers would correct the same error twice
+	poke   chan struct{} // capacity 1: ask again soon
 	merges inputs
 	flush  pause // of flushes that failed
 	merge  pause // of merges that failed
@@ -54,7 +57,7 @@ const (
 	smallDiskMinFree = 5 // percent of a disk below smallDisk
 )
 
-// On small disks everything is small, so that memtables, their logs and the next merge leave most of the disk to data.
+// On small disks memtables, their logs and merges are small too, so that most of the disk is left to data.
 const (
 	memTableOfDisk   = 64 // a memtable has a 64th of the disk
 	smallestMemTable = 256 << 10
@@ -62,13 +65,13 @@ const (
 	largestBase      = 256 << 20
 )
 
-// How often the file system is asked.
+// The intervals at which the file system is asked.
 const (
 	spaceTick  = time.Second
-	spaceHurry = 100 * time.Millisecond // when little more than what is kept is free
+	spaceHurry = 100 * time.Millisecond // when the free space is near the limit
 )
 
-// size fits the space to the disk that fs has below dir; unknown is a file system that doesn't say.
+// size adapts the limits to the disk u. It isn't called if the file system doesn't report its space.
 func (s *space) size(u vfs.DiskUsage, minFree, memTable int64) {
 	s.known, s.total, s.minFree, s.memTable = true, int64(u.TotalBytes), minFree, memTable
 	if minFree <= 0 {
@@ -83,15 +86,15 @@ func (s *space) size(u vfs.DiskUsage, minFree, memTable int64) {
 	s.ballast.size = min(s.minFree/4, s.memTable)
 }
 
-// kept is what must stay free for new data to be taken.
+// kept is the free space below which new data is refused.
 func (s *space) kept() int64 { return s.flushing.Load() + s.merging.Load() + s.minFree }
 
-// fullRuns is how many runs less than stopRuns a full store may have. More are refused, because a merge that finds no
-// room, as others took it, would keep all writers waiting.
+// fullRuns: a store whose disk is full refuses all writes from stopRuns-fullRuns runs on. At stopRuns a writer would
+// wait, perhaps for a merge that has no space.
 const fullRuns = 3
 
-// refuses returns what is refused at this number of free bytes. A refusal ends only when there is a little more room
-// than the limit.
+// refuses returns the refused kinds of writes for the current free space. To end a refusal, a little more than its
+// limit must be free.
 func (s *space) refuses(before uint32) uint32 {
 	free, kept := s.free.Load(), s.kept()
 	half := s.flushing.Load() + s.minFree/2
@@ -110,18 +113,18 @@ func (s *space) refuses(before uint32) uint32 {
 	return 0
 }
 
-// mayMerge reports whether there is room for a merge to write n bytes more. Files that were deleted since the last
-// answer of the file system are not counted as free, so it is asked again before a merge fails.
+// mayMerge reports whether a merge may write n more bytes. Files that were deleted since the file system was last asked
+// aren't counted as free. So it is asked again before a merge fails.
 func (d *disk) mayMerge(n int64) bool {
 	return d.space.mayMerge(n) || d.ask() == nil && d.space.mayMerge(n)
 }
 
-// mayMerge is disk.mayMerge by what is known.
+// mayMerge does the same without asking the file system.
 func (s *space) mayMerge(n int64) bool {
 	return !s.known || s.free.Load()-n >= s.flushing.Load()+s.minFree/4
 }
 
-// used takes n bytes that were written off what is free.
+// used subtracts n written bytes from the free space.
 func (d *disk) used(n int) {
 	if d.space.known {
 		if d.space.free.Add(-int64(n)) < d.space.look.Load() {
@@ -131,13 +134,13 @@ func (d *disk) used(n int) {
 	}
 }
 
-// tight reports whether data is refused because there is too little room.
+// tight reports whether data is refused because the disk is full.
 func (d *disk) tight() bool { return d.refused.Load()&(refuseData|refuseAll) != 0 }
 
 // short reports whether data will soon be refused.
 func (d *disk) short() bool { return d.space.known && d.space.free.Load() < 2*d.space.kept() }
 
-// full notes that the file system has refused to write.
+// full records that a write has failed because the disk is full.
 func (d *disk) full() {
 	if d.space.known {
 		d.space.free.Store(0)
@@ -145,7 +148,7 @@ func (d *disk) full() {
 	}
 }
 
-// refit sets what is refused because of the room there is.
+// refit sets the bits of refused for the current free space.
 func (d *disk) refit() {
 	for {
 		before := d.refused.Load()
@@ -160,7 +163,7 @@ func (d *disk) refit() {
 	}
 }
 
-// again has the file system asked soon.
+// again makes mind ask the file system soon.
 func (s *space) again() {
 	select {
 	case s.poke <- struct{}{}:
@@ -168,7 +171,7 @@ func (s *space) again() {
 	}
 }
 
-// mind follows the free space until rest.
+// mind watches the free space until rest.
 func (d *disk) mind(metrics func() *pebble.Metrics, tidy func()) {
 	t := time.NewTimer(0)
 	defer t.Stop()
@@ -177,7 +180,7 @@ func (d *disk) mind(metrics func() *pebble.Metrics, tidy func()) {
 		case <-d.stop:
 			return
 		case <-d.space.poke:
-			select { // a burst of changes is one
+			select { // several changes at once are handled together
 			case <-d.stop:
 				return
 			case <-time.After(spaceHurry / 10):
@@ -191,10 +194,10 @@ func (d *disk) mind(metrics func() *pebble.Metrics, tidy func()) {
 	}
 }
 
-// lookAtSpace is an operation, see stall.begin.
+// lookAtSpace names the operation for stall.begin.
 const lookAtSpace = "a look at the free space of "
 
-// ask sets free to what the file system says. What is written meanwhile stays taken off.
+// ask sets free to the file system's answer, minus what is written while it is asked.
 func (d *disk) ask() error {
 	d.space.asking.Lock()
 	defer d.space.asking.Unlock()
@@ -208,7 +211,7 @@ func (d *disk) ask() error {
 	return err
 }
 
-// measure asks the file system what is free, and returns when to ask again.
+// measure asks the file system, and returns the time until it has to be asked again.
 func (d *disk) measure(metrics func() *pebble.Metrics) time.Duration {
 	s := &d.space
 	if err := d.ask(); err != nil {
@@ -236,8 +239,8 @@ func (d *disk) measure(metrics func() *pebble.Metrics) time.Duration {
 	return next
 }
 
-// nextMerge is about what the largest merge that may come next reads, and writes before that goes: all of L0 with all
-// of the level below it, or twice a table of another level with its share of the next one: tables differ.
+// nextMerge estimates how many bytes the largest possible next merge reads and writes: all of L0 and of the level below
+// it, or, for another level, twice the size of an average table and its share of the next level, because tables differ.
 func nextMerge(m *pebble.Metrics) int64 {
 	n, base := m.Levels[0].TablesSize, true
 	for i := 1; i < len(m.Levels); i++ {
@@ -252,8 +255,7 @@ func nextMerge(m *pebble.Metrics) int64 {
 	return n
 }
 
-// tell writes what is refused to the log: when that changes, and once a minute while it lasts, but never twice a
-// minute.
+// tell logs what is refused: when that changes, and once a minute while it lasts, but never twice a minute.
 func (d *disk) tell() {
 	h := d.health()
 	r := d.refused.Load() & (refuseData | refuseAll | refuseFlushes)
@@ -267,14 +269,14 @@ func (d *disk) tell() {
 	}
 }
 
-// figures are for the operator.
+// figures describe the free space for the operator.
 func (s *space) figures() string {
-	return fmt.Sprintf("%s are free of %s; %s are kept: %s for flushes, %s for merges, %s by --min-free.",
+	return fmt.Sprintf("%s of %s are free; %s are reserved: %s for flushes, %s for merges, %s by --min-free.",
 		size(s.free.Load()), size(s.total),
 		size(s.kept()), size(s.flushing.Load()), size(s.merging.Load()), size(s.minFree))
 }
 
-// size writes bytes for people.
+// size formats bytes for people.
 func size(n int64) string {
 	switch n = max(n, 0); {
 	case n >= 10<<30:
@@ -285,13 +287,13 @@ func size(n int64) string {
 	return fmt.Sprintf("%d KiB", n>>10)
 }
 
-// inputs are the sizes of running merges, by job.
+// inputs are the sizes of the inputs of running merges, by job.
 type inputs struct {
 	mu   sync.Mutex
 	jobs map[int]int64
 }
 
-// listen has the store report its merges.
+// listen counts the merges that Pebble reports.
 func (in *inputs) listen(l *pebble.EventListener) {
 	in.jobs = map[int]int64{}
 	begun, ended := l.CompactionBegin, l.CompactionEnd
@@ -322,12 +324,12 @@ func (in *inputs) sum() (n int64) {
 	return n
 }
 
-// pause keeps work that fails from being tried again and again. Pebble would, a hundred times a second.
+// pause delays the next try of work that fails. Pebble would try again a hundred times a second.
 type pause struct {
 	mu    sync.Mutex
 	last  time.Duration
 	until time.Time
-	ended chan struct{} // made by who waits, closed by over
+	ended chan struct{} // made by a waiter, closed by over
 }
 
 const (
@@ -340,7 +342,7 @@ func (p *pause) failed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if time.Now().Before(p.until) {
-		return // of the same try
+		return // already counted in this pause
 	}
 	p.last = min(max(2*p.last, firstPause), longestPause)
 	p.until = time.Now().Add(p.last)
@@ -357,14 +359,14 @@ func (p *pause) over() {
 	}
 }
 
-// left is how long the pause still takes.
+// left returns the rest of the pause.
 func (p *pause) left() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.remaining()
 }
 
-// remaining is left for who holds mu.
+// remaining is left for callers that hold mu.
 func (p *pause) remaining() time.Duration {
 	if p.until.IsZero() {
 		return 0
@@ -399,8 +401,8 @@ func (p *pause) wait(stop <-chan struct{}) bool {
 type everyMinute struct {
 	mu   sync.Mutex
 	last time.Time
-	left int  // messages that didn't pass since
-	told bool // for the caller
+	left int  // messages that were suppressed since
+	told bool // used by the caller
 }
 
 func (e *everyMinute) may() bool {
@@ -408,7 +410,7 @@ func (e *everyMinute) may() bool {
 	return ok
 }
 
-// pass reports whether a message may pass, and how many before it didn't.
+// pass reports whether a message may be logged, and how many were suppressed before it.
 func (e *everyMinute) pass() (left int, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -420,8 +422,7 @@ func (e *everyMinute) pass() (left int, ok bool) {
 	return left, true
 }
 
-// listen has the store report its merges, and what goes wrong beside the requests. That may be the same a hundred times
-// a second.
+// listen counts Pebble's merges, and logs errors of its background work, which may come a hundred times a second.
 func (d *disk) listen(l *pebble.EventListener) {
 	d.space.merges.listen(l)
 	flushed := l.FlushEnd

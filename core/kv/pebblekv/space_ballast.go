@@ -9,12 +9,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// ballast is a file that holds room. When the file system refuses to write it is removed, and what was refused is tried
-// again (vfs.OnDiskFull): a log that can't be written would end the process. It is made again when there is more than
-// enough room.
+// ballast is a file that reserves disk space. When the file system is full, the file is removed and the failed write is
+// tried again (vfs.OnDiskFull), because a log that can't be written ends the process. The file is made again when
+// enough space is free.
 type ballast struct {
 	path string
-	size int64 // of a whole one; 0: none is made
+	size int64 // of the complete file; 0: there is no ballast
 
 	mu    sync.Mutex
 	there bool
@@ -23,13 +23,13 @@ type ballast struct {
 // ballastName is a file in the store's directory.
 const ballastName = "ballast"
 
-// find looks whether a ballast is there.
+// find looks for an existing ballast.
 func (b *ballast) find(fs vfs.FS) {
 	_, err := fs.Stat(b.path)
 	b.there = err == nil
 }
 
-// held is what a ballast gives when it is dropped.
+// held is the space that dropping the ballast frees.
 func (b *ballast) held() int64 {
 	if !b.there {
 		return 0
@@ -37,7 +37,7 @@ func (b *ballast) held() int64 {
 	return b.size
 }
 
-// drop removes the ballast, and reports whether there was one.
+// drop removes the ballast, and reports whether it existed.
 func (b *ballast) drop(fs vfs.FS) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -49,7 +49,7 @@ func (b *ballast) drop(fs vfs.FS) bool {
 	return was
 }
 
-// fill makes the ballast when there is none. A failure leaves none: the next look at the disk tries again.
+// fill makes the ballast if there is none. If it fails there is none, and the next measurement tries again.
 func (b *ballast) fill(d *disk) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

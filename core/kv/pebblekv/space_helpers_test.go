@@ -18,7 +18,7 @@ import (
 	"github.com/orrerydb/orrery/internal/testlog"
 )
 
-// smallFS is a file system in memory with so many bytes, of which others than the store may have some.
+// smallFS is a file system in memory of a given size. Other programs may use a part of it.
 type smallFS struct {
 	vfs.FS
 	mu     sync.Mutex
@@ -38,7 +38,7 @@ func (fs *smallFS) used() (n int64) {
 	return n + fs.others
 }
 
-// take has others take all but left bytes.
+// take lets other programs use all but left bytes.
 func (fs *smallFS) take(left int64) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -46,21 +46,21 @@ func (fs *smallFS) take(left int64) {
 	fs.others = fs.total - left - fs.used()
 }
 
-// give has others take nothing.
+// give lets other programs use nothing.
 func (fs *smallFS) give() {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	fs.others = 0
 }
 
-// hasBallast reports whether the ballast has its room.
+// hasBallast reports whether the ballast has its full size.
 func (fs *smallFS) hasBallast() bool {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	return fs.sizes["store/"+ballastName] > 0
 }
 
-// grow makes a file end bytes long if there is room.
+// grow extends a file to end bytes if there is space.
 func (fs *smallFS) grow(name string, end int64) error {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -147,7 +147,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// mustFail is for Options.Fatal of stores that should go on.
+// mustFail returns an Options.Fatal for stores that must not fail.
 func mustFail(t *testing.T) func(error) {
 	return func(err error) { t.Errorf("the process would have ended: %v", err) }
 }
@@ -159,7 +159,7 @@ func put(e *Engine, key string, val []byte) error {
 	return commitNow(e, &b)
 }
 
-// del deletes keys, and says so.
+// del deletes keys and returns the error.
 func del(e *Engine, keys ...string) error {
 	b := kv.Batch{Frees: true}
 	for _, k := range keys {
@@ -176,11 +176,11 @@ func commitNow(e *Engine, b *kv.Batch) error {
 	return w.Wait()
 }
 
-// fillUp writes values of 10 KB that don't compress until most are there or they are refused, not only for a moment
-// while a merge runs, and returns their number and the refusal.
+// fillUp writes values of 10 KB that don't compress until there are most, or until they are refused for longer than a
+// merge runs. It returns their number and the refusal.
 func fillUp(e *Engine, most int) (n int, err error) { return fillUpWith(e, most, keyName) }
 
-// fillUpWith is fillUp with keys of the caller's.
+// fillUpWith is fillUp with other keys.
 func fillUpWith(e *Engine, most int, key func(int) string) (n int, err error) {
 	r := rand.New(rand.NewPCG(1, 2))
 	val := make([]byte, 10<<10)
@@ -206,7 +206,7 @@ func fillUpWith(e *Engine, most int, key func(int) string) (n int, err error) {
 
 func keyName(n int) string { return fmt.Sprintf("k%06d", n) }
 
-// scattered are the same keys in another order, in which neighbours are far apart.
+// scattered returns the same keys in another order, in which neighbours are far apart.
 func scattered(n int) string { return keyName(n * 7919 % 1000000) }
 
 // count reads all values.
@@ -232,7 +232,7 @@ func is(e *Engine, s kv.State) func() bool {
 	return func() bool { return e.Health().State == s }
 }
 
-// holdMerges lets no merge begin until what it returns is called.
+// holdMerges prevents merges until the result is called.
 func holdMerges(t *testing.T, e *Engine) (release func()) {
 	t.Helper()
 	var held *tree

@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
-// newDisk looks at the disk below dir before anything is opened. It starts to watch: an open that hangs ends the
-// process, too.
+// newDisk prepares the state of the disk before anything is opened. It starts to watch for stalled operations, so an
+// open that hangs ends the process too.
 func newDisk(dir string, o *Options) *disk {
 	d := &disk{dir: dir, fs: o.FS, log: o.Logger, stop: make(chan struct{}), closed: make(chan struct{})}
 	d.fail.end = o.Fatal
@@ -24,8 +24,8 @@ func newDisk(dir string, o *Options) *disk {
 	return d
 }
 
-// claim takes the directory, and decides whether the store can be opened for writing. On a full disk that doesn't take
-// the flush of what is in the logs it can't: Pebble would try that flush for ever.
+// claim locks the directory, and decides whether the store can be opened for writing. It can't if the disk has too
+// little space to flush the logs: Pebble would try that flush forever.
 func (d *disk) claim(o *Options) (*claimed, error) {
 	if o.ReadOnly {
 		d.readOnly = errOpenedReadOnly
@@ -60,7 +60,7 @@ func (d *disk) claim(o *Options) (*claimed, error) {
 	return c, err
 }
 
-// reading takes the directory for reading only.
+// reading locks the directory for reading only.
 func (d *disk) reading(o *Options, why *kv.Refusal) (*claimed, error) {
 	o.ReadOnly = true
 	if why != errFullAtOpen {
@@ -78,22 +78,22 @@ func (d *disk) reading(o *Options, why *kv.Refusal) (*claimed, error) {
 	return c, err
 }
 
-// openRoom is what an open needs beside the logs that it flushes and the manifest that it copies.
+// openRoom is the space that an open needs in addition to flushed logs and the copy of the manifest.
 const openRoom = 1 << 20
 
-// fit fits the space to the disk, and returns how many bytes an open for writing may take.
+// fit sets the limits for the disk, and returns how many bytes an open for writing may need.
 func (d *disk) fit(minFree int64) (needs int64, err error) {
 	d.space.ballast.find(d.fs)
 	d.size(minFree)
 	if needs, err = d.needs(); err == nil {
 		d.space.enough = needs + d.space.minFree/2
-		d.space.atOpen = fmt.Sprintf("%s are free of %s, and %s are needed to open the store for writing.",
+		d.space.atOpen = fmt.Sprintf("%s of %s are free, and %s are needed to open the store for writing.",
 			size(d.space.free.Load()), size(d.space.total), size(needs))
 	}
 	return needs, err
 }
 
-// size asks the file system for the disk's size and what is free; not all say.
+// size asks the file system for the size of the disk and the free space. Not every file system reports them.
 func (d *disk) size(minFree int64) {
 	place := d.stall.begin(lookAtSpace, d.dir)
 	defer d.stall.end(place)
@@ -103,7 +103,7 @@ func (d *disk) size(minFree int64) {
 			d.space.size(u, minFree, d.space.memTable)
 			return
 		}
-		parent := d.fs.PathDir(dir) // the directory isn't there yet
+		parent := d.fs.PathDir(dir) // the directory doesn't exist yet
 		if parent == dir {
 			return
 		}
@@ -126,7 +126,7 @@ func (d *disk) needs() (int64, error) {
 	return n, nil
 }
 
-// start begins to follow the free space of an open store. While there is too little of it tidy is called at every look.
+// start begins to watch the free space of an open store. While too little is free, it calls tidy at every measurement.
 func (d *disk) start(db *pebble.DB, tidy func()) {
 	d.running.Store(d.readOnly == nil)
 	switch {
@@ -137,7 +137,7 @@ func (d *disk) start(db *pebble.DB, tidy func()) {
 	}
 }
 
-// awaitRoom closes room when there is enough, unless rest comes first.
+// awaitRoom closes room when enough space is free. It returns without that when rest is called.
 func (d *disk) awaitRoom() {
 	t := time.NewTicker(spaceTick)
 	defer t.Stop()
@@ -157,12 +157,12 @@ func (d *disk) awaitRoom() {
 	}
 }
 
-// rest ends the look at the free space, and the pauses of work that Pebble's Close waits for.
+// rest stops watching the free space. It also ends the pauses of work for which Pebble's Close waits.
 func (d *disk) rest() {
 	d.running.Store(false)
 	close(d.stop)
 	d.minding.Wait()
 }
 
-// close ends the watching, when the store is closed: a Close that hangs ends the process, too.
+// close stops watching operations, after the store is closed: a Close that hangs ends the process too.
 func (d *disk) close() { close(d.closed) }

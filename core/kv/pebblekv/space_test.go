@@ -24,14 +24,15 @@ func smallStore(t *testing.T, fs vfs.FS, log *lines) *Engine {
 	return mustOpen(t, "store", Options{FS: fs, Logger: log.logger(), Fatal: mustFail(t)})
 }
 
-// A disk is filled with data: it is refused while deletes, drops and reads go on, and taken again when there is room.
+// On a full disk new data is refused, while deletes, drops and reads continue. When there is space again, it is
+// accepted.
 func TestFullDisk(t *testing.T) {
 	const disk = 64 << 20
 	fs, log := newSmallFS(disk), &lines{}
 	e := smallStore(t, fs, log)
 	defer e.Close()
 	n := 0
-	for e.Health().State != kv.Full { // a merge that comes late makes room again
+	for e.Health().State != kv.Full { // a late merge frees space again
 		more, err := fillUpWith(e, disk/(10<<10), func(i int) string { return keyName(n + i) })
 		if n += more; !errors.Is(err, kv.ErrFull) {
 			t.Fatalf("%d values, then %v", n, err)
@@ -72,7 +73,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// What is deleted on a full disk gives room without anything else.
+// A delete on a full disk frees space without any further action.
 func TestFullDiskDeleteMakesRoom(t *testing.T) {
 	for name, key := range map[string]func(int) string{"in order": keyName, "scattered": scattered} {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +85,7 @@ func TestFullDiskDeleteMakesRoom(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range n {
-				eventually(t, "a delete goes through", func() bool { // a merge may take the deletes' room for a moment
+				eventually(t, "a delete goes through", func() bool { // a merge may use the space for a moment
 					err := del(e, key(i))
 					if err != nil && !errors.Is(err, kv.ErrFull) {
 						t.Fatalf("delete %d of %d: %v", i, n, err)
@@ -97,7 +98,7 @@ func TestFullDiskDeleteMakesRoom(t *testing.T) {
 	}
 }
 
-// Others than the store take what is left: deletes are refused too, and go on when they give it back.
+// Other programs use the remaining space: deletes are refused too. They continue when the space is free again.
 func TestSecondFloor(t *testing.T) {
 	fs := newSmallFS(256 << 20)
 	e := smallStore(t, fs, &lines{})
@@ -121,8 +122,8 @@ func TestSecondFloor(t *testing.T) {
 	}
 }
 
-// Others take every byte while writers are at it. Nothing ends, nothing that was acknowledged is lost, and it goes on
-// by itself.
+// Other programs use every byte while writers run. The process continues, nothing acknowledged is lost, and the writes
+// continue by themselves.
 func TestNoRoomAtAll(t *testing.T) {
 	fs, log := newSmallFS(256<<20), &lines{}
 	e := smallStore(t, fs, log)
@@ -186,7 +187,7 @@ func TestNoRoomAtAll(t *testing.T) {
 	}
 }
 
-// A store whose logs can't be flushed when it is opened is for reading; a start with more room is as ever.
+// A store whose logs can't be flushed at the open is read-only. An open with more space works as usual.
 func TestFullAtOpen(t *testing.T) {
 	for _, relaxed := range []bool{false, true} {
 		fs, log := newSmallFS(256<<20), &lines{}
@@ -203,7 +204,7 @@ func TestFullAtOpen(t *testing.T) {
 		before, _ := fs.List("store")
 		slices.Sort(before)
 		e = mustOpen(t, "store", o)
-		if h := e.Health(); h.State != kv.ReadOnly || !strings.Contains(h.Reason, "are free of") {
+		if h := e.Health(); h.State != kv.ReadOnly || !strings.Contains(h.Reason, " are free, and ") {
 			t.Errorf("health %+v", h)
 		}
 		if got := count(t, e); got != 100 {
@@ -252,7 +253,7 @@ func TestFullAtOpen(t *testing.T) {
 	}
 }
 
-// The ballast is room for an open, too.
+// An open can use the space of the ballast.
 func TestBallastServesOpen(t *testing.T) {
 	fs := newSmallFS(1 << 30)
 	e := smallStore(t, fs, &lines{})
@@ -283,7 +284,7 @@ func TestNewStoreOnFullDisk(t *testing.T) {
 	}
 }
 
-// erofs refuses all that a read-only file system refuses.
+// erofs fails everything that a read-only file system refuses.
 type erofs struct{ vfs.FS }
 
 func (erofs) Create(string, vfs.DiskWriteCategory) (vfs.File, error) { return nil, syscall.EROFS }
@@ -322,13 +323,14 @@ func TestReadOnlyFileSystem(t *testing.T) {
 	}
 }
 
-// Merges leave the last room to logs and flushes: one that would take it fails, waits, and runs when there is room.
+// Merges leave the last space to logs and flushes: a merge that would use it fails, waits, and runs when there is
+// space.
 func TestMergesLeaveRoomForFlushes(t *testing.T) {
 	fs, log := newSmallFS(64<<20), &lines{}
 	e := smallStore(t, fs, log)
 	defer e.Close()
 	merge := holdMerges(t, e)
-	for range 2 { // runs of the same keys
+	for range 2 { // runs with the same keys
 		if _, err := fillUp(e, 500); err != nil {
 			t.Fatal(err)
 		}
@@ -342,15 +344,15 @@ func TestMergesLeaveRoomForFlushes(t *testing.T) {
 	})
 	merge()
 	eventually(t, "a merge has failed, the next one waits", func() bool {
-		fs.take(e.disk.space.flushing.Load() + e.disk.space.minFree/4 - 1) // again and again: files of before go now
+		fs.take(e.disk.space.flushing.Load() + e.disk.space.minFree/4 - 1) // again, as obsolete files are deleted
 		e.disk.space.again()
 		return e.pace.held() > 0
 	})
 	if free := e.disk.space.free.Load(); free < e.disk.space.flushing.Load() {
 		t.Errorf("%d bytes are left, flushes need %d", free, e.disk.space.flushing.Load())
 	}
-	eventually(t, "it was told", func() bool { return log.count("the last room is kept") > 0 })
-	if n := log.count("the last room is kept"); n > 1 {
+	eventually(t, "it was told", func() bool { return log.count("the remaining space is kept") > 0 })
+	if n := log.count("the remaining space is kept"); n > 1 {
 		t.Errorf("%d lines of log:\n%s", n, log.text())
 	}
 	fs.give()
@@ -435,8 +437,8 @@ func failing(op, part string, err error) func(string, string) error {
 	}
 }
 
-// Flushes that fail for another reason are tried again, not a hundred times a second; meanwhile writes are refused
-// before they would hang.
+// Flushes that fail for another reason are tried again, but not a hundred times a second. Until one succeeds, writes
+// are refused before they would hang.
 func TestFlushFails(t *testing.T) {
 	fs, log := &faultyFS{FS: vfs.NewMem()}, &lines{}
 	e := mustOpen(t, "store", Options{FS: fs, Logger: log.logger(), Fatal: mustFail(t), MemTableMB: 1})
@@ -487,7 +489,7 @@ func TestSpaceFitsTheDisk(t *testing.T) {
 	}
 }
 
-// The largest of the merges that may come: L0 into the base level, or a table into the level below.
+// nextMerge finds the largest of the possible merges: L0 into the base level, or a table into the level below.
 func TestNextMerge(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -517,7 +519,7 @@ func tables(n, size int64) pebble.LevelMetrics {
 	return pebble.LevelMetrics{TablesCount: n, TablesSize: size}
 }
 
-// What is refused depends on the room, and goes back only with a little more of it.
+// The refusals depend on the free space. They end only with a little more space than the limit.
 func TestFloors(t *testing.T) {
 	var s space
 	s.minFree = 80

@@ -2,9 +2,9 @@ package pebblekv
 
 import "math"
 
-// Spare returns the number of bytes that may be written beside the store before new data would be refused: the free
-// bytes without the part for flushes and merges and without Options.MinFree. It asks the file system. It is below 0
-// when data is refused already, and very large if the file system doesn't tell.
+// Spare returns how many bytes may be written next to the store before new data is refused: the free bytes minus those
+// for flushes and merges and minus Options.MinFree. It asks the file system. The result is negative when data is
+// refused already, and very large if the file system doesn't report its free space.
 func (e *Engine) Spare() int64 {
 	s := &e.disk.space
 	if !s.known || e.disk.ask() != nil {

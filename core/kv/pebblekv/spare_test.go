@@ -6,8 +6,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// What may be written beside the store leaves room for the store: when it is used up new data is still taken, and what
-// others have taken since is seen at once.
+// Spare leaves the store the space that it needs: after it is used up new data is still accepted. Space that other
+// programs take is subtracted at once.
 func TestSpareLeavesTheStoresRoom(t *testing.T) {
 	const disk = 256 << 20
 	fs, log := newSmallFS(disk), &lines{}

@@ -10,26 +10,26 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// DefaultStall is how long the disk may take for one operation before writes are refused.
+// DefaultStall is the default of Options.Stall.
 const DefaultStall = 10 * time.Second
 
-// stallEnd is how many times Options.Stall the disk may take before the process ends.
+// stallEnd times Options.Stall is the duration of an operation at which the process ends.
 const stallEnd = 6
 
-// stall watches operations that writers wait for: operations on logs and directories, and the query for the free space.
-// While one of them takes longer than limit, no request waits for the log, and writes are refused; see disk.watch.
+// stall measures operations that writers wait for: operations on logs and directories, and the query for free space.
+// While one takes longer than limit, no request waits for the log, and writes are refused; see disk.watch.
 type stall struct {
 	limit time.Duration
 
 	mu  sync.Mutex
-	ops []diskOp // a free place is zero
+	ops []diskOp // an unused element is zero
 
 	given atomic.Pointer[chan struct{}] // closed while the disk is stalled
 }
 
-// diskOp is an operation in flight.
+// diskOp is a running operation.
 type diskOp struct {
-	what, name string // together they name it
+	what, name string // concatenated they are its name
 	since      time.Time
 }
 
@@ -39,7 +39,7 @@ func (s *stall) init(limit time.Duration) {
 	s.given.Store(&c)
 }
 
-// begin notes an operation, and returns its place for end.
+// begin records an operation, and returns its index for end.
 func (s *stall) begin(what, name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +60,7 @@ func (s *stall) end(place int) {
 	s.mu.Unlock()
 }
 
-// oldest returns the operation that takes longest, and how long that is; 0 when none is in flight.
+// oldest returns the operation that has run longest, and for how long; 0 if none is running.
 func (s *stall) oldest() (name string, age time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *stall) oldest() (name string, age time.Duration) {
 	return name, age
 }
 
-// watch looks after the operations in flight until close.
+// watch checks the running operations until close.
 func (d *disk) watch() {
 	t := time.NewTicker(max(d.stall.limit/20, time.Millisecond))
 	defer t.Stop()
@@ -87,7 +87,7 @@ func (d *disk) watch() {
 	}
 }
 
-// look acts on the age of the oldest operation.
+// look acts on the duration of the oldest operation.
 func (d *disk) look(name string, age time.Duration) {
 	stalled := d.refused.Load()&refuseStalled != 0
 	switch {
@@ -106,7 +106,7 @@ func (d *disk) look(name string, age time.Duration) {
 	}
 }
 
-// commit is a batch that waits for its fsync.
+// commit is a batch whose fsync isn't complete.
 type commit struct {
 	stall *stall
 	once  sync.Once
@@ -119,9 +119,9 @@ func newCommit(s *stall, b *pebble.Batch) *commit {
 	return &commit{stall: s, batch: b, done: make(chan struct{})}
 }
 
-// Wait implements kv.Commit. While the disk is stalled the outcome is unknown. Wait may be called again later.
+// Wait implements kv.Commit. While the disk is stalled it returns ErrUnknownOutcome. It may be called again later.
 func (c *commit) Wait() error {
-	c.once.Do(func() { go c.wait() }) // Pebble's wait can't be given up
+	c.once.Do(func() { go c.wait() }) // Pebble's wait can't be cancelled
 	given := *c.stall.given.Load()
 	select {
 	case <-c.done:

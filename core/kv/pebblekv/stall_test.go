@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// hungFS is a disk that can stop to answer: syncs of logs then wait.
+// hungFS is a disk that can hang: syncs of logs then wait.
 type hungFS struct {
 	vfs.FS
 	mu sync.RWMutex // held while it hangs
@@ -39,8 +39,8 @@ func (f hungFile) Sync() error {
 
 func (f hungFile) SyncData() error { return f.Sync() }
 
-// A disk that doesn't answer for a while: who waits for the log learns that the outcome isn't known, who comes is
-// refused, and all goes on when it answers.
+// The disk doesn't respond for a while: those who wait for the log get an unknown outcome, later writers are refused,
+// and everything continues when it responds.
 func TestStalledDisk(t *testing.T) {
 	fs, log := &hungFS{FS: vfs.NewMem()}, &lines{}
 	e := mustOpen(t, "store", Options{FS: fs, Logger: log.logger(), Fatal: mustFail(t), Stall: time.Second})
@@ -90,7 +90,7 @@ func TestStalledDisk(t *testing.T) {
 	}
 }
 
-// A disk that doesn't come back ends the process.
+// A disk that never responds again ends the process.
 func TestDeadDisk(t *testing.T) {
 	const limit = 200 * time.Millisecond
 	fs, ended := &hungFS{FS: vfs.NewMem()}, make(chan error, 1)

@@ -10,13 +10,12 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// values caches the values of keys that are read with single gets. A cached block holds the requested value and about
-// six others. Merges move all of them to blocks that aren't cached. To find a key in the tree, a read checks the
-// memtables and every run of L0. A value in this cache is found without these steps, and each write puts its value
-// here.
+// values caches the values of keys that are read one by one. Without it a read would search the memtables and every run
+// of L0, and then a block. A cached block holds the wanted value and about six others, and each merge moves them to
+// blocks that aren't cached. Each write puts its value into this cache.
 //
-// It gives the same answers as the store. Before a writer applies a batch it announces its keys (enter). Afterwards it
-// reports the outcome (leave). Keys are distributed over shards. Invariants:
+// Its answers equal those of the store. A writer announces the keys of a batch before it applies it (enter), and
+// reports the outcome afterwards (leave). Keys are distributed over shards. Invariants:
 //
 //  1. An entry has the value of its key in every state of the store from the entry's tick until the next writer of the
 //     key applies.
@@ -24,8 +23,9 @@ import (
 //     write in the store doesn't find the older value here.
 //  3. A snapshot uses an entry only if the entry's tick came before the snapshot's. Then no later write is in it.
 //
-// Example: the entry of key "k" has tick 4. A snapshot with tick 6 uses it. A writer enters "k", applies and leaves:
-// the new entry has tick 7. The snapshot with tick 6 doesn't use that and reads the store.
+// Example: a snapshot gets tick 6. The entry of key "k" has tick 4, so the snapshot uses it. A writer enters "k",
+// applies and leaves: the new entry has the present tick, 6. The snapshot with tick 6 doesn't use it and reads the
+// store. The next snapshot gets tick 7 and uses it.
 type values struct {
 	cache  *freecache.Cache
 	kept   func(key []byte) bool
@@ -40,20 +40,21 @@ type values struct {
 const (
 	valueShards = 1 << 10
 	valueHead   = 12      // bytes before the value in an entry: its tick, its length
-	valueStep   = 64      // an entry's length is a multiple, so that a value that grows by a little keeps its place
-	maxValue    = 8 << 10 // longer values aren't kept: a few would take the space of many
+	valueStep   = 64      // entries have a multiple of this length, so that a slightly longer value fits into its place
+	maxValue    = 8 << 10 // longer values aren't cached: a few would take the space of many
 )
 
-// valueShard is the state that writers and readers of a shard share. entered and inside change while mu is held.
+// valueShard is the state that the writers and readers of a shard share. entered and inside change only while mu is
+// held.
 type valueShard struct {
 	mu      sync.Mutex
-	entered atomic.Uint64 // writers so far
-	inside  atomic.Int32  // writers between enter and leave
-	tick    uint64        // when the last of them left
-	_       [32]byte      // a cache line of its own
+	entered atomic.Uint64 // number of writers so far
+	inside  atomic.Int32  // number of writers between enter and leave
+	tick    uint64        // when the last writer left
+	_       [32]byte      // fills a cache line
 }
 
-// puts counts the entries that were made. It is the cache's clock, which tells older entries from newer ones.
+// puts counts the entries that were made. It is the clock by which the cache finds old entries.
 type puts struct{ n atomic.Uint64 }
 
 // Now implements freecache.Timer.
@@ -68,14 +69,14 @@ func newValues(size int, kept func(key []byte) bool) *values {
 
 func (v *values) keeps(key []byte) bool { return v != nil && v.kept(key) }
 
-// shard finds the shard of a key's hash, by bits that freecache doesn't use for its segments.
+// shard finds the shard of a key's hash. freecache uses other bits of the hash for its segments.
 func (v *values) shard(hash uint64) *valueShard { return &v.shards[hash>>32&(valueShards-1)] }
 
-// touch is an operation on a key that may have an entry.
+// touch is an operation on a key that may be cached.
 type touch struct {
 	hash    uint64 // of the key
-	op      int    // its place in the batch
-	late    bool   // the batch is that of the late operations
+	op      int    // index in the batch
+	late    bool   // the operation is in the late batch
 	alone   bool   // no other writer was in the shard
 	entered uint64
 }
@@ -92,8 +93,8 @@ func (v *values) enter(ts []touch) {
 	}
 }
 
-// leave ends what enter began. b and late are the batches of the touches. applied is false when the state of the store
-// is unknown. A writer that wasn't alone in a shard can't know whose value is the last one.
+// leave ends what enter began. b and late are the batches of the touches. applied is false when the store's state is
+// unknown. If a writer wasn't alone in a shard, it is unknown which value is the last, so the entry is removed.
 func (v *values) leave(ts []touch, b, late *kv.Batch, applied bool) {
 	for i := range ts {
 		t := &ts[i]
@@ -117,7 +118,7 @@ func (v *values) leave(ts []touch, b, late *kv.Batch, applied bool) {
 
 var entries = sync.Pool{New: func() any { b := make([]byte, valueHead+maxValue+valueStep); return &b }}
 
-// put makes an entry. The caller holds the mutex of its shard.
+// put makes an entry. The caller holds the shard's mutex.
 func (v *values) put(key, value []byte, tick uint64) {
 	v.puts.n.Add(1)
 	room := entries.Get().(*[]byte)
@@ -126,13 +127,13 @@ func (v *values) put(key, value []byte, tick uint64) {
 	binary.LittleEndian.PutUint32(e[8:], uint32(len(value)))
 	n := valueHead + copy(e[valueHead:], value)
 	if v.cache.Set(key, e[:(n+valueStep-1)&^(valueStep-1)], 0) != nil {
-		// too large for the cache, which then keeps the old entry
+		// the entry is too large, and the cache has kept the old one
 		v.cache.Del(key)
 	}
 	entries.Put(room)
 }
 
-// take appends the value of a key to dst if there is an entry that serves a snapshot of tick before.
+// take appends the value of a key to dst if there is an entry that is valid for a snapshot with tick before.
 func (v *values) take(dst, key []byte, before uint64) ([]byte, bool) {
 	n := len(dst)
 	e, err := v.cache.GetWithBuf(key, dst[n:cap(dst)])
@@ -143,27 +144,27 @@ func (v *values) take(dst, key []byte, before uint64) ([]byte, bool) {
 		return dst, false
 	}
 	value := e[valueHead : valueHead+binary.LittleEndian.Uint32(e[8:])]
-	if n == 0 && cap(dst) < len(e) { // then e is memory of its own, which can be the caller's
+	if n == 0 && cap(dst) < len(e) { // then e is newly allocated, and the caller may own it
 		if dst == nil {
-			return value[:len(value):len(value)], true // such a value may be kept
+			return value[:len(value):len(value)], true // the capacity is the length, because such a value may be kept
 		}
-		return append(e[:0], value...), true // all of it, so that the next value of this size finds room
+		return append(e[:0], value...), true // with its whole capacity, for the next value of this size
 	}
 	return append(dst, value...), true
 }
 
-// latest is the tick of reads at the present state.
+// latest is the tick of reads of the current state.
 const latest = 1<<64 - 1
 
-// get appends the value of a key to dst. It uses an entry that is valid for a snapshot of tick before. Otherwise it
-// reads the store, and keeps the value if it is the current one. A nil cache reads the store.
+// get appends the value of a key to dst. It uses an entry that is valid for a snapshot with tick before. Otherwise it
+// reads the store, and caches the value if it is the current one. If v is nil, it reads the store.
 func (v *values) get(dst, key []byte, before uint64, stored func(dst, key []byte) ([]byte, error)) ([]byte, error) {
 	if !v.keeps(key) {
 		return stored(dst, key)
 	}
 	s := v.shard(xxhash.Sum64(key))
 	entered := s.entered.Load()
-	quiet := s.inside.Load() == 0 // looked at before the cache: a writer that enters later is later than this read
+	quiet := s.inside.Load() == 0 // read before the cache: a writer that enters later is later than this read
 	if quiet {
 		if b, ok := v.take(dst, key, before); ok {
 			v.hits.Add(1)
@@ -183,7 +184,18 @@ func (v *values) get(dst, key []byte, before uint64, stored func(dst, key []byte
 	return b, nil
 }
 
-// snapshot returns the tick of a snapshot that is taken after it.
+// look does what get does, but caches nothing.
+func (v *values) look(dst, key []byte, before uint64, stored func(dst, key []byte) ([]byte, error)) ([]byte, error) {
+	if v.keeps(key) && v.shard(xxhash.Sum64(key)).inside.Load() == 0 {
+		if b, ok := v.take(dst, key, before); ok {
+			v.hits.Add(1)
+			return b, nil
+		}
+	}
+	return stored(dst, key)
+}
+
+// snapshot returns the tick for a snapshot. The caller takes the snapshot afterwards.
 func (v *values) snapshot() uint64 {
 	if v == nil {
 		return 0
@@ -191,7 +203,7 @@ func (v *values) snapshot() uint64 {
 	return v.ticks.Add(1)
 }
 
-// forget makes the entries of keys in [lo, hi) useless, and those that are being made.
+// forget invalidates the entries of keys in [lo, hi), also those that are being made.
 func (v *values) forget(lo, hi []byte) {
 	if v == nil {
 		return

@@ -20,9 +20,9 @@ func counted(n uint64, size int) []byte {
 	return append(binary.BigEndian.AppendUint64(nil, n), make([]byte, size)...)
 }
 
-// TestValuesAreThePresentOnes has keys that only grow written and deleted by several writers, alone and together, while
-// others read them. What is read at the present state is never less than what somebody had read before, and what a
-// snapshot gets is what its iterator finds.
+// TestValuesAreThePresentOnes: several writers write and delete keys whose values only grow, alone and together, while
+// others read them. A read of the current state never returns less than an earlier read of anyone. A snapshot's Get
+// returns what its iterator finds.
 func TestValuesAreThePresentOnes(t *testing.T) {
 	const keys, writers, steps = 12, 4, 3000
 	e := mustOpen(t, t.TempDir(), Options{Kept: everyKey, CacheMB: 1, MemTableMB: 1, Relaxed: true})
@@ -30,7 +30,7 @@ func TestValuesAreThePresentOnes(t *testing.T) {
 	key := func(i int) []byte { return fmt.Appendf(nil, "k%02d", i) }
 	var next atomic.Uint64
 	var seen [keys]atomic.Uint64
-	// what a key holds grows only if its writers take turns; two owners still meet in one shard
+	// a key's value grows only if its writers take turns; two owners still meet in one shard
 	var owner [keys]sync.Mutex
 	var writing, reading sync.WaitGroup
 	for w := range writers {
@@ -94,7 +94,7 @@ func TestValuesAreThePresentOnes(t *testing.T) {
 	}
 }
 
-// sameAsScanned compares what a snapshot gets with what its iterator finds.
+// sameAsScanned compares a snapshot's Get with its iterator.
 func sameAsScanned(t *testing.T, e *Engine, key func(int) []byte, r *rand.Rand, keys int) {
 	s := kvtest.Snapshot(t, e)
 	defer s.Close()
@@ -117,7 +117,7 @@ func sameAsScanned(t *testing.T, e *Engine, key func(int) []byte, r *rand.Rand, 
 	}
 }
 
-// getter is a snapshot, or an engine at present.
+// getter is a snapshot, or the current state of an engine.
 type getter interface {
 	Get(dst, key []byte) ([]byte, error)
 }
@@ -128,7 +128,7 @@ func (n now) Get(dst, key []byte) ([]byte, error) {
 	return n.Engine.Get(context.Background(), dst, key)
 }
 
-// TestValuesKept says which reads find a kept value, by counting.
+// TestValuesKept counts which reads find a cached value.
 func TestValuesKept(t *testing.T) {
 	var e *Engine
 	put := func(key, value string) {
@@ -203,7 +203,7 @@ func TestValuesKept(t *testing.T) {
 		{"beside a dropped range", func() {
 			put("k1", "a")
 			put("k2", "b")
-			for _, r := range []string{"k", "k2", "k3"} { // around k1, and none with k2 but the one
+			for _, r := range []string{"k", "k2", "k3"} { // ranges around k1; only k2 contains it
 				if err := e.DropRange(t.Context(), []byte(r), []byte(r+"\x00")); err != nil {
 					t.Fatal(err)
 				}
@@ -245,7 +245,7 @@ func TestValuesKept(t *testing.T) {
 	}
 }
 
-// Memory of the caller's is used again when values are of a size, wherever they come from.
+// The caller's memory is reused for values of similar size, from the cache and from the store.
 func TestValuesIntoMemory(t *testing.T) {
 	e := mustOpen(t, t.TempDir(), Options{Kept: everyKey, CacheMB: 16, Relaxed: true})
 	defer e.Close()
@@ -277,8 +277,7 @@ func TestValuesIntoMemory(t *testing.T) {
 	}
 }
 
-// bothInside has two writers of a key enter, and leave in an order; none of them can say which of their values is the
-// last.
+// bothInside has two writers of a key enter, and leave in a given order. Neither knows whose value is the last.
 func bothInside(e *Engine, order ...int) {
 	var ts [2][]touch
 	for i := range ts {

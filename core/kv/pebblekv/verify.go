@@ -17,7 +17,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
-// Watch has functions that receive the results and the progress of an examination. Both may be nil.
+// Watch has functions that get the results and the progress of an examination. Both may be nil.
 type Watch struct {
 	Report   func(Problem)
 	Progress func(done, total int64) // bytes of files; tables in a salvage
@@ -32,9 +32,9 @@ func (w *Watch) report(p Problem) {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Examine reads every file of the store in dir from its begin to its end, and changes nothing. It returns the store,
-// open for reading; nil when it can't be opened, which has been reported. An error is of the examination itself, not of
-// the store.
+// Examine reads every file of the store in dir from beginning to end, and changes nothing. It returns the store, open
+// for reading, or nil if it can't be opened; that has been reported. An error is one of the examination, not of the
+// store.
 func Examine(ctx context.Context, dir string, o Options, w Watch) (*Engine, error) {
 	o.ReadOnly = true
 	o = o.withDefaults()
@@ -71,7 +71,7 @@ func Examine(ctx context.Context, dir string, o Options, w Watch) (*Engine, erro
 	return e, nil
 }
 
-// openWatched opens a store that may be damaged: Pebble panics where it meets what can't be.
+// openWatched opens a store that may be damaged. Pebble panics at some kinds of damage.
 func openWatched(dir string, o Options) (e *Engine, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -82,7 +82,7 @@ func openWatched(dir string, o Options) (e *Engine, err error) {
 	return Open(dir, o)
 }
 
-// liveTables returns those of a directory's tables that the manifest names.
+// liveTables returns the tables of a directory that the manifest names.
 func (e *Engine) liveTables(all []numbered) (live []numbered, err error) {
 	levels, err := e.db.SSTables()
 	if err != nil {
@@ -102,7 +102,7 @@ func (e *Engine) liveTables(all []numbered) (live []numbered, err error) {
 	return live, nil
 }
 
-// verifyTables reads all blocks of tables.
+// verifyTables reads all blocks of the tables.
 func verifyTables(ctx context.Context, fs vfs.FS, dir string, tables []numbered, w Watch) error {
 	var total, done int64
 	sizes := make([]int64, len(tables))
@@ -130,10 +130,10 @@ func verifyTables(ctx context.Context, fs vfs.FS, dir string, tables []numbered,
 	return nil
 }
 
-// maxBlocksNamed is how many blocks of one table are reported one by one.
+// maxBlocksNamed is the number of blocks of one table that are reported one by one.
 const maxBlocksNamed = 20
 
-// verifyTable reads all blocks of a table; their checksums are checked with that.
+// verifyTable reads all blocks of a table, which verifies their checksums.
 func verifyTable(ctx context.Context, fs vfs.FS, path string, bad func(what string), progress func(at int64)) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -186,10 +186,10 @@ func openTable(ctx context.Context, fs vfs.FS, path string) (*sstable.Reader, er
 	return sstable.NewReader(ctx, readable, o.MakeReaderOptions())
 }
 
-// tableBlock is a block of a table, with what it holds.
+// tableBlock is a block of a table, with the name of its kind.
 type tableBlock struct{ sstable.NamedBlockHandle }
 
-// blocksOf lists the blocks of a table in the order of the file; what finds them has been read then.
+// blocksOf lists the blocks of a table in the order of the file. It has to read the indexes for that.
 func blocksOf(r *sstable.Reader) (out []tableBlock, err error) {
 	l, err := r.Layout()
 	if err != nil {
@@ -223,7 +223,7 @@ func blocksOf(r *sstable.Reader) (out []tableBlock, err error) {
 	return out, nil
 }
 
-// read reads a block and gives its contents to use, which may be nil.
+// read reads a block and passes its contents to use, unless that is nil.
 func (b tableBlock) read(ctx context.Context, r *sstable.Reader, use func(data []byte)) error {
 	plain := func(*block.Metadata, []byte) error { return nil }
 	h, err := r.BlockReader().Read(ctx, block.NoReadEnv, nil, b.Handle, blockkind.Metadata, plain)

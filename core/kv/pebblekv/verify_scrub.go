@@ -10,8 +10,8 @@ import (
 
 var _ kv.Scrubber = (*Engine)(nil)
 
-// ScrubFiles implements kv.Scrubber: it reads all blocks of the tables, from the disk and not from the cache. A table
-// that a merge has replaced meanwhile is left out.
+// ScrubFiles implements kv.Scrubber. It reads all blocks of the tables from the disk, not from the cache. It skips a
+// table that a merge replaces during the scrub.
 func (e *Engine) ScrubFiles(ctx context.Context, pause func(bytes int64) error, problem func(string)) error {
 	if !e.gate.enter() {
 		return kv.ErrClosed

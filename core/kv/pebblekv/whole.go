@@ -15,25 +15,25 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
-// ErrNotWhole is the error for a directory that has files but isn't a whole store. Opening it would treat its files as
-// obsolete and delete them. It is a kv.ErrCorruption.
+// ErrNotWhole is the error for a directory that has files but isn't a whole store. If it were opened, Pebble would
+// delete its files as obsolete. It is a kv.ErrCorruption.
 var ErrNotWhole = fmt.Errorf("%w: not a whole store", kv.ErrCorruption)
 
-// A Problem is what is wrong with a file, or with the directory as a whole.
+// A Problem is a fault of a file, or of the directory as a whole.
 type Problem struct {
 	File  string `json:"file,omitempty"` // name in the store's directory
-	What  string `json:"what"`           // a sentence without its point
+	What  string `json:"what"`           // a sentence without its full stop
 	Level Level  `json:"level"`
 }
 
-// Level says what a problem means.
+// Level says how serious a problem is.
 type Level string
 
 // The levels of a problem.
 const (
-	Note   Level = "note"   // nothing is wrong: what a crash left behind
-	Damage Level = "damage" // what was stored can't be read, or is missing
-	Broken Level = "broken" // and the store can't be opened: that could lose its data
+	Note   Level = "note"   // no fault: what a crash left behind
+	Damage Level = "damage" // stored data can't be read, or is missing
+	Broken Level = "broken" // also the store can't be opened, because that could lose data
 )
 
 // String implements fmt.Stringer.
@@ -44,27 +44,27 @@ func (p Problem) String() string {
 	return p.File + ": " + p.What
 }
 
-// look is what a directory holds.
+// look is the content of a directory.
 type look struct {
 	parts
 	fs       vfs.FS
 	dir      string
-	fresh    bool   // a new store can be made here: there is nothing, or what a crash left of one that was being made
-	manifest string // name of the present one
-	firstLog uint64 // logs before it are in tables
-	lastSeq  uint64 // sequence number that had been given out when the manifest named firstLog
+	fresh    bool   // a store can be made here: there is none, or a crash interrupted the creation of one
+	manifest string // name of the current one
+	firstLog uint64 // everything in earlier logs is in tables
+	lastSeq  uint64 // last sequence number that was assigned when the manifest named firstLog
 	identity kv.Identity
 	making   bool // see identityFile
 	report   func(Problem)
 	broken   bool
 
 	manifestDamaged bool
-	lostLogs        []Problem // of logs that aren't there, or not whole
+	lostLogs        []Problem // of logs that are missing or incomplete
 }
 
-// inspect finds out whether a directory is a whole store, without writing anything, and reports what is wrong. What
-// Pebble finds out itself before it writes (a table that is missing or has another size) is left to it. restoring takes
-// a store that is being restored.
+// inspect finds out whether a directory is a whole store. It writes nothing and reports what is wrong. It leaves to
+// Pebble what Pebble checks before it writes: a table that is missing or has another size. With restoring it accepts a
+// store that is being restored.
 func inspect(fs vfs.FS, dir string, restoring bool, report func(Problem)) (*look, error) {
 	l := &look{fs: fs, dir: dir, report: report}
 	var err error
@@ -80,7 +80,7 @@ func inspect(fs vfs.FS, dir string, restoring bool, report func(Problem)) (*look
 	}
 	if l.empty() {
 		if len(l.foreign) > 0 {
-			l.bad("", "the directory has files that are none of a store's, such as %s", l.foreign[0])
+			l.bad("", "the directory has files that don't belong to a store, such as %s", l.foreign[0])
 		}
 		l.fresh = !l.broken
 		return l, nil
@@ -106,9 +106,9 @@ func (l *look) bad(file, format string, args ...any) {
 	l.report(Problem{file, fmt.Sprintf(format, args...), Broken})
 }
 
-// lostLog is bad for writes that aren't there.
+// lostLog is bad for missing writes.
 func (l *look) lostLog(file, format string, args ...any) {
-	l.manifestDamaged = true // or it is the manifest's end that is missing
+	l.manifestDamaged = true // or the end of the manifest is missing
 	l.lostLogs = append(l.lostLogs, Problem{file, fmt.Sprintf(format, args...), Broken})
 	l.bad(file, format, args...)
 }
@@ -119,7 +119,7 @@ func (l *look) note(file, format string, args ...any) {
 
 func (l *look) path(name string) string { return l.fs.PathJoin(l.dir, name) }
 
-// marks checks the files by which Pebble knows a store.
+// marks checks the marker files, by which Pebble finds the manifest and the format.
 func (l *look) marks() error {
 	desc, err := pebble.Peek(l.dir, l.fs)
 	if err != nil {
@@ -138,17 +138,17 @@ func (l *look) marks() error {
 	case l.old && !desc.Exists:
 		l.bad("CURRENT", "the store has a format that is too old, or is another program's")
 	case !desc.Exists:
-		l.bad("marker.manifest.*", "the file is missing that says which manifest counts")
+		l.bad("marker.manifest.*", "the file that names the current manifest is missing")
 	case !has("format-version"):
-		l.bad("marker.format-version.*", "the file is missing that says which format the store has")
+		l.bad("marker.format-version.*", "the file that names the store's format is missing")
 	default:
 		l.manifest = l.fs.PathBase(desc.ManifestFilename)
 	}
 	return nil
 }
 
-// readManifest reads the manifest to its end: Pebble stops at the first record that it can't read, and takes the store
-// for what it was before.
+// readManifest reads the manifest to its end. Pebble stops at the first record that it can't read, and would open an
+// older state of the store.
 func (l *look) readManifest() error {
 	records := 0
 	end, err := scanFile(l.fs, l.path(l.manifest), 0, false, func(_ int64, rec []byte) error {
@@ -169,24 +169,24 @@ func (l *look) readManifest() error {
 		return nil
 	case end.how == endDamaged:
 		l.manifestDamaged = true
-		l.bad(l.manifest, "damaged at byte %d; what it says behind it of tables and logs is lost", end.at)
+		l.bad(l.manifest, "damaged at byte %d; its later changes of tables and logs are lost", end.at)
 	case records == 0:
 		l.manifestDamaged = true
 		l.bad(l.manifest, "the manifest is empty")
 	case records == 1 && l.firstLog > 0:
-		// But in a new store, which has no first log, the manifest begins with two records that are synced together
-		// before it counts.
+		// Pebble begins a manifest with two records and syncs both before it makes the manifest the current one. In a
+		// new store the first record names no log.
 		l.manifestDamaged = true
-		l.bad(l.manifest, "cut at byte %d; what it said behind it of tables and logs is lost", end.at)
+		l.bad(l.manifest, "cut at byte %d; its later changes of tables and logs are lost", end.at)
 	case end.how == endTorn:
 		l.note(l.manifest, "ends with a record that a crash cut off, at byte %d", end.at)
 	}
 	return nil
 }
 
-// logOfEdit reads from a record of the manifest the first log that isn't in tables, and the last sequence number, when
-// the record names the log. A record is LevelDB's: fields of a tag and its values, as uvarints; these two come before
-// the tables.
+// logOfEdit reads two fields of a record of the manifest: the first log that isn't in tables, and the last sequence
+// number. ok is false if the record doesn't name the log. A record is LevelDB's version edit: fields of a tag and
+// values, all uvarints. These two fields come before the tables.
 func logOfEdit(rec []byte) (log, seq uint64, ok bool) {
 	const comparer, logNumber, nextFile, lastSequence, prevLog, newBacking, oldBacking = 1, 2, 3, 4, 9, 105, 106
 	next := func() uint64 {
@@ -222,8 +222,8 @@ func logOfEdit(rec []byte) (log, seq uint64, ok bool) {
 	return log, 0, ok
 }
 
-// readLogs reads the logs that aren't in tables yet. Their batches have sequence numbers without gaps; so it shows when
-// one of several is missing.
+// readLogs reads the logs that aren't in tables yet. The sequence numbers of their batches have no gaps. So a missing
+// log between two others is detected.
 func (l *look) readLogs() error {
 	var live []numbered
 	for _, f := range l.logs {
@@ -232,15 +232,15 @@ func (l *look) readLogs() error {
 		}
 	}
 	if len(live) == 0 && !l.opened {
-		l.note(fmt.Sprintf("%06d.log", l.firstLog), "isn't there: a crash came while the store was opened, when all "+
-			"was in tables")
+		l.note(fmt.Sprintf("%06d.log", l.firstLog), "missing: a crash came while the store was opened, when "+
+			"everything was in tables")
 		return nil
 	}
 	if len(live) == 0 {
-		l.lostLog(fmt.Sprintf("%06d.log", l.firstLog), "the log is missing, with what was written last")
+		l.lostLog(fmt.Sprintf("%06d.log", l.firstLog), "the log is missing, and with it the last writes")
 		return nil
 	}
-	var next uint64 // sequence number
+	var next uint64 // expected sequence number
 	if live[0].num != l.firstLog && l.lastSeq > 0 {
 		next = l.lastSeq + 1
 	}
@@ -250,7 +250,7 @@ func (l *look) readLogs() error {
 			h, ok := batchrepr.ReadHeader(rec)
 			switch {
 			case !ok:
-				l.bad(f.name, "a record is cut, at byte %d", at)
+				l.bad(f.name, "a record is incomplete, at byte %d", at)
 				return io.EOF
 			case first && next != 0 && uint64(h.SeqNum) > next:
 				l.lostLog(f.name, "a log before it is missing: writes %d to %d", next, uint64(h.SeqNum)-1)
@@ -270,7 +270,7 @@ func (l *look) readLogs() error {
 		case end.how == endTorn && i < len(live)-1:
 			l.bad(f.name, "the log is cut at byte %d, and there is a newer one", end.at)
 		case end.how == endTorn:
-			l.note(f.name, "ends with a record that a crash cut off, at byte %d; nothing acknowledged stood there, "+
+			l.note(f.name, "ends with a record that a crash cut off, at byte %d; it held nothing acknowledged "+
 				"if the disk kept what it had synced", end.at)
 		}
 		if l.broken {

@@ -16,7 +16,7 @@ import (
 	"github.com/orrerydb/orrery/internal/race"
 )
 
-// fill writes n keys, each in a commit of its own.
+// fill writes n keys, each in its own commit.
 func fill(t *testing.T, e *Engine, from, n int) {
 	t.Helper()
 	for i := from; i < from+n; i++ {
@@ -56,7 +56,7 @@ func copyDir(t *testing.T, from string) string {
 	return to
 }
 
-// fingerprint tells apart two states of a directory: names, sizes, times and contents.
+// fingerprint describes a directory's state: names, sizes, times and contents.
 func fingerprint(t *testing.T, dir string) string {
 	t.Helper()
 	var s strings.Builder
@@ -93,8 +93,8 @@ func removeAll(t *testing.T, dir, pattern string) {
 	}
 }
 
-// A directory that has files and isn't a whole store is refused, for writing and for reading, and nothing in it
-// changes.
+// A directory with files that isn't a whole store is refused, for writing and for reading, and nothing in it is
+// changed.
 func TestRefusesWhatIsNotWhole(t *testing.T) {
 	whole := t.TempDir()
 	storeIn(t, whole)
@@ -162,8 +162,8 @@ func TestRefusesWhatIsNotWhole(t *testing.T) {
 	}
 }
 
-// A manifest that ends before its end names logs and tables that are gone, or not all that are there. A store that a
-// crash has left is whole with all of it and refused with less, as long as there is a write in its log.
+// A truncated manifest names logs and tables that no longer exist, or not all of those that do. A store after a crash
+// is whole with its complete manifest, and refused with less, as long as there is a write in its log.
 func TestRefusesACutManifest(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 3 {
@@ -209,7 +209,7 @@ func TestRefusesACutManifest(t *testing.T) {
 		if len(inspected()) > 0 || at%9 > 0 {
 			continue
 		}
-		// what Pebble sees: the last merge's tables may be missing
+		// Pebble may detect it: tables of the last merge may be missing
 		e, err := Open(dir, Options{ReadOnly: true, CacheMB: 1})
 		if err != nil {
 			continue
@@ -233,7 +233,7 @@ func TestRefusesACutManifest(t *testing.T) {
 	}
 }
 
-// withoutLock leaves out what taking the lock changes: the time of its file.
+// withoutLock removes what taking the lock changes: the time of its file.
 func withoutLock(s string) string {
 	var out []string
 	for _, l := range strings.Split(s, "\n") {
@@ -251,7 +251,7 @@ func write(t *testing.T, dir, name, content string) {
 	}
 }
 
-// overwrite changes the newest file of a pattern.
+// overwrite changes the newest file that matches a pattern.
 func overwrite(t *testing.T, dir, pattern string, f func([]byte) []byte) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, pattern))
@@ -268,8 +268,8 @@ func overwrite(t *testing.T, dir, pattern string, f func([]byte) []byte) {
 	}
 }
 
-// Directories without anything of a store, and what a crash leaves of one that was being made, become new stores. For
-// reading there is none.
+// Directories without files of a store, and those in which a crash interrupted the creation of a store, become new
+// stores. Opened for reading, they have no store.
 func TestMakesNewStores(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -308,7 +308,7 @@ func TestMakesNewStores(t *testing.T) {
 	}
 }
 
-// A crash may come when a new store has its manifest and an empty log, and not its format.
+// A crash may come when a new store has a manifest and an empty log, but no format marker.
 func TestMakesNewStoreOfOneHalfMade(t *testing.T) {
 	dir := t.TempDir()
 	if err := mustOpen(t, dir, Options{}).Close(); err != nil {
@@ -325,7 +325,7 @@ func TestMakesNewStoreOfOneHalfMade(t *testing.T) {
 	}
 }
 
-// A store that is open for writing isn't opened for reading, nor the reverse; readers don't disturb each other.
+// A store that is open for writing can't be opened for reading, or the reverse. Several readers can open it.
 func TestReadersAndWriters(t *testing.T) {
 	dir := t.TempDir()
 	e := mustOpen(t, dir, Options{})
@@ -353,8 +353,7 @@ func TestReadersAndWriters(t *testing.T) {
 	}
 }
 
-// No crash makes a store that isn't whole: the rules by which a missing log or a damaged end is found hold after every
-// crash.
+// After any crash a store is whole: the rules that detect a missing log or a damaged end report nothing.
 func TestCrashedStoresAreWhole(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	rounds := race.Fewer(60, 15)
@@ -390,7 +389,7 @@ func TestCrashedStoresAreWhole(t *testing.T) {
 				t.Fatal(err)
 			}
 			fs = mem.CrashClone(vfs.CrashCloneCfg{})
-		default: // the power goes
+		default: // a power failure
 			next := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rnd.IntN(101), RNG: rnd})
 			if err := e.Close(); err != nil {
 				t.Fatal(err)

@@ -16,22 +16,22 @@ import (
 
 var _ kv.Preparer = (*Engine)(nil)
 
-// prepared implements kv.Prepared: the batch in Pebble's form, and the set of its keys. Operations of PutOpen go into
+// prepared implements kv.Prepared: the batch in Pebble's format, and its footprint. Operations of PutOpen are added to
 // Pebble's batch when they are complete.
 type prepared struct {
 	e     *Engine
 	b     *kv.Batch
 	pb    *pebble.Batch
 	f     *footprint
-	open  []int   // operations of b that pb doesn't have yet
+	open  []int   // indexes of operations of b that pb doesn't have yet
 	bytes int     // of keys and values of b
-	kept  []touch // operations on keys that may have an entry among values
+	kept  []touch // operations on keys that may be cached in values
 	order []uint64
 }
 
 var preparations = sync.Pool{New: func() any { return new(prepared) }}
 
-// opBytes is about what Pebble adds to an operation's key and value, for the first size of a batch.
+// opBytes is about what Pebble adds to an operation's key and value. It is used to size the batch.
 const opBytes = 11
 
 // Write implements kv.Engine.
@@ -46,7 +46,7 @@ func (e *Engine) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) 
 	return p.Write(ctx, &kv.Batch{}, pre)
 }
 
-// Prepare implements kv.Preparer. What is prepared has a place at the gate.
+// Prepare implements kv.Preparer. A prepared batch is a user at the gate.
 func (e *Engine) Prepare(b *kv.Batch, room int) (kv.Prepared, error) {
 	if err := limits.CheckBatch(b); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (e *Engine) Prepare(b *kv.Batch, room int) (kv.Prepared, error) {
 	return p, nil
 }
 
-// add takes operation i of b over.
+// add adds operation i of b.
 func (p *prepared) add(i int) {
 	op := p.b.Op(i)
 	if op.Open {
@@ -89,7 +89,7 @@ func (p *prepared) add(i int) {
 	p.note(op.Key, i, false)
 }
 
-// set copies an operation into Pebble's batch, behind those that are there.
+// set appends an operation to Pebble's batch.
 func (p *prepared) set(op kv.Op) {
 	if op.Delete {
 		_ = p.pb.Delete(op.Key, nil)
@@ -98,7 +98,7 @@ func (p *prepared) set(op kv.Op) {
 	}
 }
 
-// note remembers that operation i of b, or of the late operations, writes key.
+// note records that operation i of b, or of the late batch, writes key.
 func (p *prepared) note(key []byte, i int, late bool) {
 	hash := p.f.addWritten(key)
 	if p.e.values.keeps(key) {
@@ -106,16 +106,17 @@ func (p *prepared) note(key []byte, i int, late bool) {
 	}
 }
 
-// Batches of so many operations are grouped; a number below groupMost has 16 bits.
+// Batches of groupFrom to groupMost operations are grouped. So the index of an operation fits into 16 bits.
 const (
 	groupFrom = 128
 	groupMost = 1 << 16
 )
 
-// group puts neighbours in the order of keys side by side, by the six bytes behind what all keys begin with; operations
-// on one key keep their order. The memtable finds the place of a key faster near that of the key before: a batch of 100
-// items, whose index entries of one path lie together, takes a third less time there. Sorting it wholly gains no more
-// than it costs.
+// group orders the operations by the six bytes after the common prefix of all keys. Operations on one key keep their
+// order. The memtable inserts a key faster near the key before it: a batch of 100 items, whose index entries of one
+// path are neighbours, takes a third less time there. Sorting by whole keys would gain no more than it costs.
+//
+// Example: the keys x/b1, x/a2 and x/b0 have the common prefix x/. The order becomes x/a2, x/b0, x/b1.
 func (p *prepared) group(b *kv.Batch) {
 	n := b.Len()
 	first := b.Op(0).Key
@@ -175,7 +176,7 @@ func (p *prepared) Write(ctx context.Context, late *kv.Batch, pre []kv.Precondit
 	return newCommit(&e.disk.stall, pb), nil
 }
 
-// complete adds what Prepare left open, and late.
+// complete adds the operations that Prepare left out, and those of late.
 func (p *prepared) complete(late *kv.Batch) {
 	for _, i := range p.open {
 		p.set(p.b.Op(i))
@@ -193,7 +194,7 @@ func (p *prepared) Discard() {
 	p.free()
 }
 
-// free gives the gate's place and the memory back.
+// free leaves the gate and releases the memory.
 func (p *prepared) free() {
 	p.e.gate.leave()
 	p.f.free()

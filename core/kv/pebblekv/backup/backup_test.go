@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
-// job backs up a store of a few files, whose tables have the given content.
+// job backs up a store of a few files whose tables have the given content.
 func job(t *testing.T, fs vfs.FS, n int, store string, tables ...string) Job {
 	t.Helper()
 	from := fmt.Sprintf("from%d", n)
@@ -53,7 +53,8 @@ func wantError(t *testing.T, err error, text string) {
 	}
 }
 
-// Backups of two stores aren't mixed up: the second one isn't made, and of both in one directory none is the newest.
+// Backups of two stores are kept apart: no backup of the second store is made into the first one's directory, and if a
+// directory has backups of both, none is the newest.
 func TestStoresAreKeptApart(t *testing.T) {
 	fs := vfs.NewMem()
 	if _, err := Take(context.Background(), job(t, fs, 1, "a", "one")); err != nil {
@@ -93,14 +94,14 @@ func mkdir(t *testing.T, fs vfs.FS, dir string) string {
 	return dir
 }
 
-// A table of the same name, length and time is shared only when its end is the same.
+// A table of the same name, length and time is shared only if its last bytes are the same.
 func TestOnlyTheSameTableIsShared(t *testing.T) {
 	fs := vfs.NewMem()
 	if _, err := Take(context.Background(), job(t, fs, 1, "", "one", "two")); err != nil {
 		t.Fatal(err)
 	}
 	j := job(t, fs, 2, "", "one", "TWO")
-	j.Of = "from1" // as if both had been written at one time
+	j.Of = "from1" // as if both had been written at the same time
 	b, err := Take(context.Background(), j)
 	if err != nil || b.Shared != 3 || b.Linked != 3 {
 		t.Errorf("%+v %v", b, err)
@@ -111,14 +112,14 @@ func TestOnlyTheSameTableIsShared(t *testing.T) {
 	}
 }
 
-// Which backup a directory stands for.
+// Pick finds the backup that a directory stands for.
 func TestPick(t *testing.T) {
 	fs := vfs.NewMem()
 	mkdir(t, fs, "to")
 	_, _, err := Pick(fs, "to")
-	wantError(t, err, "no whole backup")
+	wantError(t, err, "no complete backup")
 	_, _, err = Pick(fs, "missing")
-	wantError(t, err, "no whole backup")
+	wantError(t, err, "no complete backup")
 	var paths []string
 	for n := range 3 {
 		b, err := Take(context.Background(), job(t, fs, n, "", "one"))
@@ -146,7 +147,7 @@ func TestPick(t *testing.T) {
 	}
 }
 
-// A manifest that names files elsewhere isn't followed.
+// A manifest can't name files in other directories.
 func TestManifestStaysInItsDirectory(t *testing.T) {
 	fs := vfs.NewMem()
 	for _, name := range []string{"../x", "", "a/b", "..", "."} {

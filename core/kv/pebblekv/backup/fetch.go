@@ -8,9 +8,9 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
-// Fetch copies the store of the backup in dir to a directory that is there. It fails when a file isn't what it was when
-// the backup was made. The files are on disk when it returns; what makes a store of them is written last. They are
-// copies: a restored store shares nothing with the backup.
+// Fetch copies the store of the backup in dir to the existing directory to. It fails if a file differs from the
+// manifest. All files are durable when it returns. The markers that make the directory a store are written last. The
+// files are copies, not links: a restored store shares nothing with the backup.
 func Fetch(ctx context.Context, w Work, dir string, m *Manifest, to string) error {
 	w.total = m.Bytes()
 	list := slices.Clone(m.Files)
@@ -18,7 +18,7 @@ func Fetch(ctx context.Context, w Work, dir string, m *Manifest, to string) erro
 	last := 0
 	for i := range list {
 		f := &list[i]
-		if r := rank(f.Name); r != last { // a marker's name never comes before what it names
+		if r := rank(f.Name); r != last { // a marker's name must not be durable before the files that it names
 			if last = r; r >= 2 {
 				if err := files.SyncDir(w.FS, to); err != nil {
 					return err
@@ -55,7 +55,7 @@ func (f *File) differs(size int64, sum string) string {
 	return ""
 }
 
-// Verify reads the files of the backup in dir, and tells bad of those that aren't what they were when it was made.
+// Verify reads the files of the backup in dir. It calls bad for each file that differs from the manifest.
 func Verify(ctx context.Context, w Work, dir string, m *Manifest, bad func(file, what string)) error {
 	w.total = m.Bytes()
 	ours := map[string]bool{}
@@ -87,7 +87,7 @@ func Verify(ctx context.Context, w Work, dir string, m *Manifest, bad func(file,
 	slices.Sort(names)
 	for _, name := range names {
 		if !ours[name] {
-			bad(name, "is no file of the backup; has a server used it?")
+			bad(name, "doesn't belong to the backup; has a server opened it?")
 		}
 	}
 	return nil

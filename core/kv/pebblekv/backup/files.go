@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Work is how a backup or restore does its work.
+// Work is the environment of a backup or a restore.
 type Work struct {
 	FS       vfs.FS
 	Pause    func(context.Context) error // between steps; nil: none
@@ -32,7 +32,7 @@ func (w *Work) step(n int64) {
 	}
 }
 
-// copy reads a file, writes it to another one unless that is nil, and returns its length and sum.
+// copy reads a file and returns its length and checksum. If to isn't nil, it also writes the content to it.
 func (w *Work) copy(ctx context.Context, from string, to io.Writer) (size int64, sum string, err error) {
 	f, err := w.FS.Open(from, vfs.SequentialReadsOption)
 	if err != nil {
@@ -79,7 +79,7 @@ func (w *Work) pause(ctx context.Context) error {
 	return w.Pause(ctx)
 }
 
-// write copies a file to a new one, which is on disk and has its name when write returns, but for the directory.
+// write copies a file. When it returns, the new file is durable under its name; only the directory is not synced yet.
 func (w *Work) write(ctx context.Context, from, to string) (size int64, sum string, err error) {
 	f, err := w.FS.Create(to+unfinished, vfs.WriteCategoryUnspecified)
 	if err != nil {

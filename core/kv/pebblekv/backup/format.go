@@ -2,15 +2,16 @@
 //
 //	20260102T150405Z-1f2e3d4c/     a backup
 //	    store/                     the files of a store
-//	    backup.json                names, sizes and sums of the files; written last
+//	    backup.json                names, sizes and checksums of the files; written last
 //	    files.jsonl                the same, file by file, while the backup is being made
-//	LOCK                           held by who makes one
+//	LOCK                           locked while a backup is being made
 //
-// It maintains these invariants:
-//  1. A directory with a valid backup.json is a whole backup, on disk. One without it is what was left of one that was
-//     being made: its files under their own names are whole, and the next backup takes them over.
-//  2. A file of a whole backup never changes. Backups share tables by hard links: removing one leaves the others whole.
-//  3. Nothing is removed that isn't of a backup, and no whole backup.
+// Invariants:
+//  1. A directory with a valid backup.json is a complete, durable backup. A directory without it is an unfinished
+//     backup. Its files that have their final names are complete, and the next backup uses them.
+//  2. A file of a complete backup never changes. Backups share tables by hard links, so removing one backup leaves the
+//     others complete.
+//  3. Nothing is removed that isn't part of a backup, and no complete backup is removed.
 package backup
 
 import (
@@ -50,7 +51,7 @@ func Name(taken time.Time, random [4]byte) string {
 	return taken.UTC().Format("20060102T150405Z-") + hex.EncodeToString(random[:])
 }
 
-// File is a file of a backup.
+// File is one file of a backup.
 type File struct {
 	Name     string `json:"name"`
 	Size     int64  `json:"size"`
@@ -63,7 +64,7 @@ type Manifest struct {
 	Format int       `json:"format"` // 1
 	Store  string    `json:"store,omitempty"`
 	Taken  time.Time `json:"taken"`
-	Files  []File    `json:"files"` // in the order in which a restore writes them: what makes a store of them comes last
+	Files  []File    `json:"files"` // in the order in which a restore writes them, markers last
 	Sum    string    `json:"sum"`   // xxhash64 of the manifest without it, hexadecimal
 }
 
@@ -84,7 +85,7 @@ func (m Manifest) sum() string {
 func hexSum(n uint64) string { return fmt.Sprintf("%016x", n) }
 
 // ErrNoBackup is the error for a directory without backup.json.
-var ErrNoBackup = errors.New("is no whole backup")
+var ErrNoBackup = errors.New("is not a complete backup")
 
 // ReadManifest reads the manifest of the backup in dir.
 func ReadManifest(fs vfs.FS, dir string) (*Manifest, error) {
@@ -110,7 +111,7 @@ func ReadManifest(fs vfs.FS, dir string) (*Manifest, error) {
 	return m, nil
 }
 
-// writeManifest makes a backup of dir, whose files are on disk.
+// writeManifest writes the manifest of dir, whose files are durable. That completes the backup.
 func writeManifest(fs vfs.FS, dir string, m *Manifest) error {
 	m.Format, m.Sum = format, ""
 	m.Sum = m.sum()
@@ -121,8 +122,8 @@ func writeManifest(fs vfs.FS, dir string, m *Manifest) error {
 	return files.Replace(fs, fs.PathJoin(dir, ManifestName), unfinished, append(b, '\n'))
 }
 
-// rank orders files so that a part of them is no store: tables, then the rest, then the markers, of which the
-// manifest's is the last.
+// rank orders files so that an incomplete copy is not a store: first tables, then the other files, then the markers.
+// The marker of the manifest is the last one.
 func rank(name string) int {
 	switch {
 	case isTable(name):
@@ -135,7 +136,7 @@ func rank(name string) int {
 	return 1
 }
 
-// isTable reports whether a store never changes a file once it is written.
+// isTable reports whether a file is a table. A store never changes a table.
 func isTable(name string) bool {
 	return strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")
 }
@@ -147,15 +148,15 @@ func byRank(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// Entry is a directory that List has found.
+// Entry is one directory that List has found.
 type Entry struct {
 	Name     string
 	Path     string
-	Manifest *Manifest // nil: it is no whole backup
-	Err      error     // why it isn't; ErrNoBackup for one that is being made, or was left half made
+	Manifest *Manifest // nil: the backup isn't complete
+	Err      error     // why it isn't; ErrNoBackup for an unfinished one
 }
 
-// List returns the backups in a directory, oldest first, and those that aren't whole.
+// List returns the backups in a directory, complete and unfinished ones, oldest first.
 func List(fs vfs.FS, dir string) (out []Entry, err error) {
 	names, err := fs.List(dir)
 	if err != nil {
@@ -204,7 +205,7 @@ func Pick(fs vfs.FS, dir string) (path string, m *Manifest, err error) {
 	case damaged != nil:
 		return "", nil, fmt.Errorf("%w: name another one", damaged)
 	case m == nil:
-		return "", nil, fmt.Errorf("%s holds no whole backup", dir)
+		return "", nil, fmt.Errorf("%s holds no complete backup", dir)
 	}
 	return path, m, nil
 }

@@ -15,23 +15,26 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
-// Job is a backup that is to be made.
+// Job describes a backup to be made.
 type Job struct {
 	Work
 	From  string // directory with the files of a store, which must not change
-	Of    string // the store's own directory: a file system without links has copies in From, whose times are their own
-	To    string // directory of backups, which is there
+	Of    string // the store's own directory: without hard links From has copies, with other modification times
+	To    string // an existing directory of backups
 	Name  string // see Name
 	Store string // id of the store; "": it has none
 	Taken time.Time
 	Fits  func(bytes int64) error // called before that many bytes are written; may be nil
 }
 
-// Take makes a backup. Tables that an earlier one of the same store has are shared with it by hard links; what is left
-// of backups that weren't finished is used, and removed at the end. Where From is on the same file system its tables
-// are linked too, everything else is copied.
+// Take makes a backup. It makes hard links to tables that the previous backup of the same store has. It also uses the
+// files of unfinished backups, and removes these at the end. If From is on the same file system, its other tables are
+// linked too. Everything else is copied.
 //
-// An error leaves what is done for the next backup, but one for want of room: that leaves nothing.
+// After an error the finished files stay for the next backup. If the disk is full, they are removed.
+//
+// Example: the previous backup has table 4, the store has tables 4 and 7 and log 8. Take links 4 from the previous
+// backup, links 7 from From, and copies the log.
 func Take(ctx context.Context, j Job) (b kv.Backup, err error) {
 	if err := onlyBackups(j.FS, j.To); err != nil { // before a lock is left there
 		return b, err
@@ -68,13 +71,13 @@ type source struct {
 	left bool // of an unfinished backup
 }
 
-// planned is what is done with a file.
+// planned is a file, and where it is taken from.
 type planned struct {
 	File
 	shared *source // nil: it is taken from the store
 }
 
-// onlyBackups sees that a directory has nothing but backups.
+// onlyBackups checks that a directory holds nothing but backups.
 func onlyBackups(fs vfs.FS, dir string) error {
 	names, err := fs.List(dir)
 	if err != nil {
@@ -82,14 +85,14 @@ func onlyBackups(fs vfs.FS, dir string) error {
 	}
 	for _, name := range names {
 		if name != lockName && name != lostFound && !named.MatchString(name) {
-			return fmt.Errorf("%s has files that are none of a backup's, such as %s: give a directory of its own", dir,
+			return fmt.Errorf("%s has files that don't belong to a backup, such as %s: choose another directory", dir,
 				name)
 		}
 	}
 	return nil
 }
 
-// survey looks at the backups in the directory: they must be of this store.
+// survey finds the backups in the directory. They must be of the same store.
 func (t *taker) survey() error {
 	all, err := List(t.FS, t.To)
 	if err != nil {
@@ -100,7 +103,7 @@ func (t *taker) survey() error {
 		e := &all[i]
 		switch {
 		case e.Name == t.Name:
-			return fmt.Errorf("%s is there already", e.Path)
+			return fmt.Errorf("%s exists already", e.Path)
 		case e.Manifest != nil && e.Manifest.Store != t.Store:
 			return t.foreign(e.Path)
 		case e.Manifest != nil:
@@ -120,7 +123,7 @@ func (t *taker) survey() error {
 }
 
 func (t *taker) foreign(path string) error {
-	return fmt.Errorf("%s is a backup of another store: give each store a directory of its own", path)
+	return fmt.Errorf("%s is a backup of another store: use a separate directory for each store", path)
 }
 
 // know remembers a table of another backup.
@@ -137,7 +140,7 @@ type header struct {
 	Store  string `json:"store,omitempty"`
 }
 
-// leftover takes up the tables of an unfinished backup. Its journal may end in the middle of a line.
+// leftover remembers the tables of an unfinished backup. Its journal may end in the middle of a line.
 func (t *taker) leftover(e *Entry) error {
 	names, err := t.FS.List(e.Path)
 	if err != nil {
@@ -145,7 +148,7 @@ func (t *taker) leftover(e *Entry) error {
 	}
 	for _, name := range names {
 		if name != StoreName && name != journalName && name != ManifestName+unfinished {
-			return fmt.Errorf("%s has files that are none of a backup's, such as %s", e.Path, name)
+			return fmt.Errorf("%s has files that don't belong to a backup, such as %s", e.Path, name)
 		}
 	}
 	b, err := files.Read(t.FS, t.FS.PathJoin(e.Path, journalName))
@@ -209,12 +212,12 @@ func (t *taker) take(ctx context.Context) error {
 	t.result.Path, t.result.Files, t.result.Bytes = t.dir, len(m.Files), m.Bytes()
 	_ = t.FS.Remove(t.FS.PathJoin(t.dir, journalName))
 	for _, dir := range t.left {
-		_ = t.FS.RemoveAll(dir) // what stays the next backup finds
+		_ = t.FS.RemoveAll(dir) // the next backup finds what can't be removed
 	}
 	return nil
 }
 
-// note adds a line to the journal. It isn't synced: without it a file is copied again.
+// note adds a line to the journal. The journal isn't synced: if a line is lost, a file is copied again.
 func (t *taker) note(v any) error {
 	b, err := json.Marshal(v)
 	if err == nil {
@@ -223,7 +226,7 @@ func (t *taker) note(v any) error {
 	return err
 }
 
-// arrange plans what is done with each file, and asks whether there is room for what is to be written.
+// arrange decides for each file whether it is linked or copied, and asks Fits whether there is space for the copies.
 func (t *taker) arrange() error {
 	names, err := t.FS.List(t.From)
 	if err != nil {
@@ -258,7 +261,7 @@ func (t *taker) arrange() error {
 	return t.Fits(writes)
 }
 
-// linkable tries whether a file of the store can be linked.
+// linkable tries to link a file of the store.
 func (t *taker) linkable(name string) bool {
 	to := t.FS.PathJoin(t.dir, StoreName, name+unfinished)
 	err := t.FS.Link(t.FS.PathJoin(t.From, name), to)
@@ -266,9 +269,9 @@ func (t *taker) linkable(name string) bool {
 	return err == nil
 }
 
-// same returns the table of another backup that a table of the store is: of its name, size and time, and with the same
-// end, which depends on all that is in a table. The number in a table's name alone isn't enough: stores that were
-// copied from one another give the same numbers.
+// same returns the table of another backup that equals a table of the store: same name, size, time, and last bytes. The
+// last bytes of a table depend on its whole content. The name alone isn't enough, because a copy of a store gives new
+// tables the same numbers as the original.
 func (t *taker) same(f *File) (*source, error) {
 	for i := range t.known[f.Name] {
 		s := &t.known[f.Name][i]
@@ -290,10 +293,10 @@ func (t *taker) same(f *File) (*source, error) {
 	return nil, nil
 }
 
-// endBytes is how much of a table's end is compared.
+// endBytes is how many bytes at the end of tables are compared.
 const endBytes = 32 << 10
 
-// end reads the end of a file, which must have so many bytes.
+// end reads the end of a file. The file must have size bytes.
 func (t *taker) end(path string, size int64) ([]byte, error) {
 	f, err := t.FS.Open(path)
 	if err != nil {
@@ -314,7 +317,7 @@ func (t *taker) end(path string, size int64) ([]byte, error) {
 	return b, nil
 }
 
-// file puts one file in its place.
+// file links or copies one file into the backup.
 func (t *taker) file(ctx context.Context, p *planned) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -341,7 +344,7 @@ func (t *taker) file(ctx context.Context, p *planned) error {
 	return err
 }
 
-// share gives a table of another backup to this one too. One of an unfinished backup may move.
+// share links a table of another backup into this one. A table of an unfinished backup may be moved instead.
 func (t *taker) share(s *source, to string) bool {
 	return t.FS.Link(s.path, to) == nil || s.left && t.FS.Rename(s.path, to) == nil
 }

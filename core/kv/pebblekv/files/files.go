@@ -1,4 +1,4 @@
-// Package files does with files and directories what a store and its backups need: what it has written stays.
+// Package files reads and writes files durably, for a store and its backups.
 package files
 
 import (
@@ -19,8 +19,8 @@ func Read(fs vfs.FS, name string) ([]byte, error) {
 	return b, errors.Join(err, f.Close())
 }
 
-// Replace writes a file that is there whole or not at all, by way of another with temp at the end of its name. When it
-// returns without an error the file is durable.
+// Replace writes a file atomically: it writes a temporary file, name+temp, and renames it. When it returns without an
+// error, the file is durable.
 func Replace(fs vfs.FS, name, temp string, content []byte) error {
 	temp = name + temp
 	f, err := fs.Create(temp, vfs.WriteCategoryUnspecified)
@@ -38,7 +38,7 @@ func Replace(fs vfs.FS, name, temp string, content []byte) error {
 	return SyncDir(fs, fs.PathDir(name))
 }
 
-// MakeDir makes a directory and those above it that are missing, durably.
+// MakeDir durably creates a directory and its missing parents.
 func MakeDir(fs vfs.FS, dir string) error {
 	parent := fs.PathDir(dir)
 	if _, err := fs.Stat(parent); parent != dir && IsMissing(err) {
@@ -49,7 +49,7 @@ func MakeDir(fs vfs.FS, dir string) error {
 	return errors.Join(fs.MkdirAll(dir, 0o755), SyncDir(fs, parent))
 }
 
-// IsMissing reports whether there is no such file or directory.
+// IsMissing reports whether err says that a file or directory doesn't exist.
 func IsMissing(err error) bool { return errors.Is(err, os.ErrNotExist) }
 
 // SyncDir makes the names in a directory durable.

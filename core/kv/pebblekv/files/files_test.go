@@ -6,7 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// After a power cut there is what was replaced and made, whole, and nothing of what came to nothing.
+// After a power failure everything that was replaced or created exists, and nothing of what failed does.
 func TestReplaceAndMakeDirStay(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	if err := MakeDir(fs, "/a/b/c"); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// TestSmallStoreHoldsLittleDisk: logs take the disk that they need, not that of a full memtable each.
+// TestSmallStoreHoldsLittleDisk: a log takes the disk space of its content, not that of a full memtable.
 func TestSmallStoreHoldsLittleDisk(t *testing.T) {
 	dir := t.TempDir()
 	e := mustOpen(t, dir, Options{})
