@@ -1,0 +1,137 @@
+// Package engine runs JavaScript in a script worker: a process that serves the runs of one server over its standard
+// input and output, and nothing else.
+package engine
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/sqlapi/script/wire"
+)
+
+// A worker needs one processor for the program, and one for what watches it.
+const processors = 2
+
+// gcPercent lets the heap of short runs grow to some 40 MB between collections.
+const gcPercent = 1000
+
+// Work serves runs until in ends. It takes possession of the process: limits hold for it as a whole, it ignores
+// interrupts from a terminal, which are for the server, and it ends at once when in does or a limit is exceeded.
+func Work(in io.Reader, out io.Writer) error {
+	signal.Ignore(os.Interrupt)
+	closeInherited()
+	runtime.GOMAXPROCS(processors)
+	debug.SetGCPercent(gcPercent)
+	time.Local = time.UTC // programs see the service's zone
+	frames := bufio.NewReader(in)
+	first, err := wire.Read(frames)
+	if err != nil {
+		return err
+	}
+	limits, err := wire.DecodeLimits(first)
+	if err != nil {
+		return err
+	}
+	watch, err := limitMemory(limits.Memory)
+	if err != nil {
+		return err
+	}
+	w := &worker{in: make(chan wire.Frame), out: wire.Writer{W: out}, programs: newPrograms(), memory: watch}
+	go func() {
+		for {
+			f, err := wire.Read(frames)
+			if err != nil {
+				os.Exit(0) // also while a program runs
+			}
+			w.in <- f
+		}
+	}()
+	for f := range w.in {
+		if err := w.serve(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// worker is the state that outlives a run.
+type worker struct {
+	in       chan wire.Frame
+	out      wire.Writer
+	programs *programs
+	memory   *memoryWatch
+}
+
+// serve performs one run and sends its outcome.
+func (w *worker) serve(f wire.Frame) error {
+	w.memory.begin()
+	var reply func(last bool) wire.Frame
+	switch f.Type {
+	case wire.TypeRun:
+		setting, run, err := wire.DecodeRun(f)
+		if err != nil {
+			return err
+		}
+		reply = w.run(setting, run)
+	case wire.TypeCall:
+		setting, call, err := wire.DecodeCall(f)
+		if err != nil {
+			return err
+		}
+		reply = w.call(setting, call)
+	default:
+		return fmt.Errorf("%w: type %q", wire.ErrFrame, f.Type)
+	}
+	return w.out.Write(reply(w.memory.end()))
+}
+
+// run runs a program.
+func (w *worker) run(setting wire.Setting, run *wire.Run) func(last bool) wire.Frame {
+	result, err := runProgram(w, setting, run)
+	if err != nil {
+		return func(last bool) wire.Frame { return wire.EncodeFault(err, last) }
+	}
+	return func(last bool) wire.Frame { return wire.EncodeDone(result, last) }
+}
+
+// call evaluates a function.
+func (w *worker) call(setting wire.Setting, call wire.Call) func(last bool) wire.Frame {
+	values, err := callFunction(w, setting, call)
+	if err != nil {
+		return func(last bool) wire.Frame { return wire.EncodeFault(err, last) }
+	}
+	return func(last bool) wire.Frame { return wire.EncodeValues(values, last) }
+}
+
+// send sends operations to the server.
+func (w *worker) send(ops []wire.Op) {
+	if err := w.out.Write(wire.EncodeOps(ops)); err != nil {
+		os.Exit(1) // the server is gone
+	}
+}
+
+// answers returns the next answers of the server, which are for some of the operations that wait.
+func (w *worker) answers(waiting int) []wire.Answer {
+	f := <-w.in
+	answers, err := wire.DecodeAnswers(f)
+	if err != nil || f.Type != wire.TypeAnswers || len(answers) == 0 || len(answers) > waiting {
+		fmt.Fprintln(os.Stderr, "malformed answers:", err)
+		os.Exit(1)
+	}
+	return answers
+}
+
+// clockOf returns the clock of a run.
+func clockOf(s wire.Setting) *clock.Clock {
+	if s.Now.IsZero() {
+		return clock.New()
+	}
+	return clock.Fake(s.Now)
+}

@@ -1,0 +1,76 @@
+package script
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/orrerydb/orrery/sqlapi/script/wire"
+)
+
+// Functions are the user-defined functions of one query. Safe for concurrent use.
+type Functions struct {
+	pool    *Pool
+	sources map[string]string
+	ctx     context.Context //nolint:containedctx // ends with Close
+	cancel  context.CancelFunc
+}
+
+// Functions returns the functions with the given sources by name.
+func (p *Pool) Functions(sources map[string]string) *Functions {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Functions{pool: p, sources: sources, ctx: ctx, cancel: cancel}
+}
+
+// Close ends the calls in progress, and refuses others.
+func (f *Functions) Close() { f.cancel() }
+
+// Has reports whether there is a function of this name.
+func (f *Functions) Has(name string) bool {
+	_, ok := f.sources[name]
+	return ok
+}
+
+// Call evaluates a function for each of the argument lists, which are JSON arrays; an undefined argument is the word
+// undefined. A value is JSON, or nil for
+// undefined. The limits of a run hold for the call as a whole. It returns an *Error for what the function or its limits
+// did.
+func (f *Functions) Call(ctx context.Context, name string, args [][]byte) ([][]byte, error) {
+	source, ok := f.sources[name]
+	if !ok {
+		return nil, &Error{Status: http.StatusBadRequest, Body: fmt.Sprintf("The function %q does not exist.", name)}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(f.ctx, cancel)()
+	var values [][]byte
+	err := f.pool.with(ctx, f.pool.functions, func(_ context.Context, w *process) (last bool, err error) {
+		call := wire.Call{Name: name, Source: source, Args: args}
+		reply, err := w.exchange(wire.EncodeCall(f.pool.setting(), call))
+		if err != nil {
+			return true, err
+		}
+		values, last, err = decodeValues(reply, len(args))
+		return last, err
+	})
+	return values, err
+}
+
+// decodeValues reads a worker's answer to a call with n argument lists.
+func decodeValues(reply wire.Frame, n int) ([][]byte, bool, error) {
+	switch reply.Type {
+	case wire.TypeFault:
+		e, last, err := wire.DecodeFault(reply)
+		if err != nil {
+			return nil, true, err
+		}
+		return nil, last, e
+	case wire.TypeValues:
+		values, last, err := wire.DecodeValues(reply)
+		if err == nil && len(values) != n {
+			err = fmt.Errorf("%w: %d values for %d argument lists", wire.ErrFrame, len(values), n)
+		}
+		return values, last, err
+	}
+	return nil, true, fmt.Errorf("%w: type %q of a call's answer", wire.ErrFrame, reply.Type)
+}
