@@ -17,11 +17,16 @@ export CGO_ENABLED ?= 0
 TAGS = nomsgpack,nethttpomithttp2
 export GOFLAGS := $(filter-out -tags=%,$(shell $(GO) env GOFLAGS)) -tags=$(TAGS)
 
+# Checks and tests are compiled without the profile of cmd/orrery. With it, go vet, go test and the linters would each
+# compile and examine all packages two or three times: for the program, for its tests, and for all others. What tests
+# run as a program is compiled with it, as `make build` does.
+PLAIN = -pgo=off
+
 TALLY = $(GO) run ./internal/tally -sums $(SUMS)
 # Test binaries without tables for debuggers: half the time to link each.
 LINK = -ldflags '-s -w'
 # What `make vet` has examined, go test need not examine again.
-VETTED = -vet=off $(LINK)
+VETTED = -vet=off $(PLAIN) $(LINK)
 # The race detector needs a C compiler; everything else needs only Go.
 CC_FOUND := $(shell command -v cc gcc clang 2>/dev/null | head -1)
 
@@ -77,7 +82,8 @@ test: vet
 	$(TALLY) -label 'go tests' -- $(VETTED) ./... || status=1; \
 	$(MAKE) --no-print-directory race || status=1; \
 	if [ -f conformance/go.mod ]; then \
-		$(TALLY) -C conformance -label 'official Go clients' -- $(LINK) ./... || status=1; \
+		$(GO) vet -C conformance $(PLAIN) ./... || status=1; \
+		$(TALLY) -C conformance -label 'official Go clients' -- $(VETTED) ./... || status=1; \
 	fi; \
 	$(GO) run ./internal/tally -sums $(SUMS) -print || status=1; \
 	exit $$status
@@ -94,16 +100,16 @@ endif
 vet:
 	@bad=$$(gofmt -l cmd core internal sqlapi tableapi graphapi mongoapi conformance 2>/dev/null); \
 	if [ -n "$$bad" ]; then echo "gofmt: $$bad"; exit 1; fi
-	$(GO) vet ./...
+	$(GO) vet $(PLAIN) ./...
 	$(GO) test ./internal/imports ./internal/style
 
 # The tools' versions are in internal/lint, a module of its own: a build or test downloads none of it. Dead code is what
 # neither the binaries nor any test reaches.
 lint: vet
 	$(GO) build -C internal/lint -o $(CURDIR)/.ci/out/lint/ tool
-	.ci/out/lint/staticcheck ./...
-	cd conformance && ../.ci/out/lint/staticcheck ./...
-	@dead=$$(.ci/out/lint/deadcode -test ./...); if [ -n "$$dead" ]; then echo "$$dead"; exit 1; fi
+	GOFLAGS='$(GOFLAGS) $(PLAIN)' .ci/out/lint/staticcheck ./...
+	cd conformance && GOFLAGS='$(GOFLAGS) $(PLAIN)' ../.ci/out/lint/staticcheck ./...
+	@dead=$$(GOFLAGS='$(GOFLAGS) $(PLAIN)' .ci/out/lint/deadcode -test ./...); if [ -n "$$dead" ]; then echo "$$dead"; exit 1; fi
 
 conformance: build
 	@.ci/clients

@@ -17,8 +17,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
-// age makes a store what it would be in format 2, before the upgrade has begun: heads of that format, index and number
-// entries under the kinds of that time, and no word of an upgrade. It returns how many entries it has moved.
+// age turns a store into what it would be in format 2 before its upgrade has begun: heads of that format, index and
+// number entries under the kinds of that format, and no sign of an upgrade. It returns how many entries it has moved.
 func age(t testing.TB, eng kv.Engine) (moved int) {
 	t.Helper()
 	snap := kvtest.Snapshot(t, eng)
@@ -66,7 +66,7 @@ func age(t testing.TB, eng kv.Engine) (moved int) {
 	return moved
 }
 
-// agedHead is a head in its former form, see docs/formats.md.
+// agedHead returns a head in the previous format, see docs/formats.md.
 func agedHead(head []byte) []byte {
 	out := append([]byte{1}, head[2:2+8*4]...)        // LSN, ticks, items, bytes
 	out = append(out, head[2+8*4:2+8*4+4]...)         // version of the policy
@@ -76,7 +76,7 @@ func agedHead(head []byte) []byte {
 	return append(out, 0)                             // counted paths
 }
 
-// withoutFormat takes the format out of the account's entry.
+// withoutFormat removes the format from the account's entry.
 func withoutFormat(t testing.TB, val []byte) []byte {
 	t.Helper()
 	at := bytes.IndexByte(val, '{')
@@ -94,7 +94,7 @@ func withoutFormat(t testing.TB, val []byte) []byte {
 	return append(bytes.Clone(val[:at]), b...)
 }
 
-// ageDir ages a store that is closed, its identity too.
+// ageDir ages a closed store, and its identity.
 func ageDir(t testing.TB, dir string) {
 	t.Helper()
 	eng, err := pebblekv.Open(dir, pebblekv.Options{Scanned: core.OnlyScanned, Kept: core.GotSingly})
@@ -115,7 +115,7 @@ func ageDir(t testing.TB, dir string) {
 	}
 }
 
-// agedIdentity is an identity as format 2 has it.
+// agedIdentity returns an identity as format 2 stores it.
 func agedIdentity(t testing.TB, b []byte) []byte {
 	t.Helper()
 	var i struct {

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrNoBackups is the error of engines that can't be backed up: data in memory ends with the process.
-var ErrNoBackups = errors.New("the store is in memory only: there is nothing that a backup could be made of")
+var ErrNoBackups = errors.New("the store is in memory only, so there is nothing to back up")
 
 // Backup copies the store into a new directory of this name below to. Requests continue meanwhile. The copy has
 // everything that was acknowledged before the call, in all containers, and no part of a batch. progress gets the number

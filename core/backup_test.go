@@ -24,7 +24,7 @@ import (
 	"github.com/orrerydb/orrery/internal/race"
 )
 
-// given is what a store has given out: nothing of it may come a second time.
+// given holds the numbers that a store has assigned. None of them may be assigned a second time.
 type given struct {
 	db, container uint64
 	version       string
@@ -33,7 +33,7 @@ type given struct {
 	resource      uint32
 }
 
-// giveAll makes one of everything.
+// giveAll makes one of everything that gets a number.
 func giveAll(t *testing.T, e *core.Engine, name string) (g given) {
 	t.Helper()
 	d, err := e.CreateDatabase(bg, core.DatabaseSpec{ID: name})
@@ -76,8 +76,8 @@ func read(t *testing.T, c *core.Container, id string) *core.Item {
 	return it
 }
 
-// What a restored store gives out is above everything that was given out after its backup was made, and lost. So who
-// has read a change feed further than the backup misses nothing new.
+// A restored store assigns only numbers above all that were assigned after its backup and are lost. So a reader that
+// has read the change feed beyond the backup misses no later change.
 func TestRestoredStoreGivesNothingTwice(t *testing.T) {
 	k := memkv.New()
 	lived, err := core.Open(bg, k, core.Options{})
@@ -152,7 +152,7 @@ func TestRestoredStoreGivesNothingTwice(t *testing.T) {
 	}
 }
 
-// Numbers come to an end, after thousands of restores: that is said, and nothing is written.
+// After thousands of restores there are no numbers left: that is an error, and nothing is written.
 func TestRaiseAtTheEndOfNumbers(t *testing.T) {
 	k := memkv.New()
 	e, err := core.Open(bg, k, core.Options{})
@@ -185,7 +185,7 @@ func TestRaiseAtTheEndOfNumbers(t *testing.T) {
 	}
 }
 
-// What is in memory can't be backed up.
+// A store in memory can't be backed up.
 func TestNoBackupOfMemory(t *testing.T) {
 	e, err := core.Open(bg, memkv.New(), core.Options{})
 	if err != nil {
@@ -197,8 +197,8 @@ func TestNoBackupOfMemory(t *testing.T) {
 	}
 }
 
-// A backup that is made while three containers are written to holds all that was acknowledged before, of each
-// transaction all or nothing, and of two containers one moment.
+// A backup made while three containers are written to has everything that was acknowledged before, every transaction
+// completely or not at all, and two containers as of the same moment.
 func TestBackupOfAllContainers(t *testing.T) {
 	dir := t.TempDir()
 	open := func(at string, o pebblekv.Options) (*core.Engine, error) {
@@ -236,7 +236,7 @@ func TestBackupOfAllContainers(t *testing.T) {
 			})
 		}
 	}
-	wg.Go(func() { // the third follows what the chain has written to the fourth
+	wg.Go(func() { // the third container follows what the chain has written to the fourth
 		fourth := newContainer(t, e, core.ContainerSpec{ID: "fourth"})
 		for n := 0; ctx.Err() == nil; n++ {
 			text := fmt.Sprintf(`{"id":"%d","pk":"%d"}`, n, n%7)

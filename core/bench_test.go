@@ -19,8 +19,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// The benchmarks run on pebblekv without fsync and report, beside their own time, the ratio to the same number of raw
-// engine operations measured in the same run ("x-floor").
+// The benchmarks run on pebblekv without fsync. Beside their own time they report its ratio to the time of as many raw
+// engine operations in the same run ("x-floor").
 
 // order is a document of about 1 KB: 18 scalar fields and three lines of an array.
 func order(i int) string {
@@ -36,7 +36,7 @@ const benchDocs = 10000
 
 func benchContainer(b *testing.B) (*core.Container, *pebblekv.Engine) { return benchIndexed(b, nil) }
 
-// benchEngine opens an empty store on disk that is closed with the benchmark.
+// benchEngine opens an empty store on disk, which is closed at the end of the benchmark.
 func benchEngine(b *testing.B, relaxed bool) (*core.Engine, *pebblekv.Engine) {
 	b.Helper()
 	kve, err := pebblekv.Open(b.TempDir(),

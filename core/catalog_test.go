@@ -60,8 +60,7 @@ func TestDropAndReopen(t *testing.T) {
 	}
 }
 
-// The catalog of a store that was closed is the catalog that it opens with: names, definitions, numbers that are never
-// given again.
+// A reopened store has the same catalog: names, definitions, and numbers that are never assigned again.
 func TestCatalogReopen(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *core.Engine {
@@ -132,13 +131,12 @@ func TestCatalogReopen(t *testing.T) {
 	clean(t, e)
 }
 
-// unowned is an engine that stays open when what uses it is closed.
+// unowned is an engine that stays open when its user closes it.
 type unowned struct{ kv.Engine }
 
 func (unowned) Close() error { return nil }
 
-// Catalog entries that were damaged are refused as corrupt, never a panic: at the start, or where the container is
-// asked for.
+// Damaged catalog entries are an error and never a panic: at the start, or when the container is first used.
 func TestDamagedCatalog(t *testing.T) {
 	raw := memkv.New()
 	e, err := core.Open(bg, raw, core.Options{MinSlots: 2})

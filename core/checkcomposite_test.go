@@ -18,7 +18,7 @@ const columnPolicy = `{"includedPaths":[{"path":"/a/?"},{"path":"/l/[]/{x, y}/?"
 	"compositeIndexes":[[{"path":"/a"},{"path":"/b"}],[{"path":"/b","order":"descending"},{"path":"/a"}],
 	[{"path":"/b"},{"path":"/a","order":"descending"}]]}`
 
-// columnStore is a store whose index has entries of several columns; clean in the eyes of every check.
+// columnStore is a store whose index has entries of several columns. No check finds anything in it.
 func columnStore(t *testing.T, key core.PartitionKeyDef) (*core.Engine, kv.Engine) {
 	t.Helper()
 	raw := memkv.New()
@@ -40,7 +40,7 @@ func columnStore(t *testing.T, key core.PartitionKeyDef) (*core.Engine, kv.Engin
 	return e, raw
 }
 
-// checks lists what the check of the whole store finds; a scrub must find as many.
+// checks returns the problems that the check of the whole store finds. A scrub must find as many.
 func checks(t *testing.T, e *core.Engine) []string {
 	t.Helper()
 	problems, err := e.Check(bg)
@@ -57,8 +57,8 @@ func checks(t *testing.T, e *core.Engine) []string {
 	return problems
 }
 
-// TestCheckNamesColumnEntries: among the entries of several columns each check names those that are damaged, and no
-// other; in both layouts of entries.
+// TestCheckNamesColumnEntries: each check names the damaged entries of several columns and no others, in both layouts
+// of entries.
 func TestCheckNamesColumnEntries(t *testing.T) {
 	for name, key := range map[string]core.PartitionKeyDef{"key is another": keyDefs["V2"], "key is the id": keyIsID} {
 		t.Run(name, func(t *testing.T) { namesColumnEntries(t, key, keys.Entries{ByID: name == "key is the id"}) })
@@ -70,7 +70,7 @@ func namesColumnEntries(t *testing.T, key core.PartitionKeyDef, layout keys.Entr
 	if found := checks(t, e); len(found) > 0 {
 		t.Fatalf("a store that is well: %q", found)
 	}
-	entries, numbers := map[uint64][]byte{}, map[uint64]int{} // one of each path, and where the item's number ends
+	entries, numbers := map[uint64][]byte{}, map[uint64]int{} // one entry of each path, end of the number
 	flags := map[string][]byte{}
 	ks, vs := every(t, raw)
 	columns := 0
@@ -136,8 +136,8 @@ func namesColumnEntries(t *testing.T, key core.PartitionKeyDef, layout keys.Entr
 	clean(t, e)
 }
 
-// TestCheckDuringRebuildOfColumns: while composite indexes come and go, where entries of two policies stand beside each
-// other, no check finds anything.
+// TestCheckDuringRebuildOfColumns: no check finds a problem while composite indexes are added and removed, when entries
+// of two policies exist together.
 func TestCheckDuringRebuildOfColumns(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 2})
 	c := newContainer(t, e, core.ContainerSpec{})

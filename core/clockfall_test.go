@@ -26,7 +26,7 @@ type fallStore struct {
 	c    *core.Container
 	want []string // ids, in the order of their last writes
 	ts   map[string]int64
-	any  bool // whatever the time is
+	any  bool // ignore the times
 }
 
 func newFallStore(t *testing.T, spec core.ContainerSpec) *fallStore {
@@ -57,7 +57,7 @@ func (s *fallStore) reopen() {
 	s.open()
 }
 
-// put writes an item, whose time is off by so much from the clock's.
+// put writes an item at the clock's time plus off.
 func (s *fallStore) put(id string, off time.Duration) {
 	s.t.Helper()
 	it := put(s.t, s.c, core.Upsert, fmt.Sprintf(`{"id":%q,"pk":"p"}`, id)).Item
@@ -68,7 +68,7 @@ func (s *fallStore) put(id string, off time.Duration) {
 	s.ts[id] = it.TS()
 }
 
-// since sees that the feed from a time has exactly what was written then or later, in the order of writes.
+// since checks that the feed from a time has exactly the items that were written then or later, in the order of writes.
 func (s *fallStore) since(at int64) {
 	s.t.Helper()
 	var want, got []string
@@ -93,7 +93,7 @@ func (s *fallStore) since(at int64) {
 	}
 }
 
-// everySince asks for the feed from all times at which something was written, and beside them.
+// everySince checks the feed from every time at which something was written, and from times near those.
 func (s *fallStore) everySince() {
 	s.t.Helper()
 	for _, at := range s.ts {
@@ -103,7 +103,7 @@ func (s *fallStore) everySince() {
 	}
 }
 
-// A clock that was ahead by a day and is put right: times come back at once, in all that depends on them.
+// A clock that was a day ahead is corrected: from then on everything that depends on times uses the correct ones.
 func TestClockFalls(t *testing.T) {
 	s := newFallStore(t, core.ContainerSpec{})
 	for i := range 10 {
@@ -126,7 +126,7 @@ func TestClockFalls(t *testing.T) {
 		s.put(fmt.Sprint("after", i), 0)
 		s.clk.Advance(time.Second)
 	}
-	s.put("ahead3", 0) // an item of the future comes back, too
+	s.put("ahead3", 0) // an item with a time in the future is returned too
 	s.put("changed", 0)
 	again, err := s.c.Read(bg, pk("p"), first.ID())
 	if err != nil {
@@ -138,18 +138,18 @@ func TestClockFalls(t *testing.T) {
 	s.everySince()
 	s.reopen()
 	s.everySince()
-	if n := s.log.Count("The clock stands before"); n != 1 {
+	if n := s.log.Count("The clock is before"); n != 1 {
 		t.Errorf("%d warnings:\n%s", n, s.log)
 	}
 	s.clk.Advance(-day)
 	s.put("and once more", 0)
 	s.everySince()
-	if n := s.log.Count("The clock stands before"); n != 2 {
+	if n := s.log.Count("The clock is before"); n != 2 {
 		t.Errorf("%d warnings after another fall:\n%s", n, s.log)
 	}
 }
 
-// A container with several slots meets a fall in each, and warns once.
+// A container with several slots begins an epoch in each slot, and logs one warning.
 func TestClockFallsOnceForAllSlots(t *testing.T) {
 	clk, log := clock.Fake(time.Unix(1_700_000_000, 0)), &testlog.Lines{}
 	e, err := core.Open(bg, memkv.New(), core.Options{Clock: clk, MinSlots: 4, Logger: log.Logger()})
@@ -167,13 +167,13 @@ func TestClockFallsOnceForAllSlots(t *testing.T) {
 		}
 		clk.Advance(-day)
 	}
-	if n := log.Count("The clock stands before"); n != 1 {
+	if n := log.Count("The clock is before"); n != 1 {
 		t.Errorf("%d warnings:\n%s", n, log)
 	}
 	clean(t, e)
 }
 
-// A clock that is set back a little: times stand still until it has caught up.
+// A clock is set back a little: times don't grow until the clock has caught up.
 func TestClockFallsALittle(t *testing.T) {
 	s := newFallStore(t, core.ContainerSpec{})
 	s.put("a", 0)
@@ -182,16 +182,16 @@ func TestClockFallsALittle(t *testing.T) {
 	s.clk.Advance(2 * time.Second)
 	s.put("a", time.Second)
 	s.everySince()
-	if n := s.log.Count("The clock stands before"); n != 0 {
+	if n := s.log.Count("The clock is before"); n != 0 {
 		t.Errorf("it warns:\n%s", s.log)
 	}
 }
 
-// A clock that falls again and again: the head keeps a bounded number of epochs, and nothing is missed.
+// A clock is set back again and again: the head keeps a bounded number of epochs, and no change is missed.
 func TestClockFallsOften(t *testing.T) {
 	ttl := int32(1000)
 	s := newFallStore(t, core.ContainerSpec{DefaultTTL: &ttl})
-	s.any = true // some falls are small
+	s.any = true // some steps are small
 	for n := range 60 {
 		s.clk.Advance(time.Duration(7*n%50) * time.Second)
 		s.put(fmt.Sprint("x", n), 0)
@@ -214,7 +214,7 @@ func TestClockFallsOften(t *testing.T) {
 	}
 }
 
-// Items expire by their own time: those that were written when the clock was ahead stay, and keep none of the others.
+// Items expire by their own times: items that were written while the clock was ahead stay, and don't keep others.
 func TestExpiryOverEpochs(t *testing.T) {
 	ttl := int32(100)
 	s := newFallStore(t, core.ContainerSpec{DefaultTTL: &ttl})

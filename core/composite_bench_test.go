@@ -12,7 +12,8 @@ import (
 )
 
 // BenchmarkCompositeOrder takes the first 20 of 10,000 items in an order of two paths: from a composite index, from one
-// whose ties are the other way round, of one status in the order of another path, and by a sort. The floor is 20 Gets.
+// whose second path has the opposite order, of one status in the order of another path, and by a sort. The floor is 20
+// Gets.
 func BenchmarkCompositeOrder(b *testing.B) {
 	c, e := benchIndexed(b, compositePolicy([]string{"status", "-total"}, []string{"p6", "p7"}))
 	key, _ := rawKeys(b, e, benchDocs)

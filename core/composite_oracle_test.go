@@ -19,7 +19,7 @@ import (
 	"github.com/orrerydb/orrery/internal/race"
 )
 
-// compositeValues are what the fields of a profile's items hold, "" for nothing.
+// compositeValues are the possible values of the fields in a profile's items, "" for none.
 var compositeValues = map[string][]string{
 	"inside":  {"0", "1", "2"},
 	"numbers": {"0", "1", "2", "-1.5", "3"},
@@ -32,7 +32,7 @@ var compositeValues = map[string][]string{
 var compositeSets = [][]string{{"a", "-b"}, {"-b", "c"}, {"a", "b", "c"}, {"pk", "-a"}, {"pk", "b", "c"}, {"c", "-_ts"},
 	{"n/x", "a"}, {"pk", "t", "-c"}, {"t", "-b"}}
 
-// compositeQuery makes a random query whose filter and order may be a composite index's, or not.
+// compositeQuery makes a random query whose filter and order a composite index may or may not serve.
 func compositeQuery(t testing.TB, r *rand.Rand, c *core.Container, vals []string) (q exec.Query) {
 	var preds []*access.Pred
 	fields := []string{"a", "b", "c", "pk", "n.x"}
@@ -71,7 +71,7 @@ func compositeQuery(t testing.TB, r *rand.Rand, c *core.Container, vals []string
 	}
 	q = exec.Query{Pred: access.And(preds...), Compare: value.CompareCosmos, Collation: access.JSONOrder}
 	q.Match = func(it *core.Item) (bool, error) { return satisfies(q.Pred, it.Doc), nil }
-	if r.IntN(2) == 0 { // of a hierarchical key sometimes only the first value
+	if r.IntN(2) == 0 { // sometimes only the first value of a hierarchical key
 		q.PK = keyIn(c, mustDoc(t, fmt.Sprintf(`{"id":"","t":"t%d","pk":"p%d"}`, r.IntN(2), r.IntN(3))))
 		q.PK = q.PK[:1+r.IntN(len(q.PK))]
 	} else if r.IntN(4) == 0 {
@@ -84,7 +84,7 @@ func compositeQuery(t testing.TB, r *rand.Rand, c *core.Container, vals []string
 	cut, reverse := 0, r.IntN(2) == 0
 	if r.IntN(2) == 0 {
 		cut = 1
-		if f := strings.TrimPrefix(set[0], "-"); r.IntN(2) == 0 && f != "pk" && f != "t" { // whose values are merged
+		if f := strings.TrimPrefix(set[0], "-"); r.IntN(2) == 0 && f != "pk" && f != "t" { // its values are merged
 			in := access.In(pathOf(strings.ReplaceAll(f, "/", ".")), value.StringOf("none"))
 			for range 3 {
 				if v, err := doc.ValueFromJSON([]byte(vals[r.IntN(len(vals))])); err == nil &&
@@ -112,8 +112,8 @@ func compositeQuery(t testing.TB, r *rand.Rand, c *core.Container, vals []string
 	return q
 }
 
-// asBSON gives a query the reading of MongoDB: elements of arrays count, an array sorts by its least one, what is
-// missing is null, and classes come in another order.
+// asBSON gives a query the semantics of MongoDB: array elements count, an array sorts by its least element, a missing
+// value is null, and the classes have another order.
 func asBSON(q *exec.Query) {
 	q.Compare, q.Collation = value.CompareBSON, access.BSONOrder
 	var read func(p *access.Pred) *access.Pred
@@ -168,9 +168,9 @@ func compositeDoc(r *rand.Rand, vals []string, id string) string {
 	return d + "}"
 }
 
-// TestCompositesAgainstSort runs random queries over containers with composite indexes and demands the rows of a scan
-// and a sort, in the same order down to ties: for items of one class and of many, with missing, cut and array values,
-// in pages, with the orders of two languages, in 1 slot and 16.
+// TestCompositesAgainstSort runs random queries over containers with composite indexes. The rows must be those of a
+// scan and a sort, in the same order including ties: for items of one class and of many, with missing, cut and array
+// values, in pages, in the orders of two languages, with 1 slot and with 16.
 func TestCompositesAgainstSort(t *testing.T) {
 	for n, profile := range slices.Sorted(maps.Keys(compositeValues)) {
 		for m, slots := range []int{1, 16} {
@@ -203,7 +203,7 @@ func TestCompositesAgainstSort(t *testing.T) {
 				}
 				taken := map[string]int{}
 				trusted := profile == "numbers" || profile == "mixed" || profile == "partial"
-				queries := race.Fewer(150, 40) // most of them are sorted, again for each page
+				queries := race.Fewer(150, 40) // most of them are sorted again for each page
 				if trusted {
 					queries = race.Fewer(300, 100)
 				}

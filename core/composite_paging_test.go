@@ -16,8 +16,8 @@ import (
 	"github.com/orrerydb/orrery/internal/race"
 )
 
-// TestCompositePagingOverChanges takes a page by a composite index, changes the container, and reads on: rows that were
-// not touched come exactly once and in order, whatever became of the index.
+// TestCompositePagingOverChanges takes a page from a composite index, changes the container, and continues. Rows that
+// were not changed come exactly once and in order, even if the index has been removed.
 func TestCompositePagingOverChanges(t *testing.T) {
 	by := func(fields ...string) (out []exec.Order) {
 		for _, f := range fields {
@@ -132,7 +132,7 @@ func TestCompositePagingOverChanges(t *testing.T) {
 	}
 }
 
-// satisfies evaluates a conjunction of equalities and ranges; where a path counts elements any of them will do.
+// satisfies evaluates a conjunction of equalities and ranges. If a path includes elements, one of them has to match.
 func satisfies(p *access.Pred, d doc.Doc) bool {
 	if p == nil {
 		return true
@@ -157,7 +157,7 @@ func satisfies(p *access.Pred, d doc.Doc) bool {
 	return true
 }
 
-// above reports whether one of the values is beyond a bound; sign 1 means above it.
+// above reports whether one of the values is beyond a bound: above it for sign 1, else below.
 func above(vs []value.Value, b *access.Bound, sign int) bool {
 	return b == nil || slices.ContainsFunc(vs, func(v value.Value) bool {
 		c := value.CompareCosmos(v, b.Value) * sign
@@ -165,7 +165,7 @@ func above(vs []value.Value, b *access.Bound, sign int) bool {
 	})
 }
 
-// reach appends the values that MongoDB finds at a path: elements of arrays on the way and at its end, too.
+// reach appends the values that MongoDB finds at a path, including elements of arrays on the way and at the end.
 func reach(v value.Value, segs []string, out []value.Value) []value.Value {
 	if len(segs) == 0 {
 		if v.IsDefined() {

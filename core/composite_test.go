@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// compositePolicy indexes everything and has composite indexes; each is a list of paths, descending ones with a minus.
+// compositePolicy indexes everything and has composite indexes. Each is a list of paths; a minus marks descending ones.
 func compositePolicy(composites ...[]string) []byte {
 	b := []byte(`{"indexingMode":"consistent","includedPaths":[{"path":"/*"}],"excludedPaths":[],"compositeIndexes":[`)
 	for i, paths := range composites {

@@ -53,73 +53,6 @@ func (c *Container) Size() int64 { return c.rt.Bytes() }
 // HasTTL reports whether items can expire.
 func (c *Container) HasTTL() bool { return c.rt.Def().DefaultTTL != nil }
 
-// Partition is a physical partition: a range of hashes. SDKs say partition key range.
-type Partition struct {
-	ID       string
-	Min, Max string   // effective partition keys as published, "" .. "FF"
-	Parents  []string // the whole ancestry, oldest first
-	LSN      int64    // greatest LSN of its slots
-	Items    int64
-	Bytes    int64
-}
-
-// Partitions returns the live physical partitions in the order of their ranges; they are contiguous.
-func (c *Container) Partitions() []Partition {
-	slots := c.rt.Slots()
-	out := make([]Partition, len(slots.Map().Partitions))
-	for i := range out {
-		out[i] = c.partition(slots, i)
-	}
-	return out
-}
-
-func (c *Container) partition(slots *store.Slots, i int) Partition {
-	p := partitionOf(c.rt.Def().PartitionKey.EPKKind(), slots.Map(), i)
-	p.add(store.StatsOf(slots.In(i)))
-	return p
-}
-
-// add adds the contents of slots to the partition.
-func (p *Partition) add(s store.Stats) {
-	p.LSN, p.Items, p.Bytes = max(p.LSN, s.LSN), p.Items+s.Items, p.Bytes+s.Bytes
-}
-
-// partitionOf returns the physical partition of a slot map as clients see it.
-func partitionOf(kind epk.Kind, m *catalog.SlotMap, i int) Partition {
-	d := &m.Partitions[i]
-	p := Partition{ID: strconv.Itoa(d.ID), Min: "", Max: "FF", LSN: d.BaseLSN}
-	min, max := m.Bounds(m.Run(i))
-	if len(min) > 0 {
-		p.Min = epk.BoundaryText(kind, min)
-	}
-	if max != nil {
-		p.Max = epk.BoundaryText(kind, max)
-	}
-	for _, n := range d.Parents {
-		p.Parents = append(p.Parents, strconv.Itoa(n))
-	}
-	return p
-}
-
-// PartitionOf returns the physical partition that holds a partition key.
-func (c *Container) PartitionOf(pk PartitionKey) (Partition, error) {
-	place, _, _, err := c.rt.Place(pk)
-	if err != nil {
-		return Partition{}, err
-	}
-	slots := c.rt.Slots()
-	return c.partition(slots, slots.Map().Partition(place)), nil
-}
-
-// SessionOf returns the content of a session token after a write or read in a slot: the partition's id and its LSN. It
-// doesn't look up text boundaries.
-func (c *Container) SessionOf(slot *Slot) (id int, lsn int64) {
-	slots := c.rt.Slots()
-	i := slots.Map().Partition(slot.Min())
-	p := &slots.Map().Partitions[i]
-	return p.ID, max(store.StatsOf(slots.In(i)).LSN, p.BaseLSN)
-}
-
 // SlotOf returns the slot of a partition key, for SessionOf.
 func (c *Container) SlotOf(pk PartitionKey) (*Slot, error) {
 	return c.rt.SlotOf(pk)
@@ -159,41 +92,93 @@ func (c *Container) KeyPaths() [][]string { return c.rt.Def().KeyPaths() }
 
 // Read returns an item; NotFound when it is absent or expired. The caller owns the item's memory.
 func (c *Container) Read(ctx context.Context, pk PartitionKey, id value.Value) (*Item, error) {
-	return c.rt.Read(ctx, pk, id)
+	if c.rt.Throttled() {
+		if _, err := c.admit(pk); err != nil {
+			return nil, err
+		}
+	}
+	it, sl, err := c.rt.ReadIn(ctx, pk, id)
+	c.spendRead(sl, it, err)
+	return it, err
 }
 
 // ReadInto does what Read does, but into memory that the caller reuses: the item is valid until the next use. It
 // returns the slot of the key even if the item is absent; nil when the key doesn't fit the container.
 func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk PartitionKey, id value.Value) (*Slot, error) {
-	return c.rt.ReadInto(ctx, it, m, pk, id)
+	if c.rt.Throttled() {
+		if _, err := c.admit(pk); err != nil {
+			return nil, err
+		}
+	}
+	sl, err := c.rt.ReadInto(ctx, it, m, pk, id)
+	c.spendRead(sl, it, err)
+	return sl, err
 }
 
 // Write does one write; it is durable when Write returns.
-func (c *Container) Write(ctx context.Context, w Write) (Result, error) { return c.rt.Write(ctx, &w) }
+func (c *Container) Write(ctx context.Context, w Write) (Result, error) {
+	if c.rt.Throttled() {
+		if _, err := c.admitWrite(&w); err != nil {
+			return Result{}, err
+		}
+	}
+	res, err := c.rt.Write(ctx, &w)
+	c.spend(res.Slot, res.Charge, err)
+	return res, err
+}
 
 // WriteMany does independent writes and waits once until all are durable. With ordered it stops at the first error: the
 // outcomes end there.
 func (c *Container) WriteMany(ctx context.Context, ws []Write, ordered bool) []Outcome {
-	return c.rt.WriteMany(ctx, ws, ordered)
+	if c.rt.Throttled() {
+		return c.writeMany(ctx, ws, ordered)
+	}
+	out := c.rt.WriteMany(ctx, ws, ordered)
+	c.spendMany(out)
+	return out
 }
 
 // Commit is the result of a transaction.
 type Commit struct {
 	LSN    int64
 	Charge float64
+	Writes []float64 // the parts of Charge of the writes that changed something, in their order
 }
 
 // WithTx runs fn in a transaction on one logical partition: all of its writes are committed, or none. fn may run again
 // after a conflict, when another request has changed what it has read. After too many conflicts the error is RetryWith.
 // A transaction writes at most 16 MiB of documents; beyond that its Write fails with TooLarge.
 func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) error) (Commit, error) {
-	lsn, charge, err := c.rt.WithTx(ctx, pk, fn)
-	return Commit{lsn, charge}, err
+	if c.rt.Throttled() {
+		if _, err := c.admit(pk); err != nil {
+			return Commit{}, err
+		}
+	}
+	var last *Tx
+	lsn, charge, err := c.rt.WithTx(ctx, pk, func(tx *Tx) error {
+		last = tx
+		return fn(tx)
+	})
+	if charge > 0 {
+		if place, _, _, bad := c.rt.Place(pk); bad == nil {
+			c.rt.Spend(place, charge)
+		}
+	}
+	if err != nil {
+		return Commit{lsn, charge, nil}, err
+	}
+	return Commit{lsn, charge, last.Writes()}, nil
 }
 
 // Query starts a query; the caller closes the Rows.
 func (c *Container) Query(ctx context.Context, q *exec.Query) (*exec.Rows, error) {
 	return exec.Open(ctx, c.rt, q, c.e.bud, c.e.spill)
+}
+
+// QueryTx starts a query on the logical partition of a transaction: its snapshot, and what it has written itself. The
+// caller closes the Rows before the transaction writes again or ends.
+func (c *Container) QueryTx(ctx context.Context, tx *Tx, q *exec.Query) (*exec.Rows, error) {
+	return exec.OpenIn(ctx, tx, q, c.e.bud, c.e.spill)
 }
 
 // Explain returns the plan of a query.
@@ -203,7 +188,7 @@ func (c *Container) Explain(ctx context.Context, q *exec.Query) (access.Plan, er
 		return access.Plan{}, err
 	}
 	defer r.Close()
-	return r.Stats().Plan, nil
+	return *r.Stats().Plan, nil
 }
 
 // ChangeFeed reads a page of the change feed of a physical partition (its id), or of the whole container with "".
@@ -226,8 +211,24 @@ func (c *Container) ChangeFeed(ctx context.Context, partition string, pos feed.P
 
 // Feed reads a page of the change feed of a part of the container.
 func (c *Container) Feed(ctx context.Context, sc feed.Scope, pos feed.Position, max int) (feed.Page, error) {
-	p, err := feed.Read(ctx, c.rt, sc, pos, max)
+	return c.fed(ctx, sc, pos, max, feed.Read)
+}
+
+// reader is feed.Read or feed.ReadLog.
+type reader func(context.Context, *store.Container, feed.Scope, feed.Position, int) (feed.Page, error)
+
+// fed reads a page of a feed, within the throughput of the physical partitions, and counts its charge.
+func (c *Container) fed(ctx context.Context, sc feed.Scope, pos feed.Position, max int, read reader) (feed.Page,
+	error) {
+	slots := c.scopeSlots(sc)
+	if c.rt.Throttled() {
+		if err := c.rt.AdmitIn(slots); err != nil {
+			return feed.Page{}, err
+		}
+	}
+	p, err := read(ctx, c.rt, sc, pos, max)
 	if err == nil {
+		c.rt.SpendIn(slots, FeedCharge(&p))
 		c.e.fed(&p)
 	}
 	return p, err
@@ -235,6 +236,17 @@ func (c *Container) Feed(ctx context.Context, sc feed.Scope, pos feed.Position, 
 
 // FeedNow returns the current end of the change feed: every write that is acknowledged later comes after it.
 func (c *Container) FeedNow(sc feed.Scope) (feed.Position, error) { return feed.Now(c.rt, sc) }
+
+// FeedVersions reads a page of the feed of all versions and deletions of a part of the container. The page has Changes
+// instead of Items.
+func (c *Container) FeedVersions(ctx context.Context, sc feed.Scope, pos feed.Position, max int) (feed.Page, error) {
+	return c.fed(ctx, sc, pos, max, feed.ReadLog)
+}
+
+// FeedVersionsNow does what FeedNow does. It fails if the container has no log of all versions.
+func (c *Container) FeedVersionsNow(sc feed.Scope) (feed.Position, error) {
+	return feed.NowLog(c.rt, sc)
+}
 
 // EPKText returns the effective partition key of a partition key as SDKs compute it: upper-case hex.
 func EPKText(def PartitionKeyDef, pk PartitionKey) string { return epk.Text(def.EPKKind(), pk) }

@@ -9,8 +9,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// A container in use takes at most 4 KB with its four slots: what few need, such as the queues of latches that somebody
-// waits for, is made when it is needed.
+// A container in use takes at most 4 KB with its four slots. What few containers need, such as queues of latches, is
+// allocated on first use.
 func TestMemoryOfAContainerInUse(t *testing.T) {
 	const containers, most = 500, 4096
 	raw := memkv.New()

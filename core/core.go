@@ -9,6 +9,7 @@ import (
 	"context"
 	"iter"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/orrerydb/orrery/core/budget"
@@ -51,6 +52,8 @@ type (
 	Result = store.Result
 	// Outcome is the result of one write of WriteMany.
 	Outcome = store.Outcome
+	// LogEntry is a change in a container's log of all versions.
+	LogEntry = store.LogEntry
 	// Tx is a transaction on one logical partition.
 	Tx = store.Tx
 )
@@ -64,6 +67,13 @@ const (
 	Update  = store.Update
 )
 
+// Values of LogEntry.Op.
+const (
+	LogCreate  = store.LogCreate
+	LogReplace = store.LogReplace
+	LogDelete  = store.LogDelete
+)
+
 // DatabaseSpec is the definition of a database.
 type DatabaseSpec struct {
 	ID         string
@@ -73,9 +83,10 @@ type DatabaseSpec struct {
 // Options of an Engine. The zero value is valid.
 type Options struct {
 	Clock               *clock.Clock // nil = the wall clock
-	PartitionThroughput int          // most RU/s of one physical partition; 0 = 10,000
+	PartitionRU         int          // most RU/s of one physical partition; 0 = 10,000
 	MinSlots            int          // least number of slots of a container; 0 = 4 for each physical partition
 	MaxItem             int          // bytes of one document; 0 = 16 MiB (APIs have their own, smaller limits)
+	MaxPartition        int64        // bytes of a physical partition at which it is split; 0 = 50 GB
 	MaxLogicalPartition int64        // bytes of all items of one partition key value; 0 = 20 GB
 	// the age of its view at which a long query takes a new one; 0 = a minute
 	ViewAge  time.Duration
@@ -83,6 +94,7 @@ type Options struct {
 	Spill    *spill.Space   // for requests whose memory is used up; nil = such requests are refused
 	Logger   *slog.Logger   // of background work; nil = slog's default
 	ReadOnly bool           // the storage engine takes no writes: nothing is repaired, rebuilt or removed
+	Throttle bool           // consumption is limited to the provisioned throughput
 }
 
 // Engine is one store with its contents. It is safe for concurrent use.
@@ -99,6 +111,11 @@ type Engine struct {
 	clk   *clock.Clock
 	work  *work.Group
 	drops *work.Queue[dropped]
+
+	resizes *work.Queue[[8]byte] // containers to resize, by _rid; nil: nothing is resized
+	waiting sync.Map             // those of them that wait
+	sizes   oversize
+
 	reap  *jobs.Reaper
 	scrub *jobs.Scrub
 	up    upgrade
@@ -114,13 +131,13 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 		o.Logger = slog.Default()
 	}
 	cat, err := catalog.Open(eng, o.Clock,
-		catalog.Settings{PartitionThroughput: o.PartitionThroughput, MinSlots: o.MinSlots})
+		catalog.Settings{PartitionRU: o.PartitionRU, MinSlots: o.MinSlots})
 	if err != nil {
 		return nil, err
 	}
 	bg := work.New(o.Logger)
 	limits := store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition, ViewAge: o.ViewAge,
-		ReadOnly: o.ReadOnly, Logger: o.Logger}
+		ReadOnly: o.ReadOnly, Throttle: o.Throttle, Logger: o.Logger}
 	e := &Engine{kv: eng, cat: cat, clk: o.Clock, bud: o.Budget, spill: o.Spill, log: o.Logger, work: bg,
 		store: store.Open(eng, cat, o.Clock, limits, bg)}
 	e.kept = spill.NewKept(keptBytes(o.Budget), o.Clock.Now, func() uint64 { return uint64(o.Clock.Int63()) })
@@ -128,6 +145,13 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	if o.ReadOnly {
 		return e, nil
 	}
+	e.resizes = work.NewQueue(bg, "split of partitions", e.resize)
+	e.store.OnOpen(e.opened)
+	e.sizes = oversize{limit: o.MaxPartition, alone: map[partitionID]int64{}}
+	if e.sizes.limit <= 0 {
+		e.sizes.limit = defaultPartitionBytes
+	}
+	bg.Go("sizes of partitions", e.watchSizes)
 	if err := e.resumeDrops(ctx); err != nil {
 		return nil, err
 	}
@@ -140,6 +164,7 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	})
 	e.reap = jobs.StartReaper(bg, o.Clock, jobs.Containers{Used: e.store.Opened, All: e.timed})
 	e.scrub = jobs.StartScrub(bg, eng, e.all, o.Clock, o.Logger)
+	e.startMeters()
 	bg.Go("closing of idle containers", func() {
 		for bg.Sleep(idleTurn) {
 			e.store.CloseIdle()
@@ -174,7 +199,8 @@ func (e *Engine) all() iter.Seq[*store.Container] {
 	}
 }
 
-// timed does what all does for the containers that may have items which expire. It doesn't open an empty container.
+// timed does what all does for the containers that may have items or entries of a log which expire. It doesn't open an
+// empty container without a log.
 func (e *Engine) timed() iter.Seq[*store.Container] {
 	return func(yield func(*store.Container) bool) {
 		for def, err := range e.cat.Timed() {
@@ -186,7 +212,7 @@ func (e *Engine) timed() iter.Seq[*store.Container] {
 			for _, s := range held {
 				items += s.Items
 			}
-			if err == nil && (open != nil || items > 0) && !e.visit(def, yield) {
+			if err == nil && (open != nil || items > 0 || def.LogMinutes > 0) && !e.visit(def, yield) {
 				return
 			}
 		}
@@ -300,7 +326,10 @@ func (e *Engine) CreateContainer(ctx context.Context, db string, s ContainerSpec
 	if err := validate(&s); err != nil {
 		return nil, err
 	}
-	def, err := e.cat.CreateContainer(ctx, db, s, store.FirstHead())
+	if err := checkFixed(&s); err != nil {
+		return nil, err
+	}
+	def, err := e.cat.CreateContainer(ctx, db, s, store.FirstHeadOf(&s))
 	if err != nil {
 		return nil, err
 	}
@@ -319,6 +348,11 @@ func (e *Engine) ReplaceContainer(ctx context.Context, db, id string, s Containe
 	if err := validate(&s); err != nil {
 		return nil, err
 	}
+	if s.Throughput != old.Throughput {
+		if err := checkFixed(&s); err != nil {
+			return nil, err
+		}
+	}
 	c, err := e.container(old)
 	if err != nil {
 		return nil, err
@@ -329,6 +363,7 @@ func (e *Engine) ReplaceContainer(ctx context.Context, db, id string, s Containe
 	if err != nil {
 		return nil, err
 	}
+	e.resizeLater(def)
 	return e.container(def)
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// The planner counts index entries to choose, and that is a small part of what the query then reads, whatever the
-// conditions: an entry that is counted costs a tenth of an item that is fetched.
+// The planner counts index entries to choose a plan. That costs a small part of the query for any conditions: counting
+// an entry costs a tenth of fetching an item.
 func TestCountingIsBounded(t *testing.T) {
 	e, _ := hooked(t, core.Options{MinSlots: 2})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -34,7 +34,7 @@ func TestCountingIsBounded(t *testing.T) {
 	}
 	for name, x := range map[string]struct {
 		pred *access.Pred
-		most int // entries that are counted
+		most int // entries that may be counted
 	}{
 		"one equality":                     {eq("rare"), 0},
 		"rare and common":                  {access.And(eq("rare"), eq("common")), 250},
@@ -62,10 +62,34 @@ func TestCountingIsBounded(t *testing.T) {
 				s.Plan.Explain())
 		}
 		rows.Close()
+		explainIsBounded(t, c, name, x.pred)
 	}
 }
 
-// uncountable is a snapshot in which the planner can't count index entries: iterators aren't made, or break.
+// explainIsBounded asserts that EXPLAIN counts a bounded part of each leaf, and tells where it stopped.
+func explainIsBounded(t *testing.T, c *core.Container, name string, p *access.Pred) {
+	t.Helper()
+	rows, err := c.Query(bg, &exec.Query{Pred: p, Explain: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	const perSlot, perLeaf = 2048, 2 * 2048
+	e, leaves := rows.Explain(false), 1
+	if p.Op == access.OpAnd || p.Op == access.OpOr {
+		leaves = len(p.Kids)
+	}
+	if n := rows.Stats().Explained; n == 0 || n > leaves*perLeaf {
+		t.Errorf("%s: %d entries were counted for EXPLAIN, at most %d are wanted", name, n, leaves*perLeaf)
+	}
+	for _, s := range append(e.Rejected, e.Plan) {
+		if s.Rows == nil || s.Op != "Scan" && (*s.Rows < perSlot && s.AtLeast || *s.Rows >= perLeaf && !s.AtLeast) {
+			t.Errorf("%s: at least is %v: %s", name, s.AtLeast, e)
+		}
+	}
+}
+
+// uncountable is a snapshot in which index entries can't be counted: Iter fails, or the iterator does.
 type uncountable struct {
 	kv.Snapshot
 	breaks bool
@@ -88,7 +112,7 @@ type broken struct{ kv.Iterator }
 func (broken) First() bool { return false }
 func (broken) Err() error  { return kv.ErrUnavailable }
 
-// An error that counting meets ends the query. It isn't taken for a count of 0, which would look selective.
+// An error during counting ends the query. It isn't taken for a count of 0, which would look selective.
 func TestCountingTellsErrors(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 2})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -110,7 +134,7 @@ func TestCountingTellsErrors(t *testing.T) {
 		}
 	}
 	h.set(func(on *hookSet) { on.snapshot = nil })
-	if n := len(ids(t, c, &q)); n != 20 { // without Match all candidates are rows, which a scan gives
+	if n := len(ids(t, c, &q)); n != 20 { // without Match all candidates of a scan are rows
 		t.Errorf("%d rows afterwards, want 20", n)
 	}
 }

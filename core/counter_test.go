@@ -15,14 +15,14 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// lateCounters is an engine on which reservations of numbers become durable late: only when more writes are through.
+// lateCounters is an engine on which reservations of numbers become durable late: after a number of further writes.
 type lateCounters struct {
 	kv.Engine
 	late         atomic.Bool
 	done         atomic.Int64 // writes of the test
 	reservations atomic.Int64
 	stuck        atomic.Bool
-	fail         atomic.Int64 // so many reservations fail
+	fail         atomic.Int64 // number of reservations that still fail
 }
 
 func (e *lateCounters) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
@@ -52,7 +52,7 @@ func (e *lateCounters) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondi
 	}}, nil
 }
 
-// No write waits for a reservation of LSNs or numbers: the next block is there before the present one is used up.
+// No write waits for a reservation of LSNs or numbers: the next block is reserved before the current one is used up.
 func TestReservationsAreAhead(t *testing.T) {
 	for name, write := range map[string]func(t *testing.T, c *core.Container, e *lateCounters){
 		"numbers": func(t *testing.T, c *core.Container, e *lateCounters) {
@@ -83,7 +83,7 @@ func TestReservationsAreAhead(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer e.Close()
-			defer clean(t, e) // no number is there twice
+			defer clean(t, e) // no number was assigned twice
 			spec := core.ContainerSpec{IndexingPolicy: []byte(`{"indexingMode":"none","automatic":false}`)}
 			c := newContainer(t, e, spec)
 			put(t, c, core.Create, `{"id":"first","pk":"a"}`)
@@ -100,8 +100,8 @@ func TestReservationsAreAhead(t *testing.T) {
 	}
 }
 
-// A reservation ahead that fails is tried again; only a writer for whom there is no number gets the error, and the next
-// one a number.
+// A failed reservation is tried again. Only a writer without a number gets the error, and the next writer gets a
+// number.
 func TestReservationFails(t *testing.T) {
 	le := &lateCounters{Engine: kv.Checked(memkv.New())}
 	e, err := core.Open(bg, le, core.Options{MinSlots: 1})
@@ -114,7 +114,7 @@ func TestReservationFails(t *testing.T) {
 	le.fail.Store(1)
 	_, err = c.Write(bg, core.Write{Kind: core.Create, Doc: mustDoc(t, `{"id":"1","pk":"a"}`)})
 	if !status.Is(err, status.Unavailable) {
-		// what became of the reservation isn't known, but nothing of the write was applied
+		// the outcome of the reservation is unknown, but nothing of the write was applied
 		t.Errorf("a write without a number: %v", err)
 	}
 	put(t, c, core.Create, `{"id":"1","pk":"a"}`)

@@ -13,7 +13,7 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 )
 
-// valuesOf reads the values of /n that a query gives.
+// valuesOf returns the values of /n in a query's rows.
 func valuesOf(t *testing.T, c *core.Container, q exec.Query) (vals []int64, st exec.Stats) {
 	t.Helper()
 	rows, err := c.Query(bg, &q)
@@ -33,8 +33,8 @@ func valuesOf(t *testing.T, c *core.Container, q exec.Query) (vals []int64, st e
 	return vals, *rows.Stats()
 }
 
-// TestCoveredWhileWritesGoOn: what a covered query gives is what the items of its view hold, whatever is written
-// meanwhile.
+// TestCoveredWhileWritesGoOn: while other writes run, a covered query returns the values that the items have in its
+// view.
 func TestCoveredWhileWritesGoOn(t *testing.T) {
 	e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: 4})
 	if err != nil {
@@ -46,7 +46,7 @@ func TestCoveredWhileWritesGoOn(t *testing.T) {
 		put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":1}`, i, i))
 	}
 	done := make(chan error)
-	go func() { // each item's n goes up, one after the other; the sum over all never goes down
+	go func() { // each item's n grows, one item after the other, so the sum over all never falls
 		var err error
 		for i := 0; i < 400 && err == nil; i++ {
 			d, _ := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"%d","pk":"p%d","n":%d}`, i%100, i%100, 2+i/100),

@@ -15,8 +15,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestCreateOnce lets several writers create the same items in one slot, which outgrows its id filter twice on the way:
-// exactly one of them makes each, and after a delete exactly one makes it again.
+// TestCreateOnce has several writers create the same items in one slot, which outgrows its id filter twice. Exactly one
+// writer creates each item, and after a delete exactly one creates it again.
 func TestCreateOnce(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
@@ -58,7 +58,7 @@ func TestCreateOnce(t *testing.T) {
 	})
 }
 
-// TestCreateAsksNoEngine: once the slot has its id filter, the absence of a new item costs no look into the engine.
+// TestCreateAsksNoEngine: once the slot has an id filter, a create doesn't read the engine to find its item absent.
 func TestCreateAsksNoEngine(t *testing.T) {
 	h := &hooks{Engine: memkv.New()}
 	e, err := core.Open(bg, h, core.Options{})

@@ -11,9 +11,9 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// BenchmarkCreationOrder reads pages of 100 by number entries, and all of a container by sorting, and reports the time
-// for a row with its ratio to that of the same read in the order of storage ("x-scan"). Small documents make it worst:
-// what is the same for both is least.
+// BenchmarkCreationOrder reads pages of 100 by number entries, and all of a container by sorting. It reports the time
+// for a row and its ratio to that of the same read in storage order ("x-scan"). Small documents are the worst case,
+// because the work that both have in common is smallest.
 func BenchmarkCreationOrder(b *testing.B) {
 	for _, c := range []struct {
 		name        string
@@ -73,8 +73,7 @@ func BenchmarkCreationOrder(b *testing.B) {
 	}
 }
 
-// BenchmarkCreationEquality finds ten items of 10,000 by an index, in creation order and in that of storage
-// ("x-today").
+// BenchmarkCreationEquality finds ten of 10,000 items by an index, in creation order and in storage order ("x-today").
 func BenchmarkCreationEquality(b *testing.B) {
 	c, _ := benchContainer(b)
 	run := func(shown exec.Shown, limit, n int) time.Duration {

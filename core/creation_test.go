@@ -17,7 +17,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// creationSpecs are containers whose items lie in several slots and partitions.
+// creationSpecs are containers with items in several slots and partitions.
 var creationSpecs = map[string]core.ContainerSpec{
 	"id":     {PartitionKey: core.PartitionKeyDef{Paths: []string{"/id"}}},
 	"pk":     {},
@@ -38,7 +38,7 @@ func number(it *core.Item) int {
 	return n
 }
 
-// creationQueries are queries with what they select.
+// creationQueries are queries, each with the items that it selects.
 func creationQueries(spec core.ContainerSpec) map[string]struct {
 	q     exec.Query
 	wants func(i int) bool
@@ -102,7 +102,7 @@ func creationQueries(spec core.ContainerSpec) map[string]struct {
 	return out
 }
 
-// world is a container and what is in it, in the order of creation.
+// world is a container and its items, in the order of creation.
 type world struct {
 	c    *core.Container
 	made []int
@@ -125,7 +125,7 @@ func (w *world) remove(t *testing.T, i int) {
 	w.made = slices.DeleteFunc(w.made, func(n int) bool { return n == i })
 }
 
-// ordered are the ids that a query must give, in order.
+// ordered returns the ids that a query must return, in order.
 func (w *world) ordered(t *testing.T, shown exec.Shown, wants func(int) bool) (out []string) {
 	is := slices.DeleteFunc(slices.Clone(w.made), func(i int) bool { return !wants(i) })
 	switch shown {
@@ -155,8 +155,8 @@ func (w *world) ordered(t *testing.T, shown exec.Shown, wants func(int) bool) (o
 var allShown = map[string]exec.Shown{"by partition": exec.CreationByPartition, "creation": exec.Creation,
 	"oldest": exec.Oldest, "newest": exec.Newest}
 
-// What nobody ordered comes back as it was made: by every access path, in one piece and in pages, after deletes,
-// replaces, items that were made again, and a new start.
+// Without ORDER BY, rows come in creation order: by every access path, at once and in pages, after deletes, replaces,
+// items that were deleted and created again, and a restart.
 func TestCreationOrder(t *testing.T) {
 	for name, spec := range creationSpecs {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestCreationOrder(t *testing.T) {
 					put(t, w.c, core.Replace, creationDoc(i, 1))
 				}
 			}
-			w.put(t, 27) // made again
+			w.put(t, 27) // created again
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -223,7 +223,7 @@ func (w *world) check(t *testing.T, spec core.ContainerSpec, when string) {
 	}
 }
 
-// Whatever changes between two pages, rows that were there all the time come exactly once and in order.
+// Whatever changes between two pages, rows that existed all the time come exactly once and in order.
 func TestCreationOrderWhileDataChanges(t *testing.T) {
 	for name, spec := range creationSpecs {
 		t.Run(name, func(t *testing.T) {
@@ -271,8 +271,8 @@ func TestCreationOrderWhileDataChanges(t *testing.T) {
 	}
 }
 
-// A query keeps the order that it began with: creation order when its range grows, that of storage when it shrinks, and
-// creation order when its access path is gone.
+// A query keeps the order with which it began: creation order if its range grows, storage order if it shrinks, and
+// creation order if its access path is removed.
 func TestCreationOrderIsKept(t *testing.T) {
 	onEngines(t, core.Options{MinSlots: 2}, func(t *testing.T, e *core.Engine) {
 		w := &world{c: newContainer(t, e, core.ContainerSpec{})}
@@ -306,7 +306,7 @@ func TestCreationOrderIsKept(t *testing.T) {
 			rows, token := page(t, w.c, queries[i], 10)
 			firsts, tokens = append(firsts, rows), append(tokens, token)
 		}
-		fill(600, 10_200) // more than creation order is given for
+		fill(600, 10_200) // more than the limit for creation order
 		for i, q := range queries {
 			got := append(firsts[i], rest(t, w.c, q, tokens[i], 3000)...)
 			if want := w.ordered(t, exec.Creation, wants[i]); !slices.Equal(got, want) {
@@ -330,7 +330,7 @@ func TestCreationOrderIsKept(t *testing.T) {
 	})
 }
 
-// Memory of creation order is of the budget: a sort that has none left reads its items again.
+// The memory for creation order is charged to the budget: if there is none, a sort reads its items again.
 func TestCreationOrderReleasesMemory(t *testing.T) {
 	e, err := core.Open(bg, memkv.New(), core.Options{MinSlots: 4})
 	if err != nil {
@@ -360,7 +360,7 @@ func TestCreationOrderReleasesMemory(t *testing.T) {
 	}
 }
 
-// A continuation that an older version gave goes on in the order of storage.
+// A query continues an older version's continuation in storage order.
 func TestContinuationsOfOtherOrders(t *testing.T) {
 	e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: 4})
 	if err != nil {
@@ -383,8 +383,8 @@ func TestContinuationsOfOtherOrders(t *testing.T) {
 	}
 }
 
-// Where the partition key is the id, items with one value come in creation order however many they are, and the first
-// of them costs an entry of each slot.
+// If the partition key is the id, items with one value come in creation order for any number of items, and the first of
+// them costs one entry of each slot.
 func TestCreationOrderOfOneValue(t *testing.T) {
 	e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: 4})
 	if err != nil {
@@ -393,7 +393,7 @@ func TestCreationOrderOfOneValue(t *testing.T) {
 	defer e.Close()
 	c := newContainer(t, e, core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/id"}},
 		IndexingPolicy: []byte(`{"includedPaths":[{"path":"/state/?"}],"excludedPaths":[{"path":"/*"}]}`)})
-	const items, done = 12_000, 9 // more than are given in creation order where that must be gathered or sorted
+	const items, done = 12_000, 9 // more than creation order is limited to when items are gathered or sorted
 	perm := rand.New(rand.NewPCG(5, 6)).Perm(items)
 	var ws []core.Write
 	var want []string

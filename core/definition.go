@@ -26,6 +26,9 @@ func (d Definition) Database() string { return d.def.Database }
 // RID returns the 8 bytes of the container's _rid; the first 4 are the database's.
 func (d Definition) RID() [8]byte { return d.def.RID() }
 
+// Num returns the container's number in its database: the parent of its programs (Resource.Parent).
+func (d Definition) Num() uint32 { return d.def.Num }
+
 // ETag returns the entity tag of the container's definition, without quotes.
 func (d Definition) ETag() string { return etagOf(d.def.Version, d.def.TS) }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 )
 
@@ -12,8 +13,9 @@ import (
 
 // dropped is one piece of dropped data.
 type dropped struct {
-	database uint32   // whose entries are to be removed; 0 = none
-	gens     []uint32 // whose data is to be removed
+	database uint32      // whose entries are to be removed; 0 = none
+	gens     []uint32    // whose data is to be removed
+	slots    []keys.Slot // whose data is to be removed
 }
 
 // dropAtOnce is the number of generations in one piece.
@@ -49,6 +51,12 @@ func (e *Engine) drop(gen uint32) {
 // remove removes one piece. It adds the pieces that result from it.
 func (e *Engine) remove(d dropped) error {
 	ctx := e.work.Context()
+	if len(d.slots) > 0 {
+		if err := e.store.DropSlots(ctx, d.slots); err != nil {
+			return err
+		}
+		return e.cat.RemovedSlots(ctx, d.slots)
+	}
 	if len(d.gens) > 0 {
 		if err := e.store.DropGenerations(ctx, d.gens); err != nil {
 			return err
@@ -84,6 +92,9 @@ func (e *Engine) resumeDrops(ctx context.Context) error {
 	left, err := e.cat.Left(ctx)
 	if err != nil {
 		return err
+	}
+	for slots := range slices.Chunk(left.Slots, dropAtOnce) {
+		e.drops.Add(dropped{slots: slots})
 	}
 	for gens := range slices.Chunk(left.Generations, dropAtOnce) {
 		e.drops.Add(dropped{gens: gens})

@@ -31,32 +31,41 @@ func dataKeys(t *testing.T, e kv.Engine) (n int) {
 	return n
 }
 
-// Between the commit that drops a container and the moment when its handles know, a write finds no slot head.
+// Between the commit that drops a container and the moment when its handles know it, a write finds no slot head. It
+// asks the catalog for the container's present slots, and so it waits for the end of the drop.
 func TestWriteMeetsDrop(t *testing.T) {
 	e, h := hooked(t, core.Options{})
 	c := newContainer(t, e, core.ContainerSpec{})
 	put(t, c, core.Create, `{"id":"1","pk":"a"}`)
-	var errs []error
+	errs, written := make(chan error, 2), make(chan bool, 2)
 	h.set(func(s *hookSet) {
 		s.visible = func() {
-			h.set(func(s *hookSet) { s.visible = nil })
-			_, err := c.Write(bg, core.Write{Kind: core.Upsert, Doc: mustDoc(t, `{"id":"1","pk":"a"}`)})
-			_, err2 := c.WithTx(bg, pk("a"), func(tx *core.Tx) error {
-				_, err := tx.Write(&core.Write{Kind: core.Upsert, Doc: mustDoc(t, `{"id":"2","pk":"a"}`)})
-				return err
+			h.set(func(s *hookSet) {
+				s.visible = nil
+				s.pre = func(*kv.Batch) { written <- true }
 			})
-			errs = append(errs, err, err2)
+			go func() {
+				_, err := c.Write(bg, core.Write{Kind: core.Upsert, Doc: mustDoc(t, `{"id":"1","pk":"a"}`)})
+				errs <- err
+				_, err = c.WithTx(bg, pk("a"), func(tx *core.Tx) error {
+					_, err := tx.Write(&core.Write{Kind: core.Upsert, Doc: mustDoc(t, `{"id":"2","pk":"a"}`)})
+					return err
+				})
+				errs <- err
+			}()
+			<-written // the first write has begun its commit
+			h.set(func(s *hookSet) { s.pre = nil })
 		}
 	})
 	if err := e.DropContainer(bg, "db", "c"); err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range errs {
-		wantCode(t, err, status.NotFound, status.SubOwnerNotFound)
+	for range 2 {
+		wantCode(t, <-errs, status.NotFound, status.SubOwnerNotFound)
 	}
 }
 
-// All calls of a handle fail with NotFound and sub-status 1003 after a drop.
+// After a drop all calls of a handle fail with NotFound and sub-status 1003.
 func TestHandleAfterDrop(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
@@ -75,7 +84,7 @@ func TestHandleAfterDrop(t *testing.T) {
 	})
 }
 
-// A container that is dropped while its index is rebuilt stays dropped: the rebuild brings no key back.
+// A container that is dropped during an index rebuild stays dropped: the rebuild writes no key.
 func TestDropMeetsRebuild(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -86,7 +95,7 @@ func TestDropMeetsRebuild(t *testing.T) {
 	writes := 0
 	h.set(func(s *hookSet) {
 		s.pre = func(b *kv.Batch) {
-			if writes++; writes == 3 { // 1 is the catalog's, 2 the first chunk's
+			if writes++; writes == 3 { // 1 is the catalog's write, 2 that of the first chunk
 				h.set(func(s *hookSet) { s.pre = nil })
 				if err := e.DropContainer(bg, "db", "c"); err != nil {
 					t.Error(err)
@@ -108,7 +117,7 @@ func TestDropMeetsRebuild(t *testing.T) {
 	}
 }
 
-// A rebuild that fails half way goes on by itself; until then queries go by the policy before.
+// A rebuild that fails half-way continues by itself. Until it is complete queries use the previous policy.
 func TestRebuildFailsHalfWay(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 4})
 	c := newContainer(t, e, core.ContainerSpec{})

@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// diskEngine is a core on a store of its own that keeps values.
+// diskEngine is a core over its own store on disk, with a cache of values.
 func diskEngine(t *testing.T, o pebblekv.Options) (*core.Engine, *pebblekv.Engine) {
 	t.Helper()
 	o.Scanned, o.Kept, o.Relaxed = core.OnlyScanned, core.GotSingly, true
@@ -32,7 +32,7 @@ func diskEngine(t *testing.T, o pebblekv.Options) (*core.Engine, *pebblekv.Engin
 	return e, k
 }
 
-// A container that is dropped takes the cached items of no other one along.
+// Dropping a container removes no cached items of other containers.
 func TestDroppedContainerLeavesTheOthersCached(t *testing.T) {
 	e, k := diskEngine(t, pebblekv.Options{})
 	stays := newContainer(t, e, core.ContainerSpec{ID: "stays"})
@@ -62,8 +62,8 @@ func TestDroppedContainerLeavesTheOthersCached(t *testing.T) {
 	}
 }
 
-// The space of a dropped container comes back although nobody writes: what was in tables, what was in the memtable, and
-// beside a larger container that stays.
+// The space of a dropped container is freed without further writes: of data in tables, of data in the memtable, and
+// next to a larger container that stays.
 func TestDroppedContainersSpaceComesBack(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -100,7 +100,7 @@ func TestDroppedContainersSpaceComesBack(t *testing.T) {
 			if err := e.DropContainer(bg, "db", "goes"); err != nil {
 				t.Fatal(err)
 			}
-			// What stays has its size and as much again for what merges leave for a while, and a small store a log.
+			// The remaining data has its size and as much again for obsolete tables, and a small store a log.
 			most := full*uint64(tc.stays)/uint64(tc.stays+tc.items)*5/4 + 2<<20
 			for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 				size, err := k.Size(lo, hi)
@@ -120,7 +120,7 @@ func TestDroppedContainersSpaceComesBack(t *testing.T) {
 	}
 }
 
-// noise is 2 KB of text that can't be compressed much, the same for the same i.
+// noise returns 2 KB of text that hardly compresses, the same for the same i.
 func noise(i int) string {
 	var b strings.Builder
 	for x := uint64(i)*2 + 1; b.Len() < 2000; {

@@ -27,8 +27,8 @@ func drain(c *core.Container, q *exec.Query) error {
 	return r.Err()
 }
 
-// A commit becomes visible before its committer has told the slot about it. Whoever reads the item in that moment must
-// wait for it to be durable all the same.
+// A commit becomes visible before its writer has told the slot. A reader that sees the item at that moment must also
+// wait until it is durable.
 func TestReadersWaitForDurability(t *testing.T) {
 	readers := map[string]func(c *core.Container) error{
 		"read": func(c *core.Container) error {
@@ -100,7 +100,7 @@ func TestReadersWaitForDurability(t *testing.T) {
 					t.Error("showed an item whose commit is not durable")
 				}
 			})
-			time.Sleep(20 * time.Millisecond) // let the reader meet the item
+			time.Sleep(20 * time.Millisecond) // time for the reader to find the item
 			close(published)
 			time.Sleep(20 * time.Millisecond)
 			close(sync)
@@ -119,7 +119,7 @@ func (w *waiter) Go(f func()) {
 	}()
 }
 
-// After a write whose outcome the engine doesn't know the slot goes on, whether the batch was applied or not.
+// After a write with an unknown outcome the slot continues, whether the batch was applied or not.
 func TestUnknownOutcome(t *testing.T) {
 	for _, applied := range []bool{true, false} {
 		t.Run(fmt.Sprintf("applied %v", applied), func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestUnknownOutcomeInCatalog(t *testing.T) {
 	}
 	h.set(func(h *hookSet) { h.unsure = nil })
 	c := newContainer(t, e, core.ContainerSpec{ID: "c"})
-	b, err := e.Container("db", "b") // it was applied
+	b, err := e.Container("db", "b") // the change was applied
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,8 +183,7 @@ func TestUnknownOutcomeInCatalog(t *testing.T) {
 	}
 }
 
-// A commit that is refused after its time was moved gives its memory back once only: later commits have their own
-// terms.
+// A commit that is refused after its items got a later time releases its terms only once: later commits have their own.
 func TestRefusedCommitGivesItsTermsBackOnce(t *testing.T) {
 	onEngines(t, core.Options{MaxLogicalPartition: 500}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})

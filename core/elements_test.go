@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// objectDocs are items with objects at /a: of its own, in an array, in an array of an array, among others, and none.
+// objectDocs are items with objects at /a: directly, in an array, in a nested array, among other values, and none.
 var objectDocs = []string{`{"k":1}`, `[{"k":1}]`, `[[{"k":1}]]`, `["x",{"k":2},{"k":1}]`, `[{"k":2},{"k":3}]`,
 	`{"k":2}`, `[1,2]`, `1`, `[]`, `[{"b":[{"k":1}]}]`}
 
@@ -21,12 +21,12 @@ func putObjects(t *testing.T, c *core.Container) {
 	for i, a := range objectDocs {
 		put(t, c, core.Upsert, fmt.Sprintf(`{"id":"i%d","pk":"p%d","a":%s}`, i, i%3, a))
 	}
-	for i := range 200 { // so many that the index is worth asking
+	for i := range 200 { // enough for the index to be used
 		put(t, c, core.Upsert, fmt.Sprintf(`{"id":"other%d","pk":"p%d"}`, i, i%3))
 	}
 }
 
-// wantObjects asks by the index for items with given objects at /a or in its arrays.
+// wantObjects queries by the index for items with certain objects at /a or in its arrays.
 func wantObjects(t *testing.T, c *core.Container) {
 	t.Helper()
 	one, err := doc.ValueFromJSON([]byte(`{"k":1}`))
@@ -75,7 +75,7 @@ func wantObjects(t *testing.T, c *core.Container) {
 	}
 }
 
-// TestObjectsInArrays: an object in an array has no entry of its own, and the index finds it by that of the array.
+// TestObjectsInArrays: an object in an array has no own entry, and the index finds it by the entry of the array.
 func TestObjectsInArrays(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})

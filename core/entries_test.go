@@ -14,7 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// plainDocument is a document of 1 KB: 17 fields with single values, a text of 570 bytes among them, and an array of
+// plainDocument is a document of 1 KB: 17 fields with single values, including a text of 570 bytes, and an array of
 // three objects. It has the fields of the document that docs/decisions/0025-index-entries.md counts.
 func plainDocument(i int) string {
 	return fmt.Sprintf(`{"id":"o%08d","tenant":"t%06d","customer":"c%07d","status":"paid","total":512.34,`+
@@ -24,10 +24,10 @@ func plainDocument(i int) string {
 		i, i/100, i%1000, i, strings.Repeat("the quick brown fox jumps over the lazy dog; ", 13)[:570])
 }
 
-// written is what a commit puts and deletes of a kind.
+// written is the number and size of the keys of one kind that a commit puts or deletes.
 type written struct{ keys, bytes int }
 
-// writes counts what one write changes, by kind; keys that stay with another value count as put.
+// writes counts the changes of one write, by kind. A key that only gets another value counts as put.
 func writes(t *testing.T, raw kv.Engine, write func()) map[keys.Kind]written {
 	t.Helper()
 	state := func() map[string]string {
@@ -95,7 +95,7 @@ func TestEntriesOfPlainDocument(t *testing.T) {
 	}
 }
 
-// BenchmarkInsertPlain inserts plain documents that are BSON already.
+// BenchmarkInsertPlain inserts plain documents that are already BSON.
 func BenchmarkInsertPlain(b *testing.B) {
 	for name, def := range map[string]core.PartitionKeyDef{"tenant": {Paths: []string{"/tenant"}}, "id": keyIsID} {
 		b.Run(name, func(b *testing.B) {
@@ -116,8 +116,8 @@ func BenchmarkInsertPlain(b *testing.B) {
 	}
 }
 
-// TestChangesInsideObjects: a change inside of objects and arrays writes entries of what has changed, and none of what
-// holds it.
+// TestChangesInsideObjects: a change inside objects and arrays writes only the entries of what has changed, not those
+// of the containing values.
 func TestChangesInsideObjects(t *testing.T) {
 	raw := kv.Checked(memkv.New())
 	e, err := core.Open(bg, raw, core.Options{Clock: clock.Fake(time.Unix(1_700_000_000, 0))})

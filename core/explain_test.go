@@ -2,16 +2,18 @@ package core_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Every step of a plan tells what it did: rows that it gave, and entries that it walked.
+// Every step of a plan tells how many rows it returned and how many entries it read.
 func TestStepsTellWhatTheyDid(t *testing.T) {
 	e, _ := hooked(t, core.Options{MinSlots: 2})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -29,7 +31,7 @@ func TestStepsTellWhatTheyDid(t *testing.T) {
 	odd := func(it *core.Item) (bool, error) { return value.ObjectOf(it.Doc).Get("n").Int()%2 == 1, nil }
 	for name, x := range map[string]struct {
 		q    exec.Query
-		want string // steps with what they did, from the top
+		want string // steps with their counts, from the top
 	}{
 		"a scan": {exec.Query{Match: odd}, "Filter gave 2000, Scan gave 4000"},
 		"one leaf": {exec.Query{Pred: eq("a", 3), Match: odd},
@@ -46,17 +48,19 @@ func TestStepsTellWhatTheyDid(t *testing.T) {
 		"creation order": {exec.Query{Pred: eq("a", 3), Shown: exec.Creation},
 			"CreationOrder gave 100, IndexScan gave 100 of 100"},
 	} {
-		rows, err := c.Query(bg, &x.q)
-		if err != nil {
-			t.Fatal(err)
+		before := *readAll(t, c, &x.q).Stats()
+		x.q.Explain = true
+		rows := readAll(t, c, &x.q)
+		s, e := *rows.Stats(), rows.Explain(true)
+		if s.Plan, s.Tree, s.Explained = before.Plan, before.Tree, 0; s != before {
+			t.Errorf("%s: EXPLAIN changes what is read: %+v, before it was %+v", name, s, before)
 		}
-		for n := 0; (x.q.Limit == 0 || n < x.q.Limit) && rows.Next(); n++ {
-		}
-		if rows.Err() != nil {
-			t.Fatal(rows.Err())
+		estimated(t, name, &e.Plan)
+		for i := range e.Rejected {
+			estimated(t, name, &e.Rejected[i])
 		}
 		var steps []string
-		for line := range strings.Lines(rows.Explain(true).String()) {
+		for line := range strings.Lines(e.String()) {
 			op, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 			_, given, _ := strings.Cut(rest, "gave ")
 			given, _, _ = strings.Cut(given, "]")
@@ -67,6 +71,37 @@ func TestStepsTellWhatTheyDid(t *testing.T) {
 		if got := strings.Join(steps, ", "); got != x.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, x.want)
 		}
-		rows.Close()
+	}
+}
+
+// readAll runs a query to its end, or to its limit.
+func readAll(t *testing.T, c *core.Container, q *exec.Query) *exec.Rows {
+	t.Helper()
+	rows, err := c.Query(bg, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for n := 0; (q.Limit == 0 || n < q.Limit) && rows.Next(); n++ {
+	}
+	if rows.Err() != nil {
+		t.Fatal(rows.Err())
+	}
+	return rows
+}
+
+// estimated asserts that a step, and those below it, have an estimate of their rows and a cost. For an index that was
+// read to its end, the estimate is close.
+func estimated(t *testing.T, name string, s *plan.Step) {
+	t.Helper()
+	if s.Rows == nil || s.Cost == nil || *s.Cost <= 0 {
+		t.Fatalf("%s: no estimate of %+v", name, s)
+	}
+	if s.Op == "IndexScan" && s.Entries != nil && *s.Entries >= 100 && !s.AtLeast &&
+		math.Abs(*s.Rows-float64(*s.Entries)) > 20 {
+		t.Errorf("%s: an estimate of %.0f rows for %d entries", name, *s.Rows, *s.Entries)
+	}
+	for i := range s.Steps {
+		estimated(t, name, &s.Steps[i])
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// BenchmarkFacts is the insert of an item with 100 fields into slots that keep 0, 1 and 100 facts, of paths that the
-// item has, and 100 of paths that it lacks.
+// BenchmarkFacts inserts an item with 100 fields into slots with 0, 1 and 100 facts of paths that the item has, and
+// with 100 facts of paths that it lacks.
 func BenchmarkFacts(b *testing.B) {
 	for _, bc := range []struct {
 		name  string

@@ -22,12 +22,12 @@ import (
 	"github.com/orrerydb/orrery/internal/race"
 )
 
-// byField is a query in the order of a field.
+// byField is a query ordered by a field.
 func byField(field string) exec.Query {
 	return exec.Query{OrderBy: orderBy(false, field), Compare: value.CompareCosmos}
 }
 
-// firstRows reads the first rows of a query and returns what that cost.
+// firstRows reads the first rows of a query and returns the cost.
 func firstRows(t testing.TB, c *core.Container, q exec.Query, n int) (ids []string, st exec.Stats) {
 	t.Helper()
 	q.Page = n
@@ -45,8 +45,8 @@ func firstRows(t testing.TB, c *core.Container, q exec.Query, n int) (ids []stri
 	return ids, *r.Stats()
 }
 
-// wantSorted fails unless the first rows in the order of a field are sorted, or read from the index at the cost of so
-// many items.
+// wantSorted fails unless the first rows, ordered by a field, are sorted, or read from the index at the cost of as many
+// items.
 func wantSorted(t testing.TB, c *core.Container, field string, sorted bool) {
 	t.Helper()
 	_, st := firstRows(t, c, byField(field), 10)
@@ -56,7 +56,7 @@ func wantSorted(t testing.TB, c *core.Container, field string, sorted bool) {
 	}
 }
 
-// waitPlan waits for a plan that depends on a count in the background.
+// waitPlan waits until a plan that depends on a background count is as expected.
 func waitPlan(t testing.TB, c *core.Container, q *exec.Query, is func(p *access.Plan) bool) {
 	t.Helper()
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
@@ -73,7 +73,7 @@ func waitPlan(t testing.TB, c *core.Container, q *exec.Query, is func(p *access.
 	}
 }
 
-// factKeys returns the facts that an engine stores, slotCount how many slots there are.
+// factKeys returns the keys of the facts that an engine stores.
 func factKeys(t testing.TB, e kv.Engine) []string { return keysOfKind(t, e, keys.KindFact) }
 func slotCount(t testing.TB, e kv.Engine) int     { return len(keysOfKind(t, e, keys.KindHead)) }
 
@@ -88,7 +88,7 @@ func keysOfKind(t testing.TB, e kv.Engine, want keys.Kind) (all []string) {
 	return all
 }
 
-// countFactWrites counts the operations on facts of the batches from now on.
+// countFactWrites counts the writes of facts from now on.
 func countFactWrites(h *hooks) *atomic.Int64 {
 	n := new(atomic.Int64)
 	h.set(func(s *hookSet) {
@@ -103,7 +103,7 @@ func countFactWrites(h *hooks) *atomic.Int64 {
 	return n
 }
 
-// heldSnapshot is a snapshot whose walks wait.
+// heldSnapshot is a snapshot whose iterators wait.
 type heldSnapshot struct {
 	kv.Snapshot
 	begun chan<- bool
@@ -118,8 +118,8 @@ func (s *heldSnapshot) Iter(lo, hi []byte) (kv.Iterator, error) {
 	return s.Snapshot.Iter(lo, hi)
 }
 
-// holdCounts makes each count of a slot wait in its snapshot: begun tells that one has come so far, goOn lets it go on,
-// or fail. n counts the counts.
+// holdCounts makes each count of a slot wait in its snapshot. begun tells that one waits, goOn lets it continue or
+// fail. n is the number of counts.
 func holdCounts(h *hooks) (begun <-chan bool, goOn chan<- error, n *atomic.Int64) {
 	b, g, n := make(chan bool), make(chan error), new(atomic.Int64)
 	h.set(func(s *hookSet) {
@@ -148,8 +148,8 @@ func numberOfCounts(h *hooks) *atomic.Int64 {
 	return n
 }
 
-// TestOrderOfManyItems: the first order by a path comes from the index, however many items there are, and costs the
-// rows that are given. So do those that come after, from what was counted once.
+// TestOrderOfManyItems: the first query ordered by a path uses the index for any number of items, and reads only the
+// returned rows. Later queries do too, without another count.
 func TestOrderOfManyItems(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -169,8 +169,8 @@ func TestOrderOfManyItems(t *testing.T) {
 	}
 }
 
-// TestCountHoldsNoLatch: while the entries of a path are counted its slot takes writes, and what they do is in the
-// fact. Who asks meanwhile waits for the same count; whose time is over doesn't.
+// TestCountHoldsNoLatch: while the entries of a path are counted, its slot accepts writes, and the fact includes them.
+// Queries during the count wait for the same count, unless their time is over.
 func TestCountHoldsNoLatch(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -204,7 +204,7 @@ func TestCountHoldsNoLatch(t *testing.T) {
 			t.Errorf("a query whose time is over: %v", err)
 		}
 		stop()
-		for k := range 11 { // into every slot: a new item, one that loses its value and gets it again, one that goes
+		for k := range 11 { // in every slot: a new item, one that loses its value and gets it back, one that is deleted
 			put(t, c, core.Create, fmt.Sprintf(`{"id":"new%d-%d","pk":"p%d","n":%d}`, i, k, k, k))
 			put(t, c, core.Upsert, fmt.Sprintf(`{"id":"%03d","pk":"p%d"}`, k, k))
 			put(t, c, core.Upsert, fmt.Sprintf(`{"id":"%03d","pk":"p%d","n":1000}`, k, k))
@@ -223,8 +223,8 @@ func TestCountHoldsNoLatch(t *testing.T) {
 	}
 }
 
-// TestOrdersOfManyPaths: the hundredth path that a query sorts by is as good as the first, and items without exceptions
-// cost no writes of facts.
+// TestOrdersOfManyPaths: the hundredth path that queries order by is as fast as the first, and items without exceptions
+// write no facts.
 func TestOrdersOfManyPaths(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -261,7 +261,7 @@ func TestOrdersOfManyPaths(t *testing.T) {
 	}
 }
 
-// TestExceptionsThatGo: what keeps an order from the index does so only as long as it is there.
+// TestExceptionsThatGo: an exception prevents an order from the index only as long as it exists.
 func TestExceptionsThatGo(t *testing.T) {
 	long := `"` + strings.Repeat("x", 300) + `"`
 	for name, n := range map[string]string{"long text": long, "array": "[1,2]", "empty array": "[]", "objects in an array": `[{"a":1}]`, "object": `{"a":1}`,
@@ -291,7 +291,7 @@ func TestExceptionsThatGo(t *testing.T) {
 	}
 }
 
-// TestExceptionsBeforeTheFirstOrder: what was there and is gone before anybody asks leaves its mark in the head only.
+// TestExceptionsBeforeTheFirstOrder: exceptions that are gone before the first query are only in the flags of the head.
 func TestExceptionsBeforeTheFirstOrder(t *testing.T) {
 	e, _ := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -304,8 +304,8 @@ func TestExceptionsBeforeTheFirstOrder(t *testing.T) {
 	wantSorted(t, c, "s", false)
 }
 
-// TestManyArrayPaths: so many paths with arrays that the set in the head says maybe of every path. Orders, ranges whose
-// bounds elements could satisfy one each, and look-ups by the partition key are as they are without.
+// TestManyArrayPaths: with many array paths, the set in the head may contain every path. Orders, ranges whose bounds
+// different elements could satisfy, and look-ups by partition key work as without them.
 func TestManyArrayPaths(t *testing.T) {
 	e, _ := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -365,7 +365,7 @@ func TestCompositesBesideArrays(t *testing.T) {
 	}
 }
 
-// TestTallyOfManyMissing: how many items have a value is known without a look at those that have none.
+// TestTallyOfManyMissing: the number of items with a value is known without reading the items that have none.
 func TestTallyOfManyMissing(t *testing.T) {
 	for _, policy := range []string{`{"includedPaths":[{"path":"/*"}]}`, `{"includedPaths":[{"path":"/*"},` +
 		`{"path":"/n/?"}]}`} {
@@ -394,8 +394,8 @@ func TestTallyOfManyMissing(t *testing.T) {
 	}
 }
 
-// TestFactsOfAnOldQueryGo: a fact that nobody asks for and that commits have to change is given up, and counted anew
-// when somebody asks.
+// TestFactsOfAnOldQueryGo: a fact that no query uses and that commits have to change is dropped. It is counted again
+// when a query needs it.
 func TestFactsOfAnOldQueryGo(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -411,7 +411,7 @@ func TestFactsOfAnOldQueryGo(t *testing.T) {
 	if n, left := facts.Load(), len(factKeys(t, h)); n < 100 || n > 110 || left != 0 {
 		t.Errorf("%d writes of the fact of a path that no item has, %d facts are left", n, left)
 	}
-	for i := range 300 { // somebody asks now and then
+	for i := range 300 { // a query uses it sometimes
 		put(t, c, core.Create, fmt.Sprintf(`{"id":"again%d","pk":"p","n":1}`, i))
 		if i%50 == 0 {
 			wantSorted(t, c, "nowhere", true)
@@ -422,7 +422,7 @@ func TestFactsOfAnOldQueryGo(t *testing.T) {
 	}
 }
 
-// TestFactsAreBounded: beyond the bound a new path takes the place of one that nobody has asked for.
+// TestFactsAreBounded: above the bound a new path replaces one that no query has used.
 func TestFactsAreBounded(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -441,7 +441,7 @@ func TestFactsAreBounded(t *testing.T) {
 	wantSorted(t, c, "n", false)
 }
 
-// TestFactsAfterReopen: a store that is opened again has its facts, and keeps them.
+// TestFactsAfterReopen: a reopened store has its facts and keeps them.
 func TestFactsAfterReopen(t *testing.T) {
 	raw := memkv.New()
 	e, err := core.Open(bg, raw, core.Options{MinSlots: 1})
@@ -472,7 +472,7 @@ func TestFactsAfterReopen(t *testing.T) {
 	clean(t, e)
 }
 
-// TestCountFails: an order is sorted where the count fails, and the count is made when it can be.
+// TestCountFails: if the count fails, the query sorts. The count succeeds later.
 func TestCountFails(t *testing.T) {
 	for name, fail := range map[string]func(h *hooks){
 		"begin refused": func(h *hooks) {
@@ -523,7 +523,7 @@ func TestCountFails(t *testing.T) {
 	}
 }
 
-// onFacts gives the error at the n-th batch that beginCount and endCount write.
+// onFacts returns the error for the n-th batch that beginCount and endCount write.
 func onFacts(n int64, err error) func() error {
 	var seen atomic.Int64
 	return func() error {
@@ -534,8 +534,7 @@ func onFacts(n int64, err error) func() error {
 	}
 }
 
-// TestCountAndUnknownOutcome: when a slot's facts are read again while a path is counted, what was counted so far is of
-// no use.
+// TestCountAndUnknownOutcome: if a slot's facts are read again during a count, the count begins again.
 func TestCountAndUnknownOutcome(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -577,7 +576,7 @@ func TestCountAndUnknownOutcome(t *testing.T) {
 	clean(t, e)
 }
 
-// TestCrashInACount: what a crash leaves of a count is counted anew, whatever was written since.
+// TestCrashInACount: after a crash during a count the path is counted again, including later writes.
 func TestCrashInACount(t *testing.T) {
 	raw := memkv.New()
 	h := &hooks{Engine: kv.Checked(raw)}
@@ -616,7 +615,7 @@ func TestCrashInACount(t *testing.T) {
 	put(t, c, core.Upsert, `{"id":"001","pk":"p1","n":1}`)
 	wantSorted(t, c, "n", false)
 	clean(t, later)
-	for open := true; open; { // the process before must not put what it has counted
+	for open := true; open; { // the previous process must not store its result
 		select {
 		case goOn <- nil:
 		case <-begun:
@@ -629,7 +628,7 @@ func TestCrashInACount(t *testing.T) {
 	h.set(func(s *hookSet) { *s = hookSet{} })
 }
 
-// factDocs are the values of a field in the tests of random writes; an empty one is none.
+// factDocs are values of a field in the tests with random writes; "" is no value.
 var factDocs = []string{"1", "2", `"x"`, "null", "true", "", "", "[]", "[1,2]", `[{"b":1}]`, `[[1]]`, `{"b":1}`,
 	`{"b":[1,2]}`, `{}`, `"` + strings.Repeat("y", 300) + `"`,
 	`["` + strings.Repeat("z", 300) + `"]`, `[{"_value":"v","id":"g"}]`}
@@ -645,9 +644,8 @@ func factDoc(r *rand.Rand, id int) string {
 	return b.String() + "}"
 }
 
-// TestFactsOfRandomWrites: after every step of random writes, one by one, many at once and in transactions, after
-// crashes in counts, after changes of the indexing policy and after the outcome of a commit was unknown, the facts are
-// what the items have.
+// TestFactsOfRandomWrites: the facts agree with the items after every step of random writes: single, many at once, in
+// transactions, after crashes during counts, after changes of the indexing policy, and after unknown outcomes.
 func TestFactsOfRandomWrites(t *testing.T) {
 	policies := []string{`{"includedPaths":[{"path":"/*"}]}`, `{"includedPaths":[{"path":"/*"}],` +
 		`"excludedPaths":[{"path":"/o/*"}]}`,
@@ -714,7 +712,7 @@ func TestFactsOfRandomWrites(t *testing.T) {
 				})
 				_, _ = c.Write(bg, core.Write{Kind: core.Upsert, Doc: mustDoc(t, doc)})
 				h.set(func(s *hookSet) { s.unsure = nil })
-			default: // a crash while a path is counted
+			default: // a crash during a count
 				begun, goOn, _ := holdCounts(h)
 				ctx, stop := context.WithTimeout(bg, 50*time.Millisecond)
 				over := make(chan bool)
@@ -732,7 +730,7 @@ func TestFactsOfRandomWrites(t *testing.T) {
 				before := e
 				reopen()
 				stop()
-				go func() { // let the process before end
+				go func() { // let the previous process end
 					for {
 						select {
 						case goOn <- kv.ErrClosed:
@@ -764,8 +762,8 @@ func TestFactsOfRandomWrites(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// TestFactsUnderLoad: writers go on while several queries have many paths counted; afterwards the facts are what the
-// items have.
+// TestFactsUnderLoad: writers continue while several queries have many paths counted. Afterwards the facts agree with
+// the items.
 func TestFactsUnderLoad(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 2})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -817,8 +815,8 @@ func TestFactsUnderLoad(t *testing.T) {
 	}
 }
 
-// TestFactsDuringRebuild: a change of the policy that leaves a field's rules alone leaves its facts alone, and others
-// are counted anew when it is over.
+// TestFactsDuringRebuild: if a change of the policy doesn't change a field's rules, the field's facts stay. Others are
+// counted again after the rebuild.
 func TestFactsDuringRebuild(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(`{"includedPaths":[{"path":"/*"}],` +
@@ -886,8 +884,8 @@ func TestFactsDuringRebuild(t *testing.T) {
 	}
 }
 
-// TestSpilledItemsDuringRebuild: which paths of an item with too many terms have entries depends on the whole policy,
-// so a slot that has one keeps no facts over a rebuild, whenever in it the item is written.
+// TestSpilledItemsDuringRebuild: for an item with too many terms, the whole policy decides which paths have entries. So
+// a slot with such an item keeps no facts over a rebuild, whenever the item is written.
 func TestSpilledItemsDuringRebuild(t *testing.T) {
 	var b strings.Builder
 	for i := range 5200 {
@@ -939,8 +937,7 @@ func TestSpilledItemsDuringRebuild(t *testing.T) {
 	}
 }
 
-// TestOrderWithoutWrites: where the store takes no writes nothing is counted, what is known is used, and other orders
-// are sorted.
+// TestOrderWithoutWrites: in a read-only store nothing is counted. Known facts are used, and other orders are sorted.
 func TestOrderWithoutWrites(t *testing.T) {
 	raw := memkv.New()
 	e, err := core.Open(bg, raw, core.Options{MinSlots: 1})
@@ -966,7 +963,7 @@ func TestOrderWithoutWrites(t *testing.T) {
 	}
 }
 
-// TestFactsAreNotRestored: a store that is made anew of another one's items has no facts until somebody asks.
+// TestFactsAreNotRestored: a store that is rebuilt from another one's items has no facts until a query needs them.
 func TestFactsAreNotRestored(t *testing.T) {
 	raw := memkv.New()
 	e, err := core.Open(bg, raw, core.Options{MinSlots: 1})
@@ -999,7 +996,7 @@ func TestFactsAreNotRestored(t *testing.T) {
 	clean(t, e)
 }
 
-// wholeStore is a store that is damaged nowhere.
+// wholeStore is a salvage source without damage.
 type wholeStore struct {
 	t *testing.T
 	e kv.Engine

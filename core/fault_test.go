@@ -11,10 +11,10 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// A fault below an index rebuild neither ends the process nor the rebuild, wherever it comes.
+// A panic during an index rebuild ends neither the process nor the rebuild, wherever it happens.
 func TestRebuildSurvivesAFault(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1, Logger: slog.New(slog.DiscardHandler)})
-	c := newContainer(t, e, core.ContainerSpec{})
+	c := newContainer(t, e, core.ContainerSpec{LogMinutes: 60})
 	putMany(t, c, 400, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"a","v":%d}`, i, i) })
 	snapshots := 0
 	h.set(func(s *hookSet) {
@@ -43,11 +43,11 @@ func TestRebuildSurvivesAFault(t *testing.T) {
 	}
 }
 
-// A fault of the engine inside of a write, which a door catches, leaves no latch held: the next write of the slot is
-// done.
+// A panic of the engine during a write, which the server recovers, leaves no latch held: the slot's next write
+// succeeds.
 func TestAFaultLeavesNoLatchHeld(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
-	c := newContainer(t, e, core.ContainerSpec{})
+	c := newContainer(t, e, core.ContainerSpec{LogMinutes: 60})
 	put(t, c, core.Create, `{"id":"1","pk":"a"}`)
 	upsert := core.Write{Kind: core.Upsert, Doc: mustDoc(t, `{"id":"1","pk":"a"}`)}
 	writes := map[string]func(ctx context.Context) error{

@@ -7,13 +7,13 @@ import (
 	"github.com/orrerydb/orrery/core/feed"
 )
 
-// BenchmarkFeedPage reads pages of 100 items of 1 KB, of which a page in the middle of the feed is one.
+// BenchmarkFeedPage reads pages of 100 items of 1 KB.
 func BenchmarkFeedPage(b *testing.B) {
 	c, _ := benchContainer(b)
 	benchFeed(b, c, feed.Scope{}, feed.Start())
 }
 
-// BenchmarkFeedAtItsEnd asks again where there is nothing new.
+// BenchmarkFeedAtItsEnd reads at the end of the feed, where there is nothing new.
 func BenchmarkFeedAtItsEnd(b *testing.B) {
 	c, _ := benchContainer(b)
 	benchFeed(b, c, feed.Scope{}, feed.After(c.LSN()))
@@ -25,7 +25,7 @@ func BenchmarkFeedOfAKey(b *testing.B) {
 	benchFeed(b, c, feed.Scope{PK: pk("t000070")}, feed.Start())
 }
 
-// BenchmarkFeedSince begins at the time of the last item: what is before it is passed by a search.
+// BenchmarkFeedSince begins at the time of the last item. A search finds its place.
 func BenchmarkFeedSince(b *testing.B) {
 	c, _ := benchContainer(b)
 	page, err := c.Feed(bg, feed.Scope{}, feed.After(benchDocs-1), 1)
@@ -35,7 +35,7 @@ func BenchmarkFeedSince(b *testing.B) {
 	benchFeed(b, c, feed.Scope{Since: page.Items[0].TS()}, feed.Start())
 }
 
-// benchFeed reads pages of a feed, from its begin again when it has come to its end.
+// benchFeed reads the pages of a feed, and begins again at its end.
 func benchFeed(b *testing.B, c *core.Container, sc feed.Scope, from feed.Position) {
 	b.ReportAllocs()
 	pos := from

@@ -55,8 +55,7 @@ func TestFeed(t *testing.T) {
 	})
 }
 
-// A position over partitions is text with a checksum that belongs to a container; what isn't one is refused, never
-// read.
+// A position over several partitions is text with a checksum that belongs to a container. Any other text is refused.
 func TestFeedPositions(t *testing.T) {
 	e, _ := hooked(t, core.Options{})
 	two := core.Throughput{Manual: 20000}
@@ -85,7 +84,7 @@ func TestFeedPositions(t *testing.T) {
 	wantCode(t, err, status.Gone, status.SubPartitionKeyRangeGone)
 }
 
-// FuzzFeedPosition holds that no bytes make a position that does harm.
+// FuzzFeedPosition: no bytes make a harmful position.
 func FuzzFeedPosition(f *testing.F) {
 	e, err := core.Open(bg, engines["mem"](f), core.Options{})
 	if err != nil {
@@ -98,7 +97,7 @@ func FuzzFeedPosition(f *testing.F) {
 	page, _ := c.ChangeFeed(bg, "", feed.Start(), 1)
 	raw, _ := base64.RawURLEncoding.DecodeString(page.Next.String())
 	f.Add(raw[:len(raw)-4])
-	f.Add(slotPosition(c, 5, 0, 7)) // the format before
+	f.Add(slotPosition(c, 5, 0, 7)) // the previous format
 	f.Fuzz(func(t *testing.T, body []byte) {
 		p, err := feed.Parse(base64.RawURLEncoding.EncodeToString(sealed(body)))
 		if err != nil {
@@ -110,7 +109,7 @@ func FuzzFeedPosition(f *testing.F) {
 	})
 }
 
-// A page of large items ends before it has as many as were asked for: a client may ask for any number.
+// A page of large items has fewer items than requested: a client may request any number.
 func TestFeedOfLargeItems(t *testing.T) {
 	e, _ := hooked(t, core.Options{})
 	c := newContainer(t, e, core.ContainerSpec{})

@@ -13,7 +13,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// seenFrom is a snapshot that notes where readers of the feed begin.
+// seenFrom is a snapshot that records where readers of the feed begin.
 type seenFrom struct {
 	kv.Snapshot
 	least *[]byte
@@ -26,7 +26,7 @@ func (s seenFrom) Iter(lo, hi []byte) (kv.Iterator, error) {
 	return s.Snapshot.Iter(lo, hi)
 }
 
-// A reader of the feed from the beginning of a queue, and one from a time, don't walk over all that was removed.
+// A reader of a queue's feed, from the beginning or from a time, doesn't walk over all removed entries.
 func TestFeedOfAQueueBeginsAtItsFront(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -47,7 +47,7 @@ func TestFeedOfAQueueBeginsAtItsFront(t *testing.T) {
 	})
 	for name, sc := range map[string]feed.Scope{"beginning": {}, "time": {Since: 1}} {
 		var passed int64
-		for end := time.Now().Add(10 * time.Second); ; { // the floor of the last entries is being looked for
+		for end := time.Now().Add(10 * time.Second); ; { // the floor is raised in the background
 			write(items)
 			put(t, c, core.Create, `{"id":"stays","pk":"p"}`)
 			p, err := c.Feed(bg, sc, feed.Start(), 10)

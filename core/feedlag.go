@@ -12,12 +12,15 @@ func (e *Engine) OnFeed(f func(age time.Duration)) { e.onFeed = f }
 
 // fed calls the function of OnFeed for a page.
 func (e *Engine) fed(p *feed.Page) {
-	if e.onFeed == nil || len(p.Items) == 0 {
+	if e.onFeed == nil || len(p.Items)+len(p.Changes) == 0 {
 		return
 	}
-	youngest := p.Items[0].Ticks
-	for _, it := range p.Items[1:] {
+	youngest := int64(0)
+	for _, it := range p.Items {
 		youngest = max(youngest, it.Ticks)
+	}
+	for _, ch := range p.Changes {
+		youngest = max(youngest, ch.Ticks)
 	}
 	const tick = 100 * time.Nanosecond
 	e.onFeed(max(0, time.Duration(e.clk.Now().UnixNano())-time.Duration(youngest)*tick))

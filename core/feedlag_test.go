@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/feed"
 )
 
-// A reader of a change feed is as far behind as the youngest change of its page is old; an empty page says nothing.
+// The lag of a change feed's reader is the age of the youngest change of its page. An empty page has no lag.
 func TestFeedLag(t *testing.T) {
 	clk := clock.Fake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	onEngines(t, core.Options{Clock: clk}, func(t *testing.T, e *core.Engine) {
@@ -18,7 +18,7 @@ func TestFeedLag(t *testing.T) {
 		e.OnFeed(func(age time.Duration) { ages = append(ages, age) })
 		c := newContainer(t, e, core.ContainerSpec{})
 		var pos feed.Position
-		for _, most := range []int{1, 10, 10} { // the last finds nothing new
+		for _, most := range []int{1, 10, 10} { // the last page is empty
 			if most == 1 {
 				for i := range 2 {
 					put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"a"}`, i))

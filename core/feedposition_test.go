@@ -14,7 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// slotPosition is the body of a position in the format before: an LSN for each slot, whose ids begin with 1.
+// slotPosition is the body of a position in the previous format: an LSN for each slot, whose ids begin with 1.
 func slotPosition(c *core.Container, lsns ...int64) []byte {
 	rid := c.RID()
 	b := append([]byte{1}, rid[:]...)
@@ -26,7 +26,7 @@ func slotPosition(c *core.Container, lsns ...int64) []byte {
 	return b
 }
 
-// inSlots returns a partition key for each of the first n slots of a container.
+// inSlots returns a partition key in each of the first n slots of a container.
 func inSlots(t testing.TB, c *core.Container, n int) []string {
 	t.Helper()
 	keys := make([]string, n)
@@ -36,7 +36,7 @@ func inSlots(t testing.TB, c *core.Container, n int) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := int(slot.ID() - 1); s < n && keys[s] == "" { // ids of a new container are 1, 2, ..
+		if s := int(slot.ID() - 1); s < n && keys[s] == "" { // the ids of a new container's slots are 1, 2, ..
 			keys[s] = k
 			left--
 		}
@@ -44,7 +44,7 @@ func inSlots(t testing.TB, c *core.Container, n int) []string {
 	return keys
 }
 
-// drainFeed reads a feed to its end, each position by way of its text, and returns the ids in order.
+// drainFeed reads a feed to its end, converts each position to text and back, and returns the ids in order.
 func drainFeed(t testing.TB, c *core.Container, sc feed.Scope, pos feed.Position, most int) (
 	ids []string, end feed.Position) {
 	t.Helper()
@@ -67,8 +67,8 @@ func drainFeed(t testing.TB, c *core.Container, sc feed.Scope, pos feed.Position
 	return nil, pos
 }
 
-// The position of a physical partition, and of any part of one, is the LSN as a number, which is what clients expect of
-// an etag. It is good for every part of the partition.
+// The position of a physical partition, or of a part of it, is an LSN as a number, which clients expect of an etag. It
+// is valid for every part of the partition.
 func TestFeedPositionOfAPartitionIsANumber(t *testing.T) {
 	e, _ := hooked(t, core.Options{})
 	c := newContainer(t, e, core.ContainerSpec{Throughput: core.Throughput{Manual: 20000}})
@@ -95,24 +95,24 @@ func TestFeedPositionOfAPartitionIsANumber(t *testing.T) {
 	if _, numeric := strconv.Atoi(page.Next.String()); err != nil || numeric == nil {
 		t.Errorf("the position over partitions is %s (%v)", page.Next, err)
 	}
-	// At its end it is a number again: Python's client reads over partitions and goes on from nothing else.
+	// At the end it is a number again: the Python client reads over partitions and can continue only from a number.
 	page, err = c.Feed(bg, feed.Scope{}, page.Next, 100)
 	if err != nil || page.More || page.Next.String() != strconv.FormatInt(last, 10) {
 		t.Errorf("the position at the end is %s (%v), want %d", page.Next, err, last)
 	}
-	for _, p := range c.Partitions() { // it is good for each of them
+	for _, p := range c.Partitions() { // it is valid for each of them
 		ids, _ := drainFeed(t, c, feed.Scope{Range: epk.Range{Min: p.Min, Max: p.Max}}, page.Next, 10)
 		if len(ids) != 0 {
 			t.Errorf("partition %s has %v after everything", p.ID, ids)
 		}
 	}
-	if ids, _ := drainFeed(t, c, feed.Scope{}, feed.After(last-3), 2); len(ids) != 3 { // and a number for the container
+	if ids, _ := drainFeed(t, c, feed.Scope{}, feed.After(last-3), 2); len(ids) != 3 { // and for the container
 		t.Errorf("%v after all but three", ids)
 	}
 }
 
-// A number above all that the container can have given is of another container, or of one that was there before: to
-// wait for it would pass over changes.
+// A number above all LSNs of the container belongs to another container, or to an earlier one of this name. Waiting for
+// it would skip changes, so it is refused.
 func TestFeedPositionAheadIsRefused(t *testing.T) {
 	e, _ := hooked(t, core.Options{})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -132,15 +132,15 @@ func TestFeedPositionAheadIsRefused(t *testing.T) {
 	}
 }
 
-// A position in the format before, which stands elsewhere in each slot, goes on without loss and without a change that
-// comes twice; when it has caught up it is a number.
+// A position in the previous format, with a different LSN in each slot, continues without losing or repeating a change.
+// At the end of the feed it becomes a number.
 func TestFeedPositionOfTheFormatBefore(t *testing.T) {
 	e, _ := hooked(t, core.Options{})
 	for _, spec := range []core.ContainerSpec{{ID: "one"}, {ID: "two", Throughput: core.Throughput{Manual: 20000}}} {
 		c := newContainer(t, e, spec)
 		n := 4 * len(c.Partitions())
 		keys := inSlots(t, c, n)
-		for i := range 10 * n { // LSNs 1, 2, ..: slot by slot
+		for i := range 10 * n { // LSNs 1, 2, .., one slot after the other
 			put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"%s"}`, i+1, keys[i%n]))
 		}
 		lsns := make([]int64, n)

@@ -18,10 +18,10 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// Few index entries: the feeds of many items are made fast.
+// Few index entries, so that large feeds are written fast.
 var lean = []byte(`{"includedPaths":[],"excludedPaths":[{"path":"/*"}]}`)
 
-// A part of a container that is written to all the time doesn't keep a reader from what is in the others.
+// A part of a container with continuous writes doesn't keep a reader from the other parts.
 func TestFeedOfAHotPartStarvesNoOther(t *testing.T) {
 	for name, partitions := range map[string]int{"slots of a partition": 1, "partitions": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestFeedOfAHotPartStarvesNoOther(t *testing.T) {
 					for i := range 5 {
 						put(t, c, core.Upsert, fmt.Sprintf(`{"id":"hot%d","pk":"%s"}`, i, keys[hot]))
 					}
-					if pages == 0 { // the hot one had its turn
+					if pages == 0 { // the hot part was read first
 						put(t, c, core.Create, fmt.Sprintf(`{"id":"%s","pk":"%s"}`, id, keys[other]))
 					}
 					page, err := c.Feed(bg, feed.Scope{}, pos, 2)
@@ -57,9 +57,9 @@ func TestFeedOfAHotPartStarvesNoOther(t *testing.T) {
 	}
 }
 
-// A feed of any scope has the items that a scan finds in it, each once, in the order of their last writes within each
-// physical partition, whatever the size of its pages; also where other items are so many that the scope's are read
-// instead of the feed.
+// A feed of any scope has the items that a scan finds in the scope, each once, in the order of their last writes within
+// each physical partition, for any page size. That also holds if the scope's items are read instead of the feed because
+// the feed has many others.
 func TestFeedOfScopes(t *testing.T) {
 	for name, def := range keyDefs {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestFeedOfScopes(t *testing.T) {
 				PartitionKey: def, IndexingPolicy: lean, Throughput: core.Throughput{Manual: 20000}})
 			r := rand.New(rand.NewPCG(1, 2))
 			const items = 6000
-			doc := func(i int) string { // most are of a few keys
+			doc := func(i int) string { // most have one of a few keys
 				key := i % 3
 				if i%100 == 0 {
 					key = i
@@ -81,7 +81,7 @@ func TestFeedOfScopes(t *testing.T) {
 				putMany(t, c, 1000, func(k int) string { return doc(i + k) })
 				clk.Advance(10 * time.Second)
 			}
-			for range 200 { // written again, out of the order of their creation
+			for range 200 { // written again, not in the order of creation
 				put(t, c, core.Upsert, doc(r.IntN(items)))
 			}
 			since := clk.Now().Unix() - 25
@@ -129,7 +129,7 @@ func TestFeedOfScopes(t *testing.T) {
 	}
 }
 
-// scanned lists the ids of a scope's items by a scan: partition by partition, in the order of their last writes.
+// scanned lists the ids of a scope's items by a scan: by partition, in the order of their last writes.
 func scanned(t *testing.T, c *core.Container, sc feed.Scope) []string {
 	q := exec.Query{PK: sc.PK}
 	if sc.Range != (epk.Range{}) {
@@ -152,7 +152,7 @@ func scanned(t *testing.T, c *core.Container, sc feed.Scope) []string {
 	return byPartition(t, c, out, true)
 }
 
-// inOrder lists the ids of a feed partition by partition, in the order in which they came.
+// inOrder sorts the ids of a feed by partition and keeps their order within each.
 func inOrder(t *testing.T, c *core.Container, ids []string) []string {
 	return byPartition(t, c, ids, false)
 }
@@ -187,8 +187,8 @@ func byPartition(t *testing.T, c *core.Container, ids []string, sort bool) []str
 	return out
 }
 
-// The first page of a feed of one key, of a small range or from a time has what there is, behind however much else.
-// What it reads doesn't grow with that.
+// The first page of a feed of one key, of a small range or from a time has its items, however many other items come
+// before them. The number of reads doesn't grow with those.
 func TestFeedFindsFewAmongMany(t *testing.T) {
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
 	e, h := hooked(t, core.Options{Clock: clk})
@@ -239,7 +239,7 @@ func TestFeedFindsFewAmongMany(t *testing.T) {
 	}
 }
 
-// counting counts what is read of a snapshot.
+// counting counts the reads of a snapshot.
 type counting struct {
 	kv.Snapshot
 	gets, steps *atomic.Int64
@@ -248,6 +248,12 @@ type counting struct {
 func (s counting) Get(dst, key []byte) ([]byte, error) {
 	s.gets.Add(1)
 	return s.Snapshot.Get(dst, key)
+}
+
+func (s counting) GetMany(v *kv.Values, keys [][]byte) error {
+	err := s.Snapshot.GetMany(v, keys)
+	s.gets.Add(int64(v.Len()))
+	return err
 }
 
 func (s counting) Iter(lo, hi []byte) (kv.Iterator, error) {
@@ -265,15 +271,15 @@ func (it countingIter) Next() bool {
 	return it.Iterator.Next()
 }
 
-// A page that has passed too many items which it doesn't show ends without any, further on, and says that there may be
-// more.
+// A page that has skipped too many items outside of its scope ends without items, at a later position, and says that
+// there may be more.
 func TestFeedPageIsBoundedInWork(t *testing.T) {
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
 	e, _ := hooked(t, core.Options{Clock: clk})
 	ttl := int32(60)
 	c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: lean, DefaultTTL: &ttl})
 	putMany(t, c, 25000, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"%d"}`, i, i%10) })
-	clk.Advance(time.Hour) // all of them expire, and nobody has removed them yet
+	clk.Advance(time.Hour) // all of them expire, and none is removed yet
 	put(t, c, core.Create, `{"id":"alive","pk":"a"}`)
 	pos, empty := feed.Start(), 0
 	for {

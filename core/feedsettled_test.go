@@ -18,8 +18,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// holdUp holds one commit up: after it has its LSN and before it is visible, or when it is visible and not durable yet.
-// release lets it go and waits until it is acknowledged.
+// holdUp delays one commit: after it got its LSN and before it is visible, or when it is visible and not yet durable.
+// release continues it and waits for its acknowledgement.
 func holdUp(t *testing.T, h *hooks, visible bool, write func()) (release func()) {
 	t.Helper()
 	there, goOn, done := make(chan bool), make(chan bool), make(chan bool)
@@ -47,8 +47,8 @@ func holdUp(t *testing.T, h *hooks, visible bool, write func()) (release func())
 	}
 }
 
-// What is acknowledged after a reader has asked for "now" is in its feed, however low the LSN is that the commit had
-// taken before: while it was on its way others have passed it.
+// What is acknowledged after a reader has asked for "now" is in its feed, even if its commit took a lower LSN before
+// and was overtaken by others.
 func TestFeedFromNowHasWhatWasInFlight(t *testing.T) {
 	for _, visible := range []bool{false, true} {
 		t.Run(fmt.Sprint("visible ", visible), func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestFeedFromNowHasWhatWasInFlight(t *testing.T) {
 	}
 }
 
-// No page shows an entry above a commit that is not visible yet: its reader would stand behind it.
+// No page shows an entry above a commit that isn't visible yet: the reader's position would skip that commit.
 func TestFeedShowsNothingAboveWhatIsInFlight(t *testing.T) {
 	e, h := hooked(t, core.Options{})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -90,8 +90,8 @@ func TestFeedShowsNothingAboveWhatIsInFlight(t *testing.T) {
 	}
 }
 
-// A reader that passes an entry which a commit has just removed waits until that commit is durable: a crash could bring
-// the entry back behind the reader.
+// A reader that passes an entry which a commit has just removed waits until that commit is durable: after a crash the
+// entry could exist again behind the reader's position.
 func TestFeedWaitsForWhatHidesEntries(t *testing.T) {
 	e, h := hooked(t, core.Options{})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -121,7 +121,7 @@ func TestFeedWaitsForWhatHidesEntries(t *testing.T) {
 	}
 }
 
-// Whatever becomes of a commit that has its LSN, it is not in flight afterwards: the feed goes on.
+// However a commit with an LSN ends, it is no longer in flight afterwards, and the feed continues.
 func TestFeedGoesOnAfterEveryEndOfACommit(t *testing.T) {
 	upsert := func(id, key string) core.Write {
 		return core.Write{Kind: core.Upsert,
@@ -154,7 +154,7 @@ func TestFeedGoesOnAfterEveryEndOfACommit(t *testing.T) {
 		"refused head":    fails(&kv.PreconditionError{}),
 		"unknown, not so": fails(kv.ErrUnknownOutcome),
 		"cancelled":       fails(context.Canceled),
-		"unknown, applied": func(s *hookSet) { // the store asks what became of it, and writes the head again
+		"unknown, applied": func(s *hookSet) { // the store reads the outcome and writes the head again
 			var once sync.Once
 			s.unsure = func() (err error) {
 				once.Do(func() { err = kv.ErrUnknownOutcome })
@@ -188,7 +188,7 @@ func TestFeedGoesOnAfterEveryEndOfACommit(t *testing.T) {
 	}
 }
 
-// feedGoesOn writes into a slot and looks for it in the feed, up to now.
+// feedGoesOn writes into a slot and finds the write in the feed up to now.
 func feedGoesOn(t *testing.T, c *core.Container, key string) {
 	t.Helper()
 	r := put(t, c, core.Create, fmt.Sprintf(`{"id":"after","pk":"%s"}`, key))
@@ -201,7 +201,7 @@ func feedGoesOn(t *testing.T, c *core.Container, key string) {
 	}
 }
 
-// Refusals that the store itself gives under the latch end a commit too.
+// A refusal by the store itself, under the latch, ends a commit too.
 func TestFeedGoesOnAfterRefusals(t *testing.T) {
 	e, _ := hooked(t, core.Options{MaxLogicalPartition: 2000})
 	c := newContainer(t, e, core.ContainerSpec{UniqueKeys: [][]string{{"/u"}}})
@@ -217,7 +217,7 @@ func TestFeedGoesOnAfterRefusals(t *testing.T) {
 	feedGoesOn(t, c, keys[3])
 }
 
-// Deletes of expired items take LSNs, too.
+// Deletes of expired items take LSNs too.
 func TestFeedGoesOnAfterTheReaper(t *testing.T) {
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
 	e, h := hooked(t, core.Options{Clock: clk})
@@ -232,7 +232,7 @@ func TestFeedGoesOnAfterTheReaper(t *testing.T) {
 	feedGoesOn(t, c, keys[3])
 }
 
-// While many write, readers who begin at any time see every change once, in LSN order, and none is missing.
+// While many writers run, readers that begin at any time see every change once, in LSN order, without gaps.
 func TestFeedUnderWriters(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})

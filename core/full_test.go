@@ -17,11 +17,11 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// refusing is an engine on a disk that may be full, or read-only.
+// refusing is an engine on a disk that may be full or read-only.
 type refusing struct {
 	kv.Engine
 	state atomic.Uint32 // kv.Well, kv.Full or kv.ReadOnly
-	keeps atomic.Bool   // dropped ranges stay, as after a crash
+	keeps atomic.Bool   // dropped ranges are kept, as after a crash
 }
 
 func (e *refusing) set(s kv.State) { e.state.Store(uint32(s)) }
@@ -57,8 +57,8 @@ func (e *refusing) DropRange(ctx context.Context, lo, hi []byte) error {
 	return e.Engine.DropRange(ctx, lo, hi)
 }
 
-// On a full disk what adds data is refused in words that say why; what removes data goes on, and so do reads and
-// queries.
+// On a full disk, writes that add data are refused with the reason. Writes that remove data, reads and queries
+// continue.
 func TestFullStore(t *testing.T) {
 	kve := &refusing{Engine: kv.Checked(memkv.New())}
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
@@ -147,7 +147,7 @@ func TestFullStore(t *testing.T) {
 	}
 }
 
-// A store that takes no writes is opened all the same, whatever a crash has left to be done.
+// A store that accepts no writes can be opened, whatever work a crash has left.
 func TestOpenReadOnlyStore(t *testing.T) {
 	kve := &refusing{Engine: kv.Checked(memkv.New())}
 	e, err := core.Open(bg, &unclosed{kve}, core.Options{})
@@ -187,7 +187,7 @@ func TestOpenReadOnlyStore(t *testing.T) {
 	}
 }
 
-// unclosed keeps the engine open for the next one.
+// unclosed is an engine that stays open for its next user.
 type unclosed struct{ *refusing }
 
 func (unclosed) Close() error { return nil }

@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestGraphFormConditions asks for what elements of graphs have no index entries for: the answers must not depend on
+// TestGraphFormConditions queries data of graph elements that has no index entries: the answers must not depend on
 // that.
 func TestGraphFormConditions(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
@@ -58,7 +58,7 @@ func TestGraphFormConditions(t *testing.T) {
 	})
 }
 
-// holds evaluates an equality or an existence on a document, arrays unfolded.
+// holds evaluates an equality or an existence on a document, including elements of arrays.
 func holds(p *access.Pred, d doc.Doc) bool {
 	var walk func(v value.Value, segs []string) bool
 	walk = func(v value.Value, segs []string) bool {
@@ -77,8 +77,8 @@ func holds(p *access.Pred, d doc.Doc) bool {
 	return walk(value.ObjectOf(d), p.Path.Segs)
 }
 
-// TestIDFilters looks ids up over all partitions while the filters come into being and items come and go: every item
-// that is there is found.
+// TestIDFilters looks up ids over all partitions while the filters are being made and items are created and deleted:
+// every existing item is found.
 func TestIDFilters(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})

@@ -18,7 +18,7 @@ import (
 )
 
 // BenchmarkGrowth compares the same operations in containers of 1,000 and of 100,000 items of 1 KB. Judge by cpu-us/op,
-// the process's CPU time, because what the engine does in the background is part of an operation's cost.
+// the process's CPU time, because the engine's background work is part of an operation's cost.
 func BenchmarkGrowth(b *testing.B) {
 	for _, n := range []int{1000, 100000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) { benchGrowth(b, n) })
@@ -37,7 +37,7 @@ func benchGrowth(b *testing.B, n int) {
 		put(b, c, core.Create, text(i))
 	}
 	b.Logf("%d items loaded, %.1f cpu-us each", n, float64((cpuTime()-before).Microseconds())/float64(n))
-	time.Sleep(time.Second) // let the engine finish what the load left it
+	time.Sleep(time.Second) // let the engine's work after the load end
 	r := rand.New(rand.NewPCG(1, 2))
 	fresh := n
 	pick := func() int { return r.IntN(n) }
@@ -105,7 +105,7 @@ func growthQuery(b *testing.B, c *core.Container, rows int, q *exec.Query) {
 	}
 }
 
-// cpuTime is what the process has used so far, in all threads.
+// cpuTime returns the CPU time that the process has used so far, in all threads.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

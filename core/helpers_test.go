@@ -22,8 +22,8 @@ import (
 
 var bg = context.Background()
 
-// engines are the storage engines that every test of this file runs on, with their contracts checked. One of them says
-// that it is behind a network: then readers read ahead.
+// engines are the storage engines that every test of this file runs on. kv.Checked checks their contracts. One of them
+// says that it is behind a network, so readers read ahead.
 var engines = map[string]func(t testing.TB) kv.Engine{
 	"mem": func(testing.TB) kv.Engine { return kv.Checked(&kvtest.Slow{Engine: memkv.New(), Far: true}) },
 	"pebble": func(t testing.TB) kv.Engine {
@@ -36,7 +36,7 @@ var engines = map[string]func(t testing.TB) kv.Engine{
 	},
 }
 
-// onEngines runs f on an engine of each kind; afterwards the checker must find nothing.
+// onEngines runs f on an engine of each kind. Afterwards the checker must find nothing.
 func onEngines(t *testing.T, o core.Options, f func(t *testing.T, e *core.Engine)) {
 	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func wantCode(t testing.TB, err error, code status.Code, sub int) {
 	}
 }
 
-// ids runs a query to its end in one go.
+// ids runs a query to its end in one page.
 func ids(t testing.TB, c *core.Container, q *exec.Query) []string {
 	t.Helper()
 	r, err := c.Query(bg, q)
@@ -131,7 +131,7 @@ func ids(t testing.TB, c *core.Container, q *exec.Query) []string {
 	return out
 }
 
-// paged runs a query with n rows a page.
+// paged runs a query in pages of n rows.
 func paged(t testing.TB, c *core.Container, q exec.Query, n int) []string {
 	t.Helper()
 	var out []string
@@ -164,7 +164,7 @@ func paged(t testing.TB, c *core.Container, q exec.Query, n int) []string {
 	return nil
 }
 
-// eqQuery is a query for the items whose field is n, exactly.
+// eqQuery is an exact query for the items whose field is n.
 func eqQuery(field string, n int) *exec.Query {
 	return &exec.Query{Pred: access.Eq(access.NewPath(field), value.Int32Of(int32(n))), PlanHash: uint64(n),
 		Match: func(it *core.Item) (bool, error) {

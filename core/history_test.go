@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -18,38 +19,53 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
-// history is what TestHistory's goroutines share. Every writer has items of its own, whose state it knows; all of them
-// move money between the same accounts; and there are items that nobody touches, which every query must show.
+// history is shared by the goroutines of TestHistory. Every writer has its own items and knows their state. All writers
+// transfer money between the same accounts. Some items are never changed, and every query must return them.
 type history struct {
 	t    *testing.T
 	e    *core.Engine
 	c    *core.Container
 	clk  *clock.Clock
 	stop atomic.Bool
+
+	tailed map[string]int64 // the newest version of each writer's item that the tail has seen
+
+	whole bool         // queries are read in one page
+	left  atomic.Int64 // slots that are to be split or joined before the writers end
 }
 
 const (
-	historyStill    = 60 // items that nobody touches
+	historyStill    = 60 // items that are never changed
 	historyAccounts = 8
 	historyWriters  = 4
 	historySteps    = 150
 )
 
-// TestHistory lets writers, transactions, queries from page to page, changes of the indexing policy and the reaper run
-// at the same time. Afterwards the store is what the writers know, and the checker finds nothing.
-func TestHistory(t *testing.T) {
+// TestHistory runs writers, transactions, paged queries, changes of the indexing policy and the reaper at the same
+// time. Afterwards the store agrees with what the writers know, and the checker finds nothing.
+func TestHistory(t *testing.T) { runHistory(t, false) }
+
+// TestHistoryWithSplits does the same while slots are split and joined all the time.
+func TestHistoryWithSplits(t *testing.T) { runHistory(t, true) }
+
+func runHistory(t *testing.T, splits bool) {
 	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
-			h := &history{t: t, clk: clock.Fake(time.Unix(1_700_000_000, 0))}
+			h := &history{t: t, clk: clock.Fake(time.Unix(1_700_000_000, 0)), whole: splits}
+			if splits {
+				h.left.Store(int64(race.Fewer(30, 12)))
+			}
 			e, err := core.Open(bg, open(t), core.Options{Clock: h.clk, MinSlots: 4})
 			if err != nil {
 				t.Fatal(err)
 			}
 			h.e = e
 			never := int32(-1)
-			h.c = newContainer(t, e, core.ContainerSpec{DefaultTTL: &never, UniqueKeys: [][]string{{"/u"}}})
+			h.c = newContainer(t, e, core.ContainerSpec{DefaultTTL: &never, UniqueKeys: [][]string{{"/u"}},
+				LogMinutes: 60})
 			for i := range historyStill {
 				put(t, h.c, core.Create, fmt.Sprintf(`{"id":"s%03d","pk":"p%d","n":%d,"u":"s%d"}`, i, i%5, i, i))
 			}
@@ -67,6 +83,10 @@ func TestHistory(t *testing.T) {
 			others.Go(h.queryOrdered)
 			others.Go(h.changePolicy)
 			others.Go(h.passTime)
+			others.Go(h.tail)
+			if splits {
+				others.Go(h.splitAndJoin)
+			}
 			writers.Wait()
 			h.stop.Store(true)
 			others.Wait()
@@ -81,12 +101,15 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// write makes random writes to its own items; n of an item goes up with each of them.
+// write makes random writes to its own items. Each write increases n of the item.
 func (h *history) write(w int, model map[string]int64) {
 	r := rand.New(rand.NewPCG(uint64(w), 7))
 	n := int64(0)
 	var lsn int64
-	for step := range historySteps {
+	for step := 0; step < historySteps || h.left.Load() > 0 && !h.t.Failed(); step++ {
+		if step >= historySteps {
+			time.Sleep(time.Millisecond)
+		}
 		n++
 		k := r.IntN(12)
 		id, key := fmt.Sprintf("w%d-%02d", w, k), fmt.Sprintf("p%d", k%5)
@@ -126,7 +149,7 @@ func (h *history) write(w int, model map[string]int64) {
 			}
 			delete(model, id)
 			continue
-		case 4: // an item that will expire, and one that takes its unique value when it has
+		case 4: // an item that will expire, and one that then takes its unique value
 			ttl := mustDoc(h.t, fmt.Sprintf(`{"id":"e%d-%d","pk":%q,"ttl":5,"u":"e%d"}`, w, step, key, w))
 			if _, err := h.c.Write(bg, core.Write{Kind: core.Create, Doc: ttl}); err != nil &&
 				!status.Is(err, status.Conflict) {
@@ -156,7 +179,7 @@ func (h *history) write(w int, model map[string]int64) {
 	}
 }
 
-// transfer moves money between two accounts, by a transaction or by updates.
+// transfer transfers money between two accounts, by a transaction or by updates.
 func (h *history) transfer(w int) {
 	r := rand.New(rand.NewPCG(uint64(w), 8))
 	account := func(i int, n int64) doc.Doc {
@@ -190,8 +213,11 @@ func (h *history) transfer(w int) {
 	}
 }
 
-// run reads a query from page to page and returns the ids of its rows and the value of n at them.
+// run reads a query in pages and returns the ids of its rows and their values of n.
 func (h *history) run(q exec.Query, n int) (got []string) {
+	if h.whole {
+		n = 1 << 20
+	}
 	for {
 		r, err := h.c.Query(bg, &q)
 		if err != nil {
@@ -215,7 +241,7 @@ func (h *history) run(q exec.Query, n int) (got []string) {
 	}
 }
 
-// still checks that the items nobody touches came once each, those of ids that begin with s.
+// still checks that each unchanged item came once. Their ids begin with s.
 func (h *history) still(what string, got []string) (still []string) {
 	for _, id := range got {
 		if id[0] == 's' {
@@ -229,7 +255,7 @@ func (h *history) still(what string, got []string) (still []string) {
 	return still
 }
 
-// query reads everything, by scan, by index and by union, and the accounts in one page: their sum never changes.
+// query reads everything, by scan, by index and by union. It reads the accounts in one page: their sum never changes.
 func (h *history) query() {
 	n := access.NewPath("n")
 	all := access.Range(n, &access.Bound{Value: value.Int32Of(0), Inclusive: true}, nil)
@@ -292,6 +318,31 @@ func (h *history) changePolicy() {
 	}
 }
 
+// splitAndJoin splits slots until there are 16, joins them until there are 2, and begins again.
+func (h *history) splitAndJoin() {
+	move := func(f func(context.Context, []byte) error, at []byte) {
+		if h.stop.Load() {
+			return
+		}
+		if err := f(bg, at); err != nil {
+			h.t.Error(err)
+		}
+		h.left.Add(-1)
+	}
+	for !h.stop.Load() {
+		for n := 4; n <= 16; n *= 2 {
+			for _, at := range nested(n) {
+				move(h.c.SplitSlot, at)
+			}
+		}
+		for i, at := range nested(16) {
+			if i != 7 {
+				move(h.c.JoinSlots, at)
+			}
+		}
+	}
+}
+
 func (h *history) passTime() {
 	for !h.stop.Load() {
 		h.clk.Advance(time.Second)
@@ -300,7 +351,32 @@ func (h *history) passTime() {
 	}
 }
 
-// compare holds the store against what the writers know, by scan and by feed.
+// tail reads the feed while others write, in pages. Each version comes once, in the order of LSNs.
+func (h *history) tail() {
+	h.tailed = map[string]int64{}
+	last, pos := int64(0), feed.Start()
+	for stopped := false; ; stopped = h.stop.Load() {
+		page, err := h.c.ChangeFeed(bg, "", pos, 7)
+		if err != nil {
+			h.t.Error(err)
+			return
+		}
+		for i, it := range page.Items {
+			if it.LSN < last || it.LSN == last && (i == 0 || it.Pos <= page.Items[i-1].Pos) {
+				h.t.Errorf("the tail has %s of LSN %d after LSN %d", it.ID().Str(), it.LSN, last)
+			}
+			last = it.LSN
+			if id := it.ID().Str(); strings.HasPrefix(id, "w") {
+				h.tailed[id] = doc.Get(it.Doc, "n").Int()
+			}
+		}
+		if pos = page.Next; stopped && len(page.Items) == 0 && !page.More {
+			return
+		}
+	}
+}
+
+// compare compares the store with what the writers know, by scan and by feed.
 func (h *history) compare(models []map[string]int64) {
 	want := map[string]int64{}
 	for _, m := range models {
@@ -321,6 +397,11 @@ func (h *history) compare(models []map[string]int64) {
 	}
 	if !maps.Equal(got, want) {
 		h.t.Errorf("the feed has %v, want %v", got, want)
+	}
+	for id, n := range want {
+		if h.tailed[id] != n {
+			h.t.Errorf("the tail has version %d of %s, the newest is %d", h.tailed[id], id, n)
+		}
 	}
 	rows := h.run(exec.Query{}, 1000)
 	if n := len(want) + historyStill + historyAccounts; len(rows) != n || h.c.Count() != int64(n) {

@@ -12,22 +12,22 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// hooks is an engine in memory whose Write a test can watch, hold up and let fail.
+// hooks is an engine in memory. A test can observe its writes, delay them and make them fail.
 type hooks struct {
 	kv.Engine
 	mu sync.Mutex
 	on hookSet
 }
 
-// hookSet is what hooks do; nil does nothing.
+// hookSet holds the functions of hooks; nil does nothing.
 type hookSet struct {
 	visible  func()       // called when a batch is visible, before Write returns
-	fail     func() error // an error for Write: nothing is applied
-	unsure   func() error // an error for Write: the batch is applied
-	wait     func() error // what Wait of the commits does
+	fail     func() error // returns an error for Write: nothing is applied
+	unsure   func() error // returns an error for Write: the batch is applied
+	wait     func() error // called by Wait of the commits; its error is that of Wait
 	snapshot func(take func() kv.Snapshot) kv.Snapshot
-	refuse   func() error    // an error for Snapshot and Get
-	drop     func()          // called when a range is dropped, before it is
+	refuse   func() error    // returns an error for Snapshot and Get
+	drop     func()          // called before a range is dropped
 	pre      func(*kv.Batch) // called with each batch before it is applied
 }
 
@@ -76,7 +76,7 @@ func (h *hooks) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (
 	return hookCommit{cm, on.wait}, nil
 }
 
-// refused is what Snapshot and Get fail with.
+// refused returns the error for Snapshot and Get.
 func (h *hooks) refused() error {
 	h.mu.Lock()
 	f := h.on.refuse
@@ -101,7 +101,7 @@ func (h *hooks) Snapshot(ctx context.Context) (s kv.Snapshot, err error) {
 	h.mu.Lock()
 	f := h.on.snapshot
 	h.mu.Unlock()
-	if f != nil && !calledBy("beginIDFilter") { // work beside the test, which has a latch meanwhile
+	if f != nil && !calledBy("beginIDFilter") { // background work of the test's engine, which holds a latch then
 		s = f(func() kv.Snapshot {
 			var of kv.Snapshot
 			of, err = h.Engine.Snapshot(ctx)
@@ -122,7 +122,7 @@ func (h *hooks) DropRange(ctx context.Context, lo, hi []byte) error {
 	return h.Engine.DropRange(ctx, lo, hi)
 }
 
-// calledBy reports whether a function whose name has this in it is among the callers: other work takes snapshots, too.
+// calledBy reports whether a caller has this text in its name. Other work takes snapshots too.
 func calledBy(name string) bool {
 	var pcs [32]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
@@ -137,7 +137,7 @@ func calledBy(name string) bool {
 	}
 }
 
-// hooked opens an engine on hooks; the checker must find nothing at the end.
+// hooked opens an engine on hooks. At the end the checker must find nothing.
 func hooked(t *testing.T, o core.Options) (*core.Engine, *hooks) {
 	t.Helper()
 	h := &hooks{Engine: kv.Checked(memkv.New())}

@@ -6,7 +6,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Every identity is found again by its text, and a text that isn't canonical stands for itself alone.
+// Every identity is found by its text. A text that isn't canonical finds only the item that has it as its id.
 func TestIdentityTexts(t *testing.T) {
 	for _, id := range []value.Value{value.StringOf("x"), value.StringOf(""), value.StringOf("true"),
 		value.BoolOf(true), value.BoolOf(false), value.NullValue(), value.Int32Of(7),

@@ -28,7 +28,7 @@ func manyTermsQueries() map[string]exec.Query {
 	}
 }
 
-// A document with a field name twice has two entries at a path and comes once.
+// A document with a duplicate field name has two entries at a path, and a query returns it once.
 func TestFieldNameTwice(t *testing.T) {
 	onEngines(t, core.Options{MinSlots: 1}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
@@ -59,7 +59,7 @@ func TestFieldNameTwice(t *testing.T) {
 	})
 }
 
-// An item written with the indexing directive Exclude is found by the same queries as the others.
+// An item written with the indexing directive Exclude is found by the same queries as other items.
 func TestExcludedItems(t *testing.T) {
 	onEngines(t, core.Options{MinSlots: 2}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
@@ -81,7 +81,7 @@ func TestExcludedItems(t *testing.T) {
 	})
 }
 
-// A partition key of a kind that JSON lacks is found by its text, whatever the policy indexes.
+// A partition key of a kind that JSON lacks is found by its text under every indexing policy.
 func TestForeignPartitionKeys(t *testing.T) {
 	for name, policy := range map[string]string{"all": "", "none": noIndex} {
 		t.Run(name, func(t *testing.T) {

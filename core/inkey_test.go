@@ -13,8 +13,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestEqualitiesInsidePartition: of several equalities inside one logical partition the most selective one is taken, or
-// an intersection, counted in that partition alone; the rows are those of a plain loop, in pages too.
+// TestEqualitiesInsidePartition: of several equalities in one logical partition, the most selective one is used, or an
+// intersection. The entries are counted only in that partition. The rows are those of a plain loop, also in pages.
 func TestEqualitiesInsidePartition(t *testing.T) {
 	e, _ := hooked(t, core.Options{MinSlots: 2})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -23,7 +23,7 @@ func TestEqualitiesInsidePartition(t *testing.T) {
 	for i := range 3000 {
 		key, a := "big", i%4
 		if i%3 == 0 {
-			key, a = fmt.Sprintf("p%d", i%60), 1 // there everything is alike
+			key, a = fmt.Sprintf("p%d", i%60), 1 // in this partition all items are alike
 		}
 		id := fmt.Sprintf("i%04d", i)
 		d := fmt.Sprintf(`{"id":%q,"pk":%q,"a":%d,"b":%d,"c":%d,"tags":[%d,%d]}`, id, key, a, r.IntN(20), r.IntN(15),
@@ -82,8 +82,8 @@ func TestEqualitiesInsidePartition(t *testing.T) {
 	}
 }
 
-// TestSharesOfSkewedSlots: a range that the first slot has nothing of, and the other slots little else, isn't looked up
-// item by item; and one that is all of the first slot, but rare elsewhere, is.
+// TestSharesOfSkewedSlots: a range that is everything in some slots and nothing in the others is scanned, also if the
+// first slot is the only one with it, or without it. A range that is rare in every slot is read from the index.
 func TestSharesOfSkewedSlots(t *testing.T) {
 	e, _ := hooked(t, core.Options{MinSlots: 8})
 	c := newContainer(t, e, core.ContainerSpec{})

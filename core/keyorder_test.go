@@ -17,8 +17,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// The order of partition key and id over all logical partitions: from the index, or sorted where a policy or the kinds
-// of keys and ids don't allow that; at once and in pages between which data change.
+// The order of partition key and id over all logical partitions: from the index, or sorted if the policy or the kinds
+// of keys and ids require that; at once, and in pages between which items change.
 func TestKeyOrder(t *testing.T) {
 	byKeys := []exec.Order{{Path: access.NewPath("pk")}, {Path: access.ID}}
 	for name, c := range map[string]struct {
@@ -101,7 +101,7 @@ func TestKeyOrder(t *testing.T) {
 					}
 				}
 			}
-			if name == "long texts" { // their positions are cut, and rows may come twice when the row of one is deleted
+			if name == "long texts" { // their positions are cut, so rows may come twice after a delete
 				return
 			}
 			rnd := rand.New(rand.NewPCG(7, 8))
@@ -142,7 +142,7 @@ func TestKeyOrder(t *testing.T) {
 	}
 }
 
-// Ids of several kinds don't lie in the order of any language: their logical partition is sorted.
+// Ids of several kinds aren't stored in the order of any language, so their logical partition is sorted.
 func TestKeyOrderOfMixedIDs(t *testing.T) {
 	onEngines(t, core.Options{MinSlots: 2}, func(t *testing.T, e *core.Engine) {
 		ct := newContainer(t, e, core.ContainerSpec{})
@@ -161,7 +161,7 @@ func TestKeyOrderOfMixedIDs(t *testing.T) {
 			}
 		}
 		for p := range 2 {
-			for _, odd := range []int{0, 1} { // numbers stand before texts
+			for _, odd := range []int{0, 1} { // numbers come before strings
 				for n := range 24 {
 					if n%2 == odd && n%12/6 == p {
 						want = append(want, fmt.Sprint(n))
@@ -202,7 +202,7 @@ func TestKeyOrderOfMixedIDs(t *testing.T) {
 	})
 }
 
-// Where an index names few items, in the order of keys only those of the page are read.
+// If an index finds few items, a query in the order of keys reads only the items of the page.
 func TestKeyOrderReadsItsPage(t *testing.T) {
 	e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: 4})
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// A write whose key the caller has read by KeyOf goes where one without a key goes, and is refused as that is.
+// A write whose key the caller has read with KeyOf has the same result, or is refused with the same error, as one
+// without.
 func TestKeyReadByTheCaller(t *testing.T) {
 	e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: 4})
 	if err != nil {

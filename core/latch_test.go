@@ -14,15 +14,16 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// slowMaker is an engine that is slow to prepare large batches: each says that it has begun and waits to be let go on.
+// slowMaker is an engine that prepares large batches slowly: each signals its beginning and waits for permission to
+// continue.
 type slowMaker struct {
 	kv.Engine
 	begun, goOn chan struct{} // nil: not slow
-	large       atomic.Int32  // batches that were prepared
+	large       atomic.Int32  // number of prepared large batches
 	late        atomic.Int32  // operations that the last of them got under its latches
 }
 
-// largeBatch is more operations than a single write has.
+// largeBatch is a number of operations that no single write has.
 const largeBatch = 300
 
 func (s *slowMaker) Prepare(b *kv.Batch, room int) (kv.Prepared, error) {
@@ -33,7 +34,7 @@ func (s *slowMaker) Prepare(b *kv.Batch, room int) (kv.Prepared, error) {
 	s.large.Add(1)
 	select {
 	case s.begun <- struct{}{}:
-	default: // it is made again
+	default: // it is prepared again
 	}
 	<-s.goOn
 	return &lateCounter{p, s}, err
@@ -49,7 +50,7 @@ func (l *lateCounter) Write(ctx context.Context, late *kv.Batch, pre []kv.Precon
 	return l.Prepared.Write(ctx, late, pre)
 }
 
-// batchOf are creates of n items with 20 index terms each; partition gives the partition key.
+// batchOf returns creates of n items with 20 index terms each. partition returns the partition key.
 func batchOf(t *testing.T, n int, name string, partition func(i int) string) (ws []core.Write) {
 	for i := range n {
 		fields := ""
@@ -65,7 +66,7 @@ func batchOf(t *testing.T, n int, name string, partition func(i int) string) (ws
 	return ws
 }
 
-// largeWrites are the ways to write many items; each returns after it is done.
+// largeWrites are the ways to write many items. Each returns when they are written.
 func largeWrites(t *testing.T, c *core.Container, n int) map[string]func(name string) {
 	many := func(name string, ordered bool) {
 		pk := func(i int) string { return fmt.Sprint("p", i%7) }
@@ -95,8 +96,8 @@ func largeWrites(t *testing.T, c *core.Container, n int) map[string]func(name st
 	}
 }
 
-// While a large batch is made no latch is held: another writer of its slot gets through. The batch is committed
-// nevertheless, as it was made, and under the latches it gets little more than a feed entry for each item.
+// No latch is held while a large batch is prepared: another writer of its slot isn't delayed. The prepared batch is
+// still committed. Under the latches it gets little more than a feed entry for each item.
 func TestLatchIsFreeWhileABatchIsMade(t *testing.T) {
 	const n = 60
 	s := &slowMaker{Engine: kv.Checked(memkv.New())}
@@ -146,8 +147,8 @@ func TestLatchIsFreeWhileABatchIsMade(t *testing.T) {
 	}
 }
 
-// A batch that others overtake while it is made moves up to their time, with its index entries: times never fall within
-// a slot.
+// Other commits overtake a batch while it is prepared. The batch and its index entries then get the time of the last of
+// them: times in a slot never fall.
 func TestOvertakenBatchMovesUpInTime(t *testing.T) {
 	const n = 60
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
@@ -157,7 +158,7 @@ func TestOvertakenBatchMovesUpInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	defer clean(t, e) // the entries of _ts among the rest
+	defer clean(t, e) // checks the entries of _ts too
 	c := newContainer(t, e, core.ContainerSpec{})
 	for name, write := range largeWrites(t, c, n) {
 		t.Run(name, func(t *testing.T) {

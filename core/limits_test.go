@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// A logical partition at its limit refuses what would make it larger, and only that.
+// A logical partition at its limit refuses only what would make it larger.
 func TestLogicalPartitionLimit(t *testing.T) {
 	onEngines(t, core.Options{MaxLogicalPartition: 2000}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
@@ -42,7 +42,7 @@ func TestLogicalPartitionLimit(t *testing.T) {
 		put(t, c, core.Create, `{"id":"3","pk":"b"}`)            // another logical partition
 		put(t, c, core.Replace, text("1", 700))                  // smaller
 		put(t, c, core.Create, text("4", 0))                     // fits now
-		_, err = c.WithTx(bg, pk("a"), func(tx *core.Tx) error { // makes room for what it brings
+		_, err = c.WithTx(bg, pk("a"), func(tx *core.Tx) error { // the transaction frees the space that it needs
 			if _, err := tx.Write(&core.Write{Kind: core.Delete, ID: value.StringOf("2")}); err != nil {
 				return err
 			}
@@ -90,7 +90,7 @@ func TestItemLimits(t *testing.T) {
 	})
 }
 
-// A document with more than 5,000 values is found by all of its paths, once.
+// A document with more than 5,000 values is found once by each of its paths.
 func TestManyTerms(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
@@ -118,7 +118,7 @@ func TestManyTerms(t *testing.T) {
 	})
 }
 
-// Definitions that can't be are refused, with nothing made.
+// Invalid definitions are refused, and nothing is created.
 func TestBadDefinitions(t *testing.T) {
 	e, _ := hooked(t, core.Options{})
 	if _, err := e.EnsureDatabase(bg, "db"); err != nil {

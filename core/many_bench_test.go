@@ -9,8 +9,8 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 )
 
-// BenchmarkWriteMany100 inserts 100 items of 1 KB a call; "x-single" is the ratio to writing them one by one, measured
-// in the same run.
+// BenchmarkWriteMany100 inserts 100 items of 1 KB with each call. "x-single" is the ratio to writing them one by one,
+// measured in the same run.
 func BenchmarkWriteMany100(b *testing.B) {
 	for _, ordered := range []bool{true, false} {
 		b.Run(fmt.Sprintf("ordered %v", ordered), func(b *testing.B) {
@@ -61,7 +61,7 @@ func BenchmarkWriteMany100(b *testing.B) {
 	}
 }
 
-// BenchmarkTx100 creates 100 items of 1 KB in one transaction a call, each call in a logical partition of its own.
+// BenchmarkTx100 creates 100 items of 1 KB in one transaction with each call, each time in another logical partition.
 func BenchmarkTx100(b *testing.B) {
 	c, _ := benchContainer(b)
 	n := 0

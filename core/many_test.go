@@ -14,8 +14,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// randomWrites are writes of every kind, some of which fail: by their kind, by a check, by a missing id, by the limit
-// of a logical partition. Items come more than once.
+// randomWrites are writes of every kind. Some fail: by their kind, by a check, by a missing id, by the limit of a
+// logical partition. Items occur more than once.
 func randomWrites(t *testing.T, r *rand.Rand, n int) []core.Write {
 	ws := make([]core.Write, n)
 	for i := range ws {
@@ -42,7 +42,7 @@ func randomWrites(t *testing.T, r *rand.Rand, n int) []core.Write {
 			}
 			seed := r.Uint64()
 			inner := w.Update
-			w.Update = func(old *core.Item) (core.Change, error) { // the same, however often it runs
+			w.Update = func(old *core.Item) (core.Change, error) { // gives the same result each time it runs
 				*r = *rand.New(rand.NewPCG(seed, 1))
 				return inner(old)
 			}
@@ -63,7 +63,7 @@ func randomWrites(t *testing.T, r *rand.Rand, n int) []core.Write {
 	return ws
 }
 
-// slotID returns the id of a slot; 0 of none.
+// slotID returns the id of a slot; 0 for nil.
 func slotID(s *core.Slot) uint32 {
 	if s == nil {
 		return 0
@@ -71,7 +71,7 @@ func slotID(s *core.Slot) uint32 {
 	return s.ID()
 }
 
-// WriteMany does what its writes do one by one: the same outcomes, items and feed.
+// WriteMany has the same result as its writes one by one: outcomes, items and feed.
 func TestWriteManyIsItsWrites(t *testing.T) {
 	for name, spec := range map[string]core.ContainerSpec{"plain": {}, "unique": {UniqueKeys: [][]string{{"/u"}}}} {
 		for _, ordered := range []bool{true, false} {
@@ -137,7 +137,7 @@ func feedOf(t *testing.T, c *core.Container) (out []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bySlot := map[uint32][]string{} // by id, which are 1, 2, .. in the order of placements
+		bySlot := map[uint32][]string{} // by id; ids are 1, 2, .. in the order of placements
 		for _, it := range page.Items {
 			k, _, _ := c.KeyOf(it.Doc)
 			s, _ := c.SlotOf(k)
@@ -150,7 +150,7 @@ func feedOf(t *testing.T, c *core.Container) (out []string) {
 	return out
 }
 
-// Writes that share a commit meet others that write the same items.
+// Writes that share a commit run concurrently with other writers of the same items.
 func TestWriteManyMeetsWriters(t *testing.T) {
 	e, _ := hooked(t, core.Options{MinSlots: 4})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -189,7 +189,8 @@ func TestWriteManyMeetsWriters(t *testing.T) {
 	}
 }
 
-// A commit of several that the engine refuses is an error of each; with an unknown outcome the slots go on.
+// If the engine refuses a commit of several writes, each of them gets the error. After an unknown outcome the slots
+// continue.
 func TestWriteManyFails(t *testing.T) {
 	for name, set := range map[string]func(*hookSet){
 		"unavailable":          func(h *hookSet) { h.fail = func() error { return kv.ErrUnavailable } },

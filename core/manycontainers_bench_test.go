@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
-// BenchmarkManyContainers is what a store with many containers takes for a change of its catalog, a look-up, a start
-// and a round of the reaper. Of 100,000 the making takes half a minute:
+// BenchmarkManyContainers measures a change of the catalog, a look-up, a start and a round of the reaper in a store
+// with many containers. Creating 100,000 takes half a minute:
 //
 //	go test ./core -run '^$' -bench ManyContainers/pebble/10000$
 func BenchmarkManyContainers(b *testing.B) {
@@ -40,7 +40,7 @@ func BenchmarkManyContainers(b *testing.B) {
 	}
 }
 
-// unclosedEngine is an engine that stays open when what uses it is closed.
+// unclosedEngine is an engine that stays open when its user closes it.
 type unclosedEngine struct{ kv.Engine }
 
 func (unclosedEngine) Close() error { return nil }

@@ -16,8 +16,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Neither a start nor background work nor lists open a container; of those that expire only those with items are looked
-// at.
+// A start, background work and lists open no container. Of the containers with expiring items, only those with items
+// are read.
 func TestNothingOpensUnusedContainers(t *testing.T) {
 	const containers = 60
 	raw := memkv.New()
@@ -84,7 +84,7 @@ func reopened(t testing.TB, raw kv.Engine) *core.Engine {
 	return e
 }
 
-// stopping is an engine whose process ends after some writes: what comes later is refused.
+// stopping is an engine whose process ends after some writes: later ones are refused.
 type stopping struct {
 	kv.Engine
 	left atomic.Int64
@@ -106,8 +106,8 @@ func (e *stopping) DropRange(ctx context.Context, lo, hi []byte) error {
 
 func (*stopping) Close() error { return nil }
 
-// A process ends at each write of the drop of a database with many containers. The next one goes on: at the end nothing
-// of the database is left, and all of the others.
+// The process ends at each write of the drop of a database with many containers. The next process continues: at the end
+// nothing of the database is left, and everything else is.
 func TestDropOfADatabaseGoesOnAfterACrash(t *testing.T) {
 	const containers = 150
 	for stop := int64(0); ; stop++ {
@@ -196,7 +196,7 @@ func TestDropOfADatabaseGoesOnAfterACrash(t *testing.T) {
 	}
 }
 
-// dropsDone says that nothing is left of what was dropped, and that so many containers have data.
+// dropsDone reports whether nothing of the dropped containers is left, and the given number of containers has data.
 func dropsDone(t testing.TB, eng kv.Engine, containers int) bool {
 	t.Helper()
 	snap := kvtest.Snapshot(t, eng)
@@ -229,7 +229,7 @@ func dropsDone(t testing.TB, eng kv.Engine, containers int) bool {
 	return len(gens) == containers
 }
 
-// Data that no container has, of a store of before drops left notes, is found at the start and removed.
+// Data without a container, in a store from before drops left notes, is found at the start and removed.
 func TestOrphansOfAStoreWithoutNotes(t *testing.T) {
 	raw := memkv.New()
 	e := reopened(t, raw)
@@ -239,7 +239,7 @@ func TestOrphansOfAStoreWithoutNotes(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	var b kv.Batch // the catalog's entry goes as a version before dropped it, and the process ends
+	var b kv.Batch // an older version removes the catalog's entry, and the process ends
 	b.Delete(keys.AppendMeta(nil, keys.MetaContainer, 0x10000001, "c"))
 	b.Delete(keys.AppendMeta(nil, keys.MetaVersion, 0, ""))
 	if _, err := raw.Write(bg, &b, nil); err != nil {
@@ -257,7 +257,7 @@ func TestOrphansOfAStoreWithoutNotes(t *testing.T) {
 	}
 }
 
-// A handle's writes fail from the moment a database is dropped, also while its containers' heads are still there.
+// Writes of a handle fail from the moment a database is dropped, also while the heads of its containers still exist.
 func TestWritesToADroppedDatabase(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})

@@ -13,8 +13,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestLogicalPartitionByID: inside one logical partition a range of ids reads only the items in it, and the order of
-// ids needs no sort, also from page to page.
+// TestLogicalPartitionByID: in one logical partition a range of ids reads only its own items, and the order of ids
+// needs no sort, also over pages.
 func TestLogicalPartitionByID(t *testing.T) {
 	ctx := context.Background()
 	e, err := core.Open(ctx, memkv.New(), core.Options{})
@@ -46,7 +46,7 @@ func TestLogicalPartitionByID(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		lo, hi     *access.Bound
-		rows, read int // all rows; most items that the first page of 10 may read
+		rows, read int // all rows; the most items that the first page of 10 may read
 	}{
 		{bound("0990", true), nil, 10, 11},
 		{bound("0990", false), nil, 9, 11},

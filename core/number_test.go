@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// keysOf counts the data keys of a store by kind; counters are those of its number keys, by slot.
+// keysOf counts the data keys of a store by kind. counters are the counters of its number keys, by slot.
 func keysOf(t *testing.T, e kv.Engine) (kinds map[keys.Kind]int, counters map[keys.Slot][]uint64) {
 	t.Helper()
 	kinds, counters = map[keys.Kind]int{}, map[keys.Slot][]uint64{}
@@ -37,8 +37,8 @@ func keysOf(t *testing.T, e kv.Engine) (kinds map[keys.Kind]int, counters map[ke
 	return kinds, counters
 }
 
-// Every way to write keeps number entries by the counter alone. Where the key is the id the number is the counter, and
-// there is no head of a logical partition.
+// Every kind of write maintains number entries by counter. If the partition key is the id, the number is the counter,
+// and there are no heads of logical partitions.
 func TestNumbers(t *testing.T) {
 	for _, c := range []struct {
 		path  string
@@ -105,7 +105,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// An item is found by its number, which a deleted one's doesn't name.
+// An item is found by its number. The number of a deleted item finds nothing.
 func TestKeyByNumber(t *testing.T) {
 	for _, path := range []string{"/id", "/pk"} {
 		onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
@@ -129,8 +129,7 @@ func TestKeyByNumber(t *testing.T) {
 	}
 }
 
-// A transaction on a container whose key is the id reads and validates its item, without a head of its logical
-// partition.
+// A transaction on a container whose partition key is the id reads and validates its item without a logical head.
 func TestTxWhereTheKeyIsTheID(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		ct := newContainer(t, e, core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/id"}}})
@@ -141,7 +140,7 @@ func TestTxWhereTheKeyIsTheID(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if runs++; runs == 1 { // somebody else writes the item meanwhile
+			if runs++; runs == 1 { // another writer writes the item
 				put(t, ct, core.Replace, `{"id":"a","n":5}`)
 			}
 			_, err = tx.Write(&core.Write{

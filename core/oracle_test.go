@@ -20,8 +20,8 @@ import (
 	"github.com/orrerydb/orrery/internal/race"
 )
 
-// TestQueriesAgainstOracle runs random predicates, orders and page sizes over random documents and compares with a
-// plain loop; with the index and without, with 1 slot and 16.
+// TestQueriesAgainstOracle runs random predicates, orders and page sizes over random documents and compares the rows
+// with those of a plain loop; with the index and without, with 1 slot and with 16.
 func TestQueriesAgainstOracle(t *testing.T) {
 	policies := map[string]string{"all": "", "none": `{"indexingMode":"none"}`,
 		"a only": `{"indexingMode":"consistent","includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/*"}]}`}
@@ -78,7 +78,7 @@ func oracle(t *testing.T, e *core.Engine, c *core.Container, r *rand.Rand) {
 		q := exec.Query{Pred: pred, PlanHash: uint64(n), Match: func(it *core.Item) (bool, error) {
 			return match(it.Doc), nil
 		}}
-		if r.IntN(4) == 0 { // of a hierarchical key sometimes only the first value
+		if r.IntN(4) == 0 { // sometimes only the first value of a hierarchical key
 			q.PK = keyIn(c, mustDoc(t, fmt.Sprintf(`{"id":"i%03d","t":"t%d","pk":"p%d"}`, n, r.IntN(3), r.IntN(6))))
 			q.PK = q.PK[:1+r.IntN(len(q.PK))]
 		}
@@ -97,7 +97,7 @@ func oracle(t *testing.T, e *core.Engine, c *core.Container, r *rand.Rand) {
 				q.OrderBy = append(q.OrderBy, exec.Order{Path: access.NewPath("b"), Desc: r.IntN(2) == 0})
 			}
 		}
-		if n%3 > 0 { // rows of index entries, where the predicate has one path
+		if n%3 > 0 { // rows from index entries, if the predicate has one path
 			q.Needs = pathsOf([]access.Path{access.ID}, pred)
 			for _, o := range q.OrderBy {
 				q.Needs = pathsOf(q.Needs, access.Exists(o.Path))
@@ -113,7 +113,7 @@ func oracle(t *testing.T, e *core.Engine, c *core.Container, r *rand.Rand) {
 				want = append(want, id)
 			}
 		}
-		if q.OrderBy != nil && n%4 == 0 { // a limit changes nothing but the end
+		if q.OrderBy != nil && n%4 == 0 { // a limit only ends the rows earlier
 			top, all := q, ids(t, c, &q)
 			top.Limit = 1 + r.IntN(20)
 			all = all[:min(len(all), top.Limit)]
@@ -150,7 +150,7 @@ func oracle(t *testing.T, e *core.Engine, c *core.Container, r *rand.Rand) {
 			}
 		}
 	}
-	if covered < race.Fewer(2, 1) { // without an index only those on ids
+	if covered < race.Fewer(2, 1) { // without an index, only the queries on ids
 		t.Errorf("only %d queries were covered", covered)
 	}
 }
@@ -171,13 +171,13 @@ func pathsOf(list []access.Path, p *access.Pred) []access.Path {
 	return list
 }
 
-// keyIn is the partition key of a document.
+// keyIn returns the partition key of a document.
 func keyIn(c *core.Container, d doc.Doc) core.PartitionKey {
 	k, _, _ := c.KeyOf(d)
 	return k
 }
 
-// under reports whether a key begins with the values of another.
+// under reports whether a key begins with the values of prefix.
 func under(prefix, key core.PartitionKey) bool {
 	for i, v := range prefix {
 		if !value.EqualCosmos(v, key[i]) {
@@ -211,7 +211,7 @@ func randomValue(r *rand.Rand) string {
 	return fmt.Sprint(r.IntN(10) - 5)
 }
 
-// anyElement reports whether f holds for a value or, of an array, for something in it.
+// anyElement reports whether f holds for a value or, if it is an array, for something in it.
 func anyElement(v value.Value, f func(value.Value) bool) bool {
 	for it := v.Iter(); v.Kind() == value.Array && it.Next(); {
 		if anyElement(it.Value(), f) {

@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestOrderFromIndex sorts by a path without a condition on it: the index gives the order from the first query on, and
-// an item without the path sends the query back to a sort, never out of the result.
+// TestOrderFromIndex orders by a path without a condition on it. The index gives the order from the first query on. If
+// an item lacks the path, the query sorts and still returns the item.
 func TestOrderFromIndex(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})

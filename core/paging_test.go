@@ -19,7 +19,7 @@ import (
 	"github.com/orrerydb/orrery/internal/race"
 )
 
-// page reads n rows and returns their ids with the continuation.
+// page reads n rows and returns their ids and the continuation.
 func page(t testing.TB, c *core.Container, q exec.Query, n int) (got []string, next string) {
 	t.Helper()
 	r, err := c.Query(bg, &q)
@@ -33,7 +33,7 @@ func page(t testing.TB, c *core.Container, q exec.Query, n int) (got []string, n
 	if r.Err() != nil {
 		t.Fatal(r.Err())
 	}
-	if len(got) == n && r.Exhausted() { // looks ahead before the continuation is asked for
+	if len(got) == n && r.Exhausted() { // reads ahead before the continuation is taken
 		return got, ""
 	}
 	return got, r.Continuation()
@@ -84,8 +84,8 @@ func setPolicy(t testing.TB, e *core.Engine, c *core.Container, policy string) {
 
 const noIndex = `{"indexingMode":"none"}`
 
-// few are the items whose n is 4, 5 or 6, as a range and, with array elements, as MongoDB reads a path: few enough for
-// the index to be used.
+// few selects the items whose n is 4, 5 or 6, as a range and, with array elements, as MongoDB reads a path. They are
+// few enough for the index to be used.
 func few(elements bool) *access.Pred {
 	p := access.NewPath("n")
 	if elements {
@@ -95,8 +95,8 @@ func few(elements bool) *access.Pred {
 		&access.Bound{Value: value.Int32Of(7)})
 }
 
-// TestPagingOverChanges takes a page, changes the container, and reads on: rows that were not touched come exactly once
-// and in order, whatever became of the access path.
+// TestPagingOverChanges takes a page, changes the container, and continues: rows that were not changed come exactly
+// once and in order, even if the access path has changed.
 func TestPagingOverChanges(t *testing.T) {
 	kinds := map[string]access.Kind{"scan": access.Scan, "index": access.Index, "index elements": access.Index,
 		"union": access.Index, "partition": access.Scan,
@@ -188,8 +188,8 @@ func TestPagingOverChanges(t *testing.T) {
 	}
 }
 
-// changedBetweenPages reads a third of the rows of q, has change do something about the last of them, and reads the
-// others: each comes once, but for those that change has touched or made, whose ids begin with x.
+// changedBetweenPages reads a third of the rows of q, calls change with the last id, and reads the rest. Each row comes
+// once, except those that change has changed or created, whose ids begin with x.
 func changedBetweenPages(t *testing.T, c *core.Container, q exec.Query, change func(last string)) {
 	t.Helper()
 	want := ids(t, c, &q)
@@ -207,7 +207,7 @@ func changedBetweenPages(t *testing.T, c *core.Container, q exec.Query, change f
 				more = append(more, id)
 			}
 		}
-		if len(q.OrderBy) == 0 { // without an order a scan may go on where an index began
+		if len(q.OrderBy) == 0 { // without an order a scan may continue where an index has begun
 			slices.Sort(more)
 			slices.Sort(want[k:])
 		}
@@ -217,8 +217,8 @@ func changedBetweenPages(t *testing.T, c *core.Container, q exec.Query, change f
 	}
 }
 
-// TestPagingOfEveryEntry reads all items by the entries of a path, which a policy that names the path gives those
-// without a value too, and changes the policy after the first page: items without a value come once, wherever the page
+// TestPagingOfEveryEntry reads all items by the entries of a path. A policy that names the path also gives entries to
+// items without a value. After the first page the policy changes. Items without a value come once, wherever the page
 // ended.
 func TestPagingOfEveryEntry(t *testing.T) {
 	named := `{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`
@@ -247,14 +247,14 @@ func TestPagingOfEveryEntry(t *testing.T) {
 	}
 }
 
-// keyOf is the partition key of the items of TestPagingOverChanges.
+// keyOf returns the partition key of an item of TestPagingOverChanges.
 func keyOf(id string) string {
 	n := 0
 	fmt.Sscan(strings.TrimLeft(id[:len(id)-1], "0")+id[len(id)-1:], &n)
 	return fmt.Sprintf("p%d", n%5)
 }
 
-// Ids and sort keys too long for a token are cut in it, and the pages are right all the same.
+// Ids and sort keys that are too long for a token are cut in it, and the pages are still right.
 func TestPagingOverLongKeys(t *testing.T) {
 	onEngines(t, core.Options{MinSlots: 2}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
@@ -284,7 +284,7 @@ func TestPagingOverLongKeys(t *testing.T) {
 	})
 }
 
-// A filter that names a partition and an item in it gives the item once.
+// A filter that names a partition and an item in it returns the item once.
 func TestPointsInsideAPartition(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
@@ -304,7 +304,7 @@ func TestPointsInsideAPartition(t *testing.T) {
 	})
 }
 
-// tokenQueries has a query of each kind of token.
+// tokenQueries returns a query for each kind of token.
 func tokenQueries() []exec.Query {
 	return []exec.Query{
 		{PlanHash: 1},
@@ -324,8 +324,7 @@ func tokenContainer(t testing.TB, e *core.Engine, id string) *core.Container {
 	return c
 }
 
-// Tokens of another query, container, partition key or order are refused, and so is every token that was cut or
-// changed.
+// Tokens of another query, container, partition key or order are refused. So are truncated and changed tokens.
 func TestForeignTokens(t *testing.T) {
 	e, _ := hooked(t, core.Options{})
 	a, b := tokenContainer(t, e, "a"), tokenContainer(t, e, "b")
@@ -367,7 +366,7 @@ func TestForeignTokens(t *testing.T) {
 	}
 }
 
-// Tokens are good for another process.
+// Tokens stay valid in another process.
 func TestTokensSurviveReopen(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *core.Engine {
@@ -405,8 +404,8 @@ func TestTokensSurviveReopen(t *testing.T) {
 	}
 }
 
-// FuzzToken holds that no token makes a query panic or end in anything but rows or BadRequest. The checksum is made
-// right, so that the bytes behind it are reached.
+// FuzzToken: no token makes a query panic, and the result is rows or BadRequest. The checksum is corrected, so that the
+// bytes after it are parsed.
 func FuzzToken(f *testing.F) {
 	e, err := core.Open(bg, engines["mem"](f), core.Options{MinSlots: 4})
 	if err != nil {

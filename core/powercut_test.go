@@ -7,11 +7,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// cuttingFS copies the file system in memory below it, now and then before an operation that changes something, as a
-// power cut in that moment would leave it.
+// cuttingFS copies the file system in memory below it before some of the operations that change something. The copy is
+// what a power failure at that moment leaves.
 type cuttingFS struct {
 	*vfs.MemFS
-	one int // of how many operations has a cut before it
+	one int // one in so many operations has a cut before it
 
 	mu   sync.Mutex
 	r    *rand.Rand
@@ -26,7 +26,7 @@ func (fs *cuttingFS) cut(surely bool) {
 	}
 }
 
-// taken returns the copies since it was called before.
+// taken returns the copies since the previous call.
 func (fs *cuttingFS) taken() []*vfs.MemFS {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

@@ -20,14 +20,14 @@ import (
 	"github.com/orrerydb/orrery/internal/histories"
 )
 
-// A power cut isn't the death of a process: what the file system was told but not made to sync may be lost, in any part
-// and in any order. Here histories of writes run on a file system in memory that keeps apart what is synced. At random
-// moments it is copied as a power cut would leave it: all that is synced, and of the rest any blocks of 4 KiB and any
-// names of files. Each copy is opened. What was acknowledged must be there, what was in flight whole or not at all, and
-// the checker finds nothing wrong. The copy's power is cut in its turn, while it is opened, right behind that, and
-// while it is closed, and what was there must be there again.
+// A power failure is more than the end of a process: what was written but not synced may be lost, in any part and in
+// any order. Here writers run on a file system in memory that distinguishes what is synced. At random moments it is
+// copied as a power failure would leave it: everything synced, and of the rest any blocks of 4 KiB and any file names.
+// Each copy is opened. Everything acknowledged must exist, writes in flight must exist completely or not at all, and
+// the checker must find nothing. Then the power of the copy fails too, during that open, directly after it, and during
+// the close, and the same content must exist again.
 
-// tortureEnv is how many cuts are made; a few when it isn't set.
+// tortureEnv names the variable with the number of cuts; without it there are a few.
 const tortureEnv = "ORRERY_TORTURE"
 
 const (
@@ -48,7 +48,7 @@ func TestPowerLoss(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
-	done, again, acked, inFlight, rebuilds, upgrades := 0, 0, 0, 0, 0, 0
+	done, again, acked, inFlight, rebuilds, upgrades, splits := 0, 0, 0, 0, 0, 0, 0
 	for round := 0; done < cuts; round++ {
 		unmade := &powerCut{fs: vfs.NewCrashableMem()}
 		again += unmade.verify(t, r)
@@ -65,6 +65,9 @@ func TestPowerLoss(t *testing.T) {
 			if c.upgrading {
 				upgrades++
 			}
+			if c.splitting {
+				splits++
+			}
 			if t.Failed() {
 				t.Fatalf("history %d of seed %d, cut %d: %d%% of what was not synced is there, relaxed %v", round, seed,
 					done, c.percent, c.relaxed)
@@ -74,11 +77,12 @@ func TestPowerLoss(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d cuts, %d in an index rebuild, %d in an upgrade, and %d in recoveries and behind them: %d steps "+
-		"acknowledged, %d in flight",
-		done, rebuilds, upgrades, again, acked, inFlight)
-	if done >= 1000 && (rebuilds < done/50 || upgrades < done/50) {
-		t.Errorf("of %d cuts only %d came in an index rebuild and %d in an upgrade", done, rebuilds, upgrades)
+	t.Logf("%d cuts, %d in an index rebuild, %d in an upgrade, %d in a split, and %d in recoveries and behind them: "+
+		"%d steps acknowledged, %d in flight",
+		done, rebuilds, upgrades, splits, again, acked, inFlight)
+	if done >= 1000 && (rebuilds < done/50 || upgrades < done/50 || splits < done/50) {
+		t.Errorf("of %d cuts only %d came in an index rebuild, %d in an upgrade and %d in a split", done, rebuilds,
+			upgrades, splits)
 	}
 	if acked < done*lossWriters || inFlight == 0 {
 		t.Error("the cuts came when nothing was acknowledged, or nothing in flight: this tests nothing")
@@ -98,7 +102,7 @@ func openLossy(fs vfs.FS, relaxed bool) (*core.Engine, error) {
 	return e, nil
 }
 
-// lossHistory is one store, its writers, and the cuts that were made while they wrote.
+// lossHistory is one store, its writers, and the cuts during their writes.
 type lossHistory struct {
 	t       *testing.T
 	fs      *vfs.MemFS
@@ -107,30 +111,32 @@ type lossHistory struct {
 	relaxed bool
 	stop    atomic.Bool
 	states  [lossWriters]histories.State
-	// By writer; the last one makes and drops containers.
+	// By writer; the last writer creates and drops containers.
 	started, acked [lossWriters + 1]atomic.Int64
 	cuts           []*powerCut
+	splitting      atomic.Bool // a slot is being split or joined, or waits for the end of a rebuild
 }
 
-// powerCut is what is left, and what each writer knew.
+// powerCut is what a cut leaves, and what each writer knew then.
 type powerCut struct {
 	fs          *vfs.MemFS
 	relaxed     bool
 	percent     int
 	sure, maybe [lossWriters + 1]int // steps acknowledged before, and begun
 
-	rebuilding, upgrading bool // what the next process went on with
+	rebuilding, upgrading bool // what the next process continued
+	splitting             bool // a slot was being split or joined
 }
 
-// newLossHistory lets the writers write. With aged the store is of an older format when they begin, and has what they
-// did in their first steps.
+// newLossHistory starts the writers. With aged the store has an older format at first, with the writers' first steps in
+// it.
 func newLossHistory(t *testing.T, r *rand.Rand, relaxed, aged bool) *lossHistory {
 	h := &lossHistory{t: t, fs: vfs.NewCrashableMem(), relaxed: relaxed}
 	var err error
 	if h.eng, err = openLossy(lateFS{h.fs}, relaxed); err != nil {
 		t.Fatal(err)
 	}
-	h.c = newContainer(t, h.eng, core.ContainerSpec{})
+	h.c = newContainer(t, h.eng, core.ContainerSpec{LogMinutes: 60})
 	for w := range lossWriters {
 		h.states[w] = histories.State{}
 	}
@@ -143,12 +149,13 @@ func newLossHistory(t *testing.T, r *rand.Rand, relaxed, aged bool) *lossHistory
 	}
 	wg.Go(h.makeAndDrop)
 	wg.Go(h.rebuild)
+	wg.Go(h.split)
 	begun := h.slowest()
-	pause := []int{4, 4, 8, 30}[r.IntN(4)] // ms at most: the longer ones have flushes and merges between them
+	pause := []int{4, 4, 8, 30}[r.IntN(4)] // ms at most: flushes and merges run during the longer ones
 	for i := range cutsInHistory {
 		time.Sleep(time.Duration(r.IntN(pause)) * time.Millisecond)
 		for i == cutsInHistory-1 && h.slowest() < begun+cutsInHistory && !t.Failed() {
-			// however slow the machine is, the last cut loses something
+			// so that the last cut loses something on a machine of any speed
 			time.Sleep(time.Millisecond)
 		}
 		h.cut(r)
@@ -167,7 +174,7 @@ func newLossHistory(t *testing.T, r *rand.Rand, relaxed, aged bool) *lossHistory
 	return h
 }
 
-// slowest is how many steps of the slowest writer were acknowledged.
+// slowest returns the number of acknowledged steps of the slowest writer.
 func (h *lossHistory) slowest() int64 {
 	least := h.acked[0].Load()
 	for w := range lossWriters {
@@ -178,7 +185,7 @@ func (h *lossHistory) slowest() int64 {
 
 // cut copies the file system as a power cut would leave it.
 func (h *lossHistory) cut(r *rand.Rand) {
-	c := &powerCut{relaxed: h.relaxed, percent: []int{0, 10, 50, 90, 99, 100}[r.IntN(6)]}
+	c := &powerCut{relaxed: h.relaxed, splitting: h.splitting.Load(), percent: []int{0, 10, 50, 90, 99, 100}[r.IntN(6)]}
 	for w := range c.sure {
 		c.sure[w] = int(h.acked[w].Load())
 	}
@@ -189,7 +196,7 @@ func (h *lossHistory) cut(r *rand.Rand) {
 	h.cuts = append(h.cuts, c)
 }
 
-// run calls step again and again and counts for writer w.
+// run calls step again and again and counts the steps of writer w.
 func (h *lossHistory) run(w int, step func(n int) error) {
 	for n := int(h.acked[w].Load()); !h.stop.Load() && !h.t.Failed(); n++ {
 		h.started[w].Add(1)
@@ -205,11 +212,11 @@ func (h *lossHistory) write(w int) {
 	h.run(w, func(n int) error { return histories.Do(bg, h.c, w, n, h.states[w]) })
 }
 
-// agedSteps is how many steps each writer has done in a store of an older format.
+// agedSteps is the number of steps of each writer in a store of an older format.
 const agedSteps = 48
 
-// age lets the writers do their first steps, and opens what an older version would have left of them. The upgrade is
-// under way then.
+// age runs the writers' first steps, and opens the store that an older version would have left. Then the upgrade is
+// running.
 func (h *lossHistory) age() {
 	for w := range lossWriters {
 		for n := range agedSteps {
@@ -241,7 +248,7 @@ func (h *lossHistory) age() {
 
 const droppedItems = 15
 
-// dropStep makes a container, fills it and drops it, by turns.
+// dropStep alternately creates and fills a container, and drops it.
 func (h *lossHistory) dropStep(n int) error {
 	id := fmt.Sprintf("d%d", n/3)
 	switch n % 3 {
@@ -266,7 +273,7 @@ func (h *lossHistory) dropStep(n int) error {
 
 func (h *lossHistory) makeAndDrop() { h.run(lossWriters, h.dropStep) }
 
-// rebuild has the index made again and again, so that some cuts meet a rebuild.
+// rebuild rebuilds the index again and again, so that some cuts come during a rebuild.
 func (h *lossHistory) rebuild() {
 	policies := []string{"", `{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`,
 		`{"indexingMode":"none"}`}
@@ -281,8 +288,27 @@ func (h *lossHistory) rebuild() {
 	}
 }
 
-// verify opens what a cut has left, and closes it. Then it opens what other cuts, in that open, right behind it, and in
-// that close, would have left. It returns how many those were.
+// split splits slots and joins them, again and again.
+func (h *lossHistory) split() {
+	at := nested(16)
+	for i := 0; !h.stop.Load(); i++ {
+		move := h.c.SplitSlot
+		if n := len(at); i%(2*n) >= n {
+			move = h.c.JoinSlots
+		}
+		h.splitting.Store(true)
+		err := move(bg, at[i*5%len(at)])
+		h.splitting.Store(false)
+		if err != nil {
+			h.t.Errorf("split %d: %v", i, err)
+			return
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// verify opens what a cut has left, and closes it. Then it opens what other cuts, during that open, directly after it
+// and during that close, would have left. It returns the number of those.
 func (p *powerCut) verify(t *testing.T, r *rand.Rand) int {
 	t.Helper()
 	fs := &cuttingFS{MemFS: p.fs.CrashClone(vfs.CrashCloneCfg{}), one: 25, r: r}
@@ -296,7 +322,7 @@ func (p *powerCut) verify(t *testing.T, r *rand.Rand) int {
 		p.rebuilding = c.IndexProgress() < 100 && !p.upgrading
 	}
 	got := p.allowed(t, e)
-	fs.cut(true) // behind the recovery
+	fs.cut(true) // after the recovery
 	if err := e.Close(); err != nil {
 		t.Error(err)
 	}
@@ -322,7 +348,7 @@ func (p *powerCut) verify(t *testing.T, r *rand.Rand) int {
 	return len(again)
 }
 
-// keep copies the files below the directory that ORRERY_TORTURE_KEEP names.
+// keep copies the files to the directory in ORRERY_TORTURE_KEEP.
 func (p *powerCut) keep(t *testing.T, fs vfs.FS) {
 	if dir := os.Getenv(tortureEnv + "_KEEP"); dir != "" {
 		to := filepath.Join(dir, fmt.Sprintf("cut-%d", time.Now().UnixNano()))
@@ -331,7 +357,7 @@ func (p *powerCut) keep(t *testing.T, fs vfs.FS) {
 	}
 }
 
-// lossFound is each writer's state in a store, which the checker must find clean and whose counts must be right.
+// lossFound returns each writer's state in a store. The checker must find nothing, and the counts must be right.
 func lossFound(t *testing.T, e *core.Engine) []histories.State {
 	t.Helper()
 	clean(t, e)
@@ -349,7 +375,7 @@ func lossFound(t *testing.T, e *core.Engine) []histories.State {
 	return found
 }
 
-// allowed compares a store with the writers' histories and returns what is there.
+// allowed checks that a store is possible after the writers' steps, and returns its state.
 func (p *powerCut) allowed(t *testing.T, e *core.Engine) []histories.State {
 	t.Helper()
 	found := lossFound(t, e)
@@ -366,7 +392,7 @@ func (p *powerCut) allowed(t *testing.T, e *core.Engine) []histories.State {
 	return found
 }
 
-// containers looks at those that were made and dropped.
+// containers checks the containers that were created and dropped.
 func (p *powerCut) containers(t *testing.T, e *core.Engine) {
 	t.Helper()
 	sure, maybe := p.sure[lossWriters], p.maybe[lossWriters]
@@ -389,7 +415,7 @@ func (p *powerCut) containers(t *testing.T, e *core.Engine) {
 	}
 }
 
-// lateFS takes a moment for each sync, in which what was written is not safe.
+// lateFS makes each sync take a moment, during which the written data isn't safe.
 type lateFS struct{ *vfs.MemFS }
 
 func (fs lateFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {

@@ -14,18 +14,18 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// keyDefs are the ways to place items.
+// keyDefs are the kinds of partition keys.
 var keyDefs = map[string]core.PartitionKeyDef{
 	"V1":        {Paths: []string{"/pk"}, Kind: "Hash", Version: 1},
 	"V2":        {Paths: []string{"/pk"}, Kind: "Hash", Version: 2},
 	"MultiHash": {Paths: []string{"/t", "/pk"}, Kind: "MultiHash", Version: 2},
 }
 
-// keyIsID is the definition of a partition key that is the id.
+// keyIsID defines the id as the partition key.
 var keyIsID = core.PartitionKeyDef{Paths: []string{"/id"}, Kind: "Hash", Version: 2}
 
-// TestRanges cuts the space of effective partition keys at slot boundaries, at keys and between them: each item is in
-// exactly one part, the one that its published key says, by scan and by index and from page to page.
+// TestRanges divides the space of effective partition keys at slot boundaries, at keys and between them. Each item is
+// in exactly one part, by its published key, by scan and by index, also over pages.
 func TestRanges(t *testing.T) {
 	for name, def := range keyDefs {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// checkRange compares a query over ranges with the published keys of the items, in all access paths and page sizes.
+// checkRange compares queries over ranges with the items' published keys, for all access paths and page sizes.
 func checkRange(t *testing.T, c *core.Container, rs []epk.Range, texts map[string]string) {
 	t.Helper()
 	var want []string
@@ -105,7 +105,7 @@ func checkRange(t *testing.T, c *core.Container, rs []epk.Range, texts map[strin
 	}
 }
 
-// A partition key and ranges restrict together.
+// A partition key and ranges restrict a query together.
 func TestRangeAndKey(t *testing.T) {
 	for name, def := range keyDefs {
 		t.Run(name, func(t *testing.T) {

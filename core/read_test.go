@@ -11,7 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestReadInto: memory that is used again holds the item that was asked for and nothing of those before it.
+// TestReadInto: reused memory holds the requested item and nothing of earlier ones.
 func TestReadInto(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		never := int32(-1)

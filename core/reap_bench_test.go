@@ -8,9 +8,9 @@ import (
 	"github.com/orrerydb/orrery/core"
 )
 
-// BenchmarkReap removes expired items of 1 KB and of few fields, with the rests of the background work, and reports how
-// many it removes each second: those under the container's ttl, found in feed order, and those with a ttl of their own.
-// The log is synced.
+// BenchmarkReap removes expired items of 1 KB with few fields, with the pauses of the background work. It reports how
+// many are removed each second: items under the container's ttl, found in feed order, and items with their own ttl. The
+// log is synced.
 func BenchmarkReap(b *testing.B) {
 	const items = 20_000
 	small := func(i int) string { return fmt.Sprintf(`{"id":"o%08d","tenant":"t%06d","n":%d}`, i, i/100, i) }
@@ -45,7 +45,7 @@ func BenchmarkReap(b *testing.B) {
 					}
 					time.Sleep(2100 * time.Millisecond)
 					begun := time.Now()
-					for c.Count() > 0 && time.Since(begun) < time.Minute { // the background may be at it
+					for c.Count() > 0 && time.Since(begun) < time.Minute { // the background reaper may be running
 						e.Reap(bg)
 					}
 					took += time.Since(begun)

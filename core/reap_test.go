@@ -21,7 +21,7 @@ func expiring(t *testing.T, e *core.Engine, id string) *core.Container {
 	return newContainer(t, e, core.ContainerSpec{ID: id, DefaultTTL: &ttl})
 }
 
-// putMany writes n items whose JSON is made by f.
+// putMany writes n items; f returns their JSON.
 func putMany(t testing.TB, c *core.Container, n int, f func(i int) string) {
 	t.Helper()
 	var ws []core.Write
@@ -35,7 +35,7 @@ func putMany(t testing.TB, c *core.Container, n int, f func(i int) string) {
 	}
 }
 
-// The ttl may go between any two steps of the reaper.
+// The ttl may be removed between any two steps of the reaper.
 func TestReapMeetsARemovedTTL(t *testing.T) {
 	for _, at := range []int32{1, 2, 3, 4, 5, 6} {
 		clk := clock.Fake(time.Unix(1_700_000_000, 0))
@@ -70,7 +70,7 @@ func TestReapMeetsARemovedTTL(t *testing.T) {
 	}
 }
 
-// A fault in one container ends that container's turn and nothing else; it is tried again, less and less often.
+// A panic in one container ends only that container's turn. The container is tried again, less and less often.
 func TestReaperSurvivesAFault(t *testing.T) {
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
 	e, h := hooked(t, core.Options{Clock: clk, MinSlots: 1, Logger: slog.New(slog.DiscardHandler)})
@@ -79,7 +79,7 @@ func TestReaperSurvivesAFault(t *testing.T) {
 	put(t, good, core.Create, `{"id":"1","pk":"a"}`)
 	clk.Advance(200 * time.Second)
 	faults := 2
-	fault := func() { // the first container of a round is bad
+	fault := func() { // the first container of a round fails
 		h.set(func(s *hookSet) {
 			s.snapshot = func(take func() kv.Snapshot) kv.Snapshot {
 				h.set(func(s *hookSet) { s.snapshot = nil })
@@ -102,7 +102,7 @@ func TestReaperSurvivesAFault(t *testing.T) {
 	}
 }
 
-// countingSnapshot counts what is got from it.
+// countingSnapshot counts its Gets.
 type countingSnapshot struct {
 	kv.Snapshot
 	n *atomic.Int64
@@ -113,10 +113,9 @@ func (s countingSnapshot) Get(dst, key []byte) ([]byte, error) {
 	return s.Snapshot.Get(dst, key)
 }
 
-// Items that the container's ttl says nothing of are read by one round, not by every one, wherever they stand in the
-// feed.
+// Items with their own ttl are read by one round, not by every round, wherever they are in the feed.
 func TestReaperPassesPinnedItemsOnce(t *testing.T) {
-	const pinned = 9000 // more than one step passes
+	const pinned = 9000 // more than one step skips
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
 	e, h := hooked(t, core.Options{Clock: clk, MinSlots: 1})
 	c := expiring(t, e, "c")
@@ -130,7 +129,7 @@ func TestReaperPassesPinnedItemsOnce(t *testing.T) {
 	h.set(func(s *hookSet) {
 		s.snapshot = func(take func() kv.Snapshot) kv.Snapshot { return countingSnapshot{take(), &gets} }
 	})
-	round := func(left, most int64) { // who reaps them doesn't matter: the background may come first
+	round := func(left, most int64) { // the background reaper may come first
 		t.Helper()
 		gets.Store(0)
 		if e.Reap(bg); c.Count() != left {
@@ -142,13 +141,13 @@ func TestReaperPassesPinnedItemsOnce(t *testing.T) {
 	}
 	round(pinned+10, pinned+50)
 	round(pinned+10, 5)
-	put(t, c, core.Upsert, `{"id":"p0","pk":"a"}`) // pinned no more: it has a new place in the feed
+	put(t, c, core.Upsert, `{"id":"p0","pk":"a"}`) // no longer pinned: it has a new place in the feed
 	clk.Advance(50 * time.Second)
 	put(t, c, core.Upsert, `{"id":"p1","pk":"a","ttl":10}`)
 	clk.Advance(60 * time.Second)
 	round(pinned-2, 50)
 	round(pinned-2, 5)
-	ttl := int32(-1) // the meaning of items without a ttl changes, that of the pinned ones doesn't
+	ttl := int32(-1) // the meaning of items without a ttl changes, that of pinned items doesn't
 	spec := c.Spec().Clone()
 	spec.DefaultTTL = &ttl
 	c, err := e.ReplaceContainer(bg, "db", "c", spec)
@@ -164,7 +163,7 @@ func TestReaperPassesPinnedItemsOnce(t *testing.T) {
 	wantCode(t, err, status.NotFound, 0)
 }
 
-// Many items of a slot go with one commit.
+// Many items of a slot are removed with one commit.
 func TestReaperDeletesInBatches(t *testing.T) {
 	const items = 2500
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
@@ -185,7 +184,7 @@ func TestReaperDeletesInBatches(t *testing.T) {
 	}
 }
 
-// An item that is written again while its deletion is prepared stays.
+// An item that is written while its deletion is prepared stays.
 func TestReaperLosesToAWriter(t *testing.T) {
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
 	e, h := hooked(t, core.Options{Clock: clk, MinSlots: 1})
@@ -208,7 +207,7 @@ func TestReaperLosesToAWriter(t *testing.T) {
 	}
 }
 
-// Containers are dropped one after the other, however many go at once.
+// Any number of containers dropped at once are removed one after the other.
 func TestDropOfManyContainersIsOneGoroutine(t *testing.T) {
 	const containers = 400
 	e, h := hooked(t, core.Options{MinSlots: 1})

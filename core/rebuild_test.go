@@ -15,6 +15,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 const (
@@ -44,7 +45,7 @@ func TestIndexRebuild(t *testing.T) {
 	})
 }
 
-// stopper stops the index rebuild of a hooked engine at its writes, one after the other.
+// stopper stops the index rebuild of a hooked engine at each of its writes.
 type stopper struct{ at, goOn chan bool }
 
 func stopAtWrites(h *hooks) stopper {
@@ -52,7 +53,7 @@ func stopAtWrites(h *hooks) stopper {
 	h.set(func(on *hookSet) {
 		first := true
 		on.visible = func() {
-			if first { // the catalog's
+			if first { // the write of the catalog
 				first = false
 				return
 			}
@@ -63,8 +64,8 @@ func stopAtWrites(h *hooks) stopper {
 	return s
 }
 
-// While an index is rebuilt queries go by the policy before until that after is complete: what both index is never
-// scanned, and what one of them indexes is for as long as the other one rules.
+// During an index rebuild queries use the previous policy until the new index is complete. A path that both policies
+// index is never scanned. A path that one of them indexes uses the index while that policy is in use.
 func TestQueriesDuringRebuild(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 2})
 	c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(`{"includedPaths":[{"path":"/a/?"},` +
@@ -143,8 +144,8 @@ func TestQueriesDuringRebuild(t *testing.T) {
 	}
 }
 
-// A query whose snapshot was taken anywhere in an index rebuild, which is over before the query looks at the index,
-// must not use half an index.
+// A query's snapshot may be taken at any point of an index rebuild, which is complete before the query reads the index.
+// The query must not use half an index.
 func TestQueryOpensDuringRebuild(t *testing.T) {
 	for stop := 1; ; stop++ {
 		e, h := hooked(t, core.Options{MinSlots: 1})
@@ -199,7 +200,7 @@ func TestQueryOpensDuringRebuild(t *testing.T) {
 	}
 }
 
-// Wherever a process ends in an index rebuild, the next one has right answers at once and ends it.
+// Wherever a process ends in an index rebuild, the next one has right answers at once and completes the rebuild.
 func TestCrashInRebuild(t *testing.T) {
 	for _, policies := range [][]string{{"", onlyA}, {onlyA, onlyB}, {noIndex, ""}, {onlyB, noIndex, onlyA}} {
 		for stop := 1; ; stop++ {
@@ -259,7 +260,7 @@ func rebuildDoc(r *rand.Rand, i int) string {
 	return d + "}"
 }
 
-// afterCrash opens a second engine over the store of one that can't write any more.
+// afterCrash opens a second engine over the store of one that can no longer write.
 func afterCrash(t *testing.T, eng kv.Engine, at string) {
 	t.Helper()
 	e, err := core.Open(bg, notClosed{eng}, core.Options{})
@@ -273,7 +274,7 @@ func afterCrash(t *testing.T, eng kv.Engine, at string) {
 	}
 	check := func(when string) {
 		r := rand.New(rand.NewPCG(1, 1))
-		for n := range 40 {
+		for n := range race.Fewer(40, 8) {
 			pred, match := randomPred(r, 2)
 			q := &exec.Query{Pred: pred, PlanHash: uint64(n), Match: func(it *core.Item) (bool, error) {
 				return match(it.Doc), nil
@@ -307,12 +308,12 @@ func afterCrash(t *testing.T, eng kv.Engine, at string) {
 	}
 }
 
-// notClosed is an engine that somebody else closes.
+// notClosed is an engine that its user doesn't close.
 type notClosed struct{ kv.Engine }
 
 func (notClosed) Close() error { return nil }
 
-// Changes of the policy while a rebuild is under way end in the newest one; writers and queries go on meanwhile.
+// Several changes of the policy during a rebuild end with the newest policy. Writers and queries continue.
 func TestPolicyChangesDuringRebuild(t *testing.T) {
 	onEngines(t, core.Options{MinSlots: 4}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
@@ -374,7 +375,7 @@ func TestPolicyChangesDuringRebuild(t *testing.T) {
 	})
 }
 
-// A container that is closed while its index is rebuilt doesn't hold the engine up.
+// A container that is closed during an index rebuild doesn't delay the engine's Close.
 func TestCloseDuringRebuild(t *testing.T) {
 	h := &hooks{Engine: kv.Checked(memkv.New())}
 	e, err := core.Open(bg, h, core.Options{MinSlots: 2})
@@ -395,7 +396,7 @@ func TestCloseDuringRebuild(t *testing.T) {
 				return nil
 			}
 			once.Do(func() { close(started) })
-			return kv.ErrUnavailable // it would try for ever
+			return kv.ErrUnavailable // the rebuild would try forever
 		}
 	})
 	spec := c.Spec().Clone()
@@ -409,7 +410,7 @@ func TestCloseDuringRebuild(t *testing.T) {
 	}
 }
 
-// A change of the policy that changes no entry writes none: a commit or two of each slot's head is all.
+// A change of the policy that changes no entry writes none: only one or two commits of each slot's head.
 func TestSmallPolicyChangeWritesLittle(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 2})
 	c := newContainer(t, e, core.ContainerSpec{})

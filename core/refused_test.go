@@ -14,8 +14,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// An engine may refuse to be read. Whoever asked is told that the store isn't available, or that the request took too
-// long; nothing is written, nothing panics, and the next one who asks is served.
+// An engine may refuse reads. The caller gets Unavailable or Timeout, nothing is written, nothing panics, and the next
+// caller is served.
 func TestRefusedReads(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 2})
 	c := newContainer(t, e, core.ContainerSpec{})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/epk"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/feed"
 	"github.com/orrerydb/orrery/core/kv"
@@ -17,9 +18,9 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Over a network items are fetched in chunks and slots are begun side by side; of many slots a local engine begins them
-// side by side, too. That changes nothing that can be seen: pages have the same rows, charge and continuation as those
-// of an engine that is local, and rows that are ordered come in the same order from 40 slots as from one.
+// Over a network items are fetched in chunks and slots are begun concurrently. With many slots a local engine does the
+// latter too. That isn't visible: pages have the same rows, charge and continuation as on a local engine, and ordered
+// rows come in the same order from 40 slots as from one.
 func TestRemotePagesAreTheSame(t *testing.T) {
 	n, k, s := access.NewPath("n"), access.NewPath("k"), access.NewPath("s")
 	order := func(desc bool, ps ...access.Path) (out []exec.Order) {
@@ -31,6 +32,10 @@ func TestRemotePagesAreTheSame(t *testing.T) {
 	var someIDs []value.Value
 	for i := range 30 {
 		someIDs = append(someIDs, value.StringOf(fmt.Sprint(i*9)))
+	}
+	var scattered []epk.Range // two in each of many slots
+	for i := range 64 {
+		scattered = append(scattered, epk.Range{Min: fmt.Sprintf("%02X4", i*2), Max: fmt.Sprintf("%02XC", i*2)})
 	}
 	odd := func(it *core.Item) (bool, error) { return it.LSN%2 == 1, nil }
 	queries := map[string]exec.Query{
@@ -48,10 +53,22 @@ func TestRemotePagesAreTheSame(t *testing.T) {
 			Pred: access.Range(n, &access.Bound{Value: value.Int32Of(50)}, nil), Match: odd},
 		"composite":      {OrderBy: order(false, k, s), Compare: value.CompareCosmos, Collation: access.JSONOrder},
 		"composite down": {OrderBy: order(true, k, s), Compare: value.CompareCosmos, Collation: access.JSONOrder},
-		"ids": {Pred: access.And(access.In(access.NewPath("pk"), value.StringOf("p1"), value.StringOf("p2")),
+		"ids": {Pred: access.And(access.In(access.NewPath("pk"), value.StringOf("p3"), value.StringOf("p9")),
 			access.In(access.NewPath("_id"), someIDs...))},
-		"one key":  {PK: pk("p3"), Pred: access.In(access.NewPath("_id"), someIDs...)},
-		"newest":   {Shown: exec.Newest, Pred: access.Eq(k, value.Int32Of(3))},
+		"one key":            {PK: pk("p3"), Pred: access.In(access.NewPath("_id"), someIDs...)},
+		"newest":             {Shown: exec.Newest, Pred: access.Eq(k, value.Int32Of(3))},
+		"filtered scan":      {Match: odd},
+		"ranges":             {Ranges: scattered},
+		"oldest":             {Shown: exec.Oldest},
+		"newest of all":      {Shown: exec.Newest, Match: odd},
+		"made in partitions": {Shown: exec.CreationByPartition},
+		"made in one key":    {PK: pk("p3"), Shown: exec.Creation},
+		"made in ranges":     {Ranges: scattered, Shown: exec.Newest},
+		"key order":          {OrderBy: order(false, access.NewPath("pk"), access.ID), Compare: value.CompareCosmos},
+		"key order from a key": {OrderBy: order(false, access.NewPath("pk"), access.ID), Compare: value.CompareCosmos,
+			Pred: access.Range(access.NewPath("pk"), &access.Bound{Value: value.StringOf("p4")}, nil), Match: odd},
+		"key order of named items": {OrderBy: order(false, access.NewPath("pk"), access.ID),
+			Compare: value.CompareCosmos, Pred: access.Eq(n, value.Int32Of(30))},
 		"values":   {Pred: access.Exists(k), Needs: []access.Path{k}, Want: exec.WantValues},
 		"count":    {Pred: access.Eq(k, value.Int32Of(3)), Needs: []access.Path{k}, Whole: true, Repeat: true},
 		"max read": {Pred: access.Eq(k, value.Int32Of(3)), Match: odd, MaxRead: 11},
@@ -105,7 +122,7 @@ func TestRemotePagesAreTheSame(t *testing.T) {
 	}
 }
 
-// pagesOf reads a query in pages and returns all that can be seen of them.
+// pagesOf reads a query in pages and returns everything that a client can see of them.
 func pagesOf(t *testing.T, c *core.Container, q exec.Query, page int) string {
 	t.Helper()
 	var out strings.Builder
@@ -140,7 +157,7 @@ func pagesOf(t *testing.T, c *core.Container, q exec.Query, page int) string {
 	return ""
 }
 
-// feedPages reads the feed in pages and returns all that can be seen of them.
+// feedPages reads the feed in pages and returns everything that a client can see of them.
 func feedPages(t *testing.T, c *core.Container, page int) string {
 	t.Helper()
 	var out strings.Builder

@@ -8,8 +8,8 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// TestRenameReplaces: a container that takes another one's place brings its items and none of the other's remain, and
-// what is left over is nothing that a check finds.
+// TestRenameReplaces: a container that replaces another one keeps its items. None of the other's items remain, and no
+// check finds leftovers.
 func TestRenameReplaces(t *testing.T) {
 	e, err := core.Open(bg, memkv.New(), core.Options{})
 	if err != nil {

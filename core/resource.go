@@ -18,6 +18,9 @@ const (
 	User       = keys.MetaUser
 	Permission = keys.MetaPermission // its parent is a user
 	ClientKey  = keys.MetaClientKey  // client encryption key
+	Procedure  = keys.MetaProcedure  // its parent is a container, like those of triggers and functions
+	Trigger    = keys.MetaTrigger
+	Function   = keys.MetaFunction
 )
 
 // ResourceETag returns the entity tag of a resource, without quotes.
@@ -35,7 +38,7 @@ func (e *Engine) Resources(db string, kind ResourceKind, parent uint32) ([]*Reso
 }
 
 // CreateResource adds a resource: r's kind, parent, id, claim and body. Conflict when the id or claim is taken;
-// NotFound with sub-status 1003 when the database or the parent is missing.
+// NotFound with sub-status 1003 when the database or the parent is missing; Forbidden above the limit r.Most.
 func (e *Engine) CreateResource(ctx context.Context, db string, r Resource) (*Resource, error) {
 	return e.cat.CreateResource(ctx, db, r)
 }

@@ -9,19 +9,23 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
+// openDir opens the store of a directory.
+func openDir(t *testing.T, dir string) *core.Engine {
+	t.Helper()
+	k, err := pebblekv.Open(dir, pebblekv.Options{Relaxed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := core.Open(bg, kv.Checked(k), core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
 func TestResources(t *testing.T) {
 	dir := t.TempDir()
-	open := func() *core.Engine {
-		k, err := pebblekv.Open(dir, pebblekv.Options{Relaxed: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := core.Open(bg, kv.Checked(k), core.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return e
-	}
+	open := func() *core.Engine { return openDir(t, dir) }
 	e := open()
 	ok := func(err error) {
 		t.Helper()
@@ -54,7 +58,7 @@ func TestResources(t *testing.T) {
 	if core.ResourceETag(q) == core.ResourceETag(q2) || q.Num != q2.Num || q.RID()[4]&0x80 != 0 {
 		t.Errorf("replaced %+v by %+v", q, q2)
 	}
-	// A renamed user keeps its permissions; all of it is there after a restart.
+	// A renamed user keeps its permissions. Everything exists after a restart.
 	_, err = e.ReplaceResource(bg, "db", "u", core.Resource{Kind: core.User, ID: "v", Body: []byte("y")}, nil)
 	ok(err)
 	ok(e.Close())
@@ -71,7 +75,7 @@ func TestResources(t *testing.T) {
 	if len(ps) != 2 || ps[0].ID != "p" || ps[1].ID != "r" {
 		t.Errorf("permissions %v", ps)
 	}
-	// With a user its permissions go, with a database everything.
+	// Dropping a user drops its permissions. Dropping a database drops everything.
 	refuse := status.New(status.PreconditionFailed, "")
 	if err := e.DropResource(bg, "db", core.User, 0, "v", func(*core.Resource) error { return refuse }); err != refuse {
 		t.Errorf("a failed check: %v", err)
@@ -96,4 +100,61 @@ func TestResources(t *testing.T) {
 	}
 	e = open()
 	ok(e.Close())
+}
+
+// TestPrograms: programs belong to a container. They are limited in number, survive a restart and a rename of the
+// container, and are dropped with it.
+func TestPrograms(t *testing.T) {
+	dir := t.TempDir()
+	open := func() *core.Engine { return openDir(t, dir) }
+	e := open()
+	a := newContainer(t, e, core.ContainerSpec{ID: "a"})
+	b := newContainer(t, e, core.ContainerSpec{ID: "b"})
+	program := func(c *core.Container, kind core.ResourceKind, id string) core.Resource {
+		return core.Resource{Kind: kind, Parent: c.Num(), ID: id, Body: []byte(id), Most: 2}
+	}
+	_, err := e.CreateResource(bg, "db", core.Resource{Kind: core.Trigger, Parent: 7, ID: "x"})
+	wantCode(t, err, status.NotFound, status.SubOwnerNotFound)
+	for _, c := range []*core.Container{a, b} {
+		for _, kind := range []core.ResourceKind{core.Procedure, core.Trigger, core.Function} {
+			for _, id := range []string{"z", "y"} {
+				if _, err := e.CreateResource(bg, "db", program(c, kind, id)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := e.CreateResource(bg, "db", program(c, kind, "x"))
+			wantCode(t, err, status.Forbidden, 0)
+			_, err = e.CreateResource(bg, "db", program(c, kind, "y"))
+			wantCode(t, err, status.Conflict, 0)
+		}
+	}
+	if err := e.DropResource(bg, "db", core.Trigger, a.Num(), "z", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.DropContainer(bg, "db", "b"); err != nil {
+		t.Fatal(err)
+	}
+	count := func(c *core.Container) (n int) {
+		for _, kind := range []core.ResourceKind{core.Procedure, core.Trigger, core.Function} {
+			all, err := e.Resources("db", kind, c.Num())
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += len(all)
+		}
+		return n
+	}
+	for range 2 {
+		if n, m := count(a), count(b); n != 5 || m != 0 {
+			t.Errorf("there are %d and %d programs, want 5 and 0", n, m)
+		}
+		if all, err := e.Resources("db", core.Procedure, a.Num()); err != nil || all[0].ID != "z" || all[1].ID != "y" {
+			t.Errorf("procedures are %v, %v; want them in the order of creation", all, err)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		e = open()
+	}
+	_ = e.Close()
 }

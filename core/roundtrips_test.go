@@ -17,10 +17,16 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestRoundTrips says how many round trips an operation waits for one after the other, on an engine over a network.
-// Those that are under way at once count as one: the clock is that of a bubble, which moves only while everybody waits.
+// TestRoundTrips asserts the number of sequential round trips of an operation on an engine over a network. Concurrent
+// round trips count as one: the clock of the synctest bubble advances only when all goroutines wait.
 func TestRoundTrips(t *testing.T) {
 	made := 0
+	byKey := &exec.Query{OrderBy: []exec.Order{{Path: access.NewPath("pk")}, {Path: access.ID}},
+		Compare: value.CompareCosmos}
+	lastKeys := *byKey // one of one item, and one of 20
+	lastKeys.Pred = access.Range(access.NewPath("pk"), &access.Bound{Value: value.StringOf("p99")}, nil)
+	ofEqual := *byKey
+	ofEqual.Pred = access.Eq(access.NewPath("k"), value.Int32Of(77))
 	for _, tc := range []struct {
 		name  string
 		slots int
@@ -51,6 +57,21 @@ func TestRoundTrips(t *testing.T) {
 		{"ORDER BY LIMIT 10", 4, 6, pageOf(10, leastBy("n", 10))},
 		{"ORDER BY LIMIT 10 in many slots", 400, 6, pageOf(10, leastBy("n", 10))},
 		{"20 by id", 4, 2, pageOf(20, byIDs(20))},
+		{"20 of all in many slots", 400, 2, pageOf(20, &exec.Query{})},
+		{"200 of all in many slots", 400, 2, pageOf(200, &exec.Query{})},
+		{"all in many slots", 400, 2, pageOf(420, &exec.Query{Whole: true})},
+		{"20 in creation order", 60, 4, pageOf(20, &exec.Query{Shown: exec.CreationByPartition})},
+		{"20 in creation order, many slots", 400, 5, pageOf(20, &exec.Query{Shown: exec.CreationByPartition})},
+		{"20 of many in creation order, many slots", 400, 4, func(t *testing.T, c *core.Container) {
+			for i := c.Count(); i < 10_001; i++ { // a range that is walked by numbers
+				put(t, c, core.Create, fmt.Sprintf(`{"id":"many%d","pk":"p%d"}`, i, i))
+			}
+			pageOf(20, &exec.Query{Shown: exec.Newest})(t, c)
+		}},
+		{"20 in the order of keys", 4, 10, pageOf(20, byKey)},
+		{"20 in the order of keys, many slots", 400, 10, pageOf(20, byKey)},
+		{"20 in the order of keys, of a large partition", 400, 13, pageOf(20, &lastKeys)},
+		{"20 of an equality in the order of keys", 400, 9, pageOf(20, &ofEqual)},
 		{"feed page of 20", 4, 4, func(t *testing.T, c *core.Container) {
 			p, err := c.Feed(bg, feed.Scope{}, feed.Start(), 20)
 			if err != nil || len(p.Items) != 20 {
@@ -75,7 +96,7 @@ func TestRoundTrips(t *testing.T) {
 				for i := range 20 {
 					put(t, c, core.Create, fmt.Sprintf(`{"id":"x%d","pk":"px","n":%d,"k":77}`, i, 1000+i))
 				}
-				tc.do(t, c) // whatever is remembered from now on
+				tc.do(t, c) // from now on everything that can be cached is
 				time.Sleep(time.Minute)
 				begun, before := time.Now(), eng.Trips()
 				tc.do(t, c)
@@ -87,6 +108,42 @@ func TestRoundTrips(t *testing.T) {
 					t.Fatal(err)
 				}
 			})
+		})
+	}
+}
+
+// keptOpen is an engine that stays open for the next user.
+type keptOpen struct{ kv.Engine }
+
+func (keptOpen) Close() error { return nil }
+
+// TestRoundTripsOfOpening says the same of the first request for a container: for its definition, the heads of its
+// slots and its counters.
+func TestRoundTripsOfOpening(t *testing.T) {
+	for _, slots := range []int{4, 400} {
+		synctest.Test(t, func(t *testing.T) {
+			eng := &kvtest.Slow{Engine: memkv.New(), Far: true, Trip: time.Millisecond}
+			e, err := core.Open(bg, kv.Checked(keptOpen{eng}), core.Options{MinSlots: slots})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := newContainer(t, e, core.ContainerSpec{})
+			put(t, c, core.Create, `{"id":"7","pk":"p7"}`)
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			again, err := core.Open(bg, kv.Checked(eng), core.Options{MinSlots: slots})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer again.Close()
+			begun := time.Now()
+			if _, err := again.Container(c.Database(), c.Spec().ID); err != nil {
+				t.Fatal(err)
+			}
+			if got := time.Since(begun) / time.Millisecond; got != 3 {
+				t.Errorf("%d round trips with %d slots", got, slots)
+			}
 		})
 	}
 }
@@ -122,7 +179,7 @@ func leastBy(field string, limit int) *exec.Query {
 	return &exec.Query{OrderBy: []exec.Order{{Path: access.NewPath(field)}}, Compare: value.CompareCosmos, Limit: limit}
 }
 
-// byIDs asks for the items with some ids in one logical partition.
+// byIDs queries for the items with certain ids in one logical partition.
 func byIDs(n int) *exec.Query {
 	var vals []value.Value
 	for i := range n {

@@ -14,12 +14,12 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// BenchmarkShown measures answers that must be durable before they leave, alone and beside 8 durable writers of all
-// slots. Beside the median ("p50-µs") it reports it in durable writes beside the same writers ("x-write"): they wait
-// for a sync of the log, as a rule that which comes after the one under way.
+// BenchmarkShown measures answers that must be durable before they are returned, alone and with 8 durable writers of
+// all slots. It reports the median ("p50-µs") and its ratio to the median of a durable write with the same writers
+// ("x-write"). Both wait for a sync of the log, usually the one after the sync in progress.
 func BenchmarkShown(b *testing.B) {
 	for _, writers := range []int{0, 8} {
-		pause := time.Duration(writers) * 25 * time.Microsecond // beside writers: to ask at any moment of theirs
+		pause := time.Duration(writers) * 25 * time.Microsecond // with writers: ask at any moment of their cycle
 		e, _ := benchEngine(b, false)
 		c := newContainer(b, e, core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/tenant"}}})
 		for i := range 100 {
@@ -48,7 +48,7 @@ func BenchmarkShown(b *testing.B) {
 		for w := range writers {
 			wg.Go(func() {
 				for i := 0; !stop.Load(); i++ {
-					put(b, c, core.Upsert, order((w*7919+i*101)%benchDocs)) // of all logical partitions
+					put(b, c, core.Upsert, order((w*7919+i*101)%benchDocs)) // in all logical partitions
 				}
 			})
 		}
@@ -70,7 +70,7 @@ func BenchmarkShown(b *testing.B) {
 	}
 }
 
-// p50 is the median time of n calls with pauses.
+// p50 returns the median time of n calls with pauses.
 func p50(n int, pause time.Duration, f func()) time.Duration {
 	ds := make([]time.Duration, n)
 	for i := range ds {

@@ -17,7 +17,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// held is a write that is visible and not durable while others look.
+// held is a write that is visible and not durable while others read.
 type held struct {
 	before, write string // documents; with write "" the item is deleted
 	spec          core.ContainerSpec
@@ -33,7 +33,7 @@ var (
 		spec: core.ContainerSpec{DefaultTTL: new(int32(-1))}}
 )
 
-// wants turns the answer that is expected into nil.
+// wants converts the expected error to nil.
 func wants(err error, code status.Code) error {
 	switch {
 	case status.Is(err, code):
@@ -44,7 +44,7 @@ func wants(err error, code status.Code) error {
 	return err
 }
 
-// empty is the error of a query that has rows.
+// empty returns an error if a query has rows.
 func empty(c *core.Container, q *exec.Query) error {
 	r, err := c.Query(bg, q)
 	if err != nil {
@@ -62,7 +62,7 @@ func write(t *testing.T, c *core.Container, kind core.WriteKind, text string) er
 	return err
 }
 
-// both does a write of the item beside one of another logical partition, in one call, and returns its error.
+// both writes the item and another one in another logical partition with one call, and returns the item's error.
 func both(t *testing.T, c *core.Container, w core.Write, ordered bool) error {
 	other := core.Write{Kind: core.Replace, PK: pk("other"), Doc: mustDoc(t, `{"id":"none","pk":"other"}`)}
 	out := c.WriteMany(bg, []core.Write{w, other}, ordered)
@@ -77,7 +77,7 @@ func of(kind core.WriteKind) core.Write {
 	return w
 }
 
-// sights are answers that are made of what is not there, or refuse something for what is there.
+// sights are answers that depend on an absence, or that refuse something because of what exists.
 var sights = map[string]struct {
 	held held
 	look func(t *testing.T, c *core.Container) error
@@ -232,8 +232,8 @@ var sights = map[string]struct {
 	}},
 }
 
-// Nothing leaves that a crash could take back: an absence, a count and a refusal neither. Whoever looks while a commit
-// is visible and not durable is answered when it is durable, whether the committer has told the slot yet or not.
+// Nothing is returned that a crash could undo, including absences, counts and refusals. If a commit is visible and not
+// durable, a reader's answer waits until it is durable, whether or not the writer has told the slot.
 func TestAbsenceAndRefusalsWaitForDurability(t *testing.T) {
 	for name, s := range sights {
 		t.Run(name, func(t *testing.T) {
@@ -274,7 +274,7 @@ func TestAbsenceAndRefusalsWaitForDurability(t *testing.T) {
 					t.Error("answered by a commit that is not durable")
 				}
 			})
-			time.Sleep(10 * time.Millisecond) // let it look
+			time.Sleep(10 * time.Millisecond) // time for the reader
 			close(published)
 			time.Sleep(10 * time.Millisecond)
 			close(sync)
@@ -283,13 +283,13 @@ func TestAbsenceAndRefusalsWaitForDurability(t *testing.T) {
 	}
 }
 
-// A commit that comes to nothing, or of which nobody knows what became of it, keeps nobody waiting: an absence is told
-// at once afterwards, and when the commit was applied after all the item is.
+// A commit that fails or has an unknown outcome doesn't block readers: afterwards an absence is returned at once, and
+// if the commit was applied, the item is.
 func TestFailedCommitsKeepNobodyWaiting(t *testing.T) {
 	cases := map[string]struct {
-		err     error // nil: a fault
+		err     error // nil: a panic
 		applied bool
-		times   int // that Write fails
+		times   int // number of times that Write fails
 	}{
 		"no room":                         {kv.ErrFull, false, 1},
 		"not available":                   {kv.ErrUnavailable, false, 1},

@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// BenchmarkSortInMemory sorts 5,000 items of a kilobyte that no index orders: all of them, and the first hundred.
+// BenchmarkSortInMemory sorts 5,000 items of a kilobyte without an index: all of them, and the first hundred.
 func BenchmarkSortInMemory(b *testing.B) {
 	e, err := core.Open(bg, memkv.New(), core.Options{MinSlots: 2, Budget: budget.New(112<<20, 56<<20)})
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/orrerydb/orrery/internal/race"
 )
 
-// TestSortWindows: a sort that is told how many rows a page takes gives the same rows as one that isn't, also when more
-// are read from it; a page that keeps to the number costs one pass, and a longer read some more.
+// TestSortWindows: a sort that knows the number of rows of a page returns the same rows as one that doesn't, also when
+// more rows are read. A page of that size takes one pass; more rows take more passes.
 func TestSortWindows(t *testing.T) {
 	e, _ := hooked(t, core.Options{MinSlots: 4})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -21,7 +21,7 @@ func TestSortWindows(t *testing.T) {
 	items := race.Fewer(500, 200)
 	for i := range items {
 		n := fmt.Sprint(i * 7 % 40)
-		if i%5 == 0 { // longer than a token holds, with equal beginnings
+		if i%5 == 0 { // longer than in a token, with equal beginnings
 			n = fmt.Sprintf("%q", strings.Repeat("z", 700)+n)
 		}
 		put(t, c, core.Create, fmt.Sprintf(`{"id":"%03d","pk":"p%d","n":%s}`, i, i%5, n))

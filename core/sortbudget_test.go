@@ -17,7 +17,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// sortable is a container of n items of about a kilobyte each, whose order no index gives.
+// sortable is a container of n items of about a kilobyte that no index orders.
 func sortable(t *testing.T, n int, b *budget.Budget) *core.Container {
 	e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: 2, Budget: b})
 	if err != nil {
@@ -56,8 +56,8 @@ func run(ctx context.Context, t *testing.T, c *core.Container, q *exec.Query, ea
 	return ids, r.Err()
 }
 
-// A sort takes its memory from the budget of all requests. Without room for documents it keeps keys; without room for
-// those it fails; and it gives all back.
+// A sort takes its memory from the budget of all requests. Without memory for documents it keeps keys. Without memory
+// for keys it fails. It releases all memory.
 func TestSortIsChargedToTheBudget(t *testing.T) {
 	const items = 2000 // 2 MB of documents, about 500 KB of keys
 	all, err := run(bg, t, sortable(t, items, nil), byN(0), nil)
@@ -107,7 +107,7 @@ func TestSortIsChargedToTheBudget(t *testing.T) {
 	}
 }
 
-// A sort makes room for its answer when it is asked to; the rows come as before, the present one too.
+// A sort releases memory for its reply when it is asked to. The rows don't change, including the present one.
 func TestSortMakesRoom(t *testing.T) {
 	const items = 1000
 	b := budget.New(16<<20, 0)
@@ -147,7 +147,7 @@ func TestSortMakesRoom(t *testing.T) {
 	}
 }
 
-// Whatever ends a sort gives its memory back: an error of its filter, a fault, its client.
+// A sort releases its memory however it ends: an error of its filter, a panic, a client that disconnects.
 func TestSortGivesItsMemoryBack(t *testing.T) {
 	b := budget.New(16<<20, 0)
 	c := sortable(t, 500, b)
@@ -177,7 +177,7 @@ func TestSortGivesItsMemoryBack(t *testing.T) {
 	}
 }
 
-// A query all of whose items match ends with its context, too.
+// A query with only matching items ends with its context too.
 func TestQueriesEndWithTheirContext(t *testing.T) {
 	c := sortable(t, 1000, nil)
 	for name, q := range map[string]*exec.Query{"scan": {}, "sort": byN(0)} {

@@ -20,8 +20,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// spilling is a container of items, of which none has an index, on an engine with a budget and a space for files. Some
-// items are large. n has few values, some of them longer than a continuation holds.
+// spilling is a container of items without an index, on an engine with a budget and a space for files. Some items are
+// large. n has few values, some of them too long for a continuation.
 func spilling(t *testing.T, items int, b *budget.Budget, o spill.Options) (*core.Container, *spill.Space) {
 	t.Helper()
 	files, err := spill.Open(filepath.Join(t.TempDir(), "spill"), o)
@@ -55,8 +55,8 @@ func spilling(t *testing.T, items int, b *budget.Budget, o spill.Options) (*core
 	return c, files
 }
 
-// A sort whose memory is used up gives the same rows in the same order as one in memory: whole, with a limit, by
-// windows, by pages with continuations. It writes files only where memory is short, and leaves none.
+// A sort without memory returns the same rows in the same order as one in memory: completely, with a limit, by windows,
+// and in pages with continuations. It writes files only if it lacks memory, and leaves none.
 func TestSortSpills(t *testing.T) {
 	const items = 2000
 	whole, _ := spilling(t, items, budget.New(64<<20, 0), spill.Options{})
@@ -100,7 +100,7 @@ func TestSortSpills(t *testing.T) {
 	}
 }
 
-// Ten sorts at once share a budget that is much smaller than what one of them would hold.
+// Ten concurrent sorts share a budget that is much smaller than one of them would need.
 func TestManySortsSpillTogether(t *testing.T) {
 	const items, limit = 1500, 4 << 20
 	b := budget.New(limit, limit/2)
@@ -131,8 +131,8 @@ func TestManySortsSpillTogether(t *testing.T) {
 	}
 }
 
-// What ends a sort that has files removes them: an error, a fault, a client that leaves while rows are read or given, a
-// full disk.
+// However a sort with files ends, the files are removed: an error, a panic, a client that disconnects while rows are
+// read or returned, a full disk.
 func TestSortLeavesNoFiles(t *testing.T) {
 	const items = 1500
 	full := spill.Options{Limit: 600 << 10}
@@ -140,7 +140,7 @@ func TestSortLeavesNoFiles(t *testing.T) {
 		o    spill.Options
 		at   int // candidate
 		do   func(cancel func()) error
-		row  int // that ends it; 0 = none
+		row  int // at which it ends; 0 = none
 		want status.Code
 	}{
 		"error": {at: 1400, do: func(func()) error { return status.New(status.BadRequest, "no") },
@@ -188,7 +188,7 @@ func TestSortLeavesNoFiles(t *testing.T) {
 	}
 }
 
-// A sort all of whose rows are in files needs the state of the store no more: it is not made again when that is old.
+// A sort whose rows are all in files no longer needs its view of the store: no new view is opened when it is old.
 func TestSpilledRowsOutliveTheView(t *testing.T) {
 	const items = 600
 	files, err := spill.Open(filepath.Join(t.TempDir(), "spill"), spill.Options{})

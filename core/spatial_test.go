@@ -19,7 +19,7 @@ import (
 
 const spatialPolicy = `{"includedPaths":[{"path":"/*"}],"spatialIndexes":[{"path":"/loc/?","types":["Point"]}]}`
 
-// placeDoc is an item with a place somewhere on a grid; every fifth has a square, which has several entries.
+// placeDoc is an item with a place on a grid. Every fifth item has a square, with several entries.
 func placeDoc(r *rand.Rand, i int) string {
 	x, y := float64(r.IntN(300)-150), float64(r.IntN(160)-80)
 	loc := fmt.Sprintf(`{"type":"Point","coordinates":[%v,%v]}`, x, y)
@@ -30,7 +30,7 @@ func placeDoc(r *rand.Rand, i int) string {
 	return fmt.Sprintf(`{"id":"i%d","pk":"p%d","n":%d,"loc":%s}`, i, i%9, r.IntN(50), loc)
 }
 
-// nearby is a query for what lies within metres of a place: its predicate and its filter.
+// nearby is a query for places within metres of a place: its predicate and its filter.
 func nearby(t *testing.T, x, y int, metres float64) exec.Query {
 	t.Helper()
 	at := mustDoc(t, fmt.Sprintf(`{"id":"","pk":"","at":{"type":"Point","coordinates":[%d,%d]}}`, x, y))
@@ -48,8 +48,8 @@ func nearby(t *testing.T, x, y int, metres float64) exec.Query {
 	}
 }
 
-// TestSpatialPagesOverChanges pages through queries on places while items move, come and go, and while the policy loses
-// its spatial index: every item that was not touched is given once.
+// TestSpatialPagesOverChanges reads queries on places in pages while items move and are created and deleted, and while
+// the policy loses its spatial index. Every item that doesn't change comes once.
 func TestSpatialPagesOverChanges(t *testing.T) {
 	for n, slots := range []int{1, 16, 2} {
 		t.Run(fmt.Sprintf("%d slots", slots), func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestSpatialPagesOverChanges(t *testing.T) {
 						docs[id] = placeDoc(r, i)
 						put(t, c, core.Upsert, docs[id])
 					}
-					if n == 11 && page == 1 { // the pages go on by number over all items
+					if n == 11 && page == 1 { // the pages continue by number over all items
 						c = replacePolicy(
 							t, e, c, `{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`)
 					}
@@ -119,7 +119,7 @@ func TestSpatialPagesOverChanges(t *testing.T) {
 					}
 				}
 			}
-			if used < 10 { // where a slot has few items, chance may say that many lie nearby
+			if used < 10 { // with few items in a slot, random samples may suggest that many are near
 				t.Errorf("only %d of 12 queries used the index", used)
 			}
 			clean(t, e)
@@ -127,7 +127,7 @@ func TestSpatialPagesOverChanges(t *testing.T) {
 	}
 }
 
-// wanted are the ids of the items that pass a query's filter.
+// wanted returns the ids of the items that pass a query's filter.
 func wanted(t *testing.T, docs map[string]string, q *exec.Query) map[string]bool {
 	out := map[string]bool{}
 	for id, d := range docs {
@@ -150,7 +150,7 @@ func replacePolicy(t *testing.T, e *core.Engine, c *core.Container, policy strin
 	return c
 }
 
-// TestSpatialEntriesFollowThePolicy: places, arrays of them and what is none, under several policies.
+// TestSpatialEntriesFollowThePolicy: places, arrays of places and other values, under several policies.
 func TestSpatialEntriesFollowThePolicy(t *testing.T) {
 	d := `{"id":"1","pk":"a","loc":{"type":"Point","coordinates":[1,2]},"bad":{"type":"Point","coordinates":[1,` +
 		`200]},"none":{"type":"Line","coordinates":[]},` +
@@ -159,7 +159,7 @@ func TestSpatialEntriesFollowThePolicy(t *testing.T) {
 		rules   string
 		path    string
 		plane   bool
-		entries int // -1: no index there
+		entries int // -1: no index
 	}{
 		{`{"path":"/loc/?"}`, "loc", false, 1}, {`{"path":"/loc/?"}`, "loc.x", false, -1},
 		{`{"path":"/loc/?"}`, "loc", true, -1}, {`{"path":"/loc"}`, "loc", false, 1},

@@ -36,7 +36,7 @@ func TestExpiry(t *testing.T) {
 			t.Errorf("after reaping: %v %v", err, p)
 		}
 		_, err = c.Write(bg, core.Write{Kind: core.Create, Doc: mustDoc(t, `{"id":"5","pk":"a","u":2}`)})
-		wantCode(t, err, status.Conflict, 0) // it belongs to item 4 now
+		wantCode(t, err, status.Conflict, 0) // the value belongs to item 4 now
 		clk.Advance(5 * time.Second)
 		if got := ids(t, c, &exec.Query{PK: pk("a")}); !slices.Equal(got, []string{"3"}) {
 			t.Errorf("alive: %v", got)

@@ -52,7 +52,7 @@ func TestTxIsAllOrNothing(t *testing.T) {
 	})
 }
 
-// TestTxConflictRunsAgain writes to the logical partition while a transaction runs: the function must see the new
+// TestTxConflictRunsAgain writes to the logical partition while a transaction runs. The function must see the new
 // state.
 func TestTxConflictRunsAgain(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
@@ -86,7 +86,7 @@ func TestTxConflictRunsAgain(t *testing.T) {
 	})
 }
 
-// TestUpdateRaces increments one counter from many goroutines: none may be lost.
+// TestUpdateRaces increments one counter from many goroutines. No increment may be lost.
 func TestUpdateRaces(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})

@@ -19,7 +19,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Steps of transactions and of those who write beside them; items are of logical partition "a" unless they say another.
+// Steps of transactions and of concurrent writers. Items are in logical partition "a" unless the step names another.
 
 type txStep func(t *testing.T, tx *core.Tx) error
 
@@ -64,13 +64,13 @@ func steps(fs ...func(t *testing.T, c *core.Container)) func(t *testing.T, c *co
 	}
 }
 
-// A transaction loses to whoever changes what it has read, an absence too, and to nobody else.
+// A transaction conflicts only with writers that change what it has read, including absences.
 func TestTxLosesToRealConflictsOnly(t *testing.T) {
 	cases := map[string]struct {
 		tx    []txStep
-		other func(t *testing.T, c *core.Container) // during the first run, after the steps
+		other func(t *testing.T, c *core.Container) // runs after the steps of the first run
 		lost  bool
-		left  string // ids in "a" at the end; all begin with x and y
+		left  string // ids in "a" at the end; all begin with x or y
 	}{
 		"another item is replaced": {[]txStep{reads("x"), puts(core.Replace, "x")}, other(core.Replace, "a", "y"),
 			false, "x y"},
@@ -105,7 +105,7 @@ func TestTxLosesToRealConflictsOnly(t *testing.T) {
 	onEngines(t, core.Options{MinSlots: 1}, func(t *testing.T, e *core.Engine) {
 		for name, f := range cases {
 			for _, pause := range []time.Duration{0, 5 * time.Millisecond} {
-				// the slot may have its id filter, which the creates asked for
+				// the slot may have its id filter, which the creates caused
 				t.Run(fmt.Sprintf("%s, after %v", name, pause), func(t *testing.T) {
 					c := newContainer(t, e, core.ContainerSpec{ID: t.Name()})
 					steps(other(core.Create, "a", "x"), other(core.Create, "a", "y"))(t, c)
@@ -142,7 +142,7 @@ func TestTxLosesToRealConflictsOnly(t *testing.T) {
 	})
 }
 
-// A create in a transaction, which reads nothing but that its item is absent, finds out that somebody was faster.
+// A create in a transaction reads only that its item is absent. If another writer creates it first, the create fails.
 func TestTxCreateLosesToACreate(t *testing.T) {
 	onEngines(t, core.Options{MinSlots: 1}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
@@ -163,13 +163,13 @@ func TestTxCreateLosesToACreate(t *testing.T) {
 	})
 }
 
-// Two transactions that each read what the other writes don't both pass: one of them runs again and sees the other.
+// If two transactions each read what the other writes, one of them runs again and sees the other's write.
 func TestTxWriteSkew(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
 		put(t, c, core.Create, `{"id":"x","pk":"a","on":true}`)
 		put(t, c, core.Create, `{"id":"y","pk":"a","on":true}`)
-		// off turns one item off when the other one is on.
+		// off turns one item off if the other one is on.
 		off := func(id, other string, meanwhile func()) {
 			_, err := c.WithTx(bg, pk("a"), func(tx *core.Tx) error {
 				it, err := tx.Read(value.StringOf(other))
@@ -206,8 +206,8 @@ func TestTxWriteSkew(t *testing.T) {
 	})
 }
 
-// Random transactions over a few items, and single writes beside them, are as if they were done one after the other in
-// the order of their LSNs: each has read what that order says.
+// Random transactions over a few items, with concurrent single writes, are serializable in the order of their LSNs:
+// each has read the state that this order implies.
 func TestTxsAreSerializable(t *testing.T) {
 	const workers, times, items = 6, 80, 5
 	onEngines(t, core.Options{MinSlots: 1}, func(t *testing.T, e *core.Engine) {
@@ -300,8 +300,8 @@ func TestTxsAreSerializable(t *testing.T) {
 	})
 }
 
-// A function that takes 5 ms beside 400 writes a second of its logical partition is done at the first run: they are of
-// other items.
+// A function that takes 5 ms, with 400 writes a second to other items of its logical partition, succeeds at its first
+// run.
 func TestTxBesideABusyPartition(t *testing.T) {
 	onEngines(t, core.Options{MinSlots: 1}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
@@ -324,8 +324,8 @@ func TestTxBesideABusyPartition(t *testing.T) {
 	})
 }
 
-// Where the writes are of what the function reads, it gets a turn, and all are done: transactions that queue, and
-// writers.
+// If the writes change what the function reads, the transaction gets a turn. All queued transactions and all writers
+// succeed.
 func TestTxThatLosesGetsATurn(t *testing.T) {
 	onEngines(t, core.Options{MinSlots: 1}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
@@ -353,7 +353,7 @@ func TestTxThatLosesGetsATurn(t *testing.T) {
 	})
 }
 
-// add adds 1 to an item in a transaction; pause runs between read and write.
+// add adds 1 to an item in a transaction. pause runs between read and write.
 func add(t *testing.T, c *core.Container, pause func()) error {
 	_, err := c.WithTx(bg, pk("a"), func(tx *core.Tx) error {
 		it, err := tx.Read(value.StringOf("sum"))
@@ -369,7 +369,7 @@ func add(t *testing.T, c *core.Container, pause func()) error {
 	return err
 }
 
-// hammer lets writers upsert what text gives, each one every so often, until stop is called, once or more often.
+// hammer has writers upsert the result of text at intervals, until stop is called. stop may be called more than once.
 func hammer(t *testing.T, c *core.Container, writers int, every time.Duration, text func(w, n int) string) (
 	stop func()) {
 	var wg waiter
@@ -391,8 +391,8 @@ func hammer(t *testing.T, c *core.Container, writers int, every time.Duration, t
 	}
 }
 
-// While a transaction has its turn the writers of its logical partition wait, and those of others don't. Nobody waits
-// longer than a second, or than his context lasts.
+// During a turn the writers of the transaction's logical partition wait, and those of other partitions don't. No writer
+// waits longer than a second, or longer than its context.
 func TestTurnKeepsItsLogicalPartitionOnly(t *testing.T) {
 	e, _ := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
@@ -456,7 +456,7 @@ func TestTurnKeepsItsLogicalPartitionOnly(t *testing.T) {
 	wg.Wait()
 }
 
-// A transaction writes at most 16 MiB; what it writes over doesn't count.
+// A transaction writes at most 16 MiB. Documents that it replaces again don't count.
 func TestTxLimit(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(noIndex)})

@@ -17,7 +17,7 @@ func TestUniqueKeys(t *testing.T) {
 		put(t, c, core.Create, `{"id":"3","pk":"p","email":"y","a":3}`)
 		_, err = c.Write(bg, core.Write{Kind: core.Replace, Doc: mustDoc(t, `{"id":"3","pk":"p","email":"y","a":1}`)})
 		wantCode(t, err, status.Conflict, 0)
-		_, err = c.WithTx(bg, pk("p"), func(tx *core.Tx) error { // two items swap their values: free inside one commit
+		_, err = c.WithTx(bg, pk("p"), func(tx *core.Tx) error { // two items swap their values
 			for _, d := range []string{`{"id":"1","pk":"p","email":"y","a":1}`,
 				`{"id":"3","pk":"p","email":"x","a":3}`} {
 				if _, err := tx.Write(&core.Write{Kind: core.Replace, Doc: mustDoc(t, d)}); err != nil {

@@ -61,7 +61,7 @@ func (e *Engine) startUpgrade() {
 	e.up.under, e.up.st.Containers = true, e.cat.CountAll()
 	e.work.Go("upgrade of the store", func() {
 		begun := e.clk.Now()
-		e.log.Info("The store's containers are being upgraded to the present format, /status says how far this is",
+		e.log.Info("The store's containers are being upgraded to the present format, /status shows the progress",
 			"containers", e.up.st.Containers, "format", kv.Format)
 		for {
 			var did, failed int

@@ -43,7 +43,7 @@ func agedDoc(i int) string {
 		i, i%7, i%20, i%3, i%5, i, i, strings.Repeat("long ", i%40))
 }
 
-// fillAged makes the containers with so many items, and some noise of items that were changed and removed.
+// fillAged creates the containers with items, and also changes and removes some items.
 func fillAged(t testing.TB, e *core.Engine, items int) {
 	t.Helper()
 	for id, spec := range agedContainers {
@@ -71,7 +71,7 @@ func fillAged(t testing.TB, e *core.Engine, items int) {
 	}
 }
 
-// askAged is what the containers answer, by what was asked.
+// askAged returns the containers' answers, by query.
 func askAged(t testing.TB, e *core.Engine) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
@@ -99,7 +99,7 @@ func askAged(t testing.TB, e *core.Engine) map[string][]string {
 		sorted := exec.Query{OrderBy: orderBy(true, "n", "a"), Compare: value.CompareCosmos}
 		sorted.OrderBy[1].Desc = false
 		var ranks []string
-		for _, id := range ids(t, c, &sorted) { // rows with equal values are in no particular order
+		for _, id := range ids(t, c, &sorted) { // rows with equal values have no particular order
 			n := 0
 			_, _ = fmt.Sscan(id, &n)
 			ranks = append(ranks, fmt.Sprint(n%20, n%3))
@@ -135,7 +135,7 @@ func upgraded(t testing.TB, e *core.Engine) {
 	}
 }
 
-// noFormer sees that nothing of a former kind is left.
+// noFormer checks that nothing of an older format is left.
 func noFormer(t testing.TB, e kv.Engine) {
 	t.Helper()
 	ks, _ := every(t, e)
@@ -146,8 +146,8 @@ func noFormer(t testing.TB, e kv.Engine) {
 	}
 }
 
-// A store of an older format answers as it did, from the first moment on and when the upgrade is over, which is then
-// remembered.
+// A store of an older format gives the same answers as before, during the upgrade and after it. Then the new format is
+// recorded.
 func TestUpgrade(t *testing.T) {
 	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// dying is an engine that does so many changes more and then none, as if its process were gone.
+// dying is an engine that does a number of further changes and then none, as if its process had ended.
 type dying struct {
 	kv.Engine
 	left atomic.Int64
@@ -233,8 +233,8 @@ func (d *dying) DropRange(ctx context.Context, lo, hi []byte) error {
 
 func (d *dying) Close() error { return nil }
 
-// Wherever a process ends in an upgrade, the next one has right answers at once and goes on with it, and so does the
-// one after that when it ends in its turn.
+// Wherever a process ends in an upgrade, the next one has right answers at once and continues the upgrade. So does the
+// process after that, if the second one ends too.
 func TestUpgradeCutAnywhere(t *testing.T) {
 	cuts := 0
 	for _, policy := range []string{"", onlyA, onlyB, noIndex, allANB} {
@@ -290,7 +290,7 @@ func TestUpgradeCutAnywhere(t *testing.T) {
 	}
 }
 
-// While a container is being upgraded, it and all others are served, and /status can say how far it is.
+// During the upgrade of a container, it and all others are served, and /status shows the progress.
 func TestUpgradeStopsNobody(t *testing.T) {
 	h := &hooks{Engine: kv.Checked(memkv.New())}
 	e, err := core.Open(bg, notClosed{h}, core.Options{MinSlots: 2})
@@ -314,7 +314,7 @@ func TestUpgradeStopsNobody(t *testing.T) {
 	if e, err = core.Open(bg, notClosed{h}, core.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	<-at // the first container is being upgraded, and this doesn't go on
+	<-at // the upgrade of the first container is stopped here
 	st, under := e.Upgrading()
 	for end := time.Now().Add(10 * time.Second); st.Container == "" &&
 		time.Now().Before(end); time.Sleep(time.Millisecond) {
@@ -334,7 +334,7 @@ func TestUpgradeStopsNobody(t *testing.T) {
 	if got := ids(t, c, eqQuery("n", 3)); len(got) != 25 {
 		t.Errorf("%d rows of the container that is being upgraded", len(got))
 	}
-	// The other one is upgraded beside it when it is first asked for.
+	// The other container is upgraded concurrently when it is first used.
 	other := "c"
 	if name == "c" {
 		other = "other"
@@ -361,7 +361,7 @@ func TestUpgradeStopsNobody(t *testing.T) {
 	_ = e.Close()
 }
 
-// Writers, readers and changes of the policy go on during an upgrade.
+// Writers, readers and changes of the policy continue during an upgrade.
 func TestUpgradeAmongClients(t *testing.T) {
 	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
@@ -401,7 +401,7 @@ func TestUpgradeAmongClients(t *testing.T) {
 						switch id := value.StringOf(fmt.Sprint(i)); n % 3 {
 						case 0:
 							put(t, c, core.Upsert, agedDoc(i))
-						case 1: // it goes and comes back with another number
+						case 1: // it is removed and created again with another number
 							_, err := c.Write(
 								bg, core.Write{Kind: core.Delete, PK: pk(fmt.Sprintf("p%d", i%7)), ID: id})
 							if err != nil {
@@ -443,7 +443,38 @@ func TestUpgradeAmongClients(t *testing.T) {
 	}
 }
 
-// A container that can't be upgraded, because an item of it is damaged, keeps no other one from it, and is told.
+// A container that several open at once is upgraded for all of them: none sees it before its upgrade runs.
+func TestUpgradeBesideAnOpen(t *testing.T) {
+	for range 1000 {
+		eng := memkv.New()
+		e, err := core.Open(bg, notClosed{eng}, core.Options{MinSlots: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, newContainer(t, e, core.ContainerSpec{}), core.Create, agedDoc(1))
+		_ = e.Close()
+		age(t, eng)
+		if e, err = core.Open(bg, notClosed{eng}, core.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				if c, err := e.Container("db", "c"); err != nil {
+					t.Error(err)
+				} else if err := c.WaitIndex(bg); err != nil || c.IndexProgress() != 100 {
+					t.Errorf("%v at %d %%", err, c.IndexProgress())
+				}
+			})
+		}
+		wg.Wait()
+		upgraded(t, e)
+		_ = e.Close()
+		_ = eng.Close()
+	}
+}
+
+// A container that can't be upgraded, because one of its items is damaged, is reported, and the others are upgraded.
 func TestUpgradeOfDamaged(t *testing.T) {
 	eng := kv.Checked(memkv.New())
 	e, err := core.Open(bg, notClosed{eng}, core.Options{MinSlots: 1})
@@ -457,7 +488,7 @@ func TestUpgradeOfDamaged(t *testing.T) {
 	age(t, eng)
 	ks, _ := every(t, eng)
 	for _, k := range ks {
-		if _, kind, ok := keys.ParseSlot(k); ok && kind == keys.KindItem { // of a, the oldest
+		if _, kind, ok := keys.ParseSlot(k); ok && kind == keys.KindItem { // of container a, the oldest one
 			var b kv.Batch
 			b.Put(k, []byte{99})
 			if _, err := eng.Write(bg, &b, nil); err != nil {
@@ -487,9 +518,9 @@ func TestUpgradeOfDamaged(t *testing.T) {
 	}
 }
 
-// What was put under an index that nobody knows is made again in the same way.
+// A slot whose index entries follow an unknown policy is indexed again in the same way.
 func TestIndexOfUnknownPolicy(t *testing.T) {
-	for _, items := range []int{20, 300} { // few are indexed in one commit
+	for _, items := range []int{20, 300} { // few items are indexed in one commit
 		t.Run(fmt.Sprint(items), func(t *testing.T) { indexOfUnknownPolicy(t, items) })
 	}
 }
@@ -516,7 +547,7 @@ func indexOfUnknownPolicy(t *testing.T, items int) {
 		case kind == keys.KindHead:
 			vs[i][2+8*4+3] = 77 // the version of the policy
 			b.Put(k, vs[i])
-		case kind == keys.KindFact: // of entries that nobody knows
+		case kind == keys.KindFact: // the facts of unknown entries
 			vs[i][2] = 8
 			b.Put(k, vs[i])
 			facts++
@@ -550,8 +581,8 @@ func indexOfUnknownPolicy(t *testing.T, items int) {
 	}
 }
 
-// The identity has the present format before anything else of it is written, and an upgrade that was cut off goes on
-// without being asked for again.
+// The identity gets the current format before anything else is written in it. An interrupted upgrade continues without
+// being requested again.
 func TestUpgradeOfIdentity(t *testing.T) {
 	dir := t.TempDir()
 	open := func(o pebblekv.Options) (*core.Engine, error) {
@@ -592,7 +623,7 @@ func TestUpgradeOfIdentity(t *testing.T) {
 	if i := e.Identity(); i.Format != kv.Format {
 		t.Errorf("the identity is %+v", i)
 	}
-	_ = e.Close() // wherever the upgrade is
+	_ = e.Close() // at any point of the upgrade
 	if e, err = open(pebblekv.Options{}); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// openSnapshots counts the snapshots of an engine that are open, and how many there were.
+// openSnapshots counts the open snapshots of an engine, and all that were opened.
 type openSnapshots struct {
 	kv.Engine
 	open, most, all atomic.Int64
@@ -47,7 +47,7 @@ func (e *openSnapshots) reset() {
 	e.all.Store(0)
 }
 
-// idle waits until no snapshot is open. The work that follows the first writes has one, too.
+// idle waits until no snapshot is open. Work that follows the first writes opens one too.
 func (e *openSnapshots) idle(t *testing.T) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); e.open.Load() != 0; time.Sleep(time.Millisecond) {
@@ -82,8 +82,8 @@ func longQueries() map[string]*exec.Query {
 	}
 }
 
-// A query that takes long lets its state go and goes on by position in a new one: it never holds two, and the rows are
-// the same.
+// A long query closes its view and continues by position in a new one. It never has two views, and the rows are the
+// same.
 func TestLongQueriesRenewTheirView(t *testing.T) {
 	const items = 2000
 	for _, age := range []time.Duration{0, 1} {
@@ -101,7 +101,7 @@ func TestLongQueriesRenewTheirView(t *testing.T) {
 			s.reset()
 			got := ids(t, c, q)
 			s.idle(t)
-			if s.most.Load() > 2 { // a question about a path takes one for a moment
+			if s.most.Load() > 2 { // a count of a path opens one for a moment
 				t.Errorf("%s: at once there were %d snapshots", name, s.most.Load())
 			}
 			if age == 1 && s.all.Load() < 5 {
@@ -117,7 +117,7 @@ func TestLongQueriesRenewTheirView(t *testing.T) {
 	}
 }
 
-// A reader that is slow to take the rows of a sort goes on in a new state, too.
+// A slow reader of a sort's rows continues in a new view too.
 func TestASlowReaderOfASortRenewsItsView(t *testing.T) {
 	s := &openSnapshots{Engine: kv.Checked(memkv.New())}
 	e, err := core.Open(bg, s, core.Options{MinSlots: 2, ViewAge: 50 * time.Millisecond})
@@ -146,7 +146,7 @@ func TestASlowReaderOfASortRenewsItsView(t *testing.T) {
 	}
 }
 
-// Rows that stand for several can't go on by position: such a query is given up when its state is far too old.
+// Rows that combine several items can't continue by position: such a query is ended when its view is far too old.
 func TestAViewThatCantBeRenewedIsGivenUp(t *testing.T) {
 	s := &openSnapshots{Engine: kv.Checked(memkv.New())}
 	e, err := core.Open(bg, s, core.Options{MinSlots: 2, ViewAge: 1})
@@ -173,7 +173,7 @@ func TestAViewThatCantBeRenewedIsGivenUp(t *testing.T) {
 	s.idle(t)
 }
 
-// A query that goes on after its container was dropped ends.
+// A query that continues after its container was dropped ends with an error.
 func TestALongQueryMeetsADrop(t *testing.T) {
 	e, _ := hooked(t, core.Options{MinSlots: 1, ViewAge: 1})
 	c := newContainer(t, e, core.ContainerSpec{})

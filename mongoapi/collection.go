@@ -62,10 +62,13 @@ func (r *request) ensure(db, name string) (k *coll, created bool, err error) {
 		if strings.HasPrefix(name, "system.") {
 			return nil, false, merr.New(merr.InvalidNamespace, "Invalid system namespace: %s.%s", db, name)
 		}
-		if _, err = r.s.eng.EnsureDatabase(r.ctx, db); err != nil {
+		d, err := r.s.eng.EnsureDatabase(r.ctx, db)
+		if err != nil {
 			return nil, false, err
 		}
-		c, err := r.s.eng.CreateContainer(r.ctx, db, newSpec(name, idPath))
+		spec := newSpec(name, idPath)
+		spec.Throughput = core.ThroughputIn(d)
+		c, err := r.s.eng.CreateContainer(r.ctx, db, spec)
 		switch {
 		case err == nil:
 			return newColl(c), true, nil

@@ -465,7 +465,8 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	at, dst := bson.BeginObject(dst, "cursor")
 	ba, dst := bson.BeginArray(dst, "nextBatch")
 	dst, end, err := c.fill(r, dst, n, false)
-	if src != nil && (end || err != nil) {
+	tryAgain := src != nil && throttled(err) // nothing was read: the cursor stays
+	if src != nil && (end || err != nil && !tryAgain) {
 		src.release()
 	} else {
 		c.rest()
@@ -474,6 +475,7 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 		r.charge += src.charge - charged
 	}
 	if err != nil {
+		done = !tryAgain
 		return dst, err
 	}
 	if done = end; done {

@@ -15,8 +15,8 @@ import (
 	"github.com/orrerydb/orrery/core/spill"
 )
 
-// TestAllowDiskUse: sorts and groups that need more memory than they may have go on in files, unless the command says
-// that they may not; nothing is left of the files, also not of a cursor that was killed.
+// TestAllowDiskUse: sorts, groups and documents to write that need too much memory continue in files, unless the
+// command forbids that. The files are removed, also after a cursor was killed.
 func TestAllowDiskUse(t *testing.T) {
 	files, err := spill.Open(filepath.Join(t.TempDir(), "spill"), spill.Options{})
 	if err != nil {
@@ -82,5 +82,48 @@ func TestAllowDiskUse(t *testing.T) {
 		if e := refused; e.Code != 292 || files.Written() != before {
 			t.Errorf("%s without disk: %+v, %d bytes were written", name, e, files.Written()-before)
 		}
+	}
+	facet := pipe(bson.D{{Key: "$facet", Value: bson.D{
+		{Key: "n", Value: bson.A{bson.D{{Key: "$count", Value: "n"}}}},
+		{Key: "first", Value: bson.A{bson.D{{Key: "$sort", Value: by}}, bson.D{{Key: "$limit", Value: 1}}}},
+		{Key: "groups", Value: bson.A{bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$_id"}, {Key: "n",
+			Value: bson.D{{Key: "$first", Value: "$pad"}}}}}}, bson.D{{Key: "$count", Value: "n"}}}}}}})
+	for _, tc := range []struct {
+		name string
+		cmd  bson.D
+		from string // where the documents are then
+	}{
+		{"$out", pipe(bson.D{{Key: "$out", Value: "copy"}}), "copy"},
+		{"$out again", pipe(bson.D{{Key: "$out", Value: "copy"}}), "copy"},
+		{"$merge", pipe(bson.D{{Key: "$merge", Value: "merged"}}), "merged"},
+		{"$merge into itself", pipe(bson.D{{Key: "$merge", Value: "c"}}), "c"},
+		{"$facet", facet, "c"},
+	} {
+		before := files.Written()
+		_, refused := c.ask(append(tc.cmd, bson.E{Key: "allowDiskUse", Value: false}))
+		if refused.Code != 292 || files.Written() != before {
+			t.Errorf("%s without disk: %+v", tc.name, refused)
+		}
+		raw, e := c.ask(tc.cmd)
+		if e.OK != 1 || files.Written() == before || files.Files() != 0 {
+			t.Errorf("%s: %.200s, %d bytes were written, %d files are left", tc.name, raw, files.Written()-before,
+				files.Files())
+		}
+		if raw, _ := c.ask(bson.D{{Key: "count", Value: tc.from}}); raw.Lookup("n").AsInt64() != 2400 {
+			t.Errorf("%s: %.200s documents", tc.name, raw)
+		}
+		if tc.name != "$facet" {
+			continue
+		}
+		d := raw.Lookup("cursor", "firstBatch").Array().Index(0).Document()
+		if n, g, k := d.Lookup("n", "0", "n"), d.Lookup("groups", "0", "n"), d.Lookup("first", "0", "k"); n.AsInt64() !=
+			2400 || g.AsInt64() != 2400 || k.AsInt64() != 299 {
+			t.Errorf("$facet gives %.300s", d)
+		}
+	}
+	raw, _ := c.ask(bson.D{{Key: "listCollections", Value: 1}, {Key: "nameOnly", Value: true}})
+	names, _ := raw.Lookup("cursor", "firstBatch").Array().Values()
+	if len(names) != 3 {
+		t.Errorf("%d collections are left: %.500s", len(names), raw)
 	}
 }

@@ -1,6 +1,8 @@
 package mongoapi
 
 import (
+	"bytes"
+	"strconv"
 	"strings"
 
 	"github.com/orrerydb/orrery/core/bson"
@@ -16,6 +18,9 @@ import (
 type stages struct {
 	filter value.Value // of the command
 	ran    bool        // the figures of a run are written, too
+	p      *planned
+
+	backward bool // the entries are walked backwards
 }
 
 // write appends the fields of a node's stage to an object that is open. given is what the filter on top let pass, below
@@ -33,7 +38,11 @@ func (s *stages) write(dst []byte, n *plan.Node, given int64) []byte {
 		return s.input(s.head(dst, "GEO_NEAR_2DSPHERE", n.Given), n.Kids[0], given)
 	case plan.Merge:
 		if c := n.Kids[0].Leaf.Comp; c != nil && c.Merged() {
+			s.backward = c.Reverse
 			return s.input(s.head(dst, "SORT_MERGE", n.Given), n.Kids[0], given)
+		}
+		if s.backward = s.p.descends; n.Kids[0].Leaf.Comp != nil {
+			s.backward = n.Kids[0].Leaf.Comp.Reverse
 		}
 		return s.write(dst, n.Kids[0], given)
 	case plan.IDOrder, plan.CreationOrder, plan.Missing:
@@ -43,7 +52,7 @@ func (s *stages) write(dst []byte, n *plan.Node, given int64) []byte {
 	case plan.Points:
 		return s.documents(dst, "IDHACK", n, given)
 	case plan.Scan, plan.PartitionScan:
-		return bson.AppendString(s.documents(dst, "COLLSCAN", n, given), "direction", "forward")
+		return bson.AppendString(s.documents(dst, "COLLSCAN", n, given), "direction", direction(s.p.newest))
 	}
 	if n.Covered {
 		dst = s.head(dst, "PROJECTION_COVERED", n.Given)
@@ -120,9 +129,32 @@ func (s *stages) scan(dst []byte, n *plan.Node) []byte {
 			index = append(index, name, "1")
 		}
 	}
-	dst = bson.AppendString(bson.End(dst, at), "indexName", strings.Join(index, "_"))
-	dst = bson.AppendString(dst, "direction", "forward")
-	return bson.AppendString(dst, "orreryBounds", n.Leaf.String())
+	dst = bson.End(dst, at)
+	name := strings.Join(index, "_")
+	for _, spec := range s.p.indexes { // a declared one may have another name
+		if bytes.Equal(spec.Get("key").Bytes(), dst[at:]) {
+			name = spec.Get("name").Str()
+		}
+	}
+	dst = bson.AppendString(dst, "indexName", name)
+	dst = bson.AppendBool(dst, "isMultiKey", s.p.several[n.Leaf])
+	dst = bson.AppendString(dst, "direction", direction(s.backward))
+	at, dst = bson.BeginObject(dst, "indexBounds")
+	for i, texts := range boundsOf(n.Leaf, s.backward) {
+		ta, d := bson.BeginArray(dst, names[i])
+		for j, text := range texts {
+			d = bson.AppendString(d, strconv.Itoa(j), text)
+		}
+		dst = bson.End(d, ta)
+	}
+	return bson.End(dst, at)
+}
+
+func direction(backward bool) string {
+	if backward {
+		return "backward"
+	}
+	return "forward"
 }
 
 // columnsOf returns the paths of a leaf's index as MongoDB writes them, and which descend.

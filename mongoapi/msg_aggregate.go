@@ -6,6 +6,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
@@ -214,34 +215,18 @@ func (h *host) Write(w agg.WriteSpec, docs agg.Iter) error {
 	if err := validCollection(db, w.Coll); err != nil {
 		return err
 	}
-	var all []value.Value // read completely before the first write, because the target may be the source
-	size := 0
-	mem := h.r.s.eng.Budget().Open("result")
-	defer mem.Close()
-	for {
-		d, ok, err := docs.Next()
-		if err != nil {
-			return err
-		}
-		if !ok {
-			break
-		}
-		if size += len(d.Bytes()); size > agg.MemoryLimit {
-			return merr.New(merr.MemoryLimit, "$out and $merge are limited to %d bytes of documents", agg.MemoryLimit)
-		}
-		if err := mem.Grow(int64(len(d.Bytes()) + 64)); err != nil {
-			return err
-		}
-		all = append(all, d.Clone())
-	}
 	if w.Replace {
-		return h.out(db, w.Coll, all)
+		return h.out(db, w.Coll, docs)
+	}
+	d, ok, err := docs.Next() // reads them all
+	if err != nil {
+		return err
 	}
 	k, _, err := h.r.ensure(db, w.Coll)
 	if err != nil {
 		return err
 	}
-	for _, d := range all {
+	for ; ok; d, ok, err = docs.Next() {
 		if err := h.r.ctx.Err(); err != nil {
 			return err
 		}
@@ -249,12 +234,21 @@ func (h *host) Write(w agg.WriteSpec, docs agg.Iter) error {
 			return err
 		}
 	}
-	return nil
+	return err
 }
+
+// outBatch is the number of bytes of documents that $out writes at a time.
+const outBatch = 256 << 10
 
 // out replaces a collection: it writes the new documents to a collection with a temporary name, which then replaces the
 // target in one commit.
-func (h *host) out(db, name string, all []value.Value) (err error) {
+func (h *host) out(db, name string, docs agg.Iter) (err error) {
+	batch, mem := []value.Value(nil), h.r.s.eng.Budget().Open("result")
+	defer mem.Close()
+	more, err := nextBatch(docs, &batch, mem) // reads all documents
+	if err != nil {
+		return err
+	}
 	old, err := h.r.open(db, name)
 	if err != nil {
 		return err
@@ -277,16 +271,38 @@ func (h *host) out(db, name string, all []value.Value) (err error) {
 			return err
 		}
 	}
-	var w writeReply
-	if err := h.r.insertMany(k, all, true, &w); err != nil {
-		return err
-	}
-	if w.errors > 0 {
-		first := value.ArrayOf(bson.End(append([]byte{0, 0, 0, 0}, w.errs...), 0)).At(0)
-		return merr.New(int32(first.Get("code").Int()), "%s", first.Get("errmsg").Str())
+	for len(batch) > 0 {
+		var w writeReply
+		if err := h.r.insertMany(k, batch, true, &w); err != nil {
+			return err
+		}
+		if w.errors > 0 {
+			first := value.ArrayOf(bson.End(append([]byte{0, 0, 0, 0}, w.errs...), 0)).At(0)
+			return merr.New(int32(first.Get("code").Int()), "%s", first.Get("errmsg").Str())
+		}
+		if batch = batch[:0]; more {
+			if more, err = nextBatch(docs, &batch, mem); err != nil {
+				return err
+			}
+		}
 	}
 	_, err = h.r.s.eng.RenameContainer(h.r.ctx, db, temp, name, true)
 	return err
+}
+
+// nextBatch adds copies of the next documents to a batch. more is false behind the last one.
+func nextBatch(docs agg.Iter, batch *[]value.Value, mem *budget.Account) (more bool, err error) {
+	mem.Close()
+	for size := 0; size < outBatch; {
+		d, ok, err := docs.Next()
+		if !ok || err != nil {
+			return false, err
+		}
+		size += len(d.Bytes()) + 64
+		mem.Take(int64(len(d.Bytes()) + 64))
+		*batch = append(*batch, d.Clone())
+	}
+	return true, nil
 }
 
 func (h *host) merge(k *coll, d value.Value, w agg.WriteSpec) error {

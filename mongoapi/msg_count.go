@@ -3,6 +3,7 @@ package mongoapi
 import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/feed"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
@@ -48,7 +49,11 @@ func count(r *request, dst []byte) ([]byte, error) {
 // count counts the documents of a filter after skip, up to limit (0: all).
 func (r *request) count(k *coll, f *filter.Filter, skip, limit int64) (int64, error) {
 	if f.All() && !k.HasTTL() {
-		r.charge++
+		charge, err := k.SpendCount(feed.Scope{})
+		if err != nil {
+			return 0, err
+		}
+		r.charge += charge
 		n := max(0, k.Count()-skip)
 		if limit > 0 {
 			n = min(n, limit)

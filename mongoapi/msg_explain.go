@@ -8,6 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/plan"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
@@ -158,12 +159,12 @@ func (r *request) explain(dst []byte, cmd value.Value, run bool) ([]byte, error)
 	dst = bson.AppendBool(dst, "indexFilterSet", false)
 	dst = value.AppendElement(dst, "parsedQuery", x.query)
 	pa, dst := bson.BeginObject(dst, "winningPlan")
-	dst = p.write(dst, &stages{filter: x.query}, x.above)
+	dst = p.write(dst, &stages{filter: x.query, p: p}, x.above)
 	dst = bson.End(bson.AppendString(dst, "orrery", p.text), pa)
 	ra, dst := bson.BeginArray(dst, "rejectedPlans")
 	for i := range p.lost() {
 		la, d := bson.Begin(bson.AppendIndexHead(dst, bson.TypeDocument, i))
-		dst = bson.End((&stages{filter: x.query}).write(d, p.tree.Lost[i].Node(), -1), la)
+		dst = bson.End((&stages{filter: x.query, p: p}).write(d, p.tree.Lost[i].Node(), -1), la)
 	}
 	dst = bson.End(dst, ra)
 	if p.tree != nil {
@@ -178,7 +179,7 @@ func (r *request) explain(dst []byte, cmd value.Value, run bool) ([]byte, error)
 		d = bson.AppendInt64(d, "totalKeysExamined", int64(p.stats.Entries))
 		d = bson.AppendInt64(d, "totalDocsExamined", int64(p.stats.Items))
 		ea, d := bson.BeginObject(d, "executionStages")
-		d = bson.End(p.write(d, &stages{filter: x.query, ran: true}, x.above), ea)
+		d = bson.End(p.write(d, &stages{filter: x.query, p: p, ran: true}, x.above), ea)
 		dst = bson.End(d, sa)
 	}
 	dst = value.AppendElement(dst, "command", cmd)
@@ -194,6 +195,11 @@ type planned struct {
 	steps value.Value
 	stats exec.Stats
 	took  time.Duration
+
+	indexes  []value.Value         // the declared ones, as they are listed
+	descends bool                  // the first key of the sort descends
+	newest   bool                  // the order is that of creation, reversed
+	several  map[*access.Pred]bool // leaves whose paths lead to arrays
 }
 
 // write appends the stages to an object that is open, below the command's own.
@@ -211,16 +217,13 @@ func (p *planned) write(dst []byte, s *stages, above string) []byte {
 	return s.input(dst, p.tree.Root, -1)
 }
 
-// lost are the alternatives that are shown.
+// lost are the alternatives that lost.
 func (p *planned) lost() []plan.Alternative {
 	if p.tree == nil {
 		return nil
 	}
-	return p.tree.Lost[:min(len(p.tree.Lost), maxRejected)]
+	return p.tree.Lost
 }
-
-// maxRejected is how many rejected plans are shown.
-const maxRejected = 16
 
 // returned is how many documents a command gives: those that count or change give none.
 func (p *planned) returned(above string) int64 {
@@ -243,7 +246,7 @@ func (r *request) planOf(x *explained, run bool) (*planned, error) {
 		return nil, err
 	}
 	q := k.query(x.f, x.o, x.limit, r.exprEnv())
-	if q.Shown = x.shown; x.cover != nil {
+	if q.Shown, q.Explain = x.shown, true; x.cover != nil {
 		x.cover(q)
 	}
 	begun := r.s.clk.Now()
@@ -257,7 +260,10 @@ func (r *request) planOf(x *explained, run bool) (*planned, error) {
 	if rows.Err() != nil {
 		return nil, rows.Err()
 	}
-	p := &planned{tree: rows.Stats().Tree, took: r.s.clk.Now().Sub(begun)}
+	p := &planned{tree: rows.Stats().Tree, took: r.s.clk.Now().Sub(begun), newest: q.Shown == exec.Newest,
+		indexes:  append([]value.Value{idIndex()}, k.indexSpecs()...),
+		descends: len(q.OrderBy) > 0 && q.OrderBy[0].Desc, several: map[*access.Pred]bool{}}
+	p.tree.EachLeaf(func(l *access.Pred) { p.several[l] = rows.MayHoldElements(l) })
 	text, err := json.Marshal(rows.Explain(run))
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
@@ -172,7 +173,7 @@ func (r *request) openFind(k *coll, f *filter.Filter, o order.Order, a findArgs)
 		return newSource(k, f, o, a.shown, a.skip, a.limit, r.exprEnv()), nil
 	}
 	it, err := k.Read(r.ctx, pk, id)
-	r.charge++
+	r.chargeRead(it)
 	if status.Is(err, status.NotFound) || a.skip > 0 {
 		return agg.NewSlice(nil), nil
 	}
@@ -185,6 +186,15 @@ func (r *request) openFind(k *coll, f *filter.Filter, o order.Order, a findArgs)
 		return agg.NewSlice(nil), err
 	}
 	return agg.NewSlice([]value.Value{d}), err
+}
+
+// chargeRead adds the charge of a point read; nil = the item is missing.
+func (r *request) chargeRead(it *core.Item) {
+	n := 0
+	if it != nil {
+		n = len(it.Doc)
+	}
+	r.charge += ru.Read(n)
 }
 
 // onlyID reports whether a query is exactly {_id: value}.
@@ -206,7 +216,7 @@ func (r *request) findPoint(dst []byte, k *coll, id value.Value) ([]byte, error)
 	if err != nil && !status.Is(err, status.NotFound) {
 		return dst, err
 	}
-	r.charge++
+	r.chargeRead(it)
 	if err == nil {
 		if err := r.c.room(r.ctx, len(dst)+len(it.Doc), true); err != nil {
 			return dst, err

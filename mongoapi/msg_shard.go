@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
@@ -64,9 +65,11 @@ func shardCollection(r *request, dst []byte) ([]byte, error) {
 
 // shard creates a collection with a shard key. An empty existing collection is replaced. One with the same key stays.
 func (r *request) shard(db, name string, spec core.ContainerSpec) error {
-	if _, err := r.s.eng.EnsureDatabase(r.ctx, db); err != nil {
+	d, err := r.s.eng.EnsureDatabase(r.ctx, db)
+	if err != nil {
 		return err
 	}
+	spec.Throughput = core.ThroughputIn(d)
 	old, err := r.open(db, name)
 	if err != nil {
 		return err
@@ -85,6 +88,7 @@ func (r *request) shard(db, name string, spec core.ContainerSpec) error {
 		}
 		spec.Properties, spec.Throughput, spec.DefaultTTL = old.Spec().Properties, old.Spec().Throughput,
 			old.Spec().DefaultTTL
+		spec.LogMinutes = old.Spec().LogMinutes
 		if err := r.s.eng.DropContainer(r.ctx, db, name); err != nil && !status.Is(err, status.NotFound) {
 			return err
 		}
@@ -100,20 +104,41 @@ func (r *request) shard(db, name string, spec core.ContainerSpec) error {
 func (r *request) throughput() (t core.Throughput, given bool, err error) {
 	if v := r.body.Get("offerThroughput"); v.IsDefined() {
 		n, ok := num.ToInt64(v, false)
-		if !ok || n < 400 || n > 1_000_000_000 {
-			return t, false, merr.New(merr.BadValue, "offerThroughput must be an integer of at least 400")
+		if !ok || n < core.MinThroughput || n > core.MaxThroughput {
+			return t, false, merr.New(merr.BadValue, "offerThroughput must be an integer between %d and %d",
+				core.MinThroughput, core.MaxThroughput)
 		}
 		t.Manual, given = int(n), true
 	}
 	if v := r.body.Get("autoScaleSettings"); v.IsDefined() {
 		n, ok := num.ToInt64(v.Get("maxThroughput"), false)
-		if !ok || n < 1000 || n > 1_000_000_000 || given {
-			return t, false, merr.New(merr.BadValue, "autoScaleSettings.maxThroughput must be an integer of at "+
-				"least 1000, without offerThroughput")
+		if !ok || n < core.MinAutoscale || n > core.MaxThroughput || given {
+			return t, false, merr.New(merr.BadValue, "autoScaleSettings.maxThroughput must be an integer between %d "+
+				"and %d, without offerThroughput", core.MinAutoscale, core.MaxThroughput)
 		}
 		t.AutoscaleMax, given = int(n), true
 	}
-	return t, given, nil
+	if given {
+		err = core.CheckThroughput(t, 0)
+	}
+	return t, given, err
+}
+
+// lowered refuses a throughput below the least one of what has the throughput old and holds so many bytes.
+func lowered(t, old core.Throughput, held int64) error {
+	if t.Max() >= old.Max() {
+		return nil
+	}
+	return core.CheckThroughput(t, core.LeastThroughput(core.Throughput{Manual: t.Manual, AutoscaleMax: t.AutoscaleMax,
+		Highest: old.Ever()}, held))
+}
+
+// unsharded refuses a throughput that needs a shard key.
+func unsharded(path string, t core.Throughput) error {
+	if path == idPath && t.Max() > core.MaxFixed {
+		return merr.New(merr.BadValue, "A collection with more than %d RU/s needs a shardKey.", core.MaxFixed)
+	}
+	return nil
 }
 
 // customAction runs the service's extension commands.
@@ -133,7 +158,14 @@ func customAction(r *request, dst []byte) ([]byte, error) {
 		if !given {
 			return dst, merr.New(merr.BadValue, "UpdateDatabase needs offerThroughput or autoScaleSettings")
 		}
-		_, err := r.s.eng.ReplaceDatabase(r.ctx, core.DatabaseSpec{ID: r.db, Throughput: t})
+		d, err := r.s.eng.Database(r.db)
+		if err == nil {
+			err = lowered(t, d.Throughput, 0)
+		}
+		if err != nil {
+			return dst, err
+		}
+		_, err = r.s.eng.ReplaceDatabase(r.ctx, core.DatabaseSpec{ID: r.db, Throughput: t})
 		return dst, err
 	case "GetDatabase":
 		d, err := r.s.eng.Database(r.db)
@@ -183,6 +215,9 @@ func (r *request) collectionAction(dst []byte, action string, t core.Throughput,
 	if action == "UpdateCollection" {
 		if given {
 			s := k.Spec().Clone()
+			if err := cmp.Or(unsharded(s.PartitionKey.Paths[0], t), lowered(t, s.Throughput, k.Size())); err != nil {
+				return dst, err
+			}
 			s.Throughput = t
 			c, err := r.s.eng.ReplaceContainer(r.ctx, r.db, name, s)
 			if err != nil {
@@ -212,13 +247,17 @@ func (r *request) createAction(name string, t core.Throughput, indexes []value.V
 			return err
 		}
 	}
+	if err := unsharded(path, t); err != nil {
+		return err
+	}
 	spec := newSpec(name, path)
 	spec.Throughput = t
-	if t == (core.Throughput{}) {
-		spec.Throughput.Manual = 400
-	}
-	if _, err := r.s.eng.EnsureDatabase(r.ctx, r.db); err != nil {
+	d, err := r.s.eng.EnsureDatabase(r.ctx, r.db)
+	if err != nil {
 		return err
+	}
+	if t.Max() == 0 {
+		spec.Throughput = core.ThroughputIn(d)
 	}
 	c, err := r.s.eng.CreateContainer(r.ctx, r.db, spec)
 	if status.Is(err, status.Conflict) {

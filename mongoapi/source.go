@@ -63,7 +63,11 @@ func (s *source) next() (*core.Item, error) {
 	if s.rows == nil {
 		var err error
 		if s.rows, err = s.k.Query(s.run.Context(), s.q); err != nil {
-			s.done = true
+			s.done = !throttled(err)
+			return nil, err
+		}
+	} else if s.rested {
+		if err := s.rows.Admit(); err != nil {
 			return nil, err
 		}
 	}
@@ -95,6 +99,11 @@ func (s *source) next() (*core.Item, error) {
 	}
 }
 
+// throttled reports whether a read was refused because request units were used up. It can be tried again later.
+func throttled(err error) bool {
+	return status.Is(err, status.TooManyRequests) && status.From(err).Sub == status.SubThrottled
+}
+
 // givenUp returns the error for rows that ended with err. If only the state that they read was too old, it is the error
 // of a lost cursor.
 func (s *source) givenUp(err error) error {
@@ -124,6 +133,7 @@ func (s *source) exhausted() bool {
 func (s *source) rest() {
 	if s.rows != nil {
 		s.token, s.rested = s.rows.Continuation(), true
+		s.charge += s.rows.Spend()
 	}
 }
 
@@ -168,7 +178,7 @@ func (s *source) Close() {
 
 func (s *source) release() {
 	if s.rows != nil {
-		s.charge += s.rows.Stats().Charge()
+		s.charge += s.rows.Spend()
 		s.rows.Close()
 		s.rows = nil
 	}

@@ -38,7 +38,7 @@ func newAPI(t testing.TB) *api {
 	return &api{t, s}
 }
 
-// reply is what came back.
+// reply is a received reply.
 type reply struct {
 	t    testing.TB
 	what string
@@ -56,7 +56,7 @@ func (a *api) do(method, target, body string, headers ...string) *reply {
 		received(w.Header()), w.Body.String()}
 }
 
-// request makes a signed request.
+// request returns a signed request.
 func (a *api) request(method, target, body string, headers ...string) *http.Request {
 	a.t.Helper()
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
@@ -73,7 +73,8 @@ func (a *api) request(method, target, body string, headers ...string) *http.Requ
 	return r
 }
 
-// received is reply headers as a client of net/http gets them: the server writes most names in lower case.
+// received returns the headers of a reply as a client of net/http gets them: the server writes most names in lower
+// case.
 func received(sent http.Header) http.Header {
 	h := http.Header{}
 	for k, v := range sent {
@@ -82,7 +83,7 @@ func received(sent http.Header) http.Header {
 	return h
 }
 
-// is asserts the status and that every reply has what every reply has.
+// is asserts the status, and the headers that every reply must have.
 func (r *reply) is(code int) *reply {
 	r.t.Helper()
 	if r.code != code {
@@ -141,7 +142,7 @@ func (r *reply) json() map[string]any {
 
 const docs = "/dbs/db/colls/c/docs"
 
-// withContainer makes /dbs/db/colls/c with partition key /pk.
+// withContainer creates /dbs/db/colls/c with partition key /pk.
 func withContainer(t testing.TB) *api {
 	t.Helper()
 	a := newAPI(t)
@@ -382,7 +383,7 @@ func TestItemBodies(t *testing.T) {
 	a.do("PATCH", docs+"/x", `[]`, key("a")).is(400)
 }
 
-// A chunked body without a length is bounded too.
+// A chunked body without a length is limited too.
 func TestUnboundedBody(t *testing.T) {
 	a := withContainer(t)
 	r := httptest.NewRequest("POST", docs, neverEnding{})
@@ -568,7 +569,8 @@ func TestBulkReplies(t *testing.T) {
 	r := a.do("POST", docs, ops, h...).is(207)
 	r.has(`{"statusCode":201`).has(`{"statusCode":404`)
 	a.do("GET", docs+"/1", "", key("b")).is(200)
-	// Each result shows its own item, also with a read in between; without continue-on-error the rest is left alone.
+	// Each result shows its own item, also with a read between the writes. Without continue-on-error the rest isn't
+	// done.
 	const more = `[{"operationType":"Upsert","partitionKey":"[\"a\"]","resourceBody":{"id":"1","pk":"a","n":1}},` +
 		`{"operationType":"Upsert","partitionKey":"[\"b\"]","resourceBody":{"id":"1","pk":"b","n":2}},{"operationType":"Read","partitionKey":"[\"a\"]","id":"1"},{"operationType":"Delete","partitionKey":"[\"z\"]","id":"1"},{"operationType":"Upsert","partitionKey":"[\"b\"]","resourceBody":{"id":"9","pk":"b"}}]`
 	r = a.do("POST", docs, more, h...).is(207)
@@ -586,10 +588,8 @@ func TestBulkReplies(t *testing.T) {
 
 func TestUnknownAndUnsupported(t *testing.T) {
 	a := withContainer(t)
-	for _, u := range []string{"/dbs/db/colls/c/sprocs", "/dbs/db/colls/c/triggers", "/dbs/db/colls/c/udfs"} {
-		a.do("POST", u, `{"id":"x"}`).is(400).has("not supported")
-		a.do("GET", u, "").is(400)
-	}
+	a.do("POST", "/dbs/db/colls/c/schemas", `{"id":"x"}`).is(400).has("not supported")
+	a.do("GET", "/dbs/db/colls/c/schemas", "").is(400)
 	a.do("GET", "/dbs/db/colls/c/conflicts", "").is(200).has(`"Conflicts":[]`)
 	a.do("GET", "/dbs/db/colls/c/conflicts/x", "").is(404)
 	a.do("PUT", "/dbs", `{}`).is(405)
@@ -604,7 +604,7 @@ func TestUnknownAndUnsupported(t *testing.T) {
 	}
 }
 
-// Nobody who is not who they say gets past the door, whatever the path.
+// Every path refuses a request with an invalid signature.
 func TestEveryRouteIsGuarded(t *testing.T) {
 	a := withContainer(t)
 	for _, rt := range a.srv.lines {
@@ -619,8 +619,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 	}
 }
 
-// Names of the protocol's headers go out in lower case, as the service sends them: not every client looks for them in
-// any case.
+// The protocol's header names are sent in lower case, like by the service: not every client ignores case.
 func TestHeaderNamesOnTheWire(t *testing.T) {
 	a := withItems(t, 3)
 	r := httptest.NewRequest("GET", docs, nil)

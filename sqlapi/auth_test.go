@@ -19,7 +19,7 @@ const testKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyP
 
 var testNow = time.Date(2026, 11, 21, 11, 0, 0, 0, time.UTC)
 
-// sign makes the authorization value of a request as the SDKs do.
+// sign returns the authorization value of a request, made like by the SDKs.
 func sign(t testing.TB, key, method, typ, link, date string) string {
 	t.Helper()
 	k, err := base64.StdEncoding.DecodeString(key)
@@ -44,7 +44,7 @@ func authCall(t testing.TB, method, target, auth, date string) *call {
 	return authCallOf(tidy(r))
 }
 
-// authCallOf is what check needs of a call.
+// authCallOf returns the parts of a call that check needs.
 func authCallOf(r *http.Request) *call {
 	c := &call{}
 	c.Request, c.In = r, r.Header
@@ -62,7 +62,7 @@ func testAuthority(t testing.TB) *authority {
 	return a
 }
 
-// Every form of path that SDKs sign passes with the type and link that they sign it with.
+// Every form of path that SDKs sign is accepted with the type and link that they sign.
 func TestMasterKeyForms(t *testing.T) {
 	a, date := testAuthority(t), testNow.Format(http.TimeFormat)
 	for _, x := range []struct{ method, target, typ, link string }{

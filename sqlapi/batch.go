@@ -50,6 +50,7 @@ type batchOp struct {
 	charge             float64
 	item               *core.Item
 	created, minimized bool
+	kept               bool // nothing was written
 }
 
 // batch answers a transactional batch or a bulk. A transactional batch is atomic: it does all operations or none, on
@@ -190,7 +191,7 @@ func (o *batchOp) done(res core.Result, err error) {
 		o.charge, o.item = minCharge, nil
 		return
 	}
-	o.item, o.charge, o.created = res.Item, res.Charge, res.Created
+	o.item, o.charge, o.created, o.kept = res.Item, res.Charge, res.Created, res.Kept
 	switch {
 	case o.kind == opDelete:
 		o.code, o.item = http.StatusNoContent, nil
@@ -265,7 +266,7 @@ var errDependency = status.New(status.Internal, "The operation was not executed 
 // runBatch runs the operations. failed is the index of the operation that failed, -1 when all succeeded.
 func (c *call) runBatch(ct *core.Container, pk core.PartitionKey, ops []batchOp) (failed int, err error) {
 	failed = -1
-	_, err = ct.WithTx(c.Ctx(), pk, func(tx *core.Tx) error {
+	done, err := ct.WithTx(c.Ctx(), pk, func(tx *core.Tx) error {
 		failed = -1
 		held := 0
 		for i := range ops {
@@ -293,6 +294,11 @@ func (c *call) runBatch(ct *core.Container, pk core.PartitionKey, ops []batchOp)
 	if e := status.From(err); e != nil && e.Index >= 0 && e.Index < len(ops) { // found at commit, e.g. a unique key
 		ops[e.Index].done(core.Result{}, err)
 		return e.Index, nil
+	}
+	for i := range ops {
+		if o := &ops[i]; o.kind != opRead && !o.kept && len(done.Writes) > 0 {
+			o.charge, done.Writes = done.Writes[0], done.Writes[1:]
+		}
 	}
 	return -1, err
 }

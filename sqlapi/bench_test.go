@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// writer is the least http.ResponseWriter: what a handler costs without the server around it.
+// writer is a minimal http.ResponseWriter, to measure a handler without the server around it.
 type writer struct {
 	h    http.Header
 	code int
@@ -24,7 +24,7 @@ type body struct{ *bytes.Reader }
 
 func (body) Close() error { return nil }
 
-// benchRequest makes a signed request that can be served again and again.
+// benchRequest returns a signed request that can be served repeatedly.
 func benchRequest(b *testing.B, method, path, link string, headers map[string]string) *http.Request {
 	b.Helper()
 	date := testNow.Format(http.TimeFormat)

@@ -57,7 +57,7 @@ func (s *Server) resourceByRIDs(t *resourceType, o *owner, segs []string) bool {
 		return false
 	}
 	if t == users && len(segs) == 3 && segs[1] == "permissions" {
-		return s.resourceByRIDs(permissions, &owner{o.db, r}, segs[2:])
+		return s.resourceByRIDs(permissions, &owner{db: o.db, user: r}, segs[2:])
 	}
 	return len(segs) == 1
 }

@@ -2,10 +2,10 @@ package sqlapi
 
 import (
 	"net/http"
-	"strconv"
 
 	"github.com/gin-gonic/gin"
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/internal/rest"
 	"github.com/orrerydb/orrery/sqlapi/wire"
 )
@@ -24,8 +24,9 @@ type call struct {
 
 var _ rest.Of = (*call)(nil)
 
-// minCharge is the least charge of a reply in RU. Clients sum the charges and treat 0 as an error.
-const minCharge = 1
+// minCharge is the charge of a reply whose request has none of its own, in RU. Clients sum the charges and treat 0 as
+// an error.
+const minCharge = ru.Metadata
 
 // keepMem is the largest item memory in bytes that a call keeps when it returns to the pool.
 const keepMem = 256 << 10
@@ -33,7 +34,7 @@ const keepMem = 256 << 10
 // newCall returns a call for the pool, with buffers that are large enough for most replies.
 func newCall(s *Server) *call {
 	c := &call{s: s}
-	c.Out, c.Body, c.Values = make([]byte, 0, 4<<10), make([]byte, 0, 4<<10), make([]byte, 0, 512)
+	c.Out, c.Body, c.Lines = make([]byte, 0, 4<<10), make([]byte, 0, 4<<10), make([]byte, 0, 512)
 	return c
 }
 
@@ -58,33 +59,33 @@ func (c *call) release() {
 
 // setItemETag adds the etag header of an item.
 func (c *call) setItemETag(it *core.Item) {
-	n := len(c.Values)
-	c.Values = append(c.Values, '"')
-	c.Values = it.AppendETag(c.Values)
-	c.Values = append(c.Values, '"')
-	c.Add(hETag, n)
+	c.BeginLine(hETag)
+	c.Lines = append(c.Lines, '"')
+	c.Lines = it.AppendETag(c.Lines)
+	c.Lines = append(c.Lines, '"')
+	c.EndLine()
 }
 
 // setETag adds the etag header: the quoted etag.
 func (c *call) setETag(etag string) {
-	n := len(c.Values)
-	c.Values = append(c.Values, '"')
-	c.Values = append(c.Values, etag...)
-	c.Values = append(c.Values, '"')
-	c.Add(hETag, n)
+	c.BeginLine(hETag)
+	c.Lines = append(c.Lines, '"')
+	c.Lines = append(c.Lines, etag...)
+	c.Lines = append(c.Lines, '"')
+	c.EndLine()
 }
 
 // send writes the reply: the status, the headers set so far, the headers that each reply has, and c.Out as body.
 func (c *call) send(code int) error {
-	n := len(c.Values)
-	if c.Charge < minCharge {
+	if c.Charge == 0 {
 		c.Charge = minCharge
 	}
-	c.Values = strconv.AppendFloat(c.Values, c.Charge, 'f', 2, 64)
-	c.Add(hCharge, n)
-	n = len(c.Values)
-	c.Values = append(c.Values, c.ID[:]...)
-	c.Add(rActivityID, n)
+	c.BeginLine(hCharge)
+	c.Lines = rest.AppendCharge(c.Lines, c.Charge)
+	c.EndLine()
+	c.BeginLine(rActivityID)
+	c.Lines = append(c.Lines, c.ID[:]...)
+	c.EndLine()
 	if c.sub != 0 {
 		c.SetInt(hSubStatus, int64(c.sub))
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/feed"
 	"github.com/orrerydb/orrery/core/isotime"
-	"github.com/orrerydb/orrery/core/ru"
+	cjson "github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// changeFeed answers the latest-version change feed: the items written after a position, in the order of their last
-// write. The position is the etag of the previous reply. 304 means that there is nothing new; it has an etag too. A
-// reply 200 without items means that the page reached its work limit before it found any; there may be more.
+// changeFeed answers the change feed. The latest-version feed has the items written after a position, in the order of
+// their last write. The position is the etag of the previous reply. 304 means that there is nothing new; it has an etag
+// too. A reply 200 without items means that the page reached its work limit before it found any; there may be more.
 //
 // Example: items a, b, a are written. A first request without an etag returns b, a (the latest version of each) and
 // etag E1. A request with E1 returns 304. After a write of c, a request with E1 returns c and etag E2.
@@ -24,9 +24,9 @@ func changeFeed(c *call) error {
 	if err != nil {
 		return err
 	}
-	if !strings.EqualFold(header(c.In, hAIM), "Incremental feed") {
-		return status.New(status.NotSupported, "Change feeds other than the incremental (latest version) one are "+
-			"not supported by this server.")
+	f, err := c.feedKind()
+	if err != nil {
+		return err
 	}
 	var room [maxKeyPaths]value.Value
 	s, err := c.scopeOf(ct, room[:0])
@@ -41,55 +41,100 @@ func changeFeed(c *call) error {
 	if s.ranged {
 		sc.Range.Min, sc.Range.Max = s.span.min, s.span.max
 	}
-	if sc.Since, err = feedSince(header(c.In, hIfModifiedSince)); err != nil {
-		return err
-	}
-	page, err := c.feedPage(ct, sc, size)
-	if err != nil {
-		return err
-	}
-	show := appendFeedItem
-	if header(c.In, hWireFormat) == wrappedFormat {
-		show = appendFeedChange
-	}
-	c.Out = c.startDocuments(ct.RID())
-	bytes := 0
-	for i, it := range page.Items {
-		if i > 0 {
-			c.Out = append(c.Out, ',')
-		}
-		bytes += len(it.Doc)
-		c.Out = show(c.Out, ct, it)
-		if err := c.Hold(len(c.Out)); err != nil {
+	if !f.versions { // all versions are read from a position only
+		if sc.Since, err = feedSince(header(c.In, hIfModifiedSince)); err != nil {
 			return err
 		}
 	}
-	n := len(page.Items)
+	page, err := c.feedPage(ct, f, sc, size)
+	if err != nil {
+		return err
+	}
+	c.Out = c.startDocuments(ct.RID())
+	n, err := c.appendFeed(ct, f, &page)
+	if err != nil {
+		return err
+	}
 	c.setETag(page.Next.String())
 	c.setScope(ct, &s)
-	c.Charge = ru.Query(1, 0, n, bytes)
+	c.Charge = core.FeedCharge(&page)
 	if n == 0 && !page.More {
 		return c.send(http.StatusNotModified)
 	}
 	return c.endDocuments(n)
 }
 
-// feedPage reads a page from the position that the request names. Without an etag that is the beginning. With an etag
-// of this server it is behind the items of that reply. With * it is the current end: the page has no items, and its
-// etag is for items that are written later.
-func (c *call) feedPage(ct *core.Container, sc feed.Scope, size int) (page feed.Page, err error) {
+// feedKind is the kind of change feed that a request asks for.
+type feedKind struct {
+	versions bool // all versions and deletes
+	wrapped  bool // each item is shown inside a change
+}
+
+func (c *call) feedKind() (feedKind, error) {
+	wrapped := header(c.In, hWireFormat) == wrappedFormat
+	switch aim := header(c.In, hAIM); {
+	case strings.EqualFold(aim, "Incremental feed"):
+		return feedKind{wrapped: wrapped}, nil
+	case strings.EqualFold(aim, "Full-Fidelity Feed"):
+		return feedKind{versions: true, wrapped: true}, nil
+	}
+	return feedKind{}, status.New(status.NotSupported, "A change feed is either an incremental feed (latest version) "+
+		"or a full-fidelity feed (all versions and deletes).")
+}
+
+// appendFeed appends the items or changes of a page. It returns their number.
+func (c *call) appendFeed(ct *core.Container, f feedKind, page *feed.Page) (n int, err error) {
+	show := appendFeedItem
+	if f.wrapped {
+		show = appendFeedChange
+	}
+	for i, it := range page.Items {
+		if i > 0 {
+			c.Out = append(c.Out, ',')
+		}
+		c.Out = show(c.Out, ct, it)
+		if err := c.Hold(len(c.Out)); err != nil {
+			return 0, err
+		}
+	}
+	for i, ch := range page.Changes {
+		if i > 0 {
+			c.Out = append(c.Out, ',')
+		}
+		c.Out = appendVersion(c.Out, ct, ch)
+		if err := c.Hold(len(c.Out)); err != nil {
+			return 0, err
+		}
+	}
+	return len(page.Items) + len(page.Changes), nil
+}
+
+// feedPage reads a page from the position that the request names. Without an etag that is the beginning, which the feed
+// of all versions doesn't have. With an etag of this server it is behind the items of that reply. With * it is the
+// current end: the page has no items, and its etag is for items that are written later.
+func (c *call) feedPage(ct *core.Container, f feedKind, sc feed.Scope, size int) (page feed.Page, err error) {
+	now, read := ct.FeedNow, ct.Feed
+	if f.versions {
+		now, read = ct.FeedVersionsNow, ct.FeedVersions
+	}
 	pos := feed.Start()
 	switch v := header(c.In, hIfNoneMatch); v {
 	case "":
+		if f.versions {
+			if _, err = now(sc); err == nil {
+				err = feed.ErrNotKept()
+			}
+			return page, err
+		}
 	case "*":
-		page.Next, err = ct.FeedNow(sc)
+		page.Next, err = now(sc)
 		return page, err
 	default:
 		if pos, err = feed.Parse(trimETag(v)); err != nil {
 			return page, err
 		}
 	}
-	return ct.Feed(c.Ctx(), sc, pos, size)
+	return read(c.Ctx(), sc, pos, size)
 }
 
 // feedSince returns a start time in seconds since 1970, 0 when there is none. It accepts an HTTP date, with the zone
@@ -130,4 +175,57 @@ func appendFeedChange(dst []byte, ct *core.Container, it *core.Item) []byte {
 	dst = append(dst, `,"crts":`...)
 	dst = strconv.AppendInt(dst, it.TS(), 10)
 	return append(dst, `}}`...)
+}
+
+// The kinds of change as the service names them.
+var operationTypes = [...]string{core.LogCreate: "create", core.LogReplace: "replace", core.LogDelete: "delete"}
+
+// appendVersion appends a change of the feed of all versions. A delete has an empty current item.
+func appendVersion(dst []byte, ct *core.Container, ch *core.LogEntry) []byte {
+	dst = append(dst, `{"current":`...)
+	if ch.Current != nil {
+		dst = appendShown(dst, ct, ch.Current)
+	} else {
+		dst = append(dst, `{}`...)
+	}
+	if ch.Previous != nil {
+		dst = append(dst, `,"previous":`...)
+		dst = appendShown(dst, ct, ch.Previous)
+	}
+	dst = append(dst, `,"metadata":{"lsn":`...)
+	dst = strconv.AppendInt(dst, ch.LSN, 10)
+	dst = append(dst, `,"crts":`...)
+	dst = strconv.AppendInt(dst, ch.TS(), 10)
+	dst = append(dst, `,"operationType":"`...)
+	dst = append(append(dst, operationTypes[ch.Op]...), '"')
+	if ch.Previous != nil {
+		dst = append(dst, `,"previousImageLSN":`...)
+		dst = strconv.AppendInt(dst, ch.Previous.LSN, 10)
+	}
+	if ch.Op == core.LogDelete {
+		dst = append(dst, `,"timeToLiveExpired":`...)
+		dst = strconv.AppendBool(dst, ch.Expired)
+		dst = appendDeleted(dst, ct, ch.Previous)
+	}
+	return append(dst, `}}`...)
+}
+
+// appendDeleted appends the id and the partition key of a deleted item, as members of an object.
+func appendDeleted(dst []byte, ct *core.Container, it *core.Item) []byte {
+	dst = append(dst, `,"id":`...)
+	dst = cjson.AppendString(dst, core.IdentityText(it.ID()))
+	dst = append(dst, `,"partitionKey":{`...)
+	n := 0
+	for i, v := range it.PK() {
+		if !v.IsDefined() {
+			continue
+		}
+		if n++; n > 1 {
+			dst = append(dst, ',')
+		}
+		dst = cjson.AppendString(dst, strings.TrimPrefix(ct.Spec().PartitionKey.Paths[i], "/"))
+		dst = append(dst, ':')
+		dst = value.AppendText(dst, v, value.PlainJSON)
+	}
+	return append(dst, '}')
 }

@@ -23,7 +23,7 @@ import (
 
 const incremental = "A-IM: Incremental feed"
 
-// drain reads a feed to its 304 and returns the ids in order, and the last etag.
+// drain reads a feed up to the 304, and returns the ids in order and the last etag.
 func (a *api) drain(etag string, headers ...string) (ids []string, next string) {
 	a.t.Helper()
 	for range 100 {
@@ -63,7 +63,7 @@ func TestChangeFeed(t *testing.T) {
 	a.do("POST", docs, `{"id":"new","pk":"p0"}`, key("p0")).is(201)
 	a.do("DELETE", docs+"/i5", "", key("p2")).is(204)
 	ids, etag = a.drain(etag)
-	if fmt.Sprint(ids) != "[i4 new]" && fmt.Sprint(ids) != "[new i4]" { // of two partitions
+	if fmt.Sprint(ids) != "[i4 new]" && fmt.Sprint(ids) != "[new i4]" { // items of two partitions
 		t.Fatalf("%v", ids)
 	}
 	if ids, _ = a.drain(etag); len(ids) != 0 {
@@ -100,10 +100,12 @@ func TestChangeFeedStarts(t *testing.T) {
 	a.do("GET", docs, "", incremental, `If-None-Match: "foreign"`).is(400)
 	a.do("GET", docs, "", incremental, "If-Modified-Since: yesterday").is(400)
 	a.do("GET", docs, "", incremental, "x-ms-documentdb-partitionkeyrangeid: 9").is(410).sub("1002")
-	a.do("GET", docs, "", "A-IM: Full-Fidelity Feed").is(400).has("not supported")
+	a.do("GET", docs, "", "A-IM: Full-Fidelity Feed").is(400).has("retentionDuration")
+	a.do("GET", docs, "", "A-IM: Full-Fidelity Feed", "If-None-Match: *").is(400).has("retentionDuration")
+	a.do("GET", docs, "", "A-IM: Other Feed").is(400).has("either")
 }
 
-// Java's newer change feed processor asks for each change as an object that has the item in it.
+// Java's newer change feed processor requests each change as an object that contains the item.
 func TestChangeFeedWireFormat(t *testing.T) {
 	a := withItems(t, 1)
 	r := a.do("GET", docs, "", incremental, "x-ms-cosmos-changefeed-wire-format-version: 2021-09-15").is(200)
@@ -114,8 +116,8 @@ func TestChangeFeedWireFormat(t *testing.T) {
 	}
 }
 
-// The etag of a feed within a physical partition is its LSN as a number in quotes, as the service's is: Python's client
-// takes another continuation for none, and begins at the end.
+// The etag of a feed within a physical partition is its LSN as a number in quotes, like the service's. The Python
+// client doesn't recognize other continuations, and would begin at the end.
 func TestChangeFeedETagIsANumber(t *testing.T) {
 	a := withItems(t, 30)
 	number := regexp.MustCompile(`^"[0-9]+"$`)
@@ -140,8 +142,8 @@ func TestChangeFeedETagIsANumber(t *testing.T) {
 	}
 }
 
-// A reader hears 304 only at the end: not before items that others of a key, a range or an earlier time hide, and not
-// before what a page had no time to come to.
+// A reader gets 304 only at the end of the feed: not before items that come after many others outside of its key, range
+// or time, and not before what a page had no time to read.
 func TestChangeFeedSaysNotModifiedAtTheEnd(t *testing.T) {
 	a := withItems(t, 0)
 	for i := range 300 {
@@ -164,14 +166,14 @@ func TestChangeFeedSaysNotModifiedAtTheEnd(t *testing.T) {
 	for i := range 10_001 {
 		a.do("POST", short, fmt.Sprintf(`{"id":"%d","pk":"a"}`, i), key("a")).is(201)
 	}
-	a.srv.clock.Advance(5 * time.Minute) // all are gone, and their entries still there
+	a.srv.clock.Advance(5 * time.Minute) // all items have expired, and their entries still exist
 	a.do("POST", short, `{"id":"alive","pk":"a"}`, key("a")).is(201)
 	r := a.do("GET", short, "", incremental).is(200).has(`"Documents":[],"_count":0`)
 	r = a.do("GET", short, "", incremental, "If-None-Match: "+r.h.Get("etag")).is(200).has(`"alive"`)
 	a.do("GET", short, "", incremental, "If-None-Match: "+r.h.Get("etag")).is(304)
 }
 
-// An etag of an earlier version, which had an LSN for each slot, continues at its position.
+// An etag of an earlier version, with an LSN for each slot, continues at its position.
 func TestChangeFeedTakesOldETags(t *testing.T) {
 	a := withItems(t, 30)
 	rid, _ := base64.StdEncoding.DecodeString(a.do("GET", "/dbs/db/colls/c", "").is(200).json()["_rid"].(string))
@@ -187,7 +189,7 @@ func TestChangeFeedTakesOldETags(t *testing.T) {
 	}
 }
 
-// No reply is much larger than 4 MiB, however many items are asked for.
+// No reply is much larger than 4 MiB, however many items are requested.
 func TestChangeFeedReplyIsBounded(t *testing.T) {
 	a := withItems(t, 0)
 	text := strings.Repeat("x", 1<<20)
@@ -216,7 +218,7 @@ func beside(ct *core.Container, pk string, same bool) string {
 	return other
 }
 
-// slowKV is an engine whose next write is held up before it is visible.
+// slowKV is an engine whose next write is delayed before it is visible.
 type slowKV struct {
 	kv.Engine
 	hold chan chan bool
@@ -232,8 +234,8 @@ func (s *slowKV) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) 
 	return s.Engine.Write(ctx, b, pre)
 }
 
-// A write that is acknowledged after "now" was asked for is in the feed from there, although one with a higher LSN was
-// acknowledged before.
+// A write that is acknowledged after "now" was requested is in the feed from there, even if a write with a higher LSN
+// was acknowledged earlier.
 func TestChangeFeedFromNowLosesNothing(t *testing.T) {
 	clk, eng := clock.Fake(testNow), &slowKV{Engine: memkv.New(), hold: make(chan chan bool, 1)}
 	e, err := core.Open(context.Background(), eng, core.Options{Clock: clk})

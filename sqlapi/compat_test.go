@@ -21,7 +21,7 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
-// section returns the rows of a section's tables in the compatibility page, by cell.
+// section returns the rows of the tables in a section of the compatibility page, as cells.
 func section(t *testing.T, title string) (rows [][]string) {
 	t.Helper()
 	page, err := os.ReadFile("../docs/compat/sql-rest.md")
@@ -46,7 +46,7 @@ func section(t *testing.T, title string) (rows [][]string) {
 	return rows
 }
 
-// quoted returns what stands in backquotes.
+// quoted returns the texts in backquotes.
 func quoted(cell string) (out []string) {
 	for i, s := range strings.Split(cell, "`") {
 		if i%2 == 1 {
@@ -56,7 +56,7 @@ func quoted(cell string) (out []string) {
 	return out
 }
 
-// state returns what a row says of its subject, which must be one of the words that the page explains.
+// state returns the state in a row, which must be one of the words that the page explains.
 func state(t *testing.T, row []string, at int) string {
 	t.Helper()
 	if len(row) <= at {
@@ -196,7 +196,7 @@ func TestCompatibilityStatuses(t *testing.T) {
 	}
 }
 
-// The members of a container's definition that the server reads are exactly those listed.
+// The members of a container's definition that the server reads are exactly the listed ones.
 func TestCompatibilityDefinition(t *testing.T) {
 	listed := map[string]bool{}
 	for _, row := range section(t, "Definition of a container") {
@@ -232,8 +232,8 @@ func TestCompatibilityLimits(t *testing.T) {
 		"paths of a composite index": core.MaxCompositePaths, "unique keys": maxUniqueKeys,
 		"paths of a unique key": maxUniquePaths, "computed properties": maxComputed,
 		"dimensions of a vector": maxDimensions, "dimensions under a flat index": maxFlatDimensions,
-		"throughput, least": minThroughput, "throughput of autoscale, least": minAutoscale,
-		"throughput, most": maxThroughputOffer, "operations of a batch": maxBatch, "operations of a patch": maxPatch,
+		"throughput, least": core.MinThroughput, "throughput of autoscale, least": core.MinAutoscale,
+		"throughput, most": core.MaxThroughput, "operations of a batch": maxBatch, "operations of a patch": maxPatch,
 		"JOINs": lang.Joins, "items of an IN": lang.InItems, "databases and containers": maxResources,
 		"containers in a shared throughput": maxShared, "body of a request, item": maxBody >> 20,
 		"page": maxReply >> 20, "query text": lang.Text >> 10,

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Queries that a composite index serves say so, and give the rows of a container that has none, in their order.
+// The explanation of a query that uses a composite index says so, and its rows are those of a container without it, in
+// the same order.
 func TestCompositeIndexes(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
@@ -35,7 +36,7 @@ func TestCompositeIndexes(t *testing.T) {
 			"x-orrery-explain: true", "x-ms-max-item-count: -1"}, headers...)
 		return a.do("POST", "/dbs/db/colls/"+c+"/docs", `{"query":"`+text+`"}`, h...).is(200)
 	}
-	// Both containers got their items in one sequence, so that ties come alike.
+	// Both containers got their items in the same order, so ties are equal.
 	documents := func(r *reply) string { return r.body[strings.Index(r.body, `"Documents"`):] }
 	for _, x := range []struct{ text, access, index, pk string }{
 		{`SELECT c.id, c.g, c.a FROM c ORDER BY c.g, c.a DESC`, "ordered index", `["/g ASC","/a DESC"]`, ""},
@@ -76,13 +77,13 @@ func TestCompositeIndexes(t *testing.T) {
 			t.Errorf("%s: %d rows", x.text, e.Rows)
 		}
 	}
-	// An order that isn't the index's is sorted.
+	// An order that the index doesn't have is sorted.
 	for _, text := range []string{`SELECT c.id FROM c ORDER BY c.g, c.a`, `SELECT c.id FROM c ORDER BY c.a, c.g DESC`,
 		`SELECT c.id FROM c ORDER BY c.g, c.o.x`} {
 		r := a.do("POST", docs, `{"query":"`+text+`"}`, "x-ms-documentdb-isquery: True",
 			"x-ms-documentdb-query-enablecrosspartition: True", "x-orrery-explain: true")
 		if r.code != 200 {
-			continue // refused, where the server is strict
+			continue // the server is strict and refuses it
 		}
 		if e := explained(t, r); !e.Sorted {
 			t.Errorf("%s: %+v", text, e)

@@ -17,10 +17,6 @@ import (
 // none gets a container with the system key. It never sends a key with its requests.
 const legacyVersion = "2018-12-31"
 
-// defaultThroughput is the throughput in RU/s of a container that is created without throughput in a database without
-// shared throughput.
-const defaultThroughput = 400
-
 // container returns the container that the path names, by ids or by resource ids. sub is the sub-status of the error
 // when it doesn't exist.
 func (c *call) container(sub int) (*core.Container, error) {
@@ -73,29 +69,29 @@ func (c *call) parent() (*core.Container, error) {
 
 // setOwner adds the headers that name the database of a container. Java builds the container's own link from them.
 func (c *call) setOwner(ct *core.Container) {
-	n := len(c.Values)
+	c.BeginLine(hContentPath)
 	rid := ct.RID()
-	c.Values = wire.AppendRID(c.Values, rid[:4])
-	c.Add(hContentPath, n)
-	n = len(c.Values)
-	c.Values = append(c.Values, "dbs/"...)
-	c.Values = appendPathName(c.Values, ct.Database())
-	c.Add(hAltContentPath, n)
+	c.Lines = wire.AppendRID(c.Lines, rid[:4])
+	c.EndLine()
+	c.BeginLine(hAltContentPath)
+	c.Lines = append(c.Lines, "dbs/"...)
+	c.Lines = appendPathName(c.Lines, ct.Database())
+	c.EndLine()
 }
 
 // setContainer adds the headers that name the container of a reply's resource: its path and its resource id. Clients
 // use the resource id as the key of their session tokens.
 func (c *call) setContainer(ct *core.Container) {
-	n := len(c.Values)
+	c.BeginLine(hContentPath)
 	rid := ct.RID()
-	c.Values = wire.AppendRID(c.Values, rid[:])
-	c.Add(hContentPath, n)
-	n = len(c.Values)
-	c.Values = append(c.Values, "dbs/"...)
-	c.Values = appendPathName(c.Values, ct.Database())
-	c.Values = append(c.Values, "/colls/"...)
-	c.Values = appendPathName(c.Values, ct.Spec().ID)
-	c.Add(hAltContentPath, n)
+	c.Lines = wire.AppendRID(c.Lines, rid[:])
+	c.EndLine()
+	c.BeginLine(hAltContentPath)
+	c.Lines = append(c.Lines, "dbs/"...)
+	c.Lines = appendPathName(c.Lines, ct.Database())
+	c.Lines = append(c.Lines, "/colls/"...)
+	c.Lines = appendPathName(c.Lines, ct.Spec().ID)
+	c.EndLine()
 }
 
 // appendPathName appends a name in a form that a header can hold. Control characters and bytes outside ASCII are
@@ -183,8 +179,8 @@ func createContainer(c *call) error {
 	if spec.Throughput, err = c.throughput(); err != nil {
 		return err
 	}
-	if spec.Throughput.Max() == 0 && d.Throughput.Max() == 0 {
-		spec.Throughput.Manual = defaultThroughput
+	if spec.Throughput.Max() == 0 {
+		spec.Throughput = core.ThroughputIn(d)
 	}
 	if err := c.s.checkRoom(d, spec.Throughput.Max() == 0); err != nil {
 		return err
@@ -215,9 +211,9 @@ func (c *call) setContainerSession(ct *core.Container) {
 			best = p
 		}
 	}
-	n := len(c.Values)
-	c.Values = wire.AppendSessionToken(c.Values, best.ID, best.LSN)
-	c.Add(rSessionToken, n)
+	c.BeginLine(rSessionToken)
+	c.Lines = wire.AppendSessionToken(c.Lines, best.ID, best.LSN)
+	c.EndLine()
 	c.SetInt(hLSN, best.LSN)
 }
 
@@ -255,16 +251,29 @@ const (
 
 // setQuota adds the quota and usage headers; sizes are in KB.
 func (c *call) setQuota(ct *core.Container) error {
-	parts := ct.Partitions()
-	c.Set(hResourceQuota, "functions=50;storedProcedures=100;triggers=25;documentSize="+
-		strconv.Itoa(quotaKB/1024*len(parts))+
-		";documentsSize="+strconv.Itoa(quotaKB*len(parts))+";documentsCount=-1;collectionSize="+
-		strconv.Itoa(quotaKB*len(parts))+";")
-	kb := strconv.FormatInt((ct.Size()+1023)/1024, 10)
-	c.Set(hResourceUsage, "functions=0;storedProcedures=0;triggers=0;documentSize="+
-		strconv.FormatInt(ct.Size()>>20, 10)+
-		";documentsSize="+kb+";documentsCount="+strconv.FormatInt(ct.Count(), 10)+";collectionSize="+kb+";")
+	c.Set(hResourceQuota, quotaOf(ct))
+	c.Set(hResourceUsage, c.s.usageOf(ct))
 	return ct.Settle()
+}
+
+// quotaOf returns what a container may hold.
+func quotaOf(ct *core.Container) string {
+	parts := ct.Partitions()
+	return "functions=" + strconv.Itoa(maxFunctions) + ";storedProcedures=" + strconv.Itoa(maxProcedures) +
+		";triggers=" + strconv.Itoa(maxTriggers) + ";documentSize=" +
+		strconv.Itoa(quotaKB/1024*len(parts)) +
+		";documentsSize=" + strconv.Itoa(quotaKB*len(parts)) + ";documentsCount=-1;collectionSize=" +
+		strconv.Itoa(quotaKB*len(parts)) + ";"
+}
+
+// usageOf returns what a container holds.
+func (s *Server) usageOf(ct *core.Container) string {
+	kb := strconv.FormatInt((ct.Size()+1023)/1024, 10)
+	return "functions=" + strconv.Itoa(functions.counted(s, ct)) +
+		";storedProcedures=" + strconv.Itoa(procedures.counted(s, ct)) +
+		";triggers=" + strconv.Itoa(triggers.counted(s, ct)) + ";documentSize=" +
+		strconv.FormatInt(ct.Size()>>20, 10) +
+		";documentsSize=" + kb + ";documentsCount=" + strconv.FormatInt(ct.Count(), 10) + ";collectionSize=" + kb + ";"
 }
 
 // replaceContainer changes the indexing policy, the time to live and the stored members of a container. Nothing else

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// What is put in comes back in that order: queries without ORDER BY and the read feed, of all and of one partition key,
-// at once and in pages, after deletes and replaces.
+// Items are returned in the order of their creation: by queries without ORDER BY and by the read feed, for all items
+// and for one partition key, in one page and in several, after deletes and replaces.
 func TestCreationOrder(t *testing.T) {
 	for _, path := range []string{"/id", "/pk"} {
 		a := newAPI(t)
@@ -103,7 +103,7 @@ func TestCreationOrder(t *testing.T) {
 	}
 }
 
-// An item of a container whose key is the id, too, is read by its resource id.
+// An item is read by its resource id, also in a container whose partition key is the id.
 func TestReadByResourceID(t *testing.T) {
 	for _, path := range []string{"/id", "/pk"} {
 		a := newAPI(t)

@@ -56,9 +56,9 @@ func appendDatabase(dst []byte, d *core.Database) []byte {
 // setDatabase adds the headers of a database: etag and session token.
 func (c *call) setDatabase(d *core.Database) {
 	c.setETag(core.DatabaseETag(d))
-	n := len(c.Values)
-	c.Values = wire.AppendSessionToken(c.Values, "0", d.TS)
-	c.Add(rSessionToken, n)
+	c.BeginLine(rSessionToken)
+	c.Lines = wire.AppendSessionToken(c.Lines, "0", d.TS)
+	c.EndLine()
 }
 
 func (c *call) databaseFeed() *feedReply {

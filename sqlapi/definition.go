@@ -94,6 +94,9 @@ func parseDefinition(body []byte, old *core.ContainerSpec) (core.ContainerSpec, 
 		ttl := int32(n)
 		spec.DefaultTTL = &ttl
 	}
+	if spec.LogMinutes, err = parseChangeFeedPolicy(d.ChangeFeed); err != nil {
+		return none, err
+	}
 	return spec, d.keepMembers(&spec)
 }
 
@@ -127,7 +130,7 @@ func (d *definitionJSON) keepMembers(spec *core.ContainerSpec) error {
 		{"conflictResolutionPolicy", d.Conflict, checkConflictPolicy},
 		{"geospatialConfig", d.Geospatial, checkGeospatial},
 		{"computedProperties", d.Computed, isArray},
-		{"changeFeedPolicy", d.ChangeFeed, checkChangeFeedPolicy},
+		{"changeFeedPolicy", d.ChangeFeed, func(json.RawMessage) error { return nil }}, // it is parsed
 		{"vectorEmbeddingPolicy", d.Vector, checkVectorPolicy},
 		{"fullTextPolicy", d.FullText, checkFullText},
 		{"clientEncryptionPolicy", d.Encryption, checkEncryption},

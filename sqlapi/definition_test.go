@@ -8,8 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// FuzzDefinition: any bytes are a definition or a 400, and what is kept is its own definition: sending it again changes
-// nothing.
+// FuzzDefinition: any bytes are a definition or a 400. Sending back what was stored changes nothing.
 func FuzzDefinition(f *testing.F) {
 	for _, s := range []string{`{"id":"c"}`, `{"id":"c","partitionKey":{"paths":["/a","/b"],"kind":"MultiHash"}}`,
 		`{"id":"c","indexingPolicy":{"includedPaths":[{"path":"/\"a b\"/[]/?"}],"excludedPaths":[{"path":"/*"}]}}`,
@@ -74,8 +73,8 @@ func TestComputedProperties(t *testing.T) {
 	if r := query(`SELECT * FROM c`); strings.Contains(r.body, "lower") {
 		t.Error(r.body)
 	}
-	// A replaced definition counts at once; the plan of a client that merges keeps the names, which the server then
-	// expands.
+	// A replaced definition applies at once. The plan for a client that merges contains the names, which the server
+	// then expands.
 	a.do("PUT", "/dbs/db/colls/c", def(`[{"name":"lower","query":"SELECT VALUE UPPER(c.name) FROM c"}]`)).is(200)
 	query(`SELECT VALUE c.lower FROM c`).has(`["ANNA"]`)
 	a.do("POST", docs, `{"query":"SELECT VALUE c.lower FROM c ORDER BY c.lower"}`,
@@ -84,7 +83,7 @@ func TestComputedProperties(t *testing.T) {
 	query(`SELECT VALUE c.lower FROM c`).has(`"_count":0`)
 }
 
-// The members that are kept are checked for what the service documents of them.
+// Stored members are checked as the service documents them.
 func TestKeptMembers(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSpatialPolicies: which spatial policies a definition may have, and what a reply shows.
+// TestSpatialPolicies: the spatial policies that a definition may have, and how replies show them.
 func TestSpatialPolicies(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
@@ -44,7 +44,7 @@ func TestSpatialPolicies(t *testing.T) {
 			"x-ms-documentdb-isquery: True", "x-ms-documentdb-query-enablecrosspartition: True").is(200)
 	}
 	ask(`SELECT VALUE ROUND(ST_DISTANCE(c.loc, @p)) FROM c`).has(`[554059]`)
-	// The other configuration means a new index with the other cells, and the functions of a plane at once.
+	// Changing the configuration builds a new index with the other cells. The functions calculate in the plane at once.
 	a.do("PUT", "/dbs/db/colls/c", def(plane, `{"path":"/loc/*","types":["Point"]}`)).is(400)
 	a.do("PUT", "/dbs/db/colls/c", def(plane, `{"path":"/loc/*","types":["Polygon"]`+box+`}`)).is(200).has(
 		`"spatialIndexes":[{"path":"/loc/*",` + all + box + `}]`)
@@ -56,7 +56,7 @@ func TestSpatialPolicies(t *testing.T) {
 	ask(`SELECT VALUE c.id FROM c WHERE ST_DISTANCE(c.loc, @p) < 600000`).has(`["1"]`)
 }
 
-// TestSpatialExplain: a condition on places is answered by the spatial index, or the advice is to have one.
+// TestSpatialExplain: a spatial condition uses the spatial index, or the advice is to create one.
 func TestSpatialExplain(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)

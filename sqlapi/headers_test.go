@@ -32,8 +32,8 @@ func (a *api) pages(query string, headers ...string) (rows []string, longest int
 	}
 }
 
-// A continuation is never longer than the client allows, however long keys and values are and however much DISTINCT
-// remembers.
+// A continuation is never longer than the client allows, for any length of keys and values, and any number of distinct
+// rows.
 func TestTokenLimit(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
@@ -73,7 +73,7 @@ func TestTokenLimit(t *testing.T) {
 	}
 }
 
-// The reply headers that SDKs or people read, where they come.
+// The reply headers that SDKs or people read.
 func TestReplyHeaders(t *testing.T) {
 	a := withItems(t, 20)
 	has := func(r *reply, name, want string) {

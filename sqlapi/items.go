@@ -55,14 +55,14 @@ func (c *call) setSession(ct *core.Container, pk core.PartitionKey) {
 // setSlot adds the session token, LSN and id of the physical partition of a slot, and the container's headers.
 func (c *call) setSlot(ct *core.Container, slot *core.Slot) {
 	id, lsn := ct.SessionOf(slot)
-	n := len(c.Values)
-	c.Values = strconv.AppendInt(c.Values, int64(id), 10)
-	c.Add(rRangeID, n)
-	c.Values = append(c.Values, ":-1#"...)
-	at := len(c.Values)
-	c.Values = strconv.AppendInt(c.Values, lsn, 10)
-	c.Add(rSessionToken, n)
-	c.Add(hLSN, at)
+	c.BeginLine(rRangeID)
+	c.Lines = strconv.AppendInt(c.Lines, int64(id), 10)
+	c.EndLine()
+	c.BeginLine(rSessionToken)
+	c.Lines = append(strconv.AppendInt(c.Lines, int64(id), 10), ":-1#"...)
+	c.Lines = strconv.AppendInt(c.Lines, lsn, 10)
+	c.EndLine()
+	c.SetInt(hLSN, lsn)
 	c.setContainer(ct)
 }
 
@@ -138,6 +138,9 @@ func (c *call) postItem(kind core.WriteKind) error {
 	if err != nil {
 		return err
 	}
+	if c.hasTriggers() {
+		return c.writeTriggered(ct, kind, pk, value.Value{})
+	}
 	return c.writeItem(ct, kind, pk, "")
 }
 
@@ -154,15 +157,15 @@ func replaceItem(c *call) error {
 	if err != nil {
 		return err
 	}
+	if c.hasTriggers() {
+		return c.writeTriggered(ct, core.Replace, pk, id)
+	}
 	return c.writeItem(ct, core.Replace, pk, core.IdentityText(id))
 }
 
 // writeItem parses the body and writes the item. It refuses an item whose partition key differs from the header, and
 // for a replace an item whose id differs from the path.
 func (c *call) writeItem(ct *core.Container, kind core.WriteKind, pk core.PartitionKey, id string) error {
-	if err := c.noTriggers(); err != nil {
-		return err
-	}
 	w, err := itemWrite(c.Ctx(), ct, kind, pk, c.Body, &c.Spare)
 	if err != nil {
 		return err
@@ -280,15 +283,6 @@ func noIndex(v string) (bool, error) {
 	return false, badHeader("x-ms-indexing-directive", v)
 }
 
-// noTriggers refuses a write that requests triggers. Triggers aren't supported, and the write must not happen without
-// them.
-func (c *call) noTriggers() error {
-	if header(c.In, hPreTrigger) != "" || header(c.In, hPostTrigger) != "" {
-		return status.New(status.NotSupported, "Triggers are not supported by this server.")
-	}
-	return nil
-}
-
 // conditions returns the check of If-Match and If-None-Match, nil when there is none. The check is called under the
 // item's latch.
 func conditions(match, noneMatch string) func(old *core.Item) error {
@@ -311,13 +305,13 @@ func deleteItem(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.noTriggers(); err != nil {
-		return err
-	}
 	var room [maxKeyPaths]value.Value
 	pk, id, err := c.itemKey(ct, room[:0])
 	if err != nil {
 		return err
+	}
+	if c.hasTriggers() {
+		return c.writeTriggered(ct, core.Delete, pk, id)
 	}
 	w := core.Write{Kind: core.Delete, PK: pk, ID: id}
 	w.Check = conditions(header(c.In, hIfMatch), header(c.In, hIfNoneMatch))

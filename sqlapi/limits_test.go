@@ -24,7 +24,7 @@ import (
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
-// watcher keeps what it is told.
+// watcher records the requests that it is told.
 type watcher struct {
 	mu    sync.Mutex
 	begun int
@@ -48,7 +48,7 @@ func (w *watcher) Done(r *observe.Request) {
 	w.all, w.plans = append(w.all, *r), append(w.plans, plan)
 }
 
-// last waits for request n, counted from 1: it is told of after its answer.
+// last waits for request n, counted from 1. The observer is told of a request after its reply.
 func (w *watcher) request(t *testing.T, n int) (observe.Request, string) {
 	t.Helper()
 	for range 5000 {
@@ -94,8 +94,8 @@ func limited(t *testing.T, o Options, b *budget.Budget) (*api, *bytes.Buffer) {
 	return serve(o), &log
 }
 
-// A request that takes longer than it may is a 408 in the service's form, and no error of the server's: at once when
-// its time is up, or before it begins.
+// A request that takes too long is a 408 in the service's form, and no server error: as soon as its time is over, or
+// before it begins.
 func TestMaxTime(t *testing.T) {
 	w := &watcher{}
 	a, log := limited(t, Options{MaxTime: 20 * time.Millisecond, Observe: w}, nil)
@@ -122,14 +122,14 @@ func TestMaxTime(t *testing.T) {
 		r.is(408).has(`"code":"RequestTimeout"`).has("too long")
 	}
 	none.srv.door.MaxTime = time.Minute
-	none.do("GET", docs+"/new", "", key("a")).is(404) // nothing is half done
+	none.do("GET", docs+"/new", "", key("a")).is(404) // no write is incomplete
 	none.do("GET", docs+"/1", "", key("a")).is(200)
 	if log.Len()+log2.Len() > 0 {
 		t.Errorf("logged: %s%s", log, log2)
 	}
 }
 
-// What is beyond the gate is a 429 with a time to wait, at once; strangers take none of its room.
+// Requests above the gate's limit get a 429 at once, with a time to wait. Requests without credentials take no place.
 func TestGate(t *testing.T) {
 	g := admit.New(admit.Options{Running: 1, Waiting: 0, Wait: 250 * time.Millisecond})
 	w := &watcher{}
@@ -153,7 +153,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// What an observer is told of each request.
+// The data that an observer gets for each request.
 func TestObserved(t *testing.T) {
 	w := &watcher{}
 	a, _ := limited(t, Options{Observe: w}, nil)
@@ -187,7 +187,7 @@ func TestObserved(t *testing.T) {
 	}
 }
 
-// A client that leaves before its answer is told apart, and is no error in the log.
+// A client that disconnects before its reply is counted separately, and isn't logged as an error.
 func TestClientThatLeaves(t *testing.T) {
 	w := &watcher{}
 	a, log := limited(t, Options{Observe: w}, nil)
@@ -212,8 +212,7 @@ func TestClientThatLeaves(t *testing.T) {
 	}
 }
 
-// Bodies count in the budget of the process. A body without room waits unread, and is read when another request has
-// ended.
+// Bodies count in the memory budget. A body without memory waits unread, and is read when another request has ended.
 func TestBodiesWaitForTheBudget(t *testing.T) {
 	b := budget.New(3<<20, 0)
 	a, _ := limited(t, Options{}, b)
@@ -255,7 +254,7 @@ func TestBodiesWaitForTheBudget(t *testing.T) {
 	t.Fatalf("%d bytes are still held", b.Used())
 }
 
-// What the core says of a full disk and of memory, as clients get it: no status at which SDKs try again for ever.
+// The core's errors for a full disk and for memory have statuses with which SDKs don't retry forever.
 func TestErrorsOfResources(t *testing.T) {
 	full := status.New(status.StoreFull, "The disk is full: new data is refused until there is room.")
 	busy := status.New(status.TooManyRequests, "x")
@@ -285,7 +284,7 @@ func TestErrorsOfResources(t *testing.T) {
 	}
 }
 
-// An operation of a bulk that is refused says by itself whether and when to send it again.
+// The result of a refused bulk operation says whether and when to send it again.
 func TestBulkSaysWhenToTryAgain(t *testing.T) {
 	a := withContainer(t)
 	busy, full := status.New(status.TooManyRequests, "x"), status.New(status.StoreFull, "The disk is full.")
@@ -301,7 +300,7 @@ func TestBulkSaysWhenToTryAgain(t *testing.T) {
 		has(`{"statusCode":403,"requestCharge":1.00,"message":"The disk is full."}`)
 }
 
-// A client that reads slowly keeps no other waiting: its request has left the gate when its reply is sent.
+// A slow reader doesn't block others: its request has left the gate when its reply is sent.
 func TestSlowReadersKeepNoPlace(t *testing.T) {
 	g := admit.New(admit.Options{Running: 1})
 	a, _ := limited(t, Options{Gate: g}, nil)
@@ -312,7 +311,7 @@ func TestSlowReadersKeepNoPlace(t *testing.T) {
 	}
 }
 
-// Who sends a body slowly takes no room from others: it is read before the request is let in.
+// A slow sender takes no place at the gate: its body is read before the request is admitted.
 func TestSlowBodiesHoldNoRoom(t *testing.T) {
 	g := admit.New(admit.Options{Running: 1, Waiting: 0, Wait: time.Millisecond})
 	a, _ := limited(t, Options{Gate: g}, nil)
@@ -332,7 +331,7 @@ func TestSlowBodiesHoldNoRoom(t *testing.T) {
 		}
 		slow = append(slow, c)
 	}
-	for range 200 { // they come at some time meanwhile
+	for range 200 { // wait until they have arrived
 		a.do("GET", docs+"/1", "", key("a")).is(200)
 		if g.Running() != 0 {
 			t.Fatal("half a request is let in")
@@ -347,7 +346,7 @@ func TestSlowBodiesHoldNoRoom(t *testing.T) {
 	}
 }
 
-// A request that ends in a panic after its reply has begun gives back what it holds of the budget and of the gate.
+// A request that panics after the beginning of its reply releases its memory and its place at the gate.
 func TestPanicGivesBack(t *testing.T) {
 	b, g := budget.New(8<<20, 0), admit.New(admit.Options{Running: 2})
 	a, log := limited(t, Options{Gate: g, MaxTime: time.Minute}, b)

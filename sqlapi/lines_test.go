@@ -9,19 +9,20 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/orrerydb/orrery/internal/httpconn/conntest"
 )
 
-// overWire returns a connection to an API of its own.
+// overWire returns a connection to a new API.
 func overWire(t *testing.T, lines bool) net.Conn {
 	t.Helper()
 	return conntest.Dial(t, withContainer(t).srv, lines)
 }
 
-// wireRequest is one request as bytes: signed, and with an activity id, so that the reply is the same every time.
+// wireRequest returns the bytes of a signed request. Its activity id is fixed, so the reply is always the same.
 func wireRequest(t testing.TB, method, path, proto, body string, headers ...string) string {
 	to := signedOf(httptest.NewRequest(method, path, nil).URL)
 	date := testNow.Format(http.TimeFormat)
@@ -38,10 +39,13 @@ func wireRequest(t testing.TB, method, path, proto, body string, headers ...stri
 	return b.String() + "\r\n" + body
 }
 
-var dateLine = regexp.MustCompile(`Date: [^\r]*`)
+var (
+	dateLine = regexp.MustCompile(`Date: [^\r]*`)
+	heads    = regexp.MustCompile(`(?s)HTTP/1\.[01] \d.*?\r\n\r\n`)
+)
 
-// What a handler gives as finished lines leaves the server as net/http would have written it, byte for byte; the
-// connection stays in step over replies of every kind.
+// Header lines that the handler has formatted arrive as net/http would have written them, byte for byte except for
+// their order. The connection works with replies of every kind in sequence.
 func TestRepliesAreTheSameWithAndWithoutFinishedLines(t *testing.T) {
 	const pk = `x-ms-documentdb-partitionkey: ["p1"]`
 	const isQuery = "x-ms-documentdb-isquery: true"
@@ -97,7 +101,7 @@ func TestRepliesAreTheSameWithAndWithoutFinishedLines(t *testing.T) {
 	}
 }
 
-// exchange sends what it is given and returns the bytes of the replies.
+// exchange sends bytes and returns the bytes of the replies.
 func exchange(t *testing.T, c net.Conn, r *bufio.Reader, method, send string, replies int) string {
 	t.Helper()
 	if _, err := io.WriteString(c, send); err != nil {
@@ -117,5 +121,9 @@ func exchange(t *testing.T, c net.Conn, r *bufio.Reader, method, send string, re
 			n++
 		}
 	}
-	return dateLine.ReplaceAllString(raw.String(), "Date: now")
+	return heads.ReplaceAllStringFunc(dateLine.ReplaceAllString(raw.String(), "Date: now"), func(head string) string {
+		lines := strings.Split(strings.TrimSuffix(head, "\r\n\r\n"), "\r\n")
+		slices.Sort(lines[1:])
+		return strings.Join(lines, "\r\n") + "\r\n\r\n"
+	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/orrerydb/orrery/core"
 )
 
-// A list of very many containers comes in pages, also for a client that asks for none: in the order of their creation,
-// each container once.
+// A list of very many containers comes in pages, also if the client doesn't request pages: in the order of their
+// creation, each container once.
 func TestContainersAreListedInPages(t *testing.T) {
 	const n = largestPage + 3
 	a := newAPI(t)

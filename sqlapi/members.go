@@ -116,15 +116,22 @@ func checkFullText(raw json.RawMessage) error {
 	return nil
 }
 
-// checkChangeFeedPolicy checks a changeFeedPolicy: for how many minutes all versions are kept.
-func checkChangeFeedPolicy(raw json.RawMessage) error {
+// maxRetention is the longest time, in minutes, for which all versions may be kept: 30 days, as in the service.
+const maxRetention = 30 * 24 * 60
+
+// parseChangeFeedPolicy reads a changeFeedPolicy: for how many minutes all versions are kept. 0 and an absent policy
+// mean that they are not.
+func parseChangeFeedPolicy(raw json.RawMessage) (minutes int64, err error) {
+	if isNull(raw) {
+		return 0, nil
+	}
 	var p struct {
 		Minutes int64 `json:"retentionDuration"`
 	}
-	if json.Unmarshal(raw, &p) != nil || p.Minutes < 0 {
-		return errInvalid
+	if json.Unmarshal(raw, &p) != nil || p.Minutes < 0 || p.Minutes > maxRetention {
+		return 0, invalidMember("changeFeedPolicy")
 	}
-	return nil
+	return p.Minutes, nil
 }
 
 // checkEncryption checks a clientEncryptionPolicy: the paths that clients encrypt, and their keys.

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -17,16 +18,16 @@ import (
 // have, functions in expressions) are 0. VMExecutionTime is the time of the whole execution: clients subtract look-up,
 // loading and writing from it.
 func (c *call) setMetrics(p *sql.Page, size int, compile, run time.Duration) {
-	n := len(c.Values)
+	c.BeginLine(hMetrics)
 	ms := func(name string, v time.Duration) {
-		c.Values = append(c.Values, name...)
-		c.Values = strconv.AppendFloat(c.Values, v.Seconds()*1000, 'f', 2, 64)
-		c.Values = append(c.Values, ';')
+		c.Lines = append(c.Lines, name...)
+		c.Lines = strconv.AppendFloat(c.Lines, v.Seconds()*1000, 'f', 2, 64)
+		c.Lines = append(c.Lines, ';')
 	}
 	num := func(name string, v int) {
-		c.Values = append(c.Values, name...)
-		c.Values = strconv.AppendInt(c.Values, int64(v), 10)
-		c.Values = append(c.Values, ';')
+		c.Lines = append(c.Lines, name...)
+		c.Lines = strconv.AppendInt(c.Lines, int64(v), 10)
+		c.Lines = append(c.Lines, ';')
 	}
 	ms("totalExecutionTimeInMs=", compile+run)
 	ms("queryCompileTimeInMs=", compile)
@@ -48,9 +49,9 @@ func (c *call) setMetrics(p *sql.Page, size int, compile, run time.Duration) {
 	if p.Metrics.ItemsRead > 0 {
 		ratio = min(1, float64(p.Metrics.Rows)/float64(p.Metrics.ItemsRead))
 	}
-	c.Values = append(c.Values, "indexUtilizationRatio="...)
-	c.Values = strconv.AppendFloat(c.Values, ratio, 'f', 2, 64)
-	c.Add(hMetrics, n)
+	c.Lines = append(c.Lines, "indexUtilizationRatio="...)
+	c.Lines = strconv.AppendFloat(c.Lines, ratio, 'f', 2, 64)
+	c.EndLine()
 }
 
 // setExplain adds the headers that explain how a page was produced: the index metrics in the requested form, and
@@ -62,9 +63,9 @@ func (c *call) setExplain(p *sql.Page) error {
 	}
 	switch {
 	case isTrue(c.In, hIndexMetrics2):
-		n := len(c.Values)
-		c.Values = appendPathName(c.Values, string(appendIndexUse(nil, use, true)))
-		c.Add(hIndexUse, n)
+		c.BeginLine(hIndexUse)
+		c.Lines = appendPathName(c.Lines, string(appendIndexUse(nil, use, true)))
+		c.EndLine()
 	case isTrue(c.In, hIndexMetrics):
 		c.Set(hIndexUse, base64.StdEncoding.EncodeToString(appendIndexUse(nil, use, false)))
 	}
@@ -75,9 +76,9 @@ func (c *call) setExplain(p *sql.Page) error {
 	if err != nil {
 		return err
 	}
-	n := len(c.Values)
-	c.Values = cjson.AppendASCII(c.Values, text)
-	c.Add(rExplain, n)
+	c.BeginLine(rExplain)
+	c.Lines = cjson.AppendASCII(c.Lines, text)
+	c.EndLine()
 	return nil
 }
 
@@ -141,20 +142,16 @@ func explain(p *sql.Page, use *sql.IndexUse) *Explanation {
 	if e.Advice == nil {
 		e.Advice = []string{}
 	}
-	e.RU = ruParts(max(p.Charge, minCharge), m)
+	e.RU = ruParts(p.Charge, m)
 	return e
 }
 
 // ruParts splits a charge by the rules of core/ru. The base is the remainder, so that the parts add up.
 func ruParts(total float64, m *sql.Metrics) RUParts {
-	cents := func(f float64) float64 { return float64(int64(f*100+0.5)) / 100 }
+	round := func(f float64) float64 { return math.Round(f*10000) / 10000 }
 	entries, items, bytes := ru.QueryParts(m.IndexReads, m.ItemsRead, m.BytesRead)
-	r := RUParts{Total: cents(total), Entries: cents(entries), Items: cents(items), Bytes: cents(bytes)}
-	if sum := r.Entries + r.Items + r.Bytes; sum < r.Total {
-		r.Base = cents(r.Total - sum)
-	} else { // a look-up by key is charged as a read, whatever it reads
-		r.Base, r.Entries, r.Items, r.Bytes = r.Total, 0, 0, 0
-	}
+	r := RUParts{Total: round(total), Entries: round(entries), Items: round(items), Bytes: round(bytes)}
+	r.Base = max(0, round(r.Total-r.Entries-r.Items-r.Bytes))
 	return r
 }
 

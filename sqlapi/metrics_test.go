@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/orrerydb/orrery/internal/rest"
 )
 
 // explained reads the header x-orrery-explain.
@@ -19,7 +21,8 @@ func explained(t *testing.T, r *reply) (e Explanation) {
 	return e
 }
 
-// The figures of a page are those of what was done: items read and passed, the index that was used and those that miss.
+// The metrics of a page are those of the work done: items read and matched, and the indexes that were used or are
+// missing.
 func TestQueryFigures(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
@@ -60,7 +63,7 @@ func TestQueryFigures(t *testing.T) {
 	} {
 		r := run(x.text, v2, explain, metrics)
 		if e := explained(t, r); e.Access != x.plan || !strings.HasPrefix(e.Plan, x.plan) ||
-			fmt.Sprintf("%.2f", e.RU.Total) != r.h.Get("x-ms-request-charge") {
+			string(rest.AppendCharge(nil, e.RU.Total)) != r.h.Get("x-ms-request-charge") {
 			t.Errorf("%s: %+v", x.text, e)
 		}
 		if got := strings.ReplaceAll(strings.ReplaceAll(r.h.Get("x-ms-cosmos-index-utilization"), "%22", `"`), "%5C",
@@ -71,7 +74,7 @@ func TestQueryFigures(t *testing.T) {
 			t.Errorf("%s: %s", x.text, got)
 		}
 	}
-	// Half of what a scan reads passes.
+	// The filter matches half of the items that a scan reads.
 	if got := run(`SELECT VALUE COUNT(1) FROM c WHERE c.b < 20`, metrics).h.Get(
 		"x-ms-documentdb-query-metrics"); !strings.HasSuffix(got, "indexUtilizationRatio=0.50") {
 		t.Error(got)
@@ -79,10 +82,10 @@ func TestQueryFigures(t *testing.T) {
 	want := Explanation{Plan: "index on /n: most selective condition", Access: "index", Why: "most selective condition",
 		Indexes: []string{"/n/?"}, Slots: 4,
 		Entries: 1, Items: 1, Bytes: 62, Matched: 1, Rows: 1,
-		RU: RUParts{Total: 2.28, Base: 2.25, Entries: 0.01, Items: 0.02}, Advice: []string{}}
-	tree := "Filter [gave 1]\n" +
-		"  CreationOrder [gave 1]: few items\n" +
-		"    IndexScan (eq /n 7) [gave 1, entries 1]: most selective condition\n" +
+		RU: RUParts{Total: 2.3308, Base: 2.3, Entries: 0.01, Items: 0.02, Bytes: 0.0008}, Advice: []string{}}
+	tree := "Filter [rows 1, cost 11, gave 1]\n" +
+		"  CreationOrder [rows 1, cost 11, gave 1]: few items\n" +
+		"    IndexScan (eq /n 7) [rows 1, cost 11, gave 1, entries 1]: most selective condition\n" +
 		"rejected Scan [rows 40, cost 66]\n"
 	got := explained(t, run(`SELECT * FROM c WHERE c.n = 7`, explain))
 	if got.Tree.String() != tree {
@@ -91,7 +94,7 @@ func TestQueryFigures(t *testing.T) {
 	if got.Tree = nil; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
-	// The first version is base64 and has more members; without a header there is none.
+	// The first version is base64 and has more members. Without the header it isn't sent.
 	r := run(`SELECT * FROM c WHERE c.n = 7`, v1)
 	text, err := base64.StdEncoding.DecodeString(r.h.Get("x-ms-cosmos-index-utilization"))
 	if want := `{"UtilizedSingleIndexes":[{"FilterExpression":"(ROOT.n = 7)","IndexSpec":"/n/?",` +
@@ -105,7 +108,7 @@ func TestQueryFigures(t *testing.T) {
 			t.Errorf("%s came unasked", h)
 		}
 	}
-	// Names that no header can hold are encoded.
+	// Names that a header can't contain are encoded.
 	r = run(`SELECT * FROM c WHERE c['\\r\\né😀'] = 1`, explain, v2)
 	if got := explained(t, r).Indexes; len(got) != 1 || !strings.Contains(got[0], "\u00e9\U0001f600") {
 		t.Errorf("%q", got)
@@ -116,7 +119,7 @@ func TestQueryFigures(t *testing.T) {
 	}
 }
 
-// Each advice, followed, takes the query to the index and leaves nothing to advise.
+// Following each advice makes the query use the index, and leaves no advice.
 func TestAdvice(t *testing.T) {
 	const def = `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"indexingPolicy":`
 	for _, x := range []struct{ query, policy, advice, better string }{
@@ -166,7 +169,7 @@ func TestAdvice(t *testing.T) {
 			t.Errorf("%s, with the advice: %+v", x.query, after)
 		}
 	}
-	// What no index can do is not advised.
+	// There is no advice where no index helps.
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
 	a.do("POST", "/dbs/db/colls", def+`{}}`).is(201)

@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 )
 
-// An item whose identity came in through MongoDB as an ObjectId is shown with its canonical Extended JSON text as id,
-// and found, replaced, patched and deleted by it.
+// An item that MongoDB has created with an ObjectId as _id has its canonical Extended JSON text as id. It is found,
+// replaced, patched and deleted by that id.
 func TestIdentityOfOtherKinds(t *testing.T) {
 	a := newAPI(t)
 	ctx := context.Background()
@@ -52,7 +52,7 @@ func TestIdentityOfOtherKinds(t *testing.T) {
 	a.do("GET", u, "", k).is(404)
 }
 
-// Expired items are gone at once: from reads, feeds and queries, and their ids are free.
+// Expired items disappear at once from reads, feeds and queries, and their ids can be used again.
 func TestTimeToLive(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
@@ -68,7 +68,7 @@ func TestTimeToLive(t *testing.T) {
 	a.do("POST", docs, `{"id":"short","pk":"a","ttl":30}`, key("a")).is(201)
 }
 
-// A container made without a partition key takes items without one.
+// A container without a partition key accepts items without one.
 func TestWithoutPartitionKey(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
@@ -82,7 +82,7 @@ func TestWithoutPartitionKey(t *testing.T) {
 	a.do("DELETE", docs+"/1", "").is(204)
 }
 
-// Keys of several levels: exact, prefix, null and missing levels.
+// Hierarchical keys: complete, prefix, null and missing levels.
 func TestHierarchicalKeys(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)

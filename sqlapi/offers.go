@@ -10,15 +10,6 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
-// Limits of provisioned throughput in request units per second.
-const (
-	minThroughput       = 400
-	minAutoscale        = 1000
-	maxThroughputOffer  = 1000000
-	throughputStep      = 100
-	autoscaleMinDivisor = 10
-)
-
 // throughput parses the throughput headers of a create. It is zero when there are none.
 func (c *call) throughput() (core.Throughput, error) {
 	var t core.Throughput
@@ -44,27 +35,7 @@ func (c *call) throughput() (core.Throughput, error) {
 	default:
 		return t, nil
 	}
-	return t, checkThroughput(t)
-}
-
-func checkThroughput(t core.Throughput) error {
-	if t.AutoscaleMax != 0 {
-		if t.AutoscaleMax < minAutoscale || t.AutoscaleMax > maxThroughputOffer || t.AutoscaleMax%1000 != 0 &&
-			t.AutoscaleMax%throughputStep != 0 {
-			return status.New(status.BadRequest, "The autoscale maximum throughput must be between %d and %d, in "+
-				"steps of %d.", minAutoscale, maxThroughputOffer, throughputStep)
-		}
-		if t.AutoscaleIncrement < 0 || t.AutoscaleIncrement > 100 {
-			return status.New(status.BadRequest,
-				"The incrementPercent of autoscale settings must be between 0 and 100.")
-		}
-		return nil
-	}
-	if t.Manual < minThroughput || t.Manual > maxThroughputOffer || t.Manual%throughputStep != 0 {
-		return status.New(status.BadRequest, "The offer should have valid throughput values between %d and %d "+
-			"inclusive in increments of %d.", minThroughput, maxThroughputOffer, throughputStep)
-	}
-	return nil
+	return t, core.CheckThroughput(t, 0)
 }
 
 type autopilotJSON struct {
@@ -88,8 +59,9 @@ func (a *autopilotJSON) throughput() core.Throughput {
 // offer is the resource that shows the throughput of a container or database. It isn't stored: it is derived from the
 // container or database, so the two can't differ.
 type offer struct {
-	ct *core.Definition
-	db *core.Database
+	ct   *core.Definition
+	db   *core.Database
+	held int64 // bytes of the container's items, for its least throughput; only of the offer that a path names
 }
 
 func (o offer) throughput() core.Throughput {
@@ -129,7 +101,7 @@ func (o offer) append(dst []byte) []byte {
 	t := o.throughput()
 	now := t.Manual
 	if t.AutoscaleMax > 0 {
-		now = t.AutoscaleMax / autoscaleMinDivisor
+		now = t.AutoscaleMax / core.AutoscaleRange
 	}
 	dst = append(dst, `{"resource":"`...)
 	if o.ct != nil {
@@ -151,7 +123,7 @@ func (o offer) append(dst []byte) []byte {
 	dst = strconv.AppendInt(dst, int64(now), 10)
 	dst = append(dst, `,"offerIsRUPerMinuteThroughputEnabled":false,`+
 		`"offerMinimumThroughputParameters":{"maxThroughputEverProvisioned":`...)
-	dst = strconv.AppendInt(dst, int64(t.Max()), 10)
+	dst = strconv.AppendInt(dst, int64(t.Ever()), 10)
 	dst = append(dst, `,"maxConsumedStorageEverInKB":0},"offerLastReplaceTimestamp":`...)
 	dst = strconv.AppendInt(dst, o.ts(), 10)
 	if t.AutoscaleMax > 0 {
@@ -246,23 +218,32 @@ func (c *call) offer() (offer, error) {
 		return offer{}, err
 	}
 	for _, o := range all {
-		if o.rid() == [3]byte(raw) {
-			return o, nil
+		if o.rid() != [3]byte(raw) {
+			continue
 		}
+		if o.ct != nil {
+			ct, err := c.s.core.Container(o.ct.Database(), o.ct.ID())
+			if err != nil {
+				return offer{}, err
+			}
+			o.held = ct.Size()
+		}
+		return o, nil
 	}
 	return offer{}, errNotFound
 }
 
 func (c *call) sendOffer(o offer) error {
 	c.setETag(o.etag())
-	least := minThroughput
-	if o.throughput().AutoscaleMax > 0 {
-		least = minAutoscale
-	}
-	c.SetInt(hMinThroughput, int64(least))
-	c.Set(hReplacePending, "false") // a change is complete when it is answered
+	c.SetInt(hMinThroughput, int64(core.LeastThroughput(o.throughput(), o.held)))
+	c.Set(hReplacePending, strconv.FormatBool(c.replacePending(o)))
 	c.Out = o.append(c.Out[:0])
 	return c.send(http.StatusOK)
+}
+
+// replacePending reports whether partitions are still being split to follow the throughput.
+func (c *call) replacePending(o offer) bool {
+	return o.ct != nil && c.s.core.Resizing(o.ct.Database(), o.ct.ID())
 }
 
 func readOffer(c *call) error {
@@ -312,7 +293,7 @@ func replaceOffer(c *call) error {
 	if err := c.ifMatch(o.etag()); err != nil {
 		return err
 	}
-	t, err := c.nextThroughput(o.throughput(), b.Content)
+	t, err := c.nextThroughput(o, b.Content)
 	if err != nil {
 		return err
 	}
@@ -332,15 +313,17 @@ func replaceOffer(c *call) error {
 
 // nextThroughput returns the throughput that a PUT requests. A change between manual and autoscale needs its header,
 // and then the server chooses the value.
-func (c *call) nextThroughput(old core.Throughput, in *offerContent) (core.Throughput, error) {
+func (c *call) nextThroughput(o offer, in *offerContent) (core.Throughput, error) {
 	var t core.Throughput
+	old := o.throughput()
+	least := core.LeastThroughput(old, o.held)
 	wasAuto := old.AutoscaleMax > 0
 	switch {
 	case isTrue(c.In, hToAutopilot) && !wasAuto:
-		t.AutoscaleMax = max(minAutoscale, (old.Manual+999)/1000*1000)
+		t.AutoscaleMax = (max(core.MinAutoscale, old.Manual, old.Ever()/core.AutoscaleRange) + 999) / 1000 * 1000
 		return t, nil
 	case isTrue(c.In, hToManual) && wasAuto:
-		t.Manual = max(minThroughput, old.AutoscaleMax)
+		t.Manual = max(core.MinThroughput, old.AutoscaleMax)
 		return t, nil
 	case in.Autopilot != nil && !wasAuto:
 		return t, status.New(status.BadRequest, "x-ms-cosmos-migrate-offer-to-autopilot must be supplied and "+
@@ -357,5 +340,5 @@ func (c *call) nextThroughput(old core.Throughput, in *offerContent) (core.Throu
 	default:
 		return t, missing("offerThroughput")
 	}
-	return t, checkThroughput(t)
+	return t, core.CheckThroughput(t, least)
 }

@@ -66,7 +66,7 @@ func TestPathSegments(t *testing.T) {
 	}
 }
 
-// routed returns the segments of a path as the router and Param give them; nil when there is no route.
+// routed returns the segments of a path as the router and Param return them; nil if there is no route.
 func routed(t testing.TB, a *api, target string) (segs []string) {
 	t.Helper()
 	u, err := url.ParseRequestURI(target)
@@ -119,7 +119,7 @@ func TestSignedTypeAndLink(t *testing.T) {
 	}
 }
 
-// The router and the signature read a path in one way: what is served is what was signed.
+// The router and the signature parse a path in the same way, so the served resource is the signed one.
 func FuzzPath(f *testing.F) {
 	for _, s := range []string{"/", "/dbs/d", "//dbs/%2f/colls/%", "/offers/x/", "/dbs/d/colls/c/docs/%zz",
 		"/a/b/c/d/e/f/g/h/i", "/dbs/d/colls/c/docs/%2F/", "/dbs/a+b/colls/%2B"} {

@@ -24,7 +24,7 @@ var permissions = &resourceType{
 	upserts: true, parse: parsePermission,
 	members: permissionMembers,
 	tail:    permissionToken,
-	rid:     func(dst []byte, _ [4]byte, user, r *core.Resource) []byte { return appendResourceChild(dst, user, r) },
+	rid:     func(dst []byte, o *owner, r *core.Resource) []byte { return appendResourceChild(dst, o.user, r) },
 }
 
 // permission is the body of a permission in the catalog.

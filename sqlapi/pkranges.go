@@ -33,7 +33,7 @@ func listRanges(c *call) error {
 		return err
 	}
 	parts := ct.Partitions()
-	etag := rangesETag(parts)
+	live, etag := len(parts), rangesETag(parts)
 	c.setContainer(ct)
 	c.setETag(etag)
 	since := header(c.In, hIfNoneMatch)
@@ -45,7 +45,6 @@ func listRanges(c *call) error {
 	}
 	rid := ct.RID()
 	f := c.feed(ridText(rid[:]), "PartitionKeyRanges")
-	live := len(ct.Partitions())
 	for _, p := range parts {
 		f.add(appendRange(nil, ct, p, live))
 	}

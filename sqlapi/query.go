@@ -25,8 +25,13 @@ func (c *call) readQuery() (q querySpec, err error) {
 	if err := c.ReadBody(maxBody); err != nil {
 		return q, err
 	}
+	return parseQuery(c.Body)
+}
+
+// parseQuery parses the body of a query.
+func parseQuery(body []byte) (q querySpec, err error) {
 	seen := false
-	err = json.EachMember(c.Body, func(name string, raw []byte) error {
+	err = json.EachMember(body, func(name string, raw []byte) error {
 		switch name {
 		case "query":
 			q.text, seen = json.String(raw)
@@ -76,7 +81,9 @@ func readParam(raw []byte) (p sql.Param, err error) {
 // env returns what package sql needs from this API for the items of a container.
 func (s *Server) env(ct *core.Container) *sql.Env {
 	coll := ct.RID()
-	e := &sql.Env{
+	d := &doorEnv{fns: containerFunctions{s, ct}}
+	e := &d.env
+	*e = sql.Env{
 		ItemJSON:   func(dst []byte, it *core.Item) []byte { return appendShown(dst, ct, it) },
 		SystemJSON: func(dst []byte, it *core.Item) []byte { return appendItemSystem(dst, coll, it) },
 		Clock:      s.clock,
@@ -85,6 +92,9 @@ func (s *Server) env(ct *core.Container) *sql.Env {
 	}
 	if isTable(ct) {
 		e.Form, e.Pred = tableForm, tablePred
+	}
+	if s.opt.Scripts != nil {
+		e.Functions = &d.fns
 	}
 	return e
 }
@@ -132,6 +142,7 @@ func queryItems(c *call) error {
 	req := sql.Request{PK: s.pk, PageSize: size, MaxBytes: maxReply, Hold: c.Hold, Owner: c.grant.Owner()}
 	req.Continuation = header(c.In, hContinuation)
 	req.Explain = isTrue(c.In, hIndexMetrics) || isTrue(c.In, hIndexMetrics2) || isTrue(c.In, hExplain)
+	req.Steps = isTrue(c.In, hExplain)
 	req.Times = isTrue(c.In, hQueryMetrics)
 	if req.MaxToken, err = c.tokenLimit(); err != nil {
 		return err

@@ -14,7 +14,7 @@ const (
 	cross   = "x-ms-documentdb-query-enablecrosspartition: True"
 )
 
-// withItems makes /dbs/db/colls/c on two physical partitions with n items: id, pk (p0..p2), n.
+// withItems creates /dbs/db/colls/c on two physical partitions with n items: id, pk (p0..p2), n.
 func withItems(t testing.TB, n int) *api {
 	t.Helper()
 	a := newAPI(t)
@@ -58,7 +58,7 @@ func TestQueryReply(t *testing.T) {
 		200).has(`"_count":12`)
 }
 
-// A query over partitions needs the header, unless its own filter binds it to one.
+// A query over partitions needs the header, unless its filter selects one partition key.
 func TestCrossPartitionHeader(t *testing.T) {
 	a := withItems(t, 6)
 	a.query("SELECT * FROM c").is(400).has("Cross partition query is required but disabled")
@@ -99,7 +99,7 @@ func TestRefusedQueries(t *testing.T) {
 	a.query("SELECT '"+strings.Repeat("x", maxBody)+"'", cross).is(413)
 }
 
-// A plan has every field that some SDK reads.
+// A plan has every field that any SDK reads.
 func TestPlanReply(t *testing.T) {
 	a := withItems(t, 1)
 	const features = "x-ms-cosmos-supported-query-features: Aggregate, CompositeAggregate, Distinct, GroupBy, " +
@@ -132,7 +132,7 @@ func TestPlanReply(t *testing.T) {
 		"x-ms-cosmos-supported-query-features: OrderBy").is(400)
 }
 
-// The texts that SDKs send to find resources.
+// The queries that SDKs send to find resources.
 func TestMetadataQueries(t *testing.T) {
 	a := withItems(t, 0)
 	coll := a.do("GET", "/dbs/db/colls/c", "").is(200).json()
@@ -154,7 +154,7 @@ func TestMetadataQueries(t *testing.T) {
 	q("/dbs/db/colls/c/conflicts", `{"query":"SELEC"}`).is(400)
 }
 
-// Resources that are no items are queried in the whole language, page by page.
+// Resources other than items are queried with the whole language, in pages.
 func TestMetadataLanguage(t *testing.T) {
 	a := withItems(t, 0)
 	for _, d := range []string{"e", "f", "g"} {
@@ -215,18 +215,18 @@ func TestMetadataLanguage(t *testing.T) {
 			}
 		}
 	}
-	// A page continues behind the last row of the previous one, whatever was dropped or created in the meantime.
+	// A page continues after the last row of the previous one, whatever was dropped or created in between.
 	r := a.do("POST", "/dbs", `{"query":"SELECT VALUE r.id FROM r"}`, isQuery, "x-ms-max-item-count: 2").is(200)
 	token := "x-ms-continuation: " + r.h.Get("x-ms-continuation")
 	a.do("DELETE", "/dbs/db", "").is(204)
 	a.do("POST", "/dbs", `{"query":"SELECT VALUE r.id FROM r"}`, isQuery, token).is(200).has(`"Databases":["f","g"]`)
 	a.do("DELETE", "/dbs/e", "").is(204)
 	a.do("POST", "/dbs", `{"query":"SELECT VALUE r.id FROM r"}`, isQuery, token).is(200).has(`"_count":`)
-	// Its token is no other query's, no other list's, and no text's.
+	// Its token isn't valid for another query, another list, or as a text.
 	a.do("POST", "/dbs", `{"query":"SELECT VALUE r.id FROM r WHERE true"}`, isQuery, token).is(400)
 	a.do("POST", "/offers", `{"query":"SELECT VALUE r.id FROM r"}`, isQuery, token).is(400)
 	a.do("POST", "/dbs", `{"query":"SELECT VALUE r.id FROM r"}`, isQuery, "x-ms-continuation: x").is(400)
-	// A query that reads the whole row shows it as the resource is shown.
+	// A query that reads the whole row returns the resource as a read shows it.
 	one := a.do("GET", "/dbs/f", "").is(200).body
 	a.do("POST", "/dbs", `{"query":"SELECT * FROM r WHERE r.id = 'f'"}`, isQuery).is(200).has(`[` + one + `]`)
 	a.do("POST", "/dbs", `{"query":"SELECT r FROM r WHERE r.id = 'f'"}`, isQuery).is(200).has(`[{"r":` + one + `}]`)
@@ -265,8 +265,8 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// VectorDistance measures as the container's vector embedding policy says, unless the query names another function; the
-// plan says so too.
+// VectorDistance uses the function of the container's vector embedding policy, unless the query names another one. The
+// plan does the same.
 func TestVectorDistanceOfPolicy(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
@@ -303,8 +303,8 @@ func TestVectorDistanceOfPolicy(t *testing.T) {
 	plan(`SELECT TOP 3 c.id FROM c ORDER BY VectorDistance(c.x, [6, 0])`).has(`"orderBy":["Descending"]`)
 }
 
-// Clients that merge an ORDER BY resume each partition's part under another filter, with its continuation: every page
-// may be the last of an iterator. No other text's continuation is taken so.
+// Clients that merge an ORDER BY resume each partition's part with another filter and its continuation. Every page may
+// be the last of an iterator. The continuation of any other query is refused.
 func TestResumedOrder(t *testing.T) {
 	a := withItems(t, 0)
 	for i := range 60 {

@@ -51,9 +51,9 @@ func (c *call) setScope(ct *core.Container, s *scope) {
 	case s.ranged:
 		for _, p := range ct.Partitions() {
 			if s.span.min >= p.Min && (s.span.min < p.Max || p.Max == "FF") {
-				n := len(c.Values)
-				c.Values = wire.AppendSessionToken(c.Values, p.ID, p.LSN)
-				c.Add(rSessionToken, n)
+				c.BeginLine(rSessionToken)
+				c.Lines = wire.AppendSessionToken(c.Lines, p.ID, p.LSN)
+				c.EndLine()
 				c.SetInt(hLSN, p.LSN)
 				c.Set(rRangeID, p.ID)
 				c.Set(hPhysicalID, p.ID)

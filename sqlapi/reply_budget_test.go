@@ -10,8 +10,8 @@ import (
 	"github.com/orrerydb/orrery/core/budget"
 )
 
-// Replies count in the budget of the process until they are sent: large ones are refused while it is spent, and before
-// anything is written where the operations are one transaction. Point reads always have room.
+// Replies count in the memory budget until they are sent. When the budget is used up, large ones are refused, and in a
+// transaction before anything is written. Point reads always have memory.
 func TestRepliesCountInTheBudget(t *testing.T) {
 	const limit = 8 << 20
 	b := budget.New(limit, 0)
@@ -28,8 +28,8 @@ func TestRepliesCountInTheBudget(t *testing.T) {
 	for _, x := range []struct {
 		name, method, path, body string
 		headers                  []string
-		code                     int    // while the budget is spent
-		has                      string // likewise
+		code                     int    // when the budget is used up
+		has                      string // in the body then
 	}{
 		{"read", "GET", docs + "/big0", "", []string{key("b")}, 200, `"big0"`},
 		{"small query", "POST", docs, `{"query":"SELECT * FROM c"}`, []string{query, key("a")}, 200, `"_count":20`},
@@ -46,7 +46,7 @@ func TestRepliesCountInTheBudget(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			a.do(x.method, x.path, x.body, x.headers...).is(200)
 			before := a.do("GET", docs+"/big1", "", key("b")).h.Get("etag")
-			// Room for the body of the request, not for its reply.
+			// Memory for the body of the request, not for its reply.
 			other := b.Open("test")
 			if err := other.Grow(limit - 200<<10); err != nil {
 				t.Fatal(err)
@@ -70,7 +70,7 @@ func TestRepliesCountInTheBudget(t *testing.T) {
 	}
 }
 
-// slow is a client that reads nothing until it is let go.
+// slow is a client that reads nothing until it is released.
 type slow struct {
 	*httptest.ResponseRecorder
 	begun, read chan bool
@@ -82,7 +82,7 @@ func (s *slow) Write(p []byte) (int, error) {
 	return s.ResponseRecorder.Write(p)
 }
 
-// What a slow client has yet to read counts.
+// The part of a reply that a slow client hasn't read counts.
 func TestARepliesMemoryIsHeldUntilItIsSent(t *testing.T) {
 	b := budget.New(8<<20, 0)
 	a, _ := limited(t, Options{}, b)

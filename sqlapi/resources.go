@@ -13,8 +13,9 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// resourceType is one type of resource that the catalog stores as JSON of this API: users, permissions and client
-// encryption keys. They share the handlers of all verbs. A resourceType has what differs between them.
+// resourceType is one type of resource that the catalog stores for this API: users, permissions, client encryption
+// keys, and the programs of a container. They share the handlers of all verbs. A resourceType has what differs between
+// them.
 type resourceType struct {
 	kind    core.ResourceKind
 	segment string // segment in paths
@@ -22,6 +23,8 @@ type resourceType struct {
 	feed    string // member of the feed's envelope
 	renames bool   // a replace may change the id
 	upserts bool
+	program bool // it belongs to a container
+	most    int  // of one parent; 0: no limit
 
 	// parse builds a resource from a request's body. The id is checked already.
 	parse func(c *call, body map[string]json.RawMessage) (core.Resource, error)
@@ -30,25 +33,47 @@ type resourceType struct {
 	// tail appends the members after the system properties, each with a comma before it.
 	tail func(c *call, dst []byte, r *core.Resource) ([]byte, error)
 	// rid appends the raw resource id.
-	rid func(dst []byte, db [4]byte, parent, r *core.Resource) []byte
+	rid func(dst []byte, o *owner, r *core.Resource) []byte
 }
 
-// owner is the parent of a resource: the database, and for permissions a user.
+// owner is the parent of a resource: the database, for permissions a user, and for programs a container.
 type owner struct {
 	db   *core.Database
-	user *core.Resource // nil: the database itself
+	user *core.Resource  // nil: none
+	ct   *core.Container // nil: none
 }
 
 func (o *owner) num() uint32 {
-	if o.user == nil {
-		return 0
+	switch {
+	case o.user != nil:
+		return o.user.Num
+	case o.ct != nil:
+		return o.ct.Num()
 	}
-	return o.user.Num
+	return 0
+}
+
+// appendRID appends the text of the parent's own resource id.
+func (o *owner) appendRID(dst []byte) []byte {
+	switch {
+	case o.user != nil:
+		rid := o.user.RID()
+		return wire.AppendRID(dst, rid[:])
+	case o.ct != nil:
+		rid := o.ct.RID()
+		return wire.AppendRID(dst, rid[:])
+	}
+	rid := o.db.RID()
+	return wire.AppendRID(dst, rid[:])
 }
 
 // owner returns the parent of the path's resource.
 func (t *resourceType) owner(c *call) (o owner, err error) {
 	if o.db, err = c.database(status.SubOwnerNotFound); err != nil {
+		return o, err
+	}
+	if t.program {
+		o.ct, err = c.parent()
 		return o, err
 	}
 	if t.kind == core.Permission {
@@ -72,7 +97,7 @@ func (t *resourceType) find(s *Server, o *owner, name string) (*core.Resource, e
 			return nil, e
 		}
 		for _, r := range all {
-			if string(t.rid(nil, o.db.RID(), o.user, r)) == string(raw) {
+			if string(t.rid(nil, o, r)) == string(raw) {
 				return r, nil
 			}
 		}
@@ -85,7 +110,7 @@ func (t *resourceType) name(c *call) string { return c.Param(t.param) }
 
 // append appends a resource as the service shows it.
 func (t *resourceType) append(c *call, dst []byte, o *owner, r *core.Resource) ([]byte, error) {
-	rid := ridText(t.rid(nil, o.db.RID(), o.user, r))
+	rid := ridText(t.rid(nil, o, r))
 	db := o.db.RID()
 	dst = append(dst, `{"id":`...)
 	dst = cjson.AppendString(dst, r.ID)
@@ -98,10 +123,11 @@ func (t *resourceType) append(c *call, dst []byte, o *owner, r *core.Resource) (
 	dst = append(dst, rid...)
 	dst = append(dst, `","_self":"dbs/`...)
 	dst = wire.AppendRID(dst, db[:])
-	if o.user != nil {
-		user := o.user.RID()
-		dst = append(dst, `/users/`...)
-		dst = wire.AppendRID(dst, user[:])
+	switch {
+	case o.user != nil:
+		dst = o.appendRID(append(dst, `/users/`...))
+	case o.ct != nil:
+		dst = o.appendRID(append(dst, `/colls/`...))
 	}
 	dst = append(dst, '/')
 	dst = append(dst, t.segment...)
@@ -126,13 +152,7 @@ func (t *resourceType) rows(c *call) (*feedReply, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := o.db.RID()
-	rid := ridText(db[:])
-	if o.user != nil {
-		u := o.user.RID()
-		rid = ridText(u[:])
-	}
-	f := c.feed(rid, t.feed)
+	f := c.feed(string(o.appendRID(nil)), t.feed)
 	for _, r := range all {
 		row, err := t.append(c, nil, &o, r)
 		if err != nil {
@@ -209,7 +229,7 @@ func (t *resourceType) readBody(c *call, o *owner) (r core.Resource, err error) 
 	if r, err = t.parse(c, body); err != nil {
 		return r, err
 	}
-	r.Kind, r.Parent, r.ID = t.kind, o.num(), id
+	r.Kind, r.Parent, r.ID, r.Most = t.kind, o.num(), id, t.most
 	return r, nil
 }
 
@@ -231,23 +251,21 @@ func (t *resourceType) send(c *call, o *owner, r *core.Resource, code int) error
 // setHeaders adds the etag and the headers that name the resource's parent.
 func (t *resourceType) setHeaders(c *call, o *owner, r *core.Resource) {
 	c.setETag(core.ResourceETag(r))
-	n := len(c.Values)
-	c.Values = append(c.Values, "dbs/"...)
-	c.Values = appendPathName(c.Values, o.db.ID)
-	if o.user != nil {
-		c.Values = append(c.Values, "/users/"...)
-		c.Values = appendPathName(c.Values, o.user.ID)
+	if o.ct != nil {
+		c.setContainer(o.ct)
+		return
 	}
-	c.Add(hAltContentPath, n)
-	n = len(c.Values)
-	db := o.db.RID()
+	c.BeginLine(hAltContentPath)
+	c.Lines = append(c.Lines, "dbs/"...)
+	c.Lines = appendPathName(c.Lines, o.db.ID)
 	if o.user != nil {
-		u := o.user.RID()
-		c.Values = wire.AppendRID(c.Values, u[:])
-	} else {
-		c.Values = wire.AppendRID(c.Values, db[:])
+		c.Lines = append(c.Lines, "/users/"...)
+		c.Lines = appendPathName(c.Lines, o.user.ID)
 	}
-	c.Add(hContentPath, n)
+	c.EndLine()
+	c.BeginLine(hContentPath)
+	c.Lines = o.appendRID(c.Lines)
+	c.EndLine()
 }
 
 func (t *resourceType) read(c *call) error {
@@ -315,7 +333,7 @@ var users = &resourceType{
 	tail: func(_ *call, dst []byte, _ *core.Resource) ([]byte, error) {
 		return append(dst, `,"_permissions":"permissions/"`...), nil
 	},
-	rid: func(dst []byte, _ [4]byte, _, r *core.Resource) []byte {
+	rid: func(dst []byte, _ *owner, r *core.Resource) []byte {
 		b := r.RID()
 		return append(dst, b[:]...)
 	},
@@ -333,7 +351,7 @@ var clientKeys = &resourceType{
 		return append(dst, ','), nil
 	},
 	tail: nothing,
-	rid: func(dst []byte, _ [4]byte, _, r *core.Resource) []byte {
+	rid: func(dst []byte, _ *owner, r *core.Resource) []byte {
 		b := r.RID()
 		return append(append(dst, b[:]...), ridClientKey)
 	},

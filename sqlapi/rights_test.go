@@ -16,11 +16,10 @@ import (
 type bearer struct {
 	name   string
 	header string // the authorization header; "": none is sent
-	always int    // the status that it gets from every route; 0: see the matrix
+	always int    // the status that every route returns; 0: see the matrix
 }
 
-// bearers are all kinds of authorization that there are. Tokens of the container c, of items of it, and of the
-// container other.
+// bearers are all kinds of authorization, with tokens of the container c, of items in it, and of the container other.
 func (a *api) bearers() (all []bearer) {
 	a.t.Helper()
 	sealed := func(g wire.Grant) string { return url.QueryEscape(a.srv.sign.Seal(&g, [8]byte{})) }
@@ -58,12 +57,12 @@ func (a *api) bearers() (all []bearer) {
 	}
 }
 
-// What each operation asks of a resource token. A row has three words: for requests with the header of partition key
-// a, with that of partition key b, and without one. A word has a letter for each column of bearers: + may, - may not.
-// An operation that is in the route table and not here fails the test.
+// The rights that each operation needs of a resource token. A row has three words: for requests with partition key a in
+// the header, with partition key b, and without the header. A word has one letter for each column of bearers: +
+// allowed, - refused. An operation of the route table that isn't here fails the test.
 var matrix = map[string][3]string{}
 
-// words are what operations can ask.
+// words are the kinds of rights that operations need.
 var words = func() map[string][3]string {
 	none, account := "-----------", "+++++++++++"
 	definition := "++++++++++-" // of c: allowed with a token for something in it
@@ -78,7 +77,7 @@ var words = func() map[string][3]string {
 		"write key":  {"-+-+-------", "-+---------", "-+---------"},
 		"read item":  {"++++++++---", "++--++-----", "++--++-----"},
 		"write item": {"-+-+-+-+---", "-+---+-----", "-+---+-----"},
-		// a conflict, a trigger, a function: no bearer has one
+		// for conflicts, triggers and functions there are no tokens
 		"read other": {"++++-------", "++---------", "++---------"},
 		"edit other": {"-+-+-------", "-+---------", "-+---------"},
 		"read sproc": {"++++-----+-", "++-------+-", "++-------+-"},
@@ -86,7 +85,8 @@ var words = func() map[string][3]string {
 	}
 }()
 
-// asks puts what operations ask, one of words, into the matrix. The file that tests an operation may do it.
+// asks adds operations that need the rights of one of words to the matrix. The file that tests an operation may call
+// it.
 func asks(word string, ops ...string) {
 	w, ok := words[word]
 	if !ok {
@@ -133,24 +133,28 @@ func init() {
 			"DELETE "+path+" unsupported")
 	}
 	unsupported("/addresses", "master", "master")
-	for _, p := range []string{"/sprocs", "/triggers", "/udfs", "/schemas"} {
-		unsupported(c+p, "read all", "write all")
+	unsupported(c+"/schemas", "read all", "write all")
+	for path, of := range map[string][2]string{"/sprocs": {"procedure", "sproc"}, "/triggers": {"trigger", "other"},
+		"/udfs": {"function", "other"}} {
+		feed, name := c+path, of[0]
+		asks("read all", "GET "+feed+" list "+name+"s", "POST "+feed+" query "+name+"s")
+		asks("write all", "POST "+feed+" create "+name)
+		asks("read "+of[1], "GET "+feed+"/:id read "+name)
+		asks("edit "+of[1], "PUT "+feed+"/:id replace "+name, "DELETE "+feed+"/:id delete "+name)
 	}
-	unsupported(c+"/sprocs/:id", "read sproc", "edit sproc")
-	unsupported(c+"/triggers/:id", "read other", "edit other")
-	unsupported(c+"/udfs/:id", "read other", "edit other")
+	asks("edit sproc", "POST "+c+"/sprocs/:id execute procedure")
 	unsupported(d+"/:id/attachments", "read item", "write item")
 	unsupported(d+"/:id/attachments/:attachment", "read item", "write item")
 }
 
-// forms are the headers that give a request the form of an operation, by the operation's name.
+// forms are the headers that select an operation, by the operation's name.
 var forms = map[string][]string{
 	"plan query":              {"x-ms-cosmos-is-query-plan-request: True"},
 	"batch":                   {"x-ms-cosmos-is-batch-request: True", "x-ms-cosmos-batch-atomic: True"},
 	"bulk":                    {"x-ms-cosmos-is-batch-request: True"},
 	"upsert item":             {"x-ms-documentdb-is-upsert: True"},
 	"read change feed":        {"a-im: Incremental feed"},
-	"delete container":        {`if-match: "of another time"`}, // refused by its handler, so that it is there for the next
+	"delete container":        {`if-match: "of another time"`}, // refused by the handler, so it isn't deleted
 	"delete by partition key": nil,
 }
 
@@ -164,8 +168,8 @@ func formOf(o *operation) []string {
 	return nil
 }
 
-// withSecrets is a server with items in partition key b and in another container that nobody bound to partition key a
-// may see.
+// withSecrets is a server with items in partition key b and in another container, which a bearer that is bound to
+// partition key a must not see.
 func withSecrets(t *testing.T) *api {
 	t.Helper()
 	a := withContainer(t)
@@ -178,7 +182,7 @@ func withSecrets(t *testing.T) *api {
 	return a
 }
 
-// targetOf fills the parameters of a route.
+// targetOf replaces the parameters of a route.
 func targetOf(l *line, o *operation) string {
 	p := strings.NewReplacer(":db", "db", ":coll", "c", ":operation", "partitionkeydelete", ":id", "1", ":user", "1",
 		":permission", "1", ":key", "1",
@@ -189,8 +193,8 @@ func targetOf(l *line, o *operation) string {
 	return p
 }
 
-// bodyOf is a body that an operation understands: what is refused must be refused before it is read, and what is
-// permitted must go through to the handler.
+// bodyOf returns a valid body for an operation: a refused request must be refused before it is read, and an allowed one
+// must reach the handler.
 func bodyOf(o *operation, pk string) string {
 	switch {
 	case strings.HasPrefix(o.name, "query ") || o.name == "plan query":
@@ -203,8 +207,8 @@ func bodyOf(o *operation, pk string) string {
 	return fmt.Sprintf(`{"id":"1","pk":"%s"}`, pk)
 }
 
-// Every operation of every route, asked for by every kind of authorization: what may pass is as declared, and the
-// server answers in the same words, whatever else is true of the request.
+// Every kind of authorization requests every operation of every route. What is allowed is as declared, and refusals
+// have the same text for any request.
 func TestRightsOfEveryRoute(t *testing.T) {
 	seen := map[string]bool{}
 	lines := withSecrets(t).srv.lines
@@ -222,7 +226,7 @@ func TestRightsOfEveryRoute(t *testing.T) {
 			if o.needs == (rights{}) {
 				t.Errorf("%s: the route declares no rights", name)
 			}
-			a := withSecrets(t) // an operation that passes may change what the next one finds
+			a := withSecrets(t) // an allowed operation may change the data of the next one
 			all := a.bearers()
 			for k, pk := range []string{"a", "b", ""} {
 				headers := formOf(o)
@@ -261,7 +265,7 @@ func TestRightsOfEveryRoute(t *testing.T) {
 	}
 }
 
-// as sends a request with an authorization.
+// as sends a request with a given authorization.
 func (a *api) as(b bearer, method, target, body string, headers ...string) *reply {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	for _, h := range headers {
@@ -278,9 +282,9 @@ func (a *api) as(b bearer, method, target, body string, headers ...string) *repl
 		received(w.Header()), w.Body.String()}
 }
 
-// However a request is disguised, who may see partition key a sees nothing of b or of another container, and who may
-// only read changes nothing: every verb on every path, with the headers that make something else of a request, and
-// two of them for the verbs that have forms.
+// However a request is disguised, a bearer for partition key a sees nothing of b or of another container, and a bearer
+// that may only read changes nothing. The disguises are every verb on every path, with the headers that change the
+// meaning of a request, and two such headers for the verbs with several forms.
 func TestDisguisesGetNothing(t *testing.T) {
 	a := withSecrets(t)
 	disguises := []string{"", "x-ms-cosmos-is-query-plan-request: True", "a-im: Incremental feed",
@@ -323,7 +327,7 @@ func TestDisguisesGetNothing(t *testing.T) {
 	}
 }
 
-// disguised sends one request by those who may see little.
+// disguised sends one request by the bearers with few rights.
 func (a *api) disguised(by []bearer, verb, path, pk string, disguises ...string) {
 	a.t.Helper()
 	headers := make([]string, 0, 3)
@@ -348,8 +352,8 @@ func (a *api) disguised(by []bearer, verb, path, pk string, disguises ...string)
 	}
 }
 
-// A request without a valid authorization learns nothing: it gets the same words for an existing and a missing path,
-// and never which verbs there are.
+// A request without valid authorization gets no information: the same text for existing and missing paths, and never
+// the allowed verbs.
 func TestStrangersLearnNothing(t *testing.T) {
 	a := withSecrets(t)
 	paths := map[string]bool{"/nothing": true, "/dbs/none": true, "/dbs/db/colls/none/docs/1": true,
@@ -373,7 +377,7 @@ func TestStrangersLearnNothing(t *testing.T) {
 	}
 }
 
-// state is what changes with every write.
+// state returns data that every write changes.
 func (a *api) state() string {
 	out := ""
 	for _, d := range a.srv.core.Databases() {
@@ -388,7 +392,7 @@ func (a *api) state() string {
 	return out
 }
 
-// An operation that declares nothing is refused for every token.
+// An operation without declared rights is refused for every token.
 func TestUndeclaredIsRefused(t *testing.T) {
 	a := withSecrets(t)
 	routes{g: &a.srv.gin.RouterGroup, all: &a.srv.lines}.get(
@@ -404,7 +408,7 @@ func TestUndeclaredIsRefused(t *testing.T) {
 	a.do("GET", "/dbs/db/colls/c/new", "").is(200)
 }
 
-// A token expires at its second, and not before.
+// A token expires exactly at its second.
 func TestTokenExpiresOnTheRoute(t *testing.T) {
 	a := withSecrets(t)
 	all := a.bearers()

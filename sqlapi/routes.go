@@ -71,14 +71,10 @@ func surface(r routes) {
 	coll.get("/conflicts/:id", op("read conflict", readsConflict, absentChild))
 	coll.delete("/conflicts/:id", op("delete conflict", writesConflict, absentChild))
 
-	coll.any("/sprocs", absent("Stored procedures", readsContainer), absent("Stored procedures", writesContainer))
-	coll.any("/sprocs/:id", absent("Stored procedures", readsSproc), absent("Stored procedures", writesSproc))
-	coll.any("/triggers", absent("Triggers", readsContainer), absent("Triggers", writesContainer))
-	coll.any("/triggers/:id", absent("Triggers", readsTrigger), absent("Triggers", writesTrigger))
-	coll.any("/udfs",
-		absent("User defined functions", readsContainer),
-		absent("User defined functions", writesContainer))
-	coll.any("/udfs/:id", absent("User defined functions", readsUDF), absent("User defined functions", writesUDF))
+	coll.programs("/sprocs", procedures, "procedure", readsSproc, writesSproc)
+	coll.post("/sprocs/:id", op("execute procedure", writesSproc, executeProcedure))
+	coll.programs("/triggers", triggers, "trigger", readsTrigger, writesTrigger)
+	coll.programs("/udfs", functions, "function", readsUDF, writesUDF)
 	coll.any("/schemas", absent("Schemas", readsContainer), absent("Schemas", writesContainer))
 	docs.any("/:id/attachments", absent("Attachments", readsItem), absent("Attachments", writesItem))
 	docs.any("/:id/attachments/:attachment", absent("Attachments", readsItem), absent("Attachments", writesItem))
@@ -94,6 +90,18 @@ func (r routes) resources(path string, t *resourceType) {
 	one.get("", op("read "+t.param, masterOnly, t.read))
 	one.put("", op("replace "+t.param, masterOnly, t.replace))
 	one.delete("", op("delete "+t.param, masterOnly, t.remove))
+}
+
+// programs adds the lines of one kind of program of a container.
+func (r routes) programs(path string, t *resourceType, name string, reads, writes rights) {
+	feed, one := r.group(path), r.group(path+"/:id")
+	feed.get("", op("list "+name+"s", readsContainer, t.list))
+	feed.post("",
+		when(asQuery, op("query "+name+"s", readsContainer, t.query)),
+		op("create "+name, writesContainer, t.create))
+	one.get("", op("read "+name, reads, t.read))
+	one.put("", op("replace "+name, writes, t.replace))
+	one.delete("", op("delete "+name, writes, t.remove))
 }
 
 // Forms of requests.

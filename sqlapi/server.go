@@ -34,6 +34,9 @@ type Options struct {
 	// gets 400. Without Strict such queries are answered.
 	Strict bool
 
+	// Scripts runs stored procedures and triggers; nil: requests for them are refused.
+	Scripts Scripts
+
 	// MaxTime is the longest time of one request; 0: no limit. Gate bounds the number of concurrent requests; nil: no
 	// limit. Observe is called for each request; nil: nothing is called.
 	MaxTime time.Duration
@@ -57,6 +60,8 @@ type Server struct {
 	began string    // time of the start, in the form of a header
 
 	computed computedCache
+
+	scripting chan struct{} // holds an element for each request that runs programs
 }
 
 var _ http.Handler = (*Server)(nil)
@@ -78,7 +83,8 @@ func New(e *core.Engine, o Options) (*Server, error) {
 	if _, ok := consistencyRank[o.Consistency]; !ok {
 		return nil, status.New(status.BadRequest, "%q is no consistency level", o.Consistency)
 	}
-	s := &Server{core: e, opt: o, log: o.Logger, clock: o.Clock, wall: o.Wall}
+	s := &Server{core: e, opt: o, log: o.Logger, clock: o.Clock, wall: o.Wall,
+		scripting: make(chan struct{}, scriptsAtOnce())}
 	if o.Auth {
 		a, err := newAuthority(o.Key, o.Wall, s.namedByRIDs)
 		if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
-// FuzzSessionToken: a token is taken, refused as a bad header or said to be ahead, and the token that the server itself
-// writes is always taken at its LSN and ahead of the one before.
+// FuzzSessionToken: a token is accepted, refused as a malformed header, or refused as ahead. The token that the server
+// writes is accepted at its LSN, and is ahead one LSN before.
 func FuzzSessionToken(f *testing.F) {
 	for _, s := range []string{"", ",", "0:-1#5", "0:-1#5#2=9", "0:5", "0:", "a:b#c", "0:-1#99999999999999999999",
 		"0:-1#1,1:-1#2"} {

@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// A session token is refused as soon as it is one ahead of the last LSN that a commit was given, although many more are
-// reserved; also by a process that has just started: it continues above the reservation of the previous one.
+// A session token one above the last assigned LSN is refused, although many more LSNs are reserved. That also holds for
+// a new process, which continues above the reservation of the previous one.
 func TestSessionTokenAhead(t *testing.T) {
 	clk, kv := clock.Fake(testNow), memkv.New()
 	open := func() *api {

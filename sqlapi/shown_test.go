@@ -13,7 +13,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// A reply that tells of an item, of none or of how many waits until that is durable: reads, queries, refusals, the
+// A reply that depends on an item, an absence or a count waits until that is durable: reads, queries, refusals, the
 // usage of a container.
 func TestRepliesWaitForDurability(t *testing.T) {
 	ctx, clk := context.Background(), clock.Fake(testNow)
@@ -74,7 +74,7 @@ func TestRepliesWaitForDurability(t *testing.T) {
 		"409 of a create": func() { a.do("POST", "/dbs/db/colls/c/docs", `{"id":"1","pk":"p"}`, key).is(409) },
 		"412 of a delete": func() { a.do("DELETE", "/dbs/db/colls/c/docs/1", "", key, `if-match: "none"`).is(412) },
 	}
-	write(core.Create) // the first one reserves numbers, and waits for that
+	write(core.Create) // the first write reserves numbers, and waits for that
 	write(core.Delete)
 	for kind, asks := range map[core.WriteKind]map[string]func(){core.Delete: asks, core.Create: created} {
 		for name, ask := range asks {

@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// A signature is for the name that it says, in its case: nobody may take one for "colls/case" to "colls/Case". Lower
-// case is for links by resource ids alone.
+// A signature is valid only for the exact name, including case: one for "colls/case" isn't accepted for "colls/Case".
+// Only links with resource ids are in lower case.
 func TestSignatureIsForTheExactName(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"Db"}`).is(201)
 	db := a.do("GET", "/dbs/Db", "").json()["_rid"].(string)
-	a.do("POST", "/dbs", `{"id":"`+flipCase(db)+`"}`).is(201) // as like to a resource id as a name can be
+	a.do("POST", "/dbs", `{"id":"`+flipCase(db)+`"}`).is(201) // as similar to a resource id as a name can be
 	for _, d := range []string{"Db", flipCase(db)} {
 		for _, c := range []string{"Case", "case"} {
 			a.do("POST", "/dbs/"+d+"/colls", `{"id":"`+c+`","partitionKey":{"paths":["/pk"],"version":2}}`).is(201)
@@ -43,7 +43,7 @@ func TestSignatureIsForTheExactName(t *testing.T) {
 		{"DELETE", "/dbs/Db/colls/Case/docs/Item", "docs", "dbs/db/colls/case/docs/item", 401},
 		{"POST", "/dbs/Db/colls/Case/operations/partitionkeydelete", "colls", "dbs/db/colls/case", 401},
 		{"GET", "/dbs/Db/users/User", "users", "dbs/db/users/user", 401},
-		// By resource ids, in full and the last alone, as .NET and Java sign them.
+		// With resource ids, the whole link or the last id only, as .NET and Java sign them.
 		{"GET", "/dbs/" + db, "dbs", "dbs/" + db, 200},
 		{"GET", "/dbs/" + db, "dbs", strings.ToLower("dbs/" + db), 200},
 		{"GET", "/dbs/" + db, "dbs", strings.ToLower(db), 200},
@@ -58,7 +58,7 @@ func TestSignatureIsForTheExactName(t *testing.T) {
 		{"GET", "/dbs/" + db + "/users/" + user + "/permissions", "permissions", strings.ToLower(user), 200},
 		{"GET", "/offers/" + offer, "offers", strings.ToLower(offer), 200},
 		{"GET", "/offers/" + offer + "/", "offers", "offers/" + offer, 200},
-		// A link that mixes both, a name that looks like a resource id, and one that nothing has.
+		// A link with a name and a resource id, a name that looks like a resource id, and one that doesn't exist.
 		{"GET", "/dbs/" + db + "/colls/Case", "colls", strings.ToLower("dbs/" + db + "/colls/Case"), 401},
 		{"GET", "/dbs/" + db + "/colls/Case", "colls", "case", 401},
 		{"GET", "/dbs/Db/colls/" + coll, "colls", strings.ToLower("dbs/Db/colls/" + coll), 401},

@@ -36,7 +36,7 @@ func strictAPI(t *testing.T, strict bool) *api {
 	return a
 }
 
-// Which queries are refused over several partitions under strictness; without it all are answered.
+// The queries that strictness refuses over several partitions. Without it all are answered.
 func TestStrict(t *testing.T) {
 	loose, strict := strictAPI(t, false), strictAPI(t, true)
 	query, cross := "x-ms-documentdb-isquery: True", "x-ms-documentdb-query-enablecrosspartition: True"
@@ -71,8 +71,8 @@ func TestStrict(t *testing.T) {
 			e.Code != "BadRequest" || plan.Version != 2 || len(plan.Info) == 0 {
 			t.Errorf("%s: %s", x.text, r.body)
 		}
-		// What binds the query to one partition makes it servable; so do the ranges that a client that plans asks one
-		// by one.
+		// A query is served if it is restricted to one partition, or to the ranges that a client with a plan requests
+		// one by one.
 		strict.do("POST", docs, body, query, key("a")).is(200)
 		for _, id := range []string{"0", "1", "2"} {
 			strict.do("POST", docs, body, query, cross, "x-ms-documentdb-partitionkeyrangeid: "+id).is(200)
@@ -84,14 +84,14 @@ func TestStrict(t *testing.T) {
 	if r := strict.do("POST", docs, whole, query, cross).is(400); strings.Contains(r.body, "additionalErrorInfo") {
 		t.Error(r.body)
 	}
-	// A prefix of a key lies in one partition here.
+	// A prefix of a key is in one partition here.
 	strict.do("POST", "/dbs/db/colls/h/docs", `{"query":"SELECT * FROM c ORDER BY c.n"}`, query,
 		`x-ms-documentdb-partitionkey: ["x"]`).is(200)
 	strict.do("POST", "/dbs/db/colls/h/docs", `{"query":"SELECT * FROM c ORDER BY c.n"}`, query, cross).is(
 		400).sub("1004")
 }
 
-// What is refused for want of an index under strictness, and answered without it.
+// The queries that strictness refuses because an index is missing. Without it all are answered.
 func TestStrictIndexes(t *testing.T) {
 	const (
 		composite = "does not have a corresponding composite index that it can be served from."
@@ -177,7 +177,7 @@ func TestStrictIndexes(t *testing.T) {
 	}
 }
 
-// The account's limits hold under strictness alone.
+// The account's limits apply only with strictness.
 func TestStrictLimits(t *testing.T) {
 	loose, strict := strictAPI(t, false), strictAPI(t, true)
 	long := strings.Repeat("x", 2049)

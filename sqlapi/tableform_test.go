@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// withTable makes the table TablesDB/people and writes the given documents, in their stored form, as the Table API and
-// MongoDB do.
+// withTable creates the table TablesDB/people and writes the given documents in their stored form, like the Table API
+// and MongoDB do.
 func withTable(t *testing.T, docs ...doc.Doc) *api {
 	t.Helper()
 	a := newAPI(t)
@@ -81,7 +81,7 @@ func TestTableForm(t *testing.T) {
 	}
 }
 
-// What doesn't have the service's form is stored as it is.
+// A document that isn't in the service's form is shown as it is stored.
 func TestTableFormForeign(t *testing.T) {
 	for _, v := range []string{`{"$t":2}`, `{"$t":2,"$v":3}`, `{"$t":99,"$v":3}`, `{"$t":"2","$v":"x"}`,
 		`{"$t":9,"$v":"yesterday"}`, `{"$t":18,"$v":"1"}`,
@@ -124,8 +124,8 @@ func TestTableItems(t *testing.T) {
 	}
 }
 
-// Every filter gives the same with the index as without it: `(f) OR IS_DEFINED(c.never)` and a function of it can't use
-// one.
+// Every filter has the same result with and without the index: `(f) OR IS_DEFINED(c.never)` and a function of the
+// filter can't use one.
 func TestTableQueries(t *testing.T) {
 	var docs []doc.Doc
 	for i := int64(-20); i < 20; i++ {
@@ -190,7 +190,7 @@ func TestTableQueries(t *testing.T) {
 		200).has(strings.ReplaceAll(shownEntity, "Ben", "e103"))
 }
 
-// In a container with Extended JSON an item that is read and sent back keeps every kind.
+// In a container with Extended JSON, an item that is read and sent back keeps the kinds of all values.
 func TestExtendedItemsComeBack(t *testing.T) {
 	a := newAPI(t)
 	ctx := context.Background()

@@ -81,7 +81,7 @@ func TestPermissions(t *testing.T) {
 		t.Fatalf("%v", made)
 	}
 	a.do("POST", perms, body).is(409)
-	// One permission of a user for a resource, however the resource is named; another user has its own.
+	// A user has one permission for a resource, however the resource is named. Another user may have one too.
 	self := strings.Trim(a.do("GET", "/dbs/db/colls/c", "").json()["_self"].(string), "/")
 	a.do("POST", perms, `{"id":"q","permissionMode":"All","resource":"`+self+`"}`).is(409)
 	a.do("POST", perms, `{"id":"q","permissionMode":"All","resource":"`+self+`"}`,
@@ -123,7 +123,7 @@ func TestPermissions(t *testing.T) {
 	a.do("GET", perms, "").is(404).sub("1003")
 }
 
-// What each token may do. The columns: a Read and an All token of the container, both bound to key "a", and an All
+// The rights of each token. The columns: a Read and an All token of the container, both bound to key "a", and an All
 // token of item 1 (in any partition).
 func TestTokenRights(t *testing.T) {
 	a := withUser(t)
@@ -199,14 +199,14 @@ func TestTokenRights(t *testing.T) {
 			}
 		}
 	}
-	// A token of the container may delete it; then it is worth nothing, also for a new container of the name.
+	// A token of the container may delete it. Then the token is invalid, also for a new container with the same name.
 	a.do("DELETE", "/dbs/db/colls/c", "", tokens[3]).is(403)
 	a.do("DELETE", "/dbs/db/colls/c", "", tokens[1]).is(204)
 	a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}`).is(201)
 	a.do("GET", "/dbs/db/colls/c", "", tokens[1]).is(403)
 }
 
-// A permission by resource id is for that item only, not for those of the same id in other partitions.
+// A permission by resource id is only for that item, not for items with the same id in other partitions.
 func TestTokenOfItemByRID(t *testing.T) {
 	a := withUser(t)
 	token := a.grantOf("p", "Read", strings.Trim(a.do("GET", docs+"/1", "", key("a")).json()["_self"].(string), "/"),
@@ -243,7 +243,7 @@ func TestTokenExpiresAndIsOurs(t *testing.T) {
 			t.Errorf("%s: %v %v", name, got, err)
 		}
 	}
-	// Every byte counts.
+	// A change of any byte invalidates the token.
 	for i := range token {
 		b := []byte(token)
 		b[i] ^= 1

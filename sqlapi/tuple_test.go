@@ -2,7 +2,7 @@ package sqlapi
 
 import "testing"
 
-// Tuple paths are included paths of their own form: kept as they are, refused when malformed or excluded.
+// Tuple paths are included paths with their own form. They are stored unchanged, and refused if malformed or excluded.
 func TestTuplePathsInPolicies(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)

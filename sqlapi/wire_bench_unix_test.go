@@ -15,7 +15,7 @@ import (
 	"github.com/orrerydb/orrery/internal/httpconn"
 )
 
-// cpu is what the process has used of the processor, in nanoseconds.
+// cpu returns the CPU time of the process, in nanoseconds.
 func cpu(b *testing.B) int64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -24,8 +24,8 @@ func cpu(b *testing.B) int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// BenchmarkPointReadOverTCP is a point read with the HTTP server around it, with and without lines, and the bare
-// server beside it. The client is a loop over bytes, whose CPU time is in all three.
+// BenchmarkPointReadOverTCP measures a point read including the HTTP server, with and without formatted header lines,
+// and the plain server for comparison. The client is a loop over bytes, whose CPU time is in all three.
 func BenchmarkPointReadOverTCP(b *testing.B) {
 	a := withContainer(b)
 	a.do("POST", docs, benchItem(1), key("p1")).is(201)

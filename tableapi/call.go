@@ -61,9 +61,9 @@ func (c *call) begin() {
 
 // setCommon sets the headers that every reply has.
 func (c *call) setCommon() {
-	from := len(c.Values)
-	c.Values = append(c.Values, c.ID[:]...)
-	c.Add("X-Ms-Request-Id", from)
+	c.BeginLine("X-Ms-Request-Id")
+	c.Lines = append(c.Lines, c.ID[:]...)
+	c.EndLine()
 	c.Set("X-Content-Type-Options", "nosniff")
 	c.Set("Cache-Control", "no-cache")
 	version := defaultVersion
@@ -73,6 +73,11 @@ func (c *call) setCommon() {
 	c.Set("X-Ms-Version", version)
 	if v := c.In["X-Ms-Client-Request-Id"]; len(v) > 0 && len(v[0]) <= 1024 {
 		c.Set("X-Ms-Client-Request-Id", v[0])
+	}
+	if c.Charge > 0 {
+		c.BeginLine("x-ms-request-charge")
+		c.Lines = rest.AppendCharge(c.Lines, c.Charge)
+		c.EndLine()
 	}
 }
 

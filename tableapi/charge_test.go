@@ -14,9 +14,10 @@ import (
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/internal/rest"
 )
 
-// TestCharges: observers get the charge of each request in request units.
+// TestCharges: clients and observers get the charge of each request in request units.
 func TestCharges(t *testing.T) {
 	plain, clk := newServer(t, false)
 	seen := &told{}
@@ -36,7 +37,16 @@ func TestCharges(t *testing.T) {
 			text, _ := io.ReadAll(w.Body)
 			t.Fatalf("%s %s: got %d %s", method, target, w.Code, text)
 		}
-		return seen.all[len(seen.all)-1].Charge
+		charge, shown := seen.all[len(seen.all)-1].Charge, ""
+		for name, v := range w.Header() { // its spelling is the server's
+			if strings.EqualFold(name, "x-ms-request-charge") {
+				shown = v[0]
+			}
+		}
+		if want := string(rest.AppendCharge(nil, charge)); charge > 0 && shown != want {
+			t.Errorf("%s %s: the header says %q, the observer %s", method, target, shown, want)
+		}
+		return charge
 	}
 	entity := func(i, size int) string {
 		return fmt.Sprintf(`{"PartitionKey":"p","RowKey":"%d","text":%q}`, i, strings.Repeat("x", size))

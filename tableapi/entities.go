@@ -156,9 +156,9 @@ func (c *call) apply(v *view, o *operation) (*core.Item, error) {
 
 // setETag sets the reply's ETag.
 func (c *call) setETag(it *core.Item) {
-	from := len(c.Values)
-	c.Values = edm.AppendETag(c.Values, it.Ticks)
-	c.Add("Etag", from)
+	c.BeginLine("Etag")
+	c.Lines = edm.AppendETag(c.Lines, it.Ticks)
+	c.EndLine()
 }
 
 // permit validates the keys and properties of an operation, and checks that the grant permits it.

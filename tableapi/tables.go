@@ -8,7 +8,6 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/json"
-	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/tableapi/edm"
 	"github.com/orrerydb/orrery/tableapi/odata"
@@ -72,27 +71,32 @@ func (c *call) createTable() error {
 // create makes the container, and the database if this is the first table.
 func (c *call) create(name string) error {
 	ctx := c.Ctx()
+	t, err := c.throughput()
+	if err != nil {
+		return err
+	}
+	d, err := c.s.e.EnsureDatabase(ctx, Database)
+	if err != nil {
+		return err
+	}
+	if t.Max() == 0 {
+		t = core.ThroughputIn(d)
+	}
 	spec := core.ContainerSpec{
 		ID:           name,
 		PartitionKey: core.PartitionKeyDef{Paths: []string{"/" + edm.PartitionField}, Kind: "Hash", Version: 2},
-		Throughput:   c.throughput(),
+		Throughput:   t,
 		Origin:       "table",
 		FoldID:       true,
 	}
-	_, err := c.s.e.CreateContainer(ctx, Database, spec)
-	if status.Is(err, status.NotFound) {
-		if _, err = c.s.e.EnsureDatabase(ctx, Database); err != nil {
-			return err
-		}
-		_, err = c.s.e.CreateContainer(ctx, Database, spec)
-	}
+	_, err = c.s.e.CreateContainer(ctx, Database, spec)
 	return conflict(err, "TableAlreadyExists")
 }
 
-// throughput reads the headers with which clients set a table's throughput. A malformed value is ignored: the Table API
-// doesn't define these headers, so they must not make a request fail.
-func (c *call) throughput() core.Throughput {
-	var t core.Throughput
+// throughput reads the headers with which clients set a table's throughput; none if there are none. A value that is no
+// positive number is ignored: the protocol of tables doesn't define these headers. A number outside of the limits is
+// refused.
+func (c *call) throughput() (t core.Throughput, err error) {
 	for _, name := range []string{"x-ms-cosmos-throughput", "x-ms-offer-throughput"} {
 		if n, err := strconv.Atoi(c.In.Get(name)); err == nil && n > 0 && t.Manual == 0 {
 			t.Manual = n
@@ -105,7 +109,10 @@ func (c *call) throughput() core.Throughput {
 			}
 		}
 	}
-	return t
+	if t.Max() > 0 {
+		err = core.CheckThroughput(t, 0)
+	}
+	return t, err
 }
 
 // getTable handles GET /Tables('t').

@@ -10,20 +10,35 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
 // backupCmd has a running server make a backup.
 type backupCmd struct {
-	To       string `required:"" placeholder:"DIR" help:"Directory of backups, on the server's machine; made when absent. Each backup gets a directory of its own in it."`
-	Data     string `default:"data" placeholder:"DIR" help:"Data directory of the server, which says where it is and its key (default ./data)."`
-	Endpoint string `placeholder:"URL" help:"Admin port of the server, in place of --data; with --key or --key-file."`
+	To       string
+	Data     string
+	Endpoint string
 	keyFlags
-	JSON bool `name:"json" help:"Print one JSON document instead of a line."`
+	JSON bool
 }
 
-// Run implements the command.
-func (c *backupCmd) Run(s *streams) error {
+func (c *backupCmd) command(s *streams) *cobra.Command {
+	cmd := &cobra.Command{Use: "backup", Short: "Back up the store of a running server.", Args: cobra.NoArgs,
+		RunE: runs(func() error { return c.run(s) })}
+	f := cmd.Flags()
+	f.StringVar(&c.To, "to", "", "`DIR` of backups, on the server's machine; made when absent. Each backup gets a "+
+		"directory of its own in it.")
+	f.StringVar(&c.Data, "data", "data", "Data `DIR` of the server, which says where it is and its key.")
+	f.StringVar(&c.Endpoint, "endpoint", "", "`URL` of the server's admin port, in place of --data; with --key or "+
+		"--key-file.")
+	c.keyFlags.flags(f)
+	f.BoolVar(&c.JSON, "json", false, "Print one JSON document instead of a line.")
+	return require(cmd, "to")
+}
+
+func (c *backupCmd) run(s *streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	admin, key, err := c.server()
@@ -35,7 +50,7 @@ func (c *backupCmd) Run(s *streams) error {
 	b, err := server.AskForBackup(ctx, admin, key, c.To, bar.set)
 	bar.clear()
 	if ctx.Err() != nil {
-		return errors.New("given up; the next backup goes on with what is there")
+		return errors.New("cancelled; the next backup continues with the files that it has copied")
 	}
 	if err != nil {
 		return err
@@ -62,7 +77,7 @@ func (c *backupCmd) server() (admin, key string, err error) {
 	}
 	conns, err := server.ReadConnections(c.Data)
 	if err != nil {
-		return "", "", fmt.Errorf("%w; the data directory of a server that is stopped may simply be copied, all of it",
+		return "", "", fmt.Errorf("%w; to back up a stopped server, copy its whole data directory",
 			err)
 	}
 	if conns.Admin == nil {
@@ -73,14 +88,24 @@ func (c *backupCmd) server() (admin, key string, err error) {
 
 // restoreCmd makes a store from a backup.
 type restoreCmd struct {
-	From string `required:"" placeholder:"BACKUP" help:"Backup, or a directory of backups: the newest of them is taken." type:"existingdir"`
-	Data string `placeholder:"DIR" help:"New data directory; made when absent, otherwise empty."`
-	List bool   `help:"List the backups in the directory instead."`
-	JSON bool   `name:"json" help:"Print one JSON document instead of lines."`
+	From directory
+	Data string
+	List bool
+	JSON bool
 }
 
-// Run implements the command.
-func (c *restoreCmd) Run(s *streams) error {
+func (c *restoreCmd) command(s *streams) *cobra.Command {
+	cmd := &cobra.Command{Use: "restore", Short: "Make a store of a backup.", Args: cobra.NoArgs,
+		RunE: runs(func() error { return c.run(s) })}
+	f := cmd.Flags()
+	f.Var(&c.From, "from", "`BACKUP`, or a directory of backups: the newest of them is taken.")
+	f.StringVar(&c.Data, "data", "", "New data `DIR`; made when absent, otherwise empty.")
+	f.BoolVar(&c.List, "list", false, "List the backups in the directory instead.")
+	f.BoolVar(&c.JSON, "json", false, "Print one JSON document instead of lines.")
+	return require(cmd, "from")
+}
+
+func (c *restoreCmd) run(s *streams) error {
 	if c.List {
 		return c.list(s)
 	}
@@ -90,7 +115,7 @@ func (c *restoreCmd) Run(s *streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	bar := newBar(s.errOut)
-	r, err := server.Restore(ctx, c.From, c.Data, barWatch{bar})
+	r, err := server.Restore(ctx, string(c.From), c.Data, barWatch{bar})
 	bar.clear()
 	if err != nil {
 		return err
@@ -104,7 +129,7 @@ func (c *restoreCmd) Run(s *streams) error {
 }
 
 func (c *restoreCmd) list(s *streams) error {
-	all, err := server.ListBackups(c.From)
+	all, err := server.ListBackups(string(c.From))
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func TestBackupAndRestore(t *testing.T) {
 	wantText(t, orrery(t, 1, "backup", "--to", "relative", "--endpoint", p.admin), "absolute")
 	wantText(t, orrery(t, 1, "backup", "--to", to, "--endpoint", p.admin, "--key", "d3Jvbmc="), "401")
 	p.end(t)
-	wantText(t, orrery(t, 1, "backup", "--to", to, "--data", data), "may simply be copied")
+	wantText(t, orrery(t, 1, "backup", "--to", to, "--data", data), "copy its whole data directory")
 
 	var all []server.BackupEntry
 	if err := json.Unmarshal([]byte(orrery(t, 0, "restore", "--from", to, "--list", "--json")), &all); err != nil ||
@@ -86,7 +86,7 @@ func TestBackupAndRestore(t *testing.T) {
 		"--table-addr", "off", "--gremlin-addr", "off"), "is a backup")
 	wantText(t, orrery(t, 1, "restore", "--from", to, "--data", data), "isn't empty")
 	wantText(t, orrery(t, 1, "restore", "--from", to), "--data")
-	wantText(t, orrery(t, 1, "restore", "--from", dir, "--data", dir+"/x"), "no whole backup")
+	wantText(t, orrery(t, 1, "restore", "--from", dir, "--data", dir+"/x"), "no complete backup")
 
 	for i, want := range []int{50, 51} {
 		at := filepath.Join(dir, fmt.Sprint("restored", i))

@@ -9,6 +9,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
@@ -16,8 +18,15 @@ import (
 
 // checkCmd verifies a store.
 type checkCmd struct {
-	Dir  string `arg:"" help:"Data directory." type:"existingdir"`
-	JSON bool   `name:"json" help:"Print one JSON document instead of lines."`
+	Dir  string
+	JSON bool
+}
+
+func (c *checkCmd) command(s *streams) *cobra.Command {
+	cmd := &cobra.Command{Use: "check DIR", Short: "Verify a store that no server has open.",
+		Args: only(asDirectory(&c.Dir)), RunE: runs(func() error { return c.run(s) })}
+	cmd.Flags().BoolVar(&c.JSON, "json", false, "Print one JSON document instead of lines.")
+	return cmd
 }
 
 // checkResult is the output of check --json.
@@ -30,9 +39,9 @@ type checkResult struct {
 	Items      int64              `json:"items"`
 }
 
-// Run implements the command. It prints every problem on a line, and fails if there is one. It doesn't change anything
+// run verifies the store. It prints every problem on a line, and fails if there is one. It doesn't change anything
 // in the directory.
-func (c *checkCmd) Run(s *streams) error {
+func (c *checkCmd) run(s *streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	r := &checkResult{Directory: c.Dir, Problems: []pebblekv.Problem{}}

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 
+	"github.com/spf13/cobra"
+
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
@@ -11,8 +13,13 @@ type demoCmd struct {
 	serving
 }
 
-// Run implements the command.
-func (d *demoCmd) Run() error {
+func (d *demoCmd) command() *cobra.Command {
+	cmd := &cobra.Command{Use: "demo", Short: "Serve sample data from memory.", Args: cobra.NoArgs, RunE: runs(d.run)}
+	d.serving.flags(cmd.Flags())
+	return cmd
+}
+
+func (d *demoCmd) run() error {
 	c, err := d.config()
 	if err != nil {
 		return err

@@ -4,51 +4,16 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
-	"github.com/alecthomas/kong"
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
-
-// cli is the contract of the command line. Every flag can also be set by an environment variable: --nosql-addr by
-// ORRERY_NOSQL_ADDR.
-type cli struct {
-	Serve   serveCmd   `cmd:"" help:"Serve the APIs."`
-	Demo    demoCmd    `cmd:"" help:"Serve sample data from memory."`
-	Check   checkCmd   `cmd:"" help:"Verify a store that no server has open."`
-	Repair  repairCmd  `cmd:"" help:"Save what can be read of a damaged store into a new directory."`
-	Backup  backupCmd  `cmd:"" help:"Back up the store of a running server."`
-	Restore restoreCmd `cmd:"" help:"Make a store of a backup."`
-	Query   queryCmd   `cmd:"" help:"Run a NoSQL query, and explain it."`
-	Connect connectCmd `cmd:"" help:"Print the connection strings of a server, from its data directory."`
-	Version versionCmd `cmd:"" help:"Print the version."`
-	Help    helpCmd    `cmd:"" help:"Print the help of a command."`
-
-	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
-}
-
-type versionCmd struct{}
-
-// Run implements the command.
-func (versionCmd) Run(s *streams) error {
-	_, err := fmt.Fprintln(s.out, "orrery", version())
-	return err
-}
-
-// helpCmd is --help as a command.
-type helpCmd struct {
-	Command []string `arg:"" optional:"" help:"Command."`
-}
 
 // version returns the module's version, or the commit of a build from a checkout.
 func version() string {
@@ -189,48 +154,4 @@ func collectEarly() {
 func main() {
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
-}
-
-// helpAsFlag turns "help COMMAND" into "COMMAND --help".
-func helpAsFlag(args []string) []string {
-	switch {
-	case len(args) == 0:
-		return []string{"--help"}
-	case args[0] == "help":
-		return append(slices.Clone(args[1:]), "--help")
-	}
-	return args
-}
-
-// run parses args and runs the command. It returns the exit code: 0 success, 1 failure, 2 wrong usage.
-func run(args []string, out, errOut io.Writer) int {
-	var c cli
-	exit := -1
-	p, err := kong.New(&c,
-		kong.Name("orrery"),
-		kong.Description("Azure Cosmos DB's four APIs over one store, in one binary. Every flag is also a variable: "+
-			"--nosql-addr is ORRERY_NOSQL_ADDR."),
-		kong.DefaultEnvars("ORRERY"),
-		kong.Vars{"key": server.WellKnownKey, "version": "orrery " + version()},
-		kong.Writers(out, errOut),
-		kong.Exit(func(code int) { exit = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-	)
-	if err != nil {
-		panic(err) // the struct tags above are malformed
-	}
-	args = helpAsFlag(args)
-	ctx, err := p.Parse(args)
-	if exit >= 0 { // help was printed
-		return exit
-	}
-	if err != nil {
-		fmt.Fprintln(errOut, "orrery:", err)
-		return 2
-	}
-	if err := ctx.Run(&streams{out, errOut}); err != nil {
-		fmt.Fprintln(errOut, "orrery:", strings.ReplaceAll(err.Error(), "\n", "\norrery: "))
-		return 1
-	}
-	return 0
 }

@@ -3,24 +3,26 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kong"
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
 func parse(t *testing.T, args ...string) (cli, error) {
 	t.Helper()
 	var c cli
-	p, err := kong.New(&c, kong.DefaultEnvars("ORRERY"), kong.Vars{"key": server.WellKnownKey})
-	if err != nil {
-		t.Fatal(err)
+	cmd, rest, err := c.root(&streams{io.Discard, io.Discard}).Find(args)
+	if err == nil {
+		err = cmd.ParseFlags(rest)
 	}
-	_, err = p.Parse(args)
+	if err == nil {
+		err = fromVariables(cmd.Flags())
+	}
 	return c, err
 }
 
@@ -76,7 +78,8 @@ func TestDefaultsAreTheServers(t *testing.T) {
 		got.MemoryMB != want.MemoryMB || got.MaxConnections != want.MaxConnections ||
 		got.MaxRequests != want.MaxRequests ||
 		got.MaxWaiting != want.MaxWaiting || got.MaxTime != want.MaxTime || got.Slow != want.Slow || got.LogRequests ||
-		!got.Auth || got.CacheMB != want.CacheMB || c.Serve.Durability != want.Durability {
+		!got.Auth || got.ScriptMemory != want.ScriptMemory || got.ScriptTime != want.ScriptTime ||
+		got.CacheMB != want.CacheMB || c.Serve.Durability != want.Durability {
 		t.Fatalf("flags %+v, server %+v", got, want)
 	}
 }
@@ -101,7 +104,7 @@ func TestExitCodes(t *testing.T) {
 		{"serve --memory --auth=false --nosql-addr :0", 1, "--insecure"},
 		{"serve --memory --mongo-addr 0.0.0.0:0", 1, "well-known key"},
 		{"serve --memory --gremlin-source x", 1, "NAME=DATABASE/GRAPH"},
-		{"serve --memory --strict nosql,none", 1, "none stands alone"},
+		{"serve --memory --strict nosql,none", 1, "none can't be combined"},
 		{"serve --memory --strict table", 1, "--strict"},
 		{"serve --memory --public-host a/b", 1, "--public-host"},
 		{"serve --memory --key-file /nonexistent", 1, "--key-file"},
@@ -114,6 +117,9 @@ func TestExitCodes(t *testing.T) {
 		{"serve --memory --memory-mb 150", 1, "--memory-mb 150: want at least 160"},
 		{"serve --memory --max-connections 0", 1, "--max-connections"},
 		{"serve --memory --max-time=-1s", 1, "--max-time"},
+		{"serve --memory --partition-ru 99", 1, "--partition-ru: want at least 100"},
+		{"serve --memory --partition-gb 0", 1, "--partition-gb 0: want"},
+		{"serve --memory --logical-gb nan", 1, "--logical-gb NaN: want"},
 		{"connect --data /nonexistent", 1, "no server serves /nonexistent"},
 		{"check /nonexistent-directory", 2, "nonexistent"},
 	} {

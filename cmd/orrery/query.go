@@ -17,6 +17,8 @@ import (
 	"os/signal"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/sqlapi"
@@ -24,19 +26,49 @@ import (
 
 // queryCmd runs a NoSQL query on a server, or on a store that no server has open.
 type queryCmd struct {
-	Endpoint string `default:"http://127.0.0.1:8081" help:"NoSQL endpoint of a server."`
+	Endpoint string
 	keyFlags
-	Data      string            `placeholder:"DIR" type:"existingdir" help:"Read the store in this data directory instead; no server may have it open."`
-	DB        string            `name:"db" required:"" placeholder:"DATABASE" help:"Database."`
-	Container string            `required:"" placeholder:"CONTAINER" help:"Container."`
-	PK        string            `name:"pk" placeholder:"JSON" help:"Partition key: a JSON value, or an array of the values of a hierarchical key."`
-	Param     map[string]string `placeholder:"NAME=JSON" help:"Value of a query parameter. Repeatable."`
-	Explain   bool              `help:"Say on the error stream how the rows were found and what would make it cheaper."`
-	Text      string            `arg:"" name:"query" help:"Text of the query."`
+	Data      directory
+	DB        string
+	Container string
+	PK        string
+	Param     map[string]string
+	Explain   bool
+	Text      string
 }
 
-// Run implements the command. It prints the rows on out, one JSON value a line.
-func (q *queryCmd) Run(s *streams) error {
+func (q *queryCmd) command(s *streams) *cobra.Command {
+	cmd := &cobra.Command{Use: "query QUERY", Short: "Run a NoSQL query, and explain it.",
+		Args: only(func(text string) error { q.Text = text; return nil }),
+		RunE: runs(func() error { return q.run(s) })}
+	f := cmd.Flags()
+	f.StringVar(&q.Endpoint, "endpoint", "http://127.0.0.1:8081", "NoSQL endpoint of a server.")
+	q.keyFlags.flags(f)
+	f.Var(&q.Data, "data", "Read the store in this data `DIR` instead; no server may have it open.")
+	f.StringVar(&q.DB, "db", "", "`DATABASE`.")
+	f.StringVar(&q.Container, "container", "", "`CONTAINER`.")
+	f.StringVar(&q.PK, "pk", "", "Partition key: a `JSON` value, or an array of the values of a hierarchical key.")
+	f.Func("param", "Value of a query parameter, as `NAME=JSON`. Repeatable.", q.param)
+	f.BoolVar(&q.Explain, "explain", false, "Say on the error stream how the rows were found and what would make it "+
+		"cheaper.")
+	return require(cmd, "db", "container")
+}
+
+// param adds a query parameter.
+func (q *queryCmd) param(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return errors.New("want NAME=JSON")
+	}
+	if q.Param == nil {
+		q.Param = map[string]string{}
+	}
+	q.Param[name] = value
+	return nil
+}
+
+// run executes the query. It prints the rows on out, one JSON value a line.
+func (q *queryCmd) run(s *streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var err error
@@ -54,16 +86,13 @@ func (q *queryCmd) Run(s *streams) error {
 	return errors.Join(err, closing())
 }
 
-// streams are the outputs of a command.
-type streams struct{ out, errOut io.Writer }
-
 // transport returns the function that executes requests: on a server, or on the API with the store itself.
 func (q *queryCmd) transport(ctx context.Context) (do func(*http.Request) (*http.Response, error), closing func() error,
 	err error) {
 	if q.Data == "" {
 		return http.DefaultClient.Do, func() error { return nil }, nil
 	}
-	eng, err := server.OpenForReading(ctx, q.Data)
+	eng, err := server.OpenForReading(ctx, string(q.Data))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -194,7 +223,7 @@ func (q *queryCmd) page(ctx context.Context, do func(*http.Request) (*http.Respo
 		return nil, q.unreachable(ctx, err)
 	}
 	if res.StatusCode != http.StatusOK {
-		return nil, refusal(res.StatusCode, text)
+		return nil, refusal("query", res.StatusCode, text)
 	}
 	p := &queryPage{token: res.Header.Get("x-ms-continuation"), explain: res.Header.Get("x-orrery-explain")}
 	return p, json.Unmarshal(text, p)
@@ -205,22 +234,28 @@ func (q *queryCmd) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errors.New("the query was interrupted")
 	}
+	return unreached(q.Endpoint, err)
+}
+
+// unreached returns the error for a request to an endpoint without a complete reply.
+func unreached(endpoint string, err error) error {
 	var u *url.Error
 	if errors.As(err, &u) { // its text would repeat method and URL
 		err = u.Err
 	}
 	var n *net.OpError
 	if errors.As(err, &n) && n.Op == "dial" {
-		return fmt.Errorf("no server answers at %s: %w", q.Endpoint, n.Err)
+		return fmt.Errorf("no server answers at %s: %w", endpoint, n.Err)
 	}
-	return fmt.Errorf("the answer of %s doesn't come whole: %w", q.Endpoint, err)
+	return fmt.Errorf("the answer of %s is incomplete: %w", endpoint, err)
 }
 
-// refusal returns the error in a reply, without the parts that are only useful in a client's log.
-func refusal(code int, body []byte) error {
+// refusal returns the error in a reply, without the parts that are only useful in a client's log. what was refused is a
+// noun.
+func refusal(what string, code int, body []byte) error {
 	var e struct{ Message string }
 	if json.Unmarshal(body, &e) != nil || e.Message == "" {
-		return fmt.Errorf("the server refuses the query with %d %s: %.300s", code, http.StatusText(code), body)
+		return fmt.Errorf("the server refuses the %s with %d %s: %.300s", what, code, http.StatusText(code), body)
 	}
 	text, _, _ := strings.Cut(strings.TrimPrefix(e.Message, "Message: "), "\r\nActivityId")
 	var many struct {
@@ -233,7 +268,7 @@ func refusal(code int, body []byte) error {
 		}
 		text = strings.Join(all, "; ")
 	}
-	return fmt.Errorf("the server refuses the query with %d %s: %s", code, http.StatusText(code), text)
+	return fmt.Errorf("the server refuses the %s with %d %s: %s", what, code, http.StatusText(code), text)
 }
 
 // sentence returns the text of one of several errors: a string, or an object with message and code.
@@ -262,7 +297,7 @@ func masterToken(key, text string) (string, error) {
 func addExplanation(sum *sqlapi.Explanation, text string) (*sqlapi.Explanation, error) {
 	e := &sqlapi.Explanation{}
 	if err := json.Unmarshal([]byte(text), e); err != nil {
-		return nil, errors.New("the server doesn't explain queries: it is no Orrery, or an older one")
+		return nil, errors.New("the server doesn't explain queries: it isn't Orrery, or is an older version")
 	}
 	if sum == nil {
 		return e, nil

@@ -12,8 +12,11 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
-// started serves sample data from a directory. stop ends the server.
-func started(t *testing.T, dir string) (endpoint string, stop func()) {
+// started serves sample data from a new directory. stop ends the server.
+func started(t *testing.T, dir string) (endpoint string, stop func()) { return serveDir(t, dir, true) }
+
+// serveDir serves a directory.
+func serveDir(t *testing.T, dir string, demo bool) (endpoint string, stop func()) {
 	t.Helper()
 	cfg := server.Ephemeral()
 	cfg.Memory, cfg.Data = false, dir
@@ -25,8 +28,10 @@ func started(t *testing.T, dir string) (endpoint string, stop func()) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	t.Cleanup(cancel)
-	if err := s.LoadDemo(ctx); err != nil {
-		t.Fatal(err)
+	if demo {
+		if err := s.LoadDemo(ctx); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return "http://" + s.Addr(server.NoSQL), func() {
 		if err := s.Stop(ctx); err != nil {
@@ -55,7 +60,7 @@ func TestQueryCommand(t *testing.T) {
 			[]string{"plan    points of 1 keys",
 				"        Filter [rows 1, cost 16, gave 1]\n          Points 1 keys [rows 1, ",
 				"read    0 index entries, 1 items of ", "kept    1 items, 1 rows\n",
-				"charge  2.80 RU: "}},
+				"charge  2.33 RU: "}},
 		{[]string{"--explain", "SELECT TOP 1 VALUE c.id FROM c ORDER BY c.customer, c.id"}, 0, "\"o-1001\"\n",
 			[]string{"plan    ", "        Limit 1 [", "          TopK ", ", sorted\n",
 				"advice  add composite [/customer asc,/id asc] to compositeIndexes\n"}},
@@ -65,7 +70,7 @@ func TestQueryCommand(t *testing.T) {
 			"(SC1001)\n"}},
 		{[]string{"--container", "nope", "SELECT c.id FROM c"}, 1, "", []string{"with 404 Not Found: Resource Not " +
 			"Found."}},
-		{[]string{}, 2, "", []string{"<query>"}},
+		{[]string{}, 2, "", []string{"QUERY"}},
 	}
 	for _, where := range [][]string{{"--endpoint", endpoint}, {"--data", dir}} {
 		if where[0] == "--data" {

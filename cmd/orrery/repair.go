@@ -9,15 +9,27 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 	"github.com/orrerydb/orrery/core"
 )
 
 // repairCmd saves everything readable of a damaged store into a new directory.
 type repairCmd struct {
-	Dir  string `arg:"" help:"Data directory; nothing in it is changed." type:"existingdir"`
-	To   string `required:"" placeholder:"NEWDIR" help:"New data directory; made when absent, otherwise empty."`
-	JSON bool   `name:"json" help:"Print one JSON document instead of lines."`
+	Dir  string
+	To   string
+	JSON bool
+}
+
+func (c *repairCmd) command(s *streams) *cobra.Command {
+	cmd := &cobra.Command{Use: "repair DIR", Short: "Save what can be read of a damaged store into a new directory.",
+		Long: "Save what can be read of a damaged store into a new directory. Nothing in DIR is changed.",
+		Args: only(asDirectory(&c.Dir)), RunE: runs(func() error { return c.run(s) })}
+	f := cmd.Flags()
+	f.StringVar(&c.To, "to", "", "New data `DIR`; made when absent, otherwise empty.")
+	f.BoolVar(&c.JSON, "json", false, "Print one JSON document instead of lines.")
+	return require(cmd, "to")
 }
 
 // repairResult is the output of repair --json.
@@ -29,8 +41,8 @@ type repairResult struct {
 	Lost       []core.Lost `json:"lost"`
 }
 
-// Run implements the command. It prints each loss on a line, and fails if there is one.
-func (c *repairCmd) Run(s *streams) error {
+// run saves what it can. It prints each loss on a line, and fails if there is one.
+func (c *repairCmd) run(s *streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	r := &repairResult{Directory: c.Dir, To: c.To, Lost: []core.Lost{}}
@@ -77,7 +89,7 @@ func (c *repairCmd) check(ctx context.Context, bar *bar) error {
 	}
 	var problems []error
 	err = eng.CheckWatched(ctx, core.CheckWatch{
-		Problem:  func(what string) { problems = append(problems, fmt.Errorf("%s isn't right: %s", c.To, what)) },
+		Problem:  func(what string) { problems = append(problems, fmt.Errorf("%s has a problem: %s", c.To, what)) },
 		Progress: bar.set,
 	})
 	return errors.Join(errors.Join(problems...), err, eng.Close())

@@ -9,34 +9,65 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
 // serving are the flags that serve and demo share.
 type serving struct {
-	NosqlAddr   string `name:"nosql-addr" default:"127.0.0.1:8081" help:"Address of the NoSQL API (HTTP and HTTPS), or off."`
-	GremlinAddr string `default:"127.0.0.1:8901" help:"Address of the Gremlin API (ws and wss), or off."`
-	TableAddr   string `default:"127.0.0.1:8902" help:"Address of the Table API, or off."`
-	MongoAddr   string `default:"127.0.0.1:10255" help:"Address of the MongoDB API, or off."`
-	AdminAddr   string `default:"127.0.0.1:8080" help:"Address of health, metrics and connection strings, or off."`
-	Account     string `default:"localhost" help:"Account name."`
+	NosqlAddr, GremlinAddr, TableAddr, MongoAddr, AdminAddr string
+
+	Account string
 	keyFlags
-	Auth          bool     `default:"true" negatable:"" help:"Ask for credentials (--auth=false: no API does)."`
-	Consistency   string   `default:"Session" enum:"Strong,BoundedStaleness,Session,ConsistentPrefix,Eventual" help:"Consistency of the account: requests for a stronger one are refused."`
-	Strict        []string `default:"nosql" help:"APIs that refuse what the service refuses (nosql), or none: answer everything."`
-	Insecure      bool     `help:"Allow --auth=false and the well-known key on addresses that other machines reach."`
-	PublicHost    []string `placeholder:"NAME" help:"Name under which clients may ask where nobody is asked who they are, beside localhost and this machine's. Repeatable."`
-	TLSCert       string   `name:"tls-cert" placeholder:"FILE" help:"Certificate in PEM, with those that vouch for it. Without it the server makes one."`
-	TLSKey        string   `name:"tls-key" placeholder:"FILE" help:"Private key of --tls-cert, in PEM."`
-	GremlinSource []string `placeholder:"NAME=DATABASE/GRAPH" help:"Graph that Gremlin clients choose by alias; made when absent. Repeatable."`
+	Auth            bool
+	Consistency     string
+	Strict          []string
+	Insecure        bool
+	PublicHost      []string
+	TLSCert, TLSKey string
+	GremlinSource   []string
 	server.Limits
 	logging
 }
 
+// flags adds the flags to those of a command.
+func (c *serving) flags(f *pflag.FlagSet) {
+	f.StringVar(&c.NosqlAddr, "nosql-addr", "127.0.0.1:8081", "Address of the NoSQL API (HTTP and HTTPS), or off.")
+	f.StringVar(&c.GremlinAddr, "gremlin-addr", "127.0.0.1:8901", "Address of the Gremlin API (ws and wss), or off.")
+	f.StringVar(&c.TableAddr, "table-addr", "127.0.0.1:8902", "Address of the Table API, or off.")
+	f.StringVar(&c.MongoAddr, "mongo-addr", "127.0.0.1:10255", "Address of the MongoDB API, or off.")
+	f.StringVar(&c.AdminAddr, "admin-addr", "127.0.0.1:8080", "Address of health, metrics and connection strings, or "+
+		"off.")
+	f.StringVar(&c.Account, "account", "localhost", "Account name.")
+	c.keyFlags.flags(f)
+	f.BoolVar(&c.Auth, "auth", true, "Ask for credentials (--auth=false: no API does).")
+	f.Var(oneOf(&c.Consistency, "Session", "Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"),
+		"consistency", "Consistency of the account: requests for a stronger one are refused.")
+	f.StringSliceVar(&c.Strict, "strict", []string{"nosql"}, "APIs that refuse what the service refuses (nosql), or "+
+		"none: answer everything.")
+	f.BoolVar(&c.Insecure, "insecure", false, "Allow --auth=false and the well-known key on addresses that other "+
+		"machines reach.")
+	f.StringSliceVar(&c.PublicHost, "public-host", nil, "`NAME` under which clients may ask where nobody is asked who "+
+		"they are, beside localhost and this machine's. Repeatable.")
+	f.StringVar(&c.TLSCert, "tls-cert", "", "`FILE` with the certificate in PEM, and those that vouch for it. Without "+
+		"it the server makes one.")
+	f.StringVar(&c.TLSKey, "tls-key", "", "`FILE` with the private key of --tls-cert, in PEM.")
+	f.StringSliceVar(&c.GremlinSource, "gremlin-source", nil, "Graph that Gremlin clients choose by alias, as "+
+		"`NAME=DATABASE/GRAPH`; made when absent. Repeatable.")
+	c.Limits.Flags(f)
+	c.logging.flags(f)
+}
+
 // keyFlags are the two ways to set a key.
-type keyFlags struct {
-	Key     string `default:"${key}" help:"Account key, base64. The default is the emulator's well-known key."`
-	KeyFile string `placeholder:"FILE" help:"File with the account key: other users of this machine see the flags of a process."`
+type keyFlags struct{ Key, KeyFile string }
+
+func (c *keyFlags) flags(f *pflag.FlagSet) {
+	f.StringVar(&c.Key, "key", server.WellKnownKey, "Account key, base64. The default is the emulator's well-known "+
+		"key.")
+	f.StringVar(&c.KeyFile, "key-file", "", "`FILE` with the account key: other users of this machine see the flags "+
+		"of a process.")
 }
 
 // key returns the key from the file or from the flag.
@@ -60,10 +91,17 @@ func (f *keyFlags) key() (string, error) {
 
 // logging are the flags of the log.
 type logging struct {
-	LogLevel    string `default:"info" enum:"debug,info,warn,error" help:"Least level of the log: debug, info, warn or error."`
-	LogFormat   string `default:"text" enum:"text,json" help:"Format of the log: text or json."`
-	LogRequests bool   `help:"Log each request."`
-	SlowMS      int    `name:"slow-ms" default:"1000" help:"Log requests that take so many milliseconds, with their plan; 0: none."`
+	LogLevel, LogFormat string
+	LogRequests         bool
+	SlowMS              int
+}
+
+func (c *logging) flags(f *pflag.FlagSet) {
+	f.Var(oneOf(&c.LogLevel, "info", "debug", "info", "warn", "error"), "log-level", "Least level of the log: debug, "+
+		"info, warn or error.")
+	f.Var(oneOf(&c.LogFormat, "text", "text", "json"), "log-format", "Format of the log: text or json.")
+	f.BoolVar(&c.LogRequests, "log-requests", false, "Log each request.")
+	f.IntVar(&c.SlowMS, "slow-ms", 1000, "Log requests that take so many milliseconds, with their plan; 0: none.")
 }
 
 // logger writes to w.
@@ -104,17 +142,39 @@ func (f *serving) config() (c server.Config, err error) {
 }
 
 type serveCmd struct {
-	Data   string `xor:"where" placeholder:"DIR" help:"Directory of the store (default ./data)."`
-	Memory bool   `xor:"where" help:"Keep everything in memory."`
+	Data   string
+	Memory bool
 	serving
-	MinFree    size          `default:"0" placeholder:"SIZE" help:"Room that new data leaves on the disk, such as 16MiB or 2GiB; by default 256MiB, or 5 % of a disk below 5 GiB."`
-	Stall      time.Duration `default:"10s" help:"How long the disk may take before writes are refused; after six times as long the process ends."`
-	Upgrade    bool          `help:"Give a store of an older version the present format. No older version can open it then: copy its directory first."`
-	Durability string        `default:"sync" enum:"sync,relaxed" help:"sync: on disk before the answer; relaxed: a crash may lose the last moments."`
+	MinFree    size
+	Stall      time.Duration
+	Upgrade    bool
+	Durability string
 }
 
-// Run implements the command.
-func (s *serveCmd) Run() error {
+func (s *serveCmd) command() *cobra.Command {
+	cmd := &cobra.Command{Use: "serve", Short: "Serve the APIs.", Args: cobra.NoArgs, RunE: runs(s.run)}
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if s.Data != "" && s.Memory {
+			return errors.New("--data and --memory can't be used together")
+		}
+		return nil
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.Data, "data", "", "`DIR` of the store (default ./data).")
+	f.BoolVar(&s.Memory, "memory", false, "Keep everything in memory.")
+	s.serving.flags(f)
+	f.Var(&s.MinFree, "min-free", "Room that new data leaves on the disk, a `SIZE` such as 16MiB or 2GiB; by default "+
+		"256MiB, or 5 % of a disk below 5 GiB.")
+	f.DurationVar(&s.Stall, "stall", 10*time.Second, "How long the disk may take before writes are refused; after six "+
+		"times as long the process ends.")
+	f.BoolVar(&s.Upgrade, "upgrade", false, "Give a store of an older version the present format. No older version "+
+		"can open it then: copy its directory first.")
+	f.Var(oneOf(&s.Durability, "sync", "sync", "relaxed"), "durability", "sync: on disk before the answer; relaxed: a "+
+		"crash may lose the last moments.")
+	return cmd
+}
+
+func (s *serveCmd) run() error {
 	c, err := s.config()
 	if err != nil {
 		return err

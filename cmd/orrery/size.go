@@ -15,9 +15,12 @@ var sizeUnits = []struct {
 	bytes float64
 }{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"B", 1}}
 
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (s *size) UnmarshalText(text []byte) error {
-	number, unit := strings.TrimSpace(string(text)), 1.0
+// Type implements pflag.Value.
+func (s *size) Type() string { return "SIZE" }
+
+// Set implements pflag.Value.
+func (s *size) Set(text string) error {
+	number, unit := strings.TrimSpace(text), 1.0
 	for _, u := range sizeUnits {
 		if n, ok := strings.CutSuffix(number, u.name); ok {
 			number, unit = strings.TrimSpace(n), u.bytes
@@ -34,6 +37,9 @@ func (s *size) UnmarshalText(text []byte) error {
 
 // String returns the size in readable form.
 func (s size) String() string {
+	if s == 0 {
+		return "0"
+	}
 	unit := sizeUnits[len(sizeUnits)-1]
 	for _, u := range sizeUnits[:len(sizeUnits)-1] {
 		if float64(s) >= u.bytes {

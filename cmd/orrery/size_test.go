@@ -9,7 +9,7 @@ func TestSize(t *testing.T) {
 		"NaN": -1, "Inf": -1, "8388608TiB": -1, "4 4KiB": -1,
 	} {
 		var s size
-		err := s.UnmarshalText([]byte(text))
+		err := s.Set(text)
 		if (want < 0) != (err != nil) || err == nil && s != want {
 			t.Errorf("%q: %d, %v", text, s, err)
 		}

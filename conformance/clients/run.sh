@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Runs the clients of other languages against ./bin/orrery on free ports, prints counts, and verifies the stores that they leave.
+# Runs the clients of other languages against ./bin/orrery on free ports, prints counts, and verifies the resulting
+# stores.
 #
 #   conformance/clients/run.sh [js|python|java|console|mongosh [FILE...]]     default: all; FILE: only these test files of js or python
 #
-# Needs node and npm; Python, Java and the Gremlin Console (Java) are run where those are installed. The clients come from the registries at the versions
-# of the lock files. ORRERY_BIN names another binary,
-# ORRERY_FLAGS gives the servers more flags. The NoSQL clients run twice: against a server with its defaults, and against one with "--strict none".
+# Needs node and npm. Python, Java and the Gremlin Console (Java) are run where they are installed. The clients come
+# from the registries, in the versions of the lock files. ORRERY_BIN names another binary, and ORRERY_FLAGS are further
+# flags for the servers. The NoSQL clients run twice: against a server with its defaults, and against one with "--strict
+# none".
+# The clients of Node run beside the others, against servers of their own: they mostly wait.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -15,7 +18,9 @@ bin=${ORRERY_BIN:-$root/bin/orrery}
 work=$(mktemp -d)
 pids=()
 stores=()
+beside=
 cleanup() {
+  [[ -z $beside ]] || kill "$beside" 2>/dev/null || true
   for p in ${pids[@]+"${pids[@]}"}; do kill "$p" 2>/dev/null && wait "$p" 2>/dev/null || true; done
   rm -rf "$work"
 }
@@ -49,17 +54,21 @@ const net = require("net"), s = [];
 export ORRERY_ACCOUNT_NAME=localhost
 export ORRERY_ACCOUNT_KEY=C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==
 
-# The NoSQL clients run twice: as the service answers (the default), and without strictness.
-serve open --strict none
-open=http://127.0.0.1:$p1
-serve server
+export ORRERY_STRICT=nosql
+
+# servers NAME starts servers for some languages, and writes where they are to $work/NAME.env.
+servers() {
+  # The NoSQL clients run twice: as the service answers (the default), and without strictness.
+  serve "$1-open" --strict none
+  echo "open=http://127.0.0.1:$p1" >"$work/$1.env"
+  serve "$1"
+  cat >>"$work/$1.env" <<EOF
 export ORRERY_NOSQL=http://127.0.0.1:$p1
 export ORRERY_GREMLIN=ws://127.0.0.1:$p2/gremlin
 export ORRERY_TABLE=http://127.0.0.1:$p3
 export ORRERY_MONGO=127.0.0.1:$p4
-export ORRERY_STRICT=nosql
-
-status=0
+EOF
+}
 
 run_js() {
   cd "$here/js"
@@ -145,19 +154,39 @@ run_mongosh() {
   fi
   local password # in a connection string the key is percent-encoded
   password=$(node -p 'encodeURIComponent(process.env.ORRERY_ACCOUNT_KEY)')
-  # An empty HOME: no settings and no history of whoever runs this.
+  # An empty HOME: no settings and no history of the user.
   HOME=$work timeout 120 node_modules/.bin/mongosh "mongodb://$ORRERY_ACCOUNT_NAME:$password@$ORRERY_MONGO/?directConnection=true" \
     --quiet --file shell.js 2>"$work/mongosh.err" || { cat "$work/mongosh.err"; return 1; }
 }
 
-langs=(js mongosh python java console)
+# each SERVERS LANGUAGES [FILE...] runs languages one after the other.
+each() {
+  local lang bad=0
+  . "$work/$1.env"
+  for lang in $2; do
+    ("run_$lang" "${@:3}") || bad=1
+  done
+  return "$bad"
+}
+
+status=0
 case ${1:-} in
-js | python | java | console | mongosh) langs=("$1") && shift ;;
+js | python | java | console | mongosh)
+  servers "$1"
+  each "$1" "$@" || status=1
+  ;;
+*)
+  servers node
+  servers others
+  each node "js mongosh" "$@" >"$work/beside.log" 2>&1 &
+  beside=$!
+  each others "python java console" "$@" || status=1
+  wait "$beside" || status=1
+  beside=
+  cat "$work/beside.log"
+  ;;
 esac
-for lang in "${langs[@]}"; do
-  ("run_$lang" "$@") || status=1
-done
-# verify stops the servers and has the stores that the clients leave verified.
+# verify stops the servers and has the resulting stores verified.
 verify() {
   local i good=0 bad=0
   for i in "${!stores[@]}"; do
@@ -170,7 +199,9 @@ verify() {
 verify || status=1
 
 if [[ $status -ne 0 ]]; then
-  echo "--- last lines of the server's log"
-  tail -40 "$work/server.log"
+  for name in "${stores[@]}"; do
+    echo "--- last lines of the log of server $name"
+    tail -40 "$work/$name.log"
+  done
 fi
 exit "$status"

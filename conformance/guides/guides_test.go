@@ -8,6 +8,9 @@
 //	gremlin container=c           a script on the container as a graph
 //	js                            lines of mongosh: insertOne or find with JSON as arguments
 //	odata                         a GET of the Table API
+//	javascript container=c program=sprocs|triggers|udfs [trigger=pre]   a program, stored as the name of its function
+//	execute container=c key=k procedure=p   runs a procedure, an argument a line; a failure gives its status
+//	create container=c key=k trigger=t      creates documents, one a line, with a pre-trigger; gives the statuses
 //	pkranges container=c pk=/a throughput=n   the number of physical partitions of a new container
 package guides
 
@@ -111,6 +114,13 @@ func run(t *testing.T, srv *server.Server, name string, bs []block) (n int) {
 			}
 			g.insert(b)
 			continue
+		case "javascript":
+			g.program(b)
+			continue
+		case "execute":
+			rows = g.execute(b)
+		case "create":
+			rows = g.create(b)
 		case "sql":
 			rows = g.query(b)
 		case "gremlin":

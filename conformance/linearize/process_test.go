@@ -25,7 +25,8 @@ func TestMain(m *testing.M) {
 	}
 	if binary = os.Getenv("ORRERY_BINARY"); binary == "" {
 		binary = filepath.Join(dir, "orrery")
-		build := exec.Command("go", "build", "-o", binary, "./cmd/orrery")
+		// The flags of `make build`, so that nothing is compiled a second time.
+		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "./cmd/orrery")
 		build.Dir = filepath.Join("..", "..")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Printf("build: %v\n%s", err, out)

@@ -41,7 +41,7 @@ func all() []byte {
 	return End(b, at)
 }
 
-// TestWriter has the official driver read what the writer wrote.
+// TestWriter: the official driver reads what the writer has written.
 func TestWriter(t *testing.T) {
 	raw := driver.Raw(all())
 	if err := raw.Validate(); err != nil {
@@ -104,8 +104,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestCut: of a document that is cut or has a byte changed, nothing reads beyond its end, and what the check lets
-// through the official driver takes too.
+// TestCut: if a document is truncated or one byte is changed, no reader goes beyond its end, and the official driver
+// accepts every document that the check accepts.
 func TestCut(t *testing.T) {
 	whole := all()
 	for n := range whole {
@@ -134,7 +134,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// A double at the front is cut as Element cuts it; anything else, also a double without its end, is none.
+// A double at the front is split off as Element does it. Any other element, or a truncated double, is not.
 func TestCutDouble(t *testing.T) {
 	b := AppendInt32(AppendDouble(nil, "10", 2.5), "11", 7)
 	f, rest, ok := CutDouble(b)

@@ -28,7 +28,7 @@ func TestDecimalAsDriver(t *testing.T) {
 		switch r.IntN(4) {
 		case 0: // few digits near exponent 0
 			hi, lo = uint64(decimalExpBias+r.IntN(60)-30)<<49|hi&(1<<63), lo>>r.IntN(64)
-		case 1: // the ends of the exponents
+		case 1: // near the ends of the exponent's range
 			hi = uint64(r.IntN(40))<<49 | uint64(r.IntN(2)*12247)<<49 | hi&(1<<63)
 		}
 		b := driver.NewDecimal128(hi, lo)

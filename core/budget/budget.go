@@ -107,6 +107,7 @@ type Account struct {
 	what  string
 	held  int64 // bytes taken from the budget
 	used  int64
+	bufs  int64  // the part of used that is buffers, see TakeBuffer
 	spill func() // see OnSpill
 	files bool   // see Spills
 	among bool   // the account is counted in Budget.spill
@@ -157,8 +158,24 @@ func (a *Account) leave() {
 	}
 }
 
-// Take adds n bytes, even beyond the share and the limit. It is for small buffers of which each request has few, and
-// which it needs in order to give memory back.
+// TakeBuffer adds n bytes, even beyond the share and the limit. It is for buffers of which each request has few, and
+// which it needs in order to give memory back: Floor bytes can be held beside them. GiveBuffer returns them.
+func (a *Account) TakeBuffer(n int64) {
+	if a != nil {
+		a.Take(n)
+		a.bufs += n
+	}
+}
+
+// GiveBuffer returns n bytes that TakeBuffer has added.
+func (a *Account) GiveBuffer(n int64) {
+	if a != nil {
+		a.bufs -= n
+		a.Shrink(n)
+	}
+}
+
+// Take adds n bytes, even beyond the share and the limit. It is for an element that is needed for progress.
 func (a *Account) Take(n int64) {
 	if a == nil {
 		return
@@ -199,8 +216,12 @@ func (a *Account) Grow(n int64) error {
 	if err == nil || a.spill == nil {
 		return err
 	}
+	if a.files && a.used-a.bufs+n <= min(Floor, a.b.share) { // others hold the rest: don't write tiny runs
+		a.Take(n)
+		return nil
+	}
 	a.spill()
-	if err = a.grow(n); err != nil && a.files && (a.used == 0 || a.used+n <= Floor) {
+	if err = a.grow(n); err != nil && a.files && (a.used == a.bufs || a.used-a.bufs+n <= Floor) {
 		a.Take(n)
 		err = nil
 	}
@@ -236,7 +257,7 @@ func (a *Account) checkShare(n int64) error {
 	if a.files && a.b.used.Load()+n > a.b.limit/2 {
 		share = min(share, max(a.b.limit/2/max(a.b.spill.Load(), 1), Floor))
 	}
-	if a.used+n > share {
+	if a.used-a.bufs+n > share {
 		return status.New(status.MemoryLimit, "A %s may hold %d bytes of memory, and this one needs more.",
 			a.what, share)
 	}
@@ -302,7 +323,7 @@ func (a *Account) Close() {
 		return
 	}
 	n := a.held
-	a.held, a.used = 0, 0
+	a.held, a.used, a.bufs = 0, 0, 0
 	a.leave()
 	a.b.give(n)
 }

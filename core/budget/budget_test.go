@@ -102,7 +102,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// Who waits for less than is free goes on when the one in front gives up.
+// A waiter for less than is free continues when the waiter before it gives up.
 func TestWaitGoesOnBehindOneThatGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(1000, 0)

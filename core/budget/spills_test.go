@@ -6,7 +6,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// spiller is an account whose holder writes all of its state out when it must.
+// spiller is an account whose holder writes its whole state to files when it has to.
 func spiller(b *Budget, spilled *int) *Account {
 	a := b.Open("sort")
 	a.Spills()
@@ -17,8 +17,8 @@ func spiller(b *Budget, spilled *int) *Account {
 	return a
 }
 
-// Those who can write their state out share half of the budget, and are never refused: also when others hold all of it,
-// and for one thing that is larger than their share.
+// Accounts that can spill share half of the budget. They are never refused, even if other accounts hold all of it, or
+// if one element is larger than their share.
 func TestSpillersShareHalf(t *testing.T) {
 	const limit, step = 16 << 20, 10 << 10
 	b := New(limit, 0)
@@ -74,7 +74,38 @@ func TestSpillersShareHalf(t *testing.T) {
 	}
 }
 
-// An account that rests doesn't take from the others' share, until it grows again.
+// Buffers don't take the place of what an account may always hold, and count in the budget until they are returned.
+func TestBuffersAreBesideTheFloor(t *testing.T) {
+	b := New(2*Floor, 0)
+	n := 0
+	a := b.Open("sort")
+	a.Spills()
+	held := int64(0)
+	a.OnSpill(func() {
+		n++
+		a.Shrink(held)
+		held = 0
+	})
+	a.TakeBuffer(3 * Floor)
+	for range 3 * Floor >> 10 {
+		if err := a.Grow(1 << 10); err != nil {
+			t.Fatal(err)
+		}
+		held += 1 << 10
+	}
+	if n < 2 || n > 4 || b.Used() < 3*Floor+held {
+		t.Errorf("%d times spilled, %d bytes are held", n, b.Used())
+	}
+	a.Shrink(held)
+	if a.GiveBuffer(3 * Floor); a.Used() != 0 {
+		t.Errorf("%d bytes are left", a.Used())
+	}
+	if a.Close(); b.Used() != 0 {
+		t.Errorf("%d bytes are left over", b.Used())
+	}
+}
+
+// An idle account takes nothing from the others' share until it grows again.
 func TestAnAccountThatRests(t *testing.T) {
 	b := New(16<<20, 0)
 	n := 0
@@ -101,7 +132,7 @@ func TestAnAccountThatRests(t *testing.T) {
 	}
 }
 
-// An account that holds what can't be written out is refused, whatever it spills.
+// An account with memory that can't be spilled is refused, whatever else it spills.
 func TestWhatCantBeSpilledIsRefused(t *testing.T) {
 	b := New(4<<20, 0)
 	a := b.Open("group")

@@ -18,8 +18,8 @@ import (
 
 // Settings that the partition map depends on.
 type Settings struct {
-	PartitionThroughput int // most RU/s of one physical partition; 0 = 10,000
-	MinSlots            int // least number of slots of a container; 0 = four for each of its partitions
+	PartitionRU int // most RU/s of one physical partition; 0 = DefaultPartitionRU
+	MinSlots    int // least number of slots of a container; 0 = four for each of its partitions
 }
 
 // Catalog is the set of databases and containers. Safe for concurrent use.
@@ -38,8 +38,8 @@ type Catalog struct {
 // Open reads the catalog of a store. An empty store has an empty catalog. Definitions of containers are read on first
 // use.
 func Open(eng kv.Engine, clk *clock.Clock, set Settings) (*Catalog, error) {
-	if set.PartitionThroughput <= 0 {
-		set.PartitionThroughput = 10000
+	if set.PartitionRU <= 0 {
+		set.PartitionRU = DefaultPartitionRU
 	}
 	c := &Catalog{eng: eng, clk: clk, set: set, recent: recent{seed: maphash.MakeSeed()}}
 	st, err := load(context.Background(), eng, nil)
@@ -107,7 +107,8 @@ func (c *Catalog) passing(d *database, r *ref) (*Container, error) {
 	return k, err
 }
 
-// read reads a container's entry. Concurrent callers share one read, so it doesn't end with the request that began it.
+// read reads a container's entry. Later callers find the definition in memory, so the read doesn't end with the request
+// that needs it first.
 func (c *Catalog) read(d *database, r *ref) (*Container, error) {
 	b, err := c.eng.Get(context.Background(), nil, keys.AppendMeta(nil, keys.MetaContainer, d.Num, r.id))
 	if errors.Is(err, kv.ErrNotFound) {
@@ -269,7 +270,8 @@ func (c *Catalog) Names(db, from string) iter.Seq[Name] {
 	}
 }
 
-// Timed gives the current containers with a default time to live. It doesn't hold them in memory.
+// Timed gives the current containers with a default time to live or a log of all versions. It doesn't hold them in
+// memory.
 func (c *Catalog) Timed() iter.Seq2[*Container, error] {
 	return c.some(func(d *database) iter.Seq[*ref] { return d.timed.all() })
 }
@@ -333,7 +335,7 @@ func (c *Catalog) ReplaceDatabase(ctx context.Context, id string, t Throughput) 
 			return errNoDatabase(id, 0)
 		}
 		n, d := *old, *old.Database
-		d.Throughput, d.TS, d.Version = t, c.clk.Now().Unix(), x.nextVersion()
+		d.Throughput, d.TS, d.Version = t.after(old.Throughput), c.clk.Now().Unix(), x.nextVersion()
 		n.Database, out = &d, &d
 		x.put(&n)
 		return x.write(databaseKey(out), out)
@@ -353,9 +355,8 @@ func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, hea
 		if err := d.free(c, spec.ID, spec.FoldID); err != nil {
 			return err
 		}
-		if t := spec.Throughput; t.Manual < 0 || t.AutoscaleMax < 0 ||
-			t.Max()/c.set.PartitionThroughput > maxPartitions {
-			return status.New(status.BadRequest, "The throughput is out of range.")
+		if err := c.checkThroughput(spec.Throughput); err != nil {
+			return err
 		}
 		k := &Container{Spec: spec.Clone(), Database: db, DBNum: d.Num, Num: x.account.NextContainer | 1<<31,
 			Gen: x.account.NextGen, Version: x.nextVersion(), TS: c.clk.Now().Unix(), IndexVersion: 1}
@@ -374,22 +375,23 @@ func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, hea
 	return out, err
 }
 
-// maxPartitions bounds the number of partitions that a container's throughput may need: the slots of each partition are
-// in memory.
-const maxPartitions = 4096
-
 // slotsPerPartition is a compromise. A query over all partitions seeks in each slot: at 100,000 items of 1 KB an
 // equality or a range takes a fifth less time with 4 slots than with 16. But a partition splits at slot boundaries, and
 // writes into different slots don't wait for each other.
 const slotsPerPartition = 4
 
-// layOut gives a new container its slots, equal shares of the hash, and N = ceil(T/t) physical partitions over them.
-func (c *Catalog) layOut(k *Container) {
-	n := max(1, (k.Throughput.Max()+c.set.PartitionThroughput-1)/c.set.PartitionThroughput)
-	slots := slotsPerPartition * n
+// SlotsOf returns the number of slots of each partition of a new container that has n of them.
+func (c *Catalog) SlotsOf(n int) int {
 	if c.set.MinSlots > 0 {
-		slots = (max(c.set.MinSlots, n) + n - 1) / n * n // partitions begin at slot boundaries and are equal
+		return (c.set.MinSlots + n - 1) / n
 	}
+	return slotsPerPartition
+}
+
+// layOut gives a new container its slots, equal shares of the hash, and its physical partitions over them.
+func (c *Catalog) layOut(k *Container) {
+	n := c.PartitionsFor(k.Throughput)
+	slots := c.SlotsOf(n) * n
 	k.SlotMap = newSlotMap(k.PartitionKey.EPKKind(), slots, n)
 }
 
@@ -424,11 +426,14 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, gen uint3
 		if err != nil {
 			return missingAs(err, id)
 		}
-		if t := spec.Throughput; t.Manual < 0 || t.AutoscaleMax < 0 {
-			return status.New(status.BadRequest, "The throughput is out of range.")
+		if spec.Throughput != old.Throughput { // a store can have more than the present settings allow
+			if err := c.checkThroughput(spec.Throughput); err != nil {
+				return err
+			}
 		}
 		k := *old
 		k.Spec = spec.Clone()
+		k.Throughput = spec.Throughput.after(old.Throughput)
 		k.Spec.ID, k.Spec.PartitionKey, k.Spec.UniqueKeys, k.Spec.FoldID = old.ID, old.PartitionKey,
 			old.UniqueKeys, old.FoldID
 		k.TS, k.Version = c.clk.Now().Unix(), x.nextVersion()
@@ -482,8 +487,7 @@ func (c *Catalog) RenameContainer(ctx context.Context, db, id, to string, replac
 		if replace && to != id {
 			if _, g, k, err := x.changing(c, db, to); err == nil {
 				gone = k
-				dropContainer(&x.b, k)
-				d = d.without(g)
+				d = x.dropContainer(d, g, k)
 			} else if !status.Is(err, status.NotFound) {
 				return err
 			}
@@ -514,20 +518,23 @@ func (c *Catalog) DropContainer(ctx context.Context, db, id string) (out *Contai
 		}
 		out = k
 		x.b.Frees = true
-		dropContainer(&x.b, k)
-		x.put(d.without(r))
+		x.put(x.dropContainer(d, r, k))
 		return nil
 	})
 	return out, err
 }
 
 // dropContainer removes the entry and every slot head in one commit, so that a later write fails because the head is
-// missing.
-func dropContainer(b *kv.Batch, k *Container) {
+// missing. It returns the database without the container and its programs.
+func (x *draft) dropContainer(d *database, r *ref, k *Container) *database {
+	b := &x.b
 	b.Delete(containerKey(k))
 	b.Delete(keys.AppendMeta(nil, keys.MetaCounter, k.Gen, ""))
 	for slot := range k.SlotKeys() {
 		b.Delete(keys.AppendPrefix(nil, slot, keys.KindHead))
 	}
 	b.Put(droppedKey(k.Gen), note)
+	d = d.without(r)
+	d.shelf = x.dropChildren(d.shelf, programKinds, k.Num)
+	return d
 }

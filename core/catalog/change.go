@@ -19,7 +19,8 @@ import (
 // draft is a change in preparation: the future state, and the batch that makes it durable.
 type draft struct {
 	state
-	b kv.Batch
+	b   kv.Batch
+	pre []kv.Precondition // besides that of the version
 }
 
 // nextVersion gives the version of an entry that is changed.
@@ -44,7 +45,7 @@ func (x *draft) writeContainer(d *database, k *Container) error {
 		return err
 	}
 	x.b.Put(containerKey(k), e)
-	x.put(d.with(newRef(k)))
+	x.put(d.with(newRef(k, e)))
 	return nil
 }
 
@@ -91,7 +92,7 @@ func (c *Catalog) commit(ctx context.Context, x *draft) error {
 	}
 	x.version++
 	x.b.Put(pre.Key, encodeVersion(x.version))
-	w, err := c.eng.Write(ctx, &x.b, []kv.Precondition{pre})
+	w, err := c.eng.Write(ctx, &x.b, append([]kv.Precondition{pre}, x.pre...))
 	if err == nil {
 		err = w.Wait()
 	}

@@ -20,8 +20,9 @@ import (
 
 // Left lists dropped data that remains to be removed.
 type Left struct {
-	Databases   []uint32 // numbers, for ClearDropped
-	Generations []uint32 // generations whose data remains to be removed; then call Removed
+	Databases   []uint32    // numbers, for ClearDropped
+	Generations []uint32    // generations whose data remains to be removed; then call Removed
+	Slots       []keys.Slot // slots whose data remains to be removed; then call RemovedSlots
 }
 
 // Left returns what remains to be removed.
@@ -45,7 +46,8 @@ func (c *Catalog) Left(ctx context.Context) (l Left, err error) {
 			return l, translate(err)
 		}
 	}
-	return l, nil
+	l.Slots, err = slotsLeft(snap)
+	return l, translate(err)
 }
 
 func droppedKey(gen uint32) []byte { return keys.AppendMeta(nil, keys.MetaDropped, gen, "") }

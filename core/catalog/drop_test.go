@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// A database is dropped with one commit of a few keys. Its entries go a bounded number at a time, and a process that
-// ends at any point leaves a store that another one opens and clears.
+// Dropping a database is one commit of a few keys. Its entries are removed in steps of bounded size. If the process
+// ends at any point, the next one opens the store and continues.
 func TestDropOfADatabaseGoesByPieces(t *testing.T) {
 	const n = 150
 	eng := newCounting()
@@ -61,7 +61,7 @@ func TestDropOfADatabaseGoesByPieces(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if seen != n-1 { // but for the damaged one
+	if seen != n-1 { // all except the damaged one
 		t.Errorf("%d containers were removed, want %d", seen, n-1)
 	}
 	want := map[keys.MetaKind]int{keys.MetaAccount: 1, keys.MetaVersion: 1, keys.MetaDatabase: 2, keys.MetaContainer: 2}
@@ -81,7 +81,7 @@ func damage(t testing.TB, eng kv.Engine, id string) {
 	}
 }
 
-// A container that is dropped leaves a note until its data is gone.
+// A dropped container leaves a note until its data is removed.
 func TestDropLeavesANote(t *testing.T) {
 	eng := newCounting()
 	c := filled(t, eng, 3)
@@ -106,7 +106,7 @@ func TestDropLeavesANote(t *testing.T) {
 	}
 }
 
-// A store of before there were versions, notes and entries with a front is opened, found to be one, and changed.
+// A store from before versions, notes and fronts of entries existed is opened, recognized, and can be changed.
 func TestStoreWithoutVersion(t *testing.T) {
 	eng := newCounting()
 	var b kv.Batch
@@ -153,7 +153,7 @@ func TestStoreWithoutVersion(t *testing.T) {
 	}
 }
 
-// A dropped database's entries aren't saved by a repair; without the note they belong to a database whose name is lost.
+// A repair doesn't save the entries of a dropped database. Without the note they belong to a database with a lost name.
 func TestMendKnowsDroppedDatabases(t *testing.T) {
 	eng := newCounting()
 	c := filled(t, eng, 3)
@@ -178,7 +178,7 @@ func TestMendKnowsDroppedDatabases(t *testing.T) {
 	}
 }
 
-// entries are all entries of a catalog.
+// entries returns all entries of a catalog.
 func entries(t testing.TB, eng kv.Engine) (out []catalog.Entry) {
 	t.Helper()
 	snap := kvtest.Snapshot(t, eng)

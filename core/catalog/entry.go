@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"sync/atomic"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/status"
 )
@@ -22,6 +24,7 @@ const (
 type ref struct {
 	id string
 	front
+	sum uint64 // hash of the entry: a change of the slot map doesn't change the front
 	// def is the definition, after the first use. A change of the container loads it first, so a definition that is
 	// loaded later is always the one that the ref stands for.
 	def atomic.Pointer[Container]
@@ -42,7 +45,11 @@ const frontLen = 1 + 4 + 4 + 8 + 1
 const (
 	flagTTL    = 1 << iota // the container has a default time to live
 	flagFormer             // index entries may follow former indexing policies
+	flagLog                // the container has a log of all versions
 )
+
+// flagTimed are the flags of containers in which something expires: items, or versions in the log.
+const flagTimed = flagTTL | flagLog
 
 func frontOf(k *Container) front {
 	h := front{num: k.Num, gen: k.Gen, version: k.Version}
@@ -52,12 +59,15 @@ func frontOf(k *Container) front {
 	if len(k.Former) > 0 {
 		h.flags |= flagFormer
 	}
+	if k.LogMinutes > 0 {
+		h.flags |= flagLog
+	}
 	return h
 }
 
-// newRef returns the ref of a definition.
-func newRef(k *Container) *ref {
-	r := &ref{id: k.ID, front: frontOf(k)}
+// newRef returns the ref of a definition with its entry.
+func newRef(k *Container, entry []byte) *ref {
+	r := &ref{id: k.ID, front: frontOf(k), sum: xxhash.Sum64(entry)}
 	r.def.Store(k)
 	return r
 }

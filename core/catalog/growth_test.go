@@ -11,7 +11,7 @@ import (
 // Sizes of the catalogs that are compared.
 const few, many = 100, 20_000
 
-// allocated returns the bytes and the number of allocations of one call of f, of some.
+// allocated returns the average bytes and allocations of one call of f.
 func allocated(f func()) (bytes, n float64) {
 	const calls = 50
 	var a, b runtime.MemStats
@@ -23,8 +23,8 @@ func allocated(f func()) (bytes, n float64) {
 	return float64(b.TotalAlloc-a.TotalAlloc) / calls, float64(b.Mallocs-a.Mallocs) / calls
 }
 
-// A change costs the same with 20,000 containers as with 100: it asks as much of the engine, and makes at most the
-// nodes of one more level of its tables.
+// A change costs the same with 20,000 containers as with 100: as many engine operations, and at most the nodes of one
+// more level of the tables.
 func TestChangesDontGrowWithContainers(t *testing.T) {
 	changes := map[string]func(c *catalog.Catalog){
 		"create and drop": func(c *catalog.Catalog) {
@@ -66,7 +66,7 @@ func TestChangesDontGrowWithContainers(t *testing.T) {
 	small, large := newCounting(), newCounting()
 	a, b := filled(t, small, few), filled(t, large, many)
 	for what, f := range changes {
-		f(a) // both have loaded what they change
+		f(a) // now both have loaded what they change
 		f(b)
 		before := [2][4]int64{small.asked(), large.asked()}
 		bytesFew, callsFew := allocated(func() { f(a) })
@@ -85,7 +85,7 @@ func TestChangesDontGrowWithContainers(t *testing.T) {
 	}
 }
 
-// A look-up of a container that is in use allocates nothing and asks nothing of the engine.
+// A look-up of a container in use allocates nothing and reads nothing from the engine.
 func TestLookUpIsFree(t *testing.T) {
 	eng := newCounting()
 	c := filled(t, eng, few)
@@ -112,8 +112,8 @@ func TestLookUpIsFree(t *testing.T) {
 	}
 }
 
-// A start reads each entry once and no definition; a container that nobody uses takes at most 200 bytes, and looking
-// through all of them leaves it so.
+// At the start each entry is read once, and no definition is. An unused container takes at most 200 bytes, also after a
+// walk over all containers.
 func TestUnusedContainersAreSmall(t *testing.T) {
 	eng := newCounting()
 	filled(t, eng, many)
@@ -147,7 +147,7 @@ func TestUnusedContainersAreSmall(t *testing.T) {
 	runtime.KeepAlive(c)
 }
 
-// Lists go on from any place at the cost of what they give.
+// Lists can begin at any place, and cost only what they return.
 func TestPagesOfLists(t *testing.T) {
 	eng := newCounting()
 	filled(t, eng, few)
@@ -180,7 +180,7 @@ func TestPagesOfLists(t *testing.T) {
 	}
 }
 
-// What is looked for by case alone is found among names that come, go and are renamed.
+// A look-up that ignores case finds names while others are created, dropped and renamed.
 func TestFoldedNames(t *testing.T) {
 	c := open(t, memkv.New())
 	createDatabase(t, c, "db")
@@ -210,7 +210,7 @@ func TestFoldedNames(t *testing.T) {
 	create(t, c, "db", spec("Ab"))
 	create(t, c, "db", spec("aB"))
 	create(t, c, "db", spec("ab"))
-	find("AB", "") // none of the three is meant
+	find("AB", "") // ambiguous: none of the three
 	find("aB", "aB")
 	if _, err := c.CreateContainer(bg, "db", folded("AB"), firstHead); err == nil {
 		t.Error("AB folds and was made beside three others")

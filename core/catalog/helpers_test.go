@@ -20,7 +20,7 @@ var bg = context.Background()
 // firstHead stands for the first value of a slot's head.
 var firstHead = []byte("head")
 
-// counting counts what is asked of an engine.
+// counting counts the operations of an engine.
 type counting struct {
 	kv.Engine
 	gets, iters, seen, ops, conflicts atomic.Int64
@@ -69,7 +69,7 @@ func (i *countingIterator) Value() []byte {
 	return i.Iterator.Value()
 }
 
-// asked is what was asked of the engine so far.
+// asked returns the counts so far.
 func (e *counting) asked() [4]int64 {
 	return [4]int64{e.gets.Load(), e.iters.Load(), e.seen.Load(), e.ops.Load()}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// BenchmarkLookUp is what every request pays: a container by the names of its database and its own, all of them by
-// turns.
+// BenchmarkLookUp is part of every request: it finds a container by the names of the database and the container, for
+// all containers in turn.
 func BenchmarkLookUp(b *testing.B) {
 	for _, n := range []int{1, 10, 100, 1000, 5000} {
 		c := filled(b, memkv.New(), n)

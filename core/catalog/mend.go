@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
@@ -22,7 +23,7 @@ const (
 // be used. A container whose database is lost gets a database with another name. Entries of former indexing policies
 // are left out, because the index will be rebuilt.
 func Mend(saved []Entry, b *kv.Batch, lost func(what string)) error {
-	m := mender{b: b, lost: lost, dbs: map[uint32]bool{}, gone: map[uint32]bool{}}
+	m := mender{b: b, lost: lost, dbs: map[uint32]bool{}, gone: map[uint32]bool{}, colls: map[uint32]bool{}}
 	for _, f := range []func(e Entry, kind keys.MetaKind) error{m.databases, m.others} {
 		for _, e := range saved {
 			if len(e.Key) < 6 {
@@ -59,6 +60,7 @@ type mender struct {
 	lost           func(string)
 	dbs            map[uint32]bool
 	gone           map[uint32]bool // databases that were dropped, whose entries were to be removed
+	colls          map[uint32]bool // numbers of containers
 	account, least account
 	hasAccount     bool
 }
@@ -118,6 +120,7 @@ func (m *mender) others(e Entry, kind keys.MetaKind) error {
 			return nil
 		}
 		k.Former = nil
+		m.colls[k.Num] = true
 		m.least.NextContainer = max(m.least.NextContainer, k.Num&^(1<<31)+1)
 		m.least.NextGen = max(m.least.NextGen, k.Gen+1)
 		m.least.NextVersion = max(m.least.NextVersion, k.Version+1)
@@ -131,10 +134,15 @@ func (m *mender) others(e Entry, kind keys.MetaKind) error {
 		return err
 	case keys.MetaCounter:
 		m.b.Put(e.Key, e.Value)
-	case keys.MetaUser, keys.MetaPermission, keys.MetaClientKey:
+	case keys.MetaUser, keys.MetaPermission, keys.MetaClientKey, keys.MetaProcedure, keys.MetaTrigger,
+		keys.MetaFunction:
 		r := &Resource{Kind: kind}
 		if err := decode(e.Value, r); err != nil || !bytes.Equal(r.key(), e.Key) {
 			m.lost(fmt.Sprintf("a resource %q of a database can't be read", e.Key[6:]))
+			return nil
+		}
+		if slices.Contains(programKinds, kind) && !m.colls[r.Parent] {
+			m.lost(fmt.Sprintf("the container of program %q is lost, and with it the program", r.ID))
 			return nil
 		}
 		m.least.NextResource = max(m.least.NextResource, r.Num+1)

@@ -1,18 +1,18 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
-	"maps"
-	"sort"
+	"iter"
+	"slices"
 
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// Resource is an entry of a database that isn't a container: a user, a permission of a user, or a client encryption
-// key. The catalog knows its name and its parent. The body belongs to the API. Resources are few, so those of a
-// database are in one map, which each change copies.
+// Resource is an entry of a database that isn't a container: a user, a permission of a user, a client encryption key,
+// or a program of a container. The catalog knows its name and its parent. The body belongs to the API.
 type Resource struct {
 	Kind    keys.MetaKind `json:"-"`
 	DBNum   uint32        `json:"db"`
@@ -23,22 +23,40 @@ type Resource struct {
 	Version uint64        `json:"version"`
 	TS      int64         `json:"ts"`             // last change, seconds since 1970
 	Body    []byte        `json:"body,omitempty"` // the API's own
+	Most    int           `json:"-"`              // at creation: most resources of its kind and parent; 0: no limit
 }
 
 // resourceKinds are the kinds of Resource.
-var resourceKinds = []keys.MetaKind{keys.MetaUser, keys.MetaPermission, keys.MetaClientKey}
+var resourceKinds = append([]keys.MetaKind{keys.MetaUser, keys.MetaPermission, keys.MetaClientKey}, programKinds...)
 
-// resourceName finds a resource within its database.
-type resourceName struct {
-	kind   keys.MetaKind
-	parent uint32
-	id     string
+// programKinds are the kinds of Resource whose parent is a container.
+var programKinds = []keys.MetaKind{keys.MetaProcedure, keys.MetaTrigger, keys.MetaFunction}
+
+// resourceName finds a resource within its database: kind, number of the parent, id. Resources of one kind and parent
+// stand together.
+type resourceName string
+
+func nameOf(kind keys.MetaKind, parent uint32, id string) resourceName {
+	b := make([]byte, 0, 5+len(id))
+	b = binary.BigEndian.AppendUint32(append(b, byte(kind)), parent)
+	return resourceName(append(b, id...))
 }
 
-// shelf holds the resources of one database. It isn't changed once it is visible.
-type shelf map[resourceName]*Resource
+// shelf holds the resources of one database.
+type shelf = table[resourceName, *Resource]
 
-func (r *Resource) name() resourceName { return resourceName{r.Kind, r.Parent, r.ID} }
+// children gives the resources of one kind and parent, in the order of their ids.
+func children(s shelf, kind keys.MetaKind, parent uint32) iter.Seq[*Resource] {
+	return func(yield func(*Resource) bool) {
+		for r := range s.from(nameOf(kind, parent, "")) {
+			if r.Kind != kind || r.Parent != parent || !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+func (r *Resource) name() resourceName { return nameOf(r.Kind, r.Parent, r.ID) }
 
 func (r *Resource) key() []byte {
 	k := keys.AppendMeta(nil, r.Kind, r.DBNum, "")
@@ -56,15 +74,15 @@ func (s *state) find(db string, n resourceName) (*Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r := d.shelf[n]; r != nil {
+	if r, ok := d.shelf.get(n); ok {
 		return r, nil
 	}
-	return nil, status.New(status.NotFound, "Resource Not Found: %q", n.id)
+	return nil, status.New(status.NotFound, "Resource Not Found: %q", n[5:])
 }
 
 // Resource returns a resource of a database; NotFound when it is missing, with sub-status 1003 when the database is.
 func (c *Catalog) Resource(db string, kind keys.MetaKind, parent uint32, id string) (*Resource, error) {
-	return c.cur.Load().find(db, resourceName{kind, parent, id})
+	return c.cur.Load().find(db, nameOf(kind, parent, id))
 }
 
 // Resources returns the resources of one kind and parent in the order of their creation.
@@ -73,21 +91,15 @@ func (c *Catalog) Resources(db string, kind keys.MetaKind, parent uint32) ([]*Re
 	if err != nil {
 		return nil, err
 	}
-	var out []*Resource
-	for n, r := range d.shelf {
-		if n.kind == kind && n.parent == parent {
-			out = append(out, r)
-		}
-	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Num < out[j].Num })
+	out := slices.Collect(children(d.shelf, kind, parent))
+	slices.SortFunc(out, func(a, b *Resource) int { return cmp.Compare(a.Num, b.Num) })
 	return out, nil
 }
 
 // claimed reports whether another resource of its kind and parent has r's name or claim.
-func (s shelf) claimed(r *Resource) bool {
-	for n, o := range s {
-		if n.kind == r.Kind && n.parent == r.Parent && o.Num != r.Num &&
-			(o.ID == r.ID || r.Claim != "" && o.Claim == r.Claim) {
+func claimed(s shelf, r *Resource) bool {
+	for o := range children(s, r.Kind, r.Parent) {
+		if o.Num != r.Num && (o.ID == r.ID || r.Claim != "" && o.Claim == r.Claim) {
 			return true
 		}
 	}
@@ -95,7 +107,7 @@ func (s shelf) claimed(r *Resource) bool {
 }
 
 // CreateResource adds a resource: r's kind, parent, id, claim and body. Conflict when the id or claim is taken;
-// NotFound with sub-status 1003 when the database or the parent is missing.
+// NotFound with sub-status 1003 when the database or the parent is missing; Forbidden above the limit r.Most.
 func (c *Catalog) CreateResource(ctx context.Context, db string, r Resource) (out *Resource, err error) {
 	err = c.change(ctx, func(x *draft) error {
 		d, err := x.owner(db)
@@ -105,12 +117,15 @@ func (c *Catalog) CreateResource(ctx context.Context, db string, r Resource) (ou
 		x.account.NextResource = max(x.account.NextResource, 1)
 		n := r
 		n.DBNum, n.Num = d.Num, x.account.NextResource
-		if !d.shelf.hasParent(&n) {
+		if !d.hasParent(&n) {
 			return status.WithSub(status.NotFound, status.SubOwnerNotFound,
 				"Resource Not Found: the parent of %q", r.ID)
 		}
-		if d.shelf.claimed(&n) {
+		if claimed(d.shelf, &n) {
 			return errTaken()
+		}
+		if r.Most > 0 && countOf(children(d.shelf, n.Kind, n.Parent)) >= r.Most {
+			return status.New(status.Forbidden, "Resource quota exceeded: there are at most %d of this kind.", r.Most)
 		}
 		x.account.NextResource++
 		out = &n
@@ -119,11 +134,16 @@ func (c *Catalog) CreateResource(ctx context.Context, db string, r Resource) (ou
 	return out, err
 }
 
-func (s shelf) hasParent(r *Resource) bool {
+// hasParent reports whether the parent of a resource exists.
+func (d *database) hasParent(r *Resource) bool {
+	if slices.Contains(programKinds, r.Kind) {
+		_, ok := d.numbers.get(r.Parent)
+		return ok
+	}
 	if r.Parent == 0 {
 		return true
 	}
-	for _, o := range s {
+	for o := range d.shelf.all() {
 		if o.Num == r.Parent {
 			return true
 		}
@@ -131,21 +151,22 @@ func (s shelf) hasParent(r *Resource) bool {
 	return false
 }
 
+func countOf(rs iter.Seq[*Resource]) (n int) {
+	for range rs {
+		n++
+	}
+	return n
+}
+
 // shelve replaces old (nil: none) by r.
 func (c *Catalog) shelve(x *draft, d *database, old, r *Resource) error {
 	r.TS, r.Version = c.clk.Now().Unix(), x.nextVersion()
-	s := maps.Clone(d.shelf)
-	if s == nil {
-		s = shelf{}
+	s := d.shelf
+	if old != nil && old.ID != r.ID {
+		s = s.without(old.name())
+		x.b.Delete(old.key())
 	}
-	if old != nil {
-		delete(s, old.name())
-		if old.ID != r.ID {
-			x.b.Delete(old.key())
-		}
-	}
-	s[r.name()] = r
-	x.shelved(d, s)
+	x.shelved(d, s.with(r.name(), r))
 	return x.write(r.key(), r)
 }
 
@@ -161,13 +182,13 @@ func (x *draft) shelved(d *database, s shelf) {
 func (c *Catalog) ReplaceResource(ctx context.Context, db, id string, r Resource, check func(*Resource) error) (
 	out *Resource, err error) {
 	err = c.change(ctx, func(x *draft) error {
-		d, old, err := x.found(db, resourceName{r.Kind, r.Parent, id}, check)
+		d, old, err := x.found(db, nameOf(r.Kind, r.Parent, id), check)
 		if err != nil {
 			return err
 		}
 		n := r
 		n.DBNum, n.Num = old.DBNum, old.Num
-		if d.shelf.claimed(&n) {
+		if claimed(d.shelf, &n) {
 			return errTaken()
 		}
 		out = &n
@@ -193,19 +214,24 @@ func (x *draft) found(db string, n resourceName, check func(*Resource) error) (*
 func (c *Catalog) DropResource(ctx context.Context, db string, kind keys.MetaKind, parent uint32, id string,
 	check func(*Resource) error) error {
 	return c.change(ctx, func(x *draft) error {
-		d, old, err := x.found(db, resourceName{kind, parent, id}, check)
+		d, old, err := x.found(db, nameOf(kind, parent, id), check)
 		if err != nil {
 			return err
 		}
 		x.b.Frees = true
-		s := maps.Clone(d.shelf)
-		for n, r := range s {
-			if r == old || r.Parent == old.Num {
-				delete(s, n)
-				x.b.Delete(r.key())
-			}
-		}
-		x.shelved(d, s)
+		x.b.Delete(old.key())
+		x.shelved(d, x.dropChildren(d.shelf.without(old.name()), resourceKinds, old.Num))
 		return nil
 	})
+}
+
+// dropChildren removes the resources of some kinds that belong to a parent.
+func (x *draft) dropChildren(s shelf, kinds []keys.MetaKind, parent uint32) shelf {
+	for _, kind := range kinds {
+		for r := range children(s, kind, parent) {
+			s = s.without(r.name())
+			x.b.Delete(r.key())
+		}
+	}
+	return s
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// Two processes over one store: what one decides on an old catalog is refused by the store and decided anew; refusals
-// too. A look at the version shows each what the other did.
+// Two processes use one store. If one decides on an old catalog, the store refuses the change, and it decides again; a
+// refusal is decided again too. Reading the version shows each process what the other has done.
 func TestTwoCatalogs(t *testing.T) {
 	eng := newCounting()
 	a, b := open(t, eng), open(t, eng)
 	createDatabase(t, a, "db")
-	k := create(t, b, "db", spec("one")) // b doesn't know of db: its refusal is decided anew
+	k := create(t, b, "db", spec("one")) // b doesn't know db yet: it decides again
 	if n := eng.conflicts.Load(); n != 0 {
 		t.Errorf("%d commits were refused", n)
 	}
 	if _, err := a.Container("db", "one"); !status.Is(err, status.NotFound) {
 		t.Errorf("before the look: %v", err)
 	}
-	two := create(t, a, "db", spec("two")) // a knows of no container
+	two := create(t, a, "db", spec("two")) // a doesn't know any container yet
 	if n := eng.conflicts.Load(); n != 1 {
 		t.Errorf("%d commits of a were refused, want 1", n)
 	}
@@ -38,7 +38,7 @@ func TestTwoCatalogs(t *testing.T) {
 	if _, err := b.CreateContainer(bg, "db", spec("two"), firstHead); !status.Is(err, status.Conflict) {
 		t.Errorf("b made two again: %v", err)
 	}
-	if changed, err := b.Refresh(bg); changed || err != nil { // the refusal was looked into
+	if changed, err := b.Refresh(bg); changed || err != nil { // the refusal has already refreshed it
 		t.Errorf("b is old: %v, %v", changed, err)
 	}
 	if _, _, err := a.RenameContainer(bg, "db", "one", "three", false); err != nil {
@@ -90,7 +90,7 @@ func TestTwoCatalogs(t *testing.T) {
 	}
 }
 
-// Many changes of three processes at once: none is lost, and no number is given twice.
+// Three processes make many changes at once: no change is lost, and no number is assigned twice.
 func TestManyCatalogs(t *testing.T) {
 	eng := newCounting()
 	const each = 40
@@ -144,7 +144,7 @@ func TestManyCatalogs(t *testing.T) {
 	}
 }
 
-// Definitions that nobody changed stay in memory when the catalog is read again.
+// When the catalog is read again, unchanged definitions stay in memory.
 func TestRefreshKeepsDefinitions(t *testing.T) {
 	eng := newCounting()
 	a := filled(t, eng, few)
@@ -162,7 +162,7 @@ func TestRefreshKeepsDefinitions(t *testing.T) {
 	}
 }
 
-// Where one process owns the store no commit is ever refused.
+// If one process owns the store, no commit is ever refused.
 func TestOneCatalogIsNeverRefused(t *testing.T) {
 	eng := newCounting()
 	c := open(t, eng)
@@ -190,7 +190,7 @@ func TestOneCatalogIsNeverRefused(t *testing.T) {
 	}
 }
 
-// Who reads while the catalog changes sees each change whole, also of definitions that nobody has asked for before.
+// A reader sees each change of the catalog completely or not at all, also for definitions that were never read before.
 func TestReadersMeetChanges(t *testing.T) {
 	const n = 30
 	eng := newCounting()

@@ -32,10 +32,23 @@ type Throughput struct {
 	// AutoscaleIncrement is the percentage by which the maximum would grow automatically. It is kept and shown, but has
 	// no effect.
 	AutoscaleIncrement int `json:"autoscaleIncrement,omitempty"`
+	// Highest is the largest Max that it ever had, if that is larger than the present one. The catalog keeps it.
+	Highest int `json:"highest,omitempty"`
 }
 
 // Max returns the largest number of request units per second that it allows.
 func (t Throughput) Max() int { return max(t.Manual, t.AutoscaleMax) }
+
+// Ever returns the largest number of request units per second that it ever allowed.
+func (t Throughput) Ever() int { return max(t.Highest, t.Max()) }
+
+// after returns the throughput as it is stored in place of old.
+func (t Throughput) after(old Throughput) Throughput {
+	if t.Highest = old.Ever(); t.Highest <= t.Max() {
+		t.Highest = 0
+	}
+	return t
+}
 
 // PartitionKeyDef is a container's partition key definition. Paths are NoSQL paths ("/tenant", "/a/b", "/\"odd
 // name\"").
@@ -68,6 +81,9 @@ type Spec struct {
 	Properties     map[string][]byte `json:"properties,omitempty"` // data that an API keeps with the container
 	Origin         string            `json:"origin,omitempty"`     // nosql, mongo, gremlin or table
 	ExtendedJSON   bool              `json:"extendedJson,omitempty"`
+
+	// LogMinutes is for how many minutes the log keeps each version of an item and each deletion; 0 = there is no log.
+	LogMinutes int64 `json:"logMinutes,omitempty"`
 
 	// FoldID says that the id must differ by more than case: no other container of the database may have an id that
 	// differs from this one only in case. It is set at creation and never changes.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/tidwall/btree"
 
 	"github.com/orrerydb/orrery/core/keys"
@@ -41,7 +42,7 @@ type database struct {
 	ids     table[string, *ref]   // the containers by id
 	folds   table[string, []*ref] // those whose id isn't in lower case, by their id in lower case
 	numbers table[uint32, *ref]   // by number, which is the order of their creation
-	timed   table[uint32, *ref]   // those with a default time to live, by number
+	timed   table[uint32, *ref]   // those with a flag of flagTimed, by number
 	shelf   shelf                 // the other resources
 }
 
@@ -87,7 +88,7 @@ func (d *database) with(r *ref) *database {
 	}
 	n.ids = n.ids.with(r.id, r)
 	n.numbers = n.numbers.with(r.num, r)
-	if r.flags&flagTTL != 0 {
+	if r.flags&flagTimed != 0 {
 		n.timed = n.timed.with(r.num, r)
 	} else {
 		n.timed = n.timed.without(r.num)
@@ -196,7 +197,7 @@ type filling struct {
 	ids            btree.Map[string, *ref]
 	folds          btree.Map[string, []*ref]
 	numbers, timed btree.Map[uint32, *ref]
-	shelf          shelf
+	shelf          btree.Map[resourceName, *Resource]
 	oldNumbers     table[uint32, *ref]
 }
 
@@ -243,12 +244,12 @@ func (l *loader) containers() error {
 			return err
 		}
 		r, ok := f.oldNumbers.get(h.num)
-		if !ok || r.front != h || r.id != string(name) {
-			r = &ref{id: string(name), front: h}
+		if sum := xxhash.Sum64(b); !ok || r.front != h || r.sum != sum || r.id != string(name) {
+			r = &ref{id: string(name), front: h, sum: sum}
 		}
 		f.ids.Set(r.id, r)
 		f.numbers.Set(r.num, r)
-		if r.flags&flagTTL != 0 {
+		if r.flags&flagTimed != 0 {
 			f.timed.Set(r.num, r)
 		}
 		if lower := strings.ToLower(r.id); lower != r.id {
@@ -273,10 +274,7 @@ func (l *loader) resources() error {
 				}
 				return status.New(status.Corruption, "resource %q has no database", r.ID)
 			}
-			if f.shelf == nil {
-				f.shelf = shelf{}
-			}
-			f.shelf[r.name()] = r
+			f.shelf.Set(r.name(), r)
 			return nil
 		})
 		if err != nil {
@@ -290,7 +288,7 @@ func (l *loader) finish() {
 	var byID btree.Map[string, *database]
 	var byNum btree.Map[uint32, *database]
 	for _, f := range l.dbs {
-		d := &database{Database: f.db, shelf: f.shelf, ids: frozen(&f.ids), folds: frozen(&f.folds),
+		d := &database{Database: f.db, shelf: frozen(&f.shelf), ids: frozen(&f.ids), folds: frozen(&f.folds),
 			numbers: frozen(&f.numbers), timed: frozen(&f.timed)}
 		byID.Set(d.ID, d)
 		byNum.Set(d.Num, d)

@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// unsure applies a write, says that it doesn't know whether, and then can't be read once.
+// unsure applies a write, returns that the outcome is unknown, and then fails one read.
 type unsure struct {
 	kv.Engine
 	armed, blind bool
@@ -37,7 +37,7 @@ type blindSnapshot struct{ kv.Snapshot }
 
 func (blindSnapshot) Get(dst, _ []byte) ([]byte, error) { return dst, kv.ErrUnavailable }
 
-// A change of which nobody knows what became isn't made a second time: it would find itself there, and say so.
+// A change with an unknown outcome isn't repeated: the repetition would find its own result and report a conflict.
 func TestUnsureChangeIsMadeOnce(t *testing.T) {
 	e := &unsure{Engine: memkv.New()}
 	c := filled(t, e, 1)

@@ -35,6 +35,13 @@ func (c *Clock) Now() time.Time {
 	return time.Now().UTC()
 }
 
+// Frozen reports whether only Advance moves the clock.
+func (c *Clock) Frozen() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.frozen
+}
+
 // Freeze stops the clock at its present time.
 func (c *Clock) Freeze() {
 	c.mu.Lock()

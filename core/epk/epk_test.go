@@ -163,12 +163,39 @@ func TestSplit(t *testing.T) {
 		{V1, 4, []string{"05C1CFFFFFFFF8", "05C1DFFFFFFFF8", "05C1E7FFFFFFFA"}},
 		{V1, 5, []string{"05C1C9CD673398", "05C1D9CD673398", "05C1E399CD6732", "05C1E9CD673398"}},
 		{V2, 2, []string{"1FFF" + f}},
-		{V2, 4, []string{"0FFF" + f, "1FFF" + f, "2FFF" + f}},
-		{MultiHash, 4, []string{"0FFF" + f, "1FFF" + f, "2FFF" + f}},
+		{V2, 3, []string{"15" + strings.Repeat("5", 30), "2A" + strings.Repeat("A", 30)}},
+		{V2, 4, []string{"0FFF" + f, "1FFF" + f[1:] + "E", "2FFF" + f[1:] + "D"}},
+		{MultiHash, 4, []string{"0FFF" + f, "1FFF" + f[1:] + "E", "2FFF" + f[1:] + "D"}},
 	} {
 		if got := texts(c.k, c.n); !slices.Equal(got, c.want) {
 			t.Errorf("kind %d, %d shares: %v, want %v", c.k, c.n, got, c.want)
 		}
+	}
+}
+
+// TestShares: a range of placements is divided like the space, and every boundary lies inside of it.
+func TestShares(t *testing.T) {
+	for _, k := range []Kind{V1, V2, MultiHash} {
+		all := append(append([][]byte{nil}, Split(k, 3)...), nil)
+		for i := range 3 {
+			min, max := all[i], all[i+1]
+			last := min
+			for _, at := range Shares(k, min, max, 5) {
+				if bytes.Compare(last, at) >= 0 || max != nil && bytes.Compare(at, max) >= 0 {
+					t.Errorf("kind %d: %x isn't between %x and %x", k, at, last, max)
+				}
+				if got, want := Fraction(k, at)-Fraction(k, last), 1./15; i > 0 && math.Abs(got-want) > 1e-6 {
+					t.Errorf("kind %d: the share before %x is %f of the space, want %f", k, at, got, want)
+				}
+				last = at
+			}
+		}
+		if got := Shares(k, all[1], all[1], 2); got != nil {
+			t.Errorf("kind %d: shares of nothing: %x", k, got)
+		}
+	}
+	if got := Shares(MultiHash, bytes.Repeat([]byte{1}, 16), bytes.Repeat([]byte{1}, 32), 2); got != nil {
+		t.Errorf("shares inside of one first hash: %x", got)
 	}
 }
 

@@ -69,20 +69,61 @@ func parseV1(b []byte) []byte {
 	return make([]byte, 4) // also for a NaN, which sorts below all: its bits are those of a cut text
 }
 
-// Split returns the n-1 placements that divide the space into n equal parts as the service does: with V1 the hashes
-// i*floor((2^32-1)/n), otherwise i*2^126/n - 1.
-func Split(k Kind, n int) [][]byte {
-	var out [][]byte
+// Split returns the n-1 placements that divide the space into n equal parts as the service does: i*floor(last/n), where
+// last is the greatest hash: 2^32-1 with V1, otherwise 2^126-1. The last part is larger by the remainder.
+//
+// Example: the boundaries of 4 parts with V2 are 0FFF..FF, 1FFF..FE and 2FFF..FD.
+func Split(k Kind, n int) [][]byte { return Shares(k, nil, nil, n) }
+
+// Shares returns up to n-1 placements that divide the placements [min, max) into n equal parts; a nil max is the end of
+// the space. There are fewer if the range has fewer hashes. With MultiHash a range inside one hash of the first value
+// has none.
+func Shares(k Kind, min, max []byte, n int) (out [][]byte) {
+	lo, hi := hashAt(k, min), lastHash(k)
+	if max != nil {
+		hi = hashAt(k, max)
+	}
+	share := new(big.Int).Sub(hi, lo)
+	if share.Quo(share, big.NewInt(int64(n))); share.Sign() <= 0 {
+		return nil
+	}
 	for i := 1; i < n; i++ {
-		if k == V1 {
-			out = append(out, binary.BigEndian.AppendUint32(nil, uint32(i)*(math.MaxUint32/uint32(n))))
-			continue
-		}
-		x := new(big.Int).Lsh(big.NewInt(int64(i)), 126)
-		x.Quo(x, big.NewInt(int64(n))).Sub(x, big.NewInt(1))
-		out = append(out, x.FillBytes(make([]byte, 16)))
+		lo.Add(lo, share)
+		out = append(out, lo.FillBytes(make([]byte, hashLen(k))))
 	}
 	return out
+}
+
+// Fraction returns the part of the space below a placement, from 0 to 1.
+func Fraction(k Kind, place []byte) float64 {
+	f, _ := new(big.Rat).SetFrac(hashAt(k, place), lastHash(k)).Float64()
+	return f
+}
+
+// hashLen is the length of the hash of one value, or of all values where there is only one hash.
+func hashLen(k Kind) int {
+	if k == V1 {
+		return 4
+	}
+	return 16
+}
+
+// hashAt returns the hash with which a placement begins. A shorter one counts as padded with zeros.
+func hashAt(k Kind, place []byte) *big.Int {
+	var b [16]byte
+	n := hashLen(k)
+	copy(b[:n], place)
+	return new(big.Int).SetBytes(b[:n])
+}
+
+// lastHash returns the greatest hash.
+func lastHash(k Kind) *big.Int {
+	bits := uint(126)
+	if k == V1 {
+		bits = 32
+	}
+	x := new(big.Int).Lsh(big.NewInt(1), bits)
+	return x.Sub(x, big.NewInt(1))
 }
 
 // CompareText compares two texts. The shorter one counts as padded with zeros, as SDKs do for hierarchical keys.

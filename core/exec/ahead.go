@@ -32,9 +32,11 @@ type namer interface {
 // nameOf is what an index entry tells about an item before the item is fetched.
 type nameOf struct {
 	slot   *store.ViewSlot
+	unit   places // with an index scan or union
 	number uint64
 	value  []byte // of the entry
 	name   []byte
+	suffix bool // name is the item's whole suffix
 	many   bool // the item may have several entries
 }
 
@@ -57,9 +59,10 @@ type ahead struct {
 // aheadItem is a name in the list. value is mem[from:to], the name mem[to:end].
 type aheadItem struct {
 	slot          *store.ViewSlot
+	unit          places
 	number        uint64
 	from, to, end int
-	many          bool
+	suffix, many  bool
 	passed        int // index entries that were examined to find it
 }
 
@@ -111,7 +114,7 @@ func (a *ahead) next(r *row, n *nameOf) (bool, error) {
 			}
 		}
 		it := &a.list[a.at]
-		*n = nameOf{it.slot, it.number, a.mem[it.from:it.to], a.mem[it.to:it.end], it.many}
+		*n = nameOf{it.slot, it.unit, it.number, a.mem[it.from:it.to], a.mem[it.to:it.end], it.suffix, it.many}
 		r.slot, r.covered = it.slot, false
 		st := &a.b.rows.stats
 		st.Items++
@@ -170,7 +173,7 @@ func (a *ahead) collect(most int) {
 		a.mem = append(a.mem, n.value...)
 		to := len(a.mem)
 		a.mem = append(a.mem, n.name...)
-		a.list = append(a.list, aheadItem{n.slot, n.number, from, to, len(a.mem), n.many, passed})
+		a.list = append(a.list, aheadItem{n.slot, n.unit, n.number, from, to, len(a.mem), n.suffix, n.many, passed})
 	}
 	a.size = min(a.size*chunkGrowth, chunkMost)
 }
@@ -180,6 +183,10 @@ func (a *ahead) fetch() error {
 	a.items.Reset()
 	for i := a.at; i < len(a.list); i++ {
 		it := &a.list[i]
+		if it.suffix {
+			a.b.view.NameSuffix(&a.items, it.slot, a.mem[it.to:it.end])
+			continue
+		}
 		a.b.ident = a.b.layout.AppendIdentity(a.b.ident[:0], a.mem[it.to:it.end])
 		if err := a.b.view.Name(&a.items, it.slot, a.b.ident); err != nil {
 			return err

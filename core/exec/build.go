@@ -20,7 +20,6 @@ type builder struct {
 	rows  *Rows
 	view  *store.View
 	q     *Query
-	req   *plan.Request
 	tree  *plan.Tree
 	from  *position
 	spans []span
@@ -40,9 +39,8 @@ type builder struct {
 
 // gathering is what the planner read to count it. The sources start with it, so that it isn't read twice.
 type gathering struct {
-	err       error       // error of a statistic
-	stretches []stretch   // of creation order
-	ready     []*gathered // of the first of these
+	err       error     // error of a statistic
+	stretches []stretch // of creation order
 	names     *nameOrder
 	tallies   []count // by the number of the slot in the view
 }
@@ -63,12 +61,19 @@ func (b *builder) build() (source, error) {
 	if err := b.restrict(); err != nil {
 		return nil, err
 	}
+	if err := b.cut(); err != nil {
+		return nil, err
+	}
+	if err := b.rows.visit(b.view.Container(), b.spans); err != nil {
+		return nil, err
+	}
 	if err := b.checkFrom(); err != nil {
 		return nil, err
 	}
-	b.request()
-	b.tree = plan.Choose(b.req, b)
-	b.rows.stats.Plan, b.rows.stats.Tree, b.rows.stats.Partitions = b.tree.Access, b.tree, len(b.spans)
+	var r plan.Request
+	b.request(&r)
+	b.tree = plan.Choose(&r, b)
+	b.rows.stats.Plan, b.rows.stats.Tree, b.rows.stats.Partitions = &b.tree.Access, b.tree, len(b.spans)
 	if b.err == nil && b.tree.Rest {
 		b.err = b.takeRest()
 	}
@@ -79,15 +84,20 @@ func (b *builder) build() (source, error) {
 	if b.tree.Access.Kind != access.Points || b.tree.Find(plan.PartitionScan) != nil {
 		b.rows.spans = b.spans
 	}
-	return b.run(b.tree.Root, b.from)
+	src, err := b.run(b.tree.Root, b.from)
+	if err == nil && b.overlays() {
+		src = b.overlaid(src)
+	}
+	return src, err
 }
 
 // request makes the planner's request from the query.
-func (b *builder) request() {
-	q, r := b.q, b.req
+func (b *builder) request(r *plan.Request) {
+	q := b.q
 	*r = plan.Request{Pred: q.Pred, HasPK: len(b.spans) == 1 && b.spans[0].full, PK: q.PK, ByID: b.layout.ByID,
 		WholeSlots: b.wholeSlots(), Shown: q.Shown, Collation: q.Collation, Limit: q.Limit, Page: q.Page,
-		Filtered: q.Match != nil, Needs: q.Needs, Want: q.Want, Whole: q.Whole, Repeat: q.Repeat, From: b.resume()}
+		Filtered: q.Match != nil, Needs: q.Needs, Want: q.Want, Whole: q.Whole, Repeat: q.Repeat, From: b.resume(),
+		Explain: q.Explain}
 	r.Whole = q.Whole && r.WholeSlots
 	if n := len(q.OrderBy); n > 0 {
 		r.Near, r.OrderBy, r.Desc = q.OrderBy[0].Near, make([]access.Path, n), make([]bool, n)
@@ -139,10 +149,9 @@ func (b *builder) leafOf(sig uint32) *access.Pred { return plan.LeafOf(b.q.Pred,
 
 // discard closes the sources that the planner opened.
 func (b *builder) discard() {
-	for _, g := range b.ready {
-		g.close()
+	for i := range b.stretches {
+		b.stretches[i].discard()
 	}
-	b.ready = nil
 }
 
 // checkFrom checks that a position fits the query. If the position holds only the beginning of a key, checkFrom finds
@@ -197,7 +206,7 @@ func init() {
 		plan.Intersect:     (*builder).intersection,
 		plan.Merge:         (*builder).merge,
 		plan.IDOrder:       (*builder).idOrder,
-		plan.KeyOrder:      (*builder).keyOrder,
+		plan.KeyOrder:      (*builder).keyOrderSampled,
 		plan.NameOrder:     (*builder).nameOrder,
 		plan.CreationOrder: (*builder).creation,
 		plan.Missing:       (*builder).missing,
@@ -219,9 +228,9 @@ func (b *builder) scanItems(_ *plan.Node, from *position) (source, error) {
 func (b *builder) sort(n *plan.Node, _ *position) (source, error) {
 	b.rows.stats.Sorted = true
 	s := newSorter(b, n.Kids[0])
-	s.window = n.Window
+	s.window = n.Count
 	if n.Op == plan.Rings {
-		s.rings = &rings{b: b, leaf: n.Leaf, dist: n.Dist}
+		s.rings = &rings{b: b, leaf: n.Leaf, dist: b.tree.Ring}
 	}
 	var err error
 	s.src, err = s.candidates()

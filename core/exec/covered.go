@@ -1,9 +1,9 @@
 package exec
 
 import (
-	"encoding/binary"
 	"slices"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/plan/access"
@@ -73,7 +73,8 @@ func (c *cover) row(r *row, e *keys.IndexEntry, flag byte) bool {
 	if c.b.rows.former != nil { // only the item tells its whole number
 		return false
 	}
-	c.doc = append(c.doc[:0], 0, 0, 0, 0)
+	at, doc := bson.Begin(c.doc[:0])
+	c.doc = doc
 	var ts int64
 	var ok bool
 	if c.comp != nil {
@@ -85,14 +86,11 @@ func (c *cover) row(r *row, e *keys.IndexEntry, flag byte) bool {
 	if !ok || !c.identity(c.ident) {
 		return false
 	}
-	doc := c.doc
 	for i := range c.parts {
-		doc = appendNested(doc, c.parts[i].segs, c.vals[i])
+		c.doc = appendNested(c.doc, c.parts[i].segs, c.vals[i])
 	}
-	doc = append(doc, 0)
-	binary.LittleEndian.PutUint32(doc, uint32(len(doc)))
-	c.doc = doc
-	c.b.view.FromEntry(&r.item, c.ident, e.Number, doc, ts)
+	c.doc = bson.End(c.doc, at)
+	c.b.view.FromEntry(&r.item, c.ident, e.Number, c.doc, ts)
 	r.covered = true
 	return true
 }
@@ -181,14 +179,10 @@ func (c *cover) identity(ident []byte) bool {
 // appendNested appends the BSON element of a value, nested in one object for each further segment.
 func appendNested(dst []byte, segs []string, v value.Value) []byte {
 	if len(segs) == 1 {
-		dst = append(append(append(dst, value.BSONType(v)), segs[0]...), 0)
-		return value.AppendBSON(dst, v)
+		return value.AppendElement(dst, segs[0], v)
 	}
-	dst = append(append(append(dst, 0x03), segs[0]...), 0)
-	at := len(dst)
-	dst = append(appendNested(append(dst, 0, 0, 0, 0), segs[1:], v), 0)
-	binary.LittleEndian.PutUint32(dst[at:], uint32(len(dst)-at))
-	return dst
+	at, dst := bson.BeginObject(dst, segs[0])
+	return bson.End(appendNested(dst, segs[1:], v), at)
 }
 
 // entryRow makes the row of e's current entry. It uses the entry alone if c allows that, else it fetches the item.

@@ -22,41 +22,47 @@ type stretch struct {
 	spans  []span
 	from   *position // the start is after it; nil: at the beginning
 	size   int64     // approximate number of items in its slots
+	ready  *gathered // its source, where the planner has read what an index names; nil: not read
+}
+
+// discard closes the source that the planner has made.
+func (g *stretch) discard() {
+	if g.ready != nil {
+		g.ready.close()
+		g.ready = nil
+	}
 }
 
 // groups cuts the spans of the query into groups. After a position, the first group is the remainder of the position's
 // own group.
 func (b *builder) groups(shown Shown, from *position) []stretch {
 	slots := b.view.Version().Map()
-	var out []stretch
-	add := func(lo, hi []byte, s span) {
-		if n := len(out); n > 0 && bytes.Equal(out[n-1].lo, lo) {
-			out[n-1].spans = append(out[n-1].spans, s)
-			return
-		}
-		out = append(out, stretch{lo: lo, hi: hi, spans: []span{s}})
-	}
-	for _, s := range b.spans {
+	out := make([]stretch, 0, 1)
+	begin := 0 // of the last group's spans, which stand together in b.spans
+	for i := range b.spans {
+		s := &b.spans[i]
 		var lo, hi []byte
 		if shown == CreationByPartition {
 			lo, hi = slots.Bounds(slots.Run(slots.Partition(s.slot.Min())))
 		}
 		if from != nil {
-			min := s.slot.Min()
 			switch {
-			case bytes.Compare(min, from.slotMin) < 0:
+			case from.unit.holds(s):
+				lo, hi = from.unit.lo, from.unit.hi
+			case bytes.Compare(s.least(), from.unit.lo) < 0:
 				continue // has been given
-			case len(from.key) == 0 || bytes.Compare(min, from.key) < 0:
-				lo, hi = from.slotMin, from.key
-			case bytes.Compare(lo, from.key) < 0:
-				lo = from.key
+			case bytes.Compare(lo, from.unit.hi) < 0:
+				lo = from.unit.hi
 			}
 		}
-		add(lo, hi, s)
+		if n := len(out); n == 0 || !bytes.Equal(out[n-1].lo, lo) {
+			begin, out = i, append(out, stretch{lo: lo, hi: hi})
+		}
+		out[len(out)-1].spans = b.spans[begin : i+1 : i+1]
 	}
 	for i := range out {
 		g := &out[i]
-		if from != nil && bytes.Equal(g.lo, from.slotMin) {
+		if from != nil && bytes.Equal(g.lo, from.unit.lo) {
 			g.from = &position{kind: posCreation, number: from.number}
 		}
 		g.size = b.sizeOf(g.spans)
@@ -92,8 +98,7 @@ type created struct {
 	plan   *access.Plan // with an index
 	groups []stretch
 	i      int
-	src    source      // of group i; nil: not opened
-	ready  []*gathered // sources of the first groups, which the planner made
+	src    source // of group i; nil: not opened
 }
 
 // creation makes the source of creation order.
@@ -101,7 +106,7 @@ func (b *builder) creation(n *plan.Node, _ *position) (source, error) {
 	if b.stretches == nil {
 		b.stretches = b.groups(b.q.Shown, b.from)
 	}
-	return &created{b: b, node: n, plan: &b.tree.Access, groups: b.stretches, ready: b.ready}, nil
+	return &created{b: b, node: n, plan: &b.tree.Access, groups: b.stretches}, nil
 }
 
 func (c *created) next(r *row) (bool, error) {
@@ -115,7 +120,8 @@ func (c *created) next(r *row) (bool, error) {
 		}
 		if ok {
 			g := &c.groups[c.i]
-			r.pos = position{kind: posCreation, number: store.Counter(r.item.Number), slotMin: g.lo, key: g.hi}
+			r.pos = position{kind: posCreation, number: store.Counter(r.item.Number),
+				unit: places{g.lo, g.hi}}
 			return true, nil
 		}
 		c.leave()
@@ -147,8 +153,8 @@ func (c *created) close() {
 	if c.src != nil {
 		c.src.close()
 	}
-	for _, g := range c.ready {
-		g.close()
+	for i := range c.groups {
+		c.groups[i].discard()
 	}
 }
 
@@ -157,11 +163,11 @@ func (c *created) open() (err error) {
 	if c.src != nil {
 		return nil
 	}
-	if c.i < len(c.ready) {
-		c.src = c.ready[c.i]
+	g := &c.groups[c.i]
+	if g.ready != nil {
+		c.src = g.ready
 		return nil
 	}
-	g := &c.groups[c.i]
 	switch c.node.Kids[0].Op {
 	case plan.Points:
 		c.src, err = c.sorted(g)
@@ -184,9 +190,7 @@ func (b *builder) of(g *stretch) *builder {
 func (c *created) sorted(g *stretch) (*sorter, error) {
 	b := c.b.of(g)
 	s := newSorter(b, c.node.Kids[0])
-	if g.size > plan.MaxCreation && (s.window == 0 || s.window > plan.MaxCreation) {
-		s.window = plan.MaxCreation
-	}
+	s.window = b.tree.SortWindow(g.size)
 	var err error
 	s.src, err = s.candidates()
 	return s, err

@@ -3,6 +3,7 @@ package exec
 import (
 	"bytes"
 	"container/heap"
+	"slices"
 
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
@@ -11,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// creationScan walks number entries first and then sorts the remaining items. plan.Request.Walked tells how many items
+// creationScan walks number entries first and then sorts the remaining items. plan.Tree.Walked tells how many items
 // it walks.
 type creationScan struct {
 	c    *created
@@ -31,18 +32,19 @@ type walker interface {
 // scan makes the source of a group that is scanned.
 func (c *created) scan(g *stretch) (source, error) {
 	b := c.b.of(g)
-	s := &creationScan{c: c, g: g, left: b.req.Walked(plan.Stretch{Size: g.size, Slots: len(g.spans),
+	s := &creationScan{c: c, g: g, left: b.tree.Walked(plan.Stretch{Size: g.size, Slots: len(g.spans),
 		Numbered: b.view.Numbered()})}
 	if s.left == 0 {
 		return s, s.turn(g.from)
 	}
 	var err error
 	if len(g.spans) == 1 && g.spans[0].full {
-		if w := newKeyWalk(b, b.q.Shown == Newest); w != nil {
-			s.walk = w
-			return s, nil
+		leaf := b.keyLeaf()
+		if leaf == nil {
+			return s, s.turn(g.from)
 		}
-		return s, s.turn(g.from)
+		s.walk = newKeyWalk(b, leaf, b.q.Shown == Newest)
+		return s, nil
 	}
 	s.walk, err = newNumberWalk(b, b.q.Shown == Newest)
 	return s, err
@@ -100,6 +102,7 @@ type numberWalk struct {
 	heap   []*numbers
 	top    bool // the first stream of the heap has given its entry
 	mem    store.Mem
+	far    *ahead // fetches items in chunks; nil: one by one
 	last   place
 }
 
@@ -133,29 +136,58 @@ type numbers struct {
 
 func newNumberWalk(b *builder, newest bool) (*numberWalk, error) {
 	w := &numberWalk{b: b, newest: newest, last: placeOf(b.from)}
+	all := make([]numbers, 0, len(b.spans))
 	for i := 0; i < len(b.spans); {
-		n := &numbers{}
-		n.sps, i = b.slotOf(i)
-		lo, hi, err := w.bounds(n.sps[0].slot)
-		if err != nil {
-			w.close()
-			return nil, err
+		var sps []span
+		sps, i = b.slotOf(i)
+		all = append(all, numbers{sps: sps})
+	}
+	err := w.beginAll(all)
+	w.heap = make([]*numbers, 0, len(all))
+	for i := range all {
+		if all[i].it != nil {
+			w.heap = append(w.heap, &all[i])
 		}
-		if n.it, err = b.view.Iter(lo, hi); err != nil {
-			w.close()
-			return nil, err
-		}
-		w.heap = append(w.heap, n)
-		if err := w.settled(n, newest && n.it.Last() || !newest && n.it.First()); err != nil {
-			w.close()
-			return nil, err
-		}
-		if n.it == nil {
-			w.heap = w.heap[:len(w.heap)-1]
-		}
+	}
+	if err != nil {
+		w.close()
+		return nil, err
 	}
 	heap.Init(w)
 	return w, nil
+}
+
+// beginAll moves the streams to their first entries: in parallel on an engine over a network.
+func (w *numberWalk) beginAll(all []numbers) error {
+	if w.b.view.Remote() {
+		if _, err := w.b.view.Head(all[0].sps[0].slot); err != nil { // reads the heads of all slots
+			return err
+		}
+		return w.b.beside(remoteAtOnce, len(all), func(own *builder, i, _ int) error {
+			return w.begin(own, &all[i], len(all))
+		})
+	}
+	for i := range all {
+		if err := w.begin(w.b, &all[i], len(all)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin moves one of several streams to its first entry.
+func (w *numberWalk) begin(b *builder, n *numbers, streams int) error {
+	lo, hi, err := w.bounds(n.sps[0].slot)
+	if err != nil {
+		return err
+	}
+	if n.it, err = b.view.Iter(lo, hi); err != nil {
+		return err
+	}
+	if b.view.Remote() {
+		n.it.Ahead(b.wantedOf(streams))
+	}
+	return w.settled(b, n, w.newest && n.it.Last() || !w.newest && n.it.First())
 }
 
 // bounds returns the bounds of the slot's number entries that come next. They begin at the lowest number of the slot:
@@ -180,12 +212,12 @@ func (w *numberWalk) bounds(slot *store.ViewSlot) (lo, hi []byte, err error) {
 
 // settled moves to the next entry that lies in the spans, beginning with the current one. At the end it sets the
 // iterator to nil.
-func (w *numberWalk) settled(n *numbers, ok bool) error {
+func (w *numberWalk) settled(b *builder, n *numbers, ok bool) error {
 	for ; ok; ok = w.newest && n.it.Prev() || !w.newest && n.it.Next() {
-		if err := w.b.poll(); err != nil {
+		if err := b.poll(); err != nil {
 			return err
 		}
-		if w.b.inSlot(n.sps, n.it.Value()) {
+		if b.inSlot(n.sps, n.it.Value()) {
 			n.counter, _ = keys.NumberCounter(n.it.Key())
 			return nil
 		}
@@ -211,6 +243,17 @@ func (b *builder) inSlot(sps []span, suffix []byte) bool {
 }
 
 func (w *numberWalk) next(r *row) (bool, error) {
+	if w.far == nil {
+		w.far = w.b.readsAhead(w, nil)
+	}
+	if w.far != nil {
+		var n nameOf
+		ok, err := w.far.next(r, &n)
+		if ok {
+			w.last = place{true, n.number}
+		}
+		return ok, err
+	}
 	for {
 		if err := w.settle(); err != nil || len(w.heap) == 0 {
 			return false, err
@@ -225,6 +268,17 @@ func (w *numberWalk) next(r *row) (bool, error) {
 	}
 }
 
+// name implements namer. The number is the counter.
+func (w *numberWalk) name(n *nameOf) (bool, error) {
+	if err := w.settle(); err != nil || len(w.heap) == 0 {
+		return false, err
+	}
+	e := w.heap[0]
+	w.top = true
+	*n = nameOf{slot: e.sps[0].slot, number: e.counter, name: e.it.Value(), suffix: true}
+	return true, nil
+}
+
 // settle moves the stream whose entry was given.
 func (w *numberWalk) settle() error {
 	if !w.top {
@@ -232,7 +286,7 @@ func (w *numberWalk) settle() error {
 	}
 	w.top = false
 	n := w.heap[0]
-	if err := w.settled(n, w.newest && n.it.Prev() || !w.newest && n.it.Next()); err != nil {
+	if err := w.settled(w.b, n, w.newest && n.it.Prev() || !w.newest && n.it.Next()); err != nil {
 		return err
 	}
 	if n.it == nil {
@@ -245,7 +299,12 @@ func (w *numberWalk) settle() error {
 
 func (w *numberWalk) position() *position { return w.last.position() }
 
-func (w *numberWalk) empty() bool { return w.settle() == nil && len(w.heap) == 0 }
+func (w *numberWalk) empty() bool {
+	if w.far != nil {
+		return w.far.empty()
+	}
+	return w.settle() == nil && len(w.heap) == 0
+}
 
 func (w *numberWalk) close() {
 	for _, n := range w.heap {
@@ -288,50 +347,48 @@ type keyWalk struct {
 	e    entries
 	peek bool
 	mem  store.Mem
+	far  *ahead // fetches items in chunks; nil: one by one
 	last place
 }
 
-// newKeyWalk returns nil if no index has all items of the logical partition under one value.
-func newKeyWalk(b *builder, newest bool) *keyWalk {
-	c := b.view.Container()
-	s := &b.spans[0]
-	if !b.view.Indexed() || c.Def().KeyIsID() {
+// keyLeaf is plan.KeyLeaf for the only logical partition.
+func (b *builder) keyLeaf() *access.Pred {
+	pk, err := b.view.Container().DecodeKey(b.spans[0].tuple)
+	if err != nil || b.layout.ByID { // a partition of one item
 		return nil
 	}
-	pk, err := c.DecodeKey(s.tuple)
-	if err != nil {
-		return nil
+	return plan.KeyLeaf(b, pk)
+}
+
+// newKeyWalk makes the walk of the leaf that plan.KeyLeaf has found.
+func newKeyWalk(b *builder, p *access.Pred, newest bool) *keyWalk {
+	sp := &b.spans[0]
+	l, _ := newLeaf(b, p)
+	l.ivs = slices.DeleteFunc(l.ivs, func(iv access.Interval) bool { return !iv.Touches(sp.slot.Classes()) })
+	w := &keyWalk{b: b, leaf: l, last: placeOf(b.from)}
+	w.e = entries{b: b, leaf: &w.leaf, desc: newest}
+	var after *position
+	if p := b.from; p != nil {
+		lead := b.view.Container().NumberPrefix(sp.base[:len(sp.base)-len(sp.tuple)])
+		after = &position{value: bytes.Clone(l.ivs[0].Lo),
+			number: uint64(lead[0])<<56 | uint64(lead[1])<<48 | uint64(lead[2])<<40 | p.number}
 	}
-	for i, segs := range c.Def().KeyPaths() {
-		if !b.Policy().Covers(segs, false) || !access.Scalars(pk[i:i+1]) {
-			continue
-		}
-		l, ok := newLeaf(b, access.Eq(access.Path{Segs: segs}, pk[i]))
-		ivs := l.ivs[:0:0]
-		for _, iv := range l.ivs {
-			if iv.Touches(s.slot.Classes()) {
-				ivs = append(ivs, iv)
-			}
-		}
-		if !ok || len(ivs) != 1 || !ivs[0].One {
-			continue
-		}
-		w := &keyWalk{b: b, leaf: l, last: placeOf(b.from)}
-		w.leaf.ivs = ivs
-		w.e = entries{b: b, leaf: &w.leaf, desc: newest}
-		var after *position
-		if p := b.from; p != nil {
-			lead := c.NumberPrefix(s.base[:len(s.base)-len(s.tuple)])
-			after = &position{value: bytes.Clone(ivs[0].Lo),
-				number: uint64(lead[0])<<56 | uint64(lead[1])<<48 | uint64(lead[2])<<40 | p.number}
-		}
-		w.e.start(b.spans, after)
-		return w
-	}
-	return nil
+	w.e.start(b.spans, after)
+	return w
 }
 
 func (w *keyWalk) next(r *row) (bool, error) {
+	if w.far == nil {
+		w.far = w.b.readsAhead(w, nil)
+	}
+	if w.far != nil {
+		var n nameOf
+		ok, err := w.far.next(r, &n)
+		if ok {
+			w.last = place{true, store.Counter(n.number)}
+		}
+		return ok, err
+	}
 	for {
 		if ok, err := w.settle(); err != nil || !ok {
 			return false, err
@@ -345,6 +402,16 @@ func (w *keyWalk) next(r *row) (bool, error) {
 	}
 }
 
+// name implements namer.
+func (w *keyWalk) name(n *nameOf) (bool, error) {
+	if ok, err := w.settle(); err != nil || !ok {
+		return false, err
+	}
+	w.peek = false
+	*n = nameOf{slot: w.e.sps[0].slot, number: w.e.cur.Number, name: w.e.cur.Name}
+	return true, nil
+}
+
 func (w *keyWalk) settle() (ok bool, err error) {
 	if !w.peek {
 		w.peek, err = w.e.next()
@@ -355,6 +422,9 @@ func (w *keyWalk) settle() (ok bool, err error) {
 func (w *keyWalk) position() *position { return w.last.position() }
 
 func (w *keyWalk) empty() bool {
+	if w.far != nil {
+		return w.far.empty()
+	}
 	ok, err := w.settle()
 	return err == nil && !ok
 }

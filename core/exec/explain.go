@@ -5,15 +5,38 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 )
 
-// Explain shows the plan of the rows. ran says that the reader has read them. Then the steps show what they have done
-// so far.
+// Explain shows the plan of the rows. It has figures only with Query.Explain. ran says that the reader has read the
+// rows. Then the steps show what they have done so far.
 func (r *Rows) Explain(ran bool) *plan.Explanation {
-	if ran {
+	if ran && r.q.Explain {
 		r.told(r.stats.Tree.Root)
 	}
 	e := r.stats.Tree.Explain(ran)
 	e.Counted = r.stats.Counted
 	return e
+}
+
+// MayHoldElements reports whether any slot has ever held elements of arrays on a leaf's paths, so that an item may have
+// several entries. The rows must not be closed.
+func (r *Rows) MayHoldElements(l *access.Pred) bool {
+	slots := r.view.Slots()
+	for i := range slots {
+		if l.Comp == nil {
+			if slots[i].HasElements(l.PathID(r.view.Policy())) {
+				return true
+			}
+			continue
+		}
+		if l.Comp.Index.Array != nil {
+			return true
+		}
+		for j := range l.Comp.Index.Columns {
+			if slots[i].HasInColumn(l.Comp.Index.Columns[j].Array) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // told writes into a node, and into the nodes below it, what they did. It returns how many rows the node gave.
@@ -30,6 +53,11 @@ func (r *Rows) told(n *plan.Node) (given int64) {
 		given = int64(r.stats.Matched)
 	case plan.Limit, plan.Sort, plan.TopK, plan.Rings:
 		given = int64(r.stats.Rows)
+	case plan.KeyOrder:
+		if given = int64(r.stats.Candidates); len(n.Kids) > 1 {
+			n.Kids[1].Given = int64(r.stats.Turned)
+			n.Kids[0].Given = given - n.Kids[1].Given
+		}
 	case plan.Union, plan.Intersect:
 		for _, k := range n.Kids { // several entries may name one item
 			k.Given = k.Entries
@@ -55,7 +83,7 @@ func (r *Rows) entriesOf(n *plan.Node) (entries int64) {
 	}
 	for i, p := range r.leaves {
 		if p == n.Leaf {
-			entries += r.walked[i]
+			entries += r.walked[i+1]
 		}
 	}
 	return entries
@@ -63,6 +91,9 @@ func (r *Rows) entriesOf(n *plan.Node) (entries int64) {
 
 // walk returns the index of the counter for a leaf's entries.
 func (r *Rows) walk(p *access.Pred) int {
+	if !r.q.Explain {
+		return 0
+	}
 	r.leaves, r.walked = append(r.leaves, p), append(r.walked, 0)
 	return len(r.walked) - 1
 }

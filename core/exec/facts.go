@@ -43,6 +43,9 @@ func (b *builder) fact(slot *store.ViewSlot, p access.Path, id uint64, n need) (
 // counts starts counting the paths that the builder has asked for and that can be counted now. The channels that it
 // returns are closed when the counts end.
 func (b *builder) counts() (all []<-chan struct{}) {
+	if b.view.Held() { // a count would not be in the view
+		return nil
+	}
 	for _, p := range b.asks {
 		if done := b.view.Container().Count(p.Segs); done != nil {
 			all = append(all, done)

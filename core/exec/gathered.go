@@ -29,9 +29,11 @@ type gathered struct {
 // namedIn is an item of a slot.
 type namedIn struct {
 	named
-	counter uint64
-	slot    *store.ViewSlot
+	slot *store.ViewSlot
 }
+
+// counter is the item's place in the order of creation.
+func (n *namedIn) counter() uint64 { return store.Counter(n.number) }
 
 // gather makes the source of a stretch that an index answers. If there are more entries than limit, it holds at least
 // limit+1 of them, and can't be used as a source.
@@ -86,21 +88,25 @@ func (s *gathered) fill(limit int) error {
 	return nil
 }
 
+// fewNamed is a number of items of a slot. Up to it memory is reserved for those of several slots.
+const fewNamed = 64
+
 // take adds the names that the union has gathered.
 func (s *gathered) take() {
 	slot := s.b.spans[s.u.i].slot
-	if s.list == nil && len(s.u.list) > 0 { // in most cases there are few
-		s.list, s.names = make([]namedIn, 0, max(16, len(s.u.list))), make([]byte, 0, max(512, len(s.u.names)))
+	if n := len(s.u.list); s.list == nil && n > 0 {
+		slots := 1
+		if n <= fewNamed { // the other slots have about as many
+			slots = 4
+		}
+		s.list, s.names = make([]namedIn, 0, slots*n), make([]byte, 0, slots*len(s.u.names))
 	}
 	for _, n := range s.u.list {
-		counter := store.Counter(n.number)
-		if s.begun && s.passed(counter) {
+		if s.begun && s.passed(store.Counter(n.number)) {
 			continue
 		}
-		at := len(s.names)
-		s.names = append(s.names, s.u.names[n.from:n.end]...)
-		n.from, n.to, n.end = at, at+n.to-n.from, at+n.end-n.from
-		if s.list = append(s.list, namedIn{n, counter, slot}); len(s.list) >= 2*window {
+		s.names = n.moved(s.names, s.u.names)
+		if s.list = append(s.list, namedIn{n, slot}); len(s.list) >= 2*window {
 			s.sort()
 			s.trim()
 		}
@@ -116,7 +122,7 @@ func (s *gathered) sort() {
 		if s.newest {
 			x, y = y, x
 		}
-		return cmp.Compare(x.counter, y.counter)
+		return cmp.Compare(x.counter(), y.counter())
 	})
 }
 
@@ -126,13 +132,10 @@ func (s *gathered) trim() {
 		return
 	}
 	s.list, s.more = s.list[:window], true
-	s.last = s.list[window-1].counter
+	s.last = s.list[window-1].counter()
 	var kept []byte
 	for i := range s.list {
-		n := &s.list[i]
-		at := len(kept)
-		kept = append(kept, s.names[n.from:n.end]...)
-		n.from, n.to, n.end = at, at+n.to-n.from, at+n.end-n.from
+		kept = s.list[i].moved(kept, s.names)
 	}
 	s.names = kept
 }

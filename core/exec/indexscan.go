@@ -11,16 +11,18 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// indexScan gives the items that the entries of one leaf name, slot by slot, in the order of (value, number). If a path
-// has array elements, an item has several entries and is given at the least of them.
+// indexScan gives the items that the entries of one leaf name, unit by unit, in the order of (value, number). A unit is
+// a slot, or after a position what the position's slot has become: see units.go. If a path has array elements, an item
+// has several entries and is given at the least of them.
 type indexScan struct {
 	b       *builder
 	leaf    leaf
-	e       entries
-	i, upto int // spans [i, upto) are in the current slot
+	e       entries    // with the unit's next entry
+	others  []*entries // the unit's other slots, each on an entry
+	i, upto int        // spans [i, upto) are in the current unit
 	from    *position
 	opened  bool
-	many    bool // items may have several entries in this slot
+	many    bool // items may have several entries in this unit
 	peek    bool // e is on an entry that was not given
 	terms   index.Terms
 	mem     store.Mem
@@ -33,7 +35,7 @@ type indexScan struct {
 
 // newIndexScan makes the source of one leaf, which the index can answer.
 func newIndexScan(b *builder, p *access.Pred, from *position) *indexScan {
-	i, from := slotFrom(b, from)
+	i, from := unitFrom(b, from)
 	l, _ := newLeaf(b, p)
 	s := &indexScan{b: b, leaf: l, i: i, upto: i, from: from}
 	s.e = entries{b: b, leaf: &s.leaf}
@@ -41,23 +43,8 @@ func newIndexScan(b *builder, p *access.Pred, from *position) *indexScan {
 	return s
 }
 
-// slotFrom returns the first span to read after a position. It returns no position if the position is in an earlier
-// slot.
-func slotFrom(b *builder, from *position) (int, *position) {
-	i := 0
-	if from != nil {
-		for i < len(b.spans) && bytes.Compare(b.spans[i].slot.Min(), from.slotMin) < 0 {
-			i++
-		}
-		if i < len(b.spans) && !bytes.Equal(b.spans[i].slot.Min(), from.slotMin) {
-			from = nil
-		}
-	}
-	return i, from
-}
-
-func (s *indexScan) position(slot *store.ViewSlot) position {
-	return position{kind: posIndex, slotMin: slot.Min(), value: s.e.cur.Value, number: s.e.cur.Number}
+func (s *indexScan) position() position {
+	return position{kind: posIndex, unit: s.e.sps[0].places(), value: s.e.cur.Value, number: s.e.cur.Number}
 }
 
 func (s *indexScan) next(r *row) (bool, error) {
@@ -80,7 +67,7 @@ func (s *indexScan) next(r *row) (bool, error) {
 		if !ok || s.many && !r.covered && !bytes.Equal(s.leaf.first(s.b.Policy(), &s.terms, &r.item), s.e.cur.Value) {
 			continue
 		}
-		r.pos = s.position(r.slot)
+		r.pos = s.position()
 		if s.repeat && r.covered {
 			return true, s.repeats(r)
 		}
@@ -95,7 +82,7 @@ func (s *indexScan) nextFar(r *row) (bool, error) {
 			return false, err
 		}
 		if !n.many || bytes.Equal(s.leaf.first(s.b.Policy(), &s.terms, &r.item), n.value) {
-			r.pos = position{kind: posIndex, slotMin: n.slot.Min(), value: n.value, number: n.number}
+			r.pos = position{kind: posIndex, unit: n.unit, value: n.value, number: n.number}
 			return true, nil
 		}
 	}
@@ -107,7 +94,9 @@ func (s *indexScan) name(n *nameOf) (bool, error) {
 		return false, err
 	}
 	s.peek = false
-	*n = nameOf{s.e.sps[0].slot, s.e.cur.Number, s.e.cur.Value, s.e.cur.Name, s.many}
+	sp := &s.e.sps[0]
+	*n = nameOf{slot: sp.slot, unit: sp.places(), number: s.e.cur.Number, value: s.e.cur.Value, name: s.e.cur.Name,
+		many: s.many}
 	return true, nil
 }
 
@@ -116,15 +105,12 @@ func (s *indexScan) settle() (_ bool, err error) {
 	for !s.peek {
 		var ok bool
 		if s.opened {
-			ok, err = s.e.next()
+			ok, err = s.advance()
 		} else {
 			if s.i >= len(s.b.spans) {
 				return false, nil
 			}
-			var sps []span
-			sps, s.upto = s.b.slotOf(s.i)
-			s.many = s.leaf.several(s.b, sps[0].slot)
-			ok, err = s.beginSlot(sps)
+			ok, err = s.beginUnit()
 			s.opened = true
 		}
 		if err != nil {
@@ -148,6 +134,9 @@ func (s *indexScan) empty() bool {
 func (s *indexScan) close() {
 	s.e.close()
 	s.ahead.close((*begunWalk).close)
+	for _, e := range s.others {
+		e.close()
+	}
 }
 
 // fetch reads the item with an identity in r.slot into r. It returns false when the item is absent or expired.
@@ -166,8 +155,9 @@ func (b *builder) fetchNamed(r *row, name []byte, m *store.Mem) (bool, error) {
 	return b.fetch(r, b.ident, m)
 }
 
-// union gives the items that the entries of several leaves name, slot by slot, in the order of their numbers. It holds
-// at most window items and walks the leaves again for more.
+// union gives the items that the entries of several leaves name, unit by unit, in the order of their numbers. A unit is
+// a slot, or after a position what the position's slot has become: see units.go. A union holds at most window items and
+// walks the leaves again for more.
 //
 // Example: with a window of 3 and numbers 9, 2, 7, 4, 5 in a slot, the first walk keeps 2, 4 and 5. After they are
 // given, the second walk takes only numbers above 5 and gives 7 and 9.
@@ -175,20 +165,22 @@ type union struct {
 	b       *builder
 	leaves  []leaf
 	e       []entries
-	i, upto int // spans [i, upto) are in the current slot
+	i, upto int               // spans [i, upto) are in the current unit
+	slots   []*store.ViewSlot // of the unit
 	opened  bool
 	floor   uint64 // the numbers up to this one have been given
 	above   bool   // floor is valid
 	list    []named
 	names   []byte
 	at      int
-	more    bool   // the slot has items with numbers above the list
+	more    bool   // the unit has items with numbers above the list
 	last    uint64 // if more: the last number of the list when it was gathered
 	mem     store.Mem
 	cover   *cover // of one leaf; nil: items are fetched
 	far     *ahead // fetches them in chunks; nil: one by one
 	ahead   slotsAhead[*union]
-	most    int // gather may stop at so many items; 0: it gathers all
+	most    int  // gather may stop at so many items; 0: it gathers all
+	loose   bool // the list needn't be sorted: no item is named twice, and nothing continues after it
 
 	also  []leaf // of an intersection: each leaf must name the items too
 	alsoE []entries
@@ -199,9 +191,13 @@ type union struct {
 // made of that.
 type named struct {
 	number        uint64
-	from, to, end int
+	from, to, end uint32 // a window of names is far below 4 GB
 	flag          byte
+	slot          uint16 // index in the union's slots
 }
+
+// fewNames is the number of names for which a union reserves memory.
+const fewNames = 16
 
 // maxOpen is the largest number of leaves of a union that keep their iterators from slot to slot.
 const maxOpen = 16
@@ -210,7 +206,7 @@ const maxOpen = 16
 var window = 1 << 16
 
 func newUnion(b *builder, leaves []*access.Pred, from *position) *union {
-	i, from := slotFrom(b, from)
+	i, from := unitFrom(b, from)
 	u := &union{b: b, i: i, upto: i, leaves: make([]leaf, 0, len(leaves))}
 	if from != nil {
 		u.floor, u.above = from.number, true
@@ -238,7 +234,7 @@ func (u *union) next(r *row) (bool, error) {
 		var n nameOf
 		ok, err := u.far.next(r, &n)
 		if ok {
-			r.pos = position{kind: posIndex, slotMin: n.slot.Min(), number: n.number}
+			r.pos = position{kind: posIndex, unit: n.unit, number: n.number}
 		}
 		return ok, err
 	}
@@ -249,7 +245,7 @@ func (u *union) next(r *row) (bool, error) {
 		n := u.list[u.at]
 		u.at++
 		u.floor, u.above = n.number, true
-		r.slot = u.b.spans[u.i].slot
+		r.slot = u.slots[n.slot]
 		r.covered = u.cover != nil && u.cover.row(
 			r, &keys.IndexEntry{Value: u.names[n.to:n.end], Number: n.number, Name: u.names[n.from:n.to]}, n.flag)
 		ok := r.covered
@@ -260,7 +256,7 @@ func (u *union) next(r *row) (bool, error) {
 			}
 		}
 		if ok {
-			r.pos = position{kind: posIndex, slotMin: r.slot.Min(), number: n.number}
+			r.pos = position{kind: posIndex, unit: u.b.spans[u.i].places(), number: n.number}
 			return true, nil
 		}
 	}
@@ -274,7 +270,8 @@ func (u *union) name(n *nameOf) (bool, error) {
 	it := &u.list[u.at]
 	u.at++
 	u.floor, u.above = it.number, true
-	*n = nameOf{slot: u.b.spans[u.i].slot, number: it.number, name: u.names[it.from:it.to]}
+	*n = nameOf{slot: u.slots[it.slot], unit: u.b.spans[u.i].places(), number: it.number,
+		name: u.names[it.from:it.to]}
 	return true, nil
 }
 
@@ -298,49 +295,65 @@ func (u *union) settle() (bool, error) {
 	return false, nil
 }
 
-// gatherSlot gathers the items of a slot that wasn't begun ahead.
-func (u *union) gatherSlot() error {
-	sps, upto := u.b.slotOf(u.i)
-	u.upto = upto
-	u.list, u.names, u.at, u.more = u.list[:0], u.names[:0], 0, false
-	for i := range u.e {
-		e := &u.e[i]
-		e.start(sps, nil)
-		for {
-			ok, err := e.next()
-			if err != nil {
+// gatherUnit gathers the items of a unit that wasn't begun ahead.
+func (u *union) gatherUnit() error {
+	u.upto = u.b.unitOf(u.i)
+	u.list, u.names, u.slots, u.at, u.more = u.list[:0], u.names[:0], u.slots[:0], 0, false
+	for at := u.i; at < u.upto; {
+		var sps []span
+		sps, at = u.b.slotOf(at)
+		u.slots = append(u.slots, sps[0].slot)
+		for i := range u.e {
+			if full, err := u.gatherLeaf(&u.e[i], sps); err != nil || full {
 				return err
 			}
-			if !ok {
-				break
-			}
-			n := e.cur.Number
-			if u.above && n <= u.floor || u.more && n >= u.list[window-1].number && len(u.list) >= window {
-				continue
-			}
-			from := len(u.names)
-			u.names = append(u.names, e.cur.Name...)
-			to := len(u.names)
-			if u.cover != nil {
-				u.names = append(u.names, e.cur.Value...)
-			}
-			u.list = append(u.list, named{n, from, to, len(u.names), e.flag})
-			if u.most > 0 && len(u.list) >= u.most {
-				return nil
-			}
-			if len(u.list) >= 2*window {
-				u.trim()
-			}
-		}
-		if len(u.e) > maxOpen {
-			e.close()
 		}
 	}
-	u.trim()
+	if !u.loose || len(u.list) > window {
+		u.trim()
+	}
 	if u.more {
 		u.last = u.list[len(u.list)-1].number
 	}
-	return u.intersect(sps)
+	return u.intersect()
+}
+
+// gatherLeaf adds the items that a leaf's entries name in the last of the slots. full is true when there are enough.
+func (u *union) gatherLeaf(e *entries, sps []span) (full bool, err error) {
+	e.start(sps, nil)
+	for {
+		ok, err := e.next()
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			break
+		}
+		n := e.cur.Number
+		if u.above && n <= u.floor || u.more && n >= u.list[window-1].number && len(u.list) >= window {
+			continue
+		}
+		if u.list == nil { // in most cases there are few
+			u.list, u.names = make([]named, 0, fewNames), make([]byte, 0, fewNames*32)
+		}
+		from := uint32(len(u.names))
+		u.names = append(u.names, e.cur.Name...)
+		to := uint32(len(u.names))
+		if u.cover != nil {
+			u.names = append(u.names, e.cur.Value...)
+		}
+		u.list = append(u.list, named{n, from, to, uint32(len(u.names)), e.flag, uint16(len(u.slots) - 1)})
+		if u.most > 0 && len(u.list) >= u.most {
+			return true, nil
+		}
+		if len(u.list) >= 2*window {
+			u.trim()
+		}
+	}
+	if len(u.e) > maxOpen {
+		e.close()
+	}
+	return false, nil
 }
 
 // trim sorts the list, removes duplicates and cuts it to the window. The first window items stay sorted at the front.
@@ -354,12 +367,17 @@ func (u *union) trim() {
 	u.list, u.more = u.list[:window], true
 	var kept []byte
 	for i := range u.list {
-		n := &u.list[i]
-		at := len(kept)
-		kept = append(kept, u.names[n.from:n.end]...)
-		n.from, n.to, n.end = at, at+n.to-n.from, len(kept)
+		kept = u.list[i].moved(kept, u.names)
 	}
 	u.names = kept
+}
+
+// moved appends the bytes of n, which are in names, to another list of names. n is then an item of that.
+func (n *named) moved(to, names []byte) []byte {
+	at := uint32(len(to))
+	to = append(to, names[n.from:n.end]...)
+	n.from, n.to, n.end = at, at+n.to-n.from, uint32(len(to))
+	return to
 }
 
 func (u *union) empty() bool {

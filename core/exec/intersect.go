@@ -24,26 +24,17 @@ func newIntersection(b *builder, leaves []*access.Pred, from *position) *union {
 }
 
 // intersect removes from the list the items that another leaf doesn't name.
-func (u *union) intersect(sps []span) error {
+func (u *union) intersect() error {
 	for i := range u.alsoE {
 		if len(u.list) == 0 {
 			return nil
 		}
 		u.hit = append(u.hit[:0], make([]bool, len(u.list))...)
-		e := &u.alsoE[i]
-		e.start(sps, nil)
-		for {
-			ok, err := e.next()
-			if err != nil {
+		for at := u.i; at < u.upto; {
+			var sps []span
+			sps, at = u.b.slotOf(at)
+			if err := u.marks(&u.alsoE[i], sps); err != nil {
 				return err
-			}
-			if !ok {
-				break
-			}
-			if at, found := slices.BinarySearchFunc(u.list, e.cur.Number, func(n named, number uint64) int {
-				return cmp.Compare(n.number, number)
-			}); found {
-				u.hit[at] = true
 			}
 		}
 		kept := u.list[:0]
@@ -55,4 +46,20 @@ func (u *union) intersect(sps []span) error {
 		u.list = kept
 	}
 	return nil
+}
+
+// marks marks the items of the list that a leaf names in a slot.
+func (u *union) marks(e *entries, sps []span) error {
+	e.start(sps, nil)
+	for {
+		ok, err := e.next()
+		if err != nil || !ok {
+			return err
+		}
+		if at, found := slices.BinarySearchFunc(u.list, e.cur.Number, func(n named, number uint64) int {
+			return cmp.Compare(n.number, number)
+		}); found {
+			u.hit[at] = true
+		}
+	}
 }

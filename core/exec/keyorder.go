@@ -23,6 +23,7 @@ type keyOrder struct {
 	tuple []byte // of the logical partition that is read
 	part  source // its items; nil: none yet
 	from  *position
+	ahead partsAhead
 }
 
 func (b *builder) keyOrder(n *plan.Node, _ *position) (source, error) {
@@ -36,15 +37,12 @@ func (b *builder) keyOrder(n *plan.Node, _ *position) (source, error) {
 	for i := 0; i < len(b.spans); {
 		var sps []span
 		sps, i = b.slotOf(i)
-		one := l
-		k.all = append(k.all, entries{b: b, leaf: &one, once: true})
-		e := &k.all[len(k.all)-1]
-		if err := k.h.begin(e, sps, after); err != nil {
-			k.close()
-			return nil, err
-		}
+		k.all = append(k.all, entries{b: b, leaf: &l, once: true, sps: sps, after: after})
 	}
-	heap.Init(&k.h)
+	if err := k.h.beginAll(b, k.all); err != nil {
+		k.close()
+		return nil, err
+	}
 	return k, nil
 }
 
@@ -70,14 +68,31 @@ func (k *keyOrder) next(r *row) (bool, error) {
 
 // partition begins the next logical partition. It returns false at the end.
 func (k *keyOrder) partition() (bool, error) {
+	if k.b.view.Remote() {
+		return k.partitionAhead()
+	}
+	slot, err := k.move()
+	if slot == nil || err != nil {
+		return false, err
+	}
+	p, err := k.begun(slot)
+	if err != nil {
+		return false, err
+	}
+	k.part, err = p.open(k.node, plan.PartitionOrder(p.b))
+	return true, err
+}
+
+// move moves to the next logical partition and puts its key into k.tuple. It returns no slot at the end.
+func (k *keyOrder) move() (*store.ViewSlot, error) {
 	for len(k.h.list) > 0 {
 		if err := k.b.poll(); err != nil {
-			return false, err
+			return nil, err
 		}
 		e := k.h.list[0]
 		rest, err := keys.SkipExact(e.cur.Name)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		tuple, slot := e.cur.Name[:len(e.cur.Name)-len(rest)], e.sps[0].slot
 		fresh := !bytes.Equal(tuple, k.tuple)
@@ -86,7 +101,7 @@ func (k *keyOrder) partition() (bool, error) {
 		}
 		ok, err := e.next()
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		if ok {
 			heap.Fix(&k.h, 0)
@@ -94,39 +109,69 @@ func (k *keyOrder) partition() (bool, error) {
 			heap.Pop(&k.h).(*entries).close()
 		}
 		if fresh {
-			return true, k.open(slot)
+			return slot, nil
 		}
 	}
-	return false, nil
+	return nil, nil
 }
 
-// open makes the source of a logical partition: a scan if its ids are of one class, else a sort.
-func (k *keyOrder) open(slot *store.ViewSlot) error {
+// keyPart is a logical partition that is to be read.
+type keyPart struct {
+	b    *builder  // for its span
+	from *position // the query's position if it lies in this partition
+	scan *scan     // begun ahead; nil: not begun
+
+	order  plan.Op // what gives the order of its ids, if it was begun ahead
+	passed int     // index entries that were examined to find it
+}
+
+// begun prepares the logical partition k.tuple.
+func (k *keyOrder) begun(slot *store.ViewSlot) (p keyPart, err error) {
 	place, err := k.b.view.Container().AppendPlace(nil, k.tuple)
 	if err != nil {
-		return err
+		return p, err
 	}
 	own := *k.b
 	own.spans, own.from = []span{spanOfKey(slot, place, bytes.Clone(k.tuple))}, nil
-	from := k.from
+	p.b = &own
+	if f := k.from; f != nil && bytes.Equal(keys.AppendExact(nil, f.keys[0]), k.tuple) {
+		p.from = f
+	}
 	k.from = nil // the position is in the first partition or before it
-	here := from != nil && bytes.Equal(keys.AppendExact(nil, from.keys[0]), k.tuple)
-	if !own.IDsInOneClass() {
-		if here {
-			own.from = from
+	return p, nil
+}
+
+// open makes the source of the partition: a scan where that gives the order of ids, else a sort.
+func (p *keyPart) open(n *plan.Node, order plan.Op) (source, error) {
+	if order != plan.Sort {
+		if p.scan == nil {
+			p.scan = p.newScan(p.b)
 		}
-		s := newSorter(&own, k.node)
-		k.part = s
-		s.src, err = s.candidates()
-		return err
+		return p.scan, nil
 	}
+	p.close()
+	p.b.from = p.from
+	s := newSorter(p.b, n)
+	var err error
+	s.src, err = s.candidates()
+	return s, err
+}
+
+// newScan makes the scan of the partition, in the order of its ids.
+func (p *keyPart) newScan(b *builder) *scan {
 	var at *position
-	if here {
-		base := own.spans[0].base
-		at = &position{kind: posScan, key: keys.AppendExact(base[:len(base):len(base)], from.keys[1])}
+	if p.from != nil {
+		base := p.b.spans[0].base
+		at = &position{kind: posScan, key: keys.AppendExact(base[:len(base):len(base)], p.from.keys[1])}
 	}
-	k.part = newScan(&own, own.spans, at)
-	return nil
+	return newScan(b, p.b.spans, at)
+}
+
+func (p *keyPart) close() {
+	if p.scan != nil {
+		p.scan.close()
+		p.scan = nil
+	}
 }
 
 func (k *keyOrder) empty() bool {
@@ -151,4 +196,5 @@ func (k *keyOrder) close() {
 	for i := range k.all {
 		k.all[i].close()
 	}
+	k.ahead.close()
 }

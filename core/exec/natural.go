@@ -21,6 +21,7 @@ func (b *builder) IDsInOneClass() bool {
 		return false
 	}
 	defer it.Close()
+	it.Ahead(1)
 	at := len(prefix) + len(s.base)
 	if !it.First() {
 		return it.Err() == nil

@@ -12,18 +12,14 @@ import (
 // Example: a job queue asks for the first document with state "waiting". One entry of each slot is read, and one
 // document.
 
-// fewEntries is a number of entries. Up to it they are gathered slot by slot with one iterator, which costs less than
-// one iterator for each slot.
-const fewEntries = 256
-
 // named makes the source of a stretch that an index answers.
 func (c *created) named(g *stretch) (source, error) {
 	if !c.node.OneValue {
 		return c.b.gather(g, c.plan, noLimit)
 	}
-	if c.node.Gather && g.from == nil {
-		few, err := c.b.gather(g, c.plan, fewEntries)
-		if err != nil || len(few.list) <= fewEntries && !few.more {
+	if most := c.node.Count; most > 0 && g.from == nil {
+		few, err := c.b.gather(g, c.plan, most)
+		if err != nil || len(few.list) <= most && !few.more {
 			return few, err
 		}
 		few.close()

@@ -30,9 +30,9 @@ type point struct {
 	ident []byte // with an id
 }
 
-func (b *builder) points(n *plan.Node, from *position) (source, error) {
-	p := &points{b: b, from: from, list: make([]point, 0, len(n.Keys))}
-	for _, k := range n.Keys {
+func (b *builder) points(_ *plan.Node, from *position) (source, error) {
+	p := &points{b: b, from: from, list: make([]point, 0, len(b.tree.Access.Keys))}
+	for _, k := range b.tree.Access.Keys {
 		slot, place, tuple, _, err := b.view.Locate(store.PartitionKey(k.PK))
 		if err != nil {
 			return nil, err

@@ -15,7 +15,6 @@ import (
 	"github.com/orrerydb/orrery/core/epk"
 	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/plan/access"
-	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
@@ -80,32 +79,31 @@ type Query struct {
 	NoFiles bool
 	// PlanHash identifies the query's text and parameters. A continuation of another query is refused.
 	PlanHash uint64
+	// Explain says that Rows.Explain will be called: then the plan has estimates, and the alternatives that lost.
+	Explain bool
 	// Timer gives a time that never decreases. With it Stats.Times is kept. nil = nothing is timed.
 	Timer func() time.Duration
+
+	tx *store.Tx // the transaction that queries; nil: none
 }
 
 // Stats tells what a query has cost so far.
 type Stats struct {
-	Plan       access.Plan
+	Plan       *access.Plan // that of Tree
 	Tree       *plan.Tree
 	Counted    int // those of Entries that the planner counted
+	Explained  int // index entries that were counted for Query.Explain only; they are not among Entries
 	Partitions int // slots visited
+	Begun      int // physical partitions in which the query begins; 0 for a page that continues
 	Entries    int // index entries that were read
 	Items      int // items that were read
 	Bytes      int // of the items that were read
 	Rows       int // rows that were given
 	Candidates int // rows that the sources found
+	Turned     int // those of them that were found by names, after a walk in key order was given up
 	Matched    int // candidates that the exact filter accepted
 	Sorted     bool
 	Times      Times // with Query.Timer
-}
-
-// Charge returns the cost in request units.
-func (s *Stats) Charge() float64 {
-	if s.Plan.Kind == access.Points && s.Items <= 1 && s.Bytes <= 1024 {
-		return ru.Read(s.Bytes) + 1.8
-	}
-	return ru.Query(1, s.Entries, s.Items, s.Bytes)
 }
 
 // Rows streams the rows of a query. It is not safe for concurrent use. The caller closes it.
@@ -119,28 +117,33 @@ type Rows struct {
 	err     error
 	stats   Stats
 	hash    uint64
-	begun   bool      // row is a candidate
-	spans   []span    // what is read; nil: the source itself waits for durability
-	settled bool      // what the view shows of the spans is durable
-	done    bool      // there are no more rows
-	pause   bool      // MaxRead was reached
-	token   string    // of the current row, made before a look-ahead
-	former  *position // where an earlier version stopped, if that version ordered rows differently
-	calls   int       // calls of Next
-	bud     *budget.Budget
-	space   *spill.Space    // for files; nil: sorts write none
-	apart   bool            // the view was closed, because the remaining rows don't need it
-	sort    *budget.Account // the memory that a sort holds; nil: no sort
+	spans   []span // what is read; nil: the source itself waits for durability
+	begun   bool   // row is a candidate
+	settled bool   // what the view shows of the spans is durable
+	done    bool   // there are no more rows
+	pause   bool   // MaxRead was reached
+	apart   bool   // the view was closed, because the remaining rows don't need it
 
-	req   plan.Request // the planner's request, and what it has read: of the current view
-	found gathering
+	visited bool    // see visit
+	spent   float64 // the part of the charge that is counted
 
-	// walked has the number of entries that the scan of each leaf has walked. The first place, without a leaf, collects
-	// counts that nothing reads.
+	token  string    // of the current row, made before a look-ahead
+	former *position // where an earlier version stopped, if that version ordered rows differently
+	calls  int       // calls of Next
+	bud    *budget.Budget
+	space  *spill.Space // for files; nil: sorts write none
+	of     *store.Container
+	first  *store.Slot     // the first slot that is read; nil: none
+	visits []*store.Slot   // all of them, if they are of several physical partitions
+	sort   *budget.Account // the memory that a sort holds; nil: no sort
+
+	found gathering // what the planner has read of the current view
+
+	// walked has, with Query.Explain, the number of entries that the scan of each of the leaves has walked. Its first
+	// place, without a leaf, collects counts that nothing reads.
 	leaves  []*access.Pred
 	walked  []int64
-	leafMem [4]*access.Pred
-	walkMem [4]int64
+	walkMem [1]int64
 }
 
 // row is a candidate. item and pos point into memory of the source and are valid until its next call.
@@ -172,8 +175,8 @@ func Open(ctx context.Context, c *store.Container, q *Query, bud *budget.Budget,
 	if err := c.Alive(); err != nil {
 		return nil, err
 	}
-	r := &Rows{ctx: ctx, given: q, hash: queryHash(c, q), bud: bud}
-	r.leaves, r.walked = r.leafMem[:1], r.walkMem[:1]
+	r := &Rows{ctx: ctx, of: c, given: q, hash: queryHash(c, q), bud: bud}
+	r.walked = r.walkMem[:]
 	if bud != nil && !q.NoFiles {
 		r.space = space
 	}
@@ -217,7 +220,12 @@ func (r *Rows) build(c *store.Container, token string, asked []uint64) (*builder
 	}
 	layout := c.Entries()
 	r.former = from.resume(layout, len(r.given.OrderBy) > 0 && r.given.OrderBy[0].Desc)
-	if r.view, err = c.View(r.ctx); err != nil {
+	if r.given.tx != nil {
+		r.view, err = r.given.tx.View()
+	} else {
+		r.view, err = c.View(r.ctx)
+	}
+	if err != nil {
 		return nil, err
 	}
 	r.q, r.spans, r.settled = r.given, nil, false
@@ -232,8 +240,7 @@ func (r *Rows) build(c *store.Container, token string, asked []uint64) (*builder
 		r.q = &own
 	}
 	r.found = gathering{}
-	b := &builder{rows: r, view: r.view, q: r.q, from: from, layout: layout, asked: asked, req: &r.req,
-		gathering: &r.found}
+	b := &builder{rows: r, view: r.view, q: r.q, from: from, layout: layout, asked: asked, gathering: &r.found}
 	if r.src, err = b.build(); err != nil {
 		r.view.Close()
 		return nil, store.Translate(err)
@@ -299,13 +306,14 @@ func (r *Rows) Shelve(most int64) bool {
 		r.apart = true
 	}
 	r.sort.Rest()
+	r.Spend()
 	return true
 }
 
 // Resume continues with shelved rows for a request of the same query. q may differ from the former one only in its
 // functions. The statistics begin again.
 func (r *Rows) Resume(ctx context.Context, q *Query) {
-	r.ctx, r.q, r.given = ctx, q, q
+	r.ctx, r.q, r.given, r.spent = ctx, q, q, 0
 	r.stats = Stats{Plan: r.stats.Plan, Tree: r.stats.Tree, Sorted: true, Partitions: r.stats.Partitions}
 	clear(r.walked)
 	r.src.(*sorter).b.q = q
@@ -428,9 +436,16 @@ func (r *Rows) Exhausted() bool {
 		return r.done
 	}
 	_ = r.Continuation() // while the row exists
-	r.done = r.src.empty()
+	st := &r.stats
+	entries, items, bytes := st.Entries, st.Items, st.Bytes
+	if r.done = r.src.empty(); !r.done { // the next page reads that again, and counts it
+		st.Entries, st.Items, st.Bytes = entries, items, bytes
+	}
 	return r.done
 }
 
 // Close releases all resources.
-func (r *Rows) Close() { r.closeSource() }
+func (r *Rows) Close() {
+	r.closeSource()
+	r.Spend()
+}

@@ -27,7 +27,9 @@ type rings struct {
 // shapes around the place are in every ring and may come late in the order.
 func (x *rings) grow(s *sorter) {
 	more := x.b.CountPlaces(x.leaf, math.MaxInt) + s.bound()
-	dist, leaf := plan.Reach(x.b, x.b.req, 2*x.dist, more)
+	var r plan.Request
+	x.b.request(&r)
+	dist, leaf := plan.Reach(x.b, &r, 2*x.dist, more)
 	x.dist, x.leaf, x.all = dist, leaf, leaf == nil
 }
 

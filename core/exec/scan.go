@@ -6,22 +6,29 @@ import (
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"
 )
 
 // scan gives the items of spans in the order of their suffixes: placement, partition key, id. A row's item points into
 // memory of the iterator, which moves at the next call.
 type scan struct {
-	b      *builder
-	spans  []span
-	i      int // the current span
-	it     kv.Iterator
+	b     *builder
+	spans []span
+	i     int // the current span
+	spanWalk
 	open   bool // the iterator is in span i
-	on     bool // the iterator is on a candidate
 	used   bool // the candidate was given
-	lo, hi []byte
 	resume *position
 	given  *given // with posMixed: what the index has given
+	ahead  spansAhead
+}
+
+// spanWalk walks the stored items of a span. It can be opened again and again, and reuses memory and iterator.
+type spanWalk struct {
+	it     kv.Iterator
+	on     bool // the iterator is on a candidate
+	lo, hi []byte
 }
 
 func newScan(b *builder, spans []span, from *position) *scan {
@@ -31,50 +38,68 @@ func newScan(b *builder, spans []span, from *position) *scan {
 		if len(from.key) == 0 {
 			s.resume = nil
 		}
-		for s.i < len(spans) && bytes.Compare(spans[s.i].slot.Min(), from.slotMin) < 0 {
+		for s.i < len(spans) && bytes.Compare(spans[s.i].places().lo, from.unit.lo) < 0 {
 			s.i++
 		}
 	}
 	return s
 }
 
-// bounds puts the key bounds of a span into s.lo and s.hi.
-func (s *scan) bounds(sp *span) {
+// bounds puts the key bounds of a span into w.lo and w.hi.
+func (w *spanWalk) bounds(sp *span) {
 	key := sp.slot.Key()
-	s.lo = append(keys.AppendPrefix(s.lo[:0], key, keys.KindItem), sp.lo...)
+	w.lo = append(keys.AppendPrefix(w.lo[:0], key, keys.KindItem), sp.lo...)
 	if sp.hi != nil {
-		s.hi = append(keys.AppendPrefix(s.hi[:0], key, keys.KindItem), sp.hi...)
+		w.hi = append(keys.AppendPrefix(w.hi[:0], key, keys.KindItem), sp.hi...)
 	} else {
-		s.hi = keys.AppendPrefix(s.hi[:0], key, keys.KindItem+1)
+		w.hi = keys.AppendPrefix(w.hi[:0], key, keys.KindItem+1)
 	}
 }
 
-// openSpan moves the iterator to the first candidate of span i, or to the first one after the resume position.
-func (s *scan) openSpan() error {
-	sp := &s.spans[s.i]
-	s.bounds(sp)
-	if s.it == nil {
+// start moves to the first candidate of a span, or to the first one after a position. ahead is the number of items that
+// are probably needed; 0 = unknown.
+func (w *spanWalk) start(v *store.View, sp *span, after *position, ahead int) error {
+	w.bounds(sp)
+	if w.it == nil {
 		var err error
-		if s.it, err = s.b.view.Iter(s.lo, s.hi); err != nil {
+		if w.it, err = v.Iter(w.lo, w.hi); err != nil {
 			return err
 		}
 	} else {
-		s.it.Reset(s.lo, s.hi)
+		w.it.Reset(w.lo, w.hi)
 	}
-	if s.resume == nil {
-		s.on = s.it.First()
+	if ahead > 0 {
+		w.it.Ahead(ahead)
+	}
+	if after == nil {
+		w.on = w.it.First()
 		return nil
 	}
-	key := append(keys.AppendPrefix(nil, sp.slot.Key(), keys.KindItem), s.resume.key...)
-	if bytes.Compare(key, s.lo) < 0 {
-		s.on = s.it.First()
+	key := append(keys.AppendPrefix(nil, sp.slot.Key(), keys.KindItem), after.key...)
+	if bytes.Compare(key, w.lo) < 0 {
+		w.on = w.it.First()
 		return nil
 	}
-	s.on = s.it.SeekGE(key)
-	if s.on && !s.resume.cut && bytes.Equal(s.it.Key(), key) {
-		s.on = s.it.Next()
+	w.on = w.it.SeekGE(key)
+	if w.on && !after.cut && bytes.Equal(w.it.Key(), key) {
+		w.on = w.it.Next()
 	}
 	return nil
+}
+
+func (w *spanWalk) close() {
+	if w.it != nil {
+		_ = w.it.Close()
+		w.it = nil
+	}
+}
+
+// openSpan moves to the first candidate of span i, or to the first one after the resume position.
+func (s *scan) openSpan() error {
+	if s.b.view.Remote() {
+		return s.openFar()
+	}
+	return s.start(s.b.view, &s.spans[s.i], s.resume, 0)
 }
 
 func (s *scan) next(r *row) (bool, error) {
@@ -141,8 +166,8 @@ func (s *scan) read(r *row) (bool, error) {
 	sp := &s.spans[s.i]
 	st := &s.b.rows.stats
 	st.Items++
-	st.Bytes += len(val)
 	ok, err := s.b.view.Decode(&r.item, suffix, val)
+	st.Bytes += len(r.item.Doc)
 	if err != nil || !ok {
 		return false, err
 	}
@@ -155,8 +180,8 @@ func (s *scan) read(r *row) (bool, error) {
 		return true, nil
 	}
 	from := s.given.from
-	if !bytes.Equal(sp.slot.Min(), from.slotMin) {
-		s.given = nil // from this slot on the index had given nothing
+	if !bytes.Equal(sp.places().lo, from.unit.lo) {
+		s.given = nil // from this unit on the index had given nothing
 		return true, nil
 	}
 	if s.given.has(r) {
@@ -168,10 +193,8 @@ func (s *scan) read(r *row) (bool, error) {
 }
 
 func (s *scan) close() {
-	if s.it != nil {
-		_ = s.it.Close()
-		s.it = nil
-	}
+	s.spanWalk.close()
+	s.ahead.close((*spanWalk).close)
 }
 
 // given tells which items an index scan gave in the slot where it stopped, so that a scan of the items can continue

@@ -63,6 +63,36 @@ func (b *builder) CountShare(p *access.Pred, most int) float64 {
 	return float64(found) / float64(items)
 }
 
+// CountRows implements plan.Stats. It counts in several slots that have items. What it reads is not charged.
+func (b *builder) CountRows(p *access.Pred, entries int) (rows float64, more bool) {
+	ivs, _, ok := p.Intervals()
+	if !ok {
+		return 0, true
+	}
+	s := &b.rows.stats
+	before, counted := s.Entries, s.Counted
+	defer func() {
+		s.Explained += s.Counted - counted
+		s.Entries, s.Counted = before, counted
+	}()
+	if len(b.spans) == 1 && b.spans[0].full {
+		items, err := b.inKey()
+		if b.failed(err); err != nil {
+			return 0, false
+		}
+		n := int64(b.countEntries(b.spans[0].slot, p, ivs, entries))
+		return float64(min(n, items)), n >= int64(entries)
+	}
+	slots, total := b.filled()
+	var found, items int64
+	step := max(1, len(slots)/maxSampled)
+	for i := 0; i < len(slots) && i < maxSampled*step; i += step {
+		n := int64(b.countEntries(slots[i].slot, p, ivs, entries))
+		found, items, more = found+min(n, slots[i].items), items+slots[i].items, more || n >= int64(entries)
+	}
+	return float64(found) / float64(max(1, items)) * float64(total), more
+}
+
 // filledSlot is a slot that has items.
 type filledSlot struct {
 	slot  *store.ViewSlot

@@ -63,13 +63,7 @@ func (s *sorter) spill() {
 		s.disk.runs = spill.NewRuns(s.b.rows.space, s.acct, spill.Codec[*sorted]{
 			Append: s.appendRow, Decode: s.readRow, Compare: s.b.compare})
 	}
-	s.disk.err = s.disk.runs.Write(s.b.rows.ctx, func(yield func(*sorted, error) bool) {
-		for _, x := range s.list {
-			if !yield(x, nil) {
-				return
-			}
-		}
-	})
+	s.disk.err = s.disk.runs.Write(s.b.rows.ctx, slices.Values(s.list))
 	s.forget()
 	s.thin = s.thin || s.b.rows.space.Spare()/carriedShare < s.b.rows.space.Used()
 }

@@ -15,9 +15,10 @@ import (
 type span struct {
 	slot   *store.ViewSlot
 	lo, hi []byte
-	tuple  []byte // with a whole or partial partition key: the prefix of the items' tuples
-	full   bool   // tuple is a whole partition key
-	base   []byte // with full: placement and tuple, the prefix of all suffixes
+	tuple  []byte  // with a whole or partial partition key: the prefix of the items' tuples
+	full   bool    // tuple is a whole partition key
+	base   []byte  // with full: placement and tuple, the prefix of all suffixes
+	unit   *places // what is walked together with the span: see units.go; nil = the slot
 }
 
 // whole reports whether the span is the whole slot.
@@ -187,9 +188,10 @@ func (b *builder) inTexts(ident []byte) bool {
 	return slices.ContainsFunc(b.texts, func(r epk.Range) bool { return r.Contains(text) })
 }
 
-// slotOf returns the spans of the query that lie in the slot of spans[i], and the index of the next span.
+// slotOf returns the spans of the query that lie in the slot and unit of spans[i], and the index of the next span.
 func (b *builder) slotOf(i int) (sps []span, next int) {
-	for next = i + 1; next < len(b.spans) && b.spans[next].slot == b.spans[i].slot; next++ {
+	for next = i + 1; next < len(b.spans) && b.spans[next].slot == b.spans[i].slot &&
+		b.spans[next].unit == b.spans[i].unit; next++ {
 	}
 	return b.spans[i:next], next
 }

@@ -171,7 +171,7 @@ func (b *builder) CountNamed(a *access.Plan, entries int) bool {
 			b.discard()
 			return false
 		}
-		b.ready = append(b.ready, g)
+		b.stretches[i].ready = g
 		if entries -= len(g.list); entries < 0 {
 			b.discard()
 			return false
@@ -183,7 +183,7 @@ func (b *builder) CountNamed(a *access.Plan, entries int) bool {
 // CountTexts implements plan.Stats.
 func (b *builder) CountTexts(a *access.Plan, entries int) bool {
 	var err error
-	b.names, err = b.sortNames(a, entries)
+	b.names, err = b.sortNames(a, entries, b.nameAfter())
 	b.failed(err)
 	return b.names != nil
 }

@@ -7,11 +7,12 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// tally gives the ends of the values at a path and the number of rows. The first row of a slot stands for all items
-// with a value, and its other rows stand for none. An empty row after them stands for the items without a value.
+// tally gives the ends of the values at a path, and rows whose Times add up to the number of items. The first row of a
+// slot stands for all of its items with a value, and its other rows stand for none. After the rows of all slots, an
+// empty row for each slot stands for its items without a value.
 //
-// Example: a slot has 10 items, 8 with a price from 2 to 9. The rows are 2 (Times 8), 9 (Times 0) and an empty row
-// (Times 2).
+// Example: one of two slots has 10 items, 8 with a price from 2 to 9, and the other has 5, all with the price 4. The
+// rows are 2 (Times 8), 9 (Times 0), 4 (Times 5) and an empty row (Times 2).
 type tally struct {
 	ends  *ends
 	n     []count // by the number of the slot in the view
@@ -27,8 +28,8 @@ func (b *builder) scanTally(n *plan.Node, _ *position) (source, error) {
 	return &tally{ends: b.endsOf(n), n: b.tallies, given: make([]bool, len(b.view.Slots())), i: -1}, nil
 }
 
-// countOf returns the number of items of a slot that have a value at a path, one index entry each. ok is false when the
-// slot doesn't know it.
+// countOf counts the items of a slot, and those with a value at a path. ok is false when the slot doesn't know it, and
+// when an item may have several index entries at the path.
 func (b *builder) countOf(slot *store.ViewSlot, p access.Path) (c count, ok bool, err error) {
 	h, err := b.view.Head(slot)
 	if err != nil {

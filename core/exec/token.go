@@ -25,11 +25,12 @@ type position struct {
 	// it. 0 = none
 	former uint64
 	// posIndex, posMixed; posCreation
-	sig     uint32 // access.Plan.Signature
-	slotMin []byte // least placement of the slot, or with posCreation of the range
-	value   []byte // encoded value of the index entry; empty: the slot's items come in the order of their numbers
+	ofSlot bool   // unit.hi is unknown: the unit is the slot that began at unit.lo in the container's first map
+	sig    uint32 // access.Plan.Signature
+	unit   places // the placements that were walked together, see span; with posCreation the range
+	value  []byte // encoded value of the index entry; empty: the unit's items come in the order of their numbers
 	// posScan, posMixed
-	key  []byte // item suffix; with posCreation the end of the range of placements, empty: open
+	key  []byte // item suffix
 	cut  bool   // key is only the beginning: hash and number identify the whole
 	hash uint64 // of the whole key
 	// posMixed
@@ -43,15 +44,16 @@ type position struct {
 // access path is now. The other kinds have one order each.
 const (
 	posScan     = 1 // item suffixes: scans and points
-	posIndex    = 2 // slots, and in each slot (value, number) of one leaf's entries, or numbers
+	posIndex    = 2 // units, and in each unit (value, number) of one leaf's entries, or numbers
 	posSort     = 3 // (sort keys, number)
 	posCreation = 5 // counters of item numbers, in a range of placements
-	posMixed    = 4 // item suffixes of one slot, without the items that posIndex gave: the index can't be used any more
+	posMixed    = 4 // item suffixes of one unit, without the items that posIndex gave: the index can't be used any more
 )
 
 const (
-	formatToken  = 2
-	formerFormat = 1   // has no former; number is the item's number
+	formatToken  = 3
+	slotFormat   = 2   // posIndex and posMixed have no end of the unit: it was a slot of a map that nobody had changed
+	formerFormat = 1   // as slotFormat, and has no former; number is the item's number
 	maxPosKey    = 700 // with the other fields at most 768 bytes, which are 1 KB of base64
 	maxSortKeys  = 640
 )
@@ -79,12 +81,11 @@ func (r *Rows) encode() string {
 	case posIndex:
 		b = appendIndexPos(b, p, r.signature())
 	case posCreation:
-		b = append(binary.AppendUvarint(b, uint64(len(p.slotMin))), p.slotMin...)
-		b = append(binary.AppendUvarint(b, uint64(len(p.key))), p.key...)
+		b = appendPlace(appendPlace(b, p.unit.lo), p.unit.hi)
 	case posMixed:
 		b = appendIndexPos(b, p, p.sig)
 		b = binary.AppendUvarint(b, p.keyNumber)
-		b = appendKey(b, p.key, maxPosKey-len(p.slotMin)-len(p.value)-20)
+		b = appendKey(b, p.key, maxPosKey-len(p.unit.lo)-len(p.unit.hi)-len(p.value)-20)
 	case posSort:
 		b = r.appendSortKeys(b)
 	}
@@ -104,8 +105,13 @@ func appendKey(b, key []byte, most int) []byte {
 
 func appendIndexPos(b []byte, p *position, sig uint32) []byte {
 	b = binary.BigEndian.AppendUint32(b, sig)
-	b = append(binary.AppendUvarint(b, uint64(len(p.slotMin))), p.slotMin...)
-	return append(binary.AppendUvarint(b, uint64(len(p.value))), p.value...)
+	b = appendPlace(appendPlace(b, p.unit.lo), p.value)
+	return appendPlace(b, p.unit.hi)
+}
+
+// appendPlace appends bytes behind their length.
+func appendPlace(b, place []byte) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(place))), place...)
 }
 
 // appendSortKeys appends the exact encodings of the current row's sort keys. If they don't fit, they are cut: of a
@@ -172,6 +178,14 @@ func (r *reader) take(n uint64) []byte {
 	return out
 }
 
+// place reads the end of a range of placements; nil = open.
+func (r *reader) place() []byte {
+	if p := r.take(r.uvarint()); len(p) > 0 {
+		return p
+	}
+	return nil
+}
+
 func (r *reader) key(p *position) {
 	switch r.take(1)[0] {
 	case 0:
@@ -208,7 +222,7 @@ func decodeToken(s string, hash uint64) (*position, error) {
 		return nil, nil
 	}
 	b, err := base64.RawURLEncoding.DecodeString(strings.TrimSpace(s))
-	if err != nil || len(b) < 15 || b[0] != formatToken && b[0] != formerFormat {
+	if err != nil || len(b) < 15 || b[0] < formerFormat || b[0] > formatToken {
 		return nil, errToken()
 	}
 	body := b[:len(b)-4]
@@ -217,7 +231,7 @@ func decodeToken(s string, hash uint64) (*position, error) {
 	}
 	p := &position{kind: body[9]}
 	r := reader{b: body[10:]}
-	if p.number = r.uvarint(); b[0] == formatToken {
+	if p.number = r.uvarint(); b[0] != formerFormat {
 		p.former = r.uvarint()
 	} else if p.kind != posScan {
 		p.number, p.former = 0, p.number
@@ -228,8 +242,11 @@ func decodeToken(s string, hash uint64) (*position, error) {
 		r.key(p)
 	case posIndex, posMixed:
 		p.sig = binary.BigEndian.Uint32(r.take(4))
-		p.slotMin = r.take(r.uvarint())
+		p.unit.lo = r.take(r.uvarint())
 		p.value = r.take(r.uvarint())
+		if p.ofSlot = b[0] < formatToken; !p.ofSlot {
+			p.unit.hi = r.place()
+		}
 		if p.kind == posMixed {
 			p.keyNumber = r.uvarint()
 			r.key(p)
@@ -239,8 +256,7 @@ func decodeToken(s string, hash uint64) (*position, error) {
 	case posSort:
 		r.sortKeys(p)
 	case posCreation:
-		p.slotMin = r.take(r.uvarint())
-		p.key = r.take(r.uvarint())
+		p.unit = places{r.take(r.uvarint()), r.place()}
 		r.bad = r.bad || len(r.b) > 0
 	default:
 		r.bad = true

@@ -18,8 +18,8 @@ import (
 	"github.com/orrerydb/orrery/core/work"
 )
 
-// A union that has more items than its window walks its leaves again: nothing is lost, nothing comes twice, the order
-// stays.
+// A union with more items than its window walks its leaves again: no item is lost or comes twice, and the order is
+// kept.
 func TestUnionWindow(t *testing.T) {
 	defer func(n int) { window = n }(window)
 	eng := kv.Checked(memkv.New())

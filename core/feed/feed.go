@@ -1,4 +1,5 @@
-// Package feed reads the change feed: the latest version of every item in the order of its last write.
+// Package feed reads the change feed: the latest version of every item in the order of its last write, or all versions
+// and deletions from a container's log.
 //
 // A slot has exactly one feed entry for each live item, by LSN. The feed of a physical partition is the merge of its
 // slots by LSN, up to the settled mark: no commit at or below it can still become visible. So the position in a
@@ -20,9 +21,10 @@ import (
 
 // Page is a part of the feed. No page ends inside a commit.
 type Page struct {
-	Items []*store.Item
-	Next  Position
-	More  bool // there may be more now, even after a page without items
+	Items   []*store.Item
+	Changes []*store.LogEntry // instead of items, in a page of ReadLog
+	Next    Position
+	More    bool // there may be more now, even after a page without items
 
 	bytes int // of the items' documents
 	work  int // feed entries that gave no item
@@ -35,7 +37,7 @@ const (
 )
 
 // full reports whether a page of at most most items takes no further commit.
-func (p *Page) full(most int) bool { return len(p.Items) >= most || p.bytes >= maxBytes }
+func (p *Page) full(most int) bool { return len(p.Items)+len(p.Changes) >= most || p.bytes >= maxBytes }
 
 // add appends an item.
 func (p *Page) add(it *store.Item) { p.Items, p.bytes = append(p.Items, it), p.bytes+len(it.Doc) }
@@ -45,18 +47,22 @@ func (p *Page) add(it *store.Item) { p.Items, p.bytes = append(p.Items, it), p.b
 // is never split. A page that has read too many entries outside of its scope ends with the items it has, perhaps none,
 // and with More set. Everything that it returns or passes is durable.
 func Read(ctx context.Context, c *store.Container, sc Scope, pos Position, most int) (Page, error) {
+	return readPage(ctx, c, sc, pos, most, false)
+}
+
+func readPage(ctx context.Context, c *store.Container, sc Scope, pos Position, most int, log bool) (Page, error) {
 	r, err := newRead(ctx, c, sc, pos)
 	if err != nil {
 		return Page{}, err
 	}
-	r.most = max(most, 1)
+	r.most, r.log = max(most, 1), log
 	if r.behind() {
 		if r.view, err = c.View(ctx); err != nil { // the view holds everything up to the marks
 			return Page{}, err
 		}
 		defer r.view.Close()
 		if r.view.Version() != r.slots { // the marks belong to other slots
-			return Read(ctx, c, sc, pos, most)
+			return readPage(ctx, c, sc, pos, most, log)
 		}
 		err = r.inTurn()
 	}
@@ -92,7 +98,8 @@ type read struct {
 	// enough.
 	mark, durable int64
 
-	turn int // the part to read first
+	turn int  // the part to read first
+	log  bool // the log is read, not the feed
 	view *store.View
 	most int
 	page Page
@@ -120,10 +127,8 @@ func newRead(ctx context.Context, c *store.Container, sc Scope, pos Position) (*
 	}
 	r.mark, r.durable = c.Settled(r.scope())
 	for i := range parts {
-		sl := parts[i].slots
-		for k := range sl {
-			sl[k].seen = pos.least(sl[k].slot.Min(), sl[k].slot.Max())
-		}
+		sl := pos.cut(parts[i].slots)
+		parts[i].slots = sl
 		if bytes.Compare(sl[0].slot.Min(), pos.turn) <= 0 {
 			r.turn = i
 		}
@@ -178,7 +183,7 @@ func (r *read) next() Position {
 	var p Position
 	for i := range r.parts {
 		for k := range r.parts[i].slots {
-			p.add(r.parts[i].slots[k].slot.Min(), r.parts[i].slots[k].seen)
+			p.add(r.parts[i].slots[k].begin(), r.parts[i].slots[k].seen)
 		}
 	}
 	first, last := r.parts[0].slots[0], r.parts[len(r.parts)-1].slots

@@ -9,6 +9,9 @@ import (
 )
 
 // merge reads the feeds of the slots of one physical partition together, by LSN.
+//
+// Example: slot 3 has entries of the LSNs 10 and 12, slot 7 has two of LSN 11. They are read in the order 10, 11, 11,
+// 12. A page for two items gets the first three, because a page ends only between two LSNs.
 type merge struct {
 	*read
 	part    *part
@@ -21,6 +24,7 @@ type cursor struct {
 	*piece
 	at  *store.ViewSlot // the slot of the piece
 	it  kv.Iterator
+	log bool
 	lsn int64
 
 	last int64 // LSN of the slot's last commit that is read
@@ -34,27 +38,48 @@ func (m *merge) open() error {
 			continue
 		}
 		at := m.view.Of(p.slot)
-		last, floor, err := m.view.SettleHead(m.ctx, at, p.seen)
+		last, floor, err := m.settle(at, p.seen)
 		if err != nil {
 			return err
 		}
 		if last <= p.seen {
 			continue
 		}
-		key := at.Key()
-		_, hi := keys.KindBounds(key, keys.KindFeed)
-		it, err := m.view.Iter(keys.AppendFeed(nil, key, uint64(max(p.seen+1, floor)), 0), hi)
+		it, err := m.iter(at.Key(), max(p.seen+1, floor))
 		if err != nil {
 			return err
 		}
 		it.Ahead(m.most)
-		m.cursors = append(m.cursors, cursor{piece: p, at: at, it: it, last: min(last, m.mark)})
+		m.cursors = append(m.cursors, cursor{piece: p, at: at, it: it, log: m.log, last: min(last, m.mark)})
 	}
 	workers := 1
 	if m.view.Remote() {
 		workers = len(m.cursors)
 	}
 	return work.Each(workers, len(m.cursors), func(i, _ int) error { return m.begin(&m.cursors[i]) })
+}
+
+// settle waits until the view of a slot is durable, and returns the LSN of its last commit and the least LSN of an
+// entry.
+func (m *merge) settle(at *store.ViewSlot, seen int64) (last, floor int64, err error) {
+	if !m.log {
+		return m.view.SettleHead(m.ctx, at, seen)
+	}
+	last, floor, err = m.view.SettleLog(m.ctx, at, seen)
+	if err == nil {
+		err = kept(seen, floor)
+	}
+	return last, floor, err
+}
+
+// iter returns an iterator over the entries of a slot from an LSN on.
+func (m *merge) iter(slot keys.Slot, from int64) (kv.Iterator, error) {
+	if m.log {
+		_, hi := keys.KindBounds(slot, keys.KindLog)
+		return m.view.Iter(keys.AppendLog(nil, slot, uint64(from), 0), hi)
+	}
+	_, hi := keys.KindBounds(slot, keys.KindFeed)
+	return m.view.Iter(keys.AppendFeed(nil, slot, uint64(from), 0), hi)
 }
 
 // begin moves a cursor to its first entry.
@@ -71,6 +96,7 @@ func (m *merge) begin(c *cursor) error {
 }
 
 func (m *merge) close() {
+	m.next.close()
 	for i := range m.cursors {
 		_ = m.cursors[i].it.Close()
 	}
@@ -81,12 +107,25 @@ func (c *cursor) read(ok bool) error {
 	if c.lsn = 0; !ok {
 		return store.Translate(c.it.Err())
 	}
-	lsn, _, ok := keys.Feed(c.it.Key())
+	var lsn uint64
+	if c.log {
+		lsn, _, ok = keys.Log(c.it.Key())
+	} else {
+		lsn, _, ok = keys.Feed(c.it.Key())
+	}
 	if !ok {
 		return status.New(status.Corruption, "malformed feed entry")
 	}
 	c.lsn = int64(lsn)
 	return nil
+}
+
+// suffix returns the place, tuple and id in the current entry.
+func (c *cursor) suffix() ([]byte, error) {
+	if c.log {
+		return store.LogSuffix(c.it.Value())
+	}
+	return c.it.Value(), nil
 }
 
 // least returns the cursor with the least LSN up to the mark, nil when there is none. A partition has few slots, so
@@ -116,7 +155,7 @@ func (m *merge) run() (end int64, more bool, err error) {
 				return end, true, nil
 			}
 		}
-		if walked == probeAfter {
+		if walked == probeAfter && !m.log {
 			found, ok, err := m.own(m.worth(len(m.page.Items) - items))
 			if err != nil {
 				return end, false, err

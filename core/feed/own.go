@@ -22,6 +22,9 @@ const (
 
 // worth returns how many items may be read instead of walking on, when found of probeAfter entries were in the scope.
 // It is about the number of entries until the page is full.
+//
+// Example: the page still has room for 5 items. If 1 of the 1,000 entries was in the scope, about 5,000 more would have
+// to be walked, so up to 5,000 items may be read instead. If 500 were, the page is full after about 10 more entries.
 func (m *merge) worth(found int) int {
 	return min(maxWork, (m.most-len(m.page.Items))*(probeAfter/max(found, 1)))
 }

@@ -28,6 +28,7 @@ type piece struct {
 	tuple  []byte     // prefix of the items' tuples
 	text   *epk.Range // range of the key's text, where placements alone don't decide
 	seen   int64      // the reader's position
+	from   []byte     // where it begins, if that is inside of the slot because of the position: see cut
 }
 
 // whole reports whether all items of the slot are in the scope.

@@ -1,17 +1,36 @@
 package feed
 
-import "github.com/orrerydb/orrery/core/store"
+import (
+	"sync"
 
-// upcoming holds the next entries in the merge of a partition's slots. On an engine over a network several entries are
-// read ahead, and all of their items with one read: as many as the page still takes, then more each time. A local
-// engine reads each item when it is needed.
+	"github.com/orrerydb/orrery/core/store"
+)
+
+// upcoming holds the next entries in the merge of a partition's slots. Several entries are read ahead, and all of their
+// items with one read: as many as the page still takes, then more each time. The entries of a log hold their items, and
+// are read one by one.
 type upcoming struct {
 	list  []entry
-	at    int // list[:at] has been given
-	size  int // of the next chunk; 0: none yet
+	mem   []byte // of the suffixes
+	at    int    // list[:at] has been given
+	size  int    // of the next chunk; 0: none yet
 	err   error
-	items *store.Many // of the chunk's entries; the page's items keep its memory
+	items *store.Many // of the chunk's entries
 	read  int         // the number of items that were read; 0: none yet
+}
+
+// manyPool has the memory of chunks.
+var manyPool = sync.Pool{New: func() any { return new(store.Many) }}
+
+// largestKept is the largest number of bytes of memory that is kept for later pages.
+const largestKept = 1 << 20
+
+// close releases the memory.
+func (u *upcoming) close() {
+	if u.items != nil && u.items.Size() <= largestKept {
+		manyPool.Put(u.items)
+	}
+	u.items = nil
 }
 
 // entry is an entry of one slot's feed.
@@ -31,12 +50,14 @@ func (m *merge) upcoming() (*entry, error) {
 		return &u.list[u.at], nil
 	}
 	u.list, u.at = u.list[:0], 0
-	if !m.view.Remote() {
-		if c := m.least(); c != nil {
-			u.list = append(u.list, entry{c: c, lsn: c.lsn, suffix: c.it.Value()})
-			return &u.list[0], nil
+	if m.log {
+		c := m.least()
+		if c == nil {
+			return nil, nil
 		}
-		return nil, nil
+		suffix, err := c.suffix()
+		u.list = append(u.list, entry{c: c, lsn: c.lsn, suffix: suffix})
+		return &u.list[0], err
 	}
 	if err := m.chunk(); err != nil || len(u.list) == 0 {
 		return nil, err
@@ -53,13 +74,23 @@ func (m *merge) chunk() error {
 	if u.size = min(2*u.size, largestChunk); u.size == 0 {
 		u.size = min(max(1, m.most-len(m.page.Items)), largestChunk)
 	}
-	u.items, u.read = &store.Many{}, 0
-	for len(u.list) < u.size && u.err == nil {
+	if u.items == nil {
+		u.items = manyPool.Get().(*store.Many)
+	}
+	u.items.Reset()
+	u.mem, u.read = u.mem[:0], 0
+	size := u.size
+	if m.page.full(m.most) {
+		size = 1 // only the rest of its last commit is still taken
+	}
+	for len(u.list) < size && u.err == nil {
 		c := m.least()
 		if c == nil {
 			break
 		}
-		x := entry{c: c, lsn: c.lsn, suffix: append([]byte(nil), c.it.Value()...), item: -1}
+		at := len(u.mem)
+		u.mem = append(u.mem, c.it.Value()...)
+		x := entry{c: c, lsn: c.lsn, suffix: u.mem[at:len(u.mem):len(u.mem)], item: -1}
 		if c.holds(m.c, x.suffix) {
 			x.item = u.items.Len()
 			m.view.NameSuffix(u.items, c.at, x.suffix)
@@ -76,27 +107,35 @@ func (m *merge) chunk() error {
 // takeNext adds the item of the current entry to the page and moves on.
 func (m *merge) takeNext(x *entry) error {
 	m.next.at++
-	if m.view.Remote() {
-		if x.item < 0 {
-			m.page.work++
-			return nil
-		}
-		var err error
-		if m.next.read == 0 { // not earlier: the page may have been full
-			if m.next.read, err = m.view.FetchMany(m.next.items); err != nil {
-				return err
-			}
-		}
-		if x.item >= m.next.read { // large items end the read of a chunk
-			return m.take(x.c.at, x.suffix)
-		}
-		item := &store.Item{}
-		found, err := m.view.Take(item, m.next.items, x.item)
-		return m.taken(item, found, err)
+	if m.log {
+		return m.takeLogged(x)
 	}
+	if x.item < 0 {
+		m.page.work++
+		return nil
+	}
+	var err error
+	if m.next.read == 0 { // not earlier: the page may have been full
+		if m.next.read, err = m.view.FetchMany(m.next.items); err != nil {
+			return err
+		}
+	}
+	if x.item >= m.next.read { // large items end the read of a chunk
+		return m.take(x.c.at, x.suffix)
+	}
+	var item store.Item
+	found, err := m.view.Take(&item, m.next.items, x.item)
+	if err != nil || !found {
+		return m.taken(nil, false, err)
+	}
+	return m.taken(item.Clone(), true, nil) // the next chunk uses the memory again
+}
+
+// takeLogged adds the change of the current entry of a log to the page and moves on.
+func (m *merge) takeLogged(x *entry) error {
 	if !x.c.holds(m.c, x.suffix) {
 		m.page.work++
-	} else if err := m.take(x.c.at, x.suffix); err != nil {
+	} else if err := m.takeChange(x.c); err != nil {
 		return err
 	}
 	return x.c.read(x.c.it.Next())

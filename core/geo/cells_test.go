@@ -21,8 +21,8 @@ func valueOf(t testing.TB, json string) value.Value {
 	return v
 }
 
-// around writes a random shape of n positions near (x, y), at most size away. With wrap, longitudes and latitudes are
-// brought back into their ranges.
+// around writes a random shape of n positions near (x, y), at most size away. With wrap, longitudes and latitudes
+// outside of their ranges are changed to equivalent ones inside.
 func around(r *rand.Rand, x, y, size float64, wrap bool) string {
 	put := func(x, y float64) string {
 		if wrap {

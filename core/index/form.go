@@ -88,6 +88,10 @@ func FormKind(flag, class byte) value.Kind {
 // Int32, or Int64 if they don't fit; others are Double. formInt64: whole numbers are Int64. formDouble: all numbers are
 // Double. Other values have the first kind of their class. An entry has no form if no form is right for all its
 // columns, or if the value of a column can't be read from it.
+//
+// Examples with two columns: Int32 5 and Double 2.5 are formOwn, Int64 5 and Double 2.5 are formInt64, Double 5 and
+// Double 2.5 are formDouble. Int32 5 and Double 2 have no form: formOwn would read the 2 as an Int32, formDouble the 5
+// as a Double.
 
 // forms is a set of forms, with one bit for each: those that are right for the columns so far.
 type forms byte
@@ -163,7 +167,8 @@ type fieldTerms struct {
 }
 
 // object detects duplicate field names of an object. Only the first field counts as the value at its path, but both
-// have entries. So the entries below both get no form.
+// have entries. So the entries below both get no form. Example: in {"a": 1, "a": 2} the value at /a is 1, and there are
+// entries for 1 and for 2.
 type object struct {
 	t     *Terms
 	id    uint64 // the path of the current field

@@ -13,14 +13,14 @@ import (
 	"github.com/orrerydb/orrery/core/work"
 )
 
-// Reaper removes expired items. Items are invisible from the second in which they expire. Reaping only frees their
-// space.
+// Reaper removes expired items, and what has expired in the logs of all versions. Items are invisible from the second
+// in which they expire. Reaping only frees their space.
 //
-// It goes over the containers that are in use and have a time to live, one slot after the other, in steps of a bounded
-// number of deletes. After each step it rests as long as the step took. So it uses at most half of one core, and less
-// when the disk or other requests make its steps slow. Some rounds go over all containers, including those that are not
-// in use. Such a round opens a few of these at a time, and rests much longer than it works. An error or panic ends a
-// container's turn. Its next turns are skipped for a number of rounds, which doubles with each failure.
+// It goes over the containers that are in use and have a time to live or a log, one slot after the other, in steps of a
+// bounded number of deletes. After each step it rests as long as the step took. So it uses at most half of one core,
+// and less when the disk or other requests make its steps slow. Some rounds go over all containers, including those
+// that are not in use. Such a round opens a few of these at a time, and rests much longer than it works. An error or
+// panic ends a container's turn. Its next turns are skipped for a number of rounds, which doubles with each failure.
 //
 // Example: the steps of a container take 4 ms each. The reaper works 4 ms, rests 4 ms, and so on until nothing is due.
 // The next round begins 5 s after the last.
@@ -97,7 +97,7 @@ func (r *Reaper) round(ctx context.Context, containers iter.Seq[*store.Container
 	defer r.mu.Unlock()
 	late := make(map[*store.Container]delay, len(r.late))
 	for c := range containers {
-		if c.Def().DefaultTTL == nil {
+		if c.Def().DefaultTTL == nil && !c.Logged() {
 			continue
 		}
 		d := r.late[c]
@@ -125,6 +125,11 @@ func (r *Reaper) round(ctx context.Context, containers iter.Seq[*store.Container
 // reap removes the expired items of one container.
 func (r *Reaper) reap(ctx context.Context, c *store.Container) (n int, err error) {
 	for _, slot := range c.Slots().All() {
+		if c.Logged() {
+			if _, err := c.TrimLog(ctx, slot); err != nil {
+				return n, err
+			}
+		}
 		for more := true; more && ctx.Err() == nil; {
 			begun := r.clk.Now()
 			var k int

@@ -132,11 +132,11 @@ func (s *Scrub) found(what string) {
 		s.st.Problems = append(s.st.Problems, what)
 	}
 	if s.st.Found == 1 {
-		s.log.Error("The store is damaged, /status says more: stop the server and run orrery check", "found", what)
+		s.log.Error("The store is damaged, see /status: stop the server and run orrery check", "found", what)
 	}
 }
 
-// Status returns what it has found so far.
+// Status returns the scrub's findings so far.
 func (s *Scrub) Status() ScrubStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()

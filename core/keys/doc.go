@@ -21,7 +21,8 @@
 //	      values of its columns)
 //	  0x40 unique    tuple, policy number u16, values                          -> id
 //	  0x50 feed      LSN u64, position u16                                     -> item suffix
-//	  0x58 log       LSN u64, position u16                                     -> reserved: all-versions change log
+//	  0x51 removed   LSN u64, item suffix                                      -> one byte; while the slot is copied
+//	  0x58 log       LSN u64, position u32                                     -> log entry (core/store)
 //	  0x60 ttl       expiry s u64, item suffix                                 -> one byte
 //	  0x70 once      session id, transaction number, statement                 -> reserved: stored result of a
 //	      retryable write

@@ -25,6 +25,8 @@ const (
 	KindIndex   Kind = 0x31
 	KindUnique  Kind = 0x40
 	KindFeed    Kind = 0x50
+	KindRemoved Kind = 0x51
+	KindLog     Kind = 0x58
 	KindTTL     Kind = 0x60
 )
 
@@ -130,6 +132,26 @@ func Feed(key []byte) (lsn uint64, pos uint16, ok bool) {
 	return binary.BigEndian.Uint64(key[PrefixLen:]), binary.BigEndian.Uint16(key[PrefixLen+8:]), true
 }
 
+// AppendRemoved appends the key which says that a commit has removed an item, while the slot is being copied.
+func AppendRemoved(dst []byte, s Slot, lsn uint64, suffix []byte) []byte {
+	dst = binary.BigEndian.AppendUint64(AppendPrefix(dst, s, KindRemoved), lsn)
+	return append(dst, suffix...)
+}
+
+// AppendLog appends the key of an entry of the log of all versions. pos counts the entries of one LSN.
+func AppendLog(dst []byte, s Slot, lsn uint64, pos uint32) []byte {
+	dst = binary.BigEndian.AppendUint64(AppendPrefix(dst, s, KindLog), lsn)
+	return binary.BigEndian.AppendUint32(dst, pos)
+}
+
+// Log reads the LSN and position of a key of the log.
+func Log(key []byte) (lsn uint64, pos uint32, ok bool) {
+	if len(key) != PrefixLen+12 {
+		return 0, 0, false
+	}
+	return binary.BigEndian.Uint64(key[PrefixLen:]), binary.BigEndian.Uint32(key[PrefixLen+8:]), true
+}
+
 // AppendTTL appends a ttl key. expiry is in seconds since 1970.
 func AppendTTL(dst []byte, s Slot, expiry uint64, suffix []byte) []byte {
 	dst = binary.BigEndian.AppendUint64(AppendPrefix(dst, s, KindTTL), expiry)
@@ -162,6 +184,12 @@ const (
 	MetaVersion         MetaKind = 0x08 // one entry: incremented by every change of the catalog
 	MetaDropped         MetaKind = 0x09 // a generation (the parent) whose data is to be removed
 	MetaDroppedDatabase MetaKind = 0x0A // a database (the parent) whose entries are to be removed
+	MetaDroppedSlot     MetaKind = 0x0B // a slot (name, u32) of a generation (the parent) whose data is to be removed
+
+	// Programs of a container, which is the parent resource in their key.
+	MetaProcedure MetaKind = 0x0C
+	MetaTrigger   MetaKind = 0x0D
+	MetaFunction  MetaKind = 0x0E
 )
 
 // AppendMeta appends a catalog key.
@@ -228,14 +256,14 @@ func CompareSlots(a, b Slot) int { return cmp.Or(cmp.Compare(a.Gen, b.Gen), cmp.
 // IsMeta reports whether a key belongs to a catalog entry.
 func IsMeta(key []byte) bool { return len(key) > 0 && key[0] == spaceMeta }
 
-// OnlyScanned reports whether keys of this kind are read only by scans: index, feed and ttl entries. The answer for a
-// key must never change: stored filters depend on it.
+// OnlyScanned reports whether keys of this kind are read only by scans: index, feed, log and ttl entries. The answer
+// for a key must never change: stored filters depend on it.
 func OnlyScanned(key []byte) bool {
 	if len(key) < PrefixLen || key[0] != spaceData {
 		return false
 	}
 	switch Kind(key[PrefixLen-1]) {
-	case KindIndex, KindFormerIndex, KindFeed, KindTTL:
+	case KindIndex, KindFormerIndex, KindFeed, KindLog, KindTTL:
 		return true
 	}
 	return false

@@ -22,13 +22,13 @@ import (
 // chooser is the state of one call of Choose.
 type chooser struct {
 	Stats
-	r      *Request
+	r      Request
 	cs     []*access.Pred // parts of the filter's conjunction
 	counts []counted
 	lost   []Alternative
-	inKey  int64       // items in the logical partition, or unasked
-	one    bool        // only one logical partition is read
-	read   access.Plan // the chosen access path, narrowed
+	inKey  int64        // items in the logical partition, or unasked
+	one    bool         // only one logical partition is read
+	read   *access.Plan // the chosen access path, narrowed
 
 	keysAsked, keysOrdered bool // see keysGiveOrder
 
@@ -40,14 +40,17 @@ const unasked = -1
 
 // Choose plans a query.
 func Choose(r *Request, st Stats) *Tree {
-	c := &struct { // a single allocation
-		tree    Tree
-		chooser chooser
-	}{chooser: chooser{Stats: st, r: r, cs: r.Pred.Conjuncts(), inKey: unasked, one: r.HasPK}}
-	t, x := &c.tree, &c.chooser
+	t := &Tree{filtered: r.Filtered, limit: r.Limit, page: r.Page}
+	x := chooser{Stats: st, r: *r, cs: r.Pred.Conjuncts(), inKey: unasked, one: r.HasPK}
 	t.Access, t.Rest = x.access()
+	if !r.Explain {
+		x.tree(t)
+		return t
+	}
+	a := appraiser{chooser: &x}
+	a.paths(t)
 	x.tree(t)
-	t.Lost = x.lost
+	a.tree(t)
 	return t
 }
 
@@ -62,7 +65,7 @@ func (x *chooser) PartitionItems() int64 {
 // access chooses the access path that finds the candidates. rest says that the path is a scan of the items which an
 // index had not given yet.
 func (x *chooser) access() (p access.Plan, rest bool) {
-	r := x.r
+	r := &x.r
 	if len(r.OrderBy) == 0 {
 		switch r.From.At {
 		case AtStart:
@@ -75,12 +78,12 @@ func (x *chooser) access() (p access.Plan, rest bool) {
 			}
 			fallthrough
 		case AtRest:
-			return access.Plan{Kind: access.Scan, Why: "the index that the query began with can't be used any more"},
+			return access.Plan{Kind: access.Scan, Why: access.Unusable},
 				true
 		}
 	}
 	if ks := x.idKeys(); ks != nil && !x.never() {
-		return access.Plan{Kind: access.Points, Keys: ks, Why: "the filter names ids in one logical partition"}, false
+		return access.Plan{Kind: access.Points, Keys: ks, Why: access.NamesIDs}, false
 	}
 	p = x.path()
 	if r.HasPK {
@@ -93,9 +96,9 @@ func (x *chooser) access() (p access.Plan, rest bool) {
 // id.
 func (x *chooser) oneItem() access.Plan {
 	if x.never() {
-		return access.Plan{Kind: access.Nothing, Why: "the filter is never true"}
+		return access.Plan{Kind: access.Nothing, Why: access.Never}
 	}
-	return access.Plan{Kind: access.Scan, Why: "the item of a logical partition"}
+	return access.Plan{Kind: access.Scan, Why: access.OnlyItem}
 }
 
 func (x *chooser) never() bool { return x.r.Pred != nil && x.r.Pred.Op == access.OpNone }
@@ -104,7 +107,7 @@ func (x *chooser) never() bool { return x.r.Pred != nil && x.r.Pred.Op == access
 // hold all values that the query looks at.
 func (x *chooser) path() access.Plan {
 	if x.never() {
-		return access.Plan{Kind: access.Nothing, Why: "the filter is never true"}
+		return access.Plan{Kind: access.Nothing, Why: access.Never}
 	}
 	if p, ok := x.cover(); ok {
 		return p
@@ -125,17 +128,17 @@ func (x *chooser) path() access.Plan {
 //  5. the least cost among conditions, unions, intersections and a scan;
 //  6. instead of a scan, the entries of the order's path, if they name every item.
 func (x *chooser) uncovered() access.Plan {
-	r := x.r
+	r := &x.r
 	if !r.HasPK {
 		if ks := x.pointKeys(r.Pred); ks != nil {
-			return access.Plan{Kind: access.Points, Keys: ks, Why: "the filter names partition keys"}
+			return access.Plan{Kind: access.Points, Keys: ks, Why: access.NamesKeys}
 		}
 	}
 	switch {
 	case !x.IndexReady():
-		return access.Plan{Kind: access.Scan, Why: "the index is being rebuilt"}
+		return access.Plan{Kind: access.Scan, Why: access.Rebuilding}
 	case r.From.At == AtItem:
-		return access.Plan{Kind: access.Scan, Why: "the continuation began with a scan"}
+		return access.Plan{Kind: access.Scan, Why: access.BeganWithScan}
 	case r.HasPK:
 		if p, ok := x.compositeInPartition(); ok {
 			return p
@@ -158,7 +161,7 @@ func (x *chooser) uncovered() access.Plan {
 		if leaf := access.AnyEntry(r.OrderBy[0]); x.usable(leaf) && x.EveryItemHas(leaf.Path) {
 			x.lose(p)
 			return access.Plan{Kind: access.Ordered, Leaf: leaf,
-				Why: "every item has an entry on the path of the order"}
+				Why: access.EntryOfEvery}
 		}
 	}
 	return p
@@ -182,26 +185,27 @@ func (x *chooser) ordered() (access.Plan, bool) {
 		if c.Path.Elements && !x.InOrder(c.Path) || c.Foreign && x.MayHoldForeign() {
 			continue
 		}
-		return access.Plan{Kind: access.Ordered, Leaf: c, Why: "range and order are on one path"}, true
+		return access.Plan{Kind: access.Ordered, Leaf: c, Why: access.RangeAndOrder}, true
 	}
 	return access.Plan{}, false
 }
 
 // narrow restricts Stats to what the access path reads: the slots of the partition keys that a covered plan names, or
-// the logical partition that is the only point. In the second case the plan becomes a scan of that partition.
+// the logical partition that is the only point. In the second case a scan of that partition is read.
 //
 // Example: SELECT VALUE c.pk FROM c WHERE c.pk = "a" walks the entries of one slot, not of all slots.
 func (x *chooser) narrow(p *access.Plan) {
+	x.read = p
 	if vals := x.keysOf(p); vals != nil {
 		x.Stats = x.Within(Scope{Keys: vals})
 	}
-	r := x.r
+	r := &x.r
 	if p.Kind == access.Points && len(p.Keys) == 1 && !p.Keys[0].ID.IsDefined() && r.Shown != AnyOrder &&
 		(r.From.At == AtStart || r.From.At == AtCreation) && len(r.OrderBy) == 0 {
 		x.Stats, x.one = x.Within(Scope{Key: &p.Keys[0]}), true
-		*p = access.Plan{Kind: access.Scan, Why: p.Why}
+		x.read = &access.Plan{Kind: access.Scan, Why: p.Why}
 	}
-	if p.Kind == access.Scan && x.one && x.Slots() > 0 {
+	if x.read.Kind == access.Scan && x.one && x.Slots() > 0 {
 		x.Stats = x.Within(Scope{IDs: r.Pred})
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// What it costs to plan a query, without the statistics.
+// BenchmarkChoose measures planning a query, without the statistics.
 func BenchmarkChoose(b *testing.B) {
 	t := &testing.T{}
 	for name, x := range map[string]*datadriven.TestData{

@@ -39,7 +39,7 @@ const fewEntries = 1000
 // Example: SELECT c.city, c.total FROM c WHERE c.city = "Bern" selects 400 of 10,000 items, with an index on (city,
 // total). Its 400 entries cost 400. The entries of /city and 400 fetches cost 4,400.
 func (x *chooser) byColumns(p access.Plan) (access.Plan, bool) {
-	r := x.r
+	r := &x.r
 	if p.Covered || p.Kind != access.Index && p.Kind != access.Scan || r.HasPK || r.From.At == AtItem ||
 		!x.coverable() {
 		return access.Plan{}, false
@@ -67,5 +67,5 @@ func (x *chooser) byColumns(p access.Plan) (access.Plan, bool) {
 		}
 	}
 	x.lose(p)
-	return access.Plan{Kind: access.Index, Leaf: best, Covered: true, Why: "the columns tell all that is wanted"}, true
+	return access.Plan{Kind: access.Index, Leaf: best, Covered: true, Why: access.ColumnsTell}, true
 }

@@ -87,7 +87,7 @@ func (x *chooser) scansOf(cs []*access.Pred) []*access.Pred {
 // Example: WHERE x = 1 AND y IN (3, 4) ORDER BY z, with an index on (x, y, z): two streams, each in the order of z.
 func (x *chooser) orderedComposite(cs []*access.Pred) *access.Composite {
 	var best *access.Composite
-	r := x.r
+	r := &x.r
 	if r.Collation == access.AnyOrder || len(r.OrderBy) == 0 {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (x *chooser) restricted(ix *index.Composite, cs []*access.Pred, most int) *
 
 // gives reports whether the columns behind Front are in the wanted order. It sets Reverse.
 func (x *chooser) gives(c *access.Composite) bool {
-	r := x.r
+	r := &x.r
 	cols := c.Index.Columns[len(c.Front):]
 	n := 0
 	for i := range r.OrderBy {
@@ -168,7 +168,7 @@ func (x *chooser) byComposite() (access.Plan, bool) {
 	if c == nil || len(x.r.OrderBy) == 1 && len(c.Front) == 0 && c.Range != nil { // the path's own index gives that
 		return access.Plan{}, false
 	}
-	p := access.Plan{Kind: access.Ordered, Leaf: c.Leaf(), Why: "a composite index gives the order"}
+	p := access.Plan{Kind: access.Ordered, Leaf: c.Leaf(), Why: access.CompositeOrder}
 	if c.Used() >= len(x.cs) {
 		return p, true
 	}
@@ -203,7 +203,7 @@ const worthSorting = 8
 //
 // Example: the orders of one customer BY date, with an index on (customer, date): the 20 newest orders are 20 entries.
 func (x *chooser) compositeInPartition() (access.Plan, bool) {
-	r, cs := x.r, x.cs
+	r, cs := &x.r, x.cs
 	if len(r.PK) > len(x.KeyPaths()) || len(x.Policy().Composites()) == 0 {
 		return access.Plan{}, false
 	}
@@ -228,7 +228,7 @@ func (x *chooser) compositeInPartition() (access.Plan, bool) {
 	}
 	if c := x.orderedComposite(all); c != nil && keyed(c) && (r.Limit > 0 || !left(c)) {
 		return access.Plan{Kind: access.Ordered, Leaf: c.Leaf(),
-			Why: "a composite index gives the order inside one logical partition"}, true
+			Why: access.CompositeOrderInside}, true
 	}
 	var best *access.Pred
 	for _, l := range x.scansOf(all) {
@@ -239,5 +239,5 @@ func (x *chooser) compositeInPartition() (access.Plan, bool) {
 	if best == nil || left(best.Comp) {
 		return access.Plan{}, false
 	}
-	return access.Plan{Kind: access.Index, Leaf: best, Why: "a composite index inside one logical partition"}, true
+	return access.Plan{Kind: access.Index, Leaf: best, Why: access.CompositeInside}, true
 }

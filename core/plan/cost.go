@@ -11,10 +11,9 @@ const (
 	// costPassed is the cost of a row that a walk in key order reads and skips. It includes the row's part of the seek
 	// to its logical partition.
 	costPassed = 8
+	// costGathered is the cost of an entry whose name is gathered and ordered with others.
+	costGathered = 4
 )
-
-// unknown is the cost of a plan whose entries were not counted.
-const unknown = -1
 
 // scanShare is a share of the items. Above it, fetching the items one by one through the index costs more than a scan.
 const scanShare = costScanned / (costEntry + costFetch)
@@ -98,89 +97,4 @@ func (x *chooser) slotSize() int64 {
 		return x.PartitionItems()
 	}
 	return x.Size() / int64(max(1, x.Slots()))
-}
-
-// known returns the share of the items that a leaf names, if it was counted. If the count stopped at its limit, the
-// share is a lower bound.
-func (x *chooser) known(leaf *access.Pred) (share float64, ok bool) {
-	for i := range x.counts {
-		if c := &x.counts[i]; c.leaf == leaf {
-			if c.share == 1 && c.entries < lastCount {
-				return min(1, float64(c.entries)/float64(max(1, x.slotSize()))), true
-			}
-			return c.share, true
-		}
-	}
-	return 0, false
-}
-
-// size is the approximate number of items that the query is about. It is unknown where it would take a look-up that no
-// rule has needed.
-func (x *chooser) size() float64 {
-	if x.one {
-		if x.inKey == unasked {
-			return unknown
-		}
-		return float64(x.inKey)
-	}
-	return float64(x.Size())
-}
-
-// estimate returns the approximate number of rows that an access path gives, and its cost.
-func (x *chooser) estimate(a *access.Plan) (rows, cost float64) {
-	n := x.size()
-	switch a.Kind {
-	case access.Nothing:
-		return 0, 0
-	case access.Points:
-		for i := range a.Keys {
-			if !a.Keys[i].ID.IsDefined() {
-				return unknown, unknown
-			}
-		}
-		return float64(len(a.Keys)), float64(len(a.Keys)) * costNamed
-	case access.Scan:
-		if n == unknown {
-			return unknown, unknown
-		}
-		return n, n * costScanned
-	}
-	share, walked, ok := x.shareOf(a)
-	switch {
-	case !ok || n == unknown:
-		return unknown, unknown
-	case a.Covered:
-		return share * n, walked * n
-	}
-	return share * n, (walked + share*costFetch) * n
-}
-
-// shareOf returns, as shares of the items, what an access path by index gives and how many entries it walks. ok is
-// false if some of its leaves were not counted.
-func (x *chooser) shareOf(a *access.Plan) (share, walked float64, ok bool) {
-	switch {
-	case a.Leaf != nil && a.Leaf.Every():
-		return 1, 1, true
-	case a.Leaf != nil:
-		share, ok = x.known(a.Leaf)
-		return share, share, ok
-	case a.Both != nil:
-		share = 1
-		for _, l := range a.Both {
-			s, ok := x.known(l)
-			if !ok {
-				return 0, 0, false
-			}
-			share, walked = share*s, walked+s
-		}
-		return share, walked, true
-	}
-	for _, l := range a.Union {
-		s, ok := x.known(l)
-		if !ok {
-			return 0, 0, false
-		}
-		walked += s
-	}
-	return min(1, walked), walked, true
 }

@@ -10,15 +10,13 @@ import (
 // value at its path and the item's identity (id, partition key). Some entries don't hold their whole value (cut
 // strings, arrays). The items that these name are fetched one by one.
 
-const tellAll = "the entries tell all that is wanted"
-
 // cover returns the plan of a query that is covered by its conditions. It runs before anything is counted: an entry
 // costs a tenth of an item, so even the entries of most items cost less than a scan.
 //
 // Example: SELECT VALUE c.price FROM c WHERE c.price > 10. Of 10,000 items 9,000 satisfy it. Their 9,000 entries cost
 // 9,000, a scan of the items costs 16,500.
 func (x *chooser) cover() (access.Plan, bool) {
-	r := x.r
+	r := &x.r
 	if !x.coverable() || r.From.At == AtItem {
 		return access.Plan{}, false
 	}
@@ -47,7 +45,7 @@ func (x *chooser) cover() (access.Plan, bool) {
 	if p, ok := x.coveredOrder(); ok {
 		return p, true
 	}
-	return access.Plan{Kind: access.Index, Leaf: c, Covered: true, Why: tellAll}, true
+	return access.Plan{Kind: access.Index, Leaf: c, Covered: true, Why: access.EntriesTell}, true
 }
 
 // coverWhole returns a covered plan for a reader that takes no continuation. Such a plan can't be continued.
@@ -55,15 +53,15 @@ func (x *chooser) cover() (access.Plan, bool) {
 // Example: SELECT MAX(c.price) FROM c reads the entries of the path. The heads of the slots tell how many items have no
 // price.
 func (x *chooser) coverWhole() (access.Plan, bool) {
-	if r := x.r; len(x.cs) == 0 && len(r.Needs) == 1 {
+	if r := &x.r; len(x.cs) == 0 && len(r.Needs) == 1 {
 		if leaf := access.Exists(r.Needs[0]); x.covers(leaf) {
 			return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true, Missing: true,
-				Why: "the entries and the number of items tell all"}, true
+				Why: access.EntriesAndCount}, true
 		}
 	}
 	if leaf := access.OneLeaf(x.r.Pred); leaf != nil && x.covers(leaf) {
 		return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true,
-			Why: "the entries of all alternatives tell all that is wanted"}, true
+			Why: access.AlternativesTell}, true
 	}
 	return access.Plan{}, false
 }
@@ -72,7 +70,7 @@ func (x *chooser) coverWhole() (access.Plan, bool) {
 //
 // Example: SELECT VALUE c.n FROM c WHERE c.n > 5 ORDER BY c.n LIMIT 10 walks 10 entries and fetches nothing.
 func (x *chooser) coveredOrder() (access.Plan, bool) {
-	r := x.r
+	r := &x.r
 	if r.HasPK {
 		return access.Plan{}, false
 	}
@@ -84,7 +82,7 @@ func (x *chooser) coveredOrder() (access.Plan, bool) {
 	if len(r.OrderBy) == 1 && c.Op == access.OpExists && slices.Equal(c.Path.Segs, r.OrderBy[0].Segs) &&
 		x.InOneClass(c.Path) {
 		return access.Plan{Kind: access.Ordered, Leaf: c, Covered: true,
-			Why: "the entries tell all that is wanted, in its order"}, true
+			Why: access.EntriesTellInOrder}, true
 	}
 	return access.Plan{}, false
 }
@@ -124,13 +122,13 @@ func (x *chooser) coverScan() (access.Plan, bool) {
 		}
 	}
 	if leaf != nil {
-		return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true, Why: tellAll}, true
+		return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true, Why: access.EntriesTell}, true
 	}
-	if r := x.r; len(r.OrderBy) > 0 || r.Limit == 0 || r.Limit > fewRows {
+	if r := &x.r; len(r.OrderBy) > 0 || r.Limit == 0 || r.Limit > fewRows {
 		for i := range r.Needs {
 			if leaf := access.AnyEntry(r.Needs[i]); x.covers(leaf) && x.NamesEveryItem(leaf.Path) {
 				return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true,
-					Why: "the entries name every item and tell all that is wanted"}, true
+					Why: access.EntriesNameAll}, true
 			}
 		}
 	}

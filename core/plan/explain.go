@@ -12,21 +12,23 @@ import (
 // Explanation is a plan in the form that every API shows.
 type Explanation struct {
 	Plan Step `json:"plan"`
-	// Rejected are the access paths that were considered and not chosen, with a lower bound of their costs.
+	// Rejected are the access paths that were considered and not chosen.
 	Rejected []Step `json:"rejected,omitempty"`
 	// Counted is the number of index entries that were counted to choose.
 	Counted int `json:"counted"`
 }
 
-// Step is a node of a plan. Rows and Cost are estimates, nil if nothing was counted. The unit of Cost is the time to
-// walk one index entry. Given and Entries are measured: the rows that the node gave, and the index entries that it
-// read. They are nil if the node didn't run or doesn't count them.
+// Step is a node of a plan. Rows and Cost are estimates, nil without Request.Explain. The unit of Cost is the time to
+// walk one index entry. AtLeast says that the entries were counted up to a limit, and there are more. Given and Entries
+// are measured: the rows that the node gave, and the index entries that it read. They are nil if the node didn't run or
+// doesn't count them.
 type Step struct {
 	Op      string   `json:"op"`
 	What    string   `json:"what,omitempty"`
 	Why     string   `json:"why,omitempty"`
 	Rows    *float64 `json:"rows,omitempty"`
 	Cost    *float64 `json:"cost,omitempty"`
+	AtLeast bool     `json:"atLeast,omitempty"`
 	Given   *int64   `json:"given,omitempty"`
 	Entries *int64   `json:"entries,omitempty"`
 	Steps   []Step   `json:"steps,omitempty"`
@@ -38,19 +40,18 @@ const maxShown = 16
 // Explain shows the tree. ran says that the tree was run: then the steps have Given and Entries.
 func (t *Tree) Explain(ran bool) *Explanation {
 	e := &Explanation{Plan: step(t.Root, ran)}
-	for i := range t.Lost[:min(maxShown, len(t.Lost))] {
+	for i := range t.Lost {
 		l := &t.Lost[i]
-		e.Rejected = append(e.Rejected, Step{Op: opOf(&l.Access).String(), What: what(&l.Access),
-			Rows: known(l.Rows), Cost: known(l.Cost)})
+		s := Step{Op: opOf(&l.Access).String(), What: what(&l.Access)}
+		s.show(&l.Figures, false)
+		e.Rejected = append(e.Rejected, s)
 	}
 	return e
 }
 
 func step(n *Node, ran bool) Step {
-	s := Step{Op: n.Op.String(), What: n.what(), Why: n.Why, Rows: known(n.Rows), Cost: known(n.Cost)}
-	if ran {
-		s.Given, s.Entries = told(n.Given), told(n.Entries)
-	}
+	s := Step{Op: n.Op.String(), What: n.what(), Why: n.Why.String()}
+	s.show(n.Figures, ran)
 	for i, k := range n.Kids {
 		if i == maxShown {
 			s.Steps = append(s.Steps, Step{Op: "..", What: fmt.Sprintf("%d more", len(n.Kids)-i)})
@@ -61,13 +62,16 @@ func step(n *Node, ran bool) Step {
 	return s
 }
 
-// known rounds an estimate.
-func known(x float64) *float64 {
-	if x < 0 {
-		return nil
+// show sets the figures of a step. ran says that it has measured ones.
+func (s *Step) show(f *Figures, ran bool) {
+	if f == nil {
+		return
 	}
-	x = math.Round(x)
-	return &x
+	rows, cost := math.Round(f.Rows), math.Round(f.Cost)
+	s.Rows, s.Cost, s.AtLeast = &rows, &cost, f.AtLeast
+	if ran {
+		s.Given, s.Entries = told(f.Given), told(f.Entries)
+	}
 }
 
 func told(n int64) *int64 {
@@ -84,13 +88,16 @@ func (n *Node) what() string {
 		parts = append(parts, whatOf(n.Leaf))
 	}
 	if n.Op == Points {
-		parts = append(parts, fmt.Sprintf("%d keys", len(n.Keys)))
+		parts = append(parts, fmt.Sprintf("%d keys", n.Count))
 	}
 	if n.Op == Limit {
 		parts = append(parts, strconv.Itoa(n.Count))
 	}
-	if (n.Op == TopK || n.Op == Sort) && n.Window > 0 {
-		parts = append(parts, fmt.Sprintf("%d at a time", n.Window))
+	if (n.Op == TopK || n.Op == Sort) && n.Count > 0 {
+		parts = append(parts, fmt.Sprintf("%d at a time", n.Count))
+	}
+	if n.Op == CreationOrder && n.Count > 0 {
+		parts = append(parts, fmt.Sprintf("gathered up to %d", n.Count))
 	}
 	for _, f := range []struct {
 		on   bool
@@ -180,14 +187,15 @@ func (s *Step) add(o *Step) {
 
 // Node returns the alternative as nodes: a scan, or one node above several leaves.
 func (a *Alternative) Node() *Node {
-	n := &Node{Op: opOf(&a.Access), Leaf: a.Access.Leaf, Keys: a.Access.Keys, Covered: a.Access.Covered, Rows: a.Rows,
-		Cost: a.Cost}
+	f := a.Figures
+	n := &Node{Op: opOf(&a.Access), Leaf: a.Access.Leaf, Count: len(a.Access.Keys), Covered: a.Access.Covered,
+		Figures: &f}
 	for _, l := range append(a.Access.Union[:len(a.Access.Union):len(a.Access.Union)], a.Access.Both...) {
-		n.Kids = append(n.Kids, &Node{Op: scanOf(l), Leaf: l, Rows: unknown, Cost: unknown})
+		n.Kids = append(n.Kids, &Node{Op: scanOf(l), Leaf: l, Figures: &Figures{}})
 	}
 	if n.Op == Merge {
 		n.Op = scanOf(n.Leaf)
-		return &Node{Op: Merge, Kids: []*Node{n}, Rows: a.Rows, Cost: a.Cost}
+		return &Node{Op: Merge, Kids: []*Node{n}, Figures: &f}
 	}
 	return n
 }
@@ -210,13 +218,12 @@ func (s *Step) write(b *strings.Builder, depth int) {
 		b.WriteString(" " + s.What)
 	}
 	var figures []string
-	for _, f := range []struct {
-		name string
-		n    *float64
-	}{{"rows", s.Rows}, {"cost", s.Cost}} {
-		if f.n != nil {
-			figures = append(figures, fmt.Sprintf("%s %.0f", f.name, *f.n))
+	if s.Rows != nil {
+		least := ""
+		if s.AtLeast {
+			least = "at least "
 		}
+		figures = append(figures, fmt.Sprintf("rows %s%.0f, cost %s%.0f", least, *s.Rows, least, *s.Cost))
 	}
 	for _, f := range []struct {
 		name string

@@ -14,7 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// fake is a Stats whose answers a test sets. What is asked that costs something is kept in asked.
+// fake is a Stats with answers that a test sets. Expensive questions are recorded in asked.
 type fake struct {
 	pol      *index.Policy
 	ready    bool
@@ -24,27 +24,35 @@ type fake struct {
 	graph    bool
 	complete map[string]bool
 	texts    bool
-	untold   bool // how many items have a value
+	untold   bool // it is unknown how many items have a value
 	mixedIDs bool
 	share    map[string]float64
 	keys     [][]string
-	marks    map[uint64]bool // path ids in the sets of slots' heads
+	marks    map[uint64]bool // path ids in the sets of the slots' heads
 	items    int64
 	inKey    int64
 	inSlot   int64
 	slots    int
-	entries  int   // that are named, or in a slot
+	entries  int   // named entries, or entries in a slot
 	stretch  int64 // 0: items
 	asked    []string
+	// passed and hits are those of a walk in key order, see Turn.
+	passed, hits int64
+	// unnumbered says that slots have no number entries.
+	unnumbered bool
+	// explained are the leaves that were counted for EXPLAIN, with the limit.
+	explained []string
 }
 
-func (f *fake) Policy() *index.Policy          { return f.pol }
-func (f *fake) IndexReady() bool               { return f.ready }
-func (f *fake) KeyPaths() [][]string           { return f.keys }
-func (f *fake) Items() int64                   { return f.items }
-func (f *fake) Size() int64                    { return f.items }
-func (f *fake) Slots() int                     { return f.slots }
-func (f *fake) Classes() uint32                { return 1 << (value.ClassNumber >> 3) }
+func (f *fake) Policy() *index.Policy { return f.pol }
+func (f *fake) IndexReady() bool      { return f.ready }
+func (f *fake) KeyPaths() [][]string  { return f.keys }
+func (f *fake) Items() int64          { return f.items }
+func (f *fake) Size() int64           { return f.items }
+func (f *fake) Slots() int            { return f.slots }
+func (f *fake) Classes() uint32 {
+	return 1<<(value.ClassNumber>>3) | 1<<(value.ClassString>>3)
+}
 func (f *fake) MayHoldForeign() bool           { return f.foreign }
 func (f *fake) MayHoldInColumn(id uint64) bool { return f.marks[id] }
 func (f *fake) InOrder(p access.Path) bool     { return !f.MayHoldElements(p) }
@@ -81,6 +89,18 @@ func (f *fake) CountShare(p *access.Pred, entries int) float64 {
 		return 1
 	}
 	return s
+}
+
+func (f *fake) CountRows(p *access.Pred, entries int) (rows float64, more bool) {
+	f.explained = append(f.explained, strconv.Itoa(entries)+" "+whatOf(p))
+	s, ok := f.share[strings.Join(p.Path.Segs, ".")]
+	if !ok {
+		s = 0.01
+	}
+	if most := float64(entries * f.slots); s*float64(f.items) >= most {
+		return most, true
+	}
+	return s * float64(f.items), false
 }
 
 func (f *fake) CountPlaces(p *access.Pred, limit int) int {
@@ -197,7 +217,7 @@ func parse(t *testing.T, pol *index.Policy, s string) *access.Pred {
 	return access.Resolve(read(), pol)
 }
 
-// region is so many metres around a place.
+// region returns a circle around a place, with a radius in metres.
 func region(dist float64) *geo.Region {
 	at, _ := doc.ValueFromJSON([]byte(`{"type":"Point","coordinates":[7,46]}`))
 	g, reason := geo.Parse(at)
@@ -232,7 +252,7 @@ func (f *fake) mark(t *testing.T, s string) {
 	f.marks[id] = true
 }
 
-// setUp reads the arguments of a test case: what is known of the data, and what the query wants.
+// setUp reads the arguments of a test case: the statistics, and the query.
 func setUp(t *testing.T, d *datadriven.TestData) (*fake, *Request) {
 	f := &fake{ready: true, elements: map[string]bool{}, complete: map[string]bool{}, share: map[string]float64{},
 		keys: [][]string{{"pk"}}, marks: map[uint64]bool{}, items: 10000, inKey: 1000, inSlot: 5000, slots: 4,
@@ -314,6 +334,10 @@ func setUp(t *testing.T, d *datadriven.TestData) (*fake, *Request) {
 			f.entries = int(number(a.Vals))
 		case "stretch":
 			f.stretch = number(a.Vals)
+		case "passed":
+			f.passed = number(a.Vals)
+		case "hits":
+			f.hits = number(a.Vals)
 		case "limit":
 			r.Limit = int(number(a.Vals))
 		case "page":
@@ -321,7 +345,9 @@ func setUp(t *testing.T, d *datadriven.TestData) (*fake, *Request) {
 		default:
 			flag := map[string]*bool{"foreign": &f.foreign, "graph": &f.graph, "ttl": &f.ttl, "texts": &f.texts,
 				"untold": &f.untold, "mixedids": &f.mixedIDs, "byid": &r.ByID, "whole": &r.Whole,
-				"repeat": &r.Repeat, "filtered": &r.Filtered, "cut": &r.From.Cut, "former": &r.From.Former}[a.Key]
+				"repeat":     &r.Repeat,
+				"unnumbered": &f.unnumbered, "filtered": &r.Filtered, "cut": &r.From.Cut,
+				"former": &r.From.Former}[a.Key]
 			switch {
 			case a.Key == "rebuilding":
 				f.ready = false
@@ -344,5 +370,5 @@ func setUp(t *testing.T, d *datadriven.TestData) (*fake, *Request) {
 	return f, r
 }
 
-// shown is a value as test files show it.
+// shown returns a value as test files show it.
 func shown(v value.Value) string { return string(doc.AppendJSON(nil, v)) }

@@ -39,7 +39,7 @@ func (x *chooser) byIndex(cs []*access.Pred, items int64) access.Plan {
 		if !alone || l.Op != access.OpIn {
 			share = x.share(l, firstCount)
 		}
-		take(access.Plan{Kind: access.Index, Leaf: l, Why: "most selective condition"}, share)
+		take(access.Plan{Kind: access.Index, Leaf: l, Why: access.MostSelective}, share)
 	}
 	for _, u := range unions {
 		share := 0.0
@@ -48,15 +48,15 @@ func (x *chooser) byIndex(cs []*access.Pred, items int64) access.Plan {
 				break
 			}
 		}
-		take(access.Plan{Kind: access.Index, Union: u, Why: "every alternative is indexed"}, share)
+		take(access.Plan{Kind: access.Index, Union: u, Why: access.EveryAlternative}, share)
 	}
 	switch {
 	case least > 1:
-		return access.Plan{Kind: access.Scan, Why: "no condition that the index can answer"}
+		return access.Plan{Kind: access.Scan, Why: access.NoCondition}
 	case least > scanShare:
 		x.lose(best)
 		return access.Plan{Kind: access.Scan,
-			Why: "the conditions select too many items for look-ups one by one"}
+			Why: access.TooMany}
 	}
 	x.lose(access.Plan{Kind: access.Scan})
 	if best.Leaf != nil && best.Leaf.Comp == nil {

@@ -49,7 +49,7 @@ func (x *chooser) intersection(leaves []*access.Pred, items int64) (access.Plan,
 		}
 		both, left, walked = append(both, l.leaf), left*l.share, walked+l.share
 	}
-	return access.Plan{Kind: access.Index, Both: both, Why: "few items satisfy all of the conditions"}, len(both) > 1
+	return access.Plan{Kind: access.Index, Both: both, Why: access.FewInAll}, len(both) > 1
 }
 
 // againBoth returns an intersection for a continuation that began with one. It takes the two most selective conditions,
@@ -68,7 +68,7 @@ func (x *chooser) againBoth() (access.Plan, bool) {
 		return access.Plan{}, false
 	}
 	slices.SortStableFunc(by, func(a, b counted) int { return cmp.Compare(a.share, b.share) })
-	p := access.Plan{Kind: access.Index, Why: began}
+	p := access.Plan{Kind: access.Index, Why: access.Began}
 	for _, l := range by[:min(2, len(by))] {
 		p.Both = append(p.Both, l.leaf)
 	}

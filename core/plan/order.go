@@ -11,41 +11,37 @@ import (
 
 // tree makes the tree of an access path. It decides how the rows get into the wanted order.
 func (x *chooser) tree(t *Tree) {
-	r := x.r
-	x.read = t.Access
-	x.narrow(&x.read)
+	r := &x.r
+	x.narrow(&t.Access)
 	if x.read.Kind == access.Nothing || x.Slots() == 0 {
 		t.Root = t.node(Nothing, nil)
-		t.Root.Why, t.Root.Rows, t.Root.Cost = t.Access.Why, 0, 0
+		t.Root.Why = t.Access.Why
 		return
 	}
 	x.order(t)
 	if r.Limit > 0 {
-		n := t.node(Limit, t.Root)
-		n.Count = r.Limit
-		if t.Root = n; n.Rows > float64(r.Limit) {
-			n.Rows = float64(r.Limit)
-		}
+		t.Root = t.node(Limit, t.Root)
+		t.Root.Count = r.Limit
 	}
 }
 
 // order chooses the node that gives the wanted order. The first rule that applies wins. Each rule reads less than the
 // rules below it, and only the last ones hold rows in memory.
 func (x *chooser) order(t *Tree) {
-	r := x.r
-	if why := x.creation(&x.read); why != "" {
+	r := &x.r
+	if why := x.creation(x.read); why != access.NoReason {
 		x.created(t, why)
 		return
 	}
 	switch {
 	case len(r.OrderBy) == 0:
 		x.filter(t, x.source(t))
-	case x.idOrder(&x.read):
-		x.above(t, IDOrder, "a logical partition is stored in the order of its ids")
+	case x.idOrder(x.read):
+		x.above(t, IDOrder, access.StoredByID)
 	case x.keyOrder(t):
-	case x.merges(&x.read):
+	case x.merges(x.read):
 		n := t.node(Merge, x.source(t))
-		n.Once = x.once(&x.read)
+		n.Once = x.once(x.read)
 		x.filter(t, n)
 	default:
 		x.sort(t)
@@ -53,7 +49,7 @@ func (x *chooser) order(t *Tree) {
 }
 
 // above adds an order node between the access path and the filter.
-func (x *chooser) above(t *Tree, op Op, why string) {
+func (x *chooser) above(t *Tree, op Op, why access.Reason) {
 	n := t.node(op, x.source(t))
 	n.Why = why
 	x.filter(t, n)
@@ -71,7 +67,7 @@ func (x *chooser) filter(t *Tree, below *Node) {
 //
 // Example: the rows of a table's partition by RowKey.
 func (x *chooser) idOrder(p *access.Plan) bool {
-	r := x.r
+	r := &x.r
 	return p.Kind == access.Scan && x.one && len(r.OrderBy) == 1 && !r.Desc[0] && !r.Computed &&
 		isID(r.OrderBy[0].Segs) && !r.From.Cut && x.IDsInOneClass()
 }
@@ -83,11 +79,14 @@ func (x *chooser) idOrder(p *access.Plan) bool {
 // Example: the first page of 20 entities of a table with 10,000. Without a filter the walk reads 20. If 5,000 satisfy
 // the filter, the walk reads 40 items; gathering would read 5,000 entries. If 100 satisfy it, the walk would read 2,000
 // items, so the 100 names are gathered.
+//
+// Where only so much is known that the index names many items, the walk begins, and its rows are the sample that tells
+// how many satisfy the filter: see Turn.
 func (x *chooser) keyOrder(t *Tree) bool {
 	if !x.wantsKeyOrder() {
 		return false
 	}
-	p, ks := &x.read, x.KeyPaths()
+	p, ks := x.read, x.KeyPaths()
 	onKey := p.Leaf != nil && p.Leaf.Comp == nil && !p.Leaf.Path.Elements && slices.Equal(p.Leaf.Path.Segs, ks[0])
 	switch p.Kind {
 	case access.Scan:
@@ -102,13 +101,12 @@ func (x *chooser) keyOrder(t *Tree) bool {
 		return false
 	}
 	n := t.node(PartitionScan, nil)
-	n.Rows, n.Cost = x.estimate(&access.Plan{Kind: access.Scan})
-	n.Why = "each logical partition in turn"
-	if onKey {
-		n.Rows, n.Cost = x.estimate(p)
-	}
+	n.Why = access.EachPartition
 	n = t.node(KeyOrder, n)
-	n.Why = "the index of the partition key gives the order"
+	if leaf := x.unsure(p); leaf != nil {
+		n.Kids = append(n.Kids, &Node{Op: scanOf(leaf), Leaf: leaf, Why: access.IfFewer})
+	}
+	n.Why = access.KeysGiveOrder
 	if n.Leaf = p.Leaf; !onKey {
 		if p.Kind != access.Scan {
 			x.lose(*p)
@@ -119,9 +117,19 @@ func (x *chooser) keyOrder(t *Tree) bool {
 	return true
 }
 
+// PartitionOrder returns the operation that gives one logical partition in the order of its ids, below a KeyOrder:
+// IDOrder, or Sort where the ids are of several classes. The source asks for each partition that it opens, because it
+// may never open most of them.
+func PartitionOrder(st Stats) Op {
+	if st.IDsInOneClass() {
+		return IDOrder
+	}
+	return Sort
+}
+
 // wantsKeyOrder reports whether the wanted order is that of partition key and id over all logical partitions.
 func (x *chooser) wantsKeyOrder() bool {
-	r, ks := x.r, x.KeyPaths()
+	r, ks := &x.r, x.KeyPaths()
 	return len(r.OrderBy) == 2 && len(ks) == 1 && !r.Desc[0] && !r.Desc[1] && !r.Computed && !r.OrderBy[0].Elements &&
 		slices.Equal(r.OrderBy[0].Segs, ks[0]) && isID(r.OrderBy[1].Segs) && !r.From.Cut && !x.one && !r.ByID
 }
@@ -148,33 +156,74 @@ func (x *chooser) walksKeys(p *access.Plan) bool {
 		return true
 	}
 	page := x.page()
-	return page > 0 && named > page && page/share*costPassed < named*costEntry+page*costNamed
+	walk, gather := page/share*costPassed, named*costGathered+page*costNamed
+	return page > 0 && named > page && walk < gather
 }
 
 // page is how many rows the query takes at first; 0 = unknown.
 func (x *chooser) page() float64 { return float64(cmp.Or(x.r.Page, x.r.Limit)) }
 
-// enough is how many entries of a slot are counted at most of a condition that has no other to compare with: where it
-// has more, walksKeys holds whatever their number is.
+// enough is how many entries of a slot are counted at most of a condition that has no other to compare with. Where it
+// has more, a walk in key order begins, and its first rows tell more than a longer count.
 //
 // Example: a page of 20 entities in key order, of 100,000 in four slots. A walk passes 20/share of them, at a cost of
-// 160/share; the entries cost 100,000 x share. From a share of 4 % on the walk costs less. So 1,000 entries of a slot
-// are counted, not as many as Stats would count.
+// 160/share; to gather the names costs 400,000 x share. From a share of 2 % on the walk costs less. That is 500 entries
+// of a slot. 256 are counted, which costs as much as a sample of 32 rows.
 func (x *chooser) enough() int {
 	page, size := x.page(), float64(x.Size())
 	if page == 0 || size == 0 || !x.wantsKeyOrder() || !x.keysGiveOrder() {
 		return lastCount
 	}
-	return x.entriesOf(min(1, math.Sqrt(page*costPassed/size), MaxCreation/size))
+	most := x.entriesOf(min(1, math.Sqrt(page*costPassed/costGathered/size), MaxCreation/size))
+	if x.r.Filtered {
+		most = min(most, FirstSample*costPassed)
+	}
+	return most
+}
+
+// FirstSample is how many rows a walk in key order passes before Turn is asked for the first time.
+const FirstSample = 32
+
+// unsure returns the condition that has more entries than were counted, nil when there is none. Then a scan was chosen,
+// but the entries may be far fewer than the rows of the walk.
+func (x *chooser) unsure(p *access.Plan) *access.Pred {
+	if p.Kind != access.Scan || !x.r.Filtered || len(x.counts) != 1 || x.page() == 0 ||
+		x.r.From.At == AtKeys && !x.r.From.Texts {
+		return nil
+	}
+	c := &x.counts[0]
+	if c.share < 1 || c.entries == lastCount || c.leaf.Comp != nil || c.leaf.Op == access.OpSpatial {
+		return nil
+	}
+	return c.leaf
+}
+
+// Turn decides whether a walk in key order goes on, or the names that an index gives are gathered instead. The walk has
+// passed rows of size items, of which hits satisfy the filter. Turn returns 0 when the walk goes on. Else it returns
+// how many entries may be gathered before that costs more than to walk on. It is asked after FirstSample rows, and
+// again whenever twice as many have been passed.
+//
+// Example: of 100,000 items 64 were passed for a page of 20, and one satisfies the filter. So 3 % are expected to. To
+// find 19 more, the walk would pass 627 items at a cost of 5,016. To gather the 3,030 names of the index would cost
+// 12,120: the walk goes on. If none of the 64 did, the walk would pass 1,320 at a cost of 10,560, and the 1,515 names
+// would cost 6,060: up to 2,640 entries are gathered.
+func (t *Tree) Turn(passed, hits, size int64) (entries int) {
+	want := float64(max(1, int64(cmp.Or(t.page, t.limit))-hits))
+	share := float64(hits+1) / float64(passed+2)
+	named, walk := share*float64(size), want/share*costPassed
+	if named > MaxCreation || walk <= named*costGathered+want*costNamed {
+		return 0
+	}
+	return int(min(MaxCreation, walk/costGathered))
 }
 
 // nameOrder reports whether the index gathers few names, and these sort as the keys and ids do.
 func (x *chooser) nameOrder(t *Tree) bool {
 	f := &x.r.From
-	if x.read.Missing || f.At == AtKeys && !f.Texts || !x.CountTexts(&x.read, MaxCreation) {
+	if x.read.Missing || f.At == AtKeys && !f.Texts || !x.CountTexts(x.read, MaxCreation) {
 		return false
 	}
-	x.above(t, NameOrder, "the names of few items are sorted before the items are read")
+	x.above(t, NameOrder, access.NamesSorted)
 	return true
 }
 
@@ -220,7 +269,7 @@ func Window(page int) int {
 //
 // Example: ORDER BY n LIMIT 10 without an index on n: 10,000 items are read, 10 are held.
 func (x *chooser) sort(t *Tree) {
-	r := x.r
+	r := &x.r
 	window := Window(r.Page)
 	if r.From.At == AtKeys && r.From.Cut { // rows with the same cut sort keys must all be held to tell them apart
 		window = 0
@@ -229,20 +278,18 @@ func (x *chooser) sort(t *Tree) {
 	if window == 0 || r.Limit > 0 && r.Limit <= window {
 		bound = r.Limit
 	}
-	dist, ring := x.rings(&x.read, bound)
+	dist, ring := x.rings(x.read, bound)
 	x.filter(t, x.source(t))
 	op := Sort
 	switch {
 	case ring != nil:
-		op, t.Access.Why = Rings, "the nearest places in growing rings"
+		op, t.Access.Why = Rings, access.GrowingRings
 	case bound > 0:
 		op = TopK
 	}
 	n := t.node(op, t.Root)
-	n.Window, n.Leaf, n.Dist = window, ring, dist
-	if t.Root = n; bound > 0 && n.Rows > float64(bound) {
-		n.Rows = float64(bound)
-	}
+	n.Count, n.Leaf, t.Ring = window, ring, dist
+	t.Root = n
 }
 
 // rings returns the first ring for an order of distances. It returns nil if a sort of all candidates is needed or costs
@@ -251,7 +298,7 @@ func (x *chooser) sort(t *Tree) {
 // Example: the 10 nearest of a million shops. The first ring of 100 m has 3 shops, the ring of 400 m has 60: these 60
 // are sorted.
 func (x *chooser) rings(p *access.Plan, want int) (dist float64, ring *access.Pred) {
-	r := x.r
+	r := &x.r
 	if r.Near == nil || len(r.OrderBy) != 1 || r.Desc[0] || want == 0 || x.one ||
 		r.From.At == AtKeys && (r.From.Cut || r.From.Dist < 0) {
 		return 0, nil
@@ -276,12 +323,12 @@ func fewForRings(want int) int { return 64 + 4*want }
 
 // source makes the node that finds the candidates.
 func (x *chooser) source(t *Tree) *Node {
-	p := &x.read
+	p := x.read
 	var n *Node
 	switch {
 	case p.Kind == access.Points:
 		n = t.node(Points, nil)
-		n.Keys = p.Keys
+		n.Count = len(p.Keys)
 	case p.Kind == access.Scan && x.one:
 		n = t.node(PartitionScan, nil)
 	case p.Kind == access.Scan:
@@ -294,7 +341,6 @@ func (x *chooser) source(t *Tree) *Node {
 		return x.scan(t)
 	}
 	n.Why = p.Why
-	n.Rows, n.Cost = x.estimate(p)
 	return n
 }
 
@@ -306,12 +352,7 @@ func (x *chooser) several(t *Tree, op Op, leaves []*access.Pred) *Node {
 	n.Kids = make([]*Node, len(leaves))
 	for i, l := range leaves {
 		k := &mem[i]
-		k.Op, k.Leaf, k.Rows, k.Cost = scanOf(l), l, unknown, unknown
-		if share, ok := x.known(l); ok {
-			if size := x.size(); size != unknown {
-				k.Rows, k.Cost = share*size, share*size*costEntry
-			}
-		}
+		k.Op, k.Leaf = scanOf(l), l
 		n.Kids[i] = k
 	}
 	return n
@@ -330,10 +371,9 @@ func scanOf(l *access.Pred) Op {
 // scan makes the node of one leaf. Rows are in the order of numbers where they can't be in the order of values: a shape
 // has several entries, and the columns of a composite index may change with the policy.
 func (x *chooser) scan(t *Tree) *Node {
-	r, p := x.r, &x.read
+	r, p := &x.r, x.read
 	n := t.node(scanOf(p.Leaf), nil)
 	n.Leaf, n.Why, n.Covered = p.Leaf, p.Why, p.Covered
-	n.Rows, n.Cost = x.estimate(p)
 	comp := p.Leaf.Comp
 	n.ByNumber = p.Leaf.Op == access.OpSpatial ||
 		comp != nil && (len(r.OrderBy) == 0 && !r.Whole || comp.Index.Array != nil)

@@ -34,18 +34,18 @@ func (x *chooser) inPartition() access.Plan {
 			eqs = append(eqs, c)
 		}
 	}
-	scan := access.Plan{Kind: access.Scan, Why: "items of one logical partition"}
+	scan := access.Plan{Kind: access.Scan, Why: access.ItemsInside}
 	switch {
 	case len(eqs) == 1:
 		x.lose(access.Plan{Kind: access.Scan})
-		return access.Plan{Kind: access.Index, Leaf: eqs[0], Why: "an equality inside one logical partition"}
+		return access.Plan{Kind: access.Index, Leaf: eqs[0], Why: access.EqualityInside}
 	case len(eqs) > 1 && x.PartitionItems() <= smallPartition:
 		return scan
 	case len(eqs) > 1:
 		x.lose(access.Plan{Kind: access.Scan})
 		x.compare(eqs)
 		best := access.Plan{Kind: access.Index, Leaf: eqs[0],
-			Why: "the most selective equality inside one logical partition"}
+			Why: access.BestEqualityInside}
 		for _, l := range eqs[1:] {
 			other := best
 			other.Leaf = l
@@ -62,7 +62,7 @@ func (x *chooser) inPartition() access.Plan {
 	}
 	for _, c := range x.cs {
 		if c.Op == access.OpSpatial && x.usable(c) {
-			return access.Plan{Kind: access.Index, Leaf: c, Why: "few places inside one logical partition"}
+			return access.Plan{Kind: access.Index, Leaf: c, Why: access.PlacesInside}
 		}
 	}
 	return scan
@@ -92,7 +92,7 @@ func (x *chooser) insidePartition(p access.Plan) access.Plan {
 	if p.Kind != access.Scan {
 		x.lose(p)
 	}
-	return access.Plan{Kind: access.Scan, Why: "items of one logical partition"}
+	return access.Plan{Kind: access.Scan, Why: access.ItemsInside}
 }
 
 // worthInside reports whether an index is better than reading the logical partition.

@@ -34,8 +34,12 @@ func (x *chooser) pointKeys(p *access.Pred) []access.Key {
 }
 
 func (x *chooser) conjunctKeys(cs []*access.Pred) []access.Key {
+	paths := x.KeyPaths()
+	if x.equalTo(cs, paths[0]) == nil {
+		return nil
+	}
 	out := []access.Key{{}}
-	for _, segs := range x.KeyPaths() {
+	for _, segs := range paths {
 		vals := x.equalTo(cs, segs)
 		if vals == nil || len(out)*len(vals) > maxKeys {
 			return nil

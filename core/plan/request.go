@@ -30,6 +30,8 @@ type Request struct {
 	Limit    int  // rows wanted in all, 0 = all
 	Page     int  // rows wanted now, 0 = unknown
 	Filtered bool // the language has an exact filter
+	// Explain says that the tree is shown: then it has figures and the alternatives. The choice is the same without it.
+	Explain bool
 
 	// Needs are the paths that the query looks at, nil = the whole item. Whole says that the query reads to the end and
 	// takes no continuation. Repeat, with Whole, says that equal rows may be given as one.

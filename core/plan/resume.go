@@ -11,8 +11,6 @@ import (
 // page still uses the index. If the policy no longer has that index, the items are scanned, without those that the
 // index has given.
 
-const began = "the continuation began with it"
-
 // LeafOf returns the leaf of the index scan with this signature, nil when the query has no such leaf.
 func LeafOf(p *access.Pred, needs []access.Path, sig uint32) *access.Pred {
 	for _, c := range p.Conjuncts() {
@@ -52,7 +50,7 @@ func (x *chooser) againConditions() (access.Plan, bool) {
 	for _, c := range x.cs {
 		if c.Op >= access.OpIn && access.Signature(c) == sig {
 			if x.usable(c) {
-				return access.Plan{Kind: access.Index, Leaf: c, Why: began}, true
+				return access.Plan{Kind: access.Index, Leaf: c, Why: access.Began}, true
 			}
 			break
 		}
@@ -62,7 +60,7 @@ func (x *chooser) againConditions() (access.Plan, bool) {
 			continue
 		}
 		if u := x.unionOf(c); u != nil && access.Signature(u...) == sig {
-			return access.Plan{Kind: access.Index, Union: u, Why: began}, true
+			return access.Plan{Kind: access.Index, Union: u, Why: access.Began}, true
 		}
 	}
 	return access.Plan{}, false
@@ -81,7 +79,7 @@ func (x *chooser) againComposite() (access.Plan, bool) {
 	}
 	for _, l := range leaves {
 		if access.Signature(l) == x.r.From.Signature {
-			return access.Plan{Kind: access.Index, Leaf: l, Why: began}, true
+			return access.Plan{Kind: access.Index, Leaf: l, Why: access.Began}, true
 		}
 	}
 	return access.Plan{}, false
@@ -96,7 +94,7 @@ func (x *chooser) againEvery() (access.Plan, bool) {
 		leaf := access.AnyEntry(x.r.Needs[i])
 		if access.Signature(leaf) == x.r.From.Signature {
 			ok := x.covers(leaf) && x.NamesEveryItem(leaf.Path)
-			return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true, Why: began}, ok
+			return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true, Why: access.Began}, ok
 		}
 	}
 	return access.Plan{}, false

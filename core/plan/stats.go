@@ -79,6 +79,10 @@ type Stats interface {
 	CountNamed(a *access.Plan, entries int) bool
 	CountTexts(a *access.Plan, entries int) bool
 
+	// CountRows estimates the number of items that have an entry in a leaf's intervals, for EXPLAIN. It counts at most
+	// entries entries in each of some slots. more says that the count ended there.
+	CountRows(leaf *access.Pred, entries int) (rows float64, more bool)
+
 	// Within returns the Stats of a part of what the query reads.
 	Within(Scope) Stats
 }

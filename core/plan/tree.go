@@ -53,47 +53,59 @@ func (o Op) String() string { return opNames[o] }
 
 // Node is a step of a query.
 type Node struct {
-	Op   Op
-	Kids []*Node
-	Leaf *access.Pred // of scans of an index; of Rings the first ring
-	Keys []access.Key // of Points
-	Why  string
-
-	// Rows and Cost are estimates: the rows that the node gives, and its cost including the nodes below it. The unit of
-	// Cost is the time to walk one index entry. Below 0 means unknown: nothing was counted.
-	Rows, Cost float64
-
+	Op       Op
+	Why      access.Reason
 	Covered  bool // rows are made of entries
 	ByNumber bool // entries are gathered, and rows come by item number: an item may have several entries
 	Repeat   bool // rows of one value may be given as one
 	Once     bool // one entry for each value is enough
 	OneValue bool // of CreationOrder: the entries have one value, whose items are in creation order in each slot
-	Gather   bool // of CreationOrder: entries are gathered first, and merged where there are many
-	Window   int  // of Sort, TopK and Rings: rows held at a time, 0 = all
-	Count    int  // of Limit
-	Dist     float64
+
+	// Count is, of Points, the number of keys; of Limit, the number of rows; of Sort, TopK and Rings, the number of
+	// rows that are held at a time, 0 = all; of CreationOrder with OneValue, the number of entries up to which they
+	// are gathered and not merged.
+	Count int
+	Leaf  *access.Pred // of scans of an index; of Rings the first ring
+	Kids  []*Node
+
+	*Figures // nil without Request.Explain
+}
+
+// Figures are what EXPLAIN shows of a node.
+type Figures struct {
+	// Rows and Cost are estimates: the rows that the node gives, and its cost including the nodes below it. The unit of
+	// Cost is the time to walk one index entry. AtLeast says that the count of entries that they are based on ended at
+	// its limit.
+	Rows, Cost float64
+	AtLeast    bool
 
 	Given   int64 // rows that the node gave
-	Entries int64 // index entries that the node read
+	Entries int64 // index entries that the node read; below 0: it reads none
 }
 
 // Tree is a plan.
 type Tree struct {
 	Access access.Plan // what finds the candidates
 	Root   *Node
-	Lost   []Alternative
+	Lost   []Alternative // only with Request.Explain
 	// Rest says that an index can't be used any more. The plan is a scan of the items that the index had not given.
 	Rest bool
+
+	// Of the Request, for what is chosen while the tree is run.
+	filtered    bool
+	limit, page int
+
+	Ring float64 // of Rings: the radius of the first ring
 
 	mem  [4]Node // enough for most plans
 	kids [4]*Node
 	used int
 }
 
-// Alternative is an access path that was considered and not chosen. Its cost is below 0 if it was not counted.
+// Alternative is an access path that was considered and not chosen.
 type Alternative struct {
-	Access     access.Plan
-	Rows, Cost float64
+	Access access.Plan
+	Figures
 }
 
 // node adds a node above another one, which may be nil.
@@ -104,9 +116,7 @@ func (t *Tree) node(op Op, below *Node) *Node {
 	} else {
 		n = &Node{}
 	}
-	n.Op, n.Rows, n.Cost = op, unknown, unknown
-	if below != nil {
-		n.Rows, n.Cost = below.Rows, below.Cost
+	if n.Op = op; below != nil {
 		if t.used < len(t.kids) {
 			t.kids[t.used] = below
 			n.Kids = t.kids[t.used : t.used+1 : t.used+1]
@@ -134,20 +144,31 @@ func (n *Node) find(op Op) *Node {
 }
 
 // Leaves returns the number of index leaves that are scanned.
-func (t *Tree) Leaves() int { return t.Root.leaves() }
-
-func (n *Node) leaves() (many int) {
-	for _, k := range n.Kids {
-		many += k.leaves()
-	}
-	if n.Leaf != nil {
-		many++
-	}
+func (t *Tree) Leaves() (many int) {
+	t.Root.eachLeaf(func(*access.Pred) { many++ })
 	return many
 }
 
-// lose records an access path that was not chosen.
+// EachLeaf calls f with the leaf of each index scan, of the tree and of the alternatives.
+func (t *Tree) EachLeaf(f func(*access.Pred)) {
+	t.Root.eachLeaf(f)
+	for i := range t.Lost {
+		t.Lost[i].Node().eachLeaf(f)
+	}
+}
+
+func (n *Node) eachLeaf(f func(*access.Pred)) {
+	if n.Leaf != nil {
+		f(n.Leaf)
+	}
+	for _, k := range n.Kids {
+		k.eachLeaf(f)
+	}
+}
+
+// lose records an access path that was not chosen, for EXPLAIN.
 func (x *chooser) lose(p access.Plan) {
-	rows, cost := x.estimate(&p)
-	x.lost = append(x.lost, Alternative{p, rows, cost})
+	if x.r.Explain && len(x.lost) < maxShown {
+		x.lost = append(x.lost, Alternative{Access: p})
+	}
 }

@@ -4,25 +4,51 @@
 // it.
 package ru
 
-// Charges are in request units, rounded to hundredths.
+import "math"
+
+// Charges are in request units, rounded to hundredths where nothing else is said.
 
 // Read returns the charge of a point read of n bytes. A missing item costs as much as one of up to 1 KB.
 func Read(n int) float64 { return round(1 + 0.14*kb(n)) }
 
-// Write returns the charge of writing n bytes; terms is the number of index terms added and removed.
-func Write(n, terms int) float64 { return round(4.9 + 0.45*kb(n) + 0.02*float64(terms)) }
+// Write returns the charge of a write: n is the size of the item before or after it, whichever is greater, and terms
+// the number of the item's index terms.
+func Write(n, terms int) float64 { return round(4.9 + 0.45*kb(n) + Terms(terms)) }
 
-// Query returns the charge of a query page: the number of partitions visited, of index entries and items read, and of
-// the items' bytes.
-func Query(partitions, entries, items, bytes int) float64 {
+// Terms returns the part of a write's charge for index terms.
+func Terms(n int) float64 { return 0.02 * float64(n) }
+
+// Least is the charge of a page that reads nothing. Clients take 0 for an error.
+const Least = 0.01
+
+// QueryBase is the charge of a query in each physical partition that it visits. A query that reads nothing, such as a
+// COUNT from a counter, has no other.
+const QueryBase = 2.3
+
+// Query returns the charge of a query's page: for the physical partitions in which the query begins (0 for pages that
+// continue), for the index entries and items that were read, and for the items' bytes. It is at least Least. It is
+// rounded to ten-thousandths only, so that the charges of small pages add up.
+func Query(begun, entries, items, bytes int) float64 {
 	e, i, b := QueryParts(entries, items, bytes)
-	return round(2.25*float64(max(partitions, 1)) + e + i + b)
+	return max(Least, math.Round((QueryBase*float64(begun)+e+i+b)*10000)/10000)
 }
 
-// QueryParts returns the parts of Query for index entries, for items and for their bytes, not rounded.
-func QueryParts(entries, items, bytes int) (perEntry, perItem, perByte float64) {
-	return 0.01 * float64(entries), 0.02 * float64(items), 0.014 * float64(bytes) / 1024
+// Feed returns the charge of a page of a change feed: a point read, and what was read beside it.
+func Feed(items, bytes int) float64 {
+	_, i, b := QueryParts(0, items, bytes)
+	return round(1 + i + b)
 }
+
+// QueryParts returns the parts of Query for index entries, for items and for their bytes, not rounded. An item that is
+// found without an index entry costs as much as one that is found with one: so a page costs the same whether a short
+// page walks entries or a long one scans.
+func QueryParts(entries, items, bytes int) (perEntry, perItem, perByte float64) {
+	return 0.01 * float64(max(entries, items)), 0.02 * float64(items), 0.014 * float64(bytes) / 1024
+}
+
+// Refused is the charge of an operation on an item that changes nothing because it is refused: the item exists or
+// doesn't, or a condition doesn't hold.
+const Refused = 1.0
 
 // Metadata is the charge of reading or changing a resource other than an item.
 const Metadata = 1.0

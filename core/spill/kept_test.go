@@ -14,7 +14,7 @@ type held struct {
 func (h *held) Held() int64 { return h.bytes }
 func (h *held) Close()      { h.closed++ }
 
-// A state is found once, by its owner, for KeptFor; whatever ends it closes it once.
+// A state is found once, by its owner, within KeptFor. However it ends, it is closed once.
 func TestKept(t *testing.T) {
 	now := time.Unix(1000, 0)
 	n := uint64(0)

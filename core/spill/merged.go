@@ -98,7 +98,7 @@ func (m *Merged[T]) all() iter.Seq2[T, error] {
 
 // close returns the memory of the buffers.
 func (m *Merged[T]) close() {
-	m.acct.Shrink(m.held)
+	m.acct.GiveBuffer(m.held)
 	m.held, m.heads, m.out = 0, nil, nil
 }
 

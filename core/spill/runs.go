@@ -72,9 +72,15 @@ func (r *Runs[T]) Bytes() (n int64) {
 }
 
 // Write writes elements as one run. They must come in the order of Codec.Compare. It fails with StoreFull when there is
-// no room, with Timeout when ctx ends, and with the error that rows gives.
-func (r *Runs[T]) Write(ctx context.Context, rows iter.Seq2[T, error]) error {
-	n, err := r.write(ctx, 0, rows)
+// no room, and with Timeout when ctx ends.
+func (r *Runs[T]) Write(ctx context.Context, rows iter.Seq[T]) error {
+	n, err := r.write(ctx, 0, func(yield func(T, error) bool) {
+		for x := range rows {
+			if !yield(x, nil) {
+				return
+			}
+		}
+	})
 	r.n += n
 	if err != nil {
 		return err
@@ -191,7 +197,7 @@ func (r *Runs[T]) merge(from, to int) (*Merged[T], error) {
 		}
 	}
 	m.held = int64(len(m.heads)) * int64(max(blockSize, r.largest))
-	r.acct.Take(m.held)
+	r.acct.TakeBuffer(m.held)
 	if err := m.init(); err != nil {
 		m.close()
 		return nil, err

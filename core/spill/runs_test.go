@@ -20,7 +20,7 @@ import (
 
 var bg = context.Background()
 
-// pair is an element for tests: ordered by key, n says which one it is, or how many were merged.
+// pair is an element for tests, ordered by key. n identifies it, or is the number of merged elements.
 type pair struct {
 	key  uint32
 	n    uint32
@@ -51,13 +51,7 @@ func write(t *testing.T, r *Runs[pair], ps []pair) error {
 	t.Helper()
 	ps = slices.Clone(ps)
 	slices.SortStableFunc(ps, comparePairs)
-	return r.Write(bg, func(yield func(pair, error) bool) {
-		for _, p := range ps {
-			if !yield(p, nil) {
-				return
-			}
-		}
-	})
+	return r.Write(bg, slices.Values(ps))
 }
 
 // read returns all elements.
@@ -71,7 +65,7 @@ func read[T any](m *Merged[T]) (out []T, err error) {
 	}
 }
 
-// space is a space in a directory of the test; at its end there must be neither files nor bytes.
+// space is a space in a directory of the test. At the end it must have no files and no bytes.
 func space(t *testing.T, o Options) *Space {
 	t.Helper()
 	s, err := Open(filepath.Join(t.TempDir(), "spill"), o)
@@ -92,8 +86,8 @@ func empty(t *testing.T, s *Space) {
 	}
 }
 
-// Runs are merged in order, equal elements in the order of their runs, whatever the number of runs and the size of the
-// elements; and no more than fan-in runs are open at a time.
+// Runs are merged in order, and equal elements in the order of their runs, for any number of runs and any size of
+// elements. At most fan-in runs are open at a time.
 func TestRunsAreMerged(t *testing.T) {
 	for _, tc := range []struct {
 		runs, each, size int
@@ -121,7 +115,7 @@ func TestRunsAreMerged(t *testing.T) {
 			slices.SortStableFunc(want, func(a, b pair) int {
 				return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.n, b.n))
 			})
-			for range 2 { // it may be read again
+			for range 2 { // it can be read again
 				if len(want) == 0 {
 					break
 				}
@@ -145,7 +139,7 @@ func TestRunsAreMerged(t *testing.T) {
 	}
 }
 
-// Equal elements of several runs become one.
+// Equal elements of several runs are merged into one.
 func TestRunsMergeEqualElements(t *testing.T) {
 	s := space(t, Options{})
 	r := NewRuns(s, nil, counted)
@@ -180,7 +174,7 @@ func TestRunsMergeEqualElements(t *testing.T) {
 // faulty is a file that fails.
 type faulty struct {
 	File
-	room   *int64 // bytes that may still be written
+	room   *int64 // bytes that can still be written
 	damage func(b []byte, at int64)
 }
 
@@ -199,8 +193,8 @@ func (f *faulty) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// A disk without room is refused with StoreFull wherever it happens, and nothing is left: the disk's own answer, the
-// room that is kept for the store, and the limit of the files.
+// A disk without space is StoreFull wherever it happens: by the disk's error, by the space reserved for the store, by
+// the limit of the files. No file is left.
 func TestAFullDiskIsRefused(t *testing.T) {
 	big := strings.Repeat("x", 1000)
 	for name, of := range map[string]func(n int64) Options{
@@ -235,7 +229,7 @@ func TestAFullDiskIsRefused(t *testing.T) {
 	}
 }
 
-// A run that isn't what was written is Corruption, never another answer.
+// A run that differs from what was written is Corruption, and never other rows.
 func TestADamagedRunIsFound(t *testing.T) {
 	for at := int64(0); at < 3000; at += 7 {
 		room := int64(1 << 40)
@@ -267,7 +261,7 @@ func TestADamagedRunIsFound(t *testing.T) {
 	}
 }
 
-// A file that has become shorter is found, too.
+// A file that has become shorter is detected too.
 func TestAShortRunIsFound(t *testing.T) {
 	var last File
 	s := space(t, Options{Wrap: func(f File) File { last = f; return f }})
@@ -291,8 +285,8 @@ func TestRunsEndWithTheContext(t *testing.T) {
 	defer r.Close()
 	ctx, cancel := context.WithCancel(bg)
 	n := 0
-	err := r.Write(ctx, func(yield func(pair, error) bool) {
-		for yield(pair{uint32(n), 0, ""}, nil) {
+	err := r.Write(ctx, func(yield func(pair) bool) {
+		for yield(pair{uint32(n), 0, ""}) {
 			if n++; n == 5000 {
 				cancel()
 			}
@@ -303,7 +297,8 @@ func TestRunsEndWithTheContext(t *testing.T) {
 	}
 }
 
-// A space of its own is emptied when it is opened, of its files alone; a file has no name where the system allows it.
+// A space with its own directory removes its old files when it is opened, and no others. Where the system allows it,
+// files have no name.
 func TestASpaceIsEmptiedAtStart(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{prefix + "123" + suffix, "notes.txt"} {
@@ -338,7 +333,7 @@ func TestASpaceIsEmptiedAtStart(t *testing.T) {
 	}
 }
 
-// A Sorter gives the same with and without files, and what it has given stays given when it is written out.
+// A Sorter gives the same elements with and without files. Those that it has given don't come again after a spill.
 func TestSorter(t *testing.T) {
 	var want []pair
 	rnd := rand.New(rand.NewPCG(5, 6))

@@ -63,13 +63,7 @@ func (s *Sorter[T]) spill() {
 		s.runs = NewRuns(s.s, s.acct, s.c)
 	}
 	s.sort()
-	s.err = s.runs.Write(s.ctx, func(yield func(T, error) bool) {
-		for _, x := range s.list {
-			if !yield(x, nil) {
-				return
-			}
-		}
-	})
+	s.err = s.runs.Write(s.ctx, slices.Values(s.list))
 	clear(s.list)
 	s.list = s.list[:0]
 	s.acct.Shrink(s.held)

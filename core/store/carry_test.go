@@ -7,7 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// An item that is carried in a temporary file is the same when it is read; what was cut is refused.
+// An item in a temporary file is the same when it is read. Truncated bytes are refused.
 func TestCarriedItems(t *testing.T) {
 	it := &Item{Doc: []byte{5, 0, 0, 0, 0}, Number: 1 << 50, LSN: 77, Pos: 3, Ticks: 123456789, TTL: -1, flags: flagTTL,
 		ident: []byte("identity"), paths: 2}

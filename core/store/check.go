@@ -37,21 +37,20 @@ type Watch struct {
 // hash(a)+hash(c) differ. The second pass reports that b is missing and that c has no item.
 func (c *Container) Check(ctx context.Context, w Watch) error {
 	k := &checker{c: c, ctx: ctx, w: w}
-	for _, sl := range c.slotList() {
-		if err := k.slot(sl); err != nil {
+	for place := []byte(nil); ; {
+		sl := c.Slots().at(place)
+		err := k.slot(sl)
+		if errors.Is(err, errLeft) { // others hold its placements now
+			continue
+		}
+		if place = sl.max; err != nil || place == nil || k.problems >= MaxProblems {
 			return err
 		}
-		if k.problems >= MaxProblems {
-			break
-		}
 	}
-	return nil
 }
 
-// CheckSlot does what Check does, for one slot.
-func (c *Container) CheckSlot(ctx context.Context, sl *Slot, w Watch) error {
-	return (&checker{c: c, ctx: ctx, w: w}).slot(sl)
-}
+// errLeft is the error for a slot that is not in the map any more.
+var errLeft = errors.New("the slot has left the map")
 
 type checker struct {
 	c        *Container
@@ -73,6 +72,7 @@ type checker struct {
 	lsn      int64             // of the slot's last commit
 	lowest   uint64            // least counter of an item
 	oldest   int64             // least LSN of an item
+	floor    int64             // Head.LogFloor
 	kept     map[uint64][]byte // facts that the slot keeps in memory, in stored form
 	facts    facts             // exact facts
 	counted  []index.Counts    // the items' entries at the paths of the facts
@@ -160,6 +160,9 @@ func (k *checker) slot(sl *Slot) (err error) {
 			return err
 		}
 	}
+	if err := k.log(); err != nil {
+		return err
+	}
 	if err := k.strangers(); err != nil {
 		return err
 	}
@@ -171,6 +174,9 @@ func (k *checker) begin(sl *Slot) (err error) {
 	k.head, k.facts, k.counted = Head{}, facts{}, nil
 	sl.mu.Lock() // the snapshot and the index version must belong together
 	defer sl.mu.Unlock()
+	if !k.c.Slots().has(sl) {
+		return errLeft
+	}
 	if k.snap, err = k.c.st.eng.Snapshot(k.ctx); err != nil {
 		return translate(err)
 	}
@@ -181,6 +187,7 @@ func (k *checker) begin(sl *Slot) (err error) {
 		k.kept[f.path] = f.stored()
 	}
 	k.lowest, k.oldest = math.MaxUint64, math.MaxInt64
+	k.floor = sl.head.LogFloor
 	k.logicals = &logicalCheck{k: k}
 	return nil
 }
@@ -253,7 +260,7 @@ func (k *checker) decode(suffix, val []byte) (it *checked, problem string) {
 	switch {
 	case err != nil || !bytes.Equal(it.at.suffix, suffix):
 		return nil, "stands under another key than its document says"
-	case it.at.slot != k.sl:
+	case !k.sl.holds(it.at.place):
 		return nil, "stands in the wrong slot"
 	}
 	return it, ""
@@ -310,6 +317,7 @@ func (k *checker) item(it *checked) error {
 	k.head.addFlags(&more)
 	k.head.Ticks = max(k.head.Ticks, it.Ticks)
 	k.lowest, k.oldest = min(k.lowest, Counter(it.Number)), min(k.oldest, it.LSN)
+	k.version(it.at.suffix, &it.Item, wanted)
 	if Counter(it.Number) > k.c.counter.numbers() || !k.c.mayNumber(it.at.place, it.Number) {
 		k.bad("item %x has number %x, which was never given out for it", it.at.suffix, it.Number)
 	}

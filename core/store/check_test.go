@@ -16,8 +16,7 @@ import (
 	"github.com/orrerydb/orrery/internal/race"
 )
 
-// checkedContainer has some items in one slot, each in a logical partition of its own, and about ten times as many
-// keys.
+// checkedContainer has items in one slot, each in its own logical partition, and about ten times as many keys.
 func checkedContainer(t *testing.T, items int) (*Container, kv.Engine) {
 	t.Helper()
 	ctx, eng, clk := context.Background(), memkv.New(), clock.New()
@@ -59,7 +58,7 @@ func checkedContainer(t *testing.T, items int) (*Container, kv.Engine) {
 	return c, eng
 }
 
-// liveHeap is what is in use.
+// liveHeap returns the bytes in use.
 func liveHeap() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -67,7 +66,7 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// A check holds as much memory for ten times as many keys, also where it names what is wrong.
+// A check uses the same memory for ten times as many keys, also when it names problems.
 func TestCheckTakesConstantMemory(t *testing.T) {
 	const measures = 8
 	for _, damaged := range []bool{false, true} {
@@ -102,7 +101,7 @@ func TestCheckTakesConstantMemory(t *testing.T) {
 		if fewKeys < race.Fewer(20_000, 5_000) || manyKeys < 9*fewKeys {
 			t.Fatalf("%d and %d keys are too few", fewKeys, manyKeys)
 		}
-		if many > few+int64(manyKeys) { // a byte of each key
+		if many > few+int64(manyKeys) { // one byte for each key
 			t.Errorf("damaged %v: %d bytes for %d keys, %d for %d", damaged, few, fewKeys, many, manyKeys)
 		}
 	}

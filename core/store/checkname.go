@@ -148,7 +148,9 @@ func (k *checker) parseIndex(key []byte) (keys.IndexEntry, error) {
 
 // strangers finds keys of kinds that a slot doesn't have.
 func (k *checker) strangers() error {
-	known := map[keys.Kind]bool{keys.KindHead: true, keys.KindLogical: true, keys.KindFact: true, keys.KindItem: true}
+	known := map[keys.Kind]bool{keys.KindHead: true, keys.KindLogical: true, keys.KindFact: true, keys.KindItem: true,
+		keys.KindRemoved: true, // of a copy that is in progress, or has ended early
+		keys.KindLog:     true}
 	for _, kind := range derivedKinds {
 		known[kind] = true
 	}

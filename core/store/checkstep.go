@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"errors"
 
 	"github.com/orrerydb/orrery/core/keys"
 )
@@ -13,7 +14,9 @@ import (
 func (c *Container) CheckStep(ctx context.Context, sl *Slot, from []byte, n int, problem func(string)) (
 	next []byte, err error) {
 	k := &checker{c: c, ctx: ctx, w: Watch{Problem: problem}}
-	if err := k.begin(sl); err != nil {
+	if err := k.begin(sl); errors.Is(err, errLeft) {
+		return nil, nil
+	} else if err != nil {
 		return nil, err
 	}
 	defer k.snap.Close()
@@ -53,6 +56,10 @@ func (c *Container) CheckStep(ctx context.Context, sl *Slot, from []byte, n int,
 // key checks one key of the slot.
 func (k *checker) key(key, val []byte) error {
 	kind := keys.Kind(key[keys.PrefixLen-1])
+	if kind == keys.KindLog {
+		k.logEntry(key, val)
+		return nil
+	}
 	if kind != keys.KindItem {
 		for _, d := range derivedKinds {
 			if kind == d {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -122,6 +123,9 @@ func (d *draft) prepare() error {
 			d.b.Frees = d.b.Frees && ch.item == nil
 		}
 		room += roomForItem*(len(p.chs)+p.partitions) + len(p.sl.headKey) + maxHead
+		if d.c.logs.Load() {
+			room += p.roomForLog()
+		}
 	}
 	var err error
 	d.ready, err = kv.Prepare(d.c.st.eng, d.b, room)
@@ -251,6 +255,9 @@ func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 	for i := range p.evicted {
 		d.early(d.late, sl, &p.evicted[i])
 		p.count(&p.evicted[i])
+		if p.evicted[i].lsn = lsn; p.h.Moving {
+			d.removed(sl, &p.evicted[i])
+		}
 	}
 	for i := range p.chs {
 		ch, pos := &p.chs[i], uint16(i)
@@ -267,12 +274,22 @@ func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 			d.mem.val = appendEnvelopeHead(d.mem.val[:0], ch.item, ch.sum)
 			d.ready.Patch(ch.op, d.mem.val)
 			d.put(d.late, keys.AppendFeed(d.mem.key[:0], sl.key, uint64(ch.lsn), pos), ch.id.suffix)
+		} else if p.h.Moving {
+			d.removed(sl, ch)
 		}
 		p.count(ch)
+	}
+	if p.h.LogFloor != 0 {
+		d.log(p)
 	}
 	p.h.addFlags(&p.flags)
 	d.facts(p)
 	return d.logicalHeads(ctx, p, apart)
+}
+
+// removed records that a commit removes an item, for the copy of its slot. The feed records all other changes.
+func (d *draft) removed(sl *Slot, ch *change) {
+	d.put(d.late, keys.AppendRemoved(d.mem.key[:0], sl.key, uint64(ch.lsn), ch.id.suffix), []byte{1})
 }
 
 // count adds a change to the counts of the slot's next head.
@@ -345,11 +362,18 @@ func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 	ctx := context.Background() // the slot must know its state even if the request has ended
 	b, err := c.st.eng.Get(ctx, nil, sl.headKey[:])
 	if errors.Is(err, kv.ErrNotFound) {
+		if moved, err := c.remap(ctx); moved || err != nil {
+			return conflict && err == nil, translate(cmp.Or(err, cause))
+		}
 		return false, c.gone()
 	}
 	var h Head
 	if err == nil {
 		err = sl.readHead(&h, b)
+	}
+	if err == nil && h.Moved {
+		_, err := c.remap(ctx)
+		return conflict && err == nil, translate(cmp.Or(err, cause))
 	}
 	var known *facts
 	if err == nil {
@@ -357,6 +381,9 @@ func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 	}
 	if err != nil {
 		return false, translate(err)
+	}
+	if conflict && h.LSN != sl.head.LSN {
+		sl.overtaken()
 	}
 	if h.LSN != sl.head.LSN {
 		// The stored head belongs to a commit without a handle to wait for. A later commit has a handle, and is durable

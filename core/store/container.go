@@ -9,6 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/epk"
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -28,9 +29,13 @@ type Container struct {
 	used      atomic.Uint32 // Store.turn when it was last requested; 0 = only by background work
 	filtering atomic.Bool   // id filters are being made
 	raising   atomic.Bool   // floors are being raised
+	logs      atomic.Bool   // commits of some slot may write its log
 	fell      atomic.Int64  // LSN of the first commit after the clock was last set back
 	counts    counts
-	defMu     sync.Mutex // allows one update at a time; also guards rb
+	meterMu   sync.Mutex        // guards metered
+	metered   map[int]*ru.Meter // by the id of the physical partition: see Meters
+	mapMu     sync.Mutex        // allows one change of the slot map at a time; taken after latches
+	defMu     sync.Mutex        // allows one update at a time; also guards rb
 	rb        rebuild
 }
 
@@ -55,6 +60,7 @@ type Slot struct {
 	unread    []byte // the stored head that head replaces, renewed; nil = none
 	spare     []byte // memory for the next headBytes
 	outdated  int    // entries that were removed since the floors were last raised: see removed
+	trimAt    int64  // the log isn't trimmed before this time, in ticks; guarded by the latch
 	leastNew  uint64 // least counter of an item that was written since then
 
 	// begun is the LSN of the last commit that was passed to the engine. It is set before the engine has the commit. So

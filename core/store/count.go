@@ -20,8 +20,9 @@ import (
 //
 // If a crash or an unknown outcome leaves a fact in step 2, it is counted again when a query needs it.
 //
-// Example: a path has 100 entries. Step 1 stores 0 and takes a snapshot. During step 2 a writer adds 3 entries: the
-// fact is 3. Step 2 counts 100 in the snapshot. Step 3 stores 103.
+// Example: a path has 100 values that are cut in their entries. Step 1 stores a fact with Lossy 0 and takes a snapshot.
+// During step 2 a writer adds 3 such values: the fact has Lossy 3. Step 2 counts 100 in the snapshot. Step 3 stores
+// 103.
 
 // counts holds the paths of a container that are being counted.
 type counts struct {
@@ -132,6 +133,9 @@ func (c *Container) beginCount(ctx context.Context, sl *Slot, path uint64, field
 	}
 	if err := c.certain(sl); err != nil {
 		return nil, nil, 0, err
+	}
+	if !c.Slots().has(sl) { // the query finds other slots, and asks again
+		return nil, nil, 0, nil
 	}
 	before := sl.facts.Load()
 	if f := before.get(path); f != nil && f.exact {

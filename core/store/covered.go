@@ -40,7 +40,7 @@ func (c *Container) Settle() error {
 	return nil
 }
 
-// FromEntry turns it into the item that an index entry names. The item has only what the entry knows: identity (tuple,
+// FromEntry turns it into the item that an index entry names. The item has only what the entry holds: identity (tuple,
 // id) and order number, and the document and time that the caller makes of the entry's value. It has no LSN and so no
 // etag. ident and doc stay the caller's memory.
 func (v *View) FromEntry(it *Item, ident []byte, number uint64, doc []byte, ts int64) {

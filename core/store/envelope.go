@@ -12,7 +12,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// formatEnvelope is the first byte of a stored item. docs/formats.md has the ladder; numbers never move.
+// formatEnvelope is the first byte of a stored item. docs/formats.md lists the formats. A number never gets another
+// meaning.
 const formatEnvelope = 1
 
 // Flags of an envelope.

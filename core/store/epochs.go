@@ -12,7 +12,8 @@ import (
 // each epoch.
 //
 // Example: commits at 10:00 and 10:05 have LSN 1 and 2, then the clock is set back to 09:00. LSN 3 gets 09:00 and
-// begins an epoch. Runs are [1, 3) up to 10:05 and [3, ..). A search for 09:30 looks in both.
+// begins an epoch, and LSN 4 gets 09:40. The runs are [1, 3), up to 10:05, and [3, ..), up to 09:40. A search for 09:30
+// looks in both and finds 1, 2 and 4.
 
 // clockTolerance is the greatest difference, in ticks, by which the clock may be below the last commit without an
 // epoch. Within it, items get the time of that commit. Time synchronisation steps a clock by less than a second, or
@@ -89,7 +90,7 @@ func (c *Container) clockFell(sl *Slot, lsn, last int64) {
 	at := func(ticks int64) string {
 		return time.Unix(ticks/ticksPerSecond, ticks%ticksPerSecond*100).UTC().Format(time.RFC3339)
 	}
-	c.st.lim.Logger.Warn("The clock stands before the container's last write: items get its time, in the order of "+
-		"their writes",
+	c.st.lim.Logger.Warn(
+		"The clock is before the container's last write: items get the clock's time, and the order of writes stays",
 		"container", c.Name(), "lastWrite", at(last), "clock", at(c.now()))
 }

@@ -345,7 +345,7 @@ func (v *View) Fact(slot *ViewSlot, path uint64) (fact Fact, ok bool, err error)
 	return fact, exact && err == nil, nil
 }
 
-// The facts of a slot that a check compares with its items.
+// The check of a slot's facts.
 
 // readFacts reads the exact facts. The stored facts must be those that the slot keeps in memory: commits change no
 // others.
@@ -374,7 +374,7 @@ func (k *checker) readFacts() error {
 	return err
 }
 
-// compareFacts compares them with what the items have.
+// compareFacts compares the facts with the items.
 func (k *checker) compareFacts(h *Head) {
 	if len(k.facts.list) > 0 && h.Facts == 0 {
 		k.bad("head says that there are no facts, there are %d", len(k.facts.list))

@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// frontOf returns how many numbers and LSNs a reader of the first slot passes that begins at the floors: each was an
-// entry that is removed.
+// frontOf returns how many numbers and LSNs a reader of the first slot skips if it begins at the floors. Each of them
+// belonged to a removed entry.
 func frontOf(t *testing.T, c *Container) (numbers uint64, lsns int64) {
 	t.Helper()
 	v, err := c.View(context.Background())
@@ -58,8 +58,8 @@ func queueItem(t *testing.T, i int) []byte {
 	return d
 }
 
-// Of items that are put in at the end and removed at the front, who reads from the front passes a bounded number of
-// removed ones, however many there were.
+// In a queue, with items added at the end and removed at the front, a reader from the front skips a bounded number of
+// removed items.
 func TestFloorsOfAQueue(t *testing.T) {
 	ctx := context.Background()
 	for _, keep := range []int{0, 50} {
@@ -98,7 +98,7 @@ func TestFloorsOfAQueue(t *testing.T) {
 	}
 }
 
-// settleFloors waits until nobody looks for floors.
+// settleFloors waits until no floors are being raised.
 func settleFloors(t *testing.T, c *Container) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); c.raising.Load(); time.Sleep(time.Millisecond) {
@@ -108,8 +108,8 @@ func settleFloors(t *testing.T, c *Container) {
 	}
 }
 
-// An item whose number was given out before the floor was raised lowers it with its commit, whether the floors are
-// being looked for meanwhile or not.
+// The commit of an item whose number was assigned before the floor was raised lowers the floor, also while floors are
+// being raised.
 func TestFloorsMeetOldNumbers(t *testing.T) {
 	ctx := context.Background()
 	for _, meanwhile := range []bool{false, true} {

@@ -28,9 +28,12 @@ type Head struct {
 	Phase Phase  // phase of the rebuild
 	Stale bool   // there may be entries of an unknown policy: see rebuilder.clean
 
+	Moving bool // the slot is being copied to others: commits record what they remove (move)
+	Moved  bool // other slots have replaced the slot: no commit follows
+
 	Lowest    uint64 // no item has a lower counter (Container.Order)
 	FeedFloor int64  // no feed entry has a lower LSN
-	LogFloor  int64  // no entry of the log has a lower LSN
+	LogFloor  int64  // the log has every commit from this LSN on; 0 = commits aren't logged: see log.go
 
 	// flags describes what the index and the keys of items have ever held: value classes, paths with array elements,
 	// paths with cut values, and features of columns of composite indexes (core/index, column ids). nil: nothing. It is
@@ -86,6 +89,8 @@ const maxHead = 3 + 8*7 + 4*2 + 4 + 2 + 8*12 + 3 + 1 + 16*maxEpochs
 const (
 	headRebuild = 1 << 0 // next version u32 and phase u8 follow the policy's version
 	headStale   = 1 << 1
+	headMoving  = 1 << 2
+	headMoved   = 1 << 3
 )
 
 // append appends the stored form, which docs/formats.md describes. Fields that most heads don't have take no bytes if
@@ -97,6 +102,12 @@ func (h *Head) append(dst []byte) []byte {
 	}
 	if h.Stale {
 		flags |= headStale
+	}
+	if h.Moving {
+		flags |= headMoving
+	}
+	if h.Moved {
+		flags |= headMoved
 	}
 	dst = append(dst, formatHead, flags)
 	for _, n := range [...]int64{h.LSN, h.Ticks, h.Items, h.Bytes} {
@@ -194,7 +205,7 @@ func (h *Head) parse(b []byte, f *indexFlags) error {
 
 func (h *Head) read(r *reader, f *indexFlags) {
 	flags := r.u8()
-	h.Stale = flags&headStale != 0
+	h.Stale, h.Moving, h.Moved = flags&headStale != 0, flags&headMoving != 0, flags&headMoved != 0
 	h.LSN, h.Ticks, h.Items, h.Bytes = int64(r.u64()), int64(r.u64()), int64(r.u64()), int64(r.u64())
 	h.Index = r.u32()
 	if flags&headRebuild != 0 {
@@ -214,7 +225,7 @@ func (h *Head) read(r *reader, f *indexFlags) {
 	for n := r.u8(); n > 0 && !r.bad; n-- {
 		h.Epochs = append(h.Epochs, Epoch{int64(r.u64()), int64(r.u64())})
 	}
-	r.bad = r.bad || flags&^byte(headRebuild|headStale) != 0
+	r.bad = r.bad || flags&^byte(headRebuild|headStale|headMoving|headMoved) != 0
 }
 
 // LogicalHead is the state of a logical partition.

@@ -67,18 +67,34 @@ func (s *Store) opened(def *catalog.Container) (*Container, error) {
 		s.mu.Unlock()
 		return nil, errDropped()
 	}
-	c, err := s.load(def)
-	if err == nil {
-		s.open[def.Gen] = &held{strong: c, weak: weak.Make(c)}
-	}
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	c, err := s.load(s.newest(def))
 	if err != nil {
 		return nil, err
 	}
+	c.endMoves()
 	c.defMu.Lock()
-	c.startRebuild()
+	c.startRebuild() // before others see c: to them, a rebuild that is needed and not running has ended
 	c.defMu.Unlock()
+	s.open[def.Gen] = &held{strong: c, weak: weak.Make(c)}
+	if s.onOpen != nil {
+		s.onOpen(c)
+	}
 	return c, nil
+}
+
+// OnOpen sets a function that is called for each container that is opened. It must not block, or use the store. It is
+// set before containers are used.
+func (s *Store) OnOpen(f func(*Container)) { s.onOpen = f }
+
+// newest returns the newest version of a container's definition. A caller's one may name slots that others have
+// replaced since.
+func (s *Store) newest(def *catalog.Container) *catalog.Container {
+	now, err := s.cat.ContainerByRID(def.RID())
+	if err != nil || now.Gen != def.Gen || now.Version < def.Version {
+		return def
+	}
+	return now
 }
 
 // CloseIdle stops holding the containers that were not requested since the last call but one. Their memory is freed
@@ -163,6 +179,9 @@ func (s *Store) Stats(ctx context.Context, def *catalog.Container) ([]Stats, *ca
 	for slot, partition := range def.SlotKeys() {
 		b, err := s.eng.Get(ctx, nil, keys.AppendPrefix(nil, slot, keys.KindHead))
 		if errors.Is(err, kv.ErrNotFound) {
+			if now := s.newest(def); now.MapVersion != def.MapVersion {
+				return s.Stats(ctx, now)
+			}
 			return nil, nil, nil, errDropped()
 		}
 		if err != nil {

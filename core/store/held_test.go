@@ -41,7 +41,7 @@ func write(t *testing.T, c *Container, id int) int64 {
 	return r.LSN
 }
 
-// A container that nobody asks for is closed, and opened again as it was. While somebody has it there is never a second
+// An unused container is closed, and opened again with the same state. While anyone has it, there is never a second
 // one.
 func TestIdleContainersAreClosed(t *testing.T) {
 	c, _ := checkedContainer(t, 10)
@@ -85,7 +85,7 @@ func TestIdleContainersAreClosed(t *testing.T) {
 	}
 }
 
-// Background work that looks at a container leaves it open only where somebody else uses it.
+// Background work leaves a container open only if others use it.
 func TestVisitsLeaveContainersClosed(t *testing.T) {
 	c, _ := checkedContainer(t, 1)
 	s, def := c.st, c.Def()
@@ -117,7 +117,7 @@ func TestVisitsLeaveContainersClosed(t *testing.T) {
 	}
 }
 
-// What the heads of a closed container tell is what it tells when it is open.
+// The heads of a closed container give the same statistics as an open container.
 func TestStatsOfClosedContainers(t *testing.T) {
 	c, _ := checkedContainer(t, 25)
 	s, def := c.st, c.Def()
@@ -136,8 +136,7 @@ func TestStatsOfClosedContainers(t *testing.T) {
 	}
 }
 
-// A container of a dropped database can't be opened by a definition that was found before, while its heads are still
-// there.
+// A container of a dropped database can't be opened with an earlier definition, while its heads still exist.
 func TestDroppedDatabasesStayClosed(t *testing.T) {
 	c, _ := checkedContainer(t, 1)
 	s, def := c.st, c.Def()

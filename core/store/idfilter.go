@@ -20,6 +20,7 @@ import (
 //  2. A new filter is registered and its snapshot is taken under the latch. So every id is in the snapshot or is added
 //     later.
 //  3. Nothing is ever removed. A deleted id stays as a false positive until the filter is made again.
+//  4. A slot that another process has written to loses its filter: see overtaken.
 //
 // Example: id "a" sets four bits at positions from its hash. A look-up of "b" finds one of its four bits clear: "b"
 // isn't in the slot.
@@ -94,6 +95,13 @@ func (s *Slot) remember(chs []change) {
 	if f != nil && f.added.Load() > f.limit {
 		s.ids.Store(nil) // too full to exclude ids; the next reader that needs it has it made again
 	}
+}
+
+// overtaken drops what is known of a slot only from the commits of this process, because another process has committed
+// to the slot: its id filters, and the floors that are being raised. The caller holds the latch.
+func (s *Slot) overtaken() {
+	s.ids.Store(nil)
+	s.idsNext, s.leastNew = nil, 0
 }
 
 // lacks reports that a slot doesn't hold an item. The answer is as old as the slot's LSN before the call: a filter that
@@ -189,9 +197,11 @@ func (c *Container) makeIDFilter(s *Slot) error {
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.idsNext = nil; err == nil {
+	was := s.idsNext
+	s.idsNext = nil
+	if err == nil && was == f {
 		s.ids.Store(f)
-	} else if status.CodeOf(translate(err)) == status.Corruption {
+	} else if err != nil && status.CodeOf(translate(err)) == status.Corruption {
 		s.noFilter.Store(true)
 	}
 	return err

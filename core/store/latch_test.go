@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// Many who take it, wait for it and give up: it is held by one at a time, and nobody sleeps for ever.
+// Many goroutines take the latch, wait for it and give up. One at a time holds it, and none waits forever.
 func TestLatchExcludes(t *testing.T) {
 	var l latch
 	var inside, gaveUp atomic.Int32
@@ -47,7 +47,7 @@ func TestLatchExcludes(t *testing.T) {
 	}
 }
 
-// Who waits gets the latch in the end, though another takes it again and again.
+// A waiter gets the latch in the end, though another goroutine takes it again and again.
 func TestLatchStarvesNobody(t *testing.T) {
 	var l latch
 	l.Lock()
@@ -75,7 +75,7 @@ func TestLatchStarvesNobody(t *testing.T) {
 	}
 }
 
-// Behind a holder that is stuck, few wait and the others are refused at once; a context ends a wait.
+// If the holder is stuck, few goroutines wait, and others are refused at once. A context ends a wait.
 func TestLatchRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l latch
@@ -109,15 +109,15 @@ func TestLatchRefuses(t *testing.T) {
 }
 
 // Hundreds of writers that wait for short holds are not refused: they share syncs of the log. A writer comes again when
-// its client has had the reply, which is in the middle of another's hold: so it stands in the queue, and how goroutines
-// are scheduled decides nothing.
+// its client has had the reply, in the middle of another writer's hold. So it waits in the queue, and the scheduling of
+// goroutines doesn't matter.
 func TestLatchTakesManyShortHolds(t *testing.T) {
 	const (
 		writers = 4 * latchFew
-		hold    = latchTarget / (2 * writers) // all of them have their turn in half of what a wait may take
+		hold    = latchTarget / (2 * writers) // all writers have their turn in half of the time that a wait may take
 		reply   = 20*hold + hold/2
 	)
-	synctest.Test(t, func(t *testing.T) { // what the machine does beside it takes no time
+	synctest.Test(t, func(t *testing.T) { // the machine's other work takes no time
 		var l latch
 		var wg sync.WaitGroup
 		var most atomic.Int32

@@ -147,6 +147,7 @@ func (m *many) do(at, n int) {
 	}
 	chs := make([]change, 0, n) // those that write something
 	from := make([]int, 0, n)
+	shown := len(m.shown)
 	m.out = m.out[:at]
 	stop := at + n
 	for i := at; i < stop; i++ {
@@ -173,6 +174,12 @@ func (m *many) do(at, n int) {
 			chs[i].release()
 		}
 	}()
+	if slices.ContainsFunc(m.ids[:n], func(id identity) bool { return id.slot != nil && m.c.left(&id) }) {
+		// What was read may be old or removed, so nothing that depends on it counts.
+		m.shown = m.shown[:shown]
+		m.alone(at, n)
+		return
+	}
 	if m.ordered {
 		if !m.commit(chs, from) {
 			m.again(from)
@@ -193,6 +200,16 @@ func (m *many) do(at, n int) {
 		}
 		i = j
 	}
+}
+
+// alone does the writes [at, at+n) one by one; with ordered up to the first error.
+func (m *many) alone(at, n int) {
+	from := make([]int, n)
+	for i := range from {
+		from[i] = at + i
+	}
+	m.out = append(m.out[:at], make([]Outcome, n)...)
+	m.again(from)
 }
 
 // single does one write alone and appends its outcome.

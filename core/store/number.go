@@ -7,7 +7,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// An item's number has 20 bits of its placement before a counter of 40 bits. So the numbers of a logical partition are
+// An item's number has 20 bits of its placement followed by a counter of 40 bits. So the numbers of a logical partition
+// are
 // a range. Where the partition key is the id, a logical partition is one item, and the number of a new item is the
 // counter alone. Items from stores of format 1 and 2 have the 20 bits there too. They keep them, because clients know
 // an item's number as its _rid.

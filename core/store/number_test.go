@@ -8,8 +8,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// An item of a container whose key is the id may have its placement in its number, as older versions made it; of
-// another container it must.
+// In a container whose partition key is the id, an item's number may contain its placement, as in older versions. In
+// other containers it must.
 func TestNumbersOfOlderItems(t *testing.T) {
 	c, _ := checkedContainer(t, 0)
 	at, err := c.locate(nil, PartitionKey{value.StringOf("x")}, value.StringOf("x"))

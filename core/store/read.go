@@ -15,16 +15,23 @@ import (
 
 // Read returns an item; NotFound when it is absent or expired. The caller owns the item's memory.
 func (c *Container) Read(ctx context.Context, pk PartitionKey, id value.Value) (*Item, error) {
+	it, _, err := c.ReadIn(ctx, pk, id)
+	return it, err
+}
+
+// ReadIn does what Read does, and returns the slot of the key as ReadInto does.
+func (c *Container) ReadIn(ctx context.Context, pk PartitionKey, id value.Value) (*Item, *Slot, error) {
 	m := new(struct { // a single allocation for the item and its key
 		it  Item
 		mem Mem
 		key [shortKey]byte
 	})
 	m.mem.key = m.key[:0]
-	if _, err := c.ReadInto(ctx, &m.it, &m.mem, pk, id); err != nil {
-		return nil, err
+	sl, err := c.ReadInto(ctx, &m.it, &m.mem, pk, id)
+	if err != nil {
+		return nil, sl, err
 	}
-	return &m.it, nil
+	return &m.it, sl, nil
 }
 
 // shortKey is the length that the keys of most items don't exceed.
@@ -43,14 +50,8 @@ func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk Partition
 	if err != nil {
 		return nil, err
 	}
+	b, err := c.stored(ctx, m, &at)
 	sl := at.slot
-	key := keys.AppendPrefix(m.key[:0], sl.key, keys.KindItem)
-	if n := keys.PrefixLen + len(at.suffix); n <= cap(m.key) {
-		key = key[:n] // locate has put the suffix there
-	} else {
-		key = append(key[:len(key):len(key)], at.suffix...)
-	}
-	b, err := c.st.eng.Get(ctx, m.val[:0], key)
 	if errors.Is(err, kv.ErrNotFound) {
 		return sl, orNotFound(sl.settle(ctx))
 	}
@@ -66,6 +67,25 @@ func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk Partition
 		return sl, orNotFound(sl.waitDurable(ctx, it.LSN))
 	}
 	return sl, sl.waitDurable(ctx, it.LSN)
+}
+
+// stored reads the stored value of the item at an identity, whose suffix is at its place in m.key. The slot of the
+// identity may have left the map in the meantime, and its keys may have been removed. So an absence counts only if the
+// slot is still the one of the current map.
+func (c *Container) stored(ctx context.Context, m *Mem, at *identity) ([]byte, error) {
+	for {
+		key := keys.AppendPrefix(m.key[:0], at.slot.key, keys.KindItem)
+		if n := keys.PrefixLen + len(at.suffix); n <= cap(m.key) {
+			key = key[:n] // locate has put the suffix there
+		} else {
+			key = append(key[:len(key):len(key)], at.suffix...)
+		}
+		b, err := c.st.eng.Get(ctx, m.val[:0], key)
+		if !errors.Is(err, kv.ErrNotFound) || !c.left(at) {
+			return b, err
+		}
+		c.relocate(at)
+	}
 }
 
 // orNotFound returns NotFound, or the error of the wait that NotFound depends on.
@@ -94,6 +114,7 @@ type View struct {
 	indexed bool
 	bare    bool      // some slot is bare: Head.bare
 	opened  time.Time // by the machine's clock
+	held    bool      // it is a transaction's: it can't be renewed
 	all     together
 }
 
@@ -159,6 +180,9 @@ const maxViewAges = 10
 // Old reports whether a reader that can continue by position should do so in a new view. gone says that no reader may
 // continue in this one.
 func (v *View) Old() (old, gone bool) {
+	if v.held {
+		return false, false
+	}
 	age, most := realTime.Now().Sub(v.opened), v.c.st.lim.ViewAge
 	return age > most, age > maxViewAges*most
 }
@@ -172,6 +196,9 @@ func (v *View) ErrOld() error {
 
 // Close releases the view.
 func (v *View) Close() { _ = v.snap.Close() }
+
+// Held reports whether the view belongs to a transaction: a new view would show another state.
+func (v *View) Held() bool { return v.held }
 
 // Container returns the container of the view.
 func (v *View) Container() *Container { return v.c }
@@ -252,12 +279,24 @@ func (v *View) Decode(it *Item, suffix, val []byte) (bool, error) {
 // Mem is the memory of fetched items. An item is valid until the next fetch into its Mem.
 type Mem struct{ key, val []byte }
 
+// firstValue is the initial memory for the value of an item that a query reads: enough for most.
+const firstValue = 1536
+
+// use gives m memory before its first fetch.
+func (m *Mem) use() {
+	mem := make([]byte, shortKey+firstValue)
+	m.key, m.val = mem[:0:shortKey], mem[shortKey:shortKey]
+}
+
 // Size returns the number of bytes that it keeps.
 func (m *Mem) Size() int { return cap(m.key) + cap(m.val) }
 
 // Fetch reads the item with this identity (tuple, id) in a slot into it. It returns false when the item is absent or
 // expired.
 func (v *View) Fetch(it *Item, slot *ViewSlot, ident []byte, m *Mem) (ok bool, err error) {
+	if m.key == nil {
+		m.use()
+	}
 	m.key = keys.AppendPrefix(m.key[:0], slot.key, keys.KindItem)
 	if m.key, err = v.c.appendPlace(m.key, ident); err != nil {
 		return false, err

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/index"
@@ -31,10 +30,12 @@ import (
 type rebuild struct {
 	running  bool   // its goroutine is running
 	readable uint32 // the version that queries use
-	from, to uint32 // both 0 = none under way
+	from, to uint32 // both 0: there is no rebuild
 	flipped  bool   // queries use to
 	filling  bool   // some slots are bare: they get the entries of readable first
 	failed   error  // error of the last attempt, nil while one runs
+
+	moveTurn // of rebuilds and moves
 	wake     chan struct{}
 }
 
@@ -59,15 +60,8 @@ const (
 	rebuildBytes = 1 << 20
 )
 
-// Pace of a rebuild: after each burst it rests as long as it has worked, and after an error for a longer time.
-const (
-	rebuildBurst = 4 * time.Millisecond
-	rebuildRetry = 2 * time.Second
-	rebuildSync  = 16 // commits after which it waits for the last to be durable
-)
-
-// Redefine changes the container's definition with f. No rebuild begins or ends meanwhile. f gets the versions of the
-// indexing policy that index entries follow. If f changes the policy, the index is rebuilt in the background.
+// Redefine changes the container's definition with f. No rebuild begins or ends while f runs. f gets the versions of
+// the indexing policy that index entries follow. If f changes the policy, the index is rebuilt in the background.
 func (c *Container) Redefine(f func(inUse []uint32) (*catalog.Container, error)) (*catalog.Container, error) {
 	c.defMu.Lock()
 	defer c.defMu.Unlock()
@@ -105,7 +99,7 @@ func (c *Container) follow(def *catalog.Container) error {
 	}
 	c.def.Store(def)
 	c.startRebuild()
-	return nil
+	return c.followLog(c.st.work.Context())
 }
 
 // startRebuild starts the rebuild if there is something to do and it isn't running. The caller holds defMu.
@@ -124,12 +118,12 @@ func (c *Container) startRebuild() {
 func (c *Container) runRebuild(ctx context.Context, what string) {
 	forgotten := false
 	for {
-		c.defMu.Lock()
+		c.awaitMoves(ctx)
 		def := c.def.Load()
 		if !c.rb.filling && c.rb.to == 0 && c.rb.readable != def.IndexVersion {
 			c.rb.from, c.rb.to, c.rb.flipped = c.rb.readable, def.IndexVersion, false
 		}
-		j := rebuilder{c: c, ctx: ctx, from: c.rb.from, to: c.rb.to, flipped: c.rb.flipped}
+		j := rebuilder{pace: pace{c: c, ctx: ctx}, from: c.rb.from, to: c.rb.to, flipped: c.rb.flipped}
 		if c.rb.filling {
 			j.to = c.rb.readable
 		}
@@ -166,13 +160,13 @@ func (c *Container) tried(err error) {
 	c.wake()
 }
 
-// wake wakes the goroutines that wait for the end of a rebuild. The caller holds defMu.
+// wake wakes the goroutines that wait for the end of a rebuild or a move. The caller holds defMu.
 func (c *Container) wake() {
 	close(c.rb.wake)
 	c.rb.wake = make(chan struct{})
 }
 
-// WaitIndex returns when the index follows the newest policy and no rebuild is under way.
+// WaitIndex returns when the index follows the newest policy and no rebuild is running.
 func (c *Container) WaitIndex(ctx context.Context) error {
 	for {
 		c.defMu.Lock()
@@ -220,19 +214,15 @@ func (c *Container) IndexProgress() int {
 
 // rebuilder runs one rebuild.
 type rebuilder struct {
-	c        *Container
-	ctx      context.Context
+	pace
 	from, to uint32
 	flipped  bool
 	a, b     *index.Policy
-	last     kv.Commit // the last commit that was not waited for
-	commits  int       // commits since the last wait
-	begun    time.Time // start of the current burst
 }
 
 func (j *rebuilder) run() error {
 	known := *j.c.known.Load()
-	j.a, j.b, j.begun = known.at(j.from), known.at(j.to), j.c.st.clk.Now()
+	j.a, j.b, j.begun = known.at(j.from), known.at(j.to), realTime.Now()
 	if j.from == 0 {
 		return j.fill()
 	}
@@ -280,6 +270,7 @@ func (j *rebuilder) end() {
 	c.defMu.Lock()
 	defer c.defMu.Unlock()
 	c.rb.from, c.rb.to, c.rb.flipped = 0, 0, false
+	c.wake()
 	known := policies{}
 	for _, p := range *c.known.Load() {
 		if p.version >= j.to {
@@ -390,45 +381,8 @@ func (j *rebuilder) write(sl *Slot, b *kv.Batch, h Head) error {
 	sl.head, sl.headBytes = h, head
 	sl.facts.Store(known)
 	sl.publish()
-	j.last, j.commits = cm, j.commits+1
+	j.wrote(cm)
 	return nil
-}
-
-// settle waits until everything that was written is durable.
-func (j *rebuilder) settle() error {
-	if j.last == nil {
-		return nil
-	}
-	err := j.last.Wait()
-	j.last, j.commits = nil, 0
-	return translate(err)
-}
-
-// pause waits to keep the pace. It fails when the store is closed or the container dropped.
-func (j *rebuilder) pause() error {
-	if err := j.c.Alive(); err != nil {
-		return err
-	}
-	if j.commits >= rebuildSync {
-		if err := j.settle(); err != nil {
-			return err
-		}
-	}
-	if d := j.c.st.clk.Now().Sub(j.begun); d >= rebuildBurst {
-		j.rest(min(d, rebuildRetry))
-		j.begun = j.c.st.clk.Now()
-	}
-	return translate(j.ctx.Err())
-}
-
-// rest waits for a time, or until the store is closed.
-func (j *rebuilder) rest(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-j.ctx.Done():
-	case <-t.C:
-	}
 }
 
 // chunk is one commit of a pass: the items after a key.

@@ -24,7 +24,7 @@ type Lost struct {
 	Database     string `json:"database,omitempty"`
 	Container    string `json:"container,omitempty"`
 	PartitionKey string `json:"partitionKey,omitempty"` // JSON, an array
-	ID           string `json:"id,omitempty"`           // JSON
+	ID           string `json:"id,omitempty"`           // JSON; the stored key in hexadecimal if it can't be decoded
 	What         string `json:"what"`
 }
 
@@ -62,9 +62,10 @@ type Saved interface {
 
 // Restore builds a store in an empty engine from the readable part of a damaged one. It copies the catalog, items and
 // counters. It derives everything else from them. The derived entries that can still be read show which items are
-// missing: lost is called for each. Restore uses the same memory for any number of saved items.
+// missing: lost is called for each. For missing items of which no entry can be read, lost is called with their number.
+// Restore uses the same memory for any number of saved items.
 //
-// Example: the index entry of item "x" can be read but its block of items can't. Restore copies the other items and
+// Example: the number entry of item "x" can be read but its block of items can't. Restore copies the other items and
 // reports "x" as lost.
 func Restore(ctx context.Context, eng kv.Engine, clk *clock.Clock, saved Saved, lost func(Lost)) (Restored, error) {
 	r := &restorer{ctx: ctx, eng: eng, clk: clk, saved: saved, lost: lost,
@@ -82,7 +83,7 @@ func Restore(ctx context.Context, eng kv.Engine, clk *clock.Clock, saved Saved, 
 	return r.done, nil
 }
 
-// gap reports what a gap may have held, unless it is known that nothing is missing.
+// gap reports what a gap may have held, unless it is known that all losses in it have been reported.
 func (r *restorer) gap(g Gap) {
 	what := g.What
 	if g.Lo != nil && g.Hi != nil {
@@ -95,7 +96,7 @@ func (r *restorer) gap(g Gap) {
 }
 
 // accounted reports whether it is known that all losses in a gap have been reported: the gap held only derived data, or
-// data of slots whose head tells how many items there were.
+// data of slots whose head tells how many items there were, and each missing one has been named.
 func (r *restorer) accounted(g Gap) bool {
 	lo, from, ok := keys.ParseSlot(g.Lo)
 	hi, _, ok2 := keys.ParseSlot(g.Hi)
@@ -133,7 +134,7 @@ type restorer struct {
 	gens    map[uint32]*generation
 	strays  map[uint32]bool // generations without a container
 	cur     *slotRestore
-	short   map[keys.Slot]bool // slots with an unknown number of missing items
+	short   map[keys.Slot]bool // slots whose head is lost, or whose missing items aren't all named
 }
 
 // generation is what is known about a container's numbers.
@@ -149,11 +150,14 @@ type place struct {
 	sl *Slot
 }
 
-// restoreOps is the number of operations that are written at a time.
-const restoreOps = 4096
+// restoreOps and restoreBytes bound the operations that are written at a time, except for the last one.
+const (
+	restoreOps   = 4096
+	restoreBytes = 4 << 20
+)
 
 func (r *restorer) put(key, val []byte) error {
-	if r.b.Put(key, val); r.b.Len() < restoreOps && r.b.Size() < 4<<20 {
+	if r.b.Put(key, val); r.b.Len() < restoreOps && r.b.Size() < restoreBytes {
 		return nil
 	}
 	return r.flush()
@@ -289,7 +293,7 @@ func (r *restorer) endSlot() error {
 	return s.end()
 }
 
-// finish writes the counters, so that no number that was seen is given out again.
+// finish ends the last slot and writes the counters, so that no number that was seen is given out again.
 func (r *restorer) finish() error {
 	if err := errors.Join(r.begin(), r.endSlot()); err != nil {
 		return err
@@ -339,7 +343,7 @@ func (s *slotRestore) visit(kind keys.Kind, key, val []byte) error {
 	switch kind {
 	case keys.KindHead:
 		if s.known = s.old.decode(val) == nil; s.known {
-			s.head.LSN, s.head.Ticks, s.head.LogFloor = s.old.LSN, s.old.Ticks, s.old.LogFloor
+			s.head.LSN, s.head.Ticks = s.old.LSN, s.old.Ticks
 			s.head.Epochs = slices.Clone(s.old.Epochs)
 		}
 	case keys.KindItem:
@@ -431,7 +435,7 @@ func (s *slotRestore) endPart() error {
 	return s.r.put(append(keys.AppendPrefix(nil, s.key, keys.KindLogical), s.part...), h.append(nil))
 }
 
-// entry checks whether the item of an entry was saved, in the version that the entry belongs to.
+// entry checks whether the item of an entry was saved. An entry of the feed tells whether it is the newest version.
 func (s *slotRestore) entry(kind keys.Kind, key, val []byte) error {
 	suffix, ok := s.k.ownerOf(kind, key, val)
 	if !ok {

@@ -1,8 +1,12 @@
 package store
 
 import (
+	"bytes"
+	"sync/atomic"
+
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/ru"
 )
 
 // Slots is one version of a container's slot map with the run-time state of its slots. It never changes.
@@ -15,6 +19,8 @@ import (
 type Slots struct {
 	m   *catalog.SlotMap
 	all []*Slot // in the order of m
+
+	meters atomic.Pointer[[]*ru.Meter] // of the partitions of m; nil until the first use: see Container.Meters
 }
 
 // Slots returns the current version of the container's slots.
@@ -59,6 +65,18 @@ func (c *Container) allCurrent(chs []change) bool {
 		}
 	}
 	return true
+}
+
+// left reports whether the map has changed since an identity was located. Then what was read of the slot may be old, or
+// removed: a result that depends on it must not be returned.
+func (c *Container) left(id *identity) bool { return id.version != c.Slots().m.MapVersion }
+
+// has reports whether this version of the map has a slot.
+func (s *Slots) has(sl *Slot) bool { return s.at(sl.min) == sl }
+
+// holds reports whether a placement belongs to the slot.
+func (s *Slot) holds(place []byte) bool {
+	return bytes.Compare(place, s.min) >= 0 && (s.max == nil || bytes.Compare(place, s.max) < 0)
 }
 
 // Key returns the slot's name in the key space.

@@ -10,6 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/core/work"
 )
@@ -39,8 +40,8 @@ func slotted(t *testing.T) *Container {
 	return c
 }
 
-// raise gives a container the next version of its map: with the same slots, or with others in their place that know
-// what is stored.
+// raise gives a container the next version of its map: with the same slots, or with others, loaded from the stored
+// heads.
 func raise(t *testing.T, c *Container, others bool) {
 	t.Helper()
 	was := c.Slots()
@@ -71,7 +72,7 @@ func counted(t *testing.T, pk string, n int64) []byte {
 	return d
 }
 
-// increment is a write that adds one to an item's n; seen is called each time that it has read the item.
+// increment is a write that adds one to an item's n. It calls seen each time it has read the item.
 func increment(t *testing.T, pk string, seen func()) Write {
 	return Write{Kind: Update, PK: PartitionKey{value.StringOf(pk)}, ID: value.StringOf("i"),
 		Update: func(old *Item) (Change, error) {
@@ -84,8 +85,8 @@ func increment(t *testing.T, pk string, seen func()) Write {
 		}}
 }
 
-// A write that has found its slot in one version of the map, and finds another one under the latch, looks for its slot
-// again, reads again what it is decided by, and is done once.
+// A write finds its slot in one version of the map, and another version under the latch. Then it finds its slot again,
+// reads again what its result depends on, and is done once.
 func TestWritesFollowTheSlotMap(t *testing.T) {
 	ctx := context.Background()
 	for name, write := range map[string]func(c *Container, seen func()) error{
@@ -98,7 +99,7 @@ func TestWritesFollowTheSlotMap(t *testing.T) {
 			return err
 		},
 		"many": func(c *Container, seen func()) error {
-			other := increment(t, "a", func() {}) // in the same slot, so that they share a commit
+			other := increment(t, "a", func() {}) // in the same slot, so both share a commit
 			other.ID, other.Update = value.StringOf("j"), func(*Item) (Change, error) {
 				d, err := doc.FromJSON(nil, []byte(`{"id":"j","pk":"a"}`), doc.JSONOptions{Names: doc.NoSQL})
 				return Change{Doc: d}, err
@@ -158,8 +159,8 @@ func TestWritesFollowTheSlotMap(t *testing.T) {
 	}
 }
 
-// Writers and readers go on while the map gets version after version: no write is lost or done twice, and nobody gets
-// an error.
+// Writers and readers continue while the map changes again and again: no write is lost or done twice, and there is no
+// error.
 func TestWritersMeetNewSlotMaps(t *testing.T) {
 	ctx := context.Background()
 	c := slotted(t)
@@ -219,5 +220,71 @@ func TestWritersMeetNewSlotMaps(t *testing.T) {
 	}
 	if err := c.Check(ctx, Watch{Problem: func(p string) { t.Error(p) }}); err != nil {
 		t.Error(err)
+	}
+}
+
+// Two processes that share a store know nothing of each other's commits until a commit is refused. From then on a
+// process doesn't use what it knows only from its own commits: the ids of a slot, and the floors that it raises.
+func TestASlotThatAnotherProcessHasWrittenTo(t *testing.T) {
+	ctx := context.Background()
+	c := slotted(t)
+	sl := c.Slots().at(nil)
+	pk := ""
+	for i := 0; pk == ""; i++ {
+		p := fmt.Sprint(i)
+		if place, _, _, err := c.Place(PartitionKey{value.StringOf(p)}); err != nil {
+			t.Fatal(err)
+		} else if c.Slots().at(place) == sl {
+			pk = p
+		}
+	}
+	create := func(c *Container, id string) error {
+		d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":%q,"pk":%q}`, id, pk), doc.JSONOptions{Names: doc.NoSQL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Write(ctx, &Write{Kind: Create, Doc: d})
+		return err
+	}
+	if err := create(c, "a"); err != nil {
+		t.Fatal(err)
+	}
+	other, err := c.st.load(c.Def())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.makeIDFilter(sl); err != nil || sl.ids.Load() == nil {
+		t.Fatal("no filter", err)
+	}
+	half, snap, err := c.beginIDFilter(sl) // a filter that is being made
+	if err != nil || half == nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	raising, was, next, err := c.beginRaise(sl) // and floors that are being raised
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := create(other, "b"); err != nil {
+		t.Fatal(err)
+	}
+	if err := create(c, "z"); err != nil { // refused once, because of the other process's commit
+		t.Fatal(err)
+	}
+	if err := create(c, "b"); !status.Is(err, status.Conflict) {
+		t.Errorf("an item that another process has created was created again: %v", err)
+	}
+	if sl.idsNext == half {
+		t.Error("a filter without the other process's ids is still being made")
+	}
+	floor := sl.head.Lowest
+	if err := c.endRaise(sl, raising, was, next); err != nil || sl.head.Lowest != floor {
+		t.Errorf("the floor was raised from %d to %d: %v", floor, sl.head.Lowest, err)
+	}
+	if err := create(c, "c"); err != nil {
+		t.Error(err)
+	}
+	if err := create(other, "c"); !status.Is(err, status.Conflict) {
+		t.Errorf("an item of this process was created again by the other one: %v", err)
 	}
 }

@@ -40,6 +40,7 @@ type Limits struct {
 	Item             int   // one document; 0 = 16 MiB
 	LogicalPartition int64 // all items of one partition key value; 0 = 20 GB
 	ReadOnly         bool  // the engine takes no writes: nothing is repaired or rebuilt
+	Throttle         bool  // consumption is limited to the throughput: see Container.Admit
 
 	Logger *slog.Logger // nil: nothing is logged
 
@@ -61,6 +62,12 @@ type Store struct {
 	turn atomic.Uint32    // goes up with every CloseIdle
 
 	work *work.Group // background work that reads the engine
+
+	onOpen func(*Container) // see OnOpen; may be nil
+
+	began   time.Time    // by clk, when the store was opened
+	shared  sync.Map     // *ru.Bucket of databases whose containers share a throughput, by uint32 number
+	refused atomic.Int64 // requests without request units
 }
 
 // Open returns the store of an engine and its catalog. Its background work belongs to bg, which is closed before the
@@ -75,7 +82,8 @@ func Open(eng kv.Engine, cat *catalog.Catalog, clk *clock.Clock, lim Limits, bg 
 	if lim.ViewAge <= 0 {
 		lim.ViewAge = time.Minute
 	}
-	s := &Store{eng: eng, cat: cat, clk: clk, lim: lim, open: map[uint32]*held{}, gone: map[uint32]bool{}, work: bg}
+	s := &Store{eng: eng, cat: cat, clk: clk, lim: lim, open: map[uint32]*held{}, gone: map[uint32]bool{}, work: bg,
+		began: clk.Now()}
 	s.turn.Store(1)
 	return s
 }
@@ -85,6 +93,18 @@ func (s *Store) Engine() kv.Engine { return s.eng }
 
 // FirstHead returns the head of a slot that has never been written to.
 func FirstHead() []byte { return (&Head{Index: 1}).append(nil) }
+
+// FirstHeadOf returns the head of a slot that has never been written to, of a container with this definition.
+func FirstHeadOf(s *catalog.Spec) []byte {
+	h := Head{Index: 1}
+	if s.LogMinutes > 0 {
+		h.LogFloor = firstLSN
+	}
+	return h.append(nil)
+}
+
+// loadedAtOnce is the number of slots whose heads are read in parallel on an engine over a network.
+const loadedAtOnce = 512
 
 // load reads a container's heads and counters. All requests that need the container meanwhile wait for the same load,
 // so it doesn't end with the first request.
@@ -100,31 +120,22 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 	if c.uniques, err = compileUniques(def.UniqueKeys); err != nil {
 		return nil, err
 	}
-	slots := &Slots{m: def.SlotMap}
-	for i := range def.Slots {
-		sl := &Slot{c: c, key: keys.Slot{Gen: def.Gen, ID: def.Slots[i].ID}}
-		sl.min, sl.max = def.Bounds(i, i+1)
-		keys.AppendPrefix(sl.headKey[:0], sl.key, keys.KindHead)
-		b, err := s.eng.Get(ctx, nil, sl.headKey[:])
-		if errors.Is(err, kv.ErrNotFound) {
-			return nil, status.WithSub(status.NotFound, status.SubOwnerNotFound,
-				"Resource Not Found: container %q", def.ID)
+	slots := &Slots{m: def.SlotMap, all: make([]*Slot, len(def.Slots))}
+	workers := 1
+	if s.eng.Remote() {
+		workers = loadedAtOnce
+	}
+	if err := work.Each(workers, len(slots.all), func(i, _ int) (err error) {
+		slots.all[i], err = c.loadSlot(ctx, def.SlotMap, i)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	for _, sl := range slots.all {
+		if sl.head.LogFloor != 0 {
+			c.logs.Store(true)
 		}
-		if err != nil {
-			return nil, translate(err)
-		}
-		if err := sl.head.decode(b); err != nil {
-			return nil, err
-		}
-		sl.headBytes = b
-		known, err := c.readFacts(ctx, sl, &sl.head)
-		if err != nil {
-			return nil, err
-		}
-		sl.facts.Store(known)
-		sl.durable.Store(sl.head.LSN)
 		c.counter.given.Store(max(c.counter.given.Load(), sl.head.LSN))
-		slots.all = append(slots.all, sl)
 	}
 	c.slots.Store(slots)
 	if err := c.counter.load(ctx); err != nil {
@@ -134,7 +145,40 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 	for _, sl := range slots.all {
 		sl.publish()
 	}
+	_ = c.followLog(ctx) // if it fails, the reaper does it
 	return c, nil
+}
+
+// newSlot returns a slot whose head isn't known yet.
+func (c *Container) newSlot(id uint32, min, max []byte) *Slot {
+	sl := &Slot{c: c, key: keys.Slot{Gen: c.gen, ID: id}, min: min, max: max}
+	keys.AppendPrefix(sl.headKey[:0], sl.key, keys.KindHead)
+	return sl
+}
+
+// loadSlot reads the head and the facts of a slot.
+func (c *Container) loadSlot(ctx context.Context, m *catalog.SlotMap, i int) (*Slot, error) {
+	min, max := m.Bounds(i, i+1)
+	sl := c.newSlot(m.Slots[i].ID, min, max)
+	b, err := c.st.eng.Get(ctx, nil, sl.headKey[:])
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, status.WithSub(status.NotFound, status.SubOwnerNotFound,
+			"Resource Not Found: container %q", c.def.Load().ID)
+	}
+	if err != nil {
+		return nil, translate(err)
+	}
+	if err := sl.head.decode(b); err != nil {
+		return nil, err
+	}
+	sl.headBytes = b
+	known, err := c.readFacts(ctx, sl, &sl.head)
+	if err != nil {
+		return nil, err
+	}
+	sl.facts.Store(known)
+	sl.durable.Store(sl.head.LSN)
+	return sl, nil
 }
 
 // DropGenerations removes all data of dropped containers. The catalog must not name them any more. Containers with
@@ -153,6 +197,17 @@ func (s *Store) DropGenerations(ctx context.Context, gens []uint32) error {
 			return translate(err)
 		}
 		gens = gens[n:]
+	}
+	return nil
+}
+
+// DropSlots removes all data of slots that no slot map names.
+func (s *Store) DropSlots(ctx context.Context, slots []keys.Slot) error {
+	for _, sl := range slots {
+		lo, hi := keys.SlotBounds(sl)
+		if err := s.eng.DropRange(ctx, lo, hi); err != nil {
+			return translate(err)
+		}
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 // that would take one round trip for each. So the first read gets the values of all slots together. On a local engine
 // each value is read when it is needed.
 
-// together has values of a view's slots that were read together.
+// together holds values of a view's slots that were read in one round trip.
 type together struct {
 	mu    sync.Mutex
 	heads *kv.Values            // by ViewSlot.Number; nil: not read yet

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/ru"
@@ -16,9 +17,9 @@ import (
 //
 //  1. Every write of a Tx has the same LSN. The order of its items is their position.
 //  2. Its writes are committed together or not at all. They are committed only if every item that the Tx has read is
-//     still the same, and every item that it has found absent is still absent. So the transactions and writes of a
-//     logical partition are serializable. A Tx can only read items by their ids: a query would have to lock the whole
-//     partition.
+//     still the same, and every item that it has found absent is still absent. If the Tx has queried (View), they are
+//     committed only if nothing was written to the logical partition since the snapshot. So the transactions and writes
+//     of a logical partition are serializable.
 //
 // It reads a snapshot, together with its own writes. While its function runs nobody waits: the latch is taken only for
 // the commit. A function that has lost txRaces times runs in its own turn, see turns. A Tx must not outlive its
@@ -27,18 +28,27 @@ import (
 // Example: two transactions read counter n = 1 and write n = 2. The first commits with LSN 8. The second finds that n
 // has changed and runs again: it reads 2 and commits 3 with LSN 9.
 type Tx struct {
-	c      *Container
-	ctx    context.Context
-	snap   kv.Snapshot
-	seen   int64    // LSN of the slot before the snapshot, which has every commit up to it
-	begun  int64    // the snapshot has no commit above it
-	at     identity // of the logical partition, without an id
-	pk     PartitionKey
-	items  map[string]*txItem // by identity
-	order  []*txItem
-	bytes  int // of the documents that it writes
-	charge float64
-	shown  int64 // what must be durable before a result of its reads is returned
+	c       *Container
+	ctx     context.Context
+	snap    kv.Snapshot
+	seen    int64    // LSN of the slot before the snapshot, which has every commit up to it
+	begun   int64    // the snapshot has no commit above it
+	at      identity // of the logical partition, without an id
+	pk      PartitionKey
+	items   map[string]*txItem // by identity
+	order   []*txItem
+	bytes   int // of the documents that it writes
+	charge  float64
+	writes  []float64 // charges of the calls of Write that changed something
+	shown   int64     // what must be durable before a result of its reads is returned
+	made    int       // versions that it has made
+	created int       // items that have a provisional number
+
+	pol    *index.Policy // of queries before the snapshot, like resets and of
+	resets uint32
+	of     *Slots
+	asked  bool        // the Tx has queried
+	was    LogicalHead // of the logical partition in the snapshot, if asked
 }
 
 // txItem is one item that the Tx has read or written.
@@ -49,10 +59,13 @@ type txItem struct {
 	cur   *Item // as the Tx sees it now
 	dirty bool
 	noIdx bool
+	write int // the number of the last write
+
+	number uint64 // of cur, possibly provisional; 0: not given yet
 }
 
 const (
-	// limit of the runs of the function, and of its runs in a turn as far as that has time; then WithTx gives RetryWith
+	// limit of the runs of the function, including the runs in a turn; after that WithTx returns RetryWith
 	maxTxRuns  = 5
 	txRaces    = 2        // races that a Tx loses before it takes a turn
 	maxTxBytes = 16 << 20 // of the documents that a Tx writes
@@ -121,10 +134,14 @@ func (c *Container) runTx(ctx context.Context, at identity, pk PartitionKey, fn 
 func (tx *Tx) run(fn func(*Tx) error) (p pending, raced bool, err error) {
 	sl := tx.at.slot
 	tx.seen = sl.lsn.Load()
+	tx.pol, tx.resets, tx.of = tx.c.pol.Load(), tx.c.resets.Load(), tx.c.Slots()
 	if tx.snap, err = tx.c.st.eng.Snapshot(tx.ctx); err != nil {
 		return p, false, translate(err)
 	}
 	defer tx.snap.Close()
+	if tx.c.left(&tx.at) { // the snapshot may have nothing of the slot any more
+		return p, true, nil
+	}
 	tx.begun = sl.begun.Load()
 	if err = fn(tx); err != nil {
 		return p, false, err
@@ -241,19 +258,24 @@ func (tx *Tx) put(t *txItem, w *Write, doc []byte, res Result) (Result, error) {
 	}
 	tx.bytes = size
 	res.Created, res.Deleted = t.cur == nil && doc != nil, doc == nil
-	res.Charge = ru.Write(max(len(doc), itemSize(t.cur)), 1)
+	res.Charge = ru.Write(max(len(doc), itemSize(t.cur)), 0)
 	tx.charge += res.Charge
+	tx.writes, t.write = append(tx.writes, res.Charge), len(tx.writes)
 	if !t.dirty {
 		t.dirty = true
 		tx.order = append(tx.order, t)
 	}
 	t.noIdx, t.cur = w.NoIndex, nil
 	if doc != nil {
-		t.cur = &Item{Doc: doc, ident: t.id.ident, paths: len(tx.pk), Ticks: tx.c.now()}
+		t.cur = tx.provisional(t, doc)
 	}
 	res.Item = t.cur
 	return res, nil
 }
+
+// Writes returns the charges of the calls of Write that have changed something, in their order. Once WithTx has
+// returned without an error they contain the index terms.
+func (tx *Tx) Writes() []float64 { return tx.writes }
 
 // commit writes everything under the slot's latch if all items that the Tx has read are unchanged.
 func (tx *Tx) commit() (p pending, raced bool, err error) {
@@ -275,6 +297,11 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 		}
 		if err := c.prepare(tx.ctx, &ch, doc, t.noIdx, false); err != nil {
 			return p, false, err
+		}
+		if t.dirty {
+			terms := ru.Terms(ch.terms())
+			tx.writes[t.write] += terms
+			tx.charge += terms
 		}
 		chs = append(chs, ch)
 	}
@@ -320,11 +347,15 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 	return p, false, nil
 }
 
-// valid reports whether every item that the Tx has read or written is unchanged, including absent ones. now is the
-// current head of the logical partition. The caller holds the latch.
+// valid reports whether every item that the Tx has read or written is unchanged, including absent ones, and after a
+// query whether the whole logical partition is. now is the current head of the logical partition. The caller holds the
+// latch.
 func (tx *Tx) valid(sl *Slot, now *LogicalHead) (bool, error) {
 	if sl.head.LSN == tx.seen || now.Items > 0 && now.LSN <= tx.seen {
 		return true, nil // no write since, to the slot or the logical partition; an empty partition has no LSN
+	}
+	if tx.asked && (now.Items > 0 || tx.was.Items > 0) {
+		return false, nil
 	}
 	for _, t := range tx.items {
 		if same, err := tx.c.stands(tx.ctx, &t.id, t.old); err != nil || !same {

@@ -31,6 +31,7 @@ func (j *rebuilder) fill() error {
 	c.defMu.Lock()
 	defer c.defMu.Unlock()
 	c.rb.filling = false
+	c.wake()
 	known := policies{}
 	for _, p := range *c.known.Load() {
 		if p.version != 0 {

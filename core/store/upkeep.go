@@ -68,6 +68,9 @@ func (c *Container) upkeepOf(sl *Slot) upkeep {
 		if up.policy != nil && (next == 0) == (up.next == nil) {
 			return up
 		} // else a rebuild has ended since: its policy is dropped after every slot has left it
+		if !c.Slots().has(sl) { // its upkeep stays as it is, and no commit into it follows
+			return upkeep{state: state, policy: c.pol.Load()}
+		}
 	}
 }
 

@@ -246,6 +246,9 @@ func (c *Container) attempt(ctx context.Context, w *Write, id identity) (res Res
 	ch := &one[0]
 	ch.id = id
 	if kept, err := c.ready(ctx, w, ch, &res); kept || err != nil {
+		if c.left(&id) {
+			return Result{}, p, true, nil
+		}
 		return res, ch.seenBy(sl), false, err
 	}
 	defer ch.release()
@@ -327,17 +330,19 @@ func itemSize(it *Item) int {
 }
 
 func charge(ch *change) float64 {
-	n, terms := 0, 0
+	return ru.Write(max(itemSize(ch.item), itemSize(ch.old)), ch.terms())
+}
+
+// terms returns the number of index terms of the item, before or after the change: the greater one.
+func (ch *change) terms() int {
+	n := 0
 	if ch.item != nil {
-		n, terms = len(ch.item.Doc), ch.newTerms.Len()
+		n = ch.newTerms.Len()
 	}
-	if ch.old != nil {
-		n = max(n, len(ch.old.Doc))
-		if ch.oldTerms != nil {
-			terms = max(terms, ch.oldTerms.Len())
-		}
+	if ch.old != nil && ch.oldTerms != nil {
+		n = max(n, ch.oldTerms.Len())
 	}
-	return ru.Write(n, terms+ch.shared)
+	return n + ch.shared
 }
 
 // Alive returns NotFound with sub-status 1003 when the container was dropped.

@@ -2,7 +2,7 @@ package value
 
 import "testing"
 
-// A value that is written with its type is read again as it was, with what follows it.
+// A value that is written with its type is read back the same, and so is what follows it.
 func TestTypedValues(t *testing.T) {
 	for _, v := range []Value{Undef(), NullValue(), BoolOf(true), Int32Of(-5), Int64Of(1 << 40), DoubleOf(1.5),
 		StringOf("text"), StringOf(""), DateOf(1234, 0), DateOf(1234, 56), MinKeyValue(), MaxKeyValue(),

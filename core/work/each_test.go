@@ -38,7 +38,7 @@ func TestEachCallsAll(t *testing.T) {
 	}
 }
 
-// Four workers wait for eight things of a second in two seconds.
+// Four workers wait for eight jobs of a second each in two seconds.
 func TestEachWaitsSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
@@ -69,7 +69,7 @@ func TestEachEndsAtAnError(t *testing.T) {
 	})
 }
 
-// A panic on any goroutine is one on the caller's, who can recover.
+// A panic on any goroutine becomes a panic of the caller, who can recover it.
 func TestEachPanicsAtItsCaller(t *testing.T) {
 	for _, workers := range []int{2, 8} {
 		func() {

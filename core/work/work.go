@@ -65,7 +65,7 @@ func (g *Group) Try(what string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			g.panics.Add(1)
-			g.log.Error("Background work has failed by a fault of the server.", "work", what, "panic", p, "stack",
+			g.log.Error("Background work panicked.", "work", what, "panic", p, "stack",
 				string(debug.Stack()))
 			err = status.New(status.Internal, "%s: %v", what, p)
 		}

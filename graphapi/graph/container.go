@@ -75,7 +75,7 @@ func isAbsent(err error) bool {
 
 // Find implements Store.
 func (s *containerStore) Find(ctx context.Context, f Find) (Rows, error) {
-	q := &query.Query{Pred: f.Pred, Limit: f.Limit}
+	q := &query.Query{Pred: f.Pred, Limit: f.Limit, Explain: f.Explain}
 	if f.PK.IsDefined() {
 		q.PK = s.tuple(f.PK)
 	}

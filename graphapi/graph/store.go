@@ -57,6 +57,8 @@ type Find struct {
 	Limit int
 	// Shown says that the client gets the elements, so they are returned in the order of their creation.
 	Shown bool
+	// Explain says that the Rows will be asked how they were found (Explainer).
+	Explain bool
 }
 
 // Rows are the documents found. The result of Doc is valid until Next.

@@ -111,7 +111,7 @@ func (g *Gate) wait(ctx context.Context) error {
 	g.adjust()
 	defer g.waiting.Add(-1)
 	if g.waiting.Add(1) > min(int64(g.o.Waiting), max(g.limit.Load(), leastWaiting)) {
-		if g.waiting.Load() == 1 && g.take() { // a place became free meanwhile
+		if g.waiting.Load() == 1 && g.take() { // a place is free by now
 			return nil
 		}
 		return g.refuse()
@@ -138,7 +138,7 @@ func (g *Gate) wait(ctx context.Context) error {
 	return nil
 }
 
-// giveUp removes a request from the queue. It returns false if the request has been admitted meanwhile.
+// giveUp removes a request from the queue. It returns false if the request was already admitted.
 func (g *Gate) giveUp(mine chan struct{}) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -31,16 +31,18 @@ type lines struct {
 	both [2][]byte // memory for a write of two buffers
 }
 
-// Next gives the header lines for the reply to the current request: complete lines with their line ends, appended to
-// the slice from Room. Names must be tokens and values must not contain control characters, because nothing checks them
-// again. The header map must not suppress the Date header. body is the length in bytes of the body that the handler
-// writes next, in one piece. It is 0 if there is no body, or if net/http will omit it.
-func (c *Conn) Next(lines []byte, body int) { c.next, c.body = lines, body }
-
-// Room returns an empty slice in the connection's memory for the lines of the next reply. It is used because net/http
-// may write the reply after the handler's own memory was reused for another request. The memory is valid until the next
-// call of Room.
-func (c *Conn) Room() []byte { return c.next[:0] }
+// Next gives the header lines for the reply to the current request: complete lines with their line ends. Names must be
+// tokens and values must not contain control characters, because nothing checks them again. The header map must not
+// suppress the Date header. body is the length in bytes of the body that the handler writes next, in one piece. It is 0
+// if there is no body, or if net/http will omit it.
+//
+// The lines' memory becomes the connection's, because net/http may write the reply after the handler has begun another
+// one. In exchange Next returns the memory of the lines before, which have been written.
+func (c *Conn) Next(lines []byte, body int) (free []byte) {
+	free = c.next[:0]
+	c.next, c.body = lines, body
+	return free
+}
 
 var (
 	final   = []byte("HTTP/1.")
@@ -48,7 +50,7 @@ var (
 	date    = []byte("\r\nDate: ")
 	end     = []byte("\r\n\r\n")
 
-	errNoHead = errors.New("httpconn: what is written begins no reply")
+	errNoHead = errors.New("httpconn: the written bytes don't begin with the head of a reply")
 )
 
 // heads are buffers for one write of net/http (its buffer has 4 KB) and the lines.

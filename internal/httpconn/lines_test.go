@@ -87,6 +87,26 @@ func TestHeadAndBodyGoTogether(t *testing.T) {
 	}
 }
 
+// A handler gets the memory of lines that have been written, never of those that are still to be written.
+func TestMemoryOfLinesIsExchanged(t *testing.T) {
+	c, read := pair(t)
+	one, two := []byte("a: 1\r\n"), []byte("a: 2\r\n")
+	if free := c.Next(one, 0); cap(free) > 0 {
+		t.Errorf("%q", free[:cap(free)])
+	}
+	write(t, c, "HTTP/1.1 200 OK\r\nDate: now\r\n\r\n")
+	free := c.Next(two, 0)
+	if len(free) != 0 || cap(free) == 0 || &free[:1][0] != &one[0] {
+		t.Errorf("%d %q", len(free), free[:cap(free)])
+	}
+	copy(free[:cap(free)], "xxxxxxx")
+	write(t, c, "HTTP/1.1 204 No Content\r\nDate: now\r\n\r\n")
+	const want = "HTTP/1.1 200 OK\r\na: 1\r\nDate: now\r\n\r\nHTTP/1.1 204 No Content\r\na: 2\r\nDate: now\r\n\r\n"
+	if got := read(); got != want {
+		t.Errorf("%q", got)
+	}
+}
+
 // If the lines can't be inserted, nothing is written.
 func TestNothingGoesOutWithoutItsLines(t *testing.T) {
 	c, read := pair(t)

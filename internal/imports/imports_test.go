@@ -17,8 +17,8 @@ import (
 
 const module = "github.com/orrerydb/orrery/"
 
-// rooms in the order of the table: a room imports only rooms above it, and itself. A room holds the packages below its
-// folder too, except where a deeper one is named.
+// rooms in the order of the table: a room imports only rooms above it, and itself. A room also holds the packages in
+// its folder, except those of a deeper room.
 var rooms = []string{
 	"core/invariants", "core/status", "core/yield", "core/work", "core/budget", "core/clock", "core/ru", "core/json",
 	"core/isotime", "core/bson", "core/value", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
@@ -27,11 +27,11 @@ var rooms = []string{
 	"graphapi/gvalue", "graphapi/wire", "graphapi/gremlin", "graphapi/graph", "graphapi/traversal/compile",
 	"graphapi/traversal/run",
 	"sqlapi/sql/syntax", "sqlapi/sql/funcs", "sqlapi/sql/shape", "sqlapi/sql/expand", "sqlapi/sql/sarg",
-	"sqlapi/sql/gateway", "sqlapi/sql", "sqlapi/wire",
+	"sqlapi/sql/gateway", "sqlapi/sql", "sqlapi/wire", "sqlapi/script",
 	"sqlapi", "tableapi", "graphapi", "mongoapi", "cmd",
 }
 
-// only names rooms whose list is shorter than "everything above".
+// only has the rooms that may import less than everything above.
 var only = map[string][]string{
 	"core/invariants":  {},
 	"core/status":      {},
@@ -65,9 +65,10 @@ var only = map[string][]string{
 		"sqlapi/sql/funcs", "sqlapi/sql/shape"},
 	"sqlapi/sql": slices.Concat(forAPIs, []string{"sqlapi/sql/syntax", "sqlapi/sql/funcs", "sqlapi/sql/shape",
 		"sqlapi/sql/expand", "sqlapi/sql/sarg", "sqlapi/sql/gateway"}),
-	"sqlapi/wire": {"core/status"},
+	"sqlapi/wire":   {"core/status"},
+	"sqlapi/script": {"core/clock", "core/json", "core/doc", "core/geo", "core/value"},
 	"sqlapi": slices.Concat(forAPIs, []string{"sqlapi/sql", "sqlapi/sql/expand", "sqlapi/sql/syntax",
-		"sqlapi/wire"}),
+		"sqlapi/wire", "sqlapi/script"}),
 
 	"graphapi/gvalue":            {"core/isotime"},
 	"graphapi/wire":              {"core/json", "graphapi/gvalue"},
@@ -79,12 +80,13 @@ var only = map[string][]string{
 	"graphapi": slices.Concat(forAPIs, []string{"graphapi/gvalue", "graphapi/wire", "graphapi/traversal/run"}),
 }
 
-// forAPIs is what a front door may import: the facade and the vocabulary, never the store below it, never another API.
+// forAPIs are the packages that an API may import: the facade and the vocabulary, not the store below, and no other
+// API.
 var forAPIs = []string{"core", "core/bson", "core/json", "core/isotime", "core/doc", "core/value", "core/geo",
 	"core/plan", "core/plan/access", "core/exec", "core/feed", "core/status", "core/clock",
 	"core/ru", "core/invariants", "core/budget", "core/spill", "core/yield"}
 
-// engines may be named by cmd, each other's tests and nobody else.
+// engines may be imported only by cmd and by each other's tests.
 var engines = []string{"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest"}
 
 // libraries that only some rooms may import.
@@ -100,13 +102,14 @@ var libraries = map[string][]string{
 	"github.com/tikv/client-go":     {"core/kv/tikvkv"},
 	"github.com/google/uuid": {"core/clock", "core/value", "core/doc", "sqlapi", "tableapi", "graphapi",
 		"mongoapi"},
-	"github.com/alecthomas/kong":             {"cmd"},
+	"github.com/spf13/cobra":                 {"cmd"},
+	"github.com/spf13/pflag":                 {"cmd"},
 	"github.com/prometheus/client_golang":    {"cmd"},
 	"github.com/Azure/":                      {},
 	"github.com/apache/tinkerpop/gremlin-go": {},
 }
 
-// clockCalls read time or randomness; outside core/clock they would escape a frozen clock.
+// clockCalls read time or randomness. Outside core/clock they would ignore a frozen clock.
 var clockCalls = map[string][]string{
 	"time":                   {"Now", "Since", "Until"},
 	"github.com/google/uuid": {"New", "NewString", "NewRandom", "Must", "NewV7", "NewUUID"},
@@ -114,9 +117,8 @@ var clockCalls = map[string][]string{
 	"crypto/rand": nil,
 }
 
-// clockFree are exempt: the clock itself and packages that exist only for tests. crypto/rand is what TLS key generation
-// takes its entropy from, which no test wants frozen; the engine's upkeep goes by real pauses, whatever time items are
-// in.
+// clockFree are exempt: the clock itself, and packages for tests. TLS keys need crypto/rand, which no test freezes. The
+// engine's background work uses real pauses, independent of the time of items.
 var clockFree = map[string][]string{
 	"core/clock":        {"time", "github.com/google/uuid", "math/rand", "math/rand/v2", "crypto/rand"},
 	"core/kv/kvtest":    {"math/rand/v2"},
@@ -127,9 +129,10 @@ var clockFree = map[string][]string{
 	"internal/tally":    {"time"},
 }
 
-// goFree may start goroutines by themselves: background work itself, engines, whose faults end the process, and what
-// serves connections. Everywhere else a goroutine's panic would end the process for a fault in one container.
-var goFree = []string{"core/work", "core/kv", "mongoapi", "graphapi", "cmd", "internal"}
+// goFree may start goroutines themselves: the package for background work, engines, whose failures end the process, and
+// servers of connections or of processes. Elsewhere a panic in a goroutine would end the process for a fault in one
+// container.
+var goFree = []string{"core/work", "core/kv", "mongoapi", "graphapi", "sqlapi/script", "cmd", "internal"}
 
 // file is one parsed Go file.
 type file struct {
@@ -151,7 +154,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// sources parses the module's own files; other modules inside the tree are left out.
+// sources parses the files of this module. Other modules in the tree are left out.
 func sources(t *testing.T) []file {
 	dir := root(t)
 	fset := token.NewFileSet()
@@ -203,7 +206,7 @@ func in(pkg string, folders []string) bool {
 	return slices.ContainsFunc(folders, func(f string) bool { return pkg == f || strings.HasPrefix(pkg, f+"/") })
 }
 
-// roomOf returns the deepest room that holds pkg, "" when it is in none.
+// roomOf returns the deepest room that holds pkg, "" if there is none.
 func roomOf(pkg string) string {
 	best := ""
 	for _, r := range rooms {
@@ -217,7 +220,7 @@ func roomOf(pkg string) string {
 	return best
 }
 
-// allowed says why pkg must not import target (both from the root), "" when it may. Tests see one more thing: engines.
+// allowed says why pkg must not import target (both from the root), "" if it may. Tests may also import engines.
 func allowed(pkg, target string, test bool) string {
 	from, to := roomOf(pkg), roomOf(target)
 	switch {
@@ -237,7 +240,7 @@ func allowed(pkg, target string, test bool) string {
 		}
 		return "only cmd and tests name a concrete engine"
 	case test && strings.HasPrefix(from, "core") && strings.HasPrefix(to, "core"):
-		return "" // a test of a lower room may look through the upper ones
+		return "" // a test in core may import any room of core
 	}
 	if list, ok := only[from]; ok {
 		if slices.Contains(list, to) || test && strings.HasPrefix(to, "core/kv") {
@@ -308,7 +311,7 @@ func TestTimeAndChanceComeFromTheClock(t *testing.T) {
 	}
 }
 
-// started names what starts a goroutine at a node; "" when nothing does. A call of Go with one argument is that of a
+// started returns what starts a goroutine at a node, "" for nothing. A call of Go with one argument is that of a
 // WaitGroup or an errgroup; work.Group's has two.
 func started(n ast.Node) string {
 	switch n := n.(type) {
@@ -350,7 +353,7 @@ func TestBackgroundWorkIsGuarded(t *testing.T) {
 	}
 }
 
-// TiKV has no order but bytes.Compare, so Pebble must not get another one.
+// TiKV has only the order of bytes.Compare, so Pebble must not have another one.
 func TestPebbleKeepsItsByteOrder(t *testing.T) {
 	for _, f := range sources(t) {
 		if _, ok := f.imports["github.com/cockroachdb/pebble/v2"]; !ok {
@@ -365,7 +368,7 @@ func TestPebbleKeepsItsByteOrder(t *testing.T) {
 	}
 }
 
-// The rules above must be able to fail: these edges are wrong, and those are right.
+// The rules must be able to fail: the first edges violate them, the second ones don't.
 func TestTheRulesBite(t *testing.T) {
 	for _, tc := range []struct {
 		from, to string

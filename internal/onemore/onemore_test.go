@@ -34,7 +34,7 @@ type run struct{ pkg, test string }
 // place is a file that is new or has one more line.
 type place struct{ what, path, text string }
 
-// most is how many places of a sort one more thing may take.
+// most is the largest number of places of each kind that one more thing may need.
 var most = map[string]int{"code": 1, "entry": 1, "data": 1, "row": 1}
 
 var header = regexp.MustCompile(`(?m)^-- (\w+) (\S+) --\n`)
@@ -76,17 +76,18 @@ func parse(t *testing.T, file string) (r recipe) {
 	return r
 }
 
-// tree is a copy of the repository in which things are added. What is compiled is the repository itself, with what was
-// added laid over it: so all that is unchanged is compiled already.
+// tree is a copy of the repository in which things are added. The repository itself is compiled, with the changes as an
+// overlay, so everything unchanged is compiled already.
 type tree struct {
 	from, to string
 	overlay  map[string]string // changed files of Go: in the repository, in the copy
 }
 
-// left are folders that hold nothing of the repository.
+// left are folders that don't belong to the repository.
 var left = []string{"bin", "dist", "data", "node_modules", "__pycache__"}
 
-// files returns the names of the repository's files: what git knows and what it doesn't ignore, or without git all.
+// files returns the names of the repository's files: those that git knows or doesn't ignore; all files if there is no
+// git.
 func files(root string) (names []string, err error) {
 	out, err := exec.Command("git", "-C", root, "ls-files", "-z", "-co", "--exclude-standard").Output()
 	if err == nil {
@@ -139,7 +140,7 @@ func plant(t *testing.T) *tree {
 	return w
 }
 
-// add makes the change of one place.
+// add makes the change in one place.
 func (w *tree) add(p place) error {
 	file := filepath.Join(w.to, filepath.FromSlash(p.path))
 	old, err := os.ReadFile(file)
@@ -163,7 +164,7 @@ func (w *tree) add(p place) error {
 	return os.WriteFile(file, []byte(text), 0o644)
 }
 
-// compile makes the test binaries of packages with what was added, by package.
+// compile makes the test binaries of packages with the changes, by package.
 func (w *tree) compile(t *testing.T, pkgs []string) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -176,7 +177,8 @@ func (w *tree) compile(t *testing.T, pkgs []string) map[string]string {
 		t.Fatal(err)
 	}
 	bin := map[string]string{}
-	args := []string{"test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", dir + string(filepath.Separator)}
+	args := []string{"test", "-c", "-pgo=off", "-vet=off", "-ldflags=-s -w", "-overlay", overlay,
+		"-o", dir + string(filepath.Separator)}
 	for _, p := range pkgs {
 		args = append(args, "./"+p)
 		bin[p] = filepath.Join(dir, filepath.Base(p)+".test")
@@ -192,9 +194,8 @@ func (w *tree) compile(t *testing.T, pkgs []string) map[string]string {
 	return bin
 }
 
-// TestOneMore adds one thing of each kind and runs the tests that its recipe names. A thing may take one new file of
-// code, one line of a registry, one file of cases, and one row of the documentation; all the other files stay as they
-// are.
+// TestOneMore adds one thing of each kind and runs the tests of its recipe. A thing may need one new file of code, one
+// line of a registry, one file of cases, and one row of the documentation. All other files stay unchanged.
 func TestOneMore(t *testing.T) {
 	texts, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(texts) < 7 {
@@ -238,7 +239,7 @@ func TestOneMore(t *testing.T) {
 	}
 }
 
-// tooMany says which places are more than one more thing may take.
+// tooMany lists the places beyond the allowed number.
 func (r *recipe) tooMany() (problems []string) {
 	n := map[string]int{}
 	for _, p := range r.places {
@@ -249,8 +250,8 @@ func (r *recipe) tooMany() (problems []string) {
 	return problems
 }
 
-// untold says where the guide differs from the recipe: its part on the kind has a table with a row for each place, in
-// the same order. A row's file is the recipe's, or where that is new one of the same folder.
+// untold lists the differences between the guide and the recipe. The guide's section on the kind has a table with a row
+// for each place, in the same order. A row's file is the recipe's, or, for a new file, one in the same folder.
 func (r *recipe) untold(guide string) (problems []string) {
 	_, part, ok := strings.Cut(guide, "\n## One more "+r.kind+"\n")
 	if !ok {

@@ -20,7 +20,7 @@ func testInfo() *debug.BuildInfo {
 			{Path: "example.com/b", Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/c", Version: "v2.0.0"}}}}
 }
 
-// The list of modules has all that are in the binary, each as what is really built.
+// The list of modules has all modules of the binary, in the versions that are built.
 func TestBOM(t *testing.T) {
 	raw, err := bomOf(testInfo())
 	if err != nil {
@@ -41,7 +41,7 @@ func TestBOM(t *testing.T) {
 	}
 }
 
-// Each module's licences and notices are in the notices; a module without one is refused.
+// The notices contain each module's licences. A module without one is refused.
 func TestNotices(t *testing.T) {
 	root := t.TempDir()
 	dir := func(m *debug.Module) (string, error) { return filepath.Join(root, filepath.Base(m.Path)), nil }
@@ -76,7 +76,7 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// Both kinds of archives give back what was put in, the binary executable.
+// Both kinds of archives contain what was packed, with an executable binary.
 func TestArchives(t *testing.T) {
 	files := []file{{name: "orrery", data: []byte("binary"), mode: 0o755},
 		{name: "LICENSE", data: []byte("text"), mode: 0o644}}

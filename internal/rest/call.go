@@ -33,7 +33,7 @@ type Call struct {
 	Out   []byte // body of the reply
 	Spare []byte // scratch memory for the handler
 
-	Values []byte // of the reply headers, see Add
+	Lines []byte // the reply headers, see BeginLine
 
 	door  *Door
 	place admit.Place // in the door's gate
@@ -50,7 +50,8 @@ type Call struct {
 
 	readErr error
 
-	slots []slot
+	lines []line // where they are in Lines
+	open  line   // that BeginLine began
 }
 
 // Of is the call type of a door: it embeds Call and writes errors in its API's form.
@@ -81,13 +82,13 @@ func (c *Call) Begin(d *Door, g *gin.Context) {
 func (c *Call) End() {
 	c.mem.Close()
 	c.ResponseWriter, c.Request, c.In, c.gin, c.ctx, c.err, c.Explain = nil, nil, nil, nil, nil, nil, nil
-	for _, b := range []*[]byte{&c.Body, &c.Out, &c.Spare, &c.Values} {
+	for _, b := range []*[]byte{&c.Body, &c.Out, &c.Spare, &c.Lines} {
 		if cap(*b) > keepBuffer {
 			*b = nil
 		}
 		*b = (*b)[:0]
 	}
-	c.slots = c.slots[:0]
+	c.lines = c.lines[:0]
 }
 
 // unheld is the part of a reply in bytes that isn't counted in the budget: most replies are smaller.

@@ -8,53 +8,87 @@ import (
 	"github.com/orrerydb/orrery/internal/httpconn"
 )
 
-// Reply headers are collected in one buffer, Call.Values, so a header needs no allocation. Names are sent as given
-// here, possibly in lower case. Adding a header again replaces the previous one. A value is set directly, or appended
-// and then added:
+// Reply headers are collected in one buffer, Call.Lines, as they are sent: a header needs no allocation, and no copy
+// until the reply is written. Names are sent as given here, possibly in lower case. Adding a header again replaces the
+// previous one. A value is set directly, or appended between BeginLine and EndLine:
 //
 //	c.Set("etag", v)
-//	from := len(c.Values)
-//	c.Values = strconv.AppendInt(c.Values, lsn, 10)
-//	c.Add("lsn", from)
+//	c.BeginLine("lsn")
+//	c.Lines = strconv.AppendInt(c.Lines, lsn, 10)
+//	c.EndLine()
 
-// slot is one reply header: its name, and the position of its value in Call.Values.
-type slot struct {
-	name       string
-	start, end int
+// line is one reply header. In Call.Lines its line begins at start, and its value is between value and end.
+type line struct {
+	name              string
+	start, value, end int
 }
 
-// Add adds a reply header. Its value is the bytes that were appended to c.Values since it had length from.
-func (c *Call) Add(name string, from int) {
-	c.slots = append(c.slots, slot{name, from, len(c.Values)})
+// BeginLine begins a reply header. Its value is what is appended to c.Lines until EndLine.
+func (c *Call) BeginLine(name string) {
+	start := len(c.Lines)
+	c.Lines = append(append(c.Lines, name...), ':', ' ')
+	c.open = line{name: name, start: start, value: len(c.Lines)}
+}
+
+// EndLine ends the reply header that BeginLine began.
+func (c *Call) EndLine() {
+	c.remove(c.open.name)
+	c.open.end = len(c.Lines)
+	c.Lines = append(c.Lines, '\r', '\n')
+	c.lines = append(c.lines, c.open)
 }
 
 // Set adds a reply header.
 func (c *Call) Set(name, value string) {
-	from := len(c.Values)
-	c.Values = append(c.Values, value...)
-	c.Add(name, from)
+	c.BeginLine(name)
+	c.Lines = append(c.Lines, value...)
+	c.EndLine()
 }
 
 // SetInt adds a reply header with a number as its value.
 func (c *Call) SetInt(name string, v int64) {
-	from := len(c.Values)
-	c.Values = strconv.AppendInt(c.Values, v, 10)
-	c.Add(name, from)
+	c.BeginLine(name)
+	c.Lines = strconv.AppendInt(c.Lines, v, 10)
+	c.EndLine()
 }
 
 // Take removes a reply header and returns its value, "" if there is none.
 func (c *Call) Take(name string) (value string) {
-	kept := c.slots[:0]
-	for _, s := range c.slots {
-		if s.name == name {
-			value = string(c.Values[s.start:s.end])
-		} else {
-			kept = append(kept, s)
-		}
+	if at := c.find(name); at >= 0 {
+		value = string(c.Lines[c.lines[at].value:c.lines[at].end])
+		c.remove(name)
 	}
-	c.slots = kept
 	return value
 }
+
+// find returns the index of a reply header in c.lines, -1 if there is none.
+func (c *Call) find(name string) int {
+	for i := range c.lines {
+		if c.lines[i].name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// remove removes a reply header if it is there. The lines after it move forward.
+func (c *Call) remove(name string) {
+	at := c.find(name)
+	if at < 0 {
+		return
+	}
+	l := c.lines[at]
+	n := l.end + len("\r\n") - l.start
+	c.Lines = append(c.Lines[:l.start], c.Lines[l.start+n:]...)
+	c.lines = append(c.lines[:at], c.lines[at+1:]...)
+	for i := range c.lines[at:] {
+		c.lines[at+i].move(n)
+	}
+	c.open.move(n)
+}
+
+// move moves a line n bytes forward.
+func (l *line) move(n int) { l.start, l.value, l.end = l.start-n, l.value-n, l.end-n }
 
 // Send writes the reply: the status, the reply headers, and c.Out as the body if the status allows one. contentType is
 // the header's value, shared by all replies of its kind; nil = no header.
@@ -83,60 +117,42 @@ func (c *Call) Send(code int, contentType []string) {
 
 // fillMap copies the reply headers to net/http's map.
 func (c *Call) fillMap(h http.Header) {
-	text := string(c.Values)
-	values := make([]string, len(c.slots))
-	for i, s := range c.slots {
-		values[i] = text[s.start:s.end]
-		h[s.name] = values[i : i+1 : i+1]
+	text := string(c.Lines)
+	values := make([]string, len(c.lines))
+	for i, l := range c.lines {
+		values[i] = text[l.value:l.end]
+		h[l.name] = values[i : i+1 : i+1]
 	}
 }
 
-// giveLines gives the reply headers to the connection as lines, bypassing the map. It returns false if the connection
-// takes no lines, or if net/http would change a value before writing it. body says that the status allows a body.
+// giveLines gives the reply headers to the connection, bypassing the map. It returns false if the connection takes no
+// lines, or if net/http would change a value before writing it. body says that the status allows a body.
 func (c *Call) giveLines(body bool) bool {
 	conn := httpconn.Of(c.Request.Context())
-	if conn == nil {
-		return false
-	}
-	lines, ok := c.appendLines(conn.Room())
-	if !ok {
+	if conn == nil || !c.plain() {
 		return false
 	}
 	n := len(c.Out)
 	if !body || c.Request.Method == http.MethodHead {
 		n = 0
 	}
-	conn.Next(lines, n)
+	c.Lines, c.lines = conn.Next(c.Lines, n), c.lines[:0]
 	c.Header()["Date"] = c.door.dated()
 	return true
 }
 
-// appendLines appends the reply headers as net/http would write them from the map: sorted by name, each name once. ok
-// is false if net/http would change a value.
-func (c *Call) appendLines(dst []byte) (lines []byte, ok bool) {
-	s := c.slots
-	for i := 1; i < len(s); i++ { // insertion sort: few elements, nearly sorted, and it must be stable
-		for j := i; j > 0 && s[j].name < s[j-1].name; j-- {
-			s[j], s[j-1] = s[j-1], s[j]
+// plain reports whether net/http would write all values as they are: it trims spaces, and replaces line ends.
+func (c *Call) plain() bool {
+	for _, l := range c.lines {
+		if v := c.Lines[l.value:l.end]; len(v) > 0 && (v[0] <= ' ' || v[len(v)-1] <= ' ') {
+			return false
 		}
 	}
-	for i, x := range s {
-		if i+1 < len(s) && s[i+1].name == x.name {
-			continue // the header is set again later
-		}
-		v := c.Values[x.start:x.end]
-		if len(v) > 0 && (v[0] <= ' ' || v[len(v)-1] <= ' ') {
-			return dst, false
-		}
-		dst = append(dst, x.name...)
-		dst = append(dst, ": "...)
-		dst = append(dst, v...)
-		dst = append(dst, "\r\n"...)
-	}
-	return dst, bytes.IndexByte(c.Values, '\n') < 0 && bytes.IndexByte(c.Values, '\r') < 0
+	n := len(c.lines)
+	return bytes.Count(c.Lines, []byte{'\n'}) == n && bytes.Count(c.Lines, []byte{'\r'}) == n
 }
 
 // Discard removes all reply headers and the body, because an error replaces them.
 func (c *Call) Discard() {
-	c.Values, c.slots, c.Out = c.Values[:0], c.slots[:0], c.Out[:0]
+	c.Lines, c.lines, c.Out = c.Lines[:0], c.lines[:0], c.Out[:0]
 }

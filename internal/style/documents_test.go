@@ -19,12 +19,12 @@ var (
 	notWord = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// The folder of working papers beside a checkout is no part of the repository. Written in two parts: this file is read
-// too.
+// The folder of working papers next to a checkout isn't part of the repository. It is written in two parts, because
+// this file is checked too.
 const papers = "../" + "shared/"
 
-// TestNamedDocuments holds that what a file names can be opened: links of Markdown with their anchors, every mention of
-// a Markdown file, every decision by its number; in Markdown also every package and source file between backquotes.
+// TestNamedDocuments checks that everything that a file names exists: links of Markdown with their anchors, mentions of
+// Markdown files, and decisions by number; in Markdown also packages and source files in backquotes.
 func TestNamedDocuments(t *testing.T) {
 	texts(t, func(name, text string) {
 		if name == "internal/style/documents_test.go" { // names what isn't there, below
@@ -36,7 +36,7 @@ func TestNamedDocuments(t *testing.T) {
 	})
 }
 
-// missing says which documents the text of a file names that aren't there. Its name is a slash path from the root.
+// missing lists the missing documents that the text of a file names. name is a slash path from the root.
 func missing(name, text string) (problems []string) {
 	dir := path.Dir(name)
 	if strings.HasSuffix(name, ".md") {

@@ -12,7 +12,7 @@ import (
 
 const root = "../.."
 
-// left are folders that hold nothing of the repository: what tools and builds leave behind (.gitignore).
+// left are folders that don't belong to the repository: the output of tools and builds (.gitignore).
 var left = map[string]bool{
 	".git": true, "bin": true, "dist": true, "data": true, "node_modules": true, "__pycache__": true, ".venv": true,
 	"out": true, "target": true,
@@ -41,7 +41,7 @@ func texts(t *testing.T, f func(name, text string)) {
 	}
 }
 
-// tracked returns the names of the files that git knows and that are there. What else lies in a checkout is nobody's.
+// tracked returns the names of existing files that git tracks. Other files in a checkout don't count.
 func tracked() ([]string, error) {
 	out, err := exec.Command("git", "-C", root, "ls-files", "-z").Output()
 	names := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
@@ -51,7 +51,7 @@ func tracked() ([]string, error) {
 	}), err
 }
 
-// walked returns the names of all files but those in folders that tools leave behind.
+// walked returns the names of all files except those in folders of tools.
 func walked() (names []string, err error) {
 	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		switch {

@@ -15,8 +15,8 @@ const (
 	tabColumns = 4
 )
 
-// TestLines holds that no line of Go is longer than maxColumns. Three kinds of lines may be, because nothing of them
-// can stand on another line:
+// TestLines checks that no line of Go is longer than maxColumns. Three kinds of lines may be longer, because they can't
+// be split:
 //   - one with a struct tag, which is one literal that the language reads as a whole;
 //   - one with an address (://) in a comment;
 //   - in tests, a row of a table that is one literal, with its key at most, or lies within one.
@@ -57,7 +57,7 @@ func tooLong(t *testing.T, name, text string) (lines []int) {
 	return lines
 }
 
-// exempt returns the lines with a struct tag and, of tests, those that are one literal.
+// exempt returns the lines with a struct tag and, in tests, lines that are one literal.
 func exempt(t *testing.T, name, text string) map[int]bool {
 	free := map[int]bool{}
 	fset := token.NewFileSet()
@@ -90,7 +90,7 @@ func exempt(t *testing.T, name, text string) map[int]bool {
 			for n := range strings.Count(lit, "\n") { // the lines within it, and what is behind its end
 				literals[line+n+1]++
 			}
-		case token.COLON: // what is in front of it is a key
+		case token.COLON: // what precedes it is a key
 			literals[line], others[line] = 0, 0
 		case token.COMMA, token.LBRACE, token.RBRACE, token.LPAREN, token.RPAREN, token.SEMICOLON, token.ADD:
 		default:

@@ -21,6 +21,16 @@ func (h *memHost) Find(coll string, q Lead, e *expr.Env) (Iter, error) {
 	return q.apply(&Exec{Env: e, Host: h}, NewSlice(h.colls[coll])), nil
 }
 
+func (h *memHost) Write(w WriteSpec, docs Iter) error {
+	for {
+		d, ok, err := docs.Next()
+		if !ok || err != nil {
+			return err
+		}
+		h.colls[w.Coll] = append(h.colls[w.Coll], d.Clone())
+	}
+}
+
 func run(h *memHost, coll string, pipeline value.Value) ([]value.Value, error) {
 	p, err := Compile(pipeline, Options{})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
@@ -209,7 +210,6 @@ func (t *topAcc) Result() value.Value {
 
 // groupState is one group.
 type groupState struct {
-	hash   uint64 // of key
 	key    value.Value
 	accs   []expr.Accumulator // nil: they are in states
 	states []value.Value      // stored states of accs
@@ -219,12 +219,24 @@ type groupState struct {
 // grouper computes groups. It returns them in the order of their first documents, or in another order when they don't
 // fit into memory (groupspill.go).
 type grouper struct {
-	id   expr.Expr
-	accs []accumulation
-	at   map[uint64][]int
-	all  []*groupState
-	mem  *hold
-	runs *spill.Runs[*groupState] // nil: nothing was spilled
+	id     expr.Expr
+	accs   []accumulation
+	all    *spill.Groups[groupState]
+	mem    *hold
+	joined *budget.Account // of the group that is being merged from files
+	size   int             // of the same
+}
+
+// newGrouper returns an empty grouper.
+func newGrouper(x *Exec, id expr.Expr, accs []accumulation, h *hold) *grouper {
+	g := &grouper{id: id, accs: accs, mem: h, joined: x.Env.Run.Open("group")}
+	g.all = spill.NewGroups(h.space, h.mem, g.keyed())
+	h.spills(g.spill)
+	h.closes(func() {
+		g.all.Close()
+		g.joined.Close()
+	})
+	return g
 }
 
 func (g *grouper) add(e *expr.Env, d value.Value) error {
@@ -258,17 +270,16 @@ func (g *grouper) add(e *expr.Env, d value.Value) error {
 
 func (g *grouper) state(key value.Value) (*groupState, error) {
 	h := value.HashBSON(key)
-	for _, i := range g.at[h] {
-		if value.CompareBSON(g.all[i].key, key) == 0 {
-			return g.all[i], nil
+	for st := g.all.Find(h); st != nil; st = st.Next() {
+		if value.CompareBSON(st.State.key, key) == 0 {
+			return &st.State, nil
 		}
 	}
 	if err := g.mem.add(len(key.Bytes()) + 192 + 16*len(g.accs)); err != nil { // this can write all groups to a file
 		return nil, err
 	}
-	st := &groupState{hash: h, key: key.Clone(), accs: g.fresh()}
-	g.at[h] = append(g.at[h], len(g.all))
-	g.all = append(g.all, st)
+	st := &g.all.Add(h).State
+	st.key, st.accs = key.Clone(), g.fresh()
 	return st, nil
 }
 
@@ -283,10 +294,10 @@ func (g *grouper) fresh() []expr.Accumulator {
 
 // docs returns the groups as documents.
 func (g *grouper) docs() (Iter, error) {
-	if g.runs != nil {
+	if g.all.Written() {
 		return g.merge()
 	}
-	return &groupsIter{g: g}, nil
+	return &groupsIter{g, g.all.List()}, nil
 }
 
 // doc returns the document of a group.
@@ -335,8 +346,7 @@ func group(c *compiler, arg value.Value) (stage, error) {
 func groupBy(id expr.Expr, accs []accumulation) stage {
 	return func(x *Exec, src Iter) (Iter, error) {
 		return lazyFrom(x, src, "$group", func(src Iter, h *hold) (Iter, error) {
-			g := &grouper{id: id, accs: accs, at: map[uint64][]int{}, mem: h}
-			h.spills(g.spill)
+			g := newGrouper(x, id, accs, h)
 			for {
 				d, ok, err := src.Next()
 				if err != nil {

@@ -1,49 +1,29 @@
 package agg
 
 import (
-	"cmp"
-	"encoding/binary"
-	"slices"
-
+	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// Groups that don't fit into memory are written to a temporary file as a run: sorted by the hashes of their keys, with
-// the states of their accumulators. Then they are removed from memory. A later document of such a group creates the
-// group again. At the end the runs are merged. The states of one group are joined in the order in which they were
-// written. The merged groups are in the order of hashes, not of first documents. $group promises no order.
-//
-// Example: {$group: {_id: "$k", n: {$sum: 1}}}, memory for two groups, documents with the keys a, b, a, c, b:
-//
-//	a, b, a   in memory: a (n 2), b (n 1)
-//	c         too much: run 1 = {a: 2}, {b: 1} in the order of hashes; in memory: c (n 1)
-//	b         in memory: c (n 1), b (n 1), created again
-//	end       run 2 = {c: 1}, {b: 1} in the order of hashes
-//	merge     a (n 2), b (n 2), c (n 1) in the order of hashes
+// Groups that don't fit into memory are written to temporary files with the states of their accumulators
+// (spill.Groups). The merged groups are in the order of hashes, not of first documents. $group promises no order.
+
+// keyed returns how groups are written.
+func (g *grouper) keyed() *spill.Keyed[groupState] {
+	return &spill.Keyed[groupState]{
+		Compare: func(a, b *groupState) int { return value.CompareBSON(a.key, b.key) },
+		Append:  appendGroup,
+		Decode:  g.readGroup,
+		Merge:   g.join,
+	}
+}
 
 // spill writes all groups in memory to a new run.
 func (g *grouper) spill() error {
-	if len(g.all) == 0 {
-		return nil
-	}
-	if g.runs == nil {
-		g.runs = spill.NewRuns(g.mem.space, g.mem.mem, spill.Codec[*groupState]{
-			Append: appendGroup, Decode: g.readGroup, Compare: compareGroups, Merge: g.join})
-		g.mem.closes(g.runs.Close)
-	}
-	slices.SortFunc(g.all, compareGroups)
-	err := g.runs.Write(g.mem.ctx, func(yield func(*groupState, error) bool) {
-		for _, st := range g.all {
-			if !yield(st, nil) {
-				return
-			}
-		}
-	})
-	clear(g.all)
-	clear(g.at)
-	g.all = g.all[:0]
+	err := g.all.Write(g.mem.ctx)
 	g.mem.forget()
 	return err
 }
@@ -53,29 +33,21 @@ func (g *grouper) merge() (Iter, error) {
 	if err := g.spill(); err != nil {
 		return nil, err
 	}
-	g.at, g.all = nil, nil
-	rows, err := g.runs.Merge(g.mem.ctx)
+	rows, err := g.all.Merge(g.mem.ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &mergedIter[*groupState]{rows, func(st *groupState) (value.Value, error) {
-		if err := g.load(st); err != nil {
+	return &mergedIter[*spill.Group[groupState]]{rows, func(x *spill.Group[groupState]) (value.Value, error) {
+		if err := g.load(&x.State); err != nil {
 			return value.Undef(), err
 		}
-		return g.doc(st), nil
+		return g.doc(&x.State), nil
 	}}, nil
 }
 
-func compareGroups(a, b *groupState) int {
-	if c := cmp.Compare(a.hash, b.hash); c != 0 {
-		return c
-	}
-	return value.CompareBSON(a.key, b.key)
-}
-
-// appendGroup appends the encoding of a group: hash, key, states.
+// appendGroup appends the encoding of a group: key, states.
 func appendGroup(dst []byte, st *groupState) []byte {
-	dst = value.AppendTyped(binary.BigEndian.AppendUint64(dst, st.hash), st.key)
+	dst = value.AppendTyped(dst, st.key)
 	if st.accs == nil {
 		for _, s := range st.states {
 			dst = value.AppendTyped(dst, s)
@@ -89,22 +61,19 @@ func appendGroup(dst []byte, st *groupState) []byte {
 }
 
 // readGroup decodes a group that appendGroup has written.
-func (g *grouper) readGroup(b []byte) (*groupState, error) {
+func (g *grouper) readGroup(b []byte, st *groupState) error {
 	bad := status.New(status.Corruption, "A group in a temporary file is damaged.")
-	if len(b) < 8 {
-		return nil, bad
-	}
-	st := &groupState{hash: binary.BigEndian.Uint64(b), states: make([]value.Value, len(g.accs))}
+	st.states = make([]value.Value, len(g.accs))
 	var ok bool
-	if st.key, b, ok = value.ReadTyped(b[8:]); !ok {
-		return nil, bad
+	if st.key, b, ok = value.ReadTyped(b); !ok {
+		return bad
 	}
 	for i := range st.states {
 		if st.states[i], b, ok = value.ReadTyped(b); !ok {
-			return nil, bad
+			return bad
 		}
 	}
-	return st, nil
+	return nil
 }
 
 // load creates the accumulators of a group that was read from a run.
@@ -122,38 +91,58 @@ func (g *grouper) load(st *groupState) error {
 	return nil
 }
 
-// join adds to group a the same group b of later documents.
-func (g *grouper) join(a, b *groupState) (*groupState, error) {
-	if err := g.load(a); err != nil {
-		return nil, err
+// join adds to group a the same group b of later documents. The states that it builds are charged until the next group
+// is joined. They can't be written to a file, so a group that is too large is refused.
+func (g *grouper) join(a, b *groupState) error {
+	if a.accs == nil { // a new group
+		g.joined.Shrink(int64(g.size))
+		g.size = 0
 	}
+	if err := g.load(a); err != nil {
+		return err
+	}
+	size := 0
 	for i, acc := range a.accs {
 		if err := acc.Join(b.states[i]); err != nil {
-			return nil, err
+			return err
 		}
+		size += acc.Size()
 	}
-	return a, nil
+	grown := size - g.size
+	if g.size = size; grown <= 0 {
+		return nil
+	}
+	err := g.joined.Grow(int64(grown))
+	switch {
+	case err != nil && size <= budget.Floor:
+		g.joined.Take(int64(grown))
+		return nil
+	case status.Is(err, status.MemoryLimit):
+		return merr.New(merr.ExceededMemoryLimit, "$group used too much memory for one group and cannot spill it to "+
+			"disk: %s", status.From(err).Msg)
+	}
+	return err
 }
 
 // groupsIter returns the groups in memory, and drops each group after it was returned.
 type groupsIter struct {
-	g *grouper
-	i int
+	g    *grouper
+	rest []*spill.Group[groupState]
 }
 
 // Next implements Iter.
 func (s *groupsIter) Next() (value.Value, bool, error) {
-	if s.i == len(s.g.all) {
+	if len(s.rest) == 0 {
 		return value.Undef(), false, nil
 	}
-	st := s.g.all[s.i]
-	s.g.all[s.i] = nil
-	s.i++
-	return s.g.doc(st), true, nil
+	st := s.rest[0]
+	s.rest[0] = nil
+	s.rest = s.rest[1:]
+	return s.g.doc(&st.State), true, nil
 }
 
 // Close implements Iter.
-func (s *groupsIter) Close() { s.g.all, s.i = nil, 0 }
+func (s *groupsIter) Close() { s.rest = nil }
 
 // mergedIter returns the documents that are built from the merged elements of runs.
 type mergedIter[T any] struct {

@@ -212,10 +212,12 @@ func target(v value.Value) (db, coll string) {
 	return "", v.Str()
 }
 
+// writer writes all documents. They are read completely before the first write, because the target may be the source.
 func writer(w WriteSpec) stage {
 	return func(x *Exec, src Iter) (Iter, error) {
-		return lazy(x, src, "result", func(src Iter, _ *hold) ([]value.Value, error) {
-			return nil, x.Host.Write(w, src)
+		docs := sorted(x, src, "result", nil)
+		return lazy(x, docs, "result", func(docs Iter, _ *hold) ([]value.Value, error) {
+			return nil, x.Host.Write(w, docs)
 		}), nil
 	}
 }

@@ -162,27 +162,47 @@ func facet(c *compiler, arg value.Value) (stage, error) {
 		parts = append(parts, part{string(it.Key()), p})
 	}
 	return func(x *Exec, src Iter) (Iter, error) {
-		return lazy(x, src, "$facet", func(src Iter, h *hold) ([]value.Value, error) {
-			docs, err := all(src, h)
+		return lazyFrom(x, src, "$facet", func(src Iter, h *hold) (Iter, error) {
+			in, err := fill(src, h, nil)
 			if err != nil {
 				return nil, err
 			}
+			h.filled() // it is read now
+			defer in.close()
+			res := x.hold("$facet")
+			if h.space != nil { // the results may take the memory of the input
+				res.mem.OnSpill(func() {
+					if res.err == nil {
+						res.err = in.spill()
+					}
+				})
+			}
+			h.closes(res.release)
 			at, b := bson.Begin(nil)
 			for _, p := range parts {
-				it, err := p.p.RunAll(x, NewSlice(docs))
+				docs, err := runPart(x, in, p.p, res)
 				if err != nil {
 					return nil, err
 				}
-				res, err := all(it, h)
-				it.Close()
-				if err != nil {
-					return nil, err
-				}
-				b = value.AppendElement(b, p.name, value.MakeArray(res))
+				b = value.AppendElement(b, p.name, value.MakeArray(docs))
 			}
-			return []value.Value{value.ObjectOf(bson.End(b, at))}, nil
+			return NewSlice([]value.Value{value.ObjectOf(bson.End(b, at))}), nil
 		}), nil
 	}, nil
+}
+
+// runPart returns the result of one pipeline of a $facet.
+func runPart(x *Exec, in *sorting, p *Pipeline, h *hold) ([]value.Value, error) {
+	src, err := in.docs()
+	if err != nil {
+		return nil, err
+	}
+	it, err := p.RunAll(x, src)
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	return all(it, h)
 }
 
 // RunAll is Run for a src to which Lead hasn't been applied.

@@ -25,29 +25,36 @@ type sortRow struct {
 	keys []value.Value
 }
 
-// sorted sorts all documents of src.
+// sorted sorts all documents of src. With an empty order it holds them in the order in which they come, and reads src
+// completely before it returns the first one.
 func sorted(x *Exec, src Iter, what string, o order.Order) Iter {
 	return lazyFrom(x, src, what, func(src Iter, h *hold) (Iter, error) {
-		s := &sorting{o: o, mem: h, in: o.NewSorter(0, MemoryLimit)}
-		if h.spills(s.spill) {
-			s.in = o.NewSorter(0, 0)
+		s, err := fill(src, h, o)
+		if err != nil {
+			return nil, err
 		}
-		for {
-			d, ok, err := src.Next()
-			if err != nil {
-				return nil, err
-			}
-			if !ok {
-				return s.docs()
-			}
-			if err := h.take(docSize(d) + 72*len(o) + 64); err != nil {
-				return nil, err
-			}
-			if err := s.in.Add(d.Clone()); err != nil {
-				return nil, err
-			}
-		}
+		return s.docs()
 	})
+}
+
+// fill reads all documents of src.
+func fill(src Iter, h *hold, o order.Order) (*sorting, error) {
+	s := &sorting{o: o, mem: h, in: o.NewSorter(0, MemoryLimit)}
+	if h.spills(s.spill) {
+		s.in = o.NewSorter(0, 0)
+	}
+	for {
+		d, ok, err := src.Next()
+		if !ok || err != nil {
+			return s, err
+		}
+		if err := h.take(docSize(d) + 72*len(o) + 64); err != nil {
+			return nil, err
+		}
+		if err := s.in.Add(d.Clone()); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // spill writes all documents in memory to a new run.
@@ -64,9 +71,9 @@ func (s *sorting) spill() error {
 		})
 		s.mem.closes(s.runs.Close)
 	}
-	err := s.runs.Write(s.mem.ctx, func(yield func(sortRow, error) bool) {
+	err := s.runs.Write(s.mem.ctx, func(yield func(sortRow) bool) {
 		for _, d := range docs {
-			if !yield(sortRow{doc: d}, nil) {
+			if !yield(sortRow{doc: d}) {
 				return
 			}
 		}
@@ -84,7 +91,7 @@ func (s *sorting) read(b []byte) (sortRow, error) {
 	return sortRow{d, s.o.Keys(d)}, nil
 }
 
-// docs returns the documents in order.
+// docs returns the documents in order. It may be called again for each reader.
 func (s *sorting) docs() (Iter, error) {
 	if s.runs == nil {
 		return NewSlice(s.in.Docs()), nil
@@ -92,10 +99,16 @@ func (s *sorting) docs() (Iter, error) {
 	if err := s.spill(); err != nil {
 		return nil, err
 	}
-	s.in = nil
 	rows, err := s.runs.Merge(s.mem.ctx)
 	if err != nil {
 		return nil, err
 	}
 	return &mergedIter[sortRow]{rows, func(r sortRow) (value.Value, error) { return r.doc, nil }}, nil
+}
+
+// close removes the documents.
+func (s *sorting) close() {
+	s.runs.Close()
+	s.in = nil
+	s.mem.forget()
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// files is a space for files; at the end of the test nothing may be left in it.
+// files is a space for files. At the end of the test it must be empty.
 func files(t *testing.T, o spill.Options) *spill.Space {
 	t.Helper()
 	s, err := spill.Open(filepath.Join(t.TempDir(), "spill"), o)
@@ -59,7 +59,7 @@ func runWith(h *memHost, coll string, pipeline value.Value, b *budget.Budget, s 
 	}
 }
 
-// texts are the documents as text; those behind a $group in the order of the texts, as it promises none.
+// texts returns the documents as text. After a $group, which promises no order, they are sorted.
 func texts(docs []value.Value, grouped bool) (out []string) {
 	for _, d := range docs {
 		out = append(out, mtest.Text(d))
@@ -70,7 +70,7 @@ func texts(docs []value.Value, grouped bool) (out []string) {
 	return out
 }
 
-// Every pipeline of the corpus gives the same when its sorts and groups write each document to a run of its own.
+// Every pipeline of the corpus has the same result when its sorts and groups write each document to its own run.
 func TestPipelinesSpilled(t *testing.T) {
 	s := files(t, spill.Options{})
 	h := &memHost{colls: map[string][]value.Value{}}
@@ -91,7 +91,7 @@ func TestPipelinesSpilled(t *testing.T) {
 				b := budget.New(1, 1)
 				before := s.Written()
 				got, err := runWith(h, coll, p, b, s)
-				if status.Is(err, status.MemoryLimit) { // of a stage that must hold its documents
+				if status.Is(err, status.MemoryLimit) { // of a stage that must keep its documents
 					break
 				}
 				if s.Written() > before {
@@ -117,7 +117,7 @@ func TestPipelinesSpilled(t *testing.T) {
 	}
 }
 
-// many is a collection of n documents with three quarters as many values of k.
+// many is a collection of n documents, in which k has three quarters as many values.
 func many(t *testing.T, n int) *memHost {
 	h := &memHost{colls: map[string][]value.Value{}}
 	for i := range n {
@@ -127,7 +127,7 @@ func many(t *testing.T, n int) *memHost {
 	return h
 }
 
-// Accumulators give the same over groups that were written to several runs, in which most groups are more than once.
+// Accumulators have the same result over groups in several runs, in which most groups occur more than once.
 func TestAccumulatorsSpilled(t *testing.T) {
 	h := many(t, 3000)
 	p := mtest.Value(t, `[{"$group":{"_id":{"$mod":["$n",500]},"sum":{"$sum":"$n"},"avg":{"$avg":"$n"},
@@ -152,7 +152,7 @@ func TestAccumulatorsSpilled(t *testing.T) {
 	}
 }
 
-// Without files, a stage that needs more memory than it may have is refused; on a full disk with the disk's error.
+// Without files, a stage that needs too much memory is refused. If the disk is full, it fails with the disk's error.
 func TestSpillingIsRefused(t *testing.T) {
 	h := many(t, 3000)
 	for name, text := range map[string]string{
@@ -180,5 +180,73 @@ func TestSpillingIsRefused(t *testing.T) {
 				t.Errorf("%s: the code is %d", name, e.Code)
 			}
 		}
+	}
+}
+
+// Every stage that holds documents or groups gives the right answer with little memory, or the error of MongoDB for a
+// stage that can't use files; without files it gives that error. Nothing is left charged.
+func TestStagesWithLittleMemory(t *testing.T) {
+	h := many(t, 3000)
+	pad := strings.Repeat("x", 100)
+	for i, d := range h.colls["c"] {
+		h.colls["c"][i] = expr.SetTop(d, "pad", value.StringOf(pad))
+	}
+	s := files(t, spill.Options{})
+	const refused, tooMuch = merr.MemoryLimit, merr.ExceededMemoryLimit
+	for _, tc := range []struct {
+		pipeline string
+		files    int32 // the error with files; 0: the right answer
+		none     int32 // the error without files
+	}{
+		{`{"$group":{"_id":"$k","n":{"$sum":"$n"}}},{"$sort":{"_id":1}}`, 0, refused},
+		{`{"$group":{"_id":null,"all":{"$push":"$$ROOT"}}}`, tooMuch, refused},
+		{`{"$group":{"_id":null,"all":{"$addToSet":"$$ROOT"}}}`, tooMuch, refused},
+		{`{"$set":{"x":1}},{"$sort":{"k":1,"_id":1}}`, 0, refused},
+		{`{"$sortByCount":"$k"},{"$sort":{"count":-1,"_id":1}}`, 0, refused},
+		{`{"$bucket":{"groupBy":"$n","boundaries":[0,10,5000],"output":{"n":{"$sum":1}}}}`, 0, 0},
+		{`{"$bucket":{"groupBy":"$n","boundaries":[0,10,5000],"output":{"n":{"$push":"$$ROOT"}}}}`, tooMuch, refused},
+		{`{"$facet":{"n":[{"$count":"n"}],"most":[{"$sort":{"k":-1}},{"$limit":3}],
+			"groups":[{"$group":{"_id":"$k","n":{"$sum":1}}},{"$match":{"n":2}},{"$sort":{"_id":1}},{"$limit":5}]}}`,
+			0, refused},
+		{`{"$facet":{"all":[]}}`, refused, refused},
+		{`{"$limit":2},{"$lookup":{"from":"c","as":"x","pipeline":[{"$group":{"_id":"$k","n":{"$sum":1}}},
+			{"$sort":{"n":-1,"_id":1}},{"$limit":3}]}}`, 0, refused},
+		{`{"$limit":2},{"$lookup":{"from":"c","as":"x","pipeline":[]}}`, refused, refused},
+		{`{"$limit":2},{"$unionWith":{"coll":"c","pipeline":[{"$group":{"_id":"$k"}},{"$sort":{"_id":1}}]}}`,
+			0, refused},
+		{`{"$unionWith":{"coll":"c"}},{"$group":{"_id":"$k","n":{"$sum":1}}},{"$sort":{"_id":1}}`, 0, refused},
+		{`{"$sample":{"size":3000}}`, refused, refused},
+		{`{"$sample":{"size":3}},{"$count":"n"}`, 0, 0},
+		{`{"$unwind":"$n"},{"$count":"n"}`, 0, 0},
+		{`{"$merge":"there"}`, 0, refused},
+		{`{"$out":"there"}`, 0, refused},
+		{`{"$bucketAuto":{"groupBy":"$n","buckets":3}}`, 238, 238},
+		{`{"$setWindowFields":{"sortBy":{"n":1},"output":{}}}`, 238, 238},
+	} {
+		p := mtest.Value(t, "["+tc.pipeline+"]")
+		want, wantErr := runWith(h, "c", p, nil, nil)
+		for _, run := range []struct {
+			s    *spill.Space
+			code int32
+		}{{s, tc.files}, {nil, tc.none}} {
+			b := budget.New(700<<10, 350<<10)
+			got, err := runWith(h, "c", p, b, run.s)
+			if b.Used() != 0 || s.Files() != 0 {
+				t.Errorf("%s: %d bytes and %d files are left", tc.pipeline, b.Used(), s.Files())
+			}
+			if run.code != 0 {
+				if err == nil || merr.From(err).Code != run.code {
+					t.Errorf("%s, files %v: the error is %v, want %d", tc.pipeline, run.s != nil, err, run.code)
+				}
+				continue
+			}
+			if err != nil || wantErr != nil || !slices.Equal(texts(got, false), texts(want, false)) {
+				t.Errorf("%s, files %v: %v\n got %.300v\nwant %.300v", tc.pipeline, run.s != nil, err,
+					texts(got, false), texts(want, false))
+			}
+		}
+	}
+	if n := len(h.colls["there"]); n != 2*2*3000 {
+		t.Errorf("%d documents were written", n)
 	}
 }

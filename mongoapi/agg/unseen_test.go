@@ -6,7 +6,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/internal/mtest"
 )
 
-// The order of the first documents is seen unless a stage makes it void, whatever stands before that.
+// The order of the first documents is visible unless a later stage removes it, whatever comes before that stage.
 func TestUnseen(t *testing.T) {
 	for pipeline, want := range map[string]bool{
 		`[]`:                                    false,

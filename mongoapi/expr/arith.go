@@ -79,6 +79,7 @@ func rounding(name string, mode int) operator {
 	})
 }
 
+//go:noinline // see named
 func floating(name string, fn func(float64) float64) operator {
 	return nullUnary(func(v value.Value) (value.Value, error) {
 		if !v.IsNumber() {

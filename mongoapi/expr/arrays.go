@@ -152,6 +152,7 @@ func endOp(name string, pick func([]value.Value) value.Value) operator {
 	})
 }
 
+//go:noinline // see named
 func nOp(name string, pick func(vs []value.Value, n int) []value.Value) operator {
 	return named([]string{"input", "n"}, nil, func(_ *Env, a map[string]value.Value) (value.Value, error) {
 		if a["input"].Kind() != value.Array {

@@ -120,6 +120,8 @@ func zoned(v value.Value, a map[string]value.Value) (t time.Time, null bool, err
 }
 
 // datePart returns an operator such as $year. Its argument is a date or {date, timezone}.
+//
+//go:noinline // see named
 func datePart(name string, part func(time.Time) int) operator {
 	return operator{special: func(_ string, arg value.Value, s *Scope, depth int) (Expr, error) {
 		if arg.Kind() == value.Array {

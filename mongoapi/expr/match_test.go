@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// TestFindEach: matches found one by one are those that are found at once.
+// TestFindEach: finding matches one by one gives the same ones as finding all at once.
 func TestFindEach(t *testing.T) {
 	texts := []string{
 		"",
@@ -41,7 +41,8 @@ func TestFindEach(t *testing.T) {
 	}
 }
 
-// TestMatchEnds: neither a long text nor one that makes each match read to its end holds a run that has ended.
+// TestMatchEnds: a match on a long text, or one that reads to the end of the text each time, stops when the run has
+// ended.
 func TestMatchEnds(t *testing.T) {
 	re, _, err := Regexp("a(.*b)?", "s")
 	if err != nil {

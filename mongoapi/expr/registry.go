@@ -139,6 +139,11 @@ func checkCount(name string, op operator, n int) error {
 }
 
 // named returns an operator whose argument is an object with required and optional fields.
+//
+// Like the other functions that make many operators it is not inlined: with a copy of their closures for each operator
+// the binary would have 150 KB more.
+//
+//go:noinline
 func named(required, optional []string, fn func(e *Env, a map[string]value.Value) (value.Value, error)) operator {
 	return operator{special: func(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 		fs, err := namedArgs(name, arg, required, optional)

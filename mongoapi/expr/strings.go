@@ -196,6 +196,7 @@ func substrCP(_ *Env, a []value.Value) (value.Value, error) {
 	return value.StringOf(string(r[from:min(len(r), from+n)])), nil
 }
 
+//go:noinline // see named
 func indexOf(name string, runes bool) func(*Env, []value.Value) (value.Value, error) {
 	return func(_ *Env, a []value.Value) (value.Value, error) {
 		if nullish(a[0]) {
@@ -248,6 +249,7 @@ func indexOf(name string, runes bool) func(*Env, []value.Value) (value.Value, er
 // trimSet is what $trim removes when no chars are given.
 const trimSet = "\u0000\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
 
+//go:noinline // see named
 func trim(name string, left, right bool) operator {
 	return named([]string{"input"}, []string{"chars"}, func(_ *Env, a map[string]value.Value) (value.Value, error) {
 		in := a["input"]
@@ -306,6 +308,8 @@ func replace(name string, n int) operator {
 }
 
 // regexOp returns one of the three $regex operators.
+//
+//go:noinline // see named
 func regexOp(name string) operator {
 	needs, may := []string{"input", "regex"}, []string{"options"}
 	return named(needs, may, func(e *Env, a map[string]value.Value) (value.Value, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestAccessPaths: what a filter costs. Each query names the access path that it must take and the most items that it
-// may load of the 2,000 in the container.
+// TestAccessPaths: the cost of a filter. Each query has the access path that it must use, and the largest number of the
+// 2,000 items that it may load.
 func TestAccessPaths(t *testing.T) {
 	c := containers(t)["16 slots, all indexed"]
 	for i := range 2000 {

@@ -12,12 +12,13 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// benchContainer holds n items of about 1 KB, 100 in each logical partition, `n/10` values of cat.
+// benchContainer holds n items of about 1 KB, 100 in each logical partition, with n/10 values of cat.
 func benchContainer(b *testing.B, n int) *core.Container { return benchIndexed(b, n, "") }
 
 // benchIndexed is benchContainer with an indexing policy.
 func benchIndexed(b *testing.B, n int, policy string) *core.Container {
-	kv, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned})
+	kv, err := pebblekv.Open(b.TempDir(),
+		pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned, Kept: core.GotSingly})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func benchEnv(b *testing.B, env *Env, c *core.Container, text string, req Reques
 	}
 }
 
-// BenchmarkQuery is goals 5 to 8 without HTTP.
+// BenchmarkQuery measures typical queries without HTTP.
 func BenchmarkQuery(b *testing.B) {
 	c := benchContainer(b, 2000)
 	pk := value.StringOf("p0003")
@@ -104,7 +105,7 @@ func BenchmarkQuery(b *testing.B) {
 	})
 }
 
-// BenchmarkCovered compares answers from index entries with the same ones from the items.
+// BenchmarkCovered compares answers from index entries with the same answers from items.
 func BenchmarkCovered(b *testing.B) {
 	c := benchContainer(b, 20000)
 	for _, q := range []struct {
@@ -128,7 +129,7 @@ func BenchmarkCovered(b *testing.B) {
 	}
 }
 
-// BenchmarkColumns compares answers from the columns of composite indexes with those that need one path more, for which
+// BenchmarkColumns compares answers from the columns of composite indexes with answers that need one more path, so
 // items are read.
 func BenchmarkColumns(b *testing.B) {
 	c := benchIndexed(b, 20000, `{"includedPaths":[{"path":"/*"}],"excludedPaths":[],`+
@@ -154,8 +155,8 @@ func BenchmarkColumns(b *testing.B) {
 	}
 }
 
-// BenchmarkMerged compares the first rows of an order behind an IN list from a composite index with those that are
-// sorted, for want of a column in it.
+// BenchmarkMerged compares the first rows of an order after an IN list: from a composite index, and sorted because the
+// index lacks a column.
 func BenchmarkMerged(b *testing.B) {
 	c := benchIndexed(b, 20000, `{"includedPaths":[{"path":"/*"}],"excludedPaths":[],`+
 		`"compositeIndexes":[[{"path":"/n"},{"path":"/price"}]]}`)
@@ -164,8 +165,7 @@ func BenchmarkMerged(b *testing.B) {
 	b.Run("20 of 1000 sorted", func(b *testing.B) { benchEnv(b, itemEnv, c, text, Request{}, 20) })
 }
 
-// BenchmarkInsidePartition compares two equalities inside a logical partition of 2,000 items with one of them,
-// filtered.
+// BenchmarkInsidePartition compares two equalities in a logical partition of 2,000 items with one of them and a filter.
 func BenchmarkInsidePartition(b *testing.B) {
 	c := benchIndexed(b, 20000, "")
 	pk := core.PartitionKey{value.StringOf("big")}

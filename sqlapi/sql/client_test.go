@@ -17,14 +17,14 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
-// client runs a query as SDKs do: it asks for the plan, sends the rewritten text to each partition and merges.
+// client runs a query like SDKs do: it gets the plan, sends the rewritten text to each partition, and merges.
 type client struct {
 	t      *testing.T
 	c      *core.Container
 	params []Param
 }
 
-// partition returns all rows of a text in one partition, read in pages of two.
+// partition returns all rows of a text in one partition, in pages of two.
 func (k client) partition(text string, p core.Partition) (rows []value.Value) {
 	req := Request{PageSize: 2, Ranges: []Range{{p.Min, p.Max}}}
 	for {
@@ -113,7 +113,7 @@ func (k client) overlaps(ranges value.Value, p core.Partition) bool {
 	return false
 }
 
-// mergeOrdered sorts rows of all partitions by their order-by items and takes the payloads.
+// mergeOrdered sorts the rows of all partitions by their order-by items and returns the payloads.
 func mergeOrdered(all []value.Value, dirs value.Value) (out []value.Value) {
 	slices.SortStableFunc(all, func(a, b value.Value) int {
 		for i := range dirs.Len() {
@@ -134,7 +134,7 @@ func mergeOrdered(all []value.Value, dirs value.Value) (out []value.Value) {
 	return out
 }
 
-// merged folds the partial states of one aggregate.
+// merged combines the partial states of one aggregate.
 func merged(plan string, parts []value.Value) value.Value {
 	var sum, count float64
 	var best value.Value
@@ -246,7 +246,7 @@ func threePartitions(t *testing.T) *core.Container {
 	return c
 }
 
-// TestClientMerge: a query run over three partitions by its plan gives what the server gives whole.
+// TestClientMerge: a query that a client runs over three partitions with its plan has the server's result.
 func TestClientMerge(t *testing.T) {
 	c := threePartitions(t)
 	for i := range 60 {
@@ -300,8 +300,7 @@ func TestClientMerge(t *testing.T) {
 	}
 }
 
-// TestClientOracle: random queries run over three partitions by their plans, as a client does, give the oracle's
-// answers.
+// TestClientOracle: random queries that a client runs over three partitions with their plans have the oracle's results.
 func TestClientOracle(t *testing.T) {
 	w := &oracleWorld{t: t, g: generator{rand.New(rand.NewPCG(5, 8))}, items: map[string]any{},
 		cs: []*core.Container{threePartitions(t)}}

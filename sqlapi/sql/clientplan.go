@@ -24,7 +24,7 @@ func QueryPlanOf(comp *expand.Computed, text string, params []Param, features []
 
 func queryPlan(comp *expand.Computed, text string, params []Param, features []string, def core.PartitionKeyDef,
 	bound bool) ([]byte, error) {
-	pl, err := Compile(text, params, &Env{Computed: comp})
+	pl, err := compileFor(text, params, &Env{Computed: comp})
 	if err != nil {
 		return nil, err
 	}

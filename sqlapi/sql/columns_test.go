@@ -15,8 +15,8 @@ const columnsPolicy = `{"includedPaths":[{"path":"/*"}],"excludedPaths":[],"comp
 	`{"path":"/n","order":"descending"}],[{"path":"/o/x"},{"path":"/a"},{"path":"/s"}],` +
 	`[{"path":"/pk"},{"path":"/n"}],[{"path":"/v"},{"path":"/w","order":"descending"},{"path":"/_ts"}]]}`
 
-// TestColumnsReadNoItem: the queries that the columns of a composite index answer alone, what they read at most of it,
-// and the same answer from the items.
+// TestColumnsReadNoItem: queries that the columns of a composite index answer alone, the number of entries they read at
+// most, and the same answer from items.
 func TestColumnsReadNoItem(t *testing.T) {
 	const items, slots = 600, 4
 	c := memContainer(t, slots, core.ContainerSpec{IndexingPolicy: []byte(columnsPolicy)})
@@ -74,7 +74,7 @@ func TestColumnsReadNoItem(t *testing.T) {
 	}
 }
 
-// TestColumnsFetchWhatEntriesDontTell: a number of another kind than its neighbour's, a long text and an array cost one
+// TestColumnsFetchWhatEntriesDontTell: a number of another kind than its neighbours, a long text and an array cost one
 // item each.
 func TestColumnsFetchWhatEntriesDontTell(t *testing.T) {
 	c := memContainer(t, 1, core.ContainerSpec{IndexingPolicy: []byte(columnsPolicy)})
@@ -90,8 +90,7 @@ func TestColumnsFetchWhatEntriesDontTell(t *testing.T) {
 	}
 }
 
-// TestColumnsAgainstItems runs queries over random items that change, by the columns of composite indexes and by the
-// items.
+// TestColumnsAgainstItems runs queries over random, changing items, by the columns of composite indexes and by items.
 func TestColumnsAgainstItems(t *testing.T) {
 	for n, variant := range []struct {
 		slots          int

@@ -51,7 +51,10 @@ type compiler struct {
 	first  bool        // the next source is the container
 	noAgg  bool        // aggregates are refused here (WHERE, GROUP BY, FROM)
 	planar bool        // geometries lie in a plane
-	err    error
+	calls  int         // references to user-defined functions
+	// functions has the names of the user-defined functions by number.
+	functions []string
+	err       error
 }
 
 func (c *compiler) fail(err error) {
@@ -377,9 +380,7 @@ func (c *compiler) object(e *syntax.ObjectExpr) cexpr {
 // call compiles a function call or an aggregate.
 func (c *compiler) call(e *syntax.Call) cexpr {
 	if e.UDF {
-		c.exprs(e.Args) // errors in the arguments are reported first
-		c.fail(syntax.PlainError("User defined functions are not supported: 'udf.%s'.", syntax.Clip(e.Name)))
-		return konst(value.Value{})
+		return c.userDefined(e)
 	}
 	if agg := funcs.AggregateOf(e.Name); agg != nil {
 		return c.aggregate(e, agg)

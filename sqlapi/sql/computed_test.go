@@ -18,7 +18,7 @@ var computedDefs = []expand.Property{
 	{Name: "deep", Query: `SELECT VALUE {"a": [c.n]} FROM c`},
 }
 
-// computedRows runs a query page by page and returns its rows.
+// computedRows runs a query with pages of a size and returns its rows.
 func computedRows(t *testing.T, text string, page int, comp *expand.Computed) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -55,7 +55,8 @@ func computedRows(t *testing.T, text string, page int, comp *expand.Computed) ma
 	return out
 }
 
-// Computed properties stand for their expressions wherever a query may read a property, with every index and page size.
+// Computed properties are replaced by their expressions wherever a query may read a property, with every index and page
+// size.
 func TestComputed(t *testing.T) {
 	comp, err := NewComputed(computedDefs)
 	if err != nil {
@@ -74,13 +75,13 @@ func TestComputed(t *testing.T) {
 		{`SELECT VALUE r.n FROM root r ORDER BY r.lower, r.n DESC`, `1,3,0,2,4`},
 		{`SELECT VALUE r.n FROM root r ORDER BY r.lower DESC, r.price ASC`, `4,2,0,3,1`},
 		{`SELECT VALUE c.price FROM c ORDER BY c.stored DESC OFFSET 1 LIMIT 2`, `6,4`},
-		{`SELECT VALUE c.n FROM c WHERE c.price = "hidden"`, ``}, // the expression, not what is stored
+		{`SELECT VALUE c.n FROM c WHERE c.price = "hidden"`, ``}, // the expression, not the stored field
 		{`SELECT c.lower, COUNT(1) AS n FROM c GROUP BY c.lower ORDER BY c.lower`, `{"lower":"anna","n":1},` +
 			`{"lower":"bob","n":2},{"lower":"clara","n":1},{"lower":"dora","n":1}`},
 		{`SELECT VALUE SUM(c.price) FROM c`, `20`},
 		{`SELECT DISTINCT VALUE c.deep.a[0] FROM c WHERE c.deep.a[0] > 3`, `4`},
 		{`SELECT VALUE {"n": c.n, "t": t} FROM c JOIN t IN c.big WHERE c.n = 2`, `{"n":2,"t":3}`},
-		{`SELECT VALUE t.big FROM t WHERE t.n = 1`, `[1,3]`}, // an alias of the definition does not catch the query's
+		{`SELECT VALUE t.big FROM t WHERE t.n = 1`, `[1,3]`}, // an alias in the definition doesn't capture the query's
 		{`SELECT VALUE (SELECT VALUE c.lower FROM c IN c.tags) FROM c WHERE c.n = 0`, ``},
 		{`SELECT VALUE c.n FROM c WHERE EXISTS(SELECT VALUE z FROM c z WHERE z.lower = "dora")`, `4`},
 		{`SELECT VALUE s.l FROM (SELECT c.lower AS l FROM c WHERE c.n = 4) s`, `"dora"`},
@@ -93,7 +94,8 @@ func TestComputed(t *testing.T) {
 			}
 		}
 	}
-	// A container without them reads what is stored, and programs of one never serve the other.
+	// A container without computed properties reads the stored fields. Programs of one container are never used for the
+	// other.
 	for _, got := range computedRows(t, `SELECT VALUE c.n FROM c WHERE c.price = "hidden" AND c.n = 1`, 10, nil) {
 		if got != "1" {
 			t.Errorf("without computed properties: %s", got)
@@ -133,7 +135,7 @@ func TestComputedRefused(t *testing.T) {
 	}
 }
 
-// Any definition is refused or can be used, and any text compiles or is refused, with computed properties as without.
+// Any definition is refused or valid, and any text compiles or is refused, with and without computed properties.
 func FuzzComputed(f *testing.F) {
 	f.Add(`SELECT VALUE LOWER(c.name) FROM c`, `SELECT c.x, COUNT(1) FROM c JOIN t IN c.x WHERE c.x = 1 GROUP BY c.x`)
 	f.Add(`SELECT VALUE ARRAY(SELECT VALUE t + c.a FROM t IN c.l) FROM c`,

@@ -8,8 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestConcurrentExecutions: executions of one text share its program and nothing else; the cache of programs stays
-// bounded.
+// TestConcurrentExecutions: executions of one text share only its program. The cache of programs stays bounded.
 func TestConcurrentExecutions(t *testing.T) {
 	c := containers(t)["16 slots, all indexed"]
 	for _, d := range fuzzDocs {

@@ -11,7 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// containers gives one container per configuration that must not change any answer: number of slots and indexing
+// containers returns one container for each configuration that must not change any answer: number of slots and indexing
 // policy.
 func containers(t testing.TB) map[string]*core.Container {
 	out := map[string]*core.Container{}
@@ -63,17 +63,22 @@ func insert(t testing.TB, c *core.Container, d doc.Doc) {
 	}
 }
 
-// testEnv shows items without system properties, as the documents of the scripts have none.
+// testEnv shows items without system properties, which the documents of the scripts lack.
 var testEnv = &Env{ItemJSON: func(dst []byte, it *core.Item) []byte {
 	return append(doc.AppendJSONFields(append(dst, '{'), it.Doc, doc.NoSQL), '}')
 }}
 
 // evalCore runs a query over a container in pages of size rows.
 func evalCore(c *core.Container, text string, params []Param, size int) ([]string, error) {
+	return evalIn(testEnv, c, text, params, size)
+}
+
+// evalIn does so in an environment.
+func evalIn(env *Env, c *core.Container, text string, params []Param, size int) ([]string, error) {
 	var rows []string
 	req := Request{PageSize: size}
 	for {
-		pl, err := Compile(text, params, testEnv)
+		pl, err := Compile(text, params, env)
 		if err != nil {
 			return nil, err
 		}
@@ -90,8 +95,8 @@ func evalCore(c *core.Container, text string, params []Param, size int) ([]strin
 	}
 }
 
-// sameRows compares the rows of a query with those wanted; without ORDER BY they may come in another order, and which
-// rows a TOP or LIMIT takes is open then.
+// sameRows compares the rows of a query with the wanted ones. Without ORDER BY the order may differ, and so may the
+// rows that TOP or LIMIT selects.
 func sameRows(t *testing.T, name, text string, got, want []string, err, wantErr error) {
 	t.Helper()
 	if (err == nil) != (wantErr == nil) {

@@ -20,7 +20,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// itemEnv is testEnv for a container whose items the language sees through a form, here their own: then no query is
+// itemEnv is testEnv for a container whose items the language sees in another form, here unchanged. Then no query is
 // covered and no order comes from the index.
 var itemEnv = &Env{ItemJSON: testEnv.ItemJSON, SystemJSON: coverEnv.SystemJSON, Form: func(d doc.Doc) doc.Doc {
 	return d
@@ -58,7 +58,7 @@ func memContainer(t testing.TB, slots int, spec core.ContainerSpec) *core.Contai
 	return c
 }
 
-// pages runs a query to its end and adds up what its pages read.
+// pages runs a query to its end and adds the numbers of what its pages read.
 func pages(t testing.TB, c *core.Container, env *Env, req Request, text string) (rows []string, m Metrics) {
 	t.Helper()
 	req.Explain = true
@@ -83,8 +83,8 @@ func pages(t testing.TB, c *core.Container, env *Env, req Request, text string) 
 	}
 }
 
-// TestCoveredReadsNoItem: the queries that the index answers alone, what they read at most of it, and the same answer
-// from the items.
+// TestCoveredReadsNoItem: queries that the index answers alone, the number of entries they read at most, and the same
+// answer from items.
 func TestCoveredReadsNoItem(t *testing.T) {
 	const items, slots = 400, 4
 	c := memContainer(t, slots, core.ContainerSpec{})
@@ -147,8 +147,8 @@ func TestCoveredReadsNoItem(t *testing.T) {
 	} {
 		want, _ := pages(t, c, itemEnv, Request{}, tc.text)
 		for begun := time.Now(); time.Since(begun) < 10*time.Second; time.Sleep(time.Millisecond) {
-			// The first question about a path makes the slots count it, and doesn't wait for that where no order is
-			// wanted.
+			// The first query that uses a path makes the slots count it. Without ORDER BY the query doesn't wait for
+			// that.
 			if _, m := pages(t, c, coverEnv, Request{}, tc.text); strings.HasPrefix(m.Explain, "covered ") &&
 				m.ItemsRead == 0 {
 				break
@@ -169,7 +169,7 @@ func TestCoveredReadsNoItem(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"SELECT VALUE COUNT(1) FROM c", "SELECT VALUE COUNT(1) FROM c OFFSET 0 LIMIT 1"} {
-		// by the logical partition's head, or its items
+		// by the head of the logical partition, or by its items
 		req := Request{PK: core.PartitionKey{value.StringOf("p1")}}
 		if rows, m := pages(t, c, coverEnv, req, text); !slices.Equal(rows, []string{"80"}) ||
 			m.ItemsRead > 0 != strings.Contains(text, "LIMIT") {
@@ -209,7 +209,7 @@ func TestCoveredFetchesWhatEntriesDontTell(t *testing.T) {
 	}
 }
 
-// TestCoveredNotWithTTL: an expired item's entries are there until it is reaped.
+// TestCoveredNotWithTTL: the entries of an expired item exist until it is reaped.
 func TestCoveredNotWithTTL(t *testing.T) {
 	ttl := int32(1000)
 	c := memContainer(t, 1, core.ContainerSpec{DefaultTTL: &ttl})
@@ -229,7 +229,7 @@ func mustJSON(t testing.TB, s string) doc.Doc {
 	return d
 }
 
-// bsonDoc makes a document of names and values, the same name perhaps twice.
+// bsonDoc returns a document of names and values; a name may occur twice.
 func bsonDoc(fields ...any) []byte {
 	b := make([]byte, 4)
 	for i := 0; i < len(fields); i += 2 {
@@ -242,7 +242,7 @@ func bsonDoc(fields ...any) []byte {
 	return b
 }
 
-// oddValue makes values that entries tell, and all sorts that they don't.
+// oddValue returns values that entries determine, and values of all kinds that they don't.
 func oddValue(r *rand.Rand, foreign bool) value.Value {
 	n := 15
 	if foreign {
@@ -298,7 +298,7 @@ func oddValue(r *rand.Rand, foreign bool) value.Value {
 	return value.RawOf(value.Symbol, []byte("a"))
 }
 
-// TestCoveredAgainstItems runs queries over random items that change, with the index alone and with the items.
+// TestCoveredAgainstItems runs queries over random, changing items, with the index alone and with items.
 func TestCoveredAgainstItems(t *testing.T) {
 	for n, variant := range []struct {
 		slots   int
@@ -383,7 +383,7 @@ func compareCovered(t *testing.T, c *core.Container, r *rand.Rand) int {
 	return compareRows(t, c, r, text)
 }
 
-// compareRows compares the rows of a query by the index with those by the items; 1 when the index alone gave them.
+// compareRows compares the rows of a query by index with those by items. It returns 1 if the index alone gave them.
 func compareRows(t *testing.T, c *core.Container, r *rand.Rand, text string) int {
 	t.Helper()
 	req := Request{PageSize: []int{0, 1, 3, 50}[r.IntN(4)]}
@@ -405,7 +405,7 @@ func compareRows(t *testing.T, c *core.Container, r *rand.Rand, text string) int
 	}
 	if strings.Contains(text, "DISTINCT") || strings.Contains(text, "GROUP") || strings.Contains(text, "MIN(") ||
 		strings.Contains(text, "MAX(") {
-		for _, rows := range [][]string{got, want} { // which of equal numbers stands for all is open: 1 or 1.0
+		for _, rows := range [][]string{got, want} { // equal numbers may be shown as 1 or 1.0
 			for i := range rows {
 				rows[i] = spelling.ReplaceAllString(strings.ReplaceAll(rows[i], "-0.0", "0"), "$1$2")
 			}

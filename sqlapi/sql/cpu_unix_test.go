@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// reportCPU reports the process's CPU time for each operation: on a busy machine it says more than the time that
-// passed.
+// reportCPU reports the process's CPU time for each operation, which is more reliable than elapsed time on a busy
+// machine.
 func reportCPU(b *testing.B) func() {
 	used := func() time.Duration {
 		var u syscall.Rusage

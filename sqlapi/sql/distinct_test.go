@@ -10,9 +10,9 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// TestDistinctGoesOn: pages of a DISTINCT go on where the last one ended, whether its equal rows are neighbours or a
-// continuation lists what was given. With more rows than fit, each page runs from the start and still returns each row
-// once.
+// TestDistinctGoesOn: pages of a DISTINCT continue where the previous one ended, if equal rows are neighbours or if the
+// continuation lists the rows. With more rows than it can list, each page runs from the start and still returns each
+// row once.
 func TestDistinctGoesOn(t *testing.T) {
 	const items = 600
 	c := containers(t)["16 slots, all indexed"]
@@ -27,7 +27,7 @@ func TestDistinctGoesOn(t *testing.T) {
 	for _, q := range []struct {
 		text       string
 		size, rows int
-		reads      int // items that all pages together may read
+		reads      int // number of items that all pages together may read
 	}{
 		{"SELECT DISTINCT VALUE c.few FROM c", 1, 20, 2 * items},
 		{"SELECT DISTINCT c.few, c.pk FROM c", 10, 140, 2 * items},
@@ -65,7 +65,7 @@ func TestDistinctGoesOn(t *testing.T) {
 	}
 }
 
-// TestOneNumber: where equal numbers stand for one another, which was met first doesn't show.
+// TestOneNumber: if equal numbers are combined, the result doesn't depend on which one came first.
 func TestOneNumber(t *testing.T) {
 	texts := []string{`{"id":"1","n":1,"o":{"x":2.0}}`, `{"id":"2","n":1.0,"o":{"x":2}}`,
 		`{"id":"3","n":100.0,"o":{"x":[3.0]}}`}
@@ -115,7 +115,7 @@ func TestListLimit(t *testing.T) {
 	}
 }
 
-// TestSlowPattern: a pattern that backtracks without end ends the query, whether it is constant or not.
+// TestSlowPattern: a pattern with endless backtracking ends the query, for constant and other patterns.
 func TestSlowPattern(t *testing.T) {
 	d, err := doc.FromJSON(nil, []byte(`{"id":"1","s":"`+strings.Repeat("a", 40)+`"}`),
 		doc.JSONOptions{Names: doc.NoSQL})

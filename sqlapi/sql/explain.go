@@ -34,8 +34,8 @@ type CompositeIndex struct{ Specs []string }
 
 // indexUse collects the paths of the chosen access path, the translated filter and ORDER BY.
 func (pl *Plan) indexUse(c *core.Container, q *exec.Query, s *exec.Stats) *IndexUse {
-	plan := &s.Plan
-	u := &IndexUse{Access: plan.Kind.String(), Why: plan.Why, Sorted: s.Sorted, Slots: s.Partitions}
+	plan := s.Plan
+	u := &IndexUse{Access: plan.Kind.String(), Why: plan.Why.String(), Sorted: s.Sorted, Slots: s.Partitions}
 	if plan.Leaf != nil {
 		u.single(&u.Used, plan.Leaf.Path, pl)
 		u.composite(plan.Leaf.Comp)

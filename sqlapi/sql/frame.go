@@ -30,13 +30,13 @@ type frame struct {
 	sink   rowFn       // receives the rows of the outermost query
 	list   *listSource // the rows of a query over a list; nil for a container
 	done   context.Context
+	calls  *calls // of user-defined functions; nil: the query has none
 	steps  int
 	bud    *budget.Budget  // shared by all requests; nil: maxGathered for this execution
 	acct   *budget.Account // memory that the query has gathered; nil until it gathers any
 	space  *spill.Space    // for temporary files; nil: none may be made
-	runs   *spill.Runs[*group]
-	more   int   // further rows that the current item stands for (exec.Rows.Times - 1)
-	err    error // first error of the evaluation; it ends the execution
+	more   int             // further rows that the current item stands for (exec.Rows.Times - 1)
+	err    error           // first error of the evaluation; it ends the execution
 }
 
 // rootRow is the current item.
@@ -127,8 +127,16 @@ type subState struct {
 	held       int64 // bytes that the state has charged to the frame's account
 	val        value.Value
 	list       funcs.Builder
-	seen       *funcs.Set
+	seen       *distinctSet
 	groups     *groupSet
+	ready      ready  // groups or distinct rows that are being passed on, when they can be written to files
 	group      *group // the group that the select list reads
 	sorted     []sortedRow
+	rowRuns    *rowRuns // of sorted; nil: they stay in memory
+}
+
+// ready is what a query has gathered and passes on (gathered).
+type ready interface {
+	write(ctx context.Context) error
+	Close()
 }

@@ -56,8 +56,8 @@ var fuzzDocs = func() []doc.Doc {
 	return out
 }()
 
-// checkText runs a text through everything that a client can reach: whatever it is, it is answered or refused as a bad
-// request; a printed tree parses again; a query plan's text compiles.
+// checkText passes a text through everything that a client can reach. It must be answered or refused as a bad request.
+// A printed tree must parse again, and the text of a query plan must compile.
 func checkText(t testing.TB, text string) {
 	params := []Param{{Name: "@p", Value: value.StringOf("a")}, {Name: "@n", Value: value.IntOf(1)}}
 	q, err := syntax.Parse(text, syntax.DefaultLimits())
@@ -96,7 +96,7 @@ func checkText(t testing.TB, text string) {
 	}
 }
 
-// refused checks that an error is the client's fault.
+// refused checks that an error is the client's.
 func refused(t testing.TB, text string, err error) {
 	var e *syntax.Error
 	if errors.As(err, &e) {
@@ -109,7 +109,7 @@ func refused(t testing.TB, text string, err error) {
 	}
 }
 
-// FuzzQuery looks for texts that panic, hang or are answered with a fault of ours.
+// FuzzQuery finds texts that panic, hang or cause an internal error.
 func FuzzQuery(f *testing.F) {
 	for _, s := range seeds(f) {
 		f.Add(s)
@@ -121,7 +121,7 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// TestRandomTokens throws 10,000 random token sequences, and mutations of known queries, at the language.
+// TestRandomTokens tries 10,000 random token sequences, and mutations of known queries.
 func TestRandomTokens(t *testing.T) {
 	words := strings.Fields(
 		`SELECT FROM WHERE ORDER BY GROUP JOIN IN c t c.a c.tags c["x"] [ ] ( ) { } , . : ? ?? = != < > <= >= + - * / %
@@ -150,7 +150,7 @@ func TestRandomTokens(t *testing.T) {
 	}
 }
 
-// TestDeepNesting: texts that nest without end are refused quickly; long flat ones are answered.
+// TestDeepNesting: deeply nested texts are refused quickly, and long flat ones are answered.
 func TestDeepNesting(t *testing.T) {
 	for _, piece := range []string{"(", "[", "NOT ", "-", "~", "{\"a\":", "(SELECT VALUE ", "EXISTS(SELECT VALUE ",
 		"true ? true : ", "c.a[", "ABS(", "LEFT("} {

@@ -87,56 +87,44 @@ func (c *compiler) insideGroupKey(e syntax.Expr) bool {
 
 // group is one group of a grouped query: its keys and the states of the query's aggregates.
 type group struct {
-	hash  uint64 // of keys
-	at    int64  // place of the group in the order of first rows
 	keys  []value.Value
 	order []value.Value // values of ORDER BY, set when groups are sorted in files
 	aggs  []funcs.State
 }
 
-// groupSet finds groups by their keys. It keeps them in the order of their first rows.
-type groupSet struct {
-	list []*group
-	next int64 // place of the next group
-	by   map[uint64][]*group
-	size int
-	told int
-}
+// groupSet is the groups of a query.
+type groupSet struct{ set[group] }
 
-// grown returns by how many bytes the set has grown since the last call.
-func (s *groupSet) grown() int {
-	n := s.size - s.told
-	s.told = s.size
-	return n
-}
+// newGroups returns an empty set of groups.
+func (cq *cquery) newGroups(f *frame) *groupSet { return &groupSet{newSet(f, cq.keyed, cq.once)} }
 
 // find returns the group with the given keys, and makes it when there is none. A new group has copies of the keys.
 // Undefined is a key like any other value.
 func (s *groupSet) find(keys []value.Value, aggs int) *group {
-	h := uint64(14695981039346656037)
-	for _, k := range keys {
-		h = (h ^ funcs.Hash(k)) * 1099511628211
-	}
+	h := hashKeys(keys)
 next:
-	for _, g := range s.by[h] {
+	for g := s.Find(h); g != nil; g = g.Next() {
 		for i := range keys {
-			if !funcs.Same(g.keys[i], keys[i]) {
+			if !funcs.Same(g.State.keys[i], keys[i]) {
 				continue next
 			}
 		}
-		return g
+		return &g.State
 	}
-	g := &group{hash: h, at: s.next, keys: make([]value.Value, len(keys)), aggs: make([]funcs.State, aggs)}
+	g := &s.Add(h).State
+	g.keys, g.aggs = make([]value.Value, len(keys)), make([]funcs.State, aggs)
 	for i, k := range keys {
 		g.keys[i] = funcs.One(k).Clone()
 		s.size += funcs.ValueSize + funcs.BytesOf(k)
 	}
 	s.size += groupSize + funcs.StateSize*aggs
-	if s.by == nil {
-		s.by = map[uint64][]*group{}
-	}
-	s.by[h] = append(s.by[h], g)
-	s.list = append(s.list, g)
-	s.next++
 	return g
+}
+
+func hashKeys(keys []value.Value) uint64 {
+	h := uint64(14695981039346656037)
+	for _, k := range keys {
+		h = (h ^ funcs.Hash(k)) * 1099511628211
+	}
+	return h
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// loose are the texts whose rows may differ from one execution or order of the items to the next.
+// loose matches texts whose rows may differ between executions, or with the order of the items.
 var loose = regexp.MustCompile(
 	`(?i)top|limit|rand|current|now|ago|_rid|_self|_etag|_ts|_attachments|makelist|makeset|documentid|sum|avg|udf`)
 
-// FuzzIndex looks for texts whose rows depend on the index, the slots or the size of pages.
+// FuzzIndex finds texts whose rows depend on the index, the slots or the page size.
 func FuzzIndex(f *testing.F) {
 	for _, s := range seeds(f) {
 		f.Add(s)

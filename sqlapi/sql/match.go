@@ -13,6 +13,9 @@ func (pl *Plan) Match(it *core.Item) (bool, error) {
 	if !top.rootOnly || top.grouped {
 		return false, status.New(status.BadRequest, "A condition is of the form FROM c WHERE <filter>.")
 	}
+	if top.calls {
+		return false, status.New(status.BadRequest, "A condition can't call user defined functions.")
+	}
 	if top.where == nil {
 		return true, nil
 	}

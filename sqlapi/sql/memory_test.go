@@ -19,8 +19,8 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// arrays is a container of items whose arrays have each 1,000 numbers that no other item has: FROM x IN c.a makes
-// many rows of few items.
+// arrays is a container of items with arrays of 1,000 unique numbers each, so that FROM x IN c.a makes many rows of few
+// items.
 func arrays(t testing.TB, items int, b *budget.Budget) *core.Container {
 	e, err := core.Open(context.Background(), memkv.New(), core.Options{MinSlots: 1, Budget: b})
 	if err != nil {
@@ -66,22 +66,22 @@ func firstPage(ctx context.Context, c *core.Container, text string) (string, err
 	return string(out.Body), err
 }
 
-// gathering are queries that hold a row of 300 items' 1,000 for each, with their first answer.
+// gathering are queries that keep each of the 1,000 rows of 300 items, with their first result.
 var gathering = map[string]string{
 	`SELECT COUNT(1) AS n, x FROM c JOIN x IN c.a GROUP BY x`:                                      `{"n":1,"x":0}`,
 	`SELECT VALUE y FROM (SELECT VALUE x FROM c JOIN x IN c.a ORDER BY x OFFSET 0 LIMIT 300000) y`: `0`,
 	`SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE x FROM c JOIN x IN c.a) y`:                  `300000`,
 }
 
-// liveHeap is what the last collection has left.
+// liveHeap returns the bytes that the last garbage collection has left.
 func liveHeap() int64 {
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(s)
 	return int64(s[0].Value.Uint64())
 }
 
-// Eight queries of 300,000 groups, rows or values each share 64 MiB: each is answered right or refused, and the
-// process holds little more.
+// Eight queries with 300,000 groups, rows or values each share 64 MiB. Each one is answered correctly or refused, and
+// the process uses little more.
 func TestGatheringQueriesShareTheBudget(t *testing.T) {
 	const limit = 64 << 20
 	b := budget.New(limit, limit)
@@ -139,7 +139,7 @@ func TestGatheringQueriesShareTheBudget(t *testing.T) {
 	}
 }
 
-// What is charged for a query is about what it holds.
+// The memory that is charged for a query is about what it uses.
 func TestChargedMemoryIsWhatIsHeld(t *testing.T) {
 	b := budget.New(1<<30, 0)
 	c := arrays(t, 100, b)
@@ -157,7 +157,7 @@ func TestChargedMemoryIsWhatIsHeld(t *testing.T) {
 		f := pl.p.frame(pl.vals)
 		pl.p.release(f)
 		ctx := &watchedContext{Context: context.Background(), see: func() {
-			if rows++; rows%6 == 0 { // a collection takes its time
+			if rows++; rows%6 == 0 { // a garbage collection is slow
 				runtime.GC()
 				held, charged = max(held, liveHeap()-before), max(charged, b.Used())
 			}
@@ -171,7 +171,7 @@ func TestChargedMemoryIsWhatIsHeld(t *testing.T) {
 	}
 }
 
-// watchedContext sees when somebody asks whether it has ended.
+// watchedContext counts the calls of Err.
 type watchedContext struct {
 	context.Context
 	see func()
@@ -182,7 +182,7 @@ func (c *watchedContext) Err() error {
 	return c.Context.Err()
 }
 
-// A query whose client has left ends at once, wherever it is.
+// A query whose client has disconnected ends soon, in every phase.
 func TestQueriesEndWithTheirContext(t *testing.T) {
 	c := arrays(t, 60, nil)
 	texts := []string{
@@ -210,10 +210,11 @@ func TestQueriesEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// A sub-query with ORDER BY and a limit keeps the rows that it gives, in their order, equal ones as they came.
+// A sub-query with ORDER BY and a limit keeps only the rows that it returns, in order, equal ones in their original
+// order.
 func TestSubqueryKeepsTheFirstRows(t *testing.T) {
 	b := budget.New(1<<20, 0)
-	c := arrays(t, 30, b) // of 30,000 rows a thousand fit
+	c := arrays(t, 30, b) // a thousand of 30,000 rows fit
 	for text, want := range map[string]string{
 		`SELECT VALUE ARRAY(SELECT VALUE y FROM (SELECT VALUE x FROM x IN c.a ORDER BY x DESC OFFSET 1 LIMIT 3) y) FROM c WHERE c.id = "0"`:        `[998,997,996]`,
 		`SELECT VALUE ARRAY(SELECT VALUE x FROM x IN c.a ORDER BY x % 10 = 0 DESC, x < 500 OFFSET 48 LIMIT 4) FROM c WHERE c.id = "0"`:             `[980,990,0,10]`,

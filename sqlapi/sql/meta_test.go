@@ -12,12 +12,12 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// generator makes random documents and queries from a small vocabulary, so that values meet often.
+// generator makes random documents and queries from a small vocabulary, so that values are often equal.
 type generator struct{ *rand.Rand }
 
 func (g generator) pick(xs ...string) string { return xs[g.IntN(len(xs))] }
 
-// literal is a value as it is written in a query.
+// literal returns a value as written in a query.
 func (g generator) literal() string {
 	return g.pick("0", "1", "2", "2.5", "-1", `"a"`, `"b"`, `"ab"`, `""`, "true", "false", "null",
 		`"2024-01-01T00:00:00.000Z"`,
@@ -28,7 +28,7 @@ func (g generator) path() string {
 	return g.pick("c.a", "c.b", "c.o.x", "c.o", "c.arr", "c.arr[0]", "c.pk", "c.id", `c["a"]`, "c._id", "c._ts")
 }
 
-// condition is a random filter of the given depth.
+// condition returns a random filter of the given depth.
 func (g generator) condition(depth int) string {
 	if depth > 0 && g.IntN(2) == 0 {
 		switch g.IntN(4) {
@@ -70,7 +70,7 @@ func (g generator) condition(depth int) string {
 	return g.pick("CONTAINS", "ENDSWITH", "STRINGEQUALS") + "(" + p + `, "b")`
 }
 
-// query is a random query; ordered says that the order of its rows is given.
+// query returns a random query. ordered says that it determines the order of its rows.
 func (g generator) query() (text string, ordered bool) {
 	where := ""
 	if g.IntN(10) > 0 {
@@ -102,7 +102,7 @@ func (g generator) query() (text string, ordered bool) {
 	return "SELECT VALUE c.id FROM c" + where, false
 }
 
-// stored is a random stored value: JSON's kinds, and those that only other APIs write.
+// stored returns a random stored value: of JSON's kinds, and of those that only other APIs write.
 func (g generator) stored() value.Value {
 	switch g.IntN(16) {
 	case 0:
@@ -130,7 +130,7 @@ func (g generator) stored() value.Value {
 	return value.StringOf(g.pick("a", "b", "ab", "", "AQID", "2024-01-01T00:00:00.000Z"))
 }
 
-// document is a random document; foreign lets kinds in that JSON lacks.
+// document returns a random document; foreign allows kinds that JSON lacks.
 func (g generator) document(i int, foreign bool) doc.Doc {
 	val := func() value.Value {
 		for {
@@ -175,11 +175,12 @@ func plainRows(rows []string, ordered bool) string {
 	return strings.Join(out, "\n")
 }
 
-// TestMetamorphic asks random queries of random documents: the answer must not depend on indexes, slots or page sizes,
-// and is that of the evaluator over plain documents.
+// TestMetamorphic runs random queries on random documents. The result must not depend on indexes, slots or page sizes,
+// and must be that of the evaluator over plain documents.
 func TestMetamorphic(t *testing.T) {
 	for _, foreign := range []bool{false, true} {
 		t.Run(fmt.Sprintf("foreign=%v", foreign), func(t *testing.T) {
+			t.Parallel()
 			g := generator{rand.New(rand.NewPCG(7, 7))}
 			cs, engines := map[string]*core.Container{}, map[int]*core.Engine{}
 			for i, v := range oracleVariants {

@@ -14,8 +14,8 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// The oracle: a tree walker over plain Go values that knows only the language's tables. It shares the syntax tree with
-// the engine and nothing else: no closures, no BSON, no indexes, no pages.
+// The oracle: an interpreter over plain Go values that knows only the language's tables. It shares only the syntax tree
+// with the engine: no closures, no BSON, no indexes, no pages.
 
 // undef is the language's undefined; the other values are those of encoding/json.
 type undef struct{}
@@ -40,7 +40,7 @@ func naiveRank(v any) int {
 	return 6
 }
 
-// naiveText is one text per value: equal values have equal texts.
+// naiveText returns a text for a value: equal values have equal texts.
 func naiveText(v any) string {
 	if _, ok := v.(undef); ok {
 		return "undefined"
@@ -52,7 +52,7 @@ func naiveText(v any) string {
 	return string(b)
 }
 
-// naiveCompare is the order of types, and within a type of values; arrays and objects don't occur as keys here.
+// naiveCompare has the order of types, and of the values of a type. Arrays and objects don't occur as keys here.
 func naiveCompare(a, b any) int {
 	if d := naiveRank(a) - naiveRank(b); d != 0 {
 		return d
@@ -125,7 +125,7 @@ func naiveLogic(op string, vs []any) any {
 	return out
 }
 
-// naiveEval evaluates e; group, when set, is the rows of the present group, over which aggregates run.
+// naiveEval evaluates e. group, when set, has the rows of the current group, for aggregates.
 func naiveEval(e syntax.Expr, en env, group []env) any {
 	ev := func(x syntax.Expr) any { return naiveEval(x, en, group) }
 	switch e := e.(type) {
@@ -288,7 +288,7 @@ func naiveCall(name string, a []any) any {
 	panic("no rule for " + name)
 }
 
-// naiveCovers: an object with all members of the pattern, as partial ARRAY_CONTAINS asks for.
+// naiveCovers reports whether v is an object with all members of pattern, as for a partial ARRAY_CONTAINS.
 func naiveCovers(v, pattern any) bool {
 	m, ok1 := v.(map[string]any)
 	p, ok2 := pattern.(map[string]any)
@@ -303,7 +303,7 @@ func naiveCovers(v, pattern any) bool {
 	return true
 }
 
-// naiveLike knows % and _ in ASCII texts.
+// naiveLike supports % and _ in ASCII texts.
 func naiveLike(v, pattern any, not bool) any {
 	s, ok1 := v.(string)
 	p, ok2 := pattern.(string)
@@ -349,8 +349,8 @@ func naiveSubquery(e *syntax.SubqueryExpr, en env) any {
 	return undef{}
 }
 
-// naiveSpatial knows points and boxes of a few degrees around the origin, where degrees are as good as metres: the
-// queries keep away from every boundary.
+// naiveSpatial supports points and boxes of a few degrees around the origin, where degrees can replace metres. The
+// queries avoid every boundary.
 func naiveSpatial(name string, a, b any) any {
 	x0, y0, x1, y1, ok1 := naiveBox(a)
 	u0, v0, u1, v1, ok2 := naiveBox(b)
@@ -436,7 +436,7 @@ func naiveAggregate(e *syntax.Call, group []env) any {
 	panic("no rule for " + e.Name)
 }
 
-// naiveRows gives the environments of FROM and WHERE.
+// naiveRows returns the environments of FROM and WHERE.
 func naiveRows(q *syntax.Query, outer env) []env {
 	rows := []env{outer}
 	for _, s := range q.From.Sources {

@@ -38,7 +38,7 @@ var published = map[string]string{
 		C_MAPCONTAINSVALUE C_SET C_SETCONTAINS C_TUPLE C_UDT C_UINT32`,
 }
 
-// refusedNames are those that docs/compat/sql-language.md says are not evaluated.
+// refusedNames are the names that docs/compat/sql-language.md lists as not evaluated.
 const refusedNames = `FullTextContains FullTextContainsAll FullTextContainsAny FullTextScore RRF HASH
 	_TRY_ARRAY_CONTAINS _ST_DISTANCE _ST_WITHIN _ST_INTERSECTS _M_EVAL_EQ _M_EVAL_GT _M_EVAL_GTE _M_EVAL_IN _M_EVAL_LT _M_EVAL_LTE _M_EVAL_NEQ _M_EVAL_NIN _PROXY_PROJECTION _COMPARE_BSON_BINARYDATA
 	_COMPARE_OBJECTS _FullTextScore _FullTextWordCount C_BINARY C_FLOAT32 C_FLOAT64 C_GUID C_INT16 C_INT32 C_INT64 C_INT8 C_LIST C_LISTCONTAINS
@@ -85,7 +85,7 @@ func TestPublishedNames(t *testing.T) {
 	}
 }
 
-// TestKeywords: a reserved word is no name; in brackets and quotes any text is.
+// TestKeywords: a reserved word isn't a name. In brackets and quotes any text is.
 func TestKeywords(t *testing.T) {
 	for _, w := range strings.Fields(`AND ARRAY AS ASC BETWEEN BY DESC DISTINCT ESCAPE EXISTS false FROM GROUP IN
 		JOIN LEFT LIKE LIMIT NOT null OFFSET OR ORDER RIGHT SELECT TOP true udf undefined VALUE WHERE`) {

@@ -20,7 +20,8 @@ var (
 	oracleSeed    = flag.Uint64("seed", 11, "of TestOracle")
 )
 
-// naiveQueryText is a random query of the oracle's language; ordered says that the order of its rows is given.
+// naiveQueryText returns a random query of the oracle's language. ordered says that it determines the order of its
+// rows.
 func (g generator) naiveQueryText() (text string, ordered bool) {
 	where := g.pick("", " WHERE "+g.simple(2), " WHERE "+g.simple(2), " WHERE "+g.simple(0))
 	dir := func() string { return g.pick("", " ASC", " DESC") }
@@ -33,10 +34,10 @@ func (g generator) naiveQueryText() (text string, ordered bool) {
 			"ARRAY_LENGTH(MAKESET(c.a))", "SUM(c.n) + COUNT(1)", "(MAX(c.n) ?? -1)")
 	}
 	switch g.IntN(19) {
-	case 16: // the orders of several values in front of a composite index, by its columns and with items
+	case 16: // orders after several values of a composite index's first column, by its columns and with items
 		return "SELECT " + g.pick("", "TOP 5 ") + "c.m AS p, c." + g.pick("m", "none") + " AS q FROM c WHERE c.n IN (" +
 			g.pick("1, 3", "0, 2, 4", "1, 1, 9") + ")" + g.pick("", " AND c.m > 2") + " ORDER BY c.m" + dir(), true
-	case 17: // the ends and counts of an index
+	case 17: // minimum, maximum and counts from an index
 		p := g.pick("c.n", "c.m", "c.u", "c.id")
 		return "SELECT MIN(" + p + ") AS a, MAX(" + p + ") AS b, COUNT(" + p + ") AS k" +
 			g.pick("", ", COUNT(1) AS n") + " FROM c", true
@@ -70,7 +71,7 @@ func (g generator) naiveQueryText() (text string, ordered bool) {
 	case 8:
 		return "SELECT t, COUNT(1) AS x, " + agg() + " AS y FROM c JOIN t IN c.arr" + where + " GROUP BY t ORDER BY t" +
 			dir(), true
-	case 9: // rows that are their sort keys: ties can't be seen
+	case 9: // the rows are their sort keys, so ties are invisible
 		p, q := path(), path()
 		d := dir()
 		return "SELECT " + p + " AS p, " + q + " AS q FROM c" + where + " ORDER BY " + p + d + ", " + q +
@@ -96,7 +97,7 @@ func (g generator) naiveQueryText() (text string, ordered bool) {
 		" FROM c" + where, false
 }
 
-// simple is a random filter of the oracle's language.
+// simple returns a random filter of the oracle's language.
 func (g generator) simple(depth int) string {
 	if depth > 0 {
 		switch g.IntN(5) {
@@ -111,7 +112,7 @@ func (g generator) simple(depth int) string {
 	lit := func() string {
 		return g.pick("0", "1", "2.5", "-1", `"a"`, `"b"`, "true", "false", "null", "[1]", `{"x": 1}`, "undefined")
 	}
-	if g.IntN(4) == 0 { // few items meet it
+	if g.IntN(4) == 0 { // few items match
 		u, w := g.IntN(97), g.IntN(97)
 		return g.pick(fmt.Sprintf("c.u = %d", u), fmt.Sprintf("c.u BETWEEN %d AND %d", u, u+4),
 			fmt.Sprintf("(c.u > %d AND c.u <= %d)", u, u+3), fmt.Sprintf("c.u IN (%d, %d, %d)", u, w, u+1),
@@ -151,13 +152,13 @@ func (g generator) simple(depth int) string {
 			`ARRAY_CONTAINS(c.kids, {"g": "m"}, true)`, `ARRAY_CONTAINS(c.kids, {"g": "f", "age": 1})`,
 			`EXISTS(SELECT VALUE k FROM k IN c.kids WHERE k.g = c.a)`, `(SELECT VALUE MAX(k.age) FROM k IN c.kids) > 1`,
 			`(SELECT VALUE COUNT(1) FROM t IN c.arr WHERE t = 1) = 1`)
-	case 11, 12: // conditions that few items meet, on two paths
+	case 11, 12: // conditions on two paths that few items match
 		return fmt.Sprintf("(c.n = %d AND c.m %s %d)", g.IntN(5), g.pick("=", ">", "<=", "!="), g.IntN(8))
 	}
 	return p + " " + g.pick("=", "=", "!=", "<", ">", "<=", ">=") + " " + g.pick(lit(), lit(), "c.b", "c.n + 1")
 }
 
-// spatial is a filter on c.loc that keeps away from every boundary of the items' places.
+// spatial returns a filter on c.loc that avoids the boundaries of the items' places.
 func (g generator) spatial() string {
 	loc := g.geometry()
 	args := "(" + g.pick("c.loc, "+loc, loc+", c.loc") + ")"
@@ -172,7 +173,7 @@ func (g generator) spatial() string {
 		` %v], [%v, %v]]]})`, x, y, x+2, y, x+2, y+2, x, y+2, x, y)
 }
 
-// geometry is a point on the grid of whole degrees or a box around one.
+// geometry returns a point on the grid of whole degrees, or a box around one.
 func (g generator) geometry() string {
 	x, y := float64(g.IntN(5)-2), float64(g.IntN(5)-2)
 	if g.IntN(3) > 0 {
@@ -183,7 +184,7 @@ func (g generator) geometry() string {
 		r, b, r, t, l, t, l, b)
 }
 
-// plainItem is a random item of JSON's kinds, as JSON.
+// plainItem returns a random item of JSON's kinds, as JSON.
 func (g generator) plainItem(i int) map[string]any {
 	scalar := func() any {
 		return []any{nil, true, false, 0.0, 1.0, 2.5, -1.0, "a", "b", "", "ab"}[g.IntN(11)]
@@ -249,7 +250,7 @@ var oracleVariants = []variant{
 		`"spatialIndexes":[{"path":"/loc/*","types":["Point","Polygon"]}]}`, 4, "/pk", false},
 }
 
-// oracleWorld is the same items in plain form and in a container of each variant.
+// oracleWorld has the same items in plain form and in a container of each variant.
 type oracleWorld struct {
 	t     testing.TB
 	g     generator
@@ -275,7 +276,7 @@ func (w *oracleWorld) put(i int) {
 	}
 }
 
-// plainValue reads JSON as the oracle's values.
+// plainValue parses JSON into the oracle's values.
 func plainValue(t testing.TB, text string) any {
 	v, err := doc.ValueFromJSON([]byte(text))
 	if err != nil {
@@ -305,7 +306,7 @@ func (w *oracleWorld) remove(i int) {
 	}
 }
 
-// answer is the oracle's; the items come in the order of their ids.
+// answer returns the oracle's rows. The items are in the order of their ids.
 func (w *oracleWorld) answer(text string, ordered bool) []string {
 	q, err := syntax.Parse(text, syntax.DefaultLimits())
 	if err != nil {
@@ -322,9 +323,10 @@ func (w *oracleWorld) answer(text string, ordered bool) []string {
 	return want
 }
 
-// TestOracle: random queries over random, changing items are answered as the oracle answers them, under each index and
-// slot configuration and page size.
+// TestOracle: random queries over random, changing items have the oracle's result, with each configuration of index and
+// slots and each page size.
 func TestOracle(t *testing.T) {
+	t.Parallel()
 	w := &oracleWorld{t: t, g: generator{rand.New(rand.NewPCG(*oracleSeed, 3))}, items: map[string]any{}}
 	engines := map[int]*core.Engine{}
 	for i, v := range oracleVariants {

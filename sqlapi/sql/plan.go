@@ -10,7 +10,9 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/feed"
 	"github.com/orrerydb/orrery/core/plan/access"
+	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/expand"
 	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
@@ -33,6 +35,8 @@ type Env struct {
 	Computed *expand.Computed
 	// Planar is true when the container's geospatial configuration is Geometry, not Geography.
 	Planar bool
+	// Functions evaluates user-defined functions; nil: there are none.
+	Functions Functions
 	// Clock is the source of time and randomness; nil: the wall clock.
 	Clock *clock.Clock
 }
@@ -50,6 +54,18 @@ func Compile(text string, params []Param, env *Env) (*Plan, error) {
 	if env == nil {
 		env = &Env{}
 	}
+	pl, err := compileFor(text, params, env)
+	if err != nil {
+		return nil, err
+	}
+	if err := pl.p.checkFunctions(env.Functions); err != nil {
+		return nil, err
+	}
+	return pl, nil
+}
+
+// compileFor is Compile without the check that the user-defined functions exist.
+func compileFor(text string, params []Param, env *Env) (*Plan, error) {
 	p, err := cachedFor(text, env.Computed, env.Planar)
 	if err != nil {
 		return nil, err
@@ -74,7 +90,11 @@ type Request struct {
 	Continuation string            // of the page before; "" = from the start
 	MaxToken     int               // most bytes of a continuation; 0 = no limit
 	Explain      bool              // fill Metrics.Explain and Metrics.Indexes
+	Steps        bool              // fill Metrics.Steps
 	Times        bool              // measure the times of Metrics
+
+	// Tx, when set, is the transaction that queries. PK must be its partition key.
+	Tx *core.Tx
 
 	// Owner identifies the requester. State that a page keeps is only available to the next page of the same owner.
 	Owner uint64
@@ -98,13 +118,13 @@ func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out
 	if err != nil {
 		return err
 	}
-	if st := &r.st; pl.p.whole && st.left < 0 && st.skip == 0 && st.drop == 0 {
-		n, ok, err := countOf(ctx, c, req)
+	if st := &r.st; pl.p.whole && st.left < 0 && st.skip == 0 && st.drop == 0 && req.Tx == nil {
+		n, charge, ok, err := countOf(ctx, c, req)
 		if err != nil {
 			return err
 		}
 		if ok {
-			out.Charge += countCharge
+			out.Charge += charge
 			return r.countAll(n)
 		}
 	}
@@ -115,7 +135,7 @@ func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out
 // first page.
 func (pl *Plan) start(ctx context.Context, req Request, hash uint64, out *Page) (r *runner, begin state, err error) {
 	f := pl.p.frame(pl.vals)
-	f.env, f.done = pl.env, ctx
+	f.env, f.done, f.calls = pl.env, ctx, pl.p.newCalls(pl.env)
 	clk := pl.env.Clock
 	if clk == nil {
 		clk = wallClock
@@ -142,50 +162,54 @@ func (pl *Plan) start(ctx context.Context, req Request, hash uint64, out *Page) 
 	return r, begin, err
 }
 
-// countOf returns the number of items that a request covers, when the core has it as a counter: for the whole
-// container, or for a physical or logical partition. ok is false when there is no counter, and when items can expire:
-// the counter then includes expired items.
-func countOf(ctx context.Context, c *core.Container, req Request) (n int64, ok bool, err error) {
+// countOf returns the number of items that a request covers, and its charge, when the core has the number as a counter:
+// for the whole container, or for a physical or logical partition. ok is false when there is no counter, and when items
+// can expire: the counter then includes expired items.
+func countOf(ctx context.Context, c *core.Container, req Request) (n int64, charge float64, ok bool, err error) {
+	sc := feed.Scope{PK: req.PK}
 	switch {
 	case c.HasTTL() || len(req.Ranges) > 1 || req.PK != nil && req.Ranges != nil:
-		return 0, false, nil
+		return 0, 0, false, nil
 	case req.PK != nil && len(req.PK) == len(c.KeyPaths()):
-		return c.CountIn(ctx, req.PK)
+		n, ok, err = c.CountIn(ctx, req.PK)
 	case req.PK != nil:
-		return 0, false, nil
+		return 0, 0, false, nil
 	case len(req.Ranges) == 0:
-		n = c.Count()
-		return n, true, c.Settle()
-	}
-	for _, p := range c.Partitions() {
-		if p.Min == req.Ranges[0].Min && p.Max == req.Ranges[0].Max {
-			return p.Items, true, c.Settle()
+		n, ok, err = c.Count(), true, c.Settle()
+	default:
+		sc.Range.Min, sc.Range.Max = req.Ranges[0].Min, req.Ranges[0].Max
+		for _, p := range c.Partitions() {
+			if p.Min == sc.Range.Min && p.Max == sc.Range.Max {
+				n, ok, err = p.Items, true, c.Settle()
+			}
 		}
 	}
-	return 0, false, nil
+	if ok && err == nil {
+		charge, err = c.SpendCount(sc)
+	}
+	return n, charge, ok, err
 }
-
-// countCharge is the charge in RU of a COUNT that is answered from a counter. It is the least charge of a query.
-const countCharge = 2.3
 
 var wallClock = clock.New()
 
 // run opens the core's rows and fills the page from them.
 func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runner, hash uint64, begin state) error {
 	rid := c.RID()
-	r.kept = keeper{c.Kept(), hash ^ xxhash.Sum64(rid[:]) ^ req.Owner}
+	if req.Tx == nil { // what a transaction sees isn't kept
+		r.kept = keeper{c.Kept(), hash ^ xxhash.Sum64(rid[:]) ^ req.Owner}
+	}
 	r.takeKept()
 	var q *exec.Query
 	var rows *exec.Rows
 	kept := false // the rows are kept for the next page
-	if r.p.top.q.From != nil && r.st.left != 0 && r.groups == nil {
+	if r.p.top.q.From != nil && r.st.left != 0 && r.groups == nil && r.rest == nil {
 		q = pl.query(r.f, req, begin)
 		q.PlanHash, q.Continuation, q.Timer = hash, r.st.core, r.timer
 		if q.Page > 0 { // rows that OFFSET skips are read too
 			q.Page += int(min(r.st.skip, math.MaxInt32))
 		}
 		var err error
-		if rows, err = r.open(ctx, c, q); err != nil {
+		if rows, err = r.open(ctx, c, q, req.Tx); err != nil {
 			return err
 		}
 		defer func() {
@@ -193,7 +217,7 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 				rows.Close()
 			}
 		}()
-		r.src = &coreRows{rows: rows}
+		r.src = r.source(rows)
 		defer func() {
 			s := rows.Stats()
 			r.out.Charge += s.Charge()
@@ -202,20 +226,24 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 			r.out.Metrics.IndexReads += s.Entries
 			r.out.Metrics.Rows += s.Rows
 			r.out.Metrics.Lookup, r.out.Metrics.Load = s.Lookup(), s.DocumentLoad()
-			r.out.Metrics.Plan = &s.Plan
+			r.out.Metrics.Plan = s.Plan
 			if req.Explain {
-				r.out.Metrics.Explain, r.out.Metrics.Steps = s.Plan.Explain(), rows.Explain(true)
-				r.out.Metrics.Indexes = pl.indexUse(c, q, s)
+				r.out.Metrics.Explain, r.out.Metrics.Indexes = s.Plan.Explain(), pl.indexUse(c, q, s)
+			}
+			if req.Steps {
+				r.out.Metrics.Steps = rows.Explain(true)
 			}
 		}()
+	} else if r.groups != nil || r.rest != nil || r.st.left == 0 {
+		r.out.Charge += ru.Least
 	} else {
-		r.out.Charge += countCharge
+		r.out.Charge += ru.QueryBase
 	}
-	if g := r.groups; g != nil && g.stats.Plan.Why != "" { // an earlier page has found the items
-		r.out.Metrics.Plan = &g.stats.Plan
+	if s := r.earlier(); s != nil && s.Plan != nil { // an earlier page has found the items
+		r.out.Metrics.Plan = s.Plan
 		if req.Explain {
-			r.out.Metrics.Explain = g.stats.Plan.Explain()
-			r.out.Metrics.Indexes = pl.indexUse(c, pl.query(r.f, req, begin), &g.stats)
+			r.out.Metrics.Explain = s.Plan.Explain()
+			r.out.Metrics.Indexes = pl.indexUse(c, pl.query(r.f, req, begin), s)
 		}
 	}
 	next, more, err := r.run()
@@ -234,7 +262,7 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 // query returns the core's query of an execution: predicate, exact filter, order and limit.
 func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 	p := pl.p
-	q := &exec.Query{PK: req.PK, Compare: value.CompareCosmos, Collation: access.JSONOrder}
+	q := &exec.Query{PK: req.PK, Compare: value.CompareCosmos, Collation: access.JSONOrder, Explain: req.Steps}
 	for _, rg := range req.Ranges {
 		q.Ranges = append(q.Ranges, struct{ Min, Max string }(rg))
 	}
@@ -249,13 +277,16 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 	}
 	// The core gets a limit of items, in total and for the page, when each item gives exactly one row. SELECT VALUE
 	// gives no row for an undefined value, so the filter must then reject such items.
-	oneRow := p.top.rootOnly && !p.top.grouped && !p.top.q.Distinct
+	oneRow := p.top.rootOnly && !p.top.grouped && !p.top.q.Distinct && len(p.functions) == 0
 	if p.top.showsOrder() {
 		q.Shown = exec.CreationByPartition
 	}
 	where, defined := p.top.where, p.top.defined
 	if !oneRow {
 		defined = nil
+	}
+	if p.top.calls {
+		where = nil // its calls are made for many rows at a time
 	}
 	if p.top.rootOnly && (where != nil || defined != nil) {
 		q.Match = func(it *core.Item) (bool, error) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/orrerydb/orrery/core"
@@ -19,19 +20,19 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// Every query of the scripts that have documents runs under each indexing policy that the script itself suggests: none,
-// the default, each single path of its documents and filters, and composites of each pair of its scalar paths. Slots,
-// the placement of items over logical partitions, the size of pages and the company of other items vary too. The rows
-// are those over plain documents, whatever the policy.
+// Every query of the scripts with documents runs under each indexing policy that the script suggests: none, the
+// default, each single path of its documents and filters, and composites of each pair of its scalar paths. Slots, the
+// placement of items, the page size and additional items vary too. The rows must be those over plain documents for
+// every policy.
 
-// scene is a state of a script: its documents and parameters, and the queries that are asked of them.
+// scene is a state of a script: its documents and parameters, and its queries.
 type scene struct {
 	docs    []doc.Doc
 	params  []Param
 	queries []string
 }
 
-// scenes cuts a script where its documents or parameters change.
+// scenes splits a script where its documents or parameters change.
 func scenes(t testing.TB, lines []string) (out []scene) {
 	var s scene
 	add := func() {
@@ -68,8 +69,8 @@ func scenes(t testing.TB, lines []string) (out []scene) {
 	return out
 }
 
-// paths are the paths of a scene's documents and of its queries' filters and orders, as indexing policies write them
-// without their end; scalar are those of the queries that composites may have.
+// paths returns the paths of a scene's documents and of its queries' filters and orders, as in indexing policies,
+// without their end. scalar are those of the queries that composites may have.
 func (s *scene) paths() (all, scalar []string) {
 	add := func(p access.Path) {
 		spec := strings.TrimSuffix(indexSpec(p), "/?")
@@ -122,8 +123,8 @@ func (s *scene) paths() (all, scalar []string) {
 	return all, asked
 }
 
-// tuples are the tuple paths that conditions of the queries on elements of arrays ask for: the members of each array in
-// the order of the conditions and backwards.
+// tuples returns the tuple paths for the queries' conditions on array elements: the members of each array in the order
+// of the conditions and in reverse.
 func (s *scene) tuples() (out []string) {
 	var arrays []string
 	members := map[string][]string{}
@@ -167,18 +168,19 @@ func (s *scene) tuples() (out []string) {
 	return out
 }
 
-// variant is one way to keep the items of a scene.
+// variant is one way to store the items of a scene.
 type variant struct {
 	name, policy string
 	slots        int
 	key          string // path of the partition key
-	company      bool   // other items stand around those of the script, so that an index is worth its look-ups
+	company      bool   // there are additional items, so that the index is worth using
 }
 
-// variants gives the configurations of a scene.
+// variants returns the configurations of a scene.
 func (s *scene) variants() (out []variant) {
 	add := func(name, policy string) {
-		// Slots, placement and company change from policy to policy; the two that matter most have them all.
+		// Slots, placement and additional items vary from policy to policy. The two most important policies have all
+		// combinations.
 		keys := []string{"/pk", "/id", "/nowhere"}
 		n := len(out)
 		for i, slots := range []int{1, 16} {
@@ -217,7 +219,7 @@ func (s *scene) variants() (out []variant) {
 	return out
 }
 
-// company are items that look like none of the script's, but for numbers at its top-level paths.
+// company returns items that resemble none of the script's, except for numbers at its top-level paths.
 func (s *scene) company() []doc.Doc {
 	all, _ := s.paths()
 	out := append([]doc.Doc(nil), s.docs...)
@@ -237,7 +239,7 @@ func (s *scene) company() []doc.Doc {
 	return out
 }
 
-// plans counts the access paths that queries took, by the first words of their explanation.
+// plans counts the access paths of queries, by the first words of their explanation.
 type plans map[string]int
 
 // count adds one page with this explanation.
@@ -253,7 +255,7 @@ func (n plans) count(explain string) {
 	n[kind]++
 }
 
-// explained is evalCore that counts the access path of each page.
+// explained is evalCore, and counts the access path of each page.
 func (n plans) explained(c *core.Container, text string, params []Param, size int) ([]string, error) {
 	var rows []string
 	req := Request{PageSize: size, Explain: true}
@@ -276,7 +278,7 @@ func (n plans) explained(c *core.Container, text string, params []Param, size in
 	}
 }
 
-// container makes the container of a variant; the engines are shared.
+// container creates the container of a variant. The engines are shared.
 func (v *variant) container(t testing.TB, engines map[int]*core.Engine, n int, docs []doc.Doc) *core.Container {
 	t.Helper()
 	e := engines[v.slots]
@@ -312,7 +314,7 @@ func (v *variant) container(t testing.TB, engines map[int]*core.Engine, n int, d
 	return c
 }
 
-// byNumber gives the documents in the order of their items' numbers, which decides between equal sort keys.
+// byNumber sorts the documents by their items' numbers, which decide between equal sort keys.
 func byNumber(t testing.TB, c *core.Container, docs []doc.Doc) []doc.Doc {
 	ids, err := evalCore(c, "SELECT VALUE c.id FROM c ORDER BY c.noSuchProperty", nil, 0)
 	if err != nil || len(ids) != len(docs) {
@@ -325,7 +327,7 @@ func byNumber(t testing.TB, c *core.Container, docs []doc.Doc) []doc.Doc {
 	return out
 }
 
-// cutsInside reports whether a sub-query that stands for the container takes some of the items.
+// cutsInside reports whether a sub-query, in the place of the container, takes only some of the items.
 func cutsInside(text string) bool {
 	q, err := syntax.Parse(text, syntax.DefaultLimits())
 	if err != nil {
@@ -339,19 +341,38 @@ func cutsInside(text string) bool {
 	return false
 }
 
-// TestScriptsUnderPolicies is the run described above.
+// TestScriptsUnderPolicies does what the comment above describes.
 func TestScriptsUnderPolicies(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
-	took, variants, runs := plans{}, 0, 0
+	var all struct {
+		sync.Mutex
+		took           plans
+		variants, runs int
+	}
+	all.took = plans{}
+	t.Cleanup(func() {
+		t.Logf("%d variants, %d runs: %v", all.variants, all.runs, all.took)
+		all.took.check(t, 8)
+	})
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".sql"), func(t *testing.T) {
+			t.Parallel()
+			took, variants, runs := plans{}, 0, 0
+			defer func() {
+				all.Lock()
+				defer all.Unlock()
+				for kind, pages := range took {
+					all.took[kind] += pages
+				}
+				all.variants, all.runs = all.variants+variants, all.runs+runs
+			}()
 			engines := map[int]*core.Engine{}
 			for _, s := range scenes(t, strings.Split(string(b), "\n")) {
 				among := s.company()
@@ -365,7 +386,7 @@ func TestScriptsUnderPolicies(t *testing.T) {
 					made := docs
 					docs = byNumber(t, c, docs)
 					for i, text := range s.queries {
-						if v.name != "none" && cutsInside(text) { // which rows an inner TOP takes is open
+						if v.name != "none" && cutsInside(text) { // the rows that an inner TOP takes are undefined
 							continue
 						}
 						in := docs
@@ -376,7 +397,7 @@ func TestScriptsUnderPolicies(t *testing.T) {
 						for _, size := range []int{1000, 1, 3} {
 							if size == 1 && (len(want) > 12 || len(want) < 2) && (i+variants)%8 != 0 || size == 3 &&
 								(i+variants)%6 != 0 {
-								continue // long answers in small pages, and those that fill no page: a part of them
+								continue // only some of the long answers in small pages, and of those that fill no page
 							}
 							runs++
 							got, err := took.explained(c, text, s.params, size)
@@ -388,11 +409,9 @@ func TestScriptsUnderPolicies(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%d variants, %d runs: %v", variants, runs, took)
-	took.check(t, 8)
 }
 
-// check fails where an access path was taken less than least times: then the test says nothing about it.
+// check fails if an access path was used less than least times: then the test wouldn't test it.
 func (n plans) check(t *testing.T, least int) {
 	t.Helper()
 	for _, kind := range []string{"scan", "points", "nothing", "index", "index union", "ordered index",

@@ -30,13 +30,15 @@ type program struct {
 	params []string
 	nslots int
 	nsubs  int
-	count  func(f *frame) int64 // TOP or LIMIT; nil: no limit
-	offset func(f *frame) int64
-	order  []orderPath
-	pred   sarg.Pred[*frame]
-	whole  bool // the query only counts all items (isCountAll)
-	cover  sarg.Coverage
-	frames sync.Pool // *frame
+	// functions has the names of the user-defined functions that the query refers to.
+	functions []string
+	count     func(f *frame) int64 // TOP or LIMIT; nil: no limit
+	offset    func(f *frame) int64
+	order     []orderPath
+	pred      sarg.Pred[*frame]
+	whole     bool // the query only counts all items (isCountAll)
+	cover     sarg.Coverage
+	frames    sync.Pool // *frame
 }
 
 // orderPath is one ORDER BY path.
@@ -65,7 +67,15 @@ func compileQuery(text string, q *syntax.Query, planar bool) (*program, error) {
 		p.count = c.count(q.Top, "TOP")
 	}
 	p.top = c.query(q, true, func(cq *cquery) rowFn {
-		if cq.grouped {
+		switch {
+		case cq.grouped && c.calls > 0:
+			return func(f *frame) bool {
+				if f.calls.dry {
+					return cq.dryRow(f)
+				}
+				return cq.gather(f)
+			}
+		case cq.grouped:
 			return cq.gather
 		}
 		return func(f *frame) bool { return f.sink(f) }
@@ -79,7 +89,7 @@ func compileQuery(text string, q *syntax.Query, planar bool) (*program, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	p.params, p.nslots, p.nsubs = c.names, c.nslots, c.nsubs
+	p.params, p.nslots, p.nsubs, p.functions = c.names, c.nslots, c.nsubs, c.functions
 	p.whole = isCountAll(p)
 	p.cover = p.coverage()
 	return p, nil
@@ -285,7 +295,9 @@ func (p *program) frame(params []value.Value) *frame {
 }
 
 func (p *program) release(f *frame) {
-	f.runs.Close()
+	for i := range f.subs {
+		f.subs[i].close()
+	}
 	f.acct.Close()
 	clear(f.slots)
 	clear(f.subs)

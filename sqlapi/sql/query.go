@@ -4,6 +4,8 @@ import (
 	"math"
 	"sort"
 
+	"github.com/orrerydb/orrery/core/budget"
+	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/shape"
@@ -24,6 +26,7 @@ type cquery struct {
 	vars        []*variable
 	run         rowFn // makes the rows in the current frame; passes those that satisfy WHERE to row
 	where       evalFn
+	calls       bool // where calls user-defined functions
 	project     evalFn
 	write       writeFn // only set for the outermost query
 	defined     evalFn  // with write and SELECT VALUE: must be defined for a row to count
@@ -31,6 +34,8 @@ type cquery struct {
 	grouped     bool
 	keys        []evalFn
 	group       *groupCtx
+	keyed       *spill.Keyed[group] // of groups
+	once        bool                // it runs once in each execution, over all items
 	order       []evalFn
 	base        *cquery // the innermost query in FROM that reads the container, nil when it is cq itself
 	derivedNext *rowFn  // receives the rows of derived
@@ -43,7 +48,8 @@ type cquery struct {
 
 // query compiles q. The function that row returns receives each row that passes WHERE, before grouping.
 func (c *compiler) query(q *syntax.Query, top bool, row func(cq *cquery) rowFn) *cquery {
-	cq := &cquery{id: c.nsubs, q: q, isValue: q.Value != nil, sorted: top && q.Distinct && shape.DistinctOrdered(q)}
+	cq := &cquery{id: c.nsubs, q: q, isValue: q.Value != nil, once: top,
+		sorted: top && q.Distinct && shape.DistinctOrdered(q)}
 	c.nsubs++
 	outer, outerAgg := c.scope, c.noAgg
 	c.scope = &scope{parent: outer}
@@ -52,7 +58,9 @@ func (c *compiler) query(q *syntax.Query, top bool, row func(cq *cquery) rowFn) 
 	c.noAgg = true
 	binds := c.sources(cq, top)
 	if q.Where != nil {
+		before := c.calls
 		cq.where = c.expr(q.Where).fn
+		cq.calls = c.calls > before
 	}
 	for _, k := range q.GroupBy {
 		cq.keys = append(cq.keys, c.expr(k).fn)
@@ -71,7 +79,7 @@ func (c *compiler) query(q *syntax.Query, top bool, row func(cq *cquery) rowFn) 
 	c.checkShape(q)
 
 	body := row(cq)
-	if where := cq.where; where != nil && !(top && cq.rootOnly) { // for those the core has filtered the items already
+	if where := cq.where; where != nil && !cq.coreFilters(top) {
 		next := body
 		body = func(f *frame) bool {
 			if !funcs.IsTrue(where(f)) {
@@ -89,6 +97,9 @@ func (c *compiler) query(q *syntax.Query, top bool, row func(cq *cquery) rowFn) 
 	cq.run = body
 	return cq
 }
+
+// coreFilters reports whether the core filters the items by WHERE before the query sees them.
+func (cq *cquery) coreFilters(top bool) bool { return top && cq.rootOnly && !cq.calls }
 
 func (c *compiler) orderKeys(q *syntax.Query) (keys []evalFn) {
 	for _, o := range q.OrderBy {
@@ -124,7 +135,7 @@ func (c *compiler) sources(cq *cquery, top bool) []func(next rowFn) rowFn {
 		switch {
 		case s.Query != nil:
 			if bind = c.querySource(cq, s, v, container); container && !shape.Streams(s.Query) {
-				bind = nil
+				bind, cq.derived.cq.once = nil, true
 			} else {
 				cq.derived = nil
 			}
@@ -247,7 +258,7 @@ func (c *compiler) selectList(cq *cquery, top bool) {
 		return
 	}
 	if cq.grouped {
-		cq.group = &groupCtx{sub: cq.id, keys: q.GroupBy}
+		cq.group, cq.keyed = &groupCtx{sub: cq.id, keys: q.GroupBy}, cq.keyedGroups()
 		c.groups = append(c.groups, cq.group)
 		defer func() { c.groups = c.groups[:len(c.groups)-1] }()
 	}
@@ -325,7 +336,8 @@ func (c *compiler) count(n *syntax.Count, clause string) func(f *frame) int64 {
 	}
 }
 
-// emit applies DISTINCT, OFFSET and LIMIT to a result.
+// emit applies DISTINCT, OFFSET and LIMIT to a result. A DISTINCT whose rows don't fit into memory collects them until
+// finishDistinct.
 func (cq *cquery) emit(f *frame, v value.Value, sink func(f *frame, v value.Value) bool) bool {
 	st := &f.subs[cq.id]
 	if cq.isValue && !v.IsDefined() {
@@ -333,14 +345,19 @@ func (cq *cquery) emit(f *frame, v value.Value, sink func(f *frame, v value.Valu
 	}
 	if cq.q.Distinct {
 		if st.seen == nil {
-			st.seen = funcs.NewSet()
+			st.seen = cq.newDistinct(f)
 		}
-		if !st.seen.Add(v) {
+		if !st.seen.add(f, v, funcs.Hash(v)) {
 			return f.err == nil
 		}
-		f.hold(st, st.seen.Grown())
 		v = funcs.One(v)
 	}
+	return cq.pass(f, v, sink)
+}
+
+// pass applies OFFSET and LIMIT to a result.
+func (cq *cquery) pass(f *frame, v value.Value, sink func(f *frame, v value.Value) bool) bool {
+	st := &f.subs[cq.id]
 	if st.skip > 0 {
 		st.skip--
 		return true
@@ -359,17 +376,22 @@ func (cq *cquery) gather(f *frame) bool {
 		v := k(f)
 		f.args = append(f.args, v)
 	}
-	g := st.groups.find(f.args[base:], len(cq.group.aggs))
-	f.args = f.args[:base]
+	for _, a := range cq.group.aggs { // before find: a sub-query can make the groups be written to a file
+		v := a.arg(f)
+		f.args = append(f.args, v)
+	}
+	n := base + len(cq.keys)
+	g := st.groups.find(f.args[base:n], len(cq.group.aggs))
 	for i, a := range cq.group.aggs {
 		s := &g.aggs[i]
 		held := s.Held()
-		a.fn.AddTimes(s, a.arg(f), int64(1+f.more))
+		a.fn.AddTimes(s, f.args[n+i], int64(1+f.more))
 		if st.groups.size += s.Held() - held; s.Full() {
 			f.fail(a.fn.Overflow())
 		}
 	}
-	f.hold(st, st.groups.grown())
+	f.args = f.args[:base]
+	st.groups.charge(f)
 	return f.err == nil
 }
 
@@ -396,53 +418,103 @@ func (cq *cquery) gatherSorted(f *frame) bool {
 	return f.step()
 }
 
-// finish passes the groups, or the sorted rows of a sub-query, to sink. A query with aggregates but without GROUP BY
-// has one group, even when there are no rows.
-func (cq *cquery) finish(f *frame, sink func(f *frame, v value.Value) bool) {
+// finish passes the groups, or the sorted rows of a sub-query, to sink. It returns false when no further row is wanted.
+// A query with aggregates but without GROUP BY has one group, even when there are no rows.
+func (cq *cquery) finish(f *frame, sink func(f *frame, v value.Value) bool) bool {
 	st := &f.subs[cq.id]
-	if cq.grouped {
-		for _, g := range cq.orderedGroups(f) {
+	switch {
+	case cq.grouped && st.groups.files:
+		rows, err := cq.groupRows(f)
+		return passAll(f, st, rows, err, func(g *group) bool {
 			st.group = g
-			if !cq.emit(f, cq.project(f), sink) {
-				return
-			}
+			return cq.emit(f, cq.project(f), sink)
+		})
+	case cq.grouped:
+		return cq.finishGroups(f, sink)
+	}
+	return cq.finishSorted(f, sink)
+}
+
+// finishDistinct passes the rows that a DISTINCT has collected to sink.
+func (cq *cquery) finishDistinct(f *frame, sink func(f *frame, v value.Value) bool) {
+	st := &f.subs[cq.id]
+	rows, err := st.seen.rest(f)
+	passAll(f, st, rows, err, func(r *distinctRow) bool { return cq.pass(f, funcs.One(r.val), sink) })
+}
+
+// passAll calls pass for all groups or rows. pass returns false to end it, and passAll returns false then.
+func passAll[S any](f *frame, st *subState, rows *gathered[S], err error, pass func(*S) bool) bool {
+	if err != nil {
+		f.fail(err)
+		return false
+	}
+	st.ready = rows
+	defer func() {
+		rows.Close()
+		st.ready = nil
+		f.spills() // the rows had their own function
+	}()
+	for {
+		g, err := rows.peek()
+		if err != nil {
+			f.fail(err)
 		}
-		return
-	}
-	sort.Slice(st.sorted, f.checked(func(i, j int) bool { return cq.rowBefore(&st.sorted[i], &st.sorted[j]) }))
-	if f.err != nil {
-		return
-	}
-	for _, r := range st.sorted {
-		if !cq.emit(f, r.val, sink) {
-			return
+		if g == nil || err != nil {
+			return err == nil
+		}
+		if rows.next(); !pass(&g.State) {
+			return false
 		}
 	}
 }
 
-// orderedGroups returns the groups in the order of ORDER BY, or without one in the order of their first rows. Without
-// GROUP BY there is one group.
-func (cq *cquery) orderedGroups(f *frame) []*group {
-	cq.oneGroup(&f.subs[cq.id])
-	cq.holdOrder(f)
-	if f.err != nil {
-		return nil
+// finishGroups is finish for groups that are only in memory.
+func (cq *cquery) finishGroups(f *frame, sink func(f *frame, v value.Value) bool) bool {
+	st := &f.subs[cq.id]
+	cq.oneGroup(st)
+	if cq.holdOrder(f); f.err != nil {
+		return false
 	}
-	return cq.sortGroups(f)
+	for _, g := range cq.sortGroups(f) {
+		st.group = &g.State
+		if !cq.emit(f, cq.project(f), sink) {
+			return false
+		}
+	}
+	return true
+}
+
+func (cq *cquery) finishSorted(f *frame, sink func(f *frame, v value.Value) bool) bool {
+	st := &f.subs[cq.id]
+	if r := st.rowRuns; r != nil && (r.runs != nil || st.held > budget.Floor/2) { // others may need the memory now
+		return cq.finishWritten(f, sink)
+	}
+	st.rowRuns = nil
+	sort.Slice(st.sorted, f.checked(func(i, j int) bool { return cq.rowBefore(&st.sorted[i], &st.sorted[j]) }))
+	if f.err != nil {
+		return false
+	}
+	for _, r := range st.sorted {
+		if !cq.emit(f, r.val, sink) {
+			return false
+		}
+	}
+	return true
 }
 
 // holdOrder charges the memory that sorting the groups needs.
 func (cq *cquery) holdOrder(f *frame) {
 	st := &f.subs[cq.id]
-	if n := len(st.groups.list); len(cq.order) > 0 && n > 1 {
+	if n := len(st.groups.List()); len(cq.order) > 0 && n > 1 {
 		f.hold(st, n*(3*funcs.PointerSize+len(cq.order)*funcs.ValueSize))
 	}
 }
 
-// sortGroups is orderedGroups without holdOrder, which must be called before.
-func (cq *cquery) sortGroups(f *frame) []*group {
+// sortGroups returns the groups in memory in the order of ORDER BY, or without one in the order of their first rows.
+// holdOrder must be called before.
+func (cq *cquery) sortGroups(f *frame) []*spill.Group[group] {
 	st := &f.subs[cq.id]
-	list := st.groups.list
+	list := st.groups.List()
 	if len(cq.order) == 0 || len(list) < 2 {
 		return list
 	}
@@ -451,7 +523,7 @@ func (cq *cquery) sortGroups(f *frame) []*group {
 		if n&4095 == 4095 {
 			f.cancelled()
 		}
-		st.group = g
+		st.group = &g.State
 		keys[n] = make([]value.Value, len(cq.order))
 		for i, k := range cq.order {
 			keys[n][i] = k(f)
@@ -468,7 +540,7 @@ func (cq *cquery) sortGroups(f *frame) []*group {
 type groupSort struct {
 	cq   *cquery
 	less func(i, j int) bool
-	list []*group
+	list []*spill.Group[group]
 	keys [][]value.Value
 }
 
@@ -491,7 +563,7 @@ func (cq *cquery) before(a, b []value.Value) bool {
 
 // oneGroup makes the only group of an aggregate query without GROUP BY, if it has read no row.
 func (cq *cquery) oneGroup(st *subState) {
-	if len(cq.q.GroupBy) == 0 && len(st.groups.list) == 0 {
+	if len(cq.q.GroupBy) == 0 && st.groups.Found() == 0 {
 		st.groups.find(nil, len(cq.group.aggs))
 	}
 }

@@ -12,11 +12,13 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestNearestInRings: the first rows by distance are the same ones with a spatial index and without, whole and in
-// pages, with other conditions and over the items' changes; the index reads few items for them.
+// TestNearestInRings: the first rows by distance are the same with and without a spatial index, in one page and in
+// several, with other conditions and while items change. The index reads few items.
 func TestNearestInRings(t *testing.T) {
+	const items = 1500
 	for _, planar := range []bool{false, true} {
 		t.Run(fmt.Sprintf("planar=%v", planar), func(t *testing.T) {
+			t.Parallel()
 			g := places{rand.New(rand.NewPCG(21, 22))}
 			index, scale := earthIndex, 111e3
 			if planar {
@@ -34,7 +36,7 @@ func TestNearestInRings(t *testing.T) {
 					}
 				}
 			}
-			for i := range 3000 {
+			for i := range items {
 				write(i)
 			}
 			env := *testEnv
@@ -79,7 +81,7 @@ func TestNearestInRings(t *testing.T) {
 					}
 				}
 				for range 20 {
-					write(g.IntN(3000))
+					write(g.IntN(items))
 				}
 			}
 			if rings < 30 || rows == 0 || read > 20*rows {
@@ -89,8 +91,8 @@ func TestNearestInRings(t *testing.T) {
 	}
 }
 
-// TestRingsOnlyOfPlaces: an order by distance has the items without one first, so rings are for filters that demand a
-// place.
+// TestRingsOnlyOfPlaces: an order by distance has the items without a place first. So only filters that require a place
+// can use rings.
 func TestRingsOnlyOfPlaces(t *testing.T) {
 	g := places{rand.New(rand.NewPCG(1, 2))}
 	_, indexed := spatialContainers(t, earthIndex)

@@ -37,9 +37,11 @@ type Metrics struct {
 	Lookup, Load, Write time.Duration
 
 	// With Request.Explain; empty when no item was read.
-	Explain string            // the access path in one line
-	Steps   *plan.Explanation // the plan, with the counts of its steps
+	Explain string // the access path in one line
 	Indexes *IndexUse
+
+	// With Request.Steps; nil when no item was read: the plan, with the figures of its steps.
+	Steps *plan.Explanation
 }
 
 // rowSource returns the items of a query in the order of ORDER BY. If the query has no joins they are filtered by
@@ -66,17 +68,18 @@ type runner struct {
 	maxBytes int             // of the page's body; 0 = no limit
 	hold     func(int) error // Request.Hold
 	timer    func() time.Duration
-	st       state // position at which the page begins
-	inItem   int64 // rows of the current item so far, earlier pages included
-	given    int64 // rows that the query has returned, earlier pages included
-	full     bool  // the page is full and there is a further row
-	end      bool  // TOP or LIMIT is reached
-	seen     *funcs.Set
+	st       state    // position at which the page begins
+	inItem   int64    // rows of the current item so far, earlier pages included
+	given    int64    // rows that the query has returned, earlier pages included
+	full     bool     // the page is full and there is a further row
+	end      bool     // TOP or LIMIT is reached
 	hashes   []uint64 // of the rows of DISTINCT, earlier pages included; nil: there were too many
 	kept     keeper
-	groups   *groupRows // kept by an earlier page; nil: they must be computed
-	resumed  bool       // state that an earlier page has kept was found
-	keptAs   uint64     // see state.kept
+	groups   *gathered[group]       // kept by an earlier page; nil: they must be computed
+	rest     *gathered[distinctRow] // what is left of a DISTINCT; nil: it must be computed
+	row      value.Value            // the current row of rest
+	resumed  bool                   // state that an earlier page has kept was found
+	keptAs   uint64                 // see state.kept
 	last     uint64
 }
 
@@ -104,7 +107,7 @@ const maxSeen = 256
 
 // run produces the page. more is true when rows are left; next is then the position of the first one.
 func (r *runner) run() (next state, more bool, err error) {
-	r.f.sink = r.row
+	r.f.sink = r.take
 	cq := r.p.top
 	if !r.resumed {
 		r.given = r.st.drop
@@ -113,6 +116,7 @@ func (r *runner) run() (next state, more bool, err error) {
 		return state{}, false, nil
 	}
 	switch {
+	case r.rest != nil:
 	case cq.grouped:
 		err = r.runGrouped()
 	case cq.derived != nil:
@@ -121,7 +125,12 @@ func (r *runner) run() (next state, more bool, err error) {
 		cq.run(r.f)
 		err = r.f.err
 	default:
-		return r.runItems()
+		if next, more, err = r.runItems(); more {
+			return next, more, err
+		}
+	}
+	if seen := r.f.subs[cq.id].seen; err == nil && !r.end && (r.rest != nil || seen != nil && seen.gathering) {
+		err = r.runRest()
 	}
 	return state{drop: r.given, kept: r.keptAs, last: r.last}, r.full, err
 }
@@ -140,13 +149,15 @@ func (r *runner) runItems() (next state, more bool, err error) {
 		case r.end:
 			return state{}, false, nil
 		case r.full:
-			return r.nextState(before, r.inItem-1), true, nil
-		case r.pageFull():
+			next, err = r.nextState(before, r.inItem-1)
+			return next, err == nil, err
+		case r.pageFull() && !r.gather():
 			at := r.src.position()
 			if at == "" {
 				return state{}, false, nil
 			}
-			return r.nextState(at, 0), true, nil
+			next, err = r.nextState(at, 0)
+			return next, err == nil, err
 		}
 		r.st.inItem = 0
 		if cq.joined {
@@ -156,16 +167,16 @@ func (r *runner) runItems() (next state, more bool, err error) {
 	return state{}, false, r.src.err()
 }
 
-func (r *runner) nextState(core string, inItem int64) state {
-	st := state{core: core, inItem: inItem, skip: r.st.skip, left: r.st.left}
+func (r *runner) nextState(core string, inItem int64) (st state, err error) {
+	st = state{core: core, inItem: inItem, skip: r.st.skip, left: r.st.left}
 	if r.p.top.q.Distinct {
 		if len(r.hashes) == 0 {
-			r.keepDistinct(st)
-			return state{drop: r.given, kept: r.keptAs}
+			err = r.keepDistinct(st)
+			return state{drop: r.given, kept: r.keptAs}, err
 		}
 		st.seen, st.drop = r.hashes, r.given
 	}
-	return st
+	return st, nil
 }
 
 // pageFull reports whether the page has reached its limit of rows or bytes.
@@ -173,13 +184,13 @@ func (r *runner) pageFull() bool {
 	return r.pageSize > 0 && r.out.Count >= r.pageSize || r.maxBytes > 0 && len(r.out.Body) >= r.maxBytes
 }
 
-// row is the sink of the outermost query. The frame holds a row that passed WHERE.
-func (r *runner) row(f *frame) bool {
+// take is the sink of the outermost query. The frame holds a row that passed WHERE.
+func (r *runner) take(f *frame) bool {
 	r.inItem++
 	if r.inItem <= r.st.inItem { // returned by an earlier page
 		return true
 	}
-	if r.pageFull() {
+	if r.pageFull() && !r.gather() {
 		r.full = true
 		return false
 	}
@@ -237,21 +248,27 @@ func (r *runner) render(f *frame, body []byte) (_ []byte, ok bool) {
 	if write := r.p.top.write; write != nil {
 		return write(f, body)
 	}
+	if r.rest != nil {
+		return doc.AppendJSON(body, funcs.One(r.row)), true
+	}
 	return r.distinct(f, body)
 }
 
-// distinct appends the current row unless an equal one was returned before.
+// distinct appends the current row unless an equal one was returned before, or the rows are only collected.
 func (r *runner) distinct(f *frame, body []byte) ([]byte, bool) {
 	v := r.p.top.project(f)
 	if f.err != nil || r.p.top.isValue && !v.IsDefined() {
 		return body, false
 	}
-	if r.seen == nil {
-		r.seen = funcs.NewSet()
+	st := &f.subs[r.p.top.id]
+	if st.seen == nil {
+		st.seen = r.p.top.newDistinct(f)
+	}
+	if r.hashes == nil && st.seen.Found() == 0 {
 		r.hashes = append(make([]uint64, 0, 16), r.st.seen...)
 	}
 	h := funcs.Hash(v)
-	if slices.Contains(r.st.seen, h) || !r.seen.Add(v) {
+	if slices.Contains(r.st.seen, h) || !st.seen.add(f, v, h) {
 		return body, false
 	}
 	switch {
@@ -262,7 +279,6 @@ func (r *runner) distinct(f *frame, body []byte) ([]byte, bool) {
 	default:
 		r.hashes = nil
 	}
-	f.hold(&f.subs[r.p.top.id], r.seen.Grown())
 	return doc.AppendJSON(body, funcs.One(v)), true
 }
 
@@ -275,23 +291,21 @@ func (r *runner) runGrouped() error {
 			return err
 		}
 	}
-	defer func() {
-		if r.keptAs == 0 {
-			rows.Close()
-		}
-	}()
+	f.subs[cq.id].ready = rows
 	f.root = rootRow{}
 	for {
 		g, err := rows.peek()
 		if g == nil || err != nil {
+			rows.Close()
+			f.subs[cq.id].ready = nil
 			return err
 		}
-		if r.pageFull() {
+		if r.pageFull() && !r.gather() {
 			r.full, r.last = true, rows.last
 			return r.keepGroups(rows)
 		}
 		rows.next()
-		f.subs[cq.id].group = g
+		f.subs[cq.id].group = &g.State
 		if !r.emit(f) || f.err != nil {
 			return f.err
 		}
@@ -299,10 +313,9 @@ func (r *runner) runGrouped() error {
 }
 
 // makeGroups reads all rows into groups. It then skips the groups that earlier pages returned.
-func (r *runner) makeGroups() (*groupRows, error) {
+func (r *runner) makeGroups() (*gathered[group], error) {
 	cq, f := r.p.top, r.f
-	f.subs[cq.id].groups = &groupSet{}
-	cq.spillGroups(f)
+	f.subs[cq.id].groups = cq.newGroups(f)
 	if err := r.allItems(); err != nil {
 		return nil, err
 	}
@@ -316,30 +329,48 @@ func (r *runner) makeGroups() (*groupRows, error) {
 		return nil, err
 	}
 	if found {
-		r.resumeGroups(max(-1, r.st.left-r.st.drop))
+		r.skipped(max(-1, r.st.left-r.st.drop))
 	}
 	return rows, nil
 }
 
-// resumeGroups records that groups of earlier pages are skipped already. left is the number of groups still to return;
-// -1: all.
-func (r *runner) resumeGroups(left int64) {
-	r.st.skip, r.st.drop, r.st.left = 0, 0, left
+// skipped records that the rows of earlier pages are skipped already. left is the number of rows still to return; -1:
+// all.
+func (r *runner) skipped(left int64) { r.st.skip, r.st.drop, r.st.left = 0, 0, left }
+
+// resume continues with what an earlier page has computed; left as in skipped.
+func (r *runner) resume(left int64) {
+	r.given, r.resumed = r.st.drop, true
+	r.skipped(left)
 }
 
 // keepGroups keeps the remaining groups for the next page.
-func (r *runner) keepGroups(rows *groupRows) error {
+func (r *runner) keepGroups(rows *gathered[group]) (err error) {
 	if r.kept.all == nil || r.p.top.q.Distinct { // the groups don't hold the rows that DISTINCT has returned
 		return nil
 	}
-	if err := rows.shelve(r.f.done, r.kept.all.Most()); err != nil {
-		return err
+	rows.left, rows.stats = r.st.left, r.stats(rows.stats)
+	r.f.subs[r.p.top.id].ready = nil
+	r.keptAs, err = rows.keep(r.f, &r.kept)
+	return err
+}
+
+// stats returns what is known of how this page, or an earlier one, has found the items.
+func (r *runner) stats(earlier exec.Stats) exec.Stats {
+	if src := r.plain(); src != nil {
+		return exec.Stats{Plan: src.rows.Stats().Plan}
 	}
-	rows.left = r.st.left
-	if src, ok := r.src.(*coreRows); ok {
-		rows.stats = exec.Stats{Plan: src.rows.Stats().Plan}
+	return earlier
+}
+
+// earlier returns how an earlier page has found the items, nil when this page does.
+func (r *runner) earlier() *exec.Stats {
+	switch {
+	case r.groups != nil:
+		return &r.groups.stats
+	case r.rest != nil:
+		return &r.rest.stats
 	}
-	r.keptAs = r.kept.all.Put(r.kept.owner, rows)
 	return nil
 }
 
@@ -356,18 +387,18 @@ func (k *keeper) take(id uint64) spill.State { return k.all.Take(k.owner, id) }
 func (r *runner) takeKept() {
 	switch cq := r.p.top; {
 	case r.st.kept == 0:
-	case cq.grouped:
+	case cq.grouped && !cq.q.Distinct:
 		r.takeGroups()
-	case cq.q.Distinct:
+	case cq.q.Distinct && len(r.st.seen) == 0:
 		r.takeDistinct()
 	}
 }
 
 func (r *runner) takeGroups() {
-	if rows, ok := r.kept.take(r.st.kept).(*groupRows); ok {
-		r.groups, r.resumed = rows, true
-		r.given = r.st.drop
-		r.resumeGroups(rows.left)
+	if rows, ok := r.kept.take(r.st.kept).(*gathered[group]); ok {
+		r.groups = rows
+		r.f.acct, rows.acct = rows.acct, nil
+		r.resume(rows.left)
 	}
 }
 
@@ -403,10 +434,10 @@ func (r *runner) allItems() error {
 func (r *runner) countAll(n int64) error {
 	cq, f := r.p.top, r.f
 	st := &f.subs[cq.id]
-	st.groups = &groupSet{}
+	st.groups = &groupSet{newSet(f, cq.keyed, false)}
 	cq.oneGroup(st)
-	st.group = st.groups.list[0]
-	r.f.sink = r.row
+	st.group = &st.groups.List()[0].State
+	r.f.sink = r.take
 	for i := range st.group.aggs {
 		st.group.aggs[i].SetCount(n)
 	}

@@ -21,7 +21,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the answers of testdata/*.sql anew")
 
-// docSource gives documents as the core would: filtered, in the wanted order, resumable by number.
+// docSource returns documents as the core would: filtered, in the wanted order, with continuations by number.
 type docSource struct {
 	docs []doc.Doc
 	i    int
@@ -36,7 +36,7 @@ func newDocSource(p *program, f *frame, docs []doc.Doc, from string) *docSource 
 		}
 		s.docs = append(s.docs, d)
 	}
-	if len(p.order) > 0 && p.order[0].desc { // equal keys too
+	if len(p.order) > 0 && p.order[0].desc { // equal keys are reversed too
 		slices.Reverse(s.docs)
 	}
 	sort.SliceStable(s.docs, func(i, j int) bool {
@@ -71,7 +71,7 @@ func evalDocs(text string, params []Param, docs []doc.Doc, size int) ([]string, 
 	return evalPlaces(text, params, docs, size, false)
 }
 
-// evalPlaces is evalDocs for a container whose geometries lie in a plane, or on the earth.
+// evalPlaces is evalDocs for a container with geometries in a plane, or on the earth.
 func evalPlaces(text string, params []Param, docs []doc.Doc, size int, planar bool) ([]string, error) {
 	p, err := cachedFor(text, nil, planar)
 	if err != nil {
@@ -118,7 +118,7 @@ func evalPlaces(text string, params []Param, docs []doc.Doc, size int, planar bo
 	}
 }
 
-// splitRows cuts the rows of a page apart.
+// splitRows splits the rows of a page.
 func splitRows(body string) []string {
 	v, err := doc.ValueFromJSON([]byte("[" + body + "]"))
 	if err != nil {
@@ -134,10 +134,10 @@ func splitRows(body string) []string {
 // script is one file of testdata: documents, parameters, and queries with their answers.
 //
 //	# comment
-//	doc {"id":"1"}       one more document; `reset` takes all away
-//	planar               geometries lie in a plane from here on, until `reset`
-//	@p = 5               a parameter for the queries that follow
-//	> c.a + 1            a query, or an expression evaluated without documents; its rows follow, one a line
+//	doc {"id":"1"}       one more document; `reset` removes all
+//	planar               geometries are in a plane from here on, until `reset`
+//	@p = 5               a parameter for the following queries
+//	> c.a + 1            a query, or an expression evaluated without documents; its rows follow, one on each line
 //	! SC1001 near 'x'    instead of rows: the error's code and a part of its text
 type script struct {
 	docs   []doc.Doc

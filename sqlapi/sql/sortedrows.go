@@ -33,15 +33,18 @@ func (s sortedRows) Held() int64 { return s.rows.Held() }
 func (s sortedRows) Close() { s.rows.Close() }
 
 // keepsRows reports whether the sorted rows of this query are kept between pages. Rows ordered by ST_DISTANCE are not,
-// because the nearest ones are found without reading the others.
+// because the nearest ones are found without reading the others. Nor are rows that are read ahead of the page.
 func (r *runner) keepsRows(q *exec.Query) bool {
 	cq := r.p.top
-	return r.kept.all != nil && len(q.OrderBy) > 0 && q.OrderBy[0].Near == nil && !cq.grouped && !cq.q.Distinct &&
-		cq.derived == nil
+	return r.kept.all != nil && len(q.OrderBy) > 0 && q.OrderBy[0].Near == nil && !cq.grouped &&
+		cq.derived == nil && r.f.calls == nil
 }
 
-// open returns the rows that the previous page has kept, or else opens the core's rows.
-func (r *runner) open(ctx context.Context, c *core.Container, q *exec.Query) (*exec.Rows, error) {
+// open returns the rows that the previous page has kept, or else opens the core's rows. tx may be nil.
+func (r *runner) open(ctx context.Context, c *core.Container, q *exec.Query, tx *core.Tx) (*exec.Rows, error) {
+	if tx != nil {
+		return c.QueryTx(ctx, tx, q)
+	}
 	if r.st.kept != 0 && r.keepsRows(q) {
 		q.Page = 0
 		if s, ok := r.kept.take(r.st.kept).(sortedRows); ok {
@@ -57,6 +60,8 @@ func (r *runner) open(ctx context.Context, c *core.Container, q *exec.Query) (*e
 func (r *runner) keepRows(q *exec.Query, rows *exec.Rows, next *state) (id uint64, kept bool) {
 	switch {
 	case !r.keepsRows(q) || !rows.Stats().Sorted || next.inItem > 0:
+		return next.kept, false
+	case r.p.top.q.Distinct && len(next.seen) == 0: // next.kept has the rows that were returned
 		return next.kept, false
 	case q.Page > 0 && q.Continuation == "":
 		return sortRest, false

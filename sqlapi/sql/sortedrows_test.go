@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/spill"
 )
 
-// sortingQueries are queries whose order no index gives.
+// sortingQueries are queries with orders that no index has.
 var sortingQueries = []string{
 	`SELECT * FROM c ORDER BY c.k`,
 	`SELECT c.id, c.n FROM c WHERE c.n > 100 ORDER BY c.k DESC, c.n`,
@@ -18,8 +18,8 @@ var sortingQueries = []string{
 	`SELECT c.id, x FROM c JOIN x IN c.k ORDER BY c.n DESC`,
 }
 
-// The rows of a sort are the same on one page, on pages that go on with what was kept, in memory and in files, and on
-// pages for which it is lost.
+// The rows of a sort are the same in one page, in pages that continue with the kept state, in memory and in files, and
+// in pages after the state is lost.
 func TestSortedRowsAreKept(t *testing.T) {
 	const items = 2000
 	_, plain, _ := grouped(t, items, budget.New(64<<20, 0), spill.Options{})
@@ -52,7 +52,7 @@ func TestSortedRowsAreKept(t *testing.T) {
 	}
 }
 
-// All pages of a sort cost about as much as the first two: the second one sorts what is left.
+// All pages of a sort cost about as much as the first two: the second one sorts all remaining rows.
 func TestSortedPagesCostTwoPasses(t *testing.T) {
 	for _, limit := range []int64{300 << 10, 64 << 20} {
 		_, c, _ := grouped(t, 3000, budget.New(limit, 0), spill.Options{})
@@ -69,8 +69,8 @@ func TestSortedPagesCostTwoPasses(t *testing.T) {
 	}
 }
 
-// Items that are too large to be written with their rows are looked up when they are given: such a sort isn't kept, and
-// its pages hold no more than themselves.
+// Items that are too large to be written with their rows are fetched when their rows are returned. The state of such a
+// sort isn't kept, and a page holds only its own items.
 func TestSortsOfLargeItemsAreNotKept(t *testing.T) {
 	e, c, _ := grouped(t, 40, budget.New(64<<20, 0), spill.Options{})
 	for i := range 300 {

@@ -11,7 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
-// BenchmarkNearest finds the nearest 10 of 10,000 places over a country, of those within 200 km: in rings, and by
+// BenchmarkNearest finds the nearest 10 of 10,000 places in a country, among those within 200 km: in rings, and by
 // sorting all of these.
 func BenchmarkNearest(b *testing.B) {
 	c := benchIndexed(b, 10, noPaths+earthIndex)
@@ -31,8 +31,8 @@ func BenchmarkNearest(b *testing.B) {
 	b.Run("sort", func(b *testing.B) { benchEnv(b, itemEnv, c, text, Request{}, 10) })
 }
 
-// BenchmarkRadius finds the few of 10,000 places over a country that lie within 5 km of one, with a spatial index and
-// by reading all. All are points, or every tenth is a square.
+// BenchmarkRadius finds the few of 10,000 places in a country that are within 5 km of one, with a spatial index and by
+// reading all. All places are points, or every tenth is a square.
 func BenchmarkRadius(b *testing.B) {
 	for _, x := range []struct {
 		name, policy string

@@ -23,7 +23,7 @@ const (
 	noPaths = `{"includedPaths":[],"excludedPaths":[{"path":"/*"}]`
 )
 
-// spatialContainers gives one container without a spatial index and others with one.
+// spatialContainers returns one container without a spatial index and others with one.
 func spatialContainers(t testing.TB, index string) (plain *core.Container, indexed map[string]*core.Container) {
 	open := func(slots int, policy string) *core.Container {
 		e, err := core.Open(context.Background(), memkv.New(), core.Options{MinSlots: slots})
@@ -53,7 +53,7 @@ func spatialContainers(t testing.TB, index string) (plain *core.Container, index
 		"1 slot": open(1, noPaths+index), "16 slots": open(16, noPaths+index)}
 }
 
-// places makes GeoJSON over the whole earth; many lie near the poles and the antimeridian.
+// places generates GeoJSON on the whole earth; many places are near the poles and the antimeridian.
 type places struct{ *rand.Rand }
 
 func (p places) center() (x, y float64) {
@@ -83,7 +83,7 @@ func (p places) point() string {
 	return `{"type":"Point","coordinates":` + position(p.center()) + `}`
 }
 
-// ring is about size degrees wide, whatever the latitude.
+// ring is about size degrees wide at any latitude.
 func (p places) ring(x, y, size float64) string {
 	n := 3 + p.IntN(9)
 	var ps []string
@@ -95,7 +95,7 @@ func (p places) ring(x, y, size float64) string {
 	return "[" + strings.Join(append(ps, ps[0]), ",") + "]"
 }
 
-// shape is a valid geometry, mostly.
+// shape returns a geometry that is mostly valid.
 func (p places) shape(size float64) string {
 	x, y := p.center()
 	switch p.IntN(6) {
@@ -122,7 +122,7 @@ func (p places) shape(size float64) string {
 	return `{"type":"Polygon","coordinates":[` + p.ring(x, y, size) + `]}`
 }
 
-// document has a place, or something that is none.
+// document returns an item with a place, or with something else there.
 func (p places) document(i int) string {
 	loc := p.point()
 	switch {
@@ -140,7 +140,7 @@ func (p places) document(i int) string {
 	return d + "}"
 }
 
-// condition is a filter on places; distances are of the given scale.
+// condition returns a filter on places; distances are of the given scale.
 func (p places) condition(scale float64) string {
 	size := math.Pow(10, p.Float64()*4-2.5)
 	at, g := []string{"c.loc", "c.loc", "c.loc", "c.locs[0]", "c.locs[1].at"}[p.IntN(5)], p.shape(size)
@@ -178,18 +178,19 @@ func (p places) where(scale float64) string {
 	return a
 }
 
-// TestSpatialIndex: 10,000 items on the earth, and 4,000 in a plane whose box holds most of them, give the same answers
-// with a spatial index and without, in 1 slot and in 16, in pages and whole.
+// TestSpatialIndex: items on the earth, and in a plane whose box contains most of them, have the same results with and
+// without a spatial index, in 1 slot and in 16, in one page and in several.
 func TestSpatialIndex(t *testing.T) {
 	for _, planar := range []bool{false, true} {
 		t.Run(fmt.Sprintf("planar=%v", planar), func(t *testing.T) {
+			t.Parallel()
 			g := places{rand.New(rand.NewPCG(11, 12))}
-			index, scale, items := earthIndex, 111e3, 10_000
+			index, scale := earthIndex, 111e3
 			if planar {
-				index, scale, items = planeIndex, 1, 4_000
+				index, scale = planeIndex, 1
 			}
 			plain, indexed := spatialContainers(t, index)
-			for i := range items {
+			for i := range 4000 {
 				d, err := doc.FromJSON(nil, []byte(g.document(i)), doc.JSONOptions{Names: doc.NoSQL})
 				if err != nil {
 					t.Fatal(err)

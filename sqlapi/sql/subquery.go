@@ -27,17 +27,22 @@ func (s *sub) exec(f *frame) {
 // begin resets the state of the sub-query before a run.
 func (s *sub) begin(f *frame) {
 	st := &f.subs[s.id]
+	groups, seen := st.groups, st.seen
 	f.drop(st)
 	*st = subState{left: -1}
+	if !s.cq.once { // it may run for each item
+		st.reuse(groups, seen)
+	}
 	if s.offset != nil {
 		st.skip = s.offset(f)
 	}
 	if s.limit != nil {
 		st.left = s.limit(f)
 	}
-	if s.cq.grouped {
-		st.groups = &groupSet{}
+	if s.cq.grouped && st.groups == nil {
+		st.groups = s.cq.newGroups(f)
 	}
+	st.rowRuns = s.cq.newRuns(f)
 	s.cq.begin(f)
 }
 
@@ -51,8 +56,18 @@ func (s *sub) close(f *frame) {
 	if f.err != nil || f.subs[s.id].left == 0 {
 		return
 	}
-	if s.cq.close(f); f.err == nil && s.cq.gathers() {
-		s.cq.finish(f, s.sink)
+	s.cq.close(f)
+	st := &f.subs[s.id]
+	more := f.err == nil
+	if more && s.cq.gathers() {
+		more = s.cq.finish(f, s.sink)
+	}
+	if more && st.seen != nil && st.seen.gathering {
+		s.cq.finishDistinct(f, s.sink)
+	}
+	if s.cq.once {
+		f.drop(st)
+		st.sorted = nil
 	}
 }
 

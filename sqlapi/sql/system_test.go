@@ -14,8 +14,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestSystemProperties: _ts and the others are read, compared and ordered by; identities of other kinds are shown as
-// text.
+// TestSystemProperties: _ts and the other system properties can be read, compared and ordered by. Identities of other
+// kinds are shown as text.
 func TestSystemProperties(t *testing.T) {
 	clk := clock.Fake(time.Unix(1700000000, 0))
 	e, err := core.Open(context.Background(), memkv.New(), core.Options{Clock: clk})

@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// tallies are queries that the ends of an index and the counts of the slots answer.
+// tallies are queries that the ends of an index and the counts of the slots can answer.
 var tallies = []string{
 	"SELECT MIN(c.v) AS a, MAX(c.v) AS b, COUNT(1) AS n FROM c",
 	"SELECT VALUE COUNT(c.v) FROM c",
@@ -23,8 +23,8 @@ var tallies = []string{
 	"SELECT MIN(c.id) AS a, MAX(c.id) AS b, COUNT(1) AS n FROM c",
 }
 
-// TestTally: MIN and MAX beside a COUNT read some entries a slot and no items, whatever was written and deleted, and
-// answer what the items answer.
+// TestTally: MIN and MAX with a COUNT read some entries of each slot and no items, after any writes and deletes, and
+// have the same result as with items.
 func TestTally(t *testing.T) {
 	for name, policy := range map[string]string{"all": "", "exact": `{"includedPaths":[{"path":"/v/?"}],"excludedPaths":[{"path":"/*"}]}`} {
 		for _, foreign := range []bool{false, true} {
@@ -53,7 +53,7 @@ func TestTally(t *testing.T) {
 								t.Fatalf("round %d, %s (%v) by %s: %v, from the items %v", round, text, ranges,
 									m.Explain, got, want)
 							}
-							if ranges == nil && round > 0 && !foreign { // the path was asked for before
+							if ranges == nil && round > 0 && !foreign { // the path was counted before
 								cheap++
 								most := 40 * slots
 								if policy != "" { // items without a value have entries, which are counted
@@ -82,7 +82,7 @@ func scalar(t *testing.T, c *core.Container, r *rand.Rand, foreign bool) {
 	id, pk := value.StringOf(fmt.Sprintf("i%d", r.IntN(1500))), value.StringOf(fmt.Sprintf("p%d", r.IntN(9)))
 	fields := []any{"_id", id, "pk", pk}
 	if v := oddValue(r, foreign); v.Kind() != value.Array && r.IntN(5) > 0 {
-		if !foreign && v.Kind() == value.Object { // MIN and MAX of those are undefined
+		if !foreign && v.Kind() == value.Object { // MIN and MAX of objects are undefined
 			v = value.Int32Of(7)
 		}
 		fields = append(fields, "v", v)

@@ -2,7 +2,11 @@ package sql
 
 import (
 	"container/heap"
+	"encoding/binary"
+	"slices"
 
+	"github.com/orrerydb/orrery/core/spill"
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
@@ -68,6 +72,97 @@ func (cq *cquery) keep(f *frame, st *subState, r sortedRow) {
 		st.sorted[0] = r
 		heap.Fix(h, 0)
 	}
+}
+
+// rowRuns are the rows of a sort that were written to files because the memory was used up. Each run has the best rows
+// of its part of the input, as many as are wanted, so the best rows of all are among them.
+type rowRuns struct {
+	codec spill.Codec[sortedRow]
+	runs  *spill.Runs[sortedRow] // nil: nothing was written
+}
+
+// newRuns returns where the rows to sort may be written; nil when they must stay in memory.
+func (cq *cquery) newRuns(f *frame) *rowRuns {
+	if !cq.once || cq.grouped || len(cq.order) == 0 || f.space == nil || f.bud == nil {
+		return nil
+	}
+	f.spills()
+	return &rowRuns{codec: spill.Codec[sortedRow]{Append: appendRow, Decode: cq.readRow, Compare: cq.compareRows}}
+}
+
+func (cq *cquery) compareRows(a, b sortedRow) int {
+	switch {
+	case cq.rowBefore(&a, &b):
+		return -1
+	case cq.rowBefore(&b, &a):
+		return 1
+	}
+	return 0
+}
+
+// appendRow appends the encoding of a row: index (uvarint), value, sort keys.
+func appendRow(dst []byte, r sortedRow) []byte {
+	dst = value.AppendTyped(binary.AppendUvarint(dst, uint64(r.at)), r.val)
+	for _, k := range r.keys {
+		dst = value.AppendTyped(dst, k)
+	}
+	return dst
+}
+
+// readRow decodes a row that appendRow has written.
+func (cq *cquery) readRow(b []byte) (sortedRow, error) {
+	s := funcs.Stored{B: b}
+	r := sortedRow{at: int(s.Uvarint()), val: s.Value()}
+	if r.keys = s.Values(uint64(len(cq.order))); s.Bad {
+		return r, status.New(status.Corruption, "A row in a temporary file is damaged.")
+	}
+	return r, nil
+}
+
+// writeRows writes the rows to sort to a new run.
+func (st *subState) writeRows(f *frame) error {
+	if st.rowRuns == nil || len(st.sorted) == 0 {
+		return nil
+	}
+	if st.rowRuns.runs == nil {
+		st.rowRuns.runs = spill.NewRuns(f.space, f.acct, st.rowRuns.codec)
+	}
+	slices.SortFunc(st.sorted, st.rowRuns.codec.Compare)
+	err := st.rowRuns.runs.Write(f.done, slices.Values(st.sorted))
+	clear(st.sorted)
+	st.sorted = st.sorted[:0]
+	f.acct.Shrink(st.held)
+	st.held = 0
+	return err
+}
+
+// finishWritten passes the rows of all runs to sink, in their order. It returns false when no further row is wanted.
+func (cq *cquery) finishWritten(f *frame, sink func(f *frame, v value.Value) bool) bool {
+	st := &f.subs[cq.id]
+	err := st.writeRows(f)
+	if err != nil {
+		f.fail(err)
+		return false
+	}
+	rows, err := st.rowRuns.runs.Merge(f.done)
+	if err != nil {
+		f.fail(err)
+		return false
+	}
+	defer rows.Close()
+	for f.step() {
+		r, ok, err := rows.Next()
+		if err != nil {
+			f.fail(err)
+		}
+		if !ok || err != nil {
+			return err == nil
+		}
+		if !cq.emit(f, r.val, sink) {
+			return false
+		}
+	}
+	return false
 }
 
 // rowHeap is a heap with the last of the wanted rows on top.

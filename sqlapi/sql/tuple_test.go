@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// tupleEvent is an element of events, of all shapes that one may have.
+// tupleEvent returns an element of events, of any shape.
 func tupleEvent(r *rand.Rand) string {
 	val := func() string {
 		return []string{fmt.Sprint(r.IntN(12)), fmt.Sprintf(`"n%d"`, r.IntN(12)), fmt.Sprintf(`"n%d"`, r.IntN(12)),
@@ -37,7 +37,7 @@ func tupleEvent(r *rand.Rand) string {
 func tupleDoc(r *rand.Rand, id int, large bool) string {
 	n := r.IntN(5)
 	if large {
-		n = 1200 // more than have entries of their own
+		n = 1200 // more elements than get their own entries
 	}
 	events := make([]string, n)
 	for i := range events {
@@ -50,8 +50,7 @@ func tupleDoc(r *rand.Rand, id int, large bool) string {
 	return fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"events":%s}`, id, id%7, r.IntN(5), list)
 }
 
-// Conditions on one element of an array are answered by a tuple path, with the rows that a scan has, over pages and
-// changes.
+// Conditions on one element of an array use a tuple path, with the rows of a scan, over pages and changes.
 func TestTuplePaths(t *testing.T) {
 	const tuple = `{"includedPaths":[{"path":"/events/[]/{name, category}/?"},{"path":"/n/?"}],` +
 		`"excludedPaths":[{"path":"/*"}]}`

@@ -12,8 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// BenchmarkVectorSearch finds the ten nearest of 2,000 items with vectors of 256 dimensions beside 1 KB of other
-// fields.
+// BenchmarkVectorSearch finds the ten nearest of 2,000 items with vectors of 256 dimensions and 1 KB of other fields.
 func BenchmarkVectorSearch(b *testing.B) {
 	kv, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned})
 	if err != nil {

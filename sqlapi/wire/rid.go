@@ -13,8 +13,11 @@ var ridCoding = base64.NewEncoding("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqr
 
 // Types of the children of a container: the high nibble of the last byte.
 const (
-	RIDItem  = 0x0
-	RIDRange = 0x5
+	RIDItem      = 0x0
+	RIDRange     = 0x5
+	RIDFunction  = 0x6
+	RIDTrigger   = 0x7
+	RIDProcedure = 0x8
 )
 
 // Lengths of resource ids as texts.

@@ -83,7 +83,7 @@ func LoadOrCreate(dir string, names []string, clk *clock.Clock) (Pair, error) {
 	if err == nil {
 		kept, err := tls.X509KeyPair(raw, raw)
 		if err != nil {
-			return Pair{}, fmt.Errorf("%s holds no certificate with its key (%w): mend it, or remove it to have one "+
+			return Pair{}, fmt.Errorf("%s holds no certificate with its key (%w): repair it, or remove it to have one "+
 				"made",
 				file, err)
 		}

@@ -17,7 +17,8 @@ import (
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
-// adminHandler is the handler of the admin port: the state of the server, and backups. It never changes stored data.
+// adminHandler is the handler of the admin port: the state of the server, backups, and the physical partitions of a
+// container. It never changes items.
 func (s *Server) adminHandler() http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	g := gin.New()
@@ -34,12 +35,14 @@ func (s *Server) adminHandler() http.Handler {
 		{"/status", s.getStatus},
 		{"/metrics", metrics},
 		{"/orrery/connect", s.getConnect},
+		{PartitionsPath, s.getPartitions},
 		{"/debug/pprof/*profile", s.getProfile},
 	} {
 		g.GET(r.path, r.answer)
 		g.HEAD(r.path, r.answer)
 	}
 	g.POST(BackupPath, s.postBackup)
+	g.POST(PartitionsPath, s.postPartitions)
 	return g
 }
 

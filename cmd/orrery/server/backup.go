@@ -236,12 +236,12 @@ func AskForBackup(ctx context.Context, admin, key, to string, progress func(done
 	defer res.Body.Close()
 	if res.Header.Get("Content-Type") != "application/x-ndjson" {
 		text, _ := io.ReadAll(io.LimitReader(res.Body, 1<<10))
-		return nil, fmt.Errorf("the server says %s: %s", res.Status, text)
+		return nil, fmt.Errorf("the server answers %s: %s", res.Status, text)
 	}
 	for lines := json.NewDecoder(res.Body); ; {
 		var l BackupLine
 		if err := lines.Decode(&l); err != nil {
-			return nil, fmt.Errorf("the server has gone before the backup was made: %w", err)
+			return nil, fmt.Errorf("the connection ended before the backup was complete: %w", err)
 		}
 		switch {
 		case l.Error != "":

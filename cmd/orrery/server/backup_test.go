@@ -36,7 +36,7 @@ func TestBackupIsAskedForWithTheKey(t *testing.T) {
 			{"a relative path", "POST", `{"to":"x"}`, []string{"Authorization", "Bearer " + s.cfg.Key}, 400,
 				"absolute"},
 			{"the data directory", "POST", fmt.Sprintf(`{"to":%q}`, s.cfg.Data),
-				[]string{"Authorization", "Bearer " + s.cfg.Key}, 409, "within"},
+				[]string{"Authorization", "Bearer " + s.cfg.Key}, 409, "may contain the other"},
 			{"a directory that can't be", "POST", `{"to":"/dev/null/x"}`,
 				[]string{"Authorization", "Bearer " + s.cfg.Key}, 409, "could not be made"},
 			{"good", "POST", good, []string{"Authorization", "Bearer " + s.cfg.Key}, 200, `"backup":{"path":`},
@@ -90,10 +90,10 @@ func TestBackupEndsWithWhoAsks(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "backups")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := s.backup(ctx, to, func(int64, int64) {}); err == nil || !strings.Contains(err.Error(), "given up") {
+	if _, err := s.backup(ctx, to, func(int64, int64) {}); err == nil || !strings.Contains(err.Error(), "cancelled") {
 		t.Errorf("nobody waits for it: %v", err)
 	}
-	if st := s.status().Backup; st == nil || st.Running || !strings.Contains(st.Error, "given up") || st.Last != nil {
+	if st := s.status().Backup; st == nil || st.Running || !strings.Contains(st.Error, "cancelled") || st.Last != nil {
 		t.Errorf("/status says %+v", st)
 	}
 	made, err := s.backup(context.Background(), to, func(int64, int64) {

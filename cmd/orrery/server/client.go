@@ -212,7 +212,7 @@ func (c *mongoConn) login(user, password string) error {
 			`"subType":"00"}},"$db":"admin"}`,
 			doc.Get(reply, "conversationId").Int(), payload()))
 	}
-	return errors.Join(err, errors.New("mongo: the login does not end"))
+	return errors.Join(err, errors.New("mongo: the login takes too many steps"))
 }
 
 // run sends one command in Extended JSON as an OP_MSG and returns the document of the reply. A reply with write errors

@@ -48,6 +48,8 @@ type Config struct {
 
 	Limits
 
+	MinSlots int // least number of slots of a container; 0 = 4 for each physical partition. For tests
+
 	Consistency string // of the account, as the NoSQL API spells it; "" = Session
 
 	Strict []string // APIs that refuse what the service refuses; only NoSQL supports it
@@ -60,6 +62,10 @@ type Config struct {
 
 	LogRequests bool          // one line for each request
 	Slow        time.Duration // requests that take this long are logged with their plan; 0 = none
+
+	// ScriptWorker is how a process that runs programs in JavaScript is started; nil = this binary, with the command
+	// script-worker.
+	ScriptWorker []string
 
 	Version string       // shown by /status
 	Clock   *clock.Clock // time of the data: timestamps, TTL, functions of queries; nil = the wall clock
@@ -174,8 +180,8 @@ func (c *Config) Validate() error {
 			return err
 		}
 		if isBackup(c.Data) {
-			return fmt.Errorf("%s is a backup, which stays as it is: orrery restore --from %s --data NEWDIR makes a "+
-				"store of it", c.Data, c.Data)
+			return fmt.Errorf("%s is a backup, which must not be changed: orrery restore --from %s --data NEWDIR "+
+				"makes a store of it", c.Data, c.Data)
 		}
 	}
 	for name, target := range c.GremlinSources {
@@ -193,6 +199,12 @@ const requestMB = 112
 // leastRequestMB is the smallest allowed memory of all requests, in MiB.
 const leastRequestMB = 16
 
+// leastPartitionRU is the least value of --partition-ru: the smallest step of throughput.
+const leastPartitionRU = 100
+
+// leastScriptMB is the smallest memory of a process that runs programs, in MiB.
+const leastScriptMB = 64
+
 func (c *Config) validateLimits() error {
 	if c.CacheMB < 1 {
 		return fmt.Errorf("--cache-mb %d: want at least 1", c.CacheMB)
@@ -208,14 +220,30 @@ func (c *Config) validateLimits() error {
 	}{
 		{"--max-connections", int64(c.MaxConnections), 1}, {"--max-requests", int64(c.MaxRequests), 1},
 		{"--max-waiting", int64(c.MaxWaiting), 0}, {"--max-time", int64(c.MaxTime), 0}, {"--slow-ms", int64(c.Slow), 0},
-		{"--spill-mb", int64(c.SpillMB), 0},
+		{"--spill-mb", int64(c.SpillMB), 0}, {"--partition-ru", int64(c.PartitionRU), leastPartitionRU},
+		{"--script-memory", int64(c.ScriptMemory), leastScriptMB},
+		{"--script-time", c.ScriptTime.Milliseconds(), 1},
 	} {
 		if l.value < l.least {
 			return fmt.Errorf("%s: want at least %d", l.flag, l.least)
 		}
 	}
+	for flag, n := range map[string]float64{"--partition-gb": c.PartitionGB, "--logical-gb": c.LogicalGB} {
+		if !(n >= leastGB && n <= mostGB) {
+			return fmt.Errorf("%s %g: want %g to %g", flag, n, leastGB, mostGB)
+		}
+	}
 	return nil
 }
+
+// The values of --partition-gb and --logical-gb: from a kilobyte, which tests use, to a petabyte.
+const (
+	leastGB = 1e-6
+	mostGB  = 1e6
+)
+
+// gigabytes returns a number of bytes.
+func gigabytes(n float64) int64 { return int64(n * (1 << 30)) }
 
 // StoreDir returns the directory of the engine's files in a data directory.
 func StoreDir(data string) string { return filepath.Join(data, "store") }
@@ -297,7 +325,7 @@ func ParseStrict(words []string) ([]string, error) {
 		}
 	}
 	if none && len(out) > 0 {
-		return nil, fmt.Errorf("--strict %s: none stands alone", strings.Join(words, ","))
+		return nil, fmt.Errorf("--strict %s: none can't be combined with others", strings.Join(words, ","))
 	}
 	return out, nil
 }

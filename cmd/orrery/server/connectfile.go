@@ -69,7 +69,7 @@ func ReadConnections(data string) (*Connections, error) {
 	}
 	conn, err := net.DialTimeout("tcp", c.Addresses[0], dialPatience)
 	if err != nil {
-		return nil, fmt.Errorf("no server serves %s: the last one didn't end by itself, and nobody answers at %s",
+		return nil, fmt.Errorf("no server serves %s: the last one was killed, and nothing answers at %s",
 			data, c.Addresses[0])
 	}
 	return c, conn.Close()

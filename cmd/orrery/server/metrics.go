@@ -1,9 +1,14 @@
 package server
 
 import (
+	"cmp"
+	"slices"
+	"strings"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/kv"
 )
 
@@ -112,7 +117,51 @@ func (b *backing) Figures() []figure {
 			indicator(kv.State(st) == now),
 			[]label{{"state", name}}})
 	}
+	out = append(out, useFigures(b.eng)...)
 	return append(out, b.storage.Figures()...)
+}
+
+// mostPartitions is the number of physical partitions whose consumption is shown: those that have used the most.
+const mostPartitions = 200
+
+// useFigures are the metrics of request units by physical partition.
+func useFigures(e *core.Engine) []figure {
+	type used struct {
+		core.PartitionUse
+		labels []label
+	}
+	var all []used
+	seen := map[[2]string]bool{} // for a moment a container that was replaced has the name of the new one
+	for _, c := range e.Consumption() {
+		name := [2]string{strings.ToValidUTF8(c.Database(), "?"), strings.ToValidUTF8(c.ID(), "?")}
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		for _, p := range c.Partitions {
+			if p.Total > 0 {
+				all = append(all, used{p, []label{{"database", name[0]}, {"container", name[1]}, {"partition", p.ID}}})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b used) int { return cmp.Compare(b.Total, a.Total) })
+	shown := all[:min(len(all), mostPartitions)]
+	out := []figure{
+		{"orrery_throttled_requests_total", "Requests and operations of bulks that were refused because request " +
+			"units were used up.", counter, float64(e.Throttled()), nil},
+		{"orrery_partitions_not_shown", "Physical partitions in use whose consumption is not among these metrics.",
+			gauge, float64(len(all) - len(shown)), nil},
+	}
+	for _, p := range shown {
+		out = append(out,
+			figure{"orrery_partition_request_units_total", "Request units that a physical partition has used since " +
+				"its container was opened.", counter, p.Total, p.labels},
+			figure{"orrery_partition_request_units_per_second", "Request units of the last second.", gauge, p.Second,
+				p.labels},
+			figure{"orrery_partition_normalized_consumption", "Request units of the last second, as a part of what " +
+				"the partition may use.", gauge, p.Normalized, p.labels})
+	}
+	return out
 }
 
 // healthNames are the names of a store's states in metrics and in /status.

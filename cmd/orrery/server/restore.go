@@ -100,7 +100,7 @@ func (r *Restored) check(ctx context.Context, progress func(done, total int64)) 
 	}
 	var problems []error
 	err = eng.CheckWatched(ctx, core.CheckWatch{
-		Problem:  func(what string) { problems = append(problems, fmt.Errorf("%s isn't right: %s", r.Data, what)) },
+		Problem:  func(what string) { problems = append(problems, fmt.Errorf("%s has a problem: %s", r.Data, what)) },
 		Progress: progress,
 	})
 	for k, cerr := range eng.Stats(ctx, "") {

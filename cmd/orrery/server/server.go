@@ -18,6 +18,7 @@ import (
 	"github.com/orrerydb/orrery/internal/admit"
 	"github.com/orrerydb/orrery/internal/httpconn"
 	"github.com/orrerydb/orrery/internal/netlimit"
+	"github.com/orrerydb/orrery/sqlapi/script"
 )
 
 // door is one API behind one listener.
@@ -47,6 +48,7 @@ type Server struct {
 	seen  *observer
 
 	backups backups
+	scripts *script.Pool // nil: the NoSQL API is off
 
 	ready    atomic.Bool
 	stopping atomic.Bool
@@ -248,6 +250,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	wg.Wait()
 	s.wg.Wait()
+	errs = append(errs, s.closeScripts())
 	s.forgetConnections()
 	s.closing.Store(true)
 	return errors.Join(append(errs, s.back.Close())...)
@@ -258,9 +261,18 @@ func (s *Server) release() {
 	for _, b := range s.bound {
 		_ = b.listener.Close()
 	}
+	_ = s.closeScripts()
 	if s.back != nil {
 		_ = s.back.Close()
 	}
+}
+
+// closeScripts ends the processes that run programs.
+func (s *Server) closeScripts() error {
+	if s.scripts == nil {
+		return nil
+	}
+	return s.scripts.Close()
 }
 
 // httpDoor serves an http.Handler.

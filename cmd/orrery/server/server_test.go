@@ -340,7 +340,7 @@ func TestConnectionsAreKeptInTheDataDirectory(t *testing.T) {
 	if err := os.WriteFile(file, left, 0o644); err != nil { // as after a kill
 		t.Fatal(err)
 	}
-	if _, err := ReadConnections(dir); err == nil || !strings.Contains(err.Error(), "didn't end by itself") {
+	if _, err := ReadConnections(dir); err == nil || !strings.Contains(err.Error(), "the last one was killed") {
 		t.Fatal(err)
 	}
 	(&fakes{}).start(t, set)

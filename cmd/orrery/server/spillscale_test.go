@@ -24,16 +24,16 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql"
 )
 
-// spillEnv is how many items of a kilobyte TestSpillAtScale sorts and groups. With a number it runs with the server's
-// own limits, ten queries at once, and fails when the process takes more than mostMemory. Built without cgo, as the
-// server is, Go's memory limit holds for all of the process.
+// spillEnv is the number of items of a kilobyte that TestSpillAtScale sorts, groups and makes distinct. With a number
+// it uses the server's own limits and ten concurrent queries, and fails if the process uses more than mostMemory. In a
+// build without cgo, like the server's, Go's memory limit applies to the whole process.
 const spillEnv = "ORRERY_SPILL"
 
-// mostMemory is what the process may take, in bytes, with the server's own limits.
+// mostMemory is the memory that the process may use with the server's own limits, in bytes.
 const mostMemory = 600 << 20
 
-// TestSpillAtScale sorts items that no index orders, and groups them, with much less memory than they take: one query
-// alone, then several at once. Each gives all its rows in order, and nothing is left of their files.
+// TestSpillAtScale sorts items without an index, groups them, and reads their distinct rows, with much less memory than
+// their size: one query alone, then several at once. Each returns all rows in order, and their files are removed.
 func TestSpillAtScale(t *testing.T) {
 	cfg := Default()
 	cfg.Data, cfg.Durability = t.TempDir(), "relaxed"
@@ -55,8 +55,11 @@ func TestSpillAtScale(t *testing.T) {
 	p := watchMemory(e)
 	for _, n := range []int{1, at} {
 		for name, query := range map[string]func() error{
-			"sort":  func() error { return sortAll(c, items) },
-			"group": func() error { return groupAll(c, items) },
+			"sort": func() error { return sortAll(c, items) },
+			"group": func() error {
+				return allRows(c, `SELECT c.g, COUNT(1) AS n FROM c GROUP BY c.g`, `"n":2}`, items/2)
+			},
+			"distinct": func() error { return allRows(c, `SELECT DISTINCT c.g, c.n FROM c`, `{"g":`, items) },
 		} {
 			began, before := time.Now(), e.Spill().Written()
 			if err := atOnce(n, query); err != nil {
@@ -88,7 +91,7 @@ func TestSpillAtScale(t *testing.T) {
 	}
 }
 
-// loadUnindexed makes a container of items of a kilobyte without an index: n is a permutation of their numbers, and g
+// loadUnindexed makes a container of items of a kilobyte without an index. n is a permutation of their numbers, and g
 // has half as many values.
 func loadUnindexed(t *testing.T, e *core.Engine, items int) *core.Container {
 	ctx := context.Background()
@@ -122,7 +125,7 @@ func loadUnindexed(t *testing.T, e *core.Engine, items int) *core.Container {
 	return c
 }
 
-// atOnce runs a query so many times at once.
+// atOnce runs a query n times concurrently.
 func atOnce(n int, query func() error) error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
@@ -133,7 +136,7 @@ func atOnce(n int, query func() error) error {
 	return errors.Join(errs...)
 }
 
-// sortAll reads all items in the order of n, which an index doesn't give.
+// sortAll reads all items in the order of n, which no index has.
 func sortAll(c *core.Container, items int) error {
 	rows, err := c.Query(context.Background(), &exec.Query{OrderBy: []exec.Order{{Path: access.NewPath("n")}},
 		Compare: value.CompareCosmos})
@@ -154,44 +157,41 @@ func sortAll(c *core.Container, items int) error {
 	return rows.Err()
 }
 
-// groupAll reads the pages of a GROUP BY.
-func groupAll(c *core.Container, items int) error {
-	pl, err := sql.Compile(`SELECT c.g, COUNT(1) AS n FROM c GROUP BY c.g`, nil, nil)
+// allRows reads the pages of a query that gives so many rows, each with some text.
+func allRows(c *core.Container, query, text string, want int) error {
+	pl, err := sql.Compile(query, nil, nil)
 	if err != nil {
 		return err
 	}
-	groups, charge := 0, 0.0
-	first := 0.0
+	rows, charge, most := 0, 0.0, 0.0
 	for req := (sql.Request{}); ; {
 		page := sql.Page{}
 		if err := pl.Execute(context.Background(), c, req, &page); err != nil {
 			return err
 		}
-		groups += page.Count
-		if charge += page.Charge; req.Continuation == "" {
-			first = page.Charge
-		}
-		if n := bytes.Count(page.Body, []byte(`"n":2}`)); n != page.Count {
-			return fmt.Errorf("%d of %d groups have two rows", n, page.Count)
+		rows += page.Count
+		charge, most = charge+page.Charge, max(most, page.Charge)
+		if n := bytes.Count(page.Body, []byte(text)); n != page.Count {
+			return fmt.Errorf("%d of %d rows have %s", n, page.Count, text)
 		}
 		if req.Continuation = page.Continuation; req.Continuation == "" {
 			break
 		}
 	}
-	if groups != items/2 || charge > 1.5*first+10 {
-		return fmt.Errorf("%d groups for %.0f RU, the first page %.0f", groups, charge, first)
+	if rows != want || charge > 1.5*most+10 {
+		return fmt.Errorf("%d rows for %.0f RU, the most expensive page %.0f", rows, charge, most)
 	}
 	return nil
 }
 
-// peaks are the most that the process and its requests took.
+// peaks are the largest amounts of memory of the process and of its requests.
 type peaks struct {
 	process, most, budget atomic.Int64
 	end                   chan struct{}
 	done                  sync.WaitGroup
 }
 
-// watchMemory samples what is taken until stop.
+// watchMemory samples the memory until stop.
 func watchMemory(e *core.Engine) *peaks {
 	p := &peaks{end: make(chan struct{})}
 	p.done.Go(func() {
@@ -215,7 +215,7 @@ func (p *peaks) stop() {
 	p.done.Wait()
 }
 
-// resident is how many bytes of memory the process has: where the system tells, else what Go's runtime has.
+// resident returns the memory of the process in bytes: from the system if possible, else from Go's runtime.
 func resident() int64 {
 	if b, err := os.ReadFile(filepath.FromSlash("/proc/self/statm")); err == nil {
 		if fields := strings.Fields(string(b)); len(fields) > 1 {

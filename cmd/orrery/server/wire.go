@@ -17,6 +17,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi"
 	"github.com/orrerydb/orrery/mongoapi/peer"
 	"github.com/orrerydb/orrery/sqlapi"
+	"github.com/orrerydb/orrery/sqlapi/script"
 	"github.com/orrerydb/orrery/tableapi"
 )
 
@@ -75,7 +76,7 @@ func (s storage) Figures() []figure {
 		{"orrery_store_cache_hits_total", "Blocks that were found in the cache.", counter, float64(m.CacheHits), nil},
 		{"orrery_store_cache_misses_total", "Blocks that were not found in the cache.", counter,
 			float64(m.CacheMisses), nil},
-		{"orrery_store_values", "Values of items and heads that are kept one by one.", gauge, float64(m.Values), nil},
+		{"orrery_store_values", "Values of items and heads in their cache.", gauge, float64(m.Values), nil},
 		{"orrery_store_value_hits_total", "Values that were found among them.", counter, float64(m.ValueHits), nil},
 		{"orrery_store_value_misses_total", "Values that were not found among them.", counter,
 			float64(m.ValueMisses), nil},
@@ -109,7 +110,9 @@ func openBackend(cfg *Config) (backend, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the directory for temporary files: %w", err), e.Close())
 	}
-	o := core.Options{Clock: cfg.Clock, Budget: cfg.newBudget(), Spill: files, Logger: cfg.Logger}
+	o := core.Options{Clock: cfg.Clock, Budget: cfg.newBudget(), Spill: files, Logger: cfg.Logger,
+		PartitionRU: cfg.PartitionRU, MinSlots: cfg.MinSlots, MaxPartition: gigabytes(cfg.PartitionGB),
+		MaxLogicalPartition: gigabytes(cfg.LogicalGB), Throttle: cfg.Throttle}
 	eng, err := core.Open(context.Background(), e, o)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the store can't be opened: %w", err), e.Close())
@@ -141,9 +144,11 @@ func makeDoors(s *Server) (map[string]door, error) {
 }
 
 func nosqlDoor(s *Server, e *core.Engine, b *bound) (door, error) {
+	s.scripts = script.NewPool(script.Options{Memory: int64(s.cfg.ScriptMemory) << 20, Time: s.cfg.ScriptTime,
+		Command: s.cfg.ScriptWorker, Clock: s.cfg.Clock})
 	h, err := sqlapi.New(e, sqlapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
 		Clock: s.cfg.Clock, Wall: wall, Logger: s.log, Consistency: s.cfg.Consistency,
-		Strict:  slices.Contains(s.cfg.Strict, NoSQL),
+		Strict: slices.Contains(s.cfg.Strict, NoSQL), Scripts: s.scripts,
 		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen})
 	if err != nil {
 		return nil, err

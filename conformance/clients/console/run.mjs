@@ -1,10 +1,10 @@
-// Types transcripts into a real Gremlin Console and compares what it prints.
+// Types transcripts into a real Gremlin Console and compares its output.
 //
 //   node run.mjs VERSION:TRANSCRIPT ...
 //
-// A transcript has lines "> what is typed"; the lines up to the next one are what the console must print. ">? line" is typed
-// and its answer is not compared. A line "~ text" asks only that the text stands somewhere in the answer. "#" is a comment.
-// $NAME stands for the yaml file NAME.yaml, written from the variables of ../run.sh.
+// A transcript has lines "> input". The lines up to the next such line are the expected output. The output of ">?
+// input" isn't compared. A line "~ text" requires only that the output contains the text. "#" begins a comment. $NAME
+// is the yaml file NAME.yaml, which is made from the variables of ../run.sh.
 import { spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -17,7 +17,8 @@ const [account, key, nosql] = [env("ORRERY_ACCOUNT_NAME"), env("ORRERY_ACCOUNT_K
 const home = mkdtempSync(join(tmpdir(), "orrery-console-")); // the console keeps its history and preferences there
 const [database, graph] = [`console${process.pid}`, "roads"];
 
-// create posts to the NoSQL API with a master-key signature: graphs with a partition key are made there, as in the service.
+// create posts to the NoSQL API with a master-key signature: graphs with a partition key are created there, as in the
+// service.
 async function create(type, parent, body, headers = {}) {
   const date = new Date().toUTCString();
   const mac = createHmac("sha256", Buffer.from(key, "base64"));
@@ -49,12 +50,12 @@ const files = {
   TYPED: yaml("typed", account, `${ser}.util.ser.GraphBinaryMessageSerializerV1`, ""),
   GRAPHSON3: yaml("graphson3", account, `${ser}.util.ser.GraphSONMessageSerializerV3`, ""),
   WRONG: yaml("wrong", `${login}-absent`, `${ser}.driver.ser.GraphSONMessageSerializerV2d0`, "serializeResultToString: true"),
-  // The file of the service's quick start, but for TLS.
+  // The file of the service's quick start, without TLS.
   COSMOS: yaml("cosmos", login, `${ser}.driver.ser.GraphSONMessageSerializerV2d0`, "serializeResultToString: true"),
   OLD: yaml("old", account, `${ser}.driver.ser.GraphBinaryMessageSerializerV1`, "serializeResultToString: true"),
 };
 
-// parse gives the steps of a transcript: {line, want, any}.
+// parse returns the steps of a transcript: {line, want, any}.
 function parse(file) {
   const steps = [];
   for (const [i, l] of readFileSync(file, "utf8").split("\n").entries()) {
@@ -68,7 +69,7 @@ function parse(file) {
   return steps;
 }
 
-// matches compares line by line; without "~" lines both must be equal.
+// matches compares line by line. Without "~" lines both texts must be equal.
 const matches = (got, want) => want.some((w) => w.startsWith("~ "))
   ? want.every((w) => got.join("\n").includes(w.replace(/^~ /, "")))
   : got.join("\n") === want.join("\n");
@@ -81,7 +82,7 @@ async function run(version, file) {
     "org.apache.tinkerpop.gremlin.console.Console", "-C"], { stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, HOME: home } });
   let out = "", wake = () => {}, ended = false;
   child.stdout.setEncoding("utf8").on("data", (s) => { out += s; wake(); });
-  // Errors and the question after them come here; so do the loggers' remarks at the start.
+  // Errors and the question after them are written here, and at the start messages of loggers.
   child.stderr.setEncoding("utf8").on("data", (s) => { if (!/SLF4J|prefs|WARN|INFO/.test(s)) { out += s; wake(); } });
   child.on("exit", () => { ended = true; wake(); }).stdin.on("error", () => {}); // it ended before the last line
   const waitPrompt = async () => {
@@ -127,7 +128,7 @@ async function run(version, file) {
 
 await create("dbs", "", { id: database });
 await create("colls", `dbs/${database}`, { id: graph, partitionKey: { paths: ["/pk"], kind: "Hash", version: 2 } });
-// Both consoles at once: most of their time is the start of Groovy.
+// Both consoles run at once: most of their time is the start of Groovy.
 const results = await Promise.all(process.argv.slice(2).map((a) => run(...a.split(":"))));
 const [passed, failed] = [0, 1].map((i) => results.reduce((n, r) => n + r[i], 0));
 console.log(`console: ${passed} passed, ${failed} failed, ${results.length} versions`);

@@ -54,7 +54,6 @@ class Feeds extends Check {
             c.upsertItem(item("id", "i8", "pk", "p0", "n", -8));
             return drain(c, CosmosChangeFeedRequestOptions.createForProcessingFromPointInTime(at, FeedRange.forFullRange())) + " " + drain(c, CosmosChangeFeedRequestOptions.createForProcessingFromPointInTime(at.minusSeconds(3600), FeedRange.forFullRange())).size();
         }, "[i8] 40");
-        test("feed: all versions and deletes are refused", () -> drain(c, CosmosChangeFeedRequestOptions.createForProcessingFromNow(FeedRange.forFullRange()).allVersionsAndDeletes()), "status 400");
         processor(async.getDatabase(db.getId()), c);
     }
 
@@ -99,8 +98,9 @@ class Feeds extends Check {
         }, 42);
     }
 
+    /** until waits for longer than the minute after which a lease that was not given back may be taken. */
     static void until(BooleanSupplier done) {
-        for (int i = 0; i < 300 && !done.getAsBoolean(); i++) sleep(100);
+        for (int i = 0; i < 900 && !done.getAsBoolean(); i++) sleep(100);
     }
 
     interface BooleanSupplier {

@@ -105,7 +105,8 @@ class Items extends Check {
     }
 
     static void keys(CosmosContainer c) {
-        // Of keys outside ASCII this client (4.75.0) sends question marks with a query, and for none it sends no key.
+        // This client (4.75.0) replaces characters outside ASCII in keys with question marks in queries, and for None
+        // it sends no key.
         List<Object> keys = Arrays.asList("", 5, 5.5, -0.25, true, false, null);
         for (int i = 0; i < keys.size(); i++) {
             Object k = keys.get(i);
@@ -155,6 +156,6 @@ class Items extends Check {
             String token = c.upsertItem(item("id", "s", "pk", "a")).getSessionToken();
             return c.readItem("s", pk("a"), new CosmosItemRequestOptions().setSessionToken(token), Map.class).getStatusCode();
         }, 200);
-        test("a trigger is refused, not left out", () -> c.createItem(item("id", "t", "pk", "a"), new CosmosItemRequestOptions().setPreTriggerInclude(List.of("x"))).getStatusCode(), "status 400");
+        test("a trigger that does not exist is refused, not left out", () -> c.createItem(item("id", "t", "pk", "a"), new CosmosItemRequestOptions().setPreTriggerInclude(List.of("x"))).getStatusCode(), "status 400");
     }
 }

@@ -17,6 +17,7 @@ public class SQLRun extends Check {
         Queries.run(db);
         Levels.run(db);
         Feeds.run(async, db);
+        Versions.run(async, db);
         Async.run(async.getDatabase(name));
         test("delete database", () -> db.delete().getStatusCode(), 204);
         client.close();

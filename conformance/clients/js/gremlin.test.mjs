@@ -17,7 +17,7 @@ const graphbinary = "application/vnd.graphbinary-v1.0";
 const login = (user, options = {}) => ({ authenticator: new auth.PlainTextSaslAuthenticator(user, key), traversalSource: "g", ...options });
 const script = (mimeType, user = account) => new Client(url, login(user, { mimeType }));
 
-// The toy graph of TinkerPop's documentation, with ids that belong to this run.
+// The toy graph of TinkerPop's documentation. Its ids are unique to this run.
 const prefix = unique("js");
 const id = (n) => `${prefix}-${n}`;
 async function modern(g) {

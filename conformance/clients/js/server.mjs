@@ -1,4 +1,4 @@
-// Where the server under test is, as ../run.sh tells it. Every test file reads it from here.
+// The addresses of the server under test, from ../run.sh. Every test file imports them from here.
 const need = (name) => {
   const v = process.env[name];
   if (!v) throw new Error(`${name} is not set: run the tests through conformance/clients/run.sh`);
@@ -13,5 +13,5 @@ export const account = need("ORRERY_ACCOUNT_NAME");
 export const key = need("ORRERY_ACCOUNT_KEY");
 
 let n = 0;
-// unique gives a name that no other test uses.
+// unique returns a name that no other test uses.
 export const unique = (prefix) => `${prefix}-${process.pid}-${++n}`;

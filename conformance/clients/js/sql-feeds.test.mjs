@@ -1,7 +1,8 @@
-// @azure/cosmos 4.x: the change feed in its pull models, by container, range and key, from every start, across continuations.
+// @azure/cosmos 4.x: the change feed in its pull models, by container, range and key, from every start, with
+// continuations.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { ChangeFeedMode, ChangeFeedStartFrom, CosmosClient, PartitionKeyKind } from "@azure/cosmos";
+import { ChangeFeedMode, ChangeFeedPolicy, ChangeFeedRetentionTimeSpan, ChangeFeedStartFrom, CosmosClient, PartitionKeyKind } from "@azure/cosmos";
 import { key, nosql, unique } from "./server.mjs";
 
 const client = new CosmosClient({ endpoint: nosql, key });
@@ -14,13 +15,13 @@ after(async () => {
   client.dispose();
 });
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
-// filled makes a container of three physical partitions with n items over ten keys.
+// filled creates a container of three physical partitions with n items over ten keys.
 async function filled(n, options = {}) {
   const { container } = await db.containers.create({ id: unique("c"), partitionKey: { paths: ["/pk"], version: 2 }, throughput: 25100, ...options });
   for (let i = 0; i < n; i++) await container.items.create({ id: `${i}`, pk: `p${i % 10}`, n: i });
   return container;
 }
-// drain reads until every range has said 304 once, and gives the items and the last continuation.
+// drain reads until every range has replied 304 once, and returns the items and the last continuation.
 async function drain(c, options) {
   const it = c.items.getChangeFeedIterator({ maxItemCount: 7, ...options });
   const rows = [];
@@ -151,10 +152,76 @@ describe("older iterators", () => {
   });
 });
 
-test("all versions and deletes are refused, not answered with the latest version", async () => {
-  const c = await filled(2);
-  const it = c.items.getChangeFeedIterator({ changeFeedMode: ChangeFeedMode.AllVersionsAndDeletes, changeFeedStartFrom: start.Now() });
-  await assert.rejects(it.readNext(), (e) => e.code === 400);
+describe("all versions and deletes", () => {
+  const mode = { changeFeedMode: ChangeFeedMode.AllVersionsAndDeletes };
+  const kept = () => filled(5, { changeFeedPolicy: new ChangeFeedPolicy(ChangeFeedRetentionTimeSpan.fromMinutes(10)) });
+  const told = ({ rows }) => rows.map((r) => `${r.metadata.operationType} ${r.previous?.n ?? "-"}>${r.current.n ?? "-"}`);
+  async function change(c) {
+    await c.items.create({ id: "a", pk: "p1", n: 10 });
+    await c.items.upsert({ id: "a", pk: "p1", n: 11 });
+    await c.item("a", "p1").patch([{ op: "incr", path: "/n", value: 1 }]);
+    await c.item("a", "p1").delete();
+    await c.items.create({ id: "b", pk: "p2", n: 20 });
+    await c.items.batch([{ operationType: "Replace", id: "b", resourceBody: { id: "b", pk: "p2", n: 21 } }, { operationType: "Create", resourceBody: { id: "c", pk: "p2", n: 30 } }], "p2");
+  }
+  const ofA = ["create ->10", "replace 10>11", "replace 11>12", "delete 12>-"], ofB = ["create ->20", "replace 20>21", "create ->30"];
+
+  test("the policy is kept, and the whole container's changes come in order", async () => {
+    const c = await kept();
+    assert.deepEqual((await c.read()).resource.changeFeedPolicy, { retentionDuration: 10 });
+    const { rows, token } = await drain(c, { ...mode, changeFeedStartFrom: start.Now() });
+    assert.deepEqual(rows, []);
+    await change(c);
+    const got = await drain(c, { ...mode, changeFeedStartFrom: start.Continuation(token) });
+    const of = (key) => told({ rows: got.rows.filter((r) => (r.current.pk ?? r.previous.pk) === key) });
+    assert.deepEqual([of("p1"), of("p2"), got.rows.length], [ofA, ofB, 7]);
+    const gone = got.rows.find((r) => r.metadata.operationType === "delete");
+    const { id, partitionKey, timeToLiveExpired, previousImageLSN, lsn, crts } = gone.metadata;
+    assert.deepEqual([gone.current, id, partitionKey, timeToLiveExpired], [{}, "a", { pk: "p1" }, false]);
+    assert.ok(previousImageLSN < lsn && Math.abs(crts - Date.now() / 1000) < 60);
+    assert.ok(gone.previous._etag && gone.previous._ts && gone.previous._rid);
+    assert.deepEqual((await drain(c, { ...mode, changeFeedStartFrom: start.Continuation(got.token) })).rows, []);
+    assert.deepEqual((await drain(c, { changeFeedStartFrom: start.Continuation(token) })).ids.sort(), ["b", "c"]);
+  });
+  test("parts: each range, one key, the first values of a key", async () => {
+    const c = await kept();
+    const ranges = await c.getFeedRanges();
+    const tokens = await Promise.all(ranges.map(async (r) => (await drain(c, { ...mode, changeFeedStartFrom: start.Now(r) })).token));
+    const { token } = await drain(c, { ...mode, changeFeedStartFrom: start.Now("p1") });
+    await change(c);
+    const all = [];
+    for (const t of tokens) all.push(...told(await drain(c, { ...mode, changeFeedStartFrom: start.Continuation(t) })));
+    assert.deepEqual(all.sort(), [...ofA, ...ofB].sort());
+    assert.deepEqual(told(await drain(c, { ...mode, changeFeedStartFrom: start.Continuation(token) })), ofA);
+    const { container: h } = await db.containers.create({ id: unique("h"), partitionKey: { paths: ["/a", "/b"], kind: PartitionKeyKind.MultiHash, version: 2 }, changeFeedPolicy: new ChangeFeedPolicy(ChangeFeedRetentionTimeSpan.fromMinutes(5)) });
+    const x = (await drain(h, { ...mode, changeFeedStartFrom: start.Now(["x"]) })).token;
+    for (const a of ["x", "y"]) for (const b of ["1", "2"]) await h.items.create({ id: a + b, a, b });
+    await h.item("x1", ["x", "1"]).delete();
+    const { rows } = await drain(h, { ...mode, changeFeedStartFrom: start.Continuation(x) });
+    assert.deepEqual(rows.map((r) => r.current.id ?? r.metadata.partitionKey).sort((a, b) => (typeof a > typeof b ? -1 : 1)), ["x1", "x2", { a: "x", b: "1" }]);
+  });
+  test("an item that expires is deleted", async () => {
+    const { container: c } = await db.containers.create({ id: unique("ttl"), partitionKey: { paths: ["/pk"] }, defaultTtl: -1, changeFeedPolicy: new ChangeFeedPolicy(ChangeFeedRetentionTimeSpan.fromMinutes(5)) });
+    const it = c.items.getChangeFeedIterator({ ...mode, changeFeedStartFrom: start.Now() });
+    await it.readNext();
+    await c.items.create({ id: "short", pk: "p", n: 1, ttl: 1 });
+    const rows = [];
+    for (let i = 0; i < 200 && rows.length < 2; i++) {
+      const page = await it.readNext();
+      if (page.statusCode === 304) await sleep(100);
+      else rows.push(...page.result);
+    }
+    assert.deepEqual([told({ rows }), rows[1]?.metadata.timeToLiveExpired], [["create ->1", "delete 1>-"], true]);
+  });
+  test("other starts, and containers without the policy, are refused", async () => {
+    const c = await kept();
+    for (const from of [start.Beginning(), start.Beginning("p1"), start.Time(new Date(Date.now() - 1000))]) {
+      const it = c.items.getChangeFeedIterator({ ...mode, changeFeedStartFrom: from });
+      await assert.rejects(it.readNext(), (e) => e.code === 400 && e.message.includes("You must read the change feed from within the retention period."));
+    }
+    const it = (await filled(2)).items.getChangeFeedIterator({ ...mode, changeFeedStartFrom: start.Now() });
+    await assert.rejects(it.readNext(), (e) => e.code === 400);
+  });
 });
 
 describe("read feed", () => {

@@ -1,4 +1,5 @@
-// @azure/cosmos 4.x: queries over several physical partitions, each answer against one computed here from the same items.
+// @azure/cosmos 4.x: queries over several physical partitions. Each result is compared with one computed here from the
+// same items.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { CosmosClient } from "@azure/cosmos";
@@ -47,7 +48,7 @@ after(async () => {
   client.dispose();
 });
 
-// The ways in which the client runs a query: as it comes, planned first, small pages, many ranges at once.
+// The ways in which the client runs a query: directly, with a plan, in small pages, with many ranges at once.
 const ways = {
   plain: {},
   planned: { forceQueryPlan: true },
@@ -81,7 +82,7 @@ const groups = (f, make) => {
   return [...m.values()].map((xs) => make(xs[0], xs));
 };
 
-// [text, expected rows, "set" when the order is free]
+// [text, expected rows, "set" if the order is undefined]
 const cases = {
   order: [
     ["SELECT VALUE c.n FROM c ORDER BY c.n", items.map((x) => x.n)],
@@ -169,7 +170,7 @@ for (const [topic, list] of Object.entries(cases)) {
 }
 
 describe("continuations", () => {
-  // resumed reads each page with a new iterator, from the former one's token alone.
+  // resumed reads each page with a new iterator, with only the token of the previous one.
   async function resumed(q, options) {
     const rows = [];
     let continuationToken, pages = 0;
@@ -187,7 +188,8 @@ describe("continuations", () => {
     assert.deepEqual(rows, items.filter((x) => x.pk === "p2").map((x) => x.n).reverse());
     assert.ok(pages >= 4);
   });
-  // Several paths are not here: this client resumes them with "each path is at least as large" (4.10.1), which loses rows.
+  // Orders of several paths are missing here: this client (4.10.1) resumes them with "each path is at least as large",
+  // which loses rows.
   for (const [q, free] of [["SELECT VALUE c.n FROM c", true], ["SELECT VALUE c.n FROM c ORDER BY c.n"], ["SELECT VALUE c.n FROM c ORDER BY c.n DESC"]]) {
     test(`over partitions: ${q}`, async () => {
       const [rows, pages] = await resumed(q, { maxItemCount: 13, enableQueryControl: true });

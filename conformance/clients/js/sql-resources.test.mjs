@@ -1,5 +1,5 @@
-// @azure/cosmos 4.x: what is around the items: account, databases, containers and their policies, throughput, users, permissions,
-// conflicts, encryption keys.
+// @azure/cosmos 4.x: everything except items: account, databases, containers and their policies, throughput, users,
+// permissions, conflicts, encryption keys.
 import assert from "node:assert/strict";
 import { Agent } from "node:https";
 import { after, before, describe, test } from "node:test";
@@ -47,7 +47,7 @@ describe("clients", () => {
       part(JSON.stringify({ aud: "https://localhost.localhost", iss: "https://sts.fake-issuer.net/7b1999a1-dfd7-440e-8204-00170979b984", iat: 1, nbf: 1, exp: 4102444800 })),
       part(key),
     ].join(".");
-    // This client sends such tokens over HTTPS only, which is on the same port.
+    // This client sends such tokens only over HTTPS, which is on the same port.
     const ca = await (await fetch(nosql + "/_explorer/emulator.pem")).text();
     const over = { endpoint: nosql.replace("http:", "https:"), agent: new Agent({ ca }) };
     const aad = new CosmosClient({ ...over, aadCredentials: { getToken: async () => ({ token, expiresOnTimestamp: Date.now() + 3600e3 }) } });
@@ -237,7 +237,7 @@ describe("conflicts", () => {
     const c = await container();
     assert.deepEqual((await c.conflicts.readAll().fetchAll()).resources, []);
     assert.deepEqual((await c.conflicts.query("SELECT * FROM c").fetchAll()).resources, []);
-    // This client asks for a single conflict under a path that no server has (4.10.1).
+    // This client (4.10.1) requests a single conflict with a path that no server has.
     await assert.rejects(c.conflict("x", "a").delete());
   });
 });
@@ -295,7 +295,7 @@ describe("permissions", () => {
 });
 
 describe("client encryption", () => {
-  // A key store that only turns bytes around: what is proved here is what the server keeps and gives back.
+  // A key store that only reverses bytes: the test is about what the server stores and returns.
   const store = {
     encryptionKeyResolverName: "TEST_KEY_STORE",
     wrapKey: async (_path, _algorithm, bytes) => Buffer.from(bytes).reverse(),

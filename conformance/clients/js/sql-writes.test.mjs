@@ -1,4 +1,5 @@
-// @azure/cosmos 4.x: every way to write an item: options, conditions, patch, batch, bulk, time to live, keys of several levels.
+// @azure/cosmos 4.x: every way to write an item: options, conditions, patch, batch, bulk, time to live, hierarchical
+// keys.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { BulkOperationType, CosmosClient, PartitionKeyBuilder, PartitionKeyKind } from "@azure/cosmos";
@@ -219,11 +220,12 @@ describe("time to live", () => {
   test("container and item", async () => {
     const t = await container({ defaultTtl: -1 });
     await t.items.create({ id: "stays", pk: "a" });
-    await t.items.create({ id: "goes", pk: "a", ttl: 1 });
-    await t.items.create({ id: "saved", pk: "a", ttl: 1 });
+    // an item expires at the second of its write plus its ttl: with 1 that may be the next moment
+    await t.items.create({ id: "goes", pk: "a", ttl: 2 });
+    await t.items.create({ id: "saved", pk: "a", ttl: 2 });
     await t.item("saved", "a").patch([{ op: "set", path: "/ttl", value: 1000 }]);
     assert.equal((await t.item("goes", "a").read()).statusCode, 200);
-    await sleep(2100);
+    await sleep(3100);
     assert.equal((await t.item("goes", "a").read()).statusCode, 404);
     assert.deepEqual((await t.items.query("SELECT VALUE c.id FROM c ORDER BY c.id", { partitionKey: "a" }).fetchAll()).resources, ["saved", "stays"]);
     assert.equal((await t.items.create({ id: "goes", pk: "a" })).statusCode, 201);
@@ -285,7 +287,8 @@ describe("sessions and consistency", () => {
     assert.equal((await c.item("s", "session").read({ sessionToken })).statusCode, 200);
     const [range, lsn] = sessionToken.split(":-1#");
     const ahead = { sessionToken: `${range}:-1#${+lsn + 1e9}` };
-    // This client drops a token that the server doesn't know and asks again, unless it may not look for another endpoint.
+    // This client drops a token that the server doesn't know and sends the request again, unless it may not try another
+    // endpoint.
     const read = await c.item("s", "session").read(ahead);
     assert.equal(read.statusCode, 200);
     const fixed = new CosmosClient({ endpoint: nosql, key, connectionPolicy: { enableEndpointDiscovery: false } });

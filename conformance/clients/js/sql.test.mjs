@@ -381,15 +381,6 @@ describe("delete by partition key", () => {
   });
 });
 
-describe("what is not there says so", () => {
-  test("scripts", async () => {
-    const c = await container();
-    await rejects(c.scripts.storedProcedures.create({ id: "s", body: "function () {}" }), 400);
-    await rejects(c.items.create({ id: "1", pk: "a" }, { preTriggerInclude: "t" }), 400);
-    assert.equal((await c.item("1", "a").read()).statusCode, 404);
-  });
-});
-
 describe("users, permissions and resource tokens", () => {
   test("users and permissions", async () => {
     const { user, resource } = await db.users.create({ id: unique("u") });
@@ -419,7 +410,7 @@ describe("users, permissions and resource tokens", () => {
     assert.equal((await db.user(renamed).delete()).statusCode, 204);
   });
 
-  // with gives a client that has one token, and the container as it sees it.
+  // with returns a client that has one token, and the container as it sees it.
   const withToken = async (c, mode, resourcePartitionKey, request) => {
     const { user } = await db.users.create({ id: unique("u") });
     const { resource } = await user.permissions.create({ id: "p", permissionMode: mode, resource: c.url, resourcePartitionKey }, request);

@@ -9,7 +9,7 @@ import { account, key, table as endpoint } from "./server.mjs";
 
 const credential = new AzureNamedKeyCredential(account, key);
 const options = { allowInsecureConnection: true, retryOptions: { maxRetries: 0 } };
-// Root and path style, and the host name for which the client speaks its Cosmos dialect (POST with X-HTTP-Method).
+// Root and path style, and the host name for which the client uses its Cosmos DB dialect (POST with X-HTTP-Method).
 const styles = { root: endpoint, path: `${endpoint}/${account}`, cosmos: endpoint.replace("127.0.0.1", "localhost") };
 
 let n = 0;

@@ -5,7 +5,7 @@ import unittest
 
 from azure.core import MatchConditions
 from azure.core.utils import CaseInsensitiveDict
-from azure.cosmos import PartitionKey, ThroughputProperties, exceptions
+from azure.cosmos import PartitionKey, ThroughputProperties, documents, exceptions
 from azure.cosmos.partition_key import NonePartitionKeyValue, NullPartitionKeyValue
 
 from sqlcase import CROSS, SQLCase
@@ -161,7 +161,7 @@ class Items(SQLCase):
         c = self.container()
         c.create_item({"id": "1", "pk": "a"}, priority="Low", throughput_bucket=1, indexing_directive="Include", initial_headers={"x-mine": "1"})
         self.assertEqual(c.read_item("1", "a", priority="High", max_integrated_cache_staleness_in_ms=5000, excluded_locations=["x"])["id"], "1")
-        self.refused(400, c.create_item, {"id": "2", "pk": "a"}, pre_trigger_include="t")
+        self.refused(400, c.create_item, {"id": "2", "pk": "a"}, pre_trigger_include="none")
 
     def test_too_large(self):
         c = self.container()
@@ -240,9 +240,41 @@ class Resources(SQLCase):
         self.refused(404, c.get_conflict, "x", "a")
         self.refused(404, c.delete_conflict, "x", "a")
 
-    def test_scripts_say_so(self):
+    def test_scripts(self):
         c = self.container()
-        self.refused(400, c.scripts.create_stored_procedure, {"id": "s", "body": "function () {}"})
+        body = "function (id) { var c = getContext().getCollection(); c.createDocument(c.getSelfLink(), {id: id, pk: 'a'}, function (err, made) { if (err) throw new Error(err.number, err.body); getContext().getResponse().setBody(made); }); }"
+        made = c.scripts.create_stored_procedure({"id": "s", "body": body})
+        self.assertEqual(c.scripts.get_stored_procedure("s")["_etag"], made["_etag"])
+        self.assertEqual([p["id"] for p in c.scripts.list_stored_procedures()], ["s"])
+        self.assertEqual(list(c.scripts.query_stored_procedures("SELECT VALUE p.id FROM p")), ["s"])
+        item = c.scripts.execute_stored_procedure("s", partition_key="a", params=["1"])
+        self.assertEqual(c.read_item("1", "a"), item)
+        self.refused(400, c.scripts.execute_stored_procedure, "s", partition_key="a", params=["1"], sub=409)
+        c.scripts.replace_stored_procedure("s", {"id": "s", "body": "function () {}"})
+        c.scripts.delete_stored_procedure("s")
+        self.refused(404, c.scripts.get_stored_procedure, "s")
+
+    def test_triggers(self):
+        c = self.container()
+        body = "function () { var r = getContext().getRequest(), d = r.getBody(); if (!d.pk) throw new Error('no key'); d.n = 1; r.setBody(d); }"
+        c.scripts.create_trigger({"id": "t", "body": body, "triggerType": documents.TriggerType.Pre, "triggerOperation": documents.TriggerOperation.All})
+        self.assertEqual(c.scripts.get_trigger("t")["body"], body)
+        self.assertEqual([t["id"] for t in c.scripts.list_triggers()], ["t"])
+        self.assertEqual(c.create_item({"id": "1", "pk": "a"}, pre_trigger_include="t")["n"], 1)
+        self.assertEqual(c.upsert_item({"id": "1", "pk": "a"}, pre_trigger_include="t")["n"], 1)
+        self.refused(400, c.create_item, {"id": "2", "pk": "a"}, post_trigger_include="t")
+        self.refused(404, c.read_item, "2", "a")
+        c.scripts.delete_trigger("t")
+
+    def test_functions(self):
+        c = self.container()
+        c.scripts.create_user_defined_function({"id": "twice", "body": "function (n) { return 2 * n; }"})
+        self.assertEqual([f["id"] for f in c.scripts.list_user_defined_functions()], ["twice"])
+        for i in range(3):
+            c.create_item({"id": str(i), "pk": "a", "n": i})
+        self.assertEqual(list(c.query_items("SELECT VALUE udf.twice(c.n) FROM c ORDER BY c.n", partition_key="a")), [0, 2, 4])
+        c.scripts.delete_user_defined_function("twice")
+        self.refused(400, c.query_items, "SELECT VALUE udf.twice(c.n) FROM c", partition_key="a")
 
 
 if __name__ == "__main__":

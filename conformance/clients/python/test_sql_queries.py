@@ -81,7 +81,7 @@ class Queries(SQLCase):
         self.assertEqual(len(self.rows("SELECT DISTINCT c.g, c.flag FROM c")), 10)
 
     def test_groups(self):
-        # Over partitions this client can't group, as its README says: the service and a strict server refuse it.
+        # This client can't group over partitions, as its README says. The service and a strict server refuse it.
         text = "SELECT c.g, COUNT(1) AS n FROM c GROUP BY c.g"
         want = [{"g": g, "n": 24} for g in range(5)]
         if STRICT:
@@ -185,7 +185,8 @@ class ChangeFeed(SQLCase):
         self.c.upsert_item({"id": "i5", "pk": "p5", "n": -5})
         self.assertEqual([r["id"] for r in self.feed(start_time=at)[0]], ["i5"])
 
-    # With a range id the client takes a continuation for one of its own when it is a number in quotes; another one is "from now" to it.
+    # With a range id the client recognizes only a number in quotes as a continuation. Any other one means "from now" to
+    # it.
     def test_d_numbers(self):
         for options in ({}, {"offer_throughput": 25100}):
             c = self.container(**options)
@@ -204,7 +205,43 @@ class ChangeFeed(SQLCase):
                 token = self.client.client_connection.last_response_headers["etag"]
                 self.assertEqual([r["id"] for r in c.query_items_change_feed(continuation=token)], ["i1", "i2"])
 
-    def test_e_all_versions_are_refused(self):
+    def test_e_all_versions(self):
+        c = self.container(offer_throughput=25100, change_feed_policy={"retentionDuration": 10})
+        self.assertEqual(c.read()["changeFeedPolicy"], {"retentionDuration": 10})
+
+        def versions(**options):
+            pages = c.query_items_change_feed(mode="AllVersionsAndDeletes", max_item_count=4, **options).by_page()
+            rows = sum((list(p) for p in pages), [])
+            return rows, self.client.client_connection.last_response_headers["etag"]  # the pages have none if all are empty
+
+        def told(rows):
+            image = lambda r, name: r[name].get("n") if r.get(name) else None
+            return sorted((r["metadata"]["operationType"], image(r, "previous"), image(r, "current")) for r in rows)
+
+        scopes = {"whole": {}, "key": {"partition_key": "p1"}, "range of a key": {"feed_range": c.feed_range_from_partition_key("p1")}}
+        ranges = [{"feed_range": r} for r in c.read_feed_ranges()]
+        tokens = {name: versions(start_time="Now", **o)[1] for name, o in scopes.items()}
+        parts = [versions(**o)[1] for o in ranges]
+        for i in range(8):
+            c.create_item({"id": f"i{i}", "pk": f"p{i}", "n": i})
+        c.upsert_item({"id": "i1", "pk": "p1", "n": 11})
+        c.delete_item("i1", "p1")
+        c.delete_item("i2", "p2")
+        of_one = [("create", None, 1), ("delete", 11, None), ("replace", 1, 11)]
+        order = lambda rows: sorted(rows, key=str)
+        everything = order([("create", None, i) for i in range(8)] + of_one[1:] + [("delete", 2, None)])
+        for name, token in tokens.items():
+            rows, tokens[name] = versions(continuation=token)
+            self.assertEqual(order(told(rows)) if name == "whole" else told(rows), everything if name == "whole" else of_one, name)
+        self.assertEqual(order(told(sum((versions(continuation=t)[0] for t in parts), []))), everything)
+        gone = [r for r in versions(continuation=parts[0])[0] + versions(continuation=parts[1])[0] + versions(continuation=parts[2])[0] if r["metadata"]["operationType"] == "delete"]
+        for r in gone:
+            about = r["metadata"]
+            self.assertEqual((about["id"], about["partitionKey"], about["timeToLiveExpired"], r["current"]), (r["previous"]["id"], {"pk": r["previous"]["pk"]}, False, {}))
+            self.assertEqual(about["previousImageLSN"] < about["lsn"], True)
+        self.assertEqual(versions(continuation=tokens["whole"])[0], [])
+        c.replace_item("i3", {"id": "i3", "pk": "p3", "n": 33})
+        self.assertEqual(told(versions(continuation=tokens["whole"])[0]), [("replace", 3, 33)])
         self.refused(400, lambda: list(self.c.query_items_change_feed(mode="AllVersionsAndDeletes")))
 
 

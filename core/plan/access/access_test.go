@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// values are one of everything that can stand at a path, those that tempt an encoding among them.
+// values are values of every kind, including those that are hard to encode.
 func values(t *testing.T) []value.Value {
 	long := strings.Repeat("x", 256)
 	vs := []value.Value{value.NullValue(), value.BoolOf(false), value.BoolOf(true), value.MinKeyValue(),
@@ -40,7 +40,7 @@ func values(t *testing.T) []value.Value {
 	return vs
 }
 
-// Every value that satisfies a leaf has its entry in the leaf's intervals: for all pairs of value and bound.
+// For all pairs of value and bound: a value that satisfies a leaf has its entry in the leaf's intervals.
 func TestIntervalsHoldEverything(t *testing.T) {
 	vs := values(t)
 	at := NewPath("p")

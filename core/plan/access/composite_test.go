@@ -10,7 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// composite compiles one composite index of the paths, descending ones with a minus.
+// composite compiles one composite index of the paths; a minus marks descending ones.
 func composite(t *testing.T, paths ...string) *index.Composite {
 	t.Helper()
 	var cols []string
@@ -25,8 +25,8 @@ func composite(t *testing.T, paths ...string) *index.Composite {
 	return pol.Composites()[0]
 }
 
-// Every value that satisfies a condition on the second column has its entry in the scan's intervals, for all pairs of
-// value and bound, up and down; and no entry with another value in front has.
+// For all pairs of value and bound, in both directions: a value that satisfies a condition on the second column has its
+// entry in the scan's intervals, and no entry with another first value is in them.
 func TestCompositeIntervalsHoldEverything(t *testing.T) {
 	vs := values(t)
 	at, front := NewPath("b"), value.StringOf("f\xff")

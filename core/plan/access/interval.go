@@ -51,6 +51,7 @@ func Within(ivs []Interval, val []byte) bool {
 func (p *Pred) Intervals() (ivs []Interval, exact, ok bool) {
 	switch p.Op {
 	case OpIn:
+		ivs = make([]Interval, 0, len(p.Vals)+moreClasses)
 		for _, v := range p.Vals {
 			if !v.IsDefined() {
 				return nil, false, false
@@ -60,7 +61,7 @@ func (p *Pred) Intervals() (ivs []Interval, exact, ok bool) {
 		}
 		exact = true
 	case OpRange:
-		ivs = append(ivs, p.rangeInterval())
+		ivs = append(make([]Interval, 0, 1+moreClasses), p.rangeInterval())
 	case OpPrefix:
 		e := keys.AppendStringPrefix(nil, []byte(p.Str))
 		ivs = append(ivs, Interval{Lo: e, Hi: keys.After(e)})
@@ -82,8 +83,9 @@ func (p *Pred) Intervals() (ivs []Interval, exact, ok bool) {
 		return nil, false, false
 	}
 	if p.Foreign {
-		if extra := foreign(ivs); len(extra) > 0 {
-			ivs, exact = append(ivs, extra...), false
+		n := len(ivs)
+		if ivs = appendForeign(ivs); len(ivs) > n {
+			exact = false
 		}
 	}
 	if p.Path.Elements && slices.ContainsFunc(ivs, func(iv Interval) bool {
@@ -134,28 +136,31 @@ func (p *Pred) rangeInterval() Interval {
 	return iv
 }
 
-// foreign returns the classes whose values a language reads as strings or objects, if ivs touches strings or objects. A
-// JSON view shows a date as a string and an ObjectId as an object. A Gremlin traversal reads an ObjectId as a string. A
-// stored regex matches itself.
-func foreign(ivs []Interval) (extra []Interval) {
+// moreClasses is the number of intervals of whole classes that most conditions need beside their values.
+const moreClasses = 8
+
+// appendForeign adds the classes whose values a language reads as strings or objects, if ivs touches strings or
+// objects. A JSON view shows a date as a string and an ObjectId as an object. A Gremlin traversal reads an ObjectId as
+// a string. A stored regex matches itself.
+func appendForeign(ivs []Interval) []Interval {
 	var bits uint32
 	for _, iv := range ivs {
 		bits |= iv.classBits()
 	}
 	if bits&(1<<(value.ClassString>>3)) != 0 {
-		for _, c := range []byte{value.ClassUUID, value.ClassBinary, value.ClassObjectID, value.ClassDate,
+		for _, c := range [...]byte{value.ClassUUID, value.ClassBinary, value.ClassObjectID, value.ClassDate,
 			value.ClassTimestamp, value.ClassRegex, value.ClassOther} {
-			extra = append(extra, classInterval(c))
+			ivs = append(ivs, classInterval(c))
 		}
 	}
 	if bits&(1<<(value.ClassObject>>3)) != 0 {
-		for _, c := range []byte{value.ClassMinKey, value.ClassNumber, value.ClassUUID, value.ClassBinary,
+		for _, c := range [...]byte{value.ClassMinKey, value.ClassNumber, value.ClassUUID, value.ClassBinary,
 			value.ClassObjectID, value.ClassDate, value.ClassTimestamp, value.ClassRegex, value.ClassOther,
 			value.ClassMaxKey} {
-			extra = append(extra, classInterval(c))
+			ivs = append(ivs, classInterval(c))
 		}
 	}
-	return extra
+	return ivs
 }
 
 // ForeignKinds are the class bits of the kinds that JSON lacks and that a JSON view shows as strings or objects.

@@ -38,7 +38,7 @@ type Plan struct {
 	Leaf  *Pred   // Index, Ordered
 	Union []*Pred // Index: leaves whose entries together hold every answer
 	Both  []*Pred // Index: leaves each of which names every answer
-	Why   string
+	Why   Reason
 	// Covered says that rows are made of the entries; items are fetched only where an entry doesn't hold its whole
 	// value. Missing says that items without an entry are rows too, empty ones.
 	Covered, Missing bool
@@ -111,7 +111,7 @@ func (p *Plan) Explain() string {
 		}
 		return fmt.Sprintf("%s union of %d: %s", p.Kind, len(p.Union), p.Why)
 	}
-	return p.Kind.String() + ": " + p.Why
+	return p.Kind.String() + ": " + p.Why.String()
 }
 
 // Scalars reports whether all values are defined and none is an array or object. The equality of arrays and objects

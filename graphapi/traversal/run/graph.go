@@ -52,6 +52,7 @@ type rowIter struct {
 
 // find opens a look-up.
 func (x *exec) find(f graph.Find, mk func(d []byte) (any, error)) (*rowIter, error) {
+	f.Explain = x.probe != nil
 	rows, err := x.g.Store.Find(x.ctx, f)
 	if err != nil {
 		return nil, x.cause(err)

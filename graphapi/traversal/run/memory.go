@@ -46,6 +46,16 @@ func (m *memory) close() { m.acct.Close() }
 // hold counts a value that is kept until the end of the request.
 func (x *exec) hold(v any) error { return x.mem.grow(1, sizeOf(v)) }
 
+// room reports whether a value of that many bytes may be built. The value isn't counted: it is kept for a moment, or
+// counted by the step that keeps it.
+func (x *exec) room(bytes int64) error {
+	err := x.mem.grow(0, bytes)
+	if err == nil {
+		x.mem.shrink(0, bytes)
+	}
+	return err
+}
+
 // holder counts what one step keeps, so that it can be released.
 type holder struct {
 	x     *exec
@@ -100,6 +110,8 @@ const (
 	elementSize = 320
 	entrySize   = 96 // of a map, including its index
 	nodeSize    = 64 // of a path
+	rankedSize  = 48 // a value to sort, without its keys
+	pairSize    = 80 // a list of two values, without them
 )
 
 // size returns approximately how many bytes a traverser keeps in memory. Of its path only the nodes count: the values
@@ -158,6 +170,20 @@ func sizeOf(v any) int64 {
 		return valueSize + int64(c.Unscaled.BitLen()/8)
 	}
 	return valueSize
+}
+
+// sizeOfKeys returns the approximate size in bytes of sort keys. Elements are those of the sorted traversers, which are
+// counted already.
+func sizeOfKeys(keys []any) (n int64) {
+	for _, k := range keys {
+		switch k.(type) {
+		case *gvalue.Vertex, *gvalue.Edge, *gvalue.VertexProperty:
+			n += valueSize
+		default:
+			n += sizeOf(k)
+		}
+	}
+	return n
 }
 
 func sizeOfList(l []any) int64 {

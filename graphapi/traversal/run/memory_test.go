@@ -32,7 +32,12 @@ func TestMemoryIsCharged(t *testing.T) {
 			false,
 		)
 	}
+	list := "[" + strings.Repeat("1, ", 80) + "1]"
 	for _, script := range []string{
+		"g.V().id().order().by(constant('" + text + "'))", "g.withSideEffect('x', []).V().store('x').by('t').cap('x')",
+		"g.inject(1).repeat(union(identity(), identity()).barrier()).times(12).sample(4000)",
+		"g.V().limit(45).id().asString().concat('" + text + "').barrier()",
+		"g.inject(" + list + ").product(" + list + ")",
 		"g.V().order().by('n')", "g.V().barrier()", "g.V().fold()", "g.V().values('t').fold().fold()",
 		"g.V().group().by('n')", "g.V().groupCount().by(values('n', 't').fold())",
 		"g.V().group('x').by('n').cap('x')", "g.V().group().by('n').by(out().fold())", "g.V().aggregate('x').cap('x')",
@@ -42,6 +47,15 @@ func TestMemoryIsCharged(t *testing.T) {
 		"g.V().emit().repeat(out().simplePath()).order().by('n')",
 		"g.V().union(fold(), order().by('n'))", "g.V().order().by('n').path()",
 		"g.V().match(as('a').out().as('b')).fold()",
+		"g.V().as('a').out().as('b').dedup('a', 'b').fold()",
+		"g.V().values('t').fold([], addAll)", "g.withSideEffect('x', []).V().aggregate('x').by('t').cap('x')",
+		"g.V().aggregate(local, 'x').by('t').cap('x')", "g.V().groupCount('x').by('n').cap('x')",
+		"g.V().out().tree('x').by('t').cap('x')",
+		"g.V().local(out().order().by('n').fold()).fold()", "g.V().sideEffect(store('x')).cap('x')",
+		"g.withSack([]).V().sack(addAll).by(values('n', 't').fold()).barrier()",
+		"g.inject(1).repeat(identity()).emit().times(3000).fold()", "g.V().fold().product(constant([1, 2, 3])).fold()",
+		"g.V().order().by(values('n').math('1000 - _')).limit(90)",
+		"g.V().range(0, 100).order().tail(90)", "g.V().project('a').by('t').order().by(select('a'))",
 	} {
 		for _, small := range []bool{false, true} {
 			b := budget.New(64<<20, 0)

@@ -91,9 +91,17 @@ func buildOrder(c *compiler, in *inst) (step, error) {
 		}}, nil
 	}
 	return &barrierStep{f: func(x *exec, ts []*trav) ([]*trav, error) {
+		var held holder // for the keys
+		defer held.release()
+		if err := held.hold(x, 0, int64(len(ts))*rankedSize); err != nil {
+			return nil, err
+		}
 		rs := make([]ranked[*trav], 0, len(ts))
 		for _, t := range ts {
 			keys, ok, err := rank(x, t, bs, t.v)
+			if err == nil {
+				err = held.hold(x, 0, sizeOfKeys(keys))
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -471,10 +479,13 @@ func buildSample(c *compiler, in *inst) (step, error) {
 			return l[:min(n, len(l))], true, nil
 		}}, nil
 	}
-	return &barrierStep{f: func(x *exec, ts []*trav) ([]*trav, error) { return sample(x, ts, bs, n) }}, nil
+	s := &barrierStep{}
+	s.f = func(x *exec, ts []*trav) ([]*trav, error) { return sample(x, ts, bs, n, &s.held) }
+	return s, nil
 }
 
-func sample(x *exec, ts []*trav, bs []*by, n int) ([]*trav, error) {
+// sample selects n of the traversers ts, each as often as its bulk at most. Those that it returns are counted by held.
+func sample(x *exec, ts []*trav, bs []*by, n int, held *holder) ([]*trav, error) {
 	weights := make([]float64, len(ts))
 	total := 0.0
 	for i, t := range ts {
@@ -503,6 +514,9 @@ func sample(x *exec, ts []*trav, bs []*by, n int) ([]*trav, error) {
 			}
 			c := ts[i].clone()
 			c.bulk = 1
+			if err := held.keep(x, c); err != nil {
+				return nil, err
+			}
 			out = append(out, c)
 			one := w / float64(ts[i].bulk)
 			if ts[i].bulk--; ts[i].bulk == 0 {
@@ -551,6 +565,8 @@ func buildBarrier(c *compiler, in *inst) (step, error) {
 		if x.paths || x.noBulk && x.sackOp == "" {
 			return ts, nil
 		}
+		var held holder // for the keys
+		defer held.release()
 		by := make(map[string]*trav, len(ts))
 		out := ts[:0]
 		var key []byte
@@ -568,6 +584,9 @@ func buildBarrier(c *compiler, in *inst) (step, error) {
 				if joined {
 					continue
 				}
+			}
+			if err := held.hold(x, 0, entrySize+int64(len(key))); err != nil {
+				return nil, err
 			}
 			by[string(key)] = t
 			out = append(out, t)

@@ -338,14 +338,20 @@ func (r *foldReducer) result(x *exec) (any, bool, error) {
 
 // opReducer is fold(seed, operator).
 type opReducer struct {
-	acc any
-	op  gvalue.Operator
+	acc  any
+	op   gvalue.Operator
+	held holder // of addAll
 }
 
 func (r *opReducer) add(x *exec, t *trav) error {
 	for range t.bulk {
 		if err := x.tick(); err != nil {
 			return err
+		}
+		if r.op == gvalue.OpAddAll {
+			if err := r.held.hold(x, 1, sizeOf(t.v)); err != nil {
+				return err
+			}
 		}
 		v, err := operate(r.op, r.acc, t.v)
 		if err != nil {
@@ -356,7 +362,10 @@ func (r *opReducer) add(x *exec, t *trav) error {
 	return nil
 }
 
-func (r *opReducer) result(*exec) (any, bool, error) { return r.acc, true, nil }
+func (r *opReducer) result(*exec) (any, bool, error) {
+	r.held.release() // as that of foldReducer
+	return r.acc, true, nil
+}
 
 func buildFold(c *compiler, in *inst) (step, error) {
 	switch len(in.args) {

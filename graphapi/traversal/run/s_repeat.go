@@ -178,6 +178,7 @@ func (c *compiler) repeatCondition(in *inst) (*condition, error) {
 	return c.condition(in, in.args[0])
 }
 
+// doUntil reports whether until() or times() ends the loop for t. first: the test is the one before a round.
 func (s *repeatStep) doUntil(x *exec, t *trav, first bool) (bool, error) {
 	if !s.hasUntil || s.untilFirst != first {
 		return false, nil
@@ -188,6 +189,7 @@ func (s *repeatStep) doUntil(x *exec, t *trav, first bool) (bool, error) {
 	return s.until.test(x, t)
 }
 
+// doEmit reports whether emit() returns t although it goes on. first: the test is the one before a round.
 func (s *repeatStep) doEmit(x *exec, t *trav, first bool) (bool, error) {
 	if !s.hasEmit || s.emitFirst != first {
 		return false, nil

@@ -94,6 +94,11 @@ func (s *sideEffect) put(x *exec, v any, bulk int64) error {
 		if err := x.tick(); err != nil {
 			return err
 		}
+		if op == gvalue.OpAddAll {
+			if err := x.hold(v); err != nil {
+				return err
+			}
+		}
 		n, err := operate(op, s.plain, v)
 		if err != nil {
 			return err

@@ -484,7 +484,13 @@ func buildListOp(c *compiler, in *inst) (step, error) {
 		if !ok || !isCollection(v) {
 			return nil, false, notIterableArg(op, v, o.tr != nil)
 		}
-		r, err := listOp(op, listOf(t.v), listOf(v))
+		a, b := listOf(t.v), listOf(v)
+		if op == "product" {
+			if err := x.room(int64(len(a)) * int64(len(b)) * pairSize); err != nil {
+				return nil, false, err
+			}
+		}
+		r, err := listOp(op, a, b)
 		return r, true, err
 	}}, nil
 }

@@ -18,8 +18,8 @@ func definitions(t *testing.T, defs ...Property) *Computed {
 	return c
 }
 
-// A name stands for its expression wherever the item is read, under any alias, and nowhere else. The item has no alias
-// in an expression, so that the query's own aliases can't hide it.
+// A computed name is replaced by its expression wherever the item is read, under any alias, and nowhere else. The item
+// has no alias in an expression, so the query's own aliases can't hide it.
 func TestExpand(t *testing.T) {
 	c := definitions(t, Property{"low", `SELECT VALUE LOWER(x.name) FROM x`}).
 		WithEmbeddings([]Embedding{{[]string{"v"}, "euclidean"}, {[]string{"w"}, "cosine"}})

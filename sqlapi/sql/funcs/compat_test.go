@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The compatibility page names every function of the registry and every aggregate, once, with its state.
+// The compatibility page has every function of the registry and every aggregate once, with its state.
 func TestCompatibilityFunctions(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/compat/sql-language.md")
 	if err != nil {

@@ -6,17 +6,14 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Sizes in bytes that a Set uses for each value, in addition to the value's own bytes. The size of a map entry includes
-// the free space that maps and slices keep for growth.
-var (
-	ValueSize = int(reflect.TypeFor[value.Value]().Size())
-	setEntry  = ValueSize + MapEntry
-)
+// ValueSize is the size of a value in bytes, without the bytes that it points to.
+var ValueSize = int(reflect.TypeFor[value.Value]().Size())
 
-// Sizes of a pointer and of a map entry in bytes.
+// Sizes in bytes of a pointer, and of a map entry that has a number and a pointer. That of a map entry includes the
+// free space that maps keep for growth.
 const (
 	PointerSize = 8
-	MapEntry    = 2 * (8 + 3*PointerSize)
+	MapEntry    = 2 * (8 + PointerSize)
 )
 
 // Hash returns a hash of a value. Values that are the Same have equal hashes.
@@ -37,16 +34,7 @@ func Same(a, b value.Value) bool {
 
 // Set is a set of values. Equality is Same.
 type Set struct {
-	by   map[uint64][]value.Value
-	size int
-	told int
-}
-
-// Grown returns by how many bytes the set has grown since the last call.
-func (s *Set) Grown() int {
-	n := s.size - s.told
-	s.told = s.size
-	return n
+	by map[uint64][]value.Value
 }
 
 // NewSet returns an empty set.
@@ -71,7 +59,6 @@ func (s *Set) Add(v value.Value) bool {
 		}
 	}
 	s.by[h] = append(s.by[h], DeepView(v).Clone())
-	s.size += setEntry + BytesOf(v)
 	return true
 }
 

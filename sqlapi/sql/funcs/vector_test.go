@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestVectorDistance: over numbers of all kinds, in any order of arguments, prepared or not, the distance is that of a
+// TestVectorDistance: for numbers of all kinds, arguments in any order, prepared or not, the distance is that of a
 // plain loop.
 func TestVectorDistance(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))

@@ -12,7 +12,8 @@ import (
 
 func text(s string) value.Value { return value.StringOf(s) }
 
-// What a filter says of the partition key are the ranges of a plan; what says too little is everything.
+// The ranges of a plan are those that the filter allows for the partition key. If the filter says too little, they are
+// everything.
 func TestKeyRanges(t *testing.T) {
 	one := core.PartitionKeyDef{Paths: []string{"/pk"}, Kind: "Hash", Version: 2}
 	two := core.PartitionKeyDef{Paths: []string{"/pk", "/user"}, Kind: "MultiHash", Version: 2}
@@ -69,7 +70,7 @@ func TestKeyRanges(t *testing.T) {
 	}
 }
 
-// Ranges that overlap are one.
+// Overlapping ranges are merged.
 func TestMergeRanges(t *testing.T) {
 	for _, c := range []struct{ in, want []keyRange }{
 		{[]keyRange{{"05", "0A"}, {"", "05"}}, []keyRange{{"", "05"}, {"05", "0A"}}},

@@ -12,10 +12,10 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// params are the state of an execution: what a constant is made of.
+// params are the state of an execution, with the values of constants.
 type params map[string]value.Value
 
-// compiled is a compiler for the queries of the tests, whose constants are literals and parameters.
+// compiled returns a compiler for the tests' queries, whose constants are literals and parameters.
 func compiled(q *syntax.Query) Compiler[params] {
 	c := Compiler[params]{From: q.From, Compile: func(e syntax.Expr) Const[params] {
 		switch e := e.(type) {
@@ -35,7 +35,7 @@ func compiled(q *syntax.Query) Compiler[params] {
 var operators = map[access.Op]string{access.OpAll: "all", access.OpNone: "none", access.OpAnd: "and",
 	access.OpOr: "or", access.OpIn: "in", access.OpRange: "range", access.OpPrefix: "prefix", access.OpExists: "exists"}
 
-// text writes a predicate, without what is added for values of other APIs.
+// text prints a predicate without the additions for values of other APIs.
 func text(p *access.Pred) string {
 	if p == nil {
 		return "nothing"
@@ -66,7 +66,7 @@ func text(p *access.Pred) string {
 	return fmt.Sprintf("%s(%s)", operators[p.Op], strings.Join(parts, " "))
 }
 
-// What an index is asked for a filter. It may be weaker than the filter and never stronger.
+// The index condition for a filter. It may be weaker than the filter and never stronger.
 func TestFilter(t *testing.T) {
 	for where, want := range map[string]string{
 		`c.a = 1`:                     `in(/a 1)`,
@@ -113,7 +113,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// What a query reads of an item, so that entries which hold it are enough.
+// The paths of an item that a query reads: entries that hold them are enough.
 func TestCoverageOf(t *testing.T) {
 	for query, want := range map[string]string{
 		`SELECT c.a FROM c`:                         "[/a]",

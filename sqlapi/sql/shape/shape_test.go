@@ -15,7 +15,7 @@ func parse(t *testing.T, text string) *syntax.Query {
 	return q
 }
 
-// What the tree of a query says by itself.
+// The facts that the tree of a query shows by itself.
 func TestShape(t *testing.T) {
 	for text, want := range map[string]struct{ grouped, streams, ordered, count bool }{
 		`SELECT * FROM c`:                                                     {streams: true},
@@ -43,8 +43,8 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// The steps of a path, and where it is stored: system properties but for _ts are nowhere, positions in arrays are any
-// element.
+// The steps of a path, and where it is stored. System properties except _ts aren't stored, and positions in arrays are
+// any element.
 func TestPaths(t *testing.T) {
 	for text, want := range map[string]struct {
 		steps  int

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The compatibility page names every keyword, and no others.
+// The compatibility page has every keyword, and no others.
 func TestCompatibilityKeywords(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/compat/sql-language.md")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What is printed of the queries of all scripts parses again, and prints the same.
+// The printed queries of all scripts parse again, and print the same.
 func TestPrintedTextIsTheQuery(t *testing.T) {
 	files, err := filepath.Glob("../testdata/*.*")
 	if err != nil {
@@ -29,7 +29,7 @@ func TestPrintedTextIsTheQuery(t *testing.T) {
 			}
 			q, err := Parse(text, DefaultLimits())
 			if err != nil {
-				continue // a script of errors
+				continue // a script with errors
 			}
 			n++
 			printed := PrintQuery(q)

@@ -73,8 +73,6 @@
 ! SC2001 18-19 Identifier 'd' could not be resolved.
 > SELECT udf.f(NO_SUCH(1)) FROM c
 ! SC2005 13-23 'NO_SUCH' is not a recognized built-in function name.
-> SELECT udf.f(c.a) FROM c
-! User defined functions are not supported: 'udf.f'.
 > SELECT * FROM c ORDER BY RANK FullTextScore(c.a, ["x"])
 ! ORDER BY RANK is not supported.
 > SELECT * FROM c;
@@ -275,7 +273,5 @@
 ! SC3002 13-36 The function 'FullTextScore' is not supported: full-text functions are not evaluated yet.
 > SELECT VALUE RRF(1, 2) FROM c
 ! SC3002 13-22 The function 'RRF' is not supported: full-text functions are not evaluated yet.
-> SELECT VALUE udf.f() FROM c
-! User defined functions are not supported: 'udf.f'.
 > SELECT TOP 1 * FROM c OFFSET 0 LIMIT 1
 ! SC1001 11-12 'TOP' and 'OFFSET LIMIT' can't be used together.

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// cli has the commands with the values of their flags.
+type cli struct {
+	Serve      serveCmd
+	Demo       demoCmd
+	Check      checkCmd
+	Repair     repairCmd
+	Backup     backupCmd
+	Restore    restoreCmd
+	Query      queryCmd
+	Tail       tailCmd
+	Partitions partitionsCmd
+	Connect    connectCmd
+}
+
+// streams are the outputs of a command.
+type streams struct{ out, errOut io.Writer }
+
+// root returns the command line. Every flag can also be set by an environment variable: --nosql-addr by
+// ORRERY_NOSQL_ADDR.
+func (c *cli) root(s *streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "orrery",
+		Short: "Azure Cosmos DB's four APIs over one store, in one binary.",
+		Long: "Azure Cosmos DB's four APIs over one store, in one binary. Every flag is also a variable: " +
+			"--nosql-addr is ORRERY_NOSQL_ADDR.",
+		SilenceErrors: true, SilenceUsage: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return fromVariables(cmd.Flags()) },
+	}
+	show := root.Flags().Bool("version", false, "Print the version.")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *show {
+			return printVersion(s.out)
+		}
+		return cmd.Help()
+	}
+	root.SetOut(s.out)
+	root.SetErr(s.errOut)
+	root.AddCommand(c.Serve.command(), c.Demo.command(), c.Check.command(s), c.Repair.command(s), c.Backup.command(s),
+		c.Restore.command(s), c.Query.command(s), c.Tail.command(s),
+		c.Partitions.command(s), c.Connect.command(s), scriptWorker(),
+		&cobra.Command{Use: "version", Short: "Print the version.", Args: cobra.NoArgs,
+			RunE: runs(func() error { return printVersion(s.out) })})
+	for _, cmd := range root.Commands() {
+		cmd.Flags().SortFlags = false // they are shown in the order in which they are added
+	}
+	return root
+}
+
+func printVersion(out io.Writer) error {
+	_, err := fmt.Fprintln(out, "orrery", version())
+	return err
+}
+
+// failure is the error of a command that has begun. All other errors mean a wrong use of the command line.
+type failure struct{ error }
+
+// runs makes a function the body of a command.
+func runs(f func() error) func(*cobra.Command, []string) error {
+	return func(*cobra.Command, []string) error {
+		if err := f(); err != nil {
+			return failure{err}
+		}
+		return nil
+	}
+}
+
+// fromVariables sets the flags that are not given to the values of their environment variables.
+func fromVariables(flags *pflag.FlagSet) (err error) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := "ORRERY_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		text, ok := os.LookupEnv(name)
+		if !ok || f.Changed || f.Name == "help" || f.Name == "version" || err != nil {
+			return
+		}
+		if e := flags.Set(f.Name, text); e != nil {
+			err = fmt.Errorf("variable %s: %w", name, e)
+		}
+	})
+	return err
+}
+
+// require marks flags that a command can't do without.
+func require(cmd *cobra.Command, flags ...string) *cobra.Command {
+	for _, name := range flags {
+		if err := cmd.MarkFlagRequired(name); err != nil {
+			panic(err) // there is no such flag
+		}
+	}
+	return cmd
+}
+
+// choice is a flag with a few possible values.
+type choice struct {
+	value *string
+	of    []string
+}
+
+// oneOf returns a flag with a default and its possible values.
+func oneOf(value *string, is string, of ...string) *choice {
+	*value = is
+	return &choice{value, of}
+}
+
+// Set implements pflag.Value.
+func (c *choice) Set(text string) error {
+	if !slices.Contains(c.of, text) {
+		return fmt.Errorf("want one of %s", strings.Join(c.of, ", "))
+	}
+	*c.value = text
+	return nil
+}
+
+// String implements pflag.Value.
+func (c *choice) String() string { return *c.value }
+
+// Type implements pflag.Value.
+func (c *choice) Type() string { return "string" }
+
+// directory is a flag or an argument that names an existing directory.
+type directory string
+
+// Set implements pflag.Value.
+func (d *directory) Set(text string) error {
+	info, err := os.Stat(text)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is no directory", text)
+	}
+	*d = directory(text)
+	return err
+}
+
+// String implements pflag.Value.
+func (d *directory) String() string { return string(*d) }
+
+// Type implements pflag.Value.
+func (d *directory) Type() string { return "DIR" }
+
+// asDirectory returns a function that sets a value to the name of an existing directory.
+func asDirectory(value *string) func(string) error { return (*directory)(value).Set }
+
+// only returns the check of a command's single argument, which sets it.
+func only(set func(string) error) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("want one argument: %s", cmd.UseLine())
+		}
+		return set(args[0])
+	}
+}
+
+// helpAsFlag turns "help COMMAND" into "COMMAND --help".
+func helpAsFlag(args []string) []string {
+	if len(args) > 0 && args[0] == "help" {
+		return append(slices.Clone(args[1:]), "--help")
+	}
+	return args
+}
+
+// run parses args and runs the command. It returns the exit code: 0 success, 1 failure, 2 wrong usage.
+func run(args []string, out, errOut io.Writer) int {
+	var c cli
+	root := c.root(&streams{out, errOut})
+	root.SetArgs(helpAsFlag(args))
+	err := root.Execute()
+	switch f := (failure{}); {
+	case err == nil:
+		return 0
+	case errors.As(err, &f):
+		fmt.Fprintln(errOut, "orrery:", strings.ReplaceAll(f.Error(), "\n", "\norrery: "))
+		return 1
+	}
+	fmt.Fprintln(errOut, "orrery:", err)
+	return 2
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"github.com/orrerydb/orrery/cmd/orrery/server"
+)
+
+// partitionsCmd shows the physical partitions of a container of a running server, and splits and merges them.
+type partitionsCmd struct {
+	Data     string
+	Endpoint string
+	keyFlags
+	JSON bool
+}
+
+func (c *partitionsCmd) command(s *streams) *cobra.Command {
+	cmd := &cobra.Command{Use: "partitions DATABASE/CONTAINER",
+		Short: "Draw the physical partitions of a container, and say whether its partition key is a good one.",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return runs(func() error { return c.report(s, args[0], server.AskForPartitions) })(nil, nil)
+		}}
+	f := cmd.PersistentFlags()
+	f.StringVar(&c.Data, "data", "data", "Data `DIR` of the server, which says where it is and its key.")
+	f.StringVar(&c.Endpoint, "endpoint", "", "`URL` of the server's admin port, in place of --data; with --key or "+
+		"--key-file.")
+	c.keyFlags.flags(f)
+	f.BoolVar(&c.JSON, "json", false, "Print JSON, as /orrery/partitions of the admin port.")
+	for do, short := range map[string]string{"split": "Split a physical partition in two.",
+		"merge": "Merge a physical partition with the one that follows."} {
+		cmd.AddCommand(&cobra.Command{Use: do + " DATABASE/CONTAINER ID", Short: short, Args: cobra.ExactArgs(2),
+			RunE: func(_ *cobra.Command, args []string) error {
+				return runs(func() error { return c.change(s, do, args[0], args[1]) })(nil, nil)
+			}})
+	}
+	return cmd
+}
+
+// change has the server change a partition, and shows the partitions afterwards.
+func (c *partitionsCmd) change(s *streams, do, of, id string) error {
+	ask := func(ctx context.Context, admin, key, db, container string) (*server.PartitionsReport, error) {
+		return server.AskToChangePartitions(ctx, admin, key, server.PartitionsChange{Database: db, Container: container,
+			Partition: id, Do: do})
+	}
+	return c.report(s, of, ask)
+}
+
+// report shows the report that ask gets from the server.
+func (c *partitionsCmd) report(s *streams, of string,
+	ask func(ctx context.Context, admin, key, db, container string) (*server.PartitionsReport, error)) error {
+	db, container, ok := strings.Cut(of, "/")
+	if !ok || db == "" || container == "" {
+		return fmt.Errorf("%s: want DATABASE/CONTAINER", of)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	admin, key, err := c.server()
+	if err != nil {
+		return err
+	}
+	r, err := ask(ctx, admin, key, db, container)
+	if ctx.Err() != nil {
+		return errors.New("cancelled")
+	}
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(s.out, r)
+	}
+	return writePartitions(s.out, r)
+}
+
+// server returns the admin address and the key of the server.
+func (c *partitionsCmd) server() (admin, key string, err error) {
+	if c.Endpoint != "" {
+		key, err = c.key()
+		return c.Endpoint, key, err
+	}
+	conns, err := server.ReadConnections(c.Data)
+	if err != nil {
+		return "", "", err
+	}
+	if conns.Admin == nil {
+		return "", "", fmt.Errorf("the server of %s has no admin port (--admin-addr off)", c.Data)
+	}
+	return conns.Admin.Endpoint, conns.Key, nil
+}
+
+// barWidth is the length of the longest bar, in characters.
+const barWidth = 40
+
+// drawn returns a bar for a part of a whole.
+func drawn(part, whole int64) (string, error) {
+	var out bytes.Buffer
+	b := progressbar.NewOptions64(max(whole, 1), progressbar.OptionSetWriter(&out),
+		progressbar.OptionSetWidth(barWidth), progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetElapsedTime(false),
+		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: " ", BarStart: "|", BarEnd: "|"}))
+	if err := b.Set64(part); err != nil {
+		return "", err
+	}
+	_, text, _ := strings.Cut(b.String(), "|")
+	text, _, _ = strings.Cut(text, "|")
+	return fmt.Sprintf("|%-*s|", barWidth, text), nil // a bar without a part has no padding of its own
+}
+
+// writePartitions draws a report.
+func writePartitions(w io.Writer, r *server.PartitionsReport) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s/%s: %d physical partitions", r.Database, r.Container, len(r.Partitions))
+	if r.Throughput > 0 {
+		fmt.Fprintf(&b, ", %d RU/s", r.Throughput)
+	}
+	if r.Resizing {
+		b.WriteString(", being split for the throughput")
+	}
+	b.WriteByte('\n')
+	most := int64(0)
+	for _, p := range r.Partitions {
+		most = max(most, p.Bytes)
+	}
+	for _, p := range r.Partitions {
+		bar, err := drawn(p.Bytes, most)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "%6s %s %10s %10d items %10.1f RU/s\n", p.ID, bar, size(p.Bytes), p.Items, p.RU)
+	}
+	if len(r.Heaviest) > 0 {
+		of := fmt.Sprintf("the largest of %d", r.Keys)
+		if !r.AllKeys {
+			of += " that were looked at"
+		}
+		fmt.Fprintf(&b, "partition keys, %s:\n", of)
+		for _, l := range r.Heaviest {
+			bar, err := drawn(l.Bytes, r.Heaviest[0].Bytes)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, "%6s %s %10s %10d items %s\n", l.Partition, bar, size(l.Bytes), l.Items, oneLine(l.Key))
+		}
+	}
+	b.WriteString(r.Advice + "\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// oneLine returns a JSON value without the space that the server has put in.
+func oneLine(value []byte) []byte {
+	var out bytes.Buffer
+	if json.Compact(&out, value) != nil {
+		return value
+	}
+	return out.Bytes()
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/orrerydb/orrery/cmd/orrery/server"
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
+)
+
+// served starts a server with containers of good and bad partition keys.
+func served(t *testing.T) *server.Server {
+	t.Helper()
+	cfg := server.Ephemeral()
+	cfg.Key = "c2VjcmV0c2VjcmV0" // not the public one
+	s, err := server.Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Stop(context.Background()) })
+	ctx := context.Background()
+	if _, err := s.Engine().EnsureDatabase(ctx, "db"); err != nil {
+		t.Fatal(err)
+	}
+	for id, key := range map[string]func(i int) any{
+		"even": func(i int) any { return i },
+		"few":  func(i int) any { return i % 3 },
+		"hot":  func(i int) any { return max(0, i-300) },
+		"tiny": func(i int) any { return i },
+	} {
+		c, err := s.Engine().CreateContainer(ctx, "db", core.ContainerSpec{ID: id,
+			PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}, Throughput: core.Throughput{Manual: 20000}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 400
+		if id == "tiny" {
+			n = 10
+		}
+		for i := range n {
+			text := fmt.Appendf(nil, `{"id":"%d","pk":%v}`, i, key(i))
+			d, err := doc.FromJSON(nil, text, doc.JSONOptions{Names: doc.NoSQL})
+			if err == nil {
+				_, err = c.Write(ctx, core.Write{Kind: core.Create, Doc: d})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return s
+}
+
+// TestPartitionsCommand: the command draws the partitions and says whether the key is good. It splits and merges them.
+func TestPartitionsCommand(t *testing.T) {
+	s := served(t)
+	admin := "http://" + s.Addr(server.Admin)
+	orrery := func(want int, args ...string) string {
+		t.Helper()
+		var out, errOut bytes.Buffer
+		args = append(append([]string{"partitions"}, args...), "--endpoint", admin, "--key", s.Key())
+		if code := run(args, &out, &errOut); code != want {
+			t.Fatalf("%v: exit code %d: %s", args, code, &errOut)
+		}
+		return out.String() + errOut.String()
+	}
+	for id, want := range map[string]string{
+		"even": "spreads the data evenly",
+		"few":  "has only 3 values for 2 physical partitions",
+		"hot":  "the key [0] has 75 % of all data",
+		"tiny": "too few items (10)",
+	} {
+		text := orrery(0, "db/"+id)
+		for _, part := range []string{want, "db/" + id + ": 2 physical partitions, 20000 RU/s", "     0 |",
+			"     1 |", "█", " RU/s\n", " items ["} {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s: no %q in\n%s", id, part, text)
+			}
+		}
+	}
+	if text := orrery(0, "db/hot"); !strings.Contains(text, "301 items [0]\n") {
+		t.Errorf("the largest key isn't there: %s", text)
+	}
+	var r server.PartitionsReport
+	if err := json.Unmarshal([]byte(orrery(0, "split", "db/even", "1", "--json")), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Partitions) != 3 || r.Partitions[1].ID != "2" || r.Partitions[2].Parents[0] != "1" || r.Keys != 400 ||
+		!r.AllKeys || len(r.Heaviest) != 5 {
+		t.Errorf("after the split %+v", r)
+	}
+	if p := r.Partitions[0]; p.Total <= 0 || p.Share < 6666 || p.Share > 6667 {
+		t.Errorf("%v RU, at most %v per second", p.Total, p.Share)
+	}
+	if text := orrery(0, "merge", "db/even", "0"); !strings.Contains(text, "2 physical partitions") {
+		t.Errorf("after the merge %s", text)
+	}
+	for _, x := range [][]string{
+		{"There is no physical partition \"1\"", "split", "db/even", "1"},
+		{"There is no physical partition \"x\"", "merge", "db/even", "x"},
+		{"No physical partition follows", "merge", "db/even", "3"},
+		{"container \"none\"", "db/none"}, {"want DATABASE/CONTAINER", "db"},
+	} {
+		if text := orrery(1, x[1:]...); !strings.Contains(text, x[0]) {
+			t.Errorf("%v: %s", x[1:], text)
+		}
+	}
+}
+
+// The partitions on the admin port need the account key: for the report, which has partition keys, and for changes.
+func TestPartitionsNeedTheKey(t *testing.T) {
+	s := served(t)
+	at := "http://" + s.Addr(server.Admin) + server.PartitionsPath
+	change := `{"database":"db","container":"even","partition":"0","do":"split"}`
+	for _, x := range []struct {
+		method, body, key string
+		want              int
+	}{
+		{"GET", "", "", 401}, {"GET", "", "wrong", 401}, {"GET", "", s.Key(), 200}, {"POST", change, "", 401},
+		{"POST", change, "wrong", 401}, {"POST", "{}", s.Key(), 400}, {"POST", change, s.Key(), 200},
+		{"POST", change, s.Key(), 404},
+	} {
+		req, err := http.NewRequest(x.method, at+"?database=db&container=even", strings.NewReader(x.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.key != "" {
+			req.Header.Set("Authorization", "Bearer "+x.key)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != x.want {
+			t.Errorf("%s %s with key %q: %d, want %d", x.method, x.body, x.key, res.StatusCode, x.want)
+		}
+	}
+}

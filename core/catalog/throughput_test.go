@@ -1,0 +1,76 @@
+package catalog_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// TestPartitionsFor: a container is created with ceil(T/t) physical partitions. A throughput that would need more
+// partitions than a container may have is refused.
+func TestPartitionsFor(t *testing.T) {
+	auto := func(n int) catalog.Throughput { return catalog.Throughput{AutoscaleMax: n} }
+	manual := func(n int) catalog.Throughput { return catalog.Throughput{Manual: n} }
+	for _, x := range []struct {
+		limit int
+		of    catalog.Throughput
+		want  int // 0: refused
+	}{
+		{0, catalog.Throughput{}, 1}, {0, manual(400), 1}, {0, manual(10000), 1}, {0, manual(10001), 2},
+		{0, manual(20000), 2}, {0, auto(20000), 2}, {0, manual(25100), 3}, {0, manual(1000000), 100},
+		{6000, manual(30000), 5}, {6000, auto(30100), 6}, {100, manual(1000), 10},
+		{100, manual(409600), 4096}, {100, manual(409601), 0}, {0, manual(math.MaxInt), 0}, {0, manual(-1), 0},
+		{0, auto(-1), 0},
+	} {
+		c, err := catalog.Open(memkv.New(), clock.New(), catalog.Settings{PartitionRU: x.limit, MinSlots: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		createDatabase(t, c, "db")
+		s := spec("c")
+		s.Throughput = x.of
+		k, err := c.CreateContainer(bg, "db", s, firstHead)
+		if x.want == 0 {
+			if !status.Is(err, status.BadRequest) {
+				t.Errorf("%+v at %d: %v", x.of, x.limit, err)
+			}
+			continue
+		}
+		if err != nil || len(k.Partitions) != x.want || c.PartitionsFor(x.of) != x.want {
+			t.Errorf("%+v at %d: %v, %d partitions for %d, want %d", x.of, x.limit, err, len(k.Partitions),
+				c.PartitionsFor(x.of), x.want)
+		}
+	}
+}
+
+// TestSmallerPartitionLimit: a store opens with a smaller limit of a partition than it was written with. Its containers
+// can be changed as before, also those whose throughput would be refused now. A new throughput must be within the
+// limit.
+func TestSmallerPartitionLimit(t *testing.T) {
+	eng := memkv.New()
+	c := open(t, eng)
+	createDatabase(t, c, "db")
+	s := spec("c")
+	s.Throughput.Manual = 1000000
+	create(t, c, "db", s)
+	c, err := catalog.Open(eng, clock.New(), catalog.Settings{PartitionRU: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := c.Container("db", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Properties = map[string][]byte{"a": []byte("b")}
+	if k, err = c.ReplaceContainer(bg, "db", "c", k.Gen, s, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.Throughput.Manual = 999900
+	if _, err = c.ReplaceContainer(bg, "db", "c", k.Gen, s, nil); !status.Is(err, status.BadRequest) {
+		t.Errorf("more partitions than a container may have: %v", err)
+	}
+}

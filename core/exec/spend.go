@@ -1,0 +1,71 @@
+package exec
+
+import (
+	"github.com/orrerydb/orrery/core/ru"
+	"github.com/orrerydb/orrery/core/store"
+)
+
+// Charge returns the cost of the page in request units: a fixed charge for each physical partition in which the query
+// begins, and what was read. The pages after the first one have only what they read, so the charges of the pages add up
+// to that of the whole.
+func (s *Stats) Charge() float64 { return ru.Query(s.Begun, s.Entries, s.Items, s.Bytes) }
+
+// visit notes which physical partitions the query reads. It refuses the query when one of them has no request units:
+// once, and not again when the query takes a new view. A query in a transaction isn't refused, because the transaction
+// wasn't.
+func (r *Rows) visit(c *store.Container, spans []span) error {
+	if len(spans) == 0 {
+		return nil
+	}
+	r.first = spans[0].slot.Slot
+	m, partitions := c.Slots().Map(), 1
+	for i := 1; i < len(spans) && len(m.Partitions) > 1; i++ {
+		if m.Partition(spans[i].slot.Min()) != m.Partition(spans[i-1].slot.Min()) {
+			partitions++
+		}
+	}
+	r.visits = nil
+	if partitions > 1 {
+		for i := range spans {
+			r.visits = append(r.visits, spans[i].slot.Slot)
+		}
+	}
+	if r.visited {
+		return nil
+	}
+	if r.visited = true; r.given.Continuation == "" {
+		r.stats.Begun = partitions
+	}
+	if r.given.tx != nil {
+		return nil
+	}
+	return r.Admit()
+}
+
+// Admit refuses to read on when a physical partition that the query reads has no request units. Open calls it. Readers
+// that serve several requests from the same rows call it for each.
+func (r *Rows) Admit() error {
+	switch {
+	case !r.of.Throttled() || r.first == nil:
+		return nil
+	case r.visits == nil:
+		return r.of.Admit(r.first.Min())
+	}
+	return r.of.AdmitIn(r.visits)
+}
+
+// Spend counts what was read since the last call, in equal parts in the physical partitions that the query reads, and
+// returns that charge. Close calls it.
+func (r *Rows) Spend() (charge float64) {
+	if r.first == nil || r.stats.Charge() == r.spent {
+		return 0
+	}
+	charge = r.stats.Charge() - r.spent
+	r.spent += charge
+	if r.visits == nil {
+		r.of.Spend(r.first.Min(), charge)
+	} else {
+		r.of.SpendIn(r.visits, charge)
+	}
+	return charge
+}

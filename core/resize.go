@@ -1,0 +1,95 @@
+package core
+
+import (
+	"context"
+
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/store"
+)
+
+// A container whose throughput needs more physical partitions than it has is resized in the background: its widest
+// partition is split in the middle until there are enough. Nothing is recorded for that: the wanted number follows from
+// the throughput, the present one from the slot map. So a resize that a crash has interrupted goes on when the
+// container is next opened. A throughput that is lowered merges nothing.
+//
+// Example: a container with one partition and 400 RU/s gets 30,000 RU/s, at 10,000 for each partition. It is split at
+// the half, and then its first half at the quarter.
+
+// Resizing reports whether a container's throughput needs more physical partitions than it has yet. False when there is
+// no such container.
+func (e *Engine) Resizing(db, id string) bool {
+	def, err := e.cat.Container(db, id)
+	return err == nil && e.small(def)
+}
+
+// small reports whether a container has fewer partitions than its throughput needs. A store that takes no writes isn't
+// resized.
+func (e *Engine) small(def *catalog.Container) bool {
+	return e.resizes != nil && len(def.Partitions) < e.cat.PartitionsFor(def.Throughput)
+}
+
+// resizeLater resizes a container in the background if it needs that.
+func (e *Engine) resizeLater(def *catalog.Container) {
+	if e.small(def) {
+		e.resizeSoon(def.RID())
+	}
+}
+
+// resizeSoon adds a container to those that are to be resized, if it doesn't wait already.
+func (e *Engine) resizeSoon(rid [8]byte) {
+	if _, waits := e.waiting.LoadOrStore(rid, true); !waits {
+		e.resizes.Add(rid)
+	}
+}
+
+// resize splits partitions of a container until there are as many as its throughput needs, and none has reached the
+// storage limit.
+func (e *Engine) resize(rid [8]byte) error {
+	ctx := e.work.Context()
+	e.waiting.Delete(rid) // from now on it may be necessary again
+	for {
+		def, err := e.cat.ContainerByRID(rid)
+		if status.Is(err, status.NotFound) { // dropped
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		done := false
+		c, err := e.container(def)
+		switch {
+		case err != nil:
+		case e.small(def):
+			err = c.splitWidest(ctx)
+		default:
+			done, err = c.splitLarge(ctx)
+		}
+		if done {
+			return nil
+		}
+		if status.Is(err, status.NotFound) || status.Is(err, status.BadRequest) { // dropped, or nothing can be split
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// splitWidest splits the partition with the most hashes in the middle.
+func (c *Container) splitWidest(ctx context.Context) error {
+	return c.retried(ctx, func() error {
+		m := c.rt.Slots().Map()
+		kind := c.rt.Def().PartitionKey.EPKKind()
+		p := m.Widest(kind)
+		at, ok := m.Middle(kind, p)
+		if !ok {
+			return errOneHash(m.Partitions[p].ID)
+		}
+		return c.splitAt(ctx, m.Partitions[p].ID, at)
+	})
+}
+
+// opened is called for each container that the store opens.
+func (e *Engine) opened(c *store.Container) { e.resizeLater(c.Def()) }

@@ -1,0 +1,135 @@
+package core_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+)
+
+// resized waits until a container has a number of partitions and isn't being resized.
+func resized(t testing.TB, e *core.Engine, id string, want int) {
+	t.Helper()
+	n := 0
+	for begun := time.Now(); time.Since(begun) < 20*time.Second; time.Sleep(time.Millisecond) {
+		c, err := e.Container("db", id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n = len(c.Partitions()); n == want && !e.Resizing("db", id) {
+			return
+		}
+	}
+	t.Fatalf("%d partitions, resizing %v, want %d", n, e.Resizing("db", id), want)
+}
+
+// raiseTo changes the throughput of a container.
+func raiseTo(t testing.TB, e *core.Engine, id string, to core.Throughput) {
+	t.Helper()
+	c, err := e.Container("db", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := c.Spec().Clone()
+	spec.Throughput = to
+	if _, err := e.ReplaceContainer(bg, "db", id, spec); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// More throughput than the partitions serve splits them, until there are ceil(T/t). Less throughput merges nothing.
+func TestThroughputSplitsPartitions(t *testing.T) {
+	e, _ := hooked(t, core.Options{})
+	c := newContainer(t, e, core.ContainerSpec{Throughput: core.Throughput{Manual: 400}})
+	putMany(t, c, 50, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"p%d"}`, i, i) })
+	for _, x := range []struct {
+		to   core.Throughput
+		want int
+	}{
+		{core.Throughput{Manual: 10000}, 1}, {core.Throughput{Manual: 10100}, 2}, {core.Throughput{Manual: 400}, 2},
+		{core.Throughput{AutoscaleMax: 30000}, 3}, {core.Throughput{AutoscaleMax: 1000}, 3}, {core.Throughput{}, 3},
+	} {
+		raiseTo(t, e, "c", x.to)
+		resized(t, e, "c", x.want)
+	}
+	if c.Count() != 50 {
+		t.Errorf("%d items", c.Count())
+	}
+}
+
+// A resize follows from the throughput and the partitions that there are: it begins, or goes on, when a store is opened
+// in which they differ.
+func TestResizeGoesOnAfterAStart(t *testing.T) {
+	raw := memkv.New()
+	e, err := core.Open(bg, notClosed{raw}, core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newContainer(t, e, core.ContainerSpec{Throughput: core.Throughput{Manual: 8000}})
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if e, err = core.Open(bg, raw, core.Options{PartitionRU: 2000}); err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if !e.Resizing("db", "c") {
+		t.Error("one partition is enough for four times its throughput")
+	}
+	resized(t, e, "c", 4)
+	if e.Resizing("db", "none") {
+		t.Error("a container that doesn't exist is being resized")
+	}
+	clean(t, e)
+}
+
+// A partition that reaches its storage limit is split between logical partitions, so that both parts have about half of
+// the bytes. A partition with one logical partition isn't split, until it has another one.
+func TestFullPartitionsAreSplit(t *testing.T) {
+	const limit = 40_000
+	onEngines(t, core.Options{MinSlots: 1, MaxPartition: limit}, func(t *testing.T, e *core.Engine) {
+		c := newContainer(t, e, core.ContainerSpec{})
+		one := newContainer(t, e, core.ContainerSpec{ID: "one"})
+		pad := strings.Repeat("x", 1000)
+		putMany(t, c, 150, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"p%d","pad":%q}`, i, i%50, pad) })
+		putMany(t, one, 150, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"p","pad":%q}`, i, pad) })
+		settled := func(c *core.Container) bool {
+			for _, p := range c.Partitions() {
+				if p.Bytes >= limit {
+					return false
+				}
+			}
+			return true
+		}
+		for begun := time.Now(); !settled(c); time.Sleep(time.Millisecond) {
+			if time.Since(begun) > 20*time.Second {
+				t.Fatalf("%+v", c.Partitions())
+			}
+		}
+		parts := c.Partitions()
+		if len(parts) < 4 || len(parts) > 16 {
+			t.Errorf("%d partitions for four times the limit", len(parts))
+		}
+		for _, p := range parts {
+			if p.Bytes < limit/8 {
+				t.Errorf("partition %s has %d bytes only", p.ID, p.Bytes)
+			}
+		}
+		if n := len(one.Partitions()); n != 1 || one.Size() < limit {
+			t.Errorf("%d partitions for one logical partition of %d bytes", n, one.Size())
+		}
+		putMany(t, one, 20, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"other","pad":%q}`, i, pad) })
+		for begun := time.Now(); len(one.Partitions()) != 2; time.Sleep(time.Millisecond) {
+			if time.Since(begun) > 20*time.Second {
+				t.Fatalf("%+v", one.Partitions())
+			}
+		}
+		if n := len(ids(t, c, &exec.Query{})) + len(ids(t, one, &exec.Query{})); n != 320 {
+			t.Errorf("%d items", n)
+		}
+	})
+}

@@ -1,0 +1,122 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// mapChanges is how often a change of a slot map is made again after another one has come first.
+const mapChanges = 100
+
+// ChangeMap replaces the container's slot map with the result of f, which gets the current map. The slots must stay the
+// same: f changes the boundaries of physical partitions. f may run again if the map changes in between. It is durable
+// when ChangeMap returns. If f returns the same map, nothing is changed.
+func (c *Container) ChangeMap(ctx context.Context, f func(*catalog.SlotMap) (*catalog.SlotMap, error)) error {
+	c.mapMu.Lock()
+	defer c.mapMu.Unlock()
+	return c.changeMap(ctx, nil, func(m *catalog.SlotMap) (*catalog.SlotMap, *kv.Batch, []kv.Precondition, error) {
+		next, err := f(m)
+		return next, nil, nil, err
+	})
+}
+
+// changeMap replaces the slot map with the result of f, and shows it. others are slots of the next map that the current
+// one doesn't have. f also returns what else the commit does, and its preconditions. The caller holds mapMu.
+//
+// After an error the map is still the current one. The exception is UnknownOutcome, after which the state isn't known:
+// the next commit into a slot that was replaced finds it out.
+func (c *Container) changeMap(ctx context.Context, others []*Slot,
+	f func(*catalog.SlotMap) (*catalog.SlotMap, *kv.Batch, []kv.Precondition, error)) error {
+	for range mapChanges {
+		was := c.Slots()
+		next, extra, pre, err := f(was.m)
+		if err != nil || next == was.m {
+			return err
+		}
+		def, err := c.st.cat.ReplaceMap(ctx, c.Def(), was.m, next, extra, pre...)
+		switch {
+		case errors.Is(err, catalog.ErrMapChanged) || status.Is(err, status.UnknownOutcome):
+			moved, rerr := c.reread(context.WithoutCancel(ctx))
+			switch {
+			case rerr != nil:
+				return status.Wrap(status.UnknownOutcome, errors.Join(err, rerr),
+					"The outcome of a change of the partitions is unknown.")
+			case status.Is(err, status.UnknownOutcome) && !moved:
+				return status.Wrap(status.Unavailable, err, "The partitions could not be changed.")
+			case status.Is(err, status.UnknownOutcome):
+				return nil
+			}
+		case err != nil:
+			return err
+		default:
+			c.show(def, others)
+			return nil
+		}
+	}
+	return status.New(status.RetryWith, "The partitions of the container are changed too often by others.")
+}
+
+// show makes the next version of the slot map current. others are the slots that the version before doesn't have.
+func (c *Container) show(def *catalog.Container, others []*Slot) {
+	next, was := &Slots{m: def.SlotMap, all: make([]*Slot, len(def.Slots))}, c.Slots()
+	have := make(map[uint32]*Slot, len(was.all)+len(others))
+	for _, sl := range was.all {
+		have[sl.ID()] = sl
+	}
+	for _, sl := range others {
+		have[sl.ID()] = sl
+	}
+	for i := range next.all {
+		next.all[i] = have[def.Slots[i].ID]
+	}
+	c.slots.Store(next)
+}
+
+// remap makes the newest version of the slot map current if there is a newer one than the container has. A commit calls
+// it when the head of its slot says that other slots have replaced it.
+func (c *Container) remap(ctx context.Context) (moved bool, err error) {
+	c.mapMu.Lock()
+	defer c.mapMu.Unlock()
+	return c.reread(ctx)
+}
+
+// reread is remap for a caller that holds mapMu.
+func (c *Container) reread(ctx context.Context) (moved bool, err error) {
+	was := c.Slots()
+	def, err := c.st.cat.Reread(ctx, c.Def().RID())
+	if status.Is(err, status.NotFound) || err == nil && def.Gen != c.gen {
+		return false, nil
+	}
+	if err != nil || def.MapVersion == was.m.MapVersion {
+		return false, err
+	}
+	var others []*Slot
+	for i := range def.Slots {
+		if was.m.IndexOf(def.Slots[i].ID) >= 0 {
+			continue
+		}
+		sl, err := c.loadSlot(ctx, def.SlotMap, i)
+		if err != nil {
+			return false, err
+		}
+		sl.publish()
+		others = append(others, sl)
+	}
+	// The change may be visible and not durable yet. It is durable before a later commit is.
+	nothing := kv.Batch{Frees: true}
+	nothing.Delete(keys.AppendRemoved(nil, was.all[0].key, 0, nil))
+	w, err := c.st.eng.Write(ctx, &nothing, nil)
+	if err == nil {
+		err = w.Wait()
+	}
+	if err != nil {
+		return false, translate(err)
+	}
+	c.show(def, others)
+	return true, nil
+}
