@@ -9,10 +9,10 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// A container in use takes at most 4 KB with its four slots. What few containers need, such as queues of latches, is
+// A container in use takes at most 4 KB with its slot. What few containers need, such as queues of latches, is
 // allocated on first use.
 func TestMemoryOfAContainerInUse(t *testing.T) {
-	const containers, most = 500, 4096
+	const containers, most = 500, 3072
 	raw := memkv.New()
 	start := func() *core.Engine {
 		e, err := core.Open(bg, &unclosedEngine{raw}, core.Options{})

@@ -40,6 +40,9 @@ func inSlots(t testing.TB, c *core.Container, n int) []string {
 			keys[s] = k
 			left--
 		}
+		if i > 1000*n {
+			t.Fatalf("the container has fewer than %d slots", n)
+		}
 	}
 	return keys
 }
@@ -135,10 +138,10 @@ func TestFeedPositionAheadIsRefused(t *testing.T) {
 // A position in the previous format, with a different LSN in each slot, continues without losing or repeating a change.
 // At the end of the feed it becomes a number.
 func TestFeedPositionOfTheFormatBefore(t *testing.T) {
-	e, _ := hooked(t, core.Options{})
+	const n = 8 // slots
+	e, _ := hooked(t, core.Options{MinSlots: n})
 	for _, spec := range []core.ContainerSpec{{ID: "one"}, {ID: "two", Throughput: core.Throughput{Manual: 20000}}} {
 		c := newContainer(t, e, spec)
-		n := 4 * len(c.Partitions())
 		keys := inSlots(t, c, n)
 		for i := range 10 * n { // LSNs 1, 2, .., one slot after the other
 			put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"%s"}`, i+1, keys[i%n]))

@@ -25,7 +25,7 @@ var lean = []byte(`{"includedPaths":[],"excludedPaths":[{"path":"/*"}]}`)
 func TestFeedOfAHotPartStarvesNoOther(t *testing.T) {
 	for name, partitions := range map[string]int{"slots of a partition": 1, "partitions": 3} {
 		t.Run(name, func(t *testing.T) {
-			e, _ := hooked(t, core.Options{})
+			e, _ := hooked(t, core.Options{MinSlots: 4 * partitions})
 			c := newContainer(t, e, core.ContainerSpec{
 				IndexingPolicy: lean, Throughput: core.Throughput{Manual: partitions * 10000}})
 			keys := inSlots(t, c, 4*partitions)

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"strings"
@@ -36,8 +37,13 @@ var engines = map[string]func(t testing.TB) kv.Engine{
 	},
 }
 
+// someSlots is the number of slots of containers in tests that don't say how many: with several of them, what a client
+// sees as one order is merged.
+const someSlots = 4
+
 // onEngines runs f on an engine of each kind. Afterwards the checker must find nothing.
 func onEngines(t *testing.T, o core.Options, f func(t *testing.T, e *core.Engine)) {
+	o.MinSlots = cmp.Or(o.MinSlots, someSlots)
 	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
 			e, err := core.Open(bg, open(t), o)

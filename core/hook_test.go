@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"strings"
@@ -140,6 +141,7 @@ func calledBy(name string) bool {
 // hooked opens an engine on hooks. At the end the checker must find nothing.
 func hooked(t *testing.T, o core.Options) (*core.Engine, *hooks) {
 	t.Helper()
+	o.MinSlots = cmp.Or(o.MinSlots, someSlots)
 	h := &hooks{Engine: kv.Checked(memkv.New())}
 	e, err := core.Open(bg, h, o)
 	if err != nil {

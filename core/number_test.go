@@ -46,7 +46,7 @@ func TestNumbers(t *testing.T) {
 	}{{"/id", true}, {"/pk", false}} {
 		t.Run(c.path, func(t *testing.T) {
 			kve := memkv.New()
-			e, err := core.Open(bg, kve, core.Options{})
+			e, err := core.Open(bg, kve, core.Options{MinSlots: 4})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,7 +15,7 @@ import (
 )
 
 func newEngine(t testing.TB) (*core.Engine, *engineGraphs) {
-	e, err := core.Open(context.Background(), memkv.New(), core.Options{})
+	e, err := core.Open(context.Background(), memkv.New(), core.Options{MinSlots: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

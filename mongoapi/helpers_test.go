@@ -22,7 +22,7 @@ func newTestServer(t testing.TB, o Options) *Server { return newServerWithin(t, 
 // newServerWithin is newTestServer with a memory budget.
 func newServerWithin(t testing.TB, o Options, b *budget.Budget) *Server {
 	t.Helper()
-	e, err := core.Open(context.Background(), memkv.New(), core.Options{Budget: b})
+	e, err := core.Open(context.Background(), memkv.New(), core.Options{Budget: b, MinSlots: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ type api struct {
 func newAPI(t testing.TB) *api {
 	t.Helper()
 	clk := clock.Fake(testNow)
-	e, err := core.Open(context.Background(), memkv.New(), core.Options{Clock: clk})
+	e, err := core.Open(context.Background(), memkv.New(), core.Options{Clock: clk, MinSlots: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -238,7 +238,7 @@ func (s *slowKV) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) 
 // was acknowledged earlier.
 func TestChangeFeedFromNowLosesNothing(t *testing.T) {
 	clk, eng := clock.Fake(testNow), &slowKV{Engine: memkv.New(), hold: make(chan chan bool, 1)}
-	e, err := core.Open(context.Background(), eng, core.Options{Clock: clk})
+	e, err := core.Open(context.Background(), eng, core.Options{Clock: clk, MinSlots: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

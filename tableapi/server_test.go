@@ -29,7 +29,7 @@ var testKey = []byte("0123456789abcdef0123456789abcdef")
 func newServer(t testing.TB, auth bool) (*Server, *clock.Clock) {
 	t.Helper()
 	clk := clock.Fake(time.Date(2024, 3, 4, 5, 6, 7, 0, time.UTC))
-	e, err := core.Open(context.Background(), memkv.New(), core.Options{Clock: clk})
+	e, err := core.Open(context.Background(), memkv.New(), core.Options{Clock: clk, MinSlots: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 func slotted(t *testing.T) *Container {
 	t.Helper()
 	ctx, eng, clk := context.Background(), memkv.New(), clock.New()
-	cat, err := catalog.Open(eng, clk, catalog.Settings{})
+	cat, err := catalog.Open(eng, clk, catalog.Settings{MinSlots: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func coreGraph(t testing.TB, name string) (*core.Container, *run.Graph) {
 	t.Helper()
 	ctx := context.Background()
 	clk := clock.Fake(frozen)
-	e, err := core.Open(ctx, memkv.New(), core.Options{Clock: clk})
+	e, err := core.Open(ctx, memkv.New(), core.Options{Clock: clk, MinSlots: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
