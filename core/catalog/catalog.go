@@ -376,7 +376,7 @@ func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, hea
 }
 
 // SlotsOf returns the number of slots of each partition of a new container that has n of them: one, unless the settings
-// ask for more. A query over all partitions seeks in each slot, so more of them would cost every such query. A partition
+// ask for more. A query over all partitions seeks in each slot, so each further one would make it slower. A partition
 // that has to be split later is split by a copy of its slot.
 func (c *Catalog) SlotsOf(n int) int { return max(1, (c.set.MinSlots+n-1)/n) }
 
