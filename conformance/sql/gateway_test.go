@@ -56,8 +56,8 @@ func TestStrictGateway(t *testing.T) {
 }
 
 func TestQueryFigures(t *testing.T) {
-	c := numbered(t, 12)
-	p, err := c.NewQueryItemsPager("SELECT * FROM c WHERE c.n >= 10", all,
+	c := numbered(t, 200)
+	p, err := c.NewQueryItemsPager("SELECT * FROM c WHERE c.n >= 198", all,
 		&azcosmos.QueryOptions{PopulateIndexMetrics: true}).NextPage(ctx)
 	check(t, err)
 	if p.QueryMetrics == nil || !strings.Contains(*p.QueryMetrics, "retrievedDocumentCount=2;") ||
