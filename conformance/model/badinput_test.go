@@ -109,7 +109,8 @@ var (
 func pagedRequests() []paged {
 	const docs = "/dbs/db/colls/%s/docs"
 	query := func(text string, headers ...string) paged {
-		return paged{text, "POST", docs, fmt.Sprintf(`{"query":%q}`, text), append(headers, queryType...), false, "400"}
+		body := fmt.Sprintf(`{"query":%q}`, text)
+		return paged{text, "POST", docs, body, append(headers, queryType...), false, "400"}
 	}
 	groups := query("SELECT c.n, COUNT(1) AS k FROM c GROUP BY c.n", ofOne)
 	groups.foreign = "200" // it says behind which group the page begins: the groups are the other container's own
@@ -271,7 +272,8 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%s %s %s %v: %s, want %s: %s", x.method, x.path, x.body, x.headers, code(r), x.want, text)
 		}
 	}
-	if r, text := p.do("GET", a+"/docs", "", ofOne, "x-ms-max-item-count: 100"); !strings.Contains(text, `"_count":40`) {
+	r, text := p.do("GET", a+"/docs", "", ofOne, "x-ms-max-item-count: 100")
+	if !strings.Contains(text, `"_count":40`) {
 		t.Errorf("afterwards: %s %s", code(r), text)
 	}
 	for _, path := range []string{"/dbs/new", "/dbs/db/colls/new", a + "/triggers/t"} {

@@ -122,7 +122,8 @@ func fullTable(t *testing.T, s *harness.Server) *fullKey {
 		batch: func(key string, ids ...string) error {
 			var as []aztables.TransactionAction
 			for _, id := range ids {
-				as = append(as, aztables.TransactionAction{ActionType: aztables.TransactionTypeAdd, Entity: entity(key, id)})
+				as = append(as, aztables.TransactionAction{
+					ActionType: aztables.TransactionTypeAdd, Entity: entity(key, id)})
 			}
 			_, err := table.SubmitTransaction(bg, as, nil)
 			return err
@@ -158,7 +159,8 @@ func fullMongo(t *testing.T, s *harness.Server) *fullKey {
 	c := db.Collection("c")
 	return &fullKey{
 		write: func(key, id string) error {
-			_, err := c.InsertOne(bg, bson.D{{Key: "_id", Value: id}, {Key: "k", Value: key}, {Key: "pad", Value: twoKB}})
+			_, err := c.InsertOne(bg, bson.D{
+				{Key: "_id", Value: id}, {Key: "k", Value: key}, {Key: "pad", Value: twoKB}})
 			return err
 		},
 		remove: func(key, id string) error {

@@ -25,8 +25,8 @@ func TestRowsHaveTests(t *testing.T) {
 	rows, named := map[string]bool{}, map[string]bool{}
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		if strings.TrimSpace(cells[0]) == "row" || strings.TrimSpace(cells[0]) == "reader" || !strings.HasPrefix(line, "| ") ||
-			strings.HasPrefix(line, "| ---") {
+		switch first := strings.TrimSpace(cells[0]); {
+		case !strings.HasPrefix(line, "| "), first == "row", first == "reader", first == "---":
 			continue
 		}
 		if m := rowOf.FindStringSubmatch(line); m != nil {
