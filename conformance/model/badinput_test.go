@@ -135,8 +135,8 @@ func pagedRequests() []paged {
 	}
 }
 
-// A continuation that was cut, lengthened or made up, or that is of another request, is refused with 400. One of another
-// container is refused where it isn't a plain number.
+// A continuation that was cut, lengthened or made up, or that is of another request, is refused with 400. One of
+// another container is refused where it isn't a plain number.
 func TestForgedContinuations(t *testing.T) {
 	p := newPlain(t)
 	tokens := map[string]string{}
