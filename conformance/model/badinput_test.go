@@ -112,15 +112,13 @@ func pagedRequests() []paged {
 		body := fmt.Sprintf(`{"query":%q}`, text)
 		return paged{text, "POST", docs, body, append(headers, queryType...), false, "400"}
 	}
-	groups := query("SELECT c.n, COUNT(1) AS k FROM c GROUP BY c.n", ofOne)
-	groups.foreign = "200" // it says behind which group the page begins: the groups are the other container's own
 	list := func(path string) paged { return paged{path, "GET", path, "", nil, true, ""} }
 	return []paged{
 		query("SELECT * FROM c", "x-ms-documentdb-query-enablecrosspartition: True"),
 		query("SELECT * FROM c WHERE c.n >= 0", ofOne),
 		query("SELECT * FROM c ORDER BY c.n", ofOne),
 		query("SELECT DISTINCT c.n FROM c", ofOne),
-		groups,
+		query("SELECT c.n, COUNT(1) AS k FROM c GROUP BY c.n", ofOne),
 		query("SELECT c.n FROM c", ofRange),
 		{"read feed", "GET", docs, "", nil, false, "400"},
 		{"read feed of a key", "GET", docs, "", []string{ofOne}, false, "400"},
@@ -231,6 +229,8 @@ func TestBadRequests(t *testing.T) {
 		{"410/1002", "GET", a + "/docs", "", []string{rng + "9", increment}},
 		{"410/1002", "POST", a + "/docs", `{"query":"SELECT * FROM c"}`, append([]string{rng + "9"}, queryType...)},
 		{"404", "GET", a + "/pkranges/9", "", nil},
+		{"200", "GET", a + "/pkranges", "", []string{"If-None-Match: \"x\""}},      // not what the ranges have
+		{"200", "GET", a + "/pkranges", "", []string{"x-ms-continuation: forged"}}, // they are one page
 		{"400", "GET", a + "/docs", "", []string{"x-ms-start-epk: zz", "x-ms-end-epk: FF",
 			"x-ms-read-key-type: EffectivePartitionKeyRange"}},
 		{"400", "GET", a + "/docs/1", "", []string{key, sess + "x"}},
