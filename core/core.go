@@ -112,9 +112,10 @@ type Engine struct {
 	work  *work.Group
 	drops *work.Queue[dropped]
 
-	resizes *work.Queue[[8]byte] // containers to resize, by _rid; nil: nothing is resized
-	waiting sync.Map             // those of them that wait
-	sizes   oversize
+	resizes  *work.Queue[[8]byte] // containers to resize, by _rid; nil: nothing is resized
+	waiting  sync.Map             // those of them that wait
+	resizing sync.Map             // the one that is being resized
+	sizes    oversize
 
 	reap  *jobs.Reaper
 	scrub *jobs.Scrub

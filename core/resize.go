@@ -47,6 +47,8 @@ func (e *Engine) resizeSoon(rid [8]byte) {
 // storage limit.
 func (e *Engine) resize(rid [8]byte) error {
 	ctx := e.work.Context()
+	e.resizing.Store(rid, true)
+	defer e.resizing.Delete(rid)
 	e.waiting.Delete(rid) // from now on it may be necessary again
 	for {
 		def, err := e.cat.ContainerByRID(rid)

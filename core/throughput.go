@@ -66,7 +66,9 @@ const (
 	MinAutoscale      = 1000 // of its maximum
 	MaxThroughput     = 1000000
 	ThroughputStep    = 100
+	AutoscaleStep     = 1000  // of its maximum
 	MaxFixed          = 10000 // of a container without a partition key
+	SharedFree        = 25    // containers that share a database's throughput without raising its least one
 )
 
 // AutoscaleRange is the ratio of an autoscale maximum to its lower end.
@@ -81,17 +83,54 @@ func ThroughputIn(d *Database) (t Throughput) {
 	return t
 }
 
-// LeastThroughput returns the least throughput to which one may be lowered that holds this number of bytes: manual, or
-// an autoscale maximum. It depends on the highest throughput ever, and on the storage: 10 RU/s for each GB, or 1 RU/s
-// for each GB at the lower end of autoscale.
-func LeastThroughput(t Throughput, held int64) int {
-	least, ever := MinThroughput, t.Ever()/100
+// Held is what a throughput serves. The least value to which it can be lowered depends on it.
+type Held struct {
+	Bytes  int64 // of all items
+	Shared int   // containers that share the throughput: of a database
+}
+
+// LeastThroughput returns the least throughput to which one can be lowered: manual, or an autoscale maximum. It is the
+// greatest of the lower limit, a part of the highest throughput ever, a rate for the storage, and one for containers
+// that share it above SharedFree:
+//
+//	             limit   highest ever   each GB   each container above 25
+//	manual         400          1/100         1                      100
+//	autoscale     1000           1/10        10                     1000
+//
+// Example: 30 GB that once had 100,000 RU/s need 1,000 RU/s, or an autoscale maximum of 10,000.
+func LeastThroughput(t Throughput, held Held) int {
+	gb, more := int((held.Bytes+1<<30-1)>>30), max(0, held.Shared-SharedFree)
 	if t.AutoscaleMax > 0 {
-		least, ever = MinAutoscale, t.Ever()/10
+		n := max(MinAutoscale+more*AutoscaleStep, t.Ever()/AutoscaleRange, AutoscaleRange*gb)
+		return roundUp(n, AutoscaleStep)
 	}
-	gb := int((held + 1<<30 - 1) >> 30)
-	n := max(least, ever, 10*gb)
-	return (n + ThroughputStep - 1) / ThroughputStep * ThroughputStep
+	return roundUp(max(MinThroughput+more*ThroughputStep, t.Ever()/100, gb), ThroughputStep)
+}
+
+// Migrated returns the throughput that a change between manual and autoscale gives. From manual it is an autoscale
+// maximum that isn't below the manual value or the least maximum. From autoscale it is the maximum.
+func Migrated(t Throughput, held Held) Throughput {
+	if t.AutoscaleMax > 0 {
+		return Throughput{Manual: max(MinThroughput, t.AutoscaleMax)}
+	}
+	least := LeastThroughput(Throughput{AutoscaleMax: MinAutoscale, Highest: t.Ever()}, held)
+	return Throughput{AutoscaleMax: max(least, roundUp(t.Manual, AutoscaleStep))}
+}
+
+func roundUp(n, step int) int { return (n + step - 1) / step * step }
+
+// HeldBy returns what the throughput of a database serves: the containers without one of their own. It reads the sizes
+// of all of them.
+func (e *Engine) HeldBy(ctx context.Context, d *Database) (h Held, err error) {
+	for st, err := range e.Stats(ctx, d.ID) {
+		if err != nil {
+			return h, err
+		}
+		if st.Spec().Throughput.Max() == 0 {
+			h.Bytes, h.Shared = h.Bytes+st.Bytes, h.Shared+1
+		}
+	}
+	return h, nil
 }
 
 // CheckThroughput refuses a throughput, which isn't none, outside of the limits. least is the least manual one or
@@ -99,9 +138,9 @@ func LeastThroughput(t Throughput, held int64) int {
 func CheckThroughput(t Throughput, least int) error {
 	if t.AutoscaleMax != 0 {
 		if least = max(least, MinAutoscale); t.AutoscaleMax < least || t.AutoscaleMax > MaxThroughput ||
-			t.AutoscaleMax%ThroughputStep != 0 {
+			t.AutoscaleMax%AutoscaleStep != 0 {
 			return status.New(status.BadRequest, "The autoscale maximum throughput must be between %d and %d, in "+
-				"steps of %d.", least, MaxThroughput, ThroughputStep)
+				"steps of %d.", least, MaxThroughput, AutoscaleStep)
 		}
 		if t.AutoscaleIncrement < 0 || t.AutoscaleIncrement > 100 {
 			return status.New(status.BadRequest,
@@ -115,6 +154,21 @@ func CheckThroughput(t Throughput, least int) error {
 			"inclusive in increments of %d.", least, MaxThroughput, ThroughputStep)
 	}
 	return nil
+}
+
+// CheckIdle returns Locked while partitions of a container are split for its last change of throughput. The service
+// refuses another change until then; here it is possible.
+func (e *Engine) CheckIdle(rid [8]byte) error {
+	_, waits := e.waiting.Load(rid)
+	_, runs := e.resizing.Load(rid)
+	if !waits && !runs {
+		return nil
+	}
+	if def, err := e.cat.ContainerByRID(rid); err != nil || !e.small(def) {
+		return nil // dropped, or split because of its size
+	}
+	return status.New(status.Locked, "The throughput can't be changed while its last change is in progress: "+
+		"partitions are being split.")
 }
 
 // checkFixed refuses a throughput that a container without a partition key can't have: it is one partition for ever.

@@ -134,7 +134,7 @@ var codeKinds = map[status.Code]kind{
 	status.TooManyRequests: kindThrottled, status.RetryWith: kindRetryWith, status.Timeout: kindTimeout,
 	status.NotSupported: kindUnsupported, status.Unavailable: kindUnavailable,
 	status.UnknownOutcome: kindUnknownOutcome, status.Corruption: kindInternal, status.StoreFull: kindStoreFull,
-	status.MemoryLimit: kindMemory,
+	status.MemoryLimit: kindMemory, status.Locked: kindRetryWith,
 }
 
 // failure is an error in the form for clients.

@@ -132,7 +132,7 @@ func TestServiceText(t *testing.T) {
 }
 
 func TestEveryCoreCodeHasAKind(t *testing.T) {
-	for c := status.Internal; c <= status.MemoryLimit; c++ {
+	for c := status.Internal; c <= status.Locked; c++ {
 		if _, ok := codeKinds[c]; !ok && c != status.NotModified {
 			t.Errorf("code %d has no kind", c)
 		}

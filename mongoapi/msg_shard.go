@@ -124,8 +124,8 @@ func (r *request) throughput() (t core.Throughput, given bool, err error) {
 	return t, given, err
 }
 
-// lowered refuses a throughput below the least one of what has the throughput old and holds so many bytes.
-func lowered(t, old core.Throughput, held int64) error {
+// lowered refuses a throughput below the least one of what has the throughput old and serves held.
+func lowered(t, old core.Throughput, held core.Held) error {
 	if t.Max() >= old.Max() {
 		return nil
 	}
@@ -159,10 +159,14 @@ func customAction(r *request, dst []byte) ([]byte, error) {
 			return dst, merr.New(merr.BadValue, "UpdateDatabase needs offerThroughput or autoScaleSettings")
 		}
 		d, err := r.s.eng.Database(r.db)
-		if err == nil {
-			err = lowered(t, d.Throughput, 0)
-		}
 		if err != nil {
+			return dst, err
+		}
+		held, err := r.s.eng.HeldBy(r.ctx, d)
+		if err != nil {
+			return dst, err
+		}
+		if err := lowered(t, d.Throughput, held); err != nil {
 			return dst, err
 		}
 		_, err = r.s.eng.ReplaceDatabase(r.ctx, core.DatabaseSpec{ID: r.db, Throughput: t})
@@ -215,7 +219,8 @@ func (r *request) collectionAction(dst []byte, action string, t core.Throughput,
 	if action == "UpdateCollection" {
 		if given {
 			s := k.Spec().Clone()
-			if err := cmp.Or(unsharded(s.PartitionKey.Paths[0], t), lowered(t, s.Throughput, k.Size())); err != nil {
+			low := lowered(t, s.Throughput, core.Held{Bytes: k.Size()})
+			if err := cmp.Or(unsharded(s.PartitionKey.Paths[0], t), low); err != nil {
 				return dst, err
 			}
 			s.Throughput = t

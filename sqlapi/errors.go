@@ -70,6 +70,8 @@ func httpStatus(code status.Code) (int, string) {
 		return http.StatusForbidden, "Forbidden"
 	case status.MemoryLimit:
 		return http.StatusBadRequest, "BadRequest"
+	case status.Locked:
+		return http.StatusLocked, "Locked"
 	}
 	return http.StatusInternalServerError, "InternalServerError"
 }

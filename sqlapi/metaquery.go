@@ -11,15 +11,28 @@ import (
 // few and are stored in the catalog, so the query runs over a list of them. They have no partitions, so no plan or
 // merge is needed.
 func (f *feedReply) query() error {
-	c := f.c
+	q, err := f.c.metaQuery()
+	if err != nil {
+		return err
+	}
+	return f.answer(q)
+}
+
+// metaQuery is a query over resources.
+type metaQuery struct{ plan *sql.Plan }
+
+// metaQuery reads the query of the request's body.
+func (c *call) metaQuery() (q metaQuery, err error) {
 	spec, err := c.readQuery()
-	if err != nil {
-		return err
+	if err == nil {
+		q.plan, err = sql.Compile(spec.text, spec.params, &sql.Env{Clock: c.s.clock})
 	}
-	plan, err := sql.Compile(spec.text, spec.params, &sql.Env{Clock: c.s.clock})
-	if err != nil {
-		return err
-	}
+	return q, err
+}
+
+// answer sends a page of the rows that a query gives.
+func (f *feedReply) answer(q metaQuery) (err error) {
+	c := f.c
 	req := sql.Request{MaxBytes: maxReply, Continuation: header(c.In, hContinuation), Hold: c.Hold}
 	if req.PageSize, err = c.maxItems(0); err != nil {
 		return err
@@ -29,7 +42,7 @@ func (f *feedReply) query() error {
 		rows[i].JSON = r
 	}
 	page := sql.Page{Body: f.begin(c.Out[:0])}
-	if err := plan.ExecuteList(c.Ctx(), f.name+" "+f.rid, rows, req, &page); err != nil {
+	if err := q.plan.ExecuteList(c.Ctx(), f.name+" "+f.rid, rows, req, &page); err != nil {
 		return err
 	}
 	if page.Continuation != "" {

@@ -1,12 +1,16 @@
 package sqlapi
 
 import (
+	"context"
 	"encoding/json"
+	"iter"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/sqlapi/sql"
 	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
@@ -61,7 +65,7 @@ func (a *autopilotJSON) throughput() core.Throughput {
 type offer struct {
 	ct   *core.Definition
 	db   *core.Database
-	held int64 // bytes of the container's items, for its least throughput; only of the offer that a path names
+	held core.Held
 }
 
 func (o offer) throughput() core.Throughput {
@@ -96,7 +100,8 @@ func (o offer) ts() int64 {
 	return o.db.TS
 }
 
-// append appends the offer as the service shows it.
+// append appends the offer as the service shows it. The storage that it shows is the present one: that of earlier times
+// isn't recorded, and the least throughput doesn't depend on it.
 func (o offer) append(dst []byte) []byte {
 	t := o.throughput()
 	now := t.Manual
@@ -124,7 +129,9 @@ func (o offer) append(dst []byte) []byte {
 	dst = append(dst, `,"offerIsRUPerMinuteThroughputEnabled":false,`+
 		`"offerMinimumThroughputParameters":{"maxThroughputEverProvisioned":`...)
 	dst = strconv.AppendInt(dst, int64(t.Ever()), 10)
-	dst = append(dst, `,"maxConsumedStorageEverInKB":0},"offerLastReplaceTimestamp":`...)
+	dst = append(dst, `,"maxConsumedStorageEverInKB":`...)
+	dst = strconv.AppendInt(dst, (o.held.Bytes+1023)/1024, 10)
+	dst = append(dst, `},"offerLastReplaceTimestamp":`...)
 	dst = strconv.AppendInt(dst, o.ts(), 10)
 	if t.AutoscaleMax > 0 {
 		dst = append(dst, `,"offerAutopilotSettings":{"maxThroughput":`...)
@@ -150,48 +157,79 @@ func (o offer) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// offers lists every offer: databases first, in the order of their creation.
-func (s *Server) offers() ([]offer, error) {
-	var out []offer
-	for _, d := range s.core.Databases() {
-		if d.Throughput.Max() > 0 {
-			out = append(out, offer{db: d})
+// offers gives every offer without what it holds: databases first, in the order of their creation.
+func (s *Server) offers() iter.Seq2[offer, error] {
+	return func(yield func(offer, error) bool) {
+		for _, d := range s.core.Databases() {
+			if d.Throughput.Max() > 0 && !yield(offer{db: d}, nil) {
+				return
+			}
+		}
+		for _, d := range s.core.Databases() {
+			for ct, err := range s.core.Definitions(d.ID, 0) {
+				if status.Is(err, status.NotFound) {
+					break // dropped in the meantime
+				}
+				if err == nil && ct.Spec().Throughput.Max() == 0 {
+					continue
+				}
+				if !yield(offer{ct: &ct}, err) || err != nil {
+					return
+				}
+			}
 		}
 	}
+}
+
+// hold adds what the throughput serves.
+func (s *Server) hold(ctx context.Context, o *offer) (err error) {
+	if o.ct == nil {
+		o.held, err = s.core.HeldBy(ctx, o.db)
+		return err
+	}
+	ct, err := s.core.Container(o.ct.Database(), o.ct.ID())
+	if err == nil {
+		o.held.Bytes = ct.Size()
+	}
+	return err
+}
+
+// holdAll is offers with what each holds. It opens no container.
+func (s *Server) holdAll(ctx context.Context) (out []offer, err error) {
+	var containers []offer
 	for _, d := range s.core.Databases() {
-		for ct, err := range s.core.Definitions(d.ID, 0) {
-			if status.Is(err, status.NotFound) {
-				break // dropped in the meantime
-			}
+		shared := core.Held{}
+		for st, err := range s.core.Stats(ctx, d.ID) {
 			if err != nil {
 				return nil, err
 			}
-			if ct.Spec().Throughput.Max() > 0 {
-				out = append(out, offer{ct: &ct})
+			if st.Spec().Throughput.Max() > 0 {
+				containers = append(containers, offer{ct: &st.Definition, held: core.Held{Bytes: st.Bytes}})
+				continue
 			}
+			shared.Bytes, shared.Shared = shared.Bytes+st.Bytes, shared.Shared+1
+		}
+		if d.Throughput.Max() > 0 {
+			out = append(out, offer{db: d, held: shared})
 		}
 	}
-	return out, nil
+	return append(out, containers...), nil
 }
 
-func (c *call) offerFeed() (*feedReply, error) {
-	all, err := c.s.offers()
-	if err != nil {
-		return nil, err
-	}
+func (c *call) offerFeed(all []offer) *feedReply {
 	f := c.feed("", "Offers")
 	for _, o := range all {
 		f.add(o.append(nil))
 	}
-	return f, nil
+	return f
 }
 
 func listOffers(c *call) error {
-	f, err := c.offerFeed()
+	all, err := c.s.holdAll(c.Ctx())
 	if err != nil {
 		return err
 	}
-	return f.send()
+	return c.offerFeed(all).send()
 }
 
 // createOffer refuses the request. An offer is created together with its container or database.
@@ -199,12 +237,54 @@ func createOffer(*call) error {
 	return status.New(status.BadRequest, "Offers are made with their container or database.")
 }
 
+// queryOffers answers a query over offers. Clients look for that of one container or database, by its _rid or its self
+// link. Such a query reads that one.
 func queryOffers(c *call) error {
-	f, err := c.offerFeed()
+	q, err := c.metaQuery()
 	if err != nil {
 		return err
 	}
-	return f.query()
+	var all []offer
+	if rid, ok := ownerOf(q.plan); ok {
+		all, err = c.s.offersOf(c.Ctx(), rid)
+	} else {
+		all, err = c.s.holdAll(c.Ctx())
+	}
+	if err != nil {
+		return err
+	}
+	return c.offerFeed(all).answer(q)
+}
+
+// ownerOf returns the _rid of the container or database whose offer a query wants, if its filter requires one.
+func ownerOf(p *sql.Plan) (rid string, ok bool) {
+	if rid, ok = p.Requires("offerResourceId"); ok {
+		return rid, true
+	}
+	link, ok := p.Requires("resource") // dbs/<rid>/ or dbs/<rid>/colls/<rid>/
+	link = strings.Trim(link, "/")
+	return link[strings.LastIndexByte(link, '/')+1:], ok
+}
+
+// offersOf returns the offer of the container or database with a _rid, none when there is no such thing or it has no
+// throughput of its own.
+func (s *Server) offersOf(ctx context.Context, rid string) ([]offer, error) {
+	var o offer
+	if raw, ok := wire.ParseRID(rid, 8); ok {
+		if ct, err := s.core.ContainerByRID([8]byte(raw)); err == nil {
+			o.ct = &ct.Definition
+		}
+	} else if raw, ok := wire.ParseRID(rid, 4); ok {
+		o.db, _ = s.core.DatabaseByRID([4]byte(raw)) // nil: there is none
+	}
+	if o.ct == nil && o.db == nil || o.throughput().Max() == 0 {
+		return nil, nil
+	}
+	err := s.hold(ctx, &o)
+	if status.Is(err, status.NotFound) { // dropped in the meantime
+		return nil, nil
+	}
+	return []offer{o}, err
 }
 
 // offer returns the offer that the path names.
@@ -213,22 +293,13 @@ func (c *call) offer() (offer, error) {
 	if !ok {
 		return offer{}, errNotFound
 	}
-	all, err := c.s.offers()
-	if err != nil {
-		return offer{}, err
-	}
-	for _, o := range all {
-		if o.rid() != [3]byte(raw) {
-			continue
+	for o, err := range c.s.offers() {
+		if err != nil {
+			return offer{}, err
 		}
-		if o.ct != nil {
-			ct, err := c.s.core.Container(o.ct.Database(), o.ct.ID())
-			if err != nil {
-				return offer{}, err
-			}
-			o.held = ct.Size()
+		if o.rid() == [3]byte(raw) {
+			return o, c.s.hold(c.Ctx(), &o)
 		}
-		return o, nil
 	}
 	return offer{}, errNotFound
 }
@@ -299,6 +370,12 @@ func replaceOffer(c *call) error {
 	}
 	if o.ct != nil {
 		spec := *o.ct.Spec()
+		was := spec.Throughput
+		if was.Highest = 0; was != t && c.strict() {
+			if err := c.s.core.CheckIdle(o.ct.RID()); err != nil {
+				return err
+			}
+		}
 		spec.Throughput = t
 		ct, err := c.s.core.ReplaceContainer(c.Ctx(), o.ct.Database(), spec.ID, spec)
 		if err != nil {
@@ -319,12 +396,11 @@ func (c *call) nextThroughput(o offer, in *offerContent) (core.Throughput, error
 	least := core.LeastThroughput(old, o.held)
 	wasAuto := old.AutoscaleMax > 0
 	switch {
-	case isTrue(c.In, hToAutopilot) && !wasAuto:
-		t.AutoscaleMax = (max(core.MinAutoscale, old.Manual, old.Ever()/core.AutoscaleRange) + 999) / 1000 * 1000
-		return t, nil
-	case isTrue(c.In, hToManual) && wasAuto:
-		t.Manual = max(core.MinThroughput, old.AutoscaleMax)
-		return t, nil
+	case isTrue(c.In, hToAutopilot) && isTrue(c.In, hToManual):
+		return t, status.New(status.BadRequest, "A change to autoscale and one to manual throughput are both "+
+			"requested.")
+	case isTrue(c.In, hToAutopilot) && !wasAuto, isTrue(c.In, hToManual) && wasAuto:
+		return core.Migrated(old, o.held), nil
 	case in.Autopilot != nil && !wasAuto:
 		return t, status.New(status.BadRequest, "x-ms-cosmos-migrate-offer-to-autopilot must be supplied and "+
 			"offercontent must not contain autopilotSettings for migration from manual throughput to autoscale.")

@@ -135,6 +135,7 @@ var statusCodes = map[status.Code]string{
 	status.UnknownOutcome:     "OperationTimedOut",
 	status.StoreFull:          "ServerBusy",
 	status.MemoryLimit:        "InvalidInput",
+	status.Locked:             "ServerBusy",
 }
 
 // translate is the only place that converts errors to the Table API's.

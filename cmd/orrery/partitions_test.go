@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -110,6 +112,55 @@ func TestPartitionsCommand(t *testing.T) {
 		if text := orrery(1, x[1:]...); !strings.Contains(text, x[0]) {
 			t.Errorf("%v: %s", x[1:], text)
 		}
+	}
+}
+
+// perSecond matches the column that depends on the time.
+var perSecond = regexp.MustCompile(` +[0-9.]+ RU/s\n`)
+
+// TestPartitionsGuide: docs/partitioning.md shows what the command prints for a key with three values.
+func TestPartitionsGuide(t *testing.T) {
+	text, err := os.ReadFile("../../docs/partitioning.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, want, _ := strings.Cut(string(text), "```shell\norrery partitions shop/orders\n```\n\n```text\n")
+	want, _, _ = strings.Cut(want, "```\n")
+	s := served(t)
+	ctx := context.Background()
+	if _, err := s.Engine().EnsureDatabase(ctx, "shop"); err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.Engine().CreateContainer(ctx, "shop", core.ContainerSpec{ID: "orders",
+		PartitionKey: core.PartitionKeyDef{Paths: []string{"/country"}}, Throughput: core.Throughput{Manual: 20000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, k := range []struct {
+		country string
+		orders  int
+	}{{"NZ", 400}, {"AU", 200}, {"FJ", 160}} {
+		for range k.orders {
+			n++
+			text := fmt.Appendf(nil, `{"id":"%06d","country":%q,"total":99.5,"status":"paid"}`, n, k.country)
+			d, err := doc.FromJSON(nil, text, doc.JSONOptions{Names: doc.NoSQL})
+			if err == nil {
+				_, err = c.Write(ctx, core.Write{Kind: core.Create, Doc: d})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var out, errOut bytes.Buffer
+	args := []string{"partitions", "shop/orders", "--endpoint", "http://" + s.Addr(server.Admin), "--key", s.Key()}
+	if code := run(args, &out, &errOut); code != 0 {
+		t.Fatalf("exit code %d: %s", code, &errOut)
+	}
+	mask := func(s string) string { return perSecond.ReplaceAllString(s, " RU/s\n") }
+	if mask(out.String()) != mask(want) {
+		t.Errorf("the command prints\n%s\nthe guide has\n%s", &out, want)
 	}
 }
 

@@ -4,7 +4,7 @@
 // result" block after it.
 //
 //	json container=c pk=/a[,/b]   documents, one a line, created in the container (created if absent)
-//	sql container=c               a query
+//	sql container=c [key=k]       a query, of one partition key value or of all
 //	gremlin container=c           a script on the container as a graph
 //	js                            lines of mongosh: insertOne or find with JSON as arguments
 //	odata                         a GET of the Table API
@@ -12,6 +12,10 @@
 //	execute container=c key=k procedure=p   runs a procedure, an argument a line; a failure gives its status
 //	create container=c key=k trigger=t      creates documents, one a line, with a pre-trigger; gives the statuses
 //	pkranges container=c pk=/a throughput=n   the number of physical partitions of a new container
+//	go example=e [container=c]              the code of the example e (examples_test.go), which runs and prints lines
+//
+// A container may have throughput=n where it is created. A line after a block, or after its result, that begins with a
+// number of request units ("2.34 RU") is the charge of the block. In the guides of charged each block has one.
 package guides
 
 import (
@@ -20,6 +24,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -45,7 +50,13 @@ type block struct {
 	kind string
 	args map[string]string
 	text string
+	ru   string // the charge that the guide names, "" = none
 }
+
+// charged has the guides in which each block has a charge.
+var charged = map[string]bool{"modelling": true, "partitioning": true}
+
+var chargeLine = regexp.MustCompile(`^([0-9]+\.[0-9]+) RU\b`)
 
 func blocks(t *testing.T, file string) (out []block) {
 	b, err := os.ReadFile(file)
@@ -70,6 +81,8 @@ func blocks(t *testing.T, file string) (out []block) {
 			in = nil
 		case in != nil:
 			in.text += line + "\n"
+		case chargeLine.MatchString(line) && len(out) > 0:
+			out[len(out)-1].ru = chargeLine.FindStringSubmatch(line)[1]
 		}
 	}
 	return out
@@ -104,60 +117,91 @@ func TestGuides(t *testing.T) {
 
 // run runs the blocks of one guide in a new database.
 func run(t *testing.T, srv *server.Server, name string, bs []block) (n int) {
-	g := guide{t: t, srv: srv, db: database(t, srv, name), name: name}
+	g := guide{t: t, srv: srv, name: name}
+	g.client, g.db = database(t, srv, name)
 	for i, b := range bs {
-		var rows []any
-		switch b.kind {
-		case "json":
-			if b.args["container"] == "" {
-				continue // a result
-			}
-			g.insert(b)
+		rows, ran := g.run(b)
+		if !ran {
 			continue
-		case "javascript":
-			g.program(b)
-			continue
-		case "execute":
-			rows = g.execute(b)
-		case "create":
-			rows = g.create(b)
-		case "sql":
-			rows = g.query(b)
-		case "gremlin":
-			rows = g.traverse(b)
-		case "js":
-			rows = g.shell(b)
-		case "odata":
-			rows = g.entities(b)
-		case "pkranges":
-			if want, _ := strconv.Atoi(strings.TrimSpace(b.text)); g.partitions(b) != want {
-				t.Errorf("line %d: not %d partitions", b.line, want)
-			}
+		}
+		if rows != nil {
 			n++
-			continue
-		default:
-			continue
+			if i+1 == len(bs) || bs[i+1].kind != "json" || bs[i+1].args["container"] != "" {
+				t.Fatalf("line %d: no result behind the example", b.line)
+			}
+			var want []any
+			if err := json.Unmarshal([]byte(bs[i+1].text), &want); err != nil {
+				t.Fatalf("line %d: %v", bs[i+1].line, err)
+			}
+			if !reflect.DeepEqual(rows, want) {
+				t.Errorf("line %d: %s gives %v, the guide says %v", b.line, b.text, rows, want)
+			}
+			b.ru = bs[i+1].ru
 		}
-		n++
-		if i+1 == len(bs) || bs[i+1].kind != "json" {
-			t.Fatalf("line %d: no result behind the example", b.line)
-		}
-		var want []any
-		if err := json.Unmarshal([]byte(bs[i+1].text), &want); err != nil {
-			t.Fatalf("line %d: %v", bs[i+1].line, err)
-		}
-		if !reflect.DeepEqual(rows, want) {
-			t.Errorf("line %d: %s gives %v, the guide says %v", b.line, b.text, rows, want)
+		if got := strconv.FormatFloat(math.Round(g.charge*1000)/1000, 'f', -1, 64); b.ru == "" && charged[name] &&
+			g.charge > 0 || b.ru != "" && !sameNumber(got, b.ru) {
+			t.Errorf("line %d: %s costs %s RU, the guide says %q", b.line, b.kind, got, b.ru)
 		}
 	}
 	return n
 }
 
+func sameNumber(a, b string) bool {
+	x, errX := strconv.ParseFloat(a, 64)
+	y, errY := strconv.ParseFloat(b, 64)
+	return errX == nil && errY == nil && x == y
+}
+
+// run runs a block. rows are nil for one that has no result. ran is false for a block that isn't an example. g.charge
+// is what it costs, 0 where that isn't known.
+func (g *guide) run(b block) (rows []any, ran bool) {
+	g.charge = 0
+	switch b.kind {
+	case "json":
+		if b.args["container"] == "" {
+			return nil, false // a result
+		}
+		g.insert(b)
+		return nil, true
+	case "javascript":
+		g.program(b)
+		return nil, true
+	case "execute":
+		rows = g.execute(b)
+	case "create":
+		rows = g.create(b)
+	case "sql":
+		rows = g.query(b)
+	case "gremlin":
+		rows = g.traverse(b)
+	case "js":
+		rows = g.shell(b)
+	case "odata":
+		rows = g.entities(b)
+	case "go":
+		rows = g.example(b)
+	case "pkranges":
+		if want, _ := strconv.Atoi(strings.TrimSpace(b.text)); g.partitions(b) != want {
+			g.t.Errorf("line %d: not %d partitions", b.line, want)
+		}
+		return nil, true
+	default:
+		return nil, false
+	}
+	if rows == nil {
+		rows = []any{}
+	}
+	return rows, true
+}
+
 type guide struct {
 	t    *testing.T
 	srv  *server.Server
-	db   *azcosmos.DatabaseClient
 	name string
+
+	client *azcosmos.Client
+	db     *azcosmos.DatabaseClient
+	charge float64 // of the block that runs, in request units
 }
 
 func (g *guide) container(b block) *azcosmos.ContainerClient {
@@ -198,19 +242,26 @@ func (g *guide) insert(b block) {
 		for _, p := range strings.Split(b.args["pk"], ",") {
 			pk = pk.AppendString(m[p[1:]].(string))
 		}
-		if _, err := c.CreateItem(ctx, pk, []byte(line), nil); err != nil {
+		r, err := c.CreateItem(ctx, pk, []byte(line), nil)
+		if err != nil {
 			g.t.Fatalf("line %d: %v", b.line, err)
 		}
+		g.charge += float64(r.RequestCharge)
 	}
 }
 
 func (g *guide) query(b block) (rows []any) {
-	pager := g.container(b).NewQueryItemsPager(strings.TrimSpace(b.text), azcosmos.NewPartitionKey(), nil)
+	pk := azcosmos.NewPartitionKey()
+	if key := b.args["key"]; key != "" {
+		pk = azcosmos.NewPartitionKeyString(key)
+	}
+	pager := g.container(b).NewQueryItemsPager(strings.TrimSpace(b.text), pk, nil)
 	for pager.More() {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
 			g.t.Fatalf("line %d: %v", b.line, err)
 		}
+		g.charge += float64(page.RequestCharge)
 		for _, it := range page.Items {
 			var v any
 			if err := json.Unmarshal(it, &v); err != nil {
@@ -343,7 +394,7 @@ func start(t *testing.T, cfg server.Config) *server.Server {
 	return srv
 }
 
-func database(t *testing.T, srv *server.Server, name string) *azcosmos.DatabaseClient {
+func database(t *testing.T, srv *server.Server, name string) (*azcosmos.Client, *azcosmos.DatabaseClient) {
 	cred, err := azcosmos.NewKeyCredential(server.WellKnownKey)
 	if err != nil {
 		t.Fatal(err)
@@ -361,5 +412,5 @@ func database(t *testing.T, srv *server.Server, name string) *azcosmos.DatabaseC
 	if err != nil {
 		t.Fatal(err)
 	}
-	return db
+	return client, db
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,6 +50,9 @@ func (g *guide) send(b block, path, body string, headers map[string]string) (int
 	if err != nil {
 		g.t.Fatal(err)
 	}
+	if charge, err := strconv.ParseFloat(resp.Header.Get("x-ms-request-charge"), 64); err == nil {
+		g.charge += charge
+	}
 	return resp.StatusCode, text
 }
 
@@ -71,6 +75,7 @@ func (g *guide) program(b block) {
 	if code, text := g.send(b, b.args["program"], string(body), nil); code != http.StatusCreated {
 		g.t.Fatalf("line %d: %d %s", b.line, code, text)
 	}
+	g.charge = 0 // a program is stored once
 }
 
 // execute runs a stored procedure, with the block's lines as its arguments, and returns what it answers. If the

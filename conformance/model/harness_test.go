@@ -1,5 +1,5 @@
 // Package model tests the promises of modelling and partitioning one by one (P1 to P17, M1 to M7), with the official
-// clients. Package known has those that aren't kept yet.
+// clients. docs/compat/model.md has a row for each, with its tests.
 package model
 
 import (

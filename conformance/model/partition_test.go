@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -17,11 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/orrerydb/orrery/cmd/orrery/server"
 	"github.com/orrerydb/orrery/conformance/harness"
-	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/kv/memkv"
-	"github.com/orrerydb/orrery/sqlapi"
 )
 
 // P1: collections, graphs and tables are containers, and items of different shapes share one.
@@ -156,49 +151,6 @@ func TestP4Devices(t *testing.T) {
 			t.Errorf("%d RU/s: %d partitions %v, want %d", ru, len(fr), err, want)
 		}
 	}
-}
-
-// P6: a logical partition at its limit (20 GB, a setting makes it small here) refuses more data with 403/1014. Other
-// keys are not affected, and a delete makes room.
-func TestP6FullKey(t *testing.T) {
-	e, err := core.Open(bg, memkv.New(), core.Options{MaxLogicalPartition: 20 << 10})
-	ok(t, err)
-	defer e.Close()
-	h, err := sqlapi.New(e, sqlapi.Options{
-		Account: "localhost", Key: server.WellKnownKey, Auth: true, Clock: e.Clock()})
-	ok(t, err)
-	srv := httptest.NewServer(h)
-	defer srv.Close()
-	cred, err := azcosmos.NewKeyCredential(server.WellKnownKey)
-	ok(t, err)
-	o := &azcosmos.ClientOptions{}
-	o.Retry = policy.RetryOptions{MaxRetries: -1}
-	cl, err := azcosmos.NewClientWithKey(srv.URL, cred, o)
-	ok(t, err)
-	_, err = cl.CreateDatabase(bg, azcosmos.DatabaseProperties{ID: "db"}, nil)
-	ok(t, err)
-	db, err := cl.NewDatabase("db")
-	ok(t, err)
-	c := harness.Container(t, db, "c", 0, "/k")
-	pad := strings.Repeat("x", 2000)
-	n := 0
-	for err == nil && n < 100 {
-		if _, err = c.CreateItem(bg, str("full"), []byte(fmt.Sprintf(`{"id":"%d","k":"full","pad":%q}`, n, pad)),
-			nil); err == nil {
-			n++
-		}
-	}
-	re := refused(t, err, 403)
-	if sub := re.RawResponse.Header.Get("x-ms-substatus"); sub != "1014" || n < 8 || n > 10 {
-		t.Errorf("sub-status %s after %d items: %v", sub, n, err)
-	}
-	if rows := harness.Query(t, c, str("full"), "SELECT VALUE c.id FROM c"); len(rows) != n {
-		t.Errorf("%d items, want %d", len(rows), n)
-	}
-	create(t, c, "k", fmt.Sprintf(`{"id":"1","k":"other","pad":%q}`, pad))
-	_, err = c.DeleteItem(bg, str("full"), "0", nil)
-	ok(t, err)
-	create(t, c, "k", fmt.Sprintf(`{"id":"again","k":"full","pad":%q}`, pad))
 }
 
 // P7: throughput can be changed at any time, and all items stay.

@@ -261,7 +261,6 @@ type workload struct {
 	made atomic.Int64
 
 	mu    sync.Mutex
-	acked []int64 // by writer
 	begun map[int64]bool
 }
 

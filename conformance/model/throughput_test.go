@@ -146,7 +146,7 @@ func TestP10Mongo(t *testing.T) {
 		t.Errorf("count: %v", err)
 	}
 	clk.Advance(time.Second)
-	n, err := coll.CountDocuments(bg, bson.D{})
+	_, err = coll.CountDocuments(bg, bson.D{})
 	ok(t, err)
 	sess, err := s.Mongo.StartSession()
 	ok(t, err)
@@ -171,7 +171,7 @@ func TestP10Mongo(t *testing.T) {
 	if b := page.Cursor.NextBatch; len(b) == 0 || b[0].Lookup("_id").AsInt64() != 10 {
 		t.Errorf("the next batch is %v", b)
 	}
-	n, err = coll.CountDocuments(bg, bson.D{})
+	n, err := coll.CountDocuments(bg, bson.D{})
 	ok(t, err)
 	var many []any
 	for i := range 200 {
@@ -309,6 +309,12 @@ func TestP9Limits(t *testing.T) {
 			t.Errorf("%d RU/s without a shard key: %v", n, err)
 		}
 	}
+	for _, n := range []int{900, 4500, 1001000, 0} {
+		auto := bson.E{Key: "autoScaleSettings", Value: bson.D{{Key: "maxThroughput", Value: n}}}
+		if err := create("c", auto, bson.E{Key: "shardKey", Value: "user"}); !errors.As(err, &ce) || ce.Code != 2 {
+			t.Errorf("autoscale to %d RU/s: %v", n, err)
+		}
+	}
 	ok(t, create("plain", bson.E{Key: "offerThroughput", Value: 10000}))
 	ok(t, create("sharded", bson.E{Key: "offerThroughput", Value: 10100}, bson.E{Key: "shardKey", Value: "user"}))
 	var got bson.M
@@ -317,4 +323,19 @@ func TestP9Limits(t *testing.T) {
 	if got["provisionedThroughput"] != int32(10100) {
 		t.Errorf("%v", got)
 	}
+	update := func(action string, n int, more ...bson.E) error {
+		return m.RunCommand(bg, append(bson.D{{Key: "customAction", Value: action},
+			{Key: "offerThroughput", Value: n}}, more...)).Err()
+	}
+	sharded := bson.E{Key: "collection", Value: "sharded"}
+	ok(t, update("UpdateCollection", 200000, sharded))
+	if err := update("UpdateCollection", 1900, sharded); !errors.As(err, &ce) || ce.Code != 2 {
+		t.Errorf("below a hundredth of the highest: %v", err)
+	}
+	ok(t, update("UpdateCollection", 2000, sharded))
+	ok(t, update("UpdateDatabase", 50000))
+	if err := update("UpdateDatabase", 400); !errors.As(err, &ce) || ce.Code != 2 {
+		t.Errorf("a database, below a hundredth of the highest: %v", err)
+	}
+	ok(t, update("UpdateDatabase", 500))
 }

@@ -34,6 +34,7 @@ const (
 	Corruption                     // 500: stored bytes fail their checks
 	StoreFull                      // 403: the disk has no room for new data; deletes and reads still work
 	MemoryLimit                    // 400: the query needs more memory than one request may use
+	Locked                         // 423: another change of the same thing is in progress
 )
 
 // Sub-statuses of the service that the core itself returns (header x-ms-substatus).

@@ -16,7 +16,9 @@ import (
 // holds one second's. Containers without a throughput of their own share the bucket of their database. Where neither
 // has a throughput there is no limit.
 
-// Meters returns the meters of the physical partitions of a version of the slot map, in the order of the map.
+// Meters returns the meters of the physical partitions of a version of the slot map, in the order of the map. The
+// current version keeps no meters but its own: those of partitions that were split or merged are dropped. A reader of
+// an older version whose meters were never used counts in ones that nobody reads.
 func (c *Container) Meters(s *Slots) []*ru.Meter {
 	if ms := s.meters.Load(); ms != nil {
 		return *ms
@@ -24,15 +26,16 @@ func (c *Container) Meters(s *Slots) []*ru.Meter {
 	c.meterMu.Lock()
 	defer c.meterMu.Unlock()
 	out := make([]*ru.Meter, len(s.m.Partitions))
+	kept := make(map[int]*ru.Meter, len(out))
 	for i := range out {
 		id := s.m.Partitions[i].ID
 		if out[i] = c.metered[id]; out[i] == nil {
 			out[i] = new(ru.Meter)
-			if c.metered == nil {
-				c.metered = map[int]*ru.Meter{}
-			}
-			c.metered[id] = out[i]
 		}
+		kept[id] = out[i]
+	}
+	if s == c.Slots() {
+		c.metered = kept
 	}
 	s.meters.Store(&out)
 	return out

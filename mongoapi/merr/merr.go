@@ -82,6 +82,7 @@ const (
 	UnsatisfiableWriteConcern  = 100
 	WriteConflict              = 112
 	CommandNotSupported        = 115
+	ConflictingOperation       = 117
 	DocumentValidationFailure  = 121
 	InvalidPipelineOperator    = 168
 	InvalidIndexSpecification  = 197
@@ -148,6 +149,9 @@ func From(err error) *Error {
 	case status.BadRequest:
 		return New(BadValue, "%s", s.Msg)
 	case status.Unauthorized, status.Forbidden:
+		if s.Sub == status.SubPartitionKeyFull {
+			return refused(s)
+		}
 		return New(Unauthorized, "%s", s.Msg)
 	case status.NotFound:
 		return New(NamespaceNotFound, "%s", s.Msg)
@@ -172,8 +176,18 @@ func From(err error) *Error {
 		return New(OutOfDiskSpace, "%s", s.Msg)
 	case status.MemoryLimit:
 		return New(MemoryLimit, "%s", s.Msg)
+	case status.Locked:
+		return New(ConflictingOperation, "%s", s.Msg)
 	}
 	return New(InternalError, "%s", s.Msg)
+}
+
+// refused has the service's text for what its store forbids: the code is that of a missing right, so only the text says
+// which limit was reached.
+func refused(s *status.Error) *Error {
+	return New(Unauthorized, "Error=13, Details='Response status code does not indicate success: Forbidden (403); "+
+		"Substatus: %d; ActivityId: 00000000-0000-0000-0000-000000000000; Reason: "+
+		"(Message: {\"Errors\":[\"%s\"]})", s.Sub, s.Msg)
 }
 
 // throttled has the service's text, from which clients read RetryAfterMs.

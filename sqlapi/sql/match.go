@@ -2,7 +2,9 @@ package sql
 
 import (
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
@@ -30,4 +32,33 @@ func (pl *Plan) Match(it *core.Item) (bool, error) {
 	f.setRoot(it.Doc, it)
 	ok := funcs.IsTrue(top.where(f))
 	return ok, f.err
+}
+
+// Requires returns the string that a property of the root must have so that WHERE can be true. ok is false when the
+// filter doesn't say so.
+//
+// Example: WHERE c.a = "x" AND c.n > 1 requires the string x of the property a.
+func (pl *Plan) Requires(property string) (text string, ok bool) {
+	return required(pl.predicate(), property)
+}
+
+func required(p *access.Pred, property string) (text string, ok bool) {
+	if p == nil {
+		return "", false
+	}
+	switch p.Op {
+	case access.OpIn:
+		at := p.Path
+		if len(at.Segs) == 1 && at.Segs[0] == property && !at.Elements && len(p.Vals) == 1 &&
+			p.Vals[0].Kind() == value.String {
+			return p.Vals[0].Str(), true
+		}
+	case access.OpAnd:
+		for _, k := range p.Kids {
+			if text, ok = required(k, property); ok {
+				return text, true
+			}
+		}
+	}
+	return "", false
 }

@@ -110,6 +110,10 @@ const defaultPageBytes = 4 << 20
 // another container (BadRequest).
 func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out *Page) error {
 	hash := pl.hash(req)
+	if pl.p.top.grouped { // the core's part of a continuation names the container, but groups have no such part
+		rid := c.RID()
+		hash += xxhash.Sum64(rid[:])
+	}
 	r, begin, err := pl.start(ctx, req, hash, out)
 	if r != nil {
 		defer pl.p.release(r.f)
