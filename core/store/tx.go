@@ -47,6 +47,7 @@ type Tx struct {
 	pol    *index.Policy // of queries before the snapshot, like resets and of
 	resets uint32
 	of     *Slots
+	taken  *taken      // nil: conflicts of unique values are left to the commit
 	asked  bool        // the Tx has queried
 	was    LogicalHead // of the logical partition in the snapshot, if asked
 }
@@ -255,6 +256,9 @@ func (tx *Tx) put(t *txItem, w *Write, doc []byte, res Result) (Result, error) {
 	}
 	if size > maxTxBytes {
 		return Result{}, status.New(status.TooLarge, "A transaction writes at most %d MiB.", maxTxBytes>>20)
+	}
+	if err := tx.take(t, doc); err != nil {
+		return Result{}, err
 	}
 	tx.bytes = size
 	res.Created, res.Deleted = t.cur == nil && doc != nil, doc == nil

@@ -11,6 +11,9 @@ type constantFunctions struct{}
 // Has implements Functions.
 func (constantFunctions) Has(string) bool { return true }
 
+// Reads implements Functions.
+func (constantFunctions) Reads(string) [][]string { return nil }
+
 // Call implements Functions.
 func (constantFunctions) Call(_ context.Context, _ string, args [][]byte) ([][]byte, error) {
 	values := make([][]byte, len(args))
