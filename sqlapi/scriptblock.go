@@ -80,4 +80,3 @@ func (b *scriptBlocks) count(id programID, now time.Time) {
 	e := b.programs[id]
 	b.programs[id] = excess{e.runs + 1, now}
 }
-

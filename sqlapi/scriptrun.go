@@ -54,7 +54,8 @@ func executeProcedure(c *call) error {
 	if len(c.Body) > 0 && json.EachElement(c.Body, func([]byte) error { return nil }) != nil {
 		return status.New(status.BadRequest, "The body of the execution of a stored procedure is not a JSON array.")
 	}
-	run := script.Run{Kind: script.Procedure, Args: c.Body, Request: &script.Message{Operation: "Execute", Headers: c.scriptHeaders()}}
+	run := script.Run{Kind: script.Procedure, Args: c.Body,
+		Request: &script.Message{Operation: "Execute", Headers: c.scriptHeaders()}}
 	var res script.Result
 	host, err := c.withScripts(ct, pk, func(h *scriptHost) (err error) {
 		res, err = c.script(h, r, run)

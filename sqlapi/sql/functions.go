@@ -18,8 +18,8 @@ type Functions interface {
 	// also be an element. A value is JSON, or nil for undefined. The error is that of the first call that fails; it
 	// ends the query.
 	Call(ctx context.Context, name string, args [][]byte) ([][]byte, error)
-	// Reads returns for each parameter which properties the function can read of an object there; nil: all. Objects that
-	// have only these properties give the same value. It returns nil where that isn't known, or not known yet.
+	// Reads returns for each parameter which properties the function can read of an object there; nil: all. Objects
+	// that have only these properties give the same value. It returns nil where that isn't known, or not known yet.
 	Reads(name string) [][]string
 }
 

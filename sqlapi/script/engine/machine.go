@@ -32,9 +32,12 @@ type (
 	aborted struct{ reason *wire.Error }
 )
 
+// wall measures how long runs take. A program's own clock may be frozen.
+var wall = clock.New()
+
 // newMachine makes a runtime, whose time begins. The worker's watch interrupts it when the time is up.
 func (w *worker) newMachine(setting wire.Setting, s *source) *machine {
-	m := &machine{rt: goja.New(), clock: clockOf(setting), source: s, began: time.Now(), limit: setting.Time}
+	m := &machine{rt: goja.New(), clock: clockOf(setting), source: s, began: wall.Now(), limit: setting.Time}
 	m.rt.SetMaxCallStackSize(maxDepth)
 	m.rt.SetTimeSource(m.clock.Now)
 	m.rt.SetRandSource(m.clock.Float64)
@@ -44,7 +47,7 @@ func (w *worker) newMachine(setting wire.Setting, s *source) *machine {
 }
 
 // elapsed is how long the run has taken.
-func (m *machine) elapsed() time.Duration { return time.Since(m.began) }
+func (m *machine) elapsed() time.Duration { return wall.Now().Sub(m.began) }
 
 // late reports whether no further operations are accepted.
 func (m *machine) late() bool { return m.elapsed() > m.limit/5*4 }

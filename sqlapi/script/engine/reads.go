@@ -17,11 +17,11 @@ import (
 // Example: function f(d, n) { if (!d.price) return 0; return d.price * n * (1 + d["tax"]); } reads the properties price
 // and tax of d, and n itself. function f(d) { return JSON.stringify(d); } can read all of d.
 //
-// A parameter qualifies when each place that has its name is the read or the write of a property with a literal name, or
-// a test that doesn't depend on its properties. The property must not be called: it would get the object as this. The
-// function must have no other way to the object: no arguments, no eval, no getter that is called with it. So nothing in
-// the text may lead to the prototype of objects, where a getter could be put: Object, Reflect, constructor, computed
-// names, and so on.
+// A parameter qualifies when each place that has its name is the read or the write of a property with a literal name,
+// or a test that doesn't depend on its properties. The property must not be called: it would get the object as this.
+// The function must have no other way to the object: no arguments, no eval, no getter that is called with it. So
+// nothing in the text may lead to the prototype of objects, where a getter could be put: Object, Reflect, constructor,
+// computed names, and so on.
 
 const (
 	mostReads = 64   // properties; a function that reads more gets whole objects

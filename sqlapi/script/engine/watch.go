@@ -12,18 +12,19 @@ import (
 // watchEvery is the time between two looks at a run. Runs that end sooner are not looked at.
 const watchEvery = 10 * time.Millisecond
 
-// watch looks at the run in progress, if there is one. It ends the process when the run uses more memory than the limit,
-// interrupts the engine when its time is up, and has the input watched for its end. On systems where the kernel enforces
-// a limit of memory this one ends most runs nevertheless, because the kernel's has room for what isn't the program's.
+// watch looks at the run in progress, if there is one. It ends the process when the run uses more memory than the
+// limit, interrupts the engine when its time is up, and has the input watched for its end. On systems where the kernel
+// enforces a limit of memory this one ends most runs nevertheless, because the kernel's has room for what isn't the
+// program's.
 //
 // Its timer goes on while there are runs. Starting one for each run would wake another thread each time.
 type watch struct {
-	limit  uint64
-	input  *input
-	timer  *time.Timer
-	going  atomic.Bool // the timer goes
-	busy   atomic.Bool // there is a run
-	run    atomic.Pointer[machine]
+	limit uint64
+	input *input
+	timer *time.Timer
+	going atomic.Bool // the timer goes
+	busy  atomic.Bool // there is a run
+	run   atomic.Pointer[machine]
 }
 
 // newWatch sets the limits of the process. The collector works harder when three quarters are used.
