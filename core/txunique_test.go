@@ -12,8 +12,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Writes of an eager transaction, one after the other: "create 1 x" writes item 1 with the unique value x, "!" before it
-// means that it is a conflict. Items a and b have the values a and b, and e, which has expired, has e.
+// Writes of an eager transaction, one after the other: "create 1 x" writes item 1 with the unique value x, "!" before
+// it means that it is a conflict. Items a and b have the values a and b, and e, which has expired, has e.
 func TestEagerTx(t *testing.T) {
 	ttl, second := int32(-1), int64(1)
 	clk := clock.Fake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -67,25 +67,37 @@ func writeOf(t *testing.T, text string) core.Write {
 	return core.Write{Kind: kinds[f[0]], Doc: mustDoc(t, fmt.Sprintf(`{"id":%q,"pk":"p","u":%q}`, f[1], f[2]))}
 }
 
-// The commit decides: another writer takes the value after the snapshot, and the transaction finds it in its next run.
+// The commit decides. When another writer frees or takes a value after the snapshot, the transaction runs again.
 func TestEagerTxLosesARace(t *testing.T) {
-	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
-		c := newContainer(t, e, core.ContainerSpec{UniqueKeys: [][]string{{"/u"}}})
-		put(t, c, core.Create, `{"id":"a","pk":"p","u":"a"}`)
-		var seen []bool
-		_, err := c.WithTx(bg, pk("p"), func(tx *core.Tx) error {
-			tx.Eager()
-			w := writeOf(t, "create 1 a")
-			_, err := tx.Write(&w)
-			if seen = append(seen, err == nil); len(seen) == 1 {
-				put(t, c, core.Replace, `{"id":"a","pk":"p","u":"x"}`) // frees what the transaction saw as taken
+	for _, tc := range []struct {
+		meanwhile core.WriteKind
+		doc       string
+		want      string // whether item 1 with the value a, and item 2 with y, were accepted, in each run
+	}{
+		{core.Replace, `{"id":"a","pk":"p","u":"x"}`, "[false true][true true]"},
+		{core.Create, `{"id":"b","pk":"p","u":"y"}`, "[false true][false false]"},
+		{core.Create, `{"id":"b","pk":"p","u":"z"}`, "[false true]"},
+	} {
+		onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
+			c := newContainer(t, e, core.ContainerSpec{UniqueKeys: [][]string{{"/u"}}})
+			put(t, c, core.Create, `{"id":"a","pk":"p","u":"a"}`)
+			got := ""
+			_, err := c.WithTx(bg, pk("p"), func(tx *core.Tx) error {
+				tx.Eager()
+				var accepted []bool
+				for _, text := range []string{"create 1 a", "create 2 y"} {
+					w := writeOf(t, text)
+					_, err := tx.Write(&w)
+					accepted = append(accepted, err == nil)
+				}
+				if got += fmt.Sprint(accepted); !strings.Contains(got, "][") {
+					put(t, c, tc.meanwhile, tc.doc)
+				}
+				return nil
+			})
+			if err != nil || got != tc.want {
+				t.Errorf("%s meanwhile: %s, %v, want %s", tc.doc, got, err, tc.want)
 			}
-			w = writeOf(t, "create 2 y")
-			_, err = tx.Write(&w)
-			return err
 		})
-		if err != nil || fmt.Sprint(seen) != "[false true]" {
-			t.Errorf("accepted %v, %v", seen, err)
-		}
-	})
+	}
 }

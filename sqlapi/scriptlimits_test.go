@@ -120,7 +120,8 @@ func TestUniqueKeysInProcedures(t *testing.T) {
 	var codes []int
 	a := withScripts(t, program(func(r *fakeRun) error {
 		codes = nil
-		for _, body := range []string{`{"id":"2","pk":"a","u":1}`, `{"id":"3","pk":"a","u":3}`, `{"id":"4","pk":"a","u":3}`} {
+		for _, body := range []string{`{"id":"2","pk":"a","u":1}`, `{"id":"3","pk":"a","u":3}`,
+			`{"id":"4","pk":"a","u":3}`} {
 			_, err := r.host.Do(r.ctx, script.Op{Name: "createDocument", Link: r.Links.Self, Body: []byte(body)})
 			if err == nil {
 				err = &script.Error{}
@@ -139,4 +140,17 @@ func TestUniqueKeysInProcedures(t *testing.T) {
 		t.Errorf("the callbacks got %v", codes)
 	}
 	a.do("GET", "/dbs/db/colls/c/docs/3", "", key("a")).is(200)
+}
+
+// The operations of a batch have no triggers, and the headers of a batch name none.
+func TestBatchesRunNoTriggers(t *testing.T) {
+	a := withScripts(t, program(func(*fakeRun) error {
+		return &script.Error{Status: 400, Body: "a trigger has run"}
+	}))
+	a.addProgram("triggers", "p", `,"triggerType":"Pre","triggerOperation":"All"`)
+	a.do("POST", "/dbs/db/colls/c/docs", `[{"operationType":"Create","resourceBody":{"id":"1","pk":"a"}}]`, key("a"),
+		"x-ms-cosmos-is-batch-request: true", "x-ms-cosmos-batch-atomic: true",
+		"x-ms-documentdb-pre-trigger-include: p", "x-ms-documentdb-post-trigger-include: none").
+		is(200).has(`"statusCode":201`)
+	a.do("GET", "/dbs/db/colls/c/docs/1", "", key("a")).is(200)
 }

@@ -335,6 +335,9 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 	}
 	d.parts[0].known = &now
 	p, raced, err = d.commit(tx.ctx)
+	if tx.taken != nil && status.Is(err, status.Conflict) {
+		return p, true, nil // the value was taken since the snapshot: the next run sees it
+	}
 	if raced || err != nil {
 		return p, raced, err
 	}

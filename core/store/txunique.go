@@ -18,8 +18,8 @@ type taken struct {
 }
 
 // Eager makes Write answer Conflict where an item takes a unique value that another item has in the snapshot or by a
-// write of the Tx. Without it only the commit finds this. The commit decides in both cases: it also sees the values
-// that others have taken since the snapshot.
+// write of the Tx. Without it only the commit finds this, and WithTx answers it. The commit decides in both cases: it
+// also sees the values that others have taken since the snapshot. Then an eager Tx runs again.
 func (tx *Tx) Eager() {
 	if len(tx.c.uniques) > 0 {
 		tx.taken = &taken{by: map[string]*txItem{}, keys: map[*txItem][]string{}}

@@ -84,12 +84,14 @@ func TestHostilePrograms(t *testing.T) {
 		{"sort without order", `var a = []; for (var i = 0; i < 1e6; i++) a.push(i);
 			a.sort(() => { for (var i = 0; i < 1e5; i++); return 1; })`, 408, stop},
 		{"log without end", `for (;;) console.log("x".repeat(1 << 20))`, 408, stop + "|" + memory},
-		{"closures", `var f = () => 1; for (;;) { let g = f; f = () => g() + 1; if (Math.random() < 1e-7) f(); }`, 400,
+		{"closures",
+			`var f = () => 1; for (;;) { let g = f; f = () => g() + 1; if (Math.random() < 1e-7) f(); }`, 400,
 			memory + "|" + stop + "|" + stack},
 		{"regular expression that grows", `new RegExp("(" + "a|".repeat(1e6) + "b)*$").test("a".repeat(1e5));
 			throw "done"`, 400, "done|" + memory + "|" + stop + "|SyntaxError|" + stack},
-		{"operation of a promise after the end", `Promise.resolve().then(() => __.readDocument(__.getSelfLink() + "docs/0",
-			(err) => { throw new Error(err.number, "late") }))`, 400, "late"},
+		{"operation of a promise after the end",
+			`Promise.resolve().then(() => __.readDocument(__.getSelfLink() + "docs/0",
+				(err) => { throw new Error(err.number, "late") }))`, 400, "late"},
 		{"promise that is kept", `var keep = []; (function again() { keep.push(new Promise((r) => keep.push(r)));
 			Promise.resolve().then(again); })()`, 400, memory + "|" + stop},
 		{"throw of null", `throw null`, 400, "null"},
@@ -98,8 +100,8 @@ func TestHostilePrograms(t *testing.T) {
 		{"throw of a proxy", `throw new Proxy({}, { get() { throw 1; } })`, 400, "Exception ="},
 		{"throw of an object without prototype", `throw Object.create(null)`, 400, "Exception ="},
 		{"throw of an object whose number throws", `throw { get number() { throw 1; } }`, 400, "Exception ="},
-		{"throw of an object whose stack is odd", `var e = new Error("x"); e.stack = { toString() { throw 1; } }; throw e`,
-			400, "Error: x"},
+		{"throw of an object whose stack is odd",
+			`var e = new Error("x"); e.stack = { toString() { throw 1; } }; throw e`, 400, "Error: x"},
 		{"number that isn't one", `throw new Error(1e300, "huge")`, 400, "huge"},
 		{"abort with an object that throws", `getContext().abort({ toString() { throw 1; } })`, 400, "Exception ="},
 		{"rejection with nothing", `return Promise.reject()`, 400, "undefined"},
