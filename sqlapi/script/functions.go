@@ -13,18 +13,10 @@ import (
 type Functions struct {
 	pool    *Pool
 	sources map[string]string
-	ctx     context.Context //nolint:containedctx // ends with Close
-	cancel  context.CancelFunc
 }
 
 // Functions returns the functions with the given sources by name.
-func (p *Pool) Functions(sources map[string]string) *Functions {
-	ctx, cancel := context.WithCancel(context.Background())
-	return &Functions{pool: p, sources: sources, ctx: ctx, cancel: cancel}
-}
-
-// Close ends the calls in progress, and refuses others.
-func (f *Functions) Close() { f.cancel() }
+func (p *Pool) Functions(sources map[string]string) *Functions { return &Functions{pool: p, sources: sources} }
 
 // Has reports whether there is a function of this name.
 func (f *Functions) Has(name string) bool {
@@ -43,9 +35,6 @@ func (f *Functions) Call(ctx context.Context, name string, args [][]byte) ([][]b
 	if !ok {
 		return nil, &Error{Status: http.StatusBadRequest, Body: fmt.Sprintf("The function %q does not exist.", name)}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(f.ctx, cancel)()
 	var values [][]byte
 	var reads Reads
 	err := f.pool.with(ctx, f.pool.functions, func(_ context.Context, w *process) (last bool, err error) {

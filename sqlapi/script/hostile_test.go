@@ -254,7 +254,6 @@ func TestFunctionInsideProcedure(t *testing.T) {
 	pool := newPool(t, script.Options{Workers: 1})
 	host := hostFunc(func(ctx context.Context, _ script.Op) (script.Reply, *script.Error) {
 		f := pool.Functions(map[string]string{"double": `function (x) { return 2 * x; }`})
-		defer f.Close()
 		values, err := f.Call(ctx, "double", [][]byte{[]byte("[21]")})
 		if err != nil {
 			return script.Reply{}, &script.Error{Status: 400, Body: err.Error()}

@@ -6,6 +6,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
@@ -37,6 +38,7 @@ type calls struct {
 	dry       bool                   // the current row is run dry
 	missed    []missedCall           // by dry runs since the last message
 	key       []byte
+	stopped   error      // of a call that has exceeded a limit
 	parts     [][][]part // what is sent of an object, by function and argument; nil: all of it
 }
 
@@ -141,6 +143,10 @@ func (u *calls) call(f *frame, function int, exprs []cexpr, args []value.Value) 
 		u.missed = append(u.missed, miss)
 		return value.Value{}
 	}
+	if u.stopped != nil {
+		f.fail(u.stopped)
+		return value.Value{}
+	}
 	if len(u.known) >= maxKnown {
 		u.begin()
 	}
@@ -174,7 +180,7 @@ func (u *calls) send(ctx context.Context, function int, batch []missedCall) erro
 
 // sendMissed evaluates the calls that dry runs have missed, one message for each function. It reports whether all
 // values are known then. A call that fails is left out: the row that needs its value fails when it is run, unless its
-// filter never comes to it.
+// filter never comes to it. After a call that has exceeded its time no further ones are made.
 func (u *calls) sendMissed(ctx context.Context) bool {
 	whole := true
 	for n := range u.names {
@@ -184,8 +190,15 @@ func (u *calls) sendMissed(ctx context.Context) bool {
 				batch = append(batch, m)
 			}
 		}
-		if len(batch) > 0 && u.send(ctx, n, batch) != nil {
+		if len(batch) == 0 {
+			continue
+		}
+		if err := u.send(ctx, n, batch); err != nil {
 			whole = false
+			if status.Is(err, status.Timeout) || status.Is(err, status.Forbidden) {
+				u.stopped = err
+				break
+			}
 		}
 	}
 	u.missed = u.missed[:0]

@@ -12,6 +12,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/status"
 )
 
 // fakeFunctions are user-defined functions in Go. An argument that is undefined is left out of the list.
@@ -41,6 +42,7 @@ var fakes = map[string]func(args []any) (any, error){
 		return true, nil
 	},
 	"itemN":    func(args []any) (any, error) { return args[0].(map[string]any)["n"], nil },
+	"endless":  func([]any) (any, error) { return nil, status.New(status.Timeout, "too long") },
 	"constant": func([]any) (any, error) { return []any{"a", 1}, nil },
 }
 
@@ -199,6 +201,21 @@ func TestFunctionThatFails(t *testing.T) {
 		if _, err := called(c, text, 0, &fakeFunctions{}); !errors.Is(err, wanted) {
 			t.Errorf("%s: %v, want %v", text, err, wanted)
 		}
+	}
+}
+
+// A function that exceeds its time is called once, not for each row again.
+func TestFunctionThatExceedsItsTime(t *testing.T) {
+	c := numbered(t, 50)
+	fns := &fakeFunctions{}
+	_, err := called(c, `SELECT VALUE udf.endless(c.n) FROM c`, 0, fns)
+	if !status.Is(err, status.Timeout) || fns.messages != 1 {
+		t.Errorf("%v after %d messages", err, fns.messages)
+	}
+	fns = &fakeFunctions{}
+	got, err := called(c, `SELECT VALUE c.n FROM c WHERE c.n > 60 AND udf.endless(c.n)`, 0, fns)
+	if err != nil || len(got) > 0 || fns.messages > 1 {
+		t.Errorf("%v, %v after %d messages", got, err, fns.messages)
 	}
 }
 
