@@ -2,8 +2,10 @@ package sqlapi
 
 import (
 	"context"
+	"sync"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/sqlapi/script"
 	"github.com/orrerydb/orrery/sqlapi/sql"
 )
 
@@ -14,36 +16,66 @@ type doorEnv struct {
 }
 
 // containerFunctions are the user-defined functions of a container. It implements sql.Functions. A query that refers to
-// no function looks none up.
+// no function looks none up. A function stays as it was when the query has first found it.
 type containerFunctions struct {
 	s  *Server
 	ct *core.Container
+
+	mu    sync.Mutex
+	found map[string]*containerFunction
 }
 
-// source returns the text of a function.
-func (f *containerFunctions) source(name string) (string, error) {
+// containerFunction is a function that a query has found.
+type containerFunction struct {
+	program *core.Resource
+	script  *script.Functions
+}
+
+// find returns a function.
+func (f *containerFunctions) find(name string) (*containerFunction, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if found := f.found[name]; found != nil {
+		return found, nil
+	}
 	r, err := f.s.core.Resource(f.ct.Database(), core.Function, f.ct.Num(), name)
 	if err != nil {
-		return "", err
+		return nil, err
+	}
+	if f.found == nil {
+		f.found = map[string]*containerFunction{}
 	}
 	_, text := programText(r)
-	return text, nil
+	made := &containerFunction{r, f.s.opt.Scripts.Functions(map[string]string{name: text})}
+	f.found[name] = made
+	return made, nil
 }
 
 // Has implements sql.Functions.
 func (f *containerFunctions) Has(name string) bool {
-	_, err := f.source(name)
+	_, err := f.find(name)
 	return err == nil
+}
+
+// Reads implements sql.Functions.
+func (f *containerFunctions) Reads(name string) [][]string {
+	found, err := f.find(name)
+	if err != nil {
+		return nil
+	}
+	return found.script.Reads(name)
 }
 
 // Call implements sql.Functions.
 func (f *containerFunctions) Call(ctx context.Context, name string, args [][]byte) ([][]byte, error) {
-	text, err := f.source(name)
+	found, err := f.find(name)
 	if err != nil {
 		return nil, err
 	}
-	fns := f.s.opt.Scripts.Functions(map[string]string{name: text})
-	defer fns.Close()
-	out, err := fns.Call(ctx, name, args)
+	if err := f.s.blocks.check(found.program, f.s.clock.Now()); err != nil {
+		return nil, err
+	}
+	out, err := found.script.Call(ctx, name, args)
+	f.s.blocks.ran(found.program, err, f.s.clock.Now())
 	return out, scriptError(err)
 }

@@ -81,7 +81,7 @@ func readParam(raw []byte) (p sql.Param, err error) {
 // env returns what package sql needs from this API for the items of a container.
 func (s *Server) env(ct *core.Container) *sql.Env {
 	coll := ct.RID()
-	d := &doorEnv{fns: containerFunctions{s, ct}}
+	d := &doorEnv{fns: containerFunctions{s: s, ct: ct}}
 	e := &d.env
 	*e = sql.Env{
 		ItemJSON:   func(dst []byte, it *core.Item) []byte { return appendShown(dst, ct, it) },

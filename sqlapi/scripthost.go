@@ -30,6 +30,7 @@ type scriptHost struct {
 	made []provisional
 	// charge is the cost in RU of the queries; the transaction knows that of everything else.
 	charge float64
+	log    string // of the transaction's programs
 }
 
 var _ script.Host = (*scriptHost)(nil)

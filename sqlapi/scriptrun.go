@@ -54,12 +54,11 @@ func executeProcedure(c *call) error {
 	if len(c.Body) > 0 && json.EachElement(c.Body, func([]byte) error { return nil }) != nil {
 		return status.New(status.BadRequest, "The body of the execution of a stored procedure is not a JSON array.")
 	}
-	_, text := programText(r)
-	run := script.Run{Kind: script.Procedure, Name: r.ID, Source: text, Args: c.Body,
+	run := script.Run{Kind: script.Procedure, Args: c.Body,
 		Request: &script.Message{Operation: "Execute", Headers: c.scriptHeaders()}}
 	var res script.Result
 	host, err := c.withScripts(ct, pk, func(h *scriptHost) (err error) {
-		res, err = c.script(h, run)
+		res, err = c.script(h, r, run)
 		return err
 	})
 	c.setSession(ct, pk)
@@ -91,26 +90,44 @@ func (c *call) withScripts(ct *core.Container, pk core.PartitionKey, f func(h *s
 	host := &scriptHost{}
 	done, err := ct.WithTx(ctx, pk, func(tx *core.Tx) error {
 		*host = scriptHost{s: c.s, ct: ct, tx: tx, pk: pk}
+		tx.Eager()
 		return f(host)
 	})
 	c.Charge += done.Charge + host.charge
 	return host, err
 }
 
-// script runs a program and adds its log to the reply. While it runs the request gives up its place: the program
-// computes in another process.
-func (c *call) script(h *scriptHost, r script.Run) (res script.Result, err error) {
-	r.Links = scriptLinks(h.ct)
+// script runs a program. While it runs the request gives up its place: the program computes in another process. The
+// reply gets the log, also when the program fails.
+func (c *call) script(h *scriptHost, p *core.Resource, r script.Run) (res script.Result, err error) {
+	_, r.Source = programText(p)
+	r.Name, r.Links = p.ID, scriptLinks(h.ct)
 	r.Log = isTrue(c.In, hScriptLog)
+	if err := c.s.blocks.check(p, c.s.clock.Now()); err != nil {
+		return res, err
+	}
 	err = yield.While(c.Ctx(), func() error {
 		res, err = c.s.opt.Scripts.Run(c.Ctx(), r, h)
 		return err
 	})
+	c.s.blocks.ran(p, err, c.s.clock.Now())
 	if r.Log {
-		c.Take(hScriptLogResults) // of an earlier run
-		c.Set(hScriptLogResults, strings.ReplaceAll(url.QueryEscape(res.Log), "+", "%20"))
+		h.logged(c, res.Log, err)
 	}
 	return res, scriptError(err)
+}
+
+// logged adds what a program has logged to the reply, after what the programs before it in the transaction have.
+func (h *scriptHost) logged(c *call, text string, err error) {
+	if e, ok := err.(*script.Error); ok {
+		text = e.Log
+	}
+	if h.log != "" && text != "" {
+		text = "\n" + text
+	}
+	h.log += text
+	c.Take(hScriptLogResults) // of an earlier program or run
+	c.Set(hScriptLogResults, strings.ReplaceAll(url.QueryEscape(h.log), "+", "%20"))
 }
 
 // scriptLinks returns the two links of a container.

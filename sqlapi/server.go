@@ -62,6 +62,7 @@ type Server struct {
 	computed computedCache
 
 	scripting chan struct{} // holds an element for each request that runs programs
+	blocks    scriptBlocks
 }
 
 var _ http.Handler = (*Server)(nil)

@@ -117,8 +117,7 @@ func (t *triggered) run(h *scriptHost) error {
 		request.Body = t.c.Body
 	}
 	if t.pre != nil {
-		_, text := programText(t.pre)
-		res, err := t.c.script(h, script.Run{Kind: script.PreTrigger, Name: t.pre.ID, Source: text, Request: &request})
+		res, err := t.c.script(h, t.pre, script.Run{Kind: script.PreTrigger, Request: &request})
 		if err != nil {
 			return err
 		}
@@ -132,8 +131,7 @@ func (t *triggered) run(h *scriptHost) error {
 	if t.post == nil {
 		return nil
 	}
-	_, text := programText(t.post)
-	res, err := t.c.script(h, script.Run{Kind: script.PostTrigger, Name: t.post.ID, Source: text, Request: &request,
+	res, err := t.c.script(h, t.post, script.Run{Kind: script.PostTrigger, Request: &request,
 		Response: &script.Message{Body: t.shown, Headers: []script.Header{
 			{Name: "MaxResourceQuota", Value: quotaOf(t.ct)},
 			{Name: "ResourceQuotaCurrentUsage", Value: t.c.s.usageOf(t.ct)}}}})

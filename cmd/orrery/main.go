@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
+	"github.com/orrerydb/orrery/sqlapi/script"
 )
 
 // version returns the module's version, or the commit of a build from a checkout.
@@ -152,6 +153,7 @@ func collectEarly() {
 }
 
 func main() {
+	script.Served()
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }

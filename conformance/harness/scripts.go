@@ -11,6 +11,7 @@ import (
 // A server starts its own binary to run programs in JavaScript. In tests that is the test binary, which must then serve
 // programs and run no tests.
 func init() {
+	script.Served()
 	if len(os.Args) != 2 || os.Args[1] != script.WorkerCommand {
 		return
 	}

@@ -47,6 +47,7 @@ type Tx struct {
 	pol    *index.Policy // of queries before the snapshot, like resets and of
 	resets uint32
 	of     *Slots
+	taken  *taken      // nil: conflicts of unique values are left to the commit
 	asked  bool        // the Tx has queried
 	was    LogicalHead // of the logical partition in the snapshot, if asked
 }
@@ -256,6 +257,9 @@ func (tx *Tx) put(t *txItem, w *Write, doc []byte, res Result) (Result, error) {
 	if size > maxTxBytes {
 		return Result{}, status.New(status.TooLarge, "A transaction writes at most %d MiB.", maxTxBytes>>20)
 	}
+	if err := tx.take(t, doc); err != nil {
+		return Result{}, err
+	}
 	tx.bytes = size
 	res.Created, res.Deleted = t.cur == nil && doc != nil, doc == nil
 	res.Charge = ru.Write(max(len(doc), itemSize(t.cur)), 0)
@@ -331,6 +335,9 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 	}
 	d.parts[0].known = &now
 	p, raced, err = d.commit(tx.ctx)
+	if tx.taken != nil && status.Is(err, status.Conflict) {
+		return p, true, nil // the value was taken since the snapshot: the next run sees it
+	}
 	if raced || err != nil {
 		return p, raced, err
 	}

@@ -38,3 +38,9 @@ func AnyAlive(p *Pool) bool {
 	}
 	return false
 }
+
+// Unserved makes this binary one that doesn't have WorkerCommand, until the function that it returns is called.
+func Unserved() func() {
+	served.Store(false)
+	return func() { served.Store(true) }
+}

@@ -50,13 +50,68 @@ func TestHostilePrograms(t *testing.T) {
 			400, "refused"},
 		{"deep proxy", `var p = {}; for (var i = 0; i < 1e5; i++) p = new Proxy(p, {}); p.x; throw "allowed"`, 400,
 			stack + "|allowed|" + stop},
+		{"recursion in toJSON", `var a = { toJSON() { return { b: a }; } }; __.response.setBody(a)`, 400,
+			stack + "|" + memory + "|" + stop},
+		{"JSON without end", `var a = {}; a.a = a; JSON.stringify(a, (k, v) => ({ v: {} }))`, 400,
+			stack + "|" + memory + "|" + stop + "|circular"},
+		{"loop in a proxy", `__.response.setBody(new Proxy({}, { ownKeys() { for (;;) {} } }))`, 408, stop},
+		{"loop in a proxy of options",
+			`__.readDocuments(__.getSelfLink(), new Proxy({}, { get() { for (;;) {} } }))`, 408, stop},
+		{"loop in a getter of a document",
+			`__.createDocument(__.getSelfLink(), { get id() { for (;;) {} } })`, 408, stop},
+		{"loop in a getter of a query",
+			`__.queryDocuments(__.getSelfLink(), { get query() { for (;;) {} } })`, 408, stop},
+		{"huge parameters", `__.queryDocuments(__.getSelfLink(), { query: "q", parameters: new Array(2 ** 32 - 1) })`,
+			400, memory + "|" + stop},
+		{"sparse array", `var a = []; a[2 ** 32 - 2] = 1; JSON.stringify(a)`, 400, memory + "|" + stop},
+		{"search of a sparse array", `throw "found " + Array(2 ** 32 - 2).indexOf(1)`, 400, "found -1|" + stop},
+		{"native loop", `Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)`, 408, stop},
+		{"native loop with calls", `Array.from({ length: 2 ** 40 }, () => 0)`, 400, memory + "|" + stop + "|Invalid"},
+		{"reverse of a sparse array", `var a = []; a[2 ** 32 - 2] = 1; a.reverse(); throw "done"`, 400,
+			"done|" + memory + "|" + stop},
+		{"padded string", `"x".padEnd(2 ** 31 - 1, "abc").split("")`, 400, memory + "|Invalid|" + stop},
+		{"string of parts", `var s = ""; for (;;) s += "abcdefgh" + Math.random()`, 400, memory + "|" + stop},
+		{"replaced string", `var s = "xx"; for (;;) s = s.replace(/x/g, "xx")`, 400, memory + "|" + stop},
+		{"promises", `for (;;) Promise.resolve().then(() => {})`, 400, memory + "|" + stop},
+		{"async functions", `async function g() { await null; g(); g(); } g()`, 400, memory + "|" + stop},
+		{"generator", `function* g() { for (;;) yield 1; } for (const x of g()) {}`, 408, stop},
+		{"spread generator", `function* g() { for (;;) yield 1; } [...g()]`, 400, memory + "|" + stop},
+		{"nested generators", `function* g() { yield* g(); } [...g()]`, 400, stack + "|" + memory + "|" + stop},
+		{"labels", `a: for (;;) { b: for (;;) { continue a; } }`, 408, stop},
+		{"map", `var m = new Map(); for (var i = 0; ; i++) m.set(i, { i })`, 400, memory + "|" + stop},
+		{"symbols", `var o = {}; for (;;) o[Symbol()] = 1`, 400, memory + "|" + stop},
+		{"properties", `var o = {}; for (var i = 0; ; i++) o["p" + i] = i`, 400, memory + "|" + stop},
+		{"sort without order", `var a = []; for (var i = 0; i < 1e6; i++) a.push(i);
+			a.sort(() => { for (var i = 0; i < 1e5; i++); return 1; })`, 408, stop},
+		{"log without end", `for (;;) console.log("x".repeat(1 << 20))`, 408, stop + "|" + memory},
+		{"closures",
+			`var f = () => 1; for (;;) { let g = f; f = () => g() + 1; if (Math.random() < 1e-7) f(); }`, 400,
+			memory + "|" + stop + "|" + stack},
+		{"regular expression that grows", `new RegExp("(" + "a|".repeat(1e6) + "b)*$").test("a".repeat(1e5));
+			throw "done"`, 400, "done|" + memory + "|" + stop + "|SyntaxError|" + stack},
+		{"operation of a promise after the end",
+			`Promise.resolve().then(() => __.readDocument(__.getSelfLink() + "docs/0",
+				(err) => { throw new Error(err.number, "late") }))`, 400, "late"},
+		{"promise that is kept", `var keep = []; (function again() { keep.push(new Promise((r) => keep.push(r)));
+			Promise.resolve().then(again); })()`, 400, memory + "|" + stop},
+		{"throw of null", `throw null`, 400, "null"},
+		{"throw of undefined", `throw undefined`, 400, "undefined"},
+		{"throw of a symbol", `throw Symbol("s")`, 400, "Exception ="},
+		{"throw of a proxy", `throw new Proxy({}, { get() { throw 1; } })`, 400, "Exception ="},
+		{"throw of an object without prototype", `throw Object.create(null)`, 400, "Exception ="},
+		{"throw of an object whose number throws", `throw { get number() { throw 1; } }`, 400, "Exception ="},
+		{"throw of an object whose stack is odd",
+			`var e = new Error("x"); e.stack = { toString() { throw 1; } }; throw e`, 400, "Error: x"},
+		{"number that isn't one", `throw new Error(1e300, "huge")`, 400, "huge"},
+		{"abort with an object that throws", `getContext().abort({ toString() { throw 1; } })`, 400, "Exception ="},
+		{"rejection with nothing", `return Promise.reject()`, 400, "undefined"},
 	} {
 		if race.Enabled && strings.Contains(tc.text, memory) {
 			continue // the detector has memory of its own, which counts
 		}
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			limit := time.Second
+			limit := 500 * time.Millisecond
 			if !strings.Contains(tc.text, stop) {
 				limit = time.Minute // so that the other limit stops it
 			}
@@ -76,6 +131,9 @@ func TestHostilePrograms(t *testing.T) {
 			result, err := pool.Run(t.Context(), run, &items{})
 			if err != nil || string(result.Body) != `"alive"` {
 				t.Errorf("the next run: %s, %v", result.Body, err)
+			}
+			if used := residentOf(pool); used > 96<<20 {
+				t.Errorf("the worker holds %d MB after the next run", used>>20)
 			}
 		})
 	}
@@ -196,7 +254,6 @@ func TestFunctionInsideProcedure(t *testing.T) {
 	pool := newPool(t, script.Options{Workers: 1})
 	host := hostFunc(func(ctx context.Context, _ script.Op) (script.Reply, *script.Error) {
 		f := pool.Functions(map[string]string{"double": `function (x) { return 2 * x; }`})
-		defer f.Close()
 		values, err := f.Call(ctx, "double", [][]byte{[]byte("[21]")})
 		if err != nil {
 			return script.Reply{}, &script.Error{Status: 400, Body: err.Error()}

@@ -18,6 +18,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	script.Served()
 	if len(os.Args) == 2 && os.Args[1] == parentCommand {
 		parent()
 		return

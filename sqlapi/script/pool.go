@@ -30,6 +30,8 @@ type Pool struct {
 	// query of it waits for functions; a function waits for nothing.
 	programs, functions chan struct{}
 
+	reads readsBySource
+
 	mu     sync.Mutex
 	idle   []*process // the last is taken first, so that the others can end
 	live   map[*process]bool
@@ -142,7 +144,7 @@ func (p *Pool) died(ctx, limited context.Context, w *process) error {
 	case limited.Err() != nil:
 		return wire.TimeError(p.options.Time)
 	case w.stderr.has(memoryTexts...):
-		return wire.ExceptionError("Error: Out of memory")
+		return wire.MemoryError()
 	case w.stderr.has("stack overflow", "stack exceeds"):
 		return wire.ExceptionError("Error: Out of stack space")
 	}
@@ -156,6 +158,9 @@ func (p *Pool) take() (*process, error) {
 	}
 	command := p.options.Command
 	if len(command) == 0 {
+		if !served.Load() {
+			return nil, noWorker(errNotServed)
+		}
 		name, err := defaultCommand()
 		if err != nil {
 			return nil, noWorker(err)

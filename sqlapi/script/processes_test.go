@@ -87,6 +87,20 @@ func TestIdleWorkersEnd(t *testing.T) {
 	run()
 }
 
+// A binary that doesn't know the command of workers is not started as one: it would do its own work again.
+func TestBinaryWithoutWorkers(t *testing.T) {
+	defer script.Unserved()()
+	pool := newPool(t, script.Options{})
+	_, err := pool.Run(t.Context(), script.Run{Source: "function f() {}", Links: links}, &items{})
+	var e *script.Error
+	if !errors.As(err, &e) || e.Status != 503 || !strings.Contains(e.Body, script.WorkerCommand) {
+		t.Errorf("error %v", err)
+	}
+	if pids := script.Pids(pool); len(pids) > 0 {
+		t.Errorf("processes %v", pids)
+	}
+}
+
 // A worker that something else has ended while it was idle costs no run.
 func TestDeadIdleWorkerIsReplaced(t *testing.T) {
 	pool := newPool(t, script.Options{Workers: 1})

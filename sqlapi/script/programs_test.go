@@ -114,7 +114,6 @@ func functionOutput(t *testing.T, pool *script.Pool, input string) string {
 		args = append(args, []byte(list))
 	}
 	f := pool.Functions(map[string]string{"f": source})
-	defer f.Close()
 	if !f.Has("f") || f.Has("g") {
 		t.Error("Has is wrong")
 	}
@@ -130,4 +129,49 @@ func functionOutput(t *testing.T, pool *script.Pool, input string) string {
 		fmt.Fprintf(&b, "%s\n", v)
 	}
 	return b.String()
+}
+
+// A function gives the same values for a whole document and for the properties that it reads.
+func TestFunctionsOfParts(t *testing.T) {
+	pool := newPool(t, script.Options{})
+	const document = `{"id":"1","a":2,"b":"x","list":[{"n":1},{"n":2}],"none":null,"deep":{"a":{"b":3}},"_ts":1}`
+	whole := map[string]json.RawMessage{}
+	if err := json.Unmarshal([]byte(document), &whole); err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range []string{
+		`function f(d) { return [d.a, d.b, d.missing, d.none, typeof d, typeof d.missing]; }`,
+		`function f(d) { let s = 0; for (const x of d.list) s += x.n * d.a; return s; }`,
+		`function f(d) { return d.deep && d.deep.a["b"] + d["a"]; }`,
+		`function f(d) { d.a++; d.c = d.a; delete d.b; return [d.a, d.b, d.c]; }`,
+		`function f(d) { return [String(d.toString), typeof d.hasOwnProperty, d.valueOf === ({}).valueOf]; }`,
+		`async (d) => (await d.list).map((x) => x.n).concat(d.id)`,
+		`function f(d) { return d ? g(d.list) : 0; } function g(l) { return l.length; }`,
+		`function f(d) { return 1; }`,
+	} {
+		f := pool.Functions(map[string]string{"f": source})
+		want, err := f.Call(t.Context(), "f", [][]byte{[]byte("[" + document + "]")})
+		if err != nil {
+			t.Fatal(source, err)
+		}
+		reads := f.Reads("f")
+		if len(reads) != 1 || reads[0] == nil {
+			t.Errorf("%s reads %v", source, reads)
+			continue
+		}
+		part := map[string]json.RawMessage{}
+		for _, name := range reads[0] {
+			if v, ok := whole[name]; ok {
+				part[name] = v
+			}
+		}
+		text, err := json.Marshal([]any{part})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.Call(t.Context(), "f", [][]byte{text})
+		if err != nil || string(got[0]) != string(want[0]) {
+			t.Errorf("%s of %s: %s, %v, want %s", source, text, got[0], err, want[0])
+		}
+	}
 }

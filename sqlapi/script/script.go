@@ -7,6 +7,8 @@ package script
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/orrerydb/orrery/core/clock"
@@ -21,6 +23,15 @@ const (
 
 // WorkerCommand is the hidden command of the binary that serves as a worker. The process calls engine.Work.
 const WorkerCommand = "script-worker"
+
+// served is whether this binary has WorkerCommand.
+var served atomic.Bool
+
+var errNotServed = errors.New("this binary does not have the command " + WorkerCommand)
+
+// Served tells the pools of this process that its binary has WorkerCommand. Without it a pool starts no workers, unless
+// its Options name another command: a binary that doesn't know the command would do its own work again.
+func Served() { served.Store(true) }
 
 // Options of a Pool. Zero fields have defaults.
 type Options struct {
@@ -42,6 +53,7 @@ type (
 	Op      = wire.Op
 	Reply   = wire.Reply
 	Error   = wire.Error
+	Reads   = wire.Reads
 )
 
 // The kinds of programs.

@@ -100,6 +100,7 @@ type cexpr struct {
 	fn    evalFn
 	konst bool
 	val   value.Value
+	whole bool // the item itself
 }
 
 func konst(v value.Value) cexpr {
@@ -194,7 +195,7 @@ func (c *compiler) path(e syntax.Expr) cexpr {
 		}
 		if v.root {
 			if len(steps) == 0 {
-				return cexpr{fn: (*frame).wholeItem}
+				return cexpr{fn: (*frame).wholeItem, whole: true}
 			}
 			return cexpr{fn: rootPath(steps)}
 		}

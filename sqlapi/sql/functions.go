@@ -6,6 +6,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
@@ -18,6 +19,9 @@ type Functions interface {
 	// also be an element. A value is JSON, or nil for undefined. The error is that of the first call that fails; it
 	// ends the query.
 	Call(ctx context.Context, name string, args [][]byte) ([][]byte, error)
+	// Reads returns for each parameter which properties the function can read of an object there; nil: all. Objects
+	// that have only these properties give the same value. It returns nil where that isn't known, or not known yet.
+	Reads(name string) [][]string
 }
 
 // maxFunctionCalls is the most references to user-defined functions in one query.
@@ -34,6 +38,8 @@ type calls struct {
 	dry       bool                   // the current row is run dry
 	missed    []missedCall           // by dry runs since the last message
 	key       []byte
+	stopped   error      // of a call that has exceeded a limit
+	parts     [][][]part // what is sent of an object, by function and argument; nil: all of it
 }
 
 // missedCall is a call whose value isn't known yet.
@@ -67,14 +73,18 @@ func (c *compiler) function(e *syntax.Call) int {
 func (c *compiler) userDefined(e *syntax.Call) cexpr {
 	args, n := c.exprs(e.Args), c.function(e)
 	return cexpr{fn: func(f *frame) value.Value {
-		base, missed := len(f.args), len(f.calls.missed)
+		u, base := f.calls, len(f.args)
+		missed := len(u.missed)
 		for i := range args {
-			v := args[i].fn(f)
+			var v value.Value
+			if !args[i].whole || u.partsOf(n, i) == nil {
+				v = args[i].fn(f)
+			}
 			f.args = append(f.args, v)
 		}
 		var v value.Value
-		if len(f.calls.missed) == missed { // else the arguments aren't known yet
-			v = f.calls.call(f, n, f.args[base:])
+		if len(u.missed) == missed { // else the arguments aren't known yet
+			v = u.call(f, n, args, f.args[base:])
 		}
 		f.args = f.args[:base]
 		return v
@@ -98,17 +108,33 @@ func (p *program) newCalls(env *Env) *calls {
 	if len(p.functions) == 0 {
 		return nil
 	}
-	return &calls{functions: env.Functions, names: p.functions, known: map[string]value.Value{}}
+	u := &calls{functions: env.Functions, names: p.functions, known: map[string]value.Value{},
+		parts: make([][][]part, len(p.functions))}
+	u.begin()
+	return u
+}
+
+// begin forgets all values. What is sent of objects can change then, and with it the keys of values.
+func (u *calls) begin() {
+	clear(u.known)
+	for n, name := range u.names {
+		if u.parts[n] != nil {
+			continue
+		}
+		for _, names := range u.functions.Reads(name) {
+			u.parts[n] = append(u.parts[n], partsFor(names))
+		}
+	}
 }
 
 // call returns the value of a function in the current row. In a dry run an unknown value is undefined.
-func (u *calls) call(f *frame, function int, args []value.Value) value.Value {
+func (u *calls) call(f *frame, function int, exprs []cexpr, args []value.Value) value.Value {
 	if f.err != nil {
 		return value.Value{}
 	}
 	u.key = append(u.key[:0], byte(function), byte(u.row), byte(u.row>>8))
 	start := len(u.key)
-	u.key = appendArguments(u.key, args)
+	u.key = u.appendArguments(u.key, f, function, exprs, args)
 	if v, ok := u.known[string(u.key)]; ok {
 		return v
 	}
@@ -117,29 +143,17 @@ func (u *calls) call(f *frame, function int, args []value.Value) value.Value {
 		u.missed = append(u.missed, miss)
 		return value.Value{}
 	}
+	if u.stopped != nil {
+		f.fail(u.stopped)
+		return value.Value{}
+	}
 	if len(u.known) >= maxKnown {
-		clear(u.known)
+		u.begin()
 	}
 	if err := u.send(f.done, function, []missedCall{miss}); err != nil {
 		f.fail(err)
 	}
 	return u.known[miss.key]
-}
-
-// appendArguments appends a list of arguments for Functions.Call.
-func appendArguments(dst []byte, args []value.Value) []byte {
-	dst = append(dst, '[')
-	for i, v := range args {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		if v.IsDefined() {
-			dst = doc.AppendJSON(dst, v)
-		} else {
-			dst = append(dst, "undefined"...)
-		}
-	}
-	return append(dst, ']')
 }
 
 // send evaluates calls of one function.
@@ -166,7 +180,7 @@ func (u *calls) send(ctx context.Context, function int, batch []missedCall) erro
 
 // sendMissed evaluates the calls that dry runs have missed, one message for each function. It reports whether all
 // values are known then. A call that fails is left out: the row that needs its value fails when it is run, unless its
-// filter never comes to it.
+// filter never comes to it. After a call that has exceeded its time no further ones are made.
 func (u *calls) sendMissed(ctx context.Context) bool {
 	whole := true
 	for n := range u.names {
@@ -176,8 +190,15 @@ func (u *calls) sendMissed(ctx context.Context) bool {
 				batch = append(batch, m)
 			}
 		}
-		if len(batch) > 0 && u.send(ctx, n, batch) != nil {
+		if len(batch) == 0 {
+			continue
+		}
+		if err := u.send(ctx, n, batch); err != nil {
 			whole = false
+			if status.Is(err, status.Timeout) || status.Is(err, status.Forbidden) {
+				u.stopped = err
+				break
+			}
 		}
 	}
 	u.missed = u.missed[:0]
@@ -257,7 +278,7 @@ func (s *lookahead) fill() bool {
 func (s *lookahead) prepare() {
 	f := s.r.f
 	u, sink, steps := f.calls, f.sink, f.steps
-	clear(u.known)
+	u.begin()
 	u.dry, f.sink = true, s.r.p.top.dryRow
 	defer func() { u.dry, f.sink, f.steps = false, sink, steps }()
 	todo := make([]int, len(s.rows))

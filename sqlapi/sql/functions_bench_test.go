@@ -5,11 +5,19 @@ import (
 	"testing"
 )
 
-// constantFunctions have the value 1.
+// constantFunctions have the value 1. The function part reads one property of its argument.
 type constantFunctions struct{}
 
 // Has implements Functions.
 func (constantFunctions) Has(string) bool { return true }
+
+// Reads implements Functions.
+func (constantFunctions) Reads(name string) [][]string {
+	if name == "part" {
+		return [][]string{{"n"}}
+	}
+	return nil
+}
 
 // Call implements Functions.
 func (constantFunctions) Call(_ context.Context, _ string, args [][]byte) ([][]byte, error) {
@@ -31,6 +39,7 @@ func BenchmarkUserDefined(b *testing.B) {
 		"Select":   `SELECT VALUE udf.f(c.n) FROM c`,
 		"Where":    `SELECT VALUE c.n FROM c WHERE udf.f(c.n) = 1`,
 		"Item":     `SELECT VALUE udf.f(c) FROM c`,
+		"Part":     `SELECT VALUE udf.part(c) FROM c`,
 	} {
 		b.Run(name, func(b *testing.B) {
 			for range b.N {

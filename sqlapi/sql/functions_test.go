@@ -12,12 +12,15 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/status"
 )
 
 // fakeFunctions are user-defined functions in Go. An argument that is undefined is left out of the list.
 type fakeFunctions struct {
 	messages int
 	calls    int
+	sent     []string // lists of arguments
+	reads    map[string][][]string
 }
 
 var errThrown = errors.New("thrown by the function")
@@ -39,6 +42,7 @@ var fakes = map[string]func(args []any) (any, error){
 		return true, nil
 	},
 	"itemN":    func(args []any) (any, error) { return args[0].(map[string]any)["n"], nil },
+	"endless":  func([]any) (any, error) { return nil, status.New(status.Timeout, "too long") },
 	"constant": func([]any) (any, error) { return []any{"a", 1}, nil },
 }
 
@@ -47,12 +51,16 @@ var errUndefined = errors.New("undefined")
 // Has implements Functions.
 func (f *fakeFunctions) Has(name string) bool { return fakes[name] != nil }
 
+// Reads implements Functions.
+func (f *fakeFunctions) Reads(name string) [][]string { return f.reads[name] }
+
 // Call implements Functions.
 func (f *fakeFunctions) Call(_ context.Context, name string, args [][]byte) ([][]byte, error) {
 	f.messages++
 	f.calls += len(args)
 	values := make([][]byte, len(args))
 	for i, list := range args {
+		f.sent = append(f.sent, string(list))
 		var parsed []any
 		text := strings.ReplaceAll(string(list), "undefined", `"undefined"`)
 		if err := json.Unmarshal([]byte(text), &parsed); err != nil {
@@ -136,12 +144,42 @@ func TestUserDefinedFunctions(t *testing.T) {
 			t.Fatal(tc.same, err)
 		}
 		for _, size := range []int{0, 1000, 100, 7} {
-			fns := &fakeFunctions{}
+			fns := &fakeFunctions{reads: map[string][][]string{"itemN": {{"n"}}}}
 			got, err := called(c, tc.text, size, fns)
 			sameRows(t, fmt.Sprintf("pages of %d", size), tc.text, got, want, err, nil)
 			if size == 0 && fns.messages > tc.messages {
 				t.Errorf("%s: %d messages for %d calls, want at most %d", tc.text, fns.messages, fns.calls, tc.messages)
 			}
+		}
+	}
+}
+
+// A function gets only the properties of an object that it can read, whether the object is the item, a part of it or
+// made by the query.
+func TestFunctionsGetWhatTheyRead(t *testing.T) {
+	c := numbered(t, 3)
+	for _, tc := range []struct {
+		text string
+		sent string // how the first list of arguments begins
+	}{
+		{`SELECT VALUE udf.itemN(c) FROM c`, `[{"n":0}]`},
+		{`SELECT VALUE udf.itemN(c, c) FROM c`, `[{"n":0},{"id":"0","pk":"0","n":0,"g":0,"tags":[0,1],"_rid":`},
+		{`SELECT VALUE udf.itemN({"n": c.n, "m": 1}) FROM c`, `[{"n":0}]`},
+		{`SELECT VALUE udf.count(c.n) FROM c`, `[0]`},
+		{`SELECT VALUE udf.count(c) FROM c`, `[{"id":"0","_ts":`},
+		{`SELECT VALUE udf.constant(c) FROM c`, `[{}]`},
+		{`SELECT VALUE udf.constant(c.none, c.tags) FROM c`, `[undefined,[0,1]]`},
+		{`SELECT VALUE udf.constant(s) FROM (SELECT c.n AS none, c.g FROM c) s`, `[{}]`},
+	} {
+		fns := &fakeFunctions{reads: map[string][][]string{"itemN": {{"n", "none"}}, "count": {{"id", "_ts"}},
+			"constant": {{}, {}}}}
+		env := *itemEnv
+		env.Functions, env.Form = fns, nil
+		if _, err := evalIn(&env, c, tc.text, nil, 0); err != nil {
+			t.Fatal(tc.text, err)
+		}
+		if len(fns.sent) == 0 || !strings.HasPrefix(fns.sent[0], tc.sent) {
+			t.Errorf("%s: %v, want %s first", tc.text, fns.sent, tc.sent)
 		}
 	}
 }
@@ -163,6 +201,21 @@ func TestFunctionThatFails(t *testing.T) {
 		if _, err := called(c, text, 0, &fakeFunctions{}); !errors.Is(err, wanted) {
 			t.Errorf("%s: %v, want %v", text, err, wanted)
 		}
+	}
+}
+
+// A function that exceeds its time is called once, not for each row again.
+func TestFunctionThatExceedsItsTime(t *testing.T) {
+	c := numbered(t, 50)
+	fns := &fakeFunctions{}
+	_, err := called(c, `SELECT VALUE udf.endless(c.n) FROM c`, 0, fns)
+	if !status.Is(err, status.Timeout) || fns.messages != 1 {
+		t.Errorf("%v after %d messages", err, fns.messages)
+	}
+	fns = &fakeFunctions{}
+	got, err := called(c, `SELECT VALUE c.n FROM c WHERE c.n > 60 AND udf.endless(c.n)`, 0, fns)
+	if err != nil || len(got) > 0 || fns.messages > 1 {
+		t.Errorf("%v, %v after %d messages", got, err, fns.messages)
 	}
 }
 

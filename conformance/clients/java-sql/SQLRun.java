@@ -15,6 +15,7 @@ public class SQLRun extends Check {
         Items.run(db);
         Bulk.run(async, db);
         Queries.run(db);
+        Scripts.run(db);
         Levels.run(db);
         Feeds.run(async, db);
         Versions.run(async, db);

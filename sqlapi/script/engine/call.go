@@ -11,13 +11,12 @@ import (
 )
 
 // callFunction evaluates a user-defined function for each list of arguments.
-func callFunction(w *worker, setting wire.Setting, call wire.Call) ([][]byte, *wire.Error) {
+func callFunction(w *worker, setting wire.Setting, call wire.Call) ([][]byte, wire.Reads, *wire.Error) {
 	p, fault := w.programs.get(call.Name, call.Source)
 	if fault != nil {
-		return nil, fault
+		return nil, nil, fault
 	}
-	m := newMachine(setting, &p.source)
-	defer m.end()
+	m := w.newMachine(setting, &p.source)
 	values := make([][]byte, len(call.Args))
 	fault = m.guard(func() *wire.Error {
 		texts := m.newTexts()
@@ -46,7 +45,7 @@ func callFunction(w *worker, setting wire.Setting, call wire.Call) ([][]byte, *w
 		}
 		return nil
 	})
-	return values, fault
+	return values, p.reads, fault
 }
 
 // texts converts values from and to JSON. It does so itself for scalars, which are most arguments and values of

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/dop251/goja"
@@ -23,9 +22,8 @@ type machine struct {
 	clock  *clock.Clock
 	source *source
 	main   bool // the entry function is running, not a callback
+	began  time.Time
 	limit  time.Duration
-	late   atomic.Bool // no further operations are accepted
-	timers [2]*time.Timer
 }
 
 // The values that a runtime is interrupted with.
@@ -34,24 +32,25 @@ type (
 	aborted struct{ reason *wire.Error }
 )
 
-// newMachine makes a runtime. Its time runs until end is called.
-func newMachine(setting wire.Setting, s *source) *machine {
-	m := &machine{rt: goja.New(), clock: clockOf(setting), source: s, limit: setting.Time}
+// wall measures how long runs take. A program's own clock may be frozen.
+var wall = clock.New()
+
+// newMachine makes a runtime, whose time begins. The worker's watch interrupts it when the time is up.
+func (w *worker) newMachine(setting wire.Setting, s *source) *machine {
+	m := &machine{rt: goja.New(), clock: clockOf(setting), source: s, began: wall.Now(), limit: setting.Time}
 	m.rt.SetMaxCallStackSize(maxDepth)
 	m.rt.SetTimeSource(m.clock.Now)
 	m.rt.SetRandSource(m.clock.Float64)
 	m.rt.SetParserOptions(parser.WithDisableSourceMaps) // eval would read the files that they name
-	m.timers[0] = time.AfterFunc(m.limit/5*4, func() { m.late.Store(true) })
-	m.timers[1] = time.AfterFunc(m.limit, func() { m.rt.Interrupt(timeUp{}) })
+	w.watch.run.Store(m)
 	return m
 }
 
-// end stops the time of the run.
-func (m *machine) end() {
-	for _, t := range m.timers {
-		t.Stop()
-	}
-}
+// elapsed is how long the run has taken.
+func (m *machine) elapsed() time.Duration { return wall.Now().Sub(m.began) }
+
+// late reports whether no further operations are accepted.
+func (m *machine) late() bool { return m.elapsed() > m.limit/5*4 }
 
 // load runs a file of the object model and returns its function.
 func (m *machine) load(name string) goja.Value {

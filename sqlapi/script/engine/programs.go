@@ -14,6 +14,7 @@ import (
 type program struct {
 	source
 	compiled *goja.Program
+	reads    wire.Reads // see propertiesRead
 }
 
 // keptBytes bounds the sources whose programs a worker keeps.
@@ -64,11 +65,12 @@ func compile(name, text string) (*program, *wire.Error) {
 	if err != nil {
 		return nil, syntaxError(err)
 	}
+	reads := propertiesRead(tree)
 	compiled, err := goja.CompileAST(tree, true)
 	if err != nil {
 		return nil, syntaxError(err)
 	}
-	return &program{source: s, compiled: compiled}, nil
+	return &program{source: s, compiled: compiled, reads: reads}, nil
 }
 
 // firstFunction returns the name of the first function that a script declares, "" if it declares none.

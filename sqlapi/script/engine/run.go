@@ -34,13 +34,15 @@ func runProgram(w *worker, setting wire.Setting, run *wire.Run) (wire.Result, *w
 	}
 	r := &programRun{worker: w}
 	var result wire.Result
-	r.machine = newMachine(setting, &p.source)
-	defer r.end()
+	r.machine = w.newMachine(setting, &p.source)
 	defer r.discard()
 	fault = r.guard(func() (fault *wire.Error) {
 		result, fault = r.perform(p, run)
 		return fault
 	})
+	if fault != nil {
+		fault.Log = r.log.String()
+	}
 	return result, fault
 }
 
@@ -214,7 +216,7 @@ func (r *programRun) hostFunctions(h *host, run *wire.Run) {
 
 // send takes an operation for the next exchange. It refuses one for which there is no time or room.
 func (r *programRun) send(c goja.FunctionCall) bool {
-	if r.late.Load() || r.bytes > maxBurst {
+	if r.late() || r.bytes > maxBurst {
 		return false
 	}
 	present := func(i int) []byte {

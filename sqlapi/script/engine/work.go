@@ -30,48 +30,33 @@ func Work(in io.Reader, out io.Writer) error {
 	runtime.GOMAXPROCS(processors)
 	debug.SetGCPercent(gcPercent)
 	time.Local = time.UTC // programs see the service's zone
-	frames := bufio.NewReader(in)
-	first, err := wire.Read(frames)
+	frames := &input{r: bufio.NewReader(in)}
+	limits, err := wire.DecodeLimits(frames.next())
 	if err != nil {
 		return err
 	}
-	limits, err := wire.DecodeLimits(first)
-	if err != nil {
+	w := &worker{in: frames, out: wire.Writer{W: out}, programs: newPrograms()}
+	if w.watch, err = newWatch(limits.Memory, frames); err != nil {
 		return err
 	}
-	watch, err := limitMemory(limits.Memory)
-	if err != nil {
-		return err
-	}
-	w := &worker{in: make(chan wire.Frame), out: wire.Writer{W: out}, programs: newPrograms(), memory: watch}
-	go func() {
-		for {
-			f, err := wire.Read(frames)
-			if err != nil {
-				os.Exit(0) // also while a program runs
-			}
-			w.in <- f
-		}
-	}()
-	for f := range w.in {
-		if err := w.serve(f); err != nil {
+	for {
+		if err := w.serve(frames.next()); err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 // worker is the state that outlives a run.
 type worker struct {
-	in       chan wire.Frame
+	in       *input
 	out      wire.Writer
 	programs *programs
-	memory   *memoryWatch
+	watch    *watch
 }
 
 // serve performs one run and sends its outcome.
 func (w *worker) serve(f wire.Frame) error {
-	w.memory.begin()
+	w.watch.begin()
 	var reply func(last bool) wire.Frame
 	switch f.Type {
 	case wire.TypeRun:
@@ -89,7 +74,7 @@ func (w *worker) serve(f wire.Frame) error {
 	default:
 		return fmt.Errorf("%w: type %q", wire.ErrFrame, f.Type)
 	}
-	return w.out.Write(reply(w.memory.end()))
+	return w.out.Write(reply(w.watch.end()))
 }
 
 // run runs a program.
@@ -103,11 +88,11 @@ func (w *worker) run(setting wire.Setting, run *wire.Run) func(last bool) wire.F
 
 // call evaluates a function.
 func (w *worker) call(setting wire.Setting, call wire.Call) func(last bool) wire.Frame {
-	values, err := callFunction(w, setting, call)
+	values, reads, err := callFunction(w, setting, call)
 	if err != nil {
 		return func(last bool) wire.Frame { return wire.EncodeFault(err, last) }
 	}
-	return func(last bool) wire.Frame { return wire.EncodeValues(values, last) }
+	return func(last bool) wire.Frame { return wire.EncodeValues(values, reads, last) }
 }
 
 // send sends operations to the server.
@@ -119,7 +104,7 @@ func (w *worker) send(ops []wire.Op) {
 
 // answers returns the next answers of the server, which are for some of the operations that wait.
 func (w *worker) answers(waiting int) []wire.Answer {
-	f := <-w.in
+	f := w.in.next()
 	answers, err := wire.DecodeAnswers(f)
 	if err != nil || f.Type != wire.TypeAnswers || len(answers) == 0 || len(answers) > waiting {
 		fmt.Fprintln(os.Stderr, "malformed answers:", err)

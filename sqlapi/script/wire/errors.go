@@ -23,6 +23,13 @@ func CompilationError(text string) *Error {
 
 // TimeError is the failure of a program that ran longer than limit.
 func TimeError(limit time.Duration) *Error {
-	return &Error{Status: http.StatusRequestTimeout,
+	return &Error{Status: http.StatusRequestTimeout, Exceeded: true,
 		Body: fmt.Sprintf("The script was stopped, because it ran longer than %v. Nothing that it did is kept.", limit)}
+}
+
+// MemoryError is the failure of a program that has used more memory than it may.
+func MemoryError() *Error {
+	e := ExceptionError("Error: Out of memory")
+	e.Exceeded = true
+	return e
 }

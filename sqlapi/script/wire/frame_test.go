@@ -23,8 +23,9 @@ func every() []Frame {
 		EncodeAnswers([]Answer{{Err: &Error{Status: 404, Sub: 1, Body: "b"}}, {Reply: Reply{Body: []byte("1"),
 			Options: []byte("{}"), ETag: "e"}}}),
 		EncodeDone(Result{Body: []byte("b"), Request: []byte{}, Response: nil, Log: "l"}, true),
-		EncodeValues([][]byte{nil, {}, []byte("3")}, false),
-		EncodeFault(&Error{Status: 400, Sub: 65535, Body: "b"}, true),
+		EncodeValues([][]byte{nil, {}, []byte("3")}, nil, false),
+		EncodeValues([][]byte{[]byte("3")}, Reads{{"a", "b"}, nil, {}}, true),
+		EncodeFault(&Error{Status: 400, Sub: 65535, Body: "b", Log: "l", Exceeded: true}, true),
 	}
 }
 
@@ -50,8 +51,8 @@ func again(f Frame) (Frame, error) {
 		r, last, err := DecodeDone(f)
 		return EncodeDone(r, last), err
 	case TypeValues:
-		v, last, err := DecodeValues(f)
-		return EncodeValues(v, last), err
+		v, reads, last, err := DecodeValues(f)
+		return EncodeValues(v, reads, last), err
 	case TypeFault:
 		e, last, err := DecodeFault(f)
 		return EncodeFault(e, last), err

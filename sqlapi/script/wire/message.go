@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -22,6 +23,12 @@ type Call struct {
 	Name, Source string
 	Args         [][]byte // JSON arrays
 }
+
+// Reads says for each parameter of a function which properties it can read of an object there. nil: all. Objects that
+// have only these properties give the same values.
+//
+// Example: function f(d, n) { return d.price * n; } has [["price"], nil].
+type Reads [][]string
 
 // Answer is the answer to one Op: a Reply, or an Error.
 type Answer struct {
@@ -266,18 +273,37 @@ func DecodeDone(f Frame) (result Result, last bool, err error) {
 	return result, last, r.end()
 }
 
-// EncodeValues makes the frame of a function's values. The worker ends after it if last is set.
-func EncodeValues(values [][]byte, last bool) Frame {
-	f := make(fields, 0, 1+len(values))
+// EncodeValues makes the frame of a function's values. reads is what the function can read of its arguments (Reads).
+// The worker ends after it if last is set.
+func EncodeValues(values [][]byte, reads Reads, last bool) Frame {
+	f := make(fields, 0, 3+len(reads)+len(values))
 	f.boolean(last)
+	f.number(int64(len(reads)))
+	for _, properties := range reads {
+		if properties == nil {
+			f.bytes(nil)
+			continue
+		}
+		f.text(strings.Join(properties, "\x00"))
+	}
 	return Frame{TypeValues, append(f, values...)}
 }
 
 // DecodeValues reads the frame of a function's values.
-func DecodeValues(f Frame) (values [][]byte, last bool, err error) {
+func DecodeValues(f Frame) (values [][]byte, reads Reads, last bool, err error) {
 	r := reader{rest: f.Fields}
 	last = r.boolean()
-	return r.rest, last, r.err
+	for n := r.number(); n > 0 && r.err == nil; n-- {
+		switch b := r.bytes(); {
+		case b == nil:
+			reads = append(reads, nil)
+		case len(b) == 0:
+			reads = append(reads, []string{})
+		default:
+			reads = append(reads, strings.Split(string(b), "\x00"))
+		}
+	}
+	return r.rest, reads, last, r.err
 }
 
 // EncodeFault makes the frame of a run's failure. The worker ends after it if last is set.
@@ -287,6 +313,8 @@ func EncodeFault(e *Error, last bool) Frame {
 	f.number(int64(e.Status))
 	f.number(int64(e.Sub))
 	f.text(e.Body)
+	f.text(e.Log)
+	f.boolean(e.Exceeded)
 	return Frame{TypeFault, f}
 }
 
@@ -294,6 +322,6 @@ func EncodeFault(e *Error, last bool) Frame {
 func DecodeFault(f Frame) (e *Error, last bool, err error) {
 	r := reader{rest: f.Fields}
 	last = r.boolean()
-	e = &Error{Status: int(r.number()), Sub: int(r.number()), Body: r.text()}
+	e = &Error{Status: int(r.number()), Sub: int(r.number()), Body: r.text(), Log: r.text(), Exceeded: r.boolean()}
 	return e, last, r.end()
 }

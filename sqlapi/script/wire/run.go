@@ -69,6 +69,8 @@ type Reply struct {
 type Error struct {
 	Status, Sub int
 	Body        string // the message
+	Log         string // what the program has logged until then
+	Exceeded    bool   // a limit of time or memory has ended the program
 }
 
 // Error returns the status and the message.

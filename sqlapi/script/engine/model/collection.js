@@ -58,6 +58,12 @@
     return stringify({ query: spec.query, parameters: spec.parameters });
   };
 
+  const typed = (name, value, type) => {
+    if (value !== undefined && value !== null && typeof value !== type) {
+      throw bad(`The "${name}" parameter must be of type "${type}". Actual type is: "${typeof value}".`);
+    }
+  };
+
   // tail returns the options and the callback, both of which may be left out, from the arguments at i on.
   const tail = (args, i) => {
     let options = args[i];
@@ -66,11 +72,8 @@
       callback = options;
       options = undefined;
     }
-    for (const [name, value, type] of [['options', options, 'object'], ['callback', callback, 'function']]) {
-      if (value !== undefined && value !== null && typeof value !== type) {
-        throw bad(`The "${name}" parameter must be of type "${type}". Actual type is: "${typeof value}".`);
-      }
-    }
+    typed('options', options, 'object');
+    typed('callback', callback, 'function');
     return { options: options || {}, callback: callback || undefined };
   };
 
@@ -112,8 +115,10 @@
     queryDocuments: method('queryDocuments', 'collection', 2, (link, query, options, callback) =>
       send('queryDocuments', link, undefined, checkedQuery(query), options, callback)),
   };
-  for (const name of ['readAttachment', 'readAttachments', 'queryAttachments', 'createAttachment',
-    'upsertAttachment', 'replaceAttachment', 'deleteAttachment']) {
+  const unsupported = ['readAttachment', 'readAttachments', 'queryAttachments', 'createAttachment',
+    'upsertAttachment', 'replaceAttachment', 'deleteAttachment'];
+  for (let i = 0; i < unsupported.length; i++) { // an iterator's prototypes would be made first
+    const name = unsupported[i];
     collection[name] = () => { throw bad(`The function "${name}" is not supported.`); };
   }
 

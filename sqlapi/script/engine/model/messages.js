@@ -5,7 +5,7 @@
 (function (values, writable, headers, limit, size) {
   'use strict';
   const stringify = JSON.stringify;
-  const written = new Set();
+  const written = [];
 
   const check = (name) => {
     if (!Object.hasOwn(values, name)) throw new Error(ErrorCodes.BadRequest, `Cannot set new values: ${name}`);
@@ -20,7 +20,7 @@
         'use continuation token to call the script again or modify your script.');
     }
     values[name] = value;
-    written.add(name);
+    if (!written.includes(name)) written.push(name);
   };
   const append = (name, value) => {
     const old = values[name];
@@ -34,7 +34,9 @@
     setValue: (name, value) => { check(name); assign(name, value); },
     appendValue: (name, value) => { check(name); append(name, value); },
   };
-  for (const name of Object.keys(values)) {
+  const names = Object.keys(values);
+  for (let i = 0; i < names.length; i++) { // an iterator's prototypes would be made first
+    const name = names[i];
     object['get' + name] = () => values[name];
     if (!writable.includes(name)) continue;
     object['set' + name] = (value) => assign(name, value);
@@ -43,7 +45,7 @@
 
   // result is the JSON of a property, undefined if it was never written.
   const result = (name) => {
-    if (!written.has(name)) return undefined;
+    if (!written.includes(name)) return undefined;
     assign(name, values[name]); // an object may have grown since
     return stringify(values[name]);
   };

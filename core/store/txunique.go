@@ -1,0 +1,77 @@
+package store
+
+import (
+	"errors"
+
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// taken has the unique values of the items that a Tx writes, where its user wants to learn of a conflict at once.
+//
+// Example: the snapshot has item A with the unique value "x". Create B with "x" is a conflict. Replace A with "y" frees
+// "x", and takes "y": now create B with "x" is accepted, and create C with "y" is a conflict.
+type taken struct {
+	by   map[string]*txItem // by key of a unique value
+	keys map[*txItem][]string
+}
+
+// Eager makes Write answer Conflict where an item takes a unique value that another item has in the snapshot or by a
+// write of the Tx. Without it only the commit finds this, and WithTx answers it. The commit decides in both cases: it
+// also sees the values that others have taken since the snapshot. Then an eager Tx runs again.
+func (tx *Tx) Eager() {
+	if len(tx.c.uniques) > 0 {
+		tx.taken = &taken{by: map[string]*txItem{}, keys: map[*txItem][]string{}}
+	}
+}
+
+// take notes the unique values of the new state of an item, nil if it is deleted. If it returns an error, nothing was
+// noted.
+func (tx *Tx) take(t *txItem, doc []byte) error {
+	if tx.taken == nil {
+		return nil
+	}
+	var values []string
+	for n, u := range tx.c.uniques {
+		if doc == nil {
+			break
+		}
+		key := keys.AppendUnique(nil, tx.at.slot.key, t.id.tuple, uint16(n), u.appendValues(nil, doc))
+		if err := tx.untaken(t, key); err != nil {
+			return err
+		}
+		values = append(values, string(key))
+	}
+	for _, key := range tx.taken.keys[t] {
+		delete(tx.taken.by, key)
+	}
+	tx.taken.keys[t] = values
+	for _, key := range values {
+		tx.taken.by[key] = t
+	}
+	return nil
+}
+
+// untaken returns an error if another item than t has the unique value with this key.
+func (tx *Tx) untaken(t *txItem, key []byte) error {
+	if holder := tx.taken.by[string(key)]; holder != nil && holder != t {
+		return errUnique()
+	}
+	owner, err := tx.snap.Get(nil, key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return translate(err)
+	}
+	id, _, err := keys.DecodeExact(owner)
+	if err != nil {
+		return status.Wrap(status.Internal, err, "A unique entry is damaged.")
+	}
+	has, err := tx.item(id, false) // read, so the commit sees whether it still is what it was
+	if err != nil || has == t || has.dirty || has.cur == nil {
+		return err
+	}
+	return errUnique()
+}
