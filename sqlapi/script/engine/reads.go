@@ -3,6 +3,7 @@ package engine
 import (
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/dop251/goja/ast"
 	"github.com/dop251/goja/token"
@@ -228,11 +229,15 @@ func (u *uses) member(of ast.Expression, property string, visit func(ast.Express
 	if leading[property] {
 		u.unsure = true
 	}
-	if name := u.parameter(of); name != "" {
+	name := u.parameter(of)
+	switch {
+	case name == "":
+		visit(of)
+	case property == "" || strings.ContainsRune(property, 0): // wire.Reads has no such names
+		u.whole[name] = true
+	default:
 		u.read[name][property] = true
-		return
 	}
-	visit(of)
 }
 
 // bracket notes the use of a property in brackets.

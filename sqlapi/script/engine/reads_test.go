@@ -31,6 +31,8 @@ func TestPropertiesRead(t *testing.T) {
 		{`function f(d) { return /constructor/.test(d.a) + "prototype"; }`, `[[a]]`},
 
 		{`function f(d) { return d; }`, `[]`},
+		{`function f(d) { return d[""]; }`, `[]`},
+		{`function f(d, n) { return d["a\u0000b"] + n.a; }`, `[<nil> [a]]`},
 		{`function f(d) { return g(d); } function g(d) { return d.a; }`, `[]`},
 		{`function f(d) { return g(d.a); } function g(d) { return d; }`, `[]`},
 		{`function f(d) { return d || {}; }`, `[]`},

@@ -25,7 +25,7 @@ type Call struct {
 }
 
 // Reads says for each parameter of a function which properties it can read of an object there. nil: all. Objects that
-// have only these properties give the same values.
+// have only these properties give the same values. No name is empty or contains U+0000.
 //
 // Example: function f(d, n) { return d.price * n; } has [["price"], nil].
 type Reads [][]string
