@@ -16,7 +16,9 @@ type Functions struct {
 }
 
 // Functions returns the functions with the given sources by name.
-func (p *Pool) Functions(sources map[string]string) *Functions { return &Functions{pool: p, sources: sources} }
+func (p *Pool) Functions(sources map[string]string) *Functions {
+	return &Functions{pool: p, sources: sources}
+}
 
 // Has reports whether there is a function of this name.
 func (f *Functions) Has(name string) bool {

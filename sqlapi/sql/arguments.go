@@ -1,6 +1,8 @@
 package sql
 
 import (
+	"encoding/binary"
+
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/value"
@@ -39,9 +41,12 @@ func (u *calls) partsOf(function, argument int) []part {
 	return nil
 }
 
-// appendArguments appends a list of arguments for Functions.Call. An argument that is the item itself has no value if
-// only parts of it are sent.
-func (u *calls) appendArguments(dst []byte, f *frame, function int, exprs []cexpr, args []value.Value) []byte {
+// onItem reports whether the current row is an item as the core has it.
+func (f *frame) onItem() bool { return f.root.item != nil && f.root.doc != nil && f.root.row == nil }
+
+// appendArguments appends a list of arguments for Functions.Call, or the key of such a list: there the item itself is
+// its number. An argument that is the item itself has no value.
+func (u *calls) appendArguments(dst []byte, f *frame, function int, exprs []cexpr, args []value.Value, key bool) []byte {
 	dst = append(dst, '[')
 	for i, v := range args {
 		if i > 0 {
@@ -49,8 +54,12 @@ func (u *calls) appendArguments(dst []byte, f *frame, function int, exprs []cexp
 		}
 		parts := u.partsOf(function, i)
 		switch {
-		case parts != nil && exprs[i].whole:
-			dst = f.appendItemParts(dst, parts)
+		case exprs[i].whole && f.onItem():
+			if key {
+				dst = binary.BigEndian.AppendUint64(append(dst, 0), f.root.item.Number)
+			} else {
+				dst = f.appendItem(dst, parts)
+			}
 		case parts != nil && v.Kind() == value.Object:
 			dst = appendParts(dst, parts, v.Get)
 		case v.IsDefined():
@@ -62,19 +71,15 @@ func (u *calls) appendArguments(dst []byte, f *frame, function int, exprs []cexp
 	return append(dst, ']')
 }
 
-// appendItemParts appends parts of the current item.
-func (f *frame) appendItemParts(dst []byte, parts []part) []byte {
-	if f.root.doc != nil && f.root.row == nil {
-		return appendParts(dst, parts, f.property)
-	}
-	v := f.wholeItem() // a row, which has its value already
+// appendItem appends the current item, or parts of it.
+func (f *frame) appendItem(dst []byte, parts []part) []byte {
 	switch {
-	case v.Kind() == value.Object:
-		return appendParts(dst, parts, v.Get)
-	case v.IsDefined():
-		return doc.AppendJSON(dst, v)
+	case parts != nil:
+		return appendParts(dst, parts, f.property)
+	case f.env.ItemJSON != nil && f.env.Form == nil:
+		return f.env.ItemJSON(dst, f.root.item)
 	}
-	return append(dst, "undefined"...)
+	return doc.AppendJSON(dst, f.wholeItem())
 }
 
 func appendParts(dst []byte, parts []part, get func(name string) value.Value) []byte {

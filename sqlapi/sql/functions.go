@@ -47,7 +47,7 @@ type missedCall struct {
 	function int
 	row      int
 	key      string
-	args     int // index in key where the arguments begin
+	args     []byte
 }
 
 // maxKnown bounds the values that calls outside of batches leave.
@@ -77,7 +77,7 @@ func (c *compiler) userDefined(e *syntax.Call) cexpr {
 		missed := len(u.missed)
 		for i := range args {
 			var v value.Value
-			if !args[i].whole || u.partsOf(n, i) == nil {
+			if !args[i].whole || !f.onItem() {
 				v = args[i].fn(f)
 			}
 			f.args = append(f.args, v)
@@ -133,12 +133,11 @@ func (u *calls) call(f *frame, function int, exprs []cexpr, args []value.Value) 
 		return value.Value{}
 	}
 	u.key = append(u.key[:0], byte(function), byte(u.row), byte(u.row>>8))
-	start := len(u.key)
-	u.key = u.appendArguments(u.key, f, function, exprs, args)
+	u.key = u.appendArguments(u.key, f, function, exprs, args, true)
 	if v, ok := u.known[string(u.key)]; ok {
 		return v
 	}
-	miss := missedCall{function, u.row, string(u.key), start}
+	miss := missedCall{function, u.row, string(u.key), u.appendArguments(nil, f, function, exprs, args, false)}
 	if u.dry {
 		u.missed = append(u.missed, miss)
 		return value.Value{}
@@ -160,7 +159,7 @@ func (u *calls) call(f *frame, function int, exprs []cexpr, args []value.Value) 
 func (u *calls) send(ctx context.Context, function int, batch []missedCall) error {
 	args := make([][]byte, len(batch))
 	for i, m := range batch {
-		args[i] = []byte(m.key[m.args:])
+		args[i] = m.args
 	}
 	values, err := u.functions.Call(ctx, u.names[function], args)
 	if err != nil {

@@ -163,7 +163,7 @@ func TestFunctionsGetWhatTheyRead(t *testing.T) {
 		sent string // how the first list of arguments begins
 	}{
 		{`SELECT VALUE udf.itemN(c) FROM c`, `[{"n":0}]`},
-		{`SELECT VALUE udf.itemN(c, c) FROM c`, `[{"n":0},{"id":"0","pk":"0","n":0,"g":0,"tags":[0,1],"_rid":`},
+		{`SELECT VALUE udf.itemN(c, c) FROM c`, `[{"n":0},{"id":"0","pk":"0","n":0,"g":0,"tags":[0,1]}]`},
 		{`SELECT VALUE udf.itemN({"n": c.n, "m": 1}) FROM c`, `[{"n":0}]`},
 		{`SELECT VALUE udf.count(c.n) FROM c`, `[0]`},
 		{`SELECT VALUE udf.count(c) FROM c`, `[{"id":"0","_ts":`},
