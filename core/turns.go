@@ -89,7 +89,7 @@ type Lease struct {
 // Leases returns what the processes over a shared store are doing; nothing if the store isn't shared.
 func (e *Engine) Leases(ctx context.Context) ([]Lease, error) {
 	held, err := e.leases().List(ctx)
-	if err != nil {
+	if len(held) == 0 || err != nil {
 		return nil, store.Translate(err)
 	}
 	names := map[uint32]string{}

@@ -397,6 +397,7 @@ func TestAStartBesideACopy(t *testing.T) {
 	a := join(t, mem)
 	newContainer(t, a.e, splitSpec())
 	m := newSplitModel(t, a.of(t))
+	source := slotMap(t, m.c).Slots[0].ID
 	at, goOn := make(chan bool), make(chan bool)
 	var calls atomic.Int64
 	a.set(func(call string) error {
@@ -409,7 +410,7 @@ func TestAStartBesideACopy(t *testing.T) {
 	done := make(chan error, 1)
 	resume := sync.OnceFunc(func() { close(goOn) })
 	t.Cleanup(resume)
-	m.duringNext(a)
+	m.duringNext(a, 1)
 	go func() { done <- a.of(t).SplitSlot(bg, []byte{0x20}) }()
 	<-at
 	b := join(t, mem)
@@ -420,7 +421,7 @@ func TestAStartBesideACopy(t *testing.T) {
 	targets := func() (n int) {
 		ks, _ := every(t, mem)
 		for _, k := range ks {
-			if s, _, ok := keys.ParseSlot(k); ok && s.ID > 0 {
+			if s, _, ok := keys.ParseSlot(k); ok && s.ID != source {
 				n++
 			}
 		}
@@ -453,15 +454,91 @@ func TestAStartBesideACopy(t *testing.T) {
 	})
 }
 
-// duringNext makes a change before the first commit of a copy, so that the next round has something to write.
-func (m *splitModel) duringNext(p *peer) {
+// A process is killed during a copy. Another one removes what it has left, when its lease is free: the keys of the new
+// slots, and the records of removed items in the old one. Then slots can be split again.
+func TestACopyOfADeadProcess(t *testing.T) {
+	for _, from := range []string{"(*move).copySlot", "(*move).round", "(*Catalog).ReplaceMap"} {
+		t.Run(from, func(t *testing.T) {
+			t.Parallel()
+			mem := kv.Checked(memkv.New())
+			a := join(t, mem)
+			newContainer(t, a.e, splitSpec())
+			m := newSplitModel(t, a.of(t))
+			source := slotMap(t, m.c).Slots[0].ID
+			killed := a.killAt("Write", from, 1)
+			m.duringNext(a, 4) // one of these changes removes an item
+			if err := a.of(t).SplitSlot(bg, []byte{0x20}); !status.Is(err, status.Unavailable) {
+				t.Errorf("the killed process: %v", err)
+			}
+			happens(t, "a is killed", killed)
+			b := join(t, mem)
+			m.c = b.of(t)
+			eventually(t, "the copy is removed", func() bool {
+				ks, _ := every(t, mem)
+				for _, k := range ks {
+					if s, kind, ok := keys.ParseSlot(k); ok && (s.ID != source || kind == keys.KindRemoved) {
+						return false
+					}
+				}
+				return b.e.DropsLeft() == 0
+			}, b)
+			if err := m.c.SplitSlot(bg, []byte{0x10}); err != nil {
+				t.Error(err)
+			}
+			m.compare("split again")
+			eventually(t, "the replaced slot is removed", func() bool { return b.e.DropsLeft() == 0 }, b)
+			_, _ = a.e.Close(), b.e.Close()
+			alone(t, mem, func(e *core.Engine) {
+				c, err := e.Container("db", "c")
+				if err != nil {
+					t.Fatal(err)
+				}
+				onlySlots(t, mem, c)
+			})
+		})
+	}
+}
+
+// One process trims a log, by commits: a range that is removed outside of snapshots would be missing in older ones.
+func TestOneProcessTrimsALog(t *testing.T) {
+	mem := kv.Checked(memkv.New())
+	a := join(t, mem)
+	c := newContainer(t, a.e, core.ContainerSpec{LogMinutes: 10})
+	putMany(t, c, 300, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"p%d"}`, i, i) })
+	entries := func() (n int) {
+		ks, _ := every(t, mem)
+		for _, k := range ks {
+			if _, kind, ok := keys.ParseSlot(k); ok && kind == keys.KindLog {
+				n++
+			}
+		}
+		return n
+	}
+	other := holding(t, mem, lease.Name{Kind: lease.Expiry, Gen: gen(t, mem)})
+	a.clk.Advance(20 * time.Minute)
+	if a.e.Reap(bg); entries() != 300 {
+		t.Errorf("%d entries, while another process has the lease", entries())
+	}
+	other.Release()
+	a.clk.Advance(2 * time.Minute)
+	if a.e.Reap(bg); entries() != 0 || a.drops.Load() > 0 {
+		t.Errorf("%d entries are left, after %d calls of DropRange", entries(), a.drops.Load())
+	}
+	_ = a.e.Close()
+	alone(t, mem, func(*core.Engine) {})
+}
+
+// duringNext makes changes before the first commit of a copy, so that the next round has something to write.
+func (m *splitModel) duringNext(p *peer, changes int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	of := p.stop
 	var begun atomic.Bool
 	p.stop = func(call string) error {
 		if call == "Write" && calledBy("(*move).copyKind") && begun.CompareAndSwap(false, true) {
-			m.change()
+			for range changes {
+				m.change()
+			}
 		}
 		return of(call)
 	}
