@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -106,17 +107,24 @@ func (e *Engine) Leases(ctx context.Context) ([]Lease, error) {
 	return out, nil
 }
 
-// takeTurns looks for work until the engine is closed.
+// takeTurns looks for work until the engine is closed. A turn that fails is logged once, until one succeeds.
 func (e *Engine) takeTurns() {
-	const what = "turns of work on a shared store"
-	for e.work.Sleep(e.leases().Duration() / 2) {
-		for _, f := range []func(context.Context) error{e.leases().Sweep, e.resumeOthers, e.dropTurn} {
-			if err := e.work.Try(what, func() error { return f(e.work.Context()) }); err != nil &&
-				e.work.Context().Err() == nil {
-				e.log.Warn("Background work on a shared store failed; it is tried again", "error", err)
-			}
+	for failed := false; e.work.Sleep(e.leases().Duration() / 2); {
+		err := e.takeTurn()
+		if err != nil && !failed && e.work.Context().Err() == nil {
+			e.log.Warn("Background work on a shared store failed; it is tried again", "error", err)
 		}
+		failed = err != nil
 	}
+}
+
+func (e *Engine) takeTurn() (err error) {
+	for _, f := range []func(context.Context) error{e.leases().Sweep, e.resumeOthers, e.dropTurn} {
+		err = errors.Join(err, e.work.Try("a turn of work on a shared store", func() error {
+			return f(e.work.Context())
+		}))
+	}
+	return err
 }
 
 // resumeOthers continues index rebuilds and splits of other processes that have ended. If one has not, the work waits

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -41,7 +42,8 @@ const leaseTime = 100 * time.Millisecond
 func join(t *testing.T, mem kv.Engine) *peer {
 	t.Helper()
 	p := &peer{Engine: mem, clk: clock.Fake(time.Unix(1_700_000_000, 0))}
-	e, err := core.Open(bg, p, core.Options{Clock: p.clk, MinSlots: 1, Lease: leaseTime, ViewAge: time.Millisecond})
+	e, err := core.Open(bg, p, core.Options{Clock: p.clk, MinSlots: 1, Lease: leaseTime, ViewAge: time.Millisecond,
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -563,6 +565,7 @@ func TestWorkOfAPausedProcess(t *testing.T) {
 		{"change of the map", "Write", "(*Catalog).ReplaceMap", 1, splitLater(split), splitToo, true},
 		{"change of the map of a copy that is removed", "Write", "(*Catalog).ReplaceMap", 1, splitLater(split),
 			removeCopy, true},
+		{"splits for a throughput", "Write", "(*Catalog).ReplaceMap", 2, resizeLater, resizeToo, false},
 		{"removal of dropped data", "DropRange", "(*Engine).removeRipe", 1, dropLater, removeDropped, false},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -585,8 +588,13 @@ func TestWorkOfAPausedProcess(t *testing.T) {
 			eventually(t, "what was dropped is removed", func() bool { return b.e.DropsLeft() == 0 }, a, b)
 			_, _ = a.e.Close(), b.e.Close()
 			alone(t, mem, func(e *core.Engine) {
-				if con, err := e.Container("db", "c"); err == nil {
-					onlySlots(t, mem, con)
+				con, err := e.Container("db", "c")
+				if err != nil { // it was dropped
+					return
+				}
+				onlySlots(t, mem, con)
+				if n := con.Spec().Throughput.Manual / 10_000; n > 0 && len(slotMap(t, con).Partitions) != n {
+					t.Errorf("%d partitions", len(slotMap(t, con).Partitions))
 				}
 			})
 		})
@@ -650,6 +658,24 @@ func splitToo(t *testing.T, b *peer) {
 
 func removeCopy(t *testing.T, b *peer) {
 	eventually(t, "b removes the copy", func() bool { return b.e.DropsLeft() == 0 }, b)
+}
+
+func resizeLater(t *testing.T, a *peer) func() error {
+	c := newContainer(t, a.e, core.ContainerSpec{Throughput: core.Throughput{Manual: 400}})
+	putMany(t, c, 300, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"p%d"}`, i, i) })
+	return func() error {
+		spec := c.Spec().Clone()
+		spec.Throughput = core.Throughput{Manual: 50_000}
+		_, err := a.e.ReplaceContainer(bg, "db", "c", spec)
+		return err
+	}
+}
+
+func resizeToo(t *testing.T, b *peer) {
+	b.of(t)
+	eventually(t, "b splits the partitions", func() bool {
+		return b.of(t).Spec().Throughput.Manual == 50_000 && !b.e.Resizing("db", "c")
+	}, b)
 }
 
 func dropLater(t *testing.T, a *peer) func() error {
