@@ -6,6 +6,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/lease"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
 )
@@ -21,7 +22,16 @@ func (e *Engine) Backup(ctx context.Context, to string, o kv.BackupOptions) (kv.
 	if !ok {
 		return kv.Backup{}, ErrNoBackups
 	}
-	return b.Backup(ctx, to, o)
+	l, err := e.leases().Try(ctx, lease.Name{Kind: lease.Backup})
+	if err != nil {
+		return kv.Backup{}, store.Translate(err)
+	}
+	if l == nil {
+		return kv.Backup{}, &kv.Refusal{Kind: kv.ErrUnavailable,
+			Sentence: "Another process is making a backup of this store."}
+	}
+	defer l.Release()
+	return b.Backup(l.Context(), to, o)
 }
 
 // Raise prepares a store that was restored from a backup. All numbers that are given out from now on (LSNs, item

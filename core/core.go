@@ -95,6 +95,9 @@ type Options struct {
 	Logger   *slog.Logger   // of background work; nil = slog's default
 	ReadOnly bool           // the storage engine takes no writes: nothing is repaired, rebuilt or removed
 	Throttle bool           // consumption is limited to the provisioned throughput
+	// on a store that several processes share: the time without a sign of life of a process after which others take
+	// over its background work; 0 = lease.DefaultDuration
+	Lease time.Duration
 }
 
 // Engine is one store with its contents. It is safe for concurrent use.
@@ -111,6 +114,7 @@ type Engine struct {
 	clk   *clock.Clock
 	work  *work.Group
 	drops *work.Queue[dropped]
+	notes dropNotes // on a shared store
 
 	resizes  *work.Queue[[8]byte] // containers to resize, by _rid; nil: nothing is resized
 	waiting  sync.Map             // those of them that wait
@@ -138,7 +142,7 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	}
 	bg := work.New(o.Logger)
 	limits := store.Limits{Item: o.MaxItem, LogicalPartition: o.MaxLogicalPartition, ViewAge: o.ViewAge,
-		ReadOnly: o.ReadOnly, Throttle: o.Throttle, Logger: o.Logger}
+		ReadOnly: o.ReadOnly, Throttle: o.Throttle, Logger: o.Logger, Lease: o.Lease}
 	e := &Engine{kv: eng, cat: cat, clk: o.Clock, bud: o.Budget, spill: o.Spill, log: o.Logger, work: bg,
 		store: store.Open(eng, cat, o.Clock, limits, bg)}
 	e.kept = spill.NewKept(keptBytes(o.Budget), o.Clock.Now, func() uint64 { return uint64(o.Clock.Int63()) })
@@ -153,7 +157,10 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 		e.sizes.limit = defaultPartitionBytes
 	}
 	bg.Go("sizes of partitions", e.watchSizes)
-	if err := e.resumeDrops(ctx); err != nil {
+	if e.leases().Shared() {
+		e.notes.wait = 2 * o.viewAge()
+		bg.Go("turns of work on a shared store", e.takeTurns)
+	} else if err := e.resumeDrops(ctx); err != nil {
 		return nil, err
 	}
 	e.resume()
@@ -164,7 +171,7 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 		}
 	})
 	e.reap = jobs.StartReaper(bg, o.Clock, jobs.Containers{Used: e.store.Opened, All: e.timed})
-	e.scrub = jobs.StartScrub(bg, eng, e.all, o.Clock, o.Logger)
+	e.scrub = jobs.StartScrub(bg, eng, e.all, e.leases(), o.Clock, o.Logger)
 	e.startMeters()
 	bg.Go("closing of idle containers", func() {
 		for bg.Sleep(idleTurn) {
@@ -242,6 +249,7 @@ func (e *Engine) Reap(ctx context.Context) int {
 // Close ends background work and closes the storage engine.
 func (e *Engine) Close() error {
 	e.work.Close()
+	e.leases().Close()
 	e.kept.Close()
 	return e.kv.Close()
 }

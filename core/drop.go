@@ -28,7 +28,7 @@ func (e *Engine) DropDatabase(ctx context.Context, id string) error {
 		return err
 	}
 	e.store.ForgetDatabase(num)
-	e.drops.Add(dropped{database: num})
+	e.dropLater(dropped{database: num})
 	return nil
 }
 
@@ -45,7 +45,14 @@ func (e *Engine) DropContainer(ctx context.Context, db, id string) error {
 // drop removes a generation's data in the background.
 func (e *Engine) drop(gen uint32) {
 	e.store.Forget(gen)
-	e.drops.Add(dropped{gens: []uint32{gen}})
+	e.dropLater(dropped{gens: []uint32{gen}})
+}
+
+// dropLater removes a piece in the background. On a shared store the notes of the drop are the queue (turns.go).
+func (e *Engine) dropLater(d dropped) {
+	if !e.leases().Shared() {
+		e.drops.Add(d)
+	}
 }
 
 // remove removes one piece. It adds the pieces that result from it.
@@ -75,8 +82,17 @@ func (e *Engine) remove(d dropped) error {
 	return nil
 }
 
-// DropsLeft returns the number of pieces that wait to be removed.
-func (e *Engine) DropsLeft() int { return e.drops.Len() }
+// DropsLeft returns the number of pieces that wait to be removed. On a shared store it is the number of notes.
+func (e *Engine) DropsLeft() int {
+	if !e.leases().Shared() {
+		return e.drops.Len()
+	}
+	left, err := e.cat.Left(e.work.Context())
+	if err != nil {
+		return 1 // it isn't known
+	}
+	return len(left.Databases) + len(left.Generations) + len(left.Slots)
+}
 
 // resumeDrops continues removals that the end of the previous process has interrupted. A store from before notes
 // existed is searched for data without a container.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/lease"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
 )
@@ -43,13 +44,29 @@ func (e *Engine) resizeSoon(rid [8]byte) {
 	}
 }
 
-// resize splits partitions of a container until there are as many as its throughput needs, and none has reached the
-// storage limit.
+// resize resizes a container, unless another process does it. Then this one looks again in a later turn.
 func (e *Engine) resize(rid [8]byte) error {
-	ctx := e.work.Context()
 	e.resizing.Store(rid, true)
 	defer e.resizing.Delete(rid)
 	e.waiting.Delete(rid) // from now on it may be necessary again
+	def, err := e.cat.ContainerByRID(rid)
+	if status.Is(err, status.NotFound) { // dropped
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	l, err := e.leases().Try(e.work.Context(), lease.Name{Kind: lease.Resize, Gen: def.Gen})
+	if l == nil {
+		return store.Translate(err)
+	}
+	defer l.Release()
+	return e.splitAll(l.Context(), rid)
+}
+
+// splitAll splits partitions of a container until there are as many as its throughput needs, and none has reached the
+// storage limit.
+func (e *Engine) splitAll(ctx context.Context, rid [8]byte) error {
 	for {
 		def, err := e.cat.ContainerByRID(rid)
 		if status.Is(err, status.NotFound) { // dropped

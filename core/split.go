@@ -42,6 +42,6 @@ func (c *Container) ChangeMap(ctx context.Context, f func(*catalog.SlotMap) (*ca
 // dropSlots removes the keys of slots that no map names in the background.
 func (e *Engine) dropSlots(slots []keys.Slot) {
 	if len(slots) > 0 {
-		e.drops.Add(dropped{slots: slots})
+		e.dropLater(dropped{slots: slots})
 	}
 }

@@ -17,10 +17,12 @@ type Clock struct {
 	mu     sync.Mutex
 	frozen bool
 	at     time.Time
+	start  time.Time     // of a running clock, with the reading of the monotonic clock
+	passed time.Duration // Elapsed of a frozen clock
 }
 
 // New returns the wall clock.
-func New() *Clock { return &Clock{} }
+func New() *Clock { return &Clock{start: time.Now()} }
 
 // Fake returns a frozen clock at time t. Only Advance moves it.
 func Fake(t time.Time) *Clock { return &Clock{frozen: true, at: t} }
@@ -48,6 +50,7 @@ func (c *Clock) Freeze() {
 	defer c.mu.Unlock()
 	if !c.frozen {
 		c.frozen, c.at = true, time.Now()
+		c.passed = time.Since(c.start)
 	}
 }
 
@@ -57,6 +60,19 @@ func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at = c.at.Add(d)
+	c.passed += max(0, d)
+}
+
+// Elapsed returns how much time has passed since some moment before. It never falls, and it doesn't change when the
+// machine's clock is set. So it measures waiting, and says nothing to other processes. It may stand still while the
+// machine is suspended. A frozen clock's moves with Advance; an Advance to the past doesn't change it.
+func (c *Clock) Elapsed() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.frozen {
+		return c.passed
+	}
+	return time.Since(c.start)
 }
 
 // UUID returns a random (version 4) UUID.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/lease"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/work"
 )
@@ -19,6 +20,7 @@ import (
 type Scrub struct {
 	eng        kv.Engine
 	containers func() iter.Seq[*store.Container]
+	leases     *lease.Leases
 	clk        *clock.Clock
 	log        *slog.Logger
 
@@ -47,9 +49,10 @@ const (
 )
 
 // StartScrub starts a scrub of an engine and of the containers that the function gives. The scrub ends with the group.
-func StartScrub(g *work.Group, eng kv.Engine, containers func() iter.Seq[*store.Container], clk *clock.Clock,
-	log *slog.Logger) *Scrub {
-	s := &Scrub{eng: eng, containers: containers, clk: clk, log: log}
+// While another process scrubs the same store, a round is left out.
+func StartScrub(g *work.Group, eng kv.Engine, containers func() iter.Seq[*store.Container], leases *lease.Leases,
+	clk *clock.Clock, log *slog.Logger) *Scrub {
+	s := &Scrub{eng: eng, containers: containers, leases: leases, clk: clk, log: log}
 	g.Go("scrub", func() {
 		for wait := scrubFirst; g.Sleep(wait); wait = scrubRound {
 			err := g.Try("scrub", func() error { return s.paced(g.Context()) })
@@ -63,6 +66,12 @@ func StartScrub(g *work.Group, eng kv.Engine, containers func() iter.Seq[*store.
 
 // paced runs a round at the scrub's pace.
 func (s *Scrub) paced(ctx context.Context) error {
+	l, err := s.leases.Try(ctx, lease.Name{Kind: lease.Scrub})
+	if l == nil {
+		return err
+	}
+	defer l.Release()
+	ctx = l.Context()
 	begun := s.clk.Now()
 	return s.Round(ctx, func() error {
 		worked := s.clk.Now().Sub(begun)

@@ -6,8 +6,8 @@
 //
 //	space  layout                                                              -> value
 //	0x10   meta:   kind, parent id, name                                       -> catalog entry (core/catalog)
-//	0x11   job:    kind, parent id, name                                       -> progress of a background job
-//	    (core/jobs)
+//	0x11   job:    0x01, kind, generation u32                                  -> lease (core/lease)
+//	               0x02, id of a process                                       -> sign of life (core/lease)
 //	0x20   data:   generation u32, slot u32, kind u8, ...                      with, by kind:
 //	  0x01 head      -                                                         -> Head (core/store)
 //	  0x02 logical   place, tuple                                              -> LogicalHead; none where the key is

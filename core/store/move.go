@@ -8,6 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/lease"
 	"github.com/orrerydb/orrery/core/status"
 )
 
@@ -130,9 +131,14 @@ func (c *Container) move(ctx context.Context, plan func(*catalog.SlotMap) (*move
 		defer close(done)
 		defer c.endMove()
 		err = c.st.work.Try(what, func() (err error) {
+			l, err := c.leaseLayout(ctx)
+			if err != nil {
+				return err
+			}
+			defer l.Release()
 			p, err := plan(c.Slots().m)
 			if err == nil && p != nil {
-				rest, err = c.moveTo(ctx, p)
+				rest, err = c.moveTo(l, p)
 			}
 			return err
 		})
@@ -144,13 +150,13 @@ func (c *Container) move(ctx context.Context, plan func(*catalog.SlotMap) (*move
 	return rest, err
 }
 
-// moveTo makes a move.
-func (c *Container) moveTo(ctx context.Context, p *moveMap) (rest []keys.Slot, err error) {
-	m := &move{pace: pace{c: c, ctx: ctx, begun: realTime.Now()}}
+// moveTo makes a move under a lease.
+func (c *Container) moveTo(l *lease.Lease, p *moveMap) (rest []keys.Slot, err error) {
+	m := &move{pace: pace{c: c, ctx: l.Context(), lease: l, begun: realTime.Now()}}
 	for _, id := range p.from {
 		m.sources = append(m.sources, &source{Slot: c.Slots().all[c.Slots().m.IndexOf(id)]})
 	}
-	first, err := c.st.cat.ReserveSlots(ctx, c.Def(), len(p.mins))
+	first, err := c.st.cat.ReserveSlots(m.ctx, c.Def(), len(p.mins))
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +295,7 @@ func (m *move) replace(next nextMap) error {
 		return err
 	}
 	var b kv.Batch
-	var pre []kv.Precondition
+	pre := m.lease.Fence()
 	for _, s := range m.sources {
 		h := s.head
 		h.Moving, h.Moved = false, true
@@ -371,6 +377,10 @@ func (m *move) abandon() {
 
 // endMoves ends the moves that the end of the previous process has interrupted. Nobody else has the container yet.
 func (c *Container) endMoves() {
+	if c.st.leases.Shared() {
+		c.endMovesOfOthers()
+		return
+	}
 	var moving []*Slot
 	for _, sl := range c.slotList() {
 		if sl.head.Moving {

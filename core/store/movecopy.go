@@ -99,9 +99,10 @@ func (m *move) write(b *kv.Batch) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	cm, err := m.c.st.eng.Write(m.ctx, b, []kv.Precondition{{Key: m.sources[0].headKey[:], Expect: kv.Present}})
+	pre := append(m.lease.Fence(), kv.Precondition{Key: m.sources[0].headKey[:], Expect: kv.Present})
+	cm, err := m.c.st.eng.Write(m.ctx, b, pre)
 	if errors.Is(err, kv.ErrConflict) {
-		return m.c.gone()
+		return m.refused(m.sources[0].Slot, err)
 	}
 	if errors.Is(err, kv.ErrUnknownOutcome) { // the targets are given up
 		return status.Wrap(status.Unavailable, err, "The store is not available.")
@@ -186,7 +187,7 @@ type catchUp struct {
 func (r *catchUp) source(s *source) error {
 	head, err := r.snap.Get(nil, s.headKey[:])
 	if errors.Is(err, kv.ErrNotFound) {
-		return r.c.gone()
+		return r.headless(s.Slot)
 	}
 	var h Head
 	if err == nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/lease"
 )
 
 // pace is the pace of background work that writes: index rebuilds, and copies of slots. It doesn't get far ahead of the
@@ -13,9 +14,10 @@ import (
 type pace struct {
 	c       *Container
 	ctx     context.Context
-	last    kv.Commit // the last commit that was not waited for
-	commits int       // commits since the last wait
-	begun   time.Time // start of the current burst
+	lease   *lease.Lease // nil: the work needs none
+	last    kv.Commit    // the last commit that was not waited for
+	commits int          // commits since the last wait
+	begun   time.Time    // start of the current burst
 }
 
 // Pace of a rebuild. After an error it rests for a longer time.

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/lease"
 )
 
 // Bounds of one call of Reap.
@@ -32,6 +33,15 @@ func (c *Container) Reap(ctx context.Context, sl *Slot) (n int, more bool, err e
 	if err != nil {
 		return 0, false, err
 	}
+	if len(due) == 0 {
+		return 0, more, nil
+	}
+	l, err := c.lease(ctx, lease.Expiry)
+	if l == nil { // another process removes them
+		return 0, false, err
+	}
+	defer l.Release()
+	ctx = l.Context()
 	var last pending
 	for len(due) > 0 && err == nil && ctx.Err() == nil {
 		part := due[:min(len(due), reapCommit)]

@@ -141,7 +141,7 @@ func (c *Container) runRebuild(ctx context.Context, what string) {
 			continue
 		}
 		forgotten = false
-		switch err := c.st.work.Try(what, j.run); {
+		switch err := c.st.work.Try(what, j.leased); {
 		case status.Is(err, status.NotFound):
 			c.dropped.Store(true)
 		case err != nil:

@@ -31,6 +31,7 @@ import (
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/lease"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/work"
 )
@@ -43,6 +44,10 @@ type Limits struct {
 	Throttle         bool  // consumption is limited to the throughput: see Container.Admit
 
 	Logger *slog.Logger // nil: nothing is logged
+
+	// Lease is the time after which the work of a process that shares the store and gives no sign of life goes to
+	// others; 0 = lease.DefaultDuration.
+	Lease time.Duration
 
 	// ViewAge is the age at which a reader that can continue by position takes a new view; 0 = a minute. An open view
 	// keeps the space of everything that was removed since then occupied.
@@ -61,7 +66,8 @@ type Store struct {
 	gone map[uint32]bool  // dropped databases whose slots may still have heads
 	turn atomic.Uint32    // goes up with every CloseIdle
 
-	work *work.Group // background work that reads the engine
+	work   *work.Group // background work that reads the engine
+	leases *lease.Leases
 
 	onOpen func(*Container) // see OnOpen; may be nil
 
@@ -83,13 +89,16 @@ func Open(eng kv.Engine, cat *catalog.Catalog, clk *clock.Clock, lim Limits, bg 
 		lim.ViewAge = time.Minute
 	}
 	s := &Store{eng: eng, cat: cat, clk: clk, lim: lim, open: map[uint32]*held{}, gone: map[uint32]bool{}, work: bg,
-		began: clk.Now()}
+		leases: lease.New(eng, clk, bg, lim.Lease), began: clk.Now()}
 	s.turn.Store(1)
 	return s
 }
 
 // Engine returns the engine, for packages that read it beside the store.
 func (s *Store) Engine() kv.Engine { return s.eng }
+
+// Leases returns the leases of this process.
+func (s *Store) Leases() *lease.Leases { return s.leases }
 
 // FirstHead returns the head of a slot that has never been written to.
 func FirstHead() []byte { return (&Head{Index: 1}).append(nil) }

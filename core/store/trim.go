@@ -10,6 +10,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/lease"
 	"github.com/orrerydb/orrery/core/status"
 )
 
@@ -180,6 +181,12 @@ func (c *Container) dropLog(ctx context.Context, sl *Slot) error {
 	if floor != 0 {
 		hi = keys.AppendLog(nil, sl.key, uint64(floor), 0)
 	}
+	if c.st.leases.Shared() {
+		// An older snapshot of another process reads the range, or another process has begun the log again: the keys
+		// are deleted by commits.
+		j := rebuilder{pace: pace{c: c, ctx: ctx, begun: realTime.Now()}}
+		return j.deleteIn(sl, lo, hi)
+	}
 	return translate(c.st.eng.DropRange(ctx, lo, hi))
 }
 
@@ -213,6 +220,12 @@ func (c *Container) TrimLog(ctx context.Context, sl *Slot) (bool, error) {
 	if !raise {
 		return false, nil
 	}
+	l, err := c.lease(ctx, lease.Expiry)
+	if l == nil { // another process trims it
+		return false, err
+	}
+	defer l.Release()
+	ctx = l.Context()
 	if err := c.setLogFloor(ctx, sl, func(h *Head) int64 { return max(h.LogFloor, floor) }); err != nil {
 		return false, err
 	}

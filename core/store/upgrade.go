@@ -102,13 +102,18 @@ func (j *rebuilder) some(lo, hi []byte) (bool, error) {
 
 // deleteAll deletes the keys of a kind, in commits of bounded size. Each has the precondition that the slot exists.
 func (j *rebuilder) deleteAll(sl *Slot, kind keys.Kind) error {
+	lo, hi := keys.KindBounds(sl.key, kind)
+	return j.deleteIn(sl, lo, hi)
+}
+
+// deleteIn deletes the keys of a range in a slot as deleteAll does.
+func (j *rebuilder) deleteIn(sl *Slot, lo, hi []byte) error {
 	snap, err := j.c.st.eng.Snapshot(j.ctx)
 	if err != nil {
 		return translate(err)
 	}
 	defer snap.Close()
 	b := kv.Batch{Frees: true}
-	lo, hi := keys.KindBounds(sl.key, kind)
 	err = each(snap, lo, hi, func(key, _ []byte) error {
 		if b.Delete(key); b.Len() < rebuildOps {
 			return nil
@@ -125,9 +130,10 @@ func (j *rebuilder) deleteAll(sl *Slot, kind keys.Kind) error {
 }
 
 func (j *rebuilder) deleted(sl *Slot, b *kv.Batch) error {
-	cm, err := j.c.st.eng.Write(j.ctx, b, []kv.Precondition{{Key: sl.headKey[:], Expect: kv.Present}})
+	pre := append(j.lease.Fence(), kv.Precondition{Key: sl.headKey[:], Expect: kv.Present})
+	cm, err := j.c.st.eng.Write(j.ctx, b, pre)
 	if errors.Is(err, kv.ErrConflict) {
-		return j.c.gone()
+		return j.refused(sl, err)
 	}
 	if err == nil {
 		err = cm.Wait()

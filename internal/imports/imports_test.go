@@ -22,7 +22,7 @@ const module = "github.com/orrerydb/orrery/"
 var rooms = []string{
 	"core/invariants", "core/status", "core/yield", "core/work", "core/budget", "core/clock", "core/ru", "core/json",
 	"core/isotime", "core/bson", "core/value", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
-	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/spill", "core/catalog",
+	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/lease", "core/spill", "core/catalog",
 	"core/index", "core/store", "core/feed", "core/jobs", "core/plan/access", "core/plan", "core/exec", "core",
 	"graphapi/gvalue", "graphapi/wire", "graphapi/gremlin", "graphapi/graph", "graphapi/traversal/compile",
 	"graphapi/traversal/run",
@@ -52,6 +52,7 @@ var only = map[string][]string{
 	"core/kv/memkv":    {"core/invariants", "core/status", "core/kv"},
 	"core/kv/pebblekv": {"core/clock", "core/invariants", "core/status", "core/kv"},
 	"core/kv/kvtest":   {"core/invariants", "core/status", "core/kv"},
+	"core/lease":       {"core/clock", "core/keys", "core/kv", "core/status", "core/work"},
 	"core/spill":       {"core/status", "core/budget"},
 	"tableapi":         forAPIs, "mongoapi": forAPIs,
 

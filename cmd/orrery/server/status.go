@@ -25,6 +25,7 @@ type Status struct {
 	Scrub      any                   `json:"scrub,omitempty"`  // what the background check of the store has found
 	// of the store's containers to the current format; nil: finished
 	Upgrade    *core.UpgradeStatus `json:"upgrade,omitempty"`
+	Leases     []core.Lease        `json:"leases,omitempty"` // work of the processes over a shared store
 	Containers []ContainerStatus   `json:"containers,omitempty"`
 	More       int                 `json:"containersMore,omitempty"` // number of containers that Containers omits
 	Open       int                 `json:"containersOpen"`           // containers used in the last minutes
@@ -98,6 +99,9 @@ func (b *backing) describe(s *Server, st *Status) {
 	}
 	st.Open = b.eng.OpenContainers()
 	var err error
+	if st.Leases, err = b.eng.Leases(context.Background()); err != nil {
+		s.log.Error("The leases can't be listed", "error", err)
+	}
 	if st.Containers, st.More, err = containersOf(context.Background(), b.eng); err != nil {
 		s.log.Error("The containers can't be listed", "error", err)
 	}

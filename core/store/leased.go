@@ -1,0 +1,218 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/lease"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// Work that only one process at a time should do to a container has a lease. What it writes is right without it:
+//
+//   - An expired item is deleted by a commit with the slot's head as precondition, after it was read again.
+//   - A floor of a log only rises, and what is below it is deleted by commits.
+//   - A commit of a rebuild has the slot's head, which has the phase of the rebuild, as precondition. So a process
+//     that was paused can't continue a pass after another one has continued it.
+//   - The keys of a copy, and deletes without the head as precondition, have the lease as precondition (rebuilder
+//     .deleted, move.write). So does the commit that replaces slots: otherwise a process that was paused could show
+//     slots whose keys another one is removing.
+//
+// If the engine isn't shared, a lease is granted at once and nothing here reads anything.
+
+// lease returns the lease of a kind for this container, nil if somebody else has it.
+func (c *Container) lease(ctx context.Context, kind lease.Kind) (*lease.Lease, error) {
+	l, err := c.st.leases.Try(ctx, lease.Name{Kind: kind, Gen: c.gen})
+	return l, translate(err)
+}
+
+// leaseLayout waits for the lease of everything that changes which keys a container has: rebuilds, copies of slots, and
+// the removal of slots. Another process may have held it before, so then definition, slots and heads are read again.
+func (c *Container) leaseLayout(ctx context.Context) (*lease.Lease, error) {
+	l, err := c.st.leases.Acquire(ctx, lease.Name{Kind: lease.Layout, Gen: c.gen})
+	if err != nil {
+		return nil, translate(err)
+	}
+	if c.st.leases.Shared() {
+		if err := c.reload(l.Context()); err != nil {
+			l.Release()
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// refused returns the error of a commit whose preconditions are the lease's fence, and then that a slot has a head.
+func (j *pace) refused(sl *Slot, cause error) error {
+	var at *kv.PreconditionError
+	if errors.As(cause, &at) && at.Index < len(j.lease.Fence()) {
+		return errTakenOver(cause)
+	}
+	return j.headless(sl)
+}
+
+// headless returns the error of background work whose slot has no head: another process has taken the work over and
+// has replaced the slot, or the container was dropped.
+func (j *pace) headless(sl *Slot) error {
+	if _, err := j.c.remap(j.ctx); err != nil {
+		return err
+	}
+	if !j.c.Slots().has(sl) {
+		return errTakenOver(nil)
+	}
+	return j.c.gone()
+}
+
+func errTakenOver(cause error) error {
+	return status.Wrap(status.Unavailable, cause, "Another process has taken the work over.")
+}
+
+// reload reads the definition, the slot map and the heads of the slots again.
+func (c *Container) reload(ctx context.Context) error {
+	def, err := c.st.cat.Reread(ctx, c.Def().RID())
+	if err != nil {
+		return err
+	}
+	if def.Gen != c.gen {
+		return errDropped()
+	}
+	if err := c.update(def); err != nil {
+		return err
+	}
+	if err := c.learn(); err != nil {
+		return err
+	}
+	for of := (*Slots)(nil); of != c.Slots(); {
+		if _, err := c.remap(ctx); err != nil {
+			return err
+		}
+		of = c.Slots()
+		for _, sl := range of.all {
+			if err := c.reloadHead(ctx, sl); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// learn compiles the policies of the definition that aren't known yet: heads may name them.
+func (c *Container) learn() error {
+	c.defMu.Lock()
+	defer c.defMu.Unlock()
+	def, known := c.def.Load(), *c.known.Load()
+	more := known[:len(known):len(known)]
+	for _, f := range def.Former {
+		if known.at(f.Version) != nil {
+			continue
+		}
+		pol, err := index.Compile(f.Policy, uint64(def.Gen))
+		if err != nil {
+			return err
+		}
+		more = append(more, policyAt{f.Version, pol})
+	}
+	c.known.Store(&more)
+	return nil
+}
+
+// reloadHead reads the head of a slot again if another process has written it.
+func (c *Container) reloadHead(ctx context.Context, sl *Slot) error {
+	if err := sl.mu.LockFor(ctx); err != nil {
+		return err
+	}
+	defer sl.mu.Unlock()
+	b, err := orNil(c.st.eng.Get(ctx, nil, sl.headKey[:]))
+	if err != nil || bytes.Equal(b, sl.headBytes) {
+		return err
+	}
+	_, err = c.lost(sl, kv.ErrConflict)
+	return err
+}
+
+// leased runs the rebuild when this process has the lease for it. Another process may have begun, continued or
+// completed it before.
+func (j *rebuilder) leased() error {
+	l, err := j.c.leaseLayout(j.ctx)
+	if err != nil {
+		return err
+	}
+	defer l.Release()
+	run := *j
+	run.ctx, run.lease = l.Context(), l
+	if j.c.st.leases.Shared() && j.from != 0 && !run.resume() {
+		return nil
+	}
+	return run.run()
+}
+
+// resume sets the rebuild to what the slots' heads say. It returns false if there is nothing to do.
+func (j *rebuilder) resume() bool {
+	c := j.c
+	c.defMu.Lock()
+	defer c.defMu.Unlock()
+	var r rebuild
+	for _, sl := range c.slotList() {
+		state := sl.upkeep.Load()
+		switch was, next := uint32(state>>32), uint32(state)>>2; {
+		case next != 0:
+			r.from, r.to = was, next
+			r.flipped = r.flipped || Phase(state&3) == Removing
+		default:
+			r.readable = max(r.readable, was)
+		}
+	}
+	switch {
+	case r.to == 0 && r.readable != c.def.Load().IndexVersion: // it hasn't begun
+		r.from, r.to = r.readable, c.def.Load().IndexVersion
+	case r.to != 0:
+		if r.flipped = r.flipped || r.readable == r.to; r.flipped {
+			r.readable = r.to
+		} else {
+			r.readable = r.from
+		}
+	}
+	c.rb.from, c.rb.to, c.rb.flipped, c.rb.readable = r.from, r.to, r.flipped, r.readable
+	c.pol.Store(c.known.Load().at(r.readable))
+	j.from, j.to, j.flipped = r.from, r.to, r.flipped
+	if r.to == 0 {
+		c.wake()
+	}
+	return r.to != 0
+}
+
+// endMovesOfOthers ends the moves that the end of another process has interrupted. It waits for moves that go on.
+// Nobody else in this process has the container yet.
+func (c *Container) endMovesOfOthers() {
+	moving := false
+	for _, sl := range c.slotList() {
+		moving = moving || sl.head.Moving
+	}
+	if !moving || c.st.lim.ReadOnly {
+		return
+	}
+	c.rb.moving = true
+	if !c.st.work.Go("end of an interrupted copy of container "+c.Name(), func() {
+		defer c.endMove()
+		l, err := c.leaseLayout(c.st.work.Context())
+		if err != nil { // the next move does it
+			return
+		}
+		defer l.Release()
+		m := &move{pace: pace{c: c, ctx: l.Context(), lease: l, begun: realTime.Now()}}
+		for _, sl := range c.slotList() {
+			sl.mu.Lock()
+			was := sl.head.Moving
+			sl.head.Moving = false // the commit of tidy stores it
+			sl.mu.Unlock()
+			if was {
+				_ = m.tidy(sl)
+			}
+		}
+	}) {
+		c.rb.moving = false
+	}
+}
