@@ -23,6 +23,7 @@ type Partition struct {
 
 // Partitions returns the live physical partitions in the order of their ranges; they are contiguous.
 func (c *Container) Partitions() []Partition {
+	c.fresh()
 	slots := c.rt.Slots()
 	out := make([]Partition, len(slots.Map().Partitions))
 	for i := range out {

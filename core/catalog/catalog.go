@@ -385,6 +385,9 @@ func (c *Catalog) SlotsOf(n int) int {
 	if c.set.MinSlots > 0 {
 		return (c.set.MinSlots + n - 1) / n
 	}
+	if c.eng.Shared() { // each slot counts its own LSNs there, and a partition has one position
+		return 1
+	}
 	return slotsPerPartition
 }
 
@@ -441,7 +444,8 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, gen uint3
 			k.IndexVersion++
 			k.Former = nil
 			for _, f := range append(slices.Clone(old.Former), FormerPolicy{old.IndexVersion, old.IndexingPolicy}) {
-				if slices.Contains(inUse, f.Version) {
+				// other processes may begin a rebuild from any of them
+				if c.eng.Shared() || slices.Contains(inUse, f.Version) {
 					k.Former = append(k.Former, f)
 				}
 			}

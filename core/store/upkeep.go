@@ -1,6 +1,9 @@
 package store
 
 import (
+	"context"
+	"slices"
+
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/index"
 )
@@ -28,6 +31,17 @@ func compilePolicies(def *catalog.Container) (policies, error) {
 		ps = append(ps, policyAt{f.Version, pol})
 	}
 	return ps, nil
+}
+
+// with returns the policies of both.
+func (ps policies) with(more policies) policies {
+	out := slices.Clone(ps)
+	for _, p := range more {
+		if out.at(p.version) == nil {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // at returns the policy of a version, nil when it is unknown.
@@ -70,6 +84,9 @@ func (c *Container) upkeepOf(sl *Slot) upkeep {
 		} // else a rebuild has ended since: its policy is dropped after every slot has left it
 		if !c.Slots().has(sl) { // its upkeep stays as it is, and no commit into it follows
 			return upkeep{state: state, policy: c.pol.Load()}
+		}
+		if c.st.others && c.learn(context.Background()) != nil { // another process has begun a rebuild
+			return upkeep{state: ^state, policy: c.pol.Load()} // no commit is made with this state
 		}
 	}
 }

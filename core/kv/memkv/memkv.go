@@ -50,6 +50,9 @@ func (e *Engine) Limits() kv.Limits { return limits }
 // Remote implements kv.Engine.
 func (e *Engine) Remote() bool { return false }
 
+// Shared implements kv.Engine.
+func (e *Engine) Shared() bool { return false }
+
 // Snapshot implements kv.Engine. It never waits.
 func (e *Engine) Snapshot(context.Context) (kv.Snapshot, error) {
 	t, err := e.present()

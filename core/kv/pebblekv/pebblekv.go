@@ -129,6 +129,9 @@ func (e *Engine) Limits() kv.Limits { return limits }
 // Remote implements kv.Engine.
 func (e *Engine) Remote() bool { return false }
 
+// Shared implements kv.Engine: a directory belongs to one process.
+func (e *Engine) Shared() bool { return false }
+
 // Get implements kv.Engine. It doesn't look at the ctx: it waits for nothing but the disk.
 func (e *Engine) Get(_ context.Context, dst, key []byte) ([]byte, error) {
 	if !e.gate.enter() {
