@@ -71,6 +71,19 @@ func (c *Container) LSN() int64 {
 	return store.StatsOf(c.rt.Slots().All()).LSN
 }
 
+// LSNOf returns the greatest durable LSN of the slot that holds a partition key. An item of the key that is written
+// later has a greater one. LSNs of different slots can't be compared where several processes write to the store.
+func (c *Container) LSNOf(ctx context.Context, pk PartitionKey) (int64, error) {
+	if err := c.rt.Refresh(ctx); err != nil {
+		return 0, err
+	}
+	sl, err := c.rt.SlotOf(pk)
+	if err != nil {
+		return 0, err
+	}
+	return sl.Stats().LSN, nil
+}
+
 // GivenLSN returns the greatest LSN that a commit of the container has received. No session token that a client got is
 // above it.
 func (c *Container) GivenLSN() int64 {

@@ -131,6 +131,9 @@ func (c *Container) MergePartitions(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	if c.rt.Shared() { // slots can't be joined, and a partition may have several
+		return nil
+	}
 	return c.joinIn(ctx, min)
 }
 

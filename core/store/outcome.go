@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
 )
 
 // With a shared engine the outcome of a commit may be unknown although everything works: the reply was lost, or the
@@ -38,8 +39,10 @@ func (d *draft) findOut(ctx context.Context, cause error) (pending, error) {
 	for range maxFinds {
 		applied, known, err := d.find(ctx)
 		switch {
-		case err != nil && !errors.Is(err, kv.ErrUnavailable) && !errors.Is(err, kv.ErrUnknownOutcome):
+		case status.Is(err, status.NotFound): // the container was dropped
 			return pending{}, err
+		case err != nil && !errors.Is(err, kv.ErrUnavailable) && !errors.Is(err, kv.ErrUnknownOutcome):
+			return pending{}, cause
 		case err == nil && known && applied:
 			return d.applied(ctx)
 		case err == nil && known:
