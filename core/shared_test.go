@@ -15,6 +15,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -218,6 +219,60 @@ func TestSharedReads(t *testing.T) {
 		}
 		a, b = b, a
 	}
+}
+
+// A process that only reads finds items of every class of values, with array elements, and by the order of a path: what
+// its queries skip is decided by the heads in their snapshot.
+func TestSharedQueries(t *testing.T) {
+	ps := startProcesses(t, 2, network)
+	cs := ps.containers(core.ContainerSpec{})
+	v := access.NewPath("v")
+	for i, c := range []struct {
+		doc  string
+		pred *access.Pred
+	}{
+		{`1`, access.Eq(v, value.Int32Of(1))},
+		{`"s"`, access.Eq(v, value.StringOf("s"))},
+		{`true`, access.Eq(v, value.BoolOf(true))},
+		{`null`, access.Eq(v, value.NullValue())},
+		{`["e"]`, access.Eq(v.Element(), value.StringOf("e"))},
+	} {
+		id := fmt.Sprintf("i%d", i)
+		put(t, cs[0], core.Create, fmt.Sprintf(`{"id":%q,"pk":"p%d","v":%s}`, id, i, c.doc))
+		if got := ids(t, cs[1], &exec.Query{Pred: c.pred, PlanHash: uint64(i)}); len(got) != 1 || got[0] != id {
+			t.Errorf("%s: the query finds %v", c.doc, got)
+		}
+		byID := &exec.Query{Pred: access.Eq(access.ID, value.StringOf(id)), PlanHash: 99}
+		if got := ids(t, cs[1], byID); len(got) != 1 {
+			t.Errorf("%s by its id: %v", id, got)
+		}
+		order := &exec.Query{OrderBy: orderBy(false, "v"), Compare: value.CompareCosmos}
+		if got := ids(t, cs[1], order); len(got) != i+1 {
+			t.Errorf("in order there are %d of %d items: %v", len(got), i+1, got)
+		}
+	}
+}
+
+// Items that processes create at the same time have different numbers, over many blocks of them.
+func TestSharedNumbers(t *testing.T) {
+	// the processes read and replace the counter at about the same time
+	ps := startProcesses(t, 3, kvtest.Faults{Least: time.Millisecond, Most: 1100 * time.Microsecond})
+	cs := ps.containers(core.ContainerSpec{})
+	var numbers sync.Map
+	ps.each(2, func(p, i int) {
+		var ws []core.Write
+		for n := range 150 {
+			ws = append(ws, core.Write{Kind: core.Create,
+				Doc: mustDoc(t, fmt.Sprintf(`{"id":"%d-%d-%d","pk":"p"}`, p, i, n))})
+		}
+		for _, o := range cs[p].WriteMany(bg, ws, false) {
+			if o.Err != nil {
+				t.Error(o.Err)
+			} else if was, twice := numbers.LoadOrStore(o.Result.Item.Number, o.Result.Item.ID().Str()); twice {
+				t.Errorf("%s and %s have one number", was, o.Result.Item.ID().Str())
+			}
+		}
+	})
 }
 
 // A definition that one process replaces is obeyed by another at its next request.

@@ -76,7 +76,8 @@ func TestSharedHistory(t *testing.T) {
 	}
 	for _, n := range []int{2, 3} {
 		t.Run(fmt.Sprintf("%d processes", n), func(t *testing.T) {
-			h := &sharedHistory{processes: startProcesses(t, n, kvtest.Faults{}), alive: make([]sync.RWMutex, n), first: time.Now(),
+			h := &sharedHistory{processes: startProcesses(t, n, kvtest.Faults{}),
+				alive: make([]sync.RWMutex, n), first: time.Now(),
 				pos: feed.Start(), passed: map[uint32]int64{}, tailed: map[string]int64{}}
 			h.run(time.Duration(seconds * float64(time.Second)))
 		})
@@ -93,8 +94,8 @@ func (h *sharedHistory) run(d time.Duration) {
 	for i := range sharedAccounts {
 		put(h.t, cs[0], core.Create, account(i, 100))
 	}
-	h.store.SetFaults(kvtest.Faults{Most: time.Millisecond, Unavailable: 0.003, Unknown: 0.02, Late: 3 * time.Millisecond,
-		Oldest: 200 * time.Millisecond})
+	h.store.SetFaults(kvtest.Faults{Most: time.Millisecond, Unavailable: 0.003, Unknown: 0.02,
+		Late: 3 * time.Millisecond, Oldest: 200 * time.Millisecond})
 	var users waiter
 	for w := range 4 {
 		users.Go(func() { h.use(w) })
@@ -142,7 +143,8 @@ func partitionOfRegister(key string) string { return "p" + key[1:] }
 func (h *sharedHistory) set(c *core.Container, kind core.WriteKind, key string, check func(*core.Item) error) error {
 	v := h.value.Add(1)
 	e := event{key: key, begun: h.now(), write: true, value: v}
-	d := mustDoc(h.t, fmt.Sprintf(`{"id":%q,"pk":%q,"v":%d,"u":%q,"tags":[%d]}`, key, partitionOfRegister(key), v, key, v))
+	d := mustDoc(h.t, fmt.Sprintf(`{"id":%q,"pk":%q,"v":%d,"u":%q,"tags":[%d]}`, key, partitionOfRegister(key), v,
+		key, v))
 	res, err := c.Write(bg, core.Write{Kind: kind, Doc: d, Check: check})
 	if e.end = h.now(); err == nil {
 		e.lsn = res.LSN

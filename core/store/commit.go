@@ -342,7 +342,7 @@ func (d *draft) write(ctx context.Context) (pending, error) {
 // checked that every change's old item is the current one. raced says that the slot's head was not the expected one:
 // nothing is written, and the caller may try again.
 func (d *draft) commit(ctx context.Context) (p pending, raced bool, err error) {
-	sl := d.parts[0].sl
+	c, sl := d.c, d.parts[0].sl // done gives the draft to the next writer
 	defer sl.taken()
 	if err := d.fill(ctx, false); err != nil {
 		d.free()
@@ -351,7 +351,7 @@ func (d *draft) commit(ctx context.Context) (p pending, raced bool, err error) {
 	p, err = d.write(ctx)
 	d.done()
 	if err != nil {
-		raced, err = d.c.lost(sl, err)
+		raced, err = c.lost(sl, err)
 	}
 	return p, raced, err
 }

@@ -78,6 +78,9 @@ func (s *Slot) logged(ctx context.Context) bool {
 		return false
 	}
 	defer s.mu.Unlock()
+	if s.c.newestHead(ctx, s) != nil {
+		return false
+	}
 	return s.head.LogFloor != 0
 }
 
@@ -171,15 +174,17 @@ func (c *Container) putLogFloor(ctx context.Context, sl *Slot, floor int64) (w k
 	return w, false, nil
 }
 
-// dropLog removes a slot's entries below its floor, all of them if its commits aren't logged.
+// dropLog removes a slot's entries below its floor, and all up to its last commit if its commits aren't logged. Another
+// process may begin the log again meanwhile: its entries are later ones.
 func (c *Container) dropLog(ctx context.Context, sl *Slot) error {
 	sl.mu.Lock()
 	floor := sl.head.LogFloor
-	sl.mu.Unlock()
-	lo, hi := keys.KindBounds(sl.key, keys.KindLog)
-	if floor != 0 {
-		hi = keys.AppendLog(nil, sl.key, uint64(floor), 0)
+	if floor == 0 {
+		floor = sl.head.LSN + 1
 	}
+	sl.mu.Unlock()
+	lo, _ := keys.KindBounds(sl.key, keys.KindLog)
+	hi := keys.AppendLog(nil, sl.key, uint64(floor), 0)
 	return translate(c.st.eng.DropRange(ctx, lo, hi))
 }
 
