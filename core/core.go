@@ -158,7 +158,9 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e.resume()
-	e.startUpgrade()
+	if !eng.Shared() { // containers that need it are refused
+		e.startUpgrade()
+	}
 	bg.Go("removal of what queries have kept", func() {
 		for bg.Sleep(spill.KeptFor / 10) {
 			e.kept.Sweep()

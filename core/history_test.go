@@ -54,9 +54,6 @@ func TestHistoryWithSplits(t *testing.T) { runHistory(t, true) }
 func runHistory(t *testing.T, splits bool) {
 	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
-			if splits && name == "shared" {
-				t.Skip("slots aren't split while several processes have the store")
-			}
 			h := &history{t: t, clk: clock.Fake(time.Unix(1_700_000_000, 0)), whole: splits}
 			if splits {
 				h.left.Store(int64(race.Fewer(30, 12)))
@@ -67,6 +64,9 @@ func runHistory(t *testing.T, splits bool) {
 				t.Fatal(err)
 			}
 			openTwin(t, eng, e, core.Options{Clock: h.clk})
+			if splits {
+				splitsSlots(t, e)
+			}
 			h.e = e
 			never := int32(-1)
 			h.c = newContainer(t, e, core.ContainerSpec{DefaultTTL: &never, UniqueKeys: [][]string{{"/u"}},

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/feed"
+	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
@@ -498,4 +500,59 @@ func TestSharedResources(t *testing.T) {
 	if n := len(b.Databases()); n != 1 {
 		t.Errorf("%d databases", n)
 	}
+}
+
+// What isn't safe while several processes have a store is refused, and changes nothing: splits and joins of slots, and
+// containers whose index has to be upgraded.
+func TestSharedRefusals(t *testing.T) {
+	ps := startProcesses(t, 2, network)
+	cs := ps.containers(core.ContainerSpec{})
+	put(t, cs[0], core.Create, `{"id":"i","pk":"p"}`)
+	wantCode(t, cs[0].SplitSlot(bg, nested(2)[0]), status.BadRequest, 0)
+	wantCode(t, cs[0].SplitPartition(bg, "0"), status.BadRequest, 0)
+	if n := len(cs[1].Partitions()); n != 1 || cs[1].Count() != 1 {
+		t.Errorf("%d partitions, %d items", n, cs[1].Count())
+	}
+
+	mem := memkv.New()
+	e, err := core.Open(bg, notClosed{mem}, core.Options{MinSlots: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, newContainer(t, e, core.ContainerSpec{}), core.Create, agedDoc(1))
+	_ = e.Close()
+	age(t, mem)
+	before := dump(t, mem)
+	if e, err = core.Open(bg, kvtest.NewShared(mem, 1).Engine(), core.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.Container("db", "c")
+	wantCode(t, err, status.Unavailable, 0)
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	if after := dump(t, mem); after != before {
+		t.Error("the refused container was changed")
+	}
+}
+
+// dump returns all keys and values of an engine.
+func dump(t *testing.T, eng kv.Engine) string {
+	t.Helper()
+	snap, err := eng.Snapshot(bg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	lo, hi := keys.DataBounds()
+	it, err := snap.Iter(lo, hi)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer it.Close()
+	var out strings.Builder
+	for ok := it.First(); ok; ok = it.Next() {
+		fmt.Fprintf(&out, "%x=%x\n", it.Key(), it.Value())
+	}
+	return out.String()
 }

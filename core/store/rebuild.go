@@ -278,6 +278,10 @@ func (j *rebuilder) flip() {
 	c.defMu.Lock()
 	defer c.defMu.Unlock()
 	c.rb.flipped, c.rb.readable = true, j.to
+	if c.st.others {
+		c.reads(j.to)
+		return
+	}
 	c.pol.Store(j.b)
 }
 

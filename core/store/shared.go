@@ -271,9 +271,8 @@ func (v *View) decide(head func(i int) []byte) error {
 	}
 	known := *v.c.known.Load()
 	if r, ok := between(list, known); ok {
-		if v.pol = known.at(r.readable); v.pol != v.c.pol.Load() {
-			v.c.pol.Store(v.pol) // planners ask for it
-		}
+		v.pol = known.at(r.readable)
+		v.c.reads(r.readable)
 		return nil
 	}
 	v.pol, v.indexed, v.bare = v.c.pol.Load(), false, true
@@ -401,6 +400,18 @@ func (c *Container) learn(ctx context.Context) error {
 		was := c.known.Load()
 		if sum := was.with(more); c.known.CompareAndSwap(was, &sum) {
 			return nil
+		}
+	}
+}
+
+// reads records the version of the policy that queries use, unless a later one is known. It is for Container.Policy:
+// views decide by the heads in their snapshots.
+func (c *Container) reads(version uint32) {
+	for {
+		was, known := c.pol.Load(), *c.known.Load()
+		p := known.at(version)
+		if p == nil || p == was || known.of(was) > version || c.pol.CompareAndSwap(was, p) {
+			return
 		}
 	}
 }

@@ -53,6 +53,7 @@ func (c *Container) staged(ctx context.Context) (s stage, err error) {
 	if s.rebuild, ok = between(s.heads, *c.known.Load()); !ok {
 		return s, status.New(status.Unavailable, "The index of container %q is not known.", c.Def().ID)
 	}
+	c.reads(s.readable)
 	return s, nil
 }
 
@@ -78,9 +79,6 @@ const sharedRetry = 20 * time.Millisecond
 // followStage takes over a stage. The caller holds defMu.
 func (c *Container) followStage(s *stage) {
 	c.rb.from, c.rb.to, c.rb.flipped, c.rb.readable = s.from, s.to, s.flipped, s.readable
-	if p := c.known.Load().at(s.readable); p != nil {
-		c.pol.Store(p)
-	}
 }
 
 // waitStage is WaitIndex with a shared engine: another process may make the rebuild.

@@ -54,6 +54,16 @@ func (ps policies) at(version uint32) *index.Policy {
 	return nil
 }
 
+// of returns the version of a policy, 0 when it is unknown.
+func (ps policies) of(p *index.Policy) uint32 {
+	for i := range ps {
+		if ps[i].policy == p {
+			return ps[i].version
+		}
+	}
+	return 0
+}
+
 // upkeep encodes in one number which policies the slot's index entries follow.
 func (h *Head) upkeep() uint64 {
 	return uint64(h.Index)<<32 | uint64(h.Next)<<2 | uint64(h.Phase)
