@@ -44,11 +44,18 @@ func (c *Container) Spill() *spill.Space { return c.e.spill }
 // Kept returns the states of queries that are kept for their next pages.
 func (c *Container) Kept() *spill.Kept { return c.e.kept }
 
-// Count returns the exact number of items, including expired ones that are not reaped yet. It reads nothing.
-func (c *Container) Count() int64 { return c.rt.Items() }
+// Count returns the exact number of items, including expired ones that are not reaped yet. It reads nothing,
+// except in a store that other processes write to.
+func (c *Container) Count() int64 {
+	c.fresh()
+	return c.rt.Items()
+}
 
 // Size returns the bytes of all items.
-func (c *Container) Size() int64 { return c.rt.Bytes() }
+func (c *Container) Size() int64 {
+	c.fresh()
+	return c.rt.Bytes()
+}
 
 // HasTTL reports whether items can expire.
 func (c *Container) HasTTL() bool { return c.rt.Def().DefaultTTL != nil }
@@ -60,12 +67,29 @@ func (c *Container) SlotOf(pk PartitionKey) (*Slot, error) {
 
 // LSN returns the greatest durable LSN of the container.
 func (c *Container) LSN() int64 {
+	c.fresh()
 	return store.StatsOf(c.rt.Slots().All()).LSN
+}
+
+// LSNOf returns the greatest durable LSN of the slot that holds a partition key. An item of the key that is written
+// later has a greater one. LSNs of different slots can't be compared where several processes write to the store.
+func (c *Container) LSNOf(ctx context.Context, pk PartitionKey) (int64, error) {
+	if err := c.rt.Refresh(ctx); err != nil {
+		return 0, err
+	}
+	sl, err := c.rt.SlotOf(pk)
+	if err != nil {
+		return 0, err
+	}
+	return sl.Stats().LSN, nil
 }
 
 // GivenLSN returns the greatest LSN that a commit of the container has received. No session token that a client got is
 // above it.
-func (c *Container) GivenLSN() int64 { return c.rt.GivenLSN() }
+func (c *Container) GivenLSN() int64 {
+	c.fresh()
+	return c.rt.GivenLSN()
+}
 
 // KeyOf returns the partition key and id of a document by the container's definition; they point into it. A document
 // without identity is BadRequest.
@@ -195,6 +219,7 @@ func (c *Container) Explain(ctx context.Context, q *exec.Query) (access.Plan, er
 func (c *Container) ChangeFeed(ctx context.Context, partition string, pos feed.Position, max int) (feed.Page, error) {
 	var sc feed.Scope
 	if partition != "" {
+		c.fresh()
 		m := c.rt.Slots().Map()
 		i := slices.IndexFunc(m.Partitions, func(p catalog.PartitionDef) bool {
 			return strconv.Itoa(p.ID) == partition

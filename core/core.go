@@ -156,15 +156,19 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	if e.sizes.limit <= 0 {
 		e.sizes.limit = defaultPartitionBytes
 	}
-	bg.Go("sizes of partitions", e.watchSizes)
 	if e.leases().Shared() {
 		e.notes.wait = 2 * o.viewAge()
 		bg.Go("turns of work on a shared store", e.takeTurns)
-	} else if err := e.resumeDrops(ctx); err != nil {
-		return nil, err
+	} else {
+		bg.Go("sizes of partitions", e.watchSizes)
+		if err := e.resumeDrops(ctx); err != nil {
+			return nil, err
+		}
 	}
 	e.resume()
-	e.startUpgrade()
+	if !eng.Shared() { // containers that need it are refused
+		e.startUpgrade()
+	}
 	bg.Go("removal of what queries have kept", func() {
 		for bg.Sleep(spill.KeptFor / 10) {
 			e.kept.Sweep()
@@ -306,10 +310,10 @@ func (e *Engine) CreateDatabase(ctx context.Context, s DatabaseSpec) (*Database,
 
 // EnsureDatabase returns a database and adds it when it is missing.
 func (e *Engine) EnsureDatabase(ctx context.Context, id string) (*Database, error) {
-	d, err := e.cat.Database(id)
+	d, err := e.Database(id)
 	if status.Is(err, status.NotFound) {
 		if d, err = e.CreateDatabase(ctx, DatabaseSpec{ID: id}); status.Is(err, status.Conflict) {
-			return e.cat.Database(id)
+			return e.Database(id)
 		}
 	}
 	return d, err
@@ -321,13 +325,26 @@ func (e *Engine) ReplaceDatabase(ctx context.Context, s DatabaseSpec) (*Database
 }
 
 // Database returns a database; NotFound when there is none.
-func (e *Engine) Database(id string) (*Database, error) { return e.cat.Database(id) }
+func (e *Engine) Database(id string) (*Database, error) {
+	if err := e.fresh(); err != nil {
+		return nil, err
+	}
+	return e.cat.Database(id)
+}
 
 // DatabaseByRID returns the database with these bytes of _rid.
-func (e *Engine) DatabaseByRID(rid [4]byte) (*Database, error) { return e.cat.DatabaseByRID(rid) }
+func (e *Engine) DatabaseByRID(rid [4]byte) (*Database, error) {
+	if err := e.fresh(); err != nil {
+		return nil, err
+	}
+	return e.cat.DatabaseByRID(rid)
+}
 
 // Databases returns all databases in the order of their creation.
-func (e *Engine) Databases() []*Database { return e.cat.Databases() }
+func (e *Engine) Databases() []*Database {
+	_ = e.fresh()
+	return e.cat.Databases()
+}
 
 // CreateContainer adds a container; Conflict when the id is taken, NotFound with sub-status 1003 when the database is
 // missing, BadRequest when the spec is malformed.
@@ -349,6 +366,9 @@ func (e *Engine) CreateContainer(ctx context.Context, db string, s ContainerSpec
 // the indexing policy the index is rebuilt in the background (Container.IndexProgress). Queries use the previous policy
 // until that is complete.
 func (e *Engine) ReplaceContainer(ctx context.Context, db, id string, s ContainerSpec) (*Container, error) {
+	if err := e.fresh(); err != nil {
+		return nil, err
+	}
 	old, err := e.cat.Container(db, id)
 	if err != nil {
 		return nil, err
@@ -394,6 +414,9 @@ func (e *Engine) RenameContainer(ctx context.Context, db, id, to string, replace
 
 // Container returns a container. A missing database is NotFound with sub-status 1003, a missing container NotFound.
 func (e *Engine) Container(db, id string) (*Container, error) {
+	if err := e.fresh(); err != nil {
+		return nil, err
+	}
 	def, err := e.cat.Container(db, id)
 	if err != nil {
 		return nil, err
@@ -404,6 +427,9 @@ func (e *Engine) Container(db, id string) (*Container, error) {
 // ContainerFold returns the container with this id, or else the only one of the database whose id differs from it only
 // in case. The errors are those of Container.
 func (e *Engine) ContainerFold(db, id string) (*Container, error) {
+	if err := e.fresh(); err != nil {
+		return nil, err
+	}
 	def, err := e.cat.ContainerFold(db, id)
 	if err != nil {
 		return nil, err
@@ -413,6 +439,9 @@ func (e *Engine) ContainerFold(db, id string) (*Container, error) {
 
 // ContainersFold returns the containers of a database whose ids equal this id, or differ from it only in case.
 func (e *Engine) ContainersFold(db, id string) (out []*Container, err error) {
+	if err := e.fresh(); err != nil {
+		return nil, err
+	}
 	defs, err := e.cat.ContainersFold(db, id)
 	if err != nil {
 		return nil, err
@@ -429,6 +458,9 @@ func (e *Engine) ContainersFold(db, id string) (out []*Container, err error) {
 
 // ContainerByRID returns the container with these bytes of _rid.
 func (e *Engine) ContainerByRID(rid [8]byte) (*Container, error) {
+	if err := e.fresh(); err != nil {
+		return nil, err
+	}
 	def, err := e.cat.ContainerByRID(rid)
 	if err != nil {
 		return nil, err

@@ -45,6 +45,9 @@ func etagOf(version uint64, ts int64) string {
 // Containers returns the containers of a database in the order of their creation, opened. For lists of many containers,
 // Definitions, Names and Stats cost less.
 func (e *Engine) Containers(db string) (out []*Container, err error) {
+	if err := e.fresh(); err != nil {
+		return nil, err
+	}
 	for def, err := range e.cat.Containers(db, 0) {
 		var c *Container
 		if err == nil {
@@ -65,6 +68,10 @@ func (e *Engine) Containers(db string) (out []*Container, err error) {
 // It doesn't hold them in memory. A missing database is NotFound with sub-status 1003.
 func (e *Engine) Definitions(db string, n int) iter.Seq2[Definition, error] {
 	return func(yield func(Definition, error) bool) {
+		if err := e.fresh(); err != nil {
+			yield(Definition{}, err)
+			return
+		}
 		for def, err := range e.cat.Containers(db, n) {
 			if !yield(Definition{def}, err) || err != nil {
 				return
@@ -74,14 +81,20 @@ func (e *Engine) Definitions(db string, n int) iter.Seq2[Definition, error] {
 }
 
 // ContainerCount returns the number of containers of a database; 0 if it is missing.
-func (e *Engine) ContainerCount(db string) int { return e.cat.Count(db) }
+func (e *Engine) ContainerCount(db string) int {
+	_ = e.fresh()
+	return e.cat.Count(db)
+}
 
 // ContainerName is a container's id and _rid.
 type ContainerName = catalog.Name
 
 // Names gives the names of a database's containers in the order of ids, byte by byte, beginning at an id. It reads
 // nothing. A missing database has none.
-func (e *Engine) Names(db, from string) iter.Seq[ContainerName] { return e.cat.Names(db, from) }
+func (e *Engine) Names(db, from string) iter.Seq[ContainerName] {
+	_ = e.fresh()
+	return e.cat.Names(db, from)
+}
 
 // Stats describes the contents of a container.
 type Stats struct {
@@ -104,6 +117,10 @@ func (s *Stats) Settle() error {
 // doesn't open containers. An error concerns one container, and the others follow.
 func (e *Engine) Stats(ctx context.Context, db string) iter.Seq2[Stats, error] {
 	return func(yield func(Stats, error) bool) {
+		if err := e.fresh(); err != nil {
+			yield(Stats{}, err)
+			return
+		}
 		for _, d := range e.cat.Databases() {
 			if db != "" && d.ID != db {
 				continue

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/binary"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cespare/xxhash/v2"
@@ -35,6 +37,62 @@ var engines = map[string]func(t testing.TB) kv.Engine{
 		}
 		return kv.Checked(e)
 	},
+	"shared": func(t testing.TB) kv.Engine {
+		s := kvtest.NewShared(memkv.New(), 1)
+		e := kv.Checked(s.Engine())
+		beside.Store(e, s)
+		t.Cleanup(func() { beside.Delete(e) })
+		return e
+	},
+}
+
+// beside has the store of each engine that is one of several processes: *kvtest.Shared by kv.Engine.
+var beside sync.Map
+
+// A test on a shared engine has two processes. The helpers put, ids and paged use them in turn, so that the one reads
+// what the other has written.
+var (
+	twins sync.Map // by *core.Engine and *core.Container: the same of the second process
+	turns atomic.Int64
+)
+
+// inTurn returns the container of the process whose turn it is.
+func inTurn(c *core.Container) *core.Container {
+	if twin, ok := twins.Load(c); ok && turns.Add(1)%2 == 0 {
+		return twin.(*core.Container)
+	}
+	return c
+}
+
+// inOneProcess has the helpers use a container only in the process that it was opened in: for what a process counts by
+// itself, as consumption, and for creation order, which over several processes is one of blocks.
+func inOneProcess(c *core.Container) { twins.Delete(c) }
+
+// splitsSlots skips a test that needs splits or joins of slots where there are none: see TestSharedRefusals.
+func splitsSlots(t *testing.T, e *core.Engine) {
+	t.Helper()
+	if e.Shared() {
+		t.Skip("slots aren't split while several processes have the store")
+	}
+}
+
+// openTwin opens the second process over the store of an engine, if that is a shared one.
+func openTwin(t testing.TB, of kv.Engine, e *core.Engine, o core.Options) {
+	s, ok := beside.Load(of)
+	if !ok {
+		return
+	}
+	twin, err := core.Open(bg, kv.Checked(s.(*kvtest.Shared).Engine()), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twins.Store(e, twin)
+	t.Cleanup(func() {
+		twins.Clear()
+		if err := twin.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // someSlots is the number of slots of containers in tests that don't say how many: with several of them, what a client
@@ -46,10 +104,12 @@ func onEngines(t *testing.T, o core.Options, f func(t *testing.T, e *core.Engine
 	o.MinSlots = cmp.Or(o.MinSlots, someSlots)
 	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
-			e, err := core.Open(bg, open(t), o)
+			eng := open(t)
+			e, err := core.Open(bg, eng, o)
 			if err != nil {
 				t.Fatal(err)
 			}
+			openTwin(t, eng, e, o)
 			defer func() {
 				problems, err := e.Check(bg)
 				if err != nil || len(problems) > 0 {
@@ -79,6 +139,13 @@ func newContainer(t testing.TB, e *core.Engine, spec core.ContainerSpec) *core.C
 	if err != nil {
 		t.Fatal(err)
 	}
+	if twin, ok := twins.Load(e); ok {
+		second, err := twin.(*core.Engine).Container("db", spec.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		twins.Store(c, second)
+	}
 	return c
 }
 
@@ -93,7 +160,7 @@ func mustDoc(t testing.TB, json string) doc.Doc {
 
 func put(t testing.TB, c *core.Container, kind core.WriteKind, json string) core.Result {
 	t.Helper()
-	r, err := c.Write(bg, core.Write{Kind: kind, Doc: mustDoc(t, json)})
+	r, err := inTurn(c).Write(bg, core.Write{Kind: kind, Doc: mustDoc(t, json)})
 	if err != nil {
 		t.Fatalf("%s: %v", json, err)
 	}
@@ -122,7 +189,7 @@ func wantCode(t testing.TB, err error, code status.Code, sub int) {
 // ids runs a query to its end in one page.
 func ids(t testing.TB, c *core.Container, q *exec.Query) []string {
 	t.Helper()
-	r, err := c.Query(bg, q)
+	r, err := inTurn(c).Query(bg, q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +210,7 @@ func paged(t testing.TB, c *core.Container, q exec.Query, n int) []string {
 	var out []string
 	q.Page = n
 	for pages := 0; pages < 10000; pages++ {
-		r, err := c.Query(bg, &q)
+		r, err := inTurn(c).Query(bg, &q)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,9 +58,14 @@ func runHistory(t *testing.T, splits bool) {
 			if splits {
 				h.left.Store(int64(race.Fewer(30, 12)))
 			}
-			e, err := core.Open(bg, open(t), core.Options{Clock: h.clk, MinSlots: 4})
+			eng := open(t)
+			e, err := core.Open(bg, eng, core.Options{Clock: h.clk, MinSlots: 4})
 			if err != nil {
 				t.Fatal(err)
+			}
+			openTwin(t, eng, e, core.Options{Clock: h.clk})
+			if splits {
+				splitsSlots(t, e)
 			}
 			h.e = e
 			never := int32(-1)
@@ -120,7 +125,7 @@ func (h *history) write(w int, model map[string]int64) {
 		var err error
 		switch step % 6 {
 		case 0:
-			res, err = h.c.Write(bg, core.Write{Kind: core.Create, Doc: d})
+			res, err = inTurn(h.c).Write(bg, core.Write{Kind: core.Create, Doc: d})
 			if there != status.Is(err, status.Conflict) {
 				h.t.Errorf("create of %s, there %v: %v", id, there, err)
 			}
@@ -128,9 +133,9 @@ func (h *history) write(w int, model map[string]int64) {
 				continue
 			}
 		case 1:
-			res, err = h.c.Write(bg, core.Write{Kind: core.Upsert, Doc: d})
+			res, err = inTurn(h.c).Write(bg, core.Write{Kind: core.Upsert, Doc: d})
 		case 2:
-			res, err = h.c.Write(bg, core.Write{Kind: core.Replace, Doc: d, Check: func(it *core.Item) error {
+			res, err = inTurn(h.c).Write(bg, core.Write{Kind: core.Replace, Doc: d, Check: func(it *core.Item) error {
 				if it != nil && doc.Get(it.Doc, "n").Int() != old {
 					return status.New(status.PreconditionFailed, "n is %d, not %d", doc.Get(it.Doc, "n").Int(), old)
 				}
@@ -143,7 +148,7 @@ func (h *history) write(w int, model map[string]int64) {
 				continue
 			}
 		case 3:
-			_, err = h.c.Write(bg, core.Write{Kind: core.Delete, PK: pk(key), ID: value.StringOf(id)})
+			_, err = inTurn(h.c).Write(bg, core.Write{Kind: core.Delete, PK: pk(key), ID: value.StringOf(id)})
 			if there == status.Is(err, status.NotFound) {
 				h.t.Errorf("delete of %s, there %v: %v", id, there, err)
 			}
@@ -151,13 +156,14 @@ func (h *history) write(w int, model map[string]int64) {
 			continue
 		case 4: // an item that will expire, and one that then takes its unique value
 			ttl := mustDoc(h.t, fmt.Sprintf(`{"id":"e%d-%d","pk":%q,"ttl":5,"u":"e%d"}`, w, step, key, w))
-			if _, err := h.c.Write(bg, core.Write{Kind: core.Create, Doc: ttl}); err != nil &&
+			if _, err := inTurn(h.c).Write(bg, core.Write{Kind: core.Create, Doc: ttl}); err != nil &&
 				!status.Is(err, status.Conflict) {
 				h.t.Error(err)
 			}
 			continue
 		case 5:
-			out := h.c.WriteMany(bg, []core.Write{{Kind: core.Upsert, Doc: d}, {Kind: core.Create, Doc: d}}, false)
+			both := []core.Write{{Kind: core.Upsert, Doc: d}, {Kind: core.Create, Doc: d}}
+			out := inTurn(h.c).WriteMany(bg, both, false)
 			res, err = out[0].Result, out[0].Err
 			if !status.Is(out[1].Err, status.Conflict) {
 				h.t.Errorf("second create of %s: %v", id, out[1].Err)
@@ -168,11 +174,11 @@ func (h *history) write(w int, model map[string]int64) {
 			continue
 		}
 		model[id] = n
-		if res.LSN <= 0 || res.Item.LSN != res.LSN || res.LSN == lsn {
+		if res.LSN <= 0 || res.Item.LSN != res.LSN || res.LSN == lsn && !h.e.Shared() {
 			h.t.Errorf("%s: LSN %d after %d, item has %d", id, res.LSN, lsn, res.Item.LSN)
 		}
 		lsn = res.LSN
-		it, err := h.c.Read(bg, pk(key), value.StringOf(id))
+		it, err := inTurn(h.c).Read(bg, pk(key), value.StringOf(id))
 		if err != nil || doc.Get(it.Doc, "n").Int() != n {
 			h.t.Errorf("%s reads back as %v (%v)", id, it, err)
 		}
@@ -190,7 +196,7 @@ func (h *history) transfer(w int) {
 		if from == to {
 			continue
 		}
-		_, err := h.c.WithTx(bg, pk("bank"), func(tx *core.Tx) error {
+		_, err := inTurn(h.c).WithTx(bg, pk("bank"), func(tx *core.Tx) error {
 			a, err := tx.Read(value.StringOf(fmt.Sprintf("a%d", from)))
 			if err != nil {
 				return err
@@ -219,7 +225,7 @@ func (h *history) run(q exec.Query, n int) (got []string) {
 		n = 1 << 20
 	}
 	for {
-		r, err := h.c.Query(bg, &q)
+		r, err := inTurn(h.c).Query(bg, &q)
 		if err != nil {
 			h.t.Error(err)
 			return got
@@ -270,7 +276,7 @@ func (h *history) query() {
 			h.run(exec.Query{Pred: access.Or(all, access.Eq(access.NewPath("v").Element(), value.StringOf("x1")))},
 				size))
 		sum := int64(0)
-		r, err := h.c.Query(bg, &exec.Query{PK: pk("bank")})
+		r, err := inTurn(h.c).Query(bg, &exec.Query{PK: pk("bank")})
 		if err != nil {
 			h.t.Error(err)
 			return
@@ -351,21 +357,35 @@ func (h *history) passTime() {
 	}
 }
 
+// scale returns what the LSNs of an item's feed belong to: the container, or in a store that processes share its slot.
+func (h *history) scale(it *core.Item) uint32 {
+	if !h.e.Shared() {
+		return 0
+	}
+	sl, err := h.c.SlotOf(it.PK())
+	if err != nil {
+		h.t.Error(err)
+	}
+	return sl.ID()
+}
+
 // tail reads the feed while others write, in pages. Each version comes once, in the order of LSNs.
 func (h *history) tail() {
 	h.tailed = map[string]int64{}
-	last, pos := int64(0), feed.Start()
+	lasts, pos := map[uint32]int64{}, feed.Start()
 	for stopped := false; ; stopped = h.stop.Load() {
-		page, err := h.c.ChangeFeed(bg, "", pos, 7)
+		page, err := inTurn(h.c).ChangeFeed(bg, "", pos, 7)
 		if err != nil {
 			h.t.Error(err)
 			return
 		}
 		for i, it := range page.Items {
+			of := h.scale(it)
+			last := lasts[of]
 			if it.LSN < last || it.LSN == last && (i == 0 || it.Pos <= page.Items[i-1].Pos) {
 				h.t.Errorf("the tail has %s of LSN %d after LSN %d", it.ID().Str(), it.LSN, last)
 			}
-			last = it.LSN
+			lasts[of] = it.LSN
 			if id := it.ID().Str(); strings.HasPrefix(id, "w") {
 				h.tailed[id] = doc.Get(it.Doc, "n").Int()
 			}
@@ -383,7 +403,7 @@ func (h *history) compare(models []map[string]int64) {
 		maps.Copy(want, m)
 	}
 	got := map[string]int64{}
-	page, err := h.c.ChangeFeed(bg, "", feed.Start(), 1<<20)
+	page, err := inTurn(h.c).ChangeFeed(bg, "", feed.Start(), 1<<20)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -404,7 +424,7 @@ func (h *history) compare(models []map[string]int64) {
 		}
 	}
 	rows := h.run(exec.Query{}, 1000)
-	if n := len(want) + historyStill + historyAccounts; len(rows) != n || h.c.Count() != int64(n) {
-		h.t.Errorf("%d rows, count %d, want %d", len(rows), h.c.Count(), n)
+	if n := len(want) + historyStill + historyAccounts; len(rows) != n || inTurn(h.c).Count() != int64(n) {
+		h.t.Errorf("%d rows, count %d, want %d", len(rows), inTurn(h.c).Count(), n)
 	}
 }

@@ -23,6 +23,7 @@ type Partition struct {
 
 // Partitions returns the live physical partitions in the order of their ranges; they are contiguous.
 func (c *Container) Partitions() []Partition {
+	c.fresh()
 	slots := c.rt.Slots()
 	out := make([]Partition, len(slots.Map().Partitions))
 	for i := range out {
@@ -129,6 +130,9 @@ func (c *Container) MergePartitions(ctx context.Context, id string) error {
 	})
 	if err != nil {
 		return err
+	}
+	if c.rt.Shared() { // slots can't be joined, and a partition may have several
+		return nil
 	}
 	return c.joinIn(ctx, min)
 }

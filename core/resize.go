@@ -24,10 +24,10 @@ func (e *Engine) Resizing(db, id string) bool {
 	return err == nil && e.small(def)
 }
 
-// small reports whether a container has fewer partitions than its throughput needs. A store that takes no writes isn't
-// resized.
+// small reports whether a container has fewer partitions than its throughput needs, and gets them. A store that takes
+// no writes isn't resized, nor is one that other processes write to, where no slot can be split.
 func (e *Engine) small(def *catalog.Container) bool {
-	return e.resizes != nil && len(def.Partitions) < e.cat.PartitionsFor(def.Throughput)
+	return e.resizes != nil && !e.kv.Shared() && len(def.Partitions) < e.cat.PartitionsFor(def.Throughput)
 }
 
 // resizeLater resizes a container in the background if it needs that.

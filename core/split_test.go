@@ -122,6 +122,7 @@ func TestSlotsAreSplitAndJoined(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			splitsSlots(t, e)
 			c := newContainer(t, e, splitSpec())
 			for i := range 200 {
 				put(t, c, core.Create, splitDoc(i, 0))

@@ -293,6 +293,7 @@ func TestThrottleMany(t *testing.T) {
 func TestConsumption(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{Throughput: core.Throughput{Manual: 20000}})
+		inOneProcess(c)
 		want := map[string]float64{}
 		add := func(key string, charge float64) {
 			p, err := c.PartitionOf(pk(key))

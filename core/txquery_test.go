@@ -140,6 +140,7 @@ func txQueries(t *testing.T, c *core.Container, tx *core.Tx, items map[string]in
 func TestTxQueryContinuesAfterWrites(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
+		inOneProcess(c)
 		for k := range 30 {
 			put(t, c, core.Create, fmt.Sprintf(`{"id":"i%02d","pk":"a"}`, k))
 		}

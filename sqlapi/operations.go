@@ -34,7 +34,10 @@ func deleteByKey(c *call) error {
 	}
 	ctx, cancel := c.outlast()
 	defer cancel()
-	until := ct.LSN()
+	until, err := ct.LSNOf(ctx, pk)
+	if err != nil {
+		return err
+	}
 	keep := func(old *core.Item) error {
 		if old != nil && old.LSN > until {
 			return errEtag // written again in the meantime

@@ -377,8 +377,14 @@ func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, hea
 
 // SlotsOf returns the number of slots of each partition of a new container that has n of them: one, unless the settings
 // ask for more. A query over all partitions seeks in each slot, so each further one would make it slower. A partition
-// that has to be split later is split by a copy of its slot.
-func (c *Catalog) SlotsOf(n int) int { return max(1, (c.set.MinSlots+n-1)/n) }
+// that has to be split later is split by a copy of its slot. On a shared engine each slot counts its own LSNs, and a
+// partition has one position, so it has one slot.
+func (c *Catalog) SlotsOf(n int) int {
+	if c.eng.Shared() {
+		return 1
+	}
+	return max(1, (c.set.MinSlots+n-1)/n)
+}
 
 // layOut gives a new container its slots, equal shares of the hash, and its physical partitions over them.
 func (c *Catalog) layOut(k *Container) {
@@ -433,7 +439,8 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, gen uint3
 			k.IndexVersion++
 			k.Former = nil
 			for _, f := range append(slices.Clone(old.Former), FormerPolicy{old.IndexVersion, old.IndexingPolicy}) {
-				if slices.Contains(inUse, f.Version) {
+				// other processes may begin a rebuild from any of them
+				if c.eng.Shared() || slices.Contains(inUse, f.Version) {
 					k.Former = append(k.Former, f)
 				}
 			}

@@ -86,10 +86,7 @@ func (c *Catalog) commit(ctx context.Context, x *draft) error {
 	if err := x.write(keys.AppendMeta(nil, keys.MetaAccount, 0, ""), x.account); err != nil {
 		return err
 	}
-	pre := kv.Precondition{Key: versionKey(), Expect: kv.Absent}
-	if x.version > 0 {
-		pre.Expect, pre.Value = kv.Equal, encodeVersion(x.version)
-	}
+	pre := AtVersion(x.version)
 	x.version++
 	x.b.Put(pre.Key, encodeVersion(x.version))
 	w, err := c.eng.Write(ctx, &x.b, append([]kv.Precondition{pre}, x.pre...))
@@ -133,6 +130,51 @@ func (c *Catalog) refresh(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	return true, c.reload(ctx)
+}
+
+// At returns the newest definition of the container with a generation, and a version of the catalog that the definition
+// is at least as new as. It reads the catalog again if another process has changed it. NotFound with sub-status 1003
+// when the container was dropped.
+func (c *Catalog) At(ctx context.Context, rid [8]byte, gen uint32) (*Container, uint64, error) {
+	for range maxChanges {
+		if _, err := c.Refresh(ctx); err != nil {
+			return nil, 0, err
+		}
+		st := c.cur.Load()
+		d, ok := st.byNum.get(ridNumber(rid[:4]))
+		var r *ref
+		if ok {
+			r, ok = d.numbers.get(ridNumber(rid[4:]))
+		}
+		if !ok || r.gen != gen {
+			return nil, st.version, errNoContainer("", status.SubOwnerNotFound)
+		}
+		if k, err := c.definition(d, r); !status.Is(err, status.NotFound) { // else it was renamed or dropped meanwhile
+			return k, st.version, err
+		}
+	}
+	return nil, 0, status.New(status.Unavailable, "The catalog is changed too often by others.")
+}
+
+// VersionKey returns the key of the catalog's version. A snapshot in which StoredVersion of its value is v shows the
+// catalog of version v.
+func VersionKey() []byte { return versionKey() }
+
+// AtVersion is the precondition that the catalog has a version.
+func AtVersion(v uint64) kv.Precondition {
+	if v == 0 {
+		return kv.Precondition{Key: versionKey(), Expect: kv.Absent}
+	}
+	return kv.Precondition{Key: versionKey(), Expect: kv.Equal, Value: encodeVersion(v)}
+}
+
+// StoredVersion decodes the value of VersionKey; nil stands for an absent key.
+func StoredVersion(b []byte) (uint64, error) {
+	if b == nil {
+		return versionOf(nil, kv.ErrNotFound)
+	}
+	v, err := versionOf(b, nil)
+	return v, translate(err)
 }
 
 // Version returns the version of the catalog that this process knows: the number of changes.

@@ -23,7 +23,7 @@ func (b *builder) IndexReady() bool { return b.view.Indexed() }
 func (b *builder) KeyPaths() [][]string { return b.view.Container().Def().KeyPaths() }
 
 // Items implements plan.Stats.
-func (b *builder) Items() int64 { return b.view.Container().Items() }
+func (b *builder) Items() int64 { return b.view.Items() }
 
 // Slots implements plan.Stats.
 func (b *builder) Slots() int { return len(b.spans) }

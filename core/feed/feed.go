@@ -51,6 +51,9 @@ func Read(ctx context.Context, c *store.Container, sc Scope, pos Position, most 
 }
 
 func readPage(ctx context.Context, c *store.Container, sc Scope, pos Position, most int, log bool) (Page, error) {
+	if c.Shared() {
+		return sharedPage(ctx, c, sc, pos, most, log)
+	}
 	r, err := newRead(ctx, c, sc, pos)
 	if err != nil {
 		return Page{}, err
@@ -73,6 +76,9 @@ func readPage(ctx context.Context, c *store.Container, sc Scope, pos Position, m
 // Now returns the position from which a reader gets every commit into the scope that is not durable yet. It may also
 // get some that became durable just before.
 func Now(c *store.Container, sc Scope) (Position, error) {
+	if c.Shared() {
+		return sharedNow(c, sc)
+	}
 	r, err := newRead(context.Background(), c, sc, Start())
 	if err != nil {
 		return Position{}, err
@@ -95,7 +101,7 @@ type read struct {
 	parts []part
 
 	// The settled marks of all slots of the scope. All physical partitions use one LSN scale, so one pair of marks is
-	// enough.
+	// enough. With a shared engine they are those of the part that is read: see sharedPage.
 	mark, durable int64
 
 	turn int  // the part to read first
@@ -126,14 +132,19 @@ func newRead(ctx context.Context, c *store.Container, sc Scope, pos Position) (*
 		return r, nil
 	}
 	r.mark, r.durable = c.Settled(r.scope())
-	for i := range parts {
-		sl := pos.cut(parts[i].slots)
-		parts[i].slots = sl
-		if bytes.Compare(sl[0].slot.Min(), pos.turn) <= 0 {
+	r.begin()
+	return r, nil
+}
+
+// begin sets how far each piece was read, and the part to read first.
+func (r *read) begin() {
+	for i := range r.parts {
+		sl := r.pos.cut(r.parts[i].slots)
+		r.parts[i].slots = sl
+		if bytes.Compare(sl[0].slot.Min(), r.pos.turn) <= 0 {
 			r.turn = i
 		}
 	}
-	return r, nil
 }
 
 // scope returns the slots of the scope.
@@ -209,6 +220,9 @@ func (r *read) level() bool {
 
 // part reads one physical partition. more says that it has more to read.
 func (r *read) part(p *part) (more bool, err error) {
+	if r.c.Shared() {
+		r.mark = p.mark
+	}
 	m := merge{read: r, part: p}
 	defer m.close()
 	if err := m.open(); err != nil {

@@ -19,6 +19,7 @@ type Scope struct {
 // part is the part of a scope in one physical partition.
 type part struct {
 	slots []piece // in the order of their placements
+	mark  int64   // with a shared engine: the LSN of its slot in the view
 }
 
 // piece is the part of a scope in one slot.

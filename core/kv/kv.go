@@ -102,7 +102,8 @@ type Engine interface {
 	// Remote reports whether reads go over a network. Then reading many keys at once costs about as much as reading
 	// one, and readers should read ahead.
 	Remote() bool
-	// Shared reports whether other processes may write to the same store.
+	// Shared reports whether other processes may write to the store. Then a commit is visible only once it is durable,
+	// and a caller that keeps anything of the store in memory must expect that it is old.
 	Shared() bool
 	// Write checks the preconditions and applies the batch, both in one atomic step. The caller may Reset the batch and
 	// use it again when Write has returned and its Commit's Wait has returned. On error nothing is applied, except with

@@ -37,6 +37,9 @@ type Watch struct {
 // hash(a)+hash(c) differ. The second pass reports that b is missing and that c has no item.
 func (c *Container) Check(ctx context.Context, w Watch) error {
 	k := &checker{c: c, ctx: ctx, w: w}
+	if err := c.Refresh(ctx); err != nil {
+		return err
+	}
 	for place := []byte(nil); ; {
 		sl := c.Slots().at(place)
 		err := k.slot(sl)
@@ -70,6 +73,7 @@ type checker struct {
 	logicals *logicalCheck
 	head     Head
 	lsn      int64             // of the slot's last commit
+	given    uint64            // no item has a greater counter
 	lowest   uint64            // least counter of an item
 	oldest   int64             // least LSN of an item
 	floor    int64             // Head.LogFloor
@@ -179,6 +183,12 @@ func (k *checker) begin(sl *Slot) (err error) {
 	}
 	if k.snap, err = k.c.st.eng.Snapshot(k.ctx); err != nil {
 		return translate(err)
+	}
+	if k.given = k.c.counter.numbers(); k.c.st.others {
+		if err := k.c.checkShared(k); err != nil {
+			_ = k.snap.Close()
+			return err
+		}
 	}
 	k.up, k.lsn = k.c.upkeepOf(sl), sl.head.LSN
 	k.bare, k.stale = sl.head.bare(), sl.head.Stale
@@ -318,7 +328,7 @@ func (k *checker) item(it *checked) error {
 	k.head.Ticks = max(k.head.Ticks, it.Ticks)
 	k.lowest, k.oldest = min(k.lowest, Counter(it.Number)), min(k.oldest, it.LSN)
 	k.version(it.at.suffix, &it.Item, wanted)
-	if Counter(it.Number) > k.c.counter.numbers() || !k.c.mayNumber(it.at.place, it.Number) {
+	if Counter(it.Number) > k.given || !k.c.mayNumber(it.at.place, it.Number) {
 		k.bad("item %x has number %x, which was never given out for it", it.at.suffix, it.Number)
 	}
 	t.Count(k.facts.paths, k.counted, 1)

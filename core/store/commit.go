@@ -180,6 +180,7 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 	}
 	for i := range d.parts { // from here on only the engine can fail
 		p := &d.parts[i]
+		p.h.Writer = d.c.st.writer
 		p.head = p.h.append(p.sl.spare[:0])
 		d.late.Put(p.sl.headKey[:], p.head)
 		p.sl.rb.extra = p.sl.rb.extra || p.extra
@@ -305,13 +306,17 @@ func (p *part) count(ch *change) {
 }
 
 // write makes a filled draft visible and updates its slots. The draft must not be used afterwards. After an error the
-// caller calls lost.
+// caller calls lost. With a shared engine it finds out an unknown outcome itself: if nothing was written, and nothing
+// will be, the error is ErrConflict.
 func (d *draft) write(ctx context.Context) (pending, error) {
 	for i := range d.parts { // before the commit is visible
 		d.parts[i].sl.begun.Store(d.parts[i].h.LSN)
 	}
 	w, err := d.ready.Write(ctx, d.late, d.pre)
 	d.ready = nil
+	if d.c.st.others && errors.Is(err, kv.ErrUnknownOutcome) {
+		return d.findOut(context.WithoutCancel(ctx), err)
+	}
 	if err != nil {
 		if !errors.Is(err, kv.ErrUnknownOutcome) && !errors.Is(err, kv.ErrConflict) { // lost handles these
 			for i := range d.parts {
@@ -337,7 +342,7 @@ func (d *draft) write(ctx context.Context) (pending, error) {
 // checked that every change's old item is the current one. raced says that the slot's head was not the expected one:
 // nothing is written, and the caller may try again.
 func (d *draft) commit(ctx context.Context) (p pending, raced bool, err error) {
-	sl := d.parts[0].sl
+	c, sl := d.c, d.parts[0].sl // done gives the draft to the next writer
 	defer sl.taken()
 	if err := d.fill(ctx, false); err != nil {
 		d.free()
@@ -346,7 +351,7 @@ func (d *draft) commit(ctx context.Context) (p pending, raced bool, err error) {
 	p, err = d.write(ctx)
 	d.done()
 	if err != nil {
-		raced, err = d.c.lost(sl, err)
+		raced, err = c.lost(sl, err)
 	}
 	return p, raced, err
 }
@@ -376,11 +381,17 @@ func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 		return conflict && err == nil, translate(cmp.Or(err, cause))
 	}
 	var known *facts
-	if err == nil {
+	if err == nil && !c.st.others {
 		known, err = c.readFacts(ctx, sl, &h)
 	}
 	if err != nil {
 		return false, translate(err)
+	}
+	if c.st.others {
+		if err := c.install(ctx, sl, b); err != nil || conflict {
+			return err == nil, err
+		}
+		return false, translate(cause)
 	}
 	if conflict && h.LSN != sl.head.LSN {
 		sl.overtaken()

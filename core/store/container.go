@@ -25,6 +25,7 @@ type Container struct {
 	slots     atomic.Pointer[Slots]        // see Slots
 	uniques   []unique
 	counter   counter
+	follows   atomic.Uint64 // version of the catalog that def and slots follow, with a shared engine: see look
 	dropped   atomic.Bool
 	used      atomic.Uint32 // Store.turn when it was last requested; 0 = only by background work
 	filtering atomic.Bool   // id filters are being made
@@ -59,7 +60,6 @@ type Slot struct {
 	headBytes []byte
 	unread    []byte // the stored head that head replaces, renewed; nil = none
 	spare     []byte // memory for the next headBytes
-	outdated  int    // entries that were removed since the floors were last raised: see removed
 	trimAt    int64  // the log isn't trimmed before this time, in ticks; guarded by the latch
 	leastNew  uint64 // least counter of an item that was written since then
 
@@ -84,6 +84,7 @@ type Slot struct {
 	ids      atomic.Pointer[idFilter]
 	idsNext  *idFilter   // the filter that is being made: guarded by the latch
 	noFilter atomic.Bool // the slot has too many items for a filter, or can't be read
+	outdated int32       // entries removed since the floors were last raised (removed); guarded by the latch
 
 	roamed atomic.Uint64 // where the next walk over the oldest run of the feed begins, when that has no order: see Reap
 	reaped atomic.Uint64 // LSN << 16 | position in the feed below which all items have a ttl of their own: see Reap
@@ -131,7 +132,8 @@ func (c *Container) Bytes() (n int64) {
 	return n
 }
 
-// GivenLSN returns the greatest LSN that a commit of the container has received, durable or not.
+// GivenLSN returns the greatest LSN that a commit of the container has received, durable or not. With a shared engine
+// it is the greatest one that this process knows.
 func (c *Container) GivenLSN() int64 { return c.counter.given.Load() }
 
 // identity is the place of an item: its slot, and the parts of its keys.

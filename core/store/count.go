@@ -134,6 +134,9 @@ func (c *Container) beginCount(ctx context.Context, sl *Slot, path uint64, field
 	if err := c.certain(sl); err != nil {
 		return nil, nil, 0, err
 	}
+	if err := c.newestHead(ctx, sl); err != nil {
+		return nil, nil, 0, err
+	}
 	if !c.Slots().has(sl) { // the query finds other slots, and asks again
 		return nil, nil, 0, nil
 	}

@@ -38,6 +38,15 @@ type counter struct {
 	given atomic.Int64
 }
 
+// gave records that a commit has received an LSN.
+func (c *counter) gave(lsn int64) {
+	for { // slots take LSNs concurrently
+		if was := c.given.Load(); was >= lsn || c.given.CompareAndSwap(was, lsn) {
+			return
+		}
+	}
+}
+
 // block is a reserved range of numbers. Numbers up to last are given out; numbers up to to may be given out.
 type block struct {
 	last, to uint64
@@ -85,33 +94,46 @@ func (b *block) take(floor uint64) (n uint64, low, ok bool) {
 
 func (c *counter) load(ctx context.Context) error {
 	c.lsn.size, c.num.size = lsnBlock, numBlock
-	b, err := c.eng.Get(ctx, nil, keys.AppendMeta(nil, keys.MetaCounter, c.gen, ""))
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil
-	}
+	lsn, num, _, err := c.stored(ctx)
 	if err != nil {
 		return err
 	}
-	if len(b) != 17 || b[0] != formatCounter {
-		return status.New(status.Corruption, "counter of unknown format")
+	c.lsn.last, c.lsn.to = lsn, lsn
+	c.num.last, c.num.to = num, num
+	if !c.eng.Shared() { // a store that processes have shared has LSNs above the counter
+		c.lsn.last = max(lsn, uint64(c.given.Load()))
 	}
-	c.lsn.last, c.num.last = binary.BigEndian.Uint64(b[1:]), binary.BigEndian.Uint64(b[9:])
-	c.lsn.to, c.num.to = c.lsn.last, c.num.last
 	return nil
+}
+
+// stored reads the reservations. b is the stored value; nil: there is none.
+func (c *counter) stored(ctx context.Context) (lsn, num uint64, b []byte, err error) {
+	b, err = c.eng.Get(ctx, nil, keys.AppendMeta(nil, keys.MetaCounter, c.gen, ""))
+	if errors.Is(err, kv.ErrNotFound) {
+		return 0, 0, nil, nil
+	}
+	if err == nil && (len(b) != 17 || b[0] != formatCounter) {
+		err = status.New(status.Corruption, "counter of unknown format")
+	}
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	return binary.BigEndian.Uint64(b[1:]), binary.BigEndian.Uint64(b[9:]), b, nil
 }
 
 // nextLSN returns the next LSN above floor.
 func (c *counter) nextLSN(ctx context.Context, floor int64) (int64, error) {
+	if c.eng.Shared() { // the head that the commit replaces has floor: see sharedBlock
+		lsn := max(floor, int64(c.lsn.last)) + 1
+		c.gave(lsn)
+		return lsn, nil
+	}
 	n, err := c.next(ctx, &c.lsn, uint64(floor))
 	if err != nil {
 		return 0, err
 	}
-	lsn := int64(n)
-	for { // slots take LSNs concurrently
-		if was := c.given.Load(); was >= lsn || c.given.CompareAndSwap(was, lsn) {
-			return lsn, nil
-		}
-	}
+	c.gave(int64(n))
+	return int64(n), nil
 }
 
 // nextNumber returns the next item number, without its placement bits.
@@ -177,6 +199,13 @@ func (c *counter) limit() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return int64(c.lsn.to)
+}
+
+// base returns the LSN that a new process begins above.
+func (c *counter) base() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return int64(c.lsn.last)
 }
 
 // numbered returns the greatest item number (without placement bits) that was given out.

@@ -12,6 +12,9 @@ func (v *View) HasTTL() bool { return v.ttl != nil }
 
 // Head returns the head of a slot in this view, without the flags of its index: ViewSlot has those.
 func (v *View) Head(slot *ViewSlot) (h Head, err error) {
+	if slot.head != nil {
+		return *slot.head, nil
+	}
 	b, err := v.head(slot)
 	if errors.Is(err, kv.ErrNotFound) {
 		return h, errDropped()

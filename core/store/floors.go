@@ -26,7 +26,7 @@ func (c *Container) removed(p *part) {
 			p.sl.outdated++
 		}
 	}
-	if p.sl.outdated += len(p.evicted); p.sl.outdated >= raiseAfter && c.raising.CompareAndSwap(false, true) {
+	if p.sl.outdated += int32(len(p.evicted)); p.sl.outdated >= raiseAfter && c.raising.CompareAndSwap(false, true) {
 		sl := p.sl
 		if !c.st.work.Go("floors of container "+c.Name(), func() {
 			defer c.raising.Store(false)

@@ -31,6 +31,10 @@ type Head struct {
 	Moving bool // the slot is being copied to others: commits record what they remove (move)
 	Moved  bool // other slots have replaced the slot: no commit follows
 
+	// Writer is the process that has written the head, in a store that several share; else 0. Two processes that
+	// commit the same counts under the same LSN have different heads, so each can tell whether its commit was made.
+	Writer uint64
+
 	Lowest    uint64 // no item has a lower counter (Container.Order)
 	FeedFloor int64  // no feed entry has a lower LSN
 	LogFloor  int64  // the log has every commit from this LSN on; 0 = commits aren't logged: see log.go
@@ -83,7 +87,7 @@ const (
 const maxEpochs = 16
 
 // maxHead is about the largest length of a head.
-const maxHead = 3 + 8*7 + 4*2 + 4 + 2 + 8*12 + 3 + 1 + 16*maxEpochs
+const maxHead = 3 + 8*8 + 4*2 + 4 + 2 + 8*12 + 3 + 1 + 16*maxEpochs
 
 // Flags of a head.
 const (
@@ -91,6 +95,7 @@ const (
 	headStale   = 1 << 1
 	headMoving  = 1 << 2
 	headMoved   = 1 << 3
+	headWriter  = 1 << 4 // the writer u64 follows the phase
 )
 
 // append appends the stored form, which docs/formats.md describes. Fields that most heads don't have take no bytes if
@@ -109,6 +114,9 @@ func (h *Head) append(dst []byte) []byte {
 	if h.Moved {
 		flags |= headMoved
 	}
+	if h.Writer != 0 {
+		flags |= headWriter
+	}
 	dst = append(dst, formatHead, flags)
 	for _, n := range [...]int64{h.LSN, h.Ticks, h.Items, h.Bytes} {
 		dst = binary.BigEndian.AppendUint64(dst, uint64(n))
@@ -116,6 +124,9 @@ func (h *Head) append(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, h.Index)
 	if h.Next != 0 {
 		dst = append(binary.BigEndian.AppendUint32(dst, h.Next), byte(h.Phase))
+	}
+	if h.Writer != 0 {
+		dst = binary.BigEndian.AppendUint64(dst, h.Writer)
 	}
 	for _, n := range [...]uint64{h.Lowest, uint64(h.FeedFloor), uint64(h.LogFloor)} {
 		dst = binary.AppendUvarint(dst, n)
@@ -211,6 +222,9 @@ func (h *Head) read(r *reader, f *indexFlags) {
 	if flags&headRebuild != 0 {
 		h.Next, h.Phase = r.u32(), Phase(r.u8())
 	}
+	if flags&headWriter != 0 {
+		h.Writer = r.u64()
+	}
 	h.Lowest, h.FeedFloor, h.LogFloor = r.uvarint(), int64(r.uvarint()), int64(r.uvarint())
 	f.classes = r.u32()
 	mask := binary.BigEndian.Uint16(r.bytes(2))
@@ -225,7 +239,7 @@ func (h *Head) read(r *reader, f *indexFlags) {
 	for n := r.u8(); n > 0 && !r.bad; n-- {
 		h.Epochs = append(h.Epochs, Epoch{int64(r.u64()), int64(r.u64())})
 	}
-	r.bad = r.bad || flags&^byte(headRebuild|headStale|headMoving|headMoved) != 0
+	r.bad = r.bad || flags&^byte(headRebuild|headStale|headMoving|headMoved|headWriter) != 0
 }
 
 // LogicalHead is the state of a logical partition.

@@ -72,7 +72,9 @@ func (s *Store) opened(def *catalog.Container) (*Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.endMoves()
+	if !s.others { // nobody else has the container
+		c.endMoves()
+	}
 	c.defMu.Lock()
 	c.startRebuild() // before others see c: to them, a rebuild that is needed and not running has ended
 	c.defMu.Unlock()
@@ -168,6 +170,9 @@ func (s *Store) Stats(ctx context.Context, def *catalog.Container) ([]Stats, *ca
 	c := s.open[def.Gen].get()
 	s.mu.RUnlock()
 	if c != nil {
+		if err := c.Refresh(ctx); err != nil {
+			return nil, nil, nil, err
+		}
 		slots := c.Slots()
 		out := make([]Stats, len(slots.m.Partitions))
 		for i := range out {

@@ -110,6 +110,9 @@ func (c *Container) lacks(id *identity, wanted bool) bool {
 	s := id.slot
 	f := s.ids.Load()
 	if f == nil {
+		if c.st.others { // others add items that no filter would have
+			return false
+		}
 		if wanted && !s.noFilter.Load() {
 			c.makeIDFilters()
 		}
@@ -133,7 +136,7 @@ func (v *View) MayHoldID(slot *ViewSlot, hash uint64) bool {
 
 // makeIDFilters makes the missing filters in the background, one run at a time.
 func (c *Container) makeIDFilters() {
-	if c.dropped.Load() || !c.Numbered() || !c.filtering.CompareAndSwap(false, true) {
+	if c.st.others || c.dropped.Load() || !c.Numbered() || !c.filtering.CompareAndSwap(false, true) {
 		return
 	}
 	if !c.st.work.Go("id filters of container "+c.Name(), func() {

@@ -1,11 +1,9 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"errors"
 
-	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/lease"
 	"github.com/orrerydb/orrery/core/status"
@@ -30,17 +28,15 @@ func (c *Container) lease(ctx context.Context, kind lease.Kind) (*lease.Lease, e
 }
 
 // leaseLayout waits for the lease of everything that changes which keys a container has: rebuilds, copies of slots, and
-// the removal of slots. Another process may have held it before, so then definition, slots and heads are read again.
+// the removal of slots. Another process may have held it before, so definition, slots and heads are read again.
 func (c *Container) leaseLayout(ctx context.Context) (*lease.Lease, error) {
 	l, err := c.st.leases.Acquire(ctx, lease.Name{Kind: lease.Layout, Gen: c.gen})
 	if err != nil {
 		return nil, translate(err)
 	}
-	if c.st.leases.Shared() {
-		if err := c.reload(l.Context()); err != nil {
-			l.Release()
-			return nil, err
-		}
+	if err := c.Refresh(l.Context()); err != nil {
+		l.Release()
+		return nil, err
 	}
 	return l, nil
 }
@@ -70,71 +66,8 @@ func errTakenOver(cause error) error {
 	return status.Wrap(status.Unavailable, cause, "Another process has taken the work over.")
 }
 
-// reload reads the definition, the slot map and the heads of the slots again.
-func (c *Container) reload(ctx context.Context) error {
-	def, err := c.st.cat.Reread(ctx, c.Def().RID())
-	if err != nil {
-		return err
-	}
-	if def.Gen != c.gen {
-		return errDropped()
-	}
-	if err := c.update(def); err != nil {
-		return err
-	}
-	if err := c.learn(); err != nil {
-		return err
-	}
-	for of := (*Slots)(nil); of != c.Slots(); {
-		if _, err := c.remap(ctx); err != nil {
-			return err
-		}
-		of = c.Slots()
-		for _, sl := range of.all {
-			if err := c.reloadHead(ctx, sl); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// learn compiles the policies of the definition that aren't known yet: heads may name them.
-func (c *Container) learn() error {
-	c.defMu.Lock()
-	defer c.defMu.Unlock()
-	def, known := c.def.Load(), *c.known.Load()
-	more := known[:len(known):len(known)]
-	for _, f := range def.Former {
-		if known.at(f.Version) != nil {
-			continue
-		}
-		pol, err := index.Compile(f.Policy, uint64(def.Gen))
-		if err != nil {
-			return err
-		}
-		more = append(more, policyAt{f.Version, pol})
-	}
-	c.known.Store(&more)
-	return nil
-}
-
-// reloadHead reads the head of a slot again if another process has written it.
-func (c *Container) reloadHead(ctx context.Context, sl *Slot) error {
-	if err := sl.mu.LockFor(ctx); err != nil {
-		return err
-	}
-	defer sl.mu.Unlock()
-	b, err := orNil(c.st.eng.Get(ctx, nil, sl.headKey[:]))
-	if err != nil || bytes.Equal(b, sl.headBytes) {
-		return err
-	}
-	_, err = c.lost(sl, kv.ErrConflict)
-	return err
-}
-
-// leased runs the rebuild when this process has the lease for it. Another process may have begun, continued or
-// completed it before.
+// leased runs the rebuild when this process has the lease for it. Another process may have completed it before: then
+// the heads say so, and nothing is done.
 func (j *rebuilder) leased() error {
 	l, err := j.c.leaseLayout(j.ctx)
 	if err != nil {
@@ -143,45 +76,7 @@ func (j *rebuilder) leased() error {
 	defer l.Release()
 	run := *j
 	run.ctx, run.lease = l.Context(), l
-	if j.c.st.leases.Shared() && j.from != 0 && !run.resume() {
-		return nil
-	}
 	return run.run()
-}
-
-// resume sets the rebuild to what the slots' heads say. It returns false if there is nothing to do.
-func (j *rebuilder) resume() bool {
-	c := j.c
-	c.defMu.Lock()
-	defer c.defMu.Unlock()
-	var r rebuild
-	for _, sl := range c.slotList() {
-		state := sl.upkeep.Load()
-		switch was, next := uint32(state>>32), uint32(state)>>2; {
-		case next != 0:
-			r.from, r.to = was, next
-			r.flipped = r.flipped || Phase(state&3) == Removing
-		default:
-			r.readable = max(r.readable, was)
-		}
-	}
-	switch {
-	case r.to == 0 && r.readable != c.def.Load().IndexVersion: // it hasn't begun
-		r.from, r.to = r.readable, c.def.Load().IndexVersion
-	case r.to != 0:
-		if r.flipped = r.flipped || r.readable == r.to; r.flipped {
-			r.readable = r.to
-		} else {
-			r.readable = r.from
-		}
-	}
-	c.rb.from, c.rb.to, c.rb.flipped, c.rb.readable = r.from, r.to, r.flipped, r.readable
-	c.pol.Store(c.known.Load().at(r.readable))
-	j.from, j.to, j.flipped = r.from, r.to, r.flipped
-	if r.to == 0 {
-		c.wake()
-	}
-	return r.to != 0
 }
 
 // endMovesOfOthers ends the moves that the end of another process has interrupted. It waits for moves that go on.

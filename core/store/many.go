@@ -271,7 +271,7 @@ func (m *many) commit(chs []change, from []int) bool {
 		return false
 	}
 	defer unlock()
-	if !d.unchanged(m.ctx) || d.fill(m.ctx, true) != nil {
+	if d.adopt(m.ctx) != nil || !d.unchanged(m.ctx) || d.fill(m.ctx, true) != nil {
 		d.free()
 		return false
 	}
@@ -312,6 +312,18 @@ func (d *draft) lock(ctx context.Context) (unlock func(), err error) {
 		slots = append(slots, sl)
 	}
 	return unlock, nil
+}
+
+// adopt takes over the heads that were read with the items of a draft. The caller holds the latches.
+func (d *draft) adopt(ctx context.Context) error {
+	for i := range d.parts {
+		for k := range d.parts[i].chs {
+			if err := d.c.adopt(ctx, d.parts[i].sl, d.parts[i].chs[k].basis); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // unchanged reports whether all items of a draft are still the ones that were read. The caller holds the latches.

@@ -123,6 +123,10 @@ func (c *Container) move(ctx context.Context, plan func(*catalog.SlotMap) (*move
 	if c.st.lim.ReadOnly {
 		return nil, status.New(status.Forbidden, "The store is read-only.")
 	}
+	if c.st.others {
+		return nil, status.New(status.BadRequest, "Slots can't be split or joined while several processes have the "+
+			"store.")
+	}
 	if err := c.beginMove(ctx); err != nil {
 		return nil, err
 	}

@@ -40,6 +40,14 @@ func (c *Container) Numbered() bool {
 	return true
 }
 
+// nextNumber returns the counter of a new item's number.
+func (c *Container) nextNumber(ctx context.Context) (uint64, error) {
+	if c.st.others {
+		return c.counter.sharedNumber(ctx, c.slotList()[0].headKey[:])
+	}
+	return c.counter.nextNumber(ctx)
+}
+
 // number makes the number of a new item with a placement.
 func (c *Container) number(place []byte, counter uint64) uint64 {
 	def := c.def.Load()

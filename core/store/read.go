@@ -43,6 +43,9 @@ func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk Partition
 	if err := c.Alive(); err != nil {
 		return nil, err
 	}
+	if c.st.others {
+		return c.readShared(ctx, it, m, pk, id)
+	}
 	if cap(m.key) < shortKey {
 		m.key = make([]byte, 0, shortKey)
 	}
@@ -124,6 +127,7 @@ type ViewSlot struct {
 	n     int         // its number among the view's slots
 	index *indexFlags // the flags of the slot's index
 	seen  sight       // the commits that the snapshot includes
+	head  *Head       // in the snapshot, with a shared engine; else nil
 }
 
 // maxViews is how often View takes a snapshot if index rebuilds switch the policy of queries, or narrow a slot's flags,
@@ -134,6 +138,9 @@ const maxViews = 8
 // View opens a view of the current state. Its reads belong to one request, or to one step of background work, and end
 // with ctx.
 func (c *Container) View(ctx context.Context) (*View, error) {
+	if c.st.others {
+		return c.sharedView(ctx)
+	}
 	v := &View{c: c, now: c.st.clk.Now().Unix(), ttl: c.def.Load().DefaultTTL, opened: realTime.Now()}
 	for n := 1; ; n++ {
 		pol, resets := c.pol.Load(), c.resets.Load()
@@ -147,7 +154,7 @@ func (c *Container) View(ctx context.Context) (*View, error) {
 		v.pol, v.indexed, v.bare = pol, true, false
 		for i, sl := range v.of.all {
 			f := sl.flags.Load()
-			v.slots[i] = ViewSlot{sl, i, f, sl.seen()}
+			v.slots[i] = ViewSlot{Slot: sl, n: i, index: f, seen: sl.seen()}
 			v.indexed = v.indexed && f.classes&index.Unindexed == 0
 			v.bare = v.bare || f.bare
 		}
@@ -197,6 +204,14 @@ func (v *View) ErrOld() error {
 // Close releases the view.
 func (v *View) Close() { _ = v.snap.Close() }
 
+// Items returns the number of the container's items, including expired ones that are not reaped yet.
+func (v *View) Items() (n int64) {
+	for i := range v.slots {
+		n += v.slots[i].Items()
+	}
+	return n
+}
+
 // Held reports whether the view belongs to a transaction: a new view would show another state.
 func (v *View) Held() bool { return v.held }
 
@@ -228,6 +243,22 @@ func (v *View) Iter(lo, hi []byte) (kv.Iterator, error) {
 
 // Number returns the slot's number among the view's slots: 0, 1, ..
 func (s *ViewSlot) Number() int { return s.n }
+
+// Items returns the number of the slot's items, including expired ones that are not reaped yet.
+func (s *ViewSlot) Items() int64 {
+	if s.head != nil {
+		return s.head.Items
+	}
+	return s.Slot.Items()
+}
+
+// Stats returns the contents of the slot: see Slot.Stats.
+func (s *ViewSlot) Stats() Stats {
+	if s.head != nil {
+		return Stats{s.head.LSN, s.head.Items, s.head.Bytes}
+	}
+	return s.Slot.Stats()
+}
 
 // Classes returns the value classes that the slot's index has ever held, a bit for each class byte c at c>>3.
 func (s *ViewSlot) Classes() uint32 { return s.index.classes }

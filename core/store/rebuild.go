@@ -95,6 +95,12 @@ func (c *Container) follow(def *catalog.Container) error {
 			return err
 		}
 		known := append(slices.Clone(*c.known.Load()), policyAt{def.IndexVersion, pol})
+		if c.st.others { // this process may not know the versions in between
+			if known, err = compilePolicies(def); err != nil {
+				return err
+			}
+			known = c.known.Load().with(known)
+		}
 		c.known.Store(&known)
 	}
 	c.def.Store(def)
@@ -118,12 +124,16 @@ func (c *Container) startRebuild() {
 func (c *Container) runRebuild(ctx context.Context, what string) {
 	forgotten := false
 	for {
+		at, stored := c.stagedFor(ctx)
 		c.awaitMoves(ctx)
+		if stored {
+			c.followStage(&at)
+		}
 		def := c.def.Load()
 		if !c.rb.filling && c.rb.to == 0 && c.rb.readable != def.IndexVersion {
 			c.rb.from, c.rb.to, c.rb.flipped = c.rb.readable, def.IndexVersion, false
 		}
-		j := rebuilder{pace: pace{c: c, ctx: ctx}, from: c.rb.from, to: c.rb.to, flipped: c.rb.flipped}
+		j := rebuilder{pace: pace{c: c, ctx: ctx}, from: c.rb.from, to: c.rb.to, flipped: c.rb.flipped, at: at.version}
 		if c.rb.filling {
 			j.to = c.rb.readable
 		}
@@ -168,6 +178,9 @@ func (c *Container) wake() {
 
 // WaitIndex returns when the index follows the newest policy and no rebuild is running.
 func (c *Container) WaitIndex(ctx context.Context) error {
+	if c.st.others {
+		return c.waitStage(ctx)
+	}
 	for {
 		c.defMu.Lock()
 		running, wake := c.rb.running, c.rb.wake
@@ -185,6 +198,9 @@ func (c *Container) WaitIndex(ctx context.Context) error {
 
 // IndexProgress returns the completed part of an index rebuild in percent; 100 when no rebuild is needed.
 func (c *Container) IndexProgress() int {
+	if c.st.others {
+		return c.stageProgress()
+	}
 	c.defMu.Lock()
 	r, newest := c.rb, c.def.Load().IndexVersion
 	c.defMu.Unlock()
@@ -218,6 +234,7 @@ type rebuilder struct {
 	from, to uint32
 	flipped  bool
 	a, b     *index.Policy
+	at       uint64 // with a shared engine: the version of the catalog in which the rebuild was decided
 }
 
 func (j *rebuilder) run() error {
@@ -261,6 +278,10 @@ func (j *rebuilder) flip() {
 	c.defMu.Lock()
 	defer c.defMu.Unlock()
 	c.rb.flipped, c.rb.readable = true, j.to
+	if c.st.others {
+		c.reads(j.to)
+		return
+	}
 	c.pol.Store(j.b)
 }
 
@@ -271,6 +292,9 @@ func (j *rebuilder) end() {
 	defer c.defMu.Unlock()
 	c.rb.from, c.rb.to, c.rb.flipped = 0, 0, false
 	c.wake()
+	if c.st.others { // another process may be slower, or begin the next rebuild
+		return
+	}
 	known := policies{}
 	for _, p := range *c.known.Load() {
 		if p.version >= j.to {
@@ -282,13 +306,16 @@ func (j *rebuilder) end() {
 
 // add brings a slot to Ready: it has all entries of both policies.
 func (j *rebuilder) add(sl *Slot) error {
+	if j.c.st.others {
+		return j.addShared(sl)
+	}
 	sl.mu.Lock()
 	if h := sl.head; h.Next == 0 && h.Index == j.from {
 		h.Next, h.Phase = j.to, Adding // every commit from now on stores this in its head
 		if sl.facts.Load() == nil {
 			sl.head = h
 			sl.publish()
-		} else if err := j.write(sl, &kv.Batch{}, h); err != nil { // without the facts that would become wrong
+		} else if _, err := j.write(sl, &kv.Batch{}, h); err != nil { // without the facts that would become wrong
 			sl.mu.Unlock()
 			return err
 		}
@@ -306,6 +333,9 @@ func (j *rebuilder) add(sl *Slot) error {
 
 // remove removes the entries that only the previous policy needs, and ends the slot's rebuild.
 func (j *rebuilder) remove(sl *Slot) error {
+	if j.c.st.others {
+		return j.removeShared(sl)
+	}
 	sl.mu.Lock()
 	switch {
 	case sl.head.Phase == Settled:
@@ -320,7 +350,8 @@ func (j *rebuilder) remove(sl *Slot) error {
 	}
 	defer sl.mu.Unlock()
 	sl.rb.done.Add(sl.items.Load() + 1)
-	return j.write(sl, &kv.Batch{}, j.settled(sl))
+	_, err := j.write(sl, &kv.Batch{}, j.settled(sl))
+	return err
 }
 
 // settled returns the head of a slot whose rebuild is complete.
@@ -359,8 +390,9 @@ func (j *rebuilder) pass(sl *Slot, phase Phase) error {
 	}
 }
 
-// write commits a batch with the slot's next head. The caller holds the latch.
-func (j *rebuilder) write(sl *Slot, b *kv.Batch, h Head) error {
+// write commits a batch with the slot's next head. pre are further preconditions. raced says that another process has
+// written to the slot: nothing was written, and the caller may try again. The caller holds the latch.
+func (j *rebuilder) write(sl *Slot, b *kv.Batch, h Head, pre ...kv.Precondition) (raced bool, err error) {
 	known := sl.facts.Load().stay(b, sl, &h, j.a, j.b)
 	head := h.append(nil)
 	b.Put(sl.headKey[:], head)
@@ -369,20 +401,19 @@ func (j *rebuilder) write(sl *Slot, b *kv.Batch, h Head) error {
 	} else {
 		sl.widen(&h)
 	}
-	cm, err := j.c.st.eng.Write(j.ctx, b,
-		[]kv.Precondition{{Key: sl.headKey[:], Expect: kv.Equal, Value: sl.headBytes}})
+	cm, err := j.c.st.eng.Write(j.ctx, b, append(sl.asRead(), pre...))
 	if err != nil {
 		raced, err := j.c.lost(sl, err)
-		if raced {
+		if raced && !j.c.st.others {
 			err = translate(kv.ErrUnavailable)
 		}
-		return err
+		return raced && err == nil, err
 	}
 	sl.head, sl.headBytes = h, head
 	sl.facts.Store(known)
 	sl.publish()
 	j.wrote(cm)
-	return nil
+	return false, nil
 }
 
 // chunk is one commit of a pass: the items after a key.
@@ -421,10 +452,10 @@ func (ck *chunk) do(latched bool) (raced bool, err error) {
 	case sl.head.LSN != seen:
 		return true, nil
 	}
-	return false, ck.commit()
+	return ck.commit()
 }
 
-func (ck *chunk) commit() error {
+func (ck *chunk) commit() (raced bool, err error) {
 	sl := ck.sl
 	if ck.phase == Adding {
 		sl.rb.extra = sl.rb.extra || ck.extra
@@ -440,7 +471,7 @@ func (ck *chunk) commit() error {
 	case ck.over:
 		h = ck.j.settled(sl)
 	case ck.b.Len() == 0:
-		return nil
+		return false, nil
 	}
 	return ck.j.write(sl, &ck.b, h)
 }

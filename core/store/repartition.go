@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/orrerydb/orrery/core/catalog"
@@ -71,10 +72,16 @@ func (c *Container) repartitionOnce(ctx context.Context, plan func(*catalog.Slot
 	slots := slices.Clone(was.all[from:to])
 	slices.SortFunc(slots, func(a, b *Slot) int { return cmp.Compare(a.key.ID, b.key.ID) })
 	base := int64(0)
+	var heads []kv.Precondition // with a shared engine: no other process commits meanwhile
 	for _, sl := range slots {
 		sl.mu.Lock()
 		defer sl.mu.Unlock()
-		base = max(base, sl.head.LSN)
+		if err := c.newestHead(ctx, sl); err != nil {
+			return false, err
+		}
+		if base = max(base, sl.head.LSN); c.st.others {
+			heads = append(heads, sl.asRead()...)
+		}
 	}
 	c.mapMu.Lock()
 	defer c.mapMu.Unlock()
@@ -82,7 +89,10 @@ func (c *Container) repartitionOnce(ctx context.Context, plan func(*catalog.Slot
 		if done = m == was.m; !done {
 			return m, nil, nil, nil
 		}
-		return ch.next(base), nil, nil, nil
+		return ch.next(base), nil, heads, nil
 	})
+	if errors.Is(err, kv.ErrConflict) {
+		return false, nil
+	}
 	return done, err
 }

@@ -63,3 +63,6 @@ func (v *View) SettleHead(ctx context.Context, slot *ViewSlot, after int64) (las
 	}
 	return h.LSN, h.FeedFloor, slot.waitDurable(ctx, h.LSN)
 }
+
+// BaseLSN returns an LSN that all commits of this process are above.
+func (c *Container) BaseLSN() int64 { return c.counter.base() }

@@ -61,6 +61,9 @@ type Store struct {
 	clk *clock.Clock
 	lim Limits
 
+	others bool   // other processes may write to the store: kv.Engine.Shared
+	writer uint64 // this process, in the heads of a shared store: Head.Writer
+
 	mu   sync.RWMutex
 	open map[uint32]*held // by generation
 	gone map[uint32]bool  // dropped databases whose slots may still have heads
@@ -89,7 +92,10 @@ func Open(eng kv.Engine, cat *catalog.Catalog, clk *clock.Clock, lim Limits, bg 
 		lim.ViewAge = time.Minute
 	}
 	s := &Store{eng: eng, cat: cat, clk: clk, lim: lim, open: map[uint32]*held{}, gone: map[uint32]bool{}, work: bg,
-		leases: lease.New(eng, clk, bg, lim.Lease), began: clk.Now()}
+		leases: lease.New(eng, clk, bg, lim.Lease), began: clk.Now(), others: eng.Shared()}
+	for s.others && s.writer == 0 {
+		s.writer = uint64(clk.Int63())
+	}
 	s.turn.Store(1)
 	return s
 }
@@ -144,13 +150,15 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 		if sl.head.LogFloor != 0 {
 			c.logs.Store(true)
 		}
-		c.counter.given.Store(max(c.counter.given.Load(), sl.head.LSN))
+		c.counter.gave(sl.head.LSN)
 	}
 	c.slots.Store(slots)
 	if err := c.counter.load(ctx); err != nil {
 		return nil, translate(err)
 	}
-	c.survey()
+	if err := c.survey(); err != nil {
+		return nil, err
+	}
 	for _, sl := range slots.all {
 		sl.publish()
 	}

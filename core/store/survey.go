@@ -4,13 +4,19 @@ import (
 	"bytes"
 
 	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/status"
 )
 
 // survey finds out at load which policies the slots' index entries follow. Slots of a store of format 1 or 2, and slots
-// for which it can't be known, are marked as bare.
-func (c *Container) survey() {
+// for which it can't be known, are marked as bare. With a shared engine they are refused: other processes would read
+// the slots meanwhile.
+func (c *Container) survey() error {
 	def, known := c.def.Load(), *c.known.Load()
-	r, ok := c.between(known)
+	r, ok := between(c.heads(), known)
+	if _, bare := c.wanted(); c.st.others && (bare || !ok) {
+		return status.New(status.Unavailable, "The index of container %q is not known. A process that has the store "+
+			"for itself must make it.", def.ID)
+	}
 	if to, bare := c.wanted(); bare {
 		r = rebuild{filling: true, readable: to}
 		ok = known.at(to) != nil
@@ -36,6 +42,15 @@ func (c *Container) survey() {
 	r.wake = make(chan struct{})
 	c.rb = r
 	c.pol.Store(known.at(r.readable))
+	return nil
+}
+
+// heads returns the heads that the slots have in memory.
+func (c *Container) heads() (out []*Head) {
+	for _, sl := range c.slotList() {
+		out = append(out, &sl.head)
+	}
+	return out
 }
 
 // wanted returns the policy version that a container's slots will have while some are bare.
@@ -56,20 +71,20 @@ func (c *Container) wanted() (to uint32, bare bool) {
 	return to, bare
 }
 
-// between finds out which rebuild was in progress. ok is false when slots contradict each other, or follow an unknown
-// policy.
-func (c *Container) between(known policies) (r rebuild, ok bool) {
-	for _, sl := range c.slotList() {
-		if h := &sl.head; h.Next != 0 {
+// between finds out from the heads of all slots which rebuild is in progress. ok is false when slots contradict each
+// other, or follow an unknown policy.
+func between(heads []*Head, known policies) (r rebuild, ok bool) {
+	for _, h := range heads {
+		if h.Next != 0 {
 			r.from, r.to = h.Index, h.Next
 			r.flipped = r.flipped || h.Phase == Removing
 		}
 	}
 	ok = true
-	for _, sl := range c.slotList() {
-		switch h := &sl.head; {
+	for _, h := range heads {
+		switch {
 		case r.to == 0:
-			ok = ok && h.Index == c.slotList()[0].head.Index
+			ok = ok && h.Index == heads[0].Index
 		case h.Next == 0 && h.Index == r.to:
 			r.flipped = true
 		case h.Index != r.from || h.Next != 0 && h.Next != r.to:
@@ -78,7 +93,7 @@ func (c *Container) between(known policies) (r rebuild, ok bool) {
 	}
 	switch {
 	case r.to == 0:
-		r.readable = c.slotList()[0].head.Index
+		r.readable = heads[0].Index
 	case r.flipped:
 		r.readable = r.to
 	default:

@@ -79,6 +79,9 @@ func (s *Slot) logged(ctx context.Context) bool {
 		return false
 	}
 	defer s.mu.Unlock()
+	if s.c.newestHead(ctx, s) != nil {
+		return false
+	}
 	return s.head.LogFloor != 0
 }
 
@@ -172,18 +175,18 @@ func (c *Container) putLogFloor(ctx context.Context, sl *Slot, floor int64) (w k
 	return w, false, nil
 }
 
-// dropLog removes a slot's entries below its floor, all of them if its commits aren't logged.
+// dropLog removes a slot's entries below its floor, and all up to its last commit if its commits aren't logged. Another
+// process may begin the log again meanwhile: its entries are later ones.
 func (c *Container) dropLog(ctx context.Context, sl *Slot) error {
 	sl.mu.Lock()
 	floor := sl.head.LogFloor
-	sl.mu.Unlock()
-	lo, hi := keys.KindBounds(sl.key, keys.KindLog)
-	if floor != 0 {
-		hi = keys.AppendLog(nil, sl.key, uint64(floor), 0)
+	if floor == 0 {
+		floor = sl.head.LSN + 1
 	}
-	if c.st.leases.Shared() {
-		// An older snapshot of another process reads the range, or another process has begun the log again: the keys
-		// are deleted by commits.
+	sl.mu.Unlock()
+	lo, _ := keys.KindBounds(sl.key, keys.KindLog)
+	hi := keys.AppendLog(nil, sl.key, uint64(floor), 0)
+	if c.st.others { // an older snapshot of another process reads the range: the keys are deleted by commits
 		j := rebuilder{pace: pace{c: c, ctx: ctx, begun: realTime.Now()}}
 		return j.deleteIn(sl, lo, hi)
 	}

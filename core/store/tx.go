@@ -33,6 +33,7 @@ type Tx struct {
 	snap    kv.Snapshot
 	seen    int64    // LSN of the slot before the snapshot, which has every commit up to it
 	begun   int64    // the snapshot has no commit above it
+	basis   []byte   // the slot's stored head in the snapshot, with a shared engine; else nil
 	at      identity // of the logical partition, without an id
 	pk      PartitionKey
 	items   map[string]*txItem // by identity
@@ -133,6 +134,16 @@ func (c *Container) runTx(ctx context.Context, at identity, pk PartitionKey, fn 
 }
 
 func (tx *Tx) run(fn func(*Tx) error) (p pending, raced bool, err error) {
+	if tx.c.st.others {
+		if err := tx.look(); err != nil {
+			return p, false, err
+		}
+		defer tx.snap.Close()
+		if err = fn(tx); err != nil {
+			return p, false, err
+		}
+		return tx.commit()
+	}
 	sl := tx.at.slot
 	tx.seen = sl.lsn.Load()
 	tx.pol, tx.resets, tx.of = tx.c.pol.Load(), tx.c.resets.Load(), tx.c.Slots()
@@ -324,7 +335,10 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 		return p, false, err
 	}
 	defer sl.mu.Unlock()
-	now, err := tx.logical()
+	var now LogicalHead
+	if err = c.adopt(tx.ctx, sl, tx.basis); err == nil {
+		now, err = tx.logical()
+	}
 	valid := false
 	if err == nil && c.allCurrent(chs) {
 		valid, err = tx.valid(sl, &now)

@@ -40,6 +40,9 @@ func (tx *Tx) View() (*View, error) {
 		}
 	}
 	tx.shown = max(tx.shown, tx.begun)
+	if tx.c.st.others {
+		return tx.sharedView()
+	}
 	return tx.view(), nil
 }
 
@@ -50,7 +53,7 @@ func (tx *Tx) view() *View {
 		slots: make([]ViewSlot, len(tx.of.all))}
 	for i, sl := range v.of.all {
 		f := sl.flags.Load()
-		v.slots[i] = ViewSlot{sl, i, f, sl.seen()}
+		v.slots[i] = ViewSlot{Slot: sl, n: i, index: f, seen: sl.seen()}
 		v.indexed = v.indexed && f.classes&index.Unindexed == 0
 		v.bare = v.bare || f.bare
 	}

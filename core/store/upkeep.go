@@ -1,6 +1,9 @@
 package store
 
 import (
+	"context"
+	"slices"
+
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/index"
 )
@@ -30,6 +33,17 @@ func compilePolicies(def *catalog.Container) (policies, error) {
 	return ps, nil
 }
 
+// with returns the policies of both.
+func (ps policies) with(more policies) policies {
+	out := slices.Clone(ps)
+	for _, p := range more {
+		if out.at(p.version) == nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // at returns the policy of a version, nil when it is unknown.
 func (ps policies) at(version uint32) *index.Policy {
 	for i := range ps {
@@ -38,6 +52,16 @@ func (ps policies) at(version uint32) *index.Policy {
 		}
 	}
 	return nil
+}
+
+// of returns the version of a policy, 0 when it is unknown.
+func (ps policies) of(p *index.Policy) uint32 {
+	for i := range ps {
+		if ps[i].policy == p {
+			return ps[i].version
+		}
+	}
+	return 0
 }
 
 // upkeep encodes in one number which policies the slot's index entries follow.
@@ -70,6 +94,9 @@ func (c *Container) upkeepOf(sl *Slot) upkeep {
 		} // else a rebuild has ended since: its policy is dropped after every slot has left it
 		if !c.Slots().has(sl) { // its upkeep stays as it is, and no commit into it follows
 			return upkeep{state: state, policy: c.pol.Load()}
+		}
+		if c.st.others && c.learn(context.Background()) != nil { // another process has begun a rebuild
+			return upkeep{state: ^state, policy: c.pol.Load()} // no commit is made with this state
 		}
 	}
 }

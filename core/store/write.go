@@ -78,6 +78,7 @@ type change struct {
 	lsn      int64  // of the commit
 	upkeep   uint64 // the slot's upkeep when the terms were made
 	extra    bool   // newTerms has terms that the policy after a rebuild doesn't have
+	basis    []byte // the slot's stored head when the old item was read, with a shared engine; else nil
 
 	// Fields of the draft that the change belongs to.
 	partition int    // the logical partition's number in its part
@@ -241,16 +242,16 @@ func (c *Container) apply(ctx context.Context, w *Write) (Result, pending, error
 // attempt runs a write once: the costly part without the latch, then the commit under it. raced says that the item has
 // changed in between.
 func (c *Container) attempt(ctx context.Context, w *Write, id identity) (res Result, p pending, raced bool, err error) {
-	sl := id.slot
 	var one [1]change
 	ch := &one[0]
 	ch.id = id
 	if kept, err := c.ready(ctx, w, ch, &res); kept || err != nil {
-		if c.left(&id) {
+		if c.left(&ch.id) {
 			return Result{}, p, true, nil
 		}
-		return res, ch.seenBy(sl), false, err
+		return res, ch.seenBy(ch.id.slot), false, err
 	}
+	sl := ch.id.slot
 	defer ch.release()
 	d, err := c.plan(one[:])
 	if err != nil {
@@ -270,6 +271,10 @@ func (c *Container) commit(ctx context.Context, sl *Slot, d *draft, ch *change) 
 		return p, false, err
 	}
 	defer sl.mu.Unlock() // a panic of the engine must not leave the latch held
+	if err := c.adopt(ctx, sl, ch.basis); err != nil {
+		d.free()
+		return p, false, err
+	}
 	if same, err := c.unchanged(ctx, sl, ch); err != nil || !same {
 		d.free()
 		return p, err == nil, err
@@ -281,10 +286,14 @@ func (c *Container) commit(ctx context.Context, sl *Slot, d *draft, ch *change) 
 // that nothing is to be written; then res is complete except for its LSN. In that case, and when the write is refused,
 // the caller waits for ch.shown.
 func (c *Container) ready(ctx context.Context, w *Write, ch *change, res *Result) (kept bool, err error) {
+	if c.st.others {
+		err = c.readOldShared(ctx, ch)
+	} else {
+		ch.seen = ch.id.slot.lsn.Load()
+		err = c.readOld(ctx, ch, w.Kind == Create)
+	}
 	sl := ch.id.slot
-	ch.seen = sl.lsn.Load()
-	res.Slot = ch.id.slot
-	if err = c.readOld(ctx, ch, w.Kind == Create); err != nil {
+	if res.Slot = sl; err != nil {
 		return false, err
 	}
 	live := ch.live()
@@ -388,6 +397,15 @@ func (c *Container) readOld(ctx context.Context, ch *change, create bool) error 
 	}
 	if err != nil {
 		return translate(err)
+	}
+	return c.decodeOld(ch, b)
+}
+
+// decodeOld takes the stored value of the current item; nil: it is absent.
+func (c *Container) decodeOld(ch *change, b []byte) error {
+	if b == nil {
+		ch.old = nil
+		return nil
 	}
 	it := &Item{ident: ch.id.ident, paths: len(c.keyPaths())}
 	if err := decodeEnvelope(b, it); err != nil {
@@ -499,7 +517,7 @@ func (c *Container) prepare(ctx context.Context, ch *change, doc []byte, noIndex
 		if ch.old != nil && !ch.expired {
 			it.Number = ch.old.Number
 		} else {
-			n, err := c.counter.nextNumber(ctx)
+			n, err := c.nextNumber(ctx)
 			if err != nil {
 				return translate(err)
 			}

@@ -15,6 +15,11 @@ func open(*testing.T) kv.Engine { return New() }
 
 func TestContract(t *testing.T) { kvtest.Run(t, open) }
 
+// So does the engine of one of several processes.
+func TestContractOfASharedStore(t *testing.T) {
+	kvtest.Run(t, func(*testing.T) kv.Engine { return kvtest.NewShared(New(), 1).Engine() })
+}
+
 // The test engine that simulates a network fulfils the contract too.
 func TestContractOverANetwork(t *testing.T) {
 	kvtest.Run(t, func(*testing.T) kv.Engine { return &kvtest.Slow{Engine: New(), Far: true} })

@@ -129,7 +129,7 @@ func (e *Engine) Limits() kv.Limits { return limits }
 // Remote implements kv.Engine.
 func (e *Engine) Remote() bool { return false }
 
-// Shared implements kv.Engine.
+// Shared implements kv.Engine: a directory belongs to one process.
 func (e *Engine) Shared() bool { return false }
 
 // Get implements kv.Engine. It doesn't look at the ctx: it waits for nothing but the disk.

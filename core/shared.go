@@ -1,0 +1,32 @@
+package core
+
+import "context"
+
+// looks is how often a look at the catalog's version is repeated before its error is returned.
+const looks = 3
+
+// Shared reports whether other processes may write to the store.
+func (e *Engine) Shared() bool { return e.kv.Shared() }
+
+// fresh brings the catalog in memory up to the stored one. If no other process can change it, it reads nothing. It
+// takes no ctx: callers that look up a name have none, and a storage engine over a network bounds its reads itself.
+func (e *Engine) fresh() (err error) {
+	if !e.kv.Shared() {
+		return nil
+	}
+	for range looks {
+		if _, err = e.cat.Refresh(context.Background()); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// fresh brings the counts and LSNs in memory up to the stored ones. After an error they are those of the last look.
+func (c *Container) fresh() {
+	for range looks {
+		if c.rt.Refresh(context.Background()) == nil {
+			return
+		}
+	}
+}

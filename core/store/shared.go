@@ -1,0 +1,417 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// With a shared engine other processes write to the store too, so nothing that a container has in memory is the truth:
+// neither its definition and slot map, nor the heads of its slots. Each request therefore begins with a look: it takes
+// a snapshot, and reads in it the version of the catalog, the heads of the slots that it is about, and items that it
+// names, with one GetMany. If the version isn't the one that the container follows, the container catches up with the
+// catalog and the request looks again. Everything that a reader answers comes from its snapshot.
+//
+// A writer decides on what it has read, and commits under the precondition that the slot's head is still the one that
+// the slot has in memory (Slot.head, under the latch). This is the invariant that makes it right:
+//
+//	The head in memory was the stored one at some time. What a writer reads after that time is consistent with that
+//	head, or its commit fails.
+//
+// For every commit of items raises the head's LSN, so a stored head never comes back: if it is still the same at the
+// commit, nobody has committed in between. A commit that fails reads the head again, and the write is repeated. So an
+// old head costs a round trip, and is never wrong. To save it, a writer takes over the head that its look has found, if
+// that is newer (adopt).
+//
+// Example: processes A and B have the head with LSN 7. B writes item "x" with LSN 8. A is asked to replace "x" if its
+// etag is the one of LSN 8: its look reads the head of LSN 8 and the item, and its commit has the head of LSN 8 as
+// precondition. If B writes again before that, A's commit fails. A looks again, and answers that the etag is another.
+
+// look is what a request has read first. The values point into its memory.
+type look struct {
+	snap kv.Snapshot
+	of   *Slots // the slot map of the snapshot
+	vals kv.Values
+	n    int // number of heads
+}
+
+// head returns the stored head of the i-th slot that was asked for.
+func (l *look) head(i int) []byte { return l.vals.At(1 + i) }
+
+// more returns the value of the i-th key that was asked for besides heads; nil when it is absent.
+func (l *look) more(i int) []byte { return l.vals.At(1 + l.n + i) }
+
+func (l *look) close() { _ = l.snap.Close() }
+
+// maxLooks is how often a look is repeated. Each time another process has changed the catalog, or the snapshot has
+// become too old.
+const maxLooks = 100
+
+// look takes a snapshot and reads the heads of slots in it, and further keys. want returns them for a version of the
+// slot map, and may be called more than once. The engine is a shared one. The caller closes the result.
+func (c *Container) look(ctx context.Context, want func(of *Slots) ([]*Slot, [][]byte)) (*look, error) {
+	for range maxLooks {
+		if err := c.Alive(); err != nil {
+			return nil, err
+		}
+		follows := c.follows.Load() // before the map: a newer map has a newer version, which the snapshot shows
+		l := &look{of: c.Slots()}
+		slots, more := want(l.of)
+		l.n = len(slots)
+		names := make([][]byte, 0, 1+len(slots)+len(more))
+		names = append(names, catalog.VersionKey())
+		for _, sl := range slots {
+			names = append(names, sl.headKey[:])
+		}
+		var err error
+		if l.snap, err = c.st.eng.Snapshot(ctx); err != nil {
+			return nil, translate(err)
+		}
+		err = l.snap.GetMany(&l.vals, append(names, more...))
+		current := false
+		if err == nil {
+			current, err = c.shows(l, slots, follows)
+		}
+		if err == nil && current {
+			return l, nil
+		}
+		l.close()
+		if err == nil {
+			err = c.keepUp(ctx)
+		}
+		if err != nil && !errors.Is(err, kv.ErrSnapshotTooOld) {
+			return nil, translate(err)
+		}
+	}
+	return nil, status.New(status.Unavailable, "The container is changed too often by others.")
+}
+
+// shows reports whether a look shows the version of the catalog that the container follows. Then all of its slots have
+// heads. What it shows is durable.
+func (c *Container) shows(l *look, slots []*Slot, follows uint64) (bool, error) {
+	v, err := catalog.StoredVersion(l.vals.At(0))
+	if err != nil || v != follows {
+		return false, err
+	}
+	for i, sl := range slots {
+		var h Head
+		b := l.head(i)
+		if b == nil { // its database was dropped, and is being cleared
+			return false, errDropped()
+		}
+		if err := h.parse(b, new(indexFlags)); err != nil {
+			return false, err
+		}
+		if h.Moved {
+			return false, status.New(status.Corruption, "slot %d has left the slot map that names it", sl.ID())
+		}
+		sl.settled(h.LSN)
+	}
+	return true, nil
+}
+
+// keepUp brings the container up to the stored catalog.
+func (c *Container) keepUp(ctx context.Context) error {
+	def, version, err := c.st.cat.At(ctx, c.Def().RID(), c.gen)
+	if status.Is(err, status.NotFound) {
+		c.dropped.Store(true)
+		return errDropped()
+	}
+	if err != nil {
+		return err
+	}
+	if c.def.Load().Version < def.Version {
+		if err := c.update(def); err != nil {
+			return err
+		}
+	}
+	if def.MapVersion != c.Slots().m.MapVersion {
+		if _, err := c.remap(ctx); err != nil {
+			return err
+		}
+	}
+	for {
+		if was := c.follows.Load(); was >= version || c.follows.CompareAndSwap(was, version) {
+			return nil
+		}
+	}
+}
+
+// adopt takes over a stored head that the caller has read, if it is newer than the slot's. nil is none. The caller
+// holds the latch.
+func (c *Container) adopt(ctx context.Context, sl *Slot, b []byte) error {
+	if b == nil || bytes.Equal(b, sl.headBytes) {
+		return nil
+	}
+	var h Head
+	if err := h.parse(b, new(indexFlags)); err != nil {
+		return err
+	}
+	if h.LSN < sl.head.LSN {
+		return nil
+	}
+	if h.LSN == sl.head.LSN { // a commit without items lies between the two: which of them is newer isn't known
+		var err error
+		if b, err = c.st.eng.Get(ctx, nil, sl.headKey[:]); err != nil {
+			if errors.Is(err, kv.ErrNotFound) {
+				return c.gone()
+			}
+			return translate(err)
+		}
+	}
+	return c.install(ctx, sl, b)
+}
+
+// install makes a stored head the slot's: another process has written it, or the outcome of a commit was unknown. The
+// caller holds the latch.
+func (c *Container) install(ctx context.Context, sl *Slot, b []byte) error {
+	var h Head
+	if err := sl.readHead(&h, b); err != nil {
+		return err
+	}
+	known, err := c.readFacts(ctx, sl, &h)
+	if err != nil {
+		return err
+	}
+	if h.LSN != sl.head.LSN {
+		sl.overtaken()
+	}
+	sl.head, sl.headBytes, sl.spare = h, bytes.Clone(b), nil
+	sl.facts.Store(known)
+	if h.LogFloor != 0 {
+		c.logs.Store(true)
+	}
+	c.counter.gave(h.LSN)
+	sl.publish()
+	sl.settled(h.LSN)
+	return nil
+}
+
+// Shared reports whether other processes may write to the container too.
+func (c *Container) Shared() bool { return c.st.others }
+
+// Refresh takes over the heads of all slots, so that the counts and LSNs in memory are those of the store. If other
+// processes can't write to the container it does nothing.
+func (c *Container) Refresh(ctx context.Context) error {
+	if !c.st.others {
+		return nil
+	}
+	l, err := c.look(ctx, func(of *Slots) ([]*Slot, [][]byte) { return of.all, nil })
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	for i, sl := range l.of.all {
+		if err := c.takeHead(ctx, sl, l.head(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newestHead brings a slot's head up to the stored one, if the engine is a shared one. The caller holds the latch.
+func (c *Container) newestHead(ctx context.Context, sl *Slot) error {
+	if !c.st.others {
+		return nil
+	}
+	b, err := orNil(c.st.eng.Get(ctx, nil, sl.headKey[:]))
+	if err == nil && b == nil {
+		err = c.gone()
+	}
+	if err != nil || bytes.Equal(b, sl.headBytes) {
+		return err
+	}
+	return c.install(ctx, sl, b)
+}
+
+// takeHead is adopt for a caller without the latch.
+func (c *Container) takeHead(ctx context.Context, sl *Slot, b []byte) error {
+	if err := sl.mu.LockFor(ctx); err != nil {
+		return err
+	}
+	defer sl.mu.Unlock()
+	return c.adopt(ctx, sl, b)
+}
+
+// sharedView is View with a shared engine. Policy, flags and counts are those of the heads in the view's snapshot.
+func (c *Container) sharedView(ctx context.Context) (*View, error) {
+	l, err := c.look(ctx, func(of *Slots) ([]*Slot, [][]byte) { return of.all, nil })
+	if err != nil {
+		return nil, err
+	}
+	v := &View{c: c, snap: l.snap, now: c.st.clk.Now().Unix(), ttl: c.def.Load().DefaultTTL, opened: realTime.Now(),
+		of: l.of}
+	if err := v.decide(l.head); err != nil {
+		l.close()
+		return nil, err
+	}
+	return v, nil
+}
+
+// decide sets what the stored heads of a view's slots say.
+func (v *View) decide(head func(i int) []byte) error {
+	hs, list := make([]Head, len(v.of.all)), make([]*Head, len(v.of.all))
+	v.slots, v.indexed, v.bare = make([]ViewSlot, len(hs)), true, false
+	for i, sl := range v.of.all {
+		if err := hs[i].decode(head(i)); err != nil {
+			return err
+		}
+		list[i] = &hs[i]
+		f := hs[i].held()
+		v.slots[i] = ViewSlot{Slot: sl, n: i, index: f, head: &hs[i]}
+		v.indexed = v.indexed && f.classes&index.Unindexed == 0
+		v.bare = v.bare || f.bare
+	}
+	known := *v.c.known.Load()
+	if r, ok := between(list, known); ok {
+		v.pol = known.at(r.readable)
+		v.c.reads(r.readable)
+		return nil
+	}
+	v.pol, v.indexed, v.bare = v.c.pol.Load(), false, true
+	return nil
+}
+
+// itemKey returns the key of an item.
+func (id *identity) itemKey() []byte {
+	return append(keys.AppendPrefix(nil, id.slot.key, keys.KindItem), id.suffix...)
+}
+
+// lookAt looks at one item: the head of its slot, and the item itself. It finds the item's slot in the map of the
+// snapshot.
+func (c *Container) lookAt(ctx context.Context, id *identity) (*look, error) {
+	return c.look(ctx, func(of *Slots) ([]*Slot, [][]byte) {
+		id.slot, id.version = of.at(id.place), of.m.MapVersion
+		return []*Slot{id.slot}, [][]byte{id.itemKey()}
+	})
+}
+
+// readShared is ReadInto with a shared engine.
+func (c *Container) readShared(ctx context.Context, it *Item, m *Mem, pk PartitionKey, id value.Value) (*Slot, error) {
+	at, err := c.locate(nil, pk, id)
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.lookAt(ctx, &at)
+	if err != nil {
+		return at.slot, err
+	}
+	defer l.close()
+	b := l.more(0)
+	if b == nil {
+		return at.slot, errNotFound()
+	}
+	m.val = append(m.val[:0], b...)
+	it.ident, it.paths = at.ident, len(pk)
+	if err := decodeEnvelope(m.val, it); err != nil {
+		return at.slot, err
+	}
+	if c.expired(it) {
+		return at.slot, errNotFound()
+	}
+	return at.slot, nil
+}
+
+// readOldShared reads what a write is decided on: its item, and the head that the slot had then.
+func (c *Container) readOldShared(ctx context.Context, ch *change) error {
+	l, err := c.lookAt(ctx, &ch.id)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	var h Head
+	ch.basis = bytes.Clone(l.head(0))
+	if err := h.parse(ch.basis, new(indexFlags)); err != nil {
+		return err
+	}
+	ch.seen = h.LSN
+	return c.decodeOld(ch, bytes.Clone(l.more(0)))
+}
+
+// look takes the snapshot of a transaction, and finds its slot in the map of the snapshot.
+func (tx *Tx) look() error {
+	l, err := tx.c.look(tx.ctx, func(of *Slots) ([]*Slot, [][]byte) {
+		tx.at.slot, tx.at.version = of.at(tx.at.place), of.m.MapVersion
+		return []*Slot{tx.at.slot}, nil
+	})
+	if err != nil {
+		return err
+	}
+	var h Head
+	tx.basis = bytes.Clone(l.head(0))
+	if err := h.parse(tx.basis, new(indexFlags)); err != nil {
+		l.close()
+		return err
+	}
+	tx.snap, tx.of, tx.seen, tx.begun = l.snap, l.of, h.LSN, h.LSN
+	return nil
+}
+
+// sharedView is view with a shared engine.
+func (tx *Tx) sharedView() (*View, error) {
+	v := &View{c: tx.c, snap: heldSnapshot{tx.snap}, held: true, now: tx.c.st.clk.Now().Unix(),
+		ttl: tx.c.def.Load().DefaultTTL, opened: realTime.Now(), of: tx.of}
+	var heads kv.Values
+	names := make([][]byte, len(tx.of.all))
+	for i, sl := range tx.of.all {
+		names[i] = sl.headKey[:]
+	}
+	if err := tx.snap.GetMany(&heads, names); err != nil {
+		return nil, translate(err)
+	}
+	return v, v.decide(heads.At)
+}
+
+// checkShared brings what a check compares with up to its snapshot. The caller holds the latch of the slot, so the
+// snapshot is at least as new as what the slot has in memory.
+func (c *Container) checkShared(k *checker) error {
+	b, err := k.snap.Get(nil, k.sl.headKey[:])
+	if errors.Is(err, kv.ErrNotFound) {
+		return c.gone()
+	}
+	if err == nil && !bytes.Equal(b, k.sl.headBytes) {
+		err = c.install(k.ctx, k.sl, b)
+	}
+	if err == nil {
+		_, k.given, _, err = c.counter.stored(k.ctx)
+	}
+	return translate(err)
+}
+
+// learn compiles the indexing policies that the stored definition has and the container doesn't know. It takes no
+// locks: the caller may hold a latch.
+func (c *Container) learn(ctx context.Context) error {
+	def, _, err := c.st.cat.At(ctx, c.Def().RID(), c.gen)
+	if err != nil {
+		return err
+	}
+	more, err := compilePolicies(def)
+	if err != nil {
+		return err
+	}
+	for {
+		was := c.known.Load()
+		if sum := was.with(more); c.known.CompareAndSwap(was, &sum) {
+			return nil
+		}
+	}
+}
+
+// reads records the version of the policy that queries use, unless a later one is known. It is for Container.Policy:
+// views decide by the heads in their snapshots.
+func (c *Container) reads(version uint32) {
+	for {
+		was, known := c.pol.Load(), *c.known.Load()
+		p := known.at(version)
+		if p == nil || p == was || known.of(was) > version || c.pol.CompareAndSwap(was, p) {
+			return
+		}
+	}
+}
