@@ -294,7 +294,7 @@ func (tx *Tx) Writes() []float64 { return tx.writes }
 
 // commit writes everything under the slot's latch if all items that the Tx has read are unchanged.
 func (tx *Tx) commit() (p pending, raced bool, err error) {
-	c, sl := tx.c, tx.at.slot
+	c := tx.c
 	chs := make([]change, 0, len(tx.order))
 	defer func() {
 		for i := range chs {
@@ -326,29 +326,9 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 	if len(chs) > 1<<16-1 {
 		return p, false, status.New(status.TooLarge, "A transaction has at most 65535 writes.")
 	}
-	d, err := c.plan(chs)
-	if err != nil {
-		return p, false, err
+	for again, n := true, 0; again && n < maxRaces; n++ {
+		p, raced, again, err = tx.attempt(chs)
 	}
-	if err := sl.mu.LockFor(tx.ctx); err != nil {
-		d.free()
-		return p, false, err
-	}
-	defer sl.mu.Unlock()
-	var now LogicalHead
-	if err = c.adopt(tx.ctx, sl, tx.basis); err == nil {
-		now, err = tx.logical()
-	}
-	valid := false
-	if err == nil && c.allCurrent(chs) {
-		valid, err = tx.valid(sl, &now)
-	}
-	if !valid {
-		d.free()
-		return p, err == nil, err
-	}
-	d.parts[0].known = &now
-	p, raced, err = d.commit(tx.ctx)
 	if tx.taken != nil && status.Is(err, status.Conflict) {
 		return p, true, nil // the value was taken since the snapshot: the next run sees it
 	}
@@ -366,6 +346,36 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 		i++
 	}
 	return p, false, nil
+}
+
+// attempt makes one attempt to commit changes. raced says that the transaction has lost a race. again says that it may
+// still be valid: another process has written to the slot, perhaps to other logical partitions.
+func (tx *Tx) attempt(chs []change) (p pending, raced, again bool, err error) {
+	c, sl := tx.c, tx.at.slot
+	d, err := c.plan(chs)
+	if err != nil {
+		return p, false, false, err
+	}
+	if err := sl.mu.LockFor(tx.ctx); err != nil {
+		d.free()
+		return p, false, false, err
+	}
+	defer sl.mu.Unlock()
+	var now LogicalHead
+	if err = c.adopt(tx.ctx, sl, tx.basis); err == nil {
+		now, err = tx.logical()
+	}
+	valid := false
+	if err == nil && c.allCurrent(chs) {
+		valid, err = tx.valid(sl, &now)
+	}
+	if !valid {
+		d.free()
+		return p, err == nil, false, err
+	}
+	d.parts[0].known = &now
+	p, raced, err = d.commit(tx.ctx)
+	return p, raced, raced && c.st.others, err
 }
 
 // valid reports whether every item that the Tx has read or written is unchanged, including absent ones, and after a
