@@ -122,7 +122,7 @@ type Engine struct {
 }
 
 // Open opens the store of a storage engine. It completes work that a crash has interrupted: it removes the data of
-// dropped containers and continues index rebuilds. The Engine then owns kv.
+// dropped containers, and continues index rebuilds and splits of partitions. The Engine then owns kv.
 func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	if o.Clock == nil {
 		o.Clock = clock.New()
@@ -156,6 +156,7 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e.resume()
+	bg.Go("search for interrupted resizes", e.resumeResizes)
 	e.startUpgrade()
 	bg.Go("removal of what queries have kept", func() {
 		for bg.Sleep(spill.KeptFor / 10) {
