@@ -95,8 +95,9 @@ func benchPartitions(b *testing.B, n int) {
 		{"equality", func(b *testing.B) { equality(b, exec.Query{}) }},
 		{"range-page", func(b *testing.B) {
 			at := from()
+			least := at.Value.Float()
 			growthQuery(b, c, 100, &exec.Query{Pred: access.Range(total, at, nil), Page: 100, Limit: 100,
-				Match: func(it *core.Item) (bool, error) { return doc.Get(it.Doc, "total").Float() >= at.Value.Float(), nil }})
+				Match: func(it *core.Item) (bool, error) { return doc.Get(it.Doc, "total").Float() >= least, nil }})
 		}},
 		{"order-page", func(b *testing.B) {
 			growthQuery(b, c, 20, &exec.Query{Pred: access.Range(total, from(), nil), Page: 20, Limit: 20,

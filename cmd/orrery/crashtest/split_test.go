@@ -68,8 +68,9 @@ func addBallast(ctx context.Context, c *core.Container) error {
 	for from := 0; from < ballast; from += 100 {
 		ws := make([]core.Write, 100)
 		for i := range ws {
-			d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":"ballast-%d-%d","pk":"%d","n":0,"pad":%q}`, writers, from+i,
-				from+i, pad), doc.JSONOptions{Names: doc.NoSQL})
+			n := from + i
+			text := fmt.Appendf(nil, `{"id":"ballast-%d-%d","pk":"%d","n":0,"pad":%q}`, writers, n, n, pad)
+			d, err := doc.FromJSON(nil, text, doc.JSONOptions{Names: doc.NoSQL})
 			if err != nil {
 				return err
 			}

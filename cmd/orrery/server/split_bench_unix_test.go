@@ -31,10 +31,10 @@ const (
 
 // BenchmarkSplitUnderLoad splits a slot of a durable store while 16 clients send requests over loopback connections.
 // Half of them read and half replace items; of both, half do it in the slot that is split and half in another
-// container. It reports how long the split takes, and of the requests in that time their rate (rate-%), their number
-// for each second of CPU time (cpu-rate-%) and their 99th percentile (x-p99), compared with those before and after it, and the
-// longest one. On a machine with other work cpu-rate-% is what the split leaves to requests. The log has the same by
-// kind of client.
+// container. It reports how long the split takes. It compares the requests in that time with those before and after it:
+// their rate (rate-%), their number for each second of CPU time (cpu-rate-%), and their 99th percentile (x-p99). It
+// also reports the longest one. On a machine with other work cpu-rate-% is what the split leaves to requests. The log
+// has the same by kind of client.
 //
 // ORRERY_SPLIT_MB is the size of the slot in MB, 64 by default. One run per size: -benchtime 1x.
 func BenchmarkSplitUnderLoad(b *testing.B) {
@@ -252,8 +252,8 @@ func (l *splitLoad) client(seed uint64, do, name string) (send func()) {
 		var body []byte
 		if do == "replace" {
 			n++
-			body = []byte(strings.Replace(benchOrder(ids[i], splitKey(ids[i])), `"total":`, fmt.Sprintf(`"total":%d`, n%9+1),
-				1))
+			text := benchOrder(ids[i], splitKey(ids[i]))
+			body = []byte(strings.Replace(text, `"total":`, fmt.Sprintf(`"total":%d`, n%9+1), 1))
 		}
 		c.do(l.b, heads[i], body, 200)
 	}
