@@ -84,7 +84,7 @@ type DatabaseSpec struct {
 type Options struct {
 	Clock               *clock.Clock // nil = the wall clock
 	PartitionRU         int          // most RU/s of one physical partition; 0 = 10,000
-	MinSlots            int          // least number of slots of a container; 0 = 4 for each physical partition
+	MinSlots            int          // least number of slots of a container; 0 = 4
 	MaxItem             int          // bytes of one document; 0 = 16 MiB (APIs have their own, smaller limits)
 	MaxPartition        int64        // bytes of a physical partition at which it is split; 0 = 50 GB
 	MaxLogicalPartition int64        // bytes of all items of one partition key value; 0 = 20 GB

@@ -138,7 +138,7 @@ func TestFeedPositionOfTheFormatBefore(t *testing.T) {
 	e, _ := hooked(t, core.Options{})
 	for _, spec := range []core.ContainerSpec{{ID: "one"}, {ID: "two", Throughput: core.Throughput{Manual: 20000}}} {
 		c := newContainer(t, e, spec)
-		n := 4 * len(c.Partitions())
+		n := len(slotMap(t, c).Slots)
 		keys := inSlots(t, c, n)
 		for i := range 10 * n { // LSNs 1, 2, .., one slot after the other
 			put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"%s"}`, i+1, keys[i%n]))

@@ -48,7 +48,7 @@ type Config struct {
 
 	Limits
 
-	MinSlots int // least number of slots of a container; 0 = 4 for each physical partition. For tests
+	MinSlots int // least number of slots of a container; 0 = 4. For tests
 
 	Consistency string // of the account, as the NoSQL API spells it; "" = Session
 
