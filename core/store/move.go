@@ -41,6 +41,7 @@ type move struct {
 	upkeep  upkeep
 	sources []*source
 	targets []*target
+	latched bool // writers wait for the move
 }
 
 // source is a slot that is being copied.
@@ -301,6 +302,7 @@ func (m *move) replace(next nextMap) error {
 			return translate(kv.ErrUnavailable)
 		}
 	}
+	m.latched = true
 	if _, err := m.round(m.follow); err != nil {
 		return err
 	}

@@ -99,6 +99,7 @@ func (m *move) write(b *kv.Batch) error {
 	if b.Len() == 0 {
 		return nil
 	}
+	b.Background = !m.latched
 	cm, err := m.c.st.eng.Write(m.ctx, b, []kv.Precondition{{Key: m.sources[0].headKey[:], Expect: kv.Present}})
 	if errors.Is(err, kv.ErrConflict) {
 		return m.c.gone()
