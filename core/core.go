@@ -127,7 +127,7 @@ type Engine struct {
 }
 
 // Open opens the store of a storage engine. It completes work that a crash has interrupted: it removes the data of
-// dropped containers and continues index rebuilds. The Engine then owns kv.
+// dropped containers, and continues index rebuilds and splits of partitions. The Engine then owns kv.
 func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	if o.Clock == nil {
 		o.Clock = clock.New()
@@ -166,7 +166,8 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 		}
 	}
 	e.resume()
-	if !eng.Shared() { // containers that need it are refused
+	if !eng.Shared() { // there no slot is split, and containers that need an upgrade are refused
+		bg.Go("search for interrupted resizes", e.resumeResizes)
 		e.startUpgrade()
 	}
 	bg.Go("removal of what queries have kept", func() {

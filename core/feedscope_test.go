@@ -28,7 +28,7 @@ func TestFeedOfAHotPartStarvesNoOther(t *testing.T) {
 			e, _ := hooked(t, core.Options{MinSlots: 4 * partitions})
 			c := newContainer(t, e, core.ContainerSpec{
 				IndexingPolicy: lean, Throughput: core.Throughput{Manual: partitions * 10000}})
-			keys := inSlots(t, c, 4*partitions)
+			keys := inSlots(t, c, len(slotMap(t, c).Slots))
 			pos := feed.Start()
 			for hot := range keys {
 				other := (hot + 5) % len(keys)

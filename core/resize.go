@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"time"
 
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/lease"
@@ -11,8 +12,8 @@ import (
 
 // A container whose throughput needs more physical partitions than it has is resized in the background: its widest
 // partition is split in the middle until there are enough. Nothing is recorded for that: the wanted number follows from
-// the throughput, the present one from the slot map. So a resize that a crash has interrupted goes on when the
-// container is next opened. A throughput that is lowered merges nothing.
+// the throughput, the present one from the slot map. So a start looks for containers whose resize a crash has
+// interrupted, and resizes them. A throughput that is lowered merges nothing.
 //
 // Example: a container with one partition and 400 RU/s gets 30,000 RU/s, at 10,000 for each partition. It is split at
 // the half, and then its first half at the quarter.
@@ -112,3 +113,24 @@ func (c *Container) splitWidest(ctx context.Context) error {
 
 // opened is called for each container that the store opens.
 func (e *Engine) opened(c *store.Container) { e.resizeLater(c.Def()) }
+
+// A start reads the definitions of all containers to find those that are to be resized: so many, then a pause.
+const (
+	resumeStep  = 64
+	resumePause = 5 * time.Millisecond
+)
+
+// resumeResizes has containers resized that have fewer partitions than their throughput needs. It opens no others.
+func (e *Engine) resumeResizes() {
+	n := 0
+	for _, d := range e.cat.Databases() {
+		for def, err := range e.cat.Containers(d.ID, 0) {
+			if err == nil {
+				e.resizeLater(def)
+			}
+			if n++; n%resumeStep == 0 && !e.work.Sleep(resumePause) {
+				return
+			}
+		}
+	}
+}

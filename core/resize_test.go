@@ -62,7 +62,7 @@ func TestThroughputSplitsPartitions(t *testing.T) {
 }
 
 // A resize follows from the throughput and the partitions that there are: it begins, or goes on, when a store is opened
-// in which they differ.
+// in which they differ, also if no request uses the container.
 func TestResizeGoesOnAfterAStart(t *testing.T) {
 	raw := memkv.New()
 	e, err := core.Open(bg, notClosed{raw}, core.Options{})
@@ -79,6 +79,11 @@ func TestResizeGoesOnAfterAStart(t *testing.T) {
 	defer e.Close()
 	if !e.Resizing("db", "c") {
 		t.Error("one partition is enough for four times its throughput")
+	}
+	for begun := time.Now(); e.Resizing("db", "c"); time.Sleep(time.Millisecond) {
+		if time.Since(begun) > 20*time.Second {
+			t.Fatal("nothing is resized until a request opens the container")
+		}
 	}
 	resized(t, e, "c", 4)
 	if e.Resizing("db", "none") {

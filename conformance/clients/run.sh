@@ -60,13 +60,14 @@ export ORRERY_STRICT=nosql
 servers() {
   # The NoSQL clients run twice: as the service answers (the default), and without strictness.
   serve "$1-open" --strict none
-  echo "open=http://127.0.0.1:$p1" >"$work/$1.env"
+  echo "open=http://127.0.0.1:$p1 openadmin=http://127.0.0.1:$p5" >"$work/$1.env"
   serve "$1"
   cat >>"$work/$1.env" <<EOF
 export ORRERY_NOSQL=http://127.0.0.1:$p1
 export ORRERY_GREMLIN=ws://127.0.0.1:$p2/gremlin
 export ORRERY_TABLE=http://127.0.0.1:$p3
 export ORRERY_MONGO=127.0.0.1:$p4
+export ORRERY_ADMIN=http://127.0.0.1:$p5
 EOF
 }
 
@@ -79,7 +80,7 @@ run_js() {
   [[ ${#files[@]} -gt 0 ]] || files=(*.test.mjs)
   for f in "${files[@]}"; do [[ $f != sql* ]] || sql+=("$f"); done
   node_tests js "${files[@]}" || code=1
-  [[ ${#sql[@]} -eq 0 ]] || ORRERY_NOSQL=$open ORRERY_STRICT=none node_tests jsopen "${sql[@]}" || code=1
+  [[ ${#sql[@]} -eq 0 ]] || ORRERY_NOSQL=$open ORRERY_ADMIN=$openadmin ORRERY_STRICT=none node_tests jsopen "${sql[@]}" || code=1
   return "$code"
 }
 

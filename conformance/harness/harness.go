@@ -64,7 +64,7 @@ func StartWith(t testing.TB, cfg server.Config) *Server {
 }
 
 func (s *Server) stop(t testing.TB) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if s.Mongo != nil {
 		if err := s.Mongo.Disconnect(ctx); err != nil {

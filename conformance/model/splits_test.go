@@ -127,7 +127,7 @@ func (r *tail) read() int {
 // poll reads some pages.
 func (r *tail) poll(pages int) error {
 	for range pages {
-		o := &azcosmos.ChangeFeedOptions{MaxItemCount: 50, Continuation: r.next}
+		o := &azcosmos.ChangeFeedOptions{MaxItemCount: 100, Continuation: r.next}
 		if r.next == nil {
 			o.FeedRange = &azcosmos.FeedRange{MinInclusive: "", MaxExclusive: "FF"}
 		}
@@ -154,6 +154,11 @@ func (r *tail) poll(pages int) error {
 // full is the variable that makes TestSplitsUnderClients split slots of 10 MB.
 const full = "ORRERY_SPLITS"
 
+const (
+	bigSplits = 60       // at least so many
+	bigSlot   = 10 << 20 // bytes of each
+)
+
 // Eight clients write, read, query and tail a container that is born with one slot, while it goes from 1 to 64 physical
 // partitions and back. No request fails, no row of a query is missing or comes twice, and the feeds have each change.
 //
@@ -161,21 +166,19 @@ const full = "ORRERY_SPLITS"
 func TestSplitsUnderClients(t *testing.T) {
 	cfg := server.Ephemeral()
 	cfg.Strict, cfg.MinSlots = nil, 1
-	padding := 100
-	preload := 150
+	w := &workload{keys: 200}
+	preload, padding := 150, 100
 	if os.Getenv(full) == "full" {
 		cfg.Memory, cfg.Data = false, t.TempDir()
-		padding, preload = 100<<10, 6600
+		w.keys, preload, padding = 3200, 16000, 30<<10
 	}
 	s := harness.StartWith(t, cfg)
 	db := s.Database(t)
 	c := harness.Container(t, db, "c", 0, "/k")
 	ct, err := s.Engine().Container(db.ID(), "c")
 	ok(t, err)
-	w := &workload{c: c, pad: strings.Repeat("x", padding)}
-	for range preload {
-		ok(t, w.write())
-	}
+	w.c = c
+	w.preload(t, preload, strings.Repeat("x", padding))
 	stop := make(chan struct{})
 	var clients sync.WaitGroup
 	tails := []*tail{{c: c}, {c: c}}
@@ -198,22 +201,31 @@ func TestSplitsUnderClients(t *testing.T) {
 			}
 		})
 	}
-	splits := 0
-	for len(ct.Partitions()) < 64 {
+	splits, big, begun := 0, 0, time.Now()
+	for len(ct.Partitions()) < 64 && !t.Failed() {
 		for _, p := range ct.Partitions() {
 			ok(t, ct.SplitPartition(bg, p.ID))
-			splits++
+			if splits++; p.Bytes >= bigSlot {
+				big++
+			}
 		}
 		w.round(done)
 	}
+	t.Logf("%d splits, %d of at least %d bytes, in %.1f s", splits, big, bigSlot, time.Since(begun).Seconds())
+	// azcosmos reads a merged range once for each of its former ranges. Here the feeds read what there is before that.
+	for all := int(w.all()); min(tails[0].read(), tails[1].read()) < all && !t.Failed(); {
+		time.Sleep(time.Millisecond)
+	}
 	exact := []int{tails[0].read(), tails[1].read()} // at least so much was read before the merges
-	for len(ct.Partitions()) > 1 {
+	begun = time.Now()
+	for len(ct.Partitions()) > 1 && !t.Failed() {
 		parts := ct.Partitions()
 		for i := 0; i+1 < len(parts); i += 2 {
 			ok(t, ct.MergePartitions(bg, parts[i].ID))
 		}
 		w.round(done)
 	}
+	t.Logf("merged in %.1f s", time.Since(begun).Seconds())
 	close(stop)
 	clients.Wait()
 	if t.Failed() {
@@ -221,6 +233,9 @@ func TestSplitsUnderClients(t *testing.T) {
 	}
 	if splits < 63 || len(ct.Partitions()[0].Parents) != 189 { // 1 + 2 x 63 before the merges, of which 62 made parents
 		t.Errorf("%d splits, and %d parents", splits, len(ct.Partitions()[0].Parents))
+	}
+	if os.Getenv(full) == "full" && big < bigSplits {
+		t.Errorf("%d splits of at least %d bytes, want %d", big, bigSlot, bigSplits)
 	}
 	want := make([]string, w.made.Load())
 	for i := range want {
@@ -236,9 +251,9 @@ func TestSplitsUnderClients(t *testing.T) {
 		t.Errorf("the container has %d items, want %d", len(ids), len(want))
 	}
 	for i, r := range tails {
-		for before := -1; before != len(r.got); {
+		for before := -1; before != len(r.got); { // an empty page says that all ranges are read
 			before = len(r.got)
-			ok(t, r.poll(200))
+			ok(t, r.poll(1))
 		}
 		// azcosmos reads a merged range once for each of its former ranges, so changes come again. None comes twice
 		// before that, and none is missing.
@@ -253,11 +268,11 @@ func TestSplitsUnderClients(t *testing.T) {
 	}
 }
 
-// workload is what clients do with a container. Item n has the id n, and the key n modulo 200. All items below all are
+// workload is what clients do with a container. Item n has the id n, and the key n modulo keys. All items below all are
 // acknowledged.
 type workload struct {
 	c    *azcosmos.ContainerClient
-	pad  string
+	keys int64
 	made atomic.Int64
 
 	mu    sync.Mutex
@@ -281,10 +296,31 @@ func (w *workload) round(done []atomic.Int64) {
 	}
 }
 
-func keyOf(n int64) azcosmos.PartitionKey { return str(fmt.Sprint("k", n%200)) }
+func (w *workload) keyOf(n int64) azcosmos.PartitionKey { return str(fmt.Sprint("k", n%w.keys)) }
 
-// write creates the next item.
-func (w *workload) write() error {
+// preload creates items with a pad, four at a time.
+func (w *workload) preload(t *testing.T, items int, pad string) {
+	t.Helper()
+	begun := time.Now()
+	var clients sync.WaitGroup
+	for range 4 {
+		clients.Go(func() {
+			for range items / 4 {
+				if err := w.create(pad); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	clients.Wait()
+	t.Logf("%d items in %.1f s", items, time.Since(begun).Seconds())
+}
+
+// write creates the next item, a small one: azcosmos reads those that follow the merges up to 64 times.
+func (w *workload) write() error { return w.create("") }
+
+func (w *workload) create(pad string) error {
 	w.mu.Lock()
 	n := w.made.Add(1) - 1
 	if w.begun == nil {
@@ -292,8 +328,8 @@ func (w *workload) write() error {
 	}
 	w.begun[n] = true
 	w.mu.Unlock()
-	body := fmt.Sprintf(`{"id":"%d","k":"k%d","n":%d,"pad":%q}`, n, n%200, n, w.pad)
-	_, err := w.c.CreateItem(bg, keyOf(n), []byte(body), nil)
+	body := fmt.Sprintf(`{"id":"%d","k":"k%d","n":%d,"pad":%q}`, n, n%w.keys, n, pad)
+	_, err := w.c.CreateItem(bg, w.keyOf(n), []byte(body), nil)
 	w.mu.Lock()
 	delete(w.begun, n)
 	w.mu.Unlock()
@@ -314,7 +350,7 @@ func (w *workload) all() int64 {
 // read reads an item of before.
 func (w *workload) read() error {
 	n := w.all() * 7 / 11
-	r, err := w.c.ReadItem(bg, keyOf(n), fmt.Sprint(n), nil)
+	r, err := w.c.ReadItem(bg, w.keyOf(n), fmt.Sprint(n), nil)
 	if err == nil && !bytes.Contains(r.Value, fmt.Appendf(nil, `"n":%d,`, n)) {
 		err = fmt.Errorf("item %d is %.100s", n, r.Value)
 	}
@@ -323,8 +359,9 @@ func (w *workload) read() error {
 
 // queryKey queries a logical partition by an index.
 func (w *workload) queryKey() error {
-	key := w.all() % 200
-	return w.query(keyOf(key), "SELECT VALUE c.n FROM c WHERE c.n >= 0", 3, func(n int64) bool { return n%200 == key })
+	key := w.all() % w.keys
+	return w.query(w.keyOf(key), "SELECT VALUE c.n FROM c WHERE c.n >= 0", 3,
+		func(n int64) bool { return n%w.keys == key })
 }
 
 // queryAll queries all partitions.

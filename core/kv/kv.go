@@ -246,6 +246,10 @@ type Batch struct {
 	// Frees says that the batch removes more than it adds, as a delete does. An engine that refuses new data with
 	// ErrFull still accepts it while there is any space. Reset sets it to false.
 	Frees bool
+
+	// Background says that no request waits for the batch. While an engine is behind its writers, it lets other batches
+	// go before it. Reset sets it to false.
+	Background bool
 }
 
 // span is one operation: buf[key:val] is the key, buf[val:end] the value. For a delete end is < 0.
@@ -292,4 +296,4 @@ func (b *Batch) Op(i int) Op {
 }
 
 // Reset empties the batch and keeps its memory.
-func (b *Batch) Reset() { b.buf, b.ends, b.Frees = b.buf[:0], b.ends[:0], false }
+func (b *Batch) Reset() { b.buf, b.ends, b.Frees, b.Background = b.buf[:0], b.ends[:0], false, false }

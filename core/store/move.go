@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/keys"
@@ -41,6 +42,7 @@ type move struct {
 	upkeep  upkeep
 	sources []*source
 	targets []*target
+	latched bool // writers wait for the move
 }
 
 // source is a slot that is being copied.
@@ -53,6 +55,21 @@ type source struct {
 type target struct {
 	*Slot
 	check checker // it reads items and computes their keys, as a check does
+}
+
+// Bounds of one commit of a move, and of the work between two rests. Commits become visible in their order, so those of
+// requests wait for a commit of a move before them: its keys take half a millisecond. Larger commits cost less CPU time
+// for each item: 46 µs with 4,096 operations, 51 with 2,048, 58 with 512 and 61 with 256.
+const (
+	moveOps   = 512
+	moveBytes = 256 << 10
+	moveBurst = time.Millisecond
+	moveRests = 150 // percent
+)
+
+// movePace returns the pace of a move.
+func (c *Container) movePace(ctx context.Context) pace {
+	return pace{c: c, ctx: ctx, burst: moveBurst, rests: moveRests, begun: realTime.Now()}
 }
 
 // few is the number of changes at or below which the last round may begin. The latches are held during that round.
@@ -156,7 +173,8 @@ func (c *Container) move(ctx context.Context, plan func(*catalog.SlotMap) (*move
 
 // moveTo makes a move under a lease.
 func (c *Container) moveTo(l *lease.Lease, p *moveMap) (rest []keys.Slot, err error) {
-	m := &move{pace: pace{c: c, ctx: l.Context(), lease: l, begun: realTime.Now()}}
+	m := &move{pace: c.movePace(l.Context())}
+	m.lease = l
 	for _, id := range p.from {
 		m.sources = append(m.sources, &source{Slot: c.Slots().all[c.Slots().m.IndexOf(id)]})
 	}
@@ -295,6 +313,7 @@ func (m *move) replace(next nextMap) error {
 			return translate(kv.ErrUnavailable)
 		}
 	}
+	m.latched = true
 	if _, err := m.round(m.follow); err != nil {
 		return err
 	}
@@ -396,7 +415,7 @@ func (c *Container) endMoves() {
 		return
 	}
 	c.rb.moving = true
-	m := &move{pace: pace{c: c, ctx: c.st.work.Context(), begun: realTime.Now()}}
+	m := &move{pace: c.movePace(c.st.work.Context())}
 	if !c.st.work.Go("end of an interrupted copy of container "+c.Name(), func() {
 		defer c.endMove()
 		for _, sl := range moving {

@@ -29,8 +29,8 @@ func (m *move) copySlot(s *source) error {
 		if err != nil {
 			return err
 		}
-		return m.put(b, t, it, val, func(key, id []byte) error {
-			b.Put(key, id)
+		return m.add(t, it, val, func(_ keys.Kind, key, val []byte) error {
+			b.Put(key, val)
 			return nil
 		})
 	})
@@ -59,7 +59,7 @@ func (m *move) copyKind(s *source, kind keys.Kind, f func(b *kv.Batch, t *target
 				err = f(&b, t, rest, val)
 			}
 			last = append(last[:0], key...)
-			return b.Len() < rebuildOps && b.Size() < rebuildBytes, err
+			return b.Len() < moveOps && b.Size() < moveBytes, err
 		})
 		if err != nil {
 			return err
@@ -99,6 +99,7 @@ func (m *move) write(b *kv.Batch) error {
 	if b.Len() == 0 {
 		return nil
 	}
+	b.Background = !m.latched
 	pre := append(m.lease.Fence(), kv.Precondition{Key: m.sources[0].headKey[:], Expect: kv.Present})
 	cm, err := m.c.st.eng.Write(m.ctx, b, pre)
 	if errors.Is(err, kv.ErrConflict) {
@@ -122,38 +123,28 @@ func (t *target) read(suffix, val []byte) (*checked, error) {
 	return it, nil
 }
 
-// put adds an item and its other keys to a target. It calls unique for the keys of unique values.
-func (m *move) put(b *kv.Batch, t *target, it *checked, val []byte, unique func(key, id []byte) error) error {
+// add adds an item to the counts and flags of a target, and calls f for each of its keys.
+func (m *move) add(t *target, it *checked, val []byte, f func(kind keys.Kind, key, val []byte) error) error {
 	terms := m.upkeep.termsNeeded(&it.Item)
 	defer termsPool.Put(terms)
 	flags := flagsOf(terms, it.ident)
 	t.head.addFlags(&flags)
 	t.head.Items++
 	t.head.Bytes += storedSize(it.at, &it.Item)
-	b.Put(append(keys.AppendPrefix(nil, t.key, keys.KindItem), it.at.suffix...), val)
-	return t.check.wants(it, terms, func(kind keys.Kind, key, val []byte) error {
-		if kind == keys.KindUnique {
-			return unique(key, val)
-		}
-		b.Put(key, val)
-		return nil
-	})
+	key := append(keys.AppendPrefix(nil, t.key, keys.KindItem), it.at.suffix...)
+	if err := f(keys.KindItem, key, val); err != nil {
+		return err
+	}
+	return t.check.wants(it, terms, f)
 }
 
-// remove removes an item and its other keys from a target. It calls unique for the keys of unique values.
-func (m *move) remove(b *kv.Batch, t *target, it *checked, unique func(key, id []byte) error) error {
+// remove takes an item from the counts of a target, and calls f for each of its keys but the item's own.
+func (m *move) remove(t *target, it *checked, f func(kind keys.Kind, key, val []byte) error) error {
 	terms := m.upkeep.termsNeeded(&it.Item)
 	defer termsPool.Put(terms)
 	t.head.Items--
 	t.head.Bytes -= storedSize(it.at, &it.Item)
-	b.Delete(append(keys.AppendPrefix(nil, t.key, keys.KindItem), it.at.suffix...))
-	return t.check.wants(it, terms, func(kind keys.Kind, key, val []byte) error {
-		if kind == keys.KindUnique {
-			return unique(key, val)
-		}
-		b.Delete(key)
-		return nil
-	})
+	return t.check.wants(it, terms, f)
 }
 
 // round is one round of catching up: it gives every item that has changed since the last round its state in one
@@ -164,7 +155,7 @@ func (m *move) round(pause func() error) (changes int, err error) {
 		return 0, translate(err)
 	}
 	defer snap.Close()
-	r := catchUp{move: m, snap: snap, pause: pause, seen: map[string]bool{}}
+	r := catchUp{move: m, snap: snap, pause: pause, seen: map[string]bool{}, old: map[string]string{}}
 	for _, s := range m.sources {
 		if err := r.source(s); err != nil {
 			return 0, err
@@ -181,6 +172,8 @@ type catchUp struct {
 	changes int
 	b       *kv.Batch
 	seen    map[string]bool // the items of the batch
+
+	old map[string]string // the entries of the item that is being replaced; memory that is used again
 }
 
 // source brings the changes of one source to the targets. The feed lists items that were written, once each.
@@ -242,7 +235,7 @@ func (r *catchUp) begin() {
 
 // full commits the batch if it is large enough.
 func (r *catchUp) full() error {
-	if r.b.Len() < rebuildOps && r.b.Size() < rebuildBytes {
+	if r.b.Len() < moveOps && r.b.Size() < moveBytes {
 		return nil
 	}
 	if err := r.flush(); err != nil {
@@ -294,27 +287,51 @@ func (r *catchUp) item(s *source, suffix []byte) error {
 	return r.full()
 }
 
-// exchange replaces a version of an item in a target by another one; nil: absent.
+// exchange replaces a version of an item in a target by another one; nil: absent. It writes the keys that differ.
 func (r *catchUp) exchange(s *source, t *target, suffix, was, is []byte) error {
-	// A unique value may have moved from one item to another, so its key gets the state that it has in the snapshot.
-	unique := func(key, _ []byte) error { return r.bring(s, key) }
+	defer clear(r.old)
 	if was != nil {
 		it, err := t.read(suffix, was)
 		if err == nil {
-			err = r.remove(r.b, t, it, unique)
+			err = r.remove(t, it, func(kind keys.Kind, key, val []byte) error {
+				if kind == keys.KindUnique {
+					return r.bring(s, key)
+				}
+				r.old[string(key)] = string(val)
+				return nil
+			})
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if is == nil {
-		return nil
-	}
-	it, err := t.read(suffix, is)
-	if err != nil {
+		r.b.Delete(append(keys.AppendPrefix(nil, t.key, keys.KindItem), suffix...))
+	} else if it, err := t.read(suffix, is); err != nil {
+		return err
+	} else if err := r.add(t, it, is, func(kind keys.Kind, key, val []byte) error {
+		return r.renew(s, kind, key, val)
+	}); err != nil {
 		return err
 	}
-	return r.put(r.b, t, it, is, unique)
+	for key := range r.old {
+		r.b.Delete([]byte(key))
+	}
+	return nil
+}
+
+// renew puts a key of an item's new version, unless the old version has it with the same value. A unique value may have
+// moved from one item to another, so its key gets the state that it has in the snapshot.
+func (r *catchUp) renew(s *source, kind keys.Kind, key, val []byte) error {
+	if kind == keys.KindUnique {
+		return r.bring(s, key)
+	}
+	was, ok := r.old[string(key)]
+	delete(r.old, string(key))
+	if !ok || was != string(val) {
+		r.b.Put(key, val)
+	}
+	return nil
 }
 
 // logical brings the head of an item's logical partition.

@@ -10,14 +10,17 @@ import (
 )
 
 // pace is the pace of background work that writes: index rebuilds, and copies of slots. It doesn't get far ahead of the
-// disk, and after each burst it rests as long as it has worked.
+// disk, and after each burst it rests about as long as it has worked. The time of a burst includes its waits for a
+// processor, so it works less while requests use the processors.
 type pace struct {
 	c       *Container
 	ctx     context.Context
-	lease   *lease.Lease // nil: the work needs none
-	last    kv.Commit    // the last commit that was not waited for
-	commits int          // commits since the last wait
-	begun   time.Time    // start of the current burst
+	lease   *lease.Lease  // nil: the work needs none
+	last    kv.Commit     // the last commit that was not waited for
+	commits int           // commits since the last wait
+	begun   time.Time     // start of the current burst
+	burst   time.Duration // least length of a burst; 0 = rebuildBurst
+	rests   int           // length of a rest in percent of the burst before it; 0 = 100
 }
 
 // Pace of a rebuild. After an error it rests for a longer time.
@@ -45,8 +48,8 @@ func (j *pace) pause() error {
 	if err := j.follow(); err != nil {
 		return err
 	}
-	if d := realTime.Now().Sub(j.begun); d >= rebuildBurst {
-		j.rest(min(d, rebuildRetry))
+	if d := realTime.Now().Sub(j.begun); d >= cmp.Or(j.burst, rebuildBurst) {
+		j.rest(min(d*time.Duration(cmp.Or(j.rests, 100))/100, rebuildRetry))
 		j.begun = realTime.Now()
 	}
 	return translate(j.ctx.Err())

@@ -114,6 +114,8 @@ func child(dir string, at []string, relaxed bool) error {
 			defer mu.Unlock()
 			fmt.Println("backup", name, strings.Trim(fmt.Sprint(acked), "[]"))
 		})
+	} else if os.Getenv(splitEnv) != "" {
+		go changePartitions(ctx, eng, c)
 	} else {
 		go changePolicies(ctx, eng, c)
 		go makeAndDrop(ctx, eng)

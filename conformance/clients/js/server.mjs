@@ -8,6 +8,7 @@ const need = (name) => {
 export const nosql = need("ORRERY_NOSQL"); // http://127.0.0.1:port
 export const table = need("ORRERY_TABLE"); // http://127.0.0.1:port
 export const mongo = need("ORRERY_MONGO"); // 127.0.0.1:port
+export const admin = need("ORRERY_ADMIN"); // http://127.0.0.1:port
 export const gremlin = need("ORRERY_GREMLIN"); // ws://127.0.0.1:port/gremlin
 export const account = need("ORRERY_ACCOUNT_NAME");
 export const key = need("ORRERY_ACCOUNT_KEY");

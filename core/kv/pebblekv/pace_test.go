@@ -385,3 +385,21 @@ func TestPaceSteps(t *testing.T) {
 		t.Errorf("%d steps a run before all writers stop", s)
 	}
 }
+
+// While the store is behind, a batch of background work waits itself, and makes no other batch wait.
+func TestBackgroundBatchesYield(t *testing.T) {
+	p := newPace(1 << 20)
+	p.behind.Store(maxSteps)
+	begun := time.Now()
+	p.admit(64<<20, true)
+	if took := time.Since(begun); took < yieldFor {
+		t.Errorf("it has waited %v", took)
+	}
+	if next := p.next.Load(); next != 0 {
+		t.Errorf("the next batch would wait until %d", next)
+	}
+	p.admit(64<<20, false)
+	if p.next.Load() == 0 {
+		t.Error("other batches pay nothing")
+	}
+}

@@ -58,7 +58,7 @@ func (e *Engine) Prepare(b *kv.Batch, room int) (kv.Prepared, error) {
 		e.gate.leave()
 		return nil, err
 	}
-	e.pace.admit(b.Size())
+	e.pace.admit(b.Size(), b.Background)
 	n := b.Len()
 	p := preparations.Get().(*prepared)
 	p.e, p.b, p.bytes, p.open, p.kept = e, b, b.Size(), p.open[:0], p.kept[:0]

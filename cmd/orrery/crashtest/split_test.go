@@ -1,0 +1,170 @@
+package crashtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/kv/pebblekv"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/internal/histories"
+)
+
+const (
+	splitEnv = childEnv + "_SPLITS" // set: the child splits and merges partitions all the time
+
+	ballast    = 2000 // items of 1 KB that no writer changes, so that a copy has something to do
+	mostParts  = 12
+	partitionT = 10000 // RU/s of one partition
+)
+
+// changePartitions splits and merges the partitions of a container, and raises its throughput, so that kills interrupt
+// copies, changes of the map and resizes.
+func changePartitions(ctx context.Context, eng *core.Engine, c *core.Container) {
+	if c.Count() < ballast {
+		if err := addBallast(ctx, c); err != nil {
+			fmt.Println("error", err)
+			os.Exit(1)
+		}
+	}
+	for {
+		parts := c.Partitions()
+		id := parts[rand.IntN(len(parts))].ID
+		var err error
+		switch n := rand.IntN(10); {
+		case len(parts) >= mostParts || n < 4:
+			err = c.MergePartitions(ctx, id)
+		case n == 4:
+			err = raise(ctx, eng, c, len(parts)+2)
+		default:
+			err = c.SplitPartition(ctx, id)
+		}
+		// the last partition can't be merged, and a resize may have replaced the one that was chosen
+		if err != nil && !status.Is(err, status.BadRequest) && !status.Is(err, status.NotFound) {
+			fmt.Println("error", err)
+			os.Exit(1)
+		}
+	}
+}
+
+// raise gives a container the throughput of so many partitions, which are then made in the background.
+func raise(ctx context.Context, eng *core.Engine, c *core.Container, partitions int) error {
+	spec := c.Spec().Clone()
+	spec.Throughput = core.Throughput{Manual: partitionT * partitions}
+	_, err := eng.ReplaceContainer(ctx, database, coll, spec)
+	return err
+}
+
+// addBallast creates the ballast, as items of one more writer.
+func addBallast(ctx context.Context, c *core.Container) error {
+	pad := strings.Repeat("x", 900)
+	for from := 0; from < ballast; from += 100 {
+		ws := make([]core.Write, 100)
+		for i := range ws {
+			n := from + i
+			text := fmt.Appendf(nil, `{"id":"ballast-%d-%d","pk":"%d","n":0,"pad":%q}`, writers, n, n, pad)
+			d, err := doc.FromJSON(nil, text, doc.JSONOptions{Names: doc.NoSQL})
+			if err != nil {
+				return err
+			}
+			ws[i] = core.Write{Kind: core.Upsert, Doc: d}
+		}
+		if err := histories.Import(ctx, c, ws); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A process whose partitions are split, merged and resized while clients write is killed repeatedly. After each kill
+// every acknowledged operation is there, the checker finds nothing, nothing is left of copies that were cut off, and a
+// resize goes on although no request uses the container.
+func TestKilledSplitsLoseNothing(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	dir := t.TempDir()
+	at := make([]int, writers)
+	total, copies, resizes, unchanged := 0, 0, 0, 0
+	for kill := range kills(t) {
+		acked := runChild(t, dir, at, []string{splitEnv + "=1"}, time.Duration(50+r.IntN(250))*time.Millisecond, nil)
+		for w := range at {
+			total += acked[w] - at[w]
+		}
+		var left leftOver
+		if at, left = verifySplits(t, dir, acked); left.copying {
+			copies++
+		}
+		if left.ballast < unchanged {
+			t.Errorf("%d items of ballast, %d before", left.ballast, unchanged)
+		}
+		unchanged = left.ballast
+		if left.resizing {
+			resizes++
+		}
+		if t.Failed() {
+			t.Fatalf("after kill %d", kill+1)
+		}
+	}
+	t.Logf("%d operations acknowledged; of %d kills %d met a copy, and %d a resize", total, kills(t), copies, resizes)
+	if total < kills(t)*writers || copies == 0 || resizes == 0 {
+		t.Error("the kills came when nothing happened: this tests nothing")
+	}
+}
+
+// leftOver is what a kill has left.
+type leftOver struct {
+	copying, resizing bool // it has interrupted a copy, or a resize
+	ballast           int  // items
+}
+
+// verifySplits compares the store with the writers' histories. It returns the next step of each writer.
+func verifySplits(t *testing.T, dir string, acked []int) (next []int, left leftOver) {
+	t.Helper()
+	ctx := context.Background()
+	e, err := pebblekv.Open(dir, pebblekv.Options{MemTableMB: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eng, err := core.Open(ctx, e, core.Options{})
+	if err != nil {
+		t.Fatal(errors.Join(err, e.Close()))
+	}
+	defer func() {
+		if err := eng.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	left = leftOver{copying: eng.DropsLeft() > 0, resizing: eng.Resizing(database, coll)}
+	for begun := time.Now(); eng.DropsLeft() > 0 || eng.Resizing(database, coll); time.Sleep(time.Millisecond) {
+		if time.Since(begun) > 30*time.Second {
+			t.Fatalf("%d removals are left, resizing %v", eng.DropsLeft(), eng.Resizing(database, coll))
+		}
+	}
+	if problems, err := eng.Check(ctx); err != nil || len(problems) > 0 {
+		t.Errorf("check: %v %s", err, strings.Join(problems, "\n"))
+	}
+	c, err := eng.Container(database, coll)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := histories.Found(ctx, c, writers+1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next = make([]int, writers)
+	for w := range next {
+		if next[w], err = histories.Steps(w, found[w], acked[w], acked[w]+1); err != nil {
+			t.Error(err)
+		}
+	}
+	left.ballast = len(found[writers])
+	return next, left
+}

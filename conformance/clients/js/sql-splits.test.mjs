@@ -1,0 +1,173 @@
+// @azure/cosmos 4.x goes on while physical partitions are split and merged: writes, queries with continuations, and
+// the change feed of the whole container and of each feed range.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { ChangeFeedStartFrom, CosmosClient } from "@azure/cosmos";
+import { admin, key, nosql, unique } from "./server.mjs";
+
+const client = new CosmosClient({ endpoint: nosql, key });
+const dbId = unique("jssplit");
+let db;
+before(async () => {
+  db = (await client.databases.create({ id: dbId })).database;
+});
+after(async () => {
+  await db.delete();
+  client.dispose();
+});
+
+// partitions asks the admin port: GET with no change, else POST.
+async function partitions(container, change) {
+  const of = { database: dbId, container };
+  const headers = { Authorization: `Bearer ${key}` };
+  const path = `${admin}/orrery/partitions`;
+  const res = change
+    ? await fetch(path, { method: "POST", headers, body: JSON.stringify({ ...of, ...change }) })
+    : await fetch(`${path}?${new URLSearchParams(of)}`, { headers });
+  assert.equal(res.status, 200, await res.clone().text());
+  return (await res.json()).partitions.map((p) => p.id);
+}
+
+const pad = "x".repeat(500);
+
+// Work is what the clients do until stop is set.
+class Work {
+  made = 0;
+  pending = new Set();
+  stop = false;
+  done = { write: 0, query: 0, pages: 0, feed: 0, ranges: 0 };
+  constructor(container) {
+    this.c = container;
+  }
+  // all is a number below which all items are acknowledged.
+  all() {
+    return Math.min(this.made, ...this.pending);
+  }
+  async write() {
+    const n = this.made++;
+    this.pending.add(n);
+    const { resource } = await this.c.items.create({ id: `${n}`, pk: `k${n % 50}`, n, pad });
+    assert.equal(resource.n, n);
+    this.pending.delete(n);
+  }
+  async read() {
+    const n = Math.floor(this.all() * 0.6);
+    if (n > 0) assert.equal((await this.c.item(`${n}`, `k${n % 50}`).read()).resource.n, n);
+  }
+  // complete checks that numbers have each item that was there before once, and none twice.
+  complete(numbers, all) {
+    assert.equal(new Set(numbers).size, numbers.length, "a row comes twice");
+    const seen = new Set(numbers);
+    for (let n = 0; n < all; n++) assert.ok(seen.has(n), `item ${n} is missing`);
+  }
+  async query() {
+    const all = this.all(), rows = [];
+    const it = this.c.items.query("SELECT VALUE c.n FROM c", { maxItemCount: 40 });
+    while (it.hasMoreResults()) rows.push(...((await it.fetchNext()).resources ?? []));
+    this.complete(rows, all);
+
+  }
+  // pages reads a logical partition, with a new iterator for each page.
+  async pages() {
+    const all = this.all(), pk = `k${all % 50}`, rows = [];
+    let continuationToken;
+    do {
+      const page = await this.c.items.query("SELECT VALUE c.n FROM c WHERE c.n >= 0", { partitionKey: pk, maxItemCount: 3, continuationToken }).fetchNext();
+      rows.push(...page.resources);
+      continuationToken = page.continuationToken;
+    } while (continuationToken);
+    assert.equal(new Set(rows).size, rows.length, "a row comes twice");
+    const seen = new Set(rows);
+    for (let n = all % 50; n < all; n += 50) assert.ok(seen.has(n), `item ${n} is missing`);
+
+  }
+}
+
+// Tail reads the change feed of a scope from the beginning, with a new iterator from the continuation now and then.
+class Tail {
+  got = [];
+  constructor(container, scope) {
+    this.c = container;
+    this.scope = scope;
+  }
+  async poll(pages) {
+    const from = this.token ? ChangeFeedStartFrom.Continuation(this.token) : ChangeFeedStartFrom.Beginning(this.scope);
+    const it = this.c.items.getChangeFeedIterator({ changeFeedStartFrom: from, maxItemCount: 30 });
+    let idle = 0;
+    for (let i = 0; i < pages && idle < 70; i++) {
+      const page = await it.readNext();
+      if (page.statusCode === 304) idle++;
+      else {
+        idle = 0;
+        this.got.push(...page.result.map((r) => r.n));
+      }
+      this.token = page.continuationToken;
+    }
+  }
+}
+
+test("writes, queries and change feeds while partitions are split and merged", { timeout: 120_000 }, async () => {
+  const id = unique("c");
+  const { container: c } = await db.containers.create({ id, partitionKey: { paths: ["/pk"], version: 2 }, throughput: 400 });
+  const w = new Work(c);
+  for (let i = 0; i < 120; i++) await w.write();
+  const whole = new Tail(c);
+  const [range] = await c.getFeedRanges();
+  const ofRange = new Tail(c, range);
+  const loop = async (name, step) => {
+    while (!w.stop) {
+      await step();
+      w.done[name]++;
+    }
+  };
+  const clients = [
+    loop("write", () => w.write()), loop("write", () => w.write()), loop("write", () => w.write()), loop("write", () => w.read()),
+    loop("query", () => w.query()), loop("pages", () => w.pages()), loop("feed", () => whole.poll(5)), loop("ranges", () => ofRange.poll(5)),
+  ];
+  const failed = Promise.all(clients).catch((e) => {
+    w.stop = true;
+    throw e;
+  });
+  failed.catch(() => {});
+  // round waits until every client has done something more.
+  const round = async () => {
+    const was = { ...w.done };
+    for (let i = 0; i < 1000 && !w.stop; i++) {
+      if (Object.keys(was).every((k) => w.done[k] > was[k])) return;
+      await new Promise((done) => setTimeout(done, 5));
+    }
+  };
+  try {
+    await round();
+    // by the throughput: 40,000 RU/s need four partitions
+    const { resource: offer } = await c.readOffer();
+    offer.content.offerThroughput = 40000;
+    await client.offer(offer.id).replace(offer);
+    for (let i = 0; i < 2000 && !w.stop && (await partitions(id)).length < 4; i++) await new Promise((done) => setTimeout(done, 5));
+    assert.equal((await partitions(id)).length, 4);
+    await round();
+    // by hand, slots too: a partition of one slot is split by a copy
+    for (const want of [8, 16, 32]) {
+      for (const p of await partitions(id)) await partitions(id, { partition: p, do: "split" });
+      assert.equal((await partitions(id)).length, want);
+      await round();
+    }
+    for (let n = 32; n > 1 && !w.stop; n /= 2) {
+      const ids = await partitions(id);
+      for (let i = 0; i < ids.length; i += 2) await partitions(id, { partition: ids[i], do: "merge" });
+      await round();
+    }
+    assert.equal((await partitions(id)).length, 1);
+  } finally {
+    w.stop = true;
+    await failed;
+  }
+  const { resources } = await c.items.query("SELECT VALUE c.n FROM c").fetchAll();
+  assert.equal(resources.length, w.made);
+  w.complete(resources, w.made);
+  for (const tail of [whole, ofRange]) {
+    await tail.poll(2000);
+    w.complete(tail.got, w.made); // each item was written once, so each change comes once
+  }
+  assert.ok(Object.values(w.done).every((n) => n > 5), JSON.stringify(w.done));
+});
