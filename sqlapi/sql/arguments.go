@@ -46,7 +46,8 @@ func (f *frame) onItem() bool { return f.root.item != nil && f.root.doc != nil &
 
 // appendArguments appends a list of arguments for Functions.Call, or the key of such a list: there the item itself is
 // its number. An argument that is the item itself has no value.
-func (u *calls) appendArguments(dst []byte, f *frame, function int, exprs []cexpr, args []value.Value, key bool) []byte {
+func (u *calls) appendArguments(dst []byte, f *frame, function int, exprs []cexpr, args []value.Value,
+	key bool) []byte {
 	dst = append(dst, '[')
 	for i, v := range args {
 		if i > 0 {
