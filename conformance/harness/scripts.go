@@ -15,9 +15,6 @@ func init() {
 	if len(os.Args) != 2 || os.Args[1] != script.WorkerCommand {
 		return
 	}
-	if err := engine.Work(os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	fmt.Fprintln(os.Stderr, engine.Work(os.Stdin, os.Stdout))
+	os.Exit(1)
 }

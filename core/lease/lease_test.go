@@ -574,7 +574,7 @@ func TestAcquireWaits(t *testing.T) {
 		b.eng.pause(false)
 		l.Release()
 		time.Sleep(time.Second)
-		if l, err = a.leases.Acquire(bg, other); err != nil {
+		if _, err = a.leases.Acquire(bg, other); err != nil {
 			t.Fatal(err)
 		}
 		go func() { _, err := b.leases.Acquire(bg, other); errs <- err }()

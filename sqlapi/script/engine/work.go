@@ -22,8 +22,9 @@ const processors = 2
 // gcPercent lets the heap of short runs grow to some 40 MB between collections.
 const gcPercent = 1000
 
-// Work serves runs until in ends. It takes possession of the process: limits hold for it as a whole, it ignores
-// interrupts from a terminal, which are for the server, and it ends at once when in does or a limit is exceeded.
+// Work serves runs. It takes possession of the process: limits hold for it as a whole, it ignores interrupts from a
+// terminal, which are for the server, and the process ends when in does or a limit is exceeded. Work returns only with an
+// error.
 func Work(in io.Reader, out io.Writer) error {
 	signal.Ignore(os.Interrupt)
 	closeInherited()
