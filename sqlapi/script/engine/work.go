@@ -23,8 +23,8 @@ const processors = 2
 const gcPercent = 1000
 
 // Work serves runs. It takes possession of the process: limits hold for it as a whole, it ignores interrupts from a
-// terminal, which are for the server, and the process ends when in does or a limit is exceeded. Work returns only with an
-// error.
+// terminal, which are for the server, and the process ends when in does or a limit is exceeded. Work returns only after
+// an error.
 func Work(in io.Reader, out io.Writer) error {
 	signal.Ignore(os.Interrupt)
 	closeInherited()
