@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 )
 
-// BenchmarkSplit splits four slots with 10,000 items of about 1 KB and joins them again, without other requests. It
+// BenchmarkSplit splits slots with 10,000 items of about 1 KB and joins them again, without other requests. It
 // reports how many items are copied in a second, and the process's CPU time for each.
 func BenchmarkSplit(b *testing.B) {
 	c, _ := benchContainer(b)
