@@ -64,7 +64,7 @@ const (
 	moveOps   = 512
 	moveBytes = 256 << 10
 	moveBurst = time.Millisecond
-	moveRests = 150 // percent
+	moveRests = 200 // percent
 )
 
 // movePace returns the pace of a move.
