@@ -447,6 +447,7 @@ func TestReadFeed(t *testing.T) {
 	a.do("GET", docs, "", "x-ms-start-epk: 00", "x-ms-end-epk: FF", "x-ms-read-key-type: EffectivePartitionKeyRange").
 		is(200).has(`"_count":25`)
 	a.do("GET", docs, "", "x-ms-start-epk: zz").is(400)
+	a.do("GET", docs, "", "x-ms-start-epk: 1A", "x-ms-end-epk: 05").is(400)
 	a.do("GET", docs, "", "x-ms-continuation: rubbish").is(400)
 	a.do("GET", docs, "", "x-ms-max-item-count: 0").is(400)
 	a.do("GET", docs, "", "x-ms-max-item-count: many").is(400)

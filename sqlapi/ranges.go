@@ -46,9 +46,10 @@ func (c *call) spanOf(ct *core.Container) (s span, ok bool, err error) {
 	if lo == "" && hi == "" {
 		return s, ok, nil
 	}
-	if !isEPK(lo) || !isEPK(hi) {
+	if !isEPK(lo) || !isEPK(hi) || hi != "" && lo > hi {
 		return s, false, badHeader("x-ms-start-epk", lo+" "+hi)
 	}
+	// the bounds may lie outside of the partition, so the range may still be empty
 	if lo > s.min {
 		s.min = lo
 	}

@@ -1,77 +1,74 @@
 package exec
 
 import (
-	"bytes"
 	"container/heap"
+	"math"
 	"runtime"
 
-	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/work"
 )
 
-// A merge over many slots begins with the first entry of each slot. These entries are found in parallel.
+// A merge over slots begins with the first entry of each slot.
 //
 // On an engine over a network each slot's stream has its own iterator from the beginning. All iterators are opened at
 // the same time, because waiting for all takes as long as waiting for one.
 //
-// A local engine is read by as many goroutines as there are processors, or by one for few slots. There an iterator
-// costs more than a seek, and a page of ten rows from 400 slots needs a second entry from ten slots at most. So a
-// goroutine finds the first entries of its slots with one iterator. A stream gets its own iterator when it moves on.
+// On a local engine an iterator costs more than a seek, and a page of ten rows needs a second entry from ten slots at
+// most. So one iterator finds the first entries of all slots, and the streams copy them (copied). Many slots are read
+// by as many goroutines as there are processors, with an iterator each.
 //
 // Example: the ten least entries of 400 slots on two processors. Each of two goroutines seeks in 200 slots with one
-// iterator. The heap gives ten entries, and at most ten streams seek again.
+// iterator and copies two entries of each. The heap gives ten of these, and no stream needs an iterator of its own.
 
 const (
-	fewStreams   = 16  // up to so many streams are begun in sequence on a local engine, each with its iterator
+	fewStreams   = 16  // up to so many streams are begun in sequence on a local engine
 	remoteAtOnce = 512 // concurrent reads of one query on an engine over a network
-	keyMem       = 96  // initial memory for the key of an entry: enough for most
+	keyMem       = 64  // initial memory for a copied entry: enough for most
+	mostCopied   = 32  // entries of a stream that are copied; for more, an iterator costs little in comparison
 )
 
 // beginAll finds the first entry of every stream and makes the heap of the streams that have one. The spans and
 // positions of the streams must be set.
 func (h *mergeHeap) beginAll(b *builder, all []entries) error {
-	h.list = make([]*entries, 0, len(all))
-	remote := b.view.Remote()
-	if len(all) <= fewStreams && !remote {
-		for i := range all {
-			if err := h.begin(&all[i], all[i].sps, all[i].after); err != nil {
-				return err
-			}
-		}
-		heap.Init(h)
-		return nil
-	}
-	workers := runtime.GOMAXPROCS(0)
-	if remote {
+	workers := 1
+	switch {
+	case b.view.Remote():
 		workers = remoteAtOnce
+	case len(all) > fewStreams:
+		workers = runtime.GOMAXPROCS(0)
 	}
 	found := make([]bool, len(all))
-	keys := make([]byte, len(all)*keyMem)
-	probes := make([]kv.Iterator, workers) // local: one for each goroutine
-	err := b.beside(workers, len(all), func(own *builder, i, worker int) (err error) {
+	vias := share(b, all, workers)
+	begin := func(own *builder, i, worker int) (err error) {
 		e := &all[i]
 		e.b, e.beside = own, len(all)
-		defer func() { e.b = b }()
-		lend := !remote && e.lends()
-		if lend {
-			e.it, e.key = probes[worker], keys[i*keyMem:i*keyMem:(i+1)*keyMem]
+		if c, ok := e.it.(*copied); ok {
+			c.via = &vias[worker]
+			defer func() { c.via = nil }()
 		}
 		e.start(e.sps, e.after)
 		found[i], err = e.next()
-		if lend {
-			probes[worker] = e.lent(found[i])
-		}
+		e.b = b
 		return err
-	})
-	for _, it := range probes {
-		if it != nil {
-			_ = it.Close()
+	}
+	var err error
+	if workers == 1 {
+		for i := 0; i < len(all) && err == nil; i++ {
+			err = begin(b, i, 0)
+		}
+	} else {
+		err = b.beside(workers, len(all), begin)
+	}
+	for i := range vias {
+		if it := vias[i].it; it != nil {
+			b.rest(it)
 		}
 	}
 	if err != nil {
 		return err
 	}
+	h.list = make([]*entries, 0, len(all))
 	for i := range all {
 		if found[i] {
 			h.list = append(h.list, &all[i])
@@ -83,28 +80,39 @@ func (h *mergeHeap) beginAll(b *builder, all []entries) error {
 	return nil
 }
 
-// lends reports whether the stream can continue with another iterator than the one that found its first entry.
-func (e *entries) lends() bool { return !e.flip && e.leaf.pred.Op != access.OpSpatial }
-
-// lent takes back the iterator that found the current entry. The stream keeps a copy of that entry.
-func (e *entries) lent(found bool) kv.Iterator {
-	it := e.it
-	if e.it = nil; found {
-		e.key = append(e.key[:0], it.Key()...)
-		e.cur, _ = e.parse(e.key) // it parsed before
-	}
-	return it
-}
-
-// resume gives the stream an iterator that is positioned on its current entry.
-func (e *entries) resume() (err error) {
-	if e.it, err = e.b.view.Iter(e.lo, e.hi); err != nil {
-		return err
-	}
-	if e.it.SeekGE(e.key) && bytes.Equal(e.it.Key(), e.key) {
+// share lets streams copy their first entries with one iterator for each worker, if that costs less than an iterator
+// for each stream.
+func share(b *builder, all []entries, workers int) []via {
+	most := b.copies(len(all))
+	if most == 0 {
 		return nil
 	}
-	return e.it.Err()
+	vias := make([]via, workers)
+	streams := make([]copied, len(all))
+	list, mem := make([]copiedEntry, len(all)*most), make([]byte, len(all)*most*keyMem)
+	for i := range all {
+		if e := &all[i]; !e.flip && e.leaf.pred.Op != access.OpSpatial {
+			from, to := i*most, (i+1)*most
+			streams[i] = copied{e: e, most: most, list: list[from:from:to]}
+			streams[i].mem = mem[from*keyMem : from*keyMem : to*keyMem]
+			e.it = &streams[i]
+		}
+	}
+	return vias
+}
+
+// copies is the number of entries that each of several streams copies, so that few of them need more; 0 = none. The
+// rows that the reader takes are assumed to be distributed over the streams at random: m on average, with a deviation
+// of the root of m.
+//
+// Example: 20 rows from 16 streams are 1.25 of each. 5 are copied: a stream gives more in one page of six.
+func (b *builder) copies(streams int) int {
+	want := b.firstChunk()
+	if streams == 1 || b.view.Remote() || streams <= fewStreams && (b.q.Whole || b.q.Page == 0 && b.q.Limit == 0) {
+		return 0
+	}
+	m := float64(want) / float64(streams)
+	return min(mostCopied, int(2+m+2*math.Sqrt(m)))
 }
 
 // beside calls f for 0 to n-1 on several goroutines. Each goroutine passes its own builder to f, which counts there
@@ -121,6 +129,7 @@ func (b *builder) beside(workers, n int, f func(own *builder, i, worker int) err
 	err := work.Each(workers, n, func(i, worker int) error { return f(owns[worker], i, worker) })
 	st := &b.rows.stats
 	for _, own := range owns {
+		own.rows.closeUnused()
 		st.Entries += own.rows.stats.Entries
 		st.Items += own.rows.stats.Items
 		st.Bytes += own.rows.stats.Bytes

@@ -42,7 +42,8 @@ type gathering struct {
 	err       error     // error of a statistic
 	stretches []stretch // of creation order
 	names     *nameOrder
-	tallies   []count // by the number of the slot in the view
+	tallies   []count   // by the number of the slot in the view
+	idle      *gathered // has given its stretch, and is used again for the next one; nil: none
 }
 
 // poll returns Timeout when the query's context has ended, and an error when its view is much too old. Sources call it

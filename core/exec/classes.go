@@ -39,7 +39,7 @@ func (b *builder) classesAt(slot *store.ViewSlot, path uint64) (classes, error) 
 		var it kv.Iterator
 		c, err := b.classesOf(&it, slot, path)
 		if it != nil {
-			_ = it.Close()
+			b.rest(it)
 		}
 		return c, err
 	}
@@ -83,7 +83,7 @@ func (b *builder) classesOf(it *kv.Iterator, slot *store.ViewSlot, path uint64) 
 	lo := keys.AppendIndexPath(mem[:0:32], slot.Key(), path)
 	if hi := keys.AppendAfter(mem[32:32], lo); *it != nil {
 		(*it).Reset(lo, hi)
-	} else if *it, err = b.view.Iter(lo, hi); err != nil {
+	} else if *it, err = b.iter(lo, hi); err != nil {
 		return c, err
 	}
 	(*it).Ahead(1)

@@ -37,7 +37,11 @@ func (g *stretch) discard() {
 // own group.
 func (b *builder) groups(shown Shown, from *position) []stretch {
 	slots := b.view.Version().Map()
-	out := make([]stretch, 0, 1)
+	most := 1
+	if shown == CreationByPartition {
+		most = min(len(b.spans), len(slots.Partitions))
+	}
+	out := make([]stretch, 0, most)
 	begin := 0 // of the last group's spans, which stand together in b.spans
 	for i := range b.spans {
 		s := &b.spans[i]
@@ -142,8 +146,13 @@ func (c *created) empty() bool {
 // leave ends the current group.
 func (c *created) leave() {
 	c.src.close()
-	if s, ok := c.src.(*sorter); ok {
+	switch s := c.src.(type) {
+	case *sorter:
 		s.clear()
+	case *gathered:
+		if !c.b.view.Remote() {
+			c.b.gathering.idle = s
+		}
 	}
 	c.src = nil
 	c.i++

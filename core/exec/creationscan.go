@@ -181,7 +181,7 @@ func (w *numberWalk) begin(b *builder, n *numbers, streams int) error {
 	if err != nil {
 		return err
 	}
-	if n.it, err = b.view.Iter(lo, hi); err != nil {
+	if n.it, err = b.iter(lo, hi); err != nil {
 		return err
 	}
 	if b.view.Remote() {
@@ -223,7 +223,7 @@ func (w *numberWalk) settled(b *builder, n *numbers, ok bool) error {
 		}
 	}
 	err := n.it.Err()
-	_ = n.it.Close()
+	b.rest(n.it)
 	n.it = nil
 	return err
 }
@@ -309,7 +309,7 @@ func (w *numberWalk) empty() bool {
 func (w *numberWalk) close() {
 	for _, n := range w.heap {
 		if n.it != nil {
-			_ = n.it.Close()
+			w.b.rest(n.it)
 			n.it = nil
 		}
 	}

@@ -77,7 +77,6 @@ type entries struct {
 	skip    bool   // once is set, and the slot's entries allow it
 	given   bool   // the previous entry was given
 	last    []byte // the key of the previous entry, up to its value
-	key     []byte // of the current entry, if another iterator found it: see resume
 }
 
 // entryMem is the initial memory for the keys of one entries. It is enough for most.
@@ -156,11 +155,6 @@ func (e *entries) step() {
 
 // moved moves to the next entry of the interval. It returns false at the end of the interval.
 func (e *entries) moved() (bool, error) {
-	if e.it == nil {
-		if err := e.resume(); err != nil {
-			return false, err
-		}
-	}
 	if e.move() {
 		return true, nil
 	}
@@ -208,7 +202,7 @@ func (e *entries) openInterval() (bool, error) {
 	}
 	if e.it == nil {
 		var err error
-		if e.it, err = e.b.view.Iter(e.lo, e.hi); err != nil {
+		if e.it, err = e.b.iter(e.lo, e.hi); err != nil {
 			return false, err
 		}
 	} else {
@@ -275,7 +269,7 @@ func (e *entries) accept() (bool, error) {
 
 func (e *entries) close() {
 	if e.it != nil {
-		_ = e.it.Close()
+		e.b.rest(e.it)
 		e.it = nil
 	}
 }

@@ -12,9 +12,11 @@ import (
 // gathered gives the items that an index names in creation order. It gathers the entries of all slots first, as union
 // does for one slot. It holds at most window of them and walks the index again for more.
 type gathered struct {
-	b      *builder
+	b      *builder // own
+	own    builder
 	newest bool
 	u      *union // for one slot at a time
+	cover  *cover // nil: items are fetched
 	list   []namedIn
 	names  []byte
 	at     int
@@ -38,16 +40,38 @@ func (n *namedIn) counter() uint64 { return store.Counter(n.number) }
 // gather makes the source of a stretch that an index answers. If there are more entries than limit, it holds at least
 // limit+1 of them, and can't be used as a source.
 func (b *builder) gather(g *stretch, p *access.Plan, limit int) (*gathered, error) {
-	b = b.of(g)
-	b.from = nil
-	s := &gathered{b: b, newest: b.q.Shown == Newest, u: b.namesOf(p)}
-	if p.Covered {
-		s.u.cover = newCover(b, p.Leaf)
+	s, again := b.gathering.idle, true
+	if s == nil {
+		s, again = &gathered{newest: b.q.Shown == Newest}, false
 	}
-	if g.from != nil {
-		s.from, s.begun = g.from.number, true
+	ident := s.own.ident
+	b.gathering.idle, s.own, s.b = nil, *b, &s.own
+	b = s.b
+	b.spans, b.from, b.ident = g.spans, nil, ident
+	if again {
+		s.u.move(b)
+	} else if s.u = b.namesOf(p); p.Covered {
+		s.cover = newCover(b, p.Leaf)
+		s.u.cover = s.cover
 	}
-	return s, s.fill(limit)
+	if s.begun = g.from != nil; s.begun {
+		s.from = g.from.number
+	}
+	err := s.fill(limit)
+	if err != nil || !s.more {
+		s.u.close() // another stretch can use its iterator
+	}
+	return s, err
+}
+
+// move makes the union gather for another stretch.
+func (u *union) move(b *builder) {
+	u.b = b
+	for _, es := range [][]entries{u.e, u.alsoE} {
+		for i := range es {
+			es[i].b = b
+		}
+	}
 }
 
 // namesOf makes the union or intersection that gathers the names which an index plan gives.
@@ -97,7 +121,7 @@ func (s *gathered) take() {
 	if n := len(s.u.list); s.list == nil && n > 0 {
 		slots := 1
 		if n <= fewNamed { // the other slots have about as many
-			slots = 4
+			slots = min(4, len(s.b.spans))
 		}
 		s.list, s.names = make([]namedIn, 0, slots*n), make([]byte, 0, slots*len(s.u.names))
 	}
@@ -142,7 +166,7 @@ func (s *gathered) trim() {
 
 func (s *gathered) next(r *row) (bool, error) {
 	if s.far == nil {
-		s.far = s.b.readsAhead(s, s.u.cover)
+		s.far = s.b.readsAhead(s, s.cover)
 	}
 	if s.far != nil {
 		var n nameOf
@@ -157,7 +181,7 @@ func (s *gathered) next(r *row) (bool, error) {
 		name := s.names[n.from:n.to]
 		r.slot = n.slot
 		e := keys.IndexEntry{Value: s.names[n.to:n.end], Number: n.number, Name: name}
-		r.covered = s.u.cover != nil && s.u.cover.row(r, &e, n.flag)
+		r.covered = s.cover != nil && s.cover.row(r, &e, n.flag)
 		if r.covered {
 			return true, nil
 		}

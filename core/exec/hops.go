@@ -56,7 +56,7 @@ func (e *entries) hop(n int) (ok bool, err error) {
 		e.lo = append(append(e.lo[:0], e.prefix...), e.leaf.ivs[0].Lo...)
 		e.hi = append(append(e.hi[:0], e.prefix...), e.leaf.ivs[n-1].Hi...)
 		if e.it == nil {
-			if e.it, err = e.b.view.Iter(e.lo, e.hi); err != nil {
+			if e.it, err = e.b.iter(e.lo, e.hi); err != nil {
 				return false, err
 			}
 		} else {

@@ -20,6 +20,7 @@ type keyOrder struct {
 	node  *plan.Node // of one logical partition
 	all   []entries
 	h     mergeHeap
+	top   bool   // the first stream of the heap is in the logical partition that is read
 	tuple []byte // of the logical partition that is read
 	part  source // its items; nil: none yet
 	from  *position
@@ -83,13 +84,23 @@ func (k *keyOrder) partition() (bool, error) {
 	return true, err
 }
 
-// move moves to the next logical partition and puts its key into k.tuple. It returns no slot at the end.
+// move moves to the next logical partition and puts its key into k.tuple. It returns no slot at the end. The stream
+// moves on only when another partition is needed: a page often ends in the first one.
 func (k *keyOrder) move() (*store.ViewSlot, error) {
-	for len(k.h.list) > 0 {
+	for {
 		if err := k.b.poll(); err != nil {
 			return nil, err
 		}
+		if k.top {
+			if err := k.advance(); err != nil {
+				return nil, err
+			}
+		}
+		if len(k.h.list) == 0 {
+			return nil, nil
+		}
 		e := k.h.list[0]
+		k.top = true
 		rest, err := keys.SkipExact(e.cur.Name)
 		if err != nil {
 			return nil, err
@@ -99,20 +110,25 @@ func (k *keyOrder) move() (*store.ViewSlot, error) {
 		if fresh {
 			k.tuple = append(k.tuple[:0], tuple...)
 		}
-		ok, err := e.next()
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			heap.Fix(&k.h, 0)
-		} else {
-			heap.Pop(&k.h).(*entries).close()
-		}
 		if fresh {
 			return slot, nil
 		}
 	}
-	return nil, nil
+}
+
+// advance moves the first stream to its next entry.
+func (k *keyOrder) advance() error {
+	k.top = false
+	ok, err := k.h.list[0].next()
+	if err != nil {
+		return err
+	}
+	if ok {
+		heap.Fix(&k.h, 0)
+	} else {
+		heap.Pop(&k.h).(*entries).close()
+	}
+	return nil
 }
 
 // keyPart is a logical partition that is to be read.

@@ -15,12 +15,12 @@ import (
 func (b *builder) IDsInOneClass() bool {
 	s := &b.spans[0]
 	prefix := keys.AppendPrefix(nil, s.slot.Key(), keys.KindItem)
-	it, err := b.view.Iter(append(prefix[:len(prefix):len(prefix)], s.lo...),
+	it, err := b.iter(append(prefix[:len(prefix):len(prefix)], s.lo...),
 		append(prefix[:len(prefix):len(prefix)], s.hi...))
 	if err != nil {
 		return false
 	}
-	defer it.Close()
+	defer b.rest(it)
 	it.Ahead(1)
 	at := len(prefix) + len(s.base)
 	if !it.First() {

@@ -54,21 +54,6 @@ func (h *mergeHeap) Pop() any {
 	return e
 }
 
-// begin begins a slot's stream and adds it if it has an entry. The caller calls heap.Init after the last stream.
-func (h *mergeHeap) begin(e *entries, sps []span, after *position) error {
-	e.start(sps, after)
-	ok, err := e.next()
-	switch {
-	case err != nil:
-		return err
-	case ok:
-		h.list = append(h.list, e)
-	default:
-		e.close()
-	}
-	return nil
-}
-
 // merge makes the merge of a leaf's streams. After a position it continues after the position's first sort key and
 // number.
 func (b *builder) merge(m *plan.Node, _ *position) (source, error) {

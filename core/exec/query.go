@@ -13,6 +13,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/epk"
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/spill"
@@ -137,7 +138,8 @@ type Rows struct {
 	visits []*store.Slot   // all of them, if they are of several physical partitions
 	sort   *budget.Account // the memory that a sort holds; nil: no sort
 
-	found gathering // what the planner has read of the current view
+	found  gathering   // what the planner has read of the current view
+	unused kv.Iterator // of the current view: see builder.iter; nil: none
 
 	// walked has, with Query.Explain, the number of entries that the scan of each of the leaves has walked. Its first
 	// place, without a leaf, collects counts that nothing reads.
@@ -242,7 +244,7 @@ func (r *Rows) build(c *store.Container, token string, asked []uint64) (*builder
 	r.found = gathering{}
 	b := &builder{rows: r, view: r.view, q: r.q, from: from, layout: layout, asked: asked, gathering: &r.found}
 	if r.src, err = b.build(); err != nil {
-		r.view.Close()
+		r.closeView()
 		return nil, store.Translate(err)
 	}
 	return b, nil
@@ -257,7 +259,7 @@ func (r *Rows) renew() error {
 	case !old, r.apart:
 		return nil
 	case r.mayLeave():
-		r.view.Close()
+		r.closeView()
 		r.apart = true
 		return nil
 	case !gone && r.sorts(): // to sort again costs more than to keep the space of removed data for about a minute
@@ -302,7 +304,7 @@ func (r *Rows) Shelve(most int64) bool {
 		return false
 	}
 	if !r.apart {
-		r.view.Close()
+		r.closeView()
 		r.apart = true
 	}
 	r.sort.Rest()
@@ -327,8 +329,9 @@ func (r *Rows) closeSource() {
 		r.src.close()
 		r.src = nil
 		if !r.apart {
-			r.view.Close()
+			r.closeView()
 		}
+		r.closeUnused() // sources that were closed after the view
 		r.apart = false
 		r.sort.OnSpill(nil)
 		r.sort.Close()

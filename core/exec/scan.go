@@ -6,7 +6,6 @@ import (
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
-	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -58,11 +57,11 @@ func (w *spanWalk) bounds(sp *span) {
 
 // start moves to the first candidate of a span, or to the first one after a position. ahead is the number of items that
 // are probably needed; 0 = unknown.
-func (w *spanWalk) start(v *store.View, sp *span, after *position, ahead int) error {
+func (w *spanWalk) start(b *builder, sp *span, after *position, ahead int) error {
 	w.bounds(sp)
 	if w.it == nil {
 		var err error
-		if w.it, err = v.Iter(w.lo, w.hi); err != nil {
+		if w.it, err = b.iter(w.lo, w.hi); err != nil {
 			return err
 		}
 	} else {
@@ -87,9 +86,9 @@ func (w *spanWalk) start(v *store.View, sp *span, after *position, ahead int) er
 	return nil
 }
 
-func (w *spanWalk) close() {
+func (w *spanWalk) close(b *builder) {
 	if w.it != nil {
-		_ = w.it.Close()
+		b.rest(w.it)
 		w.it = nil
 	}
 }
@@ -99,7 +98,7 @@ func (s *scan) openSpan() error {
 	if s.b.view.Remote() {
 		return s.openFar()
 	}
-	return s.start(s.b.view, &s.spans[s.i], s.resume, 0)
+	return s.start(s.b, &s.spans[s.i], s.resume, 0)
 }
 
 func (s *scan) next(r *row) (bool, error) {
@@ -193,8 +192,8 @@ func (s *scan) read(r *row) (bool, error) {
 }
 
 func (s *scan) close() {
-	s.spanWalk.close()
-	s.ahead.close((*spanWalk).close)
+	s.spanWalk.close(s.b)
+	s.ahead.close(func(w *spanWalk) { w.close(s.b) })
 }
 
 // given tells which items an index scan gave in the slot where it stopped, so that a scan of the items can continue

@@ -18,12 +18,12 @@ type spansAhead struct {
 
 // openFar moves to the first candidate of span i, as openSpan does.
 func (s *scan) openFar() error {
-	s.spanWalk.close()
+	s.spanWalk.close(s.b)
 	if !s.ahead.has(s.i) {
 		s.ahead.begin(s.b, s.group(), func(own *builder, at int, to *spanWalk) error {
 			sp := &s.spans[at]
 			n := min(sp.slot.Items(), int64(s.ahead.items), chunkMost)
-			return to.start(own.view, sp, s.resume, int(n)+1) // one more: the engine sees that there is none
+			return to.start(own, sp, s.resume, int(n)+1) // one more: the engine sees that there is none
 		})
 	}
 	var err error

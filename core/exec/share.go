@@ -143,7 +143,7 @@ func (b *builder) countEntries(slot *store.ViewSlot, p *access.Pred, ivs []acces
 			lo = append(lo, b.view.Container().NumberPrefix(s.base[:len(s.base)-len(s.tuple)])...)
 			hi = keys.After(lo)
 		}
-		it, err := b.view.Iter(lo, hi)
+		it, err := b.iter(lo, hi)
 		if b.failed(err); err != nil {
 			break
 		}
@@ -151,7 +151,7 @@ func (b *builder) countEntries(slot *store.ViewSlot, p *access.Pred, ivs []acces
 			n++
 		}
 		b.failed(it.Err())
-		_ = it.Close()
+		b.rest(it)
 	}
 	b.rows.stats.Entries += n
 	b.rows.stats.Counted += n

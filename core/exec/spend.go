@@ -19,13 +19,17 @@ func (r *Rows) visit(c *store.Container, spans []span) error {
 	}
 	r.first = spans[0].slot.Slot
 	m, partitions := c.Slots().Map(), 1
-	for i := 1; i < len(spans) && len(m.Partitions) > 1; i++ {
-		if m.Partition(spans[i].slot.Min()) != m.Partition(spans[i-1].slot.Min()) {
-			partitions++
+	if len(spans) > 1 && len(m.Partitions) > 1 {
+		last := m.Partition(spans[0].slot.Min())
+		for i := 1; i < len(spans); i++ {
+			if p := m.Partition(spans[i].slot.Min()); p != last {
+				partitions, last = partitions+1, p
+			}
 		}
 	}
 	r.visits = nil
 	if partitions > 1 {
+		r.visits = make([]*store.Slot, 0, len(spans))
 		for i := range spans {
 			r.visits = append(r.visits, spans[i].slot.Slot)
 		}

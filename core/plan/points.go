@@ -70,6 +70,50 @@ func (x *chooser) conjunctKeys(cs []*access.Pred) []access.Key {
 	return next
 }
 
+// KeysNamed returns the partition keys that a filter is restricted to, each with the values of all paths of the key or
+// of the first ones. It returns nil when the filter isn't restricted, or is restricted to more than most keys.
+//
+// Example: with the paths tenant and user, tenant = "a" AND user IN (1, 2) names the keys (a, 1) and (a, 2), and
+// tenant = "a" names the keys that begin with a.
+func KeysNamed(st Stats, p *access.Pred, most int) [][]value.Value {
+	x := chooser{Stats: st}
+	switch {
+	case p == nil:
+		return nil
+	case p.Op != access.OpOr:
+		return x.keysNamed(p.Conjuncts(), most)
+	}
+	var out [][]value.Value
+	for _, k := range p.Kids {
+		ks := x.keysNamed(k.Conjuncts(), most)
+		if out = append(out, ks...); ks == nil || len(out) > most {
+			return nil
+		}
+	}
+	return out
+}
+
+// keysNamed is KeysNamed for a conjunction.
+func (x *chooser) keysNamed(cs []*access.Pred, most int) (out [][]value.Value) {
+	for _, segs := range x.KeyPaths() {
+		vals := x.equalTo(cs, segs)
+		if vals == nil || max(1, len(out))*len(vals) > most {
+			break // what the paths before demand is a weaker restriction, and right
+		}
+		if out == nil {
+			out = [][]value.Value{nil}
+		}
+		next := make([][]value.Value, 0, len(out)*len(vals))
+		for _, k := range out {
+			for _, v := range vals {
+				next = append(next, append(k[:len(k):len(k)], v))
+			}
+		}
+		out = next
+	}
+	return out
+}
+
 // equalTo returns the values that a conjunction demands at a path of the identity, nil when it demands none.
 func (x *chooser) equalTo(cs []*access.Pred, segs []string) []value.Value {
 	for _, c := range cs {
