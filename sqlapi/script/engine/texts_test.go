@@ -16,10 +16,12 @@ func TestTextsAreJSON(t *testing.T) {
 	texts := w.newMachine(wire.Setting{Time: time.Minute}, &source{}).newTexts()
 	for _, text := range []string{
 		`1`, `-0`, `0.1e-7`, `1e21`, `123456789012345678901`, `1e400`, `true`, `false`, `null`, `""`, `"a"`,
-		`"\u00e9\n\"\ud83d\ude00"`, `"é😀"`, `"\ud800"`, `[]`, `{}`, ` [ 1 , [ ] , { } ] `, `{"a":1,"b":{"c":[1,"x",null]}}`,
+		`"\u00e9\n\"\ud83d\ude00"`, `"é😀"`, `"\ud800"`, `[]`, `{}`, ` [ 1 , [ ] , { } ] `,
+		`{"a":1,"b":{"c":[1,"x",null]}}`,
 		`{"2":"two","1":"one","x":0}`, `{"a":1,"a":2}`, `{"":1}`, `{"\u0061":1}`, `{"__proto__":{"x":1},"y":2}`,
 		`{"a":{"__proto__":null}}`, `{"constructor":1,"toString":2}`,
-		strings.Repeat("[", 150) + strings.Repeat("]", 150), strings.Repeat(`{"a":`, 240) + "1" + strings.Repeat("}", 240),
+		strings.Repeat("[", 150) + strings.Repeat("]", 150),
+		strings.Repeat(`{"a":`, 240) + "1" + strings.Repeat("}", 240),
 		`{`, `[1`, `{"a"}`, `{"a":}`, `{"a":1,}`, `[1,]`, `[1 2]`, `tru`, `"a`, `01`, `1 2`, `{"a":1}}`, `{a:1}`,
 	} {
 		v, err := texts.value([]byte(text))
