@@ -440,6 +440,9 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	if !name.IsDefined() {
 		return dst, merr.New(merr.MissingField, "BSON field 'getMore.collection' is missing but a required field")
 	}
+	if name.Str() == "" { // other names are compared with the cursor's: some are no collection's
+		return dst, merr.New(merr.InvalidNamespace, "Invalid namespace specified '%s.'", r.db)
+	}
 	n := -1
 	if b := given(r.body, "batchSize"); b.IsDefined() {
 		size, ok := num.ToInt64(b, true)

@@ -420,6 +420,28 @@ func TestKillCursorsEndsItsReader(t *testing.T) {
 	}
 }
 
+// TestNamespaceOfGetMore: a getMore must name the cursor's namespace. A wrong name leaves the cursor as it is.
+func TestNamespaceOfGetMore(t *testing.T) {
+	_, addr := serve(t, Options{}, nil)
+	c := connect(t, addr)
+	p := bson.A{bson.D{{Key: "$documents", Value: bson.A{bson.D{{Key: "a", Value: 0}}, bson.D{{Key: "a", Value: 1}}}}}}
+	raw, e := c.ask(set(pipe(p), "cursor", bson.D{{Key: "batchSize", Value: 1}}))
+	if e.OK != 1 {
+		t.Fatal(raw)
+	}
+	id := raw.Lookup("cursor", "id").Int64()
+	for _, x := range []struct {
+		collection any
+		code       int32
+	}{{"", 73}, {"another", 13}, {7, 14}, {"$cmd.aggregate", 0}, {"$cmd.aggregate", 43}} {
+		_, e := c.ask(bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: x.collection},
+			{Key: "$db", Value: "admin"}})
+		if e.Code != x.code {
+			t.Errorf("%v: %+v", x.collection, e)
+		}
+	}
+}
+
 // TestCursorOfAnotherConnection: a cursor outlives the connection that opened it.
 func TestCursorOfAnotherConnection(t *testing.T) {
 	s, addr := serve(t, Options{}, nil)
@@ -720,6 +742,7 @@ func TestStatusCodes(t *testing.T) {
 			"too much", false},
 		{busy, 16500, "RequestRateTooLarge", "Error=16500, RetryAfterMs=1500, Details='", false},
 		{status.New(status.UnknownOutcome, "who knows"), 64, "WriteConcernFailed", "who knows", false},
+		{status.New(status.Locked, "not yet"), 117, "ConflictingOperationInProgress", "not yet", false},
 		{status.New(status.Unavailable, "closing"), 91, "ShutdownInProgress", "closing", true},
 		{errors.New("a secret"), 1, "InternalError", "internal error", false},
 	} {

@@ -38,7 +38,8 @@ type entry struct {
 	c      *cursor
 	lsn    int64
 	suffix []byte
-	item   int // index in upcoming.items; below 0: it isn't in the scope
+	inside bool // in the scope
+	item   int  // index in upcoming.items
 }
 
 const largestChunk = 256 // entries
@@ -74,10 +75,6 @@ func (m *merge) chunk() error {
 	if u.size = min(2*u.size, largestChunk); u.size == 0 {
 		u.size = min(max(1, m.most-len(m.page.Items)), largestChunk)
 	}
-	if u.items == nil {
-		u.items = manyPool.Get().(*store.Many)
-	}
-	u.items.Reset()
 	u.mem, u.read = u.mem[:0], 0
 	size := u.size
 	if m.page.full(m.most) {
@@ -90,11 +87,8 @@ func (m *merge) chunk() error {
 		}
 		at := len(u.mem)
 		u.mem = append(u.mem, c.it.Value()...)
-		x := entry{c: c, lsn: c.lsn, suffix: u.mem[at:len(u.mem):len(u.mem)], item: -1}
-		if c.holds(m.c, x.suffix) {
-			x.item = u.items.Len()
-			m.view.NameSuffix(u.items, c.at, x.suffix)
-		}
+		x := entry{c: c, lsn: c.lsn, suffix: u.mem[at:len(u.mem):len(u.mem)]}
+		x.inside = c.holds(m.c, x.suffix)
 		u.list = append(u.list, x)
 		u.err = c.read(c.it.Next())
 	}
@@ -104,24 +98,38 @@ func (m *merge) chunk() error {
 	return nil
 }
 
+// fetch reads the items of the entries from the i-th on: of all, or of fewer if they are large, but of at least one. It
+// is not called earlier than for the first of them, because the page may be full by then.
+func (m *merge) fetch(i int) (err error) {
+	u := &m.next
+	if u.items == nil {
+		u.items = manyPool.Get().(*store.Many)
+	}
+	u.items.Reset()
+	for ; i < len(u.list); i++ {
+		if x := &u.list[i]; x.inside {
+			x.item = u.items.Len()
+			m.view.NameSuffix(u.items, x.c.at, x.suffix)
+		}
+	}
+	u.read, err = m.view.FetchMany(u.items)
+	return err
+}
+
 // takeNext adds the item of the current entry to the page and moves on.
 func (m *merge) takeNext(x *entry) error {
 	m.next.at++
 	if m.log {
 		return m.takeLogged(x)
 	}
-	if x.item < 0 {
+	if !x.inside {
 		m.page.work++
 		return nil
 	}
-	var err error
-	if m.next.read == 0 { // not earlier: the page may have been full
-		if m.next.read, err = m.view.FetchMany(m.next.items); err != nil {
+	if u := &m.next; u.read == 0 || x.item >= u.read { // large items end a read
+		if err := m.fetch(u.at - 1); err != nil {
 			return err
 		}
-	}
-	if x.item >= m.next.read { // large items end the read of a chunk
-		return m.take(x.c.at, x.suffix)
 	}
 	var item store.Item
 	found, err := m.view.Take(&item, m.next.items, x.item)

@@ -38,6 +38,7 @@ type calls struct {
 	dry       bool                   // the current row is run dry
 	missed    []missedCall           // by dry runs since the last message
 	key       []byte
+	room      int        // the length of the last list of arguments
 	stopped   error      // of a call that has exceeded a limit
 	parts     [][][]part // what is sent of an object, by function and argument; nil: all of it
 }
@@ -49,6 +50,12 @@ type missedCall struct {
 	key      string
 	args     []byte
 }
+
+// The memory of a list of arguments before it grows: the length of the one before, up to mostRoom, and roomToGrow.
+const (
+	mostRoom   = 16 << 10
+	roomToGrow = 64
+)
 
 // maxKnown bounds the values that calls outside of batches leave.
 const maxKnown = 4096
@@ -137,7 +144,9 @@ func (u *calls) call(f *frame, function int, exprs []cexpr, args []value.Value) 
 	if v, ok := u.known[string(u.key)]; ok {
 		return v
 	}
-	miss := missedCall{function, u.row, string(u.key), u.appendArguments(nil, f, function, exprs, args, false)}
+	list := u.appendArguments(make([]byte, 0, min(u.room, mostRoom)+roomToGrow), f, function, exprs, args, false)
+	u.room = len(list)
+	miss := missedCall{function, u.row, string(u.key), list}
 	if u.dry {
 		u.missed = append(u.missed, miss)
 		return value.Value{}

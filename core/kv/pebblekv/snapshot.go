@@ -53,6 +53,11 @@ func (s *snapshot) stored(dst, key []byte) ([]byte, error) {
 		}
 		return v, err
 	}
+	return s.get(dst, key)
+}
+
+// get appends the value of a key in the store to dst, without an iterator.
+func (s *snapshot) get(dst, key []byte) ([]byte, error) {
 	v, closer, err := s.snap.Get(key)
 	if err != nil {
 		return dst, translate(err)
@@ -71,12 +76,43 @@ func appendValue(dst, v []byte) []byte {
 // GetMany implements kv.Snapshot. It uses cached values, but caches none: many values that are read together are read
 // once, and would displace those that are read again.
 func (s *snapshot) GetMany(v *kv.Values, keys [][]byte) error {
-	return v.Fill(keys, func(dst, key []byte) ([]byte, error) {
+	r := manyReader{s: s}
+	err := v.Fill(keys, func(dst, key []byte) ([]byte, error) {
 		if !s.usable() {
 			return dst, kv.ErrClosed
 		}
-		return s.e.values.look(dst, key, s.tick, s.stored)
+		return s.e.values.look(dst, key, s.tick, r.stored)
 	})
+	if cerr := s.giveBack(r.it); err == nil && cerr != nil {
+		v.Reset()
+		err = translate(cerr)
+	}
+	return err
+}
+
+// manyReader reads the store for one GetMany. It keeps its iterator from key to key: seeks to ascending keys go on in
+// the table where the last one was.
+type manyReader struct {
+	s  *snapshot
+	it *pebble.Iterator
+}
+
+// stored does what snapshot.stored does.
+func (r *manyReader) stored(dst, key []byte) ([]byte, error) {
+	if r.it == nil {
+		if r.s.gets.Add(1) < getsByIterator {
+			return r.s.get(dst, key)
+		}
+		var err error
+		if r.it, err = r.s.borrow(nil); err != nil {
+			return dst, translate(err)
+		}
+	}
+	v, ok, err := found(r.it, dst, key, true)
+	if err == nil && !ok {
+		err = kv.ErrNotFound
+	}
+	return v, translate(err)
 }
 
 // Has implements kv.Snapshot.
@@ -90,31 +126,54 @@ func (s *snapshot) Has(key []byte) (bool, error) {
 
 // seek looks up key with the snapshot's prober. With wantValue it appends the value to dst.
 func (s *snapshot) seek(dst, key []byte, wantValue bool) (v []byte, ok bool, err error) {
-	v = dst
-	it := s.prober.Swap(nil)
-	if it == nil {
-		options := &probeOptions
-		if wantValue {
-			// Get expects the key to exist: its callers have it from an index in the same snapshot
-			options = nil
-		}
-		if it, err = s.snap.NewIter(options); err != nil {
-			return v, false, translate(err)
-		}
+	options := &probeOptions
+	if wantValue {
+		// Get expects the key to exist: its callers have it from an index in the same snapshot
+		options = nil
 	}
-	ok, err = probe(it, key)
-	if ok && wantValue {
-		var stored []byte
-		if stored, err = it.ValueAndErr(); err == nil {
-			v = appendValue(dst, stored)
-		}
+	it, err := s.borrow(options)
+	if err != nil {
+		return dst, false, translate(err)
 	}
-	if err != nil || !s.prober.CompareAndSwap(nil, it) {
-		if cerr := it.Close(); err == nil {
-			err = cerr
-		}
+	if v, ok, err = found(it, dst, key, wantValue); err != nil {
+		_ = it.Close()
+	} else {
+		err = s.giveBack(it)
 	}
 	return v, ok, translate(err)
+}
+
+// borrow returns the snapshot's idle iterator, or a new one with these options. giveBack takes it back.
+func (s *snapshot) borrow(o *pebble.IterOptions) (*pebble.Iterator, error) {
+	if it := s.prober.Swap(nil); it != nil {
+		return it, nil
+	}
+	return s.snap.NewIter(o)
+}
+
+// giveBack keeps an iterator for the next reader, or closes it if there is one already, or if it has failed. it may be
+// nil.
+func (s *snapshot) giveBack(it *pebble.Iterator) error {
+	if it == nil || it.Error() == nil && s.prober.CompareAndSwap(nil, it) {
+		return nil
+	}
+	if s.e.work.since(s.from) && s.e.gate.enter() {
+		s.e.closing.add(used{e: s.e, it: it}) // the error was returned by the read
+		return nil
+	}
+	return it.Close()
+}
+
+// found moves an iterator to a key and reports whether the key is present. With wantValue it appends the value to dst.
+func found(it *pebble.Iterator, dst, key []byte, wantValue bool) (v []byte, ok bool, err error) {
+	if ok, err = probe(it, key); !ok || err != nil || !wantValue {
+		return dst, ok, err
+	}
+	stored, err := it.ValueAndErr()
+	if err != nil {
+		return dst, true, err
+	}
+	return appendValue(dst, stored), true, nil
 }
 
 // Close implements kv.Snapshot.
