@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,36 +112,6 @@ func benchPartitions(b *testing.B, n int) {
 			for range b.N {
 				op.do(b)
 			}
-			b.ReportMetric(float64((cpuTime()-begin).Nanoseconds())/1000/float64(b.N), "cpu-us/op")
-		})
-	}
-}
-
-// BenchmarkDurableInserts has 64 clients insert items of 1 KB into containers with 1, 4 and 16 physical partitions of a
-// store that syncs its log.
-func BenchmarkDurableInserts(b *testing.B) {
-	for _, n := range []int{1, 4, 16} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			e, _ := benchEngine(b, false)
-			c := partitioned(b, e, n, 1000)
-			var next atomic.Int64
-			next.Store(1000)
-			var clients waiter
-			b.ResetTimer()
-			begin := cpuTime()
-			for range 64 {
-				clients.Go(func() {
-					for {
-						i := int(next.Add(1)) - 1
-						if i >= 1000+b.N {
-							return
-						}
-						put(b, c, core.Create, partitionedText(i*37)) // of many keys
-					}
-				})
-			}
-			clients.Wait()
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "inserts/s")
 			b.ReportMetric(float64((cpuTime()-begin).Nanoseconds())/1000/float64(b.N), "cpu-us/op")
 		})
 	}
