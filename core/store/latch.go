@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,11 +12,11 @@ import (
 
 // latch is a mutex whose waiters can have a context, and whose queue is bounded. A new caller may take it before those
 // that wait: that saves a switch of goroutines for each of many short holds. But when the head of the queue has lost
-// the latch to several callers, it gets the latch before new ones.
+// the latch to several callers, it gets the latch before new ones. Only the head is woken, once for each release.
 //
 // The bound of the queue is a time, because the duration of a hold depends on the machine and on the documents. Once
-// waiting has taken longer than latchTarget, callers beyond latchFew are refused until it takes less. A few dozen
-// waiting writers are no overload: they share one sync of the log.
+// waiting takes longer than latchTarget, callers beyond latchFew are refused until it takes less. A few dozen waiting
+// writers are no overload: they share one sync of the log.
 //
 // Example: A holds the latch, B and C wait, B is the head of the queue. A unlocks and B is woken. Before B runs, D
 // takes the latch. B waits again. After 64 such losses newcomers wait behind B.
@@ -24,15 +25,19 @@ import (
 type latch struct {
 	held    atomic.Bool
 	first   atomic.Bool // new callers wait behind the head of the queue
+	slow    atomic.Bool // the last waiter that got the latch has waited longer than latchTarget
 	waiting atomic.Int32
-	slow    atomic.Bool // the last head of the queue has waited longer than latchTarget
-	queue   atomic.Pointer[latchQueue]
+
+	mu         sync.Mutex // guards the fields below; held for a few instructions
+	head, last *latchWaiter
 }
 
-// latchQueue is the queue of a latch with waiters. Most latches have none.
-type latchQueue struct {
-	head chan struct{} // has a token, owned by the waiter that is the head of the queue
-	free chan struct{} // gets a token when the latch is released while a caller waits
+// latchWaiter is a caller in the queue of a latch. latch.mu guards all fields except wake.
+type latchWaiter struct {
+	wake   chan struct{} // capacity 1: gets a token when the latch is released and the caller is the head
+	woken  bool          // wake has a token, or the caller has taken it and looks at the latch
+	begun  time.Time
+	behind *latchWaiter
 }
 
 const (
@@ -40,14 +45,6 @@ const (
 	latchFew      = 64
 	latchPatience = 64 // new callers that the head of the queue lets pass
 )
-
-// line returns the queue. The first call creates it.
-func (l *latch) line() *latchQueue {
-	if l.queue.Load() == nil {
-		l.queue.CompareAndSwap(nil, &latchQueue{make(chan struct{}, 1), make(chan struct{}, 1)})
-	}
-	return l.queue.Load()
-}
 
 // realTime measures how long a caller has waited, independent of the time that items get.
 var realTime = clock.New()
@@ -66,7 +63,7 @@ func (l *latch) LockFor(ctx context.Context) error {
 	if l.try() {
 		return nil
 	}
-	if n := l.waiting.Add(1); n > latchFew && l.slow.Load() {
+	if n := l.waiting.Add(1); n > latchFew && l.overdue() {
 		l.waiting.Add(-1)
 		return errTooMany()
 	}
@@ -82,48 +79,88 @@ func errTooMany() error {
 
 func (l *latch) try() bool { return !l.first.Load() && l.held.CompareAndSwap(false, true) }
 
+// overdue reports whether waiting takes longer than latchTarget. The holder may be stuck, so the present head of the
+// queue counts too.
+func (l *latch) overdue() bool {
+	if l.slow.Load() {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.head != nil && realTime.Now().Sub(l.head.begun) > latchTarget
+}
+
 // wait waits in the queue. The caller has incremented waiting.
 func (l *latch) wait(ctx context.Context) error {
 	defer l.waiting.Add(-1)
-	begun, q := realTime.Now(), l.line()
-	select {
-	case q.head <- struct{}{}:
-	case <-ctx.Done():
-		return translate(ctx.Err())
+	w := &latchWaiter{wake: make(chan struct{}, 1), begun: realTime.Now()}
+	l.mu.Lock()
+	if l.head == nil {
+		l.head = w
+	} else {
+		l.last.behind = w
 	}
-	defer func() {
-		l.first.Store(false)
-		l.slow.Store(realTime.Now().Sub(begun) > latchTarget)
-		<-q.head
-	}()
-	return l.headWait(ctx, q)
-}
-
-// headWait waits as the head of the queue.
-func (l *latch) headWait(ctx context.Context, q *latchQueue) error {
-	if l.held.CompareAndSwap(false, true) {
-		return nil
-	}
-	late := time.NewTimer(latchTarget) // the holder may be stuck: new callers must learn that
-	defer late.Stop()
-	for lost := 1; ; lost++ {
+	l.last = w
+	won := l.head == w && l.held.CompareAndSwap(false, true) // released before w was in the queue
+	l.mu.Unlock()
+	for lost := 1; !won; lost++ {
 		select {
-		case <-q.free:
-		case <-late.C:
-			l.slow.Store(true)
-			continue
+		case <-w.wake:
+			won = l.take(w, lost)
 		case <-ctx.Done():
+			l.leave(w)
 			return translate(ctx.Err())
 		}
-		if l.held.CompareAndSwap(false, true) {
-			return nil
+	}
+	l.slow.Store(realTime.Now().Sub(w.begun) > latchTarget)
+	l.leave(w)
+	return nil
+}
+
+// take tries to take the latch for the head of the queue, which was woken for the lost-th time. If it fails the next
+// release wakes it again.
+func (l *latch) take(w *latchWaiter, lost int) bool {
+	if l.held.CompareAndSwap(false, true) {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w.woken = false
+	if lost >= latchPatience {
+		l.first.Store(true)
+	}
+	return l.held.CompareAndSwap(false, true) // it was released before woken was false
+}
+
+// leave removes a caller that got the latch, or gave up. If the latch is free it wakes the next head: the release may
+// have woken the one that has left.
+func (l *latch) leave(w *latchWaiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.head == w {
+		l.first.Store(false)
+		if l.head = w.behind; l.head == nil {
+			l.last = nil
 		}
-		if lost >= latchPatience {
-			l.first.Store(true)
+		if !l.held.Load() {
+			l.wakeHead()
 		}
-		if l.held.CompareAndSwap(false, true) { // the latch was released between the two
-			return nil
+	} else {
+		before := l.head
+		for before.behind != w {
+			before = before.behind
 		}
+		if before.behind = w.behind; l.last == w {
+			l.last = before
+		}
+	}
+}
+
+// wakeHead wakes the head of the queue unless it is awake. The caller holds mu.
+func (l *latch) wakeHead() {
+	if w := l.head; w != nil && !w.woken {
+		w.woken = true
+		w.wake <- struct{}{}
 	}
 }
 
@@ -133,14 +170,9 @@ func (l *latch) Unlock() {
 	if l.waiting.Load() == 0 {
 		return
 	}
-	q := l.queue.Load()
-	if q == nil {
-		return // the waiter has not checked held yet: it creates the queue before that
-	}
-	select {
-	case q.free <- struct{}{}:
-	default: // the head of the queue has a token already
-	}
+	l.mu.Lock() // a caller that isn't in the queue yet looks at held when it is
+	l.wakeHead()
+	l.mu.Unlock()
 }
 
 // without releases the latch, which the caller holds, runs f, and takes the latch again.

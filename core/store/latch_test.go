@@ -42,7 +42,7 @@ func TestLatchExcludes(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n != 32*500-int(gaveUp.Load()) || l.waiting.Load() != 0 || l.first.Load() || l.held.Load() {
+	if n != 32*500-int(gaveUp.Load()) || l.waiting.Load() != 0 || l.first.Load() || l.held.Load() || l.head != nil {
 		t.Errorf("%d holds, %d gave up; the latch at rest: %d wait", n, gaveUp.Load(), l.waiting.Load())
 	}
 }
@@ -90,8 +90,8 @@ func TestLatchRefuses(t *testing.T) {
 			})
 		}
 		time.Sleep(2 * latchTarget)
-		if !l.slow.Load() || l.waiting.Load() != latchFew {
-			t.Fatalf("%d wait, slow: %v", l.waiting.Load(), l.slow.Load())
+		if !l.overdue() || l.waiting.Load() != latchFew {
+			t.Fatalf("%d wait, overdue: %v", l.waiting.Load(), l.overdue())
 		}
 		begun := time.Now()
 		err := l.LockFor(context.Background())
@@ -125,7 +125,7 @@ func TestLatchTakesManyShortHolds(t *testing.T) {
 			wg.Go(func() {
 				for range 20 {
 					if err := l.LockFor(context.Background()); err != nil {
-						t.Errorf("%v, slow: %v", err, l.slow.Load())
+						t.Errorf("%v, overdue: %v", err, l.overdue())
 						return
 					}
 					most.Store(max(most.Load(), l.waiting.Load()))

@@ -39,6 +39,7 @@ type Engine struct {
 	work    work
 	closing closer
 	pace    *pace
+	syncing syncing
 	values  *values   // nil: there is no cache of values
 	relaxed *logTimer // nil: a commit waits for the log
 	disk    *disk

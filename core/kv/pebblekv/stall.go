@@ -109,19 +109,56 @@ func (d *disk) look(name string, age time.Duration) {
 // commit is a batch whose fsync isn't complete.
 type commit struct {
 	stall *stall
-	once  sync.Once
 	batch *pebble.Batch
 	done  chan struct{} // closed when err is known
 	err   error
 }
 
-func newCommit(s *stall, b *pebble.Batch) *commit {
-	return &commit{stall: s, batch: b, done: make(chan struct{})}
+// syncing waits for the log, for all commits. Pebble's wait can't be cancelled, and the wait of a commit ends when the
+// disk is stalled. So one goroutine waits for the commits in turn while there are any. That is nearly the order of the
+// log, so most waits of a turn return at once: one sync makes many commits durable.
+//
+// Example: a sync makes five commits durable. Pebble wakes the goroutine that waits for the first one. It doesn't have
+// to wait for the other four, and wakes the five writers.
+type syncing struct {
+	mu      sync.Mutex
+	queue   []*commit
+	running bool // there is a goroutine
+}
+
+// add returns the commit of a batch that Pebble syncs.
+func (s *syncing) add(st *stall, b *pebble.Batch) *commit {
+	c := &commit{stall: st, batch: b, done: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = append(s.queue, c)
+	if !s.running {
+		s.running = true
+		go s.run()
+	}
+	return c
+}
+
+// run waits for commits until there are none.
+func (s *syncing) run() {
+	var turn []*commit
+	for {
+		s.mu.Lock()
+		turn, s.queue = s.queue, turn[:0]
+		s.running = len(turn) > 0
+		s.mu.Unlock()
+		if len(turn) == 0 {
+			return
+		}
+		for i, c := range turn {
+			c.wait()
+			turn[i] = nil
+		}
+	}
 }
 
 // Wait implements kv.Commit. While the disk is stalled it returns ErrUnknownOutcome. It may be called again later.
 func (c *commit) Wait() error {
-	c.once.Do(func() { go c.wait() }) // Pebble's wait can't be cancelled
 	given := *c.stall.given.Load()
 	select {
 	case <-c.done:

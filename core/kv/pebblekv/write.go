@@ -173,7 +173,7 @@ func (p *prepared) Write(ctx context.Context, late *kv.Batch, pre []kv.Precondit
 	if e.relaxed != nil {
 		return relaxedCommit{}, nil
 	}
-	return newCommit(&e.disk.stall, pb), nil
+	return e.syncing.add(&e.disk.stall, pb), nil
 }
 
 // complete adds the operations that Prepare left out, and those of late.
