@@ -129,3 +129,19 @@ func TestSlowPattern(t *testing.T) {
 		}
 	}
 }
+
+// TestPatternMemory: a pattern may keep many alternatives to go back to, as it needs for a long text, but not any
+// number.
+func TestPatternMemory(t *testing.T) {
+	for length, want := range map[int]status.Code{40_000: 0, 2_000_000: status.Timeout} {
+		d, err := doc.FromJSON(nil, []byte(`{"id":"1","s":"`+strings.Repeat("ab", length/2)+`c"}`),
+			doc.JSONOptions{Names: doc.NoSQL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := evalDocs(`SELECT VALUE REGEXMATCH(c.s, "(?=a)(?:a|b|ab)*c") FROM c`, nil, []doc.Doc{d}, 0)
+		if want == 0 && (err != nil || rows[0] != "true") || want != 0 && status.CodeOf(err) != want {
+			t.Errorf("a text of %d: %v %v", length, rows, err)
+		}
+	}
+}

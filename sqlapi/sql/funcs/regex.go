@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dlclark/regexp2"
+	"github.com/dlclark/regexp2/v2"
 
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -14,7 +14,7 @@ import (
 // Regular expressions have Perl's syntax, as in the service. Two engines run them. Nearly all patterns run on Go's
 // engine, whose time is linear in the length of the text. Patterns with features that it lacks (look-around,
 // back-references, possessive and atomic groups, the modifier x) run on a backtracking engine. That engine stops after
-// matchTime, and the query fails.
+// matchTime, or with matchStack alternatives left to try, and the query fails.
 //
 // Example: `^a+b$` runs on Go's engine; `(\w)\1` has a back-reference and runs on the backtracking engine.
 func init() {
@@ -46,6 +46,7 @@ func init() {
 const (
 	maxMatches = 10000
 	matchTime  = 250 * time.Millisecond
+	matchStack = 8 << 20 // integers, 64 MiB: enough for most patterns on the longest text
 )
 
 // matcher is a compiled pattern. It is safe for concurrent use.
@@ -145,7 +146,7 @@ func compilePattern(a []value.Value) matcher {
 			opts |= o
 		}
 	}
-	re, err := regexp2.Compile(pattern, opts)
+	re, err := regexp2.Compile(pattern, opts, regexp2.OptionMaxBacktrackingStackSize(matchStack))
 	if err != nil {
 		return nil
 	}
