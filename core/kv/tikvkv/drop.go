@@ -25,8 +25,11 @@ func (e *Engine) DropRange(ctx context.Context, lo, hi []byte) error {
 	if empty, err := bothBounds(lo, hi); err != nil || empty {
 		return err
 	}
+	if err := e.drop(ctx, e.data(lo), e.data(hi)); err != nil {
+		return err
+	}
 	plo, phi := e.parts(lo, hi)
-	return errors.Join(e.drop(ctx, e.data(lo), e.data(hi)), e.drop(ctx, plo, phi))
+	return e.drop(ctx, plo, phi)
 }
 
 // drop removes the stored keys of [lo, hi).

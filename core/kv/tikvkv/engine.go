@@ -10,8 +10,8 @@
 // A key that has a precondition and isn't written is locked in the transaction, so a write to it is noticed as well.
 // After such a conflict the write begins again with a new timestamp: its preconditions decide, not the race.
 //
-// A snapshot is a timestamp. TiKV keeps what was visible then, until CollectGarbage removes versions that are older than
-// keptVersions.
+// A snapshot is a timestamp. TiKV keeps what was visible then, and a snapshot can be read for KeptVersions. CollectGarbage
+// removes what is older.
 //
 // Calls end with their ctx, and after Options.Timeout in any case: the client repeats requests to stores that don't
 // answer, and would do so for longer.
@@ -35,8 +35,12 @@ import (
 
 // Options of an engine. The zero value has the defaults.
 type Options struct {
-	Timeout time.Duration // the longest time of one call; 0: DefaultTimeout
-	Logger  *slog.Logger  // for errors of the client, of all engines of the process; nil: none are logged
+	// TwoPhase makes every commit in two phases. Otherwise a commit is acknowledged after its first phase where the
+	// client finds that possible. That needs a store which gives each commit a later timestamp than all reads before
+	// it. TiKV does; a store that only speaks its protocol may not. Address has it as commit=2pc.
+	TwoPhase bool
+	Timeout  time.Duration // the longest time of one call, above that of large batches; 0: DefaultTimeout
+	Logger   *slog.Logger  // for errors of the client, of all engines of the process; nil: none are logged
 }
 
 // DefaultTimeout is the longest time of one call. It is above the time in which a group of stores elects a new leader
@@ -46,12 +50,13 @@ const DefaultTimeout = 10 * time.Second
 // Engine implements kv.Engine.
 type Engine struct {
 	layout
-	store    *tikv.KVStore
-	statuses regionSizes // nil: the Placement Driver's statistics can't be read
-	timeout  time.Duration
-	stored   identity
-	closed   atomic.Bool
-	stop     context.CancelFunc // ends the connections of the Placement Driver's client; may be nil
+	store      *tikv.KVStore
+	statistics *statistics // nil: there are none
+	timeout    time.Duration
+	twoPhase   bool
+	stored     identity
+	closed     atomic.Bool
+	stop       context.CancelFunc // ends the connections of the Placement Driver's client; may be nil
 }
 
 var (
@@ -62,7 +67,7 @@ var (
 
 // use returns an engine over an open client, which it closes with Close, or if it fails.
 func use(ctx context.Context, store *tikv.KVStore, keyspace string, o Options) (*Engine, error) {
-	e := &Engine{layout: newLayout(keyspace), store: store, timeout: o.Timeout}
+	e := &Engine{layout: newLayout(keyspace), store: store, timeout: o.Timeout, twoPhase: o.TwoPhase}
 	if e.timeout == 0 {
 		e.timeout = DefaultTimeout
 	}
@@ -151,6 +156,9 @@ func (e *Engine) Checkpoint(context.Context, string) error {
 func (e *Engine) Close() error {
 	if e.closed.Swap(true) {
 		return kv.ErrClosed
+	}
+	if e.statistics != nil {
+		e.statistics.http.Close()
 	}
 	err := e.store.Close()
 	if e.stop != nil {

@@ -9,7 +9,7 @@ import (
 	tikverr "github.com/tikv/client-go/v2/error"
 )
 
-// Fail returns the error of the seam for an error of the client. Of a call that writes, it may be used only if the write
+// fail returns the error of the seam for an error of the client. Of a call that writes, it may be used only if the write
 // was certainly not applied.
 func (e *Engine) fail(ctx context.Context, err error) error {
 	var aborted *tikverr.ErrTxnAbortedByGC
@@ -19,8 +19,7 @@ func (e *Engine) fail(ctx context.Context, err error) error {
 		return nil
 	case e.closed.Load():
 		return kv.ErrClosed
-	case errors.Is(err, kv.ErrCorruption), errors.Is(err, kv.ErrUnavailable), errors.Is(err, kv.ErrClosed),
-		errors.Is(err, kv.ErrSnapshotTooOld):
+	case errors.Is(err, kv.ErrCorruption), errors.Is(err, kv.ErrClosed), errors.Is(err, kv.ErrSnapshotTooOld):
 		return err
 	case errors.As(err, &aborted), errors.As(err, &early):
 		return fmt.Errorf("%w: %w", kv.ErrSnapshotTooOld, err)

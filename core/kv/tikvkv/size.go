@@ -3,15 +3,27 @@ package tikvkv
 import (
 	"context"
 
+	"github.com/tikv/client-go/v2/tikv"
 	pdhttp "github.com/tikv/pd/client/http"
 )
 
 // countedKeys is the number of keys up to which Size reads a range. Above it uses the statistics of the cluster.
 const countedKeys = 4096
 
-// regionSizes reads the statistics of the Placement Driver.
-type regionSizes interface {
-	GetRegionStatusByKeyRange(ctx context.Context, r *pdhttp.KeyRange, onlyCount bool) (*pdhttp.RegionStats, error)
+// statistics are those of the Placement Driver.
+type statistics struct {
+	codec *tikv.CodecPDClient // it encodes the keys of regions
+	http  pdhttp.Client
+}
+
+// size returns the bytes of the regions with the stored keys of [lo, hi).
+func (s *statistics) size(ctx context.Context, lo, hi []byte) (uint64, error) {
+	lo, hi = s.codec.GetCodec().EncodeRegionRange(lo, hi)
+	stats, err := s.http.GetRegionStatusByKeyRange(ctx, pdhttp.NewKeyRange(lo, hi), false)
+	if err != nil {
+		return 0, err
+	}
+	return uint64(stats.StorageSize) << 20, nil // MiB
 }
 
 // Size implements kv.Engine. A small range is read. Of a large one it is the size of the regions with its keys, which
@@ -55,16 +67,16 @@ func (e *Engine) sizeOf(ctx context.Context, lo, hi []byte) (size uint64, err er
 		if end {
 			return size, nil
 		}
-		if keys += len(pairs); keys >= countedKeys && e.statuses != nil {
+		if keys += len(pairs); keys >= countedKeys && e.statistics != nil {
 			break
 		}
 		from = append(pairs[len(pairs)-1].key, 0)
 	}
-	stats, err := e.statuses.GetRegionStatusByKeyRange(within, pdhttp.NewKeyRange(lo, hi), false)
+	estimate, err := e.statistics.size(within, lo, hi)
 	if err != nil {
 		return 0, e.fail(ctx, err)
 	}
-	return max(size, uint64(stats.StorageSize)<<20), nil
+	return max(size, estimate), nil
 }
 
 // SplitPoints implements kv.Engine. The keys are beginnings of regions, which the cluster keeps at similar sizes.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/orrerydb/orrery/core/kv"
 	tikverr "github.com/tikv/client-go/v2/error"
@@ -18,6 +19,7 @@ type snapshot struct {
 	e      *Engine
 	ctx    context.Context
 	ts     uint64
+	taken  time.Time
 	closed atomic.Bool
 }
 
@@ -32,12 +34,15 @@ func (e *Engine) Snapshot(ctx context.Context) (kv.Snapshot, error) {
 	if err != nil {
 		return nil, e.fail(ctx, err)
 	}
-	return &snapshot{e: e, ctx: ctx, ts: ts}, nil
+	return &snapshot{e: e, ctx: ctx, ts: ts, taken: time.Now()}, nil
 }
 
 func (s *snapshot) open() error {
 	if s.closed.Load() {
 		return kv.ErrClosed
+	}
+	if time.Since(s.taken) > KeptVersions { // what it would read may be removed
+		return kv.ErrSnapshotTooOld
 	}
 	return s.e.open(s.ctx)
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/tikv/client-go/v2/tikv"
 )
 
+// bytesPerSecond is the least speed at which a cluster is expected to take a large batch.
+const bytesPerSecond = 1 << 20
+
 // committed is a Commit. A transaction is durable when it is acknowledged.
 type committed struct{}
 
@@ -28,7 +31,7 @@ func (e *Engine) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) 
 	if err := limits.CheckBatch(b); err != nil {
 		return nil, err
 	}
-	within, cancel := e.bound(ctx)
+	within, cancel := context.WithTimeout(ctx, e.timeout+time.Duration(b.Size()/bytesPerSecond)*time.Second)
 	defer cancel()
 	for wait := time.Millisecond; ; wait = min(2*wait, 64*time.Millisecond) {
 		again, err := e.attempt(within, b, pre)
@@ -85,8 +88,8 @@ func (e *Engine) attempt(ctx context.Context, b *kv.Batch, pre []kv.Precondition
 	if err != nil {
 		return false, err
 	}
-	tx.SetEnableAsyncCommit(true)
-	tx.SetEnable1PC(true)
+	tx.SetEnableAsyncCommit(!e.twoPhase)
+	tx.SetEnable1PC(!e.twoPhase)
 	if b.Frees {
 		tx.SetDiskFullOpt(kvrpcpb.DiskFullOpt_AllowedOnAlmostFull)
 	}
@@ -103,7 +106,7 @@ func (e *Engine) check(ctx context.Context, ts uint64, pre []kv.Precondition) er
 	if len(pre) == 0 {
 		return nil
 	}
-	s := &snapshot{e: e, ctx: ctx, ts: ts}
+	s := &snapshot{e: e, ctx: ctx, ts: ts, taken: time.Now()}
 	var v kv.Values
 	keys := make([][]byte, len(pre))
 	for i := range pre {
