@@ -2,15 +2,12 @@ package tikvkv
 
 import (
 	"context"
-	"sync"
 	"testing"
 
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/kvtest"
-	"github.com/pingcap/failpoint"
 	"github.com/tikv/client-go/v2/testutils"
 	"github.com/tikv/client-go/v2/tikv"
-	"github.com/tikv/client-go/v2/util"
 	pd "github.com/tikv/pd/client"
 )
 
@@ -23,19 +20,9 @@ type mock struct {
 	pd     pd.Client
 }
 
-// prepareClient makes the client quiet. When a request is lost the client asks the store whether it lives, at an address
-// that the simulation doesn't have; the client's own switch for tests answers instead.
-var prepareClient = sync.OnceValue(func() error {
-	replaceLogger()
-	util.EnableFailpoints()
-	return failpoint.Enable("tikvclient/injectLiveness", `return("reachable")`)
-})
-
 // newMock returns a cluster with regions that begin at splits.
 func newMock(t testing.TB, splits ...[]byte) *mock {
-	if err := prepareClient(); err != nil {
-		t.Fatal(err)
-	}
+	replaceLogger()
 	client, cluster, pdc, err := testutils.NewMockTiKV("", nil)
 	if err != nil {
 		t.Fatal(err)

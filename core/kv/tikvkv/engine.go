@@ -10,8 +10,8 @@
 // A key that has a precondition and isn't written is locked in the transaction, so a write to it is noticed as well.
 // After such a conflict the write begins again with a new timestamp: its preconditions decide, not the race.
 //
-// A snapshot is a timestamp. TiKV keeps what was visible then, and a snapshot can be read for KeptVersions. CollectGarbage
-// removes what is older.
+// A snapshot is a timestamp. TiKV keeps what was visible then, and a snapshot can be read for KeptVersions.
+// CollectGarbage removes what is older.
 //
 // Calls end with their ctx, and after Options.Timeout in any case: the client repeats requests to stores that don't
 // answer, and would do so for longer.

@@ -9,8 +9,8 @@ import (
 	tikverr "github.com/tikv/client-go/v2/error"
 )
 
-// fail returns the error of the seam for an error of the client. Of a call that writes, it may be used only if the write
-// was certainly not applied.
+// fail returns the error of the seam for an error of the client. Of a call that writes, it may be used only if the
+// write was certainly not applied.
 func (e *Engine) fail(ctx context.Context, err error) error {
 	var aborted *tikverr.ErrTxnAbortedByGC
 	var early *tikverr.ErrGCTooEarly

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/pingcap/failpoint"
 	"github.com/tikv/client-go/v2/tikv"
 	"github.com/tikv/client-go/v2/tikvrpc"
+	"github.com/tikv/client-go/v2/util"
 )
 
 // faulty is the connection of one process to the stores. fault decides about each request; nil: nothing goes wrong.
@@ -75,9 +77,19 @@ func (f *faulty) requests(kind tikvrpc.CmdType) int {
 	return f.counts[kind]
 }
 
+// storesLive switches off that the client asks a store whether it lives when a request is lost: the simulation has no
+// address to ask. It is the client's own switch for tests, and slows it down.
+var storesLive = sync.OnceValue(func() error {
+	util.EnableFailpoints()
+	return failpoint.Enable("tikvclient/injectLiveness", `return("reachable")`)
+})
+
 // openFaulty returns the engine of one more process, and its connection.
 func (m *mock) openFaulty(o Options) (*Engine, *faulty) {
 	m.t.Helper()
+	if err := storesLive(); err != nil {
+		m.t.Fatal(err)
+	}
 	f := &faulty{}
 	store := m.store(func(c tikv.Client) tikv.Client {
 		f.Client = c

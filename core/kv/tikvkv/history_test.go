@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -37,7 +38,10 @@ type history struct {
 	wrote int
 }
 
-const registers = 4
+const (
+	registers  = 4
+	operations = 25 // of each of two users in a process
+)
 
 // skews are the differences of the processes' clocks.
 var skews = []time.Duration{0, 24 * time.Hour, -5 * time.Minute}
@@ -50,7 +54,7 @@ func TestHistory(t *testing.T) {
 			var connections []*faulty
 			for i := range n {
 				e, f := m.openFaulty(Options{Timeout: 2 * time.Second})
-				of, err := core.Open(bg, kv.Checked(e), core.Options{
+				of, err := core.Open(bg, kv.Checked(e), core.Options{Logger: slog.New(slog.DiscardHandler),
 					Clock: clock.Fake(time.Unix(1_700_000_000, 0).Add(skews[i]))})
 				if err != nil {
 					t.Fatal(err)
@@ -61,7 +65,7 @@ func TestHistory(t *testing.T) {
 			for i, f := range connections {
 				f.set(losing(uint64(i)))
 			}
-			h.run(800 * time.Millisecond)
+			h.run()
 			for _, f := range connections {
 				f.set(nil)
 			}
@@ -206,13 +210,12 @@ func (h *history) transfer(c *core.Container) {
 	}
 }
 
-func (h *history) run(d time.Duration) {
-	var stop atomic.Bool
+func (h *history) run() {
 	var users sync.WaitGroup
 	for w := range 2 * len(h.all) {
 		users.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(w), 2))
-			for !stop.Load() {
+			for range operations {
 				c, err := h.all[w%len(h.all)].Container("db", "c")
 				if err != nil {
 					h.failed(err)
@@ -230,8 +233,6 @@ func (h *history) run(d time.Duration) {
 			}
 		})
 	}
-	time.Sleep(d)
-	stop.Store(true)
 	users.Wait()
 }
 
@@ -263,7 +264,7 @@ func (h *history) finish() {
 			h.t.Errorf("process %d: %v\n%s", p, err, strings.Join(problems, "\n"))
 		}
 	}
-	if h.wrote < 10*len(h.all) {
+	if h.wrote < operations/2*len(h.all) { // two in five operations write
 		h.t.Errorf("only %d writes", h.wrote)
 	}
 	h.t.Logf("%d writes", h.wrote)

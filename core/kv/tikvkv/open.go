@@ -24,8 +24,8 @@ import (
 // openTime is the longest time of Open.
 const openTime = 10 * time.Second
 
-// Open opens the store at an address (see Address), which it makes if the keyspace is empty. Its errors are one sentence
-// for the operator, and come within ten seconds. After an error nothing was written.
+// Open opens the store at an address (see Address), which it makes if the keyspace is empty. Its errors are one
+// sentence for the operator, and come within ten seconds. After an error nothing was written.
 func Open(ctx context.Context, address string, o Options) (*Engine, error) {
 	a, err := ParseAddress(address)
 	if err != nil {
