@@ -3,6 +3,7 @@ package tikvkv
 import (
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -54,3 +55,32 @@ func (modest) Limits() kv.Limits {
 }
 
 func TestContractOnACluster(t *testing.T) { kvtest.Run(t, onCluster(t)) }
+
+// Maintenance works with the Placement Driver of the cluster.
+func TestMaintenanceOnACluster(t *testing.T) {
+	e := onCluster(t)(t).(modest).Engine
+	put(t, e, "a", strings.Repeat("v", maxInline+1))
+	put(t, e, "z", "v")
+	if err := e.Presplit(bg, [][]byte{[]byte("k")}); err != nil {
+		t.Error(err)
+	}
+	if err := e.CollectGarbage(bg, 0); err != nil {
+		t.Error(err)
+	}
+	if n, err := e.Sweep(bg); n != 0 || err != nil {
+		t.Error(n, err)
+	}
+	if _, err := e.statistics.size(bg, e.data([]byte("a")), e.data([]byte("zz"))); err != nil {
+		t.Error(err)
+	}
+	cuts, err := e.SplitPoints([]byte("a"), []byte("zz"), 1000)
+	if err != nil || len(cuts) != 1 || string(cuts[0]) != "k" {
+		t.Errorf("%q, %v", cuts, err)
+	}
+	if v, err := e.Get(bg, nil, []byte("a")); err != nil || len(v) != maxInline+1 {
+		t.Errorf("%d bytes, %v", len(v), err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
