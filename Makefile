@@ -30,7 +30,7 @@ VETTED = -vet=off $(PLAIN) $(LINK)
 # The race detector needs a C compiler; everything else needs only Go.
 CC_FOUND := $(shell command -v cc gcc clang 2>/dev/null | head -1)
 
-.PHONY: menu release build test race vet lint conformance fuzz soak spill torture linearize bench run demo clean
+.PHONY: menu release build test test-tikv race vet lint conformance fuzz soak spill torture linearize bench run demo clean
 
 menu:
 	@echo 'make build        static binary ./bin/orrery'
@@ -38,6 +38,7 @@ menu:
 	@echo 'make run          build, then serve with data in $(DATA), as strict as the service (FLAGS="--strict none": not)'
 	@echo 'make demo         build, then serve sample data in memory'
 	@echo 'make test         vet, all Go tests, race detector on core, official Go clients'
+	@echo 'make test-tikv    the engine over TiKV, a module of its own (downloads its modules; ORRERY_TEST_PD: a cluster to use too)'
 	@echo 'make race         race detector on core'
 	@echo 'make vet          gofmt, go vet, import rules, rules for text'
 	@echo 'make lint         the same, staticcheck, dead code (downloads the two tools)'
@@ -86,6 +87,15 @@ test: vet
 		$(TALLY) -C conformance -label 'official Go clients' -- $(VETTED) ./... || status=1; \
 	fi; \
 	$(GO) run ./internal/tally -sums $(SUMS) -print || status=1; \
+	exit $$status
+
+# The engine over TiKV is a module of its own, so that neither a build nor `make test` needs the modules of its client.
+test-tikv:
+	@mkdir -p $(dir $(SUMS)) && rm -f $(SUMS)-tikv
+	$(GO) vet -C core/kv/tikvkv $(PLAIN) ./...
+	@status=0; \
+	$(GO) run ./internal/tally -sums $(SUMS)-tikv -C core/kv/tikvkv -label 'engine over TiKV' -- $(VETTED) ./... || status=1; \
+	$(GO) run ./internal/tally -sums $(SUMS)-tikv -print || status=1; \
 	exit $$status
 
 race:

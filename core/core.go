@@ -360,6 +360,7 @@ func (e *Engine) CreateContainer(ctx context.Context, db string, s ContainerSpec
 	if err != nil {
 		return nil, err
 	}
+	e.presplit(ctx, def)
 	return e.container(def)
 }
 

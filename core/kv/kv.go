@@ -1,5 +1,5 @@
 // Package kv is the storage interface: ordered keys and values of bytes. Everything above it sees only these types. The
-// engines are memkv and pebblekv; all of them pass the suite of kvtest.
+// engines are memkv, pebblekv and tikvkv; all of them pass the suite of kvtest.
 //
 // Rules that every engine and every caller keeps:
 //
@@ -55,8 +55,8 @@ func (e *PreconditionError) Is(target error) bool { return target == ErrConflict
 
 // Limits of an engine, in bytes. Callers ask the engine for them.
 //
-// No engine splits values. The store has to split an item above Value into parts, under keys of another kind, as
-// docs/formats.md says. The limits of both engines are above the largest item, so nothing is split today.
+// They are above the largest item, so callers split nothing. An engine whose store takes less at a time splits values
+// itself.
 type Limits struct {
 	Key   int // longest key
 	Value int // longest value; a longer one is refused with ErrTooLarge

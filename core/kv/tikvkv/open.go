@@ -1,0 +1,156 @@
+package tikvkv
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/tikv/client-go/v2/config"
+	"github.com/tikv/client-go/v2/tikv"
+	"github.com/tikv/client-go/v2/util"
+	pd "github.com/tikv/pd/client"
+	pdhttp "github.com/tikv/pd/client/http"
+	"github.com/tikv/pd/client/opt"
+	"github.com/tikv/pd/client/pkg/caller"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+)
+
+// openTime is the longest time of Open.
+const openTime = 10 * time.Second
+
+// Open opens the store at an address (see Address), which it makes if the keyspace is empty. Its errors are one
+// sentence for the operator, and come within ten seconds. After an error nothing was written.
+func Open(ctx context.Context, address string, o Options) (*Engine, error) {
+	a, err := ParseAddress(address)
+	if err != nil {
+		return nil, refused("%s", err)
+	}
+	o.TwoPhase = o.TwoPhase || a.TwoPhase
+	replaceLogger()
+	if o.Logger != nil {
+		target.Store(o.Logger)
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	security := config.NewSecurity(a.CA, a.Cert, a.Key, nil)
+	secure, err := security.ToTLSConfig()
+	if err != nil {
+		return nil, refused("The certificates of the address can't be used: %s.", err)
+	}
+	if err := a.probe(ctx, secure); err != nil {
+		return nil, err
+	}
+	type opened struct {
+		e   *Engine
+		err error
+	}
+	done := make(chan opened, 1)
+	life, stop := context.WithCancel(context.Background())
+	go func() {
+		e, err := connect(ctx, life, stop, a, security, secure, o)
+		done <- opened{e, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil {
+			stop()
+		}
+		return r.e, r.err
+	case <-ctx.Done():
+		stop()
+		go func() { // what is opened too late is closed
+			if r := <-done; r.err == nil {
+				_ = r.e.Close()
+			}
+		}()
+		return nil, refused("The stores of the cluster at %s don't answer.", a.Members[0])
+	}
+}
+
+// probe asks the members for their cluster, until one of them answers. The client itself would go on trying, and would
+// not tell what is wrong.
+func (a *Address) probe(ctx context.Context, secure *tls.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, openTime/2)
+	defer cancel()
+	answers := make(chan error, len(a.Members))
+	for _, m := range a.Members {
+		go func() { answers <- ask(ctx, m, secure) }()
+	}
+	var err error
+	for range a.Members {
+		if err = <-answers; err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// ask asks one member for its version.
+func ask(ctx context.Context, member string, secure *tls.Config) error {
+	scheme, transport := "http", &http.Transport{TLSClientConfig: secure}
+	if secure != nil {
+		scheme = "https"
+	}
+	defer transport.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+member+"/pd/api/v1/version", nil)
+	if err != nil {
+		return refused("%s is no address: %s.", member, err)
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		var op *net.OpError
+		if errors.As(err, &op) && op.Op == "dial" || errors.Is(err, context.DeadlineExceeded) {
+			return refused("No Placement Driver answers at %s: %s.", member, err)
+		}
+		return refused("The Placement Driver at %s doesn't accept the connection, or its certificate isn't accepted: "+
+			"%s.", member, err)
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<10))
+	if resp.StatusCode != http.StatusOK {
+		return refused("What answers at %s is no Placement Driver, or it needs certificates: %s.", member, resp.Status)
+	}
+	return nil
+}
+
+// connect opens the client and the store. life is the time of the client's connections, ctx that of the call.
+func connect(ctx, life context.Context, stop func(), a Address, security config.Security, secure *tls.Config,
+	o Options) (*Engine, error) {
+	settings := config.GetGlobalConfig()
+	driver, err := pd.NewClientWithContext(life, caller.Component("orrery"), a.Members,
+		pd.SecurityOption{CAPath: a.CA, CertPath: a.Cert, KeyPath: a.Key},
+		opt.WithGRPCDialOptions(grpc.WithKeepaliveParams(keepalive.ClientParameters{
+			Time:    time.Duration(settings.TiKVClient.GrpcKeepAliveTime) * time.Second,
+			Timeout: settings.TiKVClient.GetGrpcKeepAliveTimeout(),
+		})), opt.WithCustomTimeoutOption(time.Duration(settings.PDClient.PDServerTimeout)*time.Second))
+	if err != nil {
+		return nil, refused("The Placement Driver at %s can't be used: %s.", a.Members[0], err)
+	}
+	codec := tikv.NewCodecPDClient(tikv.ModeTxn, util.NewInterceptedPDClient(driver))
+	safe, err := tikv.NewEtcdSafePointKV(a.Members, secure)
+	if err != nil {
+		driver.Close()
+		return nil, refused("The Placement Driver at %s can't be used: %s.", a.Members[0], err)
+	}
+	rpc := tikv.NewRPCClient(tikv.WithSecurity(security), tikv.WithCodec(codec.GetCodec()))
+	store, err := tikv.NewKVStore(fmt.Sprintf("orrery-%d", codec.GetClusterID(ctx)), codec, safe, rpc)
+	if err != nil {
+		driver.Close()
+		_, _ = rpc.Close(), safe.Close()
+		return nil, refused("The cluster at %s can't be used: %s.", a.Members[0], err)
+	}
+	e, err := use(ctx, store, a.Keyspace, o)
+	if err != nil {
+		return nil, err
+	}
+	e.stop = stop
+	e.statistics = &statistics{codec, pdhttp.NewClientWithServiceDiscovery("orrery", driver.GetServiceDiscovery(),
+		pdhttp.WithTLSConfig(secure))}
+	return e, nil
+}

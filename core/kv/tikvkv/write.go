@@ -1,0 +1,190 @@
+package tikvkv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/pingcap/kvproto/pkg/kvrpcpb"
+	tikverr "github.com/tikv/client-go/v2/error"
+	clientkv "github.com/tikv/client-go/v2/kv"
+	"github.com/tikv/client-go/v2/tikv"
+)
+
+// bytesPerSecond is the least speed at which a cluster is expected to take a large batch.
+const bytesPerSecond = 1 << 20
+
+// committed is a Commit. A transaction is durable when it is acknowledged.
+type committed struct{}
+
+func (committed) Wait() error { return nil }
+
+// Write implements kv.Engine.
+func (e *Engine) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
+	if err := e.open(ctx); err != nil {
+		return nil, err
+	}
+	if err := limits.CheckBatch(b); err != nil {
+		return nil, err
+	}
+	within, cancel := context.WithTimeout(ctx, e.timeout+time.Duration(b.Size()/bytesPerSecond)*time.Second)
+	defer cancel()
+	for wait := time.Millisecond; ; wait = min(2*wait, 64*time.Millisecond) {
+		again, err := e.attempt(within, b, pre)
+		switch {
+		case err == nil:
+			return committed{}, nil
+		case !again:
+			return nil, e.failWrite(ctx, err)
+		}
+		// Another transaction has written to a key of this one.
+		if !pause(within, wait) {
+			return nil, e.failWrite(ctx, err)
+		}
+	}
+}
+
+// pause waits, and reports whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// failWrite is fail for an error of a write.
+func (e *Engine) failWrite(ctx context.Context, err error) error {
+	var pe *kv.PreconditionError
+	switch {
+	case errors.As(err, &pe), errors.Is(err, kv.ErrContract), errors.Is(err, kv.ErrTooLarge):
+		return err
+	case tikverr.IsErrorUndetermined(err):
+		return fmt.Errorf("%w: %s", kv.ErrUnknownOutcome, err)
+	}
+	return e.fail(ctx, err)
+}
+
+// attempt is one transaction. again says that it lost to another one, and that nothing was applied.
+func (e *Engine) attempt(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (again bool, err error) {
+	ts, err := e.timestamp(ctx)
+	if err != nil {
+		return false, err
+	}
+	if err := e.check(ctx, ts, pre); err != nil {
+		return false, err
+	}
+	if b.Len() == 0 { // what was read at one timestamp was so at that moment
+		return false, nil
+	}
+	tx, err := e.store.Begin(tikv.WithStartTS(ts))
+	if err != nil {
+		return false, err
+	}
+	tx.SetEnableAsyncCommit(!e.twoPhase)
+	tx.SetEnable1PC(!e.twoPhase)
+	if b.Frees {
+		tx.SetDiskFullOpt(kvrpcpb.DiskFullOpt_AllowedOnAlmostFull)
+	}
+	if err := e.fill(ctx, tx, b, pre); err != nil {
+		_ = tx.Rollback() // nothing was sent
+		return false, err
+	}
+	err = tx.Commit(ctx)
+	return err != nil && conflicts(err) && !tikverr.IsErrorUndetermined(err), err
+}
+
+// check compares the preconditions with what was visible at ts, which it reads with one request.
+func (e *Engine) check(ctx context.Context, ts uint64, pre []kv.Precondition) error {
+	if len(pre) == 0 {
+		return nil
+	}
+	s := &snapshot{e: e, ctx: ctx, ts: ts, taken: time.Now()}
+	var v kv.Values
+	keys := make([][]byte, len(pre))
+	for i := range pre {
+		keys[i] = pre[i].Key
+	}
+	if err := s.GetMany(&v, keys); err != nil {
+		return err
+	}
+	for i := range pre {
+		if at := v.At(i); !pre[i].Holds(at, at != nil) {
+			return &kv.PreconditionError{Index: i}
+		}
+	}
+	return nil
+}
+
+// fill puts the operations into the transaction, in their order, and locks the keys that only have preconditions.
+func (e *Engine) fill(ctx context.Context, tx *tikv.KVTxn, b *kv.Batch, pre []kv.Precondition) error {
+	var key, val []byte // the client copies them
+	for i := range b.Len() {
+		op := b.Op(i)
+		key = e.appendData(key[:0], op.Key)
+		if op.Delete {
+			if err := tx.Delete(key); err != nil {
+				return err
+			}
+			continue
+		}
+		if len(op.Value) > maxInline {
+			val = pointer{tx.StartTS(), len(op.Value)}.append(val[:0])
+			if err := e.putParts(tx, op.Key, op.Value); err != nil {
+				return err
+			}
+		} else {
+			val = append(append(val[:0], op.Value...), tagInline)
+		}
+		if err := tx.Set(key, val); err != nil {
+			return err
+		}
+	}
+	var locks [][]byte
+	for i := range pre {
+		name := e.data(pre[i].Key)
+		if _, err := tx.GetMemBuffer().GetFlags(name); tikverr.IsErrNotFound(err) { // not written
+			locks = append(locks, name)
+		}
+	}
+	if len(locks) == 0 {
+		return nil
+	}
+	return tx.LockKeys(ctx, clientkv.NewLockCtx(tx.StartTS(), clientkv.LockNoWait, time.Time{}), locks...)
+}
+
+// putParts writes a large value. If the batch writes its key several times, the parts are those of the last value,
+// because all have the same timestamp; those of a longer one before would stay, so they are removed.
+func (e *Engine) putParts(tx *tikv.KVTxn, key, val []byte) error {
+	n := 0
+	for part := range slices.Chunk(val, partSize) {
+		if err := tx.Set(e.appendPart(nil, key, tx.StartTS(), n), part); err != nil {
+			return err
+		}
+		n++
+	}
+	for ; ; n++ {
+		name := e.appendPart(nil, key, tx.StartTS(), n)
+		if _, err := tx.GetMemBuffer().GetFlags(name); err != nil {
+			return nil
+		}
+		if err := tx.Delete(name); err != nil {
+			return err
+		}
+	}
+}
+
+// bothBounds checks the bounds of a range. empty says that it has no keys.
+func bothBounds(lo, hi []byte) (empty bool, err error) {
+	if len(lo) == 0 || len(hi) == 0 {
+		return true, fmt.Errorf("%w: a range needs both bounds", kv.ErrContract)
+	}
+	return bytes.Compare(lo, hi) >= 0, nil
+}
