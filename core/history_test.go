@@ -64,9 +64,6 @@ func runHistory(t *testing.T, splits bool) {
 				t.Fatal(err)
 			}
 			openTwin(t, eng, e, core.Options{Clock: h.clk})
-			if splits {
-				splitsSlots(t, e)
-			}
 			h.e = e
 			never := int32(-1)
 			h.c = newContainer(t, e, core.ContainerSpec{DefaultTTL: &never, UniqueKeys: [][]string{{"/u"}},

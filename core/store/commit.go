@@ -241,7 +241,7 @@ func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 	p.h = sl.head
 	p.beginFacts()
 	sl.taking.Store(d.c.counter.given.Load() + 1)
-	lsn, err := d.c.counter.nextLSN(ctx, p.h.LSN)
+	lsn, err := d.c.nextLSN(ctx, &p.h)
 	if err != nil {
 		return err
 	}
@@ -264,7 +264,7 @@ func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 		ch, pos := &p.chs[i], uint16(i)
 		if apart {
 			if pos = 0; i > 0 {
-				if p.h.LSN, err = d.c.counter.nextLSN(ctx, p.h.LSN); err != nil {
+				if p.h.LSN, err = d.c.nextLSN(ctx, &p.h); err != nil {
 					return err
 				}
 			}
@@ -367,7 +367,7 @@ func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 	ctx := context.Background() // the slot must know its state even if the request has ended
 	b, err := c.st.eng.Get(ctx, nil, sl.headKey[:])
 	if errors.Is(err, kv.ErrNotFound) {
-		if moved, err := c.remap(ctx); moved || err != nil {
+		if moved, err := c.remap(ctx); moved || err != nil || !c.Slots().has(sl) {
 			return conflict && err == nil, translate(cmp.Or(err, cause))
 		}
 		return false, c.gone()
