@@ -340,9 +340,11 @@ func (e *Engine) DatabaseByRID(rid [4]byte) (*Database, error) {
 }
 
 // Databases returns all databases in the order of their creation.
-func (e *Engine) Databases() []*Database {
-	_ = e.fresh()
-	return e.cat.Databases()
+func (e *Engine) Databases() ([]*Database, error) {
+	if err := e.fresh(); err != nil {
+		return nil, err
+	}
+	return e.cat.Databases(), nil
 }
 
 // CreateContainer adds a container; Conflict when the id is taken, NotFound with sub-status 1003 when the database is

@@ -141,6 +141,26 @@ func newContainer(t testing.TB, e *core.Engine, spec core.ContainerSpec) *core.C
 	return c
 }
 
+// databases returns the number of databases.
+func databases(t testing.TB, e *core.Engine) int {
+	t.Helper()
+	dbs, err := e.Databases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(dbs)
+}
+
+// containersOf returns the number of containers of database "db".
+func containersOf(t testing.TB, e *core.Engine) int {
+	t.Helper()
+	n, err := e.ContainerCount("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 func mustDoc(t testing.TB, json string) doc.Doc {
 	t.Helper()
 	d, err := doc.FromJSON(nil, []byte(json), doc.JSONOptions{Names: doc.NoSQL})

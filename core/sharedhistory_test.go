@@ -99,6 +99,9 @@ func (h *sharedHistory) run(d time.Duration) {
 	}
 	h.store.SetFaults(kvtest.Faults{Most: time.Millisecond, Unavailable: 0.003, Unknown: 0.02,
 		Late: 3 * time.Millisecond, Oldest: 200 * time.Millisecond})
+	clocks := make(chan bool)
+	defer func() { clocks <- true }()
+	go h.tick(clocks)
 	var users waiter
 	for w := range 4 {
 		users.Go(func() { h.use(w) })
@@ -119,6 +122,21 @@ func (h *sharedHistory) run(d time.Duration) {
 		h.moves)
 	if d >= 10*time.Second && h.moves["<nil>"] < 3 {
 		h.t.Error("too few splits and joins")
+	}
+}
+
+// tick lets the clocks go on, as leases need it, until it is told to stop.
+func (h *sharedHistory) tick(stop <-chan bool) {
+	const step = 5 * time.Millisecond
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(step):
+			for _, c := range h.clks {
+				c.Advance(step)
+			}
+		}
 	}
 }
 
@@ -373,7 +391,7 @@ func (h *sharedHistory) policies(r *rand.Rand) {
 			_, err := e.ReplaceContainer(bg, "db", "c", spec)
 			return err
 		})
-		time.Sleep(time.Duration(r.IntN(200)) * time.Millisecond) // else there is no time for moves
+		time.Sleep(time.Duration(r.IntN(600)) * time.Millisecond) // else there is no time for moves
 		for range 5 {
 			h.on(r, func(_ *core.Engine, c *core.Container) error {
 				key := register(r.IntN(sharedRegisters))
@@ -401,7 +419,7 @@ func (h *sharedHistory) policies(r *rand.Rand) {
 func (h *sharedHistory) expire(r *rand.Rand) {
 	for i := 0; !h.stop.Load(); i++ {
 		h.on(r, func(e *core.Engine, c *core.Container) error {
-			e.Clock().Advance(100 * time.Millisecond)
+			e.Clock().Advance(20 * time.Millisecond)
 			d := mustDoc(h.t, fmt.Sprintf(`{"id":"e%d","pk":"bank","money":0,"ttl":1,"u":"e%d"}`, i, i%3))
 			_, err := c.Write(bg, core.Write{Kind: core.Upsert, Doc: d})
 			if status.Is(err, status.Conflict) {
@@ -438,7 +456,7 @@ func (h *sharedHistory) tail(r *rand.Rand) {
 }
 
 // move splits and joins slots and partitions, in a random process each time. Some of that isn't possible, and is
-// refused. A killed process may have the lease as long as the clocks stand still, so each move has a deadline.
+// refused. Each move has a deadline, because a killed process may have the lease.
 func (h *sharedHistory) move(r *rand.Rand) {
 	ats := nested(8)
 	for !h.stop.Load() {

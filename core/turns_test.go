@@ -501,6 +501,35 @@ func TestACopyOfADeadProcess(t *testing.T) {
 	}
 }
 
+// A process is paused in the last round of a copy. Writers of another one wait for a moment only. What they write then
+// is in the new slots, when the paused process goes on.
+func TestWritersBesideAPausedCopy(t *testing.T) {
+	mem := kv.Checked(memkv.New())
+	a := join(t, mem)
+	newContainer(t, a.e, splitSpec())
+	m := newSplitModel(t, a.of(t))
+	b := join(t, mem)
+	paused, resume := a.pauseAt(t, "Write", "(*Catalog).ReplaceMap", 1)
+	done := make(chan error, 1)
+	go func() { done <- m.c.SplitSlot(bg, []byte{0x20}) }()
+	happens(t, "a is paused", paused)
+	was := m.c
+	m.c = b.of(t)
+	for range 8 {
+		m.change()
+	}
+	m.compare("during the pause")
+	resume()
+	if err := <-done; err != nil || len(slotMap(t, was).Slots) != 2 {
+		t.Errorf("%d slots, %v", len(slotMap(t, was).Slots), err)
+	}
+	m.compare("after the split")
+	m.c = was
+	m.change()
+	m.compare("in the process that has split the slot")
+	clean(t, b.e)
+}
+
 // One process trims a log, by commits: a range that is removed outside of snapshots would be missing in older ones.
 func TestOneProcessTrimsALog(t *testing.T) {
 	mem := kv.Checked(memkv.New())

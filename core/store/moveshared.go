@@ -19,17 +19,17 @@ import (
 //   - Each commit of keys of the targets has the lease as a precondition, and the stamp of the commit before it. The
 //     stamp stands under the key of the first target's head. So a batch of unknown outcome can be sent again, a batch
 //     that arrives late is refused, and so is a process that has lost the lease.
-//   - The commit that replaces the slots has the lease and the heads of the sources as preconditions, as they are in the
-//     snapshot of the last round. If another process has committed in between, there is another round.
+//   - The commit that replaces the slots has the lease and the heads of the sources as preconditions, as they are in
+//     the snapshot of the last round. If another process has committed in between, there is another round.
 //
 // A process that writes all the time would win each of these races. So before the last round the heads of the sources
-// ask other processes to wait (Head.Held). Their writers wait for a bounded time (Container.heed). If that is the second
-// attempt, it raises the LSN, so a replacement that the first one has left on its way is refused from then on.
+// ask other processes to wait (Head.Held). Their writers wait for a bounded time (Container.heed). If that is the
+// second attempt, it raises the LSN, so a replacement that the first one has left on its way is refused from then on.
 //
 // Example: A splits slot 3, and B writes to it. A marks the head at LSN 40 with move 9. B's next commit fails, it reads
-// the head, and from LSN 41 on it records what it removes. A copies, catches up to LSN 57, and holds the slot at LSN 58.
-// B reads the head and waits. A brings the changes up to 58, and replaces slot 3 by 9 and 10. B reads that slot 3 has
-// left the map, reads the map, and commits into slot 9.
+// the head, and from LSN 41 on it records what it removes. A copies, catches up to LSN 57, and holds the slot at LSN
+// 58. B reads the head and waits. A brings the changes up to 58, and replaces slot 3 by 9 and 10. B reads that slot 3
+// has left the map, reads the map, and commits into slot 9.
 //
 // If A ends before that, the notes say that the keys of 9 and 10 are to be removed, and the head of slot 3 says that it
 // has records of removed items: see EndMoves.
@@ -114,7 +114,8 @@ func (m *move) change(sl *Slot, f func(h *Head) (bool, error)) error {
 }
 
 // putShared makes one attempt to commit a slot's next head, with the lease and the head that was read as preconditions.
-// It returns false without an error if another process came first, or if the outcome isn't known: the stored head tells.
+// It returns false without an error if another process came first, or if the outcome isn't known: the stored head
+// tells.
 func (m *move) putShared(sl *Slot, h Head) (done bool, err error) {
 	h.Writer = m.c.st.writer
 	head := h.append(nil)
