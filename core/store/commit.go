@@ -368,7 +368,7 @@ func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 	b, err := c.st.eng.Get(ctx, nil, sl.headKey[:])
 	if errors.Is(err, kv.ErrNotFound) {
 		if moved, err := c.remap(ctx); moved || err != nil || !c.Slots().has(sl) {
-			return conflict && err == nil, translate(cmp.Or(err, cause))
+			return lostSlot(conflict, err, cause)
 		}
 		return false, c.gone()
 	}
@@ -378,7 +378,7 @@ func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 	}
 	if err == nil && h.Moved {
 		_, err := c.remap(ctx)
-		return conflict && err == nil, translate(cmp.Or(err, cause))
+		return lostSlot(conflict, err, cause)
 	}
 	var known *facts
 	if err == nil && !c.st.others {
@@ -415,6 +415,14 @@ func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 		return true, nil
 	}
 	return false, translate(cause)
+}
+
+// lostSlot is the result of lost for a slot that others have replaced. err is the error of the look at the map.
+func lostSlot(conflict bool, err, cause error) (raced bool, _ error) {
+	if conflict && err == nil {
+		return true, nil
+	}
+	return false, translate(cmp.Or(err, cause))
 }
 
 // early adds to a batch what one change does to the keys of its slot, except its feed entry.
