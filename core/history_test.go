@@ -60,11 +60,14 @@ func runHistory(t *testing.T, splits bool) {
 				h.left.Store(int64(race.Fewer(30, 12)))
 			}
 			eng := open(t)
-			e, err := core.Open(bg, eng, core.Options{Clock: h.clk, MinSlots: 4})
+			o := core.Options{Clock: h.clk, MinSlots: 4, Lease: 400 * time.Millisecond}
+			e, err := core.Open(bg, eng, o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			openTwin(t, eng, e, core.Options{Clock: h.clk})
+			if openTwin(t, eng, e, o); splits && e.Shared() { // rebuilds and moves of two processes take turns
+				h.left.Store(4)
+			}
 			h.e = e
 			never := int32(-1)
 			h.c = newContainer(t, e, core.ContainerSpec{DefaultTTL: &never, UniqueKeys: [][]string{{"/u"}},
@@ -354,7 +357,7 @@ func (h *history) splitAndJoin() {
 func (h *history) passTime() {
 	step := time.Second
 	if h.e.Shared() {
-		step = 4 * time.Millisecond
+		step = time.Millisecond
 	}
 	for !h.over.Load() {
 		h.clk.Advance(step)

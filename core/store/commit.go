@@ -360,6 +360,15 @@ func (d *draft) commit(ctx context.Context) (p pending, raced bool, err error) {
 // reads the slot's head again. raced says that nothing was written and that another attempt may succeed. The caller
 // holds the latch.
 func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
+	raced, err = c.findHead(sl, cause)
+	if err != nil && errors.Is(cause, kv.ErrUnknownOutcome) && !status.Is(err, status.NotFound) {
+		err = translate(cause) // whatever has failed since: the commit may have been applied
+	}
+	return raced, err
+}
+
+// findHead is lost, but an error of its own hides that an outcome is unknown.
+func (c *Container) findHead(sl *Slot, cause error) (raced bool, err error) {
 	conflict := errors.Is(cause, kv.ErrConflict)
 	if !conflict && !errors.Is(cause, kv.ErrUnknownOutcome) {
 		return false, translate(cause)

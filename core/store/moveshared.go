@@ -277,25 +277,36 @@ func (m *move) abandonShared() {
 // end ends a move in a source that other slots have not replaced: commits no longer record what they remove, then the
 // records are removed, and then the head says so.
 func (m *move) end(sl *Slot, id uint32) error {
-	step := func(f func(h *Head)) error {
+	step := func(f func(h *Head) (todo bool, err error)) error {
 		sl.mu.Lock()
 		defer sl.mu.Unlock()
 		return m.change(sl, func(h *Head) (bool, error) {
-			was := *h
-			if h.Move == id {
-				f(h)
+			if h.Move != id {
+				return false, nil
 			}
-			return was.Move != h.Move || was.Moving != h.Moving || was.Held != h.Held, nil
+			return f(h)
 		})
 	}
-	if err := step(func(h *Head) { h.Moving, h.Held = false, false }); err != nil {
+	err := step(func(h *Head) (_ bool, err error) {
+		if !h.Moving {
+			return false, nil
+		}
+		h.Moving, h.Held = false, false
+		h.LSN, err = m.c.nextLSN(m.ctx, h) // else the head from before the move would come back
+		return err == nil, translate(err)
+	})
+	if err != nil {
 		return err
 	}
 	j := rebuilder{pace: m.pace}
 	if err := j.deleteAll(sl, keys.KindRemoved); err != nil {
 		return err
 	}
-	return step(func(h *Head) { h.Move = 0 })
+	return step(func(h *Head) (bool, error) {
+		todo := !h.Moving
+		h.Move = 0
+		return todo, nil
+	})
 }
 
 // EndMoves ends the copies of slots that the end of another process has interrupted, as far as this process knows of
