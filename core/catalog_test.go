@@ -98,7 +98,7 @@ func TestCatalogReopen(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := fmt.Sprintf("%+v %s %d %v", *rich.Spec(), rich.ETag(), rich.TS(), rich.Partitions())
-	dbs := len(e.Databases())
+	dbs := databases(t, e)
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -112,8 +112,8 @@ func TestCatalogReopen(t *testing.T) {
 	if got := fmt.Sprintf("%+v %s %d %v", *again.Spec(), again.ETag(), again.TS(), again.Partitions()); got != want {
 		t.Errorf("reopened\n%s, was\n%s", got, want)
 	}
-	if again.RID() != rich.RID() || len(e.Databases()) != dbs {
-		t.Errorf("rid %x, was %x; %d databases", again.RID(), rich.RID(), len(e.Databases()))
+	if again.RID() != rich.RID() || databases(t, e) != dbs {
+		t.Errorf("rid %x, was %x; %d databases", again.RID(), rich.RID(), databases(t, e))
 	}
 	there, err := e.Container("db", "there")
 	if err != nil || there.Count() != 1 || there.RID() != moved.RID() {

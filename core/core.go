@@ -159,15 +159,13 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	if e.leases().Shared() {
 		e.notes.wait = 2 * o.viewAge()
 		bg.Go("turns of work on a shared store", e.takeTurns)
-	} else {
-		bg.Go("sizes of partitions", e.watchSizes)
-		if err := e.resumeDrops(ctx); err != nil {
-			return nil, err
-		}
+	} else if err := e.resumeDrops(ctx); err != nil {
+		return nil, err
 	}
+	bg.Go("sizes of partitions", e.watchSizes)
 	e.resume()
-	if !eng.Shared() { // there no slot is split, and containers that need an upgrade are refused
-		bg.Go("search for interrupted resizes", e.resumeResizes)
+	bg.Go("search for interrupted resizes", e.resumeResizes)
+	if !eng.Shared() { // there containers that need an upgrade are refused
 		e.startUpgrade()
 	}
 	bg.Go("removal of what queries have kept", func() {
@@ -342,9 +340,11 @@ func (e *Engine) DatabaseByRID(rid [4]byte) (*Database, error) {
 }
 
 // Databases returns all databases in the order of their creation.
-func (e *Engine) Databases() []*Database {
-	_ = e.fresh()
-	return e.cat.Databases()
+func (e *Engine) Databases() ([]*Database, error) {
+	if err := e.fresh(); err != nil {
+		return nil, err
+	}
+	return e.cat.Databases(), nil
 }
 
 // CreateContainer adds a container; Conflict when the id is taken, NotFound with sub-status 1003 when the database is

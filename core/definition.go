@@ -81,19 +81,23 @@ func (e *Engine) Definitions(db string, n int) iter.Seq2[Definition, error] {
 }
 
 // ContainerCount returns the number of containers of a database; 0 if it is missing.
-func (e *Engine) ContainerCount(db string) int {
-	_ = e.fresh()
-	return e.cat.Count(db)
+func (e *Engine) ContainerCount(db string) (int, error) {
+	if err := e.fresh(); err != nil {
+		return 0, err
+	}
+	return e.cat.Count(db), nil
 }
 
 // ContainerName is a container's id and _rid.
 type ContainerName = catalog.Name
 
-// Names gives the names of a database's containers in the order of ids, byte by byte, beginning at an id. It reads
-// nothing. A missing database has none.
-func (e *Engine) Names(db, from string) iter.Seq[ContainerName] {
-	_ = e.fresh()
-	return e.cat.Names(db, from)
+// Names gives the names of a database's containers in the order of ids, byte by byte, beginning at an id. It reads no
+// definitions. A missing database has none.
+func (e *Engine) Names(db, from string) (iter.Seq[ContainerName], error) {
+	if err := e.fresh(); err != nil {
+		return nil, err
+	}
+	return e.cat.Names(db, from), nil
 }
 
 // Stats describes the contents of a container.

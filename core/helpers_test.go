@@ -68,14 +68,6 @@ func inTurn(c *core.Container) *core.Container {
 // itself, as consumption, and for creation order, which over several processes is one of blocks.
 func inOneProcess(c *core.Container) { twins.Delete(c) }
 
-// splitsSlots skips a test that needs splits or joins of slots where there are none: see TestSharedRefusals.
-func splitsSlots(t *testing.T, e *core.Engine) {
-	t.Helper()
-	if e.Shared() {
-		t.Skip("slots aren't split while several processes have the store")
-	}
-}
-
 // openTwin opens the second process over the store of an engine, if that is a shared one.
 func openTwin(t testing.TB, of kv.Engine, e *core.Engine, o core.Options) {
 	s, ok := beside.Load(of)
@@ -147,6 +139,26 @@ func newContainer(t testing.TB, e *core.Engine, spec core.ContainerSpec) *core.C
 		twins.Store(c, second)
 	}
 	return c
+}
+
+// databases returns the number of databases.
+func databases(t testing.TB, e *core.Engine) int {
+	t.Helper()
+	dbs, err := e.Databases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(dbs)
+}
+
+// containersOf returns the number of containers of database "db".
+func containersOf(t testing.TB, e *core.Engine) int {
+	t.Helper()
+	n, err := e.ContainerCount("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func mustDoc(t testing.TB, json string) doc.Doc {

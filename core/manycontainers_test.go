@@ -51,7 +51,7 @@ func TestNothingOpensUnusedContainers(t *testing.T) {
 	for range e.Definitions("db", 0) {
 		defs++
 	}
-	if sum != containers/6 || defs != containers || e.ContainerCount("db") != containers || e.OpenContainers() != 0 {
+	if sum != containers/6 || defs != containers || containersOf(t, e) != containers || e.OpenContainers() != 0 {
 		t.Errorf("%d items, %d definitions, %d open", sum, defs, e.OpenContainers())
 	}
 	if problems, err := e.Check(bg); err != nil || len(problems) > 0 {
@@ -136,8 +136,8 @@ func TestDropOfADatabaseGoesOnAfterACrash(t *testing.T) {
 		dying.left.Store(stop)
 		err = e.DropDatabase(bg, "db")
 		if stop == 0 {
-			if err == nil || e.ContainerCount("db") != containers {
-				t.Fatalf("a drop that failed: %v, %d containers", err, e.ContainerCount("db"))
+			if err == nil || containersOf(t, e) != containers {
+				t.Fatalf("a drop that failed: %v, %d containers", err, containersOf(t, e))
 			}
 		} else if err != nil {
 			t.Fatal(err)
@@ -156,7 +156,7 @@ func TestDropOfADatabaseGoesOnAfterACrash(t *testing.T) {
 
 		e = reopened(t, raw)
 		if stop == 0 {
-			if n := e.ContainerCount("db"); n != containers {
+			if n := containersOf(t, e); n != containers {
 				t.Errorf("%d containers after a drop that failed", n)
 			}
 			if err := e.DropDatabase(bg, "db"); err != nil {

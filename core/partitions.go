@@ -131,9 +131,6 @@ func (c *Container) MergePartitions(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if c.rt.Shared() { // slots can't be joined, and a partition may have several
-		return nil
-	}
 	return c.joinIn(ctx, min)
 }
 
@@ -166,10 +163,14 @@ func errOneHash(id int) error {
 // maxMapChanges is how often a change of partitions is begun again because the slot map has changed meanwhile.
 const maxMapChanges = 100
 
-// retried calls f again while the slot map changes under it.
+// retried calls f again while the slot map changes under it. Before each call it takes over what other processes have
+// changed.
 func (c *Container) retried(ctx context.Context, f func() error) (err error) {
 	for range maxMapChanges {
-		if err = f(); !status.Is(err, status.RetryWith) || ctx.Err() != nil {
+		if err = c.rt.Refresh(ctx); err == nil {
+			err = f()
+		}
+		if !status.Is(err, status.RetryWith) || ctx.Err() != nil {
 			break
 		}
 	}

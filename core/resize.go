@@ -21,14 +21,15 @@ import (
 // Resizing reports whether a container's throughput needs more physical partitions than it has yet. False when there is
 // no such container.
 func (e *Engine) Resizing(db, id string) bool {
+	_ = e.fresh() // after an error it is as it was at the last look
 	def, err := e.cat.Container(db, id)
 	return err == nil && e.small(def)
 }
 
 // small reports whether a container has fewer partitions than its throughput needs, and gets them. A store that takes
-// no writes isn't resized, nor is one that other processes write to, where no slot can be split.
+// no writes isn't resized.
 func (e *Engine) small(def *catalog.Container) bool {
-	return e.resizes != nil && !e.kv.Shared() && len(def.Partitions) < e.cat.PartitionsFor(def.Throughput)
+	return e.resizes != nil && len(def.Partitions) < e.cat.PartitionsFor(def.Throughput)
 }
 
 // resizeLater resizes a container in the background if it needs that.
@@ -69,6 +70,9 @@ func (e *Engine) resize(rid [8]byte) error {
 // storage limit.
 func (e *Engine) splitAll(ctx context.Context, rid [8]byte) error {
 	for {
+		if err := e.fresh(); err != nil {
+			return err
+		}
 		def, err := e.cat.ContainerByRID(rid)
 		if status.Is(err, status.NotFound) { // dropped
 			return nil

@@ -97,7 +97,6 @@ func TestResizeGoesOnAfterAStart(t *testing.T) {
 func TestFullPartitionsAreSplit(t *testing.T) {
 	const limit = 40_000
 	onEngines(t, core.Options{MinSlots: 1, MaxPartition: limit}, func(t *testing.T, e *core.Engine) {
-		splitsSlots(t, e)
 		c := newContainer(t, e, core.ContainerSpec{})
 		one := newContainer(t, e, core.ContainerSpec{ID: "one"})
 		pad := strings.Repeat("x", 1000)

@@ -58,10 +58,15 @@ func startProcesses(t *testing.T, n int, f kvtest.Faults) *processes {
 	return ps
 }
 
+// options are those of the i-th process.
+func (ps *processes) options(i int) core.Options {
+	return core.Options{Clock: ps.clks[i], Lease: 500 * time.Millisecond}
+}
+
 // start opens the i-th process.
 func (ps *processes) start(i int) {
 	ps.kvs[i] = ps.store.Engine()
-	e, err := core.Open(bg, kv.Checked(ps.kvs[i]), core.Options{Clock: ps.clks[i]})
+	e, err := core.Open(bg, kv.Checked(ps.kvs[i]), ps.options(i))
 	if err != nil {
 		ps.t.Fatal(err)
 	}
@@ -497,23 +502,14 @@ func TestSharedResources(t *testing.T) {
 	if d, err := b.Database("db"); err != nil || d.Throughput.Manual != 500 {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if n := len(b.Databases()); n != 1 {
+	if n := databases(t, b); n != 1 {
 		t.Errorf("%d databases", n)
 	}
 }
 
-// What isn't safe while several processes have a store is refused, and changes nothing: splits and joins of slots, and
-// containers whose index has to be upgraded.
+// What isn't safe while several processes have a store is refused, and changes nothing: containers whose index has to
+// be upgraded.
 func TestSharedRefusals(t *testing.T) {
-	ps := startProcesses(t, 2, network)
-	cs := ps.containers(core.ContainerSpec{})
-	put(t, cs[0], core.Create, `{"id":"i","pk":"p"}`)
-	wantCode(t, cs[0].SplitSlot(bg, nested(2)[0]), status.BadRequest, 0)
-	wantCode(t, cs[0].SplitPartition(bg, "0"), status.BadRequest, 0)
-	if n := len(cs[1].Partitions()); n != 1 || cs[1].Count() != 1 {
-		t.Errorf("%d partitions, %d items", n, cs[1].Count())
-	}
-
 	mem := memkv.New()
 	e, err := core.Open(bg, notClosed{mem}, core.Options{MinSlots: 2})
 	if err != nil {

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -38,13 +39,14 @@ type sharedHistory struct {
 	first time.Time
 	value atomic.Int64 // the last value that was given to a write
 	kills int
+	moves map[string]int // results of splits and joins
 
 	mu     sync.Mutex
 	events []event
 
 	pos    feed.Position    // of the reader of the feed
-	passed map[uint32]int64 // the greatest LSN of each slot that it has read
-	tailed map[string]int64 // LSN of the newest version of each register that it has read
+	passed map[string]int64 // the greatest LSN of each logical partition that it has read
+	tailed map[string]int64 // LSN of the newest version of each item that it has read
 }
 
 // event is one read or write of a register.
@@ -62,10 +64,11 @@ const (
 	sharedAccounts  = 4
 )
 
-// TestSharedHistory runs writers, transactions, queries, a reader of the feed, changes of the indexing policy and the
-// reaper in two and in three processes. Calls of the storage engine take time and fail, outcomes are unknown, snapshots
-// become too old, clocks differ by a day, and processes are killed and started again. Reads and writes are
-// linearizable, the sum of the accounts never changes, the feed misses nothing, and a check finds nothing.
+// TestSharedHistory runs writers, transactions, queries, a reader of the feed, changes of the indexing policy, the
+// reaper, and splits and joins of slots and partitions in two and in three processes. Calls of the storage engine take
+// time and fail, outcomes are unknown, snapshots become too old, clocks differ by a day, and processes are paused,
+// killed and started again. Reads and writes are linearizable, the sum of the accounts never changes, the feed shows
+// the versions of each logical partition in their order, once each, and misses nothing, and a check finds nothing.
 func TestSharedHistory(t *testing.T) {
 	seconds := 1.0
 	if s := os.Getenv(sharedEnv); s != "" {
@@ -78,7 +81,7 @@ func TestSharedHistory(t *testing.T) {
 		t.Run(fmt.Sprintf("%d processes", n), func(t *testing.T) {
 			h := &sharedHistory{processes: startProcesses(t, n, kvtest.Faults{}),
 				alive: make([]sync.RWMutex, n), first: time.Now(),
-				pos: feed.Start(), passed: map[uint32]int64{}, tailed: map[string]int64{}}
+				pos: feed.Start(), passed: map[string]int64{}, tailed: map[string]int64{}, moves: map[string]int{}}
 			h.run(time.Duration(seconds * float64(time.Second)))
 		})
 	}
@@ -96,11 +99,15 @@ func (h *sharedHistory) run(d time.Duration) {
 	}
 	h.store.SetFaults(kvtest.Faults{Most: time.Millisecond, Unavailable: 0.003, Unknown: 0.02,
 		Late: 3 * time.Millisecond, Oldest: 200 * time.Millisecond})
+	clocks := make(chan bool)
+	defer func() { clocks <- true }()
+	go h.tick(clocks)
 	var users waiter
 	for w := range 4 {
 		users.Go(func() { h.use(w) })
 	}
-	for _, f := range []func(*rand.Rand){h.transfer, h.transfer, h.sum, h.policies, h.expire, h.tail, h.kill} {
+	for _, f := range []func(*rand.Rand){h.transfer, h.transfer, h.sum, h.policies, h.expire, h.tail, h.move, h.pause,
+		h.kill} {
 		users.Go(func() { f(rand.New(rand.NewPCG(uint64(d), 3))) })
 	}
 	time.Sleep(d)
@@ -111,7 +118,26 @@ func (h *sharedHistory) run(d time.Duration) {
 	h.judge()
 	h.tail(rand.New(rand.NewPCG(1, 1))) // what was written since
 	h.last()
-	h.t.Logf("%d reads and writes of registers, %d kills", len(h.events), h.kills)
+	h.t.Logf("%d reads and writes of registers, %d kills, splits and joins: %v", len(h.events), h.kills,
+		h.moves)
+	if d >= 10*time.Second && h.moves["<nil>"] < 3 {
+		h.t.Error("too few splits and joins")
+	}
+}
+
+// tick lets the clocks go on, as leases need it, until it is told to stop.
+func (h *sharedHistory) tick(stop <-chan bool) {
+	const step = 5 * time.Millisecond
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(step):
+			for _, c := range h.clks {
+				c.Advance(step)
+			}
+		}
+	}
 }
 
 // on calls f with the container in a process.
@@ -124,7 +150,7 @@ func (h *sharedHistory) on(r *rand.Rand, f func(e *core.Engine, c *core.Containe
 		err = f(h.all[p], c)
 	}
 	switch status.CodeOf(err) {
-	case status.Unavailable, status.UnknownOutcome, status.RetryWith, status.TooManyRequests:
+	case status.Unavailable, status.UnknownOutcome, status.RetryWith, status.TooManyRequests, status.Timeout:
 	default:
 		if err != nil {
 			h.t.Error(err)
@@ -365,6 +391,7 @@ func (h *sharedHistory) policies(r *rand.Rand) {
 			_, err := e.ReplaceContainer(bg, "db", "c", spec)
 			return err
 		})
+		time.Sleep(time.Duration(r.IntN(600)) * time.Millisecond) // else there is no time for moves
 		for range 5 {
 			h.on(r, func(_ *core.Engine, c *core.Container) error {
 				key := register(r.IntN(sharedRegisters))
@@ -392,8 +419,8 @@ func (h *sharedHistory) policies(r *rand.Rand) {
 func (h *sharedHistory) expire(r *rand.Rand) {
 	for i := 0; !h.stop.Load(); i++ {
 		h.on(r, func(e *core.Engine, c *core.Container) error {
-			e.Clock().Advance(time.Second)
-			d := mustDoc(h.t, fmt.Sprintf(`{"id":"e%d","pk":"bank","money":0,"ttl":2,"u":"e%d"}`, i, i%3))
+			e.Clock().Advance(20 * time.Millisecond)
+			d := mustDoc(h.t, fmt.Sprintf(`{"id":"e%d","pk":"bank","money":0,"ttl":1,"u":"e%d"}`, i, i%3))
 			_, err := c.Write(bg, core.Write{Kind: core.Upsert, Doc: d})
 			if status.Is(err, status.Conflict) {
 				err = nil
@@ -404,7 +431,7 @@ func (h *sharedHistory) expire(r *rand.Rand) {
 	}
 }
 
-// tail reads the feed, each page in another process. Each slot's versions come in the order of LSNs.
+// tail reads the feed, each page in another process. The versions of a logical partition come in the order of LSNs.
 func (h *sharedHistory) tail(r *rand.Rand) {
 	for over := false; !over; {
 		stopped := h.stop.Load()
@@ -414,17 +441,12 @@ func (h *sharedHistory) tail(r *rand.Rand) {
 				return err
 			}
 			for _, it := range page.Items {
-				sl, err := c.SlotOf(it.PK())
-				if err != nil {
-					return err
+				id, pk := it.ID().Str(), it.PK()[0].Str()
+				if it.LSN < h.passed[pk] || it.LSN <= h.tailed[id] {
+					h.t.Errorf("the feed has %s of LSN %d after LSN %d, and %d of the item", id, it.LSN, h.passed[pk],
+						h.tailed[id])
 				}
-				if it.LSN < h.passed[sl.ID()] {
-					h.t.Errorf("the feed has %s of LSN %d after LSN %d", it.ID().Str(), it.LSN, h.passed[sl.ID()])
-				}
-				h.passed[sl.ID()] = it.LSN
-				if id := it.ID().Str(); id[0] == 'r' {
-					h.tailed[id] = it.LSN
-				}
+				h.passed[pk], h.tailed[id] = it.LSN, it.LSN
 			}
 			h.pos = page.Next
 			over = stopped && len(page.Items) == 0 && !page.More
@@ -433,17 +455,62 @@ func (h *sharedHistory) tail(r *rand.Rand) {
 	}
 }
 
+// move splits and joins slots and partitions, in a random process each time. Some of that isn't possible, and is
+// refused. Each move has a deadline, because a killed process may have the lease.
+func (h *sharedHistory) move(r *rand.Rand) {
+	ats := nested(8)
+	for !h.stop.Load() {
+		h.on(r, func(_ *core.Engine, c *core.Container) (err error) {
+			ctx, end := context.WithTimeout(bg, 2*time.Second)
+			defer end()
+			at, id := ats[r.IntN(len(ats))], ""
+			if ps := c.Partitions(); len(ps) > 0 {
+				id = ps[r.IntN(len(ps))].ID
+			}
+			switch r.IntN(6) {
+			case 0, 1:
+				err = c.SplitSlot(ctx, at)
+			case 2, 3:
+				err = c.JoinSlots(ctx, at)
+			case 4:
+				err = c.SplitPartition(ctx, id)
+			default:
+				err = c.MergePartitions(ctx, id)
+			}
+			h.moves[fmt.Sprint(err)]++
+			if status.Is(err, status.BadRequest) || status.Is(err, status.NotFound) {
+				err = nil
+			}
+			return err
+		})
+		time.Sleep(time.Duration(r.IntN(50)) * time.Millisecond)
+	}
+}
+
+// pause stops a process for a while from time to time: what it was doing goes on afterwards.
+func (h *sharedHistory) pause(r *rand.Rand) {
+	for !h.stop.Load() {
+		time.Sleep(time.Duration(50+r.IntN(300)) * time.Millisecond)
+		p := r.IntN(len(h.all))
+		h.alive[p].RLock()
+		h.kvs[p].Pause()
+		time.Sleep(time.Duration(r.IntN(400)) * time.Millisecond)
+		h.kvs[p].Resume()
+		h.alive[p].RUnlock()
+	}
+}
+
 // kill kills a process from time to time, and starts another one in its place.
 func (h *sharedHistory) kill(r *rand.Rand) {
 	for !h.stop.Load() {
-		time.Sleep(time.Duration(50+r.IntN(150)) * time.Millisecond)
+		time.Sleep(time.Duration(100+r.IntN(500)) * time.Millisecond)
 		p := r.IntN(len(h.all))
 		h.kvs[p].Kill()
 		h.alive[p].Lock()
 		_ = h.all[p].Close()
 		for {
 			h.kvs[p] = h.store.Engine()
-			e, err := core.Open(bg, kv.Checked(h.kvs[p]), core.Options{Clock: h.clks[p]})
+			e, err := core.Open(bg, kv.Checked(h.kvs[p]), h.options(p))
 			if err == nil {
 				h.all[p] = e
 				break

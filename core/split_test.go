@@ -118,11 +118,11 @@ func TestSlotsAreSplitAndJoined(t *testing.T) {
 	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
 			eng := open(t)
-			e, err := core.Open(bg, notClosed{eng}, core.Options{MinSlots: 1})
+			o := core.Options{MinSlots: 1, ViewAge: time.Millisecond, Lease: 200 * time.Millisecond}
+			e, err := core.Open(bg, notClosed{eng}, o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			splitsSlots(t, e)
 			c := newContainer(t, e, splitSpec())
 			for i := range 200 {
 				put(t, c, core.Create, splitDoc(i, 0))
@@ -152,7 +152,8 @@ func TestSlotsAreSplitAndJoined(t *testing.T) {
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if e, err = core.Open(bg, eng, core.Options{}); err != nil {
+			o.MinSlots = 0
+			if e, err = core.Open(bg, eng, o); err != nil {
 				t.Fatal(err)
 			}
 			defer e.Close()

@@ -119,7 +119,7 @@ func (e *Engine) takeTurns() {
 }
 
 func (e *Engine) takeTurn() (err error) {
-	for _, f := range []func(context.Context) error{e.leases().Sweep, e.resumeOthers, e.dropTurn} {
+	for _, f := range []func(context.Context) error{e.leases().Sweep, e.resumeOthers, e.endMoves, e.dropTurn} {
 		err = errors.Join(err, e.work.Try("a turn of work on a shared store", func() error {
 			return f(e.work.Context())
 		}))
@@ -140,6 +140,14 @@ func (e *Engine) resumeOthers(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// endMoves ends the copies of slots that other processes have left, in the containers that this one uses.
+func (e *Engine) endMoves(ctx context.Context) (err error) {
+	for _, c := range e.store.Opened() {
+		err = errors.Join(err, c.EndMoves(ctx))
+	}
+	return err
 }
 
 // dropTurn removes what may be removed now, if no other process does it.

@@ -19,6 +19,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/lease"
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/work"
 )
 
@@ -391,6 +392,144 @@ func (p *peer) turns(from string) *atomic.Int64 {
 	return &n
 }
 
+// While a process copies slots, another one starts. It removes nothing of the copy, though notes say that the keys of
+// the new slots are to be removed.
+func TestAStartBesideACopy(t *testing.T) {
+	mem := kv.Checked(memkv.New())
+	a := join(t, mem)
+	newContainer(t, a.e, splitSpec())
+	m := newSplitModel(t, a.of(t))
+	source := slotMap(t, m.c).Slots[0].ID
+	at, goOn := make(chan bool), make(chan bool)
+	var calls atomic.Int64
+	a.set(func(call string) error {
+		if call == "Write" && calledBy("(*move).round") && calls.Add(1) == 1 {
+			close(at)
+			<-goOn
+		}
+		return nil
+	})
+	done := make(chan error, 1)
+	resume := sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(resume)
+	m.duringNext(a, 1)
+	go func() { done <- a.of(t).SplitSlot(bg, []byte{0x20}) }()
+	<-at
+	b := join(t, mem)
+	seen := b.turns("(*Engine).dropTurn")
+	eventually(t, "b sees the notes", func() bool { return seen.Load() > 2 })
+	turns := b.turns("(*Engine).removeSlots")
+	b.of(t)
+	targets := func() (n int) {
+		ks, _ := every(t, mem)
+		for _, k := range ks {
+			if s, _, ok := keys.ParseSlot(k); ok && s.ID != source {
+				n++
+			}
+		}
+		return n
+	}
+	before := targets()
+	if slotNotes(t, mem) != 2 || before < modelItems {
+		t.Fatalf("%d notes, %d keys of a copy", slotNotes(t, mem), before)
+	}
+	b.clk.Advance(leaseTime / 2)
+	eventually(t, "turns", func() bool { return turns.Load() > 2 })
+	if n := targets(); n != before {
+		t.Errorf("the copy has %d keys, it had %d", n, before)
+	}
+	resume()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	m.compare("after the split")
+	eventually(t, "the replaced slot is removed", func() bool { return b.e.DropsLeft() == 0 }, b)
+	_, _ = a.e.Close(), b.e.Close()
+	alone(t, mem, func(e *core.Engine) {
+		c, err := e.Container("db", "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.c = c
+		m.compare("at the end")
+		onlySlots(t, mem, c)
+	})
+}
+
+// A process is killed during a copy. Another one removes what it has left, when its lease is free: the keys of the new
+// slots, and the records of removed items in the old one. Then slots can be split again.
+func TestACopyOfADeadProcess(t *testing.T) {
+	for _, from := range []string{"(*move).copySlot", "(*move).round", "(*Catalog).ReplaceMap"} {
+		t.Run(from, func(t *testing.T) {
+			t.Parallel()
+			mem := kv.Checked(memkv.New())
+			a := join(t, mem)
+			newContainer(t, a.e, splitSpec())
+			m := newSplitModel(t, a.of(t))
+			source := slotMap(t, m.c).Slots[0].ID
+			killed := a.killAt("Write", from, 1)
+			m.duringNext(a, 4) // one of these changes removes an item
+			if err := a.of(t).SplitSlot(bg, []byte{0x20}); !status.Is(err, status.Unavailable) {
+				t.Errorf("the killed process: %v", err)
+			}
+			happens(t, "a is killed", killed)
+			b := join(t, mem)
+			m.c = b.of(t)
+			eventually(t, "the copy is removed", func() bool {
+				ks, _ := every(t, mem)
+				for _, k := range ks {
+					if s, kind, ok := keys.ParseSlot(k); ok && (s.ID != source || kind == keys.KindRemoved) {
+						return false
+					}
+				}
+				return b.e.DropsLeft() == 0
+			}, b)
+			if err := m.c.SplitSlot(bg, []byte{0x10}); err != nil {
+				t.Error(err)
+			}
+			m.compare("split again")
+			eventually(t, "the replaced slot is removed", func() bool { return b.e.DropsLeft() == 0 }, b)
+			_, _ = a.e.Close(), b.e.Close()
+			alone(t, mem, func(e *core.Engine) {
+				c, err := e.Container("db", "c")
+				if err != nil {
+					t.Fatal(err)
+				}
+				onlySlots(t, mem, c)
+			})
+		})
+	}
+}
+
+// A process is paused in the last round of a copy. Writers of another one wait for a moment only. What they write then
+// is in the new slots, when the paused process goes on.
+func TestWritersBesideAPausedCopy(t *testing.T) {
+	mem := kv.Checked(memkv.New())
+	a := join(t, mem)
+	newContainer(t, a.e, splitSpec())
+	m := newSplitModel(t, a.of(t))
+	b := join(t, mem)
+	paused, resume := a.pauseAt(t, "Write", "(*Catalog).ReplaceMap", 1)
+	done := make(chan error, 1)
+	go func() { done <- m.c.SplitSlot(bg, []byte{0x20}) }()
+	happens(t, "a is paused", paused)
+	was := m.c
+	m.c = b.of(t)
+	for range 8 {
+		m.change()
+	}
+	m.compare("during the pause")
+	resume()
+	if err := <-done; err != nil || len(slotMap(t, was).Slots) != 2 {
+		t.Errorf("%d slots, %v", len(slotMap(t, was).Slots), err)
+	}
+	m.compare("after the split")
+	m.c = was
+	m.change()
+	m.compare("in the process that has split the slot")
+	clean(t, b.e)
+}
+
 // One process trims a log, by commits: a range that is removed outside of snapshots would be missing in older ones.
 func TestOneProcessTrimsALog(t *testing.T) {
 	mem := kv.Checked(memkv.New())
@@ -420,19 +559,43 @@ func TestOneProcessTrimsALog(t *testing.T) {
 	alone(t, mem, func(*core.Engine) {})
 }
 
+// duringNext makes changes before the first commit of a copy, so that the next round has something to write.
+func (m *splitModel) duringNext(p *peer, changes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of := p.stop
+	var begun atomic.Bool
+	p.stop = func(call string) error {
+		if call == "Write" && calledBy("(*move).copyKind") && begun.CompareAndSwap(false, true) {
+			for range changes {
+				m.change()
+			}
+		}
+		return of(call)
+	}
+}
+
 // A process is paused during its work for longer than its lease lasts. Another one does the work. When the first one
 // wakes up, nothing of what it still writes does harm.
 func TestWorkOfAPausedProcess(t *testing.T) {
+	split := func(p *peer) error { return p.of2().SplitSlot(bg, []byte{0x20}) }
 	for _, c := range []struct {
 		what, call, from string
 		n                int64
 		make             func(t *testing.T, a *peer) (begin func() error)
 		other            func(t *testing.T, b *peer) // does the work; a is paused
+		refused          bool                        // the call of a fails
 	}{
-		{"expiry", "Write", "(*Container).reapAttempt", 2, expiringItems, reapAll},
-		{"rebuild, adding", "Write", "(*rebuilder).write", 3, rebuildLater, rebuildAll},
-		{"rebuild, removing", "Write", "(*rebuilder).write", 13, rebuildLater, rebuildAll},
-		{"removal of dropped data", "DropRange", "(*Engine).removeRipe", 1, dropLater, removeDropped},
+		{"expiry", "Write", "(*Container).reapAttempt", 2, expiringItems, reapAll, false},
+		{"rebuild, adding", "Write", "(*rebuilder).write", 3, rebuildLater, rebuildAll, false},
+		{"rebuild, removing", "Write", "(*rebuilder).write", 13, rebuildLater, rebuildAll, false},
+		{"copy of slots", "Write", "(*move).copySlot", 2, splitLater(split), splitToo, true},
+		{"round of a copy", "Snapshot", "(*move).round", 1, splitLater(split), splitToo, true},
+		{"change of the map", "Write", "(*Catalog).ReplaceMap", 1, splitLater(split), splitToo, true},
+		{"change of the map of a copy that is removed", "Write", "(*Catalog).ReplaceMap", 1, splitLater(split),
+			removeCopy, true},
+		{"splits for a throughput", "Write", "(*Catalog).ReplaceMap", 2, resizeLater, resizeToo, false},
+		{"removal of dropped data", "DropRange", "(*Engine).removeRipe", 1, dropLater, removeDropped, false},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
@@ -446,8 +609,10 @@ func TestWorkOfAPausedProcess(t *testing.T) {
 			happens(t, "a is paused", paused)
 			c.other(t, b)
 			resume()
-			if err := ended(t, "the paused process ends", done, a, b); err != nil {
+			if err := ended(t, "the paused process ends", done, a, b); (err != nil) != c.refused {
 				t.Errorf("the paused process: %v", err)
+			} else if err != nil && !status.Is(err, status.Unavailable) {
+				t.Errorf("the error is %v", err)
 			}
 			eventually(t, "what was dropped is removed", func() bool { return b.e.DropsLeft() == 0 }, a, b)
 			_, _ = a.e.Close(), b.e.Close()
@@ -457,6 +622,9 @@ func TestWorkOfAPausedProcess(t *testing.T) {
 					return
 				}
 				onlySlots(t, mem, con)
+				if n := con.Spec().Throughput.Manual / 10_000; n > 0 && len(slotMap(t, con).Partitions) != n {
+					t.Errorf("%d partitions", len(slotMap(t, con).Partitions))
+				}
 			})
 		})
 	}
@@ -500,6 +668,45 @@ func rebuildAll(t *testing.T, b *peer) {
 	eventually(t, "b completes the rebuild", func() bool { return b.rebuilt(t) }, b)
 }
 
+func splitLater(split func(*peer) error) func(t *testing.T, a *peer) func() error {
+	return func(t *testing.T, a *peer) func() error {
+		c := newContainer(t, a.e, core.ContainerSpec{})
+		putMany(t, c, 600, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"p%d"}`, i, i) })
+		return func() error { return split(a) }
+	}
+}
+
+func splitToo(t *testing.T, b *peer) {
+	done := make(chan error, 1)
+	go func() { done <- b.of2().SplitSlot(bg, []byte{0x10}) }()
+	if err := ended(t, "b splits the slot", done, b); err != nil {
+		t.Error(err)
+	}
+	removeCopy(t, b)
+}
+
+func removeCopy(t *testing.T, b *peer) {
+	eventually(t, "b removes the copy", func() bool { return b.e.DropsLeft() == 0 }, b)
+}
+
+func resizeLater(t *testing.T, a *peer) func() error {
+	c := newContainer(t, a.e, core.ContainerSpec{Throughput: core.Throughput{Manual: 400}})
+	putMany(t, c, 300, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"p%d"}`, i, i) })
+	return func() error {
+		spec := c.Spec().Clone()
+		spec.Throughput = core.Throughput{Manual: 50_000}
+		_, err := a.e.ReplaceContainer(bg, "db", "c", spec)
+		return err
+	}
+}
+
+func resizeToo(t *testing.T, b *peer) {
+	b.of(t)
+	eventually(t, "b splits the partitions", func() bool {
+		return b.of(t).Spec().Throughput.Manual == 50_000 && !b.e.Resizing("db", "c")
+	}, b)
+}
+
 func dropLater(t *testing.T, a *peer) func() error {
 	put(t, newContainer(t, a.e, core.ContainerSpec{}), core.Create, `{"id":"1","pk":"p"}`)
 	return func() error {
@@ -513,6 +720,36 @@ func dropLater(t *testing.T, a *peer) func() error {
 
 func removeDropped(t *testing.T, b *peer) {
 	eventually(t, "b removes the data", func() bool { return b.e.DropsLeft() == 0 && b.drops.Load() > 0 }, b)
+}
+
+// A throughput that needs more partitions is met exactly, though two processes look at it.
+func TestTwoProcessesResize(t *testing.T) {
+	mem := kv.Checked(memkv.New())
+	a := join(t, mem)
+	c := newContainer(t, a.e, core.ContainerSpec{Throughput: core.Throughput{Manual: 400}})
+	putMany(t, c, 300, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"p%d"}`, i, i) })
+	b := join(t, mem)
+	b.of(t)
+	spec := c.Spec().Clone()
+	spec.Throughput = core.Throughput{Manual: 50_000}
+	if _, err := a.e.ReplaceContainer(bg, "db", "c", spec); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "there are five partitions", func() bool {
+		return !a.e.Resizing("db", "c") && !b.e.Resizing("db", "c")
+	}, a, b)
+	eventually(t, "replaced slots are removed", func() bool { return b.e.DropsLeft() == 0 }, a, b)
+	_, _ = a.e.Close(), b.e.Close()
+	alone(t, mem, func(e *core.Engine) {
+		c, err := e.Container("db", "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := slotMap(t, c); len(m.Partitions) != 5 {
+			t.Errorf("%d partitions", len(m.Partitions))
+		}
+		onlySlots(t, mem, c)
+	})
 }
 
 // Only one process makes a backup at a time.

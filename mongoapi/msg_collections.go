@@ -123,7 +123,11 @@ func (r *request) keepMatching(docs []value.Value) ([]value.Value, error) {
 func listCollections(r *request, dst []byte) ([]byte, error) {
 	nameOnly := flag(r.body, "nameOnly", false)
 	var docs []value.Value
-	for c := range r.s.eng.Names(r.db, "") {
+	names, err := r.s.eng.Names(r.db, "")
+	if err != nil {
+		return dst, err
+	}
+	for c := range names {
 		at, b := bson.Begin(nil)
 		b = bson.AppendString(b, "name", c.ID)
 		b = bson.AppendString(b, "type", "collection")
@@ -140,8 +144,7 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 		}
 		docs = append(docs, value.ObjectOf(bson.End(b, at)))
 	}
-	docs, err := r.keepMatching(docs)
-	if err != nil {
+	if docs, err = r.keepMatching(docs); err != nil {
 		return dst, err
 	}
 	return r.list(dst, r.db+".$cmd.listCollections", docs)
@@ -154,7 +157,10 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 	nameOnly := flag(r.body, "nameOnly", false)
 	var docs []value.Value
 	total := int64(0)
-	dbs := r.s.eng.Databases()
+	dbs, err := r.s.eng.Databases()
+	if err != nil {
+		return dst, err
+	}
 	sort.Slice(dbs, func(i, j int) bool { return dbs[i].ID < dbs[j].ID })
 	for _, d := range dbs {
 		at, b := bson.Begin(nil)
@@ -172,12 +178,15 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 			}
 			total += size
 			b = bson.AppendInt64(b, "sizeOnDisk", size)
-			b = bson.AppendBool(b, "empty", r.s.eng.ContainerCount(d.ID) == 0)
+			n, err := r.s.eng.ContainerCount(d.ID)
+			if err != nil {
+				return dst, err
+			}
+			b = bson.AppendBool(b, "empty", n == 0)
 		}
 		docs = append(docs, value.ObjectOf(bson.End(b, at)))
 	}
-	docs, err := r.keepMatching(docs)
-	if err != nil {
+	if docs, err = r.keepMatching(docs); err != nil {
 		return dst, err
 	}
 	dst = value.AppendElement(dst, "databases", value.MakeArray(docs))

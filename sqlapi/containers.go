@@ -139,7 +139,10 @@ func listContainers(c *call) error {
 	if err != nil {
 		return err
 	}
-	all := c.s.core.ContainerCount(d.ID)
+	all, err := c.s.core.ContainerCount(d.ID)
+	if err != nil {
+		return err
+	}
 	from, to, err := f.window(all, min(all, largestPage))
 	if err != nil {
 		return err

@@ -61,17 +61,30 @@ func (c *call) setDatabase(d *core.Database) {
 	c.EndLine()
 }
 
-func (c *call) databaseFeed() *feedReply {
+func (c *call) databaseFeed() (*feedReply, error) {
 	f := c.feed("", "Databases")
-	for _, d := range c.s.core.Databases() {
+	dbs, err := c.s.core.Databases()
+	for _, d := range dbs {
 		f.add(appendDatabase(nil, d))
 	}
-	return f
+	return f, err
 }
 
-func listDatabases(c *call) error { return c.databaseFeed().send() }
+func listDatabases(c *call) error {
+	f, err := c.databaseFeed()
+	if err != nil {
+		return err
+	}
+	return f.send()
+}
 
-func queryDatabases(c *call) error { return c.databaseFeed().query() }
+func queryDatabases(c *call) error {
+	f, err := c.databaseFeed()
+	if err != nil {
+		return err
+	}
+	return f.query()
+}
 
 func createDatabase(c *call) error {
 	if err := c.ReadBody(maxBody); err != nil {

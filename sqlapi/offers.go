@@ -160,12 +160,17 @@ func (o offer) append(dst []byte) []byte {
 // offers gives every offer without what it holds: databases first, in the order of their creation.
 func (s *Server) offers() iter.Seq2[offer, error] {
 	return func(yield func(offer, error) bool) {
-		for _, d := range s.core.Databases() {
+		dbs, err := s.core.Databases()
+		if err != nil {
+			yield(offer{}, err)
+			return
+		}
+		for _, d := range dbs {
 			if d.Throughput.Max() > 0 && !yield(offer{db: d}, nil) {
 				return
 			}
 		}
-		for _, d := range s.core.Databases() {
+		for _, d := range dbs {
 			for ct, err := range s.core.Definitions(d.ID, 0) {
 				if status.Is(err, status.NotFound) {
 					break // dropped in the meantime
@@ -197,7 +202,11 @@ func (s *Server) hold(ctx context.Context, o *offer) (err error) {
 // holdAll is offers with what each holds. It opens no container.
 func (s *Server) holdAll(ctx context.Context) (out []offer, err error) {
 	var containers []offer
-	for _, d := range s.core.Databases() {
+	dbs, err := s.core.Databases()
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range dbs {
 		shared := core.Held{}
 		for st, err := range s.core.Stats(ctx, d.ID) {
 			if err != nil {

@@ -380,7 +380,11 @@ func TestStrangersLearnNothing(t *testing.T) {
 // state returns data that every write changes.
 func (a *api) state() string {
 	out := ""
-	for _, d := range a.srv.core.Databases() {
+	dbs, err := a.srv.core.Databases()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for _, d := range dbs {
 		cts, err := a.srv.core.Containers(d.ID)
 		if err != nil {
 			a.t.Fatal(err)

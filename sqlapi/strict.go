@@ -165,8 +165,16 @@ func (s *Server) checkRoom(d *core.Database, shared bool) error {
 		return nil
 	}
 	total, sharing := 0, 0
-	for _, db := range s.core.Databases() {
-		total += 1 + s.core.ContainerCount(db.ID)
+	dbs, err := s.core.Databases()
+	if err != nil {
+		return err
+	}
+	for _, db := range dbs {
+		n, err := s.core.ContainerCount(db.ID)
+		if err != nil {
+			return err
+		}
+		total += 1 + n
 		if d == nil || db.ID != d.ID {
 			continue
 		}

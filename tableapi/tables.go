@@ -189,7 +189,11 @@ func (c *call) queryTables() error {
 	out = append(out, `"value":[`...)
 	n := 0
 	from := c.param("NextTableName")
-	for table := range c.s.e.Names(Database, from) {
+	names, err := c.s.e.Names(Database, from)
+	if err != nil {
+		return err
+	}
+	for table := range names {
 		name := table.ID
 		if !match(name) {
 			continue

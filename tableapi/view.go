@@ -50,7 +50,11 @@ func (s *Server) signedTable(name string) (*core.Container, bool) {
 		if name[i] != '.' {
 			continue
 		}
-		for _, d := range s.e.Databases() {
+		dbs, derr := s.e.Databases()
+		if derr != nil {
+			return nil, false
+		}
+		for _, d := range dbs {
 			if strings.EqualFold(d.ID, name[:i]) {
 				var more []*core.Container
 				if more, err = s.e.ContainersFold(d.ID, name[i+1:]); err == nil {

@@ -208,6 +208,17 @@ func (m *SlotMap) PartitionBegins(i int) bool {
 	return slices.ContainsFunc(m.Partitions, func(p PartitionDef) bool { return p.First == i })
 }
 
+// Same reports whether two maps have the same version, slots and partitions.
+func (m *SlotMap) Same(o *SlotMap) bool {
+	return m.MapVersion == o.MapVersion &&
+		slices.EqualFunc(m.Slots, o.Slots, func(a, b SlotDef) bool {
+			return a.ID == b.ID && bytes.Equal(a.Min, b.Min)
+		}) &&
+		slices.EqualFunc(m.Partitions, o.Partitions, func(a, b PartitionDef) bool {
+			return a.ID == b.ID && a.First == b.First && a.BaseLSN == b.BaseLSN
+		})
+}
+
 // IndexOf returns the number of the slot with an id; -1 when there is none.
 func (m *SlotMap) IndexOf(id uint32) int {
 	return slices.IndexFunc(m.Slots, func(s SlotDef) bool { return s.ID == id })

@@ -74,6 +74,7 @@ type checker struct {
 	head     Head
 	lsn      int64             // of the slot's last commit
 	given    uint64            // no item has a greater counter
+	limit    int64             // no commit has a greater LSN
 	lowest   uint64            // least counter of an item
 	oldest   int64             // least LSN of an item
 	floor    int64             // Head.LogFloor
@@ -184,7 +185,7 @@ func (k *checker) begin(sl *Slot) (err error) {
 	if k.snap, err = k.c.st.eng.Snapshot(k.ctx); err != nil {
 		return translate(err)
 	}
-	if k.given = k.c.counter.numbers(); k.c.st.others {
+	if k.given, k.limit = k.c.counter.numbers(), k.c.counter.limit(); k.c.st.others {
 		if err := k.c.checkShared(k); err != nil {
 			_ = k.snap.Close()
 			return err

@@ -134,8 +134,8 @@ func (k *checker) heads() error {
 	if h.LSN < k.head.LSN {
 		k.bad("head LSN %d is below an item's %d", h.LSN, k.head.LSN)
 	}
-	if limit := k.c.counter.limit(); h.LSN > limit && !k.c.st.others { // else each slot counts by itself
-		k.bad("head LSN %d is above the counter's %d", h.LSN, limit)
+	if h.LSN > k.limit {
+		k.bad("head LSN %d is above the counter's %d", h.LSN, k.limit)
 	}
 	k.compareFacts(&h)
 	if up := k.up.state >> 32; uint64(h.Index) != up {

@@ -241,7 +241,7 @@ func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 	p.h = sl.head
 	p.beginFacts()
 	sl.taking.Store(d.c.counter.given.Load() + 1)
-	lsn, err := d.c.counter.nextLSN(ctx, p.h.LSN)
+	lsn, err := d.c.nextLSN(ctx, &p.h)
 	if err != nil {
 		return err
 	}
@@ -264,7 +264,7 @@ func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 		ch, pos := &p.chs[i], uint16(i)
 		if apart {
 			if pos = 0; i > 0 {
-				if p.h.LSN, err = d.c.counter.nextLSN(ctx, p.h.LSN); err != nil {
+				if p.h.LSN, err = d.c.nextLSN(ctx, &p.h); err != nil {
 					return err
 				}
 			}
@@ -360,6 +360,15 @@ func (d *draft) commit(ctx context.Context) (p pending, raced bool, err error) {
 // reads the slot's head again. raced says that nothing was written and that another attempt may succeed. The caller
 // holds the latch.
 func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
+	raced, err = c.findHead(sl, cause)
+	if err != nil && errors.Is(cause, kv.ErrUnknownOutcome) && !status.Is(err, status.NotFound) {
+		err = translate(cause) // whatever has failed since: the commit may have been applied
+	}
+	return raced, err
+}
+
+// findHead is lost, but an error of its own hides that an outcome is unknown.
+func (c *Container) findHead(sl *Slot, cause error) (raced bool, err error) {
 	conflict := errors.Is(cause, kv.ErrConflict)
 	if !conflict && !errors.Is(cause, kv.ErrUnknownOutcome) {
 		return false, translate(cause)
@@ -367,8 +376,8 @@ func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 	ctx := context.Background() // the slot must know its state even if the request has ended
 	b, err := c.st.eng.Get(ctx, nil, sl.headKey[:])
 	if errors.Is(err, kv.ErrNotFound) {
-		if moved, err := c.remap(ctx); moved || err != nil {
-			return conflict && err == nil, translate(cmp.Or(err, cause))
+		if moved, err := c.remap(ctx); moved || err != nil || !c.Slots().has(sl) {
+			return lostSlot(conflict, err, cause)
 		}
 		return false, c.gone()
 	}
@@ -378,7 +387,7 @@ func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 	}
 	if err == nil && h.Moved {
 		_, err := c.remap(ctx)
-		return conflict && err == nil, translate(cmp.Or(err, cause))
+		return lostSlot(conflict, err, cause)
 	}
 	var known *facts
 	if err == nil && !c.st.others {
@@ -415,6 +424,14 @@ func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 		return true, nil
 	}
 	return false, translate(cause)
+}
+
+// lostSlot is the result of lost for a slot that others have replaced. err is the error of the look at the map.
+func lostSlot(conflict bool, err, cause error) (raced bool, _ error) {
+	if conflict && err == nil {
+		return true, nil
+	}
+	return false, translate(cmp.Or(err, cause))
 }
 
 // early adds to a batch what one change does to the keys of its slot, except its feed entry.

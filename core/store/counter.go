@@ -121,13 +121,16 @@ func (c *counter) stored(ctx context.Context) (lsn, num uint64, b []byte, err er
 	return binary.BigEndian.Uint64(b[1:]), binary.BigEndian.Uint64(b[9:]), b, nil
 }
 
+// nextLSN returns the LSN of the next commit into a slot with the head h. With a shared engine it may change h.Block.
+func (c *Container) nextLSN(ctx context.Context, h *Head) (int64, error) {
+	if c.st.others {
+		return c.sharedLSN(ctx, h)
+	}
+	return c.counter.nextLSN(ctx, h.LSN)
+}
+
 // nextLSN returns the next LSN above floor.
 func (c *counter) nextLSN(ctx context.Context, floor int64) (int64, error) {
-	if c.eng.Shared() { // the head that the commit replaces has floor: see sharedBlock
-		lsn := max(floor, int64(c.lsn.last)) + 1
-		c.gave(lsn)
-		return lsn, nil
-	}
 	n, err := c.next(ctx, &c.lsn, uint64(floor))
 	if err != nil {
 		return 0, err

@@ -31,6 +31,15 @@ type Head struct {
 	Moving bool // the slot is being copied to others: commits record what they remove (move)
 	Moved  bool // other slots have replaced the slot: no commit follows
 
+	// In a store that several processes share, else zero. Move names the copy that Moving is about: it is the id of the
+	// first slot that the copy makes. It stays when a copy has ended early until its records of removed items are
+	// removed. Held asks the writers of other processes to wait a moment, because the copy is in its last round.
+	Move uint32
+	Held bool
+
+	// Block is the last LSN of the block that is reserved for the slot, in a store that several processes share.
+	Block int64
+
 	// Writer is the process that has written the head, in a store that several share; else 0. Two processes that
 	// commit the same counts under the same LSN have different heads, so each can tell whether its commit was made.
 	Writer uint64
@@ -87,7 +96,7 @@ const (
 const maxEpochs = 16
 
 // maxHead is about the largest length of a head.
-const maxHead = 3 + 8*8 + 4*2 + 4 + 2 + 8*12 + 3 + 1 + 16*maxEpochs
+const maxHead = 3 + 8*8 + 4*2 + 4 + 2 + 8*12 + 3 + 1 + 16*maxEpochs + 5 + 10
 
 // Flags of a head.
 const (
@@ -96,6 +105,8 @@ const (
 	headMoving  = 1 << 2
 	headMoved   = 1 << 3
 	headWriter  = 1 << 4 // the writer u64 follows the phase
+	headMove    = 1 << 5 // the move u32 and held u8 follow the writer
+	headBlock   = 1 << 6 // the end of the block of LSNs follows the move
 )
 
 // append appends the stored form, which docs/formats.md describes. Fields that most heads don't have take no bytes if
@@ -117,6 +128,12 @@ func (h *Head) append(dst []byte) []byte {
 	if h.Writer != 0 {
 		flags |= headWriter
 	}
+	if h.Move != 0 {
+		flags |= headMove
+	}
+	if h.Block != 0 {
+		flags |= headBlock
+	}
 	dst = append(dst, formatHead, flags)
 	for _, n := range [...]int64{h.LSN, h.Ticks, h.Items, h.Bytes} {
 		dst = binary.BigEndian.AppendUint64(dst, uint64(n))
@@ -127,6 +144,16 @@ func (h *Head) append(dst []byte) []byte {
 	}
 	if h.Writer != 0 {
 		dst = binary.BigEndian.AppendUint64(dst, h.Writer)
+	}
+	if h.Move != 0 {
+		held := byte(0)
+		if h.Held {
+			held = 1
+		}
+		dst = append(binary.BigEndian.AppendUint32(dst, h.Move), held)
+	}
+	if h.Block != 0 {
+		dst = binary.AppendUvarint(dst, uint64(h.Block))
 	}
 	for _, n := range [...]uint64{h.Lowest, uint64(h.FeedFloor), uint64(h.LogFloor)} {
 		dst = binary.AppendUvarint(dst, n)
@@ -225,6 +252,12 @@ func (h *Head) read(r *reader, f *indexFlags) {
 	if flags&headWriter != 0 {
 		h.Writer = r.u64()
 	}
+	if flags&headMove != 0 {
+		h.Move, h.Held = r.u32(), r.u8() != 0
+	}
+	if flags&headBlock != 0 {
+		h.Block = int64(r.uvarint())
+	}
 	h.Lowest, h.FeedFloor, h.LogFloor = r.uvarint(), int64(r.uvarint()), int64(r.uvarint())
 	f.classes = r.u32()
 	mask := binary.BigEndian.Uint16(r.bytes(2))
@@ -239,7 +272,7 @@ func (h *Head) read(r *reader, f *indexFlags) {
 	for n := r.u8(); n > 0 && !r.bad; n-- {
 		h.Epochs = append(h.Epochs, Epoch{int64(r.u64()), int64(r.u64())})
 	}
-	r.bad = r.bad || flags&^byte(headRebuild|headStale|headMoving|headMoved|headWriter) != 0
+	r.bad = r.bad || flags&^byte(headRebuild|headStale|headMoving|headMoved|headWriter|headMove|headBlock) != 0
 }
 
 // LogicalHead is the state of a logical partition.

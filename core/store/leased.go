@@ -16,8 +16,8 @@ import (
 //   - A commit of a rebuild has the slot's head, which has the phase of the rebuild, as precondition. So a process
 //     that was paused can't continue a pass after another one has continued it.
 //   - The keys of a copy, and deletes without the head as precondition, have the lease as precondition (rebuilder
-//     .deleted, move.write). So does the commit that replaces slots: otherwise a process that was paused could show
-//     slots whose keys another one is removing.
+//     .deleted, move.writeShared). So does the commit that replaces slots: otherwise a process that was paused could
+//     show slots whose keys another one is removing.
 //
 // If the engine isn't shared, a lease is granted at once and nothing here reads anything.
 
@@ -77,37 +77,4 @@ func (j *rebuilder) leased() error {
 	run := *j
 	run.ctx, run.lease = l.Context(), l
 	return run.run()
-}
-
-// endMovesOfOthers ends the moves that the end of another process has interrupted. It waits for moves that go on.
-// Nobody else in this process has the container yet.
-func (c *Container) endMovesOfOthers() {
-	moving := false
-	for _, sl := range c.slotList() {
-		moving = moving || sl.head.Moving
-	}
-	if !moving || c.st.lim.ReadOnly {
-		return
-	}
-	c.rb.moving = true
-	if !c.st.work.Go("end of an interrupted copy of container "+c.Name(), func() {
-		defer c.endMove()
-		l, err := c.leaseLayout(c.st.work.Context())
-		if err != nil { // the next move does it
-			return
-		}
-		defer l.Release()
-		m := &move{pace: pace{c: c, ctx: l.Context(), lease: l, begun: realTime.Now()}}
-		for _, sl := range c.slotList() {
-			sl.mu.Lock()
-			was := sl.head.Moving
-			sl.head.Moving = false // the commit of tidy stores it
-			sl.mu.Unlock()
-			if was {
-				_ = m.tidy(sl)
-			}
-		}
-	}) {
-		c.rb.moving = false
-	}
 }

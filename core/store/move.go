@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -33,6 +34,7 @@ import (
 // has changed (Container.left).
 //
 // Nobody else writes keys of the targets before step 5. After a round with snapshot S the targets have the items of S.
+// If other processes write to the sources too, the latches don't stop them: moveshared.go says what is different.
 //
 // Example: slot 3 has the placements 40 to 60 and is split at 50. Ids 9 and 10 are taken. Items a (45), b (52) and c
 // (58) are copied to 9, 10 and 10. Then b is removed and a is changed: the round finds b in slot 3's list of removed
@@ -43,12 +45,18 @@ type move struct {
 	sources []*source
 	targets []*target
 	latched bool // writers wait for the move
+
+	// With a shared engine: see moveshared.go.
+	id    uint32 // of the first target: names the move in the heads of the sources
+	stamp uint64 // number of commits of keys of the targets
+	again bool   // there was an attempt to replace the slots
 }
 
 // source is a slot that is being copied.
 type source struct {
 	*Slot
-	done int64 // the targets have all of its changes up to this LSN
+	done   int64 // the targets have all of its changes up to this LSN
+	marked bool  // done is known
 }
 
 // target is a slot that is being made. Its head has the counts and flags of the items so far.
@@ -140,10 +148,20 @@ func (c *Container) move(ctx context.Context, plan func(*catalog.SlotMap) (*move
 	if c.st.lim.ReadOnly {
 		return nil, status.New(status.Forbidden, "The store is read-only.")
 	}
-	if c.st.others {
-		return nil, status.New(status.BadRequest, "Slots can't be split or joined while several processes have the "+
-			"store.")
+	for {
+		rest, err = c.moveOnce(ctx, plan)
+		if !errors.Is(err, errRebuilding) || !c.st.others {
+			return rest, err
+		}
+		if err := c.awaitRebuild(ctx); err != nil { // another process has begun it
+			return nil, err
+		}
 	}
+}
+
+// moveOnce is one attempt. The error wraps errRebuilding if an index rebuild has to be completed first.
+func (c *Container) moveOnce(ctx context.Context, plan func(*catalog.SlotMap) (*moveMap, error)) (
+	rest []keys.Slot, err error) {
 	if err := c.beginMove(ctx); err != nil {
 		return nil, err
 	}
@@ -168,6 +186,9 @@ func (c *Container) move(ctx context.Context, plan func(*catalog.SlotMap) (*move
 		return nil, status.New(status.Unavailable, "The store is closing.")
 	}
 	<-done
+	if status.Is(err, status.Timeout) && ctx.Err() == nil { // the lease's context has ended
+		err = errTakenOver(err)
+	}
 	return rest, err
 }
 
@@ -182,6 +203,7 @@ func (c *Container) moveTo(l *lease.Lease, p *moveMap) (rest []keys.Slot, err er
 	if err != nil {
 		return nil, err
 	}
+	m.id = first
 	to := make([]uint32, len(p.mins))
 	for i := range to {
 		to[i] = first + uint32(i)
@@ -199,10 +221,12 @@ func (c *Container) moveTo(l *lease.Lease, p *moveMap) (rest []keys.Slot, err er
 		return p.next(was, i, to)
 	})
 	switch {
-	case status.Is(err, status.UnknownOutcome): // the next start finds out which slots to remove
+	case status.Is(err, status.UnknownOutcome) && !c.st.others: // the next start finds out which slots to remove
 		return nil, err
 	case err != nil:
-		m.abandon()
+		if m.abandon(); m.shown() { // its outcome was unknown
+			return slotKeys(m.sources), nil
+		}
 		return slotKeys(m.targets), err
 	}
 	return slotKeys(m.sources), nil
@@ -239,8 +263,14 @@ func (m *move) run(next nextMap) error {
 		if err != nil {
 			return err
 		}
-		if changes <= few || n >= maxRounds {
-			return m.replace(next)
+		if changes > few && n < maxRounds {
+			continue
+		}
+		if done, err := m.replace(next); done || err != nil {
+			return err
+		}
+		if n >= maxRounds+maxHolds {
+			return status.Wrap(status.Unavailable, kv.ErrUnavailable, "Other processes write to the slots too often.")
 		}
 	}
 }
@@ -254,24 +284,40 @@ func (m *move) pauseIn(n int) func() error {
 	return m.follow
 }
 
+// errRebuilding is wrapped by the error of a move that meets an index rebuild.
+var errRebuilding = errors.New("the index is being rebuilt")
+
 // mark begins to record what commits remove from a source.
 func (m *move) mark(s *source) error {
+	if m.c.st.others {
+		return m.markShared(s)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := m.c.certain(s.Slot); err != nil {
 		return err
 	}
-	up := m.c.upkeepOf(s.Slot)
-	if up.next != nil || s.head.bare() || m.upkeep.policy != nil && m.upkeep.state != up.state {
-		return status.Wrap(status.Unavailable, kv.ErrUnavailable, "The index is being rebuilt.")
+	if err := m.follows(s); err != nil {
+		return err
 	}
-	m.upkeep = up
 	h := s.head
 	h.Moving = true
 	if err := m.putHead(s.Slot, h); err != nil {
 		return err
 	}
 	s.done = h.LSN
+	return nil
+}
+
+// follows checks that a source isn't between two indexing policies, and that it has the policy of the other sources.
+// The caller holds the latch.
+func (m *move) follows(s *source) error {
+	up := m.c.upkeepOf(s.Slot)
+	if up.next != nil || s.head.bare() || m.upkeep.policy != nil && m.upkeep.state != up.state {
+		return status.Wrap(status.Unavailable, errors.Join(kv.ErrUnavailable, errRebuilding),
+			"The index is being rebuilt.")
+	}
+	m.upkeep = up
 	return nil
 }
 
@@ -298,30 +344,29 @@ func (s *Slot) asRead() []kv.Precondition {
 	return []kv.Precondition{{Key: s.headKey[:], Expect: kv.Equal, Value: s.headBytes}}
 }
 
-// replace is step 5.
-func (m *move) replace(next nextMap) error {
+// replace is step 5. done is false if another process has written to a source meanwhile, and another attempt may
+// succeed.
+func (m *move) replace(next nextMap) (done bool, err error) {
 	if err := m.settle(); err != nil { // so that the wait under the latches is short
-		return err
+		return false, err
 	}
 	for _, s := range m.inOrder() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if err := m.c.certain(s); err != nil {
-			return err
-		}
-		if !s.head.Moving { // an unknown outcome has undone it
-			return translate(kv.ErrUnavailable)
+		if done, err := m.hold(s); done || err != nil {
+			return done, err
 		}
 	}
-	m.latched = true
+	m.latched, m.again = true, true
+	defer func() { m.latched = false }()
 	if _, err := m.round(m.follow); err != nil {
-		return err
+		return false, err
 	}
 	var b kv.Batch
 	pre := m.lease.Fence()
 	for _, s := range m.sources {
 		h := s.head
-		h.Moving, h.Moved = false, true
+		h.Moving, h.Moved, h.Move, h.Held, h.Writer = false, true, 0, false, m.c.st.writer
 		b.Put(s.headKey[:], h.append(nil))
 		pre = append(pre, s.asRead()...)
 	}
@@ -333,11 +378,14 @@ func (m *move) replace(next nextMap) error {
 	}
 	m.c.mapMu.Lock()
 	defer m.c.mapMu.Unlock()
-	err := m.c.changeMap(m.ctx, slots,
+	err = m.c.changeMap(m.ctx, slots,
 		func(was *catalog.SlotMap) (*catalog.SlotMap, *kv.Batch, []kv.Precondition, error) {
 			to, err := next(was)
 			return to, &b, pre, err
 		})
+	if m.c.st.others {
+		return m.replaced(err)
+	}
 	for _, s := range m.sources {
 		if status.Is(err, status.UnknownOutcome) {
 			s.begun.Store(s.head.LSN + 1) // the next holder of the latch finds out: see certain
@@ -345,7 +393,22 @@ func (m *move) replace(next nextMap) error {
 			s.settled(s.head.LSN)
 		}
 	}
-	return err
+	return err == nil, err
+}
+
+// hold makes sure that a source still records what commits remove. Its latch is held. done says that the slots are
+// replaced already: see holdShared.
+func (m *move) hold(sl *Slot) (done bool, err error) {
+	if m.c.st.others {
+		return m.holdShared(sl)
+	}
+	if err := m.c.certain(sl); err != nil {
+		return false, err
+	}
+	if !sl.head.Moving { // an unknown outcome has undone it
+		return false, translate(kv.ErrUnavailable)
+	}
+	return false, nil
 }
 
 // inOrder returns the sources in the order in which latches are taken.
@@ -379,6 +442,8 @@ func (m *move) complete(t *target) {
 		h.Epochs = []Epoch{{0, latest}, {h.LSN + 1, latest}}
 		h.Ticks = latest
 	}
+	m.giveBlock(t)
+	h.Writer = m.c.st.writer
 	t.headBytes = h.append(nil)
 	t.publish()
 	t.durable.Store(h.LSN)
@@ -387,6 +452,10 @@ func (m *move) complete(t *target) {
 // abandon ends a move that failed: commits no longer record what they remove, and the records are removed. What it
 // can't write is harmless: it is removed with the slot, or by the next move.
 func (m *move) abandon() {
+	if m.c.st.others {
+		m.abandonShared()
+		return
+	}
 	m.ctx = m.c.st.work.Context()
 	for _, s := range m.sources {
 		s.mu.Lock()
@@ -398,16 +467,13 @@ func (m *move) abandon() {
 	}
 }
 
-// endMoves ends the moves that the end of the previous process has interrupted. Nobody else has the container yet.
+// endMoves ends the moves that the end of the previous process has interrupted. Nobody else has the container yet. It
+// is for an engine that isn't shared: see EndMoves.
 func (c *Container) endMoves() {
-	if c.st.leases.Shared() {
-		c.endMovesOfOthers()
-		return
-	}
 	var moving []*Slot
 	for _, sl := range c.slotList() {
-		if sl.head.Moving {
-			sl.head.Moving = false // the next commit stores it
+		if sl.head.Moving || sl.head.Move != 0 {
+			sl.head.Moving, sl.head.Move, sl.head.Held = false, 0, false // the next commit stores it
 			moving = append(moving, sl)
 		}
 	}

@@ -43,7 +43,7 @@ func (c *Container) Numbered() bool {
 // nextNumber returns the counter of a new item's number.
 func (c *Container) nextNumber(ctx context.Context) (uint64, error) {
 	if c.st.others {
-		return c.counter.sharedNumber(ctx, c.slotList()[0].headKey[:])
+		return c.sharedNumber(ctx)
 	}
 	return c.counter.nextNumber(ctx)
 }

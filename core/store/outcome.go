@@ -70,7 +70,10 @@ func (d *draft) find(ctx context.Context) (applied, known bool, err error) {
 		return d.findInItems(ctx)
 	}
 	fence := p.sl.head
-	fence.LSN, fence.Writer = p.h.LSN+1, d.c.st.writer
+	fence.LSN, fence.Block, fence.Writer = p.h.LSN, p.h.Block, d.c.st.writer
+	if fence.LSN, err = d.c.nextLSN(ctx, &fence); err != nil {
+		return false, false, err
+	}
 	batch := kv.Batch{Frees: true} // it adds nothing
 	batch.Put(p.sl.headKey[:], fence.append(nil))
 	if _, err := d.c.st.eng.Write(ctx, &batch, p.sl.asRead()); err != nil {

@@ -44,12 +44,14 @@ func (c *Container) changeMap(ctx context.Context, others []*Slot,
 			moved, rerr := c.reread(context.WithoutCancel(ctx))
 			switch {
 			case rerr != nil:
-				return status.Wrap(status.UnknownOutcome, errors.Join(err, rerr),
-					"The outcome of a change of the partitions is unknown.")
-			case status.Is(err, status.UnknownOutcome) && !moved:
+				return errUnknownMap(errors.Join(err, rerr))
+			case !status.Is(err, status.UnknownOutcome):
+			case !moved:
 				return status.Wrap(status.Unavailable, err, "The partitions could not be changed.")
-			case status.Is(err, status.UnknownOutcome):
+			case c.Slots().m.Same(next):
 				return nil
+			default: // another process has changed them, before this one or after it
+				return errUnknownMap(err)
 			}
 		case err != nil:
 			return err
@@ -59,6 +61,10 @@ func (c *Container) changeMap(ctx context.Context, others []*Slot,
 		}
 	}
 	return status.New(status.RetryWith, "The partitions of the container are changed too often by others.")
+}
+
+func errUnknownMap(cause error) error {
+	return status.Wrap(status.UnknownOutcome, cause, "The outcome of a change of the partitions is unknown.")
 }
 
 // show makes the next version of the slot map current. others are the slots that the version before doesn't have.
@@ -87,36 +93,63 @@ func (c *Container) remap(ctx context.Context) (moved bool, err error) {
 
 // reread is remap for a caller that holds mapMu.
 func (c *Container) reread(ctx context.Context) (moved bool, err error) {
-	was := c.Slots()
-	def, err := c.st.cat.Reread(ctx, c.Def().RID())
-	if status.Is(err, status.NotFound) || err == nil && def.Gen != c.gen {
-		return false, nil
-	}
-	if err != nil || def.MapVersion == was.m.MapVersion {
-		return false, err
-	}
-	var others []*Slot
-	for i := range def.Slots {
-		if was.m.IndexOf(def.Slots[i].ID) >= 0 {
+	for range mapChanges {
+		was := c.Slots()
+		def, err := c.st.cat.Reread(ctx, c.Def().RID())
+		if status.Is(err, status.NotFound) || err == nil && def.Gen != c.gen {
+			return false, nil
+		}
+		if err != nil || def.MapVersion == was.m.MapVersion {
+			return false, err
+		}
+		others, err := c.loadNew(ctx, def.SlotMap)
+		if status.Is(err, status.NotFound) && c.st.others { // replaced again, and removed; or the container was dropped
 			continue
 		}
-		sl, err := c.loadSlot(ctx, def.SlotMap, i)
+		if err == nil {
+			err = c.mapDurable(was)
+		}
 		if err != nil {
 			return false, err
 		}
+		c.show(def, others)
+		return true, nil
+	}
+	return false, status.New(status.Unavailable, "The partitions of the container are changed too often by others.")
+}
+
+// loadNew loads the slots of a map that the current one doesn't have.
+func (c *Container) loadNew(ctx context.Context, m *catalog.SlotMap) (others []*Slot, err error) {
+	was := c.Slots()
+	for i := range m.Slots {
+		if was.m.IndexOf(m.Slots[i].ID) >= 0 {
+			continue
+		}
+		sl, err := c.loadSlot(ctx, m, i)
+		if err != nil {
+			return nil, err
+		}
+		if sl.head.LogFloor != 0 {
+			c.logs.Store(true)
+		}
+		c.counter.gave(sl.head.LSN)
 		sl.publish()
 		others = append(others, sl)
 	}
-	// The change may be visible and not durable yet. It is durable before a later commit is.
+	return others, nil
+}
+
+// mapDurable returns when a change of the map that was read is durable: before a later commit is. With a shared engine
+// it is.
+func (c *Container) mapDurable(was *Slots) error {
+	if c.st.others {
+		return nil
+	}
 	nothing := kv.Batch{Frees: true}
 	nothing.Delete(keys.AppendRemoved(nil, was.all[0].key, 0, nil))
-	w, err := c.st.eng.Write(ctx, &nothing, nil)
+	w, err := c.st.eng.Write(context.Background(), &nothing, nil)
 	if err == nil {
 		err = w.Wait()
 	}
-	if err != nil {
-		return false, translate(err)
-	}
-	c.show(def, others)
-	return true, nil
+	return translate(err)
 }

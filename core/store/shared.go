@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/index"
@@ -144,9 +145,17 @@ func (c *Container) keepUp(ctx context.Context) error {
 	}
 }
 
-// adopt takes over a stored head that the caller has read, if it is newer than the slot's. nil is none. The caller
-// holds the latch.
+// adopt takes over a stored head that a writer has read, if it is newer than the slot's. nil is none. If a copy of
+// another process asks writers to wait, it waits. The caller holds the latch.
 func (c *Container) adopt(ctx context.Context, sl *Slot, b []byte) error {
+	if err := c.takeNewer(ctx, sl, b); err != nil || !sl.head.Held {
+		return err
+	}
+	return c.heed(ctx, sl)
+}
+
+// takeNewer takes over a stored head if it is newer than the slot's. nil is none. The caller holds the latch.
+func (c *Container) takeNewer(ctx context.Context, sl *Slot, b []byte) error {
 	if b == nil || bytes.Equal(b, sl.headBytes) {
 		return nil
 	}
@@ -158,15 +167,41 @@ func (c *Container) adopt(ctx context.Context, sl *Slot, b []byte) error {
 		return nil
 	}
 	if h.LSN == sl.head.LSN { // a commit without items lies between the two: which of them is newer isn't known
-		var err error
-		if b, err = c.st.eng.Get(ctx, nil, sl.headKey[:]); err != nil {
-			if errors.Is(err, kv.ErrNotFound) {
-				return c.gone()
-			}
-			return translate(err)
-		}
+		return c.newestHead(ctx, sl)
 	}
 	return c.install(ctx, sl, b)
+}
+
+// Bounds of a writer's wait for the last round of a copy in another process: a share of the duration of leases, and the
+// time between two looks at the head.
+const (
+	heldShare = 8
+	heldLook  = 5 * time.Millisecond
+)
+
+// heed waits until the last round of a copy in another process has ended: the slot is replaced, or its head doesn't ask
+// to wait any more. The wait is bounded, because that process may have ended. Then the caller's commit takes the hold
+// away, and the copy has to try again. The caller holds the latch, so other writers of this process wait too.
+func (c *Container) heed(ctx context.Context, sl *Slot) error {
+	for end := realTime.Now().Add(c.st.leases.Duration() / heldShare); sl.head.Held && !sl.head.Moved; {
+		if realTime.Now().After(end) {
+			sl.head.Held = false // the next commit stores it
+			return nil
+		}
+		t := time.NewTimer(heldLook)
+		select {
+		case <-ctx.Done():
+		case <-t.C:
+		}
+		t.Stop()
+		if err := ctx.Err(); err != nil {
+			return translate(err)
+		}
+		if err := c.newestHead(ctx, sl); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // install makes a stored head the slot's: another process has written it, or the outcome of a commit was unknown. The
@@ -216,28 +251,37 @@ func (c *Container) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// newestHead brings a slot's head up to the stored one, if the engine is a shared one. The caller holds the latch.
+// newestHead brings a slot's head up to the stored one, if the engine is a shared one. If other slots have replaced the
+// slot, it looks the map up again, and the slot isn't in it afterwards. The caller holds the latch.
 func (c *Container) newestHead(ctx context.Context, sl *Slot) error {
 	if !c.st.others {
 		return nil
 	}
 	b, err := orNil(c.st.eng.Get(ctx, nil, sl.headKey[:]))
-	if err == nil && b == nil {
-		err = c.gone()
-	}
 	if err != nil || bytes.Equal(b, sl.headBytes) {
 		return err
 	}
-	return c.install(ctx, sl, b)
+	if b != nil {
+		if err := c.install(ctx, sl, b); err != nil || !sl.head.Moved {
+			return err
+		}
+	}
+	if _, err := c.remap(ctx); err != nil {
+		return err
+	}
+	if b == nil && c.Slots().has(sl) {
+		return c.gone()
+	}
+	return nil
 }
 
-// takeHead is adopt for a caller without the latch.
+// takeHead is takeNewer for a caller without the latch.
 func (c *Container) takeHead(ctx context.Context, sl *Slot, b []byte) error {
 	if err := sl.mu.LockFor(ctx); err != nil {
 		return err
 	}
 	defer sl.mu.Unlock()
-	return c.adopt(ctx, sl, b)
+	return c.takeNewer(ctx, sl, b)
 }
 
 // sharedView is View with a shared engine. Policy, flags and counts are those of the heads in the view's snapshot.
@@ -369,18 +413,31 @@ func (tx *Tx) sharedView() (*View, error) {
 	return v, v.decide(heads.At)
 }
 
-// checkShared brings what a check compares with up to its snapshot. The caller holds the latch of the slot, so the
-// snapshot is at least as new as what the slot has in memory.
+// checkShared brings what a check compares with up to its snapshot. The error is errLeft if another process has
+// replaced the slot. The caller holds the latch of the slot, so the snapshot is at least as new as what the slot has in
+// memory.
 func (c *Container) checkShared(k *checker) error {
-	b, err := k.snap.Get(nil, k.sl.headKey[:])
-	if errors.Is(err, kv.ErrNotFound) {
-		return c.gone()
+	b, err := orNil(k.snap.Get(nil, k.sl.headKey[:]))
+	var h Head
+	if err == nil && b != nil {
+		err = h.decode(b)
+	}
+	if err == nil && (b == nil || h.Moved) {
+		if _, err = c.remap(k.ctx); err == nil {
+			err = errLeft
+			if c.Slots().has(k.sl) {
+				err = c.gone()
+			}
+		}
+		return err
 	}
 	if err == nil && !bytes.Equal(b, k.sl.headBytes) {
 		err = c.install(k.ctx, k.sl, b)
 	}
 	if err == nil {
-		_, k.given, _, err = c.counter.stored(k.ctx)
+		var lsn uint64
+		lsn, k.given, _, err = c.counter.stored(k.ctx)
+		k.limit = int64(lsn)
 	}
 	return translate(err)
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -9,18 +10,70 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// With a shared engine each process reserves blocks of item numbers for itself: the stored counter is replaced under
-// the precondition that it is what was read. So items that two processes create are in the order of blocks, not of
-// single items.
+// With a shared engine numbers are reserved in blocks too: the stored counter is replaced under the precondition that
+// it is what was read.
 //
-// LSNs are not reserved. The LSN of a commit is the one after that of the head that it replaces, and the head is the
-// commit's precondition. So each slot counts by itself. The counter's LSN is only a lower bound of all, for stores that
-// a single process has had before, and for restored ones.
+// Each process reserves blocks of item numbers for itself. So items that two processes create are in the order of
+// blocks, not of single items.
 //
-// Example: the counter is 512. A replaces it by 768, and B by 1,024. A creates items 513 and 514, B creates 769.
+// A block of LSNs belongs to a slot. Its end is in the slot's head (Head.Block), and the LSN of a commit is the one
+// after that of the head that it replaces, as long as the block lasts. So each slot counts by itself, whatever process
+// commits, and no two slots of a container ever use the same LSN. Slots can therefore be joined: the feed of a slot has
+// one entry for each LSN and position.
+//
+// Example: the counter is 512. A replaces it by 768, and B by 1,024. A creates items 513 and 514, B creates 769. Slot 0
+// has the LSNs 1 to 1,024 and slot 1 those from 1,025 on, until one of them needs more: it gets 2,049 to 3,072.
 
-// sharedBlock is the number of item numbers that a process reserves.
-const sharedBlock = 256
+// The sizes of blocks.
+const (
+	sharedBlock = 256  // item numbers for a process
+	sharedLSNs  = 1024 // LSNs for a slot
+)
+
+// sharedNumber returns the next item number of this process.
+func (c *Container) sharedNumber(ctx context.Context) (n uint64, err error) {
+	err = c.reserving(ctx, func(alive []byte) error {
+		n, err = c.counter.sharedNumber(ctx, alive)
+		return err
+	})
+	return n, err
+}
+
+// sharedLSN is nextLSN with a shared engine. A block from before a restore isn't used any more: the store may have
+// given out its numbers after the backup. A restore raises the counter further than any slot's block can be behind.
+func (c *Container) sharedLSN(ctx context.Context, h *Head) (int64, error) {
+	floor := c.counter.base()
+	for h.LSN >= h.Block || floor-h.Block >= raisedLSNs {
+		err := c.reserving(ctx, func(alive []byte) error {
+			from, err := c.counter.reserveShared(ctx, alive, uint64(h.LSN), sharedLSNs, 0)
+			if err == nil && from.lsn > 0 {
+				h.LSN, h.Block = int64(from.lsn)-1, int64(from.lsn)-1+sharedLSNs
+			}
+			return err
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	lsn := h.LSN + 1
+	c.counter.gave(lsn)
+	return lsn, nil
+}
+
+// reserving calls f with a key that exists as long as the container. If it doesn't exist because the slot was replaced,
+// f is called again.
+func (c *Container) reserving(ctx context.Context, f func(alive []byte) error) error {
+	for {
+		of := c.Slots()
+		err := f(of.all[0].headKey[:])
+		if !status.Is(err, status.NotFound) {
+			return err
+		}
+		if _, rerr := c.remap(ctx); rerr != nil || c.Slots() == of {
+			return cmp.Or(rerr, err)
+		}
+	}
+}
 
 // sharedNumber returns the next item number of this process. alive is a key that exists as long as the container: a
 // dropped one gets no counter again.
@@ -28,20 +81,31 @@ func (c *counter) sharedNumber(ctx context.Context, alive []byte) (uint64, error
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.num.last == c.num.to {
-		if err := c.reserveShared(ctx, alive); err != nil {
+		from, err := c.reserveShared(ctx, alive, 0, 0, sharedBlock)
+		if err != nil {
 			return 0, err
+		}
+		if from.num > 0 {
+			c.num.last, c.num.to = from.num-1, from.num-1+sharedBlock
 		}
 	}
 	c.num.last++
 	return c.num.last, nil
 }
 
-// reserveShared tries to reserve a block. If another process was faster, or the outcome isn't known, nothing is
-// reserved: a block that was reserved and is not known is left out. The caller holds mu.
-func (c *counter) reserveShared(ctx context.Context, alive []byte) error {
+// firsts are the first numbers of blocks that were reserved; 0: nothing was.
+type firsts struct{ lsn, num uint64 }
+
+// reserveShared tries to reserve so many LSNs, above floor, and so many item numbers. If another process was faster, or
+// the outcome isn't known, nothing is reserved: a block that was reserved and is not known is left out.
+func (c *counter) reserveShared(ctx context.Context, alive []byte, floor, lsns, nums uint64) (firsts, error) {
 	lsn, num, was, err := c.stored(ctx)
 	if err != nil {
-		return err
+		return firsts{}, err
+	}
+	lsn = max(lsn, floor)
+	if num+nums > maxNumber || lsn+lsns > maxLSN {
+		return firsts{}, status.New(status.BadRequest, "The item numbers of the container are at their end.")
 	}
 	pre := []kv.Precondition{{Key: keys.AppendMeta(nil, keys.MetaCounter, c.gen, ""), Expect: kv.Absent},
 		{Key: alive, Expect: kv.Present}}
@@ -49,20 +113,16 @@ func (c *counter) reserveShared(ctx context.Context, alive []byte) error {
 		pre[0].Expect, pre[0].Value = kv.Equal, was
 	}
 	b := kv.Batch{Frees: true} // as for every reservation
-	putCounter(&b, c.gen, lsn, num+sharedBlock)
+	putCounter(&b, c.gen, lsn+lsns, num+nums)
 	_, err = c.eng.Write(ctx, &b, pre)
 	var refused *kv.PreconditionError
 	switch {
 	case errors.As(err, &refused) && refused.Index == 1:
-		return errDropped()
+		return firsts{}, errDropped()
 	case errors.Is(err, kv.ErrConflict), errors.Is(err, kv.ErrUnknownOutcome):
-		return nil
+		return firsts{}, nil
 	case err != nil:
-		return err
+		return firsts{}, err
 	}
-	if num+sharedBlock > maxNumber {
-		return status.New(status.BadRequest, "The item numbers of the container are at their end.")
-	}
-	c.num.last, c.num.to = num, num+sharedBlock
-	return nil
+	return firsts{lsn + 1, num + 1}, nil
 }

@@ -83,9 +83,19 @@ func (c *Container) followStage(s *stage) {
 
 // waitStage is WaitIndex with a shared engine: another process may make the rebuild.
 func (c *Container) waitStage(ctx context.Context) error {
+	return c.awaitStage(ctx, func(s *stage) bool { return s.done() })
+}
+
+// awaitRebuild returns when no slot is between two policies.
+func (c *Container) awaitRebuild(ctx context.Context) error {
+	return c.awaitStage(ctx, func(s *stage) bool { return s.to == 0 })
+}
+
+// awaitStage returns when the stage of a rebuild is one for which ok returns true.
+func (c *Container) awaitStage(ctx context.Context, ok func(*stage) bool) error {
 	for {
 		s, err := c.staged(ctx)
-		if err != nil || s.done() {
+		if err != nil || ok(&s) {
 			return err
 		}
 		t := time.NewTimer(sharedRetry)

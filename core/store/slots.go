@@ -52,9 +52,11 @@ func (c *Container) relocate(id *identity) {
 
 // current reports whether a change was made for its slot as the slot is now: it was found in the current version of the
 // map, and its terms follow the slot's upkeep. The caller holds the slot's latch, and while it is held the slot stays
-// in the map. Every commit of items calls it. If the result is false the write begins again, with relocate.
+// in the map, unless another process replaces it: then its head says so, or the commit fails. Every commit of items
+// calls it. If the result is false the write begins again, with relocate.
 func (c *Container) current(ch *change) bool {
-	return ch.id.version == c.Slots().m.MapVersion && ch.upkeep == ch.id.slot.head.upkeep()
+	h := &ch.id.slot.head
+	return ch.id.version == c.Slots().m.MapVersion && ch.upkeep == h.upkeep() && !h.Moved
 }
 
 // allCurrent reports whether all of a slot's changes are current.

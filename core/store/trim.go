@@ -103,6 +103,9 @@ func (c *Container) beginLatched(ctx context.Context, of *Slots, slots []*Slot) 
 			if w, raced, err = c.putLogFloor(ctx, sl, sl.head.LSN+1); w != nil {
 				last = w
 			}
+			if raced && !c.Slots().has(sl) { // another process has replaced it
+				return last, errLeft
+			}
 		}
 	}
 	return last, err

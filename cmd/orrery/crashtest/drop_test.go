@@ -58,7 +58,11 @@ func allDropped(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range eng.Databases() {
+	dbs, err := eng.Databases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range dbs {
 		if d.ID != database {
 			if err := eng.DropDatabase(ctx, d.ID); err != nil {
 				t.Fatal(err)

@@ -32,8 +32,14 @@ const listed = 1000
 // and the stored heads of containers that aren't in use.
 func containersOf(ctx context.Context, e *core.Engine) (out []ContainerStatus, more int, err error) {
 	out = []ContainerStatus{}
-	for _, d := range e.Databases() {
-		more += e.ContainerCount(d.ID)
+	dbs, err := e.Databases()
+	for i := 0; err == nil && i < len(dbs); i++ {
+		n := 0
+		n, err = e.ContainerCount(dbs[i].ID)
+		more += n
+	}
+	if err != nil {
+		return nil, 0, err
 	}
 	for c, err := range e.Stats(ctx, "") {
 		if err != nil {
