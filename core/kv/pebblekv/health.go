@@ -14,12 +14,13 @@ import (
 
 // disk is the engine's view of the disk: how much space is free, whether it responds, and which writes are refused.
 type disk struct {
-	dir   string
-	fs    vfs.FS // without watch and ballast
-	log   *slog.Logger
-	fail  failure
-	stall stall
-	space space
+	dir     string
+	fs      vfs.FS // without watch and ballast
+	log     *slog.Logger
+	fail    failure
+	stall   stall
+	spacing spacing
+	space   space
 
 	copying copying
 

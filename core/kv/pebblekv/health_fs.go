@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -179,7 +180,14 @@ func (f *diskFile) WriteAt(p []byte, at int64) (n int, err error) {
 func (f *diskFile) Sync() error { return f.do("a sync of ", f.File.Sync) }
 
 // SyncData implements vfs.File.
-func (f *diskFile) SyncData() error { return f.do("a sync of ", f.File.SyncData) }
+func (f *diskFile) SyncData() error {
+	begun := time.Now()
+	err := f.do("a sync of ", f.File.SyncData)
+	if f.purpose == forLog {
+		f.d.spacing.synced(time.Since(begun))
+	}
+	return err
+}
 
 // SyncTo implements vfs.File.
 func (f *diskFile) SyncTo(n int64) (full bool, err error) {

@@ -78,6 +78,7 @@ func Open(dir string, o Options) (_ *Engine, err error) {
 	e.pace.held, e.pace.short, e.pace.tight = d.space.merge.left, d.short, d.tight
 	o.FS = d.below(o.FS)
 	po := tuned(o, cache, e.pace, &d.space)
+	po.WALMinSyncInterval = d.spacing.rest
 	po.Logger = quiet{o.Logger, &d.fail, new(everyMinute)}
 	po.Lock, po.ErrorIfNotExists, po.ReadOnly = place.lock, !place.fresh, o.ReadOnly
 	e.damages.listen(po.EventListener, o.Logger)
@@ -164,6 +165,7 @@ func (e *Engine) apply(p *prepared, late *kv.Batch) error {
 		err = e.db.Apply(p.pb, pebble.NoSync)
 		e.relaxed.wrote()
 	} else {
+		e.disk.spacing.wrote()
 		err = e.db.ApplyNoSyncWait(p.pb, pebble.Sync)
 	}
 	if err != nil {
