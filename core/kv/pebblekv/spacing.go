@@ -16,23 +16,23 @@ import (
 // Example: a sync takes 2 ms and has made four commits durable. Two others were written meanwhile. The next sync begins
 // 1 ms later, when the first four writers have written again, and is for six commits.
 type spacing struct {
-	commits atomic.Int64 // that were written since the end of the last sync but one
+	commits atomic.Int64 // that were written since the last sync ended
 	last    atomic.Int64 // duration of the last sync, in nanoseconds
-	usual   atomic.Int64 // the shorter one of the last two: a single long sync isn't followed by a long rest
+	pause   atomic.Int64 // what follows the last sync, in nanoseconds
 }
 
 // wrote is called when a batch that will be synced was applied.
 func (s *spacing) wrote() { s.commits.Add(1) }
 
-// synced is called with the duration of a sync of a log.
+// synced is called at the end of a sync of a log, with its duration. The shorter one of the last two counts: a single
+// long sync isn't followed by a long rest.
 func (s *spacing) synced(took time.Duration) {
-	s.usual.Store(min(s.last.Swap(int64(took)), int64(took)))
+	usual := min(s.last.Swap(int64(took)), int64(took))
+	if s.commits.Swap(0) < 2 {
+		usual = 0
+	}
+	s.pause.Store(usual / 2)
 }
 
-// rest returns how long the log rests after a sync. Pebble calls it at the end of each sync.
-func (s *spacing) rest() time.Duration {
-	if s.commits.Swap(0) < 2 {
-		return 0
-	}
-	return time.Duration(s.usual.Load()) / 2
-}
+// rest returns how long the log rests at least between two syncs.
+func (s *spacing) rest() time.Duration { return time.Duration(s.pause.Load()) }
