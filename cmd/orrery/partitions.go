@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
@@ -103,7 +104,19 @@ func (c *partitionsCmd) server() (admin, key string, err error) {
 const barWidth = 40
 
 // drawn returns a bar for a part of a whole.
-func drawn(part, whole int64) string { return "|" + filled(part, whole, barWidth) + "|" }
+func drawn(part, whole int64) (string, error) {
+	var out bytes.Buffer
+	b := progressbar.NewOptions64(max(whole, 1), progressbar.OptionSetWriter(&out),
+		progressbar.OptionSetWidth(barWidth), progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetElapsedTime(false),
+		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: " ", BarStart: "|", BarEnd: "|"}))
+	if err := b.Set64(part); err != nil {
+		return "", err
+	}
+	_, text, _ := strings.Cut(b.String(), "|")
+	text, _, _ = strings.Cut(text, "|")
+	return fmt.Sprintf("|%-*s|", barWidth, text), nil // a bar without a part has no padding of its own
+}
 
 // writePartitions draws a report.
 func writePartitions(w io.Writer, r *server.PartitionsReport) error {
@@ -121,8 +134,11 @@ func writePartitions(w io.Writer, r *server.PartitionsReport) error {
 		most = max(most, p.Bytes)
 	}
 	for _, p := range r.Partitions {
-		fmt.Fprintf(&b, "%6s %s %10s %10d items %10.1f RU/s\n", p.ID, drawn(p.Bytes, most), size(p.Bytes), p.Items,
-			p.RU)
+		bar, err := drawn(p.Bytes, most)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "%6s %s %10s %10d items %10.1f RU/s\n", p.ID, bar, size(p.Bytes), p.Items, p.RU)
 	}
 	if len(r.Heaviest) > 0 {
 		of := fmt.Sprintf("the largest of %d", r.Keys)
@@ -131,7 +147,10 @@ func writePartitions(w io.Writer, r *server.PartitionsReport) error {
 		}
 		fmt.Fprintf(&b, "partition keys, %s:\n", of)
 		for _, l := range r.Heaviest {
-			bar := drawn(l.Bytes, r.Heaviest[0].Bytes)
+			bar, err := drawn(l.Bytes, r.Heaviest[0].Bytes)
+			if err != nil {
+				return err
+			}
 			fmt.Fprintf(&b, "%6s %s %10s %10d items %s\n", l.Partition, bar, size(l.Bytes), l.Items, oneLine(l.Key))
 		}
 	}
