@@ -46,6 +46,10 @@ var engines = map[string]func(t testing.TB) kv.Engine{
 	},
 }
 
+// ownEngines are the engines whose store belongs to one process. Stores of several are not upgraded: see
+// TestSharedRefusals.
+var ownEngines = map[string]func(t testing.TB) kv.Engine{"mem": engines["mem"], "pebble": engines["pebble"]}
+
 // beside has the store of each engine that is one of several processes: *kvtest.Shared by kv.Engine.
 var beside sync.Map
 

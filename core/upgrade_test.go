@@ -149,12 +149,9 @@ func noFormer(t testing.TB, e kv.Engine) {
 // A store of an older format gives the same answers as before, during the upgrade and after it. Then the new format is
 // recorded.
 func TestUpgrade(t *testing.T) {
-	for name, open := range engines {
+	for name, open := range ownEngines {
 		t.Run(name, func(t *testing.T) {
 			eng := open(t)
-			if eng.Shared() {
-				t.Skip("a process that has the store for itself upgrades it: see TestSharedRefusals")
-			}
 			defer eng.Close()
 			e, err := core.Open(bg, notClosed{eng}, core.Options{MinSlots: 2})
 			if err != nil {
@@ -366,12 +363,9 @@ func TestUpgradeStopsNobody(t *testing.T) {
 
 // Writers, readers and changes of the policy continue during an upgrade.
 func TestUpgradeAmongClients(t *testing.T) {
-	for name, open := range engines {
+	for name, open := range ownEngines {
 		t.Run(name, func(t *testing.T) {
 			eng := open(t)
-			if eng.Shared() {
-				t.Skip("a process that has the store for itself upgrades it: see TestSharedRefusals")
-			}
 			defer eng.Close()
 			e, err := core.Open(bg, notClosed{eng}, core.Options{MinSlots: 2})
 			if err != nil {
