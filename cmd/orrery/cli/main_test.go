@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
-func parse(t *testing.T, args ...string) (cli, error) {
+func parse(t *testing.T, args ...string) (commands, error) {
 	t.Helper()
-	var c cli
+	var c commands
 	cmd, rest, err := c.root(&streams{io.Discard, io.Discard}).Find(args)
 	if err == nil {
 		err = cmd.ParseFlags(rest)

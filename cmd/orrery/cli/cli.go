@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// cli has the commands with the values of their flags.
-type cli struct {
+// commands has the commands with the values of their flags.
+type commands struct {
 	Serve      serveCmd
 	Demo       demoCmd
 	Check      checkCmd
@@ -31,7 +31,7 @@ type streams struct{ out, errOut io.Writer }
 
 // root returns the command line. Every flag can also be set by an environment variable: --nosql-addr by
 // ORRERY_NOSQL_ADDR.
-func (c *cli) root(s *streams) *cobra.Command {
+func (c *commands) root(s *streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "orrery",
 		Short: "Azure Cosmos DB's four APIs over one store, in one binary.",
@@ -172,7 +172,7 @@ func helpAsFlag(args []string) []string {
 
 // run parses args and runs the command. It returns the exit code: 0 success, 1 failure, 2 wrong usage.
 func run(args []string, out, errOut io.Writer) int {
-	var c cli
+	var c commands
 	root := c.root(&streams{out, errOut})
 	root.SetArgs(helpAsFlag(args))
 	err := root.Execute()
