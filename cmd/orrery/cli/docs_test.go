@@ -46,7 +46,7 @@ func TestDocumentedFlags(t *testing.T) {
 		}
 	}
 	var c commands
-	c.Serve.command().Flags().VisitAll(func(f *pflag.Flag) {
+	c.Serve.command(nil).Flags().VisitAll(func(f *pflag.Flag) {
 		want := f.DefValue
 		if d, err := time.ParseDuration(documented[f.Name]); err == nil && d.String() == want {
 			want = documented[f.Name]

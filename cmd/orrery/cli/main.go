@@ -153,9 +153,10 @@ func collectEarly() {
 	}
 }
 
-// Main runs the command line of the process and returns its exit code.
-func Main() int {
+// Main runs the command line of the process and returns its exit code. engines are the kinds of stores that the binary
+// can open by their addresses.
+func Main(engines ...server.EngineKind) int {
 	script.Served()
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
-	return run(os.Args[1:], os.Stdout, os.Stderr)
+	return run(os.Args[1:], os.Stdout, os.Stderr, engines...)
 }

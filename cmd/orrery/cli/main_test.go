@@ -98,6 +98,8 @@ func TestExitCodes(t *testing.T) {
 		{"help query", 0, "--explain"},
 		{"help nope", 2, "nope"},
 		{"serve --memory --data x", 2, "--data and --memory"},
+		{"serve --memory --engine tikv://pd:2379/main", 2, "--engine and --memory"},
+		{"serve --engine tikv://pd:2379/main", 1, "orrery-tikv"},
 		{"serve --durability maybe", 2, "durability"},
 		{"serve --nope", 2, "--nope"},
 		{"nope", 2, "nope"},
