@@ -31,7 +31,7 @@ func TestDropAndReopen(t *testing.T) {
 	e := open()
 	c := newContainer(t, e, core.ContainerSpec{})
 	put(t, c, core.Create, `{"id":"1","pk":"a"}`)
-	lsn := c.LSN()
+	lsn := lastLSN(c)
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +43,8 @@ func TestDropAndReopen(t *testing.T) {
 	if r := put(t, c, core.Create, `{"id":"2","pk":"a"}`); r.LSN <= lsn {
 		t.Errorf("LSN %d after a restart, %d before", r.LSN, lsn)
 	}
-	if c.Count() != 2 {
-		t.Errorf("count is %d", c.Count())
+	if counted(c) != 2 {
+		t.Errorf("count is %d", counted(c))
 	}
 	if err := e.DropContainer(bg, "db", "c"); err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestDropAndReopen(t *testing.T) {
 	_, err = c.Write(bg, core.Write{Kind: core.Create, Doc: mustDoc(t, `{"id":"3","pk":"a"}`)})
 	wantCode(t, err, status.NotFound, status.SubOwnerNotFound)
 	c = newContainer(t, e, core.ContainerSpec{})
-	if c.Count() != 0 || len(ids(t, c, &exec.Query{})) != 0 {
+	if counted(c) != 0 || len(ids(t, c, &exec.Query{})) != 0 {
 		t.Error("a new container of the same name has old items")
 	}
 	if err := e.Close(); err != nil {
@@ -97,7 +97,7 @@ func TestCatalogReopen(t *testing.T) {
 	if err := e.DropDatabase(bg, "other"); err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("%+v %s %d %v", *rich.Spec(), rich.ETag(), rich.TS(), rich.Partitions())
+	want := fmt.Sprintf("%+v %s %d %v", *rich.Spec(), rich.ETag(), rich.TS(), partitionsOf(rich))
 	dbs := databases(t, e)
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
@@ -109,14 +109,14 @@ func TestCatalogReopen(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.Spec().DefaultTTL = rich.Spec().DefaultTTL // printed as a pointer
-	if got := fmt.Sprintf("%+v %s %d %v", *again.Spec(), again.ETag(), again.TS(), again.Partitions()); got != want {
+	if got := fmt.Sprintf("%+v %s %d %v", *again.Spec(), again.ETag(), again.TS(), partitionsOf(again)); got != want {
 		t.Errorf("reopened\n%s, was\n%s", got, want)
 	}
 	if again.RID() != rich.RID() || databases(t, e) != dbs {
 		t.Errorf("rid %x, was %x; %d databases", again.RID(), rich.RID(), databases(t, e))
 	}
 	there, err := e.Container("db", "there")
-	if err != nil || there.Count() != 1 || there.RID() != moved.RID() {
+	if err != nil || counted(there) != 1 || there.RID() != moved.RID() {
 		t.Errorf("the renamed container: %v", err)
 	}
 	for _, id := range []string{"gone", "moved"} {

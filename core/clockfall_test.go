@@ -209,7 +209,7 @@ func TestClockFallsOften(t *testing.T) {
 	if n := s.e.Reap(bg); n != all {
 		t.Errorf("%d items of %d expired ones were removed", n, all)
 	}
-	if n := s.c.Count(); n != 0 {
+	if n := counted(s.c); n != 0 {
 		t.Errorf("%d items are left", n)
 	}
 }
@@ -238,7 +238,7 @@ func TestExpiryOverEpochs(t *testing.T) {
 	if n := s.e.Reap(bg); n != 6 {
 		t.Errorf("%d items are removed after 120 seconds", n)
 	}
-	if n := s.c.Count(); n != 3 {
+	if n := counted(s.c); n != 3 {
 		t.Errorf("%d items are left", n)
 	}
 	s.clk.Advance(day)

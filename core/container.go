@@ -44,17 +44,21 @@ func (c *Container) Spill() *spill.Space { return c.e.spill }
 // Kept returns the states of queries that are kept for their next pages.
 func (c *Container) Kept() *spill.Kept { return c.e.kept }
 
-// Count returns the exact number of items, including expired ones that are not reaped yet. It reads nothing,
-// except in a store that other processes write to.
-func (c *Container) Count() int64 {
-	c.fresh()
-	return c.rt.Items()
+// Count returns the exact number of items, including expired ones that are not reaped yet. It reads nothing, except in
+// a store that other processes write to. If that can't be read it fails: what is in memory may be old.
+func (c *Container) Count(ctx context.Context) (int64, error) {
+	if err := c.fresh(ctx); err != nil {
+		return 0, err
+	}
+	return c.rt.Items(), nil
 }
 
-// Size returns the bytes of all items.
-func (c *Container) Size() int64 {
-	c.fresh()
-	return c.rt.Bytes()
+// Size returns the bytes of all items. It fails where Count does.
+func (c *Container) Size(ctx context.Context) (int64, error) {
+	if err := c.fresh(ctx); err != nil {
+		return 0, err
+	}
+	return c.rt.Bytes(), nil
 }
 
 // HasTTL reports whether items can expire.
@@ -65,10 +69,12 @@ func (c *Container) SlotOf(pk PartitionKey) (*Slot, error) {
 	return c.rt.SlotOf(pk)
 }
 
-// LSN returns the greatest durable LSN of the container.
-func (c *Container) LSN() int64 {
-	c.fresh()
-	return store.StatsOf(c.rt.Slots().All()).LSN
+// LSN returns the greatest durable LSN of the container. It fails where Count does.
+func (c *Container) LSN(ctx context.Context) (int64, error) {
+	if err := c.fresh(ctx); err != nil {
+		return 0, err
+	}
+	return store.StatsOf(c.rt.Slots().All()).LSN, nil
 }
 
 // LSNOf returns the greatest durable LSN of the slot that holds a partition key. An item of the key that is written
@@ -85,10 +91,12 @@ func (c *Container) LSNOf(ctx context.Context, pk PartitionKey) (int64, error) {
 }
 
 // GivenLSN returns the greatest LSN that a commit of the container has received. No session token that a client got is
-// above it.
-func (c *Container) GivenLSN() int64 {
-	c.fresh()
-	return c.rt.GivenLSN()
+// above it. It fails where Count does.
+func (c *Container) GivenLSN(ctx context.Context) (int64, error) {
+	if err := c.fresh(ctx); err != nil {
+		return 0, err
+	}
+	return c.rt.GivenLSN(), nil
 }
 
 // KeyOf returns the partition key and id of a document by the container's definition; they point into it. A document
@@ -219,7 +227,9 @@ func (c *Container) Explain(ctx context.Context, q *exec.Query) (access.Plan, er
 func (c *Container) ChangeFeed(ctx context.Context, partition string, pos feed.Position, max int) (feed.Page, error) {
 	var sc feed.Scope
 	if partition != "" {
-		c.fresh()
+		if err := c.fresh(ctx); err != nil {
+			return feed.Page{}, err
+		}
 		m := c.rt.Slots().Map()
 		i := slices.IndexFunc(m.Partitions, func(p catalog.PartitionDef) bool {
 			return strconv.Itoa(p.ID) == partition

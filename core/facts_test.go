@@ -698,7 +698,7 @@ func TestFactsOfRandomWrites(t *testing.T) {
 				}
 			case n < 17:
 				field := []string{"n", "m", "o", "nowhere"}[r.IntN(4)]
-				if len(ids(t, c, ptr(byField(field)))) != int(c.Count()) {
+				if len(ids(t, c, ptr(byField(field)))) != int(counted(c)) {
 					t.Fatalf("seed %d, step %d: the order by %s has not all items", seed, step, field)
 				}
 			case n < 18:

@@ -16,7 +16,7 @@ func BenchmarkFeedPage(b *testing.B) {
 // BenchmarkFeedAtItsEnd reads at the end of the feed, where there is nothing new.
 func BenchmarkFeedAtItsEnd(b *testing.B) {
 	c, _ := benchContainer(b)
-	benchFeed(b, c, feed.Scope{}, feed.After(c.LSN()))
+	benchFeed(b, c, feed.Scope{}, feed.After(lastLSN(c)))
 }
 
 // BenchmarkFeedOfAKey reads the feed of one of 100 logical partitions.

@@ -16,8 +16,8 @@ import (
 func TestFeed(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{Throughput: core.Throughput{Manual: 20000}})
-		if len(c.Partitions()) != 2 {
-			t.Fatalf("20,000 RU/s gave %d partitions", len(c.Partitions()))
+		if len(partitionsOf(c)) != 2 {
+			t.Fatalf("20,000 RU/s gave %d partitions", len(partitionsOf(c)))
 		}
 		for i := range 50 {
 			put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"p%d","v":0}`, i, i))
@@ -26,7 +26,7 @@ func TestFeed(t *testing.T) {
 			put(t, c, core.Replace, fmt.Sprintf(`{"id":"%d","pk":"p%d","v":1}`, i, i))
 		}
 		seen := map[string]int{}
-		for _, p := range c.Partitions() {
+		for _, p := range partitionsOf(c) {
 			pos := feed.Start()
 			for {
 				page, err := c.ChangeFeed(bg, p.ID, pos, 7)
@@ -77,7 +77,7 @@ func TestFeedPositions(t *testing.T) {
 			}
 		}
 	}
-	if page, err = a.ChangeFeed(bg, "", feed.After(a.LSN()), 10); err != nil || len(page.Items) != 0 {
+	if page, err = a.ChangeFeed(bg, "", feed.After(lastLSN(a)), 10); err != nil || len(page.Items) != 0 {
 		t.Errorf("%d items after the last LSN (%v)", len(page.Items), err)
 	}
 	_, err = a.ChangeFeed(bg, "17", feed.Start(), 10)

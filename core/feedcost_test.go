@@ -16,7 +16,7 @@ func TestFeedCostFollowsChanges(t *testing.T) {
 	e, h := hooked(t, core.Options{})
 	c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: lean, LogMinutes: 60,
 		Throughput: core.Throughput{Manual: 20000}})
-	parts := c.Partitions()
+	parts := partitionsOf(c)
 	keys := map[string]string{} // a key of each partition
 	for i := 0; len(keys) < len(parts); i++ {
 		p, err := c.PartitionOf(pk(fmt.Sprint(i)))

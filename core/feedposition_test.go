@@ -76,8 +76,8 @@ func TestFeedPositionOfAPartitionIsANumber(t *testing.T) {
 	e, _ := hooked(t, core.Options{})
 	c := newContainer(t, e, core.ContainerSpec{Throughput: core.Throughput{Manual: 20000}})
 	putMany(t, c, 40, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"p%d"}`, i, i) })
-	last := c.LSN()
-	first := c.Partitions()[0]
+	last := lastLSN(c)
+	first := partitionsOf(c)[0]
 	scopes := map[string]feed.Scope{
 		"partition":         {Range: epk.Range{Min: first.Min, Max: first.Max}},
 		"part of partition": {Range: epk.Range{Min: "05", Max: "0A"}},
@@ -103,7 +103,7 @@ func TestFeedPositionOfAPartitionIsANumber(t *testing.T) {
 	if err != nil || page.More || page.Next.String() != strconv.FormatInt(last, 10) {
 		t.Errorf("the position at the end is %s (%v), want %d", page.Next, err, last)
 	}
-	for _, p := range c.Partitions() { // it is valid for each of them
+	for _, p := range partitionsOf(c) { // it is valid for each of them
 		ids, _ := drainFeed(t, c, feed.Scope{Range: epk.Range{Min: p.Min, Max: p.Max}}, page.Next, 10)
 		if len(ids) != 0 {
 			t.Errorf("partition %s has %v after everything", p.ID, ids)
@@ -164,7 +164,7 @@ func TestFeedPositionOfTheFormatBefore(t *testing.T) {
 		if slices.Sort(want); !slices.Equal(sortedCopy(got), want) {
 			t.Errorf("%s: got %v, want %v", c.ID(), got, want)
 		}
-		if end.String() != strconv.FormatInt(c.LSN(), 10) {
+		if end.String() != strconv.FormatInt(lastLSN(c), 10) {
 			t.Errorf("%s: the end is %s", c.ID(), end)
 		}
 	}

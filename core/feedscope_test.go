@@ -85,7 +85,7 @@ func TestFeedOfScopes(t *testing.T) {
 				put(t, c, core.Upsert, doc(r.IntN(items)))
 			}
 			since := clk.Now().Unix() - 25
-			first := c.Partitions()[0]
+			first := partitionsOf(c)[0]
 			key := func(n int) core.PartitionKey {
 				if len(def.Paths) == 1 {
 					return pk(fmt.Sprintf("p%d", n))

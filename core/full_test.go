@@ -129,8 +129,8 @@ func TestFullStore(t *testing.T) {
 	if n := e.Reap(bg); n != 1 {
 		t.Errorf("%d items were reaped", n)
 	}
-	if got := ids(t, c, &exec.Query{}); !slices.Equal(got, []string{"8"}) || c.Count() != 1 {
-		t.Errorf("%v and %d items are left", got, c.Count())
+	if got := ids(t, c, &exec.Query{}); !slices.Equal(got, []string{"8"}) || counted(c) != 1 {
+		t.Errorf("%v and %d items are left", got, counted(c))
 	}
 	if err := e.DropContainer(bg, "db", "other"); err != nil {
 		t.Error("drop of a container:", err)

@@ -120,6 +120,14 @@ func onEngines(t *testing.T, o core.Options, f func(t *testing.T, e *core.Engine
 	}
 }
 
+// The counters of a container, without their errors: the helpers panic where the store can't be read.
+func counted(c *core.Container) int64                 { return must(c.Count(bg)) }
+func bytesOf(c *core.Container) int64                 { return must(c.Size(bg)) }
+func lastLSN(c *core.Container) int64                 { return must(c.LSN(bg)) }
+func givenLSN(c *core.Container) int64                { return must(c.GivenLSN(bg)) }
+func partitionsOf(c *core.Container) []core.Partition { return must(c.Partitions(bg)) }
+func resizing(e *core.Engine, db, id string) bool     { return must(e.Resizing(db, id)) }
+
 func newContainer(t testing.TB, e *core.Engine, spec core.ContainerSpec) *core.Container {
 	t.Helper()
 	if _, err := e.EnsureDatabase(bg, "db"); err != nil {

@@ -430,7 +430,7 @@ func (h *history) compare(models []map[string]int64) {
 		}
 	}
 	rows := h.run(exec.Query{}, 1000)
-	if n := len(want) + historyStill + historyAccounts; len(rows) != n || inTurn(h.c).Count() != int64(n) {
-		h.t.Errorf("%d rows, count %d, want %d", len(rows), inTurn(h.c).Count(), n)
+	if n := len(want) + historyStill + historyAccounts; len(rows) != n || counted(inTurn(h.c)) != int64(n) {
+		h.t.Errorf("%d rows, count %d, want %d", len(rows), counted(inTurn(h.c)), n)
 	}
 }

@@ -30,8 +30,8 @@ func TestItemLife(t *testing.T) {
 		if r2.Created || r2.Item.ETag() == r.Item.ETag() || r2.Item.Number != r.Item.Number {
 			t.Errorf("upsert: %+v", r2)
 		}
-		if c.Count() != 1 {
-			t.Errorf("count is %d", c.Count())
+		if counted(c) != 1 {
+			t.Errorf("count is %d", counted(c))
 		}
 		_, err = c.Write(bg, core.Write{Kind: core.Replace, PK: pk("b"), Doc: mustDoc(t, `{"id":"1","pk":"a"}`)})
 		wantCode(t, err, status.BadRequest, status.SubPartitionKeyMismatch)
@@ -49,8 +49,8 @@ func TestItemLife(t *testing.T) {
 		}
 		_, err = c.Write(bg, core.Write{Kind: core.Delete, PK: pk("a"), ID: value.StringOf("1")})
 		wantCode(t, err, status.NotFound, 0)
-		if c.Count() != 0 || c.Size() != 0 {
-			t.Errorf("count %d, size %d after the last delete", c.Count(), c.Size())
+		if counted(c) != 0 || bytesOf(c) != 0 {
+			t.Errorf("count %d, size %d after the last delete", counted(c), bytesOf(c))
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/store"
 )
 
 // LogicalPartition is a logical partition among the largest of its container.
@@ -38,7 +39,14 @@ const (
 
 // ReportKey looks at the physical partitions and at the heads of up to 200,000 logical ones.
 func (c *Container) ReportKey(ctx context.Context) (KeyReport, error) {
-	h, err := c.rt.Heaviest(ctx, heaviest, mostLogical)
+	if err := c.fresh(ctx); err != nil {
+		return KeyReport{}, err
+	}
+	var h store.Heaviest
+	err := store.Again(func() (err error) {
+		h, err = c.rt.Heaviest(ctx, heaviest, mostLogical)
+		return err
+	})
 	if err != nil {
 		return KeyReport{}, err
 	}

@@ -142,7 +142,7 @@ func TestLatchIsFreeWhileABatchIsMade(t *testing.T) {
 			s.begun = nil
 		})
 	}
-	if got, want := c.Count(), int64(3*n+3); got != want {
+	if got, want := counted(c), int64(3*n+3); got != want {
 		t.Errorf("%d items, want %d", got, want)
 	}
 }

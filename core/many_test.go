@@ -132,7 +132,7 @@ func TestWriteManyIsItsWrites(t *testing.T) {
 // feedOf lists the items of a container in the order of their last writes, slot by slot.
 func feedOf(t *testing.T, c *core.Container) (out []string) {
 	t.Helper()
-	for _, p := range c.Partitions() {
+	for _, p := range partitionsOf(c) {
 		page, err := c.ChangeFeed(bg, p.ID, feed.Start(), 1<<20)
 		if err != nil {
 			t.Fatal(err)
@@ -225,8 +225,8 @@ func TestWriteManyFails(t *testing.T) {
 						t.Errorf("write %d afterwards: %v", i, o.Err)
 					}
 				}
-				if c.Count() != 21 {
-					t.Errorf("%d items", c.Count())
+				if counted(c) != 21 {
+					t.Errorf("%d items", counted(c))
 				}
 			})
 		}

@@ -21,9 +21,18 @@ type Partition struct {
 	Bytes    int64
 }
 
-// Partitions returns the live physical partitions in the order of their ranges; they are contiguous.
-func (c *Container) Partitions() []Partition {
-	c.fresh()
+// Partitions returns the live physical partitions in the order of their ranges; they are contiguous. It fails where
+// Count does.
+func (c *Container) Partitions(ctx context.Context) ([]Partition, error) {
+	if err := c.fresh(ctx); err != nil {
+		return nil, err
+	}
+	return c.Known(), nil
+}
+
+// Known returns the physical partitions as this process knows them, without a look at the store. Their LSNs are at
+// least those of everything that its requests have read or written until now, which is what a session token says.
+func (c *Container) Known() []Partition {
 	slots := c.rt.Slots()
 	out := make([]Partition, len(slots.Map().Partitions))
 	for i := range out {

@@ -32,8 +32,8 @@ func partitioned(b *testing.B, e *core.Engine, partitions, items int) *core.Cont
 	b.Helper()
 	c := newContainer(b, e, core.ContainerSpec{PartitionKey: core.PartitionKeyDef{Paths: []string{"/tenant"}},
 		Throughput: core.Throughput{Manual: 10000 * partitions}})
-	if len(c.Partitions()) != partitions {
-		b.Fatalf("%d partitions", len(c.Partitions()))
+	if len(partitionsOf(c)) != partitions {
+		b.Fatalf("%d partitions", len(partitionsOf(c)))
 	}
 	for from := 0; from < items; from += 100 {
 		ws := make([]core.Write, 100)

@@ -36,7 +36,7 @@ func shake(c *core.Container, seed uint64, most int) *shaker {
 // change makes one change.
 func (s *shaker) change(t testing.TB) {
 	t.Helper()
-	parts := s.c.Partitions()
+	parts := partitionsOf(s.c)
 	i := s.rnd.IntN(len(parts))
 	var err error
 	switch n := s.rnd.IntN(4); {
@@ -64,7 +64,7 @@ func (s *shaker) change(t testing.TB) {
 // partition returns the partition with an id.
 func partition(t testing.TB, c *core.Container, id string) core.Partition {
 	t.Helper()
-	parts := c.Partitions()
+	parts := partitionsOf(c)
 	i := slices.IndexFunc(parts, func(p core.Partition) bool { return p.ID == id })
 	if i < 0 {
 		t.Fatalf("no partition %s in %v", id, parts)
@@ -82,7 +82,7 @@ func TestPartitionsSplitAndMerge(t *testing.T) {
 	}
 	c := newContainer(t, e, core.ContainerSpec{})
 	putMany(t, c, 100, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"p%d"}`, i, i) })
-	before, etag := c.Partitions()[0], c.ETag()
+	before, etag := partitionsOf(c)[0], c.ETag()
 	steps := []struct {
 		merge   bool
 		id      string
@@ -95,7 +95,7 @@ func TestPartitionsSplitAndMerge(t *testing.T) {
 		{true, "5", []string{"6"}, map[string][]string{"6": {"0", "1", "2", "3", "4", "5"}}},
 	}
 	for _, s := range steps {
-		was, lsn := partition(t, c, s.id), c.LSN()
+		was, lsn := partition(t, c, s.id), lastLSN(c)
 		if s.merge {
 			err = c.MergePartitions(bg, s.id)
 		} else {
@@ -106,7 +106,7 @@ func TestPartitionsSplitAndMerge(t *testing.T) {
 		}
 		var ids []string
 		items, end := int64(0), ""
-		for _, p := range c.Partitions() {
+		for _, p := range partitionsOf(c) {
 			ids, items = append(ids, p.ID), items+p.Items
 			if p.Min != end {
 				t.Errorf("partition %s begins at %s, the one before ends at %s", p.ID, p.Min, end)
@@ -132,7 +132,7 @@ func TestPartitionsSplitAndMerge(t *testing.T) {
 			wantCode(t, err, status.Gone, status.SubPartitionKeyRangeGone)
 		}
 	}
-	after := c.Partitions()
+	after := partitionsOf(c)
 	if after[0].Min != before.Min || after[0].Max != before.Max || len(ids(t, c, &exec.Query{})) != 100 {
 		t.Errorf("%+v, want %+v", after[0], before)
 	}
@@ -149,7 +149,7 @@ func TestPartitionsSplitAndMerge(t *testing.T) {
 	if c, err = e.Container("db", "c"); err != nil {
 		t.Fatal(err)
 	}
-	if got := c.Partitions(); fmt.Sprint(got) != fmt.Sprint(after) {
+	if got := partitionsOf(c); fmt.Sprint(got) != fmt.Sprint(after) {
 		t.Errorf("after a restart the partitions are %v, not %v", got, after)
 	}
 	clean(t, e)
@@ -161,7 +161,7 @@ func TestPartitionBoundaries(t *testing.T) {
 		e, _ := hooked(t, core.Options{MinSlots: slots, PartitionRU: 6000})
 		for _, ru := range []int{0, 6000, 12000, 18000, 30000} {
 			c := newContainer(t, e, core.ContainerSpec{ID: strconv.Itoa(ru), Throughput: core.Throughput{Manual: ru}})
-			parts := c.Partitions()
+			parts := partitionsOf(c)
 			n := max(1, ru/6000)
 			if len(parts) != n {
 				t.Errorf("%d RU/s: %d partitions", ru, len(parts))
@@ -333,7 +333,7 @@ func TestFeedsOverPartitions(t *testing.T) {
 		s.change(t)
 		var next []*reader
 		for _, r := range ranges { // a reader of a partition that is gone continues in its children
-			for _, p := range c.Partitions() {
+			for _, p := range partitionsOf(c) {
 				both, ok := epk.Range{Min: p.Min, Max: p.Max}.Intersect(r.sc.Range)
 				if ok {
 					next = append(next, &reader{sc: feed.Scope{Range: both}, pos: r.pos})

@@ -409,8 +409,8 @@ func (p *powerCut) containers(t *testing.T, e *core.Engine) {
 		if must && !there || there && !may {
 			t.Errorf("container d%d is there: %v, after %d steps acknowledged and %d begun", k, there, sure, maybe)
 		}
-		if there && sure > 3*k+1 && maybe <= 3*k+2 && c.Count() != droppedItems {
-			t.Errorf("container d%d has %d items", k, c.Count())
+		if there && sure > 3*k+1 && maybe <= 3*k+2 && counted(c) != droppedItems {
+			t.Errorf("container d%d has %d items", k, counted(c))
 		}
 	}
 }

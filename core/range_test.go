@@ -47,7 +47,7 @@ func TestRanges(t *testing.T) {
 					}
 				}
 			})
-			cuts := []string{c.Partitions()[0].Max, some[10], some[11] + "00", some[40] + "01", some[70], some[100]}
+			cuts := []string{partitionsOf(c)[0].Max, some[10], some[11] + "00", some[40] + "01", some[70], some[100]}
 			slices.SortFunc(cuts, epk.CompareText)
 			min := ""
 			for _, max := range append(cuts, "FF") {

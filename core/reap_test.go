@@ -64,7 +64,7 @@ func TestReapMeetsARemovedTTL(t *testing.T) {
 		if e.Faults() != 0 {
 			t.Errorf("removed at step %d: the reaper has a fault", at)
 		}
-		if got := c.Count(); got != int64(300-n) {
+		if got := counted(c); got != int64(300-n) {
 			t.Errorf("removed at step %d: %d items after %d were reaped", at, got, n)
 		}
 	}
@@ -89,7 +89,7 @@ func TestReaperSurvivesAFault(t *testing.T) {
 		})
 	}
 	fault()
-	if n := e.Reap(bg); n != 1 || good.Count() != 0 || bad.Count() != 1 {
+	if n := e.Reap(bg); n != 1 || counted(good) != 0 || counted(bad) != 1 {
 		t.Errorf("with a fault in one container %d items were reaped", n)
 	}
 	fault()
@@ -97,8 +97,8 @@ func TestReaperSurvivesAFault(t *testing.T) {
 	if n := e.Reap(bg); n != 0 || faults != 0 || e.Faults() != 2 {
 		t.Errorf("behind the second fault the container sits one round out; reaped %d, %d faults", n, e.Faults())
 	}
-	if n := e.Reap(bg); n != 1 || bad.Count() != 0 {
-		t.Errorf("without a fault %d items were reaped, %d are left", n, bad.Count())
+	if n := e.Reap(bg); n != 1 || counted(bad) != 0 {
+		t.Errorf("without a fault %d items were reaped, %d are left", n, counted(bad))
 	}
 }
 
@@ -132,8 +132,8 @@ func TestReaperPassesPinnedItemsOnce(t *testing.T) {
 	round := func(left, most int64) { // the background reaper may come first
 		t.Helper()
 		gets.Store(0)
-		if e.Reap(bg); c.Count() != left {
-			t.Errorf("%d items are left, want %d", c.Count(), left)
+		if e.Reap(bg); counted(c) != left {
+			t.Errorf("%d items are left, want %d", counted(c), left)
 		}
 		if gets.Load() > most {
 			t.Errorf("a round has read %d items, want at most %d", gets.Load(), most)

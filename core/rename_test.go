@@ -23,12 +23,12 @@ func TestRenameReplaces(t *testing.T) {
 	if _, err := e.RenameContainer(bg, "db", "from", "to", false); !status.Is(err, status.Conflict) {
 		t.Fatalf("a taken id: %v", err)
 	}
-	if from.Count() != 1 || to.Count() != 2 {
+	if counted(from) != 1 || counted(to) != 2 {
 		t.Fatal("a refused rename has changed something")
 	}
 	c, err := e.RenameContainer(bg, "db", "from", "to", true)
-	if err != nil || c.ID() != "to" || c.Count() != 1 || c.RID() != from.RID() {
-		t.Fatalf("%v with %d items, %v", c.ID(), c.Count(), err)
+	if err != nil || c.ID() != "to" || counted(c) != 1 || c.RID() != from.RID() {
+		t.Fatalf("%v with %d items, %v", c.ID(), counted(c), err)
 	}
 	if _, err := e.Container("db", "from"); !status.Is(err, status.NotFound) {
 		t.Errorf("the former name: %v", err)

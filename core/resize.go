@@ -19,11 +19,16 @@ import (
 // the half, and then its first half at the quarter.
 
 // Resizing reports whether a container's throughput needs more physical partitions than it has yet. False when there is
-// no such container.
-func (e *Engine) Resizing(db, id string) bool {
-	_ = e.fresh() // after an error it is as it was at the last look
+// no such container. It fails if the catalog can't be read.
+func (e *Engine) Resizing(db, id string) (bool, error) {
+	if err := e.fresh(); err != nil {
+		return false, err
+	}
 	def, err := e.cat.Container(db, id)
-	return err == nil && e.small(def)
+	if status.Is(err, status.NotFound) {
+		return false, nil
+	}
+	return err == nil && e.small(def), err
 }
 
 // small reports whether a container has fewer partitions than its throughput needs, and gets them. A store that takes

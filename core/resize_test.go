@@ -20,11 +20,11 @@ func resized(t testing.TB, e *core.Engine, id string, want int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n = len(c.Partitions()); n == want && !e.Resizing("db", id) {
+		if n = len(partitionsOf(c)); n == want && !resizing(e, "db", id) {
 			return
 		}
 	}
-	t.Fatalf("%d partitions, resizing %v, want %d", n, e.Resizing("db", id), want)
+	t.Fatalf("%d partitions, resizing %v, want %d", n, resizing(e, "db", id), want)
 }
 
 // raiseTo changes the throughput of a container.
@@ -56,8 +56,8 @@ func TestThroughputSplitsPartitions(t *testing.T) {
 		raiseTo(t, e, "c", x.to)
 		resized(t, e, "c", x.want)
 	}
-	if c.Count() != 50 {
-		t.Errorf("%d items", c.Count())
+	if counted(c) != 50 {
+		t.Errorf("%d items", counted(c))
 	}
 }
 
@@ -77,16 +77,16 @@ func TestResizeGoesOnAfterAStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	if !e.Resizing("db", "c") {
+	if !resizing(e, "db", "c") {
 		t.Error("one partition is enough for four times its throughput")
 	}
-	for begun := time.Now(); e.Resizing("db", "c"); time.Sleep(time.Millisecond) {
+	for begun := time.Now(); resizing(e, "db", "c"); time.Sleep(time.Millisecond) {
 		if time.Since(begun) > 20*time.Second {
 			t.Fatal("nothing is resized until a request opens the container")
 		}
 	}
 	resized(t, e, "c", 4)
-	if e.Resizing("db", "none") {
+	if resizing(e, "db", "none") {
 		t.Error("a container that doesn't exist is being resized")
 	}
 	clean(t, e)
@@ -103,7 +103,7 @@ func TestFullPartitionsAreSplit(t *testing.T) {
 		putMany(t, c, 150, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"p%d","pad":%q}`, i, i%50, pad) })
 		putMany(t, one, 150, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"p","pad":%q}`, i, pad) })
 		settled := func(c *core.Container) bool {
-			for _, p := range c.Partitions() {
+			for _, p := range partitionsOf(c) {
 				if p.Bytes >= limit {
 					return false
 				}
@@ -112,10 +112,10 @@ func TestFullPartitionsAreSplit(t *testing.T) {
 		}
 		for begun := time.Now(); !settled(c); time.Sleep(time.Millisecond) {
 			if time.Since(begun) > 20*time.Second {
-				t.Fatalf("%+v", c.Partitions())
+				t.Fatalf("%+v", partitionsOf(c))
 			}
 		}
-		parts := c.Partitions()
+		parts := partitionsOf(c)
 		if len(parts) < 4 || len(parts) > 16 {
 			t.Errorf("%d partitions for four times the limit", len(parts))
 		}
@@ -124,13 +124,13 @@ func TestFullPartitionsAreSplit(t *testing.T) {
 				t.Errorf("partition %s has %d bytes only", p.ID, p.Bytes)
 			}
 		}
-		if n := len(one.Partitions()); n != 1 || one.Size() < limit {
-			t.Errorf("%d partitions for one logical partition of %d bytes", n, one.Size())
+		if n := len(partitionsOf(one)); n != 1 || bytesOf(one) < limit {
+			t.Errorf("%d partitions for one logical partition of %d bytes", n, bytesOf(one))
 		}
 		putMany(t, one, 20, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"other","pad":%q}`, i, pad) })
-		for begun := time.Now(); len(one.Partitions()) != 2; time.Sleep(time.Millisecond) {
+		for begun := time.Now(); len(partitionsOf(one)) != 2; time.Sleep(time.Millisecond) {
 			if time.Since(begun) > 20*time.Second {
-				t.Fatalf("%+v", one.Partitions())
+				t.Fatalf("%+v", partitionsOf(one))
 			}
 		}
 		if n := len(ids(t, c, &exec.Query{})) + len(ids(t, one, &exec.Query{})); n != 320 {

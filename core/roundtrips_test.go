@@ -63,7 +63,7 @@ func TestRoundTrips(t *testing.T) {
 		{"20 in creation order", 60, 4, pageOf(20, &exec.Query{Shown: exec.CreationByPartition})},
 		{"20 in creation order, many slots", 400, 5, pageOf(20, &exec.Query{Shown: exec.CreationByPartition})},
 		{"20 of many in creation order, many slots", 400, 4, func(t *testing.T, c *core.Container) {
-			for i := c.Count(); i < 10_001; i++ { // a range that is walked by numbers
+			for i := counted(c); i < 10_001; i++ { // a range that is walked by numbers
 				put(t, c, core.Create, fmt.Sprintf(`{"id":"many%d","pk":"p%d"}`, i, i))
 			}
 			pageOf(20, &exec.Query{Shown: exec.Newest})(t, c)

@@ -22,11 +22,13 @@ func (e *Engine) fresh() (err error) {
 	return err
 }
 
-// fresh brings the counts and LSNs in memory up to the stored ones. After an error they are those of the last look.
-func (c *Container) fresh() {
+// fresh brings the counts, LSNs and slot map in memory up to the stored ones. After an error they may be old, and must
+// not be answered. If no other process can change them, it reads nothing.
+func (c *Container) fresh(ctx context.Context) (err error) {
 	for range looks {
-		if c.rt.Refresh(context.Background()) == nil {
-			return
+		if err = c.rt.Refresh(ctx); err == nil || ctx.Err() != nil {
+			break
 		}
 	}
+	return err
 }

@@ -125,7 +125,7 @@ var sights = map[string]struct {
 		return empty(c, q)
 	}},
 	"count of nothing": {deleted, func(t *testing.T, c *core.Container) error {
-		for c.Count() > 0 { // the commit is visible a moment before it is counted
+		for counted(c) > 0 { // the commit is visible a moment before it is counted
 			time.Sleep(time.Millisecond)
 		}
 		return c.Settle()

@@ -181,14 +181,14 @@ func TestKeysInTheFilter(t *testing.T) {
 				for _, k := range tc.keys {
 					rows, _ := run(exec.Query{PK: k})
 					want = append(want, rows...)
-					for _, p := range tc.c.Partitions() {
+					for _, p := range partitionsOf(tc.c) {
 						if r := core.EPKRange(tc.c.Spec().PartitionKey, k); r.Min < p.Max && p.Min < r.Max {
 							partitions[p.ID] = true
 						}
 					}
 				}
 				if tc.keys == nil {
-					for _, p := range tc.c.Partitions() {
+					for _, p := range partitionsOf(tc.c) {
 						rows, _ := run(exec.Query{Ranges: []epk.Range{{Min: p.Min, Max: p.Max}}})
 						want, partitions[p.ID] = append(want, rows...), true
 					}

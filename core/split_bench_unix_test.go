@@ -40,7 +40,7 @@ func splitAll(b *testing.B, c *core.Container, many, few int) (items int) {
 				b.Fatal(err)
 			}
 		}
-		items += int(c.Count())
+		items += int(counted(c))
 	}
 	return items
 }

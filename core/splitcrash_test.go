@@ -110,8 +110,8 @@ func (m *splitModel) compare(when string) {
 	for id, text := range m.items {
 		want[id] = json(&core.Item{Doc: mustDoc(m.t, text)})
 	}
-	if r.Err() != nil || !maps.Equal(got, want) || m.c.Count() != int64(len(want)) {
-		m.t.Fatalf("%s: %v, %d items, counted %d, want %d", when, r.Err(), len(got), m.c.Count(), len(want))
+	if r.Err() != nil || !maps.Equal(got, want) || counted(m.c) != int64(len(want)) {
+		m.t.Fatalf("%s: %v, %d items, counted %d, want %d", when, r.Err(), len(got), counted(m.c), len(want))
 	}
 }
 

@@ -122,7 +122,7 @@ func TestThrottle(t *testing.T) {
 	if sum := exhaust(t, c, hot); sum < 10000 || sum > 10010 {
 		t.Errorf("%.2f RU were served at once, want those of a second", sum)
 	}
-	before, refused := c.LSN(), e.Throttled()
+	before, refused := lastLSN(c), e.Throttled()
 	for name, do := range throttleKinds {
 		err := do(c, hot)
 		wantCode(t, err, status.TooManyRequests, status.SubThrottled)
@@ -144,7 +144,7 @@ func TestThrottle(t *testing.T) {
 	wantCode(t, err, status.TooManyRequests, status.SubThrottled)
 	_, err = c.FeedVersions(bg, feed.Scope{}, feed.Start(), 10)
 	wantCode(t, err, status.TooManyRequests, status.SubThrottled)
-	if c.LSN() != before {
+	if lastLSN(c) != before {
 		t.Error("a refused request has written")
 	}
 	clk.Advance(time.Second)
@@ -259,7 +259,7 @@ func TestThrottleMany(t *testing.T) {
 			ws = append(ws, core.Write{Kind: core.Create,
 				Doc: mustDoc(t, fmt.Sprintf(`{"id":"%d-%d","pk":"a"}`, round, i))})
 		}
-		before := c.Count()
+		before := counted(c)
 		out := c.WriteMany(bg, ws, ordered)
 		done, refused, sum := 0, 0, 0.0
 		for _, o := range out {
@@ -273,8 +273,8 @@ func TestThrottleMany(t *testing.T) {
 				t.Fatal(o.Err)
 			}
 		}
-		if want := int(math.Ceil(400 / ru.Write(0, 0))); done != want || c.Count()-before != int64(want) {
-			t.Errorf("ordered %v: %d of 200 writes were done, %d are there; want %d", ordered, done, c.Count()-before,
+		if want := int(math.Ceil(400 / ru.Write(0, 0))); done != want || counted(c)-before != int64(want) {
+			t.Errorf("ordered %v: %d of 200 writes were done, %d are there; want %d", ordered, done, counted(c)-before,
 				want)
 		}
 		if ordered && refused != 1 || !ordered && done+refused != 200 {

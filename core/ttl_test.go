@@ -25,12 +25,12 @@ func TestExpiry(t *testing.T) {
 		wantCode(t, err, status.NotFound, 0)
 		// the unique value of an expired item is free, the item removed
 		put(t, c, core.Create, `{"id":"4","pk":"a","u":2}`)
-		if c.Count() != 3 {
-			t.Errorf("count is %d after an expired item lost its unique value", c.Count())
+		if counted(c) != 3 {
+			t.Errorf("count is %d after an expired item lost its unique value", counted(c))
 		}
 		clk.Advance(95 * time.Second)
-		if n := e.Reap(bg); n != 1 || c.Count() != 2 {
-			t.Errorf("reaped %d, %d left", n, c.Count())
+		if n := e.Reap(bg); n != 1 || counted(c) != 2 {
+			t.Errorf("reaped %d, %d left", n, counted(c))
 		}
 		if p, err := e.Check(bg); err != nil || len(p) > 0 {
 			t.Errorf("after reaping: %v %v", err, p)

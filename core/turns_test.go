@@ -703,7 +703,7 @@ func resizeLater(t *testing.T, a *peer) func() error {
 func resizeToo(t *testing.T, b *peer) {
 	b.of(t)
 	eventually(t, "b splits the partitions", func() bool {
-		return b.of(t).Spec().Throughput.Manual == 50_000 && !b.e.Resizing("db", "c")
+		return b.of(t).Spec().Throughput.Manual == 50_000 && !resizing(b.e, "db", "c")
 	}, b)
 }
 
@@ -736,7 +736,7 @@ func TestTwoProcessesResize(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "there are five partitions", func() bool {
-		return !a.e.Resizing("db", "c") && !b.e.Resizing("db", "c")
+		return !resizing(a.e, "db", "c") && !resizing(b.e, "db", "c")
 	}, a, b)
 	eventually(t, "replaced slots are removed", func() bool { return b.e.DropsLeft() == 0 }, a, b)
 	_, _ = a.e.Close(), b.e.Close()

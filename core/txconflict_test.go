@@ -483,8 +483,8 @@ func TestTxLimit(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if c.Count() != 5 {
-			t.Errorf("%d items", c.Count())
+		if counted(c) != 5 {
+			t.Errorf("%d items", counted(c))
 		}
 	})
 }

@@ -107,7 +107,7 @@ func askAged(t testing.TB, e *core.Engine) map[string][]string {
 		out[id+" sorted"] = ranks
 		out[id+" pages"] = paged(t, c, exec.Query{}, 7)
 		slices.Sort(out[id+" pages"])
-		out[id+" count"] = []string{fmt.Sprint(c.Count())}
+		out[id+" count"] = []string{fmt.Sprint(counted(c))}
 	}
 	return out
 }

@@ -176,17 +176,21 @@ func (h *host) CollStats(spec value.Value) ([]value.Value, error) {
 	b = bson.AppendDate(b, "localTime", h.r.s.clk.Now().UnixMilli())
 	if s := spec.Get("storageStats"); s.IsDefined() {
 		sa, sb := bson.BeginObject(b, "storageStats")
-		sb, err := h.k.appendStats(sb, s.Get("scale"))
+		sb, err := h.k.appendStats(h.r.ctx, sb, s.Get("scale"))
 		if err != nil {
 			return nil, err
 		}
 		b = bson.End(sb, sa)
 	}
 	if spec.Get("count").IsDefined() {
-		b = value.AppendElement(b, "count", value.IntOf(h.k.Count()))
-		if err := h.k.Settle(); err != nil {
+		n, err := h.k.Count(h.r.ctx)
+		if err == nil {
+			err = h.k.Settle()
+		}
+		if err != nil {
 			return nil, err
 		}
+		b = value.AppendElement(b, "count", value.IntOf(n))
 	}
 	return []value.Value{value.ObjectOf(bson.End(b, at))}, nil
 }

@@ -54,7 +54,11 @@ func (r *request) count(k *coll, f *filter.Filter, skip, limit int64) (int64, er
 			return 0, err
 		}
 		r.charge += charge
-		n := max(0, k.Count()-skip)
+		n, err := k.Count(r.ctx)
+		if err != nil {
+			return 0, err
+		}
+		n = max(0, n-skip)
 		if limit > 0 {
 			n = min(n, limit)
 		}

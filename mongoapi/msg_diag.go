@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"context"
 	"os"
 	"runtime"
 	"sort"
@@ -24,14 +25,25 @@ func divisor(v value.Value) (int64, error) {
 	return n, nil
 }
 
+// usage returns the number of a collection's documents and their bytes.
+func (k *coll) usage(ctx context.Context) (n, size int64, err error) {
+	if n, err = k.Count(ctx); err != nil {
+		return 0, 0, err
+	}
+	if size, err = k.Size(ctx); err != nil {
+		return 0, 0, err
+	}
+	return n, size, k.Settle()
+}
+
 // appendStats appends the size figures of a collection. The store has only one size: that of all items.
-func (k *coll) appendStats(dst []byte, scaleArg value.Value) ([]byte, error) {
+func (k *coll) appendStats(ctx context.Context, dst []byte, scaleArg value.Value) ([]byte, error) {
 	scale, err := divisor(scaleArg)
 	if err != nil {
 		return dst, err
 	}
-	n, size := k.Count(), k.Size()
-	if err := k.Settle(); err != nil {
+	n, size, err := k.usage(ctx)
+	if err != nil {
 		return dst, err
 	}
 	dst = value.AppendElement(dst, "size", value.IntOf(size/scale))
@@ -68,7 +80,7 @@ func collStatsCommand(r *request, dst []byte) ([]byte, error) {
 		}
 		return dst, nil
 	}
-	return k.appendStats(dst, r.body.Get("scale"))
+	return k.appendStats(r.ctx, dst, r.body.Get("scale"))
 }
 
 func dbStats(r *request, dst []byte) ([]byte, error) {
@@ -120,11 +132,12 @@ func dataSize(r *request, dst []byte) ([]byte, error) {
 	}
 	var size, n int64
 	if k != nil {
-		size, n = k.Size(), k.Count()
-		err = k.Settle()
+		if n, size, err = k.usage(r.ctx); err != nil {
+			return dst, err
+		}
 	}
 	dst = bson.AppendInt64(dst, "size", size)
-	return bson.AppendInt64(dst, "numObjects", n), err
+	return bson.AppendInt64(dst, "numObjects", n), nil
 }
 
 func connectionStatus(r *request, dst []byte) ([]byte, error) {

@@ -79,7 +79,11 @@ func (r *request) shard(db, name string, spec core.ContainerSpec) error {
 		if len(have) == 1 && have[0] == spec.PartitionKey.Paths[0] {
 			return nil
 		}
-		if !old.byID || old.Count() > 0 || old.Spec().Origin != "mongo" {
+		n, err := old.Count(r.ctx)
+		if err != nil {
+			return err
+		}
+		if !old.byID || n > 0 || old.Spec().Origin != "mongo" {
 			if err := old.Settle(); err != nil {
 				return err
 			}
@@ -218,8 +222,12 @@ func (r *request) collectionAction(dst []byte, action string, t core.Throughput,
 	}
 	if action == "UpdateCollection" {
 		if given {
+			size, err := k.Size(r.ctx)
+			if err != nil {
+				return dst, err
+			}
 			s := k.Spec().Clone()
-			low := lowered(t, s.Throughput, core.Held{Bytes: k.Size()})
+			low := lowered(t, s.Throughput, core.Held{Bytes: size})
 			if err := cmp.Or(unsharded(s.PartitionKey.Paths[0], t), low); err != nil {
 				return dst, err
 			}

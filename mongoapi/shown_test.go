@@ -50,7 +50,10 @@ func TestCountsWaitForDurability(t *testing.T) {
 		disk.Sync.Store(&sync)
 		n++
 		writer.send(insert(int(n)))
-		for coll.Count() < n {
+		for n0 := int64(0); n0 < n; n0, err = coll.Count(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
 			time.Sleep(time.Millisecond)
 		}
 		var durable atomic.Bool

@@ -309,7 +309,7 @@ func (c *call) runBatch(ct *core.Container, pk core.PartitionKey, ops []batchOp)
 func (c *call) bulk(ct *core.Container, ops []batchOp) error {
 	goOn := isTrue(c.In, hBatchContinue) || header(c.In, hBatchContinue) == ""
 	if id := header(c.In, hRangeID); id != "" {
-		if _, err := rangeByID(ct, id); err != nil {
+		if _, err := c.rangeByID(ct, id); err != nil {
 			return err
 		}
 	}

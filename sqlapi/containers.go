@@ -37,13 +37,14 @@ func (s *Server) container(db, coll string, sub int) (*core.Container, error) {
 		return nil, derr
 	}
 	if d.ID != db {
-		if ct, err := s.core.Container(d.ID, coll); err == nil {
-			return ct, nil
+		if ct, err := s.core.Container(d.ID, coll); !status.Is(err, status.NotFound) {
+			return ct, err
 		}
 	}
 	if raw, ok := wire.ParseRID(coll, 8); ok {
-		if ct, e := s.core.ContainerByRID([8]byte(raw)); e == nil && ct.Database() == d.ID {
-			return ct, nil
+		ct, err := s.core.ContainerByRID([8]byte(raw))
+		if err == nil && ct.Database() == d.ID || err != nil && !status.Is(err, status.NotFound) {
+			return ct, err
 		}
 	}
 	return nil, status.WithSub(status.NotFound, sub, msgNotFound)
@@ -207,7 +208,7 @@ func (c *call) sendContainer(ct *core.Container, code int) error {
 // greatest LSN. One token is enough, because all partitions of a container share one sequence of LSNs. A list isn't
 // possible, because some clients don't accept it.
 func (c *call) setContainerSession(ct *core.Container) {
-	parts := ct.Partitions()
+	parts := ct.Known()
 	best := parts[0]
 	for _, p := range parts[1:] {
 		if p.LSN > best.LSN {
@@ -254,29 +255,42 @@ const (
 
 // setQuota adds the quota and usage headers; sizes are in KB.
 func (c *call) setQuota(ct *core.Container) error {
-	c.Set(hResourceQuota, quotaOf(ct))
-	c.Set(hResourceUsage, c.s.usageOf(ct))
+	quota, usage, err := c.s.quotaOf(c.Ctx(), ct)
+	if err != nil {
+		return err
+	}
+	c.Set(hResourceQuota, quota)
+	c.Set(hResourceUsage, usage)
 	return ct.Settle()
 }
 
-// quotaOf returns what a container may hold.
-func quotaOf(ct *core.Container) string {
-	parts := ct.Partitions()
-	return "functions=" + strconv.Itoa(maxFunctions) + ";storedProcedures=" + strconv.Itoa(maxProcedures) +
+// quotaOf returns what a container may hold, and what it holds.
+func (s *Server) quotaOf(ctx context.Context, ct *core.Container) (quota, usage string, err error) {
+	parts, err := ct.Partitions(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	var items, size int64
+	for _, p := range parts {
+		items, size = items+p.Items, size+p.Bytes
+	}
+	quota = "functions=" + strconv.Itoa(maxFunctions) + ";storedProcedures=" + strconv.Itoa(maxProcedures) +
 		";triggers=" + strconv.Itoa(maxTriggers) + ";documentSize=" +
 		strconv.Itoa(quotaKB/1024*len(parts)) +
 		";documentsSize=" + strconv.Itoa(quotaKB*len(parts)) + ";documentsCount=-1;collectionSize=" +
 		strconv.Itoa(quotaKB*len(parts)) + ";"
-}
-
-// usageOf returns what a container holds.
-func (s *Server) usageOf(ct *core.Container) string {
-	kb := strconv.FormatInt((ct.Size()+1023)/1024, 10)
-	return "functions=" + strconv.Itoa(functions.counted(s, ct)) +
-		";storedProcedures=" + strconv.Itoa(procedures.counted(s, ct)) +
-		";triggers=" + strconv.Itoa(triggers.counted(s, ct)) + ";documentSize=" +
-		strconv.FormatInt(ct.Size()>>20, 10) +
-		";documentsSize=" + kb + ";documentsCount=" + strconv.FormatInt(ct.Count(), 10) + ";collectionSize=" + kb + ";"
+	for i, t := range []*resourceType{functions, procedures, triggers} {
+		n, err := t.counted(s, ct)
+		if err != nil {
+			return "", "", err
+		}
+		usage += [...]string{"functions=", ";storedProcedures=", ";triggers="}[i] + n
+	}
+	kb := strconv.FormatInt((size+1023)/1024, 10)
+	usage += ";documentSize=" +
+		strconv.FormatInt(size>>20, 10) +
+		";documentsSize=" + kb + ";documentsCount=" + strconv.FormatInt(items, 10) + ";collectionSize=" + kb + ";"
+	return quota, usage, nil
 }
 
 // replaceContainer changes the indexing policy, the time to live and the stored members of a container. Nothing else

@@ -24,18 +24,16 @@ func (c *call) database(sub int) (*core.Database, error) {
 // database returns a database by id or by resource id.
 func (s *Server) database(name string, sub int) (*core.Database, error) {
 	d, err := s.core.Database(name)
-	if err == nil {
-		return d, nil
+	if !status.Is(err, status.NotFound) {
+		return d, err
 	}
 	if raw, ok := wire.ParseRID(name, 4); ok {
-		if d, e := s.core.DatabaseByRID([4]byte(raw)); e == nil {
-			return d, nil
-		}
+		d, err = s.core.DatabaseByRID([4]byte(raw))
 	}
 	if status.Is(err, status.NotFound) {
 		return nil, status.WithSub(status.NotFound, sub, msgNotFound)
 	}
-	return nil, err
+	return d, err
 }
 
 func appendDatabase(dst []byte, d *core.Database) []byte {

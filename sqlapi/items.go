@@ -98,7 +98,7 @@ func readItem(c *call) error {
 		return err
 	}
 	if v := header(c.In, hSessionToken); v != "" {
-		if err := checkSessionToken(v, ct.GivenLSN()); err != nil {
+		if err := c.checkSession(ct, v); err != nil {
 			return err
 		}
 	}

@@ -41,8 +41,8 @@ func TestIdentityOfOtherKinds(t *testing.T) {
 	}
 	a.do("PATCH", u, `[{"op":"set","path":"/n","value":1}]`, k).is(200).has(`"n":1`)
 	a.do("PUT", u, `{"id":"{\"$oid\":\"507f1f77bcf86cd799439011\"}","n":2}`, k).is(200).has(`"n":2`)
-	if n := ct.Count(); n != 1 {
-		t.Errorf("%d items after a replace", n)
+	if n, err := ct.Count(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d items after a replace (%v)", n, err)
 	}
 	q, _ := json.Marshal(map[string]any{
 		"query":      "SELECT VALUE c.n FROM c WHERE c.id = @id",

@@ -194,7 +194,7 @@ func (s *Server) hold(ctx context.Context, o *offer) (err error) {
 	}
 	ct, err := s.core.Container(o.ct.Database(), o.ct.ID())
 	if err == nil {
-		o.held.Bytes = ct.Size()
+		o.held.Bytes, err = ct.Size(ctx)
 	}
 	return err
 }
@@ -280,11 +280,17 @@ func ownerOf(p *sql.Plan) (rid string, ok bool) {
 func (s *Server) offersOf(ctx context.Context, rid string) ([]offer, error) {
 	var o offer
 	if raw, ok := wire.ParseRID(rid, 8); ok {
-		if ct, err := s.core.ContainerByRID([8]byte(raw)); err == nil {
+		ct, err := s.core.ContainerByRID([8]byte(raw))
+		if err == nil {
 			o.ct = &ct.Definition
+		} else if !status.Is(err, status.NotFound) {
+			return nil, err
 		}
 	} else if raw, ok := wire.ParseRID(rid, 4); ok {
-		o.db, _ = s.core.DatabaseByRID([4]byte(raw)) // nil: there is none
+		var err error
+		if o.db, err = s.core.DatabaseByRID([4]byte(raw)); err != nil && !status.Is(err, status.NotFound) {
+			return nil, err
+		}
 	}
 	if o.ct == nil && o.db == nil || o.throughput().Max() == 0 {
 		return nil, nil
@@ -316,14 +322,21 @@ func (c *call) offer() (offer, error) {
 func (c *call) sendOffer(o offer) error {
 	c.setETag(o.etag())
 	c.SetInt(hMinThroughput, int64(core.LeastThroughput(o.throughput(), o.held)))
-	c.Set(hReplacePending, strconv.FormatBool(c.replacePending(o)))
+	pending, err := c.replacePending(o)
+	if err != nil {
+		return err
+	}
+	c.Set(hReplacePending, strconv.FormatBool(pending))
 	c.Out = o.append(c.Out[:0])
 	return c.send(http.StatusOK)
 }
 
 // replacePending reports whether partitions are still being split to follow the throughput.
-func (c *call) replacePending(o offer) bool {
-	return o.ct != nil && c.s.core.Resizing(o.ct.Database(), o.ct.ID())
+func (c *call) replacePending(o offer) (bool, error) {
+	if o.ct == nil {
+		return false, nil
+	}
+	return c.s.core.Resizing(o.ct.Database(), o.ct.ID())
 }
 
 func readOffer(c *call) error {

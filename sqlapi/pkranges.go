@@ -32,7 +32,10 @@ func listRanges(c *call) error {
 	if err != nil {
 		return err
 	}
-	parts := ct.Partitions()
+	parts, err := ct.Partitions(c.Ctx())
+	if err != nil {
+		return err
+	}
 	live, etag := len(parts), rangesETag(parts)
 	c.setContainer(ct)
 	c.setETag(etag)
@@ -124,7 +127,10 @@ func queryRanges(c *call) error {
 	}
 	rid := ct.RID()
 	f := c.feed(ridText(rid[:]), "PartitionKeyRanges")
-	parts := ct.Partitions()
+	parts, err := ct.Partitions(c.Ctx())
+	if err != nil {
+		return err
+	}
 	for _, p := range parts {
 		f.add(appendRange(nil, ct, p, len(parts)))
 	}
@@ -137,7 +143,10 @@ func readRange(c *call) error {
 	if err != nil {
 		return err
 	}
-	parts := ct.Partitions()
+	parts, err := ct.Partitions(c.Ctx())
+	if err != nil {
+		return err
+	}
 	name := c.Param("id")
 	for _, p := range parts {
 		n, _ := strconv.ParseUint(p.ID, 10, 32)

@@ -130,7 +130,13 @@ func queryItems(c *call) error {
 		return status.New(status.BadRequest, msgCrossPartition)
 	}
 	strict := c.strict()
-	if strict && plan.NeedsMerge() && c.isCross(ct, &s) && !onePartition(ct, spec) {
+	cross := false
+	if strict && plan.NeedsMerge() {
+		if cross, err = c.isCross(ct, &s); err != nil {
+			return err
+		}
+	}
+	if cross && !onePartition(ct, spec) {
 		return c.refuseMerge(ct, spec)
 	}
 	if strict {

@@ -11,8 +11,12 @@ import (
 
 // rangeByID returns a live partition by its id. For any other id the error is 410/1002. Clients then read the ranges
 // again.
-func rangeByID(ct *core.Container, id string) (core.Partition, error) {
-	for _, p := range ct.Partitions() {
+func (c *call) rangeByID(ct *core.Container, id string) (core.Partition, error) {
+	parts, err := ct.Partitions(c.Ctx())
+	if err != nil {
+		return core.Partition{}, err
+	}
+	for _, p := range parts {
 		if p.ID == id {
 			return p, nil
 		}
@@ -36,7 +40,7 @@ func (c *call) spanOf(ct *core.Container) (s span, ok bool, err error) {
 		if i := indexComma(id); i >= 0 { // "collectionRid,id"
 			id = id[i+1:]
 		}
-		p, err := rangeByID(ct, id)
+		p, err := c.rangeByID(ct, id)
 		if err != nil {
 			return s, false, err
 		}

@@ -37,7 +37,7 @@ func (c *call) scopeOf(ct *core.Container, room core.PartitionKey) (s scope, err
 		return s, err
 	}
 	if v := header(c.In, hSessionToken); v != "" {
-		err = checkSessionToken(v, ct.GivenLSN())
+		err = c.checkSession(ct, v)
 	}
 	return s, err
 }
@@ -49,7 +49,7 @@ func (c *call) setScope(ct *core.Container, s *scope) {
 		c.setSession(ct, s.pk)
 		return
 	case s.ranged:
-		for _, p := range ct.Partitions() {
+		for _, p := range ct.Known() {
 			if s.span.min >= p.Min && (s.span.min < p.Max || p.Max == "FF") {
 				c.BeginLine(rSessionToken)
 				c.Lines = wire.AppendSessionToken(c.Lines, p.ID, p.LSN)

@@ -390,7 +390,11 @@ func (a *api) state() string {
 			a.t.Fatal(err)
 		}
 		for _, ct := range cts {
-			out += fmt.Sprintf("%s/%s %s %d %d;", d.ID, ct.ID(), ct.ETag(), ct.Count(), ct.GivenLSN())
+			parts, err := ct.Partitions(a.t.Context())
+			if err != nil {
+				a.t.Fatal(err)
+			}
+			out += fmt.Sprintf("%s/%s %s %v;", d.ID, ct.ID(), ct.ETag(), parts)
 		}
 	}
 	return out

@@ -31,6 +31,7 @@ type scriptHost struct {
 	// charge is the cost in RU of the queries; the transaction knows that of everything else.
 	charge float64
 	log    string // of the transaction's programs
+	sizes  []byte // members of info about the container, as it was at the first operation; nil: not read yet
 }
 
 var _ script.Host = (*scriptHost)(nil)
@@ -187,7 +188,7 @@ func (c *scriptCall) write(kind core.WriteKind) (script.Reply, error) {
 	if res.Created {
 		code = 201
 	}
-	return c.reply(code, res.Item), nil
+	return c.done(code, res.Item)
 }
 
 // note records a version of an item that the transaction has written.
@@ -200,7 +201,7 @@ func (c *scriptCall) delete() (script.Reply, error) {
 	if _, err := c.tx.Write(&w); err != nil {
 		return script.Reply{}, err
 	}
-	return script.Reply{Options: c.info(204, "", false)}, nil
+	return c.done(204, nil)
 }
 
 func (c *scriptCall) read() (script.Reply, error) {
@@ -209,31 +210,45 @@ func (c *scriptCall) read() (script.Reply, error) {
 		return script.Reply{}, err
 	}
 	if v := c.opt.IfNoneMatch; v != "" && etagListed(v, it.ETag()) {
-		return script.Reply{Options: c.info(304, "", true)}, nil
+		return c.done(304, nil)
 	}
-	return c.reply(200, it), nil
+	return c.done(200, it)
 }
 
-// reply answers with an item.
-func (c *scriptCall) reply(code int, it *core.Item) script.Reply {
-	return script.Reply{Body: appendShown(nil, c.ct, it), ETag: `"` + it.ETag() + `"`, Options: c.info(code, "", false)}
+// done answers with an item; nil: without one.
+func (c *scriptCall) done(code int, it *core.Item) (r script.Reply, err error) {
+	if it != nil {
+		r.Body, r.ETag = appendShown(nil, c.ct, it), `"`+it.ETag()+`"`
+	}
+	r.Options, err = c.info(code, "")
+	return r, err
 }
 
 // info returns the object that a callback gets about an operation.
-func (c *scriptCall) info(code int, continuation string, notModified bool) []byte {
+func (c *scriptCall) info(code int, continuation string) ([]byte, error) {
+	if c.sizes == nil {
+		parts, err := c.ct.Partitions(c.ctx)
+		if err != nil {
+			return nil, err
+		}
+		size := int64(0)
+		for _, p := range parts {
+			size += p.Bytes
+		}
+		c.sizes = strconv.AppendInt([]byte(`,"currentCollectionSizeInMB":`), size>>20, 10)
+		c.sizes = append(c.sizes, `,"maxCollectionSizeInMB":`...)
+		c.sizes = strconv.AppendInt(c.sizes, int64(quotaKB/1024*len(parts)), 10)
+	}
 	b := append([]byte(nil), `{"statusCode":`...)
 	b = strconv.AppendInt(b, int64(code), 10)
-	b = append(b, `,"currentCollectionSizeInMB":`...)
-	b = strconv.AppendInt(b, c.ct.Size()>>20, 10)
-	b = append(b, `,"maxCollectionSizeInMB":`...)
-	b = strconv.AppendInt(b, int64(quotaKB/1024*len(c.ct.Partitions())), 10)
+	b = append(b, c.sizes...)
 	b = append(b, `,"notModified":`...)
-	b = strconv.AppendBool(b, notModified)
+	b = strconv.AppendBool(b, code == 304)
 	if continuation != "" {
 		b = append(b, `,"continuation":`...)
 		b = cjson.AppendString(b, continuation)
 	}
-	return append(b, '}')
+	return append(b, '}'), nil
 }
 
 // queryText runs the query of the call.
@@ -264,7 +279,8 @@ func (c *scriptCall) query(spec querySpec) (script.Reply, error) {
 		return script.Reply{}, err
 	}
 	c.charge += page.Charge
-	return script.Reply{Body: append(page.Body, ']'), Options: c.info(200, page.Continuation, false)}, nil
+	info, err := c.info(200, page.Continuation)
+	return script.Reply{Body: append(page.Body, ']'), Options: info}, err
 }
 
 // final replaces the provisional resource ids and etags in a text by those that the commit has given.

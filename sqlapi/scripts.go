@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
@@ -137,11 +138,8 @@ func triggerMembers(c *call, dst []byte, r *core.Resource) ([]byte, error) {
 	return append(dst, ','), err
 }
 
-// counted returns the number of a container's programs of a type.
-func (t *resourceType) counted(s *Server, ct *core.Container) int {
+// counted returns the number of a container's programs of a type, as text.
+func (t *resourceType) counted(s *Server, ct *core.Container) (string, error) {
 	all, err := s.core.Resources(ct.Database(), t.kind, ct.Num())
-	if err != nil {
-		return 0 // the container was dropped
-	}
-	return len(all)
+	return strconv.Itoa(len(all)), err
 }

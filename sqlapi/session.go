@@ -3,6 +3,7 @@ package sqlapi
 import (
 	"strings"
 
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/sqlapi/wire"
 )
@@ -32,6 +33,15 @@ func (c *call) checkConsistency() error {
 			"service consistency level.", v, account)
 	}
 	return nil
+}
+
+// checkSession refuses a read whose session token names a commit that the container doesn't have.
+func (c *call) checkSession(ct *core.Container, token string) error {
+	lsn, err := ct.GivenLSN(c.Ctx())
+	if err != nil {
+		return err
+	}
+	return checkSessionToken(token, lsn)
 }
 
 // checkSessionToken refuses a read whose token has an LSN greater than lsn, the container's last committed one. The

@@ -81,10 +81,17 @@ func TestRepliesWaitForDurability(t *testing.T) {
 			if kind == core.Delete {
 				write(core.Create)
 			}
-			before, sync, done := ct.Count(), make(chan bool), make(chan bool)
+			count := func() int64 {
+				n, err := ct.Count(context.Background())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			before, sync, done := count(), make(chan bool), make(chan bool)
 			disk.Sync.Store(&sync)
 			go func() { write(kind); close(done) }()
-			for ct.Count() == before {
+			for count() == before {
 				time.Sleep(time.Millisecond)
 			}
 			var durable atomic.Bool

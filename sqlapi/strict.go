@@ -29,21 +29,22 @@ func (c *call) strict() bool { return c.s.opt.Strict && header(c.In, hStrict) !=
 
 // isCross reports whether a query can reach several partitions. It can't with a full key, with a range, or with a
 // prefix of a key whose items are all in one partition.
-func (c *call) isCross(ct *core.Container, s *scope) bool {
+func (c *call) isCross(ct *core.Container, s *scope) (bool, error) {
 	def := ct.Spec().PartitionKey
 	switch {
 	case s.ranged || len(s.pk) == len(def.Paths):
-		return false
+		return false, nil
 	case s.pk == nil:
-		return true
+		return true, nil
 	}
+	parts, err := ct.Partitions(c.Ctx())
 	r, n := core.EPKRange(def, s.pk), 0
-	for _, p := range ct.Partitions() {
+	for _, p := range parts {
 		if p.Min < r.Max && r.Min < p.Max {
 			n++
 		}
 	}
-	return n > 1
+	return n > 1, err
 }
 
 // refuseMerge answers 400/1004 with the query's plan. If the query has no plan, it answers the reason.

@@ -131,10 +131,14 @@ func (t *triggered) run(h *scriptHost) error {
 	if t.post == nil {
 		return nil
 	}
+	quota, usage, err := t.c.s.quotaOf(t.c.Ctx(), t.ct)
+	if err != nil {
+		return err
+	}
 	res, err := t.c.script(h, t.post, script.Run{Kind: script.PostTrigger, Request: &request,
 		Response: &script.Message{Body: t.shown, Headers: []script.Header{
-			{Name: "MaxResourceQuota", Value: quotaOf(t.ct)},
-			{Name: "ResourceQuotaCurrentUsage", Value: t.c.s.usageOf(t.ct)}}}})
+			{Name: "MaxResourceQuota", Value: quota},
+			{Name: "ResourceQuotaCurrentUsage", Value: usage}}}})
 	if res.Response != nil {
 		t.shown = res.Response
 	}

@@ -202,8 +202,8 @@ func TestSplitsUnderClients(t *testing.T) {
 		})
 	}
 	splits, big, begun := 0, 0, time.Now()
-	for len(ct.Partitions()) < 64 && !t.Failed() {
-		for _, p := range ct.Partitions() {
+	for len(ct.Known()) < 64 && !t.Failed() {
+		for _, p := range ct.Known() {
 			ok(t, ct.SplitPartition(bg, p.ID))
 			if splits++; p.Bytes >= bigSlot {
 				big++
@@ -218,8 +218,8 @@ func TestSplitsUnderClients(t *testing.T) {
 	}
 	exact := []int{tails[0].read(), tails[1].read()} // at least so much was read before the merges
 	begun = time.Now()
-	for len(ct.Partitions()) > 1 && !t.Failed() {
-		parts := ct.Partitions()
+	for len(ct.Known()) > 1 && !t.Failed() {
+		parts := ct.Known()
 		for i := 0; i+1 < len(parts); i += 2 {
 			ok(t, ct.MergePartitions(bg, parts[i].ID))
 		}
@@ -231,8 +231,8 @@ func TestSplitsUnderClients(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	if splits < 63 || len(ct.Partitions()[0].Parents) != 189 { // 1 + 2 x 63 before the merges, of which 62 made parents
-		t.Errorf("%d splits, and %d parents", splits, len(ct.Partitions()[0].Parents))
+	if splits < 63 || len(ct.Known()[0].Parents) != 189 { // 1 + 2 x 63 before the merges, of which 62 made parents
+		t.Errorf("%d splits, and %d parents", splits, len(ct.Known()[0].Parents))
 	}
 	if os.Getenv(full) == "full" && big < bigSplits {
 		t.Errorf("%d splits of at least %d bytes, want %d", big, bigSlot, bigSplits)

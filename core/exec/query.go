@@ -9,6 +9,7 @@ package exec
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/orrerydb/orrery/core/budget"
@@ -129,6 +130,8 @@ type Rows struct {
 	spent   float64 // the part of the charge that is counted
 
 	token  string    // of the current row, made before a look-ahead
+	mark   []byte    // the token of the current candidate, as bytes, if the snapshot can become too old
+	tries  int       // how often the query has begun again since the last candidate
 	former *position // where an earlier version stopped, if that version ordered rows differently
 	calls  int       // calls of Next
 	bud    *budget.Budget
@@ -195,6 +198,9 @@ func (r *Rows) open(c *store.Container, token string) error {
 	before, asked := r.stats, []uint64(nil)
 	for {
 		b, err := r.build(c, token, asked)
+		if r.outlived(err) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -277,6 +283,53 @@ func (r *Rows) renew() error {
 	r.closeSource()
 	r.token = "" // the next row has another token
 	return r.open(c, token)
+}
+
+// maxTries is how often a query begins again without finding a candidate, because its snapshot is too old each time.
+const maxTries = 3
+
+// outlived reports whether err says that the engine can't read the snapshot any more, and another one may be tried.
+// That doesn't hold for what took so long that its view was given up, and for a transaction, which begins again itself.
+func (r *Rows) outlived(err error) bool {
+	if !errors.Is(err, kv.ErrSnapshotTooOld) {
+		return false
+	}
+	if tx := r.given.tx; tx != nil {
+		tx.Outlived()
+		return false
+	}
+	if r.view != nil {
+		if _, gone := r.view.Old(); gone {
+			return false
+		}
+	}
+	r.tries++
+	return r.tries <= maxTries
+}
+
+// resume continues in a new view if err is that the snapshot of the current one is too old: after the last candidate,
+// or from where the query began. A query whose rows have no position can only be begun again before it has found one.
+//
+// Example: of 500 rows the engine has given 200 when its snapshot is removed. The 201st is the first one that a new
+// snapshot has after the position of the 200th.
+func (r *Rows) resume(err error) error {
+	if r.begun && len(r.mark) == 0 || r.apart || !r.outlived(err) {
+		return err
+	}
+	token := r.given.Continuation
+	if r.begun {
+		token = tokenText(r.mark)
+	}
+	r.closeSource()
+	return r.open(r.of, token)
+}
+
+// marked keeps the position of the current candidate, for resume: a source may have left it when the next one fails.
+func (r *Rows) marked() {
+	r.begun, r.tries, r.mark = true, 0, r.mark[:0]
+	if r.of.Shared() && !r.q.Whole && r.row.pos.kind != 0 {
+		r.mark = r.appendToken(r.mark)
+	}
 }
 
 // sorts reports whether the rows are in a sort.
@@ -368,6 +421,9 @@ func (r *Rows) Next() bool {
 		r.row.matched, r.row.covered, r.row.more = false, false, 0
 		ok, err := r.candidate(r.src, &r.row)
 		if err != nil {
+			if err = r.resume(err); err == nil {
+				continue
+			}
 			r.err = cmp.Or(r.settle(), store.Translate(err))
 			return false
 		}
@@ -376,7 +432,7 @@ func (r *Rows) Next() bool {
 			r.err = r.settle()
 			return false
 		}
-		r.begun = true
+		r.marked()
 		if r.former != nil && r.gaveBefore(&r.row) {
 			continue
 		}

@@ -65,11 +65,16 @@ func flag(b bool) byte {
 	return 0
 }
 
-// encode returns the token of the current row. Layout: format u8, query hash u64, kind u8, number uvarint, former
-// uvarint, the fields of the kind, checksum u32. The text is base64url without padding.
-func (r *Rows) encode() string {
+// encode returns the token of the current row.
+func (r *Rows) encode() string { return tokenText(r.appendToken(make([]byte, 0, 256))) }
+
+// tokenText returns a token as text: base64url without padding.
+func tokenText(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+// appendToken appends the token of the current row to b, which is empty. Layout: format u8, query hash u64, kind u8,
+// number uvarint, former uvarint, the fields of the kind, checksum u32.
+func (r *Rows) appendToken(b []byte) []byte {
 	p := &r.row.pos
-	b := make([]byte, 0, 256)
 	b = append(b, formatToken)
 	b = binary.BigEndian.AppendUint64(b, r.hash)
 	b = append(b, p.kind)
@@ -89,8 +94,7 @@ func (r *Rows) encode() string {
 	case posSort:
 		b = r.appendSortKeys(b)
 	}
-	b = binary.BigEndian.AppendUint32(b, uint32(xxhash.Sum64(b)))
-	return base64.RawURLEncoding.EncodeToString(b)
+	return binary.BigEndian.AppendUint32(b, uint32(xxhash.Sum64(b)))
 }
 
 func (r *Rows) signature() uint32 { return r.stats.Plan.Signature() }

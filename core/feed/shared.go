@@ -15,7 +15,16 @@ import (
 // 40, B 7).
 
 // sharedPage is readPage with a shared engine.
-func sharedPage(ctx context.Context, c *store.Container, sc Scope, pos Position, most int, log bool) (Page, error) {
+func sharedPage(ctx context.Context, c *store.Container, sc Scope, pos Position, most int, log bool) (p Page,
+	err error) {
+	err = store.Again(func() error {
+		p, err = sharedPageOnce(ctx, c, sc, pos, most, log)
+		return err
+	})
+	return p, err
+}
+
+func sharedPageOnce(ctx context.Context, c *store.Container, sc Scope, pos Position, most int, log bool) (Page, error) {
 	r, err := newSharedRead(ctx, c, sc, pos)
 	if err != nil {
 		return Page{}, err
@@ -29,7 +38,11 @@ func sharedPage(ctx context.Context, c *store.Container, sc Scope, pos Position,
 
 // sharedNow is Now with a shared engine. Everything that a view shows is durable.
 func sharedNow(c *store.Container, sc Scope) (Position, error) {
-	r, err := newSharedRead(context.Background(), c, sc, Start())
+	var r *read
+	err := store.Again(func() (err error) {
+		r, err = newSharedRead(context.Background(), c, sc, Start())
+		return err
+	})
 	if err != nil {
 		return Position{}, err
 	}

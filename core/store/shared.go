@@ -229,6 +229,20 @@ func (c *Container) install(ctx context.Context, sl *Slot, b []byte) error {
 	return nil
 }
 
+// maxAgain is how often Again calls its function.
+const maxAgain = 3
+
+// Again calls f, and calls it again if the snapshot that it has read can't be read any more: a bounded number of times.
+// It is for reads that have answered nothing yet.
+func Again(f func() error) (err error) {
+	for range maxAgain {
+		if err = f(); !errors.Is(err, kv.ErrSnapshotTooOld) {
+			break
+		}
+	}
+	return err
+}
+
 // Shared reports whether other processes may write to the container too.
 func (c *Container) Shared() bool { return c.st.others }
 
@@ -408,7 +422,7 @@ func (tx *Tx) sharedView() (*View, error) {
 		names[i] = sl.headKey[:]
 	}
 	if err := tx.snap.GetMany(&heads, names); err != nil {
-		return nil, translate(err)
+		return nil, tx.readError(err)
 	}
 	return v, v.decide(heads.At)
 }

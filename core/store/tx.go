@@ -50,6 +50,7 @@ type Tx struct {
 	of     *Slots
 	taken  *taken      // nil: conflicts of unique values are left to the commit
 	asked  bool        // the Tx has queried
+	old    bool        // a read has found the snapshot too old
 	was    LogicalHead // of the logical partition in the snapshot, if asked
 }
 
@@ -70,6 +71,7 @@ const (
 	// limit of the runs of the function, including the runs in a turn; after that WithTx returns RetryWith
 	maxTxRuns  = 5
 	txRaces    = 2        // races that a Tx loses before it takes a turn
+	txOld      = 3        // limit of the runs if the snapshot of the last one was too old
 	maxTxBytes = 16 << 20 // of the documents that a Tx writes
 )
 
@@ -125,21 +127,36 @@ func (c *Container) runTx(ctx context.Context, at identity, pk PartitionKey, fn 
 		}
 		c.relocate(&at)
 		tx := &Tx{c: c, ctx: ctx, at: at, pk: pk, items: map[string]*txItem{}}
-		if p, raced, err := tx.run(fn); !raced {
+		p, raced, err := tx.run(fn)
+		if !raced && !tx.old {
 			return tx, p, err
+		}
+		if tx.old && n+1 >= txOld {
+			return nil, pending{}, translate(kv.ErrSnapshotTooOld)
 		}
 	}
 	return nil, pending{}, status.New(status.RetryWith, "Conflicting request to resource has been attempted. Retry "+
 		"to avoid conflicts.")
 }
 
+// Outlived records that the engine can't read the Tx's snapshot any more. The Tx isn't committed then: its function
+// runs again, whatever it makes of the error.
+func (tx *Tx) Outlived() { tx.old = true }
+
+// readError translates the error of a read of the snapshot.
+func (tx *Tx) readError(err error) error {
+	tx.old = tx.old || errors.Is(err, kv.ErrSnapshotTooOld)
+	return translate(err)
+}
+
+// run runs fn and commits, unless the snapshot was too old for a read.
 func (tx *Tx) run(fn func(*Tx) error) (p pending, raced bool, err error) {
 	if tx.c.st.others {
 		if err := tx.look(); err != nil {
 			return p, false, err
 		}
 		defer tx.snap.Close()
-		if err = fn(tx); err != nil {
+		if err = fn(tx); err != nil || tx.old {
 			return p, false, err
 		}
 		return tx.commit()
@@ -194,7 +211,7 @@ func (tx *Tx) item(id value.Value, create bool) (*txItem, error) {
 	case errors.Is(err, kv.ErrNotFound):
 		tx.shown = max(tx.shown, tx.begun)
 	case err != nil:
-		return nil, translate(err)
+		return nil, tx.readError(err)
 	default:
 		t.old = &Item{ident: at.ident, paths: len(tx.pk)}
 		if err := decodeEnvelope(b, t.old); err != nil {

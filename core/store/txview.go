@@ -80,7 +80,7 @@ func (tx *Tx) watch() error {
 		err = tx.was.decode(b)
 	}
 	tx.asked = err == nil
-	return translate(err)
+	return tx.readError(err)
 }
 
 // heldSnapshot is a snapshot that its user must not close.
@@ -126,7 +126,7 @@ func (tx *Tx) ByNumber(number uint64) (id value.Value, ok bool, err error) {
 	v := tx.view()
 	suffix, err := v.ByNumber(v.At(tx.at.place), number)
 	if err != nil {
-		return id, false, err
+		return id, false, tx.readError(err)
 	}
 	if bytes.HasPrefix(suffix, tx.at.suffix) { // a number never gets another item
 		id, _, err = keys.DecodeExact(suffix[len(tx.at.suffix):])

@@ -173,7 +173,11 @@ func Found(ctx context.Context, c *core.Container, writers int) ([]State, error)
 	if rows.Err() != nil {
 		return nil, rows.Err()
 	}
-	if n := c.Count(); n != items {
+	n, err := c.Count(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if n != items {
 		return found, fmt.Errorf("the container counts %d items, %d were found", n, items)
 	}
 	return found, nil

@@ -63,7 +63,11 @@ func (k client) run(text string) (rows []string) {
 		text = strings.ReplaceAll(re, gateway.FilterPlaceholder, "true")
 	}
 	var all []value.Value
-	for _, p := range k.c.Partitions() {
+	parts, err := k.c.Partitions(k.t.Context())
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	for _, p := range parts {
 		if k.overlaps(plan.Get("queryRanges"), p) {
 			all = append(all, k.partition(text, p)...)
 		}
@@ -240,8 +244,8 @@ func threePartitions(t *testing.T) *core.Container {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(c.Partitions()); n != 3 {
-		t.Fatalf("%d partitions, wanted 3", n)
+	if parts, err := c.Partitions(t.Context()); err != nil || len(parts) != 3 {
+		t.Fatalf("%d partitions (%v), wanted 3", len(parts), err)
 	}
 	return c
 }

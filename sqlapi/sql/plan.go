@@ -179,10 +179,16 @@ func countOf(ctx context.Context, c *core.Container, req Request) (n int64, char
 	case req.PK != nil:
 		return 0, 0, false, nil
 	case len(req.Ranges) == 0:
-		n, ok, err = c.Count(), true, c.Settle()
+		if n, err = c.Count(ctx); err == nil {
+			ok, err = true, c.Settle()
+		}
 	default:
 		sc.Range.Min, sc.Range.Max = req.Ranges[0].Min, req.Ranges[0].Max
-		for _, p := range c.Partitions() {
+		var parts []core.Partition
+		if parts, err = c.Partitions(ctx); err != nil {
+			return 0, 0, false, err
+		}
+		for _, p := range parts {
 			if p.Min == sc.Range.Min && p.Max == sc.Range.Max {
 				n, ok, err = p.Items, true, c.Settle()
 			}

@@ -245,8 +245,8 @@ func verifyRestored(t *testing.T, data string, at []int) {
 	if err := histories.Do(ctx, c, 0, at[0], histories.After(0, at[0])); err != nil {
 		t.Error(err)
 	}
-	if lsn := c.GivenLSN(); lsn < 1<<36 {
-		t.Errorf("LSN %d: the store isn't raised", lsn)
+	if lsn, err := c.GivenLSN(ctx); lsn < 1<<36 || err != nil {
+		t.Errorf("LSN %d (%v): the store isn't raised", lsn, err)
 	}
 	if err := eng.Close(); err != nil {
 		t.Error(err)

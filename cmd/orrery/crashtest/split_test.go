@@ -28,14 +28,16 @@ const (
 // changePartitions splits and merges the partitions of a container, and raises its throughput, so that kills interrupt
 // copies, changes of the map and resizes.
 func changePartitions(ctx context.Context, eng *core.Engine, c *core.Container) {
-	if c.Count() < ballast {
-		if err := addBallast(ctx, c); err != nil {
-			fmt.Println("error", err)
-			os.Exit(1)
-		}
+	n, err := c.Count(ctx)
+	if err == nil && n < ballast {
+		err = addBallast(ctx, c)
+	}
+	if err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
 	}
 	for {
-		parts := c.Partitions()
+		parts := c.Known()
 		id := parts[rand.IntN(len(parts))].ID
 		var err error
 		switch n := rand.IntN(10); {
@@ -142,10 +144,17 @@ func verifySplits(t *testing.T, dir string, acked []int) (next []int, left leftO
 			t.Error(err)
 		}
 	}()
-	left = leftOver{copying: eng.DropsLeft() > 0, resizing: eng.Resizing(database, coll)}
-	for begun := time.Now(); eng.DropsLeft() > 0 || eng.Resizing(database, coll); time.Sleep(time.Millisecond) {
+	resizing := func() bool {
+		is, err := eng.Resizing(database, coll)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	left = leftOver{copying: eng.DropsLeft() > 0, resizing: resizing()}
+	for begun := time.Now(); eng.DropsLeft() > 0 || resizing(); time.Sleep(time.Millisecond) {
 		if time.Since(begun) > 30*time.Second {
-			t.Fatalf("%d removals are left, resizing %v", eng.DropsLeft(), eng.Resizing(database, coll))
+			t.Fatalf("%d removals are left, resizing %v", eng.DropsLeft(), resizing())
 		}
 	}
 	if problems, err := eng.Check(ctx); err != nil || len(problems) > 0 {

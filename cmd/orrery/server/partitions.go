@@ -143,8 +143,12 @@ func (s *Server) partitions(ctx context.Context, ct *core.Container) (*Partition
 	if err != nil {
 		return nil, err
 	}
+	resizing, err := s.Engine().Resizing(ct.Database(), ct.ID())
+	if err != nil {
+		return nil, err
+	}
 	r := &PartitionsReport{Database: ct.Database(), Container: ct.ID(), Throughput: ct.Spec().Throughput.Max(),
-		Resizing: s.Engine().Resizing(ct.Database(), ct.ID()), Partitions: []PhysicalReport{},
+		Resizing: resizing, Partitions: []PhysicalReport{},
 		Heaviest: []LogicalReport{}, Keys: k.Logical, AllKeys: k.Whole, Advice: k.Advice}
 	uses := map[string]core.PartitionUse{}
 	for _, u := range ct.Consumption() {

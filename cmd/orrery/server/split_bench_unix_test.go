@@ -149,8 +149,8 @@ func (u *used) measure(f func()) {
 func (l *splitLoad) run() {
 	c := l.container("split")
 	at := epk.Split(epk.V2, 2)[0]
-	if len(c.Partitions()) != 1 {
-		l.b.Fatal("the container has been split")
+	if parts, err := c.Partitions(l.b.Context()); err != nil || len(parts) != 1 {
+		l.b.Fatal("the container has been split", err)
 	}
 	l.stop.Store(false)
 	l.splitting.Store(false)

@@ -126,8 +126,8 @@ func TestDemoData(t *testing.T) {
 			t.Errorf("%s/%s: %v", want.db, want.container, err)
 			continue
 		}
-		if c.Count() != want.items {
-			t.Errorf("%s/%s has %d items, want %d", want.db, want.container, c.Count(), want.items)
+		if n, err := c.Count(ctx); n != want.items || err != nil {
+			t.Errorf("%s/%s has %d items (%v), want %d", want.db, want.container, n, err, want.items)
 		}
 	}
 	m, err := s.dialMongo(ctx)

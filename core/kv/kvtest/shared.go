@@ -1,6 +1,7 @@
 package kvtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ type Shared struct {
 	mu     sync.Mutex // guards the following
 	random *rand.Rand
 	faults Faults
+	calls  int               // since Interrupt has begun a run
+	fails  func(n int) error // what Interrupt has the n-th of them end with; nil: nothing
 }
 
 // Faults says what can go wrong in a Shared. The zero value is a fast network without faults.
@@ -48,6 +51,28 @@ func (s *Shared) SetFaults(f Faults) {
 	s.faults = f
 }
 
+// Interrupt runs do again and again, and prepare before each run. In the first run the first call of an engine ends
+// with err, in the second run the second one, and so on, until a run makes fewer calls. If the fault is lasting, all
+// later calls of the run fail too. If err is kv.ErrSnapshotTooOld, only reads of snapshots are counted, and a snapshot
+// that was too old once stays so.
+func (s *Shared) Interrupt(err error, lasting bool, prepare, do func()) {
+	for at, reached := 0, true; reached; at++ {
+		prepare()
+		s.mu.Lock()
+		s.calls, s.fails = 0, func(n int) error {
+			if n == at || lasting && n > at {
+				return err
+			}
+			return nil
+		}
+		s.mu.Unlock()
+		do()
+		s.mu.Lock()
+		reached, s.fails = s.calls > at, nil
+		s.mu.Unlock()
+	}
+}
+
 // Engine returns the engine of one more process.
 func (s *Shared) Engine() *Process {
 	p := &Process{Engine: s.of, s: s, dead: make(chan struct{})}
@@ -58,13 +83,14 @@ func (s *Shared) Engine() *Process {
 // draw is what happens to one call.
 type draw struct {
 	takes  time.Duration
-	fails  bool
+	fails  error
 	unsure int // of a write: 0 its outcome is known; 1 applied; 2 not applied; 3 on its way
 	late   time.Duration
 	oldest time.Duration
 }
 
-func (s *Shared) draw() (d draw) {
+// draw draws what happens to the next call; aging says whether it reads a snapshot.
+func (s *Shared) draw(aging bool) (d draw) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := &s.faults
@@ -72,7 +98,15 @@ func (s *Shared) draw() (d draw) {
 	if f.Most > f.Least {
 		d.takes += time.Duration(s.random.Int64N(int64(f.Most - f.Least)))
 	}
-	d.fails = f.Unavailable > 0 && s.random.Float64() < f.Unavailable
+	if f.Unavailable > 0 && s.random.Float64() < f.Unavailable {
+		d.fails = fmt.Errorf("%w: a fault of the test", kv.ErrUnavailable)
+	}
+	if s.fails != nil {
+		if err := s.fails(s.calls); aging || !errors.Is(err, kv.ErrSnapshotTooOld) {
+			d.fails = cmp.Or(err, d.fails)
+			s.calls++
+		}
+	}
 	if f.Unknown > 0 && s.random.Float64() < f.Unknown {
 		d.unsure = 1 + s.random.IntN(3)
 	}
@@ -165,11 +199,11 @@ func (p *Process) running() error {
 }
 
 // call makes one round trip.
-func (p *Process) call(ctx context.Context) (draw, error) {
+func (p *Process) call(ctx context.Context, aging bool) (draw, error) {
 	if err := p.running(); err != nil {
 		return draw{}, err
 	}
-	d := p.s.draw()
+	d := p.s.draw(aging)
 	if d.takes > 0 {
 		t := time.NewTimer(d.takes)
 		defer t.Stop()
@@ -185,15 +219,12 @@ func (p *Process) call(ctx context.Context) (draw, error) {
 	if err := unavailable(ctx.Err()); err != nil {
 		return d, err
 	}
-	if d.fails {
-		return d, fmt.Errorf("%w: a fault of the test", kv.ErrUnavailable)
-	}
-	return d, nil
+	return d, d.fails
 }
 
 // Get implements kv.Engine.
 func (p *Process) Get(ctx context.Context, dst, key []byte) ([]byte, error) {
-	if _, err := p.call(ctx); err != nil {
+	if _, err := p.call(ctx, false); err != nil {
 		return dst, err
 	}
 	return p.Engine.Get(ctx, dst, key)
@@ -201,7 +232,7 @@ func (p *Process) Get(ctx context.Context, dst, key []byte) ([]byte, error) {
 
 // Write implements kv.Engine.
 func (p *Process) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
-	d, err := p.call(ctx)
+	d, err := p.call(ctx, false)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +266,7 @@ func (p *Process) later(after time.Duration, b *kv.Batch, pre []kv.Precondition)
 
 // DropRange implements kv.Engine.
 func (p *Process) DropRange(ctx context.Context, lo, hi []byte) error {
-	if _, err := p.call(ctx); err != nil {
+	if _, err := p.call(ctx, false); err != nil {
 		return err
 	}
 	return p.Engine.DropRange(ctx, lo, hi)
@@ -243,7 +274,7 @@ func (p *Process) DropRange(ctx context.Context, lo, hi []byte) error {
 
 // Snapshot implements kv.Engine.
 func (p *Process) Snapshot(ctx context.Context) (kv.Snapshot, error) {
-	d, err := p.call(ctx)
+	d, err := p.call(ctx, false)
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +299,10 @@ type sharedSnapshot struct {
 }
 
 func (s *sharedSnapshot) call() error {
-	if _, err := s.p.call(s.ctx); err != nil {
+	if _, err := s.p.call(s.ctx, true); err != nil {
+		if errors.Is(err, kv.ErrSnapshotTooOld) {
+			s.old.Store(true)
+		}
 		return err
 	}
 	if s.old.Load() {
