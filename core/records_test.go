@@ -71,13 +71,14 @@ func TestWriteWithRecord(t *testing.T) {
 	ps.store.SetFaults(kvtest.Faults{Most: time.Millisecond, Unknown: 0.2, Late: 5 * time.Millisecond})
 	done := errors.New("done before")
 	add := func(p, txn int) error {
-		w := core.Write{Kind: core.Update, PK: pk("a"), ID: value.StringOf("1"), Update: func(old *core.Item) (core.Change, error) {
+		w := core.Write{Kind: core.Update, PK: pk("a"), ID: value.StringOf("1")}
+		w.Update = func(old *core.Item) (core.Change, error) {
 			n := 0
 			if old != nil {
 				n = int(value.ObjectOf(old.Doc).Get("n").Int())
 			}
 			return core.Change{Doc: mustDoc(t, fmt.Sprintf(`{"id":"1","pk":"a","n":%d}`, n+1))}, nil
-		}}
+		}
 		w.With = &core.Attached{Name: record, Idle: time.Hour, Next: func() []byte { return fmt.Append(nil, txn) },
 			Check: func(was core.Record) error {
 				if string(was.Data) == fmt.Sprint(txn) {

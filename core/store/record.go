@@ -46,6 +46,14 @@ type Record struct {
 // Exists reports whether there is a record.
 func (r *Record) Exists() bool { return r.stored != nil }
 
+// Clone returns a copy with memory of its own.
+func (r *Record) Clone() Record {
+	if r.stored == nil {
+		return Record{}
+	}
+	return parsed(bytes.Clone(r.stored))
+}
+
 // Same reports whether two values are the same version of a record.
 func (r *Record) Same(as *Record) bool { return bytes.Equal(r.stored, as.stored) }
 
