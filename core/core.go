@@ -116,6 +116,8 @@ type Engine struct {
 	drops *work.Queue[dropped]
 	notes dropNotes // on a shared store
 
+	records recordSights // likewise
+
 	resizes  *work.Queue[[8]byte] // containers to resize, by _rid; nil: nothing is resized
 	waiting  sync.Map             // those of them that wait
 	resizing sync.Map             // the one that is being resized
@@ -159,6 +161,7 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	if e.leases().Shared() {
 		e.notes.wait = 2 * o.viewAge()
 		bg.Go("turns of work on a shared store", e.takeTurns)
+		bg.Go("removal of records that have expired", e.expireRecords)
 	} else if err := e.resumeDrops(ctx); err != nil {
 		return nil, err
 	}

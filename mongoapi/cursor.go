@@ -55,12 +55,16 @@ type cursor struct {
 	live  func() []*source // the sources that it reads, besides src
 	held  value.Value      // a document that didn't fit into the last batch
 	mem   *budget.Account  // of held
+	share sharing          // what other processes need
 	used  time.Time        // the time of the last read, or with keep of the session's last refresh
 	inUse bool
 	by    *conn  // the connection that uses it,
 	seq   uint32 // and the number of the command
 	gone  bool   // killed during its use
 	keep  bool   // noCursorTimeout
+
+	cmd  []byte  // the command that has opened it; nil: src has all of its documents
+	lead *source // its documents, or what becomes of each alone, are those of the cursor; nil: there is none
 }
 
 type cursors struct {
@@ -78,6 +82,12 @@ func (cs *cursors) add(c *cursor) {
 	for c.id == 0 || cs.m[c.id] != nil {
 		c.id = cs.clk.Int63()
 	}
+	cs.put(c)
+}
+
+// put registers a cursor under its id. If there are too many, the one that is idle the longest is removed. The caller
+// holds the lock.
+func (cs *cursors) put(c *cursor) {
 	c.used = cs.clk.Now()
 	if len(cs.m) >= maxCursors {
 		var oldest *cursor
@@ -189,32 +199,46 @@ func (cs *cursors) take(id int64, ns string, r *request) (*cursor, error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	c := cs.m[id]
-	switch {
-	case c == nil:
+	if c == nil {
 		return nil, notFound(id)
-	case c.ns != ns:
-		return nil, merr.New(merr.Unauthorized, "Requested getMore on namespace '%s', but cursor belongs to a "+
-			"different namespace %s", ns, c.ns)
-	case c.user != r.c.user:
-		return nil, merr.New(merr.Unauthorized, "cursor id %d was not created by the authenticated user", id)
-	case c.inUse:
-		return nil, merr.New(12051, "cursor id %d is already in use", id)
 	}
-	lsid := r.lsid.Bytes()
-	switch {
-	case c.lsid == nil && lsid != nil:
-		return nil, merr.New(
-			50736, "Cannot run getMore on cursor %d, which was not created in a session, in session %x", id, lsid)
-	case c.lsid != nil && lsid == nil:
-		return nil, merr.New(50737, "Cannot run getMore on cursor %d, which was created in session %x, without an lsid",
-			id, c.lsid)
-	case !bytes.Equal(c.lsid, lsid):
-		return nil, merr.New(50738, "Cannot run getMore on cursor %d, which was created in session %x, in session %x",
-			id, c.lsid, lsid)
+	if err := c.allows(r, ns); err != nil {
+		return nil, err
 	}
+	c.use(r)
+	return c, nil
+}
+
+// use marks a cursor as used by a command. The caller holds the lock.
+func (c *cursor) use(r *request) {
 	c.inUse, c.by = true, r.c
 	c.seq, _ = r.c.p.Running()
-	return c, nil
+}
+
+func inUse(id int64) error { return merr.New(12051, "cursor id %d is already in use", id) }
+
+// allows refuses a getMore that must not read a cursor. The caller holds the lock.
+func (c *cursor) allows(r *request, ns string) error {
+	id, lsid := c.id, r.lsid.Bytes()
+	switch {
+	case c.ns != ns:
+		return merr.New(merr.Unauthorized, "Requested getMore on namespace '%s', but cursor belongs to a "+
+			"different namespace %s", ns, c.ns)
+	case c.user != r.c.user:
+		return merr.New(merr.Unauthorized, "cursor id %d was not created by the authenticated user", id)
+	case c.inUse:
+		return inUse(id)
+	case c.lsid == nil && lsid != nil:
+		return merr.New(
+			50736, "Cannot run getMore on cursor %d, which was not created in a session, in session %x", id, lsid)
+	case c.lsid != nil && lsid == nil:
+		return merr.New(50737, "Cannot run getMore on cursor %d, which was created in session %x, without an lsid",
+			id, c.lsid)
+	case !bytes.Equal(c.lsid, lsid):
+		return merr.New(50738, "Cannot run getMore on cursor %d, which was created in session %x, in session %x",
+			id, c.lsid, lsid)
+	}
+	return nil
 }
 
 // give returns a cursor after its use. With done it is removed.
@@ -235,7 +259,8 @@ func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, do
 	start, most := len(dst), 0
 	src, _ := c.src.(*source)
 	for i := 0; n < 0 || i < n; i++ {
-		marked := i > 0 && src != nil && (len(dst)-start+2*most > maxBatch || r.c.scant(len(dst)+2*most))
+		marked := i > 0 && src != nil && len(c.share.docs) == 0 &&
+			(len(dst)-start+2*most > maxBatch || r.c.scant(len(dst)+2*most))
 		if marked { // the next document may not fit: record the position
 			src.rest()
 		}
@@ -270,6 +295,9 @@ func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, do
 
 // exhausted reports whether there are no documents after a batch of n.
 func (c *cursor) exhausted(n int) bool {
+	if len(c.share.docs) > 0 {
+		return false
+	}
 	switch src := c.src.(type) {
 	case *source:
 		return n != 0 && src.exhausted()
@@ -294,12 +322,20 @@ func (c *cursor) room(r *request, n int, wait bool) error {
 
 // next returns the document that was held back, otherwise the next one.
 func (c *cursor) next() (value.Value, bool, error) {
-	if d := c.held; d.IsDefined() {
+	docs := c.share.docs
+	d := c.held
+	switch {
+	case d.IsDefined():
 		c.held = value.Undef()
-		c.mem.Close()
-		return d, true, nil
+	case len(docs) > 0:
+		d, c.share.docs = docs[0], docs[1:]
+	default:
+		return c.src.Next()
 	}
-	return c.src.Next()
+	if len(c.share.docs) == 0 {
+		c.mem.Close()
+	}
+	return d, true, nil
 }
 
 // back keeps a document for the next batch. If the position before it was recorded (marked), the document isn't kept
@@ -376,6 +412,11 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 			return dst, err
 		}
 	}
+	if keep && r.s.eng.Shared() {
+		if err := r.publish(c); err != nil {
+			return dst, err
+		}
+	}
 	if keep {
 		c.rest()
 	}
@@ -395,12 +436,17 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 // keep registers a cursor with more documents. From then on the request must not use the cursor or its Run: another
 // connection may end the session and close it.
 func (r *request) keep(c *cursor) {
+	r.sign(c)
+	r.env = nil
+	r.s.cursors.add(c)
+}
+
+// sign records in a cursor whose it is.
+func (r *request) sign(c *cursor) {
 	if lsid := r.lsid.Bytes(); len(lsid) > 0 {
 		c.lsid = bytes.Clone(lsid)
 	}
 	c.user = r.c.user
-	r.env = nil
-	r.s.cursors.add(c)
 }
 
 // bodySize is the approximate number of bytes that a command needs for each byte of its body, without filters: the body
@@ -453,7 +499,11 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 			n = int(min(size, 1<<31-1))
 		}
 	}
-	c, err := r.s.cursors.take(id, r.db+"."+name.Str(), r)
+	take := r.take
+	if r.s.eng.Shared() {
+		take = r.takeShared
+	}
+	c, err := take(id, r.db+"."+name.Str())
 	if err != nil {
 		return dst, err
 	}
@@ -469,6 +519,11 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	ba, dst := bson.BeginArray(dst, "nextBatch")
 	dst, end, err := c.fill(r, dst, n, false)
 	tryAgain := src != nil && throttled(err) // nothing was read: the cursor stays
+	if r.s.eng.Shared() && !tryAgain {
+		if aerr := r.advance(c, end || err != nil); err == nil {
+			err = aerr
+		}
+	}
 	if src != nil && (end || err != nil && !tryAgain) {
 		src.release()
 	} else {
@@ -505,23 +560,42 @@ func killCursors(r *request, dst []byte) ([]byte, error) {
 			return dst, want(false, "killCursors.cursors", strconv.AppendInt(nil, int64(i), 10), v, "type 'long'")
 		}
 	}
-	var killed, missing []value.Value
-	cs := r.s.cursors
-	cs.mu.Lock()
-	for _, v := range value.Elements(list) {
-		c := cs.m[v.Int()]
-		if c == nil || c.user != r.c.user || c.ns != r.db+"."+name {
-			missing = append(missing, v)
-			continue
-		}
-		cs.remove(c)
-		killed = append(killed, v)
+	kill := r.kill
+	if r.s.eng.Shared() {
+		kill = r.killShared
 	}
-	cs.mu.Unlock()
+	var killed, missing []value.Value
+	for _, v := range value.Elements(list) {
+		ok, err := kill(v.Int(), r.db+"."+name)
+		if err != nil {
+			return dst, err
+		}
+		if ok {
+			killed = append(killed, v)
+		} else {
+			missing = append(missing, v)
+		}
+	}
 	dst = value.AppendElement(dst, "cursorsKilled", value.MakeArray(killed))
 	dst = value.AppendElement(dst, "cursorsNotFound", value.MakeArray(missing))
 	dst = value.AppendElement(dst, "cursorsAlive", value.MakeArray(nil))
 	return value.AppendElement(dst, "cursorsUnknown", value.MakeArray(nil)), nil
+}
+
+// take is cursors.take.
+func (r *request) take(id int64, ns string) (*cursor, error) { return r.s.cursors.take(id, ns, r) }
+
+// kill removes a cursor of this user and collection. It returns false if there is none.
+func (r *request) kill(id int64, ns string) (bool, error) {
+	cs := r.s.cursors
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	c := cs.m[id]
+	if c == nil || c.user != r.c.user || c.ns != ns {
+		return false, nil
+	}
+	cs.remove(c)
+	return true, nil
 }
 
 // list appends the reply of a cursor whose documents are all known.

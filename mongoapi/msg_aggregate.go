@@ -42,28 +42,9 @@ func aggregate(r *request, dst []byte) ([]byte, error) {
 		}
 		n = int(min(size, 1<<31-1))
 	}
-	if err := r.own(); err != nil { // the cursor may outlive the request's bytes
-		return dst, err
-	}
-	p, err := r.pipeline(r.body)
+	c, p, err := r.aggregateCursor(name)
 	if err != nil {
 		return dst, err
-	}
-	if r.arg.IsNumber() && p.ReadsCollection() {
-		return dst, merr.New(merr.InvalidNamespace, "{aggregate: 1} is not valid for this pipeline: it needs a "+
-			"collection")
-	}
-	k, err := r.open(r.db, name)
-	if err != nil {
-		return dst, err
-	}
-	if err := checkHint(k, r.body); err != nil {
-		return dst, err
-	}
-	h := &host{r: r, db: r.db, coll: name, k: k, natural: naturalOrder(exec.AnyOrder, given(r.body, "hint"))}
-	c := &cursor{ns: r.db + "." + name, env: r.exprEnv(), run: r.exprEnv().Run, live: h.reads}
-	if c.src, err = r.runPipeline(h, p); err != nil {
-		return dst, failed(err)
 	}
 	if p.Writes {
 		defer c.src.Close()
@@ -74,6 +55,37 @@ func aggregate(r *request, dst []byte) ([]byte, error) {
 	}
 	dst, err = r.first(dst, c, n, false)
 	return dst, failed(err)
+}
+
+// aggregateCursor makes the cursor of a pipeline. It may outlive the request's bytes.
+func (r *request) aggregateCursor(name string) (*cursor, *agg.Pipeline, error) {
+	if err := r.own(); err != nil {
+		return nil, nil, err
+	}
+	p, err := r.pipeline(r.body)
+	if err != nil {
+		return nil, nil, err
+	}
+	if r.arg.IsNumber() && p.ReadsCollection() {
+		return nil, nil, merr.New(merr.InvalidNamespace, "{aggregate: 1} is not valid for this pipeline: it needs a "+
+			"collection")
+	}
+	k, err := r.open(r.db, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkHint(k, r.body); err != nil {
+		return nil, nil, err
+	}
+	h := &host{r: r, db: r.db, coll: name, k: k, natural: naturalOrder(exec.AnyOrder, given(r.body, "hint"))}
+	c := &cursor{ns: r.db + "." + name, env: r.exprEnv(), run: r.exprEnv().Run, live: h.reads, cmd: r.body.Bytes()}
+	if c.src, err = r.runPipeline(h, p); err != nil {
+		return nil, nil, failed(err)
+	}
+	if p.PerDocument && len(h.open) > 0 {
+		c.lead = h.open[0]
+	}
+	return c, p, nil
 }
 
 // failed adds the source of an error in a running pipeline to its text, like the server.

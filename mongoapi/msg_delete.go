@@ -36,12 +36,12 @@ func deleteDocs(r *request, dst []byte) ([]byte, error) {
 			st.f, err = filter.Compile(spec.Get("q"), r.filterOptions(scope))
 		}
 		var o outcome
-		if err == nil && k != nil {
+		if st.number = i; err == nil && k != nil {
 			o, err = r.apply(k, st, false)
 		}
 		w.n += o.modified
 		r.endRun()
-		if r.stopped(err) {
+		if r.ends(err) && !st.multi || r.stopped(err) {
 			return dst, err
 		}
 		if err != nil {

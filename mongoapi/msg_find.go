@@ -124,37 +124,9 @@ func find(r *request, dst []byte) ([]byte, error) {
 			return r.findPoint(dst, k, id)
 		}
 	}
-	// From here on a cursor may outlive the request's bytes.
-	if err := r.own(); err != nil {
-		return dst, err
-	}
-	if a, err = r.findArgs(); err != nil {
-		return dst, err
-	}
-	scope, err := r.scope(r.body)
+	c, a, err := r.findCursor(k, name)
 	if err != nil {
 		return dst, err
-	}
-	f, err := filter.Compile(a.filter, r.filterOptions(scope))
-	if err != nil {
-		return dst, err
-	}
-	o, err := order.Compile(a.sort)
-	if err != nil {
-		return dst, err
-	}
-	p, err := project.Compile(a.projection, project.Options{Scope: scope, Find: true, Query: f})
-	if err != nil {
-		return dst, err
-	}
-	c := &cursor{ns: r.db + "." + name, env: r.exprEnv(), keep: a.keep, src: agg.NewSlice(nil)}
-	if !p.Plain() {
-		c.proj = p
-	}
-	if k != nil {
-		if c.src, err = r.openFind(k, f, o, a); err != nil {
-			return dst, err
-		}
 	}
 	n := firstBatch
 	if a.batch >= 0 {
@@ -164,6 +136,42 @@ func find(r *request, dst []byte) ([]byte, error) {
 		n = -1
 	}
 	return r.first(dst, c, n, a.single)
+}
+
+// findCursor makes the cursor of a find. It may outlive the request's bytes.
+func (r *request) findCursor(k *coll, name string) (*cursor, findArgs, error) {
+	if err := r.own(); err != nil {
+		return nil, findArgs{}, err
+	}
+	a, err := r.findArgs()
+	if err != nil {
+		return nil, a, err
+	}
+	scope, err := r.scope(r.body)
+	if err != nil {
+		return nil, a, err
+	}
+	f, err := filter.Compile(a.filter, r.filterOptions(scope))
+	if err != nil {
+		return nil, a, err
+	}
+	o, err := order.Compile(a.sort)
+	if err != nil {
+		return nil, a, err
+	}
+	p, err := project.Compile(a.projection, project.Options{Scope: scope, Find: true, Query: f})
+	if err != nil {
+		return nil, a, err
+	}
+	c := &cursor{ns: r.db + "." + name, env: r.exprEnv(), keep: a.keep, src: agg.NewSlice(nil), cmd: r.body.Bytes()}
+	if !p.Plain() {
+		c.proj = p
+	}
+	if k != nil {
+		c.src, err = r.openFind(k, f, o, a)
+	}
+	c.lead, _ = c.src.(*source)
+	return c, a, err
 }
 
 // openFind opens the documents of a find: a look-up if the filter determines one item, otherwise a query.

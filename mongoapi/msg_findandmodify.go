@@ -47,7 +47,7 @@ func findAndModify(r *request, dst []byte) ([]byte, error) {
 	}
 	dst = bson.End(dst, at)
 	shown := o.before
-	if flag(r.body, "new", false) && st.u != nil {
+	if st.new && st.u != nil {
 		shown = o.after
 	}
 	if shown == nil {
@@ -89,13 +89,13 @@ func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err err
 	}
 	u := b.Get("update")
 	remove := flag(b, "remove", false)
-	st.upsert = flag(b, "upsert", false)
+	st.upsert, st.new = flag(b, "upsert", false), flag(b, "new", false)
 	switch {
 	case remove && u.IsDefined():
 		return st, fields, merr.New(merr.FailedToParse, "Cannot specify both an update and remove=true")
 	case remove && st.upsert:
 		return st, fields, merr.New(merr.FailedToParse, "Cannot specify both upsert=true and remove=true")
-	case remove && flag(b, "new", false):
+	case remove && st.new:
 		return st, fields, merr.New(merr.FailedToParse, "Cannot specify both new=true and remove=true; 'remove' "+
 			"always returns the deleted document")
 	case remove:

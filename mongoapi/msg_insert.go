@@ -97,7 +97,7 @@ func insert(r *request, dst []byte) ([]byte, error) {
 	ordered := r.ordered()
 	if len(docs) == 1 {
 		err := r.insertOne(k, docs[0])
-		if r.stopped(err) {
+		if r.ends(err) {
 			return dst, err
 		}
 		if err != nil {
@@ -118,13 +118,19 @@ func (r *request) insertOne(k *coll, d value.Value) error {
 	if err != nil {
 		return err
 	}
-	res, err := k.Write(r.ctx, core.Write{Kind: core.Create, Doc: d.Bytes()})
+	res, err := k.Write(r.ctx, core.Write{Kind: core.Create, Doc: d.Bytes(), With: r.record(0, inserted)})
+	if _, made := err.(*madeBefore); made {
+		return nil
+	}
 	if err != nil {
 		return k.writeError(err, d.Get("_id"))
 	}
 	r.charge += res.Charge
 	return nil
 }
+
+// inserted is the result of the insert of one document.
+func inserted() outcome { return outcome{matched: 1} }
 
 // insertMany inserts documents. It returns an error only if the command was ended from outside; other errors are in w.
 func (r *request) insertMany(k *coll, docs []value.Value, ordered bool, w *writeReply) error {
@@ -143,22 +149,25 @@ func (r *request) insertMany(k *coll, docs []value.Value, ordered bool, w *write
 			bad[i] = err
 			continue
 		}
-		ws = append(ws, core.Write{Kind: core.Create, Doc: d.Bytes()})
+		ws = append(ws, core.Write{Kind: core.Create, Doc: d.Bytes(), With: r.record(i, inserted)})
 		at = append(at, i)
 	}
-	done := k.WriteMany(r.ctx, ws, ordered)
 	failed := false
-	for i, o := range done {
-		if r.stopped(o.Err) {
-			return o.Err
+	for i := 0; i < len(ws) && !(ordered && failed); { // again only after a statement that was made before
+		for _, o := range k.WriteMany(r.ctx, ws[i:], ordered) {
+			_, made := o.Err.(*madeBefore)
+			switch {
+			case r.ends(o.Err):
+				return o.Err
+			case o.Err != nil && !made:
+				failed = true
+				bad[at[i]] = k.writeError(o.Err, value.ObjectOf(ws[i].Doc).Get("_id"))
+			default:
+				r.charge += o.Result.Charge
+				w.n++
+			}
+			i++
 		}
-		if o.Err != nil {
-			failed = true
-			bad[at[i]] = k.writeError(o.Err, value.ObjectOf(ws[i].Doc).Get("_id"))
-			continue
-		}
-		r.charge += o.Result.Charge
-		w.n++
 	}
 	if stop != nil && !failed {
 		bad[stopAt] = stop

@@ -26,6 +26,8 @@ type statement struct {
 	shown  exec.Shown // the order without a sort
 	multi  bool
 	upsert bool
+	number int  // in its command
+	new    bool // it shows the document after the change
 }
 
 // outcome is the result of a statement.
@@ -65,7 +67,7 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 			}
 		}
 		var o outcome
-		if err == nil && k != nil {
+		if st.number = i; err == nil && k != nil {
 			o, err = r.apply(k, st, false)
 		}
 		w.n += o.matched
@@ -75,7 +77,7 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 			w.upsert(i, o.upserted)
 		}
 		r.endRun()
-		if r.stopped(err) {
+		if r.ends(err) && !st.multi || r.stopped(err) {
 			return dst, err
 		}
 		if err != nil {
@@ -134,6 +136,9 @@ func (r *request) apply(k *coll, st statement, want bool) (outcome, error) {
 	}
 	for range maxRaces {
 		o, again, err := r.applyOne(k, st, want)
+		if made, ok := err.(*madeBefore); ok {
+			return made.o, nil
+		}
 		if !again {
 			return o, err
 		}
@@ -161,6 +166,9 @@ func (r *request) applyOne(k *coll, st statement, want bool) (o outcome, again b
 	if it != nil {
 		return r.change(k, pk, id, st, want, false)
 	}
+	if err := r.findStatement(st.number); err != nil { // an earlier attempt may have found one
+		return o, false, err
+	}
 	if !st.upsert {
 		return o, false, nil
 	}
@@ -168,7 +176,9 @@ func (r *request) applyOne(k *coll, st statement, want bool) (o outcome, again b
 	if err != nil {
 		return o, false, err
 	}
-	res, err := k.Write(r.ctx, core.Write{Kind: core.Create, Doc: d.Bytes()})
+	made := outcome{upserted: d.Get("_id"), after: d.Bytes()}
+	res, err := k.Write(r.ctx, core.Write{Kind: core.Create, Doc: d.Bytes(),
+		With: r.record(st.number, func() outcome { return made.kept(&st, want) })})
 	if status.Is(err, status.Conflict) {
 		// The query may find the document now. If it doesn't, the `_id` is really taken.
 		if ok, merr := r.matchesNow(k, d, st); ok || merr != nil {
@@ -179,8 +189,7 @@ func (r *request) applyOne(k *coll, st statement, want bool) (o outcome, again b
 		return o, false, k.writeError(err, d.Get("_id"))
 	}
 	r.charge += res.Charge
-	o.upserted, o.after = d.Get("_id"), d.Bytes()
-	return o, false, nil
+	return made, false, nil
 }
 
 // matchesNow reports whether the stored document with d's identity matches the statement's query.
@@ -201,6 +210,9 @@ func (r *request) matchesNow(k *coll, d value.Value, st statement) (bool, error)
 func (r *request) change(k *coll, pk core.PartitionKey, id value.Value, st statement, want, known bool) (
 	o outcome, again bool, err error) {
 	w := core.Write{Kind: core.Update, PK: pk, ID: id}
+	if !st.multi {
+		w.With = r.record(st.number, func() outcome { return o.kept(&st, want) })
+	}
 	w.Update = func(old *core.Item) (core.Change, error) {
 		o, again = outcome{}, false // the function may run again after a conflict
 		if old == nil {

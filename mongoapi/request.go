@@ -43,6 +43,7 @@ type request struct {
 	lsid      value.Value
 	txn       int64 // -1 if the command has none
 	inTxn     bool
+	retry     bool // the command is a retryable write
 	maxTimeMS int64
 	charge    float64
 	legacy    bool // received as OP_QUERY
@@ -167,6 +168,7 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 		r.ctx, r.cancel = context.WithTimeout(r.ctx, time.Duration(r.maxTimeMS)*time.Millisecond)
 	}
 	if def.retry && r.txn >= 0 {
+		r.retry = true
 		return r.once(dst, def)
 	}
 	return r.call(dst, def)

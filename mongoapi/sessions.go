@@ -19,7 +19,7 @@ const (
 
 // sessions keep, for each session with retryable writes, the reply to its last write. A driver that didn't get the
 // reply sends the same command again and gets the kept reply. They are in memory only: after a restart a repeated write
-// is executed again.
+// is executed again, unless the store is a shared one, where statements have records.
 //
 // Example: insert with lsid L and txnNumber 3 is executed, and its reply is lost. The driver repeats it with the same
 // lsid and txnNumber. once finds the kept reply for (L, 3) and returns it without inserting again.
@@ -120,13 +120,13 @@ func (r *request) once(dst []byte, def command) ([]byte, error) {
 	defer s.mu.Unlock()
 	switch {
 	case r.txn < s.txn:
-		return dst, merr.New(merr.TransactionTooOld, "Cannot start transaction %d on session %x because a newer "+
-			"transaction %d has already started", r.txn, r.lsid.Bytes(), s.txn)
+		return dst, r.tooOld(s.txn)
 	case r.txn == s.txn && s.reply != nil:
 		return append(dst, s.reply...), nil
 	}
 	at := len(dst)
 	out, err := r.call(dst, def)
+	err = r.repeatable(err)
 	if s.txn = r.txn; err != nil {
 		s.reply = nil
 	} else {
@@ -163,10 +163,11 @@ func (r *request) sessionList() (map[string]bool, error) {
 // refreshSessions extends sessions, and so their cursors with noCursorTimeout.
 func refreshSessions(r *request, dst []byte) ([]byte, error) {
 	ids, err := r.sessionList()
-	if err == nil {
-		r.s.cursors.refresh(r.c.user, ids)
+	if err != nil {
+		return dst, err
 	}
-	return dst, err
+	r.s.cursors.refresh(r.c.user, ids)
+	return dst, r.refreshShared(ids)
 }
 
 // endSessions removes sessions and their cursors.
@@ -177,6 +178,9 @@ func endSessions(r *request, dst []byte) ([]byte, error) {
 	}
 	for id := range ended {
 		r.s.sessions.forget(key16([]byte(id)))
+	}
+	if err := r.endShared(ended); err != nil {
+		return dst, err
 	}
 	cs := r.s.cursors
 	cs.mu.Lock()

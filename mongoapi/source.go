@@ -24,6 +24,7 @@ type source struct {
 	done   bool
 	token  string // the continuation, taken when the cursor began to rest
 	rested bool   // nothing was read since rest
+	paused bool   // gives nothing, so that the stages behind it return what they still have
 	charge float64
 }
 
@@ -44,6 +45,9 @@ func newSource(k *coll, f *filter.Filter, o order.Order, shown exec.Shown, skip,
 
 // Next implements agg.Iter.
 func (s *source) Next() (value.Value, bool, error) {
+	if s.paused {
+		return value.Undef(), false, nil
+	}
 	it, err := s.next()
 	if it == nil {
 		return value.Undef(), false, err

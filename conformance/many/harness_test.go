@@ -62,6 +62,7 @@ type process struct {
 // cluster is several processes behind a balancer.
 type cluster struct {
 	t     *testing.T
+	store *kvtest.Shared
 	all   []*process
 	turn  atomic.Int64 // requests over HTTP so far
 	sql   string       // the balancer's addresses
@@ -73,10 +74,9 @@ type cluster struct {
 // start opens n processes over one store.
 func start(t *testing.T, n int) *cluster {
 	t.Helper()
-	cl := &cluster{t: t}
-	store := kvtest.NewShared(memkv.New(), 1)
+	cl := &cluster{t: t, store: kvtest.NewShared(memkv.New(), 1)}
 	for range n {
-		cl.all = append(cl.all, cl.open(store.Engine()))
+		cl.all = append(cl.all, cl.open(cl.store.Engine()))
 	}
 	cl.sql = cl.balance(func(p *process) http.Handler { return p.sql })
 	cl.table = cl.balance(func(p *process) http.Handler { return p.table })

@@ -134,7 +134,8 @@ func TestFeeds(t *testing.T) {
 	}
 	for i := range 20 {
 		id := fmt.Sprintf("new%d", i)
-		_, err := ct.CreateItem(bg, azcosmos.NewPartitionKeyString("p1"), fmt.Appendf(nil, `{"id":%q,"pk":"p1"}`, id), nil)
+		_, err := ct.CreateItem(bg, azcosmos.NewPartitionKeyString("p1"),
+			fmt.Appendf(nil, `{"id":%q,"pk":"p1"}`, id), nil)
 		ok(t, err)
 		if got := read(); !slices.Equal(got, []string{id}) {
 			t.Fatalf("after %s: %q", id, got)

@@ -8,6 +8,8 @@
 //	0x10   meta:   kind, parent id, name                                       -> catalog entry (core/catalog)
 //	0x11   job:    0x01, kind, generation u32                                  -> lease (core/lease)
 //	               0x02, id of a process                                       -> sign of life (core/lease)
+//	               0x03, kind, length of the name u8, name                     -> record of an API (core/store)
+//	               0x03, kind, length of the name u8, name, 0x01               -> the record's part
 //	0x20   data:   generation u32, slot u32, kind u8, ...                      with, by kind:
 //	  0x01 head      -                                                         -> Head (core/store)
 //	  0x02 logical   place, tuple                                              -> LogicalHead; none where the key is
@@ -24,8 +26,6 @@
 //	  0x51 removed   LSN u64, item suffix                                      -> one byte; while the slot is copied
 //	  0x58 log       LSN u64, position u32                                     -> log entry (core/store)
 //	  0x60 ttl       expiry s u64, item suffix                                 -> one byte
-//	  0x70 once      session id, transaction number, statement                 -> reserved: stored result of a
-//	      retryable write
 //
 // The parts of a key:
 //

@@ -1,11 +1,15 @@
 package keys
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
-// The kinds of keys in the space of jobs: see core/lease.
+// The kinds of keys in the space of jobs: see core/lease, and core/store for records.
 const (
 	jobLease   = 0x01
 	jobProcess = 0x02
+	jobRecord  = 0x03
 )
 
 // ProcessLen is the length of the id of a process in bytes.
@@ -43,4 +47,42 @@ func ParseProcess(key []byte) (id [ProcessLen]byte, ok bool) {
 // ProcessBounds returns the bounds of the keys of all processes that hold leases.
 func ProcessBounds() (lo, hi []byte) {
 	return []byte{spaceJob, jobProcess}, []byte{spaceJob, jobProcess + 1}
+}
+
+// MaxRecordName is the longest name of a record in bytes.
+const MaxRecordName = 255
+
+// AppendRecord appends the key of a record of an API. With part it is the key of the record's part: it follows the
+// record's own key directly.
+func AppendRecord(dst []byte, kind byte, name []byte, part bool) []byte {
+	dst = append(append(dst, spaceJob, jobRecord, kind, byte(len(name))), name...)
+	if part {
+		dst = append(dst, 0x01)
+	}
+	return dst
+}
+
+// ParseRecord splits the key of a record, or of its part. name points into the key.
+func ParseRecord(key []byte) (kind byte, name []byte, part, ok bool) {
+	if len(key) < 4 || key[0] != spaceJob || key[1] != jobRecord {
+		return 0, nil, false, false
+	}
+	end := 4 + int(key[3])
+	if part = len(key) == end+1 && key[end] == 0x01; !part && len(key) != end {
+		return 0, nil, false, false
+	}
+	return key[2], key[4:end], part, true
+}
+
+// RecordBounds returns the bounds of the keys of all records.
+func RecordBounds() (lo, hi []byte) {
+	return []byte{spaceJob, jobRecord}, []byte{spaceJob, jobRecord + 1}
+}
+
+// RecordKindBounds returns the bounds of the keys of the records of a kind whose names have n bytes and begin with a
+// prefix.
+func RecordKindBounds(kind byte, n int, prefix []byte) (lo, hi []byte) {
+	lo = append([]byte{spaceJob, jobRecord, kind, byte(n)}, prefix...)
+	hi = append(append([]byte(nil), lo...), bytes.Repeat([]byte{0xff}, n-len(prefix)+2)...)
+	return lo, hi
 }

@@ -38,3 +38,32 @@ func TestKeysOfJobs(t *testing.T) {
 		}
 	}
 }
+
+// The key of a record says its kind and name, and whether it is the record or its part. The part follows directly.
+func TestKeysOfRecords(t *testing.T) {
+	for _, name := range [][]byte{{}, {0}, {255}, []byte("abc"), bytes.Repeat([]byte{255}, keys.MaxRecordName)} {
+		record, part := keys.AppendRecord(nil, 3, name, false), keys.AppendRecord(nil, 3, name, true)
+		for _, key := range [][]byte{record, part} {
+			kind, got, isPart, ok := keys.ParseRecord(key)
+			if kind != 3 || !bytes.Equal(got, name) || isPart != bytes.Equal(key, part) || !ok {
+				t.Errorf("%x: %d, %x, part %v, %v", key, kind, got, isPart, ok)
+			}
+			for _, b := range [][]byte{key[:len(key)-1], append(bytes.Clone(part), 1)} {
+				if _, _, _, ok := keys.ParseRecord(b); ok && !bytes.Equal(b, record) {
+					t.Errorf("%x is a record", b)
+				}
+			}
+			all, end := keys.RecordBounds()
+			lo, hi := keys.RecordKindBounds(3, len(name), name[:len(name)/2])
+			for _, b := range [][2][]byte{{all, end}, {lo, hi}} {
+				if bytes.Compare(b[0], key) > 0 || bytes.Compare(key, b[1]) >= 0 {
+					t.Errorf("%x is not within its bounds", key)
+				}
+			}
+		}
+		other := keys.AppendRecord(nil, 3, append(bytes.Clone(name[:len(name)/2]), 7), false)
+		if bytes.Compare(record, other) < 0 && bytes.Compare(other, part) < 0 {
+			t.Errorf("%x is between %x and its part", other, record)
+		}
+	}
+}

@@ -44,11 +44,13 @@ const (
 	Drops  Kind = 4 // removes what was dropped
 	Scrub  Kind = 5 // looks for damage in the store
 	Backup Kind = 6 // copies the store
+	// Records removes records of the APIs that nobody has written for their time.
+	Records Kind = 7
 )
 
 // kinds has the names of the kinds for diagnostics.
 var kinds = map[Kind]string{Expiry: "expiry", Layout: "layout", Resize: "resize", Drops: "drops", Scrub: "scrub",
-	Backup: "backup"}
+	Backup: "backup", Records: "records"}
 
 // String returns the name of a kind for diagnostics.
 func (k Kind) String() string {

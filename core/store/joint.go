@@ -16,7 +16,8 @@ import (
 // slot queue, and the first of them, the leader, commits for all that wait. The others do nothing but make their
 // changes:
 //
-//  1. The leader takes a snapshot, and reads in it the slot's head and the items of all of them, with one GetMany.
+//  1. The leader takes a snapshot, and reads in it the slot's head and the items of all of them (and their records, see
+//     Attached), with one GetMany.
 //  2. Each writer decides what it writes, and makes its index terms, in its own goroutine.
 //  3. The leader commits all changes with one write, under the precondition that the head is still the one of the
 //     snapshot. Each change has its own LSN, in the order of the queue.
@@ -52,6 +53,7 @@ type joined struct {
 	g    *jointCommit // that it belongs to, when it has left the queue
 	late bool         // it came after the snapshot was asked for
 	item int          // its item among the keys that were read; its logical partition's head is the next one
+	with int          // its record among them
 	made bool         // its change is ready, or it is refused or kept
 	kept bool
 
@@ -219,9 +221,12 @@ func (g *jointCommit) take(late bool) {
 	})
 }
 
-// has reports whether a member writes the same item.
+// has reports whether a member writes the same item or record.
 func (g *jointCommit) has(m *joined) bool {
-	return slices.ContainsFunc(g.ms, func(o *joined) bool { return bytes.Equal(o.ch.id.suffix, m.ch.id.suffix) })
+	return slices.ContainsFunc(g.ms, func(o *joined) bool {
+		return bytes.Equal(o.ch.id.suffix, m.ch.id.suffix) ||
+			o.w.With != nil && m.w.With != nil && o.w.With.Name == m.w.With.Name
+	})
 }
 
 // until returns a ctx for what is done for all members. It has the deadline of the member that waits longest. The
@@ -314,6 +319,10 @@ func (g *jointCommit) want(of *Slots) (slots []*Slot, more [][]byte) {
 			more = append(more, m.ch.id.logicalKey())
 		}
 		m.ch.logicalRead = logical
+		if m.w.With != nil {
+			m.ch.with, m.with = &attached{Attached: m.w.With}, len(more)
+			more = append(more, m.w.With.Name.key(false))
+		}
 	}
 	return []*Slot{g.sl}, more
 }
@@ -341,7 +350,11 @@ func (g *jointCommit) makeOne(m *joined) {
 	if ch.logicalRead {
 		ch.logical, ch.logicalAt = bytes.Clone(g.look.more(m.item+1)), g.seen
 	}
-	if m.err = g.c.decodeOld(ch, bytes.Clone(g.look.more(m.item))); m.err == nil {
+	m.err = g.c.decodeOld(ch, bytes.Clone(g.look.more(m.item)))
+	if m.err == nil && ch.with != nil {
+		m.err = ch.checkAttached(g.look.more(m.with))
+	}
+	if m.err == nil {
 		m.kept, m.err = g.c.choose(m.ctx, m.w, ch, &m.res)
 	}
 	if m.kept {

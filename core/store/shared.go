@@ -389,11 +389,15 @@ func (id *identity) itemKey() []byte {
 }
 
 // lookAt looks at one item: the head of its slot, and the item itself. It finds the item's slot in the map of the
-// snapshot.
-func (c *Container) lookAt(ctx context.Context, id *identity, newest bool) (*look, error) {
+// snapshot. with is one more key; nil: none. newest is for lookFrom.
+func (c *Container) lookAt(ctx context.Context, id *identity, newest bool, with []byte) (*look, error) {
 	return c.lookFrom(ctx, newest, func(of *Slots) ([]*Slot, [][]byte) {
 		id.slot, id.version = of.at(id.place), of.m.MapVersion
-		return []*Slot{id.slot}, [][]byte{id.itemKey()}
+		more := [][]byte{id.itemKey()}
+		if with != nil {
+			more = append(more, with)
+		}
+		return []*Slot{id.slot}, more
 	})
 }
 
@@ -403,7 +407,7 @@ func (c *Container) readShared(ctx context.Context, it *Item, m *Mem, pk Partiti
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.lookAt(ctx, &at, true)
+	l, err := c.lookAt(ctx, &at, true, nil)
 	if err != nil {
 		return at.slot, err
 	}
@@ -424,9 +428,13 @@ func (c *Container) readShared(ctx context.Context, it *Item, m *Mem, pk Partiti
 	return at.slot, nil
 }
 
-// readOldShared reads what a write is decided on: its item, and the head that the slot had then.
+// readOldShared reads what a write is decided on: its item, the head that the slot had then, and its record.
 func (c *Container) readOldShared(ctx context.Context, ch *change) error {
-	l, err := c.lookAt(ctx, &ch.id, false)
+	var with []byte
+	if ch.with != nil {
+		with = ch.with.Name.key(false)
+	}
+	l, err := c.lookAt(ctx, &ch.id, false, with)
 	if err != nil {
 		return err
 	}
@@ -437,7 +445,10 @@ func (c *Container) readOldShared(ctx context.Context, ch *change) error {
 		return err
 	}
 	ch.seen = h.LSN
-	return c.decodeOld(ch, bytes.Clone(l.more(0)))
+	if err := c.decodeOld(ch, bytes.Clone(l.more(0))); err != nil || with == nil {
+		return err
+	}
+	return ch.checkAttached(l.more(1))
 }
 
 // look takes the snapshot of a transaction, and finds its slot in the map of the snapshot.

@@ -43,6 +43,8 @@ type Write struct {
 	Check func(old *Item) error
 	// Update decides the change of kind Update. old is nil when the item is absent. Update may run more than once.
 	Update func(old *Item) (Change, error)
+	// With is a record that the write reads and changes too; nil: none. Only for a shared engine.
+	With *Attached
 }
 
 // Change is the result of an Update function. A zero Change, with Doc nil and neither flag set, is an error of the
@@ -72,13 +74,14 @@ type change struct {
 	item     *Item // nil = delete
 	oldTerms *index.Terms
 	newTerms *index.Terms
-	shared   int    // number of terms that both have, which were left out
-	seen     int64  // LSN of the slot before the old item was read
-	shown    int64  // what must be durable before a client learns that nothing was written
-	lsn      int64  // of the commit
-	upkeep   uint64 // the slot's upkeep when the terms were made
-	extra    bool   // newTerms has terms that the policy after a rebuild doesn't have
-	basis    []byte // the slot's stored head when the old item was read, with a shared engine; else nil
+	shared   int       // number of terms that both have, which were left out
+	seen     int64     // LSN of the slot before the old item was read
+	shown    int64     // what must be durable before a client learns that nothing was written
+	lsn      int64     // of the commit
+	upkeep   uint64    // the slot's upkeep when the terms were made
+	extra    bool      // newTerms has terms that the policy after a rebuild doesn't have
+	basis    []byte    // the slot's stored head when the old item was read, with a shared engine; else nil
+	with     *attached // the write's record; nil: none
 
 	// The stored head of the logical partition, if logicalRead; nil: it is absent. It is of the slot's LSN logicalAt.
 	logical     []byte
@@ -299,6 +302,9 @@ func (c *Container) commit(ctx context.Context, sl *Slot, d *draft, ch *change) 
 // the caller waits for ch.shown.
 func (c *Container) ready(ctx context.Context, w *Write, ch *change, res *Result) (kept bool, err error) {
 	if c.st.others {
+		if w.With != nil {
+			ch.with = &attached{Attached: w.With}
+		}
 		err = c.readOldShared(ctx, ch)
 	} else {
 		ch.seen = ch.id.slot.lsn.Load()
@@ -323,6 +329,9 @@ func (c *Container) choose(ctx context.Context, w *Write, ch *change, res *Resul
 		return false, err
 	}
 	if !keep {
+		if ch.with != nil {
+			c.decideAttached(ch.with)
+		}
 		return false, c.prepare(ctx, ch, next, w.NoIndex, w.Kind != Update)
 	}
 	res.Item, res.Kept = live, true

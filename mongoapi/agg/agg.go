@@ -79,6 +79,9 @@ type Pipeline struct {
 	stages []stage
 	// Writes is set when the last stage is $out or $merge.
 	Writes bool
+	// PerDocument is set when each stage after the lead transforms one document after another, and keeps nothing when
+	// it has returned all that became of one. Then the position in the lead is the position of the pipeline.
+	PerDocument bool
 	// CountOnly is set when the whole pipeline only counts: `{$match}? {$group: {_id: constant, n: {$sum: 1}}}`.
 	CountOnly *CountOnly
 }
@@ -107,7 +110,7 @@ func Compile(p value.Value, o Options) (*Pipeline, error) {
 	if len(specs) > MaxStages {
 		return nil, merr.New(7749501, "Pipeline length must be no longer than %d stages", MaxStages)
 	}
-	out := &Pipeline{}
+	out := &Pipeline{PerDocument: true}
 	c := &compiler{o: o, out: out, leading: true}
 	for i, s := range specs {
 		if err := c.stage(i, len(specs), s); err != nil {
@@ -164,6 +167,7 @@ func (c *compiler) stage(i, n int, spec value.Value) error {
 		}
 	}
 	c.leading = false
+	c.out.PerDocument = c.out.PerDocument && def.order == perDocument
 	st, err := def.compile(c, arg)
 	if err != nil {
 		return err
@@ -246,6 +250,9 @@ func (s *Slice) Close() { s.docs = nil }
 
 // Empty reports whether all documents have been returned.
 func (s *Slice) Empty() bool { return len(s.docs) == 0 }
+
+// Len returns the number of documents that have not been returned yet.
+func (s *Slice) Len() int { return len(s.docs) }
 
 // Size returns the approximate size in bytes of the documents that have not been returned yet.
 func (s *Slice) Size() int {

@@ -77,6 +77,7 @@ const (
 	IndexKeySpecsConflict      = 86
 	WriteConcernFailed         = 64
 	UnknownReplWriteConcern    = 79
+	NetworkTimeout             = 89
 	ShutdownInProgress         = 91
 	OperationFailed            = 96
 	UnsatisfiableWriteConcern  = 100
@@ -125,7 +126,7 @@ var names = map[int32]string{
 	73: "InvalidNamespace", 85: "IndexOptionsConflict", 86: "IndexKeySpecsConflict", 64: "WriteConcernFailed",
 	79: "UnknownReplWriteConcern", 96: "OperationFailed", 100: "UnsatisfiableWriteConcern", 146: "ExceededMemoryLimit",
 	237: "CursorKilled", 279: "ClientDisconnect", 11601: "Interrupted", 14031: "OutOfDiskSpace",
-	91: "ShutdownInProgress", 112: "WriteConflict", 115: "CommandNotSupported",
+	89: "NetworkTimeout", 91: "ShutdownInProgress", 112: "WriteConflict", 115: "CommandNotSupported",
 	117: "ConflictingOperationInProgress", 121: "DocumentValidationFailure",
 	166: "CommandNotSupportedOnView", 168: "InvalidPipelineOperator", 171: "CannotIndexParallelArrays",
 	197: "InvalidIndexSpecificationOption", 207: "InvalidUUID", 225: "TransactionTooOld", 238: "NotImplemented",
