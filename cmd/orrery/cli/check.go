@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -18,20 +19,45 @@ import (
 
 // checkCmd verifies a store.
 type checkCmd struct {
-	Dir  string
-	JSON bool
+	Dir    string
+	Engine string
+	JSON   bool
 }
 
-func (c *checkCmd) command(s *streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "check DIR", Short: "Verify a store that no server has open.",
-		Args: only(asDirectory(&c.Dir)), RunE: runs(func() error { return c.run(s) })}
-	cmd.Flags().BoolVar(&c.JSON, "json", false, "Print one JSON document instead of lines.")
+func (c *checkCmd) command(s *streams, engines []server.EngineKind) *cobra.Command {
+	cmd := &cobra.Command{Use: "check [DIR]", Args: cobra.MaximumNArgs(1),
+		Short: "Verify a store in a directory that no server has open, or a store that servers share."}
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) > 0 && c.Engine != "":
+			return errors.New("a directory and --engine can't be used together")
+		case c.Engine == "" && len(args) == 0:
+			return errors.New("want one argument, the directory of the store, or --engine")
+		case len(args) > 0:
+			if err := asDirectory(&c.Dir)(args[0]); err != nil {
+				return err
+			}
+		}
+		return runs(func() error { return c.run(s, engines) })(nil, nil)
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.Engine, "engine", "", "`ADDRESS` of a store that servers share, instead of a directory. Servers "+
+		"may be using it.")
+	f.BoolVar(&c.JSON, "json", false, "Print one JSON document instead of lines.")
 	return cmd
+}
+
+// place is what is checked, for people.
+func (c *checkCmd) place() string {
+	if c.Engine != "" {
+		return server.ShownAddress(c.Engine)
+	}
+	return c.Dir
 }
 
 // checkResult is the output of check --json.
 type checkResult struct {
-	Directory  string             `json:"directory"`
+	Directory  string             `json:"directory"` // or the address
 	Clean      bool               `json:"clean"`
 	Problems   []pebblekv.Problem `json:"problems"`
 	Notes      []pebblekv.Problem `json:"notes,omitempty"`
@@ -41,10 +67,10 @@ type checkResult struct {
 
 // run verifies the store. It prints every problem on a line, and fails if there is one. It doesn't change anything
 // in the directory.
-func (c *checkCmd) run(s *streams) error {
+func (c *checkCmd) run(s *streams, engines []server.EngineKind) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	r := &checkResult{Directory: c.Dir, Problems: []pebblekv.Problem{}}
+	r := &checkResult{Directory: c.place(), Problems: []pebblekv.Problem{}}
 	bar := newBar(s.errOut)
 	report := func(p pebblekv.Problem) {
 		if p.Level == pebblekv.Note {
@@ -61,7 +87,7 @@ func (c *checkCmd) run(s *streams) error {
 			}
 		}
 	}
-	err := c.check(ctx, r, report, bar)
+	err := c.check(ctx, engines, r, report, bar)
 	bar.clear()
 	if err != nil {
 		return err
@@ -75,18 +101,32 @@ func (c *checkCmd) run(s *streams) error {
 		}
 	}
 	if !r.Clean {
-		return fmt.Errorf("%s: %s in %d containers with %d items; orrery repair %s --to NEWDIR saves what can be read",
-			c.Dir, count(len(r.Problems), "problem"), r.Containers, r.Items, c.Dir)
+		err := fmt.Errorf("%s: %s in %d containers with %d items", c.place(), count(len(r.Problems), "problem"),
+			r.Containers, r.Items)
+		if c.Dir != "" {
+			err = fmt.Errorf("%w; orrery repair %s --to NEWDIR saves what can be read", err, c.Dir)
+		}
+		return err
 	}
 	if !c.JSON {
-		fmt.Fprintf(s.out, "%s: clean, %d containers with %d items\n", c.Dir, r.Containers, r.Items)
+		fmt.Fprintf(s.out, "%s: clean, %d containers with %d items\n", c.place(), r.Containers, r.Items)
 	}
 	return nil
 }
 
-func (c *checkCmd) check(ctx context.Context, r *checkResult, report func(pebblekv.Problem), bar *bar) error {
+// open opens the store. It returns no engine for a store that is too damaged, which it has reported.
+func (c *checkCmd) open(ctx context.Context, engines []server.EngineKind, report func(pebblekv.Problem),
+	bar *bar) (*core.Engine, error) {
+	if c.Engine != "" {
+		return server.OpenAddressForReading(ctx, c.Engine, engines, slog.Default())
+	}
 	bar.task("files", true)
-	eng, err := server.Examine(ctx, c.Dir, pebblekv.Watch{Report: report, Progress: bar.set})
+	return server.Examine(ctx, c.Dir, pebblekv.Watch{Report: report, Progress: bar.set})
+}
+
+func (c *checkCmd) check(ctx context.Context, engines []server.EngineKind, r *checkResult,
+	report func(pebblekv.Problem), bar *bar) error {
+	eng, err := c.open(ctx, engines, report, bar)
 	if err != nil || eng == nil {
 		return err
 	}

@@ -51,14 +51,14 @@ func kindOf(address string, kinds []EngineKind) (EngineKind, error) {
 	}
 	if len(kinds) == 0 {
 		return EngineKind{}, fmt.Errorf("--engine %s: this binary has stores in directories and in memory only; "+
-			"orrery-tikv, which `make build-tikv` makes, opens tikv://", shownAddress(address))
+			"orrery-tikv, which `make build-tikv` makes, opens tikv://", ShownAddress(address))
 	}
-	return EngineKind{}, fmt.Errorf("--engine %s: this binary opens %s only", shownAddress(address),
+	return EngineKind{}, fmt.Errorf("--engine %s: this binary opens %s only", ShownAddress(address),
 		strings.Join(known, ", "))
 }
 
-// shownAddress returns an address without what may be secret: user, password and parameters.
-func shownAddress(address string) string {
+// ShownAddress returns an address without what may be secret: user, password and parameters.
+func ShownAddress(address string) string {
 	scheme, rest, ok := strings.Cut(address, schemeEnd)
 	if !ok {
 		return ""
@@ -90,7 +90,7 @@ func addressError(address string, err error) error {
 	if errors.As(err, &r) {
 		text = r.Sentence
 	}
-	return fmt.Errorf("the store at %s can't be opened: %s", shownAddress(address),
+	return fmt.Errorf("the store at %s can't be opened: %s", ShownAddress(address),
 		strings.ReplaceAll(text, "\n", " "))
 }
 
@@ -113,7 +113,7 @@ func OpenAddressForReading(ctx context.Context, address string, kinds []EngineKi
 func (c *Config) place() string {
 	switch {
 	case c.Engine != "":
-		return shownAddress(c.Engine)
+		return ShownAddress(c.Engine)
 	case c.Memory:
 		return "memory"
 	}
