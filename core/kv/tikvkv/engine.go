@@ -65,8 +65,9 @@ var (
 	_ kv.Presplitter = (*Engine)(nil)
 )
 
-// use returns an engine over an open client, which it closes with Close, or if it fails.
-func use(ctx context.Context, store *tikv.KVStore, keyspace string, o Options) (*Engine, error) {
+// Use returns an engine over an open client, which it closes with Close, or if it fails. Open makes the client itself.
+func Use(ctx context.Context, store *tikv.KVStore, keyspace string, o Options) (*Engine, error) {
+	replaceLogger()
 	e := &Engine{layout: newLayout(keyspace), store: store, timeout: o.Timeout, twoPhase: o.TwoPhase}
 	if e.timeout == 0 {
 		e.timeout = DefaultTimeout

@@ -91,11 +91,11 @@ func (m *mock) openFaulty(o Options) (*Engine, *faulty) {
 		m.t.Fatal(err)
 	}
 	f := &faulty{}
-	store := m.store(func(c tikv.Client) tikv.Client {
+	store := m.Store(func(c tikv.Client) tikv.Client {
 		f.Client = c
 		return f
 	})
-	e, err := use(bg, store, "main", o)
+	e, err := Use(bg, store, "main", o)
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -145,7 +145,7 @@ func connect(ctx, life context.Context, stop func(), a Address, security config.
 		_, _ = rpc.Close(), safe.Close()
 		return nil, refused("The cluster at %s can't be used: %s.", a.Members[0], err)
 	}
-	e, err := use(ctx, store, a.Keyspace, o)
+	e, err := Use(ctx, store, a.Keyspace, o)
 	if err != nil {
 		return nil, err
 	}
