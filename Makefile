@@ -101,13 +101,20 @@ test: vet
 	exit $$status
 
 # The engine over TiKV is a module of its own, so that neither a build nor `make test` needs the modules of its client.
+# The core's tests of all engines run on it too: an overlay makes a file of the module one of the core's tests. SLOW=1
+# runs those of them that take longer.
+listed = $(shell grep '^Test' core/kv/tikvkv/testdata/$(1).txt | paste -sd'|')
 test-tikv:
 	@mkdir -p $(dir $(SUMS)) && rm -f $(SUMS)-tikv
 	$(GO) vet -C core/kv/tikvkv $(PLAIN) ./...
 	$(GO) vet -C cmd/orrery-tikv $(PLAIN) ./...
-	@status=0; \
-	$(GO) run ./internal/tally -sums $(SUMS)-tikv -C core/kv/tikvkv -label 'engine over TiKV' -- $(VETTED) ./... || status=1; \
-	$(GO) run ./internal/tally -sums $(SUMS)-tikv -C cmd/orrery-tikv -label 'orrery-tikv' -- $(VETTED) ./... || status=1; \
+	@status=0; tally='$(GO) run ./internal/tally -sums $(SUMS)-tikv'; \
+	$$tally -C core/kv/tikvkv -label 'engine over TiKV' -- $(VETTED) -skip '$(call listed,differences)' ./... || status=1; \
+	tests=$$(awk '/^func Test/ { name = substr($$2, 1, index($$2, "(") - 1) } /onEngines\(t|range engines/ { print name }' \
+		core/*_test.go | sort -u | paste -sd'|'); \
+	$$tally -C core/kv/tikvkv -label 'core over TiKV' -- $(VETTED) -overlay testdata/core.json -run "^($$tests)$$" \
+		$(if $(SLOW),,-skip '^($(call listed,slow))$$') github.com/orrerydb/orrery/core || status=1; \
+	$$tally -C cmd/orrery-tikv -label 'orrery-tikv' -- $(VETTED) ./... || status=1; \
 	$(GO) run ./internal/tally -sums $(SUMS)-tikv -print || status=1; \
 	exit $$status
 

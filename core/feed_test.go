@@ -86,7 +86,7 @@ func TestFeedPositions(t *testing.T) {
 
 // FuzzFeedPosition: no bytes make a harmful position.
 func FuzzFeedPosition(f *testing.F) {
-	e, err := core.Open(bg, engines["mem"](f), core.Options{})
+	e, err := core.Open(bg, ownEngines["mem"](f), core.Options{})
 	if err != nil {
 		f.Fatal(err)
 	}

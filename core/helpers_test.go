@@ -40,7 +40,7 @@ var engines = map[string]func(t testing.TB) kv.Engine{
 	"shared": func(t testing.TB) kv.Engine {
 		s := kvtest.NewShared(memkv.New(), 1)
 		e := kv.Checked(s.Engine())
-		beside.Store(e, s)
+		beside.Store(e, func() kv.Engine { return kv.Checked(s.Engine()) })
 		t.Cleanup(func() { beside.Delete(e) })
 		return e
 	},
@@ -50,7 +50,8 @@ var engines = map[string]func(t testing.TB) kv.Engine{
 // TestSharedRefusals.
 var ownEngines = map[string]func(t testing.TB) kv.Engine{"mem": engines["mem"], "pebble": engines["pebble"]}
 
-// beside has the store of each engine that is one of several processes: *kvtest.Shared by kv.Engine.
+// beside has the function that returns the engine of one more process over the same store, by kv.Engine, for engines
+// that are one of several.
 var beside sync.Map
 
 // A test on a shared engine has two processes. The helpers put, ids and paged use them in turn, so that the one reads
@@ -74,11 +75,11 @@ func inOneProcess(c *core.Container) { twins.Delete(c) }
 
 // openTwin opens the second process over the store of an engine, if that is a shared one.
 func openTwin(t testing.TB, of kv.Engine, e *core.Engine, o core.Options) {
-	s, ok := beside.Load(of)
+	open, ok := beside.Load(of)
 	if !ok {
 		return
 	}
-	twin, err := core.Open(bg, kv.Checked(s.(*kvtest.Shared).Engine()), o)
+	twin, err := core.Open(bg, open.(func() kv.Engine)(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

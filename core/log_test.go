@@ -380,7 +380,7 @@ func logUnderWriters(t *testing.T, e *core.Engine, meanwhile func(c *core.Contai
 // The log is there after a restart, and its trimmed part is still refused.
 func TestLogAfterRestart(t *testing.T) {
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
-	eng := engines["mem"](t)
+	eng := ownEngines["mem"](t)
 	open := func() (*core.Engine, *core.Container) {
 		e, err := core.Open(bg, keptOpen{eng}, core.Options{Clock: clk, MinSlots: 1})
 		if err != nil {

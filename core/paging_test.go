@@ -407,7 +407,7 @@ func TestTokensSurviveReopen(t *testing.T) {
 // FuzzToken: no token makes a query panic, and the result is rows or BadRequest. The checksum is corrected, so that the
 // bytes after it are parsed.
 func FuzzToken(f *testing.F) {
-	e, err := core.Open(bg, engines["mem"](f), core.Options{MinSlots: 4})
+	e, err := core.Open(bg, ownEngines["mem"](f), core.Options{MinSlots: 4})
 	if err != nil {
 		f.Fatal(err)
 	}

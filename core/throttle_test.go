@@ -21,7 +21,7 @@ import (
 func throttled(t *testing.T) (*core.Engine, *clock.Clock) {
 	t.Helper()
 	clk := clock.Fake(time.Unix(1700000000, 0))
-	e, err := core.Open(bg, engines["mem"](t), core.Options{Clock: clk, Throttle: true})
+	e, err := core.Open(bg, ownEngines["mem"](t), core.Options{Clock: clk, Throttle: true})
 	if err != nil {
 		t.Fatal(err)
 	}

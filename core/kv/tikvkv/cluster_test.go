@@ -1,6 +1,7 @@
 package tikvkv
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -35,11 +36,7 @@ func onCluster(t *testing.T) func(t *testing.T) kv.Engine {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lo, hi := again.all()
-			if err := again.drop(bg, lo, hi); err != nil {
-				t.Error(err)
-			}
-			if err := again.Close(); err != nil {
+			if err := errors.Join(again.Remove(bg), again.Close()); err != nil {
 				t.Error(err)
 			}
 		})

@@ -6,59 +6,27 @@ import (
 
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/kvtest"
-	"github.com/tikv/client-go/v2/testutils"
-	"github.com/tikv/client-go/v2/tikv"
-	pd "github.com/tikv/pd/client"
+	"github.com/orrerydb/orrery/core/kv/tikvkv/tikvtest"
 )
 
 var bg = context.Background()
 
-// mock is the client's simulation of a cluster, in this process.
+// mock is the client's simulation of a cluster.
 type mock struct {
-	t      testing.TB
-	client *testutils.MockClient
-	pd     pd.Client
+	*tikvtest.Cluster
+	t testing.TB
 }
 
 // newMock returns a cluster with regions that begin at splits.
 func newMock(t testing.TB, splits ...[]byte) *mock {
 	replaceLogger()
-	client, cluster, pdc, err := testutils.NewMockTiKV("", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	testutils.BootstrapWithMultiRegions(cluster, splits...)
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-		pdc.Close()
-	})
-	return &mock{t, client, pdc}
-}
-
-// stays is a client of the cluster that goes on when one of its users is closed.
-type stays struct{ tikv.Client }
-
-func (stays) Close() error { return nil }
-
-type staysPD struct{ pd.Client }
-
-func (staysPD) Close() {}
-
-// store returns the client of one more process. wrap changes its connections to stores.
-func (m *mock) store(wrap func(tikv.Client) tikv.Client) *tikv.KVStore {
-	s, err := tikv.NewTestTiKVStore(stays{m.client}, staysPD{m.pd}, wrap, nil, 0)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	return s
+	return &mock{tikvtest.New(t, splits...), t}
 }
 
 // open returns the engine of one more process.
 func (m *mock) open(keyspace string) *Engine {
 	m.t.Helper()
-	e, err := Use(bg, m.store(nil), keyspace, Options{})
+	e, err := Use(bg, m.Store(nil), keyspace, Options{})
 	if err != nil {
 		m.t.Fatal(err)
 	}

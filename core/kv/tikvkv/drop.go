@@ -32,6 +32,19 @@ func (e *Engine) DropRange(ctx context.Context, lo, hi []byte) error {
 	return e.drop(ctx, plo, phi)
 }
 
+// Remove removes the store: all keys of its keyspace, and then its identity. No process may use the store any more, and
+// this engine can only be closed. After an error a part is removed, and Remove may be called again.
+func (e *Engine) Remove(ctx context.Context) error {
+	if err := e.open(ctx); err != nil {
+		return err
+	}
+	lo, hi := e.all()
+	if err := e.drop(ctx, append(e.identity(), 0), hi); err != nil {
+		return err
+	}
+	return e.drop(ctx, lo, hi)
+}
+
 // drop removes the stored keys of [lo, hi).
 func (e *Engine) drop(ctx context.Context, lo, hi []byte) error {
 	for {

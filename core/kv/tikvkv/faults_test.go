@@ -91,7 +91,7 @@ func (m *mock) openFaulty(o Options) (*Engine, *faulty) {
 		m.t.Fatal(err)
 	}
 	f := &faulty{}
-	store := m.store(func(c tikv.Client) tikv.Client {
+	store := m.Store(func(c tikv.Client) tikv.Client {
 		f.Client = c
 		return f
 	})

@@ -13,7 +13,7 @@ import (
 // set writes a stored key as another program would.
 func (m *mock) set(key, value string) {
 	m.t.Helper()
-	store := m.store(nil)
+	store := m.Store(nil)
 	tx, err := store.Begin()
 	if err == nil {
 		err = tx.Set([]byte(key), []byte(value))
@@ -66,7 +66,7 @@ func TestKeyspacesOfOthersAreRefused(t *testing.T) {
 	} {
 		m := newMock(t)
 		m.set(tc.key, tc.value)
-		_, err := Use(bg, m.store(nil), "main", Options{})
+		_, err := Use(bg, m.Store(nil), "main", Options{})
 		if !errors.Is(err, kv.ErrUnavailable) || !strings.Contains(err.Error(), tc.problem) {
 			t.Errorf("%s = %s: %v, want %q", tc.key, tc.value, err, tc.problem)
 		}

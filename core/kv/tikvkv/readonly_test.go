@@ -11,7 +11,7 @@ import (
 func TestReadOnlyMakesNoStore(t *testing.T) {
 	m := newMock(t)
 	for range 2 {
-		_, err := Use(bg, m.store(nil), "main", Options{ReadOnly: true})
+		_, err := Use(bg, m.Store(nil), "main", Options{ReadOnly: true})
 		var r *kv.Refusal
 		if !errors.As(err, &r) || r.Sentence != "The keyspace main holds no store." {
 			t.Fatal(err)
@@ -19,7 +19,7 @@ func TestReadOnlyMakesNoStore(t *testing.T) {
 	}
 	e := m.open("main")
 	put(t, e, "k", "v")
-	other, err := Use(bg, m.store(nil), "main", Options{ReadOnly: true})
+	other, err := Use(bg, m.Store(nil), "main", Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,15 +39,15 @@ func (f far) SendRequest(ctx context.Context, addr string, req *tikvrpc.Request,
 }
 
 // farPD is a connection to a Placement Driver whose timestamps take tripTime.
-type farPD struct{ staysPD }
+type farPD struct{ pd.Client }
 
 func (f farPD) GetTS(ctx context.Context) (int64, int64, error) {
 	time.Sleep(tripTime)
-	return f.staysPD.GetTS(ctx)
+	return f.Client.GetTS(ctx)
 }
 
 func (f farPD) GetTSAsync(ctx context.Context) tso.TSFuture {
-	return lateTime{f.staysPD.GetTSAsync(ctx), time.Now().Add(tripTime)}
+	return lateTime{f.Client.GetTSAsync(ctx), time.Now().Add(tripTime)}
 }
 
 // WithCallerComponent is what the client names its users with.
@@ -67,11 +67,9 @@ func (l lateTime) Wait() (int64, int64, error) {
 func onBoth(b *testing.B, f func(b *testing.B, e *Engine)) {
 	b.Run("simulation", func(b *testing.B) {
 		m := newMock(b)
-		store, err := tikv.NewTestTiKVStore(far{stays{m.client}}, farPD{staysPD{m.pd}}, nil, nil, 0)
-		if err != nil {
-			b.Fatal(err)
-		}
-		e, err := use(bg, store, "main", Options{TwoPhase: true})
+		store := m.StoreWith(func(c tikv.Client) tikv.Client { return far{c} },
+			func(c pd.Client) pd.Client { return farPD{c} })
+		e, err := Use(bg, store, "main", Options{TwoPhase: true})
 		if err != nil {
 			b.Fatal(err)
 		}

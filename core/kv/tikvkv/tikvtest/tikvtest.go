@@ -44,7 +44,17 @@ func (staysPD) Close() {}
 // Store returns the client of one more process. wrap changes its connections to stores; nil: they stay as they are.
 func (c *Cluster) Store(wrap func(tikv.Client) tikv.Client) *tikv.KVStore {
 	c.t.Helper()
-	s, err := tikv.NewTestTiKVStore(stays{c.client}, staysPD{c.pd}, wrap, nil, 0)
+	return c.StoreWith(wrap, nil)
+}
+
+// StoreWith is Store that also changes the connection to the Placement Driver.
+func (c *Cluster) StoreWith(wrap func(tikv.Client) tikv.Client, wrapPD func(pd.Client) pd.Client) *tikv.KVStore {
+	c.t.Helper()
+	var driver pd.Client = staysPD{c.pd}
+	if wrapPD != nil {
+		driver = wrapPD(driver)
+	}
+	s, err := tikv.NewTestTiKVStore(stays{c.client}, driver, wrap, nil, 0)
 	if err != nil {
 		c.t.Fatal(err)
 	}
