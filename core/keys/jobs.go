@@ -44,3 +44,6 @@ func ParseProcess(key []byte) (id [ProcessLen]byte, ok bool) {
 func ProcessBounds() (lo, hi []byte) {
 	return []byte{spaceJob, jobProcess}, []byte{spaceJob, jobProcess + 1}
 }
+
+// JobBounds returns the bounds of all keys of the space of jobs.
+func JobBounds() (lo, hi []byte) { return []byte{spaceJob}, []byte{spaceJob + 1} }
