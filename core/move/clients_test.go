@@ -328,3 +328,53 @@ func TestClientsGoOn(t *testing.T) {
 		})
 	}
 }
+
+// A reader that has read everything in a directory, where all slots count on one scale, misses nothing that slots of a
+// cluster write later, even if a slot had an unused block of LSNs from an earlier time in a cluster.
+func TestPositionsThereAndBack(t *testing.T) {
+	here, keysOf := places["cluster"](t), map[string]string{}
+	e := here.serve(t, 0)
+	newClients(t).prepare(e)
+	c := container(t, e, "c")
+	parts := c.Partitions()
+	for i := 0; len(keysOf) < len(parts); i++ {
+		key := fmt.Sprint("p", i)
+		p, err := c.PartitionOf(core.PartitionKey{text(key)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keysOf[p.ID] = key
+	}
+	first, second := keysOf[parts[0].ID], keysOf[parts[1].ID]
+	n, at := 0, ""
+	put := func(c *core.Container, pk string) {
+		n++
+		write(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":%q,"u":%d}`, n, pk, n))
+	}
+	drain := func(c *core.Container) (seen int) {
+		got := map[string]string{}
+		at = newClients(t).drain(at, 100, func(p feed.Position) (feed.Page, error) {
+			return c.Feed(bg, feed.Scope{}, p, pageSize)
+		}, got)
+		return len(got)
+	}
+	put(c, first)
+	put(c, second)
+	if seen := drain(c); seen != 2 {
+		t.Errorf("%d items in the cluster", seen)
+	}
+	clean(t, e)
+
+	for i, kind := range []string{"memory", "cluster"} {
+		next := places[kind](t)
+		moved(t, here, next)
+		here = next
+		e := here.serve(t, 0)
+		c := container(t, e, "c")
+		put(c, []string{second, first}[i]) // the first slot is written to only in the cluster
+		if seen := drain(c); seen != 1 {
+			t.Errorf("%s: %d items", kind, seen)
+		}
+		clean(t, e)
+	}
+}

@@ -385,8 +385,9 @@ func TestInterruptedWork(t *testing.T) {
 		t.Run(way[0]+" to "+way[1], func(t *testing.T) {
 			from, to := places[way[0]](t), places[way[1]](t)
 			filled(t, from, 300)
-			interrupt(t, from)
+			slot := interrupt(t, from)
 			moved(t, from, to)
+			settled(t, to, slot)
 			e := to.serve(t, 2)
 			defer clean(t, e)
 			c := container(t, e, "c")
@@ -406,8 +407,25 @@ func TestInterruptedWork(t *testing.T) {
 	}
 }
 
-// interrupt leaves a store with work that has begun.
-func interrupt(t *testing.T, p place) {
+// settled checks that a slot isn't being copied: nobody would end that.
+func settled(t *testing.T, p place, slot keys.Slot) {
+	t.Helper()
+	eng := p.open()
+	defer closed(t, eng)
+	raw, err := eng.Get(bg, nil, keys.AppendPrefix(nil, slot, keys.KindHead))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, err := store.DecodeHead(raw); err != nil || h.Moving || h.Move != 0 || h.Held {
+		t.Errorf("the head is %+v, %v", h, err)
+	}
+	if _, err := eng.Get(bg, nil, keys.AppendRemoved(nil, slot, 7, []byte("suffix"))); !errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("a record of a removed item: %v", err)
+	}
+}
+
+// interrupt leaves a store with work that has begun, and returns a slot that is being copied.
+func interrupt(t *testing.T, p place) keys.Slot {
 	t.Helper()
 	e := p.serve(t, 2)
 	if _, err := e.CreateContainer(bg, "db", core.ContainerSpec{ID: "gone",
@@ -456,4 +474,5 @@ func interrupt(t *testing.T, p place) {
 	if _, err := eng.Write(bg, &b, nil); err != nil {
 		t.Fatal(err)
 	}
+	return slot
 }
