@@ -30,15 +30,16 @@ VETTED = -vet=off $(PLAIN) $(LINK)
 # The race detector needs a C compiler; everything else needs only Go.
 CC_FOUND := $(shell command -v cc gcc clang 2>/dev/null | head -1)
 
-.PHONY: menu release build test test-tikv race vet lint conformance fuzz soak spill torture linearize bench run demo clean
+.PHONY: menu release build build-tikv test test-tikv race vet lint conformance fuzz soak spill torture linearize bench run demo clean
 
 menu:
 	@echo 'make build        static binary ./bin/orrery'
-	@echo 'make release      archives for all systems in ./dist, with checksums and the modules that they hold'
+	@echo 'make build-tikv   the same with the engine over TiKV (orrery-tikv serve --engine tikv://..): ./bin/orrery-tikv'
+	@echo 'make release      archives of both binaries for all systems in ./dist, with checksums and the modules that they hold'
 	@echo 'make run          build, then serve with data in $(DATA), as strict as the service (FLAGS="--strict none": not)'
 	@echo 'make demo         build, then serve sample data in memory'
 	@echo 'make test         vet, all Go tests, race detector on core, official Go clients'
-	@echo 'make test-tikv    the engine over TiKV, a module of its own (downloads its modules; ORRERY_TEST_PD: a cluster to use too)'
+	@echo 'make test-tikv    the engine over TiKV and orrery-tikv, modules of their own (downloads modules; ORRERY_TEST_PD: a cluster to use too)'
 	@echo 'make race         race detector on core'
 	@echo 'make vet          gofmt, go vet, import rules, rules for text'
 	@echo 'make lint         the same, staticcheck, dead code (downloads the two tools)'
@@ -51,10 +52,11 @@ menu:
 	@echo 'make bench        Go benchmarks of PKGS=$(PKGS)'
 	@echo 'make clean        remove ./bin and test leftovers (never data)'
 
-# The first build downloads modules and compiles some 500 packages: what it is at is shown in one line.
-build:
-	@show() { :; }; if [ -t 1 ]; then show() { printf '\r\033[K%.78s' "$$1"; }; fi; \
-	{ $(GO) build -v -trimpath -ldflags '-s -w' -o bin/orrery ./cmd/orrery 2>&1; echo "done $$?"; } | { \
+# The first build downloads modules and compiles some 500 packages: what it is at is shown in one line. The argument is
+# the go command.
+define shown
+@show() { :; }; if [ -t 1 ]; then show() { printf '\r\033[K%.78s' "$$1"; }; fi; \
+	{ $(1) 2>&1; echo "done $$?"; } | { \
 	got=0; made=0; while IFS= read -r line; do \
 		case $$line in \
 		'done '*) status=$${line#done } ;; \
@@ -66,6 +68,15 @@ build:
 	if [ $$status = 0 ] && [ $$((got+made)) != 0 ]; then \
 		echo "built: $$got modules downloaded, $$made packages compiled"; \
 	fi; exit $$status; }
+endef
+
+build:
+	$(call shown,$(GO) build -v -trimpath -ldflags '-s -w' -o bin/orrery ./cmd/orrery)
+
+# The binary with the engine over TiKV is a module of its own, because that engine's client brings many other modules.
+# It has the profile of orrery.
+build-tikv:
+	$(call shown,$(GO) build -C cmd/orrery-tikv -v -trimpath -ldflags '-s -w' -pgo=../orrery/default.pgo -o ../../bin/orrery-tikv .)
 
 # One archive for each of TARGETS (os/arch ..), which are all systems by default.
 release:
@@ -93,8 +104,10 @@ test: vet
 test-tikv:
 	@mkdir -p $(dir $(SUMS)) && rm -f $(SUMS)-tikv
 	$(GO) vet -C core/kv/tikvkv $(PLAIN) ./...
+	$(GO) vet -C cmd/orrery-tikv $(PLAIN) ./...
 	@status=0; \
 	$(GO) run ./internal/tally -sums $(SUMS)-tikv -C core/kv/tikvkv -label 'engine over TiKV' -- $(VETTED) ./... || status=1; \
+	$(GO) run ./internal/tally -sums $(SUMS)-tikv -C cmd/orrery-tikv -label 'orrery-tikv' -- $(VETTED) ./... || status=1; \
 	$(GO) run ./internal/tally -sums $(SUMS)-tikv -print || status=1; \
 	exit $$status
 
@@ -118,7 +131,9 @@ vet:
 lint: vet
 	$(GO) build -C internal/lint -o $(CURDIR)/.ci/out/lint/ tool
 	GOFLAGS='$(GOFLAGS) $(PLAIN)' .ci/out/lint/staticcheck ./...
-	cd conformance && GOFLAGS='$(GOFLAGS) $(PLAIN)' ../.ci/out/lint/staticcheck ./...
+	@for module in conformance core/kv/tikvkv cmd/orrery-tikv; do \
+		(cd $$module && GOFLAGS='$(GOFLAGS) $(PLAIN)' $(CURDIR)/.ci/out/lint/staticcheck ./...) || exit 1; \
+	done
 	@dead=$$(GOFLAGS='$(GOFLAGS) $(PLAIN)' .ci/out/lint/deadcode -test ./...); if [ -n "$$dead" ]; then echo "$$dead"; exit 1; fi
 
 conformance: build

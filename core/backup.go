@@ -19,7 +19,11 @@ var ErrNoBackups = errors.New("the store is in memory only, so there is nothing 
 // of copied bytes; it may be nil. A *kv.Refusal says why no backup can be made.
 func (e *Engine) Backup(ctx context.Context, to string, o kv.BackupOptions) (kv.Backup, error) {
 	b, ok := e.kv.(kv.Backuper)
-	if !ok {
+	switch {
+	case !ok && e.kv.Shared():
+		return kv.Backup{}, &kv.Refusal{Kind: kv.ErrUnavailable, Sentence: "The store is one that several processes " +
+			"share: the tools of its cluster make its backups."}
+	case !ok:
 		return kv.Backup{}, ErrNoBackups
 	}
 	l, err := e.leases().Try(ctx, lease.Name{Kind: lease.Backup})

@@ -1,4 +1,4 @@
-// Command release builds the archives of a release: the binary for each system, with the licence, README and the
+// Command release builds the archives of a release: each binary for each system, with the licence, README and the
 // licences of all modules in it, a list of these modules (SBOM), and the checksums of all files.
 //
 //	release [-out dist] [-tags tags] [os/arch ...]
@@ -25,6 +25,22 @@ import (
 )
 
 var systems = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}
+
+// program is a binary of the release.
+type program struct {
+	name string
+	dir  string // of the Go module
+	pkg  string // in the module
+	pgo  string // the profile, from dir; auto: that of the package
+
+	cgo []string // systems for which it can't be built without a C compiler: left out
+}
+
+var programs = []program{
+	{name: "orrery", dir: ".", pkg: "./cmd/orrery", pgo: "auto"},
+	{name: "orrery-tikv", dir: "cmd/orrery-tikv", pkg: ".", pgo: "../orrery/default.pgo",
+		cgo: []string{"darwin"}}, // a library of TiKV's client reads the load of the machine there
+}
 
 func main() {
 	out := flag.String("out", "dist", "directory for the files; what is in it is removed")
@@ -55,24 +71,35 @@ func release(out, tags string, targets []string) error {
 		if !ok {
 			return fmt.Errorf("%q is not os/arch", target)
 		}
-		fmt.Fprintln(os.Stderr, "building for", target)
-		made, err := one(out, work, tags, goos, goarch)
-		if err != nil {
-			return fmt.Errorf("%s: %w", target, err)
+		for _, p := range programs {
+			if slices.Contains(p.cgo, goos) {
+				fmt.Fprintln(os.Stderr, p.name, "can't be built for", target, "without a C compiler: left out")
+				continue
+			}
+			fmt.Fprintln(os.Stderr, "building", p.name, "for", target)
+			made, err := p.build(out, work, tags, goos, goarch)
+			if err != nil {
+				return fmt.Errorf("%s for %s: %w", p.name, target, err)
+			}
+			names = append(names, made...)
 		}
-		names = append(names, made...)
 	}
 	return checksums(out, names)
 }
 
-// one builds for a system and writes its archive and its list of modules. It returns the names of both.
-func one(out, work, tags, goos, goarch string) ([]string, error) {
-	exe := "orrery"
+// build builds for a system and writes its archive and its list of modules. It returns the names of both.
+func (p *program) build(out, work, tags, goos, goarch string) ([]string, error) {
+	exe := p.name
 	if goos == "windows" {
 		exe += ".exe"
 	}
-	binary := filepath.Join(work, exe)
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-tags", tags, "-o", binary, "./cmd/orrery")
+	binary, err := filepath.Abs(filepath.Join(work, exe))
+	if err != nil {
+		return nil, err
+	}
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-pgo", p.pgo, "-tags", tags, "-o", binary,
+		p.pkg)
+	build.Dir = p.dir
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch)
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
@@ -82,11 +109,12 @@ func one(out, work, tags, goos, goarch string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	notices, err := noticesOf(info.Deps, moduleDir)
+	info.Deps = slices.DeleteFunc(info.Deps, ours)
+	notices, err := noticesOf(info.Deps, p.moduleDir)
 	if err != nil {
 		return nil, err
 	}
-	base := strings.Join([]string{"orrery", version(info), goos, goarch}, "_")
+	base := strings.Join([]string{p.name, version(info), goos, goarch}, "_")
 	bom, err := bomOf(info)
 	if err != nil {
 		return nil, err
@@ -132,9 +160,18 @@ func version(info *debug.BuildInfo) string {
 	return strings.ReplaceAll(v, "+", "-")
 }
 
+// ours reports whether a module is one of this repository: it has the licence of the archive, and no version.
+func ours(m *debug.Module) bool {
+	return m.Path == repository || strings.HasPrefix(m.Path, repository+"/")
+}
+
+const repository = "github.com/orrerydb/orrery"
+
 // moduleDir returns the directory of a module in the cache.
-func moduleDir(m *debug.Module) (string, error) {
-	b, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", m.Path+"@"+m.Version).Output()
+func (p *program) moduleDir(m *debug.Module) (string, error) {
+	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", m.Path+"@"+m.Version)
+	list.Dir = p.dir
+	b, err := list.Output()
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", m.Path, err)
 	}

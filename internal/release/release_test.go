@@ -76,6 +76,34 @@ func TestNotices(t *testing.T) {
 	}
 }
 
+// Modules of the repository itself are neither listed nor is their licence looked for.
+func TestOurModules(t *testing.T) {
+	for path, want := range map[string]bool{repository: true, repository + "/core/kv/tikvkv": true,
+		repository + "er": false, "github.com/pingcap/log": false} {
+		if got := ours(&debug.Module{Path: path}); got != want {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+}
+
+// Each binary's module and profile are where the release looks for them.
+func TestPrograms(t *testing.T) {
+	for _, p := range programs {
+		dir := filepath.Join("../..", p.dir)
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, p.pkg, "main.go")); err != nil {
+			t.Error(err)
+		}
+		if p.pgo != "auto" {
+			if _, err := os.Stat(filepath.Join(dir, p.pgo)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 // Both kinds of archives contain what was packed, with an executable binary.
 func TestArchives(t *testing.T) {
 	files := []file{{name: "orrery", data: []byte("binary"), mode: 0o755},

@@ -26,8 +26,12 @@ const Off = "off"
 
 // Config is the configuration of a server. Start from Default or Ephemeral.
 type Config struct {
-	Data   string // directory of the store; unused with Memory
+	Data   string // the directory of the store; unused with Memory
 	Memory bool   // keep everything in memory
+	// Engine is the address of a store that several processes share; "" = the store is in Data, or in memory. With an
+	// address Data has only what this server keeps for itself, and may be "".
+	Engine  string
+	Engines []EngineKind // the kinds of addresses that can be opened
 
 	NoSQLAddr, GremlinAddr, TableAddr, MongoAddr, AdminAddr string // host:port, or Off
 
@@ -172,10 +176,14 @@ func (c *Config) Validate() error {
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return errors.New("--tls-cert and --tls-key: want both, or none")
 	}
-	if !c.Memory && c.Data == "" {
+	if c.Engine != "" {
+		if err := c.validateEngine(); err != nil {
+			return err
+		}
+	} else if !c.Memory && c.Data == "" {
 		return errors.New("give --data DIR or --memory")
 	}
-	if !c.Memory {
+	if c.directory() != "" {
 		if _, err := storeIn(c.Data); err != nil {
 			return err
 		}

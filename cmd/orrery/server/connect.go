@@ -67,12 +67,10 @@ func (s *Server) Connections(showKey bool) Connections {
 	if !showKey {
 		key = hidden
 	}
-	c := Connections{Account: s.cfg.Account, Key: key, Auth: s.cfg.Auth, Strict: s.cfg.Strict, Data: s.cfg.Data}
+	c := Connections{Account: s.cfg.Account, Key: key, Auth: s.cfg.Auth, Strict: s.cfg.Strict,
+		Data: s.cfg.place()}
 	if c.Strict == nil {
 		c.Strict = []string{}
-	}
-	if s.cfg.Memory {
-		c.Data = "memory"
 	}
 	if a := s.dial(NoSQL); a != "" {
 		c.NoSQL = &NoSQLConn{
@@ -177,7 +175,7 @@ func (s *Server) keyRow() string {
 		return "not asked for (--auth=false)"
 	case s.keyIsPublic():
 		return s.cfg.Key
-	case s.cfg.Memory:
+	case s.cfg.directory() == "":
 		return "the one that was given"
 	}
 	return "orrery connect --data " + s.cfg.Data

@@ -16,7 +16,7 @@ const connectFile = "connect.json"
 
 // keepConnections writes the file. If that fails, the server runs nevertheless.
 func (s *Server) keepConnections() {
-	if s.cfg.Memory {
+	if s.cfg.directory() == "" {
 		return
 	}
 	text, err := json.MarshalIndent(s.Connections(true), "", "  ")
@@ -40,7 +40,7 @@ func replaceFile(name string, content []byte) error {
 }
 
 func (s *Server) forgetConnections() {
-	if !s.cfg.Memory {
+	if s.cfg.directory() != "" {
 		_ = os.Remove(filepath.Join(s.cfg.Data, connectFile))
 	}
 }

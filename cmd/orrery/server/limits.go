@@ -1,6 +1,8 @@
 package server
 
 import (
+	"errors"
+	"io"
 	"math"
 	"os"
 	"runtime/debug"
@@ -41,16 +43,23 @@ func (c *Config) newBudget() *budget.Budget {
 	return budget.New(n, n/oneShare)
 }
 
-// newSpill is the space for temporary files of requests: beside the store, or with a store in memory in the system's
-// directory for them.
-func (c *Config) newSpill(e kv.Engine) (*spill.Space, error) {
+// newSpill is the space for temporary files of requests: in the data directory, or without one in the system's
+// directory for them. The lock of the directory is nil if the store has locked it.
+func (c *Config) newSpill(e kv.Engine) (files *spill.Space, lock io.Closer, err error) {
 	o := spill.Options{Limit: int64(c.SpillMB) << 20}
-	p, ok := e.(*pebblekv.Engine)
-	if !ok {
-		return spill.Temp(o), nil
+	if c.directory() == "" {
+		return spill.Temp(o), nil, nil
 	}
-	o.Room = p.Spare
-	return spill.Open(spillDir(c.Data), o)
+	dir := spillDir(c.directory())
+	if p, ok := e.(*pebblekv.Engine); ok {
+		o.Room = p.Spare
+	} else if lock, err = pebblekv.LockDirectory(dir); err != nil { // others would remove the files of this server
+		return nil, nil, openError(c.Data, err)
+	}
+	if files, err = spill.Open(dir, o); err != nil && lock != nil {
+		err = errors.Join(err, lock.Close())
+	}
+	return files, lock, err
 }
 
 // newGate returns the gate of one door.

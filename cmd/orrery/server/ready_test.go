@@ -28,7 +28,7 @@ func TestReadySaysWhatIsWrong(t *testing.T) {
 	sick.health.Store(&kv.Health{})
 	p := parts{doors: makeDoors, probes: probes, open: func(*Config) (backend, error) {
 		eng, err := core.Open(context.Background(), sick, core.Options{})
-		return &backing{storage{sick}, eng}, err
+		return &backing{storage: storage{sick}, eng: eng}, err
 	}}
 	s, err := start(Ephemeral(), p)
 	if err != nil {

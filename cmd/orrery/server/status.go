@@ -16,6 +16,7 @@ type Status struct {
 	Account    string                `json:"account"`
 	Auth       bool                  `json:"auth"`
 	Data       string                `json:"data"`
+	Engine     string                `json:"engine"` // pebble, memory, or the scheme of the store's address
 	Durability string                `json:"durability"`
 	Memory     *MemoryStatus         `json:"requestMemory,omitempty"`
 	APIs       map[string]DoorStatus `json:"apis"`
@@ -62,14 +63,15 @@ func (s *Server) status() Status {
 		Ready:      s.unready() == "",
 		Account:    s.cfg.Account,
 		Auth:       s.cfg.Auth,
-		Data:       s.cfg.Data,
+		Data:       s.cfg.place(),
+		Engine:     s.cfg.engineName(),
 		Durability: s.cfg.Durability,
 		APIs:       map[string]DoorStatus{},
 		Store:      s.back.Status(),
 		Backup:     s.backups.status(),
 	}
 	if s.cfg.Memory {
-		st.Data, st.Durability = "memory", "none"
+		st.Durability = "none"
 	}
 	if b, ok := s.back.(*backing); ok {
 		b.describe(s, &st)

@@ -23,8 +23,8 @@ func (s *Server) certificate() (certs.Pair, error) {
 		return p, err
 	}
 	dir := ""
-	if !s.cfg.Memory {
-		dir = filepath.Join(s.cfg.Data, tlsName)
+	if s.cfg.directory() != "" {
+		dir = filepath.Join(s.cfg.directory(), tlsName)
 	}
 	p, err := certs.LoadOrCreate(dir, certs.Names(), wall)
 	if errors.Is(err, certs.ErrNotKept) {

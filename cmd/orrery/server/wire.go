@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +24,10 @@ import (
 
 // openKV opens the storage engine of cfg.
 func openKV(cfg *Config) (kv.Engine, error) {
-	if cfg.Memory {
+	switch {
+	case cfg.Engine != "":
+		return openAddress(context.Background(), cfg.Engine, cfg.Engines, EngineOptions{Logger: cfg.Logger})
+	case cfg.Memory:
 		return memkv.New(), nil
 	}
 	e, err := pebblekv.Open(StoreDir(cfg.Data), pebblekv.Options{
@@ -95,18 +99,25 @@ func (s storage) Close() error { return s.kv.Close() }
 // backing is the core with its storage engine.
 type backing struct {
 	storage
-	eng *core.Engine
+	eng  *core.Engine
+	lock io.Closer // of the data directory, if it isn't the store's; may be nil
 }
 
 // Close implements backend. The core closes its storage engine.
-func (b *backing) Close() error { return b.eng.Close() }
+func (b *backing) Close() error {
+	err := b.eng.Close()
+	if b.lock != nil {
+		err = errors.Join(err, b.lock.Close())
+	}
+	return err
+}
 
 func openBackend(cfg *Config) (backend, error) {
 	e, err := openKV(cfg)
 	if err != nil {
 		return nil, err
 	}
-	files, err := cfg.newSpill(e)
+	files, lock, err := cfg.newSpill(e)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the directory for temporary files: %w", err), e.Close())
 	}
@@ -114,10 +125,15 @@ func openBackend(cfg *Config) (backend, error) {
 		PartitionRU: cfg.PartitionRU, MinSlots: cfg.MinSlots, MaxPartition: gigabytes(cfg.PartitionGB),
 		MaxLogicalPartition: gigabytes(cfg.LogicalGB), Throttle: cfg.Throttle}
 	eng, err := core.Open(context.Background(), e, o)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the store can't be opened: %w", err), e.Close())
+	b := &backing{storage: storage{e}, eng: eng, lock: lock}
+	if err == nil {
+		return b, nil
 	}
-	return &backing{storage{e}, eng}, nil
+	err = errors.Join(fmt.Errorf("the store can't be opened: %w", err), e.Close())
+	if lock != nil {
+		err = errors.Join(err, lock.Close())
+	}
+	return nil, err
 }
 
 // Engine returns the core of the server, for sample data and tests.

@@ -57,7 +57,7 @@ func TestWritersShareASyncBehindTheGate(t *testing.T) {
 	eng := &together{Engine: memkv.New(), group: make(chan struct{})}
 	p := parts{doors: makeDoors, probes: probes, open: func(*Config) (backend, error) {
 		e, err := core.Open(context.Background(), eng, core.Options{})
-		return &backing{storage{eng}, e}, err
+		return &backing{storage: storage{eng}, eng: e}, err
 	}}
 	cfg := Ephemeral()
 	cfg.MaxRequests = 1

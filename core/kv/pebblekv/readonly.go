@@ -9,8 +9,10 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
 // errReadOnly is the error of a write to a file system that is open for reading only.
@@ -133,4 +135,17 @@ func lockError(dir string, err error) error {
 		return fmt.Errorf("%w: %s: the disk is full", kv.ErrUnavailable, dir)
 	}
 	return fmt.Errorf("%w: %s: %w", ErrLocked, dir, err)
+}
+
+// LockDirectory makes a directory and locks it, as Open does with that of a store. The error is ErrLocked if somebody
+// else has locked it. Closing the lock unlocks the directory.
+func LockDirectory(dir string) (io.Closer, error) {
+	if err := files.MakeDir(vfs.Default, dir); err != nil {
+		return nil, claiming(err)
+	}
+	lock, err := pebble.LockDirectory(dir, vfs.Default)
+	if err != nil {
+		return nil, lockError(dir, err)
+	}
+	return lock, nil
 }

@@ -58,7 +58,7 @@ func (m *mock) store(wrap func(tikv.Client) tikv.Client) *tikv.KVStore {
 // open returns the engine of one more process.
 func (m *mock) open(keyspace string) *Engine {
 	m.t.Helper()
-	e, err := use(bg, m.store(nil), keyspace, Options{})
+	e, err := Use(bg, m.store(nil), keyspace, Options{})
 	if err != nil {
 		m.t.Fatal(err)
 	}

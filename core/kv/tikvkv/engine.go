@@ -39,6 +39,8 @@ type Options struct {
 	// client finds that possible. That needs a store which gives each commit a later timestamp than all reads before
 	// it. TiKV does; a store that only speaks its protocol may not. Address has it as commit=2pc.
 	TwoPhase bool
+	// ReadOnly says that nothing will be written: an empty keyspace is an error then, and gets no store.
+	ReadOnly bool
 	Timeout  time.Duration // the longest time of one call, above that of large batches; 0: DefaultTimeout
 	Logger   *slog.Logger  // for errors of the client, of all engines of the process; nil: none are logged
 }
@@ -54,6 +56,7 @@ type Engine struct {
 	statistics *statistics // nil: there are none
 	timeout    time.Duration
 	twoPhase   bool
+	readOnly   bool
 	stored     identity
 	closed     atomic.Bool
 	stop       context.CancelFunc // ends the connections of the Placement Driver's client; may be nil
@@ -65,12 +68,14 @@ var (
 	_ kv.Presplitter = (*Engine)(nil)
 )
 
-// use returns an engine over an open client, which it closes with Close, or if it fails.
-func use(ctx context.Context, store *tikv.KVStore, keyspace string, o Options) (*Engine, error) {
+// Use returns an engine over an open client, which it closes with Close, or if it fails. Open makes the client itself.
+func Use(ctx context.Context, store *tikv.KVStore, keyspace string, o Options) (*Engine, error) {
+	replaceLogger()
 	e := &Engine{layout: newLayout(keyspace), store: store, timeout: o.Timeout, twoPhase: o.TwoPhase}
 	if e.timeout == 0 {
 		e.timeout = DefaultTimeout
 	}
+	e.readOnly = o.ReadOnly
 	if err := e.claim(ctx, keyspace); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

@@ -95,7 +95,7 @@ func (m *mock) openFaulty(o Options) (*Engine, *faulty) {
 		f.Client = c
 		return f
 	})
-	e, err := use(bg, store, "main", o)
+	e, err := Use(bg, store, "main", o)
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -49,6 +49,9 @@ func (e *Engine) claim(ctx context.Context, keyspace string) error {
 		if len(pairs) > 0 {
 			return refused("The keyspace %s has keys, but no store: another program has written them.", keyspace)
 		}
+		if e.readOnly {
+			return refused("The keyspace %s holds no store.", keyspace)
+		}
 		err = e.found(within, ts)
 		if err == nil {
 			return nil

@@ -66,7 +66,7 @@ func TestKeyspacesOfOthersAreRefused(t *testing.T) {
 	} {
 		m := newMock(t)
 		m.set(tc.key, tc.value)
-		_, err := use(bg, m.store(nil), "main", Options{})
+		_, err := Use(bg, m.store(nil), "main", Options{})
 		if !errors.Is(err, kv.ErrUnavailable) || !strings.Contains(err.Error(), tc.problem) {
 			t.Errorf("%s = %s: %v, want %q", tc.key, tc.value, err, tc.problem)
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/tikv/client-go/v2/config"
@@ -21,8 +22,9 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// openTime is the longest time of Open.
-const openTime = 10 * time.Second
+// openTime is the longest time of Open. The operator is told within ten seconds what is wrong, and a process takes a
+// part of them to start.
+const openTime = 9 * time.Second
 
 // Open opens the store at an address (see Address), which it makes if the keyspace is empty. Its errors are one
 // sentence for the operator, and come within ten seconds. After an error nothing was written.
@@ -52,8 +54,9 @@ func Open(ctx context.Context, address string, o Options) (*Engine, error) {
 	}
 	done := make(chan opened, 1)
 	life, stop := context.WithCancel(context.Background())
+	c := &connecting{Address: a, security: security, secure: secure}
 	go func() {
-		e, err := connect(ctx, life, stop, a, security, secure, o)
+		e, err := c.connect(ctx, life, stop, o)
 		done <- opened{e, err}
 	}()
 	select {
@@ -69,7 +72,10 @@ func Open(ctx context.Context, address string, o Options) (*Engine, error) {
 				_ = r.e.Close()
 			}
 		}()
-		return nil, refused("The stores of the cluster at %s don't answer.", a.Members[0])
+		if !c.answered.Load() {
+			return nil, refused("What answers at %s is no Placement Driver, or has no leader now.", a.Members[0])
+		}
+		return nil, refused("The stores of the cluster at %s don't answer, or it has none.", a.Members[0])
 	}
 }
 
@@ -119,9 +125,16 @@ func ask(ctx context.Context, member string, secure *tls.Config) error {
 	return nil
 }
 
+// connecting is an address that is being connected to.
+type connecting struct {
+	Address
+	security config.Security
+	secure   *tls.Config
+	answered atomic.Bool // the Placement Driver has answered in its own protocol
+}
+
 // connect opens the client and the store. life is the time of the client's connections, ctx that of the call.
-func connect(ctx, life context.Context, stop func(), a Address, security config.Security, secure *tls.Config,
-	o Options) (*Engine, error) {
+func (a *connecting) connect(ctx, life context.Context, stop func(), o Options) (*Engine, error) {
 	settings := config.GetGlobalConfig()
 	driver, err := pd.NewClientWithContext(life, caller.Component("orrery"), a.Members,
 		pd.SecurityOption{CAPath: a.CA, CertPath: a.Cert, KeyPath: a.Key},
@@ -132,25 +145,26 @@ func connect(ctx, life context.Context, stop func(), a Address, security config.
 	if err != nil {
 		return nil, refused("The Placement Driver at %s can't be used: %s.", a.Members[0], err)
 	}
+	a.answered.Store(true)
 	codec := tikv.NewCodecPDClient(tikv.ModeTxn, util.NewInterceptedPDClient(driver))
-	safe, err := tikv.NewEtcdSafePointKV(a.Members, secure)
+	safe, err := tikv.NewEtcdSafePointKV(a.Members, a.secure)
 	if err != nil {
 		driver.Close()
 		return nil, refused("The Placement Driver at %s can't be used: %s.", a.Members[0], err)
 	}
-	rpc := tikv.NewRPCClient(tikv.WithSecurity(security), tikv.WithCodec(codec.GetCodec()))
+	rpc := tikv.NewRPCClient(tikv.WithSecurity(a.security), tikv.WithCodec(codec.GetCodec()))
 	store, err := tikv.NewKVStore(fmt.Sprintf("orrery-%d", codec.GetClusterID(ctx)), codec, safe, rpc)
 	if err != nil {
 		driver.Close()
 		_, _ = rpc.Close(), safe.Close()
 		return nil, refused("The cluster at %s can't be used: %s.", a.Members[0], err)
 	}
-	e, err := use(ctx, store, a.Keyspace, o)
+	e, err := Use(ctx, store, a.Keyspace, o)
 	if err != nil {
 		return nil, err
 	}
 	e.stop = stop
 	e.statistics = &statistics{codec, pdhttp.NewClientWithServiceDiscovery("orrery", driver.GetServiceDiscovery(),
-		pdhttp.WithTLSConfig(secure))}
+		pdhttp.WithTLSConfig(a.secure))}
 	return e, nil
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bufio"
@@ -35,7 +35,7 @@ var binary = sync.OnceValue(func() string {
 	built = dir
 	file := filepath.Join(dir, "orrery")
 	// The flags of `make build`: after it nothing is compiled here, nor the other way round.
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", file, ".")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", file, "..")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		panic(fmt.Sprintf("build: %v\n%s", err, out))

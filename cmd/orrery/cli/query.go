@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -20,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/sqlapi"
 )
@@ -29,6 +31,7 @@ type queryCmd struct {
 	Endpoint string
 	keyFlags
 	Data      directory
+	Engine    string
 	DB        string
 	Container string
 	PK        string
@@ -37,14 +40,15 @@ type queryCmd struct {
 	Text      string
 }
 
-func (q *queryCmd) command(s *streams) *cobra.Command {
+func (q *queryCmd) command(s *streams, engines []server.EngineKind) *cobra.Command {
 	cmd := &cobra.Command{Use: "query QUERY", Short: "Run a NoSQL query, and explain it.",
 		Args: only(func(text string) error { q.Text = text; return nil }),
-		RunE: runs(func() error { return q.run(s) })}
+		RunE: runs(func() error { return q.run(s, engines) })}
 	f := cmd.Flags()
 	f.StringVar(&q.Endpoint, "endpoint", "http://127.0.0.1:8081", "NoSQL endpoint of a server.")
 	q.keyFlags.flags(f)
 	f.Var(&q.Data, "data", "Read the store in this data `DIR` instead; no server may have it open.")
+	f.StringVar(&q.Engine, "engine", "", "Read the store at this `ADDRESS` instead; servers may be using it.")
 	f.StringVar(&q.DB, "db", "", "`DATABASE`.")
 	f.StringVar(&q.Container, "container", "", "`CONTAINER`.")
 	f.StringVar(&q.PK, "pk", "", "Partition key: a `JSON` value, or an array of the values of a hierarchical key.")
@@ -68,14 +72,14 @@ func (q *queryCmd) param(text string) error {
 }
 
 // run executes the query. It prints the rows on out, one JSON value a line.
-func (q *queryCmd) run(s *streams) error {
+func (q *queryCmd) run(s *streams, engines []server.EngineKind) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var err error
 	if q.Key, err = q.key(); err != nil {
 		return err
 	}
-	do, closing, err := q.transport(ctx)
+	do, closing, err := q.transport(ctx, engines)
 	if err != nil {
 		return err
 	}
@@ -87,12 +91,19 @@ func (q *queryCmd) run(s *streams) error {
 }
 
 // transport returns the function that executes requests: on a server, or on the API with the store itself.
-func (q *queryCmd) transport(ctx context.Context) (do func(*http.Request) (*http.Response, error), closing func() error,
-	err error) {
-	if q.Data == "" {
+func (q *queryCmd) transport(ctx context.Context, engines []server.EngineKind) (
+	do func(*http.Request) (*http.Response, error), closing func() error, err error) {
+	var eng *core.Engine
+	switch {
+	case q.Data != "" && q.Engine != "":
+		return nil, nil, errors.New("--data and --engine can't be used together")
+	case q.Engine != "":
+		eng, err = server.OpenAddressForReading(ctx, q.Engine, engines, slog.Default())
+	case q.Data != "":
+		eng, err = server.OpenForReading(ctx, string(q.Data))
+	default:
 		return http.DefaultClient.Do, func() error { return nil }, nil
 	}
-	eng, err := server.OpenForReading(ctx, string(q.Data))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -144,6 +144,7 @@ func (f *serving) config() (c server.Config, err error) {
 type serveCmd struct {
 	Data   string
 	Memory bool
+	Engine string
 	serving
 	MinFree    size
 	Stall      time.Duration
@@ -151,17 +152,23 @@ type serveCmd struct {
 	Durability string
 }
 
-func (s *serveCmd) command() *cobra.Command {
-	cmd := &cobra.Command{Use: "serve", Short: "Serve the APIs.", Args: cobra.NoArgs, RunE: runs(s.run)}
+func (s *serveCmd) command(engines []server.EngineKind) *cobra.Command {
+	cmd := &cobra.Command{Use: "serve", Short: "Serve the APIs.", Args: cobra.NoArgs,
+		RunE: runs(func() error { return s.run(engines) })}
 	cmd.PreRunE = func(*cobra.Command, []string) error {
-		if s.Data != "" && s.Memory {
+		switch {
+		case s.Data != "" && s.Memory:
 			return errors.New("--data and --memory can't be used together")
+		case s.Engine != "" && s.Memory:
+			return errors.New("--engine and --memory can't be used together")
 		}
 		return nil
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.Data, "data", "", "`DIR` of the store (default ./data).")
 	f.BoolVar(&s.Memory, "memory", false, "Keep everything in memory.")
+	f.StringVar(&s.Engine, "engine", "", "`ADDRESS` of a store that several servers share, such as "+
+		"tikv://pd:2379/main. --data is optional then: it keeps the certificate.")
 	s.serving.flags(f)
 	f.Var(&s.MinFree, "min-free", "Room that new data leaves on the disk, a `SIZE` such as 16MiB or 2GiB; by default "+
 		"256MiB, or 5 % of a disk below 5 GiB.")
@@ -174,14 +181,15 @@ func (s *serveCmd) command() *cobra.Command {
 	return cmd
 }
 
-func (s *serveCmd) run() error {
+func (s *serveCmd) run(engines []server.EngineKind) error {
 	c, err := s.config()
 	if err != nil {
 		return err
 	}
-	if s.Data != "" {
+	if s.Data != "" || s.Engine != "" {
 		c.Data = s.Data
 	}
+	c.Engine, c.Engines = s.Engine, engines
 	c.Memory, c.Durability = s.Memory, s.Durability
 	c.MinFree, c.Stall, c.Upgrade = int64(s.MinFree), s.Stall, s.Upgrade
 	return serve(c, nil)

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -10,10 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
-// cli has the commands with the values of their flags.
-type cli struct {
+// commands has the commands with the values of their flags.
+type commands struct {
+	engines []server.EngineKind // that this binary contains
+
 	Serve      serveCmd
 	Demo       demoCmd
 	Check      checkCmd
@@ -31,7 +35,7 @@ type streams struct{ out, errOut io.Writer }
 
 // root returns the command line. Every flag can also be set by an environment variable: --nosql-addr by
 // ORRERY_NOSQL_ADDR.
-func (c *cli) root(s *streams) *cobra.Command {
+func (c *commands) root(s *streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "orrery",
 		Short: "Azure Cosmos DB's four APIs over one store, in one binary.",
@@ -49,8 +53,8 @@ func (c *cli) root(s *streams) *cobra.Command {
 	}
 	root.SetOut(s.out)
 	root.SetErr(s.errOut)
-	root.AddCommand(c.Serve.command(), c.Demo.command(), c.Check.command(s), c.Repair.command(s), c.Backup.command(s),
-		c.Restore.command(s), c.Query.command(s), c.Tail.command(s),
+	root.AddCommand(c.Serve.command(c.engines), c.Demo.command(), c.Check.command(s, c.engines), c.Repair.command(s),
+		c.Backup.command(s), c.Restore.command(s), c.Query.command(s, c.engines), c.Tail.command(s),
 		c.Partitions.command(s), c.Connect.command(s), scriptWorker(),
 		&cobra.Command{Use: "version", Short: "Print the version.", Args: cobra.NoArgs,
 			RunE: runs(func() error { return printVersion(s.out) })})
@@ -171,8 +175,8 @@ func helpAsFlag(args []string) []string {
 }
 
 // run parses args and runs the command. It returns the exit code: 0 success, 1 failure, 2 wrong usage.
-func run(args []string, out, errOut io.Writer) int {
-	var c cli
+func run(args []string, out, errOut io.Writer, engines ...server.EngineKind) int {
+	c := commands{engines: engines}
 	root := c.root(&streams{out, errOut})
 	root.SetArgs(helpAsFlag(args))
 	err := root.Execute()

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
 
-func parse(t *testing.T, args ...string) (cli, error) {
+func parse(t *testing.T, args ...string) (commands, error) {
 	t.Helper()
-	var c cli
+	var c commands
 	cmd, rest, err := c.root(&streams{io.Discard, io.Discard}).Find(args)
 	if err == nil {
 		err = cmd.ParseFlags(rest)
@@ -98,6 +98,8 @@ func TestExitCodes(t *testing.T) {
 		{"help query", 0, "--explain"},
 		{"help nope", 2, "nope"},
 		{"serve --memory --data x", 2, "--data and --memory"},
+		{"serve --memory --engine tikv://pd:2379/main", 2, "--engine and --memory"},
+		{"serve --engine tikv://pd:2379/main", 1, "orrery-tikv"},
 		{"serve --durability maybe", 2, "durability"},
 		{"serve --nope", 2, "--nope"},
 		{"nope", 2, "nope"},

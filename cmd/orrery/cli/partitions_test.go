@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -120,7 +120,7 @@ var perSecond = regexp.MustCompile(` +[0-9.]+ RU/s\n`)
 
 // TestPartitionsGuide: docs/partitioning.md shows what the command prints for a key with three values.
 func TestPartitionsGuide(t *testing.T) {
-	text, err := os.ReadFile("../../docs/partitioning.md")
+	text, err := os.ReadFile("../../../docs/partitioning.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ var documentedFlag = regexp.MustCompile("`--([a-z-]+)[^`]*`")
 
 // The table of flags in docs/operations.md has exactly the flags of serve, with their defaults.
 func TestDocumentedFlags(t *testing.T) {
-	text, err := os.ReadFile("../../docs/operations.md")
+	text, err := os.ReadFile("../../../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,8 +45,8 @@ func TestDocumentedFlags(t *testing.T) {
 			documented[m[1]] = strings.Trim(cells[2], " `")
 		}
 	}
-	var c cli
-	c.Serve.command().Flags().VisitAll(func(f *pflag.Flag) {
+	var c commands
+	c.Serve.command(nil).Flags().VisitAll(func(f *pflag.Flag) {
 		want := f.DefValue
 		if d, err := time.ParseDuration(documented[f.Name]); err == nil && d.String() == want {
 			want = documented[f.Name]
@@ -73,7 +73,7 @@ func TestDocumentedFlags(t *testing.T) {
 
 // The tests that the documents name exist.
 func TestDocumentedTests(t *testing.T) {
-	const root = "../.."
+	const root = "../../.."
 	isTest := regexp.MustCompile(`(?m)^func (Test\w+|Benchmark\w+|Fuzz\w+)\(`)
 	named := regexp.MustCompile("`(Test[A-Z]\\w+|Benchmark[A-Z]\\w+|Fuzz[A-Z]\\w+)`")
 	there, told := map[string]bool{}, map[string]string{}
@@ -115,7 +115,7 @@ func TestDocumentedTests(t *testing.T) {
 // fenced returns the text of the block of README.md that begins with this line.
 func fenced(t *testing.T, first string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
