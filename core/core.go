@@ -138,7 +138,7 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 		o.Logger = slog.Default()
 	}
 	cat, err := catalog.Open(eng, o.Clock,
-		catalog.Settings{PartitionRU: o.PartitionRU, MinSlots: o.MinSlots})
+		catalog.Settings{PartitionRU: o.PartitionRU, MinSlots: o.MinSlots, ReadOnly: o.ReadOnly})
 	if err != nil {
 		return nil, err
 	}

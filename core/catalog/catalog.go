@@ -16,10 +16,12 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// Settings that the partition map depends on.
+// Settings are what the partition map depends on, and how the store is used.
 type Settings struct {
 	PartitionRU int // most RU/s of one physical partition; 0 = DefaultPartitionRU
 	MinSlots    int // least number of slots of a container; 0 = one for each of its partitions
+
+	ReadOnly bool // the store is only read, so it is opened even while it is being moved (Move)
 }
 
 // Catalog is the set of databases and containers. Safe for concurrent use.
@@ -42,7 +44,7 @@ func Open(eng kv.Engine, clk *clock.Clock, set Settings) (*Catalog, error) {
 		set.PartitionRU = DefaultPartitionRU
 	}
 	c := &Catalog{eng: eng, clk: clk, set: set, recent: recent{seed: maphash.MakeSeed()}}
-	st, err := load(context.Background(), eng, nil)
+	st, err := load(context.Background(), eng, nil, set.ReadOnly)
 	if err != nil {
 		return nil, err
 	}

@@ -114,7 +114,7 @@ func (c *Catalog) show(st *state) {
 
 // reload reads the catalog again. The caller holds mu.
 func (c *Catalog) reload(ctx context.Context) error {
-	st, err := load(ctx, c.eng, c.cur.Load())
+	st, err := load(ctx, c.eng, c.cur.Load(), c.set.ReadOnly)
 	if err != nil {
 		return err
 	}

@@ -139,13 +139,19 @@ func (s *state) remove(d *database) {
 }
 
 // load reads the catalog at one snapshot of the store. For containers it reads only the front of their entries.
-// Unchanged parts of old are reused.
-func load(ctx context.Context, eng kv.Engine, old *state) (*state, error) {
+// Unchanged parts of old are reused. A store that is being moved to or from another one is only loaded if it is opened
+// for reading.
+func load(ctx context.Context, eng kv.Engine, old *state, readOnly bool) (*state, error) {
 	snap, err := eng.Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer snap.Close()
+	if !readOnly {
+		if err := mayServe(snap); err != nil {
+			return nil, err
+		}
+	}
 	l := loader{snap: snap, old: old, dbs: map[uint32]*filling{}, gone: map[uint32]bool{},
 		st: &state{account: firstAccount}}
 	b, err := snap.Get(nil, keys.AppendMeta(nil, keys.MetaAccount, 0, ""))

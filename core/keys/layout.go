@@ -190,6 +190,8 @@ const (
 	MetaProcedure MetaKind = 0x0C
 	MetaTrigger   MetaKind = 0x0D
 	MetaFunction  MetaKind = 0x0E
+
+	MetaMove MetaKind = 0x0F // one entry: the store is being moved to or from another engine, or was (core/move)
 )
 
 // AppendMeta appends a catalog key.
@@ -252,6 +254,12 @@ func ParseSlot(key []byte) (s Slot, k Kind, ok bool) {
 
 // CompareSlots orders slots as their keys sort.
 func CompareSlots(a, b Slot) int { return cmp.Or(cmp.Compare(a.Gen, b.Gen), cmp.Compare(a.ID, b.ID)) }
+
+// Bounds returns the bounds of all keys of a store.
+func Bounds() (lo, hi []byte) { return []byte{0x01}, []byte{0xFF, 0xFF} }
+
+// IsJob reports whether a key belongs to the space of jobs: it says what a process is doing.
+func IsJob(key []byte) bool { return len(key) > 0 && key[0] == spaceJob }
 
 // IsMeta reports whether a key belongs to a catalog entry.
 func IsMeta(key []byte) bool { return len(key) > 0 && key[0] == spaceMeta }

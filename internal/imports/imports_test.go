@@ -24,6 +24,7 @@ var rooms = []string{
 	"core/isotime", "core/bson", "core/value", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
 	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/lease", "core/spill", "core/catalog",
 	"core/index", "core/store", "core/feed", "core/jobs", "core/plan/access", "core/plan", "core/exec", "core",
+	"core/move",
 	"graphapi/gvalue", "graphapi/wire", "graphapi/gremlin", "graphapi/graph", "graphapi/traversal/compile",
 	"graphapi/traversal/run",
 	"sqlapi/sql/syntax", "sqlapi/sql/funcs", "sqlapi/sql/shape", "sqlapi/sql/expand", "sqlapi/sql/sarg",
@@ -54,7 +55,9 @@ var only = map[string][]string{
 	"core/kv/kvtest":   {"core/invariants", "core/status", "core/kv"},
 	"core/lease":       {"core/clock", "core/keys", "core/kv", "core/status", "core/work"},
 	"core/spill":       {"core/status", "core/budget"},
-	"tableapi":         forAPIs, "mongoapi": forAPIs,
+	"core/move": {"core", "core/catalog", "core/clock", "core/keys", "core/kv", "core/lease", "core/status",
+		"core/store", "core/work"},
+	"tableapi": forAPIs, "mongoapi": forAPIs,
 
 	"sqlapi/sql/syntax": {"core/json", "core/status", "core/value"},
 	"sqlapi/sql/funcs":  {"core/bson", "core/doc", "core/geo", "core/isotime", "core/status", "core/value"},

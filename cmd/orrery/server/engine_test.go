@@ -49,8 +49,11 @@ func TestTwoServersOverOneStore(t *testing.T) {
 		"graphs/g": 38} {
 		db, id, _ := strings.Cut(name, "/")
 		c, err := b.Engine().Container(db, id)
-		if err != nil || c.Count() != items {
-			t.Errorf("%s: %v, or not %d items", name, err, items)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := c.Count(ctx); err != nil || n != items {
+			t.Errorf("%s has %d items, want %d, %v", name, n, items, err)
 		}
 	}
 	if err := b.nosql(ctx, http.MethodGet, "docs", "dbs/shop/colls/products", nil, nil); err != nil {
