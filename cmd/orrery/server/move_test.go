@@ -233,7 +233,8 @@ func TestPlacesOfAMove(t *testing.T) {
 		{from, "tikv://pd:1/main", "orrery-tikv"},
 		{"tikv://pd:1/main", to, "orrery-tikv"},
 	} {
-		if _, err := Move(ctx, c.from, c.to, nil, unlogged, silent{}); err == nil || !strings.Contains(err.Error(), c.want) {
+		_, err := Move(ctx, c.from, c.to, nil, unlogged, silent{})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s to %s: %v, want %s", c.from, c.to, err, c.want)
 		}
 	}
