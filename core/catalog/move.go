@@ -82,8 +82,8 @@ func (m *Move) Refusal() error {
 	case MoveArrived:
 		return nil
 	case MoveLeaving:
-		return status.New(status.Unavailable, "The store is being moved to %s. Run orrery move again to complete that, "+
-			"or orrery move --abandon to keep the store where it is.", m.Other)
+		return status.New(status.Unavailable, "The store is being moved to %s. Run orrery move again to complete "+
+			"that, or orrery move --abandon to keep the store where it is.", m.Other)
 	case MoveLeft:
 		return status.New(status.Unavailable, "The store was moved to %s. If it is not used there, orrery move "+
 			"--abandon makes this one a store again.", m.Other)

@@ -91,7 +91,8 @@ func (c *clients) prepare(e *core.Engine) {
 		c.rids[s.ID] = k.RID()
 	}
 	for i := range still {
-		write(c.t, container(c.t, e, "still"), core.Create, fmt.Sprintf(`{"id":"s%d","k":%d,"n":%d}`, i, i%2, i*7%still))
+		write(c.t, container(c.t, e, "still"), core.Create,
+			fmt.Sprintf(`{"id":"s%d","k":%d,"n":%d}`, i, i%2, i*7%still))
 	}
 	for _, r := range []core.Resource{{Kind: core.User, ID: "ann", Body: []byte(`{"a":1}`)},
 		{Kind: core.Procedure, Parent: container(c.t, e, "c").Num(), ID: "twice", Body: []byte("function(){}")}} {
@@ -244,7 +245,8 @@ func (c *clients) drain(at string, n int, read func(feed.Position) (feed.Page, e
 func (c *clients) same(who string, seen map[string]string) {
 	for id, want := range c.items {
 		if seen[id] != want.etag {
-			c.t.Errorf("place %d: %s has seen version %q of item %s, which is %q", c.stage, who, seen[id], id, want.etag)
+			c.t.Errorf("place %d: %s has seen version %q of item %s, which is %q", c.stage, who, seen[id], id,
+				want.etag)
 		}
 	}
 }

@@ -61,7 +61,7 @@ type Result struct {
 	Checked time.Duration `json:"checkNanoseconds"`      // how long it has compared and checked
 }
 
-// partBytes is the default of Options.Part. Larger parts are no faster, and a cluster takes a part in one transaction.
+// partBytes is the default of Options.Part. A cluster takes a part in one transaction, and a mover holds two of them.
 const partBytes = 4 << 20
 
 // mover is the state of a call of Run.

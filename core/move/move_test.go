@@ -146,8 +146,11 @@ func TestRefusals(t *testing.T) {
 		prepare func(t *testing.T, from, to place)
 		want    string
 	}{
-		"the source is empty":  {func(*testing.T, place, place) {}, "holds no databases"},
-		"the target has items": {func(t *testing.T, from, to place) { filled(t, from, 1); filled(t, to, 1) }, "isn't empty"},
+		"the source is empty": {func(*testing.T, place, place) {}, "holds no databases"},
+		"the target has items": {func(t *testing.T, from, to place) {
+			filled(t, from, 1)
+			filled(t, to, 1)
+		}, "isn't empty"},
 		"the source is going elsewhere": {func(t *testing.T, from, _ place) {
 			filled(t, from, 1)
 			half(t, from, place{"elsewhere", places["memory"](t).open})

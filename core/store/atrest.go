@@ -1,8 +1,9 @@
 package store
 
 // The head of a slot says more than what the slot holds: which process wrote it, which LSNs are reserved for the slot,
-// and whether the slot is being copied to others. When a store is moved to another engine (core/move), no process has it
-// open, and the processes of the other engine are others. So the moved head is the head at rest, without these fields.
+// and whether the slot is being copied to others. When a store is moved to another engine (core/move), no process has
+// it open, and the processes of the other engine are others. So the moved head is the head at rest, without these
+// fields.
 //
 // Example: slots A and B of a store in a cluster have the LSNs up to 40 and 1,030, and A has a block up to 1,024. The
 // store is moved to a directory. There all slots count on one scale, from 2,048 on, and the position of a reader that

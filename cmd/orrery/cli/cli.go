@@ -24,6 +24,7 @@ type commands struct {
 	Repair     repairCmd
 	Backup     backupCmd
 	Restore    restoreCmd
+	Move       moveCmd
 	Query      queryCmd
 	Tail       tailCmd
 	Partitions partitionsCmd
@@ -54,8 +55,8 @@ func (c *commands) root(s *streams) *cobra.Command {
 	root.SetOut(s.out)
 	root.SetErr(s.errOut)
 	root.AddCommand(c.Serve.command(c.engines), c.Demo.command(), c.Check.command(s, c.engines), c.Repair.command(s),
-		c.Backup.command(s), c.Restore.command(s), c.Query.command(s, c.engines), c.Tail.command(s),
-		c.Partitions.command(s), c.Connect.command(s), scriptWorker(),
+		c.Backup.command(s), c.Restore.command(s), c.Move.command(s, c.engines), c.Query.command(s, c.engines),
+		c.Tail.command(s), c.Partitions.command(s), c.Connect.command(s), scriptWorker(),
 		&cobra.Command{Use: "version", Short: "Print the version.", Args: cobra.NoArgs,
 			RunE: runs(func() error { return printVersion(s.out) })})
 	for _, cmd := range root.Commands() {

@@ -102,7 +102,7 @@ func OpenAddressForReading(ctx context.Context, address string, kinds []EngineKi
 	if err != nil {
 		return nil, err
 	}
-	eng, err := core.Open(ctx, e, core.Options{ReadOnly: true, Logger: log})
+	eng, err := openCore(ctx, e, log)
 	if err != nil {
 		return nil, errors.Join(addressError(address, err), e.Close())
 	}

@@ -43,7 +43,7 @@ func OpenForReading(ctx context.Context, data string) (*core.Engine, error) {
 	if err != nil {
 		return nil, openError(data, err)
 	}
-	eng, err := core.Open(ctx, e, core.Options{ReadOnly: true})
+	eng, err := openCore(ctx, e, nil)
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -66,7 +66,7 @@ func Examine(ctx context.Context, data string, w pebblekv.Watch) (*core.Engine, 
 	if err != nil || e == nil {
 		return nil, openError(data, err)
 	}
-	eng, err := core.Open(ctx, e, core.Options{ReadOnly: true})
+	eng, err := openCore(ctx, e, nil)
 	if err != nil {
 		w.Report(pebblekv.Problem{What: fmt.Sprintf("the catalog can't be read: %v", err), Level: pebblekv.Broken})
 		return nil, e.Close()
