@@ -40,8 +40,8 @@ var counters = map[string]func(c *core.Container, e *core.Engine) (any, error){
 	},
 }
 
-// A process that can't read the store doesn't answer from memory, whichever of its reads fail. The answer is that of the
-// process which has written, or the error Unavailable.
+// A process that can't read the store doesn't answer from memory, whichever of its reads fail. The answer is that of
+// the process which has written, or the error Unavailable.
 func TestCountersAreNotFromMemory(t *testing.T) {
 	for name, get := range counters {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +110,8 @@ var requests = map[string]func(t *testing.T, c *core.Container, n int) (any, err
 		var err error
 		_, txErr := c.WithTx(bg, pk("1"), func(tx *core.Tx) error {
 			_, err = tx.Read(value.StringOf("1"))
-			_, werr := tx.Write(&core.Write{Kind: core.Create, Doc: mustDoc(t, fmt.Sprintf(`{"id":"h%d","pk":"1"}`, n))})
+			item := mustDoc(t, fmt.Sprintf(`{"id":"h%d","pk":"1"}`, n))
+			_, werr := tx.Write(&core.Write{Kind: core.Create, Doc: item})
 			return werr
 		})
 		return err, txErr // a transaction without the read isn't committed
@@ -133,8 +134,8 @@ var requests = map[string]func(t *testing.T, c *core.Container, n int) (any, err
 	},
 }
 
-// A request whose snapshot the engine has removed goes on in a new one, at any of its reads: it is begun again if it has
-// answered nothing, and a query continues after its last row. If that happens each time, the request ends with
+// A request whose snapshot the engine has removed goes on in a new one, at any of its reads: it is begun again if it
+// has answered nothing, and a query continues after its last row. If that happens each time, the request ends with
 // Unavailable.
 func TestRequestsOutliveTheirSnapshots(t *testing.T) {
 	all := maps.Clone(requests)

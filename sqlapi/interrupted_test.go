@@ -32,7 +32,8 @@ func TestRepliesAreNotFromMemory(t *testing.T) {
 	}
 	const docs = "/dbs/db/colls/c/docs"
 	doors[0].do("POST", "/dbs", `{"id":"db"}`).is(201)
-	doors[0].do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}`).is(201)
+	doors[0].do("POST", "/dbs/db/colls",
+		`{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}`).is(201)
 	query := func(headers ...string) func() *reply {
 		headers = append(headers, "content-type: application/query+json", "x-ms-documentdb-isquery: true",
 			"x-ms-documentdb-query-enablecrosspartition: true")

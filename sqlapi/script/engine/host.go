@@ -5,25 +5,29 @@ import "github.com/dop251/goja"
 // host is the object through which the object model reaches the engine. Its properties are made when they are read.
 // Programs don't see it.
 type host struct {
-	m      *machine
-	values map[string]func() goja.Value
-	made   map[string]goja.Value
+	m    *machine
+	of   func(name string) goja.Value // makes the properties of one kind of program; nil: there are none
+	made map[string]goja.Value
 }
 
-// newHost returns the properties that all kinds of programs need.
-func (m *machine) newHost() *host {
-	h := &host{m: m, values: make(map[string]func() goja.Value, 16), made: make(map[string]goja.Value, 8)}
-	h.function("model", func(c goja.FunctionCall) goja.Value { return m.load(c.Argument(0).String()) })
-	h.function("stack", func(c goja.FunctionCall) goja.Value {
-		return m.rt.ToValue(m.trace(c.Argument(0).String()))
-	})
-	return h
+// value makes a property; nil if there is none of that name.
+func (h *host) value(name string) goja.Value {
+	switch name {
+	case "model":
+		return h.m.native(func(c goja.FunctionCall) goja.Value { return h.m.load(c.Argument(0).String()) })
+	case "stack":
+		return h.m.native(func(c goja.FunctionCall) goja.Value {
+			return h.m.rt.ToValue(h.m.trace(c.Argument(0).String()))
+		})
+	}
+	if h.of == nil {
+		return nil
+	}
+	return h.of(name)
 }
 
-// function adds a property that is a function.
-func (h *host) function(name string, f func(goja.FunctionCall) goja.Value) {
-	h.values[name] = func() goja.Value { return h.m.rt.ToValue(f) }
-}
+// native makes a function of JavaScript.
+func (m *machine) native(f func(goja.FunctionCall) goja.Value) goja.Value { return m.rt.ToValue(f) }
 
 var _ goja.DynamicObject = (*host)(nil)
 
@@ -32,12 +36,13 @@ func (h *host) Get(key string) goja.Value {
 	if v := h.made[key]; v != nil {
 		return v
 	}
-	value := h.values[key]
-	if value == nil {
-		return nil
+	v := h.value(key)
+	if v != nil {
+		if h.made == nil {
+			h.made = map[string]goja.Value{}
+		}
+		h.made[key] = v
 	}
-	v := value()
-	h.made[key] = v
 	return v
 }
 
@@ -45,7 +50,7 @@ func (h *host) Get(key string) goja.Value {
 func (h *host) Set(string, goja.Value) bool { return false }
 
 // Has implements goja.DynamicObject.
-func (h *host) Has(key string) bool { return h.values[key] != nil }
+func (h *host) Has(key string) bool { return h.Get(key) != nil }
 
 // Delete implements goja.DynamicObject: the properties are fixed.
 func (h *host) Delete(string) bool { return false }

@@ -61,10 +61,8 @@ func (m *machine) load(name string) goja.Value {
 	return v
 }
 
-// globals defines what every program sees, and returns the function that defines more.
-func (m *machine) globals(h *host) goja.Value {
-	return m.must(m.call(m.load("globals"), m.rt.NewDynamicObject(h)))
-}
+// globals defines what every program sees, and returns the functions that define more.
+func (m *machine) globals(host goja.Value) goja.Value { return m.must(m.call(m.load("globals"), host)) }
 
 // must returns v. The object model's own files don't fail, unless the run was interrupted.
 func (m *machine) must(v goja.Value, err error) goja.Value {

@@ -50,9 +50,10 @@ func runProgram(w *worker, setting wire.Setting, run *wire.Run) (wire.Result, *w
 // what it leaves.
 func (r *programRun) perform(p *program, run *wire.Run) (wire.Result, *wire.Error) {
 	r.texts = r.newTexts()
-	host := r.newHost()
-	r.hostFunctions(host, run)
-	context := r.must(r.call(r.load("context"), r.rt.NewDynamicObject(host), r.globals(host))).(*goja.Object)
+	host := r.rt.NewDynamicObject(&host{m: r.machine, of: func(name string) goja.Value {
+		return r.hostValue(run, name)
+	}})
+	context := r.must(r.call(r.load("context"), host, r.globals(host))).(*goja.Object)
 	entry, fault := r.entry(p)
 	if fault != nil {
 		return wire.Result{}, fault
@@ -190,28 +191,43 @@ func (r *programRun) parsed(b []byte) (goja.Value, error) {
 	return r.texts.value(b)
 }
 
-// hostFunctions adds to h what the object model needs for a procedure or a trigger.
-func (r *programRun) hostFunctions(h *host, run *wire.Run) {
-	text := func(s string) func() goja.Value { return func() goja.Value { return r.rt.ToValue(s) } }
-	h.values["kind"] = text(kindNames[run.Kind])
-	h.values["self"] = text(run.Links.Self)
-	h.values["alt"] = text(run.Links.Alt)
-	h.values["logs"] = func() goja.Value { return r.rt.ToValue(run.Log) }
-	h.values["request"] = func() goja.Value { return r.message(run.Request) }
-	h.values["response"] = func() goja.Value { return r.message(run.Response) }
-	h.function("uuid", func(goja.FunctionCall) goja.Value { return r.rt.ToValue(r.clock.UUID().String()) })
-	h.function("size", func(c goja.FunctionCall) goja.Value { return r.rt.ToValue(len(c.Argument(0).String())) })
-	h.function("send", func(c goja.FunctionCall) goja.Value { return r.rt.ToValue(r.send(c)) })
-	h.function("log", func(c goja.FunctionCall) goja.Value {
-		r.logged(c.Argument(0).String())
-		return goja.Undefined()
-	})
-	h.function("spatial", r.spatial)
-	h.function("invalid", r.invalid)
-	h.function("abort", func(c goja.FunctionCall) goja.Value {
-		r.rt.Interrupt(aborted{r.thrown(c.Argument(0), "")})
-		return goja.Undefined()
-	})
+// hostValue makes a property of the host that the object model needs for a procedure or a trigger.
+func (r *programRun) hostValue(run *wire.Run, name string) goja.Value {
+	switch name {
+	case "kind":
+		return r.rt.ToValue(kindNames[run.Kind])
+	case "self":
+		return r.rt.ToValue(run.Links.Self)
+	case "alt":
+		return r.rt.ToValue(run.Links.Alt)
+	case "logs":
+		return r.rt.ToValue(run.Log)
+	case "request":
+		return r.message(run.Request)
+	case "response":
+		return r.message(run.Response)
+	case "spatial":
+		return r.native(r.spatial)
+	case "invalid":
+		return r.native(r.invalid)
+	case "uuid":
+		return r.native(func(goja.FunctionCall) goja.Value { return r.rt.ToValue(r.clock.UUID().String()) })
+	case "size":
+		return r.native(func(c goja.FunctionCall) goja.Value { return r.rt.ToValue(len(c.Argument(0).String())) })
+	case "send":
+		return r.native(func(c goja.FunctionCall) goja.Value { return r.rt.ToValue(r.send(c)) })
+	case "log":
+		return r.native(func(c goja.FunctionCall) goja.Value {
+			r.logged(c.Argument(0).String())
+			return goja.Undefined()
+		})
+	case "abort":
+		return r.native(func(c goja.FunctionCall) goja.Value {
+			r.rt.Interrupt(aborted{r.thrown(c.Argument(0), "")})
+			return goja.Undefined()
+		})
+	}
+	return nil
 }
 
 // send takes an operation for the next exchange. It refuses one for which there is no time or room.

@@ -16,5 +16,5 @@
     }
     host.log(args.length === 0 ? String(text) : substituted(text, args));
   };
-  return { log };
+  return log;
 })

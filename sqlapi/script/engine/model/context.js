@@ -1,87 +1,129 @@
 // Puts together what procedures and triggers see: getContext(), __ and console. It returns what the engine calls.
-(function (host, lazy) {
+//
+// A function is an object with properties, and to make one takes longer than most programs need for what it does. So
+// there are few functions here, and what many programs don't use is made when it is first used.
+(function (host, globals) {
   'use strict';
-  const parse = JSON.parse;
+  const { define, lazy } = globals;
+  const { parse, stringify } = JSON;
   const itemLimit = 2 << 20;
   const replyLimit = 4 << 20;
-  const once = (make) => {
-    let value;
-    return () => {
-      if (value === undefined) value = make();
-      return value;
-    };
-  };
+  const { kind } = host;
 
-  // message makes the object of a request or a response. Its body is parsed when it is first read.
+  // message makes the object of a request or a response: for each property P of values getP, and setP and appendP if it
+  // can be written. The body is parsed when it is first read. limit is the most bytes of a value as JSON.
   const message = ({ body, headers }, values, writable, limit) => {
-    let value;
-    let parsed = body === undefined;
-    Object.defineProperty(values, 'Body', {
-      enumerable: true,
-      get() {
-        if (!parsed) value = parse(body);
-        parsed = true;
-        return value;
-      },
-      set(v) {
-        parsed = true;
-        value = v;
-      },
-    });
+    const written = [];
+    if (body !== undefined) {
+      let value;
+      let parsed = false;
+      Object.defineProperty(values, 'Body', {
+        enumerable: true,
+        get() {
+          if (!parsed) value = parse(body);
+          parsed = true;
+          return value;
+        },
+        set(v) {
+          parsed = true;
+          value = v;
+        },
+      });
+    }
     const byName = {};
     for (let i = 0; i < headers.length; i += 2) byName[headers[i].toLowerCase()] = headers[i + 1];
-    return host.model('messages')(values, writable, byName, limit, host.size);
-  };
-  const { kind } = host;
-  const operation = () => host.request.operation;
-  const request = once(() => message(host.request, { Body: undefined, OperationType: operation() },
-    kind === 'pre-trigger' ? ['Body'] : [], itemLimit));
-  const quotas = (headers) => {
-    const value = (name) => headers[headers.indexOf(name) + 1 || headers.length];
-    return {
-      OperationType: operation(),
-      ResourceQuotaCurrentUsage: value('x-ms-resource-usage'),
-      MaxResourceQuota: value('x-ms-resource-quota'),
-    };
-  };
-  const response = kind === 'pre-trigger' ? undefined : once(() => message(host.response,
-    { Body: undefined, ...(kind === 'post-trigger' ? quotas(host.response.headers) : {}) }, ['Body'], replyLimit));
 
-  const append = (results) => {
-    if (response === undefined) return;
-    const { getBody, setBody, appendBody } = response().object;
-    if (getBody() === undefined) setBody(results);
-    else appendBody(JSON.stringify(results));
+    const assign = (name, value, appends) => {
+      const old = appends ? values[name] : undefined;
+      if (typeof old === 'string') value = old.concat(value);
+      else if (old !== undefined) value = old + value;
+      if (host.size(stringify(value)) > limit) {
+        throw new Error(ErrorCodes.RequestEntityTooLarge,
+          `Resulting message would be too large because of "${name}". Return from script with current message and ` +
+          'use continuation token to call the script again or modify your script.');
+      }
+      values[name] = value;
+      if (!written.includes(name)) written.push(name);
+    };
+    const check = (name) => {
+      if (!Object.hasOwn(values, name)) throw new Error(ErrorCodes.BadRequest, `Cannot set new values: ${name}`);
+      if (!writable.includes(name)) throw new Error(ErrorCodes.Forbidden, `Not a writable property: ${name}`);
+    };
+
+    const object = {
+      getValue: (name) => (Object.hasOwn(values, name) ? values[name] : byName[String(name).toLowerCase()]),
+      setValue: (name, value) => { check(name); assign(name, value); },
+      appendValue: (name, value) => { check(name); assign(name, value, true); },
+    };
+    const names = Object.keys(values);
+    for (let i = 0; i < names.length; i++) { // an iterator's prototypes would be made first
+      const name = names[i];
+      object['get' + name] = () => values[name];
+      if (!writable.includes(name)) continue;
+      object['set' + name] = (value) => assign(name, value);
+      object['append' + name] = (value) => assign(name, value, true);
+    }
+    // result is the JSON of the body, undefined if it was never written.
+    const result = () => {
+      if (!written.includes('Body')) return undefined;
+      assign('Body', values.Body); // an object may have grown since
+      return stringify(values.Body);
+    };
+    return { object, result };
   };
-  const made = once(() => {
-    const parts = host.model('collection')(host, host.self, host.alt);
-    host.model('query')(parts.collection, parts.tail, parts.requestError, append);
-    const spatial = once(() => host.model('spatial')(host));
-    Object.defineProperty(parts.collection, 'spatial', { enumerable: true, get: spatial });
-    return parts;
-  });
+
+  const responds = kind !== 'pre-trigger';
+  const made = { request: undefined, response: undefined, collection: undefined };
+  // part returns a part of the context.
+  const part = (name) => {
+    if (made[name] !== undefined) return made[name];
+    if (name === 'request') {
+      made.request = message(host.request, { Body: undefined, OperationType: host.request.operation },
+        responds ? [] : ['Body'], itemLimit);
+    } else if (name === 'response') {
+      const { headers } = host.response;
+      const values = { Body: undefined };
+      if (kind === 'post-trigger') {
+        values.OperationType = host.request.operation;
+        values.ResourceQuotaCurrentUsage = headers[headers.indexOf('x-ms-resource-usage') + 1 || headers.length];
+        values.MaxResourceQuota = headers[headers.indexOf('x-ms-resource-quota') + 1 || headers.length];
+      }
+      made.response = message(host.response, values, ['Body'], replyLimit);
+    } else {
+      made.collection = host.model('collection')(host, host.self, host.alt);
+      const { collection, tail, requestError } = made.collection;
+      host.model('query')(collection, tail, requestError, (results) => {
+        if (!responds) return;
+        const { getBody, setBody, appendBody } = part('response').object;
+        if (getBody() === undefined) setBody(results);
+        else appendBody(stringify(results));
+      });
+      let spatial;
+      Object.defineProperty(collection, 'spatial',
+        { enumerable: true, get: () => spatial ??= host.model('spatial')(host) });
+    }
+    return made[name];
+  };
 
   const context = {
-    getCollection: () => made().collection,
-    getRequest: () => request().object,
+    getCollection: () => part('collection').collection,
+    getRequest: () => part('request').object,
     abort: (error) => host.abort(error),
   };
-  if (response !== undefined) context.getResponse = () => response().object;
-  lazy('getContext', () => () => context);
+  if (responds) context.getResponse = () => part('response').object;
+  define('getContext', () => context);
+  let log;
+  define('console', { log: (text, ...args) => (log ??= host.model('console')(host))(text, ...args) });
   lazy('__', () => {
-    const shorthand = Object.create(made().collection);
-    shorthand.request = request().object;
-    if (response !== undefined) shorthand.response = response().object;
+    const shorthand = Object.create(part('collection').collection);
+    shorthand.request = part('request').object;
+    if (responds) shorthand.response = part('response').object;
     return shorthand;
   });
-  lazy('console', () => host.model('console')(host));
 
   return {
-    deliver: (...answer) => made().deliver(...answer),
+    deliver: (...answer) => part('collection').deliver(...answer),
     // left returns the body that the program leaves, as JSON; undefined if it has set none.
-    left: (name) => {
-      if (name === 'request') return request().result('Body');
-      return response === undefined ? undefined : response().result('Body');
-    },
+    left: (name) => made[name]?.result(),
   };
 })

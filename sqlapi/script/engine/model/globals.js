@@ -1,5 +1,5 @@
 // Defines the globals that every program has. They are made when they are first used: most programs use few of them, and
-// making all would take longer than a short program.
+// making all would take longer than a short program. It returns the functions that define more, at once and lazily.
 (function (host) {
   'use strict';
   const define = (name, value) =>
@@ -7,7 +7,7 @@
   const lazy = (name, make) => Object.defineProperty(globalThis, name, {
     configurable: true,
     get() {
-      const value = make();
+      const value = make(name);
       define(name, value);
       return value;
     },
@@ -16,8 +16,7 @@
     },
   });
   const Native = Error;
-  lazy('Error', () => host.model('errors')(Native, host.stack));
-  lazy('ErrorCodes', () => Object.freeze({
+  const make = (name) => (name === 'Error' ? host.model('errors')(Native, host.stack) : Object.freeze({
     BadRequest: 400,
     Forbidden: 403,
     NotFound: 404,
@@ -27,5 +26,7 @@
     RetryWith: 449,
     InternalServerError: 500,
   }));
-  return lazy;
+  lazy('Error', make);
+  lazy('ErrorCodes', make);
+  return { define, lazy };
 })
