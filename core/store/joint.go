@@ -32,8 +32,8 @@ import (
 // would be refused.
 //
 // Example: A creates "x" and leads. B replaces "y" and C creates "z" if it is absent, while A's snapshot is taken. One
-// GetMany reads the head with LSN 7 and the three items. "z" is there. One commit writes "x" with LSN 8 and "y" with LSN
-// 9. C gets Conflict: "z" was there when that commit was made.
+// GetMany reads the head with LSN 7 and the three items. "z" is there. One commit writes "x" with LSN 8 and "y" with
+// LSN 9. C gets Conflict: "z" was there when that commit was made.
 
 // joint is the queue of a slot's writers.
 type joint struct {
@@ -229,8 +229,8 @@ func (g *jointCommit) has(m *joined) bool {
 	})
 }
 
-// until returns a ctx for what is done for all members. It has the deadline of the member that waits longest. The
-// member that leads isn't needed by the others any more when its client has gone, so its ctx counts only if it is alone.
+// until returns a ctx for what is done for all members. It has the deadline of the member that waits longest. If the
+// leader's client goes away, the others still need their commit, so the leader's ctx counts only if it is alone.
 func (g *jointCommit) until() (context.Context, context.CancelFunc) {
 	leader := g.ms[0].ctx
 	if len(g.ms) == 1 {

@@ -7,6 +7,8 @@
 //	read the keys of the preconditions at that timestamp, all with one request; refuse if one doesn't hold
 //	commit the batch; TiKV refuses it if a key of it was written since the timestamp
 //
+// A write that is based on a snapshot, in which its caller has read the preconditions, is only the last of these steps.
+//
 // A key that has a precondition and isn't written is locked in the transaction, so a write to it is noticed as well.
 // After such a conflict the write begins again with a new timestamp: its preconditions decide, not the race.
 //

@@ -1,3 +1,5 @@
+//go:build unix
+
 package tikvkv
 
 import (
@@ -6,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -185,6 +188,22 @@ func (r *rig) commit(partition int) {
 	}
 }
 
+// cpuTime is the CPU time of this process: that of the core and the client, and of a simulation. The stores and the
+// Placement Driver of a cluster are other processes.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// withCPU is rate, and reports the CPU time of a call.
+func withCPU(b *testing.B, name string, clients, n int, f func(client int)) float64 {
+	begin := cpuTime()
+	calls := rate(clients, n, f)
+	b.ReportMetric(float64((cpuTime()-begin).Microseconds())/float64(n), name+"-cpu-us")
+	return calls
+}
+
 // rate is the number of calls a second that clients make at the same time, of n in all.
 func rate(clients, n int, f func(client int)) float64 {
 	var left atomic.Int64
@@ -226,8 +245,8 @@ func BenchmarkBareReads(b *testing.B) {
 			}
 			get(ts)
 		})
-		newest := rate(8, b.N, func(int) { get(1<<64 - 1) })
-		ours := rate(8, b.N, func(int) { read(r.c) })
+		newest := withCPU(b, "newest", 8, b.N, func(int) { get(1<<64 - 1) })
+		ours := withCPU(b, "core", 8, b.N, func(int) { read(r.c) })
 		named := rate(8, b.N, func(int) {
 			c, err := r.core.Container("db", "c")
 			if err != nil {
@@ -251,10 +270,10 @@ func BenchmarkHotPartition(b *testing.B) {
 	onBoth(b, func(b *testing.B, e *Engine) {
 		r := newRig(b, e, 1)
 		b.ResetTimer()
-		bare := rate(1, b.N, func(int) { r.commit(0) })
-		one := rate(1, b.N, func(int) { r.insert(r.c, r.keys[0]) })
-		eight := rate(8, b.N, func(int) { r.insert(r.c, r.keys[0]) })
-		many := rate(64, 4*b.N, func(int) { r.insert(r.c, r.keys[0]) })
+		bare := withCPU(b, "bare", 1, b.N, func(int) { r.commit(0) })
+		one := withCPU(b, "one", 1, b.N, func(int) { r.insert(r.c, r.keys[0]) })
+		eight := withCPU(b, "eight", 8, b.N, func(int) { r.insert(r.c, r.keys[0]) })
+		many := withCPU(b, "sixtyfour", 64, 4*b.N, func(int) { r.insert(r.c, r.keys[0]) })
 		b.ReportMetric(bare, "bare/s")
 		b.ReportMetric(one, "one/s")
 		b.ReportMetric(eight, "eight/s")
