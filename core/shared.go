@@ -1,6 +1,9 @@
 package core
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // looks is how often a look at the catalog's version is repeated before its error is returned.
 const looks = 3
@@ -8,15 +11,20 @@ const looks = 3
 // Shared reports whether other processes may write to the store.
 func (e *Engine) Shared() bool { return e.kv.Shared() }
 
+// lookTime is the longest time in which a name is looked up.
+const lookTime = 5 * time.Second
+
 // fresh brings the catalog in memory up to the stored one. If no other process can change it, it reads nothing. It
-// takes no ctx: callers that look up a name have none, and a storage engine over a network bounds its reads itself.
+// takes no ctx: callers that look up a name have none. So it ends after lookTime.
 func (e *Engine) fresh() (err error) {
 	if !e.kv.Shared() {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	defer cancel()
 	for range looks {
-		if _, err = e.cat.Refresh(context.Background()); err == nil {
-			return nil
+		if _, err = e.cat.Refresh(ctx); err == nil || ctx.Err() != nil {
+			return err
 		}
 	}
 	return err

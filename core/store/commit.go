@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
@@ -245,6 +246,7 @@ func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 	p.h = sl.head
 	p.beginFacts()
 	sl.taking.Store(d.c.counter.given.Load() + 1)
+	p.h.LSN = max(p.h.LSN, sl.unsure)
 	lsn, err := d.c.nextLSN(ctx, &p.h)
 	if err != nil {
 		return err
@@ -322,7 +324,7 @@ func (d *draft) write(ctx context.Context) (pending, error) {
 	w, err := d.ready.Write(ctx, d.late, d.pre)
 	d.ready = nil
 	if d.c.st.others && errors.Is(err, kv.ErrUnknownOutcome) {
-		return d.findOut(context.WithoutCancel(ctx), err)
+		return d.findOut(ctx, err)
 	}
 	if err != nil {
 		if !errors.Is(err, kv.ErrUnknownOutcome) && !errors.Is(err, kv.ErrConflict) { // lost handles these
@@ -374,6 +376,10 @@ func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 	return raced, err
 }
 
+// headTime is the longest time in which the head of a lost commit is read from a shared store. Others wait for the latch
+// meanwhile.
+const headTime = 3 * time.Second
+
 // findHead is lost, but an error of its own hides that an outcome is unknown.
 func (c *Container) findHead(sl *Slot, cause error) (raced bool, err error) {
 	conflict := errors.Is(cause, kv.ErrConflict)
@@ -381,6 +387,15 @@ func (c *Container) findHead(sl *Slot, cause error) (raced bool, err error) {
 		return false, translate(cause)
 	}
 	ctx := context.Background() // the slot must know its state even if the request has ended
+	if c.st.others {            // if that fails the next commit is lost, and reads it
+		most := headTime
+		if !conflict { // the outcome was looked for before
+			most = graceTime
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, most)
+		defer cancel()
+	}
 	b, err := c.st.eng.Get(ctx, nil, sl.headKey[:])
 	if errors.Is(err, kv.ErrNotFound) {
 		if moved, err := c.remap(ctx); moved || err != nil || !c.Slots().has(sl) {

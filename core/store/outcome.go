@@ -32,10 +32,35 @@ const (
 	findRest = 20 * time.Millisecond
 )
 
+// graceTime is for how long a writer looks for an outcome, or for the state of its slot, after the end of its request.
+// The end of the request is often why the outcome is unknown, and a store that works answers in far less time. Others
+// wait for the latch meanwhile.
+const graceTime = time.Second
+
+// graced returns a ctx that ends with the deadline of ctx, but not before graceTime from now, and after maxGrace in any
+// case.
+func graced(ctx context.Context) (context.Context, context.CancelFunc) {
+	const maxGrace = 10 * time.Second
+	d := maxGrace
+	if end, ok := ctx.Deadline(); ok {
+		d = min(maxGrace, max(graceTime, end.Sub(realTime.Now())))
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), d)
+}
+
 // findOut finds out whether a commit of unknown outcome was applied. If so it does what write does for a commit that
 // succeeds. If it was not applied, and won't be, the error is ErrConflict. The caller holds the latches of all slots.
+//
+// Should the outcome stay unknown, no other commit of this process may have its LSN, or that of a fence: two commits
+// could have the same head then, and the head would not tell which of them was applied.
 func (d *draft) findOut(ctx context.Context, cause error) (pending, error) {
 	recycle(d.b)
+	for i := range d.parts {
+		sl := d.parts[i].sl
+		sl.unsure = max(sl.unsure, d.parts[i].h.LSN)
+	}
+	ctx, cancel := graced(ctx)
+	defer cancel()
 	for range maxFinds {
 		applied, known, err := d.find(ctx)
 		switch {
@@ -48,6 +73,8 @@ func (d *draft) findOut(ctx context.Context, cause error) (pending, error) {
 		case err == nil && known:
 			return pending{}, kv.ErrConflict
 		case err == nil:
+			return pending{}, cause
+		case ctx.Err() != nil:
 			return pending{}, cause
 		}
 		time.Sleep(findRest)
@@ -74,6 +101,7 @@ func (d *draft) find(ctx context.Context) (applied, known bool, err error) {
 	if fence.LSN, err = d.c.nextLSN(ctx, &fence); err != nil {
 		return false, false, err
 	}
+	p.sl.unsure = max(p.sl.unsure, fence.LSN)
 	batch := kv.Batch{Frees: true} // it adds nothing
 	batch.Put(p.sl.headKey[:], fence.append(nil))
 	if _, err := d.c.st.eng.Write(ctx, &batch, p.sl.asRead()); err != nil {

@@ -1,0 +1,174 @@
+package core_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// silent is a shared store that stops to answer: calls end only with their ctx. What was written then may be applied,
+// or not.
+type silent struct {
+	kv.Engine
+	now    atomic.Bool
+	commit atomic.Bool // it stops with the next Write
+	late   func()      // applies the write that was under way when it stopped
+}
+
+// answer waits for the end of ctx if the store is silent.
+func (s *silent) answer(ctx context.Context, kind error) error {
+	begun := time.Now()
+	for s.now.Load() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", kind, ctx.Err())
+		case <-time.After(10 * time.Millisecond):
+		}
+		if time.Since(begun) > time.Hour {
+			return errors.New("a call without an end")
+		}
+	}
+	return nil
+}
+
+func (s *silent) Get(ctx context.Context, dst, key []byte) ([]byte, error) {
+	if err := s.answer(ctx, kv.ErrUnavailable); err != nil {
+		return dst, err
+	}
+	return s.Engine.Get(ctx, dst, key)
+}
+
+func (s *silent) Snapshot(ctx context.Context) (kv.Snapshot, error) {
+	if err := s.answer(ctx, kv.ErrUnavailable); err != nil {
+		return nil, err
+	}
+	return s.Engine.Snapshot(ctx)
+}
+
+func (s *silent) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
+	if s.commit.Swap(false) {
+		s.now.Store(true)
+		own := new(kv.Batch)
+		own.Append(b)
+		heads := slices.Clone(pre)
+		for i := range heads {
+			heads[i].Key, heads[i].Value = bytes.Clone(pre[i].Key), bytes.Clone(pre[i].Value)
+		}
+		s.late = func() { _, _ = s.Engine.Write(bg, own, heads) }
+	}
+	if s.now.Load() {
+		_ = s.answer(ctx, kv.ErrUnknownOutcome)
+		return nil, kv.ErrUnknownOutcome
+	}
+	return s.Engine.Write(ctx, b, pre)
+}
+
+// While a shared store doesn't answer, a request ends with its deadline, or soon afterwards. A commit under way then
+// looks for its outcome for a second more, and for the state of its slot for another one. Look-ups of names have no deadline, and end after five seconds.
+func TestRequestsEndWhileTheStoreIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &silent{Engine: kvtest.NewShared(memkv.New(), 1).Engine()}
+		e, err := core.Open(bg, store, core.Options{Clock: clock.Fake(time.Unix(1_700_000_000, 0))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newContainer(t, e, core.ContainerSpec{})
+		put(t, c, core.Create, `{"id":"a","pk":"p","n":0}`)
+		const deadline = 2 * time.Second
+		for _, tc := range []struct {
+			name string
+			most time.Duration
+			want status.Code
+			do   func(ctx context.Context) error
+		}{
+			{"read", deadline, status.Timeout, func(ctx context.Context) error {
+				_, err := c.Read(ctx, pk("p"), pk("a")[0])
+				return err
+			}},
+			{"name", 5 * time.Second, status.Unavailable, func(context.Context) error {
+				_, err := e.Container("db", "c")
+				return err
+			}},
+			{"commit", deadline + 2*time.Second + 100*time.Millisecond, status.UnknownOutcome,
+				func(ctx context.Context) error {
+					store.now.Store(false)
+					store.commit.Store(true)
+					_, err := c.Write(ctx, core.Write{Kind: core.Upsert, Doc: mustDoc(t, `{"id":"a","pk":"p","n":1}`)})
+					return err
+				}},
+		} {
+			store.now.Store(true)
+			ctx, cancel := context.WithTimeout(bg, deadline)
+			begun := time.Now()
+			err := tc.do(ctx)
+			if took := time.Since(begun); took > tc.most || status.CodeOf(err) != tc.want {
+				t.Errorf("%s took %v: %v", tc.name, took, err)
+			}
+			cancel()
+		}
+		store.now.Store(false)
+		if got := put(t, c, core.Replace, `{"id":"a","pk":"p","n":2}`); got.LSN == 0 {
+			t.Error("no LSN")
+		}
+		clean(t, e)
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A commit whose outcome stays unknown is applied late, when the process makes another one, whose outcome is unknown
+// too. Both change no count. The second one was refused, and is not taken for applied.
+func TestTwoUnknownOutcomes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &silent{Engine: kvtest.NewShared(memkv.New(), 1).Engine()}
+		e, err := core.Open(bg, store, core.Options{Clock: clock.Fake(time.Unix(1_700_000_000, 0))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newContainer(t, e, core.ContainerSpec{})
+		put(t, c, core.Create, `{"id":"a","pk":"p","n":0}`)
+		ctx, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
+		store.commit.Store(true)
+		_, err = c.Write(ctx, core.Write{Kind: core.Upsert, Doc: mustDoc(t, `{"id":"a","pk":"p","n":1}`)})
+		wantCode(t, err, status.UnknownOutcome, 0)
+		first := store.late
+		store.now.Store(false)
+		store.commit.Store(true) // the second commit
+		go func() {
+			time.Sleep(100 * time.Millisecond) // it is on its way
+			first()
+			store.late() // refused: the head is no longer what it was
+			store.now.Store(false)
+		}()
+		ctx, cancel = context.WithTimeout(bg, 10*time.Millisecond)
+		defer cancel()
+		_, err = c.Write(ctx, core.Write{Kind: core.Upsert, Doc: mustDoc(t, `{"id":"a","pk":"p","n":2}`)})
+		it, rerr := c.Read(bg, pk("p"), pk("a")[0])
+		if rerr != nil {
+			t.Fatal(rerr)
+		}
+		if n := doc.Get(it.Doc, "n").Int(); err == nil && n != 2 {
+			t.Errorf("an acknowledged write is lost: n is %d", n)
+		}
+		clean(t, e)
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
