@@ -143,7 +143,7 @@ func (s *indexScan) close() {
 func (b *builder) fetch(r *row, ident []byte, m *store.Mem) (bool, error) {
 	b.rows.stats.Items++
 	ok, err := b.load(&r.item, r.slot, ident, m)
-	if ok {
+	if r.mem = m; ok {
 		b.rows.stats.Bytes += len(r.item.Doc)
 	}
 	return ok, err

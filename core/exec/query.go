@@ -7,6 +7,7 @@
 package exec
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -155,10 +156,11 @@ type Rows struct {
 type row struct {
 	slot    *store.ViewSlot
 	item    store.Item
-	pos     position // where to resume after this row
-	matched bool     // it has passed Match
-	covered bool     // it was made of an index entry, without its item
-	more    int      // rows that it stands for in addition to itself; -1: another row counts it
+	pos     position   // where to resume after this row
+	matched bool       // it has passed Match
+	covered bool       // it was made of an index entry, without its item
+	more    int        // rows that it stands for in addition to itself; -1: another row counts it
+	mem     *store.Mem // of the source, if the item was read into it; nil: unknown
 }
 
 // source gives candidates in a stable order.
@@ -418,7 +420,7 @@ func (r *Rows) Next() bool {
 			r.err = r.settle()
 			return false
 		}
-		r.row.matched, r.row.covered, r.row.more = false, false, 0
+		r.row.matched, r.row.covered, r.row.more, r.row.mem = false, false, 0, nil
 		ok, err := r.candidate(r.src, &r.row)
 		if err != nil {
 			if err = r.resume(err); err == nil {
@@ -464,6 +466,14 @@ func (r *Rows) expired() error {
 
 // Item returns the current row. It is valid until the next call of Next.
 func (r *Rows) Item() *store.Item { return &r.row.item }
+
+// TakeDoc returns the document of the current row. It belongs to the caller and stays valid, as Item doesn't.
+func (r *Rows) TakeDoc() []byte {
+	if r.row.mem != nil && r.row.mem.Release(r.row.item.Doc) {
+		return r.row.item.Doc
+	}
+	return bytes.Clone(r.row.item.Doc)
+}
 
 // Made returns the place of the current row's item in the order of creation.
 func (r *Rows) Made() uint64 { return store.Counter(r.row.item.Number) }

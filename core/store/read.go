@@ -310,13 +310,28 @@ func (v *View) Decode(it *Item, suffix, val []byte) (bool, error) {
 // Mem is the memory of fetched items. An item is valid until the next fetch into its Mem.
 type Mem struct{ key, val []byte }
 
-// firstValue is the initial memory for the value of an item that a query reads: enough for most.
-const firstValue = 1536
+// fewValue is the memory for the values of items from the second one on: enough for most.
+const fewValue = 1536
 
-// use gives m memory before its first fetch.
+// use gives m memory before a fetch. The first value gets memory of its own size, because many queries read one item.
 func (m *Mem) use() {
-	mem := make([]byte, shortKey+firstValue)
-	m.key, m.val = mem[:0:shortKey], mem[shortKey:shortKey]
+	switch {
+	case m.key == nil:
+		m.key = make([]byte, 0, shortKey)
+	case m.val != nil && cap(m.val) < fewValue:
+		m.val = make([]byte, 0, fewValue)
+	}
+}
+
+// Release gives up the memory of a document and returns true, if m holds it. The document is then valid as long as its
+// reader needs it, and the next fetch gets other memory.
+func (m *Mem) Release(doc []byte) bool {
+	n := len(m.val)
+	if n == 0 || len(doc) == 0 || &m.val[n-1] != &doc[len(doc)-1] { // the document ends the stored value
+		return false
+	}
+	m.val = nil
+	return true
 }
 
 // Size returns the number of bytes that it keeps.
@@ -325,9 +340,7 @@ func (m *Mem) Size() int { return cap(m.key) + cap(m.val) }
 // Fetch reads the item with this identity (tuple, id) in a slot into it. It returns false when the item is absent or
 // expired.
 func (v *View) Fetch(it *Item, slot *ViewSlot, ident []byte, m *Mem) (ok bool, err error) {
-	if m.key == nil {
-		m.use()
-	}
+	m.use()
 	m.key = keys.AppendPrefix(m.key[:0], slot.key, keys.KindItem)
 	if m.key, err = v.c.appendPlace(m.key, ident); err != nil {
 		return false, err

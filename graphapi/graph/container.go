@@ -96,6 +96,7 @@ type containerRows struct{ r *query.Rows }
 
 func (r containerRows) Next() bool   { return r.r.Next() }
 func (r containerRows) Doc() []byte  { return r.r.Item().Doc }
+func (r containerRows) Take() []byte { return r.r.TakeDoc() }
 func (r containerRows) Made() uint64 { return r.r.Made() }
 func (r containerRows) Err() error   { return r.r.Err() }
 

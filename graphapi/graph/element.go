@@ -241,23 +241,54 @@ func (n *Vertex) LoadVertexProperties() []gvalue.VertexProperty {
 	return out
 }
 
-// Property returns the VertexProperty of a stored value. Values in documents of other APIs have no id; it is derived
-// from the vertex's id, the key and the position.
+// VisitVertexProperties implements gvalue.VertexLoader.
+func (n *Vertex) VisitVertexProperties(f func(p *gvalue.LoadedProperty)) {
+	p := &gvalue.LoadedProperty{}
+	for it := value.ObjectOf(n.Doc).Iter(); it.Next(); {
+		key, ok := shownKey(it.Key())
+		if !ok {
+			continue
+		}
+		EachValue(it.Value(), func(i int, val, id, meta value.Value) bool {
+			p.Key, p.Value, p.Properties = key, scalarOf(val), metaProperties(meta)
+			if id.IsDefined() {
+				p.ID = scalarOf(id)
+			} else {
+				p.ID = gvalue.TextScalar(n.derivedID(key, i))
+			}
+			f(p)
+			return true
+		})
+	}
+}
+
+// Property returns the VertexProperty of a stored value.
 func (n *Vertex) Property(key string, i int, val, id, meta value.Value) gvalue.VertexProperty {
-	p := gvalue.VertexProperty{Label: key, Value: FromValue(val), Vertex: &n.Vertex}
+	p := gvalue.VertexProperty{Label: key, Value: FromValue(val), Vertex: &n.Vertex, Properties: metaProperties(meta)}
 	if id.IsDefined() {
 		p.ID = FromValue(id)
 	} else {
-		s := gvalue.Text(n.ID) + "|" + key
-		if i > 0 {
-			s += "|" + strconv.Itoa(i)
-		}
-		p.ID = s
-	}
-	for it := meta.Iter(); it.Next(); {
-		p.Properties = append(p.Properties, gvalue.Property{Key: string(it.Key()), Value: FromValue(it.Value())})
+		p.ID = n.derivedID(key, i)
 	}
 	return p
+}
+
+// derivedID returns the id of the value at a position of a property. Values in documents of other APIs have none; it is
+// derived from the vertex's id, the key and the position.
+func (n *Vertex) derivedID(key string, i int) string {
+	s := gvalue.Text(n.ID) + "|" + key
+	if i > 0 {
+		s += "|" + strconv.Itoa(i)
+	}
+	return s
+}
+
+// metaProperties returns the meta-properties in a stored _meta, which may be Undefined.
+func metaProperties(meta value.Value) (ps []gvalue.Property) {
+	for it := meta.Iter(); it.Next(); {
+		ps = append(ps, gvalue.Property{Key: string(it.Key()), Value: FromValue(it.Value())})
+	}
+	return ps
 }
 
 // LoadEdgeProperties implements gvalue.EdgeLoader.

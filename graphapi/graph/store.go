@@ -61,10 +61,11 @@ type Find struct {
 	Explain bool
 }
 
-// Rows are the documents found. The result of Doc is valid until Next.
+// Rows are the documents found. The result of Doc is valid until Next, that of Take always.
 type Rows interface {
 	Next() bool
 	Doc() []byte
+	Take() []byte
 	// Made returns the position of the current document in the order of creation.
 	Made() uint64
 	Err() error

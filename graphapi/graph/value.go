@@ -12,6 +12,14 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
+// scalarOf converts a stored value as FromValue does.
+func scalarOf(v value.Value) gvalue.Scalar {
+	if v.Kind() == value.String {
+		return gvalue.TextScalar(view(v.Bytes()))
+	}
+	return gvalue.Scalar{Other: FromValue(v)}
+}
+
 // FromValue converts a stored value to a value of a traversal. Its strings share bytes of the document.
 func FromValue(v value.Value) any {
 	switch v.Kind() {

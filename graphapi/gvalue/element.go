@@ -17,7 +17,28 @@ type Vertex struct {
 // VertexLoader decodes the properties of a vertex on demand.
 type VertexLoader interface {
 	LoadVertexProperties() []VertexProperty
+	// VisitVertexProperties calls f with the same properties, one by one, without making a list of them. A property is
+	// valid during the call.
+	VisitVertexProperties(f func(p *LoadedProperty))
 }
+
+// LoadedProperty is one value of one property key of a vertex, for a reader that doesn't keep it.
+type LoadedProperty struct {
+	Key        string
+	ID, Value  Scalar
+	Properties []Property // meta-properties
+}
+
+// Scalar is a value whose text needs no memory of its own: a string in an any is allocated. Nearly all ids and most
+// values of properties are text.
+type Scalar struct {
+	IsText bool
+	Text   string
+	Other  any // the value if it isn't text
+}
+
+// TextScalar returns the Scalar of a text.
+func TextScalar(s string) Scalar { return Scalar{IsText: true, Text: s} }
 
 // Props returns the properties, and decodes them at the first call. Not safe for concurrent use.
 func (v *Vertex) Props() []VertexProperty {
@@ -25,6 +46,18 @@ func (v *Vertex) Props() []VertexProperty {
 		v.Properties, v.Loader = v.Loader.LoadVertexProperties(), nil
 	}
 	return v.Properties
+}
+
+// Visit calls f with the properties in order. Unlike Props it keeps nothing: it is for those that read them once.
+func (v *Vertex) Visit(f func(p *LoadedProperty)) {
+	if v.Loader != nil {
+		v.Loader.VisitVertexProperties(f)
+		return
+	}
+	for i := range v.Properties {
+		p := &v.Properties[i]
+		f(&LoadedProperty{p.Label, Scalar{Other: p.ID}, Scalar{Other: p.Value}, p.Properties})
+	}
 }
 
 // VertexProperty is one value of one property key of a vertex.

@@ -205,6 +205,9 @@ func modulators(ins []gvalue.Instruction, names string) (mods, labels []gvalue.I
 		}
 		labels = append(labels, ins[i-pending:i]...)
 		pending = 0
+		if mods == nil {
+			mods = make([]gvalue.Instruction, 0, len(ins)-i)
+		}
 		mods = append(mods, in)
 		n = i + 1
 	}

@@ -44,10 +44,11 @@ func (x *exec) vertexAt(pk, id value.Value) (*gvalue.Vertex, error) {
 
 // rowIter returns the elements of a look-up. make may return nil to skip a document.
 type rowIter struct {
-	x    *exec
-	rows graph.Rows
-	make func(d []byte) (any, error)
-	by   *probe // of the step that looks up, in a profiled traversal
+	x     *exec
+	rows  graph.Rows
+	make  func(d []byte) (any, error)
+	keeps bool   // what make returns refers to the document
+	by    *probe // of the step that looks up, in a profiled traversal
 }
 
 // find opens a look-up.
@@ -93,6 +94,9 @@ func (it *rowIter) next(x *exec) (any, bool, error) {
 		d, ok, err := it.document(x)
 		if !ok || err != nil {
 			return nil, false, err
+		}
+		if it.keeps {
+			d = it.rows.Take()
 		}
 		v, err := it.make(d)
 		if err != nil {
@@ -180,9 +184,8 @@ func (x *exec) adjacent(n *graph.Vertex, dir gvalue.Direction, labels []string,
 
 // edgesOf returns the edges of v. With BOTH the outgoing edges are first.
 func (x *exec) edgesOf(v *gvalue.Vertex, w *walk) (iter, error) {
-	own := func(d []byte) (any, error) { return x.g.NewEdge(d), nil }
 	return x.around(v, w, func(n *graph.Vertex, dir gvalue.Direction) (iter, error) {
-		return x.edges(n, dir, w, x.maker(false), own)
+		return x.edges(n, dir, w, func(d []byte) (any, error) { return x.edge(copyOf(d)) }, x.edge)
 	})
 }
 
@@ -281,7 +284,7 @@ func (x *exec) byID(vertices bool, id any) (iter, error) {
 			return nil, nil
 		} // a document written by another API may be in another partition
 	}
-	return x.find(graph.ByID(vertices, cands, stored), x.maker(vertices))
+	return x.findElements(graph.ByID(vertices, cands, stored), vertices)
 }
 
 // read returns the element (pk, id) if it exists.
@@ -305,13 +308,21 @@ func (x *exec) readAs(vertices bool, pk, id value.Value, shown []value.Value) (i
 	return &sliceIter{vs: []any{v}}, nil
 }
 
-// maker returns the function that makes elements from documents.
-func (x *exec) maker(vertices bool) func(d []byte) (any, error) {
-	if vertices {
-		return func(d []byte) (any, error) { return x.g.NewVertex(copyOf(d)), nil }
+// findElements opens a look-up whose results are vertices or edges.
+func (x *exec) findElements(f graph.Find, vertices bool) (iter, error) {
+	it, err := x.find(f, x.edge)
+	if err != nil {
+		return nil, err
 	}
-	return func(d []byte) (any, error) { return x.g.NewEdge(copyOf(d)), nil }
+	if it.keeps = true; vertices {
+		it.make = x.vertex
+	}
+	return it, nil
 }
+
+// vertex and edge make elements of documents that never change.
+func (x *exec) vertex(d []byte) (any, error) { return x.g.NewVertex(d), nil }
+func (x *exec) edge(d []byte) (any, error)   { return x.g.NewEdge(d), nil }
 
 // keyed is an id with a partition key: g.V(['pk', 'id']).
 type keyed struct{ pk, id value.Value }

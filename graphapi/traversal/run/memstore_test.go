@@ -75,6 +75,7 @@ func (r *memRows) Next() bool {
 }
 
 func (r *memRows) Doc() []byte  { return r.cur }
+func (r *memRows) Take() []byte { return bytes.Clone(r.cur) }
 func (r *memRows) Made() uint64 { return r.n }
 func (r *memRows) Err() error   { return nil }
 func (r *memRows) Close() float64 {

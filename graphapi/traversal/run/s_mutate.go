@@ -1,6 +1,8 @@
 package run
 
 import (
+	"slices"
+
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
@@ -54,8 +56,8 @@ type propSet struct {
 	metas []gvalue.Property
 }
 
-// propArgs compiles the arguments of one property() step. A map gives several properties.
-func (c *compiler) propArgs(args []any) ([]propArg, error) {
+// propArgs appends the compiled arguments of one property() step to dst. A map gives several properties.
+func (c *compiler) propArgs(dst []propArg, args []any) ([]propArg, error) {
 	in := &inst{op: "property", args: args}
 	var p propArg
 	if len(args) > 0 {
@@ -68,15 +70,14 @@ func (c *compiler) propArgs(args []any) ([]propArg, error) {
 		if !ok {
 			return nil, in.argErr("a key and a value are expected")
 		}
-		var out []propArg
 		for _, e := range m.Entries() {
 			q, err := c.propArg(in, propArg{card: p.card}, e.Key, e.Value)
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, q)
+			dst = append(dst, q)
 		}
-		return out, nil
+		return dst, nil
 	}
 	if len(args) < 2 || len(args)%2 != 0 {
 		return nil, in.argErr("a key and a value are expected")
@@ -96,7 +97,7 @@ func (c *compiler) propArgs(args []any) ([]propArg, error) {
 		}
 		p.metas = append(p.metas, metaArg{k, o})
 	}
-	return []propArg{p}, nil
+	return append(dst, p), nil
 }
 
 func (c *compiler) propArg(in *inst, p propArg, key, val any) (propArg, error) {
@@ -171,6 +172,7 @@ type draft struct {
 
 // fill evaluates the property() steps after addV() and addE().
 func (d *draft) fill(x *exec, t *trav, props []propArg) error {
+	d.props = slices.Grow(d.props, len(props))
 	for i := range props {
 		s, ok, err := props[i].eval(x, t)
 		if err != nil {
@@ -196,6 +198,16 @@ func (d *draft) fill(x *exec, t *trav, props []propArg) error {
 		}
 	}
 	return nil
+}
+
+// vertexSize returns about how many bytes the document of a vertex has.
+func (d *draft) vertexSize() int {
+	n := 192 + len(d.label)
+	for i := range d.props {
+		text, _ := d.props[i].val.(string)
+		n += 96 + len(d.props[i].key) + len(text) // the id of the value and the names around it
+	}
+	return n
 }
 
 // again reports whether addV() itself has the key of props[i] more than once.
@@ -236,16 +248,15 @@ func (o *operand) evalLabel(x *exec, t *trav) (string, error) {
 
 // propertyMods compiles the property() steps among the modulators.
 func (c *compiler) propertyMods(in *inst) ([]propArg, error) {
-	var out []propArg
+	out := make([]propArg, 0, len(in.mods))
 	for _, m := range in.mods {
 		if m.Op != "property" {
 			continue
 		}
-		ps, err := c.propArgs(m.Args)
-		if err != nil {
+		var err error
+		if out, err = c.propArgs(out, m.Args); err != nil {
 			return nil, err
 		}
-		out = append(out, ps...)
 	}
 	return out, nil
 }
@@ -378,7 +389,7 @@ func (o *operand) vertex(x *exec, t *trav, label, end string) (*graph.Vertex, er
 // buildProperty makes the step that sets properties of existing elements. Consecutive property() steps with constant
 // values are one write.
 func buildProperty(c *compiler, in *inst) (step, error) {
-	first, err := c.propArgs(in.args)
+	first, err := c.propArgs(nil, in.args)
 	if err != nil {
 		return nil, err
 	}

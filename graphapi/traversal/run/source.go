@@ -207,11 +207,11 @@ func (x *exec) selected(s *selection, ids []any) (iter, error) {
 
 // scan looks up all elements of one kind that pass the filters, in one partition or in all.
 func (x *exec) scan(s *selection, pk value.Value) (iter, error) {
-	mk := x.maker(s.vertices)
+	f := graph.Find{PK: pk, Pred: s.pred, Match: x.matcher(s), Limit: s.limit, Shown: !s.counted}
 	if s.counted {
-		mk = func([]byte) (any, error) { return true, nil }
+		return x.find(f, func([]byte) (any, error) { return true, nil })
 	}
-	return x.find(graph.Find{PK: pk, Pred: s.pred, Match: x.matcher(s), Limit: s.limit, Shown: !s.counted}, mk)
+	return x.findElements(f, s.vertices)
 }
 
 // matcher returns the exact filter of a scan. The tests get an element whose bytes belong to the look-up; only elements

@@ -39,7 +39,7 @@ func metaOf(old value.Value, metas []gvalue.Property) (value.Value, error) {
 	return m, nil
 }
 
-// apply changes the values of one key as property(cardinality, key, value) requires.
+// apply changes the values of one key, in their memory, as property(cardinality, key, value) requires.
 func (s *propSet) apply(vals []graph.Value, ids *propertyIDs, want int) ([]graph.Value, error) {
 	if s.val == nil { // null removes a single property and adds nothing to a list
 		if s.card == gvalue.ListCard || s.card == gvalue.SetCard {
@@ -74,7 +74,7 @@ func (s *propSet) apply(vals []graph.Value, ids *propertyIDs, want int) ([]graph
 		return append(vals, n), nil
 	}
 	n.ID = ids.next(want)
-	return []graph.Value{n}, nil
+	return append(vals[:0], n), nil
 }
 
 // toValue returns the stored form of a property value.
@@ -86,22 +86,19 @@ func toValue(v any) (value.Value, error) {
 	return sv, nil
 }
 
-// keyOfDraft removes the partition key property from a draft vertex and returns it.
+// keyOfDraft returns the value of the partition key property of a draft vertex.
 func (x *exec) keyOfDraft(d *draft) (value.Value, error) {
 	var pk value.Value
-	rest := d.props[:0:0]
-	for _, p := range d.props {
-		if p.key != x.g.Key {
-			rest = append(rest, p)
+	for i := range d.props {
+		if d.props[i].key != x.g.Key {
 			continue
 		}
-		v, err := toValue(p.val)
+		v, err := toValue(d.props[i].val)
 		if err != nil {
 			return pk, err
 		}
 		pk = v
 	}
-	d.props = rest
 	switch pk.Kind() {
 	case value.Undefined, value.Null:
 		return pk, errf(Runtime, "Cannot add a vertex where the partition key property has value 'null'.")
@@ -120,19 +117,20 @@ func (x *exec) createVertex(d *draft) (*gvalue.Vertex, error) {
 	if x.g.Mode == graph.KeyOther {
 		return nil, errf(Unsupported, "Vertices can't be added to a container with a hierarchical partition key")
 	}
-	pk := id
-	if x.g.Mode == graph.KeyProperty {
+	pk, keyed := id, x.g.Mode == graph.KeyProperty
+	if keyed {
 		if pk, err = x.keyOfDraft(d); err != nil {
 			return nil, err
 		}
 	}
-	b, at := x.g.OpenElement(128+96*len(d.props), id, kept, d.label, pk)
+	b, at := x.g.OpenElement(d.vertexSize(), id, kept, d.label, pk)
 	ids := &propertyIDs{x: x}
+	var vals []graph.Value
 	for i := range d.props {
-		if earlier(d.props[:i], d.props[i].key) {
+		if keyed && d.props[i].key == x.g.Key || earlier(d.props[:i], d.props[i].key) {
 			continue
 		}
-		var vals []graph.Value
+		vals = vals[:0]
 		for j := i; j < len(d.props); j++ {
 			if d.props[j].key != d.props[i].key {
 				continue

@@ -88,6 +88,15 @@ func (w *writer) value(v any) {
 	}
 }
 
+// scalar appends the value of a Scalar, fully qualified.
+func (w *writer) scalar(s *gvalue.Scalar) {
+	if s.IsText {
+		w.qstring(s.Text)
+	} else {
+		w.value(s.Other)
+	}
+}
+
 // nested appends types that contain other values, and rare scalars.
 func (w *writer) nested(v any) {
 	if w.depth++; w.depth > message.MaxDepth {
@@ -111,7 +120,7 @@ func (w *writer) element(v any) bool {
 			w.null()
 			return true
 		}
-		w.vertexProperties(x.Props())
+		w.vertexProperties(x)
 	case *gvalue.Edge:
 		w.code(tEdge)
 		w.value(x.ID)
@@ -128,7 +137,8 @@ func (w *writer) element(v any) bool {
 		w.properties(x.Props())
 	case *gvalue.VertexProperty:
 		w.code(tVertexProperty)
-		w.vertexProperty(x)
+		w.vertexProperty(&gvalue.LoadedProperty{Key: x.Label, ID: gvalue.Scalar{Other: x.ID},
+			Value: gvalue.Scalar{Other: x.Value}, Properties: x.Properties})
 	case *gvalue.Property:
 		w.code(tProperty)
 		w.property(x)
@@ -146,20 +156,24 @@ func (w *writer) element(v any) bool {
 	return true
 }
 
-func (w *writer) vertexProperties(ps []gvalue.VertexProperty) {
+// vertexProperties appends the list of a vertex's properties. Its length is known at its end.
+func (w *writer) vertexProperties(v *gvalue.Vertex) {
 	w.code(tList)
-	w.int32(int32(len(ps)))
-	for i := range ps {
+	at, n := len(w.b), 0
+	w.int32(0)
+	v.Visit(func(p *gvalue.LoadedProperty) {
+		n++
 		w.code(tVertexProperty)
-		w.vertexProperty(&ps[i])
-	}
+		w.vertexProperty(p)
+	})
+	binary.BigEndian.PutUint32(w.b[at:], uint32(n))
 }
 
 // vertexProperty appends a vertex property without its type code.
-func (w *writer) vertexProperty(p *gvalue.VertexProperty) {
-	w.value(p.ID)
-	w.string(p.Label)
-	w.value(p.Value)
+func (w *writer) vertexProperty(p *gvalue.LoadedProperty) {
+	w.scalar(&p.ID)
+	w.string(p.Key)
+	w.scalar(&p.Value)
 	w.null() // parent
 	if w.tokens {
 		w.null()
@@ -204,11 +218,13 @@ func (w *writer) graph(g *gvalue.Graph) {
 	for _, v := range g.Vertices {
 		w.value(v.ID)
 		w.string(v.Label)
-		ps := v.Props()
-		w.int32(int32(len(ps)))
-		for i := range ps {
-			w.vertexProperty(&ps[i])
-		}
+		at, n := len(w.b), 0
+		w.int32(0)
+		v.Visit(func(p *gvalue.LoadedProperty) {
+			n++
+			w.vertexProperty(p)
+		})
+		binary.BigEndian.PutUint32(w.b[at:], uint32(n))
 	}
 	w.int32(int32(len(g.Edges)))
 	for _, e := range g.Edges {

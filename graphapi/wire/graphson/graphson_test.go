@@ -2,6 +2,7 @@ package graphson
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"strings"
 	"testing"
@@ -161,6 +162,23 @@ func TestReadRequest(t *testing.T) {
 		x, _ := r.Map("bindings").GetString("x")
 		if r.ID.String() != id || r.Op != "eval" || g != "g.V(x)" || x != int32(1) {
 			t.Errorf("%s: got %+v, x = %v", s, r, x)
+		}
+	}
+}
+
+// TestRepeatedNames checks that the last member with a name counts, in small and in large objects.
+func TestRepeatedNames(t *testing.T) {
+	for _, others := range []int{0, 3, 20, 100} {
+		body := `{"a":1`
+		for i := range others {
+			body += fmt.Sprintf(`,"n%d":%d`, i, i)
+		}
+		m, err := ReadMap([]byte(body + `,"b":2,"a":3}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, _ := m.GetString("a"); a != int32(3) || m.Len() != others+2 {
+			t.Errorf("beside %d others: a is %v among %d members", others, a, m.Len())
 		}
 	}
 }

@@ -30,6 +30,24 @@ func (o *object) get(key string) (v any, ok bool) {
 	return nil, false
 }
 
+// fewMembers is the number of members up to which comparing all of their names takes less time than a map of them.
+const fewMembers = 32
+
+// once reports whether o has few members and each has another name.
+func (o *object) once() bool {
+	if len(o.members) > fewMembers {
+		return false
+	}
+	for i := range o.members {
+		for j := range i {
+			if o.members[j].key == o.members[i].key {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // parser reads JSON from untrusted bytes. It keeps the first error.
 type parser struct {
 	b      []byte

@@ -57,8 +57,13 @@ func (c *converter) value(v any) any {
 			}
 		}
 		m := gvalue.NewMap(len(x.members))
+		once := x.once()
 		for _, e := range x.members {
-			m.Put(e.key, c.value(e.val))
+			if v := c.value(e.val); once {
+				m.Append(e.key, v)
+			} else {
+				m.Put(e.key, v)
+			}
 		}
 		return m
 	}

@@ -32,7 +32,8 @@ func (w *writer) element(v any) bool {
 	case *gvalue.Edge:
 		w.edge(x)
 	case *gvalue.VertexProperty:
-		w.vertexProperty(x, true)
+		w.vertexProperty(&gvalue.LoadedProperty{Key: x.Label, ID: gvalue.Scalar{Other: x.ID},
+			Value: gvalue.Scalar{Other: x.Value}, Properties: x.Properties}, true)
 	case *gvalue.Property:
 		w.property(x)
 	case *gvalue.Path:
@@ -62,41 +63,46 @@ func (w *writer) vertex(v *gvalue.Vertex) {
 		w.raw(`,"type":"vertex"`)
 	}
 	if !w.tokens {
-		w.vertexProperties(v.Props())
+		w.vertexProperties(v)
 	}
 	w.raw("}")
 	w.close()
 }
 
-// vertexProperties appends the member "properties". The values of one key are neighbours in ps.
-func (w *writer) vertexProperties(ps []gvalue.VertexProperty) {
-	if len(ps) == 0 {
-		return
-	}
-	w.field("properties")
-	w.raw("{")
-	for i := range ps {
-		if i > 0 && ps[i].Label == ps[i-1].Label {
+// vertexProperties appends the member "properties" if there are any. The values of one key are neighbours.
+func (w *writer) vertexProperties(v *gvalue.Vertex) {
+	last, any := "", false
+	v.Visit(func(p *gvalue.LoadedProperty) {
+		switch {
+		case any && p.Key == last:
 			w.raw(",")
-		} else {
-			if i > 0 {
-				w.raw("],")
-			}
-			w.string(ps[i].Label)
+		case any:
+			w.raw("],")
+		default:
+			w.field("properties")
+			w.raw("{")
+		}
+		if !any || p.Key != last {
+			w.string(p.Key)
 			w.raw(":[")
 		}
-		w.vertexProperty(&ps[i], w.version > 1)
+		last, any = p.Key, true
+		w.vertexProperty(p, w.version > 1)
+	})
+	if any {
+		w.raw("]}")
 	}
-	w.raw("]}")
 }
 
-func (w *writer) vertexProperty(p *gvalue.VertexProperty, label bool) {
+func (w *writer) vertexProperty(p *gvalue.LoadedProperty, label bool) {
 	w.open("g:VertexProperty")
 	w.raw("{")
-	w.valueField("id", p.ID)
-	w.valueField("value", p.Value)
+	w.field("id")
+	w.scalar(&p.ID)
+	w.field("value")
+	w.scalar(&p.Value)
 	if label {
-		w.stringField("label", p.Label)
+		w.stringField("label", p.Key)
 	}
 	if len(p.Properties) > 0 && !w.tokens {
 		w.field("properties")

@@ -117,6 +117,15 @@ func (w *writer) value(v any) {
 	}
 }
 
+// scalar appends the value of a Scalar.
+func (w *writer) scalar(s *gvalue.Scalar) {
+	if s.IsText {
+		w.string(s.Text)
+	} else {
+		w.value(s.Other)
+	}
+}
+
 func (w *writer) integer(tag string, n int64) {
 	w.open(tag)
 	w.b = strconv.AppendInt(w.b, n, 10)
