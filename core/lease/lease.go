@@ -44,11 +44,12 @@ const (
 	Drops  Kind = 4 // removes what was dropped
 	Scrub  Kind = 5 // looks for damage in the store
 	Backup Kind = 6 // copies the store
+	Upkeep Kind = 8 // does the chores of the storage engine
 )
 
 // kinds has the names of the kinds for diagnostics.
 var kinds = map[Kind]string{Expiry: "expiry", Layout: "layout", Resize: "resize", Drops: "drops", Scrub: "scrub",
-	Backup: "backup"}
+	Backup: "backup", Upkeep: "upkeep"}
 
 // String returns the name of a kind for diagnostics.
 func (k Kind) String() string {
