@@ -19,6 +19,17 @@ func (e *Engine) ScrubStatus() ScrubStatus {
 	return e.scrub.Status()
 }
 
+// ChoreStatus is what this process has done of a chore of the storage engine.
+type ChoreStatus = jobs.ChoreStatus
+
+// Upkeep returns what this process has done of the chores of the storage engine; nothing if that has none.
+func (e *Engine) Upkeep() []ChoreStatus {
+	if e.keep == nil {
+		return nil
+	}
+	return e.keep.Status()
+}
+
 // Scrub reads the files of the store and compares index entries with items, without pauses. The background does the
 // same once a day, with pauses.
 func (e *Engine) Scrub(ctx context.Context) error {

@@ -125,6 +125,7 @@ type Engine struct {
 
 	reap  *jobs.Reaper
 	scrub *jobs.Scrub
+	keep  *jobs.Upkeep // nil: the storage engine has no chores
 	up    upgrade
 }
 
@@ -178,6 +179,7 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	})
 	e.reap = jobs.StartReaper(bg, o.Clock, jobs.Containers{Used: e.store.Opened, All: e.timed})
 	e.scrub = jobs.StartScrub(bg, eng, e.all, e.leases(), o.Clock, o.Logger)
+	e.keep = jobs.StartUpkeep(bg, eng, e.leases(), o.Clock, o.Logger)
 	e.startMeters()
 	bg.Go("closing of idle containers", func() {
 		for bg.Sleep(idleTurn) {

@@ -3,6 +3,7 @@ module github.com/orrerydb/orrery/cmd/orrery-tikv
 go 1.26
 
 require (
+	github.com/gorilla/websocket v1.5.3
 	github.com/orrerydb/orrery v0.0.0
 	github.com/orrerydb/orrery/core/kv/tikvkv v0.0.0
 )
@@ -50,7 +51,6 @@ require (
 	github.com/google/btree v1.1.2 // indirect
 	github.com/google/pprof v0.0.0-20230207041349-798e818bf904 // indirect
 	github.com/google/uuid v1.6.0 // indirect
-	github.com/gorilla/websocket v1.5.3 // indirect
 	github.com/grpc-ecosystem/go-grpc-middleware v1.1.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect

@@ -46,11 +46,12 @@ const (
 	Backup Kind = 6 // copies the store
 	// Records removes records of the APIs that nobody has written for their time.
 	Records Kind = 7
+	Upkeep  Kind = 8 // does the chores of the storage engine
 )
 
 // kinds has the names of the kinds for diagnostics.
 var kinds = map[Kind]string{Expiry: "expiry", Layout: "layout", Resize: "resize", Drops: "drops", Scrub: "scrub",
-	Backup: "backup", Records: "records"}
+	Backup: "backup", Records: "records", Upkeep: "upkeep"}
 
 // String returns the name of a kind for diagnostics.
 func (k Kind) String() string {

@@ -27,6 +27,7 @@ type Status struct {
 	// of the store's containers to the current format; nil: finished
 	Upgrade    *core.UpgradeStatus `json:"upgrade,omitempty"`
 	Leases     []core.Lease        `json:"leases,omitempty"` // work of the processes over a shared store
+	Upkeep     []core.ChoreStatus  `json:"upkeep,omitempty"` // what this process has done for the storage engine
 	Containers []ContainerStatus   `json:"containers,omitempty"`
 	More       int                 `json:"containersMore,omitempty"` // number of containers that Containers omits
 	Open       int                 `json:"containersOpen"`           // containers used in the last minutes
@@ -99,6 +100,7 @@ func (b *backing) describe(s *Server, st *Status) {
 	if up, under := b.eng.Upgrading(); under {
 		st.Upgrade = &up
 	}
+	st.Upkeep = b.eng.Upkeep()
 	st.Open = b.eng.OpenContainers()
 	var err error
 	if st.Leases, err = b.eng.Leases(context.Background()); err != nil {
