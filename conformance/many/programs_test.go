@@ -74,7 +74,8 @@ func TestPrograms(t *testing.T) {
 		if round == 0 {
 			method, at = "POST", [3]string{link, link, link}
 		}
-		define(method, "sprocs", at[0], "p", fmt.Sprintf("function () { getContext().getResponse().setBody(%d) }", round), "")
+		define(method, "sprocs", at[0], "p",
+			fmt.Sprintf("function () { getContext().getResponse().setBody(%d) }", round), "")
 		define(method, "udfs", at[1], "f", fmt.Sprintf("function (n) { return n * 100 + %d }", round), "")
 		define(method, "triggers", at[2], "t", fmt.Sprintf(`function () {
 			var r = getContext().getRequest(), d = r.getBody();
