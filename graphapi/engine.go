@@ -55,6 +55,7 @@ func (e *engineGraphs) OpenGraph(ctx context.Context, n GraphName, create bool) 
 	rid := c.RID()
 	g.graph.ChargeTo(e.core.Budget())
 	g.graph.ShareClaims(&e.claims, string(rid[:]))
+	g.graph.ClaimIn(e.core)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if have := e.known[n]; have != nil && have.rid == g.rid { // another request opened it meanwhile

@@ -37,13 +37,13 @@ func TestBatchesOfACursor(t *testing.T) {
 	for _, servers := range []int{2, 3} {
 		cl := start(t, servers)
 		coll := cl.fill(cl.client(""), 120)
-		small := options.Find().SetBatchSize(7)
+		small := func() *options.FindOptionsBuilder { return options.Find().SetBatchSize(7) }
 		finds := map[string]*options.FindOptionsBuilder{
-			"all":              small,
-			"sorted":           options.Find().SetBatchSize(7).SetSort(bson.D{{Key: "g", Value: -1}, {Key: "_id", Value: 1}}),
-			"backwards":        options.Find().SetBatchSize(7).SetSort(bson.D{{Key: "$natural", Value: -1}}),
-			"skip and limit":   options.Find().SetBatchSize(7).SetSkip(11).SetLimit(60),
-			"projection":       options.Find().SetBatchSize(7).SetProjection(bson.M{"g": 1}),
+			"all":              small(),
+			"sorted":           small().SetSort(bson.D{{Key: "g", Value: -1}, {Key: "_id", Value: 1}}),
+			"backwards":        small().SetSort(bson.D{{Key: "$natural", Value: -1}}),
+			"skip and limit":   small().SetSkip(11).SetLimit(60),
+			"projection":       small().SetProjection(bson.M{"g": 1}),
 			"first batch of 0": options.Find().SetBatchSize(0),
 		}
 		for name, o := range finds {
@@ -159,7 +159,8 @@ func TestEndOfACursor(t *testing.T) {
 	for name, end := range map[string]func(id int64){
 		"killCursors": func(id int64) {
 			out := b.run(t, bson.D{{Key: "killCursors", Value: "c"}, {Key: "cursors", Value: bson.A{id, int64(5)}}})
-			if got := fmt.Sprint(field(out, "cursorsKilled"), field(out, "cursorsNotFound")); got != fmt.Sprintf("[%d] [5]", id) {
+			got := fmt.Sprint(field(out, "cursorsKilled"), field(out, "cursorsNotFound"))
+			if got != fmt.Sprintf("[%d] [5]", id) {
 				t.Errorf("killed and not found: %s", got)
 			}
 		},
@@ -190,6 +191,42 @@ func TestEndOfACursor(t *testing.T) {
 	}
 }
 
+// Batches end at 16 MB, within what a stage has made of one document too. The result of a pipeline that must be
+// computed completely, and is larger than what is stored, is read at its server only.
+func TestLargeBatches(t *testing.T) {
+	cl := start(t, 2)
+	coll := cl.client("").Database("db").Collection("c")
+	large := strings.Repeat("x", 1<<20)
+	for i := range 24 {
+		_, err := coll.InsertOne(bg, bson.M{"_id": i, "text": large, "n": bson.A{1, 2}})
+		ok(t, err)
+	}
+	for name, p := range map[string]bson.A{"plain": {}, "unwind": {bson.M{"$unwind": "$n"}},
+		"added": {bson.M{"$addFields": bson.M{"more": 1}}}} {
+		cur, err := coll.Aggregate(bg, p)
+		ok(t, err)
+		var got []int
+		for cur.Next(bg) {
+			got = append(got, int(cur.Current.Lookup("_id").Int32()))
+		}
+		ok(t, cur.Err())
+		if distinct := len(slices.Compact(slices.Clone(got))); distinct != 24 || len(got) != 24 && len(got) != 48 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	out := cl.all[0].run(t, bson.D{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{
+		bson.M{"$group": bson.M{"_id": "$_id", "text": bson.M{"$first": "$text"}}}}},
+		{Key: "cursor", Value: bson.M{"batchSize": 2}}})
+	id := field(field(out, "cursor").(bson.D), "id").(int64)
+	for i, want := range []int32{0, 43, 0} { // CursorNotFound
+		code := codeOf(cl.all[i%2].run(t, bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "c"},
+			{Key: "batchSize", Value: 2}}))
+		if code != want {
+			t.Errorf("getMore at server %d: %d, not %d", i%2, code, want)
+		}
+	}
+}
+
 // A retryable write that is repeated at another server gets the result of the first attempt, and is made once.
 func TestRetriedWrites(t *testing.T) {
 	cl := start(t, 2)
@@ -199,7 +236,8 @@ func TestRetriedWrites(t *testing.T) {
 		{`{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 10}}}]}`, `[{"_id":1,"n":11}]`},
 		{`{"update": "c", "updates": [{"q": {"n": 11}, "u": {"$inc": {"n": 10}}}]}`, `[{"_id":1,"n":21}]`},
 		{`{"findAndModify": "c", "query": {"n": 21}, "update": {"$inc": {"n": 10}}}`, `[{"_id":1,"n":31}]`},
-		{`{"findAndModify": "c", "query": {"_id": 1}, "update": {"$inc": {"n": 10}}, "new": true}`, `[{"_id":1,"n":41}]`},
+		{`{"findAndModify": "c", "query": {"_id": 1}, "update": {"$inc": {"n": 10}}, "new": true}`,
+			`[{"_id":1,"n":41}]`},
 		{`{"findAndModify": "c", "query": {"n": 41}, "remove": true}`, `[]`},
 		{`{"update": "c", "updates": [{"q": {"k": 5}, "u": {"$set": {"_id": 5}, "$inc": {"n": 1}}, "upsert": true}]}`,
 			`[{"_id":5,"k":5,"n":1}]`},

@@ -116,6 +116,14 @@ func (s *containerStore) Create(ctx context.Context, pk, id value.Value, d []byt
 	return r.Charge, err
 }
 
+// CreateWith is Create with a record that is read, and changed in the same commit. The core's store must be a shared
+// one.
+func (s *containerStore) CreateWith(ctx context.Context, pk, id value.Value, d []byte, with *core.Attached) (
+	float64, error) {
+	r, err := s.c.Write(ctx, core.Write{Kind: core.Create, PK: s.tuple(pk), ID: id, Doc: d, With: with})
+	return r.Charge, err
+}
+
 // Update implements Store.
 func (s *containerStore) Update(ctx context.Context, pk, id value.Value,
 	f func(old []byte) ([]byte, bool, error)) (found bool, charge float64, err error) {

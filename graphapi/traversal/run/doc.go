@@ -89,7 +89,8 @@ type Graph struct {
 	plans *gremlin.Cache
 
 	claims *EdgeClaims
-	scope  string // name of the graph's edge ids among the claims
+	scope  string       // name of the graph's edge ids among the claims
+	across *core.Engine // keeps the claims of several processes; nil: there is one process
 	budget *budget.Budget
 }
 

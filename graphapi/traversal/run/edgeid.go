@@ -2,8 +2,11 @@ package run
 
 import (
 	"context"
+	"crypto/sha256"
 	"sync"
+	"time"
 
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -21,21 +24,27 @@ func (x *exec) createNamedEdge(id string, pk, stored value.Value, doc []byte) er
 		return x.cause(err)
 	}
 	defer done()
-	it, err := x.byID(false, id)
-	if err != nil {
+	if x.g.across != nil {
+		return x.createClaimed(id, pk, stored, doc)
+	}
+	if err := x.unused(id); err != nil {
 		return err
 	}
-	if it != nil {
-		_, taken, err := it.next(x)
-		it.close()
-		if err != nil {
-			return err
-		}
-		if taken {
-			return errTaken()
-		}
-	}
 	return x.create(pk, stored, doc)
+}
+
+// unused returns an error if an edge of the graph has an id.
+func (x *exec) unused(id string) error {
+	it, err := x.byID(false, id)
+	if it == nil || err != nil {
+		return err
+	}
+	_, taken, err := it.next(x)
+	it.close()
+	if err == nil && taken {
+		err = errTaken()
+	}
+	return err
 }
 
 // EdgeClaims are the ids of edges that are being written. Graphs on the same container must share them, see
@@ -80,3 +89,68 @@ func (c *EdgeClaims) take(ctx context.Context, id string) (done func(), err erro
 // ShareClaims makes graphs on the same container share their claims. scope names the container. Call it before the
 // first evaluation.
 func (g *Graph) ShareClaims(c *EdgeClaims, scope string) { g.claims, g.scope = c, scope+"/" }
+
+// If several processes share the store, a claim is a record in it as well. The commit that writes the edge removes the
+// record, under the precondition that it is still the same. So a process whose claim has expired, and was taken by
+// another one, can't write.
+//
+// Example: processes A and B add an edge "e". A has stored its claim and finds no edge "e". B finds A's claim and
+// waits. A writes the edge and removes the claim in one commit. B stores its claim, finds the edge, and fails with a
+// conflict.
+
+const (
+	// claimIdle is the time after which the claim of a process that has ended is removed.
+	claimIdle = 30 * time.Second
+	// claimLook is the time between two looks at another process's claim.
+	claimLook = 5 * time.Millisecond
+)
+
+// ClaimIn makes the graph store its claims if other processes write to the engine's store too. Call it before the first
+// evaluation.
+func (g *Graph) ClaimIn(e *core.Engine) {
+	if e.Shared() {
+		g.across = e
+	}
+}
+
+// createClaimed writes an edge with a given id under a stored claim.
+func (x *exec) createClaimed(id string, pk, stored value.Value, doc []byte) error {
+	sum := sha256.Sum256([]byte(x.g.scope + id))
+	name := core.RecordName{Kind: core.EdgeRecord, Name: string(sum[:])}
+	claim, err := x.claim(name)
+	if err != nil {
+		return x.cause(err)
+	}
+	err = x.unused(id)
+	if err == nil {
+		err = x.createWith(pk, stored, doc, &core.Attached{Name: name, Check: func(is core.Record) error {
+			if !is.Same(&claim) {
+				return status.New(status.RetryWith, "The id of the edge was given to another one at the same time.")
+			}
+			return nil
+		}, Next: func() []byte { return nil }})
+	}
+	if err != nil { // the claim of an edge that was written is gone already
+		_, _ = x.g.across.DropRecord(context.WithoutCancel(x.ctx), name, claim)
+	}
+	return err
+}
+
+// claim stores a claim. It waits while another process has one.
+func (x *exec) claim(name core.RecordName) (core.Record, error) {
+	for {
+		claim, ok, err := x.g.across.WriteRecord(x.ctx, name, core.Record{}, nil, claimIdle, nil)
+		if ok || err != nil {
+			return claim, err
+		}
+		t := time.NewTimer(claimLook)
+		select {
+		case <-t.C:
+		case <-x.ctx.Done():
+		}
+		t.Stop()
+		if err := x.ctx.Err(); err != nil {
+			return claim, err
+		}
+	}
+}

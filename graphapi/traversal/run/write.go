@@ -1,8 +1,11 @@
 package run
 
 import (
+	"context"
+
 	"github.com/google/uuid"
 
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/graph"
@@ -157,11 +160,25 @@ func earlier(ps []propSet, key string) bool {
 	return false
 }
 
-func (x *exec) create(pk, id value.Value, b []byte) error {
+func (x *exec) create(pk, id value.Value, b []byte) error { return x.createWith(pk, id, b, nil) }
+
+// recording is a store whose writes can change records.
+type recording interface {
+	CreateWith(ctx context.Context, pk, id value.Value, doc []byte, with *core.Attached) (float64, error)
+}
+
+// createWith writes a new document, and changes a record in the same commit; nil: none.
+func (x *exec) createWith(pk, id value.Value, b []byte, with *core.Attached) error {
 	if err := x.tick(); err != nil {
 		return err
 	}
-	charge, err := x.g.Store.Create(x.ctx, pk, id, b)
+	var charge float64
+	var err error
+	if with == nil {
+		charge, err = x.g.Store.Create(x.ctx, pk, id, b)
+	} else {
+		charge, err = x.g.Store.(recording).CreateWith(x.ctx, pk, id, b, with)
+	}
 	if err != nil {
 		return x.cause(err)
 	}
