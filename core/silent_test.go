@@ -78,7 +78,8 @@ func (s *silent) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) 
 }
 
 // While a shared store doesn't answer, a request ends with its deadline, or soon afterwards. A commit under way then
-// looks for its outcome for a second more, and for the state of its slot for another one. Look-ups of names have no deadline, and end after five seconds.
+// looks for its outcome for a second more, and for the state of its slot for another one. Look-ups of names have no
+// deadline, and end after five seconds.
 func TestRequestsEndWhileTheStoreIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &silent{Engine: kvtest.NewShared(memkv.New(), 1).Engine()}

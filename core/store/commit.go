@@ -376,8 +376,8 @@ func (c *Container) lost(sl *Slot, cause error) (raced bool, err error) {
 	return raced, err
 }
 
-// headTime is the longest time in which the head of a lost commit is read from a shared store. Others wait for the latch
-// meanwhile.
+// headTime is the longest time in which the head of a lost commit is read from a shared store. Others wait for the
+// latch meanwhile.
 const headTime = 3 * time.Second
 
 // findHead is lost, but an error of its own hides that an outcome is unknown.

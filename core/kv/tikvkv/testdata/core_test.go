@@ -31,9 +31,8 @@ func init() {
 
 // onCluster returns the engine of a process over a new keyspace, which ends with the test.
 func onCluster(t testing.TB, members string) kv.Engine {
-	process := func() (*tikvkv.Engine, error) {
-		return tikvkv.Open(bg, fmt.Sprintf("tikv://%s/core-%08x?commit=2pc", members, crc32.ChecksumIEEE([]byte(t.Name()))), tikvkv.Options{})
-	}
+	address := fmt.Sprintf("tikv://%s/core-%08x?commit=2pc", members, crc32.ChecksumIEEE([]byte(t.Name())))
+	process := func() (*tikvkv.Engine, error) { return tikvkv.Open(bg, address, tikvkv.Options{}) }
 	remove := func() {
 		e, err := process()
 		if err != nil {

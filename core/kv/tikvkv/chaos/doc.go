@@ -1,0 +1,18 @@
+// Package chaos tests several processes of the core over a cluster of stores that fails. Each process is one of the
+// operating system: the test binary runs itself again. Every few seconds a process or a store is killed or paused, or
+// the Placement Driver is restarted.
+//
+// It has only tests. They need a program that controls a cluster, whose name ORRERY_TEST_CLUSTER has:
+//
+//	PROGRAM start DIR N              starts a cluster of N stores, and prints the Placement Driver's host:port last
+//	PROGRAM kill DIR pd|1..N         kills the Placement Driver, or one store
+//	PROGRAM restart DIR pd|1..N      starts it again after that
+//	PROGRAM pause DIR pd|1..N        stops it for a while, as SIGSTOP does
+//	PROGRAM resume DIR pd|1..N       lets it go on
+//	PROGRAM stop DIR                 ends everything
+//
+// ORRERY_CHAOS_FAULTS has the faults, with commas between them: process killed, process paused, store killed, store
+// paused, Placement Driver restarted. They happen in random order. Without it, no store fails.
+//
+// ORRERY_CHAOS_RUNS is the number of runs, 1 by default, and ORRERY_CHAOS_SECONDS how long each lasts, 20 by default.
+package chaos
