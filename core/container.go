@@ -151,6 +151,10 @@ func (c *Container) Write(ctx context.Context, w Write) (Result, error) {
 	return res, err
 }
 
+// Waiting returns the number of writes that wait for a commit of others before their own can begin. With an engine that
+// isn't shared it is 0.
+func (c *Container) Waiting() int { return c.rt.Waiting() }
+
 // WriteMany does independent writes and waits once until all are durable. With ordered it stops at the first error: the
 // outcomes end there.
 func (c *Container) WriteMany(ctx context.Context, ws []Write, ordered bool) []Outcome {

@@ -59,7 +59,8 @@ func TestIdsOfEdges(t *testing.T) {
 		var made atomic.Int64
 		for i, c := range cs {
 			g.Go(func() {
-				_, err := harness.Submit(c, "g.V(v).addE('x').to(__.V('v0')).property('id', e)", "v", fmt.Sprintf("v%d", i), "e", id)
+				_, err := harness.Submit(c, "g.V(v).addE('x').to(__.V('v0')).property('id', e)",
+					"v", fmt.Sprintf("v%d", i), "e", id)
 				switch {
 				case err == nil:
 					made.Add(1)

@@ -60,6 +60,14 @@ func (c *checked) Get(ctx context.Context, dst, key []byte) ([]byte, error) {
 	return checkGet("Engine.Get", dst, v, err)
 }
 
+// GetNewest implements NewestReader. On an engine that isn't one it reads in a snapshot.
+func (c *checked) GetNewest(ctx context.Context, v *Values, keys [][]byte) error {
+	for i := range v.mem {
+		v.mem[i] = 0xcc
+	}
+	return checkMany("GetNewest", v, keys, GetNewest(ctx, c.Engine, v, keys))
+}
+
 // checkGet checks what a Get returned that appends to dst.
 func checkGet(op string, dst, v []byte, err error) ([]byte, error) {
 	switch {
@@ -154,6 +162,13 @@ func (p *checkedPrepared) Patch(i int, head []byte) {
 	p.p.Patch(i, head)
 }
 
+func (p *checkedPrepared) On(s Snapshot) {
+	p.live("On")
+	of := s.(*checkedSnapshot)
+	of.live("On")
+	p.p.On(of.s)
+}
+
 func (p *checkedPrepared) end(op string) {
 	p.live(op)
 	p.over = true
@@ -233,16 +248,20 @@ func (s *checkedSnapshot) GetMany(v *Values, keys [][]byte) error {
 	for i := range v.mem {
 		v.mem[i] = 0xcc
 	}
-	err := checkErr("GetMany", s.s.GetMany(v, keys))
+	return checkMany("GetMany", v, keys, s.s.GetMany(v, keys))
+}
+
+// checkMany checks what a read of several keys returned.
+func checkMany(op string, v *Values, keys [][]byte, err error) error {
 	switch n := v.Len(); {
 	case err != nil && n > 0:
-		broken("GetMany returned values and an error")
+		broken("%s returned values and an error", op)
 	case err == nil && (n > len(keys) || n == 0 && len(keys) > 0):
-		broken("GetMany read %d of %d keys", n, len(keys))
+		broken("%s read %d of %d keys", op, n, len(keys))
 	case err == nil && n < len(keys) && (v.Most == 0 || v.Bytes() < v.Most):
-		broken("GetMany read %d of %d keys and %d bytes, and may read %d", n, len(keys), v.Bytes(), v.Most)
+		broken("%s read %d of %d keys and %d bytes, and may read %d", op, n, len(keys), v.Bytes(), v.Most)
 	}
-	return err
+	return checkErr(op, err)
 }
 
 func (s *checkedSnapshot) Has(key []byte) (bool, error) {

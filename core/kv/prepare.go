@@ -12,6 +12,9 @@ type Prepared interface {
 	// Patch overwrites the first bytes of the value of operation i (the i of Batch.Op) with head, which must not be
 	// longer than the value. The operation must be a PutOpen.
 	Patch(i int, head []byte)
+	// On says that the preconditions of Write were read in s, and hold there. s stays open until Write has returned. An
+	// engine that can base a write on a snapshot (Basis) doesn't read them again.
+	On(s Snapshot)
 	// Write is Engine.Write of the prepared operations followed by those of late. late may be reused when Write has
 	// returned.
 	Write(ctx context.Context, late *Batch, pre []Precondition) (Commit, error)
@@ -35,19 +38,25 @@ func Prepare(e Engine, b *Batch, room int) (Prepared, error) {
 	if err := e.Limits().CheckBatch(b); err != nil {
 		return nil, err
 	}
-	return &plain{e, b}, nil
+	return &plain{e: e, b: b}, nil
 }
 
 // plain is a batch of an engine that isn't a Preparer.
 type plain struct {
-	e Engine
-	b *Batch
+	e  Engine
+	b  *Batch
+	on Snapshot // nil: the preconditions weren't read in a snapshot
 }
+
+func (p *plain) On(s Snapshot) { p.on = s }
 
 func (p *plain) Patch(i int, head []byte) { p.b.Patch(i, head) }
 
 func (p *plain) Write(ctx context.Context, late *Batch, pre []Precondition) (Commit, error) {
 	p.b.Append(late)
+	if s, ok := p.on.(Basis); ok {
+		return s.WriteFrom(ctx, p.b, pre)
+	}
 	return p.e.Write(ctx, p.b, pre)
 }
 

@@ -37,6 +37,7 @@ type draft struct {
 	parts []part      // by slot
 	pre   []kv.Precondition
 	mem   scratch
+	on    kv.Snapshot // in which the heads were read that the commit replaces; nil: it isn't known to be one
 }
 
 // part is the part of a draft in one slot.
@@ -155,7 +156,7 @@ func (d *draft) done() {
 	if cap(d.mem.val) > maxScratch {
 		d.mem.val = nil
 	}
-	d.b, d.ready = nil, nil
+	d.b, d.ready, d.on = nil, nil, nil
 	if small {
 		draftPool.Put(d)
 	}
@@ -314,6 +315,9 @@ func (p *part) count(ch *change) {
 func (d *draft) write(ctx context.Context) (pending, error) {
 	for i := range d.parts { // before the commit is visible
 		d.parts[i].sl.begun.Store(d.parts[i].h.LSN)
+	}
+	if d.on != nil {
+		d.ready.On(d.on)
 	}
 	w, err := d.ready.Write(ctx, d.late, d.pre)
 	d.ready = nil
@@ -563,8 +567,12 @@ func (d *draft) logicalHeads(ctx context.Context, p *part, apart bool) error {
 			first++
 		}
 		id := &p.chs[first].id
-		key := append(append(keys.AppendPrefix(d.mem.key[:0], p.sl.key, keys.KindLogical), id.place...), id.tuple...)
-		h, err := d.c.logicalHead(ctx, p.known, key)
+		key := id.appendLogicalKey(d.mem.key[:0])
+		known, err := p.logical(first)
+		if err != nil {
+			return err
+		}
+		h, err := d.c.logicalHead(ctx, known, key)
 		if err != nil {
 			return err
 		}
@@ -596,6 +604,26 @@ func (d *draft) logicalHeads(ctx context.Context, p *part, apart bool) error {
 	}
 	return nil
 }
+
+// logical returns the head of the logical partition of a change, if it is known.
+func (p *part) logical(i int) (*LogicalHead, error) {
+	ch := &p.chs[i]
+	if !ch.logicalRead || ch.logicalAt != p.sl.head.LSN {
+		return p.known, nil
+	}
+	h := new(LogicalHead)
+	if ch.logical == nil {
+		return h, nil
+	}
+	return h, h.decode(ch.logical)
+}
+
+// appendLogicalKey appends the key of the head of an item's logical partition.
+func (id *identity) appendLogicalKey(dst []byte) []byte {
+	return append(append(keys.AppendPrefix(dst, id.slot.key, keys.KindLogical), id.place...), id.tuple...)
+}
+
+func (id *identity) logicalKey() []byte { return id.appendLogicalKey(nil) }
 
 // logicalHead reads the head under a key, unless it is known.
 func (c *Container) logicalHead(ctx context.Context, known *LogicalHead, key []byte) (h LogicalHead, err error) {

@@ -54,6 +54,7 @@ type Slot struct {
 	// again together would lose again.
 	losers latch
 	turns  turns // of transactions
+	joint  joint // of writers with a shared engine
 
 	mu        latch // the latch
 	head      Head

@@ -150,15 +150,17 @@ func (m *many) do(at, n int) {
 	shown := len(m.shown)
 	m.out = m.out[:at]
 	stop := at + n
+	seen, err := m.c.seeTogether(m.ctx, m.ids[:n], m.ws[at:at+n])
+	defer seen.close()
 	for i := at; i < stop; i++ {
 		var o Outcome
-		if o.Err = m.errs[i-at]; o.Err == nil {
+		if o.Err = cmp.Or(m.errs[i-at], err); o.Err == nil {
 			o.Err = m.ids[i-at].slot.turns.wait(m.ctx, m.ids[i-at].tuple)
 		}
 		if o.Err == nil {
 			ch := change{id: m.ids[i-at]}
 			kept := false
-			if kept, o.Err = m.c.ready(m.ctx, &m.ws[i], &ch, &o.Result); o.Err == nil && !kept {
+			if kept, o.Err = seen.ready(m.ctx, m.c, &m.ws[i], &ch, &o.Result, i-at); o.Err == nil && !kept {
 				chs, from = append(chs, ch), append(from, i)
 			} else {
 				m.shown = append(m.shown, manyShown{ch.seenBy(ch.id.slot), i})
@@ -181,7 +183,7 @@ func (m *many) do(at, n int) {
 		return
 	}
 	if m.ordered {
-		if !m.commit(chs, from) {
+		if !m.commit(chs, from, seen) {
 			m.again(from)
 		}
 		if i := slices.IndexFunc(m.out[at:], func(o Outcome) bool { return o.Err != nil }); i >= 0 {
@@ -195,7 +197,7 @@ func (m *many) do(at, n int) {
 		for j < len(chs) && chs[j].id.slot == chs[i].id.slot {
 			j++
 		}
-		if !m.commit(chs[i:j], from[i:j]) {
+		if !m.commit(chs[i:j], from[i:j], seen) {
 			m.again(from[i:j])
 		}
 		i = j
@@ -255,8 +257,9 @@ func bySlot(chs []change, from []int) {
 }
 
 // commit makes changes visible in one commit of the engine. It returns false when nothing was written and each change
-// must be tried alone. The batch is made before the latches of all slots are taken, in their order.
-func (m *many) commit(chs []change, from []int) bool {
+// must be tried alone. seen is what the changes were decided on, with a shared engine. The batch is made before the
+// latches of all slots are taken, in their order.
+func (m *many) commit(chs []change, from []int, seen *seenTogether) bool {
 	if len(chs) < 2 {
 		return len(chs) == 0
 	}
@@ -271,7 +274,12 @@ func (m *many) commit(chs []change, from []int) bool {
 		return false
 	}
 	defer unlock()
-	if d.adopt(m.ctx) != nil || !d.unchanged(m.ctx) || d.fill(m.ctx, true) != nil {
+	if d.adopt(m.ctx) != nil || !d.unchanged(m.ctx) {
+		d.free()
+		return false
+	}
+	d.base(seen)
+	if d.fill(m.ctx, true) != nil {
 		d.free()
 		return false
 	}
@@ -329,6 +337,12 @@ func (d *draft) adopt(ctx context.Context) error {
 // unchanged reports whether all items of a draft are still the ones that were read. The caller holds the latches.
 func (d *draft) unchanged(ctx context.Context) bool {
 	for i := range d.parts {
+		if d.c.st.others {
+			if same, err := d.c.allUnchanged(ctx, d.parts[i].sl, d.parts[i].chs); err != nil || !same {
+				return false
+			}
+			continue
+		}
 		for k := range d.parts[i].chs {
 			if same, err := d.c.unchanged(ctx, d.parts[i].sl, &d.parts[i].chs[k]); err != nil || !same {
 				return false

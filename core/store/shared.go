@@ -37,8 +37,8 @@ import (
 
 // look is what a request has read first. The values point into its memory.
 type look struct {
-	snap kv.Snapshot
-	of   *Slots // the slot map of the snapshot
+	snap kv.Snapshot // nil: the values aren't of one moment, see lookFrom
+	of   *Slots      // the slot map of the snapshot
 	vals kv.Values
 	n    int // number of heads
 }
@@ -49,21 +49,50 @@ func (l *look) head(i int) []byte { return l.vals.At(1 + i) }
 // more returns the value of the i-th key that was asked for besides heads; nil when it is absent.
 func (l *look) more(i int) []byte { return l.vals.At(1 + l.n + i) }
 
-func (l *look) close() { _ = l.snap.Close() }
+func (l *look) close() {
+	if l.snap != nil {
+		_ = l.snap.Close()
+	}
+}
 
 // maxLooks is how often a look is repeated. Each time another process has changed the catalog, or the snapshot has
 // become too old.
 const maxLooks = 100
 
 // look takes a snapshot and reads the heads of slots in it, and further keys. want returns them for a version of the
-// slot map, and may be called more than once. The engine is a shared one. The caller closes the result.
+// slot map. It is called after the snapshot was taken, possibly for several snapshots. The engine is a shared one. The
+// caller closes the result.
 func (c *Container) look(ctx context.Context, want func(of *Slots) ([]*Slot, [][]byte)) (*look, error) {
+	return c.lookFrom(ctx, false, want)
+}
+
+// newestMost is the longest time of a look without a snapshot. It is far below the time for which the keys of a slot
+// stay after another one has taken its place.
+const newestMost = 10 * time.Second
+
+// With newest, lookFrom takes no snapshot: each value is the newest one at some moment of the call. That saves a round
+// trip, and is enough for a read of one item:
+//
+//   - If the version of the catalog was read before the item, the slot may have been replaced in between. Then the item
+//     is the last one of the slot, which was current when the slot was replaced, and so at a moment of the call.
+//   - If it was read after the item, the slot was the item's slot all the time.
+//
+// Other values may not fit together. If the head shows that, lookFrom goes on with a snapshot.
+func (c *Container) lookFrom(ctx context.Context, newest bool, want func(of *Slots) ([]*Slot, [][]byte)) (
+	*look, error) {
 	for range maxLooks {
 		if err := c.Alive(); err != nil {
 			return nil, err
 		}
 		follows := c.follows.Load() // before the map: a newer map has a newer version, which the snapshot shows
 		l := &look{of: c.Slots()}
+		begun := realTime.Now()
+		if !newest {
+			var err error
+			if l.snap, err = c.st.eng.Snapshot(ctx); err != nil {
+				return nil, translate(err)
+			}
+		}
 		slots, more := want(l.of)
 		l.n = len(slots)
 		names := make([][]byte, 0, 1+len(slots)+len(more))
@@ -71,11 +100,17 @@ func (c *Container) look(ctx context.Context, want func(of *Slots) ([]*Slot, [][
 		for _, sl := range slots {
 			names = append(names, sl.headKey[:])
 		}
+		names = append(names, more...)
 		var err error
-		if l.snap, err = c.st.eng.Snapshot(ctx); err != nil {
-			return nil, translate(err)
+		if newest {
+			err = kv.GetNewest(ctx, c.st.eng, &l.vals, names)
+		} else {
+			err = l.snap.GetMany(&l.vals, names)
 		}
-		err = l.snap.GetMany(&l.vals, append(names, more...))
+		if newest && err == nil && (realTime.Now().Sub(begun) > newestMost || !l.together()) {
+			newest = false
+			continue
+		}
 		current := false
 		if err == nil {
 			current, err = c.shows(l, slots, follows)
@@ -92,6 +127,17 @@ func (c *Container) look(ctx context.Context, want func(of *Slots) ([]*Slot, [][
 		}
 	}
 	return nil, status.New(status.Unavailable, "The container is changed too often by others.")
+}
+
+// together reports whether the heads of a look without a snapshot fit its version of the catalog.
+func (l *look) together() bool {
+	for i := range l.n {
+		var h Head
+		if b := l.head(i); b == nil || h.parse(b, new(indexFlags)) == nil && h.Moved {
+			return false
+		}
+	}
+	return true
 }
 
 // shows reports whether a look shows the version of the catalog that the container follows. Then all of its slots have
@@ -330,8 +376,8 @@ func (id *identity) itemKey() []byte {
 
 // lookAt looks at one item: the head of its slot, and the item itself. It finds the item's slot in the map of the
 // snapshot. with is one more key; nil: none.
-func (c *Container) lookAt(ctx context.Context, id *identity, with []byte) (*look, error) {
-	return c.look(ctx, func(of *Slots) ([]*Slot, [][]byte) {
+func (c *Container) lookAt(ctx context.Context, id *identity, newest bool, with []byte) (*look, error) {
+	return c.lookFrom(ctx, newest, func(of *Slots) ([]*Slot, [][]byte) {
 		id.slot, id.version = of.at(id.place), of.m.MapVersion
 		more := [][]byte{id.itemKey()}
 		if with != nil {
@@ -347,7 +393,7 @@ func (c *Container) readShared(ctx context.Context, it *Item, m *Mem, pk Partiti
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.lookAt(ctx, &at, nil)
+	l, err := c.lookAt(ctx, &at, true, nil)
 	if err != nil {
 		return at.slot, err
 	}
@@ -361,6 +407,7 @@ func (c *Container) readShared(ctx context.Context, it *Item, m *Mem, pk Partiti
 	if err := decodeEnvelope(m.val, it); err != nil {
 		return at.slot, err
 	}
+	at.slot.settled(it.LSN) // it may be younger than the head that was read
 	if c.expired(it) {
 		return at.slot, errNotFound()
 	}
@@ -373,7 +420,7 @@ func (c *Container) readOldShared(ctx context.Context, ch *change) error {
 	if ch.with != nil {
 		with = ch.with.Name.key(false)
 	}
-	l, err := c.lookAt(ctx, &ch.id, with)
+	l, err := c.lookAt(ctx, &ch.id, false, with)
 	if err != nil {
 		return err
 	}

@@ -83,6 +83,11 @@ type change struct {
 	basis    []byte    // the slot's stored head when the old item was read, with a shared engine; else nil
 	with     *attached // the write's record; nil: none
 
+	// The stored head of the logical partition, if logicalRead; nil: it is absent. It is of the slot's LSN logicalAt.
+	logical     []byte
+	logicalAt   int64
+	logicalRead bool
+
 	// Fields of the draft that the change belongs to.
 	partition int    // the logical partition's number in its part
 	op        int    // the operation that puts the item
@@ -106,6 +111,14 @@ const maxRaces = 64
 
 // Write writes one item; it is durable when Write returns.
 func (c *Container) Write(ctx context.Context, w *Write) (Result, error) {
+	if c.st.others && len(c.uniques) == 0 { // a commit's unique values are checked one write after the other
+		return c.writeJoint(ctx, w)
+	}
+	return c.writeAlone(ctx, w)
+}
+
+// writeAlone is Write with a commit of its own.
+func (c *Container) writeAlone(ctx context.Context, w *Write) (Result, error) {
 	res, p, err := c.apply(ctx, w)
 	if werr := p.wait(ctx); werr != nil {
 		return res, werr
@@ -238,8 +251,7 @@ func (c *Container) apply(ctx context.Context, w *Write) (Result, pending, error
 			defer q.Unlock()
 		}
 	}
-	return Result{}, pending{}, status.New(status.RetryWith, "Conflicting request to resource has been attempted. "+
-		"Retry to avoid conflicts.")
+	return Result{}, pending{}, errRaces()
 }
 
 // attempt runs a write once: the costly part without the latch, then the commit under it. raced says that the item has
@@ -298,15 +310,19 @@ func (c *Container) ready(ctx context.Context, w *Write, ch *change, res *Result
 		ch.seen = ch.id.slot.lsn.Load()
 		err = c.readOld(ctx, ch, w.Kind == Create)
 	}
-	sl := ch.id.slot
-	if res.Slot = sl; err != nil {
+	if res.Slot = ch.id.slot; err != nil {
 		return false, err
 	}
+	return c.choose(ctx, w, ch, res)
+}
+
+// choose is ready after the item was read.
+func (c *Container) choose(ctx context.Context, w *Write, ch *change, res *Result) (kept bool, err error) {
 	live := ch.live()
 	if ch.old != nil {
 		ch.shown = ch.old.LSN
 	} else {
-		ch.shown = sl.begun.Load() // after the read
+		ch.shown = ch.id.slot.begun.Load() // after the read
 	}
 	next, keep, err := decide(w, live)
 	if err != nil {
@@ -614,8 +630,13 @@ func (c *Container) stands(ctx context.Context, id *identity, old *Item) (bool, 
 	if err := c.readOld(ctx, &now, old == nil); err != nil {
 		return false, err
 	}
-	if old == nil || now.old == nil {
-		return old == nil && now.old == nil, nil
+	return sameVersion(old, now.old), nil
+}
+
+// sameVersion reports whether two stored items with one key are the same version; nil = absent.
+func sameVersion(a, b *Item) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
 	}
-	return old.LSN == now.old.LSN && old.Pos == now.old.Pos, nil
+	return a.LSN == b.LSN && a.Pos == b.Pos
 }

@@ -42,6 +42,8 @@ func Run(t *testing.T, open func(t *testing.T) kv.Engine) {
 		{"sizes and split points", testSizes},
 		{"commits", testCommits},
 		{"prepared batches", testPrepared},
+		{"writes based on a snapshot", testBasis},
+		{"newest values", testNewest},
 		{"large batches keep the order of operations", testLargeBatches},
 		{"a cancelled context writes nothing", testContext},
 		{"random history against a model", testModel},

@@ -143,6 +143,9 @@ func (p *prepared) group(b *kv.Batch) {
 // Patch implements kv.Prepared.
 func (p *prepared) Patch(i int, head []byte) { p.b.Patch(i, head) }
 
+// On implements kv.Prepared. Preconditions are read where they are written, which costs nothing more.
+func (p *prepared) On(kv.Snapshot) {}
+
 // Write implements kv.Prepared.
 func (p *prepared) Write(ctx context.Context, late *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
 	e, pb := p.e, p.pb

@@ -7,6 +7,8 @@
 //	read the keys of the preconditions at that timestamp, all with one request; refuse if one doesn't hold
 //	commit the batch; TiKV refuses it if a key of it was written since the timestamp
 //
+// A write that is based on a snapshot, in which its caller has read the preconditions, is only the last of these steps.
+//
 // A key that has a precondition and isn't written is locked in the transaction, so a write to it is noticed as well.
 // After such a conflict the write begins again with a new timestamp: its preconditions decide, not the race.
 //
@@ -60,9 +62,11 @@ type Engine struct {
 }
 
 var (
-	_ kv.Engine      = (*Engine)(nil)
-	_ kv.Identified  = (*Engine)(nil)
-	_ kv.Presplitter = (*Engine)(nil)
+	_ kv.Engine       = (*Engine)(nil)
+	_ kv.Identified   = (*Engine)(nil)
+	_ kv.Presplitter  = (*Engine)(nil)
+	_ kv.NewestReader = (*Engine)(nil)
+	_ kv.Basis        = (*snapshot)(nil)
 )
 
 // use returns an engine over an open client, which it closes with Close, or if it fails.
@@ -142,6 +146,49 @@ func (e *Engine) Get(ctx context.Context, dst, key []byte) ([]byte, error) {
 	}
 	dst, err = s.Get(dst, key)
 	return dst, errors.Join(err, s.Close())
+}
+
+// GetNewest implements kv.NewestReader with one request to each store, and without a timestamp. If a value is stored in
+// parts, all is read in a snapshot, because a pointer and its parts have to be of one version.
+func (e *Engine) GetNewest(ctx context.Context, v *kv.Values, keys [][]byte) error {
+	v.Reset()
+	if err := e.open(ctx); err != nil {
+		return err
+	}
+	within, cancel := e.bound(ctx)
+	defer cancel()
+	names := make([][]byte, len(keys))
+	for i, key := range keys {
+		names[i] = e.data(key)
+	}
+	found, err := e.store.GetSnapshot(math.MaxUint64).BatchGet(within, names)
+	if err != nil {
+		return e.fail(ctx, err)
+	}
+	i, inParts := 0, false
+	err = v.Fill(keys, func(dst, _ []byte) ([]byte, error) {
+		stored, ok := found[string(names[i])]
+		i++
+		if !ok {
+			return dst, kv.ErrNotFound
+		}
+		value, _, err := decode(stored)
+		inParts = inParts || err == nil && value == nil
+		return append(dst, value...), err
+	})
+	if err != nil || !inParts {
+		return err
+	}
+	s, err := e.Snapshot(ctx)
+	if err != nil {
+		v.Reset()
+		return err
+	}
+	if err := errors.Join(s.GetMany(v, keys), s.Close()); err != nil {
+		v.Reset()
+		return err
+	}
+	return nil
 }
 
 // Checkpoint implements kv.Engine.

@@ -119,7 +119,7 @@ func (h *history) container(p int) *core.Container {
 	return c
 }
 
-func parse(t *testing.T, text string) doc.Doc {
+func parse(t testing.TB, text string) doc.Doc {
 	d, err := doc.FromJSON(nil, []byte(text), doc.JSONOptions{Names: doc.NoSQL})
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ type snapshot struct {
 	ts     uint64
 	taken  time.Time
 	closed atomic.Bool
+	based  atomic.Bool // a write has the timestamp
 }
 
 // Snapshot implements kv.Engine.

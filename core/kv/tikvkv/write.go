@@ -31,7 +31,7 @@ func (e *Engine) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) 
 	if err := limits.CheckBatch(b); err != nil {
 		return nil, err
 	}
-	within, cancel := context.WithTimeout(ctx, e.timeout+time.Duration(b.Size()/bytesPerSecond)*time.Second)
+	within, cancel := e.boundWrite(ctx, b)
 	defer cancel()
 	for wait := time.Millisecond; ; wait = min(2*wait, 64*time.Millisecond) {
 		again, err := e.attempt(within, b, pre)
@@ -46,6 +46,35 @@ func (e *Engine) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) 
 			return nil, e.failWrite(ctx, err)
 		}
 	}
+}
+
+// WriteFrom implements kv.Basis: the snapshot's timestamp is that of the transaction. Each transaction needs one of its
+// own, so a second write takes another one.
+func (s *snapshot) WriteFrom(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
+	if b.Len() == 0 || s.based.Swap(true) {
+		return s.e.Write(ctx, b, pre)
+	}
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	if err := limits.CheckBatch(b); err != nil {
+		return nil, err
+	}
+	within, cancel := s.e.boundWrite(ctx, b)
+	defer cancel()
+	again, err := s.e.transact(within, s.ts, b, pre)
+	switch {
+	case err == nil:
+		return committed{}, nil
+	case again: // it was not applied: the preconditions decide
+		return s.e.Write(ctx, b, pre)
+	}
+	return nil, s.e.failWrite(ctx, err)
+}
+
+// boundWrite is bound for a write.
+func (e *Engine) boundWrite(ctx context.Context, b *kv.Batch) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, e.timeout+time.Duration(b.Size()/bytesPerSecond)*time.Second)
 }
 
 // pause waits, and reports whether ctx goes on.
@@ -84,6 +113,11 @@ func (e *Engine) attempt(ctx context.Context, b *kv.Batch, pre []kv.Precondition
 	if b.Len() == 0 { // what was read at one timestamp was so at that moment
 		return false, nil
 	}
+	return e.transact(ctx, ts, b, pre)
+}
+
+// transact is a transaction with the timestamp ts, at which its preconditions hold.
+func (e *Engine) transact(ctx context.Context, ts uint64, b *kv.Batch, pre []kv.Precondition) (again bool, err error) {
 	tx, err := e.store.Begin(tikv.WithStartTS(ts))
 	if err != nil {
 		return false, err

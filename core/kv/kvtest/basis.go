@@ -1,0 +1,81 @@
+package kvtest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// testBasis writes with preconditions that were read in a snapshot.
+func testBasis(t *testing.T, e kv.Engine) {
+	for _, tc := range []struct {
+		name  string
+		since string // a write since the snapshot; "": none
+		want  error
+		then  string
+	}{
+		{"nothing has changed", "", nil, "a=2 b=1"},
+		{"another key has changed", "c=1", nil, "a=2 b=1 c=1"},
+		{"the value is another one", "b=2", kv.ErrConflict, "a=1 b=2"},
+		{"the key is gone", "b", kv.ErrConflict, "a=1"},
+		{"the value is the same again", "b=1", nil, "a=2 b=1"},
+		{"a key that is written has changed", "a=3", nil, "a=2 b=1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			put(t, e, "a=1", "b=1", "c")
+			s := Snapshot(t, e)
+			if tc.since != "" {
+				put(t, e, tc.since)
+			}
+			for range 2 { // also if a write is repeated on the same snapshot
+				batch := new(kv.Batch)
+				batch.Put(b("a"), b("2"))
+				p, err := kv.Prepare(e, batch, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.On(s)
+				w, err := p.Write(ctx, new(kv.Batch), []kv.Precondition{{Key: b("b"), Expect: kv.Equal, Value: b("1")}})
+				if !errors.Is(err, tc.want) {
+					t.Fatalf("got %v, want %v", err, tc.want)
+				}
+				if err == nil {
+					err = w.Wait()
+				}
+				if err != nil && tc.want == nil {
+					t.Fatal(err)
+				}
+			}
+			wantGet(t, s, "a", "1")
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			wantScan(t, e, "a", "d", tc.then)
+		})
+	}
+}
+
+// testNewest reads the newest values of several keys.
+func testNewest(t *testing.T, e kv.Engine) {
+	put(t, e, "a=1", "c=3")
+	var v kv.Values
+	for _, want := range []string{"1", "2"} {
+		if err := kv.GetNewest(ctx, e, &v, [][]byte{b("c"), b("absent"), b("a"), b("c")}); err != nil {
+			t.Fatal(err)
+		}
+		if v.Len() != 4 || string(v.At(0)) != "3" || v.At(1) != nil || string(v.At(2)) != want ||
+			string(v.At(3)) != "3" {
+			t.Errorf("got %q %q %q %q", v.At(0), v.At(1), v.At(2), v.At(3))
+		}
+		put(t, e, "a=2")
+	}
+	large := make([]byte, 300<<10)
+	for i := range large {
+		large[i] = byte(i%250 + 1)
+	}
+	put(t, e, "l="+string(large))
+	if err := kv.GetNewest(ctx, e, &v, [][]byte{b("a"), b("l")}); err != nil || string(v.At(1)) != string(large) {
+		t.Errorf("%d bytes, %v", len(v.At(1)), err)
+	}
+}

@@ -1,0 +1,483 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// With a shared engine a commit takes several round trips, and a slot makes one after the other. So the writers of a
+// slot queue, and the first of them, the leader, commits for all that wait. The others do nothing but make their
+// changes:
+//
+//  1. The leader takes a snapshot, and reads in it the slot's head and the items of all of them, with one GetMany.
+//  2. Each writer decides what it writes, and makes its index terms, in its own goroutine.
+//  3. The leader commits all changes with one write, under the precondition that the head is still the one of the
+//     snapshot. Each change has its own LSN, in the order of the queue.
+//  4. The next writer in the queue leads.
+//
+// A write that is refused, or that has nothing to write, takes no part in the commit. If the commit loses a race to
+// another process, all begin again. If it fails for a reason that may concern only one of them, each is done alone: a
+// full logical partition, for example. Two writes of one item are in different commits.
+//
+// A writer that comes while the snapshot is being taken joins. What the snapshot shows may then be older than the
+// writer. If the commit succeeds, nothing has changed between the two. Otherwise such a writer begins again, also if it
+// would be refused.
+//
+// Example: A creates "x" and leads. B replaces "y" and C creates "z" if it is absent, while A's snapshot is taken. One
+// GetMany reads the head with LSN 7 and the three items. "z" is there. One commit writes "x" with LSN 8 and "y" with
+// LSN 9. C gets Conflict: "z" was there when that commit was made.
+
+// joint is the queue of a slot's writers.
+type joint struct {
+	mu      sync.Mutex
+	led     bool // somebody leads, or is about to
+	waiting []*joined
+}
+
+// joined is a write in the queue of its slot.
+type joined struct {
+	ctx   context.Context
+	w     *Write
+	ch    change
+	turn  chan turnOf // from the leader
+	since time.Time
+
+	g    *jointCommit // that it belongs to, when it has left the queue
+	late bool         // it came after the snapshot was asked for
+	item int          // its item among the keys that were read; its logical partition's head is the next one
+	with int          // its record among them
+	made bool         // its change is ready, or it is refused or kept
+	kept bool
+
+	// The outcome. If neither again nor alone is set, it is final.
+	res   Result
+	err   error
+	again bool
+	alone bool
+}
+
+// turnOf tells a waiting write what to do.
+type turnOf uint8
+
+const (
+	turnLead turnOf = iota
+	turnMake        // its change
+	turnEnd
+)
+
+// writeJoint is Write with a shared engine.
+func (c *Container) writeJoint(ctx context.Context, w *Write) (Result, error) {
+	id, err := c.identify(w)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := id.slot.turns.wait(ctx, id.tuple); err != nil {
+		return Result{}, err
+	}
+	m := &joined{ctx: ctx, w: w, turn: make(chan turnOf, 1)}
+	for range maxRaces {
+		if err := ctx.Err(); err != nil {
+			return Result{}, translate(err)
+		}
+		c.relocate(&id)
+		m.ch, m.g, m.made, m.kept, m.late = change{id: id}, nil, false, false, false
+		m.res, m.err, m.again, m.alone = Result{Slot: id.slot}, nil, true, false
+		if err := c.join(m); err != nil {
+			return Result{}, err
+		}
+		switch {
+		case m.alone:
+			return c.writeAlone(ctx, w)
+		case !m.again:
+			return m.res, m.err
+		}
+	}
+	return Result{}, errRaces()
+}
+
+// join puts a write into the queue of its slot, and returns when it has an outcome. The error says that it has left the
+// queue.
+func (c *Container) join(m *joined) error {
+	defer m.ch.release()
+	j := &m.ch.id.slot.joint
+	lead, err := j.enter(m)
+	for err == nil {
+		does := turnLead
+		if !lead {
+			does, err = j.await(m)
+		}
+		switch {
+		case err != nil, does == turnEnd:
+			return err
+		case does == turnMake:
+			c.makeJoined(m)
+		default:
+			c.lead(m)
+			return nil
+		}
+	}
+	return err
+}
+
+// enter adds a write to the queue, unless it leads at once. It fails as latch.LockFor does if the queue is too long.
+func (j *joint) enter(m *joined) (lead bool, err error) {
+	m.since = realTime.Now()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.led {
+		j.led = true
+		return true, nil
+	}
+	if len(j.waiting) > latchFew && m.since.Sub(j.waiting[0].since) > latchTarget {
+		return false, errTooMany()
+	}
+	j.waiting = append(j.waiting, m)
+	return false, nil
+}
+
+// await waits until the write has something to do. A write that a leader has taken out of the queue can't leave.
+func (j *joint) await(m *joined) (turnOf, error) {
+	select {
+	case t := <-m.turn:
+		return t, nil
+	case <-m.ctx.Done():
+	}
+	j.mu.Lock()
+	i := slices.Index(j.waiting, m)
+	if i >= 0 {
+		j.waiting = slices.Delete(j.waiting, i, i+1)
+	}
+	j.mu.Unlock()
+	if i >= 0 {
+		return turnEnd, translate(m.ctx.Err())
+	}
+	return <-m.turn, nil
+}
+
+// pass lets the first in the queue lead.
+func (j *joint) pass() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.led = len(j.waiting) > 0; j.led {
+		j.waiting[0].turn <- turnLead
+		j.waiting = slices.Delete(j.waiting, 0, 1)
+	}
+}
+
+// jointCommit is a commit of several writes.
+type jointCommit struct {
+	c      *Container
+	sl     *Slot
+	ms     []*joined // the first is the leader
+	bytes  int       // of their documents
+	looked bool      // the members are known
+	look   *look
+	basis  []byte // the slot's head in the snapshot
+	seen   int64  // its LSN
+	making sync.WaitGroup
+}
+
+// lead commits a write, and others that wait.
+func (c *Container) lead(m *joined) {
+	g := &jointCommit{c: c, sl: m.ch.id.slot}
+	g.add(m)
+	defer func() { // also after a panic
+		for _, o := range g.ms[1:] {
+			o.turn <- turnEnd
+		}
+		g.sl.joint.pass()
+	}()
+	g.take(false)
+	g.run()
+}
+
+// add makes a write a member.
+func (g *jointCommit) add(m *joined) {
+	m.g = g
+	g.ms = append(g.ms, m)
+	g.bytes += len(m.w.Doc)
+}
+
+// take takes members from the queue, in their order.
+func (g *jointCommit) take(late bool) {
+	j := &g.sl.joint
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.waiting = slices.DeleteFunc(j.waiting, func(m *joined) bool {
+		if len(g.ms) >= manyWrites || g.bytes >= manyBytes || g.has(m) {
+			return false
+		}
+		m.late = late
+		g.add(m)
+		return true
+	})
+}
+
+// has reports whether a member writes the same item, or changes the same record.
+func (g *jointCommit) has(m *joined) bool {
+	return slices.ContainsFunc(g.ms, func(o *joined) bool {
+		return bytes.Equal(o.ch.id.suffix, m.ch.id.suffix) ||
+			o.w.With != nil && m.w.With != nil && o.w.With.Name == m.w.With.Name
+	})
+}
+
+// until returns a ctx for what is done for all members. It has the deadline of the member that waits longest. If the
+// leader's client goes away, the others still need their commit, so the leader's ctx counts only if it is alone.
+func (g *jointCommit) until() (context.Context, context.CancelFunc) {
+	leader := g.ms[0].ctx
+	if len(g.ms) == 1 {
+		return leader, func() {}
+	}
+	leader = context.WithoutCancel(leader)
+	var last time.Time
+	for _, m := range g.ms {
+		end, ok := m.ctx.Deadline()
+		if !ok {
+			return leader, func() {}
+		}
+		if end.After(last) {
+			last = end
+		}
+	}
+	return context.WithDeadline(leader, last)
+}
+
+// run does what the members want.
+func (g *jointCommit) run() {
+	reading, over := g.until()
+	defer over()
+	l, err := g.c.look(reading, g.want)
+	if err != nil {
+		for _, m := range g.ms { // those that came late may have more time
+			if reading.Err() == nil || m.ctx.Err() != nil {
+				g.conclude([]*joined{m}, err)
+			}
+		}
+		return
+	}
+	defer l.close()
+	if !l.of.has(g.sl) {
+		return // all look for their slots again
+	}
+	var h Head
+	g.look, g.basis = l, bytes.Clone(l.head(0))
+	if err := h.parse(g.basis, new(indexFlags)); err != nil {
+		g.conclude(g.ms, err)
+		return
+	}
+	g.seen = h.LSN
+	g.make()
+	ctx, end := g.until()
+	defer end()
+	var chs []change
+	var from []*joined
+	for _, m := range g.ms {
+		if m.made && m.err == nil && !m.kept {
+			chs, from = append(chs, m.ch), append(from, m)
+			m.ch.oldTerms, m.ch.newTerms = nil, nil // they belong to chs now
+		}
+	}
+	defer func() {
+		for i := range chs {
+			chs[i].release()
+		}
+	}()
+	committed := len(chs) > 0 && g.commit(ctx, chs, from)
+	for _, m := range g.ms {
+		if m.made && (m.err != nil || m.kept) && !slices.Contains(from, m) {
+			m.again = m.late && !committed
+		}
+	}
+}
+
+// want returns the keys that a look reads. The look calls it when it has its snapshot.
+func (g *jointCommit) want(of *Slots) (slots []*Slot, more [][]byte) {
+	if g.looked { // the snapshot is a new one
+		for _, m := range g.ms {
+			m.late = false
+		}
+	} else {
+		g.looked = true
+		g.take(true)
+	}
+	if !of.has(g.sl) {
+		return nil, nil
+	}
+	logical := !g.c.def.Load().KeyIsID()
+	for _, m := range g.ms {
+		m.ch.id.version = of.m.MapVersion
+		m.item = len(more)
+		if more = append(more, m.ch.id.itemKey()); logical {
+			more = append(more, m.ch.id.logicalKey())
+		}
+		if m.w.With != nil {
+			m.with = len(more)
+			more = append(more, m.w.With.Name.key(false))
+		}
+		m.ch.logicalRead = logical
+	}
+	return []*Slot{g.sl}, more
+}
+
+// make has all members make their changes, and waits for them.
+func (g *jointCommit) make() {
+	defer g.making.Wait() // also after a panic: they read what was looked up
+	for _, m := range g.ms[1:] {
+		g.making.Add(1)
+		m.turn <- turnMake
+	}
+	g.makeOne(g.ms[0])
+}
+
+// makeJoined makes the change of a member that doesn't lead.
+func (c *Container) makeJoined(m *joined) {
+	defer m.g.making.Done()
+	m.g.makeOne(m)
+}
+
+// makeOne makes the change of a member, from what was read.
+func (g *jointCommit) makeOne(m *joined) {
+	ch := &m.ch
+	ch.basis, ch.seen = g.basis, g.seen
+	if ch.logicalRead {
+		ch.logical, ch.logicalAt = bytes.Clone(g.look.more(m.item+1)), g.seen
+	}
+	m.err = g.c.decodeOld(ch, bytes.Clone(g.look.more(m.item)))
+	if m.err == nil && m.w.With != nil {
+		m.err = ch.attach(m.w.With, g.look.more(m.with))
+	}
+	if m.err == nil {
+		m.kept, m.err = g.c.choose(m.ctx, m.w, ch, &m.res)
+	}
+	if m.kept {
+		m.res.LSN = g.sl.durable.Load()
+	}
+	m.made = true
+}
+
+// conclude gives members an error as their outcome.
+func (g *jointCommit) conclude(ms []*joined, err error) {
+	for _, m := range ms {
+		m.err, m.again = err, false
+	}
+}
+
+// eachAlone lets members be done alone.
+func (g *jointCommit) eachAlone(ms []*joined) {
+	for _, m := range ms {
+		m.again, m.alone = false, true
+	}
+}
+
+// commit commits the changes of members. It reports whether it did; otherwise the members have other outcomes, or begin
+// again.
+func (g *jointCommit) commit(ctx context.Context, chs []change, from []*joined) bool {
+	d, err := g.c.plan(chs)
+	if err != nil {
+		g.eachAlone(from)
+		return false
+	}
+	unlock, err := d.lock(ctx)
+	if err != nil {
+		d.free()
+		g.conclude(from, err)
+		return false
+	}
+	defer unlock()
+	if err := g.c.adopt(ctx, g.sl, g.basis); err != nil {
+		d.free()
+		g.eachAlone(from)
+		return false
+	}
+	if same, err := g.c.allUnchanged(ctx, g.sl, chs); err != nil || !same {
+		d.free() // after an error too they begin again: nothing was written
+		return false
+	}
+	if bytes.Equal(g.basis, g.sl.headBytes) {
+		d.on = g.look.snap
+	}
+	if err := d.fill(ctx, true); err != nil {
+		d.free()
+		g.eachAlone(from)
+		return false
+	}
+	g.conclude(from, translate(kv.ErrUnknownOutcome)) // should the engine panic
+	p, err := d.write(ctx)
+	d.done()
+	if err == nil {
+		err = p.wait(ctx)
+	} else if errors.Is(err, kv.ErrTooLarge) || errors.Is(err, kv.ErrFull) {
+		g.eachAlone(from)
+		return false
+	} else {
+		raced := false
+		if raced, err = g.c.lost(g.sl, err); raced {
+			for _, m := range from {
+				m.err, m.again = nil, true
+			}
+			return false
+		}
+	}
+	g.conclude(from, err)
+	for i := range chs {
+		if err == nil {
+			chs[i].result(&from[i].res)
+		}
+	}
+	return err == nil
+}
+
+// allUnchanged is unchanged for several changes of a slot. If somebody has committed since they were read, it reads all
+// of their items again, with one request.
+func (c *Container) allUnchanged(ctx context.Context, sl *Slot, chs []change) (bool, error) {
+	if !c.allCurrent(chs) {
+		return false, nil
+	}
+	if sl.head.LSN == chs[0].seen {
+		return true, nil
+	}
+	var names [][]byte
+	for i := range chs {
+		names = append(names, chs[i].id.itemKey(), chs[i].id.logicalKey())
+	}
+	var v kv.Values
+	if err := kv.GetNewest(ctx, c.st.eng, &v, names); err != nil {
+		return false, translate(err)
+	}
+	for i := range chs {
+		now := change{id: chs[i].id}
+		if err := c.decodeOld(&now, v.At(2*i)); err != nil {
+			return false, err
+		}
+		if !sameVersion(chs[i].old, now.old) {
+			return false, nil
+		}
+		if chs[i].logicalRead { // what is read under the latch is of the head in memory, or the commit fails
+			chs[i].logical, chs[i].logicalAt = bytes.Clone(v.At(2*i+1)), sl.head.LSN
+		}
+	}
+	return true, nil
+}
+
+// errRaces is the error of a write that has lost too many races.
+func errRaces() error {
+	return status.New(status.RetryWith, "Conflicting request to resource has been attempted. Retry to avoid conflicts.")
+}
+
+// Waiting returns the number of writes that wait for a commit of others before their own can begin. With an engine that
+// isn't shared it is 0.
+func (c *Container) Waiting() (n int) {
+	for _, sl := range c.slotList() {
+		sl.joint.mu.Lock()
+		n += len(sl.joint.waiting)
+		sl.joint.mu.Unlock()
+	}
+	return n
+}
