@@ -16,8 +16,7 @@ import (
 // slot queue, and the first of them, the leader, commits for all that wait. The others do nothing but make their
 // changes:
 //
-//  1. The leader takes a snapshot, and reads in it the slot's head and the items of all of them (and their records, see
-//     Attached), with one GetMany.
+//  1. The leader takes a snapshot, and reads in it the slot's head and the items of all of them, with one GetMany.
 //  2. Each writer decides what it writes, and makes its index terms, in its own goroutine.
 //  3. The leader commits all changes with one write, under the precondition that the head is still the one of the
 //     snapshot. Each change has its own LSN, in the order of the queue.
@@ -221,7 +220,7 @@ func (g *jointCommit) take(late bool) {
 	})
 }
 
-// has reports whether a member writes the same item or record.
+// has reports whether a member writes the same item, or changes the same record.
 func (g *jointCommit) has(m *joined) bool {
 	return slices.ContainsFunc(g.ms, func(o *joined) bool {
 		return bytes.Equal(o.ch.id.suffix, m.ch.id.suffix) ||
@@ -318,11 +317,11 @@ func (g *jointCommit) want(of *Slots) (slots []*Slot, more [][]byte) {
 		if more = append(more, m.ch.id.itemKey()); logical {
 			more = append(more, m.ch.id.logicalKey())
 		}
-		m.ch.logicalRead = logical
 		if m.w.With != nil {
-			m.ch.with, m.with = &attached{Attached: m.w.With}, len(more)
+			m.with = len(more)
 			more = append(more, m.w.With.Name.key(false))
 		}
+		m.ch.logicalRead = logical
 	}
 	return []*Slot{g.sl}, more
 }
@@ -351,8 +350,8 @@ func (g *jointCommit) makeOne(m *joined) {
 		ch.logical, ch.logicalAt = bytes.Clone(g.look.more(m.item+1)), g.seen
 	}
 	m.err = g.c.decodeOld(ch, bytes.Clone(g.look.more(m.item)))
-	if m.err == nil && ch.with != nil {
-		m.err = ch.checkAttached(g.look.more(m.with))
+	if m.err == nil && m.w.With != nil {
+		m.err = ch.attach(m.w.With, g.look.more(m.with))
 	}
 	if m.err == nil {
 		m.kept, m.err = g.c.choose(m.ctx, m.w, ch, &m.res)

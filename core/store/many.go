@@ -150,7 +150,7 @@ func (m *many) do(at, n int) {
 	shown := len(m.shown)
 	m.out = m.out[:at]
 	stop := at + n
-	seen, err := m.c.seeTogether(m.ctx, m.ids[:n])
+	seen, err := m.c.seeTogether(m.ctx, m.ids[:n], m.ws[at:at+n])
 	defer seen.close()
 	for i := at; i < stop; i++ {
 		var o Outcome

@@ -11,12 +11,13 @@ import (
 type seenTogether struct {
 	look  *look
 	slots []*Slot
-	first []int // of each write, the place of its item among the keys that were read; its logical partition follows
+	// of each write, the place of its item among the keys that were read; its logical partition and its record follow
+	first []int
 }
 
 // seeTogether looks at the items of writes, and at the heads of their slots and logical partitions. Writes without a
 // slot are left out.
-func (c *Container) seeTogether(ctx context.Context, ids []identity) (*seenTogether, error) {
+func (c *Container) seeTogether(ctx context.Context, ids []identity, ws []Write) (*seenTogether, error) {
 	if !c.st.others {
 		return nil, nil
 	}
@@ -35,6 +36,9 @@ func (c *Container) seeTogether(ctx context.Context, ids []identity) (*seenToget
 			}
 			s.first[i] = len(more)
 			more = append(more, id.itemKey(), id.logicalKey())
+			if with := ws[i].With; with != nil {
+				more = append(more, with.Name.key(false))
+			}
 		}
 		return s.slots, more
 	})
@@ -67,6 +71,11 @@ func (s *seenTogether) ready(ctx context.Context, c *Container, w *Write, ch *ch
 	ch.logicalRead = !c.def.Load().KeyIsID()
 	if err := c.decodeOld(ch, bytes.Clone(s.look.more(s.first[i]))); err != nil {
 		return false, err
+	}
+	if w.With != nil {
+		if err := ch.attach(w.With, s.look.more(s.first[i]+2)); err != nil {
+			return false, err
+		}
 	}
 	return c.choose(ctx, w, ch, res)
 }

@@ -232,6 +232,12 @@ type attached struct {
 	was, now Record
 }
 
+// attach makes a record the one of a change, and takes its stored value.
+func (ch *change) attach(a *Attached, stored []byte) error {
+	ch.with = &attached{Attached: a}
+	return ch.checkAttached(stored)
+}
+
 // checkAttached takes the stored record of a write.
 func (ch *change) checkAttached(b []byte) (err error) {
 	a := ch.with
