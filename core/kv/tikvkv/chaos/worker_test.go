@@ -38,8 +38,8 @@ const (
 	accounts  = 4
 	money     = 100             // in each account at first
 	deadline  = 6 * time.Second // of each operation
-	// bound is the longest time of an operation: the look-up of the container, which has no deadline and takes up to five
-	// seconds, the deadline, two seconds in which a commit looks for its outcome, and one for the machine.
+	// bound is the longest time of an operation: the look-up of the container, which has no deadline and takes up to
+	// five seconds, the deadline, two seconds in which a commit looks for its outcome, and one for the machine.
 	bound    = deadline + 8*time.Second
 	openings = 15 * time.Second // the longest time in which a worker must be able to open the store
 )
