@@ -57,6 +57,16 @@ func (l *latch) Lock() {
 	}
 }
 
+// LockUntil is Lock that gives up when ctx ends. Over a network a commit may hold the latch for many seconds, and others
+// may come first.
+func (l *latch) LockUntil(ctx context.Context) error {
+	if l.try() {
+		return nil
+	}
+	l.waiting.Add(1)
+	return l.wait(ctx)
+}
+
 // LockFor takes the latch for a request. It fails immediately with status.TooManyRequests when the queue is too long,
 // and with Timeout when ctx ends.
 func (l *latch) LockFor(ctx context.Context) error {

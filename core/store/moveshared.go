@@ -278,7 +278,9 @@ func (m *move) abandonShared() {
 // records are removed, and then the head says so.
 func (m *move) end(sl *Slot, id uint32) error {
 	step := func(f func(h *Head) (todo bool, err error)) error {
-		sl.mu.Lock()
+		if err := sl.mu.LockUntil(m.ctx); err != nil {
+			return err
+		}
 		defer sl.mu.Unlock()
 		return m.change(sl, func(h *Head) (bool, error) {
 			if h.Move != id {
@@ -312,8 +314,11 @@ func (m *move) end(sl *Slot, id uint32) error {
 // EndMoves ends the copies of slots that the end of another process has interrupted, as far as this process knows of
 // them, unless another process is copying. The keys of their targets are removed with the notes of these.
 func (c *Container) EndMoves(ctx context.Context) error {
-	if c.st.lim.ReadOnly || !c.interrupted() {
+	if c.st.lim.ReadOnly {
 		return nil
+	}
+	if begun, err := c.interrupted(ctx); err != nil || !begun {
+		return err
 	}
 	l, err := c.lease(ctx, lease.Layout)
 	if l == nil {
@@ -325,27 +330,32 @@ func (c *Container) EndMoves(ctx context.Context) error {
 	}
 	m := &move{pace: pace{c: c, ctx: l.Context(), lease: l, begun: realTime.Now()}}
 	for _, sl := range c.slotList() {
-		sl.mu.Lock()
-		id := sl.head.Move
-		sl.mu.Unlock()
-		if id != 0 {
-			if err := m.end(sl, id); err != nil {
-				return err
-			}
+		id, err := sl.copying(m.ctx)
+		if err == nil && id != 0 {
+			err = m.end(sl, id)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
 // interrupted reports whether the heads in memory name a copy.
-func (c *Container) interrupted() bool {
+func (c *Container) interrupted(ctx context.Context) (bool, error) {
 	for _, sl := range c.slotList() {
-		sl.mu.Lock()
-		id := sl.head.Move
-		sl.mu.Unlock()
-		if id != 0 {
-			return true
+		if id, err := sl.copying(ctx); err != nil || id != 0 {
+			return err == nil, err
 		}
 	}
-	return false
+	return false, nil
+}
+
+// copying returns the id of the copy that the slot's head in memory names; 0: none.
+func (sl *Slot) copying(ctx context.Context) (uint32, error) {
+	if err := sl.mu.LockUntil(ctx); err != nil {
+		return 0, err
+	}
+	defer sl.mu.Unlock()
+	return sl.head.Move, nil
 }
