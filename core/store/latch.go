@@ -57,8 +57,8 @@ func (l *latch) Lock() {
 	}
 }
 
-// LockUntil is Lock that gives up when ctx ends. Over a network a commit may hold the latch for many seconds, and others
-// may come first.
+// LockUntil is Lock that gives up when ctx ends. Over a network a commit may hold the latch for many seconds, and
+// others may come first.
 func (l *latch) LockUntil(ctx context.Context) error {
 	if l.try() {
 		return nil
