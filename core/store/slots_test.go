@@ -274,10 +274,12 @@ func TestASlotThatAnotherProcessHasWrittenTo(t *testing.T) {
 	if err := create(c, "b"); !status.Is(err, status.Conflict) {
 		t.Errorf("an item that another process has created was created again: %v", err)
 	}
-	if sl.idsNext == half {
+	sl.mu.Lock() // another filter may be being made now
+	stale, floor := sl.idsNext == half, sl.head.Lowest
+	sl.mu.Unlock()
+	if stale {
 		t.Error("a filter without the other process's ids is still being made")
 	}
-	floor := sl.head.Lowest
 	if err := c.endRaise(sl, raising, was, next); err != nil || sl.head.Lowest != floor {
 		t.Errorf("the floor was raised from %d to %d: %v", floor, sl.head.Lowest, err)
 	}
