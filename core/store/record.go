@@ -185,7 +185,7 @@ func (s *Store) Records(ctx context.Context, kind byte, n int, prefix string, f 
 	}
 	defer snap.Close()
 	lo, hi := keys.RecordKindBounds(kind, n, []byte(prefix))
-	return eachRecord(snap, lo, hi, func(key, val []byte) error {
+	return each(snap, lo, hi, func(key, val []byte) error {
 		_, name, part, ok := keys.ParseRecord(key)
 		if !ok || part {
 			return nil
@@ -196,20 +196,6 @@ func (s *Store) Records(ctx context.Context, kind byte, n int, prefix string, f 
 		}
 		return f(RecordName{kind, string(name)}, r)
 	})
-}
-
-func eachRecord(snap kv.Snapshot, lo, hi []byte, f func(key, val []byte) error) error {
-	it, err := snap.Iter(lo, hi)
-	if err != nil {
-		return translate(err)
-	}
-	defer it.Close()
-	for ok := it.First(); ok; ok = it.Next() {
-		if err := f(it.Key(), it.Value()); err != nil {
-			return err
-		}
-	}
-	return translate(it.Err())
 }
 
 // Attached is a record that a write reads together with its item, and changes in the same commit. So if the record is
@@ -316,7 +302,7 @@ func (s *Store) ExpireRecords(ctx context.Context, seen RecordSights) (RecordSig
 		return translate(err)
 	}
 	lo, hi := keys.RecordBounds()
-	err = eachRecord(snap, lo, hi, func(key, val []byte) error {
+	err = each(snap, lo, hi, func(key, val []byte) error {
 		_, _, part, ok := keys.ParseRecord(key)
 		switch {
 		case !ok:
