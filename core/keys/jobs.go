@@ -86,6 +86,3 @@ func RecordKindBounds(kind byte, n int, prefix []byte) (lo, hi []byte) {
 	hi = append(append([]byte(nil), lo...), bytes.Repeat([]byte{0xff}, n-len(prefix)+2)...)
 	return lo, hi
 }
-
-// JobBounds returns the bounds of all keys of the space of jobs.
-func JobBounds() (lo, hi []byte) { return []byte{spaceJob}, []byte{spaceJob + 1} }

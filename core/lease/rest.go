@@ -57,7 +57,8 @@ func PutEnd(ctx context.Context, eng kv.Engine, b *kv.Batch) (pre []kv.Precondit
 		return nil, err
 	}
 	defer snap.Close()
-	lo, hi := keys.JobBounds()
+	lo, _ := keys.LeaseBounds()
+	_, hi := keys.ProcessBounds() // signs of life follow leases; the records of APIs, of any number, are behind them
 	err = each(snap, lo, hi, func(key, val []byte) error {
 		k, v := append([]byte(nil), key...), append([]byte(nil), val...)
 		b.Delete(k)
