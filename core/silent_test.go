@@ -25,8 +25,8 @@ import (
 type silent struct {
 	kv.Engine
 	now    atomic.Bool
-	commit atomic.Bool // it stops with the next Write
-	late   func()      // applies the write that was under way when it stopped
+	commit atomic.Bool            // it stops with the next Write
+	late   atomic.Pointer[func()] // applies the write that was under way when it stopped
 }
 
 // answer waits for the end of ctx if the store is silent.
@@ -68,7 +68,8 @@ func (s *silent) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) 
 		for i := range heads {
 			heads[i].Key, heads[i].Value = bytes.Clone(pre[i].Key), bytes.Clone(pre[i].Value)
 		}
-		s.late = func() { _, _ = s.Engine.Write(bg, own, heads) }
+		late := func() { _, _ = s.Engine.Write(bg, own, heads) }
+		s.late.Store(&late)
 	}
 	if s.now.Load() {
 		_ = s.answer(ctx, kv.ErrUnknownOutcome)
@@ -148,13 +149,13 @@ func TestTwoUnknownOutcomes(t *testing.T) {
 		store.commit.Store(true)
 		_, err = c.Write(ctx, core.Write{Kind: core.Upsert, Doc: mustDoc(t, `{"id":"a","pk":"p","n":1}`)})
 		wantCode(t, err, status.UnknownOutcome, 0)
-		first := store.late
+		first := *store.late.Load()
 		store.now.Store(false)
 		store.commit.Store(true) // the second commit
 		go func() {
 			time.Sleep(100 * time.Millisecond) // it is on its way
 			first()
-			store.late() // refused: the head is no longer what it was
+			(*store.late.Load())() // refused: the head is no longer what it was
 			store.now.Store(false)
 		}()
 		ctx, cancel = context.WithTimeout(bg, 10*time.Millisecond)
