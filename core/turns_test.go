@@ -606,11 +606,11 @@ func TestWorkOfAPausedProcess(t *testing.T) {
 			mem := kv.Checked(memkv.New())
 			a := join(t, mem)
 			begin := c.make(t, a)
-			b := join(t, mem)
 			paused, resume := a.pauseAt(t, c.call, c.from, c.n)
 			done := make(chan error, 1)
 			go func() { done <- begin() }()
 			happens(t, "a is paused", paused)
+			b := join(t, mem) // before that it might be the first to do the work
 			c.other(t, b)
 			resume()
 			if err := ended(t, "the paused process ends", done, a, b); (err != nil) != c.refused {
@@ -715,9 +715,10 @@ func dropLater(t *testing.T, a *peer) func() error {
 	put(t, newContainer(t, a.e, core.ContainerSpec{}), core.Create, `{"id":"1","pk":"p"}`)
 	return func() error {
 		err := a.e.DropContainer(bg, "db", "c")
-		a.clk.Advance(leaseTime / 2)
-		time.Sleep(2 * leaseTime)
-		a.clk.Advance(leaseTime / 2)
+		for a.drops.Load() == 0 && t.Context().Err() == nil { // the data is ripe some time after a has seen the note
+			a.clk.Advance(leaseTime / 20)
+			time.Sleep(2 * time.Millisecond)
+		}
 		return err
 	}
 }
