@@ -39,12 +39,17 @@ func (c *Container) awaitMoves(ctx context.Context) {
 }
 
 // beginMove waits until no rebuild and no other move is in progress, and none comes first. The caller calls endMove.
-func (c *Container) beginMove(ctx context.Context) error {
+func (c *Container) beginMove(ctx context.Context) (err error) {
 	c.defMu.Lock()
 	defer c.defMu.Unlock()
 	t := &c.rb.moveTurn
 	t.queued++
-	defer func() { t.queued-- }()
+	defer func() {
+		t.queued--
+		if err != nil {
+			c.wake()
+		}
+	}()
 	for t.moving || t.next || c.rb.filling || c.rb.to != 0 {
 		wake := c.rb.wake
 		c.defMu.Unlock()
@@ -54,7 +59,6 @@ func (c *Container) beginMove(ctx context.Context) error {
 		}
 		c.defMu.Lock()
 		if ctx.Err() != nil {
-			c.wake()
 			return translate(ctx.Err())
 		}
 	}

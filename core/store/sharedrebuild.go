@@ -76,8 +76,11 @@ func (c *Container) stagedFor(ctx context.Context) (s stage, stored bool) {
 // sharedRetry is the time after which a step that has failed, or a state that others change, is looked at again.
 const sharedRetry = 20 * time.Millisecond
 
-// followStage takes over a stage. The caller holds defMu.
+// followStage takes over a stage, which may be one that moves wait for. The caller holds defMu.
 func (c *Container) followStage(s *stage) {
+	if c.rb.to != s.to {
+		c.wake()
+	}
 	c.rb.from, c.rb.to, c.rb.flipped, c.rb.readable = s.from, s.to, s.flipped, s.readable
 }
 
