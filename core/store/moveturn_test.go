@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// A rebuild that lets a waiting move come first doesn't wait for one that sleeps: neither when another process has ended
-// the rebuild that the move waits for, nor when the move ends without its turn.
+// A rebuild that lets a waiting move come first doesn't wait for one that sleeps: neither when another process has
+// ended the rebuild that the move waits for, nor when the move ends without its turn.
 func TestTurnsOfMovesAndRebuilds(t *testing.T) {
 	for _, tc := range []struct {
 		what  string
