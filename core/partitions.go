@@ -41,6 +41,18 @@ func (c *Container) Known() []Partition {
 	return out
 }
 
+// Newest returns the one of the Known partitions that has the greatest LSN, the first one of several.
+func (c *Container) Newest() Partition {
+	slots := c.rt.Slots()
+	best, greatest := 0, int64(-1)
+	for i := range slots.Map().Partitions {
+		if lsn := max(slots.Map().Partitions[i].BaseLSN, store.StatsOf(slots.In(i)).LSN); lsn > greatest {
+			best, greatest = i, lsn
+		}
+	}
+	return c.partition(slots, best)
+}
+
 func (c *Container) partition(slots *store.Slots, i int) Partition {
 	p := partitionOf(c.rt.Def().PartitionKey.EPKKind(), slots.Map(), i)
 	p.add(store.StatsOf(slots.In(i)))

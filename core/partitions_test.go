@@ -104,6 +104,9 @@ func TestPartitionsSplitAndMerge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if newest := c.Newest(); newest.LSN != lastLSN(c) || !slices.Contains(s.ids, newest.ID) {
+			t.Errorf("the newest partition is %+v, the last LSN is %d", newest, lastLSN(c))
+		}
 		var ids []string
 		items, end := int64(0), ""
 		for _, p := range partitionsOf(c) {

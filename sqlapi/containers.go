@@ -208,13 +208,7 @@ func (c *call) sendContainer(ct *core.Container, code int) error {
 // greatest LSN. One token is enough, because all partitions of a container share one sequence of LSNs. A list isn't
 // possible, because some clients don't accept it.
 func (c *call) setContainerSession(ct *core.Container) {
-	parts := ct.Known()
-	best := parts[0]
-	for _, p := range parts[1:] {
-		if p.LSN > best.LSN {
-			best = p
-		}
-	}
+	best := ct.Newest()
 	c.BeginLine(rSessionToken)
 	c.Lines = wire.AppendSessionToken(c.Lines, best.ID, best.LSN)
 	c.EndLine()

@@ -117,6 +117,15 @@ func (m *SlotMap) Partition(place []byte) int {
 	})
 }
 
+// PartitionFrom is Partition for a placement that isn't in a partition before p. Who looks at all slots in their order
+// passes the partition of the last one, and needs one or two comparisons.
+func (m *SlotMap) PartitionFrom(p int, place []byte) int {
+	for p+1 < len(m.Partitions) && bytes.Compare(m.Slots[m.Partitions[p+1].First].Min, place) <= 0 {
+		p++
+	}
+	return p
+}
+
 // Run returns the slots [from, to) of a physical partition.
 func (m *SlotMap) Run(p int) (from, to int) {
 	from, to = m.Partitions[p].First, len(m.Slots)

@@ -41,6 +41,11 @@ func TestSlotMap(t *testing.T) {
 						t.Errorf("%x is in slot %d of partition %d, want %d and %d", place, m.Slot(place),
 							m.Partition(place), i, p)
 					}
+					for before := range p + 1 {
+						if got := m.PartitionFrom(before, place); got != p {
+							t.Errorf("%x is in partition %d, looked for from %d on, want %d", place, got, before, p)
+						}
+					}
 				}
 			}
 		}

@@ -43,11 +43,13 @@ func (b *builder) groups(shown Shown, from *position) []stretch {
 	}
 	out := make([]stretch, 0, most)
 	begin := 0 // of the last group's spans, which stand together in b.spans
+	partition := 0
 	for i := range b.spans {
 		s := &b.spans[i]
 		var lo, hi []byte
 		if shown == CreationByPartition {
-			lo, hi = slots.Bounds(slots.Run(slots.Partition(s.slot.Min())))
+			partition = slots.PartitionFrom(partition, s.slot.Min())
+			lo, hi = slots.Bounds(slots.Run(partition))
 		}
 		if from != nil {
 			switch {

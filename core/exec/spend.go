@@ -22,7 +22,7 @@ func (r *Rows) visit(c *store.Container, spans []span) error {
 	if len(spans) > 1 && len(m.Partitions) > 1 {
 		last := m.Partition(spans[0].slot.Min())
 		for i := 1; i < len(spans); i++ {
-			if p := m.Partition(spans[i].slot.Min()); p != last {
+			if p := m.PartitionFrom(last, spans[i].slot.Min()); p != last {
 				partitions, last = partitions+1, p
 			}
 		}

@@ -548,6 +548,19 @@ func TestAcquireWaits(t *testing.T) {
 			t.Errorf("%s is next", got)
 		}
 		time.Sleep(time.Minute)
+		brief, err := a.leases.Acquire(bg, expiry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait("waits shortly", b)
+		time.Sleep(duration / 200)
+		begun := time.Now()
+		brief.Release()
+		<-order
+		if took := time.Since(begun); took > duration/100 {
+			t.Errorf("a lease that was held for a moment is found free after %v", took)
+		}
+		time.Sleep(time.Minute)
 
 		ended, end := context.WithCancel(bg)
 		l, err := b.leases.Acquire(bg, expiry)
@@ -563,7 +576,7 @@ func TestAcquireWaits(t *testing.T) {
 		}
 		wait("heir", a)
 		b.eng.pause(true)
-		begun := time.Now()
+		begun = time.Now()
 		<-order
 		if took := time.Since(begun); took < duration*3/4 || took > duration*5/4 {
 			t.Errorf("a dead process is followed after %v", took)

@@ -54,8 +54,9 @@ func (c *Container) Spend(place []byte, charge float64) {
 // SpendIn counts a charge in equal parts in the physical partitions that hold slots, in their order.
 func (c *Container) SpendIn(slots []*Slot, charge float64) {
 	s, n := c.Slots(), c.CountPartitions(slots)
+	meters := c.Meters(s)
 	for i := range s.partitions(slots) {
-		m := c.Meters(s)[i]
+		m := meters[i]
 		m.Add(charge / float64(n))
 		if c.st.lim.Throttle {
 			c.take(s, m, charge/float64(n))
@@ -74,13 +75,13 @@ func (c *Container) CountPartitions(slots []*Slot) (n int) {
 // partitions gives the numbers of the physical partitions that hold slots, in their order, each once.
 func (s *Slots) partitions(slots []*Slot) iter.Seq[int] {
 	return func(yield func(int) bool) {
-		last := -1
-		for _, sl := range slots {
-			i := s.m.Partition(sl.min)
-			if i != last && !yield(i) {
+		at := 0
+		for n, sl := range slots {
+			i := s.m.PartitionFrom(at, sl.min)
+			if (n == 0 || i != at) && !yield(i) {
 				return
 			}
-			last = i
+			at = i
 		}
 	}
 }

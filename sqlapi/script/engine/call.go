@@ -16,6 +16,9 @@ func callFunction(w *worker, setting wire.Setting, call wire.Call) ([][]byte, wi
 	values := make([][]byte, len(call.Args))
 	fault = m.guard(func() *wire.Error {
 		texts := m.newTexts()
+		if p.lazy {
+			texts.shapes = w.shapes
+		}
 		m.globals(m.rt.NewDynamicObject(&host{m: m}))
 		v, fault := m.entry(p)
 		if fault != nil {

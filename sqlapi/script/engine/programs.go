@@ -15,6 +15,7 @@ type program struct {
 	source
 	compiled *goja.Program
 	reads    wire.Reads // see propertiesRead
+	lazy     bool       // a function's arguments are lazy objects
 }
 
 // keptBytes bounds the sources whose programs a worker keeps.
@@ -66,11 +67,12 @@ func compile(name, text string) (*program, *wire.Error) {
 		return nil, syntaxError(err)
 	}
 	reads := propertiesRead(tree)
+	lazy := anyWhole(reads) && takesLazy(tree)
 	compiled, err := goja.CompileAST(tree, true)
 	if err != nil {
 		return nil, syntaxError(err)
 	}
-	return &program{source: s, compiled: compiled, reads: reads}, nil
+	return &program{source: s, compiled: compiled, reads: reads, lazy: lazy}, nil
 }
 
 // firstFunction returns the name of the first function that a script declares, "" if it declares none.

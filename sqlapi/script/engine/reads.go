@@ -77,6 +77,11 @@ func propertiesRead(tree *ast.Program) wire.Reads {
 	return out
 }
 
+// anyWhole reports whether a function may read all of an argument.
+func anyWhole(reads wire.Reads) bool {
+	return reads == nil || slices.ContainsFunc(reads, func(names []string) bool { return names == nil })
+}
+
 // entryParameters returns the parameters of a program's function: the first one that it declares, or its expression.
 func entryParameters(tree *ast.Program) *ast.ParameterList {
 	for _, statement := range tree.Body {

@@ -17,6 +17,7 @@ import (
 type texts struct {
 	m                *machine
 	parse, stringify goja.Callable
+	shapes           *shapes // of lazy objects; nil: all objects are plain
 }
 
 // newTexts takes the engine's functions before a program can replace them.
@@ -86,6 +87,11 @@ func (t *texts) read(b []byte, i, depth int) (v goja.Value, end int, err error) 
 	case depth > mostNested:
 		return nil, 0, errText
 	case c == '{':
+		if t.shapes != nil {
+			if o, end := t.lazy(b, i, depth); o != nil {
+				return o, end, nil
+			}
+		}
 		o := t.m.rt.NewObject()
 		end, err = t.members(b, i, depth, o)
 		return o, end, err

@@ -36,7 +36,7 @@ func Work(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	w := &worker{in: frames, out: wire.Writer{W: out}, programs: newPrograms()}
+	w := &worker{in: frames, out: wire.Writer{W: out}, programs: newPrograms(), shapes: newShapes()}
 	if w.watch, err = newWatch(limits.Memory, frames); err != nil {
 		return err
 	}
@@ -52,6 +52,7 @@ type worker struct {
 	in       *input
 	out      wire.Writer
 	programs *programs
+	shapes   *shapes
 	watch    *watch
 }
 
