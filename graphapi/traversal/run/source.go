@@ -46,7 +46,12 @@ func (c *compiler) source(tr *traversal, ins []gvalue.Instruction, first bool) (
 		}
 		return x.scan(&sel, value.Value{})
 	}
-	tr.add(&flatStep{f: func(x *exec, _ *trav) (iter, error) { return open(x) }})
+	flat := flatStep{f: func(x *exec, _ *trav) (iter, error) { return open(x) }}
+	if all := !given && !a.HasIDs && !a.HasPKs && len(a.Filters) == 0; all && sel.counted {
+		tr.add(&totalStep{flatStep: flat, vertices: vertices})
+	} else {
+		tr.add(&flat)
+	}
 	for _, l := range a.Labels {
 		if err := c.addLabels(tr, l); err != nil {
 			return 0, err
