@@ -167,7 +167,9 @@ func TestOrders(t *testing.T) {
 		"out().values('x').dedup()":    "at the end",
 		"out().fold().limit(1)":        "yes",
 		"out().group().by('x')":        "yes",
-		"out().limit(1)":               "no",
+		"out().limit(1)":               "partly",
+		"out().out().range(1,3)":       "partly",
+		"out().order().limit(1)":       "no",
 		"out().count()":                "no",
 		"out().limit(local,1)":         "at the end",
 		"out().aggregate(local,'x')":   "at the end",
@@ -175,7 +177,7 @@ func TestOrders(t *testing.T) {
 		"out().where(out().limit(1))":  "at the end",
 	} {
 		got := map[compile.Order]string{compile.AsAtEnd: "at the end", compile.Counts: "yes",
-			compile.Ignored: "no"}[compile.Orders(steps(t, "V()."+script))[2]]
+			compile.Ignored: "no", compile.Partly: "partly"}[compile.Orders(steps(t, "V()."+script))[2]]
 		if got != want {
 			t.Errorf("%s: %s, not %s", script, got, want)
 		}

@@ -352,7 +352,10 @@ func (c *compiler) run(b *gvalue.Bytecode, want int, emit func(v any, bulk int64
 		return errf(Compile, "The traversal has no steps")
 	}
 	x.paths = x.paths || compile.NeedsPaths(ins)
-	c.want, c.all = want, want == 0 // after resolve, which may run other traversals
+	c.want, c.order = want, compile.Counts // after resolve, which may run other traversals
+	if want > 0 {
+		c.order = compile.Partly
+	}
 	tr, err := c.compile(ins, true)
 	if err != nil {
 		return err
