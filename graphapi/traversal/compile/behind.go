@@ -47,6 +47,16 @@ func OnlyCounted(rest []gvalue.Instruction) bool {
 	return len(rest) > 0 && rest[0].Op == "count" && len(rest[0].Args) == 0
 }
 
+// OnlyLabels reports whether of the elements of V() or E() only the labels are looked at: groupCount().by(label)
+// follows.
+func OnlyLabels(rest []gvalue.Instruction) bool {
+	if len(rest) < 2 || rest[0].Op != "groupCount" || len(rest[0].Args) > 0 {
+		return false
+	}
+	by := rest[1]
+	return by.Op == "by" && len(by.Args) == 1 && by.Args[0] == gvalue.TLabel
+}
+
 // ends are the steps that read all of their input and for which its order doesn't matter (Ignored), and those that
 // don't read all of it (Partly).
 var ends = map[string]Order{"limit": Partly, "range": Partly, "timeLimit": Partly, "count": Ignored, "sum": Ignored,

@@ -160,6 +160,24 @@ func TestTaken(t *testing.T) {
 	}
 }
 
+// TestOnlyLabels: whether the steps after V() look at nothing but labels.
+func TestOnlyLabels(t *testing.T) {
+	for script, want := range map[string]bool{
+		"V().groupCount().by(label)":             true,
+		"V().groupCount().by(label).select('x')": true,
+		"V().groupCount().by(id)":                false,
+		"V().groupCount().by('label')":           false,
+		"V().groupCount('x').by(label)":          false,
+		"V().groupCount()":                       false,
+		"V().group().by(label)":                  false,
+		"V().out().groupCount().by(label)":       false,
+	} {
+		if got := compile.OnlyLabels(steps(t, script)[1:]); got != want {
+			t.Errorf("%s: %v", script, got)
+		}
+	}
+}
+
 // TestOrders: whether all results of a step are read and their order matters.
 func TestOrders(t *testing.T) {
 	for script, want := range map[string]string{

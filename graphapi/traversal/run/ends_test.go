@@ -63,8 +63,8 @@ func TestWritesBehindAWalk(t *testing.T) {
 		walk + ".sideEffect(V('v3').drop()).V('v1').out().count()":                        "19",
 		walk + ".map(V('v1').out().out().count()).sideEffect(V('v3').property('n',77)).V('v1').out()" +
 			".values('n').max()": "77",
-		walk + ".as('x').addV('v').property('id','new').property('region',1).as('y').V('v1').addE('e').to('y').V('v1')" +
-			".out().count()": "21",
+		walk + ".as('x').addV('v').property('id','new').property('region',1).as('y').V('v1').addE('e').to('y')" +
+			".V('v1').out().count()": "21",
 	} {
 		for _, kind := range []string{"empty", "partitioned"} {
 			w := &world{t: t}

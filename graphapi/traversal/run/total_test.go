@@ -85,6 +85,36 @@ func TestCountsOfTheGraph(t *testing.T) {
 	}
 }
 
+// TestGroupsOfLabels: groups of elements by their labels are those of the elements one by one.
+func TestGroupsOfLabels(t *testing.T) {
+	c, g := coreGraph(t, "empty")
+	ctx := context.Background()
+	for i := range 30 {
+		counted(t, g, fmt.Sprintf("g.addV('l%d').property('id','v%d').property('n',%[2]d)", i%4, i))
+		counted(t, g, fmt.Sprintf("g.V('v%d').addE('e%d').to(__.V('v0'))", i, i%3))
+	}
+	for i, label := range []string{"", `,"label":7`, `,"label":"vertex"`, `,"label":"l1"`, `,"label":["l1"]`} {
+		for _, edge := range []string{"", `,"_isEdge":true,"_vertexId":"v1","_sink":"v2","_sinkPartition":"v2"`} {
+			text := fmt.Sprintf(`{"id":"other%d%d","_partitionKey":"v1"%s%s}`, i, len(edge), label, edge)
+			d, err := doc.FromJSON(nil, []byte(text), doc.JSONOptions{Names: doc.NoSQL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Write(ctx, core.Write{Kind: core.Create, Doc: d}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, source := range []string{"V()", "E()", "V().has('n',gt(9))", "V('v1','v2','v5')", "E().hasLabel('e1','e2')",
+		"inject(1,2).V()"} {
+		got, _ := counted(t, g, "g."+source+".groupCount().by(label).order(local).by(keys)")
+		want, _ := counted(t, g, "g."+source+".identity().groupCount().by(label).order(local).by(keys)")
+		if got != want || len(got) < 6 {
+			t.Errorf("%s: %s, one by one %s", source, got, want)
+		}
+	}
+}
+
 // TestCountsFromElements: where index entries don't tell how many elements there are, these are read.
 func TestCountsFromElements(t *testing.T) {
 	forever := int32(-1)
