@@ -8,7 +8,8 @@ import (
 )
 
 // Walks over a dense graph reach the same vertices again and again. So a request that has read many vertices at the
-// ends of edges keeps those that it reads from then on, until it writes or has kept endBytes of them.
+// ends of edges keeps those that it reads from then on, up to endBytes of them. Traversers then share a vertex. A
+// request that may write keeps none: a change of one element must not be visible in another one.
 //
 // Example: g.V('1').repeat(out()).times(3).count() on a graph of 800 vertices with ten edges each follows thousands of
 // edges in its last round, and reads no vertex twice.
@@ -23,7 +24,8 @@ const (
 
 // ends are the vertices at the ends of edges that a request has read and keeps.
 type ends struct {
-	reads int                       // vertices that were read since the last write, those that are kept included
+	off   bool                      // the request has a step that writes, or several statements
+	reads int                       // vertices that the request has asked for
 	known map[string]*gvalue.Vertex // by key; nil: there is no such vertex
 	key   []byte
 	held  holder
@@ -32,7 +34,7 @@ type ends struct {
 // vertexAt returns the vertex (pk, id), nil if it doesn't exist.
 func (x *exec) vertexAt(pk, id value.Value) (*gvalue.Vertex, error) {
 	e := &x.ends
-	if e.reads++; e.reads <= endsAfter {
+	if e.reads++; e.off || e.reads <= endsAfter {
 		return x.readVertex(pk, id)
 	}
 	e.key = appendPlace(e.key[:0], pk, id)
@@ -75,11 +77,6 @@ func (e *ends) keep(x *exec, v *gvalue.Vertex) {
 	e.known[string(e.key)] = v
 }
 
-// forget drops all vertices, because a write may have changed them.
-func (e *ends) forget() {
-	e.reads = 0
-	if e.known != nil {
-		e.known = nil
-		e.held.release()
-	}
-}
+// writers are the steps that change the graph.
+var writers = map[string]bool{"addV": true, "addE": true, "property": true, "drop": true, "mergeV": true,
+	"mergeE": true}

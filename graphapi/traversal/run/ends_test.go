@@ -54,11 +54,14 @@ func TestVerticesOfADenseGraph(t *testing.T) {
 	}
 }
 
-// TestWritesBehindAWalk: a walk that has read the same vertices many times sees what the request then writes.
+// TestWritesBehindAWalk: a walk that has read the same vertices many times sees what the request then writes. The
+// vertices that it held before don't change.
 func TestWritesBehindAWalk(t *testing.T) {
 	const n = 20
 	walk := "g.V('v0').out().out().fold()" // more reads than are done before vertices are kept
 	for script, want := range map[string]string{
+		"g.V('v0').out().out().has('n',3).fold().sideEffect(unfold().limit(1).property('n',1000))" +
+			".unfold().values('n').dedup().order().fold()": "[3, 1000]",
 		walk + ".sideEffect(V('v3').property('n',1000)).V('v1').out().has('n',1000).id()": "v3",
 		walk + ".sideEffect(V('v3').drop()).V('v1').out().count()":                        "19",
 		walk + ".map(V('v1').out().out().count()).sideEffect(V('v3').property('n',77)).V('v1').out()" +

@@ -184,6 +184,7 @@ func (x *exec) outwardList(l []any) []any {
 
 // script runs the statements. The value of the last one is the result.
 func (c *compiler) script(s *gremlin.Script, emit func(v any, bulk int64) error) error {
+	c.x.ends.off = len(s.Stmts) > 1
 	for i, st := range s.Stmts {
 		last := i == len(s.Stmts)-1
 		if st.Assign == "" && !last {

@@ -172,7 +172,6 @@ func (x *exec) createWith(pk, id value.Value, b []byte, with *core.Attached) err
 	if err := x.tick(); err != nil {
 		return err
 	}
-	x.ends.forget()
 	var charge float64
 	var err error
 	if with == nil {
@@ -254,7 +253,6 @@ func (x *exec) update(pk, id value.Value,
 	if err := x.tick(); err != nil {
 		return false, err
 	}
-	x.ends.forget()
 	found, charge, err := x.g.Store.Update(x.ctx, pk, id, f)
 	if err != nil {
 		return false, x.cause(err)
