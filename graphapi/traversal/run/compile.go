@@ -115,7 +115,7 @@ func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int
 	}
 	order := c.order
 	defer func() { c.order = order }()
-	c.x.ends.off = c.x.ends.off || writers[op]
+	c.x.ends.off = c.x.ends.off || compile.Mutates(op)
 	switch op {
 	case "V", "E":
 		return c.source(tr, ins, first)

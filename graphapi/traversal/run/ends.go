@@ -76,7 +76,3 @@ func (e *ends) keep(x *exec, v *gvalue.Vertex) {
 	}
 	e.known[string(e.key)] = v
 }
-
-// writers are the steps that change the graph.
-var writers = map[string]bool{"addV": true, "addE": true, "property": true, "drop": true, "mergeV": true,
-	"mergeE": true}
