@@ -7,6 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 	query "github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/plan"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -90,6 +91,37 @@ func (s *containerStore) Find(ctx context.Context, f Find) (Rows, error) {
 		return nil, err
 	}
 	return containerRows{rows}, nil
+}
+
+// edgeNeeds are the paths that tell edges from vertices.
+var edgeNeeds = []access.Path{access.NewPath(fieldIsEdge)}
+
+// Totals implements Totaler. It asks for the least and the greatest value at _isEdge, and for the numbers of documents
+// with a value and without one. If all values are true, the first number is that of the edges. Documents of other APIs
+// may have other values there. A row of several documents doesn't tell how many of them are edges then.
+//
+// Example: 100 vertices have no _isEdge, 500 edges have true. The rows are true (500 documents) and none (100).
+func (s *containerStore) Totals(ctx context.Context) (t Totals, ok bool, err error) {
+	rows, err := s.c.Query(ctx, &query.Query{Needs: edgeNeeds, Whole: true, Repeat: true, Want: query.WantTally})
+	if err != nil {
+		return t, false, err
+	}
+	defer func() {
+		t.Read, t.Charge = rows.Stats().Items, rows.Stats().Charge()
+		rows.Close()
+	}()
+	for rows.Next() {
+		v := value.ObjectOf(rows.Item().Doc).Get(fieldIsEdge)
+		switch {
+		case !v.IsDefined():
+			t.Vertices += int64(rows.Times())
+		case v.Bool():
+			t.Edges += int64(rows.Times())
+		default:
+			return t, false, nil
+		}
+	}
+	return t, rows.Err() == nil, rows.Err()
 }
 
 type containerRows struct{ r *query.Rows }

@@ -16,8 +16,8 @@ import (
 //
 // and an edge, which is stored in its out-vertex's logical partition, is
 //
-//	{_id, label, <partition key>: .., <property>: scalar, .., _sink, _sinkLabel, _sinkPartition,
-//	 _vertexId, _vertexLabel, _isEdge: true}
+//	{_id, label, <partition key>: .., _isEdge: true, _sink, _sinkLabel, _sinkPartition,
+//	 _vertexId, _vertexLabel, <property>: scalar, ..}
 //
 // Ids are stored as strings. If an element of a plain graph was given an integer id, _idValue has the original (for the
 // ends of edges _sinkIdValue and _vertexIdValue). An edge that isn't stored with its own id has it in _idValue too (see
@@ -354,6 +354,17 @@ func label(v value.Value) string {
 		return ""
 	}
 	return view(v.Bytes())
+}
+
+// LabelOf returns the label of a stored vertex or edge. It may point into the document.
+func LabelOf(d []byte, vertex bool) []byte {
+	switch l := value.ObjectOf(d).Get(fieldLabel); {
+	case l.Kind() == value.String:
+		return l.Bytes()
+	case vertex:
+		return []byte(DefaultLabel)
+	}
+	return nil
 }
 
 // ValidKey returns an error for names that BSON can't store.

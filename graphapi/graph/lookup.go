@@ -37,11 +37,18 @@ func Labelled(label string) *access.Pred {
 }
 
 // EdgesOf returns the look-up for the edges of a vertex in one direction, OUT or IN, with any of labels; none: all.
-func (g *Graph) EdgesOf(n *Vertex, dir gvalue.Direction, labels []string) Find {
+// They come in the order of their creation, or with anyOrder in any order.
+//
+// On a plain graph the logical partition of a vertex has the vertex and the edges out of it. To read it whole takes one
+// seek, where the index takes one and a look-up for each edge. But its documents are in the order of their ids.
+func (g *Graph) EdgesOf(n *Vertex, dir gvalue.Direction, labels []string, anyOrder bool) Find {
 	if dir == gvalue.OUT {
-		f := Find{Pred: access.Eq(access.NewPath(fieldVertexID), n.StoredID)}
+		f := Find{}
 		if g.Mode != KeyID {
 			f.PK = n.PK
+		}
+		if alone := g.Mode == KeySystem && SameKey(n.PK, n.StoredID); !alone || !anyOrder {
+			f.Pred = access.Eq(access.NewPath(fieldVertexID), n.StoredID)
 		}
 		f.Match = func(d []byte) (bool, error) {
 			o := value.ObjectOf(d)

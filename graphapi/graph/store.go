@@ -61,6 +61,19 @@ type Find struct {
 	Explain bool
 }
 
+// Totals is how many vertices and edges a graph has.
+type Totals struct {
+	Vertices, Edges int64
+	Read            int // documents that were read to find it out
+	Charge          float64
+}
+
+// Totaler is implemented by a Store that can count its elements without reading them. ok is false if it can't at the
+// moment. The numbers are then to be found by Find.
+type Totaler interface {
+	Totals(ctx context.Context) (t Totals, ok bool, err error)
+}
+
 // Rows are the documents found. The result of Doc is valid until Next, that of Take always.
 type Rows interface {
 	Next() bool

@@ -8,8 +8,8 @@ import (
 )
 
 // OpenElement begins the document of a vertex or edge, with capacity for size bytes: its id, its original id if that
-// has another form (kept), its label and its partition key. The caller then appends properties and ends the document
-// with CloseVertex or CloseEdge.
+// has another form (kept), its label and its partition key. For an edge the caller then calls AppendEnds. Then it
+// appends properties, and ends the document with CloseElement.
 func (g *Graph) OpenElement(size int, id, kept value.Value, label string, pk value.Value) (b []byte, at int) {
 	at, b = bson.Begin(make([]byte, 0, size))
 	b = doc.AppendElement(b, fieldID, id)
@@ -24,20 +24,20 @@ func (g *Graph) OpenElement(size int, id, kept value.Value, label string, pk val
 	return b, at
 }
 
-// CloseVertex ends the document of a vertex.
-func CloseVertex(b []byte, at int) []byte { return bson.End(b, at) }
+// CloseElement ends the document of a vertex or edge.
+func CloseElement(b []byte, at int) []byte { return bson.End(b, at) }
 
-// CloseEdge ends the document of an edge from out to in.
-func CloseEdge(b []byte, at int, out, in *Vertex) []byte {
+// AppendEnds appends what makes a document an edge from out to in. Walks look at nothing else of most edges, so it is
+// in front of the properties.
+func AppendEnds(b []byte, out, in *Vertex) []byte {
+	b = doc.AppendElement(b, fieldIsEdge, value.BoolOf(true))
 	b = doc.AppendElement(b, fieldSink, in.StoredID)
 	b = doc.AppendElement(b, fieldSinkIDValue, value.ObjectOf(in.Doc).Get(fieldIDValue))
 	b = doc.AppendElement(b, fieldSinkLabel, value.StringOf(in.Label))
 	b = doc.AppendElement(b, fieldSinkPartition, in.PK)
 	b = doc.AppendElement(b, fieldVertexID, out.StoredID)
 	b = doc.AppendElement(b, fieldVertexIDValue, value.ObjectOf(out.Doc).Get(fieldIDValue))
-	b = doc.AppendElement(b, fieldVertexLabel, value.StringOf(out.Label))
-	b = doc.AppendElement(b, fieldIsEdge, value.BoolOf(true))
-	return bson.End(b, at)
+	return doc.AppendElement(b, fieldVertexLabel, value.StringOf(out.Label))
 }
 
 // Value is one value of a vertex property in the stored form.

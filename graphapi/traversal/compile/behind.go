@@ -47,9 +47,21 @@ func OnlyCounted(rest []gvalue.Instruction) bool {
 	return len(rest) > 0 && rest[0].Op == "count" && len(rest[0].Args) == 0
 }
 
-// stops are the steps that don't read all of their input, or for which its order doesn't matter.
-var stops = map[string]bool{"limit": true, "range": true, "timeLimit": true, "count": true, "sum": true, "min": true,
-	"max": true, "mean": true, "order": true, "drop": true, "discard": true, "none": true}
+// OnlyLabels reports whether of the elements of V() or E() only the labels are looked at: groupCount().by(label)
+// follows.
+func OnlyLabels(rest []gvalue.Instruction) bool {
+	if len(rest) < 2 || rest[0].Op != "groupCount" || len(rest[0].Args) > 0 {
+		return false
+	}
+	by := rest[1]
+	return by.Op == "by" && len(by.Args) == 1 && by.Args[0] == gvalue.TLabel
+}
+
+// ends are the steps that read all of their input and for which its order doesn't matter (Ignored), and those that
+// don't read all of it (Partly).
+var ends = map[string]Order{"limit": Partly, "range": Partly, "timeLimit": Partly, "count": Ignored, "sum": Ignored,
+	"min": Ignored, "max": Ignored, "mean": Ignored, "order": Ignored, "drop": Ignored, "discard": Ignored,
+	"none": Ignored}
 
 // collects are the steps that read all of their input and keep its order.
 var collects = map[string]bool{"fold": true, "aggregate": true, "group": true, "tree": true, "tail": true}
@@ -67,8 +79,9 @@ type Order uint8
 // The values of Order.
 const (
 	AsAtEnd Order = iota // the same as for the results of the whole traversal
-	Counts
-	Ignored
+	Counts               // they read all, and its order matters
+	Ignored              // they read all, in any order
+	Partly               // they may read only the first ones
 )
 
 // Orders returns the Order of each place of a traversal: element i is for the steps from i on. It looks at each step
@@ -84,8 +97,8 @@ func Orders(ins []gvalue.Instruction) []Order {
 		switch {
 		case !local && collects[in.Op]:
 			out[i] = Counts
-		case !local && stops[in.Op]:
-			out[i] = Ignored
+		case !local && ends[in.Op] != AsAtEnd:
+			out[i] = ends[in.Op]
 		default:
 			out[i] = out[i+1]
 		}

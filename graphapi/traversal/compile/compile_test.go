@@ -160,6 +160,24 @@ func TestTaken(t *testing.T) {
 	}
 }
 
+// TestOnlyLabels: whether the steps after V() look at nothing but labels.
+func TestOnlyLabels(t *testing.T) {
+	for script, want := range map[string]bool{
+		"V().groupCount().by(label)":             true,
+		"V().groupCount().by(label).select('x')": true,
+		"V().groupCount().by(id)":                false,
+		"V().groupCount().by('label')":           false,
+		"V().groupCount('x').by(label)":          false,
+		"V().groupCount()":                       false,
+		"V().group().by(label)":                  false,
+		"V().out().groupCount().by(label)":       false,
+	} {
+		if got := compile.OnlyLabels(steps(t, script)[1:]); got != want {
+			t.Errorf("%s: %v", script, got)
+		}
+	}
+}
+
 // TestOrders: whether all results of a step are read and their order matters.
 func TestOrders(t *testing.T) {
 	for script, want := range map[string]string{
@@ -167,7 +185,9 @@ func TestOrders(t *testing.T) {
 		"out().values('x').dedup()":    "at the end",
 		"out().fold().limit(1)":        "yes",
 		"out().group().by('x')":        "yes",
-		"out().limit(1)":               "no",
+		"out().limit(1)":               "partly",
+		"out().out().range(1,3)":       "partly",
+		"out().order().limit(1)":       "no",
 		"out().count()":                "no",
 		"out().limit(local,1)":         "at the end",
 		"out().aggregate(local,'x')":   "at the end",
@@ -175,7 +195,7 @@ func TestOrders(t *testing.T) {
 		"out().where(out().limit(1))":  "at the end",
 	} {
 		got := map[compile.Order]string{compile.AsAtEnd: "at the end", compile.Counts: "yes",
-			compile.Ignored: "no"}[compile.Orders(steps(t, "V()."+script))[2]]
+			compile.Ignored: "no", compile.Partly: "partly"}[compile.Orders(steps(t, "V()."+script))[2]]
 		if got != want {
 			t.Errorf("%s: %s, not %s", script, got, want)
 		}

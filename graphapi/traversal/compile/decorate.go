@@ -131,6 +131,9 @@ var mutating = map[string]bool{
 	"addV": true, "addE": true, "property": true, "drop": true, "mergeV": true, "mergeE": true,
 }
 
+// Mutates reports whether a step writes.
+func Mutates(op string) bool { return mutating[op] }
+
 // The kind of element that a step returns.
 var toVertices = map[string]bool{
 	"V": true, "out": true, "in": true, "both": true, "outV": true, "inV": true, "bothV": true, "otherV": true,

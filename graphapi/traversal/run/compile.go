@@ -22,19 +22,18 @@ type compiler struct {
 	text      string    // of the script
 	config    *compile.Config
 	orders    []compile.Order // of the traversal being compiled
-	all       bool            // all results of the traversal being compiled are read, and their order matters
+	order     compile.Order   // how the results of the traversal being compiled are read; never AsAtEnd
 	want      int             // how many results of the request's traversal are needed; 0: all
 }
 
 // inst is an instruction with its modulators.
 type inst struct {
-	op   string
-	args []any
-	mods []gvalue.Instruction
-	tr   *traversal // the traversal to which the step will be added
-	root bool       // the first step of the request's traversal
-	// inOrder: all results of the step are read, and their order matters.
-	inOrder bool
+	op    string
+	args  []any
+	mods  []gvalue.Instruction
+	tr    *traversal    // the traversal to which the step will be added
+	root  bool          // the first step of the request's traversal
+	order compile.Order // how the results of the step are read; never AsAtEnd
 }
 
 // def is one step of the language: its number of arguments (max -1: any number), its modulators, and the function that
@@ -100,16 +99,12 @@ func (c *compiler) compile(ins []gvalue.Instruction, root bool) (*traversal, err
 	return tr, nil
 }
 
-// inOrder reports whether all results of a step are read and their order matters. rest are the steps after it in the
-// traversal being compiled.
-func (c *compiler) inOrder(rest []gvalue.Instruction) bool {
-	switch c.orders[len(c.orders)-1-len(rest)] {
-	case compile.Counts:
-		return true
-	case compile.Ignored:
-		return false
+// orderFor returns how the results of a step are read. rest are the steps after it in the traversal being compiled.
+func (c *compiler) orderFor(rest []gvalue.Instruction) compile.Order {
+	if o := c.orders[len(c.orders)-1-len(rest)]; o != compile.AsAtEnd {
+		return o
 	}
-	return c.all
+	return c.order
 }
 
 // one compiles the first step of ins with its modulators, and returns the number of instructions used.
@@ -118,8 +113,9 @@ func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int
 	if c.steps++; c.steps > maxSteps {
 		return 0, errf(Compile, "The traversal has more than %d steps", maxSteps)
 	}
-	all := c.all
-	defer func() { c.all = all }()
+	order := c.order
+	defer func() { c.order = order }()
+	c.x.ends.off = c.x.ends.off || compile.Mutates(op)
 	switch op {
 	case "V", "E":
 		return c.source(tr, ins, first)
@@ -144,8 +140,10 @@ func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int
 		return 0, errf(Compile, "The step %s() is called with %d argument(s)", op, len(in.args))
 	}
 	mods, labels, n := modulators(ins[1:], d.mods)
-	in.mods, in.inOrder = mods, c.inOrder(ins[1+n:])
-	c.all = in.inOrder && compile.HandsOn(op)
+	in.mods, in.order = mods, c.orderFor(ins[1+n:])
+	if c.order = compile.Partly; compile.HandsOn(op) {
+		c.order = in.order
+	}
 	s, err := d.build(c, in)
 	if err != nil {
 		return 0, err

@@ -21,8 +21,13 @@ import (
 // coreGraph makes a container of the core with the partition key of a test graph.
 func coreGraph(t testing.TB, name string) (*core.Container, *run.Graph) {
 	t.Helper()
+	return coreGraphOf(t, name, clock.Fake(frozen), core.ContainerSpec{})
+}
+
+// coreGraphOf is coreGraph with a clock and other parts of a definition.
+func coreGraphOf(t testing.TB, name string, clk *clock.Clock, spec core.ContainerSpec) (*core.Container, *run.Graph) {
+	t.Helper()
 	ctx := context.Background()
-	clk := clock.Fake(frozen)
 	e, err := core.Open(ctx, memkv.New(), core.Options{Clock: clk, MinSlots: 4})
 	if err != nil {
 		t.Fatal(err)
@@ -40,9 +45,9 @@ func coreGraph(t testing.TB, name string) (*core.Container, *run.Graph) {
 	}
 	path := map[string]string{"modern": "/_partitionKey", "empty": "/_partitionKey", "roads": "/region",
 		"partitioned": "/region", "byid": "/id"}[name]
-	c, err := e.CreateContainer(ctx, "db", core.ContainerSpec{ID: "g", Origin: "gremlin",
-		PartitionKey: core.PartitionKeyDef{
-			Paths: []string{path}, Kind: "Hash", Version: 2, SystemKey: path == "/_partitionKey"}})
+	spec.ID, spec.Origin, spec.PartitionKey = "g", "gremlin", core.PartitionKeyDef{
+		Paths: []string{path}, Kind: "Hash", Version: 2, SystemKey: path == "/_partitionKey"}
+	c, err := e.CreateContainer(ctx, "db", spec)
 	if err != nil {
 		t.Fatal(err)
 	}

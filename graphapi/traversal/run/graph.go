@@ -7,6 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/traversal/compile"
 )
 
 // get reads one document.
@@ -31,15 +32,6 @@ func (x *exec) cause(err error) error {
 		return x.timeout()
 	}
 	return err
-}
-
-// vertexAt reads the vertex (pk, id), nil if it doesn't exist.
-func (x *exec) vertexAt(pk, id value.Value) (*gvalue.Vertex, error) {
-	d, err := x.get(pk, id)
-	if err != nil || d.Bytes == nil || graph.IsEdge(d.Bytes) {
-		return nil, err
-	}
-	return x.g.NewVertex(d.Bytes), nil
 }
 
 // rowIter returns the elements of a look-up. make may return nil to skip a document.
@@ -176,10 +168,10 @@ func (x *exec) node(v *gvalue.Vertex) (*graph.Vertex, error) {
 
 func copyOf(b []byte) []byte { return append(make([]byte, 0, len(b)), b...) }
 
-// adjacent returns the edges of v in one direction (OUT or IN), each converted by mk.
-func (x *exec) adjacent(n *graph.Vertex, dir gvalue.Direction, labels []string,
+// adjacent returns the edges of n in one direction (OUT or IN), each converted by mk.
+func (x *exec) adjacent(n *graph.Vertex, dir gvalue.Direction, labels []string, order compile.Order,
 	mk func(d []byte) (any, error)) (*rowIter, error) {
-	return x.find(x.g.EdgesOf(n, dir, labels), mk)
+	return x.find(x.g.EdgesOf(n, dir, labels, order == compile.Ignored), mk)
 }
 
 // edgesOf returns the edges of v. With BOTH the outgoing edges are first.
@@ -206,11 +198,11 @@ func (x *exec) neighbours(v *gvalue.Vertex, w *walk) (iter, error) {
 // edges returns the edges of a vertex in one direction, each converted by mk. See inOrder about own.
 func (x *exec) edges(n *graph.Vertex, dir gvalue.Direction, w *walk,
 	mk, own func(d []byte) (any, error)) (iter, error) {
-	it, err := x.adjacent(n, dir, w.labels, mk)
+	it, err := x.adjacent(n, dir, w.labels, w.order, mk)
 	switch {
 	case err != nil:
 		return nil, err
-	case !w.inOrder:
+	case w.order != compile.Counts:
 		return it, nil
 	}
 	return &inOrder{edges: it, own: own}, nil

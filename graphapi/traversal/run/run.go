@@ -184,6 +184,7 @@ func (x *exec) outwardList(l []any) []any {
 
 // script runs the statements. The value of the last one is the result.
 func (c *compiler) script(s *gremlin.Script, emit func(v any, bulk int64) error) error {
+	c.x.ends.off = len(s.Stmts) > 1
 	for i, st := range s.Stmts {
 		last := i == len(s.Stmts)-1
 		if st.Assign == "" && !last {
@@ -352,7 +353,10 @@ func (c *compiler) run(b *gvalue.Bytecode, want int, emit func(v any, bulk int64
 		return errf(Compile, "The traversal has no steps")
 	}
 	x.paths = x.paths || compile.NeedsPaths(ins)
-	c.want, c.all = want, want == 0 // after resolve, which may run other traversals
+	c.want, c.order = want, compile.Counts // after resolve, which may run other traversals
+	if want > 0 {
+		c.order = compile.Partly
+	}
 	tr, err := c.compile(ins, true)
 	if err != nil {
 		return err

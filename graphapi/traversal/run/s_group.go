@@ -9,6 +9,7 @@ type grouper struct {
 	count bool
 	keys  []any
 	index map[string]int
+	kb    []byte // the key in its encoded form
 	accs  []groupAcc
 	fold  bool // the value is a list of the results of val
 	fast  func() reducer
@@ -27,7 +28,7 @@ type groupAcc struct {
 
 func (g *grouper) fresh() *grouper {
 	n := *g
-	n.keys, n.accs, n.index = nil, nil, map[string]int{}
+	n.keys, n.accs, n.kb, n.index = nil, nil, nil, map[string]int{}
 	return &n
 }
 
@@ -39,14 +40,14 @@ func (g *grouper) addBy(x *exec, t *trav, key *by) error {
 	if err != nil || !ok {
 		return err
 	}
-	kb := string(appendKey(nil, k))
-	i, have := g.index[kb]
+	g.kb = appendKey(g.kb[:0], k)
+	i, have := g.index[string(g.kb)]
 	if !have {
-		if err := x.mem.grow(1, groupSize+2*int64(len(kb))+sizeOf(k)); err != nil {
+		if err := x.mem.grow(1, groupSize+2*int64(len(g.kb))+sizeOf(k)); err != nil {
 			return err
 		}
 		i = len(g.keys)
-		g.index[kb] = i
+		g.index[string(g.kb)] = i
 		g.keys = append(g.keys, k)
 		g.accs = append(g.accs, groupAcc{})
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/traversal/compile"
 )
 
 // mergeEnd finds the vertex that a merge map has under OUT or IN.
@@ -112,9 +113,9 @@ func (m *mergeArgs) findEdges(x *exec, t *trav, what *gvalue.Map, d *draft, hasO
 	var it iter
 	switch {
 	case out != nil:
-		it, err = x.adjacent(out, gvalue.OUT, nil, mk)
+		it, err = x.adjacent(out, gvalue.OUT, nil, compile.Partly, mk)
 	case in != nil:
-		it, err = x.adjacent(in, gvalue.IN, nil, mk)
+		it, err = x.adjacent(in, gvalue.IN, nil, compile.Partly, mk)
 	case d.hasID:
 		it, err = x.byID(false, d.id)
 	default:

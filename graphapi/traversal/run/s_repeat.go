@@ -2,6 +2,7 @@ package run
 
 import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/traversal/compile"
 )
 
 // repeatStep runs its body repeatedly: the results of one round are the input of the next. The traversers of a round
@@ -70,10 +71,10 @@ func (c *compiler) repeat(tr *traversal, ins []gvalue.Instruction) (int, error) 
 	if len(args) != 1 {
 		return 0, in.argErr("a traversal is expected")
 	}
-	outer, all := c.bodyDepth, c.all
-	c.bodyDepth, c.all = c.depth+1, c.inOrder(ins[i+1:])
+	outer, order := c.bodyDepth, c.order
+	c.bodyDepth, c.order = c.depth+1, c.orderFor(ins[i+1:])
 	body, err := c.child(in, args[0])
-	c.bodyDepth, c.all = outer, all
+	c.bodyDepth, c.order = outer, order
 	if err != nil {
 		return 0, err
 	}
@@ -130,9 +131,9 @@ func belongsToNext(ins []gvalue.Instruction, s *repeatStep) bool {
 
 func (c *compiler) repeatMod(s *repeatStep, m gvalue.Instruction, first bool) error {
 	in := &inst{op: m.Op, args: m.Args}
-	all := c.all
-	c.all = false // a condition is true at its first result
-	defer func() { c.all = all }()
+	order := c.order
+	c.order = compile.Partly // a condition is true at its first result
+	defer func() { c.order = order }()
 	switch m.Op {
 	case "times":
 		if len(m.Args) != 1 {

@@ -3,6 +3,7 @@ package run
 import (
 	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/traversal/compile"
 )
 
 // stepDirections are the directions of the steps that follow edges.
@@ -13,9 +14,9 @@ var stepDirections = map[string]gvalue.Direction{
 
 // walk says which edges of a vertex are followed.
 type walk struct {
-	dir     gvalue.Direction
-	labels  []string // none: any
-	inOrder bool     // in creation order
+	dir    gvalue.Direction
+	labels []string // none: any
+	order  compile.Order
 }
 
 // buildWalk makes out, in, both, outE, inE, bothE, and to(direction, ..), toE(direction, ..).
@@ -35,7 +36,7 @@ func buildWalk(c *compiler, in *inst) (step, error) {
 	if len(args) > 0 && len(labels) == 0 { // out(null) follows no edge
 		return &filterStep{f: func(*exec, *trav) (bool, error) { return false, nil }}, nil
 	}
-	name, w := in.op, &walk{dir: dir, labels: labels, inOrder: in.inOrder}
+	name, w := in.op, &walk{dir: dir, labels: labels, order: in.order}
 	return &flatStep{f: func(x *exec, t *trav) (iter, error) {
 		v, ok := t.v.(*gvalue.Vertex)
 		if !ok {

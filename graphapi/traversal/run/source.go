@@ -30,7 +30,9 @@ func (c *compiler) source(tr *traversal, ins []gvalue.Instruction, first bool) (
 		sel.pred = access.And(sel.pred, graph.EdgesOnly())
 	}
 	sel.limit = compile.Taken(ins[1+a.N:], c.atEnd())
-	sel.counted = !c.x.paths && c.probes == nil && len(a.Labels) == 0 && compile.OnlyCounted(ins[1+a.N:])
+	if !c.x.paths && c.probes == nil && len(a.Labels) == 0 {
+		sel.counted, sel.labels = compile.OnlyCounted(ins[1+a.N:]), compile.OnlyLabels(ins[1+a.N:])
+	}
 	open := func(x *exec) (iter, error) {
 		switch {
 		case given:
@@ -46,7 +48,12 @@ func (c *compiler) source(tr *traversal, ins []gvalue.Instruction, first bool) (
 		}
 		return x.scan(&sel, value.Value{})
 	}
-	tr.add(&flatStep{f: func(x *exec, _ *trav) (iter, error) { return open(x) }})
+	flat := flatStep{f: func(x *exec, _ *trav) (iter, error) { return open(x) }}
+	if all := !given && !a.HasIDs && !a.HasPKs && len(a.Filters) == 0; all && sel.counted {
+		tr.add(&totalStep{flatStep: flat, vertices: vertices})
+	} else {
+		tr.add(&flat)
+	}
 	for _, l := range a.Labels {
 		if err := c.addLabels(tr, l); err != nil {
 			return 0, err
@@ -184,6 +191,7 @@ type selection struct {
 	pred     *access.Pred
 	tests    []func(x *exec, v any) (bool, error)
 	counted  bool // the elements are only counted
+	labels   bool // only their labels are looked at
 	limit    int  // how many elements are needed; 0: all
 }
 
@@ -211,7 +219,35 @@ func (x *exec) scan(s *selection, pk value.Value) (iter, error) {
 	if s.counted {
 		return x.find(f, func([]byte) (any, error) { return true, nil })
 	}
+	if s.labels {
+		return x.find(f, labelled(s.vertices))
+	}
 	return x.findElements(f, s.vertices)
+}
+
+// maxLabels bounds the elements that labelled keeps.
+const maxLabels = 1000
+
+// labelled returns a function that makes an element with nothing but the label of a document. Documents with the same
+// label give the same element.
+func labelled(vertices bool) func(d []byte) (any, error) {
+	known := map[string]any{}
+	return func(d []byte) (any, error) {
+		l := graph.LabelOf(d, vertices)
+		if el, ok := known[string(l)]; ok {
+			return el, nil
+		}
+		var el any
+		if text := string(l); vertices {
+			el = &gvalue.Vertex{Label: text}
+		} else {
+			el = &gvalue.Edge{Label: text}
+		}
+		if len(known) < maxLabels {
+			known[string(l)] = el
+		}
+		return el, nil
+	}
 }
 
 // matcher returns the exact filter of a scan. The tests get an element whose bytes belong to the look-up; only elements

@@ -248,6 +248,7 @@ type exec struct {
 	tokens  bool // results have only id and label
 	ticks   uint32
 	mem     memory
+	ends    ends
 	side    map[string]*sideEffect
 	open    []*rowIter
 	stats   Stats

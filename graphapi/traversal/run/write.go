@@ -144,7 +144,7 @@ func (x *exec) createVertex(d *draft) (*gvalue.Vertex, error) {
 		}
 		b = graph.AppendProperty(b, graph.StoredKey(d.props[i].key), vals)
 	}
-	b = graph.CloseVertex(b, at)
+	b = graph.CloseElement(b, at)
 	if err := x.create(pk, id, b); err != nil {
 		return nil, err
 	}
@@ -210,6 +210,7 @@ func (x *exec) createEdge(d *draft, out, in *graph.Vertex) (*gvalue.Edge, error)
 		pk = id
 	}
 	b, at := x.g.OpenElement(256+48*len(d.props), id, kept, d.label, pk)
+	b = graph.AppendEnds(b, out, in)
 	for i, p := range d.props {
 		if x.g.Mode == graph.KeyProperty && p.key == x.g.Key {
 			if v, err := toValue(p.val); err != nil || !graph.SameKey(v, pk) {
@@ -234,7 +235,7 @@ func (x *exec) createEdge(d *draft, out, in *graph.Vertex) (*gvalue.Edge, error)
 		}
 		b = doc.AppendElement(b, graph.StoredKey(p.key), v)
 	}
-	b = graph.CloseEdge(b, at, out, in)
+	b = graph.CloseElement(b, at)
 	if named {
 		err = x.createNamedEdge(own, pk, id, b)
 	} else {
