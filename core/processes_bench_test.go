@@ -15,15 +15,20 @@ import (
 
 // BenchmarkProcesses has one, two and three processes over one store whose calls take 2 ms. In apart each process has a
 // partition of its own, in together all write to one. Each process has eight clients, which insert an item and read it.
-// The ratio to one process shows what they share (-benchtime 2000x). hot has one process and one partition, and calls
+// The ratio to one process shows what they share (-benchtime 2000x). least/share is the part of the operations that the
+// slowest of n processes has done, times n, and longest-ms the longest operation: what losers of races pay. crowd is
+// together with 64 clients in each process. hot has one process and one partition, and calls
 // of different durations: the commits of a partition against the round trip.
 func BenchmarkProcesses(b *testing.B) {
-	for _, together := range []bool{false, true} {
+	for _, c := range []struct {
+		name     string
+		clients  int
+		together bool
+	}{{"apart", 8, false}, {"together", 8, true}, {"crowd", 64, true}} {
 		one := 0.0
 		for n := 1; n <= 3; n++ {
-			name := map[bool]string{false: "apart", true: "together"}[together]
-			b.Run(fmt.Sprintf("%s/processes=%d", name, n), func(b *testing.B) {
-				ops := benchProcesses(b, n, 8, 2*time.Millisecond, together)
+			b.Run(fmt.Sprintf("%s/processes=%d", c.name, n), func(b *testing.B) {
+				ops := benchProcesses(b, n, c.clients, 2*time.Millisecond, c.together)
 				if n == 1 {
 					one = ops
 				}
@@ -74,7 +79,8 @@ func benchProcesses(b *testing.B, n, clients int, trip time.Duration, together b
 		own = append(own, key)
 	}
 	store.SetFaults(kvtest.Faults{Least: trip, Most: trip})
-	var next atomic.Int64
+	var next, longest atomic.Int64
+	did := make([]atomic.Int64, n)
 	var g sync.WaitGroup
 	b.ResetTimer()
 	for p, c := range cs {
@@ -85,9 +91,16 @@ func benchProcesses(b *testing.B, n, clients int, trip time.Duration, together b
 		for range clients {
 			g.Go(func() {
 				for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+					began := time.Now()
 					put(b, c, core.Create, fmt.Sprintf(`{"id":"i%d","pk":%q,"n":%d}`, i, key, i))
 					if _, err := c.Read(bg, pk(key), value.StringOf(fmt.Sprint("i", i))); err != nil {
 						b.Error(err)
+					}
+					did[p].Add(1)
+					for took := int64(time.Since(began)); ; {
+						if was := longest.Load(); was >= took || longest.CompareAndSwap(was, took) {
+							break
+						}
 					}
 				}
 			})
@@ -96,5 +109,11 @@ func benchProcesses(b *testing.B, n, clients int, trip time.Duration, together b
 	g.Wait()
 	ops := float64(b.N) / b.Elapsed().Seconds()
 	b.ReportMetric(ops, "writes/s")
+	least := int64(b.N)
+	for p := range did {
+		least = min(least, did[p].Load())
+	}
+	b.ReportMetric(float64(least)*float64(n)/float64(b.N), "least/share")
+	b.ReportMetric(float64(longest.Load())/1e6, "longest-ms")
 	return ops
 }

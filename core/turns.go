@@ -82,7 +82,7 @@ func (e *Engine) leases() *lease.Leases { return e.store.Leases() }
 type Lease struct {
 	Work      string  `json:"work"`                         // what it does
 	Container string  `json:"container,omitempty"`          // database/container
-	Process   string  `json:"process"`                      // random, as long as the process holds leases
+	Process   string  `json:"process"`                      // id of the process
 	Mine      bool    `json:"mine,omitempty"`               // this process does it
 	Silent    float64 `json:"secondsWithoutSign,omitempty"` // since when this process has seen no sign of life of it
 }
@@ -100,9 +100,27 @@ func (e *Engine) Leases(ctx context.Context) ([]Lease, error) {
 		}
 	}
 	out := make([]Lease, len(held))
-	for i, h := range held {
-		out[i] = Lease{Work: h.Name.Kind.String(), Container: names[h.Name.Gen], Process: h.ProcessID(), Mine: h.Mine,
-			Silent: h.Silent.Seconds()}
+	for i := range held {
+		out[i] = leaseOf(&held[i], names[held[i].Name.Gen])
+	}
+	return out, nil
+}
+
+func leaseOf(h *lease.Held, container string) Lease {
+	return Lease{Work: h.Name.Kind.String(), Container: container, Process: h.ProcessID(), Mine: h.Mine,
+		Silent: h.Silent.Seconds()}
+}
+
+// Leases returns what the processes over a shared store are doing for a container; nothing if the store isn't shared.
+func (c *Container) Leases(ctx context.Context) (out []Lease, err error) {
+	held, err := c.e.leases().List(ctx)
+	if err != nil {
+		return nil, store.Translate(err)
+	}
+	for i := range held {
+		if held[i].Name.Gen == c.rt.Def().Gen {
+			out = append(out, leaseOf(&held[i], c.Database()+"/"+c.ID()))
+		}
 	}
 	return out, nil
 }
@@ -119,7 +137,8 @@ func (e *Engine) takeTurns() {
 }
 
 func (e *Engine) takeTurn() (err error) {
-	for _, f := range []func(context.Context) error{e.leases().Sweep, e.resumeOthers, e.endMoves, e.dropTurn} {
+	for _, f := range []func(context.Context) error{e.leases().Stay, e.leases().Sweep, e.resumeOthers, e.endMoves,
+		e.dropTurn} {
 		err = errors.Join(err, e.work.Try("a turn of work on a shared store", func() error {
 			return f(e.work.Context())
 		}))

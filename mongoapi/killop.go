@@ -2,6 +2,8 @@ package mongoapi
 
 import (
 	"sort"
+	"strconv"
+	"strings"
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
@@ -12,7 +14,55 @@ import (
 
 // opID returns the number of an operation. It contains the numbers of its connection and of the command on it, so that
 // a late killOp doesn't end the next command.
+//
+// If several processes share the store, the same number is given by each of them. So the id of an operation is a text
+// with the process before the number, as a mongos has the shard before it: "9f86d081884c7d65:4294967301". killOp ends
+// operations of the process that answers, and refuses all others, instead of ending one with the same number.
 func (c *conn) opID(seq uint32) int64 { return int64(c.id)<<32 | int64(seq) }
+
+// opSeparator is between the process and the number of an operation.
+const opSeparator = ":"
+
+// appendOpID appends the element opid.
+func (s *Server) appendOpID(b []byte, id int64) []byte {
+	if p := s.eng.ProcessID(); p != "" {
+		return bson.AppendString(b, "opid", p+opSeparator+strconv.FormatInt(id, 10))
+	}
+	return bson.AppendInt64(b, "opid", id)
+}
+
+// parseOpID returns the number of the operation that killOp names.
+func (s *Server) parseOpID(v value.Value) (int64, error) {
+	mine := s.eng.ProcessID()
+	if mine == "" || v.Kind() != value.String && !v.IsNumber() {
+		if err := numberArg.check("killOp", []byte("op"), v); err != nil {
+			return 0, err
+		}
+		id, ok := num.ToInt64(v, false)
+		if !ok {
+			return 0, merr.New(merr.BadValue,
+				"Expected field 'op' to have a value exactly representable as a 64-bit integer")
+		}
+		return id, nil
+	}
+	given := ""
+	if v.Kind() == value.String {
+		given = v.Str()
+	}
+	process, text, ok := strings.Cut(given, opSeparator)
+	if !ok || text == "" {
+		return 0, merr.New(merr.OpWithoutShard, "The op argument to killOp must be of the format shardid:opid")
+	}
+	if process != mine {
+		return 0, merr.New(merr.ShardNotFound,
+			"Shard %s not found: this server is %s, and ends only its own operations", process, mine)
+	}
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, merr.New(merr.OpNotANumber, "Invalid op id: %s", text)
+	}
+	return id, nil
+}
 
 // operations lists the running commands.
 func (s *Server) operations() []value.Value {
@@ -38,7 +88,7 @@ func (s *Server) operations() []value.Value {
 		b = bson.AppendInt32(b, "connectionId", c.id)
 		b = bson.AppendString(b, "client", c.nc.RemoteAddr().String())
 		b = bson.AppendBool(b, "active", true)
-		b = bson.AppendInt64(b, "opid", c.opID(op.seq))
+		b = s.appendOpID(b, c.opID(op.seq))
 		b = bson.AppendString(b, "op", "command")
 		b = bson.AppendString(b, "ns", op.ns)
 		b = bson.AppendInt64(b, "secs_running", int64(now.Sub(op.since).Seconds()))
@@ -67,10 +117,9 @@ func killOp(r *request, dst []byte) ([]byte, error) {
 	if !v.IsDefined() {
 		return dst, merr.New(merr.MissingField, "BSON field 'killOp.op' is missing but a required field")
 	}
-	id, ok := num.ToInt64(v, false)
-	if !ok {
-		return dst, merr.New(merr.BadValue,
-			"Expected field 'op' to have a value exactly representable as a 64-bit integer")
+	id, err := r.s.parseOpID(v)
+	if err != nil {
+		return dst, err
 	}
 	r.s.mu.Lock()
 	for c := range r.s.conns {

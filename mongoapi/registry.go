@@ -35,7 +35,7 @@ func init() {
 		"explain":     {fn: explain, args: args{"verbosity": stringArg}, strict: true},
 		"find":        {fn: find, args: findArguments, strict: true},
 		"getMore":     {fn: getMore, args: getMoreArguments, strict: true},
-		"killOp":      {fn: killOp, free: true, args: args{"op": numberArg}},
+		"killOp":      {fn: killOp, free: true, args: args{"op": anyArg}},
 		"killCursors": {fn: killCursors, args: args{"cursors": arrayArg}, strict: true, free: true},
 
 		// Writing.

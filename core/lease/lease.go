@@ -18,11 +18,15 @@
 // Example, with a duration of 10 s. Process A renews at 0 s and is killed. B wants a lease of A at 1 s and sees A's
 // number 7. At 11 s it still sees 7. It deletes A's sign of life and takes the lease.
 //
+// A process that announces itself (Announce) has a sign of life for as long as it lives, with a text about itself, so
+// that others can list it. The other processes have one while they hold leases.
+//
 // If the engine isn't shared, each lease is granted at once. Nothing is stored, and nothing runs in the background.
 package lease
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"sync"
 	"time"
@@ -83,7 +87,8 @@ type Leases struct {
 	duration time.Duration
 	shared   bool
 
-	begin chan struct{} // has a token while nobody begins or ends the process's sign of life
+	process string        // hexadecimal; the beginning of its ids
+	begin   chan struct{} // has a token while nobody begins or ends the process's sign of life
 
 	mu      sync.Mutex
 	self    *self
@@ -93,6 +98,7 @@ type Leases struct {
 	serial  uint64
 	renewal bool // a renewal is in progress
 	running bool // the goroutine of renewals is running
+	about   string
 	seen    map[process]sight
 }
 
@@ -111,6 +117,7 @@ type self struct {
 type sight struct {
 	value string
 	since time.Duration // by Elapsed
+	first time.Duration // by Elapsed: when it was seen for the first time
 }
 
 // New returns the leases of a process. duration 0 is DefaultDuration. Background work belongs to bg.
@@ -120,6 +127,9 @@ func New(eng kv.Engine, clk *clock.Clock, bg *work.Group, duration time.Duration
 	}
 	m := &Leases{eng: eng, clk: clk, work: bg, duration: duration, shared: eng.Shared()}
 	if m.shared {
+		var id [processPart]byte
+		clk.Random(id[:])
+		m.process = hex.EncodeToString(id[:])
 		m.begin, m.wake = make(chan struct{}, 1), make(chan struct{})
 		m.begin <- struct{}{}
 		m.held, m.left, m.seen = map[Name]*Lease{}, map[Name][]byte{}, map[process]sight{}
@@ -330,7 +340,10 @@ func (m *Leases) silent(id process, life []byte) (bool, error) {
 	defer m.mu.Unlock()
 	was, known := m.seen[id]
 	if !known || was.value != string(life) {
-		m.seen[id] = sight{string(life), now}
+		if !known {
+			was.first = now
+		}
+		m.seen[id] = sight{string(life), now, was.first}
 		return false, nil
 	}
 	return now-was.since >= s.duration, nil

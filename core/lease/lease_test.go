@@ -2,9 +2,11 @@ package lease_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -195,6 +197,15 @@ func (w *world) do(line string) string {
 		if err := p.leases.Sweep(bg); err != nil {
 			return err.Error()
 		}
+	case "announces itself", "stays":
+		if what != "stays" {
+			p.leases.Announce("I am " + words[0])
+		}
+		if err := p.leases.Stay(bg); err != nil {
+			return err.Error()
+		}
+	case "knows":
+		return w.known(p)
 	case "pauses":
 		p.eng.pause(true)
 	case "wakes":
@@ -230,6 +241,23 @@ func (w *world) do(line string) string {
 		p.eng.fail = fail
 	}
 	return ""
+}
+
+// known returns what a process knows of the others, in the order of what they say about themselves.
+func (w *world) known(p *proc) string {
+	members, err := p.leases.Members(bg)
+	if err != nil {
+		return err.Error()
+	}
+	var out []string
+	for _, m := range members {
+		if m.Mine != (m.Process == p.leases.Process()) {
+			w.t.Errorf("%+v of process %s", m, p.leases.Process())
+		}
+		out = append(out, fmt.Sprintf("%s for %v, silent for %v", cmp.Or(m.About, "nothing"), m.Seen, m.Silent))
+	}
+	slices.Sort(out)
+	return strings.Join(out, "; ")
 }
 
 // records returns the keys of all leases and signs of life.
@@ -364,6 +392,54 @@ var scripts = []struct{ name, script string }{
 		a wakes
 		pass 1h
 		a leaves records -> 4`},
+	{"a process that announces itself has a sign of life without leases", `
+		a announces itself
+		b announces itself
+		c knows -> I am a for 0s, silent for 0s; I am b for 0s, silent for 0s
+		pass 1h
+		c knows -> I am a for 1h0m0s, silent for 0s; I am b for 1h0m0s, silent for 0s
+		a knows -> I am a for 0s, silent for 0s; I am b for 0s, silent for 0s
+		a closes
+		c knows -> I am b for 1h0m0s, silent for 0s`},
+	{"a process with leases announces itself with its next sign", `
+		a takes -> yes
+		b knows -> nothing for 0s, silent for 0s
+		a announces itself
+		pass 4s
+		b knows -> I am a for 4s, silent for 0s
+		a releases
+		pass 1h
+		b knows -> I am a for 1h0m4s, silent for 0s`},
+	{"a process that was paused is listed until it is ended, and stays when it goes on", `
+		a announces itself
+		b announces itself
+		b knows -> I am a for 0s, silent for 0s; I am b for 0s, silent for 0s
+		a pauses
+		pass 11s
+		b knows -> I am a for 11s, silent for 11s; I am b for 11s, silent for 0s
+		pass 1s
+		b sweeps
+		b knows -> I am b for 12s, silent for 0s
+		a wakes
+		a stays
+		b knows -> I am a for 0s, silent for 0s; I am b for 12s, silent for 0s`},
+	{"a process with a new sign of life is one process", `
+		a announces itself
+		b knows -> I am a for 0s, silent for 0s
+		a pauses
+		pass 9s
+		a wakes
+		a stays
+		a leaves records -> 2
+		b knows -> I am a for 9s, silent for 0s
+		pass 12s
+		b sweeps
+		b leaves records -> 1`},
+	{"it isn't known whether an announcement was stored", `
+		a next: unknown, applied
+		a announces itself -> kv: unavailable, kv: unknown outcome
+		a stays
+		b knows -> I am a for 0s, silent for 0s`},
 	{"sweeping removes what nobody wants", `
 		a takes -> yes
 		a pauses
@@ -700,6 +776,10 @@ func TestALocalEngineHasNoLeases(t *testing.T) {
 	}
 	if held, err := m.List(bg); len(held) > 0 || err != nil || m.Sweep(bg) != nil {
 		t.Errorf("%v, %v", held, err)
+	}
+	m.Announce("nobody else")
+	if all, err := m.Members(bg); m.Stay(bg) != nil || len(all) > 0 || err != nil || m.Process() != "" {
+		t.Errorf("%v, %v, process %q", all, err, m.Process())
 	}
 	if k := records(t, store); len(k) > 0 {
 		t.Errorf("keys: %x", k)

@@ -2,7 +2,6 @@ package lease
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"time"
 
@@ -39,8 +38,7 @@ func (m *Leases) appear(ctx context.Context) (*self, error) {
 	if s != nil {
 		return s, nil
 	}
-	s = &self{stored: sign{number: 1, duration: m.duration}, renewed: m.clk.Elapsed()}
-	m.clk.Random(s.id[:])
+	s = &self{id: m.newID(), stored: m.sign(1), renewed: m.clk.Elapsed()}
 	var b kv.Batch
 	b.Put(s.key(), s.stored.append(nil))
 	// If the outcome is unknown the id isn't used. Others remove it when it stays silent.
@@ -112,12 +110,12 @@ func (m *Leases) turn() (more bool) {
 }
 
 // renew renews the sign of life, and removes what releases have left. A process that holds nothing ends its sign of
-// life.
+// life, unless it has announced itself.
 func (m *Leases) renew(s *self) {
 	ctx, stop := context.WithTimeout(m.work.Context(), m.duration)
 	defer stop()
 	m.mu.Lock()
-	idle := len(m.held) == 0 && m.clk.Elapsed()-s.idle >= m.duration
+	idle := m.about == "" && len(m.held) == 0 && m.clk.Elapsed()-s.idle >= m.duration
 	was, left := s.stored, make(map[Name][]byte, len(m.left))
 	for n, value := range m.left {
 		if _, again := m.held[n]; !again {
@@ -150,7 +148,7 @@ func (m *Leases) renew(s *self) {
 // raise stores the next number.
 func (m *Leases) raise(ctx context.Context, s *self, was sign) {
 	begun := m.clk.Elapsed()
-	next := sign{was.number + 1, m.duration}
+	next := m.sign(was.number + 1)
 	var b kv.Batch
 	b.Put(s.key(), next.append(nil))
 	err := m.write(ctx, &b, []kv.Precondition{{Key: s.key(), Expect: kv.Equal, Value: was.append(nil)}})
@@ -187,7 +185,7 @@ func (m *Leases) vanish(ctx context.Context, s *self) {
 	}
 	defer func() { m.begin <- struct{}{} }()
 	m.mu.Lock()
-	if len(m.held) > 0 || m.self != s {
+	if len(m.held) > 0 || m.about != "" || m.self != s {
 		m.mu.Unlock()
 		return
 	}
@@ -268,8 +266,8 @@ type Held struct {
 	Silent  time.Duration // how long this process has seen no sign of life of the holder
 }
 
-// ProcessID returns the id of the holder as text.
-func (h *Held) ProcessID() string { return hex.EncodeToString(h.Process[:]) }
+// ProcessID returns the holder's id, as Leases.Process does there.
+func (h *Held) ProcessID() string { return idOf(h.Process) }
 
 // List returns the leases that processes hold, for diagnostics.
 func (m *Leases) List(ctx context.Context) (out []Held, err error) {

@@ -11,26 +11,39 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// formatRecord is the format of both records. docs/formats.md describes them.
-const formatRecord = 1
+// formatRecord is the format of both records, formatAbout that of a sign of life with a text about its process.
+// docs/formats.md describes them.
+const (
+	formatRecord = 1
+	formatAbout  = 2
+)
 
 // sign is a process's sign of life.
 type sign struct {
 	number   uint64
 	duration time.Duration // in milliseconds
+	about    string        // what the process has announced; empty: nothing
 }
 
+// signLen is the length of a sign of life without the text about its process.
+const signLen = 13
+
 func (s sign) append(dst []byte) []byte {
-	dst = binary.BigEndian.AppendUint64(append(dst, formatRecord), s.number)
-	return binary.BigEndian.AppendUint32(dst, uint32(s.duration/time.Millisecond))
+	format := byte(formatRecord)
+	if s.about != "" {
+		format = formatAbout
+	}
+	dst = binary.BigEndian.AppendUint64(append(dst, format), s.number)
+	return append(binary.BigEndian.AppendUint32(dst, uint32(s.duration/time.Millisecond)), s.about...)
 }
 
 func parseSign(b []byte) (sign, error) {
-	if len(b) != 13 || b[0] != formatRecord {
+	known := len(b) == signLen && b[0] == formatRecord || len(b) > signLen && b[0] == formatAbout
+	if !known {
 		return sign{}, status.New(status.Corruption, "sign of life of unknown format")
 	}
 	return sign{binary.BigEndian.Uint64(b[1:]),
-		time.Duration(binary.BigEndian.Uint32(b[9:])) * time.Millisecond}, nil
+		time.Duration(binary.BigEndian.Uint32(b[9:])) * time.Millisecond, string(b[signLen:])}, nil
 }
 
 // holder is the record of a lease. The serial number tells apart the leases that a process has held.

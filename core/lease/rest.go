@@ -16,7 +16,8 @@ const looks = 8
 // AwaitRest watches the signs of life in a store until none of their processes can be alive: each has shown the same
 // number for its duration. alive is true, and the call ends early, if a process gives another sign, or begins to.
 //
-// A process that has nothing to do in the background has no sign of life, so this doesn't find every process.
+// A process that hasn't announced itself, and has nothing to do in the background, has no sign of life. So this finds
+// all servers, and not every process.
 func AwaitRest(ctx context.Context, eng kv.Engine, clk *clock.Clock) (alive bool, err error) {
 	m := &Leases{eng: eng, clk: clk, seen: map[process]sight{}}
 	for first := true; ; first = false {

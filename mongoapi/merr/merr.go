@@ -105,6 +105,9 @@ const (
 	RequestRateTooLarge        = 16500
 	UnknownField               = 40415
 	MissingField               = 40414
+	ShardNotFound              = 70
+	OpWithoutShard             = 28625
+	OpNotANumber               = 28626
 	UnrecognizedStage          = 40324
 	MissingDB                  = 40571
 	PathCollision              = 31249
@@ -122,11 +125,12 @@ var names = map[int32]string{
 	26: "NamespaceNotFound", 27: "IndexNotFound", 28: "PathNotViable", 40: "ConflictingUpdateOperators",
 	43: "CursorNotFound", 48: "NamespaceExists", 50: "MaxTimeMSExpired", 52: "DollarPrefixedFieldName",
 	53: "InvalidIdField", 54: "NotSingleValueField", 55: "InvalidDBRef", 56: "EmptyFieldName", 57: "DottedFieldName",
-	59: "CommandNotFound", 61: "ShardKeyNotFound", 66: "ImmutableField", 67: "CannotCreateIndex", 72: "InvalidOptions",
-	73: "InvalidNamespace", 85: "IndexOptionsConflict", 86: "IndexKeySpecsConflict", 64: "WriteConcernFailed",
-	79: "UnknownReplWriteConcern", 96: "OperationFailed", 100: "UnsatisfiableWriteConcern", 146: "ExceededMemoryLimit",
-	237: "CursorKilled", 279: "ClientDisconnect", 11601: "Interrupted", 14031: "OutOfDiskSpace",
-	89: "NetworkTimeout", 91: "ShutdownInProgress", 112: "WriteConflict", 115: "CommandNotSupported",
+	59: "CommandNotFound", 61: "ShardKeyNotFound", 66: "ImmutableField", 67: "CannotCreateIndex", 70: "ShardNotFound",
+	72: "InvalidOptions", 73: "InvalidNamespace", 85: "IndexOptionsConflict", 86: "IndexKeySpecsConflict",
+	64: "WriteConcernFailed", 79: "UnknownReplWriteConcern", 96: "OperationFailed", 100: "UnsatisfiableWriteConcern",
+	146: "ExceededMemoryLimit", 237: "CursorKilled", 279: "ClientDisconnect", 11601: "Interrupted",
+	14031: "OutOfDiskSpace",
+	89:    "NetworkTimeout", 91: "ShutdownInProgress", 112: "WriteConflict", 115: "CommandNotSupported",
 	117: "ConflictingOperationInProgress", 121: "DocumentValidationFailure",
 	166: "CommandNotSupportedOnView", 168: "InvalidPipelineOperator", 171: "CannotIndexParallelArrays",
 	197: "InvalidIndexSpecificationOption", 207: "InvalidUUID", 225: "TransactionTooOld", 238: "NotImplemented",

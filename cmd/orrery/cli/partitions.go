@@ -128,7 +128,20 @@ func writePartitions(w io.Writer, r *server.PartitionsReport) error {
 	if r.Resizing {
 		b.WriteString(", being split for the throughput")
 	}
+	if r.Waiting > 0 {
+		fmt.Fprintf(&b, ", %d writes wait at this process", r.Waiting)
+	}
 	b.WriteByte('\n')
+	for _, l := range r.Leases {
+		who := l.Process
+		if l.Name != "" {
+			who = l.Name + " (" + l.Process + ")"
+		}
+		if l.Mine {
+			who += ", this process"
+		}
+		fmt.Fprintf(&b, "%6s: %s\n", l.Work, who)
+	}
 	most := int64(0)
 	for _, p := range r.Partitions {
 		most = max(most, p.Bytes)

@@ -194,3 +194,21 @@ func TestPartitionsNeedTheKey(t *testing.T) {
 		}
 	}
 }
+
+// The command names the processes that do background work for the container, and the writes that wait, if several
+// processes share the store.
+func TestPartitionsOfSeveralProcesses(t *testing.T) {
+	var out bytes.Buffer
+	r := &server.PartitionsReport{Database: "db", Container: "c", Throughput: 400, Waiting: 3, Advice: "Good.",
+		Leases: []server.WorkReport{
+			{Lease: core.Lease{Work: "layout", Process: "9f86d081884c7d65"}, Name: "host-b/71"},
+			{Lease: core.Lease{Work: "expiry", Process: "0a1b2c3d4e5f6071", Mine: true}}}}
+	if err := writePartitions(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	want := "db/c: 0 physical partitions, 400 RU/s, 3 writes wait at this process\n" +
+		"layout: host-b/71 (9f86d081884c7d65)\nexpiry: 0a1b2c3d4e5f6071, this process\nGood.\n"
+	if out.String() != want {
+		t.Errorf("%s\nwant\n%s", &out, want)
+	}
+}

@@ -27,10 +27,13 @@ type PartitionsReport struct {
 	Throughput int              `json:"throughput,omitempty"` // RU/s that the container may use; 0: it has none of its own
 	Resizing   bool             `json:"resizing"`             // partitions are being split for the throughput
 	Partitions []PhysicalReport `json:"partitions"`
-	Heaviest   []LogicalReport  `json:"heaviestKeys"`
-	Keys       int64            `json:"keysSeen"` // logical partitions that were looked at
-	AllKeys    bool             `json:"allKeysSeen"`
-	Advice     string           `json:"advice"`
+	// what processes over a shared store are doing for the container, with all of its partitions
+	Leases   []WorkReport    `json:"leases,omitempty"`
+	Waiting  int             `json:"writesWaiting,omitempty"` // at this process, for a commit of others of a shared store
+	Heaviest []LogicalReport `json:"heaviestKeys"`
+	Keys     int64           `json:"keysSeen"` // logical partitions that were looked at
+	AllKeys  bool            `json:"allKeysSeen"`
+	Advice   string          `json:"advice"`
 }
 
 // PhysicalReport is a physical partition.
@@ -41,6 +44,12 @@ type PhysicalReport struct {
 	RU      float64  `json:"ruPerSecond"`     // request units per second, in the last minute
 	Total   float64  `json:"ru"`              // since the container was opened
 	Share   float64  `json:"ruPerSecondMost"` // that it may use per second; 0: there is no throughput
+}
+
+// WorkReport is work of a process over a shared store.
+type WorkReport struct {
+	core.Lease
+	Name string `json:"processName,omitempty"` // what the process calls itself
 }
 
 // LogicalReport is one of the largest logical partitions.
@@ -150,6 +159,9 @@ func (s *Server) partitions(ctx context.Context, ct *core.Container) (*Partition
 	r := &PartitionsReport{Database: ct.Database(), Container: ct.ID(), Throughput: ct.Spec().Throughput.Max(),
 		Resizing: resizing, Partitions: []PhysicalReport{},
 		Heaviest: []LogicalReport{}, Keys: k.Logical, AllKeys: k.Whole, Advice: k.Advice}
+	if err := s.sharing(ctx, ct, r); err != nil {
+		return nil, err
+	}
 	uses := map[string]core.PartitionUse{}
 	for _, u := range ct.Consumption() {
 		uses[u.ID] = u
@@ -162,6 +174,27 @@ func (s *Server) partitions(ctx context.Context, ct *core.Container) (*Partition
 		r.Heaviest = append(r.Heaviest, LogicalReport{json.RawMessage(l.Key), l.Partition, l.Items, l.Bytes})
 	}
 	return r, nil
+}
+
+// sharing adds to a report what is about several processes over one store.
+func (s *Server) sharing(ctx context.Context, ct *core.Container, r *PartitionsReport) error {
+	r.Waiting = ct.Waiting()
+	leases, err := ct.Leases(ctx)
+	if len(leases) == 0 || err != nil {
+		return err
+	}
+	all, err := s.Engine().Processes(ctx)
+	if err != nil {
+		return err
+	}
+	names := map[string]string{}
+	for _, p := range all {
+		names[p.ID] = p.Name
+	}
+	for _, l := range leases {
+		r.Leases = append(r.Leases, WorkReport{l, names[l.Process]})
+	}
+	return nil
 }
 
 // AskForPartitions gets the report of a container from the server at an admin port.

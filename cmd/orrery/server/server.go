@@ -117,6 +117,7 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	}
 	s.keepConnections()
 	s.serve()
+	s.announce()
 	return s, nil
 }
 

@@ -2,6 +2,9 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"os"
+
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/kv"
 )
@@ -26,8 +29,9 @@ type Status struct {
 	Scrub      any                   `json:"scrub,omitempty"`  // what the background check of the store has found
 	// of the store's containers to the current format; nil: finished
 	Upgrade    *core.UpgradeStatus `json:"upgrade,omitempty"`
-	Leases     []core.Lease        `json:"leases,omitempty"` // work of the processes over a shared store
-	Upkeep     []core.ChoreStatus  `json:"upkeep,omitempty"` // what this process has done for the storage engine
+	Processes  []core.Process      `json:"processes,omitempty"` // over a shared store
+	Leases     []core.Lease        `json:"leases,omitempty"`    // work of the processes over a shared store
+	Upkeep     []core.ChoreStatus  `json:"upkeep,omitempty"`    // what this process has done for the storage engine
 	Containers []ContainerStatus   `json:"containers,omitempty"`
 	More       int                 `json:"containersMore,omitempty"` // number of containers that Containers omits
 	Open       int                 `json:"containersOpen"`           // containers used in the last minutes
@@ -59,7 +63,7 @@ type DoorStatus struct {
 func (s *Server) status() Status {
 	st := Status{
 		Version:    s.cfg.Version,
-		Started:    s.began.Format("2006-01-02T15:04:05.000Z07:00"),
+		Started:    s.started(),
 		UptimeSec:  int64(wall.Now().Sub(s.began).Seconds()),
 		Ready:      s.unready() == "",
 		Account:    s.cfg.Account,
@@ -103,6 +107,9 @@ func (b *backing) describe(s *Server, st *Status) {
 	st.Upkeep = b.eng.Upkeep()
 	st.Open = b.eng.OpenContainers()
 	var err error
+	if st.Processes, err = b.eng.Processes(context.Background()); err != nil {
+		s.log.Error("The processes can't be listed", "error", err)
+	}
 	if st.Leases, err = b.eng.Leases(context.Background()); err != nil {
 		s.log.Error("The leases can't be listed", "error", err)
 	}
@@ -110,3 +117,26 @@ func (b *backing) describe(s *Server, st *Status) {
 		s.log.Error("The containers can't be listed", "error", err)
 	}
 }
+
+// announce tells the other processes over a shared store who this one is.
+func (s *Server) announce() {
+	b, ok := s.back.(*backing)
+	if !ok || !b.eng.Shared() {
+		return
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	a := core.Announcement{Name: fmt.Sprintf("%s/%d", host, os.Getpid()), Version: s.cfg.Version,
+		Started: s.started(), Addresses: map[string]string{}}
+	for _, b := range s.bound {
+		a.Addresses[b.name] = b.addr
+	}
+	if err := b.eng.Announce(a); err != nil {
+		s.log.Error("Other processes over the store can't list this one", "error", err)
+	}
+}
+
+// started is the start of the server, for people.
+func (s *Server) started() string { return s.began.Format("2006-01-02T15:04:05.000Z07:00") }
