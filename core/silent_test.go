@@ -26,6 +26,7 @@ type silent struct {
 	kv.Engine
 	now    atomic.Bool
 	commit atomic.Bool            // it stops with the next Write
+	passes atomic.Int64           // it stops with the Write after so many, if that is positive
 	late   atomic.Pointer[func()] // applies the write that was under way when it stopped
 }
 
@@ -60,7 +61,7 @@ func (s *silent) Snapshot(ctx context.Context) (kv.Snapshot, error) {
 }
 
 func (s *silent) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
-	if s.commit.Swap(false) {
+	if s.commit.Swap(false) || s.passes.Add(-1) == 0 {
 		s.now.Store(true)
 		own := new(kv.Batch)
 		own.Append(b)
@@ -125,6 +126,55 @@ func TestRequestsEndWhileTheStoreIsSilent(t *testing.T) {
 		store.now.Store(false)
 		if got := put(t, c, core.Replace, `{"id":"a","pk":"p","n":2}`); got.LSN == 0 {
 			t.Error("no LSN")
+		}
+		clean(t, e)
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A split of a slot ends soon after its deadline too, whichever of its writes the store doesn't answer. It has a second
+// each for the catalog, the slot map, the end of the copy, and the lease. What it has left behind is removed when the
+// store answers again, and writers don't wait for that.
+func TestSplitsEndWhileTheStoreIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &silent{Engine: kvtest.NewShared(memkv.New(), 1).Engine()}
+		clk := clock.Fake(time.Unix(1_700_000_000, 0))
+		e, err := core.Open(bg, store, core.Options{Clock: clk})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newContainer(t, e, core.ContainerSpec{})
+		put(t, c, core.Create, `{"id":"a","pk":"p","n":0}`)
+		const deadline = 2 * time.Second
+		failed := 0
+		for n := range int64(9) {
+			store.passes.Store(n + 1)
+			ctx, cancel := context.WithTimeout(bg, deadline)
+			begun := time.Now()
+			err := c.SplitSlot(ctx, []byte{0x20, byte(n + 1)})
+			if took := time.Since(begun); took > deadline+4*time.Second+100*time.Millisecond {
+				t.Errorf("silent from write %d on, it took %v: %v", n, took, err)
+			}
+			if cancel(); err != nil {
+				failed++
+			}
+			store.passes.Store(0)
+			store.now.Store(false)
+			if got := put(t, c, core.Replace, `{"id":"a","pk":"p","n":2}`); got.LSN == 0 {
+				t.Error("no LSN")
+			}
+		}
+		if failed < 4 {
+			t.Errorf("%d splits have failed", failed)
+		}
+		for n := 0; e.DropsLeft() > 0 && n < 3600; n++ {
+			clk.Advance(time.Second)
+			time.Sleep(time.Second)
+		}
+		if n := e.DropsLeft(); n > 0 {
+			t.Errorf("%d slots remain", n)
 		}
 		clean(t, e)
 		if err := e.Close(); err != nil {

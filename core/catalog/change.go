@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
@@ -52,6 +53,10 @@ func (x *draft) writeContainer(d *database, k *Container) error {
 // maxChanges is how often a change is repeated. Each time another process's change has been committed.
 const maxChanges = 100
 
+// reloadTime is for how long a change of unknown outcome reads the catalog again. The store may have stopped to answer,
+// other changes wait meanwhile, and the request's deadline may be over.
+const reloadTime = time.Second
+
 // change makes a change with f, which may be called more than once. The change is durable before it is visible. f must
 // load the definitions of containers that it changes or removes. A draft without operations changes nothing.
 func (c *Catalog) change(ctx context.Context, f func(*draft) error) error {
@@ -96,7 +101,9 @@ func (c *Catalog) commit(ctx context.Context, x *draft) error {
 	if err != nil {
 		if errors.Is(err, kv.ErrUnknownOutcome) {
 			c.unsure = true
-			_ = c.reload(context.WithoutCancel(ctx)) // if it fails, the next change does it
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reloadTime)
+			_ = c.reload(ctx) // if it fails, the next change does it
+			cancel()
 		}
 		return err
 	}

@@ -401,6 +401,10 @@ func orNil(b []byte, err error) ([]byte, error) {
 	return b, err
 }
 
+// releaseTime is the longest time of Release: callers are requests too, whose deadline may be over. A record that it
+// couldn't delete is deleted later, or expires.
+const releaseTime = time.Second
+
 // Release gives the lease up. It may be called more than once.
 func (l *Lease) Release() {
 	if l.m == nil {
@@ -417,7 +421,7 @@ func (l *Lease) Release() {
 	if !mine {
 		return
 	}
-	ctx, stop := context.WithTimeout(context.Background(), m.duration)
+	ctx, stop := context.WithTimeout(context.Background(), min(m.duration, releaseTime))
 	defer stop()
 	if err := m.erase(ctx, l.name, l.value); err != nil {
 		m.mu.Lock()

@@ -108,6 +108,51 @@ func TestLatchRefuses(t *testing.T) {
 	})
 }
 
+// LockUntil is for the background work of copies. It waits for as long as its ctx lasts, even where a request would be
+// refused, and leaves the queue when ctx ends: those behind it get the latch.
+func TestLatchLockUntil(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l latch
+		l.Lock()
+		begun := time.Now()
+		var wg sync.WaitGroup
+		work := func(patience time.Duration, want status.Code, took time.Duration) {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), patience)
+				defer cancel()
+				err := l.LockUntil(ctx)
+				d := time.Since(begun)
+				if d != took || err == nil != (want == 0) || err != nil && !status.Is(err, want) {
+					t.Errorf("who waits for %v: %v after %v, want %v after %v", patience, err, d, want, took)
+				}
+				if err == nil {
+					l.Unlock()
+				}
+			})
+			synctest.Wait() // it is in the queue
+		}
+		const stuck = time.Minute // the holder waits for a store that doesn't answer
+		work(10*time.Second, status.Timeout, 10*time.Second)
+		for range 2 * latchFew {
+			work(2*stuck, 0, stuck)
+		}
+		work(20*time.Second, status.Timeout, 20*time.Second)
+		time.Sleep(2 * latchTarget)
+		if err := l.LockFor(context.Background()); !status.Is(err, status.TooManyRequests) {
+			t.Errorf("a request beside them: %v", err)
+		}
+		time.Sleep(stuck - 2*latchTarget)
+		l.Unlock()
+		wg.Wait()
+		if l.held.Load() || l.head != nil || l.waiting.Load() != 0 {
+			t.Error("the latch isn't at rest")
+		}
+		if err := l.LockUntil(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Hundreds of writers that wait for short holds are not refused: they share syncs of the log. A writer comes again when
 // its client has had the reply, in the middle of another writer's hold. So it waits in the queue, and the scheduling of
 // goroutines doesn't matter.

@@ -266,22 +266,31 @@ func (m *move) stamped() []byte {
 	return h.append(nil)
 }
 
-// abandonShared is abandon with a shared engine. What it can't write, EndMoves does.
+// abandonShared is abandon with a shared engine. The move may have failed because the store doesn't answer, and
+// somebody waits for it. So it has graceTime. What it can't write in that time, EndMoves does.
 func (m *move) abandonShared() {
-	m.ctx = m.c.st.work.Context()
+	ctx, cancel := context.WithTimeout(m.c.st.work.Context(), graceTime)
+	defer cancel()
+	m.ctx = ctx
 	for _, s := range m.sources {
 		_ = m.end(s.Slot, m.id)
 	}
 }
 
 // end ends a move in a source that other slots have not replaced: commits no longer record what they remove, then the
-// records are removed, and then the head says so.
+// records are removed, and then the head says so. Writers wait for the latch, so no step holds it for longer than
+// graceTime.
 func (m *move) end(sl *Slot, id uint32) error {
+	all := m.ctx
+	defer func() { m.ctx = all }()
 	step := func(f func(h *Head) (todo bool, err error)) error {
-		if err := sl.mu.LockUntil(m.ctx); err != nil {
+		if err := sl.mu.LockUntil(all); err != nil {
 			return err
 		}
 		defer sl.mu.Unlock()
+		ctx, cancel := context.WithTimeout(all, graceTime)
+		defer cancel()
+		m.ctx = ctx
 		return m.change(sl, func(h *Head) (bool, error) {
 			if h.Move != id {
 				return false, nil
@@ -300,6 +309,7 @@ func (m *move) end(sl *Slot, id uint32) error {
 	if err != nil {
 		return err
 	}
+	m.ctx = all
 	j := rebuilder{pace: m.pace}
 	if err := j.deleteAll(sl, keys.KindRemoved); err != nil {
 		return err

@@ -161,7 +161,9 @@ func (s *Store) changeRecord(ctx context.Context, n RecordName, was, now Record,
 		case !unsure:
 			return false, nil
 		}
-		is, err := s.ReadRecord(context.WithoutCancel(ctx), n)
+		late, cancel := graced(ctx)
+		is, err := s.ReadRecord(late, n)
+		cancel()
 		if err != nil {
 			return false, translate(kv.ErrUnknownOutcome)
 		}

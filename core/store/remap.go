@@ -41,7 +41,9 @@ func (c *Container) changeMap(ctx context.Context, others []*Slot,
 		def, err := c.st.cat.ReplaceMap(ctx, c.Def(), was.m, next, extra, pre...)
 		switch {
 		case errors.Is(err, catalog.ErrMapChanged) || status.Is(err, status.UnknownOutcome):
-			moved, rerr := c.reread(context.WithoutCancel(ctx))
+			late, cancel := graced(ctx)
+			moved, rerr := c.reread(late)
+			cancel()
 			switch {
 			case rerr != nil:
 				return errUnknownMap(errors.Join(err, rerr))
