@@ -256,7 +256,7 @@ var (
 
 // genericArgs are the arguments that every command may have. readGeneric checks those that it reads.
 var genericArgs = args{
-	"comment": anyArg, "$clusterTime": anyArg, "$readPreference": anyArg, "$queryOptions": anyArg,
+	"comment": anyArg, "$readPreference": anyArg, "$queryOptions": anyArg,
 	"$client": anyArg, "$audit": anyArg, "apiVersion": anyArg, "apiStrict": anyArg, "apiDeprecationErrors": anyArg,
 	"clientOperationKey": anyArg, "stmtId": numberArg, "txnRetryCounter": anyArg,
 	"allowImplicitCollectionCreation": anyArg, "$configServerState": anyArg, "$oplogQueryData": anyArg,

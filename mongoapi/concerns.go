@@ -11,31 +11,40 @@ import (
 // There is a single member, and it shows only durable data. So all read concern levels are equivalent, except snapshot,
 // which is a guarantee about several reads.
 
-// checkReadConcern checks the argument readConcern.
-func checkReadConcern(v value.Value) error {
+// checkReadConcern checks the argument readConcern. after is the cluster time after which the command reads; 0 = any.
+func checkReadConcern(v value.Value) (after uint64, err error) {
 	if v.Kind() != value.Object {
-		return merr.New(merr.FailedToParse, "readConcern field should be an object")
+		return 0, merr.New(merr.FailedToParse, "readConcern field should be an object")
 	}
+	level := "local"
 	for it := v.Iter(); it.Next(); {
 		switch key := string(it.Key()); key {
 		case "level":
 			if err := checkLevel(it.Value()); err != nil {
-				return err
+				return 0, err
 			}
+			level = it.Value().Str()
 		case "afterClusterTime", "atClusterTime":
 			if it.Value().Kind() != value.Timestamp {
-				return wrongConcern(key, "timestamp", it.Value())
+				return 0, wrongConcern(key, "timestamp", it.Value())
 			}
 			if key == "atClusterTime" {
-				return merr.New(merr.InvalidOptions,
+				return 0, merr.New(merr.InvalidOptions,
 					"atClusterTime field can be set only if level is equal to snapshot")
+			}
+			if after = it.Value().Raw64(); after == 0 {
+				return 0, merr.New(merr.InvalidOptions, "afterClusterTime cannot be a null timestamp")
 			}
 		case "afterOpTime", "provenance":
 		default:
-			return merr.New(merr.InvalidOptions, "Unrecognized option in readConcern: %s", key)
+			return 0, merr.New(merr.InvalidOptions, "Unrecognized option in readConcern: %s", key)
 		}
 	}
-	return nil
+	if after != 0 && level != "local" && level != "majority" {
+		return 0, merr.New(merr.InvalidOptions,
+			"afterClusterTime field can be set only if level is equal to local, majority, or snapshot")
+	}
+	return after, nil
 }
 
 func checkLevel(v value.Value) error {

@@ -22,6 +22,7 @@ type conn struct {
 	authed bool
 	met    bool // a message has been read
 	user   string
+	app    string // the name that the client gave itself
 	sasl   *conversation
 	last   statistics
 	out    int32           // request id of the last reply
@@ -29,6 +30,7 @@ type conn struct {
 	mem    *budget.Account // for the message and its reply
 	held   int             // bytes of the reply that are counted in mem, including a part that needn't be
 	seen   seen
+	hangUp bool // a fail point closes the connection
 
 	mu sync.Mutex
 	op operation
@@ -123,12 +125,12 @@ func (c *conn) answer(dst []byte, h wire.Header, msg []byte, m *wire.Msg) ([]byt
 		}
 		if m.Flags&wire.FlagMore != 0 { // the client expects no reply
 			c.run(nil, m.Body, m.Seqs, false)
-			return dst, nil
+			return dst, c.hung()
 		}
 		at := len(dst)
 		dst = wire.BeginMsg(dst, c.out, h.RequestID, 0)
 		dst = c.run(dst, m.Body, m.Seqs, false)
-		return wire.EndMsg(dst, at), nil
+		return wire.EndMsg(dst, at), c.hung()
 	case wire.OpQuery:
 		q, err := wire.ParseQuery(msg)
 		if err != nil {
@@ -137,7 +139,7 @@ func (c *conn) answer(dst []byte, h wire.Header, msg []byte, m *wire.Msg) ([]byt
 		at := len(dst)
 		dst = wire.BeginReply(dst, c.out, h.RequestID)
 		dst = c.runQuery(dst, q)
-		return wire.EndMsg(dst, at), nil
+		return wire.EndMsg(dst, at), c.hung()
 	}
 	return dst, wire.ErrMalformed
 }

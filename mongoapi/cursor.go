@@ -15,6 +15,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
 	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/failpoint"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 	"github.com/orrerydb/orrery/mongoapi/project"
@@ -509,6 +510,9 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	}
 	done := true // unless the read succeeds
 	defer func() { r.s.cursors.give(c, done) }()
+	if err := r.failAt(failpoint.GetMore); err != nil {
+		return dst, err
+	}
 	src, _ := c.src.(*source)
 	charged := 0.0
 	if src != nil {

@@ -176,18 +176,6 @@ func getLog(r *request, dst []byte) ([]byte, error) {
 	return dst, merr.New(merr.OperationFailed, "no RamLog named: %s", r.arg.Str())
 }
 
-func getParameter(r *request, dst []byte) ([]byte, error) {
-	n := len(dst)
-	if r.arg.Str() == "*" || r.body.Get("featureCompatibilityVersion").IsDefined() {
-		at, b := bson.BeginObject(dst, "featureCompatibilityVersion")
-		dst = bson.End(bson.AppendString(b, "version", "7.0"), at)
-	}
-	if len(dst) == n {
-		return dst, merr.New(merr.InvalidOptions, "no option found to get")
-	}
-	return dst, nil
-}
-
 func hostInfo(r *request, dst []byte) ([]byte, error) {
 	name, _ := os.Hostname()
 	at, dst := bson.BeginObject(dst, "system")
@@ -205,10 +193,12 @@ func hostInfo(r *request, dst []byte) ([]byte, error) {
 	return bson.End(dst, at), nil
 }
 
-func listCommands(_ *request, dst []byte) ([]byte, error) {
+func listCommands(r *request, dst []byte) ([]byte, error) {
 	names := make([]string, 0, len(commands))
-	for n := range commands {
-		names = append(names, n)
+	for n, def := range commands {
+		if !def.test || r.s.o.TestCommands {
+			names = append(names, n)
+		}
 	}
 	sort.Strings(names)
 	at, dst := bson.BeginObject(dst, "commands")
@@ -218,21 +208,6 @@ func listCommands(_ *request, dst []byte) ([]byte, error) {
 		dst = bson.End(b, ca)
 	}
 	return bson.End(dst, at), nil
-}
-
-func replSetGetStatus(r *request, dst []byte) ([]byte, error) {
-	dst = bson.AppendString(dst, "set", setName)
-	dst = bson.AppendDate(dst, "date", r.s.clk.Now().UnixMilli())
-	dst = bson.AppendInt32(dst, "myState", 1)
-	at, dst := bson.BeginArray(dst, "members")
-	ma, dst := bson.BeginObject(dst, "0")
-	dst = bson.AppendInt32(dst, "_id", 0)
-	dst = bson.AppendString(dst, "name", r.c.nc.LocalAddr().String())
-	dst = bson.AppendDouble(dst, "health", 1)
-	dst = bson.AppendInt32(dst, "state", 1)
-	dst = bson.AppendString(dst, "stateStr", "PRIMARY")
-	dst = bson.AppendBool(dst, "self", true)
-	return bson.End(bson.End(dst, ma), at), nil
 }
 
 func serverStatus(r *request, dst []byte) ([]byte, error) {

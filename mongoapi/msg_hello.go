@@ -6,15 +6,10 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
-// setName is the replica set's name in the service's connection strings.
-const setName = "globaldb"
-
-// hello announces the primary of a replica set with one member. Its address is the one that the client dialled, so that
-// a driver that discovers the set finds the same server.
+// hello announces the primary of a replica set with one member, or a single server.
 func hello(r *request, dst []byte) ([]byte, error) {
-	addr := r.s.o.Advertise
-	if addr == "" {
-		addr = r.c.nc.LocalAddr().String()
+	if app := r.body.Get("client").Get("application").Get("name"); app.Kind() == value.String {
+		r.c.app = app.Str()
 	}
 	if r.name == "hello" {
 		dst = bson.AppendBool(dst, "isWritablePrimary", true)
@@ -22,12 +17,9 @@ func hello(r *request, dst []byte) ([]byte, error) {
 		dst = bson.AppendBool(dst, "ismaster", true)
 	}
 	dst = bson.AppendBool(dst, "helloOk", true)
-	dst = bson.AppendString(dst, "setName", setName)
-	dst = bson.AppendInt32(dst, "setVersion", 1)
-	dst = bson.AppendBool(dst, "secondary", false)
-	dst = bson.AppendStrings(dst, "hosts", addr)
-	dst = bson.AppendString(dst, "primary", addr)
-	dst = bson.AppendString(dst, "me", addr)
+	if !r.s.o.Standalone {
+		dst = r.appendMember(dst)
+	}
 	dst = bson.AppendInt32(dst, "maxBsonObjectSize", wire.MaxDocument)
 	dst = bson.AppendInt32(dst, "maxMessageSizeBytes", wire.MaxMessage)
 	dst = bson.AppendInt32(dst, "maxWriteBatchSize", wire.MaxWriteBatch)

@@ -95,6 +95,9 @@ func insert(r *request, dst []byte) ([]byte, error) {
 	}
 	var w writeReply
 	ordered := r.ordered()
+	if err := r.failWrite(); err != nil {
+		return dst, err
+	}
 	if len(docs) == 1 {
 		err := r.insertOne(k, docs[0])
 		if r.ends(err) {

@@ -134,6 +134,9 @@ func (r *request) apply(k *coll, st statement, want bool) (outcome, error) {
 	if st.multi {
 		return r.applyAll(k, st)
 	}
+	if err := r.failWrite(); err != nil {
+		return outcome{}, err
+	}
 	for range maxRaces {
 		o, again, err := r.applyOne(k, st, want)
 		if made, ok := err.(*madeBefore); ok {

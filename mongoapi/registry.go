@@ -6,6 +6,7 @@ type command struct {
 	open  bool // allowed before authentication
 	txn   bool // may be part of a transaction
 	retry bool // a retryable write: its reply is kept by session and transaction number
+	test  bool // only with Options.TestCommands; unknown otherwise
 	free  bool // not limited by the gate: it needs no work, or ends another command
 
 	args   args // arguments besides the generic ones
@@ -70,6 +71,7 @@ func init() {
 		"startSession":      {fn: startSession},
 
 		// Diagnostics.
+		"configureFailPoint":       {fn: configureFailPoint, test: true, free: true},
 		"collStats":                {fn: collStatsCommand, args: args{"scale": numberArg}},
 		"connectionStatus":         {fn: connectionStatus},
 		"currentOp":                {fn: currentOp, free: true},
@@ -82,7 +84,9 @@ func init() {
 		"getParameter":             {fn: getParameter},
 		"hostInfo":                 {fn: hostInfo},
 		"listCommands":             {fn: listCommands},
+		"replSetGetConfig":         {fn: replSetGetConfig},
 		"replSetGetStatus":         {fn: replSetGetStatus},
+		"replSetInitiate":          {fn: replSetInitiate},
 		"serverStatus":             {fn: serverStatus},
 	}
 	for name := range commands {
@@ -95,11 +99,11 @@ func init() {
 // unsupported lists commands of MongoDB that aren't supported. All other names are unknown.
 var unsupported = map[string]bool{
 	"applyOps": true, "authenticate": true, "bulkWrite": true, "cloneCollectionAsCapped": true, "collMod": true,
-	"compact": true, "configureFailPoint": true, "connPoolStats": true, "convertToCapped": true, "createRole": true,
+	"compact": true, "connPoolStats": true, "convertToCapped": true, "createRole": true,
 	"createUser": true, "dbHash": true, "dropAllUsersFromDatabase": true, "dropUser": true, "filemd5": true,
 	"fsync": true, "getLastError": true, "getShardMap": true, "getnonce": true, "grantRolesToUser": true,
 	"killAllSessionsByPattern": true, "mapReduce": true, "planCacheClear": true, "profile": true, "reIndex": true,
-	"replSetInitiate": true, "rolesInfo": true, "setFeatureCompatibilityVersion": true, "setParameter": true,
+	"rolesInfo": true, "setFeatureCompatibilityVersion": true, "setParameter": true,
 	"shutdown": true, "top": true, "updateUser": true, "usersInfo": true, "validate": true,
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/orrerydb/orrery/core/yield"
 	"github.com/orrerydb/orrery/internal/admit"
 	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/failpoint"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -43,7 +44,10 @@ type request struct {
 	lsid      value.Value
 	txn       int64 // -1 if the command has none
 	inTxn     bool
-	retry     bool // the command is a retryable write
+	start     time.Time
+	writes    bool   // the command writes documents
+	retry     bool   // the command is a retryable write
+	after     uint64 // the cluster time after which it reads; 0 = any
 	maxTimeMS int64
 	charge    float64
 	legacy    bool // received as OP_QUERY
@@ -51,7 +55,8 @@ type request struct {
 	saidOK    bool        // the handler wrote the field ok itself, at the service's position
 	unmet     *merr.Error // a write concern that can't be satisfied
 	failed    int32       // code of the first failed statement in a command that succeeds
-	logged    bool        // its fault is already logged
+	failure   *failpoint.Failure
+	logged    bool // its fault is already logged
 }
 
 // statistics are the reply of getLastRequestStatistics.
@@ -65,7 +70,7 @@ type statistics struct {
 func (c *conn) run(dst, body []byte, seqs []wire.Seq, legacy bool) []byte {
 	at := len(dst)
 	r := &request{s: c.s, c: c, ctx: c.ctx, seqs: seqs, txn: -1, legacy: legacy}
-	start := c.s.clk.Now()
+	r.start = c.s.clk.Now()
 	out, err := r.guarded(dst, body)
 	r.endRun()
 	if err != nil {
@@ -75,11 +80,12 @@ func (c *conn) run(dst, body []byte, seqs []wire.Seq, legacy bool) []byte {
 	} else {
 		c.note(r, r.failed)
 	}
+	out = r.timed(out, at)
 	if r.cancel != nil {
 		r.cancel()
 	}
 	if r.name != "getLastRequestStatistics" {
-		c.last = statistics{r.name, r.charge, c.s.clk.Now().Sub(start).Milliseconds()}
+		c.last = statistics{r.name, r.charge, c.s.clk.Now().Sub(r.start).Milliseconds()}
 	}
 	return out
 }
@@ -142,6 +148,9 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	if def.test && !r.s.o.TestCommands {
+		ok = false
+	}
 	if !ok {
 		if unsupported[r.name] {
 			return dst, merr.New(merr.CommandNotSupported, "the command %s is not supported by this server", r.name)
@@ -167,8 +176,16 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 	if r.maxTimeMS > 0 {
 		r.ctx, r.cancel = context.WithTimeout(r.ctx, time.Duration(r.maxTimeMS)*time.Millisecond)
 	}
-	if def.retry && r.txn >= 0 {
-		r.retry = true
+	r.writes, r.retry = def.retry, def.retry && r.txn >= 0
+	if r.s.fails.On() {
+		return r.failing(dst, def)
+	}
+	return r.perform(dst, def)
+}
+
+// perform runs a handler, or returns the kept reply of a retryable write.
+func (r *request) perform(dst []byte, def command) ([]byte, error) {
+	if r.retry {
 		return r.once(dst, def)
 	}
 	return r.call(dst, def)
@@ -267,8 +284,14 @@ func (r *request) readGeneric(key []byte, v value.Value) (known bool, err error)
 			return true, merr.New(merr.BadValue, "maxTimeMS must be a non-negative 32-bit number")
 		}
 		r.maxTimeMS = n
+	case "$clusterTime":
+		if v.Kind() != value.Object {
+			return true, wrongConcern("$clusterTime", "object", v)
+		}
+		return true, r.gossip(v)
 	case "readConcern":
-		return true, checkReadConcern(v)
+		r.after, err = checkReadConcern(v)
+		return true, err
 	case "writeConcern":
 		r.unmet, err = checkWriteConcern(v)
 		return true, err
@@ -286,6 +309,13 @@ func (r *request) readGeneric(key []byte, v value.Value) (known bool, err error)
 func (r *request) checkGeneric() error {
 	if r.txn >= 0 && !r.lsid.IsDefined() {
 		return merr.New(merr.InvalidOptions, "Transaction number requires a session ID to also be specified")
+	}
+	if r.txn >= 0 && r.s.o.Standalone {
+		return merr.New(merr.IllegalOperation,
+			"Transaction numbers are only allowed on a replica set member or mongos")
+	}
+	if err := r.checkAfter(); err != nil {
+		return err
 	}
 	if r.db == "" && !r.legacy {
 		return merr.New(merr.MissingDB, "OP_MSG requests require a $db argument")
@@ -420,14 +450,21 @@ func (r *request) appendError(dst []byte, err error) []byte {
 	dst = bson.AppendInt32(dst, "code", e.Code)
 	dst = bson.AppendString(dst, "codeName", e.CodeName())
 	dst = append(dst, e.Extra...)
-	labels := e.Labels
-	if r.txn >= 0 && !r.inTxn && retryable(e.Code) {
+	return bson.End(r.appendLabels(dst, e.Code, e.Labels), at)
+}
+
+// appendLabels appends the labels of a reply: those of its error, or of its writeConcernError, with a code.
+func (r *request) appendLabels(dst []byte, code int32, labels []string) []byte {
+	switch {
+	case r.failure != nil && r.failure.Labelled:
+		labels = r.failure.Labels
+	case r.txn >= 0 && !r.inTxn && retryable(code):
 		labels = append(labels, "RetryableWriteError")
 	}
 	if len(labels) > 0 {
 		dst = bson.AppendStrings(dst, "errorLabels", labels...)
 	}
-	return bson.End(dst, at)
+	return dst
 }
 
 // retryable reports whether a driver may repeat a retryable write after this error.

@@ -24,6 +24,7 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/internal/admit"
 	"github.com/orrerydb/orrery/internal/observe"
+	"github.com/orrerydb/orrery/mongoapi/failpoint"
 	"github.com/orrerydb/orrery/mongoapi/peer"
 )
 
@@ -38,10 +39,16 @@ type Options struct {
 	Account string // user name
 	Key     string // password: the account key as text (base64), as in connection strings
 	Auth    bool   // false: no credentials are required
+	// Standalone announces a single server, to which drivers send no retryable writes. Otherwise the server is a
+	// replica set with one member, whose name is SetName ("" = DefaultSetName).
+	Standalone bool
+	SetName    string
 	// Advertise is the address that the server announces, as host:port. "" = the address that the client dialled.
 	Advertise string
-	Clock     *clock.Clock // nil: the wall clock
-	Logger    *slog.Logger // nil: slog's default
+	// TestCommands enables the commands with which tests make the server fail.
+	TestCommands bool
+	Clock        *clock.Clock // nil: the wall clock
+	Logger       *slog.Logger // nil: slog's default
 	// Requests, if set, is incremented for each message.
 	Requests *atomic.Int64
 
@@ -66,6 +73,8 @@ type Server struct {
 	connID   atomic.Int32
 	began    time.Time
 	ids      objectIDs
+	times    clusterClock
+	fails    failpoint.Set
 
 	mu     sync.Mutex
 	lns    map[net.Listener]struct{}
@@ -86,6 +95,9 @@ func New(e *core.Engine, o Options) *Server {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
+	if o.SetName == "" {
+		o.SetName = DefaultSetName
+	}
 	if o.Limits == (peer.Limits{}) {
 		o.Limits = peer.Defaults
 	}
@@ -95,6 +107,7 @@ func New(e *core.Engine, o Options) *Server {
 	s.cursors = newCursors(o.Clock)
 	s.sessions = newSessions(o.Clock)
 	s.ids.init(o.Clock)
+	s.times.init(o.Account, o.Key, o.Auth)
 	s.wg.Add(2)
 	go s.sweep()
 	go s.watch()

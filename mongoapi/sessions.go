@@ -127,7 +127,7 @@ func (r *request) once(dst []byte, def command) ([]byte, error) {
 	at := len(dst)
 	out, err := r.call(dst, def)
 	err = r.repeatable(err)
-	if s.txn = r.txn; err != nil {
+	if s.txn = r.txn; err != nil || r.failure != nil && r.failure.Code != 0 {
 		s.reply = nil
 	} else {
 		s.reply = append([]byte(nil), out[at:]...)

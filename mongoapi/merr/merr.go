@@ -87,6 +87,12 @@ const (
 	DocumentValidationFailure  = 121
 	InvalidPipelineOperator    = 168
 	InvalidIndexSpecification  = 197
+	FailPointSetFailed         = 148
+	AlreadyInitialized         = 23
+	NoReplicationEnabled       = 76
+	NotAReplicaSet             = 123
+	TimeProofMismatch          = 204
+	ClusterTimeTooFar          = 205
 	TransactionTooOld          = 225
 	NotImplemented             = 238
 	NoSuchTransaction          = 251
@@ -120,6 +126,12 @@ const (
 )
 
 var names = map[int32]string{
+	6: "HostUnreachable", 7: "HostNotFound", 23: "AlreadyInitialized", 24: "LockTimeout", 63: "StaleShardVersion",
+	76: "NoReplicationEnabled", 123: "NotAReplicaSet", 133: "FailedToSatisfyReadPreference",
+	134: "ReadConcernMajorityNotAvailableYet", 150: "StaleEpoch", 189: "PrimarySteppedDown", 204: "TimeProofMismatch",
+	205: "ClusterTimeFailsRateLimiter", 216: "ElectionInProgress", 234: "RetryChangeStream",
+	246: "SnapshotUnavailable", 280: "ChangeStreamFatalError", 9001: "SocketException", 10107: "NotWritablePrimary",
+	11602: "InterruptedDueToReplStateChange", 13435: "NotPrimaryNoSecondaryOk", 13436: "NotPrimaryOrSecondary",
 	1: "InternalError", 2: "BadValue", 9: "FailedToParse", 11: "UserNotFound", 13: "Unauthorized", 14: "TypeMismatch",
 	15: "Overflow", 16: "InvalidLength", 17: "ProtocolError", 18: "AuthenticationFailed", 20: "IllegalOperation",
 	26: "NamespaceNotFound", 27: "IndexNotFound", 28: "PathNotViable", 40: "ConflictingUpdateOperators",
@@ -128,9 +140,9 @@ var names = map[int32]string{
 	59: "CommandNotFound", 61: "ShardKeyNotFound", 66: "ImmutableField", 67: "CannotCreateIndex", 70: "ShardNotFound",
 	72: "InvalidOptions", 73: "InvalidNamespace", 85: "IndexOptionsConflict", 86: "IndexKeySpecsConflict",
 	64: "WriteConcernFailed", 79: "UnknownReplWriteConcern", 96: "OperationFailed", 100: "UnsatisfiableWriteConcern",
-	146: "ExceededMemoryLimit", 237: "CursorKilled", 279: "ClientDisconnect", 11601: "Interrupted",
-	14031: "OutOfDiskSpace",
-	89:    "NetworkTimeout", 91: "ShutdownInProgress", 112: "WriteConflict", 115: "CommandNotSupported",
+	146: "ExceededMemoryLimit", 148: "FailPointSetFailed", 237: "CursorKilled", 279: "ClientDisconnect",
+	11601: "Interrupted", 14031: "OutOfDiskSpace",
+	89: "NetworkTimeout", 91: "ShutdownInProgress", 112: "WriteConflict", 115: "CommandNotSupported",
 	117: "ConflictingOperationInProgress", 121: "DocumentValidationFailure",
 	166: "CommandNotSupportedOnView", 168: "InvalidPipelineOperator", 171: "CannotIndexParallelArrays",
 	197: "InvalidIndexSpecificationOption", 207: "InvalidUUID", 225: "TransactionTooOld", 238: "NotImplemented",

@@ -29,6 +29,7 @@ type serving struct {
 	TLSCert, TLSKey string
 	GremlinSource   []string
 	server.Limits
+	Mongo server.MongoFlags
 	logging
 }
 
@@ -57,6 +58,7 @@ func (c *serving) flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.GremlinSource, "gremlin-source", nil, "Graph that Gremlin clients choose by alias, as "+
 		"`NAME=DATABASE/GRAPH`; made when absent. Repeatable.")
 	c.Limits.Flags(f)
+	c.Mongo.Flags(f)
 	c.logging.flags(f)
 }
 
@@ -136,7 +138,7 @@ func (f *serving) config() (c server.Config, err error) {
 	c.Account, c.Auth, c.Insecure = f.Account, f.Auth, f.Insecure
 	c.Consistency, c.PublicHosts = f.Consistency, f.PublicHost
 	c.TLSCert, c.TLSKey = f.TLSCert, f.TLSKey
-	c.Limits, c.Version = f.Limits, version()
+	c.Limits, c.MongoDoor, c.Version = f.Limits, f.Mongo, version()
 	c.LogRequests, c.Slow = f.LogRequests, time.Duration(f.SlowMS)*time.Millisecond
 	return c, nil
 }

@@ -51,6 +51,7 @@ type Config struct {
 	TLSCert, TLSKey string
 
 	Limits
+	MongoDoor MongoFlags
 
 	MinSlots int // least number of slots of a container; 0 = 1 for each physical partition. For tests
 
@@ -155,6 +156,9 @@ func (c *Config) Validate() error {
 		if h == "" || strings.ContainsAny(h, "/: ") {
 			return fmt.Errorf("--public-host %q: want a host name, without scheme and port", h)
 		}
+	}
+	if err := c.MongoDoor.validate(); err != nil {
+		return err
 	}
 	if c.Durability != "sync" && c.Durability != "relaxed" {
 		return fmt.Errorf("--durability %q: want sync or relaxed", c.Durability)

@@ -207,6 +207,9 @@ func mongoDoor(s *Server, e *core.Engine, b *bound) (door, error) {
 	if wait := s.cfg.BodyTimeout; wait > 0 {
 		limits.Login, limits.Stall = wait, wait
 	}
+	m := s.cfg.MongoDoor
 	return mongoapi.New(e, mongoapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
-		Clock: s.cfg.Clock, Logger: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen, Limits: limits}), nil
+		Standalone: m.Topology == Standalone, SetName: m.ReplicaSet, Advertise: m.Advertise,
+		TestCommands: m.TestCommands, Clock: s.cfg.Clock, Logger: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate,
+		Observe: s.seen, Limits: limits}), nil
 }

@@ -1,0 +1,132 @@
+package mongoapi
+
+import (
+	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+)
+
+// The server announces a replica set of which it is the only member and the primary. Drivers send retryable writes, and
+// causally consistent reads, only to a member of a replica set. There is no other member, no election and no vote: the
+// fields below are what a set with one member always has.
+
+// DefaultSetName is the replica set's name in the service's connection strings.
+const DefaultSetName = "globaldb"
+
+// electionID is the identifier of the first election of a replica set.
+var electionID = []byte{0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1}
+
+// term is the number of the election.
+const term = 1
+
+// member returns the address of the replica set's member: the one that the client dialled, so that a driver that
+// discovers the set finds the same server. Behind a mapped port that is wrong, so Advertise replaces it.
+func (r *request) member() string {
+	if a := r.s.o.Advertise; a != "" {
+		return a
+	}
+	return r.c.nc.LocalAddr().String()
+}
+
+// appendMember appends what hello says about the replica set.
+func (r *request) appendMember(dst []byte) []byte {
+	addr := r.member()
+	dst = bson.AppendString(dst, "setName", r.s.o.SetName)
+	dst = bson.AppendInt32(dst, "setVersion", 1)
+	dst = bson.AppendBool(dst, "secondary", false)
+	dst = bson.AppendStrings(dst, "hosts", addr)
+	dst = bson.AppendString(dst, "primary", addr)
+	dst = bson.AppendString(dst, "me", addr)
+	dst = value.AppendElement(dst, "electionId", value.ObjectIDOf(electionID))
+	at, dst := bson.BeginObject(dst, "lastWrite")
+	dst = r.appendOpTime(dst, "opTime")
+	dst = bson.AppendDate(dst, "lastWriteDate", r.start.UnixMilli())
+	dst = r.appendOpTime(dst, "majorityOpTime")
+	dst = bson.AppendDate(dst, "majorityWriteDate", r.start.UnixMilli())
+	return bson.End(dst, at)
+}
+
+// appendOpTime appends the position of the last write.
+func (r *request) appendOpTime(dst []byte, name string) []byte {
+	at, dst := bson.BeginObject(dst, name)
+	dst = value.AppendElement(dst, "ts", value.TimestampOf(r.s.times.tick(r.start, false)))
+	return bson.End(bson.AppendInt64(dst, "t", term), at)
+}
+
+// replicaSet refuses a command about the replica set that isn't meant for this server.
+func (r *request) replicaSet() error {
+	switch {
+	case r.db != "admin":
+		return merr.New(merr.Unauthorized, "%s may only be run against the admin database.", r.name)
+	case r.s.o.Standalone:
+		return merr.New(merr.NoReplicationEnabled, "not running with --replSet")
+	}
+	return nil
+}
+
+func replSetGetStatus(r *request, dst []byte) ([]byte, error) {
+	if err := r.replicaSet(); err != nil {
+		return dst, err
+	}
+	dst = bson.AppendString(dst, "set", r.s.o.SetName)
+	dst = bson.AppendDate(dst, "date", r.start.UnixMilli())
+	dst = bson.AppendInt32(dst, "myState", 1)
+	dst = bson.AppendInt64(dst, "term", term)
+	dst = bson.AppendInt64(dst, "heartbeatIntervalMillis", 2000)
+	dst = bson.AppendInt32(dst, "majorityVoteCount", 1)
+	dst = bson.AppendInt32(dst, "writeMajorityCount", 1)
+	dst = bson.AppendInt32(dst, "votingMembersCount", 1)
+	dst = bson.AppendInt32(dst, "writableVotingMembersCount", 1)
+	oa, dst := bson.BeginObject(dst, "optimes")
+	dst = r.appendOpTime(dst, "lastCommittedOpTime")
+	dst = r.appendOpTime(dst, "appliedOpTime")
+	dst = r.appendOpTime(dst, "durableOpTime")
+	dst = bson.End(dst, oa)
+	at, dst := bson.BeginArray(dst, "members")
+	ma, dst := bson.BeginObject(dst, "0")
+	dst = bson.AppendInt32(dst, "_id", 0)
+	dst = bson.AppendString(dst, "name", r.member())
+	dst = bson.AppendDouble(dst, "health", 1)
+	dst = bson.AppendInt32(dst, "state", 1)
+	dst = bson.AppendString(dst, "stateStr", "PRIMARY")
+	dst = bson.AppendInt64(dst, "uptime", int64(r.start.Sub(r.s.began).Seconds()))
+	dst = r.appendOpTime(dst, "optime")
+	dst = bson.AppendDate(dst, "optimeDate", r.start.UnixMilli())
+	dst = bson.AppendInt32(dst, "configVersion", 1)
+	dst = bson.AppendInt32(dst, "configTerm", term)
+	dst = bson.AppendBool(dst, "self", true)
+	return bson.End(bson.End(dst, ma), at), nil
+}
+
+func replSetGetConfig(r *request, dst []byte) ([]byte, error) {
+	if err := r.replicaSet(); err != nil {
+		return dst, err
+	}
+	at, dst := bson.BeginObject(dst, "config")
+	dst = bson.AppendString(dst, "_id", r.s.o.SetName)
+	dst = bson.AppendInt32(dst, "version", 1)
+	dst = bson.AppendInt32(dst, "term", term)
+	la, dst := bson.BeginArray(dst, "members")
+	ma, dst := bson.BeginObject(dst, "0")
+	dst = bson.AppendInt32(dst, "_id", 0)
+	dst = bson.AppendString(dst, "host", r.member())
+	dst = bson.AppendBool(dst, "arbiterOnly", false)
+	dst = bson.AppendBool(dst, "buildIndexes", true)
+	dst = bson.AppendBool(dst, "hidden", false)
+	dst = bson.AppendDouble(dst, "priority", 1)
+	ta, dst := bson.BeginObject(dst, "tags")
+	dst = bson.End(dst, ta)
+	dst = bson.AppendInt64(dst, "secondaryDelaySecs", 0)
+	dst = bson.AppendInt32(dst, "votes", 1)
+	dst = bson.End(bson.End(dst, ma), la)
+	dst = bson.AppendInt64(dst, "protocolVersion", 1)
+	dst = bson.AppendBool(dst, "writeConcernMajorityJournalDefault", true)
+	return bson.End(dst, at), nil
+}
+
+func replSetInitiate(r *request, dst []byte) ([]byte, error) {
+	if err := r.replicaSet(); err != nil {
+		return dst, err
+	}
+	return dst, merr.New(merr.AlreadyInitialized, "already initialized")
+}
