@@ -389,7 +389,7 @@ func (e *Engine) ReplaceContainer(ctx context.Context, db, id string, s Containe
 	if err != nil {
 		return nil, err
 	}
-	s.PartitionKey = old.PartitionKey
+	s.PartitionKey, s.Declared = old.PartitionKey, old.Declared
 	if err := validate(&s); err != nil {
 		return nil, err
 	}
@@ -413,9 +413,9 @@ func (e *Engine) ReplaceContainer(ctx context.Context, db, id string, s Containe
 }
 
 // ChangeContainer changes a container's spec with f, which gets the present one and may also change its declared
-// indexes. The partition key, id and unique keys don't change. It returns when new unique indexes are ready and enforced,
-// and when nothing of dropped ones is left. It fails with Conflict, and changes nothing, if two items have values that a
-// new index makes unique: the cause is a *Duplicate. f may be called several times.
+// indexes. The partition key, id and unique keys don't change. It returns when new unique indexes are ready and
+// enforced, and when nothing of dropped ones is left. It fails with Conflict, and changes nothing, if two items have
+// values that a new index makes unique: the cause is a *Duplicate. f may be called several times.
 func (e *Engine) ChangeContainer(ctx context.Context, db, id string, f func(*ContainerSpec) error) (*Container, error) {
 	c, err := e.Container(db, id)
 	if err != nil {

@@ -70,21 +70,36 @@ func TestDeclaredUnique(t *testing.T) {
 		index core.Declared
 		items string
 	}{
-		"one value":        {uniqueIn("u", "a"), `"a":1; "a":2; !"a":1; !"a":1.0; "a":"1"; "a":true; "a":{"x":1}; !"a":{"x":1.0}`},
-		"order of fields":  {uniqueIn("u", "a"), `"a":{"x":1,"y":2}; "a":{"y":2,"x":1}`},
-		"missing is null":  {uniqueIn("u", "a"), `"b":1; !"b":2; !"a":null`},
-		"nested":           {uniqueIn("u", "a.b"), `"a":{"b":1}; !"a":{"b":1,"c":2}; "a":{"b":2}; "a":1; !"a":{}; !"c":1`},
-		"pair":             {uniqueIn("u", "a b"), `"a":1,"b":1; "a":1,"b":2; "a":2,"b":1; !"b":2,"a":1; "a":1; !"a":1,"b":null`},
-		"elements":         {uniqueIn("u", "a"), `"a":[1,2]; !"a":[2,3]; "a":[3,3]; !"a":3; "a":[]; !"a":[]; "b":1; "a":[[1,2]]`},
-		"array of objects": {uniqueIn("u", "a.b"), `"a":[{"b":1},{"b":2}]; !"a":{"b":2}; !"a":[{"b":3},{"b":1}]; "a":[{"b":3}]`},
-		"scalar element":   {uniqueIn("u", "a.b"), `"a":[5]; !"b":1`},
-		"position":         {uniqueIn("u", "a.0"), `"a":[1,2]; !"a":[1,3]; "a":[2,1]`},
-		"one array, two":   {uniqueIn("u", "a.x a.y"), `"a":[{"x":1,"y":2},{"x":3,"y":4}]; "a":[{"x":1,"y":4}]; !"a":{"x":3,"y":4}`},
-		"parallel arrays":  {uniqueIn("u", "a b"), `"a":[1],"b":2; ?"a":[1],"b":[2]; !"a":1,"b":[2]`},
-		"sparse":           {sparse, `"b":1; "b":2; "a":null; !"a":null; "a":1; !"a":1`},
-		"sparse pair":      {sparsePair, `"c":1; "c":2; "a":1; !"a":1; "b":1; !"b":1`},
-		"partial":          {partial, `"a":1; "a":1; "a":1,"b":1; !"a":1,"b":2; "a":1`},
-		"partial, either":  {either, `"a":1,"n":5; "a":1,"n":6; !"a":1,"n":7; "a":1,"x":1; !"a":1,"x":1,"y":1; "a":1,"n":"9"`},
+		"one value": {uniqueIn("u", "a"),
+			`"a":1; "a":2; !"a":1; !"a":1.0; "a":"1"; "a":true; "a":{"x":1}; !"a":{"x":1.0}`},
+		"order of fields": {uniqueIn("u", "a"),
+			`"a":{"x":1,"y":2}; "a":{"y":2,"x":1}`},
+		"missing is null": {uniqueIn("u", "a"),
+			`"b":1; !"b":2; !"a":null`},
+		"nested": {uniqueIn("u", "a.b"),
+			`"a":{"b":1}; !"a":{"b":1,"c":2}; "a":{"b":2}; "a":1; !"a":{}; !"c":1`},
+		"pair": {uniqueIn("u", "a b"),
+			`"a":1,"b":1; "a":1,"b":2; "a":2,"b":1; !"b":2,"a":1; "a":1; !"a":1,"b":null`},
+		"elements": {uniqueIn("u", "a"),
+			`"a":[1,2]; !"a":[2,3]; "a":[3,3]; !"a":3; "a":[]; !"a":[]; "b":1; "a":[[1,2]]`},
+		"array of objects": {uniqueIn("u", "a.b"),
+			`"a":[{"b":1},{"b":2}]; !"a":{"b":2}; !"a":[{"b":3},{"b":1}]; "a":[{"b":3}]`},
+		"scalar element": {uniqueIn("u", "a.b"),
+			`"a":[5]; !"b":1`},
+		"position": {uniqueIn("u", "a.0"),
+			`"a":[1,2]; !"a":[1,3]; "a":[2,1]`},
+		"one array, two": {uniqueIn("u", "a.x a.y"),
+			`"a":[{"x":1,"y":2},{"x":3,"y":4}]; "a":[{"x":1,"y":4}]; !"a":{"x":3,"y":4}`},
+		"parallel arrays": {uniqueIn("u", "a b"),
+			`"a":[1],"b":2; ?"a":[1],"b":[2]; !"a":1,"b":[2]`},
+		"sparse": {sparse,
+			`"b":1; "b":2; "a":null; !"a":null; "a":1; !"a":1`},
+		"sparse pair": {sparsePair,
+			`"c":1; "c":2; "a":1; !"a":1; "b":1; !"b":1`},
+		"partial": {partial,
+			`"a":1; "a":1; "a":1,"b":1; !"a":1,"b":2; "a":1`},
+		"partial, either": {either,
+			`"a":1,"n":5; "a":1,"n":6; !"a":1,"n":7; "a":1,"x":1; !"a":1,"x":1,"y":1; "a":1,"n":"9"`},
 		"long values": {uniqueIn("u", "a"), fmt.Sprintf(`"a":"%[1]sx"; "a":"%[1]sy"; !"a":"%[1]sx"`,
 			strings.Repeat("long", 100))},
 	} {
@@ -139,7 +154,7 @@ func keysIn(t *testing.T, of core.Declared, text string) int {
 }
 
 // Each case is a list of writes: "create 1 x" writes item 1 with the unique value x, "!" before it means that it is a
-// conflict. Items a and b have the values a and b, and e, which has expired, has e. Each item is alone in its partition.
+// conflict. Items a and b have the values a and b, and e, which has expired, has e. Each item has its own partition.
 func TestDeclaredWrites(t *testing.T) {
 	ttl := int32(-1)
 	clk := clock.Fake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -332,7 +347,7 @@ func TestDeclaredDuplicates(t *testing.T) {
 		if !status.Is(err, status.Conflict) || !errors.As(err, &dup) || dup.Index != "u" {
 			t.Fatal(err)
 		}
-		if v := dup.Values[0].(value.Value); v.Int() != 0 {
+		if v := dup.Values[0]; v.Int() != 0 {
 			t.Errorf("value %v", v)
 		}
 		if k, err = e.Container("db", "c"); err != nil || len(k.Spec().Declared) != 1 {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Declared is an index that an API has declared, and that the store enforces: a unique one, or one that ends the life of
-// items at a date. What only makes queries faster isn't declared: see Spec.IndexingPolicy.
+// Declared is an index that an API has declared, and that the store enforces: a unique one, or one that ends the life
+// of items at a date. What only makes queries faster isn't declared: see Spec.IndexingPolicy.
 //
 // A path goes through arrays: the value of the path a.b in {a: [{b: 1}, {b: 2}]} is both 1 and 2.
 //
@@ -15,7 +15,7 @@ import (
 // partition. {Name: "at_1", Paths: [["at"]], After: 60} removes an item 60 seconds after the earliest date in its field
 // at.
 type Declared struct {
-	Name   string     `json:"name"`             // unique in the container
+	Name   string     `json:"name"`             // for messages
 	Paths  [][]string `json:"paths"`            // names of stored fields
 	Unique bool       `json:"unique,omitempty"` // no two items have equal values; a missing value counts as null
 	Sparse bool       `json:"sparse,omitempty"` // items without any of the paths don't count

@@ -13,6 +13,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/lease"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
 )
 
 // A declared unique index has one entry for each key of each item. Its key names the index and the values, and its
@@ -75,8 +76,9 @@ func (c *Container) single() bool { return len(c.uniques) > 0 || len(c.declares(
 
 // Duplicate is the cause of a Conflict: another item has a value that a declared index keeps unique.
 type Duplicate struct {
-	Index  string // the name of the index
-	Values []any  // of the paths, each a value.Value that doesn't point into anything
+	Paths  [][]string
+	Index  string        // the name of the index
+	Values []value.Value // of the paths
 }
 
 // Error implements error.
@@ -116,7 +118,7 @@ func (c *Container) removeExpired(ctx context.Context, h *holder) error {
 }
 
 func duplicate(d *index.Declared, k *index.DeclaredKey) error {
-	cause := &Duplicate{Index: d.Name}
+	cause := &Duplicate{Index: d.Name, Paths: d.Paths}
 	for _, v := range k.Values {
 		cause.Values = append(cause.Values, v.Clone())
 	}

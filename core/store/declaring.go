@@ -37,9 +37,9 @@ type declaring struct {
 	lease *lease.Lease
 }
 
-// ChangeSpec changes the container's spec with f, which may change Spec.Declared. It returns when new unique indexes are
-// ready, and when nothing of dropped ones is left. If two items have equal values it fails with Conflict, whose cause is
-// a Duplicate, and nothing was changed. check validates the spec that f makes. f may be called several times.
+// ChangeSpec changes the container's spec with f, which may change Spec.Declared. It returns when new unique indexes
+// are ready, and when nothing of dropped ones is left. If two items have equal values it fails with Conflict, whose
+// cause is a Duplicate, and nothing was changed. check validates the spec that f makes. f may be called several times.
 func (c *Container) ChangeSpec(ctx context.Context, f, check func(*catalog.Spec) error) (err error) {
 	c.declareMu.Lock()
 	defer c.declareMu.Unlock()
@@ -64,7 +64,7 @@ func (c *Container) ChangeSpec(ctx context.Context, f, check func(*catalog.Spec)
 		if err := g.build(ctx, fresh); err != nil {
 			last := *g
 			last.ctx = context.WithoutCancel(g.ctx) // the request may have ended: nothing is left behind
-			return errors.Join(err, last.clear())
+			return undone(err, last.clear())
 		}
 	}
 	err = g.change(func(s *catalog.Spec) error {
@@ -78,9 +78,18 @@ func (c *Container) ChangeSpec(ctx context.Context, f, check func(*catalog.Spec)
 	if err != nil {
 		last := *g
 		last.ctx = context.WithoutCancel(g.ctx)
-		return errors.Join(err, last.dropBuilding(), last.clear())
+		return undone(err, last.clear())
 	}
 	return g.clear()
+}
+
+// undone returns the error of a change, and that of removing what it has left, if that failed too. Then the reaper does
+// it.
+func undone(err, left error) error {
+	if left == nil {
+		return err
+	}
+	return errors.Join(err, left)
 }
 
 // keepUpShared brings the container up to the stored catalog, if others may have changed it.

@@ -23,7 +23,8 @@ const (
 // hasn't expired. An item with its own ttl never becomes an item under the default without a new feed entry. So the
 // items before that point are skipped only once: slot.reaped stores where the walk of the first epoch has ended.
 //
-// Items whose life a declared index ends are found by their index entries: see dueDeclared. Readers see them until then.
+// Items whose life a declared index ends are found by their index entries: see dueDeclared. Readers see them until
+// then.
 //
 // Example: the default is 60 s and the feed has items written 90, 70 and 50 s ago. The first two are removed, and the
 // third ends the walk.
