@@ -6,6 +6,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/jobs"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
@@ -30,6 +32,13 @@ type (
 	Database = catalog.Database
 	// ContainerSpec is the definition of a container.
 	ContainerSpec = catalog.Spec
+	// Declared is a declared index of a container, Condition says for which items it is.
+	Declared  = catalog.Declared
+	Condition = catalog.Condition
+	// Duplicate is the cause of a Conflict with a declared unique index.
+	Duplicate = store.Duplicate
+	// ParallelArrays is the cause of the refusal of an item that a declared index can't have.
+	ParallelArrays = index.ParallelArrays
 	// PartitionKeyDef is a container's partition key definition.
 	PartitionKeyDef = catalog.PartitionKeyDef
 	// Throughput is provisioned request units per second.
@@ -358,7 +367,7 @@ func (e *Engine) CreateContainer(ctx context.Context, db string, s ContainerSpec
 	if err := validate(&s); err != nil {
 		return nil, err
 	}
-	if err := checkFixed(&s); err != nil {
+	if err := cmp.Or(checkFixed(&s), store.FirstDeclared(&s)); err != nil {
 		return nil, err
 	}
 	def, err := e.cat.CreateContainer(ctx, db, s, store.FirstHeadOf(&s))
@@ -380,7 +389,7 @@ func (e *Engine) ReplaceContainer(ctx context.Context, db, id string, s Containe
 	if err != nil {
 		return nil, err
 	}
-	s.PartitionKey = old.PartitionKey
+	s.PartitionKey, s.Declared = old.PartitionKey, old.Declared
 	if err := validate(&s); err != nil {
 		return nil, err
 	}
@@ -399,6 +408,23 @@ func (e *Engine) ReplaceContainer(ctx context.Context, db, id string, s Containe
 	if err != nil {
 		return nil, err
 	}
+	e.resizeLater(def)
+	return e.container(def)
+}
+
+// ChangeContainer changes a container's spec with f, which gets the present one and may also change its declared
+// indexes. The partition key, id and unique keys don't change. It returns when new unique indexes are ready and
+// enforced, and when nothing of dropped ones is left. It fails with Conflict, and changes nothing, if two items have
+// values that a new index makes unique: the cause is a *Duplicate. f may be called several times.
+func (e *Engine) ChangeContainer(ctx context.Context, db, id string, f func(*ContainerSpec) error) (*Container, error) {
+	c, err := e.Container(db, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.rt.ChangeSpec(ctx, f, validate); err != nil {
+		return nil, err
+	}
+	def := c.rt.Def()
 	e.resizeLater(def)
 	return e.container(def)
 }

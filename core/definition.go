@@ -165,3 +165,14 @@ func (e *Engine) stats(ctx context.Context, def *catalog.Container) (Stats, erro
 
 // OpenContainers returns the number of open containers: those with requests in the last minutes.
 func (e *Engine) OpenContainers() int { return e.store.Open() }
+
+// The operations of a Condition: see catalog.Condition.
+const (
+	OpExists         = catalog.OpExists
+	OpType           = catalog.OpType
+	OpEqual          = catalog.OpEqual
+	OpLess           = catalog.OpLess
+	OpLessOrEqual    = catalog.OpLessOrEqual
+	OpGreater        = catalog.OpGreater
+	OpGreaterOrEqual = catalog.OpGreaterOrEqual
+)

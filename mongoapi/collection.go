@@ -1,6 +1,8 @@
 package mongoapi
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
@@ -258,11 +260,48 @@ func (k *coll) duplicateKey(id value.Value) *merr.Error {
 	return e
 }
 
+// duplicateValue is the error E11000 for values that a unique index has already. The index is one of specs, unless that
+// list is older than the index.
+func (k *coll) duplicateValue(dup *core.Duplicate, specs []value.Value) *merr.Error {
+	at, b := bson.Begin(nil)
+	for _, p := range dup.Paths {
+		b = bson.AppendInt32(b, strings.Join(p, "."), 1)
+	}
+	key := value.ObjectOf(bson.End(b, at))
+	for _, d := range specs {
+		if d.Get("name").Str() == dup.Index {
+			key = d.Get("key")
+		}
+	}
+	shown := strings.Builder{}
+	at, b = bson.BeginObject(value.AppendElement(nil, "keyPattern", key), "keyValue")
+	for i, it := 0, key.Iter(); i < len(dup.Values) && it.Next(); i++ {
+		v := dup.Values[i]
+		if i > 0 {
+			shown.WriteString(", ")
+		}
+		fmt.Fprintf(&shown, "%s: %s", it.Key(), update.Show(v))
+		b = value.AppendElement(b, it.Key(), v)
+	}
+	e := merr.New(merr.DuplicateKey, "E11000 duplicate key error collection: %s index: %s dup key: { %s }",
+		k.namespace(), dup.Index, shown.String())
+	e.Extra = bson.End(b, at)
+	return e
+}
+
 // writeError converts the core's error of one write.
 func (k *coll) writeError(err error, id value.Value) error {
 	s, ok := err.(*status.Error)
 	if !ok {
 		return err
+	}
+	var dup *core.Duplicate
+	var arrays *core.ParallelArrays
+	if errors.As(err, &dup) {
+		return k.duplicateValue(dup, k.indexSpecs())
+	}
+	if errors.As(err, &arrays) {
+		return merr.New(merr.CannotIndexParallelArrays, "%s", arrays.Error())
 	}
 	switch s.Code {
 	case status.Conflict:

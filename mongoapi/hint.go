@@ -6,8 +6,8 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
-// checkHint refuses the hint of an index that doesn't exist. An existing one has no effect: the store indexes every
-// path, and chooses by itself. k is nil for a collection that doesn't exist; then any hint is allowed.
+// checkHint refuses the hint of an index that doesn't exist, or is hidden. An existing one has no effect: the store
+// indexes every path, and chooses by itself. k is nil for a collection that doesn't exist; then any hint is allowed.
 func checkHint(k *coll, body value.Value) error {
 	h := given(body, "hint")
 	if k == nil || !h.IsDefined() || h.Kind() == value.Object && h.Len() == 0 {
@@ -20,6 +20,9 @@ func checkHint(k *coll, body value.Value) error {
 		return nil
 	}
 	for _, s := range append([]value.Value{idIndex()}, k.indexSpecs()...) {
+		if s.Get("hidden").IsDefined() {
+			continue
+		}
 		byName := h.Kind() == value.String && s.Get("name").Str() == h.Str()
 		if byName || h.Kind() == value.Object && value.CompareBSON(s.Get("key"), h) == 0 {
 			return nil

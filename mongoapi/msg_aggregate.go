@@ -283,7 +283,7 @@ func (h *host) out(db, name string, docs agg.Iter) (err error) {
 		}
 	}()
 	if old != nil && len(old.indexSpecs()) > 0 {
-		if err := h.r.saveIndexes(k, old.indexSpecs()); err != nil {
+		if err := h.r.replaceIndexes(k, old.indexSpecs()); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,8 @@
 package mongoapi
 
 import (
-	"strings"
+	"errors"
+	"slices"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
@@ -14,7 +15,7 @@ import (
 
 // indexProperty is the container's property with a collection's declared indexes: a BSON array of their documents. The
 // core indexes every path. A declaration is listed for clients, and a compound index also becomes a composite index of
-// the indexing policy.
+// the indexing policy. What the core enforces, unique values and lifetimes, is in the spec's Declared too.
 const indexProperty = "mongo.indexes"
 
 const maxIndexes = 500
@@ -31,164 +32,74 @@ func idIndex() value.Value {
 // indexSpecs returns the declared indexes, without the one on `_id`.
 func (k *coll) indexSpecs() []value.Value { return indexSpecsOf(k.Definition) }
 
-func indexSpecsOf(c core.Definition) []value.Value {
-	if b := c.Spec().Properties[indexProperty]; len(b) >= 5 {
+func indexSpecsOf(c core.Definition) []value.Value { return indexesIn(c.Spec()) }
+
+func indexesIn(s *core.ContainerSpec) []value.Value {
+	if b := s.Properties[indexProperty]; len(b) >= 5 {
 		return value.Elements(value.ArrayOf(b))
 	}
 	return nil
 }
 
-// saveIndexes stores the declared indexes. An index on _ts with a lifetime sets the container's default time to live.
-func (r *request) saveIndexes(k *coll, specs []value.Value) error {
-	s := k.Spec().Clone()
+// changeIndexes replaces the declared indexes by what f makes of them. f may be called several times. It returns when
+// the store enforces them. An index on _ts with a lifetime sets the container's default time to live.
+func (r *request) changeIndexes(k *coll, f func(specs []value.Value) ([]value.Value, error)) error {
+	var specs []value.Value
+	c, err := r.s.eng.ChangeContainer(r.ctx, k.Database(), k.ID(), func(s *core.ContainerSpec) (err error) {
+		old := indexesIn(s)
+		if specs, err = f(slices.Clone(old)); err != nil {
+			return err
+		}
+		return setIndexes(s, old, specs)
+	})
+	var dup *core.Duplicate
+	var arrays *core.ParallelArrays
+	switch {
+	case errors.As(err, &dup):
+		return k.duplicateValue(dup, specs)
+	case errors.As(err, &arrays):
+		return merr.New(merr.CannotIndexParallelArrays, "%s", arrays.Error())
+	case err != nil:
+		return err
+	}
+	*k = *newColl(c)
+	return nil
+}
+
+// replaceIndexes is changeIndexes with the new list.
+func (r *request) replaceIndexes(k *coll, specs []value.Value) error {
+	return r.changeIndexes(k, func([]value.Value) ([]value.Value, error) { return specs, nil })
+}
+
+// setIndexes changes a container's spec from old declared indexes to new ones.
+func setIndexes(s *core.ContainerSpec, old, specs []value.Value) error {
 	if s.Properties == nil {
 		s.Properties = map[string][]byte{}
 	}
 	s.Properties[indexProperty] = value.MakeArray(specs).Bytes()
-	s.IndexingPolicy = policyFor(s.IndexingPolicy, k.indexSpecs(), specs)
-	had, has := false, (*int32)(nil)
-	for _, o := range k.indexSpecs() {
-		had = had || o.Get("expireAfterSeconds").IsDefined()
-	}
-	for _, n := range specs {
-		if ttl := n.Get("expireAfterSeconds"); ttl.IsDefined() {
-			n64, _ := num.ToInt64(ttl, true)
-			n32 := int32(n64)
+	s.IndexingPolicy = policyFor(s.IndexingPolicy, old, specs)
+	s.Declared = nil
+	had, has := slices.ContainsFunc(old, endsByTS), (*int32)(nil)
+	for _, d := range specs {
+		if endsByTS(d) {
+			n, _ := num.ToInt64(d.Get("expireAfterSeconds"), true)
+			n32 := int32(n)
 			has = &n32
 		}
+		more, err := declaredOf(d)
+		if err != nil {
+			return err
+		}
+		s.Declared = append(s.Declared, more...)
 	}
 	if had || has != nil {
 		s.DefaultTTL = has
 	}
-	c, err := r.s.eng.ReplaceContainer(r.ctx, k.Database(), k.ID(), s)
-	if err == nil {
-		*k = *newColl(c)
-	}
-	return err
-}
-
-func cannotCreate(format string, args ...any) error {
-	return merr.New(merr.CannotCreateIndex, format, args...)
-}
-
-// indexDoc validates an index of createIndexes and returns the document that is stored and listed.
-func indexDoc(spec value.Value) (value.Value, error) {
-	if spec.Kind() != value.Object {
-		return spec, merr.New(merr.TypeMismatch, "The elements of the 'indexes' array must be objects, but got %s",
-			expr.TypeName(spec))
-	}
-	key := spec.Get("key")
-	if key.Kind() != value.Object {
-		return spec, merr.New(merr.FailedToParse, "The 'key' field is a required property of an index specification")
-	}
-	if err := checkIndexKey(key); err != nil {
-		return spec, err
-	}
-	name := spec.Get("name")
-	if name.Kind() != value.String || len(name.Bytes()) == 0 {
-		return spec, merr.New(merr.FailedToParse, "The 'name' field is a required property of an index specification")
-	}
-	if name.Str() == "*" {
-		return spec, cannotCreate("The index name '*' is not valid.")
-	}
-	at, b := bson.Begin(nil)
-	b = bson.AppendInt32(b, "v", 2)
-	b = value.AppendElement(b, "key", key)
-	b = value.AppendElement(b, "name", name)
-	for it := spec.Iter(); it.Next(); {
-		k, v := string(it.Key()), it.Value()
-		if err := checkIndexOption(k, v, key); err != nil {
-			return spec, err
-		}
-		switch k {
-		case "expireAfterSeconds", "hidden", "wildcardProjection":
-			b = value.AppendElement(b, k, v)
-		}
-	}
-	return value.ObjectOf(bson.End(b, at)), nil
-}
-
-func checkIndexKey(key value.Value) error {
-	if key.Len() == 0 {
-		return cannotCreate("Index keys cannot be empty.")
-	}
-	if key.Len() > 32 {
-		return cannotCreate("Index key pattern has more than 32 fields")
-	}
-	for it := key.Iter(); it.Next(); {
-		path, v := string(it.Key()), it.Value()
-		switch {
-		case v.IsNumber():
-			if num.IsZero(v) {
-				return cannotCreate("Values in the index key pattern cannot be 0.")
-			}
-		case v.Kind() == value.String:
-			switch v.Str() {
-			case "hashed": // it guarantees no order, and every path supports equality
-			case "text", "2dsphere", "2d", "geoHaystack":
-				return cannotCreate("%s indexes are not supported by this server", v.Str())
-			default:
-				return cannotCreate("Unknown index plugin '%s'", v.Str())
-			}
-		default:
-			return cannotCreate("Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < "+
-				"0, and strings are allowed.", expr.TypeName(v))
-		}
-		if path == "" || strings.Contains(path, "..") || strings.HasPrefix(path, ".") || strings.HasSuffix(path, ".") {
-			return cannotCreate("Index keys cannot contain an empty field.")
-		}
-		if strings.HasPrefix(path, "$") && path != "$**" {
-			return cannotCreate("Index key contains an illegal field name: field name starts with '$'.")
-		}
-	}
 	return nil
 }
 
-// checkIndexOption refuses options that the store wouldn't enforce.
-func checkIndexOption(k string, v, key value.Value) error {
-	switch k {
-	case "key", "name", "v", "ns", "background", "hidden", "wildcardProjection", "textIndexVersion",
-		"2dsphereIndexVersion", "comment":
-		return nil
-	case "unique":
-		if it := key.Iter(); it.Next() && string(it.Key()) == "_id" && key.Len() == 1 {
-			return nil
-		}
-		if expr.Truthy(v) {
-			return cannotCreate("unique indexes on other fields than _id are not supported by this server")
-		}
-	case "sparse":
-		if expr.Truthy(v) {
-			return cannotCreate("sparse indexes are not supported by this server")
-		}
-	case "partialFilterExpression":
-		return cannotCreate("partial indexes are not supported by this server")
-	case "collation":
-		if checkCollation(v) != nil {
-			return cannotCreate("indexes with a collation are not supported by this server")
-		}
-	case "expireAfterSeconds":
-		n, ok := num.ToInt64(v, true)
-		if !ok || n < 0 || n > 1<<31-1 {
-			return cannotCreate("TTL index 'expireAfterSeconds' option must be within an acceptable range, try a " +
-				"lower number")
-		}
-		it := key.Iter()
-		if it.Next(); key.Len() != 1 || string(it.Key()) != "_ts" {
-			return cannotCreate("The 'expireAfterSeconds' option is supported on '_ts' field only")
-		}
-		if n == 0 {
-			return cannotCreate("TTL index 'expireAfterSeconds' must be positive on this server")
-		}
-	case "storageEngine", "weights", "default_language", "language_override", "bits", "min", "max", "bucketSize",
-		"clustered", "prepareUnique":
-		return cannotCreate("the index option %s is not supported by this server", k)
-	default:
-		return merr.New(merr.InvalidIndexSpecification, "The field '%s' is not valid for an index specification. "+
-			"Specification: %s", k, update.Show(key))
-	}
-	return nil
-}
+// endsByTS reports whether an index ends the life of documents by the time of their last write.
+func endsByTS(d value.Value) bool { return onTS(d) && d.Get("expireAfterSeconds").IsDefined() }
 
 func createIndexes(r *request, dst []byte) ([]byte, error) {
 	name, err := r.collection()
@@ -204,7 +115,7 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 	}
 	var docs []value.Value
 	for _, spec := range value.Elements(list) {
-		d, err := indexDoc(spec)
+		d, err := indexDoc(spec, flag(r.body, "ignoreUnknownIndexOptions", false))
 		if err != nil {
 			return dst, err
 		}
@@ -214,28 +125,23 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	specs := k.indexSpecs()
-	before := len(specs) + 1
-	changed := false
-	for _, d := range docs {
-		known, err := k.known(specs, d)
-		if err != nil {
-			return dst, err
-		}
-		if !known {
-			specs, changed = append(specs, d), true
-		}
+	before := len(k.indexSpecs()) + 1
+	specs, err := k.withIndexes(k.indexSpecs(), docs)
+	if err != nil {
+		return dst, err
 	}
-	if len(specs) > maxIndexes {
-		return dst, cannotCreate("add index fails, too many indexes for %s", k.namespace())
-	}
+	changed := len(specs)+1 > before
 	if changed {
-		if err := r.saveIndexes(k, specs); err != nil {
+		err := r.changeIndexes(k, func(specs []value.Value) ([]value.Value, error) {
+			before = len(specs) + 1
+			return k.withIndexes(specs, docs)
+		})
+		if err != nil {
 			return dst, err
 		}
 	}
 	dst = bson.AppendInt32(dst, "numIndexesBefore", int32(before))
-	dst = bson.AppendInt32(dst, "numIndexesAfter", int32(len(specs)+1))
+	dst = bson.AppendInt32(dst, "numIndexesAfter", int32(len(k.indexSpecs())+1))
 	dst = bson.AppendBool(dst, "createdCollectionAutomatically", created)
 	if !changed {
 		dst = bson.AppendString(dst, "note", "all indexes already exist")
@@ -243,30 +149,22 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// known reports whether an index is already declared. The same name or key with other content is an error.
-func (k *coll) known(specs []value.Value, d value.Value) (bool, error) {
-	for _, o := range append([]value.Value{idIndex()}, specs...) {
-		sameKey := value.CompareBSON(o.Get("key"), d.Get("key")) == 0
-		sameName := o.Get("name").Str() == d.Get("name").Str()
-		switch {
-		case sameKey && o.Get("name").Str() == "_id_":
-			return true, nil
-		case sameKey && sameName && value.CompareBSON(o.Get("expireAfterSeconds"), d.Get("expireAfterSeconds")) == 0:
-			return true, nil
-		case sameKey && sameName:
-			return false, merr.New(merr.IndexOptionsConflict, "An equivalent index already exists with the same "+
-				"name but different options. Requested index: %s, existing index: %s", update.Show(d), update.Show(o))
-		case sameName:
-			return false, merr.New(merr.IndexKeySpecsConflict, "An existing index has the same name as the "+
-				"requested index. When index names are not specified, they are auto generated and can cause "+
-				"conflicts. Please refer to our documentation. Requested index: %s, existing index: %s", update.Show(d),
-				update.Show(o))
-		case sameKey:
-			return false, merr.New(merr.IndexOptionsConflict, "Index already exists with a different name: %s",
-				o.Get("name").Str())
+// withIndexes adds those of docs to specs that aren't there.
+func (k *coll) withIndexes(specs, docs []value.Value) ([]value.Value, error) {
+	specs = slices.Clone(specs)
+	for _, d := range docs {
+		known, err := k.known(specs, d)
+		if err != nil {
+			return nil, err
+		}
+		if !known {
+			specs = append(specs, d)
 		}
 	}
-	return false, nil
+	if len(specs) > maxIndexes {
+		return nil, cannotCreate("add index fails, too many indexes for %s", k.namespace())
+	}
+	return specs, nil
 }
 
 func listIndexes(r *request, dst []byte) ([]byte, error) {
@@ -296,19 +194,26 @@ func dropIndexes(r *request, dst []byte) ([]byte, error) {
 	if k == nil {
 		return dst, merr.New(merr.NamespaceNotFound, "ns not found %s.%s", r.db, name)
 	}
-	specs := k.indexSpecs()
-	was := len(specs) + 1
+	was := len(k.indexSpecs()) + 1
 	which := []value.Value{r.body.Get("index")}
 	if which[0].Kind() == value.Array {
 		which = value.Elements(which[0])
 	}
-	for _, w := range which {
-		if specs, err = without(specs, w); err != nil {
-			return dst, err
+	drop := func(specs []value.Value) (_ []value.Value, err error) {
+		was = len(specs) + 1
+		for _, w := range which {
+			if specs, err = without(specs, w); err != nil {
+				return nil, err
+			}
 		}
+		return specs, nil
 	}
-	if len(specs)+1 != was {
-		if err := r.saveIndexes(k, specs); err != nil {
+	left, err := drop(k.indexSpecs())
+	if err != nil {
+		return dst, err
+	}
+	if len(left)+1 != was {
+		if err := r.changeIndexes(k, drop); err != nil {
 			return dst, err
 		}
 	}
@@ -327,14 +232,173 @@ func without(specs []value.Value, w value.Value) ([]value.Value, error) {
 	if w.Str() == "_id_" || w.Kind() == value.Object && value.CompareBSON(w, idIndex().Get("key")) == 0 {
 		return nil, merr.New(merr.InvalidOptions, "cannot drop _id index")
 	}
-	for i, s := range specs {
-		if w.Kind() == value.String && s.Get("name").Str() == w.Str() || w.Kind() == value.Object &&
-			value.CompareBSON(s.Get("key"), w) == 0 {
-			return append(append([]value.Value(nil), specs[:i]...), specs[i+1:]...), nil
-		}
+	i, err := findIndex(specs, w)
+	if err != nil {
+		return nil, err
+	}
+	if i >= 0 {
+		return append(append([]value.Value(nil), specs[:i]...), specs[i+1:]...), nil
 	}
 	if w.Kind() == value.String {
 		return nil, merr.New(merr.IndexNotFound, "index not found with name [%s]", w.Str())
 	}
 	return nil, merr.New(merr.IndexNotFound, "can't find index with key: %s", update.Show(w))
+}
+
+// findIndex returns the place of the index with a name or key, -1 if there is none.
+func findIndex(specs []value.Value, w value.Value) (int, error) {
+	at := -1
+	for i, s := range specs {
+		switch {
+		case w.Kind() == value.String && s.Get("name").Str() == w.Str():
+			return i, nil
+		case w.Kind() != value.Object || value.CompareBSON(s.Get("key"), w) != 0:
+		case at >= 0:
+			return -1, merr.New(merr.AmbiguousIndexKeyPattern, "2 indexes found for key: %s, identify by name instead. "+
+				"Conflicting indexes: %s, %s", update.Show(w), update.Show(specs[at]), update.Show(s))
+		default:
+			at = i
+		}
+	}
+	return at, nil
+}
+
+// collMod changes the lifetime of an index, or hides or shows it.
+func collMod(r *request, dst []byte) ([]byte, error) {
+	name, err := r.collection()
+	if err != nil {
+		return dst, err
+	}
+	for it := r.body.Iter(); it.Next(); {
+		if key := string(it.Key()); unsupportedCollMod[key] {
+			return dst, merr.NotSupported("the option " + key + " of collMod")
+		}
+	}
+	k, err := r.open(r.db, name)
+	if err != nil {
+		return dst, err
+	}
+	if k == nil {
+		return dst, merr.New(merr.NamespaceNotFound, "ns does not exist: %s.%s", r.db, name)
+	}
+	mod := given(r.body, "index")
+	if !mod.IsDefined() {
+		return dst, nil
+	}
+	m, err := readIndexMod(mod)
+	if err != nil {
+		return dst, err
+	}
+	changed, err := m.apply(slices.Clone(k.indexSpecs()))
+	if err != nil {
+		return dst, err
+	}
+	if !slices.EqualFunc(changed, k.indexSpecs(), value.Identical) {
+		if err := r.changeIndexes(k, m.apply); err != nil {
+			return dst, err
+		}
+	}
+	return append(dst, m.reply...), nil
+}
+
+// unsupportedCollMod are arguments of collMod for what collections don't have here.
+var unsupportedCollMod = map[string]bool{"validator": true, "validationLevel": true, "validationAction": true,
+	"viewOn": true, "pipeline": true, "changeStreamPreAndPostImages": true, "expireAfterSeconds": true,
+	"timeseries": true, "cappedSize": true, "cappedMax": true}
+
+// indexMod is the argument index of collMod.
+type indexMod struct {
+	which  value.Value // a name or a key
+	after  value.Value // expireAfterSeconds, or Undefined
+	hidden value.Value
+	reply  []byte
+}
+
+func readIndexMod(mod value.Value) (m indexMod, err error) {
+	for it := mod.Iter(); it.Next(); {
+		switch name := string(it.Key()); name {
+		case "keyPattern", "name":
+			if m.which.IsDefined() {
+				return m, merr.New(merr.InvalidOptions, "Cannot specify both key pattern and name.")
+			}
+			m.which = it.Value()
+		case "expireAfterSeconds":
+			if m.after, err = (indexOption{name, it.Value(), mod, value.Undef()}).seconds(); err != nil {
+				return m, merr.New(merr.InvalidOptions, "%s", err.Error())
+			}
+		case "hidden":
+			m.hidden = value.BoolOf(expr.Truthy(it.Value()))
+		case "unique", "prepareUnique":
+			return m, merr.NotSupported("the option " + name + " of collMod")
+		default:
+			return m, merr.New(merr.UnknownField, "BSON field 'collMod.index.%s' is an unknown field.", name)
+		}
+	}
+	if m.which.Kind() != value.String && m.which.Kind() != value.Object {
+		return m, merr.New(merr.InvalidOptions, "Must specify either index name or key pattern.")
+	}
+	if !m.after.IsDefined() && !m.hidden.IsDefined() {
+		return m, merr.New(merr.InvalidOptions, "no expireAfterSeconds, hidden, unique, or prepareUnique field")
+	}
+	return m, nil
+}
+
+// apply changes the index in a list, and makes the reply.
+func (m *indexMod) apply(specs []value.Value) ([]value.Value, error) {
+	m.reply = nil
+	if m.which.Str() == "_id_" || m.which.Kind() == value.Object && idKey(m.which) {
+		return nil, merr.New(merr.BadValue, "can't hide or expire documents by the index _id_")
+	}
+	i, err := findIndex(specs, m.which)
+	if err != nil {
+		return nil, err
+	}
+	if i < 0 {
+		return nil, merr.New(merr.IndexNotFound, "cannot find index %s for ns", update.Show(m.which))
+	}
+	d := specs[i]
+	for _, o := range []struct {
+		name string
+		v    value.Value
+		off  bool // the option isn't stored
+	}{{"expireAfterSeconds", m.after, false}, {"hidden", m.hidden, m.hidden.IsDefined() && !m.hidden.Bool()}} {
+		if !o.v.IsDefined() {
+			continue
+		}
+		old := d.Get(o.name)
+		if o.name == "hidden" && !old.IsDefined() {
+			old = value.BoolOf(false)
+		}
+		if value.CompareBSON(old, o.v) != 0 {
+			if old.IsDefined() {
+				m.reply = value.AppendElement(m.reply, o.name+"_old", replied(old))
+			}
+			m.reply = value.AppendElement(m.reply, o.name+"_new", replied(o.v))
+		}
+		d = withOption(d, o.name, o.v, o.off)
+	}
+	specs[i] = d
+	return specs, checkIndexOptions(d)
+}
+
+// replied returns a value as replies have it: seconds as a long.
+func replied(v value.Value) value.Value {
+	if v.Kind() == value.Int32 {
+		return value.Int64Of(v.Int())
+	}
+	return v
+}
+
+// withOption returns an index with another value of an option, or without it.
+func withOption(d value.Value, name string, v value.Value, off bool) value.Value {
+	at, b := bson.Begin(nil)
+	for it := d.Iter(); it.Next(); {
+		if string(it.Key()) != name {
+			b = append(b, it.Element()...)
+		}
+	}
+	if !off {
+		b = value.AppendElement(b, name, v)
+	}
+	return value.ObjectOf(bson.End(b, at))
 }

@@ -93,6 +93,9 @@ func (r *request) shard(db, name string, spec core.ContainerSpec) error {
 		spec.Properties, spec.Throughput, spec.DefaultTTL = old.Spec().Properties, old.Spec().Throughput,
 			old.Spec().DefaultTTL
 		spec.LogMinutes = old.Spec().LogMinutes
+		if err := setIndexes(&spec, old.indexSpecs(), old.indexSpecs()); err != nil {
+			return err
+		}
 		if err := r.s.eng.DropContainer(r.ctx, db, name); err != nil && !status.Is(err, status.NotFound) {
 			return err
 		}
@@ -239,7 +242,7 @@ func (r *request) collectionAction(dst []byte, action string, t core.Throughput,
 			k = newColl(c)
 		}
 		if indexes != nil {
-			return dst, r.saveIndexes(k, indexes)
+			return dst, r.replaceIndexes(k, indexes)
 		}
 		return dst, nil
 	}
@@ -277,7 +280,7 @@ func (r *request) createAction(name string, t core.Throughput, indexes []value.V
 		return merr.New(merr.NamespaceExists, "Collection %s.%s already exists.", r.db, name)
 	}
 	if err == nil && len(indexes) > 0 {
-		err = r.saveIndexes(newColl(c), indexes)
+		err = r.replaceIndexes(newColl(c), indexes)
 	}
 	return err
 }
@@ -291,7 +294,7 @@ func (r *request) actionIndexes() ([]value.Value, error) {
 	out := []value.Value{}
 	id := false
 	for _, spec := range value.Elements(list) {
-		d, err := indexDoc(spec)
+		d, err := indexDoc(spec, false)
 		if err != nil {
 			return nil, err
 		}

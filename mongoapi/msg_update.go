@@ -2,6 +2,7 @@ package mongoapi
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
@@ -183,8 +184,8 @@ func (r *request) applyOne(k *coll, st statement, want bool) (o outcome, again b
 	res, err := k.Write(r.ctx, core.Write{Kind: core.Create, Doc: d.Bytes(),
 		With: r.record(st.number, func() outcome { return made.kept(&st, want) })})
 	if status.Is(err, status.Conflict) {
-		// The query may find the document now. If it doesn't, the `_id` is really taken.
-		if ok, merr := r.matchesNow(k, d, st); ok || merr != nil {
+		// The query may find the document now. If it doesn't, the `_id` or a unique value is really taken.
+		if ok, merr := r.matchesNow(k, d, st, err); ok || merr != nil {
 			return o, ok, merr
 		}
 	}
@@ -195,8 +196,16 @@ func (r *request) applyOne(k *coll, st statement, want bool) (o outcome, again b
 	return made, false, nil
 }
 
-// matchesNow reports whether the stored document with d's identity matches the statement's query.
-func (r *request) matchesNow(k *coll, d value.Value, st statement) (bool, error) {
+// matchesNow reports whether the stored document with d's identity, or with its unique values, matches the statement's
+// query. conflict is the error of the insert of d.
+func (r *request) matchesNow(k *coll, d value.Value, st statement, conflict error) (bool, error) {
+	if dup := (*core.Duplicate)(nil); errors.As(conflict, &dup) {
+		src := newSource(k, st.f, nil, st.shown, 0, 1, r.exprEnv())
+		defer src.Close()
+		it, err := src.next()
+		r.charge += src.charge
+		return it != nil, err
+	}
 	pk, id, err := k.KeyOf(d.Bytes())
 	if err != nil {
 		return false, err

@@ -47,6 +47,7 @@ func init() {
 		"update":        {fn: updateDocs, retry: true, args: updateArguments, strict: true},
 
 		// Collections, databases and indexes.
+		"collMod":          {fn: collMod, args: args{"index": objectArg}},
 		"create":           {fn: create, args: createArguments, strict: true},
 		"createIndexes":    {fn: createIndexes, args: createIndexesArguments, strict: true},
 		"customAction":     {fn: customAction},
@@ -98,7 +99,7 @@ func init() {
 
 // unsupported lists commands of MongoDB that aren't supported. All other names are unknown.
 var unsupported = map[string]bool{
-	"applyOps": true, "authenticate": true, "bulkWrite": true, "cloneCollectionAsCapped": true, "collMod": true,
+	"applyOps": true, "authenticate": true, "bulkWrite": true, "cloneCollectionAsCapped": true,
 	"compact": true, "connPoolStats": true, "convertToCapped": true, "createRole": true,
 	"createUser": true, "dbHash": true, "dropAllUsersFromDatabase": true, "dropUser": true, "filemd5": true,
 	"fsync": true, "getLastError": true, "getShardMap": true, "getnonce": true, "grantRolesToUser": true,

@@ -38,12 +38,6 @@ func TestIndexes(t *testing.T) {
 	if len(specs) != 3 || specs[0].Name != "_id_" || specs[1].Name != "a_1_b_-1" || specs[2].Name != "$**_1" {
 		t.Fatal(specs)
 	}
-	for _, o := range []*options.IndexOptionsBuilder{options.Index().SetUnique(true), options.Index().SetSparse(true),
-		options.Index().SetExpireAfterSeconds(5),
-		options.Index().SetPartialFilterExpression(doc(t, `{"a":1}`))} {
-		_, err := c.Indexes().CreateOne(bg, mongo.IndexModel{Keys: doc(t, `{"u":1}`), Options: o})
-		wantCode(t, err, 67)
-	}
 	_, err = c.Indexes().CreateOne(bg, mongo.IndexModel{Keys: doc(t, `{"u":"text"}`)})
 	wantCode(t, err, 67)
 	_, err = c.Indexes().CreateOne(bg, mongo.IndexModel{

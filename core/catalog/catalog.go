@@ -413,10 +413,22 @@ func (x *draft) changing(c *Catalog, db, id string) (*database, *ref, *Container
 	return d, r, k, err
 }
 
-// ReplaceContainer changes the spec of the container with a generation. The partition key, id and unique keys don't
-// change. inUse are the versions of the indexing policy that index entries follow now: those policies are kept as
-// Former.
+// ReplaceContainer changes the spec of the container with a generation. The partition key, id, unique keys and declared
+// indexes don't change. inUse are the versions of the indexing policy that index entries follow now: those policies are
+// kept as Former.
 func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, gen uint32, spec Spec, inUse []uint32) (
+	*Container, error) {
+	return c.ChangeSpec(ctx, db, id, gen, inUse, func(s *Spec) error {
+		declared := s.Declared
+		*s = spec.Clone()
+		s.Declared = declared
+		return nil
+	})
+}
+
+// ChangeSpec is ReplaceContainer with a function that changes the present spec, and may change its declared indexes. f
+// may be called more than once.
+func (c *Catalog) ChangeSpec(ctx context.Context, db, id string, gen uint32, inUse []uint32, f func(*Spec) error) (
 	out *Container, err error) {
 	err = c.change(ctx, func(x *draft) error {
 		d, _, old, err := x.changing(c, db, id)
@@ -426,14 +438,17 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, gen uint3
 		if err != nil {
 			return missingAs(err, id)
 		}
-		if spec.Throughput != old.Throughput { // a store can have more than the present settings allow
-			if err := c.checkThroughput(spec.Throughput); err != nil {
+		k := *old
+		k.Spec = old.Spec.Clone()
+		if err := f(&k.Spec); err != nil {
+			return err
+		}
+		if k.Throughput != old.Throughput { // a store can have more than the present settings allow
+			if err := c.checkThroughput(k.Throughput); err != nil {
 				return err
 			}
 		}
-		k := *old
-		k.Spec = spec.Clone()
-		k.Throughput = spec.Throughput.after(old.Throughput)
+		k.Throughput = k.Throughput.after(old.Throughput)
 		k.Spec.ID, k.Spec.PartitionKey, k.Spec.UniqueKeys, k.Spec.FoldID = old.ID, old.PartitionKey,
 			old.UniqueKeys, old.FoldID
 		k.TS, k.Version = c.clk.Now().Unix(), x.nextVersion()

@@ -43,7 +43,7 @@ const frontLen = 1 + 4 + 4 + 8 + 1
 
 // The flags of a front.
 const (
-	flagTTL    = 1 << iota // the container has a default time to live
+	flagTTL    = 1 << iota // the container has a default time to live, or an index that ends the life of items
 	flagFormer             // index entries may follow former indexing policies
 	flagLog                // the container has a log of all versions
 )
@@ -53,7 +53,7 @@ const flagTimed = flagTTL | flagLog
 
 func frontOf(k *Container) front {
 	h := front{num: k.Num, gen: k.Gen, version: k.Version}
-	if k.DefaultTTL != nil {
+	if k.DefaultTTL != nil || k.expires() {
 		h.flags |= flagTTL
 	}
 	if len(k.Former) > 0 {

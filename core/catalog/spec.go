@@ -82,6 +82,9 @@ type Spec struct {
 	Origin         string            `json:"origin,omitempty"`     // nosql, mongo, gremlin or table
 	ExtendedJSON   bool              `json:"extendedJson,omitempty"`
 
+	// Declared are the declared indexes that the store enforces. Only ChangeSpec and CreateContainer set them.
+	Declared []Declared `json:"declared,omitempty"`
+
 	// LogMinutes is for how many minutes the log keeps each version of an item and each deletion; 0 = there is no log.
 	LogMinutes int64 `json:"logMinutes,omitempty"`
 
@@ -99,6 +102,10 @@ func (s Spec) Clone() Spec {
 		s.DefaultTTL = &t
 	}
 	s.UniqueKeys = slices.Clone(s.UniqueKeys)
+	s.Declared = slices.Clone(s.Declared)
+	for i := range s.Declared {
+		s.Declared[i] = s.Declared[i].clone()
+	}
 	props := make(map[string][]byte, len(s.Properties))
 	for k, v := range s.Properties {
 		props[k] = bytes.Clone(v)

@@ -97,7 +97,7 @@ func (r *Reaper) round(ctx context.Context, containers iter.Seq[*store.Container
 	defer r.mu.Unlock()
 	late := make(map[*store.Container]delay, len(r.late))
 	for c := range containers {
-		if c.Def().DefaultTTL == nil && !c.Logged() {
+		if c.Def().DefaultTTL == nil && !c.Logged() && !c.Declared() {
 			continue
 		}
 		d := r.late[c]
@@ -124,6 +124,9 @@ func (r *Reaper) round(ctx context.Context, containers iter.Seq[*store.Container
 
 // reap removes the expired items of one container.
 func (r *Reaper) reap(ctx context.Context, c *store.Container) (n int, err error) {
+	if err := c.ClearDeclared(ctx); err != nil {
+		return 0, err
+	}
 	for _, slot := range c.Slots().All() {
 		if c.Logged() {
 			if _, err := c.TrimLog(ctx, slot); err != nil {

@@ -22,6 +22,7 @@
 //	  0x31 index     path id u64, class and value, order number, name          -> flag byte (composite index: the
 //	      values of its columns)
 //	  0x40 unique    tuple, policy number u16, values                          -> id
+//	  0x41 declared  index number u32, value (core/index); slot 0xFFFFFFFF     -> item suffix
 //	  0x50 feed      LSN u64, position u16                                     -> item suffix
 //	  0x51 removed   LSN u64, item suffix                                      -> one byte; while the slot is copied
 //	  0x58 log       LSN u64, position u32                                     -> log entry (core/store)

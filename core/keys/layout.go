@@ -24,10 +24,12 @@ const (
 	KindNumber  Kind = 0x21
 	KindIndex   Kind = 0x31
 	KindUnique  Kind = 0x40
-	KindFeed    Kind = 0x50
-	KindRemoved Kind = 0x51
-	KindLog     Kind = 0x58
-	KindTTL     Kind = 0x60
+
+	KindDeclared Kind = 0x41
+	KindFeed     Kind = 0x50
+	KindRemoved  Kind = 0x51
+	KindLog      Kind = 0x58
+	KindTTL      Kind = 0x60
 )
 
 // Kinds of entries in stores of format 1 and 2. They are no longer read.
@@ -163,6 +165,27 @@ func AppendUnique(dst []byte, s Slot, tuple []byte, policy uint16, values []byte
 	dst = append(AppendPrefix(dst, s, KindUnique), tuple...)
 	dst = binary.BigEndian.AppendUint16(dst, policy)
 	return append(dst, values...)
+}
+
+// declaredID is the id of a slot that no slot map has. Entries of declared indexes belong to no slot, because they are
+// unique in the whole container. They stand in its place.
+const declaredID = 1<<32 - 1
+
+// DeclaredSlot returns the place of the entries of a container's declared indexes.
+func DeclaredSlot(gen uint32) Slot { return Slot{gen, declaredID} }
+
+// AppendDeclared appends the key of an entry of a declared unique index with a number. value says what is unique.
+func AppendDeclared(dst []byte, gen, num uint32, value []byte) []byte {
+	dst = binary.BigEndian.AppendUint32(AppendPrefix(dst, DeclaredSlot(gen), KindDeclared), num)
+	return append(dst, value...)
+}
+
+// DeclaredNum reads the number of the index of an entry's key.
+func DeclaredNum(key []byte) (num uint32, ok bool) {
+	if len(key) < PrefixLen+4 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint32(key[PrefixLen:]), true
 }
 
 // MetaKind is the kind of a catalog entry.

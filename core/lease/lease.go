@@ -51,11 +51,12 @@ const (
 	// Records removes records of the APIs that nobody has written for their time.
 	Records Kind = 7
 	Upkeep  Kind = 8 // does the chores of the storage engine
+	Declare Kind = 9 // builds declared indexes of a container, or removes their entries
 )
 
 // kinds has the names of the kinds for diagnostics.
 var kinds = map[Kind]string{Expiry: "expiry", Layout: "layout", Resize: "resize", Drops: "drops", Scrub: "scrub",
-	Backup: "backup", Records: "records", Upkeep: "upkeep"}
+	Backup: "backup", Records: "records", Upkeep: "upkeep", Declare: "declare"}
 
 // String returns the name of a kind for diagnostics.
 func (k Kind) String() string {

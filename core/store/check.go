@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
@@ -46,8 +48,11 @@ func (c *Container) Check(ctx context.Context, w Watch) error {
 		if errors.Is(err, errLeft) { // others hold its placements now
 			continue
 		}
-		if place = sl.max; err != nil || place == nil || k.problems >= MaxProblems {
+		if place = sl.max; err != nil || k.problems >= MaxProblems {
 			return err
+		}
+		if place == nil {
+			return c.checkDeclared(k)
 		}
 	}
 }
@@ -81,6 +86,7 @@ type checker struct {
 	kept     map[uint64][]byte // facts that the slot keeps in memory, in stored form
 	facts    facts             // exact facts
 	counted  []index.Counts    // the items' entries at the paths of the facts
+	unique   []*index.Declared // that are ready
 }
 
 // entrySum is the sum of the hashes of a set of entries, and their number.
@@ -197,6 +203,9 @@ func (k *checker) begin(sl *Slot) (err error) {
 	for _, f := range sl.facts.Load().all() {
 		k.kept[f.path] = f.stored()
 	}
+	k.unique = slices.DeleteFunc(slices.Clone(k.c.declares()), func(d *index.Declared) bool {
+		return d.State != catalog.IndexReady
+	})
 	k.lowest, k.oldest = math.MaxUint64, math.MaxInt64
 	k.floor = sl.head.LogFloor
 	k.logicals = &logicalCheck{k: k}
@@ -321,6 +330,9 @@ func (k *checker) item(it *checked) error {
 		k.sums[kind].add(key, val, wanted)
 		return nil
 	})
+	if err == nil {
+		err = k.lacksEntries(it)
+	}
 	if err != nil {
 		return err
 	}

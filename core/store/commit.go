@@ -180,6 +180,9 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 			return translate(err)
 		}
 	}
+	if err := d.declared(ctx); err != nil {
+		return err
+	}
 	for i := range d.parts { // from here on only the engine can fail
 		p := &d.parts[i]
 		p.h.Writer = d.c.st.writer
@@ -355,6 +358,10 @@ func (d *draft) commit(ctx context.Context) (p pending, raced bool, err error) {
 	defer sl.taken()
 	if err := d.fill(ctx, false); err != nil {
 		d.free()
+		if h := heldBy(err); h != nil && !h.expired {
+			p, err := h.refusal()
+			return p, false, err
+		}
 		return pending{slot: sl, lsn: sl.head.LSN}, false, err // a refusal depends on the current state
 	}
 	p, err = d.write(ctx)

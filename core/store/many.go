@@ -39,7 +39,7 @@ func (c *Container) WriteMany(ctx context.Context, ws []Write, ordered bool) []O
 	m := many{c: c, ctx: ctx, ws: ws, ordered: ordered, out: make([]Outcome, 0, len(ws))}
 	for at := 0; at < len(ws); {
 		n := 1
-		if len(c.uniques) == 0 { // a unique value that one write frees must not be visible to the write before it
+		if !c.single() {
 			n = m.run(at)
 		}
 		m.do(at, n)

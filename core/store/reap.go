@@ -23,10 +23,13 @@ const (
 // hasn't expired. An item with its own ttl never becomes an item under the default without a new feed entry. So the
 // items before that point are skipped only once: slot.reaped stores where the walk of the first epoch has ended.
 //
+// Items whose life a declared index ends are found by their index entries: see dueDeclared. Readers see them until
+// then.
+//
 // Example: the default is 60 s and the feed has items written 90, 70 and 50 s ago. The first two are removed, and the
 // third ends the walk.
 func (c *Container) Reap(ctx context.Context, sl *Slot) (n int, more bool, err error) {
-	if c.def.Load().DefaultTTL == nil {
+	if c.def.Load().DefaultTTL == nil && !c.Declared() {
 		return 0, false, nil
 	}
 	due, more, err := c.due(ctx, sl)
@@ -66,9 +69,20 @@ func (c *Container) due(ctx context.Context, sl *Slot) (out [][]byte, more bool,
 	}
 	defer view.Close()
 	slot := view.Of(sl)
-	if view.ttl == nil || slot == nil { // the slot was removed in the meantime
+	if slot == nil { // the slot was removed in the meantime
 		return nil, false, nil
 	}
+	if view.ttl != nil {
+		if out, more, err = c.dueByTTL(view, slot); err != nil || more {
+			return out, more, err
+		}
+	}
+	return c.dueDeclared(view, slot, out)
+}
+
+// dueByTTL returns the suffixes of items whose time to live has ended.
+func (c *Container) dueByTTL(view *View, slot *ViewSlot) (out [][]byte, more bool, err error) {
+	sl := slot.Slot
 	lo, _ := keys.KindBounds(sl.key, keys.KindTTL)
 	hi := keys.AppendTTL(nil, sl.key, uint64(view.now)+1, nil)
 	err = view.walk(lo, hi, func(k, _ []byte) (bool, error) {
@@ -220,7 +234,7 @@ func (c *Container) reapAttempt(ctx context.Context, sl *Slot, ids []identity) (
 		if err := c.readOld(ctx, &ch, false); err != nil {
 			return p, 0, false, err
 		}
-		if ch.old == nil || !ch.expired {
+		if ch.old == nil || !ch.expired && !c.overdue(ch.old) {
 			continue
 		}
 		if err := c.prepare(ctx, &ch, nil, false, true); err != nil {

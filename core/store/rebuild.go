@@ -103,7 +103,12 @@ func (c *Container) follow(def *catalog.Container) error {
 		}
 		c.known.Store(&known)
 	}
+	set, err := compileDeclared(def)
+	if err != nil {
+		return err
+	}
 	c.def.Store(def)
+	c.declared.Store(set)
 	c.startRebuild()
 	return c.followLog(c.st.work.Context())
 }

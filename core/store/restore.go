@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -387,30 +388,56 @@ func (s *slotRestore) item(suffix, val []byte) error {
 	if err := s.r.put(append(keys.AppendPrefix(nil, s.key, keys.KindItem), suffix...), val); err != nil {
 		return err
 	}
-	return s.k.wants(it, t, func(_ keys.Kind, key, val []byte) error { return s.r.put(key, val) })
+	if err := s.k.wants(it, t, func(_ keys.Kind, key, val []byte) error { return s.r.put(key, val) }); err != nil {
+		return err
+	}
+	return s.eachEntry(it, func(key []byte) error { return s.r.put(key, it.at.suffix) })
 }
+
+// eachEntry calls f for the keys of an item's entries in declared indexes.
+func (s *slotRestore) eachEntry(it *checked, f func(key []byte) error) error {
+	for _, d := range s.g.c.declares() {
+		all, _ := d.Keys(it.Doc)
+		for i := range all {
+			if err := f(s.g.c.entryKey(d, &all[i])); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// errTaken says that an entry exists.
+var errTaken = errors.New("the entry exists")
 
 // taken reports whether another item has a value that must be unique. It happens when an older version of an item was
 // restored, whose value another item has taken since.
 func (s *slotRestore) taken(it *checked) (bool, error) {
-	if len(s.g.c.uniques) == 0 {
+	if !s.g.c.single() {
 		return false, nil
 	}
 	if err := s.r.flush(); err != nil {
 		return false, err
 	}
-	for n, u := range s.g.c.uniques {
-		_, err := s.r.eng.Get(s.r.ctx, nil, keys.AppendUnique(nil, s.key, it.at.tuple, uint16(n),
-			u.appendValues(nil, it.Doc)))
-		switch {
-		case err == nil:
-			s.lose(it.at.suffix, "another item has its unique key")
-			return true, nil
-		case !errors.Is(err, kv.ErrNotFound):
-			return false, translate(err)
+	absent := func(key []byte) error {
+		_, err := s.r.eng.Get(s.r.ctx, nil, key)
+		if err == nil {
+			return errTaken
 		}
+		if errors.Is(err, kv.ErrNotFound) {
+			return nil
+		}
+		return translate(err)
 	}
-	return false, nil
+	var err error
+	for n, u := range s.g.c.uniques {
+		err = cmp.Or(err, absent(keys.AppendUnique(nil, s.key, it.at.tuple, uint16(n), u.appendValues(nil, it.Doc))))
+	}
+	if err = cmp.Or(err, s.eachEntry(it, absent)); errors.Is(err, errTaken) {
+		s.lose(it.at.suffix, "another item has its unique key")
+		return true, nil
+	}
+	return false, err
 }
 
 // logical begins another logical partition when an item is the first one in it.

@@ -135,6 +135,11 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 	if c.uniques, err = compileUniques(def.UniqueKeys); err != nil {
 		return nil, err
 	}
+	set, err := compileDeclared(def)
+	if err != nil {
+		return nil, err
+	}
+	c.declared.Store(set)
 	slots := &Slots{m: def.SlotMap, all: make([]*Slot, len(def.Slots))}
 	workers := 1
 	if s.eng.Remote() {
@@ -287,9 +292,13 @@ func (s *Store) Generations(ctx context.Context) ([]uint32, error) {
 	return out, translate(it.Err())
 }
 
-// ValidateSpec checks the parts of a container's spec that the store compiles: the indexing policy and the unique keys.
+// ValidateSpec checks the parts of a container's spec that the store compiles: the indexing policy, the unique keys and
+// the declared indexes.
 func ValidateSpec(s *catalog.Spec) error {
 	if _, err := index.Compile(s.IndexingPolicy, 0); err != nil {
+		return err
+	}
+	if _, err := compileDeclared(&catalog.Container{Spec: *s}); err != nil {
 		return err
 	}
 	_, err := compileUniques(s.UniqueKeys)

@@ -345,6 +345,11 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 	}
 	for again, n := true, 0; again && n < maxRaces; n++ {
 		p, raced, again, err = tx.attempt(chs)
+		if h := heldBy(err); h != nil && h.expired {
+			if err = c.removeExpired(tx.ctx, h); err == nil {
+				raced, again = true, true
+			}
+		}
 	}
 	if tx.taken != nil && status.Is(err, status.Conflict) {
 		return p, true, nil // the value was taken since the snapshot: the next run sees it

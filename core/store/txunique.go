@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/orrerydb/orrery/core/keys"
@@ -21,7 +22,7 @@ type taken struct {
 // write of the Tx. Without it only the commit finds this, and WithTx answers it. The commit decides in both cases: it
 // also sees the values that others have taken since the snapshot. Then an eager Tx runs again.
 func (tx *Tx) Eager() {
-	if len(tx.c.uniques) > 0 {
+	if tx.c.single() {
 		tx.taken = &taken{by: map[string]*txItem{}, keys: map[*txItem][]string{}}
 	}
 }
@@ -43,6 +44,22 @@ func (tx *Tx) take(t *txItem, doc []byte) error {
 		}
 		values = append(values, string(key))
 	}
+	for _, d := range tx.c.declares() {
+		if doc == nil {
+			break
+		}
+		all, err := d.Keys(doc)
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			key := tx.c.entryKey(d, &all[i])
+			if err := tx.unheld(t, key, duplicate(d, &all[i])); err != nil {
+				return err
+			}
+			values = append(values, string(key))
+		}
+	}
 	for _, key := range tx.taken.keys[t] {
 		delete(tx.taken.by, key)
 	}
@@ -51,6 +68,41 @@ func (tx *Tx) take(t *txItem, doc []byte) error {
 		tx.taken.by[key] = t
 	}
 	return nil
+}
+
+// unheld returns refusal if another item than t has the entry of a declared index with this key.
+func (tx *Tx) unheld(t *txItem, key []byte, refusal error) error {
+	if holder := tx.taken.by[string(key)]; holder != nil && holder != t {
+		return refusal
+	}
+	owner, err := tx.snap.Get(nil, key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return translate(err)
+	}
+	at, err := tx.c.identityOf(owner)
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(at.tuple, tx.at.tuple) {
+		id, _, err := keys.DecodeExact(at.ident[len(at.tuple):])
+		if err != nil {
+			return status.Wrap(status.Corruption, err, "An entry of a declared index is damaged.")
+		}
+		has, err := tx.item(id, false)
+		if err != nil || has == t || has.dirty || has.cur == nil {
+			return err
+		}
+		return refusal
+	}
+	tx.c.relocate(&at)
+	now := change{id: at}
+	if err := tx.c.readOld(tx.ctx, &now, false); err != nil || now.live() == nil {
+		return err
+	}
+	return refusal
 }
 
 // untaken returns an error if another item than t has the unique value with this key.

@@ -111,7 +111,7 @@ const maxRaces = 64
 
 // Write writes one item; it is durable when Write returns.
 func (c *Container) Write(ctx context.Context, w *Write) (Result, error) {
-	if c.st.others && len(c.uniques) == 0 { // a commit's unique values are checked one write after the other
+	if c.st.others && !c.single() {
 		return c.writeJoint(ctx, w)
 	}
 	return c.writeAlone(ctx, w)
@@ -273,6 +273,10 @@ func (c *Container) attempt(ctx context.Context, w *Write, id identity) (res Res
 		return res, p, false, err
 	}
 	if p, raced, err = c.commit(ctx, sl, d, ch); raced || err != nil {
+		if h := heldBy(err); h != nil && h.expired {
+			err := c.removeExpired(ctx, h)
+			return res, pending{}, err == nil, err
+		}
 		return res, p, raced, err
 	}
 	ch.result(&res)

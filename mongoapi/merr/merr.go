@@ -123,6 +123,8 @@ const (
 	Overflow                   = 15
 	ConversionFailure          = 241
 	CannotIndexParallelArrays  = 171
+	AmbiguousIndexKeyPattern   = 181
+	HashedUnique               = 16764
 )
 
 var names = map[int32]string{
@@ -145,6 +147,7 @@ var names = map[int32]string{
 	89: "NetworkTimeout", 91: "ShutdownInProgress", 112: "WriteConflict", 115: "CommandNotSupported",
 	117: "ConflictingOperationInProgress", 121: "DocumentValidationFailure",
 	166: "CommandNotSupportedOnView", 168: "InvalidPipelineOperator", 171: "CannotIndexParallelArrays",
+	181: "AmbiguousIndexKeyPattern",
 	197: "InvalidIndexSpecificationOption", 207: "InvalidUUID", 225: "TransactionTooOld", 238: "NotImplemented",
 	241: "ConversionFailure", 251: "NoSuchTransaction", 256: "TransactionCommitted", 262: "ExceededTimeLimit",
 	263: "OperationNotSupportedInTransaction", 286: "ChangeStreamHistoryLost",
