@@ -254,8 +254,8 @@ func findIndex(specs []value.Value, w value.Value) (int, error) {
 			return i, nil
 		case w.Kind() != value.Object || value.CompareBSON(s.Get("key"), w) != 0:
 		case at >= 0:
-			return -1, merr.New(merr.AmbiguousIndexKeyPattern, "2 indexes found for key: %s, identify by name instead. "+
-				"Conflicting indexes: %s, %s", update.Show(w), update.Show(specs[at]), update.Show(s))
+			return -1, merr.New(merr.AmbiguousIndexKeyPattern, "2 indexes found for key: %s, identify by name "+
+				"instead. Conflicting indexes: %s, %s", update.Show(w), update.Show(specs[at]), update.Show(s))
 		default:
 			at = i
 		}

@@ -180,14 +180,6 @@ func AppendDeclared(dst []byte, gen, num uint32, value []byte) []byte {
 	return append(dst, value...)
 }
 
-// DeclaredNum reads the number of the index of an entry's key.
-func DeclaredNum(key []byte) (num uint32, ok bool) {
-	if len(key) < PrefixLen+4 {
-		return 0, false
-	}
-	return binary.BigEndian.Uint32(key[PrefixLen:]), true
-}
-
 // MetaKind is the kind of a catalog entry.
 type MetaKind byte
 
