@@ -91,7 +91,11 @@ test("indexes and collections", async () => {
   await assert.rejects(c.indexes(), code(26));
   assert.equal(await c.createIndex({ a: 1, b: -1 }, { background: true }), "a_1_b_-1");
   assert.deepEqual((await c.indexes()).map((i) => i.name), ["_id_", "a_1_b_-1"]);
-  await assert.rejects(c.createIndex({ u: 1 }, { unique: true }), code(67));
+  assert.equal(await c.createIndex({ u: 1 }, { unique: true }), "u_1");
+  await c.insertOne({ _id: 1, u: "x" });
+  await assert.rejects(c.insertOne({ _id: 2, u: "x" }), code(11000));
+  await c.dropIndex("u_1");
+  await c.insertOne({ _id: 2, u: "x" });
   await c.dropIndex("a_1_b_-1");
   assert.ok((await db.listCollections().toArray()).some((x) => x.name === c.collectionName));
   assert.ok((await client.db().admin().listDatabases()).databases.some((x) => x.name === db.databaseName));
