@@ -668,6 +668,29 @@ func TestMemory(t *testing.T) {
 				},
 			),
 		),
+		"$bucketAuto": agg(
+			doc(
+				"$bucketAuto",
+				bson.D{
+					{Key: "groupBy", Value: "$_id"},
+					{Key: "buckets", Value: 2},
+					{Key: "output", Value: doc("x", doc("$push", "$pad"))},
+				},
+			),
+		),
+		"$graphLookup": agg(
+			doc("$limit", 1),
+			doc(
+				"$graphLookup",
+				bson.D{
+					{Key: "from", Value: "c"},
+					{Key: "startWith", Value: nil},
+					{Key: "connectFromField", Value: "_id"},
+					{Key: "connectToField", Value: "nothing"},
+					{Key: "as", Value: "x"},
+				},
+			),
+		),
 		"$facet": agg(doc("$facet", doc("x", bson.A{}))),
 		"$lookup": agg(
 			doc("$limit", 1),

@@ -42,6 +42,18 @@ func TestAggregate(t *testing.T) {
 			[]string{`{"sku":"x","n":1}`}},
 		{"bucket", `[{"$bucket":{"groupBy":"$total","boundaries":[0,15,100]}}]`,
 			[]string{`{"_id":0,"count":1}`, `{"_id":15,"count":2}`}},
+		{"bucketAuto", `[{"$bucketAuto":{"groupBy":"$total","buckets":2}}]`,
+			[]string{`{"_id":{"min":10,"max":30},"count":2}`, `{"_id":{"min":30,"max":30},"count":1}`}},
+		{"graphLookup", `[{"$match":{"_id":2}},{"$graphLookup":{"from":"customers","startWith":"$cust",` +
+			`"connectFromField":"next","connectToField":"_id","as":"c","depthField":"d"}},{"$project":{"c":1}}]`,
+			[]string{`{"_id":2,"c":[{"_id":"b","name":"Bob","d":{"$numberLong":"0"}}]}`}},
+		{"redact", `[{"$redact":{"$cond":[{"$eq":["$sku","x"]},"$$PRUNE","$$DESCEND"]}},{"$match":{"_id":1}},` +
+			`{"$project":{"items":1}}]`, []string{`{"_id":1,"items":[{"sku":"y","n":2}]}`}},
+		{"setWindowFields", `[{"$setWindowFields":{"partitionBy":"$cust","sortBy":{"_id":1},"output":{"sum":` +
+			`{"$sum":"$total","window":{"documents":["unbounded","current"]}}}}},{"$project":{"sum":1}}]`,
+			[]string{`{"_id":1,"sum":10}`, `{"_id":3,"sum":40}`, `{"_id":2,"sum":20}`}},
+		{"fill", `[{"$match":{"_id":2}},{"$fill":{"output":{"n":{"value":1}}}},{"$project":{"n":1}}]`,
+			[]string{`{"_id":2,"n":1}`}},
 		{"sortByCount", `[{"$sortByCount":"$cust"}]`, []string{`{"_id":"a","count":2}`, `{"_id":"b","count":1}`}},
 	} {
 		t.Run(q.name, func(t *testing.T) {
@@ -63,7 +75,8 @@ func TestAggregate(t *testing.T) {
 	})
 	t.Run("errors", func(t *testing.T) {
 		for p, code := range map[string]int{
-			`[{"$foo":1}]`: 40324, `[{"$graphLookup":{}}]`: 238, `[{"$group":{"x":{"$sum":1}}}]`: 15955,
+			`[{"$foo":1}]`: 40324, `[{"$graphLookup":{}}]`: 40105, `[{"$densify":{}}]`: 238,
+			`[{"$group":{"x":{"$sum":1}}}]`:    15955,
 			`[{"$limit":0}]`:                   15958,
 			`[{"$project":{"x":{"$nope":1}}}]`: 168, `[{"$match":{}},{"$project":{"x":{"$divide":[1,0]}}}]`: 2,
 			`[{"$changeStream":{}}]`: 238} {

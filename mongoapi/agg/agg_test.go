@@ -96,7 +96,12 @@ func FuzzPipeline(f *testing.F) {
 	for _, p := range []string{`[{"$group":{"_id":"$a","n":{"$sum":"$n"}}},{"$sort":{"n":-1}}]`,
 		`[{"$project":{"x":{"$map":{"input":"$a","in":"$$this"}}}}]`,
 		`[{"$unwind":"$a"},{"$match":{"a":1}},{"$count":"n"}]`, `[{"$addFields":{"y":{"$year":"$d"},"a.b":1}}]`,
-		`[{"$facet":{"a":[{"$limit":1}],"b":[{"$skip":1}]}}]`} {
+		`[{"$facet":{"a":[{"$limit":1}],"b":[{"$skip":1}]}}]`,
+		`[{"$setWindowFields":{"partitionBy":"$k","sortBy":{"d":1},"output":{"x":{"$sum":"$n","window":{"range":[-1,2],` +
+			`"unit":"day"}},"r":{"$rank":{}},"s":{"$shift":{"output":"$n","by":1}}}}}]`,
+		`[{"$fill":{"sortBy":{"n":1},"output":{"n":{"method":"linear"},"a":{"value":1}}}}]`,
+		`[{"$bucketAuto":{"groupBy":"$n","buckets":2}},{"$redact":"$$DESCEND"}]`,
+		`[{"$graphLookup":{"from":"c","startWith":"$a","connectFromField":"a","connectToField":"n","as":"x"}}]`} {
 		f.Add([]byte(mtest.Value(f, `{"p":`+p+`}`).Bytes()))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -363,13 +363,18 @@ func groupBy(id expr.Expr, accs []accumulation) stage {
 	}
 }
 
+// countOne returns the accumulation {count: {$sum: 1}}.
+func countOne() accumulation {
+	one := func(*expr.Env) (value.Value, error) { return value.Int32Of(1), nil }
+	return accumulation{"count", one, expr.Accumulators["$sum"]}
+}
+
 func sortByCount(c *compiler, arg value.Value) (stage, error) {
 	id, err := expr.Compile(arg, c.o.Scope)
 	if err != nil {
 		return nil, err
 	}
-	one := func(*expr.Env) (value.Value, error) { return value.Int32Of(1), nil }
-	g := groupBy(id, []accumulation{{"count", one, expr.Accumulators["$sum"]}})
+	g := groupBy(id, []accumulation{countOne()})
 	desc := order.Order{{Path: []string{"count"}, Desc: true}}
 	return func(x *Exec, src Iter) (Iter, error) {
 		it, err := g(x, src)
@@ -416,8 +421,7 @@ func bucket(c *compiler, arg value.Value) (stage, error) {
 		}
 		return def, nil
 	}
-	accs := []accumulation{
-		{"count", func(*expr.Env) (value.Value, error) { return value.Int32Of(1), nil }, expr.Accumulators["$sum"]}}
+	accs := []accumulation{countOne()}
 	if o := arg.Get("output"); o.IsDefined() {
 		accs = nil
 		for it := o.Iter(); it.Next(); {

@@ -121,13 +121,7 @@ func (l *lookupSpec) condition(d value.Value) value.Value {
 	if local.Kind() == value.Array {
 		vs = value.Elements(local)
 	}
-	at, b := bson.Begin(nil)
-	ca, b := bson.BeginObject(b, l.foreign)
-	aa, b := bson.BeginArray(b, "$in")
-	for i, v := range vs {
-		b = value.AppendIndexed(b, i, v)
-	}
-	return value.ObjectOf(bson.End(bson.End(bson.End(b, aa), ca), at))
+	return in(l.foreign, vs)
 }
 
 func (l *lookupSpec) run(x *Exec, f *filter.Filter, h *hold) ([]value.Value, error) {

@@ -220,8 +220,17 @@ func TestStagesWithLittleMemory(t *testing.T) {
 		{`{"$unwind":"$n"},{"$count":"n"}`, 0, 0},
 		{`{"$merge":"there"}`, 0, refused},
 		{`{"$out":"there"}`, 0, refused},
-		{`{"$bucketAuto":{"groupBy":"$n","buckets":3}}`, 238, 238},
-		{`{"$setWindowFields":{"sortBy":{"n":1},"output":{}}}`, 238, 238},
+		{`{"$bucketAuto":{"groupBy":"$n","buckets":3}}`, 0, refused},
+		{`{"$bucketAuto":{"groupBy":"$n","buckets":1,"output":{"n":{"$push":"$$ROOT"}}}}`, refused, refused},
+		{`{"$limit":2},{"$graphLookup":{"from":"c","startWith":null,"connectFromField":"_id","connectToField":"x",
+			"as":"x"}}`, refused, refused},
+		{`{"$setWindowFields":{"partitionBy":"$_id","sortBy":{"n":1},"output":{"r":{"$sum":"$n"}}}},{"$count":"n"}`,
+			0, refused},
+		{`{"$setWindowFields":{"sortBy":{"n":1},"output":{}}}`, refused, refused},
+		{`{"$fill":{"partitionBy":"$_id","sortBy":{"n":1},"output":{"x":{"method":"locf"},"y":{"value":1}}}},
+			{"$count":"n"}`, 0, refused},
+		{`{"$fill":{"output":{"x":{"value":1}}}},{"$count":"n"}`, 0, 0},
+		{`{"$limit":300},{"$setWindowFields":{"output":{"all":{"$push":"$n"}}}}`, refused, refused},
 	} {
 		p := mtest.Value(t, "["+tc.pipeline+"]")
 		want, wantErr := runWith(h, "c", p, nil, nil)

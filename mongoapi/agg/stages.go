@@ -38,10 +38,10 @@ var transforms map[string]func(arg value.Value, s *expr.Scope) (
 
 // Unsupported lists stages of MongoDB that this server doesn't support.
 var Unsupported = map[string]bool{
-	"$bucketAuto": true, "$changeStream": true, "$changeStreamSplitLargeEvent": true, "$densify": true,
-	"$fill": true, "$geoNear": true, "$graphLookup": true, "$listLocalSessions": true, "$listSampledQueries": true,
-	"$listSearchIndexes": true, "$listSessions": true, "$planCacheStats": true, "$redact": true, "$search": true,
-	"$searchMeta": true, "$setWindowFields": true, "$shardedDataDistribution": true, "$vectorSearch": true,
+	"$changeStream": true, "$changeStreamSplitLargeEvent": true, "$densify": true, "$geoNear": true,
+	"$listLocalSessions": true, "$listSampledQueries": true, "$listSearchIndexes": true, "$listSessions": true,
+	"$planCacheStats": true, "$search": true, "$searchMeta": true,
+	"$shardedDataDistribution": true, "$vectorSearch": true,
 }
 
 func init() {
@@ -56,11 +56,14 @@ func init() {
 	}
 	stages = map[string]stageDef{
 		"$bucket":      {compile: bucket},
+		"$bucketAuto":  {compile: bucketAuto},
 		"$collStats":   {compile: collStats, first: true},
 		"$count":       {compile: count, order: orderless},
 		"$currentOp":   {compile: currentOp, first: true},
 		"$documents":   {compile: documents, first: true},
 		"$facet":       {compile: facet},
+		"$fill":        {compile: fillStage},
+		"$graphLookup": {compile: graphLookup, order: perDocument},
 		"$group":       {compile: group},
 		"$indexStats":  {compile: indexStats, first: true},
 		"$limit":       {compile: limit, lead: leadLimit},
@@ -68,12 +71,15 @@ func init() {
 		"$match":       {compile: match, lead: leadMatch, order: perDocument},
 		"$merge":       {compile: merge, last: true, order: orderless},
 		"$out":         {compile: out, last: true, order: orderless},
+		"$redact":      {compile: redact, order: perDocument},
 		"$sample":      {compile: sample, order: orderless},
 		"$skip":        {compile: skip, lead: leadSkip},
 		"$sort":        {compile: sortStage, lead: leadSort, order: orderless},
 		"$sortByCount": {compile: sortByCount, order: orderless},
 		"$unionWith":   {compile: unionWith},
 		"$unwind":      {compile: unwind, order: perDocument},
+
+		"$setWindowFields": {compile: setWindowFields},
 	}
 	for name, mk := range transforms {
 		stages[name] = stageDef{order: perDocument, compile: func(c *compiler, arg value.Value) (stage, error) {
@@ -152,15 +158,29 @@ func sortStage(_ *compiler, arg value.Value) (stage, error) {
 	return func(x *Exec, src Iter) (Iter, error) { return sorted(x, src, "$sort", o), nil }, nil
 }
 
+// count64 returns the argument of $limit or $skip, a whole number that isn't negative.
+func count64(stage string, code int32, arg value.Value) (int64, error) {
+	n, whole := num.ToInt64(arg, false)
+	want := ""
+	switch {
+	case !arg.IsNumber():
+		want = "Expected a number in"
+	case !whole:
+		want = "Expected an integer"
+	case n < 0:
+		want = "Expected a non-negative number in"
+	default:
+		return n, nil
+	}
+	return 0, merr.New(code, "invalid argument to %s stage: %s: %s: %s", stage, want, stage, merr.Show(arg))
+}
+
 func compileLimit(arg value.Value) (int64, error) {
-	n, ok := num.ToInt64(arg, false)
-	if !ok || n < 0 {
-		return 0, merr.New(2107201, "invalid argument to $limit stage: Expected a non-negative number in: $limit")
+	n, err := count64("$limit", 5107201, arg)
+	if err == nil && n == 0 {
+		err = merr.New(15958, "the limit must be positive")
 	}
-	if n == 0 {
-		return 0, merr.New(15958, "the limit must be positive")
-	}
-	return n, nil
+	return n, err
 }
 
 func leadLimit(c *compiler, arg value.Value) (bool, error) {
@@ -192,13 +212,7 @@ func limit(_ *compiler, arg value.Value) (stage, error) {
 	return func(_ *Exec, src Iter) (Iter, error) { return &limitIter{src, n}, nil }, err
 }
 
-func compileSkip(arg value.Value) (int64, error) {
-	n, ok := num.ToInt64(arg, false)
-	if !ok || n < 0 {
-		return 0, merr.New(5107200, "invalid argument to $skip stage: Expected a non-negative number in: $skip")
-	}
-	return n, nil
-}
+func compileSkip(arg value.Value) (int64, error) { return count64("$skip", 5107200, arg) }
 
 func leadSkip(c *compiler, arg value.Value) (bool, error) {
 	if c.out.Lead.Limit != 0 || c.out.Lead.Skip != 0 {
@@ -324,6 +338,9 @@ func count(c *compiler, arg value.Value) (stage, error) {
 		if name[i] == '.' {
 			return nil, merr.New(40160, "the count field cannot contain '.'")
 		}
+	}
+	if name == "_id" {
+		return nil, merr.New(15948, "a group's _id may only be specified once")
 	}
 	return func(x *Exec, src Iter) (Iter, error) {
 		return lazy(x, src, "$count", func(src Iter, _ *hold) ([]value.Value, error) {

@@ -71,15 +71,26 @@ func tooMuch(name string) error {
 }
 
 type sumAcc struct {
-	avg bool
-	sum value.Value
-	n   int64
+	avg  bool
+	long bool // one of the numbers was a long
+	sum  value.Value
+	n    int64
+}
+
+// narrow returns a sum or product of ints that became a long on the way as an int if it fits one again. Example: of
+// 2147483647, 1 and -1 the sum is the int 2147483647. One long among the numbers makes the result a long.
+func narrow(v value.Value, long bool) value.Value {
+	if long || v.Kind() != value.Int64 {
+		return v
+	}
+	return value.IntOf(v.Int())
 }
 
 func (s *sumAcc) Add(v value.Value) error {
 	if !v.IsNumber() {
 		return nil
 	}
+	s.long = s.long || v.Kind() == value.Int64
 	if s.n++; s.n == 1 {
 		s.sum = v.Clone()
 		return nil
@@ -98,7 +109,7 @@ func (s *sumAcc) Result() value.Value {
 	if s.n == 0 {
 		return value.Int32Of(0)
 	}
-	return s.sum
+	return narrow(s.sum, s.long)
 }
 
 // Size implements Accumulator.

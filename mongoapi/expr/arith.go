@@ -141,7 +141,7 @@ func roundTo(name string, mode int) func(*Env, []value.Value) (value.Value, erro
 
 // add adds numbers. One of the arguments may be a date; the numbers are then milliseconds.
 func add(_ *Env, a []value.Value) (value.Value, error) {
-	sum := value.Int32Of(0)
+	sum, long := value.Int32Of(0), false
 	var date value.Value
 	for _, v := range a {
 		switch {
@@ -153,13 +153,13 @@ func add(_ *Env, a []value.Value) (value.Value, error) {
 			}
 			date = v
 		case v.IsNumber():
-			sum = num.Widen(num.Add, sum, v)
+			sum, long = num.Widen(num.Add, sum, v), long || v.Kind() == value.Int64
 		default:
 			return v, merr.New(merr.TypeMismatch, "$add only supports numeric or date types, not %s", TypeName(v))
 		}
 	}
 	if !date.IsDefined() {
-		return sum, nil
+		return narrow(sum, long), nil
 	}
 	ms, err := wholeMillis(sum)
 	if err != nil {
@@ -204,7 +204,7 @@ func subtract(_ *Env, a []value.Value) (value.Value, error) {
 }
 
 func multiply(_ *Env, a []value.Value) (value.Value, error) {
-	r := value.Int32Of(1)
+	r, long := value.Int32Of(1), false
 	for _, v := range a {
 		if nullish(v) {
 			return value.NullValue(), nil
@@ -212,9 +212,9 @@ func multiply(_ *Env, a []value.Value) (value.Value, error) {
 		if !v.IsNumber() {
 			return v, merr.New(merr.TypeMismatch, "$multiply only supports numeric types, not %s", TypeName(v))
 		}
-		r = num.Widen(num.Mul, r, v)
+		r, long = num.Widen(num.Mul, r, v), long || v.Kind() == value.Int64
 	}
-	return r, nil
+	return narrow(r, long), nil
 }
 
 func twoNumbers(name string, a []value.Value, fn func(x, y value.Value) (value.Value, error)) (value.Value, error) {

@@ -69,8 +69,8 @@ func dateToParts(_ *Env, a map[string]value.Value) (value.Value, error) {
 	return value.ObjectOf(bson.End(b, at)), nil
 }
 
-// unit parses a date unit. It returns "" for null.
-func unit(name string, v value.Value) (string, error) {
+// Unit parses a date unit of the operator that name names. It returns "" for null.
+func Unit(name string, v value.Value) (string, error) {
 	if nullish(v) {
 		return "", nil
 	}
@@ -87,7 +87,7 @@ func unit(name string, v value.Value) (string, error) {
 func dateArith(name string, sign int) operator {
 	return named([]string{"startDate", "unit", "amount"}, []string{"timezone"},
 		func(_ *Env, a map[string]value.Value) (value.Value, error) {
-			u, err := unit(name, a["unit"])
+			u, err := Unit(name, a["unit"])
 			if err != nil {
 				return value.Undef(), err
 			}
@@ -99,7 +99,7 @@ func dateArith(name string, sign int) operator {
 			if !ok || n > 1<<40 || n < -1<<40 {
 				return a["amount"], merr.New(5166405, "%s expects integer amount of time units", name)
 			}
-			return value.DateOf(addUnits(t, u, int(n)*sign).UnixMilli(), 0), nil
+			return value.DateOf(AddUnits(t, u, int(n)*sign).UnixMilli(), 0), nil
 		})
 }
 
@@ -107,7 +107,8 @@ var unitLength = map[string]time.Duration{
 	"hour": time.Hour, "minute": time.Minute, "second": time.Second, "millisecond": time.Millisecond,
 }
 
-func addUnits(t time.Time, u string, n int) time.Time {
+// AddUnits adds n units of time in the time zone of t.
+func AddUnits(t time.Time, u string, n int) time.Time {
 	switch u {
 	case "year":
 		return addMonths(t, 12*n)
@@ -160,7 +161,7 @@ func weekNumber(t time.Time, start time.Weekday) int {
 }
 
 func dateDiff(_ *Env, a map[string]value.Value) (value.Value, error) {
-	u, err := unit("$dateDiff", a["unit"])
+	u, err := Unit("$dateDiff", a["unit"])
 	if err != nil {
 		return value.Undef(), err
 	}
@@ -203,7 +204,7 @@ func dateDiff(_ *Env, a map[string]value.Value) (value.Value, error) {
 }
 
 func dateTrunc(_ *Env, a map[string]value.Value) (value.Value, error) {
-	u, err := unit("$dateTrunc", a["unit"])
+	u, err := Unit("$dateTrunc", a["unit"])
 	if err != nil {
 		return value.Undef(), err
 	}

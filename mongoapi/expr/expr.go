@@ -202,7 +202,7 @@ func compilePath(text string, s *Scope) (Expr, error) {
 		if err != nil || !dotted {
 			return x, err
 		}
-		path, err := fieldPath(rest)
+		path, err := FieldPath(rest)
 		if err != nil {
 			return nil, err
 		}
@@ -214,7 +214,7 @@ func compilePath(text string, s *Scope) (Expr, error) {
 			return Path(v, path), nil
 		}, nil
 	}
-	path, err := fieldPath(text[1:])
+	path, err := FieldPath(text[1:])
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +225,8 @@ func compilePath(text string, s *Scope) (Expr, error) {
 	return func(e *Env) (value.Value, error) { return Path(e.root, path), nil }, nil
 }
 
-func fieldPath(p string) ([]string, error) {
+// FieldPath splits a path of field names. It returns MongoDB's error for an empty name and one that begins with $.
+func FieldPath(p string) ([]string, error) {
 	if p == "" {
 		return nil, merr.New(16872, "'$' by itself is not a valid FieldPath")
 	}

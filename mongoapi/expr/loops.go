@@ -230,7 +230,7 @@ func SortBy(v value.Value) (func(a, b value.Value) bool, error) {
 		if !ok || dir != 1 && dir != -1 {
 			return nil, merr.New(merr.BadValue, "The $sort element value must be either 1 or -1")
 		}
-		path, err := fieldPath(string(it.Key()))
+		path, err := FieldPath(string(it.Key()))
 		if err != nil {
 			return nil, err
 		}

@@ -29,14 +29,14 @@ func fields(state value.Value, n int) ([]value.Value, error) {
 	return vs, nil
 }
 
-// State implements Accumulator. It returns the number of values and their sum.
+// State implements Accumulator. It returns the number of values, their sum, and whether one was a long.
 func (s *sumAcc) State() value.Value {
-	return value.MakeArray([]value.Value{value.Int64Of(s.n), s.sum})
+	return value.MakeArray([]value.Value{value.Int64Of(s.n), s.sum, value.BoolOf(s.long)})
 }
 
 // Join implements Accumulator.
 func (s *sumAcc) Join(state value.Value) error {
-	vs, err := fields(state, 2)
+	vs, err := fields(state, 3)
 	if err != nil || vs[0].Int() == 0 {
 		return err
 	}
@@ -46,6 +46,7 @@ func (s *sumAcc) Join(state value.Value) error {
 	} else {
 		s.sum = num.Widen(num.Add, s.sum, vs[1])
 	}
+	s.long = s.long || vs[2].Bool()
 	s.n = n
 	return nil
 }

@@ -134,7 +134,7 @@ func addToSet(_ string, arg value.Value, _ Options) (applyFn, error) {
 				"of type %s", expr.TypeName(each))
 		}
 		if arg.Len() != 1 {
-			return nil, merr.New(merr.BadValue, "Found unexpected fields after $each in $addToSet: %s", Show(arg))
+			return nil, merr.New(merr.BadValue, "Found unexpected fields after $each in $addToSet: %s", merr.Show(arg))
 		}
 		add = value.Elements(each)
 	}
@@ -162,7 +162,7 @@ func addToSet(_ string, arg value.Value, _ Options) (applyFn, error) {
 func pop(path string, arg value.Value, _ Options) (applyFn, error) {
 	n, ok := num.ToInt64(arg, false)
 	if !ok || n != 1 && n != -1 {
-		return nil, merr.New(merr.FailedToParse, "$pop expects 1 or -1, found: %s", Show(arg))
+		return nil, merr.New(merr.FailedToParse, "$pop expects 1 or -1, found: %s", merr.Show(arg))
 	}
 	return func(root *node, path []string, _ *Context) error {
 		p := root.find(path)

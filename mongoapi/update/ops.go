@@ -51,7 +51,7 @@ func arithmetic(name string, op num.Op) func(string, value.Value, Options) (appl
 		verb := map[string]string{"$inc": "increment", "$mul": "multiply"}[name]
 		if !arg.IsNumber() {
 			return nil, merr.New(merr.TypeMismatch, "Cannot %s with non-numeric argument: {%s: %s}", verb,
-				path, Show(arg))
+				path, merr.Show(arg))
 		}
 		return func(root *node, path []string, _ *Context) error {
 			p := root.find(path)
@@ -71,7 +71,7 @@ func arithmetic(name string, op num.Op) func(string, value.Value, Options) (appl
 			v, ok := num.Do(op, old, arg)
 			if !ok {
 				return merr.New(merr.BadValue, "Failed to apply %s operations to current value (%s) for document {%s}",
-					name, Show(old), idText(root))
+					name, merr.Show(old), idText(root))
 			}
 			return p.put(v)
 		}, nil
@@ -83,7 +83,7 @@ func last(path []string) string { return path[len(path)-1] }
 // idText returns the document's `_id` for messages.
 func idText(root *node) string {
 	if id := root.child("_id"); id != nil {
-		return "_id: " + Show(id.value())
+		return "_id: " + merr.Show(id.value())
 	}
 	return "no id"
 }
@@ -103,7 +103,7 @@ func extreme(sign int) func(string, value.Value, Options) (applyFn, error) {
 
 func rename(path string, arg value.Value, _ Options) (applyFn, error) {
 	if arg.Kind() != value.String {
-		return nil, merr.New(merr.BadValue, "The 'to' field for $rename must be a string: %s: %s", path, Show(arg))
+		return nil, merr.New(merr.BadValue, "The 'to' field for $rename must be a string: %s: %s", path, merr.Show(arg))
 	}
 	to := strings.Split(arg.Str(), ".")
 	for _, p := range []string{path, arg.Str()} {
@@ -177,11 +177,11 @@ func bit(path string, arg value.Value, _ Options) (applyFn, error) {
 		case "and", "or", "xor":
 		default:
 			return nil, merr.New(merr.BadValue, "The $bit modifier only supports 'and', 'or', and 'xor', not '%s' "+
-				"which is an unknown operator: {%s: %s}", it.Key(), it.Key(), Show(it.Value()))
+				"which is an unknown operator: {%s: %s}", it.Key(), it.Key(), merr.Show(it.Value()))
 		}
 		if k := it.Value().Kind(); k != value.Int32 && k != value.Int64 {
 			return nil, merr.New(merr.BadValue, "The $bit modifier field must be an Integer(32/64 bit); a '%s' is "+
-				"not supported here: {%s: %s}", expr.TypeName(it.Value()), it.Key(), Show(it.Value()))
+				"not supported here: {%s: %s}", expr.TypeName(it.Value()), it.Key(), merr.Show(it.Value()))
 		}
 	}
 	return func(root *node, path []string, _ *Context) error {

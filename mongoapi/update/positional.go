@@ -137,7 +137,7 @@ func (u *Update) expand(root *node, full string, head, tail []string, doc value.
 		p.at.mustExpand()
 		if !p.at.arr || !p.at.open {
 			return nil, merr.New(merr.BadValue, "Cannot apply array updates to non-array element %s: %s", p.at.key,
-				Show(p.at.value()))
+				merr.Show(p.at.value()))
 		}
 		var out [][]string
 		for j, k := range p.at.kids {

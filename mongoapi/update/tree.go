@@ -147,7 +147,7 @@ func (p place) missing(path []string) error {
 		return nil
 	}
 	return merr.New(merr.PathNotViable, "Cannot use the part (%s) of (%s) to traverse the element ({%s: %s})",
-		p.bad, joined(path), p.block.key, Show(p.block.value()))
+		p.bad, joined(path), p.block.key, merr.Show(p.block.value()))
 }
 
 // put sets the value at a path and creates missing parents.
@@ -159,7 +159,7 @@ func (n *node) put(path []string, v value.Value) error {
 func (p place) put(v value.Value) error {
 	if p.block != nil {
 		return merr.New(merr.PathNotViable, "Cannot create field '%s' in element {%s: %s}", p.bad, p.block.key,
-			Show(p.block.value()))
+			merr.Show(p.block.value()))
 	}
 	if p.at != nil {
 		p.at.set(v)
@@ -172,7 +172,7 @@ func (p place) put(v value.Value) error {
 			at := arrayIndex(s)
 			if at < 0 {
 				return merr.New(merr.PathNotViable, "Cannot create field '%s' in element {%s: %s}", s, cur.key,
-					Show(cur.value()))
+					merr.Show(cur.value()))
 			}
 			if at-len(cur.kids) > maxPad {
 				return merr.New(merr.BadValue, "can't backfill more than %d elements", maxPad)

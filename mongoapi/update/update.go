@@ -109,7 +109,7 @@ func (u *Update) compileOperator(name string, arg value.Value, o Options) error 
 	if arg.Kind() != value.Object {
 		return merr.New(merr.FailedToParse, "Modifiers operate on fields but we found type %s instead. For example: "+
 			"{$mod: {<field>: ...}} not {%s: %s}",
-			expr.TypeName(arg), name, Show(arg))
+			expr.TypeName(arg), name, merr.Show(arg))
 	}
 	for it := arg.Iter(); it.Next(); {
 		path := string(it.Key())
@@ -238,7 +238,7 @@ func (u *Update) Apply(doc value.Value, c Context) ([]byte, error) {
 	if old.IsDefined() && !filter.Equal(old, now) {
 		if u.replace.IsDefined() {
 			return nil, merr.New(merr.ImmutableField, "After applying the update, the (immutable) field '_id' was "+
-				"found to have been altered to _id: %s", Show(now))
+				"found to have been altered to _id: %s", merr.Show(now))
 		}
 		return nil, merr.New(merr.ImmutableField, "Performing an update on the path '_id' would modify the "+
 			"immutable field '_id'")
@@ -254,7 +254,7 @@ func (u *Update) applyReplacement(doc value.Value) ([]byte, error) {
 		id = given
 	} else if given.IsDefined() && !filter.Equal(id, given) {
 		return nil, merr.New(merr.ImmutableField, "After applying the update, the (immutable) field '_id' was found "+
-			"to have been altered to _id: %s", Show(given))
+			"to have been altered to _id: %s", merr.Show(given))
 	}
 	at, b := bson.Begin(make([]byte, 0, len(u.replace.Bytes())+24))
 	b = value.AppendElement(b, "_id", id)
