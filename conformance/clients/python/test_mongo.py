@@ -5,6 +5,7 @@ import unittest
 from urllib.parse import quote_plus
 
 from bson import ObjectId
+from gridfs import GridFS
 from pymongo import ASCENDING, DESCENDING, MongoClient, ReturnDocument, UpdateOne, errors
 
 LOGIN = f"{os.environ['ORRERY_ACCOUNT_NAME']}:{quote_plus(os.environ['ORRERY_ACCOUNT_KEY'])}"
@@ -48,6 +49,17 @@ class Mongo(unittest.TestCase):
         self.assertEqual(sorted(c.index_information()), ["_id_", "k_1"])
         groups = c.aggregate([{"$group": {"_id": "$k", "s": {"$sum": "$v"}}}, {"$sort": {"_id": 1}}])
         self.assertEqual(list(groups), [{"_id": "a", "s": 3}, {"_id": "b", "s": 5}])
+
+    def test_gridfs(self):
+        fs = GridFS(self.db)
+        content = bytes(range(256)) * 2000
+        file = fs.put(content, filename="f", chunk_size=100_000)
+        self.assertEqual(fs.get(file).read(), content)
+        self.assertEqual(fs.get_last_version("f")._id, file)
+        with self.assertRaises(errors.DuplicateKeyError):
+            self.db.fs.chunks.insert_one({"files_id": file, "n": 5})
+        fs.delete(file)
+        self.assertEqual(self.db.fs.chunks.count_documents({}), 0)
 
     def test_errors(self):
         self.db.c.insert_one({"_id": 1})
