@@ -2,9 +2,9 @@ package core_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -394,7 +394,8 @@ func declaredKeys(t *testing.T, eng kv.Engine) (out [][2][]byte) {
 // A process that ends while it builds an index leaves no index: the next one removes what there is.
 func TestDeclaredInterrupted(t *testing.T) {
 	eng := memkv.New()
-	stop := &ending{Engine: eng, after: -1}
+	stop := &dying{Engine: eng, over: make(chan bool)}
+	stop.left.Store(math.MaxInt64)
 	e, err := core.Open(bg, stop, core.Options{MinSlots: someSlots})
 	if err != nil {
 		t.Fatal(err)
@@ -404,12 +405,12 @@ func TestDeclaredInterrupted(t *testing.T) {
 		put(t, k, core.Create, fmt.Sprintf(`{"id":"%d","pk":"%d","u":%d}`, i, i, i))
 	}
 	for after := range 12 {
-		stop.after = after // commits, then none
+		stop.left.Store(int64(after))
 		if err := declare(e, uniqueIn("u", "u")); err == nil {
-			stop.after = -1
+			stop.left.Store(math.MaxInt64)
 			break
 		}
-		stop.after = -1
+		stop.left.Store(math.MaxInt64)
 		_ = e.Close()
 		if e, err = core.Open(bg, stop, core.Options{MinSlots: someSlots}); err != nil {
 			t.Fatal(err)
@@ -432,22 +433,6 @@ func TestDeclaredInterrupted(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// ending is an engine whose writes fail after some have succeeded, as if the process had ended.
-type ending struct {
-	kv.Engine
-	after int // negative: none fails
-}
-
-func (s *ending) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
-	if s.after == 0 {
-		return nil, kv.ErrUnavailable
-	}
-	s.after--
-	return s.Engine.Write(ctx, b, pre)
-}
-
-func (s *ending) Close() error { return nil }
 
 // The check names items without entries, and entries without items.
 func TestDeclaredCheck(t *testing.T) {

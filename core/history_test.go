@@ -25,12 +25,13 @@ import (
 // history is shared by the goroutines of TestHistory. Every writer has its own items and knows their state. All writers
 // transfer money between the same accounts. Some items are never changed, and every query must return them.
 type history struct {
-	t    *testing.T
-	e    *core.Engine
-	c    *core.Container
-	clk  *clock.Clock
-	stop atomic.Bool
-	over atomic.Bool // nobody needs time any more
+	t     *testing.T
+	e     *core.Engine
+	c     *core.Container
+	clk   *clock.Clock
+	stop  atomic.Bool
+	over  atomic.Bool // nobody needs time any more
+	quiet atomic.Bool // nothing commits any more
 
 	tailed map[string]int64 // the newest version of each writer's item that the tail has seen
 
@@ -78,7 +79,7 @@ func runHistory(t *testing.T, splits bool) {
 			for i := range historyAccounts {
 				put(t, h.c, core.Create, fmt.Sprintf(`{"id":"a%d","pk":"bank","money":100,"u":"a%d"}`, i, i))
 			}
-			var writers, others, passing waiter
+			var writers, others, passing, tails waiter
 			models := make([]map[string]int64, historyWriters)
 			for w := range historyWriters {
 				models[w] = map[string]int64{}
@@ -89,7 +90,7 @@ func runHistory(t *testing.T, splits bool) {
 			others.Go(h.queryOrdered)
 			others.Go(h.changePolicy)
 			passing.Go(h.passTime)
-			others.Go(h.tail)
+			tails.Go(h.tail)
 			if splits {
 				others.Go(h.splitAndJoin)
 			}
@@ -98,6 +99,8 @@ func runHistory(t *testing.T, splits bool) {
 			others.Wait()
 			h.over.Store(true)
 			passing.Wait()
+			h.quiet.Store(true)
+			tails.Wait()
 			h.clk.Advance(time.Hour)
 			e.Reap(bg)
 			h.compare(models)
@@ -375,11 +378,13 @@ func (h *history) scale(it *core.Item) string {
 	return it.PK()[0].Str()
 }
 
-// tail reads the feed while others write, in pages. Each version comes once, in the order of LSNs.
+// tail reads the feed while others write, in pages. Each version comes once, in the order of LSNs. A commit in flight
+// holds back what was acknowledged after it, so that an empty page is the end only once nothing commits any more, which
+// includes the reaper.
 func (h *history) tail() {
 	h.tailed = map[string]int64{}
 	lasts, pos := map[string]int64{}, feed.Start()
-	for stopped := false; ; stopped = h.stop.Load() {
+	for stopped := false; ; stopped = h.quiet.Load() {
 		page, err := inTurn(h.c).ChangeFeed(bg, "", pos, 7)
 		if err != nil {
 			h.t.Error(err)

@@ -267,6 +267,7 @@ var errDependency = status.New(status.Internal, "The operation was not executed 
 func (c *call) runBatch(ct *core.Container, pk core.PartitionKey, ops []batchOp) (failed int, err error) {
 	failed = -1
 	done, err := ct.WithTx(c.Ctx(), pk, func(tx *core.Tx) error {
+		tx.Eager() // the reply names the operation that takes another item's unique value
 		failed = -1
 		held := 0
 		for i := range ops {

@@ -117,6 +117,7 @@ func (c *call) commit(v *view, ops []groupOp) error {
 		keys[i] = k
 	}
 	done, err := v.WithTx(c.Ctx(), keys[0].pk, func(tx *core.Tx) error {
+		tx.Eager() // the reply names the operation that takes another item's unique value
 		for i := range ops {
 			o := &ops[i]
 			w, err := v.write(&o.build, &o.operation, keys[i])

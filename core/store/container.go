@@ -26,7 +26,7 @@ type Container struct {
 	uniques   []unique
 	declared  atomic.Pointer[declared] // nil: none
 	roamed    sync.Map                 // where walks over dates go on, by atRoam: see dateWalk
-	declareMu sync.Mutex               // allows one change of the declared indexes at a time
+	declareMu latch                    // allows one change of the declared indexes at a time
 	counter   counter
 	follows   atomic.Uint64 // version of the catalog that def and slots follow, with a shared engine: see look
 	dropped   atomic.Bool

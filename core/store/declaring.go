@@ -41,7 +41,9 @@ type declaring struct {
 // are ready, and when nothing of dropped ones is left. If two items have equal values it fails with Conflict, whose
 // cause is a Duplicate, and nothing was changed. check validates the spec that f makes. f may be called several times.
 func (c *Container) ChangeSpec(ctx context.Context, f, check func(*catalog.Spec) error) (err error) {
-	c.declareMu.Lock()
+	if err := c.declareMu.LockUntil(ctx); err != nil {
+		return err
+	}
 	defer c.declareMu.Unlock()
 	l, err := c.leaseDeclaring(ctx)
 	if err != nil {
@@ -204,7 +206,7 @@ func (g *declaring) clear() error {
 
 // ClearDeclared removes what is left of declared indexes whose build or drop was interrupted.
 func (c *Container) ClearDeclared(ctx context.Context) error {
-	if s := c.declared.Load(); s == nil || !s.ruined || !c.declareMu.TryLock() {
+	if s := c.declared.Load(); s == nil || !s.ruined || !c.declareMu.try() {
 		return nil
 	}
 	defer c.declareMu.Unlock()

@@ -295,12 +295,20 @@ func (s *Store) Generations(ctx context.Context) ([]uint32, error) {
 // ValidateSpec checks the parts of a container's spec that the store compiles: the indexing policy, the unique keys and
 // the declared indexes.
 func ValidateSpec(s *catalog.Spec) error {
-	if _, err := index.Compile(s.IndexingPolicy, 0); err != nil {
+	pol, err := index.Compile(s.IndexingPolicy, 0)
+	if err != nil {
 		return err
+	}
+	for _, d := range s.Declared {
+		// Expired items are found by the index.
+		if d.After != nil && len(d.Paths) == 1 && !pol.Covers(d.Paths[0], true) {
+			return status.New(status.BadRequest, "The index %q ends the life of items by a path that the indexing "+
+				"policy excludes.", d.Name)
+		}
 	}
 	if _, err := compileDeclared(&catalog.Container{Spec: *s}); err != nil {
 		return err
 	}
-	_, err := compileUniques(s.UniqueKeys)
+	_, err = compileUniques(s.UniqueKeys)
 	return err
 }

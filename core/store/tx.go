@@ -51,6 +51,7 @@ type Tx struct {
 	taken  *taken      // nil: conflicts of unique values are left to the commit
 	asked  bool        // the Tx has queried
 	old    bool        // a read has found the snapshot too old
+	strict bool        // absences are looked for in the snapshot only
 	was    LogicalHead // of the logical partition in the snapshot, if asked
 }
 
@@ -201,7 +202,7 @@ func (tx *Tx) item(id value.Value, create bool) (*txItem, error) {
 		return t, nil
 	}
 	t := &txItem{id: at}
-	if create && tx.c.lacks(&at, true) {
+	if create && !tx.strict && tx.c.lacks(&at, true) {
 		tx.shown = max(tx.shown, at.slot.begun.Load())
 		tx.items[string(at.ident)] = t
 		return t, nil

@@ -1,0 +1,458 @@
+package core_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// longLife is the life of a transaction in tests that don't wait for its end.
+const longLife = time.Minute
+
+// begin begins a transaction, which the caller ends before its engine is closed.
+func begin(t testing.TB, c *core.Container) *core.Transaction {
+	t.Helper()
+	tx, err := c.Begin(bg, longLife)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
+// purse is the document of an account in a logical partition of its own.
+func purse(name string, n int64) string { return fmt.Sprintf(`{"id":"x","pk":%q,"n":%d}`, name, n) }
+
+func setIn(t testing.TB, tx *core.Transaction, kind core.WriteKind, json string) error {
+	t.Helper()
+	_, err := tx.Write(bg, core.Write{Kind: kind, Doc: mustDoc(t, json)})
+	return err
+}
+
+// balance reads n of an account; -1 if it is absent.
+func balance(t testing.TB, read func(core.PartitionKey, value.Value) (*core.Item, error), name string) int64 {
+	t.Helper()
+	it, err := read(pk(name), value.StringOf("x"))
+	if status.Is(err, status.NotFound) {
+		return -1
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc.Get(it.Doc, "n").Int()
+}
+
+func inside(tx *core.Transaction) func(core.PartitionKey, value.Value) (*core.Item, error) {
+	return func(pk core.PartitionKey, id value.Value) (*core.Item, error) { return tx.Read(bg, pk, id) }
+}
+
+func outside(c *core.Container) func(core.PartitionKey, value.Value) (*core.Item, error) {
+	return func(pk core.PartitionKey, id value.Value) (*core.Item, error) { return inTurn(c).Read(bg, pk, id) }
+}
+
+// A transaction sees its snapshot and its own writes. Others see its writes in all partitions after the commit, and
+// none of them before it or after an abort.
+func TestTransactionSpansPartitions(t *testing.T) {
+	names := strings.Split("abcdefghijklmnop", "")
+	for _, commits := range []bool{true, false} {
+		t.Run(fmt.Sprintf("commits=%t", commits), func(t *testing.T) {
+			onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
+				c := newContainer(t, e, core.ContainerSpec{UniqueKeys: [][]string{{"/n"}}})
+				for _, name := range names[1:] {
+					put(t, c, core.Create, purse(name, 1))
+				}
+				tx := begin(t, inTurn(c))
+				defer tx.Abort()
+				kinds := map[string]core.WriteKind{"a": core.Create}
+				for _, name := range names {
+					kind, ok := kinds[name]
+					if !ok {
+						kind = core.Replace
+					}
+					if err := setIn(t, tx, kind, purse(name, 2)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				_, err := tx.Write(bg, core.Write{Kind: core.Delete, PK: pk("b"), ID: value.StringOf("x")})
+				if err != nil {
+					t.Fatal(err)
+				}
+				wantCode(t, setIn(t, tx, core.Create, purse("c", 3)), status.Conflict, 0)
+				want := map[bool]map[string]int64{true: {"a": 2, "b": -1, "c": 2}, false: {"a": -1, "b": 1, "c": 1}}
+				for name, n := range want[true] {
+					if got := balance(t, inside(tx), name); got != n {
+						t.Errorf("inside: %s is %d, want %d", name, got, n)
+					}
+				}
+				for name, n := range want[false] {
+					if got := balance(t, outside(c), name); got != n {
+						t.Errorf("before the end: %s is %d, want %d", name, got, n)
+					}
+				}
+				if !commits {
+					tx.Abort()
+				} else if charge, err := tx.Commit(bg); err != nil || charge <= 0 {
+					t.Fatalf("commit: charge %v, %v", charge, err)
+				}
+				for name, n := range want[commits] {
+					if got := balance(t, outside(c), name); got != n {
+						t.Errorf("after the end: %s is %d, want %d", name, got, n)
+					}
+				}
+				_, err = tx.Commit(bg)
+				wantCode(t, err, status.BadRequest, 0)
+			})
+		})
+	}
+}
+
+// The first committer of an item wins. What a transaction has only read, and other items of its partitions, may change.
+func TestTransactionConflicts(t *testing.T) {
+	tests := []struct {
+		name    string
+		other   func(t *testing.T, c *core.Container) // after the snapshot
+		kind    core.WriteKind
+		account string
+		loses   bool
+	}{
+		{"nobody writes", func(*testing.T, *core.Container) {}, core.Replace, "a", false},
+		{"replaced", func(t *testing.T, c *core.Container) { put(t, c, core.Replace, purse("a", 7)) },
+			core.Replace, "a", true},
+		{"replaced by the same document", func(t *testing.T, c *core.Container) {
+			put(t, c, core.Replace, purse("a", 1))
+		}, core.Replace, "a", true},
+		{"created meanwhile", func(t *testing.T, c *core.Container) { put(t, c, core.Create, purse("new", 7)) },
+			core.Create, "new", true},
+		{"deleted meanwhile", func(t *testing.T, c *core.Container) { dropPurse(t, c, "a") }, core.Upsert, "a", true},
+		{"deleted and created again", func(t *testing.T, c *core.Container) {
+			dropPurse(t, c, "a")
+			put(t, c, core.Create, purse("a", 1))
+		}, core.Upsert, "a", true},
+		{"only read: write skew", func(t *testing.T, c *core.Container) { put(t, c, core.Replace, purse("b", 7)) },
+			core.Replace, "a", false},
+		{"another item of the partition", func(t *testing.T, c *core.Container) {
+			put(t, c, core.Create, `{"id":"y","pk":"a"}`)
+		}, core.Replace, "a", false},
+		{"slots are split", func(t *testing.T, c *core.Container) {
+			for _, at := range nested(8) { // of 4 slots
+				if err := c.SplitSlot(bg, at); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, core.Replace, "a", false},
+	}
+	for _, when := range []string{"before the write", "before the commit"} {
+		for _, test := range tests {
+			t.Run(when+"/"+test.name, func(t *testing.T) {
+				onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
+					c := newContainer(t, e, core.ContainerSpec{})
+					put(t, c, core.Create, purse("a", 1))
+					put(t, c, core.Create, purse("b", 1))
+					tx := begin(t, inTurn(c))
+					defer tx.Abort()
+					if got := balance(t, inside(tx), "b"); got != 1 {
+						t.Fatalf("b is %d", got)
+					}
+					if when == "before the write" {
+						test.other(t, c)
+					}
+					err := setIn(t, tx, test.kind, purse(test.account, 2))
+					if when == "before the commit" && err == nil {
+						test.other(t, c)
+					}
+					if err == nil {
+						if got := balance(t, inside(tx), "b"); got != 1 {
+							t.Errorf("b is %d in the snapshot", got)
+						}
+						_, err = tx.Commit(bg)
+					}
+					if test.loses {
+						wantCode(t, err, status.RetryWith, 0)
+						_, err = tx.Commit(bg)
+						if err == nil {
+							t.Error("it could be committed after a conflict")
+						}
+					} else if err != nil {
+						t.Error(err)
+					}
+					if got := balance(t, outside(c), test.account); got == 2 == test.loses {
+						t.Errorf("%s is %d afterwards", test.account, got)
+					}
+				})
+			})
+		}
+	}
+}
+
+func dropPurse(t *testing.T, c *core.Container, name string) {
+	t.Helper()
+	_, err := inTurn(c).Write(bg, core.Write{Kind: core.Delete, PK: pk(name), ID: value.StringOf("x")})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A unique value that another item has is found by the commit, which writes nothing then, in no partition.
+func TestTransactionUnique(t *testing.T) {
+	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
+		c := newContainer(t, e, core.ContainerSpec{UniqueKeys: [][]string{{"/n"}}})
+		put(t, c, core.Create, purse("a", 1))
+		tx := begin(t, c)
+		defer tx.Abort()
+		for _, d := range []string{purse("b", 1), `{"id":"y","pk":"a","n":1}`, purse("z", 1)} {
+			if err := setIn(t, tx, core.Create, d); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := tx.Commit(bg)
+		wantCode(t, err, status.Conflict, 0)
+		for _, name := range []string{"b", "z"} {
+			if got := balance(t, outside(c), name); got != -1 {
+				t.Errorf("%s is there", name)
+			}
+		}
+	})
+}
+
+// A transaction ends after its life, and when it has written too much.
+func TestTransactionBounds(t *testing.T) {
+	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
+		c := newContainer(t, e, core.ContainerSpec{})
+		short, err := c.Begin(bg, time.Nanosecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for err = nil; err == nil; time.Sleep(time.Millisecond) {
+			err = setIn(t, short, core.Upsert, purse("a", 1))
+		}
+		wantCode(t, err, status.RetryWith, 0)
+		_, err = short.Commit(bg)
+		wantCode(t, err, status.RetryWith, 0)
+
+		large, big := begin(t, c), strings.Repeat("x", 1<<20)
+		written := 0
+		for err = nil; err == nil; written++ {
+			err = setIn(t, large, core.Create, fmt.Sprintf(`{"id":"x","pk":"%d","big":%q}`, written, big))
+		}
+		wantCode(t, err, status.TooLarge, 0)
+		if written != 16 {
+			t.Errorf("the write number %d of 1 MiB was too much", written)
+		}
+		if got := balance(t, outside(c), "a"); got != -1 {
+			t.Error("a write of the ended transaction is there")
+		}
+	})
+}
+
+// transfers runs writers that move amounts between accounts of several partitions with transactions. Before they begin
+// it calls first. The sum that a transaction sees must always be the same. It returns the number of transactions of
+// unknown outcome.
+func transfers(t *testing.T, cs []*core.Container, names []string, rounds int, first func()) (unsure int64) {
+	t.Helper()
+	const each = 100
+	for _, name := range names {
+		put(t, cs[0], core.Create, purse(name, each))
+	}
+	first()
+	var unknown, won atomic.Int64
+	var all sync.WaitGroup
+	for w := range 4 {
+		all.Go(func() {
+			c, r := cs[w%len(cs)], rand.New(rand.NewPCG(uint64(w), 1))
+			for range rounds {
+				err := transfer(t, c, names, r)
+				switch {
+				case err == nil:
+					won.Add(1)
+				case status.Is(err, status.UnknownOutcome):
+					unknown.Add(1)
+				case !status.Is(err, status.RetryWith):
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if won.Load() == 0 {
+		t.Error("no transaction was committed")
+	}
+	tx := begin(t, cs[0])
+	defer tx.Abort()
+	if got := sum(t, tx, names); got != int64(each*len(names)) {
+		t.Errorf("the sum is %d afterwards, want %d", got, each*len(names))
+	}
+	return unknown.Load()
+}
+
+func sum(t *testing.T, tx *core.Transaction, names []string) (n int64) {
+	for _, name := range names {
+		it, err := tx.Read(bg, pk(name), value.StringOf("x"))
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		n += doc.Get(it.Doc, "n").Int()
+	}
+	return n
+}
+
+// transfer moves one from an account to another in a transaction, and checks the sum of its snapshot and of its own
+// view.
+func transfer(t *testing.T, c *core.Container, names []string, r *rand.Rand) error {
+	tx, err := c.Begin(bg, longLife)
+	if err != nil {
+		return err
+	}
+	defer tx.Abort()
+	want := int64(100 * len(names))
+	if got := sum(t, tx, names); got != want {
+		t.Errorf("the sum of a snapshot is %d, want %d", got, want)
+	}
+	pair := r.Perm(len(names))[:2]
+	for i, by := range []int64{-1, 1} {
+		name := names[pair[i]]
+		it, err := tx.Read(bg, pk(name), value.StringOf("x"))
+		if err != nil {
+			return err
+		}
+		if err := setIn(t, tx, core.Replace, purse(name, doc.Get(it.Doc, "n").Int()+by)); err != nil {
+			return err
+		}
+	}
+	if got := sum(t, tx, names); got != want {
+		t.Errorf("the sum with own writes is %d, want %d", got, want)
+	}
+	_, err = tx.Commit(bg)
+	return err
+}
+
+// No update is lost and no half of a transaction is ever seen, while slots are split and joined underneath.
+func TestTransactionsAddUp(t *testing.T) {
+	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
+		c := newContainer(t, e, core.ContainerSpec{})
+		cs := []*core.Container{c}
+		if twin, ok := twins.Load(c); ok {
+			cs = append(cs, twin.(*core.Container))
+		}
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		splits := func() {
+			defer close(stopped)
+			for n := 8; n <= 64; n *= 2 { // newContainer has 4 slots
+				for _, at := range nested(n) {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					if err := c.SplitSlot(bg, at); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		}
+		transfers(t, cs, strings.Split("abcdefghijkl", ""), 40, func() { go splits() })
+		close(stop)
+		<-stopped
+		if n := len(slotMap(t, c).Slots); n == someSlots {
+			t.Error("no slot was split")
+		}
+	})
+}
+
+// A transaction over several slots of a shared store is committed as a whole or not at all, also if the store doesn't
+// say whether it was; and most outcomes are found out.
+func TestTransactionUnknownOutcomes(t *testing.T) {
+	ps := startProcesses(t, 2, network)
+	cs := ps.containers(core.ContainerSpec{})
+	names := strings.Split("abcdef", "")
+	const rounds = 12
+	unsure := transfers(t, cs, names, rounds, func() {
+		ps.store.SetFaults(kvtest.Faults{Most: time.Millisecond, Unknown: 0.2, Late: 4 * time.Millisecond})
+	})
+	if unsure > 2*rounds {
+		t.Errorf("%d of %d outcomes were not found out", unsure, 4*rounds)
+	}
+}
+
+// After a power failure each transaction is there as a whole or not at all, and all that were acknowledged are there.
+func TestTransactionPowerLoss(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	e, err := openLossy(fs, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	c := newContainer(t, e, core.ContainerSpec{})
+	names := strings.Split("abcdefgh", "")
+	for _, name := range names {
+		put(t, c, core.Create, purse(name, 0))
+	}
+	var acked atomic.Int64
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() { // each transaction sets all purses to its number
+		defer close(stopped)
+		for n := int64(1); ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			tx := begin(t, c)
+			for _, name := range names {
+				if err := setIn(t, tx, core.Replace, purse(name, n)); err != nil {
+					t.Error(err)
+				}
+			}
+			if _, err := tx.Commit(bg); err != nil {
+				t.Error(err)
+				return
+			}
+			acked.Store(n)
+		}
+	}()
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 20 {
+		for before := acked.Load(); acked.Load() < before+int64(r.IntN(5)) && !t.Failed(); {
+			time.Sleep(100 * time.Microsecond)
+		}
+		sure := acked.Load()
+		left := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: r.IntN(101), RNG: r})
+		again, err := openLossy(left, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		is, err := again.Container("db", "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := balance(t, outside(is), names[0])
+		if first < sure {
+			t.Errorf("transaction %d is there, %d were acknowledged", first, sure)
+		}
+		for _, name := range names[1:] {
+			if n := balance(t, outside(is), name); n != first {
+				t.Errorf("%s is of transaction %d, %s of %d", name, n, names[0], first)
+			}
+		}
+		clean(t, again)
+		if err := again.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	<-stopped
+	if acked.Load() < 20 {
+		t.Errorf("only %d transactions", acked.Load())
+	}
+}
