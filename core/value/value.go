@@ -247,6 +247,39 @@ func Lookup(doc []byte, name string) Value {
 	return Value{}
 }
 
+// LookupEach sets out[i] to the first field called names[i] of a BSON document, for each of the names, which differ.
+// It reads the document once, and only up to the last of them. A value that isn't there is Undefined.
+func LookupEach(doc []byte, names []string, out []Value) {
+	clear(out[:len(names)])
+	if len(doc) < 5 {
+		return
+	}
+	left := len(names)
+	for r := doc[4 : len(doc)-1]; len(r) > 1 && left > 0; {
+		t, k := r[0], 1
+		for k < len(r) && r[k] != 0 {
+			k++
+		}
+		if k == len(r) {
+			return
+		}
+		key := r[1:k]
+		r = r[k+1:]
+		for i, name := range names {
+			if len(key) == len(name) && string(key) == name && !out[i].IsDefined() {
+				out[i], _, _ = ReadValue(t, r)
+				left--
+				break
+			}
+		}
+		n := bson.SizeOf(t, r)
+		if n < 0 || n > len(r) {
+			return
+		}
+		r = r[n:]
+	}
+}
+
 // At returns element i of an Array, or Undefined if v isn't an array or i is out of range.
 func (v Value) At(i int) Value {
 	if v.kind != Array || i < 0 {

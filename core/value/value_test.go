@@ -332,3 +332,27 @@ func TestMalformedBytes(t *testing.T) {
 		t.Errorf("65535 ticks are a date")
 	}
 }
+
+// TestLookupEach: it finds what Lookup finds, in whole documents and in damaged ones.
+func TestLookupEach(t *testing.T) {
+	d := AppendElement(AppendElement([]byte{0, 0, 0, 0}, "a", Int64Of(1)), "bc", StringOf("two"))
+	d = AppendElement(AppendElement(d, "a", Int64Of(3)), "", BoolOf(true))
+	d = AppendElement(d, "o", ObjectOf([]byte{5, 0, 0, 0, 0}))
+	d = append(d, 0)
+	for _, names := range [][]string{{"a"}, {"bc", "a"}, {"o", "b", "a", "bc", ""}, {"no"}, {}} {
+		for n := range len(d) + 1 {
+			out := make([]Value, len(names))
+			for i := range out {
+				out[i] = BoolOf(true)
+			}
+			LookupEach(d[:n], names, out)
+			for i, name := range names {
+				want := Lookup(d[:n], name)
+				if out[i].Kind() != want.Kind() || !bytes.Equal(out[i].Bytes(), want.Bytes()) ||
+					want.Kind() == Int64 && out[i].Int() != want.Int() {
+					t.Errorf("%q of %d bytes: %v, want %v", name, n, out[i], want)
+				}
+			}
+		}
+	}
+}

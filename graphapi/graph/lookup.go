@@ -36,31 +36,60 @@ func Labelled(label string) *access.Pred {
 	return access.Eq(LabelPath, value.StringOf(label))
 }
 
+// Edges is the look-up for the edges of a vertex in one direction. It selects a superset: Accept tells which documents
+// are such edges.
+type Edges struct {
+	Find
+	g      *Graph
+	n      *Vertex
+	dir    gvalue.Direction // OUT or IN
+	labels []string         // none: any
+	ends   [len(endFields)]value.Value
+}
+
+// endFields are the fields of an edge that tell what it connects, in the order in which new edges have them, and its
+// label.
+var endFields = [...]string{fieldLabel, fieldIsEdge, fieldVertexID, fieldSink, fieldSinkPartition}
+
 // EdgesOf returns the look-up for the edges of a vertex in one direction, OUT or IN, with any of labels; none: all.
 // They come in the order of their creation, or with anyOrder in any order.
 //
 // On a plain graph the logical partition of a vertex has the vertex and the edges out of it. To read it whole takes one
 // seek, where the index takes one and a look-up for each edge. But its documents are in the order of their ids.
-func (g *Graph) EdgesOf(n *Vertex, dir gvalue.Direction, labels []string, anyOrder bool) Find {
-	if dir == gvalue.OUT {
-		f := Find{}
-		if g.Mode != KeyID {
-			f.PK = n.PK
-		}
-		if alone := g.Mode == KeySystem && SameKey(n.PK, n.StoredID); !alone || !anyOrder {
-			f.Pred = access.Eq(access.NewPath(fieldVertexID), n.StoredID)
-		}
-		f.Match = func(d []byte) (bool, error) {
-			o := value.ObjectOf(d)
-			return o.Get(fieldIsEdge).Bool() && SameKey(o.Get(fieldVertexID), n.StoredID) && labelIn(d, labels), nil
-		}
-		return f
+func (g *Graph) EdgesOf(n *Vertex, dir gvalue.Direction, labels []string, anyOrder bool) *Edges {
+	e := &Edges{g: g, n: n, dir: dir, labels: labels}
+	if dir == gvalue.IN {
+		e.Pred = access.Eq(access.NewPath(fieldSink), n.StoredID)
+		return e
 	}
-	f := Find{Pred: access.Eq(access.NewPath(fieldSink), n.StoredID)}
-	f.Match = func(d []byte) (bool, error) {
-		return value.ObjectOf(d).Get(fieldIsEdge).Bool() && LeadsTo(d, n) && labelIn(d, labels), nil
+	if g.Mode != KeyID {
+		e.PK = n.PK
 	}
-	return f
+	if alone := g.Mode == KeySystem && SameKey(n.PK, n.StoredID); !alone || !anyOrder {
+		e.Pred = access.Eq(access.NewPath(fieldVertexID), n.StoredID)
+	}
+	return e
+}
+
+// Accept reports whether a document is one of the edges. Until the next call, End tells where its edge leads.
+func (e *Edges) Accept(d []byte) bool {
+	value.LookupEach(d, endFields[:], e.ends[:])
+	label, isEdge, from, to, toKey := e.ends[0], e.ends[1], e.ends[2], e.ends[3], e.ends[4]
+	switch {
+	case !isEdge.Bool() || !labelIn(label, e.labels):
+		return false
+	case e.dir == gvalue.OUT:
+		return SameKey(from, e.n.StoredID)
+	}
+	return SameKey(to, e.n.StoredID) && SameKey(toKey, e.n.PK)
+}
+
+// End returns the place of the vertex at the other end of the edge in d, for which Accept was called last.
+func (e *Edges) End(d []byte) (pk, id value.Value) {
+	if e.dir == gvalue.OUT {
+		return e.ends[4], e.ends[3]
+	}
+	return e.g.start(d, e.ends[2])
 }
 
 // LeadsTo reports whether the edge of a document ends at a vertex.
@@ -75,7 +104,11 @@ func (g *Graph) End(d []byte, dir gvalue.Direction) (pk, id value.Value) {
 	if dir == gvalue.OUT {
 		return o.Get(fieldSinkPartition), o.Get(fieldSink)
 	}
-	id = o.Get(fieldVertexID)
+	return g.start(d, o.Get(fieldVertexID))
+}
+
+// start returns the place of the vertex at which the edge in d starts. id is its stored id.
+func (g *Graph) start(d []byte, id value.Value) (pk, _ value.Value) {
 	if g.Mode == KeyID {
 		return id, id
 	}
@@ -90,12 +123,11 @@ func ByID(vertices bool, ids, stored []value.Value) Find {
 	}}
 }
 
-// labelIn reports whether the label of a document is one of labels; none: any.
-func labelIn(d []byte, labels []string) bool {
+// labelIn reports whether a label is one of labels; none: any.
+func labelIn(l value.Value, labels []string) bool {
 	if len(labels) == 0 {
 		return true
 	}
-	l := value.ObjectOf(d).Get(fieldLabel)
 	for _, want := range labels {
 		if string(l.Bytes()) == want && l.Kind() == value.String {
 			return true

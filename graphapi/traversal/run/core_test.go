@@ -13,6 +13,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/graphapi/traversal/run"
 	"github.com/orrerydb/orrery/graphapi/wire/message"
@@ -27,8 +28,14 @@ func coreGraph(t testing.TB, name string) (*core.Container, *run.Graph) {
 // coreGraphOf is coreGraph with a clock and other parts of a definition.
 func coreGraphOf(t testing.TB, name string, clk *clock.Clock, spec core.ContainerSpec) (*core.Container, *run.Graph) {
 	t.Helper()
+	return coreGraphOn(t, memkv.New(), name, clk, spec)
+}
+
+func coreGraphOn(t testing.TB, eng kv.Engine, name string, clk *clock.Clock, spec core.ContainerSpec) (
+	*core.Container, *run.Graph) {
+	t.Helper()
 	ctx := context.Background()
-	e, err := core.Open(ctx, memkv.New(), core.Options{Clock: clk, MinSlots: 4})
+	e, err := core.Open(ctx, eng, core.Options{Clock: clk, MinSlots: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

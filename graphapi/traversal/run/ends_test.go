@@ -78,3 +78,55 @@ func TestWritesBehindAWalk(t *testing.T) {
 		}
 	}
 }
+
+// TestMeetingTraversers: walks read the edges of a vertex once for each step, however many traversers have met there.
+// Where the order of the results or the paths matter, or the request writes, traversers stay apart, and the results are
+// the same.
+func TestMeetingTraversers(t *testing.T) {
+	const n = 8
+	for _, kind := range []string{"empty", "partitioned"} {
+		w := &world{t: t}
+		dense(w, kind, n)
+		for script, want := range map[string]struct{ result, finds int }{
+			"g.V('v0').out().out().out().count()":                                   {n * n * n, 1 + n + n},
+			"g.V('v0').out().out().out().out().count()":                             {n * n * n * n, 1 + n + n + n},
+			"g.V('v0').out().in().both().count()":                                   {2 * n * n * n, 1 + n + 2*n},
+			"g.V('v0').out().out().outE().inV().count()":                            {n * n * n, 1 + n + n},
+			"g.V('v0').out().out().out().has('n',3).values('n').sum()":              {3 * n * n, 1 + n + n},
+			"g.V('v0').out().out().has('n',lt(2)).out().count()":                    {2 * n * n, 1 + n + 2},
+			"g.V('v0').repeat(out().out()).times(2).count()":                        {n * n * n * n, 1 + 3*n},
+			"g.V('v0').repeat(out().out()).emit().times(2).count()":                 {n*n + n*n*n*n, 1 + 3*n},
+			"g.V('v0').as('a').out().out().out().count()":                           {n * n * n, 1 + n + n*n},
+			"g.V('v0').out().out().out().path().count()":                            {n * n * n, 1 + n + n*n},
+			"g.V('v0').out().out().out().fold().count(local)":                       {n * n * n, 1 + n + n*n},
+			"g.withBulk(false).V('v0').out().out().out().count()":                   {n * n * n, 1 + n + n*n},
+			"g.withSack(1).V('v0').out().out().out().sack().sum()":                  {n * n * n, 1 + n + n*n},
+			"g.V('v0').out().out().sideEffect(property('m',1)).out().count()":       {n * n * n, 1 + n + n*n},
+			"g.V('v0').local(out().out()).out().count()":                            {n * n * n, 1 + n + n},
+			"g.V('v0').union(out(),out()).out().count()":                            {2 * n * n, 2 + n},
+			"g.V('v0').out().out().limit(5).out().count()":                          {5 * n, 1 + 1 + 5},
+			"g.V('v0').out().out().out().aggregate('x').count()":                    {n * n * n, 1 + n + n*n},
+			"g.V('v0').out().out().out().groupCount().unfold().count()":             {n, 1 + n + n},
+			"g.V('v0').out().out().out().dedup().count()":                           {n, 1 + n + n},
+			"g.V('v0').repeat(out().out()).times(2).values('n').max()":              {n - 1, 1 + 3*n},
+			"g.V('v0').out().out().barrier().out().count()":                         {n * n * n, 1 + n + n},
+			"g.V('v0').out().choose(has('n',lt(4)),out(),in()).out().count()":       {n * n * n, 1 + n + n},
+			"g.V('v0').out().where(out().out().count().is(64)).out().out().count()": {n * n * n, 1 + 2*n + n*(1+n)},
+		} {
+			w.store.log = nil
+			got := strings.TrimSpace(w.run(&message.Request{Script: script}, false))
+			if got != strconv.Itoa(want.result) {
+				t.Errorf("%s, %s: %s, want %d", kind, script, got, want.result)
+			}
+			finds := 0
+			for _, l := range w.store.log {
+				if strings.HasPrefix(l, "find") && !strings.HasPrefix(l, "find _id=") {
+					finds++
+				}
+			}
+			if finds != want.finds {
+				t.Errorf("%s, %s: edges read %d times, want %d", kind, script, finds, want.finds)
+			}
+		}
+	}
+}

@@ -38,6 +38,7 @@ func (x *exec) cause(err error) error {
 type rowIter struct {
 	x     *exec
 	rows  graph.Rows
+	edges *graph.Edges // skips the documents that aren't edges of a vertex; nil: skips none
 	make  func(d []byte) (any, error)
 	keeps bool   // what make returns refers to the document
 	by    *probe // of the step that looks up, in a profiled traversal
@@ -69,9 +70,10 @@ func (it *rowIter) document(x *exec) (d []byte, ok bool, err error) {
 	if it.rows == nil {
 		return nil, false, nil
 	}
-	if it.rows.Next() {
-		d = it.rows.Doc()
-		return d, true, x.seen(d)
+	for it.rows.Next() {
+		if d = it.rows.Doc(); it.edges == nil || it.edges.Accept(d) {
+			return d, true, x.seen(d)
+		}
 	}
 	err = it.rows.Err()
 	it.close()
@@ -171,43 +173,54 @@ func copyOf(b []byte) []byte { return append(make([]byte, 0, len(b)), b...) }
 // adjacent returns the edges of n in one direction (OUT or IN), each converted by mk.
 func (x *exec) adjacent(n *graph.Vertex, dir gvalue.Direction, labels []string, order compile.Order,
 	mk func(d []byte) (any, error)) (*rowIter, error) {
-	return x.find(x.g.EdgesOf(n, dir, labels, order == compile.Ignored), mk)
+	edges := x.g.EdgesOf(n, dir, labels, order == compile.Ignored)
+	it, err := x.find(edges.Find, mk)
+	if err != nil {
+		return nil, err
+	}
+	it.edges = edges
+	return it, nil
 }
 
 // edgesOf returns the edges of v. With BOTH the outgoing edges are first.
 func (x *exec) edgesOf(v *gvalue.Vertex, w *walk) (iter, error) {
 	return x.around(v, w, func(n *graph.Vertex, dir gvalue.Direction) (iter, error) {
-		return x.edges(n, dir, w, func(d []byte) (any, error) { return x.edge(copyOf(d)) }, x.edge)
+		it, err := x.adjacent(n, dir, w.labels, w.order, func(d []byte) (any, error) { return x.edge(copyOf(d)) })
+		switch {
+		case err != nil:
+			return nil, err
+		case w.order != compile.Counts:
+			return it, nil
+		}
+		return &inOrder{edges: it, make: it.make, own: x.edge}, nil
 	})
 }
 
 // neighbours returns the vertices at the other ends of v's edges.
 func (x *exec) neighbours(v *gvalue.Vertex, w *walk) (iter, error) {
 	return x.around(v, w, func(n *graph.Vertex, dir gvalue.Direction) (iter, error) {
-		end := func(d []byte) (any, error) {
-			u, err := x.endOf(d, dir)
-			if u == nil || err != nil {
-				return nil, err
-			}
-			return u, nil
+		it, err := x.adjacent(n, dir, w.labels, w.order, nil)
+		if err != nil {
+			return nil, err
 		}
-		return x.edges(n, dir, w, end, nil)
+		it.make = func(d []byte) (any, error) { return x.end(it.edges.End(d)) }
+		if w.order != compile.Counts {
+			return it, nil
+		}
+		return &inOrder{edges: it, make: func(d []byte) (any, error) { return x.end(x.g.End(d, dir)) }}, nil
 	})
 }
 
-// edges returns the edges of a vertex in one direction, each converted by mk. See inOrder about own.
-func (x *exec) edges(n *graph.Vertex, dir gvalue.Direction, w *walk,
-	mk, own func(d []byte) (any, error)) (iter, error) {
-	it, err := x.adjacent(n, dir, w.labels, w.order, mk)
-	switch {
-	case err != nil:
+// end reads the vertex (pk, id) at an end of an edge. The result is nil, not a nil vertex, if it doesn't exist.
+func (x *exec) end(pk, id value.Value) (any, error) {
+	v, err := x.vertexAt(pk, id)
+	if v == nil || err != nil {
 		return nil, err
-	case w.order != compile.Counts:
-		return it, nil
 	}
-	return &inOrder{edges: it, own: own}, nil
+	return v, nil
 }
 
+// around returns what one returns for the directions of a walk.
 func (x *exec) around(v *gvalue.Vertex, w *walk,
 	one func(n *graph.Vertex, dir gvalue.Direction) (iter, error)) (iter, error) {
 	n, err := x.node(v)

@@ -20,8 +20,8 @@ const (
 // the look-up.
 type inOrder struct {
 	edges *rowIter
-	own   func(d []byte) (any, error) // like edges.make, for a document that is never modified; nil: use edges.make
-	make  func(d []byte) (any, error)
+	make  func(d []byte) (any, error) // of a document in docs
+	own   func(d []byte) (any, error) // like make, for a document that is never modified; nil: use make
 	begun bool
 	list  []madeEdge // not yet returned
 	few   [8]madeEdge
@@ -57,7 +57,7 @@ func (o *inOrder) next(x *exec) (any, bool, error) {
 
 // gather reads the edges and sorts them. It stops when there are too many, or when the request has no memory for more.
 func (o *inOrder) gather(x *exec) error {
-	o.list, o.make = o.few[:0], o.edges.make
+	o.list = o.few[:0]
 	for {
 		d, ok, err := o.edges.document(x)
 		if err != nil {

@@ -112,9 +112,14 @@ func (m *memStore) Find(_ context.Context, f graph.Find) (graph.Rows, error) {
 		if !predHolds(f.Pred, d) || f.Limit > 0 && len(r.docs) >= f.Limit {
 			continue
 		}
-		if ok, err := f.Match(d); err != nil {
+		ok, err := f.Match == nil, error(nil)
+		if !ok {
+			ok, err = f.Match(d)
+		}
+		if err != nil {
 			return nil, err
-		} else if ok {
+		}
+		if ok {
 			r.docs = append(r.docs, d)
 		}
 	}

@@ -37,7 +37,11 @@ func buildWalk(c *compiler, in *inst) (step, error) {
 		return &filterStep{f: func(*exec, *trav) (bool, error) { return false, nil }}, nil
 	}
 	name, w := in.op, &walk{dir: dir, labels: labels, order: in.order}
-	return &flatStep{f: func(x *exec, t *trav) (iter, error) {
+	s := &walkStep{}
+	if w.order == compile.Ignored && !c.x.paths {
+		s.meet = &meeting{}
+	}
+	s.f = func(x *exec, t *trav) (iter, error) {
 		v, ok := t.v.(*gvalue.Vertex)
 		if !ok {
 			return nil, errf(Runtime, "The step %s() can only be applied to a Vertex, not to a %s", name, typeName(t.v))
@@ -46,7 +50,8 @@ func buildWalk(c *compiler, in *inst) (step, error) {
 			return x.edgesOf(v, w)
 		}
 		return x.neighbours(v, w)
-	}}, nil
+	}
+	return s, nil
 }
 
 func directionArg(args []any) (gvalue.Direction, bool) {
