@@ -31,9 +31,14 @@ func (e *Engine) Begin(ctx context.Context, life time.Duration) (*Transaction, e
 	return &Transaction{rt: rt, e: e}, nil
 }
 
-// Begin begins a transaction of the container's engine.
+// Begin begins a transaction that reads this container first. A container that is used later ends the transaction with
+// RetryWith if it was split or renamed since the beginning; this one doesn't.
 func (c *Container) Begin(ctx context.Context, life time.Duration) (*Transaction, error) {
-	return c.e.Begin(ctx, life)
+	rt, err := c.rt.Begin(ctx, life)
+	if err != nil {
+		return nil, err
+	}
+	return &Transaction{rt: rt, e: c.e}, nil
 }
 
 // Read returns an item as the transaction sees it; NotFound when it is absent. pk and id must not be changed until the

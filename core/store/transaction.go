@@ -36,7 +36,7 @@ type Transaction struct {
 	mu      sync.Mutex
 	snap    kv.Snapshot // nil: the transaction has ended
 	ended   error       // what its methods return then
-	version uint64      // of the catalog: this process knew it before the snapshot; with a shared engine the snapshot's
+	version uint64      // of the catalog, as this process knew it before the snapshot
 	in      map[*Container]*Within
 	all     []*Within // in, in the order of their first use
 	created int       // items that have a provisional number
@@ -65,17 +65,30 @@ func (s *Store) Begin(ctx context.Context, life time.Duration) (*Transaction, er
 	if t.snap, err = s.eng.Snapshot(ctx); err != nil {
 		return nil, translate(err)
 	}
-	if s.others {
-		var v kv.Values
-		if err = t.snap.GetMany(&v, [][]byte{catalog.VersionKey()}); err == nil {
-			t.version, err = catalog.StoredVersion(v.At(0))
+	return t, nil
+}
+
+// Begin begins a transaction that reads this container first.
+func (c *Container) Begin(ctx context.Context, life time.Duration) (*Transaction, error) {
+	for range maxLooks {
+		t, err := c.st.Begin(ctx, life)
+		if err != nil {
+			return nil, err
+		}
+		if _, err = t.Within(ctx, c); err == nil {
+			return t, nil
+		}
+		t.Abort()
+		if !status.Is(err, status.RetryWith) {
+			return nil, err
 		}
 	}
-	if err != nil {
-		_ = t.snap.Close()
-		return nil, translate(err)
-	}
-	return t, nil
+	return nil, errManyChanges()
+}
+
+// errManyChanges is the error of a reader that always finds another definition of its container.
+func errManyChanges() error {
+	return status.New(status.Unavailable, "The container is changed too often by others.")
 }
 
 // of returns the transaction in a container. The caller holds mu.
@@ -100,46 +113,43 @@ func (in *Within) look(ctx context.Context) error {
 		if err := c.Alive(); err != nil {
 			return err
 		}
-		version := c.follows.Load() // before the map: a newer map has a newer version
 		in.of = c.Slots()
-		if !c.st.others {
-			version = c.st.cat.Version() // the map is shown before the version
-		} else if err := in.readHeads(); err != nil {
-			return err
-		}
-		if version >= t.version || c.unborn {
-			if version > t.version && !c.unborn {
-				return in.shown()
-			}
+		switch {
+		case c.unborn:
+			return in.readHeads()
+		case !c.st.others && c.st.cat.Version() == t.version: // a map is shown after the catalog's version
 			return nil
+		}
+		older, err := in.compare()
+		if err != nil || !older {
+			return err
 		}
 		if err := c.keepUp(ctx); err != nil {
 			return err
 		}
 	}
-	return status.New(status.Unavailable, "The container is changed too often by others.")
+	return errManyChanges()
 }
 
-// shown ends the transaction unless the snapshot shows the container with the slot map that it has now, or doesn't show
-// it at all because it was created since.
-func (in *Within) shown() error {
-	c, t := in.c, in.t
-	version, gen, err := catalog.ShownIn(t.snap, c.Def())
-	if err == nil && gen == c.gen && version == in.of.m.MapVersion {
-		return nil
+// compare reads the heads of the slots, and compares the container's entry in the snapshot with the slot map. older
+// says that this process doesn't know the map yet. If the snapshot shows an older map the transaction ends.
+func (in *Within) compare() (older bool, err error) {
+	c := in.c
+	if err := in.readHeads(); err != nil {
+		return false, err
 	}
-	if err == nil && gen == 0 {
-		var has bool
-		if has, err = t.snap.Has(in.of.all[0].headKey[:]); err == nil && !has {
-			return nil
-		}
+	version, gen, err := catalog.ShownIn(in.t.snap, c.Def())
+	switch {
+	case err != nil:
+		return false, in.t.readError(err)
+	case gen == c.gen && version == in.of.m.MapVersion, gen == 0 && in.heads[0] == nil: // or it was created since
+		return false, nil
+	case gen == c.gen && version > in.of.m.MapVersion && c.st.others:
+		return true, nil
 	}
-	if err != nil {
-		return translate(err)
-	}
-	t.end(status.New(status.RetryWith, "The container was changed after the transaction began. Retry the whole "+
+	in.t.end(status.New(status.RetryWith, "The container was changed after the transaction began. Retry the whole "+
 		"transaction."))
-	return t.ended
+	return false, in.t.ended
 }
 
 // readHeads reads the heads of the slots. A container that the snapshot doesn't show has none.
@@ -150,17 +160,23 @@ func (in *Within) readHeads() error {
 	}
 	var v kv.Values
 	if err := in.t.snap.GetMany(&v, names); err != nil {
-		if errors.Is(err, kv.ErrSnapshotTooOld) {
-			in.t.end(errTxConflict())
-			return in.t.ended
-		}
-		return translate(err)
+		return in.t.readError(err)
 	}
 	in.heads = make([][]byte, len(names))
 	for i := range names {
 		in.heads[i] = bytes.Clone(v.At(i))
 	}
 	return nil
+}
+
+// readError translates the error of a read of the snapshot. If the snapshot can't be read any more the transaction
+// ends.
+func (t *Transaction) readError(err error) error {
+	if errors.Is(err, kv.ErrSnapshotTooOld) {
+		t.end(errTxConflict())
+		return t.ended
+	}
+	return translate(err)
 }
 
 // over returns why the transaction has ended; nil if it hasn't. The caller holds mu.

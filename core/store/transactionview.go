@@ -47,7 +47,7 @@ func (in *Within) View() (*View, error) {
 	if err := t.over(); err != nil {
 		return nil, err
 	}
-	if in.heads == nil {
+	if in.heads == nil { // its owner has the heads in memory, but perhaps of another moment
 		if err := in.readHeads(); err != nil {
 			return nil, err
 		}
