@@ -203,8 +203,9 @@ func (r *request) saslStart(dst []byte, args value.Value, db string) ([]byte, er
 // others can't read.
 func (r *request) plain(dst []byte, db string, payload []byte) ([]byte, error) {
 	if _, secure := r.c.nc.(*tls.Conn); !secure && !r.s.o.PlainText {
-		return dst, merr.New(merr.MechanismUnavailable, "Received authentication for mechanism PLAIN which is not enabled "+
-			"without TLS")
+		return dst, merr.New(merr.MechanismUnavailable,
+			"Received authentication for mechanism PLAIN which is not enabled "+
+				"without TLS")
 	}
 	if db == externalDB || db == "" { // what drivers say for this mechanism, unless authSource says more
 		db = usersDB

@@ -66,8 +66,9 @@ func init() {
 	demands = map[string]demand{
 		"getMore": anyone, "killCursors": anyone, // a cursor is its user's own
 		"abortTransaction": anyone, "commitTransaction": anyone, "endSessions": anyone, "killSessions": anyone,
-		"refreshSessions": anyone, "startSession": anyone, "connectionStatus": anyone, "getLastRequestStatistics": anyone,
-		"listCommands": anyone, "getLastError": anyone, "getnonce": anyone,
+		"refreshSessions": anyone, "startSession": anyone, "connectionStatus": anyone,
+		"getLastRequestStatistics": anyone,
+		"listCommands":             anyone, "getLastError": anyone, "getnonce": anyone,
 
 		"aggregate": func(m may) bool { return m.pipeline(m.r.arg.Str(), m.r.body.Get("pipeline")) },
 		"count":     onCollection("find"),
@@ -99,7 +100,8 @@ func init() {
 		"shardCollection":  onNamespace("enableSharding"),
 		"customAction":     func(m may) bool { return m.custom() },
 
-		"collStats": onCollection("collStats"), "validate": onCollection("validate"), "reIndex": onCollection("reIndex"),
+		"collStats": onCollection("collStats"), "validate": onCollection("validate"),
+		"reIndex": onCollection("reIndex"),
 		"compact": onCollection("compact"), "planCacheClear": onCollection("planCacheWrite"),
 		"dataSize": onNamespace("find"),
 		"dbStats":  onDatabase("dbStats"), "dbstats": onDatabase("dbStats"), "dbHash": onDatabase("dbHash"),
@@ -174,7 +176,8 @@ func (r *request) notAuthorized() error {
 		}
 		shown += ", " + string(it.Key()) + ": " + text
 	}
-	return merr.New(merr.Unauthorized, "not authorized on %s to execute command { %s }", r.db, shown[min(2, len(shown)):])
+	return merr.New(merr.Unauthorized, "not authorized on %s to execute command { %s }", r.db,
+		shown[min(2, len(shown)):])
 }
 
 // upserts reports whether a statement of an update may insert.
@@ -434,5 +437,6 @@ func (m may) seesRoles() bool {
 // has reports whether a user has a role.
 func (m may) has(n rights.RoleName) bool {
 	w := m.r.s.newWalk()
-	return len(m.p.of) > 0 && m.p.of[0].res != nil && w.roles(rolesOf(value.ObjectOf(m.p.of[0].res.Body))) == nil && w.seen[n]
+	return len(m.p.of) > 0 && m.p.of[0].res != nil &&
+		w.roles(rolesOf(value.ObjectOf(m.p.of[0].res.Body))) == nil && w.seen[n]
 }

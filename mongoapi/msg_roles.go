@@ -46,8 +46,9 @@ func (r *request) readPrivileges() ([]rights.Privilege, error) {
 			return nil, err
 		}
 		if r.db != usersDB && (p.Resource.Cluster || p.Resource.Any || p.Resource.DB != r.db) {
-			return nil, merr.New(merr.InvalidRoleModification, "Roles on the '%s' database cannot be granted privileges "+
-				"that target other databases or the cluster", r.db)
+			return nil, merr.New(merr.InvalidRoleModification,
+				"Roles on the '%s' database cannot be granted privileges "+
+					"that target other databases or the cluster", r.db)
 		}
 		out = append(out, p)
 	}
@@ -58,15 +59,17 @@ func (r *request) readPrivileges() ([]rights.Privilege, error) {
 func (r *request) checkContained(n rights.RoleName, roles []rights.RoleName) error {
 	for _, c := range roles {
 		if n.DB != usersDB && c.DB != n.DB {
-			return merr.New(merr.InvalidRoleModification, "Roles on the '%s' database cannot be granted roles from other "+
-				"databases", n.DB)
+			return merr.New(merr.InvalidRoleModification,
+				"Roles on the '%s' database cannot be granted roles from other "+
+					"databases", n.DB)
 		}
 		w := r.s.newWalk()
 		if err := w.roles([]rights.RoleName{c}); err != nil {
 			return err
 		}
 		if w.seen[n] {
-			return merr.New(merr.InvalidRoleModification, "Granting %s to %s would introduce a cycle in the role graph", c, n)
+			return merr.New(merr.InvalidRoleModification,
+				"Granting %s to %s would introduce a cycle in the role graph", c, n)
 		}
 	}
 	return nil
@@ -197,7 +200,8 @@ func changePrivileges(r *request, dst []byte) ([]byte, error) {
 		} else {
 			have = minus(have, ps)
 		}
-		return replaced(old, map[string]value.Value{"privileges": privilegeList(rights.NewSet(have...).Privileges())}), nil
+		return replaced(old,
+			map[string]value.Value{"privileges": privilegeList(rights.NewSet(have...).Privileges())}), nil
 	})
 }
 
@@ -207,7 +211,8 @@ func minus(have, others []rights.Privilege) []rights.Privilege {
 	for _, p := range have {
 		for _, o := range others {
 			if o.Resource == p.Resource {
-				p.Actions = slices.DeleteFunc(slices.Clone(p.Actions), func(a string) bool { return slices.Contains(o.Actions, a) })
+				p.Actions = slices.DeleteFunc(slices.Clone(p.Actions),
+					func(a string) bool { return slices.Contains(o.Actions, a) })
 			}
 		}
 		if len(p.Actions) > 0 {

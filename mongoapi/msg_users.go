@@ -15,7 +15,8 @@ import (
 )
 
 var (
-	createUserArguments = args{"pwd": stringArg, "customData": objectArg, "roles": arrayArg, "digestPassword": strictBool,
+	createUserArguments = args{"pwd": stringArg, "customData": objectArg, "roles": arrayArg,
+		"digestPassword":             strictBool,
 		"authenticationRestrictions": arrayArg, "mechanisms": arrayArg}
 	usersInfoArguments = args{"showCredentials": strictBool, "showPrivileges": strictBool, "showCustomData": strictBool,
 		"showAuthenticationRestrictions": strictBool, "filter": objectArg}
@@ -46,7 +47,8 @@ func (r *request) readRoles(list value.Value) ([]rights.RoleName, error) {
 		case v.Kind() == value.Object && v.Get("role").Kind() == value.String && v.Get("db").Kind() == value.String:
 			n.Role, n.DB = v.Get("role").Str(), v.Get("db").Str()
 		default:
-			return nil, merr.New(merr.BadValue, "Role names must be either strings or objects with the fields role and db")
+			return nil, merr.New(merr.BadValue, "Role names must be either strings or objects with the fields role "+
+				"and db")
 		}
 		ok, err := r.s.roleExists(n)
 		if err != nil {
@@ -242,13 +244,15 @@ func updateUser(r *request, dst []byte) ([]byte, error) {
 		return dst, merr.New(merr.BadValue, "Must specify at least one field to update in updateUser")
 	}
 	return dst, r.alterUser(n, func(old value.Value) (value.Value, error) {
-		set := map[string]value.Value{"roles": fields["roles"], "customData": fields["customData"], "credentials": creds}
+		set := map[string]value.Value{"roles": fields["roles"], "customData": fields["customData"],
+			"credentials": creds}
 		if only.IsDefined() && !creds.IsDefined() { // without a password: fewer mechanisms
 			at, b := bson.Begin(nil)
 			for _, m := range value.Elements(only) {
 				c := old.Get("credentials").Get(m.Str())
 				if !c.IsDefined() {
-					return old, merr.New(merr.BadValue, "mechanisms field must be a subset of previously set mechanisms")
+					return old, merr.New(merr.BadValue,
+						"mechanisms field must be a subset of previously set mechanisms")
 				}
 				b = value.AppendElement(b, m.Str(), c)
 			}
@@ -365,7 +369,8 @@ func usersInfo(r *request, dst []byte) ([]byte, error) {
 	}
 	privileges := flag(r.body, "showPrivileges", false)
 	if all && privileges {
-		return dst, merr.New(merr.IllegalOperation, "Privilege or restriction details require exact-match usersInfo queries")
+		return dst, merr.New(merr.IllegalOperation,
+			"Privilege or restriction details require exact-match usersInfo queries")
 	}
 	var found []*core.Resource
 	if all {

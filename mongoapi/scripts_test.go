@@ -12,8 +12,8 @@ import (
 )
 
 // TestCommands runs testdata/commands. "server" starts a server, with its options as arguments; "as" connects as a user
-// of a database, whose password is "secret", or as the account; "run" sends commands, one a line, and prints the replies
-// without their times. "closed" stands for a connection that ends without a reply.
+// of a database, whose password is "secret", or as the account; "run" sends commands, one a line, and prints the
+// replies without their times. "closed" stands for a connection that ends without a reply.
 func TestCommands(t *testing.T) {
 	datadriven.Walk(t, "testdata/commands", func(t *testing.T, path string) {
 		var addr string

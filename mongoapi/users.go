@@ -19,7 +19,8 @@ import (
 //
 //	{_id: "shop.ann", userId: UUID, user: "ann", db: "shop", credentials: {"SCRAM-SHA-256": {iterationCount, salt,
 //	 storedKey, serverKey}}, roles: [{role: "readWrite", db: "shop"}], customData: {..}}
-//	{_id: "shop.clerk", role: "clerk", db: "shop", privileges: [{resource: {db, collection}, actions: [..]}], roles: [..]}
+//	{_id: "shop.clerk", role: "clerk", db: "shop", privileges: [{resource: {db, collection}, actions: [..]}], roles:
+//	[..]}
 //
 // The account and its key aren't among them: the account may do everything, and its commands ask for nothing.
 
@@ -244,7 +245,8 @@ func privilegesOf(d value.Value) []rights.Privilege {
 func readPrivilege(v value.Value) (p rights.Privilege, err error) {
 	res := v.Get("resource")
 	if v.Kind() != value.Object || res.Kind() != value.Object || v.Get("actions").Kind() != value.Array {
-		return p, merr.New(merr.FailedToParse, "A privilege needs a resource, which is a document, and actions, which are "+
+		return p, merr.New(merr.FailedToParse, "A privilege needs a resource, which is a document, and actions, "+
+			"which are "+
 			"an array")
 	}
 	for it := res.Iter(); it.Next(); {

@@ -34,7 +34,8 @@ func TestRightsFollowTheUser(t *testing.T) {
 			t.Errorf("%+v, want %d", e, code)
 		}
 	}
-	ok(bson.D{{Key: "createRole", Value: "clerk"}, {Key: "privileges", Value: bson.A{}}, {Key: "roles", Value: bson.A{}}})
+	ok(bson.D{{Key: "createRole", Value: "clerk"}, {Key: "privileges", Value: bson.A{}}, {Key: "roles",
+		Value: bson.A{}}})
 	ok(userCommand("createUser", "ann", "clerk"))
 	if e := ann.loginAs("db", "ann", "secret", ""); e.OK != 1 {
 		t.Fatal(e)
@@ -139,7 +140,8 @@ func TestDemands(t *testing.T) {
 		}
 	}
 	for name := range demands { // no argument makes one panic
-		for _, arg := range []value.Value{value.Int32Of(1), value.StringOf("x"), valueOf(t, bson.D{{Key: "x", Value: 1}}),
+		for _, arg := range []value.Value{value.Int32Of(1), value.StringOf("x"), valueOf(t, bson.D{{Key: "x",
+			Value: 1}}),
 			value.MakeArray(nil)} {
 			r := &request{name: name, arg: arg, db: "db", body: valueOf(t, bson.D{{Key: "pipeline", Value: bson.A{1}}}),
 				s: newTestServer(t, Options{})}

@@ -12,7 +12,8 @@ import (
 )
 
 // Resource is an entry of a database that isn't a container: a user, a permission of a user, a client encryption key,
-// a login with its roles, or a program of a container. The catalog knows its name and its parent. The body belongs to the API.
+// a login with its roles, or a program of a container. The catalog knows its name and its parent. The body belongs to
+// the API.
 type Resource struct {
 	Kind    keys.MetaKind `json:"-"`
 	DBNum   uint32        `json:"db"`

@@ -2,8 +2,8 @@
 // knows neither commands nor the store.
 //
 // Example: a user has the role readWrite on database shop. find on shop.orders asks for the action find on the resource
-// {db: "shop", collection: "orders"}. The role grants find on {db: "shop", collection: ""}, which are all collections of
-// shop except those whose names begin with "system.". So the command may run, and one on shop.system.profile may not.
+// {db: "shop", collection: "orders"}. The role grants find on {db: "shop", collection: ""}, which are all collections
+// of shop except those whose names begin with "system.". So the command may run, and one on shop.system.profile may not.
 package rights
 
 import (

@@ -59,11 +59,13 @@ func TestBuiltIn(t *testing.T) {
 			}
 		}
 	}
-	for role, want := range map[string][2]bool{"read": {false, false}, "dbAdmin": {false, false}, "userAdmin": {false, true},
+	for role, want := range map[string][2]bool{"read": {false, false}, "dbAdmin": {false, false},
+		"userAdmin": {false, true},
 		"readWrite": {true, false}, "dbOwner": {true, true}} {
 		ps, _ := BuiltIn(RoleName{role, "db"})
 		s := NewSet(ps...)
-		got := [2]bool{s.Allows(Resource{DB: "db", Collection: "c"}, "insert"), s.Allows(Resource{DB: "db"}, "createUser")}
+		got := [2]bool{s.Allows(Resource{DB: "db", Collection: "c"}, "insert"), s.Allows(Resource{DB: "db"},
+			"createUser")}
 		if got != want {
 			t.Errorf("%s: %v, want %v", role, got, want)
 		}
@@ -77,7 +79,8 @@ func TestSees(t *testing.T) {
 	if !s.Sees("a") || s.Sees("c") || !s.SeesCollection("a", "b") || s.SeesCollection("a", "c") {
 		t.Error("one collection")
 	}
-	if all := NewSet(Privilege{Resource{}, []string{"find"}}); !all.Sees("a") || all.SeesCollection("a", "system.users") {
+	if all := NewSet(Privilege{Resource{}, []string{"find"}}); !all.Sees("a") || all.SeesCollection("a",
+		"system.users") {
 		t.Error("all databases")
 	}
 }
