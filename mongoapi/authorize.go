@@ -301,9 +301,9 @@ func (m may) pipeline(name string, stages value.Value) bool {
 		case "$planCacheStats":
 			ok, reads = m.coll(db, name, "planCacheRead"), false
 		case "$currentOp":
-			ok, reads = !flag(arg, "allUsers", false) || m.cluster("inprog"), false
+			ok, reads = m.cluster("inprog"), false
 		case "$listSessions", "$listLocalSessions":
-			ok, reads = !flag(arg, "allUsers", false) || m.cluster("listSessions"), false
+			ok, reads = m.cluster("listSessions"), false
 		case "$documents":
 			reads = reads && i > 0
 		}

@@ -62,7 +62,7 @@ func value1(t *testing.T, d *datadriven.TestData, name string) (v string) {
 	return v
 }
 
-// command1 returns a command. Its database is admin for what runs only there, and db otherwise.
+// command1 returns a command. Its database is the one that it names, admin for what runs only there, and db otherwise.
 func command1(t *testing.T, text string) bson.D {
 	t.Helper()
 	var d bson.D

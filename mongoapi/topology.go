@@ -15,8 +15,8 @@ import (
 // time that the waiting ends. The description of a server never changes during its life, so a wait always takes its
 // whole time, unless the client disconnects. A waiting connection costs what an idle one costs.
 //
-// Example: hello with topologyVersion {processId: P, counter: 0} and maxAwaitTimeMS 10000 is answered after 10 s if P is
-// this server's process, and immediately after a restart.
+// Example: hello with topologyVersion {processId: P, counter: 0} and maxAwaitTimeMS 10000 is answered after 10 s if P
+// is this server's process, and immediately after a restart.
 
 // appendTopologyVersion appends the version of the server's description.
 func (r *request) appendTopologyVersion(dst []byte) []byte {
@@ -55,8 +55,8 @@ func (r *request) awaitTopology() error {
 	}
 	same := bytes.Equal(process.Bytes(), r.s.process)
 	if same && counter.Int() > 0 {
-		return merr.New(31382, "Received a topology version with counter: %d which is greater than the server topology "+
-			"version counter: 0", counter.Int())
+		return merr.New(31382, "Received a topology version with counter: %d which is greater than the server "+
+			"topology version counter: 0", counter.Int())
 	}
 	if !same && !r.c.repeats { // else it knows the version of the last reply
 		r.more = true

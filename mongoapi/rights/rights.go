@@ -3,7 +3,8 @@
 //
 // Example: a user has the role readWrite on database shop. find on shop.orders asks for the action find on the resource
 // {db: "shop", collection: "orders"}. The role grants find on {db: "shop", collection: ""}, which are all collections
-// of shop except those whose names begin with "system.". So the command may run, and one on shop.system.profile may not.
+// of shop except those whose names begin with "system.". So the command may run, and one on shop.system.profile may
+// not.
 package rights
 
 import (
