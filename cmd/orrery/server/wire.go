@@ -213,6 +213,7 @@ func mongoDoor(s *Server, e *core.Engine, b *bound) (door, error) {
 	m := s.cfg.MongoDoor
 	return mongoapi.New(e, mongoapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
 		Standalone: m.Topology == Standalone, SetName: m.ReplicaSet, Advertise: m.Advertise,
-		TestCommands: m.TestCommands, Clock: s.cfg.Clock, Logger: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate,
+		PlainText: s.cfg.Insecure, TestCommands: m.TestCommands, Clock: s.cfg.Clock, Logger: s.log,
+		MaxTime: s.cfg.MaxTime, Gate: b.gate,
 		Observe: s.seen, Limits: limits}), nil
 }
