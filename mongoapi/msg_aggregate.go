@@ -59,7 +59,7 @@ func (r *request) aggregateCursor(name string) (*cursor, *agg.Pipeline, error) {
 	if err := r.own(); err != nil {
 		return nil, nil, err
 	}
-	p, err := r.pipeline(r.body)
+	p, err := r.pipeline(r.body, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -96,7 +96,7 @@ func failed(err error) error {
 	return &c
 }
 
-func (r *request) pipeline(body value.Value) (*agg.Pipeline, error) {
+func (r *request) pipeline(body value.Value, coll string) (*agg.Pipeline, error) {
 	if err := checkCollation(given(body, "collation")); err != nil {
 		return nil, err
 	}
@@ -104,7 +104,8 @@ func (r *request) pipeline(body value.Value) (*agg.Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	return agg.Compile(body.Get("pipeline"), agg.Options{Scope: scope, Run: r.exprEnv().Run})
+	return agg.Compile(body.Get("pipeline"), agg.Options{Scope: scope, Run: r.exprEnv().Run, Coll: coll,
+		Places: r.placeIndex})
 }
 
 // runPipeline opens a pipeline on the host's collection, which may not exist.

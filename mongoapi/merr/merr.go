@@ -108,6 +108,7 @@ const (
 	ClientDisconnect           = 279
 	Interrupted                = 11601
 	OutOfDiskSpace             = 14031
+	NoQueryPlans               = 291
 	MemoryLimit                = 292
 	DuplicateField             = 40413
 	UnsupportedOpQuery         = 352
@@ -158,6 +159,7 @@ var names = map[int32]string{
 	197: "InvalidIndexSpecificationOption", 207: "InvalidUUID", 225: "TransactionTooOld", 238: "NotImplemented",
 	241: "ConversionFailure", 251: "NoSuchTransaction", 256: "TransactionCommitted", 262: "ExceededTimeLimit",
 	263: "OperationNotSupportedInTransaction", 286: "ChangeStreamHistoryLost",
+	291: "NoQueryExecutionPlans",
 	292: "QueryExceededMemoryLimitNoDiskUseAllowed", 352: "UnsupportedOpQueryCommand", 10334: "BSONObjectTooLarge",
 	13113: "MergeStageNoMatchingDocument",
 	11000: "DuplicateKey", 11600: "InterruptedAtShutdown", 16500: "RequestRateTooLarge",
