@@ -62,17 +62,17 @@ func (r *request) aggregateCursor(name string) (*cursor, *agg.Pipeline, error) {
 	if err := r.own(); err != nil {
 		return nil, nil, err
 	}
-	p, err := r.pipeline(r.body)
+	k, err := r.open(r.db, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := r.pipeline(k, r.body)
 	if err != nil {
 		return nil, nil, err
 	}
 	if r.arg.IsNumber() && p.ReadsCollection() {
 		return nil, nil, merr.New(merr.InvalidNamespace, "{aggregate: 1} is not valid for this pipeline: it needs a "+
 			"collection")
-	}
-	k, err := r.open(r.db, name)
-	if err != nil {
-		return nil, nil, err
 	}
 	if err := checkHint(k, r.body); err != nil {
 		return nil, nil, err
@@ -99,8 +99,9 @@ func failed(err error) error {
 	return &c
 }
 
-func (r *request) pipeline(body value.Value) (*agg.Pipeline, error) {
-	if err := checkCollation(given(body, "collation")); err != nil {
+// pipeline compiles the pipeline of a command on a collection, nil if it doesn't exist.
+func (r *request) pipeline(k *coll, body value.Value) (*agg.Pipeline, error) {
+	if err := r.collate(k, given(body, "collation")); err != nil {
 		return nil, err
 	}
 	scope, err := r.scope(body)

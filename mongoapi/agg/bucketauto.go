@@ -107,7 +107,7 @@ func (a *autoBuckets) run(x *Exec, src Iter) (Iter, error) {
 			}
 			return keyedRow(key, d), err
 		}}
-		s, err := fill(keyed, h, keyOrder)
+		s, err := fill(keyed, h, collated(x, keyOrder))
 		if err != nil {
 			return nil, err
 		}
@@ -160,11 +160,11 @@ func (b *bucketIter) Next() (value.Value, bool, error) {
 	least, greatest := b.key, b.key
 	accs := make([]expr.Accumulator, len(b.a.accs))
 	for i, a := range b.a.accs {
-		accs[i] = a.mk()
+		accs[i] = expr.Fresh(a.mk, b.x.Env.Run.Collation())
 	}
 	held := 0
 	for n := int64(0); b.ahead.IsDefined(); n++ {
-		if n >= b.size && b.done < b.a.buckets && value.CompareBSON(b.key, greatest) != 0 {
+		if n >= b.size && b.done < b.a.buckets && b.x.Env.Run.Collation().Compare(b.key, greatest) != 0 {
 			break
 		}
 		greatest = b.key
