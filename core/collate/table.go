@@ -19,8 +19,8 @@ import (
 //	the number of different (secondary, case, tertiary, quaternary), and those
 //	the number of tables, and those: the first is the root, the others have what a locale changes. A table has its
 //	number of entries, and four columns, each behind its size in bytes:
-//	    for each entry the number of its characters, the first one as a difference to that of the entry before, and the
-//	    others
+//	    for each entry the number of its characters, the first one as a difference to that of the entry before,
+//	    and the others
 //	    for each entry the number of its elements
 //	    for each element its primary, as a difference to that of the element before
 //	    for each element its other weights
