@@ -119,6 +119,12 @@ const (
 	UnknownField               = 40415
 	MissingField               = 40414
 	ShardNotFound              = 70
+	IncompatibleCollation      = 161
+	NotSupportedOnView         = 166
+	InvalidViewDefinition      = 182
+	OptionNotSupportedOnView   = 167
+	ViewDepthLimitExceeded     = 165
+	GraphContainsCycle         = 5
 	OpWithoutShard             = 28625
 	OpNotANumber               = 28626
 	UnrecognizedStage          = 40324
@@ -154,8 +160,9 @@ var names = map[int32]string{
 	11601: "Interrupted", 14031: "OutOfDiskSpace",
 	89: "NetworkTimeout", 91: "ShutdownInProgress", 112: "WriteConflict", 115: "CommandNotSupported",
 	117: "ConflictingOperationInProgress", 121: "DocumentValidationFailure",
-	166: "CommandNotSupportedOnView", 168: "InvalidPipelineOperator", 171: "CannotIndexParallelArrays",
-	181: "AmbiguousIndexKeyPattern",
+	5: "GraphContainsCycle", 161: "IncompatibleCollationVersion", 165: "ViewDepthLimitExceeded",
+	166: "CommandNotSupportedOnView", 167: "OptionNotSupportedOnView", 182: "InvalidViewDefinition",
+	168: "InvalidPipelineOperator", 171: "CannotIndexParallelArrays", 181: "AmbiguousIndexKeyPattern",
 	197: "InvalidIndexSpecificationOption", 207: "InvalidUUID", 225: "TransactionTooOld", 238: "NotImplemented",
 	241: "ConversionFailure", 251: "NoSuchTransaction", 256: "TransactionCommitted", 262: "ExceededTimeLimit",
 	263: "OperationNotSupportedInTransaction", 286: "ChangeStreamHistoryLost",
