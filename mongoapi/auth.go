@@ -73,7 +73,7 @@ func saslStart(r *request, dst []byte) ([]byte, error) { return r.saslStart(dst,
 // saslStart begins a login with the arguments in args. hello may contain them too (speculative authentication).
 func (r *request) saslStart(dst []byte, args value.Value) ([]byte, error) {
 	r.c.sasl = nil
-	creds, err := r.s.credentials()
+	creds, err := r.c.home.credentials()
 	if err != nil {
 		return dst, err
 	}

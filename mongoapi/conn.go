@@ -15,7 +15,8 @@ import (
 
 // conn is one connection. Its goroutine owns all fields except op.
 type conn struct {
-	s      *Server
+	s      *Server // executes the commands
+	home   *Server // has accepted the connection; another one than s only with Options.Turn
 	nc     net.Conn
 	p      *peer.Conn
 	id     int32
@@ -66,7 +67,11 @@ func (c *conn) serve() {
 		if !ok {
 			return
 		}
-		c.s.rouse()
+		var leave func()
+		if c.home.o.Turn != nil {
+			c.s, ctx, leave = c.home.o.Turn(ctx)
+		}
+		c.home.rouse()
 		if c.s.o.Requests != nil {
 			c.s.o.Requests.Add(1)
 		}
@@ -80,6 +85,9 @@ func (c *conn) serve() {
 			err = c.p.Write(out)
 		}
 		c.ended(err)
+		if leave != nil {
+			leave()
+		}
 		if cap(out) > keepBuffer {
 			out = nil
 		}

@@ -216,7 +216,7 @@ func (h *host) CurrentOp() ([]value.Value, error) {
 		return nil, merr.New(merr.InvalidNamespace, "$currentOp must be run against the 'admin' database with "+
 			"{aggregate: 1}")
 	}
-	return h.r.s.operations(), nil
+	return h.r.c.home.operations(), nil
 }
 
 // Write implements agg.Host.

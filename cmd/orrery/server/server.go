@@ -47,6 +47,9 @@ type Server struct {
 	began time.Time
 	seen  *observer
 
+	stage *stage // nil: no test controls
+	kit   *kit   // likewise, and nil for an account besides the server's own
+
 	backups backups
 	scripts *script.Pool // nil: the NoSQL API is off
 
@@ -92,7 +95,11 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 		cfg.Logger = slog.Default()
 	}
 	s := &Server{cfg: cfg, parts: p, log: cfg.Logger, began: wall.Now(), failed: make(chan error, 8)}
-	s.seen = newObserver(s.log, cfg.LogRequests, cfg.Slow)
+	if cfg.parent != nil {
+		s.seen = cfg.parent.seen
+	} else {
+		s.seen = newObserver(s.log, cfg.LogRequests, cfg.Slow)
+	}
 	defer func() {
 		if err != nil {
 			s.release()
@@ -104,6 +111,9 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	if s.cert, err = s.certificate(); err != nil {
 		return nil, err
 	}
+	if err := s.prepareTests(); err != nil {
+		return nil, err
+	}
 	if s.back, err = p.open(&s.cfg); err != nil {
 		return nil, err
 	}
@@ -111,7 +121,9 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	ds[Admin] = s.httpDoor(Admin, s.adminHandler())
+	if s.door(Admin) != nil {
+		ds[Admin] = s.httpDoor(Admin, s.adminHandler())
+	}
 	if err := s.attach(ds); err != nil {
 		return nil, err
 	}
@@ -239,6 +251,7 @@ func (s *Server) Stop(ctx context.Context) error {
 		return errors.New("server: stopped twice")
 	}
 	s.probing()
+	accounts := s.endAccounts(ctx)
 	errs := make([]error, len(s.bound))
 	var wg sync.WaitGroup
 	for i, b := range s.bound {
@@ -251,10 +264,10 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	wg.Wait()
 	s.wg.Wait()
-	errs = append(errs, s.closeScripts())
+	errs = append(errs, accounts, s.closeScripts())
 	s.forgetConnections()
 	s.closing.Store(true)
-	return errors.Join(append(errs, s.back.Close())...)
+	return errors.Join(append(errs, s.store().Close())...)
 }
 
 // release closes what a failed start has opened.
@@ -264,7 +277,7 @@ func (s *Server) release() {
 	}
 	_ = s.closeScripts()
 	if s.back != nil {
-		_ = s.back.Close()
+		_ = s.store().Close()
 	}
 }
 
