@@ -543,6 +543,7 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	if done = end; done {
 		id = 0
 	}
+	r.more = !done
 	dst = bson.End(dst, ba)
 	dst = bson.AppendInt64(dst, "id", id)
 	dst = bson.AppendString(dst, "ns", c.ns)

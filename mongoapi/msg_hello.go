@@ -11,6 +11,10 @@ func hello(r *request, dst []byte) ([]byte, error) {
 	if app := r.body.Get("client").Get("application").Get("name"); app.Kind() == value.String {
 		r.c.app = app.Str()
 	}
+	if err := r.awaitTopology(); err != nil {
+		return dst, err
+	}
+	dst = r.appendTopologyVersion(dst)
 	if r.name == "hello" {
 		dst = bson.AppendBool(dst, "isWritablePrimary", true)
 	} else {
@@ -29,6 +33,7 @@ func hello(r *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendInt32(dst, "minWireVersion", 0)
 	dst = bson.AppendInt32(dst, "maxWireVersion", MaxWire)
 	dst = bson.AppendBool(dst, "readOnly", false)
+	dst = appendCompressors(dst, r.body.Get("compression"))
 	if u := r.body.Get("saslSupportedMechs"); u.Kind() == value.String {
 		dst = bson.AppendStrings(dst, "saslSupportedMechs", "SCRAM-SHA-256", "SCRAM-SHA-1")
 	}

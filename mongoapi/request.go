@@ -52,6 +52,7 @@ type request struct {
 	charge    float64
 	legacy    bool // received as OP_QUERY
 	cancel    context.CancelFunc
+	more      bool        // there is another reply to the same command
 	saidOK    bool        // the handler wrote the field ok itself, at the service's position
 	unmet     *merr.Error // a write concern that can't be satisfied
 	failed    int32       // code of the first failed statement in a command that succeeds
@@ -75,12 +76,14 @@ func (c *conn) run(dst, body []byte, seqs []wire.Seq, legacy bool) []byte {
 	r.endRun()
 	if err != nil {
 		err = r.interrupted(err)
+		r.more = false
 		out = r.appendError(dst[:at], err)
 		c.note(r, merr.From(err).Code)
 	} else {
 		c.note(r, r.failed)
 	}
 	out = r.timed(out, at)
+	c.more = r.more
 	if r.cancel != nil {
 		r.cancel()
 	}

@@ -78,6 +78,7 @@ type Server struct {
 	began    time.Time
 	ids      objectIDs
 	times    clusterClock
+	process  []byte // the ObjectId of this run of the server
 	fails    failpoint.Set
 
 	mu     sync.Mutex
@@ -111,6 +112,7 @@ func New(e *core.Engine, o Options) *Server {
 	s.cursors = newCursors(o.Clock)
 	s.sessions = newSessions(o.Clock)
 	s.ids.init(o.Clock)
+	s.process = s.ids.next().Bytes()
 	s.times.init(o.Account, o.Key, o.Auth)
 	s.wg.Add(2)
 	go s.sweep()

@@ -105,6 +105,17 @@ func (ss *sessions) expire() {
 	}
 }
 
+// all returns when each session was used last.
+func (ss *sessions) all() map[[16]byte]time.Time {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	out := make(map[[16]byte]time.Time, len(ss.m))
+	for id, s := range ss.m {
+		out[id] = s.used
+	}
+	return out
+}
+
 func (ss *sessions) forget(id [16]byte) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()

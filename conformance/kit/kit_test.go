@@ -161,7 +161,7 @@ func (c *clients) seen(t *testing.T) string {
 	for _, v := range vertices {
 		out[2] = append(out[2], v.GetString())
 	}
-	docs, err := c.mongo.Database("shop").Collection("docs").Find(ctx, bson.M{}, options.Find().SetSort(bson.M{"_id": 1}))
+	docs, err := c.mongo.Database("shop").Collection("docs").Find(ctx, bson.M{})
 	must(t, err)
 	for docs.Next(ctx) {
 		out[3] = append(out[3], docs.Current.Lookup("_id").StringValue())

@@ -39,6 +39,9 @@ type Host interface {
 	IndexStats() ([]value.Value, error)
 	// CurrentOp returns the running operations. It fails when the pipeline isn't run on the whole server.
 	CurrentOp() ([]value.Value, error)
+	// Sessions returns the sessions of this server, for $listLocalSessions, or of all servers. It fails when the
+	// pipeline isn't run where MongoDB wants it.
+	Sessions(local bool, of SessionUsers) ([]value.Value, error)
 	// Write writes documents into a collection, for $out and $merge.
 	Write(spec WriteSpec, docs Iter) error
 }
@@ -48,7 +51,8 @@ type WriteSpec struct {
 	DB, Coll       string // DB "": the pipeline's
 	Replace        bool   // $out: the collection's existing documents are removed
 	On             []string
-	WhenMatched    string // replace, merge, keepExisting, fail
+	WhenMatched    string // replace, merge, keepExisting, fail, pipeline
+	Pipeline       *MergePipeline
 	WhenNotMatched string // insert, discard, fail
 }
 

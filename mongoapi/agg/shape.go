@@ -296,38 +296,3 @@ func documents(c *compiler, arg value.Value) (stage, error) {
 	}
 	return nil, nil
 }
-
-func collStats(c *compiler, arg value.Value) (stage, error) {
-	if arg.Kind() != value.Object {
-		return nil, merr.New(5447000, "$collStats must take a nested object but found: %s", expr.TypeName(arg))
-	}
-	c.out.source = func(x *Exec) (Iter, error) {
-		docs, err := x.Host.CollStats(arg)
-		return NewSlice(docs), err
-	}
-	return nil, nil
-}
-
-func indexStats(c *compiler, arg value.Value) (stage, error) {
-	if arg.Kind() != value.Object || arg.Len() != 0 {
-		return nil, merr.New(28803, "The $indexStats stage specification must be an empty object")
-	}
-	c.out.source = func(x *Exec) (Iter, error) {
-		docs, err := x.Host.IndexStats()
-		return NewSlice(docs), err
-	}
-	return nil, nil
-}
-
-// currentOp compiles $currentOp. mongosh's db.currentOp() sends this stage and not the command of that name.
-func currentOp(c *compiler, arg value.Value) (stage, error) {
-	if arg.Kind() != value.Object {
-		return nil, merr.New(merr.FailedToParse, "$currentOp options must be specified in an object, but found: %s",
-			expr.TypeName(arg))
-	}
-	c.out.source = func(x *Exec) (Iter, error) {
-		docs, err := x.Host.CurrentOp()
-		return NewSlice(docs), err
-	}
-	return nil, nil
-}

@@ -38,10 +38,8 @@ var transforms map[string]func(arg value.Value, s *expr.Scope) (
 
 // Unsupported lists stages of MongoDB that this server doesn't support.
 var Unsupported = map[string]bool{
-	"$changeStream": true, "$changeStreamSplitLargeEvent": true, "$densify": true, "$geoNear": true,
-	"$listLocalSessions": true, "$listSampledQueries": true, "$listSearchIndexes": true, "$listSessions": true,
-	"$planCacheStats": true, "$search": true, "$searchMeta": true,
-	"$shardedDataDistribution": true, "$vectorSearch": true,
+	"$changeStream": true, "$changeStreamSplitLargeEvent": true, "$geoNear": true,
+	"$listSampledQueries": true, "$shardedDataDistribution": true,
 }
 
 func init() {
@@ -60,6 +58,7 @@ func init() {
 		"$collStats":   {compile: collStats, first: true},
 		"$count":       {compile: count, order: orderless},
 		"$currentOp":   {compile: currentOp, first: true},
+		"$densify":     {compile: densify},
 		"$documents":   {compile: documents, first: true},
 		"$facet":       {compile: facet},
 		"$fill":        {compile: fillStage},
@@ -69,8 +68,8 @@ func init() {
 		"$limit":       {compile: limit, lead: leadLimit},
 		"$lookup":      {compile: lookup, order: perDocument},
 		"$match":       {compile: match, lead: leadMatch, order: perDocument},
-		"$merge":       {compile: merge, last: true, order: orderless},
-		"$out":         {compile: out, last: true, order: orderless},
+		"$merge":       {compile: merge, last: true},
+		"$out":         {compile: out, last: true},
 		"$redact":      {compile: redact, order: perDocument},
 		"$sample":      {compile: sample, order: orderless},
 		"$skip":        {compile: skip, lead: leadSkip},
@@ -80,6 +79,15 @@ func init() {
 		"$unwind":      {compile: unwind, order: perDocument},
 
 		"$setWindowFields": {compile: setWindowFields},
+
+		"$listLocalSessions": {compile: listSessions(true), first: true},
+		"$listSessions":      {compile: listSessions(false), first: true},
+		"$planCacheStats":    {compile: planCacheStats, first: true},
+
+		"$listSearchIndexes": {compile: atlasOnly("$listSearchIndexes")},
+		"$search":            {compile: atlasOnly("$search")},
+		"$searchMeta":        {compile: atlasOnly("$searchMeta")},
+		"$vectorSearch":      {compile: atlasOnly("$vectorSearch")},
 	}
 	for name, mk := range transforms {
 		stages[name] = stageDef{order: perDocument, compile: func(c *compiler, arg value.Value) (stage, error) {

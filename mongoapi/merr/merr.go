@@ -108,6 +108,7 @@ const (
 	UnsupportedOpQuery         = 352
 	BSONObjectTooLarge         = 10334
 	DuplicateKey               = 11000
+	MergeNoMatch               = 13113
 	RequestRateTooLarge        = 16500
 	UnknownField               = 40415
 	MissingField               = 40414
@@ -152,6 +153,7 @@ var names = map[int32]string{
 	241: "ConversionFailure", 251: "NoSuchTransaction", 256: "TransactionCommitted", 262: "ExceededTimeLimit",
 	263: "OperationNotSupportedInTransaction", 286: "ChangeStreamHistoryLost",
 	292: "QueryExceededMemoryLimitNoDiskUseAllowed", 352: "UnsupportedOpQueryCommand", 10334: "BSONObjectTooLarge",
+	13113: "MergeStageNoMatchingDocument",
 	11000: "DuplicateKey", 11600: "InterruptedAtShutdown", 16500: "RequestRateTooLarge",
 }
 

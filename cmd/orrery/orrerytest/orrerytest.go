@@ -24,8 +24,8 @@
 //		..
 //	}
 //
-// An account is named by its ports, for every API, and by its key. Each has the test controls: Reset, Snapshot, Restore,
-// Fork, and a data clock that can be frozen, set and advanced.
+// An account is named by its ports, for every API, and by its key. Each has the test controls: Reset, Snapshot,
+// Restore, Fork, and a data clock that can be frozen, set and advanced.
 package orrerytest
 
 import (

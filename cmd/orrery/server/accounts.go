@@ -18,10 +18,10 @@ import (
 )
 
 // Accounts of a server with test controls. Besides its own account it can have any number of others, for tests that run
-// side by side. An account is a store of its own behind ports of its own, with a key and a data clock of its own, in the
-// same process: the ports name it, because a NoSQL request has no account name, and names below localhost don't resolve
-// on every system. The key refuses a client that has dialled another account's port. The certificate, the admin port and
-// the memory for requests are the server's.
+// side by side. An account is a store of its own behind ports of its own, with a key and a data clock of its own, in
+// the same process: the ports name it, because a NoSQL request has no account name, and names below localhost don't
+// resolve on every system. The key refuses a client that has dialled another account's port. The certificate, the admin
+// port and the memory for requests are the server's.
 //
 // Example: the test A has the account a at the ports 40001 to 40004, and B has b at 40005 to 40008. Both make the
 // database shop. A reset of a removes only a's.

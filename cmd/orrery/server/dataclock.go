@@ -8,8 +8,8 @@ import (
 )
 
 // The data clock of an account. It gives the time of the data: timestamps, the time to live, leases, cursors and
-// sessions, and the functions of the query languages. Everything between client and server keeps real time: deadlines of
-// connections and requests, certificates, and the dates of signatures.
+// sessions, and the functions of the query languages. Everything between client and server keeps real time: deadlines
+// of connections and requests, certificates, and the dates of signatures.
 
 // errClock is the error for a wrong request to a clock.
 var errClock = errors.New(`want one of "freeze": true, "run": true, "set": a time as 2026-01-02T15:04:05Z, ` +

@@ -15,7 +15,8 @@ import (
 )
 
 // Reset, snapshot, restore and fork. A store in memory is a tree that can be copied in constant time. A store in a
-// directory is copied as hard links to its tables and a copy of its log. So none of them depends on the number of items.
+// directory is copied as hard links to its tables and a copy of its log. So none of them depends on the number of
+// items.
 
 // filling is the content of a new store.
 type filling interface {
@@ -278,5 +279,6 @@ func mendRefill(data string) error {
 			return err
 		}
 	}
-	return errors.Join(os.RemoveAll(dir+newEnd), os.RemoveAll(dir+oldEnd), os.RemoveAll(filepath.Join(data, accountsName)))
+	return errors.Join(os.RemoveAll(dir+newEnd), os.RemoveAll(dir+oldEnd),
+		os.RemoveAll(filepath.Join(data, accountsName)))
 }

@@ -81,7 +81,8 @@ func databases(t *testing.T, s *Server) string {
 
 func newDatabase(t *testing.T, s *Server, id string) {
 	t.Helper()
-	if err := s.nosql(context.Background(), http.MethodPost, "dbs", "", nil, fmt.Appendf(nil, `{"id":%q}`, id)); err != nil {
+	spec := fmt.Appendf(nil, `{"id":%q}`, id)
+	if err := s.nosql(context.Background(), http.MethodPost, "dbs", "", nil, spec); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -273,7 +274,8 @@ func TestResetTime(t *testing.T) {
 		fmt.Fprintf(&docs, `,{"_id":"%d","name":"item %d"}`, i, i)
 	}
 	for c := range 50 {
-		if _, err := m.run(fmt.Sprintf(`{"insert":"items","documents":[%s],"$db":"c%d"}`, docs.String()[1:], c)); err != nil {
+		insert := fmt.Sprintf(`{"insert":"items","documents":[%s],"$db":"c%d"}`, docs.String()[1:], c)
+		if _, err := m.run(insert); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
-// Link makes a store in the directory to, which must not exist, with the content of the store in from, which must not be
-// open. Tables are never changed, so they become hard links where the file system has them. All other files are copied.
-// If it fails, there is no directory to.
+// Link makes a store in the directory to, which must not exist, with the content of the store in from, which must not
+// be open. Tables are never changed, so they become hard links where the file system has them. All other files are
+// copied. If it fails, there is no directory to.
 func Link(from, to string) error {
 	fs := vfs.Default
 	if _, err := fs.Stat(to); !files.IsMissing(err) {
