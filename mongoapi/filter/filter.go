@@ -10,6 +10,7 @@
 package filter
 
 import (
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -26,6 +27,7 @@ type Filter struct {
 	run    *expr.Run
 	near   *Near
 	text   *Text
+	coll   *collate.Collation
 	leaves []*pathNode // conditions that each match satisfies: the terms of the top-level conjunction
 }
 
@@ -63,7 +65,7 @@ func Compile(q value.Value, o Options) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Filter{root: n, run: o.Run, near: c.near, text: c.txt}
+	f := &Filter{root: n, run: o.Run, near: c.near, text: c.txt, coll: o.Run.Collation()}
 	f.collect(n)
 	if c.near != nil && c.txt != nil {
 		return nil, merr.New(merr.BadValue, "text and geoNear not allowed in same query")
@@ -127,6 +129,15 @@ func (f *Filter) Equal(path string) value.Value {
 		}
 	}
 	return value.Undef()
+}
+
+// Exact is Equal for a value that no other one equals in the filter's collation, apart from numbers of other kinds.
+func (f *Filter) Exact(path string) value.Value {
+	v := f.Equal(path)
+	if f.coll != nil && collate.Affects(v) {
+		return value.Undef()
+	}
+	return v
 }
 
 // Position returns the index of the first array element in doc that satisfied a condition of the query on a path with

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -19,6 +20,7 @@ type Column struct {
 	// Meta says that the key is the textScore, which Score returns.
 	Meta  bool
 	Score func(doc value.Value) float64
+	Coll  *collate.Collation // the order of strings; nil: that of their bytes
 }
 
 // Order is a compiled sort.
@@ -105,7 +107,7 @@ func Key(doc value.Value, c Column) value.Value {
 	if c.Score != nil {
 		return value.DoubleOf(c.Score(doc))
 	}
-	v, found := pick(doc, c.Path, c.Desc)
+	v, found := pick(c.Coll, doc, c.Path, c.Desc)
 	if !found {
 		return value.NullValue()
 	}
@@ -113,7 +115,7 @@ func Key(doc value.Value, c Column) value.Value {
 }
 
 // pick returns the smallest or greatest value at path. found is false if there is none.
-func pick(v value.Value, path []string, desc bool) (best value.Value, found bool) {
+func pick(c *collate.Collation, v value.Value, path []string, desc bool) (best value.Value, found bool) {
 	for len(path) > 0 && v.Kind() == value.Object {
 		v, path = v.Get(path[0]), path[1:]
 	}
@@ -128,7 +130,7 @@ func pick(v value.Value, path []string, desc bool) (best value.Value, found bool
 		at = index(path[0])
 	}
 	take := func(x value.Value) {
-		if !found || (value.CompareBSON(x, best) < 0) != desc && value.CompareBSON(x, best) != 0 {
+		if !found || (c.Compare(x, best) < 0) != desc && c.Compare(x, best) != 0 {
 			best, found = x, true
 		}
 	}
@@ -138,11 +140,11 @@ func pick(v value.Value, path []string, desc bool) (best value.Value, found bool
 		case len(path) == 0:
 			take(e)
 		case i == at:
-			if x, ok := pick(e, path[1:], desc); ok {
+			if x, ok := pick(c, e, path[1:], desc); ok {
 				take(x)
 			}
 		case e.Kind() == value.Object && at < 0:
-			if x, ok := pick(e, path, desc); ok {
+			if x, ok := pick(c, e, path, desc); ok {
 				take(x)
 			}
 		}
@@ -167,11 +169,29 @@ func index(s string) int {
 	return n
 }
 
+// With returns the order with strings compared by c.
+func (o Order) With(c *collate.Collation) Order {
+	for i := range o {
+		o[i].Coll = c
+	}
+	return o
+}
+
 // CompareKeys compares two keys of one column in ascending order.
-func CompareKeys(a, b value.Value) int {
+func CompareKeys(a, b value.Value) int { return compareKeys(nil, a, b) }
+
+// Comparer returns CompareKeys with strings compared by c.
+func Comparer(c *collate.Collation) func(a, b value.Value) int {
+	if c == nil {
+		return CompareKeys
+	}
+	return func(a, b value.Value) int { return compareKeys(c, a, b) }
+}
+
+func compareKeys(c *collate.Collation, a, b value.Value) int {
 	switch {
 	case a.IsDefined() && b.IsDefined():
-		return value.CompareBSON(a, b)
+		return c.Compare(a, b)
 	case !a.IsDefined() && !b.IsDefined():
 		return 0
 	case !a.IsDefined():
@@ -180,7 +200,7 @@ func CompareKeys(a, b value.Value) int {
 		}
 		return -1
 	}
-	return -CompareKeys(b, a)
+	return -compareKeys(c, b, a)
 }
 
 // Keys returns the keys of all columns.
@@ -195,7 +215,7 @@ func (o Order) Keys(doc value.Value) []value.Value {
 // Compare compares two documents by their keys.
 func (o Order) Compare(a, b []value.Value) int {
 	for i, c := range o {
-		if r := CompareKeys(a[i], b[i]); r != 0 {
+		if r := compareKeys(c.Coll, a[i], b[i]); r != 0 {
 			if c.Desc {
 				return -r
 			}
