@@ -55,11 +55,15 @@ func (k *coll) namespace() string {
 	return k.ns
 }
 
-// ensure returns a collection. It creates the collection and its database if necessary.
-func (r *request) ensure(db, name string) (k *coll, created bool, err error) {
+// ensure returns a collection. It creates the collection and its database if necessary. with changes the spec of a new
+// one.
+func (r *request) ensure(db, name string, with ...func(*core.ContainerSpec)) (k *coll, created bool, err error) {
 	for {
 		if k, err = r.open(db, name); k != nil || err != nil {
 			return k, false, err
+		}
+		if isOplog(db, name) {
+			return nil, false, merr.New(merr.InvalidNamespace, "cannot write to local.oplog.rs: it is read only")
 		}
 		if strings.HasPrefix(name, "system.") {
 			return nil, false, merr.New(merr.InvalidNamespace, "Invalid system namespace: %s.%s", db, name)
@@ -70,6 +74,9 @@ func (r *request) ensure(db, name string) (k *coll, created bool, err error) {
 		}
 		spec := newSpec(name, idPath)
 		spec.Throughput = core.ThroughputIn(d)
+		for _, f := range with {
+			f(&spec)
+		}
 		c, err := r.s.eng.CreateContainer(r.ctx, db, spec)
 		switch {
 		case err == nil:

@@ -42,6 +42,14 @@ func aggregate(r *request, dst []byte) ([]byte, error) {
 		}
 		n = int(min(size, 1<<31-1))
 	}
+	if _, ok := isStream(r.body); ok {
+		c, err := r.streamCursor(name)
+		if err != nil {
+			return dst, err
+		}
+		dst, err = r.first(dst, c, n, false)
+		return dst, failed(err)
+	}
 	c, p, err := r.aggregateCursor(name)
 	if err != nil {
 		return dst, err
@@ -327,7 +335,8 @@ func (h *host) merge(k *coll, d value.Value, w agg.WriteSpec) error {
 		return err
 	}
 	_, err = k.Write(h.r.ctx, core.Write{
-		Kind: core.Update, Doc: d.Bytes(), Update: func(old *core.Item) (core.Change, error) {
+		Kind: core.Update, Partial: w.WhenMatched == "merge", Doc: d.Bytes(),
+		Update: func(old *core.Item) (core.Change, error) {
 			if old == nil {
 				switch w.WhenNotMatched {
 				case "insert":

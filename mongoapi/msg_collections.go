@@ -4,6 +4,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -19,8 +20,8 @@ func create(r *request, dst []byte) ([]byte, error) {
 	}
 	for it := r.body.Iter(); it.Next(); {
 		switch key := string(it.Key()); key {
-		case "capped", "timeseries", "viewOn", "clusteredIndex", "validator", "changeStreamPreAndPostImages",
-			"encryptedFields", "expireAfterSeconds":
+		case "capped", "timeseries", "viewOn", "clusteredIndex", "validator", "encryptedFields",
+			"expireAfterSeconds":
 			if expr.Truthy(it.Value()) && !(it.Value().Kind() == value.Object && it.Value().Len() == 0) {
 				return dst, merr.NotSupported("the option " + key + " of create")
 			}
@@ -30,7 +31,11 @@ func create(r *request, dst []byte) ([]byte, error) {
 			}
 		}
 	}
-	_, _, err = r.ensure(r.db, name) // it exists with the same options: nothing to do
+	images, err := imagesOf("create", r.body)
+	if err != nil {
+		return dst, err
+	}
+	_, _, err = r.ensure(r.db, name, func(s *core.ContainerSpec) { s.Images = images.Bool() }) // if it exists: nothing
 	return dst, err
 }
 
@@ -127,22 +132,29 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	var options map[string][]byte
+	if !nameOnly {
+		if options, err = r.collectionOptions(); err != nil {
+			return dst, err
+		}
+	}
 	for c := range names {
 		at, b := bson.Begin(nil)
 		b = bson.AppendString(b, "name", c.ID)
 		b = bson.AppendString(b, "type", "collection")
 		if !nameOnly {
 			oa, ob := bson.BeginObject(b, "options")
-			b = bson.End(ob, oa)
+			b = bson.End(append(ob, options[c.ID]...), oa)
 			ia, ib := bson.BeginObject(b, "info")
-			var uuid [16]byte // constant during the collection's life
-			copy(uuid[:], c.RID[:])
 			ib = bson.AppendBool(ib, "readOnly", false)
-			ib = value.AppendElement(ib, "uuid", value.UUIDOf(uuid[:]))
+			ib = value.AppendElement(ib, "uuid", uuidOf(c.RID))
 			b = bson.End(ib, ia)
 			b = value.AppendElement(b, "idIndex", idIndex())
 		}
 		docs = append(docs, value.ObjectOf(bson.End(b, at)))
+	}
+	if r.db == "local" && !r.s.o.Standalone {
+		docs = appendOplogInfo(docs, nameOnly)
 	}
 	if docs, err = r.keepMatching(docs); err != nil {
 		return dst, err
