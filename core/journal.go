@@ -10,8 +10,8 @@ import (
 // Journal returns the record of the store's changes, for streams of them.
 func (e *Engine) Journal() *journal.Journal { return e.cat.Journal() }
 
-// RecordChanges begins to record the changes of a namespace, unless that is done already, and returns the time since when.
-// Every commit that is acknowledged after the call is in the journal. It fails with NotSupported on a store that
+// RecordChanges begins to record the changes of a namespace, unless that is done already, and returns the time since
+// when. Every commit that is acknowledged after the call is in the journal. It fails with NotSupported on a store that
 // several processes share.
 func (e *Engine) RecordChanges(ctx context.Context, ns journal.Namespace) (since uint64, err error) {
 	return e.Journal().Record(ctx, ns, e.store.Quiet)

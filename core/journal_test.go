@@ -53,7 +53,8 @@ func story(entries []*journal.Entry) string {
 		}
 		op := map[journal.Op]string{journal.Create: "create", journal.Replace: "replace", journal.Update: "update",
 			journal.Delete: "delete"}[e.Op]
-		s := fmt.Sprintf("%s %s.%s %s>%s", op, e.Coll, value.ObjectOf(e.Key).Get("_id").Str(), v(e.Previous), v(e.Current))
+		id := value.ObjectOf(e.Key).Get("_id").Str()
+		s := fmt.Sprintf("%s %s.%s %s>%s", op, e.Coll, id, v(e.Previous), v(e.Current))
 		if e.Expired {
 			s += " expired"
 		}

@@ -142,7 +142,10 @@ func (k *coll) query(f *filter.Filter, o order.Order, limit int64, e *expr.Env) 
 		q.OrderBy = append(q.OrderBy, exec.Order{Path: access.NewPath(c.Path...).Element(), Desc: c.Desc,
 			Key: func(it *core.Item) value.Value { return order.Key(value.ObjectOf(it.Doc), c) }})
 	}
-	if len(o) > 0 {
+	if n := f.Near(); n != nil && len(o) == 0 {
+		q.OrderBy = []exec.Order{nearOrder(n)}
+	}
+	if len(q.OrderBy) > 0 {
 		q.Compare, q.Collation = order.CompareKeys, access.BSONOrder
 	}
 	if limit > 0 && limit < 1<<31 {
@@ -222,6 +225,9 @@ func (k *coll) checkStored(d value.Value) error {
 	if n := len(d.Bytes()); n > maxDocument {
 		return merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and "+
 			"%d(16MB)", n, n, maxDocument)
+	}
+	if err := k.checkPlaces(d); err != nil {
+		return err
 	}
 	if k.byID || k.Spec().Origin != "mongo" {
 		return nil

@@ -22,7 +22,8 @@ type conn struct {
 	authed bool
 	met    bool // a message has been read
 	user   string
-	app    string // the name that the client gave itself
+	who    *principal // the user; nil: the account, or nobody
+	app    string     // the name that the client gave itself
 	sasl   *conversation
 	last   statistics
 	out    int32           // request id of the last reply
@@ -31,6 +32,12 @@ type conn struct {
 	held   int             // bytes of the reply that are counted in mem, including a part that needn't be
 	seen   seen
 	hangUp bool // a fail point closes the connection
+	more   bool // the reply is followed by another one, without a message between them
+	// repeats is set while a message is answered again.
+	repeats bool
+	zip     wire.Compressor // of the current message, and so of its reply; wire.Noop = none
+	plain   []byte          // the message that a compressed one contains
+	packed  []byte          // a compressed reply
 
 	mu sync.Mutex
 	op operation
@@ -62,30 +69,36 @@ func (c *conn) serve() {
 		if in = msg; cap(in) > keepBuffer {
 			in = nil
 		}
-		ctx, ok := c.p.Begin(h.OpCode == wire.OpMsg && wire.Flags(msg)&wire.FlagMore != 0)
-		if !ok {
-			return
+		if c.zip = wire.Noop; h.OpCode == wire.OpCompressed && refused == nil {
+			h, msg, refused = c.unpack(h, msg)
 		}
-		c.s.rouse()
-		if c.s.o.Requests != nil {
-			c.s.o.Requests.Add(1)
-		}
-		c.begin(ctx)
-		if refused != nil {
-			out, err = c.refuse(out[:0], h, msg, refused)
-		} else {
-			out, err = c.answer(out[:0], h, msg, &m)
-		}
-		if err == nil && len(out) > 0 {
-			err = c.p.Write(out)
-		}
-		c.ended(err)
-		if cap(out) > keepBuffer {
-			out = nil
-		}
-		c.mem.Close()
-		if !c.p.End() || err != nil {
-			return
+		for c.repeats, c.more = false, true; c.more; c.repeats = true {
+			ctx, ok := c.p.Begin(h.OpCode == wire.OpMsg && wire.Flags(msg)&wire.FlagMore != 0)
+			if !ok {
+				return
+			}
+			c.s.rouse()
+			if c.s.o.Requests != nil {
+				c.s.o.Requests.Add(1)
+			}
+			c.begin(ctx)
+			if refused != nil {
+				out, err = c.refuse(out[:0], h, msg, refused)
+			} else {
+				out, err = c.answer(out[:0], h, msg, &m)
+			}
+			if err == nil && len(out) > 0 {
+				err = c.p.Write(c.pack(out))
+			}
+			c.ended(err)
+			if cap(out) > keepBuffer {
+				out = nil
+			}
+			c.mem.Close()
+			if !c.p.End() || err != nil {
+				return
+			}
+			h.RequestID = c.out // the next reply, if there is one, answers this one
 		}
 	}
 }
@@ -118,6 +131,7 @@ func (c *conn) rules() peer.Rules {
 // answer appends the reply to a message, or nothing if no reply is expected. An error ends the connection.
 func (c *conn) answer(dst []byte, h wire.Header, msg []byte, m *wire.Msg) ([]byte, error) {
 	c.out++
+	c.more = false
 	switch h.OpCode {
 	case wire.OpMsg:
 		if err := wire.ParseMsg(msg, m); err != nil {
@@ -125,11 +139,15 @@ func (c *conn) answer(dst []byte, h wire.Header, msg []byte, m *wire.Msg) ([]byt
 		}
 		if m.Flags&wire.FlagMore != 0 { // the client expects no reply
 			c.run(nil, m.Body, m.Seqs, false)
+			c.more = false
 			return dst, c.hung()
 		}
 		at := len(dst)
 		dst = wire.BeginMsg(dst, c.out, h.RequestID, 0)
 		dst = c.run(dst, m.Body, m.Seqs, false)
+		if c.more = c.more && m.Flags&wire.FlagExhaust != 0; c.more {
+			wire.SetFlags(dst[at:], wire.FlagMore)
+		}
 		return wire.EndMsg(dst, at), c.hung()
 	case wire.OpQuery:
 		q, err := wire.ParseQuery(msg)
@@ -139,6 +157,7 @@ func (c *conn) answer(dst []byte, h wire.Header, msg []byte, m *wire.Msg) ([]byt
 		at := len(dst)
 		dst = wire.BeginReply(dst, c.out, h.RequestID)
 		dst = c.runQuery(dst, q)
+		c.more = false
 		return wire.EndMsg(dst, at), c.hung()
 	}
 	return dst, wire.ErrMalformed
@@ -147,7 +166,10 @@ func (c *conn) answer(dst []byte, h wire.Header, msg []byte, m *wire.Msg) ([]byt
 // refuse replies to a refused message, unless no reply is expected.
 func (c *conn) refuse(dst []byte, h wire.Header, start []byte, cause *peer.Refused) ([]byte, error) {
 	c.out++
-	if h.OpCode != wire.OpMsg || wire.Flags(start)&wire.FlagMore != 0 {
+	c.more = false
+	switch {
+	case h.OpCode == wire.OpCompressed: // whether a reply is expected stands in what can't be read
+	case h.OpCode != wire.OpMsg, wire.Flags(start)&wire.FlagMore != 0:
 		return dst, nil
 	}
 	return c.malformed(dst, h, cause.Cause)

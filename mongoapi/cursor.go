@@ -614,6 +614,7 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	if done = end; done {
 		id = 0
 	}
+	r.more = !done
 	dst = bson.End(dst, ba)
 	dst = c.appendToken(dst)
 	dst = bson.AppendInt64(dst, "id", id)

@@ -99,7 +99,8 @@ func imagesOf(command string, body value.Value) (enabled value.Value, err error)
 		return value.Undef(), err
 	}
 	if !v.Get("enabled").IsDefined() {
-		return value.Undef(), merr.New(merr.MissingField, "BSON field '%s.enabled' is missing but a required field", where)
+		return value.Undef(), merr.New(merr.MissingField, "BSON field '%s.enabled' is missing but a required "+
+			"field", where)
 	}
 	return value.BoolOf(flag(v, "enabled", false)), nil
 }

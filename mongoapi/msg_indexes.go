@@ -84,6 +84,7 @@ func setIndexes(s *core.ContainerSpec, old, specs []value.Value) error {
 	}
 	s.Properties[indexProperty] = value.MakeArray(specs).Bytes()
 	s.IndexingPolicy = policyFor(s.IndexingPolicy, old, specs)
+	setPlaces(s, specs)
 	s.Declared = nil
 	had, has := slices.ContainsFunc(old, endsByTS), (*int32)(nil)
 	for _, d := range specs {
@@ -148,6 +149,9 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 				}
 				return all, err
 			})
+		if err == nil {
+			err = r.checkStoredPlaces(k, docs)
+		}
 		if err != nil {
 			return dst, err
 		}

@@ -199,8 +199,8 @@ func (o *oplog) read() (bool, error) {
 	}
 	p, err := j.Read(ctx, o.pos, streamPage, everyEntry)
 	if status.Is(err, status.Gone) {
-		return false, merr.New(merr.CappedPositionLost, "CollectionScan died due to position in capped collection being "+
-			"deleted. Last seen record id: RecordId(%d)", o.pos.Time)
+		return false, merr.New(merr.CappedPositionLost, "CollectionScan died due to position in capped collection "+
+			"being deleted. Last seen record id: RecordId(%d)", o.pos.Time)
 	}
 	if err != nil {
 		return false, err

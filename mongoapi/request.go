@@ -56,6 +56,7 @@ type request struct {
 	charge    float64
 	legacy    bool // received as OP_QUERY
 	cancel    context.CancelFunc
+	more      bool        // there is another reply to the same command
 	saidOK    bool        // the handler wrote the field ok itself, at the service's position
 	unmet     *merr.Error // a write concern that can't be satisfied
 	failed    int32       // code of the first failed statement in a command that succeeds
@@ -79,12 +80,14 @@ func (c *conn) run(dst, body []byte, seqs []wire.Seq, legacy bool) []byte {
 	r.endRun()
 	if err != nil {
 		err = r.interrupted(err)
+		r.more = false
 		out = r.appendError(dst[:at], err)
 		c.note(r, merr.From(err).Code)
 	} else {
 		c.note(r, r.failed)
 	}
 	out = r.timed(out, at)
+	c.more = r.more
 	if r.cancel != nil {
 		r.cancel()
 	}
@@ -163,6 +166,11 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 	}
 	if !r.c.authed && !def.open {
 		return dst, merr.New(merr.Unauthorized, "Command %s requires authentication", r.name)
+	}
+	if r.c.who != nil && r.s.o.Auth && !def.open {
+		if err := r.authorize(); err != nil {
+			return dst, err
+		}
 	}
 	if r.inTxn && def.fn != nil && !def.txn {
 		return dst, merr.New(merr.OperationNotInTransaction, "Multi-document transactions are not supported by this "+
@@ -327,8 +335,14 @@ func (r *request) checkGeneric() error {
 	if r.db == "" && !r.legacy {
 		return merr.New(merr.MissingDB, "OP_MSG requests require a $db argument")
 	}
+	if r.db == externalDB && commands[r.name].open {
+		return nil
+	}
 	return validDB(r.db)
 }
+
+// externalDB is the database of users that another system knows. Drivers name it in logins with PLAIN. It has no data.
+const externalDB = "$external"
 
 func validDB(name string) error {
 	if len(name) > 63 || strings.ContainsAny(name, "/\\. \"$*<>:|?\x00") {

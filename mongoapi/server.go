@@ -45,6 +45,8 @@ type Options struct {
 	SetName    string
 	// Advertise is the address that the server announces, as host:port. "" = the address that the client dialled.
 	Advertise string
+	// PlainText allows logins with the mechanism PLAIN on connections without TLS.
+	PlainText bool
 	// TestCommands enables the commands with which tests make the server fail.
 	TestCommands bool
 	Clock        *clock.Clock // nil: the wall clock
@@ -74,6 +76,7 @@ type Server struct {
 	began    time.Time
 	ids      objectIDs
 	times    clusterClock
+	process  []byte // the ObjectId of this run of the server
 	fails    failpoint.Set
 
 	mu     sync.Mutex
@@ -107,6 +110,7 @@ func New(e *core.Engine, o Options) *Server {
 	s.cursors = newCursors(o.Clock)
 	s.sessions = newSessions(o.Clock)
 	s.ids.init(o.Clock)
+	s.process = s.ids.next().Bytes()
 	s.times.now = &e.Journal().Clock
 	s.times.init(o.Account, o.Key, o.Auth)
 	s.wg.Add(2)

@@ -146,8 +146,8 @@ func (r *request) streamOptions(spec value.Value, name string) (o streamOptions,
 			continue
 		}
 		if *f.to = v.Str(); !slices.Contains(f.is, *f.to) {
-			return o, merr.New(merr.BadValue, "Enumeration value '%s' for field '$changeStream.%s' is not a valid value.",
-				v.Str(), f.name)
+			return o, merr.New(merr.BadValue, "Enumeration value '%s' for field '$changeStream.%s' is not a valid "+
+				"value.", v.Str(), f.name)
 		}
 	}
 	return o, nil
@@ -217,8 +217,8 @@ func (st *stream) begin(r *request, spec value.Value, since uint64) error {
 	switch {
 	case at.IsDefined():
 		if at.Kind() != value.Timestamp {
-			return merr.New(merr.TypeMismatch, "BSON field '$changeStream.startAtOperationTime' is the wrong type '%s', "+
-				"expected type 'timestamp'", expr.TypeName(at))
+			return merr.New(merr.TypeMismatch, "BSON field '$changeStream.startAtOperationTime' is the wrong type "+
+				"'%s', expected type 'timestamp'", expr.TypeName(at))
 		}
 		st.pos = journal.After(max(at.Raw64(), 1) - 1)
 		if st.pos.Time < since {
@@ -243,7 +243,8 @@ func (st *stream) resume(r *request, doc value.Value, option string, since uint6
 	data := doc.Get("_data")
 	switch {
 	case !data.IsDefined():
-		return merr.New(merr.MissingField, "BSON field '$changeStream.%s._data' is missing but a required field", option)
+		return merr.New(merr.MissingField, "BSON field '$changeStream.%s._data' is missing but a required field",
+			option)
 	case data.Kind() != value.String:
 		return merr.New(merr.TypeMismatch, "BSON field '$changeStream.%s._data' is the wrong type '%s', expected type "+
 			"'string'", option, expr.TypeName(data))
@@ -291,8 +292,8 @@ func (st *stream) resume(r *request, doc value.Value, option string, since uint6
 }
 
 func historyLost() error {
-	return merr.New(merr.ChangeStreamHistoryLost, "Resume of change stream was not possible, as the resume point may no "+
-		"longer be in the oplog.")
+	return merr.New(merr.ChangeStreamHistoryLost, "Resume of change stream was not possible, as the resume point may "+
+		"no longer be in the oplog.")
 }
 
 // tokenDoc returns the document of a token.
@@ -337,10 +338,10 @@ func (u *unchangedIDs) Next() (value.Value, bool, error) {
 		return d, ok, err
 	}
 	if want := tokenDoc(u.st.last); !value.Identical(d.Get("_id"), want) {
-		return d, false, merr.New(merr.ChangeStreamFatal, "Encountered an event whose _id field, which contains the resume "+
-			"token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the "+
-			"stream from that point. Only transformations that retain the unmodified _id field are allowed. Expected: "+
-			"%s but found: %s", update.Show(want), shownID(d.Get("_id")))
+		return d, false, merr.New(merr.ChangeStreamFatal, "Encountered an event whose _id field, which contains the "+
+			"resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to "+
+			"resume the stream from that point. Only transformations that retain the unmodified _id field are "+
+			"allowed. Expected: %s but found: %s", update.Show(want), shownID(d.Get("_id")))
 	}
 	return d, true, nil
 }

@@ -118,9 +118,9 @@ func (st *stream) appendBefore(dst []byte, e *journal.Entry) ([]byte, error) {
 }
 
 func noImage(which, events string, e *journal.Entry) error {
-	return merr.New(merr.NoMatchingDocument, "Change stream was configured to require a %s-image for all %s events, but "+
-		"the %s-image was not found for event: { ns: \"%s.%s\", documentKey: %s }", which, events, which, e.DB, e.Coll,
-		update.Show(value.ObjectOf(e.Key)))
+	return merr.New(merr.NoMatchingDocument, "Change stream was configured to require a %s-image for all %s events, "+
+		"but the %s-image was not found for event: { ns: \"%s.%s\", documentKey: %s }", which, events, which, e.DB,
+		e.Coll, update.Show(value.ObjectOf(e.Key)))
 }
 
 // appendNow appends fullDocument as it is now, null if it was deleted since.

@@ -393,6 +393,26 @@ func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, hea
 	return out, err
 }
 
+// Unborn returns the definition that a container of a database would have, without creating it: Conflict when the id is
+// taken. Its database need not exist. Its generation is another container's.
+func (c *Catalog) Unborn(db string, spec Spec) (*Container, error) {
+	k := &Container{Spec: spec.Clone(), Database: db, Version: 1, TS: c.clk.Now().Unix(), IndexVersion: 1}
+	if d, err := c.cur.Load().owner(db); err == nil {
+		if err := d.free(c, spec.ID, spec.FoldID); err != nil {
+			return nil, err
+		}
+		k.DBNum = d.Num
+	}
+	if err := c.checkThroughput(spec.Throughput); err != nil {
+		return nil, err
+	}
+	if err := k.prepare(); err != nil {
+		return nil, err
+	}
+	c.layOut(k)
+	return k, nil
+}
+
 // SlotsOf returns the number of slots of each partition of a new container that has n of them: one, unless the settings
 // ask for more. A query over all partitions seeks in each slot, so each further one would make it slower. A partition
 // that has to be split later is split by a copy of its slot. On a shared engine each slot counts its own LSNs, and a

@@ -2,9 +2,9 @@
 // and of the catalog, of the databases and containers whose changes somebody has asked for. A store that nobody has
 // asked has none, and its commits only load one flag.
 //
-// Each entry is written in the batch of the commit that makes the change, under a time of Clock of its own. So the journal has a
-// change if and only if the store has it. A commit gets its time just before it is passed to the engine, and may become
-// visible later than a commit with a greater time. The *mark* is the greatest time below which nothing can become
+// Each entry is written in the batch of the commit that makes the change, under a time of Clock of its own. So the
+// journal has a change if and only if the store has it. A commit gets its time just before it is passed to the engine,
+// and may become visible later than a commit with a greater time. The *mark* is the greatest time below which nothing can become
 // visible any more: a reader goes up to it, and its position stays right. Everything that a reader is given is durable.
 //
 // The order is that of Clock: all changes of an item, of a container and of its drop or rename are in the order in
@@ -284,6 +284,6 @@ func errShared() error {
 
 // ErrNotKept is the error for a position whose next changes the journal no longer has, or never had.
 func ErrNotKept() error {
-	return status.New(status.Gone, "The journal doesn't have the changes from this position on: they are older than its "+
-		"retention, or weren't recorded.")
+	return status.New(status.Gone, "The journal doesn't have the changes from this position on: they are older than "+
+		"its retention, or weren't recorded.")
 }

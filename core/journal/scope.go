@@ -224,6 +224,7 @@ func Translate(err error) error {
 func (j *Journal) idle(now time.Time) ([]scope, bool) {
 	list := slices.Clone(j.scopes.Load().list)
 	n := len(list)
-	list = slices.DeleteFunc(list, func(s scope) bool { return now.Unix()-s.used.Load() > int64(j.set.Age/time.Second) })
+	most := int64(j.set.Age / time.Second)
+	list = slices.DeleteFunc(list, func(s scope) bool { return now.Unix()-s.used.Load() > most })
 	return list, len(list) < n
 }

@@ -249,7 +249,10 @@ func bySlot(chs []change, from []int) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(chs[a].id.slot.ID(), chs[b].id.slot.ID()) })
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := chs[a].id.slot.key, chs[b].id.slot.key
+		return cmp.Or(cmp.Compare(x.Gen, y.Gen), cmp.Compare(x.ID, y.ID))
+	})
 	c, f := slices.Clone(chs), slices.Clone(from)
 	for i, o := range order {
 		chs[i], from[i] = c[o], f[o]
@@ -327,7 +330,7 @@ func (d *draft) lock(ctx context.Context) (unlock func(), err error) {
 func (d *draft) adopt(ctx context.Context) error {
 	for i := range d.parts {
 		for k := range d.parts[i].chs {
-			if err := d.c.adopt(ctx, d.parts[i].sl, d.parts[i].chs[k].basis); err != nil {
+			if err := d.parts[i].sl.c.adopt(ctx, d.parts[i].sl, d.parts[i].chs[k].basis); err != nil {
 				return err
 			}
 		}

@@ -21,7 +21,7 @@ type accumulation struct {
 }
 
 // UnsupportedAccumulators lists accumulators of MongoDB that this server doesn't support.
-var UnsupportedAccumulators = map[string]bool{"$accumulator": true, "$median": true, "$percentile": true}
+var UnsupportedAccumulators = map[string]bool{"$accumulator": true}
 
 func compileAccumulation(name string, spec value.Value, s *expr.Scope) (accumulation, error) {
 	a := accumulation{name: name}
@@ -45,6 +45,14 @@ func compileAccumulation(name string, spec value.Value, s *expr.Scope) (accumula
 		return compileN(a, op, arg, s)
 	case "$top", "$bottom", "$topN", "$bottomN":
 		return compileTop(a, op, arg, s)
+	case "$median", "$percentile":
+		q, err := expr.CompileQuantile(op, arg, s, 7429703)
+		if err != nil {
+			return a, err
+		}
+		a.mk = q.New
+		a.x, err = expr.Compile(q.Input, s)
+		return a, err
 	}
 	if a.mk = expr.Accumulators[op]; a.mk == nil {
 		if UnsupportedAccumulators[op] {

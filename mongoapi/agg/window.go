@@ -101,8 +101,8 @@ func (w *windowSpec) output(c *compiler, name string, spec value.Value) (windowF
 	if op == "" {
 		return nil, merr.New(merr.FailedToParse, "Expected a $-prefixed window function of '%s'", name)
 	}
-	if UnsupportedWindows[op] {
-		return nil, merr.NotSupported("the window function " + op)
+	if mk, ok := windowed[op]; ok {
+		return mk(w, c, op, arg, window)
 	}
 	if mk, ok := windowFunctions[op]; ok {
 		if window.IsDefined() {
@@ -126,7 +126,7 @@ func (w *windowSpec) output(c *compiler, name string, spec value.Value) (windowF
 
 // groupOnly are the accumulators that compileAccumulation handles itself.
 var groupOnly = map[string]bool{"$count": true, "$firstN": true, "$lastN": true, "$maxN": true, "$minN": true,
-	"$top": true, "$bottom": true, "$topN": true, "$bottomN": true}
+	"$top": true, "$bottom": true, "$topN": true, "$bottomN": true, "$median": true, "$percentile": true}
 
 // run sorts the documents and returns them with the outputs.
 func (w *windowSpec) run(x *Exec, src Iter) (Iter, error) {
@@ -269,6 +269,11 @@ func (p *partition) accumulate(a accumulation, b windowBounds) ([]value.Value, e
 	if err != nil {
 		return nil, err
 	}
+	return p.fold(vs, a.mk, b)
+}
+
+// fold is accumulate for values that are computed already.
+func (p *partition) fold(vs []value.Value, mk func() expr.Accumulator, b windowBounds) ([]value.Value, error) {
 	out := make([]value.Value, len(vs))
 	var acc expr.Accumulator
 	from, done := 0, 0 // acc has the values from .. done-1
@@ -279,7 +284,7 @@ func (p *partition) accumulate(a accumulation, b windowBounds) ([]value.Value, e
 			return nil, err
 		}
 		if acc == nil || lo != from || hi < done {
-			acc, from, done = a.mk(), lo, lo
+			acc, from, done = mk(), lo, lo
 		}
 		grown := done < hi
 		for ; done < hi; done++ {

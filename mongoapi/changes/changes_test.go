@@ -42,7 +42,8 @@ func TestDescribe(t *testing.T) {
 // Tokens sort as what they stand for, and come back from their texts.
 func TestTokens(t *testing.T) {
 	in := []Token{
-		HighWaterOf(6), {Time: 7, N: 0, Kind: Event}, {Time: 7, N: 0, Kind: Invalidate}, {Time: 7, N: 1, Kind: Event, Fragment: 1},
+		HighWaterOf(6), {Time: 7, N: 0, Kind: Event}, {Time: 7, N: 0, Kind: Invalidate},
+		{Time: 7, N: 1, Kind: Event, Fragment: 1},
 		{Time: 7, N: 1, Kind: Event, Fragment: 2}, HighWaterOf(7), {Time: 1 << 40, Kind: Event},
 	}
 	var texts []string

@@ -43,7 +43,7 @@ var Accumulators = map[string]func() Accumulator{
 // accumulatorOps returns the accumulators that are also expressions. They run over the elements of a single array
 // argument, or over all arguments.
 func accumulatorOps() map[string]operator {
-	ops := map[string]operator{}
+	ops := map[string]operator{"$median": {special: quantileOp}, "$percentile": {special: quantileOp}}
 	for _, name := range []string{"$avg", "$max", "$min", "$stdDevPop", "$stdDevSamp", "$sum"} {
 		mk := Accumulators[name]
 		ops[name] = variadic(func(_ *Env, a []value.Value) (value.Value, error) {

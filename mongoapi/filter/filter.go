@@ -24,6 +24,7 @@ type Filter struct {
 	root   node
 	all    bool
 	run    *expr.Run
+	near   *Near
 	leaves []*pathNode // conditions that each match satisfies: the terms of the top-level conjunction
 }
 
@@ -38,6 +39,8 @@ type Options struct {
 	Scope *expr.Scope
 	// Run is that of the Env with which the filter will be used; nil = it is never ended.
 	Run *expr.Run
+	// NoNear refuses $near and $nearSphere.
+	NoNear bool
 }
 
 // compiledSize is the approximate number of bytes that a Filter and its access path need for each byte of the query
@@ -57,7 +60,7 @@ func Compile(q value.Value, o Options) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Filter{root: n, run: o.Run}
+	f := &Filter{root: n, run: o.Run, near: c.near}
 	f.collect(n)
 	if a, ok := n.(andNode); ok && len(a) == 0 {
 		f.all = true

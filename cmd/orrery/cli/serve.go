@@ -29,7 +29,8 @@ type serving struct {
 	TLSCert, TLSKey string
 	GremlinSource   []string
 	server.Limits
-	Mongo server.MongoFlags
+	Mongo    server.MongoFlags
+	Explorer server.ExplorerFlags
 	logging
 }
 
@@ -59,6 +60,7 @@ func (c *serving) flags(f *pflag.FlagSet) {
 		"`NAME=DATABASE/GRAPH`; made when absent. Repeatable.")
 	c.Limits.Flags(f)
 	c.Mongo.Flags(f)
+	c.Explorer.Flags(f)
 	c.logging.flags(f)
 }
 
@@ -138,7 +140,7 @@ func (f *serving) config() (c server.Config, err error) {
 	c.Account, c.Auth, c.Insecure = f.Account, f.Auth, f.Insecure
 	c.Consistency, c.PublicHosts = f.Consistency, f.PublicHost
 	c.TLSCert, c.TLSKey = f.TLSCert, f.TLSKey
-	c.Limits, c.MongoDoor, c.Version = f.Limits, f.Mongo, version()
+	c.Limits, c.MongoDoor, c.Explorer, c.Version = f.Limits, f.Mongo, f.Explorer, version()
 	c.LogRequests, c.Slow = f.LogRequests, time.Duration(f.SlowMS)*time.Millisecond
 	return c, nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/cmd/orrery/certs"
+	"github.com/orrerydb/orrery/cmd/orrery/explorer"
 	"github.com/orrerydb/orrery/cmd/orrery/sniff"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/internal/admit"
@@ -47,8 +48,10 @@ type Server struct {
 	began time.Time
 	seen  *observer
 
-	backups backups
-	scripts *script.Pool // nil: the NoSQL API is off
+	backups  backups
+	handlers map[string]http.Handler       // of the doors that speak HTTP, without their guards
+	pages    map[string]*explorer.Explorer // the web page, by the doors whose listeners serve it
+	scripts  *script.Pool                  // nil: the NoSQL API is off
 
 	ready    atomic.Bool
 	stopping atomic.Bool
@@ -91,7 +94,8 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	s := &Server{cfg: cfg, parts: p, log: cfg.Logger, began: wall.Now(), failed: make(chan error, 8)}
+	s := &Server{cfg: cfg, parts: p, log: cfg.Logger, began: wall.Now(), failed: make(chan error, 8),
+		handlers: map[string]http.Handler{}}
 	s.seen = newObserver(s.log, cfg.LogRequests, cfg.Slow)
 	defer func() {
 		if err != nil {
@@ -111,7 +115,11 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	ds[Admin] = s.httpDoor(Admin, s.adminHandler())
+	s.handlers[Admin] = s.adminHandler()
+	ds[Admin] = s.httpDoor(Admin, s.withPage(Admin, s.handlers[Admin]))
+	if err := s.makePages(); err != nil {
+		return nil, err
+	}
 	if err := s.attach(ds); err != nil {
 		return nil, err
 	}
@@ -253,6 +261,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	s.wg.Wait()
 	errs = append(errs, s.closeScripts())
 	s.forgetConnections()
+	s.closePages()
 	s.closing.Store(true)
 	return errors.Join(append(errs, s.back.Close())...)
 }

@@ -169,7 +169,8 @@ func nosqlDoor(s *Server, e *core.Engine, b *bound) (door, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.httpDoor(NoSQL, s.withCertificate(h)), nil
+	s.handlers[NoSQL] = h
+	return s.httpDoor(NoSQL, s.withPage(NoSQL, s.withCertificate(h))), nil
 }
 
 func tableDoor(s *Server, e *core.Engine, b *bound) (door, error) {
@@ -179,6 +180,7 @@ func tableDoor(s *Server, e *core.Engine, b *bound) (door, error) {
 	}
 	h := tableapi.New(e, tableapi.Options{Account: s.cfg.Account, Key: key, Auth: s.cfg.Auth,
 		Clock: s.cfg.Clock, Wall: wall, Log: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen})
+	s.handlers[Table] = h
 	return s.httpDoor(Table, h), nil
 }
 
@@ -197,6 +199,7 @@ func gremlinDoor(s *Server, e *core.Engine, b *bound) (door, error) {
 		return nil, errors.Join(fmt.Errorf("the graphs of the Gremlin sources can't be made: %w", err),
 			g.Shutdown(context.Background()))
 	}
+	s.handlers[Gremlin] = g
 	d := s.httpDoor(Gremlin, g)
 	d.first = g.Shutdown
 	return d, nil
@@ -210,6 +213,7 @@ func mongoDoor(s *Server, e *core.Engine, b *bound) (door, error) {
 	m := s.cfg.MongoDoor
 	return mongoapi.New(e, mongoapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
 		Standalone: m.Topology == Standalone, SetName: m.ReplicaSet, Advertise: m.Advertise,
-		TestCommands: m.TestCommands, Clock: s.cfg.Clock, Logger: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate,
+		PlainText: s.cfg.Insecure, TestCommands: m.TestCommands, Clock: s.cfg.Clock, Logger: s.log,
+		MaxTime: s.cfg.MaxTime, Gate: b.gate,
 		Observe: s.seen, Limits: limits}), nil
 }
