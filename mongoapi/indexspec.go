@@ -115,10 +115,15 @@ func (o indexOption) stored(lenient bool) (value.Value, error) {
 	case "key", "name", "v", "ns":
 		return value.Undef(), nil
 	case "collation":
-		if checkCollation(o.v) != nil {
-			return o.v, cannotCreate("indexes with a collation are not supported by this server")
+		if o.v.Kind() != value.Object {
+			return o.v, merr.New(merr.TypeMismatch, "The field 'collation' must be an object, but got %s",
+				expr.TypeName(o.v))
 		}
-		return value.Undef(), nil
+		if o.v.Len() == 0 {
+			return o.v, merr.New(merr.BadValue, "The field 'collation' cannot be an empty object.")
+		}
+		c, err := parseCollation(o.v)
+		return collationDoc(c), err
 	}
 	if idKey(o.key) && indexOptions[o.name] != "" {
 		return o.v, merr.New(merr.InvalidIndexSpecification, "The field '%s' is not valid for an _id index "+
@@ -236,6 +241,14 @@ func declaredOf(d value.Value) (out []core.Declared, err error) {
 	if d.Get("unique").IsDefined() {
 		u := x
 		u.Unique = true
+		c, err := parseCollation(d.Get("collation"))
+		if err != nil {
+			return nil, err
+		}
+		if c != nil {
+			o := c.Options()
+			u.Collation = &o
+		}
 		out = append(out, u)
 	}
 	if after := d.Get("expireAfterSeconds"); after.IsDefined() && !onTS(d) {
@@ -420,7 +433,7 @@ func (k *coll) known(specs []value.Value, d value.Value) (bool, error) {
 }
 
 // telling are the fields that tell an index from others.
-var telling = []string{"key", "unique", "sparse", "partialFilterExpression"}
+var telling = []string{"key", "unique", "sparse", "partialFilterExpression", "collation"}
 
 func sameIndex(a, b value.Value) bool {
 	for _, name := range telling {

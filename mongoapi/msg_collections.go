@@ -4,7 +4,6 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -13,32 +12,6 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/rights"
 )
-
-func create(r *request, dst []byte) ([]byte, error) {
-	name, err := r.collection()
-	if err != nil {
-		return dst, err
-	}
-	for it := r.body.Iter(); it.Next(); {
-		switch key := string(it.Key()); key {
-		case "capped", "timeseries", "viewOn", "clusteredIndex", "validator", "encryptedFields",
-			"expireAfterSeconds":
-			if expr.Truthy(it.Value()) && !(it.Value().Kind() == value.Object && it.Value().Len() == 0) {
-				return dst, merr.NotSupported("the option " + key + " of create")
-			}
-		case "collation":
-			if err := checkCollation(it.Value()); err != nil {
-				return dst, err
-			}
-		}
-	}
-	images, err := imagesOf("create", r.body)
-	if err != nil {
-		return dst, err
-	}
-	_, _, err = r.ensure(r.db, name, func(s *core.ContainerSpec) { s.Images = images.Bool() }) // if it exists: nothing
-	return dst, err
-}
 
 func drop(r *request, dst []byte) ([]byte, error) {
 	name, err := r.collection()
@@ -141,10 +114,18 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	var options map[string][]byte
+	options := map[string][]byte{} // elements
 	if !nameOnly {
-		if options, err = r.collectionOptions(); err != nil {
-			return dst, err
+		for d, err := range r.s.eng.Definitions(r.db, 0) {
+			if status.Is(err, status.NotFound) {
+				break
+			}
+			if err != nil {
+				return dst, err
+			}
+			if b := optionsOf(d).Bytes(); len(b) > 0 {
+				options[d.ID()] = b[4 : len(b)-1]
+			}
 		}
 	}
 	for c := range names {
@@ -161,7 +142,7 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 			ib = bson.AppendBool(ib, "readOnly", false)
 			ib = value.AppendElement(ib, "uuid", uuidOf(c.RID))
 			b = bson.End(ib, ia)
-			b = value.AppendElement(b, "idIndex", idIndex())
+			b = value.AppendElement(b, "idIndex", idIndexOf(options[c.ID]))
 		}
 		docs = append(docs, value.ObjectOf(bson.End(b, at)))
 	}

@@ -70,9 +70,7 @@ func (r *request) findArgs() (findArgs, error) {
 			}
 			a.simple = a.simple && !expr.Truthy(v)
 		case "collation":
-			if err = checkCollation(v); err == nil {
-				continue
-			}
+			a.simple = a.simple && v.Len() == 0
 		case "min", "max", "returnKey", "showRecordId":
 			if !expr.Truthy(v) || v.Len() == 0 && v.Kind() == value.Object {
 				continue
@@ -111,14 +109,6 @@ func count64(name []byte, v value.Value) (int64, error) {
 	return n, nil
 }
 
-// checkCollation accepts only the collation that is supported: binary comparison.
-func checkCollation(v value.Value) error {
-	if v.Len() == 0 || v.Get("locale").Str() == "simple" {
-		return nil
-	}
-	return merr.NotSupported("a collation other than simple")
-}
-
 func find(r *request, dst []byte) ([]byte, error) {
 	name, err := r.collection()
 	if err != nil {
@@ -143,10 +133,9 @@ func find(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if k != nil && a.tailable {
-		return dst, merr.New(merr.BadValue, "error processing query: ns=%s.%s tailable cursor requested on non capped "+
-			"collection", r.db, name)
+		return r.findTail(dst, k, name)
 	}
-	if k != nil && a.simple && k.byID {
+	if k != nil && a.simple && k.byID && !k.option("collation").IsDefined() {
 		if id, ok := onlyID(a.filter); ok {
 			return r.findPoint(dst, k, id)
 		}
@@ -179,6 +168,9 @@ func (r *request) findCursor(k *coll, name string) (*cursor, findArgs, error) {
 	if err != nil {
 		return nil, a, err
 	}
+	if err := r.collate(k, given(r.body, "collation")); err != nil {
+		return nil, a, err
+	}
 	scope, err := r.scope(r.body)
 	if err != nil {
 		return nil, a, err
@@ -191,7 +183,7 @@ func (r *request) findCursor(k *coll, name string) (*cursor, findArgs, error) {
 	if err != nil {
 		return nil, a, err
 	}
-	p, err := project.Compile(a.projection, project.Options{Scope: scope, Find: true, Query: f})
+	p, err := project.Compile(a.projection, project.Options{Scope: scope, Find: true, Run: r.exprEnv().Run, Query: f})
 	if err != nil {
 		return nil, a, err
 	}

@@ -40,7 +40,7 @@ func newSource(k *coll, f *filter.Filter, o order.Order, shown exec.Shown, skip,
 		}
 	}
 	s.q = k.query(f, o, want, e)
-	s.q.Shown = shown
+	s.q.Shown = k.shownOf(shown)
 	s.err = k.usable(f)
 	return s
 }

@@ -108,7 +108,7 @@ func (l *lookupSpec) join(x *Exec, d value.Value, h *hold) ([]value.Value, error
 	if l.local == nil {
 		return l.run(sub, nil, h)
 	}
-	f, err := filter.Compile(l.condition(d), filter.Options{})
+	f, err := filter.Compile(l.condition(d), filter.Options{Run: x.Env.Run})
 	if err != nil {
 		return nil, err
 	}

@@ -129,7 +129,7 @@ func (c *compiler) field(path string, v value.Value, depth int) (node, error) {
 	if v.Kind() == value.Regex {
 		return c.regex(path, v, value.Undef())
 	}
-	return newEq(path, v), nil
+	return c.newEq(path, v), nil
 }
 
 // isOperatorObject reports whether v is `{$op: ..}`. A DBRef (`$ref`, `$id`, `$db`) is a value.
@@ -187,9 +187,11 @@ func newLeaf(path string, leaf bool, test func(v value.Value) bool) *pathNode {
 	return &pathNode{path: path, segs: splitPath(path), leaf: leaf, test: test}
 }
 
-func newEq(path string, v value.Value) *pathNode {
-	n := newLeaf(path, true, eqTest(v))
+func (c *compiler) newEq(path string, v value.Value) *pathNode {
+	n := newLeaf(path, true, c.eqTest(v))
 	n.eq = v
-	n.sarg = sarg{kind: sargEq, v: v}
+	if c.coll(v) == nil {
+		n.sarg = sarg{kind: sargEq, v: v}
+	}
 	return n
 }

@@ -10,6 +10,7 @@
 package filter
 
 import (
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -25,6 +26,7 @@ type Filter struct {
 	all    bool
 	run    *expr.Run
 	near   *Near
+	coll   *collate.Collation
 	leaves []*pathNode // conditions that each match satisfies: the terms of the top-level conjunction
 }
 
@@ -60,7 +62,7 @@ func Compile(q value.Value, o Options) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Filter{root: n, run: o.Run, near: c.near}
+	f := &Filter{root: n, run: o.Run, near: c.near, coll: o.Run.Collation()}
 	f.collect(n)
 	if a, ok := n.(andNode); ok && len(a) == 0 {
 		f.all = true
@@ -121,6 +123,15 @@ func (f *Filter) Equal(path string) value.Value {
 		}
 	}
 	return value.Undef()
+}
+
+// Exact is Equal for a value that no other one equals in the filter's collation, apart from numbers of other kinds.
+func (f *Filter) Exact(path string) value.Value {
+	v := f.Equal(path)
+	if f.coll != nil && collate.Affects(v) {
+		return value.Undef()
+	}
+	return v
 }
 
 // Position returns the index of the first array element in doc that satisfied a condition of the query on a path with

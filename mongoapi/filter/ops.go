@@ -3,6 +3,7 @@ package filter
 import (
 	"math"
 
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -76,7 +77,19 @@ func bracket(v value.Value) int {
 	return 16 + int(v.Kind())
 }
 
-func eqTest(v value.Value) func(value.Value) bool {
+// coll returns the collation of comparisons with v, nil if they are the same with and without it.
+func (c *compiler) coll(v value.Value) *collate.Collation {
+	if collate.Affects(v) {
+		return c.opts.Run.Collation()
+	}
+	return nil
+}
+
+func (c *compiler) eqTest(v value.Value) func(value.Value) bool {
+	if coll := c.coll(v); coll != nil {
+		class := bracket(v)
+		return func(x value.Value) bool { return bracket(x) == class && coll.Compare(x, v) == 0 }
+	}
 	switch v.Kind() {
 	case value.Null, value.Undefined:
 		return func(x value.Value) bool { return x.Kind() == value.Null || x.Kind() == value.Undefined }
@@ -90,16 +103,16 @@ func eqTest(v value.Value) func(value.Value) bool {
 
 func (c *compiler) eq(path string, arg, _ value.Value, _ int) (node, error) {
 	if arg.Kind() == value.Regex { // $eq means the regex value itself
-		return newLeaf(path, true, eqTest(arg)), nil
+		return newLeaf(path, true, c.eqTest(arg)), nil
 	}
-	return newEq(path, arg), nil
+	return c.newEq(path, arg), nil
 }
 
 func (c *compiler) ne(path string, arg, _ value.Value, _ int) (node, error) {
 	if arg.Kind() == value.Regex {
 		return nil, merr.New(merr.BadValue, "Can't have regex as arg to $ne.")
 	}
-	n := newLeaf(path, true, eqTest(arg))
+	n := newLeaf(path, true, c.eqTest(arg))
 	n.not = true
 	return n, nil
 }
@@ -110,12 +123,15 @@ func isNaN(v value.Value) bool {
 
 // compare makes $gt, $gte, $lt and $lte.
 func compare(kind sargKind) operator {
-	return func(_ *compiler, path string, arg, _ value.Value, _ int) (node, error) {
+	return func(c *compiler, path string, arg, _ value.Value, _ int) (node, error) {
 		if arg.Kind() == value.Regex {
 			return nil, merr.New(merr.BadValue, "Can't have RegEx as arg to predicate over field '%s'.", path)
 		}
-		n := newLeaf(path, true, compareTest(kind, arg))
-		n.sarg = sarg{kind: kind, v: arg}
+		coll := c.coll(arg)
+		n := newLeaf(path, true, compareTest(coll, kind, arg))
+		if coll == nil {
+			n.sarg = sarg{kind: kind, v: arg}
+		}
 		return n, nil
 	}
 }
@@ -132,7 +148,7 @@ func holds(kind sargKind, cmp int) bool {
 	return cmp <= 0
 }
 
-func compareTest(kind sargKind, arg value.Value) func(value.Value) bool {
+func compareTest(coll *collate.Collation, kind sargKind, arg value.Value) func(value.Value) bool {
 	class, k := bracket(arg), arg.Kind()
 	if k == value.MinKey || k == value.MaxKey { // they compare with all kinds
 		return func(x value.Value) bool { return x.IsDefined() && holds(kind, value.CompareBSON(x, arg)) }
@@ -147,7 +163,7 @@ func compareTest(kind sargKind, arg value.Value) func(value.Value) bool {
 		if class == 1 {
 			return kind == sargGte || kind == sargLte
 		}
-		return !isNaNDouble(x) && holds(kind, value.CompareBSON(x, arg))
+		return !isNaNDouble(x) && holds(kind, coll.Compare(x, arg))
 	}
 }
 
@@ -166,9 +182,9 @@ func (c *compiler) in(path string, arg, _ value.Value, _ int) (node, error) {
 	n := newLeaf(path, true, test)
 	if plain {
 		n.sarg = sarg{kind: sargIn, vs: vs}
-		if len(vs) == 1 {
-			n.eq = vs[0]
-		}
+	}
+	if len(vs) == 1 && arg.Len() == 1 {
+		n.eq = vs[0]
 	}
 	return n, nil
 }
@@ -177,7 +193,7 @@ func (c *compiler) inTest(arg value.Value) (test func(value.Value) bool, vs []va
 	plain = true
 	var regexes []func(value.Value) bool
 	null := false
-	set := map[uint64][]value.Value{}
+	set, coll := map[uint64][]value.Value{}, c.opts.Run.Collation()
 	for it := arg.Iter(); it.Next(); {
 		v := it.Value()
 		switch {
@@ -192,8 +208,10 @@ func (c *compiler) inTest(arg value.Value) (test func(value.Value) bool, vs []va
 			continue
 		case v.Kind() == value.Null:
 			null = true
+		case coll != nil && collate.Affects(v):
+			plain = false
 		}
-		h := value.HashBSON(v)
+		h := coll.Hash(v)
 		set[h] = append(set[h], v)
 		vs = append(vs, v)
 	}
@@ -201,8 +219,8 @@ func (c *compiler) inTest(arg value.Value) (test func(value.Value) bool, vs []va
 		if x.Kind() == value.Undefined {
 			return null
 		}
-		for _, v := range set[value.HashBSON(x)] {
-			if bracket(v) == bracket(x) && value.CompareBSON(v, x) == 0 {
+		for _, v := range set[coll.Hash(x)] {
+			if bracket(v) == bracket(x) && coll.Compare(v, x) == 0 {
 				return true
 			}
 		}
@@ -327,7 +345,7 @@ func (c *compiler) all(path string, arg, _ value.Value, depth int) (node, error)
 		case v.Kind() == value.Regex:
 			n, err = c.regex(path, v, value.Undef())
 		default:
-			n = newEq(path, v)
+			n = c.newEq(path, v)
 		}
 		if err != nil {
 			return nil, err
@@ -413,7 +431,7 @@ func Element(arg value.Value, o Options) (func(v value.Value) bool, error) {
 		re, err := (&compiler{opts: o}).compileRegex(arg, value.Undef())
 		return re.test, err
 	}
-	return eqTest(arg), nil
+	return (&compiler{opts: o}).eqTest(arg), nil
 }
 
 // Equal reports whether two values are equal in a query: numbers by value, documents including the order of fields.
