@@ -367,7 +367,7 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 // unsupportedCollMod are arguments of collMod for what collections don't have here.
 var unsupportedCollMod = map[string]bool{"validator": true, "validationLevel": true, "validationAction": true,
 	"viewOn": true, "pipeline": true, "expireAfterSeconds": true,
-	"timeseries": true, "cappedSize": true, "cappedMax": true}
+	"timeseries": true}
 
 // indexMod is the argument index of collMod.
 type indexMod struct {
