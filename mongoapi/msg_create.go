@@ -23,6 +23,8 @@ func create(r *request, dst []byte) ([]byte, error) {
 		if opts != nil {
 			s.Properties = map[string][]byte{optionsProperty: opts}
 			s.Declared = declaredIDs(s)
+			followOptions(s)
+			s.Event = createEvent(opts)
 		}
 	})
 	if err == nil && !made && !sameCreation(k.opts, opts) {
@@ -51,10 +53,18 @@ func (r *request) createOptions(body value.Value) ([]byte, error) {
 	for it := body.Iter(); it.Next(); {
 		v := it.Value()
 		switch key := string(it.Key()); key {
-		case "capped", "timeseries", "viewOn", "clusteredIndex", "validator", "changeStreamPreAndPostImages",
-			"encryptedFields", "expireAfterSeconds":
+		case "timeseries", "viewOn", "clusteredIndex", "validator", "encryptedFields", "expireAfterSeconds":
 			if expr.Truthy(v) && !(v.Kind() == value.Object && v.Len() == 0) {
 				return nil, merr.NotSupported("the option " + key + " of create")
+			}
+		case "capped", "size", "max": // together, below
+		case "changeStreamPreAndPostImages":
+			images, err := imagesOf("create", body)
+			if err != nil {
+				return nil, err
+			}
+			if images.Bool() {
+				b = value.AppendElement(b, key, enabledImages())
 			}
 		case "collation":
 			if v.Kind() == value.Object && v.Len() == 0 {
@@ -66,6 +76,10 @@ func (r *request) createOptions(body value.Value) ([]byte, error) {
 			}
 			b = value.AppendElement(b, key, collationDoc(c))
 		}
+	}
+	b, err := r.appendCapped(b, body)
+	if err != nil {
+		return nil, err
 	}
 	if b = bson.End(b, at); len(b) == len(bson.Empty) {
 		return nil, nil

@@ -43,7 +43,7 @@ func newSource(k *coll, f *filter.Filter, o order.Order, shown exec.Shown, skip,
 		o, s.err = o.Bind(e.Score)
 	}
 	s.q = k.query(f, o, want, e)
-	s.q.Shown = shown
+	s.q.Shown = k.shownOf(shown)
 	return s
 }
 

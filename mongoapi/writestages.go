@@ -70,6 +70,9 @@ func (h *host) out(db, name string, docs agg.Iter) (err error) {
 	if err != nil {
 		return err
 	}
+	if old != nil && old.Spec().Capped != nil {
+		return merr.New(17152, "namespace '%s.%s' is capped so it can't be used for $out", db, name)
+	}
 	if old != nil && !old.byID {
 		return merr.New(merr.IllegalOperation, "namespace '%s.%s' is sharded so it can't be used for $out'", db, name)
 	}
@@ -165,7 +168,7 @@ func (h *host) merge(k *coll, d value.Value, w agg.WriteSpec) error {
 		if err != nil {
 			return err
 		}
-		_, err = k.Write(h.r.ctx, core.Write{Kind: core.Update, Doc: d.Bytes(),
+		_, err = k.Write(h.r.ctx, core.Write{Kind: core.Update, Doc: d.Bytes(), Partial: w.WhenMatched != "replace",
 			Update: func(old *core.Item) (core.Change, error) {
 				if old == nil {
 					return notMatched(d, w)
@@ -243,7 +246,7 @@ func (h *host) mergeOn(k *coll, f *filter.Filter, d value.Value, w agg.WriteSpec
 	}
 	pk, id := clonePK(it.PK()), it.ID().Clone()
 	src.Close()
-	_, err = k.Write(h.r.ctx, core.Write{Kind: core.Update, PK: pk, ID: id,
+	_, err = k.Write(h.r.ctx, core.Write{Kind: core.Update, PK: pk, ID: id, Partial: w.WhenMatched != "replace",
 		Update: func(old *core.Item) (core.Change, error) {
 			if done = old != nil; !done {
 				return core.Change{Keep: true}, nil
