@@ -24,7 +24,8 @@ import (
 // the pipeline as a part of that of the scan; "covered" has an index with both fields.
 func BenchmarkMatchGroup(b *testing.B) {
 	const docs = 100_000
-	e, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned, Kept: core.GotSingly})
+	e, err := pebblekv.Open(b.TempDir(),
+		pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned, Kept: core.GotSingly})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -59,14 +60,15 @@ func BenchmarkMatchGroup(b *testing.B) {
 		var batch bson.A
 		for j := range 1000 {
 			n := i + j
-			batch = append(batch, bson.D{{Key: "_id", Value: n}, {Key: "a", Value: fmt.Sprint("name", n)}, {Key: "k", Value: n % 100},
-				{Key: "pad", Value: pad}, {Key: "v", Value: n}})
+			batch = append(batch, bson.D{{Key: "_id", Value: n}, {Key: "a", Value: fmt.Sprint("name", n)},
+				{Key: "k", Value: n % 100}, {Key: "pad", Value: pad}, {Key: "v", Value: n}})
 		}
 		ask(bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: batch}})
 	}
 	group := bson.D{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{
 		bson.D{{Key: "$match", Value: bson.D{{Key: "v", Value: bson.D{{Key: "$gte", Value: 0}}}}}},
-		bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$k"}, {Key: "n", Value: bson.D{{Key: "$sum", Value: "$v"}}}}}},
+		bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$k"},
+			{Key: "n", Value: bson.D{{Key: "$sum", Value: "$v"}}}}}},
 	}}, {Key: "cursor", Value: bson.D{}}}
 	bare := bareScan(b, e, docs)
 	for _, name := range []string{"scan", "covered"} {
@@ -96,8 +98,8 @@ func BenchmarkMatchGroup(b *testing.B) {
 	}
 }
 
-// bareScan returns a function that reads the fields k and v of all documents with an iterator of the engine, and returns
-// how long it took. It finds the documents by their size.
+// bareScan returns a function that reads the fields k and v of all documents with an iterator of the engine, and
+// returns how long it took. It finds the documents by their size.
 func bareScan(b *testing.B, e kv.Engine, docs int) func() time.Duration {
 	type span struct{ lo, hi []byte }
 	var spans []span

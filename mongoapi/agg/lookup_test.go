@@ -59,8 +59,8 @@ func TestLookupBatches(t *testing.T) {
 	}
 	result := func(more string) string {
 		h.finds = 0
-		p, err := Compile(mtest.Value(t, `[{"$lookup":{"from":"out","localField":"a","foreignField":"b.c","as":"j"`+more+
-			`}}]`), Options{})
+		p, err := Compile(mtest.Value(t, `[{"$lookup":{"from":"out","localField":"a","foreignField":"b.c","as":"j"`+
+			more+`}}]`), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
