@@ -35,6 +35,8 @@ func init() {
 		"distinct":    {fn: distinct, args: distinctArguments, strict: true},
 		"explain":     {fn: explain, args: args{"verbosity": stringArg}, strict: true},
 		"find":        {fn: find, args: findArguments, strict: true},
+		"mapReduce":   {fn: mapReduce, args: mapReduceArguments, strict: true},
+		"mapreduce":   {fn: mapReduce, args: mapReduceArguments, strict: true},
 		"getMore":     {fn: getMore, args: getMoreArguments, strict: true},
 		"killOp":      {fn: killOp, free: true, args: args{"op": anyArg}},
 		"killCursors": {fn: killCursors, args: args{"cursors": arrayArg}, strict: true, free: true},
@@ -123,7 +125,7 @@ var unsupported = map[string]bool{
 	"applyOps": true, "authenticate": true, "bulkWrite": true,
 	"compact": true, "connPoolStats": true, "dbHash": true, "filemd5": true,
 	"fsync": true, "getLastError": true, "getShardMap": true, "getnonce": true,
-	"killAllSessionsByPattern": true, "mapReduce": true, "planCacheClear": true, "profile": true, "reIndex": true,
+	"killAllSessionsByPattern": true, "planCacheClear": true, "profile": true, "reIndex": true,
 	"setFeatureCompatibilityVersion": true, "setParameter": true,
 	"shutdown": true, "top": true, "validate": true,
 }
