@@ -125,8 +125,8 @@ func (m *reduction) arguments() error {
 			*a.to = s
 			m.finalizes = m.finalizes || a.name == "finalize"
 		case v.IsDefined():
-			return merr.New(merr.TypeMismatch, "BSON field 'mapReduce.%s' is the wrong type '%s', expected type 'string'",
-				a.name, expr.TypeName(v))
+			return merr.New(merr.TypeMismatch, "BSON field 'mapReduce.%s' is the wrong type '%s', expected type "+
+				"'string'", a.name, expr.TypeName(v))
 		case a.name != "finalize":
 			return merr.New(merr.MissingField, "BSON field 'mapReduce.%s' is missing but a required field", a.name)
 		}

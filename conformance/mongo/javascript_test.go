@@ -26,7 +26,8 @@ func scripted(t *testing.T, on bool, limit time.Duration) *mongo.Database {
 	s := harness.StartWith(t, cfg)
 	db := s.Mongo.Database("db")
 	_, err := db.Collection("c").InsertMany(bg, []any{
-		bson.D{{Key: "_id", Value: 1}, {Key: "k", Value: "a"}, {Key: "n", Value: 5}, {Key: "tags", Value: bson.A{"x", "y"}}},
+		bson.D{{Key: "_id", Value: 1}, {Key: "k", Value: "a"}, {Key: "n", Value: 5},
+			{Key: "tags", Value: bson.A{"x", "y"}}},
 		bson.D{{Key: "_id", Value: 2}, {Key: "k", Value: "b"}, {Key: "n", Value: 3}, {Key: "tags", Value: bson.A{"x"}}},
 		bson.D{{Key: "_id", Value: 3}, {Key: "k", Value: "a"}, {Key: "n", Value: 9}, {Key: "tags", Value: bson.A{}}},
 		bson.D{{Key: "_id", Value: 4}, {Key: "k", Value: "c"}, {Key: "n", Value: int64(1) << 60},
@@ -119,7 +120,7 @@ func TestHostileJavaScript(t *testing.T) {
 	for program, want := range map[string]string{
 		`for (;;) {}`:                             "MaxTimeMSExpired: ",
 		`'x'.repeat(2**31).length`:                "JSInterpreterFailure: ",
-		`/^(?=(a+)+$)b/.test('a'.repeat(40)+'!')`: "MaxTimeMSExpired: ",
+		`/^(?=a)(a+)+$/.test('a'.repeat(60)+'b')`: "MaxTimeMSExpired: ",
 		`(function f() { f() })()`:                "JSInterpreterFailure: ",
 	} {
 		began := time.Now()

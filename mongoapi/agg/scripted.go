@@ -53,7 +53,8 @@ func compileScripted(a accumulation, arg value.Value, s *expr.Scope) (accumulati
 			return a, merr.New(4544706, "$accumulator got an unexpected field: %s", name)
 		}
 		if !ok {
-			return a, merr.New(4544701, "$accumulator %s must be a string or code, but found: %s", name, expr.TypeName(v))
+			return a, merr.New(4544701, "$accumulator %s must be a string or code, but found: %s", name,
+				expr.TypeName(v))
 		}
 		args[name] = v
 	}
@@ -146,7 +147,8 @@ func (a *scriptedAcc) finish() error {
 	if err := a.flush(); err != nil || !a.c.finalizes {
 		return err
 	}
-	out, err := a.c.env.Run.Values(a.c.finalize, []value.Value{value.MakeArray([]value.Value{value.NullValue(), a.state})})
+	call := value.MakeArray([]value.Value{value.NullValue(), a.state})
+	out, err := a.c.env.Run.Values(a.c.finalize, []value.Value{call})
 	if err == nil {
 		a.state = out[0]
 	}

@@ -199,7 +199,8 @@ func appendJS(dst []byte, v value.Value) []byte {
 // functionOp compiles $function.
 func functionOp(_ string, arg value.Value, s *Scope, depth int) (Expr, error) {
 	if arg.Kind() != value.Object {
-		return nil, merr.New(merr.FailedToParse, "$function requires an object as an argument, found: %s", TypeName(arg))
+		return nil, merr.New(merr.FailedToParse, "$function requires an object as an argument, found: %s",
+			TypeName(arg))
 	}
 	for it := arg.Iter(); it.Next(); {
 		switch string(it.Key()) {
