@@ -36,6 +36,7 @@ func (s *Server) adminHandler() http.Handler {
 		{"/metrics", metrics},
 		{"/orrery/connect", s.getConnect},
 		{PartitionsPath, s.getPartitions},
+		{RequestsPath, s.getRequests},
 		{"/debug/pprof/*profile", s.getProfile},
 	} {
 		g.GET(r.path, r.answer)
