@@ -47,7 +47,7 @@ func init() {
 		"update":        {fn: updateDocs, retry: true, args: updateArguments, strict: true},
 
 		// Collections, databases and indexes.
-		"collMod":          {fn: collMod, args: args{"index": objectArg}},
+		"collMod":          {fn: collMod, args: collModArguments},
 		"create":           {fn: create, args: createArguments, strict: true},
 		"createIndexes":    {fn: createIndexes, args: createIndexesArguments, strict: true},
 		"customAction":     {fn: customAction},

@@ -51,7 +51,7 @@ func init() {
 // Unsupported lists query operators of MongoDB that aren't supported.
 var Unsupported = map[string]bool{
 	"$box": true, "$center": true, "$centerSphere": true, "$geoIntersects": true, "$geoNear": true, "$geoWithin": true,
-	"$jsonSchema": true, "$maxDistance": true, "$minDistance": true, "$near": true, "$nearSphere": true,
+	"$maxDistance": true, "$minDistance": true, "$near": true, "$nearSphere": true,
 	"$polygon": true, "$text": true, "$where": true,
 }
 
