@@ -139,12 +139,16 @@ func (k *coll) query(f *filter.Filter, o order.Order, limit int64, e *expr.Env) 
 		q.Pred = f.Pred()
 		q.Match = func(it *core.Item) (bool, error) { return f.Match(e, value.ObjectOf(it.Doc)) }
 	}
+	near := f.Near()
 	if coll := e.Run.Collation(); coll != nil && len(o) > 0 {
 		q.OrderBy, q.Compare = collatedOrder(slices.Clone(o).With(coll)), order.Comparer(coll)
-	} else if len(o) > 0 {
+	} else if len(o) > 0 || near != nil {
 		for _, c := range o {
 			q.OrderBy = append(q.OrderBy, exec.Order{Path: access.NewPath(c.Path...).Element(), Desc: c.Desc,
 				Key: func(it *core.Item) value.Value { return order.Key(value.ObjectOf(it.Doc), c) }})
+		}
+		if len(o) == 0 {
+			q.OrderBy = []exec.Order{nearOrder(near)}
 		}
 		q.Compare, q.Collation = order.CompareKeys, access.BSONOrder
 	}
@@ -235,6 +239,9 @@ func (k *coll) checkStored(d value.Value) error {
 	if n := len(d.Bytes()); n > maxDocument {
 		return merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and "+
 			"%d(16MB)", n, n, maxDocument)
+	}
+	if err := k.checkPlaces(d); err != nil {
+		return err
 	}
 	if k.byID || k.Spec().Origin != "mongo" {
 		return nil

@@ -51,6 +51,10 @@ func indexDoc(spec value.Value, lenient bool) (value.Value, error) {
 			b = value.AppendElement(b, o.name, v)
 		}
 	}
+	var err error
+	if b, err = placeOptions(b, spec); err != nil {
+		return spec, err
+	}
 	d := value.ObjectOf(bson.End(b, at))
 	return d, checkIndexOptions(d)
 }
@@ -78,7 +82,8 @@ func checkIndexKey(key value.Value) error {
 		case v.Kind() == value.String:
 			switch v.Str() {
 			case "hashed": // it guarantees no order, and every path supports equality
-			case "text", "2dsphere", "2d", "geoHaystack":
+			case "2dsphere", "2d":
+			case "text", "geoHaystack":
 				return cannotCreate("%s indexes are not supported by this server", v.Str())
 			default:
 				return cannotCreate("Unknown index plugin '%s'", v.Str())
@@ -189,7 +194,7 @@ func checkIndexOptions(d value.Value) error {
 	for it := key.Iter(); it.Next(); {
 		name := string(it.Key())
 		wild = wild || name == "$**" || strings.HasSuffix(name, ".$**")
-		hashed = hashed || it.Value().Kind() == value.String
+		hashed = hashed || it.Value().Kind() == value.String && it.Value().Str() == "hashed"
 	}
 	set := func(name string) bool { return d.Get(name).IsDefined() }
 	switch {

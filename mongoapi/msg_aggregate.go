@@ -63,7 +63,7 @@ func (r *request) aggregateCursor(name string) (*cursor, *agg.Pipeline, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := r.pipeline(k, r.body)
+	p, err := r.pipeline(k, r.body, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -96,8 +96,8 @@ func failed(err error) error {
 	return &c
 }
 
-// pipeline compiles the pipeline of a command on a collection, nil if it doesn't exist.
-func (r *request) pipeline(k *coll, body value.Value) (*agg.Pipeline, error) {
+// pipeline compiles the pipeline of a command on a collection, whose k is nil if it doesn't exist.
+func (r *request) pipeline(k *coll, body value.Value, name string) (*agg.Pipeline, error) {
 	if err := r.collate(k, given(body, "collation")); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,8 @@ func (r *request) pipeline(k *coll, body value.Value) (*agg.Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	return agg.Compile(body.Get("pipeline"), agg.Options{Scope: scope, Run: r.exprEnv().Run})
+	return agg.Compile(body.Get("pipeline"), agg.Options{Scope: scope, Run: r.exprEnv().Run, Coll: name,
+		Places: r.placeIndex})
 }
 
 // runPipeline opens a pipeline on the host's collection, which may not exist.

@@ -10,6 +10,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/rights"
 )
 
 func drop(r *request, dst []byte) ([]byte, error) {
@@ -29,6 +30,9 @@ func drop(r *request, dst []byte) ([]byte, error) {
 }
 
 func dropDatabase(r *request, dst []byte) ([]byte, error) {
+	if r.db == usersDB {
+		return dst, merr.New(merr.IllegalOperation, "Dropping the 'admin' database is prohibited.")
+	}
 	err := r.s.eng.DropDatabase(r.ctx, r.db)
 	if status.Is(err, status.NotFound) {
 		return dst, nil
@@ -101,6 +105,11 @@ func (r *request) keepMatching(docs []value.Value) ([]value.Value, error) {
 func listCollections(r *request, dst []byte) ([]byte, error) {
 	nameOnly := flag(r.body, "nameOnly", false)
 	var docs []value.Value
+	var only *rights.Set // nil: everything is shown
+	if who := r.limited(); who != nil && !who.set.Allows(rights.Resource{DB: r.db}, "listCollections") ||
+		who != nil && flag(r.body, "authorizedCollections", false) {
+		only = who.set
+	}
 	names, err := r.s.eng.Names(r.db, "")
 	if err != nil {
 		return dst, err
@@ -120,6 +129,9 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 		}
 	}
 	for c := range names {
+		if only != nil && !only.SeesCollection(r.db, c.ID) {
+			continue
+		}
 		at, b := bson.Begin(nil)
 		b = bson.AppendString(b, "name", c.ID)
 		b = bson.AppendString(b, "type", "collection")
@@ -147,6 +159,17 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 		return dst, merr.New(merr.Unauthorized, "listDatabases may only be run against the admin database.")
 	}
 	nameOnly := flag(r.body, "nameOnly", false)
+	var only *rights.Set // nil: everything is shown
+	if who := r.limited(); who != nil {
+		authorized := given(r.body, "authorizedDatabases")
+		all := who.set.Allows(rights.Resource{Cluster: true}, "listDatabases")
+		switch {
+		case authorized.IsDefined() && !expr.Truthy(authorized) && !all:
+			return dst, r.notAuthorized()
+		case !all, expr.Truthy(authorized):
+			only = who.set
+		}
+	}
 	var docs []value.Value
 	total := int64(0)
 	dbs, err := r.s.eng.Databases()
@@ -155,6 +178,9 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 	}
 	sort.Slice(dbs, func(i, j int) bool { return dbs[i].ID < dbs[j].ID })
 	for _, d := range dbs {
+		if only != nil && !only.Sees(d.ID) {
+			continue
+		}
 		at, b := bson.Begin(nil)
 		b = bson.AppendString(b, "name", d.ID)
 		if !nameOnly {

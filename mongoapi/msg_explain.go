@@ -94,7 +94,7 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 		x.spec, x.above = r.firstOf(cmd, "deletes"), "DELETE"
 		x.query = x.spec.Get("q")
 	case "aggregate":
-		p, err := r.pipeline(k, cmd)
+		p, err := r.pipeline(k, cmd, x.coll)
 		if err != nil {
 			return x, err
 		}

@@ -105,6 +105,7 @@ func setIndexes(s *core.ContainerSpec, old, specs []value.Value) error {
 	}
 	s.Properties[indexProperty] = value.MakeArray(specs).Bytes()
 	s.IndexingPolicy = policyFor(s.IndexingPolicy, old, specs)
+	setPlaces(s, specs)
 	s.Declared = declaredIDs(s)
 	had, has := slices.ContainsFunc(old, endsByTS), (*int32)(nil)
 	for _, d := range specs {
@@ -177,6 +178,9 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 			before = len(specs) + 1
 			return k.withIndexes(specs, docs)
 		})
+		if err == nil {
+			err = r.checkStoredPlaces(k, docs)
+		}
 		if err != nil {
 			return dst, err
 		}

@@ -10,7 +10,9 @@ import (
 )
 
 type compiler struct {
-	opts Options
+	opts   Options
+	inside int   // how many operators other than $and are around
+	near   *Near // that was compiled
 }
 
 func tooDeep(depth int) error {
@@ -92,6 +94,10 @@ func (c *compiler) sampleRate(v value.Value) (node, error) {
 func (c *compiler) list(key string, v value.Value, depth int) (node, error) {
 	if v.Kind() != value.Array {
 		return nil, merr.New(merr.BadValue, "%s must be an array", key)
+	}
+	if key != "$and" {
+		c.inside++
+		defer func() { c.inside-- }()
 	}
 	var kids []node
 	for it := v.Iter(); it.Next(); {

@@ -26,6 +26,7 @@ type Filter struct {
 	root   node
 	all    bool
 	run    *expr.Run
+	near   *Near
 	coll   *collate.Collation
 	leaves []*pathNode // conditions that each match satisfies: the terms of the top-level conjunction
 }
@@ -41,6 +42,8 @@ type Options struct {
 	Scope *expr.Scope
 	// Run is that of the Env with which the filter will be used; nil = it is never ended.
 	Run *expr.Run
+	// NoNear refuses $near and $nearSphere.
+	NoNear bool
 }
 
 // compiledSize is the approximate number of bytes that a Filter and its access path need for each byte of the query
@@ -60,7 +63,7 @@ func Compile(q value.Value, o Options) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Filter{root: n, run: o.Run, coll: o.Run.Collation()}
+	f := &Filter{root: n, run: o.Run, near: c.near, coll: o.Run.Collation()}
 	f.collect(n)
 	if a, ok := n.(andNode); ok && len(a) == 0 {
 		f.all = true

@@ -18,28 +18,37 @@ var ops map[string]operator
 
 func init() {
 	ops = map[string]operator{
-		"$all":          (*compiler).all,
-		"$bitsAllClear": bits(func(v, m uint64) bool { return v&m == 0 }),
-		"$bitsAllSet":   bits(func(v, m uint64) bool { return v&m == m }),
-		"$bitsAnyClear": bits(func(v, m uint64) bool { return v&m != m }),
-		"$bitsAnySet":   bits(func(v, m uint64) bool { return v&m != 0 }),
-		"$comment":      nil,
-		"$elemMatch":    (*compiler).elemMatch,
-		"$eq":           (*compiler).eq,
-		"$exists":       (*compiler).exists,
-		"$gt":           compare(sargGt),
-		"$gte":          compare(sargGte),
-		"$in":           (*compiler).in,
-		"$lt":           compare(sargLt),
-		"$lte":          compare(sargLte),
-		"$mod":          (*compiler).mod,
-		"$ne":           (*compiler).ne,
-		"$nin":          (*compiler).nin,
-		"$not":          (*compiler).not,
-		"$options":      nil,
-		"$regex":        (*compiler).regexOp,
-		"$size":         (*compiler).size,
-		"$type":         (*compiler).typeOp,
+		"$all":           (*compiler).all,
+		"$bitsAllClear":  bits(func(v, m uint64) bool { return v&m == 0 }),
+		"$bitsAllSet":    bits(func(v, m uint64) bool { return v&m == m }),
+		"$bitsAnyClear":  bits(func(v, m uint64) bool { return v&m != m }),
+		"$bitsAnySet":    bits(func(v, m uint64) bool { return v&m != 0 }),
+		"$comment":       nil,
+		"$elemMatch":     (*compiler).elemMatch,
+		"$eq":            (*compiler).eq,
+		"$exists":        (*compiler).exists,
+		"$geoIntersects": (*compiler).geoIntersects,
+		"$geoNear":       near("$geoNear"),
+		"$geoWithin":     (*compiler).geoWithin,
+		"$gt":            compare(sargGt),
+		"$gte":           compare(sargGte),
+		"$in":            (*compiler).in,
+		"$lt":            compare(sargLt),
+		"$lte":           compare(sargLte),
+		"$maxDistance":   nil,
+		"$minDistance":   nil,
+		"$mod":           (*compiler).mod,
+		"$ne":            (*compiler).ne,
+		"$near":          near("$near"),
+		"$nearSphere":    near("$nearSphere"),
+		"$nin":           (*compiler).nin,
+		"$not":           (*compiler).not,
+		"$options":       nil,
+		"$regex":         (*compiler).regexOp,
+		"$size":          (*compiler).size,
+		"$type":          (*compiler).typeOp,
+		"$uniqueDocs":    nil,
+		"$within":        (*compiler).geoWithin,
 	}
 	for name := range ops {
 		if Unsupported[name] {
@@ -50,9 +59,7 @@ func init() {
 
 // Unsupported lists query operators of MongoDB that aren't supported.
 var Unsupported = map[string]bool{
-	"$box": true, "$center": true, "$centerSphere": true, "$geoIntersects": true, "$geoNear": true, "$geoWithin": true,
-	"$maxDistance": true, "$minDistance": true, "$near": true, "$nearSphere": true,
-	"$polygon": true, "$text": true, "$where": true,
+	"$text": true, "$where": true,
 }
 
 // bracket returns the class within which MongoDB compares. Values of different classes are never less or greater.
@@ -259,6 +266,8 @@ func (c *compiler) not(path string, arg, _ value.Value, depth int) (node, error)
 		it.Next()
 		return nil, merr.New(merr.BadValue, "unknown operator: %s", it.Key())
 	}
+	c.inside++
+	defer func() { c.inside-- }()
 	n, err := c.operators(path, arg, depth+1)
 	if err != nil {
 		return nil, err
@@ -385,6 +394,8 @@ func (c *compiler) elemMatch(path string, arg, _ value.Value, depth int) (node, 
 
 // element compiles the condition on one element of an array: operators on its value, or a query on its fields.
 func (c *compiler) element(arg value.Value, depth int) (func(v value.Value) bool, node, error) {
+	c.inside++
+	defer func() { c.inside-- }()
 	if isOperatorObject(arg) && !isLogical(arg) {
 		inner, err := c.operators("", arg, depth+1)
 		if err != nil {
