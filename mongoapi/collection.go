@@ -29,6 +29,9 @@ type coll struct {
 	keys [][]string // stored names in the partition key's paths
 	byID bool       // the partition key is the `_id`
 	opts []byte     // the options that it was created with; nil: none
+
+	valid     *validator // once validated is set
+	validated bool
 }
 
 // open returns a collection, nil without an error if it doesn't exist.

@@ -49,11 +49,18 @@ func sameCreation(a, b []byte) bool {
 
 // createOptions reads the options of a new collection in the form in which they are stored; nil if there are none.
 func (r *request) createOptions(body value.Value) ([]byte, error) {
+	if err := r.checkValidator("create", body); err != nil {
+		return nil, err
+	}
 	at, b := bson.Begin(nil)
 	for it := body.Iter(); it.Next(); {
 		v := it.Value()
 		switch key := string(it.Key()); key {
-		case "timeseries", "viewOn", "clusteredIndex", "validator", "encryptedFields", "expireAfterSeconds":
+		case "validator", "validationLevel", "validationAction":
+			if v.Kind() != value.Null && !(key == "validator" && v.Len() == 0) {
+				b = value.AppendElement(b, key, v)
+			}
+		case "timeseries", "viewOn", "clusteredIndex", "encryptedFields", "expireAfterSeconds":
 			if expr.Truthy(v) && !(v.Kind() == value.Object && v.Len() == 0) {
 				return nil, merr.NotSupported("the option " + key + " of create")
 			}

@@ -47,7 +47,7 @@ func init() {
 		"update":        {fn: updateDocs, retry: true, args: updateArguments, strict: true},
 
 		// Collections, databases and indexes.
-		"collMod": {fn: collMod, args: args{"index": objectArg}},
+		"collMod": {fn: collMod, args: collModArguments},
 		"cloneCollectionAsCapped": {fn: cloneCollectionAsCapped,
 			args: args{"toCollection": stringArg, "size": numberArg}},
 		"convertToCapped":  {fn: convertToCapped, args: args{"size": numberArg}},
