@@ -216,7 +216,7 @@ func (s *Server) nosqlHandler(e *core.Engine, b *bound) (http.Handler, error) {
 	return sqlapi.New(e, sqlapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
 		Clock: s.cfg.Clock, Wall: wall, Logger: s.log, Consistency: s.cfg.Consistency,
 		Strict: slices.Contains(s.cfg.Strict, NoSQL), Scripts: s.scripts,
-		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen})
+		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen, Faults: s.faultSource()})
 }
 
 func (s *Server) tableHandler(e *core.Engine, b *bound) (http.Handler, error) {
@@ -225,7 +225,8 @@ func (s *Server) tableHandler(e *core.Engine, b *bound) (http.Handler, error) {
 		return nil, err
 	}
 	return tableapi.New(e, tableapi.Options{Account: s.cfg.Account, Key: key, Auth: s.cfg.Auth,
-		Clock: s.cfg.Clock, Wall: wall, Log: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen}), nil
+		Clock: s.cfg.Clock, Wall: wall, Log: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen,
+		Faults: s.faultSource()}), nil
 }
 
 // gremlinDoor returns the door for graphs.
@@ -271,5 +272,5 @@ func (s *Server) mongoOptions(b *bound) mongoapi.Options {
 	return mongoapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
 		Standalone: m.Topology == Standalone, SetName: m.ReplicaSet, Advertise: m.Advertise,
 		TestCommands: m.TestCommands, Clock: s.cfg.Clock, Logger: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate,
-		Observe: s.seen, Limits: limits}
+		Observe: s.seen, Limits: limits, Faults: s.faultSource()}
 }
