@@ -24,7 +24,8 @@ type conn struct {
 	authed bool
 	met    bool // a message has been read
 	user   string
-	app    string // the name that the client gave itself
+	who    *principal // the user; nil: the account, or nobody
+	app    string     // the name that the client gave itself
 	sasl   *conversation
 	last   statistics
 	out    int32           // request id of the last reply

@@ -140,19 +140,6 @@ func dataSize(r *request, dst []byte) ([]byte, error) {
 	return bson.AppendInt64(dst, "numObjects", n), nil
 }
 
-func connectionStatus(r *request, dst []byte) ([]byte, error) {
-	at, dst := bson.BeginObject(dst, "authInfo")
-	users := []value.Value(nil)
-	if r.c.user != "" {
-		ua, b := bson.Begin(nil)
-		b = bson.AppendString(b, "user", r.c.user)
-		users = append(users, value.ObjectOf(bson.End(bson.AppendString(b, "db", "admin"), ua)))
-	}
-	dst = value.AppendElement(dst, "authenticatedUsers", value.MakeArray(users))
-	dst = value.AppendElement(dst, "authenticatedUserRoles", value.MakeArray(nil))
-	return bson.End(dst, at), nil
-}
-
 func getCmdLineOpts(_ *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendStrings(dst, "argv", "orrery", "serve")
 	at, dst := bson.BeginObject(dst, "parsed")

@@ -163,6 +163,11 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 	if !r.c.authed && !def.open {
 		return dst, merr.New(merr.Unauthorized, "Command %s requires authentication", r.name)
 	}
+	if r.c.who != nil && r.s.o.Auth && !def.open {
+		if err := r.authorize(); err != nil {
+			return dst, err
+		}
+	}
 	if r.inTxn && def.fn != nil && !def.txn {
 		return dst, merr.New(merr.OperationNotInTransaction, "Multi-document transactions are not supported by this "+
 			"server")
@@ -326,8 +331,14 @@ func (r *request) checkGeneric() error {
 	if r.db == "" && !r.legacy {
 		return merr.New(merr.MissingDB, "OP_MSG requests require a $db argument")
 	}
+	if r.db == externalDB && commands[r.name].open {
+		return nil
+	}
 	return validDB(r.db)
 }
+
+// externalDB is the database of users that another system knows. Drivers name it in logins with PLAIN. It has no data.
+const externalDB = "$external"
 
 func validDB(name string) error {
 	if len(name) > 63 || strings.ContainsAny(name, "/\\. \"$*<>:|?\x00") {

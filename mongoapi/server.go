@@ -46,6 +46,8 @@ type Options struct {
 	SetName    string
 	// Advertise is the address that the server announces, as host:port. "" = the address that the client dialled.
 	Advertise string
+	// PlainText allows logins with the mechanism PLAIN on connections without TLS.
+	PlainText bool
 	// TestCommands enables the commands with which tests make the server fail.
 	TestCommands bool
 	Clock        *clock.Clock // nil: the wall clock

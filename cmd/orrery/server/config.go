@@ -54,6 +54,7 @@ type Config struct {
 
 	Limits
 	MongoDoor MongoFlags
+	Explorer  ExplorerFlags
 
 	MinSlots int // least number of slots of a container; 0 = 1 for each physical partition. For tests
 
@@ -168,6 +169,9 @@ func (c *Config) Validate() error {
 		}
 	}
 	if err := c.MongoDoor.validate(); err != nil {
+		return err
+	}
+	if err := c.Explorer.validate(); err != nil {
 		return err
 	}
 	if c.Durability != "sync" && c.Durability != "relaxed" {

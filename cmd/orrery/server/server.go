@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/cmd/orrery/certs"
+	"github.com/orrerydb/orrery/cmd/orrery/explorer"
 	"github.com/orrerydb/orrery/cmd/orrery/sniff"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/internal/admit"
@@ -50,8 +51,10 @@ type Server struct {
 	stage *stage // nil: no test controls
 	kit   *kit   // likewise, and nil for an account besides the server's own
 
-	backups backups
-	scripts *script.Pool // nil: the NoSQL API is off
+	backups  backups
+	handlers map[string]http.Handler       // of the doors that speak HTTP, without their guards
+	pages    map[string]*explorer.Explorer // the web page, by the doors whose listeners serve it
+	scripts  *script.Pool                  // nil: the NoSQL API is off
 
 	ready    atomic.Bool
 	stopping atomic.Bool
@@ -94,7 +97,8 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	s := &Server{cfg: cfg, parts: p, log: cfg.Logger, began: wall.Now(), failed: make(chan error, 8)}
+	s := &Server{cfg: cfg, parts: p, log: cfg.Logger, began: wall.Now(), failed: make(chan error, 8),
+		handlers: map[string]http.Handler{}}
 	if cfg.parent != nil {
 		s.seen = cfg.parent.seen
 	} else {
@@ -122,7 +126,11 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 		return nil, err
 	}
 	if s.door(Admin) != nil {
-		ds[Admin] = s.httpDoor(Admin, s.adminHandler())
+		s.handlers[Admin] = s.adminHandler()
+		ds[Admin] = s.httpDoor(Admin, s.withPage(Admin, s.handlers[Admin]))
+	}
+	if err := s.makePages(); err != nil {
+		return nil, err
 	}
 	if err := s.attach(ds); err != nil {
 		return nil, err
@@ -266,6 +274,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	s.wg.Wait()
 	errs = append(errs, accounts, s.closeScripts())
 	s.forgetConnections()
+	s.closePages()
 	s.closing.Store(true)
 	return errors.Join(append(errs, s.store().Close())...)
 }

@@ -117,11 +117,10 @@ func stagedDoors(s *Server) (map[string]door, error) {
 	s.stage = st
 	doors := map[string]door{}
 	if s.door(NoSQL) != nil {
-		h := st.handler(func(g *generation) http.Handler { return g.nosql })
-		doors[NoSQL] = s.httpDoor(NoSQL, s.withCertificate(h))
+		doors[NoSQL] = s.openTo(NoSQL, st.handler(func(g *generation) http.Handler { return g.nosql }))
 	}
 	if s.door(Table) != nil {
-		doors[Table] = s.httpDoor(Table, st.handler(func(g *generation) http.Handler { return g.table }))
+		doors[Table] = s.openTo(Table, st.handler(func(g *generation) http.Handler { return g.table }))
 	}
 	if b := s.door(Gremlin); b != nil {
 		doors[Gremlin] = s.gremlinDoor(stagedGraphs{st, s.faultSource()}, b)

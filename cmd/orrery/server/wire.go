@@ -190,14 +190,14 @@ func makeDoors(s *Server) (map[string]door, error) {
 		if err != nil {
 			return nil, err
 		}
-		doors[NoSQL] = s.httpDoor(NoSQL, s.withCertificate(h))
+		doors[NoSQL] = s.openTo(NoSQL, h)
 	}
 	if b := s.door(Table); b != nil {
 		h, err := s.tableHandler(e, b)
 		if err != nil {
 			return nil, err
 		}
-		doors[Table] = s.httpDoor(Table, h)
+		doors[Table] = s.openTo(Table, h)
 	}
 	if b := s.door(Gremlin); b != nil {
 		graphs := graphapi.Graphs(e)
@@ -210,6 +210,16 @@ func makeDoors(s *Server) (map[string]door, error) {
 		doors[Mongo] = mongoapi.New(e, s.mongoOptions(b))
 	}
 	return doors, nil
+}
+
+// openTo returns the door of a handler, which the web page uses too. The listener of the NoSQL API also has the page
+// and the certificate.
+func (s *Server) openTo(name string, h http.Handler) *httpDoor {
+	s.handlers[name] = h
+	if name == NoSQL {
+		h = s.withPage(NoSQL, s.withCertificate(h))
+	}
+	return s.httpDoor(name, h)
 }
 
 func (s *Server) nosqlHandler(e *core.Engine, b *bound) (http.Handler, error) {
@@ -234,7 +244,7 @@ func (s *Server) gremlinDoor(graphs graphapi.Opener, b *bound) door {
 	g := graphapi.NewServer(graphs, graphapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
 		Sources: s.graphNames(), Clock: s.cfg.Clock, Log: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate,
 		Observe: s.seen, Budget: s.Engine().Budget()})
-	d := s.httpDoor(Gremlin, g)
+	d := s.openTo(Gremlin, g)
 	d.first = g.Shutdown
 	return d
 }
@@ -271,6 +281,6 @@ func (s *Server) mongoOptions(b *bound) mongoapi.Options {
 	m := s.cfg.MongoDoor
 	return mongoapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
 		Standalone: m.Topology == Standalone, SetName: m.ReplicaSet, Advertise: m.Advertise,
-		TestCommands: m.TestCommands, Clock: s.cfg.Clock, Logger: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate,
-		Observe: s.seen, Limits: limits, Faults: s.faultSource()}
+		PlainText: s.cfg.Insecure, TestCommands: m.TestCommands, Clock: s.cfg.Clock, Logger: s.log,
+		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen, Limits: limits, Faults: s.faultSource()}
 }
