@@ -105,7 +105,8 @@ func (s *Server) accountConfig(name string) Config {
 			*a = net.JoinHostPort(host, "0")
 		}
 	}
-	c.AdminAddr = Off
+	c.AdminAddr, c.PageAddr, c.InitDir = Off, Off, ""
+	c.MongoUser, c.MongoPassword = "", ""
 	if s.cfg.directory() != "" {
 		c.Data = filepath.Join(s.cfg.Data, accountsName, name)
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -272,6 +273,11 @@ func (s *Server) prepareGraphs(e *core.Engine, graphs graphapi.Opener) error {
 	return nil
 }
 
+// mongoLogin returns the credentials of the MongoDB API.
+func (c *Config) mongoLogin() (user, password string) {
+	return cmp.Or(c.MongoUser, c.Account), cmp.Or(c.MongoPassword, c.Key)
+}
+
 // mongoOptions are the settings of the MongoDB API.
 func (s *Server) mongoOptions(b *bound) mongoapi.Options {
 	limits := peer.Defaults
@@ -279,7 +285,8 @@ func (s *Server) mongoOptions(b *bound) mongoapi.Options {
 		limits.Login, limits.Stall = wait, wait
 	}
 	m := s.cfg.MongoDoor
-	return mongoapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
+	user, password := s.cfg.mongoLogin()
+	return mongoapi.Options{Account: user, Key: password, Auth: s.cfg.Auth,
 		Standalone: m.Topology == Standalone, SetName: m.ReplicaSet, Advertise: m.Advertise,
 		PlainText: s.cfg.Insecure, TestCommands: m.TestCommands, Clock: s.cfg.Clock, Logger: s.log,
 		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen, Limits: limits, Faults: s.faultSource()}
