@@ -19,7 +19,12 @@ func create(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	images, err := imagesOf("create", r.body)
+	if err != nil {
+		return dst, err
+	}
 	k, made, err := r.ensure(r.db, name, func(s *core.ContainerSpec) {
+		s.Images = images.Bool()
 		if opts != nil {
 			s.Properties = map[string][]byte{optionsProperty: opts}
 			s.Declared = declaredIDs(s)
@@ -51,8 +56,8 @@ func (r *request) createOptions(body value.Value) ([]byte, error) {
 	for it := body.Iter(); it.Next(); {
 		v := it.Value()
 		switch key := string(it.Key()); key {
-		case "capped", "timeseries", "viewOn", "clusteredIndex", "validator", "changeStreamPreAndPostImages",
-			"encryptedFields", "expireAfterSeconds":
+		case "capped", "timeseries", "viewOn", "clusteredIndex", "validator", "encryptedFields",
+			"expireAfterSeconds":
 			if expr.Truthy(v) && !(v.Kind() == value.Object && v.Len() == 0) {
 				return nil, merr.NotSupported("the option " + key + " of create")
 			}

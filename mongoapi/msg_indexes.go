@@ -70,12 +70,18 @@ func indexesIn(s *core.ContainerSpec) []value.Value {
 
 // changeIndexes replaces the declared indexes by what f makes of them. f may be called several times. It returns when
 // the store enforces them. An index on _ts with a lifetime sets the container's default time to live.
-func (r *request) changeIndexes(k *coll, f func(specs []value.Value) ([]value.Value, error)) error {
+//
+// event says what the change is, for change streams; nil: that of an index.
+func (r *request) changeIndexes(k *coll, event func() []byte,
+	f func(specs []value.Value) ([]value.Value, error)) error {
 	var specs []value.Value
 	c, err := r.s.eng.ChangeContainer(r.ctx, k.Database(), k.ID(), func(s *core.ContainerSpec) (err error) {
 		old := indexesIn(s)
 		if specs, err = f(slices.Clone(old)); err != nil {
 			return err
+		}
+		if event != nil {
+			s.Event = event()
 		}
 		return setIndexes(s, old, specs)
 	})
@@ -95,7 +101,7 @@ func (r *request) changeIndexes(k *coll, f func(specs []value.Value) ([]value.Va
 
 // replaceIndexes is changeIndexes with the new list.
 func (r *request) replaceIndexes(k *coll, specs []value.Value) error {
-	return r.changeIndexes(k, func([]value.Value) ([]value.Value, error) { return specs, nil })
+	return r.changeIndexes(k, nil, func([]value.Value) ([]value.Value, error) { return specs, nil })
 }
 
 // setIndexes changes a container's spec from old declared indexes to new ones.
@@ -174,10 +180,16 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 	}
 	changed := len(specs)+1 > before
 	if changed {
-		err := r.changeIndexes(k, func(specs []value.Value) ([]value.Value, error) {
-			before = len(specs) + 1
-			return k.withIndexes(specs, docs)
-		})
+		var added []value.Value
+		err := r.changeIndexes(k, func() []byte { return indexEvent("createIndexes", added) },
+			func(specs []value.Value) ([]value.Value, error) {
+				before = len(specs) + 1
+				all, err := k.withIndexes(specs, docs)
+				if err == nil {
+					added = all[len(specs):]
+				}
+				return all, err
+			})
 		if err == nil {
 			err = r.checkStoredPlaces(k, docs)
 		}
@@ -244,8 +256,10 @@ func dropIndexes(r *request, dst []byte) ([]byte, error) {
 	if which[0].Kind() == value.Array {
 		which = value.Elements(which[0])
 	}
+	var gone []value.Value
 	drop := func(specs []value.Value) (_ []value.Value, err error) {
 		was = len(specs) + 1
+		defer func(all []value.Value) { gone = missing(all, specs) }(specs)
 		for _, w := range which {
 			if specs, err = without(specs, w); err != nil {
 				return nil, err
@@ -258,7 +272,8 @@ func dropIndexes(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if len(left)+1 != was {
-		if err := r.changeIndexes(k, drop); err != nil {
+		event := func() []byte { return indexEvent("dropIndexes", gone) }
+		if err := r.changeIndexes(k, event, drop); err != nil {
 			return dst, err
 		}
 	}
@@ -328,7 +343,7 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 	}
 	mod := given(r.body, "index")
 	if !mod.IsDefined() {
-		return dst, nil
+		return dst, r.modify(k)
 	}
 	m, err := readIndexMod(mod)
 	if err != nil {
@@ -339,7 +354,7 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if !slices.EqualFunc(changed, k.indexSpecs(), value.Identical) {
-		if err := r.changeIndexes(k, m.apply); err != nil {
+		if err := r.changeIndexes(k, r.modEvent, m.apply); err != nil {
 			return dst, err
 		}
 	}
@@ -348,7 +363,7 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 
 // unsupportedCollMod are arguments of collMod for what collections don't have here.
 var unsupportedCollMod = map[string]bool{"validator": true, "validationLevel": true, "validationAction": true,
-	"viewOn": true, "pipeline": true, "changeStreamPreAndPostImages": true, "expireAfterSeconds": true,
+	"viewOn": true, "pipeline": true, "expireAfterSeconds": true,
 	"timeseries": true, "cappedSize": true, "cappedMax": true}
 
 // indexMod is the argument index of collMod.
