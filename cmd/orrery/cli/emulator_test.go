@@ -46,7 +46,8 @@ func TestEmulatorContract(t *testing.T) {
 	}{
 		{"nothing", "", nil, func(c *server.Config) bool {
 			return c.NoSQLAddr == "127.0.0.1:8081" && c.PageAddr == "127.0.0.1:1234" &&
-				c.AdminAddr == "127.0.0.1:8080" && c.MongoAddr == "127.0.0.1:10255" && c.Memory && c.Key == server.WellKnownKey
+				c.AdminAddr == "127.0.0.1:8080" && c.MongoAddr == "127.0.0.1:10255" && c.Memory &&
+				c.Key == server.WellKnownKey
 		}},
 		{"in a container", "", map[string]string{"ORRERY_LISTEN": "0.0.0.0", "ORRERY_OWN_NETWORKS": "true"},
 			func(c *server.Config) bool {

@@ -34,6 +34,7 @@ type serving struct {
 	TestControls bool
 	InitDir      string
 	OwnNetworks  bool
+	ConnectFile  string
 	logging
 }
 
@@ -66,6 +67,8 @@ func (c *serving) flags(f *pflag.FlagSet) {
 	c.Explorer.Flags(f)
 	f.StringVar(&c.InitDir, "init-dir", "", "`DIR` with files of initial data, which are applied in the order of "+
 		"their names before /ready says so.")
+	f.StringVar(&c.ConnectFile, "connect-file", "", "`FILE` that has the connection strings as JSON, key included, "+
+		"while the server runs.")
 	f.BoolVar(&c.OwnNetworks, "own-networks", false, "With the well-known key or --auth=false on addresses that other "+
 		"machines reach: serve only clients of the networks that this machine is on. For containers.")
 	f.BoolVar(&c.TestControls, "test-controls", false, "Let tests replace the store, add accounts and move time at "+
@@ -151,6 +154,7 @@ func (f *serving) config() (c server.Config, err error) {
 	c.TLSCert, c.TLSKey = f.TLSCert, f.TLSKey
 	c.Limits, c.MongoDoor, c.Explorer, c.Version = f.Limits, f.Mongo, f.Explorer, version()
 	c.TestControls, c.InitDir, c.OwnNetworks = f.TestControls, f.InitDir, f.OwnNetworks
+	c.ConnectFile = f.ConnectFile
 	c.LogRequests, c.Slow = f.LogRequests, time.Duration(f.SlowMS)*time.Millisecond
 	return c, nil
 }

@@ -106,7 +106,7 @@ func (s *Server) accountConfig(name string) Config {
 		}
 	}
 	c.AdminAddr, c.PageAddr, c.InitDir = Off, Off, ""
-	c.MongoUser, c.MongoPassword = "", ""
+	c.MongoUser, c.MongoPassword, c.ConnectFile = "", "", ""
 	if s.cfg.directory() != "" {
 		c.Data = filepath.Join(s.cfg.Data, accountsName, name)
 	}

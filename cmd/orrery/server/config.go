@@ -81,6 +81,8 @@ type Config struct {
 	OwnNetworks bool
 	// InitDir is a directory of files with initial data, which are applied before the server is ready; "" = none.
 	InitDir string
+	// ConnectFile is a file that has the connection strings, key included, while the server runs; "" = none.
+	ConnectFile string
 	// PageAddr is another address of the admin port, for kits that expect the web page at a port of its own.
 	PageAddr string
 	// MongoUser and MongoPassword are the credentials of the MongoDB API; "" = account and key.
