@@ -21,22 +21,32 @@ import (
 // longLife is the life of a transaction in tests that don't wait for its end.
 const longLife = time.Minute
 
+// inTx is a transaction in a container.
+type inTx struct {
+	*core.Transaction
+	c *core.Container
+}
+
 // begin begins a transaction, which the caller ends before its engine is closed.
-func begin(t testing.TB, c *core.Container) *core.Transaction {
+func begin(t testing.TB, c *core.Container) inTx {
 	t.Helper()
 	tx, err := c.Begin(bg, longLife)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tx
+	return inTx{tx, c}
+}
+
+func (tx inTx) read(pk core.PartitionKey, id value.Value) (*core.Item, error) {
+	return tx.Read(bg, tx.c, pk, id)
 }
 
 // purse is the document of an account in a logical partition of its own.
 func purse(name string, n int64) string { return fmt.Sprintf(`{"id":"x","pk":%q,"n":%d}`, name, n) }
 
-func setIn(t testing.TB, tx *core.Transaction, kind core.WriteKind, json string) error {
+func setIn(t testing.TB, tx inTx, kind core.WriteKind, json string) error {
 	t.Helper()
-	_, err := tx.Write(bg, core.Write{Kind: kind, Doc: mustDoc(t, json)})
+	_, err := tx.Write(bg, tx.c, core.Write{Kind: kind, Doc: mustDoc(t, json)})
 	return err
 }
 
@@ -51,10 +61,6 @@ func balance(t testing.TB, read func(core.PartitionKey, value.Value) (*core.Item
 		t.Fatal(err)
 	}
 	return doc.Get(it.Doc, "n").Int()
-}
-
-func inside(tx *core.Transaction) func(core.PartitionKey, value.Value) (*core.Item, error) {
-	return func(pk core.PartitionKey, id value.Value) (*core.Item, error) { return tx.Read(bg, pk, id) }
 }
 
 func outside(c *core.Container) func(core.PartitionKey, value.Value) (*core.Item, error) {
@@ -84,14 +90,14 @@ func TestTransactionSpansPartitions(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				_, err := tx.Write(bg, core.Write{Kind: core.Delete, PK: pk("b"), ID: value.StringOf("x")})
+				_, err := tx.Write(bg, tx.c, core.Write{Kind: core.Delete, PK: pk("b"), ID: value.StringOf("x")})
 				if err != nil {
 					t.Fatal(err)
 				}
 				wantCode(t, setIn(t, tx, core.Create, purse("c", 3)), status.Conflict, 0)
 				want := map[bool]map[string]int64{true: {"a": 2, "b": -1, "c": 2}, false: {"a": -1, "b": 1, "c": 1}}
 				for name, n := range want[true] {
-					if got := balance(t, inside(tx), name); got != n {
+					if got := balance(t, tx.read, name); got != n {
 						t.Errorf("inside: %s is %d, want %d", name, got, n)
 					}
 				}
@@ -161,7 +167,7 @@ func TestTransactionConflicts(t *testing.T) {
 					put(t, c, core.Create, purse("b", 1))
 					tx := begin(t, inTurn(c))
 					defer tx.Abort()
-					if got := balance(t, inside(tx), "b"); got != 1 {
+					if got := balance(t, tx.read, "b"); got != 1 {
 						t.Fatalf("b is %d", got)
 					}
 					if when == "before the write" {
@@ -172,7 +178,7 @@ func TestTransactionConflicts(t *testing.T) {
 						test.other(t, c)
 					}
 					if err == nil {
-						if got := balance(t, inside(tx), "b"); got != 1 {
+						if got := balance(t, tx.read, "b"); got != 1 {
 							t.Errorf("b is %d in the snapshot", got)
 						}
 						_, err = tx.Commit(bg)
@@ -229,10 +235,11 @@ func TestTransactionUnique(t *testing.T) {
 func TestTransactionBounds(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
-		short, err := c.Begin(bg, time.Nanosecond)
+		brief, err := e.Begin(bg, time.Nanosecond)
 		if err != nil {
 			t.Fatal(err)
 		}
+		short := inTx{brief, c}
 		for err = nil; err == nil; time.Sleep(time.Millisecond) {
 			err = setIn(t, short, core.Upsert, purse("a", 1))
 		}
@@ -295,9 +302,9 @@ func transfers(t *testing.T, cs []*core.Container, names []string, rounds int, f
 	return unknown.Load()
 }
 
-func sum(t *testing.T, tx *core.Transaction, names []string) (n int64) {
+func sum(t *testing.T, tx inTx, names []string) (n int64) {
 	for _, name := range names {
-		it, err := tx.Read(bg, pk(name), value.StringOf("x"))
+		it, err := tx.read(pk(name), value.StringOf("x"))
 		if err != nil {
 			t.Error(err)
 			return 0
@@ -310,10 +317,7 @@ func sum(t *testing.T, tx *core.Transaction, names []string) (n int64) {
 // transfer moves one from an account to another in a transaction, and checks the sum of its snapshot and of its own
 // view.
 func transfer(t *testing.T, c *core.Container, names []string, r *rand.Rand) error {
-	tx, err := c.Begin(bg, longLife)
-	if err != nil {
-		return err
-	}
+	tx := begin(t, c)
 	defer tx.Abort()
 	want := int64(100 * len(names))
 	if got := sum(t, tx, names); got != want {
@@ -322,7 +326,7 @@ func transfer(t *testing.T, c *core.Container, names []string, r *rand.Rand) err
 	pair := r.Perm(len(names))[:2]
 	for i, by := range []int64{-1, 1} {
 		name := names[pair[i]]
-		it, err := tx.Read(bg, pk(name), value.StringOf("x"))
+		it, err := tx.read(pk(name), value.StringOf("x"))
 		if err != nil {
 			return err
 		}
@@ -333,7 +337,7 @@ func transfer(t *testing.T, c *core.Container, names []string, r *rand.Rand) err
 	if got := sum(t, tx, names); got != want {
 		t.Errorf("the sum with own writes is %d, want %d", got, want)
 	}
-	_, err = tx.Commit(bg)
+	_, err := tx.Commit(bg)
 	return err
 }
 

@@ -15,14 +15,17 @@ import (
 
 // conn is one connection. Its goroutine owns all fields except op.
 type conn struct {
-	s      *Server
+	s      *Server // executes the commands
+	home   *Server // has accepted the connection; another one than s only with Options.Turn
+	leave  func()  // ends the turn, see Options.Turn; nil: there is none
 	nc     net.Conn
 	p      *peer.Conn
 	id     int32
 	authed bool
 	met    bool // a message has been read
 	user   string
-	app    string // the name that the client gave itself
+	who    *principal // the user; nil: the account, or nobody
+	app    string     // the name that the client gave itself
 	sasl   *conversation
 	last   statistics
 	out    int32           // request id of the last reply
@@ -31,6 +34,12 @@ type conn struct {
 	held   int             // bytes of the reply that are counted in mem, including a part that needn't be
 	seen   seen
 	hangUp bool // a fail point closes the connection
+	more   bool // the reply is followed by another one, without a message between them
+	// repeats is set while a message is answered again.
+	repeats bool
+	zip     wire.Compressor // of the current message, and so of its reply; wire.Noop = none
+	plain   []byte          // the message that a compressed one contains
+	packed  []byte          // a compressed reply
 
 	mu sync.Mutex
 	op operation
@@ -52,6 +61,7 @@ func (c *conn) serve() {
 	var m wire.Msg
 	c.mem = c.s.eng.Budget().Open("message")
 	defer c.mem.Close()
+	defer c.rest()
 	for {
 		h, msg, err := c.p.Read(in, c.rules())
 		refused := refusal(err)
@@ -62,31 +72,55 @@ func (c *conn) serve() {
 		if in = msg; cap(in) > keepBuffer {
 			in = nil
 		}
-		ctx, ok := c.p.Begin(h.OpCode == wire.OpMsg && wire.Flags(msg)&wire.FlagMore != 0)
-		if !ok {
-			return
+		if c.zip = wire.Noop; h.OpCode == wire.OpCompressed && refused == nil {
+			h, msg, refused = c.unpack(h, msg)
 		}
-		c.s.rouse()
-		if c.s.o.Requests != nil {
-			c.s.o.Requests.Add(1)
+		for c.repeats, c.more = false, true; c.more; c.repeats = true {
+			ctx, ok := c.p.Begin(h.OpCode == wire.OpMsg && wire.Flags(msg)&wire.FlagMore != 0)
+			if !ok {
+				return
+			}
+			ctx = c.enter(ctx)
+			c.home.rouse()
+			if c.s.o.Requests != nil {
+				c.s.o.Requests.Add(1)
+			}
+			c.begin(ctx)
+			if refused != nil {
+				out, err = c.refuse(out[:0], h, msg, refused)
+			} else {
+				out, err = c.answer(out[:0], h, msg, &m)
+			}
+			if err == nil && len(out) > 0 {
+				err = c.p.Write(c.pack(out))
+			}
+			c.ended(err)
+			c.rest()
+			if cap(out) > keepBuffer {
+				out = nil
+			}
+			c.mem.Close()
+			if !c.p.End() || err != nil {
+				return
+			}
+			h.RequestID = c.out // the next reply, if there is one, answers this one
 		}
-		c.begin(ctx)
-		if refused != nil {
-			out, err = c.refuse(out[:0], h, msg, refused)
-		} else {
-			out, err = c.answer(out[:0], h, msg, &m)
-		}
-		if err == nil && len(out) > 0 {
-			err = c.p.Write(out)
-		}
-		c.ended(err)
-		if cap(out) > keepBuffer {
-			out = nil
-		}
-		c.mem.Close()
-		if !c.p.End() || err != nil {
-			return
-		}
+	}
+}
+
+// enter begins a turn of the connection, if there are any. It returns the context of the turn.
+func (c *conn) enter(ctx context.Context) context.Context {
+	if c.home.o.Turn != nil {
+		c.s, ctx, c.leave = c.home.o.Turn(ctx)
+	}
+	return ctx
+}
+
+// rest ends the turn of the connection.
+func (c *conn) rest() {
+	if c.leave != nil {
+		c.leave()
+		c.leave = nil
 	}
 }
 
@@ -118,6 +152,7 @@ func (c *conn) rules() peer.Rules {
 // answer appends the reply to a message, or nothing if no reply is expected. An error ends the connection.
 func (c *conn) answer(dst []byte, h wire.Header, msg []byte, m *wire.Msg) ([]byte, error) {
 	c.out++
+	c.more = false
 	switch h.OpCode {
 	case wire.OpMsg:
 		if err := wire.ParseMsg(msg, m); err != nil {
@@ -125,11 +160,15 @@ func (c *conn) answer(dst []byte, h wire.Header, msg []byte, m *wire.Msg) ([]byt
 		}
 		if m.Flags&wire.FlagMore != 0 { // the client expects no reply
 			c.run(nil, m.Body, m.Seqs, false)
+			c.more = false
 			return dst, c.hung()
 		}
 		at := len(dst)
 		dst = wire.BeginMsg(dst, c.out, h.RequestID, 0)
 		dst = c.run(dst, m.Body, m.Seqs, false)
+		if c.more = c.more && m.Flags&wire.FlagExhaust != 0; c.more {
+			wire.SetFlags(dst[at:], wire.FlagMore)
+		}
 		return wire.EndMsg(dst, at), c.hung()
 	case wire.OpQuery:
 		q, err := wire.ParseQuery(msg)
@@ -139,6 +178,7 @@ func (c *conn) answer(dst []byte, h wire.Header, msg []byte, m *wire.Msg) ([]byt
 		at := len(dst)
 		dst = wire.BeginReply(dst, c.out, h.RequestID)
 		dst = c.runQuery(dst, q)
+		c.more = false
 		return wire.EndMsg(dst, at), c.hung()
 	}
 	return dst, wire.ErrMalformed
@@ -147,7 +187,10 @@ func (c *conn) answer(dst []byte, h wire.Header, msg []byte, m *wire.Msg) ([]byt
 // refuse replies to a refused message, unless no reply is expected.
 func (c *conn) refuse(dst []byte, h wire.Header, start []byte, cause *peer.Refused) ([]byte, error) {
 	c.out++
-	if h.OpCode != wire.OpMsg || wire.Flags(start)&wire.FlagMore != 0 {
+	c.more = false
+	switch {
+	case h.OpCode == wire.OpCompressed: // whether a reply is expected stands in what can't be read
+	case h.OpCode != wire.OpMsg, wire.Flags(start)&wire.FlagMore != 0:
 		return dst, nil
 	}
 	return c.malformed(dst, h, cause.Cause)

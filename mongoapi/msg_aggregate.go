@@ -1,12 +1,9 @@
 package mongoapi
 
 import (
-	"context"
 	"slices"
 
-	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
-	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
@@ -42,6 +39,14 @@ func aggregate(r *request, dst []byte) ([]byte, error) {
 		}
 		n = int(min(size, 1<<31-1))
 	}
+	if _, ok := isStream(r.body); ok {
+		c, err := r.streamCursor(name)
+		if err != nil {
+			return dst, err
+		}
+		dst, err = r.first(dst, c, n, false)
+		return dst, failed(err)
+	}
 	c, p, err := r.aggregateCursor(name)
 	if err != nil {
 		return dst, err
@@ -62,17 +67,17 @@ func (r *request) aggregateCursor(name string) (*cursor, *agg.Pipeline, error) {
 	if err := r.own(); err != nil {
 		return nil, nil, err
 	}
-	p, err := r.pipeline(r.body)
+	k, err := r.open(r.db, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := r.pipeline(k, r.body, name)
 	if err != nil {
 		return nil, nil, err
 	}
 	if r.arg.IsNumber() && p.ReadsCollection() {
 		return nil, nil, merr.New(merr.InvalidNamespace, "{aggregate: 1} is not valid for this pipeline: it needs a "+
 			"collection")
-	}
-	k, err := r.open(r.db, name)
-	if err != nil {
-		return nil, nil, err
 	}
 	if err := checkHint(k, r.body); err != nil {
 		return nil, nil, err
@@ -99,15 +104,17 @@ func failed(err error) error {
 	return &c
 }
 
-func (r *request) pipeline(body value.Value) (*agg.Pipeline, error) {
-	if err := checkCollation(given(body, "collation")); err != nil {
+// pipeline compiles the pipeline of a command on a collection, whose k is nil if it doesn't exist.
+func (r *request) pipeline(k *coll, body value.Value, name string) (*agg.Pipeline, error) {
+	if err := r.collate(k, given(body, "collation")); err != nil {
 		return nil, err
 	}
 	scope, err := r.scope(body)
 	if err != nil {
 		return nil, err
 	}
-	return agg.Compile(body.Get("pipeline"), agg.Options{Scope: scope, Run: r.exprEnv().Run})
+	return agg.Compile(body.Get("pipeline"), agg.Options{Scope: scope, Run: r.exprEnv().Run, Coll: name,
+		Places: r.placeIndex})
 }
 
 // runPipeline opens a pipeline on the host's collection, which may not exist.
@@ -174,182 +181,4 @@ func (h *host) Find(name string, q agg.Lead, e *expr.Env) (agg.Iter, error) {
 		return nil, err
 	}
 	return h.find(k, q, e)
-}
-
-// CollStats implements agg.Host.
-func (h *host) CollStats(spec value.Value) ([]value.Value, error) {
-	if h.k == nil {
-		return nil, merr.New(merr.NamespaceNotFound, "Unable to retrieve storageStats in $collStats stage :: caused "+
-			"by :: Collection [%s.%s] not found.", h.db, h.coll)
-	}
-	at, b := bson.Begin(nil)
-	b = bson.AppendString(b, "ns", h.k.namespace())
-	b = bson.AppendString(b, "host", h.r.c.nc.LocalAddr().String())
-	b = bson.AppendDate(b, "localTime", h.r.s.clk.Now().UnixMilli())
-	if s := spec.Get("storageStats"); s.IsDefined() {
-		sa, sb := bson.BeginObject(b, "storageStats")
-		sb, err := h.k.appendStats(h.r.ctx, sb, s.Get("scale"))
-		if err != nil {
-			return nil, err
-		}
-		b = bson.End(sb, sa)
-	}
-	if spec.Get("count").IsDefined() {
-		n, err := h.k.Count(h.r.ctx)
-		if err == nil {
-			err = h.k.Settle()
-		}
-		if err != nil {
-			return nil, err
-		}
-		b = value.AppendElement(b, "count", value.IntOf(n))
-	}
-	return []value.Value{value.ObjectOf(bson.End(b, at))}, nil
-}
-
-// IndexStats implements agg.Host.
-func (h *host) IndexStats() ([]value.Value, error) { return nil, merr.NotSupported("$indexStats") }
-
-// CurrentOp implements agg.Host.
-func (h *host) CurrentOp() ([]value.Value, error) {
-	if h.db != "admin" || h.coll != noCollection {
-		return nil, merr.New(merr.InvalidNamespace, "$currentOp must be run against the 'admin' database with "+
-			"{aggregate: 1}")
-	}
-	return h.r.s.operations(), nil
-}
-
-// Write implements agg.Host.
-func (h *host) Write(w agg.WriteSpec, docs agg.Iter) error {
-	db := h.db
-	if w.DB != "" {
-		db = w.DB
-	}
-	if err := validDB(db); err != nil {
-		return err
-	}
-	if err := validCollection(db, w.Coll); err != nil {
-		return err
-	}
-	if w.Replace {
-		return h.out(db, w.Coll, docs)
-	}
-	d, ok, err := docs.Next() // reads them all
-	if err != nil {
-		return err
-	}
-	k, _, err := h.r.ensure(db, w.Coll)
-	if err != nil {
-		return err
-	}
-	for ; ok; d, ok, err = docs.Next() {
-		if err := h.r.ctx.Err(); err != nil {
-			return err
-		}
-		if err := h.merge(k, d, w); err != nil {
-			return err
-		}
-	}
-	return err
-}
-
-// outBatch is the number of bytes of documents that $out writes at a time.
-const outBatch = 256 << 10
-
-// out replaces a collection: it writes the new documents to a collection with a temporary name, which then replaces the
-// target in one commit.
-func (h *host) out(db, name string, docs agg.Iter) (err error) {
-	batch, mem := []value.Value(nil), h.r.s.eng.Budget().Open("result")
-	defer mem.Close()
-	more, err := nextBatch(docs, &batch, mem) // reads all documents
-	if err != nil {
-		return err
-	}
-	old, err := h.r.open(db, name)
-	if err != nil {
-		return err
-	}
-	if old != nil && !old.byID {
-		return merr.New(merr.IllegalOperation, "namespace '%s.%s' is sharded so it can't be used for $out'", db, name)
-	}
-	temp := "tmp.agg_out." + h.r.s.clk.UUID().String()
-	k, _, err := h.r.ensure(db, temp)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil { // the command's own context may have ended
-			_ = h.r.s.eng.DropContainer(context.WithoutCancel(h.r.ctx), db, temp)
-		}
-	}()
-	if old != nil && len(old.indexSpecs()) > 0 {
-		if err := h.r.replaceIndexes(k, old.indexSpecs()); err != nil {
-			return err
-		}
-	}
-	for len(batch) > 0 {
-		var w writeReply
-		if err := h.r.insertMany(k, batch, true, &w); err != nil {
-			return err
-		}
-		if w.errors > 0 {
-			first := value.ArrayOf(bson.End(append([]byte{0, 0, 0, 0}, w.errs...), 0)).At(0)
-			return merr.New(int32(first.Get("code").Int()), "%s", first.Get("errmsg").Str())
-		}
-		if batch = batch[:0]; more {
-			if more, err = nextBatch(docs, &batch, mem); err != nil {
-				return err
-			}
-		}
-	}
-	_, err = h.r.s.eng.RenameContainer(h.r.ctx, db, temp, name, true)
-	return err
-}
-
-// nextBatch adds copies of the next documents to a batch. more is false behind the last one.
-func nextBatch(docs agg.Iter, batch *[]value.Value, mem *budget.Account) (more bool, err error) {
-	mem.Close()
-	for size := 0; size < outBatch; {
-		d, ok, err := docs.Next()
-		if !ok || err != nil {
-			return false, err
-		}
-		size += len(d.Bytes()) + 64
-		mem.Take(int64(len(d.Bytes()) + 64))
-		*batch = append(*batch, d.Clone())
-	}
-	return true, nil
-}
-
-func (h *host) merge(k *coll, d value.Value, w agg.WriteSpec) error {
-	d, err := h.r.newDocument(k, d)
-	if err != nil {
-		return err
-	}
-	_, err = k.Write(h.r.ctx, core.Write{
-		Kind: core.Update, Doc: d.Bytes(), Update: func(old *core.Item) (core.Change, error) {
-			if old == nil {
-				switch w.WhenNotMatched {
-				case "insert":
-					return core.Change{Doc: d.Bytes()}, nil
-				case "discard":
-					return core.Change{Keep: true}, nil
-				}
-				return core.Change{}, merr.New(13113, "$merge could not find a matching document in the target "+
-					"collection for at least one document in the source collection")
-			}
-			switch w.WhenMatched {
-			case "replace":
-				return core.Change{Doc: d.Bytes()}, nil
-			case "keepExisting":
-				return core.Change{Keep: true}, nil
-			case "fail":
-				return core.Change{}, k.duplicateKey(d.Get("_id"))
-			}
-			m := expr.NewMerger()
-			m.Add(value.ObjectOf(old.Doc))
-			m.Add(d)
-			return core.Change{Doc: m.Value().Bytes()}, nil
-		}})
-	return err
 }

@@ -49,9 +49,14 @@ type request struct {
 	retry     bool   // the command is a retryable write
 	after     uint64 // the cluster time after which it reads; 0 = any
 	maxTimeMS int64
+	timeGiven bool   // maxTimeMS is given
+	seen      uint64 // the time up to which the journal was settled when the command began; 0 = there is none
+	commit    uint64 // the cluster time of the last commit that the command has made; 0 = it isn't known
+	resumable bool   // the command reads a change stream
 	charge    float64
 	legacy    bool // received as OP_QUERY
 	cancel    context.CancelFunc
+	more      bool        // there is another reply to the same command
 	saidOK    bool        // the handler wrote the field ok itself, at the service's position
 	unmet     *merr.Error // a write concern that can't be satisfied
 	failed    int32       // code of the first failed statement in a command that succeeds
@@ -75,12 +80,14 @@ func (c *conn) run(dst, body []byte, seqs []wire.Seq, legacy bool) []byte {
 	r.endRun()
 	if err != nil {
 		err = r.interrupted(err)
+		r.more = false
 		out = r.appendError(dst[:at], err)
 		c.note(r, merr.From(err).Code)
 	} else {
 		c.note(r, r.failed)
 	}
 	out = r.timed(out, at)
+	c.more = r.more
 	if r.cancel != nil {
 		r.cancel()
 	}
@@ -160,6 +167,11 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 	if !r.c.authed && !def.open {
 		return dst, merr.New(merr.Unauthorized, "Command %s requires authentication", r.name)
 	}
+	if r.c.who != nil && r.s.o.Auth && !def.open {
+		if err := r.authorize(); err != nil {
+			return dst, err
+		}
+	}
 	if r.inTxn && def.fn != nil && !def.txn {
 		return dst, merr.New(merr.OperationNotInTransaction, "Multi-document transactions are not supported by this "+
 			"server")
@@ -173,8 +185,11 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 		defer place.Leave()
 		r.ctx = yield.With(r.ctx, place)
 	}
-	if r.maxTimeMS > 0 {
+	if r.maxTimeMS > 0 && r.name != "getMore" { // there it may be a time to wait
 		r.ctx, r.cancel = context.WithTimeout(r.ctx, time.Duration(r.maxTimeMS)*time.Millisecond)
+	}
+	if r.s.eng.Journal().Active() {
+		r.seen = r.s.eng.Journal().Mark()
 	}
 	r.writes, r.retry = def.retry, def.retry && r.txn >= 0
 	if r.s.fails.On() {
@@ -283,7 +298,7 @@ func (r *request) readGeneric(key []byte, v value.Value) (known bool, err error)
 		if !ok || n < 0 || n > math.MaxInt32 {
 			return true, merr.New(merr.BadValue, "maxTimeMS must be a non-negative 32-bit number")
 		}
-		r.maxTimeMS = n
+		r.maxTimeMS, r.timeGiven = n, true
 	case "$clusterTime":
 		if v.Kind() != value.Object {
 			return true, wrongConcern("$clusterTime", "object", v)
@@ -320,8 +335,14 @@ func (r *request) checkGeneric() error {
 	if r.db == "" && !r.legacy {
 		return merr.New(merr.MissingDB, "OP_MSG requests require a $db argument")
 	}
+	if r.db == externalDB && commands[r.name].open {
+		return nil
+	}
 	return validDB(r.db)
 }
+
+// externalDB is the database of users that another system knows. Drivers name it in logins with PLAIN. It has no data.
+const externalDB = "$external"
 
 func validDB(name string) error {
 	if len(name) > 63 || strings.ContainsAny(name, "/\\. \"$*<>:|?\x00") {
@@ -460,6 +481,10 @@ func (r *request) appendLabels(dst []byte, code int32, labels []string) []byte {
 		labels = r.failure.Labels
 	case r.txn >= 0 && !r.inTxn && retryable(code):
 		labels = append(labels, "RetryableWriteError")
+	case r.resumable && resumable(code):
+		labels = append(labels, "ResumableChangeStreamError")
+	case code == merr.ChangeStreamFatal || code == merr.ChangeStreamHistoryLost:
+		labels = append(labels, "NonResumableChangeStreamError")
 	}
 	if len(labels) > 0 {
 		dst = bson.AppendStrings(dst, "errorLabels", labels...)
@@ -474,6 +499,15 @@ func retryable(code int32) bool {
 		return true
 	}
 	return false
+}
+
+// resumable reports whether a driver may open a change stream again after this error.
+func resumable(code int32) bool {
+	switch code {
+	case 63, 133, 150, 234:
+		return true
+	}
+	return retryable(code)
 }
 
 // malformed replies to a message with valid framing whose content is malformed. The connection stays open.

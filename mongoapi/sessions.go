@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"crypto/sha256"
 	"sync"
 	"time"
 
@@ -46,10 +47,19 @@ func key16(b []byte) (k [16]byte) {
 	return k
 }
 
-func (ss *sessions) get(id value.Value) *session {
+// sessionKey returns what a session of the request's user is kept under. Users have sessions of their own, also if they
+// use the same id.
+func (r *request) sessionKey(id []byte) [16]byte {
+	if r.c.who == nil {
+		return key16(id)
+	}
+	h := sha256.Sum256(append([]byte(r.c.user+"\x00"), id...))
+	return key16(h[:])
+}
+
+func (ss *sessions) get(k [16]byte) *session {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	k := key16(id.Bytes())
 	s := ss.m[k]
 	if s == nil {
 		if len(ss.m) >= maxSessions {
@@ -105,6 +115,17 @@ func (ss *sessions) expire() {
 	}
 }
 
+// all returns when each session was used last.
+func (ss *sessions) all() map[[16]byte]time.Time {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	out := make(map[[16]byte]time.Time, len(ss.m))
+	for id, s := range ss.m {
+		out[id] = s.used
+	}
+	return out
+}
+
 func (ss *sessions) forget(id [16]byte) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -115,7 +136,7 @@ func (ss *sessions) forget(id [16]byte) {
 
 // once runs a retryable write, or returns the kept reply.
 func (r *request) once(dst []byte, def command) ([]byte, error) {
-	s := r.s.sessions.get(r.lsid)
+	s := r.s.sessions.get(r.sessionKey(r.lsid.Bytes()))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -177,7 +198,7 @@ func endSessions(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	for id := range ended {
-		r.s.sessions.forget(key16([]byte(id)))
+		r.s.sessions.forget(r.sessionKey([]byte(id)))
 	}
 	if err := r.endShared(ended); err != nil {
 		return dst, err

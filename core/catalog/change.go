@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/orrerydb/orrery/core/journal"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
@@ -22,6 +23,8 @@ type draft struct {
 	state
 	b   kv.Batch
 	pre []kv.Precondition // besides that of the version
+
+	news []journal.Entry // for the journal
 }
 
 // nextVersion gives the version of an entry that is changed.
@@ -94,8 +97,11 @@ func (c *Catalog) commit(ctx context.Context, x *draft) error {
 	pre := AtVersion(x.version)
 	x.version++
 	x.b.Put(pre.Key, encodeVersion(x.version))
+	t := c.ticket(x)
+	defer t.End(nil)
 	w, err := c.eng.Write(ctx, &x.b, append([]kv.Precondition{pre}, x.pre...))
 	if err == nil {
+		t.End(w)
 		err = w.Wait()
 	}
 	if err != nil {
@@ -161,6 +167,23 @@ func (c *Catalog) At(ctx context.Context, rid [8]byte, gen uint32) (*Container, 
 		}
 	}
 	return nil, 0, status.New(status.Unavailable, "The catalog is changed too often by others.")
+}
+
+// ShownIn returns the version of the slot map and the generation that a snapshot shows for the name of a container; 0
+// for both when it shows no such container.
+func ShownIn(snap kv.Snapshot, k *Container) (mapVersion uint64, gen uint32, err error) {
+	b, err := snap.Get(nil, containerKey(k))
+	if errors.Is(err, kv.ErrNotFound) {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	was, err := decodeContainer(b, k.Database)
+	if err != nil {
+		return 0, 0, err
+	}
+	return was.MapVersion, was.Gen, nil
 }
 
 // VersionKey returns the key of the catalog's version. A snapshot in which StoredVersion of its value is v shows the

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"slices"
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/plan"
@@ -21,21 +22,43 @@ import (
 // OpenIn starts a query on the logical partition of a transaction. The caller closes the Rows before the transaction
 // ends. The transaction must not write while the Rows are open. For the rest it is like Open.
 func OpenIn(ctx context.Context, tx *store.Tx, q *Query, bud *budget.Budget, space *spill.Space) (*Rows, error) {
-	if err := tx.Container().Alive(); err != nil {
-		return nil, err
-	}
 	own := *q
-	own.PK, own.Whole, own.Repeat, own.Want, own.Limit = tx.PK(), false, false, WantAll, 0
+	own.PK = tx.PK()
 	if len(own.OrderBy) == 0 {
 		own.Shown = Creation
 	}
+	return openIn(ctx, tx, &own, bud, space)
+}
+
+// OpenWithin starts a query on a container in a transaction. Without OrderBy the rows come in creation order, or the
+// reverse if that is asked for; a query that is read whole gives the rows of the snapshot in any order, and then the
+// transaction's own. The transaction may write while the Rows are open: they go on with what they began with. For the
+// rest it is like OpenIn.
+func OpenWithin(ctx context.Context, tx *store.Within, q *Query, bud *budget.Budget, space *spill.Space) (*Rows,
+	error) {
+	own := *q
+	switch {
+	case len(own.OrderBy) > 0, own.Shown == Newest:
+	case own.Whole && own.Shown == AnyOrder:
+		own.behind = true
+	default:
+		own.Shown = Oldest
+	}
+	return openIn(ctx, tx, &own, bud, space)
+}
+
+func openIn(ctx context.Context, tx store.Querying, own *Query, bud *budget.Budget, space *spill.Space) (*Rows, error) {
+	if err := tx.Container().Alive(); err != nil {
+		return nil, err
+	}
+	own.Whole, own.Repeat, own.Want, own.Limit = false, false, WantAll, 0
 	own.tx = tx
-	r := &Rows{ctx: ctx, of: tx.Container(), given: &own, hash: queryHash(tx.Container(), &own), bud: bud}
+	r := &Rows{ctx: ctx, of: tx.Container(), given: own, hash: queryHash(tx.Container(), own), bud: bud}
 	r.walked = r.walkMem[:]
-	if bud != nil && !q.NoFiles {
+	if bud != nil && !own.NoFiles {
 		r.space = space
 	}
-	if err := r.open(tx.Container(), q.Continuation); err != nil {
+	if err := r.open(tx.Container(), own.Continuation); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -44,6 +67,7 @@ func OpenIn(ctx context.Context, tx *store.Tx, q *Query, bud *budget.Budget, spa
 // overlay merges the rows of the snapshot with the items that the transaction has written.
 type overlay struct {
 	b     *builder
+	wrote map[string]bool // the items that the transaction has written or deleted, by identity
 	base  source
 	own   *sorter
 	rows  [2]row // the next row of base and of own
@@ -54,8 +78,9 @@ type overlay struct {
 
 // overlaid makes the source of a query in a transaction. base is the source of the snapshot.
 func (b *builder) overlaid(base source) source {
-	own := &sorter{b: b, pos: b.from, src: &listed{slot: b.spans[0].slot, items: b.q.tx.Own()}}
-	return &overlay{b: b, base: base, own: own}
+	items, wrote := b.q.tx.Own()
+	own := &sorter{b: b, pos: b.from, src: &listed{b: b, items: items}}
+	return &overlay{b: b, wrote: wrote, base: base, own: own}
 }
 
 func (o *overlay) next(r *row) (bool, error) {
@@ -68,7 +93,7 @@ func (o *overlay) next(r *row) (bool, error) {
 	switch {
 	case !o.ready[0] && !o.ready[1]:
 		return false, nil
-	case !o.ready[0], o.ready[1] && o.b.compare(o.sorted(1), o.sorted(0)) < 0:
+	case !o.ready[0], o.ready[1] && !o.b.q.behind && o.b.compare(o.sorted(1), o.sorted(0)) < 0:
 		i = 1
 	}
 	*r = o.rows[i]
@@ -89,7 +114,7 @@ func (o *overlay) peek(i int) error {
 			ok, err = o.nextOwn(r)
 		}
 		if err == nil && ok && i == 0 {
-			if o.b.q.tx.Wrote(r.item.Identity()) {
+			if o.wrote[string(r.item.Identity())] {
 				continue
 			}
 			if !r.matched && o.b.q.Match != nil {
@@ -136,19 +161,31 @@ func (o *overlay) close() {
 	o.own.close()
 }
 
-// listed gives items of a list.
+// listed gives the items of a list that the query's partition key and ranges select.
 type listed struct {
-	slot  *store.ViewSlot
+	b     *builder
 	items []*store.Item
+	place []byte
 }
 
 func (l *listed) next(r *row) (bool, error) {
-	if len(l.items) == 0 {
-		return false, nil
+	for len(l.items) > 0 {
+		it := l.items[0]
+		l.items = l.items[1:]
+		var err error
+		if l.place, err = l.b.view.Container().AppendPlace(l.place[:0], it.Identity()); err != nil {
+			return false, err
+		}
+		slot := l.b.view.At(l.place)
+		in := slices.ContainsFunc(l.b.spans, func(s span) bool {
+			return s.slot == slot && s.contains(l.place, it.Identity())
+		})
+		if in && l.b.inTexts(it.Identity()) {
+			r.slot, r.item = slot, *it
+			return true, nil
+		}
 	}
-	r.slot, r.item = l.slot, *l.items[0]
-	l.items = l.items[1:]
-	return true, nil
+	return false, nil
 }
 
 func (l *listed) empty() bool { return len(l.items) == 0 }
@@ -157,5 +194,5 @@ func (l *listed) close()      {}
 // overlays reports whether the query is one of a transaction that has written. If the filter is never true, what the
 // transaction has written isn't needed either.
 func (b *builder) overlays() bool {
-	return b.q.tx != nil && b.q.tx.Dirty() && len(b.spans) == 1 && b.tree.Root.Op != plan.Nothing
+	return b.q.tx != nil && b.q.tx.Dirty() && len(b.spans) > 0 && b.tree.Root.Op != plan.Nothing
 }

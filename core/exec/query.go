@@ -87,7 +87,8 @@ type Query struct {
 	// Timer gives a time that never decreases. With it Stats.Times is kept. nil = nothing is timed.
 	Timer func() time.Duration
 
-	tx *store.Tx // the transaction that queries; nil: none
+	tx     store.Querying // the transaction that queries; nil: none
+	behind bool           // its own rows come behind those of the snapshot
 }
 
 // Stats tells what a query has cost so far.

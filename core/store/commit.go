@@ -31,7 +31,7 @@ import (
 // latch, checks that the old item is unchanged, takes LSN 42, adds the feed entry of LSN 42 and the head {LSN 42, items
 // + 1}, writes the batch and releases the latch. It then waits until the commit is durable.
 type draft struct {
-	c     *Container
+	c     *Container  // of the first part; a Transaction has parts of several
 	b     *kv.Batch   // step 1
 	late  *kv.Batch   // step 2
 	ready kv.Prepared // b
@@ -125,8 +125,11 @@ func (d *draft) prepare() error {
 			d.b.Frees = d.b.Frees && ch.item == nil
 		}
 		room += roomForItem*(len(p.chs)+p.partitions) + len(p.sl.headKey) + maxHead
-		if d.c.logs.Load() {
+		if p.sl.c.logs.Load() {
 			room += p.roomForLog()
+		}
+		if d.c.recorded() {
+			room += p.roomForJournal()
 		}
 	}
 	var err error
@@ -169,8 +172,10 @@ const maxScratch = 1 << 20
 // fill completes a draft. The caller holds the latches of all its slots until the commit is visible or has failed.
 // Changes get LSN and position. With apart each change gets its own LSN, else the changes of a slot share one.
 func (d *draft) fill(ctx context.Context, apart bool) error {
-	if err := d.c.Alive(); err != nil { // the heads of a dropped database are removed in several commits
-		return err
+	for i := range d.parts { // the heads of a dropped database are removed in several commits
+		if err := d.parts[i].sl.c.Alive(); err != nil {
+			return err
+		}
 	}
 	if err := d.retime(); err != nil {
 		return err
@@ -222,7 +227,7 @@ func (d *draft) retime() error {
 				last = max(last, ch.item.Ticks)
 			}
 			if ch.item.Ticks = last; ch.item.TS() != before {
-				ch.collect(d.c.upkeepOf(p.sl))
+				ch.collect(p.sl.c.upkeepOf(p.sl))
 				again = true
 			}
 		}
@@ -248,16 +253,16 @@ func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 	sl := p.sl
 	p.h = sl.head
 	p.beginFacts()
-	sl.taking.Store(d.c.counter.given.Load() + 1)
+	sl.taking.Store(sl.c.counter.given.Load() + 1)
 	p.h.LSN = max(p.h.LSN, sl.unsure)
-	lsn, err := d.c.nextLSN(ctx, &p.h)
+	lsn, err := sl.c.nextLSN(ctx, &p.h)
 	if err != nil {
 		return err
 	}
 	p.h.LSN = lsn
 	if p.fell != 0 {
 		p.h.fell(lsn, p.fell)
-		d.c.clockFell(sl, lsn, p.fell)
+		sl.c.clockFell(sl, lsn, p.fell)
 	}
 	if err := d.uniques(ctx, p); err != nil {
 		return err
@@ -273,7 +278,7 @@ func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 		ch, pos := &p.chs[i], uint16(i)
 		if apart {
 			if pos = 0; i > 0 {
-				if p.h.LSN, err = d.c.nextLSN(ctx, &p.h); err != nil {
+				if p.h.LSN, err = sl.c.nextLSN(ctx, &p.h); err != nil {
 					return err
 				}
 			}
@@ -318,6 +323,14 @@ func (p *part) count(ch *change) {
 // caller calls lost. With a shared engine it finds out an unknown outcome itself: if nothing was written, and nothing
 // will be, the error is ErrConflict.
 func (d *draft) write(ctx context.Context) (pending, error) {
+	if d.c.st.jou.Active() {
+		return d.writeRecorded(ctx)
+	}
+	return d.writeNow(ctx)
+}
+
+// writeNow is write without the journal.
+func (d *draft) writeNow(ctx context.Context) (pending, error) {
 	for i := range d.parts { // before the commit is visible
 		d.parts[i].sl.begun.Store(d.parts[i].h.LSN)
 	}
@@ -344,7 +357,7 @@ func (d *draft) write(ctx context.Context) (pending, error) {
 		p.keepFacts()
 		p.sl.committed(p.h.LSN, w)
 		p.sl.publish()
-		d.c.removed(p)
+		p.sl.c.removed(p)
 	}
 	last := &d.parts[len(d.parts)-1]
 	return pending{commit: w, slot: last.sl, lsn: last.h.LSN, batch: d.b}, nil
@@ -544,7 +557,7 @@ func (d *draft) index(b *kv.Batch, sl *Slot, ch *change) {
 		new = &noTerms
 	}
 	var number uint64
-	layout := d.c.Entries()
+	layout := sl.c.Entries()
 	del := func(term []byte) {
 		d.del(b, layout.Append(d.mem.key[:0], sl.key, term, number, ch.id.ident))
 	}
@@ -580,10 +593,11 @@ func keyClasses(ident []byte) (bits uint32) {
 // logicalHeads rewrites the heads of the logical partitions that a part's changes touch. It refuses a partition that
 // would grow above its limit. Where the partition key is the id there are no such heads.
 func (d *draft) logicalHeads(ctx context.Context, p *part, apart bool) error {
-	if d.c.def.Load().KeyIsID() {
+	c := p.sl.c
+	if c.def.Load().KeyIsID() {
 		return nil
 	}
-	most := d.c.st.lim.LogicalPartition
+	most := c.st.lim.LogicalPartition
 	for n, first := 0, 0; n < p.partitions; n++ {
 		for p.chs[first].partition != n {
 			first++
@@ -594,7 +608,7 @@ func (d *draft) logicalHeads(ctx context.Context, p *part, apart bool) error {
 		if err != nil {
 			return err
 		}
-		h, err := d.c.logicalHead(ctx, known, key)
+		h, err := c.logicalHead(ctx, known, key)
 		if err != nil {
 			return err
 		}

@@ -30,6 +30,7 @@ type Container struct {
 	counter   counter
 	follows   atomic.Uint64 // version of the catalog that def and slots follow, with a shared engine: see look
 	dropped   atomic.Bool
+	unborn    bool          // exists only in the Transaction that creates it
 	used      atomic.Uint32 // Store.turn when it was last requested; 0 = only by background work
 	filtering atomic.Bool   // id filters are being made
 	raising   atomic.Bool   // floors are being raised

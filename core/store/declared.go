@@ -134,19 +134,34 @@ type entryMove struct {
 	add bool
 }
 
-// declared checks and moves the entries of declared indexes.
+// declared checks and moves the entries of declared indexes. The parts of a container are adjacent.
 func (d *draft) declared(ctx context.Context) error {
-	all := d.c.declares()
+	for i := 0; i < len(d.parts); {
+		c, j := d.parts[i].sl.c, i+1
+		for j < len(d.parts) && d.parts[j].sl.c == c {
+			j++
+		}
+		if err := d.declaredOf(ctx, c, d.parts[i:j]); err != nil {
+			return err
+		}
+		i = j
+	}
+	return nil
+}
+
+// declaredOf is declared for the parts of one container.
+func (d *draft) declaredOf(ctx context.Context, c *Container, parts []part) error {
+	all := c.declares()
 	if len(all) == 0 {
 		return nil
 	}
 	var moves []entryMove
 	for _, of := range all {
-		for i := range d.parts {
-			for _, chs := range [][]change{d.parts[i].evicted, d.parts[i].chs} {
+		for i := range parts {
+			for _, chs := range [][]change{parts[i].evicted, parts[i].chs} {
 				for k := range chs {
 					var err error
-					if moves, err = d.c.entryMoves(moves, of, &chs[k]); err != nil {
+					if moves, err = c.entryMoves(moves, of, &chs[k]); err != nil {
 						return err
 					}
 				}
@@ -156,7 +171,7 @@ func (d *draft) declared(ctx context.Context) error {
 	if len(moves) == 0 {
 		return nil
 	}
-	return d.move(ctx, moves)
+	return d.move(ctx, c, moves)
 }
 
 // entryMoves appends the entries that differ between the two versions of an item.
@@ -192,14 +207,14 @@ func (c *Container) entryKey(of *index.Declared, k *index.DeclaredKey) []byte {
 }
 
 // move reads the present entries and adds the moves to the batch.
-func (d *draft) move(ctx context.Context, moves []entryMove) error {
+func (d *draft) move(ctx context.Context, c *Container, moves []entryMove) error {
 	slices.SortStableFunc(moves, func(a, b entryMove) int { return bytes.Compare(a.key, b.key) })
 	names := make([][]byte, len(moves))
 	for i := range moves {
 		names[i] = moves[i].key
 	}
 	var there kv.Values
-	if err := kv.GetNewest(ctx, d.c.st.eng, &there, names); err != nil {
+	if err := kv.GetNewest(ctx, c.st.eng, &there, names); err != nil {
 		return translate(err)
 	}
 	for i := 0; i < len(moves); {
@@ -235,7 +250,7 @@ func (d *draft) moveOne(ctx context.Context, m, adds *entryMove, owner []byte, f
 		d.pre = append(d.pre, kv.Precondition{Key: m.key, Expect: kv.Absent})
 	case bytes.Equal(owner, adds.ch.id.suffix): // the entry was made by the build
 	case !freed:
-		return d.c.holderOf(ctx, adds, owner)
+		return adds.ch.id.slot.c.holderOf(ctx, adds, owner)
 	}
 	d.late.Put(m.key, adds.ch.id.suffix)
 	return nil

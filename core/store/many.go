@@ -158,7 +158,7 @@ func (m *many) do(at, n int) {
 			o.Err = m.ids[i-at].slot.turns.wait(m.ctx, m.ids[i-at].tuple)
 		}
 		if o.Err == nil {
-			ch := change{id: m.ids[i-at]}
+			ch := change{id: m.ids[i-at], order: i}
 			kept := false
 			if kept, o.Err = seen.ready(m.ctx, m.c, &m.ws[i], &ch, &o.Result, i-at); o.Err == nil && !kept {
 				chs, from = append(chs, ch), append(from, i)
@@ -249,7 +249,10 @@ func bySlot(chs []change, from []int) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(chs[a].id.slot.ID(), chs[b].id.slot.ID()) })
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := chs[a].id.slot.key, chs[b].id.slot.key
+		return cmp.Or(cmp.Compare(x.Gen, y.Gen), cmp.Compare(x.ID, y.ID))
+	})
 	c, f := slices.Clone(chs), slices.Clone(from)
 	for i, o := range order {
 		chs[i], from[i] = c[o], f[o]
@@ -297,6 +300,7 @@ func (m *many) commit(chs []change, from []int, seen *seenTogether) bool {
 	}
 	for i := range chs {
 		chs[i].result(&m.out[from[i]].Result)
+		m.out[from[i]].Result.Time = p.time
 	}
 	m.waits = append(m.waits, manyWait{p, slices.Clone(from), slots})
 	return true
@@ -326,7 +330,7 @@ func (d *draft) lock(ctx context.Context) (unlock func(), err error) {
 func (d *draft) adopt(ctx context.Context) error {
 	for i := range d.parts {
 		for k := range d.parts[i].chs {
-			if err := d.c.adopt(ctx, d.parts[i].sl, d.parts[i].chs[k].basis); err != nil {
+			if err := d.parts[i].sl.c.adopt(ctx, d.parts[i].sl, d.parts[i].chs[k].basis); err != nil {
 				return err
 			}
 		}

@@ -88,7 +88,7 @@ func (d *draft) find(ctx context.Context) (applied, known bool, err error) {
 	b, err := d.c.st.eng.Get(ctx, nil, p.sl.headKey[:])
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
-		return false, false, d.c.gone()
+		return false, false, p.sl.c.gone()
 	case err != nil:
 		return false, false, err
 	case bytes.Equal(b, p.head):
@@ -98,7 +98,7 @@ func (d *draft) find(ctx context.Context) (applied, known bool, err error) {
 	}
 	fence := p.sl.head
 	fence.LSN, fence.Block, fence.Writer = p.h.LSN, p.h.Block, d.c.st.writer
-	if fence.LSN, err = d.c.nextLSN(ctx, &fence); err != nil {
+	if fence.LSN, err = p.sl.c.nextLSN(ctx, &fence); err != nil {
 		return false, false, err
 	}
 	p.sl.unsure = max(p.sl.unsure, fence.LSN)
@@ -153,7 +153,7 @@ func (d *draft) applied(ctx context.Context) (pending, error) {
 		if err != nil { // the next commit finds the head
 			continue
 		}
-		_ = d.c.install(ctx, d.parts[i].sl, b)
+		_ = d.parts[i].sl.c.install(ctx, d.parts[i].sl, b)
 	}
 	return done, nil
 }

@@ -3,25 +3,27 @@ package store
 import (
 	"bytes"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
+	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/kv"
-	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Transaction is a transaction on items of any logical partitions of a container. Its isolation is that of a snapshot:
+// Transaction is a transaction on items of any logical partitions of any containers. Its isolation is that of a
+// snapshot:
 //
-//  1. It reads one snapshot, taken when it began, together with its own writes.
+//  1. It reads one snapshot, taken when it began, together with its own writes. Queries do, too (Within).
 //  2. Its writes are one write of the engine, over all slots that it touches: they are committed together or not at
 //     all.
 //  3. They are committed only if no item that it writes has changed since the snapshot: the first committer wins. What
 //     it has only read may have changed, so write skew is possible.
 //
-// Nobody waits for it while it is open. Its commit holds the latches of its slots, in the order of their ids, as every
-// commit of several slots does. In a slot its items have one LSN and different positions.
+// Nobody waits for it while it is open. Its commit holds the latches of its slots, in the order of their containers and
+// ids, as every commit of several slots does. In a slot its items have one LSN and different positions.
 //
 // In each logical partition it reads and buffers its writes with a Tx, which it commits itself. Documents and keys that
 // are passed in must not be changed until it ends. Its methods may be called concurrently; one waits for the other.
@@ -29,16 +31,27 @@ import (
 // Example: T moves 10 from account a to account b, in different slots. It reads both in its snapshot and writes both.
 // Meanwhile somebody writes b. T's commit finds that b isn't the version of the snapshot, and writes nothing.
 type Transaction struct {
-	c *Container
+	st *Store
 
-	mu    sync.Mutex
-	snap  kv.Snapshot // nil: the transaction has ended
-	ended error       // what its methods return then
-	of    *Slots      // the slot map of the snapshot
-	heads [][]byte    // the stored heads of the slots in the snapshot, with a shared engine; else nil
+	mu      sync.Mutex
+	snap    kv.Snapshot // nil: the transaction has ended
+	ended   error       // what its methods return then
+	version uint64      // of the catalog, as this process knew it before the snapshot
+	in      map[*Container]*Within
+	all     []*Within // in, in the order of their first use
+	created int       // items that have a provisional number
+	until   time.Time // when its life ends
+	views   int       // of its snapshot that are open
+}
+
+// Within is a transaction in one of its containers.
+type Within struct {
+	t     *Transaction
+	c     *Container
+	of    *Slots   // the slot map of the snapshot
+	heads [][]byte // the stored heads of the slots in the snapshot, with a shared engine; else nil
 	parts map[string]*Tx
-	order []*Tx     // parts, in the order of their first use
-	until time.Time // when its life ends
+	order []*Tx // parts, in the order of their first use
 }
 
 // beforeAll is an LSN that no slot has: what a Transaction has read is compared item by item.
@@ -46,43 +59,124 @@ const beforeAll = -1
 
 // Begin begins a transaction. Calls after life fail. The caller calls Commit or Abort: also after life, because the
 // engine keeps what the snapshot shows until then.
-func (c *Container) Begin(ctx context.Context, life time.Duration) (*Transaction, error) {
-	t := &Transaction{c: c, parts: map[string]*Tx{}, until: realTime.Now().Add(life)}
-	if err := t.look(ctx); err != nil {
-		return nil, err
+func (s *Store) Begin(ctx context.Context, life time.Duration) (*Transaction, error) {
+	t := &Transaction{st: s, in: map[*Container]*Within{}, until: realTime.Now().Add(life), version: s.cat.Version()}
+	var err error
+	if t.snap, err = s.eng.Snapshot(ctx); err != nil {
+		return nil, translate(err)
 	}
 	return t, nil
 }
 
-// look takes the snapshot, and finds the slot map that it shows.
-func (t *Transaction) look(ctx context.Context) error {
-	c := t.c
-	if c.st.others {
-		l, err := c.look(ctx, func(of *Slots) ([]*Slot, [][]byte) { return of.all, nil })
+// Begin begins a transaction that reads this container first.
+func (c *Container) Begin(ctx context.Context, life time.Duration) (*Transaction, error) {
+	for range maxLooks {
+		t, err := c.st.Begin(ctx, life)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		t.snap, t.of = l.snap, l.of
-		for i := range l.of.all {
-			t.heads = append(t.heads, bytes.Clone(l.head(i)))
+		if _, err = t.Within(ctx, c); err == nil {
+			return t, nil
 		}
-		return nil
+		t.Abort()
+		if !status.Is(err, status.RetryWith) {
+			return nil, err
+		}
 	}
-	for {
+	return nil, errManyChanges()
+}
+
+// errManyChanges is the error of a reader that always finds another definition of its container.
+func errManyChanges() error {
+	return status.New(status.Unavailable, "The container is changed too often by others.")
+}
+
+// of returns the transaction in a container. The caller holds mu.
+func (t *Transaction) of(ctx context.Context, c *Container) (*Within, error) {
+	if in := t.in[c]; in != nil {
+		return in, nil
+	}
+	in := &Within{t: t, c: c, parts: map[string]*Tx{}}
+	if err := in.look(ctx); err != nil {
+		return nil, err
+	}
+	t.in[c] = in
+	t.all = append(t.all, in)
+	return in, nil
+}
+
+// look finds the slot map that the snapshot shows. If the container has another one by now the transaction ends: what
+// is left of the slots of the snapshot isn't known.
+func (in *Within) look(ctx context.Context) error {
+	c, t := in.c, in.t
+	for range maxLooks {
 		if err := c.Alive(); err != nil {
 			return err
 		}
-		of := c.Slots()
-		snap, err := c.st.eng.Snapshot(ctx)
-		if err != nil {
-			return translate(err)
-		}
-		if of.m.MapVersion == c.Slots().m.MapVersion {
-			t.snap, t.of = snap, of
+		in.of = c.Slots()
+		switch {
+		case c.unborn:
+			return in.readHeads()
+		case !c.st.others && c.st.cat.Version() == t.version: // a map is shown after the catalog's version
 			return nil
 		}
-		_ = snap.Close() // it may have nothing of some slots any more
+		older, err := in.compare()
+		if err != nil || !older {
+			return err
+		}
+		if err := c.keepUp(ctx); err != nil {
+			return err
+		}
 	}
+	return errManyChanges()
+}
+
+// compare reads the heads of the slots, and compares the container's entry in the snapshot with the slot map. older
+// says that this process doesn't know the map yet. If the snapshot shows an older map the transaction ends.
+func (in *Within) compare() (older bool, err error) {
+	c := in.c
+	if err := in.readHeads(); err != nil {
+		return false, err
+	}
+	version, gen, err := catalog.ShownIn(in.t.snap, c.Def())
+	switch {
+	case err != nil:
+		return false, in.t.readError(err)
+	case gen == c.gen && version == in.of.m.MapVersion, gen == 0 && in.heads[0] == nil: // or it was created since
+		return false, nil
+	case gen == c.gen && version > in.of.m.MapVersion && c.st.others:
+		return true, nil
+	}
+	in.t.end(status.New(status.RetryWith, "The container was changed after the transaction began. Retry the whole "+
+		"transaction."))
+	return false, in.t.ended
+}
+
+// readHeads reads the heads of the slots. A container that the snapshot doesn't show has none.
+func (in *Within) readHeads() error {
+	names := make([][]byte, len(in.of.all))
+	for i, sl := range in.of.all {
+		names[i] = sl.headKey[:]
+	}
+	var v kv.Values
+	if err := in.t.snap.GetMany(&v, names); err != nil {
+		return in.t.readError(err)
+	}
+	in.heads = make([][]byte, len(names))
+	for i := range names {
+		in.heads[i] = bytes.Clone(v.At(i))
+	}
+	return nil
+}
+
+// readError translates the error of a read of the snapshot. If the snapshot can't be read any more the transaction
+// ends.
+func (t *Transaction) readError(err error) error {
+	if errors.Is(err, kv.ErrSnapshotTooOld) {
+		t.end(errTxConflict())
+		return t.ended
+	}
+	return translate(err)
 }
 
 // over returns why the transaction has ended; nil if it hasn't. The caller holds mu.
@@ -98,12 +192,18 @@ func (t *Transaction) end(err error) {
 	if t.snap == nil {
 		return
 	}
-	_ = t.snap.Close()
-	t.snap, t.ended = nil, err
-	for _, p := range t.order {
-		t.c.Spend(p.at.place, p.charge)
+	if t.views == 0 {
+		_ = t.snap.Close()
 	}
-	t.parts, t.order, t.heads = nil, nil, nil
+	t.snap, t.ended = nil, err
+	for _, in := range t.all {
+		for _, p := range in.order {
+			if !in.c.unborn {
+				in.c.Spend(p.at.place, p.charge)
+			}
+		}
+	}
+	t.in, t.all = nil, nil
 }
 
 // errTxEnded is the error of a call after the end of a transaction.
@@ -123,39 +223,43 @@ func (t *Transaction) Abort() {
 }
 
 // part returns the Tx of a logical partition.
-func (t *Transaction) part(ctx context.Context, pk PartitionKey) (*Tx, error) {
-	at, err := t.c.locate(nil, pk, value.Value{})
+func (in *Within) part(ctx context.Context, pk PartitionKey) (*Tx, error) {
+	at, err := in.c.locate(nil, pk, value.Value{})
 	if err != nil {
 		return nil, err
 	}
-	if p := t.parts[string(at.tuple)]; p != nil {
+	if p := in.parts[string(at.tuple)]; p != nil {
 		p.ctx = ctx
 		return p, nil
 	}
-	n := t.of.m.Slot(at.place)
-	at.slot, at.version = t.of.all[n], t.of.m.MapVersion
-	p := &Tx{c: t.c, ctx: ctx, snap: t.snap, of: t.of, at: at, pk: pk, items: map[string]*txItem{}, strict: true,
-		seen: beforeAll, begun: at.slot.begun.Load()}
-	if t.heads != nil {
+	n := in.of.m.Slot(at.place)
+	at.slot, at.version = in.of.all[n], in.of.m.MapVersion
+	p := &Tx{c: in.c, ctx: ctx, snap: in.t.snap, of: in.of, at: at, pk: pk, items: map[string]*txItem{}, strict: true,
+		seen: beforeAll, begun: at.slot.begun.Load(), created: &in.t.created}
+	if in.heads != nil && in.heads[n] != nil {
 		var h Head
-		if err := h.parse(t.heads[n], new(indexFlags)); err != nil {
+		if err := h.parse(in.heads[n], new(indexFlags)); err != nil {
 			return nil, err
 		}
-		p.basis, p.seen, p.begun = t.heads[n], h.LSN, h.LSN
+		p.basis, p.seen, p.begun = in.heads[n], h.LSN, h.LSN
 	}
-	t.parts[string(at.tuple)] = p
-	t.order = append(t.order, p)
+	in.parts[string(at.tuple)] = p
+	in.order = append(in.order, p)
 	return p, nil
 }
 
-// Read returns an item as the transaction sees it; NotFound when it is absent.
-func (t *Transaction) Read(ctx context.Context, pk PartitionKey, id value.Value) (*Item, error) {
+// Read returns an item of a container as the transaction sees it; NotFound when it is absent.
+func (t *Transaction) Read(ctx context.Context, c *Container, pk PartitionKey, id value.Value) (*Item, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.over(); err != nil {
 		return nil, err
 	}
-	p, err := t.part(ctx, pk)
+	in, err := t.of(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	p, err := in.part(ctx, pk)
 	if err != nil {
 		return nil, err
 	}
@@ -175,24 +279,28 @@ func (t *Transaction) shown(ctx context.Context, p *Tx, err error) error {
 	return err
 }
 
-// Write does one write inside the transaction. If the item has changed since the snapshot, or the transaction has
-// written too much, it ends, and the error is RetryWith or TooLarge. After another error it is as it was before the
-// call. The unique keys of items that others have are found by Commit. Result.Item gets its LSN, number and etag when
-// Commit succeeds.
-func (t *Transaction) Write(ctx context.Context, w *Write) (Result, error) {
+// Write does one write in a container. If the item has changed since the snapshot, or the transaction has written too
+// much, it ends, and the error is RetryWith or TooLarge. After another error it is as it was before the call. The
+// unique keys of items that others have are found by Commit. Result.Item gets its LSN, number and etag when Commit
+// succeeds.
+func (t *Transaction) Write(ctx context.Context, c *Container, w *Write) (Result, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.over(); err != nil {
 		return Result{}, err
 	}
 	if w.PK == nil && w.Doc != nil {
-		pk, _, err := t.c.keyOf(w.Doc)
+		pk, _, err := c.keyOf(w.Doc)
 		if err != nil {
 			return Result{}, err
 		}
 		w.PK = pk
 	}
-	p, err := t.part(ctx, w.PK)
+	in, err := t.of(ctx, c)
+	if err != nil {
+		return Result{}, err
+	}
+	p, err := in.part(ctx, w.PK)
 	if err != nil {
 		return Result{}, err
 	}
@@ -201,18 +309,14 @@ func (t *Transaction) Write(ctx context.Context, w *Write) (Result, error) {
 	if err = t.shown(ctx, p, err); err != nil {
 		return Result{}, err
 	}
-	size := 0
-	for _, p := range t.order {
-		size += p.bytes
-	}
-	if size > maxTxBytes {
+	if t.size() > maxTxBytes {
 		t.end(status.New(status.TooLarge, "A transaction writes at most %d MiB.", maxTxBytes>>20))
 		return Result{}, t.ended
 	}
-	if len(p.order) > before && !t.c.st.others { // over a network the commit finds it
+	if len(p.order) > before && !t.st.others && !c.unborn { // over a network the commit finds it
 		id := p.order[before].id
-		t.c.relocate(&id)
-		same, err := t.c.stands(ctx, &id, p.order[before].old)
+		c.relocate(&id)
+		same, err := c.stands(ctx, &id, p.order[before].old)
 		if err == nil && !same {
 			t.end(errTxConflict())
 			err = t.ended
@@ -224,193 +328,12 @@ func (t *Transaction) Write(ctx context.Context, w *Write) (Result, error) {
 	return res, nil
 }
 
-// Commit commits the writes and ends the transaction. They are durable when it returns. The error is RetryWith if an
-// item has changed since the snapshot. After a refusal (RetryWith, Conflict, Forbidden, TooLarge, NotFound,
-// TooManyRequests) nothing was written. After another error, UnknownOutcome or Timeout for example, the writes may have
-// been committed: all of them or none. charge is that of all operations together.
-func (t *Transaction) Commit(ctx context.Context) (charge float64, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err := t.over(); err != nil {
-		return 0, err
-	}
-	defer t.end(errTxEnded())
-	for range maxRaces {
-		if err := ctx.Err(); err != nil {
-			return 0, translate(err)
-		}
-		raced, err := t.attempt(ctx)
-		if err != nil {
-			return 0, err
-		}
-		if !raced {
-			for _, p := range t.order {
-				charge += p.charge
-			}
-			return charge, nil
+// size returns the bytes of the documents that the transaction writes.
+func (t *Transaction) size() (n int) {
+	for _, in := range t.all {
+		for _, p := range in.order {
+			n += p.bytes
 		}
 	}
-	return 0, errRaces()
-}
-
-// txChange is a change of a Transaction, and where it comes from.
-type txChange struct {
-	part *Tx
-	item *txItem
-}
-
-// changes makes the changes of all parts, for the slots as they are now. Slots may have been split or joined since the
-// snapshot: that changes neither the number nor the LSN of an item, by which the commit recognizes it.
-func (t *Transaction) changes(ctx context.Context) (chs []change, from []txChange, err error) {
-	for _, p := range t.order {
-		for _, it := range p.order {
-			if it.old == nil && it.cur == nil {
-				continue
-			}
-			ch := change{id: it.id, old: it.old, expired: it.exp, basis: p.basis, seen: p.seen}
-			if t.c.relocate(&ch.id); ch.id.slot != it.id.slot {
-				ch.basis, ch.seen = nil, beforeAll
-			}
-			if err := ch.id.slot.turns.wait(ctx, ch.id.tuple); err != nil {
-				return chs, from, err
-			}
-			var doc []byte
-			if it.cur != nil {
-				doc = it.cur.Doc
-			}
-			if err := t.c.prepare(ctx, &ch, doc, it.noIdx, false); err != nil {
-				return chs, from, err
-			}
-			chs, from = append(chs, ch), append(from, txChange{p, it})
-		}
-	}
-	if len(chs) > 1<<16-1 {
-		err = status.New(status.TooLarge, "A transaction has at most 65535 writes.")
-	}
-	return chs, from, err
-}
-
-// attempt makes one attempt to commit. raced says that nothing was written, and that another attempt may succeed:
-// others have written to the slots, but perhaps not to these items, or a slot was replaced.
-func (t *Transaction) attempt(ctx context.Context) (raced bool, err error) {
-	chs, from, err := t.changes(ctx)
-	defer func() {
-		for i := range chs {
-			chs[i].release()
-		}
-	}()
-	if err != nil || len(chs) == 0 {
-		return false, err
-	}
-	at := make([]int, len(chs))
-	for i := range at {
-		at[i] = i
-	}
-	bySlot(chs, at)
-	d, err := t.c.plan(chs)
-	if err != nil {
-		return false, err
-	}
-	waits, raced, err := t.write(ctx, d)
-	if h := heldBy(err); h != nil && h.expired {
-		err = t.c.removeExpired(ctx, h)
-		return err == nil, err
-	}
-	for i := range waits { // also for a refusal, which depends on what was visible
-		if werr := waits[i].wait(ctx); werr != nil {
-			return false, werr
-		}
-	}
-	if raced && t.c.st.others { // perhaps another process has replaced a slot
-		return true, t.c.keepUp(ctx)
-	}
-	if raced || err != nil {
-		return raced, err
-	}
-	for i := range chs {
-		f := from[at[i]]
-		f.part.charge += ru.Terms(chs[i].terms())
-		if chs[i].item != nil {
-			*f.item.cur = *chs[i].item
-		}
-	}
-	return false, nil
-}
-
-// write makes a draft visible, under the latches of its slots. It returns what must be durable before the outcome is
-// shown. The draft must not be used afterwards.
-func (t *Transaction) write(ctx context.Context, d *draft) (waits []pending, raced bool, err error) {
-	unlock, err := d.lock(ctx)
-	if err != nil {
-		d.free()
-		return nil, false, err
-	}
-	defer unlock()
-	if err = d.adopt(ctx); err == nil {
-		raced, err = t.compare(ctx, d)
-	}
-	if raced || err != nil {
-		d.free()
-		return nil, raced, err
-	}
-	for i := range d.parts {
-		waits = append(waits, pending{slot: d.parts[i].sl, lsn: d.parts[i].sl.head.LSN})
-	}
-	if err := d.fill(ctx, false); err != nil {
-		d.free()
-		if h := heldBy(err); h != nil && !h.expired {
-			p, err := h.refusal()
-			return []pending{p}, false, err
-		}
-		return waits, false, err
-	}
-	for i := range d.parts {
-		waits[i].lsn = d.parts[i].h.LSN
-	}
-	p, err := d.write(ctx)
-	d.done()
-	if err == nil {
-		return append([]pending{p}, waits...), false, nil // the other waits find that the commit is durable
-	}
-	var lost error
-	for i := range waits {
-		if _, lerr := t.c.lost(waits[i].slot, err); lerr != nil {
-			lost = lerr
-		}
-	}
-	return nil, lost == nil, lost
-}
-
-// compare looks whether the items of a draft are still the ones of the snapshot; if not, the error is that of a
-// conflict. raced says that a slot isn't what it was when the changes were made. The caller holds the latches.
-func (t *Transaction) compare(ctx context.Context, d *draft) (raced bool, err error) {
-	c := t.c
-	for i := range d.parts {
-		if !c.allCurrent(d.parts[i].chs) {
-			return true, nil
-		}
-	}
-	for i := range d.parts {
-		p := &d.parts[i]
-		if c.st.others {
-			same, err := c.allUnchanged(ctx, p.sl, p.chs)
-			if err == nil && !same {
-				err = errTxConflict()
-			}
-			if err != nil {
-				return false, err
-			}
-			continue
-		}
-		for k := range p.chs {
-			same, err := c.unchanged(ctx, p.sl, &p.chs[k])
-			if err == nil && !same {
-				err = errTxConflict()
-			}
-			if err != nil {
-				return false, err
-			}
-		}
-	}
-	return false, nil
+	return n
 }

@@ -43,7 +43,7 @@ type Tx struct {
 	writes  []float64 // charges of the calls of Write that changed something
 	shown   int64     // what must be durable before a result of its reads is returned
 	made    int       // versions that it has made
-	created int       // items that have a provisional number
+	created *int      // items that have a provisional number; nil: none yet
 
 	pol    *index.Policy // of queries before the snapshot, like resets and of
 	resets uint32

@@ -23,8 +23,11 @@ func (tx *Tx) provisional(t *txItem, doc []byte) *Item {
 	case t.old != nil && !t.exp:
 		t.number = t.old.Number
 	default:
-		tx.created++
-		t.number = tx.c.number(t.id.place, provisionalFrom+uint64(tx.created))
+		if tx.created == nil {
+			tx.created = new(int)
+		}
+		*tx.created++
+		t.number = tx.c.number(t.id.place, provisionalFrom+uint64(*tx.created))
 	}
 	it.Number = t.number
 	return it
@@ -98,21 +101,21 @@ func (tx *Tx) Container() *Container { return tx.c }
 // Dirty reports whether the Tx has written anything.
 func (tx *Tx) Dirty() bool { return len(tx.order) > 0 }
 
-// Own returns the items that the Tx has written and not deleted, in the order of their first write. They must not be
-// changed.
-func (tx *Tx) Own() (own []*Item) {
+// Own implements Querying. The items are in the order of their first write.
+func (tx *Tx) Own() (own []*Item, wrote map[string]bool) {
+	wrote = map[string]bool{}
+	return tx.appendOwn(nil, wrote), wrote
+}
+
+// appendOwn is Own for several Txs.
+func (tx *Tx) appendOwn(own []*Item, wrote map[string]bool) []*Item {
 	for _, t := range tx.order {
 		if t.cur != nil {
 			own = append(own, t.cur)
 		}
+		wrote[string(t.id.ident)] = true
 	}
 	return own
-}
-
-// Wrote reports whether the Tx has written or deleted the item with an identity (partition key, id).
-func (tx *Tx) Wrote(ident []byte) bool {
-	t := tx.items[string(ident)]
-	return t != nil && t.dirty
 }
 
 // ByNumber returns the id of the item with a number, as the Tx sees it; ok is false when there is none. The number may

@@ -51,7 +51,7 @@ func (u unique) appendValues(dst, doc []byte) []byte {
 // changes succeed.
 func (d *draft) uniques(ctx context.Context, p *part) error {
 	chs := p.chs
-	if len(d.c.uniques) == 0 {
+	if len(p.sl.c.uniques) == 0 {
 		return nil
 	}
 	freed, taken := map[string]bool{}, map[string]bool{}
@@ -59,7 +59,7 @@ func (d *draft) uniques(ctx context.Context, p *part) error {
 		if chs[i].old == nil {
 			continue
 		}
-		err := d.c.eachUnique(p.sl, &chs[i], chs[i].old.Doc, func(key []byte) error {
+		err := p.sl.c.eachUnique(p.sl, &chs[i], chs[i].old.Doc, func(key []byte) error {
 			freed[string(key)] = true
 			d.late.Delete(key)
 			return nil
@@ -73,7 +73,7 @@ func (d *draft) uniques(ctx context.Context, p *part) error {
 			continue
 		}
 		ch := &chs[i]
-		err := d.c.eachUnique(p.sl, ch, ch.item.Doc, func(key []byte) error {
+		err := p.sl.c.eachUnique(p.sl, ch, ch.item.Doc, func(key []byte) error {
 			if taken[string(key)] {
 				return errUnique()
 			}
@@ -117,7 +117,7 @@ func (d *draft) evict(ctx context.Context, p *part, ch *change, key []byte, free
 	np, nt := len(ch.id.place), len(ch.id.place)+len(ch.id.tuple)
 	old := change{id: identity{slot: ch.id.slot, version: ch.id.version, place: suffix[:np:np], tuple: suffix[np:nt:nt],
 		ident: suffix[np:], suffix: suffix}}
-	if err := d.c.readOld(ctx, &old, false); err != nil {
+	if err := p.sl.c.readOld(ctx, &old, false); err != nil {
 		return err
 	}
 	switch {
@@ -126,7 +126,7 @@ func (d *draft) evict(ctx context.Context, p *part, ch *change, key []byte, free
 	case !old.expired:
 		return errUnique()
 	}
-	err = d.c.eachUnique(p.sl, &old, old.old.Doc, func(key []byte) error {
+	err = p.sl.c.eachUnique(p.sl, &old, old.old.Doc, func(key []byte) error {
 		freed[string(key)] = true
 		d.late.Delete(key)
 		return nil
@@ -134,7 +134,7 @@ func (d *draft) evict(ctx context.Context, p *part, ch *change, key []byte, free
 	if err != nil {
 		return err
 	}
-	old.oldTerms = d.c.upkeepOf(p.sl).termsThere(old.old)
+	old.oldTerms = p.sl.c.upkeepOf(p.sl).termsThere(old.old)
 	old.partition = ch.partition
 	p.evicted = append(p.evicted, old)
 	return nil

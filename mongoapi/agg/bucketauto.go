@@ -20,6 +20,7 @@ type autoBuckets struct {
 	by      expr.Expr
 	buckets int64
 	accs    []accumulation
+	round   *granularity // nil: none
 }
 
 func bucketAuto(c *compiler, arg value.Value) (stage, error) {
@@ -80,7 +81,7 @@ func (a *autoBuckets) set(c *compiler, name string, v value.Value) (err error) {
 		}
 		return nil
 	case "granularity":
-		return merr.NotSupported("the option granularity of $bucketAuto")
+		return a.setGranularity(v)
 	}
 	return merr.New(40245, "Unrecognized option to $bucketAuto: %s.", name)
 }
@@ -102,12 +103,15 @@ func (a *autoBuckets) run(x *Exec, src Iter) (Iter, error) {
 		keyed := &mapIter{src, x.Env.Run, func(d value.Value) (value.Value, error) {
 			n++
 			key, err := a.by(x.Env.With(d))
+			if err == nil && a.round != nil {
+				err = a.round.check(key)
+			}
 			if !key.IsDefined() {
 				key = value.NullValue()
 			}
 			return keyedRow(key, d), err
 		}}
-		s, err := fill(keyed, h, keyOrder)
+		s, err := fill(keyed, h, collated(x, keyOrder))
 		if err != nil {
 			return nil, err
 		}
@@ -130,6 +134,7 @@ type bucketIter struct {
 	done    int64 // buckets
 	ahead   value.Value
 	key     value.Value // of ahead
+	bound   value.Value // with a granularity: where the bucket before ends
 	started bool
 }
 
@@ -158,13 +163,18 @@ func (b *bucketIter) Next() (value.Value, bool, error) {
 	}
 	b.done++
 	least, greatest := b.key, b.key
+	if b.a.round != nil {
+		if least = b.bound; b.done == 1 {
+			least = b.a.round.down(b.key)
+		}
+	}
 	accs := make([]expr.Accumulator, len(b.a.accs))
 	for i, a := range b.a.accs {
-		accs[i] = a.mk()
+		accs[i] = expr.Fresh(a.mk, b.x.Env.Run.Collation())
 	}
 	held := 0
 	for n := int64(0); b.ahead.IsDefined(); n++ {
-		if n >= b.size && b.done < b.a.buckets && value.CompareBSON(b.key, greatest) != 0 {
+		if n >= b.size && b.done < b.a.buckets && b.beyond(greatest) {
 			break
 		}
 		greatest = b.key
@@ -190,8 +200,8 @@ func (b *bucketIter) Next() (value.Value, bool, error) {
 			return b.ahead, false, err
 		}
 	}
-	if b.ahead.IsDefined() {
-		greatest = b.key
+	if greatest = b.end(greatest); b.a.round != nil {
+		b.bound = greatest
 	}
 	at, doc := bson.Begin(nil)
 	id, doc := bson.BeginObject(doc, "_id")
@@ -201,6 +211,29 @@ func (b *bucketIter) Next() (value.Value, bool, error) {
 		doc = value.AppendElement(doc, a.name, accs[i].Result())
 	}
 	return value.ObjectOf(bson.End(doc, at)), true, b.h.take(-held)
+}
+
+// beyond reports whether the next row is beyond a bucket with this greatest key.
+func (b *bucketIter) beyond(greatest value.Value) bool {
+	if b.x.Env.Run.Collation().Compare(b.key, greatest) == 0 {
+		return false
+	}
+	return b.a.round == nil || value.CompareBSON(b.a.round.up(greatest), b.key) <= 0
+}
+
+// end returns the upper bound of a bucket with this greatest key: the least key of the next bucket, or a preferred
+// number.
+func (b *bucketIter) end(greatest value.Value) value.Value {
+	if b.a.round == nil {
+		if b.ahead.IsDefined() {
+			return b.key
+		}
+		return greatest
+	}
+	if num.IsZero(greatest) && b.ahead.IsDefined() {
+		return b.a.round.down(b.key)
+	}
+	return b.a.round.up(greatest)
 }
 
 // Close implements Iter.

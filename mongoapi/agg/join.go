@@ -74,7 +74,7 @@ func lookup(c *compiler, arg value.Value) (stage, error) {
 		p = value.ArrayOf(bson.Empty)
 	}
 	var err error
-	if l.pipe, err = Compile(p, Options{Scope: scope, Run: c.o.Run, Sub: true}); err != nil {
+	if l.pipe, err = Compile(p, c.sub(l.from, scope)); err != nil {
 		return nil, err
 	}
 	return func(x *Exec, src Iter) (Iter, error) {
@@ -90,6 +90,11 @@ func lookup(c *compiler, arg value.Value) (stage, error) {
 	}, nil
 }
 
+// sub returns the options of a pipeline inside a stage.
+func (c *compiler) sub(coll string, s *expr.Scope) Options {
+	return Options{Scope: s, Run: c.o.Run, Sub: true, Coll: coll, Places: c.o.Places}
+}
+
 // join returns the foreign documents of one document.
 func (l *lookupSpec) join(x *Exec, d value.Value, h *hold) ([]value.Value, error) {
 	sub := &Exec{Env: x.Env.Fork(), Host: x.Host}
@@ -103,7 +108,7 @@ func (l *lookupSpec) join(x *Exec, d value.Value, h *hold) ([]value.Value, error
 	if l.local == nil {
 		return l.run(sub, nil, h)
 	}
-	f, err := filter.Compile(l.condition(d), filter.Options{})
+	f, err := filter.Compile(l.condition(d), filter.Options{Run: x.Env.Run})
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +168,7 @@ func unionWith(c *compiler, arg value.Value) (stage, error) {
 	if coll == "" && !arg.Get("pipeline").IsDefined() {
 		return nil, merr.New(merr.FailedToParse, "$unionWith needs a collection")
 	}
-	pipe, err := Compile(p, Options{Scope: c.o.Scope, Run: c.o.Run, Sub: true})
+	pipe, err := Compile(p, c.sub(coll, c.o.Scope))
 	if err != nil {
 		return nil, err
 	}
@@ -197,78 +202,3 @@ func (c *chainIter) Next() (value.Value, bool, error) {
 }
 
 func (c *chainIter) Close() { c.cur.Close() }
-
-// target returns the collection that $out or $merge names.
-func target(v value.Value) (db, coll string) {
-	if v.Kind() == value.Object {
-		return v.Get("db").Str(), v.Get("coll").Str()
-	}
-	return "", v.Str()
-}
-
-// writer writes all documents. They are read completely before the first write, because the target may be the source.
-func writer(w WriteSpec) stage {
-	return func(x *Exec, src Iter) (Iter, error) {
-		docs := sorted(x, src, "result", nil)
-		return lazy(x, docs, "result", func(docs Iter, _ *hold) ([]value.Value, error) {
-			return nil, x.Host.Write(w, docs)
-		}), nil
-	}
-}
-
-func out(_ *compiler, arg value.Value) (stage, error) {
-	w := WriteSpec{Replace: true, On: []string{"_id"}, WhenMatched: "fail", WhenNotMatched: "insert"}
-	if w.DB, w.Coll = target(arg); w.Coll == "" {
-		return nil, merr.New(16990, "$out only supports a string or object argument, but found %s", expr.TypeName(arg))
-	}
-	return writer(w), nil
-}
-
-func merge(_ *compiler, arg value.Value) (stage, error) {
-	w := WriteSpec{On: []string{"_id"}, WhenMatched: "merge", WhenNotMatched: "insert"}
-	into := arg
-	if arg.Kind() == value.Object {
-		into = arg.Get("into")
-		for it := arg.Iter(); it.Next(); {
-			switch v := it.Value(); string(it.Key()) {
-			case "into":
-			case "on":
-				w.On = []string{v.Str()}
-				if v.Kind() == value.Array {
-					w.On = nil
-					for _, e := range value.Elements(v) {
-						w.On = append(w.On, e.Str())
-					}
-				}
-			case "whenMatched":
-				if v.Kind() != value.String {
-					return nil, merr.NotSupported("a pipeline as whenMatched of $merge")
-				}
-				w.WhenMatched = v.Str()
-			case "whenNotMatched":
-				w.WhenNotMatched = v.Str()
-			default:
-				return nil, merr.New(merr.UnknownField, "BSON field '$merge.%s' is an unknown field.", it.Key())
-			}
-		}
-	}
-	if w.DB, w.Coll = target(into); w.Coll == "" {
-		return nil, merr.New(51178, "$merge 'into' must name a collection")
-	}
-	if len(w.On) != 1 || w.On[0] != "_id" {
-		return nil, merr.NotSupported("$merge on other fields than _id")
-	}
-	switch w.WhenMatched {
-	case "replace", "merge", "keepExisting", "fail":
-	default:
-		return nil, merr.New(merr.BadValue, "Enumeration value '%s' for field 'whenMatched' is not a valid value.",
-			w.WhenMatched)
-	}
-	switch w.WhenNotMatched {
-	case "insert", "discard", "fail":
-	default:
-		return nil, merr.New(merr.BadValue, "Enumeration value '%s' for field 'whenNotMatched' is not a valid value.",
-			w.WhenNotMatched)
-	}
-	return writer(w), nil
-}

@@ -155,7 +155,10 @@ func facet(c *compiler, arg value.Value) (stage, error) {
 	}
 	var parts []part
 	for it := arg.Iter(); it.Next(); {
-		p, err := Compile(it.Value(), Options{Scope: c.o.Scope, Run: c.o.Run, Sub: true})
+		if first := it.Value(); first.Kind() == value.Array && first.At(0).Get("$geoNear").IsDefined() {
+			return nil, merr.New(40600, "$geoNear is not allowed to be used within a $facet stage")
+		}
+		p, err := Compile(it.Value(), c.sub(c.o.Coll, c.o.Scope))
 		if err != nil {
 			return nil, err
 		}
@@ -224,8 +227,11 @@ func (l *Lead) apply(x *Exec, src Iter) Iter {
 			return d, err
 		}}
 	}
-	if l.Sort != nil {
+	switch {
+	case l.Sort != nil:
 		src = sorted(x, src, "$sort", l.Sort)
+	case l.Filter != nil && l.Filter.Near() != nil:
+		src = byDistance(x, src, l.Filter.Near())
 	}
 	if l.Skip > 0 {
 		left := l.Skip
@@ -293,41 +299,6 @@ func documents(c *compiler, arg value.Value) (stage, error) {
 			}
 		}
 		return NewSlice(value.Elements(v)), nil
-	}
-	return nil, nil
-}
-
-func collStats(c *compiler, arg value.Value) (stage, error) {
-	if arg.Kind() != value.Object {
-		return nil, merr.New(5447000, "$collStats must take a nested object but found: %s", expr.TypeName(arg))
-	}
-	c.out.source = func(x *Exec) (Iter, error) {
-		docs, err := x.Host.CollStats(arg)
-		return NewSlice(docs), err
-	}
-	return nil, nil
-}
-
-func indexStats(c *compiler, arg value.Value) (stage, error) {
-	if arg.Kind() != value.Object || arg.Len() != 0 {
-		return nil, merr.New(28803, "The $indexStats stage specification must be an empty object")
-	}
-	c.out.source = func(x *Exec) (Iter, error) {
-		docs, err := x.Host.IndexStats()
-		return NewSlice(docs), err
-	}
-	return nil, nil
-}
-
-// currentOp compiles $currentOp. mongosh's db.currentOp() sends this stage and not the command of that name.
-func currentOp(c *compiler, arg value.Value) (stage, error) {
-	if arg.Kind() != value.Object {
-		return nil, merr.New(merr.FailedToParse, "$currentOp options must be specified in an object, but found: %s",
-			expr.TypeName(arg))
-	}
-	c.out.source = func(x *Exec) (Iter, error) {
-		docs, err := x.Host.CurrentOp()
-		return NewSlice(docs), err
 	}
 	return nil, nil
 }

@@ -101,8 +101,8 @@ func (w *windowSpec) output(c *compiler, name string, spec value.Value) (windowF
 	if op == "" {
 		return nil, merr.New(merr.FailedToParse, "Expected a $-prefixed window function of '%s'", name)
 	}
-	if UnsupportedWindows[op] {
-		return nil, merr.NotSupported("the window function " + op)
+	if mk, ok := windowed[op]; ok {
+		return mk(w, c, op, arg, window)
 	}
 	if mk, ok := windowFunctions[op]; ok {
 		if window.IsDefined() {
@@ -126,7 +126,7 @@ func (w *windowSpec) output(c *compiler, name string, spec value.Value) (windowF
 
 // groupOnly are the accumulators that compileAccumulation handles itself.
 var groupOnly = map[string]bool{"$count": true, "$firstN": true, "$lastN": true, "$maxN": true, "$minN": true,
-	"$top": true, "$bottom": true, "$topN": true, "$bottomN": true}
+	"$top": true, "$bottom": true, "$topN": true, "$bottomN": true, "$median": true, "$percentile": true}
 
 // run sorts the documents and returns them with the outputs.
 func (w *windowSpec) run(x *Exec, src Iter) (Iter, error) {
@@ -153,7 +153,7 @@ func (w *windowSpec) run(x *Exec, src Iter) (Iter, error) {
 			}
 			return keyedRow(key, d), nil
 		}}
-		s, err := fill(keyed, h, o)
+		s, err := fill(keyed, h, collated(x, o))
 		if err != nil {
 			return nil, err
 		}
@@ -197,7 +197,7 @@ func (i *windowIter) Next() (value.Value, bool, error) {
 
 // load computes the next partition.
 func (i *windowIter) load() error {
-	p := &partition{env: i.x.Env, o: i.w.sortBy, mem: i.h}
+	p := &partition{env: i.x.Env, o: collated(i.x, i.w.sortBy), mem: i.h}
 	key := i.ahead.Get("k")
 	before := i.h.size
 	for {
@@ -219,7 +219,7 @@ func (i *windowIter) load() error {
 		first := !i.ahead.IsDefined()
 		if i.ahead = row.Clone(); first {
 			key = i.ahead.Get("k")
-		} else if value.CompareBSON(key, i.ahead.Get("k")) != 0 {
+		} else if i.x.Env.Run.Collation().Compare(key, i.ahead.Get("k")) != 0 {
 			break
 		}
 	}
@@ -269,6 +269,11 @@ func (p *partition) accumulate(a accumulation, b windowBounds) ([]value.Value, e
 	if err != nil {
 		return nil, err
 	}
+	return p.fold(vs, a.mk, b)
+}
+
+// fold is accumulate for values that are computed already.
+func (p *partition) fold(vs []value.Value, mk func() expr.Accumulator, b windowBounds) ([]value.Value, error) {
 	out := make([]value.Value, len(vs))
 	var acc expr.Accumulator
 	from, done := 0, 0 // acc has the values from .. done-1
@@ -279,7 +284,7 @@ func (p *partition) accumulate(a accumulation, b windowBounds) ([]value.Value, e
 			return nil, err
 		}
 		if acc == nil || lo != from || hi < done {
-			acc, from, done = a.mk(), lo, lo
+			acc, from, done = expr.Fresh(mk, p.env.Run.Collation()), lo, lo
 		}
 		grown := done < hi
 		for ; done < hi; done++ {

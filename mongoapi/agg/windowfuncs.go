@@ -15,10 +15,8 @@ var windowFunctions map[string]makeWindow
 // makeWindow compiles the window function op with its argument.
 type makeWindow func(w *windowSpec, c *compiler, op string, arg value.Value) (windowFunc, error)
 
-// UnsupportedWindows lists window functions of MongoDB that this server doesn't support.
-var UnsupportedWindows = map[string]bool{
-	"$covariancePop": true, "$covarianceSamp": true, "$derivative": true, "$expMovingAvg": true, "$integral": true,
-}
+// windowed is the registry of the window functions that aren't accumulators and have a window.
+var windowed map[string]func(w *windowSpec, c *compiler, op string, arg, window value.Value) (windowFunc, error)
 
 func init() {
 	windowFunctions = map[string]makeWindow{
@@ -33,6 +31,14 @@ func init() {
 		"$shift":      shiftBy,
 		"$locf":       locf,
 		"$linearFill": linearFill,
+
+		"$expMovingAvg": expMovingAvg,
+	}
+	windowed = map[string]func(w *windowSpec, c *compiler, op string, arg, window value.Value) (windowFunc, error){
+		"$covariancePop":  covariance,
+		"$covarianceSamp": covariance,
+		"$derivative":     derivative,
+		"$integral":       integral,
 	}
 }
 

@@ -27,7 +27,10 @@ var convertOps = map[string]operator{
 	"$toLong":     converter("long"),
 	"$toObjectId": converter("objectId"),
 	"$toString":   converter("string"),
-	"$type":       unary(func(v value.Value) (value.Value, error) { return value.StringOf(TypeName(v)), nil }),
+
+	"$toHashedIndexKey": unary(func(v value.Value) (value.Value, error) { return value.Int64Of(HashedKey(v)), nil }),
+
+	"$type": unary(func(v value.Value) (value.Value, error) { return value.StringOf(TypeName(v)), nil }),
 }
 
 func converter(to string) operator {

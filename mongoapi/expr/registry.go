@@ -17,7 +17,7 @@ var operators map[string]operator
 
 // Unsupported lists operators of MongoDB that this server doesn't support.
 var Unsupported = map[string]bool{
-	"$accumulator": true, "$function": true, "$meta": true, "$toHashedIndexKey": true,
+	"$function": true, "$meta": true,
 }
 
 func init() {

@@ -78,7 +78,7 @@ func (c *Conn) Read(buf []byte, r Rules) (h wire.Header, msg []byte, err error) 
 		if len(buf) == cap(buf) {
 			// Memory is only allocated for data that arrives, not for an announced length.
 			n := min(max(2*cap(buf), len(buf)+c.br.Buffered(), 1024), total)
-			if err := c.take(r.Mem, cap(buf), n); err != nil {
+			if err := Take(r.Mem, cap(buf), n); err != nil {
 				return h, buf, c.refuse(&pace, total-len(buf), err)
 			}
 			buf = append(make([]byte, 0, n), buf...)
@@ -103,8 +103,8 @@ func cut(err error) error {
 	return err
 }
 
-// take reserves memory for a larger buffer.
-func (c *Conn) take(mem *budget.Account, have, want int) error {
+// Take reserves memory for a message's larger buffer: want bytes instead of have.
+func Take(mem *budget.Account, have, want int) error {
 	n := int64(want - max(have, free))
 	if n <= 0 || mem.Grow(n) == nil {
 		return nil

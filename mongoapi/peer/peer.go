@@ -115,6 +115,22 @@ func (c *Conn) End() bool {
 	return !c.stopping && !c.gone
 }
 
+// Pause waits within a command for a time, or until the client sends something or disconnects. Meanwhile the connection
+// is idle: nothing watches it, and its command has no time limit. ctx is the command's context from then on. ok is
+// false if the connection should end.
+func (c *Conn) Pause(d time.Duration) (ctx context.Context, ok bool) {
+	alone := c.alone
+	if !c.End() {
+		return nil, false
+	}
+	c.readDeadline(max(d, time.Millisecond))
+	_, err := c.br.Peek(c.br.Buffered() + 1)
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, bufio.ErrBufferFull) {
+		return nil, false
+	}
+	return c.Begin(alone)
+}
+
 // Left reports whether the client disconnected during a command.
 func (c *Conn) Left() bool {
 	c.mu.Lock()

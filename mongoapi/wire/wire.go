@@ -1,5 +1,5 @@
-// Package wire reads and writes MongoDB's wire messages: the header, OP_MSG, and the OP_QUERY and OP_REPLY that old
-// handshakes use. Messages are parsed in place: all results point into the message's bytes.
+// Package wire reads and writes MongoDB's wire messages: the header, OP_MSG, OP_COMPRESSED, and the OP_QUERY and
+// OP_REPLY that old handshakes use. Messages are parsed in place: all results point into the message's bytes.
 //
 // Example, an OP_MSG with the command {ping: 1} (integers are little endian):
 //
@@ -238,6 +238,9 @@ func BeginReply(dst []byte, requestID, responseTo int32) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, 0)  // starting from
 	return binary.LittleEndian.AppendUint32(dst, 1) // documents
 }
+
+// SetFlags sets the flags of an OP_MSG.
+func SetFlags(msg []byte, flags uint32) { binary.LittleEndian.PutUint32(msg[HeaderSize:], flags) }
 
 func appendHeader(dst []byte, requestID, responseTo, op int32) []byte {
 	dst = append(dst, 0, 0, 0, 0)

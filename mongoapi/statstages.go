@@ -1,0 +1,101 @@
+package mongoapi
+
+import (
+	"crypto/sha256"
+	"slices"
+
+	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/agg"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+)
+
+// CollStats implements agg.Host.
+func (h *host) CollStats(spec value.Value) ([]value.Value, error) {
+	if h.k == nil {
+		return nil, merr.New(merr.NamespaceNotFound, "Unable to retrieve storageStats in $collStats stage :: caused "+
+			"by :: Collection [%s.%s] not found.", h.db, h.coll)
+	}
+	at, b := bson.Begin(nil)
+	b = bson.AppendString(b, "ns", h.k.namespace())
+	b = bson.AppendString(b, "host", h.r.c.nc.LocalAddr().String())
+	b = bson.AppendDate(b, "localTime", h.r.s.clk.Now().UnixMilli())
+	if s := spec.Get("storageStats"); s.IsDefined() {
+		sa, sb := bson.BeginObject(b, "storageStats")
+		sb, err := h.k.appendStats(h.r.ctx, sb, s.Get("scale"))
+		if err != nil {
+			return nil, err
+		}
+		b = bson.End(sb, sa)
+	}
+	if spec.Get("count").IsDefined() {
+		n, err := h.k.Count(h.r.ctx)
+		if err == nil {
+			err = h.k.Settle()
+		}
+		if err != nil {
+			return nil, err
+		}
+		b = value.AppendElement(b, "count", value.IntOf(n))
+	}
+	return []value.Value{value.ObjectOf(bson.End(b, at))}, nil
+}
+
+// IndexStats implements agg.Host. Uses of indexes aren't counted: ops is 0.
+func (h *host) IndexStats() ([]value.Value, error) {
+	if h.k == nil {
+		return nil, nil
+	}
+	var out []value.Value
+	for _, s := range append([]value.Value{idIndex()}, h.k.indexSpecs()...) {
+		at, b := bson.Begin(nil)
+		b = value.AppendElement(b, "name", s.Get("name"))
+		b = value.AppendElement(b, "key", s.Get("key"))
+		b = bson.AppendString(b, "host", h.r.c.nc.LocalAddr().String())
+		aa, b := bson.BeginObject(b, "accesses")
+		b = bson.AppendInt64(b, "ops", 0)
+		b = bson.AppendDate(b, "since", h.r.s.began.UnixMilli())
+		b = bson.End(b, aa)
+		b = value.AppendElement(b, "spec", s)
+		out = append(out, value.ObjectOf(bson.End(b, at)))
+	}
+	return out, nil
+}
+
+// CurrentOp implements agg.Host.
+func (h *host) CurrentOp() ([]value.Value, error) {
+	if h.db != "admin" || h.coll != noCollection {
+		return nil, merr.New(merr.InvalidNamespace, "$currentOp must be run against the 'admin' database with "+
+			"{aggregate: 1}")
+	}
+	return h.r.c.home.operations(), nil
+}
+
+// Sessions implements agg.Host. The sessions are those whose last retryable write is remembered. All of them belong to
+// the account, which is the only user.
+func (h *host) Sessions(local bool, of agg.SessionUsers) ([]value.Value, error) {
+	switch {
+	case local && h.coll != noCollection:
+		return nil, merr.New(merr.InvalidNamespace, "$listLocalSessions must be run against the database with "+
+			"{aggregate: 1}, not a collection")
+	case !local && (h.db != "config" || h.coll != "system.sessions"):
+		return nil, merr.New(merr.InvalidNamespace, "$listSessions may only be run against config.system.sessions")
+	}
+	user := h.r.c.user + "@admin"
+	if !of.All && len(of.Names) > 0 && !slices.Contains(of.Names, user) {
+		return nil, nil
+	}
+	uid := sha256.Sum256([]byte(user))
+	var out []value.Value
+	for id, used := range h.r.s.sessions.all() {
+		at, b := bson.Begin(nil)
+		ia, b := bson.BeginObject(b, "_id")
+		b = value.AppendElement(b, "id", value.UUIDOf(id[:]))
+		b = bson.End(value.AppendElement(b, "uid", value.BinaryOf(0, uid[:])), ia)
+		b = bson.AppendDate(b, "lastUse", used.UnixMilli())
+		ua, b := bson.BeginObject(b, "user")
+		b = bson.End(bson.AppendString(b, "name", user), ua)
+		out = append(out, value.ObjectOf(bson.End(b, at)))
+	}
+	return out, nil
+}
