@@ -101,7 +101,8 @@ func (c *exportCmd) do(ctx context.Context, s *streams) (n int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	o := &formats.Output{Options: &formats.Options{Door: api, Place: c.DB + "/" + c.Container}, Path: c.Output, To: s.out}
+	o := &formats.Output{Options: &formats.Options{Door: api, Place: c.DB + "/" + c.Container}, Path: c.Output,
+		To: s.out}
 	w, err := format.Write(o)
 	if err != nil {
 		return 0, err

@@ -253,8 +253,10 @@ func (t *targets) place(name string) (db, container string, err error) {
 		return "", "", errors.New("the input names no database: give --db")
 	case container == "":
 		return "", "", errors.New("the input names no container: give --container")
-	case strings.ContainsAny(db, "/\\\x00") || strings.ContainsAny(container, "/\\\x00") || db == ".." || container == "..":
-		return "", "", fmt.Errorf("the input names the container %.100q of the database %.100q, which is refused", container, db)
+	case strings.ContainsAny(db, "/\\\x00") || strings.ContainsAny(container, "/\\\x00") || db == ".." ||
+		container == "..":
+		return "", "", fmt.Errorf("the input names the container %.100q of the database %.100q, which is refused",
+			container, db)
 	}
 	return db, container, nil
 }

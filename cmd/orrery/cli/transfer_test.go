@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -85,7 +86,8 @@ func TestImportExportLines(t *testing.T) {
 	dir := t.TempDir()
 	var text strings.Builder
 	for i := range 2500 {
-		fmt.Fprintf(&text, `{"id":"i%d","city":"c%d","n":%d,"whole":1.0,"deep":{"_rid":"x","a":[null,true,"é"]}}`+"\n", i, i%7, i)
+		fmt.Fprintf(&text, `{"id":"i%d","city":"c%d","n":%d,"whole":1.0,"deep":{"_rid":"x","a":[null,true,"é"]}}`+"\n",
+			i, i%7, i)
 	}
 	file := write(t, dir, "things.jsonl", text.String())
 	at := endpoints(s)
@@ -115,11 +117,9 @@ func documentsOf(t testing.TB, s *server.Server, db, container string) []string 
 }
 
 // typed are documents with values of all kinds.
-const typed = `{"_id":{"$oid":"0123456789abcdef01234567"},"pk":"a","i":{"$numberInt":"1"},"l":{"$numberLong":"5"},"d":{"$numberDouble":"1.0"},"s":"x","nan":{"$numberDouble":"NaN"}}
-{"_id":{"$numberInt":"2"},"pk":"b","l":{"$numberLong":"9007199254740993"},"dec":{"$numberDecimal":"1.50"},"when":{"$date":{"$numberLong":"-1"}},"bin":{"$binary":{"base64":"AAEC","subType":"00"}}}
-{"_id":"3","pk":{"$numberLong":"7"},"i":null,"s":"","mixed":"\r\n","deep":{"a":[{"b":{"$numberLong":"1"}},"é\"\n,"]},"rx":{"$regularExpression":{"pattern":"^a","options":"i"}}}
-{"_id":{"a":{"$numberInt":"1"}},"i":{"$numberInt":"-5"},"s":"y,z","t":{"$timestamp":{"t":1,"i":2}},"b":true,"id":"own","":"unnamed"}
-`
+//
+//go:embed testdata/typed.jsonl
+var typed string
 
 // What a format takes out goes in again as it was, with its kinds.
 func TestRoundTripsOfDocuments(t *testing.T) {
@@ -211,10 +211,12 @@ func TestIndexesGoWithADump(t *testing.T) {
 		t.Fatal(err)
 	}
 	ran(t, 0, append([]string{"import", filepath.Join(dir, "in")}, at...)...)
-	ran(t, 0, append([]string{"export", filepath.Join(dir, "out"), "--format", "mongodump", "--db", "shop", "--container",
+	ran(t, 0, append([]string{"export", filepath.Join(dir, "out"), "--format", "mongodump", "--db", "shop",
+		"--container",
 		"c"}, endpoints(s)...)...)
 	text, err := os.ReadFile(filepath.Join(dir, "out/shop/c.metadata.json"))
-	if err != nil || !strings.Contains(string(text), `"name":"byN"`) || !strings.Contains(string(text), `"unique":true`) {
+	if err != nil || !strings.Contains(string(text), `"name":"byN"`) || !strings.Contains(string(text),
+		`"unique":true`) {
 		t.Errorf("%s %v", text, err)
 	}
 }
@@ -287,7 +289,8 @@ func TestImportKilledTenTimes(t *testing.T) {
 			_, err := s.Engine().CreateDatabase(ctx, core.DatabaseSpec{ID: "d"})
 			if err == nil {
 				_, err = s.Engine().CreateContainer(ctx, "d", core.ContainerSpec{ID: "killed",
-					PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}, Throughput: core.Throughput{Manual: 10_000}})
+					PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}},
+					Throughput:   core.Throughput{Manual: 10_000}})
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -301,11 +304,13 @@ func TestImportKilledTenTimes(t *testing.T) {
 				case i%10 == 5:
 					fmt.Fprintf(&text, `{"pk":"p%d","n":%d,"text":"%0200d"}`+"\n", i%9, i, i) // without an id
 				default:
-					fmt.Fprintf(&text, `{"id":"i%d","_id":"i%d","pk":"p%d","n":%d,"text":"%0200d"}`+"\n", i, i, i%9, i, i)
+					fmt.Fprintf(&text, `{"id":"i%d","_id":"i%d","pk":"p%d","n":%d,"text":"%0200d"}`+"\n", i, i, i%9, i,
+						i)
 				}
 			}
 			file, state := write(t, dir, "rows.jsonl", text.String()), filepath.Join(dir, "state")
-			args := append([]string{"import", file, "--db", "d", "--api", api, "--partition-key", "/pk", "--state", state,
+			args := append([]string{"import", file, "--db", "d", "--api", api, "--partition-key", "/pk", "--state",
+				state,
 				"--bad-rows", filepath.Join(dir, "bad")}, endpoints(s)...)
 			moved := false
 			for i := range 10 {
@@ -330,7 +335,8 @@ func TestImportKilledTenTimes(t *testing.T) {
 				t.Errorf("%d bad rows in the file", lines)
 			}
 			other := serverFor(t, nil)
-			ran(t, 1, append([]string{"import", file, "--db", "d", "--api", api, "--partition-key", "/pk", "--state", state,
+			ran(t, 1, append([]string{"import", file, "--db", "d", "--api", api, "--partition-key", "/pk", "--state",
+				state,
 				"--container", "killed", "--bad-rows", filepath.Join(dir, "bad2")}, endpoints(other)...)...)
 			got, want := documentsOf(t, s, "d", "killed"), documentsOf(t, other, "d", "killed")
 			if len(want) != rows-rows/1000 || !slices.Equal(got, want) {

@@ -330,7 +330,8 @@ func (r *run) write(b *Batch) error {
 				later = append(later, row)
 			default:
 				s := &b.Rows[row]
-				refused = errors.Join(refused, r.refuse(s.n, Bad{Line: s.Line, Reason: reason, Text: slices.Clone(b.Part(s.Body))}))
+				refused = errors.Join(refused, r.refuse(s.n, Bad{Line: s.Line, Reason: reason,
+					Text: slices.Clone(b.Part(s.Body))}))
 			}
 		})
 		if err = errors.Join(err, refused); err != nil {

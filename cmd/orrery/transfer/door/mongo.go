@@ -31,7 +31,8 @@ func OpenMongo(ctx context.Context, s *Server, db, coll string, create []string)
 	if errors.As(err, &e) && (e.code == namespaceNotFound || e.code == databaseNotFound) {
 		if err = nil; len(create) > 0 {
 			if len(create) > 1 {
-				return nil, errors.New("MongoDB's containers have one partition key path: create the container by NoSQL")
+				return nil,
+					errors.New("MongoDB's containers have one partition key path: create the container by NoSQL")
 			}
 			key := strings.ReplaceAll(strings.TrimPrefix(create[0], "/"), "/", ".")
 			err = m.pool.run(ctx, db, command("customAction", "CreateCollection", func(b []byte) []byte {

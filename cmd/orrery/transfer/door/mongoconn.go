@@ -67,7 +67,8 @@ func (p *mongoPool) give(c *mongoConn) {
 
 // run runs a command until it is answered, and calls f with the reply, which is valid until f returns. docs are the
 // documents of its sequence called seq.
-func (p *mongoPool) run(ctx context.Context, db string, cmd []byte, seq string, docs []byte, f func(doc.Doc) error) error {
+func (p *mongoPool) run(ctx context.Context, db string, cmd []byte, seq string, docs []byte,
+	f func(doc.Doc) error) error {
 	return tries(ctx, func() error {
 		c, err := p.take(ctx)
 		if err != nil {

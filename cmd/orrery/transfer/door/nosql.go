@@ -199,7 +199,8 @@ func (n *NoSQL) Full(b *transfer.Batch) bool {
 }
 
 // system are the fields that the server computes.
-var system = map[string]bool{"_rid": true, "_self": true, "_etag": true, "_ts": true, "_attachments": true, "_lsn": true}
+var system = map[string]bool{"_rid": true, "_self": true, "_etag": true, "_ts": true, "_attachments": true,
+	"_lsn": true}
 
 // Prepare implements transfer.Target. A row without an id gets one.
 func (n *NoSQL) Prepare(b *transfer.Batch, r *transfer.Row, num int64) error {
@@ -329,7 +330,8 @@ func (n *NoSQL) Write(ctx context.Context, b *transfer.Batch, rows []int, replac
 		return stdjson.Unmarshal(text, &results)
 	})
 	var r *refusal
-	if errors.As(err, &r) && len(rows) == 1 && (r.code == http.StatusBadRequest || r.code == http.StatusRequestEntityTooLarge) {
+	if errors.As(err, &r) && len(rows) == 1 && (r.code == http.StatusBadRequest ||
+		r.code == http.StatusRequestEntityTooLarge) {
 		verdict(rows[0], transfer.Refused, r.text)
 		return 0, nil
 	}

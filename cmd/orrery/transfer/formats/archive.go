@@ -24,8 +24,9 @@ import (
 //	FFFFFFFF                                   and their end; blocks of several collections alternate
 //	{db, collection, EOF: true, CRC: n}        the end of a collection, with the CRC-64 of its documents
 //	FFFFFFFF
-var archive = &Format{Name: "archive", About: "a file of mongodump --archive", Suffixes: []string{".archive"}, Output: ".archive",
-	Door: Mongo, Typed: true,
+var archive = &Format{Name: "archive", About: "a file of mongodump --archive", Suffixes: []string{".archive"},
+	Output: ".archive",
+	Door:   Mongo, Typed: true,
 	Is: func(_ string, head []byte) bool {
 		return len(head) >= 4 && binary.LittleEndian.Uint32(head) == archiveMagic
 	},

@@ -27,7 +27,8 @@ import (
 //
 // A column whose values no type holds has the type json: several kinds, null, arrays, objects, empty strings, and
 // strings with a carriage return, which readers of CSV drop.
-var csvFormat = &Format{Name: "csv", About: "CSV with a header, whose names may have types", Suffixes: []string{".csv"}, Output: ".csv",
+var csvFormat = &Format{Name: "csv", About: "CSV with a header, whose names may have types",
+	Suffixes: []string{".csv"}, Output: ".csv",
 	Door: NoSQL, Read: readCSV, Write: writeCSV}
 
 // maxColumns bounds the columns of a file.

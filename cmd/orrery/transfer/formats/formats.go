@@ -35,7 +35,7 @@ type Format struct {
 	Name     string
 	About    string
 	Suffixes []string                             // of file names, without .gz
-	Output   string                               // the suffix of files that are written in it unless the user names a format
+	Output   string                               // the suffix of files that are written in it, if no format is named
 	Door     string                               // by which its rows are written unless the user names another
 	Whole    bool                                 // an input is a whole directory, not each file of it
 	Is       func(name string, head []byte) bool  // reports whether a file has the format; nil: only its suffix
@@ -90,7 +90,8 @@ func Found(name string, head []byte) (*Format, error) {
 		for _, s := range f.Suffixes {
 			suffix = suffix || strings.HasSuffix(bare, s)
 		}
-		if f.Is == nil && suffix || f.Is != nil && (suffix || name == "-" || path.Ext(bare) == ".txt") && f.Is(bare, head) {
+		if f.Is == nil && suffix || f.Is != nil && (suffix || name == "-" || path.Ext(bare) == ".txt") && f.Is(bare,
+			head) {
 			return f, nil
 		}
 	}

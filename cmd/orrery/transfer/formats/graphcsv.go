@@ -127,7 +127,8 @@ func intOf(bits int) func(string) (any, error) {
 }
 
 func init() {
-	for name, same := range map[string]string{"boolean": "bool", "float": "double", "datetime": "date", "integer": "int"} {
+	for name, same := range map[string]string{"boolean": "bool", "float": "double", "datetime": "date",
+		"integer": "int"} {
 		graphTypes[name] = graphTypes[same]
 	}
 }
@@ -254,8 +255,9 @@ func writeGraphCSV(o *Output) (transfer.Writer, error) {
 }
 
 // csvNames are the names of the loaders' types, by those of GraphML.
-var csvNames = map[string]string{"boolean": "Bool", "int": "Int", "long": "Long", "double": "Double", "string": "String",
-	"json": "Json"}
+var csvNames = map[string]string{"boolean": "Bool", "int": "Int", "long": "Long", "double": "Double",
+	"string": "String",
+	"json":   "Json"}
 
 // cellOf changes a field to what a cell holds: a cell without text is an absent value.
 func cellOf(typ, text string) (string, string) {

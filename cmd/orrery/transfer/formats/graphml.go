@@ -27,7 +27,8 @@ import (
 // What GraphML's types don't hold (dates, lists, several values, integer ids ..) is written as the text of canonical
 // Extended JSON, in a key with the attribute orrery.type="json", which other readers see as a string. The ids of
 // properties aren't kept. A document type, which can define entities, is refused.
-var graphml = &Format{Name: "graphml", About: "GraphML", Suffixes: []string{".graphml", ".xml"}, Output: ".graphml", Door: Graph, Typed: true,
+var graphml = &Format{Name: "graphml", About: "GraphML", Suffixes: []string{".graphml", ".xml"}, Output: ".graphml",
+	Door: Graph, Typed: true,
 	Read:  func(f *File) (transfer.Reader, error) { return newPasses(f, openGraphML) },
 	Write: writeGraphML}
 
@@ -221,7 +222,8 @@ func graphmlValues(typ, text string) ([]any, error) {
 		graph.EachValue(v, func(_ int, val, _, meta value.Value) bool {
 			p := gvalue.VertexProperty{Value: graph.FromValue(val)}
 			for it := meta.Iter(); it.Next(); {
-				p.Properties = append(p.Properties, gvalue.Property{Key: string(it.Key()), Value: graph.FromValue(it.Value())})
+				p.Properties = append(p.Properties, gvalue.Property{Key: string(it.Key()),
+					Value: graph.FromValue(it.Value())})
 			}
 			out = append(out, p)
 			return true
@@ -333,7 +335,10 @@ func graphmlType(v value.Value) string {
 			return "double"
 		}
 	case value.String:
-		if strings.IndexFunc(v.Str(), func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r >= 0xfffe || r == '\uFFFD' }) < 0 {
+		if strings.IndexFunc(v.Str(), func(r rune) bool {
+			return r < ' ' && r != '\n' && r != '\t' || r >= 0xfffe ||
+				r == '\uFFFD'
+		}) < 0 {
 			return "string"
 		}
 	}
@@ -410,7 +415,8 @@ func (g *graphmlWriter) Close() error {
 			if json {
 				typ = "string"
 			}
-			w("<data key=\"%s\">%s</data>", keyID(of, slices.Index(g.names[k], name), g.keys[k][name], typ, json), escaped(text))
+			w("<data key=\"%s\">%s</data>", keyID(of, slices.Index(g.names[k], name), g.keys[k][name], typ, json),
+				escaped(text))
 		})
 		w("</%s>\n", of)
 		return nil

@@ -21,8 +21,9 @@ import (
 //
 // or lists of vertices and edges ({"vertices": [..], "edges": [..]}, also with the types of a tinker:graph), or those
 // of version 1 with the fields _id, _type, _inV, _outV and _label. What is written is version 3, a vertex a line.
-var graphson = &Format{Name: "graphson", About: "GraphSON 1 to 3", Suffixes: []string{".graphson", ".json", ".jsonl"}, Output: ".graphson",
-	Door: Graph, Typed: true, Beside: true,
+var graphson = &Format{Name: "graphson", About: "GraphSON 1 to 3", Suffixes: []string{".graphson", ".json", ".jsonl"},
+	Output: ".graphson",
+	Door:   Graph, Typed: true, Beside: true,
 	Is: func(name string, head []byte) bool {
 		return strings.HasSuffix(name, ".graphson") || bytes.Contains(head, []byte(`"outE"`)) ||
 			bytes.Contains(head, []byte(`"inE"`)) || bytes.Contains(head, []byte(`"tinker:graph"`))
@@ -164,7 +165,8 @@ func eachEdge(of any, f func(label string, e *gvalue.Edge)) {
 }
 
 func edgeOf(m *gvalue.Map) *gvalue.Edge {
-	e := &gvalue.Edge{ID: member(m, "id"), Label: text(member(m, "label")), InV: member(m, "inV"), OutV: member(m, "outV")}
+	e := &gvalue.Edge{ID: member(m, "id"), Label: text(member(m, "label")), InV: member(m, "inV"), OutV: member(m,
+		"outV")}
 	if props, ok := member(m, "properties").(*gvalue.Map); ok {
 		for _, p := range props.Entries() {
 			v := p.Value
