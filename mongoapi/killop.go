@@ -105,7 +105,7 @@ func currentOp(r *request, dst []byte) ([]byte, error) {
 	if r.db != "admin" {
 		return dst, merr.New(merr.Unauthorized, "currentOp may only be run against the admin database.")
 	}
-	return value.AppendElement(dst, "inprog", value.MakeArray(r.s.operations())), nil
+	return value.AppendElement(dst, "inprog", value.MakeArray(r.c.home.operations())), nil
 }
 
 // killOp ends a running command. It is no error if the command has already ended.
@@ -121,12 +121,12 @@ func killOp(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	r.s.mu.Lock()
-	for c := range r.s.conns {
+	r.c.home.mu.Lock()
+	for c := range r.c.home.conns {
 		if int64(c.id) == id>>32 {
 			c.p.Kill(uint32(id), peer.ErrKilled)
 		}
 	}
-	r.s.mu.Unlock()
+	r.c.home.mu.Unlock()
 	return bson.AppendString(dst, "info", "attempting to kill op"), nil
 }

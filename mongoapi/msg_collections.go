@@ -13,28 +13,6 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/rights"
 )
 
-func create(r *request, dst []byte) ([]byte, error) {
-	name, err := r.collection()
-	if err != nil {
-		return dst, err
-	}
-	for it := r.body.Iter(); it.Next(); {
-		switch key := string(it.Key()); key {
-		case "capped", "timeseries", "viewOn", "clusteredIndex", "validator", "changeStreamPreAndPostImages",
-			"encryptedFields", "expireAfterSeconds":
-			if expr.Truthy(it.Value()) && !(it.Value().Kind() == value.Object && it.Value().Len() == 0) {
-				return dst, merr.NotSupported("the option " + key + " of create")
-			}
-		case "collation":
-			if err := checkCollation(it.Value()); err != nil {
-				return dst, err
-			}
-		}
-	}
-	_, _, err = r.ensure(r.db, name) // it exists with the same options: nothing to do
-	return dst, err
-}
-
 func drop(r *request, dst []byte) ([]byte, error) {
 	name, err := r.collection()
 	if err != nil {
@@ -136,6 +114,12 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	var options map[string][]byte
+	if !nameOnly {
+		if options, err = r.collectionOptions(); err != nil {
+			return dst, err
+		}
+	}
 	for c := range names {
 		if only != nil && !only.SeesCollection(r.db, c.ID) {
 			continue
@@ -145,16 +129,17 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 		b = bson.AppendString(b, "type", "collection")
 		if !nameOnly {
 			oa, ob := bson.BeginObject(b, "options")
-			b = bson.End(ob, oa)
+			b = bson.End(append(ob, options[c.ID]...), oa)
 			ia, ib := bson.BeginObject(b, "info")
-			var uuid [16]byte // constant during the collection's life
-			copy(uuid[:], c.RID[:])
 			ib = bson.AppendBool(ib, "readOnly", false)
-			ib = value.AppendElement(ib, "uuid", value.UUIDOf(uuid[:]))
+			ib = value.AppendElement(ib, "uuid", uuidOf(c.RID))
 			b = bson.End(ib, ia)
-			b = value.AppendElement(b, "idIndex", idIndex())
+			b = value.AppendElement(b, "idIndex", idIndexOf(options[c.ID]))
 		}
 		docs = append(docs, value.ObjectOf(bson.End(b, at)))
+	}
+	if r.db == "local" && !r.s.o.Standalone {
+		docs = appendOplogInfo(docs, nameOnly)
 	}
 	if docs, err = r.keepMatching(docs); err != nil {
 		return dst, err

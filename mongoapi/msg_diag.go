@@ -209,7 +209,7 @@ func serverStatus(r *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendInt64(dst, "uptimeMillis", up.Milliseconds())
 	dst = bson.AppendDate(dst, "localTime", now.UnixMilli())
 	at, dst := bson.BeginObject(dst, "connections")
-	dst = bson.AppendInt32(dst, "current", int32(r.s.connections()))
+	dst = bson.AppendInt32(dst, "current", int32(r.c.home.connections()))
 	dst = bson.AppendInt32(dst, "totalCreated", r.s.connID.Load())
 	dst = bson.End(dst, at)
 	at, dst = bson.BeginObject(dst, "metrics")

@@ -29,6 +29,33 @@ func idIndex() value.Value {
 	return value.ObjectOf(bson.End(bson.AppendString(b, "name", "_id_"), at))
 }
 
+// idIndexOf returns the index on `_id` of a collection with these options, given as elements.
+func idIndexOf(options []byte) value.Value {
+	at, b := bson.Begin(nil)
+	c := value.ObjectOf(bson.End(append(b, options...), at)).Get("collation")
+	if d := idIndex(); c.IsDefined() {
+		return withOption(d, "collation", c, false)
+	}
+	return idIndex()
+}
+
+// idIndex returns the collection's index on `_id`.
+func (k *coll) idIndex() value.Value {
+	if len(k.opts) == 0 {
+		return idIndex()
+	}
+	return idIndexOf(k.opts[4 : len(k.opts)-1])
+}
+
+// inherit gives an index the collation of its collection, unless its specification has one.
+func (k *coll) inherit(d, spec value.Value) value.Value {
+	c := k.option("collation")
+	if !c.IsDefined() || spec.Get("collation").IsDefined() || idKey(d.Get("key")) {
+		return d
+	}
+	return withOption(d, "collation", c, false)
+}
+
 // indexSpecs returns the declared indexes, without the one on `_id`.
 func (k *coll) indexSpecs() []value.Value { return indexSpecsOf(k.Definition) }
 
@@ -43,12 +70,18 @@ func indexesIn(s *core.ContainerSpec) []value.Value {
 
 // changeIndexes replaces the declared indexes by what f makes of them. f may be called several times. It returns when
 // the store enforces them. An index on _ts with a lifetime sets the container's default time to live.
-func (r *request) changeIndexes(k *coll, f func(specs []value.Value) ([]value.Value, error)) error {
+//
+// event says what the change is, for change streams; nil: that of an index.
+func (r *request) changeIndexes(k *coll, event func() []byte,
+	f func(specs []value.Value) ([]value.Value, error)) error {
 	var specs []value.Value
 	c, err := r.s.eng.ChangeContainer(r.ctx, k.Database(), k.ID(), func(s *core.ContainerSpec) (err error) {
 		old := indexesIn(s)
 		if specs, err = f(slices.Clone(old)); err != nil {
 			return err
+		}
+		if event != nil {
+			s.Event = event()
 		}
 		return setIndexes(s, old, specs)
 	})
@@ -68,7 +101,7 @@ func (r *request) changeIndexes(k *coll, f func(specs []value.Value) ([]value.Va
 
 // replaceIndexes is changeIndexes with the new list.
 func (r *request) replaceIndexes(k *coll, specs []value.Value) error {
-	return r.changeIndexes(k, func([]value.Value) ([]value.Value, error) { return specs, nil })
+	return r.changeIndexes(k, nil, func([]value.Value) ([]value.Value, error) { return specs, nil })
 }
 
 // setIndexes changes a container's spec from old declared indexes to new ones.
@@ -78,7 +111,8 @@ func setIndexes(s *core.ContainerSpec, old, specs []value.Value) error {
 	}
 	s.Properties[indexProperty] = value.MakeArray(specs).Bytes()
 	s.IndexingPolicy = policyFor(s.IndexingPolicy, old, specs)
-	s.Declared = nil
+	setPlaces(s, specs)
+	s.Declared = declaredIDs(s)
 	had, has := slices.ContainsFunc(old, endsByTS), (*int32)(nil)
 	for _, d := range specs {
 		if endsByTS(d) {
@@ -96,6 +130,17 @@ func setIndexes(s *core.ContainerSpec, old, specs []value.Value) error {
 		s.DefaultTTL = has
 	}
 	return nil
+}
+
+// declaredIDs returns the index that makes `_id`s unique by the collection's collation, if it has one. By their bytes
+// they are unique in any case.
+func declaredIDs(s *core.ContainerSpec) []core.Declared {
+	c, err := parseCollation(optionsIn(s.Properties[optionsProperty]).Get("collation"))
+	if c == nil || err != nil {
+		return nil
+	}
+	o := c.Options()
+	return []core.Declared{{Name: "_id_", Paths: [][]string{{"_id"}}, Unique: true, Collation: &o}}
 }
 
 // endsByTS reports whether an index ends the life of documents by the time of their last write.
@@ -125,6 +170,9 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	for i, spec := range value.Elements(list) {
+		docs[i] = k.inherit(docs[i], spec)
+	}
 	before := len(k.indexSpecs()) + 1
 	specs, err := k.withIndexes(k.indexSpecs(), docs)
 	if err != nil {
@@ -132,10 +180,19 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 	}
 	changed := len(specs)+1 > before
 	if changed {
-		err := r.changeIndexes(k, func(specs []value.Value) ([]value.Value, error) {
-			before = len(specs) + 1
-			return k.withIndexes(specs, docs)
-		})
+		var added []value.Value
+		err := r.changeIndexes(k, func() []byte { return indexEvent("createIndexes", added) },
+			func(specs []value.Value) ([]value.Value, error) {
+				before = len(specs) + 1
+				all, err := k.withIndexes(specs, docs)
+				if err == nil {
+					added = all[len(specs):]
+				}
+				return all, err
+			})
+		if err == nil {
+			err = r.checkStoredPlaces(k, docs)
+		}
 		if err != nil {
 			return dst, err
 		}
@@ -179,7 +236,7 @@ func listIndexes(r *request, dst []byte) ([]byte, error) {
 	if k == nil {
 		return dst, merr.New(merr.NamespaceNotFound, "ns does not exist: %s.%s", r.db, name)
 	}
-	return r.list(dst, k.namespace(), append([]value.Value{idIndex()}, k.indexSpecs()...))
+	return r.list(dst, k.namespace(), append([]value.Value{k.idIndex()}, k.indexSpecs()...))
 }
 
 func dropIndexes(r *request, dst []byte) ([]byte, error) {
@@ -199,8 +256,10 @@ func dropIndexes(r *request, dst []byte) ([]byte, error) {
 	if which[0].Kind() == value.Array {
 		which = value.Elements(which[0])
 	}
+	var gone []value.Value
 	drop := func(specs []value.Value) (_ []value.Value, err error) {
 		was = len(specs) + 1
+		defer func(all []value.Value) { gone = missing(all, specs) }(specs)
 		for _, w := range which {
 			if specs, err = without(specs, w); err != nil {
 				return nil, err
@@ -213,7 +272,8 @@ func dropIndexes(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if len(left)+1 != was {
-		if err := r.changeIndexes(k, drop); err != nil {
+		event := func() []byte { return indexEvent("dropIndexes", gone) }
+		if err := r.changeIndexes(k, event, drop); err != nil {
 			return dst, err
 		}
 	}
@@ -283,7 +343,7 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 	}
 	mod := given(r.body, "index")
 	if !mod.IsDefined() {
-		return dst, nil
+		return dst, r.modify(k)
 	}
 	m, err := readIndexMod(mod)
 	if err != nil {
@@ -294,7 +354,7 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if !slices.EqualFunc(changed, k.indexSpecs(), value.Identical) {
-		if err := r.changeIndexes(k, m.apply); err != nil {
+		if err := r.changeIndexes(k, r.modEvent, m.apply); err != nil {
 			return dst, err
 		}
 	}
@@ -303,7 +363,7 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 
 // unsupportedCollMod are arguments of collMod for what collections don't have here.
 var unsupportedCollMod = map[string]bool{"validator": true, "validationLevel": true, "validationAction": true,
-	"viewOn": true, "pipeline": true, "changeStreamPreAndPostImages": true, "expireAfterSeconds": true,
+	"viewOn": true, "pipeline": true, "expireAfterSeconds": true,
 	"timeseries": true, "cappedSize": true, "cappedMax": true}
 
 // indexMod is the argument index of collMod.

@@ -61,6 +61,10 @@ type Options struct {
 	Observe observe.Observer
 	// Limits are the limits of connections; zero = peer.Defaults.
 	Limits peer.Limits
+	// Turn, if set, is called before each message. It returns the server that executes it, which may be another one
+	// than that of the message before, and the message's context. leave is called after the reply. So tests replace the
+	// store below open connections.
+	Turn func(context.Context) (s *Server, ctx context.Context, leave func())
 }
 
 // Server serves the MongoDB protocol. Safe for concurrent use.
@@ -111,6 +115,7 @@ func New(e *core.Engine, o Options) *Server {
 	s.sessions = newSessions(o.Clock)
 	s.ids.init(o.Clock)
 	s.process = s.ids.next().Bytes()
+	s.times.now = &e.Journal().Clock
 	s.times.init(o.Account, o.Key, o.Auth)
 	s.wg.Add(2)
 	go s.sweep()
@@ -163,7 +168,7 @@ func (s *Server) Serve(ln net.Listener) error {
 }
 
 func (s *Server) start(nc net.Conn) {
-	c := &conn{s: s, nc: nc, p: peer.New(nc, s.o.Limits), id: s.connID.Add(1), authed: !s.o.Auth}
+	c := &conn{s: s, home: s, nc: nc, p: peer.New(nc, s.o.Limits), id: s.connID.Add(1), authed: !s.o.Auth}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()

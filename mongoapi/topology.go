@@ -21,7 +21,7 @@ import (
 // appendTopologyVersion appends the version of the server's description.
 func (r *request) appendTopologyVersion(dst []byte) []byte {
 	at, dst := bson.BeginObject(dst, "topologyVersion")
-	dst = value.AppendElement(dst, "processId", value.ObjectIDOf(r.s.process))
+	dst = value.AppendElement(dst, "processId", value.ObjectIDOf(r.c.home.process))
 	return bson.End(bson.AppendInt64(dst, "counter", 0), at)
 }
 
@@ -53,7 +53,7 @@ func (r *request) awaitTopology() error {
 	case counter.Int() < 0:
 		return merr.New(31372, "topologyVersion must have a non-negative counter")
 	}
-	same := bytes.Equal(process.Bytes(), r.s.process)
+	same := bytes.Equal(process.Bytes(), r.c.home.process)
 	if same && counter.Int() > 0 {
 		return merr.New(31382, "Received a topology version with counter: %d which is greater than the server "+
 			"topology version counter: 0", counter.Int())
@@ -66,13 +66,15 @@ func (r *request) awaitTopology() error {
 	r.c.mu.Lock()
 	r.c.op = operation{} // meanwhile nothing runs
 	r.c.mu.Unlock()
+	r.c.rest()
 	ctx, ok := r.c.p.Pause(wait)
 	if !ok {
 		r.c.hangUp = true
 		return merr.New(merr.ClientDisconnect, "the client disconnected, or the server shuts down")
 	}
 	r.more = true
-	r.ctx, r.c.ctx = ctx, ctx
+	ctx = r.c.enter(ctx)
+	r.s, r.ctx, r.c.ctx = r.c.s, ctx, ctx
 	r.start = r.s.clk.Now()
 	r.c.seen.began = r.start // the wait is no work
 	return nil

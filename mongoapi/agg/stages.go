@@ -38,7 +38,6 @@ var transforms map[string]func(arg value.Value, s *expr.Scope) (
 
 // Unsupported lists stages of MongoDB that this server doesn't support.
 var Unsupported = map[string]bool{
-	"$changeStream": true, "$changeStreamSplitLargeEvent": true, "$geoNear": true,
 	"$listSampledQueries": true, "$shardedDataDistribution": true,
 }
 
@@ -53,30 +52,33 @@ func init() {
 		"$unset":       unset,
 	}
 	stages = map[string]stageDef{
-		"$bucket":      {compile: bucket},
-		"$bucketAuto":  {compile: bucketAuto},
-		"$collStats":   {compile: collStats, first: true},
-		"$count":       {compile: count, order: orderless},
-		"$currentOp":   {compile: currentOp, first: true},
-		"$densify":     {compile: densify},
-		"$documents":   {compile: documents, first: true},
-		"$facet":       {compile: facet},
-		"$fill":        {compile: fillStage},
-		"$graphLookup": {compile: graphLookup, order: perDocument},
-		"$group":       {compile: group},
-		"$indexStats":  {compile: indexStats, first: true},
-		"$limit":       {compile: limit, lead: leadLimit},
-		"$lookup":      {compile: lookup, order: perDocument},
-		"$match":       {compile: match, lead: leadMatch, order: perDocument},
-		"$merge":       {compile: merge, last: true},
-		"$out":         {compile: out, last: true},
-		"$redact":      {compile: redact, order: perDocument},
-		"$sample":      {compile: sample, order: orderless},
-		"$skip":        {compile: skip, lead: leadSkip},
-		"$sort":        {compile: sortStage, lead: leadSort, order: orderless},
-		"$sortByCount": {compile: sortByCount, order: orderless},
-		"$unionWith":   {compile: unionWith},
-		"$unwind":      {compile: unwind, order: perDocument},
+		"$changeStream":                {compile: streamStage("$changeStream"), first: true},
+		"$changeStreamSplitLargeEvent": {compile: streamStage("$changeStreamSplitLargeEvent"), last: true},
+		"$bucket":                      {compile: bucket},
+		"$bucketAuto":                  {compile: bucketAuto},
+		"$collStats":                   {compile: collStats, first: true},
+		"$count":                       {compile: count, order: orderless},
+		"$currentOp":                   {compile: currentOp, first: true},
+		"$densify":                     {compile: densify},
+		"$documents":                   {compile: documents, first: true},
+		"$facet":                       {compile: facet},
+		"$fill":                        {compile: fillStage},
+		"$geoNear":                     {compile: geoNear, lead: leadGeoNear, first: true},
+		"$graphLookup":                 {compile: graphLookup, order: perDocument},
+		"$group":                       {compile: group},
+		"$indexStats":                  {compile: indexStats, first: true},
+		"$limit":                       {compile: limit, lead: leadLimit},
+		"$lookup":                      {compile: lookup, order: perDocument},
+		"$match":                       {compile: match, lead: leadMatch, order: perDocument},
+		"$merge":                       {compile: merge, last: true},
+		"$out":                         {compile: out, last: true},
+		"$redact":                      {compile: redact, order: perDocument},
+		"$sample":                      {compile: sample, order: orderless},
+		"$skip":                        {compile: skip, lead: leadSkip},
+		"$sort":                        {compile: sortStage, lead: leadSort, order: orderless},
+		"$sortByCount":                 {compile: sortByCount, order: orderless},
+		"$unionWith":                   {compile: unionWith},
+		"$unwind":                      {compile: unwind, order: perDocument},
 
 		"$setWindowFields": {compile: setWindowFields},
 
@@ -111,7 +113,7 @@ func compileMatch(c *compiler, arg value.Value) (*filter.Filter, error) {
 	if arg.Kind() != value.Object {
 		return nil, merr.New(15959, "the match filter must be an expression in an object")
 	}
-	return filter.Compile(arg, filter.Options{Scope: c.o.Scope, Run: c.o.Run})
+	return filter.Compile(arg, filter.Options{Scope: c.o.Scope, Run: c.o.Run, NoNear: true})
 }
 
 func leadMatch(c *compiler, arg value.Value) (bool, error) {
@@ -150,7 +152,8 @@ func compileSort(arg value.Value) (order.Order, error) {
 }
 
 func leadSort(c *compiler, arg value.Value) (bool, error) {
-	if l := &c.out.Lead; l.Sort != nil || l.Skip != 0 || l.Limit != 0 {
+	l := &c.out.Lead
+	if l.Sort != nil || l.Skip != 0 || l.Limit != 0 || l.Filter != nil && l.Filter.Near() != nil {
 		return false, nil
 	}
 	o, err := compileSort(arg)

@@ -99,6 +99,12 @@ const (
 	TimeProofMismatch          = 204
 	ClusterTimeTooFar          = 205
 	TransactionTooOld          = 225
+	NoMatchingDocument         = 47
+	CappedPositionLost         = 136
+	InvalidResumeToken         = 260
+	ChangeStreamFatal          = 280
+	ChangeStreamHistoryLost    = 286
+	OnlyOnReplicaSets          = 40573
 	NotImplemented             = 238
 	NoSuchTransaction          = 251
 	OperationNotInTransaction  = 263
@@ -108,6 +114,7 @@ const (
 	ClientDisconnect           = 279
 	Interrupted                = 11601
 	OutOfDiskSpace             = 14031
+	NoQueryPlans               = 291
 	MemoryLimit                = 292
 	DuplicateField             = 40413
 	UnsupportedOpQuery         = 352
@@ -118,6 +125,12 @@ const (
 	UnknownField               = 40415
 	MissingField               = 40414
 	ShardNotFound              = 70
+	IncompatibleCollation      = 161
+	NotSupportedOnView         = 166
+	InvalidViewDefinition      = 182
+	OptionNotSupportedOnView   = 167
+	ViewDepthLimitExceeded     = 165
+	GraphContainsCycle         = 5
 	OpWithoutShard             = 28625
 	OpNotANumber               = 28626
 	UnrecognizedStage          = 40324
@@ -144,6 +157,7 @@ var names = map[int32]string{
 	1: "InternalError", 2: "BadValue", 9: "FailedToParse", 11: "UserNotFound", 13: "Unauthorized", 14: "TypeMismatch",
 	15: "Overflow", 16: "InvalidLength", 17: "ProtocolError", 18: "AuthenticationFailed", 20: "IllegalOperation",
 	26: "NamespaceNotFound", 27: "IndexNotFound", 28: "PathNotViable", 40: "ConflictingUpdateOperators",
+	136: "CappedPositionLost", 47: "NoMatchingDocument", 260: "InvalidResumeToken",
 	43: "CursorNotFound", 48: "NamespaceExists", 50: "MaxTimeMSExpired", 52: "DollarPrefixedFieldName",
 	53: "InvalidIdField", 54: "NotSingleValueField", 55: "InvalidDBRef", 56: "EmptyFieldName", 57: "DottedFieldName",
 	59: "CommandNotFound", 61: "ShardKeyNotFound", 66: "ImmutableField", 67: "CannotCreateIndex", 70: "ShardNotFound",
@@ -153,11 +167,13 @@ var names = map[int32]string{
 	11601: "Interrupted", 14031: "OutOfDiskSpace",
 	89: "NetworkTimeout", 91: "ShutdownInProgress", 112: "WriteConflict", 115: "CommandNotSupported",
 	117: "ConflictingOperationInProgress", 121: "DocumentValidationFailure",
-	166: "CommandNotSupportedOnView", 168: "InvalidPipelineOperator", 171: "CannotIndexParallelArrays",
-	181: "AmbiguousIndexKeyPattern",
+	5: "GraphContainsCycle", 161: "IncompatibleCollationVersion", 165: "ViewDepthLimitExceeded",
+	166: "CommandNotSupportedOnView", 167: "OptionNotSupportedOnView", 182: "InvalidViewDefinition",
+	168: "InvalidPipelineOperator", 171: "CannotIndexParallelArrays", 181: "AmbiguousIndexKeyPattern",
 	197: "InvalidIndexSpecificationOption", 207: "InvalidUUID", 225: "TransactionTooOld", 238: "NotImplemented",
 	241: "ConversionFailure", 251: "NoSuchTransaction", 256: "TransactionCommitted", 262: "ExceededTimeLimit",
 	263: "OperationNotSupportedInTransaction", 286: "ChangeStreamHistoryLost",
+	291: "NoQueryExecutionPlans",
 	292: "QueryExceededMemoryLimitNoDiskUseAllowed", 352: "UnsupportedOpQueryCommand", 10334: "BSONObjectTooLarge",
 	13113: "MergeStageNoMatchingDocument",
 	11000: "DuplicateKey", 11600: "InterruptedAtShutdown", 16500: "RequestRateTooLarge",

@@ -48,6 +48,9 @@ type Server struct {
 	began time.Time
 	seen  *observer
 
+	stage *stage // nil: no test controls
+	kit   *kit   // likewise, and nil for an account besides the server's own
+
 	backups  backups
 	handlers map[string]http.Handler       // of the doors that speak HTTP, without their guards
 	pages    map[string]*explorer.Explorer // the web page, by the doors whose listeners serve it
@@ -96,7 +99,11 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	}
 	s := &Server{cfg: cfg, parts: p, log: cfg.Logger, began: wall.Now(), failed: make(chan error, 8),
 		handlers: map[string]http.Handler{}}
-	s.seen = newObserver(s.log, cfg.LogRequests, cfg.Slow)
+	if cfg.parent != nil {
+		s.seen = cfg.parent.seen
+	} else {
+		s.seen = newObserver(s.log, cfg.LogRequests, cfg.Slow)
+	}
 	defer func() {
 		if err != nil {
 			s.release()
@@ -108,6 +115,9 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	if s.cert, err = s.certificate(); err != nil {
 		return nil, err
 	}
+	if err := s.prepareTests(); err != nil {
+		return nil, err
+	}
 	if s.back, err = p.open(&s.cfg); err != nil {
 		return nil, err
 	}
@@ -115,8 +125,10 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.handlers[Admin] = s.adminHandler()
-	ds[Admin] = s.httpDoor(Admin, s.withPage(Admin, s.handlers[Admin]))
+	if s.door(Admin) != nil {
+		s.handlers[Admin] = s.adminHandler()
+		ds[Admin] = s.httpDoor(Admin, s.withPage(Admin, s.handlers[Admin]))
+	}
 	if err := s.makePages(); err != nil {
 		return nil, err
 	}
@@ -247,6 +259,7 @@ func (s *Server) Stop(ctx context.Context) error {
 		return errors.New("server: stopped twice")
 	}
 	s.probing()
+	accounts := s.endAccounts(ctx)
 	errs := make([]error, len(s.bound))
 	var wg sync.WaitGroup
 	for i, b := range s.bound {
@@ -259,11 +272,11 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	wg.Wait()
 	s.wg.Wait()
-	errs = append(errs, s.closeScripts())
+	errs = append(errs, accounts, s.closeScripts())
 	s.forgetConnections()
 	s.closePages()
 	s.closing.Store(true)
-	return errors.Join(append(errs, s.back.Close())...)
+	return errors.Join(append(errs, s.store().Close())...)
 }
 
 // release closes what a failed start has opened.
@@ -273,7 +286,7 @@ func (s *Server) release() {
 	}
 	_ = s.closeScripts()
 	if s.back != nil {
-		_ = s.back.Close()
+		_ = s.store().Close()
 	}
 }
 
