@@ -212,8 +212,8 @@ func makeDoors(s *Server) (map[string]door, error) {
 	return doors, nil
 }
 
-// openTo returns the door of a handler, which the web page uses too. The listener of the NoSQL API also has the page and
-// the certificate.
+// openTo returns the door of a handler, which the web page uses too. The listener of the NoSQL API also has the page
+// and the certificate.
 func (s *Server) openTo(name string, h http.Handler) *httpDoor {
 	s.handlers[name] = h
 	if name == NoSQL {
