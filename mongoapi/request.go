@@ -86,6 +86,9 @@ func (c *conn) run(dst, body []byte, seqs []wire.Seq, legacy bool) []byte {
 	} else {
 		c.note(r, r.failed)
 	}
+	if c.s.profiles.on.Load() > 0 {
+		r.profile(out[at:], err)
+	}
 	out = r.timed(out, at)
 	c.more = r.more
 	if r.cancel != nil {
