@@ -2,6 +2,7 @@ package mongoapi
 
 import (
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -21,3 +22,12 @@ func optionsIn(b []byte) value.Value {
 }
 
 func optionsOf(c core.Definition) value.Value { return optionsIn(c.Spec().Properties[optionsProperty]) }
+
+// kindOf returns the type of a collection with these options, given as elements, in listCollections.
+func kindOf(options []byte) string {
+	at, b := bson.Begin(nil)
+	if value.ObjectOf(bson.End(append(b, options...), at)).Get("timeseries").IsDefined() {
+		return "timeseries"
+	}
+	return "collection"
+}

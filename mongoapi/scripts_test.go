@@ -75,7 +75,7 @@ func command1(t *testing.T, text string) bson.D {
 		}
 	}
 	db := "db"
-	if k := d[0].Key; k == "configureFailPoint" || strings.HasPrefix(k, "replSet") {
+	if k := d[0].Key; k == "configureFailPoint" || k == "renameCollection" || strings.HasPrefix(k, "replSet") {
 		db = "admin"
 	}
 	return append(d, bson.E{Key: "$db", Value: db})
