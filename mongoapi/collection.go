@@ -79,6 +79,9 @@ func (r *request) ensure(db, name string, with ...func(s *core.ContainerSpec)) (
 		if k, err = r.open(db, name); k != nil || err != nil {
 			return k, false, err
 		}
+		if isOplog(db, name) {
+			return nil, false, merr.New(merr.InvalidNamespace, "cannot write to local.oplog.rs: it is read only")
+		}
 		if strings.HasPrefix(name, "system.") {
 			return nil, false, merr.New(merr.InvalidNamespace, "Invalid system namespace: %s.%s", db, name)
 		}

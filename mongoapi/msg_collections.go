@@ -131,18 +131,10 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	options := map[string][]byte{} // elements
+	var options map[string][]byte
 	if !nameOnly {
-		for d, err := range r.s.eng.Definitions(r.db, 0) {
-			if status.Is(err, status.NotFound) {
-				break
-			}
-			if err != nil {
-				return dst, err
-			}
-			if b := optionsOf(d).Bytes(); len(b) > 0 {
-				options[d.ID()] = b[4 : len(b)-1]
-			}
+		if options, err = r.collectionOptions(); err != nil {
+			return dst, err
 		}
 	}
 	for c := range names {
@@ -156,10 +148,8 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 			oa, ob := bson.BeginObject(b, "options")
 			b = bson.End(append(ob, options[c.ID]...), oa)
 			ia, ib := bson.BeginObject(b, "info")
-			var uuid [16]byte // constant during the collection's life
-			copy(uuid[:], c.RID[:])
 			ib = bson.AppendBool(ib, "readOnly", false)
-			ib = value.AppendElement(ib, "uuid", value.UUIDOf(uuid[:]))
+			ib = value.AppendElement(ib, "uuid", uuidOf(c.RID))
 			b = bson.End(ib, ia)
 			b = value.AppendElement(b, "idIndex", idIndexOf(options[c.ID]))
 		}
@@ -173,6 +163,9 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 		if only == nil || only.SeesCollection(r.db, v.Get("name").Str()) {
 			docs = append(docs, v)
 		}
+	}
+	if r.db == "local" && !r.s.o.Standalone {
+		docs = appendOplogInfo(docs, nameOnly)
 	}
 	if docs, err = r.keepMatching(docs); err != nil {
 		return dst, err

@@ -5,7 +5,6 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
-	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -38,12 +37,17 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 			return dst, merr.New(merr.InvalidOptions, "option only supported on a view: %s", name)
 		}
 	}
-	if err := r.changeOptions(k); err != nil {
+	if err := r.checkValidator("collMod", r.body); err != nil {
 		return dst, err
 	}
 	mod := given(r.body, "index")
 	if !mod.IsDefined() {
-		return dst, nil
+		return dst, r.modify(k)
+	}
+	if r.changesOptions() {
+		if err := r.modify(k); err != nil {
+			return dst, err
+		}
 	}
 	m, err := readIndexMod(mod)
 	if err != nil {
@@ -54,7 +58,7 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if !slices.EqualFunc(changed, k.indexSpecs(), value.Identical) {
-		if err := r.changeIndexes(k, m.apply); err != nil {
+		if err := r.changeIndexes(k, r.modEvent, m.apply); err != nil {
 			return dst, err
 		}
 	}
@@ -62,44 +66,32 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 }
 
 // unsupportedCollMod are arguments of collMod for what collections don't have here.
-var unsupportedCollMod = map[string]bool{"changeStreamPreAndPostImages": true, "expireAfterSeconds": true, "timeseries": true, "cappedSize": true, "cappedMax": true}
+var unsupportedCollMod = map[string]bool{"expireAfterSeconds": true, "timeseries": true, "cappedSize": true,
+	"cappedMax": true}
 
 // changeableOptions are the options of a collection that collMod changes.
 var changeableOptions = []string{"validator", "validationLevel", "validationAction"}
 
+// changesOptions reports whether the command gives options of the collection.
+func (r *request) changesOptions() bool {
+	return slices.ContainsFunc(changeableOptions, func(name string) bool { return given(r.body, name).IsDefined() })
+}
+
 // changeOptions changes the options that the command gives.
-func (r *request) changeOptions(k *coll) error {
-	if err := r.checkValidator("collMod", r.body); err != nil {
-		return err
+func (r *request) changeOptions(s *core.ContainerSpec) {
+	if !r.changesOptions() {
+		return
 	}
-	any := false
+	opts := optionsIn(s.Properties[optionsProperty])
 	for _, name := range changeableOptions {
-		any = any || given(r.body, name).IsDefined()
-	}
-	if !any {
-		return nil
-	}
-	c, err := r.s.eng.ChangeContainer(r.ctx, k.Database(), k.ID(), func(s *core.ContainerSpec) error {
-		opts := optionsIn(s.Properties[optionsProperty])
-		for _, name := range changeableOptions {
-			if v := given(r.body, name); v.IsDefined() {
-				opts = withOption(opts, name, v, name == "validator" && v.Len() == 0)
-			}
+		if v := given(r.body, name); v.IsDefined() {
+			opts = withOption(opts, name, v, name == "validator" && v.Len() == 0)
 		}
-		if s.Properties == nil {
-			s.Properties = map[string][]byte{}
-		}
-		s.Properties[optionsProperty] = opts.Bytes()
-		return nil
-	})
-	if status.Is(err, status.NotFound) {
-		return merr.New(merr.NamespaceNotFound, "ns does not exist: %s", k.namespace())
 	}
-	if err != nil {
-		return err
+	if s.Properties == nil {
+		s.Properties = map[string][]byte{}
 	}
-	*k = *newColl(c)
-	return nil
+	s.Properties[optionsProperty] = opts.Bytes()
 }
 
 // indexMod is the argument index of collMod.

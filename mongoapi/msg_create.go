@@ -31,7 +31,12 @@ func create(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	images, err := imagesOf("create", r.body)
+	if err != nil {
+		return dst, err
+	}
 	k, made, err := r.ensure(r.db, name, func(s *core.ContainerSpec) {
+		s.Images = images.Bool()
 		if opts != nil {
 			s.Properties = map[string][]byte{optionsProperty: opts}
 			s.Declared = declaredByOptions(s)
@@ -88,7 +93,7 @@ func (r *request) createOptions(body value.Value) ([]byte, error) {
 				return nil, err
 			}
 			b = value.AppendElement(b, key, n)
-		case "capped", "changeStreamPreAndPostImages", "encryptedFields":
+		case "capped", "encryptedFields":
 			if expr.Truthy(v) && !(v.Kind() == value.Object && v.Len() == 0) {
 				return nil, merr.NotSupported("the option " + key + " of create")
 			}

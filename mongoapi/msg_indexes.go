@@ -74,12 +74,18 @@ func indexesIn(s *core.ContainerSpec) []value.Value {
 
 // changeIndexes replaces the declared indexes by what f makes of them. f may be called several times. It returns when
 // the store enforces them. An index on _ts with a lifetime sets the container's default time to live.
-func (r *request) changeIndexes(k *coll, f func(specs []value.Value) ([]value.Value, error)) error {
+//
+// event says what the change is, for change streams; nil: that of an index.
+func (r *request) changeIndexes(k *coll, event func() []byte,
+	f func(specs []value.Value) ([]value.Value, error)) error {
 	var specs []value.Value
 	c, err := r.s.eng.ChangeContainer(r.ctx, k.Database(), k.ID(), func(s *core.ContainerSpec) (err error) {
 		old := indexesIn(s)
 		if specs, err = f(slices.Clone(old)); err != nil {
 			return err
+		}
+		if event != nil {
+			s.Event = event()
 		}
 		return setIndexes(s, old, specs)
 	})
@@ -99,7 +105,7 @@ func (r *request) changeIndexes(k *coll, f func(specs []value.Value) ([]value.Va
 
 // replaceIndexes is changeIndexes with the new list.
 func (r *request) replaceIndexes(k *coll, specs []value.Value) error {
-	return r.changeIndexes(k, func([]value.Value) ([]value.Value, error) { return specs, nil })
+	return r.changeIndexes(k, nil, func([]value.Value) ([]value.Value, error) { return specs, nil })
 }
 
 // setIndexes changes a container's spec from old declared indexes to new ones.
@@ -178,10 +184,16 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 	}
 	changed := len(specs)+1 > before
 	if changed {
-		err := r.changeIndexes(k, func(specs []value.Value) ([]value.Value, error) {
-			before = len(specs) + 1
-			return k.withIndexes(specs, docs)
-		})
+		var added []value.Value
+		err := r.changeIndexes(k, func() []byte { return indexEvent("createIndexes", added) },
+			func(specs []value.Value) ([]value.Value, error) {
+				before = len(specs) + 1
+				all, err := k.withIndexes(specs, docs)
+				if err == nil {
+					added = all[len(specs):]
+				}
+				return all, err
+			})
 		if err == nil {
 			err = r.checkStoredPlaces(k, docs)
 		}
@@ -248,8 +260,10 @@ func dropIndexes(r *request, dst []byte) ([]byte, error) {
 	if which[0].Kind() == value.Array {
 		which = value.Elements(which[0])
 	}
+	var gone []value.Value
 	drop := func(specs []value.Value) (_ []value.Value, err error) {
 		was = len(specs) + 1
+		defer func(all []value.Value) { gone = missing(all, specs) }(specs)
 		for _, w := range which {
 			if specs, err = without(specs, w); err != nil {
 				return nil, err
@@ -262,7 +276,8 @@ func dropIndexes(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if len(left)+1 != was {
-		if err := r.changeIndexes(k, drop); err != nil {
+		event := func() []byte { return indexEvent("dropIndexes", gone) }
+		if err := r.changeIndexes(k, event, drop); err != nil {
 			return dst, err
 		}
 	}

@@ -195,7 +195,7 @@ func (r *request) applyOne(k *coll, st statement, want bool) (o outcome, again b
 	if err != nil {
 		return o, false, k.writeError(err, d.Get("_id"))
 	}
-	r.charge += res.Charge
+	r.made(&res)
 	return made, false, nil
 }
 
@@ -224,7 +224,7 @@ func (r *request) matchesNow(k *coll, d value.Value, st statement, conflict erro
 // that one.
 func (r *request) change(k *coll, pk core.PartitionKey, id value.Value, st statement, want, known bool) (
 	o outcome, again bool, err error) {
-	w := core.Write{Kind: core.Update, PK: pk, ID: id}
+	w := core.Write{Kind: core.Update, PK: pk, ID: id, Partial: st.u != nil && !st.u.IsReplacement()}
 	if !st.multi {
 		w.With = r.record(st.number, func() outcome { return o.kept(&st, want) })
 	}
@@ -254,7 +254,7 @@ func (r *request) change(k *coll, pk core.PartitionKey, id value.Value, st state
 		}
 		return outcome{}, false, k.writeError(err, id)
 	}
-	r.charge += res.Charge
+	r.made(&res)
 	return o, again, nil
 }
 

@@ -175,7 +175,7 @@ func (r *request) checkStoredPlaces(k *coll, docs []value.Value) error {
 			return err
 		}
 		if bad := k.checkPlaces(value.ObjectOf(it.Doc)); bad != nil {
-			err := r.changeIndexes(k, func(specs []value.Value) ([]value.Value, error) {
+			err := r.changeIndexes(k, nil, func(specs []value.Value) ([]value.Value, error) {
 				return slices.DeleteFunc(specs, func(s value.Value) bool {
 					return slices.ContainsFunc(docs, func(d value.Value) bool { return value.CompareBSON(s, d) == 0 })
 				}), nil

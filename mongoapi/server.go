@@ -115,6 +115,7 @@ func New(e *core.Engine, o Options) *Server {
 	s.sessions = newSessions(o.Clock)
 	s.ids.init(o.Clock)
 	s.process = s.ids.next().Bytes()
+	s.times.now = &e.Journal().Clock
 	s.times.init(o.Account, o.Key, o.Auth)
 	s.wg.Add(2)
 	go s.sweep()

@@ -165,7 +165,7 @@ func (h *host) merge(k *coll, d value.Value, w agg.WriteSpec) error {
 		if err != nil {
 			return err
 		}
-		_, err = k.Write(h.r.ctx, core.Write{Kind: core.Update, Doc: d.Bytes(),
+		_, err = k.Write(h.r.ctx, core.Write{Kind: core.Update, Doc: d.Bytes(), Partial: w.WhenMatched != "replace",
 			Update: func(old *core.Item) (core.Change, error) {
 				if old == nil {
 					c, err := notMatched(d, w)
@@ -250,7 +250,7 @@ func (h *host) mergeOn(k *coll, f *filter.Filter, d value.Value, w agg.WriteSpec
 	}
 	pk, id := clonePK(it.PK()), it.ID().Clone()
 	src.Close()
-	_, err = k.Write(h.r.ctx, core.Write{Kind: core.Update, PK: pk, ID: id,
+	_, err = k.Write(h.r.ctx, core.Write{Kind: core.Update, PK: pk, ID: id, Partial: w.WhenMatched != "replace",
 		Update: func(old *core.Item) (core.Change, error) {
 			if done = old != nil; !done {
 				return core.Change{Keep: true}, nil

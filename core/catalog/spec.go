@@ -88,6 +88,13 @@ type Spec struct {
 	// LogMinutes is for how many minutes the log keeps each version of an item and each deletion; 0 = there is no log.
 	LogMinutes int64 `json:"logMinutes,omitempty"`
 
+	// Images says that the journal keeps the previous version of each item that is replaced or deleted.
+	Images bool `json:"images,omitempty"`
+
+	// Event is what the journal says about the creation or the change of the container: BSON that an API reads. It
+	// isn't stored with the container. nil: a creation has a general one, a change has none.
+	Event []byte `json:"-"`
+
 	// FoldID says that the id must differ by more than case: no other container of the database may have an id that
 	// differs from this one only in case. It is set at creation and never changes.
 	FoldID bool `json:"foldId,omitempty"`

@@ -23,9 +23,9 @@ var rooms = []string{
 	"core/invariants", "core/status", "core/yield", "core/work", "core/budget", "core/clock", "core/ru", "core/json",
 	"core/isotime", "core/bson", "core/value", "core/doc", "core/collate", "core/geo", "core/epk", "core/keys",
 	"core/kv",
-	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/lease", "core/spill", "core/catalog",
-	"core/index", "core/store", "core/feed", "core/jobs", "core/plan/access", "core/plan", "core/exec", "core",
-	"core/move",
+	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/lease", "core/spill", "core/journal",
+	"core/catalog", "core/index", "core/store", "core/feed", "core/jobs", "core/plan/access", "core/plan", "core/exec",
+	"core", "core/move",
 	"graphapi/gvalue", "graphapi/wire", "graphapi/gremlin", "graphapi/graph", "graphapi/traversal/compile",
 	"graphapi/traversal/run",
 	"sqlapi/sql/syntax", "sqlapi/sql/funcs", "sqlapi/sql/shape", "sqlapi/sql/expand", "sqlapi/sql/sarg",
@@ -57,6 +57,8 @@ var only = map[string][]string{
 	"core/kv/kvtest":   {"core/invariants", "core/status", "core/kv"},
 	"core/lease":       {"core/clock", "core/keys", "core/kv", "core/status", "core/work"},
 	"core/spill":       {"core/status", "core/budget"},
+	"core/journal": {"core/clock", "core/keys", "core/kv", "core/status", "core/bson", "core/value",
+		"core/work"},
 	"core/move": {"core", "core/catalog", "core/clock", "core/keys", "core/kv", "core/lease", "core/status",
 		"core/store", "core/work"},
 	"tableapi": forAPIs, "mongoapi": forAPIs,
@@ -90,7 +92,7 @@ var only = map[string][]string{
 // API.
 var forAPIs = []string{"core", "core/bson", "core/json", "core/isotime", "core/doc", "core/value", "core/collate",
 	"core/geo", "core/plan", "core/plan/access", "core/exec", "core/feed", "core/status", "core/clock",
-	"core/ru", "core/invariants", "core/budget", "core/spill", "core/yield"}
+	"core/ru", "core/invariants", "core/budget", "core/spill", "core/yield", "core/journal"}
 
 // engines may be imported only by cmd and by each other's tests.
 var engines = []string{"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest"}

@@ -99,6 +99,12 @@ const (
 	TimeProofMismatch          = 204
 	ClusterTimeTooFar          = 205
 	TransactionTooOld          = 225
+	NoMatchingDocument         = 47
+	CappedPositionLost         = 136
+	InvalidResumeToken         = 260
+	ChangeStreamFatal          = 280
+	ChangeStreamHistoryLost    = 286
+	OnlyOnReplicaSets          = 40573
 	NotImplemented             = 238
 	NoSuchTransaction          = 251
 	OperationNotInTransaction  = 263
@@ -151,6 +157,7 @@ var names = map[int32]string{
 	1: "InternalError", 2: "BadValue", 9: "FailedToParse", 11: "UserNotFound", 13: "Unauthorized", 14: "TypeMismatch",
 	15: "Overflow", 16: "InvalidLength", 17: "ProtocolError", 18: "AuthenticationFailed", 20: "IllegalOperation",
 	26: "NamespaceNotFound", 27: "IndexNotFound", 28: "PathNotViable", 40: "ConflictingUpdateOperators",
+	136: "CappedPositionLost", 47: "NoMatchingDocument", 260: "InvalidResumeToken",
 	43: "CursorNotFound", 48: "NamespaceExists", 50: "MaxTimeMSExpired", 52: "DollarPrefixedFieldName",
 	53: "InvalidIdField", 54: "NotSingleValueField", 55: "InvalidDBRef", 56: "EmptyFieldName", 57: "DottedFieldName",
 	59: "CommandNotFound", 61: "ShardKeyNotFound", 66: "ImmutableField", 67: "CannotCreateIndex", 70: "ShardNotFound",
