@@ -17,7 +17,8 @@ import (
 )
 
 // A view is a document of the collection system.views of its database: its name, the collection or view that it is on,
-// and a pipeline. A command that reads a view becomes an aggregation of the collection below, whose pipeline begins with
+// and a pipeline. A command that reads a view becomes an aggregation of the collection below, whose pipeline begins
+// with
 // those of the views.
 //
 // Example: the view v on c has the pipeline [{$match: {a: 1}}]. {find: "v", filter: {b: 2}} runs {aggregate: "c",
