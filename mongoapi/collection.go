@@ -147,7 +147,7 @@ func (k *coll) partition(f *filter.Filter) core.PartitionKey {
 
 // point returns the partition key and `_id` if a filter determines both.
 func (k *coll) point(f *filter.Filter) (pk core.PartitionKey, id value.Value, ok bool) {
-	if id = f.Exact("_id"); !plainKey(id) {
+	if id = f.Exact("_id"); !plainKey(id) || f.Near() != nil || f.Text() != nil {
 		return nil, id, false
 	}
 	if k.byID {

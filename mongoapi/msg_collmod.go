@@ -3,7 +3,6 @@ package mongoapi
 import (
 	"slices"
 
-	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
@@ -37,15 +36,9 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 			return dst, merr.New(merr.InvalidOptions, "option only supported on a view: %s", name)
 		}
 	}
-	if err := r.checkValidator("collMod", r.body); err != nil {
-		return dst, err
-	}
 	mod := given(r.body, "index")
-	if !mod.IsDefined() {
-		return dst, r.modify(k)
-	}
-	if r.changesOptions() {
-		if err := r.modify(k); err != nil {
+	if !mod.IsDefined() || r.changesOptions() {
+		if err := r.modify(k); err != nil || !mod.IsDefined() {
 			return dst, err
 		}
 	}
@@ -66,32 +59,24 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 }
 
 // unsupportedCollMod are arguments of collMod for what collections don't have here.
-var unsupportedCollMod = map[string]bool{"expireAfterSeconds": true, "timeseries": true, "cappedSize": true,
-	"cappedMax": true}
+var unsupportedCollMod = map[string]bool{"expireAfterSeconds": true, "timeseries": true}
 
 // changeableOptions are the options of a collection that collMod changes.
 var changeableOptions = []string{"validator", "validationLevel", "validationAction"}
 
-// changesOptions reports whether the command gives options of the collection.
+// changesOptions reports whether the command gives an option of the collection.
 func (r *request) changesOptions() bool {
-	return slices.ContainsFunc(changeableOptions, func(name string) bool { return given(r.body, name).IsDefined() })
-}
-
-// changeOptions changes the options that the command gives.
-func (r *request) changeOptions(s *core.ContainerSpec) {
-	if !r.changesOptions() {
-		return
-	}
-	opts := optionsIn(s.Properties[optionsProperty])
-	for _, name := range changeableOptions {
-		if v := given(r.body, name); v.IsDefined() {
-			opts = withOption(opts, name, v, name == "validator" && v.Len() == 0)
+	for it := r.body.Iter(); it.Next(); {
+		switch name := string(it.Key()); name {
+		case "changeStreamPreAndPostImages", "cappedSize", "cappedMax":
+			return true
+		default:
+			if slices.Contains(changeableOptions, name) && given(r.body, name).IsDefined() {
+				return true
+			}
 		}
 	}
-	if s.Properties == nil {
-		s.Properties = map[string][]byte{}
-	}
-	s.Properties[optionsProperty] = opts.Bytes()
+	return false
 }
 
 // indexMod is the argument index of collMod.

@@ -31,15 +31,12 @@ func create(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	images, err := imagesOf("create", r.body)
-	if err != nil {
-		return dst, err
-	}
 	k, made, err := r.ensure(r.db, name, func(s *core.ContainerSpec) {
-		s.Images = images.Bool()
 		if opts != nil {
 			s.Properties = map[string][]byte{optionsProperty: opts}
 			s.Declared = declaredByOptions(s)
+			followOptions(s)
+			s.Event = createEvent(opts)
 		}
 	})
 	if err == nil && !made && !sameCreation(k.opts, opts) {
@@ -93,9 +90,18 @@ func (r *request) createOptions(body value.Value) ([]byte, error) {
 				return nil, err
 			}
 			b = value.AppendElement(b, key, n)
-		case "capped", "encryptedFields":
+		case "encryptedFields":
 			if expr.Truthy(v) && !(v.Kind() == value.Object && v.Len() == 0) {
 				return nil, merr.NotSupported("the option " + key + " of create")
+			}
+		case "capped", "size", "max": // together, below
+		case "changeStreamPreAndPostImages":
+			images, err := imagesOf("create", body)
+			if err != nil {
+				return nil, err
+			}
+			if images.Bool() {
+				b = value.AppendElement(b, key, enabledImages())
 			}
 		case "collation":
 			if v.Kind() == value.Object && v.Len() == 0 {
@@ -107,6 +113,10 @@ func (r *request) createOptions(body value.Value) ([]byte, error) {
 			}
 			b = value.AppendElement(b, key, collationDoc(c))
 		}
+	}
+	b, err := r.appendCapped(b, body)
+	if err != nil {
+		return nil, err
 	}
 	if b = bson.End(b, at); len(b) == len(bson.Empty) {
 		return nil, nil

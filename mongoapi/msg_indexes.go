@@ -222,6 +222,9 @@ func (k *coll) withIndexes(specs, docs []value.Value) ([]value.Value, error) {
 			specs = append(specs, d)
 		}
 	}
+	if err := onlyText(specs); err != nil {
+		return nil, err
+	}
 	if len(specs) > maxIndexes {
 		return nil, cannotCreate("add index fails, too many indexes for %s", k.namespace())
 	}

@@ -70,6 +70,9 @@ func (h *host) out(db, name string, docs agg.Iter) (err error) {
 	if err != nil {
 		return err
 	}
+	if old != nil && old.Spec().Capped != nil {
+		return merr.New(17152, "namespace '%s.%s' is capped so it can't be used for $out", db, name)
+	}
 	if old != nil && !old.byID {
 		return merr.New(merr.IllegalOperation, "namespace '%s.%s' is sharded so it can't be used for $out'", db, name)
 	}

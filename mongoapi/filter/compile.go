@@ -13,6 +13,8 @@ type compiler struct {
 	opts   Options
 	inside int   // how many operators other than $and are around
 	near   *Near // that was compiled
+	txt    *Text // that was compiled
+	within int   // how many $nor, $not and $elemMatch are around
 }
 
 func tooDeep(depth int) error {
@@ -74,6 +76,8 @@ func (c *compiler) top(key string, v value.Value, depth int) (node, error) {
 		return constNode(false), nil
 	case "$sampleRate":
 		return c.sampleRate(v)
+	case "$text":
+		return c.text(v)
 	}
 	if Unsupported[key] {
 		return nil, merr.NotSupported(key)
@@ -98,6 +102,10 @@ func (c *compiler) list(key string, v value.Value, depth int) (node, error) {
 	if key != "$and" {
 		c.inside++
 		defer func() { c.inside-- }()
+	}
+	if key == "$nor" {
+		c.within++
+		defer func() { c.within-- }()
 	}
 	var kids []node
 	for it := v.Iter(); it.Next(); {
