@@ -28,7 +28,8 @@ func timeSeries(v value.Value) (value.Value, error) {
 	at, meta := given(v, "timeField"), given(v, "metaField")
 	switch {
 	case !at.IsDefined():
-		return v, merr.New(merr.MissingField, "BSON field 'create.timeseries.timeField' is missing but a required field")
+		return v, merr.New(merr.MissingField, "BSON field 'create.timeseries.timeField' is missing but a required "+
+			"field")
 	case at.Str() == "" || strings.Contains(at.Str(), ".") || strings.HasPrefix(at.Str(), "$"):
 		return v, merr.New(merr.InvalidOptions, "'timeField' must be a top-level field and not contain a '.'")
 	case meta.Str() == "_id":
@@ -57,7 +58,8 @@ func timeSeries(v value.Value) (value.Value, error) {
 	n, _ := num.ToInt64(own, true)
 	rounding := given(v, "bucketRoundingSeconds")
 	if m, _ := num.ToInt64(rounding, true); given(v, "granularity").IsDefined() && n != int64(span) || m != n {
-		return v, merr.New(merr.InvalidOptions, "Timeseries 'bucketMaxSpanSeconds' and 'bucketRoundingSeconds' must be "+
+		return v, merr.New(merr.InvalidOptions, "Timeseries 'bucketMaxSpanSeconds' and 'bucketRoundingSeconds' "+
+			"must be "+
 			"equal, and are not configurable together with 'granularity'")
 	}
 	if n < 1 || n > 31536000 {
@@ -90,7 +92,8 @@ func clusteredIndex(v value.Value) (value.Value, error) {
 	case !given(v, "key").IsDefined():
 		return v, merr.New(merr.MissingField, "BSON field 'create.clusteredIndex.key' is missing but a required field")
 	case !given(v, "unique").IsDefined():
-		return v, merr.New(merr.MissingField, "BSON field 'create.clusteredIndex.unique' is missing but a required field")
+		return v, merr.New(merr.MissingField, "BSON field 'create.clusteredIndex.unique' is missing but a required "+
+			"field")
 	case !idKey(v.Get("key")):
 		return v, merr.New(merr.InvalidIndexSpecification, "The field 'key' for a clusteredIndex must be {_id: 1}: %s",
 			merr.Show(v))
@@ -110,7 +113,8 @@ func expiry(body, v value.Value) (value.Value, error) {
 		return value.Undef(), nil
 	}
 	if !v.IsNumber() {
-		return v, merr.New(merr.TypeMismatch, "BSON field 'create.expireAfterSeconds' is the wrong type, expected types "+
+		return v, merr.New(merr.TypeMismatch, "BSON field 'create.expireAfterSeconds' is the wrong type, expected "+
+			"types "+
 			"'[string, int, decimal, double, long']")
 	}
 	n, ok := num.ToInt64(v, true)
@@ -127,7 +131,8 @@ func expiry(body, v value.Value) (value.Value, error) {
 	return value.Int64Of(n), nil
 }
 
-// declaredByOptions returns what the store enforces because of a collection's options: unique `_id`s by a collation, and
+// declaredByOptions returns what the store enforces because of a collection's options: unique `_id`s by a collation,
+// and
 // the end of documents' lives.
 func declaredByOptions(s *core.ContainerSpec) []core.Declared {
 	out := declaredIDs(s)
@@ -170,10 +175,12 @@ func (k *coll) checkSeriesUpdate(spec value.Value) error {
 	within := func(path string) bool { return meta != "" && (path == meta || strings.HasPrefix(path, meta+".")) }
 	switch {
 	case meta == "":
-		return merr.New(merr.InvalidOptions, "Cannot perform an update on a time-series collection that does not have a "+
+		return merr.New(merr.InvalidOptions, "Cannot perform an update on a time-series collection that does not "+
+			"have a "+
 			"metaField")
 	case flag(spec, "upsert", false):
-		return merr.New(merr.InvalidOptions, "Cannot perform a non-multi update or an upsert on a time-series collection")
+		return merr.New(merr.InvalidOptions, "Cannot perform a non-multi update or an upsert on a time-series "+
+			"collection")
 	case !flag(spec, "multi", false):
 		return merr.New(merr.InvalidOptions, "Cannot perform a non-multi update on a time-series collection")
 	case u.Kind() != value.Object:
@@ -181,17 +188,20 @@ func (k *coll) checkSeriesUpdate(spec value.Value) error {
 	}
 	for it := spec.Get("q").Iter(); it.Next(); {
 		if name := string(it.Key()); !within(name) && !strings.HasPrefix(name, "$") {
-			return merr.New(merr.InvalidOptions, "Cannot perform an update on a time-series collection when querying on "+
+			return merr.New(merr.InvalidOptions, "Cannot perform an update on a time-series collection when "+
+				"querying on "+
 				"a field that is not the metaField '%s'", meta)
 		}
 	}
 	for it := u.Iter(); it.Next(); {
 		if !strings.HasPrefix(string(it.Key()), "$") {
-			return merr.New(merr.InvalidOptions, "Cannot perform a replacement-style update on a time-series collection")
+			return merr.New(merr.InvalidOptions, "Cannot perform a replacement-style update on a time-series "+
+				"collection")
 		}
 		for f := it.Value().Iter(); f.Next(); {
 			if !within(string(f.Key())) {
-				return merr.New(merr.InvalidOptions, "Cannot perform an update on a time-series collection that modifies "+
+				return merr.New(merr.InvalidOptions, "Cannot perform an update on a time-series collection that "+
+					"modifies "+
 					"a field that is not the metaField '%s'", meta)
 			}
 		}

@@ -17,7 +17,8 @@ import (
 )
 
 // A view is a document of the collection system.views of its database: its name, the collection or view that it is on,
-// and a pipeline. A command that reads a view becomes an aggregation of the collection below, whose pipeline begins with
+// and a pipeline. A command that reads a view becomes an aggregation of the collection below, whose pipeline begins
+// with
 // those of the views.
 //
 // Example: the view v on c has the pipeline [{$match: {a: 1}}]. {find: "v", filter: {b: 2}} runs {aggregate: "c",
@@ -314,8 +315,8 @@ func (r *request) checkView(name, on string, pipeline, collation value.Value) er
 // createView makes the view r.arg. opts are the options of create besides.
 func (r *request) createView(name string) error {
 	on, pipeline := r.body.Get("viewOn").Str(), given(r.body, "pipeline")
-	for _, other := range []string{"capped", "timeseries", "clusteredIndex", "validator", "changeStreamPreAndPostImages",
-		"expireAfterSeconds", "storageEngine"} {
+	for _, other := range []string{"capped", "timeseries", "clusteredIndex", "validator",
+		"changeStreamPreAndPostImages", "expireAfterSeconds", "storageEngine"} {
 		if v := given(r.body, other); v.IsDefined() && !(v.Kind() == value.Bool && !v.Bool()) {
 			return merr.New(merr.InvalidOptions, "the 'viewOn' option cannot be used with the option '%s'", other)
 		}
