@@ -81,7 +81,8 @@ func TestStateChangeHasVersion(t *testing.T) {
 	hello, _ := c.ask(greeting())
 	for _, code := range []int32{91, 10107, 6} {
 		c.ask(bson.D{{Key: "configureFailPoint", Value: "failCommand"},
-			{Key: "mode", Value: bson.D{{Key: "times", Value: 1}}}, {Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"ping"}}, {Key: "errorCode", Value: code}}},
+			{Key: "mode", Value: bson.D{{Key: "times", Value: 1}}},
+			{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"ping"}}, {Key: "errorCode", Value: code}}},
 			{Key: "$db", Value: "admin"}})
 		raw, e := c.ask(bson.D{{Key: "ping", Value: 1}, {Key: "$db", Value: "db"}})
 		if e.Code != code {
