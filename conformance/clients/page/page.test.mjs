@@ -2,6 +2,9 @@
 
 import { test, before, after } from 'node:test';
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { demo, start, openPage, goTo, check, tabTo, palette, nosql } from './browser.mjs';
 
 let server, chrome;
@@ -37,6 +40,48 @@ test('log-in: a wrong key is refused in words, the right one opens the page', as
   await tab.click('[aria-label="Log out"]');
   await tab.waitForSelector('.login');
   await page.context().close();
+});
+
+test('addresses: the NoSQL port, and TLS on both ports', async () => {
+  for (const base of [server.nosql, server.nosql.replace('http:', 'https:'), server.admin.replace('http:', 'https:')]) {
+    const context = await chrome.browser.newContext({ ignoreHTTPSErrors: true });
+    const page = await context.newPage();
+    await page.goto(base + '_explorer/index.html');
+    await page.waitForSelector('.login button');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.tree li li');
+    await page.goto(base + '_explorer/index.html#/c/shop/products/items');
+    await page.waitForSelector('.grid .line');
+    await context.close();
+  }
+});
+
+test('read-only: with the second key nothing can be changed', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'orrery-key-'));
+  writeFileSync(join(folder, 'key'), 'only-reads');
+  const other = await demo('--explorer-key-file', join(folder, 'key'));
+  try {
+    const page = await openPage(chrome.browser, other, '#/c/shop/products/items', { login: false });
+    await page.fill('#key', 'only-reads');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.grid .line');
+    await page.waitForSelector('.top .tag:has-text("read-only")');
+    await page.locator('.grid .line').first().click();
+    await page.waitForSelector('.inspector textarea');
+    assert.equal(await page.locator('button:has-text("New item"), button:has-text("Save"), .grid input[type=checkbox]').count(), 0);
+    await check(page, 'read-only');
+    await goTo(page, '#/c/shop/products/query', '.queryedit textarea');
+    await run(page, 'Gremlin', 'g.V().drop()');
+    await page.waitForSelector('.results .problem:has-text("read-only")');
+    await run(page, 'Mongo', 'deleteMany({})');
+    await page.waitForFunction(() => /may change something/.test(document.querySelector('.results .problem')?.textContent || ''));
+    await run(page, 'SQL', 'SELECT VALUE COUNT(1) FROM c');
+    await page.waitForSelector('.results .line:has-text("12")');
+    await page.context().close();
+  } finally {
+    await other.stop();
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test('speed: first paint within 200 ms, the tree within 400 ms', async () => {
