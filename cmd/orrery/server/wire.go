@@ -280,6 +280,7 @@ func (s *Server) mongoOptions(b *bound) mongoapi.Options {
 	m := s.cfg.MongoDoor
 	return mongoapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
 		Standalone: m.Topology == Standalone, SetName: m.ReplicaSet, Advertise: m.Advertise,
-		PlainText: s.cfg.Insecure, TestCommands: m.TestCommands, Clock: s.cfg.Clock, Logger: s.log,
+		Strict: slices.Contains(s.cfg.Strict, Mongo), PlainText: s.cfg.Insecure, TestCommands: m.TestCommands,
+		Clock: s.cfg.Clock, Logger: s.log,
 		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen, Limits: limits}
 }
