@@ -29,6 +29,9 @@ type coll struct {
 	keys [][]string // stored names in the partition key's paths
 	byID bool       // the partition key is the `_id`
 	opts []byte     // the options that it was created with; nil: none
+
+	valid     *validator // once validated is set
+	validated bool
 }
 
 // open returns a collection, nil without an error if it doesn't exist.
@@ -122,7 +125,7 @@ func (k *coll) partition(f *filter.Filter) core.PartitionKey {
 
 // point returns the partition key and `_id` if a filter determines both.
 func (k *coll) point(f *filter.Filter) (pk core.PartitionKey, id value.Value, ok bool) {
-	if id = f.Exact("_id"); !plainKey(id) {
+	if id = f.Exact("_id"); !plainKey(id) || f.Near() != nil || f.Text() != nil {
 		return nil, id, false
 	}
 	if k.byID {

@@ -114,10 +114,18 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	var options map[string][]byte
+	options := map[string][]byte{} // elements
 	if !nameOnly {
-		if options, err = r.collectionOptions(); err != nil {
-			return dst, err
+		for d, err := range r.s.eng.Definitions(r.db, 0) {
+			if status.Is(err, status.NotFound) {
+				break
+			}
+			if err != nil {
+				return dst, err
+			}
+			if b := optionsOf(d).Bytes(); len(b) > 0 {
+				options[d.ID()] = b[4 : len(b)-1]
+			}
 		}
 	}
 	for c := range names {

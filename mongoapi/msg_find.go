@@ -133,8 +133,7 @@ func find(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if k != nil && a.tailable {
-		return dst, merr.New(merr.BadValue, "error processing query: ns=%s.%s tailable cursor requested on non capped "+
-			"collection", r.db, name)
+		return r.findTail(dst, k, name)
 	}
 	if k != nil && a.simple && k.byID && !k.option("collation").IsDefined() {
 		if id, ok := onlyID(a.filter); ok {

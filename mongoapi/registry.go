@@ -48,7 +48,10 @@ func init() {
 		"update":        {fn: updateDocs, retry: true, args: updateArguments, strict: true},
 
 		// Collections, databases and indexes.
-		"collMod":          {fn: collMod, args: args{"index": objectArg}},
+		"collMod": {fn: collMod, args: collModArguments},
+		"cloneCollectionAsCapped": {fn: cloneCollectionAsCapped,
+			args: args{"toCollection": stringArg, "size": numberArg}},
+		"convertToCapped":  {fn: convertToCapped, args: args{"size": numberArg}},
 		"create":           {fn: create, args: createArguments, strict: true},
 		"createIndexes":    {fn: createIndexes, args: createIndexesArguments, strict: true},
 		"customAction":     {fn: customAction},
@@ -125,8 +128,8 @@ func init() {
 
 // unsupported lists commands of MongoDB that aren't supported. All other names are unknown.
 var unsupported = map[string]bool{
-	"applyOps": true, "authenticate": true, "bulkWrite": true, "cloneCollectionAsCapped": true,
-	"compact": true, "convertToCapped": true, "dbHash": true, "filemd5": true,
+	"applyOps": true, "authenticate": true, "bulkWrite": true,
+	"compact": true, "dbHash": true, "filemd5": true,
 	"getLastError": true, "getShardMap": true, "getnonce": true,
 	"killAllSessionsByPattern": true, "mapReduce": true, "reIndex": true,
 	"shutdown": true, "top": true, "validate": true,

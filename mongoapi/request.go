@@ -203,6 +203,9 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 	if r.s.fails.On() {
 		return r.failing(dst, def)
 	}
+	if r.s.o.Faults != nil && !def.open {
+		return r.disturbed(dst, def)
+	}
 	return r.perform(dst, def)
 }
 

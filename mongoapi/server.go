@@ -23,6 +23,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/internal/admit"
+	"github.com/orrerydb/orrery/internal/fault"
 	"github.com/orrerydb/orrery/internal/observe"
 	"github.com/orrerydb/orrery/mongoapi/failpoint"
 	"github.com/orrerydb/orrery/mongoapi/peer"
@@ -63,6 +64,8 @@ type Options struct {
 	Observe observe.Observer
 	// Limits are the limits of connections; zero = peer.Defaults.
 	Limits peer.Limits
+	// Faults decides which commands fail because a test wants it; nil = none.
+	Faults fault.Source
 	// Turn, if set, is called before each message. It returns the server that executes it, which may be another one
 	// than that of the message before, and the message's context. leave is called after the reply. So tests replace the
 	// store below open connections.
