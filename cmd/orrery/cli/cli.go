@@ -19,6 +19,8 @@ type commands struct {
 	engines []server.EngineKind // that this binary contains
 
 	Serve      serveCmd
+	Emulator   emulatorCmd
+	Health     healthCmd
 	Demo       demoCmd
 	Check      checkCmd
 	Repair     repairCmd
@@ -56,7 +58,8 @@ func (c *commands) root(s *streams) *cobra.Command {
 	}
 	root.SetOut(s.out)
 	root.SetErr(s.errOut)
-	root.AddCommand(c.Serve.command(c.engines), c.Demo.command(), c.Check.command(s, c.engines), c.Repair.command(s),
+	root.AddCommand(c.Serve.command(c.engines), c.Emulator.command(c.engines), c.Health.command(s), c.Demo.command(),
+		c.Check.command(s, c.engines), c.Repair.command(s),
 		c.Backup.command(s), c.Restore.command(s), c.Move.command(s, c.engines), c.Query.command(s, c.engines),
 		c.Tail.command(s), c.Partitions.command(s), c.Import.command(s), c.Export.command(s),
 		copyCommand(s), c.Connect.command(s), scriptWorker(),
