@@ -28,7 +28,8 @@ func command() *cobra.Command {
 	c := &job{}
 	cmd := &cobra.Command{Use: "orrery-copy --from PLACE --to PLACE",
 		Short: "Copy a container between running servers, or from and to a live account.",
-		Long: "Copy a container between running servers, or from and to a live account. Both places are of one API:\n\n" +
+		Long: "Copy a container between running servers, or from and to a live account. Both places are of one API:" +
+			"\n\n" +
 			"  nosql+https://HOST[:PORT]/DATABASE/CONTAINER    also nosql+http\n" +
 			"  mongodb://HOST:PORT/DATABASE/COLLECTION         also mongodb+tls\n" +
 			"  table+https://HOST[:PORT][/ACCOUNT]/TABLE       also table+http\n\n" +

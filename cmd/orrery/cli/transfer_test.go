@@ -407,7 +407,8 @@ func TestRoundTripsOfTables(t *testing.T) {
 	s := serverFor(t, nil)
 	dir := t.TempDir()
 	at := endpoints(s)
-	entities := `[{"PartitionKey":"a'b","RowKey":"1","When@odata.type":"Edm.DateTime","When":"2026-01-02T03:04:05.1234567Z",` +
+	entities := `[{"PartitionKey":"a'b","RowKey":"1","When@odata.type":"Edm.DateTime",` +
+		`"When":"2026-01-02T03:04:05.1234567Z",` +
 		`"Long@odata.type":"Edm.Int64","Long":"9007199254740993","odata.etag":"x"},
 {"PartitionKey":"a'b","RowKey":"2 é","Int":5,"Half":1.5,"Whole":1.0,"Text":"","Yes":true},
 {"PartitionKey":"","RowKey":"","Id@odata.type":"Edm.Guid","Id":"00112233-4455-6677-8899-aabbccddeeff",` +

@@ -25,13 +25,14 @@ func BenchmarkImport(b *testing.B) {
 			s := serverFor(b, func(c *server.Config) { c.Memory, c.Data = false, filepath.Join(dir, "data") })
 			var text strings.Builder
 			for i := range items {
-				fmt.Fprintf(&text, `{"id":"item-%07d","_id":"item-%07d","pk":"p%d","n":%d,"when":"2026-01-02T03:04:05Z",`+
+				fmt.Fprintf(&text, `{"id":"item-%07d","_id":"item-%07d","pk":"p%d","n":%d,`+
+					`"when":"2026-01-02T03:04:05Z",`+
 					`"tags":["a","b","c%d"],"half":%d.5,"text":"%0800d"}`+"\n", i, i, i%100, i, i%50, i, i)
 			}
 			file := write(b, dir, "rows.jsonl", text.String())
 			for n := range b.N {
-				args := append([]string{"--db", "d", "--api", api, "--container", fmt.Sprint("c", n), "--partition-key", "/pk",
-					"--state", filepath.Join(dir, "state")}, endpoints(s)...)
+				args := append([]string{"--db", "d", "--api", api, "--container", fmt.Sprint("c", n),
+					"--partition-key", "/pk", "--state", filepath.Join(dir, "state")}, endpoints(s)...)
 				loaded := bulk(b, ctx, s, api, fmt.Sprint("bulk", n), text.String())
 				start := time.Now()
 				ran(b, 0, append([]string{"import", file}, args...)...)

@@ -29,5 +29,6 @@ func Secret(ref string) (string, error) {
 		}
 		return "", fmt.Errorf("%s, which should have the key, is empty", name)
 	}
-	return "", errors.New("a key on the command line is refused, because other users see it: want env:NAME or file:PATH")
+	return "", errors.New("a key on the command line is refused, because other users see it: want env:NAME or " +
+		"file:PATH")
 }
