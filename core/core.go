@@ -40,6 +40,8 @@ type (
 	Duplicate = store.Duplicate
 	// ParallelArrays is the cause of the refusal of an item that a declared index can't have.
 	ParallelArrays = index.ParallelArrays
+	Words          = index.Words
+	WordsJSON      = index.WordsJSON
 	// PartitionKeyDef is a container's partition key definition.
 	PartitionKeyDef = catalog.PartitionKeyDef
 	// Throughput is provisioned request units per second.

@@ -501,7 +501,7 @@ func (c *cursor) appendToken(dst []byte) []byte {
 	if c.tail == nil {
 		return dst
 	}
-	if t := c.tail.token(!c.held.IsDefined()); t.IsDefined() {
+	if t := c.tail.tokenAfter(!c.held.IsDefined()); t.IsDefined() {
 		dst = value.AppendElement(dst, "postBatchResumeToken", t)
 	}
 	return dst

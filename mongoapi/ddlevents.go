@@ -3,9 +3,7 @@ package mongoapi
 import (
 	"slices"
 
-	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
-	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
@@ -21,6 +19,15 @@ func eventOf(kind string, description value.Value) []byte {
 		b = value.AppendElement(b, "operationDescription", description)
 	}
 	return bson.End(b, at)
+}
+
+// createEvent returns the note of a creation with options.
+func createEvent(options []byte) []byte { return eventOf("create", optionsIn(options)) }
+
+// enabledImages is the option changeStreamPreAndPostImages of a collection that has it.
+func enabledImages() value.Value {
+	at, b := bson.Begin(nil)
+	return value.ObjectOf(bson.End(bson.AppendBool(b, "enabled", true), at))
 }
 
 // indexEvent returns the note of a change of some indexes.
@@ -66,25 +73,6 @@ func shardDescription(body value.Value) value.Value {
 	return value.ObjectOf(bson.End(b, at))
 }
 
-// modify is a collMod without an index.
-func (r *request) modify(k *coll) error {
-	images, err := imagesOf(r.name, r.body)
-	if err != nil {
-		return err
-	}
-	if !images.IsDefined() && !r.s.eng.Journal().Records(k.Database(), k.ID()) {
-		return nil // it changes nothing, and nobody wants to know
-	}
-	_, err = r.s.eng.ChangeContainer(r.ctx, k.Database(), k.ID(), func(s *core.ContainerSpec) error {
-		if images.IsDefined() {
-			s.Images = images.Bool()
-		}
-		s.Event = r.modEvent()
-		return nil
-	})
-	return err
-}
-
 // imagesOf reads changeStreamPreAndPostImages.
 func imagesOf(command string, body value.Value) (enabled value.Value, err error) {
 	v := given(body, "changeStreamPreAndPostImages")
@@ -103,34 +91,4 @@ func imagesOf(command string, body value.Value) (enabled value.Value, err error)
 			"field", where)
 	}
 	return value.BoolOf(flag(v, "enabled", false)), nil
-}
-
-// collectionOptions returns the options of the collections of a database that have any: BSON elements.
-func (r *request) collectionOptions() (map[string][]byte, error) {
-	out := map[string][]byte{}
-	for d, err := range r.s.eng.Definitions(r.db, 0) {
-		if err != nil {
-			if status.Is(err, status.NotFound) {
-				err = nil // the database is missing
-			}
-			return out, err
-		}
-		b := optionsOf(d).Bytes()
-		if len(b) > 0 {
-			b = b[4 : len(b)-1]
-		}
-		if b = appendImages(b[:len(b):len(b)], d.Spec()); len(b) > 0 {
-			out[d.ID()] = b
-		}
-	}
-	return out, nil
-}
-
-// appendImages appends the option of previous versions in change streams, as listCollections shows it.
-func appendImages(dst []byte, s *core.ContainerSpec) []byte {
-	if !s.Images {
-		return dst
-	}
-	at, dst := bson.BeginObject(dst, "changeStreamPreAndPostImages")
-	return bson.End(bson.AppendBool(dst, "enabled", true), at)
 }

@@ -15,19 +15,28 @@ func create(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	if r.body.Get("viewOn").IsDefined() {
+		return dst, r.createView(name)
+	}
+	if given(r.body, "pipeline").IsDefined() {
+		return dst, merr.New(merr.BadValue, "'pipeline' requires 'viewOn' to also be specified")
+	}
+	if d, err := r.viewDoc(r.db, name); d.IsDefined() || err != nil {
+		if err == nil {
+			err = merr.New(merr.NamespaceExists, "A view already exists. NS: %s.%s", r.db, name)
+		}
+		return dst, err
+	}
 	opts, err := r.createOptions(r.body)
 	if err != nil {
 		return dst, err
 	}
-	images, err := imagesOf("create", r.body)
-	if err != nil {
-		return dst, err
-	}
 	k, made, err := r.ensure(r.db, name, func(s *core.ContainerSpec) {
-		s.Images = images.Bool()
 		if opts != nil {
 			s.Properties = map[string][]byte{optionsProperty: opts}
-			s.Declared = declaredIDs(s)
+			s.Declared = declaredByOptions(s)
+			followOptions(s)
+			s.Event = createEvent(opts)
 		}
 	})
 	if err == nil && !made && !sameCreation(k.opts, opts) {
@@ -52,14 +61,47 @@ func sameCreation(a, b []byte) bool {
 
 // createOptions reads the options of a new collection in the form in which they are stored; nil if there are none.
 func (r *request) createOptions(body value.Value) ([]byte, error) {
+	if err := r.checkValidator("create", body); err != nil {
+		return nil, err
+	}
 	at, b := bson.Begin(nil)
 	for it := body.Iter(); it.Next(); {
 		v := it.Value()
 		switch key := string(it.Key()); key {
-		case "capped", "timeseries", "viewOn", "clusteredIndex", "validator", "encryptedFields",
-			"expireAfterSeconds":
+		case "validator", "validationLevel", "validationAction":
+			if v.Kind() != value.Null && !(key == "validator" && v.Len() == 0) {
+				b = value.AppendElement(b, key, v)
+			}
+		case "timeseries":
+			ts, err := timeSeries(v)
+			if err != nil {
+				return nil, err
+			}
+			b = value.AppendElement(b, key, ts)
+		case "clusteredIndex":
+			c, err := clusteredIndex(v)
+			if err != nil {
+				return nil, err
+			}
+			b = value.AppendElement(b, key, c)
+		case "expireAfterSeconds":
+			n, err := expiry(body, v)
+			if err != nil {
+				return nil, err
+			}
+			b = value.AppendElement(b, key, n)
+		case "encryptedFields":
 			if expr.Truthy(v) && !(v.Kind() == value.Object && v.Len() == 0) {
 				return nil, merr.NotSupported("the option " + key + " of create")
+			}
+		case "capped", "size", "max": // together, below
+		case "changeStreamPreAndPostImages":
+			images, err := imagesOf("create", body)
+			if err != nil {
+				return nil, err
+			}
+			if images.Bool() {
+				b = value.AppendElement(b, key, enabledImages())
 			}
 		case "collation":
 			if v.Kind() == value.Object && v.Len() == 0 {
@@ -71,6 +113,10 @@ func (r *request) createOptions(body value.Value) ([]byte, error) {
 			}
 			b = value.AppendElement(b, key, collationDoc(c))
 		}
+	}
+	b, err := r.appendCapped(b, body)
+	if err != nil {
+		return nil, err
 	}
 	if b = bson.End(b, at); len(b) == len(bson.Empty) {
 		return nil, nil

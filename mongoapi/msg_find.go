@@ -125,16 +125,18 @@ func find(r *request, dst []byte) ([]byte, error) {
 		}
 		return r.firstFound(dst, c, a)
 	}
-	k, err := r.open(r.db, name)
+	k, v, err := r.openRead(r.db, name)
 	if err != nil {
 		return dst, err
+	}
+	if v != nil {
+		return r.findOnView(dst, v, a)
 	}
 	if err := checkHint(k, r.body); err != nil {
 		return dst, err
 	}
 	if k != nil && a.tailable {
-		return dst, merr.New(merr.BadValue, "error processing query: ns=%s.%s tailable cursor requested on non capped "+
-			"collection", r.db, name)
+		return r.findTail(dst, k, name)
 	}
 	if k != nil && a.simple && k.byID && !k.option("collation").IsDefined() {
 		if id, ok := onlyID(a.filter); ok {

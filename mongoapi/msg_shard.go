@@ -75,6 +75,9 @@ func (r *request) shard(db, name string, spec core.ContainerSpec) error {
 	if err != nil {
 		return err
 	}
+	if old != nil && old.Spec().Capped != nil {
+		return merr.New(merr.InvalidOptions, "can't shard a capped collection")
+	}
 	if old != nil {
 		have := old.Spec().PartitionKey.Paths
 		if len(have) == 1 && have[0] == spec.PartitionKey.Paths[0] {

@@ -224,7 +224,7 @@ func (o *oplog) await(ctx context.Context) { o.topic.Wait(ctx, o.pos.Time) }
 
 func (o *oplog) over() bool { return o.done || o.left == 0 }
 
-func (o *oplog) token(bool) value.Value { return value.Undef() }
+func (o *oplog) tokenAfter(bool) value.Value { return value.Undef() }
 
 func (o *oplog) rest() {
 	size := 0

@@ -83,6 +83,7 @@ type Server struct {
 	began    time.Time
 	ids      objectIDs
 	times    clusterClock
+	profiles profiler
 	process  []byte // the ObjectId of this run of the server
 	fails    failpoint.Set
 
@@ -117,6 +118,7 @@ func New(e *core.Engine, o Options) *Server {
 	s.cursors = newCursors(o.Clock)
 	s.sessions = newSessions(o.Clock)
 	s.ids.init(o.Clock)
+	s.profiles.init()
 	s.process = s.ids.next().Bytes()
 	s.times.now = &e.Journal().Clock
 	s.times.init(o.Account, o.Key, o.Auth)

@@ -90,14 +90,18 @@ func (s *streamsOf) shown(name string, raw bson.Raw, batch string) string {
 	var b strings.Builder
 	events, _ := raw.Lookup("cursor", batch).Array().Values()
 	for _, e := range events {
-		var d, out bson.D
+		d, out := bson.D{}, bson.D{}
 		if err := bson.Unmarshal(e.Document(), &d); err != nil {
 			s.t.Fatal(err)
 		}
 		for _, f := range d {
 			switch f.Key {
 			case "_id":
-				s.last[name] = e.Document().Lookup("_id")
+				if id := e.Document().Lookup("_id"); id.Type == bson.TypeEmbeddedDocument {
+					s.last[name] = id
+					continue
+				}
+				out = append(out, f)
 			case "clusterTime", "wallTime", "ts", "wall":
 			case "ui":
 				out = append(out, bson.E{Key: f.Key, Value: "there"})
@@ -149,9 +153,9 @@ func (s *streamsOf) events(name string) (out string) {
 }
 
 // TestStreams runs testdata/streams. "server" starts one, "run" sends commands and prints what is wrong with them, if
-// anything. "watch s" opens the stream s of collection c (on=other, on=db, on=deployment) with the options of the first
-// line and the stages of the others; "from=t" begins behind the last event of stream t, as "with" says. "tail s" opens
-// a cursor with a find. "events s" prints what the stream or cursor has.
+// anything; "show" prints a reply. "watch s" opens the stream s of collection c (on=other, on=db, on=deployment) with
+// the options of the first line and the stages of the others; "from=t" begins behind the last event of stream t, as
+// "with" says. "tail s" opens a cursor with a find. "events s" prints what the stream or cursor has.
 func TestStreams(t *testing.T) {
 	datadriven.Walk(t, "testdata/streams", func(t *testing.T, path string) {
 		s := newStreams(t, nil)
@@ -169,11 +173,14 @@ func TestStreams(t *testing.T) {
 				var b strings.Builder
 				for _, l := range mtest.Lines(d.Input) {
 					raw, _ := s.c.ask(command1(t, l))
-					if raw.Lookup("ok").AsFloat64() != 1 {
+					if _, err := raw.LookupErr("writeErrors"); err == nil || raw.Lookup("ok").AsFloat64() != 1 {
 						b.WriteString(shown(t, raw) + "\n")
 					}
 				}
 				return b.String()
+			case "show":
+				raw, _ := s.c.ask(command1(t, d.Input))
+				return shown(t, raw) + "\n"
 			case "watch":
 				lines := mtest.Lines(d.Input)
 				var options bson.D

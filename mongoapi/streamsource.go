@@ -17,9 +17,9 @@ type tail interface {
 	await(ctx context.Context)
 	// over reports whether nothing follows ever.
 	over() bool
-	// token returns the position for postBatchResumeToken; Undefined: the cursor has none. given says that everything
-	// that was read was also returned.
-	token(given bool) value.Value
+	// tokenAfter returns the position for postBatchResumeToken; Undefined: the cursor has none. given says that
+	// everything that was read was also returned.
+	tokenAfter(given bool) value.Value
 	// rest prepares for the time between batches.
 	rest()
 }
@@ -150,7 +150,7 @@ func (st *stream) await(ctx context.Context) { st.topic.Wait(ctx, st.from()) }
 
 func (st *stream) over() bool { return st.ended }
 
-func (st *stream) token(given bool) value.Value {
+func (st *stream) tokenAfter(given bool) value.Value {
 	if given && len(st.page)+len(st.events) == 0 && st.pos.Whole() && !st.ended {
 		return tokenDoc(changes.HighWaterOf(st.pos.Time))
 	}

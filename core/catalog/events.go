@@ -53,7 +53,8 @@ func (c *Catalog) ticket(x *draft) *journal.Ticket {
 	if len(x.news) == 0 || !c.jou.Active() {
 		return nil
 	}
-	size, kept := 0, x.news[:0]
+	var kept []journal.Entry
+	size := 0
 	for _, e := range x.news {
 		to := newName(&e)
 		if c.jou.Records(e.DB, e.Coll) || to != "" && c.jou.Records(e.DB, to) {
@@ -63,8 +64,11 @@ func (c *Catalog) ticket(x *draft) *journal.Ticket {
 	t := c.jou.Begin(len(kept), size)
 	for i := range kept {
 		t.Put(&x.b, &kept[i])
-		if to := newName(&kept[i]); to != "" {
-			t.Touch(kept[i].DB, to)
+	}
+	for i := range x.news { // also what isn't recorded may be watched
+		t.Touch(x.news[i].DB, x.news[i].Coll)
+		if to := newName(&x.news[i]); to != "" {
+			t.Touch(x.news[i].DB, to)
 		}
 	}
 	return t

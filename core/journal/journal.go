@@ -4,8 +4,9 @@
 //
 // Each entry is written in the batch of the commit that makes the change, under a time of Clock of its own. So the
 // journal has a change if and only if the store has it. A commit gets its time just before it is passed to the engine,
-// and may become visible later than a commit with a greater time. The *mark* is the greatest time below which nothing can become
-// visible any more: a reader goes up to it, and its position stays right. Everything that a reader is given is durable.
+// and may become visible later than a commit with a greater time. The *mark* is the greatest time below which nothing
+// can become visible any more: a reader goes up to it, and its position stays right. Everything that a reader is given
+// is durable.
 //
 // The order is that of Clock: all changes of an item, of a container and of its drop or rename are in the order in
 // which they were made. A position is a time and a number within it. It names neither containers nor slots, so splits,

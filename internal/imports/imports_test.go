@@ -21,8 +21,8 @@ const module = "github.com/orrerydb/orrery/"
 // its folder, except those of a deeper room.
 var rooms = []string{
 	"core/invariants", "core/status", "core/yield", "core/work", "core/budget", "core/clock", "core/ru", "core/json",
-	"core/isotime", "core/bson", "core/value", "core/doc", "core/collate", "core/geo", "core/epk", "core/keys",
-	"core/kv",
+	"core/isotime", "core/bson", "core/value", "core/doc", "core/collate", "core/geo", "core/text", "core/epk",
+	"core/keys", "core/kv",
 	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/lease", "core/spill", "core/journal",
 	"core/catalog", "core/index", "core/store", "core/feed", "core/jobs", "core/plan/access", "core/plan", "core/exec",
 	"core", "core/move",
@@ -49,6 +49,7 @@ var only = map[string][]string{
 	"core/doc":         {"core/invariants", "core/status", "core/json", "core/isotime", "core/bson", "core/value"},
 	"core/collate":     {"core/bson", "core/value"},
 	"core/geo":         {"core/invariants", "core/status", "core/value"},
+	"core/text":        {},
 	"core/epk":         {"core/invariants", "core/status", "core/value", "core/doc"},
 	"core/keys":        {"core/invariants", "core/status", "core/bson", "core/value", "core/epk"},
 	"core/kv":          {"core/invariants", "core/status"},
@@ -91,7 +92,7 @@ var only = map[string][]string{
 // forAPIs are the packages that an API may import: the facade and the vocabulary, not the store below, and no other
 // API.
 var forAPIs = []string{"core", "core/bson", "core/json", "core/isotime", "core/doc", "core/value", "core/collate",
-	"core/geo", "core/plan", "core/plan/access", "core/exec", "core/feed", "core/status", "core/clock",
+	"core/geo", "core/text", "core/plan", "core/plan/access", "core/exec", "core/feed", "core/status", "core/clock",
 	"core/ru", "core/invariants", "core/budget", "core/spill", "core/yield", "core/journal"}
 
 // engines may be imported only by cmd and by each other's tests.
@@ -107,7 +108,9 @@ var libraries = map[string][]string{
 	"github.com/tidwall/btree":      {"core/kv/memkv", "core/catalog"},
 	"github.com/coocood/freecache":  {"core/kv/pebblekv"},
 	"github.com/golang/geo":         {"core/geo"},
-	"github.com/tikv/client-go":     {"core/kv/tikvkv"},
+
+	"github.com/blevesearch/snowballstem": {"core/text"},
+	"github.com/tikv/client-go":           {"core/kv/tikvkv"},
 	"github.com/google/uuid": {"core/clock", "core/value", "core/doc", "sqlapi", "tableapi", "graphapi",
 		"mongoapi"},
 	"github.com/spf13/cobra":                 {"cmd"},

@@ -109,11 +109,11 @@ func init() {
 	}
 }
 
-func compileMatch(c *compiler, arg value.Value) (*filter.Filter, error) {
+func compileMatch(c *compiler, arg value.Value, later bool) (*filter.Filter, error) {
 	if arg.Kind() != value.Object {
 		return nil, merr.New(15959, "the match filter must be an expression in an object")
 	}
-	return filter.Compile(arg, filter.Options{Scope: c.o.Scope, Run: c.o.Run, NoNear: true})
+	return filter.Compile(arg, filter.Options{Scope: c.o.Scope, Run: c.o.Run, NoNear: true, NoText: later})
 }
 
 func leadMatch(c *compiler, arg value.Value) (bool, error) {
@@ -121,12 +121,12 @@ func leadMatch(c *compiler, arg value.Value) (bool, error) {
 		return false, nil
 	}
 	var err error
-	c.out.Lead.Filter, err = compileMatch(c, arg)
+	c.out.Lead.Filter, err = compileMatch(c, arg, c.o.Facet)
 	return true, err
 }
 
 func match(c *compiler, arg value.Value) (stage, error) {
-	f, err := compileMatch(c, arg)
+	f, err := compileMatch(c, arg, true)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,13 @@ func sortStage(_ *compiler, arg value.Value) (stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(x *Exec, src Iter) (Iter, error) { return sorted(x, src, "$sort", o), nil }, nil
+	return func(x *Exec, src Iter) (Iter, error) {
+		o, err := o.Bind(x.Env.Score)
+		if err != nil {
+			return nil, err
+		}
+		return sorted(x, src, "$sort", o), nil
+	}, nil
 }
 
 // count64 returns the argument of $limit or $skip, a whole number that isn't negative.

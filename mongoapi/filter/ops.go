@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/orrerydb/orrery/core/collate"
@@ -59,7 +60,7 @@ func init() {
 
 // Unsupported lists query operators of MongoDB that aren't supported.
 var Unsupported = map[string]bool{
-	"$jsonSchema": true, "$text": true, "$where": true,
+	"$where": true,
 }
 
 // bracket returns the class within which MongoDB compares. Values of different classes are never less or greater.
@@ -156,7 +157,11 @@ func compareTest(coll *collate.Collation, kind sargKind, arg value.Value) func(v
 	if isNaN(arg) {
 		return func(x value.Value) bool { return isNaN(x) && (kind == sargGte || kind == sargLte) }
 	}
+	ints, whole := k == value.Int32 || k == value.Int64, arg.Int()
 	return func(x value.Value) bool {
+		if kx := x.Kind(); ints && (kx == value.Int32 || kx == value.Int64) { // the most frequent case
+			return holds(kind, cmp.Compare(x.Int(), whole))
+		}
 		if bracket(x) != class {
 			return false
 		}
@@ -267,7 +272,8 @@ func (c *compiler) not(path string, arg, _ value.Value, depth int) (node, error)
 		return nil, merr.New(merr.BadValue, "unknown operator: %s", it.Key())
 	}
 	c.inside++
-	defer func() { c.inside-- }()
+	c.within++
+	defer func() { c.inside, c.within = c.inside-1, c.within-1 }()
 	n, err := c.operators(path, arg, depth+1)
 	if err != nil {
 		return nil, err
@@ -395,7 +401,8 @@ func (c *compiler) elemMatch(path string, arg, _ value.Value, depth int) (node, 
 // element compiles the condition on one element of an array: operators on its value, or a query on its fields.
 func (c *compiler) element(arg value.Value, depth int) (func(v value.Value) bool, node, error) {
 	c.inside++
-	defer func() { c.inside-- }()
+	c.within++
+	defer func() { c.inside, c.within = c.inside-1, c.within-1 }()
 	if isOperatorObject(arg) && !isLogical(arg) {
 		inner, err := c.operators("", arg, depth+1)
 		if err != nil {
