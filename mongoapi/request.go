@@ -482,6 +482,9 @@ func (r *request) appendError(dst []byte, err error) []byte {
 	dst = bson.AppendInt32(dst, "code", e.Code)
 	dst = bson.AppendString(dst, "codeName", e.CodeName())
 	dst = append(dst, e.Extra...)
+	if stateChange(e.Code) && r.c.home != nil {
+		dst = r.appendTopologyVersion(dst)
+	}
 	return bson.End(r.appendLabels(dst, e.Code, e.Labels), at)
 }
 
@@ -507,6 +510,16 @@ func (r *request) appendLabels(dst []byte, code int32, labels []string) []byte {
 func retryable(code int32) bool {
 	switch code {
 	case 11600, 11602, 10107, 13435, 13436, 189, 91, 7, 6, 89, 9001, 262:
+		return true
+	}
+	return false
+}
+
+// stateChange reports whether an error says that the server is no primary, or shuts down. Then its reply has the
+// version of the server's description: a driver that knows this version already doesn't give the server up.
+func stateChange(code int32) bool {
+	switch code {
+	case 91, 189, 10107, 11600, 11602, 13435, 13436:
 		return true
 	}
 	return false
