@@ -95,7 +95,7 @@ test-packages: build
 	GOFLAGS= ORRERY_BIN=$(CURDIR)/bin/orrery $(GO) test -C cmd/orrery/packaging -count=1 -v ./...
 
 stopwatch:
-	ORRERY_STOPWATCH=1 $(GO) test -count=1 -timeout 30m -run '^TestStopwatch$$' -v ./cmd/orrery/crashtest
+	ORRERY_STOPWATCH=1 $(GO) test -count=1 -timeout 30m -run '^TestStopwatch$$' -v ./cmd/orrery/stopwatch
 
 run: build
 	./bin/orrery serve --data $(DATA) $(FLAGS)
@@ -172,7 +172,7 @@ spill:
 
 torture:
 	ORRERY_TORTURE=$(CUTS) $(GO) test -count=1 -timeout 3h -run '^TestPowerLoss$$' -v ./core
-	ORRERY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 3h -v ./cmd/orrery/crashtest
+	ORRERY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 3h -v ./cmd/orrery/stopwatch
 
 linearize:
 	cd conformance && ORRERY_LINEARIZE=$(RUNS) $(GO) test -count=1 -timeout 6h -v ./linearize
