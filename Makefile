@@ -172,7 +172,7 @@ spill:
 
 torture:
 	ORRERY_TORTURE=$(CUTS) $(GO) test -count=1 -timeout 3h -run '^TestPowerLoss$$' -v ./core
-	ORRERY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 3h -v ./cmd/orrery/stopwatch
+	ORRERY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 3h -v ./cmd/orrery/crashtest
 
 linearize:
 	cd conformance && ORRERY_LINEARIZE=$(RUNS) $(GO) test -count=1 -timeout 6h -v ./linearize
