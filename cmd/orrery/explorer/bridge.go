@@ -151,7 +151,7 @@ func resource(path string) (kind, link string) {
 // adminPath reports whether the page may use a path of the admin port: its profiles are for the shell.
 func adminPath(path string) bool {
 	switch path {
-	case "/status", "/metrics", "/orrery/connect", "/orrery/partitions":
+	case "/status", "/metrics", "/orrery/connect", "/orrery/partitions", "/orrery/requests":
 		return true
 	}
 	return false

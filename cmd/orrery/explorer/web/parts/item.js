@@ -109,7 +109,7 @@ export function openItem(side, o) {
 	function edited() {
 		const is = isEdited() || fresh;
 		save.disabled = !is;
-		revert.disabled = !isEdited();
+		revert.hidden = !isEdited();
 		fill(state, o.readOnly ? 'read-only' : fresh ? 'new' : is ? 'edited' : 'saved');
 		state.className = 'tag ' + (is && !o.readOnly ? 'warn' : '');
 		if (!o.readOnly) keep(draftName(), isEdited() ? { text: ed.value, tag } : undefined);
