@@ -100,7 +100,7 @@ test-packages: build
 	GOFLAGS= ORRERY_BIN=$(CURDIR)/bin/orrery $(GO) test -C cmd/orrery/packaging -count=1 -v ./...
 
 stopwatch:
-	ORRERY_STOPWATCH=1 $(GO) test -count=1 -timeout 30m -run '^TestStopwatch$$' -v ./cmd/orrery/crashtest
+	ORRERY_STOPWATCH=1 $(GO) test -count=1 -timeout 30m -run '^TestStopwatch$$' -v ./cmd/orrery/stopwatch
 
 run: build
 	./bin/orrery serve --data $(DATA) $(FLAGS)
