@@ -175,6 +175,11 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
+	if r.s.o.Strict {
+		if err := r.strict(def); err != nil {
+			return dst, err
+		}
+	}
 	if r.inTxn && def.fn != nil && !def.txn {
 		return dst, merr.New(merr.OperationNotInTransaction, "Multi-document transactions are not supported by this "+
 			"server")

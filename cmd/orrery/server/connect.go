@@ -157,7 +157,7 @@ func (s *Server) strictness() string {
 		return "none: what the service refuses is answered"
 	}
 	return strings.Join(s.cfg.Strict, ",") +
-		": refuses the queries that the service refuses (--strict none answers them)"
+		": refuses what the service refuses (--strict none answers it)"
 }
 
 // Banner writes the connection strings and a few hints, aligned. Standard output often ends up in logs, so the banner
