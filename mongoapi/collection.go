@@ -24,6 +24,7 @@ const idPath = "/id"
 // coll is a container in the form that commands use.
 type coll struct {
 	*core.Container
+	tx   *core.Transaction // that the command's calls belong to; nil: none
 	ns   string
 	keys [][]string // stored names in the partition key's paths
 	byID bool       // the partition key is the `_id`
@@ -31,6 +32,11 @@ type coll struct {
 
 // open returns a collection, nil without an error if it doesn't exist.
 func (r *request) open(db, name string) (*coll, error) {
+	if r.multi != nil {
+		if k := r.multi.fresh[db+"."+name]; k != nil {
+			return k, nil
+		}
+	}
 	c, err := r.s.eng.Container(db, name)
 	if status.Is(err, status.NotFound) {
 		return nil, nil
@@ -38,7 +44,14 @@ func (r *request) open(db, name string) (*coll, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newColl(c), nil
+	k := newColl(c)
+	switch {
+	case r.multi != nil:
+		k.tx, err = r.begun(c)
+	case r.kept != nil:
+		k.tx = r.kept.tx
+	}
+	return k, err
 }
 
 func newColl(c *core.Container) *coll {
@@ -63,6 +76,10 @@ func (r *request) ensure(db, name string) (k *coll, created bool, err error) {
 		}
 		if strings.HasPrefix(name, "system.") {
 			return nil, false, merr.New(merr.InvalidNamespace, "Invalid system namespace: %s.%s", db, name)
+		}
+		if r.multi != nil {
+			k, err = r.createInside(db, name)
+			return k, err == nil, err
 		}
 		d, err := r.s.eng.EnsureDatabase(r.ctx, db)
 		if err != nil {
@@ -308,6 +325,10 @@ func (k *coll) writeError(err error, id value.Value) error {
 		return k.duplicateKey(id)
 	case status.NotFound:
 		return merr.New(merr.NamespaceNotFound, "ns not found: %s", k.namespace())
+	case status.TooLarge:
+		if k.tx != nil {
+			return merr.New(merr.TransactionTooLarge, "%s", s.Msg)
+		}
 	}
 	return err
 }

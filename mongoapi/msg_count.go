@@ -48,7 +48,7 @@ func count(r *request, dst []byte) ([]byte, error) {
 
 // count counts the documents of a filter after skip, up to limit (0: all).
 func (r *request) count(k *coll, f *filter.Filter, skip, limit int64) (int64, error) {
-	if f.All() && !k.HasTTL() {
+	if f.All() && !k.HasTTL() && k.tx == nil {
 		charge, err := k.SpendCount(feed.Scope{})
 		if err != nil {
 			return 0, err
@@ -133,5 +133,5 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 	if err := r.c.room(r.ctx, len(dst)+size, true); err != nil {
 		return dst, err
 	}
-	return value.AppendElement(dst, "values", value.MakeArray(set.Values())), nil
+	return r.appendAt(value.AppendElement(dst, "values", value.MakeArray(set.Values()))), nil
 }

@@ -45,13 +45,17 @@ func indexesIn(s *core.ContainerSpec) []value.Value {
 // the store enforces them. An index on _ts with a lifetime sets the container's default time to live.
 func (r *request) changeIndexes(k *coll, f func(specs []value.Value) ([]value.Value, error)) error {
 	var specs []value.Value
-	c, err := r.s.eng.ChangeContainer(r.ctx, k.Database(), k.ID(), func(s *core.ContainerSpec) (err error) {
+	change := func(s *core.ContainerSpec) (err error) {
 		old := indexesIn(s)
 		if specs, err = f(slices.Clone(old)); err != nil {
 			return err
 		}
 		return setIndexes(s, old, specs)
-	})
+	}
+	if r.multi != nil {
+		return r.changeIndexesInside(k, change)
+	}
+	c, err := r.s.eng.ChangeContainer(r.ctx, k.Database(), k.ID(), change)
 	var dup *core.Duplicate
 	var arrays *core.ParallelArrays
 	switch {
