@@ -30,7 +30,7 @@ VETTED = -vet=off $(PLAIN) $(LINK)
 # The race detector needs a C compiler; everything else needs only Go.
 CC_FOUND := $(shell command -v cc gcc clang 2>/dev/null | head -1)
 
-.PHONY: menu release build build-tikv test test-tikv race vet lint conformance fuzz soak spill torture linearize bench run demo clean
+.PHONY: menu release build build-tikv test test-tikv race vet lint conformance fuzz soak spill torture linearize conformance-tikv bench run demo clean
 
 menu:
 	@echo 'make build        static binary ./bin/orrery'
@@ -44,6 +44,7 @@ menu:
 	@echo 'make vet          gofmt, go vet, import rules, rules for text'
 	@echo 'make lint         the same, staticcheck, dead code (downloads the two tools)'
 	@echo 'make conformance  official clients in other languages (installs them)'
+	@echo 'make conformance-tikv  the clients of Node with orrery-tikv over the cluster of ORRERY_TEST_PD (host:port,host:port)'
 	@echo 'make fuzz         every fuzz target for FUZZTIME=$(FUZZTIME)'
 	@echo 'make spill        sort and group ITEMS=$(ITEMS) items with temporary files, one query alone and ten at once'
 	@echo 'make torture      CUTS=$(CUTS) power cuts and KILLS=$(KILLS) kills of stores that are written to, backed up, restored'
@@ -145,6 +146,9 @@ lint: vet
 
 conformance: build
 	@.ci/clients
+
+conformance-tikv: build-tikv
+	@ORRERY_BIN=$(CURDIR)/bin/orrery-tikv ORRERY_ENGINE='tikv://$(ORRERY_TEST_PD)/%s?commit=2pc' .ci/clients js
 
 fuzz:
 	@FUZZTIME=$(FUZZTIME) .ci/fuzz

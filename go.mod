@@ -86,6 +86,6 @@ require (
 	golang.org/x/exp v0.0.0-20230626212559-97b1e661b5df // indirect
 	golang.org/x/net v0.55.0 // indirect
 	golang.org/x/sys v0.46.0
-	golang.org/x/text v0.39.0 // indirect
+	golang.org/x/text v0.39.0
 	google.golang.org/protobuf v1.36.12 // indirect
 )

@@ -109,7 +109,7 @@ func (c *Container) Indexes(p access.Path) bool { return c.rt.Policy().Covers(p.
 // IndexesPlaces reports whether the indexing policy has a spatial index for geometries at a path: in a plane, or on the
 // earth.
 func (c *Container) IndexesPlaces(p access.Path, plane bool) bool {
-	r, _ := c.rt.Policy().Spatial(p.Segs, plane)
+	r, _ := c.rt.Policy().Spatial(p.Segs, plane, false)
 	return r != nil
 }
 

@@ -18,6 +18,8 @@ const (
 	User       = keys.MetaUser
 	Permission = keys.MetaPermission // its parent is a user
 	ClientKey  = keys.MetaClientKey  // client encryption key
+	Login      = keys.MetaLogin      // a user of an API that has users of its own
+	Role       = keys.MetaRole       // of such users
 	Procedure  = keys.MetaProcedure  // its parent is a container, like those of triggers and functions
 	Trigger    = keys.MetaTrigger
 	Function   = keys.MetaFunction

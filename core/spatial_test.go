@@ -177,7 +177,7 @@ func TestSpatialEntriesFollowThePolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, id := pol.Spatial(strings.Split(x.path, "."), x.plane)
+		r, id := pol.Spatial(strings.Split(x.path, "."), x.plane, false)
 		n := -1
 		if r != nil {
 			var terms index.Terms

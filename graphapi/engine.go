@@ -19,7 +19,12 @@ func New(e *core.Engine, o Options) *Server {
 	if o.Budget == nil {
 		o.Budget = e.Budget()
 	}
-	return NewServer(&engineGraphs{core: e, known: map[GraphName]*engineGraph{}}, o)
+	return NewServer(Graphs(e), o)
+}
+
+// Graphs returns the graphs of an engine.
+func Graphs(e *core.Engine) Opener {
+	return &engineGraphs{core: e, known: map[GraphName]*engineGraph{}}
 }
 
 // engineGraphs opens containers as graphs, and keeps them with their parsed scripts.

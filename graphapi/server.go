@@ -134,13 +134,16 @@ func (s *Server) sweep() {
 }
 
 // Prepare creates the missing graphs of the named sources and of g.
-func (s *Server) Prepare(ctx context.Context) error {
+func (s *Server) Prepare(ctx context.Context) error { return Prepare(ctx, s.open, s.o.Sources) }
+
+// Prepare creates the missing graphs of named sources and of g.
+func Prepare(ctx context.Context, open Opener, sources map[string]GraphName) error {
 	names := []GraphName{defaultGraph}
-	for _, n := range s.o.Sources {
+	for _, n := range sources {
 		names = append(names, n)
 	}
 	for _, n := range names {
-		if _, err := s.open.OpenGraph(ctx, n, true); err != nil {
+		if _, err := open.OpenGraph(ctx, n, true); err != nil {
 			return err
 		}
 	}

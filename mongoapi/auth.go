@@ -1,9 +1,14 @@
 package mongoapi
 
 import (
+	"bytes"
 	"crypto/md5"
 	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"encoding/base64"
 	"encoding/hex"
+	"strings"
 	"sync"
 
 	"github.com/xdg-go/scram"
@@ -13,13 +18,26 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
+// The mechanisms of logins.
+const (
+	mechSHA1   = "SCRAM-SHA-1"
+	mechSHA256 = "SCRAM-SHA-256"
+	mechPlain  = "PLAIN"
+)
+
 // The iteration counts of MongoDB. Drivers refuse fewer than 4096.
 const (
 	itersSHA1   = 10000
 	itersSHA256 = 15000
 )
 
-// credentials are the SCRAM credentials of the only user, computed at the first login.
+// The lengths of salts in bytes.
+const (
+	saltSHA1   = 16
+	saltSHA256 = 28
+)
+
+// credentials are the SCRAM credentials of the account, computed at its first login.
 type credentials struct {
 	once         sync.Once
 	sha1, sha256 scram.StoredCredentials
@@ -29,26 +47,102 @@ type credentials struct {
 func (s *Server) credentials() (*credentials, error) {
 	c := &s.creds
 	c.once.Do(func() {
-		user, pass := s.o.Account, s.o.Key
 		// The salt needn't be secret. It is derived from the account, so it is the same after a restart and clients'
 		// caches stay valid.
-		salt := sha256.Sum256([]byte("orrery mongo " + user))
-		digest := md5.Sum([]byte(user + ":mongo:" + pass))
-		var cl *scram.Client
-		if cl, c.err = scram.SHA1.NewClientUnprepped(user, hex.EncodeToString(digest[:]), ""); c.err != nil {
-			return
+		salt := sha256.Sum256([]byte("orrery mongo " + s.o.Account))
+		if c.sha1, c.err = derive(mechSHA1, s.o.Account, s.o.Key, false, salt[:saltSHA1]); c.err == nil {
+			c.sha256, c.err = derive(mechSHA256, s.o.Account, s.o.Key, false, salt[:saltSHA256])
 		}
-		if c.sha1, c.err = cl.GetStoredCredentialsWithError(
-			scram.KeyFactors{Salt: string(salt[:16]), Iters: itersSHA1}); c.err != nil {
-			return
-		}
-		if cl, c.err = scram.SHA256.NewClient(user, pass, ""); c.err != nil {
-			return
-		}
-		c.sha256, c.err = cl.GetStoredCredentialsWithError(
-			scram.KeyFactors{Salt: string(salt[:28]), Iters: itersSHA256})
 	})
 	return c, c.err
+}
+
+// derive returns the credentials of a password. With digested it is what a client has made of the password already.
+func derive(mechanism, user, password string, digested bool, salt []byte) (c scram.StoredCredentials, err error) {
+	var cl *scram.Client
+	iters := itersSHA256
+	if mechanism == mechSHA1 {
+		iters = itersSHA1
+		if !digested {
+			digest := md5.Sum([]byte(user + ":mongo:" + password))
+			password = hex.EncodeToString(digest[:])
+		}
+		cl, err = scram.SHA1.NewClientUnprepped("user", password, "")
+	} else {
+		cl, err = scram.SHA256.NewClient("user", password, "") // the credentials don't depend on the name
+	}
+	if err != nil {
+		return c, err
+	}
+	return cl.GetStoredCredentialsWithError(scram.KeyFactors{Salt: string(salt), Iters: iters})
+}
+
+// appendCredentials appends the credentials of a password for a mechanism, as a user's document has them.
+func (s *Server) appendCredentials(dst []byte, mechanism, user, password string, digested bool) ([]byte, error) {
+	var salt [saltSHA256]byte
+	s.clk.Random(salt[:])
+	n := saltSHA256
+	if mechanism == mechSHA1 {
+		n = saltSHA1
+	}
+	c, err := derive(mechanism, user, password, digested, salt[:n])
+	if err != nil {
+		return dst, err
+	}
+	text := base64.StdEncoding.EncodeToString
+	at, dst := bson.BeginObject(dst, mechanism)
+	dst = bson.AppendInt32(dst, "iterationCount", int32(c.Iters))
+	dst = bson.AppendString(dst, "salt", text([]byte(c.Salt)))
+	dst = bson.AppendString(dst, "storedKey", text(c.StoredKey))
+	dst = bson.AppendString(dst, "serverKey", text(c.ServerKey))
+	return bson.End(dst, at), nil
+}
+
+// readCredential returns a user's credentials for a mechanism; ok is false if it has none.
+func readCredential(d value.Value, mechanism string) (c scram.StoredCredentials, ok bool) {
+	v := d.Get("credentials").Get(mechanism)
+	salt, err1 := base64.StdEncoding.DecodeString(v.Get("salt").Str())
+	stored, err2 := base64.StdEncoding.DecodeString(v.Get("storedKey").Str())
+	server, err3 := base64.StdEncoding.DecodeString(v.Get("serverKey").Str())
+	if v.Kind() != value.Object || err1 != nil || err2 != nil || err3 != nil {
+		return c, false
+	}
+	c.Salt, c.Iters = string(salt), int(v.Get("iterationCount").Int())
+	c.StoredKey, c.ServerKey = stored, server
+	return c, len(stored) > 0
+}
+
+// loginAs is who logs in: the account (who is nil), or a user.
+type loginAs struct {
+	user string // as cursors and sessions are bound to it
+	who  *principal
+}
+
+// identify finds who logs in with a name and a database, and its credentials. The account is known in every database.
+func (s *Server) identify(db, name, mechanism string) (id loginAs, c scram.StoredCredentials, err error) {
+	if name == s.o.Account {
+		creds, err := s.credentials()
+		if err != nil {
+			return id, c, err
+		}
+		id.user, c = name, creds.sha256
+		if mechanism == mechSHA1 {
+			c = creds.sha1
+		}
+		return id, c, nil
+	}
+	p, d, err := s.newPrincipal(userName{name, db})
+	if err != nil {
+		return id, c, err
+	}
+	if p == nil {
+		return id, c, authFailed()
+	}
+	c, ok := readCredential(d, mechanism)
+	if !ok {
+		return id, c, authFailed()
+	}
+	return loginAs{p.name.String(), p}, c, nil
 }
 
 // conversation is the state of a SASL login.
@@ -61,39 +155,37 @@ func (s *Server) credentials() (*credentials, error) {
 //	server                v=<server signature>, done; with skipEmptyExchange or after an empty saslContinue
 type conversation struct {
 	scram     *scram.ServerConversation
-	user      string
+	as        loginAs
 	skipEmpty bool
 	verified  bool
 }
 
 func authFailed() error { return merr.New(merr.AuthenticationFailed, "Authentication failed.") }
 
-func saslStart(r *request, dst []byte) ([]byte, error) { return r.saslStart(dst, r.body) }
+func saslStart(r *request, dst []byte) ([]byte, error) { return r.saslStart(dst, r.body, r.db) }
 
-// saslStart begins a login with the arguments in args. hello may contain them too (speculative authentication).
-func (r *request) saslStart(dst []byte, args value.Value) ([]byte, error) {
+// saslStart begins a login with the arguments in args, in a database. hello may contain them too (speculative
+// authentication).
+func (r *request) saslStart(dst []byte, args value.Value, db string) ([]byte, error) {
 	r.c.sasl = nil
-	creds, err := r.s.credentials()
-	if err != nil {
-		return dst, err
-	}
 	var gen scram.HashGeneratorFcn
-	stored := creds.sha256
-	switch m := args.Get("mechanism").Str(); m {
-	case "SCRAM-SHA-256":
+	mechanism := args.Get("mechanism").Str()
+	switch mechanism {
+	case mechSHA256:
 		gen = scram.SHA256
-	case "SCRAM-SHA-1":
-		gen, stored = scram.SHA1, creds.sha1
+	case mechSHA1:
+		gen = scram.SHA1
+	case mechPlain:
+		return r.plain(dst, db, args.Get("payload").Bytes())
 	default:
-		return dst, merr.New(334, "Received authentication for mechanism %s which is not enabled", m)
+		return dst, merr.New(merr.MechanismUnavailable, "Received authentication for mechanism %s which is not enabled",
+			mechanism)
 	}
 	conv := &conversation{skipEmpty: args.Get("options").Get("skipEmptyExchange").Bool()}
 	srv, err := gen.NewServer(func(user string) (scram.StoredCredentials, error) {
-		if user != r.s.o.Account {
-			return scram.StoredCredentials{}, authFailed()
-		}
-		conv.user = user
-		return stored, nil
+		as, stored, err := r.s.identify(db, user, mechanism)
+		conv.as = as
+		return stored, err
 	})
 	if err != nil {
 		return dst, err
@@ -105,6 +197,43 @@ func (r *request) saslStart(dst []byte, args value.Value) ([]byte, error) {
 	}
 	r.c.sasl = conv
 	return appendSASL(dst, out, false), nil
+}
+
+// plain is a login with the password itself: "authorization NUL user NUL password". It is only for connections that
+// others can't read.
+func (r *request) plain(dst []byte, db string, payload []byte) ([]byte, error) {
+	if _, secure := r.c.nc.(*tls.Conn); !secure && !r.s.o.PlainText {
+		return dst, merr.New(merr.MechanismUnavailable,
+			"Received authentication for mechanism PLAIN which is not enabled "+
+				"without TLS")
+	}
+	if db == externalDB || db == "" { // what drivers say for this mechanism, unless authSource says more
+		db = usersDB
+	}
+	parts := bytes.Split(payload, []byte{0})
+	if len(parts) != 3 || len(parts[0]) > 0 && !bytes.Equal(parts[0], parts[1]) {
+		return dst, authFailed()
+	}
+	user, password := string(parts[1]), string(parts[2])
+	mechanism := mechSHA256
+	as, c, err := r.s.identify(db, user, mechanism)
+	if err != nil {
+		mechanism = mechSHA1
+		if as, c, err = r.s.identify(db, user, mechanism); err != nil {
+			return dst, err
+		}
+	}
+	got, err := derive(mechanism, user, password, false, []byte(c.Salt))
+	if err != nil || c.Iters != got.Iters || subtle.ConstantTimeCompare(got.StoredKey, c.StoredKey) != 1 {
+		return dst, authFailed()
+	}
+	r.c.login(as)
+	return appendSASL(dst, "", true), nil
+}
+
+// login makes the connection that of a user or of the account.
+func (c *conn) login(as loginAs) {
+	c.sasl, c.authed, c.user, c.who = nil, true, as.user, as.who
 }
 
 func appendSASL(dst []byte, payload string, done bool) []byte {
@@ -124,7 +253,7 @@ func saslContinue(r *request, dst []byte) ([]byte, error) {
 		if payload != "" {
 			return dst, authFailed()
 		}
-		r.c.authed, r.c.user = true, conv.user
+		r.c.login(conv.as)
 		return appendSASL(dst, "", true), nil
 	}
 	out, err := conv.scram.Step(payload)
@@ -136,11 +265,32 @@ func saslContinue(r *request, dst []byte) ([]byte, error) {
 		conv.verified = true
 		return appendSASL(dst, out, false), nil
 	}
-	r.c.sasl, r.c.authed, r.c.user = nil, true, conv.user
+	r.c.login(conv.as)
 	return appendSASL(dst, out, true), nil
 }
 
 func logout(r *request, dst []byte) ([]byte, error) {
-	r.c.authed, r.c.user, r.c.sasl = !r.s.o.Auth, "", nil
+	r.c.authed, r.c.user, r.c.who, r.c.sasl = !r.s.o.Auth, "", nil, nil
 	return dst, nil
+}
+
+// mechanisms returns those with which a user ("db.name") may log in. Who doesn't exist has all of them, so that nobody
+// learns who does.
+func (s *Server) mechanisms(user string) ([]string, error) {
+	all := []string{mechSHA256, mechSHA1}
+	db, name, ok := strings.Cut(user, ".")
+	if !ok || name == s.o.Account {
+		return all, nil
+	}
+	p, d, err := s.newPrincipal(userName{name, db})
+	if p == nil || err != nil {
+		return all, err
+	}
+	var have []string
+	for _, m := range all {
+		if _, ok := readCredential(d, m); ok {
+			have = append(have, m)
+		}
+	}
+	return have, nil
 }

@@ -3,6 +3,7 @@ package mongoapi
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
@@ -28,6 +29,7 @@ type coll struct {
 	ns   string
 	keys [][]string // stored names in the partition key's paths
 	byID bool       // the partition key is the `_id`
+	opts []byte     // the options that it was created with; nil: none
 }
 
 // open returns a collection, nil without an error if it doesn't exist.
@@ -55,7 +57,7 @@ func (r *request) open(db, name string) (*coll, error) {
 }
 
 func newColl(c *core.Container) *coll {
-	k := &coll{Container: c, keys: c.KeyPaths()}
+	k := &coll{Container: c, keys: c.KeyPaths(), opts: c.Spec().Properties[optionsProperty]}
 	k.byID = len(k.keys) == 1 && len(k.keys[0]) == 1 && k.keys[0][0] == "_id"
 	return k
 }
@@ -68,8 +70,8 @@ func (k *coll) namespace() string {
 	return k.ns
 }
 
-// ensure returns a collection. It creates the collection and its database if necessary.
-func (r *request) ensure(db, name string) (k *coll, created bool, err error) {
+// ensure returns a collection. It creates the collection and its database if necessary; then with can change its spec.
+func (r *request) ensure(db, name string, with ...func(s *core.ContainerSpec)) (k *coll, created bool, err error) {
 	for {
 		if k, err = r.open(db, name); k != nil || err != nil {
 			return k, false, err
@@ -87,6 +89,9 @@ func (r *request) ensure(db, name string) (k *coll, created bool, err error) {
 		}
 		spec := newSpec(name, idPath)
 		spec.Throughput = core.ThroughputIn(d)
+		for _, f := range with {
+			f(&spec)
+		}
 		c, err := r.s.eng.CreateContainer(r.ctx, db, spec)
 		switch {
 		case err == nil:
@@ -120,7 +125,7 @@ func (k *coll) partition(f *filter.Filter) core.PartitionKey {
 		if len(segs) > 1 {
 			path = strings.Join(segs, ".")
 		}
-		v := f.Equal(path)
+		v := f.Exact(path)
 		if !plainKey(v) {
 			return nil
 		}
@@ -131,7 +136,7 @@ func (k *coll) partition(f *filter.Filter) core.PartitionKey {
 
 // point returns the partition key and `_id` if a filter determines both.
 func (k *coll) point(f *filter.Filter) (pk core.PartitionKey, id value.Value, ok bool) {
-	if id = f.Equal("_id"); !plainKey(id) {
+	if id = f.Exact("_id"); !plainKey(id) {
 		return nil, id, false
 	}
 	if k.byID {
@@ -148,17 +153,33 @@ func (k *coll) query(f *filter.Filter, o order.Order, limit int64, e *expr.Env) 
 		q.Pred = f.Pred()
 		q.Match = func(it *core.Item) (bool, error) { return f.Match(e, value.ObjectOf(it.Doc)) }
 	}
-	for _, c := range o {
-		q.OrderBy = append(q.OrderBy, exec.Order{Path: access.NewPath(c.Path...).Element(), Desc: c.Desc,
-			Key: func(it *core.Item) value.Value { return order.Key(value.ObjectOf(it.Doc), c) }})
-	}
-	if len(o) > 0 {
+	near := f.Near()
+	if coll := e.Run.Collation(); coll != nil && len(o) > 0 {
+		q.OrderBy, q.Compare = collatedOrder(slices.Clone(o).With(coll)), order.Comparer(coll)
+	} else if len(o) > 0 || near != nil {
+		for _, c := range o {
+			q.OrderBy = append(q.OrderBy, exec.Order{Path: access.NewPath(c.Path...).Element(), Desc: c.Desc,
+				Key: func(it *core.Item) value.Value { return order.Key(value.ObjectOf(it.Doc), c) }})
+		}
+		if len(o) == 0 {
+			q.OrderBy = []exec.Order{nearOrder(near)}
+		}
 		q.Compare, q.Collation = order.CompareKeys, access.BSONOrder
 	}
 	if limit > 0 && limit < 1<<31 {
 		q.Limit = int(limit)
 	}
 	return q
+}
+
+// collatedOrder returns an order that no index gives, because entries are in the order of bytes: the paths are those of
+// fields that no document can have.
+func collatedOrder(o order.Order) (by []exec.Order) {
+	for _, c := range o {
+		by = append(by, exec.Order{Path: access.NewPath("\x00" + strings.Join(c.Path, ".")), Desc: c.Desc,
+			Key: func(it *core.Item) value.Value { return order.Key(value.ObjectOf(it.Doc), c) }})
+	}
+	return by
 }
 
 // newDocument validates a document to be stored and moves `_id` to the front, or adds one. If nothing has to change,
@@ -233,6 +254,9 @@ func (k *coll) checkStored(d value.Value) error {
 		return merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and "+
 			"%d(16MB)", n, n, maxDocument)
 	}
+	if err := k.checkPlaces(d); err != nil {
+		return err
+	}
 	if k.byID || k.Spec().Origin != "mongo" {
 		return nil
 	}
@@ -284,10 +308,14 @@ func (k *coll) duplicateValue(dup *core.Duplicate, specs []value.Value) *merr.Er
 	for _, p := range dup.Paths {
 		b = bson.AppendInt32(b, strings.Join(p, "."), 1)
 	}
+	collation := value.Undef()
+	if dup.Index == "_id_" {
+		collation = k.option("collation")
+	}
 	key := value.ObjectOf(bson.End(b, at))
 	for _, d := range specs {
 		if d.Get("name").Str() == dup.Index {
-			key = d.Get("key")
+			key, collation = d.Get("key"), d.Get("collation")
 		}
 	}
 	shown := strings.Builder{}
@@ -300,8 +328,12 @@ func (k *coll) duplicateValue(dup *core.Duplicate, specs []value.Value) *merr.Er
 		fmt.Fprintf(&shown, "%s: %s", it.Key(), update.Show(v))
 		b = value.AppendElement(b, it.Key(), v)
 	}
-	e := merr.New(merr.DuplicateKey, "E11000 duplicate key error collection: %s index: %s dup key: { %s }",
-		k.namespace(), dup.Index, shown.String())
+	of := ""
+	if collation.IsDefined() {
+		of = " collation: " + update.Show(collation)
+	}
+	e := merr.New(merr.DuplicateKey, "E11000 duplicate key error collection: %s index: %s%s dup key: { %s }",
+		k.namespace(), dup.Index, of, shown.String())
 	e.Extra = bson.End(b, at)
 	return e
 }

@@ -57,8 +57,8 @@ func (c *conn) unpack(h wire.Header, msg []byte) (wire.Header, []byte, *peer.Ref
 	return z.Header, plain, nil
 }
 
-// pack returns a reply as it is sent. It is valid until the next call. If there is no memory for the compressed form, the
-// reply is sent as it is.
+// pack returns a reply as it is sent. It is valid until the next call. If there is no memory for the compressed form,
+// the reply is sent as it is.
 func (c *conn) pack(reply []byte) []byte {
 	if c.zip == wire.Noop || !wire.Compressible(reply) {
 		return reply

@@ -124,7 +124,8 @@ func TestCompressedMessagesAreLimited(t *testing.T) {
 		binary.LittleEndian.PutUint32(m[wire.HeaderSize+4:], n)
 		return m
 	}
-	bomb := compressed(t, bson.D{{Key: "ping", Value: 1}, {Key: "comment", Value: strings.Repeat("x", 8<<20)}}, wire.Zstd)
+	bomb := compressed(t, bson.D{{Key: "ping", Value: 1}, {Key: "comment", Value: strings.Repeat("x", 8<<20)}},
+		wire.Zstd)
 	unknown := claims(100)
 	unknown[wire.HeaderSize+8] = 99
 	for _, x := range []struct {

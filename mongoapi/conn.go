@@ -15,14 +15,17 @@ import (
 
 // conn is one connection. Its goroutine owns all fields except op.
 type conn struct {
-	s      *Server
+	s      *Server // executes the commands
+	home   *Server // has accepted the connection; another one than s only with Options.Turn
+	leave  func()  // ends the turn, see Options.Turn; nil: there is none
 	nc     net.Conn
 	p      *peer.Conn
 	id     int32
 	authed bool
 	met    bool // a message has been read
 	user   string
-	app    string // the name that the client gave itself
+	who    *principal // the user; nil: the account, or nobody
+	app    string     // the name that the client gave itself
 	sasl   *conversation
 	last   statistics
 	out    int32           // request id of the last reply
@@ -34,6 +37,7 @@ type conn struct {
 	more   bool // the reply is followed by another one, without a message between them
 	// repeats is set while a message is answered again.
 	repeats bool
+	told    int64           // the version of the server's description in the last reply that had one
 	zip     wire.Compressor // of the current message, and so of its reply; wire.Noop = none
 	plain   []byte          // the message that a compressed one contains
 	packed  []byte          // a compressed reply
@@ -58,6 +62,7 @@ func (c *conn) serve() {
 	var m wire.Msg
 	c.mem = c.s.eng.Budget().Open("message")
 	defer c.mem.Close()
+	defer c.rest()
 	for {
 		h, msg, err := c.p.Read(in, c.rules())
 		refused := refusal(err)
@@ -76,7 +81,8 @@ func (c *conn) serve() {
 			if !ok {
 				return
 			}
-			c.s.rouse()
+			ctx = c.enter(ctx)
+			c.home.rouse()
 			if c.s.o.Requests != nil {
 				c.s.o.Requests.Add(1)
 			}
@@ -90,6 +96,7 @@ func (c *conn) serve() {
 				err = c.p.Write(c.pack(out))
 			}
 			c.ended(err)
+			c.rest()
 			if cap(out) > keepBuffer {
 				out = nil
 			}
@@ -99,6 +106,22 @@ func (c *conn) serve() {
 			}
 			h.RequestID = c.out // the next reply, if there is one, answers this one
 		}
+	}
+}
+
+// enter begins a turn of the connection, if there are any. It returns the context of the turn.
+func (c *conn) enter(ctx context.Context) context.Context {
+	if c.home.o.Turn != nil {
+		c.s, ctx, c.leave = c.home.o.Turn(ctx)
+	}
+	return ctx
+}
+
+// rest ends the turn of the connection.
+func (c *conn) rest() {
+	if c.leave != nil {
+		c.leave()
+		c.leave = nil
 	}
 }
 

@@ -47,7 +47,9 @@ func cover(q *exec.Query, paths []access.Path) {
 // count counts the rows of a source that hasn't been read yet.
 func (s *source) count() (n int64, err error) {
 	defer s.Close()
-	s.done = true
+	if s.done = true; s.err != nil {
+		return 0, s.err
+	}
 	if s.rows, err = s.k.Query(s.run.Context(), s.q); err != nil {
 		return 0, err
 	}

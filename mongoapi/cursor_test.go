@@ -9,7 +9,6 @@ import (
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
-	"github.com/orrerydb/orrery/core/value"
 )
 
 // TestBatchesHoldNothing: large documents are returned once and in order, whatever limit ends a batch, and a resting
@@ -216,7 +215,7 @@ func TestRepliesAreBounded(t *testing.T) {
 	reply := make([]byte, 4<<20)
 	var last *session
 	for i := range 50 {
-		last = ss.get(value.UUIDOf([]byte{15: byte(i)}))
+		last = ss.get(key16([]byte{15: byte(i)}))
 		last.reply = reply
 		ss.count(last, len(reply))
 	}

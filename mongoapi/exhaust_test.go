@@ -21,8 +21,8 @@ func (c *client) exhaust(d bson.D) {
 	}
 }
 
-// TestExhaustCursor: the batches of a getMore with exhaustAllowed follow each other. Each answers the one before it, and
-// only the last one has no moreToCome.
+// TestExhaustCursor: the batches of a getMore with exhaustAllowed follow each other. Each answers the one before it,
+// and only the last one has no moreToCome.
 func TestExhaustCursor(t *testing.T) {
 	s, addr := serve(t, Options{}, nil)
 	c := connect(t, addr)

@@ -61,6 +61,13 @@ func (r *request) failing(dst []byte, def command) ([]byte, error) {
 	}
 	dst = value.AppendElement(dst[:len(dst)-1], "writeConcernError", f.Concern)
 	code, _ := num.ToInt64(f.Concern.Get("code"), true)
+	if leaves(int32(code)) {
+		r.c.home.changed()
+		dst = r.appendTopologyVersion(dst)
+	}
+	if r.inTxn && !r.closes() && !f.Labelled { // what follows decides
+		return bson.End(dst, at), nil
+	}
 	return bson.End(r.appendLabels(dst, int32(code), nil), at), nil
 }
 
@@ -79,6 +86,9 @@ func (r *request) fail(f *failpoint.Failure, message string) error {
 	r.c.hangUp = r.c.hangUp || f.Close
 	if f.Code == 0 && !f.Close {
 		return nil
+	}
+	if leaves(f.Code) {
+		r.c.home.changed()
 	}
 	r.logged = true
 	e := merr.New(f.Code, "%s", message)

@@ -62,7 +62,8 @@ func policyPath(dotted string) (string, bool) {
 }
 
 // policyFor returns the indexing policy of a collection after its declared indexes changed from old to specs. Composite
-// indexes from other sources stay. A policy that can't be parsed, or that indexes nothing, is returned unchanged.
+// and spatial indexes from other sources stay. A policy that can't be parsed, or that indexes nothing, is returned
+// unchanged.
 func policyFor(policy []byte, old, specs []value.Value) []byte {
 	text := policy
 	if len(text) == 0 {
@@ -70,45 +71,72 @@ func policyFor(policy []byte, old, specs []value.Value) []byte {
 	}
 	var all map[string]json.RawMessage
 	var mode string
-	var has [][]columnJSON
 	if json.Unmarshal(text, &all) != nil || all["indexingMode"] != nil &&
 		json.Unmarshal(all["indexingMode"], &mode) != nil || strings.EqualFold(mode, "none") {
 		return policy
 	}
-	if all["compositeIndexes"] != nil && json.Unmarshal(all["compositeIndexes"], &has) != nil {
+	composites := listed[[]columnJSON]{
+		of: func(s value.Value) [][]columnJSON {
+			if c := composite(s); c != nil {
+				return [][]columnJSON{c}
+			}
+			return nil
+		},
+		same: func(a, b []columnJSON) bool { return slices.Equal(a, b) },
+		most: core.MaxCompositeIndexes,
+	}
+	shapes := listed[spatialJSON]{of: spatial, same: spatialJSON.same, most: maxIndexes}
+	a, okA := composites.change(all, "compositeIndexes", old, specs)
+	b, okB := shapes.change(all, "spatialIndexes", old, specs)
+	if !okA || !okB || !a && !b {
 		return policy
-	}
-	before := len(has)
-	same := func(c []columnJSON) func([]columnJSON) bool {
-		return func(d []columnJSON) bool { return slices.Equal(c, d) }
-	}
-	var gone, want [][]columnJSON
-	for _, s := range specs {
-		if c := composite(s); c != nil {
-			want = append(want, c)
-		}
-	}
-	for _, s := range old {
-		if c := composite(s); c != nil && !slices.ContainsFunc(want, same(c)) {
-			gone = append(gone, c)
-		}
-	}
-	has = slices.DeleteFunc(has, func(c []columnJSON) bool { return slices.ContainsFunc(gone, same(c)) })
-	changed := len(has) != before
-	for _, c := range want {
-		if len(has) < core.MaxCompositeIndexes && !slices.ContainsFunc(has, same(c)) {
-			has, changed = append(has, c), true
-		}
-	}
-	if !changed {
-		return policy
-	}
-	if all["compositeIndexes"], _ = json.Marshal(has); len(has) == 0 { // columns can always be marshalled
-		delete(all, "compositeIndexes")
 	}
 	out, err := json.Marshal(all)
 	if err != nil {
 		return policy
 	}
 	return out
+}
+
+// listed is a list of a policy that follows from declared indexes.
+type listed[T any] struct {
+	of   func(spec value.Value) []T
+	same func(a, b T) bool
+	most int
+}
+
+// change changes the list with a name in a policy. ok is false if the list can't be parsed.
+func (l listed[T]) change(policy map[string]json.RawMessage, name string, old, specs []value.Value) (changed, ok bool) {
+	var has, gone, want []T
+	if policy[name] != nil && json.Unmarshal(policy[name], &has) != nil {
+		return false, false
+	}
+	in := func(list []T, x T) bool {
+		return slices.ContainsFunc(list, func(y T) bool { return l.same(x, y) })
+	}
+	for _, s := range specs {
+		want = append(want, l.of(s)...)
+	}
+	for _, s := range old {
+		for _, x := range l.of(s) {
+			if !in(want, x) {
+				gone = append(gone, x)
+			}
+		}
+	}
+	before := len(has)
+	has = slices.DeleteFunc(has, func(x T) bool { return in(gone, x) })
+	changed = len(has) != before
+	for _, x := range want {
+		if len(has) < l.most && !in(has, x) {
+			has, changed = append(has, x), true
+		}
+	}
+	if !changed {
+		return false, true
+	}
+	if policy[name], _ = json.Marshal(has); len(has) == 0 { // they can always be marshalled
+		delete(policy, name)
+	}
+	return true, true
 }

@@ -51,6 +51,10 @@ func indexDoc(spec value.Value, lenient bool) (value.Value, error) {
 			b = value.AppendElement(b, o.name, v)
 		}
 	}
+	var err error
+	if b, err = placeOptions(b, spec); err != nil {
+		return spec, err
+	}
 	d := value.ObjectOf(bson.End(b, at))
 	return d, checkIndexOptions(d)
 }
@@ -78,7 +82,8 @@ func checkIndexKey(key value.Value) error {
 		case v.Kind() == value.String:
 			switch v.Str() {
 			case "hashed": // it guarantees no order, and every path supports equality
-			case "text", "2dsphere", "2d", "geoHaystack":
+			case "2dsphere", "2d":
+			case "text", "geoHaystack":
 				return cannotCreate("%s indexes are not supported by this server", v.Str())
 			default:
 				return cannotCreate("Unknown index plugin '%s'", v.Str())
@@ -110,10 +115,15 @@ func (o indexOption) stored(lenient bool) (value.Value, error) {
 	case "key", "name", "v", "ns":
 		return value.Undef(), nil
 	case "collation":
-		if checkCollation(o.v) != nil {
-			return o.v, cannotCreate("indexes with a collation are not supported by this server")
+		if o.v.Kind() != value.Object {
+			return o.v, merr.New(merr.TypeMismatch, "The field 'collation' must be an object, but got %s",
+				expr.TypeName(o.v))
 		}
-		return value.Undef(), nil
+		if o.v.Len() == 0 {
+			return o.v, merr.New(merr.BadValue, "The field 'collation' cannot be an empty object.")
+		}
+		c, err := parseCollation(o.v)
+		return collationDoc(c), err
 	}
 	if idKey(o.key) && indexOptions[o.name] != "" {
 		return o.v, merr.New(merr.InvalidIndexSpecification, "The field '%s' is not valid for an _id index "+
@@ -184,7 +194,7 @@ func checkIndexOptions(d value.Value) error {
 	for it := key.Iter(); it.Next(); {
 		name := string(it.Key())
 		wild = wild || name == "$**" || strings.HasSuffix(name, ".$**")
-		hashed = hashed || it.Value().Kind() == value.String
+		hashed = hashed || it.Value().Kind() == value.String && it.Value().Str() == "hashed"
 	}
 	set := func(name string) bool { return d.Get(name).IsDefined() }
 	switch {
@@ -231,6 +241,14 @@ func declaredOf(d value.Value) (out []core.Declared, err error) {
 	if d.Get("unique").IsDefined() {
 		u := x
 		u.Unique = true
+		c, err := parseCollation(d.Get("collation"))
+		if err != nil {
+			return nil, err
+		}
+		if c != nil {
+			o := c.Options()
+			u.Collation = &o
+		}
 		out = append(out, u)
 	}
 	if after := d.Get("expireAfterSeconds"); after.IsDefined() && !onTS(d) {
@@ -415,7 +433,7 @@ func (k *coll) known(specs []value.Value, d value.Value) (bool, error) {
 }
 
 // telling are the fields that tell an index from others.
-var telling = []string{"key", "unique", "sparse", "partialFilterExpression"}
+var telling = []string{"key", "unique", "sparse", "partialFilterExpression", "collation"}
 
 func sameIndex(a, b value.Value) bool {
 	for _, name := range telling {

@@ -99,7 +99,7 @@ func (s *Server) operations() []value.Value {
 		b = bson.End(bson.AppendString(b, op.name, op.ns), ca)
 		out = append(out, value.ObjectOf(bson.End(b, at)))
 	}
-	return append(out, s.idleTransactions()...)
+	return out
 }
 
 // idleTransactions lists the open transactions that no command runs in.
@@ -111,7 +111,7 @@ func (s *Server) idleTransactions() (out []value.Value) {
 		b = bson.AppendString(b, "desc", "inactive transaction")
 		b = bson.AppendBool(b, "active", false)
 		sa, b := bson.BeginObject(b, "lsid")
-		b = bson.End(value.AppendElement(b, "id", value.UUIDOf(t.session[:])), sa)
+		b = bson.End(value.AppendElement(b, "id", t.lsid), sa)
 		ta, b := bson.BeginObject(b, "transaction")
 		pa, b := bson.BeginObject(b, "parameters")
 		b = bson.AppendInt64(b, "txnNumber", t.number)
@@ -138,7 +138,7 @@ func currentOp(r *request, dst []byte) ([]byte, error) {
 	if r.db != "admin" {
 		return dst, merr.New(merr.Unauthorized, "currentOp may only be run against the admin database.")
 	}
-	return value.AppendElement(dst, "inprog", value.MakeArray(r.s.operations())), nil
+	return value.AppendElement(dst, "inprog", value.MakeArray(append(r.c.home.operations(), r.s.idleTransactions()...))), nil
 }
 
 // killOp ends a running command. It is no error if the command has already ended.
@@ -154,12 +154,12 @@ func killOp(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	r.s.mu.Lock()
-	for c := range r.s.conns {
+	r.c.home.mu.Lock()
+	for c := range r.c.home.conns {
 		if int64(c.id) == id>>32 {
 			c.p.Kill(uint32(id), peer.ErrKilled)
 		}
 	}
-	r.s.mu.Unlock()
+	r.c.home.mu.Unlock()
 	return bson.AppendString(dst, "info", "attempting to kill op"), nil
 }

@@ -1,7 +1,9 @@
 package mongoapi
 
 import (
+	"crypto/md5"
 	"encoding/binary"
+	"encoding/hex"
 	"io"
 	"net"
 	"runtime"
@@ -47,29 +49,49 @@ func startLogin(payload string) bson.D {
 	}
 }
 
-// login logs a client in.
+// login logs a client in as the account.
 func (c *client) login() {
 	c.t.Helper()
-	cl, err := scram.SHA256.NewClient("localhost", "a2V5", "")
+	if e := c.loginAs("admin", "localhost", "a2V5", ""); e.OK != 1 {
+		c.t.Fatal(e)
+	}
+}
+
+// loginAs logs a client in as a user of a database. "" = SCRAM-SHA-256.
+func (c *client) loginAs(db, user, password, mechanism string) errorReply {
+	c.t.Helper()
+	hash := scram.SHA256
+	switch mechanism {
+	case "":
+		mechanism = mechSHA256
+	case mechSHA1:
+		digest := md5.Sum([]byte(user + ":mongo:" + password))
+		hash, password = scram.SHA1, hex.EncodeToString(digest[:])
+	}
+	start := startLogin("\x00" + user + "\x00" + password)
+	start[1].Value, start[4].Value = mechanism, db
+	if mechanism == mechPlain {
+		_, e := c.ask(start)
+		return e
+	}
+	cl, err := hash.NewClientUnprepped(user, password, "")
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	conv := cl.NewConversation()
 	step, _ := conv.Step("")
-	raw, e := c.ask(startLogin(step))
+	start[2].Value = []byte(step)
+	raw, e := c.ask(start)
 	if e.OK != 1 {
-		c.t.Fatal(e)
+		return e
 	}
 	_, payload := raw.Lookup("payload").Binary()
 	if step, err = conv.Step(string(payload)); err != nil {
 		c.t.Fatal(err)
 	}
-	if raw, e = c.ask(bson.D{{Key: "saslContinue", Value: 1}, {Key: "conversationId", Value: 1},
-		{Key: "payload", Value: []byte(step)}, {Key: "$db", Value: "admin"}}); !raw.Lookup(
-		"done",
-	).Boolean() {
-		c.t.Fatal(e)
-	}
+	_, e = c.ask(bson.D{{Key: "saslContinue", Value: 1}, {Key: "conversationId", Value: 1},
+		{Key: "payload", Value: []byte(step)}, {Key: "$db", Value: db}})
+	return e
 }
 
 // TestBeforeLogin: a client that hasn't logged in has short limits.

@@ -59,17 +59,17 @@ func (r *request) aggregateCursor(name string) (*cursor, *agg.Pipeline, error) {
 	if err := r.own(); err != nil {
 		return nil, nil, err
 	}
-	p, err := r.pipeline(r.body)
+	k, err := r.open(r.db, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := r.pipeline(k, r.body, name)
 	if err != nil {
 		return nil, nil, err
 	}
 	if r.arg.IsNumber() && p.ReadsCollection() {
 		return nil, nil, merr.New(merr.InvalidNamespace, "{aggregate: 1} is not valid for this pipeline: it needs a "+
 			"collection")
-	}
-	k, err := r.open(r.db, name)
-	if err != nil {
-		return nil, nil, err
 	}
 	if err := checkHint(k, r.body); err != nil {
 		return nil, nil, err
@@ -96,15 +96,17 @@ func failed(err error) error {
 	return &c
 }
 
-func (r *request) pipeline(body value.Value) (*agg.Pipeline, error) {
-	if err := checkCollation(given(body, "collation")); err != nil {
+// pipeline compiles the pipeline of a command on a collection, whose k is nil if it doesn't exist.
+func (r *request) pipeline(k *coll, body value.Value, name string) (*agg.Pipeline, error) {
+	if err := r.collate(k, given(body, "collation")); err != nil {
 		return nil, err
 	}
 	scope, err := r.scope(body)
 	if err != nil {
 		return nil, err
 	}
-	return agg.Compile(body.Get("pipeline"), agg.Options{Scope: scope, Run: r.exprEnv().Run})
+	return agg.Compile(body.Get("pipeline"), agg.Options{Scope: scope, Run: r.exprEnv().Run, Coll: name,
+		Places: r.placeIndex})
 }
 
 // runPipeline opens a pipeline on the host's collection, which may not exist.

@@ -10,29 +10,8 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/rights"
 )
-
-func create(r *request, dst []byte) ([]byte, error) {
-	name, err := r.collection()
-	if err != nil {
-		return dst, err
-	}
-	for it := r.body.Iter(); it.Next(); {
-		switch key := string(it.Key()); key {
-		case "capped", "timeseries", "viewOn", "clusteredIndex", "validator", "changeStreamPreAndPostImages",
-			"encryptedFields", "expireAfterSeconds":
-			if expr.Truthy(it.Value()) && !(it.Value().Kind() == value.Object && it.Value().Len() == 0) {
-				return dst, merr.NotSupported("the option " + key + " of create")
-			}
-		case "collation":
-			if err := checkCollation(it.Value()); err != nil {
-				return dst, err
-			}
-		}
-	}
-	_, _, err = r.ensure(r.db, name) // it exists with the same options: nothing to do
-	return dst, err
-}
 
 func drop(r *request, dst []byte) ([]byte, error) {
 	name, err := r.collection()
@@ -51,6 +30,9 @@ func drop(r *request, dst []byte) ([]byte, error) {
 }
 
 func dropDatabase(r *request, dst []byte) ([]byte, error) {
+	if r.db == usersDB {
+		return dst, merr.New(merr.IllegalOperation, "Dropping the 'admin' database is prohibited.")
+	}
 	err := r.s.eng.DropDatabase(r.ctx, r.db)
 	if status.Is(err, status.NotFound) {
 		return dst, nil
@@ -123,24 +105,46 @@ func (r *request) keepMatching(docs []value.Value) ([]value.Value, error) {
 func listCollections(r *request, dst []byte) ([]byte, error) {
 	nameOnly := flag(r.body, "nameOnly", false)
 	var docs []value.Value
+	var only *rights.Set // nil: everything is shown
+	if who := r.limited(); who != nil && !who.set.Allows(rights.Resource{DB: r.db}, "listCollections") ||
+		who != nil && flag(r.body, "authorizedCollections", false) {
+		only = who.set
+	}
 	names, err := r.s.eng.Names(r.db, "")
 	if err != nil {
 		return dst, err
 	}
+	options := map[string][]byte{} // elements
+	if !nameOnly {
+		for d, err := range r.s.eng.Definitions(r.db, 0) {
+			if status.Is(err, status.NotFound) {
+				break
+			}
+			if err != nil {
+				return dst, err
+			}
+			if b := optionsOf(d).Bytes(); len(b) > 0 {
+				options[d.ID()] = b[4 : len(b)-1]
+			}
+		}
+	}
 	for c := range names {
+		if only != nil && !only.SeesCollection(r.db, c.ID) {
+			continue
+		}
 		at, b := bson.Begin(nil)
 		b = bson.AppendString(b, "name", c.ID)
 		b = bson.AppendString(b, "type", "collection")
 		if !nameOnly {
 			oa, ob := bson.BeginObject(b, "options")
-			b = bson.End(ob, oa)
+			b = bson.End(append(ob, options[c.ID]...), oa)
 			ia, ib := bson.BeginObject(b, "info")
 			var uuid [16]byte // constant during the collection's life
 			copy(uuid[:], c.RID[:])
 			ib = bson.AppendBool(ib, "readOnly", false)
 			ib = value.AppendElement(ib, "uuid", value.UUIDOf(uuid[:]))
 			b = bson.End(ib, ia)
-			b = value.AppendElement(b, "idIndex", idIndex())
+			b = value.AppendElement(b, "idIndex", idIndexOf(options[c.ID]))
 		}
 		docs = append(docs, value.ObjectOf(bson.End(b, at)))
 	}
@@ -155,6 +159,17 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 		return dst, merr.New(merr.Unauthorized, "listDatabases may only be run against the admin database.")
 	}
 	nameOnly := flag(r.body, "nameOnly", false)
+	var only *rights.Set // nil: everything is shown
+	if who := r.limited(); who != nil {
+		authorized := given(r.body, "authorizedDatabases")
+		all := who.set.Allows(rights.Resource{Cluster: true}, "listDatabases")
+		switch {
+		case authorized.IsDefined() && !expr.Truthy(authorized) && !all:
+			return dst, r.notAuthorized()
+		case !all, expr.Truthy(authorized):
+			only = who.set
+		}
+	}
 	var docs []value.Value
 	total := int64(0)
 	dbs, err := r.s.eng.Databases()
@@ -163,6 +178,9 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 	}
 	sort.Slice(dbs, func(i, j int) bool { return dbs[i].ID < dbs[j].ID })
 	for _, d := range dbs {
+		if only != nil && !only.Sees(d.ID) {
+			continue
+		}
 		at, b := bson.Begin(nil)
 		b = bson.AppendString(b, "name", d.ID)
 		if !nameOnly {

@@ -10,9 +10,9 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// selection compiles the query of count and distinct.
-func (r *request) selection() (*filter.Filter, error) {
-	if err := checkCollation(given(r.body, "collation")); err != nil {
+// selection compiles the query of count and distinct on a collection, nil if it doesn't exist.
+func (r *request) selection(k *coll) (*filter.Filter, error) {
+	if err := r.collate(k, given(r.body, "collation")); err != nil {
 		return nil, err
 	}
 	scope, err := r.scope(r.body)
@@ -27,7 +27,11 @@ func count(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	f, err := r.selection()
+	k, err := r.open(r.db, name)
+	if err != nil {
+		return dst, err
+	}
+	f, err := r.selection(k)
 	if err != nil {
 		return dst, err
 	}
@@ -35,9 +39,8 @@ func count(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	k, err := r.open(r.db, name)
-	if k == nil || err != nil {
-		return bson.AppendInt32(dst, "n", 0), err
+	if k == nil {
+		return bson.AppendInt32(dst, "n", 0), nil
 	}
 	if err := checkHint(k, r.body); err != nil {
 		return dst, err
@@ -86,18 +89,18 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 	if len(key.Bytes()) == 0 {
 		return dst, merr.New(31032, "A distinct key may not be empty")
 	}
-	f, err := r.selection()
+	k, err := r.open(r.db, name)
 	if err != nil {
 		return dst, err
 	}
-	k, err := r.open(r.db, name)
+	f, err := r.selection(k)
 	if err != nil {
 		return dst, err
 	}
 	if err := checkHint(k, r.body); err != nil {
 		return dst, err
 	}
-	set := expr.NewSet()
+	set := expr.NewSet(r.exprEnv().Run.Collation())
 	size := 0
 	mem := r.s.eng.Budget().Open("distinct")
 	defer mem.Close()

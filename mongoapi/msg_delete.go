@@ -33,6 +33,9 @@ func deleteDocs(r *request, dst []byte) ([]byte, error) {
 			err = checkHint(k, spec)
 		}
 		if err == nil {
+			err = r.collate(k, given(spec, "collation"))
+		}
+		if err == nil {
 			st.f, err = filter.Compile(spec.Get("q"), r.filterOptions(scope))
 		}
 		var o outcome
@@ -67,5 +70,5 @@ func compileDelete(spec value.Value) (statement, error) {
 		return st, merr.New(merr.MissingField, "BSON field 'delete.deletes.q' is missing but a required field")
 	}
 	st.multi = limit == 0
-	return st, checkCollation(given(spec, "collation"))
+	return st, nil
 }

@@ -140,19 +140,6 @@ func dataSize(r *request, dst []byte) ([]byte, error) {
 	return bson.AppendInt64(dst, "numObjects", n), nil
 }
 
-func connectionStatus(r *request, dst []byte) ([]byte, error) {
-	at, dst := bson.BeginObject(dst, "authInfo")
-	users := []value.Value(nil)
-	if r.c.user != "" {
-		ua, b := bson.Begin(nil)
-		b = bson.AppendString(b, "user", r.c.user)
-		users = append(users, value.ObjectOf(bson.End(bson.AppendString(b, "db", "admin"), ua)))
-	}
-	dst = value.AppendElement(dst, "authenticatedUsers", value.MakeArray(users))
-	dst = value.AppendElement(dst, "authenticatedUserRoles", value.MakeArray(nil))
-	return bson.End(dst, at), nil
-}
-
 func getCmdLineOpts(_ *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendStrings(dst, "argv", "orrery", "serve")
 	at, dst := bson.BeginObject(dst, "parsed")
@@ -222,7 +209,7 @@ func serverStatus(r *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendInt64(dst, "uptimeMillis", up.Milliseconds())
 	dst = bson.AppendDate(dst, "localTime", now.UnixMilli())
 	at, dst := bson.BeginObject(dst, "connections")
-	dst = bson.AppendInt32(dst, "current", int32(r.s.connections()))
+	dst = bson.AppendInt32(dst, "current", int32(r.c.home.connections()))
 	dst = bson.AppendInt32(dst, "totalCreated", r.s.connID.Load())
 	dst = bson.End(dst, at)
 	at, dst = bson.BeginObject(dst, "metrics")

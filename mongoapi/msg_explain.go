@@ -63,6 +63,10 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 	if x.coll, err = r.explainedName(name, it.Value()); err != nil {
 		return x, err
 	}
+	k, err := r.open(r.db, x.coll)
+	if err != nil {
+		return x, err
+	}
 	scope, err := r.scope(cmd)
 	if err != nil {
 		return x, err
@@ -90,13 +94,16 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 		x.spec, x.above = r.firstOf(cmd, "deletes"), "DELETE"
 		x.query = x.spec.Get("q")
 	case "aggregate":
-		p, err := r.pipeline(cmd)
+		p, err := r.pipeline(k, cmd, x.coll)
 		if err != nil {
 			return x, err
 		}
 		if x.f, x.o, x.limit = p.Lead.Filter, p.Lead.Sort, p.Lead.Limit; p.CountOnly != nil {
 			x.cover = func(q *exec.Query) { coverCount(q, x.f) }
 		}
+	}
+	if x.f == nil && err == nil {
+		err = r.collate(k, given(x.spec, "collation"))
 	}
 	if x.f == nil && err == nil {
 		x.f, err = filter.Compile(x.query, r.filterOptions(scope))

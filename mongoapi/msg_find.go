@@ -67,9 +67,7 @@ func (r *request) findArgs() (findArgs, error) {
 					"non capped collection", r.db, r.arg.Str())
 			}
 		case "collation":
-			if err = checkCollation(v); err == nil {
-				continue
-			}
+			a.simple = a.simple && v.Len() == 0
 		case "min", "max", "returnKey", "showRecordId":
 			if !expr.Truthy(v) || v.Len() == 0 && v.Kind() == value.Object {
 				continue
@@ -95,14 +93,6 @@ func count64(name []byte, v value.Value) (int64, error) {
 	return n, nil
 }
 
-// checkCollation accepts only the collation that is supported: binary comparison.
-func checkCollation(v value.Value) error {
-	if v.Len() == 0 || v.Get("locale").Str() == "simple" {
-		return nil
-	}
-	return merr.NotSupported("a collation other than simple")
-}
-
 func find(r *request, dst []byte) ([]byte, error) {
 	name, err := r.collection()
 	if err != nil {
@@ -119,7 +109,7 @@ func find(r *request, dst []byte) ([]byte, error) {
 	if err := checkHint(k, r.body); err != nil {
 		return dst, err
 	}
-	if k != nil && a.simple && k.byID {
+	if k != nil && a.simple && k.byID && !k.option("collation").IsDefined() {
 		if id, ok := onlyID(a.filter); ok {
 			return r.findPoint(dst, k, id)
 		}
@@ -147,6 +137,9 @@ func (r *request) findCursor(k *coll, name string) (*cursor, findArgs, error) {
 	if err != nil {
 		return nil, a, err
 	}
+	if err := r.collate(k, given(r.body, "collation")); err != nil {
+		return nil, a, err
+	}
 	scope, err := r.scope(r.body)
 	if err != nil {
 		return nil, a, err
@@ -159,7 +152,7 @@ func (r *request) findCursor(k *coll, name string) (*cursor, findArgs, error) {
 	if err != nil {
 		return nil, a, err
 	}
-	p, err := project.Compile(a.projection, project.Options{Scope: scope, Find: true, Query: f})
+	p, err := project.Compile(a.projection, project.Options{Scope: scope, Find: true, Run: r.exprEnv().Run, Query: f})
 	if err != nil {
 		return nil, a, err
 	}

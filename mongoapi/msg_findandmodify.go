@@ -53,7 +53,7 @@ func findAndModify(r *request, dst []byte) ([]byte, error) {
 	if shown == nil {
 		return bson.AppendNull(dst, "value"), nil
 	}
-	p, err := project.Compile(fields, project.Options{Find: true, Query: st.f})
+	p, err := project.Compile(fields, project.Options{Find: true, Run: r.exprEnv().Run, Query: st.f})
 	if err != nil {
 		return dst, err
 	}
@@ -66,7 +66,7 @@ func findAndModify(r *request, dst []byte) ([]byte, error) {
 func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err error) {
 	b := r.body
 	fields = given(b, "fields")
-	if err = checkCollation(given(b, "collation")); err != nil {
+	if err = r.collate(k, given(b, "collation")); err != nil {
 		return st, fields, err
 	}
 	if err = checkHint(k, b); err != nil {
@@ -84,7 +84,7 @@ func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err err
 		return st, fields, err
 	}
 	// Check it before anything is written.
-	if _, err = project.Compile(fields, project.Options{Find: true, Query: st.f}); err != nil {
+	if _, err = project.Compile(fields, project.Options{Find: true, Run: r.exprEnv().Run, Query: st.f}); err != nil {
 		return st, fields, err
 	}
 	u := b.Get("update")

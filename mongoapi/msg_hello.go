@@ -14,6 +14,7 @@ func hello(r *request, dst []byte) ([]byte, error) {
 	if err := r.awaitTopology(); err != nil {
 		return dst, err
 	}
+	r.c.told = r.c.home.topology.Load() // or a later one, which it is told again
 	dst = r.appendTopologyVersion(dst)
 	if r.name == "hello" {
 		dst = bson.AppendBool(dst, "isWritablePrimary", true)
@@ -35,12 +36,20 @@ func hello(r *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendBool(dst, "readOnly", false)
 	dst = appendCompressors(dst, r.body.Get("compression"))
 	if u := r.body.Get("saslSupportedMechs"); u.Kind() == value.String {
-		dst = bson.AppendStrings(dst, "saslSupportedMechs", "SCRAM-SHA-256", "SCRAM-SHA-1")
+		names, err := r.s.mechanisms(u.Str())
+		if err != nil {
+			return dst, err
+		}
+		dst = bson.AppendStrings(dst, "saslSupportedMechs", names...)
 	}
 	if a := r.body.Get("speculativeAuthenticate"); a.Kind() == value.Object && a.Get("saslStart").IsDefined() {
 		n := len(dst)
 		at, b := bson.BeginObject(dst, "speculativeAuthenticate")
-		if b, err := r.saslStart(b, a); err == nil {
+		db := a.Get("db").Str()
+		if db == "" {
+			db = usersDB
+		}
+		if b, err := r.saslStart(b, a, db); err == nil {
 			return bson.End(b, at), nil
 		}
 		r.c.sasl = nil

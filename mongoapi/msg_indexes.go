@@ -29,6 +29,33 @@ func idIndex() value.Value {
 	return value.ObjectOf(bson.End(bson.AppendString(b, "name", "_id_"), at))
 }
 
+// idIndexOf returns the index on `_id` of a collection with these options, given as elements.
+func idIndexOf(options []byte) value.Value {
+	at, b := bson.Begin(nil)
+	c := value.ObjectOf(bson.End(append(b, options...), at)).Get("collation")
+	if d := idIndex(); c.IsDefined() {
+		return withOption(d, "collation", c, false)
+	}
+	return idIndex()
+}
+
+// idIndex returns the collection's index on `_id`.
+func (k *coll) idIndex() value.Value {
+	if len(k.opts) == 0 {
+		return idIndex()
+	}
+	return idIndexOf(k.opts[4 : len(k.opts)-1])
+}
+
+// inherit gives an index the collation of its collection, unless its specification has one.
+func (k *coll) inherit(d, spec value.Value) value.Value {
+	c := k.option("collation")
+	if !c.IsDefined() || spec.Get("collation").IsDefined() || idKey(d.Get("key")) {
+		return d
+	}
+	return withOption(d, "collation", c, false)
+}
+
 // indexSpecs returns the declared indexes, without the one on `_id`.
 func (k *coll) indexSpecs() []value.Value { return indexSpecsOf(k.Definition) }
 
@@ -82,7 +109,8 @@ func setIndexes(s *core.ContainerSpec, old, specs []value.Value) error {
 	}
 	s.Properties[indexProperty] = value.MakeArray(specs).Bytes()
 	s.IndexingPolicy = policyFor(s.IndexingPolicy, old, specs)
-	s.Declared = nil
+	setPlaces(s, specs)
+	s.Declared = declaredIDs(s)
 	had, has := slices.ContainsFunc(old, endsByTS), (*int32)(nil)
 	for _, d := range specs {
 		if endsByTS(d) {
@@ -100,6 +128,17 @@ func setIndexes(s *core.ContainerSpec, old, specs []value.Value) error {
 		s.DefaultTTL = has
 	}
 	return nil
+}
+
+// declaredIDs returns the index that makes `_id`s unique by the collection's collation, if it has one. By their bytes
+// they are unique in any case.
+func declaredIDs(s *core.ContainerSpec) []core.Declared {
+	c, err := parseCollation(optionsIn(s.Properties[optionsProperty]).Get("collation"))
+	if c == nil || err != nil {
+		return nil
+	}
+	o := c.Options()
+	return []core.Declared{{Name: "_id_", Paths: [][]string{{"_id"}}, Unique: true, Collation: &o}}
 }
 
 // endsByTS reports whether an index ends the life of documents by the time of their last write.
@@ -129,6 +168,9 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	for i, spec := range value.Elements(list) {
+		docs[i] = k.inherit(docs[i], spec)
+	}
 	before := len(k.indexSpecs()) + 1
 	specs, err := k.withIndexes(k.indexSpecs(), docs)
 	if err != nil {
@@ -140,6 +182,9 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 			before = len(specs) + 1
 			return k.withIndexes(specs, docs)
 		})
+		if err == nil {
+			err = r.checkStoredPlaces(k, docs)
+		}
 		if err != nil {
 			return dst, err
 		}
@@ -183,7 +228,7 @@ func listIndexes(r *request, dst []byte) ([]byte, error) {
 	if k == nil {
 		return dst, merr.New(merr.NamespaceNotFound, "ns does not exist: %s.%s", r.db, name)
 	}
-	return r.list(dst, k.namespace(), append([]value.Value{idIndex()}, k.indexSpecs()...))
+	return r.list(dst, k.namespace(), append([]value.Value{k.idIndex()}, k.indexSpecs()...))
 }
 
 func dropIndexes(r *request, dst []byte) ([]byte, error) {

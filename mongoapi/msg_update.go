@@ -93,7 +93,7 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 
 func (r *request) compileUpdate(k *coll, spec value.Value, scope *expr.Scope) (statement, error) {
 	st := statement{shown: exec.Creation, multi: flag(spec, "multi", false), upsert: flag(spec, "upsert", false)}
-	if err := checkCollation(given(spec, "collation")); err != nil {
+	if err := r.collate(k, given(spec, "collation")); err != nil {
 		return st, err
 	}
 	u := spec.Get("u")

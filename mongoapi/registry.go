@@ -73,10 +73,28 @@ func init() {
 		"refreshSessions":   {fn: refreshSessions, free: true},
 		"startSession":      {fn: startSession},
 
+		// Users and roles.
+		"createRole":               {fn: createRole, args: createRoleArguments, strict: true},
+		"createUser":               {fn: createUser, args: createUserArguments, strict: true},
+		"dropAllRolesFromDatabase": {fn: dropAllRoles, strict: true},
+		"dropAllUsersFromDatabase": {fn: dropAllUsers, strict: true},
+		"dropRole":                 {fn: dropRole, strict: true},
+		"dropUser":                 {fn: dropUser, strict: true},
+		"grantPrivilegesToRole":    {fn: changePrivileges, args: privilegesArguments, strict: true},
+		"grantRolesToRole":         {fn: changeContained, args: rolesArguments, strict: true},
+		"grantRolesToUser":         {fn: changeRoles, args: rolesArguments, strict: true},
+		"revokePrivilegesFromRole": {fn: changePrivileges, args: privilegesArguments, strict: true},
+		"revokeRolesFromRole":      {fn: changeContained, args: rolesArguments, strict: true},
+		"revokeRolesFromUser":      {fn: changeRoles, args: rolesArguments, strict: true},
+		"rolesInfo":                {fn: rolesInfo, args: rolesInfoArguments, strict: true},
+		"updateRole":               {fn: updateRole, args: createRoleArguments, strict: true},
+		"updateUser":               {fn: updateUser, args: createUserArguments, strict: true},
+		"usersInfo":                {fn: usersInfo, args: usersInfoArguments, strict: true},
+
 		// Diagnostics.
 		"configureFailPoint":       {fn: configureFailPoint, test: true, free: true},
 		"collStats":                {fn: collStatsCommand, args: args{"scale": numberArg}},
-		"connectionStatus":         {fn: connectionStatus},
+		"connectionStatus":         {fn: connectionStatus, args: args{"showPrivileges": safeBool}},
 		"currentOp":                {fn: currentOp, free: true},
 		"dataSize":                 {fn: dataSize},
 		"dbStats":                  {fn: dbStats, args: args{"scale": numberArg, "freeStorage": safeBool}},
@@ -102,12 +120,11 @@ func init() {
 // unsupported lists commands of MongoDB that aren't supported. All other names are unknown.
 var unsupported = map[string]bool{
 	"applyOps": true, "authenticate": true, "bulkWrite": true, "cloneCollectionAsCapped": true,
-	"compact": true, "connPoolStats": true, "convertToCapped": true, "createRole": true,
-	"createUser": true, "dbHash": true, "dropAllUsersFromDatabase": true, "dropUser": true, "filemd5": true,
-	"fsync": true, "getLastError": true, "getShardMap": true, "getnonce": true, "grantRolesToUser": true,
+	"compact": true, "connPoolStats": true, "convertToCapped": true, "dbHash": true, "filemd5": true,
+	"fsync": true, "getLastError": true, "getShardMap": true, "getnonce": true,
 	"killAllSessionsByPattern": true, "mapReduce": true, "planCacheClear": true, "profile": true, "reIndex": true,
-	"rolesInfo": true, "setFeatureCompatibilityVersion": true, "setParameter": true,
-	"shutdown": true, "top": true, "updateUser": true, "usersInfo": true, "validate": true,
+	"setFeatureCompatibilityVersion": true, "setParameter": true,
+	"shutdown": true, "top": true, "validate": true,
 }
 
 // nothing replies to a command that needs no work.

@@ -168,6 +168,11 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 	if !r.c.authed && !def.open {
 		return dst, merr.New(merr.Unauthorized, "Command %s requires authentication", r.name)
 	}
+	if r.c.who != nil && r.s.o.Auth && !def.open {
+		if err := r.authorize(); err != nil {
+			return dst, err
+		}
+	}
 	switch {
 	case r.inTxn:
 		if err := r.checkInside(def); err != nil {
@@ -356,8 +361,14 @@ func (r *request) checkGeneric() error {
 	if r.db == "" && !r.legacy {
 		return merr.New(merr.MissingDB, "OP_MSG requests require a $db argument")
 	}
+	if r.db == externalDB && commands[r.name].open {
+		return nil
+	}
 	return validDB(r.db)
 }
+
+// externalDB is the database of users that another system knows. Drivers name it in logins with PLAIN. It has no data.
+const externalDB = "$external"
 
 func validDB(name string) error {
 	if len(name) > 63 || strings.ContainsAny(name, "/\\. \"$*<>:|?\x00") {
@@ -486,6 +497,9 @@ func (r *request) appendError(dst []byte, err error) []byte {
 	dst = bson.AppendInt32(dst, "code", e.Code)
 	dst = bson.AppendString(dst, "codeName", e.CodeName())
 	dst = append(dst, e.Extra...)
+	if leaves(e.Code) { // a driver that knows this version needn't look again
+		dst = r.appendTopologyVersion(dst)
+	}
 	return bson.End(r.appendLabels(dst, e.Code, e.Labels), at)
 }
 

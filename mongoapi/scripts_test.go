@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -10,8 +11,9 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/internal/mtest"
 )
 
-// TestCommands runs testdata/commands. "server" starts a server, with its options as arguments; "run" sends commands,
-// one a line, and prints the replies without their times. "closed" stands for a connection that ends without a reply.
+// TestCommands runs testdata/commands. "server" starts a server, with its options as arguments; "as" connects as a user
+// of a database, whose password is "secret", or as the account; "run" sends commands, one a line, and prints the
+// replies without their times. "closed" stands for a connection that ends without a reply.
 func TestCommands(t *testing.T) {
 	datadriven.Walk(t, "testdata/commands", func(t *testing.T, path string) {
 		var addr string
@@ -19,8 +21,23 @@ func TestCommands(t *testing.T) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			if d.Cmd == "server" {
 				_, addr = serve(t, Options{Standalone: d.HasArg("standalone"), TestCommands: d.HasArg("test-commands"),
-					Advertise: "db.example:27017"}, nil)
+					Auth: d.HasArg("auth"), Advertise: "db.example:27017"}, nil)
 				c = connect(t, addr)
+				if d.HasArg("auth") {
+					c.login()
+				}
+				return ""
+			}
+			if d.Cmd == "as" {
+				c = connect(t, addr)
+				u := value1(t, d, "user")
+				if u == "" {
+					c.login()
+					return ""
+				}
+				if e := c.loginAs(value1(t, d, "db"), u, "secret", value1(t, d, "mechanism")); e.OK != 1 {
+					return e.Errmsg + "\n"
+				}
 				return ""
 			}
 			var b strings.Builder
@@ -37,6 +54,12 @@ func TestCommands(t *testing.T) {
 			return b.String()
 		})
 	})
+}
+
+// value1 returns the value of an argument; "" if there is none.
+func value1(t *testing.T, d *datadriven.TestData, name string) (v string) {
+	d.MaybeScanArgs(t, name, &v)
+	return v
 }
 
 // command1 returns a command. Its database is the one that it names, admin for what runs only there, and db otherwise.
@@ -62,6 +85,9 @@ func command1(t *testing.T, text string) bson.D {
 var untold = map[string]bool{"operationTime": true, "lastWrite": true, "$clusterTime": true, "localTime": true,
 	"connectionId": true, "date": true, "topologyVersion": true}
 
+// userID is the identifier of a user, which is random.
+var userID = regexp.MustCompile(`"userId":\{[^}]*\}\},`)
+
 // shown returns a reply without the fields of untold.
 func shown(t *testing.T, raw bson.Raw) string {
 	t.Helper()
@@ -78,5 +104,5 @@ func shown(t *testing.T, raw bson.Raw) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(b)
+	return userID.ReplaceAllString(string(b), "")
 }

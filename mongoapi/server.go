@@ -45,6 +45,8 @@ type Options struct {
 	SetName    string
 	// Advertise is the address that the server announces, as host:port. "" = the address that the client dialled.
 	Advertise string
+	// PlainText allows logins with the mechanism PLAIN on connections without TLS.
+	PlainText bool
 	// TestCommands enables the commands with which tests make the server fail.
 	TestCommands bool
 	Clock        *clock.Clock // nil: the wall clock
@@ -59,6 +61,10 @@ type Options struct {
 	Observe observe.Observer
 	// Limits are the limits of connections; zero = peer.Defaults.
 	Limits peer.Limits
+	// Turn, if set, is called before each message. It returns the server that executes it, which may be another one
+	// than that of the message before, and the message's context. leave is called after the reply. So tests replace the
+	// store below open connections.
+	Turn func(context.Context) (s *Server, ctx context.Context, leave func())
 }
 
 // Server serves the MongoDB protocol. Safe for concurrent use.
@@ -75,7 +81,8 @@ type Server struct {
 	began     time.Time
 	ids       objectIDs
 	times     clusterClock
-	process   []byte // the ObjectId of this run of the server
+	process   []byte       // the ObjectId of this run of the server
+	topology  atomic.Int64 // the version of its description
 	fails     failpoint.Set
 
 	mu     sync.Mutex
@@ -165,7 +172,7 @@ func (s *Server) Serve(ln net.Listener) error {
 }
 
 func (s *Server) start(nc net.Conn) {
-	c := &conn{s: s, nc: nc, p: peer.New(nc, s.o.Limits), id: s.connID.Add(1), authed: !s.o.Auth}
+	c := &conn{s: s, home: s, nc: nc, p: peer.New(nc, s.o.Limits), id: s.connID.Add(1), authed: !s.o.Auth}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()

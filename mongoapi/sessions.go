@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"crypto/sha256"
 	"sync"
 	"time"
 
@@ -50,10 +51,19 @@ func key16(b []byte) (k [16]byte) {
 	return k
 }
 
-func (ss *sessions) get(id value.Value) *session {
+// sessionKey returns what a session of the request's user is kept under. Users have sessions of their own, also if they
+// use the same id.
+func (r *request) sessionKey(id []byte) [16]byte {
+	if r.c.who == nil {
+		return key16(id)
+	}
+	h := sha256.Sum256(append([]byte(r.c.user+"\x00"), id...))
+	return key16(h[:])
+}
+
+func (ss *sessions) get(k [16]byte) *session {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	k := key16(id.Bytes())
 	s := ss.m[k]
 	if s == nil {
 		if len(ss.m) >= maxSessions {
@@ -140,7 +150,7 @@ func (ss *sessions) forget(id [16]byte) {
 
 // once runs a retryable write, or returns the kept reply.
 func (r *request) once(dst []byte, def command) ([]byte, error) {
-	s := r.s.sessions.get(r.lsid)
+	s := r.s.sessions.get(r.sessionKey(r.lsid.Bytes()))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -208,10 +218,11 @@ func endSessions(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	for id := range ended {
-		for _, t := range r.s.sessions.running(func(t *transaction) bool { return t.session == key16([]byte(id)) }) {
+		key := r.sessionKey([]byte(id))
+		for _, t := range r.s.sessions.running(func(t *transaction) bool { return t.session == key }) {
 			r.s.abort(t)
 		}
-		r.s.sessions.forget(key16([]byte(id)))
+		r.s.sessions.forget(key)
 	}
 	if err := r.endShared(ended); err != nil {
 		return dst, err
@@ -239,7 +250,7 @@ func killAllSessions(r *request, dst []byte) ([]byte, error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for _, c := range cs.m {
-		if c.lsid != nil && c.user == r.c.user {
+		if c.lsid != nil {
 			cs.remove(c)
 		}
 	}

@@ -26,6 +26,7 @@ type source struct {
 	rested bool   // nothing was read since rest
 	paused bool   // gives nothing, so that the stages behind it return what they still have
 	charge float64
+	err    error // why the query can't run
 }
 
 // newSource makes the source of a find: filter, sort, skip and limit (0: none). shown is the order without a sort.
@@ -40,6 +41,7 @@ func newSource(k *coll, f *filter.Filter, o order.Order, shown exec.Shown, skip,
 	}
 	s.q = k.query(f, o, want, e)
 	s.q.Shown = shown
+	s.err = k.usable(f)
 	return s
 }
 
@@ -63,6 +65,10 @@ func (s *source) next() (*core.Item, error) {
 	}
 	if err := s.run.Step(); err != nil {
 		return nil, err
+	}
+	if s.err != nil {
+		s.done = true
+		return nil, s.err
 	}
 	if s.rows == nil {
 		var err error

@@ -9,6 +9,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -29,7 +30,8 @@ import (
 // commit answers NoSuchTransaction.
 type transaction struct {
 	number  int64
-	session [16]byte
+	session [16]byte // its key
+	lsid    value.Value
 	since   time.Time
 	level   string // of its read concern
 
@@ -116,7 +118,7 @@ func (t *transaction) errCommitted() error {
 
 // inTransaction runs a command of a transaction.
 func (r *request) inTransaction(dst []byte, def command) ([]byte, error) {
-	s := r.s.sessions.get(r.lsid)
+	s := r.s.sessions.get(r.sessionKey(r.lsid.Bytes()))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := r.join(s, def); err != nil {
@@ -157,7 +159,8 @@ func (r *request) join(s *session, def command) error {
 			r.s.abort(t)
 		}
 		s.txn, s.reply = r.txn, nil
-		s.multi = &transaction{number: r.txn, session: s.key, since: r.s.clk.Now(), level: r.concern.level}
+		s.multi = &transaction{number: r.txn, session: s.key, lsid: r.lsid.Clone(), since: r.s.clk.Now(),
+			level: r.concern.level}
 		r.s.sessions.opened(s.multi)
 	case t == nil || r.txn != s.txn:
 		if def.ends && r.name == "commitTransaction" {

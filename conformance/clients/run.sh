@@ -7,7 +7,8 @@
 # Needs node and npm. Python, Java and the Gremlin Console (Java) are run where they are installed. The clients come
 # from the registries, in the versions of the lock files. ORRERY_BIN names another binary, and ORRERY_FLAGS are further
 # flags for the servers. The NoSQL clients run twice: against a server with its defaults, and against one with "--strict
-# none".
+# none". With ORRERY_ENGINE, an address such as tikv://127.0.0.1:2379/%s, each server has a keyspace of that cluster
+# instead of a directory; the binary must be orrery-tikv then.
 # The clients of Node run beside the others, against servers of their own: they mostly wait.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -26,7 +27,10 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# serve NAME [FLAG...] starts a server on free ports, with its data in $work/NAME.data, and sets p1 to p5 to the ports.
+# store NAME prints the flag that says where the data of a server is.
+store() { if [[ -n ${ORRERY_ENGINE:-} ]]; then echo "--engine=${ORRERY_ENGINE/\%s/clients-$$-$1}"; else echo "--data=$work/$1.data"; fi; }
+
+# serve NAME [FLAG...] starts a server on free ports, and sets p1 to p5 to the ports.
 serve() {
   local name=$1
   shift
@@ -36,7 +40,7 @@ const net = require("net"), s = [];
   if (s.length === 5) { console.log(s.map((x) => x.address().port).join(" ")); s.forEach((x) => x.close()); return; }
   const x = net.createServer().listen(0, "127.0.0.1", next); s.push(x);
 })();')
-  "$bin" serve --data "$work/$name.data" --nosql-addr "127.0.0.1:$p1" --gremlin-addr "127.0.0.1:$p2" --table-addr "127.0.0.1:$p3" \
+  "$bin" serve "$(store "$name")" --nosql-addr "127.0.0.1:$p1" --gremlin-addr "127.0.0.1:$p2" --table-addr "127.0.0.1:$p3" \
     --mongo-addr "127.0.0.1:$p4" --admin-addr "127.0.0.1:$p5" "$@" ${ORRERY_FLAGS:-} >"$work/$name.log" 2>&1 &
   local pid=$!
   pids+=("$pid")
@@ -191,7 +195,7 @@ esac
 verify() {
   local i good=0 bad=0
   for i in "${!stores[@]}"; do
-    if kill -TERM "${pids[i]}" && wait "${pids[i]}" && "$bin" check "$work/${stores[i]}.data"; then good=$((good + 1)); else bad=$((bad + 1)); fi
+    if kill -TERM "${pids[i]}" && wait "${pids[i]}" && "$bin" check "$(store "${stores[i]}" | sed 's/^--data=//')"; then good=$((good + 1)); else bad=$((bad + 1)); fi
   done
   pids=()
   echo "stores: $good passed, $bad failed"

@@ -53,7 +53,8 @@ func TestCompression(t *testing.T) {
 			c := cl.Database("db").Collection(name)
 			var all []bson.D
 			for i := range docs {
-				all = append(all, bson.D{{Key: "_id", Value: i}, {Key: "pad", Value: strings.Repeat("abcde fghij ", pad/12)}})
+				all = append(all, bson.D{{Key: "_id", Value: i}, {Key: "pad", Value: strings.Repeat("abcde fghij ",
+					pad/12)}})
 			}
 			_, err = c.InsertMany(bg, all)
 			must(t, err)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"reflect"
 	"slices"
+
+	"github.com/orrerydb/orrery/core/collate"
 )
 
 // Declared is an index that an API has declared, and that the store enforces: a unique one, or one that ends the life
@@ -21,6 +23,9 @@ type Declared struct {
 	Sparse bool       `json:"sparse,omitempty"` // items without any of the paths don't count
 	After  *int32     `json:"after,omitempty"`  // seconds after the earliest date at the only path; nil: items stay
 	Only   *Condition `json:"only,omitempty"`   // the index is only for items that fulfil it; nil: for all
+
+	// Collation says which strings are equal; nil: those of the same bytes.
+	Collation *collate.Options `json:"collation,omitempty"`
 
 	// Num is the number of a unique index in the keys of its entries, and State says whether all items have them. The
 	// store chooses both.
@@ -77,6 +82,10 @@ func (d Declared) clone() Declared {
 	if d.After != nil {
 		after := *d.After
 		d.After = &after
+	}
+	if d.Collation != nil {
+		c := *d.Collation
+		d.Collation = &c
 	}
 	if d.Only != nil {
 		only := d.Only.clone()

@@ -134,8 +134,8 @@ func (m *mender) others(e Entry, kind keys.MetaKind) error {
 		return err
 	case keys.MetaCounter:
 		m.b.Put(e.Key, e.Value)
-	case keys.MetaUser, keys.MetaPermission, keys.MetaClientKey, keys.MetaProcedure, keys.MetaTrigger,
-		keys.MetaFunction:
+	case keys.MetaUser, keys.MetaPermission, keys.MetaClientKey, keys.MetaLogin, keys.MetaRole, keys.MetaProcedure,
+		keys.MetaTrigger, keys.MetaFunction:
 		r := &Resource{Kind: kind}
 		if err := decode(e.Value, r); err != nil || !bytes.Equal(r.key(), e.Key) {
 			m.lost(fmt.Sprintf("a resource %q of a database can't be read", e.Key[6:]))

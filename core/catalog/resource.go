@@ -12,7 +12,8 @@ import (
 )
 
 // Resource is an entry of a database that isn't a container: a user, a permission of a user, a client encryption key,
-// or a program of a container. The catalog knows its name and its parent. The body belongs to the API.
+// a login with its roles, or a program of a container. The catalog knows its name and its parent. The body belongs to
+// the API.
 type Resource struct {
 	Kind    keys.MetaKind `json:"-"`
 	DBNum   uint32        `json:"db"`
@@ -27,7 +28,8 @@ type Resource struct {
 }
 
 // resourceKinds are the kinds of Resource.
-var resourceKinds = append([]keys.MetaKind{keys.MetaUser, keys.MetaPermission, keys.MetaClientKey}, programKinds...)
+var resourceKinds = append([]keys.MetaKind{keys.MetaUser, keys.MetaPermission, keys.MetaClientKey, keys.MetaLogin,
+	keys.MetaRole}, programKinds...)
 
 // programKinds are the kinds of Resource whose parent is a container.
 var programKinds = []keys.MetaKind{keys.MetaProcedure, keys.MetaTrigger, keys.MetaFunction}

@@ -17,27 +17,32 @@ type Clock struct {
 	mu     sync.Mutex
 	frozen bool
 	at     time.Time
+	ahead  time.Duration // of a running clock: its time minus the machine's
 	start  time.Time     // of a running clock, with the reading of the monotonic clock
-	passed time.Duration // Elapsed of a frozen clock
+	passed time.Duration // Elapsed of a frozen clock; of a running one, Elapsed minus the time since start
 }
 
 // New returns the wall clock.
 func New() *Clock { return &Clock{start: time.Now()} }
 
-// Fake returns a frozen clock at time t. Only Advance moves it.
-func Fake(t time.Time) *Clock { return &Clock{frozen: true, at: t} }
+// Fake returns a frozen clock at time t. Only Advance and Set move it.
+func Fake(t time.Time) *Clock { return &Clock{frozen: true, at: t, start: time.Now()} }
 
 // Now returns the time in UTC.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.frozen {
-		return c.at.UTC()
-	}
-	return time.Now().UTC()
+	return c.now().UTC()
 }
 
-// Frozen reports whether only Advance moves the clock.
+func (c *Clock) now() time.Time {
+	if c.frozen {
+		return c.at
+	}
+	return time.Now().Add(c.ahead)
+}
+
+// Frozen reports whether only Advance and Set move the clock.
 func (c *Clock) Frozen() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,8 +54,31 @@ func (c *Clock) Freeze() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.frozen {
-		c.frozen, c.at = true, time.Now()
-		c.passed = time.Since(c.start)
+		c.at, c.passed = c.now(), c.elapsed()
+		c.frozen = true
+	}
+}
+
+// Run lets a frozen clock run from its present time.
+func (c *Clock) Run() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.frozen {
+		c.frozen = false
+		c.ahead, c.passed = time.Until(c.at), c.passed-time.Since(c.start)
+	}
+}
+
+// Set moves the clock to time t. A frozen clock stays frozen, a running one runs on from there.
+func (c *Clock) Set(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := t.Sub(c.now())
+	c.passed += max(0, d)
+	if c.frozen {
+		c.at = t
+	} else {
+		c.ahead += d
 	}
 }
 
@@ -65,14 +93,18 @@ func (c *Clock) Advance(d time.Duration) {
 
 // Elapsed returns how much time has passed since some moment before. It never falls, and it doesn't change when the
 // machine's clock is set. So it measures waiting, and says nothing to other processes. It may stand still while the
-// machine is suspended. A frozen clock's moves with Advance; an Advance to the past doesn't change it.
+// machine is suspended. It moves with Set and Advance; a move to the past doesn't change it.
 func (c *Clock) Elapsed() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.elapsed()
+}
+
+func (c *Clock) elapsed() time.Duration {
 	if c.frozen {
 		return c.passed
 	}
-	return time.Since(c.start)
+	return time.Since(c.start) + c.passed
 }
 
 // UUID returns a random (version 4) UUID.

@@ -8,6 +8,7 @@ type Region struct {
 	round *Geometry
 	flat  *Flat
 	dist  float64
+	pairs bool
 }
 
 // leastRadius is the smallest length in metres of one radian on the ellipsoid's surface, over all places and
@@ -23,6 +24,9 @@ func NearFlat(f *Flat, dist float64) *Region { return &Region{flat: f, dist: dis
 
 // Planar reports whether the region lies in a plane.
 func (r *Region) Planar() bool { return r.flat != nil }
+
+// Pairs reports whether the region is for an index over shapes (Shape).
+func (r *Region) Pairs() bool { return r.pairs }
 
 // regionWork limits the cost of covering a region to about a third of a second. Beyond it the cover is coarser.
 const regionWork = 3_000_000

@@ -74,6 +74,11 @@ func parse(v value.Value, w *Work) (g *Geometry, reason string) {
 	if reason != "" {
 		return nil, reason
 	}
+	return s.geometry(w, false)
+}
+
+// geometry returns the shape on the earth. With smaller the inside of an outer ring is its smaller side.
+func (s *shape) geometry(w *Work, smaller bool) (g *Geometry, reason string) {
 	if s.point {
 		return pointAt(s.chains[0][0]), ""
 	}
@@ -83,7 +88,7 @@ func parse(v value.Value, w *Work) (g *Geometry, reason string) {
 	}
 	from := 0
 	for _, end := range s.ends {
-		if reason = g.polygon(s.chains[from:end], w); reason != "" {
+		if reason = g.polygon(s.chains[from:end], w, smaller); reason != "" {
 			break
 		}
 		from = end
@@ -135,7 +140,7 @@ func (g *Geometry) chain(ps []pos) string {
 	return ""
 }
 
-func (g *Geometry) polygon(rings [][]pos, w *Work) string {
+func (g *Geometry) polygon(rings [][]pos, w *Work, smaller bool) string {
 	var p polygon
 	for _, ps := range rings {
 		if s2.PointFromLatLng(latLng(ps[0])) != s2.PointFromLatLng(latLng(ps[len(ps)-1])) {
@@ -161,6 +166,9 @@ func (g *Geometry) polygon(rings [][]pos, w *Work) string {
 		}
 		loop := s2.LoopFromPoints(pts)
 		if p.outer == nil {
+			if smaller {
+				loop.Normalize()
+			}
 			p.outer = loop
 		} else {
 			loop.Normalize()

@@ -150,7 +150,7 @@ func TestShapesAreNoOddValues(t *testing.T) {
 	}
 	var terms Terms
 	p.Collect(&terms, mustDoc(t, `{"id":"a","loc":{"type":"Polygon","coordinates":[[[0,0],[9,0],[9,5],[0,0]]]}}`), 1)
-	_, id := p.Spatial([]string{"loc"}, false)
+	_, id := p.Spatial([]string{"loc"}, false, false)
 	n := 0
 	terms.Path(id, func([]byte, byte) bool { n++; return true })
 	if n < 2 || terms.Classes&Odd != 0 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -29,6 +30,7 @@ type Declared struct {
 	catalog.Declared
 	only  *condition
 	names []string // the paths with dots, for messages
+	coll  *collate.Collation
 }
 
 // CompileDeclared compiles a declared index; BadRequest if it is malformed.
@@ -42,6 +44,12 @@ func CompileDeclared(of catalog.Declared) (*Declared, error) {
 			return nil, status.New(status.BadRequest, "The index %q has an empty path.", of.Name)
 		}
 		d.names = append(d.names, strings.Join(p, "."))
+	}
+	if of.Collation != nil {
+		if d.coll = collate.New(*of.Collation); d.coll == nil {
+			return nil, status.New(status.BadRequest, "The index %q has the unknown collation %q.", of.Name,
+				of.Collation.Locale)
+		}
 	}
 	if of.Only != nil {
 		only, err := compileCondition(of.Only)
@@ -209,7 +217,7 @@ func (x *expansion) add(fields []pathValue) {
 		if !v.IsDefined() && !f.empty {
 			v = value.NullValue()
 		}
-		k.Bytes = keys.AppendExact(k.Bytes, v)
+		k.Bytes = keys.AppendExact(k.Bytes, x.d.coll.Key(v))
 		k.Values = append(k.Values, v)
 	}
 	if len(k.Bytes) > longest {

@@ -18,6 +18,9 @@ import (
 // value" entry, so a later version that accepts it needs no new index. Other values get no entry. A rule with a
 // bounding box indexes a plane, a rule without one the earth. The service allows a box only if the container's
 // geospatial configuration is Geometry.
+//
+// A rule with pairs indexes all forms of places that MongoDB has (geo.Shape) under path ids of its own. With a box it
+// indexes points only. The MongoDB API makes such rules for 2dsphere and 2d indexes.
 
 // spatialMark is the first part of a spatial path id's hash input. No field has such a name.
 const spatialMark = "\x00spatial"
@@ -29,11 +32,13 @@ type SpatialRule struct {
 	seed  uint64   // the start of its path ids
 	Plane bool
 	Box   geo.Box // the box of the plane
+	Pairs bool
 }
 
 type spatialJSON struct {
-	Path string `json:"path"`
-	Box  *struct {
+	Path  string `json:"path"`
+	Pairs bool   `json:"pairs"`
+	Box   *struct {
 		XMin, YMin, XMax, YMax *float64
 	} `json:"boundingBox"`
 }
@@ -70,6 +75,9 @@ func (e *spatialJSON) compile(seed uint64) (r SpatialRule, ok bool) {
 		return r, false
 	}
 	mark := []byte(spatialMark)
+	if r.Pairs = e.Pairs; r.Pairs {
+		mark = append(mark, "\x00pairs"...)
+	}
 	if e.Box != nil {
 		var b [4]float64
 		for i, x := range [...]*float64{e.Box.XMin, e.Box.YMin, e.Box.XMax, e.Box.YMax} {
@@ -88,13 +96,16 @@ func (e *spatialJSON) compile(seed uint64) (r SpatialRule, ok bool) {
 	return r, true
 }
 
-// Spatial returns the rule that indexes geometries at a path in a plane, or on the earth, and the path's id. The rule
-// is nil if there is none.
-func (p *Policy) Spatial(segs []string, plane bool) (*SpatialRule, uint64) {
+// Spatial returns the rule that indexes geometries at a path in a plane, or on the earth, and the path's id. With pairs
+// it is the rule for shapes. The rule is nil if there is none.
+func (p *Policy) Spatial(segs []string, plane, pairs bool) (*SpatialRule, uint64) {
 next:
 	for i := range p.spatial {
 		r := &p.spatial[i]
-		if r.Plane != plane || len(segs) < len(r.segs) || len(segs) > len(r.segs) && !r.deep || len(segs) == 0 {
+		if r.Plane != plane || r.Pairs != pairs || len(segs) < len(r.segs) || len(segs) == 0 {
+			continue
+		}
+		if len(segs) > len(r.segs) && !r.deep {
 			continue
 		}
 		for j, s := range r.segs {
@@ -126,11 +137,15 @@ func (w *walker) spatial(r *SpatialRule, v value.Value, n int, id uint64, depth 
 	}
 	switch v.Kind() {
 	case value.Array:
+		if n > 0 && n >= len(r.segs) && r.Pairs && geo.IsShape(v) {
+			w.shape(r, v, id)
+			return
+		}
 		for it := v.Iter(); it.Next(); {
 			w.spatial(r, it.Value(), n, id, depth+1)
 		}
 	case value.Object:
-		if n > 0 && n >= len(r.segs) && geo.Resembles(v) {
+		if n > 0 && n >= len(r.segs) && (!r.Pairs && geo.Resembles(v) || r.Pairs && geo.IsShape(v)) {
 			w.shape(r, v, id)
 		}
 		if n >= len(r.segs) && !r.deep {
@@ -148,9 +163,14 @@ func (w *walker) spatial(r *SpatialRule, v value.Value, n int, id uint64, depth 
 
 func (w *walker) shape(r *SpatialRule, v value.Value, id uint64) {
 	var cells []geo.Cell
-	if r.Plane {
+	switch {
+	case r.Pairs && r.Plane:
+		cells = geo.ShapeCellsOf(v, &r.Box, &w.work)
+	case r.Pairs:
+		cells = geo.ShapeCellsOf(v, nil, &w.work)
+	case r.Plane:
 		cells = geo.FlatCellsOf(v, r.Box, &w.work)
-	} else {
+	default:
 		cells = geo.CellsOf(v, &w.work)
 	}
 	if len(cells) == 0 || len(w.t.list)+len(cells) > MaxTerms {

@@ -206,6 +206,10 @@ const (
 	MetaTrigger   MetaKind = 0x0D
 	MetaFunction  MetaKind = 0x0E
 
+	// Kinds of catalog.Resource, whose parent is 0.
+	MetaLogin MetaKind = 0x18 // a user of an API that has users of its own
+	MetaRole  MetaKind = 0x19 // of such users
+
 	MetaMove MetaKind = 0x0F // one entry: the store is being moved to or from another engine, or was (core/move)
 )
 

@@ -21,7 +21,8 @@ const module = "github.com/orrerydb/orrery/"
 // its folder, except those of a deeper room.
 var rooms = []string{
 	"core/invariants", "core/status", "core/yield", "core/work", "core/budget", "core/clock", "core/ru", "core/json",
-	"core/isotime", "core/bson", "core/value", "core/doc", "core/geo", "core/epk", "core/keys", "core/kv",
+	"core/isotime", "core/bson", "core/value", "core/doc", "core/collate", "core/geo", "core/epk", "core/keys",
+	"core/kv",
 	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/lease", "core/spill", "core/catalog",
 	"core/index", "core/store", "core/feed", "core/jobs", "core/plan/access", "core/plan", "core/exec", "core",
 	"core/move",
@@ -46,6 +47,7 @@ var only = map[string][]string{
 	"core/bson":        {},
 	"core/value":       {"core/invariants", "core/status", "core/json", "core/isotime", "core/bson"},
 	"core/doc":         {"core/invariants", "core/status", "core/json", "core/isotime", "core/bson", "core/value"},
+	"core/collate":     {"core/bson", "core/value"},
 	"core/geo":         {"core/invariants", "core/status", "core/value"},
 	"core/epk":         {"core/invariants", "core/status", "core/value", "core/doc"},
 	"core/keys":        {"core/invariants", "core/status", "core/bson", "core/value", "core/epk"},
@@ -86,8 +88,8 @@ var only = map[string][]string{
 
 // forAPIs are the packages that an API may import: the facade and the vocabulary, not the store below, and no other
 // API.
-var forAPIs = []string{"core", "core/bson", "core/json", "core/isotime", "core/doc", "core/value", "core/geo",
-	"core/plan", "core/plan/access", "core/exec", "core/feed", "core/status", "core/clock",
+var forAPIs = []string{"core", "core/bson", "core/json", "core/isotime", "core/doc", "core/value", "core/collate",
+	"core/geo", "core/plan", "core/plan/access", "core/exec", "core/feed", "core/status", "core/clock",
 	"core/ru", "core/invariants", "core/budget", "core/spill", "core/yield"}
 
 // engines may be imported only by cmd and by each other's tests.

@@ -114,6 +114,11 @@ func (p *program) build(out, work, tags, goos, goarch string) ([]string, error) 
 	if err != nil {
 		return nil, err
 	}
+	data, err := dataNotices(".")
+	if err != nil {
+		return nil, err
+	}
+	notices = append(notices, data...)
 	base := strings.Join([]string{p.name, version(info), goos, goarch}, "_")
 	bom, err := bomOf(info)
 	if err != nil {

@@ -39,6 +39,22 @@ func noticesOf(modules []*debug.Module, dir func(*debug.Module) (string, error))
 	return b.Bytes(), nil
 }
 
+// embedded are the folders of licences of data that the binaries contain, by the data's origin.
+var embedded = [][2]string{{"ICU 57.1, tables of collation", "core/collate/gen"}}
+
+// dataNotices joins the licences of data that isn't from a module. root is the repository.
+func dataNotices(root string) ([]byte, error) {
+	var b bytes.Buffer
+	for _, d := range embedded {
+		text, err := os.ReadFile(filepath.Join(root, d[1], "LICENSE"))
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&b, "=== %s: LICENSE\n\n%s\n\n", d[0], bytes.TrimSpace(text))
+	}
+	return b.Bytes(), nil
+}
+
 // legal returns the names of the files of a directory that are licences or notices, in order.
 func legal(dir string) (names []string, err error) {
 	all, err := os.ReadDir(dir)

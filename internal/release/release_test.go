@@ -139,3 +139,10 @@ func TestArchives(t *testing.T) {
 		}
 	}
 }
+
+func TestDataNotices(t *testing.T) {
+	b, err := dataNotices("../..")
+	if err != nil || !bytes.Contains(b, []byte("Unicode, Inc.")) {
+		t.Errorf("%v: %.200s", err, b)
+	}
+}

@@ -101,6 +101,10 @@ type Options struct {
 	Scope *expr.Scope
 	// Run is the Run of the Env in which the pipeline will be executed; nil when nothing can end it.
 	Run *expr.Run
+	// Coll is the collection that the pipeline reads.
+	Coll string
+	// Places returns the path of the only index on places of a collection, for $geoNear. Nil: there is none.
+	Places func(coll string) (path string, err error)
 	// Sub is true for a pipeline inside a stage. Some stages are refused there.
 	Sub bool
 }
@@ -161,7 +165,7 @@ func (c *compiler) stage(i, n int, spec value.Value) error {
 		return merr.New(40602, "%s is only valid as the first stage in a pipeline", name)
 	case def.last && i != n-1:
 		return merr.New(40601, "%s can only be the final stage in the pipeline", name)
-	case (def.first || def.last) && c.o.Sub && name != "$documents":
+	case (def.first || def.last) && c.o.Sub && name != "$documents" && name != "$geoNear":
 		return merr.New(51047, "%s is not allowed within a nested pipeline", name)
 	}
 	if c.leading && def.lead != nil {

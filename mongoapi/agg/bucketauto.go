@@ -111,7 +111,7 @@ func (a *autoBuckets) run(x *Exec, src Iter) (Iter, error) {
 			}
 			return keyedRow(key, d), err
 		}}
-		s, err := fill(keyed, h, keyOrder)
+		s, err := fill(keyed, h, collated(x, keyOrder))
 		if err != nil {
 			return nil, err
 		}
@@ -170,7 +170,7 @@ func (b *bucketIter) Next() (value.Value, bool, error) {
 	}
 	accs := make([]expr.Accumulator, len(b.a.accs))
 	for i, a := range b.a.accs {
-		accs[i] = a.mk()
+		accs[i] = expr.Fresh(a.mk, b.x.Env.Run.Collation())
 	}
 	held := 0
 	for n := int64(0); b.ahead.IsDefined(); n++ {
@@ -215,7 +215,7 @@ func (b *bucketIter) Next() (value.Value, bool, error) {
 
 // beyond reports whether the next row is beyond a bucket with this greatest key.
 func (b *bucketIter) beyond(greatest value.Value) bool {
-	if value.CompareBSON(b.key, greatest) == 0 {
+	if b.x.Env.Run.Collation().Compare(b.key, greatest) == 0 {
 		return false
 	}
 	return b.a.round == nil || value.CompareBSON(b.a.round.up(greatest), b.key) <= 0

@@ -35,7 +35,8 @@ func collStats(c *compiler, arg value.Value) (stage, error) {
 		case name == "latencyStats" || name == "queryExecStats":
 			return nil, merr.NotSupported("the option " + name + " of $collStats")
 		case name == "count" && v.Len() > 0:
-			return nil, merr.New(merr.UnknownField, "BSON field '$collStats.count.%s' is an unknown field.", firstKey(v))
+			return nil, merr.New(merr.UnknownField, "BSON field '$collStats.count.%s' is an unknown field.",
+				firstKey(v))
 		}
 	}
 	return c.from(func(h Host) ([]value.Value, error) { return h.CollStats(arg) })
@@ -66,8 +67,8 @@ func currentOp(c *compiler, arg value.Value) (stage, error) {
 		case "allUsers", "idleConnections", "idleCursors", "idleSessions", "localOps", "truncateOps", "backtrace",
 			"targetAllNodes":
 			if it.Value().Kind() != value.Bool {
-				return nil, merr.New(merr.FailedToParse, "The '%s' parameter of the $currentOp stage must be a boolean "+
-					"value, but found: %s", name, expr.TypeName(it.Value()))
+				return nil, merr.New(merr.FailedToParse, "The '%s' parameter of the $currentOp stage must be a "+
+					"boolean value, but found: %s", name, expr.TypeName(it.Value()))
 			}
 		default:
 			return nil, merr.New(merr.FailedToParse, "Unrecognized option '%s' in $currentOp stage.", name)

@@ -117,14 +117,14 @@ func (g *graphSpec) set(name string, v value.Value) (err error) {
 // search returns the documents that are reached from a value.
 func (g *graphSpec) search(x *Exec, start value.Value, h *hold) ([]value.Value, error) {
 	var out []value.Value
-	seen := expr.NewSet()
-	frontier := expr.NewSet()
+	seen := expr.NewSet(x.Env.Run.Collation())
+	frontier := expr.NewSet(x.Env.Run.Collation())
 	addAll(frontier, start)
 	if frontier.Len() == 0 && start.Kind() != value.Array {
 		frontier.Add(value.NullValue())
 	}
 	for depth := int64(0); frontier.Len() > 0 && (g.maxDepth < 0 || depth <= g.maxDepth); depth++ {
-		next := expr.NewSet()
+		next := expr.NewSet(x.Env.Run.Collation())
 		docs, err := g.read(x, frontier)
 		if err != nil {
 			return nil, err

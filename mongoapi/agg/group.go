@@ -1,11 +1,13 @@
 package agg
 
 import (
+	"slices"
 	"sort"
 	"strings"
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/budget"
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
@@ -135,6 +137,9 @@ func compileTop(a accumulation, op string, arg value.Value, s *expr.Scope) (accu
 	return a, nil
 }
 
+// Collate implements expr.Collated.
+func (t *topAcc) Collate(c *collate.Collation) { t.o = slices.Clone(t.o).With(c) }
+
 type topAcc struct {
 	o           order.Order
 	n           int
@@ -227,6 +232,7 @@ type groupState struct {
 // grouper computes groups. It returns them in the order of their first documents, or in another order when they don't
 // fit into memory (groupspill.go).
 type grouper struct {
+	coll   *collate.Collation
 	id     expr.Expr
 	accs   []accumulation
 	all    *spill.Groups[groupState]
@@ -237,7 +243,7 @@ type grouper struct {
 
 // newGrouper returns an empty grouper.
 func newGrouper(x *Exec, id expr.Expr, accs []accumulation, h *hold) *grouper {
-	g := &grouper{id: id, accs: accs, mem: h, joined: x.Env.Run.Open("group")}
+	g := &grouper{coll: x.Env.Run.Collation(), id: id, accs: accs, mem: h, joined: x.Env.Run.Open("group")}
 	g.all = spill.NewGroups(h.space, h.mem, g.keyed())
 	h.spills(g.spill)
 	h.closes(func() {
@@ -277,9 +283,9 @@ func (g *grouper) add(e *expr.Env, d value.Value) error {
 }
 
 func (g *grouper) state(key value.Value) (*groupState, error) {
-	h := value.HashBSON(key)
+	h := g.coll.Hash(key)
 	for st := g.all.Find(h); st != nil; st = st.Next() {
-		if value.CompareBSON(st.State.key, key) == 0 {
+		if g.coll.Compare(st.State.key, key) == 0 {
 			return &st.State, nil
 		}
 	}
@@ -295,7 +301,7 @@ func (g *grouper) state(key value.Value) (*groupState, error) {
 func (g *grouper) fresh() []expr.Accumulator {
 	accs := make([]expr.Accumulator, len(g.accs))
 	for i, a := range g.accs {
-		accs[i] = a.mk()
+		accs[i] = expr.Fresh(a.mk, g.coll)
 	}
 	return accs
 }
@@ -409,7 +415,7 @@ func bucket(c *compiler, arg value.Value) (stage, error) {
 			"boundaries")
 	}
 	for i := 1; i < len(bounds); i++ {
-		if value.CompareBSON(bounds[i-1], bounds[i]) >= 0 {
+		if c.o.Run.Collation().Compare(bounds[i-1], bounds[i]) >= 0 {
 			return nil, merr.New(40194, "The 'boundaries' option to $bucket must be sorted in ascending order")
 		}
 	}
@@ -419,7 +425,7 @@ func bucket(c *compiler, arg value.Value) (stage, error) {
 		if err != nil {
 			return v, err
 		}
-		i := sort.Search(len(bounds), func(i int) bool { return value.CompareBSON(bounds[i], v) > 0 })
+		i := sort.Search(len(bounds), func(i int) bool { return e.Run.Collation().Compare(bounds[i], v) > 0 })
 		if v.IsDefined() && i > 0 && i < len(bounds) {
 			return bounds[i-1], nil
 		}

@@ -14,7 +14,7 @@ import (
 // keyed returns how groups are written.
 func (g *grouper) keyed() *spill.Keyed[groupState] {
 	return &spill.Keyed[groupState]{
-		Compare: func(a, b *groupState) int { return value.CompareBSON(a.key, b.key) },
+		Compare: func(a, b *groupState) int { return g.coll.Compare(a.key, b.key) },
 		Append:  appendGroup,
 		Decode:  g.readGroup,
 		Merge:   g.join,

@@ -74,7 +74,7 @@ func lookup(c *compiler, arg value.Value) (stage, error) {
 		p = value.ArrayOf(bson.Empty)
 	}
 	var err error
-	if l.pipe, err = Compile(p, Options{Scope: scope, Run: c.o.Run, Sub: true}); err != nil {
+	if l.pipe, err = Compile(p, c.sub(l.from, scope)); err != nil {
 		return nil, err
 	}
 	return func(x *Exec, src Iter) (Iter, error) {
@@ -90,6 +90,11 @@ func lookup(c *compiler, arg value.Value) (stage, error) {
 	}, nil
 }
 
+// sub returns the options of a pipeline inside a stage.
+func (c *compiler) sub(coll string, s *expr.Scope) Options {
+	return Options{Scope: s, Run: c.o.Run, Sub: true, Coll: coll, Places: c.o.Places}
+}
+
 // join returns the foreign documents of one document.
 func (l *lookupSpec) join(x *Exec, d value.Value, h *hold) ([]value.Value, error) {
 	sub := &Exec{Env: x.Env.Fork(), Host: x.Host}
@@ -103,7 +108,7 @@ func (l *lookupSpec) join(x *Exec, d value.Value, h *hold) ([]value.Value, error
 	if l.local == nil {
 		return l.run(sub, nil, h)
 	}
-	f, err := filter.Compile(l.condition(d), filter.Options{})
+	f, err := filter.Compile(l.condition(d), filter.Options{Run: x.Env.Run})
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +168,7 @@ func unionWith(c *compiler, arg value.Value) (stage, error) {
 	if coll == "" && !arg.Get("pipeline").IsDefined() {
 		return nil, merr.New(merr.FailedToParse, "$unionWith needs a collection")
 	}
-	pipe, err := Compile(p, Options{Scope: c.o.Scope, Run: c.o.Run, Sub: true})
+	pipe, err := Compile(p, c.sub(coll, c.o.Scope))
 	if err != nil {
 		return nil, err
 	}

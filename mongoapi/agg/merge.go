@@ -153,8 +153,8 @@ func merge(c *compiler, arg value.Value) (stage, error) {
 							"value.", w.WhenMatched)
 					}
 				default:
-					err = merr.New(51191, "$merge 'whenMatched' field must be either a string or an array, but found %s",
-						expr.TypeName(v))
+					err = merr.New(51191, "$merge 'whenMatched' field must be either a string or an array, but found "+
+						"%s", expr.TypeName(v))
 				}
 			case "whenNotMatched":
 				if v.Kind() != value.String {
@@ -249,7 +249,8 @@ func (w *WriteSpec) setTarget(into value.Value) error {
 	return nil
 }
 
-// mergePipeline compiles whenMatched. Without a let, or with one that doesn't name it, the variable new is the document.
+// mergePipeline compiles whenMatched. Without a let, or with one that doesn't name it, the variable new is the
+// document.
 func (c *compiler) mergePipeline(p, lets value.Value) (*MergePipeline, error) {
 	m, scope := &MergePipeline{}, c.o.Scope
 	bind := func(name string, v value.Value) error {

@@ -155,7 +155,10 @@ func facet(c *compiler, arg value.Value) (stage, error) {
 	}
 	var parts []part
 	for it := arg.Iter(); it.Next(); {
-		p, err := Compile(it.Value(), Options{Scope: c.o.Scope, Run: c.o.Run, Sub: true})
+		if first := it.Value(); first.Kind() == value.Array && first.At(0).Get("$geoNear").IsDefined() {
+			return nil, merr.New(40600, "$geoNear is not allowed to be used within a $facet stage")
+		}
+		p, err := Compile(it.Value(), c.sub(c.o.Coll, c.o.Scope))
 		if err != nil {
 			return nil, err
 		}
@@ -224,8 +227,11 @@ func (l *Lead) apply(x *Exec, src Iter) Iter {
 			return d, err
 		}}
 	}
-	if l.Sort != nil {
+	switch {
+	case l.Sort != nil:
 		src = sorted(x, src, "$sort", l.Sort)
+	case l.Filter != nil && l.Filter.Near() != nil:
+		src = byDistance(x, src, l.Filter.Near())
 	}
 	if l.Skip > 0 {
 		left := l.Skip

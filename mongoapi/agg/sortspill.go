@@ -1,6 +1,8 @@
 package agg
 
 import (
+	"slices"
+
 	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -29,12 +31,20 @@ type sortRow struct {
 // completely before it returns the first one.
 func sorted(x *Exec, src Iter, what string, o order.Order) Iter {
 	return lazyFrom(x, src, what, func(src Iter, h *hold) (Iter, error) {
-		s, err := fill(src, h, o)
+		s, err := fill(src, h, collated(x, o))
 		if err != nil {
 			return nil, err
 		}
 		return s.docs()
 	})
+}
+
+// collated returns an order with strings compared as in the command.
+func collated(x *Exec, o order.Order) order.Order {
+	if c := x.Env.Run.Collation(); c != nil {
+		return slices.Clone(o).With(c)
+	}
+	return o
 }
 
 // fill reads all documents of src.

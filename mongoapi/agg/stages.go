@@ -38,7 +38,7 @@ var transforms map[string]func(arg value.Value, s *expr.Scope) (
 
 // Unsupported lists stages of MongoDB that this server doesn't support.
 var Unsupported = map[string]bool{
-	"$changeStream": true, "$changeStreamSplitLargeEvent": true, "$geoNear": true,
+	"$changeStream": true, "$changeStreamSplitLargeEvent": true,
 	"$listSampledQueries": true, "$shardedDataDistribution": true,
 }
 
@@ -62,6 +62,7 @@ func init() {
 		"$documents":   {compile: documents, first: true},
 		"$facet":       {compile: facet},
 		"$fill":        {compile: fillStage},
+		"$geoNear":     {compile: geoNear, lead: leadGeoNear, first: true},
 		"$graphLookup": {compile: graphLookup, order: perDocument},
 		"$group":       {compile: group},
 		"$indexStats":  {compile: indexStats, first: true},
@@ -111,7 +112,7 @@ func compileMatch(c *compiler, arg value.Value) (*filter.Filter, error) {
 	if arg.Kind() != value.Object {
 		return nil, merr.New(15959, "the match filter must be an expression in an object")
 	}
-	return filter.Compile(arg, filter.Options{Scope: c.o.Scope, Run: c.o.Run})
+	return filter.Compile(arg, filter.Options{Scope: c.o.Scope, Run: c.o.Run, NoNear: true})
 }
 
 func leadMatch(c *compiler, arg value.Value) (bool, error) {
@@ -150,7 +151,8 @@ func compileSort(arg value.Value) (order.Order, error) {
 }
 
 func leadSort(c *compiler, arg value.Value) (bool, error) {
-	if l := &c.out.Lead; l.Sort != nil || l.Skip != 0 || l.Limit != 0 {
+	l := &c.out.Lead
+	if l.Sort != nil || l.Skip != 0 || l.Limit != 0 || l.Filter != nil && l.Filter.Near() != nil {
 		return false, nil
 	}
 	o, err := compileSort(arg)

@@ -153,7 +153,7 @@ func (w *windowSpec) run(x *Exec, src Iter) (Iter, error) {
 			}
 			return keyedRow(key, d), nil
 		}}
-		s, err := fill(keyed, h, o)
+		s, err := fill(keyed, h, collated(x, o))
 		if err != nil {
 			return nil, err
 		}
@@ -197,7 +197,7 @@ func (i *windowIter) Next() (value.Value, bool, error) {
 
 // load computes the next partition.
 func (i *windowIter) load() error {
-	p := &partition{env: i.x.Env, o: i.w.sortBy, mem: i.h}
+	p := &partition{env: i.x.Env, o: collated(i.x, i.w.sortBy), mem: i.h}
 	key := i.ahead.Get("k")
 	before := i.h.size
 	for {
@@ -219,7 +219,7 @@ func (i *windowIter) load() error {
 		first := !i.ahead.IsDefined()
 		if i.ahead = row.Clone(); first {
 			key = i.ahead.Get("k")
-		} else if value.CompareBSON(key, i.ahead.Get("k")) != 0 {
+		} else if i.x.Env.Run.Collation().Compare(key, i.ahead.Get("k")) != 0 {
 			break
 		}
 	}
@@ -284,7 +284,7 @@ func (p *partition) fold(vs []value.Value, mk func() expr.Accumulator, b windowB
 			return nil, err
 		}
 		if acc == nil || lo != from || hi < done {
-			acc, from, done = mk(), lo, lo
+			acc, from, done = expr.Fresh(mk, p.env.Run.Collation()), lo, lo
 		}
 		grown := done < hi
 		for ; done < hi; done++ {

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -24,10 +25,27 @@ type Accumulator interface {
 	Join(state value.Value) error
 }
 
+// Collated is an Accumulator whose result depends on the order of strings.
+type Collated interface {
+	Accumulator
+	Collate(c *collate.Collation)
+}
+
+// Fresh returns a new accumulator that compares strings by c.
+func Fresh(mk func() Accumulator, c *collate.Collation) Accumulator {
+	a := mk()
+	if c != nil {
+		if x, ok := a.(Collated); ok {
+			x.Collate(c)
+		}
+	}
+	return a
+}
+
 // Accumulators is the registry of accumulators with one argument. Accumulators of $group with several arguments are in
 // package agg.
 var Accumulators = map[string]func() Accumulator{
-	"$addToSet":     func() Accumulator { return &addToSetAcc{set: NewSet()} },
+	"$addToSet":     func() Accumulator { return &addToSetAcc{set: NewSet(nil)} },
 	"$avg":          func() Accumulator { return &sumAcc{avg: true} },
 	"$first":        func() Accumulator { return &endAcc{} },
 	"$last":         func() Accumulator { return &endAcc{last: true} },
@@ -46,11 +64,11 @@ func accumulatorOps() map[string]operator {
 	ops := map[string]operator{"$median": {special: quantileOp}, "$percentile": {special: quantileOp}}
 	for _, name := range []string{"$avg", "$max", "$min", "$stdDevPop", "$stdDevSamp", "$sum"} {
 		mk := Accumulators[name]
-		ops[name] = variadic(func(_ *Env, a []value.Value) (value.Value, error) {
+		ops[name] = variadic(func(e *Env, a []value.Value) (value.Value, error) {
 			if len(a) == 1 && a[0].Kind() == value.Array {
 				a = value.Elements(a[0])
 			}
-			acc := mk()
+			acc := Fresh(mk, e.Run.Collation())
 			for _, v := range a {
 				if err := acc.Add(v); err != nil {
 					return v, err
@@ -116,15 +134,19 @@ func (s *sumAcc) Result() value.Value {
 func (s *sumAcc) Size() int { return 64 }
 
 type extremeAcc struct {
+	coll *collate.Collation
 	dir  int
 	best value.Value
 }
+
+// Collate implements Collated.
+func (x *extremeAcc) Collate(c *collate.Collation) { x.coll = c }
 
 func (x *extremeAcc) Add(v value.Value) error {
 	if nullish(v) {
 		return nil
 	}
-	if !x.best.IsDefined() || x.dir*value.CompareBSON(v, x.best) > 0 {
+	if !x.best.IsDefined() || x.dir*x.coll.Compare(v, x.best) > 0 {
 		x.best = v.Clone()
 	}
 	return nil
@@ -197,6 +219,9 @@ type addToSetAcc struct {
 	set  *Set
 	size int
 }
+
+// Collate implements Collated.
+func (a *addToSetAcc) Collate(c *collate.Collation) { a.set.coll = c }
 
 func (a *addToSetAcc) Add(v value.Value) error {
 	if !v.IsDefined() || a.set.Has(v) {
@@ -280,7 +305,11 @@ func NewN(name string, n int) Accumulator {
 	return nil
 }
 
+// Collate implements Collated.
+func (a *nAcc) Collate(c *collate.Collation) { a.coll = c }
+
 type nAcc struct {
+	coll *collate.Collation
 	name string
 	n    int
 	size int
@@ -317,7 +346,7 @@ func (a *nAcc) trim() {
 		if a.name == "$maxN" {
 			dir = -1
 		}
-		sort.SliceStable(a.vals, func(i, j int) bool { return dir*value.CompareBSON(a.vals[i], a.vals[j]) < 0 })
+		sort.SliceStable(a.vals, func(i, j int) bool { return dir*a.coll.Compare(a.vals[i], a.vals[j]) < 0 })
 		a.vals = a.vals[:min(a.n, len(a.vals))]
 	}
 	a.size = 0

@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -19,12 +20,18 @@ var arrayOps = map[string]operator{
 	"$filter":        {special: filterOp},
 	"$first":         endOp("$first", func(vs []value.Value) value.Value { return vs[0] }),
 	"$last":          endOp("$last", func(vs []value.Value) value.Value { return vs[len(vs)-1] }),
-	"$firstN":        nOp("$firstN", func(vs []value.Value, n int) []value.Value { return vs[:min(n, len(vs))] }),
-	"$lastN": nOp("$lastN", func(vs []value.Value, n int) []value.Value {
+	"$firstN": nOp("$firstN", func(_ *collate.Collation, vs []value.Value, n int) []value.Value {
+		return vs[:min(n, len(vs))]
+	}),
+	"$lastN": nOp("$lastN", func(_ *collate.Collation, vs []value.Value, n int) []value.Value {
 		return vs[len(vs)-min(n, len(vs)):]
 	}),
-	"$maxN":         nOp("$maxN", func(vs []value.Value, n int) []value.Value { return extremes(vs, n, -1) }),
-	"$minN":         nOp("$minN", func(vs []value.Value, n int) []value.Value { return extremes(vs, n, 1) }),
+	"$maxN": nOp("$maxN", func(c *collate.Collation, vs []value.Value, n int) []value.Value {
+		return extremes(c, vs, n, -1)
+	}),
+	"$minN": nOp("$minN", func(c *collate.Collation, vs []value.Value, n int) []value.Value {
+		return extremes(c, vs, n, 1)
+	}),
 	"$in":           fixed(2, inArray),
 	"$indexOfArray": ranged(2, 4, indexOfArray),
 	"$isArray": unary(func(v value.Value) (value.Value, error) {
@@ -153,8 +160,8 @@ func endOp(name string, pick func([]value.Value) value.Value) operator {
 }
 
 //go:noinline // see named
-func nOp(name string, pick func(vs []value.Value, n int) []value.Value) operator {
-	return named([]string{"input", "n"}, nil, func(_ *Env, a map[string]value.Value) (value.Value, error) {
+func nOp(name string, pick func(c *collate.Collation, vs []value.Value, n int) []value.Value) operator {
+	return named([]string{"input", "n"}, nil, func(e *Env, a map[string]value.Value) (value.Value, error) {
 		if a["input"].Kind() != value.Array {
 			return a["input"], merr.New(5788200, "Input must be an array, but was of type: %s", TypeName(a["input"]))
 		}
@@ -162,7 +169,7 @@ func nOp(name string, pick func(vs []value.Value, n int) []value.Value) operator
 		if err != nil {
 			return a["n"], err
 		}
-		return value.MakeArray(pick(value.Elements(a["input"]), n)), nil
+		return value.MakeArray(pick(e.Run.Collation(), value.Elements(a["input"]), n)), nil
 	})
 }
 
@@ -180,14 +187,14 @@ func PositiveN(v value.Value) (int, error) {
 
 // extremes returns the n smallest values in ascending order (dir 1), or the n greatest ones in descending order (dir
 // -1). Null and missing values are left out.
-func extremes(vs []value.Value, n, dir int) []value.Value {
+func extremes(c *collate.Collation, vs []value.Value, n, dir int) []value.Value {
 	var out []value.Value
 	for _, v := range vs {
 		if !nullish(v) {
 			out = append(out, v)
 		}
 	}
-	sort.SliceStable(out, func(i, j int) bool { return dir*value.CompareBSON(out[i], out[j]) < 0 })
+	sort.SliceStable(out, func(i, j int) bool { return dir*c.Compare(out[i], out[j]) < 0 })
 	return out[:min(n, len(out))]
 }
 
@@ -196,7 +203,7 @@ func inArray(e *Env, a []value.Value) (value.Value, error) {
 		return a[1], merr.New(40081, "$in requires an array as a second argument, found: %s", TypeName(a[1]))
 	}
 	for it := a[1].Iter(); it.Next(); {
-		if Compare(it.Value(), a[0]) == 0 {
+		if Compare(e.Run.Collation(), it.Value(), a[0]) == 0 {
 			return value.BoolOf(true), nil
 		}
 		if err := e.Run.Step(); err != nil {
@@ -206,7 +213,7 @@ func inArray(e *Env, a []value.Value) (value.Value, error) {
 	return value.BoolOf(false), nil
 }
 
-func indexOfArray(_ *Env, a []value.Value) (value.Value, error) {
+func indexOfArray(e *Env, a []value.Value) (value.Value, error) {
 	vs, ok, err := wantArray("$indexOfArray", 40090, a[0])
 	if !ok || err != nil {
 		return value.NullValue(), err
@@ -223,7 +230,7 @@ func indexOfArray(_ *Env, a []value.Value) (value.Value, error) {
 		}
 	}
 	for i := from; i < min(to, len(vs)); i++ {
-		if Compare(vs[i], a[1]) == 0 {
+		if Compare(e.Run.Collation(), vs[i], a[1]) == 0 {
 			return value.Int32Of(int32(i)), nil
 		}
 	}

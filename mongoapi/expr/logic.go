@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
@@ -27,11 +28,12 @@ var logicOps = map[string]operator{
 	}),
 }
 
-// Compare compares values in the order of expressions: MongoDB's order, with missing below null.
-func Compare(a, b value.Value) int {
+// Compare compares values in the order of expressions: MongoDB's order, with missing below null. Strings are compared
+// by c.
+func Compare(c *collate.Collation, a, b value.Value) int {
 	switch {
 	case a.IsDefined() && b.IsDefined():
-		return value.CompareBSON(a, b)
+		return c.Compare(a, b)
 	case a.IsDefined():
 		if a.Kind() == value.MinKey {
 			return -1
@@ -47,8 +49,8 @@ func Compare(a, b value.Value) int {
 }
 
 func comparison(fn func(c int) value.Value) operator {
-	return fixed(2, func(_ *Env, a []value.Value) (value.Value, error) {
-		c := Compare(a[0], a[1])
+	return fixed(2, func(e *Env, a []value.Value) (value.Value, error) {
+		c := Compare(e.Run.Collation(), a[0], a[1])
 		return fn(max(-1, min(1, c))), nil
 	})
 }

@@ -3,6 +3,7 @@ package expr
 import (
 	"slices"
 
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -187,16 +188,16 @@ func sortArray(name string, arg value.Value, s *Scope, depth int) (Expr, error) 
 }
 
 // stepSort sorts values. It stops when the run has ended.
-func stepSort(e *Env, vs []value.Value, less func(a, b value.Value) bool) (value.Value, error) {
+func stepSort(e *Env, vs []value.Value, less func(c *collate.Collation, a, b value.Value) bool) (value.Value, error) {
 	err := error(nil)
 	slices.SortStableFunc(vs, func(a, b value.Value) int {
 		if err != nil {
 			return 0 // all values count as equal, so the sort ends soon
 		}
 		switch err = e.Run.Step(); {
-		case less(a, b):
+		case less(e.Run.Collation(), a, b):
 			return -1
-		case less(b, a):
+		case less(e.Run.Collation(), b, a):
 			return 1
 		}
 		return 0
@@ -208,13 +209,13 @@ func stepSort(e *Env, vs []value.Value, less func(a, b value.Value) bool) (value
 }
 
 // SortBy compiles the order of $sortArray and of $push: 1, -1, or {path: 1, ..} for elements that are documents.
-func SortBy(v value.Value) (func(a, b value.Value) bool, error) {
+func SortBy(v value.Value) (func(c *collate.Collation, a, b value.Value) bool, error) {
 	if v.IsNumber() {
 		dir, ok := num.ToInt64(v, false)
 		if !ok || dir != 1 && dir != -1 {
 			return nil, merr.New(merr.BadValue, "The $sort element value must be either 1 or -1")
 		}
-		return func(a, b value.Value) bool { return int(dir)*value.CompareBSON(a, b) < 0 }, nil
+		return func(c *collate.Collation, a, b value.Value) bool { return int(dir)*c.Compare(a, b) < 0 }, nil
 	}
 	if v.Kind() != value.Object || v.Len() == 0 {
 		return nil, merr.New(merr.BadValue, "The $sort is invalid: use 1/-1 to sort the whole element, or "+
@@ -236,9 +237,9 @@ func SortBy(v value.Value) (func(a, b value.Value) bool, error) {
 		}
 		cols = append(cols, col{path, int(dir)})
 	}
-	return func(a, b value.Value) bool {
+	return func(coll *collate.Collation, a, b value.Value) bool {
 		for _, c := range cols {
-			if r := c.dir * compareNull(Path(a, c.path), Path(b, c.path)); r != 0 {
+			if r := c.dir * compareNull(coll, Path(a, c.path), Path(b, c.path)); r != 0 {
 				return r < 0
 			}
 		}
@@ -247,14 +248,14 @@ func SortBy(v value.Value) (func(a, b value.Value) bool, error) {
 }
 
 // compareNull compares values in the order of sorts, in which missing equals null.
-func compareNull(a, b value.Value) int {
+func compareNull(c *collate.Collation, a, b value.Value) int {
 	if !a.IsDefined() {
 		a = value.NullValue()
 	}
 	if !b.IsDefined() {
 		b = value.NullValue()
 	}
-	return value.CompareBSON(a, b)
+	return c.Compare(a, b)
 }
 
 func zip(name string, arg value.Value, s *Scope, depth int) (Expr, error) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/budget"
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -23,7 +24,19 @@ type Run struct {
 	mem   *budget.Account // memory of values that expressions build, and of held values (Hold)
 	steps uint
 	cut   error // error of ctx, if it ended during a Match
+	coll  *collate.Collation
 }
+
+// Collation returns the order of strings in the command, nil for that of their bytes.
+func (r *Run) Collation() *collate.Collation {
+	if r == nil {
+		return nil
+	}
+	return r.coll
+}
+
+// Collate sets the order of strings for what is compiled and computed from now on.
+func (r *Run) Collate(c *collate.Collation) { r.coll = c }
 
 // NewRun returns a Run under ctx.
 func NewRun(ctx context.Context, b *budget.Budget) *Run {

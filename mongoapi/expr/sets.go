@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
@@ -8,8 +9,8 @@ import (
 var setOps = map[string]operator{
 	"$allElementsTrue": fixed(1, elementsTrue("$allElementsTrue", false)),
 	"$anyElementTrue":  fixed(1, elementsTrue("$anyElementTrue", true)),
-	"$setDifference": fixed(2, func(_ *Env, a []value.Value) (value.Value, error) {
-		x, y, err := twoSets("$setDifference", 17048, a)
+	"$setDifference": fixed(2, func(e *Env, a []value.Value) (value.Value, error) {
+		x, y, err := twoSets(e, "$setDifference", 17048, a)
 		if x == nil || y == nil || err != nil {
 			return value.NullValue(), err
 		}
@@ -21,14 +22,14 @@ var setOps = map[string]operator{
 		}
 		return value.MakeArray(out), nil
 	}),
-	"$setEquals": {min: 2, max: -1, fn: func(_ *Env, a []value.Value) (value.Value, error) {
+	"$setEquals": {min: 2, max: -1, fn: func(e *Env, a []value.Value) (value.Value, error) {
 		var first *Set
 		for _, v := range a {
 			if v.Kind() != value.Array {
 				return v, merr.New(17044, "All operands of $setEquals must be arrays. One argument is of type: %s",
 					TypeName(v))
 			}
-			s := setOf(v)
+			s := setOf(e, v)
 			if first == nil {
 				first = s
 			} else if !first.equal(s) {
@@ -37,7 +38,7 @@ var setOps = map[string]operator{
 		}
 		return value.BoolOf(true), nil
 	}},
-	"$setIntersection": variadic(func(_ *Env, a []value.Value) (value.Value, error) {
+	"$setIntersection": variadic(func(e *Env, a []value.Value) (value.Value, error) {
 		var acc *Set
 		for _, v := range a {
 			if nullish(v) {
@@ -47,12 +48,12 @@ var setOps = map[string]operator{
 				return v, merr.New(17047,
 					"All operands of $setIntersection must be arrays. One argument is of type: %s", TypeName(v))
 			}
-			s := setOf(v)
+			s := setOf(e, v)
 			if acc == nil {
 				acc = s
 				continue
 			}
-			next := NewSet()
+			next := NewSet(e.Run.Collation())
 			for _, x := range acc.vals {
 				if s.Has(x) {
 					next.Add(x)
@@ -61,18 +62,18 @@ var setOps = map[string]operator{
 			acc = next
 		}
 		if acc == nil {
-			acc = NewSet()
+			acc = NewSet(e.Run.Collation())
 		}
 		return value.MakeArray(acc.vals), nil
 	}),
-	"$setIsSubset": fixed(2, func(_ *Env, a []value.Value) (value.Value, error) {
+	"$setIsSubset": fixed(2, func(e *Env, a []value.Value) (value.Value, error) {
 		for _, v := range a {
 			if v.Kind() != value.Array {
 				return v, merr.New(17046, "both operands of $setIsSubset must be arrays. An argument is of type: %s",
 					TypeName(v))
 			}
 		}
-		y := setOf(a[1])
+		y := setOf(e, a[1])
 		for it := a[0].Iter(); it.Next(); {
 			if !y.Has(it.Value()) {
 				return value.BoolOf(false), nil
@@ -80,8 +81,8 @@ var setOps = map[string]operator{
 		}
 		return value.BoolOf(true), nil
 	}),
-	"$setUnion": variadic(func(_ *Env, a []value.Value) (value.Value, error) {
-		s := NewSet()
+	"$setUnion": variadic(func(e *Env, a []value.Value) (value.Value, error) {
+		s := NewSet(e.Run.Collation())
 		for _, v := range a {
 			if nullish(v) {
 				return value.NullValue(), nil
@@ -114,17 +115,18 @@ func elementsTrue(name string, any bool) func(*Env, []value.Value) (value.Value,
 
 // Set is a set of values with BSON equality. It keeps them in the order in which they were added.
 type Set struct {
+	coll *collate.Collation
 	at   map[uint64][]int
 	vals []value.Value
 }
 
-// NewSet returns an empty Set.
-func NewSet() *Set { return &Set{at: map[uint64][]int{}} }
+// NewSet returns an empty Set, which equates strings by c.
+func NewSet(c *collate.Collation) *Set { return &Set{coll: c, at: map[uint64][]int{}} }
 
 // Has reports whether v is in the set.
 func (s *Set) Has(v value.Value) bool {
-	for _, i := range s.at[value.HashBSON(v)] {
-		if Compare(s.vals[i], v) == 0 {
+	for _, i := range s.at[s.coll.Hash(v)] {
+		if Compare(s.coll, s.vals[i], v) == 0 {
 			return true
 		}
 	}
@@ -136,7 +138,7 @@ func (s *Set) Add(v value.Value) bool {
 	if s.Has(v) {
 		return false
 	}
-	h := value.HashBSON(v)
+	h := s.coll.Hash(v)
 	s.at[h] = append(s.at[h], len(s.vals))
 	s.vals = append(s.vals, v)
 	return true
@@ -148,8 +150,8 @@ func (s *Set) Len() int { return len(s.vals) }
 // Values returns the values of the set.
 func (s *Set) Values() []value.Value { return s.vals }
 
-func setOf(v value.Value) *Set {
-	s := NewSet()
+func setOf(e *Env, v value.Value) *Set {
+	s := NewSet(e.Run.Collation())
 	for it := v.Iter(); it.Next(); {
 		s.Add(it.Value())
 	}
@@ -168,7 +170,7 @@ func (s *Set) equal(o *Set) bool {
 	return true
 }
 
-func twoSets(name string, code int32, a []value.Value) (x, y *Set, err error) {
+func twoSets(e *Env, name string, code int32, a []value.Value) (x, y *Set, err error) {
 	for i, v := range a {
 		if nullish(v) {
 			return nil, nil, nil
@@ -178,5 +180,5 @@ func twoSets(name string, code int32, a []value.Value) (x, y *Set, err error) {
 				TypeName(v))
 		}
 	}
-	return setOf(a[0]), setOf(a[1]), nil
+	return setOf(e, a[0]), setOf(e, a[1]), nil
 }

@@ -9,7 +9,9 @@ import (
 )
 
 type compiler struct {
-	opts Options
+	opts   Options
+	inside int   // how many operators other than $and are around
+	near   *Near // that was compiled
 }
 
 func tooDeep(depth int) error {
@@ -89,6 +91,10 @@ func (c *compiler) list(key string, v value.Value, depth int) (node, error) {
 	if v.Kind() != value.Array {
 		return nil, merr.New(merr.BadValue, "%s must be an array", key)
 	}
+	if key != "$and" {
+		c.inside++
+		defer func() { c.inside-- }()
+	}
 	var kids []node
 	for it := v.Iter(); it.Next(); {
 		if it.Value().Kind() != value.Object {
@@ -123,7 +129,7 @@ func (c *compiler) field(path string, v value.Value, depth int) (node, error) {
 	if v.Kind() == value.Regex {
 		return c.regex(path, v, value.Undef())
 	}
-	return newEq(path, v), nil
+	return c.newEq(path, v), nil
 }
 
 // isOperatorObject reports whether v is `{$op: ..}`. A DBRef (`$ref`, `$id`, `$db`) is a value.
@@ -181,9 +187,11 @@ func newLeaf(path string, leaf bool, test func(v value.Value) bool) *pathNode {
 	return &pathNode{path: path, segs: splitPath(path), leaf: leaf, test: test}
 }
 
-func newEq(path string, v value.Value) *pathNode {
-	n := newLeaf(path, true, eqTest(v))
+func (c *compiler) newEq(path string, v value.Value) *pathNode {
+	n := newLeaf(path, true, c.eqTest(v))
 	n.eq = v
-	n.sarg = sarg{kind: sargEq, v: v}
+	if c.coll(v) == nil {
+		n.sarg = sarg{kind: sargEq, v: v}
+	}
 	return n
 }

@@ -10,6 +10,7 @@
 package filter
 
 import (
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -24,6 +25,8 @@ type Filter struct {
 	root   node
 	all    bool
 	run    *expr.Run
+	near   *Near
+	coll   *collate.Collation
 	leaves []*pathNode // conditions that each match satisfies: the terms of the top-level conjunction
 }
 
@@ -38,6 +41,8 @@ type Options struct {
 	Scope *expr.Scope
 	// Run is that of the Env with which the filter will be used; nil = it is never ended.
 	Run *expr.Run
+	// NoNear refuses $near and $nearSphere.
+	NoNear bool
 }
 
 // compiledSize is the approximate number of bytes that a Filter and its access path need for each byte of the query
@@ -57,7 +62,7 @@ func Compile(q value.Value, o Options) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Filter{root: n, run: o.Run}
+	f := &Filter{root: n, run: o.Run, near: c.near, coll: o.Run.Collation()}
 	f.collect(n)
 	if a, ok := n.(andNode); ok && len(a) == 0 {
 		f.all = true
@@ -118,6 +123,15 @@ func (f *Filter) Equal(path string) value.Value {
 		}
 	}
 	return value.Undef()
+}
+
+// Exact is Equal for a value that no other one equals in the filter's collation, apart from numbers of other kinds.
+func (f *Filter) Exact(path string) value.Value {
+	v := f.Equal(path)
+	if f.coll != nil && collate.Affects(v) {
+		return value.Undef()
+	}
+	return v
 }
 
 // Position returns the index of the first array element in doc that satisfied a condition of the query on a path with

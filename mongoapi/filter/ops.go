@@ -3,6 +3,7 @@ package filter
 import (
 	"math"
 
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -17,28 +18,37 @@ var ops map[string]operator
 
 func init() {
 	ops = map[string]operator{
-		"$all":          (*compiler).all,
-		"$bitsAllClear": bits(func(v, m uint64) bool { return v&m == 0 }),
-		"$bitsAllSet":   bits(func(v, m uint64) bool { return v&m == m }),
-		"$bitsAnyClear": bits(func(v, m uint64) bool { return v&m != m }),
-		"$bitsAnySet":   bits(func(v, m uint64) bool { return v&m != 0 }),
-		"$comment":      nil,
-		"$elemMatch":    (*compiler).elemMatch,
-		"$eq":           (*compiler).eq,
-		"$exists":       (*compiler).exists,
-		"$gt":           compare(sargGt),
-		"$gte":          compare(sargGte),
-		"$in":           (*compiler).in,
-		"$lt":           compare(sargLt),
-		"$lte":          compare(sargLte),
-		"$mod":          (*compiler).mod,
-		"$ne":           (*compiler).ne,
-		"$nin":          (*compiler).nin,
-		"$not":          (*compiler).not,
-		"$options":      nil,
-		"$regex":        (*compiler).regexOp,
-		"$size":         (*compiler).size,
-		"$type":         (*compiler).typeOp,
+		"$all":           (*compiler).all,
+		"$bitsAllClear":  bits(func(v, m uint64) bool { return v&m == 0 }),
+		"$bitsAllSet":    bits(func(v, m uint64) bool { return v&m == m }),
+		"$bitsAnyClear":  bits(func(v, m uint64) bool { return v&m != m }),
+		"$bitsAnySet":    bits(func(v, m uint64) bool { return v&m != 0 }),
+		"$comment":       nil,
+		"$elemMatch":     (*compiler).elemMatch,
+		"$eq":            (*compiler).eq,
+		"$exists":        (*compiler).exists,
+		"$geoIntersects": (*compiler).geoIntersects,
+		"$geoNear":       near("$geoNear"),
+		"$geoWithin":     (*compiler).geoWithin,
+		"$gt":            compare(sargGt),
+		"$gte":           compare(sargGte),
+		"$in":            (*compiler).in,
+		"$lt":            compare(sargLt),
+		"$lte":           compare(sargLte),
+		"$maxDistance":   nil,
+		"$minDistance":   nil,
+		"$mod":           (*compiler).mod,
+		"$ne":            (*compiler).ne,
+		"$near":          near("$near"),
+		"$nearSphere":    near("$nearSphere"),
+		"$nin":           (*compiler).nin,
+		"$not":           (*compiler).not,
+		"$options":       nil,
+		"$regex":         (*compiler).regexOp,
+		"$size":          (*compiler).size,
+		"$type":          (*compiler).typeOp,
+		"$uniqueDocs":    nil,
+		"$within":        (*compiler).geoWithin,
 	}
 	for name := range ops {
 		if Unsupported[name] {
@@ -49,9 +59,7 @@ func init() {
 
 // Unsupported lists query operators of MongoDB that aren't supported.
 var Unsupported = map[string]bool{
-	"$box": true, "$center": true, "$centerSphere": true, "$geoIntersects": true, "$geoNear": true, "$geoWithin": true,
-	"$jsonSchema": true, "$maxDistance": true, "$minDistance": true, "$near": true, "$nearSphere": true,
-	"$polygon": true, "$text": true, "$where": true,
+	"$jsonSchema": true, "$text": true, "$where": true,
 }
 
 // bracket returns the class within which MongoDB compares. Values of different classes are never less or greater.
@@ -69,7 +77,19 @@ func bracket(v value.Value) int {
 	return 16 + int(v.Kind())
 }
 
-func eqTest(v value.Value) func(value.Value) bool {
+// coll returns the collation of comparisons with v, nil if they are the same with and without it.
+func (c *compiler) coll(v value.Value) *collate.Collation {
+	if collate.Affects(v) {
+		return c.opts.Run.Collation()
+	}
+	return nil
+}
+
+func (c *compiler) eqTest(v value.Value) func(value.Value) bool {
+	if coll := c.coll(v); coll != nil {
+		class := bracket(v)
+		return func(x value.Value) bool { return bracket(x) == class && coll.Compare(x, v) == 0 }
+	}
 	switch v.Kind() {
 	case value.Null, value.Undefined:
 		return func(x value.Value) bool { return x.Kind() == value.Null || x.Kind() == value.Undefined }
@@ -83,16 +103,16 @@ func eqTest(v value.Value) func(value.Value) bool {
 
 func (c *compiler) eq(path string, arg, _ value.Value, _ int) (node, error) {
 	if arg.Kind() == value.Regex { // $eq means the regex value itself
-		return newLeaf(path, true, eqTest(arg)), nil
+		return newLeaf(path, true, c.eqTest(arg)), nil
 	}
-	return newEq(path, arg), nil
+	return c.newEq(path, arg), nil
 }
 
 func (c *compiler) ne(path string, arg, _ value.Value, _ int) (node, error) {
 	if arg.Kind() == value.Regex {
 		return nil, merr.New(merr.BadValue, "Can't have regex as arg to $ne.")
 	}
-	n := newLeaf(path, true, eqTest(arg))
+	n := newLeaf(path, true, c.eqTest(arg))
 	n.not = true
 	return n, nil
 }
@@ -103,12 +123,15 @@ func isNaN(v value.Value) bool {
 
 // compare makes $gt, $gte, $lt and $lte.
 func compare(kind sargKind) operator {
-	return func(_ *compiler, path string, arg, _ value.Value, _ int) (node, error) {
+	return func(c *compiler, path string, arg, _ value.Value, _ int) (node, error) {
 		if arg.Kind() == value.Regex {
 			return nil, merr.New(merr.BadValue, "Can't have RegEx as arg to predicate over field '%s'.", path)
 		}
-		n := newLeaf(path, true, compareTest(kind, arg))
-		n.sarg = sarg{kind: kind, v: arg}
+		coll := c.coll(arg)
+		n := newLeaf(path, true, compareTest(coll, kind, arg))
+		if coll == nil {
+			n.sarg = sarg{kind: kind, v: arg}
+		}
 		return n, nil
 	}
 }
@@ -125,7 +148,7 @@ func holds(kind sargKind, cmp int) bool {
 	return cmp <= 0
 }
 
-func compareTest(kind sargKind, arg value.Value) func(value.Value) bool {
+func compareTest(coll *collate.Collation, kind sargKind, arg value.Value) func(value.Value) bool {
 	class, k := bracket(arg), arg.Kind()
 	if k == value.MinKey || k == value.MaxKey { // they compare with all kinds
 		return func(x value.Value) bool { return x.IsDefined() && holds(kind, value.CompareBSON(x, arg)) }
@@ -140,7 +163,7 @@ func compareTest(kind sargKind, arg value.Value) func(value.Value) bool {
 		if class == 1 {
 			return kind == sargGte || kind == sargLte
 		}
-		return !isNaNDouble(x) && holds(kind, value.CompareBSON(x, arg))
+		return !isNaNDouble(x) && holds(kind, coll.Compare(x, arg))
 	}
 }
 
@@ -159,9 +182,9 @@ func (c *compiler) in(path string, arg, _ value.Value, _ int) (node, error) {
 	n := newLeaf(path, true, test)
 	if plain {
 		n.sarg = sarg{kind: sargIn, vs: vs}
-		if len(vs) == 1 {
-			n.eq = vs[0]
-		}
+	}
+	if len(vs) == 1 && arg.Len() == 1 {
+		n.eq = vs[0]
 	}
 	return n, nil
 }
@@ -170,7 +193,7 @@ func (c *compiler) inTest(arg value.Value) (test func(value.Value) bool, vs []va
 	plain = true
 	var regexes []func(value.Value) bool
 	null := false
-	set := map[uint64][]value.Value{}
+	set, coll := map[uint64][]value.Value{}, c.opts.Run.Collation()
 	for it := arg.Iter(); it.Next(); {
 		v := it.Value()
 		switch {
@@ -185,8 +208,10 @@ func (c *compiler) inTest(arg value.Value) (test func(value.Value) bool, vs []va
 			continue
 		case v.Kind() == value.Null:
 			null = true
+		case coll != nil && collate.Affects(v):
+			plain = false
 		}
-		h := value.HashBSON(v)
+		h := coll.Hash(v)
 		set[h] = append(set[h], v)
 		vs = append(vs, v)
 	}
@@ -194,8 +219,8 @@ func (c *compiler) inTest(arg value.Value) (test func(value.Value) bool, vs []va
 		if x.Kind() == value.Undefined {
 			return null
 		}
-		for _, v := range set[value.HashBSON(x)] {
-			if bracket(v) == bracket(x) && value.CompareBSON(v, x) == 0 {
+		for _, v := range set[coll.Hash(x)] {
+			if bracket(v) == bracket(x) && coll.Compare(v, x) == 0 {
 				return true
 			}
 		}
@@ -241,6 +266,8 @@ func (c *compiler) not(path string, arg, _ value.Value, depth int) (node, error)
 		it.Next()
 		return nil, merr.New(merr.BadValue, "unknown operator: %s", it.Key())
 	}
+	c.inside++
+	defer func() { c.inside-- }()
 	n, err := c.operators(path, arg, depth+1)
 	if err != nil {
 		return nil, err
@@ -318,7 +345,7 @@ func (c *compiler) all(path string, arg, _ value.Value, depth int) (node, error)
 		case v.Kind() == value.Regex:
 			n, err = c.regex(path, v, value.Undef())
 		default:
-			n = newEq(path, v)
+			n = c.newEq(path, v)
 		}
 		if err != nil {
 			return nil, err
@@ -367,6 +394,8 @@ func (c *compiler) elemMatch(path string, arg, _ value.Value, depth int) (node, 
 
 // element compiles the condition on one element of an array: operators on its value, or a query on its fields.
 func (c *compiler) element(arg value.Value, depth int) (func(v value.Value) bool, node, error) {
+	c.inside++
+	defer func() { c.inside-- }()
 	if isOperatorObject(arg) && !isLogical(arg) {
 		inner, err := c.operators("", arg, depth+1)
 		if err != nil {
@@ -402,7 +431,7 @@ func Element(arg value.Value, o Options) (func(v value.Value) bool, error) {
 		re, err := (&compiler{opts: o}).compileRegex(arg, value.Undef())
 		return re.test, err
 	}
-	return eqTest(arg), nil
+	return (&compiler{opts: o}).eqTest(arg), nil
 }
 
 // Equal reports whether two values are equal in a query: numbers by value, documents including the order of fields.

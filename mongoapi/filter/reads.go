@@ -36,7 +36,7 @@ func reads(n node, list *[][]string) bool {
 		return true
 	case *pathNode:
 		*list = append(*list, n.segs)
-		return n.path != "" && !namesIndex(n.segs)
+		return n.path != "" && !namesIndex(n.segs) && n.sarg.kind != sargPlace
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"github.com/orrerydb/orrery/core/geo"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -16,6 +17,7 @@ const (
 	sargLt
 	sargLte
 	sargRegex
+	sargPlace
 )
 
 // sarg is the part of a condition that an index can answer.
@@ -26,6 +28,8 @@ type sarg struct {
 	prefix string
 	elem   func(v value.Value) bool // $elemMatch: the test of one element
 	inner  node                     // $elemMatch: the condition on one element, nil if it has no paths
+
+	regions []*geo.Region
 }
 
 // Pred returns the part of the filter that an index can answer. It selects a superset of the matches. A condition that
@@ -65,6 +69,8 @@ func predOf(n node, prefix []string) *access.Pred {
 		}
 	case *pathNode:
 		return n.pred(prefix)
+	case nearNode:
+		return n.pred()
 	}
 	return access.All()
 }
@@ -83,6 +89,9 @@ func (p *pathNode) pred(prefix []string) *access.Pred {
 		}
 	}
 	path := access.NewPath(segs...)
+	if p.sarg.kind == sargPlace {
+		return placePred(path, p.sarg.regions)
+	}
 	if len(segs) > 1 || segs[0] != "_id" { // an _id is never an array
 		path = path.Element()
 	}

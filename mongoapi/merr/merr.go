@@ -78,6 +78,11 @@ const (
 	WriteConcernFailed         = 64
 	UnknownReplWriteConcern    = 79
 	NetworkTimeout             = 89
+	RoleNotFound               = 31
+	InvalidRoleModification    = 49
+	MechanismUnavailable       = 334
+	RoleExists                 = 51002
+	UserExists                 = 51003
 	ShutdownInProgress         = 91
 	OperationFailed            = 96
 	UnsatisfiableWriteConcern  = 100
@@ -108,6 +113,7 @@ const (
 	ClientDisconnect           = 279
 	Interrupted                = 11601
 	OutOfDiskSpace             = 14031
+	NoQueryPlans               = 291
 	MemoryLimit                = 292
 	DuplicateField             = 40413
 	UnsupportedOpQuery         = 352
@@ -118,6 +124,12 @@ const (
 	UnknownField               = 40415
 	MissingField               = 40414
 	ShardNotFound              = 70
+	IncompatibleCollation      = 161
+	NotSupportedOnView         = 166
+	InvalidViewDefinition      = 182
+	OptionNotSupportedOnView   = 167
+	ViewDepthLimitExceeded     = 165
+	GraphContainsCycle         = 5
 	OpWithoutShard             = 28625
 	OpNotANumber               = 28626
 	UnrecognizedStage          = 40324
@@ -140,6 +152,7 @@ var names = map[int32]string{
 	205: "ClusterTimeFailsRateLimiter", 216: "ElectionInProgress", 234: "RetryChangeStream",
 	246: "SnapshotUnavailable", 280: "ChangeStreamFatalError", 9001: "SocketException", 10107: "NotWritablePrimary",
 	11602: "InterruptedDueToReplStateChange", 13435: "NotPrimaryNoSecondaryOk", 13436: "NotPrimaryOrSecondary",
+	31: "RoleNotFound", 49: "InvalidRoleModification", 334: "MechanismUnavailable",
 	1: "InternalError", 2: "BadValue", 9: "FailedToParse", 11: "UserNotFound", 13: "Unauthorized", 14: "TypeMismatch",
 	15: "Overflow", 16: "InvalidLength", 17: "ProtocolError", 18: "AuthenticationFailed", 20: "IllegalOperation",
 	26: "NamespaceNotFound", 27: "IndexNotFound", 28: "PathNotViable", 40: "ConflictingUpdateOperators",
@@ -152,11 +165,13 @@ var names = map[int32]string{
 	11601: "Interrupted", 14031: "OutOfDiskSpace",
 	89: "NetworkTimeout", 91: "ShutdownInProgress", 112: "WriteConflict", 115: "CommandNotSupported",
 	117: "ConflictingOperationInProgress", 121: "DocumentValidationFailure",
-	166: "CommandNotSupportedOnView", 168: "InvalidPipelineOperator", 171: "CannotIndexParallelArrays",
-	181: "AmbiguousIndexKeyPattern",
+	5: "GraphContainsCycle", 161: "IncompatibleCollationVersion", 165: "ViewDepthLimitExceeded",
+	166: "CommandNotSupportedOnView", 167: "OptionNotSupportedOnView", 182: "InvalidViewDefinition",
+	168: "InvalidPipelineOperator", 171: "CannotIndexParallelArrays", 181: "AmbiguousIndexKeyPattern",
 	197: "InvalidIndexSpecificationOption", 207: "InvalidUUID", 225: "TransactionTooOld", 238: "NotImplemented",
 	241: "ConversionFailure", 251: "NoSuchTransaction", 256: "TransactionCommitted", 257: "TransactionTooLarge", 217: "IncompleteTransactionHistory", 125: "CommandFailed", 262: "ExceededTimeLimit",
 	263: "OperationNotSupportedInTransaction", 286: "ChangeStreamHistoryLost",
+	291: "NoQueryExecutionPlans",
 	292: "QueryExceededMemoryLimitNoDiskUseAllowed", 352: "UnsupportedOpQueryCommand", 10334: "BSONObjectTooLarge",
 	13113: "MergeStageNoMatchingDocument",
 	11000: "DuplicateKey", 11600: "InterruptedAtShutdown", 16500: "RequestRateTooLarge",

@@ -5,6 +5,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -14,6 +15,7 @@ import (
 type Column struct {
 	Path []string
 	Desc bool
+	Coll *collate.Collation // the order of strings; nil: that of their bytes
 }
 
 // Order is a compiled sort.
@@ -53,7 +55,7 @@ func Compile(v value.Value) (Order, error) {
 					"or $setField.")
 			}
 		}
-		o = append(o, Column{segs, n < 0})
+		o = append(o, Column{Path: segs, Desc: n < 0})
 	}
 	if len(o) > 32 {
 		return nil, merr.New(13103, "too many compound keys")
@@ -64,7 +66,7 @@ func Compile(v value.Value) (Order, error) {
 // Key returns the value by which a document is sorted in one column. An array counts as its smallest element, or as its
 // greatest if the column is descending. An empty array is below null. A missing value is null.
 func Key(doc value.Value, c Column) value.Value {
-	v, found := pick(doc, c.Path, c.Desc)
+	v, found := pick(c.Coll, doc, c.Path, c.Desc)
 	if !found {
 		return value.NullValue()
 	}
@@ -72,7 +74,7 @@ func Key(doc value.Value, c Column) value.Value {
 }
 
 // pick returns the smallest or greatest value at path. found is false if there is none.
-func pick(v value.Value, path []string, desc bool) (best value.Value, found bool) {
+func pick(c *collate.Collation, v value.Value, path []string, desc bool) (best value.Value, found bool) {
 	for len(path) > 0 && v.Kind() == value.Object {
 		v, path = v.Get(path[0]), path[1:]
 	}
@@ -87,7 +89,7 @@ func pick(v value.Value, path []string, desc bool) (best value.Value, found bool
 		at = index(path[0])
 	}
 	take := func(x value.Value) {
-		if !found || (value.CompareBSON(x, best) < 0) != desc && value.CompareBSON(x, best) != 0 {
+		if !found || (c.Compare(x, best) < 0) != desc && c.Compare(x, best) != 0 {
 			best, found = x, true
 		}
 	}
@@ -97,11 +99,11 @@ func pick(v value.Value, path []string, desc bool) (best value.Value, found bool
 		case len(path) == 0:
 			take(e)
 		case i == at:
-			if x, ok := pick(e, path[1:], desc); ok {
+			if x, ok := pick(c, e, path[1:], desc); ok {
 				take(x)
 			}
 		case e.Kind() == value.Object && at < 0:
-			if x, ok := pick(e, path, desc); ok {
+			if x, ok := pick(c, e, path, desc); ok {
 				take(x)
 			}
 		}
@@ -126,11 +128,29 @@ func index(s string) int {
 	return n
 }
 
+// With returns the order with strings compared by c.
+func (o Order) With(c *collate.Collation) Order {
+	for i := range o {
+		o[i].Coll = c
+	}
+	return o
+}
+
 // CompareKeys compares two keys of one column in ascending order.
-func CompareKeys(a, b value.Value) int {
+func CompareKeys(a, b value.Value) int { return compareKeys(nil, a, b) }
+
+// Comparer returns CompareKeys with strings compared by c.
+func Comparer(c *collate.Collation) func(a, b value.Value) int {
+	if c == nil {
+		return CompareKeys
+	}
+	return func(a, b value.Value) int { return compareKeys(c, a, b) }
+}
+
+func compareKeys(c *collate.Collation, a, b value.Value) int {
 	switch {
 	case a.IsDefined() && b.IsDefined():
-		return value.CompareBSON(a, b)
+		return c.Compare(a, b)
 	case !a.IsDefined() && !b.IsDefined():
 		return 0
 	case !a.IsDefined():
@@ -139,7 +159,7 @@ func CompareKeys(a, b value.Value) int {
 		}
 		return -1
 	}
-	return -CompareKeys(b, a)
+	return -compareKeys(c, b, a)
 }
 
 // Keys returns the keys of all columns.
@@ -154,7 +174,7 @@ func (o Order) Keys(doc value.Value) []value.Value {
 // Compare compares two documents by their keys.
 func (o Order) Compare(a, b []value.Value) int {
 	for i, c := range o {
-		if r := CompareKeys(a[i], b[i]); r != 0 {
+		if r := compareKeys(c.Coll, a[i], b[i]); r != 0 {
 			if c.Desc {
 				return -r
 			}

@@ -50,6 +50,8 @@ type Options struct {
 	Scope *expr.Scope
 	// Find enables the operators of find: $slice, $elemMatch and the positional $.
 	Find bool
+	// Run is that of the Env with which the projection will be applied; nil = it is never ended.
+	Run *expr.Run
 	// Query is the filter for the positional $.
 	Query *filter.Filter
 }
@@ -293,7 +295,7 @@ func (c *compiler) findOperator(path, op string, arg value.Value) error {
 		return err
 	}
 	wrapped := wrap("e", wrap("$elemMatch", arg))
-	f, err := filter.Compile(wrapped, filter.Options{Scope: c.o.Scope})
+	f, err := filter.Compile(wrapped, filter.Options{Scope: c.o.Scope, Run: c.o.Run})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package update
 import (
 	"sort"
 
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
@@ -39,7 +40,7 @@ type pushArgs struct {
 	each     []value.Value
 	position *int
 	slice    *int
-	less     func(a, b value.Value) bool
+	less     func(c *collate.Collation, a, b value.Value) bool
 }
 
 func parsePush(arg value.Value) (pushArgs, error) {
@@ -100,7 +101,7 @@ func push(_ string, arg value.Value, _ Options) (applyFn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(root *node, path []string, _ *Context) error {
+	return func(root *node, path []string, c *Context) error {
 		p := root.find(path)
 		vs, err := elements(root, p, path, "")
 		if err != nil {
@@ -116,7 +117,8 @@ func push(_ string, arg value.Value, _ Options) (applyFn, error) {
 		out := make([]value.Value, 0, len(vs)+len(a.each))
 		out = append(append(append(out, vs[:at]...), a.each...), vs[at:]...)
 		if a.less != nil {
-			sort.SliceStable(out, func(i, j int) bool { return a.less(out[i], out[j]) })
+			coll := c.Env.Run.Collation()
+			sort.SliceStable(out, func(i, j int) bool { return a.less(coll, out[i], out[j]) })
 		}
 		if a.slice != nil {
 			out = expr.Slice(out, false, *a.slice, 0)
@@ -138,14 +140,14 @@ func addToSet(_ string, arg value.Value, _ Options) (applyFn, error) {
 		}
 		add = value.Elements(each)
 	}
-	return func(root *node, path []string, _ *Context) error {
+	return func(root *node, path []string, c *Context) error {
 		p := root.find(path)
 		vs, err := elements(root, p, path, "Cannot apply $addToSet to non-array field. Field named '%s' has "+
 			"non-array type %s")
 		if err != nil {
 			return err
 		}
-		s := expr.NewSet()
+		s := expr.NewSet(c.Env.Run.Collation())
 		for _, v := range vs {
 			s.Add(v)
 		}
@@ -214,12 +216,12 @@ func pull(_ string, arg value.Value, o Options) (applyFn, error) {
 	return removeIf(gone), nil
 }
 
-func pullAll(path string, arg value.Value, _ Options) (applyFn, error) {
+func pullAll(path string, arg value.Value, o Options) (applyFn, error) {
 	if arg.Kind() != value.Array {
 		return nil, merr.New(merr.BadValue, "$pullAll requires an array argument but was given a %s",
 			expr.TypeName(arg))
 	}
-	s := expr.NewSet()
+	s := expr.NewSet(o.Run.Collation())
 	for it := arg.Iter(); it.Next(); {
 		s.Add(it.Value())
 	}

@@ -91,9 +91,9 @@ func idText(root *node) string {
 // extreme makes $max with 1 and $min with -1.
 func extreme(sign int) func(string, value.Value, Options) (applyFn, error) {
 	return func(_ string, arg value.Value, _ Options) (applyFn, error) {
-		return func(root *node, path []string, _ *Context) error {
+		return func(root *node, path []string, c *Context) error {
 			p := root.find(path)
-			if p.at != nil && sign*value.CompareBSON(arg, p.at.value()) <= 0 {
+			if p.at != nil && sign*c.Env.Run.Collation().Compare(arg, p.at.value()) <= 0 {
 				return nil
 			}
 			return p.put(arg)

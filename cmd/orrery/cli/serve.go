@@ -29,7 +29,9 @@ type serving struct {
 	TLSCert, TLSKey string
 	GremlinSource   []string
 	server.Limits
-	Mongo server.MongoFlags
+	Mongo        server.MongoFlags
+	Explorer     server.ExplorerFlags
+	TestControls bool
 	logging
 }
 
@@ -59,6 +61,9 @@ func (c *serving) flags(f *pflag.FlagSet) {
 		"`NAME=DATABASE/GRAPH`; made when absent. Repeatable.")
 	c.Limits.Flags(f)
 	c.Mongo.Flags(f)
+	c.Explorer.Flags(f)
+	f.BoolVar(&c.TestControls, "test-controls", false, "Let tests replace the store, add accounts and move time at "+
+		"/orrery/test of the admin port. For --memory, or a directory that is new or was made with this flag.")
 	c.logging.flags(f)
 }
 
@@ -138,7 +143,8 @@ func (f *serving) config() (c server.Config, err error) {
 	c.Account, c.Auth, c.Insecure = f.Account, f.Auth, f.Insecure
 	c.Consistency, c.PublicHosts = f.Consistency, f.PublicHost
 	c.TLSCert, c.TLSKey = f.TLSCert, f.TLSKey
-	c.Limits, c.MongoDoor, c.Version = f.Limits, f.Mongo, version()
+	c.Limits, c.MongoDoor, c.Explorer, c.Version = f.Limits, f.Mongo, f.Explorer, version()
+	c.TestControls = f.TestControls
 	c.LogRequests, c.Slow = f.LogRequests, time.Duration(f.SlowMS)*time.Millisecond
 	return c, nil
 }

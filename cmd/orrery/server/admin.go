@@ -43,6 +43,9 @@ func (s *Server) adminHandler() http.Handler {
 	}
 	g.POST(BackupPath, s.postBackup)
 	g.POST(PartitionsPath, s.postPartitions)
+	if s.cfg.TestControls {
+		s.testRoutes(g)
+	}
 	return g
 }
 

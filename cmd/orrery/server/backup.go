@@ -102,8 +102,8 @@ func backupCode(err error) int {
 
 // backup makes a backup of the server's store in a directory. Its errors are sentences for the operator.
 func (s *Server) backup(ctx context.Context, to string, progress func(done, total int64)) (*kv.Backup, error) {
-	b, ok := s.back.(*backing)
-	if !ok {
+	b := s.backing()
+	if b == nil {
 		return nil, core.ErrNoBackups
 	}
 	clk := b.eng.Clock()

@@ -215,15 +215,28 @@ func (c *mongoConn) login(user, password string) error {
 	return errors.Join(err, errors.New("mongo: the login takes too many steps"))
 }
 
-// run sends one command in Extended JSON as an OP_MSG and returns the document of the reply. A reply with write errors
-// or with ok other than 1 is an error.
+// run sends one command in Extended JSON and returns the document of the reply. A reply with write errors or with ok
+// other than 1 is an error.
 func (c *mongoConn) run(extJSON string) (doc.Doc, error) {
-	const maxReply = 16 << 20
 	body, err := doc.FromExtJSON(nil, []byte(extJSON))
 	if err != nil {
 		return nil, err
 	}
-	msg := append(mongowire.BeginMsg(nil, 1, 0, 0), body...)
+	raw, err := c.Exchange(body)
+	if err != nil {
+		return nil, err
+	}
+	reply := doc.Doc(raw)
+	if doc.Get(reply, "ok").Float() != 1 || doc.Get(reply, "writeErrors").IsDefined() {
+		return nil, fmt.Errorf("mongo: %.300s", doc.AppendJSON(nil, doc.Value(reply)))
+	}
+	return reply, nil
+}
+
+// Exchange implements explorer.MongoConn: it sends a command as an OP_MSG and returns the document of the reply.
+func (c *mongoConn) Exchange(command []byte) (reply []byte, err error) {
+	const maxReply = 48 << 20
+	msg := append(mongowire.BeginMsg(nil, 1, 0, 0), command...)
 	mongowire.EndMsg(msg, 0)
 	if _, err := c.Write(msg); err != nil {
 		return nil, err
@@ -244,12 +257,5 @@ func (c *mongoConn) run(extJSON string) (doc.Doc, error) {
 	if err := mongowire.ParseMsg(msg, &m); err != nil {
 		return nil, err
 	}
-	reply := doc.Doc(m.Body)
-	if err := doc.Validate(reply, 0); err != nil {
-		return nil, err
-	}
-	if doc.Get(reply, "ok").Float() != 1 || doc.Get(reply, "writeErrors").IsDefined() {
-		return nil, fmt.Errorf("mongo: %.300s", doc.AppendJSON(nil, doc.Value(reply)))
-	}
-	return reply, nil
+	return m.Body, doc.Validate(m.Body, 0)
 }

@@ -14,7 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
@@ -52,6 +54,7 @@ type Config struct {
 
 	Limits
 	MongoDoor MongoFlags
+	Explorer  ExplorerFlags
 
 	MinSlots int // least number of slots of a container; 0 = 1 for each physical partition. For tests
 
@@ -72,9 +75,17 @@ type Config struct {
 	// script-worker.
 	ScriptWorker []string
 
+	// TestControls enables the requests with which tests replace stores, add accounts and move time. Memory must be
+	// set, or Data must be a directory that was made with it.
+	TestControls bool
+
 	Version string       // shown by /status
 	Clock   *clock.Clock // time of the data: timestamps, TTL, functions of queries; nil = the wall clock
 	Logger  *slog.Logger // nil = slog's default
+
+	parent  *Server        // of one of its accounts; nil = a server
+	budget  *budget.Budget // of all accounts and all their stores; nil = not made yet
+	content *memkv.Engine  // what a store in memory holds at first; nil = nothing
 }
 
 // Default is the configuration of `orrery serve` without flags.
@@ -160,6 +171,9 @@ func (c *Config) Validate() error {
 	if err := c.MongoDoor.validate(); err != nil {
 		return err
 	}
+	if err := c.Explorer.validate(); err != nil {
+		return err
+	}
 	if c.Durability != "sync" && c.Durability != "relaxed" {
 		return fmt.Errorf("--durability %q: want sync or relaxed", c.Durability)
 	}
@@ -176,6 +190,9 @@ func (c *Config) Validate() error {
 	}
 	if err := c.validateLimits(); err != nil {
 		return err
+	}
+	if c.TestControls && c.Engine != "" {
+		return errors.New("--test-controls is for a store in memory or in a directory")
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return errors.New("--tls-cert and --tls-key: want both, or none")

@@ -37,10 +37,14 @@ func (c *Config) requestBytes() int64 {
 	return int64(c.MemoryMB-c.CacheMB) << 20
 }
 
-// newBudget returns the memory budget of requests.
+// newBudget returns the memory budget of requests, which all stores of a server share.
 func (c *Config) newBudget() *budget.Budget {
+	if c.budget != nil {
+		return c.budget
+	}
 	n := c.requestBytes()
-	return budget.New(n, n/oneShare)
+	c.budget = budget.New(n, n/oneShare)
+	return c.budget
 }
 
 // newSpill is the space for temporary files of requests: in the data directory, or without one in the system's

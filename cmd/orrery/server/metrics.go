@@ -48,7 +48,7 @@ func (collector) Describe(chan<- *prometheus.Desc) {}
 // Collect implements prometheus.Collector.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	all := c.s.figures()
-	if m, ok := c.s.back.(measured); ok {
+	if m, ok := c.s.store().(measured); ok {
 		all = append(all, m.Figures()...)
 	}
 	for _, f := range all {

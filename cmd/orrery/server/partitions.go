@@ -119,8 +119,8 @@ func (s *Server) postPartitions(c *gin.Context) {
 }
 
 func (s *Server) container(db, id string) (*core.Container, error) {
-	b, ok := s.back.(*backing)
-	if !ok {
+	b := s.backing()
+	if b == nil {
 		return nil, status.New(status.Unavailable, "The store is not open.")
 	}
 	return b.eng.Container(db, id)

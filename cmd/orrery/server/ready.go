@@ -21,7 +21,7 @@ func (s *Server) unready() string {
 
 // health returns the state that the store reports.
 func (s *Server) health() kv.Health {
-	if b, ok := s.back.(*backing); ok {
+	if b := s.backing(); b != nil {
 		return b.eng.Health()
 	}
 	return kv.Health{}

@@ -11,7 +11,7 @@ type reopened interface{ Room() <-chan struct{} }
 // Room returns a channel that is closed when a restart would make the store writable: the disk was full when the store
 // was opened, and has room again. It returns nil if the store is writable.
 func (s *Server) Room() <-chan struct{} {
-	if b, ok := s.back.(reopened); ok {
+	if b, ok := s.store().(reopened); ok {
 		return b.Room()
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/cmd/orrery/certs"
+	"github.com/orrerydb/orrery/cmd/orrery/explorer"
 	"github.com/orrerydb/orrery/cmd/orrery/sniff"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/internal/admit"
@@ -47,8 +48,13 @@ type Server struct {
 	began time.Time
 	seen  *observer
 
-	backups backups
-	scripts *script.Pool // nil: the NoSQL API is off
+	stage *stage // nil: no test controls
+	kit   *kit   // likewise, and nil for an account besides the server's own
+
+	backups  backups
+	handlers map[string]http.Handler       // of the doors that speak HTTP, without their guards
+	pages    map[string]*explorer.Explorer // the web page, by the doors whose listeners serve it
+	scripts  *script.Pool                  // nil: the NoSQL API is off
 
 	ready    atomic.Bool
 	stopping atomic.Bool
@@ -91,8 +97,13 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	s := &Server{cfg: cfg, parts: p, log: cfg.Logger, began: wall.Now(), failed: make(chan error, 8)}
-	s.seen = newObserver(s.log, cfg.LogRequests, cfg.Slow)
+	s := &Server{cfg: cfg, parts: p, log: cfg.Logger, began: wall.Now(), failed: make(chan error, 8),
+		handlers: map[string]http.Handler{}}
+	if cfg.parent != nil {
+		s.seen = cfg.parent.seen
+	} else {
+		s.seen = newObserver(s.log, cfg.LogRequests, cfg.Slow)
+	}
 	defer func() {
 		if err != nil {
 			s.release()
@@ -104,6 +115,9 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	if s.cert, err = s.certificate(); err != nil {
 		return nil, err
 	}
+	if err := s.prepareTests(); err != nil {
+		return nil, err
+	}
 	if s.back, err = p.open(&s.cfg); err != nil {
 		return nil, err
 	}
@@ -111,7 +125,13 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	ds[Admin] = s.httpDoor(Admin, s.adminHandler())
+	if s.door(Admin) != nil {
+		s.handlers[Admin] = s.adminHandler()
+		ds[Admin] = s.httpDoor(Admin, s.withPage(Admin, s.handlers[Admin]))
+	}
+	if err := s.makePages(); err != nil {
+		return nil, err
+	}
 	if err := s.attach(ds); err != nil {
 		return nil, err
 	}
@@ -239,6 +259,7 @@ func (s *Server) Stop(ctx context.Context) error {
 		return errors.New("server: stopped twice")
 	}
 	s.probing()
+	accounts := s.endAccounts(ctx)
 	errs := make([]error, len(s.bound))
 	var wg sync.WaitGroup
 	for i, b := range s.bound {
@@ -251,10 +272,11 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	wg.Wait()
 	s.wg.Wait()
-	errs = append(errs, s.closeScripts())
+	errs = append(errs, accounts, s.closeScripts())
 	s.forgetConnections()
+	s.closePages()
 	s.closing.Store(true)
-	return errors.Join(append(errs, s.back.Close())...)
+	return errors.Join(append(errs, s.store().Close())...)
 }
 
 // release closes what a failed start has opened.
@@ -264,7 +286,7 @@ func (s *Server) release() {
 	}
 	_ = s.closeScripts()
 	if s.back != nil {
-		_ = s.back.Close()
+		_ = s.store().Close()
 	}
 }
 

@@ -72,13 +72,13 @@ func (s *Server) status() Status {
 		Engine:     s.cfg.engineName(),
 		Durability: s.cfg.Durability,
 		APIs:       map[string]DoorStatus{},
-		Store:      s.back.Status(),
+		Store:      s.store().Status(),
 		Backup:     s.backups.status(),
 	}
 	if s.cfg.Memory {
 		st.Durability = "none"
 	}
-	if b, ok := s.back.(*backing); ok {
+	if b := s.backing(); b != nil {
 		b.describe(s, &st)
 	}
 	for _, b := range s.bound {
@@ -120,8 +120,8 @@ func (b *backing) describe(s *Server, st *Status) {
 
 // announce tells the other processes over a shared store who this one is.
 func (s *Server) announce() {
-	b, ok := s.back.(*backing)
-	if !ok || !b.eng.Shared() {
+	b := s.backing()
+	if b == nil || !b.eng.Shared() {
 		return
 	}
 	host, err := os.Hostname()

@@ -13,6 +13,9 @@ const tlsName = "tls"
 
 // certificate returns the user's certificate, or the one kept in the data directory.
 func (s *Server) certificate() (certs.Pair, error) {
+	if s.cfg.parent != nil {
+		return s.cfg.parent.cert, nil
+	}
 	if s.cfg.TLSCert != "" {
 		p, err := certs.Load(s.cfg.TLSCert, s.cfg.TLSKey)
 		if err == nil {

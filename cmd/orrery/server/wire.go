@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,8 @@ func openKV(cfg *Config) (kv.Engine, error) {
 	switch {
 	case cfg.Engine != "":
 		return openAddress(context.Background(), cfg.Engine, cfg.Engines, EngineOptions{Logger: cfg.Logger})
+	case cfg.content != nil:
+		return cfg.content, nil
 	case cfg.Memory:
 		return memkv.New(), nil
 	}
@@ -117,6 +120,15 @@ func openBackend(cfg *Config) (backend, error) {
 	if err != nil {
 		return nil, err
 	}
+	b, err := openOver(cfg, e)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// openOver opens the core over a storage engine, which it closes if that fails.
+func openOver(cfg *Config, e kv.Engine) (*backing, error) {
 	files, lock, err := cfg.newSpill(e)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the directory for temporary files: %w", err), e.Close())
@@ -137,79 +149,137 @@ func openBackend(cfg *Config) (backend, error) {
 }
 
 // Engine returns the core of the server, for sample data and tests.
-func (s *Server) Engine() *core.Engine { return s.back.(*backing).eng }
+func (s *Server) Engine() *core.Engine { return s.backing().eng }
+
+// backing returns the core with its store, nil if a test has replaced it.
+func (s *Server) backing() *backing {
+	if s.stage != nil {
+		return s.stage.gen.Load().backing
+	}
+	b, _ := s.back.(*backing)
+	return b
+}
+
+// store returns the backend. A test may have replaced the one of the start.
+func (s *Server) store() backend {
+	if s.stage != nil {
+		return s.stage.gen.Load()
+	}
+	return s.back
+}
+
+// watchFeeds observes the age of what feeds show.
+func (s *Server) watchFeeds(e *core.Engine) {
+	e.OnFeed(func(age time.Duration) { s.seen.feedLag.Observe(age.Seconds()) })
+}
 
 // makeDoors makes the APIs that are on.
 func makeDoors(s *Server) (map[string]door, error) {
-	s.Engine().OnFeed(func(age time.Duration) { s.seen.feedLag.Observe(age.Seconds()) })
+	if s.door(NoSQL) != nil {
+		s.scripts = script.NewPool(script.Options{Memory: int64(s.cfg.ScriptMemory) << 20, Time: s.cfg.ScriptTime,
+			Command: s.cfg.ScriptWorker, Clock: s.cfg.Clock})
+	}
+	if s.cfg.TestControls {
+		return stagedDoors(s)
+	}
+	e := s.Engine()
+	s.watchFeeds(e)
 	doors := map[string]door{}
-	for name, make := range map[string]func(*Server, *core.Engine, *bound) (door, error){
-		NoSQL: nosqlDoor, Table: tableDoor, Gremlin: gremlinDoor, Mongo: mongoDoor,
-	} {
-		b := s.door(name)
-		if b == nil {
-			continue
-		}
-		d, err := make(s, s.Engine(), b)
+	if b := s.door(NoSQL); b != nil {
+		h, err := s.nosqlHandler(e, b)
 		if err != nil {
 			return nil, err
 		}
-		doors[name] = d
+		doors[NoSQL] = s.openTo(NoSQL, h)
+	}
+	if b := s.door(Table); b != nil {
+		h, err := s.tableHandler(e, b)
+		if err != nil {
+			return nil, err
+		}
+		doors[Table] = s.openTo(Table, h)
+	}
+	if b := s.door(Gremlin); b != nil {
+		graphs := graphapi.Graphs(e)
+		if err := s.prepareGraphs(e, graphs); err != nil {
+			return nil, err
+		}
+		doors[Gremlin] = s.gremlinDoor(graphs, b)
+	}
+	if b := s.door(Mongo); b != nil {
+		doors[Mongo] = mongoapi.New(e, s.mongoOptions(b))
 	}
 	return doors, nil
 }
 
-func nosqlDoor(s *Server, e *core.Engine, b *bound) (door, error) {
-	s.scripts = script.NewPool(script.Options{Memory: int64(s.cfg.ScriptMemory) << 20, Time: s.cfg.ScriptTime,
-		Command: s.cfg.ScriptWorker, Clock: s.cfg.Clock})
-	h, err := sqlapi.New(e, sqlapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
+// openTo returns the door of a handler, which the web page uses too. The listener of the NoSQL API also has the page and
+// the certificate.
+func (s *Server) openTo(name string, h http.Handler) *httpDoor {
+	s.handlers[name] = h
+	if name == NoSQL {
+		h = s.withPage(NoSQL, s.withCertificate(h))
+	}
+	return s.httpDoor(name, h)
+}
+
+func (s *Server) nosqlHandler(e *core.Engine, b *bound) (http.Handler, error) {
+	return sqlapi.New(e, sqlapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
 		Clock: s.cfg.Clock, Wall: wall, Logger: s.log, Consistency: s.cfg.Consistency,
 		Strict: slices.Contains(s.cfg.Strict, NoSQL), Scripts: s.scripts,
 		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen})
-	if err != nil {
-		return nil, err
-	}
-	return s.httpDoor(NoSQL, s.withCertificate(h)), nil
 }
 
-func tableDoor(s *Server, e *core.Engine, b *bound) (door, error) {
+func (s *Server) tableHandler(e *core.Engine, b *bound) (http.Handler, error) {
 	key, err := base64.StdEncoding.DecodeString(s.cfg.Key)
 	if err != nil {
 		return nil, err
 	}
-	h := tableapi.New(e, tableapi.Options{Account: s.cfg.Account, Key: key, Auth: s.cfg.Auth,
-		Clock: s.cfg.Clock, Wall: wall, Log: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen})
-	return s.httpDoor(Table, h), nil
+	return tableapi.New(e, tableapi.Options{Account: s.cfg.Account, Key: key, Auth: s.cfg.Auth,
+		Clock: s.cfg.Clock, Wall: wall, Log: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen}), nil
 }
 
-// gremlinDoor first makes the graphs of all sources.
-func gremlinDoor(s *Server, e *core.Engine, b *bound) (door, error) {
+// gremlinDoor returns the door for graphs.
+func (s *Server) gremlinDoor(graphs graphapi.Opener, b *bound) door {
+	g := graphapi.NewServer(graphs, graphapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
+		Sources: s.graphNames(), Clock: s.cfg.Clock, Log: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate,
+		Observe: s.seen, Budget: s.Engine().Budget()})
+	d := s.openTo(Gremlin, g)
+	d.first = g.Shutdown
+	return d
+}
+
+// graphNames are the graphs of the configured sources.
+func (s *Server) graphNames() map[string]graphapi.GraphName {
 	sources := map[string]graphapi.GraphName{}
 	for name, target := range s.cfg.GremlinSources {
 		db, graph, _ := strings.Cut(target, "/")
 		sources[name] = graphapi.GraphName{Database: db, Graph: graph}
 	}
-	g := graphapi.New(e, graphapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth, Sources: sources,
-		Clock: s.cfg.Clock, Log: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen})
-	if err := g.Prepare(context.Background()); err != nil && e.Health().State >= kv.Full {
-		s.log.Warn("The graphs of the Gremlin sources can't be made", "error", err)
-	} else if err != nil {
-		return nil, errors.Join(fmt.Errorf("the graphs of the Gremlin sources can't be made: %w", err),
-			g.Shutdown(context.Background()))
-	}
-	d := s.httpDoor(Gremlin, g)
-	d.first = g.Shutdown
-	return d, nil
+	return sources
 }
 
-func mongoDoor(s *Server, e *core.Engine, b *bound) (door, error) {
+// prepareGraphs makes the graphs of all sources that are missing.
+func (s *Server) prepareGraphs(e *core.Engine, graphs graphapi.Opener) error {
+	err := graphapi.Prepare(context.Background(), graphs, s.graphNames())
+	if err != nil && e.Health().State >= kv.Full {
+		s.log.Warn("The graphs of the Gremlin sources can't be made", "error", err)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the graphs of the Gremlin sources can't be made: %w", err)
+	}
+	return nil
+}
+
+// mongoOptions are the settings of the MongoDB API.
+func (s *Server) mongoOptions(b *bound) mongoapi.Options {
 	limits := peer.Defaults
 	if wait := s.cfg.BodyTimeout; wait > 0 {
 		limits.Login, limits.Stall = wait, wait
 	}
 	m := s.cfg.MongoDoor
-	return mongoapi.New(e, mongoapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
+	return mongoapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
 		Standalone: m.Topology == Standalone, SetName: m.ReplicaSet, Advertise: m.Advertise,
-		TestCommands: m.TestCommands, Clock: s.cfg.Clock, Logger: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate,
-		Observe: s.seen, Limits: limits}), nil
+		PlainText: s.cfg.Insecure, TestCommands: m.TestCommands, Clock: s.cfg.Clock, Logger: s.log,
+		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen, Limits: limits}
 }

@@ -44,6 +44,18 @@ func New() *Engine {
 	return &Engine{tree: btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})}
 }
 
+// Fork returns an engine with the present content. It takes constant time: from then on each of both copies the parts
+// of the tree that it changes. A closed engine has no content.
+func (e *Engine) Fork() *Engine {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f := New()
+	if !e.closed {
+		f.tree = e.tree.Copy()
+	}
+	return f
+}
+
 // Limits implements kv.Engine.
 func (e *Engine) Limits() kv.Limits { return limits }
 

@@ -20,7 +20,7 @@ func Resolve(p *Pred, pol *index.Policy) *Pred {
 	}
 	out := *p
 	if p.Op == OpSpatial {
-		out.places, out.pathID = pol.Spatial(p.Path.Segs, p.Region.Planar())
+		out.places, out.pathID = pol.Spatial(p.Path.Segs, p.Region.Planar(), p.Region.Pairs())
 		out.cells = nil
 		return &out
 	}

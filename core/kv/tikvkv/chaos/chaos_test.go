@@ -48,8 +48,13 @@ type fault struct {
 }
 
 var kinds = []fault{{kind: "process killed", lasts: 500 * time.Millisecond},
-	{kind: "store killed", lasts: 4 * time.Second}, {kind: "process paused", lasts: 3 * time.Second},
-	{kind: "store paused", lasts: 4 * time.Second}, {kind: "Placement Driver restarted", lasts: time.Second}}
+	{kind: "store killed", lasts: 4 * time.Second}, {kind: storeLost, lasts: 4 * time.Second},
+	{kind: "process paused", lasts: 3 * time.Second}, {kind: "store paused", lasts: 4 * time.Second},
+	{kind: "Placement Driver restarted", lasts: time.Second}}
+
+// storeLost is the fault of a store that is killed and doesn't come back. It happens once in a run, because two of three
+// stores are needed.
+const storeLost = "store lost"
 
 // cluster is a cluster that the program of ORRERY_TEST_CLUSTER controls.
 type cluster struct {
@@ -120,10 +125,9 @@ func chosen(t *testing.T) (out []fault) {
 // told is one history (see judge), the feeds show every version, and a check finds nothing. It reports the longest time
 // for which a user of a process that was neither killed nor paused has waited.
 func TestChaos(t *testing.T) {
-	c := newCluster(t)
 	for n := range number(t, runsEnv, 1) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			c.t = t
+			c := newCluster(t) // of its own, because a run may end with fewer stores than it began with
 			r := &run{t: t, cluster: c, random: rand.New(rand.NewPCG(uint64(n), 7)),
 				address: fmt.Sprintf("tikv://%s/chaos-%d?commit=2pc", c.members, n)}
 			r.make()
@@ -139,7 +143,6 @@ func TestChaos(t *testing.T) {
 			r.report()
 		})
 	}
-	c.t = t
 }
 
 // run is one history.
@@ -151,6 +154,7 @@ type run struct {
 	alive   [processes]*process
 	all     []*process
 	kinds   []fault // of which the next faults are
+	lost    bool    // a store is
 	done    []fault
 }
 
@@ -215,7 +219,10 @@ func (r *run) faults(d time.Duration) {
 			r.random.Shuffle(len(r.kinds), func(i, j int) { r.kinds[i], r.kinds[j] = r.kinds[j], r.kinds[i] })
 		}
 		f := r.kinds[0]
-		r.kinds = r.kinds[1:]
+		if r.kinds = r.kinds[1:]; f.kind == storeLost && r.lost {
+			continue
+		}
+		r.lost = r.lost || f.kind == storeLost
 		f.of, f.from = r.random.IntN(processes), time.Now()
 		begin, end := r.effect(f)
 		begin()
@@ -240,6 +247,8 @@ func (r *run) effect(f fault) (begin, end func()) {
 	case "store killed":
 		return func() { _, _ = r.cluster.run("kill", store) }, // it may have ended by itself
 			func() { r.cluster.must("restart", store) }
+	case storeLost:
+		return func() { r.cluster.must("kill", store) }, func() {}
 	}
 	return func() { r.cluster.must("kill", "pd") }, func() { r.cluster.must("restart", "pd") }
 }

@@ -11,8 +11,9 @@
 //	PROGRAM resume DIR pd|1..N       lets it go on
 //	PROGRAM stop DIR                 ends everything
 //
-// ORRERY_CHAOS_FAULTS has the faults, with commas between them: process killed, process paused, store killed, store
-// paused, Placement Driver restarted. They happen in random order. Without it, no store fails.
+// ORRERY_CHAOS_FAULTS has the faults, with commas between them: process killed, process paused, store killed (and
+// started again), store lost (once in a run, for good), store paused, Placement Driver restarted. They happen in random
+// order. Without it, no store fails. Each run has a cluster of its own.
 //
 // ORRERY_CHAOS_RUNS is the number of runs, 1 by default, and ORRERY_CHAOS_SECONDS how long each lasts, 20 by default.
 package chaos

@@ -1,0 +1,182 @@
+package server
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sync"
+
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+)
+
+// Accounts of a server with test controls. Besides its own account it can have any number of others, for tests that run
+// side by side. An account is a store of its own behind ports of its own, with a key and a data clock of its own, in
+// the same process: the ports name it, because a NoSQL request has no account name, and names below localhost don't
+// resolve on every system. The key refuses a client that has dialled another account's port. The certificate, the admin
+// port and the memory for requests are the server's.
+//
+// Example: the test A has the account a at the ports 40001 to 40004, and B has b at 40005 to 40008. Both make the
+// database shop. A reset of a removes only a's.
+
+// kit is what a server with test controls has in addition.
+type kit struct {
+	mu        sync.Mutex               // one change of accounts, snapshots and stores at a time
+	accounts  map[string]*Server       // besides the server's own
+	snapshots map[string]*memkv.Engine // of stores in memory; nobody writes to them
+}
+
+// testName is the form of the names of accounts and snapshots. A name is never a path.
+var testName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
+
+// The errors of test controls, for their caller.
+var (
+	errNoControls = errors.New("this server has no test controls: start it with --test-controls")
+	errName       = errors.New("want a name of 1 to 64 characters a-z, 0-9 and -")
+	errTaken      = errors.New("there is one with this name already")
+	errUnknown    = errors.New("there is none with this name")
+	errOwn        = errors.New("the server's own account ends with the server")
+)
+
+// controls returns the server's kit, locked. The caller unlocks it.
+func (s *Server) controls() (*kit, error) {
+	if s.kit == nil {
+		return nil, errNoControls
+	}
+	s.kit.mu.Lock()
+	return s.kit, nil
+}
+
+// AddAccount adds an account to a server with test controls. It serves when AddAccount returns, until RemoveAccount or
+// until the server stops.
+func (s *Server) AddAccount(name string) (*Server, error) {
+	k, err := s.controls()
+	if err != nil {
+		return nil, err
+	}
+	defer k.mu.Unlock()
+	return s.addAccount(name, nil)
+}
+
+// addAccount adds an account whose store is made by fill; nil: it is empty.
+func (s *Server) addAccount(name string, fill filling) (*Server, error) {
+	switch {
+	case !testName.MatchString(name):
+		return nil, fmt.Errorf("account %q: %w", name, errName)
+	case name == s.cfg.Account || s.kit.accounts[name] != nil:
+		return nil, fmt.Errorf("account %q: %w", name, errTaken)
+	}
+	c := s.accountConfig(name)
+	if dir := c.directory(); dir != "" {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+		if fill != nil {
+			if err := fill.into(StoreDir(dir)); err != nil {
+				return nil, errors.Join(err, os.RemoveAll(dir))
+			}
+		}
+	} else if fill != nil {
+		c.content = fill.tree()
+	}
+	a, err := start(c, s.parts)
+	if err != nil {
+		return nil, err
+	}
+	s.kit.accounts[name] = a
+	return a, nil
+}
+
+// accountConfig is the configuration of another account.
+func (s *Server) accountConfig(name string) Config {
+	c := s.cfg
+	c.Account, c.Key = name, newKey(wall)
+	c.Clock, c.parent, c.budget = clock.New(), s, s.cfg.budget
+	for _, a := range []*string{&c.NoSQLAddr, &c.GremlinAddr, &c.TableAddr, &c.MongoAddr} {
+		if host, _, err := net.SplitHostPort(*a); err == nil {
+			*a = net.JoinHostPort(host, "0")
+		}
+	}
+	c.AdminAddr = Off
+	if s.cfg.directory() != "" {
+		c.Data = filepath.Join(s.cfg.Data, accountsName, name)
+	}
+	return c
+}
+
+// accountsName is the directory of the other accounts in a data directory. They live as long as the server.
+const accountsName = "accounts"
+
+// newKey makes a key of the length of the service's.
+func newKey(clk *clock.Clock) string {
+	var b [64]byte
+	clk.Random(b[:])
+	return base64.StdEncoding.EncodeToString(b[:])
+}
+
+// RemoveAccount removes an account with its data.
+func (s *Server) RemoveAccount(ctx context.Context, name string) error {
+	k, err := s.controls()
+	if err != nil {
+		return err
+	}
+	a := k.accounts[name]
+	delete(k.accounts, name)
+	k.mu.Unlock()
+	switch {
+	case name == s.cfg.Account:
+		return fmt.Errorf("account %q: %w", name, errOwn)
+	case a == nil:
+		return fmt.Errorf("account %q: %w", name, errUnknown)
+	}
+	return errors.Join(a.Stop(ctx), a.forgetData())
+}
+
+// forgetData removes the directory of an account that has ended.
+func (s *Server) forgetData() error {
+	if s.cfg.directory() == "" {
+		return nil
+	}
+	return os.RemoveAll(s.cfg.directory())
+}
+
+// accountNamed returns an account; "" is the server's own. The kit is locked.
+func (s *Server) accountNamed(name string) (*Server, error) {
+	if name == "" || name == s.cfg.Account {
+		return s, nil
+	}
+	if a := s.kit.accounts[name]; a != nil {
+		return a, nil
+	}
+	return nil, fmt.Errorf("account %q: %w", name, errUnknown)
+}
+
+// accountsBelow returns all accounts, the server's own first. The kit is locked.
+func (s *Server) accountsBelow() []*Server {
+	all := []*Server{s}
+	for _, name := range slices.Sorted(maps.Keys(s.kit.accounts)) {
+		all = append(all, s.kit.accounts[name])
+	}
+	return all
+}
+
+// endAccounts stops all other accounts.
+func (s *Server) endAccounts(ctx context.Context) (err error) {
+	if s.kit == nil {
+		return nil
+	}
+	s.kit.mu.Lock()
+	defer s.kit.mu.Unlock()
+	for name, a := range s.kit.accounts {
+		err = errors.Join(err, a.Stop(ctx), a.forgetData())
+		delete(s.kit.accounts, name)
+	}
+	return err
+}

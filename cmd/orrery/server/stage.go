@@ -1,0 +1,179 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/orrerydb/orrery/graphapi"
+	"github.com/orrerydb/orrery/graphapi/traversal/run"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
+	"github.com/orrerydb/orrery/mongoapi"
+)
+
+// A stage is between the listeners of a server and its store. It exists only with test controls, and lets them replace
+// the store while clients stay connected: a reset, and the return to a snapshot, are the replacement of the store by
+// another one. Without test controls the listeners call the APIs directly.
+//
+// Invariants:
+//  1. Each request runs on one generation from its beginning to its end, and holds mu for reading.
+//  2. mu is held for writing while the generation is replaced, so no request runs then. The requests that arrive
+//     meanwhile wait, and run on the new generation.
+//
+// Example: a client has an HTTP connection and a MongoDB connection. A reset waits for the requests of both, puts an
+// empty store in the place of the old one, and both connections go on with the empty store.
+type stage struct {
+	mu  sync.RWMutex
+	gen atomic.Pointer[generation] // changed with mu held for writing
+}
+
+// generation is a store with the APIs over it.
+type generation struct {
+	*backing
+	nosql  http.Handler // nil: the API is off
+	table  http.Handler
+	graphs graphapi.Opener
+	mongo  *mongoapi.Server
+
+	life context.Context // ends when requests that still run must end
+	end  context.CancelFunc
+}
+
+// drainTime is how long requests may take to end before a replacement of the store cancels them.
+const drainTime = 50 * time.Millisecond
+
+// enter begins a request. The caller calls leave at its end.
+func (st *stage) enter(ctx context.Context) (g *generation, limited context.Context, leave func()) {
+	st.mu.RLock()
+	g = st.gen.Load()
+	limited, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(g.life, cancel)
+	return g, limited, func() {
+		stop()
+		cancel()
+		st.mu.RUnlock()
+	}
+}
+
+// replace replaces the generation by the one that next makes of it, while no request runs. If next fails, nothing is
+// replaced.
+func (st *stage) replace(next func(old *generation) (*generation, error)) error {
+	patience := time.AfterFunc(drainTime, st.gen.Load().end)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	patience.Stop()
+	g, err := next(st.gen.Load())
+	if err == nil {
+		st.gen.Store(g)
+	}
+	return err
+}
+
+// newGeneration makes the APIs over a store.
+func (s *Server) newGeneration(b *backing) (g *generation, err error) {
+	s.watchFeeds(b.eng)
+	g = &generation{backing: b, graphs: graphapi.Graphs(b.eng)}
+	g.life, g.end = context.WithCancel(context.Background())
+	if d := s.door(NoSQL); d != nil {
+		if g.nosql, err = s.nosqlHandler(b.eng, d); err != nil {
+			return nil, err
+		}
+	}
+	if d := s.door(Table); d != nil {
+		if g.table, err = s.tableHandler(b.eng, d); err != nil {
+			return nil, err
+		}
+	}
+	if d := s.door(Mongo); d != nil {
+		g.mongo = mongoapi.New(b.eng, s.mongoOptions(d))
+	}
+	if s.door(Gremlin) != nil {
+		err = s.prepareGraphs(b.eng, g.graphs)
+	}
+	return g, err
+}
+
+// Close closes a generation without requests.
+func (g *generation) Close() (err error) {
+	g.end()
+	if g.mongo != nil {
+		err = g.mongo.Shutdown(context.Background())
+	}
+	return errors.Join(err, g.backing.Close())
+}
+
+// stagedDoors makes the APIs that are on, for a server with test controls.
+func stagedDoors(s *Server) (map[string]door, error) {
+	first, err := s.newGeneration(s.back.(*backing))
+	if err != nil {
+		return nil, err
+	}
+	st := &stage{}
+	st.gen.Store(first)
+	s.stage = st
+	doors := map[string]door{}
+	if s.door(NoSQL) != nil {
+		doors[NoSQL] = s.openTo(NoSQL, st.handler(func(g *generation) http.Handler { return g.nosql }))
+	}
+	if s.door(Table) != nil {
+		doors[Table] = s.openTo(Table, st.handler(func(g *generation) http.Handler { return g.table }))
+	}
+	if b := s.door(Gremlin); b != nil {
+		doors[Gremlin] = s.gremlinDoor(stagedGraphs{st}, b)
+	}
+	if b := s.door(Mongo); b != nil {
+		o := s.mongoOptions(b)
+		o.Turn = st.turn
+		doors[Mongo] = mongoapi.New(s.Engine(), o)
+	}
+	return doors, nil
+}
+
+// handler serves the requests of an HTTP API on the current generation.
+func (st *stage) handler(of func(*generation) http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g, ctx, leave := st.enter(r.Context())
+		defer leave()
+		of(g).ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// turn is mongoapi.Options.Turn.
+func (st *stage) turn(ctx context.Context) (*mongoapi.Server, context.Context, func()) {
+	g, ctx, leave := st.enter(ctx)
+	return g.mongo, ctx, leave
+}
+
+// stagedGraphs opens the graphs of the current generation.
+type stagedGraphs struct{ st *stage }
+
+// OpenGraph implements graphapi.Opener.
+func (o stagedGraphs) OpenGraph(ctx context.Context, n graphapi.GraphName, create bool) (graphapi.Graph, error) {
+	g, ctx, leave := o.st.enter(ctx)
+	defer leave()
+	if _, err := g.graphs.OpenGraph(ctx, n, create); err != nil {
+		return nil, err
+	}
+	return stagedGraph{o.st, n, create}, nil
+}
+
+// stagedGraph is a graph by its name.
+type stagedGraph struct {
+	st     *stage
+	name   graphapi.GraphName
+	create bool
+}
+
+// Evaluate implements graphapi.Graph.
+func (s stagedGraph) Evaluate(ctx context.Context, r *message.Request, emit func(any, int64) error) (run.Stats, error) {
+	g, ctx, leave := s.st.enter(ctx)
+	defer leave()
+	graph, err := g.graphs.OpenGraph(ctx, s.name, s.create)
+	if err != nil {
+		return run.Stats{}, err
+	}
+	return graph.Evaluate(ctx, r, emit)
+}

@@ -1,0 +1,194 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/orrerydb/orrery/core/kv/memkv"
+)
+
+// The test controls: requests to the admin port with which tests make accounts, bring stores back to a known state, and
+// move time. They exist only with --test-controls, and only for a store in memory or in a directory that was made with
+// the flag, so that no mistake in a test can remove data that matters. They require the account key, even without
+// --auth.
+
+// TestPath is the path of the test controls on the admin port.
+const TestPath = "/orrery/test"
+
+// testMark is the file in a data directory that says that tests may change the store at will.
+const testMark = "test-controls"
+
+// markForTests checks that the data directory may be used with test controls, and marks a new one.
+func (c *Config) markForTests() error {
+	mark := filepath.Join(c.Data, testMark)
+	if _, err := os.Stat(mark); err == nil {
+		return mendRefill(c.Data)
+	}
+	if _, err := os.Stat(StoreDir(c.Data)); err == nil {
+		return fmt.Errorf("%s was not made with --test-controls, and tests could remove what is in it: give a new "+
+			"directory, or --memory", c.Data)
+	}
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(mark, []byte("Tests may change and remove this store at will.\n"), 0o600)
+}
+
+// prepareTests prepares what test controls need.
+func (s *Server) prepareTests() error {
+	if !s.cfg.TestControls {
+		return nil
+	}
+	s.cfg.newBudget() // before the first copy of the configuration for another account
+	if s.cfg.parent != nil {
+		return nil
+	}
+	s.kit = &kit{accounts: map[string]*Server{}, snapshots: map[string]*memkv.Engine{}}
+	if s.cfg.Memory {
+		return nil
+	}
+	return s.cfg.markForTests()
+}
+
+// controlRequest is the body of all requests to the test controls.
+type controlRequest struct {
+	Account  string `json:"account"`
+	Name     string `json:"name"`     // of a snapshot, or of a new account
+	Snapshot string `json:"snapshot"` // that is forked
+
+	Freeze  bool   `json:"freeze"`
+	Run     bool   `json:"run"`
+	Set     string `json:"set"`
+	Advance string `json:"advance"`
+}
+
+// controlState is the reply to a GET.
+type controlState struct {
+	Accounts  []Connections         `json:"accounts"`
+	Snapshots []string              `json:"snapshots"`
+	Clocks    map[string]clockState `json:"clocks"`
+}
+
+// testRoutes adds the routes of the test controls.
+func (s *Server) testRoutes(g *gin.Engine) {
+	for _, r := range []struct {
+		verb, path string
+		do         func(controlRequest) (any, error)
+	}{
+		{http.MethodGet, "", s.getControls},
+		{http.MethodPost, "/accounts", s.postAccount},
+		{http.MethodDelete, "/accounts", s.deleteAccount},
+		{http.MethodPost, "/reset", func(q controlRequest) (any, error) { return nil, s.Reset(q.Account) }},
+		{http.MethodPost, "/snapshot",
+			func(q controlRequest) (any, error) { return nil, s.Snapshot(q.Account, q.Name) }},
+		{http.MethodDelete, "/snapshot", func(q controlRequest) (any, error) { return nil, s.RemoveSnapshot(q.Name) }},
+		{http.MethodPost, "/restore", func(q controlRequest) (any, error) { return nil, s.Restore(q.Account, q.Name) }},
+		{http.MethodPost, "/fork", s.postFork},
+		{http.MethodPost, "/clock", s.postClock},
+	} {
+		g.Handle(r.verb, TestPath+r.path, s.controlled(r.do))
+	}
+}
+
+// controlled is the handler of a control. The reply is what do returns as JSON, or 204.
+func (s *Server) controlled(do func(controlRequest) (any, error)) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if !s.hasKey(c.Request) {
+			s.askForKey(c)
+			return
+		}
+		var q controlRequest
+		if err := readControl(c, &q); err != nil {
+			plain(c.Writer, http.StatusBadRequest, err.Error()+"\n")
+			return
+		}
+		out, err := do(q)
+		switch {
+		case err != nil:
+			plain(c.Writer, controlCode(err), err.Error()+"\n")
+		case out == nil:
+			c.Status(http.StatusNoContent)
+		default:
+			asJSON(c.Writer, out)
+		}
+	}
+}
+
+// mostControl is the size of the largest body, in bytes.
+const mostControl = 1 << 20
+
+// readControl reads the body of a request: JSON without unknown fields, or nothing.
+func readControl(c *gin.Context, into any) error {
+	d := json.NewDecoder(http.MaxBytesReader(c.Writer, c.Request.Body, mostControl))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil && d.More() {
+		err = errors.New("more than one value")
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("the body is not what this control takes: %w", err)
+	}
+	return nil
+}
+
+// controlCode is the status of an error.
+func controlCode(err error) int {
+	switch {
+	case errors.Is(err, errName), errors.Is(err, errOwn), errors.Is(err, errClock):
+		return http.StatusBadRequest
+	case errors.Is(err, errUnknown):
+		return http.StatusNotFound
+	case errors.Is(err, errTaken):
+		return http.StatusConflict
+	}
+	return http.StatusInternalServerError
+}
+
+func (s *Server) getControls(controlRequest) (any, error) {
+	names, err := s.Snapshots()
+	if err != nil {
+		return nil, err
+	}
+	out := controlState{Snapshots: names, Clocks: map[string]clockState{}}
+	s.kit.mu.Lock()
+	defer s.kit.mu.Unlock()
+	for _, a := range s.accountsBelow() {
+		out.Accounts = append(out.Accounts, a.Connections(true))
+		out.Clocks[a.cfg.Account] = a.clockState()
+	}
+	return out, nil
+}
+
+func (s *Server) postAccount(q controlRequest) (any, error) {
+	a, err := s.AddAccount(q.Name)
+	if err != nil {
+		return nil, err
+	}
+	return a.Connections(true), nil
+}
+
+func (s *Server) deleteAccount(q controlRequest) (any, error) {
+	ctx, cancel := context.WithTimeout(s.life, accountGrace)
+	defer cancel()
+	return nil, s.RemoveAccount(ctx, q.Name)
+}
+
+// accountGrace is how long requests may take to end when their account is removed.
+const accountGrace = 3 * time.Second
+
+func (s *Server) postFork(q controlRequest) (any, error) {
+	a, err := s.Fork(q.Snapshot, q.Account, q.Name)
+	if err != nil {
+		return nil, err
+	}
+	return a.Connections(true), nil
+}

@@ -1,0 +1,74 @@
+package mongoapi
+
+import (
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/update"
+)
+
+// create makes a collection with options. If it exists with the same options there is nothing to do.
+func create(r *request, dst []byte) ([]byte, error) {
+	name, err := r.collection()
+	if err != nil {
+		return dst, err
+	}
+	opts, err := r.createOptions(r.body)
+	if err != nil {
+		return dst, err
+	}
+	k, made, err := r.ensure(r.db, name, func(s *core.ContainerSpec) {
+		if opts != nil {
+			s.Properties = map[string][]byte{optionsProperty: opts}
+			s.Declared = declaredIDs(s)
+		}
+	})
+	if err == nil && !made && !sameCreation(k.opts, opts) {
+		err = merr.New(merr.NamespaceExists, "namespace %s.%s already exists, but with different options: %s", r.db,
+			name, update.Show(optionsIn(k.opts)))
+	}
+	return dst, err
+}
+
+// sameCreation reports whether two collections have the same options.
+func sameCreation(a, b []byte) bool {
+	x, y := optionsIn(a), optionsIn(b)
+	for _, v := range []value.Value{x, y} {
+		for it := v.Iter(); it.Next(); {
+			if name := string(it.Key()); value.CompareBSON(x.Get(name), y.Get(name)) != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// createOptions reads the options of a new collection in the form in which they are stored; nil if there are none.
+func (r *request) createOptions(body value.Value) ([]byte, error) {
+	at, b := bson.Begin(nil)
+	for it := body.Iter(); it.Next(); {
+		v := it.Value()
+		switch key := string(it.Key()); key {
+		case "capped", "timeseries", "viewOn", "clusteredIndex", "validator", "changeStreamPreAndPostImages",
+			"encryptedFields", "expireAfterSeconds":
+			if expr.Truthy(v) && !(v.Kind() == value.Object && v.Len() == 0) {
+				return nil, merr.NotSupported("the option " + key + " of create")
+			}
+		case "collation":
+			if v.Kind() == value.Object && v.Len() == 0 {
+				return nil, merr.New(merr.BadValue, "'collation' cannot be an empty document.")
+			}
+			c, err := parseCollation(v)
+			if err != nil {
+				return nil, err
+			}
+			b = value.AppendElement(b, key, collationDoc(c))
+		}
+	}
+	if b = bson.End(b, at); len(b) == len(bson.Empty) {
+		return nil, nil
+	}
+	return b, nil
+}

@@ -1,0 +1,373 @@
+package mongoapi
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/rights"
+)
+
+var (
+	createRoleArguments = args{"privileges": arrayArg, "roles": arrayArg, "authenticationRestrictions": arrayArg}
+	rolesInfoArguments  = args{"showPrivileges": anyArg, "showBuiltinRoles": strictBool,
+		"showAuthenticationRestrictions": strictBool}
+	privilegesArguments = args{"privileges": arrayArg}
+)
+
+// missingRole is the error of a command about a role that doesn't exist.
+func missingRole(n rights.RoleName) error {
+	return merr.New(merr.RoleNotFound, "Role '%s' not found", n)
+}
+
+// ownRole reads the name of the role that a command changes, which can't be a built-in one.
+func (r *request) ownRole() (rights.RoleName, error) {
+	name, err := r.nameArg()
+	n := rights.RoleName{Role: name, DB: r.db}
+	if err != nil {
+		return n, err
+	}
+	if _, ok := rights.BuiltIn(n); ok {
+		return n, merr.New(merr.InvalidRoleModification, "%s is a built-in role and cannot be modified", n)
+	}
+	return n, nil
+}
+
+// readPrivileges reads the argument privileges. A role of another database than admin has rights only there.
+func (r *request) readPrivileges() ([]rights.Privilege, error) {
+	out := []rights.Privilege{}
+	for _, v := range value.Elements(given(r.body, "privileges")) {
+		p, err := readPrivilege(v)
+		if err != nil {
+			return nil, err
+		}
+		if r.db != usersDB && (p.Resource.Cluster || p.Resource.Any || p.Resource.DB != r.db) {
+			return nil, merr.New(merr.InvalidRoleModification,
+				"Roles on the '%s' database cannot be granted privileges "+
+					"that target other databases or the cluster", r.db)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// checkContained refuses roles of other databases in a role of a database other than admin, and cycles.
+func (r *request) checkContained(n rights.RoleName, roles []rights.RoleName) error {
+	for _, c := range roles {
+		if n.DB != usersDB && c.DB != n.DB {
+			return merr.New(merr.InvalidRoleModification,
+				"Roles on the '%s' database cannot be granted roles from other "+
+					"databases", n.DB)
+		}
+		w := r.s.newWalk()
+		if err := w.roles([]rights.RoleName{c}); err != nil {
+			return err
+		}
+		if w.seen[n] {
+			return merr.New(merr.InvalidRoleModification,
+				"Granting %s to %s would introduce a cycle in the role graph", c, n)
+		}
+	}
+	return nil
+}
+
+// privilegeList returns privileges as the value of a document's field.
+func privilegeList(ps []rights.Privilege) value.Value {
+	at, b := bson.Begin(nil)
+	return value.ObjectOf(bson.End(appendPrivileges(b, "privileges", ps), at)).Get("privileges")
+}
+
+func createRole(r *request, dst []byte) ([]byte, error) {
+	n, err := r.ownRole()
+	if err != nil {
+		return dst, err
+	}
+	for _, f := range []string{"privileges", "roles"} {
+		if !given(r.body, f).IsDefined() {
+			return dst, merr.New(merr.MissingField, "BSON field 'createRole.%s' is missing but a required field", f)
+		}
+	}
+	if err := r.checkRestrictions(); err != nil {
+		return dst, err
+	}
+	ps, err := r.readPrivileges()
+	if err != nil {
+		return dst, err
+	}
+	roles, err := r.readRoles(r.body.Get("roles"))
+	if err == nil {
+		err = r.checkContained(n, roles)
+	}
+	if err != nil {
+		return dst, err
+	}
+	at, b := bson.Begin(nil)
+	b = bson.AppendString(b, "_id", roleID(n))
+	b = bson.AppendString(b, "role", n.Role)
+	b = bson.AppendString(b, "db", n.DB)
+	b = value.AppendElement(b, "privileges", privilegeList(rights.NewSet(ps...).Privileges()))
+	b = appendRoles(b, "roles", roles)
+	err = r.add(core.Role, roleID(n), bson.End(b, at))
+	if status.Is(err, status.Conflict) {
+		err = merr.New(merr.RoleExists, "Role \"%s\" already exists", n)
+	}
+	return dst, err
+}
+
+// alterRole changes the document of a role.
+func (r *request) alterRole(n rights.RoleName, change func(old value.Value) (value.Value, error)) error {
+	err := r.s.alter(r.ctx, core.Role, roleID(n), change)
+	if errors.Is(err, errGone) {
+		return missingRole(n)
+	}
+	return err
+}
+
+func updateRole(r *request, dst []byte) ([]byte, error) {
+	n, err := r.ownRole()
+	if err != nil {
+		return dst, err
+	}
+	if err := r.checkRestrictions(); err != nil {
+		return dst, err
+	}
+	fields := map[string]value.Value{}
+	if given(r.body, "privileges").IsDefined() {
+		ps, err := r.readPrivileges()
+		if err != nil {
+			return dst, err
+		}
+		fields["privileges"] = privilegeList(rights.NewSet(ps...).Privileges())
+	}
+	if v := given(r.body, "roles"); v.IsDefined() {
+		roles, err := r.readRoles(v)
+		if err == nil {
+			err = r.checkContained(n, roles)
+		}
+		if err != nil {
+			return dst, err
+		}
+		fields["roles"] = roleList(roles)
+	}
+	if len(fields) == 0 {
+		return dst, merr.New(merr.BadValue, "Must specify at least one field to update in updateRole")
+	}
+	return dst, r.alterRole(n, func(old value.Value) (value.Value, error) { return replaced(old, fields), nil })
+}
+
+// changeContained is grantRolesToRole and revokeRolesFromRole.
+func changeContained(r *request, dst []byte) ([]byte, error) {
+	n, err := r.ownRole()
+	if err != nil {
+		return dst, err
+	}
+	roles, err := r.requiredRoles()
+	if err != nil {
+		return dst, err
+	}
+	grant := r.name == "grantRolesToRole"
+	if grant {
+		if err := r.checkContained(n, roles); err != nil {
+			return dst, err
+		}
+	}
+	return dst, r.alterRole(n, func(old value.Value) (value.Value, error) {
+		return replaced(old, map[string]value.Value{"roles": roleList(merged(rolesOf(old), roles, grant))}), nil
+	})
+}
+
+// changePrivileges is grantPrivilegesToRole and revokePrivilegesFromRole.
+func changePrivileges(r *request, dst []byte) ([]byte, error) {
+	n, err := r.ownRole()
+	if err != nil {
+		return dst, err
+	}
+	if v := given(r.body, "privileges"); !v.IsDefined() || v.Len() == 0 {
+		return dst, merr.New(merr.BadValue, "%s command requires a non-empty \"privileges\" array", r.name)
+	}
+	ps, err := r.readPrivileges()
+	if err != nil {
+		return dst, err
+	}
+	return dst, r.alterRole(n, func(old value.Value) (value.Value, error) {
+		have := privilegesOf(old)
+		if r.name == "grantPrivilegesToRole" {
+			have = append(have, ps...)
+		} else {
+			have = minus(have, ps)
+		}
+		return replaced(old,
+			map[string]value.Value{"privileges": privilegeList(rights.NewSet(have...).Privileges())}), nil
+	})
+}
+
+// minus returns privileges without the actions of others.
+func minus(have, others []rights.Privilege) []rights.Privilege {
+	var out []rights.Privilege
+	for _, p := range have {
+		for _, o := range others {
+			if o.Resource == p.Resource {
+				p.Actions = slices.DeleteFunc(slices.Clone(p.Actions),
+					func(a string) bool { return slices.Contains(o.Actions, a) })
+			}
+		}
+		if len(p.Actions) > 0 {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// revokeEverywhere removes roles from the users and roles that have them. A role that is removed first would come back
+// with its grants if another one of its name is made.
+func (r *request) revokeEverywhere(gone []rights.RoleName) error {
+	for _, kind := range []core.ResourceKind{core.Login, core.Role} {
+		all, err := r.s.allNamed(kind)
+		if err != nil {
+			return err
+		}
+		for _, res := range all {
+			has := func(n rights.RoleName) bool { return slices.Contains(gone, n) }
+			if !slices.ContainsFunc(rolesOf(value.ObjectOf(res.Body)), has) {
+				continue
+			}
+			err := r.s.alter(r.ctx, kind, res.ID, func(old value.Value) (value.Value, error) {
+				return replaced(old, map[string]value.Value{"roles": roleList(merged(rolesOf(old), gone, false))}), nil
+			})
+			if err != nil && !errors.Is(err, errGone) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func dropRole(r *request, dst []byte) ([]byte, error) {
+	n, err := r.ownRole()
+	if err != nil {
+		return dst, err
+	}
+	res, err := r.s.named(core.Role, roleID(n))
+	if err != nil {
+		return dst, err
+	}
+	if res == nil {
+		return dst, missingRole(n)
+	}
+	if err := r.revokeEverywhere([]rights.RoleName{n}); err != nil {
+		return dst, err
+	}
+	err = r.s.discard(r.ctx, core.Role, roleID(n))
+	if errors.Is(err, errGone) {
+		err = missingRole(n)
+	}
+	return dst, err
+}
+
+func dropAllRoles(r *request, dst []byte) ([]byte, error) {
+	all, err := r.s.allNamed(core.Role)
+	if err != nil {
+		return dst, err
+	}
+	var gone []rights.RoleName
+	for _, res := range all {
+		if d := value.ObjectOf(res.Body); d.Get("db").Str() == r.db {
+			gone = append(gone, rights.RoleName{Role: d.Get("role").Str(), DB: r.db})
+		}
+	}
+	if err := r.revokeEverywhere(gone); err != nil {
+		return dst, err
+	}
+	for _, n := range gone {
+		if err := r.s.discard(r.ctx, core.Role, roleID(n)); err != nil && !errors.Is(err, errGone) {
+			return dst, err
+		}
+	}
+	return bson.AppendInt32(dst, "n", int32(len(gone))), nil
+}
+
+func rolesInfo(r *request, dst []byte) ([]byte, error) {
+	var names []rights.RoleName
+	one := func(v value.Value) error {
+		switch {
+		case v.Kind() == value.String:
+			names = append(names, rights.RoleName{Role: v.Str(), DB: r.db})
+		case v.Kind() == value.Object && v.Get("role").Kind() == value.String && v.Get("db").Kind() == value.String:
+			names = append(names, rights.RoleName{Role: v.Get("role").Str(), DB: v.Get("db").Str()})
+		default:
+			return merr.New(merr.BadValue, "Role names must be either strings or objects with the fields role and db")
+		}
+		return nil
+	}
+	switch v := r.arg; {
+	case v.IsNumber():
+		all, err := r.s.allNamed(core.Role)
+		if err != nil {
+			return dst, err
+		}
+		for _, res := range all {
+			if d := value.ObjectOf(res.Body); d.Get("db").Str() == r.db {
+				names = append(names, rights.RoleName{Role: d.Get("role").Str(), DB: r.db})
+			}
+		}
+		if flag(r.body, "showBuiltinRoles", false) {
+			for _, b := range rights.BuiltInNames(r.db) {
+				names = append(names, rights.RoleName{Role: b, DB: r.db})
+			}
+		}
+	case v.Kind() == value.Array:
+		for _, x := range value.Elements(v) {
+			if err := one(x); err != nil {
+				return dst, err
+			}
+		}
+	default:
+		if err := one(v); err != nil {
+			return dst, err
+		}
+	}
+	var list []value.Value
+	for _, n := range names {
+		d, err := r.shownRole(n)
+		if err != nil {
+			return dst, err
+		}
+		if d.IsDefined() {
+			list = append(list, d)
+		}
+	}
+	return value.AppendElement(dst, "roles", value.MakeArray(list)), nil
+}
+
+// shownRole returns a role as rolesInfo shows it; undefined if it doesn't exist.
+func (r *request) shownRole(n rights.RoleName) (value.Value, error) {
+	own, builtIn := rights.BuiltIn(n)
+	var roles []rights.RoleName
+	if !builtIn {
+		res, err := r.s.named(core.Role, roleID(n))
+		if res == nil || err != nil {
+			return value.Undef(), err
+		}
+		own, roles = privilegesOf(value.ObjectOf(res.Body)), rolesOf(value.ObjectOf(res.Body))
+	}
+	w := r.s.newWalk()
+	if err := w.roles(roles); err != nil {
+		return value.Undef(), err
+	}
+	at, b := bson.Begin(nil)
+	b = bson.AppendString(b, "_id", roleID(n))
+	b = bson.AppendString(b, "role", n.Role)
+	b = bson.AppendString(b, "db", n.DB)
+	b = appendRoles(b, "roles", roles)
+	if v := given(r.body, "showPrivileges"); v.Kind() == value.Bool && v.Bool() {
+		b = appendPrivileges(b, "privileges", rights.NewSet(own...).Privileges())
+		b = appendPrivileges(b, "inheritedPrivileges",
+			rights.NewSet(append(slices.Clone(own), w.privileges...)...).Privileges())
+	}
+	b = appendRoles(b, "inheritedRoles", w.order)
+	return value.ObjectOf(bson.End(bson.AppendBool(b, "isBuiltin", builtIn), at)), nil
+}
