@@ -138,7 +138,8 @@ func currentOp(r *request, dst []byte) ([]byte, error) {
 	if r.db != "admin" {
 		return dst, merr.New(merr.Unauthorized, "currentOp may only be run against the admin database.")
 	}
-	return value.AppendElement(dst, "inprog", value.MakeArray(append(r.c.home.operations(), r.s.idleTransactions()...))), nil
+	ops := append(r.c.home.operations(), r.s.idleTransactions()...)
+	return value.AppendElement(dst, "inprog", value.MakeArray(ops)), nil
 }
 
 // killOp ends a running command. It is no error if the command has already ended.

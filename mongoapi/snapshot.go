@@ -12,8 +12,8 @@ import (
 )
 
 // With the read concern snapshot, several reads outside of a transaction see one state. The first one gets a snapshot
-// of the store and the cluster time that it stands for, and the others name that time. The server keeps the snapshot for
-// them. A time for which there is none can be read only if it is the present one.
+// of the store and the cluster time that it stands for, and the others name that time. The server keeps the snapshot
+// for them. A time for which there is none can be read only if it is the present one.
 //
 // Why the snapshot is the state at that time: each write gets a time after its commit, when it is answered. So a write
 // that was answered before the snapshot has a time that isn't greater, and is in it. One that is answered later has a

@@ -117,8 +117,9 @@ func (c *Conn) End() bool {
 }
 
 // Pause waits within a command for a time, or until the client sends something or disconnects, or Wake is called. It
-// doesn't wait if due says so, which is asked when Wake works. Meanwhile the connection is idle: nothing watches it, and
-// its command has no time limit. ctx is the command's context from then on. ok is false if the connection should end.
+// doesn't wait if due says so, which is asked when Wake works. Meanwhile the connection is idle: nothing watches it,
+// and its command has no time limit. ctx is the command's context from then on. ok is false if the connection should
+// end.
 func (c *Conn) Pause(d time.Duration, due func() bool) (ctx context.Context, ok bool) {
 	alone := c.alone
 	if !c.End() {
