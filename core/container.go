@@ -154,6 +154,11 @@ func (c *Container) Write(ctx context.Context, w Write) (Result, error) {
 			return Result{}, err
 		}
 	}
+	if c.def.Capped != nil {
+		res, err := c.writeCapped(ctx, &w)
+		c.spend(res.Slot, res.Charge, err)
+		return res, err
+	}
 	res, err := c.rt.Write(ctx, &w)
 	c.spend(res.Slot, res.Charge, err)
 	return res, err
@@ -169,7 +174,7 @@ func (c *Container) WriteMany(ctx context.Context, ws []Write, ordered bool) []O
 	if c.rt.Throttled() {
 		return c.writeMany(ctx, ws, ordered)
 	}
-	out := c.rt.WriteMany(ctx, ws, ordered)
+	out := c.doMany(ctx, ws, ordered)
 	c.spendMany(out)
 	return out
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/jobs"
+	"github.com/orrerydb/orrery/core/journal"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/spill"
@@ -39,6 +40,8 @@ type (
 	Duplicate = store.Duplicate
 	// ParallelArrays is the cause of the refusal of an item that a declared index can't have.
 	ParallelArrays = index.ParallelArrays
+	Words          = index.Words
+	WordsJSON      = index.WordsJSON
 	// PartitionKeyDef is a container's partition key definition.
 	PartitionKeyDef = catalog.PartitionKeyDef
 	// Throughput is provisioned request units per second.
@@ -98,7 +101,11 @@ type Options struct {
 	MaxPartition        int64        // bytes of a physical partition at which it is split; 0 = 50 GB
 	MaxLogicalPartition int64        // bytes of all items of one partition key value; 0 = 20 GB
 	// the age of its view at which a long query takes a new one; 0 = a minute
-	ViewAge  time.Duration
+	ViewAge time.Duration
+	// JournalAge and JournalBytes limit what the journal of changes keeps; 0 = journal.DefaultAge and DefaultBytes.
+	JournalAge   time.Duration
+	JournalBytes int64
+
 	Budget   *budget.Budget // memory of requests; nil = no limit
 	Spill    *spill.Space   // for requests whose memory is used up; nil = such requests are refused
 	Logger   *slog.Logger   // of background work; nil = slog's default
@@ -148,7 +155,8 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 		o.Logger = slog.Default()
 	}
 	cat, err := catalog.Open(eng, o.Clock,
-		catalog.Settings{PartitionRU: o.PartitionRU, MinSlots: o.MinSlots, ReadOnly: o.ReadOnly})
+		catalog.Settings{PartitionRU: o.PartitionRU, MinSlots: o.MinSlots, ReadOnly: o.ReadOnly,
+			Journal: journal.Settings{Age: o.JournalAge, Bytes: o.JournalBytes}})
 	if err != nil {
 		return nil, err
 	}
@@ -189,6 +197,7 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	e.reap = jobs.StartReaper(bg, o.Clock, jobs.Containers{Used: e.store.Opened, All: e.timed})
 	e.scrub = jobs.StartScrub(bg, eng, e.all, e.leases(), o.Clock, o.Logger)
 	e.keep = jobs.StartUpkeep(bg, eng, e.leases(), o.Clock, o.Logger)
+	bg.Go("removal of old entries of the journal", e.trimJournal)
 	e.startMeters()
 	bg.Go("closing of idle containers", func() {
 		for bg.Sleep(idleTurn) {

@@ -320,7 +320,7 @@ func (c *Container) writeMany(ctx context.Context, ws []Write, ordered bool) []O
 			break
 		}
 	}
-	done := c.rt.WriteMany(ctx, todo, ordered)
+	done := c.doMany(ctx, todo, ordered)
 	for i, o := range done {
 		out[from[i].at] = o
 	}

@@ -144,5 +144,8 @@ func (t *Transaction) Commit(ctx context.Context) (charge float64, err error) {
 	return t.rt.Commit(ctx)
 }
 
+// Time returns the time of the commit by the journal's clock; 0 if the journal doesn't record it.
+func (t *Transaction) Time() uint64 { return t.rt.Time() }
+
 // Abort ends the transaction and drops its writes. After its end it does nothing.
 func (t *Transaction) Abort() { t.rt.Abort() }

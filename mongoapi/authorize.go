@@ -82,7 +82,11 @@ func init() {
 		"findAndModify": func(m may) bool { return m.modifies() },
 		"findandmodify": func(m may) bool { return m.modifies() },
 
-		"collMod":       onCollection("collMod"),
+		"collMod":         onCollection("collMod"),
+		"convertToCapped": onCollection("convertToCapped"),
+		"cloneCollectionAsCapped": func(m may) bool {
+			return m.here("find") && m.coll(m.r.db, m.r.body.Get("toCollection").Str(), "insert", "convertToCapped")
+		},
 		"create":        func(m may) bool { return m.here("createCollection") || m.here("insert") },
 		"createIndexes": onCollection("createIndex"),
 		"deleteIndexes": onCollection("dropIndex"),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/journal"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
@@ -29,8 +30,8 @@ const maxDrift = 365 * 24 * time.Hour
 
 // clusterClock is the cluster time of a server. Safe for concurrent use.
 type clusterClock struct {
-	now atomic.Uint64
-	key []byte // signs times; nil = they have no signature
+	now *journal.Clock // the one that gives times to the entries of the journal
+	key []byte         // signs times; nil = they have no signature
 	// block is the element $clusterTime with the signature of one second. Its time is filled in for each reply.
 	block atomic.Pointer[timeBlock]
 }
@@ -55,23 +56,11 @@ func (c *clusterClock) init(account, key string, auth bool) {
 }
 
 // tick returns the cluster time of a reply. A write moves it.
-func (c *clusterClock) tick(now time.Time, write bool) uint64 {
-	wall := uint64(uint32(now.Unix()))<<32 | 1
-	for {
-		old := c.now.Load()
-		t := max(old, wall)
-		if write && t == old {
-			t++
-		}
-		if t == old || c.now.CompareAndSwap(old, t) {
-			return t
-		}
-	}
-}
+func (c *clusterClock) tick(now time.Time, write bool) uint64 { return c.now.Tick(now, write) }
 
 // advance moves the cluster time to a later one that a client has sent with its signature.
 func (c *clusterClock) advance(t uint64, hash []byte, now time.Time) *merr.Error {
-	if t <= c.now.Load() {
+	if t <= c.now.Last() {
 		return nil
 	}
 	if c.key != nil && !hmac.Equal(hash, c.sign(uint32(t>>32))) {
@@ -81,12 +70,8 @@ func (c *clusterClock) advance(t uint64, hash []byte, now time.Time) *merr.Error
 		return merr.New(merr.ClusterTimeTooFar, "New cluster time, %d, is too far from this node's wall clock time, "+
 			"%d.", t>>32, now.Unix())
 	}
-	for {
-		old := c.now.Load()
-		if t <= old || c.now.CompareAndSwap(old, t) {
-			return nil
-		}
-	}
+	c.now.Advance(t)
+	return nil
 }
 
 // sign returns the signature of the times of a second: zeros without a key.
@@ -100,7 +85,7 @@ func (c *clusterClock) sign(second uint32) []byte {
 }
 
 // append appends the fields of a reply with a time.
-func (c *clusterClock) append(dst []byte, t uint64) []byte {
+func (c *clusterClock) append(dst []byte, t, operation uint64) []byte {
 	b := c.block.Load()
 	if b == nil || b.second != uint32(t>>32) {
 		b = &timeBlock{second: uint32(t >> 32), elem: c.element(uint32(t >> 32))}
@@ -109,7 +94,7 @@ func (c *clusterClock) append(dst []byte, t uint64) []byte {
 	at := len(dst) + timeOffset
 	dst = append(dst, b.elem...)
 	binary.LittleEndian.PutUint64(dst[at:], t)
-	return value.AppendElement(dst, "operationTime", value.TimestampOf(t))
+	return value.AppendElement(dst, "operationTime", value.TimestampOf(operation))
 }
 
 // element returns the element $clusterTime of a second.
@@ -148,8 +133,15 @@ func (r *request) timed(reply []byte, at int) []byte {
 	if r.s.o.Standalone {
 		return reply
 	}
-	t := r.s.times.tick(r.start, r.writes)
-	return bson.End(r.s.times.append(reply[:len(reply)-1], t), at)
+	t := r.s.times.tick(r.start, r.writes && r.commit == 0)
+	operation := t
+	switch {
+	case r.commit != 0:
+		operation = r.commit
+	case r.seen != 0 && !r.writes:
+		operation = r.seen
+	}
+	return bson.End(r.s.times.append(reply[:len(reply)-1], t, operation), at)
 }
 
 // checkAfter checks the time after which a command wants to read.

@@ -30,6 +30,9 @@ type coll struct {
 	keys [][]string // stored names in the partition key's paths
 	byID bool       // the partition key is the `_id`
 	opts []byte     // the options that it was created with; nil: none
+
+	valid     *validator // once validated is set
+	validated bool
 }
 
 // open returns a collection, nil without an error if it doesn't exist.
@@ -75,6 +78,9 @@ func (r *request) ensure(db, name string, with ...func(s *core.ContainerSpec)) (
 	for {
 		if k, err = r.open(db, name); k != nil || err != nil {
 			return k, false, err
+		}
+		if isOplog(db, name) {
+			return nil, false, merr.New(merr.InvalidNamespace, "cannot write to local.oplog.rs: it is read only")
 		}
 		if strings.HasPrefix(name, "system.") {
 			return nil, false, merr.New(merr.InvalidNamespace, "Invalid system namespace: %s.%s", db, name)
@@ -136,7 +142,7 @@ func (k *coll) partition(f *filter.Filter) core.PartitionKey {
 
 // point returns the partition key and `_id` if a filter determines both.
 func (k *coll) point(f *filter.Filter) (pk core.PartitionKey, id value.Value, ok bool) {
-	if id = f.Exact("_id"); !plainKey(id) {
+	if id = f.Exact("_id"); !plainKey(id) || f.Near() != nil || f.Text() != nil {
 		return nil, id, false
 	}
 	if k.byID {

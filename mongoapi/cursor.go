@@ -13,6 +13,7 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/core/yield"
 	"github.com/orrerydb/orrery/mongoapi/agg"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/failpoint"
@@ -65,7 +66,10 @@ type cursor struct {
 	keep  bool   // noCursorTimeout
 	txn   int64  // the transaction that has opened it; -1: none
 
-	cmd  []byte  // the command that has opened it; nil: src has all of its documents
+	cmd    []byte // the command that has opened it; nil: src has all of its documents
+	tail   tail   // what follows when there are no more documents; nil: the cursor ends
+	awaits bool   // a getMore without documents waits for some
+
 	lead *source // its documents, or what becomes of each alone, are those of the cursor; nil: there is none
 }
 
@@ -295,6 +299,15 @@ func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, do
 	return dst, c.exhausted(n), nil
 }
 
+// tailed reports whether a cursor has ended. end says that it has no more documents now: that ends it, unless it has a
+// tail.
+func (c *cursor) tailed(end bool) bool {
+	if c.tail == nil {
+		return end
+	}
+	return end && c.tail.over() && !c.held.IsDefined()
+}
+
 // exhausted reports whether there are no documents after a batch of n.
 func (c *cursor) exhausted(n int) bool {
 	if len(c.share.docs) > 0 {
@@ -408,6 +421,8 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 		return dst, err
 	}
 	dst = bson.End(dst, ba)
+	dst = c.appendToken(dst)
+	done = c.tailed(done)
 	keep := !done && !single
 	if s, ok := c.src.(*agg.Slice); ok && keep {
 		if err := c.run.Hold(s.Size()); err != nil {
@@ -480,7 +495,52 @@ func (c *cursor) rest() {
 			s.rest()
 		}
 	}
+	if c.tail != nil {
+		c.tail.rest()
+	}
 	c.run.Under(context.Background())
+}
+
+// appendToken appends the position after a batch, if the cursor has one.
+func (c *cursor) appendToken(dst []byte) []byte {
+	if c.tail == nil {
+		return dst
+	}
+	if t := c.tail.tokenAfter(!c.held.IsDefined()); t.IsDefined() {
+		dst = value.AppendElement(dst, "postBatchResumeToken", t)
+	}
+	return dst
+}
+
+// awaitTime is the time that a getMore waits for documents if it doesn't say for how long.
+const awaitTime = time.Second
+
+// awaited fills a batch that is empty so far, when there are documents or the time is over.
+func (r *request) awaited(c *cursor, dst []byte, n int) (out []byte, end bool, err error) {
+	wait := awaitTime
+	if r.timeGiven {
+		wait = time.Duration(r.maxTimeMS) * time.Millisecond
+	}
+	if most := r.s.o.MaxTime; most > 0 {
+		wait = min(wait, most/2)
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, wait)
+	defer cancel()
+	for empty := len(dst); ; {
+		if ctx.Err() == nil {
+			_ = yield.While(r.ctx, func() error {
+				c.tail.await(ctx)
+				return nil
+			})
+		}
+		if err := r.ctx.Err(); err != nil {
+			return dst, false, err
+		}
+		if dst, end, err = c.fill(r, dst, n, false); err != nil || len(dst) > empty || c.tailed(end) ||
+			ctx.Err() != nil {
+			return dst, end, err
+		}
+	}
 }
 
 func getMore(r *request, dst []byte) ([]byte, error) {
@@ -513,6 +573,7 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	_, r.resumable = c.tail.(*stream)
 	done := true // unless the read succeeds
 	defer func() { r.s.cursors.give(c, done) }()
 	if err := r.failAt(failpoint.GetMore); err != nil {
@@ -523,10 +584,20 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	if src != nil {
 		charged = src.charge
 	}
+	if r.maxTimeMS > 0 && !c.awaits {
+		r.ctx, r.cancel = context.WithTimeout(r.ctx, time.Duration(r.maxTimeMS)*time.Millisecond)
+	}
 	c.run.Under(r.ctx)
 	at, dst := bson.BeginObject(dst, "cursor")
 	ba, dst := bson.BeginArray(dst, "nextBatch")
+	empty := len(dst)
 	dst, end, err := c.fill(r, dst, n, false)
+	if c.awaits && err == nil && len(dst) == empty && !c.tailed(end) {
+		dst, end, err = r.awaited(c, dst, n)
+	}
+	if err == nil {
+		end = c.tailed(end)
+	}
 	tryAgain := src != nil && throttled(err) // nothing was read: the cursor stays
 	if r.shares() && c.share.record.Exists() && !tryAgain {
 		if aerr := r.advance(c, end || err != nil); err == nil {
@@ -550,6 +621,7 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	}
 	r.more = !done
 	dst = bson.End(dst, ba)
+	dst = c.appendToken(dst)
 	dst = bson.AppendInt64(dst, "id", id)
 	dst = bson.AppendString(dst, "ns", c.ns)
 	return bson.End(dst, at), nil

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/plan/access"
@@ -159,6 +160,9 @@ func direction(backward bool) string {
 
 // columnsOf returns the paths of a leaf's index as MongoDB writes them, and which descend.
 func columnsOf(l *access.Pred) (names []string, descends []bool) {
+	if l.Comp == nil && l.Path.Segs[0] == core.WordsPath {
+		return []string{"_fts"}, []bool{false}
+	}
 	if l.Comp == nil {
 		return []string{strings.Join(l.Path.Segs, ".")}, []bool{false}
 	}

@@ -88,7 +88,8 @@ func policyFor(policy []byte, old, specs []value.Value) []byte {
 	shapes := listed[spatialJSON]{of: spatial, same: spatialJSON.same, most: maxIndexes}
 	a, okA := composites.change(all, "compositeIndexes", old, specs)
 	b, okB := shapes.change(all, "spatialIndexes", old, specs)
-	if !okA || !okB || !a && !b {
+	c, okC := listed[core.WordsJSON]{of: words, same: sameWords, most: 1}.change(all, "wordIndexes", old, specs)
+	if !okA || !okB || !okC || !a && !b && !c {
 		return policy
 	}
 	out, err := json.Marshal(all)

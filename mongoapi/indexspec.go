@@ -37,11 +37,22 @@ func indexDoc(spec value.Value, lenient bool) (value.Value, error) {
 	if name.Str() == "*" {
 		return spec, cannotCreate("The index name '*' is not valid.")
 	}
+	var texts []string
+	words := isText(spec)
+	if words {
+		var err error
+		if key, texts, err = textKey(key); err != nil {
+			return spec, err
+		}
+	}
 	at, b := bson.Begin(nil)
 	b = bson.AppendInt32(b, "v", 2)
 	b = value.AppendElement(b, "key", key)
 	b = value.AppendElement(b, "name", name)
 	for it := spec.Iter(); it.Next(); {
+		if words && textOption[string(it.Key())] {
+			continue
+		}
 		o := indexOption{string(it.Key()), it.Value(), spec, key}
 		v, err := o.stored(lenient)
 		if err != nil {
@@ -52,7 +63,12 @@ func indexDoc(spec value.Value, lenient bool) (value.Value, error) {
 		}
 	}
 	var err error
-	if b, err = placeOptions(b, spec); err != nil {
+	if words {
+		b, err = textOptions(b, spec, texts)
+	} else {
+		b, err = placeOptions(b, spec)
+	}
+	if err != nil {
 		return spec, err
 	}
 	d := value.ObjectOf(bson.End(b, at))
@@ -82,8 +98,8 @@ func checkIndexKey(key value.Value) error {
 		case v.Kind() == value.String:
 			switch v.Str() {
 			case "hashed": // it guarantees no order, and every path supports equality
-			case "2dsphere", "2d":
-			case "text", "geoHaystack":
+			case "2dsphere", "2d", "text":
+			case "geoHaystack":
 				return cannotCreate("%s indexes are not supported by this server", v.Str())
 			default:
 				return cannotCreate("Unknown index plugin '%s'", v.Str())
@@ -94,6 +110,9 @@ func checkIndexKey(key value.Value) error {
 		}
 		if path == "" || strings.Contains(path, "..") || strings.HasPrefix(path, ".") || strings.HasSuffix(path, ".") {
 			return cannotCreate("Index keys cannot contain an empty field.")
+		}
+		if path == "$**" && v.Kind() == value.String && v.Str() != "text" {
+			return cannotCreate("A wildcard index can't be of the type %s", v.Str())
 		}
 		if strings.HasPrefix(path, "$") && path != "$**" {
 			return cannotCreate("Index key contains an illegal field name: field name starts with '$'.")
@@ -168,6 +187,10 @@ var indexOptions = map[string]string{
 	"2dsphereIndexVersion": "any", "bits": "any", "min": "any", "max": "any", "bucketSize": "any", "comment": "any",
 	"clustered": "refused", "prepareUnique": "refused", "dropDups": "refused",
 }
+
+// textOption are the options of text indexes, which textOptions writes.
+var textOption = map[string]bool{"weights": true, "default_language": true, "language_override": true,
+	"textIndexVersion": true}
 
 // seconds returns expireAfterSeconds.
 func (o indexOption) seconds() (value.Value, error) {

@@ -7,6 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
 // The calls of a collection go to the command's transaction, or to the snapshot that it reads, if it has one. What a
@@ -32,6 +33,10 @@ func (k *coll) Query(ctx context.Context, q *exec.Query) (*exec.Rows, error) {
 func (k *coll) Write(ctx context.Context, w core.Write) (core.Result, error) {
 	if k.tx == nil {
 		return k.Container.Write(ctx, w)
+	}
+	if k.Spec().Capped != nil {
+		return core.Result{}, merr.New(merr.OperationNotInTransaction, "Collection '%s' is a capped collection. Writes "+
+			"in transactions are not allowed on capped collections.", k.namespace())
 	}
 	w.Doc, w.PK, w.With = bytes.Clone(w.Doc), clonePK(w.PK), nil
 	if w.ID.IsDefined() {

@@ -39,6 +39,14 @@ func aggregate(r *request, dst []byte) ([]byte, error) {
 		}
 		n = int(min(size, 1<<31-1))
 	}
+	if _, ok := isStream(r.body); ok {
+		c, err := r.streamCursor(name)
+		if err != nil {
+			return dst, err
+		}
+		dst, err = r.first(dst, c, n, false)
+		return dst, failed(err)
+	}
 	c, p, err := r.aggregateCursor(name)
 	if err != nil {
 		return dst, err

@@ -139,14 +139,15 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 			oa, ob := bson.BeginObject(b, "options")
 			b = bson.End(append(ob, options[c.ID]...), oa)
 			ia, ib := bson.BeginObject(b, "info")
-			var uuid [16]byte // constant during the collection's life
-			copy(uuid[:], c.RID[:])
 			ib = bson.AppendBool(ib, "readOnly", false)
-			ib = value.AppendElement(ib, "uuid", value.UUIDOf(uuid[:]))
+			ib = value.AppendElement(ib, "uuid", uuidOf(c.RID))
 			b = bson.End(ib, ia)
 			b = value.AppendElement(b, "idIndex", idIndexOf(options[c.ID]))
 		}
 		docs = append(docs, value.ObjectOf(bson.End(b, at)))
+	}
+	if r.db == "local" && !r.s.o.Standalone {
+		docs = appendOplogInfo(docs, nameOnly)
 	}
 	if docs, err = r.keepMatching(docs); err != nil {
 		return dst, err

@@ -23,6 +23,8 @@ func create(r *request, dst []byte) ([]byte, error) {
 		if opts != nil {
 			s.Properties = map[string][]byte{optionsProperty: opts}
 			s.Declared = declaredIDs(s)
+			followOptions(s)
+			s.Event = createEvent(opts)
 		}
 	})
 	if err == nil && !made && !sameCreation(k.opts, opts) {
@@ -47,14 +49,29 @@ func sameCreation(a, b []byte) bool {
 
 // createOptions reads the options of a new collection in the form in which they are stored; nil if there are none.
 func (r *request) createOptions(body value.Value) ([]byte, error) {
+	if err := r.checkValidator("create", body); err != nil {
+		return nil, err
+	}
 	at, b := bson.Begin(nil)
 	for it := body.Iter(); it.Next(); {
 		v := it.Value()
 		switch key := string(it.Key()); key {
-		case "capped", "timeseries", "viewOn", "clusteredIndex", "validator", "changeStreamPreAndPostImages",
-			"encryptedFields", "expireAfterSeconds":
+		case "validator", "validationLevel", "validationAction":
+			if v.Kind() != value.Null && !(key == "validator" && v.Len() == 0) {
+				b = value.AppendElement(b, key, v)
+			}
+		case "timeseries", "viewOn", "clusteredIndex", "encryptedFields", "expireAfterSeconds":
 			if expr.Truthy(v) && !(v.Kind() == value.Object && v.Len() == 0) {
 				return nil, merr.NotSupported("the option " + key + " of create")
+			}
+		case "capped", "size", "max": // together, below
+		case "changeStreamPreAndPostImages":
+			images, err := imagesOf("create", body)
+			if err != nil {
+				return nil, err
+			}
+			if images.Bool() {
+				b = value.AppendElement(b, key, enabledImages())
 			}
 		case "collation":
 			if v.Kind() == value.Object && v.Len() == 0 {
@@ -66,6 +83,10 @@ func (r *request) createOptions(body value.Value) ([]byte, error) {
 			}
 			b = value.AppendElement(b, key, collationDoc(c))
 		}
+	}
+	b, err := r.appendCapped(b, body)
+	if err != nil {
+		return nil, err
 	}
 	if b = bson.End(b, at); len(b) == len(bson.Empty) {
 		return nil, nil

@@ -52,7 +52,7 @@ func (k *coll) appendStats(ctx context.Context, dst []byte, scaleArg value.Value
 		dst = value.AppendElement(dst, "avgObjSize", value.IntOf(size/n))
 	}
 	dst = value.AppendElement(dst, "storageSize", value.IntOf(size/scale))
-	dst = bson.AppendBool(dst, "capped", false)
+	dst = k.appendCappedStats(dst, scale)
 	dst = bson.AppendInt32(dst, "nindexes", int32(len(k.indexSpecs())+1))
 	dst = bson.AppendInt32(dst, "totalIndexSize", 0)
 	at, dst := bson.BeginObject(dst, "indexSizes")

@@ -252,6 +252,12 @@ func (r *request) planOf(x *explained, run bool) (*planned, error) {
 	if err := checkHint(k, x.spec); err != nil {
 		return nil, err
 	}
+	if err = k.prepare(x.f, r.exprEnv()); err == nil {
+		x.o, err = x.o.Bind(r.exprEnv().Score)
+	}
+	if err != nil {
+		return nil, err
+	}
 	q := k.query(x.f, x.o, x.limit, r.exprEnv())
 	if q.Shown, q.Explain = x.shown, true; x.cover != nil {
 		x.cover(q)

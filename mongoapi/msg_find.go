@@ -22,6 +22,7 @@ type findArgs struct {
 	skip, limit              int64
 	batch                    int64 // -1 if absent
 	single, keep             bool
+	tailable, await          bool
 	simple                   bool // only filter, limit and batch
 	shown                    exec.Shown
 }
@@ -62,10 +63,12 @@ func (r *request) findArgs() (findArgs, error) {
 		case "hint":
 			a.simple = false
 		case "tailable", "awaitData":
-			if expr.Truthy(v) && string(key) == "tailable" {
-				return a, merr.New(merr.BadValue, "error processing query: ns=%s.%s tailable cursor requested on "+
-					"non capped collection", r.db, r.arg.Str())
+			if string(key) == "tailable" {
+				a.tailable = expr.Truthy(v)
+			} else {
+				a.await = expr.Truthy(v)
 			}
+			a.simple = a.simple && !expr.Truthy(v)
 		case "collation":
 			a.simple = a.simple && v.Len() == 0
 		case "min", "max", "returnKey", "showRecordId":
@@ -79,7 +82,20 @@ func (r *request) findArgs() (findArgs, error) {
 		}
 	}
 	a.shown = naturalOrder(exec.Creation, a.sort, given(r.body, "hint"))
-	return a, nil
+	return a, a.checkTail()
+}
+
+// checkTail checks the arguments of a tailable cursor.
+func (a *findArgs) checkTail() error {
+	switch {
+	case a.await && !a.tailable:
+		return merr.New(merr.FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
+	case a.tailable && a.single:
+		return merr.New(merr.FailedToParse, "Cannot use tailable option with the 'singleBatch' option")
+	case a.tailable && a.sort.Len() > 0 && a.shown != exec.Oldest:
+		return merr.New(merr.BadValue, "cannot use tailable option with a sort other than {$natural: 1}")
+	}
+	return nil
 }
 
 func count64(name []byte, v value.Value) (int64, error) {
@@ -102,12 +118,22 @@ func find(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	if isOplog(r.db, name) {
+		c, a, err := r.oplogCursor()
+		if err != nil {
+			return dst, err
+		}
+		return r.firstFound(dst, c, a)
+	}
 	k, err := r.open(r.db, name)
 	if err != nil {
 		return dst, err
 	}
 	if err := checkHint(k, r.body); err != nil {
 		return dst, err
+	}
+	if k != nil && a.tailable {
+		return r.findTail(dst, k, name)
 	}
 	if k != nil && a.simple && k.byID && !k.option("collation").IsDefined() {
 		if id, ok := onlyID(a.filter); ok {
@@ -118,6 +144,11 @@ func find(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	return r.firstFound(dst, c, a)
+}
+
+// firstFound appends the first batch of a find.
+func (r *request) firstFound(dst []byte, c *cursor, a findArgs) ([]byte, error) {
 	n := firstBatch
 	if a.batch >= 0 {
 		n = int(min(a.batch, 1<<31-1))

@@ -70,12 +70,18 @@ func indexesIn(s *core.ContainerSpec) []value.Value {
 
 // changeIndexes replaces the declared indexes by what f makes of them. f may be called several times. It returns when
 // the store enforces them. An index on _ts with a lifetime sets the container's default time to live.
-func (r *request) changeIndexes(k *coll, f func(specs []value.Value) ([]value.Value, error)) error {
+//
+// event says what the change is, for change streams; nil: that of an index.
+func (r *request) changeIndexes(k *coll, event func() []byte,
+	f func(specs []value.Value) ([]value.Value, error)) error {
 	var specs []value.Value
 	change := func(s *core.ContainerSpec) (err error) {
 		old := indexesIn(s)
 		if specs, err = f(slices.Clone(old)); err != nil {
 			return err
+		}
+		if event != nil {
+			s.Event = event()
 		}
 		return setIndexes(s, old, specs)
 	}
@@ -99,7 +105,7 @@ func (r *request) changeIndexes(k *coll, f func(specs []value.Value) ([]value.Va
 
 // replaceIndexes is changeIndexes with the new list.
 func (r *request) replaceIndexes(k *coll, specs []value.Value) error {
-	return r.changeIndexes(k, func([]value.Value) ([]value.Value, error) { return specs, nil })
+	return r.changeIndexes(k, nil, func([]value.Value) ([]value.Value, error) { return specs, nil })
 }
 
 // setIndexes changes a container's spec from old declared indexes to new ones.
@@ -178,10 +184,16 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 	}
 	changed := len(specs)+1 > before
 	if changed {
-		err := r.changeIndexes(k, func(specs []value.Value) ([]value.Value, error) {
-			before = len(specs) + 1
-			return k.withIndexes(specs, docs)
-		})
+		var added []value.Value
+		err := r.changeIndexes(k, func() []byte { return indexEvent("createIndexes", added) },
+			func(specs []value.Value) ([]value.Value, error) {
+				before = len(specs) + 1
+				all, err := k.withIndexes(specs, docs)
+				if err == nil {
+					added = all[len(specs):]
+				}
+				return all, err
+			})
 		if err == nil {
 			err = r.checkStoredPlaces(k, docs)
 		}
@@ -209,6 +221,9 @@ func (k *coll) withIndexes(specs, docs []value.Value) ([]value.Value, error) {
 		if !known {
 			specs = append(specs, d)
 		}
+	}
+	if err := onlyText(specs); err != nil {
+		return nil, err
 	}
 	if len(specs) > maxIndexes {
 		return nil, cannotCreate("add index fails, too many indexes for %s", k.namespace())
@@ -248,8 +263,10 @@ func dropIndexes(r *request, dst []byte) ([]byte, error) {
 	if which[0].Kind() == value.Array {
 		which = value.Elements(which[0])
 	}
+	var gone []value.Value
 	drop := func(specs []value.Value) (_ []value.Value, err error) {
 		was = len(specs) + 1
+		defer func(all []value.Value) { gone = missing(all, specs) }(specs)
 		for _, w := range which {
 			if specs, err = without(specs, w); err != nil {
 				return nil, err
@@ -262,7 +279,8 @@ func dropIndexes(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if len(left)+1 != was {
-		if err := r.changeIndexes(k, drop); err != nil {
+		event := func() []byte { return indexEvent("dropIndexes", gone) }
+		if err := r.changeIndexes(k, event, drop); err != nil {
 			return dst, err
 		}
 	}
@@ -310,144 +328,4 @@ func findIndex(specs []value.Value, w value.Value) (int, error) {
 		}
 	}
 	return at, nil
-}
-
-// collMod changes the lifetime of an index, or hides or shows it.
-func collMod(r *request, dst []byte) ([]byte, error) {
-	name, err := r.collection()
-	if err != nil {
-		return dst, err
-	}
-	for it := r.body.Iter(); it.Next(); {
-		if key := string(it.Key()); unsupportedCollMod[key] {
-			return dst, merr.NotSupported("the option " + key + " of collMod")
-		}
-	}
-	k, err := r.open(r.db, name)
-	if err != nil {
-		return dst, err
-	}
-	if k == nil {
-		return dst, merr.New(merr.NamespaceNotFound, "ns does not exist: %s.%s", r.db, name)
-	}
-	mod := given(r.body, "index")
-	if !mod.IsDefined() {
-		return dst, nil
-	}
-	m, err := readIndexMod(mod)
-	if err != nil {
-		return dst, err
-	}
-	changed, err := m.apply(slices.Clone(k.indexSpecs()))
-	if err != nil {
-		return dst, err
-	}
-	if !slices.EqualFunc(changed, k.indexSpecs(), value.Identical) {
-		if err := r.changeIndexes(k, m.apply); err != nil {
-			return dst, err
-		}
-	}
-	return append(dst, m.reply...), nil
-}
-
-// unsupportedCollMod are arguments of collMod for what collections don't have here.
-var unsupportedCollMod = map[string]bool{"validator": true, "validationLevel": true, "validationAction": true,
-	"viewOn": true, "pipeline": true, "changeStreamPreAndPostImages": true, "expireAfterSeconds": true,
-	"timeseries": true, "cappedSize": true, "cappedMax": true}
-
-// indexMod is the argument index of collMod.
-type indexMod struct {
-	which  value.Value // a name or a key
-	after  value.Value // expireAfterSeconds, or Undefined
-	hidden value.Value
-	reply  []byte
-}
-
-func readIndexMod(mod value.Value) (m indexMod, err error) {
-	for it := mod.Iter(); it.Next(); {
-		switch name := string(it.Key()); name {
-		case "keyPattern", "name":
-			if m.which.IsDefined() {
-				return m, merr.New(merr.InvalidOptions, "Cannot specify both key pattern and name.")
-			}
-			m.which = it.Value()
-		case "expireAfterSeconds":
-			if m.after, err = (indexOption{name, it.Value(), mod, value.Undef()}).seconds(); err != nil {
-				return m, merr.New(merr.InvalidOptions, "%s", err.Error())
-			}
-		case "hidden":
-			m.hidden = value.BoolOf(expr.Truthy(it.Value()))
-		case "unique", "prepareUnique":
-			return m, merr.NotSupported("the option " + name + " of collMod")
-		default:
-			return m, merr.New(merr.UnknownField, "BSON field 'collMod.index.%s' is an unknown field.", name)
-		}
-	}
-	if m.which.Kind() != value.String && m.which.Kind() != value.Object {
-		return m, merr.New(merr.InvalidOptions, "Must specify either index name or key pattern.")
-	}
-	if !m.after.IsDefined() && !m.hidden.IsDefined() {
-		return m, merr.New(merr.InvalidOptions, "no expireAfterSeconds, hidden, unique, or prepareUnique field")
-	}
-	return m, nil
-}
-
-// apply changes the index in a list, and makes the reply.
-func (m *indexMod) apply(specs []value.Value) ([]value.Value, error) {
-	m.reply = nil
-	if m.which.Str() == "_id_" || m.which.Kind() == value.Object && idKey(m.which) {
-		return nil, merr.New(merr.BadValue, "can't hide or expire documents by the index _id_")
-	}
-	i, err := findIndex(specs, m.which)
-	if err != nil {
-		return nil, err
-	}
-	if i < 0 {
-		return nil, merr.New(merr.IndexNotFound, "cannot find index %s for ns", update.Show(m.which))
-	}
-	d := specs[i]
-	for _, o := range []struct {
-		name string
-		v    value.Value
-		off  bool // the option isn't stored
-	}{{"expireAfterSeconds", m.after, false}, {"hidden", m.hidden, m.hidden.IsDefined() && !m.hidden.Bool()}} {
-		if !o.v.IsDefined() {
-			continue
-		}
-		old := d.Get(o.name)
-		if o.name == "hidden" && !old.IsDefined() {
-			old = value.BoolOf(false)
-		}
-		if value.CompareBSON(old, o.v) != 0 {
-			if old.IsDefined() {
-				m.reply = value.AppendElement(m.reply, o.name+"_old", replied(old))
-			}
-			m.reply = value.AppendElement(m.reply, o.name+"_new", replied(o.v))
-		}
-		d = withOption(d, o.name, o.v, o.off)
-	}
-	specs[i] = d
-	return specs, checkIndexOptions(d)
-}
-
-// replied returns a value as replies have it: seconds as a long.
-func replied(v value.Value) value.Value {
-	if v.Kind() == value.Int32 {
-		return value.Int64Of(v.Int())
-	}
-	return v
-}
-
-// withOption returns an index with another value of an option, or without it.
-func withOption(d value.Value, name string, v value.Value, off bool) value.Value {
-	at, b := bson.Begin(nil)
-	for it := d.Iter(); it.Next(); {
-		if string(it.Key()) != name {
-			b = append(b, it.Element()...)
-		}
-	}
-	if !off {
-		b = value.AppendElement(b, name, v)
-	}
-	return value.ObjectOf(bson.End(b, at))
 }

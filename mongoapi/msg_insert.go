@@ -118,6 +118,9 @@ func insert(r *request, dst []byte) ([]byte, error) {
 
 func (r *request) insertOne(k *coll, d value.Value) error {
 	d, err := r.newDocument(k, d)
+	if err == nil {
+		err = r.validate(k, value.Undef(), d)
+	}
 	if err != nil {
 		return err
 	}
@@ -128,8 +131,14 @@ func (r *request) insertOne(k *coll, d value.Value) error {
 	if err != nil {
 		return k.writeError(err, d.Get("_id"))
 	}
-	r.charge += res.Charge
+	r.made(&res)
 	return nil
+}
+
+// made counts what a write has done.
+func (r *request) made(res *core.Result) {
+	r.charge += res.Charge
+	r.commit = max(r.commit, res.Time)
 }
 
 // inserted is the result of the insert of one document.
@@ -144,6 +153,9 @@ func (r *request) insertMany(k *coll, docs []value.Value, ordered bool, w *write
 	bad := map[int]error{}
 	for i, d := range docs {
 		d, err := r.newDocument(k, d)
+		if err == nil {
+			err = r.validate(k, value.Undef(), d)
+		}
 		if err != nil {
 			if ordered {
 				stop, stopAt = err, i
@@ -166,7 +178,7 @@ func (r *request) insertMany(k *coll, docs []value.Value, ordered bool, w *write
 				failed = true
 				bad[at[i]] = k.writeError(o.Err, value.ObjectOf(ws[i].Doc).Get("_id"))
 			default:
-				r.charge += o.Result.Charge
+				r.made(&o.Result)
 				w.n++
 			}
 			i++

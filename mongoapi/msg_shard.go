@@ -70,14 +70,22 @@ func (r *request) shard(db, name string, spec core.ContainerSpec) error {
 		return err
 	}
 	spec.Throughput = core.ThroughputIn(d)
+	spec.Event = eventOf("shardCollection", shardDescription(r.body))
 	old, err := r.open(db, name)
 	if err != nil {
 		return err
 	}
+	if old != nil && old.Spec().Capped != nil {
+		return merr.New(merr.InvalidOptions, "can't shard a capped collection")
+	}
 	if old != nil {
 		have := old.Spec().PartitionKey.Paths
 		if len(have) == 1 && have[0] == spec.PartitionKey.Paths[0] {
-			return nil
+			_, err := r.s.eng.ChangeContainer(r.ctx, db, name, func(s *core.ContainerSpec) error {
+				s.Event = spec.Event
+				return nil
+			})
+			return err
 		}
 		n, err := old.Count(r.ctx)
 		if err != nil {
@@ -92,7 +100,7 @@ func (r *request) shard(db, name string, spec core.ContainerSpec) error {
 		}
 		spec.Properties, spec.Throughput, spec.DefaultTTL = old.Spec().Properties, old.Spec().Throughput,
 			old.Spec().DefaultTTL
-		spec.LogMinutes = old.Spec().LogMinutes
+		spec.LogMinutes, spec.Images = old.Spec().LogMinutes, old.Spec().Images
 		if err := setIndexes(&spec, old.indexSpecs(), old.indexSpecs()); err != nil {
 			return err
 		}

@@ -192,7 +192,7 @@ func (r *request) applyOne(k *coll, st statement, want bool) (o outcome, again b
 	if err != nil {
 		return o, false, k.writeError(err, d.Get("_id"))
 	}
-	r.charge += res.Charge
+	r.made(&res)
 	return made, false, nil
 }
 
@@ -221,7 +221,7 @@ func (r *request) matchesNow(k *coll, d value.Value, st statement, conflict erro
 // that one.
 func (r *request) change(k *coll, pk core.PartitionKey, id value.Value, st statement, want, known bool) (
 	o outcome, again bool, err error) {
-	w := core.Write{Kind: core.Update, PK: pk, ID: id}
+	w := core.Write{Kind: core.Update, PK: pk, ID: id, Partial: st.u != nil && !st.u.IsReplacement()}
 	if !st.multi {
 		w.With = r.record(st.number, func() outcome { return o.kept(&st, want) })
 	}
@@ -251,7 +251,7 @@ func (r *request) change(k *coll, pk core.PartitionKey, id value.Value, st state
 		}
 		return outcome{}, false, k.writeError(err, id)
 	}
-	r.charge += res.Charge
+	r.made(&res)
 	return o, again, nil
 }
 
@@ -293,6 +293,9 @@ func (r *request) changeItem(k *coll, old *core.Item, st statement, want, known 
 	if bytes.Equal(now, old.Doc) {
 		return core.Change{Keep: true}, nil
 	}
+	if err := r.validate(k, doc, nv); err != nil {
+		return core.Change{}, err
+	}
 	o.modified = 1
 	return core.Change{Doc: now}, nil
 }
@@ -312,7 +315,11 @@ func (r *request) upsertDoc(k *coll, st statement) (value.Value, error) {
 	if err != nil {
 		return value.Undef(), err
 	}
-	return r.newDocument(k, value.ObjectOf(out))
+	d, err := r.newDocument(k, value.ObjectOf(out))
+	if err != nil {
+		return d, err
+	}
+	return d, r.validate(k, value.Undef(), d)
 }
 
 // identityOverhead is the approximate size in bytes of an identity without its own bytes.

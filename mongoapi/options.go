@@ -2,6 +2,7 @@ package mongoapi
 
 import (
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -18,6 +19,45 @@ func optionsIn(b []byte) value.Value {
 		return value.Undef()
 	}
 	return value.ObjectOf(b)
+}
+
+// setOption changes an option of a spec; Undefined removes it.
+func setOption(s *core.ContainerSpec, name string, v value.Value) {
+	at, b := bson.Begin(nil)
+	found := false
+	for it := optionsIn(s.Properties[optionsProperty]).Iter(); it.Next(); {
+		switch {
+		case string(it.Key()) != name:
+			b = append(b, it.Element()...)
+		case v.IsDefined():
+			b, found = value.AppendElement(b, name, v), true
+		}
+	}
+	if v.IsDefined() && !found {
+		b = value.AppendElement(b, name, v)
+	}
+	if s.Properties == nil {
+		s.Properties = map[string][]byte{}
+	}
+	if b = bson.End(b, at); len(b) > len(bson.Empty) {
+		s.Properties[optionsProperty] = b
+	} else {
+		delete(s.Properties, optionsProperty)
+	}
+	followOptions(s)
+}
+
+// followOptions sets what the store does for options.
+func followOptions(s *core.ContainerSpec) {
+	o := optionsIn(s.Properties[optionsProperty])
+	s.Images, s.Capped = false, nil
+	if !o.IsDefined() {
+		return
+	}
+	s.Images = o.Get("changeStreamPreAndPostImages").Get("enabled").Bool()
+	if o.Get("capped").Bool() {
+		s.Capped = &core.Capped{Bytes: o.Get("size").Int(), Items: o.Get("max").Int()}
+	}
 }
 
 func optionsOf(c core.Definition) value.Value { return optionsIn(c.Spec().Properties[optionsProperty]) }

@@ -130,7 +130,7 @@ func placeOptions(dst []byte, spec value.Value) ([]byte, error) {
 func setPlaces(s *core.ContainerSpec, specs []value.Value) {
 	delete(s.Properties, placesProperty)
 	for _, d := range specs {
-		if len(places(d, "2d", "2dsphere")) > 0 {
+		if len(places(d, "2d", "2dsphere", "text")) > 0 {
 			s.Properties[placesProperty] = []byte{1}
 		}
 	}
@@ -153,6 +153,11 @@ func (k *coll) checkPlaces(d value.Value) error {
 				return err
 			}
 		}
+		if isText(s) {
+			if err := checkTexts(d, s); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -160,7 +165,7 @@ func (k *coll) checkPlaces(d value.Value) error {
 // checkStoredPlaces removes new indexes on places again if a stored document is malformed for them. Writers check their
 // documents already.
 func (r *request) checkStoredPlaces(k *coll, docs []value.Value) error {
-	if !slices.ContainsFunc(docs, func(d value.Value) bool { return len(places(d, "2d", "2dsphere")) > 0 }) {
+	if !slices.ContainsFunc(docs, func(d value.Value) bool { return len(places(d, "2d", "2dsphere", "text")) > 0 }) {
 		return nil
 	}
 	all, err := filter.Compile(value.Undef(), filter.Options{})
@@ -175,7 +180,7 @@ func (r *request) checkStoredPlaces(k *coll, docs []value.Value) error {
 			return err
 		}
 		if bad := k.checkPlaces(value.ObjectOf(it.Doc)); bad != nil {
-			err := r.changeIndexes(k, func(specs []value.Value) ([]value.Value, error) {
+			err := r.changeIndexes(k, nil, func(specs []value.Value) ([]value.Value, error) {
 				return slices.DeleteFunc(specs, func(s value.Value) bool {
 					return slices.ContainsFunc(docs, func(d value.Value) bool { return value.CompareBSON(s, d) == 0 })
 				}), nil
@@ -253,12 +258,8 @@ func checkFlat(d value.Value, path string, lo, hi float64) error {
 	})
 }
 
-// usable returns the error of a filter that needs an index which the collection doesn't have.
-func (k *coll) usable(f *filter.Filter) error {
-	n := f.Near()
-	if n == nil {
-		return nil
-	}
+// hasPlaces returns the error of a nearness that needs an index which the collection doesn't have.
+func (k *coll) hasPlaces(n *filter.Near) error {
 	kinds := []string{"2dsphere"}
 	switch {
 	case n.Flat:

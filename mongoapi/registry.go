@@ -49,7 +49,10 @@ func init() {
 		"update":        {fn: updateDocs, txn: true, retry: true, args: updateArguments, strict: true},
 
 		// Collections, databases and indexes.
-		"collMod":          {fn: collMod, args: args{"index": objectArg}},
+		"collMod": {fn: collMod, args: collModArguments},
+		"cloneCollectionAsCapped": {fn: cloneCollectionAsCapped,
+			args: args{"toCollection": stringArg, "size": numberArg}},
+		"convertToCapped":  {fn: convertToCapped, args: args{"size": numberArg}},
 		"create":           {fn: create, txn: true, args: createArguments, strict: true},
 		"createIndexes":    {fn: createIndexes, txn: true, args: createIndexesArguments, strict: true},
 		"customAction":     {fn: customAction},
@@ -119,8 +122,8 @@ func init() {
 
 // unsupported lists commands of MongoDB that aren't supported. All other names are unknown.
 var unsupported = map[string]bool{
-	"applyOps": true, "authenticate": true, "bulkWrite": true, "cloneCollectionAsCapped": true,
-	"compact": true, "connPoolStats": true, "convertToCapped": true, "dbHash": true, "filemd5": true,
+	"applyOps": true, "authenticate": true, "bulkWrite": true,
+	"compact": true, "connPoolStats": true, "dbHash": true, "filemd5": true,
 	"fsync": true, "getLastError": true, "getShardMap": true, "getnonce": true,
 	"killAllSessionsByPattern": true, "mapReduce": true, "planCacheClear": true, "profile": true, "reIndex": true,
 	"setFeatureCompatibilityVersion": true, "setParameter": true,

@@ -54,6 +54,10 @@ type request struct {
 	retry     bool   // the command is a retryable write
 	after     uint64 // the cluster time after which it reads; 0 = any
 	maxTimeMS int64
+	timeGiven bool   // maxTimeMS is given
+	seen      uint64 // the time up to which the journal was settled when the command began; 0 = there is none
+	commit    uint64 // the cluster time of the last commit that the command has made; 0 = it isn't known
+	resumable bool   // the command reads a change stream
 	charge    float64
 	legacy    bool // received as OP_QUERY
 	cancel    context.CancelFunc
@@ -192,12 +196,18 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 		defer place.Leave()
 		r.ctx = yield.With(r.ctx, place)
 	}
-	if r.maxTimeMS > 0 {
+	if r.maxTimeMS > 0 && r.name != "getMore" { // there it may be a time to wait
 		r.ctx, r.cancel = context.WithTimeout(r.ctx, time.Duration(r.maxTimeMS)*time.Millisecond)
+	}
+	if r.s.eng.Journal().Active() {
+		r.seen = r.s.eng.Journal().Mark()
 	}
 	r.writes, r.retry = def.retry, def.retry && r.txn >= 0 && !r.inTxn
 	if r.s.fails.On() {
 		return r.failing(dst, def)
+	}
+	if r.s.o.Faults != nil && !def.open {
+		return r.disturbed(dst, def)
 	}
 	return r.perform(dst, def)
 }
@@ -319,7 +329,7 @@ func (r *request) readGeneric(key []byte, v value.Value) (known bool, err error)
 		if !ok || n < 0 || n > math.MaxInt32 {
 			return true, merr.New(merr.BadValue, "maxTimeMS must be a non-negative 32-bit number")
 		}
-		r.maxTimeMS = n
+		r.maxTimeMS, r.timeGiven = n, true
 	case "$clusterTime":
 		if v.Kind() != value.Object {
 			return true, wrongConcern("$clusterTime", "object", v)
@@ -512,6 +522,10 @@ func (r *request) appendLabels(dst []byte, code int32, labels []string) []byte {
 		labels = append(labels, "RetryableWriteError")
 	case r.inTxn && r.transient(code):
 		labels = append(labels, "TransientTransactionError")
+	case r.resumable && resumable(code):
+		labels = append(labels, "ResumableChangeStreamError")
+	case code == merr.ChangeStreamFatal || code == merr.ChangeStreamHistoryLost:
+		labels = append(labels, "NonResumableChangeStreamError")
 	}
 	if len(labels) > 0 {
 		dst = bson.AppendStrings(dst, "errorLabels", labels...)
@@ -526,6 +540,15 @@ func retryable(code int32) bool {
 		return true
 	}
 	return false
+}
+
+// resumable reports whether a driver may open a change stream again after this error.
+func resumable(code int32) bool {
+	switch code {
+	case 63, 133, 150, 234:
+		return true
+	}
+	return retryable(code)
 }
 
 // malformed replies to a message with valid framing whose content is malformed. The connection stays open.

@@ -75,7 +75,11 @@ func command1(t *testing.T, text string) bson.D {
 		}
 	}
 	db := "db"
-	if k := d[0].Key; k == "configureFailPoint" || strings.HasPrefix(k, "replSet") {
+	if d[0].Value == oplogName {
+		db = "local"
+	}
+	switch k := d[0].Key; {
+	case k == "configureFailPoint", k == "renameCollection", k == "shardCollection", strings.HasPrefix(k, "replSet"):
 		db = "admin"
 	}
 	return append(d, bson.E{Key: "$db", Value: db})

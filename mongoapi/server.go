@@ -23,6 +23,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/internal/admit"
+	"github.com/orrerydb/orrery/internal/fault"
 	"github.com/orrerydb/orrery/internal/observe"
 	"github.com/orrerydb/orrery/mongoapi/failpoint"
 	"github.com/orrerydb/orrery/mongoapi/peer"
@@ -61,6 +62,8 @@ type Options struct {
 	Observe observe.Observer
 	// Limits are the limits of connections; zero = peer.Defaults.
 	Limits peer.Limits
+	// Faults decides which commands fail because a test wants it; nil = none.
+	Faults fault.Source
 	// Turn, if set, is called before each message. It returns the server that executes it, which may be another one
 	// than that of the message before, and the message's context. leave is called after the reply. So tests replace the
 	// store below open connections.
@@ -118,6 +121,7 @@ func New(e *core.Engine, o Options) *Server {
 	s.snapshots.clk = o.Clock
 	s.ids.init(o.Clock)
 	s.process = s.ids.next().Bytes()
+	s.times.now = &e.Journal().Clock
 	s.times.init(o.Account, o.Key, o.Auth)
 	s.wg.Add(2)
 	go s.sweep()

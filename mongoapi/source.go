@@ -39,9 +39,11 @@ func newSource(k *coll, f *filter.Filter, o order.Order, shown exec.Shown, skip,
 			want = skip + limit
 		}
 	}
+	if s.err = k.prepare(f, e); s.err == nil {
+		o, s.err = o.Bind(e.Score)
+	}
 	s.q = k.query(f, o, want, e)
-	s.q.Shown = shown
-	s.err = k.usable(f)
+	s.q.Shown = k.shownOf(shown)
 	return s
 }
 

@@ -269,7 +269,7 @@ func commitTransaction(r *request, dst []byte) ([]byte, error) {
 	if !t.to(transactionRuns, transactionCommits) {
 		return dst, t.errAborted()
 	}
-	err = r.commit(t)
+	err = r.commitAll(t)
 	next := transactionCommitted
 	switch {
 	case err == nil:
@@ -289,9 +289,9 @@ func commitTransaction(r *request, dst []byte) ([]byte, error) {
 	return dst, err
 }
 
-// commit commits what the transaction has written. It goes on if the client disconnects or its time is up: both would
+// commitAll commits what the transaction has written. It goes on if the client disconnects or its time is up: both would
 // make the outcome unknown.
-func (r *request) commit(t *transaction) error {
+func (r *request) commitAll(t *transaction) error {
 	if t.tx == nil {
 		return nil
 	}
@@ -305,6 +305,7 @@ func (r *request) commit(t *transaction) error {
 	}
 	charge, err := t.tx.Commit(ctx)
 	r.charge += charge
+	r.commit = t.tx.Time()
 	var dup *core.Duplicate
 	if errors.As(err, &dup) {
 		return r.duplicateIn(t, dup, err)

@@ -70,6 +70,9 @@ func (h *host) out(db, name string, docs agg.Iter) (err error) {
 	if err != nil {
 		return err
 	}
+	if old != nil && old.Spec().Capped != nil {
+		return merr.New(17152, "namespace '%s.%s' is capped so it can't be used for $out", db, name)
+	}
 	if old != nil && !old.byID {
 		return merr.New(merr.IllegalOperation, "namespace '%s.%s' is sharded so it can't be used for $out'", db, name)
 	}
@@ -165,10 +168,14 @@ func (h *host) merge(k *coll, d value.Value, w agg.WriteSpec) error {
 		if err != nil {
 			return err
 		}
-		_, err = k.Write(h.r.ctx, core.Write{Kind: core.Update, Doc: d.Bytes(),
+		_, err = k.Write(h.r.ctx, core.Write{Kind: core.Update, Doc: d.Bytes(), Partial: w.WhenMatched != "replace",
 			Update: func(old *core.Item) (core.Change, error) {
 				if old == nil {
-					return notMatched(d, w)
+					c, err := notMatched(d, w)
+					if err == nil && !c.Keep {
+						err = h.r.validate(k, value.Undef(), d)
+					}
+					return c, err
 				}
 				return h.merged(k, old, d, w)
 			}})
@@ -232,7 +239,10 @@ func (h *host) mergeOn(k *coll, f *filter.Filter, d value.Value, w agg.WriteSpec
 		if err != nil || c.Keep {
 			return true, err
 		}
-		if d, err = h.r.newDocument(k, d); err != nil {
+		if d, err = h.r.newDocument(k, d); err == nil {
+			err = h.r.validate(k, value.Undef(), d)
+		}
+		if err != nil {
 			return false, err
 		}
 		_, err = k.Write(h.r.ctx, core.Write{Kind: core.Create, Doc: d.Bytes()})
@@ -243,7 +253,7 @@ func (h *host) mergeOn(k *coll, f *filter.Filter, d value.Value, w agg.WriteSpec
 	}
 	pk, id := clonePK(it.PK()), it.ID().Clone()
 	src.Close()
-	_, err = k.Write(h.r.ctx, core.Write{Kind: core.Update, PK: pk, ID: id,
+	_, err = k.Write(h.r.ctx, core.Write{Kind: core.Update, PK: pk, ID: id, Partial: w.WhenMatched != "replace",
 		Update: func(old *core.Item) (core.Change, error) {
 			if done = old != nil; !done {
 				return core.Change{Keep: true}, nil
@@ -290,6 +300,9 @@ func (h *host) merged(k *coll, old *core.Item, d value.Value, w agg.WriteSpec) (
 	now, err := h.r.newDocument(k, now)
 	if err == nil {
 		err = k.checkShardKey(was, now)
+	}
+	if err == nil {
+		err = h.r.validate(k, was, now)
 	}
 	return core.Change{Doc: now.Bytes()}, err
 }

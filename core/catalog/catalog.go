@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"hash/maphash"
@@ -11,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/journal"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
@@ -22,6 +24,8 @@ type Settings struct {
 	MinSlots    int // least number of slots of a container; 0 = one for each of its partitions
 
 	ReadOnly bool // the store is only read, so it is opened even while it is being moved (Move)
+
+	Journal journal.Settings // of the store's journal; ReadOnly is added
 }
 
 // Catalog is the set of databases and containers. Safe for concurrent use.
@@ -31,6 +35,7 @@ type Catalog struct {
 	set Settings
 	mu  sync.Mutex // allows one change at a time
 	cur atomic.Pointer[state]
+	jou *journal.Journal
 
 	recent recent
 
@@ -49,8 +54,15 @@ func Open(eng kv.Engine, clk *clock.Clock, set Settings) (*Catalog, error) {
 		return nil, err
 	}
 	c.show(st)
+	set.Journal.ReadOnly = set.ReadOnly
+	if c.jou, err = journal.Open(context.Background(), eng, clk, set.Journal); err != nil {
+		return nil, err
+	}
 	return c, nil
 }
+
+// Journal returns the store's journal. Changes of the catalog are written to it.
+func (c *Catalog) Journal() *journal.Journal { return c.jou }
 
 // errNoDatabase and errNoContainer are the errors for missing parents and resources.
 func errNoDatabase(id string, sub int) error {
@@ -360,6 +372,9 @@ func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, hea
 		if err := c.checkThroughput(spec.Throughput); err != nil {
 			return err
 		}
+		event := cmp.Or(string(spec.Event), string(newsOf("create")))
+		spec := spec
+		spec.Event = nil
 		k := &Container{Spec: spec.Clone(), Database: db, DBNum: d.Num, Num: x.account.NextContainer | 1<<31,
 			Gen: x.account.NextGen, Version: x.nextVersion(), TS: c.clk.Now().Unix(), IndexVersion: 1}
 		if err := k.prepare(); err != nil {
@@ -372,6 +387,7 @@ func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, hea
 			x.b.Put(keys.AppendPrefix(nil, slot, keys.KindHead), head)
 		}
 		out = k
+		x.record(k, []byte(event))
 		return x.writeContainer(d, k)
 	})
 	return out, err
@@ -441,6 +457,7 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, gen uint3
 	return c.ChangeSpec(ctx, db, id, gen, inUse, func(s *Spec) error {
 		declared := s.Declared
 		*s = spec.Clone()
+		s.Event = spec.Event
 		s.Declared = declared
 		return nil
 	})
@@ -481,6 +498,10 @@ func (c *Catalog) ChangeSpec(ctx context.Context, db, id string, gen uint32, inU
 					k.Former = append(k.Former, f)
 				}
 			}
+		}
+		if k.Event != nil {
+			x.record(&k, k.Event)
+			k.Event = nil
 		}
 		out = &k
 		return x.writeContainer(d, &k)
@@ -535,6 +556,7 @@ func (c *Catalog) RenameContainer(ctx context.Context, db, id, to string, replac
 		k.ID = to
 		k.TS, k.Version = c.clk.Now().Unix(), x.nextVersion()
 		x.b.Delete(containerKey(old))
+		x.recordRename(old, to, gone)
 		out = &k
 		return x.writeContainer(d, &k)
 	})
@@ -554,6 +576,7 @@ func (c *Catalog) DropContainer(ctx context.Context, db, id string) (out *Contai
 		}
 		out = k
 		x.b.Frees = true
+		x.record(k, newsOf("drop"))
 		x.put(x.dropContainer(d, r, k))
 		return nil
 	})

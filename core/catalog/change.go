@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/orrerydb/orrery/core/journal"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
@@ -22,6 +23,8 @@ type draft struct {
 	state
 	b   kv.Batch
 	pre []kv.Precondition // besides that of the version
+
+	news []journal.Entry // for the journal
 }
 
 // nextVersion gives the version of an entry that is changed.
@@ -94,8 +97,11 @@ func (c *Catalog) commit(ctx context.Context, x *draft) error {
 	pre := AtVersion(x.version)
 	x.version++
 	x.b.Put(pre.Key, encodeVersion(x.version))
+	t := c.ticket(x)
+	defer t.End(nil)
 	w, err := c.eng.Write(ctx, &x.b, append([]kv.Precondition{pre}, x.pre...))
 	if err == nil {
+		t.End(w)
 		err = w.Wait()
 	}
 	if err != nil {

@@ -68,6 +68,7 @@ func (c *Catalog) DropDatabase(ctx context.Context, id string) (num uint32, err 
 			return errNoDatabase(id, 0)
 		}
 		num = d.Num
+		x.recordDrops(d)
 		x.remove(d)
 		x.b.Frees = true
 		x.b.Delete(databaseKey(d.Database))

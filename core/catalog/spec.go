@@ -88,13 +88,33 @@ type Spec struct {
 	// LogMinutes is for how many minutes the log keeps each version of an item and each deletion; 0 = there is no log.
 	LogMinutes int64 `json:"logMinutes,omitempty"`
 
+	// Capped has the limits of a container that keeps only its newest items; nil: it keeps all.
+	Capped *Capped `json:"capped,omitempty"`
+
+	// Images says that the journal keeps the previous version of each item that is replaced or deleted.
+	Images bool `json:"images,omitempty"`
+
+	// Event is what the journal says about the creation or the change of the container: BSON that an API reads. It
+	// isn't stored with the container. nil: a creation has a general one, a change has none.
+	Event []byte `json:"-"`
+
 	// FoldID says that the id must differ by more than case: no other container of the database may have an id that
 	// differs from this one only in case. It is set at creation and never changes.
 	FoldID bool `json:"foldId,omitempty"`
 }
 
+// Capped are the limits of a container that keeps only its newest items.
+type Capped struct {
+	Bytes int64 `json:"bytes"`           // of the documents
+	Items int64 `json:"items,omitempty"` // 0: any number
+}
+
 // Clone returns a deep copy.
 func (s Spec) Clone() Spec {
+	if s.Capped != nil {
+		c := *s.Capped
+		s.Capped = &c
+	}
 	s.PartitionKey.Paths = slices.Clone(s.PartitionKey.Paths)
 	s.IndexingPolicy = bytes.Clone(s.IndexingPolicy)
 	if s.DefaultTTL != nil {

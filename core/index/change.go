@@ -31,6 +31,10 @@ func (p *Policy) CollectChange(a, b *Terms, old, new Version) (shared int) {
 	return shared
 }
 
+// wordsWhole is the size in bytes up to which a document with texts has at most MaxTerms terms, with all of its fields:
+// its values and its words together are at most half of its bytes.
+const wordsWhole = 8 << 10
+
 // maxPairs limits the search for a name that both a changed and an unchanged field have.
 const maxPairs = 4096
 
@@ -41,7 +45,8 @@ const maxPairs = 4096
 func (p *Policy) changed(memOld, memNew, old, new []byte) (a, b []byte, shared int) {
 	const least = 3 // bytes of the smallest BSON element
 	size := max(len(old), len(new))
-	if size/least+len(p.exact)+MaxTerms/10 > MaxTerms || len(p.spatial) > 0 && size > spatialWhole {
+	if size/least+len(p.exact)+MaxTerms/10 > MaxTerms || len(p.spatial) > 0 && size > spatialWhole ||
+		p.words != nil && size > wordsWhole {
 		return old, new, 0
 	}
 	ov, nv := value.ObjectOf(old), value.ObjectOf(new)

@@ -54,6 +54,7 @@ type Policy struct {
 	composites []*Composite
 	tuples     []*Composite
 	spatial    []SpatialRule
+	words      *Words // nil: none
 }
 
 type exactPath struct {
@@ -84,6 +85,7 @@ type policyJSON struct {
 
 	CompositeIndexes [][]columnJSON    `json:"compositeIndexes"`
 	SpatialIndexes   []json.RawMessage `json:"spatialIndexes"`
+	WordIndexes      []json.RawMessage `json:"wordIndexes"`
 }
 
 type pathJSON struct {
@@ -131,6 +133,7 @@ func Compile(policy []byte, seed uint64) (*Policy, error) {
 			return nil, err
 		}
 		p.addSpatial(j.SpatialIndexes)
+		p.addWords(j.WordIndexes)
 	}
 	return p, nil
 }
@@ -219,6 +222,9 @@ func child(parent uint64, seg []byte) uint64 {
 // Covers reports whether every value at a path (and, with elements, inside its arrays) has an index entry, so that a
 // scan of the path finds every item with a value there.
 func (p *Policy) Covers(segs []string, elements bool) bool {
+	if len(segs) > 0 && len(segs[0]) > 0 && segs[0][0] == 0 {
+		return segs[0] == WordsPath && p.words != nil
+	}
 	n, in := p.root, p.root.subtree == include
 	for _, s := range segs {
 		if n != nil {

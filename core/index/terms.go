@@ -151,6 +151,9 @@ func (p *Policy) collect(t *Terms, fields []byte, whole Version) {
 		w.work.Left = spatialWork
 		w.spatial(&p.spatial[i], value.ObjectOf(doc), 0, p.spatial[i].seed, 0)
 	}
+	if p.words != nil {
+		w.words(value.ObjectOf(doc))
+	}
 	for _, e := range p.exact {
 		if !lookup(value.ObjectOf(doc), e.segs).IsDefined() {
 			w.emit(e.id, value.Undef(), false)

@@ -7,9 +7,10 @@ import (
 
 // The spaces: the first byte of every key.
 const (
-	spaceMeta = 0x10
-	spaceJob  = 0x11
-	spaceData = 0x20
+	spaceMeta    = 0x10
+	spaceJob     = 0x11
+	spaceJournal = 0x12
+	spaceData    = 0x20
 )
 
 // Kind is the byte after the slot. It says what a data key holds.
@@ -283,9 +284,12 @@ func IsJob(key []byte) bool { return len(key) > 0 && key[0] == spaceJob }
 // IsMeta reports whether a key belongs to a catalog entry.
 func IsMeta(key []byte) bool { return len(key) > 0 && key[0] == spaceMeta }
 
-// OnlyScanned reports whether keys of this kind are read only by scans: index, feed, log and ttl entries. The answer
-// for a key must never change: stored filters depend on it.
+// OnlyScanned reports whether keys of this kind are read only by scans: index, feed, log, ttl and journal entries. The
+// answer for a key must never change: stored filters depend on it.
 func OnlyScanned(key []byte) bool {
+	if isJournalEntry(key) {
+		return true
+	}
 	if len(key) < PrefixLen || key[0] != spaceData {
 		return false
 	}

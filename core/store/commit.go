@@ -128,6 +128,9 @@ func (d *draft) prepare() error {
 		if p.sl.c.logs.Load() {
 			room += p.roomForLog()
 		}
+		if p.sl.c.recorded() {
+			room += p.roomForJournal()
+		}
 	}
 	var err error
 	d.ready, err = kv.Prepare(d.c.st.eng, d.b, room)
@@ -320,6 +323,14 @@ func (p *part) count(ch *change) {
 // caller calls lost. With a shared engine it finds out an unknown outcome itself: if nothing was written, and nothing
 // will be, the error is ErrConflict.
 func (d *draft) write(ctx context.Context) (pending, error) {
+	if d.c.st.jou.Active() {
+		return d.writeRecorded(ctx)
+	}
+	return d.writeNow(ctx)
+}
+
+// writeNow is write without the journal.
+func (d *draft) writeNow(ctx context.Context) (pending, error) {
 	for i := range d.parts { // before the commit is visible
 		d.parts[i].sl.begun.Store(d.parts[i].h.LSN)
 	}

@@ -37,6 +37,7 @@ type Container struct {
 	logs      atomic.Bool   // commits of some slot may write its log
 	fell      atomic.Int64  // LSN of the first commit after the clock was last set back
 	counts    counts
+	ordered   Ordered
 	meterMu   sync.Mutex        // guards metered
 	metered   map[int]*ru.Meter // by the id of the physical partition: see Meters
 	mapMu     sync.Mutex        // allows one change of the slot map at a time; taken after latches

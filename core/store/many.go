@@ -158,7 +158,7 @@ func (m *many) do(at, n int) {
 			o.Err = m.ids[i-at].slot.turns.wait(m.ctx, m.ids[i-at].tuple)
 		}
 		if o.Err == nil {
-			ch := change{id: m.ids[i-at]}
+			ch := change{id: m.ids[i-at], order: i}
 			kept := false
 			if kept, o.Err = seen.ready(m.ctx, m.c, &m.ws[i], &ch, &o.Result, i-at); o.Err == nil && !kept {
 				chs, from = append(chs, ch), append(from, i)
@@ -300,6 +300,7 @@ func (m *many) commit(chs []change, from []int, seen *seenTogether) bool {
 	}
 	for i := range chs {
 		chs[i].result(&m.out[from[i]].Result)
+		m.out[from[i]].Result.Time = p.time
 	}
 	m.waits = append(m.waits, manyWait{p, slices.Clone(from), slots})
 	return true

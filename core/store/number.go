@@ -40,6 +40,15 @@ func (c *Container) Numbered() bool {
 	return true
 }
 
+// ItemOverhead returns the number of bytes that Bytes counts for an item beyond its document.
+func (c *Container) ItemOverhead(it *Item) int64 {
+	n := keys.PrefixLen + c.placeLen() + len(it.ident) + envFixed + envSum
+	if it.TTL != 0 {
+		n += 4
+	}
+	return int64(n)
+}
+
 // nextNumber returns the counter of a new item's number.
 func (c *Container) nextNumber(ctx context.Context) (uint64, error) {
 	if c.st.others {

@@ -29,6 +29,7 @@ import (
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/journal"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/lease"
@@ -58,6 +59,7 @@ type Limits struct {
 type Store struct {
 	eng kv.Engine
 	cat *catalog.Catalog
+	jou *journal.Journal
 	clk *clock.Clock
 	lim Limits
 
@@ -93,7 +95,8 @@ func Open(eng kv.Engine, cat *catalog.Catalog, clk *clock.Clock, lim Limits, bg 
 	if lim.ViewAge <= 0 {
 		lim.ViewAge = time.Minute
 	}
-	s := &Store{eng: eng, cat: cat, clk: clk, lim: lim, open: map[uint32]*held{}, gone: map[uint32]bool{}, work: bg,
+	s := &Store{eng: eng, cat: cat, jou: cat.Journal(), clk: clk, lim: lim, open: map[uint32]*held{},
+		gone: map[uint32]bool{}, work: bg,
 		leases: lease.New(eng, clk, bg, lim.Lease), began: clk.Now(), others: eng.Shared()}
 	for s.others && s.writer == 0 {
 		s.writer = uint64(clk.Int63())

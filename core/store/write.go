@@ -43,6 +43,10 @@ type Write struct {
 	Check func(old *Item) error
 	// Update decides the change of kind Update. old is nil when the item is absent. Update may run more than once.
 	Update func(old *Item) (Change, error)
+	// Partial says that the write changes fields of the item and doesn't replace it. Note is BSON that belongs to the
+	// change. Both are for the journal only.
+	Partial bool
+	Note    []byte
 	// With is a record that the write reads and changes too; nil: none. Only for a shared engine.
 	With *Attached
 }
@@ -64,6 +68,7 @@ type Result struct {
 	Charge  float64
 	Slot    *Slot // of the item
 	LSN     int64
+	Time    uint64 // of the commit, by the journal's clock; 0 = the journal doesn't record it
 }
 
 // change is the change of one item inside a commit, from old to new.
@@ -82,6 +87,9 @@ type change struct {
 	extra    bool      // newTerms has terms that the policy after a rebuild doesn't have
 	basis    []byte    // the slot's stored head when the old item was read, with a shared engine; else nil
 	with     *attached // the write's record; nil: none
+	partial  bool      // for the journal, as is note: see Write
+	note     []byte
+	order    int // of the write in its request, for the journal
 
 	// The stored head of the logical partition, if logicalRead; nil: it is absent. It is of the slot's LSN logicalAt.
 	logical     []byte
@@ -136,6 +144,7 @@ type pending struct {
 	slot   *Slot
 	lsn    int64
 	batch  *kv.Batch
+	time   uint64 // by the journal's clock; 0 = it isn't in the journal
 }
 
 var batchPool = sync.Pool{New: func() any { return new(kv.Batch) }}
@@ -280,6 +289,7 @@ func (c *Container) attempt(ctx context.Context, w *Write, id identity) (res Res
 		return res, p, raced, err
 	}
 	ch.result(&res)
+	res.Time = p.time
 	return res, p, false, nil
 }
 
@@ -323,6 +333,7 @@ func (c *Container) ready(ctx context.Context, w *Write, ch *change, res *Result
 // choose is ready after the item was read.
 func (c *Container) choose(ctx context.Context, w *Write, ch *change, res *Result) (kept bool, err error) {
 	live := ch.live()
+	ch.partial, ch.note = w.Partial, w.Note
 	if ch.old != nil {
 		ch.shown = ch.old.LSN
 	} else {

@@ -21,11 +21,11 @@ const module = "github.com/orrerydb/orrery/"
 // its folder, except those of a deeper room.
 var rooms = []string{
 	"core/invariants", "core/status", "core/yield", "core/work", "core/budget", "core/clock", "core/ru", "core/json",
-	"core/isotime", "core/bson", "core/value", "core/doc", "core/collate", "core/geo", "core/epk", "core/keys",
-	"core/kv",
-	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/lease", "core/spill", "core/catalog",
-	"core/index", "core/store", "core/feed", "core/jobs", "core/plan/access", "core/plan", "core/exec", "core",
-	"core/move",
+	"core/isotime", "core/bson", "core/value", "core/doc", "core/collate", "core/geo", "core/text", "core/epk",
+	"core/keys", "core/kv",
+	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/lease", "core/spill", "core/journal",
+	"core/catalog", "core/index", "core/store", "core/feed", "core/jobs", "core/plan/access", "core/plan", "core/exec",
+	"core", "core/move",
 	"graphapi/gvalue", "graphapi/wire", "graphapi/gremlin", "graphapi/graph", "graphapi/traversal/compile",
 	"graphapi/traversal/run",
 	"sqlapi/sql/syntax", "sqlapi/sql/funcs", "sqlapi/sql/shape", "sqlapi/sql/expand", "sqlapi/sql/sarg",
@@ -49,6 +49,7 @@ var only = map[string][]string{
 	"core/doc":         {"core/invariants", "core/status", "core/json", "core/isotime", "core/bson", "core/value"},
 	"core/collate":     {"core/bson", "core/value"},
 	"core/geo":         {"core/invariants", "core/status", "core/value"},
+	"core/text":        {},
 	"core/epk":         {"core/invariants", "core/status", "core/value", "core/doc"},
 	"core/keys":        {"core/invariants", "core/status", "core/bson", "core/value", "core/epk"},
 	"core/kv":          {"core/invariants", "core/status"},
@@ -57,6 +58,8 @@ var only = map[string][]string{
 	"core/kv/kvtest":   {"core/invariants", "core/status", "core/kv"},
 	"core/lease":       {"core/clock", "core/keys", "core/kv", "core/status", "core/work"},
 	"core/spill":       {"core/status", "core/budget"},
+	"core/journal": {"core/clock", "core/keys", "core/kv", "core/status", "core/bson", "core/value",
+		"core/work"},
 	"core/move": {"core", "core/catalog", "core/clock", "core/keys", "core/kv", "core/lease", "core/status",
 		"core/store", "core/work"},
 	"tableapi": forAPIs, "mongoapi": forAPIs,
@@ -89,8 +92,8 @@ var only = map[string][]string{
 // forAPIs are the packages that an API may import: the facade and the vocabulary, not the store below, and no other
 // API.
 var forAPIs = []string{"core", "core/bson", "core/json", "core/isotime", "core/doc", "core/value", "core/collate",
-	"core/geo", "core/plan", "core/plan/access", "core/exec", "core/feed", "core/status", "core/clock",
-	"core/ru", "core/invariants", "core/budget", "core/spill", "core/yield"}
+	"core/geo", "core/text", "core/plan", "core/plan/access", "core/exec", "core/feed", "core/status", "core/clock",
+	"core/ru", "core/invariants", "core/budget", "core/spill", "core/yield", "core/journal"}
 
 // engines may be imported only by cmd and by each other's tests.
 var engines = []string{"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest"}
@@ -105,7 +108,9 @@ var libraries = map[string][]string{
 	"github.com/tidwall/btree":      {"core/kv/memkv", "core/catalog"},
 	"github.com/coocood/freecache":  {"core/kv/pebblekv"},
 	"github.com/golang/geo":         {"core/geo"},
-	"github.com/tikv/client-go":     {"core/kv/tikvkv"},
+
+	"github.com/blevesearch/snowballstem": {"core/text"},
+	"github.com/tikv/client-go":           {"core/kv/tikvkv"},
 	"github.com/google/uuid": {"core/clock", "core/value", "core/doc", "sqlapi", "tableapi", "graphapi",
 		"mongoapi"},
 	"github.com/spf13/cobra":                 {"cmd"},

@@ -105,6 +105,8 @@ type Options struct {
 	Coll string
 	// Places returns the path of the only index on places of a collection, for $geoNear. Nil: there is none.
 	Places func(coll string) (path string, err error)
+	// Facet is true for a pipeline of $facet, which doesn't read a collection by itself.
+	Facet bool
 	// Sub is true for a pipeline inside a stage. Some stages are refused there.
 	Sub bool
 }

@@ -158,7 +158,9 @@ func facet(c *compiler, arg value.Value) (stage, error) {
 		if first := it.Value(); first.Kind() == value.Array && first.At(0).Get("$geoNear").IsDefined() {
 			return nil, merr.New(40600, "$geoNear is not allowed to be used within a $facet stage")
 		}
-		p, err := Compile(it.Value(), c.sub(c.o.Coll, c.o.Scope))
+		o := c.sub(c.o.Coll, c.o.Scope)
+		o.Facet = true
+		p, err := Compile(it.Value(), o)
 		if err != nil {
 			return nil, err
 		}

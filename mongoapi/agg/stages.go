@@ -38,7 +38,6 @@ var transforms map[string]func(arg value.Value, s *expr.Scope) (
 
 // Unsupported lists stages of MongoDB that this server doesn't support.
 var Unsupported = map[string]bool{
-	"$changeStream": true, "$changeStreamSplitLargeEvent": true,
 	"$listSampledQueries": true, "$shardedDataDistribution": true,
 }
 
@@ -53,31 +52,33 @@ func init() {
 		"$unset":       unset,
 	}
 	stages = map[string]stageDef{
-		"$bucket":      {compile: bucket},
-		"$bucketAuto":  {compile: bucketAuto},
-		"$collStats":   {compile: collStats, first: true},
-		"$count":       {compile: count, order: orderless},
-		"$currentOp":   {compile: currentOp, first: true},
-		"$densify":     {compile: densify},
-		"$documents":   {compile: documents, first: true},
-		"$facet":       {compile: facet},
-		"$fill":        {compile: fillStage},
-		"$geoNear":     {compile: geoNear, lead: leadGeoNear, first: true},
-		"$graphLookup": {compile: graphLookup, order: perDocument},
-		"$group":       {compile: group},
-		"$indexStats":  {compile: indexStats, first: true},
-		"$limit":       {compile: limit, lead: leadLimit},
-		"$lookup":      {compile: lookup, order: perDocument},
-		"$match":       {compile: match, lead: leadMatch, order: perDocument},
-		"$merge":       {compile: merge, last: true},
-		"$out":         {compile: out, last: true},
-		"$redact":      {compile: redact, order: perDocument},
-		"$sample":      {compile: sample, order: orderless},
-		"$skip":        {compile: skip, lead: leadSkip},
-		"$sort":        {compile: sortStage, lead: leadSort, order: orderless},
-		"$sortByCount": {compile: sortByCount, order: orderless},
-		"$unionWith":   {compile: unionWith},
-		"$unwind":      {compile: unwind, order: perDocument},
+		"$changeStream":                {compile: streamStage("$changeStream"), first: true},
+		"$changeStreamSplitLargeEvent": {compile: streamStage("$changeStreamSplitLargeEvent"), last: true},
+		"$bucket":                      {compile: bucket},
+		"$bucketAuto":                  {compile: bucketAuto},
+		"$collStats":                   {compile: collStats, first: true},
+		"$count":                       {compile: count, order: orderless},
+		"$currentOp":                   {compile: currentOp, first: true},
+		"$densify":                     {compile: densify},
+		"$documents":                   {compile: documents, first: true},
+		"$facet":                       {compile: facet},
+		"$fill":                        {compile: fillStage},
+		"$geoNear":                     {compile: geoNear, lead: leadGeoNear, first: true},
+		"$graphLookup":                 {compile: graphLookup, order: perDocument},
+		"$group":                       {compile: group},
+		"$indexStats":                  {compile: indexStats, first: true},
+		"$limit":                       {compile: limit, lead: leadLimit},
+		"$lookup":                      {compile: lookup, order: perDocument},
+		"$match":                       {compile: match, lead: leadMatch, order: perDocument},
+		"$merge":                       {compile: merge, last: true},
+		"$out":                         {compile: out, last: true},
+		"$redact":                      {compile: redact, order: perDocument},
+		"$sample":                      {compile: sample, order: orderless},
+		"$skip":                        {compile: skip, lead: leadSkip},
+		"$sort":                        {compile: sortStage, lead: leadSort, order: orderless},
+		"$sortByCount":                 {compile: sortByCount, order: orderless},
+		"$unionWith":                   {compile: unionWith},
+		"$unwind":                      {compile: unwind, order: perDocument},
 
 		"$setWindowFields": {compile: setWindowFields},
 
@@ -108,11 +109,11 @@ func init() {
 	}
 }
 
-func compileMatch(c *compiler, arg value.Value) (*filter.Filter, error) {
+func compileMatch(c *compiler, arg value.Value, later bool) (*filter.Filter, error) {
 	if arg.Kind() != value.Object {
 		return nil, merr.New(15959, "the match filter must be an expression in an object")
 	}
-	return filter.Compile(arg, filter.Options{Scope: c.o.Scope, Run: c.o.Run, NoNear: true})
+	return filter.Compile(arg, filter.Options{Scope: c.o.Scope, Run: c.o.Run, NoNear: true, NoText: later})
 }
 
 func leadMatch(c *compiler, arg value.Value) (bool, error) {
@@ -120,12 +121,12 @@ func leadMatch(c *compiler, arg value.Value) (bool, error) {
 		return false, nil
 	}
 	var err error
-	c.out.Lead.Filter, err = compileMatch(c, arg)
+	c.out.Lead.Filter, err = compileMatch(c, arg, c.o.Facet)
 	return true, err
 }
 
 func match(c *compiler, arg value.Value) (stage, error) {
-	f, err := compileMatch(c, arg)
+	f, err := compileMatch(c, arg, true)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +166,13 @@ func sortStage(_ *compiler, arg value.Value) (stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(x *Exec, src Iter) (Iter, error) { return sorted(x, src, "$sort", o), nil }, nil
+	return func(x *Exec, src Iter) (Iter, error) {
+		o, err := o.Bind(x.Env.Score)
+		if err != nil {
+			return nil, err
+		}
+		return sorted(x, src, "$sort", o), nil
+	}, nil
 }
 
 // count64 returns the argument of $limit or $skip, a whole number that isn't negative.

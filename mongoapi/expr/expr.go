@@ -30,6 +30,8 @@ type Env struct {
 	NowMS int64
 	// Random returns a number in [0, 1).
 	Random func() float64
+	// Score returns the textScore of a document; nil: there is no $text.
+	Score func(doc value.Value) float64
 	// NewObjectID returns a new ObjectId.
 	NewObjectID func() value.Value
 	// Run bounds the time and memory of the evaluation; nil: no limit.

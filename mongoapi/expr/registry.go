@@ -17,7 +17,7 @@ var operators map[string]operator
 
 // Unsupported lists operators of MongoDB that this server doesn't support.
 var Unsupported = map[string]bool{
-	"$function": true, "$meta": true,
+	"$function": true,
 }
 
 func init() {

@@ -6,12 +6,15 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/schema"
 )
 
 type compiler struct {
 	opts   Options
 	inside int   // how many operators other than $and are around
 	near   *Near // that was compiled
+	txt    *Text // that was compiled
+	within int   // how many $nor, $not and $elemMatch are around
 }
 
 func tooDeep(depth int) error {
@@ -64,12 +67,17 @@ func (c *compiler) top(key string, v value.Value, depth int) (node, error) {
 			return nil, err
 		}
 		return exprNode{x}, nil
+	case "$jsonSchema":
+		s, err := schema.Compile(v, c.opts.Run)
+		return schemaNode{s}, err
 	case "$alwaysTrue":
 		return constNode(true), nil
 	case "$alwaysFalse":
 		return constNode(false), nil
 	case "$sampleRate":
 		return c.sampleRate(v)
+	case "$text":
+		return c.text(v)
 	}
 	if Unsupported[key] {
 		return nil, merr.NotSupported(key)
@@ -94,6 +102,10 @@ func (c *compiler) list(key string, v value.Value, depth int) (node, error) {
 	if key != "$and" {
 		c.inside++
 		defer func() { c.inside-- }()
+	}
+	if key == "$nor" {
+		c.within++
+		defer func() { c.within-- }()
 	}
 	var kids []node
 	for it := v.Iter(); it.Next(); {

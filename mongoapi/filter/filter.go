@@ -14,6 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/schema"
 )
 
 // MaxDepth limits the nesting of query documents.
@@ -26,6 +27,7 @@ type Filter struct {
 	all    bool
 	run    *expr.Run
 	near   *Near
+	text   *Text
 	coll   *collate.Collation
 	leaves []*pathNode // conditions that each match satisfies: the terms of the top-level conjunction
 }
@@ -43,6 +45,8 @@ type Options struct {
 	Run *expr.Run
 	// NoNear refuses $near and $nearSphere.
 	NoNear bool
+	// NoText refuses $text.
+	NoText bool
 }
 
 // compiledSize is the approximate number of bytes that a Filter and its access path need for each byte of the query
@@ -62,8 +66,11 @@ func Compile(q value.Value, o Options) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Filter{root: n, run: o.Run, near: c.near, coll: o.Run.Collation()}
+	f := &Filter{root: n, run: o.Run, near: c.near, text: c.txt, coll: o.Run.Collation()}
 	f.collect(n)
+	if c.near != nil && c.txt != nil {
+		return nil, merr.New(merr.BadValue, "text and geoNear not allowed in same query")
+	}
 	if a, ok := n.(andNode); ok && len(a) == 0 {
 		f.all = true
 	}
@@ -178,6 +185,11 @@ func (n notNode) match(e *expr.Env, doc value.Value) (bool, error) {
 	ok, err := n.node.match(e, doc)
 	return !ok && err == nil, err
 }
+
+// schemaNode is $jsonSchema.
+type schemaNode struct{ s *schema.Schema }
+
+func (n schemaNode) match(_ *expr.Env, doc value.Value) (bool, error) { return n.s.Matches(doc), nil }
 
 type constNode bool
 

@@ -59,7 +59,7 @@ func init() {
 
 // Unsupported lists query operators of MongoDB that aren't supported.
 var Unsupported = map[string]bool{
-	"$jsonSchema": true, "$text": true, "$where": true,
+	"$where": true,
 }
 
 // bracket returns the class within which MongoDB compares. Values of different classes are never less or greater.
@@ -267,7 +267,8 @@ func (c *compiler) not(path string, arg, _ value.Value, depth int) (node, error)
 		return nil, merr.New(merr.BadValue, "unknown operator: %s", it.Key())
 	}
 	c.inside++
-	defer func() { c.inside-- }()
+	c.within++
+	defer func() { c.inside, c.within = c.inside-1, c.within-1 }()
 	n, err := c.operators(path, arg, depth+1)
 	if err != nil {
 		return nil, err
@@ -395,7 +396,8 @@ func (c *compiler) elemMatch(path string, arg, _ value.Value, depth int) (node, 
 // element compiles the condition on one element of an array: operators on its value, or a query on its fields.
 func (c *compiler) element(arg value.Value, depth int) (func(v value.Value) bool, node, error) {
 	c.inside++
-	defer func() { c.inside-- }()
+	c.within++
+	defer func() { c.inside, c.within = c.inside-1, c.within-1 }()
 	if isOperatorObject(arg) && !isLogical(arg) {
 		inner, err := c.operators("", arg, depth+1)
 		if err != nil {

@@ -71,6 +71,8 @@ func predOf(n node, prefix []string) *access.Pred {
 		return n.pred(prefix)
 	case nearNode:
 		return n.pred()
+	case textNode:
+		return n.pred()
 	}
 	return access.All()
 }

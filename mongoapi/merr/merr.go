@@ -47,6 +47,7 @@ func NotSupported(what string) *Error {
 const (
 	InternalError              = 1
 	BadValue                   = 2
+	NoSuchKey                  = 4
 	FailedToParse              = 9
 	UserNotFound               = 11
 	Unauthorized               = 13
@@ -99,6 +100,13 @@ const (
 	TimeProofMismatch          = 204
 	ClusterTimeTooFar          = 205
 	TransactionTooOld          = 225
+	NoMatchingDocument         = 47
+	CappedPositionLost         = 136
+	QueryPlanKilled            = 175
+	InvalidResumeToken         = 260
+	ChangeStreamFatal          = 280
+	ChangeStreamHistoryLost    = 286
+	OnlyOnReplicaSets          = 40573
 	NotImplemented             = 238
 	NoSuchTransaction          = 251
 	TransactionCommitted       = 256
@@ -153,9 +161,11 @@ var names = map[int32]string{
 	246: "SnapshotUnavailable", 280: "ChangeStreamFatalError", 9001: "SocketException", 10107: "NotWritablePrimary",
 	11602: "InterruptedDueToReplStateChange", 13435: "NotPrimaryNoSecondaryOk", 13436: "NotPrimaryOrSecondary",
 	31: "RoleNotFound", 49: "InvalidRoleModification", 334: "MechanismUnavailable",
-	1: "InternalError", 2: "BadValue", 9: "FailedToParse", 11: "UserNotFound", 13: "Unauthorized", 14: "TypeMismatch",
+	1: "InternalError", 2: "BadValue", 4: "NoSuchKey",
+	9: "FailedToParse", 11: "UserNotFound", 13: "Unauthorized", 14: "TypeMismatch",
 	15: "Overflow", 16: "InvalidLength", 17: "ProtocolError", 18: "AuthenticationFailed", 20: "IllegalOperation",
 	26: "NamespaceNotFound", 27: "IndexNotFound", 28: "PathNotViable", 40: "ConflictingUpdateOperators",
+	136: "CappedPositionLost", 175: "QueryPlanKilled", 47: "NoMatchingDocument", 260: "InvalidResumeToken",
 	43: "CursorNotFound", 48: "NamespaceExists", 50: "MaxTimeMSExpired", 52: "DollarPrefixedFieldName",
 	53: "InvalidIdField", 54: "NotSingleValueField", 55: "InvalidDBRef", 56: "EmptyFieldName", 57: "DottedFieldName",
 	59: "CommandNotFound", 61: "ShardKeyNotFound", 66: "ImmutableField", 67: "CannotCreateIndex", 70: "ShardNotFound",

@@ -2,11 +2,13 @@
 package order
 
 import (
+	"slices"
 	"sort"
 	"strings"
 
 	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -15,7 +17,10 @@ import (
 type Column struct {
 	Path []string
 	Desc bool
-	Coll *collate.Collation // the order of strings; nil: that of their bytes
+	// Meta says that the key is the textScore, which Score returns.
+	Meta  bool
+	Score func(doc value.Value) float64
+	Coll  *collate.Collation // the order of strings; nil: that of their bytes
 }
 
 // Order is a compiled sort.
@@ -33,7 +38,15 @@ func Compile(v value.Value) (Order, error) {
 	for it := v.Iter(); it.Next(); {
 		key, d := string(it.Key()), it.Value()
 		if d.Kind() == value.Object {
-			return nil, merr.NotSupported("$meta in a sort")
+			if d.Len() != 1 || !d.Get("$meta").IsDefined() {
+				return nil, merr.New(17312, "the only expression supported by $sort right now is {$meta: ...}, got: %s",
+					merr.Show(d))
+			}
+			if err := expr.CheckMeta(d.Get("$meta")); err != nil {
+				return nil, err
+			}
+			o = append(o, Column{Path: []string{metaPath}, Desc: true, Meta: true})
+			continue
 		}
 		n, ok := num.ToInt64(d, false)
 		if !ok || n != 1 && n != -1 {
@@ -63,9 +76,37 @@ func Compile(v value.Value) (Order, error) {
 	return o, nil
 }
 
+// metaPath is a name that no field has.
+const metaPath = "\x00score"
+
+// NeedsScore reports whether the order is one of textScores.
+func (o Order) NeedsScore() bool {
+	return slices.ContainsFunc(o, func(c Column) bool { return c.Meta })
+}
+
+// Bind returns the order with the function that computes textScores.
+func (o Order) Bind(score func(doc value.Value) float64) (Order, error) {
+	if !o.NeedsScore() {
+		return o, nil
+	}
+	if score == nil {
+		return nil, merr.New(40218, "query requires text score metadata, but it is not available")
+	}
+	o = slices.Clone(o)
+	for i := range o {
+		if o[i].Meta {
+			o[i].Score = score
+		}
+	}
+	return o, nil
+}
+
 // Key returns the value by which a document is sorted in one column. An array counts as its smallest element, or as its
 // greatest if the column is descending. An empty array is below null. A missing value is null.
 func Key(doc value.Value, c Column) value.Value {
+	if c.Score != nil {
+		return value.DoubleOf(c.Score(doc))
+	}
 	v, found := pick(c.Coll, doc, c.Path, c.Desc)
 	if !found {
 		return value.NullValue()

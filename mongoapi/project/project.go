@@ -184,7 +184,7 @@ func (c *compiler) field(path string, v value.Value, depth int) error {
 			return c.findOperator(path, op, it.Value())
 		}
 		if c.o.Find && op == "$meta" {
-			return merr.NotSupported("$meta")
+			return c.meta(path, v)
 		}
 		if op != "" && op[0] != '$' {
 			return c.object(path+".", v, depth+1)
@@ -231,6 +231,11 @@ func (c *compiler) computed(path string, v value.Value, depth int) error {
 	if err != nil {
 		return err
 	}
+	return c.compute(path, x)
+}
+
+// compute makes x the value at a path.
+func (c *compiler) compute(path string, x expr.Expr) error {
 	n, err := c.at(path)
 	if err != nil {
 		return err
@@ -243,6 +248,16 @@ func (c *compiler) computed(path string, v value.Value, depth int) error {
 		}
 		k = k.byName[segs[0]]
 	}
+}
+
+// meta compiles {$meta: ..} of find. It decides nothing about the other fields.
+func (c *compiler) meta(path string, v value.Value) error {
+	x, err := expr.Compile(v, c.o.Scope)
+	if err != nil {
+		return err
+	}
+	c.slice = true
+	return c.compute(path, x)
 }
 
 // finish handles projections of only _id, and includes _id unless it is excluded.

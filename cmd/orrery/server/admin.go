@@ -35,6 +35,7 @@ func (s *Server) adminHandler() http.Handler {
 		{"/status", s.getStatus},
 		{"/metrics", metrics},
 		{"/orrery/connect", s.getConnect},
+		{InitPath, s.getInit},
 		{PartitionsPath, s.getPartitions},
 		{"/debug/pprof/*profile", s.getProfile},
 	} {

@@ -101,9 +101,10 @@ func (s *Server) Connections(showKey bool) Connections {
 		u := url.URL{Scheme: "mongodb", Host: a, Path: "/"}
 		if s.cfg.Auth {
 			// The placeholder isn't escaped, so that it stays readable.
-			user, pass := url.PathEscape(s.cfg.Account), hidden
+			name, password := s.cfg.mongoLogin()
+			user, pass := url.PathEscape(name), hidden
 			if showKey {
-				pass = url.QueryEscape(key)
+				pass = url.QueryEscape(password)
 			}
 			c.Mongo = &MongoConn{
 				ConnectionString: fmt.Sprintf("mongodb://%s:%s@%s/?directConnection=true", user, pass, a)}

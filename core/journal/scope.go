@@ -1,0 +1,230 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// What is recorded is a list of scopes: the store, a database, or a container by its name. A scope is added when
+// somebody asks for its changes for the first time, and removed when nobody has used it for as long as entries are
+// kept. It is stored, so a restart changes nothing. Everything in a scope is recorded since the scope's time.
+//
+// Example: the scopes are the database "shop" since 50, and the container "log.a" since 70. A reader of "shop.orders"
+// may begin at 50. One of "log.b" can't be served yet: its scope is added, and the reader begins "now".
+
+// scope is an entry of the list. It is never changed, except for used.
+type scope struct {
+	Namespace
+	since uint64
+	used  *atomic.Int64 // seconds of the last use, by the clock
+}
+
+// scopes is a version of the list.
+type scopes struct {
+	list    []scope
+	version uint64
+}
+
+func (s *scope) covers(db, coll string) bool {
+	return s.DB == "" || s.DB == db && (s.Coll == "" || s.Coll == coll || coll == "")
+}
+
+func (s *scopes) covers(db, coll string) bool {
+	return slices.ContainsFunc(s.list, func(x scope) bool { return x.covers(db, coll) })
+}
+
+// whole returns the scope that has everything of a namespace for the longest time; nil if there is none.
+func (s *scopes) whole(ns Namespace) (out *scope) {
+	for i := range s.list {
+		x := &s.list[i]
+		if (x.DB == "" || x.DB == ns.DB && (x.Coll == "" || x.Coll == ns.Coll)) && (out == nil || x.since < out.since) {
+			out = x
+		}
+	}
+	return out
+}
+
+// Quiet waits until every commit into a namespace that was decided before the call is visible or has failed.
+type Quiet func(context.Context, Namespace) error
+
+// Record begins to record a namespace, unless that is done already, and returns the time since when: every change with
+// a greater time is in the journal, unless it was removed. quiet is called when new commits are recorded. It fails with
+// NotSupported if the engine is shared.
+func (j *Journal) Record(ctx context.Context, ns Namespace, quiet Quiet) (since uint64, err error) {
+	if j.eng.Shared() {
+		return 0, errShared()
+	}
+	if at := j.use(ns); at != 0 {
+		return at, nil
+	}
+	if j.set.ReadOnly {
+		return 0, status.New(status.NotSupported, "The store is only read.")
+	}
+	j.stateMu.Lock()
+	defer j.stateMu.Unlock()
+	if at := j.use(ns); at != 0 {
+		return at, nil
+	}
+	was := j.scopes.Load()
+	now := &scopes{version: was.version + 1, list: slices.Clone(was.list)}
+	// Until the scope is stored readers find no scope that begins early enough.
+	now.list = append(now.list, scope{Namespace: ns, since: 1<<64 - 1, used: new(atomic.Int64)})
+	j.show(now)
+	defer func() {
+		if err != nil {
+			j.show(&scopes{version: now.version + 2, list: was.list})
+		}
+	}()
+	if err := quiet(ctx, ns); err != nil {
+		return 0, err
+	}
+	t := j.Begin(1, 1<<10)
+	defer t.End(nil)
+	since = t.Time() - 1
+	list := slices.Clone(now.list)
+	list[len(list)-1].since = since
+	list[len(list)-1].used.Store(j.clk.Now().Unix())
+	var b kv.Batch
+	t.Put(&b, &Entry{Op: Mark, DB: ns.DB, Coll: ns.Coll})
+	w, err := j.writeState(ctx, &b, list, j.floor.Load())
+	if err != nil {
+		return 0, err
+	}
+	t.End(w)
+	j.show(&scopes{version: now.version + 1, list: list})
+	return since, nil
+}
+
+// use returns the time since when a namespace is recorded, and keeps its scope; 0 if it isn't recorded.
+func (j *Journal) use(ns Namespace) uint64 {
+	s := j.scopes.Load().whole(ns)
+	if s == nil || s.since == 1<<64-1 {
+		return 0
+	}
+	if now := j.clk.Now().Unix(); s.used.Load() != now {
+		s.used.Store(now)
+	}
+	return max(s.since, j.floor.Load())
+}
+
+// Since returns the time since when a namespace is recorded without a gap, and keeps its scope; 0 if it isn't recorded.
+func (j *Journal) Since(ns Namespace) uint64 { return j.use(ns) }
+
+func (j *Journal) show(s *scopes) {
+	j.scopes.Store(s)
+	j.activate()
+}
+
+// writeState stores the list and the floor together with other operations, and waits until that is durable. The caller
+// holds stateMu.
+func (j *Journal) writeState(ctx context.Context, b *kv.Batch, list []scope, floor uint64) (kv.Commit, error) {
+	state := encodeState(list, floor)
+	b.Put(keys.JournalState(), state)
+	pre := kv.Precondition{Key: keys.JournalState(), Expect: kv.Absent}
+	if j.stored != nil {
+		pre.Expect, pre.Value = kv.Equal, j.stored
+	}
+	w, err := j.eng.Write(ctx, b, []kv.Precondition{pre})
+	if err == nil {
+		err = w.Wait()
+	}
+	switch {
+	case err == nil:
+		j.stored = state
+		return w, nil
+	case errors.Is(err, kv.ErrUnknownOutcome):
+		if b, gerr := j.eng.Get(context.WithoutCancel(ctx), nil, keys.JournalState()); gerr == nil {
+			j.stored = b
+		}
+	}
+	return nil, Translate(err)
+}
+
+// The stored state: BSON {format: 1, floor: long, scopes: [{db, coll, since: long}]}.
+const formatState = 1
+
+func encodeState(list []scope, floor uint64) []byte {
+	at, b := bson.Begin(nil)
+	b = bson.AppendInt32(b, "format", formatState)
+	b = bson.AppendInt64(b, "floor", int64(floor))
+	la, b := bson.BeginArray(b, "scopes")
+	for i, s := range list {
+		var sa int
+		sa, b = bson.Begin(bson.AppendIndexHead(b, bson.TypeDocument, i))
+		b = bson.AppendString(b, "db", s.DB)
+		b = bson.AppendString(b, "coll", s.Coll)
+		b = bson.End(bson.AppendInt64(b, "since", int64(s.since)), sa)
+	}
+	return bson.End(bson.End(b, la), at)
+}
+
+// loadState reads the stored state.
+func (j *Journal) loadState(snap kv.Snapshot) error {
+	b, err := snap.Get(nil, keys.JournalState())
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	d := value.ObjectOf(b)
+	if err := bson.Validate(b, 8); err != "" || d.Get("format").Int() != formatState {
+		return status.New(status.Corruption, "state of the journal of unknown format")
+	}
+	j.stored = bytes.Clone(b)
+	j.floor.Store(uint64(d.Get("floor").Int()))
+	j.Clock.Advance(j.floor.Load())
+	s := &scopes{version: 1}
+	for _, x := range value.Elements(d.Get("scopes")) {
+		used := new(atomic.Int64)
+		used.Store(j.clk.Now().Unix())
+		s.list = append(s.list, scope{Namespace{x.Get("db").Str(), x.Get("coll").Str()},
+			uint64(x.Get("since").Int()), used})
+		j.Clock.Advance(uint64(x.Get("since").Int()))
+	}
+	j.show(s)
+	return nil
+}
+
+// Translate turns an engine's error into a status.
+func Translate(err error) error {
+	var e *status.Error
+	var r *kv.Refusal
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &e):
+		return err
+	case errors.As(err, &r):
+		return r.Status()
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return status.Wrap(status.Timeout, err, "The request took too long.")
+	case errors.Is(err, kv.ErrFull):
+		return status.Wrap(status.StoreFull, err, "The server's disk is full.")
+	case errors.Is(err, kv.ErrCorruption):
+		return status.Wrap(status.Corruption, err, "Stored data is corrupt.")
+	case errors.Is(err, kv.ErrUnknownOutcome):
+		return status.Wrap(status.UnknownOutcome, err, "The outcome of the change is unknown.")
+	}
+	return status.Wrap(status.Unavailable, err, "The store is not available.")
+}
+
+// idle returns the list without the scopes that nobody has used for as long as entries are kept; false if all are
+// used.
+func (j *Journal) idle(now time.Time) ([]scope, bool) {
+	list := slices.Clone(j.scopes.Load().list)
+	n := len(list)
+	most := int64(j.set.Age / time.Second)
+	list = slices.DeleteFunc(list, func(s scope) bool { return now.Unix()-s.used.Load() > most })
+	return list, len(list) < n
+}

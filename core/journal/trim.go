@@ -1,0 +1,102 @@
+package journal
+
+import (
+	"context"
+	"sort"
+	"time"
+
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// trimShare is the part of the retention after which entries are removed again. Each removal leaves a mark in the
+// engine for the removed range, so there should be few.
+const trimShare = 8
+
+// Trim removes entries that are too old or too many, and stops recording what nobody reads. The background calls it
+// periodically. It reports whether it has removed anything.
+func (j *Journal) Trim(ctx context.Context) (bool, error) {
+	j.stateMu.Lock()
+	defer j.stateMu.Unlock()
+	if j.stored == nil || j.set.ReadOnly || j.eng.Shared() {
+		return false, nil
+	}
+	now := j.clk.Now()
+	list, changed := j.idle(now)
+	floor, err := j.beyond(ctx, now, len(list) == 0)
+	if err != nil || floor <= j.floor.Load() && !changed {
+		return false, err
+	}
+	floor = max(floor, j.floor.Load())
+	var b kv.Batch
+	b.Frees = true
+	was := j.scopes.Load()
+	if changed {
+		j.show(&scopes{version: was.version + 1, list: list})
+	}
+	if _, err := j.writeState(ctx, &b, list, floor); err != nil {
+		if changed {
+			j.show(&scopes{version: was.version + 2, list: was.list})
+		}
+		return false, err
+	}
+	j.floor.Store(floor)
+	j.trimAt = now.Add(j.set.Age / trimShare)
+	lo, _ := keys.JournalBounds()
+	return true, Translate(j.eng.DropRange(ctx, lo, keys.AppendJournal(nil, floor+1, 0)))
+}
+
+// beyond returns the time up to which entries are too old or too many. With all that is everything.
+func (j *Journal) beyond(ctx context.Context, now time.Time, all bool) (uint64, error) {
+	mark, _ := j.settled()
+	if all {
+		return mark, nil
+	}
+	floor := uint64(0)
+	if old := now.Add(-j.set.Age); old.Unix() > 0 && !now.Before(j.trimAt) {
+		floor = min(Wall(old), mark)
+	}
+	j.mu.Lock()
+	total := j.total
+	j.mu.Unlock()
+	snap, err := j.eng.Snapshot(ctx)
+	if err != nil {
+		return 0, Translate(err)
+	}
+	defer snap.Close()
+	_, hi := keys.JournalBounds()
+	it, err := snap.Iter(keys.AppendJournal(nil, j.floor.Load()+1, 0), hi)
+	if err != nil {
+		return 0, Translate(err)
+	}
+	defer it.Close()
+	limit := uint64(j.set.Bytes)
+	e := Entry{}
+	if !it.First() {
+		return floor, Translate(it.Err())
+	}
+	if _, err := e.head(it.Value()); err != nil {
+		return 0, err
+	}
+	first, _, _ := keys.ParseJournal(it.Key())
+	if total-e.total <= limit {
+		if first > floor { // there is nothing to remove
+			floor = 0
+		}
+		return floor, nil
+	}
+	// The entry that seven eighths of the limit still have, by bisection.
+	want, failed := total-limit/trimShare*(trimShare-1), error(nil)
+	n := sort.Search(int(mark-first), func(i int) bool {
+		if failed != nil || !it.SeekGE(keys.AppendJournal(nil, first+uint64(i), 0)) {
+			return true
+		}
+		var e Entry
+		_, failed = e.head(it.Value())
+		return e.total >= want
+	})
+	if failed == nil {
+		failed = Translate(it.Err())
+	}
+	return max(floor, min(first+uint64(n), mark)), failed
+}

@@ -1,0 +1,334 @@
+package mongoapi
+
+import (
+	"context"
+
+	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/journal"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/agg"
+	"github.com/orrerydb/orrery/mongoapi/changes"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/project"
+)
+
+// local.oplog.rs is a view of the journal in the shape of a replica set's oplog, for programs that tail that. It can
+// be read with find, in both natural orders and with tailable cursors. The first find begins to record all changes.
+//
+// Example: a program finds the newest entry with {$natural: -1} and limit 1. It goes on from its ts with the filter
+// {ts: {$gt: ts}} and a tailable cursor that awaits data.
+
+const oplogName = "oplog.rs"
+
+func isOplog(db, name string) bool { return db == "local" && name == oplogName }
+
+// oplogCursor makes the cursor of a find on the oplog. It may outlive the request's bytes.
+func (r *request) oplogCursor() (*cursor, findArgs, error) {
+	if err := r.own(); err != nil {
+		return nil, findArgs{}, err
+	}
+	a, err := r.findArgs()
+	if err != nil {
+		return nil, a, err
+	}
+	if r.s.o.Standalone {
+		return &cursor{ns: "local." + oplogName, env: r.exprEnv(), src: agg.NewSlice(nil)}, a, nil
+	}
+	scope, err := r.scope(r.body)
+	if err != nil {
+		return nil, a, err
+	}
+	f, err := filter.Compile(a.filter, r.filterOptions(scope))
+	if err != nil {
+		return nil, a, err
+	}
+	p, err := project.Compile(a.projection, project.Options{Scope: scope, Find: true, Query: f})
+	if err != nil {
+		return nil, a, err
+	}
+	newest, ok := oplogOrder(a)
+	if !ok {
+		return nil, a, merr.NotSupported("an order of the oplog other than $natural and ts")
+	}
+	since, err := r.recordChanges(journal.Namespace{})
+	if err != nil {
+		return nil, a, err
+	}
+	mark := r.s.eng.Journal().Mark()
+	o := &oplog{s: r.s, run: r.exprEnv().Run, env: r.exprEnv(), f: f, skip: a.skip, left: -1, newest: newest,
+		until: mark, floor: since}
+	if a.limit > 0 {
+		o.left = a.limit
+	}
+	o.pos = journal.After(max(since, 1) - 1)
+	if from := tsFrom(a.filter); from > since {
+		o.pos = journal.After(from - 1)
+	}
+	if newest {
+		o.pos = journal.After(mark)
+	}
+	c := &cursor{ns: "local." + oplogName, env: r.exprEnv(), src: o, keep: a.keep}
+	if a.tailable {
+		o.topic = r.s.eng.Journal().Watch(journal.Namespace{})
+		c.tail, c.awaits = o, a.await
+	}
+	if !p.Plain() {
+		c.proj = p
+	}
+	return c, a, nil
+}
+
+// oplogOrder reports whether the newest entry comes first. ok is false for an order that the oplog doesn't have.
+func oplogOrder(a findArgs) (newest, ok bool) {
+	if a.sort.Len() == 1 && a.sort.Get("ts").IsNumber() {
+		n, _ := value.Number(a.sort.Get("ts"))
+		return n < 0, true
+	}
+	return a.shown == exec.Newest, a.sort.Len() == 0 || a.sort.Get("$natural").IsDefined()
+}
+
+// tsFrom returns a time below which no entry matches a filter; 0: there is none.
+func tsFrom(f value.Value) (from uint64) {
+	if f.Kind() != value.Object {
+		return 0
+	}
+	for it := f.Iter(); it.Next(); {
+		v := it.Value()
+		switch string(it.Key()) {
+		case "$and":
+			for _, x := range value.Elements(v) {
+				from = max(from, tsFrom(x))
+			}
+		case "ts":
+			if v.Kind() == value.Timestamp {
+				from = max(from, v.Raw64())
+			}
+			if v.Kind() != value.Object {
+				continue
+			}
+			for _, op := range []string{"$gt", "$gte", "$eq"} {
+				if t := v.Get(op); t.Kind() == value.Timestamp {
+					from = max(from, t.Raw64())
+				}
+			}
+		}
+	}
+	return from
+}
+
+// oplog gives the entries of the oplog. It is an agg.Iter that has no more documents for the moment if it has a topic.
+type oplog struct {
+	s      *Server
+	run    *expr.Run
+	env    *expr.Env
+	f      *filter.Filter
+	skip   int64
+	left   int64 // documents still to be returned; -1 = all
+	newest bool
+	until  uint64         // the last entry without a topic
+	floor  uint64         // entries are after it
+	topic  *journal.Topic // nil: the cursor ends at until
+
+	pos  journal.Position
+	page []*journal.Entry
+	done bool
+}
+
+// Next implements agg.Iter.
+func (o *oplog) Next() (value.Value, bool, error) {
+	for {
+		if o.done || o.left == 0 {
+			return value.Undef(), false, nil
+		}
+		if err := o.run.Step(); err != nil {
+			return value.Undef(), false, err
+		}
+		if len(o.page) == 0 {
+			if ok, err := o.read(); !ok || err != nil {
+				return value.Undef(), false, err
+			}
+			continue
+		}
+		e := o.page[0]
+		o.page = o.page[1:]
+		d := oplogEntry(e)
+		if ok, err := o.f.Match(o.env, d); err != nil {
+			return d, false, err
+		} else if !ok {
+			continue
+		}
+		if o.skip > 0 {
+			o.skip--
+			continue
+		}
+		if o.left > 0 {
+			o.left--
+		}
+		return d, true, nil
+	}
+}
+
+func everyEntry(*journal.Entry) bool { return true }
+
+// read reads the next page. It returns false if there is nothing more now.
+func (o *oplog) read() (bool, error) {
+	j, ctx := o.s.eng.Journal(), o.run.Context()
+	if o.newest {
+		page, err := j.Before(ctx, o.pos, streamPage, everyEntry)
+		if err != nil || len(page) == 0 {
+			o.done = true
+			return false, err
+		}
+		o.page, o.pos = page, page[len(page)-1].Position()
+		return true, nil
+	}
+	if o.topic != nil {
+		if mark, news := o.topic.News(o.pos.Time); !news {
+			if mark > o.pos.Time {
+				o.pos = journal.After(mark)
+			}
+			return false, nil
+		}
+	} else if o.pos.Time >= o.until {
+		o.done = true
+		return false, nil
+	}
+	p, err := j.Read(ctx, o.pos, streamPage, everyEntry)
+	if status.Is(err, status.Gone) {
+		return false, merr.New(merr.CappedPositionLost, "CollectionScan died due to position in capped collection "+
+			"being deleted. Last seen record id: RecordId(%d)", o.pos.Time)
+	}
+	if err != nil {
+		return false, err
+	}
+	for o.topic == nil && len(p.Entries) > 0 && p.Entries[len(p.Entries)-1].Time > o.until {
+		p.Entries = p.Entries[:len(p.Entries)-1]
+	}
+	o.page, o.pos = p.Entries, p.Next
+	return len(p.Entries) > 0 || p.More, nil
+}
+
+// Close implements agg.Iter.
+func (o *oplog) Close() {
+	if o.done = true; o.topic != nil {
+		o.topic.Leave()
+	}
+	o.topic, o.page = nil, nil
+}
+
+func (o *oplog) await(ctx context.Context) { o.topic.Wait(ctx, o.pos.Time) }
+
+func (o *oplog) over() bool { return o.done || o.left == 0 }
+
+func (o *oplog) tokenAfter(bool) value.Value { return value.Undef() }
+
+func (o *oplog) rest() {
+	size := 0
+	for _, e := range o.page {
+		size += e.Size()
+	}
+	if size > streamKept {
+		o.pos = journal.After(o.page[0].Time - 1)
+		o.page = nil
+	}
+}
+
+// oplogOps are the kinds of entries by operation.
+var oplogOps = map[journal.Op]string{journal.Create: "i", journal.Replace: "u", journal.Update: "u",
+	journal.Delete: "d", journal.Mark: "n", journal.Change: "c"}
+
+// oplogEntry returns an entry in the shape of the oplog.
+func oplogEntry(e *journal.Entry) value.Value {
+	at, b := bson.Begin(make([]byte, 0, 256+len(e.Current)))
+	if len(e.Note) > 0 && e.Op != journal.Change {
+		for it := value.ObjectOf(e.Note).Iter(); it.Next(); {
+			b = append(b, it.Element()...)
+		}
+	}
+	b = value.AppendElement(b, "ts", value.TimestampOf(e.Time))
+	b = bson.AppendInt64(b, "t", 1)
+	b = bson.AppendInt64(b, "h", 0)
+	b = bson.AppendInt64(b, "v", 2)
+	b = bson.AppendString(b, "op", oplogOps[e.Op])
+	switch e.Op {
+	case journal.Mark:
+		b = bson.AppendString(b, "ns", "")
+	case journal.Change:
+		b = bson.AppendString(b, "ns", e.DB+".$cmd")
+	default:
+		b = bson.AppendString(b, "ns", e.DB+"."+e.Coll)
+	}
+	if e.Coll != "" && e.Op != journal.Mark {
+		b = value.AppendElement(b, "ui", uuidOf(e.RID))
+	}
+	switch e.Op {
+	case journal.Create, journal.Replace:
+		b = bson.AppendDocument(b, "o", e.Current)
+	case journal.Update:
+		oa, ob := bson.BeginObject(b, "o")
+		ob = bson.AppendInt32(ob, "$v", 2)
+		ob = changes.OplogDiff(ob, value.ObjectOf(e.Previous), value.ObjectOf(e.Current))
+		b = bson.End(ob, oa)
+	case journal.Delete:
+		b = bson.AppendDocument(b, "o", e.Key)
+	case journal.Mark:
+		oa, ob := bson.BeginObject(b, "o")
+		b = bson.End(bson.AppendString(ob, "msg", "the record of changes begins"), oa)
+	case journal.Change:
+		b = appendOplogCommand(b, e)
+	}
+	if e.Op == journal.Replace || e.Op == journal.Update || e.Op == journal.Create {
+		b = bson.AppendDocument(b, "o2", e.Key)
+	}
+	b = bson.AppendDate(b, "wall", e.Millis)
+	return value.ObjectOf(bson.End(b, at))
+}
+
+// appendOplogCommand appends what an entry of a command says.
+func appendOplogCommand(dst []byte, e *journal.Entry) []byte {
+	note := value.ObjectOf(e.Note)
+	at, b := bson.BeginObject(dst, "o")
+	switch kind := note.Get("type").Str(); kind {
+	case "dropDatabase":
+		b = bson.AppendInt32(b, "dropDatabase", 1)
+	case "rename":
+		b = bson.AppendString(b, "renameCollection", e.DB+"."+e.Coll)
+		b = bson.AppendString(b, "to", e.DB+"."+note.Get("to").Str())
+		b = bson.AppendBool(b, "stayTemp", false)
+		if gone := note.Get("dropped"); gone.IsDefined() {
+			b = value.AppendElement(b, "dropTarget", uuidOf([8]byte(gone.Bytes())))
+		}
+	case "create":
+		b = bson.AppendString(b, "create", e.Coll)
+		b = value.AppendElement(b, "idIndex", idIndex())
+	case "modify":
+		b = bson.AppendString(b, "collMod", e.Coll)
+	default:
+		b = bson.AppendString(b, kind, e.Coll)
+	}
+	if d := note.Get("operationDescription"); d.IsDefined() {
+		for it := d.Iter(); it.Next(); {
+			b = append(b, it.Element()...)
+		}
+	}
+	return bson.End(b, at)
+}
+
+// appendOplogInfo appends the oplog to the collections of the database local.
+func appendOplogInfo(docs []value.Value, nameOnly bool) []value.Value {
+	at, b := bson.Begin(nil)
+	b = bson.AppendString(b, "name", oplogName)
+	b = bson.AppendString(b, "type", "collection")
+	if !nameOnly {
+		oa, ob := bson.BeginObject(b, "options")
+		ob = bson.AppendBool(ob, "capped", true)
+		b = bson.End(bson.AppendInt64(ob, "size", journal.DefaultBytes), oa)
+		ia, ib := bson.BeginObject(b, "info")
+		b = bson.End(bson.AppendBool(ib, "readOnly", true), ia)
+	}
+	return append(docs, value.ObjectOf(bson.End(b, at)))
+}
