@@ -35,8 +35,8 @@ func (k *coll) Write(ctx context.Context, w core.Write) (core.Result, error) {
 		return k.Container.Write(ctx, w)
 	}
 	if k.Spec().Capped != nil {
-		return core.Result{}, merr.New(merr.OperationNotInTransaction, "Collection '%s' is a capped collection. Writes "+
-			"in transactions are not allowed on capped collections.", k.namespace())
+		return core.Result{}, merr.New(merr.OperationNotInTransaction, "Collection '%s' is a capped collection. "+
+			"Writes in transactions are not allowed on capped collections.", k.namespace())
 	}
 	w.Doc, w.PK, w.With = bytes.Clone(w.Doc), clonePK(w.PK), nil
 	if w.ID.IsDefined() {

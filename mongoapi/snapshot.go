@@ -108,9 +108,8 @@ func (r *request) checkSnapshot(def command) error {
 func (r *request) atSnapshot(dst []byte, def command) ([]byte, error) {
 	at := r.concern.at
 	if r.kept = r.s.snapshots.find(at); r.kept == nil {
-		if now := r.s.times.tick(r.start, false); at != 0 && at != now {
-			return dst, merr.New(merr.SnapshotUnavailable, "Read timestamp %s is not available: no snapshot of it is "+
-				"kept, and the present time is %s", timeText(at), timeText(now))
+		if at != 0 && at != r.s.times.tick(r.start, false) {
+			return dst, errNoSnapshot(at)
 		}
 		tx, err := r.s.eng.Begin(r.ctx, 2*snapshotLife) // the server's clock counts
 		if err != nil {
@@ -119,12 +118,17 @@ func (r *request) atSnapshot(dst []byte, def command) ([]byte, error) {
 		k := &keptSnapshot{at: r.s.times.tick(r.start, false), since: r.s.clk.Now(), tx: tx}
 		if at != 0 && k.at != at {
 			tx.Abort()
-			return dst, merr.New(merr.SnapshotUnavailable, "Read timestamp %s is not available: no snapshot of it is "+
-				"kept, and the present time is %s", timeText(at), timeText(k.at))
+			return dst, errNoSnapshot(at)
 		}
 		r.kept = r.s.snapshots.add(k)
 	}
 	return r.call(dst, def)
+}
+
+// errNoSnapshot is the error for a time whose state can't be read.
+func errNoSnapshot(at uint64) error {
+	return merr.New(merr.SnapshotUnavailable, "Read timestamp %s is not available: no snapshot of it is kept, and it "+
+		"isn't the present time", timeText(at))
 }
 
 // appendAt appends the time of the snapshot that the command reads.

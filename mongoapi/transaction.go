@@ -289,8 +289,8 @@ func commitTransaction(r *request, dst []byte) ([]byte, error) {
 	return dst, err
 }
 
-// commitAll commits what the transaction has written. It goes on if the client disconnects or its time is up: both would
-// make the outcome unknown.
+// commitAll commits what the transaction has written. It goes on if the client disconnects or its time is up: both
+// would make the outcome unknown.
 func (r *request) commitAll(t *transaction) error {
 	if t.tx == nil {
 		return nil
@@ -397,6 +397,26 @@ func (r *request) checkInside(def command) error {
 	case r.db == "admin" || r.db == "local" || r.db == "config":
 		return merr.New(merr.OperationNotInTransaction, "Cannot run command against the '%s' database in a "+
 			"transaction.", r.db)
+	}
+	return nil
+}
+
+// checkStages refuses a pipeline that can't be part of a transaction.
+func (r *request) checkStages(pipeline value.Value) error {
+	if r.multi == nil {
+		return nil
+	}
+	for it := pipeline.Iter(); it.Next(); {
+		stage := it.Value().Iter()
+		if !stage.Next() {
+			continue
+		}
+		switch name := string(stage.Key()); name {
+		case "$out", "$merge", "$collStats", "$currentOp", "$indexStats", "$listLocalSessions", "$listSessions",
+			"$planCacheStats", "$changeStream":
+			return merr.New(merr.OperationNotInTransaction, "Stage not supported inside of a multi-document "+
+				"transaction: %s", name)
+		}
 	}
 	return nil
 }
