@@ -37,7 +37,6 @@ type conn struct {
 	more   bool // the reply is followed by another one, without a message between them
 	// repeats is set while a message is answered again.
 	repeats bool
-	told    int64           // the version of the server's description in the last reply that had one
 	zip     wire.Compressor // of the current message, and so of its reply; wire.Noop = none
 	plain   []byte          // the message that a compressed one contains
 	packed  []byte          // a compressed reply

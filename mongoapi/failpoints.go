@@ -61,8 +61,7 @@ func (r *request) failing(dst []byte, def command) ([]byte, error) {
 	}
 	dst = value.AppendElement(dst[:len(dst)-1], "writeConcernError", f.Concern)
 	code, _ := num.ToInt64(f.Concern.Get("code"), true)
-	if leaves(int32(code)) {
-		r.c.home.changed()
+	if stateChange(int32(code)) {
 		dst = r.appendTopologyVersion(dst)
 	}
 	if r.inTxn && !r.closes() && !f.Labelled { // what follows decides
@@ -86,9 +85,6 @@ func (r *request) fail(f *failpoint.Failure, message string) error {
 	r.c.hangUp = r.c.hangUp || f.Close
 	if f.Code == 0 && !f.Close {
 		return nil
-	}
-	if leaves(f.Code) {
-		r.c.home.changed()
 	}
 	r.logged = true
 	e := merr.New(f.Code, "%s", message)

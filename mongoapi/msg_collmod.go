@@ -21,12 +21,20 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 			return dst, merr.NotSupported("the option " + key + " of collMod")
 		}
 	}
-	k, err := r.open(r.db, name)
+	k, v, err := r.openRead(r.db, name)
 	if err != nil {
 		return dst, err
 	}
+	if v != nil {
+		return dst, r.changeView(name)
+	}
 	if k == nil {
 		return dst, merr.New(merr.NamespaceNotFound, "ns does not exist: %s.%s", r.db, name)
+	}
+	for _, name := range []string{"viewOn", "pipeline"} {
+		if given(r.body, name).IsDefined() {
+			return dst, merr.New(merr.InvalidOptions, "option only supported on a view: %s", name)
+		}
 	}
 	mod := given(r.body, "index")
 	if !mod.IsDefined() || r.changesOptions() {
@@ -51,8 +59,7 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 }
 
 // unsupportedCollMod are arguments of collMod for what collections don't have here.
-var unsupportedCollMod = map[string]bool{"viewOn": true, "pipeline": true, "expireAfterSeconds": true,
-	"timeseries": true}
+var unsupportedCollMod = map[string]bool{"expireAfterSeconds": true, "timeseries": true}
 
 // changeableOptions are the options of a collection that collMod changes.
 var changeableOptions = []string{"validator", "validationLevel", "validationAction"}

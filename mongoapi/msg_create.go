@@ -15,6 +15,22 @@ func create(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	if r.body.Get("viewOn").IsDefined() {
+		if r.multi != nil {
+			return dst, merr.New(merr.OperationNotInTransaction, "Cannot create a view in a multi-document "+
+				"transaction.")
+		}
+		return dst, r.createView(name)
+	}
+	if given(r.body, "pipeline").IsDefined() {
+		return dst, merr.New(merr.BadValue, "'pipeline' requires 'viewOn' to also be specified")
+	}
+	if d, err := r.viewDoc(r.db, name); d.IsDefined() || err != nil {
+		if err == nil {
+			err = merr.New(merr.NamespaceExists, "A view already exists. NS: %s.%s", r.db, name)
+		}
+		return dst, err
+	}
 	opts, err := r.createOptions(r.body)
 	if err != nil {
 		return dst, err
@@ -22,7 +38,7 @@ func create(r *request, dst []byte) ([]byte, error) {
 	k, made, err := r.ensure(r.db, name, func(s *core.ContainerSpec) {
 		if opts != nil {
 			s.Properties = map[string][]byte{optionsProperty: opts}
-			s.Declared = declaredIDs(s)
+			s.Declared = declaredByOptions(s)
 			followOptions(s)
 			s.Event = createEvent(opts)
 		}
@@ -60,7 +76,25 @@ func (r *request) createOptions(body value.Value) ([]byte, error) {
 			if v.Kind() != value.Null && !(key == "validator" && v.Len() == 0) {
 				b = value.AppendElement(b, key, v)
 			}
-		case "timeseries", "viewOn", "clusteredIndex", "encryptedFields", "expireAfterSeconds":
+		case "timeseries":
+			ts, err := timeSeries(v)
+			if err != nil {
+				return nil, err
+			}
+			b = value.AppendElement(b, key, ts)
+		case "clusteredIndex":
+			c, err := clusteredIndex(v)
+			if err != nil {
+				return nil, err
+			}
+			b = value.AppendElement(b, key, c)
+		case "expireAfterSeconds":
+			n, err := expiry(body, v)
+			if err != nil {
+				return nil, err
+			}
+			b = value.AppendElement(b, key, n)
+		case "encryptedFields":
 			if expr.Truthy(v) && !(v.Kind() == value.Object && v.Len() == 0) {
 				return nil, merr.NotSupported("the option " + key + " of create")
 			}

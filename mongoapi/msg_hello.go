@@ -14,7 +14,6 @@ func hello(r *request, dst []byte) ([]byte, error) {
 	if err := r.awaitTopology(); err != nil {
 		return dst, err
 	}
-	r.c.told = r.c.home.topology.Load() // or a later one, which it is told again
 	dst = r.appendTopologyVersion(dst)
 	if r.name == "hello" {
 		dst = bson.AppendBool(dst, "isWritablePrimary", true)

@@ -32,11 +32,15 @@ func idIndex() value.Value {
 // idIndexOf returns the index on `_id` of a collection with these options, given as elements.
 func idIndexOf(options []byte) value.Value {
 	at, b := bson.Begin(nil)
-	c := value.ObjectOf(bson.End(append(b, options...), at)).Get("collation")
-	if d := idIndex(); c.IsDefined() {
-		return withOption(d, "collation", c, false)
+	o := value.ObjectOf(bson.End(append(b, options...), at))
+	d := idIndex()
+	if c := o.Get("clusteredIndex"); c.IsDefined() {
+		d = withOption(c, "clustered", value.BoolOf(true), false)
 	}
-	return idIndex()
+	if c := o.Get("collation"); c.IsDefined() {
+		d = withOption(d, "collation", c, false)
+	}
+	return d
 }
 
 // idIndex returns the collection's index on `_id`.
@@ -116,7 +120,7 @@ func setIndexes(s *core.ContainerSpec, old, specs []value.Value) error {
 	s.Properties[indexProperty] = value.MakeArray(specs).Bytes()
 	s.IndexingPolicy = policyFor(s.IndexingPolicy, old, specs)
 	setPlaces(s, specs)
-	s.Declared = declaredIDs(s)
+	s.Declared = declaredByOptions(s)
 	had, has := slices.ContainsFunc(old, endsByTS), (*int32)(nil)
 	for _, d := range specs {
 		if endsByTS(d) {

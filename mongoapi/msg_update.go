@@ -111,6 +111,9 @@ func (r *request) compileUpdate(k *coll, spec value.Value, scope *expr.Scope) (s
 			return st, merr.NotSupported("the constants (c) of an update pipeline")
 		}
 	}
+	if err := k.checkSeriesUpdate(spec); err != nil {
+		return st, err
+	}
 	var err error
 	if st.f, err = filter.Compile(spec.Get("q"), r.filterOptions(scope)); err != nil {
 		return st, err

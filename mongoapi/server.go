@@ -84,8 +84,8 @@ type Server struct {
 	began     time.Time
 	ids       objectIDs
 	times     clusterClock
-	process   []byte       // the ObjectId of this run of the server
-	topology  atomic.Int64 // the version of its description
+	profiles  profiler
+	process   []byte // the ObjectId of this run of the server
 	fails     failpoint.Set
 
 	mu     sync.Mutex
@@ -120,6 +120,7 @@ func New(e *core.Engine, o Options) *Server {
 	s.sessions = newSessions(o.Clock)
 	s.snapshots.clk = o.Clock
 	s.ids.init(o.Clock)
+	s.profiles.init()
 	s.process = s.ids.next().Bytes()
 	s.times.now = &e.Journal().Clock
 	s.times.init(o.Account, o.Key, o.Auth)

@@ -208,7 +208,7 @@ func (r *request) begun(c *core.Container) (*core.Transaction, error) {
 }
 
 // createInside creates a collection that only the transaction sees until its commit.
-func (r *request) createInside(db, name string) (*coll, error) {
+func (r *request) createInside(db, name string, with ...func(*core.ContainerSpec)) (*coll, error) {
 	t := r.multi
 	tx, err := r.begun(nil)
 	if err != nil {
@@ -223,6 +223,9 @@ func (r *request) createInside(db, name string) (*coll, error) {
 	}
 	spec := newSpec(name, idPath)
 	spec.Throughput = core.ThroughputIn(d)
+	for _, f := range with {
+		f(&spec)
+	}
 	c, err := tx.Create(db, spec)
 	if err != nil {
 		return nil, err

@@ -78,6 +78,9 @@ func (r *request) validate(k *coll, old, now value.Value) error {
 	if k.opts == nil {
 		return nil
 	}
+	if err := k.checkMeasurement(now); err != nil {
+		return err
+	}
 	v, err := r.validator(k)
 	if v == nil || err != nil || flag(r.body, "bypassDocumentValidation", false) {
 		return err

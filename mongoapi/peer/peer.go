@@ -61,7 +61,6 @@ type Conn struct {
 	alone    bool // the client expects no reply
 	stopping bool
 	gone     bool   // the client has disconnected
-	paused   bool   // inside Pause
 	seq      uint32 // of the command that runs or ran last
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
@@ -116,39 +115,20 @@ func (c *Conn) End() bool {
 	return !c.stopping && !c.gone
 }
 
-// Pause waits within a command for a time, or until the client sends something or disconnects, or Wake is called. It
-// doesn't wait if due says so, which is asked when Wake works. Meanwhile the connection is idle: nothing watches it,
-// and its command has no time limit. ctx is the command's context from then on. ok is false if the connection should
-// end.
-func (c *Conn) Pause(d time.Duration, due func() bool) (ctx context.Context, ok bool) {
+// Pause waits within a command for a time, or until the client sends something or disconnects. Meanwhile the connection
+// is idle: nothing watches it, and its command has no time limit. ctx is the command's context from then on. ok is
+// false if the connection should end.
+func (c *Conn) Pause(d time.Duration) (ctx context.Context, ok bool) {
 	alone := c.alone
 	if !c.End() {
 		return nil, false
 	}
-	c.mu.Lock()
 	c.readDeadline(max(d, time.Millisecond))
-	c.paused = true
-	c.mu.Unlock()
-	var err error
-	if !due() {
-		_, err = c.br.Peek(c.br.Buffered() + 1)
-	}
-	c.mu.Lock()
-	c.paused = false
-	c.mu.Unlock()
+	_, err := c.br.Peek(c.br.Buffered() + 1)
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, bufio.ErrBufferFull) {
 		return nil, false
 	}
 	return c.Begin(alone)
-}
-
-// Wake ends a Pause.
-func (c *Conn) Wake() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.paused {
-		_ = c.nc.SetReadDeadline(time.Unix(1, 0))
-	}
 }
 
 // Left reports whether the client disconnected during a command.

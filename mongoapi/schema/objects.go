@@ -69,8 +69,8 @@ func (p props) explain(dst []byte, v value.Value) []byte {
 
 func required(_ *compiler, name string, v, _ value.Value) (rule, error) {
 	if v.Kind() != value.Array {
-		return nil, merr.New(merr.TypeMismatch, "$jsonSchema keyword 'required' must be an array, but found an element "+
-			"of type %s", expr.TypeName(v))
+		return nil, merr.New(merr.TypeMismatch, "$jsonSchema keyword 'required' must be an array, but found an "+
+			"element of type %s", expr.TypeName(v))
 	}
 	var names []string
 	for it := v.Iter(); it.Next(); {
@@ -85,9 +85,11 @@ func required(_ *compiler, name string, v, _ value.Value) (rule, error) {
 	}
 	slices.Sort(names)
 	if len(slices.Compact(slices.Clone(names))) < len(names) {
-		return nil, merr.New(merr.FailedToParse, "$jsonSchema keyword 'required' array cannot contain duplicate values")
+		return nil, merr.New(merr.FailedToParse, "$jsonSchema keyword 'required' array cannot contain duplicate "+
+			"values")
 	}
-	return &leaf{name: name, spec: object(name, v), test: func(v value.Value) bool { return len(lacks(v, names)) == 0 },
+	return &leaf{name: name, spec: object(name, v),
+		test: func(v value.Value) bool { return len(lacks(v, names)) == 0 },
 		more: func(dst []byte, v value.Value) []byte {
 			return bson.AppendStrings(dst, "missingProperties", lacks(v, names)...)
 		}}, nil
@@ -106,7 +108,8 @@ func lacks(v value.Value, names []string) (out []string) {
 	return out
 }
 
-// allowed is the rule patternProperties with additionalProperties: both need to know which properties the other one has.
+// allowed is the rule patternProperties with additionalProperties: both need to know which properties the other one
+// has.
 type allowed struct {
 	names    map[string]bool // in properties
 	patterns []patterned
@@ -163,7 +166,8 @@ func allowedProperties(c *compiler, _ string, v, schema value.Value) (rule, erro
 
 // additional reports whether a property is in none of properties and patternProperties.
 func (a *allowed) additional(name []byte) bool {
-	return !a.names[string(name)] && !slices.ContainsFunc(a.patterns, func(p patterned) bool { return p.match(name) })
+	return !a.names[string(name)] &&
+		!slices.ContainsFunc(a.patterns, func(p patterned) bool { return p.match(name) })
 }
 
 func (a *allowed) holds(v value.Value) bool { return len(a.parts(v)) == 0 }
@@ -269,8 +273,8 @@ func dependent(name string, v value.Value) (names []string, err error) {
 	for it := v.Iter(); it.Next(); {
 		text := it.Value().Str()
 		if it.Value().Kind() != value.String {
-			return nil, merr.New(merr.TypeMismatch, "array '%s' in $jsonSchema keyword 'dependencies' can only contain "+
-				"strings, but found element of type: %s", name, expr.TypeName(it.Value()))
+			return nil, merr.New(merr.TypeMismatch, "array '%s' in $jsonSchema keyword 'dependencies' can only "+
+				"contain strings, but found element of type: %s", name, expr.TypeName(it.Value()))
 		}
 		if slices.Contains(names, text) {
 			return nil, merr.New(merr.FailedToParse, "array '%s' in $jsonSchema keyword 'dependencies' contains "+
