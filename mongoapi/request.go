@@ -181,6 +181,11 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
+	if r.s.o.Strict {
+		if err := r.strict(def); err != nil {
+			return dst, err
+		}
+	}
 	switch {
 	case r.inTxn:
 		if err := r.checkInside(def); err != nil {

@@ -46,6 +46,8 @@ type Options struct {
 	SetName    string
 	// Advertise is the address that the server announces, as host:port. "" = the address that the client dialled.
 	Advertise string
+	// Strict refuses what the service refuses.
+	Strict bool
 	// PlainText allows logins with the mechanism PLAIN on connections without TLS.
 	PlainText bool
 	// TestCommands enables the commands with which tests make the server fail.
