@@ -48,7 +48,8 @@ type request struct {
 	multi     *transaction
 	kept      *keptSnapshot // that it reads; nil: the present state
 	concern   readConcern
-	waits     bool // it has a write concern
+	waits     bool               // it has a write concern
+	done      map[uint32]outcome // its statements that were made before this process began
 	start     time.Time
 	writes    bool   // the command writes documents
 	retry     bool   // the command is a retryable write
