@@ -509,6 +509,34 @@ func TestDeclaredTTL(t *testing.T) {
 	})
 }
 
+// An item whose id is a date ends its life at that date: the collections of MongoDB that are clustered do so.
+func TestDeclaredTTLOfID(t *testing.T) {
+	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	clk := clock.Fake(begin)
+	onEngines(t, core.Options{Clock: clk}, func(t *testing.T, e *core.Engine) {
+		minute := int32(60)
+		if _, err := e.EnsureDatabase(bg, "ttl"); err != nil {
+			t.Fatal(err)
+		}
+		k, err := e.CreateContainer(bg, "ttl", core.ContainerSpec{ID: "c",
+			PartitionKey: core.PartitionKeyDef{Paths: []string{"/id"}, Kind: "Hash", Version: 2},
+			Declared:     []core.Declared{{Name: "id", Paths: dotted("_id"), After: &minute}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []value.Value{value.DateOf(clk.Now().Add(-2*time.Minute).UnixMilli(), 0),
+			value.DateOf(clk.Now().UnixMilli(), 0), value.StringOf("no date")} {
+			if _, err := k.Write(bg, core.Write{Kind: core.Create, Doc: object([]any{"_id", id}).Bytes()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.Reap(bg)
+		if n, err := k.Count(bg); n != 2 || err != nil {
+			t.Errorf("%d items, want 2: %v", n, err)
+		}
+	})
+}
+
 // object makes a document of names and values; a value may be a list of the same kind.
 func object(fields []any) value.Value {
 	at, b := bson.Begin(nil)

@@ -2,6 +2,7 @@ package graphapi
 
 import (
 	"context"
+	"errors"
 	"runtime/debug"
 	"sync"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/yield"
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 	"github.com/orrerydb/orrery/internal/admit"
+	"github.com/orrerydb/orrery/internal/fault"
 )
 
 // run evaluates the request and replies. It runs on the request's goroutine.
@@ -37,6 +39,11 @@ func (w *work) run(batch int) {
 		return err
 	})
 	place.Leave() // a client that reads slowly doesn't block other requests
+	if errors.Is(err, fault.ErrLost) {
+		w.conn.cancel()
+		w.conn.ws.Close()
+		return
+	}
 	if err != nil {
 		w.reply.fail(failureOf(err))
 		return

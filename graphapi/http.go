@@ -20,6 +20,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/graphson"
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 	"github.com/orrerydb/orrery/internal/admit"
+	"github.com/orrerydb/orrery/internal/fault"
 )
 
 // maxHTTPResult limits the single reply to a request over HTTP in bytes: it has no chunks.
@@ -236,6 +237,9 @@ func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message
 		return err
 	})
 	place.Leave() // a client that reads slowly doesn't block other requests
+	if errors.Is(err, fault.ErrLost) {
+		panic(http.ErrAbortHandler)
+	}
 	if err != nil {
 		reply.failHTTP(w, failureOf(err))
 		return

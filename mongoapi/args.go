@@ -240,6 +240,11 @@ var (
 		"encryptedFields": objectArg, "temp": safeBool, "flags": numberArg,
 	}
 
+	collModArguments = args{
+		"index": objectArg, "validator": objectArg, "validationLevel": stringArg, "validationAction": stringArg,
+		"viewOn": stringArg, "pipeline": arrayArg,
+	}
+
 	createIndexesArguments = args{"indexes": docsArg, "ignoreUnknownIndexOptions": safeBool, "commitQuorum": anyArg}
 	dropIndexesArguments   = args{"index": anyArg}
 	listIndexesArguments   = args{

@@ -101,8 +101,11 @@ func (k *coll) appendCappedStats(dst []byte, scale int64) []byte {
 	return value.AppendElement(dst, "maxSize", value.IntOf(c.Bytes/scale))
 }
 
-// modify is a collMod without an index.
+// modify changes the options that a collMod gives.
 func (r *request) modify(k *coll) error {
+	if err := r.checkValidator("collMod", r.body); err != nil {
+		return err
+	}
 	images, err := imagesOf(r.name, r.body)
 	if err != nil {
 		return err
@@ -125,7 +128,7 @@ func (r *request) modify(k *coll) error {
 		}
 		*x.v = value.Int64Of(n)
 	}
-	if !images.IsDefined() && !capped && !r.s.eng.Journal().Records(k.Database(), k.ID()) {
+	if !r.changesOptions() && !r.s.eng.Journal().Records(k.Database(), k.ID()) {
 		return nil // it changes nothing, and nobody wants to know
 	}
 	c, err := r.s.eng.ChangeContainer(r.ctx, k.Database(), k.ID(), func(s *core.ContainerSpec) error {
@@ -142,11 +145,25 @@ func (r *request) modify(k *coll) error {
 		} else if most.IsDefined() {
 			setOption(s, "max", value.Undef())
 		}
+		for _, name := range changeableOptions {
+			switch v := given(r.body, name); {
+			case name == "validator" && v.IsDefined() && v.Len() == 0:
+				setOption(s, name, value.Undef())
+			case v.IsDefined():
+				setOption(s, name, v)
+			}
+		}
 		s.Event = r.modEvent()
 		return nil
 	})
+	if status.Is(err, status.NotFound) {
+		return merr.New(merr.NamespaceNotFound, "ns does not exist: %s", k.namespace())
+	}
 	if err == nil && capped {
 		err = c.KeepNewest(r.ctx)
+	}
+	if err == nil {
+		*k = *newColl(c)
 	}
 	return err
 }

@@ -29,10 +29,26 @@ type coll struct {
 	keys [][]string // stored names in the partition key's paths
 	byID bool       // the partition key is the `_id`
 	opts []byte     // the options that it was created with; nil: none
+
+	valid     *validator // once validated is set
+	validated bool
 }
 
-// open returns a collection, nil without an error if it doesn't exist.
+// open returns a collection, nil without an error if it doesn't exist. A view is an error.
 func (r *request) open(db, name string) (*coll, error) {
+	k, err := r.lookUp(db, name)
+	if k != nil || err != nil {
+		return k, err
+	}
+	d, err := r.viewDoc(db, name)
+	if d.IsDefined() {
+		err = notOnView(db, name)
+	}
+	return nil, err
+}
+
+// lookUp returns a collection, nil without an error if it doesn't exist or is a view.
+func (r *request) lookUp(db, name string) (*coll, error) {
 	c, err := r.s.eng.Container(db, name)
 	if status.Is(err, status.NotFound) {
 		return nil, nil
@@ -69,23 +85,32 @@ func (r *request) ensure(db, name string, with ...func(s *core.ContainerSpec)) (
 		if strings.HasPrefix(name, "system.") {
 			return nil, false, merr.New(merr.InvalidNamespace, "Invalid system namespace: %s.%s", db, name)
 		}
-		d, err := r.s.eng.EnsureDatabase(r.ctx, db)
-		if err != nil {
-			return nil, false, err
-		}
-		spec := newSpec(name, idPath)
-		spec.Throughput = core.ThroughputIn(d)
-		for _, f := range with {
-			f(&spec)
-		}
-		c, err := r.s.eng.CreateContainer(r.ctx, db, spec)
-		switch {
-		case err == nil:
-			return newColl(c), true, nil
-		case !status.Is(err, status.Conflict) && !status.Is(err, status.NotFound):
-			return nil, false, err
+		if k, err = r.makeCollection(db, name, with...); k != nil || err != nil {
+			return k, k != nil, err
 		}
 	}
+}
+
+// makeCollection creates a collection, and its database if necessary. It returns nil without an error if somebody else
+// created it first, or dropped the database.
+func (r *request) makeCollection(db, name string, with ...func(s *core.ContainerSpec)) (*coll, error) {
+	d, err := r.s.eng.EnsureDatabase(r.ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	spec := newSpec(name, idPath)
+	spec.Throughput = core.ThroughputIn(d)
+	for _, f := range with {
+		f(&spec)
+	}
+	c, err := r.s.eng.CreateContainer(r.ctx, db, spec)
+	switch {
+	case err == nil:
+		return newColl(c), nil
+	case status.Is(err, status.Conflict) || status.Is(err, status.NotFound):
+		return nil, nil
+	}
+	return nil, err
 }
 
 func newSpec(name, path string) core.ContainerSpec {

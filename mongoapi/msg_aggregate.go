@@ -67,9 +67,12 @@ func (r *request) aggregateCursor(name string) (*cursor, *agg.Pipeline, error) {
 	if err := r.own(); err != nil {
 		return nil, nil, err
 	}
-	k, err := r.open(r.db, name)
+	k, v, err := r.openRead(r.db, name)
 	if err != nil {
 		return nil, nil, err
+	}
+	if v != nil {
+		return r.readView(v, "aggregate")
 	}
 	p, err := r.pipeline(k, r.body, name)
 	if err != nil {
@@ -171,14 +174,21 @@ func (h *host) find(k *coll, q agg.Lead, e *expr.Env) (agg.Iter, error) {
 	case q.Unseen:
 		shown = exec.AnyOrder
 	}
-	return h.add(newSource(k, q.Filter, q.Sort, shown, q.Skip, q.Limit, e)), nil
+	src := newSource(k, q.Filter, q.Sort, shown, q.Skip, q.Limit, e)
+	if q.Needs != nil {
+		src.q.Needs, src.q.Whole = q.Needs, k.inOneIndex(q.Needs)
+	}
+	return h.add(src), nil
 }
 
 // Find implements agg.Host.
 func (h *host) Find(name string, q agg.Lead, e *expr.Env) (agg.Iter, error) {
-	k, err := h.r.open(h.db, name)
+	k, v, err := h.r.openRead(h.db, name)
 	if err != nil {
 		return nil, err
+	}
+	if v != nil {
+		return h.findView(v, q, e)
 	}
 	return h.find(k, q, e)
 }

@@ -18,9 +18,15 @@ func drop(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	k, err := r.open(r.db, name)
-	if k == nil || err != nil {
+	k, err := r.lookUp(r.db, name)
+	if err != nil {
 		return dst, err
+	}
+	if k == nil {
+		if found, err := r.dropView(name); !found || err != nil {
+			return dst, err
+		}
+		return bson.AppendString(dst, "ns", r.db+"."+name), nil
 	}
 	if err := r.s.eng.DropContainer(r.ctx, r.db, name); err != nil && !status.Is(err, status.NotFound) {
 		return dst, err
@@ -68,6 +74,17 @@ func renameCollection(r *request, dst []byte) ([]byte, error) {
 	}
 	if from == to {
 		return dst, merr.New(merr.IllegalOperation, "Can't rename a collection to itself")
+	}
+	for _, name := range []string{from, to} {
+		d, err := r.viewDoc(db, name)
+		switch {
+		case err != nil:
+			return dst, err
+		case d.IsDefined() && name == from:
+			return dst, merr.New(merr.NotSupportedOnView, "cannot rename view: %s.%s", db, name)
+		case d.IsDefined():
+			return dst, merr.New(merr.NamespaceExists, "a view already exists with that name: %s.%s", db, name)
+		}
 	}
 	k, err := r.open(db, from)
 	if err != nil {
@@ -134,7 +151,7 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 		}
 		at, b := bson.Begin(nil)
 		b = bson.AppendString(b, "name", c.ID)
-		b = bson.AppendString(b, "type", "collection")
+		b = bson.AppendString(b, "type", kindOf(options[c.ID]))
 		if !nameOnly {
 			oa, ob := bson.BeginObject(b, "options")
 			b = bson.End(append(ob, options[c.ID]...), oa)
@@ -145,6 +162,15 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 			b = value.AppendElement(b, "idIndex", idIndexOf(options[c.ID]))
 		}
 		docs = append(docs, value.ObjectOf(bson.End(b, at)))
+	}
+	views, err := r.listedViews(nameOnly)
+	if err != nil {
+		return dst, err
+	}
+	for _, v := range views {
+		if only == nil || only.SeesCollection(r.db, v.Get("name").Str()) {
+			docs = append(docs, v)
+		}
 	}
 	if r.db == "local" && !r.s.o.Standalone {
 		docs = appendOplogInfo(docs, nameOnly)

@@ -5,6 +5,7 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/feed"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/agg"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -27,9 +28,12 @@ func count(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	k, err := r.open(r.db, name)
+	k, v, err := r.openRead(r.db, name)
 	if err != nil {
 		return dst, err
+	}
+	if v != nil {
+		return r.countOnView(dst, v)
 	}
 	f, err := r.selection(k)
 	if err != nil {
@@ -89,49 +93,63 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 	if len(key.Bytes()) == 0 {
 		return dst, merr.New(31032, "A distinct key may not be empty")
 	}
-	k, err := r.open(r.db, name)
+	k, v, err := r.openRead(r.db, name)
 	if err != nil {
 		return dst, err
 	}
-	f, err := r.selection(k)
-	if err != nil {
+	docs := agg.Iter(agg.NewSlice(nil))
+	if v != nil {
+		c, _, err := r.readView(v, "distinct")
+		if err != nil {
+			return dst, err
+		}
+		docs = c.src
+	} else if err := checkHint(k, r.body); err != nil {
 		return dst, err
 	}
-	if err := checkHint(k, r.body); err != nil {
-		return dst, err
+	if v == nil {
+		f, err := r.selection(k)
+		if err != nil {
+			return dst, err
+		}
+		if k != nil {
+			src := newSource(k, f, nil, exec.AnyOrder, 0, 0, r.exprEnv())
+			coverDistinct(src.q, f, key.Str())
+			docs = src
+			defer func() { r.charge += src.charge }()
+		}
 	}
+	defer docs.Close()
+	return r.distinctValues(dst, docs, key.Str())
+}
+
+// distinctValues appends the different values at a path of documents.
+func (r *request) distinctValues(dst []byte, docs agg.Iter, key string) ([]byte, error) {
 	set := expr.NewSet(r.exprEnv().Run.Collation())
 	size := 0
 	mem := r.s.eng.Budget().Open("distinct")
 	defer mem.Close()
-	if k != nil {
-		src := newSource(k, f, nil, exec.AnyOrder, 0, 0, r.exprEnv())
-		coverDistinct(src.q, f, key.Str())
-		defer src.Close()
-		for {
-			d, ok, err := src.Next()
-			if err != nil {
-				return dst, err
-			}
-			if !ok {
-				break
-			}
-			before := set.Len()
-			had := size
-			filter.Visit(d, key.Str(), false, func(v value.Value) {
-				if size <= maxBatch && !set.Has(v) {
-					set.Add(v.Clone())
-					size += len(v.Bytes()) + 16
-				}
-			})
-			if size > maxBatch {
-				return dst, merr.New(17217, "distinct too big, 16mb cap")
-			}
-			if err := mem.Grow(int64(size - had + valueOverhead*(set.Len()-before))); err != nil {
-				return dst, err
-			}
+	for {
+		d, ok, err := docs.Next()
+		if err != nil {
+			return dst, err
 		}
-		r.charge += src.charge
+		if !ok {
+			break
+		}
+		before, had := set.Len(), size
+		filter.Visit(d, key, false, func(v value.Value) {
+			if size <= maxBatch && !set.Has(v) {
+				set.Add(v.Clone())
+				size += len(v.Bytes()) + 16
+			}
+		})
+		if size > maxBatch {
+			return dst, merr.New(17217, "distinct too big, 16mb cap")
+		}
+		if err := mem.Grow(int64(size - had + valueOverhead*(set.Len()-before))); err != nil {
+			return dst, err
+		}
 	}
 	if err := r.c.room(r.ctx, len(dst)+size, true); err != nil {
 		return dst, err

@@ -15,6 +15,18 @@ func create(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	if r.body.Get("viewOn").IsDefined() {
+		return dst, r.createView(name)
+	}
+	if given(r.body, "pipeline").IsDefined() {
+		return dst, merr.New(merr.BadValue, "'pipeline' requires 'viewOn' to also be specified")
+	}
+	if d, err := r.viewDoc(r.db, name); d.IsDefined() || err != nil {
+		if err == nil {
+			err = merr.New(merr.NamespaceExists, "A view already exists. NS: %s.%s", r.db, name)
+		}
+		return dst, err
+	}
 	opts, err := r.createOptions(r.body)
 	if err != nil {
 		return dst, err
@@ -22,7 +34,7 @@ func create(r *request, dst []byte) ([]byte, error) {
 	k, made, err := r.ensure(r.db, name, func(s *core.ContainerSpec) {
 		if opts != nil {
 			s.Properties = map[string][]byte{optionsProperty: opts}
-			s.Declared = declaredIDs(s)
+			s.Declared = declaredByOptions(s)
 			followOptions(s)
 			s.Event = createEvent(opts)
 		}
@@ -49,11 +61,36 @@ func sameCreation(a, b []byte) bool {
 
 // createOptions reads the options of a new collection in the form in which they are stored; nil if there are none.
 func (r *request) createOptions(body value.Value) ([]byte, error) {
+	if err := r.checkValidator("create", body); err != nil {
+		return nil, err
+	}
 	at, b := bson.Begin(nil)
 	for it := body.Iter(); it.Next(); {
 		v := it.Value()
 		switch key := string(it.Key()); key {
-		case "timeseries", "viewOn", "clusteredIndex", "validator", "encryptedFields", "expireAfterSeconds":
+		case "validator", "validationLevel", "validationAction":
+			if v.Kind() != value.Null && !(key == "validator" && v.Len() == 0) {
+				b = value.AppendElement(b, key, v)
+			}
+		case "timeseries":
+			ts, err := timeSeries(v)
+			if err != nil {
+				return nil, err
+			}
+			b = value.AppendElement(b, key, ts)
+		case "clusteredIndex":
+			c, err := clusteredIndex(v)
+			if err != nil {
+				return nil, err
+			}
+			b = value.AppendElement(b, key, c)
+		case "expireAfterSeconds":
+			n, err := expiry(body, v)
+			if err != nil {
+				return nil, err
+			}
+			b = value.AppendElement(b, key, n)
+		case "encryptedFields":
 			if expr.Truthy(v) && !(v.Kind() == value.Object && v.Len() == 0) {
 				return nil, merr.NotSupported("the option " + key + " of create")
 			}

@@ -63,9 +63,20 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 	if x.coll, err = r.explainedName(name, it.Value()); err != nil {
 		return x, err
 	}
-	k, err := r.open(r.db, x.coll)
+	k, v, err := r.openRead(r.db, x.coll)
 	if err != nil {
 		return x, err
+	}
+	if v != nil {
+		switch name {
+		case "find", "aggregate", "count", "distinct":
+		default:
+			return x, notOnView(r.db, x.coll)
+		}
+		if cmd, err = r.aggregation(v, name, cmd); err != nil {
+			return x, err
+		}
+		return r.explained(cmd)
 	}
 	scope, err := r.scope(cmd)
 	if err != nil {

@@ -125,9 +125,12 @@ func find(r *request, dst []byte) ([]byte, error) {
 		}
 		return r.firstFound(dst, c, a)
 	}
-	k, err := r.open(r.db, name)
+	k, v, err := r.openRead(r.db, name)
 	if err != nil {
 		return dst, err
+	}
+	if v != nil {
+		return r.findOnView(dst, v, a)
 	}
 	if err := checkHint(k, r.body); err != nil {
 		return dst, err

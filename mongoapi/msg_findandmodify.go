@@ -102,6 +102,9 @@ func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err err
 		return st, fields, nil
 	case !u.IsDefined():
 		return st, fields, merr.New(merr.FailedToParse, "Either an update or remove=true must be specified")
+	case k.series().IsDefined():
+		return st, fields, merr.New(merr.InvalidOptions, "Cannot perform a non-multi update on a time-series "+
+			"collection")
 	}
 	st.u, err = update.Compile(u, r.updateOptions(k, b, scope))
 	return st, fields, err

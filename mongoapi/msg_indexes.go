@@ -32,11 +32,15 @@ func idIndex() value.Value {
 // idIndexOf returns the index on `_id` of a collection with these options, given as elements.
 func idIndexOf(options []byte) value.Value {
 	at, b := bson.Begin(nil)
-	c := value.ObjectOf(bson.End(append(b, options...), at)).Get("collation")
-	if d := idIndex(); c.IsDefined() {
-		return withOption(d, "collation", c, false)
+	o := value.ObjectOf(bson.End(append(b, options...), at))
+	d := idIndex()
+	if c := o.Get("clusteredIndex"); c.IsDefined() {
+		d = withOption(c, "clustered", value.BoolOf(true), false)
 	}
-	return idIndex()
+	if c := o.Get("collation"); c.IsDefined() {
+		d = withOption(d, "collation", c, false)
+	}
+	return d
 }
 
 // idIndex returns the collection's index on `_id`.
@@ -112,7 +116,7 @@ func setIndexes(s *core.ContainerSpec, old, specs []value.Value) error {
 	s.Properties[indexProperty] = value.MakeArray(specs).Bytes()
 	s.IndexingPolicy = policyFor(s.IndexingPolicy, old, specs)
 	setPlaces(s, specs)
-	s.Declared = declaredIDs(s)
+	s.Declared = declaredByOptions(s)
 	had, has := slices.ContainsFunc(old, endsByTS), (*int32)(nil)
 	for _, d := range specs {
 		if endsByTS(d) {
@@ -324,144 +328,4 @@ func findIndex(specs []value.Value, w value.Value) (int, error) {
 		}
 	}
 	return at, nil
-}
-
-// collMod changes the lifetime of an index, or hides or shows it.
-func collMod(r *request, dst []byte) ([]byte, error) {
-	name, err := r.collection()
-	if err != nil {
-		return dst, err
-	}
-	for it := r.body.Iter(); it.Next(); {
-		if key := string(it.Key()); unsupportedCollMod[key] {
-			return dst, merr.NotSupported("the option " + key + " of collMod")
-		}
-	}
-	k, err := r.open(r.db, name)
-	if err != nil {
-		return dst, err
-	}
-	if k == nil {
-		return dst, merr.New(merr.NamespaceNotFound, "ns does not exist: %s.%s", r.db, name)
-	}
-	mod := given(r.body, "index")
-	if !mod.IsDefined() {
-		return dst, r.modify(k)
-	}
-	m, err := readIndexMod(mod)
-	if err != nil {
-		return dst, err
-	}
-	changed, err := m.apply(slices.Clone(k.indexSpecs()))
-	if err != nil {
-		return dst, err
-	}
-	if !slices.EqualFunc(changed, k.indexSpecs(), value.Identical) {
-		if err := r.changeIndexes(k, r.modEvent, m.apply); err != nil {
-			return dst, err
-		}
-	}
-	return append(dst, m.reply...), nil
-}
-
-// unsupportedCollMod are arguments of collMod for what collections don't have here.
-var unsupportedCollMod = map[string]bool{"validator": true, "validationLevel": true, "validationAction": true,
-	"viewOn": true, "pipeline": true, "expireAfterSeconds": true,
-	"timeseries": true}
-
-// indexMod is the argument index of collMod.
-type indexMod struct {
-	which  value.Value // a name or a key
-	after  value.Value // expireAfterSeconds, or Undefined
-	hidden value.Value
-	reply  []byte
-}
-
-func readIndexMod(mod value.Value) (m indexMod, err error) {
-	for it := mod.Iter(); it.Next(); {
-		switch name := string(it.Key()); name {
-		case "keyPattern", "name":
-			if m.which.IsDefined() {
-				return m, merr.New(merr.InvalidOptions, "Cannot specify both key pattern and name.")
-			}
-			m.which = it.Value()
-		case "expireAfterSeconds":
-			if m.after, err = (indexOption{name, it.Value(), mod, value.Undef()}).seconds(); err != nil {
-				return m, merr.New(merr.InvalidOptions, "%s", err.Error())
-			}
-		case "hidden":
-			m.hidden = value.BoolOf(expr.Truthy(it.Value()))
-		case "unique", "prepareUnique":
-			return m, merr.NotSupported("the option " + name + " of collMod")
-		default:
-			return m, merr.New(merr.UnknownField, "BSON field 'collMod.index.%s' is an unknown field.", name)
-		}
-	}
-	if m.which.Kind() != value.String && m.which.Kind() != value.Object {
-		return m, merr.New(merr.InvalidOptions, "Must specify either index name or key pattern.")
-	}
-	if !m.after.IsDefined() && !m.hidden.IsDefined() {
-		return m, merr.New(merr.InvalidOptions, "no expireAfterSeconds, hidden, unique, or prepareUnique field")
-	}
-	return m, nil
-}
-
-// apply changes the index in a list, and makes the reply.
-func (m *indexMod) apply(specs []value.Value) ([]value.Value, error) {
-	m.reply = nil
-	if m.which.Str() == "_id_" || m.which.Kind() == value.Object && idKey(m.which) {
-		return nil, merr.New(merr.BadValue, "can't hide or expire documents by the index _id_")
-	}
-	i, err := findIndex(specs, m.which)
-	if err != nil {
-		return nil, err
-	}
-	if i < 0 {
-		return nil, merr.New(merr.IndexNotFound, "cannot find index %s for ns", update.Show(m.which))
-	}
-	d := specs[i]
-	for _, o := range []struct {
-		name string
-		v    value.Value
-		off  bool // the option isn't stored
-	}{{"expireAfterSeconds", m.after, false}, {"hidden", m.hidden, m.hidden.IsDefined() && !m.hidden.Bool()}} {
-		if !o.v.IsDefined() {
-			continue
-		}
-		old := d.Get(o.name)
-		if o.name == "hidden" && !old.IsDefined() {
-			old = value.BoolOf(false)
-		}
-		if value.CompareBSON(old, o.v) != 0 {
-			if old.IsDefined() {
-				m.reply = value.AppendElement(m.reply, o.name+"_old", replied(old))
-			}
-			m.reply = value.AppendElement(m.reply, o.name+"_new", replied(o.v))
-		}
-		d = withOption(d, o.name, o.v, o.off)
-	}
-	specs[i] = d
-	return specs, checkIndexOptions(d)
-}
-
-// replied returns a value as replies have it: seconds as a long.
-func replied(v value.Value) value.Value {
-	if v.Kind() == value.Int32 {
-		return value.Int64Of(v.Int())
-	}
-	return v
-}
-
-// withOption returns an index with another value of an option, or without it.
-func withOption(d value.Value, name string, v value.Value, off bool) value.Value {
-	at, b := bson.Begin(nil)
-	for it := d.Iter(); it.Next(); {
-		if string(it.Key()) != name {
-			b = append(b, it.Element()...)
-		}
-	}
-	if !off {
-		b = value.AppendElement(b, name, v)
-	}
-	return value.ObjectOf(bson.End(b, at))
 }

@@ -118,6 +118,9 @@ func insert(r *request, dst []byte) ([]byte, error) {
 
 func (r *request) insertOne(k *coll, d value.Value) error {
 	d, err := r.newDocument(k, d)
+	if err == nil {
+		err = r.validate(k, value.Undef(), d)
+	}
 	if err != nil {
 		return err
 	}
@@ -150,6 +153,9 @@ func (r *request) insertMany(k *coll, docs []value.Value, ordered bool, w *write
 	bad := map[int]error{}
 	for i, d := range docs {
 		d, err := r.newDocument(k, d)
+		if err == nil {
+			err = r.validate(k, value.Undef(), d)
+		}
 		if err != nil {
 			if ordered {
 				stop, stopAt = err, i

@@ -111,6 +111,9 @@ func (r *request) compileUpdate(k *coll, spec value.Value, scope *expr.Scope) (s
 			return st, merr.NotSupported("the constants (c) of an update pipeline")
 		}
 	}
+	if err := k.checkSeriesUpdate(spec); err != nil {
+		return st, err
+	}
 	var err error
 	if st.f, err = filter.Compile(spec.Get("q"), r.filterOptions(scope)); err != nil {
 		return st, err
@@ -293,6 +296,9 @@ func (r *request) changeItem(k *coll, old *core.Item, st statement, want, known 
 	if bytes.Equal(now, old.Doc) {
 		return core.Change{Keep: true}, nil
 	}
+	if err := r.validate(k, doc, nv); err != nil {
+		return core.Change{}, err
+	}
 	o.modified = 1
 	return core.Change{Doc: now}, nil
 }
@@ -312,7 +318,11 @@ func (r *request) upsertDoc(k *coll, st statement) (value.Value, error) {
 	if err != nil {
 		return value.Undef(), err
 	}
-	return r.newDocument(k, value.ObjectOf(out))
+	d, err := r.newDocument(k, value.ObjectOf(out))
+	if err != nil {
+		return d, err
+	}
+	return d, r.validate(k, value.Undef(), d)
 }
 
 // identityOverhead is the approximate size in bytes of an identity without its own bytes.

@@ -61,3 +61,12 @@ func followOptions(s *core.ContainerSpec) {
 }
 
 func optionsOf(c core.Definition) value.Value { return optionsIn(c.Spec().Properties[optionsProperty]) }
+
+// kindOf returns the type of a collection with these options, given as elements, in listCollections.
+func kindOf(options []byte) string {
+	at, b := bson.Begin(nil)
+	if value.ObjectOf(bson.End(append(b, options...), at)).Get("timeseries").IsDefined() {
+		return "timeseries"
+	}
+	return "collection"
+}

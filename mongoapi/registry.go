@@ -7,6 +7,7 @@ type command struct {
 	txn   bool // may be part of a transaction
 	retry bool // a retryable write: its reply is kept by session and transaction number
 	test  bool // only with Options.TestCommands; unknown otherwise
+	users bool // about users: it may contain a password
 	free  bool // not limited by the gate: it needs no work, or ends another command
 
 	args   args // arguments besides the generic ones
@@ -47,7 +48,7 @@ func init() {
 		"update":        {fn: updateDocs, retry: true, args: updateArguments, strict: true},
 
 		// Collections, databases and indexes.
-		"collMod": {fn: collMod, args: args{"index": objectArg}},
+		"collMod": {fn: collMod, args: collModArguments},
 		"cloneCollectionAsCapped": {fn: cloneCollectionAsCapped,
 			args: args{"toCollection": stringArg, "size": numberArg}},
 		"convertToCapped":  {fn: convertToCapped, args: args{"size": numberArg}},
@@ -75,41 +76,48 @@ func init() {
 		"startSession":      {fn: startSession},
 
 		// Users and roles.
-		"createRole":               {fn: createRole, args: createRoleArguments, strict: true},
-		"createUser":               {fn: createUser, args: createUserArguments, strict: true},
-		"dropAllRolesFromDatabase": {fn: dropAllRoles, strict: true},
-		"dropAllUsersFromDatabase": {fn: dropAllUsers, strict: true},
-		"dropRole":                 {fn: dropRole, strict: true},
-		"dropUser":                 {fn: dropUser, strict: true},
-		"grantPrivilegesToRole":    {fn: changePrivileges, args: privilegesArguments, strict: true},
-		"grantRolesToRole":         {fn: changeContained, args: rolesArguments, strict: true},
-		"grantRolesToUser":         {fn: changeRoles, args: rolesArguments, strict: true},
-		"revokePrivilegesFromRole": {fn: changePrivileges, args: privilegesArguments, strict: true},
-		"revokeRolesFromRole":      {fn: changeContained, args: rolesArguments, strict: true},
-		"revokeRolesFromUser":      {fn: changeRoles, args: rolesArguments, strict: true},
-		"rolesInfo":                {fn: rolesInfo, args: rolesInfoArguments, strict: true},
-		"updateRole":               {fn: updateRole, args: createRoleArguments, strict: true},
-		"updateUser":               {fn: updateUser, args: createUserArguments, strict: true},
-		"usersInfo":                {fn: usersInfo, args: usersInfoArguments, strict: true},
+		"createRole":               {users: true, fn: createRole, args: createRoleArguments, strict: true},
+		"createUser":               {users: true, fn: createUser, args: createUserArguments, strict: true},
+		"dropAllRolesFromDatabase": {users: true, fn: dropAllRoles, strict: true},
+		"dropAllUsersFromDatabase": {users: true, fn: dropAllUsers, strict: true},
+		"dropRole":                 {users: true, fn: dropRole, strict: true},
+		"dropUser":                 {users: true, fn: dropUser, strict: true},
+		"grantPrivilegesToRole":    {users: true, fn: changePrivileges, args: privilegesArguments, strict: true},
+		"grantRolesToRole":         {users: true, fn: changeContained, args: rolesArguments, strict: true},
+		"grantRolesToUser":         {users: true, fn: changeRoles, args: rolesArguments, strict: true},
+		"revokePrivilegesFromRole": {users: true, fn: changePrivileges, args: privilegesArguments, strict: true},
+		"revokeRolesFromRole":      {users: true, fn: changeContained, args: rolesArguments, strict: true},
+		"revokeRolesFromUser":      {users: true, fn: changeRoles, args: rolesArguments, strict: true},
+		"rolesInfo":                {users: true, fn: rolesInfo, args: rolesInfoArguments, strict: true},
+		"updateRole":               {users: true, fn: updateRole, args: createRoleArguments, strict: true},
+		"updateUser":               {users: true, fn: updateUser, args: createUserArguments, strict: true},
+		"usersInfo":                {users: true, fn: usersInfo, args: usersInfoArguments, strict: true},
 
 		// Diagnostics.
-		"configureFailPoint":       {fn: configureFailPoint, test: true, free: true},
-		"collStats":                {fn: collStatsCommand, args: args{"scale": numberArg}},
-		"connectionStatus":         {fn: connectionStatus, args: args{"showPrivileges": safeBool}},
-		"currentOp":                {fn: currentOp, free: true},
-		"dataSize":                 {fn: dataSize},
-		"dbStats":                  {fn: dbStats, args: args{"scale": numberArg, "freeStorage": safeBool}},
-		"dbstats":                  {fn: dbStats, args: args{"scale": numberArg, "freeStorage": safeBool}},
-		"getCmdLineOpts":           {fn: getCmdLineOpts},
-		"getLastRequestStatistics": {fn: getLastRequestStatistics, free: true},
-		"getLog":                   {fn: getLog},
-		"getParameter":             {fn: getParameter},
-		"hostInfo":                 {fn: hostInfo},
-		"listCommands":             {fn: listCommands},
-		"replSetGetConfig":         {fn: replSetGetConfig},
-		"replSetGetStatus":         {fn: replSetGetStatus},
-		"replSetInitiate":          {fn: replSetInitiate},
-		"serverStatus":             {fn: serverStatus},
+		"configureFailPoint":             {fn: configureFailPoint, test: true, free: true},
+		"collStats":                      {fn: collStatsCommand, args: args{"scale": numberArg}},
+		"connPoolStats":                  {fn: connPoolStats},
+		"fsync":                          {fn: fsync, args: args{"lock": safeBool, "async": safeBool}},
+		"fsyncUnlock":                    {fn: fsyncUnlock},
+		"planCacheClear":                 {fn: planCacheClear},
+		"profile":                        {fn: setProfile, args: profileArguments, strict: true},
+		"setFeatureCompatibilityVersion": {fn: setFeatureVersion, args: args{"confirm": safeBool}},
+		"setParameter":                   {fn: setParameter},
+		"connectionStatus":               {fn: connectionStatus, args: args{"showPrivileges": safeBool}},
+		"currentOp":                      {fn: currentOp, free: true},
+		"dataSize":                       {fn: dataSize},
+		"dbStats":                        {fn: dbStats, args: args{"scale": numberArg, "freeStorage": safeBool}},
+		"dbstats":                        {fn: dbStats, args: args{"scale": numberArg, "freeStorage": safeBool}},
+		"getCmdLineOpts":                 {fn: getCmdLineOpts},
+		"getLastRequestStatistics":       {fn: getLastRequestStatistics, free: true},
+		"getLog":                         {fn: getLog},
+		"getParameter":                   {fn: getParameter},
+		"hostInfo":                       {fn: hostInfo},
+		"listCommands":                   {fn: listCommands},
+		"replSetGetConfig":               {fn: replSetGetConfig},
+		"replSetGetStatus":               {fn: replSetGetStatus},
+		"replSetInitiate":                {fn: replSetInitiate},
+		"serverStatus":                   {fn: serverStatus},
 	}
 	for name := range commands {
 		if unsupported[name] {
@@ -121,10 +129,9 @@ func init() {
 // unsupported lists commands of MongoDB that aren't supported. All other names are unknown.
 var unsupported = map[string]bool{
 	"applyOps": true, "authenticate": true, "bulkWrite": true,
-	"compact": true, "connPoolStats": true, "dbHash": true, "filemd5": true,
-	"fsync": true, "getLastError": true, "getShardMap": true, "getnonce": true,
-	"killAllSessionsByPattern": true, "mapReduce": true, "planCacheClear": true, "profile": true, "reIndex": true,
-	"setFeatureCompatibilityVersion": true, "setParameter": true,
+	"compact": true, "dbHash": true, "filemd5": true,
+	"getLastError": true, "getShardMap": true, "getnonce": true,
+	"killAllSessionsByPattern": true, "mapReduce": true, "reIndex": true,
 	"shutdown": true, "top": true, "validate": true,
 }
 

@@ -86,6 +86,9 @@ func (c *conn) run(dst, body []byte, seqs []wire.Seq, legacy bool) []byte {
 	} else {
 		c.note(r, r.failed)
 	}
+	if c.s.profiles.on.Load() > 0 {
+		r.profile(out[at:], err)
+	}
 	out = r.timed(out, at)
 	c.more = r.more
 	if r.cancel != nil {
@@ -172,6 +175,11 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
+	if r.s.o.Strict {
+		if err := r.strict(def); err != nil {
+			return dst, err
+		}
+	}
 	if r.inTxn && def.fn != nil && !def.txn {
 		return dst, merr.New(merr.OperationNotInTransaction, "Multi-document transactions are not supported by this "+
 			"server")
@@ -194,6 +202,9 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 	r.writes, r.retry = def.retry, def.retry && r.txn >= 0
 	if r.s.fails.On() {
 		return r.failing(dst, def)
+	}
+	if r.s.o.Faults != nil && !def.open {
+		return r.disturbed(dst, def)
 	}
 	return r.perform(dst, def)
 }

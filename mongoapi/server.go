@@ -23,6 +23,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/internal/admit"
+	"github.com/orrerydb/orrery/internal/fault"
 	"github.com/orrerydb/orrery/internal/observe"
 	"github.com/orrerydb/orrery/mongoapi/failpoint"
 	"github.com/orrerydb/orrery/mongoapi/peer"
@@ -45,6 +46,8 @@ type Options struct {
 	SetName    string
 	// Advertise is the address that the server announces, as host:port. "" = the address that the client dialled.
 	Advertise string
+	// Strict refuses what the service refuses.
+	Strict bool
 	// PlainText allows logins with the mechanism PLAIN on connections without TLS.
 	PlainText bool
 	// TestCommands enables the commands with which tests make the server fail.
@@ -61,6 +64,8 @@ type Options struct {
 	Observe observe.Observer
 	// Limits are the limits of connections; zero = peer.Defaults.
 	Limits peer.Limits
+	// Faults decides which commands fail because a test wants it; nil = none.
+	Faults fault.Source
 	// Turn, if set, is called before each message. It returns the server that executes it, which may be another one
 	// than that of the message before, and the message's context. leave is called after the reply. So tests replace the
 	// store below open connections.
@@ -80,6 +85,7 @@ type Server struct {
 	began    time.Time
 	ids      objectIDs
 	times    clusterClock
+	profiles profiler
 	process  []byte // the ObjectId of this run of the server
 	fails    failpoint.Set
 
@@ -114,6 +120,7 @@ func New(e *core.Engine, o Options) *Server {
 	s.cursors = newCursors(o.Clock)
 	s.sessions = newSessions(o.Clock)
 	s.ids.init(o.Clock)
+	s.profiles.init()
 	s.process = s.ids.next().Bytes()
 	s.times.now = &e.Journal().Clock
 	s.times.init(o.Account, o.Key, o.Auth)

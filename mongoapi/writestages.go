@@ -171,7 +171,11 @@ func (h *host) merge(k *coll, d value.Value, w agg.WriteSpec) error {
 		_, err = k.Write(h.r.ctx, core.Write{Kind: core.Update, Doc: d.Bytes(), Partial: w.WhenMatched != "replace",
 			Update: func(old *core.Item) (core.Change, error) {
 				if old == nil {
-					return notMatched(d, w)
+					c, err := notMatched(d, w)
+					if err == nil && !c.Keep {
+						err = h.r.validate(k, value.Undef(), d)
+					}
+					return c, err
 				}
 				return h.merged(k, old, d, w)
 			}})
@@ -235,7 +239,10 @@ func (h *host) mergeOn(k *coll, f *filter.Filter, d value.Value, w agg.WriteSpec
 		if err != nil || c.Keep {
 			return true, err
 		}
-		if d, err = h.r.newDocument(k, d); err != nil {
+		if d, err = h.r.newDocument(k, d); err == nil {
+			err = h.r.validate(k, value.Undef(), d)
+		}
+		if err != nil {
 			return false, err
 		}
 		_, err = k.Write(h.r.ctx, core.Write{Kind: core.Create, Doc: d.Bytes()})
@@ -293,6 +300,9 @@ func (h *host) merged(k *coll, old *core.Item, d value.Value, w agg.WriteSpec) (
 	now, err := h.r.newDocument(k, now)
 	if err == nil {
 		err = k.checkShardKey(was, now)
+	}
+	if err == nil {
+		err = h.r.validate(k, was, now)
 	}
 	return core.Change{Doc: now.Bytes()}, err
 }

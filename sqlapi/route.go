@@ -2,9 +2,11 @@ package sqlapi
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/orrerydb/orrery/internal/fault"
 	"github.com/orrerydb/orrery/internal/rest"
 )
 
@@ -42,9 +44,13 @@ type routes struct {
 	g    *gin.RouterGroup
 	base string
 	all  *[]line
+
+	faults fault.Source // nil: no request fails on purpose
 }
 
-func (r routes) group(path string) routes { return routes{r.g.Group(path), r.base + path, r.all} }
+func (r routes) group(path string) routes {
+	return routes{r.g.Group(path), r.base + path, r.all, r.faults}
+}
 
 func (r routes) handle(verb, path string, ops []operation) {
 	for i, o := range ops {
@@ -53,6 +59,12 @@ func (r routes) handle(verb, path string, ops []operation) {
 		}
 	}
 	*r.all = append(*r.all, line{verb, r.base + path, ops})
+	if r.faults != nil {
+		ops = slices.Clone(ops)
+		for i := range ops {
+			ops[i].serve = disturbed(r.faults, ops[i].serve)
+		}
+	}
 	r.g.Handle(verb, path, dispatch(ops))
 }
 
@@ -89,6 +101,18 @@ func dispatch(ops []operation) gin.HandlerFunc {
 		}
 		return o.serve(c)
 	})
+}
+
+// disturbed returns a handler that asks faults about each request.
+func disturbed(faults fault.Source, serve handler) handler {
+	return func(c *call) error {
+		e := faults.Hit(fault.Request{API: "nosql", Operation: c.Operation, Database: c.Param("db"),
+			Container: c.Param("coll"), Key: c.In.Get(hPartitionKey), Once: c.In.Get(fault.Header)})
+		if e == nil {
+			return serve(c)
+		}
+		return c.Disturb(e, func() error { return serve(c) })
+	}
 }
 
 // noRoute answers for an unknown path. With a resource token the answer is the same as for a path without rights.

@@ -11,6 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/internal/admit"
+	"github.com/orrerydb/orrery/internal/fault"
 	"github.com/orrerydb/orrery/internal/observe"
 	"github.com/orrerydb/orrery/internal/rest"
 	"github.com/orrerydb/orrery/sqlapi/wire"
@@ -42,6 +43,9 @@ type Options struct {
 	MaxTime time.Duration
 	Gate    *admit.Gate
 	Observe observe.Observer
+
+	// Faults decides which requests fail because a test wants it; nil: none.
+	Faults fault.Source
 }
 
 // Server is the NoSQL API as an http.Handler. Safe for concurrent use.
@@ -109,7 +113,7 @@ func New(e *core.Engine, o Options) (*Server, error) {
 		s.authenticate, s.door.Limited)
 	s.gin.NoRoute(rest.Handle(noRoute))
 	s.gin.NoMethod(rest.Handle(noVerb))
-	surface(routes{g: &s.gin.RouterGroup, all: &s.lines})
+	surface(routes{g: &s.gin.RouterGroup, all: &s.lines, faults: o.Faults})
 	return s, nil
 }
 

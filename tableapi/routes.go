@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/orrerydb/orrery/internal/fault"
 	"github.com/orrerydb/orrery/tableapi/odata"
 )
 
@@ -133,7 +134,20 @@ func (c *call) run(k odata.Kind, verb string) error {
 		return newError("MethodNotAllowed")
 	}
 	c.Operation = r.op
+	if c.s.o.Faults != nil {
+		return c.disturbed(r)
+	}
 	return r.serve(c)
+}
+
+// disturbed asks about faults before it calls the handler.
+func (c *call) disturbed(r *route) error {
+	e := c.s.o.Faults.Hit(fault.Request{API: "table", Operation: r.op, Database: Database, Container: c.addr.Table,
+		Key: c.addr.PartitionKey, Once: c.In.Get(fault.Header)})
+	if e == nil {
+		return r.serve(c)
+	}
+	return c.Disturb(e, func() error { return r.serve(c) })
 }
 
 // otherPath replies to a target that isn't a path: "*".

@@ -23,6 +23,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/internal/admit"
+	"github.com/orrerydb/orrery/internal/fault"
 	"github.com/orrerydb/orrery/internal/observe"
 	"github.com/orrerydb/orrery/internal/rest"
 )
@@ -44,6 +45,9 @@ type Options struct {
 	MaxTime time.Duration
 	Gate    *admit.Gate
 	Observe observe.Observer
+
+	// Faults decides which requests fail because a test wants it; nil: none.
+	Faults fault.Source
 }
 
 // Server serves the Table API. It is an http.Handler, safe for concurrent use.

@@ -15,7 +15,11 @@ const runesPerLook = 64
 
 // Match reports whether re matches b. If the run ends during the match, the result is meaningless and Cut returns the
 // error.
-func (r *Run) Match(re *regexp.Regexp, b []byte) bool {
+func (r *Run) Match(p *Pattern, b []byte) bool {
+	re := p.re
+	if re == nil {
+		return r.matchBack(p, b)
+	}
 	if r == nil || len(b) < longText {
 		return re.Match(b)
 	}
@@ -31,7 +35,11 @@ func (r *Run) Cut() error {
 }
 
 // findAll is re.FindAllSubmatchIndex(b, most). For a long text it stops when the run has ended.
-func (r *Run) findAll(re *regexp.Regexp, b []byte, most int) ([][]int, error) {
+func (r *Run) findAll(p *Pattern, b []byte, most int) ([][]int, error) {
+	re := p.re
+	if re == nil {
+		return r.findBack(p, b, most)
+	}
 	if r == nil || len(b) < longText {
 		return re.FindAllSubmatchIndex(b, most), nil
 	}

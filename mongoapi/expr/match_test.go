@@ -31,8 +31,8 @@ func TestFindEach(t *testing.T) {
 		}
 		for _, s := range texts {
 			for _, most := range []int{-1, 1, 2} {
-				got, err := NewRun(context.Background(), nil).findEach(re, []byte(s), most)
-				if want := re.FindAllSubmatchIndex([]byte(s), most); err != nil ||
+				got, err := NewRun(context.Background(), nil).findEach(re.re, []byte(s), most)
+				if want := re.re.FindAllSubmatchIndex([]byte(s), most); err != nil ||
 					len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
 					t.Errorf("%q in %q, %d: %v, want %v (%v)", p, s, most, got, want, err)
 				}

@@ -12,11 +12,10 @@ import (
 const maxPattern = 16384
 
 // Regexp compiles a pattern with MongoDB's options (i, m, s, x, u). prefix is a string at the beginning of every
-// matching text, "" when there is none; an index can search for it. Patterns run in linear time, so look-around and
-// back-references are refused.
+// matching text, "" when there is none; an index can search for it.
 //
 // Example: ^ab.*c has the prefix "ab"; ab.*c has none.
-func Regexp(pattern, options string) (re *regexp.Regexp, prefix string, err error) {
+func Regexp(pattern, options string) (p *Pattern, prefix string, err error) {
 	if len(pattern) > maxPattern {
 		return nil, "", merr.New(merr.RegexInvalid, "Regular expression is invalid: regular expression is too large")
 	}
@@ -44,12 +43,15 @@ func Regexp(pattern, options string) (re *regexp.Regexp, prefix string, err erro
 	}
 	re, cerr := regexp.Compile(text)
 	if cerr != nil {
+		if p, err := backtracking(pattern, flags); err == nil {
+			return p, "", nil
+		}
 		return nil, "", merr.New(merr.RegexInvalid, "Regular expression is invalid: %s", cerr)
 	}
 	if flags == "" || flags == "s" {
 		prefix = literalPrefix(pattern)
 	}
-	return re, prefix, nil
+	return &Pattern{re: re}, prefix, nil
 }
 
 // maxProgram is the largest compiled pattern in instructions. A match can try each instruction at each character.

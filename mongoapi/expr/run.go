@@ -183,5 +183,6 @@ func (a *array) done() value.Value { return value.ArrayOf(bson.End(a.b, a.at)) }
 func (r *Run) Close() {
 	if r != nil {
 		r.mem.Close()
+		r.cut = nil
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/schema"
 )
 
 type compiler struct {
@@ -66,6 +67,9 @@ func (c *compiler) top(key string, v value.Value, depth int) (node, error) {
 			return nil, err
 		}
 		return exprNode{x}, nil
+	case "$jsonSchema":
+		s, err := schema.Compile(v, c.opts.Run)
+		return schemaNode{s}, err
 	case "$alwaysTrue":
 		return constNode(true), nil
 	case "$alwaysFalse":

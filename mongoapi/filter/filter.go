@@ -14,6 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/schema"
 )
 
 // MaxDepth limits the nesting of query documents.
@@ -184,6 +185,11 @@ func (n notNode) match(e *expr.Env, doc value.Value) (bool, error) {
 	ok, err := n.node.match(e, doc)
 	return !ok && err == nil, err
 }
+
+// schemaNode is $jsonSchema.
+type schemaNode struct{ s *schema.Schema }
+
+func (n schemaNode) match(_ *expr.Env, doc value.Value) (bool, error) { return n.s.Matches(doc), nil }
 
 type constNode bool
 

@@ -232,6 +232,9 @@ func (u *Update) Apply(doc value.Value, c Context) ([]byte, error) {
 		if err := u.applyOps(root, doc, c); err != nil {
 			return nil, err
 		}
+		if err := c.Env.Run.Cut(); err != nil { // a condition of $pull was given up
+			return nil, err
+		}
 		out = root.append(make([]byte, 0, len(doc.Bytes())+64))
 	}
 	old, now := doc.Get("_id"), value.ObjectOf(out).Get("_id")

@@ -19,6 +19,8 @@ type commands struct {
 	engines []server.EngineKind // that this binary contains
 
 	Serve      serveCmd
+	Emulator   emulatorCmd
+	Health     healthCmd
 	Demo       demoCmd
 	Check      checkCmd
 	Repair     repairCmd
@@ -29,6 +31,8 @@ type commands struct {
 	Tail       tailCmd
 	Partitions partitionsCmd
 	Connect    connectCmd
+	Import     importCmd
+	Export     exportCmd
 }
 
 // streams are the outputs of a command.
@@ -54,9 +58,11 @@ func (c *commands) root(s *streams) *cobra.Command {
 	}
 	root.SetOut(s.out)
 	root.SetErr(s.errOut)
-	root.AddCommand(c.Serve.command(c.engines), c.Demo.command(), c.Check.command(s, c.engines), c.Repair.command(s),
+	root.AddCommand(c.Serve.command(c.engines), c.Emulator.command(c.engines), c.Health.command(s), c.Demo.command(),
+		c.Check.command(s, c.engines), c.Repair.command(s),
 		c.Backup.command(s), c.Restore.command(s), c.Move.command(s, c.engines), c.Query.command(s, c.engines),
-		c.Tail.command(s), c.Partitions.command(s), c.Connect.command(s), scriptWorker(),
+		c.Tail.command(s), c.Partitions.command(s), c.Import.command(s), c.Export.command(s),
+		c.Connect.command(s), scriptWorker(),
 		&cobra.Command{Use: "version", Short: "Print the version.", Args: cobra.NoArgs,
 			RunE: runs(func() error { return printVersion(s.out) })})
 	for _, cmd := range root.Commands() {

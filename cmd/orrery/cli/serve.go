@@ -32,6 +32,9 @@ type serving struct {
 	Mongo        server.MongoFlags
 	Explorer     server.ExplorerFlags
 	TestControls bool
+	InitDir      string
+	OwnNetworks  bool
+	ConnectFile  string
 	logging
 }
 
@@ -48,8 +51,8 @@ func (c *serving) flags(f *pflag.FlagSet) {
 	f.BoolVar(&c.Auth, "auth", true, "Ask for credentials (--auth=false: no API does).")
 	f.Var(oneOf(&c.Consistency, "Session", "Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"),
 		"consistency", "Consistency of the account: requests for a stronger one are refused.")
-	f.StringSliceVar(&c.Strict, "strict", []string{"nosql"}, "APIs that refuse what the service refuses (nosql), or "+
-		"none: answer everything.")
+	f.StringSliceVar(&c.Strict, "strict", []string{"nosql"}, "APIs that refuse what the service refuses (nosql, "+
+		"mongo), or none: answer everything.")
 	f.BoolVar(&c.Insecure, "insecure", false, "Allow --auth=false and the well-known key on addresses that other "+
 		"machines reach.")
 	f.StringSliceVar(&c.PublicHost, "public-host", nil, "`NAME` under which clients may ask where nobody is asked who "+
@@ -62,6 +65,12 @@ func (c *serving) flags(f *pflag.FlagSet) {
 	c.Limits.Flags(f)
 	c.Mongo.Flags(f)
 	c.Explorer.Flags(f)
+	f.StringVar(&c.InitDir, "init-dir", "", "`DIR` with files of initial data, which are applied in the order of "+
+		"their names before /ready says so.")
+	f.StringVar(&c.ConnectFile, "connect-file", "", "`FILE` that has the connection strings as JSON, key included, "+
+		"while the server runs.")
+	f.BoolVar(&c.OwnNetworks, "own-networks", false, "With the well-known key or --auth=false on addresses that other "+
+		"machines reach: serve only clients of the networks that this machine is on. For containers.")
 	f.BoolVar(&c.TestControls, "test-controls", false, "Let tests replace the store, add accounts and move time at "+
 		"/orrery/test of the admin port. For --memory, or a directory that is new or was made with this flag.")
 	c.logging.flags(f)
@@ -144,7 +153,8 @@ func (f *serving) config() (c server.Config, err error) {
 	c.Consistency, c.PublicHosts = f.Consistency, f.PublicHost
 	c.TLSCert, c.TLSKey = f.TLSCert, f.TLSKey
 	c.Limits, c.MongoDoor, c.Explorer, c.Version = f.Limits, f.Mongo, f.Explorer, version()
-	c.TestControls = f.TestControls
+	c.TestControls, c.InitDir, c.OwnNetworks = f.TestControls, f.InitDir, f.OwnNetworks
+	c.ConnectFile = f.ConnectFile
 	c.LogRequests, c.Slow = f.LogRequests, time.Duration(f.SlowMS)*time.Millisecond
 	return c, nil
 }
@@ -190,9 +200,18 @@ func (s *serveCmd) command(engines []server.EngineKind) *cobra.Command {
 }
 
 func (s *serveCmd) run(engines []server.EngineKind) error {
-	c, err := s.config()
+	c, err := s.settings(engines)
 	if err != nil {
 		return err
+	}
+	return serve(c, nil)
+}
+
+// settings returns the configuration of the flags.
+func (s *serveCmd) settings(engines []server.EngineKind) (server.Config, error) {
+	c, err := s.config()
+	if err != nil {
+		return c, err
 	}
 	if s.Data != "" || s.Engine != "" {
 		c.Data = s.Data
@@ -200,5 +219,5 @@ func (s *serveCmd) run(engines []server.EngineKind) error {
 	c.Engine, c.Engines = s.Engine, engines
 	c.Memory, c.Durability = s.Memory, s.Durability
 	c.MinFree, c.Stall, c.Upgrade = int64(s.MinFree), s.Stall, s.Upgrade
-	return serve(c, nil)
+	return c, nil
 }

@@ -68,6 +68,9 @@ func NoAuth() Option { return func(c *server.Config) { c.Auth = false } }
 // Logger sets where the server logs. Without it, it logs nothing.
 func Logger(l *slog.Logger) Option { return func(c *server.Config) { c.Logger = l } }
 
+// WithoutControls starts a server as production has it: it has no accounts, snapshots, clocks and faults.
+func WithoutControls() Option { return func(c *server.Config) { c.TestControls = false } }
+
 // Throttle refuses requests above the provisioned throughput with 429, as the service does.
 func Throttle() Option { return func(c *server.Config) { c.Throttle = true } }
 
@@ -226,3 +229,17 @@ func (a *Account) SetTime(t time.Time) { a.self.SetTime(t) }
 
 // Advance moves the account's data clock. What has expired is gone when it returns.
 func (a *Account) Advance(d time.Duration) { a.self.Advance(d) }
+
+// Fault is a rule for requests that fail; see its fields in docs/testing.md.
+type Fault = server.Fault
+
+// Fail adds a rule for requests of the account that fail. It ends with its count, with remove, or with the test.
+func (a *Account) Fail(t testing.TB, f Fault) (remove func()) {
+	t.Helper()
+	f.Account = a.Name
+	id, err := a.root.AddFault(f)
+	a.must(t, err)
+	remove = func() { _ = a.root.RemoveFault(id) }
+	t.Cleanup(remove)
+	return remove
+}

@@ -31,6 +31,7 @@ type kit struct {
 	mu        sync.Mutex               // one change of accounts, snapshots and stores at a time
 	accounts  map[string]*Server       // besides the server's own
 	snapshots map[string]*memkv.Engine // of stores in memory; nobody writes to them
+	faults    faults
 }
 
 // testName is the form of the names of accounts and snapshots. A name is never a path.
@@ -104,7 +105,8 @@ func (s *Server) accountConfig(name string) Config {
 			*a = net.JoinHostPort(host, "0")
 		}
 	}
-	c.AdminAddr = Off
+	c.AdminAddr, c.PageAddr, c.InitDir = Off, Off, ""
+	c.MongoUser, c.MongoPassword, c.ConnectFile = "", "", ""
 	if s.cfg.directory() != "" {
 		c.Data = filepath.Join(s.cfg.Data, accountsName, name)
 	}
@@ -136,6 +138,7 @@ func (s *Server) RemoveAccount(ctx context.Context, name string) error {
 	case a == nil:
 		return fmt.Errorf("account %q: %w", name, errUnknown)
 	}
+	s.kit.faults.remove(func(f *Fault) bool { return f.Account == name })
 	return errors.Join(a.Stop(ctx), a.forgetData())
 }
 

@@ -35,7 +35,9 @@ func (s *Server) adminHandler() http.Handler {
 		{"/status", s.getStatus},
 		{"/metrics", metrics},
 		{"/orrery/connect", s.getConnect},
+		{InitPath, s.getInit},
 		{PartitionsPath, s.getPartitions},
+		{RequestsPath, s.getRequests},
 		{"/debug/pprof/*profile", s.getProfile},
 	} {
 		g.GET(r.path, r.answer)

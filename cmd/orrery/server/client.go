@@ -176,7 +176,7 @@ func (s *Server) dialMongo(ctx context.Context) (*mongoConn, error) {
 	}
 	c := &mongoConn{nc}
 	if _, err = c.run(`{"hello":1,"$db":"admin"}`); err == nil && s.cfg.Auth {
-		err = c.login(s.cfg.Account, s.cfg.Key)
+		err = c.login(s.cfg.mongoLogin())
 	}
 	if err != nil {
 		_ = nc.Close()

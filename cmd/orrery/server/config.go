@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ type Config struct {
 
 	Consistency string // of the account, as the NoSQL API spells it; "" = Session
 
-	Strict []string // APIs that refuse what the service refuses; only NoSQL supports it
+	Strict []string // APIs that refuse what the service refuses: NoSQL, Mongo
 
 	GremlinSources map[string]string // traversal source -> "database/graph"
 	Durability     string            // "sync" or "relaxed"
@@ -74,6 +75,18 @@ type Config struct {
 	// ScriptWorker is how a process that runs programs in JavaScript is started; nil = this binary, with the command
 	// script-worker.
 	ScriptWorker []string
+
+	// OwnNetworks allows Auth = false and the well-known key on addresses that other machines can reach, and serves
+	// only clients of the networks that this machine is on then. It is for containers.
+	OwnNetworks bool
+	// InitDir is a directory of files with initial data, which are applied before the server is ready; "" = none.
+	InitDir string
+	// ConnectFile is a file that has the connection strings, key included, while the server runs; "" = none.
+	ConnectFile string
+	// PageAddr is another address of the admin port, for kits that expect the web page at a port of its own.
+	PageAddr string
+	// MongoUser and MongoPassword are the credentials of the MongoDB API; "" = account and key.
+	MongoUser, MongoPassword string
 
 	// TestControls enables the requests with which tests replace stores, add accounts and move time. Memory must be
 	// set, or Data must be a directory that was made with it.
@@ -123,6 +136,7 @@ const (
 	Table   = "table"
 	Mongo   = "mongo"
 	Admin   = "admin"
+	page    = "page" // the admin port once more
 )
 
 // addr is one door's address and the flag that sets it.
@@ -130,7 +144,7 @@ type addr struct{ name, addr string }
 
 func (c *Config) addrs() []addr {
 	return []addr{{NoSQL, c.NoSQLAddr}, {Gremlin, c.GremlinAddr}, {Table, c.TableAddr}, {Mongo, c.MongoAddr},
-		{Admin, c.AdminAddr}}
+		{Admin, c.AdminAddr}, {page, cmp.Or(c.PageAddr, Off)}}
 }
 
 // Validate checks everything that can be checked before something is opened. Its errors are written for the user and
@@ -145,7 +159,7 @@ func (c *Config) Validate() error {
 		if err != nil {
 			return fmt.Errorf("--%s-addr %q: want host:port or %q", a.name, a.addr, Off)
 		}
-		if a.name == Admin {
+		if a.name == Admin || a.name == page {
 			continue
 		}
 		enabled++
@@ -184,12 +198,15 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("--stall %v: want a second or more", c.Stall)
 	}
 	for _, api := range c.Strict {
-		if api != NoSQL {
-			return fmt.Errorf("--strict %q: want a list of %s, or none", api, NoSQL)
+		if api != NoSQL && api != Mongo {
+			return fmt.Errorf("--strict %q: want a list of %s and %s, or none", api, NoSQL, Mongo)
 		}
 	}
 	if err := c.validateLimits(); err != nil {
 		return err
+	}
+	if c.PageAddr != "" && c.PageAddr != Off && c.AdminAddr == Off {
+		return errors.New("the web page has no port of its own without --admin-addr")
 	}
 	if c.TestControls && c.Engine != "" {
 		return errors.New("--test-controls is for a store in memory or in a directory")
@@ -295,7 +312,7 @@ func storeIn(data string) (string, error) {
 
 // refuseOpen refuses to serve without real credentials on addresses that other machines can reach.
 func (c *Config) refuseOpen(name, host string) error {
-	if c.Insecure || loopback(host) {
+	if c.Insecure || c.OwnNetworks || loopback(host) {
 		return nil
 	}
 	if !c.Auth {

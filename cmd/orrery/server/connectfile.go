@@ -16,16 +16,26 @@ const connectFile = "connect.json"
 
 // keepConnections writes the file. If that fails, the server runs nevertheless.
 func (s *Server) keepConnections() {
-	if s.cfg.directory() == "" {
-		return
-	}
 	text, err := json.MarshalIndent(s.Connections(true), "", "  ")
-	if err == nil {
-		err = replaceFile(filepath.Join(s.cfg.Data, connectFile), append(text, '\n'))
+	for _, file := range s.cfg.connectFiles() {
+		if err == nil {
+			err = replaceFile(file, append(text, '\n'))
+		}
 	}
 	if err != nil {
 		s.log.Warn("The connection strings can't be kept for orrery connect", "error", err)
 	}
+}
+
+// connectFiles returns the files with the connection strings.
+func (c *Config) connectFiles() (files []string) {
+	if c.directory() != "" {
+		files = append(files, filepath.Join(c.Data, connectFile))
+	}
+	if c.ConnectFile != "" {
+		files = append(files, c.ConnectFile)
+	}
+	return files
 }
 
 // replaceFile writes a file atomically, readable only by its owner.
@@ -40,8 +50,8 @@ func replaceFile(name string, content []byte) error {
 }
 
 func (s *Server) forgetConnections() {
-	if s.cfg.directory() != "" {
-		_ = os.Remove(filepath.Join(s.cfg.Data, connectFile))
+	for _, file := range s.cfg.connectFiles() {
+		_ = os.Remove(file)
 	}
 }
 

@@ -9,6 +9,9 @@ func (s *Server) unready() string {
 	if !s.Ready() {
 		return "not every API answers"
 	}
+	if reason := s.init.waits(); reason != "" {
+		return reason
+	}
 	h := s.health()
 	switch {
 	case h.State == kv.Well:

@@ -51,6 +51,7 @@ type Server struct {
 	stage *stage // nil: no test controls
 	kit   *kit   // likewise, and nil for an account besides the server's own
 
+	init     initialization
 	backups  backups
 	handlers map[string]http.Handler       // of the doors that speak HTTP, without their guards
 	pages    map[string]*explorer.Explorer // the web page, by the doors whose listeners serve it
@@ -104,6 +105,7 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	} else {
 		s.seen = newObserver(s.log, cfg.LogRequests, cfg.Slow)
 	}
+	s.init.begin(cfg.InitDir)
 	defer func() {
 		if err != nil {
 			s.release()
@@ -128,6 +130,7 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	if s.door(Admin) != nil {
 		s.handlers[Admin] = s.adminHandler()
 		ds[Admin] = s.httpDoor(Admin, s.withPage(Admin, s.handlers[Admin]))
+		ds[page] = s.httpDoor(Admin, s.withPage(Admin, s.handlers[Admin]))
 	}
 	if err := s.makePages(); err != nil {
 		return nil, err
@@ -167,8 +170,13 @@ func (s *Server) bind() error {
 			return fmt.Errorf("--%s-addr %s can't be listened on (is another server running there?): %w", a.name,
 				a.addr, err)
 		}
+		if s.cfg.OwnNetworks && s.cfg.open() {
+			if l, err = onlyOwnNetworks(l, s.log); err != nil {
+				return err
+			}
+		}
 		b := &bound{name: a.name, addr: l.Addr().String(), conns: s.limited(a.name, l)}
-		if b.listener = b.conns; a.name != Admin {
+		if b.listener = b.conns; a.name != Admin && a.name != page {
 			b.gate = s.cfg.newGate()
 		}
 		s.bound = append(s.bound, b)
@@ -187,7 +195,10 @@ func (s *Server) serve() {
 			}
 		})
 	}
-	s.wg.Go(func() { s.probeUntilReady(s.life) })
+	s.wg.Go(func() {
+		s.probeUntilReady(s.life)
+		s.initialize(s.life)
+	})
 }
 
 // refusalPause is the time between two log lines about refused connections.

@@ -11,6 +11,7 @@ import (
 	"github.com/orrerydb/orrery/graphapi"
 	"github.com/orrerydb/orrery/graphapi/traversal/run"
 	"github.com/orrerydb/orrery/graphapi/wire/message"
+	"github.com/orrerydb/orrery/internal/fault"
 	"github.com/orrerydb/orrery/mongoapi"
 )
 
@@ -122,7 +123,7 @@ func stagedDoors(s *Server) (map[string]door, error) {
 		doors[Table] = s.openTo(Table, st.handler(func(g *generation) http.Handler { return g.table }))
 	}
 	if b := s.door(Gremlin); b != nil {
-		doors[Gremlin] = s.gremlinDoor(stagedGraphs{st}, b)
+		doors[Gremlin] = s.gremlinDoor(stagedGraphs{st, s.faultSource()}, b)
 	}
 	if b := s.door(Mongo); b != nil {
 		o := s.mongoOptions(b)
@@ -148,7 +149,10 @@ func (st *stage) turn(ctx context.Context) (*mongoapi.Server, context.Context, f
 }
 
 // stagedGraphs opens the graphs of the current generation.
-type stagedGraphs struct{ st *stage }
+type stagedGraphs struct {
+	st     *stage
+	faults fault.Source
+}
 
 // OpenGraph implements graphapi.Opener.
 func (o stagedGraphs) OpenGraph(ctx context.Context, n graphapi.GraphName, create bool) (graphapi.Graph, error) {
@@ -157,12 +161,13 @@ func (o stagedGraphs) OpenGraph(ctx context.Context, n graphapi.GraphName, creat
 	if _, err := g.graphs.OpenGraph(ctx, n, create); err != nil {
 		return nil, err
 	}
-	return stagedGraph{o.st, n, create}, nil
+	return stagedGraph{o.st, o.faults, n, create}, nil
 }
 
 // stagedGraph is a graph by its name.
 type stagedGraph struct {
 	st     *stage
+	faults fault.Source
 	name   graphapi.GraphName
 	create bool
 }
@@ -175,5 +180,22 @@ func (s stagedGraph) Evaluate(ctx context.Context, r *message.Request, emit func
 	if err != nil {
 		return run.Stats{}, err
 	}
-	return graph.Evaluate(ctx, r, emit)
+	operation := "eval"
+	if r.Bytecode != nil {
+		operation = "bytecode"
+	}
+	e := s.faults.Hit(fault.Request{API: Gremlin, Operation: operation, Database: s.name.Database,
+		Container: s.name.Graph})
+	if e == nil {
+		return graph.Evaluate(ctx, r, emit)
+	}
+	did := run.Stats{}
+	err = e.Do(ctx, func() (err error) {
+		if e.Loss != fault.Kept {
+			emit = func(any, int64) error { return nil }
+		}
+		did, err = graph.Evaluate(ctx, r, emit)
+		return err
+	})
+	return did, err
 }

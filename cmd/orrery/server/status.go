@@ -82,6 +82,9 @@ func (s *Server) status() Status {
 		b.describe(s, &st)
 	}
 	for _, b := range s.bound {
+		if b.name == page {
+			continue
+		}
 		conns, n := b.conns.Counts(), s.seen.apis[b.name]
 		done := n.done.Load()
 		begun := n.begun.Load()

@@ -76,6 +76,7 @@ type controlState struct {
 	Accounts  []Connections         `json:"accounts"`
 	Snapshots []string              `json:"snapshots"`
 	Clocks    map[string]clockState `json:"clocks"`
+	Faults    []Fault               `json:"faults"`
 }
 
 // testRoutes adds the routes of the test controls.
@@ -95,18 +96,38 @@ func (s *Server) testRoutes(g *gin.Engine) {
 		{http.MethodPost, "/fork", s.postFork},
 		{http.MethodPost, "/clock", s.postClock},
 	} {
-		g.Handle(r.verb, TestPath+r.path, s.controlled(r.do))
+		g.Handle(r.verb, TestPath+r.path, controlled(s, r.do))
 	}
+	g.POST(TestPath+"/faults", controlled(s, s.postFault))
+	g.DELETE(TestPath+"/faults", controlled(s, s.deleteFaults))
+}
+
+// postFault adds a rule.
+func (s *Server) postFault(f Fault) (any, error) {
+	id, err := s.AddFault(f)
+	return map[string]int64{"id": id}, err
+}
+
+// deleteFaults removes a rule by its number, the rules of an account, or all.
+func (s *Server) deleteFaults(q struct {
+	ID      int64  `json:"id"`
+	Account string `json:"account"`
+}) (any, error) {
+	if q.ID != 0 {
+		return nil, s.RemoveFault(q.ID)
+	}
+	s.kit.faults.remove(func(f *Fault) bool { return q.Account == "" || f.Account == q.Account })
+	return nil, nil
 }
 
 // controlled is the handler of a control. The reply is what do returns as JSON, or 204.
-func (s *Server) controlled(do func(controlRequest) (any, error)) gin.HandlerFunc {
+func controlled[Q any](s *Server, do func(Q) (any, error)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if !s.hasKey(c.Request) {
 			s.askForKey(c)
 			return
 		}
-		var q controlRequest
+		var q Q
 		if err := readControl(c, &q); err != nil {
 			plain(c.Writer, http.StatusBadRequest, err.Error()+"\n")
 			return
@@ -143,7 +164,8 @@ func readControl(c *gin.Context, into any) error {
 // controlCode is the status of an error.
 func controlCode(err error) int {
 	switch {
-	case errors.Is(err, errName), errors.Is(err, errOwn), errors.Is(err, errClock):
+	case errors.Is(err, errName), errors.Is(err, errOwn), errors.Is(err, errClock),
+		errors.Is(err, errFault):
 		return http.StatusBadRequest
 	case errors.Is(err, errUnknown):
 		return http.StatusNotFound
@@ -158,7 +180,7 @@ func (s *Server) getControls(controlRequest) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := controlState{Snapshots: names, Clocks: map[string]clockState{}}
+	out := controlState{Snapshots: names, Clocks: map[string]clockState{}, Faults: s.kit.faults.list()}
 	s.kit.mu.Lock()
 	defer s.kit.mu.Unlock()
 	for _, a := range s.accountsBelow() {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -212,8 +213,8 @@ func makeDoors(s *Server) (map[string]door, error) {
 	return doors, nil
 }
 
-// openTo returns the door of a handler, which the web page uses too. The listener of the NoSQL API also has the page and
-// the certificate.
+// openTo returns the door of a handler, which the web page uses too. The listener of the NoSQL API also has the page
+// and the certificate.
 func (s *Server) openTo(name string, h http.Handler) *httpDoor {
 	s.handlers[name] = h
 	if name == NoSQL {
@@ -226,7 +227,7 @@ func (s *Server) nosqlHandler(e *core.Engine, b *bound) (http.Handler, error) {
 	return sqlapi.New(e, sqlapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
 		Clock: s.cfg.Clock, Wall: wall, Logger: s.log, Consistency: s.cfg.Consistency,
 		Strict: slices.Contains(s.cfg.Strict, NoSQL), Scripts: s.scripts,
-		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen})
+		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen, Faults: s.faultSource()})
 }
 
 func (s *Server) tableHandler(e *core.Engine, b *bound) (http.Handler, error) {
@@ -235,7 +236,8 @@ func (s *Server) tableHandler(e *core.Engine, b *bound) (http.Handler, error) {
 		return nil, err
 	}
 	return tableapi.New(e, tableapi.Options{Account: s.cfg.Account, Key: key, Auth: s.cfg.Auth,
-		Clock: s.cfg.Clock, Wall: wall, Log: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen}), nil
+		Clock: s.cfg.Clock, Wall: wall, Log: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen,
+		Faults: s.faultSource()}), nil
 }
 
 // gremlinDoor returns the door for graphs.
@@ -271,6 +273,11 @@ func (s *Server) prepareGraphs(e *core.Engine, graphs graphapi.Opener) error {
 	return nil
 }
 
+// mongoLogin returns the credentials of the MongoDB API.
+func (c *Config) mongoLogin() (user, password string) {
+	return cmp.Or(c.MongoUser, c.Account), cmp.Or(c.MongoPassword, c.Key)
+}
+
 // mongoOptions are the settings of the MongoDB API.
 func (s *Server) mongoOptions(b *bound) mongoapi.Options {
 	limits := peer.Defaults
@@ -278,8 +285,10 @@ func (s *Server) mongoOptions(b *bound) mongoapi.Options {
 		limits.Login, limits.Stall = wait, wait
 	}
 	m := s.cfg.MongoDoor
-	return mongoapi.Options{Account: s.cfg.Account, Key: s.cfg.Key, Auth: s.cfg.Auth,
+	user, password := s.cfg.mongoLogin()
+	return mongoapi.Options{Account: user, Key: password, Auth: s.cfg.Auth,
 		Standalone: m.Topology == Standalone, SetName: m.ReplicaSet, Advertise: m.Advertise,
-		PlainText: s.cfg.Insecure, TestCommands: m.TestCommands, Clock: s.cfg.Clock, Logger: s.log,
-		MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen, Limits: limits}
+		Strict: slices.Contains(s.cfg.Strict, Mongo), PlainText: s.cfg.Insecure, TestCommands: m.TestCommands,
+		Clock: s.cfg.Clock, Logger: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen, Limits: limits,
+		Faults: s.faultSource()}
 }

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/spf13/pflag"
+
+	"github.com/orrerydb/orrery/cmd/orrery/server"
+	"github.com/orrerydb/orrery/cmd/orrery/transfer/door"
+)
+
+// remote are the flags that name a running server.
+type remote struct {
+	Data, Endpoint, MongoEndpoint, TableEndpoint, Account, Key, Profile string
+}
+
+func (r *remote) flags(f *pflag.FlagSet) {
+	f.StringVar(&r.Data, "data", "", "Data `DIR` of the server, which says where it is and its key; without any of "+
+		"these flags ./data is looked at, and then the default addresses.")
+	f.StringVar(&r.Profile, "profile", "", "`NAME` of a server in the file of profiles.")
+	f.StringVar(&r.Endpoint, "endpoint", "", "`URL` of the server's NoSQL API.")
+	f.StringVar(&r.MongoEndpoint, "mongo-endpoint", "", "`HOST:PORT` of its MongoDB API.")
+	f.StringVar(&r.TableEndpoint, "table-endpoint", "", "`URL` of its Table API.")
+	f.StringVar(&r.Account, "account", "localhost", "Account name.")
+	f.StringVar(&r.Key, "key", "", "Where the account key is: `env:NAME or file:PATH`. The default is the emulator's "+
+		"well-known key.")
+}
+
+// server returns the server that the flags name.
+func (r *remote) server() (*door.Server, error) {
+	key, err := secret(r.Key)
+	if err != nil {
+		return nil, err
+	}
+	explicit := r.Endpoint != "" || r.MongoEndpoint != "" || r.TableEndpoint != ""
+	switch {
+	case r.Profile != "" && (explicit || r.Data != ""):
+		return nil, errors.New("--profile can't be used with --data or an endpoint")
+	case r.Profile != "":
+		return profile(r.Profile)
+	case r.Data != "" && explicit:
+		return nil, errors.New("--data and an endpoint can't be used together")
+	case explicit:
+		if key == "" {
+			key = server.WellKnownKey
+		}
+		return &door.Server{NoSQL: r.Endpoint, Table: r.TableEndpoint, Mongo: r.MongoEndpoint, Account: r.Account,
+			Key: key}, nil
+	}
+	dir := r.Data
+	if dir == "" {
+		dir = "data"
+	}
+	conns, err := server.ReadConnections(dir)
+	if err == nil {
+		return connected(conns, key)
+	}
+	if r.Data != "" {
+		return nil, err
+	}
+	if key == "" {
+		key = server.WellKnownKey
+	}
+	d := server.Default()
+	return &door.Server{NoSQL: "http://" + d.NoSQLAddr, Table: "http://" + d.TableAddr + "/" + r.Account,
+		Mongo: d.MongoAddr, Account: r.Account, Key: key}, nil
+}
+
+// connected returns the server that has left its connection strings.
+func connected(c *server.Connections, key string) (*door.Server, error) {
+	s := &door.Server{Account: c.Account, Key: key}
+	if key == "" {
+		s.Key = c.Key
+	}
+	if c.NoSQL != nil {
+		s.NoSQL = c.NoSQL.Endpoint
+	}
+	if c.Table != nil {
+		s.Table = c.Table.Endpoint
+	}
+	if c.Mongo != nil {
+		u, err := url.Parse(c.Mongo.ConnectionString)
+		if err != nil {
+			return nil, errors.New("the connection string of MongoDB is malformed") // it has the key
+		}
+		s.Mongo = u.Host
+	}
+	return s, nil
+}
+
+// secret returns what env:NAME or file:PATH refer to; "" for "". No error shows a secret.
+func secret(ref string) (string, error) {
+	kind, name, _ := strings.Cut(ref, ":")
+	switch {
+	case ref == "":
+		return "", nil
+	case kind == "env":
+		v := os.Getenv(name)
+		if v == "" {
+			return "", fmt.Errorf("the variable %s, which should have the key, is empty", name)
+		}
+		return v, nil
+	case kind == "file":
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			return "", fmt.Errorf("the key can't be read: %w", err)
+		}
+		if v := strings.TrimSpace(string(raw)); v != "" {
+			return v, nil
+		}
+		return "", fmt.Errorf("%s, which should have the key, is empty", name)
+	case ref == os.Getenv("ORRERY_KEY"): // every flag is a variable too, and a variable is no command line
+		return ref, nil
+	}
+	return "", errors.New("--key: a key on the command line is refused, because other users see it: want env:NAME or " +
+		"file:PATH")
+}
+
+// profilesFile returns the name of the file of profiles.
+func profilesFile() (string, error) {
+	if name := os.Getenv("ORRERY_PROFILES"); name != "" {
+		return name, nil
+	}
+	dir, err := os.UserConfigDir()
+	return filepath.Join(dir, "orrery", "profiles.toml"), err
+}
+
+// profile reads a server from the file of profiles, which only its owner may read:
+//
+//	[staging]
+//	endpoint = "http://staging:8081"
+//	mongo-endpoint = "staging:10255"
+//	key = "env:STAGING_KEY"            # or file:PATH, or the key itself
+func profile(name string) (*door.Server, error) {
+	path, err := profilesFile()
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("--profile %s: %w", name, err)
+	}
+	if !onlyOwner(info) {
+		return nil, fmt.Errorf("%s can be read by others: chmod 600 it", path)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]map[string]string{}
+	if err := toml.Unmarshal(raw, &all); err != nil {
+		return nil, fmt.Errorf("%s is no TOML file of tables of texts", path) // the library's error shows the line
+	}
+	p, ok := all[name]
+	if !ok {
+		return nil, fmt.Errorf("%s has no profile %s", path, name)
+	}
+	s := &door.Server{Account: "localhost", Key: server.WellKnownKey}
+	for k, v := range p {
+		switch k {
+		case "endpoint":
+			s.NoSQL = v
+		case "mongo-endpoint":
+			s.Mongo = v
+		case "table-endpoint":
+			s.Table = v
+		case "account":
+			s.Account = v
+		case "key":
+			s.Key = v
+			if strings.HasPrefix(v, "env:") || strings.HasPrefix(v, "file:") {
+				if s.Key, err = secret(v); err != nil {
+					return nil, err
+				}
+			}
+		default:
+			return nil, fmt.Errorf("profile %s of %s: %s is not known", name, path, k)
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,152 @@
+package server
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// startWithFiles starts a server whose initial data are files, and waits until it is initialized or has failed.
+func startWithFiles(t *testing.T, files map[string]string) *Server {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := Ephemeral()
+	c.InitDir = dir
+	s := start1(t, c)
+	for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(2 * time.Millisecond) {
+		s.init.mu.Lock()
+		state := s.init.State
+		s.init.mu.Unlock()
+		if state != initRunning {
+			break
+		}
+	}
+	return s
+}
+
+func adminText(t *testing.T, s *Server, path string) (int, string) {
+	t.Helper()
+	res, err := http.Get("http://" + s.Addr(Admin) + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+// Each kind of file is applied, in the order of the names, before the server is ready.
+func TestInitDir(t *testing.T) {
+	s := startWithFiles(t, map[string]string{
+		"01-shop.yaml": "databases:\n- id: shop\n  containers:\n  - id: products\n    partitionKey: /category\n" +
+			"  - id: orders\n    partitionKey: [/tenant, /user]\n    defaultTtl: 3600\ntables: [devices]\n",
+		"02-shop.products.jsonl":      "{\"id\":\"1\",\"category\":\"a\"}\n{\"id\":\"2\"}\n",
+		"03-shop.orders.json":         `[{"id":"o","tenant":"t","user":"u"}]`,
+		"04-shop.prices.csv":          "id,price:number,note\np1,1.5,cheap\np2,2,\n",
+		"05-graphs.g.gremlin":         "// comment\ng.addV('a').property(id, 'x')\n\ng.addV('a').property(id, 'y')",
+		"10-shop.products.jsonl":      `{"id":"1","category":"a","again":true}`,
+		".hidden.nonsense":            "",
+		"06-new.friends.gremlin":      "g.addV('f').property(id, 'z')\n",
+		"02-shop.products2.ndjson":    `{"id":"n"}`,
+		"99-shop.products.empty.json": `[]`,
+	})
+	if code, text := adminText(t, s, "/ready"); code != 200 {
+		t.Fatalf("/ready: %d %s", code, text)
+	}
+	_, results := adminText(t, s, InitPath)
+	for _, want := range []string{`"state":"done"`, `"file":"02-shop.products.jsonl","written":2`,
+		`"file":"04-shop.prices.csv","written":2`, `"file":"05-graphs.g.gremlin","written":2`} {
+		if !strings.Contains(results, want) {
+			t.Errorf("%s lacks %s:\n%s", InitPath, want, results)
+		}
+	}
+	if i, j := strings.Index(results, "06-new"), strings.Index(results, "10-shop"); i < 0 || j < i {
+		t.Errorf("the order is wrong:\n%s", results)
+	}
+	for name, want := range map[[2]string]int64{{"shop", "products"}: 2, {"shop", "orders"}: 1, {"shop", "prices"}: 2,
+		{"graphs", "g"}: 2, {"new", "friends"}: 1} {
+		c, err := s.Engine().Container(name[0], name[1])
+		if err != nil {
+			t.Errorf("%v: %v", name, err)
+			continue
+		}
+		if n, err := c.Count(context.Background()); err != nil || n != want {
+			t.Errorf("%v has %d items, %v, want %d", name, n, err, want)
+		}
+	}
+	if c, err := s.Engine().Container("shop", "orders"); err == nil && len(c.Spec().PartitionKey.Paths) != 2 {
+		t.Errorf("orders has the partition key %v", c.Spec().PartitionKey)
+	}
+}
+
+// A file that fails keeps the server from being ready, and says why. Later files aren't applied.
+func TestInitDirThatFails(t *testing.T) {
+	for name, tc := range map[string]struct{ text, want string }{
+		"02-shop.products.jsonl": {`{"id":"1"`, "item 1"},
+		"02-nowhere.json":        {`[]`, "its name doesn't say"},
+		"02-a.b.json":            {`{}`, "JSON array"},
+		"02-a.yaml":              {"databases:\n- id: x\n  unknown: 1\n", "unknown"},
+		"02-b.yaml":              {"databases:\n- id: x\n  containers: [{partitionKey: /a}]\n", "container"},
+		"02-script.sh":           {"", "no such kind"},
+		"02-graphs.g.gremlin":    {"g.addV('a'\n", "line 1"},
+		"02-a.c.jsonl":           {`{"noid":1}`, "item 1"},
+	} {
+		s := startWithFiles(t, map[string]string{"01-a.yaml": "databases: [{id: first}]", name: tc.text,
+			"03-a.yaml": "databases: [{id: never}]"})
+		if code, text := adminText(t, s, "/ready"); code != 503 || !strings.Contains(text, name) ||
+			!strings.Contains(text, tc.want) {
+			t.Errorf("%s: /ready is %d %q, want %q", name, code, text, tc.want)
+		}
+		if code, _ := adminText(t, s, "/alive"); code != 200 {
+			t.Errorf("%s: /alive is %d", name, code)
+		}
+		if got := databases(t, s); strings.Contains(got, "never") || !strings.Contains(got, "first") {
+			t.Errorf("%s: there are %s", name, got)
+		}
+	}
+}
+
+// Only clients of private networks of the machine's interfaces are let in.
+func TestOwnNetworks(t *testing.T) {
+	var addrs []net.Addr
+	for _, text := range []string{"127.0.0.1/8", "172.18.0.3/16", "203.0.113.7/24", "fd00::3/64", "2001:db8::1/64"} {
+		ip, n, err := net.ParseCIDR(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		addrs = append(addrs, &net.IPNet{IP: ip, Mask: n.Mask})
+	}
+	o := &ownNetworks{networks: networksOf(addrs)}
+	for client, want := range map[string]bool{"127.0.0.1": true, "::1": true, "172.18.0.1": true, "172.19.0.1": false,
+		"192.168.1.20": false, "203.0.113.9": false, "8.8.8.8": false, "fd00::1": true, "fd01::1": false,
+		"2001:db8::2": false, "::ffff:172.18.9.9": true, "::ffff:10.0.0.1": false} {
+		if got := o.has(&net.TCPAddr{IP: net.ParseIP(client), Port: 1}); got != want {
+			t.Errorf("%s: %v, want %v", client, got, want)
+		}
+	}
+	for _, tc := range []struct {
+		own  bool
+		want string
+	}{{false, "--insecure"}, {true, ""}} {
+		c := Default()
+		c.NoSQLAddr, c.OwnNetworks = "0.0.0.0:8081", tc.own
+		err := c.Validate()
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("own networks %v: %v", tc.own, err)
+		}
+	}
+}

@@ -1,0 +1,512 @@
+package door
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/orrerydb/orrery/cmd/orrery/transfer"
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/json"
+	"github.com/orrerydb/orrery/core/value"
+)
+
+// NoSQL is a container behind the NoSQL API.
+type NoSQL struct {
+	url, key      string
+	db, container string
+	http          *http.Client
+	clock         *clock.Clock
+	paths         [][]string // of the partition key
+}
+
+const nosqlVersion = "2020-11-05"
+
+// OpenNoSQL opens a container. It is created with the partition key paths if these are given and it is absent.
+func OpenNoSQL(ctx context.Context, s *Server, db, container string, create []string) (*NoSQL, error) {
+	if s.NoSQL == "" {
+		return nil, errors.New("the server has no NoSQL API (--nosql-addr off), or its address isn't known")
+	}
+	n := &NoSQL{url: strings.TrimSuffix(s.NoSQL, "/"), key: s.Key, db: db, container: container, http: newHTTP(),
+		clock: clock.New()}
+	var def struct{ PartitionKey struct{ Paths []string } }
+	err := n.ask(ctx, http.MethodGet, "colls", n.link(), n.path(), nil, nil, &def)
+	var absent *refusal
+	if errors.As(err, &absent) && absent.code == http.StatusNotFound && len(create) > 0 {
+		if err = n.create(ctx, create); err == nil {
+			def.PartitionKey.Paths = create
+		}
+	} else if absent != nil && absent.code == http.StatusNotFound {
+		return nil, fmt.Errorf("there is no container %s/%s: create it, or name its key with --partition-key", db,
+			container)
+	}
+	for _, p := range def.PartitionKey.Paths {
+		segs := strings.Split(strings.TrimPrefix(p, "/"), "/")
+		for i := range segs {
+			segs[i] = strings.Trim(segs[i], `"`)
+		}
+		n.paths = append(n.paths, segs)
+	}
+	return n, err
+}
+
+func (n *NoSQL) link() string { return "dbs/" + n.db + "/colls/" + n.container }
+func (n *NoSQL) path() string {
+	return "/dbs/" + url.PathEscape(n.db) + "/colls/" + url.PathEscape(n.container)
+}
+
+// create creates the database, if it is absent, and the container.
+func (n *NoSQL) create(ctx context.Context, paths []string) error {
+	body, err := stdjson.Marshal(map[string]string{"id": n.db})
+	if err != nil {
+		return err
+	}
+	err = n.ask(ctx, http.MethodPost, "dbs", "", "/dbs", nil, body, nil)
+	var r *refusal
+	if err != nil && !(errors.As(err, &r) && r.code == http.StatusConflict) {
+		return err
+	}
+	kind := "Hash"
+	if len(paths) > 1 {
+		kind = "MultiHash"
+	}
+	body, err = stdjson.Marshal(map[string]any{"id": n.container,
+		"partitionKey": map[string]any{"paths": paths, "kind": kind, "version": 2}})
+	if err != nil {
+		return err
+	}
+	return n.ask(ctx, http.MethodPost, "colls", "dbs/"+n.db, "/dbs/"+url.PathEscape(n.db)+"/colls", nil, body, nil)
+}
+
+// refusal is an answer with an error.
+type refusal struct {
+	code int
+	text string
+}
+
+// Error implements error.
+func (r *refusal) Error() string { return r.text }
+
+// refused returns the error of an answer: *Again if it asks for a pause.
+func refused(code int, header http.Header, body []byte) error {
+	var e struct{ Message string }
+	if stdjson.Unmarshal(body, &e) != nil || e.Message == "" {
+		e.Message = fmt.Sprintf("%.300s", body)
+	}
+	text, _, _ := strings.Cut(strings.TrimPrefix(e.Message, "Message: "), "\r\nActivityId")
+	err := &refusal{code, fmt.Sprintf("%d %s: %s", code, http.StatusText(code), text)}
+	switch code {
+	case http.StatusTooManyRequests, 449, http.StatusServiceUnavailable, http.StatusRequestTimeout, http.StatusGone:
+		return &Again{Err: err, Wait: retryAfter(code, header)}
+	}
+	return err
+}
+
+// retryAfter returns the pause that a server asks for, at least 10 ms.
+func retryAfter(code int, header http.Header) time.Duration {
+	if ms, err := strconv.ParseFloat(header.Get("x-ms-retry-after-ms"), 64); err == nil {
+		return max(10*time.Millisecond, time.Duration(ms*float64(time.Millisecond)))
+	}
+	if s, err := strconv.Atoi(header.Get("Retry-After")); err == nil {
+		return max(10*time.Millisecond, time.Duration(s)*time.Second)
+	}
+	if code == http.StatusTooManyRequests {
+		return 100 * time.Millisecond
+	}
+	return 0
+}
+
+// sign returns the value of Authorization.
+func sign(key, text string) (string, error) {
+	raw, err := base64.StdEncoding.DecodeString(key)
+	if err != nil {
+		return "", errors.New("the account key is not base64")
+	}
+	m := hmac.New(sha256.New, raw)
+	m.Write([]byte(text))
+	return base64.StdEncoding.EncodeToString(m.Sum(nil)), nil
+}
+
+// send sends one request once. The reply is in buf.
+func (n *NoSQL) send(ctx context.Context, method, kind, link, path string, header map[string]string, body []byte,
+	buf []byte) (int, http.Header, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, n.url+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, buf, err
+	}
+	date := n.clock.Now().Format(http.TimeFormat)
+	sig, err := sign(n.key, strings.ToLower(method)+"\n"+kind+"\n"+link+"\n"+strings.ToLower(date)+"\n\n")
+	if err != nil {
+		return 0, nil, buf, err
+	}
+	req.Header["Authorization"] = []string{url.QueryEscape("type=master&ver=1.0&sig=" + sig)}
+	req.Header["X-Ms-Date"], req.Header["X-Ms-Version"] = []string{date}, []string{nosqlVersion}
+	req.Header["Content-Type"] = []string{"application/json"}
+	for k, v := range header {
+		req.Header.Set(k, v)
+	}
+	res, err := n.http.Do(req)
+	if err != nil {
+		return 0, nil, buf, lost(n.url, err)
+	}
+	defer res.Body.Close()
+	if l := int(res.ContentLength); l > cap(buf) {
+		buf = make([]byte, 0, l+1)
+	}
+	if buf, err = readAll(buf, res.Body); err != nil {
+		return 0, nil, buf, lost(n.url, err)
+	}
+	return res.StatusCode, res.Header, buf, nil
+}
+
+// ask sends a request until it is answered, and reads the reply into out.
+func (n *NoSQL) ask(ctx context.Context, method, kind, link, path string, header map[string]string, body []byte,
+	out any) error {
+	return tries(ctx, func() error {
+		code, h, text, err := n.send(ctx, method, kind, link, path, header, body, nil)
+		switch {
+		case err != nil:
+			return err
+		case code >= 300:
+			return refused(code, h, text)
+		case out == nil:
+			return nil
+		}
+		return stdjson.Unmarshal(text, out)
+	})
+}
+
+// Limits of a batch: the service's 100 operations, and a body below its 2 MB.
+const (
+	batchRows  = 100
+	batchBytes = 1 << 20
+)
+
+// Full implements transfer.Target.
+func (n *NoSQL) Full(b *transfer.Batch) bool {
+	return len(b.Rows) >= batchRows || len(b.Buf) >= batchBytes
+}
+
+// system are the fields that the server computes.
+var system = map[string]bool{"_rid": true, "_self": true, "_etag": true, "_ts": true, "_attachments": true,
+	"_lsn": true}
+
+// Prepare implements transfer.Target. A row without an id gets one.
+func (n *NoSQL) Prepare(b *transfer.Batch, r *transfer.Row, num int64) error {
+	s := transfer.Sent{Line: r.Line}
+	from := len(b.Buf)
+	if r.Text != nil {
+		b.Buf = append(b.Buf, r.Text...)
+	} else {
+		b.Buf = append(doc.AppendJSONFields(append(b.Buf, '{'), r.Doc, doc.NoSQL), '}')
+	}
+	hasID, done := false, 0
+	var keys [3][]byte
+	err := json.EachMember(b.Buf[from:], func(name string, raw []byte) error {
+		if name == "id" {
+			hasID = true
+			if raw[0] != '"' {
+				return errors.New("the id is not a string")
+			}
+		}
+		for i, p := range n.paths {
+			if p[0] == name && i < len(keys) {
+				keys[i] = at(raw, p[1:])
+			}
+		}
+		done++
+		return nil
+	})
+	if err != nil {
+		b.Buf = b.Buf[:from]
+		return err
+	}
+	if !hasID {
+		id := transfer.DerivedID(num, b.Buf[from:])
+		text := append([]byte(`"`), value.AppendUUID(nil, id[:])...)
+		text = append(text, '"')
+		rest := append([]byte(nil), b.Buf[from+1:]...)
+		for i := range keys {
+			keys[i] = append([]byte(nil), keys[i]...) // their place is written over
+		}
+		b.Buf = append(append(b.Buf[:from], `{"id":`...), text...)
+		if done > 0 {
+			b.Buf = append(b.Buf, ',')
+		}
+		b.Buf = append(b.Buf, rest...)
+		for i, p := range n.paths {
+			if p[0] == "id" {
+				keys[i] = text
+			}
+		}
+	}
+	s.Body = [2]int{from, len(b.Buf)}
+	from = len(b.Buf)
+	b.Buf = append(b.Buf, '[')
+	for i := range n.paths {
+		if i > 0 {
+			b.Buf = append(b.Buf, ',')
+		}
+		if len(keys[i]) == 0 {
+			b.Buf = append(b.Buf, "{}"...) // the row has no key
+		} else {
+			b.Buf = append(b.Buf, keys[i]...)
+		}
+	}
+	b.Buf = append(b.Buf, ']')
+	s.Key = [2]int{from, len(b.Buf)}
+	b.Rows = append(b.Rows, s)
+	return nil
+}
+
+// at returns the value at a path below raw, nil if it isn't there or has no place in a partition key.
+func at(raw []byte, path []string) []byte {
+	for _, p := range path {
+		var found []byte
+		if raw[0] != '{' || json.EachMember(raw, func(name string, v []byte) error {
+			if name == p {
+				found = v
+			}
+			return nil
+		}) != nil || found == nil {
+			return nil
+		}
+		raw = found
+	}
+	if raw[0] == '{' || raw[0] == '[' {
+		return nil
+	}
+	return raw
+}
+
+// bulkHeader are the headers of a bulk: operations of their own, of which all are done.
+var bulkHeader = map[string]string{"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "False",
+	"x-ms-cosmos-batch-continue-on-error": "True", "Prefer": "return=minimal"}
+
+// Write implements transfer.Target.
+func (n *NoSQL) Write(ctx context.Context, b *transfer.Batch, rows []int, replace bool,
+	verdict func(int, transfer.Verdict, string)) (wait time.Duration, err error) {
+	verb := `{"operationType":"Create","partitionKey":`
+	if replace {
+		verb = `{"operationType":"Upsert","partitionKey":`
+	}
+	body := make([]byte, 0, len(b.Buf)+len(rows)*100)
+	body = append(body, '[')
+	for i, row := range rows {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, verb...)
+		body = json.AppendText(body, b.Part(b.Rows[row].Key))
+		body = append(body, `,"resourceBody":`...)
+		body = append(body, b.Part(b.Rows[row].Body)...)
+		body = append(body, '}')
+	}
+	body = append(body, ']')
+	var results []struct {
+		StatusCode             int
+		Message                string
+		RetryAfterMilliseconds float64
+	}
+	err = tries(ctx, func() error {
+		code, h, text, err := n.send(ctx, http.MethodPost, "docs", n.link(), n.path()+"/docs", bulkHeader, body, nil)
+		switch {
+		case err != nil:
+			return err
+		case code >= 300:
+			return refused(code, h, text)
+		}
+		return stdjson.Unmarshal(text, &results)
+	})
+	var r *refusal
+	if errors.As(err, &r) && len(rows) == 1 && (r.code == http.StatusBadRequest ||
+		r.code == http.StatusRequestEntityTooLarge) {
+		verdict(rows[0], transfer.Refused, r.text)
+		return 0, nil
+	}
+	if errors.As(err, &r) && (r.code == http.StatusBadRequest || r.code == http.StatusRequestEntityTooLarge) {
+		for _, half := range [][]int{rows[:len(rows)/2], rows[len(rows)/2:]} { // one of them is at fault
+			w, err := n.Write(ctx, b, half, replace, verdict)
+			if err != nil {
+				return 0, err
+			}
+			wait = max(wait, w)
+		}
+		return wait, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s/%s: %w", n.db, n.container, err)
+	}
+	if len(results) != len(rows) {
+		return 0, fmt.Errorf("%s answers %d of %d operations", n.url, len(results), len(rows))
+	}
+	for i, res := range results {
+		switch code := res.StatusCode; {
+		case code < 300:
+			verdict(rows[i], transfer.Written, "")
+		case code == http.StatusConflict && !replace:
+			verdict(rows[i], transfer.Exists, res.Message)
+		case code == http.StatusTooManyRequests || code == 449 || code == http.StatusServiceUnavailable ||
+			code == http.StatusRequestTimeout || code == http.StatusFailedDependency:
+			wait = max(wait, time.Duration(res.RetryAfterMilliseconds)*time.Millisecond, 20*time.Millisecond)
+			verdict(rows[i], transfer.Later, "")
+		default:
+			verdict(rows[i], transfer.Refused, fmt.Sprintf("%d %s %s", code, http.StatusText(code), res.Message))
+		}
+	}
+	return wait, nil
+}
+
+// Size implements transfer.Source.
+func (n *NoSQL) Size(ctx context.Context) (count int64, err error) {
+	err = tries(ctx, func() error {
+		code, h, text, err := n.send(ctx, http.MethodGet, "colls", n.link(), n.path(),
+			map[string]string{"x-ms-documentdb-populatequotainfo": "True"}, nil, nil)
+		if err == nil && code >= 300 {
+			err = refused(code, h, text)
+		}
+		for part := range strings.SplitSeq(h.Get("x-ms-resource-usage"), ";") {
+			if v, ok := strings.CutPrefix(part, "documentsCount="); ok {
+				count, _ = strconv.ParseInt(v, 10, 64)
+			}
+		}
+		return err
+	})
+	return count, err
+}
+
+// Rows implements transfer.Source. It reads the physical partitions one after the other, in the order of creation in
+// each.
+func (n *NoSQL) Rows(ctx context.Context, f func(*transfer.Row) error) error {
+	var ranges struct{ PartitionKeyRanges []struct{ ID string } }
+	err := n.ask(ctx, http.MethodGet, "pkranges", n.link(), n.path()+"/pkranges", nil, nil, &ranges)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	pages, free := make(chan []byte, 2), make(chan []byte, 4)
+	failed := make(chan error, 1)
+	done := make(chan struct{})
+	defer func() { stop(); <-done }()
+	go func() {
+		defer close(done)
+		defer close(pages)
+		for _, r := range ranges.PartitionKeyRanges {
+			if err := n.pages(ctx, r.ID, pages, free); err != nil {
+				failed <- err
+				return
+			}
+		}
+	}()
+	var num int64
+	for page := range pages {
+		if err := eachItem(page, &num, f); err != nil {
+			return err
+		}
+		select {
+		case free <- page:
+		default:
+		}
+	}
+	select {
+	case err := <-failed:
+		return err
+	default:
+		return nil
+	}
+}
+
+// pages reads a physical partition to its end.
+func (n *NoSQL) pages(ctx context.Context, id string, pages chan<- []byte, free <-chan []byte) error {
+	for token := ""; ; {
+		var buf []byte
+		select {
+		case buf = <-free:
+		default:
+		}
+		header := map[string]string{"x-ms-max-item-count": "4000", "x-ms-documentdb-partitionkeyrangeid": id}
+		if token != "" {
+			header["x-ms-continuation"] = token
+		}
+		err := tries(ctx, func() (err error) {
+			code, h, text, err := n.send(ctx, http.MethodGet, "docs", n.link(), n.path()+"/docs", header, nil, buf)
+			if err == nil && code >= 300 {
+				err = refused(code, h, text)
+			}
+			buf, token = text, h.Get("x-ms-continuation")
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		select {
+		case pages <- buf:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if token == "" {
+			return nil
+		}
+	}
+}
+
+// eachItem calls f with the items of a page, without what the server has computed.
+func eachItem(page []byte, num *int64, f func(*transfer.Row) error) error {
+	return json.EachMember(page, func(name string, raw []byte) error {
+		if name != "Documents" {
+			return nil
+		}
+		return json.EachElement(raw, func(item []byte) error {
+			*num++
+			text, err := Own(item)
+			if err != nil {
+				return err
+			}
+			return f(&transfer.Row{Text: text, Line: *num})
+		})
+	})
+}
+
+var tail = []byte(`,"_rid":`)
+
+// Own returns an item without the fields that the server has computed. It may change the item's bytes. A server puts
+// them at the end, where they are cut off without a look at the rest: a part of the item that begins with ,"_rid": and
+// reads as members up to the item's brace is none of a string or of an object in it.
+func Own(item []byte) ([]byte, error) {
+	if i := bytes.LastIndex(item, tail); i > 0 {
+		all := true
+		item[i] = '{'
+		err := json.EachMember(item[i:], func(name string, _ []byte) error {
+			all = all && system[name]
+			return nil
+		})
+		if item[i] = ','; err == nil && all {
+			item[i] = '}'
+			return item[:i+1], nil
+		}
+	}
+	out := make([]byte, 1, len(item))
+	out[0] = '{'
+	err := json.EachMember(item, func(name string, raw []byte) error {
+		if system[name] {
+			return nil
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(json.AppendString(out, name), ':'), raw...)
+		return nil
+	})
+	return append(out, '}'), err
+}
