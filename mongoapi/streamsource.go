@@ -114,8 +114,10 @@ func (st *stream) read() (bool, error) {
 func (st *stream) wants(e *journal.Entry) bool {
 	ns := st.o.ns
 	switch {
-	case e.Op == journal.Mark || systemCollection(e.Coll) || ns.DB != "" && e.DB != ns.DB:
+	case e.Op == journal.Mark || ns.DB != "" && e.DB != ns.DB:
 		return false
+	case systemCollection(e.Coll):
+		return st.o.expanded && e.Coll == viewsCollection && e.Op != journal.Change
 	case ns.Coll == "" || e.Coll == ns.Coll:
 		return true
 	}
