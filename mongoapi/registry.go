@@ -94,6 +94,13 @@ func init() {
 
 		// Diagnostics.
 		"configureFailPoint":       {fn: configureFailPoint, test: true, free: true},
+		"compact":                  {fn: compact, args: args{"force": safeBool, "freeSpaceTargetMB": numberArg}},
+		"dbHash":                   {fn: dbHash, args: args{"collections": arrayArg}},
+		"dbhash":                   {fn: dbHash, args: args{"collections": arrayArg}},
+		"filemd5":                  {fn: fileMD5},
+		"reIndex":                  {fn: reIndex},
+		"top":                      {fn: top},
+		"validate":                 {fn: validateCollection, args: args{"full": safeBool, "metadata": safeBool}},
 		"collStats":                {fn: collStatsCommand, args: args{"scale": numberArg}},
 		"connectionStatus":         {fn: connectionStatus, args: args{"showPrivileges": safeBool}},
 		"currentOp":                {fn: currentOp, free: true},
@@ -121,11 +128,11 @@ func init() {
 // unsupported lists commands of MongoDB that aren't supported. All other names are unknown.
 var unsupported = map[string]bool{
 	"applyOps": true, "authenticate": true, "bulkWrite": true,
-	"compact": true, "connPoolStats": true, "dbHash": true, "filemd5": true,
-	"fsync": true, "getLastError": true, "getShardMap": true, "getnonce": true,
-	"killAllSessionsByPattern": true, "mapReduce": true, "planCacheClear": true, "profile": true, "reIndex": true,
+	"connPoolStats": true,
+	"fsync":         true, "getLastError": true, "getShardMap": true, "getnonce": true,
+	"killAllSessionsByPattern": true, "mapReduce": true, "planCacheClear": true, "profile": true,
 	"setFeatureCompatibilityVersion": true, "setParameter": true,
-	"shutdown": true, "top": true, "validate": true,
+	"shutdown": true,
 }
 
 // nothing replies to a command that needs no work.
