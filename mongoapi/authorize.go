@@ -118,7 +118,7 @@ func init() {
 		"replSetGetConfig": onCluster("replSetGetConfig"), "replSetGetStatus": onCluster("replSetGetStatus"),
 		"replSetInitiate": onCluster("replSetConfigure"), "serverStatus": onCluster("serverStatus"),
 		"setParameter": onCluster("setParameter"), "shutdown": onCluster("shutdown"), "top": onCluster("top"),
-		"fsync":           onCluster("fsync"),
+		"fsync": onCluster("fsync"), "fsyncUnlock": onCluster("unlock"),
 		"killAllSessions": onCluster("killAnySession"), "killAllSessionsByPattern": onCluster("killAnySession"),
 		"setFeatureCompatibilityVersion": onCluster("setFeatureCompatibilityVersion"),
 

@@ -1,6 +1,9 @@
 package mongoapi
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/mongoapi/filter"
@@ -42,6 +45,21 @@ func cover(q *exec.Query, paths []access.Path) {
 	q.Needs = paths
 	q.Whole = len(paths) == 1 && len(paths[0].Segs) == 1
 	q.Repeat = q.Whole
+}
+
+// inOneIndex reports whether a declared compound index has all of several paths. Then a query that looks only at these
+// is told to be read whole, which lets the core walk the index instead of the documents.
+func (k *coll) inOneIndex(paths []access.Path) bool {
+	for _, s := range k.indexSpecs() {
+		if composite(s) == nil {
+			continue
+		}
+		has := func(p access.Path) bool { return s.Get("key").Get(strings.Join(p.Segs, ".")).IsDefined() }
+		if !slices.ContainsFunc(paths, func(p access.Path) bool { return !has(p) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // count counts the rows of a source that hasn't been read yet.

@@ -73,6 +73,28 @@ func TestExhaustCursor(t *testing.T) {
 	}
 }
 
+// An error that says that the server is no primary has the version of its description, so that a driver which knows it
+// goes on at once.
+func TestStateChangeHasVersion(t *testing.T) {
+	_, addr := serve(t, Options{TestCommands: true}, nil)
+	c := connect(t, addr)
+	hello, _ := c.ask(greeting())
+	for _, code := range []int32{91, 10107, 6} {
+		c.ask(bson.D{{Key: "configureFailPoint", Value: "failCommand"},
+			{Key: "mode", Value: bson.D{{Key: "times", Value: 1}}},
+			{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"ping"}}, {Key: "errorCode", Value: code}}},
+			{Key: "$db", Value: "admin"}})
+		raw, e := c.ask(bson.D{{Key: "ping", Value: 1}, {Key: "$db", Value: "db"}})
+		if e.Code != code {
+			t.Fatalf("the error is %v", raw)
+		}
+		v, err := raw.LookupErr("topologyVersion")
+		if has := err == nil; has != (code != 6) || has && !v.Equal(hello.Lookup("topologyVersion")) {
+			t.Errorf("the error %d has the version %v", code, v)
+		}
+	}
+}
+
 // version is the topologyVersion of a reply.
 func version(t *testing.T, raw bson.Raw) bson.D {
 	t.Helper()

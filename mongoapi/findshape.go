@@ -83,7 +83,7 @@ func (r *request) bounds(k *coll, a findArgs) (*keyBounds, error) {
 		}
 	}
 	if b.min != nil && b.max != nil && b.compare(b.min, b.max) >= 0 {
-		return nil, merr.New(51175, "The value provided for min() does not come before the value provided for " +
+		return nil, merr.New(51175, "The value provided for min() does not come before the value provided for "+
 			"max() in "+
 			"the hinted index.")
 	}

@@ -178,7 +178,11 @@ func (h *host) find(k *coll, q agg.Lead, e *expr.Env) (agg.Iter, error) {
 	case q.Unseen:
 		shown = exec.AnyOrder
 	}
-	return h.add(newSource(k, q.Filter, q.Sort, shown, q.Skip, q.Limit, e)), nil
+	src := newSource(k, q.Filter, q.Sort, shown, q.Skip, q.Limit, e)
+	if q.Needs != nil {
+		src.q.Needs, src.q.Whole = q.Needs, k.inOneIndex(q.Needs)
+	}
+	return h.add(src), nil
 }
 
 // Find implements agg.Host.

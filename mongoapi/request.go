@@ -86,6 +86,9 @@ func (c *conn) run(dst, body []byte, seqs []wire.Seq, legacy bool) []byte {
 	} else {
 		c.note(r, r.failed)
 	}
+	if c.s.profiles.on.Load() > 0 {
+		r.profile(out[at:], err)
+	}
 	out = r.timed(out, at)
 	c.more = r.more
 	if r.cancel != nil {
@@ -171,6 +174,11 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 	}
 	if r.c.who != nil && r.s.o.Auth && !def.open {
 		if err := r.authorize(); err != nil {
+			return dst, err
+		}
+	}
+	if r.s.o.Strict {
+		if err := r.strict(def); err != nil {
 			return dst, err
 		}
 	}
@@ -491,6 +499,9 @@ func (r *request) appendError(dst []byte, err error) []byte {
 	dst = bson.AppendInt32(dst, "code", e.Code)
 	dst = bson.AppendString(dst, "codeName", e.CodeName())
 	dst = append(dst, e.Extra...)
+	if stateChange(e.Code) && r.c.home != nil {
+		dst = r.appendTopologyVersion(dst)
+	}
 	return bson.End(r.appendLabels(dst, e.Code, e.Labels), at)
 }
 
@@ -516,6 +527,16 @@ func (r *request) appendLabels(dst []byte, code int32, labels []string) []byte {
 func retryable(code int32) bool {
 	switch code {
 	case 11600, 11602, 10107, 13435, 13436, 189, 91, 7, 6, 89, 9001, 262:
+		return true
+	}
+	return false
+}
+
+// stateChange reports whether an error says that the server is no primary, or shuts down. Then its reply has the
+// version of the server's description: a driver that knows this version already doesn't give the server up.
+func stateChange(code int32) bool {
+	switch code {
+	case 91, 189, 10107, 11600, 11602, 13435, 13436:
 		return true
 	}
 	return false

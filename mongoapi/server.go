@@ -46,6 +46,8 @@ type Options struct {
 	SetName    string
 	// Advertise is the address that the server announces, as host:port. "" = the address that the client dialled.
 	Advertise string
+	// Strict refuses what the service refuses.
+	Strict bool
 	// PlainText allows logins with the mechanism PLAIN on connections without TLS.
 	PlainText bool
 	// TestCommands enables the commands with which tests make the server fail.
@@ -84,6 +86,7 @@ type Server struct {
 	began    time.Time
 	ids      objectIDs
 	times    clusterClock
+	profiles profiler
 	process  []byte // the ObjectId of this run of the server
 	fails    failpoint.Set
 
@@ -118,6 +121,7 @@ func New(e *core.Engine, o Options) *Server {
 	s.cursors = newCursors(o.Clock)
 	s.sessions = newSessions(o.Clock)
 	s.ids.init(o.Clock)
+	s.profiles.init()
 	s.process = s.ids.next().Bytes()
 	s.times.now = &e.Journal().Clock
 	s.times.init(o.Account, o.Key, o.Auth)

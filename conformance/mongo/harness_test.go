@@ -34,6 +34,11 @@ type server struct {
 
 func start(t *testing.T) *server {
 	t.Helper()
+	return startWith(t, mongoapi.Options{Account: account, Key: key, Auth: true})
+}
+
+func startWith(t *testing.T, o mongoapi.Options) *server {
+	t.Helper()
 	e, err := core.Open(bg, memkv.New(), core.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +47,7 @@ func start(t *testing.T) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := mongoapi.New(e, mongoapi.Options{Account: account, Key: key, Auth: true})
+	m := mongoapi.New(e, o)
 	done := make(chan error, 1)
 	go func() { done <- m.Serve(ln) }()
 	t.Cleanup(func() {

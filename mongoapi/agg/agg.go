@@ -10,6 +10,7 @@
 package agg
 
 import (
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
@@ -68,6 +69,8 @@ type Lead struct {
 	Sort   order.Order
 	Skip   int64
 	Limit  int64 // 0: none
+	// Needs are the paths that the lead and the stages read; nil: the whole documents.
+	Needs []access.Path
 	// Unseen is true when the order of the lead's documents doesn't change the result of the stages after it.
 	Unseen bool
 }
@@ -134,6 +137,11 @@ func Compile(p value.Value, o Options) (*Pipeline, error) {
 		}
 	}
 	out.Lead.Unseen = unseen(specs)
+	if c.behind > 0 {
+		it := specs[c.behind-1].Iter()
+		it.Next()
+		out.Lead.Needs = out.Lead.needs(string(it.Key()), it.Value())
+	}
 	return out, c.findCount(specs)
 }
 
@@ -141,6 +149,7 @@ type compiler struct {
 	o       Options
 	out     *Pipeline
 	leading bool // all stages so far can be executed by the store
+	behind  int  // the number of the first stage that can't, counted from 1
 }
 
 func (c *compiler) stage(i, n int, spec value.Value) error {
@@ -176,7 +185,9 @@ func (c *compiler) stage(i, n int, spec value.Value) error {
 			return err
 		}
 	}
-	c.leading = false
+	if c.leading {
+		c.leading, c.behind = false, i+1
+	}
 	c.out.PerDocument = c.out.PerDocument && def.order == perDocument
 	st, err := def.compile(c, arg)
 	if err != nil {

@@ -79,6 +79,9 @@ func lookup(c *compiler, arg value.Value) (stage, error) {
 	}
 	return func(x *Exec, src Iter) (Iter, error) {
 		h := x.hold("$lookup")
+		if l.local != nil && len(l.lets) == 0 && !arg.Get("pipeline").IsDefined() {
+			return &joinIter{l: l, x: x, src: src, h: h}, nil
+		}
 		return &mapIter{src, x.Env.Run, func(d value.Value) (value.Value, error) {
 			defer h.release()
 			res, err := l.join(x, d, h)

@@ -88,9 +88,13 @@ func tooMuch(name string) error {
 		"%s used too much memory and cannot spill to disk. Memory limit: %d bytes", name, accLimit)
 }
 
+// sumAcc adds whole numbers in ints, which is much faster than values. With the first other number, or when the ints
+// would overflow, the sum becomes a value.
 type sumAcc struct {
 	avg  bool
 	long bool // one of the numbers was a long
+	wide bool // the sum is in sum
+	ints int64
 	sum  value.Value
 	n    int64
 }
@@ -105,16 +109,44 @@ func narrow(v value.Value, long bool) value.Value {
 }
 
 func (s *sumAcc) Add(v value.Value) error {
-	if !v.IsNumber() {
+	switch k := v.Kind(); {
+	case k == value.Int32 || k == value.Int64:
+		s.n++
+		s.long = s.long || k == value.Int64
+		if x := v.Int(); !s.wide {
+			if sum := s.ints + x; (sum > s.ints) == (x > 0) {
+				s.ints = sum
+				return nil
+			}
+		}
+	case v.IsNumber():
+		s.n++
+	default:
 		return nil
 	}
-	s.long = s.long || v.Kind() == value.Int64
-	if s.n++; s.n == 1 {
-		s.sum = v.Clone()
-		return nil
-	}
-	s.sum = num.Widen(num.Add, s.sum, v)
+	s.add(v)
 	return nil
+}
+
+// add adds a number to the value sum.
+func (s *sumAcc) add(v value.Value) {
+	switch {
+	case s.wide:
+		s.sum = num.Widen(num.Add, s.sum, v)
+	case s.n == 1: // the first number
+		s.sum = v.Clone()
+	default:
+		s.sum = num.Widen(num.Add, value.Int64Of(s.ints), v)
+	}
+	s.wide = true
+}
+
+// total returns the sum of at least one number.
+func (s *sumAcc) total() value.Value {
+	if s.wide {
+		return narrow(s.sum, s.long)
+	}
+	return narrow(value.Int64Of(s.ints), s.long)
 }
 
 func (s *sumAcc) Result() value.Value {
@@ -122,12 +154,12 @@ func (s *sumAcc) Result() value.Value {
 		if s.n == 0 {
 			return value.NullValue()
 		}
-		return num.Div(s.sum, value.Int64Of(s.n))
+		return num.Div(s.total(), value.Int64Of(s.n))
 	}
 	if s.n == 0 {
 		return value.Int32Of(0)
 	}
-	return narrow(s.sum, s.long)
+	return s.total()
 }
 
 // Size implements Accumulator.

@@ -3,7 +3,6 @@ package expr
 import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
-	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
 // The state of an accumulator can be stored and later joined with that of earlier documents. Groups that don't fit into
@@ -31,7 +30,11 @@ func fields(state value.Value, n int) ([]value.Value, error) {
 
 // State implements Accumulator. It returns the number of values, their sum, and whether one was a long.
 func (s *sumAcc) State() value.Value {
-	return value.MakeArray([]value.Value{value.Int64Of(s.n), s.sum, value.BoolOf(s.long)})
+	sum := value.NullValue()
+	if s.n > 0 {
+		sum = s.total()
+	}
+	return value.MakeArray([]value.Value{value.Int64Of(s.n), sum, value.BoolOf(s.long)})
 }
 
 // Join implements Accumulator.
@@ -41,10 +44,8 @@ func (s *sumAcc) Join(state value.Value) error {
 		return err
 	}
 	n := s.n + vs[0].Int()
-	if s.n == 0 {
-		s.sum = vs[1].Clone()
-	} else {
-		s.sum = num.Widen(num.Add, s.sum, vs[1])
+	if err := s.Add(vs[1]); err != nil {
+		return err
 	}
 	s.long = s.long || vs[2].Bool()
 	s.n = n

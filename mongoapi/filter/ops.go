@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/orrerydb/orrery/core/collate"
@@ -156,7 +157,11 @@ func compareTest(coll *collate.Collation, kind sargKind, arg value.Value) func(v
 	if isNaN(arg) {
 		return func(x value.Value) bool { return isNaN(x) && (kind == sargGte || kind == sargLte) }
 	}
+	ints, whole := k == value.Int32 || k == value.Int64, arg.Int()
 	return func(x value.Value) bool {
+		if kx := x.Kind(); ints && (kx == value.Int32 || kx == value.Int64) { // the most frequent case
+			return holds(kind, cmp.Compare(x.Int(), whole))
+		}
 		if bracket(x) != class {
 			return false
 		}

@@ -15,7 +15,8 @@ var forwarded = []string{"Accept", "Content-Type", "Content-Length", "If-Match",
 	"Prefer", "A-Im", "Dataserviceversion", "Maxdataserviceversion", "X-Http-Method", "X-Orrery-Explain",
 	"X-Orrery-Strict"}
 
-// bridge sends a request of the page to a door. rest is the decoded path of the door's request, without its first slash.
+// bridge sends a request of the page to a door. rest is the decoded path of the door's request, without its first
+// slash.
 func (e *Explorer) bridge(w http.ResponseWriter, r *http.Request, door, rest string, access Access) {
 	var to http.Handler
 	switch door {
@@ -150,7 +151,7 @@ func resource(path string) (kind, link string) {
 // adminPath reports whether the page may use a path of the admin port: its profiles are for the shell.
 func adminPath(path string) bool {
 	switch path {
-	case "/status", "/metrics", "/orrery/connect", "/orrery/partitions":
+	case "/status", "/metrics", "/orrery/connect", "/orrery/partitions", "/orrery/requests":
 		return true
 	}
 	return false

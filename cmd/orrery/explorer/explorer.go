@@ -9,9 +9,9 @@
 //	POST /_explorer/api/mongo/shop                                  a MongoDB command, in Extended JSON
 //	GET  /_explorer/api/admin/status                                the admin port's GET /status
 //
-// The bridge adds the credentials and calls the door's own handler, so a request of the page is limited, charged, counted
-// and logged like one of an SDK, and gets the same reply, byte by byte. The bytes of a MongoDB command and of its reply
-// are Extended JSON here and BSON there.
+// The bridge adds the credentials and calls the door's own handler, so a request of the page is limited, charged,
+// counted and logged like one of an SDK, and gets the same reply, byte by byte. The bytes of a MongoDB command and of
+// its reply are Extended JSON here and BSON there.
 //
 // Everything is below one prefix and all URLs of the page are relative, so that it works behind any port mapping and
 // host name. Guard (guard.go) refuses requests of other pages; sessions (session.go) hold who has logged in.

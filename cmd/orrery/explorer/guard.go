@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// The guard of the page. A cookie is no guard on this machine: browsers send a cookie of 127.0.0.1:A to every other port
-// of 127.0.0.1, also one with SameSite=Strict, and a page on another port may send requests that carry it. So:
+// The guard of the page. A cookie is no guard on this machine: browsers send a cookie of 127.0.0.1:A to every other
+// port of 127.0.0.1, also one with SameSite=Strict, and a page on another port may send requests that carry it. So:
 //
 //  1. A request of another page is refused, also one that only reads. Browsers say in Sec-Fetch-Site and Origin which
 //     page a request comes from; where both are missing, the client is no browser.
@@ -51,8 +51,8 @@ func (f *refused) write(w http.ResponseWriter) {
 // refusal returns why a request is refused, or nil.
 func (e *Explorer) refusal(r *http.Request) *refused {
 	if e.o.Names != nil && !e.o.Names(r.Host) {
-		return &refused{http.StatusMisdirectedRequest, "ForeignHost", "This is not a name of the server: open the page " +
-			"by its address, or start the server with --public-host."}
+		return &refused{http.StatusMisdirectedRequest, "ForeignHost", "This is not a name of the server: open the " +
+			"page by its address, or start the server with --public-host."}
 	}
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":

@@ -17,8 +17,8 @@ const (
 	idleConns  = 4        // connections that are kept for the next command
 )
 
-// mongoPool keeps a few connections to the MongoDB door. Cursors don't belong to connections, so any of them can get the
-// next batch. Safe for concurrent use.
+// mongoPool keeps a few connections to the MongoDB door. Cursors don't belong to connections, so any of them can get
+// the next batch. Safe for concurrent use.
 type mongoPool struct {
 	dial func(context.Context) (MongoConn, error)
 
@@ -100,7 +100,8 @@ func parseCommand(text []byte, db string) (doc.Doc, *refused) {
 		return nil, &refused{http.StatusBadRequest, "BadCommand", "The command is not Extended JSON: " + err.Error()}
 	}
 	if doc.Get(b, "$db").IsDefined() {
-		return nil, &refused{http.StatusBadRequest, "BadCommand", "The database is part of the path, not of the command."}
+		return nil, &refused{http.StatusBadRequest, "BadCommand",
+			"The database is part of the path, not of the command."}
 	}
 	b = bson.AppendString(b[:len(b)-1], "$db", db) // in place of the zero byte that ends the document
 	return bson.End(b, 0), nil

@@ -41,8 +41,8 @@ func mayRead(door string, r *http.Request) *refused {
 	return readOnly("this request would change something")
 }
 
-// asksOnly reports whether a POST of the NoSQL API is a query or asks for a query plan. Only feeds can be queried: a POST
-// to a procedure runs it, whatever its headers say.
+// asksOnly reports whether a POST of the NoSQL API is a query or asks for a query plan. Only feeds can be queried: a
+// POST to a procedure runs it, whatever its headers say.
 func asksOnly(r *http.Request) bool {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	isTrue := func(name string) bool { return strings.EqualFold(r.Header.Get(name), "true") }
@@ -59,8 +59,8 @@ const maxScript = 1 << 20
 var words = regexp.MustCompile(`[A-Za-z_]\w*`)
 
 // mayEvaluate refuses a script that contains the name of a step that writes, even inside of a text: that is stricter
-// than necessary, and doesn't depend on how scripts are parsed. The request is written again from what was read, so that
-// the door reads the same.
+// than necessary, and doesn't depend on how scripts are parsed. The request is written again from what was read, so
+// that the door reads the same.
 func mayEvaluate(r *http.Request) *refused {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxScript+1))
 	var ask struct {
@@ -109,8 +109,8 @@ var readers = map[string]bool{
 	"listIndexes": true, "ping": true, "serverStatus": true,
 }
 
-// mayRun returns why a MongoDB command is refused in a read-only session, or nil. The stages $out and $merge write; they
-// are looked for at any depth.
+// mayRun returns why a MongoDB command is refused in a read-only session, or nil. The stages $out and $merge write;
+// they are looked for at any depth.
 func mayRun(command doc.Doc) *refused {
 	it := doc.Value(command).Iter()
 	if !it.Next() || !readers[string(it.Key())] {

@@ -29,8 +29,8 @@ const (
 	tokenHeader = "X-Orrery-Token"
 )
 
-// Sessions are the log-ins of the page. A session is a cookie, which is a random id, and a token, which the page sends in
-// a header. Both are needed. Neither is derived from a key. Only hashes are kept. Safe for concurrent use.
+// Sessions are the log-ins of the page. A session is a cookie, which is a random id, and a token, which the page sends
+// in a header. Both are needed. Neither is derived from a key. Only hashes are kept. Safe for concurrent use.
 type Sessions struct {
 	clock *clock.Clock
 	mu    sync.Mutex

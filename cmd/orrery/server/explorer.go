@@ -32,8 +32,8 @@ type ExplorerFlags struct {
 func (x *ExplorerFlags) Flags(f *pflag.FlagSet) {
 	f.StringVar(&x.Mode, "explorer", explorerAuto, "What the web page may do: on, read-only, off, or auto: on where "+
 		"only this machine reaches it, and read-only elsewhere.")
-	f.StringVar(&x.KeyFile, "explorer-key-file", "", "`FILE` with a second key: whoever opens the web page with it can "+
-		"only read.")
+	f.StringVar(&x.KeyFile, "explorer-key-file", "", "`FILE` with a second key: whoever opens the web page with it "+
+		"can only read.")
 }
 
 // validate checks the flags. Its errors are written for the user and name the flag.

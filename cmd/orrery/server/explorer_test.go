@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -143,7 +144,8 @@ func TestExplorerGuard(t *testing.T) {
 			{"no token", "GET", dbs, "", []string{"X-Orrery-Token", ""}, 401},
 			{"wrong token", "GET", dbs, "", []string{"X-Orrery-Token", strings.Repeat("0", 48)}, 401},
 			{"no cookie", "GET", dbs, "", []string{"Cookie", ""}, 401},
-			{"another cookie", "GET", dbs, "", []string{"Cookie", "orrery-" + port + "=" + strings.Repeat("0", 48)}, 401},
+			{"another cookie", "GET", dbs, "", []string{"Cookie", "orrery-" + port + "=0" + strings.Repeat("0", 47)},
+				401},
 			{"a form", "POST", dbs, `{"id":"form"}`, []string{"Content-Type", "text/plain"}, 415},
 			{"no type", "POST", dbs, `{"id":"form"}`, []string{"Content-Type", ""}, 415},
 			{"a form as log-in", "POST", "api/session", `{}`, []string{"Content-Type", "text/plain"}, 415},
@@ -441,8 +443,9 @@ func TestExplorerCancel(t *testing.T) {
 	b := openPage(t, s, WellKnownKey)
 	ctx, cancel := context.WithCancel(t.Context())
 	left := s.seen.apis[Gremlin].left.Load()
-	script := `{"gremlin":"g.V().repeat(__.both()).times(30).count()"}`
-	req, _ := http.NewRequestWithContext(ctx, "POST", b.base+explorer.Prefix+"api/gremlin", bytes.NewReader([]byte(script)))
+	script := `{"gremlin":"g.V().repeat(__.both()).times(40).path().count()"}`
+	req, _ := http.NewRequestWithContext(ctx, "POST", b.base+explorer.Prefix+"api/gremlin",
+		strings.NewReader(script))
 	req.Header.Set("X-Orrery-Token", b.token)
 	req.Header.Set("Cookie", b.cookie)
 	req.Header.Set("Content-Type", "application/json")
@@ -473,4 +476,71 @@ func TestExplorerCancel(t *testing.T) {
 		<-time.After(5 * time.Millisecond)
 	}
 	t.Error("the traversal goes on")
+}
+
+// While somebody asks for them, requests of all APIs are recorded with both sides, without credentials.
+func TestWatchedRequests(t *testing.T) {
+	s := pageServer(t, nil)
+	b := openPage(t, s, WellKnownKey)
+	read := func(after int64) (got WatchedRequests) {
+		t.Helper()
+		res := b.send("GET", fmt.Sprintf("api/admin%s?after=%d", RequestsPath, after), "")
+		if err := json.Unmarshal([]byte(b.text(res)), &got); err != nil || res.StatusCode != 200 {
+			t.Fatal(res.StatusCode, err)
+		}
+		return got
+	}
+	if s.seen.watch.on.Load() {
+		t.Error("recording before anybody has asked")
+	}
+	ctx := t.Context()
+	_ = s.nosql(ctx, http.MethodPost, "dbs", "", nil, []byte(`{"id":"before"}`))
+	begin := read(0)
+	if len(begin.Requests) != 0 {
+		t.Errorf("%+v", begin.Requests)
+	}
+	_ = s.nosql(ctx, http.MethodPost, "dbs", "", nil, []byte(`{"id":"shop"}`)) // 409
+	_ = s.table(ctx, http.MethodPost, "/Tables", []byte(`{"TableName":"devicelog"}`))
+	_ = s.demoCustomers(ctx) // duplicate ids
+	_ = b.send("GET", "api/nosql/dbs", "")
+	got := read(begin.Last)
+	text, _ := json.Marshal(got)
+	if bytes.Contains(text, []byte("sig%3d")) || bytes.Contains(text, []byte("SharedKeyLite")) ||
+		bytes.Contains(text, []byte(b.token)) {
+		t.Errorf("credentials in %s", text)
+	}
+	find := func(api, status string) *WatchedRequest {
+		for _, r := range got.Requests {
+			if r.API == api && r.Status == status {
+				return r
+			}
+		}
+		t.Errorf("no %s with %s in %s", api, status, text)
+		return &WatchedRequest{}
+	}
+	r := find(NoSQL, "409")
+	if r.Operation != "POST" || r.Target != "/dbs" || r.Body != `{"id":"shop"}` || r.Charge == 0 ||
+		!strings.Contains(r.Text, "already exists") || first(r.Reply, "x-ms-activity-id") == "" {
+		t.Errorf("%+v", r)
+	}
+	if r := find(Table, "409"); !strings.Contains(r.Text, "TableAlreadyExists") {
+		t.Errorf("%+v", r)
+	}
+	if r := find(Mongo, "11000"); r.Operation != "insert" || r.Target != "shop.customers" {
+		t.Errorf("%+v", r)
+	}
+	if n := len(read(got.Last).Requests); n != 0 {
+		t.Errorf("%d more", n)
+	}
+	if res := b.send("GET", "api/admin"+RequestsPath+"?after=x", ""); res.StatusCode != 400 {
+		t.Errorf("%d", res.StatusCode)
+	}
+	// Recording ends by itself.
+	s.seen.watch.mu.Lock()
+	s.seen.watch.until = wall.Now().Add(-time.Second)
+	s.seen.watch.mu.Unlock()
+	_ = s.nosql(ctx, http.MethodPost, "dbs", "", nil, []byte(`{"id":"shop"}`))
+	if s.seen.watch.on.Load() || s.seen.watch.list != nil {
+		t.Error("recording goes on")
+	}
 }

@@ -7,11 +7,16 @@ import { GridFSBucket, MongoClient } from "mongodb";
 import mongoose from "mongoose";
 import MongoStore from "connect-mongo";
 import KeyvMongo from "@keyv/mongo";
+import { Agenda } from "agenda";
+import { MongoBackend } from "@agendajs/mongo-backend";
 import { account, key, mongo, unique } from "./server.mjs";
 
 const uri = `mongodb://${encodeURIComponent(account)}:${encodeURIComponent(key)}@${mongo}/?directConnection=true`;
 const client = new MongoClient(uri);
-after(() => client.close());
+after(async () => {
+  await client.close();
+  setTimeout(() => process.exit(), 1000).unref(); // agenda goes on with the client after its end
+});
 
 // indexes returns the indexes of a collection without the one on _id: key, and the option.
 const indexes = async (db, c, option) => (await client.db(db).collection(c).indexes()).slice(1).map((i) => [i.key, i[option]]);
@@ -68,4 +73,58 @@ test("@keyv/mongo", async () => {
   assert.equal(await store.delete("a"), true);
   assert.equal(await store.get("a"), undefined);
   await store.disconnect();
+});
+
+test("agenda", async () => {
+  const db = unique("agenda");
+  const agenda = new Agenda({ backend: new MongoBackend({ mongo: client.db(db), collection: "jobs" }), processEvery: 50 });
+  const ran = [];
+  const done = new Promise((ok) => {
+    agenda.define("greet", async (job) => {
+      ran.push(job.attrs.data.name);
+      if (ran.length === 3) ok();
+    });
+  });
+  await agenda.start();
+  await agenda.now("greet", { name: "a" });
+  await agenda.schedule(new Date(Date.now() + 100), "greet", { name: "b" });
+  await agenda.create("greet", { name: "c" }).unique({ "data.name": "c" }).schedule(new Date()).save();
+  await done;
+  assert.deepEqual(ran.sort(), ["a", "b", "c"]);
+  assert.equal((await agenda.queryJobs({ name: "greet" })).jobs.length, 3);
+  assert.equal(await agenda.cancel({ name: "greet" }), 3);
+  await agenda.drain();
+});
+
+test("mongoose: models, timestamps, populate", async () => {
+  const c = await mongoose.createConnection(uri, { dbName: unique("mongoose") }).asPromise();
+  const Author = c.model("Author", new mongoose.Schema({ name: String }, { timestamps: true }));
+  const Book = c.model("Book", new mongoose.Schema({
+    title: { type: String, required: true }, author: { type: mongoose.Schema.Types.ObjectId, ref: "Author" },
+    parts: [{ name: String, pages: { type: Number, min: 1 } }], price: mongoose.Schema.Types.Decimal128,
+  }));
+  const ann = await Author.create({ name: "Ann" });
+  assert.ok(ann.createdAt instanceof Date);
+  const book = await Book.create({ title: "One", author: ann._id, parts: [{ name: "a", pages: 3 }], price: "1.10" });
+  await assert.rejects(Book.create({ author: ann._id }), { name: "ValidationError" });
+  book.parts.push({ name: "b", pages: 4 });
+  await book.save();
+  const got = await Book.findOne({ "parts.pages": { $gt: 3 } }).populate("author");
+  assert.equal(got.author.name, "Ann");
+  assert.equal(got.parts.length, 2);
+  assert.equal(got.price.toString(), "1.10");
+  await Author.updateOne({ _id: ann._id }, { name: "Anna" });
+  const later = await Author.findById(ann._id);
+  assert.ok(later.updatedAt > ann.updatedAt && +later.createdAt === +ann.createdAt);
+  const stale = await Book.findById(book._id);
+  await Book.updateOne({ _id: book._id }, { $pull: { parts: { name: "a" } }, $inc: { __v: 1 } });
+  stale.parts.splice(0, 1);
+  await assert.rejects(stale.save(), { name: "VersionError" });
+  const [one] = await Book.aggregate([{ $unwind: "$parts" }, { $group: { _id: "$title", pages: { $sum: "$parts.pages" } } }]);
+  assert.deepEqual(one, { _id: "One", pages: 4 });
+  assert.equal((await Book.bulkWrite([{ insertOne: { document: { title: "Two" } } }, { deleteOne: { filter: { title: "One" } } }])).deletedCount, 1);
+  let n = 0;
+  for await (const b of Book.find().cursor()) n += b.title === "Two";
+  assert.equal(n, 1);
+  await c.close();
 });

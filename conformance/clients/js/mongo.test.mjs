@@ -126,3 +126,41 @@ test("sessions; transactions are refused", async () => {
   assert.equal(await coll.countDocuments(), 1);
   await c.close();
 });
+
+test("users have the rights of their roles", async () => {
+  const own = db.databaseName, name = unique("user");
+  const user = () => ({ createUser: name, pwd: "secret", roles: [{ role: "read", db: own }], mechanisms: ["SCRAM-SHA-256"] });
+  await db.command(user());
+  await client.db("admin").command(user()); // drivers know no other database for PLAIN
+  await db.collection("rights").insertOne({ _id: 1 });
+  const server = new URL(uri("").replace("mongodb:", "http:")).host;
+  const as = async (o, f) => {
+    const c = new MongoClient(`mongodb://${name}:secret@${server}/?directConnection=true&${o}`);
+    try {
+      await f(c);
+    } finally {
+      await c.close();
+    }
+  };
+  for (const o of [`authSource=${own}`, "authMechanism=PLAIN&tls=true&tlsAllowInvalidCertificates=true"]) {
+    await as(o, async (c) => {
+      const things = c.db(own).collection("rights");
+      assert.deepEqual(await things.find().toArray(), [{ _id: 1 }], o);
+      await assert.rejects(things.insertOne({ _id: 2 }), code(13));
+      await assert.rejects(c.db("another").collection("c").findOne(), code(13));
+      const seen = (await c.db("admin").admin().listDatabases({ nameOnly: true })).databases.map((d) => d.name);
+      assert.deepEqual(seen, [own]);
+    });
+  }
+  for (const o of ["authSource=config", "authMechanism=PLAIN"]) await as(o, (c) => assert.rejects(c.connect(), o));
+  await db.command({ dropUser: name });
+  await client.db("admin").command({ dropUser: name });
+});
+
+test("compressed with zlib", async () => { // the other compressors need packages of their own
+  const c = new MongoClient(uri("directConnection=true&compressors=zlib"));
+  const things = c.db(db.databaseName).collection("zlib");
+  await things.insertMany(Array.from({ length: 100 }, (_, i) => ({ _id: i, pad: "x".repeat(5000) })));
+  assert.equal((await things.find().toArray()).reduce((n, d) => n + d.pad.length, 0), 500_000);
+  await c.close();
+});

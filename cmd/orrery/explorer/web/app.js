@@ -15,8 +15,20 @@ import { note, problem } from './parts/dialog.js';
  */
 
 /** The panes: name, title, and the module. */
-const containerPanes = [['items', 'Items'], ['settings', 'Settings']];
-const serverPanes = [['connect', 'Connect', 'plug']];
+const containerPanes = [
+	['items', 'Items'],
+	['query', 'Query'],
+	['graph', 'Graph'],
+	['partitions', 'Partitions'],
+	['feed', 'Feed'],
+	['scripts', 'Scripts'],
+	['settings', 'Settings'],
+];
+const serverPanes = [
+	['connect', 'Connect', 'plug'],
+	['health', 'Health', 'pulse'],
+	['requests', 'Requests', 'menu'],
+];
 
 const app = /** @type {HTMLElement} */ (document.getElementById('app'));
 /** @type {any} */ let ui = null;
@@ -32,263 +44,636 @@ let filter = '';
 theme(load('theme', ''));
 /** @param {string} t light, dark, or "" for the system's */
 function theme(t) {
-  if (t) document.documentElement.dataset.theme = t; else delete document.documentElement.dataset.theme;
+	if (t) document.documentElement.dataset.theme = t;
+	else delete document.documentElement.dataset.theme;
 }
 function nextTheme() {
-  const dark = document.documentElement.dataset.theme === 'dark' || !document.documentElement.dataset.theme && matchMedia('(prefers-color-scheme: dark)').matches;
-  keep('theme', dark ? 'light' : 'dark');
-  theme(dark ? 'light' : 'dark');
+	const dark =
+		document.documentElement.dataset.theme === 'dark' ||
+		(!document.documentElement.dataset.theme && matchMedia('(prefers-color-scheme: dark)').matches);
+	keep('theme', dark ? 'light' : 'dark');
+	theme(dark ? 'light' : 'dark');
 }
 
 /** The log-in. @param {any} hello @param {string} [why] */
 function login(hello, why) {
-  const key = h('input', { type: 'password', class: 'wide mono', autocomplete: 'off', id: 'key', value: hello.publicKey || '', required: true });
-  const trouble = h('p', { class: 'bad', role: 'alert' }, why || '');
-  fill(app, h('main', { class: 'login', 'data-region': '' }, h('form', { class: 'card', onsubmit: async (/** @type {Event} */ e) => {
-    e.preventDefault();
-    try {
-      const r = await logIn(key.value.trim());
-      if (r.token) start(r); else { fill(trouble, r.message + (r.code === 'WrongKey' ? ' “orrery connect” prints it.' : '')); key.focus(); key.select(); }
-    } catch { fill(trouble, 'The server can’t be reached.'); }
-  } }, h('img', { src: 'logo.svg', alt: '', class: 'logo big' }), h('h1', null, 'Orrery'), h('p', { class: 'dim' }, 'Account ', h('b', null, hello.account)),
-  h('label', { class: 'field', for: 'key' }, h('span', null, 'Account key'), key),
-  hello.publicKey ? h('p', { class: 'dim small' }, 'This server uses the well-known key of the emulator, which is filled in.') : h('p', { class: 'dim small' }, 'The key in the connection string. A read-only key opens the page for reading.'),
-  trouble, h('button', { type: 'submit', class: 'button primary wide', autofocus: true }, 'Log in'))));
-  /** @type {HTMLElement} */ (app.querySelector(hello.publicKey ? 'button' : 'input')).focus();
+	const key = h('input', {
+		type: 'password',
+		class: 'wide mono',
+		autocomplete: 'off',
+		id: 'key',
+		value: hello.publicKey || '',
+		required: true,
+	});
+	const trouble = h('p', { class: 'bad', role: 'alert' }, why || '');
+	fill(
+		app,
+		h(
+			'main',
+			{ class: 'login', 'data-region': '' },
+			h(
+				'form',
+				{
+					class: 'card',
+					onsubmit: async (/** @type {Event} */ e) => {
+						e.preventDefault();
+						try {
+							const r = await logIn(key.value.trim());
+							if (r.token) start(r);
+							else {
+								fill(
+									trouble,
+									r.message + (r.code === 'WrongKey' ? ' “orrery connect” prints it.' : ''),
+								);
+								key.focus();
+								key.select();
+							}
+						} catch {
+							fill(trouble, 'The server can’t be reached.');
+						}
+					},
+				},
+				h('img', { src: 'logo.svg', alt: '', class: 'logo big' }),
+				h('h1', null, 'Orrery'),
+				h('p', { class: 'dim' }, 'Account ', h('b', null, hello.account)),
+				h('label', { class: 'field', for: 'key' }, h('span', null, 'Account key'), key),
+				hello.publicKey
+					? h(
+							'p',
+							{ class: 'dim small' },
+							'This server uses the well-known key of the emulator, which is filled in.',
+						)
+					: h(
+							'p',
+							{ class: 'dim small' },
+							'The key in the connection string. A read-only key opens the page for reading.',
+						),
+				trouble,
+				h('button', { type: 'submit', class: 'button primary wide', autofocus: true }, 'Log in'),
+			),
+		),
+	);
+	/** @type {HTMLElement} */ (app.querySelector(hello.publicKey ? 'button' : 'input')).focus();
 }
 
 /** @param {any} hello */
 function start(hello) {
-  Object.assign(session, hello);
-  frame();
-  show();
-  refresh();
-  performance.mark('shell');
+	Object.assign(session, hello);
+	frame();
+	show();
+	refresh();
+	performance.mark('shell');
 }
 
 /** Builds the frame of the page. */
 function frame() {
-  const side = h('nav', { class: 'side', id: 'side', 'data-region': '', 'aria-label': 'Databases' });
-  const search = h('input', { type: 'search', placeholder: 'Filter', 'aria-label': 'Filter databases and containers', spellcheck: 'false',
-    oninput: () => { filter = search.value.toLowerCase(); draw(); }, onkeydown: (/** @type {KeyboardEvent} */ e) => { if (e.key === 'ArrowDown') { e.preventDefault(); t.focus(); } } });
-  const holder = h('div', { class: 'scroll' });
-  const servers = h('div', { class: 'servers', role: 'group', 'aria-label': 'Server' }, serverPanes.map(([id, title, i]) =>
-    h('a', { href: address({ kind: 'server', pane: id }), 'data-pane': id }, icon(i), title)));
-  const t = tree(holder, 'Databases and containers');
-  fill(side, h('div', { class: 'bar' }, search, button('New container', () => ask(), { icon: 'plus', only: true, disabled: session.readOnly }), button('Refresh', () => refresh(true), { icon: 'refresh', only: true })), holder, servers);
-  const strip = h('div', { class: 'strip', role: 'navigation', 'aria-label': 'Open containers' });
-  const nav = h('div', { class: 'panes', role: 'navigation', 'aria-label': 'Views' });
-  const body = h('div', { class: 'pane', id: 'pane' });
-  const inspector = h('aside', { class: 'inspector', 'data-region': '', 'aria-label': 'Details', hidden: true, tabindex: '-1' });
-  const crumb = h('div', { class: 'crumb' });
-  const logLine = h('button', { type: 'button', class: 'logline', 'aria-expanded': 'false', onclick: () => toggleLog() }, 'Requests');
-  const logBody = h('div', { class: 'logbody', hidden: true });
-  fill(app, h('a', { class: 'skip', href: '#pane', onclick: (/** @type {Event} */ e) => { e.preventDefault(); focusPane(); } }, 'Skip to the content'),
-    h('header', { class: 'top', 'data-region': '' }, button('Databases', () => document.body.classList.toggle('side-open'), { icon: 'menu', only: true, class: 'quiet narrow' }),
-      h('a', { class: 'brand', href: '#/connect' }, h('img', { class: 'logo', src: 'logo.svg', alt: '' }), h('span', null, 'Orrery')), crumb,
-      h('span', { class: 'grow' }), session.readOnly && h('span', { class: 'tag' }, 'read-only'), h('button', { type: 'button', class: 'button find', 'aria-label': 'Commands, Ctrl+K', onclick: () => palette() }, icon('search'), h('span', { class: 'wideonly' }, 'Go to'), h('kbd', { class: 'wideonly' }, 'Ctrl K')),
-      button('Light or dark', nextTheme, { icon: 'sun', only: true, class: 'quiet' }), session.auth && button('Log out', async () => { await logOut(); location.reload(); }, { icon: 'out', only: true, class: 'quiet' })),
-    h('div', { class: 'body' }, side, h('div', { class: 'shade', onclick: () => document.body.classList.remove('side-open') }),
-      h('main', { class: 'main' }, strip, nav, h('div', { class: 'split' }, h('div', { class: 'paneholder', 'data-region': '', tabindex: '-1' }, body), inspector))),
-    h('footer', { class: 'log', 'data-region': '', 'aria-label': 'Request log' }, logLine, logBody));
-  ui = { side, t, strip, nav, body, inspector, crumb, logLine, logBody, servers };
-  draw();
-  logged.add(drawLog);
+	const side = h('nav', { class: 'side', id: 'side', 'data-region': '', 'aria-label': 'Databases' });
+	const search = h('input', {
+		type: 'search',
+		placeholder: 'Filter',
+		'aria-label': 'Filter databases and containers',
+		spellcheck: 'false',
+		oninput: () => {
+			filter = search.value.toLowerCase();
+			draw();
+		},
+		onkeydown: (/** @type {KeyboardEvent} */ e) => {
+			if (e.key === 'ArrowDown') {
+				e.preventDefault();
+				t.focus();
+			}
+		},
+	});
+	const holder = h('div', { class: 'scroll' });
+	const servers = h(
+		'div',
+		{ class: 'servers', role: 'group', 'aria-label': 'Server' },
+		serverPanes.map(([id, title, i]) =>
+			h('a', { href: address({ kind: 'server', pane: id }), 'data-pane': id }, icon(i), title),
+		),
+	);
+	const t = tree(holder, 'Databases and containers');
+	fill(
+		side,
+		h(
+			'div',
+			{ class: 'bar' },
+			search,
+			button('New container', () => ask(), { icon: 'plus', only: true, disabled: session.readOnly }),
+			button('Refresh', () => refresh(true), { icon: 'refresh', only: true }),
+		),
+		holder,
+		servers,
+	);
+	const strip = h('div', { class: 'strip', role: 'navigation', 'aria-label': 'Open containers' });
+	const nav = h('div', { class: 'panes', role: 'navigation', 'aria-label': 'Views' });
+	const body = h('div', { class: 'pane', id: 'pane' });
+	const inspector = h('aside', {
+		class: 'inspector',
+		'data-region': '',
+		'aria-label': 'Details',
+		hidden: true,
+		tabindex: '-1',
+	});
+	const crumb = h('h1', { class: 'crumb' });
+	const logLine = h(
+		'button',
+		{ type: 'button', class: 'logline', 'aria-expanded': 'false', onclick: () => toggleLog() },
+		'Requests',
+	);
+	const logBody = h('div', { class: 'logbody', hidden: true });
+	fill(
+		app,
+		h(
+			'a',
+			{
+				class: 'skip',
+				href: '#pane',
+				onclick: (/** @type {Event} */ e) => {
+					e.preventDefault();
+					focusPane();
+				},
+			},
+			'Skip to the content',
+		),
+		h(
+			'header',
+			{ class: 'top', 'data-region': '' },
+			button('Databases', () => document.body.classList.toggle('side-open'), {
+				icon: 'menu',
+				only: true,
+				class: 'quiet narrow',
+			}),
+			h(
+				'a',
+				{ class: 'brand', href: '#/connect', 'aria-label': 'Orrery' },
+				h('img', { class: 'logo', src: 'logo.svg', alt: '' }),
+				h('span', null, 'Orrery'),
+			),
+			crumb,
+			h('span', { class: 'grow' }),
+			session.readOnly && h('span', { class: 'tag' }, 'read-only'),
+			h(
+				'button',
+				{ type: 'button', class: 'button find', 'aria-label': 'Commands, Ctrl+K', onclick: () => palette() },
+				icon('search'),
+				h('span', { class: 'wideonly' }, 'Go to'),
+				h('kbd', { class: 'wideonly' }, 'Ctrl K'),
+			),
+			button('Light or dark', nextTheme, { icon: 'sun', only: true, class: 'quiet' }),
+			session.auth &&
+				button(
+					'Log out',
+					async () => {
+						await logOut();
+						location.reload();
+					},
+					{ icon: 'out', only: true, class: 'quiet' },
+				),
+		),
+		h(
+			'div',
+			{ class: 'body' },
+			side,
+			h('div', { class: 'shade', onclick: () => document.body.classList.remove('side-open') }),
+			h(
+				'main',
+				{ class: 'main' },
+				strip,
+				nav,
+				h(
+					'div',
+					{ class: 'split' },
+					h(
+						'div',
+						{ class: 'paneholder', 'data-region': '', role: 'region', 'aria-label': 'View', tabindex: '0' },
+						body,
+					),
+					inspector,
+				),
+			),
+		),
+		h('footer', { class: 'log', 'data-region': '', 'aria-label': 'Request log' }, logLine, logBody),
+	);
+	ui = { side, t, strip, nav, body, inspector, crumb, logLine, logBody, servers };
+	draw();
+	logged.add(drawLog);
 }
 
 function focusPane() {
-  const el = /** @type {HTMLElement|null} */ (ui.body.querySelector('[tabindex="0"], textarea, input, button')) || ui.body.parentElement;
-  el.focus();
+	const el =
+		/** @type {HTMLElement|null} */ (ui.body.querySelector('[tabindex="0"], textarea, input, button')) ||
+		ui.body.parentElement;
+	el.focus();
 }
 
 /** Reads the databases, their containers and sizes. @param {boolean} [again] */
 async function refresh(again) {
-  if (again) { containers.clear(); definitions.clear(); }
-  const sizes = session.apis.includes('admin') ? call('admin', 'GET', '/status', { quiet: true }).then((r) => {
-    counts.clear();
-    for (const c of JSON.parse(r.text).containers || []) counts.set(c.database + '/' + c.container, c);
-  }).catch(() => {}) : Promise.resolve();
-  try {
-    databases = (await feed('/dbs', 'Databases', { quiet: true })).map((d) => d.id).sort();
-    if (!load('open', null) && databases.length <= 5) databases.forEach((d) => open.add(d));
-    await Promise.all(databases.filter((d) => open.has(d)).map((d) => colls(d)));
-  } catch (e) { if (/** @type {any} */ (e).status !== 401) note(/** @type {Error} */ (e)); }
-  await sizes;
-  draw();
-  performance.mark('tree');
-  feed('/offers', 'Offers', { quiet: true }).then((list) => {
-    units.clear();
-    for (const o of list) units.set(o.resource.replace(/\/$/, ''), o.content.offerAutopilotSettings ? o.content.offerAutopilotSettings.maxThroughput : o.content.offerThroughput);
-    draw();
-  }).catch(() => {});
+	if (again) {
+		containers.clear();
+		definitions.clear();
+	}
+	const sizes = session.apis.includes('admin')
+		? call('admin', 'GET', '/status', { quiet: true })
+				.then((r) => {
+					counts.clear();
+					for (const c of JSON.parse(r.text).containers || []) counts.set(c.database + '/' + c.container, c);
+				})
+				.catch(() => {})
+		: Promise.resolve();
+	try {
+		databases = (await feed('/dbs', 'Databases', { quiet: true })).map((d) => d.id).sort();
+		if (!load('open', null) && databases.length <= 5) databases.forEach((d) => open.add(d));
+		await Promise.all(databases.filter((d) => open.has(d)).map((d) => colls(d)));
+	} catch (e) {
+		if (/** @type {any} */ (e).status !== 401) note(/** @type {Error} */ (e));
+	}
+	await sizes;
+	draw();
+	performance.mark('tree');
+	feed('/offers', 'Offers', { quiet: true })
+		.then((list) => {
+			units.clear();
+			for (const o of list)
+				units.set(
+					o.resource.replace(/\/$/, ''),
+					o.content.offerAutopilotSettings
+						? o.content.offerAutopilotSettings.maxThroughput
+						: o.content.offerThroughput,
+				);
+			draw();
+		})
+		.catch(() => {});
 }
 
 /** @param {string} db */
 async function colls(db) {
-  const list = await feed(link(db) + '/colls', 'DocumentCollections', { quiet: true });
-  list.sort((a, b) => a.id < b.id ? -1 : 1);
-  containers.set(db, list);
-  for (const c of list) definitions.set(db + '/' + c.id, c);
+	const list = await feed(link(db) + '/colls', 'DocumentCollections', { quiet: true });
+	list.sort((a, b) => (a.id < b.id ? -1 : 1));
+	containers.set(db, list);
+	for (const c of list) definitions.set(db + '/' + c.id, c);
 }
 
 /** The definition of a container. @param {string} db @param {string} coll */
 async function definition(db, coll) {
-  const key = db + '/' + coll;
-  if (!definitions.has(key)) definitions.set(key, JSON.parse((await call('nosql', 'GET', link(db, coll), { quiet: true })).text));
-  return definitions.get(key);
+	const key = db + '/' + coll;
+	if (!definitions.has(key))
+		definitions.set(key, JSON.parse((await call('nosql', 'GET', link(db, coll), { quiet: true })).text));
+	return definitions.get(key);
 }
 
 /** Draws the tree. */
 function draw() {
-  if (!ui) return;
-  const r = route();
-  const nodes = databases.map((db) => {
-    const kids = containers.get(db);
-    const isOpen = open.has(db) || !!filter && !!kids;
-    const shown = kids && kids.filter((c) => !filter || (db + ' ' + c.id).toLowerCase().includes(filter)).map((c) => {
-      const s = counts.get(db + '/' + c.id), ru = units.get(String(c._self).replace(/\/$/, ''));
-      return { id: 'c/' + db + '/' + c.id, label: c.id, icon: 'box', note: s ? short(s.items) : '', on: r.kind === 'container' && r.db === db && r.coll === c.id,
-        title: `${c.id}: partition key ${(c.partitionKey?.paths || []).join(', ')}` + (s ? `, ${count(s.items)} items, ${bytes(s.bytes)}, ${s.partitions?.length || 1} partition${s.partitions?.length > 1 ? 's' : ''}` : '') + (ru ? `, ${count(ru)} RU/s` : ''),
-        choose: () => { document.body.classList.remove('side-open'); go({ kind: 'container', db, coll: c.id, pane: 'items' }); } };
-    });
-    return { id: 'd/' + db, label: db, icon: 'db', kids: shown || null, open: isOpen, note: '', toggle: (/** @type {boolean} */ to) => toggle(db, to),
-      actions: session.readOnly ? [] : [{ label: 'New container in ' + db, icon: 'plus', act: () => ask(db) }, { label: 'Drop database ' + db, icon: 'trash', act: () => drop(db) }] };
-  }).filter((n) => !filter || n.label.toLowerCase().includes(filter) || n.kids && n.kids.length);
-  ui.t.set(nodes);
+	if (!ui) return;
+	const r = route();
+	const nodes = databases
+		.map((db) => {
+			const kids = containers.get(db);
+			const isOpen = open.has(db) || (!!filter && !!kids);
+			const shown =
+				kids &&
+				kids
+					.filter((c) => !filter || (db + ' ' + c.id).toLowerCase().includes(filter))
+					.map((c) => {
+						const s = counts.get(db + '/' + c.id),
+							ru = units.get(String(c._self).replace(/\/$/, ''));
+						return {
+							id: 'c/' + db + '/' + c.id,
+							label: c.id,
+							icon: 'box',
+							note: s ? short(s.items) : '',
+							on: r.kind === 'container' && r.db === db && r.coll === c.id,
+							title:
+								`${c.id}: partition key ${(c.partitionKey?.paths || []).join(', ')}` +
+								(s
+									? `, ${count(s.items)} items, ${bytes(s.bytes)}, ${s.partitions?.length || 1} partition${s.partitions?.length > 1 ? 's' : ''}`
+									: '') +
+								(ru ? `, ${count(ru)} RU/s` : ''),
+							choose: () => {
+								document.body.classList.remove('side-open');
+								go({ kind: 'container', db, coll: c.id, pane: 'items' });
+							},
+						};
+					});
+			return {
+				id: 'd/' + db,
+				label: db,
+				icon: 'db',
+				kids: shown || null,
+				open: isOpen,
+				note: '',
+				toggle: (/** @type {boolean} */ to) => toggle(db, to),
+				actions: session.readOnly
+					? []
+					: [
+							{ label: 'New container in ' + db, icon: 'plus', act: () => ask(db) },
+							{ label: 'Drop database ' + db, icon: 'trash', act: () => drop(db) },
+						],
+			};
+		})
+		.filter((n) => !filter || n.label.toLowerCase().includes(filter) || (n.kids && n.kids.length));
+	ui.t.set(nodes);
 }
 
 /** @param {string} db @param {boolean} to */
 async function toggle(db, to) {
-  if (to) open.add(db); else open.delete(db);
-  keep('open', [...open]);
-  if (to && !containers.has(db)) { try { await colls(db); } catch (e) { note(/** @type {Error} */ (e)); } }
-  draw();
+	if (to) open.add(db);
+	else open.delete(db);
+	keep('open', [...open]);
+	if (to && !containers.has(db)) {
+		try {
+			await colls(db);
+		} catch (e) {
+			note(/** @type {Error} */ (e));
+		}
+	}
+	draw();
 }
 
 /** @param {string} [db] */
 async function ask(db) {
-  const { create } = await import('./parts/create.js');
-  const made = await create(db, databases);
-  if (!made) return;
-  open.add(made.db);
-  await refresh(true);
-  go({ kind: 'container', db: made.db, coll: made.coll, pane: 'items' });
+	const { create } = await import('./parts/create.js');
+	const made = await create(db, databases);
+	if (!made) return;
+	open.add(made.db);
+	await refresh(true);
+	go({ kind: 'container', db: made.db, coll: made.coll, pane: 'items' });
 }
 
 /** @param {string} db */
 async function drop(db) {
-  const { dropDatabase } = await import('./parts/create.js');
-  const list = containers.get(db) || await colls(db).then(() => containers.get(db)) || [];
-  if (!await dropDatabase(db, list.length, list.reduce((n, c) => n + (counts.get(db + '/' + c.id)?.items || 0), 0))) return;
-  closeTabs((t) => t.db === db);
-  await refresh(true);
+	const { dropDatabase } = await import('./parts/create.js');
+	const list = containers.get(db) || (await colls(db).then(() => containers.get(db))) || [];
+	if (
+		!(await dropDatabase(
+			db,
+			list.length,
+			list.reduce((n, c) => n + (counts.get(db + '/' + c.id)?.items || 0), 0),
+		))
+	)
+		return;
+	closeTabs((t) => t.db === db);
+	await refresh(true);
 }
 
 /** @param {(t: {db: string, coll: string}) => boolean} which */
 function closeTabs(which) {
-  const r = route();
-  tabs = tabs.filter((t) => !which(t));
-  keep('tabs', tabs);
-  if (r.kind === 'container' && which(r)) location.hash = tabs.length ? tabs[tabs.length - 1].hash : '#/connect';
-  else drawTabs();
+	const r = route();
+	tabs = tabs.filter((t) => !which(t));
+	keep('tabs', tabs);
+	if (r.kind === 'container' && which(r)) location.hash = tabs.length ? tabs[tabs.length - 1].hash : '#/connect';
+	else drawTabs();
 }
 
 function drawTabs() {
-  const r = route();
-  fill(ui.strip, tabs.map((t) => {
-    const on = r.kind === 'container' && t.db === r.db && t.coll === r.coll;
-    return h('span', { class: 'tab' + (on ? ' on' : '') }, h('a', { href: t.hash, 'aria-current': on ? 'page' : undefined, title: t.db + ' / ' + t.coll }, icon('box'), t.coll),
-      h('button', { type: 'button', class: 'button only quiet', 'aria-label': 'Close ' + t.coll, onclick: () => closeTabs((x) => x.db === t.db && x.coll === t.coll) }, icon('close')));
-  }));
-  ui.strip.hidden = !tabs.length;
+	const r = route();
+	fill(
+		ui.strip,
+		tabs.map((t) => {
+			const on = r.kind === 'container' && t.db === r.db && t.coll === r.coll;
+			return h(
+				'span',
+				{ class: 'tab' + (on ? ' on' : '') },
+				h(
+					'a',
+					{ href: t.hash, 'aria-current': on ? 'page' : undefined, title: t.db + ' / ' + t.coll },
+					icon('box'),
+					t.coll,
+				),
+				h(
+					'button',
+					{
+						type: 'button',
+						class: 'button only quiet',
+						'aria-label': 'Close ' + t.coll,
+						onclick: () => closeTabs((x) => x.db === t.db && x.coll === t.coll),
+					},
+					icon('close'),
+				),
+			);
+		}),
+	);
+	ui.strip.hidden = !tabs.length;
 }
 
 /** @type {string} */ let shown = '';
 
 /** Shows the pane that the address names. */
 async function show() {
-  if (!ui) return;
-  const r = route(), key = [r.kind, r.db, r.coll, r.pane].join('\n');
-  if (r.kind === 'container') {
-    const hash = address(r), t = tabs.find((x) => x.db === r.db && x.coll === r.coll);
-    if (t) t.hash = hash; else tabs = [...tabs.slice(-11), { db: r.db, coll: r.coll, hash }];
-    keep('tabs', tabs);
-  }
-  drawTabs();
-  draw();
-  const panes = r.kind === 'container' ? containerPanes : [];
-  fill(ui.nav, panes.map(([id, title]) => h('a', { href: address({ kind: 'container', db: r.db, coll: r.coll, pane: id }), class: id === r.pane ? 'on' : '', 'aria-current': id === r.pane ? 'page' : undefined }, title)));
-  ui.nav.hidden = !panes.length;
-  for (const a of ui.servers.children) {
-    const on = r.kind === 'server' && a.dataset.pane === r.pane;
-    a.classList.toggle('on', on);
-    if (on) a.setAttribute('aria-current', 'page'); else a.removeAttribute('aria-current');
-  }
-  const title = [...containerPanes, ...serverPanes].find((p) => p[0] === r.pane)?.[1] || '';
-  fill(ui.crumb, r.kind === 'container' ? [h('span', { class: 'dim' }, r.db), h('span', { class: 'dim' }, ' / '), h('b', null, r.coll)] : h('b', null, title));
-  document.title = (r.kind === 'container' ? r.coll + ' · ' : '') + title + ' · Orrery';
-  if (key === shown && ui.moved) { ui.moved(r.params); return; }
-  shown = key;
-  if (unmount) { try { unmount(); } catch { /* a pane that can't be left is gone anyway */ } }
-  unmount = undefined;
-  ui.inspector.hidden = true;
-  fill(ui.inspector);
-  fill(ui.body);
-  ui.body.className = 'pane pane-' + r.pane;
-  try {
-    if (!title) throw new Error('There is no page of this name.');
-    /** @type {Pane} */ const pane = await import(`./panes/${r.pane}.js`);
-    if (shown !== key) return;
-    unmount = pane.mount(ui.body, { db: r.db, coll: r.coll, params: r.params, readOnly: session.readOnly, setParams: (p) => { setParams(p); remember(); },
-      definition: () => definition(r.db, r.coll), refresh: () => refresh(true), inspector: ui.inspector, names });
-    performance.mark('pane');
-  } catch (e) { fill(ui.body, problem(e)); }
+	if (!ui) return;
+	const r = route(),
+		key = [r.kind, r.db, r.coll, r.pane].join('\n');
+	if (r.kind === 'container') {
+		const hash = address(r),
+			t = tabs.find((x) => x.db === r.db && x.coll === r.coll);
+		if (t) t.hash = hash;
+		else tabs = [...tabs.slice(-11), { db: r.db, coll: r.coll, hash }];
+		keep('tabs', tabs);
+	}
+	drawTabs();
+	draw();
+	const panes = r.kind === 'container' ? containerPanes : [];
+	fill(
+		ui.nav,
+		panes.map(([id, title]) =>
+			h(
+				'a',
+				{
+					href: address({ kind: 'container', db: r.db, coll: r.coll, pane: id }),
+					class: id === r.pane ? 'on' : '',
+					'aria-current': id === r.pane ? 'page' : undefined,
+				},
+				title,
+			),
+		),
+	);
+	ui.nav.hidden = !panes.length;
+	for (const a of ui.servers.children) {
+		const on = r.kind === 'server' && a.dataset.pane === r.pane;
+		a.classList.toggle('on', on);
+		if (on) a.setAttribute('aria-current', 'page');
+		else a.removeAttribute('aria-current');
+	}
+	const title = [...containerPanes, ...serverPanes].find((p) => p[0] === r.pane)?.[1] || '';
+	fill(
+		ui.crumb,
+		r.kind === 'container'
+			? [h('span', { class: 'dim' }, r.db), h('span', { class: 'dim' }, ' / '), h('b', null, r.coll)]
+			: h('b', null, title),
+	);
+	document.title = (r.kind === 'container' ? r.coll + ' · ' : '') + title + ' · Orrery';
+	if (key === shown && ui.moved) {
+		ui.moved(r.params);
+		return;
+	}
+	shown = key;
+	if (unmount) {
+		try {
+			unmount();
+		} catch {
+			/* a pane that can't be left is gone anyway */
+		}
+	}
+	unmount = undefined;
+	ui.inspector.hidden = true;
+	ui.inspector.className = 'inspector';
+	fill(ui.inspector);
+	fill(ui.body);
+	ui.body.className = 'pane pane-' + r.pane;
+	try {
+		if (!title) throw new Error('There is no page of this name.');
+		/** @type {Pane} */ const pane = await import(`./panes/${r.pane}.js`);
+		if (shown !== key) return;
+		unmount = pane.mount(ui.body, {
+			db: r.db,
+			coll: r.coll,
+			params: r.params,
+			readOnly: session.readOnly,
+			setParams: (p) => {
+				setParams(p);
+				remember();
+			},
+			definition: () => definition(r.db, r.coll),
+			refresh: () => refresh(true),
+			inspector: ui.inspector,
+			names,
+		});
+		performance.mark('pane');
+	} catch (e) {
+		fill(ui.body, problem(e));
+	}
 }
 
 /** Keeps the address with its parameters for the tab. */
 function remember() {
-  const r = route(), t = tabs.find((x) => x.db === r.db && x.coll === r.coll);
-  if (t) { t.hash = address(r); keep('tabs', tabs); drawTabs(); }
+	const r = route(),
+		t = tabs.find((x) => x.db === r.db && x.coll === r.coll);
+	if (t) {
+		t.hash = address(r);
+		keep('tabs', tabs);
+		drawTabs();
+	}
 }
 
 function names() {
-  return [...containers].flatMap(([db, list]) => list.map((c) => ({ db, coll: c.id })));
+	return [...containers].flatMap(([db, list]) => list.map((c) => ({ db, coll: c.id })));
 }
 
 function toggleLog() {
-  const hide = !ui.logBody.hidden;
-  ui.logBody.hidden = hide;
-  ui.logLine.setAttribute('aria-expanded', String(!hide));
-  if (!hide) drawLog();
+	const hide = !ui.logBody.hidden;
+	ui.logBody.hidden = hide;
+	ui.logLine.setAttribute('aria-expanded', String(!hide));
+	if (!hide) drawLog();
 }
 
 /** Draws the log of the page's own requests. */
 function drawLog() {
-  const last = log[0];
-  fill(ui.logLine, h('span', { class: 'mono ellipsis' }, last ? [h('b', null, last.method), ' ', last.door + last.path, ' '] : 'No requests yet'), last && h('span', { class: 'tag ' + (last.error ? 'bad' : 'ok') }, last.status || '–'),
-    last && h('span', { class: 'dim' }, (last.charge ? last.charge + ' RU · ' : '') + ms(last.ms)), h('span', { class: 'dim right' }, 'Requests of this page ', ui.logBody.hidden ? '▴' : '▾'));
-  if (ui.logBody.hidden) return;
-  fill(ui.logBody, h('table', { class: 'table' }, h('thead', null, h('tr', null, ['Time', 'API', 'Method', 'Path', 'Status', 'RU', 'Time taken'].map((x) => h('th', null, x)))),
-    h('tbody', null, log.slice(0, 100).map((l) => h('tr', null, h('td', { class: 'mono' }, new Date(l.at).toTimeString().slice(0, 8)), h('td', null, l.door), h('td', { class: 'mono' }, l.method),
-      h('td', { class: 'mono path' }, h('button', { type: 'button', class: 'linklike', onclick: async () => (await import('./parts/exchange.js')).show(l) }, l.path)), h('td', null, h('span', { class: 'tag ' + (l.error ? 'bad' : 'ok') }, l.status || '–')), h('td', { class: 'num' }, l.charge || ''), h('td', { class: 'num' }, ms(l.ms)))))));
+	const last = log[0];
+	fill(
+		ui.logLine,
+		h(
+			'span',
+			{ class: 'mono ellipsis' },
+			last ? [h('b', null, last.method), ' ', last.door + last.path, ' '] : 'No requests yet',
+		),
+		last && h('span', { class: 'tag ' + (last.error ? 'bad' : 'ok') }, last.status || '–'),
+		last && h('span', { class: 'dim' }, (last.charge ? last.charge + ' RU · ' : '') + ms(last.ms)),
+		h('span', { class: 'dim right' }, 'Requests of this page ', ui.logBody.hidden ? '▴' : '▾'),
+	);
+	if (ui.logBody.hidden) return;
+	fill(
+		ui.logBody,
+		h(
+			'table',
+			{ class: 'table' },
+			h(
+				'thead',
+				null,
+				h(
+					'tr',
+					null,
+					['Time', 'API', 'Method', 'Path', 'Status', 'RU', 'Time taken'].map((x) => h('th', null, x)),
+				),
+			),
+			h(
+				'tbody',
+				null,
+				log
+					.slice(0, 100)
+					.map((l) =>
+						h(
+							'tr',
+							null,
+							h('td', { class: 'mono' }, new Date(l.at).toTimeString().slice(0, 8)),
+							h('td', null, l.door),
+							h('td', { class: 'mono' }, l.method),
+							h(
+								'td',
+								{ class: 'mono path' },
+								h(
+									'button',
+									{
+										type: 'button',
+										class: 'linklike',
+										onclick: async () => (await import('./parts/exchange.js')).show(l),
+									},
+									l.path,
+								),
+							),
+							h('td', null, h('span', { class: 'tag ' + (l.error ? 'bad' : 'ok') }, l.status || '–')),
+							h('td', { class: 'num' }, l.charge || ''),
+							h('td', { class: 'num' }, ms(l.ms)),
+						),
+					),
+			),
+		),
+	);
 }
 
 offer('page', () => {
-  if (!ui) return [];
-  const r = route();
-  return [
-    ...names().map((n) => ({ name: n.db + ' / ' + n.coll, group: 'Open', act: () => go({ kind: 'container', ...n, pane: 'items' }) })),
-    ...(r.kind === 'container' ? containerPanes.map(([id, title], i) => ({ name: title, group: 'View', keys: 'Alt+' + (i + 1), act: () => go({ kind: 'container', db: r.db, coll: r.coll, pane: id }) })) : []),
-    ...serverPanes.map(([id, title]) => ({ name: title, group: 'Server', act: () => go({ kind: 'server', pane: id }) })),
-    { name: 'Refresh the tree', keys: 'Alt+R', act: () => refresh(true) }, { name: 'Light or dark', act: nextTheme }, { name: 'Requests of this page', keys: 'Alt+L', act: toggleLog },
-    ...(session.readOnly ? [] : [{ name: 'New container', keys: 'Alt+N', act: () => ask(r.db) }]),
-  ];
+	if (!ui) return [];
+	const r = route();
+	return [
+		...names().map((n) => ({
+			name: n.db + ' / ' + n.coll,
+			group: 'Open',
+			act: () => go({ kind: 'container', ...n, pane: 'items' }),
+		})),
+		...(r.kind === 'container'
+			? containerPanes.map(([id, title], i) => ({
+					name: title,
+					group: 'View',
+					keys: 'Alt+' + (i + 1),
+					act: () => go({ kind: 'container', db: r.db, coll: r.coll, pane: id }),
+				}))
+			: []),
+		...serverPanes.map(([id, title]) => ({
+			name: title,
+			group: 'Server',
+			act: () => go({ kind: 'server', pane: id }),
+		})),
+		{ name: 'Refresh the tree', keys: 'Alt+R', act: () => refresh(true) },
+		{ name: 'Light or dark', act: nextTheme },
+		{ name: 'Requests of this page', keys: 'Alt+L', act: toggleLog },
+		...(session.readOnly ? [] : [{ name: 'New container', keys: 'Alt+N', act: () => ask(r.db) }]),
+	];
 });
 
 addEventListener('hashchange', show);
-onLoggedOut.f = () => { if (ui) { ui = null; shown = ''; logged.delete(drawLog); logIn().then((r) => r.token ? start(r) : login(r, 'The session has ended.')); } };
+onLoggedOut.f = () => {
+	if (ui) {
+		ui = null;
+		shown = '';
+		logged.delete(drawLog);
+		logIn().then((r) => (r.token ? start(r) : login(r, 'The session has ended.')));
+	}
+};
 
 try {
-  const hello = await logIn();
-  if (hello.token) start(hello); else if (hello.account !== undefined) login(hello); else fill(app, problem(hello));
-} catch (e) { fill(app, problem({ message: 'The server can’t be reached.', next: 'Is it running?', code: 'NoReply' })); }
+	const hello = await logIn();
+	if (hello.token) start(hello);
+	else if (hello.account !== undefined) login(hello);
+	else fill(app, problem(hello));
+} catch (e) {
+	fill(app, problem({ message: 'The server can’t be reached.', next: 'Is it running?', code: 'NoReply' }));
+}

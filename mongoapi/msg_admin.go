@@ -1,0 +1,100 @@
+package mongoapi
+
+import (
+	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+)
+
+// adminOnly refuses a command on another database than admin.
+func (r *request) adminOnly() error {
+	if r.db != usersDB {
+		return merr.New(merr.Unauthorized, "%s may only be run against the admin database.", r.name)
+	}
+	return nil
+}
+
+// connPoolStats describes the connections to other servers: there are none.
+func connPoolStats(_ *request, dst []byte) ([]byte, error) {
+	for _, f := range []string{"numClientConnections", "numAScopedConnections", "totalInUse", "totalAvailable",
+		"totalLeased", "totalCreated", "totalRefreshing"} {
+		dst = bson.AppendInt32(dst, f, 0)
+	}
+	for _, f := range []string{"pools", "hosts", "replicaSets"} {
+		at, b := bson.BeginObject(dst, f)
+		dst = bson.End(b, at)
+	}
+	return dst, nil
+}
+
+// planCacheClear has nothing to do: each query is planned with the figures of its snapshot.
+func planCacheClear(r *request, dst []byte) ([]byte, error) {
+	_, err := r.collection()
+	return dst, err
+}
+
+// fsync has nothing to flush: what was answered is durable. Writes can't be locked out.
+func fsync(r *request, dst []byte) ([]byte, error) {
+	if err := r.adminOnly(); err != nil {
+		return dst, err
+	}
+	if flag(r.body, "lock", false) {
+		return dst, merr.NotSupported("the option lock of fsync")
+	}
+	return bson.AppendInt32(dst, "numFiles", 1), nil
+}
+
+func fsyncUnlock(r *request, dst []byte) ([]byte, error) {
+	if err := r.adminOnly(); err != nil {
+		return dst, err
+	}
+	return dst, merr.New(merr.IllegalOperation, "fsyncUnlock called when not locked")
+}
+
+// featureVersion is the version of MongoDB whose features there are. It can't be changed.
+const featureVersion = "7.0"
+
+func setFeatureVersion(r *request, dst []byte) ([]byte, error) {
+	if err := r.adminOnly(); err != nil {
+		return dst, err
+	}
+	v := r.arg
+	switch {
+	case v.Kind() != value.String:
+		return dst, want(false, r.name, []byte(r.name), v, "type 'string'")
+	case v.Str() != featureVersion:
+		return dst, merr.New(4926900, "Invalid feature compatibility version value '%s'; expected '%s'. See "+
+			"https://docs.mongodb.com/master/release-notes/7.0-compatibility/#feature-compatibility.", v.Str(),
+			featureVersion)
+	case !flag(r.body, "confirm", false):
+		return dst, merr.New(7369100, "Once you have upgraded to 7.0, you will not be able to downgrade FCV and "+
+			"binary "+
+			"version without support assistance. Please re-run this command with 'confirm: true' to acknowledge "+
+			"this and "+
+			"continue with the FCV upgrade.")
+	}
+	return dst, nil
+}
+
+// setParameter refuses what can't be changed while the server runs: flags of the command line and constants.
+func setParameter(r *request, dst []byte) ([]byte, error) {
+	if err := r.adminOnly(); err != nil {
+		return dst, err
+	}
+	for it := r.body.Iter(); it.Next(); {
+		name := string(it.Key())
+		if name == r.name {
+			continue
+		}
+		if _, ok := genericArgs[name]; ok || name == "$db" || name == "lsid" || name == "$clusterTime" ||
+			name == "maxTimeMS" || name == "writeConcern" || name == "readConcern" {
+			continue
+		}
+		if _, ok := parameters[name]; ok {
+			return dst, merr.New(merr.IllegalOperation, "not allowed to change [%s] at runtime", name)
+		}
+		return dst, merr.New(merr.InvalidOptions, "attempted to set unrecognized parameter [%s], use help:true to see "+
+			"options ", name)
+	}
+	return dst, merr.New(merr.InvalidOptions, "no option found to set, use help:true to see options ")
+}

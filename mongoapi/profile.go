@@ -1,0 +1,245 @@
+package mongoapi
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
+)
+
+// The profiler writes a document about each command of a database to its collection system.profile, before the reply is
+// sent: at level 1 those that take slowms or longer, at level 2 all of them. A filter takes the place of the time. The
+// level is this server's and lasts until it ends, as in MongoDB. The collection keeps the last megabyte of what this
+// server has written. While no database is profiled a command reads one number more.
+
+const (
+	profileCollection = "system.profile"
+	// profileBytes limits the documents of a database's system.profile.
+	profileBytes = 1 << 20
+	// profileCommand is the longest command that a document shows, in bytes.
+	profileCommand = 16 << 10
+	defaultSlowMS  = 100
+)
+
+// profiler has the levels of the databases. Safe for concurrent use.
+type profiler struct {
+	on atomic.Int32 // the number of databases whose level isn't 0
+
+	mu     sync.Mutex
+	slow   int64 // ms; of all databases, like the rate
+	rate   float64
+	levels map[string]*profile
+}
+
+// profile is the state of one database.
+type profile struct {
+	level  int32
+	filter *filter.Filter // nil: the time decides
+	shown  value.Value    // the filter as it was given
+
+	mu   sync.Mutex // held while a document is written
+	kept []kept
+	size int
+}
+
+// kept is a document of system.profile.
+type kept struct {
+	id   value.Value
+	size int
+}
+
+func (p *profiler) init() {
+	p.slow, p.rate, p.levels = defaultSlowMS, 1, map[string]*profile{}
+}
+
+var profileArguments = args{"slowms": numberArg, "sampleRate": numberArg, "filter": anyArg}
+
+// setProfile is the command profile.
+func setProfile(r *request, dst []byte) ([]byte, error) {
+	level, ok := num.ToInt64(r.arg, true)
+	if !r.arg.IsNumber() || !ok {
+		return dst, want(false, r.name, []byte(r.name), r.arg, "types '[int, decimal, double, long]'")
+	}
+	rate := 1.0
+	if v := given(r.body, "sampleRate"); v.IsDefined() {
+		if rate = num.ToFloat(v); !(rate >= 0 && rate <= 1) {
+			return dst, merr.New(merr.BadValue, "'sampleRate' must be between 0.0 and 1.0 inclusive")
+		}
+	}
+	var f *filter.Filter
+	shown := given(r.body, "filter")
+	switch {
+	case shown.Kind() == value.Object:
+		var err error
+		shown = shown.Clone()
+		if f, err = filter.Compile(shown, filter.Options{}); err != nil {
+			return dst, err
+		}
+	case shown.IsDefined() && shown.Str() != "unset":
+		return dst, merr.New(merr.BadValue, "Expected an object, or the string 'unset'.")
+	}
+	p := &r.s.profiles
+	sets := level >= 0 && level <= 2
+	if sets && level > 0 {
+		if err := r.makeProfile(); err != nil {
+			return dst, err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d := p.levels[r.db]
+	if d == nil {
+		d = &profile{}
+	}
+	dst = bson.AppendInt32(dst, "was", d.level)
+	dst = value.AppendElement(dst, "slowms", value.IntOf(p.slow))
+	dst = bson.AppendDouble(dst, "sampleRate", p.rate)
+	if d.filter != nil {
+		dst = value.AppendElement(dst, "filter", d.shown)
+		dst = bson.AppendString(dst, "note", "When a filter expression is set, slowms and sampleRate are not used for "+
+			"profiling and slow-query log lines.")
+	}
+	if v := given(r.body, "slowms"); v.IsDefined() {
+		p.slow, _ = num.ToInt64(v, true)
+	}
+	if given(r.body, "sampleRate").IsDefined() {
+		p.rate = rate
+	}
+	if !sets && !shown.IsDefined() {
+		return dst, nil
+	}
+	n := &profile{level: d.level, filter: d.filter, shown: d.shown, kept: d.kept, size: d.size}
+	if shown.IsDefined() {
+		n.filter, n.shown = f, shown
+	}
+	if sets {
+		n.level = int32(level)
+	}
+	switch {
+	case d.level == 0 && n.level > 0:
+		p.on.Add(1)
+	case d.level > 0 && n.level == 0:
+		p.on.Add(-1)
+	}
+	p.levels[r.db] = n
+	return dst, nil
+}
+
+// makeProfile makes the collection that the database's documents are written to.
+func (r *request) makeProfile() error {
+	if _, err := r.s.eng.EnsureDatabase(r.ctx, r.db); err != nil {
+		return err
+	}
+	_, err := r.s.eng.CreateContainer(r.ctx, r.db, newSpec(profileCollection, idPath))
+	if status.Is(err, status.Conflict) {
+		return nil
+	}
+	return err
+}
+
+// profiled are the values of the field op. Others are commands.
+var profiled = map[string]string{"find": "query", "insert": "insert", "update": "update", "delete": "remove",
+	"getMore": "getmore"}
+
+// profile writes a document about a command that has ended, if its database is profiled. Commands that contain a
+// password, or that anybody may send, are left out.
+func (r *request) profile(reply []byte, failure error) {
+	if def, ok := commands[r.name]; !ok || def.open || def.users {
+		return
+	}
+	p := &r.s.profiles
+	p.mu.Lock()
+	d, slow, rate := p.levels[r.db], p.slow, p.rate
+	p.mu.Unlock()
+	if d == nil || d.level == 0 {
+		return
+	}
+	took := r.s.clk.Now().Sub(r.start).Milliseconds()
+	if d.filter == nil && (d.level == 1 && took < slow || rate < 1 && r.s.clk.Float64() >= rate) {
+		return
+	}
+	ns := r.db
+	if coll := r.arg.Str(); coll != "" {
+		ns += "." + coll
+	} else if r.name == "getMore" {
+		ns += "." + r.body.Get("collection").Str()
+	}
+	op := profiled[r.name]
+	if op == "" {
+		op = "command"
+	}
+	at, b := bson.Begin(nil)
+	b = value.AppendElement(b, "_id", r.s.ids.next())
+	b = bson.AppendString(b, "op", op)
+	b = bson.AppendString(b, "ns", ns)
+	ca, b := bson.BeginObject(b, "command")
+	if body := r.body.Bytes(); len(body) <= profileCommand {
+		b = append(b, body[4:len(body)-1]...)
+	} else {
+		b = bson.AppendString(b, r.name, r.arg.Str())
+		b = bson.AppendString(b, "$truncated", "the command has more than 16 KiB")
+	}
+	b = bson.End(b, ca)
+	b = bson.AppendDouble(b, "requestCharge", r.charge)
+	b = bson.AppendInt32(b, "responseLength", int32(len(reply)))
+	b = bson.AppendString(b, "protocol", "op_msg")
+	b = bson.AppendInt64(b, "millis", took)
+	if failure != nil {
+		e := merr.From(failure)
+		b = bson.AppendBool(b, "ok", false)
+		b = bson.AppendString(b, "errMsg", e.Msg)
+		b = bson.AppendString(b, "errName", e.CodeName())
+		b = bson.AppendInt32(b, "errCode", e.Code)
+	}
+	b = bson.AppendDate(b, "ts", r.start.UnixMilli())
+	b = bson.AppendString(b, "client", r.c.nc.RemoteAddr().String())
+	b = bson.AppendString(b, "appName", r.c.app)
+	b = bson.AppendString(b, "user", r.c.user)
+	entry := value.ObjectOf(bson.End(b, at))
+	if d.filter != nil {
+		env := &expr.Env{NowMS: r.start.UnixMilli(), Random: r.s.clk.Float64}
+		if ok, err := d.filter.Match(env, entry); err != nil || !ok {
+			return
+		}
+	}
+	if err := d.write(context.WithoutCancel(r.ctx), r.s, r.db, entry); err != nil {
+		r.s.log.Warn("The profile of a database can't be written", "database", r.db, "error", err)
+	}
+}
+
+// write adds a document to system.profile, and removes the oldest ones.
+func (d *profile) write(ctx context.Context, s *Server, db string, entry value.Value) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c, err := s.eng.Container(db, profileCollection)
+	if status.Is(err, status.NotFound) { // it was dropped
+		d.kept, d.size = nil, 0
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	id := entry.Get("_id")
+	if _, err := c.Write(ctx, core.Write{Kind: core.Create, Doc: entry.Bytes()}); err != nil {
+		return err
+	}
+	n := len(entry.Bytes())
+	d.kept, d.size = append(d.kept, kept{id.Clone(), n}), d.size+n
+	for d.size > profileBytes {
+		old := d.kept[0]
+		d.kept, d.size = d.kept[1:], d.size-old.size
+		_, err := c.Write(ctx, core.Write{Kind: core.Delete, PK: core.PartitionKey{old.id}, ID: old.id})
+		if err != nil && !status.Is(err, status.NotFound) {
+			return err
+		}
+	}
+	return nil
+}
