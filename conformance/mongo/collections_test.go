@@ -148,7 +148,7 @@ func TestTimeSeries(t *testing.T) {
 	db := start(t).client(t).Database("db")
 	series := options.TimeSeries().SetTimeField("at").SetMetaField("from").SetGranularity("minutes")
 	must(t, db.CreateCollection(bg, "t", options.CreateCollection().SetTimeSeriesOptions(series).
-		SetExpireAfterSeconds(3600 * 24 * 365 * 60)))
+		SetExpireAfterSeconds(3600*24*365*60)))
 	c := db.Collection("t")
 	begin := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i := range 10 {
