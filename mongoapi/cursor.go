@@ -482,7 +482,10 @@ func (r *request) own() error {
 		return err
 	}
 	r.body, r.seqs = r.body.Clone(), nil
-	r.arg, r.lsid = r.body.Get(r.name), r.body.Get("lsid").Get("id")
+	if it := r.body.Iter(); it.Next() { // on a view it isn't the command that the client has sent
+		r.arg = it.Value()
+	}
+	r.lsid = r.body.Get("lsid").Get("id")
 	return nil
 }
 

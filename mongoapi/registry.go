@@ -96,6 +96,13 @@ func init() {
 		"usersInfo":                {users: true, fn: usersInfo, args: usersInfoArguments, strict: true},
 
 		// Diagnostics.
+		"compact":                        {fn: compact, args: args{"force": safeBool, "freeSpaceTargetMB": numberArg}},
+		"dbHash":                         {fn: dbHash, args: args{"collections": arrayArg}},
+		"dbhash":                         {fn: dbHash, args: args{"collections": arrayArg}},
+		"filemd5":                        {fn: fileMD5},
+		"reIndex":                        {fn: reIndex},
+		"top":                            {fn: top},
+		"validate":                       {fn: validateCollection, args: args{"full": safeBool, "metadata": safeBool}},
 		"configureFailPoint":             {fn: configureFailPoint, test: true, free: true},
 		"collStats":                      {fn: collStatsCommand, args: args{"scale": numberArg}},
 		"connPoolStats":                  {fn: connPoolStats},
@@ -131,10 +138,9 @@ func init() {
 // unsupported lists commands of MongoDB that aren't supported. All other names are unknown.
 var unsupported = map[string]bool{
 	"applyOps": true, "authenticate": true, "bulkWrite": true,
-	"compact": true, "dbHash": true, "filemd5": true,
 	"getLastError": true, "getShardMap": true, "getnonce": true,
-	"killAllSessionsByPattern": true, "mapReduce": true, "reIndex": true,
-	"shutdown": true, "top": true, "validate": true,
+	"killAllSessionsByPattern": true, "mapReduce": true,
+	"shutdown": true,
 }
 
 // nothing replies to a command that needs no work.

@@ -74,6 +74,7 @@ type Options struct {
 
 // Server serves the MongoDB protocol. Safe for concurrent use.
 type Server struct {
+	tops      tops
 	eng       *core.Engine
 	o         Options
 	clk       *clock.Clock
