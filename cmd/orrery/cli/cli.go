@@ -64,7 +64,7 @@ func (c *commands) root(s *streams) *cobra.Command {
 		c.Check.command(s, c.engines), c.Repair.command(s),
 		c.Backup.command(s), c.Restore.command(s), c.Move.command(s, c.engines), c.Query.command(s, c.engines),
 		c.Tail.command(s), c.Partitions.command(s), c.Import.command(s), c.Export.command(s),
-		c.Connect.command(s), scriptWorker(),
+		copyCommand(s), c.Connect.command(s), scriptWorker(),
 		&cobra.Command{Use: "version", Short: "Print the version.", Args: cobra.NoArgs,
 			RunE: runs(func() error { return printVersion(s.out) })})
 	for _, cmd := range root.Commands() {
