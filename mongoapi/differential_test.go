@@ -15,8 +15,8 @@ import (
 // index, in one with the automatic index, and in one with declared indexes too.
 //
 // The naive evaluation knows numbers, strings, null, arrays and objects, and follows the rules of the manual's pages
-// "Query for Null or Missing Fields" and "Query an Array": a condition holds if it holds for the value at a path, or for
-// an element of an array there.
+// "Query for Null or Missing Fields" and "Query an Array": a condition holds if it holds for the value at a path, or
+// for an element of an array there.
 func TestFiltersAgainstNaive(t *testing.T) {
 	s, addr := serve(t, Options{}, nil)
 	c := connect(t, addr)
@@ -70,8 +70,8 @@ func TestFiltersAgainstNaive(t *testing.T) {
 		}
 		found += len(want)
 		for _, coll := range colls {
-			vs, err := must(bson.D{{Key: "find", Value: coll}, {Key: "filter", Value: q}, {Key: "batchSize", Value: 1000}}).
-				Lookup("cursor", "firstBatch").Array().Values()
+			vs, err := must(bson.D{{Key: "find", Value: coll}, {Key: "filter", Value: q},
+				{Key: "batchSize", Value: 1000}}).Lookup("cursor", "firstBatch").Array().Values()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,7 +151,8 @@ func randomCondition(rnd *rand.Rand, outer bool) any {
 	case 6:
 		return bson.D{{Key: "$ne", Value: scalar()}}
 	case 7:
-		return bson.D{{Key: "$elemMatch", Value: bson.D{{Key: "$gte", Value: number()}, {Key: "$lte", Value: number()}}}}
+		inner := bson.D{{Key: "$gte", Value: number()}, {Key: "$lte", Value: number()}}
+		return bson.D{{Key: "$elemMatch", Value: inner}}
 	}
 	return bson.D{{Key: []string{"$eq", "$gt", "$lte"}[rnd.IntN(3)], Value: scalar()}}
 }
