@@ -74,21 +74,22 @@ type Options struct {
 
 // Server serves the MongoDB protocol. Safe for concurrent use.
 type Server struct {
-	tops     tops
-	eng      *core.Engine
-	o        Options
-	clk      *clock.Clock
-	log      *slog.Logger
-	cursors  *cursors
-	sessions *sessions
-	creds    credentials
-	connID   atomic.Int32
-	began    time.Time
-	ids      objectIDs
-	times    clusterClock
-	profiles profiler
-	process  []byte // the ObjectId of this run of the server
-	fails    failpoint.Set
+	tops      tops
+	eng       *core.Engine
+	o         Options
+	clk       *clock.Clock
+	log       *slog.Logger
+	cursors   *cursors
+	sessions  *sessions
+	snapshots snapshots
+	creds     credentials
+	connID    atomic.Int32
+	began     time.Time
+	ids       objectIDs
+	times     clusterClock
+	profiles  profiler
+	process   []byte // the ObjectId of this run of the server
+	fails     failpoint.Set
 
 	mu     sync.Mutex
 	lns    map[net.Listener]struct{}
@@ -120,6 +121,7 @@ func New(e *core.Engine, o Options) *Server {
 		stop:  make(chan struct{}), wake: make(chan struct{}, 1), began: o.Clock.Now()}
 	s.cursors = newCursors(o.Clock)
 	s.sessions = newSessions(o.Clock)
+	s.snapshots.clk = o.Clock
 	s.ids.init(o.Clock)
 	s.profiles.init()
 	s.process = s.ids.next().Bytes()
@@ -143,6 +145,8 @@ func (s *Server) sweep() {
 		case <-t.C:
 			s.cursors.expire(s.eng.Budget())
 			s.sessions.expire()
+			s.snapshots.expire()
+			s.abortOld()
 		}
 	}
 }
@@ -231,6 +235,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		err = ctx.Err()
 	}
 	s.cursors.closeAll()
+	s.snapshots.closeAll()
+	for _, t := range s.sessions.running(func(*transaction) bool { return true }) {
+		s.abort(t)
+	}
 	return err
 }
 
