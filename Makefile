@@ -30,13 +30,16 @@ VETTED = -vet=off $(PLAIN) $(LINK)
 # The race detector needs a C compiler; everything else needs only Go.
 CC_FOUND := $(shell command -v cc gcc clang 2>/dev/null | head -1)
 
-.PHONY: menu release build build-tikv build-copy test test-tikv race vet lint conformance fuzz soak spill torture linearize conformance-tikv bench run demo clean
+.PHONY: menu packages test-packages stopwatch release build build-tikv build-copy test test-tikv race vet lint conformance fuzz soak spill torture linearize conformance-tikv bench run demo clean
 
 menu:
 	@echo 'make build        static binary ./bin/orrery'
 	@echo 'make build-tikv   the same with the engine over TiKV (orrery-tikv serve --engine tikv://..): ./bin/orrery-tikv'
 	@echo 'make build-copy   what `orrery copy` runs, with the official clients of all APIs (downloads modules): ./bin/orrery-copy'
 	@echo 'make release      archives of both binaries for all systems in ./dist, with checksums and the modules that they hold'
+	@echo 'make packages     image, deb, rpm, npm, wheel, formula and chart in ./dist/packages (KINDS=.. TARGETS=..; downloads modules)'
+	@echo 'make test-packages install each of them as its users do (needs dpkg, npm, pip, mvn and their registries; root)'
+	@echo 'make stopwatch    a newcomer with cold caches: clone, make run, first answer (needs the registry)'
 	@echo 'make run          build, then serve with data in $(DATA), as strict as the service (FLAGS="--strict none": not)'
 	@echo 'make demo         build, then serve sample data in memory'
 	@echo 'make test         vet, all Go tests, race detector on core, official Go clients'
@@ -87,6 +90,17 @@ build-copy:
 # One archive for each of TARGETS (os/arch ..), which are all systems by default.
 release:
 	$(GO) run ./internal/release -tags '$(TAGS)' $(TARGETS)
+
+# The packages are made by a module of its own, cmd/orrery/packaging, because its libraries are many.
+PACKAGING = $(GO) run -C cmd/orrery/packaging
+packages:
+	GOFLAGS= $(PACKAGING) . -root $(CURDIR) -out $(CURDIR)/dist/packages -tags '$(TAGS)' $(if $(KINDS),-kinds $(KINDS)) $(TARGETS)
+
+test-packages: build
+	GOFLAGS= ORRERY_BIN=$(CURDIR)/bin/orrery $(GO) test -C cmd/orrery/packaging -count=1 -v ./...
+
+stopwatch:
+	ORRERY_STOPWATCH=1 $(GO) test -count=1 -timeout 30m -run '^TestStopwatch$$' -v ./cmd/orrery/stopwatch
 
 run: build
 	./bin/orrery serve --data $(DATA) $(FLAGS)

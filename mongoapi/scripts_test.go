@@ -21,7 +21,7 @@ func TestCommands(t *testing.T) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			if d.Cmd == "server" {
 				_, addr = serve(t, Options{Standalone: d.HasArg("standalone"), TestCommands: d.HasArg("test-commands"),
-					Auth: d.HasArg("auth"), Advertise: "db.example:27017"}, nil)
+					Auth: d.HasArg("auth"), Strict: d.HasArg("strict"), Advertise: "db.example:27017"}, nil)
 				c = connect(t, addr)
 				if d.HasArg("auth") {
 					c.login()

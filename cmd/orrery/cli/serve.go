@@ -51,8 +51,8 @@ func (c *serving) flags(f *pflag.FlagSet) {
 	f.BoolVar(&c.Auth, "auth", true, "Ask for credentials (--auth=false: no API does).")
 	f.Var(oneOf(&c.Consistency, "Session", "Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"),
 		"consistency", "Consistency of the account: requests for a stronger one are refused.")
-	f.StringSliceVar(&c.Strict, "strict", []string{"nosql"}, "APIs that refuse what the service refuses (nosql), or "+
-		"none: answer everything.")
+	f.StringSliceVar(&c.Strict, "strict", []string{"nosql"}, "APIs that refuse what the service refuses (nosql, "+
+		"mongo), or none: answer everything.")
 	f.BoolVar(&c.Insecure, "insecure", false, "Allow --auth=false and the well-known key on addresses that other "+
 		"machines reach.")
 	f.StringSliceVar(&c.PublicHost, "public-host", nil, "`NAME` under which clients may ask where nobody is asked who "+

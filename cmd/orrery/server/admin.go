@@ -37,6 +37,7 @@ func (s *Server) adminHandler() http.Handler {
 		{"/orrery/connect", s.getConnect},
 		{InitPath, s.getInit},
 		{PartitionsPath, s.getPartitions},
+		{RequestsPath, s.getRequests},
 		{"/debug/pprof/*profile", s.getProfile},
 	} {
 		g.GET(r.path, r.answer)

@@ -61,7 +61,7 @@ type Config struct {
 
 	Consistency string // of the account, as the NoSQL API spells it; "" = Session
 
-	Strict []string // APIs that refuse what the service refuses; only NoSQL supports it
+	Strict []string // APIs that refuse what the service refuses: NoSQL, Mongo
 
 	GremlinSources map[string]string // traversal source -> "database/graph"
 	Durability     string            // "sync" or "relaxed"
@@ -198,8 +198,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("--stall %v: want a second or more", c.Stall)
 	}
 	for _, api := range c.Strict {
-		if api != NoSQL {
-			return fmt.Errorf("--strict %q: want a list of %s, or none", api, NoSQL)
+		if api != NoSQL && api != Mongo {
+			return fmt.Errorf("--strict %q: want a list of %s and %s, or none", api, NoSQL, Mongo)
 		}
 	}
 	if err := c.validateLimits(); err != nil {

@@ -56,6 +56,7 @@ type MongoConn struct {
 // AdminConn is the admin port.
 type AdminConn struct {
 	Endpoint string `json:"endpoint"`
+	Page     string `json:"page,omitempty"` // the web page
 }
 
 // hidden replaces a key that isn't shown.
@@ -115,6 +116,9 @@ func (s *Server) Connections(showKey bool) Connections {
 	}
 	if a := s.dial(Admin); a != "" {
 		c.Admin = &AdminConn{Endpoint: "http://" + a + "/"}
+		if s.cfg.Explorer.Mode != explorerOff {
+			c.Admin.Page = c.Admin.Endpoint
+		}
 	}
 	for _, b := range s.bound {
 		c.Addresses = append(c.Addresses, s.dial(b.name))
@@ -153,7 +157,7 @@ func (s *Server) strictness() string {
 		return "none: what the service refuses is answered"
 	}
 	return strings.Join(s.cfg.Strict, ",") +
-		": refuses the queries that the service refuses (--strict none answers them)"
+		": refuses what the service refuses (--strict none answers it)"
 }
 
 // Banner writes the connection strings and a few hints, aligned. Standard output often ends up in logs, so the banner
@@ -200,6 +204,9 @@ func (c *Connections) Write(w io.Writer, key, strict string) error {
 		add("Mongo", c.Mongo.ConnectionString)
 	}
 	add("Key", key)
+	if c.Admin != nil && c.Admin.Page != "" {
+		add("Page", c.Admin.Page)
+	}
 	if c.Admin != nil {
 		add("Admin", c.Admin.Endpoint+"{alive,ready,status,metrics,orrery/connect}")
 	}

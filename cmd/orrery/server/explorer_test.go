@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -375,6 +377,39 @@ func TestExplorerExact(t *testing.T) {
 	}
 }
 
+// Ids with characters that paths give a meaning to are reached over the bridge.
+func TestExplorerOddNames(t *testing.T) {
+	s := pageServer(t, nil)
+	b := openPage(t, s, WellKnownKey)
+	for _, id := range []string{"a/b", "a?b#c", "100%", "a+b c", "\u00fc\u4e16", "%2F", "..", "a\\b", "(x)"} {
+		key := []string{"x-ms-documentdb-partitionkey", `["odd"]`}
+		item, _ := json.Marshal(map[string]string{"id": id, "category": "odd"})
+		const docs = "api/nosql/dbs/shop/colls/products/docs"
+		if res := b.send("POST", docs, string(item), key...); res.StatusCode != 201 {
+			t.Errorf("%q: %d %s", id, res.StatusCode, b.text(res))
+		}
+		link := docs + "/" + url.PathEscape(id)
+		if id == ".." {
+			link = docs + "/%2E%2E"
+		}
+		if res := b.send("GET", link, "", key...); res.StatusCode != 200 {
+			t.Errorf("%q: %d %s", id, res.StatusCode, b.text(res))
+		}
+		if res := b.send("DELETE", link, "", key...); res.StatusCode != 204 {
+			t.Errorf("%q: %d %s", id, res.StatusCode, b.text(res))
+		}
+	}
+	for _, key := range []string{"it's", "a b", "ü"} {
+		link := "api/table/devicelog(PartitionKey='" + url.PathEscape(strings.ReplaceAll(key, "'", "''")) + "',RowKey='1')"
+		if res := b.send("PUT", link, `{"x":1}`); res.StatusCode != 204 {
+			t.Errorf("%q: %d %s", key, res.StatusCode, b.text(res))
+		}
+		if res := b.send("GET", link, "", "Accept", "application/json"); res.StatusCode != 200 {
+			t.Errorf("%q: %d %s", key, res.StatusCode, b.text(res))
+		}
+	}
+}
+
 // A second key opens the page for reading. Elsewhere than on a loopback address the page is read-only anyway.
 func TestExplorerModes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")
@@ -475,4 +510,71 @@ func TestExplorerCancel(t *testing.T) {
 		<-time.After(5 * time.Millisecond)
 	}
 	t.Error("the traversal goes on")
+}
+
+// While somebody asks for them, requests of all APIs are recorded with both sides, without credentials.
+func TestWatchedRequests(t *testing.T) {
+	s := pageServer(t, nil)
+	b := openPage(t, s, WellKnownKey)
+	read := func(after int64) (got WatchedRequests) {
+		t.Helper()
+		res := b.send("GET", fmt.Sprintf("api/admin%s?after=%d", RequestsPath, after), "")
+		if err := json.Unmarshal([]byte(b.text(res)), &got); err != nil || res.StatusCode != 200 {
+			t.Fatal(res.StatusCode, err)
+		}
+		return got
+	}
+	if s.seen.watch.on.Load() {
+		t.Error("recording before anybody has asked")
+	}
+	ctx := t.Context()
+	_ = s.nosql(ctx, http.MethodPost, "dbs", "", nil, []byte(`{"id":"before"}`))
+	begin := read(0)
+	if len(begin.Requests) != 0 {
+		t.Errorf("%+v", begin.Requests)
+	}
+	_ = s.nosql(ctx, http.MethodPost, "dbs", "", nil, []byte(`{"id":"shop"}`)) // 409
+	_ = s.table(ctx, http.MethodPost, "/Tables", []byte(`{"TableName":"devicelog"}`))
+	_ = s.demoCustomers(ctx) // duplicate ids
+	_ = b.send("GET", "api/nosql/dbs", "")
+	got := read(begin.Last)
+	text, _ := json.Marshal(got)
+	if bytes.Contains(text, []byte("sig%3d")) || bytes.Contains(text, []byte("SharedKeyLite")) ||
+		bytes.Contains(text, []byte(b.token)) {
+		t.Errorf("credentials in %s", text)
+	}
+	find := func(api, status string) *WatchedRequest {
+		for _, r := range got.Requests {
+			if r.API == api && r.Status == status {
+				return r
+			}
+		}
+		t.Errorf("no %s with %s in %s", api, status, text)
+		return &WatchedRequest{}
+	}
+	r := find(NoSQL, "409")
+	if r.Operation != "POST" || r.Target != "/dbs" || r.Body != `{"id":"shop"}` || r.Charge == 0 ||
+		!strings.Contains(r.Text, "already exists") || first(r.Reply, "x-ms-activity-id") == "" {
+		t.Errorf("%+v", r)
+	}
+	if r := find(Table, "409"); !strings.Contains(r.Text, "TableAlreadyExists") {
+		t.Errorf("%+v", r)
+	}
+	if r := find(Mongo, "11000"); r.Operation != "insert" || r.Target != "shop.customers" {
+		t.Errorf("%+v", r)
+	}
+	if n := len(read(got.Last).Requests); n != 0 {
+		t.Errorf("%d more", n)
+	}
+	if res := b.send("GET", "api/admin"+RequestsPath+"?after=x", ""); res.StatusCode != 400 {
+		t.Errorf("%d", res.StatusCode)
+	}
+	// Recording ends by itself.
+	s.seen.watch.mu.Lock()
+	s.seen.watch.until = wall.Now().Add(-time.Second)
+	s.seen.watch.mu.Unlock()
+	_ = s.nosql(ctx, http.MethodPost, "dbs", "", nil, []byte(`{"id":"shop"}`))
+	if s.seen.watch.on.Load() || s.seen.watch.list != nil {
+		t.Error("recording goes on")
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/cmd/orrery/certs"
+	"github.com/orrerydb/orrery/cmd/orrery/explorer"
 )
 
 // The checks before every HTTP door. A browser that can reach the server also sends requests on behalf of pages of
@@ -91,7 +92,7 @@ func (g *guard) foreign(r *http.Request) bool {
 func (s *Server) guarded(door string, h http.Handler) http.Handler {
 	g := s.newGuard(door)
 	wait := s.cfg.bodyTimeout()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	guarded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.refuse(w, r) {
 			return
 		}
@@ -109,6 +110,16 @@ func (s *Server) guarded(door string, h http.Handler) http.Handler {
 		r.Body = b
 		h.ServeHTTP(w, r)
 		b.leave()
+	})
+	if door != NoSQL && door != Table {
+		return guarded
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.seen.watch.on.Load() && !explorer.Handles(r) {
+			s.seen.watch.recorded(door, guarded, w, r)
+			return
+		}
+		guarded.ServeHTTP(w, r)
 	})
 }
 

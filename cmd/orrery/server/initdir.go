@@ -129,7 +129,7 @@ func (s *Server) initOne(ctx context.Context, file string) (r InitResult) {
 	r.File = file
 	name, kind := initName(file)
 	apply := initFiles[kind]
-	err := errors.New("no such kind of file: want .yaml, .json, .jsonl, .csv or .gremlin")
+	err := errors.New("no such kind of file: want .yaml, .json, .jsonl, .csv, .graphson, .graphml or .gremlin")
 	if apply != nil {
 		r.Written, err = apply(ctx, s, name, filepath.Join(s.cfg.InitDir, file))
 	}

@@ -54,11 +54,13 @@ func TestInitDir(t *testing.T) {
 	s := startWithFiles(t, map[string]string{
 		"01-shop.yaml": "databases:\n- id: shop\n  containers:\n  - id: products\n    partitionKey: /category\n" +
 			"  - id: orders\n    partitionKey: [/tenant, /user]\n    defaultTtl: 3600\ntables: [devices]\n",
-		"02-shop.products.jsonl":      "{\"id\":\"1\",\"category\":\"a\"}\n{\"id\":\"2\"}\n",
-		"03-shop.orders.json":         `[{"id":"o","tenant":"t","user":"u"}]`,
-		"04-shop.prices.csv":          "id,price:number,note\np1,1.5,cheap\np2,2,\n",
-		"05-graphs.g.gremlin":         "// comment\ng.addV('a').property(id, 'x')\n\ng.addV('a').property(id, 'y')",
-		"10-shop.products.jsonl":      `{"id":"1","category":"a","again":true}`,
+		"02-shop.products.jsonl": "{\"id\":\"1\",\"category\":\"a\"}\n{\"id\":\"2\"}\n",
+		"03-shop.orders.json":    `[{"id":"o","tenant":"t","user":"u"}]`,
+		"04-shop.prices.csv":     "id,price:number,note\np1,1.5,cheap\np2,2,\n",
+		"05-graphs.g.gremlin":    "// comment\ng.addV('a').property(id, 'x')\n\ng.addV('a').property(id, 'y')",
+		"10-shop.products.jsonl": `{"id":"1","category":"a","again":true}`,
+		"07-social.net.graphson": `{"id":"ann","label":"person","outE":{"knows":[{"id":"e","inV":"bob"}]}}` + "\n" +
+			`{"id":"bob","label":"person"}` + "\n",
 		".hidden.nonsense":            "",
 		"06-new.friends.gremlin":      "g.addV('f').property(id, 'z')\n",
 		"02-shop.products2.ndjson":    `{"id":"n"}`,
@@ -78,7 +80,7 @@ func TestInitDir(t *testing.T) {
 		t.Errorf("the order is wrong:\n%s", results)
 	}
 	for name, want := range map[[2]string]int64{{"shop", "products"}: 2, {"shop", "orders"}: 1, {"shop", "prices"}: 2,
-		{"graphs", "g"}: 2, {"new", "friends"}: 1} {
+		{"graphs", "g"}: 2, {"new", "friends"}: 1, {"social", "net"}: 3} {
 		c, err := s.Engine().Container(name[0], name[1])
 		if err != nil {
 			t.Errorf("%v: %v", name, err)

@@ -26,6 +26,7 @@ const mostSeries = 2000
 // observer counts the requests of all doors and logs them. A request costs two additions and a look-up of its series.
 type observer struct {
 	requests *requestLog
+	watch    watch
 	apis     map[string]*apiCounts // a fixed set, not changed after newObserver
 
 	latency *prometheus.HistogramVec
@@ -95,6 +96,9 @@ func (o *observer) Done(r *observe.Request) {
 		s.charge.Add(r.Charge)
 	}
 	o.requests.done(r)
+	if o.watch.on.Load() {
+		o.watch.done(r)
+	}
 }
 
 // newSeries adds a series by replacing the map. Readers continue with the old map.

@@ -27,6 +27,7 @@ const containerPanes = [
 const serverPanes = [
 	['connect', 'Connect', 'plug'],
 	['health', 'Health', 'pulse'],
+	['requests', 'Requests', 'menu'],
 ];
 
 const app = /** @type {HTMLElement} */ (document.getElementById('app'));

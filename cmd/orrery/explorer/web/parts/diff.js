@@ -43,13 +43,16 @@ export function compare(a, b) {
 
 /** @param {string} left @param {string} a @param {string} right @param {string} b */
 export function diff(left, a, right, b) {
-	const lines = compare(a.split('\n'), b.split('\n'));
-	const side = (
-		/** @type {string} */ title,
-		/** @type {1|2} */ i,
-		/** @type {string} */ mine,
-		/** @type {string} */ cls,
-	) =>
+	/** @type {[string|null, string|null, boolean][]} */ const rows = []; // both sides, and whether they are equal
+	let free = 0; // the first row of a change whose right side is empty
+	for (const [kind, x, y] of compare(a.split('\n'), b.split('\n'))) {
+		if (kind === '+' && free < rows.length) rows[free++][1] = y;
+		else {
+			rows.push([kind === '+' ? null : x, kind === '-' ? null : y, kind === '=']);
+			if (kind !== '-') free = rows.length;
+		}
+	}
+	const side = (/** @type {string} */ title, /** @type {0|1} */ i, /** @type {string} */ cls) =>
 		h(
 			'div',
 			null,
@@ -57,10 +60,8 @@ export function diff(left, a, right, b) {
 			h(
 				'pre',
 				{ tabindex: '0', 'aria-label': title },
-				lines.map((l) =>
-					h('div', { class: l[0] === mine ? cls : '' }, l[0] === '=' || l[0] === mine ? l[i] : ''),
-				),
+				rows.map((r) => h('div', { class: r[2] || r[i] === null ? '' : cls }, r[i] || '')),
 			),
 		);
-	return h('div', { class: 'diff' }, side(left, 1, '-', 'del'), side(right, 2, '+', 'ins'));
+	return h('div', { class: 'diff' }, side(left, 0, 'del'), side(right, 1, 'ins'));
 }

@@ -63,10 +63,7 @@ export function openItem(side, o) {
 			'div',
 			{ class: 'ihead' },
 			title,
-			!fresh && seg,
 			state,
-			!o.readOnly && revert,
-			!o.readOnly && save,
 			!o.readOnly && remove,
 			button('Copy', () => copy(ed.value), { icon: 'copy', only: true, class: 'quiet' }),
 			button('Close', () => leave().then((ok) => ok && close()), {
@@ -75,6 +72,7 @@ export function openItem(side, o) {
 				class: 'quiet',
 				title: 'Close (Esc)',
 			}),
+			h('div', { class: 'second' }, !fresh && seg, h('span', { class: 'grow' }), !o.readOnly && [revert, save]),
 		),
 		trouble,
 		body,
@@ -109,7 +107,7 @@ export function openItem(side, o) {
 	function edited() {
 		const is = isEdited() || fresh;
 		save.disabled = !is;
-		revert.disabled = !isEdited();
+		revert.hidden = !isEdited();
 		fill(state, o.readOnly ? 'read-only' : fresh ? 'new' : is ? 'edited' : 'saved');
 		state.className = 'tag ' + (is && !o.readOnly ? 'warn' : '');
 		if (!o.readOnly) keep(draftName(), isEdited() ? { text: ed.value, tag } : undefined);

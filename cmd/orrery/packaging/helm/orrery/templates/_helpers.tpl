@@ -1,0 +1,4 @@
+{{- define "orrery.labels" -}}
+app.kubernetes.io/name: orrery
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
