@@ -52,7 +52,7 @@ func (c *certCmd) read() (text []byte, cert *x509.Certificate, err error) {
 	} else {
 		text, err = os.ReadFile(filepath.Join(c.Data, "tls", "orrery.pem"))
 		if errors.Is(err, os.ErrNotExist) {
-			err = fmt.Errorf("%s has no certificate: no server has served it yet, or it has one of its own (--tls-cert)",
+			err = fmt.Errorf("%s has no certificate: no server has served it, or the server has another (--tls-cert)",
 				c.Data)
 		}
 	}

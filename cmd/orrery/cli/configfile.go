@@ -35,7 +35,7 @@ func fromFile(name string, cmd *cobra.Command) error {
 	}
 	if _, ok := all["key"]; ok {
 		if info, err := os.Stat(name); err != nil || !onlyOwner(info) {
-			return fmt.Errorf("--config %s: the file has a key and can be read by others: chmod 600 it, or use key-file",
+			return fmt.Errorf("--config %s: the file has a key and others can read it: chmod 600 it, or use key-file",
 				name)
 		}
 	}
