@@ -30,11 +30,12 @@ VETTED = -vet=off $(PLAIN) $(LINK)
 # The race detector needs a C compiler; everything else needs only Go.
 CC_FOUND := $(shell command -v cc gcc clang 2>/dev/null | head -1)
 
-.PHONY: menu packages test-packages stopwatch release build build-tikv test test-tikv race vet lint conformance fuzz soak spill torture linearize conformance-tikv bench run demo clean
+.PHONY: menu packages test-packages stopwatch release build build-tikv build-copy test test-tikv race vet lint conformance fuzz soak spill torture linearize conformance-tikv bench run demo clean
 
 menu:
 	@echo 'make build        static binary ./bin/orrery'
 	@echo 'make build-tikv   the same with the engine over TiKV (orrery-tikv serve --engine tikv://..): ./bin/orrery-tikv'
+	@echo 'make build-copy   what `orrery copy` runs, with the official clients of all APIs (downloads modules): ./bin/orrery-copy'
 	@echo 'make release      archives of both binaries for all systems in ./dist, with checksums and the modules that they hold'
 	@echo 'make packages     image, deb, rpm, npm, wheel, formula and chart in ./dist/packages (KINDS=.. TARGETS=..; downloads modules)'
 	@echo 'make test-packages install each of them as its users do (needs dpkg, npm, pip, mvn and their registries; root)'
@@ -82,6 +83,10 @@ build:
 build-tikv:
 	$(call shown,$(GO) build -C cmd/orrery-tikv -v -trimpath -ldflags '-s -w' -pgo=../orrery/default.pgo -o ../../bin/orrery-tikv .)
 
+# The program behind `orrery copy` is a module of its own, because it holds the official clients.
+build-copy:
+	$(call shown,$(GO) build -C cmd/orrery-copy -v -trimpath -ldflags '-s -w' -o ../../bin/orrery-copy .)
+
 # One archive for each of TARGETS (os/arch ..), which are all systems by default.
 release:
 	$(GO) run ./internal/release -tags '$(TAGS)' $(TARGETS)
@@ -111,6 +116,8 @@ test: vet
 	if [ -f conformance/go.mod ]; then \
 		$(GO) vet -C conformance $(PLAIN) ./... || status=1; \
 		$(TALLY) -C conformance -label 'official Go clients' -- $(VETTED) ./... || status=1; \
+		$(GO) vet -C cmd/orrery-copy $(PLAIN) ./... || status=1; \
+		$(TALLY) -C cmd/orrery-copy -label 'copies by the official clients' -- $(VETTED) ./... || status=1; \
 	fi; \
 	$(GO) run ./internal/tally -sums $(SUMS) -print || status=1; \
 	exit $$status
@@ -153,7 +160,7 @@ vet:
 lint: vet
 	$(GO) build -C internal/lint -o $(CURDIR)/.ci/out/lint/ tool
 	GOFLAGS='$(GOFLAGS) $(PLAIN)' .ci/out/lint/staticcheck ./...
-	@for module in conformance core/kv/tikvkv cmd/orrery-tikv; do \
+	@for module in conformance core/kv/tikvkv cmd/orrery-tikv cmd/orrery-copy; do \
 		(cd $$module && GOFLAGS='$(GOFLAGS) $(PLAIN)' $(CURDIR)/.ci/out/lint/staticcheck ./...) || exit 1; \
 	done
 	@dead=$$(GOFLAGS='$(GOFLAGS) $(PLAIN)' .ci/out/lint/deadcode -test ./...); if [ -n "$$dead" ]; then echo "$$dead"; exit 1; fi

@@ -82,12 +82,12 @@ func init() {
 		"findAndModify": func(m may) bool { return m.modifies() },
 		"findandmodify": func(m may) bool { return m.modifies() },
 
-		"collMod":         onCollection("collMod"),
+		"collMod":         func(m may) bool { return m.here("collMod") && m.views() },
 		"convertToCapped": onCollection("convertToCapped"),
 		"cloneCollectionAsCapped": func(m may) bool {
 			return m.here("find") && m.coll(m.r.db, m.r.body.Get("toCollection").Str(), "insert", "convertToCapped")
 		},
-		"create":        func(m may) bool { return m.here("createCollection") || m.here("insert") },
+		"create":        func(m may) bool { return (m.here("createCollection") || m.here("insert")) && m.views() },
 		"createIndexes": onCollection("createIndex"),
 		"deleteIndexes": onCollection("dropIndex"),
 		"drop":          onCollection("dropCollection"),
@@ -209,6 +209,13 @@ func (m may) modifies() bool {
 		return false
 	}
 	return m.here("update")
+}
+
+// views is the demand of a view: who makes one must be able to read what it shows.
+func (m may) views() bool {
+	on := given(m.r.body, "viewOn")
+	return on.Kind() != value.String ||
+		m.coll(m.r.db, on.Str(), "find") && m.pipeline("", given(m.r.body, "pipeline"))
 }
 
 // renames is the demand of renameCollection: as for the same with other commands.

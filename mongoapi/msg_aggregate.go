@@ -109,6 +109,9 @@ func failed(err error) error {
 
 // pipeline compiles the pipeline of a command on a collection, whose k is nil if it doesn't exist.
 func (r *request) pipeline(k *coll, body value.Value, name string) (*agg.Pipeline, error) {
+	if err := r.checkStages(body.Get("pipeline")); err != nil {
+		return nil, err
+	}
 	if err := r.collate(k, given(body, "collation")); err != nil {
 		return nil, err
 	}

@@ -269,5 +269,5 @@ func (r *request) findPoint(dst []byte, k *coll, id value.Value) ([]byte, error)
 	dst = append(dst, byte(n+1), byte((n+1)>>8), 0, 0)
 	dst = append(append(append(dst, r.db...), '.'), k.ID()...)
 	dst = append(dst, 0)
-	return bson.End(dst, at), nil
+	return bson.End(r.appendAt(dst), at), nil
 }

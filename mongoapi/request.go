@@ -43,7 +43,12 @@ type request struct {
 
 	lsid      value.Value
 	txn       int64 // -1 if the command has none
-	inTxn     bool
+	inTxn     bool  // it has the argument autocommit
+	starts    bool  // it begins a transaction
+	multi     *transaction
+	kept      *keptSnapshot // that it reads; nil: the present state
+	concern   readConcern
+	waits     bool // it has a write concern
 	start     time.Time
 	writes    bool   // the command writes documents
 	retry     bool   // the command is a retryable write
@@ -180,9 +185,15 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	if r.inTxn && def.fn != nil && !def.txn {
-		return dst, merr.New(merr.OperationNotInTransaction, "Multi-document transactions are not supported by this "+
-			"server")
+	switch {
+	case r.inTxn:
+		if err := r.checkInside(def); err != nil {
+			return dst, err
+		}
+	case r.concern.level == "snapshot":
+		if err := r.checkSnapshot(def); err != nil {
+			return dst, err
+		}
 	}
 	r.announce()
 	if !def.open && !def.free {
@@ -199,7 +210,7 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 	if r.s.eng.Journal().Active() {
 		r.seen = r.s.eng.Journal().Mark()
 	}
-	r.writes, r.retry = def.retry, def.retry && r.txn >= 0
+	r.writes, r.retry = def.retry, def.retry && r.txn >= 0 && !r.inTxn
 	if r.s.fails.On() {
 		return r.failing(dst, def)
 	}
@@ -211,8 +222,13 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 
 // perform runs a handler, or returns the kept reply of a retryable write.
 func (r *request) perform(dst []byte, def command) ([]byte, error) {
-	if r.retry {
+	switch {
+	case r.retry:
 		return r.once(dst, def)
+	case r.inTxn:
+		return r.inTransaction(dst, def)
+	case r.concern.level == "snapshot":
+		return r.atSnapshot(dst, def)
 	}
 	return r.call(dst, def)
 }
@@ -302,8 +318,20 @@ func (r *request) readGeneric(key []byte, v value.Value) (known bool, err error)
 			return true, merr.New(merr.TypeMismatch, "txnNumber must be a non-negative long")
 		}
 		r.txn = n
-	case "autocommit", "startTransaction":
-		r.inTxn = true
+	case "autocommit":
+		if v.Kind() != value.Bool {
+			return true, wrongConcern(string(key), "bool", v)
+		}
+		if r.inTxn = true; v.Bool() {
+			return true, merr.New(merr.InvalidOptions, "Specifying autocommit=true is not allowed.")
+		}
+	case "startTransaction":
+		if v.Kind() != value.Bool {
+			return true, wrongConcern(string(key), "bool", v)
+		}
+		if r.starts = v.Bool(); !r.starts {
+			return true, merr.New(merr.InvalidOptions, "Specifying startTransaction=false is not allowed.")
+		}
 	case "maxTimeMS":
 		n, ok := num.ToInt64(v, false)
 		if !ok || n < 0 || n > math.MaxInt32 {
@@ -316,9 +344,11 @@ func (r *request) readGeneric(key []byte, v value.Value) (known bool, err error)
 		}
 		return true, r.gossip(v)
 	case "readConcern":
-		r.after, err = checkReadConcern(v)
+		r.concern, err = checkReadConcern(v)
+		r.after = max(r.concern.after, r.concern.at)
 		return true, err
 	case "writeConcern":
+		r.waits = true
 		r.unmet, err = checkWriteConcern(v)
 		return true, err
 	default:
@@ -339,6 +369,9 @@ func (r *request) checkGeneric() error {
 	if r.txn >= 0 && r.s.o.Standalone {
 		return merr.New(merr.IllegalOperation,
 			"Transaction numbers are only allowed on a replica set member or mongos")
+	}
+	if err := r.checkTransaction(); err != nil {
+		return err
 	}
 	if err := r.checkAfter(); err != nil {
 		return err
@@ -482,7 +515,7 @@ func (r *request) appendError(dst []byte, err error) []byte {
 	dst = bson.AppendInt32(dst, "code", e.Code)
 	dst = bson.AppendString(dst, "codeName", e.CodeName())
 	dst = append(dst, e.Extra...)
-	if stateChange(e.Code) && r.c.home != nil {
+	if stateChange(e.Code) && r.c.home != nil { // a driver that knows this version needn't look again
 		dst = r.appendTopologyVersion(dst)
 	}
 	return bson.End(r.appendLabels(dst, e.Code, e.Labels), at)
@@ -493,8 +526,10 @@ func (r *request) appendLabels(dst []byte, code int32, labels []string) []byte {
 	switch {
 	case r.failure != nil && r.failure.Labelled:
 		labels = r.failure.Labels
-	case r.txn >= 0 && !r.inTxn && retryable(code):
+	case r.txn >= 0 && (!r.inTxn || r.closes()) && retryable(code):
 		labels = append(labels, "RetryableWriteError")
+	case r.inTxn && r.transient(code):
+		labels = append(labels, "TransientTransactionError")
 	case r.resumable && resumable(code):
 		labels = append(labels, "ResumableChangeStreamError")
 	case code == merr.ChangeStreamFatal || code == merr.ChangeStreamHistoryLost:

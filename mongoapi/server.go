@@ -77,20 +77,21 @@ type Options struct {
 
 // Server serves the MongoDB protocol. Safe for concurrent use.
 type Server struct {
-	eng      *core.Engine
-	o        Options
-	clk      *clock.Clock
-	log      *slog.Logger
-	cursors  *cursors
-	sessions *sessions
-	creds    credentials
-	connID   atomic.Int32
-	began    time.Time
-	ids      objectIDs
-	times    clusterClock
-	profiles profiler
-	process  []byte // the ObjectId of this run of the server
-	fails    failpoint.Set
+	eng       *core.Engine
+	o         Options
+	clk       *clock.Clock
+	log       *slog.Logger
+	cursors   *cursors
+	sessions  *sessions
+	snapshots snapshots
+	creds     credentials
+	connID    atomic.Int32
+	began     time.Time
+	ids       objectIDs
+	times     clusterClock
+	profiles  profiler
+	process   []byte // the ObjectId of this run of the server
+	fails     failpoint.Set
 
 	mu     sync.Mutex
 	lns    map[net.Listener]struct{}
@@ -122,6 +123,7 @@ func New(e *core.Engine, o Options) *Server {
 		stop:  make(chan struct{}), wake: make(chan struct{}, 1), began: o.Clock.Now()}
 	s.cursors = newCursors(o.Clock)
 	s.sessions = newSessions(o.Clock)
+	s.snapshots.clk = o.Clock
 	s.ids.init(o.Clock)
 	s.profiles.init()
 	s.process = s.ids.next().Bytes()
@@ -145,6 +147,8 @@ func (s *Server) sweep() {
 		case <-t.C:
 			s.cursors.expire(s.eng.Budget())
 			s.sessions.expire()
+			s.snapshots.expire()
+			s.abortOld()
 		}
 	}
 }
@@ -233,6 +237,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		err = ctx.Err()
 	}
 	s.cursors.closeAll()
+	s.snapshots.closeAll()
+	for _, t := range s.sessions.running(func(*transaction) bool { return true }) {
+		s.abort(t)
+	}
 	return err
 }
 

@@ -29,18 +29,22 @@ type sessions struct {
 	mu   sync.Mutex
 	m    map[[16]byte]*session
 	size int // bytes of all replies
+	open map[*transaction]struct{}
 }
 
 type session struct {
 	mu    sync.Mutex // held while the write runs, so that a repeated command waits for it
 	txn   int64
-	reply []byte // the complete reply document
+	multi *transaction // number txn, if that is a transaction's
+	reply []byte       // the complete reply document
 	used  time.Time
 	size  int // bytes of reply as counted; guarded by this lock and that of all sessions
 	key   [16]byte
 }
 
-func newSessions(clk *clock.Clock) *sessions { return &sessions{clk: clk, m: map[[16]byte]*session{}} }
+func newSessions(clk *clock.Clock) *sessions {
+	return &sessions{clk: clk, m: map[[16]byte]*session{}, open: map[*transaction]struct{}{}}
+}
 
 func key16(b []byte) (k [16]byte) {
 	copy(k[:], b)
@@ -75,11 +79,21 @@ func (ss *sessions) get(k [16]byte) *session {
 // drop removes any session except but. A restart would drop all of them anyway. The caller holds the lock.
 func (ss *sessions) drop(but *session) {
 	for _, s := range ss.m {
-		if s != but {
+		if s != but && !ss.runs(s) {
 			ss.remove(s)
 			return
 		}
 	}
+}
+
+// runs reports whether a session has a transaction that runs. The caller holds the lock.
+func (ss *sessions) runs(s *session) bool {
+	for t := range ss.open {
+		if t.session == s.key {
+			return true
+		}
+	}
+	return false
 }
 
 // remove removes a session. The caller holds the lock.
@@ -142,6 +156,12 @@ func (r *request) once(dst []byte, def command) ([]byte, error) {
 	switch {
 	case r.txn < s.txn:
 		return dst, r.tooOld(s.txn)
+	case s.multi != nil && r.txn == s.txn:
+		return dst, merr.New(merr.IncompleteTransaction, "Cannot retry a retryable write that has been converted into "+
+			"a transaction")
+	case s.multi != nil:
+		r.s.abort(s.multi)
+		s.multi = nil
 	case r.txn == s.txn && s.reply != nil:
 		return append(dst, s.reply...), nil
 	}
@@ -198,7 +218,11 @@ func endSessions(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	for id := range ended {
-		r.s.sessions.forget(r.sessionKey([]byte(id)))
+		key := r.sessionKey([]byte(id))
+		for _, t := range r.s.sessions.running(func(t *transaction) bool { return t.session == key }) {
+			r.s.abort(t)
+		}
+		r.s.sessions.forget(key)
 	}
 	if err := r.endShared(ended); err != nil {
 		return dst, err
@@ -214,7 +238,46 @@ func endSessions(r *request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-func noTransaction(r *request, dst []byte) ([]byte, error) {
-	e := merr.New(merr.NoSuchTransaction, "Given transaction number does not match any in-progress transactions.")
-	return dst, e
+// killAllSessions ends the transactions and removes the cursors of all sessions.
+func killAllSessions(r *request, dst []byte) ([]byte, error) {
+	if r.arg.Kind() != value.Array {
+		return dst, merr.New(merr.TypeMismatch, "BSON field 'killAllSessions' must be an array")
+	}
+	for _, t := range r.s.sessions.running(func(*transaction) bool { return true }) {
+		r.s.abort(t)
+	}
+	cs := r.s.cursors
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, c := range cs.m {
+		if c.lsid != nil {
+			cs.remove(c)
+		}
+	}
+	return dst, nil
+}
+
+// opened and closed keep the list of transactions that run.
+func (ss *sessions) opened(t *transaction) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.open[t] = struct{}{}
+}
+
+func (ss *sessions) closed(t *transaction) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	delete(ss.open, t)
+}
+
+// running returns those of the transactions that run.
+func (ss *sessions) running(of func(*transaction) bool) (out []*transaction) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for t := range ss.open {
+		if of(t) {
+			out = append(out, t)
+		}
+	}
+	return out
 }

@@ -105,6 +105,9 @@ func (r *request) ends(err error) bool {
 	if _, ok := err.(superseded); ok {
 		return true
 	}
+	if err != nil && r.multi != nil && r.transient(merr.From(err).Code) {
+		return true
+	}
 	return r.stopped(err) ||
 		r.remembers() && (status.Is(err, status.Unavailable) || status.Is(err, status.UnknownOutcome))
 }

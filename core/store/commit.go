@@ -128,7 +128,7 @@ func (d *draft) prepare() error {
 		if p.sl.c.logs.Load() {
 			room += p.roomForLog()
 		}
-		if d.c.recorded() {
+		if p.sl.c.recorded() {
 			room += p.roomForJournal()
 		}
 	}

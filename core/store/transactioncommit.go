@@ -38,6 +38,13 @@ func (t *Transaction) Commit(ctx context.Context) (charge float64, err error) {
 	return 0, errRaces()
 }
 
+// Time returns the time of the commit by the journal's clock; 0 if the journal doesn't record it.
+func (t *Transaction) Time() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.time
+}
+
 // txChange is a change of a Transaction, and where it comes from.
 type txChange struct {
 	part *Tx
@@ -53,7 +60,8 @@ func (t *Transaction) changes(ctx context.Context) (chs []change, from []txChang
 				if it.old == nil && it.cur == nil {
 					continue
 				}
-				ch := change{id: it.id, old: it.old, expired: it.exp, basis: p.basis, seen: p.seen}
+				ch := change{id: it.id, old: it.old, expired: it.exp, basis: p.basis, seen: p.seen, order: it.order,
+					partial: !it.whole, note: it.note}
 				if in.c.relocate(&ch.id); ch.id.slot != it.id.slot {
 					ch.basis, ch.seen = nil, beforeAll
 				}
@@ -162,6 +170,7 @@ func (t *Transaction) write(ctx context.Context, d *draft) (waits []pending, rac
 	p, err := d.write(ctx)
 	d.done()
 	if err == nil {
+		t.time = p.time
 		return append([]pending{p}, waits...), false, nil // the other waits find that the commit is durable
 	}
 	var lost error

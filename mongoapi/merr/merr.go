@@ -109,6 +109,11 @@ const (
 	OnlyOnReplicaSets          = 40573
 	NotImplemented             = 238
 	NoSuchTransaction          = 251
+	TransactionCommitted       = 256
+	TransactionTooLarge        = 257
+	SnapshotUnavailable        = 246
+	IncompleteTransaction      = 217
+	CommandFailed              = 125
 	OperationNotInTransaction  = 263
 	ExceededTimeLimit          = 262
 	ExceededMemoryLimit        = 146
@@ -174,7 +179,8 @@ var names = map[int32]string{
 	166: "CommandNotSupportedOnView", 167: "OptionNotSupportedOnView", 182: "InvalidViewDefinition",
 	168: "InvalidPipelineOperator", 171: "CannotIndexParallelArrays", 181: "AmbiguousIndexKeyPattern",
 	197: "InvalidIndexSpecificationOption", 207: "InvalidUUID", 225: "TransactionTooOld", 238: "NotImplemented",
-	241: "ConversionFailure", 251: "NoSuchTransaction", 256: "TransactionCommitted", 262: "ExceededTimeLimit",
+	241: "ConversionFailure", 251: "NoSuchTransaction", 256: "TransactionCommitted", 257: "TransactionTooLarge",
+	217: "IncompleteTransactionHistory", 125: "CommandFailed", 262: "ExceededTimeLimit",
 	263: "OperationNotSupportedInTransaction", 286: "ChangeStreamHistoryLost",
 	291: "NoQueryExecutionPlans",
 	292: "QueryExceededMemoryLimitNoDiskUseAllowed", 352: "UnsupportedOpQueryCommand", 10334: "BSONObjectTooLarge",

@@ -16,7 +16,7 @@ import (
 type Resource struct {
 	// DB and Collection name a collection. Granted with an empty Collection it stands for the database and all of its
 	// normal collections, with an empty DB for the collection in all databases, and with both empty for all databases
-	// and all normal collections. Asked for with an empty Collection it is the database itself.
+	// but local and config, and all normal collections. Asked for with an empty Collection it is the database itself.
 	DB, Collection string
 	Cluster        bool // the deployment
 	Any            bool // everything; only granted
@@ -96,6 +96,9 @@ func (r Resource) key() string {
 	return "1" + r.DB + "\x00" + r.Collection
 }
 
+// internal reports whether a database is one that a grant on all databases doesn't contain.
+func internal(db string) bool { return db == "local" || db == "config" }
+
 // system reports whether a collection is one that a grant on a whole database doesn't contain.
 func system(collection string) bool { return strings.HasPrefix(collection, "system.") }
 
@@ -116,7 +119,7 @@ func (s *Set) Allows(r Resource, action string) bool {
 	if system(r.Collection) {
 		return false
 	}
-	return s.of[Resource{DB: r.DB}].has(action) || s.of[Resource{}].has(action)
+	return s.of[Resource{DB: r.DB}].has(action) || !internal(r.DB) && s.of[Resource{}].has(action)
 }
 
 // Sees reports whether the set grants anything in a database: then its name may be shown.

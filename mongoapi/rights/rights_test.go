@@ -23,6 +23,7 @@ func TestAllows(t *testing.T) {
 		{"a system collection of all databases", coll("", "system.profile"), coll("a", "system.profile"), true},
 		{"all databases", coll("", ""), coll("a", "b"), true},
 		{"all databases, a database", coll("", ""), coll("a", ""), true},
+		{"all databases, one of the server", coll("", ""), coll("local", "oplog.rs"), false},
 		{"all databases, a system collection", coll("", ""), coll("a", "system.users"), false},
 		{"all databases, the cluster", coll("", ""), Resource{Cluster: true}, false},
 		{"the cluster", Resource{Cluster: true}, Resource{Cluster: true}, true},

@@ -58,11 +58,13 @@ func (c *commands) root(s *streams) *cobra.Command {
 	}
 	root.SetOut(s.out)
 	root.SetErr(s.errOut)
-	root.AddCommand(c.Serve.command(c.engines), c.Emulator.command(c.engines), c.Health.command(s), c.Demo.command(),
+	serve := c.Serve.command(c.engines)
+	c.Serve.asMongod(serve.Flags())
+	root.AddCommand(serve, c.Emulator.command(c.engines), c.Health.command(s), c.Demo.command(),
 		c.Check.command(s, c.engines), c.Repair.command(s),
 		c.Backup.command(s), c.Restore.command(s), c.Move.command(s, c.engines), c.Query.command(s, c.engines),
 		c.Tail.command(s), c.Partitions.command(s), c.Import.command(s), c.Export.command(s),
-		c.Connect.command(s), scriptWorker(),
+		copyCommand(s), c.Connect.command(s), scriptWorker(),
 		&cobra.Command{Use: "version", Short: "Print the version.", Args: cobra.NoArgs,
 			RunE: runs(func() error { return printVersion(s.out) })})
 	for _, cmd := range root.Commands() {
@@ -94,7 +96,7 @@ func fromVariables(flags *pflag.FlagSet) (err error) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := "ORRERY_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		text, ok := os.LookupEnv(name)
-		if !ok || f.Changed || f.Name == "help" || f.Name == "version" || err != nil {
+		if !ok || f.Changed || f.Hidden || f.Name == "help" || f.Name == "version" || err != nil {
 			return
 		}
 		if e := flags.Set(f.Name, text); e != nil {

@@ -89,7 +89,8 @@ func (c *exportCmd) do(ctx context.Context, s *streams) (n int64, err error) {
 	if api == "" {
 		api = format.Door
 	}
-	if api != format.Door && (format.Door == formats.Graph || format.Typed && api != formats.Mongo) {
+	if api != format.Door && (format.Door == formats.Graph || format.Door == formats.Table || format.Typed &&
+		api != formats.Mongo) {
 		return 0, fmt.Errorf("--api %s: rows of the format %s are read by another API", api, format.Name)
 	}
 	src, err := c.open(ctx, srv, api, format.Beside)
@@ -146,6 +147,8 @@ func (c *exportCmd) open(ctx context.Context, srv *door.Server, api string, besi
 			g.Beside = beside
 		}
 		return g, err
+	case formats.Table:
+		return door.OpenTable(ctx, srv, c.Container, false)
 	}
 	n, err := door.OpenNoSQL(ctx, srv, c.DB, c.Container, nil)
 	if err != nil {

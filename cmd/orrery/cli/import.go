@@ -151,7 +151,8 @@ func (c *importCmd) do(ctx context.Context, s *streams) (*transfer.Report, error
 	switch {
 	case o.Door == "":
 		o.Door = format.Door
-	case o.Door != format.Door && (format.Door == formats.Graph || format.Typed && o.Door != formats.Mongo):
+	case o.Door != format.Door && (format.Door == formats.Graph || format.Door == formats.Table || format.Typed &&
+		o.Door != formats.Mongo):
 		return nil, fmt.Errorf("--api %s: rows of the format %s are written by another API", o.Door, format.Name)
 	}
 	im := &transfer.Import{Keep: c.Existing == "keep", Dry: c.DryRun, MaxBad: c.MaxErrors, Workers: c.Workers,
@@ -281,6 +282,8 @@ func (t *targets) open(ctx context.Context, name string) (transfer.Target, error
 		}
 		t.made = append(t.made, g)
 		return g, nil
+	case formats.Table:
+		return door.OpenTable(ctx, t.srv, container, !t.cmd.DryRun)
 	}
 	return door.OpenNoSQL(ctx, t.srv, db, container, t.cmd.PartitionKey)
 }

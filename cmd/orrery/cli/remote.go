@@ -94,32 +94,16 @@ func connected(c *server.Connections, key string) (*door.Server, error) {
 	return s, nil
 }
 
-// secret returns what env:NAME or file:PATH refer to; "" for "". No error shows a secret.
+// secret returns the key that a flag refers to. Every flag is a variable too, and a variable is no command line.
 func secret(ref string) (string, error) {
-	kind, name, _ := strings.Cut(ref, ":")
-	switch {
-	case ref == "":
-		return "", nil
-	case kind == "env":
-		v := os.Getenv(name)
-		if v == "" {
-			return "", fmt.Errorf("the variable %s, which should have the key, is empty", name)
-		}
-		return v, nil
-	case kind == "file":
-		raw, err := os.ReadFile(name)
-		if err != nil {
-			return "", fmt.Errorf("the key can't be read: %w", err)
-		}
-		if v := strings.TrimSpace(string(raw)); v != "" {
-			return v, nil
-		}
-		return "", fmt.Errorf("%s, which should have the key, is empty", name)
-	case ref == os.Getenv("ORRERY_KEY"): // every flag is a variable too, and a variable is no command line
+	if ref != "" && ref == os.Getenv("ORRERY_KEY") {
 		return ref, nil
 	}
-	return "", errors.New("--key: a key on the command line is refused, because other users see it: want env:NAME or " +
-		"file:PATH")
+	key, err := door.Secret(ref)
+	if err != nil {
+		return "", fmt.Errorf("--key: %w", err)
+	}
+	return key, nil
 }
 
 // profilesFile returns the name of the file of profiles.

@@ -101,7 +101,7 @@ func (e *Explorer) sign(door string, r *http.Request) {
 		if r.Header.Get("X-Ms-Version") == "" {
 			r.Header.Set("X-Ms-Version", "2020-07-15")
 		}
-		kind, link := resource(r.URL.Path)
+		kind, link := resource(r.URL.EscapedPath())
 		text := strings.ToLower(r.Method) + "\n" + kind + "\n" + link + "\n" + strings.ToLower(date) + "\n\n"
 		r.Header.Set("Authorization", url.QueryEscape("type=master&ver=1.0&sig="+e.mac(text)))
 	case "table":
@@ -129,7 +129,8 @@ func (e *Explorer) mac(text string) string {
 	return base64.StdEncoding.EncodeToString(m.Sum(nil))
 }
 
-// resource returns the kind of resource and the link that a signature of the NoSQL API is about.
+// resource returns the kind of resource and the link that a signature of the NoSQL API is about. The path is escaped,
+// because an id may contain a slash; the link is signed as it is sent.
 //
 //	/dbs/shop/colls            colls, dbs/shop: the feed of a database
 //	/dbs/shop/colls/products   colls, dbs/shop/colls/products

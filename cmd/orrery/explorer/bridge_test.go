@@ -19,6 +19,7 @@ func TestResource(t *testing.T) {
 		{"/dbs/shop", "dbs", "dbs/shop"},
 		{"/dbs/shop/colls", "colls", "dbs/shop"},
 		{"/dbs/shop/colls/a b/docs/1", "docs", "dbs/shop/colls/a b/docs/1"},
+		{"/dbs/shop/colls/c/docs/a%2Fb", "docs", "dbs/shop/colls/c/docs/a%2Fb"},
 		{"/offers", "offers", ""},
 		{"/offers/X1y2", "offers", "x1y2"},
 	} {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -373,6 +374,39 @@ func TestExplorerExact(t *testing.T) {
 	cut := func(s string) string { head, _, _ := strings.Cut(s, `,"_etag"`); return head }
 	if cut(first) != cut(second) {
 		t.Errorf("saved unedited:\n%s\nwas\n%s", second, first)
+	}
+}
+
+// Ids with characters that paths give a meaning to are reached over the bridge.
+func TestExplorerOddNames(t *testing.T) {
+	s := pageServer(t, nil)
+	b := openPage(t, s, WellKnownKey)
+	for _, id := range []string{"a/b", "a?b#c", "100%", "a+b c", "\u00fc\u4e16", "%2F", "..", "a\\b", "(x)"} {
+		key := []string{"x-ms-documentdb-partitionkey", `["odd"]`}
+		item, _ := json.Marshal(map[string]string{"id": id, "category": "odd"})
+		const docs = "api/nosql/dbs/shop/colls/products/docs"
+		if res := b.send("POST", docs, string(item), key...); res.StatusCode != 201 {
+			t.Errorf("%q: %d %s", id, res.StatusCode, b.text(res))
+		}
+		link := docs + "/" + url.PathEscape(id)
+		if id == ".." {
+			link = docs + "/%2E%2E"
+		}
+		if res := b.send("GET", link, "", key...); res.StatusCode != 200 {
+			t.Errorf("%q: %d %s", id, res.StatusCode, b.text(res))
+		}
+		if res := b.send("DELETE", link, "", key...); res.StatusCode != 204 {
+			t.Errorf("%q: %d %s", id, res.StatusCode, b.text(res))
+		}
+	}
+	for _, key := range []string{"it's", "a b", "ü"} {
+		link := "api/table/devicelog(PartitionKey='" + url.PathEscape(strings.ReplaceAll(key, "'", "''")) + "',RowKey='1')"
+		if res := b.send("PUT", link, `{"x":1}`); res.StatusCode != 204 {
+			t.Errorf("%q: %d %s", key, res.StatusCode, b.text(res))
+		}
+		if res := b.send("GET", link, "", "Accept", "application/json"); res.StatusCode != 200 {
+			t.Errorf("%q: %d %s", key, res.StatusCode, b.text(res))
+		}
 	}
 }
 

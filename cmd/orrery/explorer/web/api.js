@@ -188,8 +188,11 @@ function refusal(status, text) {
 	return new ApiError(status, String(code).replace(/^.*\./, ''), message || 'The server answered ' + status + '.');
 }
 
-/** @param {string} s */
-export const enc = encodeURIComponent;
+/** An id in a path. Browsers resolve dots in paths, in any spelling: the request would be about the parent. @param {string} s */
+export function enc(s) {
+	if (s === '.' || s === '..') throw new ApiError(0, 'Dots', `A browser can't name “${s}” in a path.`, 'Use an SDK for it.');
+	return encodeURIComponent(s);
+}
 /** @param {string} db @param {string} [coll] */
 export const link = (db, coll) => '/dbs/' + enc(db) + (coll === undefined ? '' : '/colls/' + enc(coll));
 

@@ -47,7 +47,7 @@ type Format struct {
 
 // All is the registry, in the order in which a file is compared with the formats.
 var All = []*Format{
-	archive, mongodump, graphcsv, csvFormat, graphml, graphson, jsonArray, jsonl,
+	archive, mongodump, graphcsv, tablecsv, csvFormat, graphml, graphson, tablejson, jsonArray, jsonl,
 }
 
 // Named returns a format by its name.

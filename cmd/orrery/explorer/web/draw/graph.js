@@ -105,8 +105,8 @@ export function graphView(el, ctx, found) {
 			'div',
 			{ class: 'gtools' },
 			button('Zoom in', () => zoom(1.25), { icon: 'plus', only: true }),
-			button('Zoom out', () => zoom(0.8), { icon: 'down', only: true }),
-			button('Fit', () => fit(true), { icon: 'box', only: true }),
+			button('Zoom out', () => zoom(0.8), { icon: 'minus', only: true }),
+			button('Fit', () => fit(true), { icon: 'fit', only: true }),
 		),
 	);
 	const root = h(
@@ -423,8 +423,8 @@ export function graphView(el, ctx, found) {
 				'div',
 				{ class: 'ihead' },
 				h('h2', null, title),
-				actions,
 				button('Close', shut, { icon: 'close', only: true, class: 'quiet' }),
+				h('div', { class: 'second' }, actions),
 			),
 			h(
 				'div',
@@ -565,12 +565,18 @@ export function graphView(el, ctx, found) {
 	);
 	const watch = new ResizeObserver(() => redraw());
 	watch.observe(holder);
+	const scheme = matchMedia('(prefers-color-scheme: dark)'),
+		theme = new MutationObserver(redraw);
+	scheme.addEventListener('change', redraw);
+	theme.observe(document.documentElement, { attributes: true });
 	relayout();
 	return {
 		close() {
 			closed = true;
 			worker.terminate();
 			watch.disconnect();
+			theme.disconnect();
+			scheme.removeEventListener('change', redraw);
 		},
 		add(f) {
 			for (const [k, v] of f.vertices) if (!vertices.has(k)) vertices.set(k, v);

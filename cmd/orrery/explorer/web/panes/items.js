@@ -68,23 +68,27 @@ export function mount(el, ctx) {
 			{ class: 'toolbar' },
 			h('div', { class: 'filter' }, h('span', { class: 'mono' }, 'WHERE'), box),
 			button('Apply', apply, {}),
-			jump,
-			!ctx.readOnly && button('New item', () => show1(null), { icon: 'plus', class: 'primary' }),
-			!ctx.readOnly &&
-				button('Upload', () => file.click(), {
-					icon: 'upload',
-					only: true,
-					title: 'Upload JSON: an array, or one item a line',
-				}),
-			!ctx.readOnly &&
-				button('Empty', empty, {
-					icon: 'trash',
-					only: true,
-					class: 'quiet',
-					title: 'Delete all items that the filter selects',
-				}),
-			del,
-			file,
+			h(
+				'div',
+				{ class: 'inline flat' },
+				jump,
+				!ctx.readOnly && [
+					button('New item', () => show1(null), { icon: 'plus', class: 'primary' }),
+					button('Upload', () => file.click(), {
+						icon: 'upload',
+						only: true,
+						title: 'Upload JSON: an array, or one item a line',
+					}),
+					button('Empty', empty, {
+						icon: 'trash',
+						only: true,
+						class: 'quiet',
+						title: 'Delete all items that the filter selects',
+					}),
+					del,
+					file,
+				],
+			),
 		),
 		trouble,
 	);

@@ -39,6 +39,7 @@ export function grid(el, o) {
 	/** @type {Set<string>} */ const picks = new Set();
 	/** @type {Map<string, Row>} */ const picked = new Map();
 	let opened = '';
+	/** @type {string[]} */ let widths = [];
 	const keyOf = o.key || ((/** @type {Row} */ r) => r.text);
 
 	const total = () => pages.reduce((n, p) => n + p.rows.length, 0);
@@ -113,6 +114,11 @@ export function grid(el, o) {
 	}
 
 	function drawHead() {
+		const some = pages.flatMap((p) => p.rows).slice(0, 60);
+		widths = columns.map((c) => {
+			const longest = some.reduce((n, r) => Math.max(n, show(c.get(r.v)).length), c.name.length + 1);
+			return Math.min(340, 26 + 7 * longest) + 'px';
+		});
 		fill(
 			head,
 			o.pick &&
@@ -128,7 +134,9 @@ export function grid(el, o) {
 						},
 					}),
 				),
-			columns.map((c) => h('div', { class: 'cell', role: 'columnheader' }, c.name)),
+			columns.map((c, i) =>
+				h('div', { class: 'cell', role: 'columnheader', style: { 'flex-basis': widths[i] } }, c.name),
+			),
 		);
 	}
 
@@ -209,18 +217,19 @@ export function grid(el, o) {
 						},
 					}),
 				),
-			columns.map((c) => cell(c.get(r.v))),
+			columns.map((c, i) => cell(c.get(r.v), widths[i])),
 		);
 	}
 
-	/** @param {any} v */
-	function cell(v) {
+	/** @param {any} v @param {string} width */
+	function cell(v, width) {
 		const text = show(v);
 		return h(
 			'div',
 			{
 				class: 'cell' + (v && v.text !== undefined ? ' n' : ''),
 				role: 'gridcell',
+				style: { 'flex-basis': width },
 				title: text.length > 24 ? text.slice(0, 500) : undefined,
 			},
 			v === null ? h('span', { class: 'null' }, 'null') : text.slice(0, 200),

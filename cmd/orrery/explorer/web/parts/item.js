@@ -63,10 +63,7 @@ export function openItem(side, o) {
 			'div',
 			{ class: 'ihead' },
 			title,
-			!fresh && seg,
 			state,
-			!o.readOnly && revert,
-			!o.readOnly && save,
 			!o.readOnly && remove,
 			button('Copy', () => copy(ed.value), { icon: 'copy', only: true, class: 'quiet' }),
 			button('Close', () => leave().then((ok) => ok && close()), {
@@ -75,6 +72,7 @@ export function openItem(side, o) {
 				class: 'quiet',
 				title: 'Close (Esc)',
 			}),
+			h('div', { class: 'second' }, !fresh && seg, h('span', { class: 'grow' }), !o.readOnly && [revert, save]),
 		),
 		trouble,
 		body,

@@ -96,7 +96,7 @@ export function tree(el, label) {
 					class: 'row' + (n.on ? ' on' : ''),
 					title: n.title,
 					onclick: (/** @type {Event} */ e) => {
-						if (!/** @type {Element} */ (e.target).closest('button')) {
+						if (!(/** @type {Element} */ (e.target).closest('button'))) {
 							focus(n.id);
 							choose(n);
 						}

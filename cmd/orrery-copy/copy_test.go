@@ -1,0 +1,304 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/orrerydb/orrery/cmd/orrery/server"
+)
+
+// start starts a server in memory with an account key of its own.
+func start(t *testing.T, key string) *server.Server {
+	t.Helper()
+	cfg := server.Ephemeral()
+	cfg.Key, cfg.Strict = key, nil
+	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	s, err := server.Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Stop(context.Background()) })
+	return s
+}
+
+const (
+	fromKey = "c291cmNlIHNvdXJjZSBzb3VyY2Ugc291cmNlIHNvdXJjZSBzb3VyY2Ugc291cmNlIHNvdXJjZSBzb3VyY2Ugc28="
+	toKey   = "dGFyZ2V0IHRhcmdldCB0YXJnZXQgdGFyZ2V0IHRhcmdldCB0YXJnZXQgdGFyZ2V0IHRhcmdldCB0YXJnZXQgdGE="
+)
+
+// pair has two servers, and how places of theirs are written.
+type pair struct {
+	t        *testing.T
+	from, to *server.Server
+	dir      string
+}
+
+func newPair(t *testing.T) *pair {
+	t.Setenv("FROM_KEY", fromKey)
+	t.Setenv("TO_KEY", toKey)
+	return &pair{t, start(t, fromKey), start(t, toKey), t.TempDir()}
+}
+
+func place2(api string, s *server.Server, name string) string {
+	switch api {
+	case "mongodb":
+		return "mongodb://" + s.Addr(server.Mongo) + "/" + name
+	case "table":
+		return "table+http://" + s.Addr(server.Table) + "/localhost/" + name
+	}
+	return "nosql+http://" + s.Addr(server.NoSQL) + "/" + name
+}
+
+// copy runs the command.
+func (p *pair) copy(ctx context.Context, api, name string, more ...string) (string, error) {
+	cmd := command()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(append([]string{"--from", place2(api, p.from, name), "--from-key", "env:FROM_KEY", "--to",
+		place2(api, p.to, name), "--to-key", "env:TO_KEY", "--from-account", "localhost", "--to-account", "localhost",
+		"--state", filepath.Join(p.dir, "state")}, more...))
+	err := cmd.ExecuteContext(ctx)
+	return out.String(), err
+}
+
+// client opens a place for the test.
+func client(t *testing.T, api string, s *server.Server, key, name string) interface {
+	source
+	target
+} {
+	t.Helper()
+	pl := place{text: place2(api, s, name), key: "env:" + key, account: "localhost"}
+	if err := pl.parse(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := pl.open(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// items are all items of a place, sorted.
+func items(t *testing.T, c source) []string {
+	t.Helper()
+	var out []string
+	err := c.changes(context.Background(), nil, false, func(batch []change, _ json.RawMessage) error {
+		for _, b := range batch {
+			if _, ok := c.(*mongodb); ok {
+				out = append(out, bson.Raw(b.item).String())
+			} else {
+				out = append(out, string(b.item))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// fill writes n items from number from on.
+func fill(t *testing.T, api string, c target, from, n int) {
+	t.Helper()
+	var batch []change
+	for i := from; i < from+n; i++ {
+		var item []byte
+		switch api {
+		case "mongodb":
+			var id any = i
+			if i%3 == 0 {
+				id = fmt.Sprintf("text %d", i)
+			}
+			item, _ = bson.Marshal(bson.D{{Key: "_id", Value: id}, {Key: "n", Value: int64(i)}, {Key: "t",
+				Value: bson.DateTime(i)}})
+		case "table":
+			item = fmt.Appendf(nil, `{"PartitionKey":"p%d","RowKey":"%d","N@odata.type":"Edm.Int64","N":"%d"}`, i%3, i,
+				i)
+		default:
+			item = fmt.Appendf(nil, `{"id":"i%d","pk":"p%d","n":%d,"whole":1.0}`, i, i%7, i)
+		}
+		batch = append(batch, change{item: item})
+	}
+	if err := c.apply(context.Background(), batch); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A copy is equal item by item; it can be ended at any time, and the same command goes on.
+func TestCopy(t *testing.T) {
+	for _, api := range []string{"nosql", "mongodb", "table"} {
+		t.Run(api, func(t *testing.T) {
+			p := newPair(t)
+			ctx := context.Background()
+			name := "d/c"
+			if api == "table" {
+				name = "things"
+			}
+			from := client(t, api, p.from, "FROM_KEY", name)
+			prepareSource(t, api, p.from, from)
+			const n = 2500
+			fill(t, api, from, 0, n)
+			for i := range 3 { // ended after so many positions
+				short, stop := context.WithCancel(ctx)
+				go func() {
+					for range 500 {
+						time.Sleep(2 * time.Millisecond)
+						if _, err := os.Stat(filepath.Join(p.dir, "state")); err == nil {
+							time.Sleep(time.Duration(i) * 10 * time.Millisecond)
+							break
+						}
+					}
+					stop()
+				}()
+				if _, err := p.copy(short, api, name); err == nil {
+					break
+				}
+			}
+			out, err := p.copy(ctx, api, name)
+			if err != nil {
+				t.Fatal(out, err)
+			}
+			got, want := items(t, client(t, api, p.to, "TO_KEY", name)), items(t, from)
+			if len(want) != n || !slices.Equal(got, want) {
+				t.Errorf("%d items, want %d and the same", len(got), len(want))
+			}
+			for _, secret := range []string{fromKey, toKey} {
+				if strings.Contains(out, secret) {
+					t.Errorf("a key is shown: %s", out)
+				}
+			}
+		})
+	}
+}
+
+// prepareSource creates the container that is copied.
+func prepareSource(t *testing.T, api string, s *server.Server, c target) {
+	t.Helper()
+	switch api {
+	case "nosql":
+		createNoSQL(t, c.(*nosql), "/pk")
+	case "table":
+		if err := c.prepare(context.Background(), nil); err != nil {
+			t.Fatal(err)
+		}
+	case "mongodb":
+		err := c.prepare(context.Background(), []bson.D{{{Key: "key", Value: bson.D{{Key: "n", Value: 1}}},
+			{Key: "name", Value: "n_1"}, {Key: "unique", Value: true}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// With --follow a copy goes on: what is changed while it runs and afterwards arrives, with MongoDB deletions too.
+func TestCopyFollows(t *testing.T) {
+	for _, api := range []string{"nosql", "mongodb"} {
+		t.Run(api, func(t *testing.T) {
+			p := newPair(t)
+			from := client(t, api, p.from, "FROM_KEY", "d/c")
+			prepareSource(t, api, p.from, from)
+			fill(t, api, from, 0, 200)
+			ctx, stop := context.WithCancel(context.Background())
+			ended := make(chan error, 1)
+			go func() {
+				_, err := p.copy(ctx, api, "d/c", "--follow")
+				ended <- err
+			}()
+			fill(t, api, from, 200, 100)
+			time.Sleep(100 * time.Millisecond)
+			fill(t, api, from, 300, 100)
+			if m, ok := from.(*mongodb); ok {
+				if _, err := m.c.DeleteOne(ctx, bson.D{{Key: "n", Value: 5}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := items(t, from)
+			var got []string
+			for range 100 {
+				if got = itemsIfAny(t, api, p); slices.Equal(got, want) {
+					break
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%d items, want %d and the same", len(got), len(want))
+			}
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func itemsIfAny(t *testing.T, api string, p *pair) (out []string) {
+	c := client(t, api, p.to, "TO_KEY", "d/c")
+	if _, err := c.define(context.Background()); err != nil {
+		return nil
+	}
+	return items(t, c)
+}
+
+// What is refused: keys on the command line, in URLs, places of two APIs, redirects.
+func TestCopyRefuses(t *testing.T) {
+	p := newPair(t)
+	var asked atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer other.Close()
+	moved := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer moved.Close()
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--from-key", fromKey}, "a key on the command line is refused"},
+		{[]string{"--from", "mongodb://u:" + toKey + "@h/d/c"}, "without a user, a key and parameters"},
+		{[]string{"--from", "mongodb://h:1/d/c"}, "different APIs"},
+		{[]string{"--from", "ftp://h/d/c"}, "the scheme ftp is not known"},
+		{[]string{"--from", "nosql+http://h/d"}, "no database and container"},
+		{[]string{"--from", "nosql+" + moved.URL + "/d/c"}, "refused"},
+	} {
+		ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
+		out, err := p.copy(ctx, "nosql", "d/c", c.args...)
+		stop()
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v: %v", c.args, err)
+		}
+		if err != nil && strings.Contains(out+err.Error(), fromKey) {
+			t.Errorf("a key is shown: %s %v", out, err)
+		}
+	}
+	if asked.Load() > 0 {
+		t.Errorf("the other server got %d requests", asked.Load())
+	}
+}
+
+// createNoSQL creates a container.
+func createNoSQL(t *testing.T, n *nosql, path string) {
+	t.Helper()
+	err := n.prepare(context.Background(), &azcosmos.ContainerProperties{
+		PartitionKeyDefinition: azcosmos.PartitionKeyDefinition{Paths: []string{path}, Version: 2,
+			Kind: azcosmos.PartitionKeyKindHash}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
