@@ -30,7 +30,7 @@ import (
 type Recorded struct {
 	API    string            `json:"api"`
 	Method string            `json:"method,omitempty"` // of HTTP
-	Target string            `json:"target,omitempty"` // path and parameters; of Gremlin and Mongo the database and graph
+	Target string            `json:"target,omitempty"` // path and parameters; of Gremlin the graph
 	Header map[string]string `json:"header,omitempty"`
 	Body   string            `json:"body,omitempty"`   // text of HTTP, script, or command in Extended JSON
 	Binary []byte            `json:"binary,omitempty"` // instead of Body, if it is no text

@@ -94,8 +94,8 @@ func (s *Server) Replay(ctx context.Context, q replayRequest) (*ReplayReport, er
 			out.Same++
 			continue
 		}
-		diff := ReplayedStatus{Request: out.Requests, What: one.API + " " + one.Method + " " + one.Target, Want: one.Status,
-			Got: got}
+		diff := ReplayedStatus{Request: out.Requests, What: one.API + " " + one.Method + " " + one.Target,
+			Want: one.Status, Got: got}
 		if err != nil {
 			diff.Error = err.Error()
 		}
