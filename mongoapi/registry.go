@@ -38,6 +38,8 @@ func init() {
 		"distinct":    {fn: distinct, txn: true, snap: true, args: distinctArguments, strict: true},
 		"explain":     {fn: explain, args: args{"verbosity": stringArg}, strict: true},
 		"find":        {fn: find, txn: true, snap: true, args: findArguments, strict: true},
+		"mapReduce":   {fn: mapReduce, args: mapReduceArguments, strict: true},
+		"mapreduce":   {fn: mapReduce, args: mapReduceArguments, strict: true},
 		"getMore":     {fn: getMore, txn: true, args: getMoreArguments, strict: true},
 		"killOp":      {fn: killOp, free: true, args: args{"op": anyArg}},
 		"killCursors": {fn: killCursors, txn: true, args: args{"cursors": arrayArg}, strict: true, free: true},
@@ -139,7 +141,7 @@ func init() {
 var unsupported = map[string]bool{
 	"applyOps": true, "authenticate": true, "bulkWrite": true,
 	"getLastError": true, "getShardMap": true, "getnonce": true,
-	"killAllSessionsByPattern": true, "mapReduce": true,
+	"killAllSessionsByPattern": true,
 	"shutdown": true,
 }
 

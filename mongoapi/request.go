@@ -418,6 +418,9 @@ func (r *request) exprEnv() *expr.Env {
 	if r.env == nil {
 		clk := r.s.clk
 		r.env = &expr.Env{NowMS: clk.Now().UnixMilli(), Random: clk.Float64, Run: expr.NewRun(r.ctx, r.s.eng.Budget())}
+		if r.s.o.Scripts != nil {
+			r.env.Run.Scripting(r.s.o.Scripts)
+		}
 		if r.mayUseDisk() {
 			r.env.Run.Spill(r.s.eng.Spill())
 		}
