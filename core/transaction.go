@@ -127,6 +127,12 @@ func (t *Transaction) Change(c *Container, f func(*ContainerSpec) error) error {
 // TooLarge, NotFound, TooManyRequests) nothing was written. After another error, UnknownOutcome or Timeout for example,
 // all writes may have been committed, or none. charge is that of all operations together, in request units.
 func (t *Transaction) Commit(ctx context.Context) (charge float64, err error) {
+	return t.CommitWith(ctx, nil)
+}
+
+// CommitWith is Commit. With its writes it writes a record, whatever that was before; nil: none. A transaction without
+// writes writes none.
+func (t *Transaction) CommitWith(ctx context.Context, with *Attached) (charge float64, err error) {
 	for _, c := range t.fresh {
 		is, err := t.e.CreateContainer(ctx, c.Database(), *c.Spec())
 		if status.Is(err, status.Conflict) {
@@ -141,7 +147,7 @@ func (t *Transaction) Commit(ctx context.Context) (charge float64, err error) {
 			return 0, err
 		}
 	}
-	return t.rt.Commit(ctx)
+	return t.rt.Commit(ctx, with)
 }
 
 // Time returns the time of the commit by the journal's clock; 0 if the journal doesn't record it.

@@ -38,7 +38,7 @@ func (k *coll) Write(ctx context.Context, w core.Write) (core.Result, error) {
 		return core.Result{}, merr.New(merr.OperationNotInTransaction, "Collection '%s' is a capped collection. "+
 			"Writes in transactions are not allowed on capped collections.", k.namespace())
 	}
-	w.Doc, w.PK, w.With = bytes.Clone(w.Doc), clonePK(w.PK), nil
+	w.Doc, w.PK, w.With, w.Mark = bytes.Clone(w.Doc), clonePK(w.PK), nil, nil
 	if w.ID.IsDefined() {
 		w.ID = w.ID.Clone()
 	}

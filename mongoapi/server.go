@@ -25,6 +25,7 @@ import (
 	"github.com/orrerydb/orrery/internal/admit"
 	"github.com/orrerydb/orrery/internal/fault"
 	"github.com/orrerydb/orrery/internal/observe"
+	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/failpoint"
 	"github.com/orrerydb/orrery/mongoapi/peer"
 )
@@ -52,8 +53,10 @@ type Options struct {
 	PlainText bool
 	// TestCommands enables the commands with which tests make the server fail.
 	TestCommands bool
-	Clock        *clock.Clock // nil: the wall clock
-	Logger       *slog.Logger // nil: slog's default
+	// Scripts runs JavaScript for $where, $function, $accumulator and mapReduce; nil: they are refused.
+	Scripts expr.Scripts
+	Clock   *clock.Clock // nil: the wall clock
+	Logger  *slog.Logger // nil: slog's default
 	// Requests, if set, is incremented for each message.
 	Requests *atomic.Int64
 
@@ -77,6 +80,7 @@ type Options struct {
 
 // Server serves the MongoDB protocol. Safe for concurrent use.
 type Server struct {
+	tops      tops
 	eng       *core.Engine
 	o         Options
 	clk       *clock.Clock

@@ -19,8 +19,8 @@ const (
 )
 
 // sessions keep, for each session with retryable writes, the reply to its last write. A driver that didn't get the
-// reply sends the same command again and gets the kept reply. They are in memory only: after a restart a repeated write
-// is executed again, unless the store is a shared one, where statements have records.
+// reply sends the same command again and gets the kept reply. They are in memory only. What a
+// restart must not lose is in the store: marks of statements, or in a shared store their records.
 //
 // Example: insert with lsid L and txnNumber 3 is executed, and its reply is lost. The driver repeats it with the same
 // lsid and txnNumber. once finds the kept reply for (L, 3) and returns it without inserting again.
@@ -33,13 +33,15 @@ type sessions struct {
 }
 
 type session struct {
-	mu    sync.Mutex // held while the write runs, so that a repeated command waits for it
-	txn   int64
-	multi *transaction // number txn, if that is a transaction's
-	reply []byte       // the complete reply document
-	used  time.Time
-	size  int // bytes of reply as counted; guarded by this lock and that of all sessions
-	key   [16]byte
+	mu       sync.Mutex // held while the write runs, so that a repeated command waits for it
+	txn      int64
+	multi    *transaction       // number txn, if that is a transaction's
+	done     map[uint32]outcome // statements of command txn that were made before this process began
+	recalled bool               // done was looked for
+	reply    []byte             // the complete reply document
+	used     time.Time
+	size     int // bytes of reply as counted; guarded by this lock and that of all sessions
+	key      [16]byte
 }
 
 func newSessions(clk *clock.Clock) *sessions {
@@ -153,6 +155,9 @@ func (r *request) once(dst []byte, def command) ([]byte, error) {
 	s := r.s.sessions.get(r.sessionKey(r.lsid.Bytes()))
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := r.recall(s); err != nil {
+		return dst, err
+	}
 	switch {
 	case r.txn < s.txn:
 		return dst, r.tooOld(s.txn)
@@ -164,6 +169,11 @@ func (r *request) once(dst []byte, def command) ([]byte, error) {
 		s.multi = nil
 	case r.txn == s.txn && s.reply != nil:
 		return append(dst, s.reply...), nil
+	}
+	if s.done != nil && r.txn == s.txn {
+		r.done = s.done
+	} else {
+		s.done = nil
 	}
 	at := len(dst)
 	out, err := r.call(dst, def)

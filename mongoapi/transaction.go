@@ -306,7 +306,7 @@ func (r *request) commitAll(t *transaction) error {
 			return err
 		}
 	}
-	charge, err := t.tx.Commit(ctx)
+	charge, err := t.tx.CommitWith(ctx, r.commitRecord())
 	r.charge += charge
 	r.commit = t.tx.Time()
 	var dup *core.Duplicate
@@ -435,6 +435,3 @@ func (r *request) transient(code int32) bool {
 
 // closes reports whether the command ends a transaction.
 func (r *request) closes() bool { return r.name == "commitTransaction" || r.name == "abortTransaction" }
-
-// committedBefore reports whether an earlier attempt has committed the transaction, as far as the store knows.
-func (r *request) committedBefore() (bool, error) { return false, nil }
