@@ -25,6 +25,7 @@ import (
 	"github.com/orrerydb/orrery/internal/admit"
 	"github.com/orrerydb/orrery/internal/fault"
 	"github.com/orrerydb/orrery/internal/observe"
+	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/failpoint"
 	"github.com/orrerydb/orrery/mongoapi/peer"
 )
@@ -52,8 +53,10 @@ type Options struct {
 	PlainText bool
 	// TestCommands enables the commands with which tests make the server fail.
 	TestCommands bool
-	Clock        *clock.Clock // nil: the wall clock
-	Logger       *slog.Logger // nil: slog's default
+	// Scripts runs JavaScript for $where, $function, $accumulator and mapReduce; nil: they are refused.
+	Scripts expr.Scripts
+	Clock   *clock.Clock // nil: the wall clock
+	Logger  *slog.Logger // nil: slog's default
 	// Requests, if set, is incremented for each message.
 	Requests *atomic.Int64
 
@@ -66,6 +69,9 @@ type Options struct {
 	Limits peer.Limits
 	// Faults decides which commands fail because a test wants it; nil = none.
 	Faults fault.Source
+	// Record, if set, is called for each command. What it returns, unless nil, gets the command in Extended JSON,
+	// without what belongs to its session. Commands about logins and users are left out.
+	Record func() func(text []byte)
 	// Turn, if set, is called before each message. It returns the server that executes it, which may be another one
 	// than that of the message before, and the message's context. leave is called after the reply. So tests replace the
 	// store below open connections.
@@ -74,20 +80,22 @@ type Options struct {
 
 // Server serves the MongoDB protocol. Safe for concurrent use.
 type Server struct {
-	eng      *core.Engine
-	o        Options
-	clk      *clock.Clock
-	log      *slog.Logger
-	cursors  *cursors
-	sessions *sessions
-	creds    credentials
-	connID   atomic.Int32
-	began    time.Time
-	ids      objectIDs
-	times    clusterClock
-	profiles profiler
-	process  []byte // the ObjectId of this run of the server
-	fails    failpoint.Set
+	tops      tops
+	eng       *core.Engine
+	o         Options
+	clk       *clock.Clock
+	log       *slog.Logger
+	cursors   *cursors
+	sessions  *sessions
+	snapshots snapshots
+	creds     credentials
+	connID    atomic.Int32
+	began     time.Time
+	ids       objectIDs
+	times     clusterClock
+	profiles  profiler
+	process   []byte // the ObjectId of this run of the server
+	fails     failpoint.Set
 
 	mu     sync.Mutex
 	lns    map[net.Listener]struct{}
@@ -119,6 +127,7 @@ func New(e *core.Engine, o Options) *Server {
 		stop:  make(chan struct{}), wake: make(chan struct{}, 1), began: o.Clock.Now()}
 	s.cursors = newCursors(o.Clock)
 	s.sessions = newSessions(o.Clock)
+	s.snapshots.clk = o.Clock
 	s.ids.init(o.Clock)
 	s.profiles.init()
 	s.process = s.ids.next().Bytes()
@@ -142,6 +151,8 @@ func (s *Server) sweep() {
 		case <-t.C:
 			s.cursors.expire(s.eng.Budget())
 			s.sessions.expire()
+			s.snapshots.expire()
+			s.abortOld()
 		}
 	}
 }
@@ -230,6 +241,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		err = ctx.Err()
 	}
 	s.cursors.closeAll()
+	s.snapshots.closeAll()
+	for _, t := range s.sessions.running(func(*transaction) bool { return true }) {
+		s.abort(t)
+	}
 	return err
 }
 
