@@ -83,6 +83,8 @@ type Config struct {
 	InitDir string
 	// ConnectFile is a file that has the connection strings, key included, while the server runs; "" = none.
 	ConnectFile string
+	// RecordDir is the directory of the records that test controls make; "" = none can be made.
+	RecordDir string
 	// PageAddr is another address of the admin port, for kits that expect the web page at a port of its own.
 	PageAddr string
 	// MongoUser and MongoPassword are the credentials of the MongoDB API; "" = account and key.
@@ -269,6 +271,7 @@ func (c *Config) validateLimits() error {
 		{"--spill-mb", int64(c.SpillMB), 0}, {"--partition-ru", int64(c.PartitionRU), leastPartitionRU},
 		{"--script-memory", int64(c.ScriptMemory), leastScriptMB},
 		{"--script-time", c.ScriptTime.Milliseconds(), 1},
+		{"--stream-age", int64(c.StreamAge / time.Second), 1}, {"--stream-mb", int64(c.StreamMB), 1},
 	} {
 		if l.value < l.least {
 			return fmt.Errorf("%s: want at least %d", l.flag, l.least)

@@ -137,7 +137,8 @@ func openOver(cfg *Config, e kv.Engine) (*backing, error) {
 	}
 	o := core.Options{Clock: cfg.Clock, Budget: cfg.newBudget(), Spill: files, Logger: cfg.Logger,
 		PartitionRU: cfg.PartitionRU, MinSlots: cfg.MinSlots, MaxPartition: gigabytes(cfg.PartitionGB),
-		MaxLogicalPartition: gigabytes(cfg.LogicalGB), Throttle: cfg.Throttle}
+		MaxLogicalPartition: gigabytes(cfg.LogicalGB), Throttle: cfg.Throttle,
+		JournalAge: cfg.StreamAge, JournalBytes: int64(cfg.StreamMB) << 20}
 	eng, err := core.Open(context.Background(), e, o)
 	b := &backing{storage: storage{e}, eng: eng, lock: lock}
 	if err == nil {
@@ -295,5 +296,5 @@ func (s *Server) mongoOptions(b *bound) mongoapi.Options {
 		Standalone: m.Topology == Standalone, SetName: m.ReplicaSet, Advertise: m.Advertise,
 		Strict: slices.Contains(s.cfg.Strict, Mongo), PlainText: s.cfg.Insecure, TestCommands: m.TestCommands,
 		Clock: s.cfg.Clock, Logger: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen, Limits: limits,
-		Faults: s.faultSource()}
+		Faults: s.faultSource(), Record: s.recordCommands()}
 }

@@ -40,6 +40,7 @@ func OpenNoSQL(ctx context.Context, s *Server, db, container string, create []st
 	}
 	n := &NoSQL{url: strings.TrimSuffix(s.NoSQL, "/"), key: s.Key, db: db, container: container, http: newHTTP(),
 		clock: clock.New()}
+	ctx = first(ctx)
 	var def struct{ PartitionKey struct{ Paths []string } }
 	err := n.ask(ctx, http.MethodGet, "colls", n.link(), n.path(), nil, nil, &def)
 	var absent *refusal
@@ -59,6 +60,28 @@ func OpenNoSQL(ctx context.Context, s *Server, db, container string, create []st
 		n.paths = append(n.paths, segs)
 	}
 	return n, err
+}
+
+// Names lists the databases of a server, or the containers of a database.
+func Names(ctx context.Context, s *Server, db string) ([]string, error) {
+	n := &NoSQL{url: strings.TrimSuffix(s.NoSQL, "/"), key: s.Key, http: newHTTP(), clock: clock.New()}
+	kind, link, path := "dbs", "", "/dbs"
+	if db != "" {
+		kind, link, path = "colls", "dbs/"+db, "/dbs/"+url.PathEscape(db)+"/colls"
+	}
+	var reply struct{ Databases, DocumentCollections []struct{ ID string } }
+	code, h, text, err := n.send(ctx, http.MethodGet, kind, link, path, nil, nil, nil)
+	if err == nil && code >= 300 {
+		err = refused(code, h, text)
+	}
+	if err == nil {
+		err = stdjson.Unmarshal(text, &reply)
+	}
+	var out []string
+	for _, r := range append(reply.Databases, reply.DocumentCollections...) {
+		out = append(out, r.ID)
+	}
+	return out, err
 }
 
 func (n *NoSQL) link() string { return "dbs/" + n.db + "/colls/" + n.container }
