@@ -179,10 +179,10 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	if e.leases().Shared() {
 		e.notes.wait = 2 * o.viewAge()
 		bg.Go("turns of work on a shared store", e.takeTurns)
-		bg.Go("removal of records that have expired", e.expireRecords)
 	} else if err := e.resumeDrops(ctx); err != nil {
 		return nil, err
 	}
+	bg.Go("removal of records that have expired", e.expireRecords)
 	bg.Go("sizes of partitions", e.watchSizes)
 	e.resume()
 	bg.Go("search for interrupted resizes", e.resumeResizes)

@@ -17,6 +17,8 @@ type (
 	Record = store.Record
 	// Attached is a record that a write reads together with its item, and changes in the same commit.
 	Attached = store.Attached
+	// Mark is a record that a write leaves in its commit, in a store of one process.
+	Mark = store.Mark
 )
 
 // The kinds of records. The values are stored.
@@ -31,7 +33,12 @@ const (
 	EdgeRecord byte = 3
 )
 
-// Record returns a record of an API. Only for a shared store, as are all calls about records.
+// MarkName returns the name of the record of a mark.
+func MarkName(kind byte, session [16]byte, number uint32) RecordName {
+	return store.MarkName(kind, session, number)
+}
+
+// Record returns a record of an API. A store of one process has only records of marks and of transactions.
 func (e *Engine) Record(ctx context.Context, n RecordName) (Record, error) {
 	return e.store.ReadRecord(ctx, n)
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -85,7 +86,7 @@ func (t *Transaction) Write(ctx context.Context, c *Container, w Write) (Result,
 // writes. Should the process end in between, or the writes be refused, the container is there without items. The
 // database must exist then.
 func (t *Transaction) Create(db string, s ContainerSpec) (*Container, error) {
-	if err := validate(&s); err != nil {
+	if err := cmp.Or(validate(&s), store.FirstDeclared(&s)); err != nil {
 		return nil, err
 	}
 	def, err := t.e.cat.Unborn(db, s)
@@ -101,11 +102,37 @@ func (t *Transaction) Create(db string, s ContainerSpec) (*Container, error) {
 	return c, nil
 }
 
+// Change changes the spec of a container that the transaction creates with f. Its id and partition key stay.
+func (t *Transaction) Change(c *Container, f func(*ContainerSpec) error) error {
+	s := c.Spec().Clone()
+	if err := f(&s); err != nil {
+		return err
+	}
+	if err := cmp.Or(validate(&s), store.FirstDeclared(&s)); err != nil {
+		return err
+	}
+	def, err := t.e.cat.Unborn(c.Database(), s)
+	if err != nil {
+		return err
+	}
+	if err := c.rt.Redraw(def); err != nil {
+		return err
+	}
+	c.Definition = Definition{c.rt.Def()}
+	return nil
+}
+
 // Commit ends the transaction and makes its writes durable. The error is RetryWith if an item that it writes was
 // changed since it began, or a container that it creates was created. After a refusal (RetryWith, Conflict, Forbidden,
 // TooLarge, NotFound, TooManyRequests) nothing was written. After another error, UnknownOutcome or Timeout for example,
 // all writes may have been committed, or none. charge is that of all operations together, in request units.
 func (t *Transaction) Commit(ctx context.Context) (charge float64, err error) {
+	return t.CommitWith(ctx, nil)
+}
+
+// CommitWith is Commit. With its writes it writes a record, whatever that was before; nil: none. A transaction without
+// writes writes none.
+func (t *Transaction) CommitWith(ctx context.Context, with *Attached) (charge float64, err error) {
 	for _, c := range t.fresh {
 		is, err := t.e.CreateContainer(ctx, c.Database(), *c.Spec())
 		if status.Is(err, status.Conflict) {
@@ -120,8 +147,11 @@ func (t *Transaction) Commit(ctx context.Context) (charge float64, err error) {
 			return 0, err
 		}
 	}
-	return t.rt.Commit(ctx)
+	return t.rt.Commit(ctx, with)
 }
+
+// Time returns the time of the commit by the journal's clock; 0 if the journal doesn't record it.
+func (t *Transaction) Time() uint64 { return t.rt.Time() }
 
 // Abort ends the transaction and drops its writes. After its end it does nothing.
 func (t *Transaction) Abort() { t.rt.Abort() }

@@ -194,7 +194,8 @@ func TestTransactionQueries(t *testing.T) {
 					put(t, c, core.Upsert, purse(fmt.Sprintf("other%d", k), 4)) // after the snapshot
 					_, there := want[name]
 					if there && r.IntN(3) == 0 {
-						_, err := tx.Write(bg, tx.c, core.Write{Kind: core.Delete, PK: pk(name), ID: value.StringOf("x")})
+						_, err := tx.Write(bg, tx.c, core.Write{Kind: core.Delete, PK: pk(name),
+							ID: value.StringOf("x")})
 						if err != nil {
 							t.Fatal(err)
 						}

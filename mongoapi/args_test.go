@@ -321,7 +321,7 @@ func TestConcernsAndHints(t *testing.T) {
 			find,
 			"readConcern",
 			level("snapshot"),
-			72,
+			0,
 			0,
 		}, {find, "readConcern", level("nope"), 9, 0}, {find, "readConcern", level(1), 14, 0},
 		{find, "readConcern", "local", 9, 0}, {find, "readConcern", bson.D{{Key: "lvl", Value: "local"}}, 72, 0},

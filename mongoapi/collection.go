@@ -25,6 +25,7 @@ const idPath = "/id"
 // coll is a container in the form that commands use.
 type coll struct {
 	*core.Container
+	tx   *core.Transaction // that the command's calls belong to; nil: none
 	ns   string
 	keys [][]string // stored names in the partition key's paths
 	byID bool       // the partition key is the `_id`
@@ -49,6 +50,11 @@ func (r *request) open(db, name string) (*coll, error) {
 
 // lookUp returns a collection, nil without an error if it doesn't exist or is a view.
 func (r *request) lookUp(db, name string) (*coll, error) {
+	if r.multi != nil {
+		if k := r.multi.fresh[db+"."+name]; k != nil {
+			return k, nil
+		}
+	}
 	c, err := r.s.eng.Container(db, name)
 	if status.Is(err, status.NotFound) {
 		return nil, nil
@@ -56,7 +62,14 @@ func (r *request) lookUp(db, name string) (*coll, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newColl(c), nil
+	k := newColl(c)
+	switch {
+	case r.multi != nil:
+		k.tx, err = r.begun(c)
+	case r.kept != nil:
+		k.tx = r.kept.tx
+	}
+	return k, err
 }
 
 func newColl(c *core.Container) *coll {
@@ -84,6 +97,10 @@ func (r *request) ensure(db, name string, with ...func(s *core.ContainerSpec)) (
 		}
 		if strings.HasPrefix(name, "system.") {
 			return nil, false, merr.New(merr.InvalidNamespace, "Invalid system namespace: %s.%s", db, name)
+		}
+		if r.multi != nil {
+			k, err = r.createInside(db, name, with...)
+			return k, err == nil, err
 		}
 		if k, err = r.makeCollection(db, name, with...); k != nil || err != nil {
 			return k, k != nil, err
@@ -368,6 +385,10 @@ func (k *coll) writeError(err error, id value.Value) error {
 		return k.duplicateKey(id)
 	case status.NotFound:
 		return merr.New(merr.NamespaceNotFound, "ns not found: %s", k.namespace())
+	case status.TooLarge:
+		if k.tx != nil {
+			return merr.New(merr.TransactionTooLarge, "%s", s.Msg)
+		}
 	}
 	return err
 }

@@ -11,40 +11,57 @@ import (
 // There is a single member, and it shows only durable data. So all read concern levels are equivalent, except snapshot,
 // which is a guarantee about several reads.
 
-// checkReadConcern checks the argument readConcern. after is the cluster time after which the command reads; 0 = any.
-func checkReadConcern(v value.Value) (after uint64, err error) {
+// readConcern is the argument readConcern.
+type readConcern struct {
+	given bool
+	level string
+	after uint64 // the cluster time after which the command reads; 0 = any
+	at    uint64 // the cluster time whose state it reads; 0 = the present one
+}
+
+// checkReadConcern checks the argument readConcern.
+func checkReadConcern(v value.Value) (c readConcern, err error) {
 	if v.Kind() != value.Object {
-		return 0, merr.New(merr.FailedToParse, "readConcern field should be an object")
+		return c, merr.New(merr.FailedToParse, "readConcern field should be an object")
 	}
-	level := "local"
+	c.level = "local"
 	for it := v.Iter(); it.Next(); {
 		switch key := string(it.Key()); key {
 		case "level":
 			if err := checkLevel(it.Value()); err != nil {
-				return 0, err
+				return c, err
 			}
-			level = it.Value().Str()
+			c.level = it.Value().Str()
 		case "afterClusterTime", "atClusterTime":
 			if it.Value().Kind() != value.Timestamp {
-				return 0, wrongConcern(key, "timestamp", it.Value())
+				return c, wrongConcern(key, "timestamp", it.Value())
+			}
+			t := it.Value().Raw64()
+			if t == 0 {
+				return c, merr.New(merr.InvalidOptions, "%s cannot be a null timestamp", key)
 			}
 			if key == "atClusterTime" {
-				return 0, merr.New(merr.InvalidOptions,
-					"atClusterTime field can be set only if level is equal to snapshot")
-			}
-			if after = it.Value().Raw64(); after == 0 {
-				return 0, merr.New(merr.InvalidOptions, "afterClusterTime cannot be a null timestamp")
+				c.at = t
+			} else {
+				c.after = t
 			}
 		case "afterOpTime", "provenance":
 		default:
-			return 0, merr.New(merr.InvalidOptions, "Unrecognized option in readConcern: %s", key)
+			return c, merr.New(merr.InvalidOptions, "Unrecognized option in readConcern: %s", key)
 		}
+		c.given = true
 	}
-	if after != 0 && level != "local" && level != "majority" {
-		return 0, merr.New(merr.InvalidOptions,
+	switch {
+	case c.at != 0 && c.level != "snapshot":
+		return c, merr.New(merr.InvalidOptions, "atClusterTime field can be set only if level is equal to snapshot")
+	case c.at != 0 && c.after != 0:
+		return c, merr.New(merr.InvalidOptions, "Specifying a timestamp for afterClusterTime and atClusterTime is not "+
+			"allowed")
+	case c.after != 0 && c.level != "local" && c.level != "majority" && c.level != "snapshot":
+		return c, merr.New(merr.InvalidOptions,
 			"afterClusterTime field can be set only if level is equal to local, majority, or snapshot")
 	}
-	return after, nil
+	return c, nil
 }
 
 func checkLevel(v value.Value) error {
@@ -52,10 +69,8 @@ func checkLevel(v value.Value) error {
 		return wrongConcern("level", "string", v)
 	}
 	switch v.Str() {
-	case "local", "available", "majority", "linearizable":
+	case "local", "available", "majority", "linearizable", "snapshot":
 		return nil
-	case "snapshot":
-		return merr.New(merr.InvalidOptions, "read concern level snapshot is not supported by this server")
 	}
 	return merr.New(merr.FailedToParse,
 		"readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")

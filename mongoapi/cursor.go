@@ -2,6 +2,7 @@ package mongoapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -64,6 +65,7 @@ type cursor struct {
 	seq   uint32 // and the number of the command
 	gone  bool   // killed during its use
 	keep  bool   // noCursorTimeout
+	txn   int64  // the transaction that has opened it; -1: none
 
 	cmd    []byte // the command that has opened it; nil: src has all of its documents
 	tail   tail   // what follows when there are no more documents; nil: the cursor ends
@@ -243,7 +245,7 @@ func (c *cursor) allows(r *request, ns string) error {
 		return merr.New(50738, "Cannot run getMore on cursor %d, which was created in session %x, in session %x",
 			id, c.lsid, lsid)
 	}
-	return nil
+	return c.allowsIn(r)
 }
 
 // give returns a cursor after its use. With done it is removed.
@@ -428,7 +430,7 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 			return dst, err
 		}
 	}
-	if keep && r.s.eng.Shared() {
+	if keep && r.shares() {
 		if err := r.publish(c); err != nil {
 			return dst, err
 		}
@@ -446,7 +448,7 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 	}
 	dst = bson.AppendInt64(dst, "id", c.id)
 	dst = bson.AppendString(dst, "ns", c.ns)
-	return bson.End(dst, at), nil
+	return bson.End(r.appendAt(dst), at), nil
 }
 
 // keep registers a cursor with more documents. From then on the request must not use the cursor or its Run: another
@@ -455,6 +457,7 @@ func (r *request) keep(c *cursor) {
 	r.sign(c)
 	r.env = nil
 	r.s.cursors.add(c)
+	r.owns(c)
 }
 
 // sign records in a cursor whose it is.
@@ -462,7 +465,10 @@ func (r *request) sign(c *cursor) {
 	if lsid := r.lsid.Bytes(); len(lsid) > 0 {
 		c.lsid = bytes.Clone(lsid)
 	}
-	c.user = r.c.user
+	c.user, c.txn = r.c.user, -1
+	if r.multi != nil {
+		c.txn = r.txn
+	}
 }
 
 // bodySize is the approximate number of bytes that a command needs for each byte of its body, without filters: the body
@@ -476,7 +482,10 @@ func (r *request) own() error {
 		return err
 	}
 	r.body, r.seqs = r.body.Clone(), nil
-	r.arg, r.lsid = r.body.Get(r.name), r.body.Get("lsid").Get("id")
+	if it := r.body.Iter(); it.Next() { // on a view it isn't the command that the client has sent
+		r.arg = it.Value()
+	}
+	r.lsid = r.body.Get("lsid").Get("id")
 	return nil
 }
 
@@ -519,20 +528,16 @@ func (r *request) awaited(c *cursor, dst []byte, n int) (out []byte, end bool, e
 	if most := r.s.o.MaxTime; most > 0 {
 		wait = min(wait, most/2)
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, wait)
-	defer cancel()
 	for empty := len(dst); ; {
-		if ctx.Err() == nil {
-			_ = yield.While(r.ctx, func() error {
-				c.tail.await(ctx)
-				return nil
-			})
+		var here bool
+		_ = yield.While(r.ctx, func() error {
+			wait, here = r.c.p.Park(wait, c.tail.notify)
+			return nil
+		})
+		if err := r.ctx.Err(); err != nil || !here {
+			return dst, false, cmp.Or(err, context.Canceled)
 		}
-		if err := r.ctx.Err(); err != nil {
-			return dst, false, err
-		}
-		if dst, end, err = c.fill(r, dst, n, false); err != nil || len(dst) > empty || c.tailed(end) ||
-			ctx.Err() != nil {
+		if dst, end, err = c.fill(r, dst, n, false); err != nil || len(dst) > empty || c.tailed(end) || wait <= 0 {
 			return dst, end, err
 		}
 	}
@@ -561,7 +566,7 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 		}
 	}
 	take := r.take
-	if r.s.eng.Shared() {
+	if r.shares() {
 		take = r.takeShared
 	}
 	c, err := take(id, r.db+"."+name.Str())
@@ -594,7 +599,7 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 		end = c.tailed(end)
 	}
 	tryAgain := src != nil && throttled(err) // nothing was read: the cursor stays
-	if r.s.eng.Shared() && !tryAgain {
+	if r.shares() && c.share.record.Exists() && !tryAgain {
 		if aerr := r.advance(c, end || err != nil); err == nil {
 			err = aerr
 		}
@@ -638,7 +643,7 @@ func killCursors(r *request, dst []byte) ([]byte, error) {
 		}
 	}
 	kill := r.kill
-	if r.s.eng.Shared() {
+	if r.shares() {
 		kill = r.killShared
 	}
 	var killed, missing []value.Value

@@ -61,6 +61,12 @@ func (r *request) failing(dst []byte, def command) ([]byte, error) {
 	}
 	dst = value.AppendElement(dst[:len(dst)-1], "writeConcernError", f.Concern)
 	code, _ := num.ToInt64(f.Concern.Get("code"), true)
+	if stateChange(int32(code)) {
+		dst = r.appendTopologyVersion(dst)
+	}
+	if r.inTxn && !r.closes() && !f.Labelled { // what follows decides
+		return bson.End(dst, at), nil
+	}
 	return bson.End(r.appendLabels(dst, int32(code), nil), at), nil
 }
 

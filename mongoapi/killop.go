@@ -1,9 +1,11 @@
 package mongoapi
 
 import (
+	"bytes"
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
@@ -100,12 +102,44 @@ func (s *Server) operations() []value.Value {
 	return out
 }
 
+// idleTransactions lists the open transactions that no command runs in.
+func (s *Server) idleTransactions() (out []value.Value) {
+	now := s.clk.Now()
+	for _, t := range s.sessions.running(func(t *transaction) bool { return !t.busy.Load() }) {
+		at, b := bson.Begin(nil)
+		b = bson.AppendString(b, "type", "idleSession")
+		b = bson.AppendString(b, "desc", "inactive transaction")
+		b = bson.AppendBool(b, "active", false)
+		sa, b := bson.BeginObject(b, "lsid")
+		b = bson.End(value.AppendElement(b, "id", t.lsid), sa)
+		ta, b := bson.BeginObject(b, "transaction")
+		pa, b := bson.BeginObject(b, "parameters")
+		b = bson.AppendInt64(b, "txnNumber", t.number)
+		b = bson.AppendBool(b, "autocommit", false)
+		ra, b := bson.BeginObject(b, "readConcern")
+		if t.level != "" {
+			b = bson.AppendString(b, "level", t.level)
+		}
+		b = bson.End(bson.End(b, ra), pa)
+		b = bson.AppendString(b, "startWallClockTime", t.since.UTC().Format(time.RFC3339Nano))
+		b = bson.AppendInt64(b, "timeOpenMicros", now.Sub(t.since).Microseconds())
+		b = bson.AppendString(b, "expiryTime", t.since.Add(transactionLife).UTC().Format(time.RFC3339Nano))
+		b = bson.End(b, ta)
+		out = append(out, value.ObjectOf(bson.End(b, at)))
+	}
+	sort.Slice(out, func(i, j int) bool {
+		return bytes.Compare(out[i].Get("lsid").Get("id").Bytes(), out[j].Get("lsid").Get("id").Bytes()) < 0
+	})
+	return out
+}
+
 // currentOp lists the running commands, including itself.
 func currentOp(r *request, dst []byte) ([]byte, error) {
 	if r.db != "admin" {
 		return dst, merr.New(merr.Unauthorized, "currentOp may only be run against the admin database.")
 	}
-	return value.AppendElement(dst, "inprog", value.MakeArray(r.c.home.operations())), nil
+	ops := append(r.c.home.operations(), r.s.idleTransactions()...)
+	return value.AppendElement(dst, "inprog", value.MakeArray(ops)), nil
 }
 
 // killOp ends a running command. It is no error if the command has already ended.

@@ -55,7 +55,7 @@ func count(r *request, dst []byte) ([]byte, error) {
 
 // count counts the documents of a filter after skip, up to limit (0: all).
 func (r *request) count(k *coll, f *filter.Filter, skip, limit int64) (int64, error) {
-	if f.All() && !k.HasTTL() {
+	if f.All() && !k.HasTTL() && k.tx == nil {
 		charge, err := k.SpendCount(feed.Scope{})
 		if err != nil {
 			return 0, err
@@ -154,5 +154,5 @@ func (r *request) distinctValues(dst []byte, docs agg.Iter, key string) ([]byte,
 	if err := r.c.room(r.ctx, len(dst)+size, true); err != nil {
 		return dst, err
 	}
-	return value.AppendElement(dst, "values", value.MakeArray(set.Values())), nil
+	return r.appendAt(value.AppendElement(dst, "values", value.MakeArray(set.Values()))), nil
 }

@@ -16,6 +16,10 @@ func create(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if r.body.Get("viewOn").IsDefined() {
+		if r.multi != nil {
+			return dst, merr.New(merr.OperationNotInTransaction, "Cannot create a view in a multi-document "+
+				"transaction.")
+		}
 		return dst, r.createView(name)
 	}
 	if given(r.body, "pipeline").IsDefined() {

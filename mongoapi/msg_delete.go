@@ -44,12 +44,12 @@ func deleteDocs(r *request, dst []byte) ([]byte, error) {
 		}
 		w.n += o.modified
 		r.endRun()
-		if r.ends(err) && !st.multi || r.stopped(err) {
+		if r.ends(err) && (!st.multi || r.multi != nil) || r.stopped(err) {
 			return dst, err
 		}
 		if err != nil {
 			w.fail(i, err)
-			if ordered {
+			if ordered || r.multi != nil {
 				break
 			}
 		}

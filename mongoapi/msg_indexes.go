@@ -79,7 +79,7 @@ func indexesIn(s *core.ContainerSpec) []value.Value {
 func (r *request) changeIndexes(k *coll, event func() []byte,
 	f func(specs []value.Value) ([]value.Value, error)) error {
 	var specs []value.Value
-	c, err := r.s.eng.ChangeContainer(r.ctx, k.Database(), k.ID(), func(s *core.ContainerSpec) (err error) {
+	change := func(s *core.ContainerSpec) (err error) {
 		old := indexesIn(s)
 		if specs, err = f(slices.Clone(old)); err != nil {
 			return err
@@ -88,7 +88,11 @@ func (r *request) changeIndexes(k *coll, event func() []byte,
 			s.Event = event()
 		}
 		return setIndexes(s, old, specs)
-	})
+	}
+	if r.multi != nil {
+		return r.changeIndexesInside(k, change)
+	}
+	c, err := r.s.eng.ChangeContainer(r.ctx, k.Database(), k.ID(), change)
 	var dup *core.Duplicate
 	var arrays *core.ParallelArrays
 	switch {

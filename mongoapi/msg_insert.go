@@ -98,6 +98,10 @@ func insert(r *request, dst []byte) ([]byte, error) {
 	if err := r.failWrite(); err != nil {
 		return dst, err
 	}
+	if _, ok := r.doneBefore(0); ok && len(docs) == 1 {
+		w.n++
+		return r.wrote(dst, &w, false), nil
+	}
 	if len(docs) == 1 {
 		err := r.insertOne(k, docs[0])
 		if r.ends(err) {
@@ -124,7 +128,8 @@ func (r *request) insertOne(k *coll, d value.Value) error {
 	if err != nil {
 		return err
 	}
-	res, err := k.Write(r.ctx, core.Write{Kind: core.Create, Doc: d.Bytes(), With: r.record(0, inserted)})
+	res, err := k.Write(r.ctx, core.Write{Kind: core.Create, Doc: d.Bytes(), With: r.record(0, inserted),
+		Mark: r.mark(0, inserted)})
 	if _, made := err.(*madeBefore); made {
 		return nil
 	}
@@ -146,6 +151,7 @@ func inserted() outcome { return outcome{matched: 1} }
 
 // insertMany inserts documents. It returns an error only if the command was ended from outside; other errors are in w.
 func (r *request) insertMany(k *coll, docs []value.Value, ordered bool, w *writeReply) error {
+	marks := r.marks(len(docs))
 	ws := make([]core.Write, 0, len(docs))
 	at := make([]int, 0, len(docs)) // the statement of each write
 	var stop error
@@ -164,7 +170,14 @@ func (r *request) insertMany(k *coll, docs []value.Value, ordered bool, w *write
 			bad[i] = err
 			continue
 		}
+		if _, ok := r.doneBefore(i); ok {
+			w.n++
+			continue
+		}
 		ws = append(ws, core.Write{Kind: core.Create, Doc: d.Bytes(), With: r.record(i, inserted)})
+		if marks != nil {
+			ws[len(ws)-1].Mark = &marks[i]
+		}
 		at = append(at, i)
 	}
 	failed := false

@@ -78,12 +78,12 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 			w.upsert(i, o.upserted)
 		}
 		r.endRun()
-		if r.ends(err) && !st.multi || r.stopped(err) {
+		if r.ends(err) && (!st.multi || r.multi != nil) || r.stopped(err) {
 			return dst, err
 		}
 		if err != nil {
 			w.fail(i, err)
-			if ordered {
+			if ordered || r.multi != nil {
 				break
 			}
 		}
@@ -107,8 +107,13 @@ func (r *request) compileUpdate(k *coll, spec value.Value, scope *expr.Scope) (s
 		if u.Kind() != value.Array {
 			return st, merr.New(51198, "Constant values may only be specified for pipeline updates")
 		}
-		if c.Len() > 0 {
-			return st, merr.NotSupported("the constants (c) of an update pipeline")
+		for it := c.Iter(); it.Next(); {
+			s, slot, err := expr.BindUser(scope, string(it.Key()))
+			if err != nil {
+				return st, err
+			}
+			scope = s
+			r.exprEnv().Set(slot, it.Value())
 		}
 	}
 	if err := k.checkSeriesUpdate(spec); err != nil {
@@ -140,6 +145,9 @@ func (r *request) apply(k *coll, st statement, want bool) (outcome, error) {
 	}
 	if err := r.failWrite(); err != nil {
 		return outcome{}, err
+	}
+	if o, ok := r.doneBefore(st.number); ok {
+		return o, nil
 	}
 	for range maxRaces {
 		o, again, err := r.applyOne(k, st, want)
@@ -185,7 +193,8 @@ func (r *request) applyOne(k *coll, st statement, want bool) (o outcome, again b
 	}
 	made := outcome{upserted: d.Get("_id"), after: d.Bytes()}
 	res, err := k.Write(r.ctx, core.Write{Kind: core.Create, Doc: d.Bytes(),
-		With: r.record(st.number, func() outcome { return made.kept(&st, want) })})
+		With: r.record(st.number, func() outcome { return made.kept(&st, want) }),
+		Mark: r.mark(st.number, func() outcome { return made.kept(&st, want) })})
 	if status.Is(err, status.Conflict) {
 		// The query may find the document now. If it doesn't, the `_id` or a unique value is really taken.
 		if ok, merr := r.matchesNow(k, d, st, err); ok || merr != nil {
@@ -227,6 +236,7 @@ func (r *request) change(k *coll, pk core.PartitionKey, id value.Value, st state
 	w := core.Write{Kind: core.Update, PK: pk, ID: id, Partial: st.u != nil && !st.u.IsReplacement()}
 	if !st.multi {
 		w.With = r.record(st.number, func() outcome { return o.kept(&st, want) })
+		w.Mark = r.mark(st.number, func() outcome { return o.kept(&st, want) })
 	}
 	w.Update = func(old *core.Item) (core.Change, error) {
 		o, again = outcome{}, false // the function may run again after a conflict

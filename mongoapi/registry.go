@@ -5,6 +5,8 @@ type command struct {
 	fn    func(r *request, dst []byte) ([]byte, error)
 	open  bool // allowed before authentication
 	txn   bool // may be part of a transaction
+	ends  bool // ends a transaction
+	snap  bool // may read a snapshot outside of a transaction
 	retry bool // a retryable write: its reply is kept by session and transaction number
 	test  bool // only with Options.TestCommands; unknown otherwise
 	users bool // about users: it may contain a password
@@ -31,29 +33,31 @@ func init() {
 		"whatsmyuri":   {fn: whatsMyURI, open: true},
 
 		// Reading.
-		"aggregate":   {fn: aggregate, args: aggregateArguments, strict: true},
+		"aggregate":   {fn: aggregate, txn: true, snap: true, args: aggregateArguments, strict: true},
 		"count":       {fn: count, args: countArguments, strict: true},
-		"distinct":    {fn: distinct, args: distinctArguments, strict: true},
+		"distinct":    {fn: distinct, txn: true, snap: true, args: distinctArguments, strict: true},
 		"explain":     {fn: explain, args: args{"verbosity": stringArg}, strict: true},
-		"find":        {fn: find, args: findArguments, strict: true},
-		"getMore":     {fn: getMore, args: getMoreArguments, strict: true},
+		"find":        {fn: find, txn: true, snap: true, args: findArguments, strict: true},
+		"mapReduce":   {fn: mapReduce, args: mapReduceArguments, strict: true},
+		"mapreduce":   {fn: mapReduce, args: mapReduceArguments, strict: true},
+		"getMore":     {fn: getMore, txn: true, args: getMoreArguments, strict: true},
 		"killOp":      {fn: killOp, free: true, args: args{"op": anyArg}},
-		"killCursors": {fn: killCursors, args: args{"cursors": arrayArg}, strict: true, free: true},
+		"killCursors": {fn: killCursors, txn: true, args: args{"cursors": arrayArg}, strict: true, free: true},
 
 		// Writing.
-		"delete":        {fn: deleteDocs, retry: true, args: deleteArguments, strict: true},
-		"findAndModify": {fn: findAndModify, retry: true, args: findAndModifyArguments, strict: true},
-		"findandmodify": {fn: findAndModify, retry: true, args: findAndModifyArguments, strict: true},
-		"insert":        {fn: insert, retry: true, args: insertArguments, strict: true},
-		"update":        {fn: updateDocs, retry: true, args: updateArguments, strict: true},
+		"delete":        {fn: deleteDocs, txn: true, retry: true, args: deleteArguments, strict: true},
+		"findAndModify": {fn: findAndModify, txn: true, retry: true, args: findAndModifyArguments, strict: true},
+		"findandmodify": {fn: findAndModify, txn: true, retry: true, args: findAndModifyArguments, strict: true},
+		"insert":        {fn: insert, txn: true, retry: true, args: insertArguments, strict: true},
+		"update":        {fn: updateDocs, txn: true, retry: true, args: updateArguments, strict: true},
 
 		// Collections, databases and indexes.
 		"collMod": {fn: collMod, args: collModArguments},
 		"cloneCollectionAsCapped": {fn: cloneCollectionAsCapped,
 			args: args{"toCollection": stringArg, "size": numberArg}},
 		"convertToCapped":  {fn: convertToCapped, args: args{"size": numberArg}},
-		"create":           {fn: create, args: createArguments, strict: true},
-		"createIndexes":    {fn: createIndexes, args: createIndexesArguments, strict: true},
+		"create":           {fn: create, txn: true, args: createArguments, strict: true},
+		"createIndexes":    {fn: createIndexes, txn: true, args: createIndexesArguments, strict: true},
 		"customAction":     {fn: customAction},
 		"drop":             {fn: drop},
 		"dropDatabase":     {fn: dropDatabase},
@@ -66,11 +70,11 @@ func init() {
 		"renameCollection": {fn: renameCollection, args: args{"to": stringArg, "dropTarget": anyArg}},
 		"shardCollection":  {fn: shardCollection, args: shardCollectionArgs},
 
-		// Sessions. Transactions aren't supported, so there is none to end.
-		"abortTransaction":  {fn: noTransaction, txn: true},
-		"commitTransaction": {fn: noTransaction, txn: true},
+		// Sessions.
+		"abortTransaction":  {fn: abortTransaction, txn: true, ends: true},
+		"commitTransaction": {fn: commitTransaction, txn: true, ends: true},
 		"endSessions":       {fn: endSessions, free: true},
-		"killAllSessions":   {fn: nothing},
+		"killAllSessions":   {fn: killAllSessions, free: true},
 		"killSessions":      {fn: endSessions, free: true},
 		"refreshSessions":   {fn: refreshSessions, free: true},
 		"startSession":      {fn: startSession},
@@ -94,6 +98,13 @@ func init() {
 		"usersInfo":                {users: true, fn: usersInfo, args: usersInfoArguments, strict: true},
 
 		// Diagnostics.
+		"compact":                        {fn: compact, args: args{"force": safeBool, "freeSpaceTargetMB": numberArg}},
+		"dbHash":                         {fn: dbHash, args: args{"collections": arrayArg}},
+		"dbhash":                         {fn: dbHash, args: args{"collections": arrayArg}},
+		"filemd5":                        {fn: fileMD5},
+		"reIndex":                        {fn: reIndex},
+		"top":                            {fn: top},
+		"validate":                       {fn: validateCollection, args: args{"full": safeBool, "metadata": safeBool}},
 		"configureFailPoint":             {fn: configureFailPoint, test: true, free: true},
 		"collStats":                      {fn: collStatsCommand, args: args{"scale": numberArg}},
 		"connPoolStats":                  {fn: connPoolStats},
@@ -129,10 +140,9 @@ func init() {
 // unsupported lists commands of MongoDB that aren't supported. All other names are unknown.
 var unsupported = map[string]bool{
 	"applyOps": true, "authenticate": true, "bulkWrite": true,
-	"compact": true, "dbHash": true, "filemd5": true,
 	"getLastError": true, "getShardMap": true, "getnonce": true,
-	"killAllSessionsByPattern": true, "mapReduce": true, "reIndex": true,
-	"shutdown": true, "top": true, "validate": true,
+	"killAllSessionsByPattern": true,
+	"shutdown": true,
 }
 
 // nothing replies to a command that needs no work.

@@ -43,7 +43,13 @@ type request struct {
 
 	lsid      value.Value
 	txn       int64 // -1 if the command has none
-	inTxn     bool
+	inTxn     bool  // it has the argument autocommit
+	starts    bool  // it begins a transaction
+	multi     *transaction
+	kept      *keptSnapshot // that it reads; nil: the present state
+	concern   readConcern
+	waits     bool               // it has a write concern
+	done      map[uint32]outcome // its statements that were made before this process began
 	start     time.Time
 	writes    bool   // the command writes documents
 	retry     bool   // the command is a retryable write
@@ -94,8 +100,10 @@ func (c *conn) run(dst, body []byte, seqs []wire.Seq, legacy bool) []byte {
 	if r.cancel != nil {
 		r.cancel()
 	}
+	took := c.s.clk.Now().Sub(r.start)
+	c.s.tops.count(r, took)
 	if r.name != "getLastRequestStatistics" {
-		c.last = statistics{r.name, r.charge, c.s.clk.Now().Sub(r.start).Milliseconds()}
+		c.last = statistics{r.name, r.charge, took.Milliseconds()}
 	}
 	return out
 }
@@ -180,9 +188,15 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	if r.inTxn && def.fn != nil && !def.txn {
-		return dst, merr.New(merr.OperationNotInTransaction, "Multi-document transactions are not supported by this "+
-			"server")
+	switch {
+	case r.inTxn:
+		if err := r.checkInside(def); err != nil {
+			return dst, err
+		}
+	case r.concern.level == "snapshot":
+		if err := r.checkSnapshot(def); err != nil {
+			return dst, err
+		}
 	}
 	r.announce()
 	if !def.open && !def.free {
@@ -199,7 +213,7 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 	if r.s.eng.Journal().Active() {
 		r.seen = r.s.eng.Journal().Mark()
 	}
-	r.writes, r.retry = def.retry, def.retry && r.txn >= 0
+	r.writes, r.retry = def.retry, def.retry && r.txn >= 0 && !r.inTxn
 	if r.s.fails.On() {
 		return r.failing(dst, def)
 	}
@@ -211,8 +225,13 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 
 // perform runs a handler, or returns the kept reply of a retryable write.
 func (r *request) perform(dst []byte, def command) ([]byte, error) {
-	if r.retry {
+	switch {
+	case r.retry:
 		return r.once(dst, def)
+	case r.inTxn:
+		return r.inTransaction(dst, def)
+	case r.concern.level == "snapshot":
+		return r.atSnapshot(dst, def)
 	}
 	return r.call(dst, def)
 }
@@ -302,12 +321,24 @@ func (r *request) readGeneric(key []byte, v value.Value) (known bool, err error)
 			return true, merr.New(merr.TypeMismatch, "txnNumber must be a non-negative long")
 		}
 		r.txn = n
-	case "autocommit", "startTransaction":
-		r.inTxn = true
+	case "autocommit":
+		if v.Kind() != value.Bool {
+			return true, wrongConcern(string(key), "bool", v)
+		}
+		if r.inTxn = true; v.Bool() {
+			return true, merr.New(merr.InvalidOptions, "Specifying autocommit=true is not allowed.")
+		}
+	case "startTransaction":
+		if v.Kind() != value.Bool {
+			return true, wrongConcern(string(key), "bool", v)
+		}
+		if r.starts = v.Bool(); !r.starts {
+			return true, merr.New(merr.InvalidOptions, "Specifying startTransaction=false is not allowed.")
+		}
 	case "maxTimeMS":
-		n, ok := num.ToInt64(v, false)
-		if !ok || n < 0 || n > math.MaxInt32 {
-			return true, merr.New(merr.BadValue, "maxTimeMS must be a non-negative 32-bit number")
+		n, err := maxTime(v)
+		if err != nil {
+			return true, err
 		}
 		r.maxTimeMS, r.timeGiven = n, true
 	case "$clusterTime":
@@ -316,9 +347,11 @@ func (r *request) readGeneric(key []byte, v value.Value) (known bool, err error)
 		}
 		return true, r.gossip(v)
 	case "readConcern":
-		r.after, err = checkReadConcern(v)
+		r.concern, err = checkReadConcern(v)
+		r.after = max(r.concern.after, r.concern.at)
 		return true, err
 	case "writeConcern":
+		r.waits = true
 		r.unmet, err = checkWriteConcern(v)
 		return true, err
 	default:
@@ -331,6 +364,21 @@ func (r *request) readGeneric(key []byte, v value.Value) (known bool, err error)
 	return true, nil
 }
 
+// maxTime reads maxTimeMS.
+func maxTime(v value.Value) (int64, error) {
+	n, _ := num.ToInt64(v, true)
+	_, whole := num.ToInt64(v, false)
+	switch {
+	case !v.IsNumber():
+		return 0, merr.New(merr.BadValue, "maxTimeMS must be a number")
+	case n < 0 || n > math.MaxInt32:
+		return 0, merr.New(merr.BadValue, "%d value for maxTimeMS is out of range [0, %d]", n, math.MaxInt32)
+	case !whole:
+		return 0, merr.New(merr.BadValue, "maxTimeMS has non-integral value")
+	}
+	return n, nil
+}
+
 // checkGeneric checks the combination of generic arguments.
 func (r *request) checkGeneric() error {
 	if r.txn >= 0 && !r.lsid.IsDefined() {
@@ -339,6 +387,9 @@ func (r *request) checkGeneric() error {
 	if r.txn >= 0 && r.s.o.Standalone {
 		return merr.New(merr.IllegalOperation,
 			"Transaction numbers are only allowed on a replica set member or mongos")
+	}
+	if err := r.checkTransaction(); err != nil {
+		return err
 	}
 	if err := r.checkAfter(); err != nil {
 		return err
@@ -367,6 +418,9 @@ func (r *request) exprEnv() *expr.Env {
 	if r.env == nil {
 		clk := r.s.clk
 		r.env = &expr.Env{NowMS: clk.Now().UnixMilli(), Random: clk.Float64, Run: expr.NewRun(r.ctx, r.s.eng.Budget())}
+		if r.s.o.Scripts != nil {
+			r.env.Run.Scripting(r.s.o.Scripts)
+		}
 		if r.mayUseDisk() {
 			r.env.Run.Spill(r.s.eng.Spill())
 		}
@@ -482,7 +536,7 @@ func (r *request) appendError(dst []byte, err error) []byte {
 	dst = bson.AppendInt32(dst, "code", e.Code)
 	dst = bson.AppendString(dst, "codeName", e.CodeName())
 	dst = append(dst, e.Extra...)
-	if stateChange(e.Code) && r.c.home != nil {
+	if stateChange(e.Code) && r.c.home != nil { // a driver that knows this version needn't look again
 		dst = r.appendTopologyVersion(dst)
 	}
 	return bson.End(r.appendLabels(dst, e.Code, e.Labels), at)
@@ -493,8 +547,10 @@ func (r *request) appendLabels(dst []byte, code int32, labels []string) []byte {
 	switch {
 	case r.failure != nil && r.failure.Labelled:
 		labels = r.failure.Labels
-	case r.txn >= 0 && !r.inTxn && retryable(code):
+	case r.txn >= 0 && (!r.inTxn || r.closes()) && retryable(code):
 		labels = append(labels, "RetryableWriteError")
+	case r.inTxn && r.transient(code):
+		labels = append(labels, "TransientTransactionError")
 	case r.resumable && resumable(code):
 		labels = append(labels, "ResumableChangeStreamError")
 	case code == merr.ChangeStreamFatal || code == merr.ChangeStreamHistoryLost:

@@ -25,6 +25,7 @@ import (
 	"github.com/orrerydb/orrery/internal/admit"
 	"github.com/orrerydb/orrery/internal/fault"
 	"github.com/orrerydb/orrery/internal/observe"
+	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/failpoint"
 	"github.com/orrerydb/orrery/mongoapi/peer"
 )
@@ -52,8 +53,10 @@ type Options struct {
 	PlainText bool
 	// TestCommands enables the commands with which tests make the server fail.
 	TestCommands bool
-	Clock        *clock.Clock // nil: the wall clock
-	Logger       *slog.Logger // nil: slog's default
+	// Scripts runs JavaScript for $where, $function, $accumulator and mapReduce; nil: they are refused.
+	Scripts expr.Scripts
+	Clock   *clock.Clock // nil: the wall clock
+	Logger  *slog.Logger // nil: slog's default
 	// Requests, if set, is incremented for each message.
 	Requests *atomic.Int64
 
@@ -74,20 +77,22 @@ type Options struct {
 
 // Server serves the MongoDB protocol. Safe for concurrent use.
 type Server struct {
-	eng      *core.Engine
-	o        Options
-	clk      *clock.Clock
-	log      *slog.Logger
-	cursors  *cursors
-	sessions *sessions
-	creds    credentials
-	connID   atomic.Int32
-	began    time.Time
-	ids      objectIDs
-	times    clusterClock
-	profiles profiler
-	process  []byte // the ObjectId of this run of the server
-	fails    failpoint.Set
+	tops      tops
+	eng       *core.Engine
+	o         Options
+	clk       *clock.Clock
+	log       *slog.Logger
+	cursors   *cursors
+	sessions  *sessions
+	snapshots snapshots
+	creds     credentials
+	connID    atomic.Int32
+	began     time.Time
+	ids       objectIDs
+	times     clusterClock
+	profiles  profiler
+	process   []byte // the ObjectId of this run of the server
+	fails     failpoint.Set
 
 	mu     sync.Mutex
 	lns    map[net.Listener]struct{}
@@ -119,6 +124,7 @@ func New(e *core.Engine, o Options) *Server {
 		stop:  make(chan struct{}), wake: make(chan struct{}, 1), began: o.Clock.Now()}
 	s.cursors = newCursors(o.Clock)
 	s.sessions = newSessions(o.Clock)
+	s.snapshots.clk = o.Clock
 	s.ids.init(o.Clock)
 	s.profiles.init()
 	s.process = s.ids.next().Bytes()
@@ -142,6 +148,8 @@ func (s *Server) sweep() {
 		case <-t.C:
 			s.cursors.expire(s.eng.Budget())
 			s.sessions.expire()
+			s.snapshots.expire()
+			s.abortOld()
 		}
 	}
 }
@@ -230,6 +238,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		err = ctx.Err()
 	}
 	s.cursors.closeAll()
+	s.snapshots.closeAll()
+	for _, t := range s.sessions.running(func(*transaction) bool { return true }) {
+		s.abort(t)
+	}
 	return err
 }
 

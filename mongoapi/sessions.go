@@ -19,8 +19,8 @@ const (
 )
 
 // sessions keep, for each session with retryable writes, the reply to its last write. A driver that didn't get the
-// reply sends the same command again and gets the kept reply. They are in memory only: after a restart a repeated write
-// is executed again, unless the store is a shared one, where statements have records.
+// reply sends the same command again and gets the kept reply. They are in memory only. What a
+// restart must not lose is in the store: marks of statements, or in a shared store their records.
 //
 // Example: insert with lsid L and txnNumber 3 is executed, and its reply is lost. The driver repeats it with the same
 // lsid and txnNumber. once finds the kept reply for (L, 3) and returns it without inserting again.
@@ -29,18 +29,24 @@ type sessions struct {
 	mu   sync.Mutex
 	m    map[[16]byte]*session
 	size int // bytes of all replies
+	open map[*transaction]struct{}
 }
 
 type session struct {
-	mu    sync.Mutex // held while the write runs, so that a repeated command waits for it
-	txn   int64
-	reply []byte // the complete reply document
-	used  time.Time
-	size  int // bytes of reply as counted; guarded by this lock and that of all sessions
-	key   [16]byte
+	mu       sync.Mutex // held while the write runs, so that a repeated command waits for it
+	txn      int64
+	multi    *transaction       // number txn, if that is a transaction's
+	done     map[uint32]outcome // statements of command txn that were made before this process began
+	recalled bool               // done was looked for
+	reply    []byte             // the complete reply document
+	used     time.Time
+	size     int // bytes of reply as counted; guarded by this lock and that of all sessions
+	key      [16]byte
 }
 
-func newSessions(clk *clock.Clock) *sessions { return &sessions{clk: clk, m: map[[16]byte]*session{}} }
+func newSessions(clk *clock.Clock) *sessions {
+	return &sessions{clk: clk, m: map[[16]byte]*session{}, open: map[*transaction]struct{}{}}
+}
 
 func key16(b []byte) (k [16]byte) {
 	copy(k[:], b)
@@ -75,11 +81,21 @@ func (ss *sessions) get(k [16]byte) *session {
 // drop removes any session except but. A restart would drop all of them anyway. The caller holds the lock.
 func (ss *sessions) drop(but *session) {
 	for _, s := range ss.m {
-		if s != but {
+		if s != but && !ss.runs(s) {
 			ss.remove(s)
 			return
 		}
 	}
+}
+
+// runs reports whether a session has a transaction that runs. The caller holds the lock.
+func (ss *sessions) runs(s *session) bool {
+	for t := range ss.open {
+		if t.session == s.key {
+			return true
+		}
+	}
+	return false
 }
 
 // remove removes a session. The caller holds the lock.
@@ -139,11 +155,25 @@ func (r *request) once(dst []byte, def command) ([]byte, error) {
 	s := r.s.sessions.get(r.sessionKey(r.lsid.Bytes()))
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := r.recall(s); err != nil {
+		return dst, err
+	}
 	switch {
 	case r.txn < s.txn:
 		return dst, r.tooOld(s.txn)
+	case s.multi != nil && r.txn == s.txn:
+		return dst, merr.New(merr.IncompleteTransaction, "Cannot retry a retryable write that has been converted into "+
+			"a transaction")
+	case s.multi != nil:
+		r.s.abort(s.multi)
+		s.multi = nil
 	case r.txn == s.txn && s.reply != nil:
 		return append(dst, s.reply...), nil
+	}
+	if s.done != nil && r.txn == s.txn {
+		r.done = s.done
+	} else {
+		s.done = nil
 	}
 	at := len(dst)
 	out, err := r.call(dst, def)
@@ -198,7 +228,11 @@ func endSessions(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	for id := range ended {
-		r.s.sessions.forget(r.sessionKey([]byte(id)))
+		key := r.sessionKey([]byte(id))
+		for _, t := range r.s.sessions.running(func(t *transaction) bool { return t.session == key }) {
+			r.s.abort(t)
+		}
+		r.s.sessions.forget(key)
 	}
 	if err := r.endShared(ended); err != nil {
 		return dst, err
@@ -214,7 +248,46 @@ func endSessions(r *request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-func noTransaction(r *request, dst []byte) ([]byte, error) {
-	e := merr.New(merr.NoSuchTransaction, "Given transaction number does not match any in-progress transactions.")
-	return dst, e
+// killAllSessions ends the transactions and removes the cursors of all sessions.
+func killAllSessions(r *request, dst []byte) ([]byte, error) {
+	if r.arg.Kind() != value.Array {
+		return dst, merr.New(merr.TypeMismatch, "BSON field 'killAllSessions' must be an array")
+	}
+	for _, t := range r.s.sessions.running(func(*transaction) bool { return true }) {
+		r.s.abort(t)
+	}
+	cs := r.s.cursors
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, c := range cs.m {
+		if c.lsid != nil {
+			cs.remove(c)
+		}
+	}
+	return dst, nil
+}
+
+// opened and closed keep the list of transactions that run.
+func (ss *sessions) opened(t *transaction) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.open[t] = struct{}{}
+}
+
+func (ss *sessions) closed(t *transaction) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	delete(ss.open, t)
+}
+
+// running returns those of the transactions that run.
+func (ss *sessions) running(of func(*transaction) bool) (out []*transaction) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for t := range ss.open {
+		if of(t) {
+			out = append(out, t)
+		}
+	}
+	return out
 }

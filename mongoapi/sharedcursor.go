@@ -208,7 +208,7 @@ func (r *request) takeShared(id int64, ns string) (*cursor, error) {
 		return nil, err
 	}
 	c, err := r.take(id, ns)
-	if err == nil && record.Exists() && c.share.record.Same(&record) {
+	if err == nil && (!c.share.record.Exists() || c.share.record.Same(&record)) { // one without a record is only here
 		return c, nil
 	}
 	if err == nil { // another process has gone on with it, or has removed it
@@ -245,7 +245,7 @@ func (cs *cursors) adopt(c *cursor, r *request) bool {
 // revive makes a cursor from its record.
 func (r *request) revive(id int64, ns string, record core.Record) (*cursor, error) {
 	at := value.ObjectOf(record.Data).Clone()
-	own := &cursor{id: id, ns: at.Get("ns").Str(), user: at.Get("user").Str(), lsid: at.Get("lsid").Bytes()}
+	own := &cursor{id: id, ns: at.Get("ns").Str(), user: at.Get("user").Str(), lsid: at.Get("lsid").Bytes(), txn: -1}
 	if err := own.allows(r, ns); err != nil {
 		return nil, err
 	}
@@ -263,7 +263,7 @@ func (r *request) revive(id int64, ns string, record core.Record) (*cursor, erro
 	if err != nil {
 		return nil, err
 	}
-	c.id, c.ns, c.user, c.lsid, c.keep = id, own.ns, own.user, own.lsid, at.Get("keep").Bool()
+	c.id, c.ns, c.user, c.lsid, c.keep, c.txn = id, own.ns, own.user, own.lsid, at.Get("keep").Bool(), -1
 	c.mem = r.s.eng.Budget().Open("document")
 	c.share.docs, c.share.record = value.Elements(at.Get("docs")), record
 	if err := c.run.Hold(len(record.Data)); err != nil {
@@ -285,6 +285,9 @@ func (r *request) relist(id int64, at value.Value) (*cursor, error) {
 		return nil, notFound(id) // it was removed meanwhile
 	}
 	run := expr.NewRun(r.ctx, r.s.eng.Budget())
+	if r.s.o.Scripts != nil {
+		run.Scripting(r.s.o.Scripts)
+	}
 	c := &cursor{src: agg.NewSlice(docs[next:]), run: run, env: &expr.Env{Run: run}}
 	c.share.total = total
 	return c, run.Hold(len(part))

@@ -52,7 +52,7 @@ func (r *request) record(i int, result func() outcome) *core.Attached {
 	return &core.Attached{Name: r.statementName(i), Idle: statementIdle, Check: r.checkStatement,
 		Next: func() []byte {
 			o := result()
-			return o.append(r.txn)
+			return o.append(nil, r.txn)
 		}}
 }
 
@@ -105,6 +105,9 @@ func (r *request) ends(err error) bool {
 	if _, ok := err.(superseded); ok {
 		return true
 	}
+	if err != nil && r.multi != nil && r.transient(merr.From(err).Code) {
+		return true
+	}
 	return r.stopped(err) ||
 		r.remembers() && (status.Is(err, status.Unavailable) || status.Is(err, status.UnknownOutcome))
 }
@@ -132,9 +135,9 @@ func (o outcome) kept(st *statement, documents bool) outcome {
 	return o
 }
 
-// append returns the record of a statement.
-func (o *outcome) append(txn int64) []byte {
-	at, b := bson.Begin(nil)
+// append appends the record of a statement.
+func (o *outcome) append(dst []byte, txn int64) []byte {
+	at, b := bson.Begin(dst)
 	b = bson.AppendInt64(b, "txn", txn)
 	b = bson.AppendInt32(b, "matched", o.matched)
 	b = bson.AppendInt32(b, "modified", o.modified)

@@ -68,7 +68,7 @@ func (h *host) CurrentOp() ([]value.Value, error) {
 		return nil, merr.New(merr.InvalidNamespace, "$currentOp must be run against the 'admin' database with "+
 			"{aggregate: 1}")
 	}
-	return h.r.c.home.operations(), nil
+	return append(h.r.c.home.operations(), h.r.s.idleTransactions()...), nil
 }
 
 // Sessions implements agg.Host. The sessions are those whose last retryable write is remembered. All of them belong to

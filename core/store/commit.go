@@ -128,7 +128,7 @@ func (d *draft) prepare() error {
 		if p.sl.c.logs.Load() {
 			room += p.roomForLog()
 		}
-		if d.c.recorded() {
+		if p.sl.c.recorded() {
 			room += p.roomForJournal()
 		}
 	}
@@ -198,9 +198,8 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 		p.sl.widen(&p.h)
 		p.sl.remember(p.chs)
 		d.pre = append(d.pre, kv.Precondition{Key: p.sl.headKey[:], Expect: kv.Equal, Value: p.sl.headBytes})
-		if d.c.st.others {
-			d.attach(p)
-		}
+		d.attach(p)
+		d.mark(p)
 	}
 	return nil
 }

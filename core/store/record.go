@@ -15,7 +15,7 @@ import (
 
 // A record is what an API keeps in a store that several processes share, so that another process can go on with what
 // one has begun: the position of a cursor, the result of a write that its client may repeat. Its content is opaque to
-// the core. A local store has none: what a single process needs is in its memory.
+// the core. A local store has only those that must outlive its process (Mark).
 //
 // A record changes under the precondition that it is what was read. Each value has a random version, so no value
 // appears twice, and an unknown outcome is found out by reading.
@@ -251,7 +251,9 @@ func (d *draft) attach(p *part) {
 			continue
 		}
 		key := a.Name.key(false)
-		d.pre = append(d.pre, a.was.was(key))
+		if d.c.st.others {
+			d.pre = append(d.pre, a.was.was(key))
+		}
 		switch {
 		case a.now.Exists():
 			d.late.Put(key, a.now.stored)

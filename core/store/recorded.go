@@ -35,25 +35,25 @@ func (p *part) roomForJournal() (n int) {
 
 // writeRecorded is write of a draft whose changes somebody may want to know.
 func (d *draft) writeRecorded(ctx context.Context) (pending, error) {
-	c := d.c
-	def := c.def.Load()
-	var news []journal.Entry
+	news, err := d.news()
+	if err != nil {
+		recycle(d.b)
+		d.ready.Discard()
+		d.ready = nil
+		return pending{}, err
+	}
 	size := 0
-	if c.st.jou.Records(def.Database, def.ID) {
-		var err error
-		if news, err = d.news(); err != nil {
-			recycle(d.b)
-			d.ready.Discard()
-			d.ready = nil
-			return pending{}, err
-		}
-		for i := range news {
-			size += news[i].Room()
+	for i := range news {
+		size += news[i].Room()
+	}
+	t := d.c.st.jou.Begin(len(news), size)
+	defer t.End(nil) // of a panic too
+	for i := range d.parts {
+		if c := d.parts[i].sl.c; i == 0 || c != d.parts[i-1].sl.c {
+			def := c.def.Load()
+			t.Touch(def.Database, def.ID)
 		}
 	}
-	t := c.st.jou.Begin(len(news), size)
-	defer t.End(nil) // of a panic too
-	t.Touch(def.Database, def.ID)
 	for i := range news {
 		t.Put(d.late, &news[i])
 	}
@@ -67,18 +67,19 @@ func (d *draft) writeRecorded(ctx context.Context) (pending, error) {
 	return p, nil
 }
 
-// news returns the entries of a draft's changes, in the order of the request's writes. Expired items that the commit
-// removes come before the items that take their ids and unique values.
+// news returns the entries of a draft's changes in containers whose changes are recorded, in the order of the request's
+// writes. Expired items that the commit removes come before the items that take their ids and unique values.
 func (d *draft) news() (out []journal.Entry, err error) {
-	def := d.c.def.Load()
 	var order []int
 	add := func(ch *change, op journal.Op, expired bool) {
 		if err != nil {
 			return
 		}
+		c := ch.id.slot.c
+		def := c.def.Load()
 		e := journal.Entry{Op: op, Expired: expired, Images: def.Images, DB: def.Database, Coll: def.ID,
 			RID: def.RID(), Note: ch.note}
-		if e.Key, err = d.c.keyDoc(ch.id.ident); err != nil {
+		if e.Key, err = c.keyDoc(ch.id.ident); err != nil {
 			return
 		}
 		if op != journal.Delete {
@@ -91,6 +92,9 @@ func (d *draft) news() (out []journal.Entry, err error) {
 	}
 	for i := range d.parts {
 		p := &d.parts[i]
+		if def := p.sl.c.def.Load(); !d.c.st.jou.Records(def.Database, def.ID) {
+			continue
+		}
 		for k := range p.evicted {
 			p.evicted[k].order = -1
 			add(&p.evicted[k], journal.Delete, true)

@@ -71,6 +71,8 @@ type Store struct {
 	gone map[uint32]bool  // dropped databases whose slots may still have heads
 	turn atomic.Uint32    // goes up with every CloseIdle
 
+	claims claims // of transactions
+
 	work   *work.Group // background work that reads the engine
 	leases *lease.Leases
 

@@ -42,6 +42,9 @@ type Transaction struct {
 	created int       // items that have a provisional number
 	until   time.Time // when its life ends
 	views   int       // of its snapshot that are open
+	claimed []string
+	writes  int    // items that it has written
+	time    uint64 // of its commit, by the journal's clock; 0: it isn't in the journal
 }
 
 // Within is a transaction in one of its containers.
@@ -204,6 +207,7 @@ func (t *Transaction) end(err error) {
 		}
 	}
 	t.in, t.all = nil, nil
+	t.st.claims.give(t.claimed)
 }
 
 // errTxEnded is the error of a call after the end of a transaction.
@@ -311,6 +315,14 @@ func (t *Transaction) Write(ctx context.Context, c *Container, w *Write) (Result
 	}
 	if t.size() > maxTxBytes {
 		t.end(status.New(status.TooLarge, "A transaction writes at most %d MiB.", maxTxBytes>>20))
+		return Result{}, t.ended
+	}
+	if len(p.order) > before {
+		t.writes++
+		p.order[before].order = t.writes
+	}
+	if len(p.order) > before && !c.unborn && !t.claim(c, p.order[before].id.suffix) {
+		t.end(errTxConflict())
 		return Result{}, t.ended
 	}
 	if len(p.order) > before && !t.st.others && !c.unborn { // over a network the commit finds it

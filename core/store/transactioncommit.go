@@ -10,8 +10,9 @@ import (
 // Commit commits the writes and ends the transaction. They are durable when it returns. The error is RetryWith if an
 // item has changed since the snapshot. After a refusal (RetryWith, Conflict, Forbidden, TooLarge, NotFound,
 // TooManyRequests) nothing was written. After another error, UnknownOutcome or Timeout for example, the writes may have
-// been committed: all of them or none. charge is that of all operations together.
-func (t *Transaction) Commit(ctx context.Context) (charge float64, err error) {
+// been committed: all of them or none. charge is that of all operations together. with is a record that is written in
+// the same commit, whatever it was before; nil: none.
+func (t *Transaction) Commit(ctx context.Context, with *Attached) (charge float64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.over(); err != nil {
@@ -22,7 +23,7 @@ func (t *Transaction) Commit(ctx context.Context) (charge float64, err error) {
 		if err := ctx.Err(); err != nil {
 			return 0, translate(err)
 		}
-		raced, err := t.attempt(ctx)
+		raced, err := t.attempt(ctx, with)
 		if err != nil {
 			return 0, err
 		}
@@ -36,6 +37,13 @@ func (t *Transaction) Commit(ctx context.Context) (charge float64, err error) {
 		}
 	}
 	return 0, errRaces()
+}
+
+// Time returns the time of the commit by the journal's clock; 0 if the journal doesn't record it.
+func (t *Transaction) Time() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.time
 }
 
 // txChange is a change of a Transaction, and where it comes from.
@@ -53,7 +61,8 @@ func (t *Transaction) changes(ctx context.Context) (chs []change, from []txChang
 				if it.old == nil && it.cur == nil {
 					continue
 				}
-				ch := change{id: it.id, old: it.old, expired: it.exp, basis: p.basis, seen: p.seen}
+				ch := change{id: it.id, old: it.old, expired: it.exp, basis: p.basis, seen: p.seen, order: it.order,
+					partial: !it.whole, note: it.note}
 				if in.c.relocate(&ch.id); ch.id.slot != it.id.slot {
 					ch.basis, ch.seen = nil, beforeAll
 				}
@@ -79,7 +88,7 @@ func (t *Transaction) changes(ctx context.Context) (chs []change, from []txChang
 
 // attempt makes one attempt to commit. raced says that nothing was written, and that another attempt may succeed:
 // others have written to the slots, but perhaps not to these items, or a slot was replaced.
-func (t *Transaction) attempt(ctx context.Context) (raced bool, err error) {
+func (t *Transaction) attempt(ctx context.Context, with *Attached) (raced bool, err error) {
 	chs, from, err := t.changes(ctx)
 	defer func() {
 		for i := range chs {
@@ -88,6 +97,16 @@ func (t *Transaction) attempt(ctx context.Context) (raced bool, err error) {
 	}()
 	if err != nil || len(chs) == 0 {
 		return false, err
+	}
+	if with != nil {
+		a := &attached{Attached: with}
+		if t.st.others {
+			if a.was, err = t.st.ReadRecord(ctx, with.Name); err != nil {
+				return false, translate(err)
+			}
+		}
+		chs[0].with = a
+		chs[0].id.slot.c.decideAttached(a)
 	}
 	at := make([]int, len(chs))
 	for i := range at {
@@ -162,6 +181,7 @@ func (t *Transaction) write(ctx context.Context, d *draft) (waits []pending, rac
 	p, err := d.write(ctx)
 	d.done()
 	if err == nil {
+		t.time = p.time
 		return append([]pending{p}, waits...), false, nil // the other waits find that the commit is durable
 	}
 	var lost error

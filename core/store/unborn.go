@@ -14,41 +14,46 @@ const unbornGen = math.MaxUint32
 // Unborn returns the run-time state of a container that a transaction creates, until its commit: its items are only in
 // the transaction, and nothing is stored under its keys. Only the transaction may use it.
 func (s *Store) Unborn(def *catalog.Container) (*Container, error) {
-	d := *def
-	d.Gen = unbornGen
-	known, err := compilePolicies(&d)
-	if err != nil {
-		return nil, err
-	}
-	c := &Container{st: s, gen: d.Gen, unborn: true, counter: counter{eng: s.eng, gen: d.Gen, work: s.work}}
-	c.def.Store(&d)
-	c.known.Store(&known)
-	if c.uniques, err = compileUniques(d.UniqueKeys); err != nil {
-		return nil, err
-	}
-	set, err := compileDeclared(&d)
-	if err != nil {
-		return nil, err
-	}
-	c.declared.Store(set)
-	slots := &Slots{m: d.SlotMap, all: make([]*Slot, len(d.Slots))}
+	c := &Container{st: s, gen: unbornGen, unborn: true, counter: counter{eng: s.eng, gen: unbornGen, work: s.work}}
+	slots := &Slots{m: def.SlotMap, all: make([]*Slot, len(def.Slots))}
 	for i := range slots.all {
-		min, max := d.SlotMap.Bounds(i, i+1)
-		sl := c.newSlot(d.Slots[i].ID, min, max)
-		sl.headBytes = FirstHeadOf(&d.Spec)
+		min, max := def.SlotMap.Bounds(i, i+1)
+		sl := c.newSlot(def.Slots[i].ID, min, max)
+		sl.headBytes = FirstHeadOf(&def.Spec)
 		if err := sl.head.decode(sl.headBytes); err != nil {
 			return nil, err
 		}
 		slots.all[i] = sl
 	}
 	c.slots.Store(slots)
-	if err := c.survey(); err != nil {
+	if err := c.Redraw(def); err != nil {
 		return nil, err
 	}
 	for _, sl := range slots.all {
 		sl.publish()
 	}
 	return c, nil
+}
+
+// Redraw gives an unborn container another definition with the same partition key and slot map.
+func (c *Container) Redraw(def *catalog.Container) error {
+	d := *def
+	d.Gen = unbornGen
+	known, err := compilePolicies(&d)
+	if err != nil {
+		return err
+	}
+	set, err := compileDeclared(&d)
+	if err != nil {
+		return err
+	}
+	if c.uniques, err = compileUniques(d.UniqueKeys); err != nil {
+		return err
+	}
+	c.def.Store(&d)
+	c.known.Store(&known)
+	c.declared.Store(set)
+	return c.survey()
 }
 
 // Born gives what a transaction has written in an unborn container to the stored one that has been created for it.

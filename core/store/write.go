@@ -49,6 +49,8 @@ type Write struct {
 	Note    []byte
 	// With is a record that the write reads and changes too; nil: none. Only for a shared engine.
 	With *Attached
+	// Mark is a record that the write leaves in its commit; nil: none. Only for an engine that isn't shared.
+	Mark *Mark
 }
 
 // Change is the result of an Update function. A zero Change, with Doc nil and neither flag set, is an error of the
@@ -87,7 +89,8 @@ type change struct {
 	extra    bool      // newTerms has terms that the policy after a rebuild doesn't have
 	basis    []byte    // the slot's stored head when the old item was read, with a shared engine; else nil
 	with     *attached // the write's record; nil: none
-	partial  bool      // for the journal, as is note: see Write
+	mark     *Mark
+	partial  bool // for the journal, as is note: see Write
 	note     []byte
 	order    int // of the write in its request, for the journal
 
@@ -321,7 +324,7 @@ func (c *Container) ready(ctx context.Context, w *Write, ch *change, res *Result
 		}
 		err = c.readOldShared(ctx, ch)
 	} else {
-		ch.seen = ch.id.slot.lsn.Load()
+		ch.seen, ch.mark = ch.id.slot.lsn.Load(), w.Mark
 		err = c.readOld(ctx, ch, w.Kind == Create)
 	}
 	if res.Slot = ch.id.slot; err != nil {

@@ -94,6 +94,7 @@ const (
 	InvalidPipelineOperator    = 168
 	InvalidIndexSpecification  = 197
 	FailPointSetFailed         = 148
+	ScriptFailure              = 139
 	AlreadyInitialized         = 23
 	NoReplicationEnabled       = 76
 	NotAReplicaSet             = 123
@@ -109,6 +110,11 @@ const (
 	OnlyOnReplicaSets          = 40573
 	NotImplemented             = 238
 	NoSuchTransaction          = 251
+	TransactionCommitted       = 256
+	TransactionTooLarge        = 257
+	SnapshotUnavailable        = 246
+	IncompleteTransaction      = 217
+	CommandFailed              = 125
 	OperationNotInTransaction  = 263
 	ExceededTimeLimit          = 262
 	ExceededMemoryLimit        = 146
@@ -166,7 +172,8 @@ var names = map[int32]string{
 	59: "CommandNotFound", 61: "ShardKeyNotFound", 66: "ImmutableField", 67: "CannotCreateIndex", 70: "ShardNotFound",
 	72: "InvalidOptions", 73: "InvalidNamespace", 85: "IndexOptionsConflict", 86: "IndexKeySpecsConflict",
 	64: "WriteConcernFailed", 79: "UnknownReplWriteConcern", 96: "OperationFailed", 100: "UnsatisfiableWriteConcern",
-	146: "ExceededMemoryLimit", 148: "FailPointSetFailed", 237: "CursorKilled", 279: "ClientDisconnect",
+	146: "ExceededMemoryLimit", 148: "FailPointSetFailed",
+	139: "JSInterpreterFailure", 237: "CursorKilled", 279: "ClientDisconnect",
 	11601: "Interrupted", 14031: "OutOfDiskSpace",
 	89: "NetworkTimeout", 91: "ShutdownInProgress", 112: "WriteConflict", 115: "CommandNotSupported",
 	117: "ConflictingOperationInProgress", 121: "DocumentValidationFailure",
@@ -174,7 +181,8 @@ var names = map[int32]string{
 	166: "CommandNotSupportedOnView", 167: "OptionNotSupportedOnView", 182: "InvalidViewDefinition",
 	168: "InvalidPipelineOperator", 171: "CannotIndexParallelArrays", 181: "AmbiguousIndexKeyPattern",
 	197: "InvalidIndexSpecificationOption", 207: "InvalidUUID", 225: "TransactionTooOld", 238: "NotImplemented",
-	241: "ConversionFailure", 251: "NoSuchTransaction", 256: "TransactionCommitted", 262: "ExceededTimeLimit",
+	241: "ConversionFailure", 251: "NoSuchTransaction", 256: "TransactionCommitted", 257: "TransactionTooLarge",
+	217: "IncompleteTransactionHistory", 125: "CommandFailed", 262: "ExceededTimeLimit",
 	263: "OperationNotSupportedInTransaction", 286: "ChangeStreamHistoryLost",
 	291: "NoQueryExecutionPlans",
 	292: "QueryExceededMemoryLimitNoDiskUseAllowed", 352: "UnsupportedOpQueryCommand", 10334: "BSONObjectTooLarge",

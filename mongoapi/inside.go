@@ -1,0 +1,72 @@
+package mongoapi
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+)
+
+// The calls of a collection go to the command's transaction, or to the snapshot that it reads, if it has one. What a
+// transaction keeps until its end must not point into the message of the command, so it is copied.
+
+// Read reads a document.
+func (k *coll) Read(ctx context.Context, pk core.PartitionKey, id value.Value) (*core.Item, error) {
+	if k.tx == nil {
+		return k.Container.Read(ctx, pk, id)
+	}
+	return k.tx.Read(ctx, k.Container, clonePK(pk), id.Clone())
+}
+
+// Query starts a query.
+func (k *coll) Query(ctx context.Context, q *exec.Query) (*exec.Rows, error) {
+	if k.tx == nil {
+		return k.Container.Query(ctx, q)
+	}
+	return k.tx.Query(ctx, k.Container, q)
+}
+
+// Write does one write.
+func (k *coll) Write(ctx context.Context, w core.Write) (core.Result, error) {
+	if k.tx == nil {
+		return k.Container.Write(ctx, w)
+	}
+	if k.Spec().Capped != nil {
+		return core.Result{}, merr.New(merr.OperationNotInTransaction, "Collection '%s' is a capped collection. "+
+			"Writes in transactions are not allowed on capped collections.", k.namespace())
+	}
+	w.Doc, w.PK, w.With, w.Mark = bytes.Clone(w.Doc), clonePK(w.PK), nil, nil
+	if w.ID.IsDefined() {
+		w.ID = w.ID.Clone()
+	}
+	if len(w.PK) == 0 {
+		w.PK = nil
+	}
+	if f := w.Update; f != nil {
+		w.Update = func(old *core.Item) (core.Change, error) {
+			c, err := f(old)
+			c.Doc = bytes.Clone(c.Doc)
+			return c, err
+		}
+	}
+	return k.tx.Write(ctx, k.Container, w)
+}
+
+// WriteMany does several writes. In a transaction it stops at the first error, which aborts the transaction.
+func (k *coll) WriteMany(ctx context.Context, ws []core.Write, ordered bool) []core.Outcome {
+	if k.tx == nil {
+		return k.Container.WriteMany(ctx, ws, ordered)
+	}
+	out := make([]core.Outcome, 0, len(ws))
+	for i := range ws {
+		res, err := k.Write(ctx, ws[i])
+		out = append(out, core.Outcome{Result: res, Err: err})
+		if err != nil {
+			break
+		}
+	}
+	return out
+}
