@@ -69,6 +69,9 @@ type Options struct {
 	Limits peer.Limits
 	// Faults decides which commands fail because a test wants it; nil = none.
 	Faults fault.Source
+	// Record, if set, is called for each command. What it returns, unless nil, gets the command in Extended JSON,
+	// without what belongs to its session. Commands about logins and users are left out.
+	Record func() func(text []byte)
 	// Turn, if set, is called before each message. It returns the server that executes it, which may be another one
 	// than that of the message before, and the message's context. leave is called after the reply. So tests replace the
 	// store below open connections.

@@ -295,5 +295,5 @@ func (s *Server) mongoOptions(b *bound) mongoapi.Options {
 		Standalone: m.Topology == Standalone, SetName: m.ReplicaSet, Advertise: m.Advertise,
 		Strict: slices.Contains(s.cfg.Strict, Mongo), PlainText: s.cfg.Insecure, TestCommands: m.TestCommands,
 		Clock: s.cfg.Clock, Logger: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen, Limits: limits,
-		Faults: s.faultSource()}
+		Faults: s.faultSource(), Record: s.recordCommands()}
 }
