@@ -213,7 +213,7 @@ test("errors say what is wrong", (d) => {
   assert.strictEqual(code(() => d.c.updateOne({ _id: 1 }, { $nope: { a: 1 } })), 9);
   assert.strictEqual(code(() => d.c.aggregate([{ $nope: {} }]).toArray()), 40324);
   assert.strictEqual(code(() => d.runCommand({ nope: 1 })), 59);
-  assert.strictEqual(code(() => d.runCommand({ mapReduce: "c" })), 115);
+  assert.strictEqual(code(() => d.runCommand({ applyOps: [] })), 115);
   equal(d.c.find().toArray(), [{ _id: 1, s: "text" }]);
 });
 
