@@ -128,3 +128,25 @@ test("mongoose: models, timestamps, populate", async () => {
   assert.equal(n, 1);
   await c.close();
 });
+
+test("mongoose: transactions and watch", async () => {
+  const c = await mongoose.createConnection(uri, { dbName: unique("mongoose") }).asPromise();
+  const Account = c.model("Account", new mongoose.Schema({ _id: String, sum: Number }));
+  await Account.create([{ _id: "a", sum: 10 }, { _id: "b", sum: 0 }]);
+  const stream = Account.watch([{ $match: { operationType: "update" } }], { fullDocument: "updateLookup" });
+  await new Promise((ok) => stream.on("ready", ok)); // the cursor is open soon after
+  await new Promise((ok) => setTimeout(ok, 300));
+  const seen = new Promise((ok) => stream.once("change", ok));
+  const move = async (n) => c.transaction(async (session) => {
+    await Account.updateOne({ _id: "a" }, { $inc: { sum: -n } }, { session });
+    await Account.updateOne({ _id: "b" }, { $inc: { sum: n } }, { session });
+    if (n > 10) throw new Error("too much");
+  });
+  await move(3);
+  await assert.rejects(move(20), /too much/);
+  assert.deepEqual((await Account.find().sort("_id")).map((x) => x.sum), [7, 3]);
+  const event = await seen;
+  assert.deepEqual([event.documentKey, event.fullDocument.sum], [{ _id: "a" }, 7]);
+  await stream.close();
+  await c.close();
+});

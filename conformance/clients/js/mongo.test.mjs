@@ -116,14 +116,22 @@ test("shardCollection, the worked example", async () => {
   await c.drop();
 });
 
-test("sessions; transactions are refused", async () => {
+test("sessions and transactions", async () => {
   const c = new MongoClient(uri("replicaSet=globaldb"));
   const coll = c.db(db.databaseName).collection("s");
   await coll.insertOne({ _id: 1 }); // a retryable write
   const session = c.startSession();
-  await assert.rejects(session.withTransaction(() => coll.insertOne({ _id: 2 }, { session })), code(263));
+  const failed = new Error("no");
+  const undone = async () => {
+    await coll.insertOne({ _id: 2 }, { session });
+    throw failed;
+  };
+  await assert.rejects(session.withTransaction(undone), failed);
+  assert.equal(await coll.findOne({ _id: 2 }), null);
+  await session.withTransaction(() => coll.insertMany([{ _id: 2 }, { _id: 3 }], { session }));
+  assert.equal((await coll.find({ _id: { $in: [2, 3] } }).toArray()).length, 2);
   await session.endSession();
-  assert.equal(await coll.countDocuments(), 1);
+  assert.equal(await coll.countDocuments(), 3);
   await c.close();
 });
 
