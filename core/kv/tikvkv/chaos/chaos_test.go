@@ -52,8 +52,8 @@ var kinds = []fault{{kind: "process killed", lasts: 500 * time.Millisecond},
 	{kind: "process paused", lasts: 3 * time.Second}, {kind: "store paused", lasts: 4 * time.Second},
 	{kind: "Placement Driver restarted", lasts: time.Second}}
 
-// storeLost is the fault of a store that is killed and doesn't come back. It happens once in a run, because two of three
-// stores are needed.
+// storeLost is the fault of a store that is killed and doesn't come back. It happens once in a run, because two of
+// three stores are needed.
 const storeLost = "store lost"
 
 // cluster is a cluster that the program of ORRERY_TEST_CLUSTER controls.
