@@ -82,7 +82,9 @@ func (g *graphcsvRows) next() (*elementsIn, int64, error) {
 			g.cols = nil
 			for _, cell := range g.t.header {
 				c, err := graphColumnOf(cell)
-				if err != nil {
+				if err != nil { // no row of the file can be read
+					err = errors.Join(err, g.t.f.Close())
+					g.t, g.files = nil, nil
 					return nil, 0, err
 				}
 				g.cols = append(g.cols, c)
