@@ -75,11 +75,11 @@ func TestAggregate(t *testing.T) {
 	})
 	t.Run("errors", func(t *testing.T) {
 		for p, code := range map[string]int{
-			`[{"$foo":1}]`: 40324, `[{"$graphLookup":{}}]`: 40105, `[{"$densify":{}}]`: 238,
+			`[{"$foo":1}]`: 40324, `[{"$graphLookup":{}}]`: 40105, `[{"$densify":{}}]`: 40414,
 			`[{"$group":{"x":{"$sum":1}}}]`:    15955,
 			`[{"$limit":0}]`:                   15958,
 			`[{"$project":{"x":{"$nope":1}}}]`: 168, `[{"$match":{}},{"$project":{"x":{"$divide":[1,0]}}}]`: 2,
-			`[{"$changeStream":{}}]`: 238} {
+			`[{"$search":{}}]`: 6047401} {
 			cur, err := c.Aggregate(bg, pipeline(t, p))
 			if err == nil {
 				err = cur.All(bg, &[]bson.D{})
