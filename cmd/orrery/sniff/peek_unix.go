@@ -13,8 +13,8 @@ import (
 
 var wall = clock.New()
 
-// peek waits for the first bytes of c and leaves them in the socket. So the connection stays the kernel's own, and writes
-// of several buffers need one system call.
+// peek waits for the first bytes of c and leaves them in the socket. So the connection stays the kernel's own, and
+// writes of several buffers need one system call.
 func peek(c net.Conn, wait time.Duration) (known net.Conn, secure bool, err error) {
 	if err := c.SetReadDeadline(wall.Now().Add(wait)); err != nil {
 		return c, false, err
