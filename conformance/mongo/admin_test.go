@@ -38,7 +38,7 @@ func TestIndexes(t *testing.T) {
 	if len(specs) != 3 || specs[0].Name != "_id_" || specs[1].Name != "a_1_b_-1" || specs[2].Name != "$**_1" {
 		t.Fatal(specs)
 	}
-	_, err = c.Indexes().CreateOne(bg, mongo.IndexModel{Keys: doc(t, `{"u":"text"}`)})
+	_, err = c.Indexes().CreateOne(bg, mongo.IndexModel{Keys: doc(t, `{"u":"geoHaystack"}`)})
 	wantCode(t, err, 67)
 	_, err = c.Indexes().CreateOne(bg, mongo.IndexModel{
 		Keys: doc(t, `{"z":1}`), Options: options.Index().SetName("a_1_b_-1")})
@@ -98,7 +98,8 @@ func TestCollections(t *testing.T) {
 	}
 	must(t, db.Collection("a").Drop(bg))
 	must(t, db.Collection("a").Drop(bg))
-	wantCode(t, db.CreateCollection(bg, "capped", options.CreateCollection().SetCapped(true).SetSizeInBytes(1000)), 238)
+	must(t, db.CreateCollection(bg, "capped", options.CreateCollection().SetCapped(true).SetSizeInBytes(1000)))
+	wantCode(t, db.CreateCollection(bg, "capped", options.CreateCollection().SetCapped(true).SetSizeInBytes(9000)), 48)
 	wantCode(t, db.RunCommand(bg, doc(t, `{"insert":"a$b","documents":[{"_id":1}]}`)).Err(), 73)
 	must(t, db.Drop(bg))
 	if dbs, err = cl.ListDatabaseNames(bg, bson.D{}); err != nil || len(dbs) != 0 {
@@ -124,8 +125,8 @@ func TestServerCommands(t *testing.T) {
 			t.Errorf("%s: no %s in %v", cmd, field, m)
 		}
 	}
-	for cmd, code := range map[string]int{`{"atlasVersion":1}`: 59, `{"nope":1}`: 59, `{"mapReduce":"c"}`: 115,
-		`{"getParameter":"foo"}`:  72,
+	for cmd, code := range map[string]int{`{"atlasVersion":1}`: 59, `{"nope":1}`: 59, `{"applyOps":1}`: 115,
+		`{"getParameter":"foo"}`: 72, `{"mapReduce":"c","map":"f","reduce":"g","out":{"inline":1}}`: 31264,
 		`{"commitTransaction":1}`: 251} {
 		wantCode(t, admin.RunCommand(bg, doc(t, cmd)).Err(), code)
 	}
@@ -258,15 +259,21 @@ func TestSessions(t *testing.T) {
 		cmd[2].Value = int64(4)
 		wantCode(t, c.Database("db").RunCommand(ctx, cmd).Err(), 225)
 	})
-	t.Run("transactions are refused", func(t *testing.T) {
+	t.Run("a transaction is committed as a whole", func(t *testing.T) {
+		c := dial(t, s.uri("replicaSet=globaldb")) // the sessions of the other client have been used for high numbers
+		coll := c.Database("db").Collection("c")
 		sess, err := c.StartSession()
 		must(t, err)
 		defer sess.EndSession(bg)
 		_, err = sess.WithTransaction(bg, func(ctx context.Context) (any, error) {
-			return coll.InsertOne(ctx, doc(t, `{"_id":99}`))
+			_, err := coll.InsertMany(ctx, docs(t, `{"_id":98}`, `{"_id":99}`))
+			if n, cerr := coll.CountDocuments(bg, doc(t, `{"_id":99}`)); n != 0 || cerr != nil {
+				t.Error(n, cerr)
+			}
+			return nil, err
 		})
-		wantCode(t, err, 263)
-		if n, err := coll.CountDocuments(bg, doc(t, `{"_id":99}`)); n != 0 || err != nil {
+		must(t, err)
+		if n, err := coll.CountDocuments(bg, doc(t, `{"_id":{"$gte":98}}`)); n != 2 || err != nil {
 			t.Fatal(n, err)
 		}
 	})
