@@ -38,7 +38,7 @@ func init() {
 		"distinct":    {fn: distinct, txn: true, snap: true, args: distinctArguments, strict: true},
 		"explain":     {fn: explain, args: args{"verbosity": stringArg}, strict: true},
 		"find":        {fn: find, txn: true, snap: true, args: findArguments, strict: true},
-		"getMore":     {fn: getMore, txn: true, args: getMoreArguments, strict: true},
+		"getMore":     {fn: getMore, txn: true, snap: true, args: getMoreArguments, strict: true},
 		"killOp":      {fn: killOp, free: true, args: args{"op": anyArg}},
 		"killCursors": {fn: killCursors, txn: true, args: args{"cursors": arrayArg}, strict: true, free: true},
 
