@@ -204,6 +204,12 @@ var (
 		"key": stringArg, "query": objectArg, "collation": objectArg, "hint": hintArg, "collectionUUID": anyArg,
 	}
 
+	mapReduceArguments = args{
+		"map": anyArg, "reduce": anyArg, "finalize": anyArg, "out": anyArg, "query": objectArg, "sort": objectArg,
+		"limit": numberArg, "scope": objectArg, "jsMode": safeBool, "verbose": safeBool, "collation": objectArg,
+		"bypassDocumentValidation": safeBool,
+	}
+
 	getMoreArguments = args{
 		"collection": stringArg, "batchSize": numberArg, "term": numberArg, "lastKnownCommittedOpTime": anyArg,
 	}

@@ -108,7 +108,8 @@ func init() {
 		"reIndex": onCollection("reIndex"),
 		"compact": onCollection("compact"), "planCacheClear": onCollection("planCacheWrite"),
 		"dataSize": onNamespace("find"),
-		"dbStats":  onDatabase("dbStats"), "dbstats": onDatabase("dbStats"), "dbHash": onDatabase("dbHash"),
+		"dbStats":  onDatabase("dbStats"), "dbstats": onDatabase("dbStats"), "dbHash": onDatabase("dbHash"), "dbhash": onDatabase("dbHash"),
+		"filemd5": func(m may) bool { return m.db("find") },
 		"profile": onDatabase("enableProfiler"),
 
 		"configureFailPoint": onCluster("setParameter"), "connPoolStats": onCluster("connPoolStats"),

@@ -315,7 +315,7 @@ func (t *cappedTail) Close() {
 	}
 }
 
-func (t *cappedTail) await(ctx context.Context) { t.topic.Wait(ctx, t.at) }
+func (t *cappedTail) notify(wake func()) (stop func()) { return t.topic.Notify(t.at, wake) }
 
 func (t *cappedTail) over() bool { return t.done || t.left == 0 }
 

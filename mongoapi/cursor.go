@@ -2,6 +2,7 @@ package mongoapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -481,7 +482,10 @@ func (r *request) own() error {
 		return err
 	}
 	r.body, r.seqs = r.body.Clone(), nil
-	r.arg, r.lsid = r.body.Get(r.name), r.body.Get("lsid").Get("id")
+	if it := r.body.Iter(); it.Next() { // on a view it isn't the command that the client has sent
+		r.arg = it.Value()
+	}
+	r.lsid = r.body.Get("lsid").Get("id")
 	return nil
 }
 
@@ -524,20 +528,16 @@ func (r *request) awaited(c *cursor, dst []byte, n int) (out []byte, end bool, e
 	if most := r.s.o.MaxTime; most > 0 {
 		wait = min(wait, most/2)
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, wait)
-	defer cancel()
 	for empty := len(dst); ; {
-		if ctx.Err() == nil {
-			_ = yield.While(r.ctx, func() error {
-				c.tail.await(ctx)
-				return nil
-			})
+		var here bool
+		_ = yield.While(r.ctx, func() error {
+			wait, here = r.c.p.Park(wait, c.tail.notify)
+			return nil
+		})
+		if err := r.ctx.Err(); err != nil || !here {
+			return dst, false, cmp.Or(err, context.Canceled)
 		}
-		if err := r.ctx.Err(); err != nil {
-			return dst, false, err
-		}
-		if dst, end, err = c.fill(r, dst, n, false); err != nil || len(dst) > empty || c.tailed(end) ||
-			ctx.Err() != nil {
+		if dst, end, err = c.fill(r, dst, n, false); err != nil || len(dst) > empty || c.tailed(end) || wait <= 0 {
 			return dst, end, err
 		}
 	}

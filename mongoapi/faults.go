@@ -3,6 +3,7 @@ package mongoapi
 import (
 	"errors"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -17,6 +18,11 @@ func (r *request) disturbed(dst []byte, def command) ([]byte, error) {
 		q.Container = r.arg.Str()
 	} else if r.name == "getMore" {
 		q.Container = r.body.Get("collection").Str()
+	}
+	if r.s.o.Record != nil {
+		if to := r.s.o.Record(); to != nil {
+			r.told(to)
+		}
 	}
 	e := r.s.o.Faults.Hit(q)
 	if e == nil {
@@ -36,6 +42,40 @@ func (r *request) disturbed(dst []byte, def command) ([]byte, error) {
 		err = merr.New(hostUnreachable, "%s", status.From(err).Msg)
 	}
 	return out, err
+}
+
+// unrecorded are the commands that no record has: they have credentials.
+var unrecorded = map[string]bool{"createUser": true, "updateUser": true, "authenticate": true, "logout": true,
+	"saslStart": true, "saslContinue": true}
+
+// ofSession are the arguments that no record has: they belong to the session or the moment of the command.
+var ofSession = map[string]bool{"lsid": true, "txnNumber": true, "$clusterTime": true, "startTransaction": true,
+	"autocommit": true, "stmtId": true}
+
+// told gives the command to a function. Document sequences become arrays.
+func (r *request) told(to func([]byte)) {
+	if unrecorded[r.name] {
+		return
+	}
+	at, b := bson.Begin(nil)
+	for it := r.body.Iter(); it.Next(); {
+		if !ofSession[string(it.Key())] {
+			b = value.AppendElement(b, string(it.Key()), it.Value())
+		}
+	}
+	for _, s := range r.seqs {
+		var docs []value.Value
+		for name := s.Name; len(s.Docs) > 0; {
+			d, ok := s.Next()
+			if !ok {
+				return
+			}
+			docs = append(docs, value.ObjectOf(d))
+			s.Name = name
+		}
+		b = value.AppendElement(b, string(s.Name), value.MakeArray(docs))
+	}
+	to(doc.AppendExtJSON(nil, value.ObjectOf(bson.End(b, at)), false))
 }
 
 // hostUnreachable is a code after which drivers repeat retryable commands at once.

@@ -577,7 +577,7 @@ func TestObserve(t *testing.T) {
 		{whole["findAndModify"], "findAndModify", "ok", "db.c", true, true},
 		{bson.D{{Key: "find", Value: "c"}, {Key: "nope", Value: 1}}, "find", "40415", "db.c", false, true},
 		{bson.D{{Key: "someLongInvention", Value: "c"}}, "unknown", "59", "db.c", false, false},
-		{bson.D{{Key: "mapReduce", Value: "c"}}, "mapReduce", "115", "db.c", false, false},
+		{bson.D{{Key: "reIndex", Value: "c"}}, "reIndex", "115", "db.c", false, false},
 	} {
 		c.ask(x.d)
 		r, plan := w.nth(t, i+1)

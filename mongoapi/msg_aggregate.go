@@ -85,6 +85,10 @@ func (r *request) aggregateCursor(name string) (*cursor, *agg.Pipeline, error) {
 	if err := checkHint(k, r.body); err != nil {
 		return nil, nil, err
 	}
+	if o := p.Lead.Sort; o != nil {
+		keys := slices.Clone(o).With(r.exprEnv().Run.Collation())
+		r.exprEnv().SortKey = func(doc value.Value) value.Value { return value.MakeArray(keys.Keys(doc)) }
+	}
 	h := &host{r: r, db: r.db, coll: name, k: k, natural: naturalOrder(exec.AnyOrder, given(r.body, "hint"))}
 	c := &cursor{ns: r.db + "." + name, env: r.exprEnv(), run: r.exprEnv().Run, live: h.reads, cmd: r.body.Bytes()}
 	if c.src, err = r.runPipeline(h, p); err != nil {

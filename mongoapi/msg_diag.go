@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"runtime"
+	"runtime/metrics"
 	"sort"
 	"strings"
 
@@ -180,6 +181,11 @@ func hostInfo(r *request, dst []byte) ([]byte, error) {
 	return bson.End(dst, at), nil
 }
 
+// adminOnly are the commands that run against the database admin only.
+var adminOnly = map[string]bool{"configureFailPoint": true, "enableSharding": true, "getCmdLineOpts": true,
+	"getLog": true, "getParameter": true, "hostInfo": true, "killAllSessions": true, "killOp": true,
+	"listDatabases": true, "renameCollection": true, "shardCollection": true, "top": true}
+
 func listCommands(r *request, dst []byte) ([]byte, error) {
 	names := make([]string, 0, len(commands))
 	for n, def := range commands {
@@ -191,7 +197,10 @@ func listCommands(r *request, dst []byte) ([]byte, error) {
 	at, dst := bson.BeginObject(dst, "commands")
 	for _, n := range names {
 		ca, b := bson.BeginObject(dst, n)
+		b = bson.AppendString(b, "help", "")
 		b = bson.AppendBool(b, "requiresAuth", !commands[n].open)
+		b = bson.AppendBool(b, "secondaryOk", !commands[n].retry)
+		b = bson.AppendBool(b, "adminOnly", adminOnly[n] || strings.HasPrefix(n, "replSet"))
 		dst = bson.End(b, ca)
 	}
 	return bson.End(dst, at), nil
@@ -212,6 +221,14 @@ func serverStatus(r *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendInt32(dst, "current", int32(r.c.home.connections()))
 	dst = bson.AppendInt32(dst, "totalCreated", r.s.connID.Load())
 	dst = bson.End(dst, at)
+	dst = r.s.tops.appendOpCounters(dst)
+	mem := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(mem)
+	at, dst = bson.BeginObject(dst, "mem")
+	dst = bson.AppendInt32(dst, "bits", 64)
+	dst = bson.AppendInt32(dst, "resident", int32((mem[0].Value.Uint64()-mem[1].Value.Uint64())>>20))
+	dst = bson.AppendInt32(dst, "virtual", int32(mem[0].Value.Uint64()>>20))
+	dst = bson.End(bson.AppendBool(dst, "supported", true), at)
 	at, dst = bson.BeginObject(dst, "metrics")
 	ca, dst := bson.BeginObject(dst, "cursor")
 	oa, dst := bson.BeginObject(dst, "open")

@@ -1,6 +1,8 @@
 package mongoapi
 
 import (
+	"slices"
+
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/exec"
@@ -24,6 +26,8 @@ type findArgs struct {
 	single, keep             bool
 	tailable, await          bool
 	simple                   bool // only filter, limit and batch
+	min, max                 value.Value
+	key, number              bool // returnKey, showRecordId
 	shown                    exec.Shown
 }
 
@@ -71,11 +75,16 @@ func (r *request) findArgs() (findArgs, error) {
 			a.simple = a.simple && !expr.Truthy(v)
 		case "collation":
 			a.simple = a.simple && v.Len() == 0
-		case "min", "max", "returnKey", "showRecordId":
-			if !expr.Truthy(v) || v.Len() == 0 && v.Kind() == value.Object {
-				continue
-			}
-			return a, merr.NotSupported("the option " + string(key) + " of find")
+		case "min":
+			a.min, a.simple = v, a.simple && v.Len() == 0
+		case "max":
+			a.max, a.simple = v, a.simple && v.Len() == 0
+		case "returnKey":
+			a.key = expr.Truthy(v)
+			a.simple = a.simple && !a.key
+		case "showRecordId":
+			a.number = expr.Truthy(v)
+			a.simple = a.simple && !a.number
 		}
 		if err != nil {
 			return a, err
@@ -194,15 +203,37 @@ func (r *request) findCursor(k *coll, name string) (*cursor, findArgs, error) {
 	if !p.Plain() {
 		c.proj = p
 	}
+	if o != nil {
+		keys := slices.Clone(o).With(r.exprEnv().Run.Collation())
+		c.env.SortKey = func(doc value.Value) value.Value { return value.MakeArray(keys.Keys(doc)) }
+	}
 	if k != nil {
-		c.src, err = r.openFind(k, f, o, a)
+		c.src, err = r.openFind(k, f, o, a, c)
 	}
 	c.lead, _ = c.src.(*source)
 	return c, a, err
 }
 
 // openFind opens the documents of a find: a look-up if the filter determines one item, otherwise a query.
-func (r *request) openFind(k *coll, f *filter.Filter, o order.Order, a findArgs) (agg.Iter, error) {
+func (r *request) openFind(k *coll, f *filter.Filter, o order.Order, a findArgs, c *cursor) (agg.Iter, error) {
+	b, err := r.bounds(k, a)
+	if err != nil {
+		return nil, err
+	}
+	if b != nil || a.key || a.number {
+		if b != nil && len(o) == 0 {
+			o = b.order()
+		}
+		src := newSource(k, f, o, a.shown, a.skip, a.limit, r.exprEnv())
+		if b != nil {
+			src.bound(b)
+		}
+		if a.key || a.number {
+			src.reshape(c.env, c.proj, r.shownKey(k, a), a.key, a.number)
+			c.proj = nil
+		}
+		return src, nil
+	}
 	pk, id, ok := k.point(f)
 	if !ok {
 		return newSource(k, f, o, a.shown, a.skip, a.limit, r.exprEnv()), nil

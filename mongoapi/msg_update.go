@@ -107,8 +107,13 @@ func (r *request) compileUpdate(k *coll, spec value.Value, scope *expr.Scope) (s
 		if u.Kind() != value.Array {
 			return st, merr.New(51198, "Constant values may only be specified for pipeline updates")
 		}
-		if c.Len() > 0 {
-			return st, merr.NotSupported("the constants (c) of an update pipeline")
+		for it := c.Iter(); it.Next(); {
+			s, slot, err := expr.BindUser(scope, string(it.Key()))
+			if err != nil {
+				return st, err
+			}
+			scope = s
+			r.exprEnv().Set(slot, it.Value())
 		}
 	}
 	if err := k.checkSeriesUpdate(spec); err != nil {

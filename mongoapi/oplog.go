@@ -1,8 +1,6 @@
 package mongoapi
 
 import (
-	"context"
-
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/journal"
@@ -220,7 +218,7 @@ func (o *oplog) Close() {
 	o.topic, o.page = nil, nil
 }
 
-func (o *oplog) await(ctx context.Context) { o.topic.Wait(ctx, o.pos.Time) }
+func (o *oplog) notify(wake func()) (stop func()) { return o.topic.Notify(o.pos.Time, wake) }
 
 func (o *oplog) over() bool { return o.done || o.left == 0 }
 

@@ -38,6 +38,8 @@ func init() {
 		"distinct":    {fn: distinct, txn: true, snap: true, args: distinctArguments, strict: true},
 		"explain":     {fn: explain, args: args{"verbosity": stringArg}, strict: true},
 		"find":        {fn: find, txn: true, snap: true, args: findArguments, strict: true},
+		"mapReduce":   {fn: mapReduce, args: mapReduceArguments, strict: true},
+		"mapreduce":   {fn: mapReduce, args: mapReduceArguments, strict: true},
 		"getMore":     {fn: getMore, txn: true, snap: true, args: getMoreArguments, strict: true},
 		"killOp":      {fn: killOp, free: true, args: args{"op": anyArg}},
 		"killCursors": {fn: killCursors, txn: true, args: args{"cursors": arrayArg}, strict: true, free: true},
@@ -96,6 +98,13 @@ func init() {
 		"usersInfo":                {users: true, fn: usersInfo, args: usersInfoArguments, strict: true},
 
 		// Diagnostics.
+		"compact":                        {fn: compact, args: args{"force": safeBool, "freeSpaceTargetMB": numberArg}},
+		"dbHash":                         {fn: dbHash, args: args{"collections": arrayArg}},
+		"dbhash":                         {fn: dbHash, args: args{"collections": arrayArg}},
+		"filemd5":                        {fn: fileMD5},
+		"reIndex":                        {fn: reIndex},
+		"top":                            {fn: top},
+		"validate":                       {fn: validateCollection, args: args{"full": safeBool, "metadata": safeBool}},
 		"configureFailPoint":             {fn: configureFailPoint, test: true, free: true},
 		"collStats":                      {fn: collStatsCommand, args: args{"scale": numberArg}},
 		"connPoolStats":                  {fn: connPoolStats},
@@ -131,10 +140,9 @@ func init() {
 // unsupported lists commands of MongoDB that aren't supported. All other names are unknown.
 var unsupported = map[string]bool{
 	"applyOps": true, "authenticate": true, "bulkWrite": true,
-	"compact": true, "dbHash": true, "filemd5": true,
 	"getLastError": true, "getShardMap": true, "getnonce": true,
-	"killAllSessionsByPattern": true, "mapReduce": true, "reIndex": true,
-	"shutdown": true, "top": true, "validate": true,
+	"killAllSessionsByPattern": true,
+	"shutdown":                 true,
 }
 
 // nothing replies to a command that needs no work.

@@ -100,8 +100,10 @@ func (c *conn) run(dst, body []byte, seqs []wire.Seq, legacy bool) []byte {
 	if r.cancel != nil {
 		r.cancel()
 	}
+	took := c.s.clk.Now().Sub(r.start)
+	c.s.tops.count(r, took)
 	if r.name != "getLastRequestStatistics" {
-		c.last = statistics{r.name, r.charge, c.s.clk.Now().Sub(r.start).Milliseconds()}
+		c.last = statistics{r.name, r.charge, took.Milliseconds()}
 	}
 	return out
 }
@@ -334,9 +336,9 @@ func (r *request) readGeneric(key []byte, v value.Value) (known bool, err error)
 			return true, merr.New(merr.InvalidOptions, "Specifying startTransaction=false is not allowed.")
 		}
 	case "maxTimeMS":
-		n, ok := num.ToInt64(v, false)
-		if !ok || n < 0 || n > math.MaxInt32 {
-			return true, merr.New(merr.BadValue, "maxTimeMS must be a non-negative 32-bit number")
+		n, err := maxTime(v)
+		if err != nil {
+			return true, err
 		}
 		r.maxTimeMS, r.timeGiven = n, true
 	case "$clusterTime":
@@ -360,6 +362,21 @@ func (r *request) readGeneric(key []byte, v value.Value) (known bool, err error)
 		return true, kind.check(r.name, key, v)
 	}
 	return true, nil
+}
+
+// maxTime reads maxTimeMS.
+func maxTime(v value.Value) (int64, error) {
+	n, _ := num.ToInt64(v, true)
+	_, whole := num.ToInt64(v, false)
+	switch {
+	case !v.IsNumber():
+		return 0, merr.New(merr.BadValue, "maxTimeMS must be a number")
+	case n < 0 || n > math.MaxInt32:
+		return 0, merr.New(merr.BadValue, "%d value for maxTimeMS is out of range [0, %d]", n, math.MaxInt32)
+	case !whole:
+		return 0, merr.New(merr.BadValue, "maxTimeMS has non-integral value")
+	}
+	return n, nil
 }
 
 // checkGeneric checks the combination of generic arguments.
@@ -401,6 +418,9 @@ func (r *request) exprEnv() *expr.Env {
 	if r.env == nil {
 		clk := r.s.clk
 		r.env = &expr.Env{NowMS: clk.Now().UnixMilli(), Random: clk.Float64, Run: expr.NewRun(r.ctx, r.s.eng.Budget())}
+		if r.s.o.Scripts != nil {
+			r.env.Run.Scripting(r.s.o.Scripts)
+		}
 		if r.mayUseDisk() {
 			r.env.Run.Spill(r.s.eng.Spill())
 		}

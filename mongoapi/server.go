@@ -25,6 +25,7 @@ import (
 	"github.com/orrerydb/orrery/internal/admit"
 	"github.com/orrerydb/orrery/internal/fault"
 	"github.com/orrerydb/orrery/internal/observe"
+	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/failpoint"
 	"github.com/orrerydb/orrery/mongoapi/peer"
 )
@@ -52,8 +53,10 @@ type Options struct {
 	PlainText bool
 	// TestCommands enables the commands with which tests make the server fail.
 	TestCommands bool
-	Clock        *clock.Clock // nil: the wall clock
-	Logger       *slog.Logger // nil: slog's default
+	// Scripts runs JavaScript for $where, $function, $accumulator and mapReduce; nil: they are refused.
+	Scripts expr.Scripts
+	Clock   *clock.Clock // nil: the wall clock
+	Logger  *slog.Logger // nil: slog's default
 	// Requests, if set, is incremented for each message.
 	Requests *atomic.Int64
 
@@ -66,6 +69,9 @@ type Options struct {
 	Limits peer.Limits
 	// Faults decides which commands fail because a test wants it; nil = none.
 	Faults fault.Source
+	// Record, if set, is called for each command. What it returns, unless nil, gets the command in Extended JSON,
+	// without what belongs to its session. Commands about logins and users are left out.
+	Record func() func(text []byte)
 	// Turn, if set, is called before each message. It returns the server that executes it, which may be another one
 	// than that of the message before, and the message's context. leave is called after the reply. So tests replace the
 	// store below open connections.
@@ -74,6 +80,7 @@ type Options struct {
 
 // Server serves the MongoDB protocol. Safe for concurrent use.
 type Server struct {
+	tops      tops
 	eng       *core.Engine
 	o         Options
 	clk       *clock.Clock

@@ -285,6 +285,9 @@ func (r *request) relist(id int64, at value.Value) (*cursor, error) {
 		return nil, notFound(id) // it was removed meanwhile
 	}
 	run := expr.NewRun(r.ctx, r.s.eng.Budget())
+	if r.s.o.Scripts != nil {
+		run.Scripting(r.s.o.Scripts)
+	}
 	c := &cursor{src: agg.NewSlice(docs[next:]), run: run, env: &expr.Env{Run: run}}
 	c.share.total = total
 	return c, run.Hold(len(part))

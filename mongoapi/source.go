@@ -26,7 +26,8 @@ type source struct {
 	rested bool   // nothing was read since rest
 	paused bool   // gives nothing, so that the stages behind it return what they still have
 	charge float64
-	err    error // why the query can't run
+	shape  func(it *core.Item) (value.Value, error) // what is returned of an item; nil: its document
+	err    error                                    // why the query can't run
 }
 
 // newSource makes the source of a find: filter, sort, skip and limit (0: none). shown is the order without a sort.
@@ -55,6 +56,10 @@ func (s *source) Next() (value.Value, bool, error) {
 	it, err := s.next()
 	if it == nil {
 		return value.Undef(), false, err
+	}
+	if s.shape != nil {
+		d, err := s.shape(it)
+		return d, err == nil, err
 	}
 	return value.ObjectOf(it.Doc), true, nil
 }

@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/orrerydb/orrery/core/bson"
@@ -78,6 +79,11 @@ func (r *request) streamCursor(name string) (*cursor, error) {
 	o, err := r.streamOptions(spec, name)
 	if err != nil {
 		return nil, err
+	}
+	if o.ns.Coll != "" {
+		if d, err := r.viewDoc(r.db, name); d.IsDefined() || err != nil {
+			return nil, cmp.Or(err, notOnView(r.db, name))
+		}
 	}
 	p, err := r.streamPipeline(&o)
 	if err != nil {

@@ -30,6 +30,10 @@ var plainEvents = map[string]bool{"drop": true, "rename": true, "dropDatabase": 
 
 // event makes the event of an entry; ok is false if the stream doesn't show it.
 func (st *stream) event(e *journal.Entry) (doc value.Value, ok bool, err error) {
+	if e.Coll == viewsCollection {
+		doc, ok = st.viewEvent(e)
+		return doc, ok, nil
+	}
 	note := value.Undef()
 	kind := itemEvents[e.Op]
 	if e.Op == journal.Change {
@@ -75,6 +79,31 @@ func (st *stream) event(e *journal.Entry) (doc value.Value, ok bool, err error) 
 		return doc, false, err
 	}
 	return value.ObjectOf(bson.End(b, at)), true, nil
+}
+
+// viewEvent makes the event of a view, which is a document of its own.
+func (st *stream) viewEvent(e *journal.Entry) (doc value.Value, ok bool) {
+	name := strings.TrimPrefix(value.ObjectOf(e.Key).Get("_id").Str(), e.DB+".")
+	if st.o.ns.Coll != "" && name != st.o.ns.Coll {
+		return doc, false
+	}
+	at, b := bson.Begin(nil)
+	b = value.AppendElement(b, "_id", tokenDoc(changes.Token{Time: e.Time, N: e.N, Kind: changes.Event}))
+	b = bson.AppendString(b, "operationType", map[journal.Op]string{journal.Create: "create", journal.Delete: "drop",
+		journal.Replace: "modify", journal.Update: "modify"}[e.Op])
+	b = value.AppendElement(b, "clusterTime", value.TimestampOf(e.Time))
+	b = bson.AppendDate(b, "wallTime", e.Millis)
+	b = appendNS(b, "ns", e.DB, name)
+	if e.Op != journal.Delete {
+		da, db := bson.BeginObject(b, "operationDescription")
+		for it := value.ObjectOf(e.Current).Iter(); it.Next(); {
+			if string(it.Key()) != "_id" {
+				db = append(db, it.Element()...)
+			}
+		}
+		b = bson.End(db, da)
+	}
+	return value.ObjectOf(bson.End(b, at)), true
 }
 
 // appendNS appends a namespace. A database alone has no collection.

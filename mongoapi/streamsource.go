@@ -1,8 +1,6 @@
 package mongoapi
 
 import (
-	"context"
-
 	"github.com/orrerydb/orrery/core/journal"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -13,8 +11,8 @@ import (
 
 // tail is the end of a cursor that goes on when it has no more documents: of a change stream, for example.
 type tail interface {
-	// await returns when there may be more documents, or when ctx ends.
-	await(ctx context.Context)
+	// notify has wake called when there may be more documents. stop ends that; nil: there may be some now.
+	notify(wake func()) (stop func())
 	// over reports whether nothing follows ever.
 	over() bool
 	// tokenAfter returns the position for postBatchResumeToken; Undefined: the cursor has none. given says that
@@ -116,8 +114,10 @@ func (st *stream) read() (bool, error) {
 func (st *stream) wants(e *journal.Entry) bool {
 	ns := st.o.ns
 	switch {
-	case e.Op == journal.Mark || systemCollection(e.Coll) || ns.DB != "" && e.DB != ns.DB:
+	case e.Op == journal.Mark || ns.DB != "" && e.DB != ns.DB:
 		return false
+	case systemCollection(e.Coll):
+		return st.o.expanded && e.Coll == viewsCollection && e.Op != journal.Change
 	case ns.Coll == "" || e.Coll == ns.Coll:
 		return true
 	}
@@ -146,7 +146,7 @@ func (st *stream) Close() {
 	st.ended, st.topic, st.page, st.events = true, nil, nil, nil
 }
 
-func (st *stream) await(ctx context.Context) { st.topic.Wait(ctx, st.from()) }
+func (st *stream) notify(wake func()) (stop func()) { return st.topic.Notify(st.from(), wake) }
 
 func (st *stream) over() bool { return st.ended }
 

@@ -68,6 +68,8 @@ func (r *request) awaitTopology() error {
 	r.c.mu.Unlock()
 	r.c.rest()
 	ctx, ok := r.c.p.Pause(wait)
+	r.start = r.s.clk.Now()
+	r.c.seen.began = r.start // the wait is no work
 	if !ok {
 		r.c.hangUp = true
 		return merr.New(merr.ClientDisconnect, "the client disconnected, or the server shuts down")
@@ -75,7 +77,5 @@ func (r *request) awaitTopology() error {
 	r.more = true
 	ctx = r.c.enter(ctx)
 	r.s, r.ctx, r.c.ctx = r.c.s, ctx, ctx
-	r.start = r.s.clk.Now()
-	r.c.seen.began = r.start // the wait is no work
 	return nil
 }

@@ -148,13 +148,19 @@ func (r *request) aggregation(v *view, command string, cmd value.Value) (value.V
 	} else {
 		b = value.AppendElement(b, "collation", single("locale", value.StringOf("simple")))
 	}
-	for _, name := range []string{"let", "allowDiskUse", "comment", "maxTimeMS"} {
-		if a := given(cmd, name); a.IsDefined() {
-			b = value.AppendElement(b, name, a)
+	first := true
+	for it := cmd.Iter(); it.Next(); first = false {
+		_, generic := genericArgs[string(it.Key())]
+		if !first && (generic || keptOnView[string(it.Key())]) {
+			b = append(b, it.Element()...)
 		}
 	}
 	return value.ObjectOf(bson.End(b, at)), nil
 }
+
+// keptOnView are arguments that the aggregation has too, besides the generic ones.
+var keptOnView = map[string]bool{"let": true, "allowDiskUse": true, "lsid": true, "txnNumber": true, "autocommit": true,
+	"startTransaction": true, "maxTimeMS": true, "readConcern": true, "$clusterTime": true, "$db": true}
 
 // window returns skip and limit of a command; a negative limit counts as a positive one.
 func window(cmd value.Value) (skip, limit int64, err error) {

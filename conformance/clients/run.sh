@@ -139,6 +139,7 @@ run_java() {
   fi
   local code=0 # both print their own counts
   "$here/java/run.sh" || code=1
+  "$here/java-mongo/run.sh" || code=1
   "$here/java-sql/run.sh" || code=1
   ORRERY_NOSQL=$open ORRERY_STRICT=none "$here/java-sql/run.sh" javasqlopen || code=1
   return "$code"

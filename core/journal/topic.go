@@ -14,9 +14,9 @@ type Namespace struct{ DB, Coll string }
 type Topic struct {
 	j       *Journal
 	ns      Namespace
-	watched int           // watchers; guarded by Journal.mu, as are the others
-	last    uint64        // nothing in the namespace has a greater time
-	wake    chan struct{} // closed when something is settled; nil: nobody waits
+	watched int              // watchers; guarded by Journal.mu, as are the others
+	last    uint64           // nothing in the namespace has a greater time
+	calls   map[*func()]bool // of those who wait
 }
 
 // Watch returns the topic of a namespace. The caller calls Leave.
@@ -60,36 +60,50 @@ func (tp *Topic) News(after uint64) (mark uint64, news bool) {
 
 // Wait returns when the namespace may have entries after a time, up to the mark. It returns false if ctx ends first.
 func (tp *Topic) Wait(ctx context.Context, after uint64) bool {
+	woken := make(chan struct{}, 1)
 	for {
-		ch := tp.waiter(after)
-		if ch == nil {
+		stop := tp.Notify(after, func() {
+			select {
+			case woken <- struct{}{}:
+			default:
+			}
+		})
+		if stop == nil {
 			return true
 		}
 		select {
-		case <-ch:
+		case <-woken:
+			stop()
 		case <-ctx.Done():
+			stop()
 			return false
 		}
 	}
 }
 
-// waiter returns the channel that is closed when there may be something; nil if there may be now.
-func (tp *Topic) waiter(after uint64) chan struct{} {
+// Notify has wake called, once or never, when the namespace may have entries after a time, up to the mark. wake is
+// called by a commit: it must not block or call the journal. stop ends that; nil: there may be entries now.
+func (tp *Topic) Notify(after uint64, wake func()) (stop func()) {
 	tp.j.mu.Lock()
 	defer tp.j.mu.Unlock()
 	if tp.last > after && tp.j.mark() > after {
 		return nil
 	}
-	if tp.wake == nil {
-		tp.wake = make(chan struct{})
+	if tp.calls == nil {
+		tp.calls = map[*func()]bool{}
 	}
-	return tp.wake
+	tp.calls[&wake] = true
+	return func() {
+		tp.j.mu.Lock()
+		defer tp.j.mu.Unlock()
+		delete(tp.calls, &wake)
+	}
 }
 
 // wakeAll wakes those who wait. The caller holds Journal.mu.
 func (tp *Topic) wakeAll() {
-	if tp.wake != nil {
-		close(tp.wake)
-		tp.wake = nil
+	for wake := range tp.calls {
+		(*wake)()
 	}
+	clear(tp.calls)
 }

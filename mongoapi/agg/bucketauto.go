@@ -208,7 +208,11 @@ func (b *bucketIter) Next() (value.Value, bool, error) {
 	doc = value.AppendElement(doc, "min", least)
 	doc = bson.End(value.AppendElement(doc, "max", greatest), id)
 	for i, a := range b.a.accs {
-		doc = value.AppendElement(doc, a.name, accs[i].Result())
+		v, err := result(accs[i])
+		if err != nil {
+			return v, false, err
+		}
+		doc = value.AppendElement(doc, a.name, v)
 	}
 	return value.ObjectOf(bson.End(doc, at)), true, b.h.take(-held)
 }

@@ -22,9 +22,6 @@ type accumulation struct {
 	mk   func() expr.Accumulator
 }
 
-// UnsupportedAccumulators lists accumulators of MongoDB that this server doesn't support.
-var UnsupportedAccumulators = map[string]bool{"$accumulator": true}
-
 func compileAccumulation(name string, spec value.Value, s *expr.Scope) (accumulation, error) {
 	a := accumulation{name: name}
 	it := spec.Iter()
@@ -47,6 +44,8 @@ func compileAccumulation(name string, spec value.Value, s *expr.Scope) (accumula
 		return compileN(a, op, arg, s)
 	case "$top", "$bottom", "$topN", "$bottomN":
 		return compileTop(a, op, arg, s)
+	case "$accumulator":
+		return compileScripted(a, arg, s)
 	case "$median", "$percentile":
 		q, err := expr.CompileQuantile(op, arg, s, 7429703)
 		if err != nil {
@@ -57,9 +56,6 @@ func compileAccumulation(name string, spec value.Value, s *expr.Scope) (accumula
 		return a, err
 	}
 	if a.mk = expr.Accumulators[op]; a.mk == nil {
-		if UnsupportedAccumulators[op] {
-			return a, merr.NotSupported("the accumulator " + op)
-		}
 		return a, merr.New(15952, "unknown group operator '%s'", op)
 	}
 	if arg.Kind() == value.Array && op != "$push" && op != "$addToSet" {
@@ -315,13 +311,17 @@ func (g *grouper) docs() (Iter, error) {
 }
 
 // doc returns the document of a group.
-func (g *grouper) doc(st *groupState) value.Value {
+func (g *grouper) doc(st *groupState) (value.Value, error) {
 	at, b := bson.Begin(nil)
 	b = value.AppendElement(b, "_id", st.key)
 	for j, a := range g.accs {
-		b = value.AppendElement(b, a.name, st.accs[j].Result())
+		v, err := result(st.accs[j])
+		if err != nil {
+			return v, err
+		}
+		b = value.AppendElement(b, a.name, v)
 	}
-	return value.ObjectOf(bson.End(b, at))
+	return value.ObjectOf(bson.End(b, at)), nil
 }
 
 func group(c *compiler, arg value.Value) (stage, error) {

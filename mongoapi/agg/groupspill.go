@@ -41,7 +41,7 @@ func (g *grouper) merge() (Iter, error) {
 		if err := g.load(&x.State); err != nil {
 			return value.Undef(), err
 		}
-		return g.doc(&x.State), nil
+		return g.doc(&x.State)
 	}}, nil
 }
 
@@ -138,7 +138,8 @@ func (s *groupsIter) Next() (value.Value, bool, error) {
 	st := s.rest[0]
 	s.rest[0] = nil
 	s.rest = s.rest[1:]
-	return s.g.doc(&st.State), true, nil
+	d, err := s.g.doc(&st.State)
+	return d, err == nil, err
 }
 
 // Close implements Iter.

@@ -110,7 +110,7 @@ func (w *windowSpec) output(c *compiler, name string, spec value.Value) (windowF
 		}
 		return mk(w, c, op, arg)
 	}
-	if expr.Accumulators[op] == nil && !groupOnly[op] && !UnsupportedAccumulators[op] {
+	if expr.Accumulators[op] == nil && !groupOnly[op] {
 		return nil, merr.New(merr.FailedToParse, "Unrecognized window function, %s", op)
 	}
 	acc, err := compileAccumulation(name, field(op, arg), c.o.Scope)

@@ -32,6 +32,8 @@ type Env struct {
 	Random func() float64
 	// Score returns the textScore of a document; nil: there is no $text.
 	Score func(doc value.Value) float64
+	// SortKey returns the values by which a document was sorted; nil: it wasn't.
+	SortKey func(doc value.Value) value.Value
 	// NewObjectID returns a new ObjectId.
 	NewObjectID func() value.Value
 	// Run bounds the time and memory of the evaluation; nil: no limit.

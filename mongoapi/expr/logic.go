@@ -7,7 +7,9 @@ import (
 )
 
 var logicOps = map[string]operator{
-	"$meta":    {special: meta},
+	"$function": {special: functionOp},
+	"$meta":     {special: meta},
+
 	"$and":     {special: junction(false)},
 	"$or":      {special: junction(true)},
 	"$not":     unary(func(v value.Value) (value.Value, error) { return value.BoolOf(!Truthy(v)), nil }),

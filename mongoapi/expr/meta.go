@@ -5,9 +5,18 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// meta compiles {$meta: "textScore"}: how well the document matches the $text of the query. The score is that of the
-// document as the expression sees it, so it must still have the fields that were searched.
+// meta compiles {$meta: "textScore"}: how well the document matches the $text of the query, and {$meta: "sortKey"}: the
+// values by which it was sorted. Both are those of the document as the expression sees it, so it must still have the
+// fields that were searched.
 func meta(_ string, arg value.Value, _ *Scope, _ int) (Expr, error) {
+	if arg.Kind() == value.String && arg.Str() == "sortKey" {
+		return func(e *Env) (value.Value, error) {
+			if e.SortKey == nil {
+				return value.Undef(), merr.New(40218, "query requires sort key metadata, but it is not available")
+			}
+			return e.SortKey(e.root), nil
+		}, nil
+	}
 	if err := CheckMeta(arg); err != nil {
 		return nil, err
 	}

@@ -16,9 +16,7 @@ type operator struct {
 var operators map[string]operator
 
 // Unsupported lists operators of MongoDB that this server doesn't support.
-var Unsupported = map[string]bool{
-	"$function": true,
-}
+var Unsupported = map[string]bool{}
 
 func init() {
 	operators = map[string]operator{}

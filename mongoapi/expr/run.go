@@ -18,13 +18,14 @@ import (
 // Example: a $map over a large array calls Step for each element. When the client disconnects the context ends, the
 // next check in Step returns its error, and the command fails.
 type Run struct {
-	ctx   context.Context
-	bud   *budget.Budget
-	space *spill.Space    // for temporary files; nil: what doesn't fit into memory is refused
-	mem   *budget.Account // memory of values that expressions build, and of held values (Hold)
-	steps uint
-	cut   error // error of ctx, if it ended during a Match
-	coll  *collate.Collation
+	ctx     context.Context
+	bud     *budget.Budget
+	space   *spill.Space    // for temporary files; nil: what doesn't fit into memory is refused
+	mem     *budget.Account // memory of values that expressions build, and of held values (Hold)
+	steps   uint
+	cut     error // error of ctx, if it ended during a Match
+	coll    *collate.Collation
+	scripts Scripts // nil: JavaScript is off
 }
 
 // Collation returns the order of strings in the command, nil for that of their bytes.

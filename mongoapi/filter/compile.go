@@ -78,6 +78,8 @@ func (c *compiler) top(key string, v value.Value, depth int) (node, error) {
 		return c.sampleRate(v)
 	case "$text":
 		return c.text(v)
+	case "$where":
+		return c.where(v)
 	}
 	if Unsupported[key] {
 		return nil, merr.NotSupported(key)

@@ -59,9 +59,7 @@ func init() {
 }
 
 // Unsupported lists query operators of MongoDB that aren't supported.
-var Unsupported = map[string]bool{
-	"$where": true,
-}
+var Unsupported = map[string]bool{}
 
 // bracket returns the class within which MongoDB compares. Values of different classes are never less or greater.
 func bracket(v value.Value) int {

@@ -94,6 +94,7 @@ const (
 	InvalidPipelineOperator    = 168
 	InvalidIndexSpecification  = 197
 	FailPointSetFailed         = 148
+	ScriptFailure              = 139
 	AlreadyInitialized         = 23
 	NoReplicationEnabled       = 76
 	NotAReplicaSet             = 123
@@ -171,7 +172,8 @@ var names = map[int32]string{
 	59: "CommandNotFound", 61: "ShardKeyNotFound", 66: "ImmutableField", 67: "CannotCreateIndex", 70: "ShardNotFound",
 	72: "InvalidOptions", 73: "InvalidNamespace", 85: "IndexOptionsConflict", 86: "IndexKeySpecsConflict",
 	64: "WriteConcernFailed", 79: "UnknownReplWriteConcern", 96: "OperationFailed", 100: "UnsatisfiableWriteConcern",
-	146: "ExceededMemoryLimit", 148: "FailPointSetFailed", 237: "CursorKilled", 279: "ClientDisconnect",
+	146: "ExceededMemoryLimit", 148: "FailPointSetFailed",
+	139: "JSInterpreterFailure", 237: "CursorKilled", 279: "ClientDisconnect",
 	11601: "Interrupted", 14031: "OutOfDiskSpace",
 	89: "NetworkTimeout", 91: "ShutdownInProgress", 112: "WriteConflict", 115: "CommandNotSupported",
 	117: "ConflictingOperationInProgress", 121: "DocumentValidationFailure",

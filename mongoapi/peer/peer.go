@@ -61,6 +61,7 @@ type Conn struct {
 	alone    bool // the client expects no reply
 	stopping bool
 	gone     bool   // the client has disconnected
+	parked   bool   // the command waits in Park
 	seq      uint32 // of the command that runs or ran last
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
@@ -143,6 +144,7 @@ func (c *Conn) Finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopping = true
+	c.unpark()
 	if !c.busy {
 		_ = c.nc.Close()
 	}
@@ -172,6 +174,7 @@ func (c *Conn) Kill(seq uint32, cause error) {
 	defer c.mu.Unlock()
 	if c.busy && c.seq == seq {
 		c.cancel(cause)
+		c.unpark()
 	}
 }
 
@@ -181,11 +184,13 @@ func (c *Conn) Kill(seq uint32, cause error) {
 func (c *Conn) Look(most time.Duration) (active bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	active = c.busy || c.seq != c.seen
+	active = c.busy && !c.parked || c.seq != c.seen
 	// The last Look found the same command: a number is only seen idle after its command has ended.
 	found := c.seq == c.seen
 	c.seen = c.seq
 	switch {
+	case c.parked:
+		c.since = time.Now()
 	case c.busy && found:
 		c.attend(most)
 	case c.busy:

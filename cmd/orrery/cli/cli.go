@@ -33,6 +33,9 @@ type commands struct {
 	Connect    connectCmd
 	Import     importCmd
 	Export     exportCmd
+	Shell      shellCmd
+	Cert       certCmd
+	Doctor     doctorCmd
 }
 
 // streams are the outputs of a command.
@@ -47,14 +50,23 @@ func (c *commands) root(s *streams) *cobra.Command {
 		Long: "Azure Cosmos DB's four APIs over one store, in one binary. Every flag is also a variable: " +
 			"--nosql-addr is ORRERY_NOSQL_ADDR.",
 		SilenceErrors: true, SilenceUsage: true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return fromVariables(cmd.Flags()) },
+	}
+	config := root.PersistentFlags().String("config", "", "`FILE` in TOML with values of flags; flags and variables "+
+		"take precedence.")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		err := fromVariables(cmd.Flags())
+		if err == nil && *config != "" {
+			err = fromFile(*config, cmd)
+		}
+		return err
 	}
 	show := root.Flags().Bool("version", false, "Print the version.")
-	root.RunE = func(cmd *cobra.Command, _ []string) error {
+	root.RunE = func(*cobra.Command, []string) error {
 		if *show {
 			return printVersion(s.out)
 		}
-		return cmd.Help()
+		_, err := io.WriteString(s.out, firstSteps)
+		return err
 	}
 	root.SetOut(s.out)
 	root.SetErr(s.errOut)
@@ -64,7 +76,8 @@ func (c *commands) root(s *streams) *cobra.Command {
 		c.Check.command(s, c.engines), c.Repair.command(s),
 		c.Backup.command(s), c.Restore.command(s), c.Move.command(s, c.engines), c.Query.command(s, c.engines),
 		c.Tail.command(s), c.Partitions.command(s), c.Import.command(s), c.Export.command(s),
-		copyCommand(s), c.Connect.command(s), scriptWorker(),
+		copyCommand(s), c.Connect.command(s), c.Cert.command(s), c.Doctor.command(s), c.Shell.command(s),
+		scriptWorker(),
 		&cobra.Command{Use: "version", Short: "Print the version.", Args: cobra.NoArgs,
 			RunE: runs(func() error { return printVersion(s.out) })})
 	for _, cmd := range root.Commands() {

@@ -35,6 +35,7 @@ type serving struct {
 	InitDir      string
 	OwnNetworks  bool
 	ConnectFile  string
+	RecordDir    string
 	logging
 }
 
@@ -69,6 +70,8 @@ func (c *serving) flags(f *pflag.FlagSet) {
 		"their names before /ready says so.")
 	f.StringVar(&c.ConnectFile, "connect-file", "", "`FILE` that has the connection strings as JSON, key included, "+
 		"while the server runs.")
+	f.StringVar(&c.RecordDir, "record-dir", "", "`DIR` for the requests that --test-controls records; only its owner "+
+		"can read them.")
 	f.BoolVar(&c.OwnNetworks, "own-networks", false, "With the well-known key or --auth=false on addresses that other "+
 		"machines reach: serve only clients of the networks that this machine is on. For containers.")
 	f.BoolVar(&c.TestControls, "test-controls", false, "Let tests replace the store, add accounts and move time at "+
@@ -154,7 +157,7 @@ func (f *serving) config() (c server.Config, err error) {
 	c.TLSCert, c.TLSKey = f.TLSCert, f.TLSKey
 	c.Limits, c.MongoDoor, c.Explorer, c.Version = f.Limits, f.Mongo, f.Explorer, version()
 	c.TestControls, c.InitDir, c.OwnNetworks = f.TestControls, f.InitDir, f.OwnNetworks
-	c.ConnectFile = f.ConnectFile
+	c.ConnectFile, c.RecordDir = f.ConnectFile, f.RecordDir
 	c.LogRequests, c.Slow = f.LogRequests, time.Duration(f.SlowMS)*time.Millisecond
 	return c, nil
 }

@@ -54,12 +54,15 @@ func endpoints(s *server.Server) []string {
 // ran runs the command line, and fails the test if the exit code isn't want.
 func ran(t testing.TB, want int, args ...string) (out, errOut string) {
 	t.Helper()
-	if args[0] == "import" && !slices.Contains(args, "--bad-rows") {
+	if len(args) > 0 && args[0] == "import" && !slices.Contains(args, "--bad-rows") {
 		args = append(args, "--bad-rows", filepath.Join(t.TempDir(), "bad"))
 	}
 	var o, e bytes.Buffer
 	if code := run(args, &o, &e); code != want {
-		bad, _ := os.ReadFile(args[len(args)-1])
+		var bad []byte
+		if len(args) > 0 && args[0] == "import" {
+			bad, _ = os.ReadFile(args[len(args)-1])
+		}
 		t.Fatalf("%q: exit %d, want %d: %s%s%.1000s", args, code, want, o.String(), e.String(), bad)
 	}
 	return o.String(), e.String()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/journal"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -80,6 +81,11 @@ func child(dir string, at []string, relaxed bool) error {
 	eng, c, err := openStore(ctx, dir, relaxed)
 	if err != nil {
 		return err
+	}
+	if os.Getenv(journalEnv) != "" {
+		if _, err := eng.RecordChanges(ctx, journal.Namespace{}); err != nil {
+			return err
+		}
 	}
 	var mu sync.Mutex
 	acked := make([]int, writers)

@@ -32,6 +32,7 @@ type kit struct {
 	accounts  map[string]*Server       // besides the server's own
 	snapshots map[string]*memkv.Engine // of stores in memory; nobody writes to them
 	faults    faults
+	recorder  recording
 }
 
 // testName is the form of the names of accounts and snapshots. A name is never a path.
@@ -106,7 +107,7 @@ func (s *Server) accountConfig(name string) Config {
 		}
 	}
 	c.AdminAddr, c.PageAddr, c.InitDir = Off, Off, ""
-	c.MongoUser, c.MongoPassword, c.ConnectFile = "", "", ""
+	c.MongoUser, c.MongoPassword, c.ConnectFile, c.RecordDir = "", "", "", ""
 	if s.cfg.directory() != "" {
 		c.Data = filepath.Join(s.cfg.Data, accountsName, name)
 	}

@@ -83,6 +83,8 @@ type Config struct {
 	InitDir string
 	// ConnectFile is a file that has the connection strings, key included, while the server runs; "" = none.
 	ConnectFile string
+	// RecordDir is the directory of the records that test controls make; "" = none can be made.
+	RecordDir string
 	// PageAddr is another address of the admin port, for kits that expect the web page at a port of its own.
 	PageAddr string
 	// MongoUser and MongoPassword are the credentials of the MongoDB API; "" = account and key.

@@ -240,12 +240,25 @@ func (s *Server) RemoveFault(id int64) error {
 	return nil
 }
 
+// root returns the server of an account.
+func (s *Server) root() *Server {
+	if s.cfg.parent != nil {
+		return s.cfg.parent
+	}
+	return s
+}
+
+// recorder returns the recorder of a server with test controls, nil for others.
+func (s *Server) recorder() *recording {
+	if kit := s.root().kit; kit != nil {
+		return &kit.recorder
+	}
+	return nil
+}
+
 // faultSource returns what the doors of the account ask; nil without test controls.
 func (s *Server) faultSource() fault.Source {
-	root := s
-	if s.cfg.parent != nil {
-		root = s.cfg.parent
-	}
+	root := s.root()
 	if root.kit == nil {
 		return nil
 	}

@@ -39,7 +39,8 @@ func initGraph(ctx context.Context, s *Server, name, file string) (n int, err er
 		return 0, err
 	}
 	user, password := s.cfg.mongoLogin()
-	target, err := doors.OpenGraph(ctx, &doors.Server{Mongo: s.Addr(Mongo), Account: user, Key: password}, db, graph, nil)
+	srv := &doors.Server{Mongo: s.Addr(Mongo), Account: user, Key: password}
+	target, err := doors.OpenGraph(ctx, srv, db, graph, nil)
 	if err != nil {
 		return 0, errors.Join(err, reader.Close())
 	}

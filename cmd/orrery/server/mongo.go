@@ -21,6 +21,7 @@ type MongoFlags struct {
 	Topology     string // ReplicaSet or Standalone; "" = ReplicaSet
 	ReplicaSet   string // the name of the replica set; "" = the service's
 	Advertise    string // the address that clients are told, as host:port; "" = the one that they have dialled
+	JavaScript   bool   // run programs of clients
 	TestCommands bool   // enable the commands with which tests make the server fail
 }
 
@@ -31,6 +32,8 @@ func (m *MongoFlags) Flags(f *pflag.FlagSet) {
 	f.StringVar(&m.ReplicaSet, "mongo-replica-set", mongoapi.DefaultSetName, "`NAME` of the MongoDB replica set.")
 	f.StringVar(&m.Advertise, "mongo-advertise", "", "`HOST:PORT` of the MongoDB API as its clients reach it, behind "+
 		"a mapped port. The default is the address that a client has dialled.")
+	f.BoolVar(&m.JavaScript, "mongo-javascript", false, "Run JavaScript of MongoDB clients: $where, $function, "+
+		"$accumulator, mapReduce.")
 	f.BoolVar(&m.TestCommands, "test-commands", false, "Enable the commands with which the tests of MongoDB drivers "+
 		"make the server fail (configureFailPoint).")
 }

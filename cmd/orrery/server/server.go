@@ -55,7 +55,7 @@ type Server struct {
 	backups  backups
 	handlers map[string]http.Handler       // of the doors that speak HTTP, without their guards
 	pages    map[string]*explorer.Explorer // the web page, by the doors whose listeners serve it
-	scripts  *script.Pool                  // nil: the NoSQL API is off
+	scripts  *script.Pool                  // nil: no API runs programs
 
 	ready    atomic.Bool
 	stopping atomic.Bool

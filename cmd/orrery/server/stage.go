@@ -117,13 +117,15 @@ func stagedDoors(s *Server) (map[string]door, error) {
 	s.stage = st
 	doors := map[string]door{}
 	if s.door(NoSQL) != nil {
-		doors[NoSQL] = s.openTo(NoSQL, st.handler(func(g *generation) http.Handler { return g.nosql }))
+		h := st.handler(func(g *generation) http.Handler { return g.nosql })
+		doors[NoSQL] = s.openTo(NoSQL, s.recorder().recorded(NoSQL, s.cfg.Account, h))
 	}
 	if s.door(Table) != nil {
-		doors[Table] = s.openTo(Table, st.handler(func(g *generation) http.Handler { return g.table }))
+		h := st.handler(func(g *generation) http.Handler { return g.table })
+		doors[Table] = s.openTo(Table, s.recorder().recorded(Table, s.cfg.Account, h))
 	}
 	if b := s.door(Gremlin); b != nil {
-		doors[Gremlin] = s.gremlinDoor(stagedGraphs{st, s.faultSource()}, b)
+		doors[Gremlin] = s.gremlinDoor(stagedGraphs{st, s.faultSource(), s.recorder()}, b)
 	}
 	if b := s.door(Mongo); b != nil {
 		o := s.mongoOptions(b)
@@ -150,8 +152,9 @@ func (st *stage) turn(ctx context.Context) (*mongoapi.Server, context.Context, f
 
 // stagedGraphs opens the graphs of the current generation.
 type stagedGraphs struct {
-	st     *stage
-	faults fault.Source
+	st       *stage
+	faults   fault.Source
+	recorder *recording
 }
 
 // OpenGraph implements graphapi.Opener.
@@ -161,15 +164,17 @@ func (o stagedGraphs) OpenGraph(ctx context.Context, n graphapi.GraphName, creat
 	if _, err := g.graphs.OpenGraph(ctx, n, create); err != nil {
 		return nil, err
 	}
-	return stagedGraph{o.st, o.faults, n, create}, nil
+	return stagedGraph{o.st, o.faults, o.recorder, n, create}, nil
 }
 
 // stagedGraph is a graph by its name.
 type stagedGraph struct {
 	st     *stage
 	faults fault.Source
-	name   graphapi.GraphName
-	create bool
+
+	recorder *recording
+	name     graphapi.GraphName
+	create   bool
 }
 
 // Evaluate implements graphapi.Graph.
@@ -180,6 +185,7 @@ func (s stagedGraph) Evaluate(ctx context.Context, r *message.Request, emit func
 	if err != nil {
 		return run.Stats{}, err
 	}
+	s.recorder.script(s.name.Database+"/"+s.name.Graph, r)
 	operation := "eval"
 	if r.Bytecode != nil {
 		operation = "bytecode"

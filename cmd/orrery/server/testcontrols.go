@@ -98,6 +98,12 @@ func (s *Server) testRoutes(g *gin.Engine) {
 	} {
 		g.Handle(r.verb, TestPath+r.path, controlled(s, r.do))
 	}
+	g.POST(TestPath+"/record", controlled(s, func(q controlRequest) (any, error) { return nil, s.Record(q.Name) }))
+	g.DELETE(TestPath+"/record", controlled(s, func(controlRequest) (any, error) {
+		n, err := s.StopRecord()
+		return map[string]int64{"requests": n}, err
+	}))
+	g.POST(TestPath+"/replay", controlled(s, func(q replayRequest) (any, error) { return s.Replay(s.life, q) }))
 	g.POST(TestPath+"/faults", controlled(s, s.postFault))
 	g.DELETE(TestPath+"/faults", controlled(s, s.deleteFaults))
 }
@@ -165,11 +171,11 @@ func readControl(c *gin.Context, into any) error {
 func controlCode(err error) int {
 	switch {
 	case errors.Is(err, errName), errors.Is(err, errOwn), errors.Is(err, errClock),
-		errors.Is(err, errFault):
+		errors.Is(err, errFault), errors.Is(err, errNoRecords):
 		return http.StatusBadRequest
 	case errors.Is(err, errUnknown):
 		return http.StatusNotFound
-	case errors.Is(err, errTaken):
+	case errors.Is(err, errTaken), errors.Is(err, errRecording), errors.Is(err, errNoRecord):
 		return http.StatusConflict
 	}
 	return http.StatusInternalServerError

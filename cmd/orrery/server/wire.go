@@ -18,6 +18,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 	"github.com/orrerydb/orrery/graphapi"
 	"github.com/orrerydb/orrery/mongoapi"
+	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/peer"
 	"github.com/orrerydb/orrery/sqlapi"
 	"github.com/orrerydb/orrery/sqlapi/script"
@@ -176,7 +177,7 @@ func (s *Server) watchFeeds(e *core.Engine) {
 
 // makeDoors makes the APIs that are on.
 func makeDoors(s *Server) (map[string]door, error) {
-	if s.door(NoSQL) != nil {
+	if s.door(NoSQL) != nil || s.door(Mongo) != nil && s.cfg.MongoDoor.JavaScript {
 		s.scripts = script.NewPool(script.Options{Memory: int64(s.cfg.ScriptMemory) << 20, Time: s.cfg.ScriptTime,
 			Command: s.cfg.ScriptWorker, Clock: s.cfg.Clock})
 	}
@@ -285,10 +286,14 @@ func (s *Server) mongoOptions(b *bound) mongoapi.Options {
 		limits.Login, limits.Stall = wait, wait
 	}
 	m := s.cfg.MongoDoor
+	var scripts expr.Scripts
+	if m.JavaScript {
+		scripts = mongoScripts{s.scripts}
+	}
 	user, password := s.cfg.mongoLogin()
-	return mongoapi.Options{Account: user, Key: password, Auth: s.cfg.Auth,
+	return mongoapi.Options{Account: user, Key: password, Auth: s.cfg.Auth, Scripts: scripts,
 		Standalone: m.Topology == Standalone, SetName: m.ReplicaSet, Advertise: m.Advertise,
 		Strict: slices.Contains(s.cfg.Strict, Mongo), PlainText: s.cfg.Insecure, TestCommands: m.TestCommands,
 		Clock: s.cfg.Clock, Logger: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen, Limits: limits,
-		Faults: s.faultSource()}
+		Faults: s.faultSource(), Record: s.recordCommands()}
 }

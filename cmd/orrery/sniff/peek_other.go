@@ -11,9 +11,9 @@ import (
 
 var wall = clock.New()
 
-func peek(c net.Conn, wait time.Duration) (net.Conn, byte, error) {
+func peek(c net.Conn, wait time.Duration) (known net.Conn, secure bool, err error) {
 	if err := c.SetReadDeadline(wall.Now().Add(wait)); err != nil {
-		return c, 0, err
+		return c, false, err
 	}
 	defer func() { _ = c.SetReadDeadline(time.Time{}) }()
 	return readFirst(c)

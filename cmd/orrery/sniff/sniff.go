@@ -1,7 +1,8 @@
-// Package sniff lets one port serve both with and without TLS. The first byte of a connection decides.
+// Package sniff lets one port serve both with and without TLS. The first bytes of a connection decide.
 //
 // Example: a client sends 16 03 01 .. (a TLS handshake), and Accept returns a *tls.Conn after the handshake. Another
-// client sends "GET / HTTP/1.1", and Accept returns the connection itself, with no byte consumed.
+// client sends "GET / HTTP/1.1", and Accept returns the connection itself, with no byte consumed. A third one sends
+// 16 02 00 00 .., a MongoDB message of 534 bytes: its length begins with the byte of a TLS handshake, too.
 package sniff
 
 import (
@@ -12,9 +13,21 @@ import (
 	"time"
 )
 
-// tlsHandshake is the first byte of every TLS client hello. HTTP begins with a letter, a MongoDB message with its
-// length.
-const tlsHandshake = 0x16
+// headSize is the number of bytes that decide.
+const headSize = 3
+
+// isTLS reports whether a connection that begins with head begins a TLS handshake: the type of the record, and a version
+// of 3.1 or above. HTTP begins with a letter. A MongoDB message begins with its length, whose third byte is 0 in what a
+// client sends first. sure is false if more bytes are needed.
+func isTLS(head []byte) (yes, sure bool) {
+	for i, b := range head[:min(len(head), headSize)] {
+		switch {
+		case i == 0 && b != 0x16, i == 1 && b != 3, i == 2 && (b == 0 || b > 4):
+			return false, true
+		}
+	}
+	return len(head) >= headSize, len(head) >= headSize
+}
 
 // Patience has the time limits for new connections.
 type Patience struct {
@@ -97,8 +110,8 @@ func (l *Listener) identify(c net.Conn) (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 	defer l.release(c)
-	known, first, err := peek(c, l.wait.Silence)
-	if err != nil || first != tlsHandshake {
+	known, secure, err := peek(c, l.wait.Silence)
+	if err != nil || !secure {
 		return known, err
 	}
 	t := tls.Server(known, l.conf)
@@ -157,7 +170,7 @@ func (l *Listener) Close() error {
 // Addr implements net.Listener.
 func (l *Listener) Addr() net.Addr { return l.inner.Addr() }
 
-// buffered is a connection that returns one byte that was read already. It is for connections without peek.
+// buffered is a connection that returns the bytes that were read already. It is for connections without peek.
 type buffered struct {
 	net.Conn
 	first []byte
@@ -173,11 +186,17 @@ func (b *buffered) Read(p []byte) (int, error) {
 	return b.Conn.Read(p)
 }
 
-// readFirst is peek by reading the byte.
-func readFirst(c net.Conn) (net.Conn, byte, error) {
-	var one [1]byte
-	if _, err := c.Read(one[:]); err != nil {
-		return c, 0, err
+// readFirst is peek by reading the bytes.
+func readFirst(c net.Conn) (known net.Conn, secure bool, err error) {
+	head := make([]byte, 0, headSize)
+	for {
+		n, err := c.Read(head[len(head):headSize])
+		head = head[:len(head)+n]
+		if yes, sure := isTLS(head); sure || err != nil && len(head) > 0 {
+			return &buffered{Conn: c, first: head}, yes, nil
+		}
+		if err != nil {
+			return c, false, err
+		}
 	}
-	return &buffered{Conn: c, first: one[:]}, one[0], nil
 }

@@ -102,12 +102,62 @@ func TestBytesArriveWhole(t *testing.T) {
 func TestConnectionsThatCannotBePeekedAt(t *testing.T) {
 	a, b := net.Pipe()
 	go func() { _, _ = a.Write([]byte("xyz")); _ = a.Close() }()
-	c, first, err := peek(b, time.Second)
-	if err != nil || first != 'x' {
-		t.Fatal(first, err)
+	c, secure, err := peek(b, time.Second)
+	if err != nil || secure {
+		t.Fatal(secure, err)
 	}
 	if got, _ := io.ReadAll(c); string(got) != "xyz" {
 		t.Fatalf("%q", got)
+	}
+}
+
+// TestIsTLS: which first bytes begin a TLS handshake. A MongoDB message begins with its length.
+func TestIsTLS(t *testing.T) {
+	for _, x := range []struct {
+		head      string
+		yes, sure bool
+	}{
+		{"", false, false}, {"\x16", false, false}, {"\x16\x03", false, false},
+		{"\x16\x03\x01", true, true}, {"\x16\x03\x03\x02", true, true},
+		{"G", false, true}, {"\x3a\x00\x00", false, true},
+		{"\x16\x00", false, true}, {"\x16\x02\x00", false, true}, // 22 and 534 bytes
+		{"\x16\x03\x00", false, true}, // 790 bytes
+	} {
+		if yes, sure := isTLS([]byte(x.head)); yes != x.yes || sure != x.sure {
+			t.Errorf("%q: %v %v", x.head, yes, sure)
+		}
+	}
+}
+
+// TestMessagesThatLookLikeTLS: bytes that begin as a handshake, arrive one by one and go on otherwise, arrive whole.
+func TestMessagesThatLookLikeTLS(t *testing.T) {
+	l, _ := listen(t)
+	pa, pb := net.Pipe()
+	for _, sent := range []string{"\x16\x03\x00\x00 790 bytes", "\x16\x02\x00\x00 534 bytes", "\x16\x03 cut"} {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for i := range sent {
+				_, _ = io.WriteString(c, sent[i:i+1])
+				time.Sleep(time.Millisecond)
+			}
+			_ = c.Close()
+		}()
+		s, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(s); err != nil || string(got) != sent {
+			t.Errorf("%q: %q %v", sent, got, err)
+		}
+		_ = s.Close()
+	}
+	go func() { _, _ = pa.Write([]byte("\x16\x03\x00")); _ = pa.Close() }()
+	s, secure, err := peek(pb, time.Second)
+	if got, _ := io.ReadAll(s); err != nil || secure || string(got) != "\x16\x03\x00" {
+		t.Errorf("%q %v %v", got, secure, err)
 	}
 }
 

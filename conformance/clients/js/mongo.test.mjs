@@ -127,6 +127,48 @@ test("sessions; transactions are refused", async () => {
   await c.close();
 });
 
+test("watch", async () => {
+  const c = collection();
+  await c.insertOne({ _id: 0 });
+  const stream = c.watch([{ $match: { operationType: { $ne: "drop" } } }], { fullDocument: "updateLookup" });
+  const whole = db.watch();
+  const opened = Promise.all([stream, whole].map((s) => s.tryNext())); // opens them
+  await opened;
+  await c.insertMany([{ _id: 1, a: 1 }, { _id: 2 }]);
+  await c.updateOne({ _id: 1 }, { $set: { a: 2 } });
+  await c.replaceOne({ _id: 2 }, { b: 3 });
+  await c.deleteOne({ _id: 2 });
+  const told = (e) => [e.operationType, e.documentKey?._id];
+  const events = [];
+  for (let i = 0; i < 5; i++) events.push(await stream.next());
+  assert.deepEqual(events.map(told), [["insert", 1], ["insert", 2], ["update", 1], ["replace", 2], ["delete", 2]]);
+  assert.deepEqual(events[2].updateDescription.updatedFields, { a: 2 });
+  assert.deepEqual(events[2].fullDocument, { _id: 1, a: 2 });
+  assert.deepEqual(told(await whole.next()), ["insert", 1]);
+  await stream.close();
+  await whole.close();
+  // Another stream goes on behind an event, as an asynchronous iterator.
+  const again = c.watch([], { resumeAfter: events[2]._id });
+  const rest = [];
+  setTimeout(() => c.drop(), 50);
+  for await (const e of again) {
+    rest.push(e.operationType);
+    if (e.operationType === "invalidate") break;
+  }
+  assert.deepEqual(rest, ["replace", "delete", "drop", "invalidate"]);
+});
+
+test("a capped collection is tailed", async () => {
+  const c = await db.createCollection(unique("log"), { capped: true, size: 1 << 16, max: 5 });
+  await c.insertMany([1, 2, 3].map((i) => ({ _id: i })));
+  const got = [];
+  const tail = c.find({}, { tailable: true, awaitData: true, maxAwaitTimeMS: 200 }).stream();
+  setTimeout(() => c.insertMany([4, 5, 6].map((i) => ({ _id: i }))), 50);
+  for await (const d of tail) if (got.push(d._id) === 6) break;
+  assert.deepEqual(got, [1, 2, 3, 4, 5, 6]);
+  assert.deepEqual((await c.find().toArray()).map((d) => d._id), [2, 3, 4, 5, 6]);
+});
+
 test("users have the rights of their roles", async () => {
   const own = db.databaseName, name = unique("user");
   const user = () => ({ createUser: name, pwd: "secret", roles: [{ role: "read", db: own }], mechanisms: ["SCRAM-SHA-256"] });

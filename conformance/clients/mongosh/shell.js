@@ -247,6 +247,36 @@ test("what the shell asks of a server", (d) => {
   equal(db.currentOp().inprog.map((op) => op.command), [{ aggregate: 'admin' }]); // itself, as the server's
 });
 
+test("users and roles", (d) => {
+  d.c.insertOne({ _id: 1 });
+  d.createRole({ role: "clerk", privileges: [{ resource: { db: d.getName(), collection: "c" }, actions: ["find"] }], roles: [] });
+  d.createUser({ user: "ann", pwd: "secret", roles: ["clerk"] });
+  equal(d.getUser("ann").roles, [{ role: "clerk", db: d.getName() }]);
+  assert.strictEqual(d.getUsers().users.length, 1);
+  const at = new Mongo(db.getMongo().getURI().replace(/\/\/.*@/, "//ann:secret@") + "&authSource=" + d.getName());
+  const theirs = at.getDB(d.getName());
+  equal(theirs.c.find().toArray(), [{ _id: 1 }]);
+  assert.strictEqual(thrown(() => theirs.c.insertOne({})).code, 13);
+  d.grantRolesToUser("ann", ["readWrite"]);
+  theirs.c.insertOne({ _id: 2 });
+  d.revokeRolesFromUser("ann", ["readWrite", "clerk"]);
+  assert.strictEqual(thrown(() => theirs.c.findOne()).code, 13);
+  d.changeUserPassword("ann", "other");
+  assert.strictEqual(d.auth("ann", "other").ok, 1);
+  db.getSiblingDB("admin").auth("localhost", process.env.ORRERY_ACCOUNT_KEY);
+  assert.strictEqual(d.dropUser("ann").ok, 1);
+  assert.strictEqual(d.dropAllRoles().n, 1);
+});
+
+test("the profiler", (d) => {
+  assert.strictEqual(d.getProfilingStatus().was, 0);
+  d.setProfilingLevel(2);
+  d.c.insertOne({ _id: 1 });
+  d.c.find({ _id: 1 }).toArray();
+  d.setProfilingLevel(0);
+  equal(d.system.profile.find({ ns: `${d.getName()}.c` }, { _id: 0, op: 1 }).toArray(), [{ op: "insert" }, { op: "query" }]);
+});
+
 test("sessions", (d) => {
   d.c.insertOne({ _id: 1 });
   const s = db.getMongo().startSession();

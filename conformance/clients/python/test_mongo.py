@@ -6,7 +6,7 @@ from urllib.parse import quote_plus
 
 from bson import ObjectId
 from gridfs import GridFS
-from pymongo import ASCENDING, DESCENDING, MongoClient, ReturnDocument, UpdateOne, errors
+from pymongo import ASCENDING, DESCENDING, CursorType, MongoClient, ReturnDocument, UpdateOne, errors
 
 LOGIN = f"{os.environ['ORRERY_ACCOUNT_NAME']}:{quote_plus(os.environ['ORRERY_ACCOUNT_KEY'])}"
 URI = f"mongodb://{LOGIN}@{os.environ['ORRERY_MONGO']}/"
@@ -49,6 +49,39 @@ class Mongo(unittest.TestCase):
         self.assertEqual(sorted(c.index_information()), ["_id_", "k_1"])
         groups = c.aggregate([{"$group": {"_id": "$k", "s": {"$sum": "$v"}}}, {"$sort": {"_id": 1}}])
         self.assertEqual(list(groups), [{"_id": "a", "s": 3}, {"_id": "b", "s": 5}])
+
+    def test_watch(self):
+        c = self.db.c
+        with c.watch(full_document_before_change="whenAvailable") as stream, self.client.watch(
+            [{"$match": {"ns.db": self.db.name, "operationType": "insert"}}]
+        ) as everything:
+            c.insert_one({"_id": 1, "l": [1, 2, 3]})
+            c.update_one({"_id": 1}, [{"$set": {"l": [1]}}])
+            c.delete_one({"_id": 1})
+            events = [next(stream) for _ in range(3)]
+            self.assertEqual([e["operationType"] for e in events], ["insert", "update", "delete"])
+            cut = events[1]["updateDescription"]["truncatedArrays"]
+            self.assertEqual(cut, [{"field": "l", "newSize": 1}])
+            self.assertIsNone(events[1]["fullDocumentBeforeChange"])
+            self.assertEqual(next(everything)["fullDocument"], {"_id": 1, "l": [1, 2, 3]})
+            self.assertIsNone(stream.try_next())
+            token = stream.resume_token
+        c.insert_one({"_id": 2})
+        with c.watch(resume_after=token) as stream:
+            self.assertEqual(next(stream)["documentKey"], {"_id": 2})
+        with self.assertRaises(errors.OperationFailure) as e:
+            c.watch(resume_after={"_data": "00"})
+        self.assertEqual(e.exception.code, 260)
+
+    def test_oplog(self):
+        log = self.client.local["oplog.rs"]
+        last = log.find_one(sort=[("$natural", DESCENDING)])
+        tail = log.find({"ts": {"$gt": last["ts"]}, "ns": f"{self.db.name}.c"}, cursor_type=CursorType.TAILABLE_AWAIT)
+        self.db.c.insert_one({"_id": 1})
+        self.db.c.delete_one({"_id": 1})
+        got = [next(tail) for _ in range(2)]
+        self.assertEqual([(e["op"], e["o"]) for e in got], [("i", {"_id": 1}), ("d", {"_id": 1})])
+        tail.close()
 
     def test_gridfs(self):
         fs = GridFS(self.db)

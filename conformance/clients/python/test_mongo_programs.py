@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from flask import Flask, session
 from flask_session import Session
+from kombu import Connection, Exchange, Queue
 from pymongo import MongoClient
 from pymongo.cursor import CursorType
 
@@ -66,6 +67,26 @@ class Programs(unittest.TestCase):
         self.assertEqual(self.client[self.name].sessions.count_documents({}), 2)
         expires = [i for i in self.client[self.name].sessions.list_indexes() if "expireAfterSeconds" in i]
         self.assertEqual([i["expireAfterSeconds"] for i in expires], [0])
+
+    def test_kombu_broker(self):
+        url = f"mongodb://{LOGIN}@{os.environ['ORRERY_MONGO']}/{self.name}?directConnection=true&authSource=admin"
+        exchange = Exchange("work", type="direct")
+        queue = Queue("jobs", exchange, routing_key="jobs")
+        with Connection(url) as c:
+            with c.Producer() as p:
+                for i in range(3):
+                    p.publish({"n": i}, exchange=exchange, routing_key="jobs", declare=[queue])
+            got = []
+            with c.Consumer(queue, callbacks=[lambda body, m: (got.append(body["n"]), m.ack())]):
+                for _ in range(3):
+                    c.drain_events(timeout=10)
+            self.assertEqual(got, [0, 1, 2])
+            with c.SimpleQueue("simple") as q:
+                q.put("x")
+                self.assertEqual(q.qsize(), 1)
+                m = q.get(timeout=10)
+                self.assertEqual(m.payload, "x")
+                m.ack()
 
     def test_exhaust_cursor(self):
         c = self.client[self.name].c

@@ -190,7 +190,8 @@ function refusal(status, text) {
 
 /** An id in a path. Browsers resolve dots in paths, in any spelling: the request would be about the parent. @param {string} s */
 export function enc(s) {
-	if (s === '.' || s === '..') throw new ApiError(0, 'Dots', `A browser can't name “${s}” in a path.`, 'Use an SDK for it.');
+	if (s === '.' || s === '..')
+		throw new ApiError(0, 'Dots', `A browser can't name “${s}” in a path.`, 'Use an SDK for it.');
 	return encodeURIComponent(s);
 }
 /** @param {string} db @param {string} [coll] */

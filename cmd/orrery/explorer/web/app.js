@@ -10,7 +10,7 @@ import { note, problem } from './parts/dialog.js';
 /**
  * What a pane gets: where it is, and what it may do to the page.
  * @typedef {{db: string, coll: string, params: Record<string, string>, readOnly: boolean, setParams: typeof setParams,
- *   definition: () => Promise<any>, refresh: () => Promise<void>, inspector: HTMLElement, names: () => {db: string, coll: string}[]}} Context
+ *   definition: () => Promise<any>, refresh: () => Promise<void>, inspector: HTMLElement}} Context
  * @typedef {{mount: (el: HTMLElement, ctx: Context) => (() => void)|void}} Pane
  */
 
@@ -41,18 +41,16 @@ const app = /** @type {HTMLElement} */ (document.getElementById('app'));
 /** @type {{db: string, coll: string, hash: string}[]} */ let tabs = load('tabs', []);
 let filter = '';
 
-theme(load('theme', ''));
-/** @param {string} t light, dark, or "" for the system's */
-function theme(t) {
-	if (t) document.documentElement.dataset.theme = t;
-	else delete document.documentElement.dataset.theme;
+const system = matchMedia('(prefers-color-scheme: dark)');
+/** Shows the theme that was chosen, or the system's. */
+function theme() {
+	document.documentElement.dataset.theme = load('theme', '') || (system.matches ? 'dark' : 'light');
 }
+theme();
+system.addEventListener('change', theme);
 function nextTheme() {
-	const dark =
-		document.documentElement.dataset.theme === 'dark' ||
-		(!document.documentElement.dataset.theme && matchMedia('(prefers-color-scheme: dark)').matches);
-	keep('theme', dark ? 'light' : 'dark');
-	theme(dark ? 'light' : 'dark');
+	keep('theme', document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark');
+	theme();
 }
 
 /** The log-in. @param {any} hello @param {string} [why] */
@@ -536,7 +534,6 @@ async function show() {
 			definition: () => definition(r.db, r.coll),
 			refresh: () => refresh(true),
 			inspector: ui.inspector,
-			names,
 		});
 		performance.mark('pane');
 	} catch (e) {

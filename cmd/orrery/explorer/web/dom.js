@@ -128,6 +128,11 @@ export function ms(n) {
 	return n < 10 ? n.toFixed(1) + ' ms' : n < 10000 ? Math.round(n) + ' ms' : (n / 1000).toFixed(1) + ' s';
 }
 
+/** A number that counts, with what it is. @param {any} n @param {string} what @param {string} [kind] */
+export function fact(n, what, kind = '') {
+	return h('div', { class: 'fact' }, h('b', { class: kind }, n), h('span', null, what));
+}
+
 /** A short number. @param {number} n */
 export function short(n) {
 	return n < 10000 ? count(n) : n < 1e6 ? (n / 1e3).toFixed(n < 1e5 ? 1 : 0) + 'k' : (n / 1e6).toFixed(1) + 'M';

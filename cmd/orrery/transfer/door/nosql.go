@@ -61,6 +61,28 @@ func OpenNoSQL(ctx context.Context, s *Server, db, container string, create []st
 	return n, err
 }
 
+// Names lists the databases of a server, or the containers of a database.
+func Names(ctx context.Context, s *Server, db string) ([]string, error) {
+	n := &NoSQL{url: strings.TrimSuffix(s.NoSQL, "/"), key: s.Key, http: newHTTP(), clock: clock.New()}
+	kind, link, path := "dbs", "", "/dbs"
+	if db != "" {
+		kind, link, path = "colls", "dbs/"+db, "/dbs/"+url.PathEscape(db)+"/colls"
+	}
+	var reply struct{ Databases, DocumentCollections []struct{ ID string } }
+	code, h, text, err := n.send(ctx, http.MethodGet, kind, link, path, nil, nil, nil)
+	if err == nil && code >= 300 {
+		err = refused(code, h, text)
+	}
+	if err == nil {
+		err = stdjson.Unmarshal(text, &reply)
+	}
+	var out []string
+	for _, r := range append(reply.Databases, reply.DocumentCollections...) {
+		out = append(out, r.ID)
+	}
+	return out, err
+}
+
 func (n *NoSQL) link() string { return "dbs/" + n.db + "/colls/" + n.container }
 func (n *NoSQL) path() string {
 	return "/dbs/" + url.PathEscape(n.db) + "/colls/" + url.PathEscape(n.container)

@@ -3,6 +3,7 @@
 import { h, fill, button, count } from '../dom.js';
 import { evaluate } from '../lang/gremlin.js';
 import { print, show, Obj } from '../json.js';
+import { inspect as detail } from '../parts/inspect.js';
 import { note, problem } from '../parts/dialog.js';
 import { pretty } from '../parts/exchange.js';
 import { rove } from '../keys.js';
@@ -79,7 +80,7 @@ function workerAddress() {
 
 /**
  * @param {HTMLElement} el @param {{db: string, coll: string, inspector: HTMLElement}} ctx @param {Found} found
- * @returns {{close: () => void, add: (f: Found) => void, frames: () => number[]}}
+ * @returns {{close: () => void, frames: () => number[]}}
  */
 export function graphView(el, ctx, found) {
 	const canvas = h('canvas', {
@@ -411,21 +412,9 @@ export function graphView(el, ctx, found) {
 							: show(x),
 					])
 				: [];
-		const shut = () => {
-			ctx.inspector.hidden = true;
-			fill(ctx.inspector);
-			redraw();
-			/** @type {HTMLElement|null} */ (list.querySelector('.on, button'))?.focus();
-		};
-		fill(
+		detail(
 			ctx.inspector,
-			h(
-				'div',
-				{ class: 'ihead' },
-				h('h2', null, title),
-				button('Close', shut, { icon: 'close', only: true, class: 'quiet' }),
-				h('div', { class: 'second' }, actions),
-			),
+			title,
 			h(
 				'div',
 				{ class: 'page' },
@@ -444,12 +433,13 @@ export function graphView(el, ctx, found) {
 						h('pre', { class: 'code', tabindex: '0' }, pretty(printOf(v))),
 					),
 			),
+			() => {
+				redraw();
+				/** @type {HTMLElement|null} */ (list.querySelector('.on, button'))?.focus();
+			},
+			actions,
 		);
-		ctx.inspector.hidden = false;
 		ctx.inspector.classList.add('slim');
-		ctx.inspector.onkeydown = (e) => {
-			if (e.key === 'Escape') shut();
-		};
 		requestAnimationFrame(redraw);
 	}
 
@@ -565,9 +555,7 @@ export function graphView(el, ctx, found) {
 	);
 	const watch = new ResizeObserver(() => redraw());
 	watch.observe(holder);
-	const scheme = matchMedia('(prefers-color-scheme: dark)'),
-		theme = new MutationObserver(redraw);
-	scheme.addEventListener('change', redraw);
+	const theme = new MutationObserver(redraw);
 	theme.observe(document.documentElement, { attributes: true });
 	relayout();
 	return {
@@ -576,12 +564,6 @@ export function graphView(el, ctx, found) {
 			worker.terminate();
 			watch.disconnect();
 			theme.disconnect();
-			scheme.removeEventListener('change', redraw);
-		},
-		add(f) {
-			for (const [k, v] of f.vertices) if (!vertices.has(k)) vertices.set(k, v);
-			for (const [k, v] of f.edges) edges.set(k, v);
-			relayout();
 		},
 		frames: () => frames,
 	};

@@ -1,6 +1,6 @@
 // A plan, drawn as a tree of nodes with what each was expected to give and what it gave.
 
-import { h, count, button } from '../dom.js';
+import { h, count, button, fact } from '../dom.js';
 import { copy } from '../parts/dialog.js';
 
 /** What the operations of plans do, in words. @type {Record<string, string>} */
@@ -28,21 +28,19 @@ export function planView(p) {
 	if (p.profile) return profile(p.profile);
 	const t = p.tree,
 		most = t ? Math.max(1, ...all(t.plan).map((s) => Math.max(s.entries || 0, s.given || 0, s.rows || 0))) : 1;
-	const fact = (/** @type {string} */ k, /** @type {any} */ v) =>
-		v === undefined
-			? null
-			: h('div', { class: 'fact' }, h('b', null, typeof v === 'number' ? count(v) : v), h('span', null, k));
+	const figure = (/** @type {string} */ k, /** @type {number|undefined} */ v) =>
+		v === undefined ? null : fact(count(v), k);
 	return h(
 		'div',
 		{ class: 'planview' },
 		h(
 			'div',
 			{ class: 'facts' },
-			fact('index entries read', p.entries),
-			fact('items read', p.items),
-			fact('matched', p.matched),
-			fact('rows', p.rows),
-			p.ru && fact('RU', p.ru.total),
+			figure('index entries read', p.entries),
+			figure('items read', p.items),
+			figure('matched', p.matched),
+			figure('rows', p.rows),
+			p.ru && figure('RU', p.ru.total),
 		),
 		p.plan && h('p', { class: 'why' }, p.plan),
 		p.ru && charge(p.ru),
@@ -174,11 +172,7 @@ function profile(p) {
 	return h(
 		'div',
 		{ class: 'planview' },
-		h(
-			'div',
-			{ class: 'facts' },
-			h('div', { class: 'fact' }, h('b', null, p.dur.toFixed(3) + ' ms'), h('span', null, 'in the steps')),
-		),
+		h('div', { class: 'facts' }, fact(p.dur.toFixed(3) + ' ms', 'in the steps')),
 		h('h2', null, 'Steps'),
 		h(
 			'ul',

@@ -41,6 +41,7 @@ export const gremlin = {
 					? ['__', 'gt', 'gte', 'lt', 'lte', 'eq', 'neq', 'within', 'without', 'between', 'desc', 'asc']
 					: ['g'],
 		),
+	code: (c, text) => `# user /dbs/${c.db}/colls/${c.coll}\nclient.submit(${JSON.stringify(text)}).all().result()`,
 	page: (ctx, text, o) => evaluate(ctx, text, o.signal),
 	async explain(ctx, text, signal) {
 		const r = await evaluate(ctx, text.trim().replace(/;$/, '') + '.profile()', signal);

@@ -273,6 +273,11 @@ export const mongo = {
 		word(text, at, (before) =>
 			/(^|[.])\s*$/.test(before) && !/["'{,:[]\s*$/.test(before) ? methods : [...operators, ...names],
 		),
+	code: (c, text) =>
+		`db.getSiblingDB(${JSON.stringify(c.db)}).` +
+		(/^\s*\{/.test(text)
+			? `runCommand(${text})`
+			: `getCollection(${JSON.stringify(c.coll)}).${text.trim().replace(/^db\.\w+\./, '')}`),
 	async page(ctx, text, o) {
 		const body = o.next ? o.next : commandOf(text, ctx.coll).command;
 		const r = await send(ctx.db, body, { signal: o.signal });

@@ -21,6 +21,8 @@ export const odata = {
 			...names.filter((n) => !n.includes('.') && !n.startsWith('$') && n !== 'id'),
 			...words,
 		]),
+	code: (c, text) =>
+		`TableClient.from_connection_string(conn, ${JSON.stringify(c.coll)}).query_entities(${JSON.stringify(text)})`,
 	async page(ctx, text, o) {
 		const next = o.next ? '&' + o.next : '',
 			filter = text.trim() ? '&$filter=' + enc(text.trim()) : '';

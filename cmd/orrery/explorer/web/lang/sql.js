@@ -32,6 +32,8 @@ export const sql = {
 				),
 			];
 		}),
+	code: (c, text) =>
+		`client.get_database_client(${JSON.stringify(c.db)}).get_container_client(${JSON.stringify(c.coll)}).query_items(${JSON.stringify(text)}, enable_cross_partition_query=True)`,
 	async page(ctx, text, o) {
 		const r = await query(ctx.db, ctx.coll, text, { ...o, explain: !o.next });
 		const x = r.headers.get('x-orrery-explain');

@@ -4,6 +4,7 @@ import { h, fill, button, count } from '../dom.js';
 import { call, link, rows } from '../api.js';
 import { show, Obj } from '../json.js';
 import { offer } from '../keys.js';
+import { inspect } from '../parts/inspect.js';
 import { editor } from '../parts/editor.js';
 import { pretty } from '../parts/exchange.js';
 import { problem } from '../parts/dialog.js';
@@ -267,25 +268,10 @@ export function mount(el, ctx) {
 
 	/** @param {{id: string, text: string}} c */
 	function open(c) {
-		const shut = () => {
-			ctx.inspector.hidden = true;
-			fill(ctx.inspector);
-			/** @type {HTMLElement|null} */ (body.querySelector('[tabindex="0"]'))?.focus();
-		};
-		fill(
-			ctx.inspector,
-			h(
-				'div',
-				{ class: 'ihead' },
-				h('h2', { class: 'mono' }, c.id),
-				button('Close', shut, { icon: 'close', only: true, class: 'quiet' }),
-			),
-			editor({ label: 'Change of ' + c.id, value: pretty(c.text), readOnly: true }).el,
+		const ed = editor({ label: 'Change of ' + c.id, value: pretty(c.text), readOnly: true });
+		inspect(ctx.inspector, c.id, ed.el, () =>
+			/** @type {HTMLElement|null} */ (body.querySelector('[tabindex="0"]'))?.focus(),
 		);
-		ctx.inspector.hidden = false;
-		ctx.inspector.onkeydown = (e) => {
-			if (e.key === 'Escape') shut();
-		};
 	}
 	function tell() {
 		fill(

@@ -1,6 +1,6 @@
 // The health of the server, as moving plots of its metrics.
 
-import { h, fill, count, bytes } from '../dom.js';
+import { h, fill, count, bytes, fact } from '../dom.js';
 import { call } from '../api.js';
 import { plot } from '../parts/plot.js';
 import { problem } from '../parts/dialog.js';
@@ -164,8 +164,6 @@ export function mount(el) {
 	function top(s) {
 		const up = s.uptimeSeconds,
 			time = up < 120 ? up + ' s' : up < 7200 ? Math.round(up / 60) + ' min' : (up / 3600).toFixed(1) + ' h';
-		const fact = (/** @type {any} */ n, /** @type {string} */ what, cls = '') =>
-			h('div', { class: 'fact' }, h('b', { class: cls }, n), h('span', null, what));
 		const state = s.health?.state || 'well';
 		fill(
 			head,

@@ -1,6 +1,6 @@
 // The physical partitions of a container as bars: storage, items, request units; the heaviest keys; splits as they happen.
 
-import { h, fill, button, count, bytes } from '../dom.js';
+import { h, fill, button, count, bytes, fact } from '../dom.js';
 import { call, enc } from '../api.js';
 import { confirm, note, problem } from '../parts/dialog.js';
 
@@ -217,9 +217,4 @@ export function mount(el, ctx) {
 		b.setAttribute('data-key', what + id);
 		return b;
 	}
-}
-
-/** @param {string} n @param {string} what */
-function fact(n, what) {
-	return h('div', { class: 'fact' }, h('b', null, n), h('span', null, what));
 }

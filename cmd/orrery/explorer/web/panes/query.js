@@ -7,7 +7,8 @@ import { offer } from '../keys.js';
 import { session, load, keep } from '../state.js';
 import { editor } from '../parts/editor.js';
 import { grid, columnsOf } from '../parts/grid.js';
-import { dialog, note, problem } from '../parts/dialog.js';
+import { inspect } from '../parts/inspect.js';
+import { copy, dialog, note, problem } from '../parts/dialog.js';
 import { pretty } from '../parts/exchange.js';
 import { sql } from '../lang/sql.js';
 import { mongo } from '../lang/mongo.js';
@@ -69,6 +70,11 @@ export function mount(el, ctx) {
 			run,
 			stop,
 			h('span', { class: 'grow' }),
+			button('Code', () => copy(lang.code(ctx, ed.value)), {
+				icon: 'code',
+				class: 'quiet',
+				title: 'Copy as a line of a program',
+			}),
 			button('History', history, { class: 'quiet' }),
 			button('Saved', saved, { icon: 'star', class: 'quiet' }),
 		),
@@ -237,7 +243,7 @@ export function mount(el, ctx) {
 					return r;
 				},
 				columns,
-				open: (r) => inspect(r),
+				open: (r) => open(r),
 				failed: (e) => note(e),
 				moved: () => {},
 			});
@@ -293,29 +299,12 @@ export function mount(el, ctx) {
 	}
 
 	/** @param {{text: string}} r */
-	function inspect(r) {
-		const ed2 = editor({ label: 'Row', value: pretty(r.text), readOnly: true });
-		const shut = () => {
-			ctx.inspector.hidden = true;
-			fill(ctx.inspector);
-			ctx.inspector.onkeydown = null;
+	function open(r) {
+		const row = editor({ label: 'Row', value: pretty(r.text), readOnly: true });
+		inspect(ctx.inspector, 'Row', row.el, () => {
 			g?.mark('');
 			g?.focus();
-		};
-		fill(
-			ctx.inspector,
-			h(
-				'div',
-				{ class: 'ihead' },
-				h('h2', null, 'Row'),
-				button('Close', shut, { icon: 'close', only: true, class: 'quiet' }),
-			),
-			ed2.el,
-		);
-		ctx.inspector.hidden = false;
-		ctx.inspector.onkeydown = (e) => {
-			if (e.key === 'Escape') shut();
-		};
+		});
 		ctx.inspector.focus();
 	}
 

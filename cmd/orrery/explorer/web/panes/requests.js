@@ -3,6 +3,7 @@
 import { h, fill, button, ms, count } from '../dom.js';
 import { call } from '../api.js';
 import { offer, rove } from '../keys.js';
+import { inspect } from '../parts/inspect.js';
 import { problem } from '../parts/dialog.js';
 import { pretty } from '../parts/exchange.js';
 
@@ -195,11 +196,6 @@ export function mount(el, ctx) {
 
 	/** @param {any} r */
 	function open(r) {
-		const shut = () => {
-			ctx.inspector.hidden = true;
-			fill(ctx.inspector);
-			/** @type {HTMLElement|null} */ (rows.querySelector(`[data-n="${r.n}"]`))?.focus();
-		};
 		const side = (/** @type {string} */ title, /** @type {any} */ headers, /** @type {string} */ text) => [
 			h('h2', null, title),
 			h(
@@ -210,14 +206,9 @@ export function mount(el, ctx) {
 					.join('') + (text ? '\n' + pretty(text) : ''),
 			),
 		];
-		fill(
+		inspect(
 			ctx.inspector,
-			h(
-				'div',
-				{ class: 'ihead' },
-				h('h2', { class: 'mono' }, r.operation + ' ' + r.target),
-				button('Close', shut, { icon: 'close', only: true, class: 'quiet' }),
-			),
+			r.operation + ' ' + r.target,
 			h(
 				'div',
 				{ class: 'page' },
@@ -235,10 +226,7 @@ export function mount(el, ctx) {
 				r.headers && side('Request', r.headers, r.body),
 				r.replyHeaders && side('Reply', r.replyHeaders, r.reply),
 			),
+			() => /** @type {HTMLElement|null} */ (rows.querySelector(`[data-n="${r.n}"]`))?.focus(),
 		);
-		ctx.inspector.hidden = false;
-		ctx.inspector.onkeydown = (e) => {
-			if (e.key === 'Escape') shut();
-		};
 	}
 }

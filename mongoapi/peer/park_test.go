@@ -1,0 +1,85 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+)
+
+// A parked command goes on when it is woken, when it is killed, when the time is over, when the client sends something
+// and when the client leaves.
+func TestPark(t *testing.T) {
+	const long = time.Minute
+	for name, c := range map[string]struct {
+		wait time.Duration
+		do   func(c *Conn, wake func(), client net.Conn)
+		left bool  // some of the time is left
+		gone bool  // the client has left
+		err  error // of the command's context
+	}{
+		"woken":  {long, func(_ *Conn, wake func(), _ net.Conn) { wake() }, true, false, nil},
+		"over":   {time.Millisecond, func(*Conn, func(), net.Conn) {}, false, false, nil},
+		"killed": {long, func(c *Conn, _ func(), _ net.Conn) { c.Kill(1, ErrKilled) }, true, false, ErrKilled},
+		"a message": {long, func(_ *Conn, _ func(), client net.Conn) { _, _ = client.Write([]byte("x")) }, false, false,
+			nil},
+		"client left": {long, func(_ *Conn, _ func(), client net.Conn) { _ = client.Close() }, true, true, ErrLeft},
+		"shutdown":    {long, func(c *Conn, _ func(), _ net.Conn) { c.Finish() }, false, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ln.Close()
+			client, err := net.Dial("tcp", ln.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			nc, err := ln.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			p := New(nc, Defaults)
+			ctx, _ := p.Begin(false)
+			stopped := false
+			left, ok := p.Park(c.wait, func(wake func()) func() {
+				go c.do(p, wake, client)
+				return func() { stopped = true }
+			})
+			if left > 0 != c.left || ok == c.gone || !stopped {
+				t.Errorf("%v is left, the client is there: %v", left, ok)
+			}
+			if got := context.Cause(ctx); !errors.Is(got, c.err) {
+				t.Errorf("the command's context says %v, want %v", got, c.err)
+			}
+		})
+	}
+}
+
+// A command that is watched already can be parked, and one without anything to wait for goes on at once.
+func TestParkWatched(t *testing.T) {
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	p := New(a, Defaults)
+	p.Begin(false)
+	p.Look(0)
+	p.Look(0) // watched from now on
+	if left, ok := p.Park(time.Minute, func(wake func()) func() { return nil }); left < time.Second || !ok {
+		t.Errorf("%v is left, the client is there: %v", left, ok)
+	}
+	if left, ok := p.Park(time.Minute, func(wake func()) func() {
+		p.Look(time.Nanosecond) // a wait isn't a long command
+		wake()
+		return func() {}
+	}); left < time.Second || !ok {
+		t.Errorf("%v is left, the client is there: %v", left, ok)
+	}
+	if !p.End() {
+		t.Error("the connection is over")
+	}
+}

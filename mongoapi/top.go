@@ -1,0 +1,139 @@
+package mongoapi
+
+import (
+	"sort"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+)
+
+// opClass is a class of commands in the counters of serverStatus and top.
+type opClass uint8
+
+const (
+	opCommand opClass = iota
+	opInsert
+	opQuery
+	opUpdate
+	opDelete
+	opGetMore
+	opClasses
+)
+
+// opNames are the names of the classes in opcounters, topNames those in top.
+var (
+	opNames  = [opClasses]string{"command", "insert", "query", "update", "delete", "getmore"}
+	topNames = [opClasses]string{"commands", "insert", "queries", "update", "remove", "getmore"}
+)
+
+func classOf(command string) opClass {
+	switch command {
+	case "insert":
+		return opInsert
+	case "find", "aggregate", "count", "distinct":
+		return opQuery
+	case "update", "findAndModify", "findandmodify":
+		return opUpdate
+	case "delete":
+		return opDelete
+	case "getMore":
+		return opGetMore
+	}
+	return opCommand
+}
+
+// topUsage are a namespace's commands since the first top: their number and microseconds.
+type topUsage [opClasses]struct{ n, micros atomic.Int64 }
+
+// tops counts what commands do. The numbers of all commands are always counted. Those of namespaces are only counted
+// after somebody has asked for them, because a namespace has to be looked up for each command; so the first top begins
+// with zeros, which is what programs need that show differences.
+type tops struct {
+	all [opClasses]atomic.Int64
+	on  atomic.Bool
+	m   sync.Map // namespace to *topUsage
+}
+
+// count counts a command that has ended.
+func (t *tops) count(r *request, took time.Duration) {
+	class := classOf(r.name)
+	t.all[class].Add(1)
+	if !t.on.Load() || r.arg.Kind() != value.String || r.db == "" {
+		return
+	}
+	name := r.arg.Str()
+	if class == opGetMore {
+		name = r.body.Get("collection").Str()
+	}
+	u, ok := t.m.Load(r.db + "." + name)
+	if !ok {
+		u, _ = t.m.LoadOrStore(r.db+"."+name, new(topUsage))
+	}
+	e := &u.(*topUsage)[class]
+	e.n.Add(1)
+	e.micros.Add(took.Microseconds())
+}
+
+// top tells how long the commands on each collection took.
+func top(r *request, dst []byte) ([]byte, error) {
+	if r.db != "admin" {
+		return dst, merr.New(merr.Unauthorized, "top may only be run against the admin database.")
+	}
+	t := &r.s.tops
+	t.on.Store(true)
+	var names []string
+	t.m.Range(func(ns, _ any) bool {
+		names = append(names, ns.(string))
+		return true
+	})
+	sort.Strings(names)
+	at, dst := bson.BeginObject(dst, "totals")
+	dst = bson.AppendString(dst, "note", "all times in microseconds")
+	for _, ns := range names {
+		u, _ := t.m.Load(ns)
+		na, nb := bson.BeginObject(dst, ns)
+		dst = bson.End(u.(*topUsage).append(nb), na)
+	}
+	return bson.End(dst, at), nil
+}
+
+func (u *topUsage) append(dst []byte) []byte {
+	var read, write, all [2]int64
+	for class := range u {
+		x := [2]int64{u[class].micros.Load(), u[class].n.Load()}
+		for i := range x {
+			all[i] += x[i]
+			switch opClass(class) {
+			case opQuery, opGetMore:
+				read[i] += x[i]
+			case opInsert, opUpdate, opDelete:
+				write[i] += x[i]
+			}
+		}
+	}
+	entry := func(name string, x [2]int64) {
+		at, b := bson.BeginObject(dst, name)
+		b = bson.AppendInt64(b, "time", x[0])
+		dst = bson.End(bson.AppendInt64(b, "count", x[1]), at)
+	}
+	entry("total", all)
+	entry("readLock", read)
+	entry("writeLock", write)
+	for _, class := range []opClass{opQuery, opGetMore, opInsert, opUpdate, opDelete, opCommand} {
+		entry(topNames[class], [2]int64{u[class].micros.Load(), u[class].n.Load()})
+	}
+	return dst
+}
+
+// appendOpCounters appends the number of commands of each class.
+func (t *tops) appendOpCounters(dst []byte) []byte {
+	at, dst := bson.BeginObject(dst, "opcounters")
+	for _, class := range []opClass{opInsert, opQuery, opUpdate, opDelete, opGetMore, opCommand} {
+		dst = bson.AppendInt64(dst, opNames[class], t.all[class].Load())
+	}
+	return bson.End(dst, at)
+}
