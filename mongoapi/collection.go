@@ -221,7 +221,7 @@ func (r *request) newDocument(k *coll, d value.Value) (value.Value, error) {
 	first := true
 	for it := d.Iter(); it.Next(); {
 		key := it.Key()
-		if len(key) > 0 && key[0] == '$' && !k.isKeyField(key) {
+		if len(key) > 0 && key[0] == '$' && !k.isKeyField(key) && k.Spec().Origin != "mongo" {
 			return d, merr.New(merr.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not "+
 				"valid for storage.", key, key)
 		}

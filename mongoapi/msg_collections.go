@@ -173,7 +173,7 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 		}
 	}
 	if r.db == "local" && !r.s.o.Standalone {
-		docs = appendOplogInfo(docs, nameOnly)
+		docs = r.appendOplogInfo(docs, nameOnly)
 	}
 	if docs, err = r.keepMatching(docs); err != nil {
 		return dst, err

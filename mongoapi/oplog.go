@@ -317,14 +317,14 @@ func appendOplogCommand(dst []byte, e *journal.Entry) []byte {
 }
 
 // appendOplogInfo appends the oplog to the collections of the database local.
-func appendOplogInfo(docs []value.Value, nameOnly bool) []value.Value {
+func (r *request) appendOplogInfo(docs []value.Value, nameOnly bool) []value.Value {
 	at, b := bson.Begin(nil)
 	b = bson.AppendString(b, "name", oplogName)
 	b = bson.AppendString(b, "type", "collection")
 	if !nameOnly {
 		oa, ob := bson.BeginObject(b, "options")
 		ob = bson.AppendBool(ob, "capped", true)
-		b = bson.End(bson.AppendInt64(ob, "size", journal.DefaultBytes), oa)
+		b = bson.End(bson.AppendInt64(ob, "size", r.s.eng.Journal().Bytes()), oa)
 		ia, ib := bson.BeginObject(b, "info")
 		b = bson.End(bson.AppendBool(ib, "readOnly", true), ia)
 	}

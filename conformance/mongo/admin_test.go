@@ -258,12 +258,15 @@ func TestSessions(t *testing.T) {
 		cmd[2].Value = int64(4)
 		wantCode(t, c.Database("db").RunCommand(ctx, cmd).Err(), 225)
 	})
-	t.Run("transactions are refused", func(t *testing.T) {
+	t.Run("transactions refuse commands that can't be part of one", func(t *testing.T) {
 		sess, err := c.StartSession()
 		must(t, err)
 		defer sess.EndSession(bg)
 		_, err = sess.WithTransaction(bg, func(ctx context.Context) (any, error) {
-			return coll.InsertOne(ctx, doc(t, `{"_id":99}`))
+			if _, err := coll.InsertOne(ctx, doc(t, `{"_id":99}`)); err != nil {
+				return nil, err
+			}
+			return coll.Aggregate(ctx, pipeline(t, `[{"$out": "other"}]`))
 		})
 		wantCode(t, err, 263)
 		if n, err := coll.CountDocuments(bg, doc(t, `{"_id":99}`)); n != 0 || err != nil {

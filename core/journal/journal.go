@@ -120,6 +120,9 @@ func Open(ctx context.Context, eng kv.Engine, clk *clock.Clock, set Settings) (*
 	return j, it.Err()
 }
 
+// Bytes returns how many bytes of entries are kept.
+func (j *Journal) Bytes() int64 { return j.set.Bytes }
+
 // Active reports whether commits have to look any further at the journal.
 func (j *Journal) Active() bool { return j.active.Load() }
 

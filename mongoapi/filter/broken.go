@@ -10,8 +10,9 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/schema"
 )
 
-// breaker describes which clauses of a query a document doesn't satisfy, in the shape that MongoDB gives for validators.
-// It works on the query's own document, and compiles each clause again: it is used only for documents that are refused.
+// breaker describes which clauses of a query a document doesn't satisfy, in the shape that MongoDB gives for
+// validators. It works on the query's own document, and compiles each clause again: it is used only for documents that
+// are refused.
 //
 // Example: the document {a: 1} and the query {a: {$gt: 5}} give {operatorName: "$gt", specifiedAs: {a: {$gt: 5}},
 // reason: "comparison failed", consideredValue: 1}.

@@ -216,6 +216,9 @@ func (c *importCmd) resume(im *transfer.Import, srv *door.Server, format *format
 		return nil
 	}
 	im.Start, err = transfer.Load(c.State)
+	if im.Start != nil && im.Start.Rows == 0 {
+		im.Start = nil // nothing is done that could be lost
+	}
 	if err == nil && im.Start != nil && im.Start.Job != im.Job.Job {
 		return fmt.Errorf("%s is the state of another import, of %s: name another file, or give --restart", c.State,
 			im.Start.Input)

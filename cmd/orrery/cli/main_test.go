@@ -122,6 +122,8 @@ func TestExitCodes(t *testing.T) {
 		{"serve --memory --partition-ru 99", 1, "--partition-ru: want at least 100"},
 		{"serve --memory --partition-gb 0", 1, "--partition-gb 0: want"},
 		{"serve --memory --logical-gb nan", 1, "--logical-gb NaN: want"},
+		{"serve --memory --stream-mb 0", 1, "--stream-mb: want at least 1"},
+		{"serve --memory --stream-age 1ms", 1, "--stream-age: want at least 1"},
 		{"connect --data /nonexistent", 1, "no server serves /nonexistent"},
 		{"check /nonexistent-directory", 2, "nonexistent"},
 	} {

@@ -171,6 +171,14 @@ func (t *rowTable) flush() error {
 	if err := t.draw(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(t.out, "%d rows\n", t.n)
+	_, err := fmt.Fprintf(t.out, "%s\n", counted(t.n))
 	return err
+}
+
+// counted returns a number of rows in words.
+func counted(n int) string {
+	if n == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", n)
 }

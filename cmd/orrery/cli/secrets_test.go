@@ -10,8 +10,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
+	"github.com/orrerydb/orrery/cmd/orrery/transfer/door"
 )
 
 // canary is an account key that must not be seen anywhere.
@@ -88,5 +90,19 @@ func TestRedirectsAreRefused(t *testing.T) {
 	}
 	if asked.Load() > 0 {
 		t.Errorf("the other server got %d requests", asked.Load())
+	}
+}
+
+// A wrong address is told at once, and not after the time for which a server that starts again is waited for.
+func TestNobodyAnswers(t *testing.T) {
+	dir := t.TempDir()
+	file := write(t, dir, "rows.jsonl", "{}\n")
+	for _, api := range []string{"nosql", "mongo"} {
+		began := time.Now()
+		_, errOut := ran(t, 1, "import", file, "--db", "d", "--api", api, "--endpoint", "http://127.0.0.1:1",
+			"--mongo-endpoint", "127.0.0.1:1", "--state", filepath.Join(dir, "state"))
+		if !strings.Contains(errOut, "no server answers at") || time.Since(began) > door.Patience/2 {
+			t.Errorf("%s: %v %s", api, time.Since(began), errOut)
+		}
 	}
 }

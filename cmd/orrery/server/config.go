@@ -271,6 +271,7 @@ func (c *Config) validateLimits() error {
 		{"--spill-mb", int64(c.SpillMB), 0}, {"--partition-ru", int64(c.PartitionRU), leastPartitionRU},
 		{"--script-memory", int64(c.ScriptMemory), leastScriptMB},
 		{"--script-time", c.ScriptTime.Milliseconds(), 1},
+		{"--stream-age", int64(c.StreamAge / time.Second), 1}, {"--stream-mb", int64(c.StreamMB), 1},
 	} {
 		if l.value < l.least {
 			return fmt.Errorf("%s: want at least %d", l.flag, l.least)

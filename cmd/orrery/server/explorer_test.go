@@ -400,7 +400,8 @@ func TestExplorerOddNames(t *testing.T) {
 		}
 	}
 	for _, key := range []string{"it's", "a b", "ü"} {
-		link := "api/table/devicelog(PartitionKey='" + url.PathEscape(strings.ReplaceAll(key, "'", "''")) + "',RowKey='1')"
+		pk := url.PathEscape(strings.ReplaceAll(key, "'", "''"))
+		link := "api/table/devicelog(PartitionKey='" + pk + "',RowKey='1')"
 		if res := b.send("PUT", link, `{"x":1}`); res.StatusCode != 204 {
 			t.Errorf("%q: %d %s", key, res.StatusCode, b.text(res))
 		}

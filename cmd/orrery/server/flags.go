@@ -21,6 +21,8 @@ type Limits struct {
 	PartitionRU    int           `flag:"partition-ru" default:"10000" help:"Most request units per second of one physical partition: a container with more gets more partitions."`
 	PartitionGB    float64       `flag:"partition-gb" default:"50" help:"Size of a physical partition in GiB at which it splits in two."`
 	LogicalGB      float64       `flag:"logical-gb" default:"20" help:"Most that the items of one partition key value may have, in GiB."`
+	StreamAge      time.Duration `flag:"stream-age" default:"24h" help:"How long changes are kept for MongoDB change streams."`
+	StreamMB       int           `flag:"stream-mb" default:"1024" help:"Most that the changes kept for MongoDB change streams may have, in MiB: the oldest go first."`
 	Throttle       bool          `flag:"throttle" help:"Refuse what is above the provisioned throughput, as the service does (429)."`
 	ScriptMemory   int           `flag:"script-memory" default:"256" help:"Memory of a process that runs programs in JavaScript, in MiB."`
 	ScriptTime     time.Duration `flag:"script-time" default:"5s" help:"Longest time of one run of a program in JavaScript."`

@@ -137,7 +137,8 @@ func openOver(cfg *Config, e kv.Engine) (*backing, error) {
 	}
 	o := core.Options{Clock: cfg.Clock, Budget: cfg.newBudget(), Spill: files, Logger: cfg.Logger,
 		PartitionRU: cfg.PartitionRU, MinSlots: cfg.MinSlots, MaxPartition: gigabytes(cfg.PartitionGB),
-		MaxLogicalPartition: gigabytes(cfg.LogicalGB), Throttle: cfg.Throttle}
+		MaxLogicalPartition: gigabytes(cfg.LogicalGB), Throttle: cfg.Throttle,
+		JournalAge: cfg.StreamAge, JournalBytes: int64(cfg.StreamMB) << 20}
 	eng, err := core.Open(context.Background(), e, o)
 	b := &backing{storage: storage{e}, eng: eng, lock: lock}
 	if err == nil {

@@ -141,27 +141,39 @@ export function parse(text) {
 	return root;
 }
 
-/** Lays a JSON text out on several lines; every token stays as it is. @param {string} text */
+/**
+ * Lays a JSON text out on several lines; every token stays as it is. In a long text, what is short is on one line,
+ * because the time of an editor grows with the number of lines.
+ * @param {string} text
+ */
 export function format(text) {
-	let out = '',
-		depth = 0,
-		last = '';
-	const line = () => {
-		out += '\n' + '  '.repeat(depth);
-	};
+	/** @type {string[]} */ const out = [];
+	/** @type {[number, number][]} */ const open = []; // of each open bracket: its place in out, and the characters so far
+	const dense = text.length > 100000;
+	let last = '',
+		size = 0;
+	const line = () => out.push('\n' + '  '.repeat(open.length));
 	scan(text, (t, _, kind) => {
-		if (kind === 'p' && (t === '}' || t === ']')) {
-			depth--;
+		const closes = kind === 'p' && (t === '}' || t === ']');
+		/** @type {any} */ let from;
+		if (closes) {
+			from = open.pop() || [0, 0];
 			if (last !== '{' && last !== '[') line();
 		} else if (last === '{' || last === '[' || last === ',') line();
-		out += t;
-		if (kind === 'p') {
-			if (t === '{' || t === '[') depth++;
-			if (t === ':') out += ' ';
-		}
+		if (kind === 'p' && (t === '{' || t === '[')) open.push([out.length, size]);
+		out.push(t === ':' ? ': ' : t);
+		size += t.length;
+		if (closes && dense && size - from[1] < 100) out.push(out.splice(from[0]).join('').replace(/\n */g, ' '));
 		last = kind === 'p' ? t : 'x';
 	});
-	return out;
+	return out.join('');
+}
+
+/** Takes the blanks between the tokens of a JSON text away. @param {string} text */
+export function compact(text) {
+	/** @type {string[]} */ const out = [];
+	scan(text, (t) => out.push(t));
+	return out.join('');
 }
 
 /** Writes a value on one line. @param {any} v @returns {string} */

@@ -49,6 +49,13 @@ func (a *Again) Unwrap() error { return a.Err }
 // answers.
 const Patience = time.Minute
 
+// impatient marks the context of the first requests to a server: if nobody answers, its address is wrong more likely
+// than that it starts again.
+type impatient struct{}
+
+// first returns a context for the first requests.
+func first(ctx context.Context) context.Context { return context.WithValue(ctx, impatient{}, true) }
+
 // tries calls f until it succeeds or fails for good. Pauses double up to two seconds.
 func tries(ctx context.Context, f func() error) error {
 	pause, waited := 50*time.Millisecond, time.Duration(0)
@@ -59,6 +66,9 @@ func tries(ctx context.Context, f func() error) error {
 			return err
 		}
 		wait := again.Wait
+		if wait == 0 && ctx.Value(impatient{}) != nil {
+			return err
+		}
 		if wait == 0 {
 			wait = pause
 			waited += pause

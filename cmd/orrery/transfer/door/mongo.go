@@ -25,6 +25,7 @@ func OpenMongo(ctx context.Context, s *Server, db, coll string, create []string)
 	if s.Mongo == "" {
 		return nil, errors.New("the server has no MongoDB API (--mongo-addr off), or its address isn't known")
 	}
+	ctx = first(ctx)
 	m := &Mongo{pool: newMongoPool(s), db: db, coll: coll}
 	err := m.describe(ctx)
 	var e *mongoError

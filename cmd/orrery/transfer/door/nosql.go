@@ -40,6 +40,7 @@ func OpenNoSQL(ctx context.Context, s *Server, db, container string, create []st
 	}
 	n := &NoSQL{url: strings.TrimSuffix(s.NoSQL, "/"), key: s.Key, db: db, container: container, http: newHTTP(),
 		clock: clock.New()}
+	ctx = first(ctx)
 	var def struct{ PartitionKey struct{ Paths []string } }
 	err := n.ask(ctx, http.MethodGet, "colls", n.link(), n.path(), nil, nil, &def)
 	var absent *refusal

@@ -39,6 +39,7 @@ func OpenTable(ctx context.Context, s *Server, table string, create bool) (*Tabl
 	if err != nil {
 		return nil, err
 	}
+	ctx = first(ctx)
 	err = tries(ctx, func() error {
 		code, h, text, err := t.send(ctx, http.MethodPost, "/Tables", "", "application/json", body)
 		if err == nil && code >= 300 && code != http.StatusConflict {

@@ -3,26 +3,6 @@
 import { h, count, button, fact } from '../dom.js';
 import { copy } from '../parts/dialog.js';
 
-/** What the operations of plans do, in words. @type {Record<string, string>} */
-const told = {
-	Scan: 'reads all items of the container',
-	PartitionScan: 'reads the items of one logical partition',
-	IndexScan: 'walks a part of an index',
-	Points: 'reads items by key',
-	Fetch: 'reads the items that were found',
-	Filter: 'keeps what fulfils the condition',
-	Merge: 'merges ordered rows',
-	Sort: 'sorts all rows',
-	TopK: 'keeps the first rows of an order',
-	Limit: 'stops after enough rows',
-	Union: 'joins several look-ups',
-	Intersect: 'keeps what all look-ups find',
-	Nothing: 'the condition can’t be fulfilled',
-	CreationOrder: 'orders by creation',
-	KeyOrder: 'orders by key',
-	Rings: 'searches in growing rings',
-};
-
 /** @param {any} p the explanation of a query: of SQL, Mongo or Gremlin */
 export function planView(p) {
 	if (p.profile) return profile(p.profile);
@@ -104,7 +84,7 @@ function node(s, most) {
 		null,
 		h(
 			'div',
-			{ class: 'node', tabindex: '0', title: told[s.op] || '' },
+			{ class: 'node', tabindex: '0' },
 			h('div', { class: 'op' }, h('b', null, s.op), s.what && h('code', null, s.what)),
 			s.why && h('div', { class: 'dim small' }, s.why),
 			s.rows !== undefined || s.given !== undefined

@@ -1,11 +1,12 @@
 // One item at the side: its source with a save that loses nothing, and the same item through all four APIs.
 //
 // The editor shows the text of the reply, laid out in lines but with every token as it came. A save of an unedited item
-// would send the reply's bytes again; an edited one sends the editor's text. Nothing is parsed to numbers in between.
+// would send the reply's bytes again; an edited one sends the editor's tokens without the blanks between them. Nothing is
+// parsed to numbers in between.
 
-import { h, fill, button } from '../dom.js';
+import { h, fill, button, later } from '../dom.js';
 import { call, link, enc, keyOf } from '../api.js';
-import { format, parse, show, JSONError, Obj } from '../json.js';
+import { compact, format, parse, show, JSONError, Obj } from '../json.js';
 import { load, keep } from '../state.js';
 import { editor } from './editor.js';
 import { diff } from './diff.js';
@@ -17,6 +18,9 @@ import { confirm, dialog, note, problem, copy } from './dialog.js';
  */
 export function openItem(side, o) {
 	const { db, coll, def } = o;
+	// what NoSQL can't save isn't edited here: only its beginning is shown
+	const huge = (o.row?.text.length || 0) > 2200000;
+	if (huge) o = { ...o, readOnly: true };
 	let source = o.row ? o.row.text : template(def);
 	let fresh = !o.row;
 	let shown = layOut(source);
@@ -31,7 +35,7 @@ export function openItem(side, o) {
 		label: fresh ? 'New item' : 'Source of ' + id,
 		readOnly: o.readOnly,
 		value: draft ? draft.text : shown,
-		change: edited,
+		change: (t) => typed(t),
 	});
 	const save = button('Save', () => write(), { icon: 'save', class: 'primary', title: 'Save (Ctrl+S)' });
 	const revert = button(
@@ -42,6 +46,7 @@ export function openItem(side, o) {
 		},
 		{},
 	);
+	const soon = later(edited, 400);
 	const title = h('h2', { class: 'mono' });
 	const trouble = h('div', { role: 'alert' });
 	const state = h('span', { class: 'tag' });
@@ -108,9 +113,16 @@ export function openItem(side, o) {
 		const is = isEdited() || fresh;
 		save.disabled = !is;
 		revert.hidden = !isEdited();
-		fill(state, o.readOnly ? 'read-only' : fresh ? 'new' : is ? 'edited' : 'saved');
+		fill(state, huge ? 'the beginning' : o.readOnly ? 'read-only' : fresh ? 'new' : is ? 'edited' : 'saved');
 		state.className = 'tag ' + (is && !o.readOnly ? 'warn' : '');
 		if (!o.readOnly) keep(draftName(), isEdited() ? { text: ed.value, tag } : undefined);
+	}
+
+	/** A key in a long text must not wait for its comparison and its draft. @param {string} text */
+	function typed(text) {
+		if (text.length < 100000) return edited();
+		save.disabled = false;
+		soon();
 	}
 
 	/** @param {string} t */
@@ -132,7 +144,7 @@ export function openItem(side, o) {
 	/** @param {string} [match] the etag to replace, when it isn't the one that was read */
 	async function write(match) {
 		fill(trouble);
-		const text = isEdited() || fresh ? ed.value : source;
+		const text = ed.value;
 		/** @type {any} */ let v;
 		try {
 			v = parse(text);
@@ -169,7 +181,7 @@ export function openItem(side, o) {
 				'nosql',
 				other ? 'POST' : 'PUT',
 				link(db, coll) + '/docs' + (other ? '' : '/' + enc(id)),
-				{ headers, body: text },
+				{ headers, body: isEdited() || fresh ? compact(text) : source },
 			);
 			keep(draftName(), undefined);
 			source = r.text;
@@ -307,6 +319,7 @@ export function openItem(side, o) {
 
 /** @param {string} text */
 function layOut(text) {
+	if (text.length > 2200000) text = text.slice(0, text.lastIndexOf(',', 300000));
 	try {
 		return format(text);
 	} catch {
