@@ -259,6 +259,8 @@ func TestSessions(t *testing.T) {
 		wantCode(t, c.Database("db").RunCommand(ctx, cmd).Err(), 225)
 	})
 	t.Run("transactions refuse commands that can't be part of one", func(t *testing.T) {
+		c := s.client(t) // the commands above have used numbers of the other client's session
+		coll := c.Database("db").Collection(coll.Name())
 		sess, err := c.StartSession()
 		must(t, err)
 		defer sess.EndSession(bg)
