@@ -65,6 +65,7 @@ func (r *request) lookUp(db, name string) (*coll, error) {
 	k := newColl(c)
 	switch {
 	case r.multi != nil:
+		r.multi.uses(k)
 		k.tx, err = r.begun(c)
 	case r.kept != nil:
 		k.tx = r.kept.tx

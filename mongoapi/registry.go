@@ -40,7 +40,7 @@ func init() {
 		"find":        {fn: find, txn: true, snap: true, args: findArguments, strict: true},
 		"mapReduce":   {fn: mapReduce, args: mapReduceArguments, strict: true},
 		"mapreduce":   {fn: mapReduce, args: mapReduceArguments, strict: true},
-		"getMore":     {fn: getMore, txn: true, args: getMoreArguments, strict: true},
+		"getMore":     {fn: getMore, txn: true, snap: true, args: getMoreArguments, strict: true},
 		"killOp":      {fn: killOp, free: true, args: args{"op": anyArg}},
 		"killCursors": {fn: killCursors, txn: true, args: args{"cursors": arrayArg}, strict: true, free: true},
 
@@ -142,7 +142,7 @@ var unsupported = map[string]bool{
 	"applyOps": true, "authenticate": true, "bulkWrite": true,
 	"getLastError": true, "getShardMap": true, "getnonce": true,
 	"killAllSessionsByPattern": true,
-	"shutdown": true,
+	"shutdown":                 true,
 }
 
 // nothing replies to a command that needs no work.

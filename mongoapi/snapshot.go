@@ -106,6 +106,9 @@ func (r *request) checkSnapshot(def command) error {
 
 // atSnapshot runs a command that reads a snapshot.
 func (r *request) atSnapshot(dst []byte, def command) ([]byte, error) {
+	if r.name == "getMore" { // its cursor has the snapshot
+		return r.call(dst, def)
+	}
 	at := r.concern.at
 	if r.kept = r.s.snapshots.find(at); r.kept == nil {
 		if at != 0 && at != r.s.times.tick(r.start, false) {

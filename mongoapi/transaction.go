@@ -3,6 +3,7 @@ package mongoapi
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,7 @@ type transaction struct {
 	// Only commands of the session use these.
 	tx      *core.Transaction // nil until a command needs it
 	fresh   map[string]*coll  // collections that it creates, by namespace
+	used    map[string]*coll  // collections that its commands have used, by namespace
 	cursors []int64
 
 	busy atomic.Bool // a command of it runs
@@ -236,7 +238,16 @@ func (r *request) createInside(db, name string, with ...func(*core.ContainerSpec
 		t.fresh = map[string]*coll{}
 	}
 	t.fresh[db+"."+name] = k
+	t.uses(k)
 	return k, nil
+}
+
+// uses notes a collection.
+func (t *transaction) uses(k *coll) {
+	if t.used == nil {
+		t.used = map[string]*coll{}
+	}
+	t.used[k.namespace()] = k
 }
 
 // changeIndexesInside changes the indexes of a collection that the transaction creates.
@@ -311,16 +322,23 @@ func (r *request) commitAll(t *transaction) error {
 	r.commit = t.tx.Time()
 	var dup *core.Duplicate
 	if errors.As(err, &dup) {
-		return r.duplicateIn(t, dup, err)
+		return t.duplicateIn(dup)
 	}
 	return err
 }
 
-// duplicateIn is the error of a commit for a value that a unique index has already. If another item has taken it since
-// the snapshot, the transaction may succeed when it is run again.
-func (r *request) duplicateIn(_ *transaction, dup *core.Duplicate, err error) error {
-	return merr.New(merr.WriteConflict, "Write conflict during commit: the index %s has the value already: %s",
-		dup.Index, status.From(err).Msg)
+// duplicateIn is the error of a commit for a value that a unique index has already. The index is found by its name
+// among those of the collections that the transaction has used.
+func (t *transaction) duplicateIn(dup *core.Duplicate) error {
+	var of *coll
+	for _, k := range t.used {
+		if of == nil || slices.ContainsFunc(k.indexSpecs(), func(d value.Value) bool {
+			return d.Get("name").Str() == dup.Index
+		}) {
+			of = k
+		}
+	}
+	return of.duplicateValue(dup, of.indexSpecs())
 }
 
 // refusedCommit reports whether a commit with this error has written nothing.

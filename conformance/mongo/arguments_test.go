@@ -64,6 +64,8 @@ func TestArguments(t *testing.T) {
 	must(t, snap.FindOne(bg, bson.M{}).Err())
 	_, err = snap.InsertOne(bg, bson.M{}) // the driver sends no read concern with a write
 	must(t, err)
+	_, err = snap.EstimatedDocumentCount(bg)
+	wantCode(t, err, 72)
 }
 
 // TestWriteConcernThatCantBeMet: the write is done, and the driver gets an error about the write concern.

@@ -232,7 +232,7 @@ func TestWriteErrors(t *testing.T) {
 	if err == nil {
 		t.Fatal("a document of 17 MiB was stored")
 	}
-	if n, _ := c.CountDocuments(bg, bson.D{}); n != 4 {
+	if n, _ := c.CountDocuments(bg, bson.D{}); n != 5 {
 		t.Fatal(n)
 	}
 }
