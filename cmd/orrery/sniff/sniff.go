@@ -17,8 +17,8 @@ import (
 const headSize = 3
 
 // isTLS reports whether a connection that begins with head begins a TLS handshake: the type of the record, and a
-// version of 3.1 or above. HTTP begins with a letter. A MongoDB message begins with its length, whose third byte is 0 in
-// what a client sends first. sure is false if more bytes are needed.
+// version of 3.1 or above. HTTP begins with a letter. A MongoDB message begins with its length, whose third byte is 0
+// in what a client sends first. sure is false if more bytes are needed.
 func isTLS(head []byte) (yes, sure bool) {
 	for i, b := range head[:min(len(head), headSize)] {
 		switch {
