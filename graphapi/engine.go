@@ -11,17 +11,6 @@ import (
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
-// New makes a Server for the graphs of an engine. It runs a goroutine until Shutdown.
-func New(e *core.Engine, o Options) *Server {
-	if o.Clock == nil {
-		o.Clock = e.Clock()
-	}
-	if o.Budget == nil {
-		o.Budget = e.Budget()
-	}
-	return NewServer(Graphs(e), o)
-}
-
 // Graphs returns the graphs of an engine.
 func Graphs(e *core.Engine) Opener {
 	return &engineGraphs{core: e, known: map[GraphName]*engineGraph{}}

@@ -75,7 +75,7 @@ type Options struct {
 	Gate    *admit.Gate
 	Observe observe.Observer
 
-	// Budget limits the memory of large frames and replies. nil = the engine's budget (in New).
+	// Budget limits the memory of large frames and replies. nil = one without a limit.
 	Budget *budget.Budget
 }
 

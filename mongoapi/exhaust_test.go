@@ -157,7 +157,7 @@ func TestAwaitedHello(t *testing.T) {
 // TestAwaitedHelloEnds: the server answers early, within the limits of a connection without a login, and a shutdown
 // doesn't wait for clients that wait.
 func TestAwaitedHelloEnds(t *testing.T) {
-	s, addr := serve(t, Options{Auth: true, Limits: peer.Limits{Login: soon, Idle: 100 * time.Millisecond,
+	_, addr := serve(t, Options{Auth: true, Limits: peer.Limits{Login: soon, Idle: 100 * time.Millisecond,
 		Stall: time.Second, Small: 32 << 10}}, nil)
 	c := connect(t, addr)
 	raw, _ := c.ask(greeting())
@@ -166,7 +166,7 @@ func TestAwaitedHelloEnds(t *testing.T) {
 	if _, e := c.ask(wait); e.OK != 1 {
 		t.Error(e)
 	}
-	s, addr = serve(t, Options{Auth: true}, nil)
+	s, addr := serve(t, Options{Auth: true}, nil)
 	c = connect(t, addr)
 	raw, _ = c.ask(greeting())
 	wait[2].Value = version(t, raw)

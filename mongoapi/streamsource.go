@@ -32,7 +32,6 @@ type stream struct {
 
 	pos    journal.Position // up to which the journal was read
 	page   []*journal.Entry // read, and not yet turned into events
-	more   bool             // there may be more after pos now
 	events []streamEvent    // of the last entry
 	skip   int              // fragments of the first event that were returned before
 

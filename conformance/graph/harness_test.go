@@ -45,7 +45,7 @@ func start(t testing.TB) *server {
 	if _, err := e.CreateContainer(bg, "traffic", spec); err != nil {
 		t.Fatal(err)
 	}
-	g := graphapi.New(e, graphapi.Options{
+	g := graphapi.NewServer(graphapi.Graphs(e), graphapi.Options{Budget: e.Budget(),
 		Account: account, Key: key, Auth: true, Clock: e.Clock(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Sources: map[string]graphapi.GraphName{"gmodern": {Database: "toy", Graph: "modern"}}})
 	if err := g.Prepare(bg); err != nil {

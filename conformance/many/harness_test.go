@@ -97,7 +97,8 @@ func (cl *cluster) open(shared *kvtest.Process) *process {
 	p.sql, err = sqlapi.New(e, sqlapi.Options{Account: account, Key: key, Auth: true, Clock: e.Clock(), Scripts: pool})
 	ok(t, err)
 	p.table = tableapi.New(e, tableapi.Options{Account: account, Key: secret, Auth: true, Clock: e.Clock()})
-	p.gremlin = graphapi.New(e, graphapi.Options{Account: account, Key: key, Auth: true,
+	p.gremlin = graphapi.NewServer(graphapi.Graphs(e), graphapi.Options{Budget: e.Budget(), Clock: e.Clock(),
+		Account: account, Key: key, Auth: true,
 		Sources: map[string]graphapi.GraphName{"plain": {Database: "graphdb", Graph: "g"}}})
 	ok(t, p.gremlin.Prepare(bg))
 	p.mongo = mongoapi.New(e, mongoapi.Options{Account: account, Key: key})

@@ -57,11 +57,6 @@ func New(o Options) *Collation {
 // Options returns the options of a collation that isn't nil.
 func (c *Collation) Options() Options { return c.o }
 
-// Same reports whether two collations order all strings alike.
-func Same(a, b *Collation) bool {
-	return a == b || a != nil && b != nil && a.o == b.o
-}
-
 // scratch is the working memory of a comparison.
 type scratch struct {
 	runes []rune

@@ -48,11 +48,8 @@ import (
 func init() {
 	script.Served()
 	if len(os.Args) == 2 && os.Args[1] == script.WorkerCommand {
-		if err := engine.Work(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+		fmt.Fprintln(os.Stderr, engine.Work(os.Stdin, os.Stdout)) // it returns only after an error
+		os.Exit(1)
 	}
 }
 

@@ -42,7 +42,6 @@ type graphmlRows struct {
 	f    io.ReadCloser
 	x    *xml.Decoder
 	keys map[string]graphmlKey
-	n    int64
 	max  *perRow
 }
 
