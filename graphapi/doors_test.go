@@ -23,6 +23,7 @@ import (
 
 // notes is an Observer that records what it is told.
 type notes struct {
+	observe.None
 	mu    sync.Mutex
 	begun int
 	list  []string

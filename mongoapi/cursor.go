@@ -531,7 +531,9 @@ func (r *request) awaited(c *cursor, dst []byte, n int) (out []byte, end bool, e
 	for empty := len(dst); ; {
 		var here bool
 		_ = yield.While(r.ctx, func() error {
+			r.c.waits(1)
 			wait, here = r.c.p.Park(wait, c.tail.notify)
+			r.c.waits(-1)
 			return nil
 		})
 		if err := r.ctx.Err(); err != nil || !here {

@@ -140,6 +140,7 @@ func (c *client) ask(d bson.D) (bson.Raw, errorReply) {
 
 // watcher is an Observer that records what it is told.
 type watcher struct {
+	observe.None
 	mu     sync.Mutex
 	began  int
 	done   []observe.Request

@@ -39,6 +39,13 @@ func (c *conn) begin(ctx context.Context) {
 	c.s.o.Observe.Begin(apiName)
 }
 
+// waits tells the observer that n more commands only wait for something to happen.
+func (c *conn) waits(n int) {
+	if o := c.home.o.Observe; o != nil {
+		o.Waits(apiName, n)
+	}
+}
+
 // ended is called when the reply is written, or could not be.
 func (c *conn) ended(err error) {
 	c.mu.Lock()

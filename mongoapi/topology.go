@@ -67,7 +67,9 @@ func (r *request) awaitTopology() error {
 	r.c.op = operation{} // meanwhile nothing runs
 	r.c.mu.Unlock()
 	r.c.rest()
+	r.c.waits(1)
 	ctx, ok := r.c.p.Pause(wait)
+	r.c.waits(-1)
 	r.start = r.s.clk.Now()
 	r.c.seen.began = r.start // the wait is no work
 	if !ok {

@@ -26,6 +26,7 @@ import (
 
 // watcher records the requests that it is told.
 type watcher struct {
+	observe.None
 	mu    sync.Mutex
 	begun int
 	all   []observe.Request

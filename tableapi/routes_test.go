@@ -172,6 +172,7 @@ func TestEveryRouteAsksWhoItIs(t *testing.T) {
 
 // told is an observer that records what it is told.
 type told struct {
+	observe.None
 	begun int
 	all   []observe.Request
 }

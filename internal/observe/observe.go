@@ -27,6 +27,9 @@ type Observer interface {
 	Begin(api string)
 	// Done says that it has ended. The Request is the caller's again when Done returns.
 	Done(r *Request)
+	// Waits says that n more requests, or fewer if n is negative, only wait for something to happen, because their
+	// clients asked them to. They have begun and aren't done, and are no work.
+	Waits(api string, n int)
 }
 
 // None is an Observer that looks away.
@@ -37,3 +40,6 @@ func (None) Begin(string) {}
 
 // Done implements Observer.
 func (None) Done(*Request) {}
+
+// Waits implements Observer.
+func (None) Waits(string, int) {}

@@ -81,11 +81,11 @@ func (s *Server) figures() []figure {
 func (s *Server) doorFigures(b *bound) []figure {
 	api := []label{{"api", b.name}}
 	n, conns := s.seen.apis[b.name], b.conns.Counts()
-	done := n.done.Load() // read before begun, so that the number in flight is never negative
-	begun := n.begun.Load()
 	return []figure{
-		{"orrery_requests_total", "Requests that have begun.", counter, float64(begun), api},
-		{"orrery_requests_in_flight", "Requests that are being answered.", gauge, float64(begun - done), api},
+		{"orrery_requests_total", "Requests that have begun.", counter, float64(n.begun.Load()), api},
+		{"orrery_requests_in_flight", "Requests that are being answered.", gauge, float64(n.inFlight()), api},
+		{"orrery_requests_waiting", "Requests that wait for changes, because their clients asked them to.", gauge,
+			float64(n.waiting.Load()), api},
 		{"orrery_request_failures_total", "Requests that failed by a fault of the server's.", counter,
 			float64(n.failed.Load()), api},
 		{"orrery_requests_abandoned_total", "Requests whose client left before the answer.", counter,

@@ -40,7 +40,7 @@ type observer struct {
 var _ observe.Observer = (*observer)(nil)
 
 // apiCounts are the counts of one API.
-type apiCounts struct{ begun, done, failed, left atomic.Int64 }
+type apiCounts struct{ begun, done, failed, left, waiting atomic.Int64 }
 
 // seriesKey is api, operation, status.
 type seriesKey struct{ api, operation, status string }
@@ -74,6 +74,19 @@ func (o *observer) Begin(api string) {
 	if a := o.apis[api]; a != nil {
 		a.begun.Add(1)
 	}
+}
+
+// Waits implements observe.Observer.
+func (o *observer) Waits(api string, n int) {
+	if a := o.apis[api]; a != nil {
+		a.waiting.Add(int64(n))
+	}
+}
+
+// inFlight returns the number of requests that are being answered. Those that only wait aren't.
+func (a *apiCounts) inFlight() int64 {
+	waiting, done := a.waiting.Load(), a.done.Load() // read before begun
+	return max(0, a.begun.Load()-done-waiting)
 }
 
 // Done implements observe.Observer.

@@ -86,11 +86,9 @@ func (s *Server) status() Status {
 			continue
 		}
 		conns, n := b.conns.Counts(), s.seen.apis[b.name]
-		done := n.done.Load()
-		begun := n.begun.Load()
 		st.APIs[b.name] = DoorStatus{Addr: b.addr, Open: conns.Open, Connections: conns.Accepted,
 			Refused:  conns.Refused,
-			Requests: begun, InFlight: begun - done, TurnedAway: b.gate.Refused()}
+			Requests: n.begun.Load(), InFlight: n.inFlight(), TurnedAway: b.gate.Refused()}
 	}
 	return st
 }
