@@ -195,6 +195,35 @@ func TestJournalAfterRestart(t *testing.T) {
 
 // Readers that run beside writers get each commit exactly once, in an order in which each item's versions rise. No
 // entry becomes visible behind a reader.
+// A reader has read to the end, and the store is opened again in the same second. What is written then has times behind
+// the reader's position, although no entry has the time of that position.
+func TestJournalAfterRestartInASecond(t *testing.T) {
+	eng := keptOpen{memkv.New()}
+	clk := clock.Fake(time.Unix(1_700_000_000, 0))
+	e, err := core.Open(bg, eng, core.Options{Clock: clk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newContainer(t, e, core.ContainerSpec{})
+	pos := recordOf(t, e, "db", "c")
+	clk.Advance(time.Second)
+	_, pos = recorded(t, e, pos)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if e, err = core.Open(bg, eng, core.Options{Clock: clk}); err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if c, err = e.Container("db", "c"); err != nil {
+		t.Fatal(err)
+	}
+	put(t, c, core.Create, `{"id":"x","pk":"p","v":1}`)
+	if got, _ := recorded(t, e, pos); story(got) != "create c.x ->1" {
+		t.Errorf("%q", story(got))
+	}
+}
+
 func TestJournalBesideWriters(t *testing.T) {
 	onOwnEngines(t, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})

@@ -103,6 +103,11 @@ func Open(ctx context.Context, eng kv.Engine, clk *clock.Clock, set Settings) (*
 	if err := j.loadState(snap); err != nil {
 		return nil, err
 	}
+	if j.Active() {
+		// The process before this one may have shown times of the present second to readers, as positions, though no
+		// change has them. A change that got such a time would be behind those readers.
+		j.Clock.Advance(Wall(clk.Now().Add(time.Second)))
+	}
 	it, err := snap.Iter(keys.JournalBounds())
 	if err != nil {
 		return nil, err
