@@ -193,8 +193,6 @@ func TestJournalAfterRestart(t *testing.T) {
 	}
 }
 
-// Readers that run beside writers get each commit exactly once, in an order in which each item's versions rise. No
-// entry becomes visible behind a reader.
 // A reader has read to the end, and the store is opened again in the same second. What is written then has times behind
 // the reader's position, although no entry has the time of that position.
 func TestJournalAfterRestartInASecond(t *testing.T) {
@@ -204,7 +202,7 @@ func TestJournalAfterRestartInASecond(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newContainer(t, e, core.ContainerSpec{})
+	newContainer(t, e, core.ContainerSpec{})
 	pos := recordOf(t, e, "db", "c")
 	clk.Advance(time.Second)
 	_, pos = recorded(t, e, pos)
@@ -215,7 +213,8 @@ func TestJournalAfterRestartInASecond(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	if c, err = e.Container("db", "c"); err != nil {
+	c, err := e.Container("db", "c")
+	if err != nil {
 		t.Fatal(err)
 	}
 	put(t, c, core.Create, `{"id":"x","pk":"p","v":1}`)
@@ -224,6 +223,8 @@ func TestJournalAfterRestartInASecond(t *testing.T) {
 	}
 }
 
+// Readers that run beside writers get each commit exactly once, in an order in which each item's versions rise. No
+// entry becomes visible behind a reader.
 func TestJournalBesideWriters(t *testing.T) {
 	onOwnEngines(t, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
