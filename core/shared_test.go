@@ -401,7 +401,7 @@ func TestSharedUnknownOutcomes(t *testing.T) {
 	put(t, cs[0], core.Create, `{"id":"n","pk":"p","u":"n","n":0}`)
 	ps.store.SetFaults(kvtest.Faults{Most: time.Millisecond, Unknown: 0.3, Late: 4 * time.Millisecond})
 	var sum, unsure atomic.Int64
-	const writes = 30
+	const writes = 120 // so many that chance doesn't decide: some 40 stay unknown, and 72 if nobody looked
 	ps.each(1, func(p, _ int) {
 		for i := range writes {
 			_, err := cs[p].Write(bg, core.Write{Kind: core.Update, PK: pk("p"), ID: value.StringOf("n"),
