@@ -10,8 +10,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
-// TestPolicyReplaced: a policy that the NoSQL client reads and writes back, and one that it changes, keep what MongoDB's
-// text, 2dsphere and 2d indexes need. The NoSQL client sees nothing of it.
+// TestPolicyReplaced: a policy that the NoSQL client reads and writes back, and one that it changes, keep what the
+// text, 2dsphere and 2d indexes of MongoDB need. The NoSQL client sees nothing of it.
 func TestPolicyReplaced(t *testing.T) {
 	_, ps := places(t)
 	p := ps["mongo"]
@@ -21,7 +21,8 @@ func TestPolicyReplaced(t *testing.T) {
 		{Keys: bson.D{{Key: "flat", Value: "2d"}}},
 	})
 	ok(t, err)
-	_, err = p.mongo.InsertOne(bg, bson.M{"_id": "a", "title": "brass orreries", "at": bson.A{5, 50}, "flat": bson.A{5, 50}})
+	_, err = p.mongo.InsertOne(bg, bson.M{"_id": "a", "title": "brass orreries", "at": bson.A{5, 50},
+		"flat": bson.A{5, 50}})
 	ok(t, err)
 
 	answers := func(when string) {
