@@ -12,6 +12,10 @@
 // Example, with sync: worker 1 creates k (201). The server is killed. Worker 2 then reads k as absent. No order of
 // these operations explains both replies, so the check fails.
 //
-// ORRERY_LINEARIZE=<n> does n runs of 20 s each, with a kill every 3 s. ORRERY_BINARY is the program; without it the
-// program is built.
+// Transactions of the MongoDB API, snapshots and change streams are tested in the same way. There the model is one
+// state of all documents, which each transaction changes in one step (vector). The driver goes on with the next life of
+// the server: it repeats commits and retryable writes there, and opens its stream again behind the last event.
+//
+// ORRERY_LINEARIZE=<n> does n runs of 20 s each, or one run of n times 20 s, with a kill every 3 s. ORRERY_BINARY is
+// the program; without it the program is built.
 package linearize

@@ -128,7 +128,7 @@ func (r *run) one(ctx context.Context, l *life, worker int, c client, rnd *rand.
 
 // serve starts the server and clients for it.
 func (r *run) serve(dir, durability string, number int) (*process, *life, func()) {
-	p := launch(r.t, dir, durability)
+	p := launch(r.t, dir, durability, "127.0.0.1:0")
 	cs, closed := clients(r.t, p.at)
 	l := &life{number: number, clients: cs, found: map[string]int{}}
 	ctx := context.Background()
@@ -220,16 +220,16 @@ func (r *run) relaxed(l, next *life) map[string][]porcupine.Operation {
 }
 
 // judge runs the checker on histories of items.
-func judge(t *testing.T, what string, hs map[string][]porcupine.Operation) {
+func judge(t *testing.T, what string, m porcupine.Model, hs map[string][]porcupine.Operation) {
 	t.Helper()
 	for id, ops := range hs {
-		verdict, info := porcupine.CheckOperationsVerbose(item, ops, patience)
+		verdict, info := porcupine.CheckOperationsVerbose(m, ops, patience)
 		if verdict == porcupine.Ok {
 			continue
 		}
 		t.Errorf("%s: the history of %s, %d operations: %v", what, id, len(ops), verdict)
 		if f, err := os.CreateTemp("", "linearize-*.html"); err == nil {
-			if err := porcupine.Visualize(item, info, f); err == nil {
+			if err := porcupine.Visualize(m, info, f); err == nil {
 				t.Logf("a picture of it is in %s", f.Name())
 			}
 			_ = f.Close()
@@ -261,7 +261,7 @@ func TestLinearizable(t *testing.T) {
 					t.Error("too little was done to find anything")
 				}
 				if durability == "sync" {
-					judge(t, "all lives", r.history(nil))
+					judge(t, "all lives", item, r.history(nil))
 					return
 				}
 				for i, l := range lives {
@@ -269,7 +269,7 @@ func TestLinearizable(t *testing.T) {
 					if i+1 < len(lives) {
 						next = lives[i+1]
 					}
-					judge(t, "life "+strconv.Itoa(i+1), r.relaxed(l, next))
+					judge(t, "life "+strconv.Itoa(i+1), item, r.relaxed(l, next))
 				}
 			})
 		}

@@ -44,12 +44,12 @@ type process struct {
 	at  server.Connections
 }
 
-// launch starts the program with a store and returns when it is ready.
-func launch(t *testing.T, dir, durability string) *process {
+// launch starts the program with a store and returns when it is ready. mongo is the address of the MongoDB API.
+func launch(t *testing.T, dir, durability, mongo string) *process {
 	t.Helper()
 	args := []string{"serve", "--data", dir, "--durability", durability, "--strict", "none", "--gremlin-addr", "off",
-		"--log-level", "warn"}
-	for _, a := range []string{"nosql", "table", "mongo", "admin"} {
+		"--log-level", "warn", "--mongo-addr", mongo}
+	for _, a := range []string{"nosql", "table", "admin"} {
 		args = append(args, "--"+a+"-addr", "127.0.0.1:0")
 	}
 	p := &process{cmd: exec.Command(binary, args...)}

@@ -56,6 +56,8 @@ type Journal struct {
 	active atomic.Bool            // something is recorded, or somebody watches a container
 	scopes atomic.Pointer[scopes] // what is recorded
 	floor  atomic.Uint64          // everything at or below this time may have been removed
+	kept   atomic.Uint64          // the next process begins its times behind it, see Keep
+	keptMu sync.Mutex             // allows one change of kept at a time
 
 	stateMu sync.Mutex // allows one change of the stored state at a time
 	stored  []byte     // the stored state; guarded by stateMu
@@ -103,9 +105,12 @@ func Open(ctx context.Context, eng kv.Engine, clk *clock.Clock, set Settings) (*
 	if err := j.loadState(snap); err != nil {
 		return nil, err
 	}
+	if err := j.loadTime(snap); err != nil {
+		return nil, err
+	}
 	if j.Active() {
-		// The process before this one may have shown times of the present second to readers, as positions, though no
-		// change has them. A change that got such a time would be behind those readers.
+		// The process before this one may have shown times of the present second to clients, as times of its replies.
+		// A change that got such a time would be behind a reader that begins there.
 		j.Clock.Advance(Wall(clk.Now().Add(time.Second)))
 	}
 	it, err := snap.Iter(keys.JournalBounds())
