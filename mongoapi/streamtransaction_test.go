@@ -72,7 +72,8 @@ func TestStreamsOfTransactions(t *testing.T) {
 			}
 
 			parts := everything(t, c, ask(oplog), oplogName, "local")
-			back := everything(t, c, ask(append(oplog[:2:2], bson.E{Key: "sort", Value: bson.D{{Key: "$natural", Value: -1}}},
+			newest := bson.D{{Key: "$natural", Value: -1}}
+			back := everything(t, c, ask(append(oplog[:2:2], bson.E{Key: "sort", Value: newest},
 				oplog[2])), oplogName, "local")
 			if len(parts) != x.parts || len(back) != x.parts {
 				t.Fatalf("the oplog has %d documents, and backwards %d", len(parts), len(back))
