@@ -91,8 +91,8 @@ type results struct {
 	charged int
 }
 
-// hold reserves memory for that many bytes of collected results in the budget. They count twice, because they are copied
-// into a message.
+// hold reserves memory for that many bytes of collected results in the budget. They count twice, because they are
+// copied into a message.
 func (r *results) hold(bytes int) error {
 	if r.held == nil {
 		r.held = r.reply.c.srv.o.Budget.Open("result")
@@ -156,8 +156,8 @@ func (r *results) item(v any, bulk int64) error {
 	return nil
 }
 
-// watch makes a map that is read while it is written reserve the memory of its bytes meanwhile. own becomes the error of
-// that, or of the map's entries.
+// watch makes a map that is read while it is written reserve the memory of its bytes meanwhile. own becomes the error
+// of that, or of the map's entries.
 func (r *results) watch(m *gvalue.LazyMap, own *error) {
 	before, each := len(r.items), m.Each
 	m.Written = func(bytes int) error {

@@ -24,8 +24,8 @@ func lazy(m *gvalue.Map, n int, end error) *gvalue.LazyMap {
 	}}
 }
 
-// TestLazyMapsAreWrittenAsMaps: every serializer writes a map that is read meanwhile as it writes any other. An error of
-// the map's entries, and one of Written, ends the writing.
+// TestLazyMapsAreWrittenAsMaps: every serializer writes a map that is read meanwhile as it writes any other. An error
+// of the map's entries, and one of Written, ends the writing.
 func TestLazyMapsAreWrittenAsMaps(t *testing.T) {
 	m := gvalue.MapOf("a", int64(1), int32(2), []any{"x", nil}, gvalue.TLabel, 1.5)
 	broken := errors.New("the file is damaged")

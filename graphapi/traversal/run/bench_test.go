@@ -93,9 +93,9 @@ func BenchmarkCollect(b *testing.B) {
 			"g.V().dedup().by('text')"} {
 			b.Run(script+"/"+strconv.Itoa(n), func(b *testing.B) {
 				b.ReportAllocs()
-				req := &message.Request{Script: script}
+				ctx, req := context.Background(), &message.Request{Script: script}
 				for b.Loop() {
-					if _, err := run.Run(context.Background(), g, req, func(any, int64) error { return nil }); err != nil {
+					if _, err := run.Run(ctx, g, req, func(any, int64) error { return nil }); err != nil {
 						b.Fatal(err)
 					}
 				}

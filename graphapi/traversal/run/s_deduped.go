@@ -15,8 +15,8 @@ import (
 // keys weren't met before follow in the order in which they came.
 //
 // Example: memory for two keys, input a, b, a, c, b, d. a and b are passed on. c is too much: run 1 = a, b (given).
-// c, b and d are gathered, and become the runs b, c and d. The merge gives a and b, which were given, and c and d, which
-// are passed on now.
+// c, b and d are gathered, and become the runs b, c and d. The merge gives a and b, which were given, and c and d,
+// which are passed on now.
 
 // dedupRow is a key in a file, with the first traverser that had it.
 type dedupRow struct {

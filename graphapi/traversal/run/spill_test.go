@@ -114,7 +114,8 @@ var spilling = []string{
 	"g.inject(numbers).unfold().group().by(math('_ % 9000')).by(is(gt(40)).count())",
 	"g.inject(numbers).unfold().groupCount().unfold()",
 	"g.inject(numbers).unfold().group().by(math('_ % 9000')).unfold().select(keys)",
-	"g.inject(numbers).unfold().groupCount().by(math('_ % 7000')).unfold().order().by(values, desc).by(keys).range(5, 900)",
+	"g.inject(numbers).unfold().groupCount().by(math('_ % 7000')).unfold()" +
+		".order().by(values, desc).by(keys).range(5, 900)",
 	"g.inject(numbers).unfold().groupCount().unfold().groupCount().by(values)",
 	"g.inject(1, 2, 3, 4, 5, 6).V().groupCount().unfold()", "g.V().group().by('name').by('t').unfold()",
 	"g.inject(1, 2, 3, 4).V().group().by('name').by(out().order().by('n').values('t')).unfold()",
