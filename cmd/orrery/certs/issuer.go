@@ -22,7 +22,7 @@ import (
 // know at its start. Safe for concurrent use.
 //
 // Example: a service of compose is called "db". A client connects to https://db:8081, and its handshake says "db". The
-// certificate, made for localhost, isn't good for that name; one for "db" is made, signed, and kept for the next client.
+// certificate, made for localhost, isn't good for that name. One for "db" is made, signed, and kept for later clients.
 type Issuer struct {
 	root    Pair
 	allowed func(name string) bool

@@ -55,8 +55,8 @@ func initMongo(ctx context.Context, s *Server, _, file string) (n int, err error
 		k, v, _ := strings.Cut(pair, "=")
 		env[k] = v
 	}
-	shell, err := mongoshell.New(mongoshell.Options{Client: client, Database: s.cfg.InitDatabase, Version: s.cfg.Version,
-		Out: &printed{s: s, file: name}, Env: env, Load: s.loadScript})
+	shell, err := mongoshell.New(mongoshell.Options{Client: client, Database: s.cfg.InitDatabase,
+		Version: s.cfg.Version, Out: &printed{s: s, file: name}, Env: env, Load: s.loadScript})
 	if err != nil {
 		return 0, err
 	}

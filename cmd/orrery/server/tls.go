@@ -66,7 +66,8 @@ var privateEnds = []string{".localhost", ".local", ".internal", ".test", ".home.
 
 // certifies reports whether a certificate may be made for a name: those that requests without credentials may use, and
 // names within private networks, such as that of a service of compose, which has no dot. Other names belong to somebody
-// else: clients that trust this server's certificate would trust whoever has its key to be them. --public-host adds one.
+// else: clients that trust this server's certificate would trust whoever has its key to be them. --public-host adds
+// one.
 func (s *Server) certifies(name string) bool {
 	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" {
 		return false
