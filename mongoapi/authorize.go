@@ -76,6 +76,7 @@ func init() {
 		"find":      onCollection("find"),
 		"explain":   func(m may) bool { return m.explained() },
 
+		"bulkWrite":     func(m may) bool { return m.bulkWrites() },
 		"delete":        onCollection("remove"),
 		"insert":        onCollection("insert"),
 		"update":        func(m may) bool { return m.here("update") && (!m.upserts() || m.here("insert")) },

@@ -45,6 +45,7 @@ func init() {
 		"killCursors": {fn: killCursors, txn: true, args: args{"cursors": arrayArg}, strict: true, free: true},
 
 		// Writing.
+		"bulkWrite":     {fn: bulkWrite, txn: true, retry: true, args: bulkWriteArguments, strict: true},
 		"delete":        {fn: deleteDocs, txn: true, retry: true, args: deleteArguments, strict: true},
 		"findAndModify": {fn: findAndModify, txn: true, retry: true, args: findAndModifyArguments, strict: true},
 		"findandmodify": {fn: findAndModify, txn: true, retry: true, args: findAndModifyArguments, strict: true},
@@ -139,7 +140,7 @@ func init() {
 
 // unsupported lists commands of MongoDB that aren't supported. All other names are unknown.
 var unsupported = map[string]bool{
-	"applyOps": true, "authenticate": true, "bulkWrite": true,
+	"applyOps": true, "authenticate": true,
 	"getLastError": true, "getShardMap": true, "getnonce": true,
 	"killAllSessionsByPattern": true,
 	"shutdown":                 true,

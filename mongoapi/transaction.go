@@ -415,11 +415,20 @@ func (r *request) checkInside(def command) error {
 		return nil
 	case !def.txn:
 		return merr.New(merr.OperationNotInTransaction, "Cannot run '%s' in a multi-document transaction.", r.name)
-	case r.db == "admin" || r.db == "local" || r.db == "config":
-		return merr.New(merr.OperationNotInTransaction, "Cannot run command against the '%s' database in a "+
-			"transaction.", r.db)
+	case r.name == "bulkWrite" || r.arg.Str() == bulkCollection || r.body.Get("collection").Str() == bulkCollection:
+		return nil // it names its databases elsewhere
+	case reserved(r.db):
+		return refusedInside(r.db)
 	}
 	return nil
+}
+
+// reserved reports whether a database has no documents that a transaction may read or write.
+func reserved(db string) bool { return db == "admin" || db == "local" || db == "config" }
+
+func refusedInside(db string) error {
+	return merr.New(merr.OperationNotInTransaction, "Cannot run command against the '%s' database in a "+
+		"transaction.", db)
 }
 
 // checkStages refuses a pipeline that can't be part of a transaction.
