@@ -186,9 +186,7 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	bg.Go("sizes of partitions", e.watchSizes)
 	e.resume()
 	bg.Go("search for interrupted resizes", e.resumeResizes)
-	if !eng.Shared() { // there containers that need an upgrade are refused
-		e.startUpgrade()
-	}
+	e.startUpgrade()
 	bg.Go("removal of what queries have kept", func() {
 		for bg.Sleep(spill.KeptFor / 10) {
 			e.kept.Sweep()

@@ -46,8 +46,7 @@ var engines = map[string]func(t testing.TB) kv.Engine{
 	},
 }
 
-// ownEngines are the engines whose store belongs to one process. Stores of several are not upgraded: see
-// TestSharedRefusals.
+// ownEngines are the engines whose store belongs to one process.
 var ownEngines = map[string]func(t testing.TB) kv.Engine{"mem": engines["mem"], "pebble": engines["pebble"]}
 
 // beside has the function that returns the engine of one more process over the same store, by kv.Engine, for engines

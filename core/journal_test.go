@@ -12,6 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/journal"
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -220,6 +221,71 @@ func TestJournalAfterRestartInASecond(t *testing.T) {
 	put(t, c, core.Create, `{"id":"x","pk":"p","v":1}`)
 	if got, _ := recorded(t, e, pos); story(got) != "create c.x ->1" {
 		t.Errorf("%q", story(got))
+	}
+}
+
+// failing is an engine whose writes fail while broken is set.
+type failing struct {
+	keptOpen
+	broken *bool
+}
+
+func (e failing) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
+	if *e.broken {
+		return nil, kv.ErrUnavailable
+	}
+	return e.keptOpen.Write(ctx, b, pre)
+}
+
+// A position that no entry has stays right over restarts with clocks that were set back, whether the process was closed
+// or has just ended. Nothing is written for it most of the time, and a position that can't be kept is no position.
+func TestJournalKeepsPositions(t *testing.T) {
+	broken := false
+	eng := failing{keptOpen{memkv.New()}, &broken}
+	now := time.Unix(1_700_000_000, 0)
+	pos := journal.Position{}
+	for i, closed := range []bool{true, false, true, true} {
+		clk := clock.Fake(now)
+		e, err := core.Open(bg, eng, core.Options{Clock: clk})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		var c *core.Container
+		if i == 0 {
+			newContainer(t, e, core.ContainerSpec{})
+			pos = recordOf(t, e, "db", "c")
+		}
+		if c, err = e.Container("db", "c"); err != nil {
+			t.Fatal(err)
+		}
+		put(t, c, core.Create, fmt.Sprintf(`{"id":"x%d","pk":"p","v":%d}`, i, i))
+		got, next := recorded(t, e, pos)
+		if want := fmt.Sprintf("create c.x%d ->%d", i, i); story(got) != want {
+			t.Fatalf("start %d: behind %v the journal has %q, want %q", i, pos, story(got), want)
+		}
+		clk.Advance(3 * time.Second)
+		for range 1000 {
+			clk.Advance(time.Millisecond)
+			_, pos = recorded(t, e, next)
+			if err := e.Journal().Keep(bg, pos.Time); err != nil {
+				t.Fatal(err)
+			}
+			broken = true // what is kept lasts for a while
+		}
+		clk.Advance(time.Hour)
+		if err := e.Journal().Keep(bg, e.Journal().Mark()); i == 0 && !status.Is(err, status.Unavailable) {
+			t.Errorf("a position that isn't stored is kept: %v", err)
+		}
+		if err := e.Journal().Keep(bg, e.Journal().Mark()+1<<40); err != nil {
+			t.Errorf("a time to come: %v", err)
+		}
+		if broken = false; closed {
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now = now.Add(-time.Hour)
 	}
 }
 

@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/feed"
-	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
@@ -39,7 +37,12 @@ var network = kvtest.Faults{Most: time.Millisecond}
 
 // startProcesses opens a store with n processes. At the end of the test each of them must find the store undamaged.
 func startProcesses(t *testing.T, n int, f kvtest.Faults) *processes {
-	ps := &processes{t: t, store: kvtest.NewShared(memkv.New(), 1)}
+	return processesOver(t, memkv.New(), n, f)
+}
+
+// processesOver does the same with a store that has contents.
+func processesOver(t *testing.T, of kv.Engine, n int, f kvtest.Faults) *processes {
+	ps := &processes{t: t, store: kvtest.NewShared(of, 1)}
 	for i := range n {
 		ps.clks = append(ps.clks, clock.Fake(time.Unix(1_700_000_000, 0).Add(skews[i])))
 		ps.kvs, ps.all = append(ps.kvs, nil), append(ps.all, nil)
@@ -505,50 +508,4 @@ func TestSharedResources(t *testing.T) {
 	if n := databases(t, b); n != 1 {
 		t.Errorf("%d databases", n)
 	}
-}
-
-// What isn't safe while several processes have a store is refused, and changes nothing: containers whose index has to
-// be upgraded.
-func TestSharedRefusals(t *testing.T) {
-	mem := memkv.New()
-	e, err := core.Open(bg, notClosed{mem}, core.Options{MinSlots: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	put(t, newContainer(t, e, core.ContainerSpec{}), core.Create, agedDoc(1))
-	_ = e.Close()
-	age(t, mem)
-	before := dump(t, mem)
-	if e, err = core.Open(bg, kvtest.NewShared(mem, 1).Engine(), core.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	_, err = e.Container("db", "c")
-	wantCode(t, err, status.Unavailable, 0)
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
-	if after := dump(t, mem); after != before {
-		t.Error("the refused container was changed")
-	}
-}
-
-// dump returns all keys and values of an engine.
-func dump(t *testing.T, eng kv.Engine) string {
-	t.Helper()
-	snap, err := eng.Snapshot(bg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer snap.Close()
-	lo, hi := keys.DataBounds()
-	it, err := snap.Iter(lo, hi)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer it.Close()
-	var out strings.Builder
-	for ok := it.First(); ok; ok = it.Next() {
-		fmt.Fprintf(&out, "%x=%x\n", it.Key(), it.Value())
-	}
-	return out.String()
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/lease"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/work"
@@ -66,7 +67,7 @@ func (e *Engine) startUpgrade() {
 		for {
 			var did, failed int
 			err := e.work.Try("upgrade of the store", func() (err error) {
-				did, failed, err = e.upgradeAll(e.work.Context())
+				did, failed, err = e.upgradeTurn(e.work.Context())
 				return err
 			})
 			if err == nil && did == 0 {
@@ -92,6 +93,22 @@ func (u *upgrade) problem(err error) {
 	if err != nil {
 		u.st.Problem = err.Error()
 	}
+}
+
+// upgradeTurn is upgradeAll in the process that does it. The others wait until it has ended. Then they find that the
+// store has the current format, or go on.
+func (e *Engine) upgradeTurn(ctx context.Context) (did, failed int, err error) {
+	l, err := e.leases().Acquire(ctx, lease.Name{Kind: lease.Upgrade})
+	if err != nil {
+		return 0, 0, store.Translate(err)
+	}
+	defer l.Release()
+	if e.kv.Shared() {
+		if _, err := e.cat.Refresh(l.Context()); err != nil || !e.Older() {
+			return 0, 0, err
+		}
+	}
+	return e.upgradeAll(l.Context())
 }
 
 // upgradeAll upgrades all containers in sequence. did is the number of containers that needed it, including those that

@@ -149,7 +149,7 @@ func noFormer(t testing.TB, e kv.Engine) {
 // A store of an older format gives the same answers as before, during the upgrade and after it. Then the new format is
 // recorded.
 func TestUpgrade(t *testing.T) {
-	for name, open := range ownEngines {
+	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
 			eng := open(t)
 			defer eng.Close()
@@ -363,7 +363,7 @@ func TestUpgradeStopsNobody(t *testing.T) {
 
 // Writers, readers and changes of the policy continue during an upgrade.
 func TestUpgradeAmongClients(t *testing.T) {
-	for name, open := range ownEngines {
+	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
 			eng := open(t)
 			defer eng.Close()

@@ -63,6 +63,16 @@ func (r *request) sessionKey(id []byte) [16]byte {
 	return key16(h[:])
 }
 
+// uid returns what an lsid names its user by.
+func (r *request) uid() value.Value {
+	user := ""
+	if r.c.user != "" {
+		user = r.c.user + "@admin"
+	}
+	uid := sha256.Sum256([]byte(user))
+	return value.BinaryOf(0, uid[:])
+}
+
 func (ss *sessions) get(k [16]byte) *session {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()

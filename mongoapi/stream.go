@@ -97,6 +97,12 @@ func (r *request) streamCursor(name string) (*cursor, error) {
 	if err := st.begin(r, spec, since); err != nil {
 		return nil, err
 	}
+	if st.last.Time == 0 { // it begins at a time
+		st.shown = st.pos.Time
+		if err := r.s.eng.Journal().Keep(r.ctx, st.shown); err != nil {
+			return nil, err
+		}
+	}
 	st.topic = r.s.eng.Journal().Watch(o.ns)
 	c := &cursor{ns: r.db + "." + name, env: r.exprEnv(), run: st.run, tail: st, awaits: true}
 	c.src, err = p.Run(&agg.Exec{Env: r.exprEnv(), Host: &host{r: r, db: r.db, coll: name}},
@@ -284,6 +290,7 @@ func (st *stream) resume(r *request, doc value.Value, option string, since uint6
 		return merr.New(merr.ChangeStreamFatal, "cannot resume stream; the resume token was not found. %s",
 			update.Show(doc))
 	}
+	st.last = t
 	switch {
 	case t.Kind == changes.Invalidate:
 	case t.Fragment > 0: // the event comes again, without its first fragments

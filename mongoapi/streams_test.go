@@ -13,6 +13,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/mongoapi/internal/mtest"
@@ -247,6 +249,55 @@ func TestStreamTimes(t *testing.T) {
 		t.Errorf("%d cursors are open, want 3", n)
 	}
 }
+
+// A client goes on behind a batch without events, at a server that was started again with its clock set back by an
+// hour.
+func TestStreamAfterRestart(t *testing.T) {
+	eng, now := memkv.New(), time.Unix(1_700_000_000, 0)
+	start := func(at time.Time) (c *client, clk *clock.Clock, stop func()) {
+		clk = clock.Fake(at)
+		e, err := core.Open(context.Background(), stays{eng}, core.Options{Clock: clk})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := New(e, Options{Clock: clk})
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _ = s.Serve(ln) }()
+		return connect(t, ln.Addr().String()), clk, func() {
+			_ = s.Shutdown(context.Background())
+			_ = e.Close()
+		}
+	}
+	c, clk, stop := start(now)
+	before := newStreams(t, c)
+	before.watch("s", "", bson.D{}, nil)
+	clk.Advance(5 * time.Second)
+	raw, _ := c.ask(bson.D{{Key: "getMore", Value: before.id["s"]}, {Key: "collection", Value: "c"},
+		{Key: "maxTimeMS", Value: 1}, {Key: "$db", Value: "db"}})
+	token := raw.Lookup("cursor", "postBatchResumeToken")
+	if token.Equal(before.last["s"]) {
+		t.Fatal("the position of a stream without events doesn't move: the test tests nothing")
+	}
+	stop()
+	c, _, stop = start(now.Add(-time.Hour))
+	defer stop()
+	c.ask(bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}}}},
+		{Key: "$db", Value: "db"}})
+	after := newStreams(t, c)
+	got := after.watch("s", "", bson.D{{Key: "resumeAfter", Value: token}}, nil) + after.events("s")
+	if strings.Count(got, `"operationType":"insert"`) != 1 {
+		t.Errorf("behind the position the stream has %q", got)
+	}
+}
+
+// stays is an engine that stays open for the next user.
+type stays struct{ kv.Engine }
+
+// Close implements kv.Engine.
+func (stays) Close() error { return nil }
 
 // An event is delivered when it happens, not when a wait is over; a killed cursor ends a wait.
 func TestStreamWaits(t *testing.T) {

@@ -35,7 +35,8 @@ type stream struct {
 	events []streamEvent    // of the last entry
 	skip   int              // fragments of the first event that were returned before
 
-	last  changes.Token // of the last event that was given; zero: none yet
+	last  changes.Token // of the last event that was given, or from which the stream goes on; zero: none
+	shown uint64        // the last position without an event that was given
 	ended bool          // the stream was invalidated, and everything is given
 }
 
@@ -150,11 +151,12 @@ func (st *stream) notify(wake func()) (stop func()) { return st.topic.Notify(st.
 func (st *stream) over() bool { return st.ended }
 
 func (st *stream) tokenAfter(given bool) value.Value {
-	if given && len(st.page)+len(st.events) == 0 && st.pos.Whole() && !st.ended {
-		return tokenDoc(changes.HighWaterOf(st.pos.Time))
+	if given && len(st.page)+len(st.events) == 0 && st.pos.Whole() && !st.ended &&
+		st.s.eng.Journal().Keep(st.run.Context(), st.pos.Time) == nil {
+		st.shown = st.pos.Time
 	}
-	if st.last.Time == 0 {
-		return tokenDoc(changes.HighWaterOf(st.pos.Time))
+	if st.last.Time <= st.shown {
+		return tokenDoc(changes.HighWaterOf(st.shown))
 	}
 	return tokenDoc(st.last)
 }

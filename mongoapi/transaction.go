@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -317,7 +318,7 @@ func (r *request) commitAll(t *transaction) error {
 			return err
 		}
 	}
-	charge, err := t.tx.CommitWith(ctx, r.commitRecord())
+	charge, err := t.tx.CommitWith(ctx, r.commitRecord(), r.transactionNote(t))
 	r.charge += charge
 	r.commit = t.tx.Time()
 	var dup *core.Duplicate
@@ -325,6 +326,15 @@ func (r *request) commitAll(t *transaction) error {
 		return t.duplicateIn(dup)
 	}
 	return err
+}
+
+// transactionNote is what change streams and the oplog show of the transaction with each of its changes.
+func (r *request) transactionNote(t *transaction) []byte {
+	at, b := bson.Begin(make([]byte, 0, 128))
+	la, b := bson.BeginObject(b, "lsid")
+	b = value.AppendElement(b, "id", t.lsid)
+	b = bson.End(value.AppendElement(b, "uid", r.uid()), la)
+	return bson.End(bson.AppendInt64(b, "txnNumber", t.number), at)
 }
 
 // duplicateIn is the error of a commit for a value that a unique index has already. The index is found by its name

@@ -97,7 +97,13 @@ func parseDefinition(body []byte, old *core.ContainerSpec) (core.ContainerSpec, 
 	if spec.LogMinutes, err = parseChangeFeedPolicy(d.ChangeFeed); err != nil {
 		return none, err
 	}
-	return spec, d.keepMembers(&spec)
+	if err := d.keepMembers(&spec); err != nil {
+		return none, err
+	}
+	if old != nil {
+		spec.IndexingPolicy = keepForeignRules(spec.IndexingPolicy, old.IndexingPolicy)
+	}
+	return spec, nil
 }
 
 // keepFixed refuses a replacement that changes the id, the partition key or the unique keys. What the client left out
@@ -313,7 +319,7 @@ func appendContainer(dst []byte, ct core.Definition) []byte {
 	dst = cjson.AppendString(dst, spec.ID)
 	dst = append(dst, `,"indexingPolicy":`...)
 	if len(spec.IndexingPolicy) > 0 {
-		dst = append(dst, spec.IndexingPolicy...)
+		dst = append(dst, ownRules(spec.IndexingPolicy)...)
 	} else {
 		dst = append(dst, core.DefaultIndexing...)
 	}

@@ -13,7 +13,8 @@ var tikv = server.EngineKind{Scheme: tikvkv.Scheme, Open: open}
 
 // open returns a nil interface with an error, not one that holds a nil engine.
 func open(ctx context.Context, address string, o server.EngineOptions) (kv.Engine, error) {
-	e, err := tikvkv.Open(ctx, address, tikvkv.Options{Logger: o.Logger, ReadOnly: o.ReadOnly})
+	e, err := tikvkv.Open(ctx, address, tikvkv.Options{Logger: o.Logger, ReadOnly: o.ReadOnly,
+		Upgrade: o.Upgrade})
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,8 @@ func simulation(c *tikvtest.Cluster) server.EngineKind {
 			if err != nil {
 				return nil, err
 			}
-			e, err := tikvkv.Use(ctx, c.Store(nil), a.Keyspace, tikvkv.Options{ReadOnly: o.ReadOnly, Logger: o.Logger})
+			e, err := tikvkv.Use(ctx, c.Store(nil), a.Keyspace, tikvkv.Options{ReadOnly: o.ReadOnly, Upgrade: o.Upgrade,
+				Logger: o.Logger})
 			if err != nil {
 				return nil, err
 			}
@@ -153,7 +154,7 @@ func TestWhatIsWrongIsTold(t *testing.T) {
 		{"a store of another program", "simulation or/main/i rubbish", "tikv://pd:1/main",
 			"The keyspace main holds the store of another program"},
 		{"a newer format", "simulation " + identity(kv.Format+1), "tikv://pd:1/main", "start a newer version"},
-		{"an older format", "simulation " + identity(kv.Format-1), "tikv://pd:1/main", "move it to a new keyspace"},
+		{"an older format", "simulation " + identity(kv.Format-1), "tikv://pd:1/main", "with --upgrade"},
 	} {
 		for _, command := range []string{serve, "check"} {
 			if strings.Contains(tc.name, "slow") && command != serve {

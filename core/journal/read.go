@@ -45,7 +45,7 @@ const (
 func (j *Journal) Read(ctx context.Context, after Position, most int, want func(*Entry) bool) (Page, error) {
 	mark, wait := j.settled()
 	if after.Time > mark || after.Time == mark && after.Whole() {
-		return Page{Next: after}, j.kept(after)
+		return Page{Next: after}, j.reaches(after)
 	}
 	snap, err := j.eng.Snapshot(ctx) // it shows everything up to the mark
 	if err != nil {
@@ -64,9 +64,9 @@ func (j *Journal) Read(ctx context.Context, after Position, most int, want func(
 	return p, nil
 }
 
-// kept returns an error if entries after a position may have been removed. A caller that has a snapshot calls it
+// reaches returns an error if entries after a position may have been removed. A caller that has a snapshot calls it
 // afterwards.
-func (j *Journal) kept(after Position) error {
+func (j *Journal) reaches(after Position) error {
 	if after.Time < j.floor.Load() {
 		return ErrNotKept()
 	}
@@ -75,7 +75,7 @@ func (j *Journal) kept(after Position) error {
 
 func (j *Journal) read(ctx context.Context, snap kv.Snapshot, after Position, mark uint64, most int,
 	want func(*Entry) bool) (p Page, err error) {
-	if err := j.kept(after); err != nil {
+	if err := j.reaches(after); err != nil {
 		return p, err
 	}
 	lo := keys.AppendJournal(nil, after.Time, after.N)

@@ -12,6 +12,7 @@
 //	               0x03, kind, length of the name u8, name, 0x01               -> the record's part
 //	0x12   journal: 0x01                                                       -> state of the journal (core/journal)
 //	               0x02, time u64, number u32                                  -> entry of the journal
+//	               0x03                                                        -> time for the next process
 //	0x20   data:   generation u32, slot u32, kind u8, ...                      with, by kind:
 //	  0x01 head      -                                                         -> Head (core/store)
 //	  0x02 logical   place, tuple                                              -> LogicalHead; none where the key is

@@ -6,6 +6,7 @@ import "encoding/binary"
 const (
 	journalState = 0x01
 	journalEntry = 0x02
+	journalTime  = 0x03
 )
 
 const journalLen = 2 + 8 + 4
@@ -31,6 +32,9 @@ func JournalBounds() (lo, hi []byte) {
 
 // JournalState returns the key of what the journal keeps about itself.
 func JournalState() []byte { return []byte{spaceJournal, journalState} }
+
+// JournalTime returns the key of the time behind which the times of the next process begin.
+func JournalTime() []byte { return []byte{spaceJournal, journalTime} }
 
 func isJournalEntry(key []byte) bool {
 	return len(key) >= 2 && key[0] == spaceJournal && key[1] == journalEntry

@@ -52,11 +52,13 @@ const (
 	Records Kind = 7
 	Upkeep  Kind = 8 // does the chores of the storage engine
 	Declare Kind = 9 // builds declared indexes of a container, or removes their entries
+	// Upgrade gives the containers of a store of an older format the current one, one after the other.
+	Upgrade Kind = 10
 )
 
 // kinds has the names of the kinds for diagnostics.
 var kinds = map[Kind]string{Expiry: "expiry", Layout: "layout", Resize: "resize", Drops: "drops", Scrub: "scrub",
-	Backup: "backup", Records: "records", Upkeep: "upkeep", Declare: "declare"}
+	Backup: "backup", Records: "records", Upkeep: "upkeep", Declare: "declare", Upgrade: "upgrade"}
 
 // String returns the name of a kind for diagnostics.
 func (k Kind) String() string {

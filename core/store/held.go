@@ -68,7 +68,7 @@ func (s *Store) opened(def *catalog.Container) (*Container, error) {
 		return nil, errDropped()
 	}
 	defer s.mu.Unlock()
-	c, err := s.load(s.newest(def))
+	c, err := s.loadNewest(def)
 	if err != nil {
 		return nil, err
 	}

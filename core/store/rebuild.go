@@ -140,7 +140,7 @@ func (c *Container) runRebuild(ctx context.Context, what string) {
 		}
 		j := rebuilder{pace: pace{c: c, ctx: ctx}, from: c.rb.from, to: c.rb.to, flipped: c.rb.flipped, at: at.version}
 		if c.rb.filling {
-			j.to = c.rb.readable
+			j.from, j.to = 0, c.rb.readable
 		}
 		ended := ctx.Err() != nil || c.dropped.Load()
 		if ended || j.to == 0 && (forgotten || len(def.Former) == 0) {
@@ -355,13 +355,12 @@ func (j *rebuilder) remove(sl *Slot) error {
 	}
 	defer sl.mu.Unlock()
 	sl.rb.done.Add(sl.items.Load() + 1)
-	_, err := j.write(sl, &kv.Batch{}, j.settled(sl))
+	_, err := j.write(sl, &kv.Batch{}, j.settled(sl, sl.head))
 	return err
 }
 
-// settled returns the head of a slot whose rebuild is complete.
-func (j *rebuilder) settled(sl *Slot) Head {
-	h := sl.head
+// settled returns the head of a slot whose rebuild is complete. h is the head without that.
+func (j *rebuilder) settled(sl *Slot, h Head) Head {
 	h.Index, h.Next, h.Phase, h.Stale = j.to, 0, Settled, false
 	if f := sl.rb.fresh; f != nil {
 		held := *f // the rebuild continues with its own copy
@@ -470,11 +469,11 @@ func (ck *chunk) commit() (raced bool, err error) {
 	h.addFlags(&ck.flags)
 	switch {
 	case ck.over && h.bare():
-		h = ck.j.settled(sl)
+		h = ck.j.settled(sl, h)
 	case ck.over && ck.phase == Adding:
 		h.Phase = Ready
 	case ck.over:
-		h = ck.j.settled(sl)
+		h = ck.j.settled(sl, h)
 	case ck.b.Len() == 0:
 		return false, nil
 	}

@@ -29,7 +29,7 @@ type stage struct {
 }
 
 // done reports whether all slots follow the newest policy.
-func (s *stage) done() bool { return s.to == 0 && s.readable == s.newest }
+func (s *stage) done() bool { return !s.filling && s.to == 0 && s.readable == s.newest }
 
 // staged reads the stage of a rebuild.
 func (c *Container) staged(ctx context.Context) (s stage, err error) {
@@ -78,10 +78,11 @@ const sharedRetry = 20 * time.Millisecond
 
 // followStage takes over a stage, which may be one that moves wait for. The caller holds defMu.
 func (c *Container) followStage(s *stage) {
-	if c.rb.to != s.to {
+	if c.rb.to != s.to || c.rb.filling != s.filling {
 		c.wake()
 	}
 	c.rb.from, c.rb.to, c.rb.flipped, c.rb.readable = s.from, s.to, s.flipped, s.readable
+	c.rb.filling = s.filling
 }
 
 // waitStage is WaitIndex with a shared engine: another process may make the rebuild.
@@ -91,7 +92,7 @@ func (c *Container) waitStage(ctx context.Context) error {
 
 // awaitRebuild returns when no slot is between two policies.
 func (c *Container) awaitRebuild(ctx context.Context) error {
-	return c.awaitStage(ctx, func(s *stage) bool { return s.to == 0 })
+	return c.awaitStage(ctx, func(s *stage) bool { return s.to == 0 && !s.filling })
 }
 
 // awaitStage returns when the stage of a rebuild is one for which ok returns true.

@@ -166,7 +166,7 @@ func (s *Store) load(def *catalog.Container) (*Container, error) {
 	if err := c.counter.load(ctx); err != nil {
 		return nil, translate(err)
 	}
-	if err := c.survey(); err != nil {
+	if err := c.survey(ctx); err != nil {
 		return nil, err
 	}
 	for _, sl := range slots.all {

@@ -2,41 +2,41 @@ package store
 
 import (
 	"bytes"
+	"context"
 
 	"github.com/orrerydb/orrery/core/index"
-	"github.com/orrerydb/orrery/core/status"
 )
 
 // survey finds out at load which policies the slots' index entries follow. Slots of a store of format 1 or 2, and slots
-// for which it can't be known, are marked as bare. With a shared engine they are refused: other processes would read
-// the slots meanwhile.
-func (c *Container) survey() error {
+// for which it can't be known, are marked as bare. With a shared engine that is stored at once, because the other
+// processes decide by the stored heads.
+func (c *Container) survey(ctx context.Context) error {
 	def, known := c.def.Load(), *c.known.Load()
-	r, ok := between(c.heads(), known)
-	if _, bare := c.wanted(); c.st.others && (bare || !ok) {
-		return status.New(status.Unavailable, "The index of container %q is not known. A process that has the store "+
-			"for itself must make it.", def.ID)
-	}
-	if to, bare := c.wanted(); bare {
-		r = rebuild{filling: true, readable: to}
-		ok = known.at(to) != nil
-		for _, sl := range c.slotList() {
-			h := &sl.head
-			ok = ok && (old(sl.headBytes) || h.bare() && h.Next == to && h.Phase == Adding || h.Index == to &&
-				h.Next == 0)
-		}
-	}
-	if !ok {
-		r = rebuild{filling: true, readable: def.IndexVersion}
+	known = known.with(policies{{0, index.Nothing(uint64(def.Gen))}})
+	to, renewed := c.wanted(), 0
+	renew := func(sl *Slot, to uint32) {
+		sl.head.renew(to)
+		sl.unread = sl.headBytes
+		renewed++
 	}
 	for _, sl := range c.slotList() {
-		if !ok || r.filling && old(sl.headBytes) {
-			sl.head.renew(r.readable)
-			sl.unread = sl.headBytes
+		if old(sl.headBytes) {
+			renew(sl, to)
 		}
 	}
-	if r.filling {
-		known = append(policies{{0, index.Nothing(uint64(def.Gen))}}, known...)
+	r, ok := between(c.heads(), known)
+	if !ok {
+		r = rebuild{filling: true, readable: def.IndexVersion}
+		for _, sl := range c.slotList() {
+			renew(sl, r.readable)
+		}
+	}
+	if renewed > 0 && c.st.others && !c.st.lim.ReadOnly {
+		if err := c.storeRenewed(ctx); err != nil {
+			return err
+		}
+	}
+	if r.filling || c.st.others { // another process may find slots that are bare
 		c.known.Store(&known)
 	}
 	r.wake = make(chan struct{})
@@ -53,14 +53,13 @@ func (c *Container) heads() (out []*Head) {
 	return out
 }
 
-// wanted returns the policy version that a container's slots will have while some are bare.
-func (c *Container) wanted() (to uint32, bare bool) {
+// wanted returns the policy version that a container's slots of an older format will have.
+func (c *Container) wanted() (to uint32) {
 	for _, sl := range c.slotList() {
 		switch h := &sl.head; {
 		case old(sl.headBytes):
-			bare = true
 		case h.bare():
-			bare, to = true, h.Next
+			return h.Next
 		case to == 0:
 			to = h.Index
 		}
@@ -68,13 +67,16 @@ func (c *Container) wanted() (to uint32, bare bool) {
 	if to == 0 {
 		to = c.def.Load().IndexVersion
 	}
-	return to, bare
+	return to
 }
 
-// between finds out from the heads of all slots which rebuild is in progress. ok is false when slots contradict each
-// other, or follow an unknown policy.
+// between finds out from the heads of all slots which rebuild is in progress, or that bare slots are being filled. ok
+// is false when slots contradict each other, or follow an unknown policy.
 func between(heads []*Head, known policies) (r rebuild, ok bool) {
 	for _, h := range heads {
+		if h.bare() {
+			return filling(heads, known)
+		}
 		if h.Next != 0 {
 			r.from, r.to = h.Index, h.Next
 			r.flipped = r.flipped || h.Phase == Removing
@@ -100,6 +102,21 @@ func between(heads []*Head, known policies) (r rebuild, ok bool) {
 		r.readable = r.from
 	}
 	ok = ok && known.at(r.readable) != nil && (r.to == 0 || known.at(r.from) != nil && known.at(r.to) != nil)
+	return r, ok
+}
+
+// filling is between for heads of which some are bare: all slots will have the version that these name.
+func filling(heads []*Head, known policies) (r rebuild, ok bool) {
+	r.filling = true
+	for _, h := range heads {
+		if h.bare() {
+			r.readable = h.Next
+		}
+	}
+	ok = r.readable != 0 && known.at(r.readable) != nil
+	for _, h := range heads {
+		ok = ok && (h.bare() && h.Next == r.readable && h.Phase == Adding || h.Index == r.readable && h.Next == 0)
+	}
 	return r, ok
 }
 

@@ -53,7 +53,7 @@ func (c *Container) Redraw(def *catalog.Container) error {
 	c.def.Store(&d)
 	c.known.Store(&known)
 	c.declared.Store(set)
-	return c.survey()
+	return c.survey(context.Background())
 }
 
 // Born gives what a transaction has written in an unborn container to the stored one that has been created for it.

@@ -32,6 +32,9 @@ func (j *rebuilder) fill() error {
 	defer c.defMu.Unlock()
 	c.rb.filling = false
 	c.wake()
+	if c.st.others { // another process may find that slots are bare
+		return nil
+	}
 	known := policies{}
 	for _, p := range *c.known.Load() {
 		if p.version != 0 {
@@ -43,6 +46,9 @@ func (j *rebuilder) fill() error {
 }
 
 func (j *rebuilder) fillSlot(sl *Slot) error {
+	if j.c.st.others {
+		return j.fillShared(sl)
+	}
 	sl.mu.Lock()
 	bare, stale := sl.head.bare(), sl.head.Stale
 	sl.mu.Unlock()
@@ -145,6 +151,9 @@ func (j *rebuilder) deleted(sl *Slot, b *kv.Batch) error {
 
 // UpgradeProgress returns the completed part of the container's upgrade in percent; 100 when there is nothing to do.
 func (c *Container) UpgradeProgress() int {
+	if c.st.others {
+		return c.filledStage()
+	}
 	if c.Numbered() {
 		return 100
 	}
@@ -167,7 +176,7 @@ func (s *Store) Current(ctx context.Context, def *catalog.Container) (bool, erro
 	s.mu.RLock()
 	c := s.open[def.Gen].get()
 	s.mu.RUnlock()
-	if c != nil {
+	if c != nil && !s.others {
 		return c.Numbered(), nil
 	}
 	for slot := range def.SlotKeys() {
@@ -189,6 +198,9 @@ func (s *Store) Current(ctx context.Context, def *catalog.Container) (bool, erro
 // Upgrade returns when all slots of a container have the entries of the current format, or when an attempt to make them
 // has failed. The attempt began when the container was loaded. After a failure it is repeated in the background.
 func (c *Container) Upgrade(ctx context.Context) error {
+	if c.st.others {
+		return c.upgradeStage(ctx)
+	}
 	for {
 		c.defMu.Lock()
 		r := c.rb

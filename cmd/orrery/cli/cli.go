@@ -94,6 +94,9 @@ func printVersion(out io.Writer) error {
 // failure is the error of a command that has begun. All other errors mean a wrong use of the command line.
 type failure struct{ error }
 
+// Unwrap returns the error.
+func (f failure) Unwrap() error { return f.error }
+
 // runs makes a function the body of a command.
 func runs(f func() error) func(*cobra.Command, []string) error {
 	return func(*cobra.Command, []string) error {
@@ -202,9 +205,12 @@ func run(args []string, out, errOut io.Writer, engines ...server.EngineKind) int
 	root := c.root(&streams{out, errOut})
 	root.SetArgs(helpAsFlag(args))
 	err := root.Execute()
+	var code exitCode
 	switch f := (failure{}); {
 	case err == nil:
 		return 0
+	case errors.As(err, &code):
+		return int(code)
 	case errors.As(err, &f):
 		fmt.Fprintln(errOut, "orrery:", strings.ReplaceAll(f.Error(), "\n", "\norrery: "))
 		return 1

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
+	"github.com/orrerydb/orrery/core/kv/pebblekv"
 	"github.com/orrerydb/orrery/sqlapi/script"
 )
 
@@ -50,7 +51,7 @@ func serve(c server.Config, after func(context.Context, *server.Server) error) e
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	slog.SetDefault(c.Logger)
-	twoProcessors()
+	enoughProcessors()
 	c.LimitMemory()
 	collectEarly()
 	s, err := opened(ctx, c)
@@ -128,11 +129,10 @@ func opened(ctx context.Context, c server.Config) (*server.Server, error) {
 	}
 }
 
-// twoProcessors sets GOMAXPROCS to 2 where Go would use 1, as on a machine with one CPU. A sync of the log occupies one
-// of Go's processors for as long as the disk takes, though it uses no CPU. With only one, no other goroutine could run
-// meanwhile.
-func twoProcessors() {
-	if runtime.GOMAXPROCS(0) < 2 {
+// enoughProcessors sets GOMAXPROCS to 2 where Go would use 1, as on a machine with one CPU, and a sync of the log would
+// occupy that one for as long as the disk takes, though it uses no CPU. No other goroutine could run meanwhile.
+func enoughProcessors() {
+	if runtime.GOMAXPROCS(0) < 2 && !pebblekv.SyncsAside() {
 		runtime.GOMAXPROCS(2)
 	}
 }

@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
+	"github.com/orrerydb/orrery/core/lease"
 )
 
 // A store is either in a directory, or in memory, or at an address of an engine that several processes share. The
@@ -31,6 +33,8 @@ type EngineOptions struct {
 	Logger *slog.Logger // not nil
 	// ReadOnly says that the store must exist, and that nothing will be written to it.
 	ReadOnly bool
+	// Upgrade says that a store of an older format may be opened. The server gives it the present one.
+	Upgrade bool
 }
 
 // schemeEnd separates the scheme of an address from the rest.
@@ -81,6 +85,27 @@ func openAddress(ctx context.Context, address string, kinds []EngineKind, o Engi
 		return nil, addressError(address, err)
 	}
 	return e, nil
+}
+
+// upgradeAddress gives the store at an address the present format, after all its servers have ended. It waits until
+// none of them can be alive, which takes ten seconds if one was killed shortly before.
+func upgradeAddress(ctx context.Context, address string, e kv.Engine) error {
+	u, ok := e.(kv.Upgradable)
+	if !ok || u.Identity().Format >= kv.Format {
+		return nil
+	}
+	alive, err := lease.AwaitRest(ctx, e, clock.New())
+	if err == nil && alive {
+		err = fmt.Errorf("it has format %d, and a server is using it: stop all servers of this store, and start one "+
+			"of this version with --upgrade", u.Identity().Format)
+	}
+	if err == nil {
+		err = u.Upgrade(ctx)
+	}
+	if err != nil {
+		return addressError(address, err)
+	}
+	return nil
 }
 
 // addressError returns a sentence that says why the store at an address can't be opened.
@@ -151,9 +176,6 @@ func (c *Config) validateEngine() error {
 	case c.Durability == "relaxed":
 		return errors.New("--durability relaxed is for a store in a directory: a store that processes share has " +
 			"every acknowledged write in any case")
-	case c.Upgrade:
-		return errors.New("--upgrade is for a store in a directory: a store that processes share is moved to a new " +
-			"address instead")
 	case c.MinFree != 0:
 		return errors.New("--min-free is for a store in a directory")
 	}

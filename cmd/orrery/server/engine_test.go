@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -158,8 +159,6 @@ func TestAddressesOfStores(t *testing.T) {
 		{"relaxed", func(c *Config) { c.Durability = "relaxed" }, []EngineKind{shared},
 			"--durability relaxed is for a store in a directory: a store that processes share has every " +
 				"acknowledged write in any case"},
-		{"upgrade", func(c *Config) { c.Upgrade = true }, []EngineKind{shared},
-			"--upgrade is for a store in a directory: a store that processes share is moved to a new address instead"},
 		{"room", func(c *Config) { c.MinFree = 1 }, []EngineKind{shared}, "--min-free is for a store in a directory"},
 		{"a directory with a store", func(c *Config) { c.Data = own }, []EngineKind{shared},
 			own + " holds a store of its own: with --engine give another --data, or none"},
@@ -184,5 +183,68 @@ func TestBackupOfASharedStore(t *testing.T) {
 	_, err := AskForBackup(ctx, "http://"+s.Addr(Admin), s.Key(), t.TempDir(), func(int64, int64) {})
 	if err == nil || !strings.Contains(err.Error(), "several processes share") {
 		t.Errorf("%v", err)
+	}
+}
+
+// older is an engine over a store of an older format, until its upgrade.
+type older struct {
+	kv.Engine
+	format *atomic.Int64
+}
+
+func (o older) Identity() kv.Identity { return kv.Identity{Format: int(o.format.Load()), ID: "x"} }
+
+func (o older) Upgrade(context.Context) error {
+	o.format.Store(kv.Format)
+	return nil
+}
+
+// A shared store of an older format gets the present one from a server with --upgrade, if no other server has it.
+func TestUpgradeOfASharedStore(t *testing.T) {
+	store := kvtest.NewShared(memkv.New(), 1)
+	var format atomic.Int64
+	format.Store(kv.Format)
+	with := func(upgrade bool) (*Server, error) {
+		c := Ephemeral()
+		c.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+		over(store)(&c)
+		c.Upgrade = upgrade
+		c.Engines = []EngineKind{{Scheme: "test", Open: func(_ context.Context, _ string, o EngineOptions) (kv.Engine,
+			error) {
+			if format.Load() < kv.Format && !o.Upgrade {
+				return nil, errors.New("an older format")
+			}
+			return older{store.Engine(), &format}, nil
+		}}}
+		return Start(c)
+	}
+	first, err := with(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	format.Store(kv.Format - 1) // as if that server were of the older version
+	if _, err := with(false); err == nil {
+		t.Error("a server without --upgrade starts")
+	}
+	if _, err = with(true); err == nil || !strings.Contains(err.Error(), "stop all servers of this store") {
+		t.Errorf("beside another server: %v", err)
+	}
+	if format.Load() == kv.Format {
+		t.Error("the format was changed beside another server")
+	}
+	if err := first.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, upgrade := range []bool{true, false} {
+		s, err := with(upgrade)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if format.Load() != kv.Format {
+			t.Error("the format is an older one")
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 }

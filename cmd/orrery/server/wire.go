@@ -29,7 +29,15 @@ import (
 func openKV(cfg *Config) (kv.Engine, error) {
 	switch {
 	case cfg.Engine != "":
-		return openAddress(context.Background(), cfg.Engine, cfg.Engines, EngineOptions{Logger: cfg.Logger})
+		ctx := context.Background()
+		e, err := openAddress(ctx, cfg.Engine, cfg.Engines, EngineOptions{Logger: cfg.Logger, Upgrade: cfg.Upgrade})
+		if err != nil || !cfg.Upgrade {
+			return e, err
+		}
+		if err := upgradeAddress(ctx, cfg.Engine, e); err != nil {
+			return nil, errors.Join(err, e.Close())
+		}
+		return e, nil
 	case cfg.content != nil:
 		return cfg.content, nil
 	case cfg.Memory:

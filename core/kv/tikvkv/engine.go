@@ -43,8 +43,10 @@ type Options struct {
 	TwoPhase bool
 	// ReadOnly says that nothing will be written: an empty keyspace is an error then, and gets no store.
 	ReadOnly bool
-	Timeout  time.Duration // the longest time of one call, above that of large batches; 0: DefaultTimeout
-	Logger   *slog.Logger  // for errors of the client, of all engines of the process; nil: none are logged
+	// Upgrade allows to open a store of an older format. It is the caller's to call Engine.Upgrade.
+	Upgrade bool
+	Timeout time.Duration // the longest time of one call, above that of large batches; 0: DefaultTimeout
+	Logger  *slog.Logger  // for errors of the client, of all engines of the process; nil: none are logged
 }
 
 // DefaultTimeout is the longest time of one call. It is above the time in which a group of stores elects a new leader
@@ -59,6 +61,7 @@ type Engine struct {
 	timeout    time.Duration
 	twoPhase   bool
 	readOnly   bool
+	older      bool // a store of an older format may be opened
 	stored     identity
 	closed     atomic.Bool
 	stop       context.CancelFunc // ends the connections of the Placement Driver's client; may be nil
@@ -66,7 +69,7 @@ type Engine struct {
 
 var (
 	_ kv.Engine       = (*Engine)(nil)
-	_ kv.Identified   = (*Engine)(nil)
+	_ kv.Upgradable   = (*Engine)(nil)
 	_ kv.Presplitter  = (*Engine)(nil)
 	_ kv.NewestReader = (*Engine)(nil)
 	_ kv.Basis        = (*snapshot)(nil)
@@ -79,7 +82,7 @@ func Use(ctx context.Context, store *tikv.KVStore, keyspace string, o Options) (
 	if e.timeout == 0 {
 		e.timeout = DefaultTimeout
 	}
-	e.readOnly = o.ReadOnly
+	e.readOnly, e.older = o.ReadOnly, o.Upgrade
 	if err := e.claim(ctx, keyspace); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

@@ -74,9 +74,9 @@ func (e *Engine) recognize(record []byte, keyspace string) error {
 		return fmt.Errorf("%w: the store in keyspace %s has format %d.%d, this server knows formats up to %d.%d; "+
 			"start a newer version of the server", ErrNewer, keyspace, i.Format, i.Layout, kv.Format, layoutVersion)
 	}
-	if i.Format < kv.Format {
-		return refused("The store in keyspace %s has format %d, and this server writes format %d: move it to a new "+
-			"keyspace.", keyspace, i.Format, kv.Format)
+	if i.Format < kv.Format && !e.older {
+		return refused("The store in keyspace %s has format %d, and this server writes format %d: stop all servers of "+
+			"the store, and start one of this version with --upgrade.", keyspace, i.Format, kv.Format)
 	}
 	e.stored = i
 	return nil
@@ -87,6 +87,11 @@ func (e *Engine) found(ctx context.Context, ts uint64) error {
 	clk := clock.New()
 	i := identity{kv.Identity{Format: kv.Format, ID: clk.UUID().String(),
 		Created: clk.Now().UTC().Truncate(time.Second)}, layoutVersion}
+	return e.write(ctx, ts, i)
+}
+
+// write writes an identity, unless somebody else has written one since ts.
+func (e *Engine) write(ctx context.Context, ts uint64, i identity) error {
 	record, err := json.Marshal(i)
 	if err != nil {
 		return err
@@ -102,5 +107,31 @@ func (e *Engine) found(ctx context.Context, ts uint64) error {
 		return err
 	}
 	e.stored = i
+	return nil
+}
+
+// Upgrade implements kv.Upgradable.
+func (e *Engine) Upgrade(ctx context.Context) error {
+	if err := e.open(ctx); err != nil {
+		return err
+	}
+	within, cancel := e.bound(ctx)
+	defer cancel()
+	ts, err := e.timestamp(within)
+	if err != nil {
+		return e.fail(ctx, err)
+	}
+	record, err := e.store.GetSnapshot(ts).Get(within, e.identity())
+	if err != nil {
+		return e.fail(ctx, err)
+	}
+	var i identity
+	if err := json.Unmarshal(record, &i); err != nil || i != e.stored {
+		return refused("Another process has changed the identity of the store.")
+	}
+	i.Format = kv.Format
+	if err := e.write(within, ts, i); err != nil {
+		return e.fail(ctx, err)
+	}
 	return nil
 }

@@ -62,7 +62,7 @@ func TestKeyspacesOfOthersAreRefused(t *testing.T) {
 		{"or/main/i", `{"name":"x"}`, "the store of another program"},
 		{"or/main/i", record(kv.Format+1, layoutVersion), "start a newer version"},
 		{"or/main/i", record(kv.Format, layoutVersion+1), "start a newer version"},
-		{"or/main/i", record(kv.Format-1, layoutVersion), "move it to a new keyspace"},
+		{"or/main/i", record(kv.Format-1, layoutVersion), "with --upgrade"},
 	} {
 		m := newMock(t)
 		m.set(tc.key, tc.value)
@@ -76,6 +76,44 @@ func TestKeyspacesOfOthersAreRefused(t *testing.T) {
 		if err != nil || len(pairs) != 1 || string(pairs[0].val) != tc.value {
 			t.Errorf("%s = %s: afterwards %q, %v", tc.key, tc.value, pairs, err)
 		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A store of an older format is opened for its upgrade, which one of several processes makes. Then others open it too.
+func TestUpgradeOfIdentity(t *testing.T) {
+	m := newMock(t)
+	was := identity{kv.Identity{Format: kv.Format - 1, ID: "x"}, layoutVersion}
+	b, err := json.Marshal(was)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.set("or/main/i", string(b))
+	var all []*Engine
+	for range 2 {
+		e, err := Use(bg, m.Store(nil), "main", Options{Upgrade: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := e.Identity(); got != was.Identity {
+			t.Errorf("before the upgrade: %+v", got)
+		}
+		all = append(all, e)
+	}
+	if err := all[0].Upgrade(bg); err != nil {
+		t.Fatal(err)
+	}
+	if err := all[1].Upgrade(bg); !errors.Is(err, kv.ErrUnavailable) {
+		t.Errorf("a second process upgrades too: %v", err)
+	}
+	e := m.open("main")
+	all = append(all, e)
+	if i := e.Identity(); i.Format != kv.Format || i.ID != "x" {
+		t.Errorf("after the upgrade: %+v", i)
+	}
+	for _, e := range all {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}

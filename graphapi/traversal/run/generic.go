@@ -201,9 +201,6 @@ type barrierStep struct {
 	full bool
 	ts   []*trav
 	held holder
-	// top, if not 0, is the number of traversers that are needed. f must then be a stable sort. It is applied
-	// repeatedly while the input is read, and all traversers after the first top ones are dropped.
-	top int
 }
 
 func (s *barrierStep) next(x *exec) (*trav, error) {
@@ -236,20 +233,6 @@ func (s *barrierStep) fill(x *exec) error {
 			return err
 		}
 		s.ts = append(s.ts, t)
-		if s.top > 0 && len(s.ts) > 4*s.top+1000 {
-			if s.ts, err = s.f(x, s.ts); err != nil {
-				return err
-			}
-			n := min(s.top, len(s.ts))
-			clear(s.ts[n:])
-			s.ts = s.ts[:n]
-			s.held.release()
-			for _, t := range s.ts {
-				if err := s.held.keep(x, t); err != nil {
-					return err
-				}
-			}
-		}
 	}
 	s.full = true
 	var err error

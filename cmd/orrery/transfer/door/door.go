@@ -16,6 +16,7 @@ import (
 type Server struct {
 	NoSQL, Table string // URLs
 	Mongo        string // host:port
+	Gremlin      string // URL of the WebSocket
 	Account, Key string
 }
 

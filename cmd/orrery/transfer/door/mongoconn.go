@@ -58,6 +58,7 @@ func (p *mongoPool) take(ctx context.Context) (*mongoConn, error) {
 }
 
 func (p *mongoPool) give(c *mongoConn) {
+	c.used = true
 	select {
 	case p.idle <- c:
 	default:
@@ -121,6 +122,7 @@ type mongoConn struct {
 	addr string
 	buf  []byte
 	id   int32
+	used bool // a command was answered before
 }
 
 // command returns a command's document without its database.
