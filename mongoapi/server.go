@@ -51,8 +51,10 @@ type Options struct {
 	TestCommands bool
 	// Scripts runs JavaScript for $where, $function, $accumulator and mapReduce; nil: they are refused.
 	Scripts expr.Scripts
-	Clock   *clock.Clock // nil: the wall clock
-	Logger  *slog.Logger // nil: slog's default
+	// Stop ends the process, for the command shutdown; nil: it is refused.
+	Stop   func()
+	Clock  *clock.Clock // nil: the wall clock
+	Logger *slog.Logger // nil: slog's default
 	// Requests, if set, is incremented for each message.
 	Requests *atomic.Int64
 

@@ -33,6 +33,7 @@ import (
 type transaction struct {
 	number  int64
 	session [16]byte // its key
+	user    string
 	lsid    value.Value
 	since   time.Time
 	level   string // of its read concern
@@ -162,8 +163,8 @@ func (r *request) join(s *session, def command) error {
 			r.s.abort(t)
 		}
 		s.txn, s.reply = r.txn, nil
-		s.multi = &transaction{number: r.txn, session: s.key, lsid: r.lsid.Clone(), since: r.s.clk.Now(),
-			level: r.concern.level}
+		s.multi = &transaction{number: r.txn, session: s.key, user: r.c.user, lsid: r.lsid.Clone(),
+			since: r.s.clk.Now(), level: r.concern.level}
 		r.s.sessions.opened(s.multi)
 	case t == nil || r.txn != s.txn:
 		if def.ends && r.name == "commitTransaction" {
