@@ -31,8 +31,8 @@ func TestStreamsOfTransactions(t *testing.T) {
 			inTxn := bson.D{{Key: "lsid", Value: sessionID("a")}, {Key: "txnNumber", Value: int64(7)},
 				{Key: "autocommit", Value: false}}
 			for i := range x.docs {
-				cmd := bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: i},
-					{Key: "pad", Value: strings.Repeat("x", x.size)}}}}}
+				doc := bson.D{{Key: "_id", Value: i}, {Key: "pad", Value: strings.Repeat("x", x.size)}}
+				cmd := bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{doc}}}
 				if i == 0 {
 					cmd = append(cmd, bson.E{Key: "startTransaction", Value: true})
 				}

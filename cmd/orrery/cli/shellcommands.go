@@ -12,7 +12,7 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/transfer/door"
 )
 
-// shellCommands are the commands beside queries. They are the same in all languages. One more command is one more entry.
+// shellCommands are the commands beside queries, the same in all languages. One more command is one more entry.
 var shellCommands []shellCommand
 
 type shellCommand struct {

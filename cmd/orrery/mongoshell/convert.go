@@ -106,7 +106,8 @@ func (s *Shell) appendElement(b []byte, key string, v goja.Value, depth int) ([]
 		}
 		return bson.AppendDate(b, key, t.UnixMilli()), nil
 	case "RegExp":
-		return value.AppendElement(b, key, value.RegexOf(o.Get("source").String(), options(o.Get("flags").String()))), nil
+		re := value.RegexOf(o.Get("source").String(), options(o.Get("flags").String()))
+		return value.AppendElement(b, key, re), nil
 	case "Array":
 		return s.appendArray(bson.AppendHead(b, bson.TypeArray, key), o, depth+1)
 	case "Function":
@@ -234,7 +235,8 @@ func (s *Shell) toJS(v value.Value) goja.Value {
 	case value.Regex:
 		pattern, opts := v.RegexParts()
 		if strings.Trim(string(opts), "ims") == "" {
-			if r, err := s.vm.New(s.vm.Get("RegExp"), s.vm.ToValue(string(pattern)), s.vm.ToValue(string(opts))); err == nil {
+			r, err := s.vm.New(s.vm.Get("RegExp"), s.vm.ToValue(string(pattern)), s.vm.ToValue(string(opts)))
+			if err == nil {
 				return r
 			}
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// orderStep is order() over traversers. It computes the keys of each traverser when it arrives, once. It sorts in memory,
-// and goes on in temporary files when its memory is used up.
+// orderStep is order() over traversers. It computes the keys of each traverser when it arrives, once. It sorts in
+// memory, and goes on in temporary files when its memory is used up.
 //
 // Example: memory for two, input c, a, d, b. a and c are written as a run, then b and d as another one. The merge gives
 // a, b, c, d. Equal traversers keep the order in which they came: of those of several runs, the older run is first.

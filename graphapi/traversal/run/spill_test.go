@@ -42,8 +42,8 @@ func TestScriptsInFiles(t *testing.T) {
 	}
 }
 
-// people loads a graph of n vertices. Each has a number of 0 to 96, a name that no other has, a text, and an edge to one
-// of the first ten.
+// people loads a graph of n vertices. Each has a number of 0 to 96, a name that no other has, a text, and an edge to
+// one of the first ten.
 func people(t *testing.T, n int) *world {
 	t.Helper()
 	w := &world{t: t}
@@ -84,7 +84,8 @@ var spilling = []string{
 	"g.V().as('a').out().order().by(select('a').by('name')).path()", "g.V().out().order().by(id).path().by('name')",
 	"g.V().properties('t', 'n').order().by(value)", "g.V().valueMap(true).order().by(select('name'))",
 	"g.withSack(1).V().sack(sum).by('n').order().by('n').sack()", "g.inject(numbers).unfold().order().by(desc)",
-	"g.inject(numbers).unfold().math('_ / 7').order()", "g.V(0, 1, 2, 3, 4, 5, 6, 7, 8, 9).repeat(__.in().order().by('name')).times(1).path()",
+	"g.inject(numbers).unfold().math('_ / 7').order()",
+	"g.V(0, 1, 2, 3, 4, 5, 6, 7, 8, 9).repeat(__.in().order().by('name')).times(1).path()",
 	"g.V().order().by('n').valueMap().order().by(select('name'))",
 	"g.V(0).as('a', 'b').V().as('c').order().by('n', desc).select('a', 'c').by('name')",
 	"g.inject(numbers).unfold().as('x').union(identity(), constant('text')).order().select('x')",
@@ -177,8 +178,8 @@ func TestAFullDiskEndsTheRequest(t *testing.T) {
 	}
 }
 
-// TestWritersKeepElementsInMemory: in a traversal that changes elements, all that refer to an element see the change. So
-// its steps write nothing to files, and are refused when they need too much memory.
+// TestWritersKeepElementsInMemory: in a traversal that changes elements, all that refer to an element see the change.
+// So its steps write nothing to files, and are refused when they need too much memory.
 func TestWritersKeepElementsInMemory(t *testing.T) {
 	w := people(t, 600)
 	s := files(t)

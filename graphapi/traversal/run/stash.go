@@ -6,8 +6,8 @@ import (
 )
 
 // stash is the memory of a step that can write what it keeps to temporary files, such as order(). A small state is
-// charged to the request's account, as that of all other steps. A larger one gets an account of its own, whose memory is
-// given back by writing. The user sets write, and says with hold what it is about to keep.
+// charged to the request's account, as that of all other steps. A larger one gets an account of its own, whose memory
+// is given back by writing. The user sets write, and says with hold what it is about to keep.
 //
 // Example: an order() keeps traversers of 1 KB. The first 32 are charged to the request. Then the stash opens an
 // account. When that has used up its share, hold calls write: the step sorts its traversers, writes them as a run, and

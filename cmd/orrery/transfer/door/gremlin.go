@@ -102,7 +102,8 @@ type gremlinError struct {
 func (e *gremlinError) Error() string { return fmt.Sprintf("%s (%d)", e.text, e.code) }
 
 // eval sends a traversal and reads its replies. began says whether there was one.
-func (c *GremlinClient) eval(ctx context.Context, script string, f func(json.RawMessage) error) (began bool, err error) {
+func (c *GremlinClient) eval(ctx context.Context, script string, f func(json.RawMessage) error) (began bool,
+	err error) {
 	id := c.ids.UUID().String()
 	err = c.send(id, "eval", map[string]any{"gremlin": script, "language": "gremlin-groovy",
 		"bindings": map[string]any{}, "aliases": map[string]string{"g": c.graph}})

@@ -71,8 +71,8 @@ func newQueue() (*queue, error) {
 	return q, nil
 }
 
-// Sync is fsync, or fdatasync if only the data matters. done is false if the kernel didn't take the request, and nothing
-// has happened.
+// Sync is fsync, or fdatasync if only the data matters. done is false if the kernel didn't take the request; then
+// nothing has happened.
 func Sync(fd uintptr, data bool) (done bool, err error) {
 	var q *queue
 	select {
