@@ -34,8 +34,8 @@ const spillEnv = "ORRERY_SPILL"
 const mostMemory = 600 << 20
 
 // TestSpillAtScale sorts items without an index, groups them, and reads their distinct rows, in SQL and as a graph,
-// with much less memory than their size: one query alone, then several at once. Each returns all rows in order, and their
-// files are removed.
+// with much less memory than their size: one query alone, then several at once. Each returns all rows in order, and
+// their files are removed.
 func TestSpillAtScale(t *testing.T) {
 	cfg := Default()
 	cfg.Data, cfg.Durability = t.TempDir(), "relaxed"
