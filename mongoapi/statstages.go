@@ -80,7 +80,7 @@ func (h *host) Sessions(local bool, of agg.SessionUsers) ([]value.Value, error) 
 	case !local && (h.db != "config" || h.coll != "system.sessions"):
 		return nil, merr.New(merr.InvalidNamespace, "$listSessions may only be run against config.system.sessions")
 	}
-	user := h.r.c.user + "@admin"
+	user := fullName(h.r.c.user)
 	uid := h.r.uid()
 	if !of.All && len(of.Names) > 0 && !slices.Contains(of.Names, user) {
 		return nil, nil

@@ -33,6 +33,7 @@ import (
 type transaction struct {
 	number  int64
 	session [16]byte // its key
+	user    string
 	lsid    value.Value
 	since   time.Time
 	level   string // of its read concern
@@ -162,8 +163,8 @@ func (r *request) join(s *session, def command) error {
 			r.s.abort(t)
 		}
 		s.txn, s.reply = r.txn, nil
-		s.multi = &transaction{number: r.txn, session: s.key, lsid: r.lsid.Clone(), since: r.s.clk.Now(),
-			level: r.concern.level}
+		s.multi = &transaction{number: r.txn, session: s.key, user: r.c.user, lsid: r.lsid.Clone(),
+			since: r.s.clk.Now(), level: r.concern.level}
 		r.s.sessions.opened(s.multi)
 	case t == nil || r.txn != s.txn:
 		if def.ends && r.name == "commitTransaction" {
@@ -425,11 +426,20 @@ func (r *request) checkInside(def command) error {
 		return nil
 	case !def.txn:
 		return merr.New(merr.OperationNotInTransaction, "Cannot run '%s' in a multi-document transaction.", r.name)
-	case r.db == "admin" || r.db == "local" || r.db == "config":
-		return merr.New(merr.OperationNotInTransaction, "Cannot run command against the '%s' database in a "+
-			"transaction.", r.db)
+	case r.name == "bulkWrite" || r.arg.Str() == bulkCollection || r.body.Get("collection").Str() == bulkCollection:
+		return nil // it names its databases elsewhere
+	case reserved(r.db):
+		return refusedInside(r.db)
 	}
 	return nil
+}
+
+// reserved reports whether a database has no documents that a transaction may read or write.
+func reserved(db string) bool { return db == "admin" || db == "local" || db == "config" }
+
+func refusedInside(db string) error {
+	return merr.New(merr.OperationNotInTransaction, "Cannot run command against the '%s' database in a "+
+		"transaction.", db)
 }
 
 // checkStages refuses a pipeline that can't be part of a transaction.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -199,6 +200,30 @@ func TestSIGTERMEndsWithinFiveSeconds(t *testing.T) {
 	code, took := p.terminate(t)
 	if code != 0 || took > 5*time.Second {
 		t.Fatalf("exit %d after %v: %s", code, took, p.log)
+	}
+}
+
+// A MongoDB client that may do it ends the process, as SIGTERM does.
+func TestShutdownByAMongoClient(t *testing.T) {
+	p := launch(t, "serve", "--data", t.TempDir())
+	p.ready(t)
+	at, err := url.Parse(p.connections(t).Mongo.ConnectionString)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh := &shellCmd{remote: remote{MongoEndpoint: at.Host, Account: "localhost"}, Lang: "mongo"}
+	if out, err := shellWith(t, sh, "db.adminCommand({shutdown: 1})"); err == nil {
+		t.Errorf("the command is answered: %s", out)
+	}
+	done := make(chan error, 1)
+	go func() { done <- p.cmd.Wait() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Errorf("%v: %s", err, p.log)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the process goes on")
 	}
 }
 

@@ -50,6 +50,7 @@ const (
 func serve(c server.Config, after func(context.Context, *server.Server) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	c.Stop = stop
 	slog.SetDefault(c.Logger)
 	enoughProcessors()
 	c.LimitMemory()

@@ -96,6 +96,9 @@ type Config struct {
 	// set, or Data must be a directory that was made with it.
 	TestControls bool
 
+	// Stop ends the process, for clients of the MongoDB API that may do that; nil = they can't.
+	Stop func()
+
 	Version string       // shown by /status
 	Clock   *clock.Clock // time of the data: timestamps, TTL, functions of queries; nil = the wall clock
 	Logger  *slog.Logger // nil = slog's default
