@@ -198,7 +198,7 @@ func (e *emulatorCmd) likeMongo(f *pflag.FlagSet, c *server.Config) error {
 	if user == "" && !folder {
 		return nil
 	}
-	c.MongoUser, c.MongoPassword = user, password
+	c.MongoUser, c.MongoPassword, c.InitDatabase = user, password, os.Getenv("MONGO_INITDB_DATABASE")
 	if folder && c.InitDir == "" {
 		c.InitDir = mongoInitFolder
 	}

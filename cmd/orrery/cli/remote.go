@@ -95,6 +95,10 @@ func connected(c *server.Connections, key string) (*door.Server, error) {
 			return nil, errors.New("the connection string of MongoDB is malformed") // it has the key
 		}
 		s.Mongo = u.Host
+		if key == "" && u.User != nil {
+			s.MongoUser = u.User.Username()
+			s.MongoPassword, _ = u.User.Password()
+		}
 	}
 	return s, nil
 }

@@ -106,8 +106,8 @@ func (s *Shell) appendElement(b []byte, key string, v goja.Value, depth int) ([]
 		}
 		return bson.AppendDate(b, key, t.UnixMilli()), nil
 	case "RegExp":
-		re := value.RegexOf(o.Get("source").String(), options(o.Get("flags").String()))
-		return value.AppendElement(b, key, re), nil
+		r := value.RegexOf(o.Get("source").String(), options(o.Get("flags").String()))
+		return value.AppendElement(b, key, r), nil
 	case "Array":
 		return s.appendArray(bson.AppendHead(b, bson.TypeArray, key), o, depth+1)
 	case "Function":

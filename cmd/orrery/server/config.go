@@ -81,6 +81,8 @@ type Config struct {
 	OwnNetworks bool
 	// InitDir is a directory of files with initial data, which are applied before the server is ready; "" = none.
 	InitDir string
+	// InitDatabase is the database that scripts of MongoDB's shell begin with; "" = test.
+	InitDatabase string
 	// ConnectFile is a file that has the connection strings, key included, while the server runs; "" = none.
 	ConnectFile string
 	// RecordDir is the directory of the records that test controls make; "" = none can be made.

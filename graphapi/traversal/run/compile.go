@@ -150,8 +150,12 @@ func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int
 	if err != nil {
 		return 0, err
 	}
-	if b, ok := s.(*orderStep); ok {
+	switch b := s.(type) {
+	case *orderStep:
 		b.top = topOf(mods, ins[1+n:])
+	case *groupStep:
+		b.last = len(ins) == 1+n
+		b.unfolds = !b.last && ins[1+n].Op == "unfold" && len(labels) == 0
 	}
 	if s != nil {
 		tr.add(s)

@@ -27,7 +27,7 @@ func Run(ctx context.Context, g *Graph, req *message.Request,
 		ctx, cancel = context.WithTimeout(ctx, req.Timeout)
 		defer cancel()
 	}
-	x := &exec{ctx: ctx, g: g, cosmos: req.Service, tokens: req.Tokens, mem: memory{budget: g.budget},
+	x := &exec{ctx: ctx, g: g, cosmos: req.Service, tokens: req.Tokens, lazy: req.Lazy, mem: memory{budget: g.budget},
 		files: files{space: g.space, early: g.early}}
 	defer func() {
 		x.closeAll()
@@ -284,6 +284,9 @@ func (c *compiler) subQuery(q *gremlin.SubQuery) (any, error) {
 		return []any{}, nil
 	}
 	paths, whole, side := c.x.paths, c.x.whole, c.x.side
+	lazy := c.x.lazy
+	c.x.lazy = false
+	defer func() { c.x.lazy = lazy }()
 	err := c.run(q.Code, int(max(0, min(want, math.MaxInt32))), func(v any, bulk int64) error {
 		for range bulk {
 			if err := c.x.hold(v); err != nil {

@@ -221,7 +221,7 @@ func (s *orderStep) write() error {
 	if s.runs == nil {
 		s.runs = spill.NewRuns(x.files.space, s.mem.acct, spill.Codec[orderedRow]{Append: s.appendRow,
 			Decode: s.readRow, Compare: func(a, b orderedRow) int { return compareKeys(a.keys, b.keys, s.bs) }})
-		s.mem.files = s.runs
+		s.mem.files = append(s.mem.files, s.runs)
 	}
 	err := s.runs.Write(x.ctx, func(yield func(orderedRow) bool) {
 		for _, o := range s.list {

@@ -61,7 +61,17 @@ func people(t *testing.T, n int) *world {
 
 // results runs a script and returns its results and its error.
 func results(ctx context.Context, w *world, script string, binds map[string]any) (out []string, err error) {
-	_, err = run.Run(ctx, w.g, &message.Request{Script: script, Bindings: binds}, func(v any, bulk int64) error {
+	req := &message.Request{Script: script, Bindings: binds, Lazy: true}
+	_, err = run.Run(ctx, w.g, req, func(v any, bulk int64) error {
+		if m, ok := v.(*gvalue.LazyMap); ok {
+			all := gvalue.NewMap(m.Len)
+			if err := m.Each(func(e gvalue.Entry) error { all.Append(e.Key, e.Value); return nil }); err != nil {
+				return err
+			}
+			if v = all; all.Len() != m.Len {
+				return fmt.Errorf("%d entries of %d", all.Len(), m.Len)
+			}
+		}
 		text := gvalue.Text(v)
 		if m, ok := v.(*gvalue.TraversalMetrics); ok {
 			text = gvalue.Text(m.Metrics[len(m.Metrics)-1].Annotations)
@@ -91,6 +101,29 @@ var spilling = []string{
 	"g.inject(numbers).unfold().as('x').union(identity(), constant('text')).order().select('x')",
 	"g.V().order().by('n').range(300, 500)", "g.V().order().by('n').limit(400)",
 	"g.inject(1, 2, 3).V().outE().properties('w').order()", "g.V().order().by('n').count()",
+	"g.inject(numbers).unfold().groupCount()", "g.inject(numbers).unfold().group()",
+	"g.inject(numbers).unfold().group().by(math('_ % 9000'))",
+	"g.inject(numbers).unfold().group().by(math('_ % 9000')).by(math('_ / 3'))",
+	"g.inject(numbers).unfold().group().by(math('_ % 9000')).by(count())",
+	"g.inject(numbers).unfold().group().by(math('_ % 9000')).by(sum())",
+	"g.inject(numbers).unfold().group().by(math('_ % 9000')).by(max())",
+	"g.inject(numbers).unfold().group().by(math('_ % 9000')).by(mean())",
+	"g.inject(numbers).unfold().group().by(math('_ % 9000')).by(fold())",
+	"g.inject(numbers).unfold().group().by(math('_ % 9000')).by(is(gt(4)).fold())",
+	"g.inject(numbers).unfold().group().by(math('_ % 9000')).by(is(gt(40)))",
+	"g.inject(numbers).unfold().group().by(math('_ % 9000')).by(is(gt(40)).count())",
+	"g.inject(numbers).unfold().groupCount().unfold()",
+	"g.inject(numbers).unfold().group().by(math('_ % 9000')).unfold().select(keys)",
+	"g.inject(numbers).unfold().groupCount().by(math('_ % 7000')).unfold()" +
+		".order().by(values, desc).by(keys).range(5, 900)",
+	"g.inject(numbers).unfold().groupCount().unfold().groupCount().by(values)",
+	"g.inject(1, 2, 3, 4, 5, 6).V().groupCount().unfold()", "g.V().group().by('name').by('t').unfold()",
+	"g.inject(1, 2, 3, 4).V().group().by('name').by(out().order().by('n').values('t')).unfold()",
+	"g.inject(numbers).unfold().dedup()", "g.inject(numbers).unfold().math('_ % 20000').dedup()",
+	"g.inject(numbers).unfold().dedup().by(math('_ % 20000'))", "g.inject(numbers).unfold().dedup().order().by(desc)",
+	"g.inject(numbers).unfold().as('a').dedup().by(math('_ % 20000')).select('a')",
+	"g.inject(numbers).unfold().as('a').math('_ % 20000').as('b').dedup('b').select('a', 'b')",
+	"g.V().properties().dedup().by(project('a', 'b', 'c', 'd', 'e').by(id)).value()",
 }
 
 func numbers() map[string]any {
@@ -137,16 +170,18 @@ func TestFilesAreRemoved(t *testing.T) {
 	w.g.SpillTo(s)
 	gone := errors.New("the client has left")
 	for _, script := range spilling {
-		req := &message.Request{Script: script, Bindings: numbers()}
-		seen := int64(0)
+		req := &message.Request{Script: script, Bindings: numbers(), Lazy: true}
+		none := true
 		_, err := run.Run(context.Background(), w.g, req, func(any, int64) error {
-			seen = max(seen, s.Files())
+			if none = s.Files() == 0; none {
+				return nil
+			}
 			return gone
 		})
-		if !errors.Is(err, gone) || s.Files() != 0 || s.Used() != 0 || b.Used() != 0 {
+		if none != (err == nil) || err != nil && !errors.Is(err, gone) || s.Files() != 0 || b.Used() != 0 {
 			t.Errorf("%s: a client left: %v, %d files, %d bytes of memory", script, err, s.Files(), b.Used())
 		}
-		if seen == 0 && !strings.HasSuffix(script, ".count()") {
+		if none && !strings.HasSuffix(script, ".count()") && !strings.HasSuffix(script, ".by(values)") {
 			t.Errorf("%s: there was no file while it returned results", script)
 		}
 		for _, end := range []int{5, 30, 60, 100, 200} {

@@ -17,15 +17,15 @@ import (
 // place for files, or the traversal changes the graph. Then elements in memory must be shared: what property() changes
 // in one of them is seen by select().
 type stash struct {
-	what  string // names the use of the memory in errors
-	write func() error
+	what  string       // names the use of the memory in errors
+	write func() error // nil: it can't be written
 	x     *exec
 	own   bool            // it has its own account
 	acct  *budget.Account // its own; nil if there is no budget
 	n     int             // values
 	bytes int64
-	files interface{ Close() } // that were written; nil: none
-	err   error                // of write
+	files []interface{ Close() } // that were written
+	err   error                  // of write
 }
 
 // ownAccount is the number of bytes from which on a stash has its own account.
@@ -63,7 +63,7 @@ func (f *files) close() {
 func (s *stash) hold(x *exec, n int, bytes int64) error {
 	s.x = x
 	if !s.own {
-		may := x.mayWrite()
+		may := s.write != nil && x.mayWrite()
 		if !may || s.bytes+bytes <= ownAccount && !x.files.early {
 			err := x.mem.grow(n, bytes)
 			if err == nil || !may {
@@ -74,6 +74,9 @@ func (s *stash) hold(x *exec, n int, bytes int64) error {
 			}
 		}
 		s.open()
+	}
+	if n > maxHeld {
+		return tooMuch()
 	}
 	if x.files.early || x.mem.n+n > maxHeld {
 		s.spill()
@@ -142,10 +145,10 @@ func (s *stash) reset() {
 }
 
 func (s *stash) closeFiles() {
-	if s.files != nil {
-		s.files.Close()
-		s.files = nil
+	for _, f := range s.files {
+		f.Close()
 	}
+	s.files = nil
 }
 
 // wrote ends a write of rows to files, which have the given number of bytes now. It tells the profile of the step.

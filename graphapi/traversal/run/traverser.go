@@ -251,6 +251,7 @@ type exec struct {
 	mem     memory
 	files   files
 	writes  bool // a step writes to the graph
+	lazy    bool // a result may be a LazyMap
 	ends    ends
 	side    map[string]*sideEffect
 	open    []*rowIter

@@ -79,7 +79,7 @@ func (c *GremlinClient) Eval(ctx context.Context, script string, f func(json.Raw
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.ws.NetConn().Close() })
-	began, err := c.eval(ctx, script, f)
+	began, err := c.eval(script, f)
 	if !stop() || err != nil && !errors.As(err, new(*gremlinError)) {
 		_ = c.Close()
 	}
@@ -102,8 +102,7 @@ type gremlinError struct {
 func (e *gremlinError) Error() string { return fmt.Sprintf("%s (%d)", e.text, e.code) }
 
 // eval sends a traversal and reads its replies. began says whether there was one.
-func (c *GremlinClient) eval(ctx context.Context, script string, f func(json.RawMessage) error) (began bool,
-	err error) {
+func (c *GremlinClient) eval(script string, f func(json.RawMessage) error) (began bool, err error) {
 	id := c.ids.UUID().String()
 	err = c.send(id, "eval", map[string]any{"gremlin": script, "language": "gremlin-groovy",
 		"bindings": map[string]any{}, "aliases": map[string]string{"g": c.graph}})

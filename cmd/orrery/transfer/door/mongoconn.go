@@ -1,6 +1,7 @@
 package door
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,8 @@ type mongoPool struct {
 }
 
 func newMongoPool(s *Server) *mongoPool {
-	return &mongoPool{addr: s.Mongo, user: s.Account, password: s.Key, idle: make(chan *mongoConn, 16)}
+	return &mongoPool{addr: s.Mongo, user: cmp.Or(s.MongoUser, s.Account),
+		password: cmp.Or(s.MongoPassword, s.Key), idle: make(chan *mongoConn, 16)}
 }
 
 func (p *mongoPool) close() {
