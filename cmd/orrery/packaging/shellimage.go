@@ -59,7 +59,8 @@ func makeShellImage(r *release) ([]string, error) {
 			return nil, err
 		}
 		file = file.DeepCopy()
-		file.Config.Env = slices.DeleteFunc(file.Config.Env, func(e string) bool { return strings.HasPrefix(e, "PATH=") })
+		path := func(e string) bool { return strings.HasPrefix(e, "PATH=") }
+		file.Config.Env = slices.DeleteFunc(file.Config.Env, path)
 		file.Config.Env = append(file.Config.Env, "PATH=/usr/bin:/bin:/", "ORRERY_MONGO_PORT=27017")
 		file.Config.Labels["org.opencontainers.image.title"] = "orrery-shell"
 		return mutate.ConfigFile(img, file)
