@@ -15,8 +15,8 @@ import (
 )
 
 // The second image is the first one with a command shell, the usual commands for files, and mongosh: test containers
-// made for MongoDB execute "mongosh --eval ..", or "sh -c ..", inside of the container. The MongoDB API listens on 27017.
-// The shell is a program in Go (folder sh, a module of its own).
+// made for MongoDB execute "mongosh --eval ..", or "sh -c ..", inside of the container. The MongoDB API listens on
+// 27017. The shell is a program in Go (folder sh, a module of its own).
 
 // shellImageName is the file with the second image.
 const shellImageName = "orrery-shell-image.oci.tar"
