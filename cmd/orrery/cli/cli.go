@@ -36,6 +36,7 @@ type commands struct {
 	Shell      shellCmd
 	Cert       certCmd
 	Doctor     doctorCmd
+	Mongosh    mongoshCmd
 }
 
 // streams are the outputs of a command.
@@ -77,6 +78,7 @@ func (c *commands) root(s *streams) *cobra.Command {
 		c.Backup.command(s), c.Restore.command(s), c.Move.command(s, c.engines), c.Query.command(s, c.engines),
 		c.Tail.command(s), c.Partitions.command(s), c.Import.command(s), c.Export.command(s),
 		copyCommand(s), c.Connect.command(s), c.Cert.command(s), c.Doctor.command(s), c.Shell.command(s),
+		c.Mongosh.command(s),
 		scriptWorker(),
 		&cobra.Command{Use: "version", Short: "Print the version.", Args: cobra.NoArgs,
 			RunE: runs(func() error { return printVersion(s.out) })})

@@ -159,5 +159,5 @@ func collectEarly() {
 func Main(engines ...server.EngineKind) int {
 	script.Served()
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
-	return run(os.Args[1:], os.Stdout, os.Stderr, engines...)
+	return run(asMongosh(os.Args), os.Stdout, os.Stderr, engines...)
 }

@@ -80,8 +80,10 @@ func (c *shellCmd) command(s *streams) *cobra.Command {
 }
 
 func (c *shellCmd) run(s *streams, in *os.File) (err error) {
-	if c.srv, err = c.server(); err != nil {
-		return err
+	if c.srv == nil {
+		if c.srv, err = c.server(); err != nil {
+			return err
+		}
 	}
 	c.out = s.out
 	out, ok := s.out.(*os.File)

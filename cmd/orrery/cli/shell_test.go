@@ -238,3 +238,37 @@ func TestRowTable(t *testing.T) {
 		}
 	}
 }
+
+// The arguments of MongoDB's shell mean what they mean there, also where the program has its name.
+func TestMongosh(t *testing.T) {
+	s := serverFor(t, func(c *server.Config) { c.MongoUser, c.MongoPassword = "root", "canary" })
+	host, port, _ := strings.Cut(s.Addr(server.Mongo), ":")
+	file := write(t, t.TempDir(), "a.js", "db.c.insertOne({_id: 1}); print(db.getName())")
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"mongodb://root:canary@ADDR/shop?directConnection=true --quiet --eval db.getName()", 0, "shop\n"},
+		{"ADDR/shop -u root -p canary --authenticationDatabase admin FILE", 0, "shop\n"},
+		{"shop --host HOST --port PORT -u root -p canary --eval db.c.find()", 0, "[ { _id: 1 } ]\n"},
+		{"--host HOST --port PORT -u root -p canary --json --eval db.getSiblingDB('shop').c.findOne()", 0,
+			"{\"_id\":1}\n"},
+		{"--host ADDR --username root --password canary --eval rs.initiate().ok --norc", 0, "1\n"},
+		{"ADDR -u root -p canary --eval quit(3)", 3, ""},
+		{"ADDR -u root -p wrong --eval 1+db.c.countDocuments()", 1, "Authentication failed"},
+		{"mongodb://a,b/x --eval 1", 1, "isn't that of one server"},
+		{"mongodb+srv://a/x --eval 1", 1, "isn't that of one server"},
+	} {
+		args := strings.Fields(strings.NewReplacer("ADDR", s.Addr(server.Mongo), "HOST", host, "PORT", port, "FILE",
+			file).Replace("/usr/bin/mongosh " + c.args))
+		out, errOut := ran(t, c.code, asMongosh(args)...)
+		if c.code == 0 && out != c.want || !strings.Contains(out+errOut, c.want) ||
+			strings.Contains(errOut, "canary") {
+			t.Errorf("%s: %q %q", c.args, out, errOut)
+		}
+	}
+	if args := asMongosh([]string{`C:\bin\orrery.exe`, "version"}); len(args) != 1 {
+		t.Errorf("%q", args)
+	}
+}
