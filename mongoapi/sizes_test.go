@@ -23,8 +23,8 @@ func TestDocumentsThatAreTooLarge(t *testing.T) {
 		code int32
 		text string
 	}{
-		{in("insert", "documents", bson.D{{Key: "_id", Value: 1}, {Key: "s", Value: strings.Repeat("x", 16<<20)}}), 10334,
-			"object to insert too large. size in bytes: 16777238, max size: 16777216"},
+		{in("insert", "documents", bson.D{{Key: "_id", Value: 1}, {Key: "s", Value: strings.Repeat("x", 16<<20)}}),
+			10334, "object to insert too large. size in bytes: 16777238, max size: 16777216"},
 		{in("insert", "documents", bson.D{{Key: "_id", Value: 2}, {Key: "a", Value: half}}), 0, ""},
 		{in("update", "updates", bson.D{{Key: "q", Value: bson.M{"_id": 2}}, {Key: "u", Value: set("b")}}), 10334,
 			"Resulting document after update is larger than 16777216"},
