@@ -3,6 +3,7 @@ package graphapi
 import (
 	"context"
 	"fmt"
+	"math/rand"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ func FuzzBytecode(f *testing.F) {
 	allowed := map[kind]bool{kindCompile: true, kindRuntime: true, kindUnsupported: true, kindTimeout: true,
 		kindFail: true, kindMemory: true, kindConflict: true}
 	f.Fuzz(func(t *testing.T, seed int64) {
-		b := gvtest.Traversal(seed)
+		b := gvtest.Traversal(rand.New(rand.NewSource(seed)))
 		started := time.Now()
 		_, err := g.Evaluate(context.Background(), &message.Request{Bytecode: b, Timeout: 20 * time.Millisecond},
 			func(v any, bulk int64) error {

@@ -1,7 +1,6 @@
 package gvtest
 
 import (
-	"math/rand"
 	"strings"
 
 	"github.com/orrerydb/orrery/graphapi/gvalue"
@@ -10,10 +9,14 @@ import (
 // anySteps are called with random arguments; most such calls must be refused.
 var anySteps = strings.Fields("V E addV addE inject out in both outE inE bothE outV inV bothV otherV values " +
 	"properties valueMap elementMap id label key value " +
-	"has hasId hasLabel hasKey hasValue hasNot where is and or not filter dedup limit range skip tail coin sample simplePath cyclicPath drop fail aggregate store " +
-	"group groupCount cap sideEffect property inject union coalesce choose optional repeat until emit times branch option as by from to select project path tree " +
-	"count sum max min mean fold unfold order constant identity map flatMap local index loops math sack concat asString asNumber asDate dateAdd toUpper length " +
-	"trim reverse replace split substring conjoin merge product all any none discard barrier with mergeV mergeE subgraph match profile executionProfile nonsense")
+	"has hasId hasLabel hasKey hasValue hasNot where is and or not filter dedup limit range skip tail coin " +
+	"sample simplePath cyclicPath drop fail aggregate store " +
+	"group groupCount cap sideEffect property inject union coalesce choose optional repeat until emit times " +
+	"branch option as by from to select project path tree " +
+	"count sum max min mean fold unfold order constant identity map flatMap local index loops math sack " +
+	"concat asString asNumber asDate dateAdd toUpper length " +
+	"trim reverse replace split substring conjoin merge product all any none discard barrier with mergeV " +
+	"mergeE subgraph match profile executionProfile nonsense")
 
 // fittingSteps are called with arguments of allowed kinds; most such calls run.
 var fittingSteps []fitting
@@ -25,13 +28,17 @@ type fitting struct {
 
 func init() {
 	fittingSteps = []fitting{
-		{"out in both outE inE bothE outV inV bothV otherV values properties valueMap elementMap id label key value dedup simplePath cyclicPath path tree count sum " +
-			"max min mean fold unfold order identity group groupCount barrier index loops asString asNumber toUpper length trim reverse emit by fail drop",
+		{"out in both outE inE bothE outV inV bothV otherV values properties valueMap elementMap id label key " +
+			"value dedup simplePath cyclicPath path tree count sum " +
+			"max min mean fold unfold order identity group groupCount barrier index loops asString asNumber " +
+			"toUpper length trim reverse emit by fail drop",
 			func(*mixer, int) []any { return nil }},
-		{"where not filter sideEffect map flatMap local optional repeat until emit by choose group and or union coalesce branch order any all",
+		{"where not filter sideEffect map flatMap local optional repeat until emit by choose group and or " +
+			"union coalesce branch order any all",
 			func(m *mixer, d int) []any { return []any{m.child(d)} }},
 		{"and or union coalesce choose option", func(m *mixer, d int) []any { return []any{m.child(d), m.child(d)} }},
-		{"as select by values has hasNot hasLabel aggregate store cap group groupCount project from to where out properties constant inject addV addE concat math " +
+		{"as select by values has hasNot hasLabel aggregate store cap group groupCount project from to where " +
+			"out properties constant inject addV addE concat math " +
 			"valueMap tree subgraph conjoin split", func(m *mixer, _ int) []any { return []any{m.word()} }},
 		{"limit skip tail times V E hasId is constant inject sample property split option",
 			func(m *mixer, _ int) []any { return []any{int32(m.Intn(4))} }},
@@ -44,8 +51,11 @@ func init() {
 	}
 }
 
+// Chance gives random numbers from 0 to n-1, as a *rand.Rand of a test does.
+type Chance interface{ Intn(n int) int }
+
 // mixer makes random bytecode.
-type mixer struct{ *rand.Rand }
+type mixer struct{ Chance }
 
 func (m *mixer) word() any { return []string{"name", "age", "a", "b", "marko", ""}[m.Intn(6)] }
 
@@ -98,9 +108,9 @@ func (m *mixer) bytecode(depth int) *gvalue.Bytecode {
 	return b
 }
 
-// Traversal returns random bytecode with a valid first step. It is a pure function of the seed.
-func Traversal(seed int64) *gvalue.Bytecode {
-	m := &mixer{rand.New(rand.NewSource(seed))}
+// Traversal returns random bytecode with a valid first step.
+func Traversal(c Chance) *gvalue.Bytecode {
+	m := &mixer{c}
 	b := m.bytecode(0)
 	start := gvalue.Instruction{Op: []string{"V", "E", "addV", "inject"}[m.Intn(4)]}
 	if start.Op == "inject" {
