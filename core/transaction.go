@@ -127,12 +127,12 @@ func (t *Transaction) Change(c *Container, f func(*ContainerSpec) error) error {
 // TooLarge, NotFound, TooManyRequests) nothing was written. After another error, UnknownOutcome or Timeout for example,
 // all writes may have been committed, or none. charge is that of all operations together, in request units.
 func (t *Transaction) Commit(ctx context.Context) (charge float64, err error) {
-	return t.CommitWith(ctx, nil)
+	return t.CommitWith(ctx, nil, nil)
 }
 
 // CommitWith is Commit. With its writes it writes a record, whatever that was before; nil: none. A transaction without
-// writes writes none.
-func (t *Transaction) CommitWith(ctx context.Context, with *Attached) (charge float64, err error) {
+// writes writes none. note is BSON that the journal has with each change.
+func (t *Transaction) CommitWith(ctx context.Context, with *Attached, note []byte) (charge float64, err error) {
 	for _, c := range t.fresh {
 		is, err := t.e.CreateContainer(ctx, c.Database(), *c.Spec())
 		if status.Is(err, status.Conflict) {
@@ -147,7 +147,7 @@ func (t *Transaction) CommitWith(ctx context.Context, with *Attached) (charge fl
 			return 0, err
 		}
 	}
-	return t.rt.Commit(ctx, with)
+	return t.rt.Commit(ctx, with, note)
 }
 
 // Time returns the time of the commit by the journal's clock; 0 if the journal doesn't record it.

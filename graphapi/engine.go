@@ -48,6 +48,7 @@ func (e *engineGraphs) OpenGraph(ctx context.Context, n GraphName, create bool) 
 	g = &engineGraph{rid: c.RID(), graph: run.NewGraph(c, e.core.Clock())}
 	rid := c.RID()
 	g.graph.ChargeTo(e.core.Budget())
+	g.graph.SpillTo(e.core.Spill())
 	g.graph.ShareClaims(&e.claims, string(rid[:]))
 	g.graph.ClaimIn(e.core)
 	e.mu.Lock()

@@ -8,6 +8,9 @@ import (
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/yield"
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/wire/graphbinary"
+	"github.com/orrerydb/orrery/graphapi/wire/graphson"
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 	"github.com/orrerydb/orrery/internal/admit"
 	"github.com/orrerydb/orrery/internal/fault"
@@ -33,6 +36,7 @@ func (w *work) run(batch int) {
 		if err != nil {
 			return err
 		}
+		w.req.Lazy = writesLazily(w.reply.codec)
 		did, err := g.Evaluate(ctx, w.req, out.emit)
 		w.reply.seen.evaluated(did)
 		w.reply.charge += did.Charge
@@ -87,14 +91,17 @@ type results struct {
 	charged int
 }
 
-// hold reserves memory for the collected results in the budget. They count twice, because they are copied into a
-// message.
-func (r *results) hold() error {
+// hold reserves memory for that many bytes of collected results in the budget. They count twice, because they are
+// copied into a message.
+func (r *results) hold(bytes int) error {
 	if r.held == nil {
 		r.held = r.reply.c.srv.o.Budget.Open("result")
 	}
-	n := len(r.items) - r.charged
-	r.charged = len(r.items)
+	n := bytes - r.charged
+	if n <= 0 {
+		return nil
+	}
+	r.charged = bytes
 	return r.held.Grow(2 * int64(n))
 }
 
@@ -129,17 +136,58 @@ func (r *results) item(v any, bulk int64) error {
 	if r.n > 0 {
 		r.items = r.reply.codec.AppendSeparator(r.items)
 	}
+	var own error // of the map, and not of the codec
+	if m, ok := v.(*gvalue.LazyMap); ok {
+		r.watch(m, &own)
+	}
 	b, err := r.reply.codec.AppendItem(r.items, v, bulk, r.o)
 	if err != nil {
 		r.items = b[:before]
+		if own != nil {
+			return own
+		}
 		return fail(kindResult, "%s", err.Error())
 	}
 	r.items = b
 	r.n++
 	if len(b) > freeBytes {
-		return r.hold()
+		return r.hold(len(b))
 	}
 	return nil
+}
+
+// watch makes a map that is read while it is written reserve the memory of its bytes meanwhile. own becomes the error
+// of that, or of the map's entries.
+func (r *results) watch(m *gvalue.LazyMap, own *error) {
+	before, each := len(r.items), m.Each
+	m.Written = func(bytes int) error {
+		if bytes += before; bytes > freeBytes {
+			*own = r.hold(bytes)
+		}
+		return *own
+	}
+	m.Each = func(f func(e gvalue.Entry) error) error {
+		var ofCodec error
+		err := each(func(e gvalue.Entry) error {
+			ofCodec = f(e)
+			return ofCodec
+		})
+		if err != nil && ofCodec == nil {
+			*own = err
+		}
+		return err
+	}
+}
+
+// writesLazily reports whether a codec writes maps entry by entry.
+func writesLazily(c message.Codec) bool {
+	switch c := c.(type) {
+	case graphson.Codec:
+		return !c.Strings
+	case graphbinary.Codec:
+		return !c.Strings
+	}
+	return false
 }
 
 func (r *results) flush(code int) error {

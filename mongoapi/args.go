@@ -226,7 +226,8 @@ var (
 		"q": objectArg, "u": anyArg, "c": objectArg, "arrayFilters": docsArg, "hint": hintArg, "multi": strictBool,
 		"upsert": strictBool, "upsertSupplied": optionalBool, "collation": objectArg, "sampleId": anyArg,
 	}
-	deleteStatement = args{
+	sortedUpdateStatement = updateStatement.with(args{"sort": objectArg})
+	deleteStatement       = args{
 		"q": objectArg, "limit": anyArg, "hint": hintArg, "collation": objectArg, "sampleId": anyArg,
 	}
 

@@ -68,7 +68,7 @@ func init() {
 		"abortTransaction": anyone, "commitTransaction": anyone, "endSessions": anyone, "killSessions": anyone,
 		"refreshSessions": anyone, "startSession": anyone, "connectionStatus": anyone,
 		"getLastRequestStatistics": anyone,
-		"listCommands":             anyone, "getLastError": anyone, "getnonce": anyone,
+		"listCommands":             anyone, "getLastError": anyone, "getlasterror": anyone,
 
 		"aggregate": func(m may) bool { return m.pipeline(m.r.arg.Str(), m.r.body.Get("pipeline")) },
 		"count":     onCollection("find"),
@@ -76,6 +76,7 @@ func init() {
 		"find":      onCollection("find"),
 		"explain":   func(m may) bool { return m.explained() },
 
+		"bulkWrite":     func(m may) bool { return m.bulkWrites() },
 		"delete":        onCollection("remove"),
 		"insert":        onCollection("insert"),
 		"update":        func(m may) bool { return m.here("update") && (!m.upserts() || m.here("insert")) },

@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/orrerydb/orrery/core"
@@ -408,16 +409,12 @@ func (r *request) copyCapped(name, to string) (err error) {
 		if more, err = nextBatch(src, &batch, mem); err != nil {
 			return err
 		}
-		var w writeReply
 		if len(batch) == 0 {
 			break
 		}
-		if err = r.insertMany(k, batch, true, &w); err != nil {
+		_, bad, err := r.insertMany(k, batch, 0, true)
+		if err = cmp.Or(err, anyError(bad)); err != nil {
 			return err
-		}
-		if w.errors > 0 {
-			first := value.ArrayOf(bson.End(append([]byte{0, 0, 0, 0}, w.errs...), 0)).At(0)
-			return merr.New(int32(first.Get("code").Int()), "%s", first.Get("errmsg").Str())
 		}
 	}
 	_, err = r.s.eng.RenameContainer(r.ctx, r.db, temp, to, name == to)

@@ -32,16 +32,16 @@ func (r *request) mark(i int, result func() outcome) *core.Mark {
 		Idle: statementIdle, Data: r.markData(result)}
 }
 
-// marks returns the marks of the statements of a command that inserts n documents.
-func (r *request) marks(n int) []core.Mark {
+// marks returns the marks of n statements of a command that insert a document each, from the first on.
+func (r *request) marks(first, n int) []core.Mark {
 	if !r.marksWrites() {
 		return nil
 	}
-	one := r.mark(0, inserted)
+	one := r.mark(first, inserted)
 	out := make([]core.Mark, n)
 	for i := range out {
 		out[i] = *one
-		out[i].Number = uint32(i)
+		out[i].Number = uint32(first + i)
 	}
 	return out
 }

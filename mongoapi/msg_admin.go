@@ -51,27 +51,23 @@ func fsyncUnlock(r *request, dst []byte) ([]byte, error) {
 	return dst, merr.New(merr.IllegalOperation, "fsyncUnlock called when not locked")
 }
 
-// featureVersion is the version of MongoDB whose features there are. It can't be changed.
-const featureVersion = "7.0"
-
+// setFeatureVersion accepts the announced release's version alone.
 func setFeatureVersion(r *request, dst []byte) ([]byte, error) {
 	if err := r.adminOnly(); err != nil {
 		return dst, err
 	}
-	v := r.arg
+	v, feature := r.arg, r.s.release.feature
 	switch {
 	case v.Kind() != value.String:
 		return dst, want(false, r.name, []byte(r.name), v, "type 'string'")
-	case v.Str() != featureVersion:
+	case v.Str() != feature:
 		return dst, merr.New(4926900, "Invalid feature compatibility version value '%s'; expected '%s'. See "+
-			"https://docs.mongodb.com/master/release-notes/7.0-compatibility/#feature-compatibility.", v.Str(),
-			featureVersion)
+			"https://docs.mongodb.com/master/release-notes/%s-compatibility/#feature-compatibility.", v.Str(), feature,
+			feature)
 	case !flag(r.body, "confirm", false):
-		return dst, merr.New(7369100, "Once you have upgraded to 7.0, you will not be able to downgrade FCV and "+
-			"binary "+
-			"version without support assistance. Please re-run this command with 'confirm: true' to acknowledge "+
-			"this and "+
-			"continue with the FCV upgrade.")
+		return dst, merr.New(7369100, "Once you have upgraded to %s, you will not be able to downgrade FCV and "+
+			"binary version without support assistance. Please re-run this command with 'confirm: true' to "+
+			"acknowledge this and continue with the FCV upgrade.", feature)
 	}
 	return dst, nil
 }

@@ -21,32 +21,18 @@ func deleteDocs(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	k, err := r.open(r.db, name)
-	if err != nil {
+	t := writeTarget{request: r, db: r.db, name: name, scope: scope}
+	if t.k, err = r.open(r.db, name); err != nil {
 		return dst, err
 	}
 	var w writeReply
 	ordered := r.ordered()
 	for i, spec := range specs {
-		st, err := compileDelete(spec)
-		if err == nil {
-			err = checkHint(k, spec)
-		}
-		if err == nil {
-			err = r.collate(k, given(spec, "collation"))
-		}
-		if err == nil {
-			st.f, err = filter.Compile(spec.Get("q"), r.filterOptions(scope))
-		}
-		var o outcome
-		if st.number = i; err == nil && k != nil {
-			o, err = r.apply(k, st, false)
-		}
-		w.n += o.modified
-		r.endRun()
-		if r.ends(err) && (!st.multi || r.multi != nil) || r.stopped(err) {
+		o, ends, err := t.delete(spec, i)
+		if ends {
 			return dst, err
 		}
+		w.n += o.modified
 		if err != nil {
 			w.fail(i, err)
 			if ordered || r.multi != nil {
@@ -55,6 +41,21 @@ func deleteDocs(r *request, dst []byte) ([]byte, error) {
 		}
 	}
 	return r.wrote(dst, &w, false), nil
+}
+
+// delete executes a statement of a delete, as update does with one of an update.
+func (t *writeTarget) delete(spec value.Value, number int) (o outcome, ends bool, err error) {
+	st, err := compileDelete(spec)
+	if err == nil {
+		err = checkHint(t.k, spec)
+	}
+	if err == nil {
+		err = t.collate(t.k, given(spec, "collation"))
+	}
+	if err == nil {
+		st.f, err = filter.Compile(spec.Get("q"), t.filterOptions(t.scope))
+	}
+	return t.execute(st, number, err)
 }
 
 func compileDelete(spec value.Value) (statement, error) {

@@ -210,7 +210,7 @@ func serverStatus(r *request, dst []byte) ([]byte, error) {
 	now := r.s.clk.Now()
 	name, _ := os.Hostname()
 	dst = bson.AppendString(dst, "host", name)
-	dst = bson.AppendString(dst, "version", Version)
+	dst = bson.AppendString(dst, "version", r.s.release.version())
 	dst = bson.AppendString(dst, "process", "orrery")
 	dst = bson.AppendInt64(dst, "pid", int64(os.Getpid()))
 	up := now.Sub(r.s.began)

@@ -203,7 +203,7 @@ func (r *request) explain(dst []byte, cmd value.Value, run bool) ([]byte, error)
 	dst = value.AppendElement(dst, "command", cmd)
 	sa, dst := bson.BeginObject(dst, "serverInfo")
 	dst = bson.AppendString(dst, "host", r.c.nc.LocalAddr().String())
-	return bson.End(bson.AppendString(dst, "version", Version), sa), nil
+	return bson.End(bson.AppendString(dst, "version", r.s.release.version()), sa), nil
 }
 
 // planned is how the documents of a command are found.

@@ -31,7 +31,7 @@ func hello(r *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendInt32(dst, "logicalSessionTimeoutMinutes", sessionMinutes)
 	dst = bson.AppendInt32(dst, "connectionId", r.c.id)
 	dst = bson.AppendInt32(dst, "minWireVersion", 0)
-	dst = bson.AppendInt32(dst, "maxWireVersion", MaxWire)
+	dst = bson.AppendInt32(dst, "maxWireVersion", r.s.release.wire)
 	dst = bson.AppendBool(dst, "readOnly", false)
 	dst = appendCompressors(dst, r.body.Get("compression"))
 	if u := r.body.Get("saslSupportedMechs"); u.Kind() == value.String {
@@ -57,15 +57,14 @@ func hello(r *request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-func buildInfo(_ *request, dst []byte) ([]byte, error) {
-	dst = bson.AppendString(dst, "version", Version)
+func buildInfo(r *request, dst []byte) ([]byte, error) {
+	dst = bson.AppendString(dst, "version", r.s.release.version())
 	dst = bson.AppendString(dst, "gitVersion", "unknown")
 	dst = value.AppendElement(dst, "modules", value.MakeArray(nil))
 	dst = bson.AppendString(dst, "allocator", "go")
 	dst = bson.AppendString(dst, "javascriptEngine", "none")
 	dst = bson.AppendString(dst, "sysInfo", "deprecated")
-	dst = value.AppendElement(dst, "versionArray",
-		value.MakeArray([]value.Value{value.Int32Of(7), value.Int32Of(0), value.Int32Of(0), value.Int32Of(0)}))
+	dst = r.s.release.appendNumbers(dst, "versionArray")
 	dst = bson.AppendInt32(dst, "bits", 64)
 	dst = bson.AppendBool(dst, "debug", false)
 	dst = bson.AppendInt32(dst, "maxBsonObjectSize", wire.MaxDocument)

@@ -94,33 +94,41 @@ func insert(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	var w writeReply
-	ordered := r.ordered()
-	if err := r.failWrite(); err != nil {
+	n, bad, err := r.insertAll(k, docs, 0, r.ordered())
+	if err != nil {
 		return dst, err
 	}
-	if _, ok := r.doneBefore(0); ok && len(docs) == 1 {
-		w.n++
-		return r.wrote(dst, &w, false), nil
-	}
-	if len(docs) == 1 {
-		err := r.insertOne(k, docs[0])
-		if r.ends(err) {
-			return dst, err
+	w.n = n
+	for i := range docs {
+		if err := bad[i]; err != nil {
+			w.fail(i, err)
 		}
-		if err != nil {
-			w.fail(0, err)
-		} else {
-			w.n++
-		}
-		return r.wrote(dst, &w, false), nil
-	}
-	if err := r.insertMany(k, docs, ordered, &w); err != nil {
-		return dst, err
 	}
 	return r.wrote(dst, &w, false), nil
 }
 
-func (r *request) insertOne(k *coll, d value.Value) error {
+// insertAll inserts documents. They are statements of the command, from the one with the number first on. It returns
+// how many were inserted and the errors of the others, by place; an error only if that ends the command.
+func (r *request) insertAll(k *coll, docs []value.Value, first int, ordered bool) (int32, map[int]error, error) {
+	if err := r.failWrite(); err != nil {
+		return 0, nil, err
+	}
+	if len(docs) > 1 {
+		return r.insertMany(k, docs, first, ordered)
+	}
+	if _, ok := r.doneBefore(first); ok {
+		return 1, nil, nil
+	}
+	switch err := r.insertOne(k, docs[0], first); {
+	case r.ends(err):
+		return 0, nil, err
+	case err != nil:
+		return 0, map[int]error{0: err}, nil
+	}
+	return 1, nil, nil
+}
+
+func (r *request) insertOne(k *coll, d value.Value, number int) error {
 	d, err := r.newDocument(k, d)
 	if err == nil {
 		err = r.validate(k, value.Undef(), d)
@@ -128,8 +136,8 @@ func (r *request) insertOne(k *coll, d value.Value) error {
 	if err != nil {
 		return err
 	}
-	res, err := k.Write(r.ctx, core.Write{Kind: core.Create, Doc: d.Bytes(), With: r.record(0, inserted),
-		Mark: r.mark(0, inserted)})
+	res, err := k.Write(r.ctx, core.Write{Kind: core.Create, Doc: d.Bytes(), With: r.record(number, inserted),
+		Mark: r.mark(number, inserted)})
 	if _, made := err.(*madeBefore); made {
 		return nil
 	}
@@ -149,14 +157,15 @@ func (r *request) made(res *core.Result) {
 // inserted is the result of the insert of one document.
 func inserted() outcome { return outcome{matched: 1} }
 
-// insertMany inserts documents. It returns an error only if the command was ended from outside; other errors are in w.
-func (r *request) insertMany(k *coll, docs []value.Value, ordered bool, w *writeReply) error {
-	marks := r.marks(len(docs))
+// insertMany is insertAll for several documents.
+func (r *request) insertMany(k *coll, docs []value.Value, first int, ordered bool) (n int32, bad map[int]error,
+	err error) {
+	marks := r.marks(first, len(docs))
 	ws := make([]core.Write, 0, len(docs))
 	at := make([]int, 0, len(docs)) // the statement of each write
 	var stop error
 	stopAt := 0
-	bad := map[int]error{}
+	bad = map[int]error{}
 	for i, d := range docs {
 		d, err := r.newDocument(k, d)
 		if err == nil {
@@ -170,11 +179,11 @@ func (r *request) insertMany(k *coll, docs []value.Value, ordered bool, w *write
 			bad[i] = err
 			continue
 		}
-		if _, ok := r.doneBefore(i); ok {
-			w.n++
+		if _, ok := r.doneBefore(first + i); ok {
+			n++
 			continue
 		}
-		ws = append(ws, core.Write{Kind: core.Create, Doc: d.Bytes(), With: r.record(i, inserted)})
+		ws = append(ws, core.Write{Kind: core.Create, Doc: d.Bytes(), With: r.record(first+i, inserted)})
 		if marks != nil {
 			ws[len(ws)-1].Mark = &marks[i]
 		}
@@ -186,13 +195,13 @@ func (r *request) insertMany(k *coll, docs []value.Value, ordered bool, w *write
 			_, made := o.Err.(*madeBefore)
 			switch {
 			case r.ends(o.Err):
-				return o.Err
+				return n, bad, o.Err
 			case o.Err != nil && !made:
 				failed = true
 				bad[at[i]] = k.writeError(o.Err, value.ObjectOf(ws[i].Doc).Get("_id"))
 			default:
 				r.made(&o.Result)
-				w.n++
+				n++
 			}
 			i++
 		}
@@ -200,10 +209,13 @@ func (r *request) insertMany(k *coll, docs []value.Value, ordered bool, w *write
 	if stop != nil && !failed {
 		bad[stopAt] = stop
 	}
-	for i := range docs {
-		if err := bad[i]; err != nil {
-			w.fail(i, err)
-		}
+	return n, bad, nil
+}
+
+// anyError returns one of the errors of an insert, nil if there is none.
+func anyError(bad map[int]error) error {
+	for _, err := range bad {
+		return err
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	specs, err := r.statements("updates", updateStatement)
+	specs, err := r.statements("updates", r.updateStatement())
 	if err != nil {
 		return dst, err
 	}
@@ -51,35 +51,22 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	k, err := r.open(r.db, name)
-	if err != nil {
+	t := writeTarget{request: r, db: r.db, name: name, scope: scope}
+	if t.k, err = r.open(r.db, name); err != nil {
 		return dst, err
 	}
 	var w writeReply
 	ordered := r.ordered()
 	for i, spec := range specs {
-		st, err := r.compileUpdate(k, spec, scope)
-		if err == nil {
-			err = checkHint(k, spec)
-		}
-		if err == nil && k == nil && st.upsert {
-			if k, _, err = r.ensure(r.db, name); err != nil {
-				return dst, err
-			}
-		}
-		var o outcome
-		if st.number = i; err == nil && k != nil {
-			o, err = r.apply(k, st, false)
+		o, ends, err := t.update(spec, i)
+		if ends {
+			return dst, err
 		}
 		w.n += o.matched
 		w.modified += o.modified
 		if o.upserted.IsDefined() {
 			w.n++
 			w.upsert(i, o.upserted)
-		}
-		r.endRun()
-		if r.ends(err) && (!st.multi || r.multi != nil) || r.stopped(err) {
-			return dst, err
 		}
 		if err != nil {
 			w.fail(i, err)
@@ -89,6 +76,60 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 		}
 	}
 	return r.wrote(dst, &w, true), nil
+}
+
+// updateStatement returns the arguments of a statement.
+func (r *request) updateStatement() args {
+	if r.s.release.sorts {
+		return sortedUpdateStatement
+	}
+	return updateStatement
+}
+
+// writeTarget is a collection that a command changes by statements of updates and deletes.
+type writeTarget struct {
+	*request
+	db, name string
+	k        *coll       // nil: it doesn't exist
+	scope    *expr.Scope // the command's variables
+}
+
+// update executes a statement of an update, which has this number in its command. ends means that the error ends the
+// command.
+func (t *writeTarget) update(spec value.Value, number int) (o outcome, ends bool, err error) {
+	st, err := t.compileUpdate(t.k, spec, t.scope)
+	if err == nil {
+		err = checkHint(t.k, spec)
+	}
+	if err == nil && t.k == nil && st.upsert {
+		if t.k, _, err = t.ensure(t.db, t.name); err != nil {
+			return o, true, err
+		}
+	}
+	return t.execute(st, number, err)
+}
+
+// execute executes a statement, unless there was an error in it.
+func (t *writeTarget) execute(st statement, number int, err error) (o outcome, ends bool, _ error) {
+	if err == nil && st.multi && t.retry {
+		err = t.manyRetried(st)
+	}
+	if st.number = number; err == nil && t.k != nil {
+		o, err = t.apply(t.k, st, false)
+	}
+	t.endRun()
+	return o, t.ends(err) && (!st.multi || t.multi != nil) || t.stopped(err), err
+}
+
+// manyRetried is the error of a statement for several documents in a retryable command.
+func (r *request) manyRetried(st statement) error {
+	switch {
+	case r.name == "bulkWrite":
+		return merr.New(merr.InvalidOptions, "Cannot use retryable writes with multi=true")
+	case st.u == nil:
+		return merr.New(merr.InvalidOptions, "Cannot use (or request) retryable writes with limit=0")
+	}
+	return merr.New(merr.InvalidOptions, "Cannot use (or request) retryable writes with multi=true")
 }
 
 func (r *request) compileUpdate(k *coll, spec value.Value, scope *expr.Scope) (statement, error) {
@@ -129,7 +170,13 @@ func (r *request) compileUpdate(k *coll, spec value.Value, scope *expr.Scope) (s
 	if st.multi && st.u.IsReplacement() {
 		return st, merr.New(merr.FailedToParse, "multi update is not supported for replacement-style update")
 	}
-	return st, nil
+	sort := given(spec, "sort")
+	if st.multi && sort.IsDefined() {
+		return st, merr.New(merr.FailedToParse, "Cannot specify sort with multi=true")
+	}
+	st.shown = naturalOrder(exec.Creation, sort, given(spec, "hint"))
+	st.sort, err = order.Compile(sort)
+	return st, err
 }
 
 // updateOptions returns the options of a statement's update.

@@ -7,7 +7,6 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
-	"github.com/orrerydb/orrery/mongoapi/changes"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -16,6 +15,9 @@ import (
 
 // local.oplog.rs is a view of the journal in the shape of a replica set's oplog, for programs that tail that. It can
 // be read with find, in both natural orders and with tailable cursors. The first find begins to record all changes.
+//
+// A transaction is one document of the oplog, a command applyOps, as long as it fits. All of its entries in the journal
+// have the same time.
 //
 // Example: a program finds the newest entry with {$natural: -1} and limit 1. It goes on from its ts with the filter
 // {ts: {$gt: ts}} and a tailable cursor that awaits data.
@@ -132,28 +134,27 @@ type oplog struct {
 	topic  *journal.Topic // nil: the cursor ends at until
 
 	pos  journal.Position
-	page []*journal.Entry
-	done bool
+	page []*journal.Entry // read, and not yet shown
+	docs []value.Value    // of the last entry, or of those of one transaction
+	done bool             // nothing more is to be read
 }
 
 // Next implements agg.Iter.
 func (o *oplog) Next() (value.Value, bool, error) {
 	for {
-		if o.done || o.left == 0 {
+		if o.left == 0 {
 			return value.Undef(), false, nil
 		}
 		if err := o.run.Step(); err != nil {
 			return value.Undef(), false, err
 		}
-		if len(o.page) == 0 {
-			if ok, err := o.read(); !ok || err != nil {
+		if len(o.docs) == 0 {
+			if ok, err := o.turn(); !ok || err != nil {
 				return value.Undef(), false, err
 			}
-			continue
 		}
-		e := o.page[0]
-		o.page = o.page[1:]
-		d := oplogEntry(e)
+		d := o.docs[0]
+		o.docs = o.docs[1:]
 		if ok, err := o.f.Match(o.env, d); err != nil {
 			return d, false, err
 		} else if !ok {
@@ -170,11 +171,57 @@ func (o *oplog) Next() (value.Value, bool, error) {
 	}
 }
 
+// turn makes the documents of the next entry, or of all entries of the next transaction. It returns false if there is
+// nothing more now.
+func (o *oplog) turn() (bool, error) {
+	for len(o.page) == 0 {
+		if ok, err := o.read(); !ok || err != nil {
+			return false, err
+		}
+	}
+	first, n := o.page[0], 1
+	for first.Together {
+		for n < len(o.page) && o.page[n].Time == first.Time {
+			n++
+		}
+		if n < len(o.page) || o.newest && o.page[n-1].N == 0 || !o.newest && o.from() >= first.Time {
+			break
+		}
+		rest := o.page
+		o.page = nil
+		ok, err := o.read()
+		if o.page = append(rest, o.page...); err != nil {
+			return false, err
+		}
+		if !ok {
+			break
+		}
+	}
+	if first.Together {
+		o.docs = oplogTransaction(o.page[:n], o.newest)
+	} else {
+		o.docs = append(o.docs[:0], oplogEntry(first))
+	}
+	o.page = o.page[n:]
+	return true, nil
+}
+
+// from returns the time after which there may be unread entries.
+func (o *oplog) from() uint64 {
+	if o.pos.Whole() {
+		return o.pos.Time
+	}
+	return o.pos.Time - 1
+}
+
 func everyEntry(*journal.Entry) bool { return true }
 
 // read reads the next page. It returns false if there is nothing more now.
 func (o *oplog) read() (bool, error) {
 	j, ctx := o.s.eng.Journal(), o.run.Context()
+	if o.done {
+		return false, nil
+	}
 	if o.newest {
 		page, err := j.Before(ctx, o.pos, streamPage, everyEntry)
 		if err != nil || len(page) == 0 {
@@ -185,13 +232,13 @@ func (o *oplog) read() (bool, error) {
 		return true, nil
 	}
 	if o.topic != nil {
-		if mark, news := o.topic.News(o.pos.Time); !news {
+		if mark, news := o.topic.News(o.from()); !news {
 			if mark > o.pos.Time {
 				o.pos = journal.After(mark)
 			}
 			return false, nil
 		}
-	} else if o.pos.Time >= o.until {
+	} else if o.from() >= o.until {
 		o.done = true
 		return false, nil
 	}
@@ -215,12 +262,12 @@ func (o *oplog) Close() {
 	if o.done = true; o.topic != nil {
 		o.topic.Leave()
 	}
-	o.topic, o.page = nil, nil
+	o.topic, o.page, o.docs = nil, nil, nil
 }
 
-func (o *oplog) notify(wake func()) (stop func()) { return o.topic.Notify(o.pos.Time, wake) }
+func (o *oplog) notify(wake func()) (stop func()) { return o.topic.Notify(o.from(), wake) }
 
-func (o *oplog) over() bool { return o.done || o.left == 0 }
+func (o *oplog) over() bool { return o.done && len(o.docs) == 0 || o.left == 0 }
 
 func (o *oplog) tokenAfter(bool) value.Value { return value.Undef() }
 
@@ -233,87 +280,6 @@ func (o *oplog) rest() {
 		o.pos = journal.After(o.page[0].Time - 1)
 		o.page = nil
 	}
-}
-
-// oplogOps are the kinds of entries by operation.
-var oplogOps = map[journal.Op]string{journal.Create: "i", journal.Replace: "u", journal.Update: "u",
-	journal.Delete: "d", journal.Mark: "n", journal.Change: "c"}
-
-// oplogEntry returns an entry in the shape of the oplog.
-func oplogEntry(e *journal.Entry) value.Value {
-	at, b := bson.Begin(make([]byte, 0, 256+len(e.Current)))
-	if len(e.Note) > 0 && e.Op != journal.Change {
-		for it := value.ObjectOf(e.Note).Iter(); it.Next(); {
-			b = append(b, it.Element()...)
-		}
-	}
-	b = value.AppendElement(b, "ts", value.TimestampOf(e.Time))
-	b = bson.AppendInt64(b, "t", 1)
-	b = bson.AppendInt64(b, "h", 0)
-	b = bson.AppendInt64(b, "v", 2)
-	b = bson.AppendString(b, "op", oplogOps[e.Op])
-	switch e.Op {
-	case journal.Mark:
-		b = bson.AppendString(b, "ns", "")
-	case journal.Change:
-		b = bson.AppendString(b, "ns", e.DB+".$cmd")
-	default:
-		b = bson.AppendString(b, "ns", e.DB+"."+e.Coll)
-	}
-	if e.Coll != "" && e.Op != journal.Mark {
-		b = value.AppendElement(b, "ui", uuidOf(e.RID))
-	}
-	switch e.Op {
-	case journal.Create, journal.Replace:
-		b = bson.AppendDocument(b, "o", e.Current)
-	case journal.Update:
-		oa, ob := bson.BeginObject(b, "o")
-		ob = bson.AppendInt32(ob, "$v", 2)
-		ob = changes.OplogDiff(ob, value.ObjectOf(e.Previous), value.ObjectOf(e.Current))
-		b = bson.End(ob, oa)
-	case journal.Delete:
-		b = bson.AppendDocument(b, "o", e.Key)
-	case journal.Mark:
-		oa, ob := bson.BeginObject(b, "o")
-		b = bson.End(bson.AppendString(ob, "msg", "the record of changes begins"), oa)
-	case journal.Change:
-		b = appendOplogCommand(b, e)
-	}
-	if e.Op == journal.Replace || e.Op == journal.Update || e.Op == journal.Create {
-		b = bson.AppendDocument(b, "o2", e.Key)
-	}
-	b = bson.AppendDate(b, "wall", e.Millis)
-	return value.ObjectOf(bson.End(b, at))
-}
-
-// appendOplogCommand appends what an entry of a command says.
-func appendOplogCommand(dst []byte, e *journal.Entry) []byte {
-	note := value.ObjectOf(e.Note)
-	at, b := bson.BeginObject(dst, "o")
-	switch kind := note.Get("type").Str(); kind {
-	case "dropDatabase":
-		b = bson.AppendInt32(b, "dropDatabase", 1)
-	case "rename":
-		b = bson.AppendString(b, "renameCollection", e.DB+"."+e.Coll)
-		b = bson.AppendString(b, "to", e.DB+"."+note.Get("to").Str())
-		b = bson.AppendBool(b, "stayTemp", false)
-		if gone := note.Get("dropped"); gone.IsDefined() {
-			b = value.AppendElement(b, "dropTarget", uuidOf([8]byte(gone.Bytes())))
-		}
-	case "create":
-		b = bson.AppendString(b, "create", e.Coll)
-		b = value.AppendElement(b, "idIndex", idIndex())
-	case "modify":
-		b = bson.AppendString(b, "collMod", e.Coll)
-	default:
-		b = bson.AppendString(b, kind, e.Coll)
-	}
-	if d := note.Get("operationDescription"); d.IsDefined() {
-		for it := d.Iter(); it.Next(); {
-			b = append(b, it.Element()...)
-		}
-	}
-	return bson.End(b, at)
 }
 
 // appendOplogInfo appends the oplog to the collections of the database local.

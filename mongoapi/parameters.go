@@ -20,9 +20,9 @@ var parameters = map[string]func(r *request, dst []byte, key string) []byte{
 	"enableTestCommands": func(r *request, dst []byte, key string) []byte {
 		return bson.AppendBool(dst, key, r.s.o.TestCommands)
 	},
-	"featureCompatibilityVersion": func(_ *request, dst []byte, key string) []byte {
+	"featureCompatibilityVersion": func(r *request, dst []byte, key string) []byte {
 		at, dst := bson.BeginObject(dst, key)
-		return bson.End(bson.AppendString(dst, "version", "7.0"), at)
+		return bson.End(r.s.release.appendFeature(dst, "version"), at)
 	},
 	"localLogicalSessionTimeoutMinutes": func(_ *request, dst []byte, key string) []byte {
 		return bson.AppendInt32(dst, key, sessionMinutes)

@@ -21,6 +21,7 @@ var commands map[string]command
 func init() {
 	commands = map[string]command{
 		// Connecting.
+		"authenticate": {fn: authenticate, open: true, args: args{"mechanism": stringArg}},
 		"buildInfo":    {fn: buildInfo, open: true},
 		"buildinfo":    {fn: buildInfo, open: true},
 		"hello":        {fn: hello, open: true},
@@ -45,6 +46,7 @@ func init() {
 		"killCursors": {fn: killCursors, txn: true, args: args{"cursors": arrayArg}, strict: true, free: true},
 
 		// Writing.
+		"bulkWrite":     {fn: bulkWrite, txn: true, retry: true, args: bulkWriteArguments, strict: true},
 		"delete":        {fn: deleteDocs, txn: true, retry: true, args: deleteArguments, strict: true},
 		"findAndModify": {fn: findAndModify, txn: true, retry: true, args: findAndModifyArguments, strict: true},
 		"findandmodify": {fn: findAndModify, txn: true, retry: true, args: findAndModifyArguments, strict: true},
@@ -71,13 +73,14 @@ func init() {
 		"shardCollection":  {fn: shardCollection, args: shardCollectionArgs},
 
 		// Sessions.
-		"abortTransaction":  {fn: abortTransaction, txn: true, ends: true},
-		"commitTransaction": {fn: commitTransaction, txn: true, ends: true},
-		"endSessions":       {fn: endSessions, free: true},
-		"killAllSessions":   {fn: killAllSessions, free: true},
-		"killSessions":      {fn: endSessions, free: true},
-		"refreshSessions":   {fn: refreshSessions, free: true},
-		"startSession":      {fn: startSession},
+		"abortTransaction":         {fn: abortTransaction, txn: true, ends: true},
+		"commitTransaction":        {fn: commitTransaction, txn: true, ends: true},
+		"endSessions":              {fn: endSessions, free: true},
+		"killAllSessions":          {fn: killAllSessions, free: true},
+		"killAllSessionsByPattern": {fn: killAllSessionsByPattern, free: true},
+		"killSessions":             {fn: endSessions, free: true},
+		"refreshSessions":          {fn: refreshSessions, free: true},
+		"startSession":             {fn: startSession},
 
 		// Users and roles.
 		"createRole":               {users: true, fn: createRole, args: createRoleArguments, strict: true},
@@ -129,6 +132,9 @@ func init() {
 		"replSetGetStatus":               {fn: replSetGetStatus},
 		"replSetInitiate":                {fn: replSetInitiate},
 		"serverStatus":                   {fn: serverStatus},
+		"shutdown":                       {fn: shutdown, free: true, args: shutdownArguments},
+		"getLastError":                   {fn: gone(5739000, "getLastError command is not supported")},
+		"getlasterror":                   {fn: gone(5739000, "getLastError command is not supported")},
 	}
 	for name := range commands {
 		if unsupported[name] {
@@ -138,12 +144,7 @@ func init() {
 }
 
 // unsupported lists commands of MongoDB that aren't supported. All other names are unknown.
-var unsupported = map[string]bool{
-	"applyOps": true, "authenticate": true, "bulkWrite": true,
-	"getLastError": true, "getShardMap": true, "getnonce": true,
-	"killAllSessionsByPattern": true,
-	"shutdown":                 true,
-}
+var unsupported = map[string]bool{"applyOps": true, "getShardMap": true}
 
 // nothing replies to a command that needs no work.
 func nothing(_ *request, dst []byte) ([]byte, error) { return dst, nil }

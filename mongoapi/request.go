@@ -494,15 +494,24 @@ func validCollection(db, name string) error {
 	return nil
 }
 
-// docs returns the documents of a write command: its document sequence with this name, or its array field.
+// docs returns the documents of a write command, of which there must be some, but not too many.
 func (r *request) docs(name string) ([]value.Value, error) {
+	out, err := r.documents(name)
+	if err != nil {
+		return nil, err
+	}
+	return out, checkBatch(len(out))
+}
+
+// documents returns the documents of an argument: the command's document sequence with this name, or its array field.
+func (r *request) documents(name string) ([]value.Value, error) {
 	for i := range r.seqs {
 		if string(r.seqs[i].Name) == name {
 			var out []value.Value
 			for s := r.seqs[i]; ; {
 				d, ok := s.Next()
 				if !ok {
-					return out, checkBatch(name, len(out))
+					return out, nil
 				}
 				out = append(out, value.ObjectOf(d))
 			}
@@ -510,13 +519,16 @@ func (r *request) docs(name string) ([]value.Value, error) {
 	}
 	v := given(r.body, name)
 	if !v.IsDefined() {
-		return nil, merr.New(merr.MissingField, "BSON field '%s.%s' is missing but a required field", r.name, name)
+		return nil, missingField(r.name + "." + name)
 	}
-	out := value.Elements(v)
-	return out, checkBatch(name, len(out))
+	return value.Elements(v), nil
 }
 
-func checkBatch(name string, n int) error {
+func missingField(name string) error {
+	return merr.New(merr.MissingField, "BSON field '%s' is missing but a required field", name)
+}
+
+func checkBatch(n int) error {
 	if n < 1 || n > wire.MaxWriteBatch {
 		return merr.New(merr.InvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.",
 			wire.MaxWriteBatch, n)

@@ -21,7 +21,8 @@ func TestCommands(t *testing.T) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			if d.Cmd == "server" {
 				_, addr = serve(t, Options{Standalone: d.HasArg("standalone"), TestCommands: d.HasArg("test-commands"),
-					Auth: d.HasArg("auth"), Strict: d.HasArg("strict"), Advertise: "db.example:27017"}, nil)
+					Auth: d.HasArg("auth"), Strict: d.HasArg("strict"), Advertise: "db.example:27017",
+					Release: value1(t, d, "version")}, nil)
 				c = connect(t, addr)
 				if d.HasArg("auth") {
 					c.login()
@@ -79,7 +80,8 @@ func command1(t *testing.T, text string) bson.D {
 		db = "local"
 	}
 	switch k := d[0].Key; {
-	case k == "configureFailPoint", k == "renameCollection", k == "shardCollection", strings.HasPrefix(k, "replSet"):
+	case k == "bulkWrite", k == "configureFailPoint", k == "renameCollection", k == "shardCollection",
+		strings.HasPrefix(k, "replSet"):
 		db = "admin"
 	}
 	return append(d, bson.E{Key: "$db", Value: db})

@@ -30,17 +30,13 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/peer"
 )
 
-// Version is the MongoDB version that the server announces, and MaxWire its wire version (7.0).
-const (
-	Version = "7.0.0"
-	MaxWire = 21
-)
-
 // Options of a Server.
 type Options struct {
 	Account string // user name
 	Key     string // password: the account key as text (base64), as in connection strings
 	Auth    bool   // false: no credentials are required
+	// Release is the release of MongoDB that the server announces, one of Releases; "" = DefaultRelease.
+	Release string
 	// Standalone announces a single server, to which drivers send no retryable writes. Otherwise the server is a
 	// replica set with one member, whose name is SetName ("" = DefaultSetName).
 	Standalone bool
@@ -55,8 +51,10 @@ type Options struct {
 	TestCommands bool
 	// Scripts runs JavaScript for $where, $function, $accumulator and mapReduce; nil: they are refused.
 	Scripts expr.Scripts
-	Clock   *clock.Clock // nil: the wall clock
-	Logger  *slog.Logger // nil: slog's default
+	// Stop ends the process, for the command shutdown; nil: it is refused.
+	Stop   func()
+	Clock  *clock.Clock // nil: the wall clock
+	Logger *slog.Logger // nil: slog's default
 	// Requests, if set, is incremented for each message.
 	Requests *atomic.Int64
 
@@ -93,6 +91,7 @@ type Server struct {
 	began     time.Time
 	ids       objectIDs
 	times     clusterClock
+	release   release
 	profiles  profiler
 	process   []byte // the ObjectId of this run of the server
 	fails     failpoint.Set
@@ -119,12 +118,16 @@ func New(e *core.Engine, o Options) *Server {
 	if o.SetName == "" {
 		o.SetName = DefaultSetName
 	}
+	if o.Release == "" {
+		o.Release = DefaultRelease
+	}
 	if o.Limits == (peer.Limits{}) {
 		o.Limits = peer.Defaults
 	}
 	s := &Server{eng: e, o: o, clk: o.Clock, log: o.Logger, lns: map[net.Listener]struct{}{},
 		conns: map[*conn]struct{}{},
 		stop:  make(chan struct{}), wake: make(chan struct{}, 1), began: o.Clock.Now()}
+	s.release = releases[o.Release]
 	s.cursors = newCursors(o.Clock)
 	s.sessions = newSessions(o.Clock)
 	s.snapshots.clk = o.Clock

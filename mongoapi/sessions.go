@@ -2,6 +2,7 @@ package mongoapi
 
 import (
 	"crypto/sha256"
+	"strings"
 	"sync"
 	"time"
 
@@ -61,6 +62,22 @@ func (r *request) sessionKey(id []byte) [16]byte {
 	}
 	h := sha256.Sum256(append([]byte(r.c.user+"\x00"), id...))
 	return key16(h[:])
+}
+
+// uid returns what an lsid names its user by.
+func (r *request) uid() value.Value { return uidOf(r.c.user) }
+
+func uidOf(user string) value.Value {
+	uid := sha256.Sum256([]byte(fullName(user)))
+	return value.BinaryOf(0, uid[:])
+}
+
+// fullName returns a user as sessions name it: with its database, which is admin for the account.
+func fullName(user string) string {
+	if user == "" || strings.Contains(user, "@") {
+		return user
+	}
+	return user + "@" + usersDB
 }
 
 func (ss *sessions) get(k [16]byte) *session {
@@ -242,25 +259,6 @@ func endSessions(r *request, dst []byte) ([]byte, error) {
 	defer cs.mu.Unlock()
 	for _, c := range cs.m {
 		if c.lsid != nil && c.user == r.c.user && ended[string(c.lsid)] {
-			cs.remove(c)
-		}
-	}
-	return dst, nil
-}
-
-// killAllSessions ends the transactions and removes the cursors of all sessions.
-func killAllSessions(r *request, dst []byte) ([]byte, error) {
-	if r.arg.Kind() != value.Array {
-		return dst, merr.New(merr.TypeMismatch, "BSON field 'killAllSessions' must be an array")
-	}
-	for _, t := range r.s.sessions.running(func(*transaction) bool { return true }) {
-		r.s.abort(t)
-	}
-	cs := r.s.cursors
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for _, c := range cs.m {
-		if c.lsid != nil {
 			cs.remove(c)
 		}
 	}

@@ -1,7 +1,6 @@
 package mongoapi
 
 import (
-	"crypto/sha256"
 	"slices"
 
 	"github.com/orrerydb/orrery/core/bson"
@@ -81,17 +80,17 @@ func (h *host) Sessions(local bool, of agg.SessionUsers) ([]value.Value, error) 
 	case !local && (h.db != "config" || h.coll != "system.sessions"):
 		return nil, merr.New(merr.InvalidNamespace, "$listSessions may only be run against config.system.sessions")
 	}
-	user := h.r.c.user + "@admin"
+	user := fullName(h.r.c.user)
+	uid := h.r.uid()
 	if !of.All && len(of.Names) > 0 && !slices.Contains(of.Names, user) {
 		return nil, nil
 	}
-	uid := sha256.Sum256([]byte(user))
 	var out []value.Value
 	for id, used := range h.r.s.sessions.all() {
 		at, b := bson.Begin(nil)
 		ia, b := bson.BeginObject(b, "_id")
 		b = value.AppendElement(b, "id", value.UUIDOf(id[:]))
-		b = bson.End(value.AppendElement(b, "uid", value.BinaryOf(0, uid[:])), ia)
+		b = bson.End(value.AppendElement(b, "uid", uid), ia)
 		b = bson.AppendDate(b, "lastUse", used.UnixMilli())
 		ua, b := bson.BeginObject(b, "user")
 		b = bson.End(bson.AppendString(b, "name", user), ua)

@@ -13,10 +13,11 @@ import (
 
 // strictCommands are the commands that the service doesn't have.
 var strictCommands = map[string]bool{
-	"collMod": true, "connPoolStats": true, "connectionStatus": true, "dataSize": true, "fsync": true,
-	"fsyncUnlock": true, "killAllSessions": true, "killOp": true, "killSessions": true, "listCommands": true,
-	"planCacheClear": true, "profile": true, "refreshSessions": true, "renameCollection": true, "serverStatus": true,
-	"setFeatureCompatibilityVersion": true, "setParameter": true, "startSession": true, "validate": true,
+	"bulkWrite": true, "collMod": true, "connPoolStats": true, "connectionStatus": true, "dataSize": true,
+	"fsync": true, "fsyncUnlock": true, "killAllSessions": true, "killAllSessionsByPattern": true, "killOp": true,
+	"killSessions": true, "listCommands": true, "planCacheClear": true, "profile": true, "refreshSessions": true,
+	"renameCollection": true, "serverStatus": true, "setFeatureCompatibilityVersion": true, "setParameter": true,
+	"shutdown": true, "startSession": true, "validate": true,
 }
 
 // strictStages are the stages that the service has.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -32,6 +33,7 @@ import (
 type transaction struct {
 	number  int64
 	session [16]byte // its key
+	user    string
 	lsid    value.Value
 	since   time.Time
 	level   string // of its read concern
@@ -161,8 +163,8 @@ func (r *request) join(s *session, def command) error {
 			r.s.abort(t)
 		}
 		s.txn, s.reply = r.txn, nil
-		s.multi = &transaction{number: r.txn, session: s.key, lsid: r.lsid.Clone(), since: r.s.clk.Now(),
-			level: r.concern.level}
+		s.multi = &transaction{number: r.txn, session: s.key, user: r.c.user, lsid: r.lsid.Clone(),
+			since: r.s.clk.Now(), level: r.concern.level}
 		r.s.sessions.opened(s.multi)
 	case t == nil || r.txn != s.txn:
 		if def.ends && r.name == "commitTransaction" {
@@ -317,7 +319,7 @@ func (r *request) commitAll(t *transaction) error {
 			return err
 		}
 	}
-	charge, err := t.tx.CommitWith(ctx, r.commitRecord())
+	charge, err := t.tx.CommitWith(ctx, r.commitRecord(), r.transactionNote(t))
 	r.charge += charge
 	r.commit = t.tx.Time()
 	var dup *core.Duplicate
@@ -325,6 +327,15 @@ func (r *request) commitAll(t *transaction) error {
 		return t.duplicateIn(dup)
 	}
 	return err
+}
+
+// transactionNote is what change streams and the oplog show of the transaction with each of its changes.
+func (r *request) transactionNote(t *transaction) []byte {
+	at, b := bson.Begin(make([]byte, 0, 128))
+	la, b := bson.BeginObject(b, "lsid")
+	b = value.AppendElement(b, "id", t.lsid)
+	b = bson.End(value.AppendElement(b, "uid", r.uid()), la)
+	return bson.End(bson.AppendInt64(b, "txnNumber", t.number), at)
 }
 
 // duplicateIn is the error of a commit for a value that a unique index has already. The index is found by its name
@@ -415,11 +426,20 @@ func (r *request) checkInside(def command) error {
 		return nil
 	case !def.txn:
 		return merr.New(merr.OperationNotInTransaction, "Cannot run '%s' in a multi-document transaction.", r.name)
-	case r.db == "admin" || r.db == "local" || r.db == "config":
-		return merr.New(merr.OperationNotInTransaction, "Cannot run command against the '%s' database in a "+
-			"transaction.", r.db)
+	case r.name == "bulkWrite" || r.arg.Str() == bulkCollection || r.body.Get("collection").Str() == bulkCollection:
+		return nil // it names its databases elsewhere
+	case reserved(r.db):
+		return refusedInside(r.db)
 	}
 	return nil
+}
+
+// reserved reports whether a database has no documents that a transaction may read or write.
+func reserved(db string) bool { return db == "admin" || db == "local" || db == "config" }
+
+func refusedInside(db string) error {
+	return merr.New(merr.OperationNotInTransaction, "Cannot run command against the '%s' database in a "+
+		"transaction.", db)
 }
 
 // checkStages refuses a pipeline that can't be part of a transaction.

@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -92,13 +93,9 @@ func (h *host) out(db, name string, docs agg.Iter) (err error) {
 		}
 	}
 	for len(batch) > 0 {
-		var w writeReply
-		if err := h.r.insertMany(k, batch, true, &w); err != nil {
+		_, bad, err := h.r.insertMany(k, batch, 0, true)
+		if err = cmp.Or(err, anyError(bad)); err != nil {
 			return err
-		}
-		if w.errors > 0 {
-			first := value.ArrayOf(bson.End(append([]byte{0, 0, 0, 0}, w.errs...), 0)).At(0)
-			return merr.New(int32(first.Get("code").Int()), "%s", first.Get("errmsg").Str())
 		}
 		if batch = batch[:0]; more {
 			if more, err = nextBatch(docs, &batch, mem); err != nil {

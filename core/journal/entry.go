@@ -23,16 +23,17 @@ const (
 
 // Entry is one change. Its documents point into the memory that it was read from, and mustn't be changed.
 type Entry struct {
-	Time uint64 // by Clock; entries of one commit have times in a row
-	N    uint32 // number among the entries of that time; 0, as each entry has a time of its own
+	Time uint64 // by Clock; entries of one commit have times in a row, or with Together one time
+	N    uint32 // number among the entries of that time
 
-	Op      Op
-	Expired bool // a Delete of an item whose time to live had ended
-	Images  bool // the container keeps previous versions in the journal
-	Millis  int64
-	DB      string // names at the time of the change
-	Coll    string
-	RID     [8]byte // of the container; of a database the first four bytes
+	Op       Op
+	Together bool // all entries of this time are the changes of one commit that is shown as one
+	Expired  bool // a Delete of an item whose time to live had ended
+	Images   bool // the container keeps previous versions in the journal
+	Millis   int64
+	DB       string // names at the time of the change
+	Coll     string
+	RID      [8]byte // of the container; of a database the first four bytes
 
 	Key      []byte // BSON: the values of the partition key, and the id, as fields
 	Note     []byte // BSON: what the writer has added, or what the catalog did; may be nil
@@ -52,8 +53,9 @@ func (e *Entry) Size() int { return len(e.Key) + len(e.Note) + len(e.Current) + 
 const formatEntry = 1
 
 const (
-	flagExpired = 1 << 0
-	flagImages  = 1 << 1
+	flagExpired  = 1 << 0
+	flagImages   = 1 << 1
+	flagTogether = 1 << 2
 )
 
 // fixed is the length of the fields in front of the names: format, op, flags, total, millis, rid.
@@ -68,6 +70,9 @@ func (e *Entry) append(dst []byte) []byte {
 	}
 	if e.Images {
 		flags |= flagImages
+	}
+	if e.Together {
+		flags |= flagTogether
 	}
 	dst = append(dst, formatEntry, byte(e.Op), flags)
 	dst = binary.BigEndian.AppendUint64(dst, e.total)
@@ -96,6 +101,7 @@ func (e *Entry) head(b []byte) (rest []byte, err error) {
 		return nil, errEntry()
 	}
 	e.Op, e.Expired, e.Images = Op(b[1]), b[2]&flagExpired != 0, b[2]&flagImages != 0
+	e.Together = b[2]&flagTogether != 0
 	e.total, e.Millis = binary.BigEndian.Uint64(b[3:]), int64(binary.BigEndian.Uint64(b[11:]))
 	e.RID = [8]byte(b[19:])
 	rest = b[fixed:]

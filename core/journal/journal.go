@@ -148,24 +148,38 @@ type Ticket struct {
 	j      *Journal
 	time   uint64 // its first
 	last   uint64
-	next   uint64 // of the next entry
-	seq    uint64 // tickets that were over when this one began
+	next   Position // of the next entry
+	seq    uint64   // tickets that were over when this one began
 	millis int64
 	total  uint64 // of its first entry
 	topics []*Topic
 	over   bool
+
+	together bool // all entries have the last time
 }
 
 // Begin gives a commit its times, one for each of its n entries. size is about the number of bytes of the entries (see
 // Room).
-func (j *Journal) Begin(n, size int) *Ticket {
+func (j *Journal) Begin(n, size int) *Ticket { return j.begin(max(n, 1), size, false) }
+
+// Part is the number of bytes of a commit that is shown as one for which it gets a time more.
+const Part = 1 << 20
+
+// BeginTogether is Begin for a commit that is shown as one: all of its entries have the same time, and one number after
+// the other. It also gets the size/Part times before that, which no entry has. A reader that can't show it at once may
+// give them to the parts in which it does.
+func (j *Journal) BeginTogether(size int) *Ticket { return j.begin(1+size/Part, size, true) }
+
+func (j *Journal) begin(n, size int, together bool) *Ticket {
 	now := j.clk.Now()
-	t := &Ticket{j: j, millis: now.UnixMilli()}
+	t := &Ticket{j: j, millis: now.UnixMilli(), together: together}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	n = max(n, 1)
 	t.time, t.seq, t.total = j.Clock.Take(now, n), j.seq, j.total
-	t.next, t.last = t.time, t.time+uint64(n)-1
+	t.last = t.time + uint64(n) - 1
+	if t.next.Time = t.time; together {
+		t.next.Time = t.last
+	}
 	j.total += uint64(size)
 	j.flight = append(j.flight, t)
 	return t
@@ -176,10 +190,14 @@ func (t *Ticket) Time() uint64 { return t.last }
 
 // Put adds an entry to the commit's batch.
 func (t *Ticket) Put(b *kv.Batch, e *Entry) {
-	e.Time, e.N, e.Millis = t.next, 0, t.millis
+	e.Time, e.N, e.Millis, e.Together = t.next.Time, t.next.N, t.millis, t.together
 	t.total += e.storedSize()
 	e.total = t.total
-	t.next++
+	if t.together {
+		t.next.N++
+	} else {
+		t.next.Time++
+	}
 	t.Touch(e.DB, e.Coll)
 	b.Put(keys.AppendJournal(nil, e.Time, e.N), e.append(make([]byte, 0, e.storedSize())))
 }

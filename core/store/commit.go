@@ -38,7 +38,9 @@ type draft struct {
 	parts []part      // by slot
 	pre   []kv.Precondition
 	mem   scratch
-	on    kv.Snapshot // in which the heads were read that the commit replaces; nil: it isn't known to be one
+	// together says that the journal has the changes under one time.
+	together bool
+	on       kv.Snapshot // in which the heads were read that the commit replaces; nil: it isn't known to be one
 }
 
 // part is the part of a draft in one slot.
@@ -160,7 +162,7 @@ func (d *draft) done() {
 	if cap(d.mem.val) > maxScratch {
 		d.mem.val = nil
 	}
-	d.b, d.ready, d.on = nil, nil, nil
+	d.b, d.ready, d.on, d.together = nil, nil, nil, false
 	if small {
 		draftPool.Put(d)
 	}

@@ -46,7 +46,7 @@ func (d *draft) writeRecorded(ctx context.Context) (pending, error) {
 	for i := range news {
 		size += news[i].Room()
 	}
-	t := d.c.st.jou.Begin(len(news), size)
+	t := d.ticket(len(news), size)
 	defer t.End(nil) // of a panic too
 	for i := range d.parts {
 		if c := d.parts[i].sl.c; i == 0 || c != d.parts[i-1].sl.c {
@@ -65,6 +65,14 @@ func (d *draft) writeRecorded(ctx context.Context) (pending, error) {
 		p.time = t.Time()
 	}
 	return p, nil
+}
+
+// ticket returns the ticket of a commit with n entries of a size.
+func (d *draft) ticket(n, size int) *journal.Ticket {
+	if d.together {
+		return d.c.st.jou.BeginTogether(size)
+	}
+	return d.c.st.jou.Begin(n, size)
 }
 
 // news returns the entries of a draft's changes in containers whose changes are recorded, in the order of the request's

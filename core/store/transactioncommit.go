@@ -11,8 +11,8 @@ import (
 // item has changed since the snapshot. After a refusal (RetryWith, Conflict, Forbidden, TooLarge, NotFound,
 // TooManyRequests) nothing was written. After another error, UnknownOutcome or Timeout for example, the writes may have
 // been committed: all of them or none. charge is that of all operations together. with is a record that is written in
-// the same commit, whatever it was before; nil: none.
-func (t *Transaction) Commit(ctx context.Context, with *Attached) (charge float64, err error) {
+// the same commit, whatever it was before; nil: none. note is the note of the changes in the journal, see Write.
+func (t *Transaction) Commit(ctx context.Context, with *Attached, note []byte) (charge float64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.over(); err != nil {
@@ -23,7 +23,7 @@ func (t *Transaction) Commit(ctx context.Context, with *Attached) (charge float6
 		if err := ctx.Err(); err != nil {
 			return 0, translate(err)
 		}
-		raced, err := t.attempt(ctx, with)
+		raced, err := t.attempt(ctx, with, note)
 		if err != nil {
 			return 0, err
 		}
@@ -62,7 +62,7 @@ func (t *Transaction) changes(ctx context.Context) (chs []change, from []txChang
 					continue
 				}
 				ch := change{id: it.id, old: it.old, expired: it.exp, basis: p.basis, seen: p.seen, order: it.order,
-					partial: !it.whole, note: it.note}
+					partial: !it.whole}
 				if in.c.relocate(&ch.id); ch.id.slot != it.id.slot {
 					ch.basis, ch.seen = nil, beforeAll
 				}
@@ -88,7 +88,7 @@ func (t *Transaction) changes(ctx context.Context) (chs []change, from []txChang
 
 // attempt makes one attempt to commit. raced says that nothing was written, and that another attempt may succeed:
 // others have written to the slots, but perhaps not to these items, or a slot was replaced.
-func (t *Transaction) attempt(ctx context.Context, with *Attached) (raced bool, err error) {
+func (t *Transaction) attempt(ctx context.Context, with *Attached, note []byte) (raced bool, err error) {
 	chs, from, err := t.changes(ctx)
 	defer func() {
 		for i := range chs {
@@ -110,13 +110,14 @@ func (t *Transaction) attempt(ctx context.Context, with *Attached) (raced bool, 
 	}
 	at := make([]int, len(chs))
 	for i := range at {
-		at[i] = i
+		at[i], chs[i].note = i, note
 	}
 	bySlot(chs, at)
 	d, err := chs[0].id.slot.c.plan(chs)
 	if err != nil {
 		return false, err
 	}
+	d.together = true
 	waits, raced, err := t.write(ctx, d)
 	if h := heldBy(err); h != nil && h.expired {
 		err = h.slot.c.removeExpired(ctx, h)

@@ -49,6 +49,7 @@ type Tx struct {
 	resets uint32
 	of     *Slots
 	taken  *taken      // nil: conflicts of unique values are left to the commit
+	in     *Within     // the transaction whose part it is, if taken is that of all its parts
 	asked  bool        // the Tx has queried
 	old    bool        // a read has found the snapshot too old
 	strict bool        // absences are looked for in the snapshot only
@@ -66,9 +67,7 @@ type txItem struct {
 	write int // the number of the last write
 	order int // of its first write in its Transaction
 
-	// For the journal: all writes of the item were partial. note is of the last one.
-	whole bool
-	note  []byte
+	whole bool // for the journal: not all writes of the item were partial
 
 	number uint64 // of cur, possibly provisional; 0: not given yet
 }
@@ -303,7 +302,7 @@ func (tx *Tx) put(t *txItem, w *Write, doc []byte, res Result) (Result, error) {
 		t.dirty = true
 		tx.order = append(tx.order, t)
 	}
-	t.whole, t.note = t.whole || !w.Partial, w.Note
+	t.whole = t.whole || !w.Partial
 	t.noIdx, t.cur = w.NoIndex, nil
 	if doc != nil {
 		t.cur = tx.provisional(t, doc)

@@ -226,3 +226,14 @@ func (b *BulkSet) Add(v any, n int64) {
 	b.index[string(k)] = len(b.items)
 	b.items = append(b.items, BulkItem{v, n})
 }
+
+// LazyMap is a map that is a result of a traversal, and too large to be held. Its entries are read while it is written
+// to a client.
+type LazyMap struct {
+	Len int
+	// Each calls f with each entry, in order, and returns the first error of f or of its own. It may be called once.
+	Each func(f func(e Entry) error) error
+	// Written, if not nil, is called after each entry with the number of bytes that the map has taken so far. An error
+	// of it ends the writing.
+	Written func(bytes int) error
+}

@@ -101,7 +101,7 @@ var engines = []string{"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "c
 // libraries that only some rooms may import.
 var libraries = map[string][]string{
 	"github.com/gin-gonic/gin":      {"internal/rest", "sqlapi", "tableapi", "cmd"},
-	"github.com/dop251/goja":        {"sqlapi/script"},
+	"github.com/dop251/goja":        {"sqlapi/script", "cmd/orrery/mongoshell"},
 	"go.mongodb.org/mongo-driver":   {},
 	"github.com/cockroachdb/apd":    {"core/bson"},
 	"github.com/cockroachdb/pebble": {"core/kv/pebblekv"},

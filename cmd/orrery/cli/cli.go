@@ -36,6 +36,7 @@ type commands struct {
 	Shell      shellCmd
 	Cert       certCmd
 	Doctor     doctorCmd
+	Mongosh    mongoshCmd
 }
 
 // streams are the outputs of a command.
@@ -77,6 +78,7 @@ func (c *commands) root(s *streams) *cobra.Command {
 		c.Backup.command(s), c.Restore.command(s), c.Move.command(s, c.engines), c.Query.command(s, c.engines),
 		c.Tail.command(s), c.Partitions.command(s), c.Import.command(s), c.Export.command(s),
 		copyCommand(s), c.Connect.command(s), c.Cert.command(s), c.Doctor.command(s), c.Shell.command(s),
+		c.Mongosh.command(s),
 		scriptWorker(),
 		&cobra.Command{Use: "version", Short: "Print the version.", Args: cobra.NoArgs,
 			RunE: runs(func() error { return printVersion(s.out) })})
@@ -93,6 +95,9 @@ func printVersion(out io.Writer) error {
 
 // failure is the error of a command that has begun. All other errors mean a wrong use of the command line.
 type failure struct{ error }
+
+// Unwrap returns the error.
+func (f failure) Unwrap() error { return f.error }
 
 // runs makes a function the body of a command.
 func runs(f func() error) func(*cobra.Command, []string) error {
@@ -202,9 +207,12 @@ func run(args []string, out, errOut io.Writer, engines ...server.EngineKind) int
 	root := c.root(&streams{out, errOut})
 	root.SetArgs(helpAsFlag(args))
 	err := root.Execute()
+	var code exitCode
 	switch f := (failure{}); {
 	case err == nil:
 		return 0
+	case errors.As(err, &code):
+		return int(code)
 	case errors.As(err, &f):
 		fmt.Fprintln(errOut, "orrery:", strings.ReplaceAll(f.Error(), "\n", "\norrery: "))
 		return 1

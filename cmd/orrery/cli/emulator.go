@@ -18,7 +18,7 @@ import (
 
 // emulatorCmd serves as the newer emulator of the service does, whose image test containers and hosting kits start:
 // with its ports, its arguments and its variables. It is what the container image runs. In addition it takes the
-// variables and the folder of MongoDB's image. Everything else is as in serve.
+// variables, the arguments and the folder of MongoDB's image. Everything else is as in serve.
 //
 // Example: "orrery emulator --protocol https" in a container is reached at the published ports 8081 (NoSQL), 1234 (web
 // page) and 8080 (/alive, /ready, /status), with the emulator's well-known key.
@@ -78,6 +78,7 @@ func (e *emulatorCmd) command(engines []server.EngineKind) *cobra.Command {
 	f.BoolVar(&e.EnableOTLP, "enable-otlp", false, "Accepted, without effect.")
 	f.BoolVar(&e.EnableConsole, "enable-console", false, "Accepted, without effect.")
 	f.BoolVar(&e.EnableTelemetry, "enable-telemetry", false, "Accepted, without effect: nothing is ever sent.")
+	e.asMongod(f)
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		if err := e.fromEmulatorVariables(cmd.Flags()); err != nil {
 			return err
@@ -195,10 +196,10 @@ func (e *emulatorCmd) likeMongo(f *pflag.FlagSet, c *server.Config) error {
 	}
 	files, err := os.ReadDir(mongoInitFolder)
 	folder := err == nil && slices.ContainsFunc(files, func(f os.DirEntry) bool { return !f.IsDir() })
-	if user == "" && !folder {
+	if user == "" && !folder && !f.Changed("replSet") && !f.Changed("bind_ip_all") {
 		return nil
 	}
-	c.MongoUser, c.MongoPassword = user, password
+	c.MongoUser, c.MongoPassword, c.InitDatabase = user, password, os.Getenv("MONGO_INITDB_DATABASE")
 	if folder && c.InitDir == "" {
 		c.InitDir = mongoInitFolder
 	}

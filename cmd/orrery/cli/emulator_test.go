@@ -32,6 +32,30 @@ func emulatorConfig(t *testing.T, args []string, variables map[string]string) (s
 	return e.translate(cmd.Flags(), nil)
 }
 
+// --emulator-ports serves the page at the emulator's port, on the host of the others.
+func TestEmulatorPorts(t *testing.T) {
+	for _, tc := range []struct{ args, page string }{
+		{"", ""}, {"--emulator-ports", "127.0.0.1:1234"},
+		{"--emulator-ports --nosql-addr 0.0.0.0:9000", "0.0.0.0:1234"},
+		{"--emulator-ports --nosql-addr off --admin-addr [::1]:8080", "[::1]:1234"},
+		{"--emulator-ports --admin-addr off", ""},
+	} {
+		var s serveCmd
+		cmd := s.command(nil)
+		if err := cmd.ParseFlags(strings.Fields(tc.args)); err != nil {
+			t.Fatal(err)
+		}
+		c, err := s.settings(nil)
+		if err != nil || c.PageAddr != tc.page {
+			t.Errorf("%q: %q, %v", tc.args, c.PageAddr, err)
+		}
+		if d := server.Default(); tc.args == "--emulator-ports" && (c.NoSQLAddr != d.NoSQLAddr ||
+			c.AdminAddr != "127.0.0.1:8080" || c.NoSQLAddr != "127.0.0.1:8081") {
+			t.Errorf("%s, %s", c.NoSQLAddr, c.AdminAddr)
+		}
+	}
+}
+
 // The arguments and variables of the newer emulator and of MongoDB's image mean what they mean there.
 func TestEmulatorContract(t *testing.T) {
 	password := filepath.Join(t.TempDir(), "password")

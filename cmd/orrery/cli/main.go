@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
+	"github.com/orrerydb/orrery/core/kv/pebblekv"
 	"github.com/orrerydb/orrery/sqlapi/script"
 )
 
@@ -49,8 +50,9 @@ const (
 func serve(c server.Config, after func(context.Context, *server.Server) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	c.Stop = stop
 	slog.SetDefault(c.Logger)
-	twoProcessors()
+	enoughProcessors()
 	c.LimitMemory()
 	collectEarly()
 	s, err := opened(ctx, c)
@@ -128,11 +130,10 @@ func opened(ctx context.Context, c server.Config) (*server.Server, error) {
 	}
 }
 
-// twoProcessors sets GOMAXPROCS to 2 where Go would use 1, as on a machine with one CPU. A sync of the log occupies one
-// of Go's processors for as long as the disk takes, though it uses no CPU. With only one, no other goroutine could run
-// meanwhile.
-func twoProcessors() {
-	if runtime.GOMAXPROCS(0) < 2 {
+// enoughProcessors sets GOMAXPROCS to 2 where Go would use 1, as on a machine with one CPU, and a sync of the log would
+// occupy that one for as long as the disk takes, though it uses no CPU. No other goroutine could run meanwhile.
+func enoughProcessors() {
+	if runtime.GOMAXPROCS(0) < 2 && !pebblekv.SyncsAside() {
 		runtime.GOMAXPROCS(2)
 	}
 }
@@ -158,5 +159,5 @@ func collectEarly() {
 func Main(engines ...server.EngineKind) int {
 	script.Served()
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
-	return run(os.Args[1:], os.Stdout, os.Stderr, engines...)
+	return run(asMongosh(os.Args), os.Stdout, os.Stderr, engines...)
 }

@@ -55,6 +55,9 @@ func (s *serveCmd) asMongod(f *pflag.FlagSet) {
 		}, false},
 		{"noauth", func(v string) error { s.Auth = v != "true"; return nil }, true},
 	} {
+		if f.Lookup(x.name) != nil {
+			continue // the emulator has a port of its own
+		}
 		flag := f.VarPF(setter(x.set), x.name, "", "as of mongod")
 		if flag.Hidden = true; x.bool {
 			flag.NoOptDefVal = "true"

@@ -17,7 +17,7 @@ import (
 
 // remote are the flags that name a running server.
 type remote struct {
-	Data, Endpoint, MongoEndpoint, TableEndpoint, Account, Key, Profile string
+	Data, Endpoint, MongoEndpoint, TableEndpoint, GremlinEndpoint, Account, Key, Profile string
 }
 
 func (r *remote) flags(f *pflag.FlagSet) {
@@ -27,6 +27,8 @@ func (r *remote) flags(f *pflag.FlagSet) {
 	f.StringVar(&r.Endpoint, "endpoint", "", "`URL` of the server's NoSQL API.")
 	f.StringVar(&r.MongoEndpoint, "mongo-endpoint", "", "`HOST:PORT` of its MongoDB API.")
 	f.StringVar(&r.TableEndpoint, "table-endpoint", "", "`URL` of its Table API.")
+	f.StringVar(&r.GremlinEndpoint, "gremlin-endpoint", "", "`URL` of its Gremlin API, such as "+
+		"ws://127.0.0.1:8901/gremlin.")
 	f.StringVar(&r.Account, "account", "localhost", "Account name.")
 	f.StringVar(&r.Key, "key", "", "Where the account key is: `env:NAME or file:PATH`. The default is the emulator's "+
 		"well-known key.")
@@ -38,7 +40,7 @@ func (r *remote) server() (*door.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	explicit := r.Endpoint != "" || r.MongoEndpoint != "" || r.TableEndpoint != ""
+	explicit := r.Endpoint != "" || r.MongoEndpoint != "" || r.TableEndpoint != "" || r.GremlinEndpoint != ""
 	switch {
 	case r.Profile != "" && (explicit || r.Data != ""):
 		return nil, errors.New("--profile can't be used with --data or an endpoint")
@@ -50,8 +52,8 @@ func (r *remote) server() (*door.Server, error) {
 		if key == "" {
 			key = server.WellKnownKey
 		}
-		return &door.Server{NoSQL: r.Endpoint, Table: r.TableEndpoint, Mongo: r.MongoEndpoint, Account: r.Account,
-			Key: key}, nil
+		return &door.Server{NoSQL: r.Endpoint, Table: r.TableEndpoint, Mongo: r.MongoEndpoint,
+			Gremlin: r.GremlinEndpoint, Account: r.Account, Key: key}, nil
 	}
 	dir := r.Data
 	if dir == "" {
@@ -69,7 +71,7 @@ func (r *remote) server() (*door.Server, error) {
 	}
 	d := server.Default()
 	return &door.Server{NoSQL: "http://" + d.NoSQLAddr, Table: "http://" + d.TableAddr + "/" + r.Account,
-		Mongo: d.MongoAddr, Account: r.Account, Key: key}, nil
+		Mongo: d.MongoAddr, Gremlin: "ws://" + d.GremlinAddr + "/gremlin", Account: r.Account, Key: key}, nil
 }
 
 // connected returns the server that has left its connection strings.
@@ -84,12 +86,19 @@ func connected(c *server.Connections, key string) (*door.Server, error) {
 	if c.Table != nil {
 		s.Table = c.Table.Endpoint
 	}
+	if c.Gremlin != nil {
+		s.Gremlin = c.Gremlin.Endpoint
+	}
 	if c.Mongo != nil {
 		u, err := url.Parse(c.Mongo.ConnectionString)
 		if err != nil {
 			return nil, errors.New("the connection string of MongoDB is malformed") // it has the key
 		}
 		s.Mongo = u.Host
+		if key == "" && u.User != nil {
+			s.MongoUser = u.User.Username()
+			s.MongoPassword, _ = u.User.Password()
+		}
 	}
 	return s, nil
 }
@@ -154,6 +163,8 @@ func profile(name string) (*door.Server, error) {
 			s.Mongo = v
 		case "table-endpoint":
 			s.Table = v
+		case "gremlin-endpoint":
+			s.Gremlin = v
 		case "account":
 			s.Account = v
 		case "key":

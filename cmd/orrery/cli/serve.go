@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -34,8 +35,10 @@ type serving struct {
 	TestControls bool
 	InitDir      string
 	OwnNetworks  bool
-	ConnectFile  string
-	RecordDir    string
+
+	EmulatorPorts bool
+	ConnectFile   string
+	RecordDir     string
 	logging
 }
 
@@ -68,6 +71,8 @@ func (c *serving) flags(f *pflag.FlagSet) {
 	c.Explorer.Flags(f)
 	f.StringVar(&c.InitDir, "init-dir", "", "`DIR` with files of initial data, which are applied in the order of "+
 		"their names before /ready says so.")
+	f.BoolVar(&c.EmulatorPorts, "emulator-ports", false, "Serve at all ports of the newer emulator: besides 8081 and "+
+		"8080 (/alive, /ready, /status), the web page at 1234.")
 	f.StringVar(&c.ConnectFile, "connect-file", "", "`FILE` that has the connection strings as JSON, key included, "+
 		"while the server runs.")
 	f.StringVar(&c.RecordDir, "record-dir", "", "`DIR` for the requests that --test-controls records; only its owner "+
@@ -152,6 +157,9 @@ func (f *serving) config() (c server.Config, err error) {
 	}
 	c.NoSQLAddr, c.GremlinAddr, c.TableAddr, c.MongoAddr, c.AdminAddr = f.NosqlAddr, f.GremlinAddr, f.TableAddr,
 		f.MongoAddr, f.AdminAddr
+	if f.EmulatorPorts {
+		emulatorPorts(&c)
+	}
 	c.Account, c.Auth, c.Insecure = f.Account, f.Auth, f.Insecure
 	c.Consistency, c.PublicHosts = f.Consistency, f.PublicHost
 	c.TLSCert, c.TLSKey = f.TLSCert, f.TLSKey
@@ -161,6 +169,20 @@ func (f *serving) config() (c server.Config, err error) {
 	c.LogRequests, c.Slow = f.LogRequests, time.Duration(f.SlowMS)*time.Millisecond
 	return c, nil
 }
+
+// emulatorPorts gives the web page the port that it has in the service's newer emulator, beside the admin port. The
+// other ports are the emulators' anyway: 8081 (NoSQL), 8080 (health), 10255, 8901 and 8902.
+func emulatorPorts(c *server.Config) {
+	for _, addr := range []string{c.NoSQLAddr, c.AdminAddr} {
+		if host, _, err := net.SplitHostPort(addr); err == nil && c.AdminAddr != server.Off {
+			c.PageAddr = net.JoinHostPort(host, emulatorPage)
+			return
+		}
+	}
+}
+
+// emulatorPage is the port of the newer emulator's web page.
+const emulatorPage = "1234"
 
 type serveCmd struct {
 	Data   string

@@ -32,14 +32,17 @@ const imageUser = "10001"
 // imageName is the file with the image of all platforms: an OCI layout in a tar, which docker load and skopeo read.
 const imageName = "orrery-image.oci.tar"
 
-func makeImage(r *release) ([]string, error) {
+func makeImage(r *release) ([]string, error) { return r.images(imageName, r.image) }
+
+// images writes the images of both platforms to one file.
+func (r *release) images(name string, image func(arch, binary string) (v1.Image, error)) ([]string, error) {
 	var index v1.ImageIndex = empty.Index
 	for _, arch := range []string{"amd64", "arm64"} {
 		binary, ok := r.binaries["linux/"+arch]
 		if !ok {
 			continue
 		}
-		img, err := r.image(arch, binary)
+		img, err := image(arch, binary)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +58,7 @@ func makeImage(r *release) ([]string, error) {
 	if _, err := layout.Write(dir, index); err != nil {
 		return nil, err
 	}
-	return []string{imageName}, tarOf(dir, filepath.Join(r.out, imageName), r.when)
+	return []string{name}, tarOf(dir, filepath.Join(r.out, name), r.when)
 }
 
 func (r *release) image(arch, binary string) (v1.Image, error) {
@@ -167,6 +170,12 @@ func (w *layerWriter) copy(name, from string, mode int64) error {
 		return err
 	}
 	return w.file(name, data, mode)
+}
+
+// link adds a symbolic link.
+func (w *layerWriter) link(name, to string) error {
+	return w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: to, Mode: 0o777, ModTime: w.when,
+		Format: tar.FormatPAX})
 }
 
 // layer makes a layer of files.

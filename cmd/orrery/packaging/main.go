@@ -1,8 +1,8 @@
-// Command packaging makes the packages of a release: container image, deb, rpm, npm packages, Python wheels, the
+// Command packaging makes the packages of a release: container images, deb, rpm, npm packages, Python wheels, the
 // Homebrew formula and the Helm chart. It is a Go module of its own, because its libraries are many and no binary has
 // them.
 //
-//	packaging [-out dist/packages] [-tags tags] [-version v] [-kinds image,deb,rpm,npm,wheel,brew,helm] [os/arch ...]
+//	packaging [-out dist/packages] [-tags tags] [-version v] [-kinds image,shell-image,deb,rpm,..] [os/arch ...]
 //
 // The same commit gives the same bytes: all times are that of the commit, and all files are in order.
 package main
@@ -33,7 +33,8 @@ type release struct {
 type kind func(*release) ([]string, error)
 
 var kinds = map[string]kind{
-	"image": makeImage, "deb": makeDeb, "rpm": makeRPM, "npm": makeNPM, "wheel": makeWheels, "brew": makeFormula,
+	"image": makeImage, "shell-image": makeShellImage,
+	"deb": makeDeb, "rpm": makeRPM, "npm": makeNPM, "wheel": makeWheels, "brew": makeFormula,
 	"helm": makeChart,
 }
 
@@ -41,7 +42,8 @@ func main() {
 	out := flag.String("out", "dist/packages", "directory for the files")
 	tags := flag.String("tags", "nomsgpack,nethttpomithttp2", "build tags")
 	version := flag.String("version", "", "version of the packages; default: the tag of the commit, or 0.0.0")
-	which := flag.String("kinds", "image,deb,rpm,npm,wheel,brew,helm", "kinds of packages")
+	which := flag.String("kinds", "image,shell-image,deb,rpm,npm,wheel,brew,helm",
+		"kinds of packages")
 	root := flag.String("root", ".", "root of the repository")
 	flag.Parse()
 	targets := flag.Args()

@@ -77,16 +77,19 @@ func sh(t *testing.T, dir string, args ...string) string {
 // mostImage is the largest compressed size of the image of one platform, in bytes.
 const mostImage = 20 << 20
 
-// The image is small, has no shell, and its program runs as its user with its entry point, variables and check.
-func TestImage(t *testing.T) {
-	dir, names := packed(t, "image")
+// shellSize is the size that the command shell may add to it.
+const shellSize = 3 << 20
+
+// unpacked unpacks the image of a file, checks its size, and returns its configuration and its root directory.
+func unpacked(t *testing.T, dir, name string, most int64) (v1.Config, string) {
+	t.Helper()
 	oci, root := filepath.Join(dir, "oci"), filepath.Join(dir, "root")
 	for _, d := range []string{oci, root} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	sh(t, dir, "tar", "-xf", names[0], "-C", oci)
+	sh(t, dir, "tar", "-xf", name, "-C", oci)
 	index, err := layout.ImageIndexFromPath(oci)
 	if err != nil {
 		t.Fatal(err)
@@ -113,31 +116,87 @@ func TestImage(t *testing.T) {
 		unpack(t, l, root)
 	}
 	t.Logf("the image has %d bytes", total)
-	if total > mostImage {
-		t.Errorf("the image has %d bytes, want at most %d", total, mostImage)
+	if total > most {
+		t.Errorf("the image has %d bytes, want at most %d", total, most)
 	}
 	config, err := img.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := config.Config
+	if os.Getuid() != 0 {
+		t.Fatal("the program of the image can't be run as its user: only root can change the root directory")
+	}
+	return config.Config, root
+}
+
+// inside returns a command that runs in the image, as its user.
+func inside(c v1.Config, root string, args ...string) *exec.Cmd {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env, cmd.Dir = c.Env, c.WorkingDir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 10001, Gid: 10001}}
+	return cmd
+}
+
+// The second image answers what test containers execute: a command shell, and mongosh in it.
+func TestShellImage(t *testing.T) {
+	dir, names := packed(t, "shell-image")
+	c, root := unpacked(t, dir, names[0], mostImage+shellSize)
+	var out bytes.Buffer
+	serve := inside(c, root, append(c.Entrypoint, "--replSet", "docker-rs", "--port", "18083", "--explorer-port",
+		"11235", "--health-port", "18084", "--gremlin-addr", "off", "--table-addr", "off", "--mongo-port", "37017")...)
+	serve.Stdout, serve.Stderr = &out, &out
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = serve.Process.Signal(syscall.SIGTERM); _ = serve.Wait() }()
+	began := time.Now()
+	ping := []string{"/usr/bin/mongosh", "--port", "37017", "--quiet", "--eval", "db.adminCommand('ping')"}
+	for inside(c, root, ping...).Run() != nil {
+		if time.Since(began) > 30*time.Second {
+			t.Fatalf("mongosh doesn't reach the server\n%s", out.String())
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"/bin/sh", "-c", `mongosh mongo --port 37017 --eval "rs.initiate().ok;" || mongo --eval "1"`},
+			"1\n"},
+		{[]string{"/bin/sh", "-c", `for i in 1 2; do mongosh --port 37017 ` +
+			`--eval "db.c.insertOne({_id: $i}).insertedId"; done | cat; sleep 0.01 && echo "done $?"`},
+			"1\n2\ndone 0\n"},
+		{[]string{"/bin/bash", "-c", `[[ -d /data ]] && x=${HOME%a} && echo "$x"`}, "/dat\n"},
+		{[]string{"/usr/bin/env", "A=b c", "sh", "-c", "echo $A"}, "b c\n"},
+		{[]string{"/bin/ls", "/usr/share/doc/sh"}, "THIRD_PARTY_NOTICES\n"},
+		{[]string{"/bin/sh", "-c", `mkdir -p /tmp/a && echo hi > /tmp/a/f && cat /tmp/a/f && rm -r /tmp/a; exit 0`},
+			"hi\n"},
+		{[]string{"/bin/sh", "-c", `mongosh --port 37017 --eval "quit(7)"; echo $?`}, "7\n"},
+	} {
+		cmd := inside(c, root, tc.args...)
+		cmd.Path = filepath.Clean(tc.args[0])
+		text, err := cmd.CombinedOutput()
+		if err != nil || string(text) != tc.want {
+			t.Errorf("%q: %q, %v", tc.args, text, err)
+		}
+	}
+	if !strings.Contains(strings.Join(c.Env, " "), "ORRERY_MONGO_PORT=27017") {
+		t.Errorf("%q", c.Env)
+	}
+}
+
+// The image is small, has no shell, and its program runs as its user with its entry point, variables and check.
+func TestImage(t *testing.T) {
+	dir, names := packed(t, "image")
+	c, root := unpacked(t, dir, names[0], mostImage)
 	if c.User != "10001:10001" || c.Healthcheck == nil {
 		t.Errorf("user %s, check %v", c.User, c.Healthcheck)
 	}
 	if n := strings.Count(roots(), "BEGIN CERTIFICATE"); n < 50 {
 		t.Errorf("%d root certificates", n)
 	}
-	if os.Getuid() != 0 {
-		t.Fatal("the program of the image can't be run as its user: only root can change the root directory")
-	}
-	inside := func(args ...string) *exec.Cmd {
-		cmd := exec.Command(args[0], args[1:]...)
-		cmd.Env, cmd.Dir = c.Env, c.WorkingDir
-		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 10001, Gid: 10001}}
-		return cmd
-	}
 	var out bytes.Buffer
-	serve := inside(append(c.Entrypoint, "--data-path", "/data", "--port", "18081", "--explorer-port", "11234",
+	serve := inside(c, root, append(c.Entrypoint, "--data-path", "/data", "--port", "18081", "--explorer-port", "11234",
 		"--health-port", "18080", "--gremlin-addr", "off", "--table-addr", "off", "--mongo-addr", "off")...)
 	serve.Stdout, serve.Stderr = &out, &out
 	if err := serve.Start(); err != nil {
@@ -147,7 +206,7 @@ func TestImage(t *testing.T) {
 	check := append(c.Healthcheck.Test[1:], "--admin", "http://127.0.0.1:18080")
 	began := time.Now()
 	for {
-		text, err := inside(check...).CombinedOutput()
+		text, err := inside(c, root, check...).CombinedOutput()
 		if err == nil {
 			break
 		}
@@ -192,6 +251,11 @@ func unpack(t *testing.T, l v1.Layer, root string) {
 		name := filepath.Join(root, h.Name)
 		if h.Typeflag == tar.TypeDir {
 			err = os.MkdirAll(name, h.FileInfo().Mode().Perm())
+		} else if h.Typeflag == tar.TypeSymlink {
+			if err := os.Symlink(h.Linkname, name); err != nil {
+				t.Fatal(err)
+			}
+			continue
 		} else {
 			var b []byte
 			if b, err = io.ReadAll(tr); err == nil {

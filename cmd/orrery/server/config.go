@@ -81,6 +81,8 @@ type Config struct {
 	OwnNetworks bool
 	// InitDir is a directory of files with initial data, which are applied before the server is ready; "" = none.
 	InitDir string
+	// InitDatabase is the database that scripts of MongoDB's shell begin with; "" = test.
+	InitDatabase string
 	// ConnectFile is a file that has the connection strings, key included, while the server runs; "" = none.
 	ConnectFile string
 	// RecordDir is the directory of the records that test controls make; "" = none can be made.
@@ -93,6 +95,9 @@ type Config struct {
 	// TestControls enables the requests with which tests replace stores, add accounts and move time. Memory must be
 	// set, or Data must be a directory that was made with it.
 	TestControls bool
+
+	// Stop ends the process, for clients of the MongoDB API that may do that; nil = they can't.
+	Stop func()
 
 	Version string       // shown by /status
 	Clock   *clock.Clock // time of the data: timestamps, TTL, functions of queries; nil = the wall clock

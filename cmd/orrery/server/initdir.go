@@ -22,8 +22,10 @@ import (
 //	01-shop.yaml                 databases and containers
 //	02-shop.products.jsonl       items of the container products of the database shop
 //	03-graphs.g.gremlin          scripts on the graph g of the database graphs
+//	04-more.js                   a script in the language of MongoDB's shell
 //
-// A file is applied once for each start, so its items are upserted: a store in a directory has them already.
+// A file is applied once for each start, so its items are upserted: a store in a directory has them already. Only
+// scripts of MongoDB's shell (.js) are run once for each store.
 
 // InitPath is the path of the results on the admin port.
 const InitPath = "/orrery/init"
@@ -129,7 +131,8 @@ func (s *Server) initOne(ctx context.Context, file string) (r InitResult) {
 	r.File = file
 	name, kind := initName(file)
 	apply := initFiles[kind]
-	err := errors.New("no such kind of file: want .yaml, .json, .jsonl, .csv, .graphson, .graphml or .gremlin")
+	err := errors.New("no such kind of file: want .yaml, .json, .jsonl, .csv, .graphson, .graphml, .gremlin " +
+		"or .js")
 	if apply != nil {
 		r.Written, err = apply(ctx, s, name, filepath.Join(s.cfg.InitDir, file))
 	}

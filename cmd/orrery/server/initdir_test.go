@@ -24,6 +24,12 @@ func startWithFiles(t *testing.T, files map[string]string) *Server {
 	c := Ephemeral()
 	c.InitDir = dir
 	s := start1(t, c)
+	s.waitInitialized()
+	return s
+}
+
+// waitInitialized waits until the initial data are applied or have failed.
+func (s *Server) waitInitialized() {
 	for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(2 * time.Millisecond) {
 		s.init.mu.Lock()
 		state := s.init.State
@@ -32,7 +38,6 @@ func startWithFiles(t *testing.T, files map[string]string) *Server {
 			break
 		}
 	}
-	return s
 }
 
 func adminText(t *testing.T, s *Server, path string) (int, string) {
@@ -103,7 +108,7 @@ func TestInitDirThatFails(t *testing.T) {
 		"02-a.b.json":            {`{}`, "JSON array"},
 		"02-a.yaml":              {"databases:\n- id: x\n  unknown: 1\n", "unknown"},
 		"02-b.yaml":              {"databases:\n- id: x\n  containers: [{partitionKey: /a}]\n", "container"},
-		"02-script.sh":           {"", "no such kind"},
+		"02-script.bin":          {"", "no such kind"},
 		"02-graphs.g.gremlin":    {"g.addV('a'\n", "line 1"},
 		"02-a.c.jsonl":           {`{"noid":1}`, "item 1"},
 	} {
@@ -149,6 +154,76 @@ func TestOwnNetworks(t *testing.T) {
 		err := c.Validate()
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("own networks %v: %v", tc.own, err)
+		}
+	}
+}
+
+// Scripts of MongoDB's shell run in the order of the names, with a database, variables and files of the directory.
+func TestInitScripts(t *testing.T) {
+	t.Setenv("INIT_TEST_CITY", "Rome")
+	s := startWithFiles(t, map[string]string{
+		".twice": "function twice(x) { return 2 * x }",
+		"01-fill.js": "load('.twice');\ndb = db.getSiblingDB('shop');\ndb.orders.insertMany([" +
+			"{_id: 1, city: process.env.INIT_TEST_CITY}, {_id: 2, n: twice(4)}]);\nprint('filled');\n",
+		"02-more.js": "db.getSiblingDB('shop').orders.updateOne({_id: 2}, {$inc: {n: 1}}); quit()",
+	})
+	if code, text := adminText(t, s, "/ready"); code != 200 {
+		t.Fatalf("%d %s", code, text)
+	}
+	if _, text := adminText(t, s, InitPath); !strings.Contains(text, `"file":"01-fill.js","written":2`) {
+		t.Error(text)
+	}
+	c, err := s.Engine().Container("shop", "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Count(context.Background()); err != nil || n != 2 {
+		t.Errorf("%d orders, %v", n, err)
+	}
+}
+
+// A script that fails keeps the server from being ready, and the reason has file and line.
+func TestInitScriptsThatFail(t *testing.T) {
+	for file, want := range map[[2]string]string{
+		{"a.js", "let x = 1;\n\nnothere();"}:                              "a.js: line 3: ReferenceError: nothere",
+		{"b.js", "\ndb.c.insertOne({_id: 1}); db.c.insertOne({_id: 1});"}: "b.js: line 2: MongoServerError: E11000",
+		{"c.js", "db.c.find({"}:                                           "c.js: line 1: SyntaxError: Unexpected end of input",
+		{"d.js", "load('/etc/passwd')"}:                                   "only files of --init-dir",
+		{"e.js", "load('../x.js')"}:                                       "only files of --init-dir",
+		{"f.js", "connect('mongodb://other:27017')"}:                      "other:27017 is another server",
+		{"g.js", "quit(3)"}:                                               "g.js: quit(3)",
+		{"h.sh", "echo hello"}:                                            "h.sh: scripts of a command shell aren't run",
+	} {
+		s := startWithFiles(t, map[string]string{file[0]: file[1]})
+		if code, text := adminText(t, s, "/ready"); code != 503 || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s", file[0], code, text)
+		}
+	}
+}
+
+// A store in a directory runs a script once.
+func TestInitScriptsRunOnce(t *testing.T) {
+	data, files := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(files, "a.js"), []byte("db.c.insertOne({})"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		cfg := Ephemeral()
+		cfg.Memory, cfg.Data, cfg.InitDir, cfg.InitDatabase = false, data, files, "mine"
+		s, err := Start(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.waitInitialized()
+		c, err := s.Engine().Container("mine", "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := c.Count(context.Background()); err != nil || n != 1 {
+			t.Errorf("%d documents, %v", n, err)
+		}
+		if err := s.Stop(context.Background()); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

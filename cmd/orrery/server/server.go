@@ -147,6 +147,9 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 // attach connects each door to its listener.
 func (s *Server) attach(ds map[string]door) error {
 	conf := &tls.Config{Certificates: []tls.Certificate{s.cert.TLS}, MinVersion: tls.VersionTLS12}
+	if i := certs.NewIssuer(s.cert, s.certifies, wall); i != nil {
+		conf.Certificates, conf.GetCertificate = nil, i.Get
+	}
 	for _, b := range s.bound {
 		if b.door = ds[b.name]; b.door == nil {
 			return fmt.Errorf("the %s API is not part of this build: use --%s-addr off", b.name, b.name)

@@ -2,8 +2,11 @@ package server
 
 import (
 	"errors"
+	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/orrerydb/orrery/cmd/orrery/certs"
 )
@@ -56,4 +59,22 @@ func (s *Server) withCertificate(h http.Handler) http.Handler {
 		w.Header().Set("Content-Disposition", `attachment; filename="emulator.pem"`)
 		_, _ = w.Write(s.cert.PEM)
 	})
+}
+
+// privateEnds are the ends of names that no public DNS has (RFC 6761, 6762, 8375 and ICANN's "internal").
+var privateEnds = []string{".localhost", ".local", ".internal", ".test", ".home.arpa"}
+
+// certifies reports whether a certificate may be made for a name: those that requests without credentials may use, and
+// names within private networks, such as that of a service of compose, which has no dot. Other names belong to somebody
+// else: clients that trust this server's certificate would trust whoever has its key to be them. --public-host adds
+// one.
+func (s *Server) certifies(name string) bool {
+	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" {
+		return false
+	}
+	if net.ParseIP(name) != nil { // clients don't ask for addresses by name
+		return false
+	}
+	private := func(end string) bool { return strings.HasSuffix(name, end) }
+	return !strings.Contains(name, ".") || slices.ContainsFunc(privateEnds, private) || ownHost(name, s.hostNames())
 }

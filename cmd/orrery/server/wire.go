@@ -301,8 +301,9 @@ func (s *Server) mongoOptions(b *bound) mongoapi.Options {
 	}
 	user, password := s.cfg.mongoLogin()
 	return mongoapi.Options{Account: user, Key: password, Auth: s.cfg.Auth, Scripts: scripts,
-		Standalone: m.Topology == Standalone, SetName: m.ReplicaSet, Advertise: m.Advertise,
+		Release: m.Release, Standalone: m.Topology == Standalone, SetName: m.ReplicaSet, Advertise: m.Advertise,
 		Strict: slices.Contains(s.cfg.Strict, Mongo), PlainText: s.cfg.Insecure, TestCommands: m.TestCommands,
+		Stop:  s.cfg.Stop,
 		Clock: s.cfg.Clock, Logger: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen, Limits: limits,
 		Faults: s.faultSource(), Record: s.recordCommands()}
 }

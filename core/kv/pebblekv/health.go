@@ -21,6 +21,7 @@ type disk struct {
 	stall   stall
 	spacing spacing
 	space   space
+	single  single
 
 	copying copying
 

@@ -160,6 +160,9 @@ func (f *diskFile) Write(p []byte) (n int, err error) {
 		f.d.space.merge.failed()
 		return 0, errNoMerge
 	}
+	if f.purpose == forFlush || f.purpose == forMerge {
+		f.d.giveWay()
+	}
 	err = f.do("a write to ", func() (err error) {
 		n, err = f.File.Write(p)
 		return err
@@ -177,12 +180,14 @@ func (f *diskFile) WriteAt(p []byte, at int64) (n int, err error) {
 }
 
 // Sync implements vfs.File.
-func (f *diskFile) Sync() error { return f.do("a sync of ", f.File.Sync) }
+func (f *diskFile) Sync() error {
+	return f.do("a sync of ", func() error { return f.d.sync(f.File, false) })
+}
 
 // SyncData implements vfs.File.
 func (f *diskFile) SyncData() error {
 	begun := time.Now()
-	err := f.do("a sync of ", f.File.SyncData)
+	err := f.do("a sync of ", func() error { return f.d.sync(f.File, true) })
 	if f.purpose == forLog {
 		f.d.spacing.synced(time.Since(begun))
 	}

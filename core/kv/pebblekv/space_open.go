@@ -15,6 +15,7 @@ import (
 // open that hangs ends the process too.
 func newDisk(dir string, o *Options) *disk {
 	d := &disk{dir: dir, fs: o.FS, log: o.Logger, stop: make(chan struct{}), closed: make(chan struct{})}
+	d.single.init(o.FS)
 	d.fail.end = o.Fatal
 	d.stall.init(o.Stall)
 	d.space.poke = make(chan struct{}, 1)

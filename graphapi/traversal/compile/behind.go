@@ -114,19 +114,29 @@ var pathSteps = map[string]bool{
 
 // NeedsPaths reports whether a step, at any depth, uses paths.
 func NeedsPaths(ins []gvalue.Instruction) bool {
+	return anyStep(ins, func(op string) bool { return pathSteps[op] })
+}
+
+// NeedsWholePaths reports whether a step, at any depth, uses objects of paths that have no label.
+func NeedsWholePaths(ins []gvalue.Instruction) bool {
+	return anyStep(ins, func(op string) bool { return pathSteps[op] && op != "as" })
+}
+
+// anyStep reports whether a step, at any depth, satisfies is.
+func anyStep(ins []gvalue.Instruction, is func(op string) bool) bool {
 	for _, in := range ins {
-		if pathSteps[in.Op] {
+		if is(in.Op) {
 			return true
 		}
 		for _, a := range in.Args {
 			switch v := a.(type) {
 			case *gvalue.Bytecode:
-				if NeedsPaths(v.Steps) {
+				if anyStep(v.Steps, is) {
 					return true
 				}
 			case *gvalue.Map:
 				for _, e := range v.Entries() {
-					if b, ok := e.Value.(*gvalue.Bytecode); ok && NeedsPaths(b.Steps) {
+					if b, ok := e.Value.(*gvalue.Bytecode); ok && anyStep(b.Steps, is) {
 						return true
 					}
 				}

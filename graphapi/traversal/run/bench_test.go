@@ -83,6 +83,27 @@ func benchGraph(b *testing.B, name string) {
 	})
 }
 
+// BenchmarkCollect measures steps that collect, on 100 and 2,000 vertices. All fit into memory.
+func BenchmarkCollect(b *testing.B) {
+	for _, n := range []int{100, 2000} {
+		_, g := coreGraph(b, "empty")
+		manyVertices(b, g, n)
+		for _, script := range []string{"g.V()", "g.V().order().by('text')", "g.V().order().by('text').limit(10)",
+			"g.V().order().by(values('text'))", "g.V().group().by('text')", "g.V().groupCount().by('text')",
+			"g.V().dedup().by('text')"} {
+			b.Run(script+"/"+strconv.Itoa(n), func(b *testing.B) {
+				b.ReportAllocs()
+				ctx, req := context.Background(), &message.Request{Script: script}
+				for b.Loop() {
+					if _, err := run.Run(ctx, g, req, func(any, int64) error { return nil }); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
 // BenchmarkShortPage measures the first elements in creation order of a graph with 2,000.
 func BenchmarkShortPage(b *testing.B) {
 	_, g := coreGraph(b, "empty")

@@ -115,7 +115,9 @@ func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int
 	}
 	order := c.order
 	defer func() { c.order = order }()
-	c.x.ends.off = c.x.ends.off || compile.Mutates(op)
+	if compile.Mutates(op) {
+		c.x.writes, c.x.ends.off = true, true
+	}
 	switch op {
 	case "V", "E":
 		return c.source(tr, ins, first)
@@ -148,8 +150,12 @@ func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int
 	if err != nil {
 		return 0, err
 	}
-	if b, ok := s.(*barrierStep); ok && op == "order" {
+	switch b := s.(type) {
+	case *orderStep:
 		b.top = topOf(mods, ins[1+n:])
+	case *groupStep:
+		b.last = len(ins) == 1+n
+		b.unfolds = !b.last && ins[1+n].Op == "unfold" && len(labels) == 0
 	}
 	if s != nil {
 		tr.add(s)

@@ -22,6 +22,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gremlin"
 )
@@ -92,6 +93,8 @@ type Graph struct {
 	scope  string       // name of the graph's edge ids among the claims
 	across *core.Engine // keeps the claims of several processes; nil: there is one process
 	budget *budget.Budget
+	space  *spill.Space // for steps whose memory is used up; nil: such steps are refused
+	early  bool         // for tests: steps write all that they keep to files
 }
 
 // NewGraph makes a Graph for a container of any API. graph.KeyMode describes the partition keys.
@@ -105,3 +108,7 @@ func NewGraphOn(s graph.Store, c *clock.Clock) *Graph {
 // ChargeTo makes the graph's evaluations count their memory in b. Without it only the number of kept values is limited.
 // Call it before the first evaluation.
 func (g *Graph) ChargeTo(b *budget.Budget) { g.budget = b }
+
+// SpillTo makes steps that collect go on in temporary files when their memory is used up. A nil Space has none. Call it
+// before the first evaluation.
+func (g *Graph) SpillTo(s *spill.Space) { g.space = s }

@@ -155,22 +155,9 @@ func (s *reduceStep) next(x *exec) (*trav, error) {
 		return nil, nil
 	}
 	acc := s.make(x)
-	var last *trav
-	for {
-		t, err := s.prev.next(x)
-		if err != nil {
-			return nil, err
-		}
-		if t == nil {
-			break
-		}
-		if err := acc.add(x, t); err != nil {
-			return nil, err
-		}
-		if err := x.tick(); err != nil {
-			return nil, err
-		}
-		last = t
+	last, err := readAll(x, s.prev, acc)
+	if err != nil {
+		return nil, err
 	}
 	s.done = true
 	v, ok, err := acc.result(x)
@@ -180,6 +167,28 @@ func (s *reduceStep) next(x *exec) (*trav, error) {
 	if err := weigh(v); err != nil {
 		return nil, err
 	}
+	return reduced(x, v, last), nil
+}
+
+// readAll adds all input to an accumulation. It returns the last traverser, nil if there was none.
+func readAll(x *exec, from step, acc reducer) (last *trav, err error) {
+	for {
+		t, err := from.next(x)
+		if t == nil || err != nil {
+			return last, err
+		}
+		if err := acc.add(x, t); err != nil {
+			return nil, err
+		}
+		if err := x.tick(); err != nil {
+			return nil, err
+		}
+		last = t
+	}
+}
+
+// reduced returns the traverser of a result. last is the last one of the input.
+func reduced(x *exec, v any, last *trav) *trav {
 	n := &trav{v: v, bulk: 1}
 	if last != nil {
 		n.loops, n.sack = last.loops, last.sack
@@ -187,7 +196,7 @@ func (s *reduceStep) next(x *exec) (*trav, error) {
 	if x.paths {
 		n.path = n.path.extend(v)
 	}
-	return n, nil
+	return n
 }
 
 func (s *reduceStep) reset() { s.done = false }
@@ -201,9 +210,6 @@ type barrierStep struct {
 	full bool
 	ts   []*trav
 	held holder
-	// top, if not 0, is the number of traversers that are needed. f must then be a stable sort. It is applied
-	// repeatedly while the input is read, and all traversers after the first top ones are dropped.
-	top int
 }
 
 func (s *barrierStep) next(x *exec) (*trav, error) {
@@ -236,20 +242,6 @@ func (s *barrierStep) fill(x *exec) error {
 			return err
 		}
 		s.ts = append(s.ts, t)
-		if s.top > 0 && len(s.ts) > 4*s.top+1000 {
-			if s.ts, err = s.f(x, s.ts); err != nil {
-				return err
-			}
-			n := min(s.top, len(s.ts))
-			clear(s.ts[n:])
-			s.ts = s.ts[:n]
-			s.held.release()
-			for _, t := range s.ts {
-				if err := s.held.keep(x, t); err != nil {
-					return err
-				}
-			}
-		}
 	}
 	s.full = true
 	var err error

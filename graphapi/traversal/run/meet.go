@@ -32,7 +32,10 @@ func (s *meeting) next(x *exec) (*trav, error) {
 	return t, nil
 }
 
-// gather takes the next traversers and merges them.
+// meetBytes bounds the approximate size of the traversers of a batch.
+const meetBytes = 4 << 20
+
+// gather takes the next traversers and merges them. It stops when they are many, or the request has no memory for more.
 func (s *meeting) gather(x *exec) error {
 	s.ready = s.ready[:0]
 	var at map[string]*trav
@@ -45,10 +48,11 @@ func (s *meeting) gather(x *exec) error {
 		if have := at[string(s.key)]; have != nil && s.merge(have, t) {
 			continue
 		}
-		if err := s.held.keep(x, t); err != nil {
-			return err
+		full := s.held.bytes > meetBytes || s.held.keep(x, t) != nil
+		if s.ready = append(s.ready, t); full {
+			return nil
 		}
-		if s.ready = append(s.ready, t); at == nil {
+		if at == nil {
 			at = map[string]*trav{}
 		}
 		at[string(s.key)] = t

@@ -24,7 +24,7 @@ type memory struct {
 // with a *status.Error if the request, or all requests together, keep too many bytes.
 func (m *memory) grow(n int, bytes int64) error {
 	if m.n+n > maxHeld {
-		return errf(Memory, "The traversal exceeds the memory that one request may use")
+		return tooMuch()
 	}
 	if m.acct == nil {
 		m.acct = m.budget.Open("traversal")
@@ -34,6 +34,10 @@ func (m *memory) grow(n int, bytes int64) error {
 	}
 	m.n += n
 	return nil
+}
+
+func tooMuch() error {
+	return errf(Memory, "The traversal exceeds the memory that one request may use")
 }
 
 func (m *memory) shrink(n int, bytes int64) {

@@ -20,7 +20,8 @@ type probe struct {
 	ops  storeOps
 	// plan is how the step's look-ups found their documents: that of the first one, with the figures of all that were
 	// found alike. nil: there was none.
-	plan *plan.Explanation
+	plan    *plan.Explanation
+	spilled spilled
 }
 
 // saw adds a look-up that ends.
@@ -133,13 +134,23 @@ func (r *profileReducer) result(x *exec) (any, bool, error) {
 	return m, true, nil
 }
 
-// annotations are what the figures of a step say beside its counts: the plan of its look-ups, too.
+// annotations are what the figures of a step say beside its counts: the plan of its look-ups, and what it has written
+// to temporary files.
 func annotations(p *probe, share float64) *gvalue.Map {
 	m := gvalue.MapOf("percentDur", share)
 	if p.plan != nil {
 		m.Put("plan", p.plan.String())
 	}
+	if p.spilled.runs > 0 {
+		m.Put("spilled", p.spilled.shown())
+	}
 	return m
+}
+
+// shown is what a profile shows: how many sorted runs a step has written to temporary files, how many traversers or
+// groups they had, and the most bytes that the files had at a time.
+func (s *spilled) shown() *gvalue.Map {
+	return gvalue.MapOf("runs", s.runs, "rows", s.rows, "bytes", s.bytes)
 }
 
 func stepID(i int) string { return gvalue.Text(int32(i)) + ".0.0()" }
@@ -177,6 +188,9 @@ func (r *profileReducer) serviceForm(steps []probe, total time.Duration) any {
 				op.Put("plan", p.plan.String())
 			}
 			m.Put("storeOps", []any{op})
+		}
+		if p.spilled.runs > 0 {
+			m.Put("spilled", p.spilled.shown())
 		}
 		metrics = append(metrics, m)
 	}

@@ -27,7 +27,8 @@ func Run(ctx context.Context, g *Graph, req *message.Request,
 		ctx, cancel = context.WithTimeout(ctx, req.Timeout)
 		defer cancel()
 	}
-	x := &exec{ctx: ctx, g: g, cosmos: req.Service, tokens: req.Tokens, mem: memory{budget: g.budget}}
+	x := &exec{ctx: ctx, g: g, cosmos: req.Service, tokens: req.Tokens, lazy: req.Lazy, mem: memory{budget: g.budget},
+		files: files{space: g.space, early: g.early}}
 	defer func() {
 		x.closeAll()
 		stats = x.stats
@@ -282,7 +283,10 @@ func (c *compiler) subQuery(q *gremlin.SubQuery) (any, error) {
 	if want == 0 {
 		return []any{}, nil
 	}
-	paths, side := c.x.paths, c.x.side
+	paths, whole, side := c.x.paths, c.x.whole, c.x.side
+	lazy := c.x.lazy
+	c.x.lazy = false
+	defer func() { c.x.lazy = lazy }()
 	err := c.run(q.Code, int(max(0, min(want, math.MaxInt32))), func(v any, bulk int64) error {
 		for range bulk {
 			if err := c.x.hold(v); err != nil {
@@ -295,7 +299,7 @@ func (c *compiler) subQuery(q *gremlin.SubQuery) (any, error) {
 		}
 		return nil
 	})
-	c.x.paths, c.x.side = paths, side
+	c.x.paths, c.x.whole, c.x.side = paths, whole, side
 	if err != nil && !errors.Is(err, errStop) {
 		return nil, err
 	}
@@ -330,7 +334,7 @@ func (c *compiler) run(b *gvalue.Bytecode, want int, emit func(v any, bulk int64
 	c.config = &compile.Config{}
 	defer func() { c.config = outer }()
 	x := c.x
-	x.side, x.paths = nil, false
+	x.side, x.paths, x.whole = nil, false, false
 	ctx := x.ctx
 	defer func() { x.ctx = ctx }()
 	var cancel context.CancelFunc
@@ -352,7 +356,8 @@ func (c *compiler) run(b *gvalue.Bytecode, want int, emit func(v any, bulk int64
 	if len(ins) == 0 {
 		return errf(Compile, "The traversal has no steps")
 	}
-	x.paths = x.paths || compile.NeedsPaths(ins)
+	x.whole = x.paths || compile.NeedsWholePaths(ins)
+	x.paths = x.whole || compile.NeedsPaths(ins)
 	c.want, c.order = want, compile.Counts // after resolve, which may run other traversals
 	if want > 0 {
 		c.order = compile.Partly

@@ -180,7 +180,7 @@ func (tr *traversal) has(is func(s step) bool) bool {
 // seesAll reports whether a step needs all its input before its first result.
 func seesAll(s step) bool {
 	switch s := s.(type) {
-	case *barrierStep, *reduceStep, *tailStep:
+	case *barrierStep, *orderStep, *groupStep, *reduceStep, *tailStep:
 		return true
 	case *repeatStep:
 		return s.whole

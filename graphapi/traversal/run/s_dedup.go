@@ -10,36 +10,63 @@ type dedupStep struct {
 	labels []string
 	bs     []*by
 	seen   map[string]struct{}
-	held   holder
+	mem    stash
+	more   *gathering // not nil: keys were written to a file
+	ended  bool       // the input has ended
 }
 
 func (s *dedupStep) next(x *exec) (*trav, error) {
 	for {
+		if s.ended && s.more != nil {
+			return s.left(x)
+		}
 		t, err := s.prev.next(x)
-		if t == nil || err != nil {
+		if err != nil {
 			return nil, err
+		}
+		if t == nil {
+			if s.more == nil {
+				return nil, nil
+			}
+			s.ended = true
+			continue
 		}
 		key, ok, err := s.key(x, t)
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			if _, dup := s.seen[string(key)]; !dup {
-				if err := s.held.hold(x, 1, entrySize+int64(len(key))); err != nil {
-					return nil, err
-				}
-				if s.seen == nil {
-					s.seen = map[string]struct{}{}
-				}
-				s.seen[string(key)] = struct{}{}
-				t.bulk = 1
-				return t, nil
+			if fresh, err := s.meet(x, t, key); fresh || err != nil {
+				return t, err
 			}
 		}
 		if err := x.tick(); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// meet reports whether a traverser is to be passed on now.
+func (s *dedupStep) meet(x *exec, t *trav, key []byte) (bool, error) {
+	if s.more != nil {
+		return false, s.gather(x, t, key)
+	}
+	if _, dup := s.seen[string(key)]; dup {
+		return false, nil
+	}
+	if err := s.mem.hold(x, 1, entrySize+int64(len(key))); err != nil {
+		return false, err
+	}
+	if s.more != nil { // the keys before it have just been written
+		s.mem.release()
+		return false, s.gather(x, t, key)
+	}
+	if s.seen == nil {
+		s.seen = map[string]struct{}{}
+	}
+	s.seen[string(key)] = struct{}{}
+	t.bulk = 1
+	return true, nil
 }
 
 func (s *dedupStep) key(x *exec, t *trav) ([]byte, bool, error) {
@@ -66,8 +93,8 @@ func (s *dedupStep) key(x *exec, t *trav) ([]byte, bool, error) {
 }
 
 func (s *dedupStep) reset() {
-	s.seen = nil
-	s.held.release()
+	s.seen, s.more, s.ended = nil, nil, false
+	s.mem.reset()
 }
 
 func buildDedup(c *compiler, in *inst) (step, error) {
@@ -89,7 +116,11 @@ func buildDedup(c *compiler, in *inst) (step, error) {
 			return gvalue.SetOf(listOf(t.v)...), true, nil
 		}}, nil
 	}
-	return &dedupStep{labels: labels, bs: bs}, nil
+	s := &dedupStep{labels: labels, bs: bs, mem: stash{what: "dedup"}}
+	if c.depth == 1 { // inside a repeat() or union() the step goes on when its input has ended for the moment
+		s.mem.write = s.write
+	}
+	return s, nil
 }
 
 // buildBarrier reads all input and then passes it on. Equal traversers are merged.

@@ -1,6 +1,9 @@
 package run
 
-import "github.com/orrerydb/orrery/graphapi/gvalue"
+import (
+	"github.com/orrerydb/orrery/core/spill"
+	"github.com/orrerydb/orrery/graphapi/gvalue"
+)
 
 // grouper groups traversers by key, for group() and groupCount() as a step or as a side effect.
 type grouper struct {
@@ -13,6 +16,10 @@ type grouper struct {
 	accs  []groupAcc
 	fold  bool // the value is a list of the results of val
 	fast  func() reducer
+	mem   stash
+	files bool                   // groups may be written to files
+	runs  *spill.Runs[*groupRow] // nil: nothing was written
+	found int64                  // groups that were written
 }
 
 // groupSize is the approximate size in bytes of a group without its key and values.
@@ -29,6 +36,9 @@ type groupAcc struct {
 func (g *grouper) fresh() *grouper {
 	n := *g
 	n.keys, n.accs, n.kb, n.index = nil, nil, nil, map[string]int{}
+	if n.mem = (stash{what: "group"}); n.files {
+		n.mem.write = n.write
+	}
 	return &n
 }
 
@@ -40,18 +50,24 @@ func (g *grouper) addBy(x *exec, t *trav, key *by) error {
 	if err != nil || !ok {
 		return err
 	}
-	g.kb = appendKey(g.kb[:0], k)
-	i, have := g.index[string(g.kb)]
-	if !have {
-		if err := x.mem.grow(1, groupSize+2*int64(len(g.kb))+sizeOf(k)); err != nil {
+	var v any
+	cost, n := int64(0), int64(0)
+	switch {
+	case g.fold:
+		v, ok, err = g.val.apply(x, t)
+		if err != nil {
 			return err
 		}
-		i = len(g.keys)
-		g.index[string(g.kb)] = i
-		g.keys = append(g.keys, k)
-		g.accs = append(g.accs, groupAcc{})
+		if ok {
+			cost, n = sizeOf(v), t.bulk
+		}
+	case !g.count && g.fast == nil:
+		cost, n = t.size(), 1
 	}
-	a := &g.accs[i]
+	a, err := g.group(x, k, cost, n)
+	if err != nil {
+		return err
+	}
 	switch {
 	case g.count:
 		a.n, err = addCount(a.n, t.bulk)
@@ -61,64 +77,89 @@ func (g *grouper) addBy(x *exec, t *trav, key *by) error {
 			a.r = g.fast()
 		}
 		return a.r.add(x, t)
-	case !g.fold:
-		if err := x.mem.grow(1, t.size()); err != nil {
-			return err
+	case g.fold:
+		for range n {
+			a.l = append(a.l, v)
 		}
-		a.ts = append(a.ts, t.clone())
 		return nil
 	}
-	v, ok, err := g.val.apply(x, t)
-	if err != nil || !ok {
-		return err
-	}
-	for range t.bulk {
-		if err := x.hold(v); err != nil {
-			return err
-		}
-		a.l = append(a.l, v)
-	}
+	a.ts = append(a.ts, t.clone())
 	return nil
+}
+
+// group returns the group of a key. It counts n values of the given size that the group is about to keep, and the group
+// if it is new. Groups may be written to files before.
+func (g *grouper) group(x *exec, k any, cost, n int64) (*groupAcc, error) {
+	g.kb = appendKey(g.kb[:0], k)
+	i, have := g.index[string(g.kb)]
+	own := groupSize + 2*int64(len(g.kb)) + sizeOf(k)
+	if n > maxHeld {
+		return nil, tooMuch()
+	}
+	if !have {
+		if err := g.mem.hold(x, 1+int(n), own+n*cost); err != nil {
+			return nil, err
+		}
+	} else if n > 0 {
+		if err := g.mem.hold(x, int(n), n*cost); err != nil {
+			return nil, err
+		}
+		if i, have = g.index[string(g.kb)]; !have { // it was written
+			if err := g.mem.hold(x, 1, own); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if !have {
+		i = len(g.keys)
+		g.index[string(g.kb)] = i
+		g.keys = append(g.keys, k)
+		g.accs = append(g.accs, groupAcc{})
+	}
+	return &g.accs[i], nil
 }
 
 // result returns the finished groups. It may be called more than once (cap()).
 func (g *grouper) result(x *exec) (any, bool, error) {
 	m := gvalue.NewMap(len(g.keys))
 	for i, k := range g.keys {
-		a := &g.accs[i]
-		switch {
-		case g.count:
-			m.Put(k, a.n)
-		case g.fast != nil:
-			v, ok, err := a.r.result(x)
-			if err != nil {
-				return nil, false, err
-			}
-			if ok {
-				m.Put(k, v)
-			}
-		case g.fold:
-			l := a.l
-			if l == nil {
-				l = []any{}
-			}
-			m.Put(k, l)
-		default:
-			g.val.tr.reset()
-			for _, t := range a.ts {
-				g.val.tr.head.add(t.clone())
-			}
-			r, err := g.val.tr.end.next(x)
-			if err != nil {
-				return nil, false, err
-			}
-			if r != nil {
-				m.Put(k, r.v)
-			}
-			g.val.tr.reset()
+		v, ok, err := g.valueOf(x, &g.accs[i])
+		if err != nil {
+			return nil, false, err
+		}
+		if ok {
+			m.Put(k, v)
 		}
 	}
 	return m, true, nil
+}
+
+// valueOf returns the value of a finished group. ok is false if it has none.
+func (g *grouper) valueOf(x *exec, a *groupAcc) (v any, ok bool, err error) {
+	switch {
+	case g.count:
+		return a.n, true, nil
+	case g.fast != nil:
+		return a.r.result(x)
+	case g.fold:
+		if a.l == nil {
+			return []any{}, true, nil
+		}
+		return a.l, true, nil
+	}
+	g.val.tr.reset()
+	for _, t := range a.ts {
+		g.val.tr.head.add(t.clone())
+	}
+	r, err := g.val.tr.end.next(x)
+	if err != nil {
+		return nil, false, err
+	}
+	if r != nil {
+		v, ok = r.v, true
+	}
+	g.val.tr.reset()
+	return v, ok, nil
 }
 
 func (g *grouper) value(x *exec) (any, error) {
@@ -153,13 +194,16 @@ func buildGroup(c *compiler, in *inst) (step, error) {
 			if bs[1].kind == byTraversal && len(bs[1].tr.steps) > 0 {
 				proto.fold = false
 				if r, ok := bs[1].tr.end.(*reduceStep); ok && len(bs[1].tr.steps) == 1 {
-					x := c.x
-					proto.fast = func() reducer { return r.make(x) }
+					proto.reduce(c.x, r)
 				}
 			}
 		}
 	}
 	if len(in.args) == 0 {
+		if c.depth == 1 && proto.canWrite(c.x) {
+			proto.files = true
+			return &groupStep{proto: proto}, nil
+		}
 		return &reduceStep{make: func(*exec) reducer { return proto.fresh() }}, nil
 	}
 	name, ok := in.args[0].(string)
@@ -176,6 +220,16 @@ func buildGroup(c *compiler, in *inst) (step, error) {
 		}
 		return g.addBy(x, t, proto.key)
 	}), nil
+}
+
+// reduce makes the groups have the results of a step that reduces, such as count(), and not the traversers.
+func (g *grouper) reduce(x *exec, r *reduceStep) {
+	if _, fold := r.make(x).(*foldReducer); fold {
+		g.fold = true
+		g.val = identityBy
+		return
+	}
+	g.fast = func() reducer { return r.make(x) }
 }
 
 // treeReducer makes tree().

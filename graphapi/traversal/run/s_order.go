@@ -19,25 +19,9 @@ type ranked[T any] struct {
 	keys []any
 }
 
-func compareRanked[T any](bs []*by) func(a, b ranked[T]) int {
-	return func(a, b ranked[T]) int {
-		for i := range a.keys {
-			c := compareAll(a.keys[i], b.keys[i])
-			if c == 0 {
-				continue
-			}
-			if isDesc(bs[i].order) {
-				return -c
-			}
-			return c
-		}
-		return 0
-	}
-}
-
 // sortRanked sorts. It stops if the request ends meanwhile.
 func sortRanked[T any](x *exec, rs []ranked[T], bs []*by) error {
-	compare, n, over := compareRanked[T](bs), 0, false
+	n, over := 0, false
 	slices.SortStableFunc(rs, func(a, b ranked[T]) int {
 		if n++; n&4095 == 0 {
 			over = over || x.ctx.Err() != nil
@@ -45,7 +29,7 @@ func sortRanked[T any](x *exec, rs []ranked[T], bs []*by) error {
 		if over { // makes the rest of the sort fast
 			return 0
 		}
-		return compare(a, b)
+		return compareKeys(a.keys, b.keys, bs)
 	})
 	if over {
 		return x.timeout()
@@ -90,37 +74,7 @@ func buildOrder(c *compiler, in *inst) (step, error) {
 			return v, true, err
 		}}, nil
 	}
-	return &barrierStep{f: func(x *exec, ts []*trav) ([]*trav, error) {
-		var held holder // for the keys
-		defer held.release()
-		if err := held.hold(x, 0, int64(len(ts))*rankedSize); err != nil {
-			return nil, err
-		}
-		rs := make([]ranked[*trav], 0, len(ts))
-		for _, t := range ts {
-			keys, ok, err := rank(x, t, bs, t.v)
-			if err == nil {
-				err = held.hold(x, 0, sizeOfKeys(keys))
-			}
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				rs = append(rs, ranked[*trav]{t, keys})
-			}
-			if err := x.tick(); err != nil {
-				return nil, err
-			}
-		}
-		if err := sortRanked(x, rs, bs); err != nil {
-			return nil, err
-		}
-		ts = ts[:0]
-		for _, r := range rs {
-			ts = append(ts, r.v)
-		}
-		return ts, nil
-	}}, nil
+	return newOrderStep(bs), nil
 }
 
 // orderLocal sorts the collection or map of a traverser.

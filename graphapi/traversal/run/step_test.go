@@ -14,6 +14,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
@@ -50,6 +51,7 @@ type world struct {
 	t     *testing.T
 	store *memStore
 	g     *run.Graph
+	space *spill.Space // steps write all that they keep to it; nil: nothing
 }
 
 var frozen = time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
@@ -73,6 +75,10 @@ func (w *world) load(name string) string {
 		w.store = newMemStore(graph.KeyID, "")
 	}
 	w.g = run.NewGraphOn(w.store, clock.Fake(frozen))
+	if w.space != nil {
+		w.g.SpillTo(w.space)
+		w.g.SpillEarly()
+	}
 	if script := w.script(name); script != "" {
 		if out := w.run(&message.Request{Script: script}, false); strings.Contains(out, "error") {
 			w.t.Fatalf("load %s: %s", name, out)
@@ -126,9 +132,12 @@ func errText(err error) string {
 // plan (the look-ups in the store), put (a document of another API, as JSON), docs (stored documents, as JSON). Lines
 // ":bind name = literal" before a script bind variables. tokens sets materializeProperties; cosmos sets the service's
 // limits.
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { runScripts(t, nil) }
+
+// runScripts is TestScripts, with a space to which steps write all that they keep.
+func runScripts(t *testing.T, space *spill.Space) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		w := &world{t: t}
+		w := &world{t: t, space: space}
 		w.load("modern")
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			w.t = t

@@ -244,10 +244,14 @@ type exec struct {
 	ctx     context.Context
 	g       *Graph
 	paths   bool
+	whole   bool // a step reads objects of paths that have no label
 	cosmos  bool
 	tokens  bool // results have only id and label
 	ticks   uint32
 	mem     memory
+	files   files
+	writes  bool // a step writes to the graph
+	lazy    bool // a result may be a LazyMap
 	ends    ends
 	side    map[string]*sideEffect
 	open    []*rowIter
@@ -284,5 +288,6 @@ func (x *exec) closeAll() {
 	for len(x.open) > 0 {
 		x.open[len(x.open)-1].close()
 	}
+	x.files.close()
 	x.mem.close()
 }

@@ -250,6 +250,9 @@ func (w *writer) collection(v any) bool {
 	case *gvalue.Map:
 		w.code(tMap)
 		w.mapValue(x)
+	case *gvalue.LazyMap:
+		w.code(tMap)
+		w.lazyMap(x)
 	case *gvalue.BulkSet:
 		w.code(tBulkSet)
 		w.int32(int32(x.Len()))
@@ -279,6 +282,23 @@ func (w *writer) mapValue(m *gvalue.Map) {
 	for _, e := range m.Entries() {
 		w.value(e.Key)
 		w.value(e.Value)
+	}
+}
+
+// lazyMap appends a map whose entries are read meanwhile.
+func (w *writer) lazyMap(m *gvalue.LazyMap) {
+	w.int32(int32(m.Len))
+	at := len(w.b)
+	err := m.Each(func(e gvalue.Entry) error {
+		w.value(e.Key)
+		w.value(e.Value)
+		if w.err != nil || m.Written == nil {
+			return w.err
+		}
+		return m.Written(len(w.b) - at)
+	})
+	if w.err == nil {
+		w.err = err
 	}
 }
 

@@ -235,6 +235,8 @@ func (w *writer) collection(v any) bool {
 		w.close3()
 	case *gvalue.Map:
 		w.mapValue(x)
+	case *gvalue.LazyMap:
+		w.lazyMap(x)
 	case *gvalue.BulkSet:
 		w.bulkSet(x)
 	case *gvalue.Tree:
@@ -258,36 +260,68 @@ func (w *writer) array(l []any) {
 
 // mapValue appends a g:Map as a flat list in version 3, otherwise as an object whose names are the texts of the keys.
 func (w *writer) mapValue(m *gvalue.Map) {
-	flat := w.version == 3 && w.typed
-	if flat {
-		w.open("g:Map")
-		w.raw("[")
-	} else {
-		w.raw("{")
-	}
+	w.openMap()
 	for i, e := range m.Entries() {
-		if i > 0 {
-			w.raw(",")
-		}
-		if flat {
-			w.value(e.Key)
-			w.raw(",")
-		} else {
-			if s, ok := e.Key.(string); ok {
-				w.string(s)
-			} else {
-				w.string(gvalue.Text(e.Key))
-			}
-			w.raw(":")
-		}
-		w.value(e.Value)
+		w.entry(i, e)
 	}
-	if flat {
-		w.raw("]")
-		w.close()
+	w.closeMap()
+}
+
+// lazyMap appends a map whose entries are read meanwhile.
+func (w *writer) lazyMap(m *gvalue.LazyMap) {
+	w.openMap()
+	i, at := 0, len(w.b)
+	err := m.Each(func(e gvalue.Entry) error {
+		w.entry(i, e)
+		if i++; w.err != nil || m.Written == nil {
+			return w.err
+		}
+		return m.Written(len(w.b) - at)
+	})
+	if w.err == nil {
+		w.err = err
+	}
+	w.closeMap()
+}
+
+// flatMaps reports whether maps are flat lists.
+func (w *writer) flatMaps() bool { return w.version == 3 && w.typed }
+
+func (w *writer) openMap() {
+	if !w.flatMaps() {
+		w.raw("{")
+		return
+	}
+	w.open("g:Map")
+	w.raw("[")
+}
+
+// entry appends the entry of a map with the number i.
+func (w *writer) entry(i int, e gvalue.Entry) {
+	if i > 0 {
+		w.raw(",")
+	}
+	if w.flatMaps() {
+		w.value(e.Key)
+		w.raw(",")
 	} else {
-		w.raw("}")
+		if s, ok := e.Key.(string); ok {
+			w.string(s)
+		} else {
+			w.string(gvalue.Text(e.Key))
+		}
+		w.raw(":")
 	}
+	w.value(e.Value)
+}
+
+func (w *writer) closeMap() {
+	if !w.flatMaps() {
+		w.raw("}")
+		return
+	}
+	w.raw("]")
+	w.close()
 }
 
 // bulkSet appends values and counts in version 3, otherwise each value as often as its count says.

@@ -47,6 +47,7 @@ type Request struct {
 	Timeout  time.Duration // limits the evaluation; 0: no limit. A shorter timeout of the traversal has precedence
 	Tokens   bool          // elements have only id and label (materializeProperties = tokens)
 	Service  bool          // the service's flavour and limits (64 KB of script)
+	Lazy     bool          // a result may be a gvalue.LazyMap
 }
 
 // String returns a String argument. ok is false if it is absent, null or of another type.

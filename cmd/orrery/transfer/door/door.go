@@ -16,7 +16,10 @@ import (
 type Server struct {
 	NoSQL, Table string // URLs
 	Mongo        string // host:port
+	Gremlin      string // URL of the WebSocket
 	Account, Key string
+
+	MongoUser, MongoPassword string // "" = account and key
 }
 
 // errRedirect is the error of a reply that sends the client elsewhere: a request has the account's signature, which

@@ -1,6 +1,7 @@
 package door
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,8 @@ type mongoPool struct {
 }
 
 func newMongoPool(s *Server) *mongoPool {
-	return &mongoPool{addr: s.Mongo, user: s.Account, password: s.Key, idle: make(chan *mongoConn, 16)}
+	return &mongoPool{addr: s.Mongo, user: cmp.Or(s.MongoUser, s.Account),
+		password: cmp.Or(s.MongoPassword, s.Key), idle: make(chan *mongoConn, 16)}
 }
 
 func (p *mongoPool) close() {
@@ -58,6 +60,7 @@ func (p *mongoPool) take(ctx context.Context) (*mongoConn, error) {
 }
 
 func (p *mongoPool) give(c *mongoConn) {
+	c.used = true
 	select {
 	case p.idle <- c:
 	default:
@@ -121,6 +124,7 @@ type mongoConn struct {
 	addr string
 	buf  []byte
 	id   int32
+	used bool // a command was answered before
 }
 
 // command returns a command's document without its database.
