@@ -115,10 +115,10 @@ type View struct {
 	of      *Slots     // the version of the slot map that the view shows
 	slots   []ViewSlot // in the order of the map
 	indexed bool
-	bare    bool      // some slot is bare: Head.bare
-	opened  time.Time // by the machine's clock
+	bare    bool       // some slot is bare: Head.bare
+	opened  time.Time  // by the machine's clock
 	sets    *valueSets // nil: there are none
-	held    bool      // it is a transaction's: it can't be renewed
+	held    bool       // it is a transaction's: it can't be renewed
 	all     together
 }
 
