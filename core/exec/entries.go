@@ -16,11 +16,11 @@ type leaf struct {
 	pred *access.Pred
 	path uint64
 	ivs  []access.Interval
-	ids  []uint64 // of an equality on the identity: hashes for the slots' id filters
-	vals store.Values
-	ones []uint64 // of an equality for which vals are known: hashes of the intervals' values; nil: they aren't
-	desc []bool   // of a composite index: which columns descend
-	at   int      // index of its counter in Rows.walked
+	ids  []uint64     // of an equality on the identity: hashes for the slots' id filters
+	sets store.Values // of an equality: what the slots have at the path
+	set  bool         // sets are known
+	desc []bool       // of a composite index: which columns descend
+	at   int          // index of its counter in Rows.walked
 }
 
 // newLeaf prepares a leaf; ok is false when the index can't answer it.
@@ -33,7 +33,7 @@ func newLeaf(b *builder, p *access.Pred) (l leaf, ok bool) {
 		}
 	}
 	if ok && p.Op == access.OpIn && l.ids == nil && !b.inOneKey() && len(p.Vals) <= maxFiltered {
-		l.known(b.view)
+		l.sets, l.set = b.view.Values(l.path)
 	}
 	return l, ok
 }
@@ -41,28 +41,14 @@ func newLeaf(b *builder, p *access.Pred) (l leaf, ok bool) {
 // inOneKey reports whether the query reads one logical partition.
 func (b *builder) inOneKey() bool { return len(b.spans) == 1 && b.spans[0].full }
 
-// known finds the sets of the values at the leaf's path.
-func (l *leaf) known(v *store.View) {
-	var ok bool
-	if l.vals, ok = v.Values(l.path); !ok {
-		return
-	}
-	l.ones = make([]uint64, len(l.ivs))
-	for i := range l.ivs {
-		if l.ivs[i].One {
-			l.ones[i] = store.ValueHash(l.ivs[i].Lo)
-		}
-	}
-}
-
 // maxFiltered is the largest number of values that a leaf looks up in the slots' filters.
 const maxFiltered = 16
 
 // absent reports whether a slot's filters exclude all values of the leaf.
 func (l *leaf) absent(v *store.View, slot *store.ViewSlot) bool {
-	if l.ones != nil {
+	if l.set {
 		for i := range l.ivs {
-			if iv := &l.ivs[i]; iv.Touches(slot.Classes()) && (!iv.One || l.vals.MayHold(slot, l.ones[i])) {
+			if iv := &l.ivs[i]; iv.Touches(slot.Classes()) && !(iv.One && l.sets.Lacks(slot, iv.Lo)) {
 				return false
 			}
 		}

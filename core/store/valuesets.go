@@ -91,13 +91,10 @@ func (v *View) Values(path uint64) (s Values, ok bool) {
 	return s, false
 }
 
-// ValueHash returns the hash of an encoded value that sets use.
-func ValueHash(val []byte) uint64 { return xxhash.Sum64(val) }
-
-// MayHold reports whether a slot may have entries with a value.
-func (s Values) MayHold(slot *ViewSlot, hash uint64) bool {
+// Lacks reports whether a slot has no entries with an encoded value.
+func (s Values) Lacks(slot *ViewSlot, val []byte) bool {
 	set := s.p.sets[slot.n]
-	return set.bits.has(hash) || set.dead.Load()
+	return !set.bits.has(xxhash.Sum64(val)) && !set.dead.Load()
 }
 
 // askForSets counts a query, and has the sets made in the background when there were enough.
@@ -171,7 +168,7 @@ func (c *Container) makeSet(sl *Slot, p *pathSets, room int64) (*valueSet, error
 		if err != nil {
 			return err
 		}
-		if h := ValueHash(e.Value); h != last {
+		if h := xxhash.Sum64(e.Value); h != last {
 			last = h
 			set.bits.add(h)
 		}
@@ -236,7 +233,7 @@ func (s *Slot) rememberValues(chs []change) {
 		for i := range chs {
 			if t := chs[i].newTerms; t != nil {
 				t.Path(set.path, func(val []byte, _ byte) bool {
-					if h := ValueHash(val); !set.bits.has(h) {
+					if h := xxhash.Sum64(val); !set.bits.has(h) {
 						set.bits.add(h)
 					}
 					return true
