@@ -146,9 +146,11 @@ func TestSetsOfValuesAmongWriters(t *testing.T) {
 						has[n] = map[string]bool{}
 					}
 					is[id], has[n][id] = n, true
-				} else if _, err := c.Write(bg, core.Write{Kind: core.Delete, PK: pk(id), ID: value.StringOf(id)}); err !=
-					nil && !status.Is(err, status.NotFound) {
-					t.Error(err)
+				} else {
+					_, err := c.Write(bg, core.Write{Kind: core.Delete, PK: pk(id), ID: value.StringOf(id)})
+					if err != nil && !status.Is(err, status.NotFound) {
+						t.Error(err)
+					}
 				}
 				for range 3 {
 					n := w*100 + r.IntN(40)
