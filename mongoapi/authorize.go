@@ -116,7 +116,10 @@ func init() {
 
 		"configureFailPoint": onCluster("setParameter"), "connPoolStats": onCluster("connPoolStats"),
 		"currentOp": onCluster("inprog"), "getCmdLineOpts": onCluster("getCmdLineOpts"), "getLog": onCluster("getLog"),
-		"getParameter": onCluster("getParameter"), "hostInfo": onCluster("hostInfo"), "killOp": onCluster("killop"),
+		"getDefaultRWConcern": onCluster("getDefaultRWConcern"),
+		"setDefaultRWConcern": onCluster("setDefaultRWConcern"),
+		"getParameter":        onCluster("getParameter"),
+		"hostInfo":            onCluster("hostInfo"), "killOp": onCluster("killop"),
 		"replSetGetConfig": onCluster("replSetGetConfig"), "replSetGetStatus": onCluster("replSetGetStatus"),
 		"replSetInitiate": onCluster("replSetConfigure"), "serverStatus": onCluster("serverStatus"),
 		"setParameter": onCluster("setParameter"), "shutdown": onCluster("shutdown"), "top": onCluster("top"),
