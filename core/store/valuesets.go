@@ -187,8 +187,11 @@ func (c *Container) makeSet(sl *Slot, p *pathSets, room int64) (*valueSet, error
 func (c *Container) beginSet(sl *Slot, p *pathSets, room int64) (*valueSet, kv.Snapshot, error) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock() // even if the engine panics
+	if sl.head.Items*filterBits/64 > room || sl.head.Phase != Settled || sl.head.bare() {
+		return nil, nil, nil
+	}
 	bits := newIDFilter(sl.head.Items)
-	if bits == nil || int64(len(bits.words)) > room || sl.head.Phase != Settled || sl.head.bare() {
+	if bits == nil || int64(len(bits.words)) > room {
 		return nil, nil, nil
 	}
 	snap, err := c.st.eng.Snapshot(c.st.work.Context())
