@@ -317,7 +317,8 @@ func (m may) pipeline(name string, stages value.Value) bool {
 		case "$currentOp":
 			ok, reads = m.cluster("inprog"), false
 		case "$listSessions", "$listLocalSessions":
-			ok, reads = m.cluster("listSessions"), false
+			own := !flag(arg, "allUsers", false) && !given(arg, "users").IsDefined() // which everybody may see
+			ok, reads = own || m.cluster("listSessions"), false
 		case "$documents":
 			reads = reads && i > 0
 		}
