@@ -15,6 +15,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
@@ -63,6 +64,12 @@ func TestDeclaredUnique(t *testing.T) {
 	sparsePair.Sparse = true
 	partial := uniqueIn("p", "a")
 	partial.Only = exists("b")
+	collated := uniqueIn("c", "a")
+	collated.Collation = &collate.Options{Locale: "en", Strength: 2}
+	collated.Only = &core.Condition{Op: catalog.OpEqual, Path: []string{"b"},
+		Value: value.AppendTyped(nil, value.StringOf("on"))}
+	collatedToo := collated
+	collatedToo.CollatedOnly = true
 	either := uniqueIn("e", "a")
 	either.Only = &core.Condition{Any: []core.Condition{*greater("n", 5), {All: []core.Condition{*exists("x"),
 		*exists("y")}}}}
@@ -98,6 +105,10 @@ func TestDeclaredUnique(t *testing.T) {
 			`"c":1; "c":2; "a":1; !"a":1; "b":1; !"b":1`},
 		"partial": {partial,
 			`"a":1; "a":1; "a":1,"b":1; !"a":1,"b":2; "a":1`},
+		"collation, partial": {collated,
+			`"a":"x","b":"ON"; "a":"X","b":"on"; !"a":"x","b":"on"; "a":"x","b":"off"`},
+		"collation, partial by it": {collatedToo,
+			`"a":"x","b":"ON"; !"a":"X","b":"on"; "a":"y","b":"oN"; "a":"x","b":"off"; "a":"x","b":1`},
 		"partial, either": {either,
 			`"a":1,"n":5; "a":1,"n":6; !"a":1,"n":7; "a":1,"x":1; !"a":1,"x":1,"y":1; "a":1,"n":"9"`},
 		"long values": {uniqueIn("u", "a"), fmt.Sprintf(`"a":"%[1]sx"; "a":"%[1]sy"; !"a":"%[1]sx"`,

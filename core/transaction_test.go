@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -209,25 +210,83 @@ func dropPurse(t *testing.T, c *core.Container, name string) {
 	}
 }
 
-// A unique value that another item has is found by the commit, which writes nothing then, in no partition.
+// A unique key that another item has is a conflict at the write, and over a network at the commit, which writes nothing
+// then, in no partition.
 func TestTransactionUnique(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{UniqueKeys: [][]string{{"/n"}}})
 		put(t, c, core.Create, purse("a", 1))
 		tx := begin(t, c)
 		defer tx.Abort()
-		for _, d := range []string{purse("b", 1), `{"id":"y","pk":"a","n":1}`, purse("z", 1)} {
-			if err := setIn(t, tx, core.Create, d); err != nil {
+		if err := setIn(t, tx, core.Create, purse("b", 1)); err != nil {
+			t.Fatal(err)
+		}
+		err := setIn(t, tx, core.Create, `{"id":"y","pk":"a","n":1}`)
+		if e.Shared() {
+			if err != nil {
 				t.Fatal(err)
 			}
+			_, err = tx.Commit(bg)
 		}
-		_, err := tx.Commit(bg)
 		wantCode(t, err, status.Conflict, 0)
-		for _, name := range []string{"b", "z"} {
-			if got := balance(t, outside(c), name); got != -1 {
-				t.Errorf("%s is there", name)
+		if got := balance(t, outside(c), "b"); got != -1 {
+			t.Error("b is there")
+		}
+	})
+}
+
+// A value that a declared index keeps unique over all partitions is a conflict at the write, if another item has it in
+// the snapshot or by the transaction's own writes. What the transaction frees it may give to another item. What others
+// have taken since the snapshot is found by the commit, and over a network everything is.
+func TestTransactionDeclaredUnique(t *testing.T) {
+	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
+		c := newContainer(t, e, core.ContainerSpec{Declared: []core.Declared{uniqueIn("n", "n")}})
+		put(t, c, core.Create, purse("a", 1))
+		tx := begin(t, c)
+		defer tx.Abort()
+		for _, s := range []struct {
+			kind    core.WriteKind
+			name    string
+			n       int64
+			refused bool
+		}{
+			{core.Create, "b", 1, true},
+			{core.Create, "b", 2, false},
+			{core.Create, "c", 2, true},
+			{core.Replace, "b", 1, true},
+			{core.Replace, "a", 3, false}, // which frees 1
+			{core.Create, "c", 1, false},
+			{core.Replace, "b", 4, false}, // which frees 2
+			{core.Create, "d", 2, false},
+			{core.Create, "e", 3, true},
+		} {
+			if s.refused && e.Shared() {
+				continue
+			}
+			err := setIn(t, tx, s.kind, purse(s.name, s.n))
+			if !s.refused && err != nil {
+				t.Fatalf("%s gets %d: %v", s.name, s.n, err)
+			}
+			var dup *core.Duplicate
+			if s.refused && (!status.Is(err, status.Conflict) || !errors.As(err, &dup) || dup.Index != "n") {
+				t.Errorf("%s gets %d: %v", s.name, s.n, err)
 			}
 		}
+		late := begin(t, c)
+		defer late.Abort()
+		if err := setIn(t, late, core.Create, purse("f", 2)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Commit(bg); err != nil {
+			t.Fatal(err)
+		}
+		for name, n := range map[string]int64{"a": 3, "b": 4, "c": 1, "d": 2, "e": -1} {
+			if got := balance(t, outside(c), name); got != n {
+				t.Errorf("%s has %d, not %d", name, got, n)
+			}
+		}
+		_, err := late.Commit(bg)
+		wantCode(t, err, status.Conflict, 0)
 	})
 }
 

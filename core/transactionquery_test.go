@@ -44,9 +44,7 @@ func TestTransactionSpansContainers(t *testing.T) {
 				t.Fatal(err)
 			}
 			if fails { // somebody takes the unique value
-				if err := setIn(t, in, core.Create, `{"id":"y","pk":"newfalse","n":7}`); err != nil {
-					t.Fatal(err)
-				}
+				mustWrite(t, second, `{"id":"y","pk":"newtrue","n":7}`)
 				if err := setIn(t, tx, core.Replace, purse("a", 3)); err != nil {
 					t.Fatal(err)
 				}

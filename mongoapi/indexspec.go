@@ -261,17 +261,17 @@ func declaredOf(d value.Value) (out []core.Declared, err error) {
 			return nil, err
 		}
 	}
+	c, err := parseCollation(d.Get("collation"))
+	if err != nil {
+		return nil, err
+	}
+	if c != nil {
+		o := c.Options()
+		x.Collation, x.CollatedOnly = &o, x.Only != nil
+	}
 	if d.Get("unique").IsDefined() {
 		u := x
 		u.Unique = true
-		c, err := parseCollation(d.Get("collation"))
-		if err != nil {
-			return nil, err
-		}
-		if c != nil {
-			o := c.Options()
-			u.Collation = &o
-		}
 		out = append(out, u)
 	}
 	if after := d.Get("expireAfterSeconds"); after.IsDefined() && !onTS(d) {

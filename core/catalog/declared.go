@@ -26,6 +26,9 @@ type Declared struct {
 
 	// Collation says which strings are equal; nil: those of the same bytes.
 	Collation *collate.Options `json:"collation,omitempty"`
+	// CollatedOnly says that Only compares strings by Collation too. Definitions of earlier versions compare bytes
+	// there.
+	CollatedOnly bool `json:"collatedOnly,omitempty"`
 
 	// Num is the number of a unique index in the keys of its entries, and State says whether all items have them. The
 	// store chooses both.

@@ -52,7 +52,11 @@ func CompileDeclared(of catalog.Declared) (*Declared, error) {
 		}
 	}
 	if of.Only != nil {
-		only, err := compileCondition(of.Only)
+		var coll *collate.Collation
+		if of.CollatedOnly {
+			coll = d.coll
+		}
+		only, err := compileCondition(of.Only, coll)
 		if err != nil {
 			return nil, err
 		}
@@ -260,16 +264,17 @@ type condition struct {
 	op       string
 	v        value.Value
 	types    []byte
+	coll     *collate.Collation // nil: strings are compared by their bytes
 }
 
-func compileCondition(of *catalog.Condition) (*condition, error) {
-	c := &condition{path: of.Path, op: of.Op, types: of.Types}
+func compileCondition(of *catalog.Condition, coll *collate.Collation) (*condition, error) {
+	c := &condition{path: of.Path, op: of.Op, types: of.Types, coll: coll}
 	for _, list := range []struct {
 		from []catalog.Condition
 		to   *[]*condition
 	}{{of.All, &c.all}, {of.Any, &c.any}} {
 		for i := range list.from {
-			part, err := compileCondition(&list.from[i])
+			part, err := compileCondition(&list.from[i], coll)
 			if err != nil {
 				return nil, err
 			}
@@ -327,7 +332,7 @@ func (c *condition) matches(v value.Value) bool {
 	if v.Class() != c.v.Class() && !(c.v.Kind() == value.Null && !v.IsDefined()) {
 		return false
 	}
-	n := value.CompareBSON(v, c.v)
+	n := c.coll.Compare(v, c.v)
 	switch c.op {
 	case catalog.OpEqual:
 		return n == 0

@@ -54,7 +54,8 @@ type Within struct {
 	of    *Slots   // the slot map of the snapshot
 	heads [][]byte // the stored heads of the slots in the snapshot, with a shared engine; else nil
 	parts map[string]*Tx
-	order []*Tx // parts, in the order of their first use
+	order []*Tx  // parts, in the order of their first use
+	taken *taken // the unique values of all parts; nil: the commit finds conflicts
 }
 
 // beforeAll is an LSN that no slot has: what a Transaction has read is compared item by item.
@@ -247,6 +248,12 @@ func (in *Within) part(ctx context.Context, pk PartitionKey) (*Tx, error) {
 		}
 		p.basis, p.seen, p.begun = in.heads[n], h.LSN, h.LSN
 	}
+	if in.c.single() && !in.t.st.others { // over a network the commit finds conflicts
+		if in.taken == nil {
+			in.taken = newTaken()
+		}
+		p.taken, p.in = in.taken, in
+	}
 	in.parts[string(at.tuple)] = p
 	in.order = append(in.order, p)
 	return p, nil
@@ -284,9 +291,9 @@ func (t *Transaction) shown(ctx context.Context, p *Tx, err error) error {
 }
 
 // Write does one write in a container. If the item has changed since the snapshot, or the transaction has written too
-// much, it ends, and the error is RetryWith or TooLarge. After another error it is as it was before the call. The
-// unique keys of items that others have are found by Commit. Result.Item gets its LSN, number and etag when Commit
-// succeeds.
+// much, it ends, and the error is RetryWith or TooLarge. After another error it is as it was before the call. A unique
+// value that another item has in the snapshot, or by a write of the transaction, is a Conflict, except over a network.
+// Commit finds those that others have taken since. Result.Item gets its LSN, number and etag when Commit succeeds.
 func (t *Transaction) Write(ctx context.Context, c *Container, w *Write) (Result, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

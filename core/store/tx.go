@@ -49,6 +49,7 @@ type Tx struct {
 	resets uint32
 	of     *Slots
 	taken  *taken      // nil: conflicts of unique values are left to the commit
+	in     *Within     // the transaction whose part it is, if taken is that of all its parts
 	asked  bool        // the Tx has queried
 	old    bool        // a read has found the snapshot too old
 	strict bool        // absences are looked for in the snapshot only

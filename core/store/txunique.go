@@ -9,7 +9,8 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// taken has the unique values of the items that a Tx writes, where its user wants to learn of a conflict at once.
+// taken has the unique values of the items that a Tx writes, where its user wants to learn of a conflict at once. The
+// parts of a Transaction in one container share one.
 //
 // Example: the snapshot has item A with the unique value "x". Create B with "x" is a conflict. Replace A with "y" frees
 // "x", and takes "y": now create B with "x" is accepted, and create C with "y" is a conflict.
@@ -23,9 +24,11 @@ type taken struct {
 // also sees the values that others have taken since the snapshot. Then an eager Tx runs again.
 func (tx *Tx) Eager() {
 	if tx.c.single() {
-		tx.taken = &taken{by: map[string]*txItem{}, keys: map[*txItem][]string{}}
+		tx.taken = newTaken()
 	}
 }
+
+func newTaken() *taken { return &taken{by: map[string]*txItem{}, keys: map[*txItem][]string{}} }
 
 // take notes the unique values of the new state of an item, nil if it is deleted. If it returns an error, nothing was
 // noted.
@@ -80,7 +83,7 @@ func (tx *Tx) unheld(t *txItem, key []byte, refusal error) error {
 		return nil
 	}
 	if err != nil {
-		return translate(err)
+		return tx.readError(err)
 	}
 	at, err := tx.c.identityOf(owner)
 	if err != nil {
@@ -97,12 +100,27 @@ func (tx *Tx) unheld(t *txItem, key []byte, refusal error) error {
 		}
 		return refusal
 	}
+	if tx.in.wrote(&at) { // what it has now is in taken
+		return nil
+	}
 	tx.c.relocate(&at)
 	now := change{id: at}
 	if err := tx.c.readOld(tx.ctx, &now, false); err != nil || now.live() == nil {
 		return err
 	}
+	if err := at.slot.waitDurable(tx.ctx, now.old.LSN); err != nil {
+		return err
+	}
 	return refusal
+}
+
+// wrote reports whether the transaction has written an item of another of its parts.
+func (in *Within) wrote(id *identity) bool {
+	if in == nil || in.parts[string(id.tuple)] == nil {
+		return false
+	}
+	t := in.parts[string(id.tuple)].items[string(id.ident)]
+	return t != nil && t.dirty
 }
 
 // untaken returns an error if another item than t has the unique value with this key.

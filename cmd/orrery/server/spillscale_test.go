@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -32,8 +33,9 @@ const spillEnv = "ORRERY_SPILL"
 // mostMemory is the memory that the process may use with the server's own limits, in bytes.
 const mostMemory = 600 << 20
 
-// TestSpillAtScale sorts items without an index, groups them, and reads their distinct rows, with much less memory than
-// their size: one query alone, then several at once. Each returns all rows in order, and their files are removed.
+// TestSpillAtScale sorts items without an index, groups them, and reads their distinct rows, in SQL and as a graph,
+// with much less memory than their size: one query alone, then several at once. Each returns all rows in order, and
+// their files are removed.
 func TestSpillAtScale(t *testing.T) {
 	cfg := Default()
 	cfg.Data, cfg.Durability = t.TempDir(), "relaxed"
@@ -53,14 +55,16 @@ func TestSpillAtScale(t *testing.T) {
 	e := b.(*backing).eng
 	c := loadUnindexed(t, e, items)
 	p := watchMemory(e)
+	queries := map[string]func() error{
+		"sort": func() error { return sortAll(c, items) },
+		"group": func() error {
+			return allRows(c, `SELECT c.g, COUNT(1) AS n FROM c GROUP BY c.g`, `"n":2}`, items/2)
+		},
+		"distinct": func() error { return allRows(c, `SELECT DISTINCT c.g, c.n FROM c`, `{"g":`, items) },
+	}
+	maps.Copy(queries, graphQueries(e, c, items))
 	for _, n := range []int{1, at} {
-		for name, query := range map[string]func() error{
-			"sort": func() error { return sortAll(c, items) },
-			"group": func() error {
-				return allRows(c, `SELECT c.g, COUNT(1) AS n FROM c GROUP BY c.g`, `"n":2}`, items/2)
-			},
-			"distinct": func() error { return allRows(c, `SELECT DISTINCT c.g, c.n FROM c`, `{"g":`, items) },
-		} {
+		for name, query := range queries {
 			began, before := time.Now(), e.Spill().Written()
 			if err := atOnce(n, query); err != nil {
 				t.Errorf("%d of %s: %v", n, name, err)

@@ -17,19 +17,23 @@ import (
 // With top, only the first traversers are needed, because a limit() follows. Then the others are dropped again and
 // again while the input is read, so nothing is written for a small limit.
 //
-// Example: order().limit(10) sorts whenever it has 1040 traversers, and keeps 10 of them.
+// Example: order().limit(10) sorts whenever it has 1040 traversers, and keeps 10 of them. From then on it drops
+// traversers that are behind the tenth one at once.
 type orderStep struct {
 	base
 	bs   []*by
 	top  int // 0: all are needed
 	full bool
 	list []ordered
-	at   int   // the next one of list
-	come int   // traversers that came
-	keys []any // room for the keys of the next ones
-	mem  stash
-	runs *spill.Runs[orderedRow]   // nil: nothing was written
-	rows *spill.Merged[orderedRow] // the rest of runs
+	at   int // the next one of list
+	come int // traversers that came
+	// worst has the keys of the last traverser that is needed so far. One that comes later with these keys, or with
+	// greater ones, isn't needed. nil: fewer than top came.
+	worst []any
+	keys  []any // room for the keys of the next ones
+	mem   stash
+	runs  *spill.Runs[orderedRow]   // nil: nothing was written
+	rows  *spill.Merged[orderedRow] // the rest of runs
 }
 
 // ordered is a traverser with its keys, and its place among those that came.
@@ -156,6 +160,9 @@ func (s *orderStep) add(x *exec, t *trav) error {
 		}
 		keys[i] = k
 	}
+	if s.worst != nil && compareKeys(keys, s.worst, s.bs) >= 0 {
+		return nil
+	}
 	s.keys = s.keys[n:]
 	cost := t.size() + orderedSize + int64(n)*valueSize/2 + sizeOfKeys(keys)
 	if err := s.mem.hold(x, 1, cost); err != nil {
@@ -183,6 +190,9 @@ func (s *orderStep) cut(x *exec) error {
 	s.list = s.list[:n]
 	for i := range s.list { // keys that are few mustn't keep the room of many
 		s.list[i].keys = slices.Clone(s.list[i].keys)
+	}
+	if n == s.top {
+		s.worst = s.list[n-1].keys
 	}
 	return nil
 }
@@ -268,5 +278,6 @@ func (s *orderStep) reset() {
 	s.rows.Close()
 	s.mem.reset()
 	clear(s.list)
-	s.full, s.list, s.at, s.come, s.keys, s.rows, s.runs = false, s.list[:0], 0, 0, nil, nil, nil
+	s.full, s.list, s.at, s.come, s.keys, s.worst = false, s.list[:0], 0, 0, nil, nil
+	s.rows, s.runs = nil, nil
 }
