@@ -246,6 +246,10 @@ func (r *request) newDocument(k *coll, d value.Value) (value.Value, error) {
 		}
 		d = value.ObjectOf(bson.End(b, at))
 	}
+	if n := len(d.Bytes()); n > maxDocument {
+		return d, merr.New(merr.BSONObjectTooLarge, "object to insert too large. size in bytes: %d, max size: %d", n,
+			maxDocument)
+	}
 	return d, k.checkStored(d)
 }
 
@@ -277,12 +281,8 @@ func checkID(id value.Value) error {
 // maxDocument is the largest document that a client may store, in bytes.
 const maxDocument = 16 << 20
 
-// checkStored checks the size and the shard key of a document.
+// checkStored checks the places and the shard key of a document.
 func (k *coll) checkStored(d value.Value) error {
-	if n := len(d.Bytes()); n > maxDocument {
-		return merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and "+
-			"%d(16MB)", n, n, maxDocument)
-	}
 	if err := k.checkPlaces(d); err != nil {
 		return err
 	}

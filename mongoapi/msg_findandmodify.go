@@ -1,6 +1,8 @@
 package mongoapi
 
 import (
+	"errors"
+
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
@@ -32,7 +34,7 @@ func findAndModify(r *request, dst []byte) ([]byte, error) {
 	var o outcome
 	if k != nil {
 		if o, err = r.apply(k, st, true); err != nil {
-			return dst, err
+			return dst, r.whileModifying(err)
 		}
 	}
 	at, dst := bson.BeginObject(dst, "lastErrorObject")
@@ -61,6 +63,18 @@ func findAndModify(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	return p.Append(bson.AppendHead(dst, bson.TypeDocument, "value"), r.exprEnv(), value.ObjectOf(shown))
+}
+
+// whileModifying returns the error of a findAndModify that was executed, with the server's words about where it
+// happened. Programs look for them.
+func (r *request) whileModifying(err error) error {
+	var e *merr.Error
+	if r.failure != nil || !errors.As(err, &e) {
+		return err
+	}
+	c := *e
+	c.Msg = "Plan executor error during findAndModify :: caused by :: " + e.Msg
+	return &c
 }
 
 func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err error) {

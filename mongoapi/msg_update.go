@@ -342,6 +342,10 @@ func (r *request) changeItem(k *coll, old *core.Item, st statement, want, known 
 	if err != nil {
 		return core.Change{}, err
 	}
+	if len(now) > maxDocument {
+		return core.Change{}, merr.New(merr.BSONObjectTooLarge, "Resulting document after update is larger than %d",
+			maxDocument)
+	}
 	nv := value.ObjectOf(now)
 	if err := k.checkShardKey(doc, nv); err != nil {
 		return core.Change{}, err
@@ -374,6 +378,9 @@ func (r *request) upsertDoc(k *coll, st statement) (value.Value, error) {
 	out, err := st.u.Apply(value.ObjectOf(base), update.Context{Env: r.exprEnv(), Filter: st.f, Insert: true})
 	if err != nil {
 		return value.Undef(), err
+	}
+	if len(out) > maxDocument {
+		return value.Undef(), merr.New(17420, "Document to upsert is larger than %d", maxDocument)
 	}
 	d, err := r.newDocument(k, value.ObjectOf(out))
 	if err != nil {

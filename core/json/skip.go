@@ -89,6 +89,39 @@ func EachElement(b []byte, f func(raw []byte) error) error {
 	})
 }
 
+// ElementsAt calls f with each element of the JSON array that begins at i of b, which goes on behind it. It returns the
+// position after the array. So an array in a large object is read once, and not first to find its end.
+func ElementsAt(b []byte, i int, f func(raw []byte) error) (end int, err error) {
+	i = Space(b, i)
+	if i >= len(b) || b[i] != '[' {
+		return 0, ErrShape
+	}
+	if i = Space(b, i+1); i < len(b) && b[i] == ']' {
+		return i + 1, nil
+	}
+	for i < len(b) {
+		next := Skip(b, i)
+		if next < 0 {
+			return 0, ErrShape
+		}
+		if err := f(b[i:next]); err != nil {
+			return 0, err
+		}
+		if i = Space(b, next); i >= len(b) {
+			break
+		}
+		switch b[i] {
+		case ']':
+			return i + 1, nil
+		case ',':
+			i = Space(b, i+1)
+		default:
+			return 0, ErrShape
+		}
+	}
+	return 0, ErrShape
+}
+
 // EachMember calls f with each member of the JSON object b. It returns the first error of f, or ErrShape.
 func EachMember(b []byte, f func(name string, raw []byte) error) error {
 	return walk(b, '{', '}', func(i int) (int, error) {

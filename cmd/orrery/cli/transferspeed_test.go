@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -12,6 +15,7 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 	"github.com/orrerydb/orrery/cmd/orrery/transfer"
 	"github.com/orrerydb/orrery/cmd/orrery/transfer/door"
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/doc"
 )
 
@@ -23,17 +27,12 @@ func BenchmarkImport(b *testing.B) {
 		b.Run(api, func(b *testing.B) {
 			ctx, dir := context.Background(), b.TempDir()
 			s := serverFor(b, func(c *server.Config) { c.Memory, c.Data = false, filepath.Join(dir, "data") })
-			var text strings.Builder
-			for i := range items {
-				fmt.Fprintf(&text, `{"id":"item-%07d","_id":"item-%07d","pk":"p%d","n":%d,`+
-					`"when":"2026-01-02T03:04:05Z",`+
-					`"tags":["a","b","c%d"],"half":%d.5,"text":"%0800d"}`+"\n", i, i, i%100, i, i%50, i, i)
-			}
-			file := write(b, dir, "rows.jsonl", text.String())
+			text := speedRows(items)
+			file := write(b, dir, "rows.jsonl", text)
 			for n := range b.N {
 				args := append([]string{"--db", "d", "--api", api, "--container", fmt.Sprint("c", n),
 					"--partition-key", "/pk", "--state", filepath.Join(dir, "state")}, endpoints(s)...)
-				loaded := bulk(b, ctx, s, api, fmt.Sprint("bulk", n), text.String())
+				loaded := bulk(b, ctx, s, api, fmt.Sprint("bulk", n), text)
 				start := time.Now()
 				ran(b, 0, append([]string{"import", file}, args...)...)
 				imported := time.Since(start)
@@ -58,6 +57,17 @@ func BenchmarkImport(b *testing.B) {
 			}
 		})
 	}
+}
+
+// speedRows returns rows of 1 KB as JSON lines.
+func speedRows(items int) string {
+	var text strings.Builder
+	for i := range items {
+		fmt.Fprintf(&text, `{"id":"item-%07d","_id":"item-%07d","pk":"p%d","n":%d,`+
+			`"when":"2026-01-02T03:04:05Z",`+
+			`"tags":["a","b","c%d"],"half":%d.5,"text":"%0800d"}`+"\n", i, i, i%100, i, i%50, i, i)
+	}
+	return text.String()
 }
 
 // bulk loads rows by requests that are prepared before, and returns the time.
@@ -124,4 +134,58 @@ func bulk(b *testing.B, ctx context.Context, s *server.Server, api, container, t
 	close(work)
 	wait.Wait()
 	return time.Since(start)
+}
+
+// BenchmarkExport compares an export with its floor in the same run: the same pages, read and thrown away.
+func BenchmarkExport(b *testing.B) {
+	const items = 100_000
+	for _, api := range []string{"nosql", "mongo"} {
+		b.Run(api, func(b *testing.B) {
+			ctx, dir := context.Background(), b.TempDir()
+			s := serverFor(b, func(c *server.Config) { c.Memory, c.Data = false, filepath.Join(dir, "data") })
+			bulk(b, ctx, s, api, "c", speedRows(items))
+			out := filepath.Join(dir, "out.jsonl")
+			var export, floor time.Duration
+			for b.Loop() {
+				if err := os.Remove(out); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					b.Fatal(err)
+				}
+				start := time.Now()
+				ran(b, 0, append([]string{"export", out, "--db", "d", "--api", api, "--container", "c"},
+					endpoints(s)...)...)
+				export += time.Since(start)
+				start = time.Now()
+				n, err := readPages(ctx, s, api)
+				if err != nil || n < items*900 {
+					b.Fatal(n, err)
+				}
+				floor += time.Since(start)
+			}
+			b.ReportMetric(items*float64(b.N)/export.Seconds(), "export/s")
+			b.ReportMetric(items*float64(b.N)/floor.Seconds(), "floor/s")
+			b.ReportMetric(100*floor.Seconds()/export.Seconds(), "%offloor")
+		})
+	}
+}
+
+// readPages reads the pages of a container and returns their bytes.
+func readPages(ctx context.Context, s *server.Server, api string) (n int64, err error) {
+	srv := &door.Server{NoSQL: "http://" + s.Addr(server.NoSQL), Mongo: s.Addr(server.Mongo), Account: s.Account(),
+		Key: s.Key()}
+	page := func(b []byte) error {
+		n += int64(len(b))
+		return nil
+	}
+	if api == "mongo" {
+		m, err := door.OpenMongo(ctx, srv, "d", "c", nil)
+		if err != nil {
+			return 0, err
+		}
+		return n, errors.Join(m.Pages(ctx, bson.Empty, bson.Empty, page), m.Close())
+	}
+	c, err := door.OpenNoSQL(ctx, srv, "d", "c", nil)
+	if err != nil {
+		return 0, err
+	}
+	return n, c.Pages(ctx, page)
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // The second image is the first one with a command shell, the usual commands for files, and mongosh: test containers
-// made for MongoDB execute "mongosh --eval ..", or "sh -c ..", inside of the container. The MongoDB API listens on 27017.
-// The shell is a program in Go (folder sh, a module of its own).
+// made for MongoDB execute "mongosh --eval ..", or "sh -c ..", inside of the container. The MongoDB API listens on
+// 27017. The shell is a program in Go (folder sh, a module of its own).
 
 // shellImageName is the file with the second image.
 const shellImageName = "orrery-shell-image.oci.tar"
@@ -59,7 +59,8 @@ func makeShellImage(r *release) ([]string, error) {
 			return nil, err
 		}
 		file = file.DeepCopy()
-		file.Config.Env = slices.DeleteFunc(file.Config.Env, func(e string) bool { return strings.HasPrefix(e, "PATH=") })
+		path := func(e string) bool { return strings.HasPrefix(e, "PATH=") }
+		file.Config.Env = slices.DeleteFunc(file.Config.Env, path)
 		file.Config.Env = append(file.Config.Env, "PATH=/usr/bin:/bin:/", "ORRERY_MONGO_PORT=27017")
 		file.Config.Labels["org.opencontainers.image.title"] = "orrery-shell"
 		return mutate.ConfigFile(img, file)

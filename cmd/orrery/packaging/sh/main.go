@@ -91,8 +91,8 @@ func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\'
 
 // script runs the statements of a text, one after the other, as they are read.
 func script(ctx context.Context, in io.Reader, name string, args []string) error {
-	r, err := interp.New(interp.StdIO(os.Stdin, os.Stdout, os.Stderr), interp.Params(append([]string{"--"}, args...)...),
-		interp.ExecHandlers(commands))
+	r, err := interp.New(interp.StdIO(os.Stdin, os.Stdout, os.Stderr),
+		interp.Params(append([]string{"--"}, args...)...), interp.ExecHandlers(commands))
 	if err != nil {
 		return err
 	}

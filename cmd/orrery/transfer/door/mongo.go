@@ -227,9 +227,23 @@ func (m *Mongo) Rows(ctx context.Context, f func(*transfer.Row) error) error {
 	return m.Find(ctx, bson.Empty, bson.Empty, f)
 }
 
-// Find calls f with the documents that match a filter, with the fields of a projection. While f works the next reply
-// is on its way.
+// Find calls f with the documents that match a filter, with the fields of a projection.
 func (m *Mongo) Find(ctx context.Context, filter, fields []byte, f func(*transfer.Row) error) error {
+	var n int64
+	return m.Pages(ctx, filter, fields, func(page []byte) error {
+		for it := value.ArrayOf(page).Iter(); it.Next(); {
+			n++
+			if err := f(&transfer.Row{Doc: it.Value().Bytes(), Line: n}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Pages calls f with the batches of a find, each an array, which is valid until f returns. While f works the next reply
+// is on its way.
+func (m *Mongo) Pages(ctx context.Context, filter, fields []byte, f func(page []byte) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	pages, free := make(chan []byte, 2), make(chan []byte, 4)
 	failed, done := make(chan error, 1), make(chan struct{})
@@ -241,13 +255,9 @@ func (m *Mongo) Find(ctx context.Context, filter, fields []byte, f func(*transfe
 			failed <- err
 		}
 	}()
-	var n int64
 	for page := range pages {
-		for it := value.ArrayOf(page).Iter(); it.Next(); {
-			n++
-			if err := f(&transfer.Row{Doc: it.Value().Bytes(), Line: n}); err != nil {
-				return err
-			}
+		if err := f(page); err != nil {
+			return err
 		}
 		select {
 		case free <- page:

@@ -412,6 +412,13 @@ func (n *NoSQL) Size(ctx context.Context) (count int64, err error) {
 // Rows implements transfer.Source. It reads the physical partitions one after the other, in the order of creation in
 // each.
 func (n *NoSQL) Rows(ctx context.Context, f func(*transfer.Row) error) error {
+	var num int64
+	return n.Pages(ctx, func(page []byte) error { return eachItem(page, &num, f) })
+}
+
+// Pages calls f with the pages of the read feed, as they have arrived. A page is valid until f returns. While f works
+// the next one is on its way.
+func (n *NoSQL) Pages(ctx context.Context, f func(page []byte) error) error {
 	var ranges struct{ PartitionKeyRanges []struct{ ID string } }
 	err := n.ask(ctx, http.MethodGet, "pkranges", n.link(), n.path()+"/pkranges", nil, nil, &ranges)
 	if err != nil {
@@ -432,9 +439,8 @@ func (n *NoSQL) Rows(ctx context.Context, f func(*transfer.Row) error) error {
 			}
 		}
 	}()
-	var num int64
 	for page := range pages {
-		if err := eachItem(page, &num, f); err != nil {
+		if err := f(page); err != nil {
 			return err
 		}
 		select {
@@ -484,21 +490,48 @@ func (n *NoSQL) pages(ctx context.Context, id string, pages chan<- []byte, free 
 	}
 }
 
-// eachItem calls f with the items of a page, without what the server has computed.
+// eachItem calls f with the items of a page, without what the server has computed. It reads the page once.
 func eachItem(page []byte, num *int64, f func(*transfer.Row) error) error {
-	return json.EachMember(page, func(name string, raw []byte) error {
-		if name != "Documents" {
-			return nil
+	item := func(raw []byte) error {
+		*num++
+		text, err := Own(raw)
+		if err != nil {
+			return err
 		}
-		return json.EachElement(raw, func(item []byte) error {
-			*num++
-			text, err := Own(item)
-			if err != nil {
-				return err
-			}
-			return f(&transfer.Row{Text: text, Line: *num})
-		})
-	})
+		return f(&transfer.Row{Text: text, Line: *num})
+	}
+	const name = `"Documents"`
+	i := json.Space(page, 0)
+	if i >= len(page) || page[i] != '{' {
+		return json.ErrShape
+	}
+	for i++; ; i++ {
+		i = json.Space(page, i)
+		end := json.Skip(page, i)
+		if end < 0 {
+			return json.ErrShape
+		}
+		items := string(page[i:end]) == name
+		if i = json.Space(page, end); i >= len(page) || page[i] != ':' {
+			return json.ErrShape
+		}
+		var err error
+		if items {
+			end, err = json.ElementsAt(page, i+1, item)
+		} else if end = json.Skip(page, json.Space(page, i+1)); end < 0 {
+			err = json.ErrShape
+		}
+		if err != nil {
+			return err
+		}
+		if i = json.Space(page, end); i >= len(page) || page[i] != ',' {
+			break
+		}
+	}
+	if i >= len(page) || page[i] != '}' {
+		return json.ErrShape
+	}
+	return nil
 }
 
 var tail = []byte(`,"_rid":`)
