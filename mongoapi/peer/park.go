@@ -55,7 +55,8 @@ func (c *Conn) Park(d time.Duration, begin func(wake func()) (stop func())) (lef
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.parked = false
+	c.parked, c.since = false, time.Now() // the wait doesn't count as the command's time
+	c.quiet.Store(false)
 	if c.stopping {
 		d = 0
 	}

@@ -83,3 +83,34 @@ func TestParkWatched(t *testing.T) {
 		t.Error("the connection is over")
 	}
 }
+
+// A connection whose command is parked, or that is idle, isn't looked at again until its command goes on or another one
+// begins.
+func TestLookAtParked(t *testing.T) {
+	client, server := net.Pipe()
+	defer client.Close()
+	p := New(server, Defaults)
+	look := func(what string, active, quiet bool) {
+		t.Helper()
+		if got := p.Look(0); got != active || p.quiet.Load() != quiet {
+			t.Errorf("%s: active %v, quiet %v", what, got, p.quiet.Load())
+		}
+	}
+	p.Begin(false)
+	look("a command", true, false)
+	p.Park(time.Minute, func(wake func()) func() {
+		look("a parked command", false, true)
+		look("a parked command, again", false, true)
+		wake()
+		return func() {}
+	})
+	look("the command goes on", true, false)
+	p.End()
+	p.Begin(false)
+	p.End()
+	look("another command has ended", true, true)
+	look("idle", false, true)
+	p.Begin(false)
+	look("a third command", true, false)
+	p.End()
+}

@@ -55,6 +55,7 @@ type Conn struct {
 	rdl bool // a read deadline is set
 
 	writing atomic.Bool // inside Write
+	quiet   atomic.Bool // a Look would find what the last one has found: nothing to watch
 
 	mu       sync.Mutex
 	busy     bool // a command runs or its reply is being written
@@ -90,6 +91,7 @@ func (c *Conn) Begin(alone bool) (ctx context.Context, ok bool) {
 	}
 	c.busy, c.alone = true, alone
 	c.seq++
+	c.quiet.Store(false)
 	return c.ctx, true
 }
 
@@ -180,8 +182,11 @@ func (c *Conn) Kill(seq uint32, cause error) {
 
 // Look is called by the server's watcher at intervals. A command that two Looks find is watched from then on. The
 // context of a command that has run for most (0: no limit) is ended. active reports whether a command runs or has run
-// since the last Look.
+// since the last Look. A connection that is idle, or whose command waits for documents, costs one load.
 func (c *Conn) Look(most time.Duration) (active bool) {
+	if c.quiet.Load() {
+		return false
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	active = c.busy && !c.parked || c.seq != c.seen
@@ -189,11 +194,11 @@ func (c *Conn) Look(most time.Duration) (active bool) {
 	found := c.seq == c.seen
 	c.seen = c.seq
 	switch {
-	case c.parked:
-		c.since = time.Now()
-	case c.busy && found:
+	case c.parked || !c.busy:
+		c.quiet.Store(true)
+	case found:
 		c.attend(most)
-	case c.busy:
+	default:
 		c.since = time.Now()
 	}
 	return active
