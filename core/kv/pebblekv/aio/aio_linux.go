@@ -17,24 +17,23 @@ const (
 	flagResult = 1 // resultFD is signalled at the end
 )
 
-// control is struct iocb: one request.
+// control is struct iocb: one request. What has no name here stays zero: a mark of the request, flags of reads and
+// writes, a priority, and what is read or written.
 type control struct {
-	data       uint64
-	key, flags uint32
-	op         uint16
-	prio       int16
-	fd         uint32
-	buf, n     uint64
-	offset     int64
-	_          uint64
-	options    uint32
-	resultFD   uint32
+	_        [2]uint64
+	op       uint16
+	_        int16
+	fd       uint32
+	_        [4]uint64
+	options  uint32
+	resultFD uint32
 }
 
-// event is struct io_event: how one request ended.
+// event is struct io_event: how one request ended. Before the result are the request's mark and its address.
 type event struct {
-	data, control uint64
-	result, _     int64
+	_      [2]uint64
+	result int64
+	_      int64
 }
 
 // queue is a context of the kernel for one request at a time, and the event counter that it signals.
