@@ -196,6 +196,9 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	e.scrub = jobs.StartScrub(bg, eng, e.all, e.leases(), o.Clock, o.Logger)
 	e.keep = jobs.StartUpkeep(bg, eng, e.leases(), o.Clock, o.Logger)
 	bg.Go("removal of old entries of the journal", e.trimJournal)
+	if eng.Shared() {
+		bg.Go("look for changes of other processes", e.followJournal)
+	}
 	e.startMeters()
 	bg.Go("closing of idle containers", func() {
 		for bg.Sleep(idleTurn) {
@@ -377,7 +380,7 @@ func (e *Engine) CreateContainer(ctx context.Context, db string, s ContainerSpec
 	if err := cmp.Or(checkFixed(&s), store.FirstDeclared(&s)); err != nil {
 		return nil, err
 	}
-	def, err := e.cat.CreateContainer(ctx, db, s, store.FirstHeadOf(&s))
+	def, err := e.cat.CreateWith(ctx, db, s, func() []byte { return e.store.FirstHeadIn(db, &s) })
 	if err != nil {
 		return nil, err
 	}
@@ -440,6 +443,9 @@ func (e *Engine) ChangeContainer(ctx context.Context, db, id string, f func(*Con
 // dropped in the same commit. Without replace, such a container is a Conflict.
 func (e *Engine) RenameContainer(ctx context.Context, db, id, to string, replace bool) (*Container, error) {
 	if err := validateID(to); err != nil {
+		return nil, err
+	}
+	if err := e.beforeJournal(ctx, db, id, to); err != nil {
 		return nil, err
 	}
 	def, gone, err := e.cat.RenameContainer(ctx, db, id, to, replace)

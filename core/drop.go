@@ -23,6 +23,9 @@ const dropAtOnce = 64
 
 // DropDatabase removes a database with its containers.
 func (e *Engine) DropDatabase(ctx context.Context, id string) error {
+	if err := e.beforeJournal(ctx, id, "", ""); err != nil {
+		return err
+	}
 	num, err := e.cat.DropDatabase(ctx, id)
 	if err != nil {
 		return err
@@ -34,6 +37,9 @@ func (e *Engine) DropDatabase(ctx context.Context, id string) error {
 
 // DropContainer removes a container. Later writes get NotFound with sub-status 1003.
 func (e *Engine) DropContainer(ctx context.Context, db, id string) error {
+	if err := e.beforeJournal(ctx, db, id, ""); err != nil {
+		return err
+	}
 	def, err := e.cat.DropContainer(ctx, db, id)
 	if err != nil {
 		return err

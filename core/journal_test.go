@@ -21,6 +21,9 @@ import (
 // recorded reads the journal from a position to its end, in pages of two entries.
 func recorded(t testing.TB, e *core.Engine, pos journal.Position) (out []*journal.Entry, next journal.Position) {
 	t.Helper()
+	if _, err := e.Journal().Now(bg); err != nil {
+		t.Fatal(err)
+	}
 	for {
 		p, err := e.Journal().Read(bg, pos, 2, func(x *journal.Entry) bool { return x.Op != journal.Mark })
 		if err != nil {
@@ -64,15 +67,6 @@ func story(entries []*journal.Entry) string {
 	return strings.Join(out, ", ")
 }
 
-// onOwnEngines is onEngines for what stores of several processes don't have.
-func onOwnEngines(t *testing.T, f func(t *testing.T, e *core.Engine)) {
-	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
-		if !e.Shared() {
-			f(t, e)
-		}
-	})
-}
-
 func recordOf(t testing.TB, e *core.Engine, db, coll string) journal.Position {
 	t.Helper()
 	since, err := e.RecordChanges(bg, journal.Namespace{DB: db, Coll: coll})
@@ -84,7 +78,7 @@ func recordOf(t testing.TB, e *core.Engine, db, coll string) journal.Position {
 
 // The journal has every change of what is recorded, in order, and the versions that readers need.
 func TestJournal(t *testing.T) {
-	onOwnEngines(t, func(t *testing.T, e *core.Engine) {
+	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{ID: "a"})
 		other := newContainer(t, e, core.ContainerSpec{ID: "b"})
 		put(t, c, core.Create, `{"id":"x","pk":"p","v":0}`)
@@ -132,7 +126,7 @@ func TestJournal(t *testing.T) {
 
 // The journal of a database has the changes of its containers and of its catalog, also of containers that are new.
 func TestJournalOfCatalog(t *testing.T) {
-	onOwnEngines(t, func(t *testing.T, e *core.Engine) {
+	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		newContainer(t, e, core.ContainerSpec{ID: "a"})
 		from := recordOf(t, e, "db", "")
 		c := newContainer(t, e, core.ContainerSpec{ID: "b"})
@@ -292,7 +286,7 @@ func TestJournalKeepsPositions(t *testing.T) {
 // Readers that run beside writers get each commit exactly once, in an order in which each item's versions rise. No
 // entry becomes visible behind a reader.
 func TestJournalBesideWriters(t *testing.T) {
-	onOwnEngines(t, func(t *testing.T, e *core.Engine) {
+	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
 		from := recordOf(t, e, "db", "c")
 		const writers, each = 8, 150
@@ -400,20 +394,6 @@ func TestJournalTrim(t *testing.T) {
 	if all, _ := recorded(t, e, again); len(all) > 0 {
 		t.Errorf("a new reader gets %s", story(all))
 	}
-}
-
-// A store of several processes has no journal.
-func TestJournalOfSharedStore(t *testing.T) {
-	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
-		if !e.Shared() {
-			return
-		}
-		_, err := e.RecordChanges(bg, journal.Namespace{})
-		wantCode(t, err, status.NotSupported, 0)
-		if e.Journal().Active() {
-			t.Error("the journal is active")
-		}
-	})
 }
 
 // A reader waits for its own namespace only, and its position moves on without reads.

@@ -92,6 +92,9 @@ func benchPartitions(b *testing.B, n int) {
 			put(b, c, core.Replace, s)
 		}},
 		{"equality", func(b *testing.B) { equality(b, exec.Query{}) }},
+		{"equality-created", func(b *testing.B) { // as the NoSQL API asks, in the order of creation
+			equality(b, exec.Query{Shown: exec.CreationByPartition, Page: 100})
+		}},
 		{"range-page", func(b *testing.B) {
 			at := from()
 			least := at.Value.Float()

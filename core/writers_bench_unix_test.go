@@ -13,11 +13,11 @@ import (
 )
 
 // BenchmarkWriters has 8, 32 and 64 clients write items of 1 KB, of many partition keys, into a container with one
-// slot and with four, in a store that syncs its log. All writers of a slot need one latch, so the difference between
-// one slot and four is the price of waiting for it. Judge by cpu-us/op, the process's CPU time, with runs in turn
-// (-benchtime 20000x -count 3).
+// slot, with four and with 16, in a store that syncs its log. All writers of a slot need one latch, so the difference
+// between one slot and several is the price of waiting for it. Judge by cpu-us/op, the process's CPU time, with runs in
+// turn (-benchtime 20000x -count 3).
 func BenchmarkWriters(b *testing.B) {
-	for _, slots := range []int{1, 4} {
+	for _, slots := range []int{1, 4, 16} {
 		for _, clients := range []int{8, 32, 64} {
 			for _, kind := range []core.WriteKind{core.Create, core.Replace} {
 				name := map[core.WriteKind]string{core.Create: "insert", core.Replace: "replace"}[kind]

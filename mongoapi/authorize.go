@@ -116,7 +116,10 @@ func init() {
 
 		"configureFailPoint": onCluster("setParameter"), "connPoolStats": onCluster("connPoolStats"),
 		"currentOp": onCluster("inprog"), "getCmdLineOpts": onCluster("getCmdLineOpts"), "getLog": onCluster("getLog"),
-		"getParameter": onCluster("getParameter"), "hostInfo": onCluster("hostInfo"), "killOp": onCluster("killop"),
+		"getDefaultRWConcern": onCluster("getDefaultRWConcern"),
+		"setDefaultRWConcern": onCluster("setDefaultRWConcern"),
+		"getParameter":        onCluster("getParameter"),
+		"hostInfo":            onCluster("hostInfo"), "killOp": onCluster("killop"),
 		"replSetGetConfig": onCluster("replSetGetConfig"), "replSetGetStatus": onCluster("replSetGetStatus"),
 		"replSetInitiate": onCluster("replSetConfigure"), "serverStatus": onCluster("serverStatus"),
 		"setParameter": onCluster("setParameter"), "shutdown": onCluster("shutdown"), "top": onCluster("top"),
@@ -317,7 +320,8 @@ func (m may) pipeline(name string, stages value.Value) bool {
 		case "$currentOp":
 			ok, reads = m.cluster("inprog"), false
 		case "$listSessions", "$listLocalSessions":
-			ok, reads = m.cluster("listSessions"), false
+			own := !flag(arg, "allUsers", false) && !given(arg, "users").IsDefined() // which everybody may see
+			ok, reads = own || m.cluster("listSessions"), false
 		case "$documents":
 			reads = reads && i > 0
 		}

@@ -430,7 +430,7 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 			return dst, err
 		}
 	}
-	if keep && r.shares() {
+	if keep && r.shares() && c.tail == nil { // the stream of a client that goes elsewhere is resumed by its driver
 		if err := r.publish(c); err != nil {
 			return dst, err
 		}

@@ -215,7 +215,7 @@ func TestRepliesAreBounded(t *testing.T) {
 	reply := make([]byte, 4<<20)
 	var last *session
 	for i := range 50 {
-		last = ss.get(key16([]byte{15: byte(i)}))
+		last = ss.get(key16([]byte{15: byte(i)}), [16]byte{}, "")
 		last.reply = reply
 		ss.count(last, len(reply))
 	}

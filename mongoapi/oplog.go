@@ -58,7 +58,10 @@ func (r *request) oplogCursor() (*cursor, findArgs, error) {
 	if err != nil {
 		return nil, a, err
 	}
-	mark := r.s.eng.Journal().Mark()
+	mark, err := r.s.eng.Journal().Now(r.ctx)
+	if err != nil {
+		return nil, a, err
+	}
 	o := &oplog{s: r.s, run: r.exprEnv().Run, env: r.exprEnv(), f: f, skip: a.skip, left: -1, newest: newest,
 		until: mark, floor: since}
 	if a.limit > 0 {

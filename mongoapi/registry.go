@@ -126,6 +126,7 @@ func init() {
 		"getLastRequestStatistics":       {fn: getLastRequestStatistics, free: true},
 		"getLog":                         {fn: getLog},
 		"getParameter":                   {fn: getParameter},
+		"getDefaultRWConcern":            {fn: getDefaultRWConcern, args: args{"inMemory": safeBool}},
 		"hostInfo":                       {fn: hostInfo},
 		"listCommands":                   {fn: listCommands},
 		"replSetGetConfig":               {fn: replSetGetConfig},
@@ -144,7 +145,7 @@ func init() {
 }
 
 // unsupported lists commands of MongoDB that aren't supported. All other names are unknown.
-var unsupported = map[string]bool{"applyOps": true, "getShardMap": true}
+var unsupported = map[string]bool{"applyOps": true, "getShardMap": true, "setDefaultRWConcern": true}
 
 // nothing replies to a command that needs no work.
 func nothing(_ *request, dst []byte) ([]byte, error) { return dst, nil }

@@ -210,7 +210,7 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 	if r.maxTimeMS > 0 && r.name != "getMore" { // there it may be a time to wait
 		r.ctx, r.cancel = context.WithTimeout(r.ctx, time.Duration(r.maxTimeMS)*time.Millisecond)
 	}
-	if r.s.eng.Journal().Active() {
+	if j := r.s.eng.Journal(); j.Active() && !j.Shared() {
 		r.seen = r.s.eng.Journal().Mark()
 	}
 	r.writes, r.retry = def.retry, def.retry && r.txn >= 0 && !r.inTxn

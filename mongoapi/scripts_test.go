@@ -89,7 +89,8 @@ func command1(t *testing.T, text string) bson.D {
 
 // untold are the fields of replies that differ from run to run.
 var untold = map[string]bool{"operationTime": true, "lastWrite": true, "$clusterTime": true, "localTime": true,
-	"connectionId": true, "date": true, "host": true, "timeMillis": true, "topologyVersion": true}
+	"connectionId": true, "localUpdateWallClockTime": true,
+	"date": true, "host": true, "timeMillis": true, "topologyVersion": true}
 
 // userID is the identifier of a user, which is random.
 var userID = regexp.MustCompile(`"userId":\{[^}]*\}\},`)

@@ -43,6 +43,8 @@ type session struct {
 	used     time.Time
 	size     int // bytes of reply as counted; guarded by this lock and that of all sessions
 	key      [16]byte
+	id       [16]byte // as its client knows it
+	user     string
 }
 
 func newSessions(clk *clock.Clock) *sessions {
@@ -80,7 +82,13 @@ func fullName(user string) string {
 	return user + "@" + usersDB
 }
 
-func (ss *sessions) get(k [16]byte) *session {
+// session returns the request's session.
+func (r *request) session() *session {
+	id := r.lsid.Bytes()
+	return r.s.sessions.get(r.sessionKey(id), key16(id), r.c.user)
+}
+
+func (ss *sessions) get(k, id [16]byte, user string) *session {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	s := ss.m[k]
@@ -88,7 +96,7 @@ func (ss *sessions) get(k [16]byte) *session {
 		if len(ss.m) >= maxSessions {
 			ss.drop(nil)
 		}
-		s = &session{txn: -1, key: k}
+		s = &session{txn: -1, key: k, id: id, user: user}
 		ss.m[k] = s
 	}
 	s.used = ss.clk.Now()
@@ -148,13 +156,19 @@ func (ss *sessions) expire() {
 	}
 }
 
-// all returns when each session was used last.
-func (ss *sessions) all() map[[16]byte]time.Time {
+// sessionUse is a session, whose it is, and when it was used last.
+type sessionUse struct {
+	id   [16]byte
+	user string
+	last time.Time
+}
+
+// all returns the sessions.
+func (ss *sessions) all() (out []sessionUse) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	out := make(map[[16]byte]time.Time, len(ss.m))
-	for id, s := range ss.m {
-		out[id] = s.used
+	for _, s := range ss.m {
+		out = append(out, sessionUse{s.id, s.user, s.used})
 	}
 	return out
 }
@@ -169,7 +183,7 @@ func (ss *sessions) forget(id [16]byte) {
 
 // once runs a retryable write, or returns the kept reply.
 func (r *request) once(dst []byte, def command) ([]byte, error) {
-	s := r.s.sessions.get(r.sessionKey(r.lsid.Bytes()))
+	s := r.session()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := r.recall(s); err != nil {

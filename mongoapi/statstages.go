@@ -70,8 +70,7 @@ func (h *host) CurrentOp() ([]value.Value, error) {
 	return append(h.r.c.home.operations(), h.r.s.idleTransactions()...), nil
 }
 
-// Sessions implements agg.Host. The sessions are those whose last retryable write is remembered. All of them belong to
-// the account, which is the only user.
+// Sessions implements agg.Host. The sessions are those whose last retryable write or transaction is remembered.
 func (h *host) Sessions(local bool, of agg.SessionUsers) ([]value.Value, error) {
 	switch {
 	case local && h.coll != noCollection:
@@ -80,18 +79,18 @@ func (h *host) Sessions(local bool, of agg.SessionUsers) ([]value.Value, error) 
 	case !local && (h.db != "config" || h.coll != "system.sessions"):
 		return nil, merr.New(merr.InvalidNamespace, "$listSessions may only be run against config.system.sessions")
 	}
-	user := fullName(h.r.c.user)
-	uid := h.r.uid()
-	if !of.All && len(of.Names) > 0 && !slices.Contains(of.Names, user) {
-		return nil, nil
-	}
 	var out []value.Value
-	for id, used := range h.r.s.sessions.all() {
+	for _, x := range h.r.s.sessions.all() {
+		user := fullName(x.user)
+		if !of.All && (len(of.Names) == 0 && x.user != h.r.c.user || len(of.Names) > 0 &&
+			!slices.Contains(of.Names, user)) {
+			continue
+		}
 		at, b := bson.Begin(nil)
 		ia, b := bson.BeginObject(b, "_id")
-		b = value.AppendElement(b, "id", value.UUIDOf(id[:]))
-		b = bson.End(value.AppendElement(b, "uid", uid), ia)
-		b = bson.AppendDate(b, "lastUse", used.UnixMilli())
+		b = value.AppendElement(b, "id", value.UUIDOf(x.id[:]))
+		b = bson.End(value.AppendElement(b, "uid", uidOf(x.user)), ia)
+		b = bson.AppendDate(b, "lastUse", x.last.UnixMilli())
 		ua, b := bson.BeginObject(b, "user")
 		b = bson.End(bson.AppendString(b, "name", user), ua)
 		out = append(out, value.ObjectOf(bson.End(b, at)))

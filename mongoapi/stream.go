@@ -122,7 +122,7 @@ func (r *request) streamCursor(name string) (*cursor, error) {
 func (r *request) recordChanges(ns journal.Namespace) (uint64, error) {
 	since, err := r.s.eng.RecordChanges(r.ctx, ns)
 	if status.Is(err, status.NotSupported) {
-		return 0, merr.NotSupported("a change stream on a store that several servers share, or that is only read,")
+		return 0, merr.NotSupported("a change stream on a store that is only read")
 	}
 	return since, err
 }
@@ -241,8 +241,8 @@ func (st *stream) begin(r *request, spec value.Value, since uint64) error {
 	case start.IsDefined():
 		return st.resume(r, start, "startAfter", since)
 	default:
-		now := r.s.eng.Journal().Clock.Tick(r.start, false)
-		if err := r.s.eng.Journal().Settle(r.ctx, now); err != nil {
+		now, err := r.s.eng.Journal().Now(r.ctx)
+		if err != nil {
 			return err
 		}
 		st.pos = journal.After(now)

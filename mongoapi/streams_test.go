@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -28,11 +29,12 @@ type streamsOf struct {
 	id   map[string]int64         // cursors
 	on   map[string]string        // collections of the cursors
 	db   map[string]string        // their databases
+	wait int                      // milliseconds for which a batch is waited for
 }
 
 func newStreams(t *testing.T, c *client) *streamsOf {
 	return &streamsOf{t: t, c: c, last: map[string]bson.RawValue{}, id: map[string]int64{}, on: map[string]string{},
-		db: map[string]string{}}
+		db: map[string]string{}, wait: 30}
 }
 
 // tail opens a cursor with a find on the database local, or on db with "on".
@@ -140,7 +142,7 @@ func (s *streamsOf) events(name string) (out string) {
 			db = v
 		}
 		raw, _ := s.c.ask(bson.D{{Key: "getMore", Value: s.id[name]}, {Key: "collection", Value: s.on[name]},
-			{Key: "maxTimeMS", Value: 30}, {Key: "$db", Value: db}})
+			{Key: "maxTimeMS", Value: s.wait}, {Key: "$db", Value: db}})
 		if raw.Lookup("ok").Double() != 1 {
 			return out + shown(s.t, raw) + "\n"
 		}
@@ -160,46 +162,98 @@ func (s *streamsOf) events(name string) (out string) {
 // "with" says. "tail s" opens a cursor with a find. "events s" prints what the stream or cursor has.
 func TestStreams(t *testing.T) {
 	datadriven.Walk(t, "testdata/streams", func(t *testing.T, path string) {
-		s := newStreams(t, nil)
-		arg := func(d *datadriven.TestData, name string) (v string) {
-			d.MaybeScanArgs(t, name, &v)
-			return v
-		}
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			s.t = t
-			switch d.Cmd {
-			case "server":
-				_, addr := serve(t, Options{Standalone: d.HasArg("standalone")}, nil)
-				s.c = connect(t, addr)
-			case "run":
-				var b strings.Builder
-				for _, l := range mtest.Lines(d.Input) {
-					raw, _ := s.c.ask(command1(t, l))
-					if _, err := raw.LookupErr("writeErrors"); err == nil || raw.Lookup("ok").AsFloat64() != 1 {
-						b.WriteString(shown(t, raw) + "\n")
-					}
-				}
-				return b.String()
-			case "show":
-				raw, _ := s.c.ask(command1(t, d.Input))
-				return shown(t, raw) + "\n"
-			case "watch":
-				lines := mtest.Lines(d.Input)
-				var options bson.D
-				if err := bson.UnmarshalExtJSON([]byte(lines[0]), false, &options); err != nil {
-					t.Fatalf("%s: %v", lines[0], err)
-				}
-				if from := arg(d, "from"); from != "" {
-					options = append(options, bson.E{Key: arg(d, "with"), Value: s.last[from]})
-				}
-				return masked(s.watch(d.CmdArgs[0].Key, arg(d, "on"), options, lines[1:]))
-			case "tail":
-				return masked(s.tail(d.CmdArgs[0].Key, d.Input))
-			case "events":
-				return masked(s.events(d.CmdArgs[0].Key))
-			}
-			return ""
+		runStreams(t, path, 30, func(standalone bool) (reads, writes *client) {
+			_, addr := serve(t, Options{Standalone: standalone}, nil)
+			c := connect(t, addr)
+			return c, c
 		})
+	})
+}
+
+// TestStreamsOfSharedStore runs testdata/streams on two servers over one store, whose clocks differ by a day: one
+// writes what the other one reads. There are no capped collections.
+func TestStreamsOfSharedStore(t *testing.T) {
+	datadriven.Walk(t, "testdata/streams", func(t *testing.T, path string) {
+		if filepath.Base(path) == "capped" {
+			return
+		}
+		runStreams(t, path, 150, func(standalone bool) (reads, writes *client) {
+			cs := serveShared(t, 2, Options{Standalone: standalone})
+			return cs[0], cs[1]
+		})
+	})
+}
+
+// serveShared starts servers over one store, whose clocks differ by a day.
+func serveShared(t *testing.T, n int, o Options) (out []*client) {
+	store := kvtest.NewShared(memkv.New(), 1)
+	for i := range n {
+		clk := clock.Fake(time.Unix(1_700_000_000, 0).Add(time.Duration(i) * 24 * time.Hour))
+		e, err := core.Open(context.Background(), store.Engine(), core.Options{Clock: clk})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Clock = clk
+		s := New(e, o)
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _ = s.Serve(ln) }()
+		t.Cleanup(func() {
+			_ = s.Shutdown(context.Background())
+			if problems, err := e.Check(context.Background()); err != nil || len(problems) > 0 {
+				t.Errorf("check: %v, %v", problems, err)
+			}
+			_ = e.Close()
+		})
+		out = append(out, connect(t, ln.Addr().String()))
+	}
+	return out
+}
+
+// runStreams runs a script. start returns connections to the servers that read and that write.
+func runStreams(t *testing.T, path string, wait int, start func(standalone bool) (reads, writes *client)) {
+	s := newStreams(t, nil)
+	s.wait = wait
+	var writes *client
+	arg := func(d *datadriven.TestData, name string) (v string) {
+		d.MaybeScanArgs(t, name, &v)
+		return v
+	}
+	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		s.t = t
+		switch d.Cmd {
+		case "server":
+			s.c, writes = start(d.HasArg("standalone"))
+		case "run":
+			var b strings.Builder
+			for _, l := range mtest.Lines(d.Input) {
+				raw, _ := writes.ask(command1(t, l))
+				if _, err := raw.LookupErr("writeErrors"); err == nil || raw.Lookup("ok").AsFloat64() != 1 {
+					b.WriteString(shown(t, raw) + "\n")
+				}
+			}
+			return b.String()
+		case "show":
+			raw, _ := s.c.ask(command1(t, d.Input))
+			return shown(t, raw) + "\n"
+		case "watch":
+			lines := mtest.Lines(d.Input)
+			var options bson.D
+			if err := bson.UnmarshalExtJSON([]byte(lines[0]), false, &options); err != nil {
+				t.Fatalf("%s: %v", lines[0], err)
+			}
+			if from := arg(d, "from"); from != "" {
+				options = append(options, bson.E{Key: arg(d, "with"), Value: s.last[from]})
+			}
+			return masked(s.watch(d.CmdArgs[0].Key, arg(d, "on"), options, lines[1:]))
+		case "tail":
+			return masked(s.tail(d.CmdArgs[0].Key, d.Input))
+		case "events":
+			return masked(s.events(d.CmdArgs[0].Key))
+		}
+		return ""
 	})
 }
 
@@ -327,26 +381,5 @@ func TestStreamWaits(t *testing.T) {
 	}
 	if code, _ := raw.Lookup("code").AsInt64OK(); code != 237 || time.Since(begun) > 30*time.Second {
 		t.Errorf("a killed stream answers %v", raw)
-	}
-}
-
-// Streams on a store that several servers share are refused.
-func TestStreamsOfSharedStore(t *testing.T) {
-	e, err := core.Open(context.Background(), kvtest.NewShared(memkv.New(), 1).Engine(), core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	s := New(e, Options{})
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = s.Serve(ln) }()
-	defer s.Shutdown(context.Background())
-	raw, _ := connect(t, ln.Addr().String()).ask(bson.D{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{
-		bson.D{{Key: "$changeStream", Value: bson.D{}}}}}, {Key: "cursor", Value: bson.D{}}, {Key: "$db", Value: "db"}})
-	if code, _ := raw.Lookup("code").AsInt64OK(); code != 238 {
-		t.Errorf("the answer is %v", raw)
 	}
 }

@@ -122,7 +122,7 @@ func (t *transaction) errCommitted() error {
 
 // inTransaction runs a command of a transaction.
 func (r *request) inTransaction(dst []byte, def command) ([]byte, error) {
-	s := r.s.sessions.get(r.sessionKey(r.lsid.Bytes()))
+	s := r.session()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := r.join(s, def); err != nil {

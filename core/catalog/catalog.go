@@ -361,6 +361,12 @@ func (c *Catalog) ReplaceDatabase(ctx context.Context, id string, t Throughput) 
 // first value of every slot's head, and is written in the same commit. So a writer that finds no head knows that the
 // container was dropped.
 func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, head []byte) (out *Container, err error) {
+	return c.CreateWith(ctx, db, spec, func() []byte { return head })
+}
+
+// CreateWith is CreateContainer with a head that depends on the catalog: it is called for each decision.
+func (c *Catalog) CreateWith(ctx context.Context, db string, spec Spec, head func() []byte) (out *Container,
+	err error) {
 	err = c.change(ctx, func(x *draft) error {
 		d, err := x.owner(db)
 		if err != nil {
@@ -383,8 +389,9 @@ func (c *Catalog) CreateContainer(ctx context.Context, db string, spec Spec, hea
 		x.account.NextContainer++
 		x.account.NextGen++
 		c.layOut(k)
+		first := head()
 		for slot := range k.SlotKeys() {
-			x.b.Put(keys.AppendPrefix(nil, slot, keys.KindHead), head)
+			x.b.Put(keys.AppendPrefix(nil, slot, keys.KindHead), first)
 		}
 		out = k
 		x.record(k, []byte(event))

@@ -131,6 +131,9 @@ func (c *Catalog) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := c.jou.Reload(ctx); err != nil {
+		return err
+	}
 	c.show(st)
 	c.unsure = false
 	return nil

@@ -1,8 +1,12 @@
 package catalog
 
 import (
+	"context"
+	"errors"
+
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/journal"
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -61,6 +65,14 @@ func (c *Catalog) ticket(x *draft) *journal.Ticket {
 			kept, size = append(kept, e), size+e.Room()
 		}
 	}
+	if c.jou.Shared() {
+		if len(kept) > 0 {
+			first, last := c.jou.Take(0, len(kept), size, false)
+			c.jou.PutPending(&x.b, kept, first, last, false)
+			journal.CatalogTime(&x.b, last)
+		}
+		return nil
+	}
 	t := c.jou.Begin(len(kept), size)
 	for i := range kept {
 		t.Put(&x.b, &kept[i])
@@ -81,4 +93,37 @@ func newName(e *journal.Entry) string { return value.ObjectOf(e.Note).Get("to").
 func (c *Catalog) Quiet() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+}
+
+// Record stores that a namespace is to be recorded, in a store that several processes share: with since 0 from now on,
+// later since when that is so. Every process knows it that knows the version of the catalog.
+func (c *Catalog) Record(ctx context.Context, ns journal.Namespace, since uint64) error {
+	return c.changeJournal(ctx, func(b *kv.Batch) (kv.Precondition, bool) { return c.jou.Plan(b, ns, since) })
+}
+
+// Forget stores that a namespace isn't recorded any more, unless it was used meanwhile.
+func (c *Catalog) Forget(ctx context.Context, ns journal.Namespace) error {
+	return c.changeJournal(ctx, func(b *kv.Batch) (kv.Precondition, bool) { return c.jou.Unplan(b, ns) })
+}
+
+// changeJournal makes a change of what is recorded, as a change of the catalog.
+func (c *Catalog) changeJournal(ctx context.Context, plan func(*kv.Batch) (kv.Precondition, bool)) (err error) {
+	for range maxChanges {
+		if err = c.jou.Reload(ctx); err != nil {
+			return journal.Translate(err)
+		}
+		err = c.change(ctx, func(x *draft) error {
+			if pre, ok := plan(&x.b); ok {
+				x.pre = append(x.pre, pre)
+			}
+			return nil
+		})
+		if err == nil {
+			return journal.Translate(c.jou.Reload(ctx))
+		}
+		if !errors.Is(err, kv.ErrConflict) { // another process has changed the state, and not the catalog
+			return err
+		}
+	}
+	return err
 }

@@ -16,9 +16,11 @@ type leaf struct {
 	pred *access.Pred
 	path uint64
 	ivs  []access.Interval
-	ids  []uint64 // of an equality on the identity: hashes for the slots' id filters
-	desc []bool   // of a composite index: which columns descend
-	at   int      // index of its counter in Rows.walked
+	ids  []uint64     // of an equality on the identity: hashes for the slots' id filters
+	sets store.Values // of an equality: what the slots have at the path
+	set  bool         // sets are known
+	desc []bool       // of a composite index: which columns descend
+	at   int          // index of its counter in Rows.walked
 }
 
 // newLeaf prepares a leaf; ok is false when the index can't answer it.
@@ -30,14 +32,28 @@ func newLeaf(b *builder, p *access.Pred) (l leaf, ok bool) {
 			l.ids = append(l.ids, store.IDHash(v))
 		}
 	}
+	if ok && p.Op == access.OpIn && l.ids == nil && !b.inOneKey() && len(p.Vals) <= maxFiltered {
+		l.sets, l.set = b.view.Values(l.path)
+	}
 	return l, ok
 }
 
-// maxFiltered is the largest number of ids that a leaf looks up in the slots' id filters.
+// inOneKey reports whether the query reads one logical partition.
+func (b *builder) inOneKey() bool { return len(b.spans) == 1 && b.spans[0].full }
+
+// maxFiltered is the largest number of values that a leaf looks up in the slots' filters.
 const maxFiltered = 16
 
-// absent reports whether a slot's id filter excludes all ids of the leaf.
+// absent reports whether a slot's filters exclude all values of the leaf.
 func (l *leaf) absent(v *store.View, slot *store.ViewSlot) bool {
+	if l.set {
+		for i := range l.ivs {
+			if iv := &l.ivs[i]; iv.Touches(slot.Classes()) && !(iv.One && l.sets.Lacks(slot, iv.Lo)) {
+				return false
+			}
+		}
+		return true
+	}
 	for _, h := range l.ids {
 		if v.MayHoldID(slot, h) {
 			return false

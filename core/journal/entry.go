@@ -6,6 +6,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/value"
 )
 
 // Op is what an entry is about.
@@ -45,6 +46,14 @@ type Entry struct {
 
 // Position returns the position after the entry.
 func (e *Entry) Position() Position { return Position{e.Time, e.N} }
+
+// to returns the new name in the note of a rename; "" for other changes.
+func (e *Entry) to() string {
+	if e.Op != Change {
+		return ""
+	}
+	return value.ObjectOf(e.Note).Get("to").Str()
+}
 
 // Size returns the number of bytes of the entry's documents.
 func (e *Entry) Size() int { return len(e.Key) + len(e.Note) + len(e.Current) + len(e.Previous) }

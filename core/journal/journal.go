@@ -15,7 +15,7 @@
 // Example: somebody reads the changes of "shop". Insert A gets the time 7 and insert B, in another slot, gets 8. B is
 // visible first: the mark stays 6. When A is visible the mark is 8, and the reader gets A and then B.
 //
-// A store that several processes share has no journal: their commits have no common order.
+// In a store that several processes share the order is made after the commits: see shared.go.
 package journal
 
 import (
@@ -53,15 +53,25 @@ type Journal struct {
 	// Clock gives the times of the entries. Whoever shows times to clients uses it too.
 	Clock Clock
 
+	shared bool   // other processes write to the store too
+	writer uint64 // this process, in keys of what is pending; 0 if it isn't shared
+
 	active atomic.Bool            // something is recorded, or somebody watches a container
 	scopes atomic.Pointer[scopes] // what is recorded
 	floor  atomic.Uint64          // everything at or below this time may have been removed
 	kept   atomic.Uint64          // the next process begins its times behind it, see Keep
 	keptMu sync.Mutex             // allows one change of kept at a time
 
+	gatherMu sync.Mutex    // allows one round of Gather at a time
+	watching atomic.Bool   // there are topics
+	nudge    chan struct{} // see Nudge
+
 	stateMu sync.Mutex // allows one change of the stored state at a time
 	stored  []byte     // the stored state; guarded by stateMu
-	trimAt  time.Time  // guarded by stateMu
+	trimAt  time.Time  // guarded by stateMu, as are the following
+	// Of a shared store: everything up to dropped was removed; everything up to dropTo is to be at dropAt, 0: nothing.
+	dropped, dropTo uint64
+	dropAt          time.Duration
 
 	mu      sync.Mutex
 	flight  []*Ticket // tickets that aren't over, by time
@@ -69,6 +79,7 @@ type Journal struct {
 	seq     uint64    // number of tickets that are over
 	total   uint64    // bytes of all entries that were ever written, about
 	topics  map[Namespace]*Topic
+	end     ends  // of a shared store, as far as this process knows it
 	due     []due // news of topics that aren't settled: an earlier ticket isn't over
 }
 
@@ -92,10 +103,12 @@ func Open(ctx context.Context, eng kv.Engine, clk *clock.Clock, set Settings) (*
 	if set.Bytes <= 0 {
 		set.Bytes = DefaultBytes
 	}
-	j := &Journal{eng: eng, clk: clk, set: set, topics: map[Namespace]*Topic{}}
+	j := &Journal{eng: eng, clk: clk, set: set, topics: map[Namespace]*Topic{}, shared: eng.Shared(),
+		nudge: make(chan struct{}, 1)}
 	j.scopes.Store(&scopes{})
-	if eng.Shared() {
-		return j, nil
+	if j.shared {
+		j.writer = uint64(clk.Int63())
+		return j, j.Reload(ctx)
 	}
 	snap, err := eng.Snapshot(ctx)
 	if err != nil {
@@ -272,6 +285,9 @@ func (j *Journal) settle(t *Ticket) {
 
 // mark returns the time up to which nothing can become visible any more. The caller holds mu.
 func (j *Journal) mark() uint64 {
+	if j.shared {
+		return j.end.last
+	}
 	if len(j.flight) > 0 {
 		return j.flight[0].time - 1
 	}
@@ -307,11 +323,6 @@ func (j *Journal) Settle(ctx context.Context, t uint64) error {
 		}
 	}
 	return nil
-}
-
-// errShared is the error of a store that several processes share.
-func errShared() error {
-	return status.New(status.NotSupported, "A store that several servers share has no journal of its changes.")
 }
 
 // ErrNotKept is the error for a position whose next changes the journal no longer has, or never had.

@@ -3,7 +3,6 @@ package journal
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -32,7 +31,7 @@ const (
 // Keep makes a time up to the mark a position that stays right, however the process ends and whatever the wall clock
 // says afterwards. A time of an entry is one anyway. After an error the position must not be given to anybody.
 func (j *Journal) Keep(ctx context.Context, t uint64) error {
-	if t <= j.kept.Load() {
+	if t <= j.kept.Load() || j.shared { // the end of a shared journal is stored
 		return nil
 	}
 	if t > j.Mark() { // the reader has asked for a later time itself, and isn't given it
@@ -69,17 +68,19 @@ func encodeTime(t uint64) []byte {
 
 // loadTime reads the stored time, and moves the clock behind it.
 func (j *Journal) loadTime(snap kv.Snapshot) error {
-	b, err := snap.Get(nil, keys.JournalTime())
-	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		return nil
-	case err != nil:
+	b, err := orNil(snap.Get(nil, keys.JournalTime()))
+	if b == nil || err != nil {
 		return err
-	case len(b) != 13 || b[0] != formatTime || binary.BigEndian.Uint32(b[9:]) != uint32(xxhash.Sum64(b[:9])):
-		return status.New(status.Corruption, "malformed time of the journal")
 	}
-	t := binary.BigEndian.Uint64(b[1:])
+	t, err := decodeTime(b)
 	j.kept.Store(t)
 	j.Clock.Advance(t)
-	return nil
+	return err
+}
+
+func decodeTime(b []byte) (uint64, error) {
+	if len(b) != 13 || b[0] != formatTime || binary.BigEndian.Uint32(b[9:]) != uint32(xxhash.Sum64(b[:9])) {
+		return 0, status.New(status.Corruption, "malformed time of the journal")
+	}
+	return binary.BigEndian.Uint64(b[1:]), nil
 }

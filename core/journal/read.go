@@ -52,6 +52,13 @@ func (j *Journal) Read(ctx context.Context, after Position, most int, want func(
 		return Page{}, Translate(err)
 	}
 	defer snap.Close()
+	floor, err := j.floorIn(snap)
+	if err != nil {
+		return Page{}, err
+	}
+	if after.Time < floor {
+		return Page{}, ErrNotKept()
+	}
 	p, err := j.read(ctx, snap, after, mark, most, want)
 	if err != nil {
 		return p, err
@@ -152,6 +159,10 @@ func (j *Journal) Before(ctx context.Context, pos Position, n int, want func(*En
 		return nil, Translate(err)
 	}
 	defer snap.Close()
+	floor, err := j.floorIn(snap)
+	if err != nil {
+		return nil, err
+	}
 	lo, _ := keys.JournalBounds()
 	it, err := snap.Iter(lo, keys.AppendJournal(nil, pos.Time, pos.N))
 	if err != nil {
@@ -164,7 +175,7 @@ func (j *Journal) Before(ctx context.Context, pos Position, n int, want func(*En
 		if !ok {
 			return nil, errEntry()
 		}
-		if e.Time <= j.floor.Load() {
+		if e.Time <= max(floor, j.floor.Load()) {
 			break
 		}
 		own := append([]byte(nil), it.Value()...)

@@ -26,8 +26,19 @@ import (
 type scope struct {
 	Namespace
 	since uint64
-	used  *atomic.Int64 // seconds of the last use, by the clock
+	count int64 // of a shared store: goes up while any process uses the scope
+	*usage
 }
+
+// usage is when a scope was used, in seconds by this process's clock.
+type usage struct {
+	used atomic.Int64 // last, by this process
+	told atomic.Int64 // when this process has raised count
+	seen atomic.Int64 // when count was another one
+}
+
+// unready is the time of a scope since when commits are being asked to record it, but not all of them may do so yet.
+const unready = 1<<64 - 1
 
 // scopes is a version of the list.
 type scopes struct {
@@ -59,11 +70,8 @@ type Quiet func(context.Context, Namespace) error
 
 // Record begins to record a namespace, unless that is done already, and returns the time since when: every change with
 // a greater time is in the journal, unless it was removed. quiet is called when new commits are recorded. It fails with
-// NotSupported if the engine is shared.
+// NotSupported if the store is only read. Of a shared store the catalog does it (Plan).
 func (j *Journal) Record(ctx context.Context, ns Namespace, quiet Quiet) (since uint64, err error) {
-	if j.eng.Shared() {
-		return 0, errShared()
-	}
 	if at := j.use(ns); at != 0 {
 		return at, nil
 	}
@@ -78,7 +86,7 @@ func (j *Journal) Record(ctx context.Context, ns Namespace, quiet Quiet) (since 
 	was := j.scopes.Load()
 	now := &scopes{version: was.version + 1, list: slices.Clone(was.list)}
 	// Until the scope is stored readers find no scope that begins early enough.
-	now.list = append(now.list, scope{Namespace: ns, since: 1<<64 - 1, used: new(atomic.Int64)})
+	now.list = append(now.list, scope{Namespace: ns, since: unready, usage: new(usage)})
 	j.show(now)
 	defer func() {
 		if err != nil {
@@ -108,7 +116,7 @@ func (j *Journal) Record(ctx context.Context, ns Namespace, quiet Quiet) (since 
 // use returns the time since when a namespace is recorded, and keeps its scope; 0 if it isn't recorded.
 func (j *Journal) use(ns Namespace) uint64 {
 	s := j.scopes.Load().whole(ns)
-	if s == nil || s.since == 1<<64-1 {
+	if s == nil || s.since == unready {
 		return 0
 	}
 	if now := j.clk.Now().Unix(); s.used.Load() != now {
@@ -130,11 +138,7 @@ func (j *Journal) show(s *scopes) {
 func (j *Journal) writeState(ctx context.Context, b *kv.Batch, list []scope, floor uint64) (kv.Commit, error) {
 	state := encodeState(list, floor)
 	b.Put(keys.JournalState(), state)
-	pre := kv.Precondition{Key: keys.JournalState(), Expect: kv.Absent}
-	if j.stored != nil {
-		pre.Expect, pre.Value = kv.Equal, j.stored
-	}
-	w, err := j.eng.Write(ctx, b, []kv.Precondition{pre})
+	w, err := j.eng.Write(ctx, b, []kv.Precondition{j.asStored()})
 	if err == nil {
 		err = w.Wait()
 	}
@@ -150,7 +154,7 @@ func (j *Journal) writeState(ctx context.Context, b *kv.Batch, list []scope, flo
 	return nil, Translate(err)
 }
 
-// The stored state: BSON {format: 1, floor: long, scopes: [{db, coll, since: long}]}.
+// The stored state: BSON {format: 1, floor: long, scopes: [{db, coll, since: long, count: long}]}.
 const formatState = 1
 
 func encodeState(list []scope, floor uint64) []byte {
@@ -163,37 +167,82 @@ func encodeState(list []scope, floor uint64) []byte {
 		sa, b = bson.Begin(bson.AppendIndexHead(b, bson.TypeDocument, i))
 		b = bson.AppendString(b, "db", s.DB)
 		b = bson.AppendString(b, "coll", s.Coll)
-		b = bson.End(bson.AppendInt64(b, "since", int64(s.since)), sa)
+		if b = bson.AppendInt64(b, "since", int64(s.since)); s.count != 0 {
+			b = bson.AppendInt64(b, "count", s.count)
+		}
+		b = bson.End(b, sa)
 	}
 	return bson.End(bson.End(b, la), at)
 }
 
 // loadState reads the stored state.
 func (j *Journal) loadState(snap kv.Snapshot) error {
-	b, err := snap.Get(nil, keys.JournalState())
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil
+	b, err := orNil(snap.Get(nil, keys.JournalState()))
+	if b == nil || err != nil {
+		return err
 	}
+	return j.readState(b)
+}
+
+// readState makes a stored state this process's.
+func (j *Journal) readState(b []byte) error {
+	floor, err := floorOf(b)
 	if err != nil {
 		return err
 	}
-	d := value.ObjectOf(b)
-	if err := bson.Validate(b, 8); err != "" || d.Get("format").Int() != formatState {
-		return status.New(status.Corruption, "state of the journal of unknown format")
+	now, err := scopesOf(b)
+	if err != nil {
+		return err
 	}
 	j.stored = bytes.Clone(b)
-	j.floor.Store(uint64(d.Get("floor").Int()))
-	j.Clock.Advance(j.floor.Load())
-	s := &scopes{version: 1}
-	for _, x := range value.Elements(d.Get("scopes")) {
-		used := new(atomic.Int64)
-		used.Store(j.clk.Now().Unix())
-		s.list = append(s.list, scope{Namespace{x.Get("db").Str(), x.Get("coll").Str()},
-			uint64(x.Get("since").Int()), used})
-		j.Clock.Advance(uint64(x.Get("since").Int()))
+	j.floor.Store(floor)
+	j.Clock.Advance(floor)
+	was := j.scopes.Load()
+	now.version = was.version + 1
+	for i := range now.list {
+		n := &now.list[i]
+		seen := true
+		if k := slices.IndexFunc(was.list, func(o scope) bool { return o.Namespace == n.Namespace }); k >= 0 {
+			n.usage, seen = was.list[k].usage, was.list[k].count != n.count
+		}
+		if seen {
+			n.seen.Store(j.clk.Now().Unix())
+		}
+		if n.since != unready {
+			j.Clock.Advance(n.since)
+		}
 	}
-	j.show(s)
+	j.show(now)
 	return nil
+}
+
+// scopesOf reads the list in a stored state; nil: there is none.
+func scopesOf(b []byte) (*scopes, error) {
+	if b == nil {
+		return &scopes{}, nil
+	}
+	if _, err := floorOf(b); err != nil {
+		return nil, err
+	}
+	s := &scopes{}
+	for _, x := range value.Elements(value.ObjectOf(b).Get("scopes")) {
+		n := scope{Namespace: Namespace{x.Get("db").Str(), x.Get("coll").Str()}, since: uint64(x.Get("since").Int()),
+			usage: new(usage)}
+		if c := x.Get("count"); c.IsDefined() {
+			n.count = c.Int()
+		}
+		s.list = append(s.list, n)
+	}
+	return s, nil
+}
+
+// floorOf reads the floor in a stored state.
+func floorOf(b []byte) (uint64, error) {
+	d := value.ObjectOf(b)
+	if err := bson.Validate(b, 8); err != "" || d.Get("format").Int() != formatState {
+		return 0, status.New(status.Corruption, "state of the journal of unknown format")
+	}
+	return uint64(d.Get("floor").Int()), nil
 }
 
 // Translate turns an engine's error into a status.
@@ -225,6 +274,6 @@ func (j *Journal) idle(now time.Time) ([]scope, bool) {
 	list := slices.Clone(j.scopes.Load().list)
 	n := len(list)
 	most := int64(j.set.Age / time.Second)
-	list = slices.DeleteFunc(list, func(s scope) bool { return now.Unix()-s.used.Load() > most })
+	list = slices.DeleteFunc(list, func(s scope) bool { return now.Unix()-max(s.used.Load(), s.seen.Load()) > most })
 	return list, len(list) < n
 }

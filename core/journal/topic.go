@@ -25,11 +25,15 @@ func (j *Journal) Watch(ns Namespace) *Topic {
 	tp := j.topics[ns]
 	if tp == nil {
 		tp = &Topic{j: j, ns: ns, last: j.Clock.Tick(j.clk.Now(), false)} // it isn't known what was before
+		if j.shared {
+			tp.last = j.end.last
+		}
 		j.topics[ns] = tp
 	}
 	tp.watched++
 	j.mu.Unlock()
 	j.activate()
+	j.Nudge()
 	return tp
 }
 
@@ -49,6 +53,7 @@ func (j *Journal) activate() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.active.Store(len(j.topics) > 0 || len(j.scopes.Load().list) > 0)
+	j.watching.Store(len(j.topics) > 0)
 }
 
 // News returns the mark. If news is false, the namespace has no entries after the position up to the mark.

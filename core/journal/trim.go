@@ -2,6 +2,8 @@ package journal
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sort"
 	"time"
 
@@ -16,9 +18,12 @@ const trimShare = 8
 // Trim removes entries that are too old or too many, and stops recording what nobody reads. The background calls it
 // periodically. It reports whether it has removed anything.
 func (j *Journal) Trim(ctx context.Context) (bool, error) {
+	if j.shared {
+		return j.trimShared(ctx)
+	}
 	j.stateMu.Lock()
 	defer j.stateMu.Unlock()
-	if j.stored == nil || j.set.ReadOnly || j.eng.Shared() {
+	if j.stored == nil || j.set.ReadOnly {
 		return false, nil
 	}
 	now := j.clk.Now()
@@ -51,6 +56,9 @@ func (j *Journal) beyond(ctx context.Context, now time.Time, all bool) (uint64, 
 	mark, _ := j.settled()
 	if all {
 		return mark, nil
+	}
+	if last := time.Unix(int64(mark>>32), 0); j.shared && last.Before(now) {
+		now = last // or a process whose clock is ahead would remove what others have just written
 	}
 	floor := uint64(0)
 	if old := now.Add(-j.set.Age); old.Unix() > 0 && !now.Before(j.trimAt) {
@@ -99,4 +107,76 @@ func (j *Journal) beyond(ctx context.Context, now time.Time, all bool) (uint64, 
 		failed = Translate(it.Err())
 	}
 	return max(floor, min(first+uint64(n), mark)), failed
+}
+
+// trimWait is the time between the commit of a floor and the removal of what is below it, in a store that several
+// processes share: snapshots that don't show the floor may be read until then. It is twice the age at which long
+// readers take another one.
+const trimWait = 2 * time.Minute
+
+// trimShared is Trim in a store that several processes share. All of them do it: a floor only rises, and what is below
+// it is never used again. What nobody reads is left to the catalog (Idle).
+func (j *Journal) trimShared(ctx context.Context) (bool, error) {
+	if err := j.Reload(ctx); err != nil {
+		return false, Translate(err)
+	}
+	j.stateMu.Lock()
+	none := j.stored == nil || j.set.ReadOnly
+	j.stateMu.Unlock()
+	if none {
+		return false, nil
+	}
+	if err := j.Gather(ctx); err != nil {
+		return false, err
+	}
+	j.stateMu.Lock()
+	defer j.stateMu.Unlock()
+	raised, err := j.raise(ctx)
+	if err != nil {
+		return false, err
+	}
+	if floor := j.floor.Load(); j.dropTo == 0 && floor > j.dropped {
+		j.dropTo, j.dropAt = floor, j.clk.Elapsed()+trimWait
+	}
+	if j.dropTo == 0 || j.clk.Elapsed() < j.dropAt {
+		return raised, nil
+	}
+	lo, _ := keys.JournalBounds()
+	if err := j.eng.DropRange(ctx, lo, keys.AppendJournal(nil, j.dropTo+1, 0)); err != nil {
+		return raised, Translate(err)
+	}
+	j.dropped, j.dropTo = j.dropTo, 0
+	return true, nil
+}
+
+// raise raises the floor, and tells other processes which scopes this one uses. The caller holds stateMu.
+func (j *Journal) raise(ctx context.Context) (bool, error) {
+	now := j.clk.Now()
+	list, changed := slices.Clone(j.scopes.Load().list), false
+	for i := range list {
+		s := &list[i]
+		if u := s.used.Load(); u > s.told.Load() && now.Unix()-s.told.Load() >= int64(j.set.Age/trimShare/time.Second) {
+			s.count++
+			s.told.Store(now.Unix())
+			changed = true
+		}
+	}
+	floor, err := j.beyond(ctx, now, len(list) == 0)
+	if err != nil || floor <= j.floor.Load() && !changed {
+		return false, err
+	}
+	var b kv.Batch
+	b.Frees = true
+	floor = max(floor, j.floor.Load())
+	raised := floor > j.floor.Load()
+	if _, err := j.writeState(ctx, &b, list, floor); err != nil {
+		if errors.Is(err, kv.ErrConflict) { // the next call reads what another process has written
+			err = nil
+		}
+		return false, err
+	}
+	if raised {
+		j.trimAt = now.Add(j.set.Age / trimShare)
+	}
+	return raised, j.readState(j.stored)
 }

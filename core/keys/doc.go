@@ -13,6 +13,9 @@
 //	0x12   journal: 0x01                                                       -> state of the journal (core/journal)
 //	               0x02, time u64, number u32                                  -> entry of the journal
 //	               0x03                                                        -> time for the next process
+//	               0x04                                                        -> end of the journal
+//	               0x05, time u64, process u64, number u32                     -> part of a commit that isn't in it
+//	               0x06                                                        -> time of the catalog's last change
 //	0x20   data:   generation u32, slot u32, kind u8, ...                      with, by kind:
 //	  0x01 head      -                                                         -> Head (core/store)
 //	  0x02 logical   place, tuple                                              -> LogicalHead; none where the key is

@@ -21,7 +21,7 @@ func DecodeHead(b []byte) (h Head, err error) {
 // Without its flag, records of removed items (keys.KindRemoved) mean nothing: they need not be moved.
 func (h *Head) AtRest() []byte {
 	rest := *h
-	rest.Moving, rest.Move, rest.Held, rest.Block, rest.Writer = false, 0, false, 0, 0
+	rest.Moving, rest.Move, rest.Held, rest.Block, rest.Writer, rest.Recorded = false, 0, false, 0, 0, 0
 	return rest.append(nil)
 }
 

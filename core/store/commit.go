@@ -40,6 +40,7 @@ type draft struct {
 	mem   scratch
 	// together says that the journal has the changes under one time.
 	together bool
+	time     uint64      // of the last of the entries that wait for the journal of a shared store; 0: there are none
 	on       kv.Snapshot // in which the heads were read that the commit replaces; nil: it isn't known to be one
 }
 
@@ -162,7 +163,7 @@ func (d *draft) done() {
 	if cap(d.mem.val) > maxScratch {
 		d.mem.val = nil
 	}
-	d.b, d.ready, d.on, d.together = nil, nil, nil, false
+	d.b, d.ready, d.on, d.together, d.time = nil, nil, nil, false, 0
 	if small {
 		draftPool.Put(d)
 	}
@@ -189,6 +190,11 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 	}
 	if err := d.declared(ctx); err != nil {
 		return err
+	}
+	if d.c.st.others {
+		if err := d.pend(); err != nil {
+			return err
+		}
 	}
 	for i := range d.parts { // from here on only the engine can fail
 		p := &d.parts[i]
@@ -324,7 +330,15 @@ func (p *part) count(ch *change) {
 // caller calls lost. With a shared engine it finds out an unknown outcome itself: if nothing was written, and nothing
 // will be, the error is ErrConflict.
 func (d *draft) write(ctx context.Context) (pending, error) {
-	if d.c.st.jou.Active() {
+	switch {
+	case d.c.st.others:
+		p, err := d.writeNow(ctx)
+		if err == nil && d.time != 0 {
+			p.time = d.time
+			d.c.st.jou.Nudge()
+		}
+		return p, err
+	case d.c.st.jou.Active():
 		return d.writeRecorded(ctx)
 	}
 	return d.writeNow(ctx)

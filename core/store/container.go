@@ -30,12 +30,14 @@ type Container struct {
 	counter   counter
 	follows   atomic.Uint64 // version of the catalog that def and slots follow, with a shared engine: see look
 	dropped   atomic.Bool
-	unborn    bool          // exists only in the Transaction that creates it
-	used      atomic.Uint32 // Store.turn when it was last requested; 0 = only by background work
-	filtering atomic.Bool   // id filters are being made
-	raising   atomic.Bool   // floors are being raised
-	logs      atomic.Bool   // commits of some slot may write its log
-	fell      atomic.Int64  // LSN of the first commit after the clock was last set back
+	unborn    bool                      // exists only in the Transaction that creates it
+	used      atomic.Uint32             // Store.turn when it was last requested; 0 = only by background work
+	filtering atomic.Bool               // id filters are being made
+	sets      atomic.Pointer[valueSets] // nil: there are none
+	asked     setsAsked
+	raising   atomic.Bool  // floors are being raised
+	logs      atomic.Bool  // commits of some slot may write its log
+	fell      atomic.Int64 // LSN of the first commit after the clock was last set back
 	counts    counts
 	ordered   Ordered
 	meterMu   sync.Mutex        // guards metered
@@ -90,6 +92,7 @@ type Slot struct {
 
 	ids      atomic.Pointer[idFilter]
 	idsNext  *idFilter   // the filter that is being made: guarded by the latch
+	sets     []*valueSet // of values at some paths; guarded by the latch
 	noFilter atomic.Bool // the slot has too many items for a filter, or can't be read
 	outdated int32       // entries removed since the floors were last raised (removed); guarded by the latch
 
@@ -103,7 +106,10 @@ type Slot struct {
 func (s *Slot) publish() {
 	s.begun.Store(s.head.LSN)
 	s.lsn.Store(s.head.LSN)
-	s.upkeep.Store(s.head.upkeep())
+	if up := s.head.upkeep(); s.upkeep.Load() != up {
+		s.dropSets()
+		s.upkeep.Store(up)
+	}
 	s.items.Store(s.head.Items)
 	s.bytes.Store(s.head.Bytes)
 	if flags := s.head.held(); s.flags.Load() != flags {

@@ -113,6 +113,15 @@ func (it *Item) Clone() *Item {
 	return &c
 }
 
+// CloneTo appends the item's bytes to mem and returns it, and the item with its memory there.
+func (it *Item) CloneTo(mem []byte) (Item, []byte) {
+	c, from := *it, len(mem)
+	mem = append(append(mem, it.Doc...), it.ident...)
+	mid := from + len(it.Doc)
+	c.Doc, c.ident = mem[from:mid:mid], mem[mid:len(mem):len(mem)]
+	return c, mem
+}
+
 // appendEnvelopeHead appends the stored form of an item up to its document. sum is the checksum of the document.
 func appendEnvelopeHead(dst []byte, it *Item, sum uint64) []byte {
 	at := len(dst)

@@ -44,6 +44,10 @@ type Head struct {
 	// commit the same counts under the same LSN have different heads, so each can tell whether its commit was made.
 	Writer uint64
 
+	// Recorded is set in a store that several processes share if the journal has the slot's commits: the time of the
+	// last of them, or 1 (core/journal, shared.go).
+	Recorded uint64
+
 	Lowest    uint64 // no item has a lower counter (Container.Order)
 	FeedFloor int64  // no feed entry has a lower LSN
 	LogFloor  int64  // the log has every commit from this LSN on; 0 = commits aren't logged: see log.go
@@ -96,7 +100,7 @@ const (
 const maxEpochs = 16
 
 // maxHead is about the largest length of a head.
-const maxHead = 3 + 8*8 + 4*2 + 4 + 2 + 8*12 + 3 + 1 + 16*maxEpochs + 5 + 10
+const maxHead = 3 + 8*8 + 4*2 + 4 + 2 + 8*12 + 3 + 1 + 16*maxEpochs + 5 + 10 + 8
 
 // Flags of a head.
 const (
@@ -107,6 +111,7 @@ const (
 	headWriter  = 1 << 4 // the writer u64 follows the phase
 	headMove    = 1 << 5 // the move u32 and held u8 follow the writer
 	headBlock   = 1 << 6 // the end of the block of LSNs follows the move
+	headRecord  = 1 << 7 // the time u64 of the last recorded commit follows the block
 )
 
 // append appends the stored form, which docs/formats.md describes. Fields that most heads don't have take no bytes if
@@ -134,6 +139,9 @@ func (h *Head) append(dst []byte) []byte {
 	if h.Block != 0 {
 		flags |= headBlock
 	}
+	if h.Recorded != 0 {
+		flags |= headRecord
+	}
 	dst = append(dst, formatHead, flags)
 	for _, n := range [...]int64{h.LSN, h.Ticks, h.Items, h.Bytes} {
 		dst = binary.BigEndian.AppendUint64(dst, uint64(n))
@@ -154,6 +162,9 @@ func (h *Head) append(dst []byte) []byte {
 	}
 	if h.Block != 0 {
 		dst = binary.AppendUvarint(dst, uint64(h.Block))
+	}
+	if h.Recorded != 0 {
+		dst = binary.BigEndian.AppendUint64(dst, h.Recorded)
 	}
 	for _, n := range [...]uint64{h.Lowest, uint64(h.FeedFloor), uint64(h.LogFloor)} {
 		dst = binary.AppendUvarint(dst, n)
@@ -258,6 +269,9 @@ func (h *Head) read(r *reader, f *indexFlags) {
 	if flags&headBlock != 0 {
 		h.Block = int64(r.uvarint())
 	}
+	if flags&headRecord != 0 {
+		h.Recorded = r.u64()
+	}
 	h.Lowest, h.FeedFloor, h.LogFloor = r.uvarint(), int64(r.uvarint()), int64(r.uvarint())
 	f.classes = r.u32()
 	mask := binary.BigEndian.Uint16(r.bytes(2))
@@ -272,7 +286,6 @@ func (h *Head) read(r *reader, f *indexFlags) {
 	for n := r.u8(); n > 0 && !r.bad; n-- {
 		h.Epochs = append(h.Epochs, Epoch{int64(r.u64()), int64(r.u64())})
 	}
-	r.bad = r.bad || flags&^byte(headRebuild|headStale|headMoving|headMoved|headWriter|headMove|headBlock) != 0
 }
 
 // LogicalHead is the state of a logical partition.

@@ -76,6 +76,9 @@ func IDHash(id value.Value) uint64 { return xxhash.Sum64(keys.AppendExact(nil, i
 // remember adds the ids that the changes bring to the slot's filters. The caller holds the latch, before the commit is
 // visible.
 func (s *Slot) remember(chs []change) {
+	if len(s.sets) > 0 {
+		s.rememberValues(chs)
+	}
 	f, g := s.ids.Load(), s.idsNext
 	if f == nil && g == nil {
 		return
@@ -102,6 +105,7 @@ func (s *Slot) remember(chs []change) {
 func (s *Slot) overtaken() {
 	s.ids.Store(nil)
 	s.idsNext, s.leastNew = nil, 0
+	s.dropSets()
 }
 
 // lacks reports that a slot doesn't hold an item. The answer is as old as the slot's LSN before the call: a filter that

@@ -429,6 +429,7 @@ func (g *jointCommit) commit(ctx context.Context, chs []change, from []*joined) 
 	for i := range chs {
 		if err == nil {
 			chs[i].result(&from[i].res)
+			from[i].res.Time = p.time
 		}
 	}
 	return err == nil

@@ -432,6 +432,7 @@ func (m *move) complete(t *target) {
 		h.LSN, h.Ticks = max(h.LSN, s.head.LSN), max(h.Ticks, s.head.Ticks)
 		latest = max(latest, s.head.latest())
 		h.Lowest, h.FeedFloor = min(h.Lowest, s.head.Lowest), min(h.FeedFloor, s.head.FeedFloor)
+		h.Recorded = max(h.Recorded, s.head.Recorded)
 		h.LogFloor, logged = max(h.LogFloor, s.head.LogFloor), logged && s.head.LogFloor != 0
 	}
 	if h.LogFloor != 0 && !logged { // not all sources have a log: it begins now

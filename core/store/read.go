@@ -115,9 +115,10 @@ type View struct {
 	of      *Slots     // the version of the slot map that the view shows
 	slots   []ViewSlot // in the order of the map
 	indexed bool
-	bare    bool      // some slot is bare: Head.bare
-	opened  time.Time // by the machine's clock
-	held    bool      // it is a transaction's: it can't be renewed
+	bare    bool       // some slot is bare: Head.bare
+	opened  time.Time  // by the machine's clock
+	sets    *valueSets // nil: there are none
+	held    bool       // it is a transaction's: it can't be renewed
 	all     together
 }
 
@@ -144,6 +145,7 @@ func (c *Container) View(ctx context.Context) (*View, error) {
 	v := &View{c: c, now: c.st.clk.Now().Unix(), ttl: c.def.Load().DefaultTTL, opened: realTime.Now()}
 	for n := 1; ; n++ {
 		pol, resets := c.pol.Load(), c.resets.Load()
+		v.sets = c.sets.Load()
 		if of := c.Slots(); v.of != of {
 			v.of, v.slots = of, make([]ViewSlot, len(of.all))
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/journal"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -67,6 +68,43 @@ func (d *draft) writeRecorded(ctx context.Context) (pending, error) {
 	return p, nil
 }
 
+// recorded reports whether the journal has a part's changes.
+func (p *part) recorded() bool {
+	if p.sl.c.st.others {
+		return p.h.Recorded != 0
+	}
+	def := p.sl.c.def.Load()
+	return p.sl.c.st.jou.Records(def.Database, def.ID)
+}
+
+// pend adds what waits for the journal of a shared store to a draft, and its time to the heads.
+func (d *draft) pend() error {
+	after := uint64(0)
+	for i := range d.parts {
+		after = max(after, d.parts[i].h.Recorded)
+	}
+	if after == 0 {
+		return nil
+	}
+	news, err := d.news()
+	if err != nil || len(news) == 0 {
+		return err
+	}
+	size := 0
+	for i := range news {
+		size += news[i].Room()
+	}
+	first, last := d.c.st.jou.Take(after, len(news), size, d.together)
+	d.c.st.jou.PutPending(d.late, news, first, last, d.together)
+	for i := range d.parts {
+		if p := &d.parts[i]; p.h.Recorded != 0 {
+			p.h.Recorded = last
+		}
+	}
+	d.time = last
+	return nil
+}
+
 // ticket returns the ticket of a commit with n entries of a size.
 func (d *draft) ticket(n, size int) *journal.Ticket {
 	if d.together {
@@ -100,7 +138,7 @@ func (d *draft) news() (out []journal.Entry, err error) {
 	}
 	for i := range d.parts {
 		p := &d.parts[i]
-		if def := p.sl.c.def.Load(); !d.c.st.jou.Records(def.Database, def.ID) {
+		if !p.recorded() {
 			continue
 		}
 		for k := range p.evicted {
@@ -192,4 +230,71 @@ func (s *Store) Quiet(ctx context.Context, ns journal.Namespace) error {
 		}
 	}
 	return nil
+}
+
+// FollowJournal makes the heads of all slots of a container say whether the journal has its commits, in a store that
+// several processes share. When it returns, every commit that is made later does what the heads say, at whichever
+// process it was decided.
+func (c *Container) FollowJournal(ctx context.Context) error {
+	if err := c.keepUp(ctx); err != nil {
+		return translate(err)
+	}
+	def := c.def.Load()
+	return c.journalTo(ctx, c.st.jou.Records(def.Database, def.ID))
+}
+
+// BeginJournal makes the heads of all slots say that the journal has their commits. What isn't recorded is dropped
+// later.
+func (c *Container) BeginJournal(ctx context.Context) error { return c.journalTo(ctx, true) }
+
+// journalTo makes the heads of all slots say whether the journal has their commits.
+func (c *Container) journalTo(ctx context.Context, on bool) error {
+	for seen := (*Slots)(nil); seen != c.Slots(); { // slots may be replaced meanwhile
+		seen = c.Slots()
+		for _, sl := range seen.all {
+			if err := c.journalSlot(ctx, sl, on); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Container) journalSlot(ctx context.Context, sl *Slot, on bool) error {
+	for range maxRaces {
+		if err := sl.mu.LockFor(ctx); err != nil {
+			return err
+		}
+		raced, err := c.journalLatched(ctx, sl, on)
+		sl.mu.Unlock()
+		if err != nil || !raced {
+			return err
+		}
+	}
+	return errRaces()
+}
+
+// journalLatched is one attempt. The caller holds the latch.
+func (c *Container) journalLatched(ctx context.Context, sl *Slot, on bool) (raced bool, err error) {
+	if err := c.newestHead(ctx, sl); err != nil {
+		return false, translate(err)
+	}
+	if on == (sl.head.Recorded != 0) || !c.Slots().has(sl) {
+		return false, nil
+	}
+	h := sl.head
+	if h.Writer = c.st.writer; on {
+		h.Recorded = max(c.st.jou.Clock.Last(), 1)
+	} else {
+		h.Recorded = 0
+	}
+	head := h.append(nil)
+	b := kv.Batch{Frees: true}
+	b.Put(sl.headKey[:], head)
+	if _, err := c.st.eng.Write(ctx, &b, sl.asRead()); err != nil {
+		return c.lost(sl, err)
+	}
+	sl.head, sl.headBytes = h, head
+	sl.publish()
+	return false, nil
 }

@@ -261,6 +261,7 @@ func (c *Container) install(ctx context.Context, sl *Slot, b []byte) error {
 	if err != nil {
 		return err
 	}
+	c.st.jou.Clock.Advance(h.Recorded)
 	if h.LSN != sl.head.LSN {
 		sl.overtaken()
 	}

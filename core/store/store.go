@@ -123,6 +123,18 @@ func FirstHeadOf(s *catalog.Spec) []byte {
 	return h.append(nil)
 }
 
+// FirstHeadIn is FirstHeadOf for a container of a database. In a store that several processes share it says whether the
+// journal has its commits.
+func (s *Store) FirstHeadIn(db string, spec *catalog.Spec) []byte {
+	b := FirstHeadOf(spec)
+	var h Head
+	if s.others && s.jou.Records(db, spec.ID) && h.decode(b) == nil {
+		h.Recorded = 1
+		b = h.append(nil)
+	}
+	return b
+}
+
 // loadedAtOnce is the number of slots whose heads are read in parallel on an engine over a network.
 const loadedAtOnce = 512
 

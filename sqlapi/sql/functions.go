@@ -2,6 +2,7 @@ package sql
 
 import (
 	"context"
+	"slices"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
@@ -38,7 +39,8 @@ type calls struct {
 	dry       bool                   // the current row is run dry
 	missed    []missedCall           // by dry runs since the last message
 	key       []byte
-	room      int        // the length of the last list of arguments
+	args      []byte     // lists of arguments of calls that are not made yet
+	rows      int        // of the batch
 	stopped   error      // of a call that has exceeded a limit
 	parts     [][][]part // what is sent of an object, by function and argument; nil: all of it
 }
@@ -50,12 +52,6 @@ type missedCall struct {
 	key      string
 	args     []byte
 }
-
-// The memory of a list of arguments before it grows: the length of the one before, up to mostRoom, and roomToGrow.
-const (
-	mostRoom   = 16 << 10
-	roomToGrow = 64
-)
 
 // maxKnown bounds the values that calls outside of batches leave.
 const maxKnown = 4096
@@ -144,13 +140,17 @@ func (u *calls) call(f *frame, function int, exprs []cexpr, args []value.Value) 
 	if v, ok := u.known[string(u.key)]; ok {
 		return v
 	}
-	list := u.appendArguments(make([]byte, 0, min(u.room, mostRoom)+roomToGrow), f, function, exprs, args, false)
-	u.room = len(list)
-	miss := missedCall{function, u.row, string(u.key), list}
+	from := len(u.args)
+	u.args = u.appendArguments(u.args, f, function, exprs, args, false)
+	if u.dry && from == 0 {
+		u.args = roomFor(u.args, u.rows)
+	}
+	miss := missedCall{function, u.row, string(u.key), u.args[from:len(u.args):len(u.args)]}
 	if u.dry {
 		u.missed = append(u.missed, miss)
 		return value.Value{}
 	}
+	u.args = u.args[:0]
 	if u.stopped != nil {
 		f.fail(u.stopped)
 		return value.Value{}
@@ -209,7 +209,7 @@ func (u *calls) sendMissed(ctx context.Context) bool {
 			}
 		}
 	}
-	u.missed = u.missed[:0]
+	u.missed, u.args = u.missed[:0], u.args[:0]
 	return whole
 }
 
@@ -225,20 +225,21 @@ type lookahead struct {
 	src  *coreRows
 	r    *runner
 	rows []aheadRow
+	mem  []byte // of the rows' items
 	i    int
 	more bool // a batch was read
 }
 
 // aheadRow is a row of a batch.
 type aheadRow struct {
-	item     *core.Item
+	item     core.Item
 	position string
 }
 
 func (s *lookahead) err() error { return s.src.err() }
 
 func (s *lookahead) item() (doc.Doc, *core.Item) {
-	it := s.rows[s.i].item
+	it := &s.rows[s.i].item
 	return it.Doc, it
 }
 
@@ -251,6 +252,11 @@ func (s *lookahead) next() bool {
 	}
 	s.r.f.calls.row = s.i
 	return true
+}
+
+// roomFor makes room for n texts of which mem has the first one: the others are about as long.
+func roomFor(mem []byte, n int) []byte {
+	return slices.Grow(mem, min((len(mem)+len(mem)/8)*(n-1), aheadBytes))
 }
 
 // size returns how many rows the next batch has. The first one of a page has the rows that the page still takes.
@@ -268,11 +274,15 @@ func (s *lookahead) size() int {
 // fill reads a batch. It returns false at the end of the rows.
 func (s *lookahead) fill() bool {
 	n := s.size()
-	s.rows, s.i, s.more = s.rows[:0], 0, true
-	for size := 0; len(s.rows) < n && size < aheadBytes && s.src.next(); {
-		d, it := s.src.item()
-		size += len(d)
-		s.rows = append(s.rows, aheadRow{it.Clone(), s.src.position()})
+	s.rows, s.mem, s.i, s.more = s.rows[:0], s.mem[:0], 0, true
+	for len(s.rows) < n && len(s.mem) < aheadBytes && s.src.next() {
+		var row aheadRow
+		_, it := s.src.item()
+		if row.item, s.mem = it.CloneTo(s.mem); len(s.rows) == 0 {
+			s.mem = roomFor(s.mem, n)
+		}
+		row.position = s.src.position()
+		s.rows = append(s.rows, row)
 	}
 	if len(s.rows) == 0 {
 		return false
@@ -287,6 +297,7 @@ func (s *lookahead) prepare() {
 	f := s.r.f
 	u, sink, steps := f.calls, f.sink, f.steps
 	u.begin()
+	u.rows = len(s.rows)
 	u.dry, f.sink = true, s.r.p.top.dryRow
 	defer func() { u.dry, f.sink, f.steps = false, sink, steps }()
 	todo := make([]int, len(s.rows))
@@ -298,7 +309,7 @@ func (s *lookahead) prepare() {
 		for _, i := range todo {
 			before := len(u.missed)
 			u.row = i
-			f.setRoot(s.rows[i].item.Doc, s.rows[i].item)
+			f.setRoot(s.rows[i].item.Doc, &s.rows[i].item)
 			s.r.p.top.run(f)
 			f.err = nil // it comes again when the row is run
 			if len(u.missed) > before {

@@ -57,14 +57,15 @@ func Run(ctx context.Context, g *Graph, req *message.Request,
 
 // clean makes sure that only our errors, the core's and emit's are returned.
 func clean(err error) error {
+	if err == nil {
+		return nil
+	}
 	var (
 		se *Error
 		ce *status.Error
 		ee *emitError
 	)
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &ee):
 		return ee.err
 	case errors.As(err, &se):
