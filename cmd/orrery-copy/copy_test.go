@@ -190,6 +190,28 @@ func TestCopy(t *testing.T) {
 	}
 }
 
+// --map gives fields other names.
+func TestCopyRenames(t *testing.T) {
+	for api, field := range map[string]string{"nosql": "n", "mongodb": "t"} {
+		p := newPair(t)
+		ctx := context.Background()
+		from := client(t, api, p.from, "FROM_KEY", "d/c")
+		prepareSource(t, api, p.from, from)
+		fill(t, api, from, 0, 3)
+		if out, err := p.copy(ctx, api, "d/c", "--map", field+"=number"); err != nil {
+			t.Fatal(out, err)
+		}
+		got := items(t, client(t, api, p.to, "TO_KEY", "d/c"))
+		if text := strings.Join(got, "\n"); len(got) != 3 || strings.Count(text, `"number"`) != 3 ||
+			strings.Contains(text, `"`+field+`"`) {
+			t.Errorf("%s: %s", api, text)
+		}
+		if _, err := p.copy(ctx, api, "d/c", "--map", "n"); err == nil || !strings.Contains(err.Error(), "OLD=NEW") {
+			t.Error(err)
+		}
+	}
+}
+
 // prepareSource creates the container that is copied.
 func prepareSource(t *testing.T, api string, s *server.Server, c target) {
 	t.Helper()

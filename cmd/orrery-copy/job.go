@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/orrerydb/orrery/cmd/orrery/transfer"
 	"github.com/orrerydb/orrery/cmd/orrery/transfer/door"
 )
 
@@ -109,6 +110,7 @@ type job struct {
 	from, to        place
 	follow, restart bool
 	state           string
+	rename          []string // OLD=NEW: fields
 }
 
 // kept is the file of a copy's state. It has no secret.
@@ -127,8 +129,12 @@ func (j *job) run(ctx context.Context, out io.Writer) error {
 	if j.from.api != j.to.api {
 		return errors.New("--from and --to are of different APIs: every container of Orrery has all of them")
 	}
+	names, err := transfer.ParseNames(j.rename)
+	if err != nil {
+		return err
+	}
 	h := fnv.New64a()
-	_, _ = io.WriteString(h, j.from.text+"\n"+j.to.text)
+	_, _ = io.WriteString(h, strings.Join(append([]string{j.from.text, j.to.text}, j.rename...), "\n"))
 	st := kept{Job: fmt.Sprintf("%016x", h.Sum64())}
 	if j.state == "" {
 		j.state = ".orrery-copy-" + st.Job + ".json"
@@ -155,6 +161,9 @@ func (j *job) run(ctx context.Context, out io.Writer) error {
 	}
 	done := int64(0)
 	err = from.changes(ctx, st.Position, j.follow, func(batch []change, next json.RawMessage) error {
+		if err := j.renamed(names, batch); err != nil {
+			return err
+		}
 		if err := to.apply(ctx, batch); err != nil {
 			return err
 		}
@@ -174,6 +183,27 @@ func (j *job) run(ctx context.Context, out io.Writer) error {
 		}
 	}
 	return err
+}
+
+// renamed gives the fields of items their new names (--map).
+func (j *job) renamed(names *transfer.Names, batch []change) error {
+	if len(j.rename) == 0 {
+		return nil
+	}
+	for i := range batch {
+		if batch[i].item == nil {
+			continue
+		}
+		r := transfer.Row{Text: batch[i].item}
+		if j.from.api == "mongodb" {
+			r = transfer.Row{Doc: batch[i].item}
+		}
+		if err := names.Change(&r); err != nil {
+			return err
+		}
+		batch[i].item = append([]byte(nil), append(r.Text, r.Doc...)...) // the names' room is used again
+	}
+	return nil
 }
 
 // shown returns an error as the user should see it.

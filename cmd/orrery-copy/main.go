@@ -45,6 +45,7 @@ func command() *cobra.Command {
 	f.StringVar(&c.to.key, "to-key", "", "Where its key is: `env:NAME or file:PATH`.")
 	f.StringVar(&c.to.account, "to-account", "", "Its account, where the place doesn't say.")
 	f.BoolVar(&c.follow, "follow", false, "Go on with the changes that are made, until stopped.")
+	f.StringArrayVar(&c.rename, "map", nil, "Rename a field: `OLD=NEW`. Repeatable.")
 	f.StringVar(&c.state, "state", "",
 		"`FILE` from which a copy that was ended goes on; the default is in the working "+
 			"directory.")

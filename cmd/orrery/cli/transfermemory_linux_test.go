@@ -104,8 +104,7 @@ func TestTransferMemory(t *testing.T) {
 				t.Errorf("%s: the export of %d rows has %d bytes", api, rows, size)
 			}
 		}
-		t.Logf("%s: import %d and %d MiB, export %d and %d MiB", api, imported[0], imported[1], exported[0],
-			exported[1])
+		t.Logf("%s: import %d MiB, export %d MiB", api, imported, exported)
 		if imported[1] > imported[0]+most || exported[1] > exported[0]+most {
 			t.Errorf("%s: import %v MiB, export %v MiB, with %d and %d rows", api, imported, exported, few, many)
 		}
