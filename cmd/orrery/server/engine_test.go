@@ -222,6 +222,13 @@ func TestUpgradeOfASharedStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) { // until it has a sign of life
+		if all, err := first.Engine().Processes(t.Context()); err != nil || time.Now().After(deadline) {
+			t.Fatal("it has no sign of life", err)
+		} else if len(all) > 0 {
+			break
+		}
+	}
 	format.Store(kv.Format - 1) // as if that server were of the older version
 	if _, err := with(false); err == nil {
 		t.Error("a server without --upgrade starts")
