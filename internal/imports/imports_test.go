@@ -131,13 +131,14 @@ var clockCalls = map[string][]string{
 // clockFree are exempt: the clock itself, and packages for tests. TLS keys need crypto/rand, which no test freezes. The
 // engine's background work uses real pauses, independent of the time of items.
 var clockFree = map[string][]string{
-	"core/clock":        {"time", "github.com/google/uuid", "math/rand", "math/rand/v2", "crypto/rand"},
-	"core/kv/kvtest":    {"math/rand/v2"},
-	"cmd/orrery/certs":  {"crypto/rand"},
-	"core/kv/pebblekv":  {"time"},
-	"internal/netlimit": {"time"}, // deadlines of sockets
-	"mongoapi/peer":     {"time"}, // the same
-	"internal/tally":    {"time"},
+	"core/clock":           {"time", "github.com/google/uuid", "math/rand", "math/rand/v2", "crypto/rand"},
+	"core/kv/kvtest":       {"math/rand/v2"},
+	"cmd/orrery/certs":     {"crypto/rand"},
+	"core/kv/pebblekv":     {"time"},
+	"core/kv/pebblekv/aio": {"time"}, // deadlines
+	"internal/netlimit":    {"time"}, // deadlines of sockets
+	"mongoapi/peer":        {"time"}, // the same
+	"internal/tally":       {"time"},
 }
 
 // goFree may start goroutines themselves: the package for background work, engines, whose failures end the process, and

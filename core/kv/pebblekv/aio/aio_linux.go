@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -72,7 +73,10 @@ func newQueue() (*queue, error) {
 
 // Sync is fsync, or fdatasync if only the data matters. done is false if the kernel didn't take the request; then
 // nothing has happened.
-func Sync(fd uintptr, data bool) (done bool, err error) {
+func Sync(fd uintptr, data bool) (done bool, err error) { return within(fd, data, time.Time{}) }
+
+// within is Sync with an error if there is no end until a time; the zero time is never.
+func within(fd uintptr, data bool, until time.Time) (done bool, err error) {
 	var q *queue
 	select {
 	case q = <-queues():
@@ -90,7 +94,7 @@ func Sync(fd uintptr, data bool) (done bool, err error) {
 		queues() <- q
 		return false, nil
 	}
-	result, err := q.wait()
+	result, err := q.wait(until)
 	if err != nil {
 		return true, os.NewSyscallError(name, err) // q isn't used again, because a request may be in it
 	}
@@ -102,8 +106,14 @@ func Sync(fd uintptr, data bool) (done bool, err error) {
 }
 
 // wait waits for the request in q. The read of the counter is the runtime's, so no thread waits.
-func (q *queue) wait() (result int64, err error) {
+func (q *queue) wait(until time.Time) (result int64, err error) {
 	var count [8]byte
+	if !until.IsZero() {
+		if err := q.counter.SetReadDeadline(until); err != nil {
+			return 0, err
+		}
+		defer q.counter.SetReadDeadline(time.Time{})
+	}
 	if _, err := q.counter.Read(count[:]); err != nil {
 		return 0, err
 	}
@@ -120,6 +130,9 @@ func (q *queue) wait() (result int64, err error) {
 	}
 }
 
+// probeTime is how long Available waits for the end of a sync. A sandbox may take a request and never tell its end.
+const probeTime = 2 * time.Second
+
 // Available reports whether the kernel takes syncs: Linux since 4.18, unless a sandbox refuses the calls.
 var Available = sync.OnceValue(func() bool {
 	dir, err := os.Open("/")
@@ -127,6 +140,6 @@ var Available = sync.OnceValue(func() bool {
 		return false
 	}
 	defer dir.Close()
-	done, err := Sync(dir.Fd(), true)
+	done, err := within(dir.Fd(), true, time.Now().Add(probeTime))
 	return done && err == nil
 })
