@@ -212,8 +212,13 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 	return nil
 }
 
-// retime moves items up to the time of their slot's last commit. If the clock was set back, the items get the clock's
-// time and an epoch begins. If the second of an item changes, its terms and the batch are made again.
+// retime moves items up, behind the time of their slot's last commit. So no two versions under a key have the same time,
+// not even if the first one was deleted before the second was created, and a time can be an etag. If the clock was set
+// back, the items get the clock's time and an epoch begins. If the second of an item changes, its terms and the batch
+// are made again.
+//
+// Example: a create of "a" takes the time 5, and waits for the latch. Meanwhile "a" is created by another client with
+// the time 7, and deleted. The first create gets the time 8: with 7, a replace of the other one would replace it.
 func (d *draft) retime() error {
 	again := false
 	for i := range d.parts {
@@ -223,6 +228,9 @@ func (d *draft) retime() error {
 			if now := d.c.now(); now < last-clockTolerance {
 				p.fell, last = last, now
 			}
+		}
+		if p.fell == 0 {
+			last++
 		}
 		for k := range p.chs {
 			ch := &p.chs[k]
