@@ -212,13 +212,8 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 	return nil
 }
 
-// retime moves items up, behind the time of their slot's last commit. So no two versions under a key have the same time,
-// not even if the first one was deleted before the second was created, and a time can be an etag. If the clock was set
-// back, the items get the clock's time and an epoch begins. If the second of an item changes, its terms and the batch
-// are made again.
-//
-// Example: a create of "a" takes the time 5, and waits for the latch. Meanwhile "a" is created by another client with
-// the time 7, and deleted. The first create gets the time 8: with 7, a replace of the other one would replace it.
+// retime moves items up to the time of their slot's last commit. If the clock was set back, the items get the clock's
+// time and an epoch begins. If the second of an item changes, its terms and the batch are made again.
 func (d *draft) retime() error {
 	again := false
 	for i := range d.parts {
@@ -228,9 +223,6 @@ func (d *draft) retime() error {
 			if now := d.c.now(); now < last-clockTolerance {
 				p.fell, last = last, now
 			}
-		}
-		if p.fell == 0 {
-			last++
 		}
 		for k := range p.chs {
 			ch := &p.chs[k]
@@ -262,6 +254,22 @@ func (p *part) early(last int64) bool {
 		}
 	}
 	return false
+}
+
+// outlive moves the time of the slot's last commit behind those of the items that the commit deletes. So no two
+// versions under a key have the same time, not even if the first one is deleted before the second is created, and a time
+// can be an etag. Times of an earlier epoch can be greater, and change nothing.
+//
+// Example: a create of "a" takes the time 5, and waits for the latch. Meanwhile "a" is created by another client with
+// the time 7, and deleted. The first create gets the time 8: with 7, a replace of the other one would replace it.
+func (p *part) outlive() {
+	for _, list := range [][]change{p.chs, p.evicted} {
+		for i := range list {
+			if ch := &list[i]; ch.item == nil && ch.old != nil && ch.old.Ticks == p.h.Ticks {
+				p.h.Ticks++
+			}
+		}
+	}
 }
 
 func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
@@ -309,6 +317,7 @@ func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 		}
 		p.count(ch)
 	}
+	p.outlive()
 	if p.h.LogFloor != 0 {
 		d.log(p)
 	}
