@@ -257,8 +257,8 @@ func (p *part) early(last int64) bool {
 }
 
 // outlive moves the time of the slot's last commit behind those of the items that the commit deletes. So no two
-// versions under a key have the same time, not even if the first one is deleted before the second is created, and a time
-// can be an etag. Times of an earlier epoch can be greater, and change nothing.
+// versions under a key have the same time, not even if the first one is deleted before the second is created, and a
+// time can be an etag. Times of an earlier epoch can be greater, and change nothing.
 //
 // Example: a create of "a" takes the time 5, and waits for the latch. Meanwhile "a" is created by another client with
 // the time 7, and deleted. The first create gets the time 8: with 7, a replace of the other one would replace it.
