@@ -212,66 +212,6 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 	return nil
 }
 
-// retime moves items up to the time of their slot's last commit. If the clock was set back, the items get the clock's
-// time and an epoch begins. If the second of an item changes, its terms and the batch are made again.
-func (d *draft) retime() error {
-	again := false
-	for i := range d.parts {
-		p := &d.parts[i]
-		last := p.sl.head.Ticks
-		if p.fell = 0; p.early(last) { // the clock was set back, or an item has waited long
-			if now := d.c.now(); now < last-clockTolerance {
-				p.fell, last = last, now
-			}
-		}
-		for k := range p.chs {
-			ch := &p.chs[k]
-			if ch.item == nil {
-				continue
-			}
-			before := ch.item.TS()
-			if p.fell == 0 {
-				last = max(last, ch.item.Ticks)
-			}
-			if ch.item.Ticks = last; ch.item.TS() != before {
-				ch.collect(p.sl.c.upkeepOf(p.sl))
-				again = true
-			}
-		}
-	}
-	if !again {
-		return nil
-	}
-	d.ready.Discard()
-	return d.prepare()
-}
-
-// early reports whether an item's time is far below the time of the slot's last commit.
-func (p *part) early(last int64) bool {
-	for k := range p.chs {
-		if it := p.chs[k].item; it != nil && it.Ticks < last-clockTolerance {
-			return true
-		}
-	}
-	return false
-}
-
-// outlive moves the time of the slot's last commit behind those of the items that the commit deletes. So no two
-// versions under a key have the same time, not even if the first one is deleted before the second is created, and a
-// time can be an etag. Times of an earlier epoch can be greater, and change nothing.
-//
-// Example: a create of "a" takes the time 5, and waits for the latch. Meanwhile "a" is created by another client with
-// the time 7, and deleted. The first create gets the time 8: with 7, a replace of the other one would replace it.
-func (p *part) outlive() {
-	for _, list := range [][]change{p.chs, p.evicted} {
-		for i := range list {
-			if ch := &list[i]; ch.item == nil && ch.old != nil && ch.old.Ticks == p.h.Ticks {
-				p.h.Ticks++
-			}
-		}
-	}
-}
-
 func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 	sl := p.sl
 	p.h = sl.head
