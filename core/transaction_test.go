@@ -404,13 +404,13 @@ func TestTransactionsAddUp(t *testing.T) {
 			defer close(stopped)
 			for n := 8; n <= 64; n *= 2 { // newContainer has 4 slots
 				for _, at := range nested(n) {
+					if err := c.SplitSlot(bg, at); err != nil {
+						t.Error(err)
+					}
 					select {
 					case <-stop:
 						return
 					default:
-					}
-					if err := c.SplitSlot(bg, at); err != nil {
-						t.Error(err)
 					}
 				}
 			}
