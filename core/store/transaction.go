@@ -293,7 +293,8 @@ func (t *Transaction) shown(ctx context.Context, p *Tx, err error) error {
 // Write does one write in a container. If the item has changed since the snapshot, or the transaction has written too
 // much, it ends, and the error is RetryWith or TooLarge. After another error it is as it was before the call. A unique
 // value that another item has in the snapshot, or by a write of the transaction, is a Conflict. Over a network all
-// unique values of an item take one round trip. Commit finds those that others have taken since. Result.Item gets its LSN, number and etag when Commit succeeds.
+// unique values of an item take one round trip. Commit finds those that others have taken since. Result.Item gets its
+// LSN, number and etag when Commit succeeds.
 func (t *Transaction) Write(ctx context.Context, c *Container, w *Write) (Result, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
