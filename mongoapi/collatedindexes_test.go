@@ -164,9 +164,10 @@ func testCollatedFilters(t *testing.T, depth int) {
 			if n := must(count).Lookup("n").Int32(); int(n) != len(want) {
 				t.Fatalf("%s: count of %v is %d, not %d", coll, q, n, len(want))
 			}
-			got = read(coll, bson.D{{Key: "aggregate", Value: coll}, {Key: "pipeline", Value: bson.A{
-				bson.D{{Key: "$match", Value: q}}, bson.D{{Key: "$sort", Value: append(sort, bson.E{Key: "_id", Value: 1})}},
-			}}, {Key: "cursor", Value: bson.D{}}})
+			stages := bson.A{bson.D{{Key: "$match", Value: q}},
+				bson.D{{Key: "$sort", Value: append(sort, bson.E{Key: "_id", Value: 1})}}}
+			got = read(coll, bson.D{{Key: "aggregate", Value: coll}, {Key: "pipeline", Value: stages},
+				{Key: "cursor", Value: bson.D{}}})
 			if slices.Sort(got); !slices.Equal(got, want) {
 				t.Fatalf("%d, %s: the pipeline for %v\ngives %v\nwant  %v", n, coll, q, got, want)
 			}
