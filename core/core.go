@@ -42,6 +42,9 @@ type (
 	ParallelArrays = index.ParallelArrays
 	Words          = index.Words
 	WordsJSON      = index.WordsJSON
+	// CollatedJSON is a rule of an indexing policy for an index under a collation, ColumnJSON one of its paths.
+	CollatedJSON = index.CollatedJSON
+	ColumnJSON   = index.ColumnJSON
 	// PartitionKeyDef is a container's partition key definition.
 	PartitionKeyDef = catalog.PartitionKeyDef
 	// Throughput is provisioned request units per second.

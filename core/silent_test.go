@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -128,6 +129,48 @@ func TestRequestsEndWhileTheStoreIsSilent(t *testing.T) {
 			t.Error("no LSN")
 		}
 		clean(t, e)
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Work without a deadline that waits for the store keeps no request waiting behind its own deadline, and the second in
+// which the catalog looks for the outcome of a change.
+func TestBackgroundWorkWaitsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &silent{Engine: kvtest.NewShared(memkv.New(), 1).Engine()}
+		e, err := core.Open(bg, store, core.Options{Clock: clock.Fake(time.Unix(1_700_000_000, 0))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const deadline = 2 * time.Second
+		for name, work := range map[string]func() error{
+			"journal": func() error { return e.TrimJournal(bg) },
+			"catalog": func() error {
+				_, err := e.CreateDatabase(bg, core.DatabaseSpec{ID: "of the work"})
+				return err
+			},
+		} {
+			store.now.Store(true)
+			var all sync.WaitGroup
+			all.Go(func() {
+				// The silent store knows of no write whether it was applied.
+				if err := work(); err != nil && !status.Is(err, status.UnknownOutcome) {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(bg, deadline)
+			begun := time.Now()
+			_, err := e.CreateDatabase(ctx, core.DatabaseSpec{ID: "db"})
+			if took := time.Since(begun); took > deadline+1100*time.Millisecond || err == nil {
+				t.Errorf("beside work on the %s it took %v: %v", name, took, err)
+			}
+			cancel()
+			store.now.Store(false)
+			all.Wait()
+		}
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}

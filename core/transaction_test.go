@@ -210,8 +210,8 @@ func dropPurse(t *testing.T, c *core.Container, name string) {
 	}
 }
 
-// A unique key that another item has is a conflict at the write, and over a network at the commit, which writes nothing
-// then, in no partition.
+// A unique key that another item has is a conflict at the write. What the transaction has written before isn't there
+// if it isn't committed.
 func TestTransactionUnique(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{UniqueKeys: [][]string{{"/n"}}})
@@ -222,12 +222,6 @@ func TestTransactionUnique(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := setIn(t, tx, core.Create, `{"id":"y","pk":"a","n":1}`)
-		if e.Shared() {
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = tx.Commit(bg)
-		}
 		wantCode(t, err, status.Conflict, 0)
 		if got := balance(t, outside(c), "b"); got != -1 {
 			t.Error("b is there")
@@ -237,7 +231,7 @@ func TestTransactionUnique(t *testing.T) {
 
 // A value that a declared index keeps unique over all partitions is a conflict at the write, if another item has it in
 // the snapshot or by the transaction's own writes. What the transaction frees it may give to another item. What others
-// have taken since the snapshot is found by the commit, and over a network everything is.
+// have taken since the snapshot is found by the commit.
 func TestTransactionDeclaredUnique(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{Declared: []core.Declared{uniqueIn("n", "n")}})
@@ -260,9 +254,6 @@ func TestTransactionDeclaredUnique(t *testing.T) {
 			{core.Create, "d", 2, false},
 			{core.Create, "e", 3, true},
 		} {
-			if s.refused && e.Shared() {
-				continue
-			}
 			err := setIn(t, tx, s.kind, purse(s.name, s.n))
 			if !s.refused && err != nil {
 				t.Fatalf("%s gets %d: %v", s.name, s.n, err)
@@ -413,13 +404,13 @@ func TestTransactionsAddUp(t *testing.T) {
 			defer close(stopped)
 			for n := 8; n <= 64; n *= 2 { // newContainer has 4 slots
 				for _, at := range nested(n) {
+					if err := c.SplitSlot(bg, at); err != nil {
+						t.Error(err)
+					}
 					select {
 					case <-stop:
 						return
 					default:
-					}
-					if err := c.SplitSlot(bg, at); err != nil {
-						t.Error(err)
 					}
 				}
 			}

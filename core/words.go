@@ -1,6 +1,7 @@
 package core
 
 import (
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -11,3 +12,7 @@ const WordsPath = index.WordsPath
 
 // WordTerm returns a term as it is at WordsPath.
 func WordTerm(s string) value.Value { return index.Term(s) }
+
+// CollatedPath returns the name before the paths of conditions and orders that an index under a collation answers. The
+// values of such conditions are sort keys.
+func CollatedPath(o collate.Options) string { return index.CollatedPath(o) }

@@ -183,8 +183,11 @@ func (k *coll) query(f *filter.Filter, o order.Order, limit int64, e *expr.Env) 
 		q.Match = func(it *core.Item) (bool, error) { return f.Match(e, value.ObjectOf(it.Doc)) }
 	}
 	near := f.Near()
-	if coll := e.Run.Collation(); coll != nil && len(o) > 0 {
-		q.OrderBy, q.Compare = collatedOrder(slices.Clone(o).With(coll)), order.Comparer(coll)
+	if coll := e.Run.Collation(); coll != nil {
+		k.collate(q, coll, f, slices.Clone(o))
+	}
+	if len(q.OrderBy) > 0 {
+		// the order of strings is that of the collation
 	} else if len(o) > 0 || near != nil {
 		for _, c := range o {
 			q.OrderBy = append(q.OrderBy, exec.Order{Path: access.NewPath(c.Path...).Element(), Desc: c.Desc,
@@ -199,16 +202,6 @@ func (k *coll) query(f *filter.Filter, o order.Order, limit int64, e *expr.Env) 
 		q.Limit = int(limit)
 	}
 	return q
-}
-
-// collatedOrder returns an order that no index gives, because entries are in the order of bytes: the paths are those of
-// fields that no document can have.
-func collatedOrder(o order.Order) (by []exec.Order) {
-	for _, c := range o {
-		by = append(by, exec.Order{Path: access.NewPath("\x00" + strings.Join(c.Path, ".")), Desc: c.Desc,
-			Key: func(it *core.Item) value.Value { return order.Key(value.ObjectOf(it.Doc), c) }})
-	}
-	return by
 }
 
 // newDocument validates a document to be stored and moves `_id` to the front, or adds one. If nothing has to change,

@@ -262,6 +262,9 @@ func naiveOperator(d bson.D, path []string, ends, all []any, c bson.E) bool {
 	return some(all, func(v any) bool { return naiveCompare(c.Key, v, c.Value) })
 }
 
+// naiveStrings compares strings; a test of collations replaces it.
+var naiveStrings = strings.Compare
+
 // naiveCompare compares a value with a scalar. Values of other kinds are never equal, less or greater.
 func naiveCompare(op string, v, with any) bool {
 	number := func(x any) (float64, bool) {
@@ -284,7 +287,7 @@ func naiveCompare(op string, v, with any) bool {
 		if !ok {
 			return false
 		}
-		r = strings.Compare(s, w)
+		r = naiveStrings(s, w)
 	default:
 		x, ok := number(v)
 		y, _ := number(w)

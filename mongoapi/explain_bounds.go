@@ -44,16 +44,16 @@ func (x interval) text(backward bool) string {
 // Example: {a: {$gt: 5}, b: "x"} on an index {b: 1, a: -1} has ["x", "x"] for b and [inf.0, 5) for a.
 func boundsOf(l *access.Pred, backward bool) (columns [][]string) {
 	if l.Comp == nil {
-		return [][]string{textsOf(intervalsOf(l), backward)}
+		return [][]string{textsOf(intervalsOf(l, false), backward)}
 	}
 	c := l.Comp
 	for i := range c.Index.Columns {
 		ivs := []interval{all}
 		switch {
 		case i < len(c.Front):
-			ivs = intervalsOf(c.Front[i])
+			ivs = intervalsOf(c.Front[i], c.Index.Coll != nil)
 		case i == len(c.Front) && c.Range != nil:
-			ivs = intervalsOf(c.Range)
+			ivs = intervalsOf(c.Range, c.Index.Coll != nil)
 		}
 		columns = append(columns, textsOf(ivs, backward != c.Index.Columns[i].Desc))
 	}
@@ -70,18 +70,18 @@ func textsOf(ivs []interval, backward bool) (out []string) {
 	return slices.Compact(out)
 }
 
-// intervalsOf returns the intervals of a condition on one path, in ascending order.
-func intervalsOf(p *access.Pred) (ivs []interval) {
+// intervalsOf returns the intervals of a condition on one path, in ascending order. under: see boundText.
+func intervalsOf(p *access.Pred, under bool) (ivs []interval) {
 	switch {
 	case p.Every() || p.Op == access.OpExists:
 		return []interval{all}
 	case len(p.Kids) > 0: // alternatives on one path
 		for _, k := range p.Kids {
-			ivs = append(ivs, intervalsOf(k)...)
+			ivs = append(ivs, intervalsOf(k, under)...)
 		}
 	case p.Op == access.OpIn:
 		for _, v := range p.Vals {
-			text := boundText(v)
+			text := boundText(v, under)
 			ivs = append(ivs, interval{text, text, true, true, v})
 		}
 	case p.Op == access.OpPrefix:
@@ -91,7 +91,7 @@ func intervalsOf(p *access.Pred) (ivs []interval) {
 			{re, re, true, true, value.Undef()},
 		}
 	case p.Op == access.OpRange:
-		return []interval{rangeOf(p)}
+		return []interval{rangeOf(p, under)}
 	default:
 		return []interval{all}
 	}
@@ -103,16 +103,16 @@ func intervalsOf(p *access.Pred) (ivs []interval) {
 }
 
 // rangeOf returns the interval of a range. An open end is that of the bound's type.
-func rangeOf(p *access.Pred) interval {
+func rangeOf(p *access.Pred, under bool) interval {
 	x := all
 	if p.Lo != nil {
-		x.lo, x.loIn, x.at = boundText(p.Lo.Value), p.Lo.Inclusive, p.Lo.Value
+		x.lo, x.loIn, x.at = boundText(p.Lo.Value, under), p.Lo.Inclusive, p.Lo.Value
 		if t, ok := typeEnds[p.Lo.Value.Kind()]; ok && !p.Any {
 			x.hi, x.hiIn = t.hi, t.hiIn
 		}
 	}
 	if p.Hi != nil {
-		x.hi, x.hiIn = boundText(p.Hi.Value), p.Hi.Inclusive
+		x.hi, x.hiIn = boundText(p.Hi.Value, under), p.Hi.Inclusive
 		if t, ok := typeEnds[p.Hi.Value.Kind()]; ok && !p.Any && p.Lo == nil {
 			x.lo, x.loIn = t.lo, true
 		}
@@ -139,12 +139,15 @@ type typeEnd struct {
 	hiIn   bool
 }
 
-// boundText returns a value as MongoDB shows it in bounds.
-func boundText(v value.Value) string {
+// boundText returns a value as MongoDB shows it in bounds. under says that strings are sort keys of a collation.
+func boundText(v value.Value, under bool) string {
 	switch v.Kind() {
 	case value.Double:
 		return doubleBound(v.Float())
 	case value.String:
+		if under {
+			return fmt.Sprintf("CollationKey(0x%x)", v.Bytes())
+		}
 		return quotedBound(v.Str())
 	case value.ObjectID:
 		return "ObjectId('" + hex.EncodeToString(v.Bytes()) + "')"

@@ -132,12 +132,16 @@ func (s *stages) scan(dst []byte, n *plan.Node) []byte {
 	}
 	dst = bson.End(dst, at)
 	name := strings.Join(index, "_")
+	collation := value.Undef()
 	for _, spec := range s.p.indexes { // a declared one may have another name
-		if bytes.Equal(spec.Get("key").Bytes(), dst[at:]) {
-			name = spec.Get("name").Str()
+		if c, ok := answers(spec, n.Leaf); ok && bytes.Equal(spec.Get("key").Bytes(), dst[at:]) {
+			name, collation = spec.Get("name").Str(), c
 		}
 	}
 	dst = bson.AppendString(dst, "indexName", name)
+	if collation.IsDefined() {
+		dst = value.AppendElement(dst, "collation", collation)
+	}
 	dst = bson.AppendBool(dst, "isMultiKey", s.p.several[n.Leaf])
 	dst = bson.AppendString(dst, "direction", direction(s.backward))
 	at, dst = bson.BeginObject(dst, "indexBounds")
@@ -149,6 +153,15 @@ func (s *stages) scan(dst []byte, n *plan.Node) []byte {
 		dst = bson.End(d, ta)
 	}
 	return bson.End(dst, at)
+}
+
+// answers reports whether a declared index has the collation of a leaf's index, which it returns as it is listed.
+func answers(spec value.Value, l *access.Pred) (collation value.Value, ok bool) {
+	collation = spec.Get("collation")
+	if l.Comp == nil || l.Comp.Index.Coll == nil {
+		return value.Undef(), !collation.IsDefined()
+	}
+	return collation, value.CompareBSON(collation, collationDoc(l.Comp.Index.Coll)) == 0
 }
 
 func direction(backward bool) string {
@@ -168,7 +181,7 @@ func columnsOf(l *access.Pred) (names []string, descends []bool) {
 	}
 	for i := range l.Comp.Index.Columns {
 		c := &l.Comp.Index.Columns[i]
-		segs := append(l.Comp.Index.Array[:len(l.Comp.Index.Array):len(l.Comp.Index.Array)], c.Segs...)
+		segs := append(l.Comp.Index.Array[:len(l.Comp.Index.Array):len(l.Comp.Index.Array)], c.Field...)
 		names, descends = append(names, strings.Join(segs, ".")), append(descends, c.Desc)
 	}
 	return names, descends

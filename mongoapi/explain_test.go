@@ -50,6 +50,9 @@ func writeStages(out *strings.Builder, stage bson.Raw) {
 	out.WriteString(name)
 	if name == "IXSCAN" {
 		var fields []string
+		if l, err := stage.LookupErr("collation", "locale"); err == nil {
+			fields = append(fields, "under "+l.StringValue())
+		}
 		for _, f := range []string{"keyPattern", "indexName", "isMultiKey", "direction", "indexBounds"} {
 			fields = append(fields, stage.Lookup(f).String())
 		}

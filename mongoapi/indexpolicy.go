@@ -10,30 +10,29 @@ import (
 )
 
 // The core indexes every path, so most declared indexes need nothing. A compound index becomes a composite index of the
-// container's indexing policy, if a policy can express its paths.
+// container's indexing policy, if a policy can express its paths. One with a collation becomes an index under it.
 
-// columnJSON is a path of a composite index.
-type columnJSON struct {
-	Path  string `json:"path"`
-	Order string `json:"order"`
-}
-
-// composite returns the composite index for a declared index, nil if it needs none or can have none.
-func composite(spec value.Value) []columnJSON {
-	var out []columnJSON
+// columns returns the paths of a declared index as a policy has them, nil if it can't express one of them.
+func columns(spec value.Value) (out []core.ColumnJSON) {
 	for it := spec.Get("key").Iter(); it.Next(); {
 		path, ok := policyPath(string(it.Key()))
 		n, number := value.Number(it.Value())
 		if !ok || !number {
 			return nil
 		}
-		c := columnJSON{path, "ascending"}
+		c := core.ColumnJSON{Path: path, Order: "ascending"}
 		if n < 0 {
 			c.Order = "descending"
 		}
 		out = append(out, c)
 	}
-	if len(out) < 2 || len(out) > core.MaxCompositePaths {
+	return out
+}
+
+// composite returns the composite index for a declared index, nil if it needs none or can have none.
+func composite(spec value.Value) []core.ColumnJSON {
+	out := columns(spec)
+	if len(out) < 2 || len(out) > core.MaxCompositePaths || spec.Get("collation").IsDefined() {
 		return nil
 	}
 	return out
@@ -75,21 +74,23 @@ func policyFor(policy []byte, old, specs []value.Value) []byte {
 		json.Unmarshal(all["indexingMode"], &mode) != nil || strings.EqualFold(mode, "none") {
 		return policy
 	}
-	composites := listed[[]columnJSON]{
-		of: func(s value.Value) [][]columnJSON {
+	composites := listed[[]core.ColumnJSON]{
+		of: func(s value.Value) [][]core.ColumnJSON {
 			if c := composite(s); c != nil {
-				return [][]columnJSON{c}
+				return [][]core.ColumnJSON{c}
 			}
 			return nil
 		},
-		same: func(a, b []columnJSON) bool { return slices.Equal(a, b) },
+		same: func(a, b []core.ColumnJSON) bool { return slices.Equal(a, b) },
 		most: core.MaxCompositeIndexes,
 	}
 	shapes := listed[spatialJSON]{of: spatial, same: spatialJSON.same, most: maxIndexes}
 	a, okA := composites.change(all, "compositeIndexes", old, specs)
 	b, okB := shapes.change(all, "spatialIndexes", old, specs)
 	c, okC := listed[core.WordsJSON]{of: words, same: sameWords, most: 1}.change(all, "wordIndexes", old, specs)
-	if !okA || !okB || !okC || !a && !b && !c {
+	d, okD := listed[core.CollatedJSON]{of: collated, same: sameCollated, most: core.MaxCompositeIndexes}.change(all,
+		"collatedIndexes", old, specs)
+	if !okA || !okB || !okC || !okD || !a && !b && !c && !d {
 		return policy
 	}
 	out, err := json.Marshal(all)

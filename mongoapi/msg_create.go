@@ -39,6 +39,7 @@ func create(r *request, dst []byte) ([]byte, error) {
 		if opts != nil {
 			s.Properties = map[string][]byte{optionsProperty: opts}
 			s.Declared = declaredByOptions(s)
+			s.IndexingPolicy = policyFor(s.IndexingPolicy, nil, collatedIDs(s))
 			followOptions(s)
 			s.Event = createEvent(opts)
 		}

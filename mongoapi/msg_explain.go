@@ -285,7 +285,7 @@ func (r *request) planOf(x *explained, run bool) (*planned, error) {
 		return nil, rows.Err()
 	}
 	p := &planned{tree: rows.Stats().Tree, took: r.s.clk.Now().Sub(begun), newest: q.Shown == exec.Newest,
-		indexes:  append([]value.Value{idIndex()}, k.indexSpecs()...),
+		indexes:  append([]value.Value{idIndex(), k.idIndex()}, k.indexSpecs()...),
 		descends: len(q.OrderBy) > 0 && q.OrderBy[0].Desc, several: map[*access.Pred]bool{}}
 	p.tree.EachLeaf(func(l *access.Pred) { p.several[l] = rows.MayHoldElements(l) })
 	text, err := json.Marshal(rows.Explain(run))

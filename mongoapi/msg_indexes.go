@@ -118,7 +118,7 @@ func setIndexes(s *core.ContainerSpec, old, specs []value.Value) error {
 		s.Properties = map[string][]byte{}
 	}
 	s.Properties[indexProperty] = value.MakeArray(specs).Bytes()
-	s.IndexingPolicy = policyFor(s.IndexingPolicy, old, specs)
+	s.IndexingPolicy = policyFor(s.IndexingPolicy, old, append(collatedIDs(s), specs...))
 	setPlaces(s, specs)
 	s.Declared = declaredByOptions(s)
 	had, has := slices.ContainsFunc(old, endsByTS), (*int32)(nil)
@@ -149,6 +149,15 @@ func declaredIDs(s *core.ContainerSpec) []core.Declared {
 	}
 	o := c.Options()
 	return []core.Declared{{Name: "_id_", Paths: [][]string{{"_id"}}, Unique: true, Collation: &o}}
+}
+
+// collatedIDs returns the index on `_id` if the collection has a default collation.
+func collatedIDs(s *core.ContainerSpec) []value.Value {
+	c := optionsIn(s.Properties[optionsProperty]).Get("collation")
+	if !c.IsDefined() {
+		return nil
+	}
+	return []value.Value{withOption(idIndex(), "collation", c, false)}
 }
 
 // endsByTS reports whether an index ends the life of documents by the time of their last write.

@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 )
 
-// Rules of other APIs. The MongoDB API writes two kinds of rules into a container's indexing policy that this API has
-// no name for: wordIndexes (its text indexes), and spatial indexes that are marked with pairs (its 2dsphere and 2d
-// indexes). A definition doesn't show them, because SDKs write a policy back as they have read it, and a 2d index has a
-// box that a Geography container refuses. A replaced policy keeps them. Example:
+// Rules of other APIs. The MongoDB API writes three kinds of rules into a container's indexing policy that this API
+// has no name for: wordIndexes (its text indexes), collatedIndexes (those with a collation), and spatial indexes that
+// are marked with pairs (its 2dsphere and 2d indexes). A definition doesn't show them, because SDKs write a policy back
+// as they have read it, and a 2d index has a box that a Geography container refuses. A replaced policy keeps them.
+// Example:
 //
 //	stored      {.., "spatialIndexes":[{"path":"/a/*"},{"path":"/at/*","pairs":true}], "wordIndexes":[{..}]}
 //	shown       {.., "spatialIndexes":[{"path":"/a/*"}]}
@@ -18,12 +19,14 @@ import (
 // storedPolicyJSON is an indexing policy with all that any API wrote.
 type storedPolicyJSON struct {
 	indexingJSON
-	Words []json.RawMessage `json:"wordIndexes,omitempty"`
+	Words    []json.RawMessage `json:"wordIndexes,omitempty"`
+	Collated []json.RawMessage `json:"collatedIndexes,omitempty"`
 }
 
 // hasForeignRules reports whether a stored policy may have such rules. It costs no more than a search for their names.
 func hasForeignRules(policy []byte) bool {
-	return bytes.Contains(policy, []byte(`"pairs"`)) || bytes.Contains(policy, []byte(`"wordIndexes"`))
+	return bytes.Contains(policy, []byte(`"pairs"`)) || bytes.Contains(policy, []byte(`"wordIndexes"`)) ||
+		bytes.Contains(policy, []byte(`"collatedIndexes"`))
 }
 
 // ownRules returns a stored policy without the rules of other APIs.
@@ -35,7 +38,7 @@ func ownRules(policy []byte) []byte {
 	if json.Unmarshal(policy, &p) != nil {
 		return policy
 	}
-	p.Words = nil
+	p.Words, p.Collated = nil, nil
 	p.Spatial, _ = byOrigin(p.Spatial)
 	return remade(&p, policy)
 }
@@ -52,7 +55,7 @@ func keepForeignRules(policy, old []byte) []byte {
 	}
 	_, foreign := byOrigin(was.Spatial)
 	p.Spatial = append(p.Spatial, foreign...)
-	p.Words = was.Words
+	p.Words, p.Collated = was.Words, was.Collated
 	return remade(&p, policy)
 }
 

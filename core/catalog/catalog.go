@@ -8,7 +8,6 @@ import (
 	"hash/maphash"
 	"iter"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/orrerydb/orrery/core/clock"
@@ -16,6 +15,7 @@ import (
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/work"
 )
 
 // Settings are what the partition map depends on, and how the store is used.
@@ -33,7 +33,7 @@ type Catalog struct {
 	eng kv.Engine
 	clk *clock.Clock
 	set Settings
-	mu  sync.Mutex // allows one change at a time
+	mu  work.Lock // allows one change at a time
 	cur atomic.Pointer[state]
 	jou *journal.Journal
 
@@ -48,7 +48,7 @@ func Open(eng kv.Engine, clk *clock.Clock, set Settings) (*Catalog, error) {
 	if set.PartitionRU <= 0 {
 		set.PartitionRU = DefaultPartitionRU
 	}
-	c := &Catalog{eng: eng, clk: clk, set: set, recent: recent{seed: maphash.MakeSeed()}}
+	c := &Catalog{eng: eng, clk: clk, set: set, mu: work.NewLock(), recent: recent{seed: maphash.MakeSeed()}}
 	st, err := load(context.Background(), eng, nil, set.ReadOnly)
 	if err != nil {
 		return nil, err

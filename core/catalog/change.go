@@ -63,7 +63,9 @@ const reloadTime = time.Second
 // change makes a change with f, which may be called more than once. The change is durable before it is visible. f must
 // load the definitions of containers that it changes or removes. A draft without operations changes nothing.
 func (c *Catalog) change(ctx context.Context, f func(*draft) error) error {
-	c.mu.Lock()
+	if err := c.mu.Lock(ctx); err != nil {
+		return translate(err)
+	}
 	defer c.mu.Unlock()
 	if c.unsure {
 		if err := c.reload(ctx); err != nil {
@@ -223,7 +225,9 @@ func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
 	if v == c.cur.Load().version {
 		return false, nil
 	}
-	c.mu.Lock() // a change of this process may be in progress
+	if err := c.mu.Lock(ctx); err != nil { // a change of this process may be in progress
+		return false, translate(err)
+	}
 	defer c.mu.Unlock()
 	changed, err = c.refresh(ctx)
 	if err != nil {

@@ -90,33 +90,40 @@ func (c *Catalog) ticket(x *draft) *journal.Ticket {
 func newName(e *journal.Entry) string { return value.ObjectOf(e.Note).Get("to").Str() }
 
 // Quiet waits until a change that has begun is visible or has failed.
-func (c *Catalog) Quiet() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (c *Catalog) Quiet(ctx context.Context) error {
+	if err := c.mu.Lock(ctx); err != nil {
+		return translate(err)
+	}
+	c.mu.Unlock()
+	return nil
 }
 
 // Record stores that a namespace is to be recorded, in a store that several processes share: with since 0 from now on,
 // later since when that is so. Every process knows it that knows the version of the catalog.
 func (c *Catalog) Record(ctx context.Context, ns journal.Namespace, since uint64) error {
-	return c.changeJournal(ctx, func(b *kv.Batch) (kv.Precondition, bool) { return c.jou.Plan(b, ns, since) })
+	return c.changeJournal(ctx, func(b *kv.Batch) (kv.Precondition, bool, error) {
+		return c.jou.Plan(ctx, b, ns, since)
+	})
 }
 
 // Forget stores that a namespace isn't recorded any more, unless it was used meanwhile.
 func (c *Catalog) Forget(ctx context.Context, ns journal.Namespace) error {
-	return c.changeJournal(ctx, func(b *kv.Batch) (kv.Precondition, bool) { return c.jou.Unplan(b, ns) })
+	return c.changeJournal(ctx, func(b *kv.Batch) (kv.Precondition, bool, error) { return c.jou.Unplan(ctx, b, ns) })
 }
 
 // changeJournal makes a change of what is recorded, as a change of the catalog.
-func (c *Catalog) changeJournal(ctx context.Context, plan func(*kv.Batch) (kv.Precondition, bool)) (err error) {
+func (c *Catalog) changeJournal(ctx context.Context, plan func(*kv.Batch) (kv.Precondition, bool, error)) (
+	err error) {
 	for range maxChanges {
 		if err = c.jou.Reload(ctx); err != nil {
 			return journal.Translate(err)
 		}
 		err = c.change(ctx, func(x *draft) error {
-			if pre, ok := plan(&x.b); ok {
+			pre, ok, err := plan(&x.b)
+			if ok {
 				x.pre = append(x.pre, pre)
 			}
-			return nil
+			return err
 		})
 		if err == nil {
 			return journal.Translate(c.jou.Reload(ctx))

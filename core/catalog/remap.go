@@ -104,7 +104,9 @@ func (c *Catalog) ReplaceMap(ctx context.Context, def *Container, old, next *Slo
 // Reread returns the definition of a container from a catalog that is certain: if the outcome of a change was unknown,
 // or another process has changed the catalog, it is read again.
 func (c *Catalog) Reread(ctx context.Context, rid [8]byte) (*Container, error) {
-	c.mu.Lock()
+	if err := c.mu.Lock(ctx); err != nil {
+		return nil, translate(err)
+	}
 	_, err := c.refresh(ctx)
 	c.mu.Unlock()
 	if err != nil {

@@ -67,7 +67,7 @@ func (b *builder) afterComposite(c *access.Composite, val []byte) *position {
 		if b.q.Collation == access.BSONOrder && v.Kind() == value.Null {
 			v = value.Undef() // the key of a missing value; an index that stores nulls doesn't give this order
 		}
-		val, _ = keys.AppendColumn(val, v, c.Index.Cut, c.Index.Columns[n].Desc)
+		val, _ = keys.AppendColumn(val, c.Index.Stored(v), c.Index.Cut, c.Index.Columns[n].Desc)
 		n++
 	}
 	return &position{value: val, number: b.from.number}

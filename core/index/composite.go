@@ -2,11 +2,13 @@ package index
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -28,15 +30,19 @@ type Composite struct {
 	Array   []string // of a tuple path: the path of the array in which the columns' paths begin
 	// Cut is the number of bytes of a string or binary that a column keeps.
 	Cut int
+	// Coll is the order of strings, nil for that of their bytes. With it the columns hold sort keys: see collated.go.
+	Coll *collate.Collation
 }
 
 // Column is one path of a composite index. Its ids are elements of the Bloom set Columns in the head of a slot, which
 // says what values the slot has at the column. The ids depend only on the path (and Cut), so several indexes with the
 // same path share them and the set stays sparse.
 type Column struct {
-	Segs []string // stored names; SystemTS is the time of the last write
-	Desc bool
-	Path string // as in the policy
+	Segs []string // stored names; SystemTS is the time of the last write. Under a collation CollatedPath is the first
+	// Field is where the value is: Segs without the name of the collation.
+	Field []string
+	Desc  bool
+	Path  string // as in the policy
 
 	Lossy   uint64 // some values can't be read from their entries; such entries aren't in the order of the values
 	Array   uint64 // an array is at the path or on the way to it: the languages differ in what the path then returns
@@ -46,9 +52,10 @@ type Column struct {
 	Mixed uint64
 }
 
-type columnJSON struct {
+// ColumnJSON is a path of a composite index in the policy, and its order: ascending or descending.
+type ColumnJSON struct {
 	Path  string `json:"path"`
-	Order string `json:"order"`
+	Order string `json:"order,omitempty"`
 }
 
 // Composites returns the compiled composite indexes in the policy's order. They must not be modified.
@@ -81,34 +88,51 @@ func (c *Composite) Directions() []bool {
 }
 
 // compileComposites compiles the composite indexes of a policy.
-func (p *Policy) compileComposites(defs [][]columnJSON) error {
+func (p *Policy) compileComposites(defs [][]ColumnJSON) error {
 	if len(defs) > MaxComposites {
 		return status.New(status.BadRequest, "The indexing policy has more than %d composite indexes.", MaxComposites)
 	}
-	seen := map[uint64]bool{}
 	for _, cols := range defs {
 		if len(cols) == 0 || len(cols) > MaxColumns {
 			return status.New(status.BadRequest, "A composite index has at most %d paths.", MaxColumns)
 		}
 		c := &Composite{Cut: keys.ColumnCut(len(cols))}
-		for _, col := range cols {
-			segs, err := catalog.ParsePath(strings.TrimSuffix(col.Path, "/?"))
-			if err != nil {
-				return status.New(status.BadRequest, "The composite path %q could not be accepted.", col.Path)
-			}
-			if len(segs) == 1 && segs[0] == "_ts" {
-				segs[0] = SystemTS
-			}
-			c.Columns = append(c.Columns,
-				Column{Segs: segs, Desc: strings.EqualFold(col.Order, "descending"), Path: col.Path})
+		if !c.addColumns(cols, "") {
+			return status.New(status.BadRequest, "The composite path %q could not be accepted.",
+				cols[len(c.Columns)].Path)
 		}
-		c.identify(p.Seed)
-		if !seen[c.ID] {
-			seen[c.ID] = true
-			p.composites = append(p.composites, c)
-		}
+		p.addComposite(c)
 	}
 	return nil
+}
+
+// addColumns adds the columns for these paths. under is the name of their collation, "" for none. It returns false at a
+// malformed path.
+func (c *Composite) addColumns(cols []ColumnJSON, under string) bool {
+	for _, col := range cols {
+		segs, err := catalog.ParsePath(strings.TrimSuffix(col.Path, "/?"))
+		if err != nil {
+			return false
+		}
+		if len(segs) == 1 && segs[0] == "_ts" {
+			segs[0] = SystemTS
+		}
+		field := segs
+		if under != "" {
+			segs = append([]string{under}, segs...)
+		}
+		c.Columns = append(c.Columns,
+			Column{Segs: segs, Field: field, Desc: strings.EqualFold(col.Order, "descending"), Path: col.Path})
+	}
+	return true
+}
+
+// addComposite adds an index, unless it is there.
+func (p *Policy) addComposite(c *Composite) {
+	c.identify(p.Seed)
+	if !slices.ContainsFunc(p.composites, func(o *Composite) bool { return o.ID == c.ID }) {
+		p.composites = append(p.composites, c)
+	}
 }
 
 // identify computes the ids of a composite index from its definition: the paths and their orders. They differ from the
@@ -148,15 +172,15 @@ func (c *Composite) term(t *Terms, doc []byte, ts int64) {
 	for i := range c.Columns {
 		col := &c.Columns[i]
 		v, array := value.IntOf(ts), false
-		if len(col.Segs) != 1 || col.Segs[0] != SystemTS {
+		if len(col.Field) != 1 || col.Field[0] != SystemTS {
 			v, array = col.value(doc)
 		}
 		var lossy bool
-		if t.buf, lossy = keys.AppendColumn(t.buf, v, c.Cut, col.Desc); lossy {
+		if t.buf, lossy = keys.AppendColumn(t.buf, c.Stored(v), c.Cut, col.Desc); lossy {
 			flag |= FlagLossy
 			t.Columns.Add(col.Lossy)
 		}
-		form = form.with(v, lossy || array)
+		form = form.with(v, lossy || array || c.Coll != nil)
 		if array {
 			t.Columns.Add(col.Array)
 		}
@@ -173,7 +197,7 @@ func (c *Composite) term(t *Terms, doc []byte, ts int64) {
 // value returns the value at the column's path. array is true if an array is there or on the way.
 func (c *Column) value(doc []byte) (v value.Value, array bool) {
 	v = value.ObjectOf(doc)
-	for _, s := range c.Segs {
+	for _, s := range c.Field {
 		array = array || v.Kind() == value.Array
 		v = v.Get(s)
 	}

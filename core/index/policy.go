@@ -83,9 +83,10 @@ type policyJSON struct {
 	IncludedPaths []pathJSON `json:"includedPaths"`
 	ExcludedPaths []pathJSON `json:"excludedPaths"`
 
-	CompositeIndexes [][]columnJSON    `json:"compositeIndexes"`
+	CompositeIndexes [][]ColumnJSON    `json:"compositeIndexes"`
 	SpatialIndexes   []json.RawMessage `json:"spatialIndexes"`
 	WordIndexes      []json.RawMessage `json:"wordIndexes"`
+	CollatedIndexes  []json.RawMessage `json:"collatedIndexes"`
 }
 
 type pathJSON struct {
@@ -134,6 +135,7 @@ func Compile(policy []byte, seed uint64) (*Policy, error) {
 		}
 		p.addSpatial(j.SpatialIndexes)
 		p.addWords(j.WordIndexes)
+		p.addCollated(j.CollatedIndexes)
 	}
 	return p, nil
 }

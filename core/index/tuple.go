@@ -83,7 +83,7 @@ func (p *Policy) addTuple(path string) bool {
 	for _, m := range members {
 		segs, _ := catalog.ParsePath("/x/" + m)
 		position = position || slices.ContainsFunc(segs, isPosition)
-		c.Columns = append(c.Columns, Column{Segs: segs[1:], Path: array + "/[]/" + m})
+		c.Columns = append(c.Columns, Column{Segs: segs[1:], Field: segs[1:], Path: array + "/[]/" + m})
 		_, _ = d.Write([]byte{0})
 		for _, s := range segs[1:] {
 			_, _ = d.Write(binary.BigEndian.AppendUint32(nil, uint32(len(s))))

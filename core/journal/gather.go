@@ -23,7 +23,9 @@ const (
 // Gather moves everything that is pending now into the journal. Those who watch are told of it, and of what other
 // processes have gathered since. The store is shared.
 func (j *Journal) Gather(ctx context.Context) error {
-	j.gatherMu.Lock()
+	if err := j.gatherMu.Lock(ctx); err != nil {
+		return Translate(err)
+	}
 	defer j.gatherMu.Unlock()
 	for races := 0; ; {
 		more, raced, err := j.gather(ctx)

@@ -60,15 +60,15 @@ type Journal struct {
 	scopes atomic.Pointer[scopes] // what is recorded
 	floor  atomic.Uint64          // everything at or below this time may have been removed
 	kept   atomic.Uint64          // the next process begins its times behind it, see Keep
-	keptMu sync.Mutex             // allows one change of kept at a time
+	keptMu work.Lock              // allows one change of kept at a time
 
-	gatherMu sync.Mutex    // allows one round of Gather at a time
+	gatherMu work.Lock     // allows one round of Gather at a time
 	watching atomic.Bool   // there are topics
 	nudge    chan struct{} // see Nudge
 
-	stateMu sync.Mutex // allows one change of the stored state at a time
-	stored  []byte     // the stored state; guarded by stateMu
-	trimAt  time.Time  // guarded by stateMu, as are the following
+	stateMu work.Lock // allows one change of the stored state at a time
+	stored  []byte    // the stored state; guarded by stateMu
+	trimAt  time.Time // guarded by stateMu, as are the following
 	// Of a shared store: everything up to dropped was removed; everything up to dropTo is to be at dropAt, 0: nothing.
 	dropped, dropTo uint64
 	dropAt          time.Duration
@@ -104,7 +104,7 @@ func Open(ctx context.Context, eng kv.Engine, clk *clock.Clock, set Settings) (*
 		set.Bytes = DefaultBytes
 	}
 	j := &Journal{eng: eng, clk: clk, set: set, topics: map[Namespace]*Topic{}, shared: eng.Shared(),
-		nudge: make(chan struct{}, 1)}
+		nudge: make(chan struct{}, 1), keptMu: work.NewLock(), gatherMu: work.NewLock(), stateMu: work.NewLock()}
 	j.scopes.Store(&scopes{})
 	if j.shared {
 		j.writer = uint64(clk.Int63())

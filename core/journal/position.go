@@ -40,7 +40,9 @@ func (j *Journal) Keep(ctx context.Context, t uint64) error {
 	if j.set.ReadOnly {
 		return status.New(status.NotSupported, "The store is only read.")
 	}
-	j.keptMu.Lock()
+	if err := j.keptMu.Lock(ctx); err != nil {
+		return Translate(err)
+	}
 	defer j.keptMu.Unlock()
 	if t <= j.kept.Load() {
 		return nil

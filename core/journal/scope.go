@@ -78,7 +78,9 @@ func (j *Journal) Record(ctx context.Context, ns Namespace, quiet Quiet) (since 
 	if j.set.ReadOnly {
 		return 0, status.New(status.NotSupported, "The store is only read.")
 	}
-	j.stateMu.Lock()
+	if err := j.stateMu.Lock(ctx); err != nil {
+		return 0, Translate(err)
+	}
 	defer j.stateMu.Unlock()
 	if at := j.use(ns); at != 0 {
 		return at, nil

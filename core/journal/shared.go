@@ -123,7 +123,9 @@ func (j *Journal) Reload(ctx context.Context) error {
 	if !j.shared {
 		return nil
 	}
-	j.stateMu.Lock()
+	if err := j.stateMu.Lock(ctx); err != nil {
+		return err
+	}
 	defer j.stateMu.Unlock()
 	b, err := orNil(j.eng.Get(ctx, nil, keys.JournalState()))
 	if err == nil {
@@ -166,8 +168,11 @@ func CatalogTime(b *kv.Batch, t uint64) { b.Put(keys.JournalCatalog(), encodeTim
 
 // Plan adds to a batch of the catalog that a namespace is recorded since a time; 0: that it is to be recorded, which
 // isn't done yet. It returns the precondition; ok is false if there is nothing to do.
-func (j *Journal) Plan(b *kv.Batch, ns Namespace, since uint64) (pre kv.Precondition, ok bool) {
-	j.stateMu.Lock()
+func (j *Journal) Plan(ctx context.Context, b *kv.Batch, ns Namespace, since uint64) (
+	pre kv.Precondition, ok bool, err error) {
+	if err := j.stateMu.Lock(ctx); err != nil {
+		return pre, false, err
+	}
 	defer j.stateMu.Unlock()
 	list := slices.Clone(j.scopes.Load().list)
 	at := slices.IndexFunc(list, func(s scope) bool { return s.Namespace == ns })
@@ -180,26 +185,28 @@ func (j *Journal) Plan(b *kv.Batch, ns Namespace, since uint64) (pre kv.Precondi
 	case at >= 0 && since != 0 && list[at].since == unready:
 		list[at].since = since
 	default:
-		return pre, false
+		return pre, false, nil
 	}
 	b.Put(keys.JournalState(), encodeState(list, j.floor.Load()))
-	return j.asStored(), true
+	return j.asStored(), true, nil
 }
 
 // Unplan adds to a batch of the catalog that a namespace isn't recorded any more, if nobody has used it for as long as
 // entries are kept. It returns the precondition; ok is false if there is nothing to do.
-func (j *Journal) Unplan(b *kv.Batch, ns Namespace) (pre kv.Precondition, ok bool) {
-	j.stateMu.Lock()
+func (j *Journal) Unplan(ctx context.Context, b *kv.Batch, ns Namespace) (pre kv.Precondition, ok bool, err error) {
+	if err := j.stateMu.Lock(ctx); err != nil {
+		return pre, false, err
+	}
 	defer j.stateMu.Unlock()
 	kept, _ := j.idle(j.clk.Now())
 	list := slices.DeleteFunc(slices.Clone(j.scopes.Load().list), func(s scope) bool {
 		return s.Namespace == ns && !slices.ContainsFunc(kept, func(k scope) bool { return k.Namespace == ns })
 	})
 	if len(list) == len(j.scopes.Load().list) {
-		return pre, false
+		return pre, false, nil
 	}
 	b.Put(keys.JournalState(), encodeState(list, j.floor.Load()))
-	return j.asStored(), true
+	return j.asStored(), true, nil
 }
 
 // Idle returns the namespaces that nobody has used for as long as entries are kept.

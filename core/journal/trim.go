@@ -21,7 +21,9 @@ func (j *Journal) Trim(ctx context.Context) (bool, error) {
 	if j.shared {
 		return j.trimShared(ctx)
 	}
-	j.stateMu.Lock()
+	if err := j.stateMu.Lock(ctx); err != nil {
+		return false, Translate(err)
+	}
 	defer j.stateMu.Unlock()
 	if j.stored == nil || j.set.ReadOnly {
 		return false, nil
@@ -120,7 +122,9 @@ func (j *Journal) trimShared(ctx context.Context) (bool, error) {
 	if err := j.Reload(ctx); err != nil {
 		return false, Translate(err)
 	}
-	j.stateMu.Lock()
+	if err := j.stateMu.Lock(ctx); err != nil {
+		return false, Translate(err)
+	}
 	none := j.stored == nil || j.set.ReadOnly
 	j.stateMu.Unlock()
 	if none {
@@ -129,7 +133,9 @@ func (j *Journal) trimShared(ctx context.Context) (bool, error) {
 	if err := j.Gather(ctx); err != nil {
 		return false, err
 	}
-	j.stateMu.Lock()
+	if err := j.stateMu.Lock(ctx); err != nil {
+		return false, Translate(err)
+	}
 	defer j.stateMu.Unlock()
 	raised, err := j.raise(ctx)
 	if err != nil {

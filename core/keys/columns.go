@@ -24,6 +24,10 @@ const columnBytes = 2 * cutAt
 // that escaping adds.
 func ColumnCut(n int) int { return min(cutAt, columnBytes/n) }
 
+// CollatedCut is ColumnCut for sort keys, which are several times as long as their strings. One column may take the
+// room that several have elsewhere.
+func CollatedCut(n int) int { return columnBytes / n }
+
 // AppendColumn appends a column's encoding of v. lossy means that v can't be read from the encoding, and that lossy
 // encodings with the same kept part aren't in the order of their values.
 func AppendColumn(dst []byte, v value.Value, cut int, desc bool) (out []byte, lossy bool) {

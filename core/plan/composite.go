@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
@@ -15,7 +16,7 @@ const maxIntervals = 64
 // or prefix.
 func (x *chooser) on(col *index.Column, cs []*access.Pred, most int) (eq, rng *access.Pred) {
 	for _, c := range cs {
-		if !slices.Equal(c.Path.Segs, col.Segs) || c.Path.Elements && x.MayHoldInColumn(col.Array) || c.Foreign &&
+		if !col.Holds(c.Path.Segs, plain(c)) || c.Path.Elements && x.MayHoldInColumn(col.Array) || c.Foreign &&
 			x.MayHoldInColumn(col.Foreign) {
 			continue
 		}
@@ -30,6 +31,16 @@ func (x *chooser) on(col *index.Column, cs []*access.Pred, most int) (eq, rng *a
 		}
 	}
 	return eq, rng
+}
+
+// plain reports whether a condition concerns no strings, so that it means the same under every collation.
+func plain(c *access.Pred) bool {
+	for _, b := range [...]*access.Bound{c.Lo, c.Hi} {
+		if b != nil && collate.Affects(b.Value) {
+			return false
+		}
+	}
+	return (c.Op == access.OpIn || c.Op == access.OpRange && !c.Any) && !slices.ContainsFunc(c.Vals, collate.Affects)
 }
 
 // narrower returns that one of two conditions on a column which restricts it more, or the range between a lower and an
@@ -56,13 +67,18 @@ func narrower(a, b *access.Pred) *access.Pred {
 }
 
 // composites returns the scans of the composite indexes of which the filter restricts at least least columns, and the
-// scans of tuple paths. They are made once, so that their counts are kept.
+// scans of tuple paths. They are made once, so that their counts are kept. Of an index under a collation one column is
+// enough, if the condition is on strings: no other index has them.
 func (x *chooser) composites(least int) (out []*access.Pred) {
 	if !x.composed {
 		x.composed, x.comps = true, x.scansOf(x.cs)
 	}
 	for _, l := range x.comps {
-		if l.Comp.Index.Array != nil || l.Comp.Used() >= least {
+		enough := l.Comp.Used() >= least
+		if l.Comp.Index.Coll != nil {
+			enough = l.Comp.Collated()
+		}
+		if l.Comp.Index.Array != nil || enough {
 			out = append(out, l)
 		}
 	}
@@ -165,7 +181,8 @@ func (x *chooser) trusted(col *index.Column, p access.Path, order access.Collati
 // have c = 2, those 10 are fetched and sorted. If 500 have c = 2, the index gives the order.
 func (x *chooser) byComposite() (access.Plan, bool) {
 	c := x.orderedComposite(x.cs)
-	if c == nil || len(x.r.OrderBy) == 1 && len(c.Front) == 0 && c.Range != nil { // the path's own index gives that
+	if c == nil || len(x.r.OrderBy) == 1 && len(c.Front) == 0 && c.Range != nil &&
+		c.Index.Coll == nil { // the path's own index gives that
 		return access.Plan{}, false
 	}
 	p := access.Plan{Kind: access.Ordered, Leaf: c.Leaf(), Why: access.CompositeOrder}

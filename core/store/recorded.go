@@ -205,7 +205,9 @@ func (c *Container) keyDoc(ident []byte) ([]byte, error) {
 
 // Quiet waits until every commit into a namespace that was decided before the call is visible or has failed.
 func (s *Store) Quiet(ctx context.Context, ns journal.Namespace) error {
-	s.cat.Quiet()
+	if err := s.cat.Quiet(ctx); err != nil {
+		return err
+	}
 	s.mu.RLock()
 	var all []*Container
 	for _, h := range s.open {

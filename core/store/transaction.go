@@ -55,7 +55,7 @@ type Within struct {
 	heads [][]byte // the stored heads of the slots in the snapshot, with a shared engine; else nil
 	parts map[string]*Tx
 	order []*Tx  // parts, in the order of their first use
-	taken *taken // the unique values of all parts; nil: the commit finds conflicts
+	taken *taken // the unique values of all parts; nil: there are none
 }
 
 // beforeAll is an LSN that no slot has: what a Transaction has read is compared item by item.
@@ -248,7 +248,7 @@ func (in *Within) part(ctx context.Context, pk PartitionKey) (*Tx, error) {
 		}
 		p.basis, p.seen, p.begun = in.heads[n], h.LSN, h.LSN
 	}
-	if in.c.single() && !in.t.st.others { // over a network the commit finds conflicts
+	if in.c.single() {
 		if in.taken == nil {
 			in.taken = newTaken()
 		}
@@ -292,8 +292,9 @@ func (t *Transaction) shown(ctx context.Context, p *Tx, err error) error {
 
 // Write does one write in a container. If the item has changed since the snapshot, or the transaction has written too
 // much, it ends, and the error is RetryWith or TooLarge. After another error it is as it was before the call. A unique
-// value that another item has in the snapshot, or by a write of the transaction, is a Conflict, except over a network.
-// Commit finds those that others have taken since. Result.Item gets its LSN, number and etag when Commit succeeds.
+// value that another item has in the snapshot, or by a write of the transaction, is a Conflict. Over a network all
+// unique values of an item take one round trip. Commit finds those that others have taken since. Result.Item gets its
+// LSN, number and etag when Commit succeeds.
 func (t *Transaction) Write(ctx context.Context, c *Container, w *Write) (Result, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

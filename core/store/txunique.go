@@ -47,21 +47,12 @@ func (tx *Tx) take(t *txItem, doc []byte) error {
 		}
 		values = append(values, string(key))
 	}
-	for _, d := range tx.c.declares() {
-		if doc == nil {
-			break
-		}
-		all, err := d.Keys(doc)
+	if doc != nil {
+		all, err := tx.entries(t, doc)
 		if err != nil {
 			return err
 		}
-		for i := range all {
-			key := tx.c.entryKey(d, &all[i])
-			if err := tx.unheld(t, key, duplicate(d, &all[i])); err != nil {
-				return err
-			}
-			values = append(values, string(key))
-		}
+		values = append(values, all...)
 	}
 	for _, key := range tx.taken.keys[t] {
 		delete(tx.taken.by, key)
@@ -73,18 +64,43 @@ func (tx *Tx) take(t *txItem, doc []byte) error {
 	return nil
 }
 
-// unheld returns refusal if another item than t has the entry of a declared index with this key.
-func (tx *Tx) unheld(t *txItem, key []byte, refusal error) error {
-	if holder := tx.taken.by[string(key)]; holder != nil && holder != t {
-		return refusal
+// entries returns the keys of the entries that a document has in the declared indexes. It fails if another item than t
+// has one of them. All of them are read together.
+func (tx *Tx) entries(t *txItem, doc []byte) (values []string, err error) {
+	var names [][]byte
+	var refusals []error
+	for _, d := range tx.c.declares() {
+		all, err := d.Keys(doc)
+		if err != nil {
+			return nil, err
+		}
+		for i := range all {
+			key, refusal := tx.c.entryKey(d, &all[i]), duplicate(d, &all[i])
+			if holder := tx.taken.by[string(key)]; holder != nil && holder != t {
+				return nil, refusal
+			}
+			names, refusals, values = append(names, key), append(refusals, refusal), append(values, string(key))
+		}
 	}
-	owner, err := tx.snap.Get(nil, key)
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil
+	if len(names) == 0 {
+		return nil, nil
 	}
-	if err != nil {
-		return tx.readError(err)
+	var v kv.Values
+	if err := tx.snap.GetMany(&v, names); err != nil {
+		return nil, tx.readError(err)
 	}
+	for i, refusal := range refusals {
+		if owner := v.At(i); owner != nil {
+			if err := tx.unheld(t, bytes.Clone(owner), refusal); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return values, nil
+}
+
+// unheld returns refusal if the owner of an entry, as the entry has it, is another item than t and still has it.
+func (tx *Tx) unheld(t *txItem, owner []byte, refusal error) error {
 	at, err := tx.c.identityOf(owner)
 	if err != nil {
 		return err
@@ -103,9 +119,14 @@ func (tx *Tx) unheld(t *txItem, key []byte, refusal error) error {
 	if tx.in.wrote(&at) { // what it has now is in taken
 		return nil
 	}
-	tx.c.relocate(&at)
 	now := change{id: at}
-	if err := tx.c.readOld(tx.ctx, &now, false); err != nil || now.live() == nil {
+	if tx.c.st.others {
+		err = tx.c.readOldShared(tx.ctx, &now)
+	} else {
+		tx.c.relocate(&now.id)
+		err = tx.c.readOld(tx.ctx, &now, false)
+	}
+	if at = now.id; err != nil || now.live() == nil {
 		return err
 	}
 	if err := at.slot.waitDurable(tx.ctx, now.old.LSN); err != nil {

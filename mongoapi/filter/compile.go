@@ -203,8 +203,6 @@ func newLeaf(path string, leaf bool, test func(v value.Value) bool) *pathNode {
 func (c *compiler) newEq(path string, v value.Value) *pathNode {
 	n := newLeaf(path, true, c.eqTest(v))
 	n.eq = v
-	if c.coll(v) == nil {
-		n.sarg = sarg{kind: sargEq, v: v}
-	}
+	n.sarg = sarg{kind: sargEq, v: v, coll: c.coll(v)}
 	return n
 }

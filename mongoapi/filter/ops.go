@@ -3,6 +3,7 @@ package filter
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/value"
@@ -128,9 +129,7 @@ func compare(kind sargKind) operator {
 		}
 		coll := c.coll(arg)
 		n := newLeaf(path, true, compareTest(coll, kind, arg))
-		if coll == nil {
-			n.sarg = sarg{kind: kind, v: arg}
-		}
+		n.sarg = sarg{kind: kind, v: arg, coll: coll}
 		return n, nil
 	}
 }
@@ -185,6 +184,9 @@ func (c *compiler) in(path string, arg, _ value.Value, _ int) (node, error) {
 	n := newLeaf(path, true, test)
 	if plain {
 		n.sarg = sarg{kind: sargIn, vs: vs}
+		if slices.ContainsFunc(vs, collate.Affects) {
+			n.sarg.coll = c.opts.Run.Collation()
+		}
 	}
 	if len(vs) == 1 && arg.Len() == 1 {
 		n.eq = vs[0]
@@ -211,8 +213,6 @@ func (c *compiler) inTest(arg value.Value) (test func(value.Value) bool, vs []va
 			continue
 		case v.Kind() == value.Null:
 			null = true
-		case coll != nil && collate.Affects(v):
-			plain = false
 		}
 		h := coll.Hash(v)
 		set[h] = append(set[h], v)

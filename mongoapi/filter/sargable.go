@@ -1,6 +1,9 @@
 package filter
 
 import (
+	"slices"
+
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/geo"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
@@ -30,12 +33,42 @@ type sarg struct {
 	inner  node                     // $elemMatch: the condition on one element, nil if it has no paths
 
 	regions []*geo.Region
+	coll    *collate.Collation // of the strings in v and vs; nil: there are none, or they are compared by their bytes
 }
 
 // Pred returns the part of the filter that an index can answer. It selects a superset of the matches. A condition that
 // it can't express exactly, or in a weaker form, becomes "all": null (missing fields satisfy it), whole arrays and
 // documents, negations, array indexes.
 func (f *Filter) Pred() *access.Pred { return predOf(f.root, nil) }
+
+// Collated returns the part of the filter that an index under its collation can answer, apart from Pred: conditions on
+// strings. under is the name of the collation in their paths (core.CollatedPath).
+func (f *Filter) Collated(under string) *access.Pred {
+	var ps []*access.Pred
+	for _, l := range f.leaves {
+		if l.sarg.coll == nil {
+			continue
+		}
+		own := *l
+		own.sarg = l.sarg.keyed()
+		if p := own.pred(nil); p.Op != access.OpAll {
+			p.Path.Segs = append([]string{under}, p.Path.Segs...)
+			ps = append(ps, p)
+		}
+	}
+	return access.And(ps...)
+}
+
+// keyed returns the condition with sort keys for strings, which are compared by their bytes.
+func (s sarg) keyed() sarg {
+	s.v = s.coll.Key(s.v)
+	s.vs = slices.Clone(s.vs)
+	for i := range s.vs {
+		s.vs[i] = s.coll.Key(s.vs[i])
+	}
+	s.coll = nil
+	return s
+}
 
 func predOf(n node, prefix []string) *access.Pred {
 	switch n := n.(type) {
@@ -82,7 +115,7 @@ func (p *pathNode) pred(prefix []string) *access.Pred {
 	if p.path != "" || prefix == nil {
 		segs = append(prefix[:len(prefix):len(prefix)], p.segs...)
 	}
-	if p.not || len(segs) == 0 {
+	if p.not || len(segs) == 0 || p.sarg.coll != nil {
 		return access.All()
 	}
 	for _, s := range segs {

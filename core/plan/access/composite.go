@@ -47,7 +47,22 @@ func (c *Composite) Used() int {
 	return len(c.Front)
 }
 
-// String shows the index as EXPLAIN does: its paths, with a minus before descending ones.
+// Collated reports whether one of the conditions is on strings under the collation of the index.
+func (c *Composite) Collated() bool {
+	of := func(i int, p *Pred) bool { return len(p.Path.Segs) == len(c.Index.Columns[i].Segs) }
+	if c.Index.Coll == nil {
+		return false
+	}
+	for i, p := range c.Front {
+		if of(i, p) {
+			return true
+		}
+	}
+	return c.Range != nil && of(len(c.Front), c.Range)
+}
+
+// String shows the index as EXPLAIN does: its paths, with a minus before descending ones, and the language of its
+// collation.
 func (c *Composite) String() string {
 	var b strings.Builder
 	for i := range c.Index.Columns {
@@ -58,6 +73,9 @@ func (c *Composite) String() string {
 			b.WriteByte('-')
 		}
 		b.WriteString(c.Index.Columns[i].Path)
+	}
+	if c.Index.Coll != nil {
+		b.WriteString(" collated " + c.Index.Coll.Options().Locale)
 	}
 	return b.String()
 }

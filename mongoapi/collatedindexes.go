@@ -1,0 +1,76 @@
+package mongoapi
+
+import (
+	"reflect"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/collate"
+	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/plan/access"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/order"
+)
+
+// Indexes under a collation. A declared index with a collation becomes a rule of the policy's collatedIndexes: entries
+// with sort keys. So does the index on `_id` of a collection with a default collation. Queries under the same collation
+// find strings by it, and get their order from it. All other queries use the indexes that every collection has.
+//
+// Example: with the index {name: 1} under {locale: "en", strength: 2}, a find of {name: "zoë"} under that collation
+// reads the entries with the key of "zoë", and a sort by name walks all entries.
+
+// collated returns the rules of the policy for a declared index under a collation: one, or none.
+func collated(spec value.Value) []core.CollatedJSON {
+	c, err := parseCollation(spec.Get("collation"))
+	cols := columns(spec)
+	if c == nil || err != nil || len(cols) == 0 || len(cols) > core.MaxCompositePaths {
+		return nil
+	}
+	return []core.CollatedJSON{{Paths: cols, Collation: c.Options()}}
+}
+
+func sameCollated(a, b core.CollatedJSON) bool { return reflect.DeepEqual(a, b) }
+
+// collatedName returns the name of a collation in paths of the core, "" if the collection has no index under it.
+func (k *coll) collatedName(c *collate.Collation) string {
+	if c == nil {
+		return ""
+	}
+	o := c.Options()
+	for _, s := range append(k.indexSpecs(), k.idIndex()) {
+		if of := collated(s); len(of) > 0 && of[0].Collation == o {
+			return core.CollatedPath(o)
+		}
+	}
+	return ""
+}
+
+// collate gives a query the conditions and the order that an index under its collation answers. The order's strings are
+// compared by coll in any case.
+func (k *coll) collate(q *exec.Query, coll *collate.Collation, f *filter.Filter, o order.Order) {
+	under := k.collatedName(coll)
+	if p := f.Collated(under); under != "" && p.Op != access.OpAll {
+		q.Pred = access.And(q.Pred, p)
+	}
+	if len(o) == 0 {
+		return
+	}
+	q.OrderBy, q.Compare = collatedOrder(under, o.With(coll)), order.Comparer(coll)
+	if under != "" {
+		q.Collation = access.BSONOrder
+	}
+}
+
+// collatedOrder returns an order whose paths are those of indexes under the collation with that name. Without one they
+// are paths that no index has: other entries are in the order of bytes.
+func collatedOrder(under string, o order.Order) (by []exec.Order) {
+	if under == "" {
+		under = "\x00"
+	}
+	for _, c := range o {
+		path := access.NewPath(append([]string{under}, c.Path...)...).Element()
+		by = append(by, exec.Order{Path: path, Desc: c.Desc,
+			Key: func(it *core.Item) value.Value { return order.Key(value.ObjectOf(it.Doc), c) }})
+	}
+	return by
+}
