@@ -107,8 +107,8 @@ func (f *flight) note(ms []*kvrpcpb.Mutation) (n int) {
 	return n
 }
 
-// commit sends the commit of many keys as several requests, one after the other. TiKV writes a value to its log once,
-// but a store may do it again when the key is committed (unistore does), and then the keys of one request are one entry.
+// commit sends the commit of many keys as several requests, one after the other. TiKV writes a value to its log once.
+// But a store may do it again when the key is committed (unistore does), and then the keys of a request are one entry.
 //
 // The first portion has the primary key, if the request has it. This key alone decides: after it the transaction is
 // committed, and readers commit keys that were left. So the answer for it is that of the request.
