@@ -92,7 +92,7 @@ type fact struct {
 	path  uint64
 	field string // the first name of the path; an index rebuild uses it to decide whether the fact stays valid
 	exact bool
-	count uint64      // the number of the count that will make it exact, in a store that several processes share; else 0
+	count uint64      // of a shared store: the number of the count that will make it exact; else 0
 	asked atomic.Bool // a query has used it since the last commit that looked
 	wrote int64       // commits that changed it since a query last used it
 }
