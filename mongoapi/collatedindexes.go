@@ -8,6 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/order"
 )
@@ -46,8 +47,9 @@ func (k *coll) collatedName(c *collate.Collation) string {
 }
 
 // collate gives a query the conditions and the order that an index under its collation answers. The order's strings are
-// compared by coll in any case.
-func (k *coll) collate(q *exec.Query, coll *collate.Collation, f *filter.Filter, o order.Order) {
+// compared by the collation in any case.
+func (k *coll) collate(q *exec.Query, f *filter.Filter, o order.Order, e *expr.Env) {
+	coll := e.Run.Collation()
 	under := k.collatedName(coll)
 	if p := f.Collated(under); under != "" && p.Op != access.OpAll {
 		q.Pred = access.And(q.Pred, p)
@@ -55,7 +57,7 @@ func (k *coll) collate(q *exec.Query, coll *collate.Collation, f *filter.Filter,
 	if len(o) == 0 {
 		return
 	}
-	q.OrderBy, q.Compare = collatedOrder(under, o.With(coll)), order.Comparer(coll)
+	q.OrderBy, q.Compare = collatedOrder(under, o.With(coll), e), order.Comparer(coll)
 	if under != "" {
 		q.Collation = access.BSONOrder
 	}
@@ -63,14 +65,13 @@ func (k *coll) collate(q *exec.Query, coll *collate.Collation, f *filter.Filter,
 
 // collatedOrder returns an order whose paths are those of indexes under the collation with that name. Without one they
 // are paths that no index has: other entries are in the order of bytes.
-func collatedOrder(under string, o order.Order) (by []exec.Order) {
+func collatedOrder(under string, o order.Order, e *expr.Env) (by []exec.Order) {
 	if under == "" {
 		under = "\x00"
 	}
 	for _, c := range o {
 		path := access.NewPath(append([]string{under}, c.Path...)...).Element()
-		by = append(by, exec.Order{Path: path, Desc: c.Desc,
-			Key: func(it *core.Item) value.Value { return order.Key(value.ObjectOf(it.Doc), c) }})
+		by = append(by, exec.Order{Path: path, Desc: c.Desc, Key: sortKey(o, c, e)})
 	}
 	return by
 }

@@ -131,7 +131,7 @@ func testCollatedFilters(t *testing.T, depth int) {
 	defer func(f func(a, b string) int) { naiveStrings = f }(naiveStrings)
 	naiveStrings = func(a, b string) int { return letterRank(a) - letterRank(b) }
 	found := 0
-	for n := range 500 {
+	for n := range 120 {
 		q := word(randomFilter(rnd, 2)).(bson.D)
 		var want []int
 		for i := range len(docs) {
@@ -141,7 +141,11 @@ func testCollatedFilters(t *testing.T, depth int) {
 		}
 		found += len(want)
 		sort := bson.D{}
-		for _, p := range [][]string{{"a"}, {"b", "c"}, {"a", "b"}, {"c"}, {"c", "b"}, nil}[rnd.IntN(6)] {
+		paths := [][]string{{"a"}, {"c"}, nil, {"b", "c"}, {"a", "b"}, {"c", "b"}}
+		if depth > 0 { // no order has two arrays
+			paths = paths[:3]
+		}
+		for _, p := range paths[rnd.IntN(len(paths))] {
 			sort = append(sort, bson.E{Key: p, Value: 1 - 2*rnd.IntN(2)})
 		}
 		var first []int
@@ -165,7 +169,7 @@ func testCollatedFilters(t *testing.T, depth int) {
 				t.Fatalf("%s: count of %v is %d, not %d", coll, q, n, len(want))
 			}
 			stages := bson.A{bson.D{{Key: "$match", Value: q}},
-				bson.D{{Key: "$sort", Value: append(sort, bson.E{Key: "_id", Value: 1})}}}
+				bson.D{{Key: "$sort", Value: append(slices.Clone(sort), bson.E{Key: "_id", Value: 1})}}}
 			got = read(coll, bson.D{{Key: "aggregate", Value: coll}, {Key: "pipeline", Value: stages},
 				{Key: "cursor", Value: bson.D{}}})
 			if slices.Sort(got); !slices.Equal(got, want) {
@@ -173,7 +177,7 @@ func testCollatedFilters(t *testing.T, depth int) {
 			}
 		}
 	}
-	if found < 10_000 {
+	if found < 4_000 {
 		t.Errorf("only %d documents were found in all", found)
 	}
 }

@@ -183,15 +183,15 @@ func (k *coll) query(f *filter.Filter, o order.Order, limit int64, e *expr.Env) 
 		q.Match = func(it *core.Item) (bool, error) { return f.Match(e, value.ObjectOf(it.Doc)) }
 	}
 	near := f.Near()
-	if coll := e.Run.Collation(); coll != nil {
-		k.collate(q, coll, f, slices.Clone(o))
+	if e.Run.Collation() != nil {
+		k.collate(q, f, slices.Clone(o), e)
 	}
 	if len(q.OrderBy) > 0 {
 		// the order of strings is that of the collation
 	} else if len(o) > 0 || near != nil {
 		for _, c := range o {
 			q.OrderBy = append(q.OrderBy, exec.Order{Path: access.NewPath(c.Path...).Element(), Desc: c.Desc,
-				Key: func(it *core.Item) value.Value { return order.Key(value.ObjectOf(it.Doc), c) }})
+				Key: sortKey(o, c, e)})
 		}
 		if len(o) == 0 {
 			q.OrderBy = []exec.Order{nearOrder(near)}
@@ -202,6 +202,21 @@ func (k *coll) query(f *filter.Filter, o order.Order, limit int64, e *expr.Env) 
 		q.Limit = int(limit)
 	}
 	return q
+}
+
+// sortKey returns the function that makes the keys of one column of an order. The one of the first column also finds
+// documents that can't be sorted.
+func sortKey(o order.Order, c order.Column, e *expr.Env) func(*core.Item) value.Value {
+	first := len(o) > 1 && slices.Equal(c.Path, o[0].Path)
+	return func(it *core.Item) value.Value {
+		d := value.ObjectOf(it.Doc)
+		if first {
+			if err := o.Check(d); err != nil {
+				e.Run.Fail(err)
+			}
+		}
+		return order.Key(d, c)
+	}
 }
 
 // newDocument validates a document to be stored and moves `_id` to the front, or adds one. If nothing has to change,

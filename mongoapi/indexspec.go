@@ -9,6 +9,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
+	"github.com/orrerydb/orrery/mongoapi/project"
 	"github.com/orrerydb/orrery/mongoapi/update"
 )
 
@@ -45,8 +46,12 @@ func indexDoc(spec value.Value, lenient bool) (value.Value, error) {
 			return spec, err
 		}
 	}
+	version, err := indexVersion(spec)
+	if err != nil {
+		return spec, err
+	}
 	at, b := bson.Begin(nil)
-	b = bson.AppendInt32(b, "v", 2)
+	b = bson.AppendInt32(b, "v", version)
 	b = value.AppendElement(b, "key", key)
 	b = value.AppendElement(b, "name", name)
 	for it := spec.Iter(); it.Next(); {
@@ -62,7 +67,6 @@ func indexDoc(spec value.Value, lenient bool) (value.Value, error) {
 			b = value.AppendElement(b, o.name, v)
 		}
 	}
-	var err error
 	if words {
 		b, err = textOptions(b, spec, texts)
 	} else {
@@ -73,6 +77,23 @@ func indexDoc(spec value.Value, lenient bool) (value.Value, error) {
 	}
 	d := value.ObjectOf(bson.End(b, at))
 	return d, checkIndexOptions(d)
+}
+
+// indexVersion returns the version of an index, which is stored and listed.
+func indexVersion(spec value.Value) (int32, error) {
+	v := spec.Get("v")
+	if !v.IsDefined() {
+		return 2, nil
+	}
+	if !v.IsNumber() {
+		return 0, merr.New(merr.TypeMismatch, "The field 'v' must be a number, but got %s", expr.TypeName(v))
+	}
+	n, ok := num.ToInt64(v, false)
+	if !ok || n < 1 || n > 2 {
+		return 0, cannotCreate("Invalid index specification %s; cannot create an index with v=%s", update.Show(spec),
+			update.Show(v))
+	}
+	return int32(n), nil
 }
 
 // idKey reports whether a key is that of the index on `_id`.
@@ -213,11 +234,13 @@ func (o indexOption) seconds() (value.Value, error) {
 // checkIndexOptions refuses options that don't go together.
 func checkIndexOptions(d value.Value) error {
 	key := d.Get("key")
-	wild, hashed := false, false
+	wild, hashed := false, 0
 	for it := key.Iter(); it.Next(); {
 		name := string(it.Key())
 		wild = wild || name == "$**" || strings.HasSuffix(name, ".$**")
-		hashed = hashed || it.Value().Kind() == value.String && it.Value().Str() == "hashed"
+		if it.Value().Kind() == value.String && it.Value().Str() == "hashed" {
+			hashed++
+		}
 	}
 	set := func(name string) bool { return d.Get(name).IsDefined() }
 	switch {
@@ -231,13 +254,26 @@ func checkIndexOptions(d value.Value) error {
 		return cannotCreate("Index type 'wildcard' cannot be a TTL index")
 	case !wild && set("wildcardProjection"):
 		return merr.New(merr.BadValue, "The field 'wildcardProjection' is only allowed in 'wildcard' indexes")
-	case hashed && set("unique"):
+	case set("wildcardProjection") && !key.Get("$**").IsDefined():
+		return merr.New(merr.FailedToParse, "The field 'wildcardProjection' is only allowed when 'key' is "+
+			"{\"$**\": \u00b11}")
+	case set("wildcardProjection") && d.Get("wildcardProjection").Len() == 0:
+		return merr.New(merr.FailedToParse, "The 'wildcardProjection' field can't be an empty object")
+	case hashed > 1:
+		return merr.New(31303, "A maximum of one index field is allowed to be hashed but found %d for 'key' %s", hashed,
+			update.Show(key))
+	case hashed > 0 && set("unique"):
 		return merr.New(merr.HashedUnique, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
 	case set("expireAfterSeconds") && key.Len() != 1:
 		return cannotCreate("TTL indexes are single-field indexes, compound indexes do not support TTL. Index spec: %s",
 			update.Show(d))
 	case set("expireAfterSeconds") && onTS(d) && d.Get("expireAfterSeconds").Int() == 0:
 		return cannotCreate("TTL index 'expireAfterSeconds' on '_ts' must be positive on this server")
+	}
+	if p := d.Get("wildcardProjection"); p.IsDefined() {
+		if _, err := project.Compile(p, project.Options{}); err != nil {
+			return err
+		}
 	}
 	_, err := declaredOf(d)
 	return err

@@ -91,7 +91,7 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 		return dst, merr.New(merr.MissingField, "BSON field 'distinct.key' is missing but a required field")
 	}
 	if len(key.Bytes()) == 0 {
-		return dst, merr.New(31032, "A distinct key may not be empty")
+		return dst, merr.New(40352, "FieldPath cannot be constructed with empty string")
 	}
 	k, v, err := r.openRead(r.db, name)
 	if err != nil {

@@ -305,6 +305,9 @@ func without(specs []value.Value, w value.Value) ([]value.Value, error) {
 	if w.Kind() == value.String && w.Str() == "*" {
 		return nil, nil
 	}
+	if !w.IsDefined() {
+		return nil, merr.New(merr.MissingField, "BSON field 'dropIndexes.index' is missing but a required field")
+	}
 	if w.Kind() != value.String && w.Kind() != value.Object {
 		return nil, merr.New(merr.TypeMismatch, "BSON field 'dropIndexes.index' is the wrong type '%s', expected "+
 			"types '[string, object]'", expr.TypeName(w))

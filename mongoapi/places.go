@@ -126,17 +126,20 @@ func placeOptions(dst []byte, spec value.Value) ([]byte, error) {
 	return dst, nil
 }
 
-// setPlaces records whether a container has indexes on places.
+// checkedKinds are the kinds of indexes that some documents can't have.
+var checkedKinds = []string{"2d", "2dsphere", "text", "hashed"}
+
+// setPlaces records whether a container has indexes of checkedKinds.
 func setPlaces(s *core.ContainerSpec, specs []value.Value) {
 	delete(s.Properties, placesProperty)
 	for _, d := range specs {
-		if len(places(d, "2d", "2dsphere", "text")) > 0 {
+		if len(places(d, checkedKinds...)) > 0 {
 			s.Properties[placesProperty] = []byte{1}
 		}
 	}
 }
 
-// checkPlaces refuses a document that an index on places can't have.
+// checkPlaces refuses a document that an index on places, of texts or of hashes can't have.
 func (k *coll) checkPlaces(d value.Value) error {
 	if len(k.Spec().Properties[placesProperty]) == 0 {
 		return nil
@@ -158,6 +161,11 @@ func (k *coll) checkPlaces(d value.Value) error {
 				return err
 			}
 		}
+		for _, p := range places(s, "hashed") {
+			if filter.ThroughArray(d, p) {
+				return merr.New(16766, "hashed indexes do not currently support array values")
+			}
+		}
 	}
 	return nil
 }
@@ -165,7 +173,7 @@ func (k *coll) checkPlaces(d value.Value) error {
 // checkStoredPlaces removes new indexes on places again if a stored document is malformed for them. Writers check their
 // documents already.
 func (r *request) checkStoredPlaces(k *coll, docs []value.Value) error {
-	if !slices.ContainsFunc(docs, func(d value.Value) bool { return len(places(d, "2d", "2dsphere", "text")) > 0 }) {
+	if !slices.ContainsFunc(docs, func(d value.Value) bool { return len(places(d, checkedKinds...)) > 0 }) {
 		return nil
 	}
 	all, err := filter.Compile(value.Undef(), filter.Options{})

@@ -395,6 +395,9 @@ func (r *request) checkGeneric() error {
 		return err
 	}
 	if r.db == "" && !r.legacy {
+		if r.body.Get("$db").IsDefined() {
+			return merr.New(merr.InvalidNamespace, "Invalid database name: ''")
+		}
 		return merr.New(merr.MissingDB, "OP_MSG requests require a $db argument")
 	}
 	if r.db == externalDB && commands[r.name].open {

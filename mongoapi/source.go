@@ -89,7 +89,12 @@ func (s *source) next() (*core.Item, error) {
 		}
 	}
 	for {
-		if !s.rows.Next() {
+		more := s.rows.Next()
+		if err := s.run.Cut(); err != nil {
+			s.Close()
+			return nil, err
+		}
+		if !more {
 			err := s.rows.Err()
 			if s.rested && status.Is(err, status.Unavailable) {
 				// the store has dropped the state that a resting cursor was reading

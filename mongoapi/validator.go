@@ -42,7 +42,10 @@ func (r *request) checkValidator(command string, body value.Value) error {
 		return merr.New(merr.InvalidOptions, "Document validators are not allowed on collection %s.%s in the %s "+
 			"internal database", r.db, r.arg.Str(), r.db)
 	}
-	_, err := filter.Compile(spec, filter.Options{Run: expr.NewRun(r.ctx, r.s.eng.Budget())})
+	f, err := filter.Compile(spec, filter.Options{Run: expr.NewRun(r.ctx, r.s.eng.Budget()), NoNear: true})
+	if err == nil && f.Text() != nil {
+		err = merr.New(merr.BadValue, "$text is not allowed in this context")
+	}
 	return err
 }
 

@@ -26,7 +26,14 @@ func (r *Run) Match(p *Pattern, b []byte) bool {
 	return re.MatchReader(&runeReader{run: r, b: b})
 }
 
-// Cut returns the error of a run that ended during a Match, else nil.
+// Fail makes Cut return err: for a function that can't return one itself. The first error stays.
+func (r *Run) Fail(err error) {
+	if r != nil && r.cut == nil {
+		r.cut = err
+	}
+}
+
+// Cut returns the error of a run that ended during a Match, or was given to Fail; else nil.
 func (r *Run) Cut() error {
 	if r == nil {
 		return nil

@@ -23,7 +23,7 @@ type Run struct {
 	space   *spill.Space    // for temporary files; nil: what doesn't fit into memory is refused
 	mem     *budget.Account // memory of values that expressions build, and of held values (Hold)
 	steps   uint
-	cut     error // error of ctx, if it ended during a Match
+	cut     error // error of ctx, if it ended during a Match, or that of Fail
 	coll    *collate.Collation
 	scripts Scripts // nil: JavaScript is off
 }

@@ -148,8 +148,13 @@ func holds(kind sargKind, cmp int) bool {
 
 func compareTest(coll *collate.Collation, kind sargKind, arg value.Value) func(value.Value) bool {
 	class, k := bracket(arg), arg.Kind()
-	if k == value.MinKey || k == value.MaxKey { // they compare with all kinds
-		return func(x value.Value) bool { return x.IsDefined() && holds(kind, value.CompareBSON(x, arg)) }
+	if k == value.MinKey || k == value.MaxKey { // they compare with all kinds, also with what is missing
+		return func(x value.Value) bool {
+			if !x.IsDefined() {
+				x = value.NullValue()
+			}
+			return holds(kind, value.CompareBSON(x, arg))
+		}
 	}
 	if isNaN(arg) {
 		return func(x value.Value) bool { return isNaN(x) && (kind == sargGte || kind == sargLte) }
@@ -286,13 +291,16 @@ func (c *compiler) exists(path string, arg, _ value.Value, _ int) (node, error) 
 }
 
 func (c *compiler) size(path string, arg, _ value.Value, _ int) (node, error) {
+	if !arg.IsNumber() {
+		return nil, merr.New(merr.BadValue, "Failed to parse $size. Expected a number in: $size: %s", merr.Show(arg))
+	}
 	want, ok := num.ToInt64(arg, false)
-	if !arg.IsNumber() || !ok {
-		return nil, merr.New(merr.FailedToParse, "Failed to parse $size. Expected an integer in: $size")
+	if !ok {
+		return nil, merr.New(merr.BadValue, "Failed to parse $size. Expected an integer: $size: %s", merr.Show(arg))
 	}
 	if want < 0 {
-		return nil, merr.New(merr.FailedToParse,
-			"Failed to parse $size. Expected a non-negative number in: $size: %d", want)
+		return nil, merr.New(merr.BadValue,
+			"Failed to parse $size. Expected a non-negative number in: $size: %s", merr.Show(arg))
 	}
 	return newLeaf(path, false, func(v value.Value) bool { return v.Kind() == value.Array && int64(v.Len()) == want }),
 		nil

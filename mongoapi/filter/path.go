@@ -75,6 +75,18 @@ func visitIndexed(e value.Value, leaf bool, i int, fn func(v value.Value, index 
 	return fn(e, i)
 }
 
+// ThroughArray reports whether an array is at a dotted path in doc, or on the way to it.
+func ThroughArray(doc value.Value, path string) bool {
+	v := doc
+	for _, s := range splitPath(path) {
+		if v.Kind() == value.Array {
+			return true
+		}
+		v = v.Get(s)
+	}
+	return v.Kind() == value.Array
+}
+
 // arrayIndex returns a path component as an array index, -1 if it isn't one.
 func arrayIndex(s string) int {
 	if s == "" || len(s) > 9 || len(s) > 1 && s[0] == '0' {
@@ -94,9 +106,14 @@ func arrayIndex(s string) int {
 func splitPath(p string) []string { return strings.Split(p, ".") }
 
 // Visit calls fn with every value at a dotted path in doc as conditions see it: elements of arrays and, with whole, the
-// arrays themselves.
+// arrays themselves. An array in an array is an element.
 func Visit(doc value.Value, path string, whole bool, fn func(v value.Value)) {
-	visit(doc, splitPath(path), true, func(v value.Value, _ int) bool {
+	visit(doc, splitPath(path), false, func(v value.Value, _ int) bool {
+		if v.Kind() == value.Array {
+			for it := v.Iter(); it.Next(); {
+				fn(it.Value())
+			}
+		}
 		if v.IsDefined() && (whole || v.Kind() != value.Array) {
 			fn(v)
 		}

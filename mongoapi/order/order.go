@@ -246,6 +246,9 @@ func (o Order) NewSorter(limit, maxBytes int) *Sorter {
 
 // Add adds a document. Its bytes must stay valid.
 func (s *Sorter) Add(doc value.Value) error {
+	if err := s.o.Check(doc); err != nil {
+		return err
+	}
 	s.rows = append(s.rows, row{s.o.Keys(doc), doc})
 	s.size += len(doc.Bytes()) + 64
 	if s.limit > 0 && len(s.rows) >= 2*s.limit+1000 {

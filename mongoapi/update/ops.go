@@ -150,6 +150,11 @@ func currentDate(path string, arg value.Value, _ Options) (applyFn, error) {
 	case value.Bool:
 	case value.Object:
 		t := arg.Get("$type").Str()
+		for it := arg.Iter(); it.Next(); {
+			if string(it.Key()) != "$type" {
+				return nil, merr.New(merr.BadValue, "Unrecognized $currentDate option: %s", it.Key())
+			}
+		}
 		if arg.Len() != 1 || t != "date" && t != "timestamp" {
 			return nil, merr.New(merr.BadValue, "The '$type' string field is required to be 'date' or 'timestamp': "+
 				"{$currentDate: {field : {$type: 'date'}}}")

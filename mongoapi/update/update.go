@@ -239,7 +239,7 @@ func (u *Update) Apply(doc value.Value, c Context) ([]byte, error) {
 	}
 	old, now := doc.Get("_id"), value.ObjectOf(out).Get("_id")
 	if old.IsDefined() && !filter.Equal(old, now) {
-		if u.replace.IsDefined() {
+		if u.replace.IsDefined() || u.pipe != nil {
 			return nil, merr.New(merr.ImmutableField, "After applying the update, the (immutable) field '_id' was "+
 				"found to have been altered to _id: %s", merr.Show(now))
 		}
@@ -300,9 +300,14 @@ func Base(eqs []filter.Equality) ([]byte, error) {
 	for i, e := range eqs {
 		segs := strings.Split(e.Path, ".")
 		for _, other := range eqs[:i] {
-			if o := strings.Split(other.Path, "."); isPrefix(o, segs) || isPrefix(segs, o) {
+			o := strings.Split(other.Path, ".")
+			switch {
+			case other.Path == e.Path:
 				return nil, merr.New(merr.NotSingleValueField, "cannot infer query fields to set, path '%s' is "+
 					"matched twice", e.Path)
+			case isPrefix(o, segs) || isPrefix(segs, o):
+				return nil, merr.New(merr.NotSingleValueField, "cannot infer query fields to set, both paths '%s' and "+
+					"'%s' are matched", other.Path, e.Path)
 			}
 		}
 		if err := root.put(segs, e.Value); err != nil {
