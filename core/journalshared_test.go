@@ -357,3 +357,34 @@ func TestTrimOfSharedJournal(t *testing.T) {
 		t.Errorf("a new reader gets %s", story(out))
 	}
 }
+
+// A process finds an entry that another one has read, also if it has not looked at the journal itself since.
+func TestEntriesThatAnotherProcessHasRead(t *testing.T) {
+	store := kvtest.NewShared(memkv.New(), 1)
+	var all []*core.Engine
+	for range 2 {
+		e, err := core.Open(bg, store.Engine(), core.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		all = append(all, e)
+	}
+	c := newContainer(t, all[0], core.ContainerSpec{})
+	pos := recordOf(t, all[0], "db", "c")
+	for i := range 3 {
+		put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"p"}`, i))
+		if _, err := all[0].Journal().Now(bg); err != nil {
+			t.Fatal(err)
+		}
+		p, err := all[0].Journal().Read(bg, pos, 1, func(*journal.Entry) bool { return true })
+		if err != nil || len(p.Entries) != 1 {
+			t.Fatalf("%d entries, %v", len(p.Entries), err)
+		}
+		pos = p.Entries[0].Position()
+		e, err := all[1].Journal().Find(bg, pos)
+		if err != nil || e == nil || e.Position() != pos {
+			t.Errorf("entry %d at the other process: %v, %v", i, e, err)
+		}
+	}
+}

@@ -325,7 +325,7 @@ func TestTxBesideABusyPartition(t *testing.T) {
 }
 
 // If the writes change what the function reads, the transaction gets a turn. All queued transactions and all writers
-// succeed.
+// succeed. A turn ends after a second, so over a network a transaction may lose if a single run takes half of that.
 func TestTxThatLosesGetsATurn(t *testing.T) {
 	onEngines(t, core.Options{MinSlots: 1}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
@@ -340,8 +340,15 @@ func TestTxThatLosesGetsATurn(t *testing.T) {
 		for range 4 {
 			wg.Go(func() {
 				for range 5 {
-					if err := add(t, c, func() { time.Sleep(5 * time.Millisecond) }); err != nil {
-						t.Error(err)
+					var longest time.Duration // from one run to the next
+					begun := time.Now()
+					err := add(t, c, func() {
+						longest, begun = max(longest, time.Since(begun)), time.Now()
+						time.Sleep(5 * time.Millisecond)
+					})
+					slow := e.Shared() && max(longest, time.Since(begun)) > time.Second/2
+					if err != nil && !(slow && status.Is(err, status.RetryWith)) {
+						t.Errorf("%v, after runs of up to %v", err, longest)
 					}
 				}
 			})

@@ -131,8 +131,14 @@ func (j *Journal) read(ctx context.Context, snap kv.Snapshot, after Position, ma
 	return p, Translate(it.Err())
 }
 
-// Find returns the entry at a position; nil if there is none. The error is Gone if it may have been removed.
+// Find returns the entry at a position; nil if there is none. The error is Gone if it may have been removed. Another
+// process may have read the entry from a shared journal whose end this one doesn't know yet: it looks first.
 func (j *Journal) Find(ctx context.Context, at Position) (*Entry, error) {
+	if j.shared && at.Time > j.Mark() {
+		if err := j.Gather(ctx); err != nil {
+			return nil, err
+		}
+	}
 	var found *Entry
 	before := Position{at.Time - 1, lastN}
 	if at.N > 0 {

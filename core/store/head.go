@@ -33,7 +33,8 @@ type Head struct {
 
 	// In a store that several processes share, else zero. Move names the copy that Moving is about: it is the id of the
 	// first slot that the copy makes. It stays when a copy has ended early until its records of removed items are
-	// removed. Held asks the writers of other processes to wait a moment, because the copy is in its last round.
+	// removed. Held asks the writers of other processes to wait a moment: the copy is in its last round, or a rebuild
+	// has lost too often against them.
 	Move uint32
 	Held bool
 
@@ -114,6 +115,9 @@ const (
 	headRecord  = 1 << 7 // the time u64 of the last recorded commit follows the block
 )
 
+// heldByRebuild is set in the stored phase if a rebuild asks writers to wait (Held).
+const heldByRebuild = 1 << 7
+
 // append appends the stored form, which docs/formats.md describes. Fields that most heads don't have take no bytes if
 // absent.
 func (h *Head) append(dst []byte) []byte {
@@ -148,7 +152,11 @@ func (h *Head) append(dst []byte) []byte {
 	}
 	dst = binary.BigEndian.AppendUint32(dst, h.Index)
 	if h.Next != 0 {
-		dst = append(binary.BigEndian.AppendUint32(dst, h.Next), byte(h.Phase))
+		phase := byte(h.Phase)
+		if h.Held && h.Move == 0 {
+			phase |= heldByRebuild
+		}
+		dst = append(binary.BigEndian.AppendUint32(dst, h.Next), phase)
 	}
 	if h.Writer != 0 {
 		dst = binary.BigEndian.AppendUint64(dst, h.Writer)
@@ -258,7 +266,9 @@ func (h *Head) read(r *reader, f *indexFlags) {
 	h.LSN, h.Ticks, h.Items, h.Bytes = int64(r.u64()), int64(r.u64()), int64(r.u64()), int64(r.u64())
 	h.Index = r.u32()
 	if flags&headRebuild != 0 {
-		h.Next, h.Phase = r.u32(), Phase(r.u8())
+		h.Next = r.u32()
+		phase := r.u8()
+		h.Phase, h.Held = Phase(phase&^heldByRebuild), phase&heldByRebuild != 0
 	}
 	if flags&headWriter != 0 {
 		h.Writer = r.u64()

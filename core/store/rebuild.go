@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 
@@ -394,8 +395,9 @@ func (j *rebuilder) pass(sl *Slot, phase Phase) error {
 	}
 }
 
-// write commits a batch with the slot's next head. pre are further preconditions. raced says that another process has
-// written to the slot: nothing was written, and the caller may try again. The caller holds the latch.
+// write commits a batch with the slot's next head. pre are further preconditions; if one of them doesn't hold it fails.
+// raced says that another process has written to the slot: nothing was written, and the caller may try again. The
+// caller holds the latch.
 func (j *rebuilder) write(sl *Slot, b *kv.Batch, h Head, pre ...kv.Precondition) (raced bool, err error) {
 	known := sl.facts.Load().stay(b, sl, &h, j.a, j.b)
 	head := h.append(nil)
@@ -405,7 +407,11 @@ func (j *rebuilder) write(sl *Slot, b *kv.Batch, h Head, pre ...kv.Precondition)
 	} else {
 		sl.widen(&h)
 	}
-	cm, err := j.c.st.eng.Write(j.ctx, b, append(sl.asRead(), pre...))
+	all := append(sl.asRead(), pre...)
+	cm, err := j.c.st.eng.Write(j.ctx, b, all)
+	if at := new(kv.PreconditionError); errors.As(err, &at) && at.Index >= len(all)-len(pre) {
+		return false, translate(kv.ErrUnavailable)
+	}
 	if err != nil {
 		raced, err := j.c.lost(sl, err)
 		if raced && !j.c.st.others {
@@ -436,16 +442,22 @@ type chunk struct {
 	extra bool       // there are entries only of A
 }
 
-// do processes the chunk. The costly part runs without the latch, unless writers have interfered too often. raced says
-// that writers have interfered: then nothing is written.
+// do processes the chunk. The costly part runs without the latch, unless writers have interfered too often: then they
+// wait for it, those of other processes too. raced says that writers have interfered, and nothing is written.
 func (ck *chunk) do(latched bool) (raced bool, err error) {
 	sl := ck.sl
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
+	if latched && ck.j.c.st.others {
+		defer ck.j.letGo(sl)
+		err = ck.j.hold(sl)
+	}
 	seen := sl.head.LSN
-	if latched {
+	switch {
+	case err != nil:
+	case latched:
 		err = ck.collect()
-	} else {
+	default:
 		err = sl.mu.without(ck.collect)
 	}
 	switch {
@@ -467,6 +479,7 @@ func (ck *chunk) commit() (raced bool, err error) {
 	}
 	h := sl.head
 	h.addFlags(&ck.flags)
+	h.Held = false
 	switch {
 	case ck.over && h.bare():
 		h = ck.j.settled(sl, h)
@@ -474,7 +487,7 @@ func (ck *chunk) commit() (raced bool, err error) {
 		h.Phase = Ready
 	case ck.over:
 		h = ck.j.settled(sl, h)
-	case ck.b.Len() == 0:
+	case ck.b.Len() == 0 && !sl.head.Held:
 		return false, nil
 	}
 	return ck.j.write(sl, &ck.b, h)

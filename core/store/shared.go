@@ -191,8 +191,8 @@ func (c *Container) keepUp(ctx context.Context) error {
 	}
 }
 
-// adopt takes over a stored head that a writer has read, if it is newer than the slot's. nil is none. If a copy of
-// another process asks writers to wait, it waits. The caller holds the latch.
+// adopt takes over a stored head that a writer has read, if it is newer than the slot's. nil is none. If a copy
+// or a rebuild of another process asks writers to wait, it waits. The caller holds the latch.
 func (c *Container) adopt(ctx context.Context, sl *Slot, b []byte) error {
 	if err := c.takeNewer(ctx, sl, b); err != nil || !sl.head.Held {
 		return err
@@ -225,9 +225,10 @@ const (
 	heldLook  = 5 * time.Millisecond
 )
 
-// heed waits until the last round of a copy in another process has ended: the slot is replaced, or its head doesn't ask
-// to wait any more. The wait is bounded, because that process may have ended. Then the caller's commit takes the hold
-// away, and the copy has to try again. The caller holds the latch, so other writers of this process wait too.
+// heed waits until the last round of a copy in another process has ended, or a chunk of a rebuild: the slot is
+// replaced, or its head doesn't ask to wait any more. The wait is bounded, because that process may have ended. Then
+// the caller's commit takes the hold away, and the other process has to try again. The caller holds the latch, so other
+// writers of this process wait too.
 func (c *Container) heed(ctx context.Context, sl *Slot) error {
 	for end := realTime.Now().Add(c.st.leases.Duration() / heldShare); sl.head.Held && !sl.head.Moved; {
 		if realTime.Now().After(end) {

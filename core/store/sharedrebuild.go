@@ -155,11 +155,35 @@ func (j *rebuilder) tryAdvance(sl *Slot, step func(h Head) (Head, bool, []kv.Pre
 	if !todo {
 		return false, nil
 	}
-	if raced, err = j.write(sl, &kv.Batch{}, h, pre...); raced && len(pre) > 0 {
-		return false, translate(kv.ErrUnavailable) // perhaps the catalog has changed: the stage is read again
-	}
-	return raced, err
+	return j.write(sl, &kv.Batch{}, h, pre...) // if pre doesn't hold, the stage is read again
 }
+
+// holdTries is how often a rebuild tries to ask the writers of other processes to wait. Each try takes two round trips,
+// in which they may write. Without success the chunk is tried nevertheless.
+const holdTries = 100
+
+// hold asks the writers of other processes to wait until the next chunk is written (Head.Held). They wait for a bounded
+// time (Container.heed). The caller holds the latch.
+func (j *rebuilder) hold(sl *Slot) error {
+	for range holdTries {
+		if err := j.c.newestHead(j.ctx, sl); err != nil {
+			return err
+		}
+		h := sl.head
+		if h.Next != j.to || h.Phase == Settled || h.Moved {
+			return nil // it is no longer this rebuild's
+		}
+		h.Held = true
+		if raced, err := j.write(sl, &kv.Batch{}, h); err != nil || !raced {
+			return err
+		}
+	}
+	return nil
+}
+
+// letGo ends what hold has begun, if the chunk hasn't: the next commit of this process stores that nobody waits any
+// more. The caller holds the latch.
+func (j *rebuilder) letGo(sl *Slot) { sl.head.Held = false }
 
 // addShared is add with a shared engine.
 func (j *rebuilder) addShared(sl *Slot) error {

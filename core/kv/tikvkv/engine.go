@@ -58,6 +58,7 @@ type Engine struct {
 	layout
 	store      *tikv.KVStore
 	statistics *statistics // nil: there are none
+	flights    flights
 	timeout    time.Duration
 	twoPhase   bool
 	readOnly   bool

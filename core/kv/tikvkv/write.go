@@ -33,8 +33,10 @@ func (e *Engine) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) 
 	}
 	within, cancel := e.boundWrite(ctx, b)
 	defer cancel()
+	var last error
 	for wait := time.Millisecond; ; wait = min(2*wait, 64*time.Millisecond) {
-		again, err := e.attempt(within, b, pre)
+		again, err := e.attempt(within, b, pre, crowded(last))
+		last = err
 		switch {
 		case err == nil:
 			return committed{}, nil
@@ -62,7 +64,7 @@ func (s *snapshot) WriteFrom(ctx context.Context, b *kv.Batch, pre []kv.Precondi
 	}
 	within, cancel := s.e.boundWrite(ctx, b)
 	defer cancel()
-	again, err := s.e.transact(within, s.ts, b, pre)
+	again, err := s.e.transact(within, s.ts, b, pre, false)
 	switch {
 	case err == nil:
 		return committed{}, nil
@@ -101,8 +103,9 @@ func (e *Engine) failWrite(ctx context.Context, err error) error {
 	return e.fail(ctx, err)
 }
 
-// attempt is one transaction. again says that it lost to another one, and that nothing was applied.
-func (e *Engine) attempt(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (again bool, err error) {
+// attempt is one transaction. again says that it lost to another one, or met too many at a store, and that nothing was
+// applied.
+func (e *Engine) attempt(ctx context.Context, b *kv.Batch, pre []kv.Precondition, alone bool) (again bool, err error) {
 	ts, err := e.timestamp(ctx)
 	if err != nil {
 		return false, err
@@ -113,11 +116,13 @@ func (e *Engine) attempt(ctx context.Context, b *kv.Batch, pre []kv.Precondition
 	if b.Len() == 0 { // what was read at one timestamp was so at that moment
 		return false, nil
 	}
-	return e.transact(ctx, ts, b, pre)
+	return e.transact(ctx, ts, b, pre, alone)
 }
 
-// transact is a transaction with the timestamp ts, at which its preconditions hold.
-func (e *Engine) transact(ctx context.Context, ts uint64, b *kv.Batch, pre []kv.Precondition) (again bool, err error) {
+// transact is a transaction with the timestamp ts, at which its preconditions hold. alone says that it sends one large
+// request at a time.
+func (e *Engine) transact(ctx context.Context, ts uint64, b *kv.Batch, pre []kv.Precondition, alone bool) (again bool,
+	err error) {
 	tx, err := e.store.Begin(tikv.WithStartTS(ts))
 	if err != nil {
 		return false, err
@@ -127,12 +132,15 @@ func (e *Engine) transact(ctx context.Context, ts uint64, b *kv.Batch, pre []kv.
 	if b.Frees {
 		tx.SetDiskFullOpt(kvrpcpb.DiskFullOpt_AllowedOnAlmostFull)
 	}
+	if isLarge(b) {
+		tx.SetRPCInterceptor(&flight{flights: &e.flights, ctx: ctx, alone: alone, sizes: map[string]int{}})
+	}
 	if err := e.fill(ctx, tx, b, pre); err != nil {
 		_ = tx.Rollback() // nothing was sent
 		return false, err
 	}
 	err = tx.Commit(ctx)
-	return err != nil && conflicts(err) && !tikverr.IsErrorUndetermined(err), err
+	return (conflicts(err) || crowded(err)) && !tikverr.IsErrorUndetermined(err), err
 }
 
 // check compares the preconditions with what was visible at ts, which it reads with one request.

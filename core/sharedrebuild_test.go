@@ -1,0 +1,50 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/plan/access"
+)
+
+// A process rebuilds the index of slots to which another process writes all the time: it gets its turn.
+func TestRebuildBesideWritersOfAnotherProcess(t *testing.T) {
+	ps := startProcesses(t, 2, network)
+	cs := ps.containers(core.ContainerSpec{})
+	for i := range 400 {
+		put(t, cs[0], core.Create, fmt.Sprintf(`{"id":"%d","pk":"p%d","a":%d,"n":1}`, i, i%40, i))
+	}
+	stop, wg := make(chan bool), waiter{}
+	for w := range 8 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				put(t, cs[1], core.Upsert, fmt.Sprintf(`{"id":"w%d","pk":"p%d","a":%d}`, w, i%40, i))
+			}
+		})
+	}
+	defer wg.Wait()
+	defer close(stop)
+	begun := time.Now()
+	spec := cs[0].Spec().Clone()
+	spec.IndexingPolicy = []byte(onlyA)
+	if _, err := ps.all[0].ReplaceContainer(bg, "db", "c", spec); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(bg, 60*time.Second)
+	defer cancel()
+	if err := cs[0].WaitIndex(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("rebuilt in %v", time.Since(begun))
+	if !cs[0].Indexes(access.NewPath("a")) || cs[0].Indexes(access.NewPath("n")) {
+		t.Error("the index doesn't follow the policy")
+	}
+}
