@@ -14,10 +14,10 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
-// BenchmarkJournalOfProcesses has one, two and three processes over one store whose calls take 2 ms. Each process has 16
-// clients that create items in a partition of its own, and a reader that follows the journal from before the first one.
-// The time ends when every reader has all entries: entries/s is what the journal takes. ratio is that to the creates of
-// the same processes without a journal, and behind-ms how long the readers went on after the last create.
+// BenchmarkJournalOfProcesses has one, two and three processes over one store whose calls take 2 ms. Each process has
+// 16 clients that create items in a partition of its own, and a reader that follows the journal from the begin. The
+// time ends when every reader has all entries: entries/s is what the journal takes. ratio is that to the creates of the
+// same processes without a journal, and behind-ms how long the readers went on after the last create.
 //
 //	go test ./core -run - -bench JournalOfProcesses -benchtime 20000x
 func BenchmarkJournalOfProcesses(b *testing.B) {

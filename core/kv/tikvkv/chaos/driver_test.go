@@ -96,7 +96,8 @@ func TestRestartOfThePlacementDriver(t *testing.T) {
 	}
 	bare := of("bare")
 	for name := range tries {
-		t.Logf("%s: %v, %.2f of the bare client's", name, of(name).Round(time.Millisecond), float64(of(name))/float64(bare))
+		ratio := float64(of(name)) / float64(bare)
+		t.Logf("%s: %v, %.2f of the bare client's", name, of(name).Round(time.Millisecond), ratio)
 	}
 	for _, name := range []string{"snapshot", "write"} {
 		if of(name) > bare*3/2+time.Second {
