@@ -27,7 +27,7 @@ import (
 func start(t *testing.T, key string) *server.Server {
 	t.Helper()
 	cfg := server.Ephemeral()
-	cfg.Key, cfg.Strict = key, nil
+	cfg.Key, cfg.Strict, cfg.TestControls = key, nil, true
 	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	s, err := server.Start(cfg)
 	if err != nil {
@@ -59,6 +59,8 @@ func place2(api string, s *server.Server, name string) string {
 	switch api {
 	case "mongodb":
 		return "mongodb://" + s.Addr(server.Mongo) + "/" + name
+	case "gremlin":
+		return "gremlin+ws://" + s.Addr(server.Gremlin) + "/" + name
 	case "table":
 		return "table+http://" + s.Addr(server.Table) + "/localhost/" + name
 	}
@@ -78,11 +80,8 @@ func (p *pair) copy(ctx context.Context, api, name string, more ...string) (stri
 	return out.String(), err
 }
 
-// client opens a place for the test.
-func client(t *testing.T, api string, s *server.Server, key, name string) interface {
-	source
-	target
-} {
+// reach opens a place for the test.
+func reach(t *testing.T, api string, s *server.Server, key, name string) client {
 	t.Helper()
 	pl := place{text: place2(api, s, name), key: "env:" + key, account: "localhost"}
 	if err := pl.parse(); err != nil {
@@ -92,6 +91,7 @@ func client(t *testing.T, api string, s *server.Server, key, name string) interf
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(c.close)
 	return c
 }
 
@@ -138,8 +138,8 @@ func fill(t *testing.T, api string, c target, from, n int) {
 		}
 		batch = append(batch, change{item: item})
 	}
-	if err := c.apply(context.Background(), batch); err != nil {
-		t.Fatal(err)
+	if bad, err := c.apply(context.Background(), batch); err != nil || len(bad) > 0 {
+		t.Fatal(bad, err)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestCopy(t *testing.T) {
 			if api == "table" {
 				name = "things"
 			}
-			from := client(t, api, p.from, "FROM_KEY", name)
+			from := reach(t, api, p.from, "FROM_KEY", name)
 			prepareSource(t, api, p.from, from)
 			const n = 2500
 			fill(t, api, from, 0, n)
@@ -177,7 +177,7 @@ func TestCopy(t *testing.T) {
 			if err != nil {
 				t.Fatal(out, err)
 			}
-			got, want := items(t, client(t, api, p.to, "TO_KEY", name)), items(t, from)
+			got, want := items(t, reach(t, api, p.to, "TO_KEY", name)), items(t, from)
 			if len(want) != n || !slices.Equal(got, want) {
 				t.Errorf("%d items, want %d and the same", len(got), len(want))
 			}
@@ -195,13 +195,13 @@ func TestCopyRenames(t *testing.T) {
 	for api, field := range map[string]string{"nosql": "n", "mongodb": "t"} {
 		p := newPair(t)
 		ctx := context.Background()
-		from := client(t, api, p.from, "FROM_KEY", "d/c")
+		from := reach(t, api, p.from, "FROM_KEY", "d/c")
 		prepareSource(t, api, p.from, from)
 		fill(t, api, from, 0, 3)
 		if out, err := p.copy(ctx, api, "d/c", "--map", field+"=number"); err != nil {
 			t.Fatal(out, err)
 		}
-		got := items(t, client(t, api, p.to, "TO_KEY", "d/c"))
+		got := items(t, reach(t, api, p.to, "TO_KEY", "d/c"))
 		if text := strings.Join(got, "\n"); len(got) != 3 || strings.Count(text, `"number"`) != 3 ||
 			strings.Contains(text, `"`+field+`"`) {
 			t.Errorf("%s: %s", api, text)
@@ -219,12 +219,12 @@ func prepareSource(t *testing.T, api string, s *server.Server, c target) {
 	case "nosql":
 		createNoSQL(t, c.(*nosql), "/pk")
 	case "table":
-		if err := c.prepare(context.Background(), nil); err != nil {
+		if err := c.prepare(context.Background(), nil, false); err != nil {
 			t.Fatal(err)
 		}
 	case "mongodb":
 		err := c.prepare(context.Background(), []bson.D{{{Key: "key", Value: bson.D{{Key: "n", Value: 1}}},
-			{Key: "name", Value: "n_1"}, {Key: "unique", Value: true}}})
+			{Key: "name", Value: "n_1"}, {Key: "unique", Value: true}}}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +236,7 @@ func TestCopyFollows(t *testing.T) {
 	for _, api := range []string{"nosql", "mongodb"} {
 		t.Run(api, func(t *testing.T) {
 			p := newPair(t)
-			from := client(t, api, p.from, "FROM_KEY", "d/c")
+			from := reach(t, api, p.from, "FROM_KEY", "d/c")
 			prepareSource(t, api, p.from, from)
 			fill(t, api, from, 0, 200)
 			ctx, stop := context.WithCancel(context.Background())
@@ -273,7 +273,7 @@ func TestCopyFollows(t *testing.T) {
 }
 
 func itemsIfAny(t *testing.T, api string, p *pair) (out []string) {
-	c := client(t, api, p.to, "TO_KEY", "d/c")
+	c := reach(t, api, p.to, "TO_KEY", "d/c")
 	if _, err := c.define(context.Background()); err != nil {
 		return nil
 	}
@@ -319,8 +319,72 @@ func createNoSQL(t *testing.T, n *nosql, path string) {
 	t.Helper()
 	err := n.prepare(context.Background(), &azcosmos.ContainerProperties{
 		PartitionKeyDefinition: azcosmos.PartitionKeyDefinition{Paths: []string{path}, Version: 2,
-			Kind: azcosmos.PartitionKeyKindHash}})
+			Kind: azcosmos.PartitionKeyKindHash}}, false)
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A server that is busy is asked again after the time that it says.
+func TestCopyWaits(t *testing.T) {
+	t.Setenv("FROM_KEY", fromKey)
+	t.Setenv("TO_KEY", toKey)
+	const pause = 1100 * time.Millisecond
+	for _, api := range []string{"nosql", "mongodb", "table", "gremlin"} {
+		t.Run(api, func(t *testing.T) {
+			p := &pair{t, start(t, fromKey), start(t, toKey), t.TempDir()}
+			name, door, n := "d/c", api, 20
+			switch api {
+			case "table":
+				name = "things"
+			case "mongodb":
+				door = server.Mongo
+			case "gremlin":
+				name = "d/g"
+				createGraph(t, p.from, "FROM_KEY", "/_partitionKey")
+				createGraph(t, p.to, "TO_KEY", "/_partitionKey")
+			}
+			from := reach(t, api, p.from, "FROM_KEY", name)
+			if api == "gremlin" {
+				v := change{element: &element{id: "a", label: "x"}}
+				if bad, err := from.apply(context.Background(), []change{v}); err != nil || len(bad) > 0 {
+					t.Fatal(bad, err)
+				}
+				n = 1
+			} else {
+				prepareSource(t, api, p.from, from)
+				fill(t, api, from, 0, n)
+			}
+			for _, s := range []*server.Server{p.from, p.to} {
+				rule := fmt.Sprintf(`{"fault":"429","api":%q,"count":2,"retryAfterMs":%d}`, door, pause.Milliseconds())
+				if api == "mongodb" {
+					rule = strings.Replace(rule, "{", `{"operation":"update",`, 1)
+				}
+				q, err := http.NewRequest("POST", "http://"+s.Addr(server.Admin)+"/orrery/test/faults",
+					strings.NewReader(rule))
+				if err != nil {
+					t.Fatal(err)
+				}
+				key := fromKey
+				if s == p.to {
+					key = toKey
+				}
+				q.SetBasicAuth("localhost", key)
+				r, err := http.DefaultClient.Do(q)
+				if err != nil || r.StatusCode != http.StatusOK {
+					t.Fatal(r, err)
+				}
+				_ = r.Body.Close()
+			}
+			began := time.Now()
+			out, err := p.copy(context.Background(), api, name)
+			took, want := time.Since(began), fmt.Sprint(n, " items")
+			if err != nil || took < pause || !strings.Contains(out, want) {
+				t.Errorf("after %s: %s, %v", took, out, err)
+			}
+			if got := items(t, reach(t, api, p.to, "TO_KEY", name)); len(got) != n {
+				t.Errorf("%d items, want %d", len(got), n)
+			}
+		})
 	}
 }

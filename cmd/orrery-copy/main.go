@@ -32,10 +32,13 @@ func command() *cobra.Command {
 			"\n\n" +
 			"  nosql+https://HOST[:PORT]/DATABASE/CONTAINER    also nosql+http\n" +
 			"  mongodb://HOST:PORT/DATABASE/COLLECTION         also mongodb+tls\n" +
-			"  table+https://HOST[:PORT][/ACCOUNT]/TABLE       also table+http\n\n" +
-			"The items of a graph are copied by the NoSQL API of its account.",
+			"  table+https://HOST[:PORT][/ACCOUNT]/TABLE       also table+http\n" +
+			"  gremlin+ws://HOST:PORT/DATABASE/GRAPH           also gremlin+wss\n\n" +
+			"The graph of a live account is copied by the account's NoSQL API.",
 		Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), cmd.OutOrStdout()) }}
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		}}
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&c.from.text, "from", "", "`PLACE` to copy from.")
@@ -46,6 +49,10 @@ func command() *cobra.Command {
 	f.StringVar(&c.to.account, "to-account", "", "Its account, where the place doesn't say.")
 	f.BoolVar(&c.follow, "follow", false, "Go on with the changes that are made, until stopped.")
 	f.StringArrayVar(&c.rename, "map", nil, "Rename a field: `OLD=NEW`. Repeatable.")
+	f.StringVar(&c.key, "partition-key", "", "`PROPERTY` that is the partition key of both graphs, for gremlin+ws.")
+	f.BoolVar(&c.dry, "dry-run", false, "Read and check everything, write nothing.")
+	f.Int64Var(&c.maxErrors, "max-errors", 100, "End when more items than this are bad.")
+	f.StringVar(&c.bad.Path, "bad-rows", "", "`FILE` for items that the target refuses, with number and reason.")
 	f.StringVar(&c.state, "state", "",
 		"`FILE` from which a copy that was ended goes on; the default is in the working "+
 			"directory.")

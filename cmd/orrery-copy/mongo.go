@@ -6,6 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -38,15 +42,52 @@ func openMongo(ctx context.Context, p *place) (*mongodb, error) {
 
 // define returns the indexes.
 func (m *mongodb) define(ctx context.Context) (any, error) {
-	cur, err := m.c.Indexes().List(ctx)
-	if err != nil {
-		return nil, err
-	}
 	var specs []bson.D
-	return specs, errors.Join(cur.All(ctx, &specs), nil)
+	err := patient(ctx, func() error {
+		cur, err := m.c.Indexes().List(ctx)
+		if err == nil {
+			err = cur.All(ctx, &specs)
+		}
+		return err
+	})
+	return specs, err
 }
 
-func (m *mongodb) prepare(ctx context.Context, definition any) error {
+// patient does something until the server isn't too busy for it.
+func patient(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		var e mongo.ServerError
+		if !errors.As(err, &e) || !e.HasErrorCode(busy) {
+			return err
+		}
+		var some mongo.BulkWriteException
+		if errors.As(err, &some) && len(some.WriteErrors) > 0 {
+			return err // it is about single documents
+		}
+		if !wait(ctx, busyFor(err.Error())) {
+			return ctx.Err()
+		}
+	}
+}
+
+func (m *mongodb) size(ctx context.Context) int64 {
+	n, err := m.c.EstimatedDocumentCount(ctx)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func (m *mongodb) close() { _ = m.c.Database().Client().Disconnect(context.Background()) }
+
+// check implements target.
+func (m *mongodb) check(*change) error { return nil }
+
+func (m *mongodb) prepare(ctx context.Context, definition any, dry bool) error {
+	if dry {
+		return nil
+	}
 	specs, _ := definition.([]bson.D)
 	list := bson.A{}
 	for _, s := range specs {
@@ -68,9 +109,10 @@ func (m *mongodb) prepare(ctx context.Context, definition any) error {
 	if len(list) == 0 {
 		return nil
 	}
-	return m.c.Database().RunCommand(ctx, bson.D{{Key: "createIndexes", Value: m.c.Name()}, {Key: "indexes",
-		Value: list}}).
-		Err()
+	return patient(ctx, func() error {
+		return m.c.Database().RunCommand(ctx, bson.D{{Key: "createIndexes", Value: m.c.Name()}, {Key: "indexes",
+			Value: list}}).Err()
+	})
 }
 
 // mongoAt is a position: the last _id of the documents, or that of the changes.
@@ -96,8 +138,11 @@ func (m *mongodb) changes(ctx context.Context, from json.RawMessage, follow bool
 		if at.Began != nil {
 			o.SetResumeAfter(at.Began)
 		}
-		var err error
-		if stream, err = m.c.Watch(ctx, mongo.Pipeline{}, o); err != nil {
+		err := patient(ctx, func() (err error) {
+			stream, err = m.c.Watch(ctx, mongo.Pipeline{}, o)
+			return err
+		})
+		if err != nil {
 			return fmt.Errorf("--follow: %w", err)
 		}
 		defer func() { _ = stream.Close(context.Background()) }()
@@ -155,15 +200,19 @@ func (m *mongodb) documents(ctx context.Context, at *mongoAt, f func([]change, j
 			filter = bson.D{{Key: "$expr", Value: bson.D{{Key: "$gt", Value: bson.A{"$_id",
 				bson.D{{Key: "$literal", Value: at.Last}}}}}}}
 		}
-		cur, err := m.c.Find(ctx, filter, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}).SetLimit(page))
-		if err != nil {
-			return err
-		}
 		var batch []change
-		for cur.Next(ctx) {
-			batch = append(batch, change{item: append([]byte(nil), cur.Current...)})
-		}
-		if err := errors.Join(cur.Err(), cur.Close(ctx)); err != nil || len(batch) == 0 {
+		err := patient(ctx, func() error {
+			batch = nil
+			cur, err := m.c.Find(ctx, filter, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}).SetLimit(page))
+			if err != nil {
+				return err
+			}
+			for cur.Next(ctx) {
+				batch = append(batch, change{item: append([]byte(nil), cur.Current...)})
+			}
+			return errors.Join(cur.Err(), cur.Close(ctx))
+		})
+		if err != nil || len(batch) == 0 {
 			return err
 		}
 		at.Last = bson.Raw(batch[len(batch)-1].item).Lookup("_id")
@@ -180,33 +229,66 @@ func (m *mongodb) documents(ctx context.Context, at *mongoAt, f func([]change, j
 // busy is the code of a server that refuses what comes too fast.
 const busy = 16500
 
-func (m *mongodb) apply(ctx context.Context, batch []change) error {
-	models := make([]mongo.WriteModel, 0, len(batch))
-	for _, c := range batch {
-		if c.item == nil {
-			models = append(models, mongo.NewDeleteOneModel().SetFilter(bson.Raw(c.id)))
-			continue
-		}
-		filter := bson.D{{Key: "_id", Value: bson.Raw(c.item).Lookup("_id")}}
-		models = append(models,
-			mongo.NewReplaceOneModel().SetFilter(filter).SetReplacement(bson.Raw(c.item)).SetUpsert(true))
+// Codes of write errors that aren't about a document.
+var (
+	again = []int{busy, 112}                                   // the server is busy, or another write was in the way
+	fatal = []int{13, 50, 91, 189, 10107, 11600, 11602, 13435} // the server, or what the user may do
+)
+
+// asked finds how long a busy server asks to wait.
+var asked = regexp.MustCompile(`RetryAfterMs=(\d+)`)
+
+func (m *mongodb) apply(ctx context.Context, batch []change) (bad []refused, err error) {
+	at := make([]int, len(batch)) // which changes are sent
+	for i := range at {
+		at[i] = i
 	}
-	for len(models) > 0 {
-		_, err := m.c.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(false))
-		var failed mongo.BulkWriteException
-		if !errors.As(err, &failed) {
+	for len(at) > 0 {
+		models := make([]mongo.WriteModel, 0, len(at))
+		for _, i := range at {
+			models = append(models, modelOf(&batch[i]))
+		}
+		err := patient(ctx, func() error {
+			_, err := m.c.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(false))
 			return err
+		})
+		var failed mongo.BulkWriteException
+		if !errors.As(err, &failed) || len(failed.WriteErrors) == 0 {
+			return bad, err
 		}
-		var again []mongo.WriteModel
+		var later []int
+		wanted := time.Duration(0)
 		for _, e := range failed.WriteErrors {
-			if e.Code != busy {
-				return fmt.Errorf("%s: %s (%d)", m.c.Name(), e.Message, e.Code)
+			switch {
+			case slices.Contains(again, e.Code):
+				later, wanted = append(later, at[e.Index]), max(wanted, busyFor(e.Message))
+			case slices.Contains(fatal, e.Code):
+				return bad, fmt.Errorf("%s: %s (%d)", m.c.Name(), e.Message, e.Code)
+			default:
+				bad = append(bad, refused{at[e.Index], fmt.Sprintf("%s (%d)", e.Message, e.Code)})
 			}
-			again = append(again, models[e.Index])
 		}
-		if models = again; !pause(ctx) {
-			return ctx.Err()
+		if at = later; len(at) > 0 && !wait(ctx, wanted) {
+			return bad, ctx.Err()
 		}
 	}
-	return nil
+	return bad, nil
+}
+
+// busyFor is the pause that an error asks for.
+func busyFor(message string) time.Duration {
+	if ms := asked.FindStringSubmatch(message); ms != nil {
+		if n, err := strconv.Atoi(ms[1]); err == nil {
+			return time.Duration(n) * time.Millisecond
+		}
+	}
+	return poll
+}
+
+func modelOf(c *change) mongo.WriteModel {
+	if c.item == nil {
+		return mongo.NewDeleteOneModel().SetFilter(bson.Raw(c.id))
+	}
+	filter := bson.D{{Key: "_id", Value: bson.Raw(c.item).Lookup("_id")}}
+	return mongo.NewReplaceOneModel().SetFilter(filter).SetReplacement(bson.Raw(c.item)).SetUpsert(true)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -82,9 +83,27 @@ func coded(err error, code int) bool {
 	return errors.As(err, &r) && r.StatusCode == code
 }
 
-func (n *nosql) prepare(ctx context.Context, definition any) error {
+// size is what the account says of the container's usage: "documentSize=0;documentsCount=12;..".
+func (n *nosql) size(ctx context.Context) int64 {
+	r, err := n.c.Read(ctx, &azcosmos.ReadContainerOptions{PopulateQuotaInfo: true})
+	if err != nil {
+		return 0
+	}
+	_, after, _ := strings.Cut(r.RawResponse.Header.Get("x-ms-resource-usage"), "documentsCount=")
+	count, _, _ := strings.Cut(after, ";")
+	size, _ := strconv.ParseInt(count, 10, 64) // 0 where it doesn't say
+	return size
+}
+
+func (n *nosql) close() {}
+
+func (n *nosql) prepare(ctx context.Context, definition any, dry bool) error {
 	p := *definition.(*azcosmos.ContainerProperties)
 	r, err := n.c.Read(ctx, nil)
+	if coded(err, http.StatusNotFound) && dry {
+		n.paths = p.PartitionKeyDefinition.Paths
+		return nil
+	}
 	if coded(err, http.StatusNotFound) {
 		_, err = n.client.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: n.db}, nil)
 		if err != nil && !coded(err, http.StatusConflict) {
@@ -156,14 +175,20 @@ func (n *nosql) changes(ctx context.Context, from json.RawMessage, follow bool,
 	}
 }
 
-func (n *nosql) apply(ctx context.Context, batch []change) error {
+// check implements target.
+func (n *nosql) check(c *change) error {
+	_, err := keyOf(c.item, n.paths)
+	return err
+}
+
+func (n *nosql) apply(ctx context.Context, batch []change) ([]refused, error) {
 	return each(ctx, batch, func(ctx context.Context, c *change) error {
 		pk, err := keyOf(c.item, n.paths)
-		if err == nil {
-			_, err = n.c.UpsertItem(ctx, pk, c.item, nil)
-		}
 		if err != nil {
-			return fmt.Errorf("%s/%s: an item can't be written: %w", n.db, n.id, brief(err))
+			return &badItem{err.Error()}
+		}
+		if _, err = n.c.UpsertItem(ctx, pk, c.item, nil); err != nil {
+			return fmt.Errorf("%s/%s: an item can't be written: %w", n.db, n.id, httpBad(err))
 		}
 		return nil
 	})

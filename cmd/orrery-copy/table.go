@@ -33,7 +33,17 @@ func openTable(p *place) (*table, error) {
 
 func (t *table) define(context.Context) (any, error) { return nil, nil }
 
-func (t *table) prepare(ctx context.Context, _ any) error {
+func (t *table) size(context.Context) int64 { return 0 }
+
+func (t *table) close() {}
+
+// check implements target.
+func (t *table) check(*change) error { return nil }
+
+func (t *table) prepare(ctx context.Context, _ any, dry bool) error {
+	if dry {
+		return nil
+	}
 	_, err := t.c.CreateTable(ctx, nil)
 	if coded(err, http.StatusConflict) {
 		err = nil
@@ -95,11 +105,11 @@ func withoutSystem(entity []byte) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-func (t *table) apply(ctx context.Context, batch []change) error {
+func (t *table) apply(ctx context.Context, batch []change) ([]refused, error) {
 	return each(ctx, batch, func(ctx context.Context, c *change) error {
 		_, err := t.c.UpsertEntity(ctx, c.item, &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeReplace})
 		if err != nil {
-			return fmt.Errorf("an entity can't be written: %w", brief(err))
+			return fmt.Errorf("an entity can't be written: %w", httpBad(err))
 		}
 		return nil
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
+	"github.com/orrerydb/orrery/cmd/orrery/transfer/progress"
 )
 
 // backupCmd has a running server make a backup.
@@ -45,10 +46,10 @@ func (c *backupCmd) run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	bar := newBar(s.errOut)
-	bar.task("backup", true)
-	b, err := server.AskForBackup(ctx, admin, key, c.To, bar.set)
-	bar.clear()
+	bar := progress.New(s.errOut)
+	bar.Task("backup", true)
+	b, err := server.AskForBackup(ctx, admin, key, c.To, bar.Set)
+	bar.Clear()
 	if ctx.Err() != nil {
 		return errors.New("cancelled; the next backup continues with the files that it has copied")
 	}
@@ -114,9 +115,9 @@ func (c *restoreCmd) run(s *streams) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	bar := newBar(s.errOut)
-	r, err := server.Restore(ctx, string(c.From), c.Data, barWatch{bar})
-	bar.clear()
+	bar := progress.New(s.errOut)
+	r, err := server.Restore(ctx, string(c.From), c.Data, bar)
+	bar.Clear()
 	if err != nil {
 		return err
 	}
@@ -147,15 +148,6 @@ func (c *restoreCmd) list(s *streams) error {
 	}
 	return nil
 }
-
-// barWatch shows the progress of a restore.
-type barWatch struct{ *bar }
-
-// Task implements server.Watching.
-func (b barWatch) Task(name string, bytes bool) { b.task(name, bytes) }
-
-// Set implements server.Watching.
-func (b barWatch) Set(done, total int64) { b.set(done, total) }
 
 func printJSON(w interface{ Write([]byte) (int, error) }, v any) error {
 	e := json.NewEncoder(w)

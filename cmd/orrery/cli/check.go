@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
+	"github.com/orrerydb/orrery/cmd/orrery/transfer/progress"
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
@@ -71,7 +72,7 @@ func (c *checkCmd) run(s *streams, engines []server.EngineKind) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	r := &checkResult{Directory: c.place(), Problems: []pebblekv.Problem{}}
-	bar := newBar(s.errOut)
+	bar := progress.New(s.errOut)
 	report := func(p pebblekv.Problem) {
 		if p.Level == pebblekv.Note {
 			r.Notes = append(r.Notes, p)
@@ -79,7 +80,7 @@ func (c *checkCmd) run(s *streams, engines []server.EngineKind) error {
 			r.Problems = append(r.Problems, p)
 		}
 		if !c.JSON {
-			bar.clear()
+			bar.Clear()
 			if p.Level == pebblekv.Note {
 				fmt.Fprintf(s.out, "note: %s\n", p)
 			} else {
@@ -88,7 +89,7 @@ func (c *checkCmd) run(s *streams, engines []server.EngineKind) error {
 		}
 	}
 	err := c.check(ctx, engines, r, report, bar)
-	bar.clear()
+	bar.Clear()
 	if err != nil {
 		return err
 	}
@@ -116,16 +117,16 @@ func (c *checkCmd) run(s *streams, engines []server.EngineKind) error {
 
 // open opens the store. It returns no engine for a store that is too damaged, which it has reported.
 func (c *checkCmd) open(ctx context.Context, engines []server.EngineKind, report func(pebblekv.Problem),
-	bar *bar) (*core.Engine, error) {
+	bar *progress.Bar) (*core.Engine, error) {
 	if c.Engine != "" {
 		return server.OpenAddressForReading(ctx, c.Engine, engines, slog.Default())
 	}
-	bar.task("files", true)
-	return server.Examine(ctx, c.Dir, pebblekv.Watch{Report: report, Progress: bar.set})
+	bar.Task("files", true)
+	return server.Examine(ctx, c.Dir, pebblekv.Watch{Report: report, Progress: bar.Set})
 }
 
 func (c *checkCmd) check(ctx context.Context, engines []server.EngineKind, r *checkResult,
-	report func(pebblekv.Problem), bar *bar) error {
+	report func(pebblekv.Problem), bar *progress.Bar) error {
 	eng, err := c.open(ctx, engines, report, bar)
 	if err != nil || eng == nil {
 		return err
@@ -135,10 +136,10 @@ func (c *checkCmd) check(ctx context.Context, engines []server.EngineKind, r *ch
 			"over: " +
 			"index entries that are to be made again aren't looked at; everything else is checked"})
 	}
-	bar.task("items", false)
+	bar.Task("items", false)
 	err = eng.CheckWatched(ctx, core.CheckWatch{
 		Problem:  func(what string) { report(pebblekv.Problem{What: what, Level: pebblekv.Damage}) },
-		Progress: bar.set,
+		Progress: bar.Set,
 	})
 	for k, cerr := range eng.Stats(ctx, "") {
 		if cerr == nil { // otherwise it has been reported

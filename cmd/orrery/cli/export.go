@@ -14,6 +14,7 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/transfer"
 	"github.com/orrerydb/orrery/cmd/orrery/transfer/door"
 	"github.com/orrerydb/orrery/cmd/orrery/transfer/formats"
+	"github.com/orrerydb/orrery/cmd/orrery/transfer/progress"
 )
 
 // exportCmd writes a container of a running server to a file.
@@ -119,15 +120,15 @@ func (c *exportCmd) do(ctx context.Context, s *streams) (n int64, err error) {
 			}
 		}
 	}
-	b := newBar(s.errOut)
-	b.task("exporting", false)
+	b := progress.New(s.errOut)
+	b.Task("exporting", false)
 	err = src.Rows(ctx, func(r *transfer.Row) error {
 		if n++; n%512 == 0 {
-			b.set(n, max(total, n))
+			b.Set(n, max(total, n))
 		}
 		return w.Add(r)
 	})
-	b.clear()
+	b.Clear()
 	if err == nil {
 		err = w.Close() // else the file keeps the name of one that isn't complete
 	}

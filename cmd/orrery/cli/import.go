@@ -18,6 +18,7 @@ import (
 	"github.com/orrerydb/orrery/cmd/orrery/transfer"
 	"github.com/orrerydb/orrery/cmd/orrery/transfer/door"
 	"github.com/orrerydb/orrery/cmd/orrery/transfer/formats"
+	"github.com/orrerydb/orrery/cmd/orrery/transfer/progress"
 )
 
 // importCmd writes files to a running server.
@@ -171,11 +172,11 @@ func (c *importCmd) do(ctx context.Context, s *streams) (*transfer.Report, error
 			return nil, errors.Join(err, reader.Close())
 		}
 	}
-	b := newBar(s.errOut)
-	b.task("importing", true)
-	im.Progress = func(int64) { b.set(in.Done(), in.Size) }
+	b := progress.New(s.errOut)
+	b.Task("importing", true)
+	im.Progress = func(int64) { b.Set(in.Done(), in.Size) }
 	report, err := im.Run(ctx, reader)
-	b.clear()
+	b.Clear()
 	err = errors.Join(err, reader.Close(), t.close())
 	if err == nil && im.State != "" {
 		if e := os.Remove(im.State); !errors.Is(e, os.ErrNotExist) {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
+	"github.com/orrerydb/orrery/cmd/orrery/transfer/progress"
 )
 
 // moveCmd moves a store to another storage engine, or to another place of the same one.
@@ -54,9 +55,9 @@ func (c *moveCmd) run(s *streams, engines []server.EngineKind) error {
 		_, err := fmt.Fprintf(s.out, "%s: a store that can be served\n", c.From)
 		return err
 	}
-	bar := newBar(s.errOut)
-	m, err := server.Move(ctx, c.From, c.To, engines, slog.Default(), barWatch{bar})
-	bar.clear()
+	bar := progress.New(s.errOut)
+	m, err := server.Move(ctx, c.From, c.To, engines, slog.Default(), bar)
+	bar.Clear()
 	if ctx.Err() != nil && err != nil {
 		return errors.New("cancelled; the same command continues")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
+	"github.com/orrerydb/orrery/cmd/orrery/transfer/progress"
 	"github.com/orrerydb/orrery/core"
 )
 
@@ -46,21 +47,21 @@ func (c *repairCmd) run(s *streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	r := &repairResult{Directory: c.Dir, To: c.To, Lost: []core.Lost{}}
-	bar := newBar(s.errOut)
-	bar.task("reading tables", false)
-	done, err := server.Repair(ctx, c.Dir, c.To, bar.set, func(l core.Lost) {
+	bar := progress.New(s.errOut)
+	bar.Task("reading tables", false)
+	done, err := server.Repair(ctx, c.Dir, c.To, bar.Set, func(l core.Lost) {
 		r.Lost = append(r.Lost, l)
 		if !c.JSON {
-			bar.clear()
+			bar.Clear()
 			fmt.Fprintln(s.out, l)
 		}
 	})
 	r.Containers, r.Items = done.Containers, done.Items
 	if err == nil {
-		bar.task("checking", false)
+		bar.Task("checking", false)
 		err = c.check(ctx, bar)
 	}
-	bar.clear()
+	bar.Clear()
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func (c *repairCmd) run(s *streams) error {
 }
 
 // check verifies the new store.
-func (c *repairCmd) check(ctx context.Context, bar *bar) error {
+func (c *repairCmd) check(ctx context.Context, bar *progress.Bar) error {
 	eng, err := server.OpenForReading(ctx, c.To)
 	if err != nil {
 		return err
@@ -90,7 +91,7 @@ func (c *repairCmd) check(ctx context.Context, bar *bar) error {
 	var problems []error
 	err = eng.CheckWatched(ctx, core.CheckWatch{
 		Problem:  func(what string) { problems = append(problems, fmt.Errorf("%s has a problem: %s", c.To, what)) },
-		Progress: bar.set,
+		Progress: bar.Set,
 	})
 	return errors.Join(errors.Join(problems...), err, eng.Close())
 }

@@ -42,6 +42,14 @@ func (n *Names) Place(place string) string {
 	return place
 }
 
+// Field returns the new name of a field.
+func (n *Names) Field(name string) string {
+	if to, ok := n.fields[name]; ok {
+		return to
+	}
+	return name
+}
+
 // Change renames the fields of a row.
 func (n *Names) Change(r *Row) error {
 	if len(n.fields) == 0 {

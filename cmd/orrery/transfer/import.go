@@ -3,12 +3,9 @@ package transfer
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -16,7 +13,6 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core/clock"
-	"github.com/orrerydb/orrery/core/doc"
 )
 
 // Import writes the rows of a Reader to Targets.
@@ -72,8 +68,7 @@ type run struct {
 	busy    bool             // row next-1 is being put into a batch; the digest before it is busyAt
 	busyAt  uint64
 	bad     []numbered // bad rows that the file doesn't have yet
-	badFile *os.File
-	badSize int64
+	badRows BadRows
 	badDone int64
 	saved   time.Time
 
@@ -98,8 +93,9 @@ func (im *Import) Run(ctx context.Context, in Reader) (Report, error) {
 		to: map[string]Target{}, hash: xxhash.New(), free: make(chan *Batch, 16), clock: clock.New()}
 	r.ctx, r.stop = context.WithCancelCause(ctx)
 	defer r.stop(nil)
+	r.badRows.Path = im.BadFile
 	if s := im.Start; s != nil {
-		r.badSize, r.badDone, r.report.Bad = s.BadSize, s.Bad, s.Bad
+		r.badRows.Size, r.badDone, r.report.Bad = s.BadSize, s.Bad, s.Bad
 	}
 	var workers sync.WaitGroup
 	for range max(1, im.Workers) {
@@ -366,9 +362,7 @@ func (r *run) write(b *Batch) error {
 
 // refuse keeps a bad row.
 func (r *run) refuse(n int64, bad Bad) error {
-	const most = 64 << 10
-	bad.Text = readable(bad.Text)
-	bad.Text = slices.Clone(bad.Text[:min(len(bad.Text), most)])
+	bad.Cut()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.bad = append(r.bad, numbered{n, bad})
@@ -376,14 +370,6 @@ func (r *run) refuse(n int64, bad Bad) error {
 		r.stop(fmt.Errorf("%w: %d; the last is line %d: %s", errTooManyBad, r.report.Bad, bad.Line, bad.Reason))
 	}
 	return nil
-}
-
-// readable returns a row as text: a document as Extended JSON.
-func readable(row []byte) []byte {
-	if n := len(row); n < 5 || int(binary.LittleEndian.Uint32(row)) != n || doc.Validate(row, 0) != nil {
-		return row
-	}
-	return doc.AppendExtJSON(nil, doc.Value(row), true)
 }
 
 // done returns the number below which all rows are done, and the digest of these rows.
@@ -413,60 +399,30 @@ func (r *run) save(whole bool) error {
 			rest = append(rest, b)
 			continue
 		}
-		if err := r.keepBad(&b.bad); err != nil {
+		if err := r.badRows.Add(&b.bad); err != nil {
 			return err
 		}
 		r.badDone++
 	}
 	r.bad = rest
-	if r.badFile != nil {
-		if err := r.badFile.Sync(); err != nil {
-			return err
-		}
+	if err := r.badRows.Sync(); err != nil {
+		return err
 	}
 	if r.State == "" || r.Dry {
 		return nil
 	}
 	s := r.Job
-	s.Rows, s.Digest, s.Bad, s.BadSize, s.Whole = n, digest, r.badDone, r.badSize, whole
+	s.Rows, s.Digest, s.Bad, s.BadSize, s.Whole = n, digest, r.badDone, r.badRows.Size, whole
 	return s.Save(r.State)
 }
 
 // showRest appends the bad rows behind those that are done to the file, for the user: the state doesn't count them,
 // and a run that goes on cuts them off.
 func (r *run) showRest() (err error) {
-	size := r.badSize
+	size := r.badRows.Size
 	for _, b := range r.bad {
-		err = errors.Join(err, r.keepBad(&b.bad))
+		err = errors.Join(err, r.badRows.Add(&b.bad))
 	}
-	r.badSize = size
-	if r.badFile != nil {
-		err = errors.Join(err, r.badFile.Close())
-	}
-	return err
-}
-
-// keepBad appends a line to the file of bad rows. What a run wrote behind its last state is cut off first.
-func (r *run) keepBad(b *Bad) error {
-	if r.badFile == nil {
-		f, err := os.OpenFile(r.BadFile, os.O_CREATE|os.O_WRONLY, 0o600)
-		if err == nil {
-			err = f.Truncate(r.badSize)
-		}
-		if err != nil {
-			return fmt.Errorf("the file of bad rows: %w", err)
-		}
-		r.badFile = f
-	}
-	line, err := json.Marshal(struct {
-		Line   int64  `json:"line"`
-		Place  string `json:"place,omitempty"`
-		Reason string `json:"reason"`
-		Row    string `json:"row"`
-	}{b.Line, b.Place, b.Reason, string(b.Text)})
-	if err == nil {
-		_, err = r.badFile.WriteAt(append(line, '\n'), r.badSize)
-		r.badSize += int64(len(line)) + 1
-	}
-	return err
+	r.badRows.Size = size
+	return errors.Join(err, r.badRows.Close())
 }
