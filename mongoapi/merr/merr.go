@@ -143,6 +143,7 @@ const (
 	OpNotANumber               = 28626
 	UnrecognizedStage          = 40324
 	MissingDB                  = 40571
+	NotARetryableWriteCommand  = 50768
 	PathCollision              = 31249
 	RegexInvalid               = 51091
 	InvalidUUID                = 207
@@ -155,6 +156,7 @@ const (
 )
 
 var names = map[int32]string{
+	50768: "NotARetryableWriteCommand",
 	6: "HostUnreachable", 7: "HostNotFound", 23: "AlreadyInitialized", 24: "LockTimeout", 63: "StaleShardVersion",
 	76: "NoReplicationEnabled", 123: "NotAReplicaSet", 133: "FailedToSatisfyReadPreference",
 	134: "ReadConcernMajorityNotAvailableYet", 150: "StaleEpoch", 189: "PrimarySteppedDown", 204: "TimeProofMismatch",
