@@ -156,14 +156,13 @@ const (
 )
 
 var names = map[int32]string{
-	50768: "NotARetryableWriteCommand",
 	6: "HostUnreachable", 7: "HostNotFound", 23: "AlreadyInitialized", 24: "LockTimeout", 63: "StaleShardVersion",
 	76: "NoReplicationEnabled", 123: "NotAReplicaSet", 133: "FailedToSatisfyReadPreference",
 	134: "ReadConcernMajorityNotAvailableYet", 150: "StaleEpoch", 189: "PrimarySteppedDown", 204: "TimeProofMismatch",
 	205: "ClusterTimeFailsRateLimiter", 216: "ElectionInProgress", 234: "RetryChangeStream",
 	246: "SnapshotUnavailable", 280: "ChangeStreamFatalError", 9001: "SocketException", 10107: "NotWritablePrimary",
 	11602: "InterruptedDueToReplStateChange", 13435: "NotPrimaryNoSecondaryOk", 13436: "NotPrimaryOrSecondary",
-	31: "RoleNotFound", 49: "InvalidRoleModification", 334: "MechanismUnavailable",
+	50768: "NotARetryableWriteCommand", 31: "RoleNotFound", 49: "InvalidRoleModification", 334: "MechanismUnavailable",
 	1: "InternalError", 2: "BadValue", 4: "NoSuchKey",
 	9: "FailedToParse", 11: "UserNotFound", 13: "Unauthorized", 14: "TypeMismatch",
 	15: "Overflow", 16: "InvalidLength", 17: "ProtocolError", 18: "AuthenticationFailed", 20: "IllegalOperation",
