@@ -9,9 +9,9 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
-// The concerns of commands that name none. They are a document of config.settings, as in MongoDB, so that all servers of
-// a store have the same. A default that can be set means the same as every other one here: there is one member, and an
-// answer is durable. So no command looks at them.
+// The concerns of commands that name none. They are a document of config.settings, as in MongoDB, so that all servers
+// of a store have the same. A default that can be set means the same as every other one here: there is one member, and
+// an answer is durable. So no command looks at them.
 //
 // Example: {setDefaultRWConcern: 1, defaultWriteConcern: {w: "majority"}} stores {_id: "ReadWriteConcernDefaults",
 // defaultWriteConcern: {w: "majority"}, ..}.
