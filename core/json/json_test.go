@@ -92,6 +92,25 @@ func TestPlainEnd(t *testing.T) {
 	}
 }
 
+// TestIsPlain compares with what AppendString writes: plain text is written as it is.
+func TestIsPlain(t *testing.T) {
+	for _, in := range []string{"", "a", "eight888", "more than eight bytes", "\x7f", `"`, `more than eight bytes"`,
+		`back\slash`, "tab\t", "\x00", "é", "eight888é", "\xff"} {
+		if got, want := IsPlain(in), string(AppendString(nil, in)) == `"`+in+`"` && isASCII(in); got != want {
+			t.Errorf("%q: %v, want %v", in, got, want)
+		}
+	}
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
 func TestNumbers(t *testing.T) {
 	for in, want := range map[string]any{
 		"0": int64(0), "-1": int64(-1), "9223372036854775807": int64(math.MaxInt64),

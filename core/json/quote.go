@@ -15,6 +15,11 @@ func AppendString(dst []byte, text string) []byte {
 	return AppendText(dst, unsafe.Slice(unsafe.StringData(text), len(text)))
 }
 
+// IsPlain reports whether a string is the text between its quotes in JSON: ASCII without anything to escape.
+func IsPlain(text string) bool {
+	return escapeAt(unsafe.Slice(unsafe.StringData(text), len(text)), 0) == len(text)
+}
+
 // AppendText is AppendString for a byte slice.
 func AppendText(dst, text []byte) []byte {
 	dst = append(dst, '"')

@@ -241,7 +241,8 @@ func (n *Vertex) LoadVertexProperties() []gvalue.VertexProperty {
 	return out
 }
 
-// VisitVertexProperties implements gvalue.VertexLoader.
+// VisitVertexProperties implements gvalue.VertexLoader. It writes only what differs from the property before: each
+// pointer that is written costs several times more while the garbage collector runs.
 func (n *Vertex) VisitVertexProperties(f func(p *gvalue.LoadedProperty)) {
 	p := &gvalue.LoadedProperty{}
 	for it := value.ObjectOf(n.Doc).Iter(); it.Next(); {
@@ -249,10 +250,14 @@ func (n *Vertex) VisitVertexProperties(f func(p *gvalue.LoadedProperty)) {
 		if !ok {
 			continue
 		}
+		p.Key = key
 		EachValue(it.Value(), func(i int, val, id, meta value.Value) bool {
-			p.Key, p.Value, p.Properties = key, scalarOf(val), metaProperties(meta)
+			setScalar(&p.Value, val)
+			if meta.IsDefined() || p.Properties != nil {
+				p.Properties = metaProperties(meta)
+			}
 			if id.IsDefined() {
-				p.ID = scalarOf(id)
+				setScalar(&p.ID, id)
 			} else {
 				p.ID = gvalue.TextScalar(n.derivedID(key, i))
 			}

@@ -12,12 +12,16 @@ import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
-// scalarOf converts a stored value as FromValue does.
-func scalarOf(v value.Value) gvalue.Scalar {
-	if v.Kind() == value.String {
-		return gvalue.TextScalar(view(v.Bytes()))
+// setScalar sets s to a stored value, converted as FromValue does.
+func setScalar(s *gvalue.Scalar, v value.Value) {
+	if v.Kind() != value.String {
+		*s = gvalue.Scalar{Other: FromValue(v)}
+		return
 	}
-	return gvalue.Scalar{Other: FromValue(v)}
+	s.IsText, s.Text = true, view(v.Bytes())
+	if s.Other != nil {
+		s.Other = nil
+	}
 }
 
 // FromValue converts a stored value to a value of a traversal. Its strings share bytes of the document.

@@ -15,15 +15,20 @@ type (
 	number string // as written
 	object struct{ members []member }
 	member struct {
-		key string
-		val any
+		name any // a string; kept as a value, because it may become the key of a map
+		val  any
 	}
 )
+
+func (m *member) key() string {
+	s, _ := m.name.(string)
+	return s
+}
 
 // get returns the last member with a name: a repeated name overwrites.
 func (o *object) get(key string) (v any, ok bool) {
 	for i := len(o.members) - 1; i >= 0; i-- {
-		if o.members[i].key == key {
+		if o.members[i].key() == key {
 			return o.members[i].val, true
 		}
 	}
@@ -40,7 +45,7 @@ func (o *object) once() bool {
 	}
 	for i := range o.members {
 		for j := range i {
-			if o.members[j].key == o.members[i].key {
+			if o.members[j].key() == o.members[i].key() {
 				return false
 			}
 		}
@@ -50,11 +55,14 @@ func (o *object) once() bool {
 
 // parser reads JSON from untrusted bytes. It keeps the first error.
 type parser struct {
-	b      []byte
-	off    int
-	depth  int
-	values int
-	err    error
+	b       []byte
+	off     int
+	depth   int
+	values  int
+	err     error
+	members pile[member]
+	items   pile[any]
+	objects []object // unused ones
 }
 
 func parseJSON(b []byte) (any, error) {
@@ -128,19 +136,19 @@ func (p *parser) word(w string, v any) any {
 }
 
 func (p *parser) array() any {
-	l := []any{}
 	if p.next() == ']' {
 		p.off++
-		return l
+		return []any{}
 	}
+	begin := p.items.begin()
 	for p.err == nil {
-		l = append(l, p.value())
+		p.items.add(p.value())
 		switch p.next() {
 		case ',':
 			p.off++
 		case ']':
 			p.off++
-			return l
+			return p.items.end(begin)
 		default:
 			return p.fail("',' or ']' expected")
 		}
@@ -149,27 +157,32 @@ func (p *parser) array() any {
 }
 
 func (p *parser) object() any {
-	o := &object{}
+	if len(p.objects) == 0 {
+		p.objects = make([]object, 4)
+	}
+	o := &p.objects[0]
+	p.objects = p.objects[1:]
 	if p.next() == '}' {
 		p.off++
 		return o
 	}
-	o.members = make([]member, 0, 4)
+	begin := p.members.begin()
 	for p.err == nil {
 		if p.next() != '"' {
 			return p.fail("a name expected")
 		}
-		key := p.string()
+		name := p.string()
 		if p.next() != ':' {
 			return p.fail("':' expected")
 		}
 		p.off++
-		o.members = append(o.members, member{key, p.value()})
+		p.members.add(member{name, p.value()})
 		switch p.next() {
 		case ',':
 			p.off++
 		case '}':
 			p.off++
+			o.members = p.members.end(begin)
 			return o
 		default:
 			return p.fail("',' or '}' expected")
@@ -187,8 +200,9 @@ func (p *parser) number() any {
 	return number(p.b[from:end])
 }
 
-// string reads a string whose opening quote is next. Bytes that aren't UTF-8 and unpaired surrogates become U+FFFD.
-func (p *parser) string() string {
+// string reads a string whose opening quote is next, as a value. Bytes that aren't UTF-8 and unpaired surrogates become
+// U+FFFD.
+func (p *parser) string() any {
 	if from := p.off + 1; from < len(p.b) {
 		if end := json.PlainEnd(p.b, from); end > 0 {
 			p.off = end + 1
@@ -203,8 +217,8 @@ func (p *parser) string() string {
 	return string(text)
 }
 
-// known returns the frequent strings of requests without allocating.
-func known(s []byte) string {
+// known returns a string as a value, the frequent ones of requests without allocating.
+func known(s []byte) any {
 	switch string(s) {
 	case "@type":
 		return "@type"

@@ -76,7 +76,7 @@ func (c *converter) vertex(v any) any {
 		}
 		for _, e := range l {
 			if p, ok := c.value(e).(*gvalue.VertexProperty); ok {
-				p.Label = m.key
+				p.Label = m.key()
 				x.Properties = append(x.Properties, *p)
 			}
 		}
@@ -109,7 +109,7 @@ func (c *converter) properties(o *object) []gvalue.Property {
 		if p, ok := v.(*gvalue.Property); ok {
 			v = p.Value
 		}
-		ps = append(ps, gvalue.Property{Key: m.key, Value: v})
+		ps = append(ps, gvalue.Property{Key: m.key(), Value: v})
 	}
 	return ps
 }
@@ -255,7 +255,7 @@ func (c *converter) strategy(name string, v any) any {
 		conf = c.object(v)
 	}
 	for _, m := range conf.members {
-		s.Config.Put(m.key, c.value(m.val))
+		s.Config.Put(m.name, c.value(m.val))
 	}
 	return s
 }

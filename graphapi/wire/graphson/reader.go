@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
+
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
@@ -60,9 +62,9 @@ func (c *converter) value(v any) any {
 		once := x.once()
 		for _, e := range x.members {
 			if v := c.value(e.val); once {
-				m.Append(e.key, v)
+				m.Append(e.name, v)
 			} else {
-				m.Put(e.key, v)
+				m.Put(e.name, v)
 			}
 		}
 		return m
@@ -233,7 +235,11 @@ func (c *converter) uuid(v any) any {
 
 // parseUUID reads 8-4-4-4-12 hex digits.
 func parseUUID(s string) (u gvalue.UUID, ok bool) {
-	return u, len(s) == 36 && u.UnmarshalText([]byte(s)) == nil
+	if len(s) != 36 {
+		return u, false
+	}
+	u, err := uuid.Parse(s)
+	return u, err == nil
 }
 
 func (c *converter) char(v any) any {
@@ -274,8 +280,8 @@ func (c *converter) object(v any) *object {
 		l, _ := flat.([]any)
 		m := &object{}
 		for i := 0; i+1 < len(l); i += 2 {
-			if k, ok := l[i].(string); ok {
-				m.members = append(m.members, member{k, l[i+1]})
+			if _, ok := l[i].(string); ok {
+				m.members = append(m.members, member{l[i], l[i+1]})
 			}
 		}
 		return m

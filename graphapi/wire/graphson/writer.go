@@ -152,7 +152,15 @@ func (w *writer) tagged(tag, s string) {
 }
 
 // string appends a JSON string. Bytes that aren't UTF-8 become U+FFFD.
-func (w *writer) string(s string) { w.b = json.AppendString(w.b, s) }
+func (w *writer) string(s string) {
+	if !json.IsPlain(s) {
+		w.b = json.AppendString(w.b, s)
+		return
+	}
+	w.b = append(w.b, '"') // in w.b itself, so that no pointer is written unless it grows
+	w.b = append(w.b, s...)
+	w.b = append(w.b, '"')
+}
 
 // nested appends types that contain other values, and rare scalars.
 func (w *writer) nested(v any) {
