@@ -64,8 +64,8 @@ func (p *place) parse() (err error) {
 		}
 		return nil
 	default:
-		return fmt.Errorf("the scheme %s is not known: want nosql+https, mongodb, table+https, gremlin+wss or their kin",
-			u.Scheme)
+		return fmt.Errorf("the scheme %s is not known: want nosql+https, mongodb, table+https, gremlin+wss or their "+
+			"kin", u.Scheme)
 	}
 	if len(parts) != 2 || parts[0] == "" || parts[1] == "" {
 		return errors.New("the place names no database and container")
