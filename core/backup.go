@@ -28,7 +28,7 @@ func (e *Engine) Backup(ctx context.Context, to string, o kv.BackupOptions) (kv.
 	}
 	l, err := e.leases().Try(ctx, lease.Name{Kind: lease.Backup})
 	if err != nil {
-		return kv.Backup{}, store.Translate(err)
+		return kv.Backup{}, kv.Status(err)
 	}
 	if l == nil {
 		return kv.Backup{}, &kv.Refusal{Kind: kv.ErrUnavailable,

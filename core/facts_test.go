@@ -124,7 +124,7 @@ func holdCounts(h *hooks) (begun <-chan bool, goOn chan<- error, n *atomic.Int64
 	b, g, n := make(chan bool), make(chan error), new(atomic.Int64)
 	h.set(func(s *hookSet) {
 		s.snapshot = func(take func() kv.Snapshot) kv.Snapshot {
-			if !calledBy("beginCount") {
+			if !calledBy("(*counting).begin") {
 				return take()
 			}
 			n.Add(1)
@@ -139,7 +139,7 @@ func numberOfCounts(h *hooks) *atomic.Int64 {
 	n := new(atomic.Int64)
 	h.set(func(s *hookSet) {
 		s.snapshot = func(take func() kv.Snapshot) kv.Snapshot {
-			if calledBy("beginCount") {
+			if calledBy("(*counting).begin") {
 				n.Add(1)
 			}
 			return take()
@@ -523,7 +523,7 @@ func TestCountFails(t *testing.T) {
 	}
 }
 
-// onFacts returns the error for the n-th batch that beginCount and endCount write.
+// onFacts returns the error for the n-th batch that begin and end of a count write.
 func onFacts(n int64, err error) func() error {
 	var seen atomic.Int64
 	return func() error {

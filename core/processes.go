@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/orrerydb/orrery/core/store"
+	"github.com/orrerydb/orrery/core/kv"
 )
 
 // Announcement is what a process says about itself to the others over a shared store, for people.
@@ -47,7 +47,7 @@ func (e *Engine) Announce(a Announcement) error {
 func (e *Engine) Processes(ctx context.Context) (out []Process, err error) {
 	members, err := e.leases().Members(ctx)
 	if err != nil {
-		return nil, store.Translate(err)
+		return nil, kv.Status(err)
 	}
 	for _, m := range members {
 		p := Process{ID: m.Process, Mine: m.Mine, Seen: m.Seen.Seconds()}

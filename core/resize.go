@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/lease"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
@@ -65,7 +66,7 @@ func (e *Engine) resize(rid [8]byte) error {
 	}
 	l, err := e.leases().Try(e.work.Context(), lease.Name{Kind: lease.Resize, Gen: def.Gen})
 	if l == nil {
-		return store.Translate(err)
+		return kv.Status(err)
 	}
 	defer l.Release()
 	return e.splitAll(l.Context(), rid)

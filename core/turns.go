@@ -9,8 +9,8 @@ import (
 
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/lease"
-	"github.com/orrerydb/orrery/core/store"
 )
 
 // If several processes share a store, each of them looks periodically for background work that the end of another one
@@ -91,7 +91,7 @@ type Lease struct {
 func (e *Engine) Leases(ctx context.Context) ([]Lease, error) {
 	held, err := e.leases().List(ctx)
 	if len(held) == 0 || err != nil {
-		return nil, store.Translate(err)
+		return nil, kv.Status(err)
 	}
 	names := map[uint32]string{}
 	for def, err := range e.cat.All() {
@@ -115,7 +115,7 @@ func leaseOf(h *lease.Held, container string) Lease {
 func (c *Container) Leases(ctx context.Context) (out []Lease, err error) {
 	held, err := c.e.leases().List(ctx)
 	if err != nil {
-		return nil, store.Translate(err)
+		return nil, kv.Status(err)
 	}
 	for i := range held {
 		if held[i].Name.Gen == c.rt.Def().Gen {
@@ -181,7 +181,7 @@ func (e *Engine) dropTurn(ctx context.Context) error {
 	}
 	l, err := e.leases().Try(ctx, lease.Name{Kind: lease.Drops})
 	if l == nil {
-		return store.Translate(err)
+		return kv.Status(err)
 	}
 	defer l.Release()
 	return e.removeRipe(l.Context(), left)
@@ -233,7 +233,7 @@ func (e *Engine) removeRipe(ctx context.Context, left catalog.Left) error {
 func (e *Engine) removeSlots(ctx context.Context, gen uint32, slots []keys.Slot) error {
 	l, err := e.leases().Try(ctx, lease.Name{Kind: lease.Layout, Gen: gen})
 	if l == nil {
-		return store.Translate(err)
+		return kv.Status(err)
 	}
 	defer l.Release()
 	left, err := e.cat.Left(l.Context())

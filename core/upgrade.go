@@ -100,7 +100,7 @@ func (u *upgrade) problem(err error) {
 func (e *Engine) upgradeTurn(ctx context.Context) (did, failed int, err error) {
 	l, err := e.leases().Acquire(ctx, lease.Name{Kind: lease.Upgrade})
 	if err != nil {
-		return 0, 0, store.Translate(err)
+		return 0, 0, kv.Status(err)
 	}
 	defer l.Release()
 	if e.kv.Shared() {

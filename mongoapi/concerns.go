@@ -147,22 +147,3 @@ func appendUnmet(dst []byte, e *merr.Error) []byte {
 	dst = bson.AppendString(dst, "errmsg", e.Msg)
 	return bson.End(dst, at)
 }
-
-// getDefaultRWConcern shows the concerns of commands that name none. They are MongoDB's own, and can't be changed:
-// a write is durable when it is answered, and a read sees what was answered.
-func getDefaultRWConcern(r *request, dst []byte) ([]byte, error) {
-	if err := r.adminOnly(); err != nil {
-		return dst, err
-	}
-	if r.s.o.Standalone {
-		return dst, merr.New(51300, "'%s' is not supported on standalone nodes.", r.name)
-	}
-	at, dst := bson.BeginObject(dst, "defaultReadConcern")
-	dst = bson.End(bson.AppendString(dst, "level", "local"), at)
-	at, dst = bson.BeginObject(dst, "defaultWriteConcern")
-	dst = bson.AppendInt32(bson.AppendString(dst, "w", "majority"), "wtimeout", 0)
-	dst = bson.End(dst, at)
-	dst = bson.AppendString(dst, "defaultWriteConcernSource", "implicit")
-	dst = bson.AppendString(dst, "defaultReadConcernSource", "implicit")
-	return bson.AppendDate(dst, "localUpdateWallClockTime", r.s.began.UnixMilli()), nil
-}

@@ -32,7 +32,7 @@ func opMsg(t testing.TB, d bson.D) []byte {
 func newConn(t *testing.T, s *Server, authed bool) *conn {
 	here, there := net.Pipe()
 	t.Cleanup(func() { _, _ = here.Close(), there.Close() })
-	c := &conn{s: s, home: s, nc: here, p: peer.New(here, peer.Defaults), authed: authed}
+	c := &conn{s: s, home: s, nc: here, p: peer.New(here, peer.Defaults, nil), authed: authed}
 	c.ctx, _ = c.p.Begin(false)
 	return c
 }

@@ -55,7 +55,7 @@ func regexpQuote(pattern string, texts ...string) *regexp.Regexp {
 }
 
 func benchConn(s *Server, nc net.Conn) *conn {
-	c := &conn{s: s, home: s, nc: nc, p: peer.New(nc, peer.Defaults), authed: true}
+	c := &conn{s: s, home: s, nc: nc, p: peer.New(nc, peer.Defaults, nil), authed: true}
 	beginBench(c)
 	return c
 }

@@ -127,6 +127,7 @@ func init() {
 		"getLog":                         {fn: getLog},
 		"getParameter":                   {fn: getParameter},
 		"getDefaultRWConcern":            {fn: getDefaultRWConcern, args: args{"inMemory": safeBool}},
+		"setDefaultRWConcern":            {fn: setDefaultRWConcern, args: defaultConcernArguments, strict: true},
 		"hostInfo":                       {fn: hostInfo},
 		"listCommands":                   {fn: listCommands},
 		"replSetGetConfig":               {fn: replSetGetConfig},
@@ -145,7 +146,7 @@ func init() {
 }
 
 // unsupported lists commands of MongoDB that aren't supported. All other names are unknown.
-var unsupported = map[string]bool{"applyOps": true, "getShardMap": true, "setDefaultRWConcern": true}
+var unsupported = map[string]bool{"applyOps": true, "getShardMap": true}
 
 // nothing replies to a command that needs no work.
 func nothing(_ *request, dst []byte) ([]byte, error) { return dst, nil }

@@ -103,7 +103,8 @@ type Server struct {
 	stop   chan struct{}
 	wg     sync.WaitGroup
 
-	awake atomic.Bool   // the watcher is active
+	awake atomic.Bool // the watcher is active
+	stirs stirs
 	wake  chan struct{} // activates it
 }
 
@@ -189,7 +190,8 @@ func (s *Server) Serve(ln net.Listener) error {
 }
 
 func (s *Server) start(nc net.Conn) {
-	c := &conn{s: s, home: s, nc: nc, p: peer.New(nc, s.o.Limits), id: s.connID.Add(1), authed: !s.o.Auth}
+	c := &conn{s: s, home: s, nc: nc, id: s.connID.Add(1), authed: !s.o.Auth}
+	c.p = peer.New(nc, s.o.Limits, func() { s.stirs.add(c.p) })
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()

@@ -1,6 +1,11 @@
 package mongoapi
 
-import "time"
+import (
+	"sync"
+	"time"
+
+	"github.com/orrerydb/orrery/mongoapi/peer"
+)
 
 // A command that ends soon is never watched. Its cost is two locks of its connection's own mutex. Only a command that
 // two looks find is watched and its time measured, so the time limits are as precise as the interval of the looks.
@@ -65,14 +70,44 @@ func (s *Server) finishWatch() {
 	}
 }
 
-// look looks at each connection once and reports whether any of them was active since the last look.
+// stirs are the connections that have to be looked at: those that aren't quiet (peer.Conn), each once. A thousand that
+// wait for documents cost the watcher nothing.
+type stirs struct {
+	mu  sync.Mutex
+	all []*peer.Conn
+}
+
+// add adds connections. The list is no longer the caller's.
+func (w *stirs) add(cs ...*peer.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.all == nil {
+		w.all = cs
+		return
+	}
+	w.all = append(w.all, cs...)
+}
+
+// take returns all and leaves none.
+func (w *stirs) take() []*peer.Conn {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := w.all
+	w.all = nil
+	return all
+}
+
+// look looks once at each connection that isn't quiet, and reports whether any of them was active since the last look.
 func (s *Server) look() (active bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for c := range s.conns {
-		if c.p.Look(s.o.MaxTime) {
-			active = true
+	all := s.stirs.take()
+	left := all[:0]
+	for _, p := range all {
+		was, again := p.Look(s.o.MaxTime)
+		if active = active || was; again {
+			left = append(left, p)
 		}
 	}
+	clear(all[len(left):])
+	s.stirs.add(left...)
 	return active
 }

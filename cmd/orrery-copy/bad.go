@@ -30,7 +30,8 @@ func httpBad(err error) error {
 	var r *azcore.ResponseError
 	if errors.As(err, &r) {
 		switch r.StatusCode {
-		case http.StatusBadRequest, http.StatusConflict, http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge:
+		case http.StatusBadRequest, http.StatusConflict, http.StatusPreconditionFailed,
+			http.StatusRequestEntityTooLarge:
 			return &badItem{explained(r)}
 		}
 	}

@@ -465,7 +465,8 @@ func (g *gremlin) vertex(ctx context.Context, e *element) error {
 	case len(labels) != 1:
 		return &badItem{fmt.Sprintf("%d vertices have the id: give --partition-key", len(labels))}
 	case labels[0] != e.label:
-		return &badItem{fmt.Sprintf("a vertex %v with the label %v is there, and a label can't be changed", e.id, labels[0])}
+		return &badItem{fmt.Sprintf("a vertex %v with the label %v is there, and a label can't be changed", e.id,
+			labels[0])}
 	}
 	return nil
 }
@@ -494,8 +495,8 @@ func (g *gremlin) edge(ctx context.Context, e *element) error {
 	}
 	ids, err := g.run(ctx, s.add(".id()").String(), s.values)
 	if err == nil && len(ids) != 1 {
-		err = &badItem{fmt.Sprintf("the edge has no place: from %v to %v there are %d pairs of vertices", e.out.id, e.in.id,
-			len(ids))}
+		err = &badItem{fmt.Sprintf("the edge has no place: from %v to %v there are %d pairs of vertices", e.out.id,
+			e.in.id, len(ids))}
 	}
 	return err
 }

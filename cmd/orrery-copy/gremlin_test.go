@@ -144,7 +144,8 @@ func TestCopyOfGraphs(t *testing.T) {
 			to.key = from.key
 			got, want := elements(t, to), elements(t, from)
 			if len(want) != 2*n || !slices.Equal(got, want) {
-				t.Errorf("%d elements, want %d and the same; killed %d times: %s", len(got), len(want), killed, out.String())
+				t.Errorf("%d elements, want %d and the same; killed %d times: %s", len(got), len(want), killed,
+					out.String())
 				for i := range min(len(got), len(want)) {
 					if got[i] != want[i] {
 						t.Fatalf("%s\nwant %s", got[i], want[i])

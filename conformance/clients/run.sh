@@ -137,9 +137,10 @@ run_java() {
     echo "java: not run, there is no JDK with Maven here"
     return 0
   fi
-  local code=0 # both print their own counts
+  local code=0 # each prints its own counts
   "$here/java/run.sh" || code=1
   "$here/java-mongo/run.sh" || code=1
+  "$here/java-debezium/run.sh" || code=1
   "$here/java-sql/run.sh" || code=1
   ORRERY_NOSQL=$open ORRERY_STRICT=none "$here/java-sql/run.sh" javasqlopen || code=1
   return "$code"

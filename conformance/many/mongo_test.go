@@ -104,7 +104,13 @@ func sameDocuments(t *testing.T, name string, got, want *mongo.Cursor) {
 // run runs a command at one server, on a connection of its own and without the driver, which would choose the session.
 func (p *process) run(t *testing.T, cmd bson.D) (out bson.D) {
 	t.Helper()
-	doc, err := bson.Marshal(append(cmd, bson.E{Key: "$db", Value: "db"}))
+	return p.runOn(t, "db", cmd)
+}
+
+// runOn is run on a database.
+func (p *process) runOn(t *testing.T, db string, cmd bson.D) (out bson.D) {
+	t.Helper()
+	doc, err := bson.Marshal(append(cmd, bson.E{Key: "$db", Value: db}))
 	ok(t, err)
 	c, err := net.Dial("tcp", p.addr)
 	ok(t, err)

@@ -116,7 +116,7 @@ func (c *Catalog) changeJournal(ctx context.Context, plan func(*kv.Batch) (kv.Pr
 	err error) {
 	for range maxChanges {
 		if err = c.jou.Reload(ctx); err != nil {
-			return journal.Translate(err)
+			return kv.Status(err)
 		}
 		err = c.change(ctx, func(x *draft) error {
 			pre, ok, err := plan(&x.b)
@@ -126,7 +126,7 @@ func (c *Catalog) changeJournal(ctx context.Context, plan func(*kv.Batch) (kv.Pr
 			return err
 		})
 		if err == nil {
-			return journal.Translate(c.jou.Reload(ctx))
+			return kv.Status(c.jou.Reload(ctx))
 		}
 		if !errors.Is(err, kv.ErrConflict) { // another process has changed the state, and not the catalog
 			return err

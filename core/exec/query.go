@@ -254,7 +254,7 @@ func (r *Rows) build(c *store.Container, token string, asked []uint64) (*builder
 	b := &builder{rows: r, view: r.view, q: r.q, from: from, layout: layout, asked: asked, gathering: &r.found}
 	if r.src, err = b.build(); err != nil {
 		r.closeView()
-		return nil, store.Translate(err)
+		return nil, kv.Status(err)
 	}
 	return b, nil
 }
@@ -427,7 +427,7 @@ func (r *Rows) Next() bool {
 			if err = r.resume(err); err == nil {
 				continue
 			}
-			r.err = cmp.Or(r.settle(), store.Translate(err))
+			r.err = cmp.Or(r.settle(), kv.Status(err))
 			return false
 		}
 		if !ok {

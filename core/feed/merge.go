@@ -105,7 +105,7 @@ func (m *merge) close() {
 // read reads the LSN of the iterator's current entry; 0 when there is none.
 func (c *cursor) read(ok bool) error {
 	if c.lsn = 0; !ok {
-		return store.Translate(c.it.Err())
+		return kv.Status(c.it.Err())
 	}
 	var lsn uint64
 	if c.log {

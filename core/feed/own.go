@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/store"
 )
 
@@ -69,7 +70,7 @@ func (m *merge) own(limit int) (out []ownItem, ok bool, err error) {
 			}
 		}
 		if err := it.Err(); err != nil {
-			return nil, false, store.Translate(err)
+			return nil, false, kv.Status(err)
 		}
 	}
 	slices.SortFunc(out, func(a, b ownItem) int {

@@ -24,14 +24,14 @@ const (
 // processes have gathered since. The store is shared.
 func (j *Journal) Gather(ctx context.Context) error {
 	if err := j.gatherMu.Lock(ctx); err != nil {
-		return Translate(err)
+		return kv.Status(err)
 	}
 	defer j.gatherMu.Unlock()
 	for races := 0; ; {
 		more, raced, err := j.gather(ctx)
 		switch {
 		case err != nil:
-			return Translate(err)
+			return kv.Status(err)
 		case raced:
 			if races++; races > gatherRaces {
 				return status.New(status.Unavailable, "The journal is changed too often by others.")

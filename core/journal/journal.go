@@ -319,7 +319,7 @@ const settleStep = 200 * time.Microsecond
 func (j *Journal) Settle(ctx context.Context, t uint64) error {
 	for j.Mark() < t {
 		if !work.Sleep(ctx, settleStep) {
-			return Translate(ctx.Err())
+			return kv.Status(ctx.Err())
 		}
 	}
 	return nil

@@ -41,7 +41,7 @@ func (j *Journal) Keep(ctx context.Context, t uint64) error {
 		return status.New(status.NotSupported, "The store is only read.")
 	}
 	if err := j.keptMu.Lock(ctx); err != nil {
-		return Translate(err)
+		return kv.Status(err)
 	}
 	defer j.keptMu.Unlock()
 	if t <= j.kept.Load() {
@@ -57,7 +57,7 @@ func (j *Journal) Keep(ctx context.Context, t uint64) error {
 	if err == nil {
 		j.kept.Store(next)
 	}
-	return Translate(err)
+	return kv.Status(err)
 }
 
 // formatTime is the first byte of the stored time.

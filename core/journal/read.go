@@ -49,7 +49,7 @@ func (j *Journal) Read(ctx context.Context, after Position, most int, want func(
 	}
 	snap, err := j.eng.Snapshot(ctx) // it shows everything up to the mark
 	if err != nil {
-		return Page{}, Translate(err)
+		return Page{}, kv.Status(err)
 	}
 	defer snap.Close()
 	floor, err := j.floorIn(snap)
@@ -65,7 +65,7 @@ func (j *Journal) Read(ctx context.Context, after Position, most int, want func(
 	}
 	for _, w := range wait {
 		if err := w.Wait(); err != nil {
-			return Page{}, Translate(err)
+			return Page{}, kv.Status(err)
 		}
 	}
 	return p, nil
@@ -93,7 +93,7 @@ func (j *Journal) read(ctx context.Context, snap kv.Snapshot, after Position, ma
 	}
 	it, err := snap.Iter(lo, keys.AppendJournal(nil, mark+1, 0))
 	if err != nil {
-		return p, Translate(err)
+		return p, kv.Status(err)
 	}
 	defer it.Close()
 	bytes, work := 0, 0
@@ -117,7 +117,7 @@ func (j *Journal) read(ctx context.Context, snap kv.Snapshot, after Position, ma
 		p.Next = e.Position()
 		if !want(e) {
 			if work++; work%1024 == 0 && ctx.Err() != nil {
-				return p, Translate(ctx.Err())
+				return p, kv.Status(ctx.Err())
 			}
 			continue
 		}
@@ -128,7 +128,7 @@ func (j *Journal) read(ctx context.Context, snap kv.Snapshot, after Position, ma
 		p.Entries, bytes = append(p.Entries, e), bytes+e.Size()
 	}
 	p.Next = After(mark)
-	return p, Translate(it.Err())
+	return p, kv.Status(it.Err())
 }
 
 // Find returns the entry at a position; nil if there is none. The error is Gone if it may have been removed. Another
@@ -162,7 +162,7 @@ func (j *Journal) Before(ctx context.Context, pos Position, n int, want func(*En
 	}
 	snap, err := j.eng.Snapshot(ctx)
 	if err != nil {
-		return nil, Translate(err)
+		return nil, kv.Status(err)
 	}
 	defer snap.Close()
 	floor, err := j.floorIn(snap)
@@ -172,7 +172,7 @@ func (j *Journal) Before(ctx context.Context, pos Position, n int, want func(*En
 	lo, _ := keys.JournalBounds()
 	it, err := snap.Iter(lo, keys.AppendJournal(nil, pos.Time, pos.N))
 	if err != nil {
-		return nil, Translate(err)
+		return nil, kv.Status(err)
 	}
 	defer it.Close()
 	for ok := it.Last(); ok && len(out) < n; ok = it.Prev() {
@@ -202,8 +202,8 @@ func (j *Journal) Before(ctx context.Context, pos Position, n int, want func(*En
 	}
 	for _, w := range wait {
 		if err := w.Wait(); err != nil {
-			return nil, Translate(err)
+			return nil, kv.Status(err)
 		}
 	}
-	return out, Translate(it.Err())
+	return out, kv.Status(it.Err())
 }

@@ -79,7 +79,7 @@ func (j *Journal) Record(ctx context.Context, ns Namespace, quiet Quiet) (since 
 		return 0, status.New(status.NotSupported, "The store is only read.")
 	}
 	if err := j.stateMu.Lock(ctx); err != nil {
-		return 0, Translate(err)
+		return 0, kv.Status(err)
 	}
 	defer j.stateMu.Unlock()
 	if at := j.use(ns); at != 0 {
@@ -153,7 +153,7 @@ func (j *Journal) writeState(ctx context.Context, b *kv.Batch, list []scope, flo
 			j.stored = b
 		}
 	}
-	return nil, Translate(err)
+	return nil, kv.Status(err)
 }
 
 // The stored state: BSON {format: 1, floor: long, scopes: [{db, coll, since: long, count: long}]}.
@@ -245,29 +245,6 @@ func floorOf(b []byte) (uint64, error) {
 		return 0, status.New(status.Corruption, "state of the journal of unknown format")
 	}
 	return uint64(d.Get("floor").Int()), nil
-}
-
-// Translate turns an engine's error into a status.
-func Translate(err error) error {
-	var e *status.Error
-	var r *kv.Refusal
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &e):
-		return err
-	case errors.As(err, &r):
-		return r.Status()
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return status.Wrap(status.Timeout, err, "The request took too long.")
-	case errors.Is(err, kv.ErrFull):
-		return status.Wrap(status.StoreFull, err, "The server's disk is full.")
-	case errors.Is(err, kv.ErrCorruption):
-		return status.Wrap(status.Corruption, err, "Stored data is corrupt.")
-	case errors.Is(err, kv.ErrUnknownOutcome):
-		return status.Wrap(status.UnknownOutcome, err, "The outcome of the change is unknown.")
-	}
-	return status.Wrap(status.Unavailable, err, "The store is not available.")
 }
 
 // idle returns the list without the scopes that nobody has used for as long as entries are kept; false if all are

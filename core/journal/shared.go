@@ -235,7 +235,7 @@ func (j *Journal) floorIn(snap kv.Snapshot) (uint64, error) {
 	}
 	b, err := orNil(snap.Get(nil, keys.JournalState()))
 	if err != nil || b == nil {
-		return j.floor.Load(), Translate(err)
+		return j.floor.Load(), kv.Status(err)
 	}
 	floor, err := floorOf(b)
 	return max(floor, j.floor.Load()), err

@@ -22,7 +22,7 @@ func (j *Journal) Trim(ctx context.Context) (bool, error) {
 		return j.trimShared(ctx)
 	}
 	if err := j.stateMu.Lock(ctx); err != nil {
-		return false, Translate(err)
+		return false, kv.Status(err)
 	}
 	defer j.stateMu.Unlock()
 	if j.stored == nil || j.set.ReadOnly {
@@ -50,7 +50,7 @@ func (j *Journal) Trim(ctx context.Context) (bool, error) {
 	j.floor.Store(floor)
 	j.trimAt = now.Add(j.set.Age / trimShare)
 	lo, _ := keys.JournalBounds()
-	return true, Translate(j.eng.DropRange(ctx, lo, keys.AppendJournal(nil, floor+1, 0)))
+	return true, kv.Status(j.eng.DropRange(ctx, lo, keys.AppendJournal(nil, floor+1, 0)))
 }
 
 // beyond returns the time up to which entries are too old or too many. With all that is everything.
@@ -71,19 +71,19 @@ func (j *Journal) beyond(ctx context.Context, now time.Time, all bool) (uint64, 
 	j.mu.Unlock()
 	snap, err := j.eng.Snapshot(ctx)
 	if err != nil {
-		return 0, Translate(err)
+		return 0, kv.Status(err)
 	}
 	defer snap.Close()
 	_, hi := keys.JournalBounds()
 	it, err := snap.Iter(keys.AppendJournal(nil, j.floor.Load()+1, 0), hi)
 	if err != nil {
-		return 0, Translate(err)
+		return 0, kv.Status(err)
 	}
 	defer it.Close()
 	limit := uint64(j.set.Bytes)
 	e := Entry{}
 	if !it.First() {
-		return floor, Translate(it.Err())
+		return floor, kv.Status(it.Err())
 	}
 	if _, err := e.head(it.Value()); err != nil {
 		return 0, err
@@ -106,7 +106,7 @@ func (j *Journal) beyond(ctx context.Context, now time.Time, all bool) (uint64, 
 		return e.total >= want
 	})
 	if failed == nil {
-		failed = Translate(it.Err())
+		failed = kv.Status(it.Err())
 	}
 	return max(floor, min(first+uint64(n), mark)), failed
 }
@@ -120,10 +120,10 @@ const trimWait = 2 * time.Minute
 // it is never used again. What nobody reads is left to the catalog (Idle).
 func (j *Journal) trimShared(ctx context.Context) (bool, error) {
 	if err := j.Reload(ctx); err != nil {
-		return false, Translate(err)
+		return false, kv.Status(err)
 	}
 	if err := j.stateMu.Lock(ctx); err != nil {
-		return false, Translate(err)
+		return false, kv.Status(err)
 	}
 	none := j.stored == nil || j.set.ReadOnly
 	j.stateMu.Unlock()
@@ -134,7 +134,7 @@ func (j *Journal) trimShared(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if err := j.stateMu.Lock(ctx); err != nil {
-		return false, Translate(err)
+		return false, kv.Status(err)
 	}
 	defer j.stateMu.Unlock()
 	raised, err := j.raise(ctx)
@@ -149,7 +149,7 @@ func (j *Journal) trimShared(ctx context.Context) (bool, error) {
 	}
 	lo, _ := keys.JournalBounds()
 	if err := j.eng.DropRange(ctx, lo, keys.AppendJournal(nil, j.dropTo+1, 0)); err != nil {
-		return raised, Translate(err)
+		return raised, kv.Status(err)
 	}
 	j.dropped, j.dropTo = j.dropTo, 0
 	return true, nil

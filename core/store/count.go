@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -19,6 +20,11 @@ import (
 //  3. Under the latch: the result is added, and the fact is exact.
 //
 // If a crash or an unknown outcome leaves a fact in step 2, it is counted again when a query needs it.
+//
+// In a store that several processes share, commits of others may come between the two halves of step 1, and the latch
+// keeps none of them out of step 3. So the count has a number, which the fact has until it is exact: whoever begins
+// another count, or drops the fact, takes the number away. The fact in the snapshot says what has been added before it,
+// and that is taken off in step 3. Step 3 is tried again when another process was faster.
 //
 // Example: a path has 100 values that are cut in their entries. Step 1 stores a fact with Lossy 0 and takes a snapshot.
 // During step 2 a writer adds 3 such values: the fact has Lossy 3. Step 2 counts 100 in the snapshot. Step 3 stores
@@ -104,50 +110,83 @@ func (c *Container) count(path uint64, field string) error {
 	return nil
 }
 
+// counting is the count of a path in a slot.
+type counting struct {
+	c     *Container
+	sl    *Slot
+	f     *fact
+	snap  kv.Snapshot
+	items int64 // in the snapshot
+	added Fact  // what the fact in the snapshot has: commits since the count began
+}
+
 // countSlot makes the fact of a path in a slot. known is false when the fact was lost in between.
 func (c *Container) countSlot(ctx context.Context, sl *Slot, path uint64, field string) (known bool, err error) {
-	f, snap, items, err := c.beginCount(ctx, sl, path, field)
-	if err != nil || f == nil {
-		return err == nil, err
+	n := counting{c: c, sl: sl}
+	if known, err := n.begin(ctx, path, field); known || err != nil {
+		return known, err
 	}
-	var sums index.Counts
-	func() {
-		defer snap.Close()
-		sums, err = c.countEntries(ctx, snap, sl, path)
-	}()
+	defer n.snap.Close()
+	if c.st.others {
+		if err := n.look(); err != nil {
+			return false, err
+		}
+	}
+	sums, err := c.countEntries(ctx, n.snap, sl, path)
 	if err != nil {
 		return false, err
 	}
-	return c.endCount(ctx, sl, f, items, &sums)
+	return n.end(ctx, &sums)
 }
 
-// beginCount is step 1. It returns the number of items in the snapshot. It returns no fact when the fact is already
-// exact.
-func (c *Container) beginCount(ctx context.Context, sl *Slot, path uint64, field string) (
-	*fact, kv.Snapshot, int64, error,
-) {
-	sl.mu.Lock()
-	defer sl.mu.Unlock()
+// begin is step 1. It returns true when the fact is already exact.
+func (n *counting) begin(ctx context.Context, path uint64, field string) (known bool, err error) {
+	n.sl.mu.Lock()
+	defer n.sl.mu.Unlock()
+	for tries := 1; ; tries++ {
+		known, raced, err := n.put(ctx, path, field)
+		if known || err != nil {
+			return known, err
+		}
+		if !raced {
+			break
+		}
+		if tries == maxFactTries {
+			return false, translate(kv.ErrUnavailable)
+		}
+	}
+	n.items = n.sl.head.Items
+	n.snap, err = n.c.st.eng.Snapshot(ctx) // if it fails the fact stays in step 2 until a query needs it
+	return false, translate(err)
+}
+
+// maxFactTries is how often a commit of a fact is tried while other processes write to the slot. Each takes two round
+// trips or three.
+const maxFactTries = 100
+
+// put stores the fact with counts of 0, unless it is exact. raced says that another process has written to the slot.
+func (n *counting) put(ctx context.Context, path uint64, field string) (known, raced bool, err error) {
+	c, sl := n.c, n.sl
 	if err := c.Alive(); err != nil {
-		return nil, nil, 0, err
+		return false, false, err
 	}
 	if err := c.certain(sl); err != nil {
-		return nil, nil, 0, err
+		return false, false, err
 	}
 	if err := c.newestHead(ctx, sl); err != nil {
-		return nil, nil, 0, err
+		return false, false, err
 	}
 	if !c.Slots().has(sl) { // the query finds other slots, and asks again
-		return nil, nil, 0, nil
+		return true, false, nil
 	}
 	before := sl.facts.Load()
 	if f := before.get(path); f != nil && f.exact {
 		f.asked.Store(true)
-		return nil, nil, 0, nil
+		return true, false, nil
 	}
 	h := sl.head
 	if up := c.upkeepOf(sl); up.next != nil && !lasting(up.policy, up.next, field, h.stored().classes) {
-		return nil, nil, 0, status.Wrap(status.Unavailable, kv.ErrUnavailable,
+		return false, false, status.Wrap(status.Unavailable, kv.ErrUnavailable,
 			"The index of the path is being rebuilt.")
 	}
 	var b kv.Batch
@@ -155,18 +194,39 @@ func (c *Container) beginCount(ctx context.Context, sl *Slot, path uint64, field
 		idle := before.idle()
 		before = before.without(&b, sl, &h, func(f *fact) bool { return f == idle })
 	}
-	f := &fact{path: path, field: field}
-	f.asked.Store(true)
-	b.Put(keys.AppendFact(nil, sl.key, path), f.stored())
-	if err := c.writeFacts(ctx, sl, &b, h); err != nil {
-		return nil, nil, 0, err
+	n.f = &fact{path: path, field: field}
+	if c.st.others {
+		n.f.count = uint64(c.st.clk.Int63()) | 1
 	}
-	sl.facts.Store(before.with(f))
-	snap, err := c.st.eng.Snapshot(ctx)
-	if err != nil { // the fact stays in step 2 until a query needs it
-		return nil, nil, 0, translate(err)
+	n.f.asked.Store(true)
+	b.Put(keys.AppendFact(nil, sl.key, path), n.f.stored())
+	if raced, err := c.writeFacts(ctx, sl, &b, h); raced || err != nil {
+		return false, raced, err
 	}
-	return f, snap, h.Items, nil
+	sl.facts.Store(before.with(n.f))
+	return false, false, nil
+}
+
+// look reads what the snapshot of a shared store shows. It fails if another count has begun.
+func (n *counting) look() error {
+	var v kv.Values
+	names := [][]byte{n.sl.headKey[:], keys.AppendFact(nil, n.sl.key, n.f.path)}
+	if err := n.snap.GetMany(&v, names); err != nil {
+		return translate(err)
+	}
+	var h Head
+	var f fact
+	if v.At(0) == nil || v.At(1) == nil {
+		return translate(kv.ErrUnavailable)
+	}
+	if err := cmp.Or(h.decode(v.At(0)), f.decode(v.At(1))); err != nil {
+		return err
+	}
+	if f.count != n.f.count {
+		return translate(kv.ErrUnavailable)
+	}
+	n.items, n.added = h.Items, f.Fact
+	return nil
 }
 
 // countEntries is step 2.
@@ -192,36 +252,49 @@ func (c *Container) countEntries(ctx context.Context, snap kv.Snapshot, sl *Slot
 	return sums, err
 }
 
-// endCount is step 3.
-func (c *Container) endCount(ctx context.Context, sl *Slot, f *fact, items int64, sums *index.Counts) (bool, error) {
+// end is step 3.
+func (n *counting) end(ctx context.Context, sums *index.Counts) (known bool, err error) {
+	sl := n.sl
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	if sl.facts.Load().get(f.path) != f {
-		return false, nil
+	for range maxFactTries {
+		if err := n.c.newestHead(ctx, sl); err != nil {
+			return false, err
+		}
+		f := sl.facts.Load().get(n.f.path)
+		if f == nil || f != n.f && (f.count != n.f.count || f.count == 0) {
+			return f != nil && f.exact, nil
+		}
+		next := &fact{Fact: f.after(n.items, sums).without(n.added), path: f.path, field: f.field, exact: true}
+		next.asked.Store(true)
+		var b kv.Batch
+		b.Put(keys.AppendFact(nil, sl.key, f.path), next.stored())
+		raced, err := n.c.writeFacts(ctx, sl, &b, sl.head)
+		if err != nil {
+			return false, err
+		}
+		if !raced {
+			sl.facts.Store(sl.facts.Load().with(next))
+			return true, nil
+		}
 	}
-	was := f.Fact
-	f.Fact, f.exact = f.after(items, sums), true
-	var b kv.Batch
-	b.Put(keys.AppendFact(nil, sl.key, f.path), f.stored())
-	if err := c.writeFacts(ctx, sl, &b, sl.head); err != nil {
-		f.Fact, f.exact = was, false
-		return false, err
-	}
-	return true, nil
+	return false, translate(kv.ErrUnavailable)
 }
 
-// writeFacts commits only facts, with the head h and its next number of facts. The caller holds the latch.
-func (c *Container) writeFacts(ctx context.Context, sl *Slot, b *kv.Batch, h Head) error {
+// writeFacts commits only facts, with the head h and its next number of facts. raced says that another process has
+// written to the slot: nothing was written. The caller holds the latch.
+func (c *Container) writeFacts(ctx context.Context, sl *Slot, b *kv.Batch, h Head) (raced bool, err error) {
 	h.Facts++
 	head := h.append(nil)
 	b.Put(sl.headKey[:], head)
-	_, err := c.st.eng.Write(ctx, b, []kv.Precondition{{Key: sl.headKey[:], Expect: kv.Equal, Value: sl.headBytes}})
+	_, err = c.st.eng.Write(ctx, b, []kv.Precondition{{Key: sl.headKey[:], Expect: kv.Equal, Value: sl.headBytes}})
 	if err != nil {
-		if raced, err := c.lost(sl, err); !raced {
-			return err
+		raced, err := c.lost(sl, err)
+		if raced && !c.st.others {
+			err = translate(kv.ErrUnavailable)
 		}
-		return translate(kv.ErrUnavailable)
+		return raced && err == nil, err
 	}
 	sl.head, sl.headBytes = h, head
-	return nil
+	return false, nil
 }

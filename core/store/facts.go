@@ -26,6 +26,11 @@ type Fact struct {
 	Lossy    int64 // entries that don't hold their whole value
 }
 
+// without returns the fact without what o has counted.
+func (f Fact) without(o Fact) Fact {
+	return Fact{f.Missing - o.Missing, f.Elements - o.Elements, f.Lossy - o.Lossy}
+}
+
 // after returns the fact after the given items and entries have been added.
 func (f Fact) after(items int64, c *index.Counts) Fact {
 	return Fact{f.Missing + items - c.Values, f.Elements + c.Elements, f.Lossy + c.Lossy}
@@ -36,31 +41,50 @@ const (
 
 	factCounting = 1 // the counts are what commits have added since the count began
 	factExact    = 2
+	factOfCount  = 3 // as factCounting, and the number of the count follows, in a store that several processes share
 )
 
-// append appends the stored form.
-func (f *Fact) append(dst []byte, state byte, field string) []byte {
-	dst = append(dst, formatFact, state)
-	for _, n := range [...]int64{f.Missing, f.Elements, f.Lossy} {
+// appendFact appends the stored form of a fact with these counts.
+func (f *fact) appendFact(dst []byte, counts Fact) []byte {
+	switch {
+	case f.exact:
+		dst = append(dst, formatFact, factExact)
+	case f.count != 0:
+		dst = binary.AppendUvarint(append(dst, formatFact, factOfCount), f.count)
+	default:
+		dst = append(dst, formatFact, factCounting)
+	}
+	for _, n := range [...]int64{counts.Missing, counts.Elements, counts.Lossy} {
 		dst = binary.AppendVarint(dst, n)
 	}
-	return append(dst, field...)
+	return append(dst, f.field...)
 }
 
-func (f *Fact) decode(b []byte) (exact bool, field string, err error) {
-	if len(b) < 2 || b[0] != formatFact || b[1] != factCounting && b[1] != factExact {
-		return false, "", status.New(status.Corruption, "fact of unknown format")
+// decode reads a stored fact. It leaves path as it is.
+func (f *fact) decode(b []byte) error {
+	if len(b) < 2 || b[0] != formatFact || b[1] < factCounting || b[1] > factOfCount {
+		return status.New(status.Corruption, "fact of unknown format")
 	}
-	exact, b = b[1] == factExact, b[2:]
-	for _, n := range [...]*int64{&f.Missing, &f.Elements, &f.Lossy} {
-		size := 0
-		if *n, size = binary.Varint(b); size <= 0 {
-			return false, "", status.New(status.Corruption, "fact that is cut")
+	f.exact, f.count = b[1] == factExact, 0
+	numbered, size := b[1] == factOfCount, 0
+	b = b[2:]
+	if numbered {
+		if f.count, size = binary.Uvarint(b); size <= 0 {
+			return errShortFact()
 		}
 		b = b[size:]
 	}
-	return exact, string(b), nil
+	for _, n := range [...]*int64{&f.Missing, &f.Elements, &f.Lossy} {
+		if *n, size = binary.Varint(b); size <= 0 {
+			return errShortFact()
+		}
+		b = b[size:]
+	}
+	f.field = string(b)
+	return nil
 }
+
+func errShortFact() error { return status.New(status.Corruption, "fact that is cut") }
 
 // fact is a Fact that a slot keeps. asked may be used without the latch. The latch guards the counts.
 type fact struct {
@@ -68,6 +92,7 @@ type fact struct {
 	path  uint64
 	field string // the first name of the path; an index rebuild uses it to decide whether the fact stays valid
 	exact bool
+	count uint64      // of a shared store: the number of the count that will make it exact; else 0
 	asked atomic.Bool // a query has used it since the last commit that looked
 	wrote int64       // commits that changed it since a query last used it
 }
@@ -87,13 +112,7 @@ func (f *fact) worn(items int64) bool {
 	return f.wrote > wear+max(0, items-f.Missing)
 }
 
-func (f *fact) stored() []byte {
-	state := byte(factCounting)
-	if f.exact {
-		state = factExact
-	}
-	return f.Fact.append(nil, state, f.field)
-}
+func (f *fact) stored() []byte { return f.appendFact(nil, f.Fact) }
 
 // facts holds all facts of a slot, by path. The lists are never changed.
 type facts struct {
@@ -220,11 +239,10 @@ func (c *Container) readFacts(ctx context.Context, sl *Slot, h *Head) (*facts, e
 	err = each(snap, lo, hi, func(key, val []byte) error {
 		f := &fact{}
 		path, ok := keys.FactPath(key)
-		exact, field, err := f.decode(val)
-		if !ok || err != nil {
+		if !ok || f.decode(val) != nil {
 			return nil // the fact isn't used, and is counted again when a query needs it
 		}
-		f.path, f.exact, f.field = path, exact, field
+		f.path = path
 		fs.paths, fs.list = append(fs.paths, f.path), append(fs.list, f)
 		return nil
 	})
@@ -296,12 +314,8 @@ func (d *draft) facts(p *part) {
 		case f.worn(p.h.Items):
 			fc.worn = append(fc.worn, f.path)
 		default:
-			state := byte(factCounting)
-			if f.exact {
-				state = factExact
-			}
 			fc.some = true
-			d.mem.val = fc.next[i].append(d.mem.val[:0], state, f.field)
+			d.mem.val = f.appendFact(d.mem.val[:0], fc.next[i])
 			d.put(d.late, keys.AppendFact(d.mem.key[:0], p.sl.key, f.path), d.mem.val)
 		}
 	}
@@ -325,10 +339,10 @@ func (p *part) keepFacts() {
 
 // Fact returns what a slot knows about the index entries at a path, as of the view. ok is false when it doesn't know:
 // see Container.Count.
-func (v *View) Fact(slot *ViewSlot, path uint64) (fact Fact, ok bool, err error) {
+func (v *View) Fact(slot *ViewSlot, path uint64) (known Fact, ok bool, err error) {
 	f := slot.facts.Load().get(path)
 	if f == nil {
-		return fact, false, nil
+		return known, false, nil
 	}
 	if !f.asked.Load() {
 		f.asked.Store(true)
@@ -336,13 +350,14 @@ func (v *View) Fact(slot *ViewSlot, path uint64) (fact Fact, ok bool, err error)
 	var val [64]byte
 	b, err := v.fact(val[:0], slot, path)
 	if errors.Is(err, kv.ErrNotFound) {
-		return fact, false, nil
+		return known, false, nil
 	}
 	if err != nil {
-		return fact, false, translate(err)
+		return known, false, translate(err)
 	}
-	exact, _, err := fact.decode(b)
-	return fact, exact && err == nil, nil
+	var shown fact
+	err = shown.decode(b)
+	return shown.Fact, shown.exact && err == nil, nil
 }
 
 // The check of a slot's facts.
@@ -353,7 +368,7 @@ func (k *checker) readFacts() error {
 	err := k.entries(keys.KindFact, func(key, val []byte) error {
 		f := &fact{}
 		path, ok := keys.FactPath(key)
-		exact, _, err := f.decode(val)
+		err := f.decode(val)
 		switch {
 		case !ok:
 			k.bad("malformed key of a fact: %x", key[keys.PrefixLen-1:])
@@ -361,7 +376,7 @@ func (k *checker) readFacts() error {
 			k.bad("fact of path %x: %v", path, err)
 		case !bytes.Equal(k.kept[path], val):
 			k.bad("fact of path %x is another one than the slot keeps", path)
-		case exact:
+		case f.exact:
 			k.facts.paths, k.facts.list = append(k.facts.paths, path), append(k.facts.list, f)
 			k.counted = append(k.counted, index.Counts{})
 		}

@@ -251,37 +251,8 @@ func (s *Store) DropSlots(ctx context.Context, slots []keys.Slot) error {
 	return nil
 }
 
-// Translate turns an engine's error into a status; a status stays as it is.
-func Translate(err error) error { return translate(err) }
-
-// translate turns an engine's error into a status.
-func translate(err error) error {
-	if err == nil {
-		return nil
-	}
-	var e *status.Error
-	var r *kv.Refusal
-	switch {
-	case errors.As(err, &e):
-		return err
-	case errors.As(err, &r):
-		return r.Status()
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		// the engine wraps the error of the ctx: nothing was applied
-		return status.Wrap(status.Timeout, err, "The request took too long.")
-	case errors.Is(err, kv.ErrTooLarge):
-		return status.Wrap(status.TooLarge, err, "Request size is too large")
-	case errors.Is(err, kv.ErrFull):
-		return status.Wrap(status.StoreFull, err, "The server's disk is full.")
-	case errors.Is(err, kv.ErrUnavailable), errors.Is(err, kv.ErrClosed), errors.Is(err, kv.ErrSnapshotTooOld):
-		return status.Wrap(status.Unavailable, err, "The store is not available.")
-	case errors.Is(err, kv.ErrUnknownOutcome):
-		return status.Wrap(status.UnknownOutcome, err, "The outcome of the write is unknown.")
-	case errors.Is(err, kv.ErrCorruption):
-		return status.Wrap(status.Corruption, err, "Stored data is corrupt.")
-	}
-	return status.Wrap(status.Internal, err, "internal error")
-}
+// translate is kv.Status.
+func translate(err error) error { return kv.Status(err) }
 
 // Generations returns the container generations that have any data.
 func (s *Store) Generations(ctx context.Context) ([]uint32, error) {

@@ -54,13 +54,14 @@ func (c *Conn) Park(d time.Duration, begin func(wake func()) (stop func())) (lef
 		}
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.parked, c.since = false, time.Now() // the wait doesn't count as the command's time
-	c.quiet.Store(false)
 	if c.stopping {
 		d = 0
 	}
-	return d - time.Since(begun), !c.gone
+	here := !c.gone
+	c.mu.Unlock()
+	c.stirred()
+	return d - time.Since(begun), here
 }
 
 // wake ends a wait.

@@ -43,7 +43,7 @@ func TestPark(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer nc.Close()
-			p := New(nc, Defaults)
+			p := New(nc, Defaults, nil)
 			ctx, _ := p.Begin(false)
 			stopped := false
 			left, ok := p.Park(c.wait, func(wake func()) func() {
@@ -65,7 +65,7 @@ func TestParkWatched(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()
-	p := New(a, Defaults)
+	p := New(a, Defaults, nil)
 	p.Begin(false)
 	p.Look(0)
 	p.Look(0) // watched from now on
@@ -85,32 +85,33 @@ func TestParkWatched(t *testing.T) {
 }
 
 // A connection whose command is parked, or that is idle, isn't looked at again until its command goes on or another one
-// begins.
+// begins. Then it stirs, once.
 func TestLookAtParked(t *testing.T) {
 	client, server := net.Pipe()
 	defer client.Close()
-	p := New(server, Defaults)
-	look := func(what string, active, quiet bool) {
+	stirred := 0
+	p := New(server, Defaults, func() { stirred++ })
+	look := func(what string, active, quiet bool, want int) {
 		t.Helper()
-		if got := p.Look(0); got != active || p.quiet.Load() != quiet {
-			t.Errorf("%s: active %v, quiet %v", what, got, p.quiet.Load())
+		if got, again := p.Look(0); got != active || again == quiet || stirred != want {
+			t.Errorf("%s: active %v, again %v, stirred %d times", what, got, again, stirred)
 		}
 	}
 	p.Begin(false)
-	look("a command", true, false)
+	look("a command", true, false, 1)
 	p.Park(time.Minute, func(wake func()) func() {
-		look("a parked command", false, true)
-		look("a parked command, again", false, true)
+		look("a parked command", false, true, 1)
+		look("a parked command, again", false, true, 1)
 		wake()
 		return func() {}
 	})
-	look("the command goes on", true, false)
+	look("the command goes on", true, false, 2)
 	p.End()
 	p.Begin(false)
 	p.End()
-	look("another command has ended", true, true)
-	look("idle", false, true)
+	look("another command has ended", true, true, 2)
+	look("idle", false, true, 2)
 	p.Begin(false)
-	look("a third command", true, false)
+	look("a third command", true, false, 3)
 	p.End()
 }

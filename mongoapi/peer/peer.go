@@ -56,6 +56,7 @@ type Conn struct {
 
 	writing atomic.Bool // inside Write
 	quiet   atomic.Bool // a Look would find what the last one has found: nothing to watch
+	stir    func()      // called when it is quiet no longer; nil: nobody wants to know
 
 	mu       sync.Mutex
 	busy     bool // a command runs or its reply is being written
@@ -72,9 +73,19 @@ type Conn struct {
 	wdl      bool          // a write deadline is set
 }
 
-// New returns the Conn for a network connection.
-func New(nc net.Conn, l Limits) *Conn {
-	return &Conn{nc: nc, br: bufio.NewReaderSize(nc, readBuffer), l: l}
+// New returns the Conn for a network connection. It is quiet at first. stir is called when it needs a Look again, after
+// it was quiet; nil: nobody looks.
+func New(nc net.Conn, l Limits, stir func()) *Conn {
+	c := &Conn{nc: nc, br: bufio.NewReaderSize(nc, readBuffer), l: l, stir: stir}
+	c.quiet.Store(true)
+	return c
+}
+
+// stirred ends the quiet. The caller holds no lock.
+func (c *Conn) stirred() {
+	if c.quiet.Load() && c.quiet.Swap(false) && c.stir != nil {
+		c.stir()
+	}
 }
 
 // Begin begins a command and returns its context. The context ends when the client disconnects, with Kill, or when a
@@ -82,8 +93,8 @@ func New(nc net.Conn, l Limits) *Conn {
 // messages are processed nevertheless. ok is false if the connection should end.
 func (c *Conn) Begin(alone bool) (ctx context.Context, ok bool) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.stopping {
+		c.mu.Unlock()
 		return nil, false
 	}
 	if c.ctx == nil || c.ctx.Err() != nil {
@@ -91,8 +102,10 @@ func (c *Conn) Begin(alone bool) (ctx context.Context, ok bool) {
 	}
 	c.busy, c.alone = true, alone
 	c.seq++
-	c.quiet.Store(false)
-	return c.ctx, true
+	ctx = c.ctx
+	c.mu.Unlock()
+	c.stirred()
+	return ctx, true
 }
 
 // End ends a command whose reply is written. It returns false if the connection should end.
@@ -157,7 +170,7 @@ func (c *Conn) Close() {
 	_ = c.nc.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stopping = true
+	c.stopping, c.busy = true, false
 	if c.cancel != nil {
 		c.cancel(ErrLeft)
 	}
@@ -182,11 +195,9 @@ func (c *Conn) Kill(seq uint32, cause error) {
 
 // Look is called by the server's watcher at intervals. A command that two Looks find is watched from then on. The
 // context of a command that has run for most (0: no limit) is ended. active reports whether a command runs or has run
-// since the last Look. A connection that is idle, or whose command waits for documents, costs one load.
-func (c *Conn) Look(most time.Duration) (active bool) {
-	if c.quiet.Load() {
-		return false
-	}
+// since the last Look. again is false for a connection that is idle, or whose command waits for documents: it needs no
+// Look until it stirs.
+func (c *Conn) Look(most time.Duration) (active, again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	active = c.busy && !c.parked || c.seq != c.seen
@@ -201,7 +212,7 @@ func (c *Conn) Look(most time.Duration) (active bool) {
 	default:
 		c.since = time.Now()
 	}
-	return active
+	return active, !c.quiet.Load()
 }
 
 // attend handles a command that runs for long: it watches the client, ends the command after most, and sets a write

@@ -50,7 +50,7 @@ func pair(t *testing.T, l Limits) (*Conn, net.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := New(nc, l)
+	c := New(nc, l, nil)
 	t.Cleanup(func() { c.Close(); _ = client.Close() })
 	return c, client
 }
@@ -61,7 +61,7 @@ func tlsPair(t *testing.T, l Limits) (*Conn, net.Conn) {
 	certs := httptest.NewTLSServer(nil)
 	defer certs.Close()
 	plain, client := pair(t, l)
-	c := New(tls.Server(plain.nc, certs.TLS), l)
+	c := New(tls.Server(plain.nc, certs.TLS), l, nil)
 	t.Cleanup(c.Close)
 	pool := x509.NewCertPool()
 	pool.AddCert(certs.Certificate())
@@ -267,7 +267,7 @@ func watched(t *testing.T, c *Conn) context.Context {
 		t.Fatal("the connection is to end")
 	}
 	for range 2 {
-		if !c.Look(0) {
+		if active, _ := c.Look(0); !active {
 			t.Fatal("a command that runs is not seen")
 		}
 	}
@@ -359,10 +359,10 @@ func TestLookFindsNothing(t *testing.T) {
 		if _, ok := c.Begin(false); !ok || !c.End() {
 			t.Fatal("the connection is to end")
 		}
-		if !c.Look(1) {
+		if active, again := c.Look(1); !active || again {
 			t.Error("a command that ran is not seen")
 		}
-		if c.Look(1) {
+		if active, _ := c.Look(1); active {
 			t.Error("a connection at rest is seen")
 		}
 	}

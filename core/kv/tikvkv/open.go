@@ -19,7 +19,9 @@ import (
 	"github.com/tikv/pd/client/opt"
 	"github.com/tikv/pd/client/pkg/caller"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 )
 
 // openTime is the longest time of Open. The operator is told within ten seconds what is wrong, and a process takes a
@@ -56,8 +58,14 @@ func Open(ctx context.Context, address string, o Options) (*Engine, error) {
 	life, stop := context.WithCancel(context.Background())
 	c := &connecting{Address: a, security: security, secure: secure}
 	go func() {
-		e, err := c.connect(ctx, life, stop, o)
-		done <- opened{e, err}
+		for {
+			e, err := c.connect(ctx, life, stop, o)
+			if errors.Is(err, errStream) && pause(ctx, reconnect) {
+				continue
+			}
+			done <- opened{e, err}
+			return
+		}
 	}()
 	select {
 	case r := <-done:
@@ -125,6 +133,12 @@ func ask(ctx context.Context, member string, secure *tls.Config) error {
 	return nil
 }
 
+// errStream is an error of the client that says nothing about the cluster. On a busy machine its first request of the
+// Placement Driver was seen to end as canceled, although nobody had canceled it.
+var errStream = errors.New("tikvkv: the client has canceled its own request")
+
+const reconnect = 50 * time.Millisecond // until the next attempt after errStream
+
 // connecting is an address that is being connected to.
 type connecting struct {
 	Address
@@ -157,6 +171,9 @@ func (a *connecting) connect(ctx, life context.Context, stop func(), o Options) 
 	if err != nil {
 		driver.Close()
 		_, _ = rpc.Close(), safe.Close()
+		if status.Code(err) == codes.Canceled && life.Err() == nil && ctx.Err() == nil {
+			return nil, errStream
+		}
 		return nil, refused("The cluster at %s can't be used: %s.", a.Members[0], err)
 	}
 	e, err := Use(ctx, store, a.Keyspace, o)

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Runs Debezium's connector against a server that runs already: ORRERY_MONGO, ORRERY_ACCOUNT_NAME and
+# ORRERY_ACCOUNT_KEY say where (see ../run.sh). Needs a JDK 17 and Maven; the libraries come from the registry.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+out=${TMPDIR:-/tmp}/orrery-java-debezium
+mkdir -p "$out"
+[[ -d $out/lib ]] || mvn -q -B dependency:copy-dependencies -DoutputDirectory="$out/lib"
+javac -nowarn -d "$out" -cp "$out/lib/*" DebeziumRun.java
+timeout 180 java -cp "$out:$out/lib/*" DebeziumRun
