@@ -48,15 +48,16 @@ func people(t *testing.T, s *harness.Server) {
 	list := strings.TrimSuffix(strings.Repeat("1,", 1500), ",")
 	for i, name := range []string{"Ann Smith", "东京都千代田区丸の内一丁目", "Zoë"} {
 		id := fmt.Sprint("p", i)
-		item := fmt.Appendf(nil, `{"id":%q,"name":%q,"about":%q,"list":[%s]}`, id, name, strings.Repeat("long ", 30), list)
+		item := fmt.Appendf(nil, `{"id":%q,"name":%q,"about":%q,"list":[%s]}`, id, name, strings.Repeat("long ", 30),
+			list)
 		if _, err := c.CreateItem(ctx, azcosmos.NewPartitionKeyString(id), item, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// A line is edited and completed, tables fit the width, Ctrl+C ends a query and clears a line, Ctrl+D ends the shell, and
-// the next shell has the lines of the last one.
+// A line is edited and completed, tables fit the width, Ctrl+C ends a query and clears a line, Ctrl+D ends the shell,
+// and the next shell has the lines of the last one.
 func TestShellOnATerminal(t *testing.T) {
 	s := harness.Start(t)
 	people(t, s)

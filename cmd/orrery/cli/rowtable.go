@@ -157,8 +157,8 @@ func fit(widths []int, width int) (hidden int) {
 	}
 }
 
-// padded returns a text of a width: with spaces behind it, or cut. Letters of Chinese, Japanese and Korean are as wide as
-// two others.
+// padded returns a text of a width: with spaces behind it, or cut. Letters of Chinese, Japanese and Korean are as wide
+// as two others.
 func padded(s string, w int) string {
 	n := uniseg.StringWidth(s)
 	if n <= w {
