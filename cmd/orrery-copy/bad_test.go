@@ -74,7 +74,7 @@ func TestCopyKeepsBadItems(t *testing.T) {
 					t.Fatalf("%s", bad)
 				}
 				for _, l := range lines[:2] { // which of items 1, 2 and 4 came first isn't defined
-					if !strings.HasPrefix(l, `{"line":`) || strings.HasPrefix(l, `{"line":3`) || 
+					if !strings.HasPrefix(l, `{"line":`) || strings.HasPrefix(l, `{"line":3`) ||
 						!strings.Contains(l, want) || !strings.Contains(l, `\"u\":`) {
 						t.Error(l)
 					}
