@@ -561,7 +561,7 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	if b := given(r.body, "batchSize"); b.IsDefined() {
 		size, ok := num.ToInt64(b, true)
 		if !ok || size < 0 {
-			return dst, merr.New(merr.BadValue, "BSON field 'batchSize' value must be >= 0")
+			return dst, merr.New(51024, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
 		}
 		if size > 0 {
 			n = int(min(size, 1<<31-1))

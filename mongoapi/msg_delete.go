@@ -21,6 +21,11 @@ func deleteDocs(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	for _, spec := range specs { // a malformed one is an error of the command, before anything is deleted
+		if _, err := compileDelete(spec); err != nil {
+			return dst, err
+		}
+	}
 	t := writeTarget{request: r, db: r.db, name: name, scope: scope}
 	if t.k, err = r.open(r.db, name); err != nil {
 		return dst, err

@@ -15,6 +15,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 	"github.com/orrerydb/orrery/mongoapi/order"
+	"github.com/orrerydb/orrery/mongoapi/stages"
 )
 
 func explain(r *request, dst []byte) ([]byte, error) {
@@ -177,12 +178,13 @@ func (r *request) explain(dst []byte, cmd value.Value, run bool) ([]byte, error)
 	dst = bson.AppendBool(dst, "indexFilterSet", false)
 	dst = value.AppendElement(dst, "parsedQuery", x.query)
 	pa, dst := bson.BeginObject(dst, "winningPlan")
-	dst = p.write(dst, &stages{filter: x.query, p: p}, x.above)
+	p.shown.Filter = x.query
+	dst = p.write(dst, false, x.above)
 	dst = bson.End(bson.AppendString(dst, "orrery", p.text), pa)
 	ra, dst := bson.BeginArray(dst, "rejectedPlans")
 	for i := range p.lost() {
 		la, d := bson.Begin(bson.AppendIndexHead(dst, bson.TypeDocument, i))
-		dst = bson.End((&stages{filter: x.query, p: p}).write(d, p.tree.Lost[i].Node(), -1), la)
+		dst = bson.End(p.shown.Write(d, p.tree.Lost[i].Node(), false), la)
 	}
 	dst = bson.End(dst, ra)
 	if p.tree != nil {
@@ -197,7 +199,7 @@ func (r *request) explain(dst []byte, cmd value.Value, run bool) ([]byte, error)
 		d = bson.AppendInt64(d, "totalKeysExamined", int64(p.stats.Entries))
 		d = bson.AppendInt64(d, "totalDocsExamined", int64(p.stats.Items))
 		ea, d := bson.BeginObject(d, "executionStages")
-		d = bson.End(p.write(d, &stages{filter: x.query, p: p, ran: true}, x.above), ea)
+		d = bson.End(p.write(d, true, x.above), ea)
 		dst = bson.End(d, sa)
 	}
 	dst = value.AppendElement(dst, "command", cmd)
@@ -214,25 +216,22 @@ type planned struct {
 	stats exec.Stats
 	took  time.Duration
 
-	indexes  []value.Value         // the declared ones, as they are listed
-	descends bool                  // the first key of the sort descends
-	newest   bool                  // the order is that of creation, reversed
-	several  map[*access.Pred]bool // leaves whose paths lead to arrays
+	shown stages.Plan
 }
 
 // write appends the stages to an object that is open, below the command's own.
-func (p *planned) write(dst []byte, s *stages, above string) []byte {
+func (p *planned) write(dst []byte, ran bool, above string) []byte {
 	if p.tree == nil {
-		return s.head(dst, "EOF", 0)
+		return stages.Head(dst, "EOF", 0, ran)
 	}
 	if above == "" {
-		return s.write(dst, p.tree.Root, -1)
+		return p.shown.Write(dst, p.tree.Root, ran)
 	}
-	dst = s.head(dst, above, 0)
-	if s.ran && above == "COUNT" {
+	dst = stages.Head(dst, above, 0, ran)
+	if ran && above == "COUNT" {
 		dst = bson.AppendInt64(dst, "nCounted", int64(p.stats.Rows))
 	}
-	return s.input(dst, p.tree.Root, -1)
+	return p.shown.Input(dst, p.tree.Root, ran)
 }
 
 // lost are the alternatives that lost.
@@ -284,10 +283,11 @@ func (r *request) planOf(x *explained, run bool) (*planned, error) {
 	if rows.Err() != nil {
 		return nil, rows.Err()
 	}
-	p := &planned{tree: rows.Stats().Tree, took: r.s.clk.Now().Sub(begun), newest: q.Shown == exec.Newest,
-		indexes:  append([]value.Value{idIndex(), k.idIndex()}, k.indexSpecs()...),
-		descends: len(q.OrderBy) > 0 && q.OrderBy[0].Desc, several: map[*access.Pred]bool{}}
-	p.tree.EachLeaf(func(l *access.Pred) { p.several[l] = rows.MayHoldElements(l) })
+	p := &planned{tree: rows.Stats().Tree, took: r.s.clk.Now().Sub(begun), shown: stages.Plan{
+		Newest:   q.Shown == exec.Newest,
+		Indexes:  append([]value.Value{idIndex(), k.idIndex()}, k.indexSpecs()...),
+		Descends: len(q.OrderBy) > 0 && q.OrderBy[0].Desc, Several: map[*access.Pred]bool{}, Listed: collationDoc}}
+	p.tree.EachLeaf(func(l *access.Pred) { p.shown.Several[l] = rows.MayHoldElements(l) })
 	text, err := json.Marshal(rows.Explain(run))
 	if err != nil {
 		return nil, err

@@ -52,8 +52,8 @@ func (r *request) findArgs() (findArgs, error) {
 			a.skip, err = count64(key, v)
 			a.simple = a.simple && a.skip == 0
 		case "limit":
-			if n, ok := num.ToInt64(v, true); ok && n < 0 { // an old form of a single batch with this many documents
-				a.limit, a.single = -n, true
+			if n, ok := num.ToInt64(v, true); ok && n < 0 && r.body.Get("count").IsDefined() { // there it has no sign
+				a.limit = -n
 				continue
 			}
 			a.limit, err = count64(key, v)

@@ -51,6 +51,11 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	for _, spec := range specs { // a malformed one is an error of the command, before anything is updated
+		if err := checkUpdate(spec); err != nil {
+			return dst, err
+		}
+	}
 	t := writeTarget{request: r, db: r.db, name: name, scope: scope}
 	if t.k, err = r.open(r.db, name); err != nil {
 		return dst, err
@@ -132,18 +137,26 @@ func (r *request) manyRetried(st statement) error {
 	return merr.New(merr.InvalidOptions, "Cannot use (or request) retryable writes with multi=true")
 }
 
+// checkUpdate refuses a statement without its required fields.
+func checkUpdate(spec value.Value) error {
+	if !spec.Get("u").IsDefined() {
+		return merr.New(merr.MissingField, "BSON field 'update.updates.u' is missing but a required field")
+	}
+	if !given(spec, "q").IsDefined() {
+		return merr.New(merr.MissingField, "BSON field 'update.updates.q' is missing but a required field")
+	}
+	return nil
+}
+
 func (r *request) compileUpdate(k *coll, spec value.Value, scope *expr.Scope) (statement, error) {
 	st := statement{shown: exec.Creation, multi: flag(spec, "multi", false), upsert: flag(spec, "upsert", false)}
 	if err := r.collate(k, given(spec, "collation")); err != nil {
 		return st, err
 	}
+	if err := checkUpdate(spec); err != nil {
+		return st, err
+	}
 	u := spec.Get("u")
-	if !u.IsDefined() {
-		return st, merr.New(merr.MissingField, "BSON field 'update.updates.u' is missing but a required field")
-	}
-	if !given(spec, "q").IsDefined() {
-		return st, merr.New(merr.MissingField, "BSON field 'update.updates.q' is missing but a required field")
-	}
 	if c := spec.Get("c"); c.Kind() == value.Object { // constants of an update pipeline
 		if u.Kind() != value.Array {
 			return st, merr.New(51198, "Constant values may only be specified for pipeline updates")

@@ -189,6 +189,10 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 		}
 	}
 	switch {
+	case r.txn >= 0 && !r.inTxn && !def.retry:
+		return dst, merr.New(merr.NotARetryableWriteCommand, "txnNumber may only be provided for multi-document "+
+			"transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable "+
+			"write command.", r.name)
 	case r.inTxn:
 		if err := r.checkInside(def); err != nil {
 			return dst, err

@@ -9,6 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -231,7 +232,8 @@ func startSession(r *request, dst []byte) ([]byte, error) {
 // sessionList reads the command's list of sessions.
 func (r *request) sessionList() (map[string]bool, error) {
 	if r.arg.Kind() != value.Array {
-		return nil, merr.New(merr.TypeMismatch, "BSON field '%s' must be an array", r.name)
+		return nil, merr.New(merr.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type 'array'",
+			r.name, r.name, expr.TypeName(r.arg))
 	}
 	ids := map[string]bool{}
 	for it := r.arg.Iter(); it.Next(); {

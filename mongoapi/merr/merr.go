@@ -143,6 +143,7 @@ const (
 	OpNotANumber               = 28626
 	UnrecognizedStage          = 40324
 	MissingDB                  = 40571
+	NotARetryableWriteCommand  = 50768
 	PathCollision              = 31249
 	RegexInvalid               = 51091
 	InvalidUUID                = 207
@@ -161,7 +162,7 @@ var names = map[int32]string{
 	205: "ClusterTimeFailsRateLimiter", 216: "ElectionInProgress", 234: "RetryChangeStream",
 	246: "SnapshotUnavailable", 280: "ChangeStreamFatalError", 9001: "SocketException", 10107: "NotWritablePrimary",
 	11602: "InterruptedDueToReplStateChange", 13435: "NotPrimaryNoSecondaryOk", 13436: "NotPrimaryOrSecondary",
-	31: "RoleNotFound", 49: "InvalidRoleModification", 334: "MechanismUnavailable",
+	50768: "NotARetryableWriteCommand", 31: "RoleNotFound", 49: "InvalidRoleModification", 334: "MechanismUnavailable",
 	1: "InternalError", 2: "BadValue", 4: "NoSuchKey",
 	9: "FailedToParse", 11: "UserNotFound", 13: "Unauthorized", 14: "TypeMismatch",
 	15: "Overflow", 16: "InvalidLength", 17: "ProtocolError", 18: "AuthenticationFailed", 20: "IllegalOperation",

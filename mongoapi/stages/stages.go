@@ -1,4 +1,6 @@
-package mongoapi
+// Package stages writes plans of the core as MongoDB shows them: stages, with the bounds of each index. It knows no
+// command and no collection.
+package stages
 
 import (
 	"bytes"
@@ -7,26 +9,55 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// stages writes a plan in MongoDB's names: a stage with its inputStage.
+// Plan says what the stages of a plan show beside it.
+type Plan struct {
+	Filter   value.Value           // of the command
+	Indexes  []value.Value         // the declared ones, as they are listed
+	Descends bool                  // the first key of the sort descends
+	Newest   bool                  // the order is that of creation, reversed
+	Several  map[*access.Pred]bool // leaves whose paths lead to arrays
+	// Listed returns a collation as it is listed.
+	Listed func(*collate.Collation) value.Value
+}
+
+// Write appends the fields of a node's stage to an object that is open. ran says that the figures of a run are written,
+// too.
 //
 // Example: {a: 1} with a limit is LIMIT over FETCH over IXSCAN. A filter is no stage of its own there: FETCH and
 // COLLSCAN have it. An order that the entries give has no stage either.
-type stages struct {
-	filter value.Value // of the command
-	ran    bool        // the figures of a run are written, too
-	p      *planned
+func (p *Plan) Write(dst []byte, n *plan.Node, ran bool) []byte {
+	s := writer{p: p, ran: ran}
+	return s.write(dst, n, -1)
+}
 
+// Head begins a stage that isn't one of the core's. given is how many documents it gave.
+func Head(dst []byte, name string, given int64, ran bool) []byte {
+	s := writer{ran: ran}
+	return s.head(dst, name, given)
+}
+
+// Input appends the stage below one that Head has begun.
+func (p *Plan) Input(dst []byte, n *plan.Node, ran bool) []byte {
+	s := writer{p: p, ran: ran}
+	return s.input(dst, n, -1)
+}
+
+// writer writes a plan in MongoDB's names: a stage with its inputStage.
+type writer struct {
+	p        *Plan
+	ran      bool
 	backward bool // the entries are walked backwards
 }
 
 // write appends the fields of a node's stage to an object that is open. given is what the filter on top let pass, below
 // 0 without one.
-func (s *stages) write(dst []byte, n *plan.Node, given int64) []byte {
+func (s *writer) write(dst []byte, n *plan.Node, given int64) []byte {
 	switch n.Op {
 	case plan.Filter:
 		return s.write(dst, n.Kids[0], n.Given)
@@ -42,7 +73,7 @@ func (s *stages) write(dst []byte, n *plan.Node, given int64) []byte {
 			s.backward = c.Reverse
 			return s.input(s.head(dst, "SORT_MERGE", n.Given), n.Kids[0], given)
 		}
-		if s.backward = s.p.descends; n.Kids[0].Leaf.Comp != nil {
+		if s.backward = s.p.Descends; n.Kids[0].Leaf.Comp != nil {
 			s.backward = n.Kids[0].Leaf.Comp.Reverse
 		}
 		return s.write(dst, n.Kids[0], given)
@@ -53,7 +84,7 @@ func (s *stages) write(dst []byte, n *plan.Node, given int64) []byte {
 	case plan.Points:
 		return s.documents(dst, "IDHACK", n, given)
 	case plan.Scan, plan.PartitionScan:
-		return bson.AppendString(s.documents(dst, "COLLSCAN", n, given), "direction", direction(s.p.newest))
+		return bson.AppendString(s.documents(dst, "COLLSCAN", n, given), "direction", direction(s.p.Newest))
 	}
 	if n.Covered {
 		dst = s.head(dst, "PROJECTION_COVERED", n.Given)
@@ -65,7 +96,7 @@ func (s *stages) write(dst []byte, n *plan.Node, given int64) []byte {
 }
 
 // head begins a stage.
-func (s *stages) head(dst []byte, name string, given int64) []byte {
+func (s *writer) head(dst []byte, name string, given int64) []byte {
 	dst = bson.AppendString(dst, "stage", name)
 	if s.ran {
 		dst = bson.AppendInt64(dst, "nReturned", given)
@@ -74,14 +105,14 @@ func (s *stages) head(dst []byte, name string, given int64) []byte {
 }
 
 // documents begins a stage that reads documents and filters them.
-func (s *stages) documents(dst []byte, name string, n *plan.Node, given int64) []byte {
+func (s *writer) documents(dst []byte, name string, n *plan.Node, given int64) []byte {
 	read := n.Given
 	if given < 0 {
 		given = read
 	}
 	dst = s.head(dst, name, given)
-	if name != "IDHACK" && s.filter.Len() > 0 {
-		dst = value.AppendElement(dst, "filter", s.filter)
+	if name != "IDHACK" && s.p.Filter.Len() > 0 {
+		dst = value.AppendElement(dst, "filter", s.p.Filter)
 	}
 	if s.ran {
 		dst = bson.AppendInt64(dst, "docsExamined", read)
@@ -89,13 +120,13 @@ func (s *stages) documents(dst []byte, name string, n *plan.Node, given int64) [
 	return dst
 }
 
-func (s *stages) input(dst []byte, n *plan.Node, given int64) []byte {
+func (s *writer) input(dst []byte, n *plan.Node, given int64) []byte {
 	at, dst := bson.BeginObject(dst, "inputStage")
 	return bson.End(s.write(dst, n, given), at)
 }
 
 // entries writes the stage that walks entries: one index, or several.
-func (s *stages) entries(dst []byte, n *plan.Node) []byte {
+func (s *writer) entries(dst []byte, n *plan.Node) []byte {
 	if n.Op != plan.Union && n.Op != plan.Intersect {
 		return s.scan(dst, n)
 	}
@@ -112,7 +143,7 @@ func (s *stages) entries(dst []byte, n *plan.Node) []byte {
 }
 
 // scan writes the stage of one index.
-func (s *stages) scan(dst []byte, n *plan.Node) []byte {
+func (s *writer) scan(dst []byte, n *plan.Node) []byte {
 	given := max(0, n.Entries)
 	dst = s.head(dst, "IXSCAN", given)
 	if s.ran {
@@ -133,8 +164,8 @@ func (s *stages) scan(dst []byte, n *plan.Node) []byte {
 	dst = bson.End(dst, at)
 	name := strings.Join(index, "_")
 	collation := value.Undef()
-	for _, spec := range s.p.indexes { // a declared one may have another name
-		if c, ok := answers(spec, n.Leaf); ok && bytes.Equal(spec.Get("key").Bytes(), dst[at:]) {
+	for _, spec := range s.p.Indexes { // a declared one may have another name
+		if c, ok := s.answers(spec, n.Leaf); ok && bytes.Equal(spec.Get("key").Bytes(), dst[at:]) {
 			name, collation = spec.Get("name").Str(), c
 		}
 	}
@@ -142,7 +173,7 @@ func (s *stages) scan(dst []byte, n *plan.Node) []byte {
 	if collation.IsDefined() {
 		dst = value.AppendElement(dst, "collation", collation)
 	}
-	dst = bson.AppendBool(dst, "isMultiKey", s.p.several[n.Leaf])
+	dst = bson.AppendBool(dst, "isMultiKey", s.p.Several[n.Leaf])
 	dst = bson.AppendString(dst, "direction", direction(s.backward))
 	at, dst = bson.BeginObject(dst, "indexBounds")
 	for i, texts := range boundsOf(n.Leaf, s.backward) {
@@ -156,12 +187,12 @@ func (s *stages) scan(dst []byte, n *plan.Node) []byte {
 }
 
 // answers reports whether a declared index has the collation of a leaf's index, which it returns as it is listed.
-func answers(spec value.Value, l *access.Pred) (collation value.Value, ok bool) {
+func (s *writer) answers(spec value.Value, l *access.Pred) (collation value.Value, ok bool) {
 	collation = spec.Get("collation")
 	if l.Comp == nil || l.Comp.Index.Coll == nil {
 		return value.Undef(), !collation.IsDefined()
 	}
-	return collation, value.CompareBSON(collation, collationDoc(l.Comp.Index.Coll)) == 0
+	return collation, value.CompareBSON(collation, s.p.Listed(l.Comp.Index.Coll)) == 0
 }
 
 func direction(backward bool) string {

@@ -1,4 +1,4 @@
-package mongoapi
+package stages
 
 import (
 	"encoding/hex"
