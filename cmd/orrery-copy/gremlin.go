@@ -32,9 +32,13 @@ func openGremlin(ctx context.Context, p *place) (*gremlin, error) {
 			o.LogVerbosity = gremlingo.Off
 			o.MaximumConcurrentConnections = workers / 4
 			o.NewConnectionThreshold = 4
-			o.TraversalSource = p.db + "/" + p.container
-			if p.secret != "" {
-				o.TraversalSource = "g"
+			o.TraversalSource = strings.TrimPrefix(p.db+"/"+p.container, "/")
+			switch {
+			case p.secret == "":
+			case p.db == "":
+				o.AuthInfo = gremlingo.BasicAuthInfo(p.account, p.secret)
+			default:
+				o.TraversalSource = "g" // the login names the graph
 				o.AuthInfo = gremlingo.BasicAuthInfo("/dbs/"+p.db+"/colls/"+p.container, p.secret)
 			}
 		})
@@ -45,7 +49,7 @@ func openGremlin(ctx context.Context, p *place) (*gremlin, error) {
 		if o.err != nil {
 			return nil, fmt.Errorf("%s: %w", p.base, o.err)
 		}
-		return &gremlin{c: o.c, name: p.db + "/" + p.container, key: p.property,
+		return &gremlin{c: o.c, name: strings.TrimPrefix(p.db+"/"+p.container, "/"), key: p.property,
 			lists: p.lists}, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()

@@ -165,6 +165,23 @@ func TestCopyOfGraphs(t *testing.T) {
 	}
 }
 
+// A server of Gremlin without databases has traversal sources, and a login with a user's name.
+func TestCopyOfSources(t *testing.T) {
+	p := newPair(t)
+	from := reach(t, "gremlin", p.from, "FROM_KEY", "g").(*gremlin)
+	some := []change{{element: &element{id: "a", label: "x"}}, {element: &element{id: "b", label: "x"}}}
+	if bad, err := from.apply(context.Background(), some); err != nil || len(bad) > 0 {
+		t.Fatal(bad, err)
+	}
+	if out, err := p.copy(context.Background(), "gremlin", "g"); err != nil || out != "2 items, 2 of them now\n" {
+		t.Error(out, err)
+	}
+	got, want := elements(t, reach(t, "gremlin", p.to, "TO_KEY", "g").(*gremlin)), elements(t, from)
+	if len(got) != 2 || !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // What a graph can't have is bad: an edge without a vertex, a vertex whose label is another one, a vertex without the
 // partition key. Fields get new names, the partition key too, and --dry-run writes nothing.
 func TestCopyOfGraphsKeepsBad(t *testing.T) {

@@ -68,10 +68,13 @@ func (p *place) parse() (err error) {
 		return fmt.Errorf("the scheme %s is not known: want nosql+https, mongodb, table+https, gremlin+wss or their "+
 			"kin", u.Scheme)
 	}
-	if len(parts) != 2 || parts[0] == "" || parts[1] == "" {
+	source := scheme == "gremlin" && last == 0 // of a server of Gremlin that has no databases
+	if len(parts) != 2 && !source || parts[0] == "" || p.container == "" {
 		return errors.New("the place names no database and container")
 	}
-	p.db = parts[0]
+	if !source {
+		p.db = parts[0]
+	}
 	if p.account == "" {
 		p.account, _, _ = strings.Cut(u.Hostname(), ".")
 	}
