@@ -5,8 +5,9 @@
 // through the others, with the edge values of shareddata. model tests the promises of modelling and partitioning, and
 // known those that aren't kept yet, as expected failures. guides runs the examples of the docs. linearize kills the
 // server while three APIs change the same items. many sends each request to another one of several servers over one
-// store. clients has the runs in other languages. harness starts a complete server with clients of all APIs. script has
-// requests and replies as text, for clients that can't be run here.
+// store. terminal runs the command line on a pseudo-terminal. clients has the runs in other languages. harness starts a
+// complete server with clients of all APIs. script has requests and replies as text, for clients that can't be run
+// here.
 package conformance
 
 import (

@@ -83,7 +83,8 @@ func (p *pair) copy(ctx context.Context, api, name string, more ...string) (stri
 // reach opens a place for the test.
 func reach(t *testing.T, api string, s *server.Server, key, name string) client {
 	t.Helper()
-	pl := place{text: place2(api, s, name), key: "env:" + key, account: "localhost"}
+	pl := place{text: place2(api, s, name), key: "env:" + key, account: "localhost",
+		lists: filepath.Join(t.TempDir(), "ids")}
 	if err := pl.parse(); err != nil {
 		t.Fatal(err)
 	}

@@ -2,25 +2,23 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	gremlingo "github.com/apache/tinkerpop/gremlin-go/v3/driver"
-	"github.com/google/uuid"
 )
 
-// gremlin is a graph by gremlin-go. It is read by traversals, the vertices by ascending id and then the edges, so a
-// copy that was ended goes on behind the last id. Gremlin has no feed, and creates no graph.
+// gremlin is a graph by gremlin-go. It is read by lists of its ids (gremlinread.go). Gremlin has no feed, and creates
+// no graph.
 type gremlin struct {
-	c    *gremlingo.Client
-	name string
-	key  string // the property that is the partition key; "" = the ids are enough
+	c     *gremlingo.Client
+	name  string
+	key   string // the property that is the partition key; "" = the ids are enough
+	lists string // the files of ids begin so
 }
 
 func openGremlin(ctx context.Context, p *place) (*gremlin, error) {
@@ -34,9 +32,13 @@ func openGremlin(ctx context.Context, p *place) (*gremlin, error) {
 			o.LogVerbosity = gremlingo.Off
 			o.MaximumConcurrentConnections = workers / 4
 			o.NewConnectionThreshold = 4
-			o.TraversalSource = p.db + "/" + p.container
-			if p.secret != "" {
-				o.TraversalSource = "g"
+			o.TraversalSource = strings.TrimPrefix(p.db+"/"+p.container, "/")
+			switch {
+			case p.secret == "":
+			case p.db == "":
+				o.AuthInfo = gremlingo.BasicAuthInfo(p.account, p.secret)
+			default:
+				o.TraversalSource = "g" // the login names the graph
 				o.AuthInfo = gremlingo.BasicAuthInfo("/dbs/"+p.db+"/colls/"+p.container, p.secret)
 			}
 		})
@@ -47,7 +49,8 @@ func openGremlin(ctx context.Context, p *place) (*gremlin, error) {
 		if o.err != nil {
 			return nil, fmt.Errorf("%s: %w", p.base, o.err)
 		}
-		return &gremlin{c: o.c, name: p.db + "/" + p.container, key: p.property}, nil
+		return &gremlin{c: o.c, name: strings.TrimPrefix(p.db+"/"+p.container, "/"), key: p.property,
+			lists: p.lists}, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -195,191 +198,6 @@ func (g *gremlin) size(ctx context.Context) (n int64) {
 		n += count
 	}
 	return n
-}
-
-// gremlinAt is a position: the kind of elements that is read, the kind of their ids, and the last id.
-type gremlinAt struct {
-	Edges bool   `json:"edges"`
-	Kind  int    `json:"kind"` // in idKinds
-	Last  string `json:"last"`
-	Begun bool   `json:"begun"` // Last is the last id
-	Exact bool   `json:"exact"` // the server's indexes don't tell the kinds of ids apart
-}
-
-// idKinds are the kinds of ids. Gremlin compares values of one kind only, so each is read by itself:
-//
-//	g.V().has(T.id, gt('b')).order().by(T.id).limit(500)
-//
-// Some servers, such as Orrery, compare all ids as texts there, but order them by their kinds. They show it by an id of
-// another kind, and are asked in a way that compares the ids themselves, which reads all of them for each page:
-//
-//	g.V().filter(__.id().is(gt('b'))).order().by(T.id).limit(5000)
-var idKinds = []struct {
-	least any
-	parse func(string) (any, error)
-	is    func(any) bool
-}{
-	{"", func(s string) (any, error) { return s, nil }, func(id any) bool { _, ok := id.(string); return ok }},
-	{int64(math.MinInt64), func(s string) (any, error) { return strconv.ParseInt(s, 10, 64) }, func(id any) bool {
-		switch id.(type) {
-		case int64, int32, int16, int8:
-			return true
-		}
-		return false
-	}},
-	{uuid.Nil, func(s string) (any, error) { return uuid.Parse(s) }, func(id any) bool {
-		_, ok := id.(uuid.UUID)
-		return ok
-	}},
-}
-
-// foreign reports whether elements have ids of another kind than was asked for.
-func (at *gremlinAt) foreign(batch []change) bool {
-	for _, c := range batch {
-		if !idKinds[at.Kind].is(c.element.id) {
-			return true
-		}
-	}
-	return false
-}
-
-// The number of elements that are read by one traversal.
-const (
-	gremlinPage = 500
-	exactPage   = 5000
-)
-
-func (at *gremlinAt) page() int {
-	if at.Exact {
-		return exactPage
-	}
-	return gremlinPage
-}
-
-// changes implements source.
-func (g *gremlin) changes(ctx context.Context, from json.RawMessage, follow bool,
-	f func([]change, json.RawMessage) error) error {
-	if follow {
-		return errors.New("--follow: Gremlin has no change feed; copy the graph's container by NoSQL instead")
-	}
-	var at gremlinAt
-	if from != nil {
-		if err := json.Unmarshal(from, &at); err != nil {
-			return err
-		}
-	}
-	for {
-		for ; at.Kind < len(idKinds); at.Kind++ {
-			if err := g.kind(ctx, &at, f); err != nil {
-				return err
-			}
-			at.Last, at.Begun = "", false
-		}
-		if at.Edges {
-			return nil
-		}
-		at = gremlinAt{Edges: true}
-	}
-}
-
-// kind reads the elements whose ids are of one kind. Several elements may have one id, in several partitions, so a page
-// that is full ends before its last id, which the next page has whole.
-func (g *gremlin) kind(ctx context.Context, at *gremlinAt, f func([]change, json.RawMessage) error) error {
-	for limit := at.page(); ; {
-		batch, err := g.page(ctx, at, limit)
-		if err != nil {
-			return err
-		}
-		if at.foreign(batch) && !at.Exact {
-			at.Exact, limit = true, exactPage
-			continue
-		}
-		full := len(batch) == limit
-		if full {
-			last := fmt.Sprint(batch[limit-1].element.id)
-			n := limit
-			for n > 0 && fmt.Sprint(batch[n-1].element.id) == last {
-				n--
-			}
-			if batch = batch[:n]; n == 0 {
-				limit *= 2
-				continue
-			}
-			limit = at.page()
-		}
-		if err := at.give(batch, f); err != nil {
-			return err
-		}
-		if !full {
-			return nil
-		}
-	}
-}
-
-// give passes elements on in parts, each with the position behind it. Elements of one id stay together.
-func (at *gremlinAt) give(batch []change, f func([]change, json.RawMessage) error) error {
-	for len(batch) > 0 {
-		n := min(gremlinPage, len(batch))
-		last := fmt.Sprint(batch[n-1].element.id)
-		for n < len(batch) && fmt.Sprint(batch[n].element.id) == last {
-			n++
-		}
-		at.Last, at.Begun = last, true
-		next, err := json.Marshal(at)
-		if err == nil {
-			err = f(batch[:n], next)
-		}
-		if err != nil {
-			return err
-		}
-		batch = batch[n:]
-	}
-	return nil
-}
-
-// page reads the elements behind a position.
-func (g *gremlin) page(ctx context.Context, at *gremlinAt, limit int) ([]change, error) {
-	kind := idKinds[at.Kind]
-	first, than := kind.least, "gte"
-	if at.Begun {
-		var err error
-		if first, err = kind.parse(at.Last); err != nil {
-			return nil, fmt.Errorf("the position is damaged: %w", err)
-		}
-		than = "gt"
-	}
-	script := "g.V()"
-	if at.Edges {
-		script = "g.E()"
-	}
-	where := ".has(T.id, %s(i))"
-	if at.Exact {
-		where = ".filter(__.id().is(%s(i)))"
-	}
-	script += fmt.Sprintf(where+".order().by(T.id).limit(%d)", than, limit)
-	if at.Edges && g.key != "" { // where an edge's ends are isn't in the edge
-		script += ".project('e', 'o', 'i').by().by(__.outV().values(k)).by(__.inV().values(k))"
-	}
-	results, err := g.run(ctx, script, map[string]any{"i": first, "k": g.key})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", g.name, err)
-	}
-	batch := make([]change, len(results))
-	for n, r := range results {
-		el := &element{}
-		ends, _ := r.(map[any]any)
-		if ends != nil {
-			r = ends["e"]
-		}
-		if err := el.read(r); err != nil {
-			return nil, fmt.Errorf("%s: %w", g.name, err)
-		}
-		if ends != nil && el.out != nil {
-			el.out.key, el.in.key = ends["o"], ends["i"]
-		}
-		batch[n].element = el
-	}
-	return batch, nil
 }
 
 // check implements target.

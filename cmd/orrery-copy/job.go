@@ -31,6 +31,7 @@ type place struct {
 	db, container      string
 	secret             string
 	property           string // of a graph: its partition key; "" = it has none that Gremlin shows
+	lists              string // of a graph that is read: the files of its ids begin so
 }
 
 // parse reads a place. A URL with a password is refused.
@@ -67,10 +68,13 @@ func (p *place) parse() (err error) {
 		return fmt.Errorf("the scheme %s is not known: want nosql+https, mongodb, table+https, gremlin+wss or their "+
 			"kin", u.Scheme)
 	}
-	if len(parts) != 2 || parts[0] == "" || parts[1] == "" {
+	source := scheme == "gremlin" && last == 0 // of a server of Gremlin that has no databases
+	if len(parts) != 2 && !source || parts[0] == "" || p.container == "" {
 		return errors.New("the place names no database and container")
 	}
-	p.db = parts[0]
+	if !source {
+		p.db = parts[0]
+	}
 	if p.account == "" {
 		p.account, _, _ = strings.Cut(u.Hostname(), ".")
 	}
@@ -166,6 +170,15 @@ func (j *job) run(ctx context.Context, out, errOut io.Writer) error {
 	st, err := j.begin()
 	if err != nil {
 		return err
+	}
+	j.from.lists = j.state
+	if j.dry { // an earlier copy's lists stay as they are
+		dir, err := os.MkdirTemp("", "orrery-copy-*")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		j.from.lists = filepath.Join(dir, "ids")
 	}
 	j.from.property, j.to.property = j.key, names.Field(j.key)
 	from, err := j.from.open(ctx)
@@ -278,6 +291,7 @@ func (j *job) report(ctx context.Context, out io.Writer, st *kept, done, hadBad 
 		if err = os.Remove(j.state); errors.Is(err, os.ErrNotExist) {
 			err = nil // there was nothing to copy
 		}
+		err = errors.Join(err, removeLists(j.from.lists))
 	}
 	if err == nil && (st.Bad > hadBad || st.Bad > 0 && !stopped) {
 		err = fmt.Errorf("%d items are bad: see %s", st.Bad, j.bad.Path)

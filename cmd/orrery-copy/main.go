@@ -33,7 +33,7 @@ func command() *cobra.Command {
 			"  nosql+https://HOST[:PORT]/DATABASE/CONTAINER    also nosql+http\n" +
 			"  mongodb://HOST:PORT/DATABASE/COLLECTION         also mongodb+tls\n" +
 			"  table+https://HOST[:PORT][/ACCOUNT]/TABLE       also table+http\n" +
-			"  gremlin+ws://HOST:PORT/DATABASE/GRAPH           also gremlin+wss\n\n" +
+			"  gremlin+ws://HOST:PORT/DATABASE/GRAPH           also gremlin+wss, and HOST:PORT/SOURCE\n\n" +
 			"The graph of a live account is copied by the account's NoSQL API.",
 		Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {

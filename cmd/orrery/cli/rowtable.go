@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
 
 	"github.com/orrerydb/orrery/core/json"
 )
@@ -97,9 +98,9 @@ func (t *rowTable) draw() error {
 	}
 	widths := make([]int, len(t.names))
 	for i, name := range t.names {
-		widths[i] = utf8.RuneCountInString(name)
+		widths[i] = uniseg.StringWidth(name)
 		for _, row := range t.rows {
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[name]))
+			widths[i] = max(widths[i], uniseg.StringWidth(row[name]))
 		}
 	}
 	hidden := fit(widths, t.width)
@@ -156,19 +157,28 @@ func fit(widths []int, width int) (hidden int) {
 	}
 }
 
-// padded returns a text of a width: with spaces behind it, or cut.
+// padded returns a text of a width: with spaces behind it, or cut. Letters of Chinese, Japanese and Korean are as wide
+// as two others.
 func padded(s string, w int) string {
-	n := utf8.RuneCountInString(s)
+	n := uniseg.StringWidth(s)
 	if n <= w {
 		return s + strings.Repeat(" ", w-n)
 	}
-	runes := []rune(s)
-	return string(runes[:w-1]) + "…"
+	var b strings.Builder
+	at := 0
+	for g := uniseg.NewGraphemes(s); g.Next(); {
+		if at+g.Width() > w-1 {
+			break
+		}
+		at += g.Width()
+		b.WriteString(g.Str())
+	}
+	return b.String() + "…" + strings.Repeat(" ", w-1-at)
 }
 
-// flush draws what is left, and says how many rows there were.
-func (t *rowTable) flush() error {
-	if err := t.draw(); err != nil {
+// flush draws what is left, and says how many rows there were, unless the query has failed.
+func (t *rowTable) flush(failed bool) error {
+	if err := t.draw(); err != nil || failed {
 		return err
 	}
 	_, err := fmt.Fprintf(t.out, "%s\n", counted(t.n))

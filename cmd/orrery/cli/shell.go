@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -181,27 +182,49 @@ func (c *shellCmd) goesOn(text string) bool {
 	return !strings.HasPrefix(text, ":") && c.session.unfinished(text)
 }
 
-// noInterrupt replaces Ctrl+C, by which the library ends its reading, by the key that clears the line.
-type noInterrupt struct{ *os.File }
+// keys are the keys of a terminal. Ctrl+C, by which the library ends its reading, becomes the keys that clear the line
+// and enter it, and is remembered.
+type keys struct {
+	*os.File
+	rest        []byte
+	interrupted bool // since it was set to false
+}
 
-func (n noInterrupt) Read(b []byte) (int, error) {
-	got, err := n.File.Read(b)
-	for i := range b[:got] {
-		if b[i] == 3 {
-			b[i] = 21
+// Read implements io.Reader.
+func (k *keys) Read(b []byte) (int, error) {
+	if len(k.rest) == 0 {
+		room := make([]byte, len(b))
+		n, err := k.File.Read(room)
+		if err != nil {
+			return 0, err
 		}
+		const interrupt, clear = "\x03", "\x05\x15\r" // to the end of the line, delete what is before, enter
+		k.interrupted = k.interrupted || bytes.Contains(room[:n], []byte(interrupt))
+		k.rest = bytes.ReplaceAll(room[:n], []byte(interrupt), []byte(clear))
 	}
-	return got, err
+	n := copy(b, k.rest)
+	k.rest = k.rest[n:]
+	return n, nil
 }
 
 // interact reads lines from a terminal. It is raw while a line is edited only, so that Ctrl+C is a signal while a
 // query runs: it ends the query, and not the shell.
 func (c *shellCmd) interact(in, out *os.File) error {
+	signals := make(chan os.Signal, 1) // between two lines Ctrl+C ends nothing
+	signal.Notify(signals, os.Interrupt)
+	defer signal.Stop(signals)
+	typed := &keys{File: in}
 	t := term.NewTerminal(struct {
 		io.Reader
 		io.Writer
-	}{noInterrupt{in}, out}, c.session.prompt())
-	t.AutoCompleteCallback = c.complete
+	}{typed, out}, c.session.prompt())
+	t.AutoCompleteCallback = func(line string, pos int, key rune) (string, int, bool) {
+		newLine, newPos, ok := c.complete(line, pos, key)
+		if ok && newPos == pos {
+			c.choices(t, line[:pos])
+		}
+		return newLine, newPos, ok
+	}
 	t.History = openHistory(c.Lang)
 	if !c.Quiet {
 		for _, l := range shellLanguages {
@@ -237,6 +260,10 @@ func (c *shellCmd) interact(in, out *os.File) error {
 		}
 		if err != nil && !errors.Is(err, term.ErrPasteIndicator) {
 			return err
+		}
+		if line == "" && typed.interrupted { // what was entered so far is given up
+			text, typed.interrupted = "", false
+			continue
 		}
 		if text += line; line != "" && c.goesOn(text) { // an empty line ends what isn't complete
 			text += "\n"

@@ -220,7 +220,7 @@ func TestRowTable(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := rows.flush(); err != nil {
+		if err := rows.flush(false); err != nil {
 			t.Fatal(err)
 		}
 		if strings.ContainsRune(out.String(), 0x1b) {

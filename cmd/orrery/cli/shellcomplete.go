@@ -2,8 +2,13 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/rivo/uniseg"
 
 	"github.com/orrerydb/orrery/cmd/orrery/transfer/door"
 )
@@ -40,6 +45,51 @@ func (c *shellCmd) complete(line string, pos int, key rune) (string, int, bool) 
 	}
 	start := pos - len(word)
 	return line[:start] + found + line[pos:], start + len(found), true
+}
+
+// mostChoices is how many words are listed when Tab has several to choose from.
+const mostChoices = 60
+
+// choices lists the words by which the beginning of a line can go on, if there are several.
+func (c *shellCmd) choices(w io.Writer, line string) {
+	of, word := c.words(line)
+	if word == "" && line != "" && !strings.HasPrefix(line, ":") && !strings.HasSuffix(line, ".") {
+		return // everything would be listed
+	}
+	var found []string
+	for _, one := range of {
+		if strings.HasPrefix(strings.ToLower(one), strings.ToLower(word)) {
+			found = append(found, one)
+		}
+	}
+	slices.Sort(found)
+	found = slices.Compact(found)
+	if len(found) < 2 {
+		return
+	}
+	more := ""
+	if n := len(found) - mostChoices; n > 0 {
+		found, more = found[:mostChoices], fmt.Sprintf("(%d more)\n", n)
+	}
+	_, _ = io.WriteString(w, inColumns(found, c.width)+more)
+}
+
+// inColumns returns words side by side, as many in a line as fit the width.
+func inColumns(words []string, width int) string {
+	widest := 0
+	for _, w := range words {
+		widest = max(widest, uniseg.StringWidth(w))
+	}
+	each := max(1, (width+2)/(widest+2))
+	var b strings.Builder
+	for i, w := range words {
+		if last := i == len(words)-1 || i%each == each-1; last {
+			b.WriteString(w + "\n")
+		} else {
+			b.WriteString(padded(w, widest) + "  ")
+		}
+	}
+	return b.String()
 }
 
 // words returns what can be completed after the beginning of a line, and the word that is completed.

@@ -96,7 +96,7 @@ func (s *gremlinSession) run(ctx context.Context, text string) error {
 		_, err := out.Write(line.Bytes())
 		return err
 	})
-	return errors.Join(err, flush())
+	return errors.Join(err, flush(err != nil))
 }
 
 // flatElement returns a vertex or an edge with its properties as columns, and other results as they are.

@@ -58,7 +58,7 @@ func (s *sqlSession) query(ctx context.Context, text string, explain bool) error
 	q.Key = c.srv.Key
 	out, flush := c.rows()
 	ex, err := q.pages(ctx, http.DefaultClient.Do, out)
-	err = errors.Join(err, flush())
+	err = errors.Join(err, flush(err != nil))
 	if err == nil && explain {
 		err = writeExplanation(c.out, ex)
 	}
@@ -66,9 +66,9 @@ func (s *sqlSession) query(ctx context.Context, text string, explain bool) error
 }
 
 // rows returns what rows are written to as JSON lines: the output, or a table. flush ends them.
-func (c *shellCmd) rows() (out io.Writer, flush func() error) {
+func (c *shellCmd) rows() (out io.Writer, flush func(failed bool) error) {
 	if c.JSON {
-		return c.out, func() error { return nil }
+		return c.out, func(bool) error { return nil }
 	}
 	t := &rowTable{out: c.out, width: c.width}
 	return t, t.flush

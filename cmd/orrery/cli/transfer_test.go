@@ -225,6 +225,18 @@ func TestIndexesGoWithADump(t *testing.T) {
 	}
 }
 
+// The path /id is the identity for every API, also where MongoDB's creates the container.
+func TestImportPartitionedByID(t *testing.T) {
+	s := serverFor(t, nil)
+	dir := t.TempDir()
+	file := write(t, dir, "v.csv", "~id,~label,name\nv1,person,Ann\nv2,person,Bob\n")
+	out, errOut := ran(t, 0, append([]string{"import", file, "--format", "graphcsv", "--db", "d", "--container", "c",
+		"--partition-key", "/id", "--state", filepath.Join(dir, "state")}, endpoints(s)...)...)
+	if out != "2 rows: 2 written\n" {
+		t.Errorf("%q %q", out, errOut)
+	}
+}
+
 // Bad rows, renamed fields, existing items, and an import that writes nothing.
 func TestImportOptions(t *testing.T) {
 	s := serverFor(t, nil)

@@ -36,6 +36,9 @@ func OpenMongo(ctx context.Context, s *Server, db, coll string, create []string)
 					errors.New("MongoDB's containers have one partition key path: create the container by NoSQL")
 			}
 			key := strings.ReplaceAll(strings.TrimPrefix(create[0], "/"), "/", ".")
+			if key == "id" {
+				key = "_id" // what the other APIs call id
+			}
 			err = m.pool.run(ctx, db, command("customAction", "CreateCollection", func(b []byte) []byte {
 				return bson.AppendString(bson.AppendString(b, "collection", coll), "shardKey", key)
 			}), "", nil, nil)
