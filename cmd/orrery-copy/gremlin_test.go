@@ -107,6 +107,21 @@ func killLater(p *os.Process, state string, later time.Duration) {
 	_ = p.Kill() // it may have ended
 }
 
+// noKeys checks that no file of a directory has a key.
+func noKeys(t *testing.T, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil || bytes.Contains(text, []byte(fromKey)) || bytes.Contains(text, []byte(toKey)) {
+			t.Errorf("%s: %v: %s", name, err, text)
+		}
+	}
+}
+
 // A graph is copied with its ids, labels, multi-properties and their own properties, and edges. A copy that is killed
 // goes on with the same command, and ends equal.
 func TestCopyOfGraphs(t *testing.T) {
@@ -133,6 +148,7 @@ func TestCopyOfGraphs(t *testing.T) {
 					go killLater(cmd.Process, filepath.Join(p.dir, "state"), time.Duration(i)*2*time.Millisecond)
 				}
 				err := cmd.Wait()
+				noKeys(t, p.dir)
 				if err == nil {
 					break
 				}
