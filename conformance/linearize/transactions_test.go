@@ -143,7 +143,9 @@ func (w *trader) one(ctx context.Context, s *mongo.Session, a action) {
 			_ = s.AbortTransaction(ctx)
 			return
 		}
-		err = s.CommitTransaction(ctx)
+		if err = s.CommitTransaction(ctx); err != nil {
+			_ = s.AbortTransaction(ctx) // after a commit that ran out of time the driver's transaction goes on
+		}
 	}
 	if err == nil {
 		w.record(w.n, call, c, false)
