@@ -24,21 +24,7 @@ func TestCountBesideWritersOfAnotherProcess(t *testing.T) {
 	for i := range 300 {
 		put(t, cs[0], core.Create, item(i, i))
 	}
-	stop, wg := make(chan bool), waiter{}
-	for w := range 8 {
-		wg.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				put(t, cs[1], core.Upsert, item((i*8+w)%500, i))
-			}
-		})
-	}
-	defer wg.Wait()
-	defer close(stop)
+	defer keepWriting(t, cs[1], func(w, i int) string { return item((i*8+w)%500, i) })()
 	slots := len(slotMap(t, cs[0]).Slots)
 	for n, field := range []string{"n", "some", "lossy"} {
 		begun := time.Now()

@@ -17,21 +17,9 @@ func TestRebuildBesideWritersOfAnotherProcess(t *testing.T) {
 	for i := range 400 {
 		put(t, cs[0], core.Create, fmt.Sprintf(`{"id":"%d","pk":"p%d","a":%d,"n":1}`, i, i%40, i))
 	}
-	stop, wg := make(chan bool), waiter{}
-	for w := range 8 {
-		wg.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				put(t, cs[1], core.Upsert, fmt.Sprintf(`{"id":"w%d","pk":"p%d","a":%d}`, w, i%40, i))
-			}
-		})
-	}
-	defer wg.Wait()
-	defer close(stop)
+	defer keepWriting(t, cs[1], func(w, i int) string {
+		return fmt.Sprintf(`{"id":"w%d","pk":"p%d","a":%d}`, w, i%40, i)
+	})()
 	begun := time.Now()
 	spec := cs[0].Spec().Clone()
 	spec.IndexingPolicy = []byte(onlyA)
@@ -46,5 +34,27 @@ func TestRebuildBesideWritersOfAnotherProcess(t *testing.T) {
 	t.Logf("rebuilt in %v", time.Since(begun))
 	if !cs[0].Indexes(access.NewPath("a")) || cs[0].Indexes(access.NewPath("n")) {
 		t.Error("the index doesn't follow the policy")
+	}
+}
+
+// keepWriting writes items with eight writers that never pause, until the function that it returns is called. item
+// returns the i-th item of a writer.
+func keepWriting(t *testing.T, c *core.Container, item func(w, i int) string) (end func()) {
+	stop, wg := make(chan bool), waiter{}
+	for w := range 8 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				put(t, c, core.Upsert, item(w, i))
+			}
+		})
+	}
+	return func() {
+		close(stop)
+		wg.Wait()
 	}
 }
