@@ -185,7 +185,7 @@ run_page() {
   fi
   local code=0
   node_modules/.bin/tsc -p . || code=1
-  ORRERY_BIN=$bin CHROMIUM=$chromium node_tests page page.test.mjs || code=1
+  ORRERY_BIN=$bin CHROMIUM=$chromium node_tests page *.test.mjs || code=1
   return "$code"
 }
 
