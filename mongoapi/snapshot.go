@@ -22,10 +22,15 @@ import (
 // Example: find is answered with {atClusterTime: (100, 7)}. Somebody inserts, which gets (100, 8). The client's
 // aggregate with atClusterTime (100, 7) reads the same snapshot, without the insert. A find with atClusterTime (99, 1)
 // that nobody has read before is refused with SnapshotUnavailable.
+//
+// Another process over the same store may give the same time to another snapshot. So where there are several processes
+// a time can be read only by the session to which it was given, and at the process that gave it: elsewhere the present
+// one isn't known, and the read is refused.
 type keptSnapshot struct {
-	at    uint64
-	since time.Time
-	tx    *core.Transaction
+	at      uint64
+	session string // the bytes of its id
+	since   time.Time
+	tx      *core.Transaction
 }
 
 const (
@@ -37,20 +42,23 @@ const (
 
 // snapshots are those that a server keeps, the oldest one first.
 type snapshots struct {
-	clk *clock.Clock
-	mu  sync.Mutex
-	all []*keptSnapshot
+	clk    *clock.Clock
+	shared bool // there may be other processes
+	mu     sync.Mutex
+	all    []*keptSnapshot
 }
 
-// find returns the snapshot of a time; nil: there is none.
-func (ss *snapshots) find(at uint64) *keptSnapshot {
+// find returns the snapshot of a time that a session may read; nil: there is none.
+func (ss *snapshots) find(at uint64, session string) *keptSnapshot {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	return ss.of(at)
+	return ss.of(at, session)
 }
 
-func (ss *snapshots) of(at uint64) *keptSnapshot {
-	i := slices.IndexFunc(ss.all, func(k *keptSnapshot) bool { return k.at == at })
+func (ss *snapshots) of(at uint64, session string) *keptSnapshot {
+	i := slices.IndexFunc(ss.all, func(k *keptSnapshot) bool {
+		return k.at == at && (!ss.shared || k.session == session)
+	})
 	if i < 0 {
 		return nil
 	}
@@ -60,7 +68,7 @@ func (ss *snapshots) of(at uint64) *keptSnapshot {
 // add keeps a snapshot, unless there is one of its time already, which is returned.
 func (ss *snapshots) add(k *keptSnapshot) *keptSnapshot {
 	ss.mu.Lock()
-	was := ss.of(k.at)
+	was := ss.of(k.at, k.session)
 	if was == nil {
 		ss.all = append(ss.all, k)
 	}
@@ -117,7 +125,7 @@ func (r *request) atSnapshot(dst []byte, def command) ([]byte, error) {
 		return r.call(dst, def)
 	}
 	at := r.concern.at
-	if r.kept = r.s.snapshots.find(at); r.kept == nil {
+	if r.kept = r.s.snapshots.find(at, string(r.lsid.Bytes())); r.kept == nil {
 		k, err := r.snapshotOf(at)
 		if err != nil {
 			return dst, err
@@ -131,7 +139,7 @@ func (r *request) atSnapshot(dst []byte, def command) ([]byte, error) {
 // until the snapshot is taken; 0: a new one.
 func (r *request) snapshotOf(at uint64) (*keptSnapshot, error) {
 	now := r.s.times.tick(r.start, at == 0)
-	if at != 0 && at != now {
+	if at != 0 && (at != now || r.s.snapshots.shared) {
 		return nil, errNoSnapshot(at)
 	}
 	tx, err := r.s.eng.Begin(r.ctx, 2*snapshotLife) // the server's clock counts
@@ -142,7 +150,7 @@ func (r *request) snapshotOf(at uint64) (*keptSnapshot, error) {
 		tx.Abort()
 		return nil, errNoSnapshot(at)
 	}
-	return &keptSnapshot{at: now, since: r.s.clk.Now(), tx: tx}, nil
+	return &keptSnapshot{now, string(r.lsid.Bytes()), r.s.clk.Now(), tx}, nil
 }
 
 // errNoSnapshot is the error for a time whose state can't be read.

@@ -8,7 +8,9 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
 // busy is a store into which somebody writes behind each snapshot.
@@ -44,8 +46,7 @@ func TestSnapshotsAreNotOlderThanTheirReaders(t *testing.T) {
 		}
 	}
 	count := func(c *client, concern bson.D) (documents int32, at bson.RawValue) {
-		raw, e := c.ask(bson.D{{Key: "aggregate", Value: "c"}, {Key: "cursor", Value: bson.D{}},
-			{Key: "pipeline", Value: bson.A{bson.D{{Key: "$count", Value: "n"}}}}, {Key: "readConcern", Value: concern}})
+		raw, e := c.ask(countAt(concern, 1))
 		if e.OK != 1 {
 			t.Fatal(e)
 		}
@@ -65,6 +66,50 @@ func TestSnapshotsAreNotOlderThanTheirReaders(t *testing.T) {
 		}
 		if got, _ := count(second, append(snapshot, bson.E{Key: "atClusterTime", Value: at})); got != before {
 			t.Errorf("the snapshot had %d documents, and has %d", before, got)
+		}
+	}
+}
+
+// countAt is the command that counts documents in a session with a read concern.
+func countAt(concern bson.D, session byte) bson.D {
+	id := bson.Binary{Subtype: 4, Data: append(make([]byte, 15), session)}
+	return bson.D{{Key: "aggregate", Value: "c"}, {Key: "cursor", Value: bson.D{}},
+		{Key: "pipeline", Value: bson.A{bson.D{{Key: "$count", Value: "n"}}}},
+		{Key: "readConcern", Value: concern}, {Key: "lsid", Value: bson.D{{Key: "id", Value: id}}}}
+}
+
+// Two processes have one store, and may give one time to two snapshots. A time is read where it was given, by the
+// session to which it was given; everything else is refused with SnapshotUnavailable.
+func TestSnapshotsOfSeveralProcesses(t *testing.T) {
+	store := kvtest.NewShared(memkv.New(), 1)
+	var clients [2]*client
+	for i := range clients {
+		e, err := core.Open(context.Background(), store.Engine(), core.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients[i] = connect(t, listen(t, e))
+	}
+	insert := bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}}}}}
+	if _, e := clients[0].ask(insert); e.OK != 1 {
+		t.Fatal(e)
+	}
+	snapshot := bson.D{{Key: "level", Value: "snapshot"}}
+	raw, _ := clients[0].ask(countAt(snapshot, 1))
+	given := append(snapshot, bson.E{Key: "atClusterTime", Value: raw.Lookup("cursor", "atClusterTime")})
+	for _, c := range []struct {
+		name     string
+		at       *client
+		session  byte
+		wantCode int32
+	}{
+		{"where it was given", clients[0], 1, 0},
+		{"another session", clients[0], 2, merr.SnapshotUnavailable},
+		{"another process", clients[1], 1, merr.SnapshotUnavailable},
+	} {
+		seen := bson.E{Key: "$clusterTime", Value: raw.Lookup("$clusterTime")}
+		if raw, e := c.at.ask(append(countAt(given, c.session), seen)); e.Code != c.wantCode {
+			t.Errorf("%s: %s", c.name, raw)
 		}
 	}
 }
