@@ -131,7 +131,7 @@ func New(e *core.Engine, o Options) *Server {
 	s.release = releases[o.Release]
 	s.cursors = newCursors(o.Clock)
 	s.sessions = newSessions(o.Clock)
-	s.snapshots.clk = o.Clock
+	s.snapshots.clk, s.snapshots.shared = o.Clock, e.Shared()
 	s.ids.init(o.Clock)
 	s.profiles.init()
 	s.process = s.ids.next().Bytes()

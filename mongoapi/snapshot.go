@@ -11,42 +11,55 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// With the read concern snapshot, several reads outside of a transaction see one state. The first one gets a snapshot
-// of the store and the cluster time that it stands for, and the others name that time. The server keeps the snapshot
-// for them. A time for which there is none can be read only if it is the present one.
+// With the read concern snapshot, several reads outside of a transaction see one state. The first one gets a cluster
+// time and a snapshot of the store, and the others name that time. The server keeps the snapshot for them. A time for
+// which there is none can be read only if it is the present one, and this server has given it: one that a client has
+// brought is of another server, or of this one before a restart.
 //
-// Why the snapshot is the state at that time: each write gets a time after its commit, when it is answered. So a write
-// that was answered before the snapshot has a time that isn't greater, and is in it. One that is answered later has a
-// greater time.
+// A snapshot has everything that was answered before its time: a write gets a time after its commit, when it is
+// answered, and the snapshot is taken after its own time was given. No two first reads get the same time, so none is
+// given a snapshot that is older than itself.
 //
 // Example: find is answered with {atClusterTime: (100, 7)}. Somebody inserts, which gets (100, 8). The client's
 // aggregate with atClusterTime (100, 7) reads the same snapshot, without the insert. A find with atClusterTime (99, 1)
 // that nobody has read before is refused with SnapshotUnavailable.
+//
+// Another process over the same store may give the same time to another snapshot. So where there are several processes
+// a time can be read only by the session to which it was given, and at the process that gave it: elsewhere the present
+// one isn't known, and the read is refused.
 type keptSnapshot struct {
-	at    uint64
-	since time.Time
-	tx    *core.Transaction
+	at      uint64
+	session string // the bytes of its id
+	since   time.Time
+	tx      *core.Transaction
 }
 
 const (
 	// snapshotLife is how long a snapshot can be read: as long as a server of MongoDB keeps its history by default.
 	snapshotLife = 5 * time.Minute
-	// maxSnapshots limits the snapshots. Beyond it the oldest one is given up.
-	maxSnapshots = 64
+	// maxSnapshots limits the snapshots. Beyond it the oldest one is given up. Each first read adds one.
+	maxSnapshots = 1024
 )
 
 // snapshots are those that a server keeps, the oldest one first.
 type snapshots struct {
-	clk *clock.Clock
-	mu  sync.Mutex
-	all []*keptSnapshot
+	clk    *clock.Clock
+	shared bool // there may be other processes
+	mu     sync.Mutex
+	all    []*keptSnapshot
 }
 
-// find returns the snapshot of a time; nil: there is none.
-func (ss *snapshots) find(at uint64) *keptSnapshot {
+// find returns the snapshot of a time that a session may read; nil: there is none.
+func (ss *snapshots) find(at uint64, session string) *keptSnapshot {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	i := slices.IndexFunc(ss.all, func(k *keptSnapshot) bool { return k.at == at })
+	return ss.of(at, session)
+}
+
+func (ss *snapshots) of(at uint64, session string) *keptSnapshot {
+	i := slices.IndexFunc(ss.all, func(k *keptSnapshot) bool {
+		return k.at == at && (!ss.shared || k.session == session)
+	})
 	if i < 0 {
 		return nil
 	}
@@ -55,13 +68,16 @@ func (ss *snapshots) find(at uint64) *keptSnapshot {
 
 // add keeps a snapshot, unless there is one of its time already, which is returned.
 func (ss *snapshots) add(k *keptSnapshot) *keptSnapshot {
-	if was := ss.find(k.at); was != nil {
+	ss.mu.Lock()
+	was := ss.of(k.at, k.session)
+	if was == nil {
+		ss.all = append(ss.all, k)
+	}
+	ss.mu.Unlock()
+	if was != nil {
 		k.tx.Abort()
 		return was
 	}
-	ss.mu.Lock()
-	ss.all = append(ss.all, k)
-	ss.mu.Unlock()
 	ss.expire()
 	return k
 }
@@ -110,22 +126,49 @@ func (r *request) atSnapshot(dst []byte, def command) ([]byte, error) {
 		return r.call(dst, def)
 	}
 	at := r.concern.at
-	if r.kept = r.s.snapshots.find(at); r.kept == nil {
-		if at != 0 && at != r.s.times.tick(r.start, false) {
-			return dst, errNoSnapshot(at)
-		}
-		tx, err := r.s.eng.Begin(r.ctx, 2*snapshotLife) // the server's clock counts
+	if r.kept = r.s.snapshots.find(at, string(r.lsid.Bytes())); r.kept == nil {
+		k, err := r.snapshotOf(at)
 		if err != nil {
 			return dst, err
-		}
-		k := &keptSnapshot{at: r.s.times.tick(r.start, false), since: r.s.clk.Now(), tx: tx}
-		if at != 0 && k.at != at {
-			tx.Abort()
-			return dst, errNoSnapshot(at)
 		}
 		r.kept = r.s.snapshots.add(k)
 	}
 	return r.call(dst, def)
+}
+
+// snapshotOf takes a snapshot: a new one with a time of its own, or one of the time at, which must be the present one
+// until the snapshot is taken; 0: a new one.
+func (r *request) snapshotOf(at uint64) (*keptSnapshot, error) {
+	now := r.s.times.tick(r.start, at == 0)
+	if at != 0 && (at != now || at <= r.s.times.told.Load() || r.s.snapshots.shared) {
+		return nil, errNoSnapshot(at)
+	}
+	if err := r.outlive(now); err != nil {
+		return nil, err
+	}
+	tx, err := r.s.eng.Begin(r.ctx, 2*snapshotLife) // the server's clock counts
+	if err != nil {
+		return nil, err
+	}
+	if at != 0 && at != r.s.times.tick(r.start, false) {
+		tx.Abort()
+		return nil, errNoSnapshot(at)
+	}
+	return &keptSnapshot{now, string(r.lsid.Bytes()), r.s.clk.Now(), tx}, nil
+}
+
+// outlive waits until all changes up to a time are visible, as far as a change stream gives them times. It also makes
+// the next process begin behind this time, so that it isn't the present one there: that process may have lost what the
+// snapshot shows, and has what was written after it.
+func (r *request) outlive(at uint64) error {
+	j := r.s.eng.Journal()
+	if r.s.snapshots.shared || j.ReadOnly() {
+		return nil
+	}
+	if err := j.Settle(r.ctx, at); err != nil {
+		return err
+	}
+	return j.Keep(r.ctx, at)
 }
 
 // errNoSnapshot is the error for a time whose state can't be read.

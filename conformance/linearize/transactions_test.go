@@ -419,13 +419,7 @@ func lives(t *testing.T, dir, durability, addr string, first, killed, last func(
 // completely or not at all, one that a driver repeats after the restart is answered by what was done, and an aborted
 // transaction leaves nothing. A change stream over all lives has each change once, in the order of each document's
 // versions.
-//
-// It finds a history that isn't linearizable in one of three runs, which isn't explained yet: the server, or the test.
-// So it runs only with ORRERY_LINEARIZE (make linearize), and docs/guarantees.md says so.
 func TestTransactions(t *testing.T) {
-	if os.Getenv("ORRERY_LINEARIZE") == "" {
-		t.Skip("an open fault: run make linearize")
-	}
 	for _, durability := range []string{"sync", "relaxed"} {
 		t.Run(durability, func(t *testing.T) {
 			dir, addr := t.TempDir(), freeAddress(t)

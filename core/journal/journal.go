@@ -20,6 +20,7 @@ package journal
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -218,14 +219,15 @@ func (t *Ticket) Put(b *kv.Batch, e *Entry) {
 // Room is about the number of bytes that an entry adds to a batch.
 func (e *Entry) Room() int { return int(e.storedSize()) }
 
-// Touch tells those who watch a container that the commit changes it.
+// Touch tells those who watch a container that the commit changes it. A commit with a greater time may have done so
+// before.
 func (t *Ticket) Touch(db, coll string) {
 	j := t.j
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, ns := range [...]Namespace{{db, coll}, {DB: db}, {}} {
-		if tp := j.topics[ns]; tp != nil && tp.last != t.last {
-			tp.last = t.last
+		if tp := j.topics[ns]; tp != nil && !slices.Contains(t.topics, tp) {
+			tp.last = max(tp.last, t.last)
 			t.topics = append(t.topics, tp)
 		}
 	}
