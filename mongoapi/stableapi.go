@@ -120,8 +120,8 @@ func (r *request) sameAPI(first apiParams, of string) error {
 	if r.api == first {
 		return nil
 	}
-	return merr.New(merr.APIMismatchError, "API parameter mismatch: %s used params %s, the %s used %s", r.name, r.api, of,
-		first)
+	return merr.New(merr.APIMismatchError, "API parameter mismatch: %s used params %s, the %s used %s", r.name, r.api,
+		of, first)
 }
 
 // checkAPI refuses a known command that its own parameters don't allow.

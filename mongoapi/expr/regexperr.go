@@ -69,8 +69,8 @@ var backFaults = map[back.ErrorCode]string{
 // patternFault returns PCRE2's text for a pattern that neither engine compiles: what the linear engine finds, unless
 // the pattern has something that it doesn't know, and then what the other one finds.
 //
-// Example: "(ab" is "missing closing parenthesis" by both. "(?=ab" is that by the backtracking engine: to the linear one
-// the look-ahead is the error.
+// Example: "(ab" is "missing closing parenthesis" by both. "(?=ab" is that by the backtracking engine: to the linear
+// one the look-ahead is the error.
 func patternFault(linear, other error) string {
 	var l *syntax.Error
 	if errors.As(linear, &l) && !strings.HasPrefix(strings.ToLower(l.Expr), `\p`) { // classes are ranges to it

@@ -334,8 +334,8 @@ func regexOp(name string) operator {
 			p := bytes.SplitN(pat.Bytes(), []byte{0}, 3)
 			if pattern = string(p[0]); len(p[1]) > 0 {
 				if !nullish(opt) {
-					return opt, merr.New(51107, "%s: found regex option(s) specified in both 'regex' and 'option' fields",
-						name)
+					return opt, merr.New(51107, "%s: found regex option(s) specified in both 'regex' and 'option' "+
+						"fields", name)
 				}
 				options = string(p[1])
 			}
