@@ -250,8 +250,8 @@ func TestCopyOfGraphsKeepsBad(t *testing.T) {
 func TestCopyOfManyProperties(t *testing.T) {
 	p, from := graphPair(t, "/_partitionKey", 1)
 	many := &element{id: "many", label: "x"}
-	for i, v := range []any{"it's", `a\b`, "line\nbreak\t\r", "${x} $y \"", "\x01control", "日本", "", true, int32(-7), int64(1) << 60,
-		int64(math.MinInt64), int32(math.MinInt32), 0.1, -1e300, 1e-9, math.MaxFloat64, 5.0, -0.5} {
+	for i, v := range []any{"it's", `a\b`, "line\nbreak\t\r", "${x} $y \"", "\x01control", "日本", "", true, int32(-7),
+		int64(1) << 60, int64(math.MinInt64), int32(math.MinInt32), 0.1, -1e300, 1e-9, math.MaxFloat64, 5.0, -0.5} {
 		many.props = append(many.props, property{key: fmt.Sprint("k'", i), value: v,
 			meta: []property{{key: "m", value: v}, {key: "n", value: "it's"}}})
 	}
