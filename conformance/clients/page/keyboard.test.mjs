@@ -197,6 +197,7 @@ test('requests: a refused request is found and opened', async () => {
 });
 
 test('the page: shortcuts, tree, theme, log', async () => {
+  await tabTo(page, '.logline', 200); // where a text is entered, ? is a letter
   await press('?');
   await see('dialog[open]:has-text("Ctrl+K")');
   await press('Escape');
