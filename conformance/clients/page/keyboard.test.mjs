@@ -195,24 +195,3 @@ test('requests: a refused request is found and opened', async () => {
   await see('.inspector pre');
   await press('Escape');
 });
-
-test('the page: shortcuts, tree, theme, log', async () => {
-  await press('?');
-  await see('dialog[open]:has-text("Ctrl+K")');
-  await press('Escape');
-  const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
-  const old = await theme();
-  await palette(page, 'Light or dark');
-  assert.notEqual(await theme(), old);
-  await press('Alt+l');
-  await see('.logbody .linklike');
-  await tabTo(page, '.logbody .linklike', 80);
-  await press('Enter');
-  await see('dialog[open] :text("curl")');
-  await press('Escape');
-  for (let i = 0; i < 9 && !(await page.evaluate(() => !!document.activeElement.closest('.side'))); i++) await press('F6');
-  await tabTo(page, '.tree li', 80);
-  await press('Home', 'End', 'Enter');
-  await see('.grid');
-  assert.deepEqual(page.troubles, []);
-});
