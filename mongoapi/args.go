@@ -269,7 +269,7 @@ var (
 // genericArgs are the arguments that every command may have. readGeneric checks those that it reads.
 var genericArgs = args{
 	"comment": anyArg, "$readPreference": anyArg, "$queryOptions": anyArg,
-	"$client": anyArg, "$audit": anyArg, "apiVersion": anyArg, "apiStrict": anyArg, "apiDeprecationErrors": anyArg,
+	"$client": anyArg, "$audit": anyArg,
 	"clientOperationKey": anyArg, "stmtId": numberArg, "txnRetryCounter": anyArg,
 	"allowImplicitCollectionCreation": anyArg, "$configServerState": anyArg, "$oplogQueryData": anyArg,
 	"$replData": anyArg, "databaseVersion": anyArg, "shardVersion": anyArg, "tracking_info": anyArg,

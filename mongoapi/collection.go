@@ -204,18 +204,18 @@ func (k *coll) query(f *filter.Filter, o order.Order, limit int64, e *expr.Env) 
 	return q
 }
 
-// sortKey returns the function that makes the keys of one column of an order. The one of the first column also finds
-// documents that can't be sorted.
+// sortKey returns the function that makes the keys of one column of an order. It also finds documents that can't be
+// sorted: those in which two columns lead through arrays. Documents without arrays cost nothing more.
 func sortKey(o order.Order, c order.Column, e *expr.Env) func(*core.Item) value.Value {
-	first := len(o) > 1 && slices.Equal(c.Path, o[0].Path)
 	return func(it *core.Item) value.Value {
 		d := value.ObjectOf(it.Doc)
-		if first {
+		key, array := order.KeyOf(d, c)
+		if array {
 			if err := o.Check(d); err != nil {
 				e.Run.Fail(err)
 			}
 		}
-		return order.Key(d, c)
+		return key
 	}
 }
 
@@ -226,9 +226,18 @@ func (r *request) newDocument(k *coll, d value.Value) (value.Value, error) {
 	if err := checkID(id); err != nil {
 		return d, err
 	}
-	first := true
+	first, had := true, false
 	for it := d.Iter(); it.Next(); {
 		key := it.Key()
+		if string(key) == "_id" {
+			switch {
+			case it.Element()[0] == bson.TypeUndefined: // which otherwise reads as null
+				return d, merr.New(merr.InvalidIDField, "The '_id' value cannot be of type undefined")
+			case had:
+				return d, merr.New(merr.BadValue, "can't have multiple _id fields in one document")
+			}
+			had = true
+		}
 		if len(key) > 0 && key[0] == '$' && !k.isKeyField(key) && k.Spec().Origin != "mongo" {
 			return d, merr.New(merr.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not "+
 				"valid for storage.", key, key)
@@ -289,9 +298,12 @@ func checkID(id value.Value) error {
 // maxDocument is the largest document that a client may store, in bytes.
 const maxDocument = 16 << 20
 
-// checkStored checks the places and the shard key of a document.
+// checkStored checks what the indexes and the shard key ask of a document.
 func (k *coll) checkStored(d value.Value) error {
 	if err := k.checkPlaces(d); err != nil {
+		return err
+	}
+	if err := k.checkCompounds(d); err != nil {
 		return err
 	}
 	if k.byID || k.Spec().Origin != "mongo" {

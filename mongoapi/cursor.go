@@ -66,6 +66,7 @@ type cursor struct {
 	gone  bool   // killed during its use
 	keep  bool   // noCursorTimeout
 	txn   int64  // the transaction that has opened it; -1: none
+	api   apiParams
 
 	cmd    []byte // the command that has opened it; nil: src has all of its documents
 	tail   tail   // what follows when there are no more documents; nil: the cursor ends
@@ -244,6 +245,9 @@ func (c *cursor) allows(r *request, ns string) error {
 	case !bytes.Equal(c.lsid, lsid):
 		return merr.New(50738, "Cannot run getMore on cursor %d, which was created in session %x, in session %x",
 			id, c.lsid, lsid)
+	}
+	if err := r.sameAPI(c.api, "cursor-creating command"); err != nil {
+		return err
 	}
 	return c.allowsIn(r)
 }
@@ -465,7 +469,7 @@ func (r *request) sign(c *cursor) {
 	if lsid := r.lsid.Bytes(); len(lsid) > 0 {
 		c.lsid = bytes.Clone(lsid)
 	}
-	c.user, c.txn = r.c.user, -1
+	c.user, c.txn, c.api = r.c.user, -1, r.api
 	if r.multi != nil {
 		c.txn = r.txn
 	}

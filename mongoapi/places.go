@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -129,8 +130,10 @@ func placeOptions(dst []byte, spec value.Value) ([]byte, error) {
 // checkedKinds are the kinds of indexes that some documents can't have.
 var checkedKinds = []string{"2d", "2dsphere", "text", "hashed"}
 
-// setPlaces records whether a container has indexes of checkedKinds.
+// setPlaces records which indexes of a container refuse documents: whether there are some of checkedKinds, and the
+// compound ones.
 func setPlaces(s *core.ContainerSpec, specs []value.Value) {
+	setCompounds(s, specs)
 	delete(s.Properties, placesProperty)
 	for _, d := range specs {
 		if len(places(d, checkedKinds...)) > 0 {
@@ -170,10 +173,12 @@ func (k *coll) checkPlaces(d value.Value) error {
 	return nil
 }
 
-// checkStoredPlaces removes new indexes on places again if a stored document is malformed for them. Writers check their
+// checkStoredPlaces removes new indexes again if a stored document is one that they refuse. Writers check their
 // documents already.
 func (r *request) checkStoredPlaces(k *coll, docs []value.Value) error {
-	if !slices.ContainsFunc(docs, func(d value.Value) bool { return len(places(d, checkedKinds...)) > 0 }) {
+	if !slices.ContainsFunc(docs, func(d value.Value) bool {
+		return len(places(d, checkedKinds...)) > 0 || isCompound(d)
+	}) {
 		return nil
 	}
 	all, err := filter.Compile(value.Undef(), filter.Options{})
@@ -187,7 +192,8 @@ func (r *request) checkStoredPlaces(k *coll, docs []value.Value) error {
 		if err != nil || it == nil {
 			return err
 		}
-		if bad := k.checkPlaces(value.ObjectOf(it.Doc)); bad != nil {
+		d := value.ObjectOf(it.Doc)
+		if bad := cmp.Or(k.checkPlaces(d), k.checkCompounds(d)); bad != nil {
 			err := r.changeIndexes(k, nil, func(specs []value.Value) ([]value.Value, error) {
 				return slices.DeleteFunc(specs, func(s value.Value) bool {
 					return slices.ContainsFunc(docs, func(d value.Value) bool { return value.CompareBSON(s, d) == 0 })

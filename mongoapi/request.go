@@ -51,8 +51,9 @@ type request struct {
 	waits     bool               // it has a write concern
 	done      map[uint32]outcome // its statements that were made before this process began
 	start     time.Time
-	writes    bool   // the command writes documents
-	retry     bool   // the command is a retryable write
+	writes    bool // the command writes documents
+	retry     bool // the command is a retryable write
+	api       apiParams
 	after     uint64 // the cluster time after which it reads; 0 = any
 	maxTimeMS int64
 	timeGiven bool   // maxTimeMS is given
@@ -174,6 +175,11 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 			return dst, merr.New(merr.CommandNotSupported, "the command %s is not supported by this server", r.name)
 		}
 		return dst, merr.New(merr.CommandNotFound, "no such command: '%s'", r.name)
+	}
+	if r.api != (apiParams{}) {
+		if err := r.checkAPI(); err != nil {
+			return dst, err
+		}
 	}
 	if !r.c.authed && !def.open {
 		return dst, merr.New(merr.Unauthorized, "Command %s requires authentication", r.name)
@@ -339,6 +345,8 @@ func (r *request) readGeneric(key []byte, v value.Value) (known bool, err error)
 		if r.starts = v.Bool(); !r.starts {
 			return true, merr.New(merr.InvalidOptions, "Specifying startTransaction=false is not allowed.")
 		}
+	case "apiVersion", "apiStrict", "apiDeprecationErrors":
+		return true, r.readAPI(key, v)
 	case "maxTimeMS":
 		n, err := maxTime(v)
 		if err != nil {

@@ -37,6 +37,7 @@ type transaction struct {
 	lsid    value.Value
 	since   time.Time
 	level   string // of its read concern
+	api     apiParams
 
 	// Only commands of the session use these.
 	tx      *core.Transaction // nil until a command needs it
@@ -164,7 +165,7 @@ func (r *request) join(s *session, def command) error {
 		}
 		s.txn, s.reply = r.txn, nil
 		s.multi = &transaction{number: r.txn, session: s.key, user: r.c.user, lsid: r.lsid.Clone(),
-			since: r.s.clk.Now(), level: r.concern.level}
+			since: r.s.clk.Now(), level: r.concern.level, api: r.api}
 		r.s.sessions.opened(s.multi)
 	case t == nil || r.txn != s.txn:
 		if def.ends && r.name == "commitTransaction" {
@@ -183,7 +184,7 @@ func (r *request) join(s *session, def command) error {
 		r.s.abort(t)
 	}
 	r.multi = s.multi
-	return nil
+	return r.sameAPI(s.multi.api, "transaction's first command")
 }
 
 // begun returns the core's transaction. The first command that needs it begins it, with the container that it reads

@@ -17,7 +17,7 @@ const maxPattern = 16384
 // Example: ^ab.*c has the prefix "ab"; ab.*c has none.
 func Regexp(pattern, options string) (p *Pattern, prefix string, err error) {
 	if len(pattern) > maxPattern {
-		return nil, "", merr.New(merr.RegexInvalid, "Regular expression is invalid: regular expression is too large")
+		return nil, "", invalidPattern(patternTooLarge)
 	}
 	if strings.IndexByte(pattern, 0) >= 0 {
 		return nil, "", merr.New(merr.BadValue, "Regular expression cannot contain an embedded null byte")
@@ -31,7 +31,7 @@ func Regexp(pattern, options string) (p *Pattern, prefix string, err error) {
 			pattern = stripExtended(pattern)
 		case 'u':
 		default:
-			return nil, "", merr.New(51108, "invalid flag in regex options: %c", o)
+			return nil, "", merr.New(merr.InvalidRegexFlag, "invalid flag in regex options: %c", o)
 		}
 	}
 	text := pattern
@@ -39,14 +39,15 @@ func Regexp(pattern, options string) (p *Pattern, prefix string, err error) {
 		text = "(?" + flags + ")" + pattern
 	}
 	if tooLarge(text) {
-		return nil, "", merr.New(merr.RegexInvalid, "Regular expression is invalid: regular expression is too large")
+		return nil, "", invalidPattern(patternTooLarge)
 	}
 	re, cerr := regexp.Compile(text)
 	if cerr != nil {
-		if p, err := backtracking(pattern, flags); err == nil {
+		p, err := backtracking(pattern, flags)
+		if err == nil {
 			return p, "", nil
 		}
-		return nil, "", merr.New(merr.RegexInvalid, "Regular expression is invalid: %s", cerr)
+		return nil, "", invalidPattern(patternFault(cerr, err))
 	}
 	if flags == "" || flags == "s" {
 		prefix = literalPrefix(pattern)

@@ -327,9 +327,16 @@ func regexOp(name string) operator {
 			return in, merr.New(51104, "%s needs 'input' to be of type string", name)
 		}
 		pattern, options := pat.Str(), opt.Str()
+		if !nullish(opt) && opt.Kind() != value.String {
+			return opt, merr.New(51106, "%s needs 'options' to be of type string", name)
+		}
 		if pat.Kind() == value.Regex {
 			p := bytes.SplitN(pat.Bytes(), []byte{0}, 3)
 			if pattern = string(p[0]); len(p[1]) > 0 {
+				if !nullish(opt) {
+					return opt, merr.New(51107, "%s: found regex option(s) specified in both 'regex' and 'option' "+
+						"fields", name)
+				}
 				options = string(p[1])
 			}
 		} else if pat.Kind() != value.String {
@@ -337,7 +344,7 @@ func regexOp(name string) operator {
 		}
 		re, _, err := Regexp(pattern, options)
 		if err != nil {
-			return pat, err
+			return pat, regexOpError(name, err)
 		}
 		if name == "$regexMatch" {
 			return value.BoolOf(e.Run.Match(re, in.Bytes())), e.Run.Cut()
@@ -352,6 +359,20 @@ func regexOp(name string) operator {
 		}
 		return matchValues(e, in.Bytes(), found, name == "$regexFindAll")
 	})
+}
+
+// regexOpError returns the error of a pattern of one of the $regex operators, which has codes other than those of
+// filters.
+func regexOpError(name string, err error) error {
+	switch e := merr.From(err); e.Code {
+	case merr.RegexInvalid:
+		return merr.New(51111, "Invalid Regex in %s: %s", name, strings.TrimPrefix(e.Msg, invalidPrefix))
+	case merr.InvalidRegexFlag:
+		return merr.New(merr.InvalidRegexFlag, "%s %s", name, e.Msg)
+	case merr.BadValue:
+		return merr.New(51109, "%s: regular expression cannot contain an embedded null byte", name)
+	}
+	return err
 }
 
 // matchValues returns the matches as values: an array of all, or the first one.

@@ -15,7 +15,15 @@ type regex struct {
 
 // regexOp compiles {$regex: pattern or regex, $options: text}.
 func (c *compiler) regexOp(path string, arg, all value.Value, _ int) (node, error) {
-	return c.regex(path, arg, all.Get("$options"))
+	options := all.Get("$options")
+	if _, set := SplitRegex(arg); arg.Kind() == value.Regex && set != "" && options.Kind() == value.String {
+		code := int32(51075)
+		if it := all.Iter(); it.Next() && string(it.Key()) == "$options" {
+			code = 51074
+		}
+		return nil, merr.New(code, "options set in both $regex and $options")
+	}
+	return c.regex(path, arg, options)
 }
 
 func (c *compiler) regex(path string, arg, options value.Value) (node, error) {
@@ -50,9 +58,6 @@ func (c *compiler) compileRegex(arg, options value.Value) (regex, error) {
 	if options.IsDefined() {
 		if options.Kind() != value.String {
 			return regex{}, merr.New(merr.BadValue, "$options has to be a string")
-		}
-		if opts != "" {
-			return regex{}, merr.New(merr.RegexInvalid, "options set in both $regex and $options")
 		}
 		opts = options.Str()
 	}

@@ -146,7 +146,11 @@ const (
 	NotARetryableWriteCommand  = 50768
 	PathCollision              = 31249
 	RegexInvalid               = 51091
+	InvalidRegexFlag           = 51108
 	InvalidUUID                = 207
+	APIVersionError            = 322
+	APIStrictError             = 323
+	APIMismatchError           = 347
 	InterruptedAtShutdown      = 11600
 	Overflow                   = 15
 	ConversionFailure          = 241
@@ -185,7 +189,7 @@ var names = map[int32]string{
 	241: "ConversionFailure", 251: "NoSuchTransaction", 256: "TransactionCommitted", 257: "TransactionTooLarge",
 	217: "IncompleteTransactionHistory", 125: "CommandFailed", 262: "ExceededTimeLimit",
 	263: "OperationNotSupportedInTransaction", 286: "ChangeStreamHistoryLost",
-	291: "NoQueryExecutionPlans",
+	291: "NoQueryExecutionPlans", 322: "APIVersionError", 323: "APIStrictError", 347: "APIMismatchError",
 	292: "QueryExceededMemoryLimitNoDiskUseAllowed", 352: "UnsupportedOpQueryCommand", 10334: "BSONObjectTooLarge",
 	13113: "MergeStageNoMatchingDocument",
 	11000: "DuplicateKey", 11600: "InterruptedAtShutdown", 16500: "RequestRateTooLarge",

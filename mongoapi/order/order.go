@@ -104,14 +104,29 @@ func (o Order) Bind(score func(doc value.Value) float64) (Order, error) {
 // Key returns the value by which a document is sorted in one column. An array counts as its smallest element, or as its
 // greatest if the column is descending. An empty array is below null. A missing value is null.
 func Key(doc value.Value, c Column) value.Value {
-	if c.Score != nil {
-		return value.DoubleOf(c.Score(doc))
-	}
-	v, found := pick(c.Coll, doc, c.Path, c.Desc)
-	if !found {
-		return value.NullValue()
-	}
+	v, _ := KeyOf(doc, c)
 	return v
+}
+
+// KeyOf is Key, and reports whether the path leads through an array. Only documents for which it does so can be those
+// that Check refuses, so the look-up that makes the key also tells whether Check is needed.
+func KeyOf(doc value.Value, c Column) (key value.Value, array bool) {
+	if c.Score != nil {
+		return value.DoubleOf(c.Score(doc)), false
+	}
+	v, path := doc, c.Path
+	for len(path) > 0 && v.Kind() == value.Object {
+		v, path = v.Get(path[0]), path[1:]
+	}
+	array = v.Kind() == value.Array
+	if !array && len(path) == 0 && v.IsDefined() { // most values
+		return v, false
+	}
+	v, found := pick(c.Coll, v, path, c.Desc)
+	if !found {
+		return value.NullValue(), array
+	}
+	return v, array
 }
 
 // pick returns the smallest or greatest value at path. found is false if there is none.
@@ -205,11 +220,18 @@ func compareKeys(c *collate.Collation, a, b value.Value) int {
 
 // Keys returns the keys of all columns.
 func (o Order) Keys(doc value.Value) []value.Value {
-	ks := make([]value.Value, len(o))
-	for i, c := range o {
-		ks[i] = Key(doc, c)
-	}
+	ks, _ := o.keys(doc)
 	return ks
+}
+
+// keys is Keys, and reports whether one of the paths leads through an array.
+func (o Order) keys(doc value.Value) (ks []value.Value, array bool) {
+	ks = make([]value.Value, len(o))
+	for i, c := range o {
+		k, through := KeyOf(doc, c)
+		ks[i], array = k, array || through
+	}
+	return ks, array
 }
 
 // Compare compares two documents by their keys.
@@ -246,10 +268,13 @@ func (o Order) NewSorter(limit, maxBytes int) *Sorter {
 
 // Add adds a document. Its bytes must stay valid.
 func (s *Sorter) Add(doc value.Value) error {
-	if err := s.o.Check(doc); err != nil {
-		return err
+	keys, array := s.o.keys(doc)
+	if array {
+		if err := s.o.Check(doc); err != nil {
+			return err
+		}
 	}
-	s.rows = append(s.rows, row{s.o.Keys(doc), doc})
+	s.rows = append(s.rows, row{keys, doc})
 	s.size += len(doc.Bytes()) + 64
 	if s.limit > 0 && len(s.rows) >= 2*s.limit+1000 {
 		s.trim()

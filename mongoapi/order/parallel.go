@@ -1,6 +1,7 @@
 package order
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/orrerydb/orrery/core/value"
@@ -23,7 +24,7 @@ func (o Order) Check(doc value.Value) error {
 			for i, c := range o {
 				paths[i] = c.Path
 			}
-			if parallel(doc, paths) {
+			if _, _, bad := Parallel(doc, paths); bad {
 				return merr.New(merr.BadValue, "cannot sort with keys that are parallel arrays")
 			}
 			break
@@ -46,7 +47,8 @@ func through(v value.Value, path []string) int {
 	return -1
 }
 
-func parallel(v value.Value, paths [][]string) bool {
+// Parallel reports whether two of the paths lead through different arrays of a document, and the names of these arrays.
+func Parallel(v value.Value, paths [][]string) (a, b string, bad bool) {
 	var array []string
 	var rest [][]string
 	for _, p := range paths {
@@ -56,19 +58,41 @@ func parallel(v value.Value, paths [][]string) bool {
 		case array == nil || slices.Equal(array, p[:n]):
 			array, rest = p[:n:n], append(rest, p[n:])
 		default:
-			return true
+			return last(array), last(p[:n]), true
 		}
 	}
 	if len(rest) < 2 {
-		return false
+		return "", "", false
 	}
 	for _, name := range array {
 		v = v.Get(name)
 	}
 	for it := v.Iter(); it.Next(); {
-		if e := it.Value(); e.Kind() == value.Object && parallel(e, rest) {
-			return true
+		if e := it.Value(); e.Kind() == value.Object {
+			if a, b, bad = Parallel(e, rest); bad {
+				return a, b, true
+			}
 		}
 	}
-	return false
+	return "", "", false
+}
+
+// last returns the last name of a path; "" for an array in an array.
+func last(path []string) string {
+	if len(path) == 0 {
+		return ""
+	}
+	return path[len(path)-1]
+}
+
+// ThroughArray reports whether a path with dots leads through an array, or to one.
+func ThroughArray(v value.Value, path []byte) bool {
+	for v.Kind() == value.Object {
+		if len(path) == 0 {
+			return false
+		}
+		name, rest, _ := bytes.Cut(path, []byte{'.'})
+		v, path = v.Get(string(name)), rest
+	}
+	return v.Kind() == value.Array
 }

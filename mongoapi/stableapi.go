@@ -1,0 +1,211 @@
+package mongoapi
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/merr"
+)
+
+// A client can declare that it uses the Stable API, version 1 (apiVersion). With apiStrict the server refuses the
+// commands, stages, arguments and indexes that aren't in it (323). Nothing of version 1 is deprecated, so
+// apiDeprecationErrors refuses nothing. The lists are those of MongoDB's manual and of its tests of API version 1.
+//
+// Example: {distinct: "c", key: "a", apiVersion: "1", apiStrict: true} is refused; without apiStrict it isn't.
+type apiParams struct {
+	version              string // "": not given
+	strict, deprecations apiFlag
+}
+
+// apiFlag is a boolean that may be absent.
+type apiFlag uint8
+
+const (
+	apiAbsent apiFlag = iota
+	apiFalse
+	apiTrue
+)
+
+// stableVersion is the only version of the Stable API.
+const stableVersion = "1"
+
+// stableCommands are the commands of the Stable API.
+var stableCommands = map[string]bool{
+	"abortTransaction": true, "aggregate": true, "authenticate": true, "bulkWrite": true, "collMod": true,
+	"collStats": true, "commitTransaction": true, "count": true, "create": true, "createIndexes": true,
+	"createRole": true, "createSearchIndexes": true, "createUser": true, "delete": true, "drop": true,
+	"dropDatabase": true, "dropIndexes": true, "dropRole": true, "dropSearchIndex": true, "dropUser": true,
+	"endSessions": true, "explain": true, "find": true, "findAndModify": true, "findandmodify": true,
+	"getMore": true, "grantPrivilegesToRole": true, "grantRolesToRole": true, "grantRolesToUser": true,
+	"hello": true, "insert": true, "killCursors": true, "listCollections": true, "listDatabases": true,
+	"listIndexes": true, "ping": true, "refreshSessions": true, "renameCollection": true,
+	"revokePrivilegesFromRole": true, "revokeRolesFromRole": true, "revokeRolesFromUser": true,
+	"saslContinue": true, "saslStart": true, "update": true, "updateRole": true, "updateSearchIndex": true,
+	"updateUser": true,
+}
+
+// unstableStages are the stages that aren't in the Stable API.
+var unstableStages = map[string]bool{
+	"$currentOp": true, "$indexStats": true, "$listLocalSessions": true, "$listSearchIndexes": true,
+	"$listSessions": true, "$planCacheStats": true, "$search": true, "$searchMeta": true, "$vectorSearch": true,
+}
+
+// unstableArguments are the arguments of stable commands that aren't in the Stable API.
+var unstableArguments = map[string][]string{
+	"aggregate": {"isMapReduceCommand", "explain", "runtimeConstants", "collectionUUID"},
+	"find": {"min", "max", "returnKey", "noCursorTimeout", "showRecordId", "tailable", "oplogReplay", "awaitData",
+		"readOnce", "allowSpeculativeMajorityRead", "$_requestResumeToken", "$_resumeAfter"},
+}
+
+// String returns the parameters as MongoDB's messages show them.
+func (a apiParams) String() string {
+	var parts []string
+	if a.version != "" {
+		parts = append(parts, `apiVersion: "`+a.version+`"`)
+	}
+	for _, f := range []struct {
+		name string
+		v    apiFlag
+	}{{"apiStrict", a.strict}, {"apiDeprecationErrors", a.deprecations}} {
+		if f.v != apiAbsent {
+			parts = append(parts, f.name+": "+strconv.FormatBool(f.v == apiTrue))
+		}
+	}
+	if parts == nil {
+		return "{}"
+	}
+	return "{ " + strings.Join(parts, ", ") + " }"
+}
+
+// readAPI reads a parameter of the Stable API.
+func (r *request) readAPI(key []byte, v value.Value) error {
+	const of = "APIParametersFromClient"
+	if string(key) == "apiVersion" {
+		if v.Kind() != value.String {
+			return want(false, of, key, v, "type 'string'")
+		}
+		if r.api.version = stableVersion; string(v.Bytes()) != stableVersion {
+			r.api.version = v.Str()
+		}
+		return checkVersion(r.api.version)
+	}
+	if v.Kind() != value.Bool {
+		return want(false, of, key, v, "type 'bool'")
+	}
+	f := apiFalse
+	if v.Bool() {
+		f = apiTrue
+	}
+	if string(key) == "apiStrict" {
+		r.api.strict = f
+	} else {
+		r.api.deprecations = f
+	}
+	return nil
+}
+
+func checkVersion(v string) error {
+	switch v {
+	case stableVersion:
+		return nil
+	case "2":
+		return merr.New(merr.APIVersionError, "Cannot accept API version 2")
+	}
+	return merr.New(merr.APIVersionError, "API version must be \"1\"")
+}
+
+// sameAPI refuses a command that has other parameters than the one that it continues.
+func (r *request) sameAPI(first apiParams, of string) error {
+	if r.api == first {
+		return nil
+	}
+	return merr.New(merr.APIMismatchError, "API parameter mismatch: %s used params %s, the %s used %s", r.name, r.api,
+		of, first)
+}
+
+// checkAPI refuses a known command that its own parameters don't allow.
+func (r *request) checkAPI() error {
+	switch {
+	case r.api.version == "":
+		return merr.New(4886600, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
+	case r.api.strict != apiTrue:
+		return nil
+	}
+	if !stableCommands[r.name] {
+		return merr.New(merr.APIStrictError, "Provided apiStrict:true, but the command %s is not in API Version 1. "+
+			"Information on supported commands and migrations in API Version 1 can be found at "+
+			"https://dochub.mongodb.org/core/manual-versioned-api", r.name)
+	}
+	for _, name := range unstableArguments[r.name] {
+		if r.body.Get(name).IsDefined() {
+			return merr.New(merr.APIStrictError, "BSON field '%s.%s' is not allowed with apiStrict:true.", r.name, name)
+		}
+	}
+	switch r.name {
+	case "aggregate", "create", "collMod":
+		return stablePipeline(r.body.Get("pipeline"))
+	case "createIndexes":
+		return stableIndexes(r.body.Get("indexes"))
+	case "explain":
+		return stablePipeline(r.arg.Get("pipeline"))
+	}
+	return nil
+}
+
+// stablePipeline refuses stages that aren't in the Stable API, also in pipelines of stages.
+func stablePipeline(p value.Value) error {
+	if p.Kind() != value.Array {
+		return nil // which is refused for that
+	}
+	for stages := p.Iter(); stages.Next(); {
+		it := stages.Value().Iter()
+		if stages.Value().Kind() != value.Object || !it.Next() {
+			return nil
+		}
+		name, arg := string(it.Key()), it.Value()
+		var err error
+		switch {
+		case unstableStages[name]:
+			return merr.New(merr.APIStrictError, "%s is not allowed with 'apiStrict: true' in API Version 1", name)
+		case name == "$collStats" && moreThanCount(arg):
+			return merr.New(merr.APIStrictError, "only the 'count' option to $collStats is supported in API Version 1")
+		case name == "$lookup" || name == "$unionWith":
+			err = stablePipeline(arg.Get("pipeline"))
+		case name == "$facet":
+			for f := arg.Iter(); arg.Kind() == value.Object && f.Next() && err == nil; {
+				err = stablePipeline(f.Value())
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moreThanCount reports whether the argument of $collStats has an option that isn't in the Stable API.
+func moreThanCount(arg value.Value) bool {
+	return arg.Get("latencyStats").IsDefined() || arg.Get("queryExecStats").IsDefined() ||
+		arg.Get("storageStats").IsDefined()
+}
+
+// stableIndexes refuses indexes that aren't in the Stable API: of texts, and sparse ones.
+func stableIndexes(list value.Value) error {
+	for it := list.Iter(); list.Kind() == value.Array && it.Next(); {
+		spec := it.Value()
+		if spec.Kind() != value.Object {
+			return nil
+		}
+		key := spec.Get("key")
+		unstable := flag(spec, "sparse", false)
+		for k := key.Iter(); key.Kind() == value.Object && k.Next(); {
+			unstable = unstable || k.Value().Str() == "text"
+		}
+		if unstable {
+			return merr.New(merr.APIStrictError, "The index with name %s is not allowed in API version 1.",
+				spec.Get("name").Str())
+		}
+	}
+	return nil
+}
