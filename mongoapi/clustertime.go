@@ -32,6 +32,9 @@ const maxDrift = 365 * 24 * time.Hour
 type clusterClock struct {
 	now *journal.Clock // the one that gives times to the entries of the journal
 	key []byte         // signs times; nil = they have no signature
+	// told is the latest time that a client has moved the clock to. This server has given no time between the one
+	// before and this one.
+	told atomic.Uint64
 	// block is the element $clusterTime with the signature of one second. Its time is filled in for each reply.
 	block atomic.Pointer[timeBlock]
 }
@@ -69,6 +72,8 @@ func (c *clusterClock) advance(t uint64, hash []byte, now time.Time) *merr.Error
 	if most := now.Add(maxDrift).Unix(); int64(t>>32) > most {
 		return merr.New(merr.ClusterTimeTooFar, "New cluster time, %d, is too far from this node's wall clock time, "+
 			"%d.", t>>32, now.Unix())
+	}
+	for was := c.told.Load(); was < t && !c.told.CompareAndSwap(was, t); was = c.told.Load() {
 	}
 	c.now.Advance(t)
 	return nil

@@ -13,7 +13,8 @@ import (
 
 // With the read concern snapshot, several reads outside of a transaction see one state. The first one gets a cluster
 // time and a snapshot of the store, and the others name that time. The server keeps the snapshot for them. A time for
-// which there is none can be read only if it is the present one.
+// which there is none can be read only if it is the present one, and this server has given it: one that a client has
+// brought is of another server, or of this one before a restart.
 //
 // A snapshot has everything that was answered before its time: a write gets a time after its commit, when it is
 // answered, and the snapshot is taken after its own time was given. No two first reads get the same time, so none is
@@ -139,8 +140,11 @@ func (r *request) atSnapshot(dst []byte, def command) ([]byte, error) {
 // until the snapshot is taken; 0: a new one.
 func (r *request) snapshotOf(at uint64) (*keptSnapshot, error) {
 	now := r.s.times.tick(r.start, at == 0)
-	if at != 0 && (at != now || r.s.snapshots.shared) {
+	if at != 0 && (at != now || at <= r.s.times.told.Load() || r.s.snapshots.shared) {
 		return nil, errNoSnapshot(at)
+	}
+	if err := r.outlive(now); err != nil {
+		return nil, err
 	}
 	tx, err := r.s.eng.Begin(r.ctx, 2*snapshotLife) // the server's clock counts
 	if err != nil {
@@ -151,6 +155,20 @@ func (r *request) snapshotOf(at uint64) (*keptSnapshot, error) {
 		return nil, errNoSnapshot(at)
 	}
 	return &keptSnapshot{now, string(r.lsid.Bytes()), r.s.clk.Now(), tx}, nil
+}
+
+// outlive waits until all changes up to a time are visible, as far as a change stream gives them times. It also makes
+// the next process begin behind this time, so that it isn't the present one there: that process may have lost what the
+// snapshot shows, and has what was written after it.
+func (r *request) outlive(at uint64) error {
+	j := r.s.eng.Journal()
+	if r.s.snapshots.shared || j.ReadOnly() {
+		return nil
+	}
+	if err := j.Settle(r.ctx, at); err != nil {
+		return err
+	}
+	return j.Keep(r.ctx, at)
 }
 
 // errNoSnapshot is the error for a time whose state can't be read.

@@ -3,10 +3,12 @@ package mongoapi
 import (
 	"context"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
@@ -110,6 +112,43 @@ func TestSnapshotsOfSeveralProcesses(t *testing.T) {
 		seen := bson.E{Key: "$clusterTime", Value: raw.Lookup("$clusterTime")}
 		if raw, e := c.at.ask(append(countAt(given, c.session), seen)); e.Code != c.wantCode {
 			t.Errorf("%s: %s", c.name, raw)
+		}
+	}
+}
+
+// A restart ends snapshots, also one of what seems to be the present time.
+func TestSnapshotsEndWithTheServer(t *testing.T) {
+	store, clk := memkv.New(), clock.Fake(time.Unix(1_700_000_000, 0))
+	snapshot := bson.D{{Key: "level", Value: "snapshot"}}
+	insert := func(c *client, id int) {
+		d := bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: id}}}}}
+		if _, e := c.ask(d); e.OK != 1 {
+			t.Fatal(e)
+		}
+	}
+	var given bson.D
+	var seen bson.E
+	for life := range 2 {
+		e, err := core.Open(context.Background(), stays{store}, core.Options{Clock: clk})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := connect(t, listen(t, e))
+		if life == 0 {
+			insert(c, 1)
+			raw, _ := c.ask(countAt(snapshot, 1))
+			given = append(snapshot, bson.E{Key: "atClusterTime", Value: raw.Lookup("cursor", "atClusterTime")})
+			seen = bson.E{Key: "$clusterTime", Value: raw.Lookup("$clusterTime")}
+			insert(c, 2)
+			if raw, e := c.ask(countAt(given, 1)); e.OK != 1 {
+				t.Errorf("before the restart: %s", raw)
+			}
+			continue
+		}
+		for _, d := range []bson.D{countAt(given, 1), append(countAt(given, 1), seen)} {
+			if raw, e := c.ask(d); e.Code != merr.SnapshotUnavailable {
+				t.Errorf("after the restart: %s", raw)
+			}
 		}
 	}
 }

@@ -24,11 +24,14 @@ import (
 )
 
 // start starts a server in memory with an account key of its own.
-func start(t *testing.T, key string) *server.Server {
+func start(t *testing.T, key string, more ...func(*server.Config)) *server.Server {
 	t.Helper()
 	cfg := server.Ephemeral()
 	cfg.Key, cfg.Strict, cfg.TestControls = key, nil, true
 	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	for _, m := range more {
+		m(&cfg)
+	}
 	s, err := server.Start(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -385,6 +388,31 @@ func TestCopyWaits(t *testing.T) {
 			}
 			if got := items(t, reach(t, api, p.to, "TO_KEY", name)); len(got) != n {
 				t.Errorf("%d items, want %d", len(got), n)
+			}
+		})
+	}
+}
+
+// Servers with --throttle refuse what is above the throughput of a container. A copy waits as long as they say, loses
+// nothing and ends equal.
+func TestCopyUnderThrottle(t *testing.T) {
+	t.Setenv("FROM_KEY", fromKey)
+	t.Setenv("TO_KEY", toKey)
+	for _, api := range []string{"nosql", "mongodb"} {
+		t.Run(api, func(t *testing.T) {
+			p := &pair{t, start(t, fromKey), start(t, toKey, func(c *server.Config) { c.Throttle = true }), t.TempDir()}
+			from := reach(t, api, p.from, "FROM_KEY", "d/c")
+			prepareSource(t, api, p.from, from)
+			fill(t, api, from, 0, 300)
+			if out, err := p.copy(context.Background(), api, "d/c"); err != nil || !strings.Contains(out, "300 items") {
+				t.Error(out, err)
+			}
+			if n := p.to.Engine().Throttled(); n == 0 {
+				t.Error("the target has refused nothing: the test shows nothing")
+			}
+			got, want := items(t, reach(t, api, p.to, "TO_KEY", "d/c")), items(t, from)
+			if len(got) != 300 || !slices.Equal(got, want) {
+				t.Errorf("%d items, want the %d of the source", len(got), len(want))
 			}
 		})
 	}

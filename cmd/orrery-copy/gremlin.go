@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	gremlingo "github.com/apache/tinkerpop/gremlin-go/v3/driver"
 )
@@ -224,19 +227,57 @@ func (g *gremlin) apply(ctx context.Context, batch []change) ([]refused, error) 
 	})
 }
 
-// script is a traversal with its values as bindings.
+// script is a traversal with its values as bindings. Gremlin Server takes 16 of them (maxParameters), and compiles each
+// other text anew. So a value that several places have is one binding, and what goes beyond is in the text.
 type script struct {
 	strings.Builder
 	values map[string]any
+	texts  map[string]string // names of bindings by their values
 }
 
-func newScript() *script { return &script{values: map[string]any{}} }
+// fewBindings is the number up to which every value is a binding. Some are left for values that can't be in the text.
+const fewBindings = 12
 
-// bind returns the name of a value.
+func newScript() *script { return &script{values: map[string]any{}, texts: map[string]string{}} }
+
+// bind returns the name of a value, or its literal.
 func (s *script) bind(v any) string {
+	text, isText := v.(string)
+	if name := s.texts[text]; isText && name != "" {
+		return name
+	}
+	if len(s.values) >= fewBindings {
+		if l, ok := literal(v); ok {
+			return l
+		}
+	}
 	name := "v" + strconv.Itoa(len(s.values))
 	s.values[name] = v
+	if isText {
+		s.texts[text] = name
+	}
 	return name
+}
+
+// quoted are the characters of a text in single quotes that are written otherwise. Groovy looks for nothing else there.
+var quoted = strings.NewReplacer(`\`, `\\`, "'", `\'`, "\n", `\n`, "\r", `\r`, "\t", `\t`)
+
+// literal returns a value as Groovy and the grammar of Gremlin both have it. It reports whether there is such a form.
+func literal(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		text := quoted.Replace(v)
+		return "'" + text + "'", utf8.ValidString(v) && strings.IndexFunc(text, unicode.IsControl) < 0
+	case bool:
+		return strconv.FormatBool(v), true
+	case int32:
+		return strconv.Itoa(int(v)), v != math.MinInt32
+	case int64:
+		return strconv.FormatInt(v, 10) + "L", v != math.MinInt64
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64) + "d", math.Abs(v) < 1e15 && (v == 0 || math.Abs(v) > 1e-15)
+	}
+	return "", false
 }
 
 // add appends text, where each ? is a value.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -241,5 +242,39 @@ func TestCopyOfGraphsKeepsBad(t *testing.T) {
 			strings.Contains(out+err.Error(), toKey) {
 			t.Errorf("%s: %s, %v", args, out, err)
 		}
+	}
+}
+
+// A vertex with more values than Gremlin Server takes as bindings has the others in the text of its script, where they
+// mean the same: here Orrery reads them, in conformance/clients/gremlinserver also Groovy.
+func TestCopyOfManyProperties(t *testing.T) {
+	p, from := graphPair(t, "/_partitionKey", 1)
+	many := &element{id: "many", label: "x"}
+	for i, v := range []any{"it's", `a\b`, "line\nbreak\t\r", "${x} $y \"", "\x01control", "日本", "", true, int32(-7),
+		int64(1) << 60, int64(math.MinInt64), int32(math.MinInt32), 0.1, -1e300, 1e-9, math.MaxFloat64, 5.0, -0.5} {
+		many.props = append(many.props, property{key: fmt.Sprint("k'", i), value: v,
+			meta: []property{{key: "m", value: v}, {key: "n", value: "it's"}}})
+	}
+	if bad, err := from.apply(context.Background(), []change{{element: many}}); err != nil || len(bad) > 0 {
+		t.Fatal(bad, err)
+	}
+	if out, err := p.copy(context.Background(), "gremlin", "d/g"); err != nil || !strings.HasPrefix(out, "3 items") {
+		t.Error(out, err)
+	}
+	want := elements(t, from)
+	if got := elements(t, reach(t, "gremlin", p.to, "TO_KEY", "d/g").(*gremlin)); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, q := range many.props {
+		if text := fmt.Sprintf("%#v", q.value); !strings.Contains(strings.Join(want, ""), text) {
+			t.Errorf("%s is not there: %q", text, want)
+		}
+	}
+	s := newScript()
+	for i := range 40 {
+		s.add("?", fmt.Sprint(i))
+	}
+	if len(s.values) > 16 {
+		t.Errorf("%d bindings, want at most 16", len(s.values))
 	}
 }

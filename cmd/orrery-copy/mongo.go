@@ -243,9 +243,11 @@ func (m *mongodb) apply(ctx context.Context, batch []change) (bad []refused, err
 	for i := range at {
 		at[i] = i
 	}
+	most := len(at) // which are sent together: a busy server gets few more than it takes
 	for len(at) > 0 {
-		models := make([]mongo.WriteModel, 0, len(at))
-		for _, i := range at {
+		now := at[:min(len(at), most)]
+		models := make([]mongo.WriteModel, 0, len(now))
+		for _, i := range now {
 			models = append(models, modelOf(&batch[i]))
 		}
 		err := patient(ctx, func() error {
@@ -253,7 +255,7 @@ func (m *mongodb) apply(ctx context.Context, batch []change) (bad []refused, err
 			return err
 		})
 		var failed mongo.BulkWriteException
-		if !errors.As(err, &failed) || len(failed.WriteErrors) == 0 {
+		if err != nil && (!errors.As(err, &failed) || len(failed.WriteErrors) == 0) {
 			return bad, err
 		}
 		var later []int
@@ -268,7 +270,9 @@ func (m *mongodb) apply(ctx context.Context, batch []change) (bad []refused, err
 				bad = append(bad, refused{at[e.Index], fmt.Sprintf("%s (%d)", e.Message, e.Code)})
 			}
 		}
-		if at = later; len(at) > 0 && !wait(ctx, wanted) {
+		most = max(1, 2*(len(now)-len(later)))
+		at = append(later, at[len(now):]...)
+		if len(later) > 0 && !wait(ctx, wanted) {
 			return bad, ctx.Err()
 		}
 	}

@@ -2,7 +2,7 @@
 # Runs the clients of other languages against ./bin/orrery on free ports, prints counts, and verifies the resulting
 # stores.
 #
-#   conformance/clients/run.sh [js|python|java|console|mongosh|page [FILE...]]     default: all; FILE: only these test files of js or python
+#   conformance/clients/run.sh [js|python|java|console|gremlinserver|mongosh|page [FILE...]]     default: all; FILE: only these test files of js or python
 #
 # Needs node and npm. Python, Java and the Gremlin Console (Java) are run where they are installed. The clients come
 # from the registries, in the versions of the lock files. ORRERY_BIN names another binary, and ORRERY_FLAGS are further
@@ -154,6 +154,16 @@ run_console() {
   "$here/console/run.sh"
 }
 
+# Gremlin Server itself, from which and to which graphs are copied.
+run_gremlinserver() {
+  if ! command -v mvn >/dev/null || ! command -v java >/dev/null; then
+    echo "gremlinserver: not run, there is no Java with Maven here"
+    return 0
+  fi
+  (cd "$root" && CGO_ENABLED=0 go build -C cmd/orrery-copy -o "$work/orrery-copy" .)
+  ORRERY_BIN=$bin ORRERY_COPY=$work/orrery-copy "$here/gremlinserver/run.sh"
+}
+
 run_mongosh() {
   cd "$here/mongosh"
   if [[ ! -d node_modules || package-lock.json -nt node_modules ]]; then
@@ -185,7 +195,7 @@ run_page() {
   fi
   local code=0
   node_modules/.bin/tsc -p . || code=1
-  ORRERY_BIN=$bin CHROMIUM=$chromium node_tests page page.test.mjs || code=1
+  ORRERY_BIN=$bin CHROMIUM=$chromium node_tests page *.test.mjs || code=1
   return "$code"
 }
 
@@ -201,7 +211,7 @@ each() {
 
 status=0
 case ${1:-} in
-js | python | java | console | mongosh | page)
+js | python | java | console | gremlinserver | mongosh | page)
   servers "$1"
   each "$1" "$@" || status=1
   ;;
@@ -210,7 +220,7 @@ js | python | java | console | mongosh | page)
   servers others
   each node "js mongosh page" "$@" >"$work/beside.log" 2>&1 &
   beside=$!
-  each others "python java console" "$@" || status=1
+  each others "python java console gremlinserver" "$@" || status=1
   wait "$beside" || status=1
   beside=
   cat "$work/beside.log"

@@ -82,6 +82,7 @@ type process struct {
 	log   *strings.Builder
 
 	banner string
+	sample []string // of a demo: the lines of its banner that can be pasted
 	began  time.Time
 }
 
@@ -111,6 +112,11 @@ func launch(t *testing.T, args ...string) *process {
 			p.admin, _, _ = strings.Cut(f[1], "{")
 		}
 		if strings.HasPrefix(lines.Text(), "  Data") {
+			for i := 0; args[0] == "demo" && i < 5 && lines.Scan(); i++ {
+				if i > 0 { // the first one says what there is
+					p.sample = append(p.sample, lines.Text())
+				}
+			}
 			go io.Copy(io.Discard, out)
 			return p
 		}
@@ -365,9 +371,28 @@ func fetchText(t *testing.T, url string) string {
 	return string(text)
 }
 
+// The banner of the demo has a query for each language, which can be pasted into a shell as it is; the last one is the
+// address of a page.
 func TestDemoServes(t *testing.T) {
 	p := launch(t, "demo")
 	p.ready(t)
+	want := []string{`{"name":"Standing desk, 160 cm","price":529}`, "_id: 'ada'", `"Narita"`, "#/c/TablesDB/devicelog"}
+	for i, line := range p.sample {
+		text := strings.TrimSpace(line)
+		if i < len(want)-1 {
+			out, err := exec.Command("sh", "-c", text).CombinedOutput()
+			if err != nil {
+				t.Errorf("%s: %v %s", text, err, out)
+			}
+			text = string(out)
+		}
+		if !strings.Contains(text, want[min(i, len(want)-1)]) {
+			t.Errorf("%s\nanswers %s", line, text)
+		}
+	}
+	if len(p.sample) != len(want) {
+		t.Errorf("%d queries, want %d: %q", len(p.sample), len(want), p.sample)
+	}
 	if code, took := p.terminate(t); code != 0 || took > 5*time.Second {
 		t.Fatalf("exit %d after %v: %s", code, took, p.log)
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 )
 
@@ -167,7 +168,10 @@ func (s *Server) Banner(w io.Writer) error {
 	if _, err := fmt.Fprintf(w, "Orrery %s\n", s.cfg.Version); err != nil {
 		return err
 	}
-	return c.Write(w, s.keyRow(), s.strictness())
+	if err := c.Write(w, s.keyRow(), s.strictness()); err != nil || !s.demo {
+		return err
+	}
+	return s.demoHints(w, os.Args[0], c)
 }
 
 // keyIsPublic reports whether the key is the well-known one.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -31,6 +32,7 @@ func (s *Server) LoadDemo(ctx context.Context) error {
 			return fmt.Errorf("sample data for %s: %w", part.api, err)
 		}
 	}
+	s.demo = true
 	return nil
 }
 
@@ -165,3 +167,43 @@ func (s *Server) demoGraph(ctx context.Context) error {
 }
 
 func cityID(name string) string { return strings.ReplaceAll(strings.ToLower(name), " ", "-") }
+
+// demoHints says what the sample data are, and has a query to paste for each language. program is how the shell of the
+// user calls this program.
+func (s *Server) demoHints(w io.Writer, program string, c Connections) error {
+	std := Default()
+	at := func(api, standard, flag, address string) string {
+		if s.Addr(api) == standard {
+			return ""
+		}
+		return " " + flag + " " + address
+	}
+	var rows []string
+	if c.NoSQL != nil {
+		rows = append(rows, "databases shop (products, orders, customers) and graphs (g), table devicelog. To paste:",
+			program+" shell"+at(NoSQL, std.NoSQLAddr, "--endpoint", c.NoSQL.Endpoint)+" --db shop --container products"+
+				` --eval "SELECT c.name, c.price FROM c WHERE c.price > 100"`)
+	}
+	if c.Mongo != nil {
+		rows = append(rows, program+" shell --lang mongo"+at(Mongo, std.MongoAddr, "--mongo-endpoint", s.dial(Mongo))+
+			` --db shop --eval "db.customers.find({ city: 'London' })"`)
+	}
+	if c.Gremlin != nil {
+		rows = append(rows, program+" shell --lang gremlin"+
+			at(Gremlin, std.GremlinAddr, "--gremlin-endpoint", c.Gremlin.Endpoint)+
+			` --eval "g.V('SEA').out('flight').values('name')"`)
+	}
+	if c.Table != nil && c.Admin != nil && c.Admin.Page != "" {
+		rows = append(rows, c.Admin.Page+"#/c/TablesDB/devicelog/query?lang=odata&q=Celsius+gt+64")
+	}
+	for i, r := range rows {
+		name := ""
+		if i == 0 {
+			name = "Sample"
+		}
+		if _, err := fmt.Fprintf(w, "  %-7s  %s\n", name, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}

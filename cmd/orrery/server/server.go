@@ -51,6 +51,8 @@ type Server struct {
 	stage *stage // nil: no test controls
 	kit   *kit   // likewise, and nil for an account besides the server's own
 
+	demo bool // it serves the sample data, and its banner says what they are
+
 	init     initialization
 	backups  backups
 	handlers map[string]http.Handler       // of the doors that speak HTTP, without their guards

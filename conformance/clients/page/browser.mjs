@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import assert from 'node:assert/strict';
@@ -10,8 +10,6 @@ import { chromium } from 'playwright-core';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const binary = process.env.ORRERY_BIN;
-/** Where screenshots go; nowhere when it isn't set. */
-const shots = process.env.ORRERY_SHOTS;
 /** A folder whose files replace those in the binary, to try a change without building it. */
 const files = process.env.ORRERY_PAGE;
 const types = { '.js': 'text/javascript', '.css': 'text/css', '.html': 'text/html', '.svg': 'image/svg+xml' };
@@ -26,8 +24,10 @@ export async function demo(...flags) {
     const look = (b) => {
       out += b;
       const m = /Admin\s+(http:\S+?)\{/.exec(out),
-        n = /NoSQL\s+AccountEndpoint=(http:\S+?);/.exec(out);
-      if (m && n && /Data /.test(out)) done({ admin: m[1], nosql: n[1] });
+        n = /NoSQL\s+AccountEndpoint=(http:\S+?);/.exec(out),
+        g = /Gremlin\s+(ws:\S+)/.exec(out),
+        d = /Mongo\s+mongodb:\S+@([\d.:]+)/.exec(out);
+      if (m && n && g && d && /Data /.test(out)) done({ admin: m[1], nosql: n[1], gremlin: g[1], mongo: d[1] });
     };
     process.stdout.on('data', look);
     process.stderr.on('data', look);
@@ -129,10 +129,6 @@ export async function check(page, name) {
   for (const scheme of ['light', 'dark']) {
     await page.emulateMedia({ colorScheme: scheme });
     await page.waitForTimeout(200);
-    if (shots) {
-      mkdirSync(shots, { recursive: true });
-      await page.screenshot({ path: join(shots, `${name}-${scheme}.png`) });
-    }
     await page.evaluate(axe);
     const found = await page.evaluate(() => axe.run(document, { resultTypes: ['violations'] }));
     assert.deepEqual(
@@ -151,13 +147,14 @@ export async function check(page, name) {
   assert.deepEqual(page.troubles, [], name);
 }
 
-/** Presses Tab until an element that fits is focused. */
-export async function tabTo(page, selector, most = 60) {
+/** Presses Tab until an element that fits, and has a text, is focused. */
+export async function tabTo(page, selector, most = 60, text = '') {
   for (let i = 0; i < most; i++) {
-    if (await page.evaluate((s) => document.activeElement?.matches(s), selector)) return;
+    const there = ([s, t]) => document.activeElement?.matches(s) && document.activeElement.textContent.includes(t);
+    if (await page.evaluate(there, [selector, text])) return;
     await page.keyboard.press('Tab');
   }
-  assert.fail('Tab never reaches ' + selector);
+  assert.fail('Tab never reaches ' + selector + ' ' + text);
 }
 
 /** A command of the palette, by keyboard. */

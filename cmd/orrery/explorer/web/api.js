@@ -2,13 +2,6 @@
 
 import { parse, print, ascii, at, Obj } from './json.js';
 
-/**
- * @typedef {{status: number, headers: Headers, text: string, charge: number, ms: number}} Reply
- * @typedef {{headers?: Record<string, string>, body?: string, signal?: AbortSignal, quiet?: boolean, also?: number[]}} CallOptions
- * @typedef {{n: number, at: number, door: string, method: string, path: string, status: number, charge: number, ms: number,
- *   headers: Record<string, string>, body: string, replyHeaders: [string, string][], reply: string, error: string}} Logged
- */
-
 /** What a door has refused, in words. */
 export class ApiError extends Error {
 	/** @param {number} status @param {string} code @param {string} message @param {string} [next] */
@@ -215,7 +208,7 @@ export async function feed(path, name, o = {}) {
  * A page of a SQL query.
  * @param {string} db @param {string} coll @param {string} text
  * @param {{size?: number, next?: string, signal?: AbortSignal, explain?: boolean, quiet?: boolean, key?: string, params?: any[]}} [o]
- * @returns {Promise<Reply & {rows: {v: any, text: string}[], next: string}>}
+ * @returns {Promise<Reply & {rows: Row[], next: string}>}
  */
 export async function query(db, coll, text, o = {}) {
 	/** @type {Record<string, string>} */

@@ -7,13 +7,6 @@ import { offer, palette } from './keys.js';
 import { tree } from './parts/tree.js';
 import { note, problem } from './parts/dialog.js';
 
-/**
- * What a pane gets: where it is, and what it may do to the page.
- * @typedef {{db: string, coll: string, params: Record<string, string>, readOnly: boolean, setParams: typeof setParams,
- *   definition: () => Promise<any>, refresh: () => Promise<void>, inspector: HTMLElement}} Context
- * @typedef {{mount: (el: HTMLElement, ctx: Context) => (() => void)|void}} Pane
- */
-
 /** The panes: name, title, and the module. */
 const containerPanes = [
 	['items', 'Items'],
@@ -73,7 +66,7 @@ function login(hello, why) {
 				'form',
 				{
 					class: 'card',
-					onsubmit: async (/** @type {Event} */ e) => {
+					onsubmit: async (e) => {
 						e.preventDefault();
 						try {
 							const r = await logIn(key.value.trim());
@@ -135,7 +128,7 @@ function frame() {
 			filter = search.value.toLowerCase();
 			draw();
 		},
-		onkeydown: (/** @type {KeyboardEvent} */ e) => {
+		onkeydown: (e) => {
 			if (e.key === 'ArrowDown') {
 				e.preventDefault();
 				t.focus();
@@ -187,7 +180,7 @@ function frame() {
 			{
 				class: 'skip',
 				href: '#pane',
-				onclick: (/** @type {Event} */ e) => {
+				onclick: (e) => {
 					e.preventDefault();
 					focusPane();
 				},
@@ -334,19 +327,24 @@ function draw() {
 					.filter((c) => !filter || (db + ' ' + c.id).toLowerCase().includes(filter))
 					.map((c) => {
 						const s = counts.get(db + '/' + c.id),
-							ru = units.get(String(c._self).replace(/\/$/, ''));
+							ru = units.get(String(c._self).replace(/\/$/, '')),
+							on = r.kind === 'container' && r.db === db && r.coll === c.id,
+							n = s?.partitions?.length || 1;
+						const facts = [
+							s && bytes(s.bytes),
+							s && n + ' partition' + (n > 1 ? 's' : ''),
+							ru && count(ru) + ' RU/s',
+						]
+							.filter(Boolean)
+							.join(' · ');
 						return {
 							id: 'c/' + db + '/' + c.id,
 							label: c.id,
 							icon: 'box',
 							note: s ? short(s.items) : '',
-							on: r.kind === 'container' && r.db === db && r.coll === c.id,
-							title:
-								`${c.id}: partition key ${(c.partitionKey?.paths || []).join(', ')}` +
-								(s
-									? `, ${count(s.items)} items, ${bytes(s.bytes)}, ${s.partitions?.length || 1} partition${s.partitions?.length > 1 ? 's' : ''}`
-									: '') +
-								(ru ? `, ${count(ru)} RU/s` : ''),
+							on,
+							sub: on ? facts : '',
+							title: `${c.id}: partition key ${(c.partitionKey?.paths || []).join(', ')}; ${facts}`,
 							choose: () => {
 								document.body.classList.remove('side-open');
 								go({ kind: 'container', db, coll: c.id, pane: 'items' });

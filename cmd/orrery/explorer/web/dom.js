@@ -6,7 +6,7 @@ const SVG = 'http://www.w3.org/2000/svg';
  * Makes an element. A property that begins with "on" is a listener, "class" the classes, "style" an object of
  * properties, a property that the element has and that is no string is set as such, and anything else an attribute.
  * @param {string} tag
- * @param {Record<string, any>|null} [props]
+ * @param {Props|null} [props]
  * @param {...any} kids
  * @returns {any}
  */

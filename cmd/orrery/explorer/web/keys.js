@@ -2,8 +2,6 @@
 
 import { h, fill } from './dom.js';
 
-/** @typedef {{name: string, keys?: string, act: () => any, group?: string}} Command */
-
 /** Commands by who offers them: the page, and the pane that is shown. @type {Map<string, () => Command[]>} */
 const sources = new Map();
 
@@ -111,7 +109,7 @@ export function palette(mode) {
 			at = 0;
 			draw();
 		},
-		onkeydown: (/** @type {KeyboardEvent} */ e) => {
+		onkeydown: (e) => {
 			if (e.key === 'ArrowDown' || e.key === 'ArrowUp') {
 				e.preventDefault();
 				at = Math.max(0, Math.min(shown.length - 1, at + (e.key === 'ArrowDown' ? 1 : -1)));

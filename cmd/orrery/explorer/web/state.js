@@ -1,7 +1,5 @@
 // What the page remembers: the address has all that can be shared, the browser's storage what is this user's.
 
-/** @typedef {{kind: string, db: string, coll: string, pane: string, params: Record<string, string>}} Route */
-
 const prefix = 'orrery.' + location.host + '.';
 
 /** @template T @param {string} key @param {T} other @returns {T} */

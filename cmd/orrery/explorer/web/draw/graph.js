@@ -8,12 +8,6 @@ import { note, problem } from '../parts/dialog.js';
 import { pretty } from '../parts/exchange.js';
 import { rove } from '../keys.js';
 
-/**
- * @typedef {{id: string, label: string, v: any, x: number, y: number, at: number, open?: boolean}} Vertex
- * @typedef {{id: string, label: string, v: any, from: string, to: string}} Edge
- * @typedef {{vertices: Map<string, Vertex>, edges: Map<string, Edge>}} Found
- */
-
 const palette = [
 	'#4f74e3',
 	'#2f9e72',
@@ -129,6 +123,7 @@ export function graphView(el, ctx, found) {
 		frame = 0,
 		round = 0,
 		fitted = false,
+		moved = false,
 		closed = false;
 	/** @type {number[]} */ const frames = [];
 	const worker = new Worker(/** @type {any} */ (workerAddress()));
@@ -365,11 +360,12 @@ export function graphView(el, ctx, found) {
 		scale = Math.max(0.05, scale);
 		ox = (-(l + r) / 2) * scale;
 		oy = (-(t + b) / 2) * scale;
+		if (asked) moved = false;
 		if (asked) redraw();
 	}
 	/** @param {number} by @param {number} [x] @param {number} [y] */
 	function zoom(by, x = 0, y = 0) {
-		fitted = true;
+		moved = fitted = true;
 		const to = Math.max(0.05, Math.min(4, scale * by)),
 			k = to / scale;
 		ox = x - (x - ox) * k;
@@ -383,8 +379,12 @@ export function graphView(el, ctx, found) {
 		chosen = id;
 		const n = vertices.get(id),
 			e = id.startsWith('e:') ? edges.get(id.slice(2)) : null;
-		if (centre && n) {
-			fitted = true;
+		const seen =
+			n &&
+			Math.abs(n.x * scale + ox) < holder.clientWidth / 2 - 30 &&
+			Math.abs(n.y * scale + oy) < holder.clientHeight / 2 - 40;
+		if (centre && n && !seen) {
+			moved = fitted = true;
 			ox = -n.x * scale;
 			oy = -n.y * scale;
 		}
@@ -430,7 +430,7 @@ export function graphView(el, ctx, found) {
 						'details',
 						null,
 						h('summary', null, 'As the API answers'),
-						h('pre', { class: 'code', tabindex: '0' }, pretty(printOf(v))),
+						h('pre', { class: 'code', tabindex: '0' }, pretty(print(v))),
 					),
 			),
 			() => {
@@ -506,11 +506,11 @@ export function graphView(el, ctx, found) {
 	};
 	/** @type {Vertex|null} */ let drag = null;
 	/** @type {{x: number, y: number}|null} */ let from = null;
-	let moved = false;
+	let pulled = false;
 	canvas.addEventListener('pointerdown', (/** @type {PointerEvent} */ e) => {
 		from = place(e);
 		drag = hit(from);
-		moved = false;
+		pulled = false;
 		canvas.setPointerCapture(e.pointerId);
 	});
 	canvas.addEventListener('pointermove', (/** @type {PointerEvent} */ e) => {
@@ -521,9 +521,8 @@ export function graphView(el, ctx, found) {
 		const p = place(e),
 			dx = p.x - from.x,
 			dy = p.y - from.y;
-		if (!moved && Math.hypot(dx, dy) < 4) return;
-		moved = true;
-		fitted = true;
+		if (!pulled && Math.hypot(dx, dy) < 4) return;
+		pulled = moved = fitted = true;
 		if (drag) {
 			drag.x += dx / scale;
 			drag.y += dy / scale;
@@ -535,8 +534,8 @@ export function graphView(el, ctx, found) {
 		redraw();
 	});
 	canvas.addEventListener('pointerup', () => {
-		if (!moved && drag) choose(drag.id);
-		if (moved && drag) relayout(0.02);
+		if (!pulled && drag) choose(drag.id);
+		if (pulled && drag) relayout(0.02);
 		drag = null;
 		from = null;
 	});
@@ -553,7 +552,11 @@ export function graphView(el, ctx, found) {
 		},
 		{ passive: false },
 	);
-	const watch = new ResizeObserver(() => redraw());
+	// what was fitted is fitted again when the room changes, unless it was moved by hand
+	const watch = new ResizeObserver(() => {
+		if (!moved) fit();
+		redraw();
+	});
 	watch.observe(holder);
 	const theme = new MutationObserver(redraw);
 	theme.observe(document.documentElement, { attributes: true });
@@ -567,9 +570,4 @@ export function graphView(el, ctx, found) {
 		},
 		frames: () => frames,
 	};
-}
-
-/** @param {any} v */
-function printOf(v) {
-	return print(v);
 }

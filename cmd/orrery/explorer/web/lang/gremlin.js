@@ -9,8 +9,8 @@ const steps =
 		' ',
 	);
 
-/** Runs a script on a container's graph. @param {{db: string, coll: string}} ctx @param {string} text @param {AbortSignal} [signal] @param {Record<string, any>} [bindings]
- * @returns {Promise<import('./words.js').Result>} */
+/** Runs a script on a container's graph. @param {Place} ctx @param {string} text @param {AbortSignal} [signal] @param {Record<string, any>} [bindings]
+ * @returns {Promise<Result>} */
 export async function evaluate(ctx, text, signal, bindings) {
 	const r = await call('gremlin', 'POST', '', {
 		headers: { accept: 'application/vnd.gremlin-v1.0+json' },
@@ -26,7 +26,7 @@ export async function evaluate(ctx, text, signal, bindings) {
 	return { rows: rows(result, 'data'), next: '', charge, ms: r.ms, plan: null };
 }
 
-/** @type {import('./words.js').Language} */
+/** @type {Language} */
 export const gremlin = {
 	name: 'gremlin',
 	title: 'Gremlin',

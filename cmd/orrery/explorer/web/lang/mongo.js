@@ -262,17 +262,19 @@ export function relax(v) {
 	return o;
 }
 
-/** @type {import('./words.js').Language} */
+/** @type {Language} */
 export const mongo = {
 	name: 'mongo',
 	title: 'Mongo',
 	api: 'mongo',
 	sample: () => 'find({})',
 	paint: painter(['true', 'false', 'null', 'new', 'db'], { comment: '//[^\\n]*' }),
-	complete: (text, at, names) =>
-		word(text, at, (before) =>
-			/(^|[.])\s*$/.test(before) && !/["'{,:[]\s*$/.test(before) ? methods : [...operators, ...names],
-		),
+	complete: (text, at, names, colls) =>
+		word(text, at, (before) => {
+			if (/\b(from|coll|into)\s*:\s*['"]$/.test(before)) return colls;
+			if (!/(^|\.)\s*$/.test(before)) return [...operators, ...names];
+			return /\bdb\.$/.test(before) ? [...colls, ...methods] : methods;
+		}),
 	code: (c, text) =>
 		`db.getSiblingDB(${JSON.stringify(c.db)}).` +
 		(/^\s*\{/.test(text)

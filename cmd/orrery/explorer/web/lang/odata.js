@@ -5,7 +5,7 @@ import { painter, word } from './words.js';
 
 const words = 'eq ne gt ge lt le and or not true false datetime guid binary'.split(' ');
 
-/** @type {import('./words.js').Language} */
+/** @type {Language} */
 export const odata = {
 	name: 'odata',
 	title: 'OData',

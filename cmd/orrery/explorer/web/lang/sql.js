@@ -12,7 +12,7 @@ const functions =
 		' ',
 	);
 
-/** @type {import('./words.js').Language} */
+/** @type {Language} */
 export const sql = {
 	name: 'sql',
 	title: 'SQL',

@@ -1,15 +1,6 @@
 // Colours and completion that all languages share.
 
 /**
- * @typedef {{rows: {v: any, text: string}[], next: string, charge: number, ms: number, plan: any}} Result
- * @typedef {{name: string, title: string, api: string, only?: string, sample: (coll: string) => string, paint: (text: string) => [string, string][],
- *   complete: (text: string, at: number, names: string[]) => {from: number, choices: string[]}|null,
- *   code: (ctx: {db: string, coll: string}, text: string) => string,
- *   page: (ctx: {db: string, coll: string}, text: string, o: {next?: string, size?: number, signal?: AbortSignal}) => Promise<Result>,
- *   explain?: (ctx: {db: string, coll: string}, text: string, signal: AbortSignal) => Promise<any>}} Language
- */
-
-/**
  * Makes a painter from the words of a language.
  * @param {string[]} words @param {{comment?: string, calls?: boolean, insensitive?: boolean}} [o] @returns {(text: string) => [string, string][]}
  */

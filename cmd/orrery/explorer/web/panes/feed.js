@@ -11,7 +11,7 @@ import { problem } from '../parts/dialog.js';
 
 const most = 500;
 
-/** @param {HTMLElement} el @param {import('../app.js').Context} ctx */
+/** @param {HTMLElement} el @param {Context} ctx */
 export function mount(el, ctx) {
 	const { db, coll } = ctx;
 	/** @type {{at: number, kind: string, id: string, lsn: string, text: string, range: string}[]} */ let list = [];

@@ -6,7 +6,7 @@ import { offer } from '../keys.js';
 import { graphView, elementsOf } from '../draw/graph.js';
 import { problem } from '../parts/dialog.js';
 
-/** @param {HTMLElement} el @param {import('../app.js').Context} ctx */
+/** @param {HTMLElement} el @param {Context} ctx */
 export function mount(el, ctx) {
 	/** @type {any} */ let view = null;
 	let left = false;
@@ -17,7 +17,7 @@ export function mount(el, ctx) {
 		spellcheck: 'false',
 		autocomplete: 'off',
 		value: ctx.params.g || 'g.V().limit(100)',
-		onkeydown: (/** @type {KeyboardEvent} */ e) => {
+		onkeydown: (e) => {
 			if (e.key === 'Enter') {
 				e.preventDefault();
 				read();

@@ -9,8 +9,6 @@ const every = 1000,
 	kept = 120,
 	apis = ['nosql', 'mongo', 'gremlin', 'table'];
 
-/** @typedef {Map<string, {labels: Record<string, string>, value: number}[]>} Metrics */
-
 /** Reads the text format of Prometheus. @param {string} text @returns {Metrics} */
 export function metrics(text) {
 	/** @type {Metrics} */ const out = new Map();
@@ -66,7 +64,8 @@ export function mount(el) {
 		ru: plot({ title: 'Request units per second' }),
 		p50: plot({ title: 'Latency, median', unit: 'ms' }),
 		p99: plot({ title: 'Latency, 99 % are faster', unit: 'ms' }),
-		errors: plot({ title: 'Errors and 429 per second' }),
+		errors: plot({ title: 'Errors per second' }),
+		throttled: plot({ title: 'Throttled (429) per second' }),
 		memory: plot({ title: 'Memory of requests', format: bytes }),
 		disk: plot({ title: 'Disk and compaction', format: bytes }),
 		conns: plot({ title: 'Connections', format: (n) => count(Math.round(n)) }),
@@ -142,11 +141,10 @@ export function mount(el) {
 				return p === null ? null : p * 1000;
 			}),
 		);
-		plots.errors.set([
-			{ name: 'server errors', values: push('failed', rate('orrery_request_failures_total', null)) },
-			{ name: 'throttled', values: push('429', rate('orrery_throttled_requests_total', null)) },
-			{ name: 'overload', values: push('refused', rate('orrery_requests_refused_total', null)) },
-		]);
+		const ended = (/** @type {string} */ x, /** @type {(status: string) => boolean} */ which) =>
+			rate('orrery_request_duration_seconds_count', (/** @type {any} */ l) => l.api === x && which(l.status));
+		plots.errors.set(by('bad', (x) => ended(x, (s) => (x === 'mongo' ? s !== 'ok' : !/^[23]/.test(s)))));
+		plots.throttled.set(by('429', (x) => ended(x, (s) => s === '429' || s === '16500')));
 		plots.memory.set([
 			{ name: 'used', values: push('mem', sum(b.m, 'orrery_memory_budget_used_bytes')) },
 			{ name: 'temporary files', values: push('spill', sum(b.m, 'orrery_spill_bytes')) },

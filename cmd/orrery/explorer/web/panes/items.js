@@ -8,7 +8,7 @@ import { grid, columnsOf } from '../parts/grid.js';
 import { confirm, note, problem, dialog } from '../parts/dialog.js';
 import { openItem } from '../parts/item.js';
 
-/** @param {HTMLElement} el @param {import('../app.js').Context} ctx */
+/** @param {HTMLElement} el @param {Context} ctx */
 export function mount(el, ctx) {
 	const { db, coll } = ctx;
 	/** @type {any} */ let def = null;
@@ -23,7 +23,7 @@ export function mount(el, ctx) {
 		spellcheck: 'false',
 		autocomplete: 'off',
 		value: ctx.params.where || '',
-		onkeydown: (/** @type {KeyboardEvent} */ e) => {
+		onkeydown: (e) => {
 			if (e.key === 'Enter') {
 				e.preventDefault();
 				apply();
@@ -40,7 +40,7 @@ export function mount(el, ctx) {
 		'aria-label': 'Go to the item with this id',
 		spellcheck: 'false',
 		autocomplete: 'off',
-		onkeydown: (/** @type {KeyboardEvent} */ e) => {
+		onkeydown: (e) => {
 			if (e.key === 'Enter' && jump.value) {
 				e.preventDefault();
 				find(jump.value);
@@ -93,7 +93,29 @@ export function mount(el, ctx) {
 		trouble,
 	);
 
-	const text = () => 'SELECT * FROM c' + (ctx.params.where ? ' WHERE ' + ctx.params.where : '');
+	const chosen = () => (ctx.params.where ? ' WHERE ' + ctx.params.where : '');
+	/** @param {string} name */
+	const path = (name) =>
+		'c' +
+		name
+			.split('/')
+			.map((x) => `[${JSON.stringify(x)}]`)
+			.join('');
+	const text = () => {
+		const by = ctx.params.sort;
+		return (
+			'SELECT * FROM c' +
+			chosen() +
+			(by ? ` ORDER BY ${path(by.replace(/^-/, ''))} ${by[0] === '-' ? 'DESC' : 'ASC'}` : '')
+		);
+	};
+	/** Sorts by a column, then the other way round, then no longer. @param {string} name */
+	function sort(name) {
+		const by = ctx.params.sort;
+		ctx.params.sort = by === name ? '-' + name : by === '-' + name ? '' : name;
+		ctx.setParams({ sort: ctx.params.sort });
+		return apply();
+	}
 	const g = grid(el, {
 		label: 'Items of ' + coll,
 		pick: !ctx.readOnly,
@@ -116,6 +138,8 @@ export function mount(el, ctx) {
 				14,
 			),
 		key: (r) => String(show(r.v.get('_rid')) || r.text),
+		sorted: () => ctx.params.sort,
+		sort,
 		open: (r) => show1(r),
 		picked: (n) => {
 			del.hidden = !n;
@@ -163,7 +187,7 @@ export function mount(el, ctx) {
 		}
 	}
 
-	/** @param {{v: any, text: string}|null} row */
+	/** @param {Row|null} row */
 	async function show1(row) {
 		if (item && !(await item.leave())) return;
 		item?.close();
@@ -175,7 +199,7 @@ export function mount(el, ctx) {
 			def,
 			row,
 			readOnly: ctx.readOnly,
-			changed: () => apply(),
+			changed: (now) => (now && g.change(now)) || apply(),
 			closed: () => {
 				item = null;
 				ctx.setParams({ id: undefined, key: undefined });
@@ -226,7 +250,7 @@ export function mount(el, ctx) {
 						await query(
 							db,
 							coll,
-							'SELECT VALUE COUNT(1) FROM c' + (ctx.params.where ? ' WHERE ' + ctx.params.where : ''),
+							'SELECT VALUE COUNT(1) FROM c' + chosen(),
 						)
 					).rows[0]?.v,
 				),
@@ -251,7 +275,7 @@ export function mount(el, ctx) {
 			const bar = h('progress', { max: n, value: 0, class: 'wide', 'aria-label': 'Deleted items' });
 			(async () => {
 				for (;;) {
-					const r = await query(db, coll, text(), { size: 1000, quiet: true });
+					const r = await query(db, coll, 'SELECT * FROM c' + chosen(), { size: 1000, quiet: true });
 					if (!r.rows.length || stop || bad.length) break;
 					bad = await each(
 						r.rows,
@@ -361,6 +385,7 @@ export function mount(el, ctx) {
 	const takeBack = offer('pane', () => [
 		{ name: 'Filter', group: 'Items', keys: '/', act: () => box.focus() },
 		{ name: 'Read again', group: 'Items', keys: 'R', act: apply },
+		...g.columns().map((name) => ({ name: 'Sort by ' + name, group: 'Items', act: () => sort(name) })),
 		...(ctx.readOnly ? [] : [{ name: 'New item', group: 'Items', keys: 'N', act: () => show1(null) }]),
 		...(item ? item.commands() : []),
 	]);

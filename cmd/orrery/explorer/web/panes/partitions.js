@@ -4,7 +4,7 @@ import { h, fill, button, count, bytes, fact } from '../dom.js';
 import { call, enc } from '../api.js';
 import { confirm, note, problem } from '../parts/dialog.js';
 
-/** @param {HTMLElement} el @param {import('../app.js').Context} ctx */
+/** @param {HTMLElement} el @param {Context} ctx */
 export function mount(el, ctx) {
 	const { db, coll } = ctx;
 	const page = h('div', { class: 'page' });
@@ -74,7 +74,7 @@ export function mount(el, ctx) {
 			),
 			r.resizing &&
 				h('p', { class: 'tag warn', role: 'status' }, 'Partitions are being split for the throughput.'),
-			r.advice && h('p', { class: 'advice' }, r.advice),
+			r.advice && h('p', { class: 'advice' + (/ bad/.test(r.advice) ? ' hot' : '') }, r.advice),
 			h('h2', null, 'Physical partitions'),
 			h(
 				'div',

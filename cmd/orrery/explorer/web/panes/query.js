@@ -4,7 +4,7 @@ import { h, fill, button, count, ms } from '../dom.js';
 import { query } from '../api.js';
 import { show, Obj, Num } from '../json.js';
 import { offer } from '../keys.js';
-import { session, load, keep } from '../state.js';
+import { session, load, keep, definitions } from '../state.js';
 import { editor } from '../parts/editor.js';
 import { grid, columnsOf } from '../parts/grid.js';
 import { inspect } from '../parts/inspect.js';
@@ -15,17 +15,18 @@ import { mongo } from '../lang/mongo.js';
 import { gremlin } from '../lang/gremlin.js';
 import { odata } from '../lang/odata.js';
 
-/** @param {HTMLElement} el @param {import('../app.js').Context} ctx */
+/** @param {HTMLElement} el @param {Context} ctx */
 export function mount(el, ctx) {
 	const { db, coll } = ctx;
 	const languages = [sql, mongo, gremlin, odata].filter(
 		(l) => session.apis.includes(l.api) && (!l.only || l.only === db),
 	);
-	/** @type {import('../lang/words.js').Language} */ let lang =
+	/** @type {Language} */ let lang =
 		languages.find((l) => l.name === (ctx.params.lang || load('lang.' + db + '/' + coll, 'sql'))) || languages[0];
 	/** @type {string[]} */ let names = [];
+	const colls = [...definitions.keys()].filter((k) => k.startsWith(db + '/')).map((k) => k.slice(db.length + 1));
 	/** @type {AbortController|null} */ let running = null;
-	/** @type {import('../lang/words.js').Result['rows']} */ let rows = [];
+	/** @type {Row[]} */ let rows = [];
 	/** @type {any} */ let plan = null;
 	let charge = 0,
 		took = 0,
@@ -41,7 +42,7 @@ export function mount(el, ctx) {
 		label: 'Query',
 		value: ctx.params.q || load(draft(lang.name), '') || lang.sample(coll),
 		paint: (t) => lang.paint(t),
-		complete: (t, at) => lang.complete(t, at, names),
+		complete: (t, at) => lang.complete(t, at, names, colls),
 		change: (t) => keep(draft(lang.name), t),
 	});
 	const choose = h('div', { class: 'seg', role: 'group', 'aria-label': 'Language' });
@@ -213,9 +214,9 @@ export function mount(el, ctx) {
 		}
 	}
 
-	/** @type {((next: string) => Promise<import('../lang/words.js').Result>)|null} */ let pager = null;
-	/** @type {import('../lang/words.js').Result|null} */ let firstPage = null;
-	/** @param {import('../lang/words.js').Result} first @param {(next: string) => Promise<import('../lang/words.js').Result>} page */
+	/** @type {((next: string) => Promise<Result>)|null} */ let pager = null;
+	/** @type {Result|null} */ let firstPage = null;
+	/** @param {Result} first @param {(next: string) => Promise<Result>} page */
 	function makeGrid(first, page) {
 		firstPage = first;
 		pager = page;
@@ -402,7 +403,7 @@ export function mount(el, ctx) {
 							'form',
 							{
 								class: 'inline',
-								onsubmit: (/** @type {Event} */ e) => {
+								onsubmit: (e) => {
 									e.preventDefault();
 									if (input.value.trim()) done(input.value.trim());
 								},
@@ -463,7 +464,7 @@ export function mount(el, ctx) {
 	/** All rows as a file. @param {'csv'|'json'} kind */
 	async function save(kind) {
 		if (!ran) return;
-		/** @type {import('../lang/words.js').Result['rows']} */ const all = [];
+		/** @type {Row[]} */ const all = [];
 		const control = new AbortController();
 		const got = await dialog('Export', (done) => {
 			const told = h('p', { role: 'status' }, 'Reading …');
@@ -503,7 +504,7 @@ export function mount(el, ctx) {
 		setTimeout(() => URL.revokeObjectURL(url), 10000);
 	}
 
-	/** @param {import('../lang/words.js').Result['rows']} all */
+	/** @param {Row[]} all */
 	function csv(all) {
 		const names = [...new Set(all.flatMap((r) => (r.v instanceof Obj ? r.v.keys() : ['value'])))];
 		return (

@@ -9,7 +9,7 @@ import { pretty } from '../parts/exchange.js';
 
 const most = 500;
 
-/** @param {HTMLElement} el @param {import('../app.js').Context} ctx */
+/** @param {HTMLElement} el @param {Context} ctx */
 export function mount(el, ctx) {
 	/** @type {any[]} */ let list = [];
 	let last = 0,
@@ -62,7 +62,7 @@ export function mount(el, ctx) {
 					h(
 						'tr',
 						null,
-						['Time', 'API', 'Operation', 'Target', 'Status', 'RU', 'Took', 'Client'].map((x) =>
+						['Time', 'Status', 'API', 'Operation', 'Target', 'RU', 'Took', 'Client'].map((x) =>
 							h('th', { class: x === 'RU' || x === 'Took' ? 'num' : '' }, x),
 						),
 					),
@@ -127,6 +127,12 @@ export function mount(el, ctx) {
 						'tr',
 						null,
 						h('td', { class: 'mono' }, r.at.slice(11, 23)),
+						h(
+							'td',
+							null,
+							h('span', { class: 'tag ' + (isBad(r) ? 'bad' : 'ok') }, r.status),
+							r.left && h('span', { class: 'tag warn' }, 'left'),
+						),
 						h('td', null, r.api),
 						h('td', null, r.operation),
 						h(
@@ -143,12 +149,6 @@ export function mount(el, ctx) {
 								},
 								r.target || '(none)',
 							),
-						),
-						h(
-							'td',
-							null,
-							h('span', { class: 'tag ' + (isBad(r) ? 'bad' : 'ok') }, r.status),
-							r.left && h('span', { class: 'tag warn' }, 'left'),
 						),
 						h('td', { class: 'num' }, r.charge ? r.charge.toFixed(2) : ''),
 						h('td', { class: 'num' }, ms(r.ms)),

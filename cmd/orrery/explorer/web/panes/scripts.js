@@ -40,7 +40,7 @@ const kinds = {
 	},
 };
 
-/** @param {HTMLElement} el @param {import('../app.js').Context} ctx */
+/** @param {HTMLElement} el @param {Context} ctx */
 export function mount(el, ctx) {
 	const base = link(ctx.db, ctx.coll);
 	/** @type {Record<string, any[]>} */ const all = {};
@@ -247,7 +247,7 @@ export function mount(el, ctx) {
 			value: '["world"]',
 			'aria-label': 'Arguments, a JSON array',
 			spellcheck: 'false',
-			onkeydown: (/** @type {KeyboardEvent} */ e) => {
+			onkeydown: (e) => {
 				if (e.key === 'Enter') run();
 			},
 		});
@@ -335,7 +335,7 @@ export function mount(el, ctx) {
 			return h(
 				'form',
 				{
-					onsubmit: (/** @type {Event} */ e) => {
+					onsubmit: (e) => {
 						e.preventDefault();
 						done(name.value);
 					},

@@ -8,7 +8,7 @@ import { editor } from '../parts/editor.js';
 import { note, problem } from '../parts/dialog.js';
 import { dropContainer } from '../parts/create.js';
 
-/** @param {HTMLElement} el @param {import('../app.js').Context} ctx */
+/** @param {HTMLElement} el @param {Context} ctx */
 export function mount(el, ctx) {
 	const { db, coll } = ctx;
 	const page = h('div', { class: 'page' });

@@ -47,7 +47,7 @@ export function create(db, databases) {
 		return h(
 			'form',
 			{
-				onsubmit: async (/** @type {Event} */ e) => {
+				onsubmit: async (e) => {
 					e.preventDefault();
 					const name = f.db.value.trim(),
 						coll = f.coll.value.trim();

@@ -53,7 +53,7 @@ export async function confirm(title, text, act, word) {
 		return h(
 			'form',
 			{
-				onsubmit: (/** @type {Event} */ e) => {
+				onsubmit: (e) => {
 					e.preventDefault();
 					if (!go.disabled) done(true);
 				},

@@ -54,7 +54,7 @@ export function editor(o) {
 			step(e.key === 'ArrowDown' ? 1 : -1);
 			return;
 		}
-		if (menu && (e.key === 'Enter' || e.key === 'Tab') && !e.ctrlKey) {
+		if (menu && (e.key === 'Enter' || e.key === 'Tab') && !e.ctrlKey && !e.metaKey) {
 			e.preventDefault();
 			take();
 			return;
@@ -122,7 +122,7 @@ export function editor(o) {
 						role: 'option',
 						'aria-selected': String(i === at),
 						class: i === at ? 'on' : '',
-						onmousedown: (/** @type {Event} */ e) => {
+						onmousedown: (e) => {
 							e.preventDefault();
 							at = i;
 							take();

@@ -13,7 +13,7 @@ export function pretty(text) {
 	}
 }
 
-/** The request as curl sends it to the page's bridge, with a place for the session. @param {import('../api.js').Logged} l */
+/** The request as curl sends it to the page's bridge, with a place for the session. @param {Logged} l */
 function curl(l) {
 	const q = (/** @type {string} */ s) => "'" + s.replaceAll("'", "'\\''") + "'";
 	const headers = Object.entries(l.headers)
@@ -22,7 +22,7 @@ function curl(l) {
 	return `# the session of the page: its cookie and token\ncurl -X ${l.method} ${q(new URL('api/' + l.door + l.path, location.href).href)} \\\n  -H "cookie: $ORRERY_COOKIE" -H "x-orrery-token: $ORRERY_TOKEN"${l.body ? " \\\n  -H 'content-type: application/json'" : ''}${headers}${l.body ? ' \\\n  -d ' + q(l.body) : ''}`;
 }
 
-/** @param {import('../api.js').Logged} l */
+/** @param {Logged} l */
 export function show(l) {
 	return dialog(
 		`${l.method} ${l.path}`.slice(0, 90),

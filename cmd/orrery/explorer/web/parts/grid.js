@@ -10,13 +10,6 @@ import { show } from '../json.js';
 const height = 30,
 	most = 2000;
 
-/**
- * @typedef {{v: any, text: string}} Row
- * @typedef {{rows: Row[], next: string}} Page
- * @typedef {{page: (next: string) => Promise<Page>, columns: (rows: Row[]) => {name: string, get: (v: any) => any}[], open: (row: Row) => any,
- *   pick?: boolean, picked?: (n: number) => any, moved?: () => any, failed: (e: any) => any, label: string, key?: (row: Row) => string}} GridOptions
- */
-
 /** @param {HTMLElement} el @param {GridOptions} o */
 export function grid(el, o) {
 	const head = h('div', { class: 'head', role: 'row' }),
@@ -34,8 +27,9 @@ export function grid(el, o) {
 		at = 0,
 		busy = false,
 		done = false,
-		life = 0;
-	/** @type {ReturnType<GridOptions['columns']>} */ let columns = [];
+		life = 0,
+		wanted = false;
+	/** @type {Column[]} */ let columns = [];
 	/** @type {Set<string>} */ const picks = new Set();
 	/** @type {Map<string, Row>} */ const picked = new Map();
 	let opened = '';
@@ -119,6 +113,7 @@ export function grid(el, o) {
 			const longest = some.reduce((n, r) => Math.max(n, show(c.get(r.v)).length), c.name.length + 1);
 			return Math.min(340, 26 + 7 * longest) + 'px';
 		});
+		box.style.setProperty('--wide', widths.reduce((n, w) => n + parseInt(w), o.pick ? 34 : 0) + 'px');
 		fill(
 			head,
 			o.pick &&
@@ -128,15 +123,28 @@ export function grid(el, o) {
 					h('input', {
 						type: 'checkbox',
 						'aria-label': 'Select all loaded rows',
-						onchange: (/** @type {any} */ e) => {
+						onchange: (e) => {
 							for (const p of pages) for (const r of p.rows) set(r, e.target.checked);
 							draw();
 						},
 					}),
 				),
-			columns.map((c, i) =>
-				h('div', { class: 'cell', role: 'columnheader', style: { 'flex-basis': widths[i] } }, c.name),
-			),
+			columns.map((c, i) => {
+				const by = o.sorted?.(),
+					way = by === c.name ? 'ascending' : by === '-' + c.name ? 'descending' : undefined;
+				return h(
+					'div',
+					{ class: 'cell', role: 'columnheader', 'aria-sort': way, style: { 'flex-basis': widths[i] } },
+					o.sort
+						? h(
+								'button',
+								{ type: 'button', tabindex: '-1', title: 'Sort', onclick: () => o.sort?.(c.name) },
+								c.name,
+								way && (way === 'ascending' ? ' ▴' : ' ▾'),
+							)
+						: c.name,
+				);
+			}),
 		);
 	}
 
@@ -178,7 +186,7 @@ export function grid(el, o) {
 			if (r) list.push(line(r, i));
 		}
 		fill(body, list);
-		if (had) focusAt();
+		if (had || wanted) focusAt();
 		if (last > n - 30) more();
 		if (first < 10 && before.length) earlier();
 		o.moved?.();
@@ -197,7 +205,7 @@ export function grid(el, o) {
 				tabindex: i === at ? '0' : '-1',
 				'data-i': String(i),
 				style: { top: i * height + 'px' },
-				onclick: (/** @type {any} */ e) => {
+				onclick: (e) => {
 					at = i;
 					if (!e.target.closest('.pick')) choose(r);
 				},
@@ -211,7 +219,7 @@ export function grid(el, o) {
 						tabindex: '-1',
 						checked: picks.has(k),
 						'aria-label': 'Select row',
-						onchange: (/** @type {any} */ e) => {
+						onchange: (e) => {
 							set(r, e.target.checked);
 							draw();
 						},
@@ -243,7 +251,9 @@ export function grid(el, o) {
 		o.open(r);
 	}
 	function focusAt() {
-		/** @type {HTMLElement|null} */ (body.querySelector(`[data-i="${at}"]`))?.focus({ preventScroll: true });
+		const el = /** @type {HTMLElement|null} */ (body.querySelector(`[data-i="${at}"]`));
+		wanted = !el && !total();
+		el?.focus({ preventScroll: true });
 	}
 
 	/** @param {number} to */
@@ -309,7 +319,7 @@ export function grid(el, o) {
 	return {
 		el: box,
 		reload,
-		/** @param {Row[]} list @param {ReturnType<GridOptions['columns']>} [cols] */
+		/** @param {Row[]} list @param {Column[]} [cols] */
 		set(list, cols) {
 			life++;
 			pages = [{ from: '', rows: list, next: '' }];
@@ -323,6 +333,17 @@ export function grid(el, o) {
 			draw();
 		},
 		picked: () => [...picked.values()],
+		/** Shows what a row has become. @param {Row} row @returns {boolean} whether it is loaded */
+		change(row) {
+			for (const p of pages)
+				for (let i = 0; i < p.rows.length; i++)
+					if (keyOf(p.rows[i]) === keyOf(row)) {
+						p.rows[i] = row;
+						draw();
+						return true;
+					}
+			return false;
+		},
 		clear() {
 			picks.clear();
 			picked.clear();
@@ -334,6 +355,7 @@ export function grid(el, o) {
 			opened = k;
 			draw();
 		},
+		columns: () => columns.map((c) => c.name),
 		/** The numbers of the first and last loaded row, and whether there are more. */
 		range: () => ({ from: skipped + 1, to: skipped + total(), more: !done }),
 		focus() {

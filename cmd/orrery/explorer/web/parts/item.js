@@ -14,7 +14,7 @@ import { confirm, dialog, note, problem, copy } from './dialog.js';
 
 /**
  * @param {HTMLElement} side
- * @param {{db: string, coll: string, def: any, row: {v: any, text: string}|null, readOnly: boolean, changed: () => any, closed: () => any, step: (by: number) => any}} o
+ * @param {{db: string, coll: string, def: any, row: Row|null, readOnly: boolean, changed: (row?: Row|null) => any, closed: () => any, step: (by: number) => any}} o
  */
 export function openItem(side, o) {
 	const { db, coll, def } = o;
@@ -199,7 +199,7 @@ export function openItem(side, o) {
 			head();
 			edited();
 			note(`Saved ${id}, ${r.charge} RU.`, 'ok');
-			o.changed();
+			o.changed(other ? null : { v: saved, text: source });
 		} catch (e) {
 			edited();
 			if (/** @type {any} */ (e).status === 412) conflict();

@@ -34,7 +34,7 @@ export function plot(o) {
 		set(lines) {
 			const all = lines.flatMap((l) => l.values.filter((v) => v !== null)),
 				top = nice(Math.max(0.001, .../** @type {number[]} */ (all)));
-			const n = Math.max(2, ...lines.map((l) => l.values.length)),
+			const n = Math.max(30, ...lines.map((l) => l.values.length)),
 				y = (/** @type {number} */ v) => hgt - 4 - ((hgt - 20) * v) / top;
 			fill(
 				picture,

@@ -2,11 +2,6 @@
 
 import { h, fill, icon } from '../dom.js';
 
-/**
- * @typedef {{id: string, label: string, icon: string, note?: string, title?: string, kids?: Node2[]|null, open?: boolean, on?: boolean,
- *   choose?: () => any, toggle?: (open: boolean) => any, actions?: {label: string, icon: string, act: () => any}[]}} Node2
- */
-
 /** @param {HTMLElement} el @param {string} label */
 export function tree(el, label) {
 	let at = '';
@@ -88,14 +83,14 @@ export function tree(el, label) {
 				'aria-level': String(level),
 				'aria-selected': String(!!n.on),
 				'aria-expanded': leaf ? undefined : String(!!n.open),
-				'aria-label': n.label + (n.note ? ', ' + n.note : ''),
+				'aria-label': n.label + (n.note ? ', ' + n.note : '') + (n.sub ? ', ' + n.sub : ''),
 			},
 			h(
 				'div',
 				{
 					class: 'row' + (n.on ? ' on' : ''),
 					title: n.title,
-					onclick: (/** @type {Event} */ e) => {
+					onclick: (e) => {
 						if (!(/** @type {Element} */ (e.target).closest('button'))) {
 							focus(n.id);
 							choose(n);
@@ -121,6 +116,7 @@ export function tree(el, label) {
 				),
 				n.note && h('span', { class: 'count' }, n.note),
 			),
+			n.sub && h('div', { class: 'sub' }, n.sub),
 		);
 		all.set(n.id, { n, el: li, up });
 		if (!leaf && n.open)

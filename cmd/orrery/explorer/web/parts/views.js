@@ -48,8 +48,8 @@ export function fourViews(el, o) {
 			title: 'MongoDB',
 			read: mongoDoc,
 			code: () => ({
-				mongosh: `db.getSiblingDB(${j(db)}).getCollection(${j(coll)}).findOne({ _id: ${mongoId()} })`,
-				Python: `client[${j(db)}][${j(coll)}].find_one({"_id": ${py1(mongoId())}})`,
+				mongosh: `db.getSiblingDB(${j(db)}).getCollection(${j(coll)}).findOne({ _id: ${j(id)} })`,
+				Python: `client[${j(db)}][${j(coll)}].find_one({"_id": ${j(id)}})`,
 			}),
 		},
 		{
@@ -110,9 +110,6 @@ export function fourViews(el, o) {
 	function partition() {
 		const v = o.v.get('$pk') ?? at(o.v, o.def.partitionKey?.paths?.[0] || '');
 		return typeof v === 'string' ? v : show(v);
-	}
-	function mongoId() {
-		return j(id);
 	}
 	function script() {
 		return `g.V(${j(id)}).fold().coalesce(__.unfold(), __.E(${j(id)}))`;
@@ -224,8 +221,4 @@ function one(key) {
 	} catch {
 		return key;
 	}
-}
-/** @param {string} s */
-function py1(s) {
-	return s;
 }
