@@ -104,7 +104,7 @@ func orderIndexed(ct *core.Container, o sql.OrderPath) bool {
 			return false
 		}
 		return slices.Equal(o.Path.Segs, access.ID.Segs) || slices.Equal(o.Path.Segs, access.TS.Segs) ||
-			ct.Indexes(o.Path)
+			ct.OrderServed([]exec.Order{{Path: o.Path}}, nil) == access.OrderServed
 	}
 	var p indexingJSON
 	if json.Unmarshal(ct.Spec().IndexingPolicy, &p) != nil {

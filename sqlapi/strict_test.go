@@ -217,3 +217,26 @@ func TestStrictLimits(t *testing.T) {
 			403, "1005")
 	}
 }
+
+// The newest policy decides what is refused, also while the index is rebuilt for it: what it allows is answered at
+// once, and what it excludes is refused at once.
+func TestStrictIndexesDuringRebuild(t *testing.T) {
+	a := strictAPI(t, true)
+	const head = `{"id":"r","partitionKey":{"paths":["/pk"],"version":2},"indexingPolicy":`
+	all := head + `{"includedPaths":[{"path":"/*"}],"excludedPaths":[]}}`
+	none := head + `{"includedPaths":[],"excludedPaths":[{"path":"/*"}]}}`
+	a.do("POST", "/dbs/db/colls", none).is(201)
+	for i := range 20000 {
+		a.do("POST", "/dbs/db/colls/r/docs", fmt.Sprintf(`{"id":"%d","pk":"a","n":%d}`, i, i), key("a")).is(201)
+	}
+	query := func() *reply {
+		return a.do("POST", "/dbs/db/colls/r/docs", `{"query":"SELECT VALUE c.n FROM c WHERE c.n > 19998 ORDER BY c.n"}`,
+			"x-ms-documentdb-isquery: True", key("a"))
+	}
+	for range 3 {
+		a.do("PUT", "/dbs/db/colls/r", all).is(200)
+		query().is(200).has("[19999]")
+		a.do("PUT", "/dbs/db/colls/r", none).is(200)
+		query().is(400)
+	}
+}

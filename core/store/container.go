@@ -126,8 +126,17 @@ func (c *Container) Name() string {
 	return d.Database + "/" + d.ID
 }
 
-// Policy returns the compiled indexing policy.
+// Policy returns the compiled indexing policy that queries use: the previous one until a rebuild is complete.
 func (c *Container) Policy() *index.Policy { return c.pol.Load() }
+
+// NewestPolicy returns the compiled indexing policy of the newest definition, also during the rebuild for it.
+func (c *Container) NewestPolicy() *index.Policy {
+	def := c.def.Load()
+	if p := c.known.Load().at(def.IndexVersion); p != nil {
+		return p
+	}
+	return c.pol.Load()
+}
 
 // Items returns the exact number of items, including expired ones that are not reaped yet.
 func (c *Container) Items() (n int64) {
