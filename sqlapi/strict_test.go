@@ -230,8 +230,8 @@ func TestStrictIndexesDuringRebuild(t *testing.T) {
 		a.do("POST", "/dbs/db/colls/r/docs", fmt.Sprintf(`{"id":"%d","pk":"a","n":%d}`, i, i), key("a")).is(201)
 	}
 	query := func() *reply {
-		return a.do("POST", "/dbs/db/colls/r/docs", `{"query":"SELECT VALUE c.n FROM c WHERE c.n > 19998 ORDER BY c.n"}`,
-			"x-ms-documentdb-isquery: True", key("a"))
+		const text = `{"query":"SELECT VALUE c.n FROM c WHERE c.n > 19998 ORDER BY c.n"}`
+		return a.do("POST", "/dbs/db/colls/r/docs", text, "x-ms-documentdb-isquery: True", key("a"))
 	}
 	for range 3 {
 		a.do("PUT", "/dbs/db/colls/r", all).is(200)
