@@ -3,6 +3,7 @@ package run
 import (
 	"math/big"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/orrerydb/orrery/core/doc"
@@ -123,6 +124,26 @@ func (p *predicate) holds(v any) bool { return p.test(v, p.args) == yes }
 // test evaluates the predicate with the given arguments instead of p.args (see where).
 func (p *predicate) test(v any, args []any) tern {
 	switch p.op {
+	case "and", "or":
+		r := yes
+		if p.op == "or" {
+			r = no
+		}
+		for _, s := range p.subs {
+			if t := s.test(v, s.args); p.op == "or" {
+				r = max(r, t)
+			} else {
+				r = min(r, t)
+			}
+		}
+		return r
+	case "not":
+		return -p.subs[0].test(v, p.subs[0].args)
+	}
+	if id, ok := v.(idValue); ok {
+		v = id.as(p.op, args)
+	}
+	switch p.op {
 	case "eq":
 		return ternOf(equal(v, args[0]))
 	case "neq":
@@ -139,25 +160,39 @@ func (p *predicate) test(v any, args []any) tern {
 		return ternOf(p.member(v, args))
 	case "without":
 		return ternOf(!p.member(v, args))
-	case "and", "or":
-		r := yes
-		if p.op == "or" {
-			r = no
-		}
-		for _, s := range p.subs {
-			if t := s.test(v, s.args); p.op == "or" {
-				r = max(r, t)
-			} else {
-				r = min(r, t)
-			}
-		}
-		return r
-	case "not":
-		return -p.subs[0].test(v, p.subs[0].args)
 	case "typeOf":
 		return ternOf(isType(v, args[0]))
 	}
 	return p.testText(v, args[0])
+}
+
+// idValue is the id of an element as predicates see it. It is its text, so that 1 and "1" are the same vertex, but an
+// order by numbers is that of numbers.
+//
+//	eq("7") of 7  ->  yes
+//	gt(9) of 10   ->  yes
+//	gt("9") of 10 ->  no: "10" comes before "9"
+//	gt(9) of "10" ->  unknown: a text and a number aren't comparable
+type idValue struct {
+	id   any
+	text string
+}
+
+// as returns the id for a predicate that isn't a combination of others.
+func (e idValue) as(op string, args []any) any {
+	if orders(op) && !slices.ContainsFunc(args, func(a any) bool { return family(a) != famNumber }) {
+		return e.id
+	}
+	return e.text
+}
+
+// orders reports whether a predicate compares by an order.
+func orders(op string) bool {
+	switch op {
+	case "lt", "lte", "gt", "gte", "inside", "between", "outside":
+		return true
+	}
+	return false
 }
 
 // testText evaluates the predicates on text. For other values they are unknown.

@@ -80,7 +80,7 @@ func notElement(v any) error {
 		gvalue.Text(v), typeName(v))
 }
 
-// idTest compares ids as text, so that 1 and "1" are the same vertex.
+// idTest compares ids as idValue says.
 func (c *compiler) idTest(args []any) (func(x *exec, v any) (bool, error), error) {
 	args = flatten(args)
 	texts := make([]any, len(args))
@@ -112,7 +112,7 @@ func (c *compiler) idTest(args []any) (func(x *exec, v any) (bool, error), error
 			return false, notElement(v)
 		}
 		s, _ := idText(id)
-		return p.holds(s), nil
+		return p.holds(idValue{id, s}), nil
 	}, nil
 }
 
@@ -121,6 +121,8 @@ func idTextsOfP(p *gvalue.P) *gvalue.P {
 	for _, a := range p.Args {
 		if sub, ok := a.(*gvalue.P); ok {
 			out.Args = append(out.Args, idTextsOfP(sub))
+		} else if orders(p.Op) && family(a) == famNumber {
+			out.Args = append(out.Args, a)
 		} else if s, ok := idText(a); ok {
 			out.Args = append(out.Args, s)
 		} else {
