@@ -57,8 +57,7 @@ func (m *mongodb) define(ctx context.Context) (any, error) {
 func patient(ctx context.Context, do func() error) error {
 	for {
 		err := do()
-		var e mongo.ServerError
-		if !errors.As(err, &e) || !e.HasErrorCode(busy) {
+		if !isBusy(err) {
 			return err
 		}
 		var some mongo.BulkWriteException
@@ -210,7 +209,11 @@ func (m *mongodb) documents(ctx context.Context, at *mongoAt, f func([]change, j
 			for cur.Next(ctx) {
 				batch = append(batch, change{item: append([]byte(nil), cur.Current...)})
 			}
-			return errors.Join(cur.Err(), cur.Close(ctx))
+			err = cur.Err()
+			if len(batch) > 0 && isBusy(err) { // what is read stays read: a page may cost more than the server gives at once
+				err = nil
+			}
+			return errors.Join(err, cur.Close(ctx))
 		})
 		if err != nil || len(batch) == 0 {
 			return err
@@ -234,6 +237,12 @@ var (
 	again = []int{busy, 112}                                   // the server is busy, or another write was in the way
 	fatal = []int{13, 50, 91, 189, 10107, 11600, 11602, 13435} // the server, or what the user may do
 )
+
+// isBusy reports whether a server has refused a request because it came too fast.
+func isBusy(err error) bool {
+	var e mongo.ServerError
+	return errors.As(err, &e) && e.HasErrorCode(busy)
+}
 
 // asked finds how long a busy server asks to wait.
 var asked = regexp.MustCompile(`RetryAfterMs=(\d+)`)
