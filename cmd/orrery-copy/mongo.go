@@ -210,7 +210,7 @@ func (m *mongodb) documents(ctx context.Context, at *mongoAt, f func([]change, j
 				batch = append(batch, change{item: append([]byte(nil), cur.Current...)})
 			}
 			err = cur.Err()
-			if len(batch) > 0 && isBusy(err) { // what is read stays read: a page may cost more than the server gives at once
+			if len(batch) > 0 && isBusy(err) { // a page may cost more than the server gives at once: keep what was read
 				err = nil
 			}
 			return errors.Join(err, cur.Close(ctx))
