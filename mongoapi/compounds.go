@@ -27,7 +27,7 @@ const compoundsProperty = "mongo.compounds"
 // isCompound reports whether an index is compound, and its entries are made by MongoDB API's rules alone.
 func isCompound(spec value.Value) bool {
 	key := spec.Get("key")
-	if key.Len() < 2 || spec.Get("unique").IsDefined() {
+	if key.Len() < 2 || flag(spec, "unique", false) {
 		return false
 	}
 	for it := key.Iter(); it.Next(); {
