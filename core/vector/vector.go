@@ -1,131 +1,178 @@
-package funcs
+// Package vector computes distances and similarities of vectors. A stored vector is read from its bytes: an array of
+// numbers, or a binary value of subtype 9, which has numbers of one size without names between them. Nothing of it is
+// decoded into memory that outlives the call.
+//
+// Example: for the query [1, 0] and the stored vector [0, 1] the cosine is 0, the dot product 0, and the square of the
+// Euclidean distance 2.
+package vector
 
 import (
 	"math"
-	"strings"
 
-	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// VectorDistance computes the exact distance of two vectors. The options name the distance function; the default is
-// cosine. A vector that is the same for all items is decoded once. The vector of an item is read directly from the
-// bytes of its document.
-//
-// Example: VectorDistance([1, 0], [0, 1], false, {"distanceFunction": "euclidean"}) is the square root of 2.
-func init() {
-	register(&Func{Name: "VectorDistance", Types: "aa?bo", Eval: func(_ *Context, a []value.Value) value.Value {
-		v := readVector(a[1])
-		return v.from(a[0], distanceKind(a))
-	}, Prepare: func(consts []value.Value, isConst []bool) func(*Context, []value.Value) value.Value {
-		site := new([2]byte)
-		var ready [2]*vector
-		for i := range ready {
-			if isConst[i] && consts[i].Kind() == value.Array {
-				ready[i] = readVector(consts[i])
-			}
-		}
-		return func(c *Context, a []value.Value) value.Value {
-			for i := range ready {
-				if ready[i] != nil {
-					return ready[i].from(a[1-i], distanceKind(a))
-				}
-			}
-			kind := distanceKind(a)
-			for i := range site {
-				if v, ok := recall[*vector](c, &site[i], a[i]); ok {
-					return v.from(a[1-i], kind)
-				}
-			}
-			keep(c, &site[0], a[0], readVector(a[0]))
-			return keep(c, &site[1], a[1], readVector(a[1])).from(a[0], kind)
-		}
-	}})
+// MaxDims is the largest number of dimensions of an index of any API.
+const MaxDims = 8192
+
+// Metric is what is computed of two vectors.
+type Metric uint8
+
+// The metrics. Each bit of packed bits is a number, so Squared is the number of bits in which two vectors differ.
+const (
+	Cosine  Metric = iota
+	Dot            // the dot product
+	Squared        // the square of the Euclidean distance
+)
+
+// Kind is the representation of a vector.
+type Kind uint8
+
+// The kinds. An array of numbers has the kind Floats, too.
+const (
+	Floats Kind = iota
+	Bytes       // signed integers of 8 bits
+	Bits        // packed bits
+)
+
+// Query is a vector with which stored ones are compared. It doesn't change, so several goroutines may use one.
+type Query struct {
+	kind Kind
+	x    []float64
+	norm float64 // the square of the length
 }
 
-// distanceKind returns the name of the distance function in a call's options, in lower case. It is cosine when the
-// options don't name one, and "" when the name is unknown.
-func distanceKind(a []value.Value) string {
-	if len(a) < 4 {
-		return "cosine"
+// Read reads a vector: an array of numbers, or a binary vector. ok is false for everything else, also for an array with
+// an element that is no number, and for a malformed binary vector. An empty array is a vector without dimensions.
+func Read(v value.Value) (q *Query, ok bool) {
+	s, ok := storedOf(v)
+	if !ok {
+		return nil, false
 	}
-	f := a[3].Get("distanceFunction")
-	if f.Kind() != value.String {
-		return "cosine"
-	}
-	for _, known := range [...]string{"cosine", "dotproduct", "euclidean"} {
-		if strings.EqualFold(string(f.Bytes()), known) {
-			return known
-		}
-	}
-	return ""
-}
-
-// vector is an argument of VectorDistance: a decoded array of numbers, or another value.
-type vector struct {
-	x  []float64
-	ok bool
-}
-
-func readVector(v value.Value) *vector {
-	out := &vector{ok: true}
-	for b := arrayBytes(v); out.ok && len(b) > 0; {
-		var f float64
-		f, b, out.ok = number(b)
-		out.x = append(out.x, f)
-	}
-	return out
-}
-
-// from returns the distance or similarity of w and v. It returns Undefined unless both are arrays of numbers of the
-// same length.
-func (v *vector) from(w value.Value, kind string) value.Value {
-	if !v.ok {
-		return value.Value{}
-	}
-	var dot, vv, ww, dd float64
-	b := arrayBytes(w)
-	for _, p := range v.x {
-		if len(b) == 0 {
-			return value.Value{}
-		}
-		q, rest, ok := bson.CutDouble(b)
+	q = &Query{kind: s.kind}
+	var buf [chunk]float64
+	for {
+		n, ok := s.next(buf[:])
 		if !ok {
-			if q, rest, ok = number(b); !ok {
-				return value.Value{}
-			}
+			return nil, false
 		}
-		b = rest
-		dot, vv, ww, dd = dot+p*q, vv+p*p, ww+q*q, dd+(p-q)*(p-q)
+		if n == 0 {
+			break
+		}
+		q.x = append(q.x, buf[:n]...)
 	}
-	if len(b) > 0 {
-		return value.Value{}
+	for _, f := range q.x {
+		q.norm += f * f
 	}
-	switch kind {
-	case "cosine":
-		return Num(dot / (math.Sqrt(vv) * math.Sqrt(ww)))
-	case "dotproduct":
-		return Num(dot)
-	case "euclidean":
-		return Num(math.Sqrt(dd))
-	}
-	return value.Value{}
+	return q, true
 }
 
-// arrayBytes returns the elements of an array in their stored form.
-func arrayBytes(v value.Value) []byte {
-	b := v.Bytes()
-	if v.Kind() != value.Array || len(b) < 5 {
-		return nil
+// Dims returns the number of dimensions.
+func (q *Query) Dims() int { return len(q.x) }
+
+// Kind returns the representation.
+func (q *Query) Kind() Kind { return q.kind }
+
+// Zero reports whether all numbers are 0: then there is no cosine.
+func (q *Query) Zero() bool { return q.norm == 0 }
+
+// Finite reports whether all numbers are finite. If not, at is the place of the first one that isn't.
+func (q *Query) Finite() (at int, ok bool) {
+	for i, f := range q.x {
+		if math.IsNaN(f - f) {
+			return i, false
+		}
 	}
-	return b[4 : len(b)-1]
+	return 0, true
 }
 
-// number reads the first of an array's stored elements. ok is false when it is no number.
-func number(b []byte) (f float64, rest []byte, ok bool) {
-	if f, rest, ok = bson.CutDouble(b); ok { // the usual case
-		return f, rest, true
+// Compare returns the metric of the query and a stored vector. ok is false unless that is a vector with as many
+// dimensions. The kinds may differ.
+//
+// The numbers are read in pieces of a few hundred bytes, so that one loop reads them and a plain one computes.
+func (q *Query) Compare(v value.Value, m Metric) (f float64, ok bool) {
+	s, ok := storedOf(v)
+	if !ok || s.kind != Floats && s.dims != len(q.x) {
+		return 0, false
 	}
-	_, v, rest, ok := value.ReadElement(b)
-	return v.Float(), rest, ok && v.IsNumber()
+	var buf [chunk]float64
+	var sum, norm float64
+	x := q.x
+	for {
+		n, ok := s.next(buf[:])
+		if !ok || n > len(x) {
+			return 0, false
+		}
+		if n == 0 {
+			break
+		}
+		switch m {
+		case Cosine:
+			d, l := dotNorm(x[:n], buf[:n])
+			sum, norm = sum+d, norm+l
+		case Dot:
+			sum += dot(x[:n], buf[:n])
+		case Squared:
+			sum += squared(x[:n], buf[:n])
+		}
+		x = x[n:]
+	}
+	if len(x) > 0 {
+		return 0, false
+	}
+	if m == Cosine {
+		sum /= math.Sqrt(q.norm) * math.Sqrt(norm)
+	}
+	return sum, true
+}
+
+// The loops have four sums each, because an addition has to wait for the one before it.
+
+func dot(x, y []float64) float64 {
+	var a, b, c, d float64
+	for len(x) >= 4 && len(y) >= 4 {
+		a += x[0] * y[0]
+		b += x[1] * y[1]
+		c += x[2] * y[2]
+		d += x[3] * y[3]
+		x, y = x[4:], y[4:]
+	}
+	for i := range min(len(x), len(y)) {
+		a += x[i] * y[i]
+	}
+	return a + b + (c + d)
+}
+
+// dotNorm returns the dot product and the square of y's length.
+func dotNorm(x, y []float64) (sum, norm float64) {
+	var a, b, m, n float64
+	for len(x) >= 2 && len(y) >= 2 {
+		a += x[0] * y[0]
+		m += y[0] * y[0]
+		b += x[1] * y[1]
+		n += y[1] * y[1]
+		x, y = x[2:], y[2:]
+	}
+	for i := range min(len(x), len(y)) {
+		a += x[i] * y[i]
+		m += y[i] * y[i]
+	}
+	return a + b, m + n
+}
+
+func squared(x, y []float64) float64 {
+	var a, b, c, d float64
+	for len(x) >= 4 && len(y) >= 4 {
+		p, q, r, s := x[0]-y[0], x[1]-y[1], x[2]-y[2], x[3]-y[3]
+		a += p * p
+		b += q * q
+		c += r * r
+		d += s * s
+		x, y = x[4:], y[4:]
+	}
+	for i := range min(len(x), len(y)) {
+		p := x[i] - y[i]
+		a += p * p
+	}
+	return a + b + (c + d)
 }
