@@ -4,6 +4,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -21,16 +22,16 @@ func init() {
 	flagField := func(name string, to func(*collate.Options) *bool) collationField {
 		return func(o *collate.Options, v value.Value) error {
 			*to(o) = v.Bool()
-			return want(v.Kind() == value.Bool, "collation", []byte(name), v, "type 'bool'")
+			return args.Want(v.Kind() == value.Bool, "collation", []byte(name), v, "type 'bool'")
 		}
 	}
 	choice := func(name string, to func(*collate.Options, string) bool) collationField {
 		return func(o *collate.Options, v value.Value) error {
-			if err := want(v.Kind() == value.String, "collation", []byte(name), v, "type 'string'"); err != nil {
+			if err := args.Want(v.Kind() == value.String, "collation", []byte(name), v, "type 'string'"); err != nil {
 				return err
 			}
 			if !to(o, v.Str()) {
-				return notInEnum(v.Str(), "collation."+name)
+				return args.NotInEnum(v.Str(), "collation."+name)
 			}
 			return nil
 		}
@@ -56,7 +57,8 @@ func init() {
 			return o.SpaceOnly || s == "punct"
 		}),
 		"version": func(_ *collate.Options, v value.Value) error {
-			if err := want(v.Kind() == value.String, "collation", []byte("version"), v, "type 'string'"); err != nil {
+			err := args.Want(v.Kind() == value.String, "collation", []byte("version"), v, "type 'string'")
+			if err != nil {
 				return err
 			}
 			if v.Str() != collationVersion {
@@ -68,18 +70,14 @@ func init() {
 	}
 }
 
-func notInEnum(text, field string) error {
-	return merr.New(merr.BadValue, "Enumeration value '%s' for field '%s' is not a valid value.", text, field)
-}
-
 func strengthField(o *collate.Options, v value.Value) error {
-	err := want(v.IsNumber(), "collation", []byte("strength"), v, "types '[long, int, decimal, double]'")
+	err := args.Want(v.IsNumber(), "collation", []byte("strength"), v, "types '[long, int, decimal, double]'")
 	if err != nil {
 		return err
 	}
 	n, ok := num.ToInt64(v, true)
 	if !ok || n < 1 || n > 5 {
-		return notInEnum(merr.Show(value.IntOf(n)), "collation.strength")
+		return args.NotInEnum(merr.Show(value.IntOf(n)), "collation.strength")
 	}
 	o.Strength = int(n)
 	return nil
@@ -90,12 +88,12 @@ func parseCollation(spec value.Value) (*collate.Collation, error) {
 	if spec.Len() == 0 {
 		return nil, nil
 	}
-	locale := given(spec, "locale")
+	locale := args.Given(spec, "locale")
 	switch {
 	case !locale.IsDefined():
 		return nil, merr.New(merr.MissingField, "BSON field 'collation.locale' is missing but a required field")
 	case locale.Kind() != value.String:
-		return nil, want(false, "collation", []byte("locale"), locale, "type 'string'")
+		return nil, args.Want(false, "collation", []byte("locale"), locale, "type 'string'")
 	case locale.Str() == "simple" && spec.Len() > 1:
 		return nil, merr.New(merr.FailedToParse, "If locale=simple, no other fields should be present in: %s",
 			merr.Show(spec))
@@ -115,7 +113,7 @@ func parseCollation(spec value.Value) (*collate.Collation, error) {
 		}
 		read, ok := collationFields[name]
 		if !ok {
-			return nil, unknownField("collation", it.Key())
+			return nil, args.Unknown("collation", it.Key())
 		}
 		if err := read(&o, it.Value()); err != nil {
 			return nil, err

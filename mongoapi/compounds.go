@@ -6,6 +6,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -27,7 +28,7 @@ const compoundsProperty = "mongo.compounds"
 // isCompound reports whether an index is compound, and its entries are made by MongoDB API's rules alone.
 func isCompound(spec value.Value) bool {
 	key := spec.Get("key")
-	if key.Len() < 2 || flag(spec, "unique", false) {
+	if key.Len() < 2 || args.Flag(spec, "unique", false) {
 		return false
 	}
 	for it := key.Iter(); it.Next(); {

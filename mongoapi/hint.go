@@ -2,6 +2,7 @@ package mongoapi
 
 import (
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -9,7 +10,7 @@ import (
 // checkHint refuses the hint of an index that doesn't exist, or is hidden. An existing one has no effect: the store
 // indexes every path, and chooses by itself. k is nil for a collection that doesn't exist; then any hint is allowed.
 func checkHint(k *coll, body value.Value) error {
-	h := given(body, "hint")
+	h := args.Given(body, "hint")
 	if k == nil || !h.IsDefined() || h.Kind() == value.Object && h.Len() == 0 {
 		return nil
 	}

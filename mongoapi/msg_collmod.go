@@ -5,6 +5,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/update"
@@ -32,11 +33,11 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 		return dst, merr.New(merr.NamespaceNotFound, "ns does not exist: %s.%s", r.db, name)
 	}
 	for _, name := range []string{"viewOn", "pipeline"} {
-		if given(r.body, name).IsDefined() {
+		if args.Given(r.body, name).IsDefined() {
 			return dst, merr.New(merr.InvalidOptions, "option only supported on a view: %s", name)
 		}
 	}
-	mod := given(r.body, "index")
+	mod := args.Given(r.body, "index")
 	if !mod.IsDefined() || r.changesOptions() {
 		if err := r.modify(k); err != nil || !mod.IsDefined() {
 			return dst, err
@@ -71,7 +72,7 @@ func (r *request) changesOptions() bool {
 		case "changeStreamPreAndPostImages", "cappedSize", "cappedMax":
 			return true
 		default:
-			if slices.Contains(changeableOptions, name) && given(r.body, name).IsDefined() {
+			if slices.Contains(changeableOptions, name) && args.Given(r.body, name).IsDefined() {
 				return true
 			}
 		}

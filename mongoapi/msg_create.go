@@ -4,6 +4,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/update"
@@ -22,7 +23,7 @@ func create(r *request, dst []byte) ([]byte, error) {
 		}
 		return dst, r.createView(name)
 	}
-	if given(r.body, "pipeline").IsDefined() {
+	if args.Given(r.body, "pipeline").IsDefined() {
 		return dst, merr.New(merr.BadValue, "'pipeline' requires 'viewOn' to also be specified")
 	}
 	if d, err := r.viewDoc(r.db, name); d.IsDefined() || err != nil {

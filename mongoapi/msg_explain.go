@@ -10,6 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -23,7 +24,7 @@ func explain(r *request, dst []byte) ([]byte, error) {
 		return dst, merr.New(merr.TypeMismatch, "BSON field 'explain.explain' is the wrong type '%s', expected type "+
 			"'object'", expr.TypeName(r.arg))
 	}
-	switch v := given(r.body, "verbosity"); v.Str() {
+	switch v := args.Given(r.body, "verbosity"); v.Str() {
 	case "queryPlanner", "executionStats", "allPlansExecution":
 	default:
 		if v.IsDefined() {
@@ -36,7 +37,7 @@ func explain(r *request, dst []byte) ([]byte, error) {
 	if _, _, err := inner.readArguments(); err != nil {
 		return dst, err
 	}
-	verbosity := given(r.body, "verbosity")
+	verbosity := args.Given(r.body, "verbosity")
 	return r.explain(dst, r.arg, verbosity.IsDefined() && verbosity.Str() != "queryPlanner")
 }
 
@@ -83,10 +84,11 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 	if err != nil {
 		return x, err
 	}
-	x.query = given(cmd, "query")
+	x.query = args.Given(cmd, "query")
 	switch name {
 	case "find":
-		x.query, x.shown = given(cmd, "filter"), naturalOrder(exec.Creation, given(cmd, "sort"), given(cmd, "hint"))
+		x.query = args.Given(cmd, "filter")
+		x.shown = naturalOrder(exec.Creation, args.Given(cmd, "sort"), args.Given(cmd, "hint"))
 		x.limit = rowsOf(cmd)
 		x.o, err = order.Compile(cmd.Get("sort"))
 	case "count":
@@ -115,7 +117,7 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 		}
 	}
 	if x.f == nil && err == nil {
-		err = r.collate(k, given(x.spec, "collation"))
+		err = r.collate(k, args.Given(x.spec, "collation"))
 	}
 	if x.f == nil && err == nil {
 		x.f, err = filter.Compile(x.query, r.filterOptions(scope))
@@ -150,8 +152,8 @@ func (r *request) firstOf(cmd value.Value, name string) value.Value {
 
 // rowsOf is how many documents a find takes at most, with those that it skips; 0: all.
 func rowsOf(cmd value.Value) int64 {
-	limit, _ := num.ToInt64(given(cmd, "limit"), true)
-	skip, _ := num.ToInt64(given(cmd, "skip"), true)
+	limit, _ := num.ToInt64(args.Given(cmd, "limit"), true)
+	skip, _ := num.ToInt64(args.Given(cmd, "skip"), true)
 	if limit < 0 {
 		limit = -limit
 	}

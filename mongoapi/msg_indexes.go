@@ -7,6 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -168,7 +169,7 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	list := given(r.body, "indexes")
+	list := args.Given(r.body, "indexes")
 	if !list.IsDefined() {
 		return dst, merr.New(merr.MissingField, "BSON field 'createIndexes.indexes' is missing but a required field")
 	}
@@ -177,7 +178,7 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 	}
 	var docs []value.Value
 	for _, spec := range value.Elements(list) {
-		d, err := indexDoc(spec, flag(r.body, "ignoreUnknownIndexOptions", false))
+		d, err := indexDoc(spec, args.Flag(r.body, "ignoreUnknownIndexOptions", false))
 		if err != nil {
 			return dst, err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -51,7 +52,7 @@ func shardCollection(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if flag(r.body, "unique", false) {
+	if args.Flag(r.body, "unique", false) {
 		return dst, cannotCreate("unique indexes on other fields than _id are not supported by this server")
 	}
 	if err := r.shard(db, name, newSpec(name, path)); err != nil {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -150,7 +151,7 @@ func (r *request) strictStatements() error {
 	}
 	for _, st := range stmts {
 		q := st.Get("q")
-		one := !flag(st, "multi", false)
+		one := !args.Flag(st, "multi", false)
 		if r.name == "delete" {
 			one = st.Get("limit").IsNumber() && st.Get("limit").Int() == 1
 		}
@@ -201,7 +202,7 @@ func (r *request) strictIndex(k *coll, spec value.Value) error {
 	if key.Kind() != value.Object {
 		return nil
 	}
-	unique, ttl := flag(spec, "unique", false), spec.Get("expireAfterSeconds").IsDefined()
+	unique, ttl := args.Flag(spec, "unique", false), spec.Get("expireAfterSeconds").IsDefined()
 	first := ""
 	for it := key.Iter(); it.Next(); {
 		name := string(it.Key())
@@ -219,11 +220,11 @@ func (r *request) strictIndex(k *coll, spec value.Value) error {
 	switch {
 	case key.Len() > maxStrictFields:
 		return cannotCreate("Compound indexes can have at most 8 fields")
-	case given(spec, "collation").IsDefined():
+	case args.Given(spec, "collation").IsDefined():
 		return cannotCreate("Case insensitive indexes are not supported")
-	case flag(spec, "sparse", false):
+	case args.Flag(spec, "sparse", false):
 		return cannotCreate("Sparse indexes are not supported")
-	case given(spec, "partialFilterExpression").IsDefined() && !unique:
+	case args.Given(spec, "partialFilterExpression").IsDefined() && !unique:
 		return cannotCreate("Only unique indexes can be partial")
 	case ttl && first != "_ts":
 		return merr.New(merr.BadValue, "The 'expireAfterSeconds' option is supported on '_ts' field only")
