@@ -8,6 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/collation"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/order"
@@ -22,7 +23,7 @@ import (
 
 // collated returns the rules of the policy for a declared index under a collation: one, or none.
 func collated(spec value.Value) []core.CollatedJSON {
-	c, err := parseCollation(spec.Get("collation"))
+	c, err := collation.Parse(spec.Get("collation"))
 	cols := columns(spec)
 	if c == nil || err != nil || len(cols) == 0 || len(cols) > core.MaxCompositePaths {
 		return nil

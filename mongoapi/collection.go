@@ -357,14 +357,14 @@ func (k *coll) duplicateValue(dup *core.Duplicate, specs []value.Value) *merr.Er
 	for _, p := range dup.Paths {
 		b = bson.AppendInt32(b, strings.Join(p, "."), 1)
 	}
-	collation := value.Undef()
+	under := value.Undef()
 	if dup.Index == "_id_" {
-		collation = k.option("collation")
+		under = k.option("collation")
 	}
 	key := value.ObjectOf(bson.End(b, at))
 	for _, d := range specs {
 		if d.Get("name").Str() == dup.Index {
-			key, collation = d.Get("key"), d.Get("collation")
+			key, under = d.Get("key"), d.Get("collation")
 		}
 	}
 	shown := strings.Builder{}
@@ -378,8 +378,8 @@ func (k *coll) duplicateValue(dup *core.Duplicate, specs []value.Value) *merr.Er
 		b = value.AppendElement(b, it.Key(), v)
 	}
 	of := ""
-	if collation.IsDefined() {
-		of = " collation: " + update.Show(collation)
+	if under.IsDefined() {
+		of = " collation: " + update.Show(under)
 	}
 	e := merr.New(merr.DuplicateKey, "E11000 duplicate key error collection: %s index: %s%s dup key: { %s }",
 		k.namespace(), dup.Index, of, shown.String())

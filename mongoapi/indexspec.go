@@ -6,6 +6,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/collation"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -162,8 +163,8 @@ func (o indexOption) stored(lenient bool) (value.Value, error) {
 		if o.v.Len() == 0 {
 			return o.v, merr.New(merr.BadValue, "The field 'collation' cannot be an empty object.")
 		}
-		c, err := parseCollation(o.v)
-		return collationDoc(c), err
+		c, err := collation.Parse(o.v)
+		return collation.Doc(c), err
 	}
 	if idKey(o.key) && indexOptions[o.name] != "" {
 		return o.v, merr.New(merr.InvalidIndexSpecification, "The field '%s' is not valid for an _id index "+
@@ -297,7 +298,7 @@ func declaredOf(d value.Value) (out []core.Declared, err error) {
 			return nil, err
 		}
 	}
-	c, err := parseCollation(d.Get("collation"))
+	c, err := collation.Parse(d.Get("collation"))
 	if err != nil {
 		return nil, err
 	}

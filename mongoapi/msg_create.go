@@ -5,6 +5,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/collation"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/update"
@@ -113,11 +114,11 @@ func (r *request) createOptions(body value.Value) ([]byte, error) {
 			if v.Kind() == value.Object && v.Len() == 0 {
 				return nil, merr.New(merr.BadValue, "'collation' cannot be an empty document.")
 			}
-			c, err := parseCollation(v)
+			c, err := collation.Parse(v)
 			if err != nil {
 				return nil, err
 			}
-			b = value.AppendElement(b, key, collationDoc(c))
+			b = value.AppendElement(b, key, collation.Doc(c))
 		}
 	}
 	b, err := r.appendCapped(b, body)

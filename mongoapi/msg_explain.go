@@ -11,6 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/collation"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -288,7 +289,7 @@ func (r *request) planOf(x *explained, run bool) (*planned, error) {
 	p := &planned{tree: rows.Stats().Tree, took: r.s.clk.Now().Sub(begun), shown: stages.Plan{
 		Newest:   q.Shown == exec.Newest,
 		Indexes:  append([]value.Value{idIndex(), k.idIndex()}, k.indexSpecs()...),
-		Descends: len(q.OrderBy) > 0 && q.OrderBy[0].Desc, Several: map[*access.Pred]bool{}, Listed: collationDoc}}
+		Descends: len(q.OrderBy) > 0 && q.OrderBy[0].Desc, Several: map[*access.Pred]bool{}, Listed: collation.Doc}}
 	p.tree.EachLeaf(func(l *access.Pred) { p.shown.Several[l] = rows.MayHoldElements(l) })
 	text, err := json.Marshal(rows.Explain(run))
 	if err != nil {

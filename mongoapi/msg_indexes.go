@@ -8,6 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/collation"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -144,7 +145,7 @@ func setIndexes(s *core.ContainerSpec, old, specs []value.Value) error {
 // declaredIDs returns the index that makes `_id`s unique by the collection's collation, if it has one. By their bytes
 // they are unique in any case.
 func declaredIDs(s *core.ContainerSpec) []core.Declared {
-	c, err := parseCollation(optionsIn(s.Properties[optionsProperty]).Get("collation"))
+	c, err := collation.Parse(optionsIn(s.Properties[optionsProperty]).Get("collation"))
 	if c == nil || err != nil {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
 	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/collation"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -184,12 +185,12 @@ func window(cmd value.Value) (skip, limit int64, err error) {
 
 // sameCollation refuses a collation that isn't the view's own.
 func (v *view) sameCollation(db string, asked value.Value) error {
-	a, err := parseCollation(asked)
+	a, err := collation.Parse(asked)
 	if err != nil {
 		return err
 	}
-	b, err := parseCollation(v.collation)
-	if err == nil && value.CompareBSON(collationDoc(a), collationDoc(b)) != 0 {
+	b, err := collation.Parse(v.collation)
+	if err == nil && value.CompareBSON(collation.Doc(a), collation.Doc(b)) != 0 {
 		err = merr.New(merr.OptionNotSupportedOnView, "Cannot override the collation of the view %s.%s", db, v.name)
 	}
 	return err
@@ -328,12 +329,12 @@ func (r *request) createView(name string) error {
 			return merr.New(merr.InvalidOptions, "the 'viewOn' option cannot be used with the option '%s'", other)
 		}
 	}
-	c, err := parseCollation(args.Given(r.body, "collation"))
+	c, err := collation.Parse(args.Given(r.body, "collation"))
 	if err != nil {
 		return err
 	}
-	collation := collationDoc(c)
-	if err := r.checkView(name, on, pipeline, collation); err != nil {
+	listed := collation.Doc(c)
+	if err := r.checkView(name, on, pipeline, listed); err != nil {
 		return err
 	}
 	if k, err := r.lookUp(r.db, name); k != nil || err != nil {
@@ -346,7 +347,7 @@ func (r *request) createView(name string) error {
 	if err != nil {
 		return err
 	}
-	d := viewDocument(r.db, name, on, pipeline, collation)
+	d := viewDocument(r.db, name, on, pipeline, listed)
 	if old.IsDefined() {
 		if value.CompareBSON(old, d) == 0 {
 			return nil
