@@ -14,6 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/order"
 	"github.com/orrerydb/orrery/mongoapi/update"
@@ -300,10 +301,7 @@ const maxDocument = 16 << 20
 
 // checkStored checks what the indexes and the shard key ask of a document.
 func (k *coll) checkStored(d value.Value) error {
-	if err := k.checkPlaces(d); err != nil {
-		return err
-	}
-	if err := k.checkCompounds(d); err != nil {
+	if err := indexes.Check(k.Spec(), d); err != nil {
 		return err
 	}
 	if k.byID || k.Spec().Origin != "mongo" {

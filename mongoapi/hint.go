@@ -3,6 +3,7 @@ package mongoapi
 import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -20,7 +21,7 @@ func checkHint(k *coll, body value.Value) error {
 		}
 		return nil
 	}
-	for _, s := range append([]value.Value{idIndex()}, k.indexSpecs()...) {
+	for _, s := range append([]value.Value{indexes.OnID()}, k.indexSpecs()...) {
 		if s.Get("hidden").IsDefined() {
 			continue
 		}

@@ -3,10 +3,10 @@ package mongoapi
 import (
 	"slices"
 
-	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/update"
 )
@@ -97,7 +97,7 @@ func readIndexMod(mod value.Value) (m indexMod, err error) {
 			}
 			m.which = it.Value()
 		case "expireAfterSeconds":
-			if m.after, err = (indexOption{name, it.Value(), mod, value.Undef()}).seconds(); err != nil {
+			if m.after, err = indexes.Seconds(it.Value(), mod); err != nil {
 				return m, merr.New(merr.InvalidOptions, "%s", err.Error())
 			}
 		case "hidden":
@@ -120,7 +120,7 @@ func readIndexMod(mod value.Value) (m indexMod, err error) {
 // apply changes the index in a list, and makes the reply.
 func (m *indexMod) apply(specs []value.Value) ([]value.Value, error) {
 	m.reply = nil
-	if m.which.Str() == "_id_" || m.which.Kind() == value.Object && idKey(m.which) {
+	if m.which.Str() == "_id_" || m.which.Kind() == value.Object && indexes.IsOnID(m.which) {
 		return nil, merr.New(merr.BadValue, "can't hide or expire documents by the index _id_")
 	}
 	i, err := findIndex(specs, m.which)
@@ -149,10 +149,10 @@ func (m *indexMod) apply(specs []value.Value) ([]value.Value, error) {
 			}
 			m.reply = value.AppendElement(m.reply, o.name+"_new", replied(o.v))
 		}
-		d = withOption(d, o.name, o.v, o.off)
+		d = indexes.With(d, o.name, o.v, o.off)
 	}
 	specs[i] = d
-	return specs, checkIndexOptions(d)
+	return specs, indexes.CheckOptions(d)
 }
 
 // replied returns a value as replies have it: seconds as a long.
@@ -161,18 +161,4 @@ func replied(v value.Value) value.Value {
 		return value.Int64Of(v.Int())
 	}
 	return v
-}
-
-// withOption returns an index with another value of an option, or without it.
-func withOption(d value.Value, name string, v value.Value, off bool) value.Value {
-	at, b := bson.Begin(nil)
-	for it := d.Iter(); it.Next(); {
-		if string(it.Key()) != name {
-			b = append(b, it.Element()...)
-		}
-	}
-	if !off {
-		b = value.AppendElement(b, name, v)
-	}
-	return value.ObjectOf(bson.End(b, at))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/collation"
 	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/update"
 )
@@ -41,7 +42,7 @@ func create(r *request, dst []byte) ([]byte, error) {
 		if opts != nil {
 			s.Properties = map[string][]byte{optionsProperty: opts}
 			s.Declared = declaredByOptions(s)
-			s.IndexingPolicy = policyFor(s.IndexingPolicy, nil, collatedIDs(s))
+			s.IndexingPolicy = indexes.Policy(s.IndexingPolicy, nil, collatedIDs(s))
 			followOptions(s)
 			s.Event = createEvent(opts)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/collation"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 	"github.com/orrerydb/orrery/mongoapi/order"
@@ -288,7 +289,7 @@ func (r *request) planOf(x *explained, run bool) (*planned, error) {
 	}
 	p := &planned{tree: rows.Stats().Tree, took: r.s.clk.Now().Sub(begun), shown: stages.Plan{
 		Newest:   q.Shown == exec.Newest,
-		Indexes:  append([]value.Value{idIndex(), k.idIndex()}, k.indexSpecs()...),
+		Indexes:  append([]value.Value{indexes.OnID(), k.idIndex()}, k.indexSpecs()...),
 		Descends: len(q.OrderBy) > 0 && q.OrderBy[0].Desc, Several: map[*access.Pred]bool{}, Listed: collation.Doc}}
 	p.tree.EachLeaf(func(l *access.Pred) { p.shown.Several[l] = rows.MayHoldElements(l) })
 	text, err := json.Marshal(rows.Explain(run))

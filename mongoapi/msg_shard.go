@@ -9,6 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -53,7 +54,7 @@ func shardCollection(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if args.Flag(r.body, "unique", false) {
-		return dst, cannotCreate("unique indexes on other fields than _id are not supported by this server")
+		return dst, indexes.CannotCreate("unique indexes on other fields than _id are not supported by this server")
 	}
 	if err := r.shard(db, name, newSpec(name, path)); err != nil {
 		return dst, err
@@ -303,7 +304,7 @@ func (r *request) actionIndexes() ([]value.Value, error) {
 	out := []value.Value{}
 	id := false
 	for _, spec := range value.Elements(list) {
-		d, err := indexDoc(spec, false)
+		d, err := indexes.Parse(spec, false)
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -95,7 +96,7 @@ func clusteredIndex(v value.Value) (value.Value, error) {
 	case !args.Given(v, "unique").IsDefined():
 		return v, merr.New(merr.MissingField, "BSON field 'create.clusteredIndex.unique' is missing but a required "+
 			"field")
-	case !idKey(v.Get("key")):
+	case !indexes.IsOnID(v.Get("key")):
 		return v, merr.New(merr.InvalidIndexSpecification, "The field 'key' for a clusteredIndex must be {_id: 1}: %s",
 			merr.Show(v))
 	case !args.Flag(v, "unique", false):

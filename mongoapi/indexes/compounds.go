@@ -1,4 +1,4 @@
-package mongoapi
+package indexes
 
 import (
 	"bytes"
@@ -55,8 +55,8 @@ func setCompounds(s *core.ContainerSpec, specs []value.Value) {
 
 // checkCompounds refuses a document that a compound index can't have. It allocates nothing for a document in which at
 // most one path of each index leads through an array.
-func (k *coll) checkCompounds(d value.Value) error {
-	all := k.Spec().Properties[compoundsProperty]
+func checkCompounds(s *core.ContainerSpec, d value.Value) error {
+	all := s.Properties[compoundsProperty]
 	if len(all) == 0 {
 		return nil
 	}
