@@ -164,24 +164,24 @@ func authFailed() error { return merr.New(merr.AuthenticationFailed, "Authentica
 
 func saslStart(r *request, dst []byte) ([]byte, error) { return r.saslStart(dst, r.body, r.db) }
 
-// saslStart begins a login with the arguments in args, in a database. hello may contain them too (speculative
+// saslStart begins a login with its arguments in given, in a database. hello may contain them too (speculative
 // authentication).
-func (r *request) saslStart(dst []byte, args value.Value, db string) ([]byte, error) {
+func (r *request) saslStart(dst []byte, given value.Value, db string) ([]byte, error) {
 	r.c.sasl = nil
 	var gen scram.HashGeneratorFcn
-	mechanism := args.Get("mechanism").Str()
+	mechanism := given.Get("mechanism").Str()
 	switch mechanism {
 	case mechSHA256:
 		gen = scram.SHA256
 	case mechSHA1:
 		gen = scram.SHA1
 	case mechPlain:
-		return r.plain(dst, db, args.Get("payload").Bytes())
+		return r.plain(dst, db, given.Get("payload").Bytes())
 	default:
 		return dst, merr.New(merr.MechanismUnavailable, "Received authentication for mechanism %s which is not enabled",
 			mechanism)
 	}
-	conv := &conversation{skipEmpty: args.Get("options").Get("skipEmptyExchange").Bool()}
+	conv := &conversation{skipEmpty: given.Get("options").Get("skipEmptyExchange").Bool()}
 	srv, err := gen.NewServer(func(user string) (scram.StoredCredentials, error) {
 		as, stored, err := r.s.identify(db, user, mechanism)
 		conv.as = as
@@ -191,7 +191,7 @@ func (r *request) saslStart(dst []byte, args value.Value, db string) ([]byte, er
 		return dst, err
 	}
 	conv.scram = srv.NewConversation()
-	out, err := conv.scram.Step(string(args.Get("payload").Bytes()))
+	out, err := conv.scram.Step(string(given.Get("payload").Bytes()))
 	if err != nil {
 		return dst, authFailed()
 	}

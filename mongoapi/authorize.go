@@ -2,6 +2,7 @@ package mongoapi
 
 import (
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/rights"
 	"github.com/orrerydb/orrery/mongoapi/update"
@@ -96,7 +97,7 @@ func init() {
 		"dropIndexes":   onCollection("dropIndex"),
 		"listCollections": func(m may) bool {
 			return m.db("listCollections") ||
-				flag(m.r.body, "nameOnly", false) && flag(m.r.body, "authorizedCollections", false)
+				args.Flag(m.r.body, "nameOnly", false) && args.Flag(m.r.body, "authorizedCollections", false)
 		},
 		"listDatabases":    anyone, // of which it sees those in which it may do something
 		"listIndexes":      onCollection("listIndexes"),
@@ -197,7 +198,7 @@ func (m may) upserts() bool {
 		return false // the command is refused for that
 	}
 	for _, st := range stmts {
-		if flag(st, "upsert", false) {
+		if args.Flag(st, "upsert", false) {
 			return true
 		}
 	}
@@ -209,9 +210,9 @@ func (m may) modifies() bool {
 	switch b := m.r.body; {
 	case !m.here("find"):
 		return false
-	case flag(b, "remove", false):
+	case args.Flag(b, "remove", false):
 		return m.here("remove")
-	case flag(b, "upsert", false) && !m.here("insert"):
+	case args.Flag(b, "upsert", false) && !m.here("insert"):
 		return false
 	}
 	return m.here("update")
@@ -219,9 +220,9 @@ func (m may) modifies() bool {
 
 // views is the demand of a view: who makes one must be able to read what it shows.
 func (m may) views() bool {
-	on := given(m.r.body, "viewOn")
+	on := args.Given(m.r.body, "viewOn")
 	return on.Kind() != value.String ||
-		m.coll(m.r.db, on.Str(), "find") && m.pipeline("", given(m.r.body, "pipeline"))
+		m.coll(m.r.db, on.Str(), "find") && m.pipeline("", args.Given(m.r.body, "pipeline"))
 }
 
 // renames is the demand of renameCollection: as for the same with other commands.
@@ -235,7 +236,7 @@ func (m may) renames() bool {
 		return true
 	}
 	if db == toDB && m.on(rights.Resource{DB: db}, "renameCollectionSameDB") {
-		return !flag(m.r.body, "dropTarget", false) || m.coll(toDB, to, "dropCollection")
+		return !args.Flag(m.r.body, "dropTarget", false) || m.coll(toDB, to, "dropCollection")
 	}
 	return m.coll(db, from, "find", "dropCollection") && m.coll(toDB, to, "insert", "createIndex")
 }
@@ -320,7 +321,8 @@ func (m may) pipeline(name string, stages value.Value) bool {
 		case "$currentOp":
 			ok, reads = m.cluster("inprog"), false
 		case "$listSessions", "$listLocalSessions":
-			own := !flag(arg, "allUsers", false) && !given(arg, "users").IsDefined() // which everybody may see
+			// everybody may see their own
+			own := !args.Flag(arg, "allUsers", false) && !args.Given(arg, "users").IsDefined()
 			ok, reads = own || m.cluster("listSessions"), false
 		case "$documents":
 			reads = reads && i > 0
@@ -348,7 +350,7 @@ func (m may) joins(arg value.Value) bool {
 // watches is the demand of a change stream on a collection, a database or the deployment.
 func (m may) watches(name string, arg value.Value) bool {
 	switch {
-	case flag(arg, "allChangesForCluster", false):
+	case args.Flag(arg, "allChangesForCluster", false):
 		return m.on(rights.Resource{}, "changeStream", "find")
 	case name == "" || name == noCollection:
 		return m.db("changeStream", "find")
@@ -370,7 +372,7 @@ func target(v value.Value, db string) (name, in string) {
 // grants is the demand of a command that grants or revokes: the action in the database of each role, and of each
 // privilege.
 func (m may) grants(action string) bool {
-	for _, v := range value.Elements(given(m.r.body, "roles")) {
+	for _, v := range value.Elements(args.Given(m.r.body, "roles")) {
 		db := m.r.db
 		if d := v.Get("db"); v.Kind() == value.Object && d.Kind() == value.String {
 			db = d.Str()
@@ -379,7 +381,7 @@ func (m may) grants(action string) bool {
 			return false
 		}
 	}
-	for _, v := range value.Elements(given(m.r.body, "privileges")) {
+	for _, v := range value.Elements(args.Given(m.r.body, "privileges")) {
 		p, err := readPrivilege(v)
 		if err != nil {
 			continue // the command is refused for that
@@ -401,14 +403,14 @@ func (m may) updatesUser() bool {
 	own := m.r.arg.Str() == m.p.name.user && m.r.db == m.p.name.db
 	for arg, action := range map[string]string{"pwd": "changePassword", "mechanisms": "changePassword",
 		"customData": "changeCustomData"} {
-		if !given(m.r.body, arg).IsDefined() || m.db(action) {
+		if !args.Given(m.r.body, arg).IsDefined() || m.db(action) {
 			continue
 		}
 		if !own || !m.db("changeOwn"+action[len("change"):]) {
 			return false
 		}
 	}
-	return !given(m.r.body, "roles").IsDefined() || m.db("revokeRole") && m.grants("grantRole")
+	return !args.Given(m.r.body, "roles").IsDefined() || m.db("revokeRole") && m.grants("grantRole")
 }
 
 // seesUsers is the demand of usersInfo: a user may see itself.
@@ -417,7 +419,7 @@ func (m may) seesUsers() bool {
 	if err != nil {
 		return true
 	}
-	if flag(m.r.body, "showCredentials", false) && !m.cluster("viewUser") && !m.db("viewUser") {
+	if args.Flag(m.r.body, "showCredentials", false) && !m.cluster("viewUser") && !m.db("viewUser") {
 		return false
 	}
 	if all && db == "" {

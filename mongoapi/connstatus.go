@@ -3,6 +3,7 @@ package mongoapi
 import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/rights"
 )
 
@@ -35,7 +36,7 @@ func connectionStatus(r *request, dst []byte) ([]byte, error) {
 	at, dst := bson.BeginObject(dst, "authInfo")
 	dst = value.AppendElement(dst, "authenticatedUsers", value.MakeArray(users))
 	dst = appendRoles(dst, "authenticatedUserRoles", roles)
-	if flag(r.body, "showPrivileges", false) {
+	if args.Flag(r.body, "showPrivileges", false) {
 		var ps []rights.Privilege
 		if set != nil {
 			ps = set.Privileges()

@@ -7,6 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -102,7 +103,7 @@ func renameCollection(r *request, dst []byte) ([]byte, error) {
 
 // keepMatching returns the documents that match the command's filter.
 func (r *request) keepMatching(docs []value.Value) ([]value.Value, error) {
-	f, err := filter.Compile(given(r.body, "filter"), r.filterOptions(nil))
+	f, err := filter.Compile(args.Given(r.body, "filter"), r.filterOptions(nil))
 	if err != nil {
 		return nil, err
 	}
@@ -120,11 +121,11 @@ func (r *request) keepMatching(docs []value.Value) ([]value.Value, error) {
 }
 
 func listCollections(r *request, dst []byte) ([]byte, error) {
-	nameOnly := flag(r.body, "nameOnly", false)
+	nameOnly := args.Flag(r.body, "nameOnly", false)
 	var docs []value.Value
 	var only *rights.Set // nil: everything is shown
 	if who := r.limited(); who != nil && !who.set.Allows(rights.Resource{DB: r.db}, "listCollections") ||
-		who != nil && flag(r.body, "authorizedCollections", false) {
+		who != nil && args.Flag(r.body, "authorizedCollections", false) {
 		only = who.set
 	}
 	names, err := r.s.eng.Names(r.db, "")
@@ -185,10 +186,10 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 	if r.db != "admin" {
 		return dst, merr.New(merr.Unauthorized, "listDatabases may only be run against the admin database.")
 	}
-	nameOnly := flag(r.body, "nameOnly", false)
+	nameOnly := args.Flag(r.body, "nameOnly", false)
 	var only *rights.Set // nil: everything is shown
 	if who := r.limited(); who != nil {
-		authorized := given(r.body, "authorizedDatabases")
+		authorized := args.Given(r.body, "authorizedDatabases")
 		all := who.set.Allows(rights.Resource{Cluster: true}, "listDatabases")
 		switch {
 		case authorized.IsDefined() && !expr.Truthy(authorized) && !all:

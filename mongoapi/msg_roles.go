@@ -8,15 +8,17 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/rights"
 )
 
 var (
-	createRoleArguments = args{"privileges": arrayArg, "roles": arrayArg, "authenticationRestrictions": arrayArg}
-	rolesInfoArguments  = args{"showPrivileges": anyArg, "showBuiltinRoles": strictBool,
-		"showAuthenticationRestrictions": strictBool}
-	privilegesArguments = args{"privileges": arrayArg}
+	createRoleArguments = args.Set{"privileges": args.Array, "roles": args.Array,
+		"authenticationRestrictions": args.Array}
+	rolesInfoArguments = args.Set{"showPrivileges": args.Any, "showBuiltinRoles": args.StrictBool,
+		"showAuthenticationRestrictions": args.StrictBool}
+	privilegesArguments = args.Set{"privileges": args.Array}
 )
 
 // missingRole is the error of a command about a role that doesn't exist.
@@ -40,7 +42,7 @@ func (r *request) ownRole() (rights.RoleName, error) {
 // readPrivileges reads the argument privileges. A role of another database than admin has rights only there.
 func (r *request) readPrivileges() ([]rights.Privilege, error) {
 	out := []rights.Privilege{}
-	for _, v := range value.Elements(given(r.body, "privileges")) {
+	for _, v := range value.Elements(args.Given(r.body, "privileges")) {
 		p, err := readPrivilege(v)
 		if err != nil {
 			return nil, err
@@ -87,7 +89,7 @@ func createRole(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	for _, f := range []string{"privileges", "roles"} {
-		if !given(r.body, f).IsDefined() {
+		if !args.Given(r.body, f).IsDefined() {
 			return dst, merr.New(merr.MissingField, "BSON field 'createRole.%s' is missing but a required field", f)
 		}
 	}
@@ -136,14 +138,14 @@ func updateRole(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	fields := map[string]value.Value{}
-	if given(r.body, "privileges").IsDefined() {
+	if args.Given(r.body, "privileges").IsDefined() {
 		ps, err := r.readPrivileges()
 		if err != nil {
 			return dst, err
 		}
 		fields["privileges"] = privilegeList(rights.NewSet(ps...).Privileges())
 	}
-	if v := given(r.body, "roles"); v.IsDefined() {
+	if v := args.Given(r.body, "roles"); v.IsDefined() {
 		roles, err := r.readRoles(v)
 		if err == nil {
 			err = r.checkContained(n, roles)
@@ -186,7 +188,7 @@ func changePrivileges(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if v := given(r.body, "privileges"); !v.IsDefined() || v.Len() == 0 {
+	if v := args.Given(r.body, "privileges"); !v.IsDefined() || v.Len() == 0 {
 		return dst, merr.New(merr.BadValue, "%s command requires a non-empty \"privileges\" array", r.name)
 	}
 	ps, err := r.readPrivileges()
@@ -314,7 +316,7 @@ func rolesInfo(r *request, dst []byte) ([]byte, error) {
 				names = append(names, rights.RoleName{Role: d.Get("role").Str(), DB: r.db})
 			}
 		}
-		if flag(r.body, "showBuiltinRoles", false) {
+		if args.Flag(r.body, "showBuiltinRoles", false) {
 			for _, b := range rights.BuiltInNames(r.db) {
 				names = append(names, rights.RoleName{Role: b, DB: r.db})
 			}
@@ -363,7 +365,7 @@ func (r *request) shownRole(n rights.RoleName) (value.Value, error) {
 	b = bson.AppendString(b, "role", n.Role)
 	b = bson.AppendString(b, "db", n.DB)
 	b = appendRoles(b, "roles", roles)
-	if v := given(r.body, "showPrivileges"); v.Kind() == value.Bool && v.Bool() {
+	if v := args.Given(r.body, "showPrivileges"); v.Kind() == value.Bool && v.Bool() {
 		b = appendPrivileges(b, "privileges", rights.NewSet(own...).Privileges())
 		b = appendPrivileges(b, "inheritedPrivileges",
 			rights.NewSet(append(slices.Clone(own), w.privileges...)...).Privileges())

@@ -8,6 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -15,12 +16,12 @@ import (
 )
 
 var (
-	createUserArguments = args{"pwd": stringArg, "customData": objectArg, "roles": arrayArg,
-		"digestPassword":             strictBool,
-		"authenticationRestrictions": arrayArg, "mechanisms": arrayArg}
-	usersInfoArguments = args{"showCredentials": strictBool, "showPrivileges": strictBool, "showCustomData": strictBool,
-		"showAuthenticationRestrictions": strictBool, "filter": objectArg}
-	rolesArguments = args{"roles": arrayArg}
+	createUserArguments = args.Set{"pwd": args.String, "customData": args.Object, "roles": args.Array,
+		"digestPassword":             args.StrictBool,
+		"authenticationRestrictions": args.Array, "mechanisms": args.Array}
+	usersInfoArguments = args.Set{"showCredentials": args.StrictBool, "showPrivileges": args.StrictBool,
+		"showCustomData": args.StrictBool, "showAuthenticationRestrictions": args.StrictBool, "filter": args.Object}
+	rolesArguments = args.Set{"roles": args.Array}
 )
 
 func typeOf(v value.Value) string { return expr.TypeName(v) }
@@ -28,7 +29,7 @@ func typeOf(v value.Value) string { return expr.TypeName(v) }
 // nameArg reads the name of the user or role that a command is about.
 func (r *request) nameArg() (string, error) {
 	if r.arg.Kind() != value.String {
-		return "", want(false, r.name, []byte(r.name), r.arg, "type 'string'")
+		return "", args.Want(false, r.name, []byte(r.name), r.arg, "type 'string'")
 	}
 	if r.arg.Str() == "" {
 		return "", merr.New(merr.BadValue, "Username for %s must not be empty", r.name)
@@ -74,7 +75,7 @@ func (s *Server) roleExists(n rights.RoleName) (bool, error) {
 
 // readMechanisms reads for which mechanisms a password has credentials.
 func (r *request) readMechanisms(digested bool) ([]string, error) {
-	list := given(r.body, "mechanisms")
+	list := args.Given(r.body, "mechanisms")
 	if !list.IsDefined() {
 		if digested {
 			return []string{mechSHA1}, nil
@@ -100,7 +101,7 @@ func (r *request) readMechanisms(digested bool) ([]string, error) {
 
 // readCredentials returns the credentials of the command's password; undefined if it has none.
 func (r *request) readCredentials(n userName) (value.Value, error) {
-	pwd, digested := given(r.body, "pwd"), !flag(r.body, "digestPassword", true)
+	pwd, digested := args.Given(r.body, "pwd"), !args.Flag(r.body, "digestPassword", true)
 	mechanisms, err := r.readMechanisms(digested)
 	if err != nil || !pwd.IsDefined() {
 		return value.Undef(), err
@@ -119,7 +120,7 @@ func (r *request) readCredentials(n userName) (value.Value, error) {
 
 // checkRestrictions refuses what isn't enforced.
 func (r *request) checkRestrictions() error {
-	if v := given(r.body, "authenticationRestrictions"); v.IsDefined() && v.Len() > 0 {
+	if v := args.Given(r.body, "authenticationRestrictions"); v.IsDefined() && v.Len() > 0 {
 		return merr.NotSupported("authenticationRestrictions")
 	}
 	return nil
@@ -131,7 +132,7 @@ func createUser(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	n := userName{name, r.db}
-	if !given(r.body, "roles").IsDefined() {
+	if !args.Given(r.body, "roles").IsDefined() {
 		return dst, merr.New(merr.MissingField, "BSON field 'createUser.roles' is missing but a required field")
 	}
 	if err := r.checkRestrictions(); err != nil {
@@ -160,7 +161,7 @@ func createUser(r *request, dst []byte) ([]byte, error) {
 	b = bson.AppendString(b, "db", n.db)
 	b = value.AppendElement(b, "credentials", creds)
 	b = appendRoles(b, "roles", roles)
-	if c := given(r.body, "customData"); c.IsDefined() {
+	if c := args.Given(r.body, "customData"); c.IsDefined() {
 		b = value.AppendElement(b, "customData", c)
 	}
 	err = r.add(core.Login, n.id(), bson.End(b, at))
@@ -226,8 +227,8 @@ func updateUser(r *request, dst []byte) ([]byte, error) {
 	if err := r.checkRestrictions(); err != nil {
 		return dst, err
 	}
-	fields := map[string]value.Value{"customData": given(r.body, "customData")}
-	if v := given(r.body, "roles"); v.IsDefined() {
+	fields := map[string]value.Value{"customData": args.Given(r.body, "customData")}
+	if v := args.Given(r.body, "roles"); v.IsDefined() {
 		roles, err := r.readRoles(v)
 		if err != nil {
 			return dst, err
@@ -238,9 +239,9 @@ func updateUser(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	only := given(r.body, "mechanisms")
-	if !given(r.body, "pwd").IsDefined() && !fields["roles"].IsDefined() && !fields["customData"].IsDefined() &&
-		!only.IsDefined() && !given(r.body, "authenticationRestrictions").IsDefined() {
+	only := args.Given(r.body, "mechanisms")
+	if !args.Given(r.body, "pwd").IsDefined() && !fields["roles"].IsDefined() && !fields["customData"].IsDefined() &&
+		!only.IsDefined() && !args.Given(r.body, "authenticationRestrictions").IsDefined() {
 		return dst, merr.New(merr.BadValue, "Must specify at least one field to update in updateUser")
 	}
 	return dst, r.alterUser(n, func(old value.Value) (value.Value, error) {
@@ -313,7 +314,7 @@ func changeRoles(r *request, dst []byte) ([]byte, error) {
 
 // requiredRoles reads the argument roles.
 func (r *request) requiredRoles() ([]rights.RoleName, error) {
-	list := given(r.body, "roles")
+	list := args.Given(r.body, "roles")
 	if !list.IsDefined() {
 		return nil, merr.New(merr.MissingField, "BSON field '%s.roles' is missing but a required field", r.name)
 	}
@@ -367,7 +368,7 @@ func usersInfo(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	privileges := flag(r.body, "showPrivileges", false)
+	privileges := args.Flag(r.body, "showPrivileges", false)
 	if all && privileges {
 		return dst, merr.New(merr.IllegalOperation,
 			"Privilege or restriction details require exact-match usersInfo queries")
@@ -393,7 +394,7 @@ func usersInfo(r *request, dst []byte) ([]byte, error) {
 			found = append(found, res)
 		}
 	}
-	f, err := filter.Compile(given(r.body, "filter"), r.filterOptions(nil))
+	f, err := filter.Compile(args.Given(r.body, "filter"), r.filterOptions(nil))
 	if err != nil {
 		return dst, err
 	}
@@ -420,11 +421,11 @@ func (r *request) shownUser(d value.Value, privileges bool) (value.Value, error)
 	for it := d.Iter(); it.Next(); {
 		switch string(it.Key()) {
 		case "credentials":
-			if flag(r.body, "showCredentials", false) {
+			if args.Flag(r.body, "showCredentials", false) {
 				b = append(b, it.Element()...)
 			}
 		case "customData":
-			if flag(r.body, "showCustomData", true) {
+			if args.Flag(r.body, "showCustomData", true) {
 				b = append(b, it.Element()...)
 			}
 		default:
