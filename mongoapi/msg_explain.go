@@ -10,8 +10,11 @@ import (
 	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/collation"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 	"github.com/orrerydb/orrery/mongoapi/order"
@@ -23,7 +26,7 @@ func explain(r *request, dst []byte) ([]byte, error) {
 		return dst, merr.New(merr.TypeMismatch, "BSON field 'explain.explain' is the wrong type '%s', expected type "+
 			"'object'", expr.TypeName(r.arg))
 	}
-	switch v := given(r.body, "verbosity"); v.Str() {
+	switch v := args.Given(r.body, "verbosity"); v.Str() {
 	case "queryPlanner", "executionStats", "allPlansExecution":
 	default:
 		if v.IsDefined() {
@@ -36,7 +39,7 @@ func explain(r *request, dst []byte) ([]byte, error) {
 	if _, _, err := inner.readArguments(); err != nil {
 		return dst, err
 	}
-	verbosity := given(r.body, "verbosity")
+	verbosity := args.Given(r.body, "verbosity")
 	return r.explain(dst, r.arg, verbosity.IsDefined() && verbosity.Str() != "queryPlanner")
 }
 
@@ -83,10 +86,11 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 	if err != nil {
 		return x, err
 	}
-	x.query = given(cmd, "query")
+	x.query = args.Given(cmd, "query")
 	switch name {
 	case "find":
-		x.query, x.shown = given(cmd, "filter"), naturalOrder(exec.Creation, given(cmd, "sort"), given(cmd, "hint"))
+		x.query = args.Given(cmd, "filter")
+		x.shown = naturalOrder(exec.Creation, args.Given(cmd, "sort"), args.Given(cmd, "hint"))
 		x.limit = rowsOf(cmd)
 		x.o, err = order.Compile(cmd.Get("sort"))
 	case "count":
@@ -115,7 +119,7 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 		}
 	}
 	if x.f == nil && err == nil {
-		err = r.collate(k, given(x.spec, "collation"))
+		err = r.collate(k, args.Given(x.spec, "collation"))
 	}
 	if x.f == nil && err == nil {
 		x.f, err = filter.Compile(x.query, r.filterOptions(scope))
@@ -150,8 +154,8 @@ func (r *request) firstOf(cmd value.Value, name string) value.Value {
 
 // rowsOf is how many documents a find takes at most, with those that it skips; 0: all.
 func rowsOf(cmd value.Value) int64 {
-	limit, _ := num.ToInt64(given(cmd, "limit"), true)
-	skip, _ := num.ToInt64(given(cmd, "skip"), true)
+	limit, _ := num.ToInt64(args.Given(cmd, "limit"), true)
+	skip, _ := num.ToInt64(args.Given(cmd, "skip"), true)
 	if limit < 0 {
 		limit = -limit
 	}
@@ -285,8 +289,8 @@ func (r *request) planOf(x *explained, run bool) (*planned, error) {
 	}
 	p := &planned{tree: rows.Stats().Tree, took: r.s.clk.Now().Sub(begun), shown: stages.Plan{
 		Newest:   q.Shown == exec.Newest,
-		Indexes:  append([]value.Value{idIndex(), k.idIndex()}, k.indexSpecs()...),
-		Descends: len(q.OrderBy) > 0 && q.OrderBy[0].Desc, Several: map[*access.Pred]bool{}, Listed: collationDoc}}
+		Indexes:  append([]value.Value{indexes.OnID(), k.idIndex()}, k.indexSpecs()...),
+		Descends: len(q.OrderBy) > 0 && q.OrderBy[0].Desc, Several: map[*access.Pred]bool{}, Listed: collation.Doc}}
 	p.tree.EachLeaf(func(l *access.Pred) { p.shown.Several[l] = rows.MayHoldElements(l) })
 	text, err := json.Marshal(rows.Explain(run))
 	if err != nil {

@@ -1,4 +1,4 @@
-package mongoapi
+package indexes
 
 import (
 	"encoding/json"
@@ -20,7 +20,7 @@ func specs(t *testing.T, keys ...string) (out []value.Value) {
 	return out
 }
 
-func TestPolicyFor(t *testing.T) {
+func TestPolicy(t *testing.T) {
 	const plain = `"excludedPaths":[{"path":"/\"_etag\"/?"}],"includedPaths":[{"path":"/*"}],` +
 		`"indexingMode":"consistent"}`
 	const ab = `[{"path":"/a","order":"ascending"},{"path":"/b/c","order":"descending"}]`
@@ -47,7 +47,7 @@ func TestPolicyFor(t *testing.T) {
 			`{"compositeIndexes":[` + ab + `,[{"path":"/x","order":"ascending"},{"path":"/y","order":"ascending"}]]}`},
 		{"nothing is indexed", `{"indexingMode":"none"}`, nil, specs(t, `{"a":1,"b":1}`), `{"indexingMode":"none"}`},
 	} {
-		got := policyFor([]byte(x.policy), x.old, x.specs)
+		got := Policy([]byte(x.policy), x.old, x.specs)
 		if string(got) != x.want {
 			t.Errorf("%s: %s\nwant %s", x.what, got, x.want)
 		}
