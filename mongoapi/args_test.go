@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/orrerydb/orrery/mongoapi/args"
 )
 
 // samples are values of each type, by the names of the types in the server's messages.
@@ -25,19 +27,19 @@ var samples = map[string]any{
 }
 
 // takes says which types an argument of a kind may have, and the error code for other types.
-var takes = map[argKind]struct {
+var takes = map[args.Kind]struct {
 	types []string
 	code  int32
 }{
-	strictBool:   {[]string{"bool", "null"}, 14},
-	safeBool:     {[]string{"bool", "int", "long", "double", "decimal", "null"}, 14},
-	optionalBool: {[]string{"bool", "int", "long", "double", "decimal"}, 14},
-	numberArg:    {[]string{"int", "long", "double", "decimal", "null"}, 14},
-	stringArg:    {[]string{"string", "null"}, 14},
-	objectArg:    {[]string{"object", "null"}, 14},
-	arrayArg:     {[]string{"array", "null"}, 14},
-	docsArg:      {[]string{"array", "null"}, 14},
-	hintArg:      {[]string{"string", "object", "null"}, 9},
+	args.StrictBool:   {[]string{"bool", "null"}, 14},
+	args.SafeBool:     {[]string{"bool", "int", "long", "double", "decimal", "null"}, 14},
+	args.OptionalBool: {[]string{"bool", "int", "long", "double", "decimal"}, 14},
+	args.Number:       {[]string{"int", "long", "double", "decimal", "null"}, 14},
+	args.String:       {[]string{"string", "null"}, 14},
+	args.Object:       {[]string{"object", "null"}, 14},
+	args.Array:        {[]string{"array", "null"}, 14},
+	args.Documents:    {[]string{"array", "null"}, 14},
+	args.Hint:         {[]string{"string", "object", "null"}, 9},
 }
 
 // whole are commands that need more than their name.
@@ -160,7 +162,7 @@ func TestStatementArguments(t *testing.T) {
 	c := newConn(t, s, true)
 	for _, x := range []struct {
 		name, list string
-		args       args
+		args       args.Set
 		base       bson.D
 	}{
 		{"update", "updates", updateStatement,
@@ -180,7 +182,7 @@ func TestStatementArguments(t *testing.T) {
 			for typ, v := range samples {
 				e := run(set(x.base, arg, v))
 				refused := e.Code == want.code &&
-					(kind == hintArg || kind == optionalBool ||
+					(kind == args.Hint || kind == args.OptionalBool ||
 						regexpQuote(`BSON field '%s\.%s\.%s' is the wrong type '%s', .*`, x.name, x.list, arg, typ).
 							MatchString(e.Errmsg))
 				if slices.Contains(want.types, typ) == refused {
@@ -420,7 +422,7 @@ func TestArgumentsGivenTwice(t *testing.T) {
 				cmd[len(cmd)-3].Value, cmd[len(cmd)-1].Value = 100, 100
 			}
 			for i := range cmd {
-				if k := commands[name].args[cmd[i].Key]; k == optionalBool {
+				if k := commands[name].args[cmd[i].Key]; k == args.OptionalBool {
 					cmd[i].Value = true
 				}
 			}

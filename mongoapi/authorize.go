@@ -1,10 +1,14 @@
 package mongoapi
 
 import (
+	"slices"
+
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/rights"
 	"github.com/orrerydb/orrery/mongoapi/update"
+	"github.com/orrerydb/orrery/mongoapi/users"
 )
 
 // A user's command runs if the rights of the user contain what the command asks for. A command of the account asks for
@@ -14,7 +18,7 @@ import (
 // may answers what a command asks for.
 type may struct {
 	r *request
-	p *principal
+	p *users.Principal
 }
 
 // demand is what a command asks for.
@@ -23,7 +27,7 @@ type demand func(m may) bool
 // on reports whether all actions are granted on a resource.
 func (m may) on(res rights.Resource, actions ...string) bool {
 	for _, a := range actions {
-		if !m.p.set.Allows(res, a) {
+		if !m.p.Set.Allows(res, a) {
 			return false
 		}
 	}
@@ -96,10 +100,14 @@ func init() {
 		"dropIndexes":   onCollection("dropIndex"),
 		"listCollections": func(m may) bool {
 			return m.db("listCollections") ||
-				flag(m.r.body, "nameOnly", false) && flag(m.r.body, "authorizedCollections", false)
+				args.Flag(m.r.body, "nameOnly", false) && args.Flag(m.r.body, "authorizedCollections", false)
 		},
-		"listDatabases":    anyone, // of which it sees those in which it may do something
-		"listIndexes":      onCollection("listIndexes"),
+		"listDatabases": anyone, // of which it sees those in which it may do something
+		"listIndexes":   onCollection("listIndexes"),
+
+		"createSearchIndexes": onCollection("createSearchIndexes"), "dropSearchIndex": onCollection("dropSearchIndex"),
+		"listSearchIndexes": onCollection("listSearchIndexes"), "updateSearchIndex": onCollection("updateSearchIndex"),
+
 		"renameCollection": func(m may) bool { return m.renames() },
 		"enableSharding":   func(m may) bool { return m.on(rights.Resource{DB: m.r.arg.Str()}, "enableSharding") },
 		"shardCollection":  onNamespace("enableSharding"),
@@ -146,21 +154,21 @@ func init() {
 
 // authorize refuses a command that the connection's user may not run.
 func (r *request) authorize() error {
-	p, err := r.s.current(r.c.who)
+	p, err := r.s.users.Current(r.c.who)
 	if err != nil {
 		return err
 	}
 	r.c.who = p
 	d := demands[r.name]
-	if p.root || d != nil && d(may{r, p}) {
+	if p.Root || d != nil && d(may{r, p}) {
 		return nil
 	}
 	return r.notAuthorized()
 }
 
 // limited returns the user whose rights limit what the command shows; nil if nothing does.
-func (r *request) limited() *principal {
-	if who := r.c.who; who != nil && r.s.o.Auth && !who.root {
+func (r *request) limited() *users.Principal {
+	if who := r.c.who; who != nil && r.s.o.Auth && !who.Root {
 		return who
 	}
 	return nil
@@ -197,7 +205,7 @@ func (m may) upserts() bool {
 		return false // the command is refused for that
 	}
 	for _, st := range stmts {
-		if flag(st, "upsert", false) {
+		if args.Flag(st, "upsert", false) {
 			return true
 		}
 	}
@@ -209,9 +217,9 @@ func (m may) modifies() bool {
 	switch b := m.r.body; {
 	case !m.here("find"):
 		return false
-	case flag(b, "remove", false):
+	case args.Flag(b, "remove", false):
 		return m.here("remove")
-	case flag(b, "upsert", false) && !m.here("insert"):
+	case args.Flag(b, "upsert", false) && !m.here("insert"):
 		return false
 	}
 	return m.here("update")
@@ -219,9 +227,9 @@ func (m may) modifies() bool {
 
 // views is the demand of a view: who makes one must be able to read what it shows.
 func (m may) views() bool {
-	on := given(m.r.body, "viewOn")
+	on := args.Given(m.r.body, "viewOn")
 	return on.Kind() != value.String ||
-		m.coll(m.r.db, on.Str(), "find") && m.pipeline("", given(m.r.body, "pipeline"))
+		m.coll(m.r.db, on.Str(), "find") && m.pipeline("", args.Given(m.r.body, "pipeline"))
 }
 
 // renames is the demand of renameCollection: as for the same with other commands.
@@ -235,7 +243,7 @@ func (m may) renames() bool {
 		return true
 	}
 	if db == toDB && m.on(rights.Resource{DB: db}, "renameCollectionSameDB") {
-		return !flag(m.r.body, "dropTarget", false) || m.coll(toDB, to, "dropCollection")
+		return !args.Flag(m.r.body, "dropTarget", false) || m.coll(toDB, to, "dropCollection")
 	}
 	return m.coll(db, from, "find", "dropCollection") && m.coll(toDB, to, "insert", "createIndex")
 }
@@ -315,12 +323,15 @@ func (m may) pipeline(name string, stages value.Value) bool {
 			ok, reads = m.coll(db, name, "collStats"), false
 		case "$indexStats":
 			ok, reads = m.coll(db, name, "indexStats"), false
+		case "$listSearchIndexes":
+			ok, reads = m.coll(db, name, "listSearchIndexes"), false
 		case "$planCacheStats":
 			ok, reads = m.coll(db, name, "planCacheRead"), false
 		case "$currentOp":
 			ok, reads = m.cluster("inprog"), false
 		case "$listSessions", "$listLocalSessions":
-			own := !flag(arg, "allUsers", false) && !given(arg, "users").IsDefined() // which everybody may see
+			// everybody may see their own
+			own := !args.Flag(arg, "allUsers", false) && !args.Given(arg, "users").IsDefined()
 			ok, reads = own || m.cluster("listSessions"), false
 		case "$documents":
 			reads = reads && i > 0
@@ -348,7 +359,7 @@ func (m may) joins(arg value.Value) bool {
 // watches is the demand of a change stream on a collection, a database or the deployment.
 func (m may) watches(name string, arg value.Value) bool {
 	switch {
-	case flag(arg, "allChangesForCluster", false):
+	case args.Flag(arg, "allChangesForCluster", false):
 		return m.on(rights.Resource{}, "changeStream", "find")
 	case name == "" || name == noCollection:
 		return m.db("changeStream", "find")
@@ -370,7 +381,7 @@ func target(v value.Value, db string) (name, in string) {
 // grants is the demand of a command that grants or revokes: the action in the database of each role, and of each
 // privilege.
 func (m may) grants(action string) bool {
-	for _, v := range value.Elements(given(m.r.body, "roles")) {
+	for _, v := range value.Elements(args.Given(m.r.body, "roles")) {
 		db := m.r.db
 		if d := v.Get("db"); v.Kind() == value.Object && d.Kind() == value.String {
 			db = d.Str()
@@ -379,14 +390,14 @@ func (m may) grants(action string) bool {
 			return false
 		}
 	}
-	for _, v := range value.Elements(given(m.r.body, "privileges")) {
-		p, err := readPrivilege(v)
+	for _, v := range value.Elements(args.Given(m.r.body, "privileges")) {
+		p, err := users.ReadPrivilege(v)
 		if err != nil {
 			continue // the command is refused for that
 		}
 		switch res := p.Resource; {
 		case res.Cluster, res.Any, res.DB == "":
-			if !m.on(rights.Resource{DB: usersDB}, action) {
+			if !m.on(rights.Resource{DB: users.DB}, action) {
 				return false
 			}
 		case !m.on(rights.Resource{DB: res.DB}, action):
@@ -398,17 +409,17 @@ func (m may) grants(action string) bool {
 
 // updatesUser is the demand of updateUser. A user may have the right to change its own password.
 func (m may) updatesUser() bool {
-	own := m.r.arg.Str() == m.p.name.user && m.r.db == m.p.name.db
+	own := m.r.arg.Str() == m.p.Name.User && m.r.db == m.p.Name.DB
 	for arg, action := range map[string]string{"pwd": "changePassword", "mechanisms": "changePassword",
 		"customData": "changeCustomData"} {
-		if !given(m.r.body, arg).IsDefined() || m.db(action) {
+		if !args.Given(m.r.body, arg).IsDefined() || m.db(action) {
 			continue
 		}
 		if !own || !m.db("changeOwn"+action[len("change"):]) {
 			return false
 		}
 	}
-	return !given(m.r.body, "roles").IsDefined() || m.db("revokeRole") && m.grants("grantRole")
+	return !args.Given(m.r.body, "roles").IsDefined() || m.db("revokeRole") && m.grants("grantRole")
 }
 
 // seesUsers is the demand of usersInfo: a user may see itself.
@@ -417,7 +428,7 @@ func (m may) seesUsers() bool {
 	if err != nil {
 		return true
 	}
-	if flag(m.r.body, "showCredentials", false) && !m.cluster("viewUser") && !m.db("viewUser") {
+	if args.Flag(m.r.body, "showCredentials", false) && !m.cluster("viewUser") && !m.db("viewUser") {
 		return false
 	}
 	if all && db == "" {
@@ -427,7 +438,7 @@ func (m may) seesUsers() bool {
 		return m.db("viewUser")
 	}
 	for _, n := range names {
-		if n != m.p.name && !m.on(rights.Resource{DB: n.db}, "viewUser") {
+		if n != m.p.Name && !m.on(rights.Resource{DB: n.DB}, "viewUser") {
 			return false
 		}
 	}
@@ -454,7 +465,6 @@ func (m may) seesRoles() bool {
 
 // has reports whether a user has a role.
 func (m may) has(n rights.RoleName) bool {
-	w := m.r.s.newWalk()
-	return len(m.p.of) > 0 && m.p.of[0].res != nil &&
-		w.roles(rolesOf(value.ObjectOf(m.p.of[0].res.Body))) == nil && w.seen[n]
+	roles, err := m.r.s.users.RolesOf(m.p)
+	return err == nil && slices.Contains(roles, n)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -32,8 +33,8 @@ const (
 
 // appendCapped appends the options capped, size and max of a new collection.
 func (r *request) appendCapped(dst []byte, body value.Value) ([]byte, error) {
-	size, most := given(body, "size"), given(body, "max")
-	if !flag(body, "capped", false) {
+	size, most := args.Given(body, "size"), args.Given(body, "max")
+	if !args.Flag(body, "capped", false) {
 		if size.IsDefined() || most.IsDefined() {
 			return dst, merr.New(merr.InvalidOptions, "the 'capped' field needs to be true when either the 'size' or "+
 				"'max' fields are present")
@@ -111,7 +112,7 @@ func (r *request) modify(k *coll) error {
 	if err != nil {
 		return err
 	}
-	size, most := given(r.body, "cappedSize"), given(r.body, "cappedMax")
+	size, most := args.Given(r.body, "cappedSize"), args.Given(r.body, "cappedMax")
 	capped := size.IsDefined() || most.IsDefined()
 	if capped && k.Spec().Capped == nil {
 		return merr.New(merr.InvalidOptions, "Collection must be capped.")
@@ -147,7 +148,7 @@ func (r *request) modify(k *coll) error {
 			setOption(s, "max", value.Undef())
 		}
 		for _, name := range changeableOptions {
-			switch v := given(r.body, name); {
+			switch v := args.Given(r.body, name); {
 			case name == "validator" && v.IsDefined() && v.Len() == 0:
 				setOption(s, name, value.Undef())
 			case v.IsDefined():
@@ -371,7 +372,7 @@ func (r *request) copyCapped(name, to string) (err error) {
 	if !from.byID {
 		return merr.New(merr.IllegalOperation, "can't convert a sharded collection to a capped one: %s.%s", r.db, name)
 	}
-	if !given(r.body, "size").IsDefined() {
+	if !args.Given(r.body, "size").IsDefined() {
 		return merr.New(merr.InvalidOptions, "Capped collection size must be greater than zero")
 	}
 	at, spec := bson.Begin(nil)

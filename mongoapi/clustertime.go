@@ -11,6 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/journal"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -125,7 +126,7 @@ func (r *request) gossip(v value.Value) error {
 	}
 	t, sig := v.Get("clusterTime"), v.Get("signature")
 	if t.Kind() != value.Timestamp {
-		return wrongConcern("clusterTime", "timestamp", t)
+		return args.WrongType("clusterTime", "timestamp", t)
 	}
 	if err := r.s.times.advance(t.Raw64(), sig.Get("hash").Bytes(), r.start); err != nil && r.c.authed {
 		return err

@@ -1,15 +1,13 @@
 package mongoapi
 
 import (
-	"reflect"
-
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/plan/access"
-	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/order"
 )
 
@@ -20,18 +18,6 @@ import (
 // Example: with the index {name: 1} under {locale: "en", strength: 2}, a find of {name: "zoë"} under that collation
 // reads the entries with the key of "zoë", and a sort by name walks all entries.
 
-// collated returns the rules of the policy for a declared index under a collation: one, or none.
-func collated(spec value.Value) []core.CollatedJSON {
-	c, err := parseCollation(spec.Get("collation"))
-	cols := columns(spec)
-	if c == nil || err != nil || len(cols) == 0 || len(cols) > core.MaxCompositePaths {
-		return nil
-	}
-	return []core.CollatedJSON{{Paths: cols, Collation: c.Options()}}
-}
-
-func sameCollated(a, b core.CollatedJSON) bool { return reflect.DeepEqual(a, b) }
-
 // collatedName returns the name of a collation in paths of the core, "" if the collection has no index under it.
 func (k *coll) collatedName(c *collate.Collation) string {
 	if c == nil {
@@ -39,7 +25,7 @@ func (k *coll) collatedName(c *collate.Collation) string {
 	}
 	o := c.Options()
 	for _, s := range append(k.indexSpecs(), k.idIndex()) {
-		if of := collated(s); len(of) > 0 && of[0].Collation == o {
+		if of := indexes.Collated(s); len(of) > 0 && of[0].Collation == o {
 			return core.CollatedPath(o)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/order"
 	"github.com/orrerydb/orrery/mongoapi/update"
@@ -300,10 +301,7 @@ const maxDocument = 16 << 20
 
 // checkStored checks what the indexes and the shard key ask of a document.
 func (k *coll) checkStored(d value.Value) error {
-	if err := k.checkPlaces(d); err != nil {
-		return err
-	}
-	if err := k.checkCompounds(d); err != nil {
+	if err := indexes.Check(k.Spec(), d); err != nil {
 		return err
 	}
 	if k.byID || k.Spec().Origin != "mongo" {
@@ -357,14 +355,14 @@ func (k *coll) duplicateValue(dup *core.Duplicate, specs []value.Value) *merr.Er
 	for _, p := range dup.Paths {
 		b = bson.AppendInt32(b, strings.Join(p, "."), 1)
 	}
-	collation := value.Undef()
+	under := value.Undef()
 	if dup.Index == "_id_" {
-		collation = k.option("collation")
+		under = k.option("collation")
 	}
 	key := value.ObjectOf(bson.End(b, at))
 	for _, d := range specs {
 		if d.Get("name").Str() == dup.Index {
-			key, collation = d.Get("key"), d.Get("collation")
+			key, under = d.Get("key"), d.Get("collation")
 		}
 	}
 	shown := strings.Builder{}
@@ -378,8 +376,8 @@ func (k *coll) duplicateValue(dup *core.Duplicate, specs []value.Value) *merr.Er
 		b = value.AppendElement(b, it.Key(), v)
 	}
 	of := ""
-	if collation.IsDefined() {
-		of = " collation: " + update.Show(collation)
+	if under.IsDefined() {
+		of = " collation: " + update.Show(under)
 	}
 	e := merr.New(merr.DuplicateKey, "E11000 duplicate key error collection: %s index: %s%s dup key: { %s }",
 		k.namespace(), dup.Index, of, shown.String())

@@ -7,6 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 )
 
 // count and distinct need few values of a document. If index entries have these values, no document is read.
@@ -51,7 +52,7 @@ func cover(q *exec.Query, paths []access.Path) {
 // is told to be read whole, which lets the core walk the index instead of the documents.
 func (k *coll) inOneIndex(paths []access.Path) bool {
 	for _, s := range k.indexSpecs() {
-		if composite(s) == nil {
+		if indexes.Composite(s) == nil {
 			continue
 		}
 		has := func(p access.Path) bool { return s.Get("key").Get(strings.Join(p.Segs, ".")).IsDefined() }

@@ -16,6 +16,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/core/yield"
 	"github.com/orrerydb/orrery/mongoapi/agg"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/failpoint"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -551,10 +552,10 @@ func (r *request) awaited(c *cursor, dst []byte, n int) (out []byte, end bool, e
 
 func getMore(r *request, dst []byte) ([]byte, error) {
 	if r.arg.Kind() != value.Int64 {
-		return dst, want(false, r.name, []byte(r.name), r.arg, "type 'long'")
+		return dst, args.Want(false, r.name, []byte(r.name), r.arg, "type 'long'")
 	}
 	id := r.arg.Int()
-	name := given(r.body, "collection")
+	name := args.Given(r.body, "collection")
 	if !name.IsDefined() {
 		return dst, merr.New(merr.MissingField, "BSON field 'getMore.collection' is missing but a required field")
 	}
@@ -562,7 +563,7 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 		return dst, merr.New(merr.InvalidNamespace, "Invalid namespace specified '%s.'", r.db)
 	}
 	n := -1
-	if b := given(r.body, "batchSize"); b.IsDefined() {
+	if b := args.Given(r.body, "batchSize"); b.IsDefined() {
 		size, ok := num.ToInt64(b, true)
 		if !ok || size < 0 {
 			return dst, merr.New(51024, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
@@ -638,14 +639,14 @@ func killCursors(r *request, dst []byte) ([]byte, error) {
 	if r.arg.Kind() != value.String || name == "" {
 		return dst, merr.New(merr.InvalidNamespace, "collection name has invalid type %s", expr.TypeName(r.arg))
 	}
-	list := given(r.body, "cursors")
+	list := args.Given(r.body, "cursors")
 	if !list.IsDefined() {
 		return dst, merr.New(merr.MissingField, "BSON field 'killCursors.cursors' is missing but a required field")
 	}
 	i := 0
 	for it := list.Iter(); it.Next(); i++ {
 		if v := it.Value(); v.Kind() != value.Int64 {
-			return dst, want(false, "killCursors.cursors", strconv.AppendInt(nil, int64(i), 10), v, "type 'long'")
+			return dst, args.Want(false, "killCursors.cursors", strconv.AppendInt(nil, int64(i), 10), v, "type 'long'")
 		}
 	}
 	kill := r.kill

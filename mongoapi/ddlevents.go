@@ -5,6 +5,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -75,20 +76,20 @@ func shardDescription(body value.Value) value.Value {
 
 // imagesOf reads changeStreamPreAndPostImages.
 func imagesOf(command string, body value.Value) (enabled value.Value, err error) {
-	v := given(body, "changeStreamPreAndPostImages")
+	v := args.Given(body, "changeStreamPreAndPostImages")
 	if !v.IsDefined() {
 		return v, nil
 	}
 	where := command + ".changeStreamPreAndPostImages"
 	if v.Kind() != value.Object {
-		return value.Undef(), want(false, command, []byte("changeStreamPreAndPostImages"), v, "type 'object'")
+		return value.Undef(), args.Want(false, command, []byte("changeStreamPreAndPostImages"), v, "type 'object'")
 	}
-	if err := (args{"enabled": safeBool}).checkAll(where, v); err != nil {
+	if err := (args.Set{"enabled": args.SafeBool}).Check(where, v); err != nil {
 		return value.Undef(), err
 	}
 	if !v.Get("enabled").IsDefined() {
 		return value.Undef(), merr.New(merr.MissingField, "BSON field '%s.enabled' is missing but a required "+
 			"field", where)
 	}
-	return value.BoolOf(flag(v, "enabled", false)), nil
+	return value.BoolOf(args.Flag(v, "enabled", false)), nil
 }

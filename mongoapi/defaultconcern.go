@@ -5,6 +5,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -22,7 +23,7 @@ const (
 	defaultConcernsID  = "ReadWriteConcernDefaults"
 )
 
-var defaultConcernArguments = args{"defaultReadConcern": objectArg, "defaultWriteConcern": objectArg}
+var defaultConcernArguments = args.Set{"defaultReadConcern": args.Object, "defaultWriteConcern": args.Object}
 
 // defaultConcerns returns the document of the defaults, Undefined if none were set.
 func (r *request) defaultConcerns() (value.Value, error) {
@@ -99,7 +100,7 @@ func setDefaultRWConcern(r *request, dst []byte) ([]byte, error) {
 	if err := r.hasDefaults(); err != nil {
 		return dst, err
 	}
-	read, write := given(r.body, "defaultReadConcern"), given(r.body, "defaultWriteConcern")
+	read, write := args.Given(r.body, "defaultReadConcern"), args.Given(r.body, "defaultWriteConcern")
 	if !read.IsDefined() && !write.IsDefined() {
 		return dst, merr.New(merr.BadValue, "At least one of the \"defaultReadConcern\" or \"defaultWriteConcern\" "+
 			"fields must be present")
@@ -152,7 +153,7 @@ func checkDefaultRead(v value.Value) error {
 		if string(it.Key()) != "level" {
 			return merr.New(merr.BadValue, "'%s' is not suitable for the default read concern", it.Key())
 		}
-		if err := checkLevel(it.Value()); err != nil {
+		if err := args.CheckLevel(it.Value()); err != nil {
 			return err
 		}
 		if l := it.Value().Str(); l == "linearizable" || l == "snapshot" {
@@ -167,7 +168,7 @@ func checkDefaultWrite(v value.Value) error {
 	if !v.IsDefined() {
 		return nil
 	}
-	unmet, err := checkWriteConcern(v)
+	unmet, err := args.ParseWriteConcern(v)
 	switch w := v.Get("w"); {
 	case err != nil:
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -44,7 +45,7 @@ func keyColumnsOf(key value.Value) (out []keyColumn) {
 
 // hinted returns the index that the hint names, Undefined if it names none.
 func (k *coll) hinted(body value.Value) value.Value {
-	h := given(body, "hint")
+	h := args.Given(body, "hint")
 	for _, s := range append([]value.Value{k.idIndex()}, k.indexSpecs()...) {
 		if h.Kind() == value.String && s.Get("name").Str() == h.Str() ||
 			h.Kind() == value.Object && h.Len() > 0 && value.CompareBSON(s.Get("key"), h) == 0 {

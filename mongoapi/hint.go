@@ -2,6 +2,8 @@ package mongoapi
 
 import (
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -9,7 +11,7 @@ import (
 // checkHint refuses the hint of an index that doesn't exist, or is hidden. An existing one has no effect: the store
 // indexes every path, and chooses by itself. k is nil for a collection that doesn't exist; then any hint is allowed.
 func checkHint(k *coll, body value.Value) error {
-	h := given(body, "hint")
+	h := args.Given(body, "hint")
 	if k == nil || !h.IsDefined() || h.Kind() == value.Object && h.Len() == 0 {
 		return nil
 	}
@@ -19,7 +21,7 @@ func checkHint(k *coll, body value.Value) error {
 		}
 		return nil
 	}
-	for _, s := range append([]value.Value{idIndex()}, k.indexSpecs()...) {
+	for _, s := range append([]value.Value{indexes.OnID()}, k.indexSpecs()...) {
 		if s.Get("hidden").IsDefined() {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 	"github.com/orrerydb/orrery/mongoapi/peer"
@@ -37,7 +38,7 @@ func (s *Server) appendOpID(b []byte, id int64) []byte {
 func (s *Server) parseOpID(v value.Value) (int64, error) {
 	mine := s.eng.ProcessID()
 	if mine == "" || v.Kind() != value.String && !v.IsNumber() {
-		if err := numberArg.check("killOp", []byte("op"), v); err != nil {
+		if err := args.Number.Check("killOp", []byte("op"), v); err != nil {
 			return 0, err
 		}
 		id, ok := num.ToInt64(v, false)
@@ -147,7 +148,7 @@ func killOp(r *request, dst []byte) ([]byte, error) {
 	if r.db != "admin" {
 		return dst, merr.New(merr.Unauthorized, "killOp may only be run against the admin database.")
 	}
-	v := given(r.body, "op")
+	v := args.Given(r.body, "op")
 	if !v.IsDefined() {
 		return dst, merr.New(merr.MissingField, "BSON field 'killOp.op' is missing but a required field")
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -25,12 +26,13 @@ func (p sessionPattern) selects(user string, lsid []byte) bool {
 }
 
 var (
-	sessionUser        = args{"user": stringArg, "db": stringArg}
-	sessionPatternArgs = args{"lsid": objectArg, "uid": anyArg, "users": docsArg, "roles": docsArg}
+	sessionUser        = args.Set{"user": args.String, "db": args.String}
+	sessionPatternArgs = args.Set{"lsid": args.Object, "uid": args.Any, "users": args.Documents,
+		"roles": args.Documents}
 )
 
 func killAllSessions(r *request, dst []byte) ([]byte, error) {
-	if err := checkDocs(r.name, []byte(r.name), r.arg); err != nil {
+	if err := args.CheckDocuments(r.name, []byte(r.name), r.arg); err != nil {
 		return dst, err
 	}
 	var ps []sessionPattern
@@ -45,13 +47,13 @@ func killAllSessions(r *request, dst []byte) ([]byte, error) {
 }
 
 func killAllSessionsByPattern(r *request, dst []byte) ([]byte, error) {
-	if err := checkDocs(r.name, []byte(r.name), r.arg); err != nil {
+	if err := args.CheckDocuments(r.name, []byte(r.name), r.arg); err != nil {
 		return dst, err
 	}
 	var ps []sessionPattern
 	for i, d := range value.Elements(r.arg) {
 		where := r.name + "." + r.name + "." + strconv.Itoa(i)
-		if err := sessionPatternArgs.checkAll(where, d); err != nil {
+		if err := sessionPatternArgs.Check(where, d); err != nil {
 			return dst, err
 		}
 		all, err := readSessionPattern(where, d)
@@ -65,11 +67,11 @@ func killAllSessionsByPattern(r *request, dst []byte) ([]byte, error) {
 
 // readSessionUser reads a user, and returns what sessions name it by.
 func readSessionUser(where string, d value.Value) ([]byte, error) {
-	if err := sessionUser.checkAll(where, d); err != nil {
+	if err := sessionUser.Check(where, d); err != nil {
 		return nil, err
 	}
 	for _, name := range []string{"user", "db"} {
-		if !given(d, name).IsDefined() {
+		if !args.Given(d, name).IsDefined() {
 			return nil, missingField(where + "." + name)
 		}
 	}
@@ -79,20 +81,20 @@ func readSessionUser(where string, d value.Value) ([]byte, error) {
 // readSessionPattern reads a pattern. Each of its users makes one of its own. Roles have no effect on what is selected.
 func readSessionPattern(where string, d value.Value) (out []sessionPattern, err error) {
 	var p sessionPattern
-	if lsid := given(d, "lsid"); lsid.IsDefined() {
+	if lsid := args.Given(d, "lsid"); lsid.IsDefined() {
 		id := lsid.Get("id")
 		if id.Kind() != value.UUID {
 			return nil, merr.New(merr.InvalidUUID, "%s.lsid.id must be a UUID", where)
 		}
 		p.lsid, p.uid = id.Bytes(), lsid.Get("uid").Bytes()
 	}
-	if uid := given(d, "uid"); uid.IsDefined() {
+	if uid := args.Given(d, "uid"); uid.IsDefined() {
 		if uid.Kind() != value.Binary {
-			return nil, want(false, where, []byte("uid"), uid, "type 'binData'")
+			return nil, args.Want(false, where, []byte("uid"), uid, "type 'binData'")
 		}
 		p.uid = uid.Bytes()
 	}
-	users := value.Elements(given(d, "users"))
+	users := value.Elements(args.Given(d, "users"))
 	if len(users) == 0 {
 		return []sessionPattern{p}, nil
 	}

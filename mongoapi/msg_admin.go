@@ -3,12 +3,14 @@ package mongoapi
 import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/users"
 )
 
 // adminOnly refuses a command on another database than admin.
 func (r *request) adminOnly() error {
-	if r.db != usersDB {
+	if r.db != users.DB {
 		return merr.New(merr.Unauthorized, "%s may only be run against the admin database.", r.name)
 	}
 	return nil
@@ -38,7 +40,7 @@ func fsync(r *request, dst []byte) ([]byte, error) {
 	if err := r.adminOnly(); err != nil {
 		return dst, err
 	}
-	if flag(r.body, "lock", false) {
+	if args.Flag(r.body, "lock", false) {
 		return dst, merr.NotSupported("the option lock of fsync")
 	}
 	return bson.AppendInt32(dst, "numFiles", 1), nil
@@ -59,12 +61,12 @@ func setFeatureVersion(r *request, dst []byte) ([]byte, error) {
 	v, feature := r.arg, r.s.release.feature
 	switch {
 	case v.Kind() != value.String:
-		return dst, want(false, r.name, []byte(r.name), v, "type 'string'")
+		return dst, args.Want(false, r.name, []byte(r.name), v, "type 'string'")
 	case v.Str() != feature:
 		return dst, merr.New(4926900, "Invalid feature compatibility version value '%s'; expected '%s'. See "+
 			"https://docs.mongodb.com/master/release-notes/%s-compatibility/#feature-compatibility.", v.Str(), feature,
 			feature)
-	case !flag(r.body, "confirm", false):
+	case !args.Flag(r.body, "confirm", false):
 		return dst, merr.New(7369100, "Once you have upgraded to %s, you will not be able to downgrade FCV and "+
 			"binary version without support assistance. Please re-run this command with 'confirm: true' to "+
 			"acknowledge this and continue with the FCV upgrade.", feature)

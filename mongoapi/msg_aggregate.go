@@ -7,6 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -23,10 +24,10 @@ func aggregate(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	if flag(r.body, "explain", false) {
+	if args.Flag(r.body, "explain", false) {
 		return r.explain(dst, r.body, false)
 	}
-	opts := given(r.body, "cursor")
+	opts := args.Given(r.body, "cursor")
 	if !opts.IsDefined() {
 		return dst, merr.New(merr.FailedToParse, "The 'cursor' option is required, except for aggregate with the "+
 			"explain argument")
@@ -89,7 +90,7 @@ func (r *request) aggregateCursor(name string) (*cursor, *agg.Pipeline, error) {
 		keys := slices.Clone(o).With(r.exprEnv().Run.Collation())
 		r.exprEnv().SortKey = func(doc value.Value) value.Value { return value.MakeArray(keys.Keys(doc)) }
 	}
-	h := &host{r: r, db: r.db, coll: name, k: k, natural: naturalOrder(exec.AnyOrder, given(r.body, "hint"))}
+	h := &host{r: r, db: r.db, coll: name, k: k, natural: naturalOrder(exec.AnyOrder, args.Given(r.body, "hint"))}
 	c := &cursor{ns: r.db + "." + name, env: r.exprEnv(), run: r.exprEnv().Run, live: h.reads, cmd: r.body.Bytes()}
 	if c.src, err = r.runPipeline(h, p); err != nil {
 		return nil, nil, failed(err)
@@ -116,7 +117,7 @@ func (r *request) pipeline(k *coll, body value.Value, name string) (*agg.Pipelin
 	if err := r.checkStages(body.Get("pipeline")); err != nil {
 		return nil, err
 	}
-	if err := r.collate(k, given(body, "collation")); err != nil {
+	if err := r.collate(k, args.Given(body, "collation")); err != nil {
 		return nil, err
 	}
 	scope, err := r.scope(body)
@@ -124,7 +125,7 @@ func (r *request) pipeline(k *coll, body value.Value, name string) (*agg.Pipelin
 		return nil, err
 	}
 	return agg.Compile(body.Get("pipeline"), agg.Options{Scope: scope, Run: r.exprEnv().Run, Coll: name,
-		Places: r.placeIndex})
+		Places: r.placeIndex, Vectors: r.vectorIndex})
 }
 
 // runPipeline opens a pipeline on the host's collection, which may not exist.

@@ -6,6 +6,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -24,39 +25,40 @@ const bulkCollection = "$cmd.bulkWrite"
 
 // bulkKind is a kind of operation.
 type bulkKind struct {
-	args   args
+	args   args.Set
 	needs  []string          // besides the number of its collection
 	called map[string]string // the arguments that have another name in a statement
 }
 
 var bulkKinds = map[string]bulkKind{
-	"insert": {args: args{"insert": numberArg, "document": objectArg}, needs: []string{"document"}},
+	"insert": {args: args.Set{"insert": args.Number, "document": args.Object}, needs: []string{"document"}},
 	"update": {
-		args: args{"update": numberArg, "filter": objectArg, "sort": objectArg, "multi": strictBool,
-			"updateMods": anyArg, "upsert": strictBool, "upsertSupplied": strictBool, "arrayFilters": docsArg,
-			"hint": hintArg, "constants": objectArg, "collation": objectArg, "sampleId": anyArg},
+		args: args.Set{"update": args.Number, "filter": args.Object, "sort": args.Object, "multi": args.StrictBool,
+			"updateMods": args.Any, "upsert": args.StrictBool, "upsertSupplied": args.StrictBool,
+			"arrayFilters": args.Documents, "hint": args.Hint, "constants": args.Object, "collation": args.Object,
+			"sampleId": args.Any},
 		needs:  []string{"filter", "updateMods"},
 		called: map[string]string{"filter": "q", "updateMods": "u", "constants": "c"},
 	},
 	"delete": {
-		args: args{"delete": numberArg, "filter": objectArg, "multi": strictBool, "hint": hintArg,
-			"collation": objectArg, "sampleId": anyArg},
+		args: args.Set{"delete": args.Number, "filter": args.Object, "multi": args.StrictBool, "hint": args.Hint,
+			"collation": args.Object, "sampleId": args.Any},
 		needs:  []string{"filter"},
 		called: map[string]string{"filter": "q"},
 	},
 }
 
 var (
-	bulkWriteArguments = args{
-		"ops": docsArg, "nsInfo": docsArg, "ordered": strictBool, "errorsOnly": strictBool,
-		"bypassDocumentValidation": safeBool, "bypassEmptyTsReplacement": optionalBool, "let": objectArg,
-		"cursor": objectArg, "stmtIds": arrayArg,
+	bulkWriteArguments = args.Set{
+		"ops": args.Documents, "nsInfo": args.Documents, "ordered": args.StrictBool, "errorsOnly": args.StrictBool,
+		"bypassDocumentValidation": args.SafeBool, "bypassEmptyTsReplacement": args.OptionalBool, "let": args.Object,
+		"cursor": args.Object, "stmtIds": args.Array,
 	}
-	bulkNamespace = args{
-		"ns": stringArg, "collectionUUID": anyArg, "encryptionInformation": objectArg,
-		"isTimeseriesNamespace": strictBool, "shardVersion": anyArg, "databaseVersion": anyArg,
+	bulkNamespace = args.Set{
+		"ns": args.String, "collectionUUID": args.Any, "encryptionInformation": args.Object,
+		"isTimeseriesNamespace": args.StrictBool, "shardVersion": args.Any, "databaseVersion": args.Any,
 	}
-	bulkCursor = args{"batchSize": numberArg}
+	bulkCursor = args.Set{"batchSize": args.Number}
 )
 
 // bulkOp is one operation.
@@ -82,7 +84,7 @@ func bulkWrite(r *request, dst []byte) ([]byte, error) {
 	if r.db != "admin" {
 		return dst, merr.New(merr.Unauthorized, "bulkWrite may only be run against the admin database.")
 	}
-	b := &bulk{request: r, ordered: r.ordered(), errorsOnly: flag(r.body, "errorsOnly", false)}
+	b := &bulk{request: r, ordered: r.ordered(), errorsOnly: args.Flag(r.body, "errorsOnly", false)}
 	size, err := b.read()
 	if err != nil {
 		return dst, err
@@ -113,11 +115,11 @@ func bulkWrite(r *request, dst []byte) ([]byte, error) {
 // any.
 func (b *bulk) read() (size int, err error) {
 	size = -1
-	if c := given(b.body, "cursor"); c.IsDefined() {
-		if err := bulkCursor.checkAll("bulkWrite.cursor", c); err != nil {
+	if c := args.Given(b.body, "cursor"); c.IsDefined() {
+		if err := bulkCursor.Check("bulkWrite.cursor", c); err != nil {
 			return 0, err
 		}
-		if v := given(c, "batchSize"); v.IsDefined() {
+		if v := args.Given(c, "batchSize"); v.IsDefined() {
 			n, err := notNegative("batchSize", v)
 			if err != nil {
 				return 0, err
@@ -134,10 +136,10 @@ func (b *bulk) read() (size int, err error) {
 		return 0, err
 	}
 	for _, d := range spaces {
-		if err := bulkNamespace.checkAll("bulkWrite.nsInfo", d); err != nil {
+		if err := bulkNamespace.Check("bulkWrite.nsInfo", d); err != nil {
 			return 0, err
 		}
-		if !given(d, "ns").IsDefined() {
+		if !args.Given(d, "ns").IsDefined() {
 			return 0, missingField("bulkWrite.nsInfo.ns")
 		}
 	}
@@ -188,16 +190,16 @@ func readBulkOp(d value.Value) (op bulkOp, err error) {
 	op = bulkOp{kind: string(it.Key()), op: d}
 	kind, ok := bulkKinds[op.kind]
 	if !ok {
-		return op, unknownField("bulkWrite", it.Key())
+		return op, args.Unknown("bulkWrite", it.Key())
 	}
-	if err := kind.args.checkAll("bulkWrite.ops", d); err != nil {
+	if err := kind.args.Check("bulkWrite.ops", d); err != nil {
 		return op, err
 	}
 	if op.on, err = notNegative(op.kind, d.Get(op.kind)); err != nil {
 		return op, err
 	}
 	for _, name := range kind.needs {
-		if !given(d, name).IsDefined() {
+		if !args.Given(d, name).IsDefined() {
 			return op, missingField("bulkWrite.ops." + name)
 		}
 	}
@@ -308,7 +310,7 @@ func (o bulkOp) statement() value.Value {
 	}
 	if o.kind == "delete" {
 		limit := int32(1)
-		if flag(o.op, "multi", false) {
+		if args.Flag(o.op, "multi", false) {
 			limit = 0
 		}
 		b = bson.AppendInt32(b, "limit", limit)
@@ -382,7 +384,7 @@ func (m may) bulkWrites() bool {
 			return true
 		}
 		db, name, _ := strings.Cut(spaces[op.on].Get("ns").Str(), ".")
-		if !m.coll(db, name, actions[op.kind]) || flag(d, "upsert", false) && !m.coll(db, name, "insert") {
+		if !m.coll(db, name, actions[op.kind]) || args.Flag(d, "upsert", false) && !m.coll(db, name, "insert") {
 			return false
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/order"
@@ -113,7 +114,7 @@ var byID = order.Order{{Path: []string{"_id"}}}
 // all of them.
 func dbHash(r *request, dst []byte) ([]byte, error) {
 	var only []string
-	for _, v := range value.Elements(given(r.body, "collections")) {
+	for _, v := range value.Elements(args.Given(r.body, "collections")) {
 		if v.Kind() != value.String {
 			return dst, merr.New(merr.BadValue, "collections entries have to be strings")
 		}

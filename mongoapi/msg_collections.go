@@ -7,10 +7,12 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/rights"
+	"github.com/orrerydb/orrery/mongoapi/users"
 )
 
 func drop(r *request, dst []byte) ([]byte, error) {
@@ -36,7 +38,7 @@ func drop(r *request, dst []byte) ([]byte, error) {
 }
 
 func dropDatabase(r *request, dst []byte) ([]byte, error) {
-	if r.db == usersDB {
+	if r.db == users.DB {
 		return dst, merr.New(merr.IllegalOperation, "Dropping the 'admin' database is prohibited.")
 	}
 	err := r.s.eng.DropDatabase(r.ctx, r.db)
@@ -102,7 +104,7 @@ func renameCollection(r *request, dst []byte) ([]byte, error) {
 
 // keepMatching returns the documents that match the command's filter.
 func (r *request) keepMatching(docs []value.Value) ([]value.Value, error) {
-	f, err := filter.Compile(given(r.body, "filter"), r.filterOptions(nil))
+	f, err := filter.Compile(args.Given(r.body, "filter"), r.filterOptions(nil))
 	if err != nil {
 		return nil, err
 	}
@@ -120,12 +122,12 @@ func (r *request) keepMatching(docs []value.Value) ([]value.Value, error) {
 }
 
 func listCollections(r *request, dst []byte) ([]byte, error) {
-	nameOnly := flag(r.body, "nameOnly", false)
+	nameOnly := args.Flag(r.body, "nameOnly", false)
 	var docs []value.Value
 	var only *rights.Set // nil: everything is shown
-	if who := r.limited(); who != nil && !who.set.Allows(rights.Resource{DB: r.db}, "listCollections") ||
-		who != nil && flag(r.body, "authorizedCollections", false) {
-		only = who.set
+	if who := r.limited(); who != nil && !who.Set.Allows(rights.Resource{DB: r.db}, "listCollections") ||
+		who != nil && args.Flag(r.body, "authorizedCollections", false) {
+		only = who.Set
 	}
 	names, err := r.s.eng.Names(r.db, "")
 	if err != nil {
@@ -185,16 +187,16 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 	if r.db != "admin" {
 		return dst, merr.New(merr.Unauthorized, "listDatabases may only be run against the admin database.")
 	}
-	nameOnly := flag(r.body, "nameOnly", false)
+	nameOnly := args.Flag(r.body, "nameOnly", false)
 	var only *rights.Set // nil: everything is shown
 	if who := r.limited(); who != nil {
-		authorized := given(r.body, "authorizedDatabases")
-		all := who.set.Allows(rights.Resource{Cluster: true}, "listDatabases")
+		authorized := args.Given(r.body, "authorizedDatabases")
+		all := who.Set.Allows(rights.Resource{Cluster: true}, "listDatabases")
 		switch {
 		case authorized.IsDefined() && !expr.Truthy(authorized) && !all:
 			return dst, r.notAuthorized()
 		case !all, expr.Truthy(authorized):
-			only = who.set
+			only = who.Set
 		}
 	}
 	var docs []value.Value

@@ -3,9 +3,10 @@ package mongoapi
 import (
 	"slices"
 
-	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/update"
 )
@@ -32,11 +33,11 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 		return dst, merr.New(merr.NamespaceNotFound, "ns does not exist: %s.%s", r.db, name)
 	}
 	for _, name := range []string{"viewOn", "pipeline"} {
-		if given(r.body, name).IsDefined() {
+		if args.Given(r.body, name).IsDefined() {
 			return dst, merr.New(merr.InvalidOptions, "option only supported on a view: %s", name)
 		}
 	}
-	mod := given(r.body, "index")
+	mod := args.Given(r.body, "index")
 	if !mod.IsDefined() || r.changesOptions() {
 		if err := r.modify(k); err != nil || !mod.IsDefined() {
 			return dst, err
@@ -71,7 +72,7 @@ func (r *request) changesOptions() bool {
 		case "changeStreamPreAndPostImages", "cappedSize", "cappedMax":
 			return true
 		default:
-			if slices.Contains(changeableOptions, name) && given(r.body, name).IsDefined() {
+			if slices.Contains(changeableOptions, name) && args.Given(r.body, name).IsDefined() {
 				return true
 			}
 		}
@@ -96,7 +97,7 @@ func readIndexMod(mod value.Value) (m indexMod, err error) {
 			}
 			m.which = it.Value()
 		case "expireAfterSeconds":
-			if m.after, err = (indexOption{name, it.Value(), mod, value.Undef()}).seconds(); err != nil {
+			if m.after, err = indexes.Seconds(it.Value(), mod); err != nil {
 				return m, merr.New(merr.InvalidOptions, "%s", err.Error())
 			}
 		case "hidden":
@@ -119,7 +120,7 @@ func readIndexMod(mod value.Value) (m indexMod, err error) {
 // apply changes the index in a list, and makes the reply.
 func (m *indexMod) apply(specs []value.Value) ([]value.Value, error) {
 	m.reply = nil
-	if m.which.Str() == "_id_" || m.which.Kind() == value.Object && idKey(m.which) {
+	if m.which.Str() == "_id_" || m.which.Kind() == value.Object && indexes.IsOnID(m.which) {
 		return nil, merr.New(merr.BadValue, "can't hide or expire documents by the index _id_")
 	}
 	i, err := findIndex(specs, m.which)
@@ -148,10 +149,10 @@ func (m *indexMod) apply(specs []value.Value) ([]value.Value, error) {
 			}
 			m.reply = value.AppendElement(m.reply, o.name+"_new", replied(o.v))
 		}
-		d = withOption(d, o.name, o.v, o.off)
+		d = indexes.With(d, o.name, o.v, o.off)
 	}
 	specs[i] = d
-	return specs, checkIndexOptions(d)
+	return specs, indexes.CheckOptions(d)
 }
 
 // replied returns a value as replies have it: seconds as a long.
@@ -160,18 +161,4 @@ func replied(v value.Value) value.Value {
 		return value.Int64Of(v.Int())
 	}
 	return v
-}
-
-// withOption returns an index with another value of an option, or without it.
-func withOption(d value.Value, name string, v value.Value, off bool) value.Value {
-	at, b := bson.Begin(nil)
-	for it := d.Iter(); it.Next(); {
-		if string(it.Key()) != name {
-			b = append(b, it.Element()...)
-		}
-	}
-	if !off {
-		b = value.AppendElement(b, name, v)
-	}
-	return value.ObjectOf(bson.End(b, at))
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/orrerydb/orrery/core/feed"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -13,14 +14,14 @@ import (
 
 // selection compiles the query of count and distinct on a collection, nil if it doesn't exist.
 func (r *request) selection(k *coll) (*filter.Filter, error) {
-	if err := r.collate(k, given(r.body, "collation")); err != nil {
+	if err := r.collate(k, args.Given(r.body, "collation")); err != nil {
 		return nil, err
 	}
 	scope, err := r.scope(r.body)
 	if err != nil {
 		return nil, err
 	}
-	return filter.Compile(given(r.body, "query"), r.filterOptions(scope))
+	return filter.Compile(args.Given(r.body, "query"), r.filterOptions(scope))
 }
 
 func count(r *request, dst []byte) ([]byte, error) {
@@ -86,7 +87,7 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	key := given(r.body, "key")
+	key := args.Given(r.body, "key")
 	if !key.IsDefined() {
 		return dst, merr.New(merr.MissingField, "BSON field 'distinct.key' is missing but a required field")
 	}

@@ -4,7 +4,10 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/collation"
 	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/update"
 )
@@ -22,7 +25,7 @@ func create(r *request, dst []byte) ([]byte, error) {
 		}
 		return dst, r.createView(name)
 	}
-	if given(r.body, "pipeline").IsDefined() {
+	if args.Given(r.body, "pipeline").IsDefined() {
 		return dst, merr.New(merr.BadValue, "'pipeline' requires 'viewOn' to also be specified")
 	}
 	if d, err := r.viewDoc(r.db, name); d.IsDefined() || err != nil {
@@ -39,7 +42,7 @@ func create(r *request, dst []byte) ([]byte, error) {
 		if opts != nil {
 			s.Properties = map[string][]byte{optionsProperty: opts}
 			s.Declared = declaredByOptions(s)
-			s.IndexingPolicy = policyFor(s.IndexingPolicy, nil, collatedIDs(s))
+			s.IndexingPolicy = indexes.Policy(s.IndexingPolicy, nil, collatedIDs(s))
 			followOptions(s)
 			s.Event = createEvent(opts)
 		}
@@ -112,11 +115,11 @@ func (r *request) createOptions(body value.Value) ([]byte, error) {
 			if v.Kind() == value.Object && v.Len() == 0 {
 				return nil, merr.New(merr.BadValue, "'collation' cannot be an empty document.")
 			}
-			c, err := parseCollation(v)
+			c, err := collation.Parse(v)
 			if err != nil {
 				return nil, err
 			}
-			b = value.AppendElement(b, key, collationDoc(c))
+			b = value.AppendElement(b, key, collation.Doc(c))
 		}
 	}
 	b, err := r.appendCapped(b, body)

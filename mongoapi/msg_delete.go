@@ -3,6 +3,7 @@ package mongoapi
 import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -55,7 +56,7 @@ func (t *writeTarget) delete(spec value.Value, number int) (o outcome, ends bool
 		err = checkHint(t.k, spec)
 	}
 	if err == nil {
-		err = t.collate(t.k, given(spec, "collation"))
+		err = t.collate(t.k, args.Given(spec, "collation"))
 	}
 	if err == nil {
 		st.f, err = filter.Compile(spec.Get("q"), t.filterOptions(t.scope))
@@ -72,7 +73,7 @@ func compileDelete(spec value.Value) (statement, error) {
 	if !ok || limit != 0 && limit != 1 {
 		return st, merr.New(merr.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %d", limit)
 	}
-	if !given(spec, "q").IsDefined() {
+	if !args.Given(spec, "q").IsDefined() {
 		return st, merr.New(merr.MissingField, "BSON field 'delete.deletes.q' is missing but a required field")
 	}
 	st.multi = limit == 0

@@ -10,6 +10,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -57,7 +58,7 @@ func (k *coll) appendStats(ctx context.Context, dst []byte, scaleArg value.Value
 	dst = bson.AppendInt32(dst, "nindexes", int32(len(k.indexSpecs())+1))
 	dst = bson.AppendInt32(dst, "totalIndexSize", 0)
 	at, dst := bson.BeginObject(dst, "indexSizes")
-	for _, s := range append([]value.Value{idIndex()}, k.indexSpecs()...) {
+	for _, s := range append([]value.Value{indexes.OnID()}, k.indexSpecs()...) {
 		dst = bson.AppendInt32(dst, s.Get("name").Str(), 0)
 	}
 	dst = bson.End(dst, at)

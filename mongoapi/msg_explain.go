@@ -10,8 +10,12 @@ import (
 	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/agg"
+	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/collation"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 	"github.com/orrerydb/orrery/mongoapi/order"
@@ -23,7 +27,7 @@ func explain(r *request, dst []byte) ([]byte, error) {
 		return dst, merr.New(merr.TypeMismatch, "BSON field 'explain.explain' is the wrong type '%s', expected type "+
 			"'object'", expr.TypeName(r.arg))
 	}
-	switch v := given(r.body, "verbosity"); v.Str() {
+	switch v := args.Given(r.body, "verbosity"); v.Str() {
 	case "queryPlanner", "executionStats", "allPlansExecution":
 	default:
 		if v.IsDefined() {
@@ -36,7 +40,7 @@ func explain(r *request, dst []byte) ([]byte, error) {
 	if _, _, err := inner.readArguments(); err != nil {
 		return dst, err
 	}
-	verbosity := given(r.body, "verbosity")
+	verbosity := args.Given(r.body, "verbosity")
 	return r.explain(dst, r.arg, verbosity.IsDefined() && verbosity.Str() != "queryPlanner")
 }
 
@@ -51,6 +55,7 @@ type explained struct {
 	shown exec.Shown
 	cover func(q *exec.Query)
 	above string // the stage on top of those that find documents, "" for none
+	near  *agg.VectorField
 }
 
 // explained reads the command to be explained.
@@ -83,10 +88,11 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 	if err != nil {
 		return x, err
 	}
-	x.query = given(cmd, "query")
+	x.query = args.Given(cmd, "query")
 	switch name {
 	case "find":
-		x.query, x.shown = given(cmd, "filter"), naturalOrder(exec.Creation, given(cmd, "sort"), given(cmd, "hint"))
+		x.query = args.Given(cmd, "filter")
+		x.shown = naturalOrder(exec.Creation, args.Given(cmd, "sort"), args.Given(cmd, "hint"))
 		x.limit = rowsOf(cmd)
 		x.o, err = order.Compile(cmd.Get("sort"))
 	case "count":
@@ -113,9 +119,12 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 		if x.f, x.o, x.limit = p.Lead.Filter, p.Lead.Sort, p.Lead.Limit; p.CountOnly != nil {
 			x.cover = func(q *exec.Query) { coverCount(q, x.f) }
 		}
+		if x.near = p.Lead.Nearest; x.near != nil {
+			x.above = vectorStage
+		}
 	}
 	if x.f == nil && err == nil {
-		err = r.collate(k, given(x.spec, "collation"))
+		err = r.collate(k, args.Given(x.spec, "collation"))
 	}
 	if x.f == nil && err == nil {
 		x.f, err = filter.Compile(x.query, r.filterOptions(scope))
@@ -150,8 +159,8 @@ func (r *request) firstOf(cmd value.Value, name string) value.Value {
 
 // rowsOf is how many documents a find takes at most, with those that it skips; 0: all.
 func rowsOf(cmd value.Value) int64 {
-	limit, _ := num.ToInt64(given(cmd, "limit"), true)
-	skip, _ := num.ToInt64(given(cmd, "skip"), true)
+	limit, _ := num.ToInt64(args.Given(cmd, "limit"), true)
+	skip, _ := num.ToInt64(args.Given(cmd, "skip"), true)
 	if limit < 0 {
 		limit = -limit
 	}
@@ -217,7 +226,11 @@ type planned struct {
 	took  time.Duration
 
 	shown stages.Plan
+	near  *agg.VectorField // of a search for vectors
 }
+
+// vectorStage is the stage of a search for vectors. The store sorts for it.
+const vectorStage = "VECTOR_SEARCH"
 
 // write appends the stages to an object that is open, below the command's own.
 func (p *planned) write(dst []byte, ran bool, above string) []byte {
@@ -227,7 +240,12 @@ func (p *planned) write(dst []byte, ran bool, above string) []byte {
 	if above == "" {
 		return p.shown.Write(dst, p.tree.Root, ran)
 	}
-	dst = stages.Head(dst, above, 0, ran)
+	dst = stages.Head(dst, above, p.returned(above), ran)
+	if p.near != nil {
+		dst = bson.AppendString(dst, "path", p.near.Path)
+		dst = bson.AppendInt32(dst, "numDimensions", int32(p.near.Dims))
+		dst = bson.AppendString(dst, "similarity", p.near.Metric.String())
+	}
 	if ran && above == "COUNT" {
 		dst = bson.AppendInt64(dst, "nCounted", int64(p.stats.Rows))
 	}
@@ -244,7 +262,7 @@ func (p *planned) lost() []plan.Alternative {
 
 // returned is how many documents a command gives: those that count or change give none.
 func (p *planned) returned(above string) int64 {
-	if above != "" {
+	if above != "" && above != vectorStage {
 		return 0
 	}
 	return int64(p.stats.Rows)
@@ -263,7 +281,7 @@ func (r *request) planOf(x *explained, run bool) (*planned, error) {
 		return nil, err
 	}
 	if err = k.prepare(x.f, r.exprEnv()); err == nil {
-		x.o, err = x.o.Bind(r.exprEnv().Score)
+		x.o, err = x.o.Bind(r.exprEnv())
 	}
 	if err != nil {
 		return nil, err
@@ -283,10 +301,10 @@ func (r *request) planOf(x *explained, run bool) (*planned, error) {
 	if rows.Err() != nil {
 		return nil, rows.Err()
 	}
-	p := &planned{tree: rows.Stats().Tree, took: r.s.clk.Now().Sub(begun), shown: stages.Plan{
+	p := &planned{near: x.near, tree: rows.Stats().Tree, took: r.s.clk.Now().Sub(begun), shown: stages.Plan{
 		Newest:   q.Shown == exec.Newest,
-		Indexes:  append([]value.Value{idIndex(), k.idIndex()}, k.indexSpecs()...),
-		Descends: len(q.OrderBy) > 0 && q.OrderBy[0].Desc, Several: map[*access.Pred]bool{}, Listed: collationDoc}}
+		Indexes:  append([]value.Value{indexes.OnID(), k.idIndex()}, k.indexSpecs()...),
+		Descends: len(q.OrderBy) > 0 && q.OrderBy[0].Desc, Several: map[*access.Pred]bool{}, Listed: collation.Doc}}
 	p.tree.EachLeaf(func(l *access.Pred) { p.shown.Several[l] = rows.MayHoldElements(l) })
 	text, err := json.Marshal(rows.Explain(run))
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -90,7 +91,7 @@ func (r *request) findArgs() (findArgs, error) {
 			return a, err
 		}
 	}
-	a.shown = naturalOrder(exec.Creation, a.sort, given(r.body, "hint"))
+	a.shown = naturalOrder(exec.Creation, a.sort, args.Given(r.body, "hint"))
 	return a, a.checkTail()
 }
 
@@ -180,7 +181,7 @@ func (r *request) findCursor(k *coll, name string) (*cursor, findArgs, error) {
 	if err != nil {
 		return nil, a, err
 	}
-	if err := r.collate(k, given(r.body, "collation")); err != nil {
+	if err := r.collate(k, args.Given(r.body, "collation")); err != nil {
 		return nil, a, err
 	}
 	scope, err := r.scope(r.body)

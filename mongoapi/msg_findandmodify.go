@@ -6,6 +6,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/order"
@@ -79,8 +80,8 @@ func (r *request) whileModifying(err error) error {
 
 func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err error) {
 	b := r.body
-	fields = given(b, "fields")
-	if err = r.collate(k, given(b, "collation")); err != nil {
+	fields = args.Given(b, "fields")
+	if err = r.collate(k, args.Given(b, "collation")); err != nil {
 		return st, fields, err
 	}
 	if err = checkHint(k, b); err != nil {
@@ -90,10 +91,10 @@ func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err err
 	if err != nil {
 		return st, fields, err
 	}
-	if st.f, err = filter.Compile(given(b, "query"), r.filterOptions(scope)); err != nil {
+	if st.f, err = filter.Compile(args.Given(b, "query"), r.filterOptions(scope)); err != nil {
 		return st, fields, err
 	}
-	st.shown = naturalOrder(exec.Creation, b.Get("sort"), given(b, "hint"))
+	st.shown = naturalOrder(exec.Creation, b.Get("sort"), args.Given(b, "hint"))
 	if st.sort, err = order.Compile(b.Get("sort")); err != nil {
 		return st, fields, err
 	}
@@ -102,8 +103,8 @@ func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err err
 		return st, fields, err
 	}
 	u := b.Get("update")
-	remove := flag(b, "remove", false)
-	st.upsert, st.new = flag(b, "upsert", false), flag(b, "new", false)
+	remove := args.Flag(b, "remove", false)
+	st.upsert, st.new = args.Flag(b, "upsert", false), args.Flag(b, "new", false)
 	switch {
 	case remove && u.IsDefined():
 		return st, fields, merr.New(merr.FailedToParse, "Cannot specify both an update and remove=true")

@@ -6,39 +6,28 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/collation"
 	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 	"github.com/orrerydb/orrery/mongoapi/update"
 )
 
-// indexProperty is the container's property with a collection's declared indexes: a BSON array of their documents. The
-// core indexes every path. A declaration is listed for clients, and a compound index also becomes a composite index of
-// the indexing policy. What the core enforces, unique values and lifetimes, is in the spec's Declared too.
-const indexProperty = "mongo.indexes"
-
-const maxIndexes = 500
-
-// idIndex is the index that every collection has.
-func idIndex() value.Value {
-	at, b := bson.Begin(nil)
-	b = bson.AppendInt32(b, "v", 2)
-	ka, b := bson.BeginObject(b, "key")
-	b = bson.End(bson.AppendInt32(b, "_id", 1), ka)
-	return value.ObjectOf(bson.End(bson.AppendString(b, "name", "_id_"), at))
-}
-
 // idIndexOf returns the index on `_id` of a collection with these options, given as elements.
 func idIndexOf(options []byte) value.Value {
 	at, b := bson.Begin(nil)
 	o := value.ObjectOf(bson.End(append(b, options...), at))
-	d := idIndex()
+	d := indexes.OnID()
 	if c := o.Get("clusteredIndex"); c.IsDefined() {
-		d = withOption(c, "clustered", value.BoolOf(true), false)
+		d = indexes.With(c, "clustered", value.BoolOf(true), false)
 	}
 	if c := o.Get("collation"); c.IsDefined() {
-		d = withOption(d, "collation", c, false)
+		d = indexes.With(d, "collation", c, false)
 	}
 	return d
 }
@@ -46,7 +35,7 @@ func idIndexOf(options []byte) value.Value {
 // idIndex returns the collection's index on `_id`.
 func (k *coll) idIndex() value.Value {
 	if len(k.opts) == 0 {
-		return idIndex()
+		return indexes.OnID()
 	}
 	return idIndexOf(k.opts[4 : len(k.opts)-1])
 }
@@ -54,23 +43,16 @@ func (k *coll) idIndex() value.Value {
 // inherit gives an index the collation of its collection, unless its specification has one.
 func (k *coll) inherit(d, spec value.Value) value.Value {
 	c := k.option("collation")
-	if !c.IsDefined() || spec.Get("collation").IsDefined() || idKey(d.Get("key")) {
+	if !c.IsDefined() || spec.Get("collation").IsDefined() || indexes.IsOnID(d.Get("key")) {
 		return d
 	}
-	return withOption(d, "collation", c, false)
+	return indexes.With(d, "collation", c, false)
 }
 
 // indexSpecs returns the declared indexes, without the one on `_id`.
 func (k *coll) indexSpecs() []value.Value { return indexSpecsOf(k.Definition) }
 
-func indexSpecsOf(c core.Definition) []value.Value { return indexesIn(c.Spec()) }
-
-func indexesIn(s *core.ContainerSpec) []value.Value {
-	if b := s.Properties[indexProperty]; len(b) >= 5 {
-		return value.Elements(value.ArrayOf(b))
-	}
-	return nil
-}
+func indexSpecsOf(c core.Definition) []value.Value { return indexes.In(c.Spec()) }
 
 // changeIndexes replaces the declared indexes by what f makes of them. f may be called several times. It returns when
 // the store enforces them. An index on _ts with a lifetime sets the container's default time to live.
@@ -80,7 +62,7 @@ func (r *request) changeIndexes(k *coll, event func() []byte,
 	f func(specs []value.Value) ([]value.Value, error)) error {
 	var specs []value.Value
 	change := func(s *core.ContainerSpec) (err error) {
-		old := indexesIn(s)
+		old := indexes.In(s)
 		if specs, err = f(slices.Clone(old)); err != nil {
 			return err
 		}
@@ -117,9 +99,9 @@ func setIndexes(s *core.ContainerSpec, old, specs []value.Value) error {
 	if s.Properties == nil {
 		s.Properties = map[string][]byte{}
 	}
-	s.Properties[indexProperty] = value.MakeArray(specs).Bytes()
-	s.IndexingPolicy = policyFor(s.IndexingPolicy, old, append(collatedIDs(s), specs...))
-	setPlaces(s, specs)
+	s.Properties[indexes.Property] = value.MakeArray(specs).Bytes()
+	s.IndexingPolicy = indexes.Policy(s.IndexingPolicy, old, slices.Concat(collatedIDs(s), specs, indexes.Search(s)))
+	indexes.SetRefusing(s, specs)
 	s.Declared = declaredByOptions(s)
 	had, has := slices.ContainsFunc(old, endsByTS), (*int32)(nil)
 	for _, d := range specs {
@@ -128,7 +110,7 @@ func setIndexes(s *core.ContainerSpec, old, specs []value.Value) error {
 			n32 := int32(n)
 			has = &n32
 		}
-		more, err := declaredOf(d)
+		more, err := indexes.Declared(d)
 		if err != nil {
 			return err
 		}
@@ -143,7 +125,7 @@ func setIndexes(s *core.ContainerSpec, old, specs []value.Value) error {
 // declaredIDs returns the index that makes `_id`s unique by the collection's collation, if it has one. By their bytes
 // they are unique in any case.
 func declaredIDs(s *core.ContainerSpec) []core.Declared {
-	c, err := parseCollation(optionsIn(s.Properties[optionsProperty]).Get("collation"))
+	c, err := collation.Parse(optionsIn(s.Properties[optionsProperty]).Get("collation"))
 	if c == nil || err != nil {
 		return nil
 	}
@@ -157,18 +139,18 @@ func collatedIDs(s *core.ContainerSpec) []value.Value {
 	if !c.IsDefined() {
 		return nil
 	}
-	return []value.Value{withOption(idIndex(), "collation", c, false)}
+	return []value.Value{indexes.With(indexes.OnID(), "collation", c, false)}
 }
 
 // endsByTS reports whether an index ends the life of documents by the time of their last write.
-func endsByTS(d value.Value) bool { return onTS(d) && d.Get("expireAfterSeconds").IsDefined() }
+func endsByTS(d value.Value) bool { return indexes.OnTS(d) && d.Get("expireAfterSeconds").IsDefined() }
 
 func createIndexes(r *request, dst []byte) ([]byte, error) {
 	name, err := r.collection()
 	if err != nil {
 		return dst, err
 	}
-	list := given(r.body, "indexes")
+	list := args.Given(r.body, "indexes")
 	if !list.IsDefined() {
 		return dst, merr.New(merr.MissingField, "BSON field 'createIndexes.indexes' is missing but a required field")
 	}
@@ -177,7 +159,7 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 	}
 	var docs []value.Value
 	for _, spec := range value.Elements(list) {
-		d, err := indexDoc(spec, flag(r.body, "ignoreUnknownIndexOptions", false))
+		d, err := indexes.Parse(spec, args.Flag(r.body, "ignoreUnknownIndexOptions", false))
 		if err != nil {
 			return dst, err
 		}
@@ -208,7 +190,7 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 				return all, err
 			})
 		if err == nil {
-			err = r.checkStoredPlaces(k, docs)
+			err = r.checkStored(k, docs)
 		}
 		if err != nil {
 			return dst, err
@@ -223,11 +205,43 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
+// checkStored removes new indexes again if a stored document is one that they refuse. Writers check their
+// documents already.
+func (r *request) checkStored(k *coll, docs []value.Value) error {
+	if !slices.ContainsFunc(docs, indexes.Refuses) {
+		return nil
+	}
+	all, err := filter.Compile(value.Undef(), filter.Options{})
+	if err != nil {
+		return err
+	}
+	src := newSource(k, all, nil, exec.AnyOrder, 0, 0, r.exprEnv())
+	defer src.Close()
+	for {
+		it, err := src.next()
+		if err != nil || it == nil {
+			return err
+		}
+		d := value.ObjectOf(it.Doc)
+		if bad := indexes.Check(k.Spec(), d); bad != nil {
+			err := r.changeIndexes(k, nil, func(specs []value.Value) ([]value.Value, error) {
+				return slices.DeleteFunc(specs, func(s value.Value) bool {
+					return slices.ContainsFunc(docs, func(d value.Value) bool { return value.CompareBSON(s, d) == 0 })
+				}), nil
+			})
+			if err != nil {
+				return err
+			}
+			return bad
+		}
+	}
+}
+
 // withIndexes adds those of docs to specs that aren't there.
 func (k *coll) withIndexes(specs, docs []value.Value) ([]value.Value, error) {
 	specs = slices.Clone(specs)
 	for _, d := range docs {
-		known, err := k.known(specs, d)
+		known, err := indexes.Known(specs, d)
 		if err != nil {
 			return nil, err
 		}
@@ -235,11 +249,11 @@ func (k *coll) withIndexes(specs, docs []value.Value) ([]value.Value, error) {
 			specs = append(specs, d)
 		}
 	}
-	if err := onlyText(specs); err != nil {
+	if err := indexes.OneText(specs); err != nil {
 		return nil, err
 	}
-	if len(specs) > maxIndexes {
-		return nil, cannotCreate("add index fails, too many indexes for %s", k.namespace())
+	if len(specs) > indexes.Max {
+		return nil, indexes.CannotCreate("add index fails, too many indexes for %s", k.namespace())
 	}
 	return specs, nil
 }
@@ -312,7 +326,7 @@ func without(specs []value.Value, w value.Value) ([]value.Value, error) {
 		return nil, merr.New(merr.TypeMismatch, "BSON field 'dropIndexes.index' is the wrong type '%s', expected "+
 			"types '[string, object]'", expr.TypeName(w))
 	}
-	if w.Str() == "_id_" || w.Kind() == value.Object && value.CompareBSON(w, idIndex().Get("key")) == 0 {
+	if w.Str() == "_id_" || w.Kind() == value.Object && value.CompareBSON(w, indexes.OnID().Get("key")) == 0 {
 		return nil, merr.New(merr.InvalidOptions, "cannot drop _id index")
 	}
 	i, err := findIndex(specs, w)

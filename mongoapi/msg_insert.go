@@ -4,6 +4,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -57,7 +58,7 @@ func (w *writeReply) append(dst []byte, update bool) []byte {
 }
 
 // ordered returns the argument ordered, true if absent.
-func (r *request) ordered() bool { return flag(r.body, "ordered", true) }
+func (r *request) ordered() bool { return args.Flag(r.body, "ordered", true) }
 
 // wrote appends the results of the statements of a write command.
 func (r *request) wrote(dst []byte, w *writeReply, update bool) []byte {
@@ -66,14 +67,14 @@ func (r *request) wrote(dst []byte, w *writeReply, update bool) []byte {
 }
 
 // statements returns the statements of a write command. Each has the arguments a.
-func (r *request) statements(name string, a args) ([]value.Value, error) {
+func (r *request) statements(name string, a args.Set) ([]value.Value, error) {
 	specs, err := r.docs(name)
 	if err != nil {
 		return nil, err
 	}
 	where := r.name + "." + name
 	for _, s := range specs {
-		if err := a.checkAll(where, s); err != nil {
+		if err := a.Check(where, s); err != nil {
 			return nil, err
 		}
 	}

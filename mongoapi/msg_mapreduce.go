@@ -10,6 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -66,16 +67,16 @@ func mapReduce(r *request, dst []byte) ([]byte, error) {
 	if err := m.arguments(); err != nil {
 		return dst, err
 	}
-	f, err := filter.Compile(given(r.body, "query"), r.filterOptions(nil))
+	f, err := filter.Compile(args.Given(r.body, "query"), r.filterOptions(nil))
 	if err != nil {
 		return dst, err
 	}
-	o, err := order.Compile(given(r.body, "sort"))
+	o, err := order.Compile(args.Given(r.body, "sort"))
 	if err != nil {
 		return dst, err
 	}
 	limit := int64(0)
-	if l := given(r.body, "limit"); l.IsDefined() {
+	if l := args.Given(r.body, "limit"); l.IsDefined() {
 		if limit, err = count64([]byte("limit"), l); err != nil {
 			return dst, err
 		}
@@ -118,7 +119,7 @@ func (m *reduction) arguments() error {
 		name string
 		to   *expr.Script
 	}{{"map", &m.mapper}, {"reduce", &m.reducer}, {"finalize", &m.last}} {
-		v := given(body, a.name)
+		v := args.Given(body, a.name)
 		s, ok := expr.NewScript(v)
 		switch {
 		case ok:
@@ -131,10 +132,10 @@ func (m *reduction) arguments() error {
 			return merr.New(merr.MissingField, "BSON field 'mapReduce.%s' is missing but a required field", a.name)
 		}
 	}
-	if scope := given(body, "scope"); scope.IsDefined() {
+	if scope := args.Given(body, "scope"); scope.IsDefined() {
 		m.mapper, m.reducer, m.last = m.mapper.With(scope), m.reducer.With(scope), m.last.With(scope)
 	}
-	return m.target(given(body, "out"))
+	return m.target(args.Given(body, "out"))
 }
 
 func (m *reduction) target(out value.Value) error {

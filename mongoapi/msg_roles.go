@@ -8,15 +8,18 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/rights"
+	"github.com/orrerydb/orrery/mongoapi/users"
 )
 
 var (
-	createRoleArguments = args{"privileges": arrayArg, "roles": arrayArg, "authenticationRestrictions": arrayArg}
-	rolesInfoArguments  = args{"showPrivileges": anyArg, "showBuiltinRoles": strictBool,
-		"showAuthenticationRestrictions": strictBool}
-	privilegesArguments = args{"privileges": arrayArg}
+	createRoleArguments = args.Set{"privileges": args.Array, "roles": args.Array,
+		"authenticationRestrictions": args.Array}
+	rolesInfoArguments = args.Set{"showPrivileges": args.Any, "showBuiltinRoles": args.StrictBool,
+		"showAuthenticationRestrictions": args.StrictBool}
+	privilegesArguments = args.Set{"privileges": args.Array}
 )
 
 // missingRole is the error of a command about a role that doesn't exist.
@@ -40,12 +43,12 @@ func (r *request) ownRole() (rights.RoleName, error) {
 // readPrivileges reads the argument privileges. A role of another database than admin has rights only there.
 func (r *request) readPrivileges() ([]rights.Privilege, error) {
 	out := []rights.Privilege{}
-	for _, v := range value.Elements(given(r.body, "privileges")) {
-		p, err := readPrivilege(v)
+	for _, v := range value.Elements(args.Given(r.body, "privileges")) {
+		p, err := users.ReadPrivilege(v)
 		if err != nil {
 			return nil, err
 		}
-		if r.db != usersDB && (p.Resource.Cluster || p.Resource.Any || p.Resource.DB != r.db) {
+		if r.db != users.DB && (p.Resource.Cluster || p.Resource.Any || p.Resource.DB != r.db) {
 			return nil, merr.New(merr.InvalidRoleModification,
 				"Roles on the '%s' database cannot be granted privileges "+
 					"that target other databases or the cluster", r.db)
@@ -58,16 +61,15 @@ func (r *request) readPrivileges() ([]rights.Privilege, error) {
 // checkContained refuses roles of other databases in a role of a database other than admin, and cycles.
 func (r *request) checkContained(n rights.RoleName, roles []rights.RoleName) error {
 	for _, c := range roles {
-		if n.DB != usersDB && c.DB != n.DB {
+		if n.DB != users.DB && c.DB != n.DB {
 			return merr.New(merr.InvalidRoleModification,
-				"Roles on the '%s' database cannot be granted roles from other "+
-					"databases", n.DB)
+				"Roles on the '%s' database cannot be granted roles from other databases", n.DB)
 		}
-		w := r.s.newWalk()
-		if err := w.roles([]rights.RoleName{c}); err != nil {
+		w := r.s.users.Walk()
+		if err := w.Add([]rights.RoleName{c}); err != nil {
 			return err
 		}
-		if w.seen[n] {
+		if slices.Contains(w.Order, n) {
 			return merr.New(merr.InvalidRoleModification,
 				"Granting %s to %s would introduce a cycle in the role graph", c, n)
 		}
@@ -78,7 +80,7 @@ func (r *request) checkContained(n rights.RoleName, roles []rights.RoleName) err
 // privilegeList returns privileges as the value of a document's field.
 func privilegeList(ps []rights.Privilege) value.Value {
 	at, b := bson.Begin(nil)
-	return value.ObjectOf(bson.End(appendPrivileges(b, "privileges", ps), at)).Get("privileges")
+	return value.ObjectOf(bson.End(users.AppendPrivileges(b, "privileges", ps), at)).Get("privileges")
 }
 
 func createRole(r *request, dst []byte) ([]byte, error) {
@@ -87,7 +89,7 @@ func createRole(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	for _, f := range []string{"privileges", "roles"} {
-		if !given(r.body, f).IsDefined() {
+		if !args.Given(r.body, f).IsDefined() {
 			return dst, merr.New(merr.MissingField, "BSON field 'createRole.%s' is missing but a required field", f)
 		}
 	}
@@ -106,12 +108,12 @@ func createRole(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	at, b := bson.Begin(nil)
-	b = bson.AppendString(b, "_id", roleID(n))
+	b = bson.AppendString(b, "_id", users.RoleID(n))
 	b = bson.AppendString(b, "role", n.Role)
 	b = bson.AppendString(b, "db", n.DB)
 	b = value.AppendElement(b, "privileges", privilegeList(rights.NewSet(ps...).Privileges()))
-	b = appendRoles(b, "roles", roles)
-	err = r.add(core.Role, roleID(n), bson.End(b, at))
+	b = users.AppendRoles(b, "roles", roles)
+	err = r.s.users.Add(r.ctx, core.Role, users.RoleID(n), bson.End(b, at))
 	if status.Is(err, status.Conflict) {
 		err = merr.New(merr.RoleExists, "Role \"%s\" already exists", n)
 	}
@@ -120,8 +122,8 @@ func createRole(r *request, dst []byte) ([]byte, error) {
 
 // alterRole changes the document of a role.
 func (r *request) alterRole(n rights.RoleName, change func(old value.Value) (value.Value, error)) error {
-	err := r.s.alter(r.ctx, core.Role, roleID(n), change)
-	if errors.Is(err, errGone) {
+	err := r.s.users.Alter(r.ctx, core.Role, users.RoleID(n), change)
+	if errors.Is(err, users.ErrGone) {
 		return missingRole(n)
 	}
 	return err
@@ -136,14 +138,14 @@ func updateRole(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	fields := map[string]value.Value{}
-	if given(r.body, "privileges").IsDefined() {
+	if args.Given(r.body, "privileges").IsDefined() {
 		ps, err := r.readPrivileges()
 		if err != nil {
 			return dst, err
 		}
 		fields["privileges"] = privilegeList(rights.NewSet(ps...).Privileges())
 	}
-	if v := given(r.body, "roles"); v.IsDefined() {
+	if v := args.Given(r.body, "roles"); v.IsDefined() {
 		roles, err := r.readRoles(v)
 		if err == nil {
 			err = r.checkContained(n, roles)
@@ -176,7 +178,7 @@ func changeContained(r *request, dst []byte) ([]byte, error) {
 		}
 	}
 	return dst, r.alterRole(n, func(old value.Value) (value.Value, error) {
-		return replaced(old, map[string]value.Value{"roles": roleList(merged(rolesOf(old), roles, grant))}), nil
+		return replaced(old, map[string]value.Value{"roles": roleList(merged(users.RolesOf(old), roles, grant))}), nil
 	})
 }
 
@@ -186,7 +188,7 @@ func changePrivileges(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if v := given(r.body, "privileges"); !v.IsDefined() || v.Len() == 0 {
+	if v := args.Given(r.body, "privileges"); !v.IsDefined() || v.Len() == 0 {
 		return dst, merr.New(merr.BadValue, "%s command requires a non-empty \"privileges\" array", r.name)
 	}
 	ps, err := r.readPrivileges()
@@ -194,7 +196,7 @@ func changePrivileges(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	return dst, r.alterRole(n, func(old value.Value) (value.Value, error) {
-		have := privilegesOf(old)
+		have := users.PrivilegesOf(old)
 		if r.name == "grantPrivilegesToRole" {
 			have = append(have, ps...)
 		} else {
@@ -226,19 +228,20 @@ func minus(have, others []rights.Privilege) []rights.Privilege {
 // with its grants if another one of its name is made.
 func (r *request) revokeEverywhere(gone []rights.RoleName) error {
 	for _, kind := range []core.ResourceKind{core.Login, core.Role} {
-		all, err := r.s.allNamed(kind)
+		all, err := r.s.users.All(kind)
 		if err != nil {
 			return err
 		}
 		for _, res := range all {
 			has := func(n rights.RoleName) bool { return slices.Contains(gone, n) }
-			if !slices.ContainsFunc(rolesOf(value.ObjectOf(res.Body)), has) {
+			if !slices.ContainsFunc(users.RolesOf(value.ObjectOf(res.Body)), has) {
 				continue
 			}
-			err := r.s.alter(r.ctx, kind, res.ID, func(old value.Value) (value.Value, error) {
-				return replaced(old, map[string]value.Value{"roles": roleList(merged(rolesOf(old), gone, false))}), nil
+			err := r.s.users.Alter(r.ctx, kind, res.ID, func(old value.Value) (value.Value, error) {
+				left := merged(users.RolesOf(old), gone, false)
+				return replaced(old, map[string]value.Value{"roles": roleList(left)}), nil
 			})
-			if err != nil && !errors.Is(err, errGone) {
+			if err != nil && !errors.Is(err, users.ErrGone) {
 				return err
 			}
 		}
@@ -251,7 +254,7 @@ func dropRole(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	res, err := r.s.named(core.Role, roleID(n))
+	res, err := r.s.users.Get(core.Role, users.RoleID(n))
 	if err != nil {
 		return dst, err
 	}
@@ -261,15 +264,15 @@ func dropRole(r *request, dst []byte) ([]byte, error) {
 	if err := r.revokeEverywhere([]rights.RoleName{n}); err != nil {
 		return dst, err
 	}
-	err = r.s.discard(r.ctx, core.Role, roleID(n))
-	if errors.Is(err, errGone) {
+	err = r.s.users.Discard(r.ctx, core.Role, users.RoleID(n))
+	if errors.Is(err, users.ErrGone) {
 		err = missingRole(n)
 	}
 	return dst, err
 }
 
 func dropAllRoles(r *request, dst []byte) ([]byte, error) {
-	all, err := r.s.allNamed(core.Role)
+	all, err := r.s.users.All(core.Role)
 	if err != nil {
 		return dst, err
 	}
@@ -283,7 +286,7 @@ func dropAllRoles(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	for _, n := range gone {
-		if err := r.s.discard(r.ctx, core.Role, roleID(n)); err != nil && !errors.Is(err, errGone) {
+		if err := r.s.users.Discard(r.ctx, core.Role, users.RoleID(n)); err != nil && !errors.Is(err, users.ErrGone) {
 			return dst, err
 		}
 	}
@@ -305,7 +308,7 @@ func rolesInfo(r *request, dst []byte) ([]byte, error) {
 	}
 	switch v := r.arg; {
 	case v.IsNumber():
-		all, err := r.s.allNamed(core.Role)
+		all, err := r.s.users.All(core.Role)
 		if err != nil {
 			return dst, err
 		}
@@ -314,7 +317,7 @@ func rolesInfo(r *request, dst []byte) ([]byte, error) {
 				names = append(names, rights.RoleName{Role: d.Get("role").Str(), DB: r.db})
 			}
 		}
-		if flag(r.body, "showBuiltinRoles", false) {
+		if args.Flag(r.body, "showBuiltinRoles", false) {
 			for _, b := range rights.BuiltInNames(r.db) {
 				names = append(names, rights.RoleName{Role: b, DB: r.db})
 			}
@@ -348,26 +351,26 @@ func (r *request) shownRole(n rights.RoleName) (value.Value, error) {
 	own, builtIn := rights.BuiltIn(n)
 	var roles []rights.RoleName
 	if !builtIn {
-		res, err := r.s.named(core.Role, roleID(n))
+		res, err := r.s.users.Get(core.Role, users.RoleID(n))
 		if res == nil || err != nil {
 			return value.Undef(), err
 		}
-		own, roles = privilegesOf(value.ObjectOf(res.Body)), rolesOf(value.ObjectOf(res.Body))
+		own, roles = users.PrivilegesOf(value.ObjectOf(res.Body)), users.RolesOf(value.ObjectOf(res.Body))
 	}
-	w := r.s.newWalk()
-	if err := w.roles(roles); err != nil {
+	w := r.s.users.Walk()
+	if err := w.Add(roles); err != nil {
 		return value.Undef(), err
 	}
 	at, b := bson.Begin(nil)
-	b = bson.AppendString(b, "_id", roleID(n))
+	b = bson.AppendString(b, "_id", users.RoleID(n))
 	b = bson.AppendString(b, "role", n.Role)
 	b = bson.AppendString(b, "db", n.DB)
-	b = appendRoles(b, "roles", roles)
-	if v := given(r.body, "showPrivileges"); v.Kind() == value.Bool && v.Bool() {
-		b = appendPrivileges(b, "privileges", rights.NewSet(own...).Privileges())
-		b = appendPrivileges(b, "inheritedPrivileges",
-			rights.NewSet(append(slices.Clone(own), w.privileges...)...).Privileges())
+	b = users.AppendRoles(b, "roles", roles)
+	if v := args.Given(r.body, "showPrivileges"); v.Kind() == value.Bool && v.Bool() {
+		b = users.AppendPrivileges(b, "privileges", rights.NewSet(own...).Privileges())
+		b = users.AppendPrivileges(b, "inheritedPrivileges",
+			rights.NewSet(append(slices.Clone(own), w.Privileges...)...).Privileges())
 	}
-	b = appendRoles(b, "inheritedRoles", w.order)
+	b = users.AppendRoles(b, "inheritedRoles", w.Order)
 	return value.ObjectOf(bson.End(bson.AppendBool(b, "isBuiltin", builtIn), at)), nil
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -51,8 +53,8 @@ func shardCollection(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if flag(r.body, "unique", false) {
-		return dst, cannotCreate("unique indexes on other fields than _id are not supported by this server")
+	if args.Flag(r.body, "unique", false) {
+		return dst, indexes.CannotCreate("unique indexes on other fields than _id are not supported by this server")
 	}
 	if err := r.shard(db, name, newSpec(name, path)); err != nil {
 		return dst, err
@@ -302,7 +304,7 @@ func (r *request) actionIndexes() ([]value.Value, error) {
 	out := []value.Value{}
 	id := false
 	for _, spec := range value.Elements(list) {
-		d, err := indexDoc(spec, false)
+		d, err := indexes.Parse(spec, false)
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package mongoapi
 import (
 	"net"
 
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -23,7 +24,7 @@ func shutdown(r *request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-var shutdownArguments = args{"force": safeBool, "timeoutSecs": numberArg}
+var shutdownArguments = args.Set{"force": args.SafeBool, "timeoutSecs": args.Number}
 
 // local reports whether an address is one of this machine.
 func local(a net.Addr) bool {

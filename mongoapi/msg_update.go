@@ -9,6 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -84,7 +85,7 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 }
 
 // updateStatement returns the arguments of a statement.
-func (r *request) updateStatement() args {
+func (r *request) updateStatement() args.Set {
 	if r.s.release.sorts {
 		return sortedUpdateStatement
 	}
@@ -142,15 +143,16 @@ func checkUpdate(spec value.Value) error {
 	if !spec.Get("u").IsDefined() {
 		return merr.New(merr.MissingField, "BSON field 'update.updates.u' is missing but a required field")
 	}
-	if !given(spec, "q").IsDefined() {
+	if !args.Given(spec, "q").IsDefined() {
 		return merr.New(merr.MissingField, "BSON field 'update.updates.q' is missing but a required field")
 	}
 	return nil
 }
 
 func (r *request) compileUpdate(k *coll, spec value.Value, scope *expr.Scope) (statement, error) {
-	st := statement{shown: exec.Creation, multi: flag(spec, "multi", false), upsert: flag(spec, "upsert", false)}
-	if err := r.collate(k, given(spec, "collation")); err != nil {
+	st := statement{shown: exec.Creation, multi: args.Flag(spec, "multi", false),
+		upsert: args.Flag(spec, "upsert", false)}
+	if err := r.collate(k, args.Given(spec, "collation")); err != nil {
 		return st, err
 	}
 	if err := checkUpdate(spec); err != nil {
@@ -183,18 +185,18 @@ func (r *request) compileUpdate(k *coll, spec value.Value, scope *expr.Scope) (s
 	if st.multi && st.u.IsReplacement() {
 		return st, merr.New(merr.FailedToParse, "multi update is not supported for replacement-style update")
 	}
-	sort := given(spec, "sort")
+	sort := args.Given(spec, "sort")
 	if st.multi && sort.IsDefined() {
 		return st, merr.New(merr.FailedToParse, "Cannot specify sort with multi=true")
 	}
-	st.shown = naturalOrder(exec.Creation, sort, given(spec, "hint"))
+	st.shown = naturalOrder(exec.Creation, sort, args.Given(spec, "hint"))
 	st.sort, err = order.Compile(sort)
 	return st, err
 }
 
 // updateOptions returns the options of a statement's update.
 func (r *request) updateOptions(k *coll, spec value.Value, s *expr.Scope) update.Options {
-	return update.Options{ArrayFilters: given(spec, "arrayFilters"), Scope: s, Run: r.exprEnv().Run,
+	return update.Options{ArrayFilters: args.Given(spec, "arrayFilters"), Scope: s, Run: r.exprEnv().Run,
 		Dollar: k.isKeyField}
 }
 

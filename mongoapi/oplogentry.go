@@ -8,6 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core/journal"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/changes"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 )
 
 // oplogOps are the kinds of entries by operation.
@@ -157,7 +158,7 @@ func appendOplogCommand(dst []byte, e *journal.Entry) []byte {
 		}
 	case "create":
 		b = bson.AppendString(b, "create", e.Coll)
-		b = value.AppendElement(b, "idIndex", idIndex())
+		b = value.AppendElement(b, "idIndex", indexes.OnID())
 	case "modify":
 		b = bson.AppendString(b, "collMod", e.Coll)
 	default:

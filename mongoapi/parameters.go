@@ -5,6 +5,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
@@ -39,9 +40,9 @@ func getParameter(r *request, dst []byte) ([]byte, error) {
 		for it := r.arg.Iter(); it.Next(); {
 			switch v := it.Value(); {
 			case string(it.Key()) != "allParameters" && string(it.Key()) != "showDetails":
-				return dst, unknownField("getParameter", it.Key())
+				return dst, args.Unknown("getParameter", it.Key())
 			case v.Kind() != value.Bool && !v.IsNumber():
-				return dst, want(false, "getParameter", it.Key(), v, "types '[bool, long, int, decimal, double]'")
+				return dst, args.Want(false, "getParameter", it.Key(), v, "types '[bool, long, int, decimal, double]'")
 			case string(it.Key()) == "allParameters":
 				all = expr.Truthy(v)
 			default:

@@ -9,6 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -60,22 +61,22 @@ func (p *profiler) init() {
 	p.slow, p.rate, p.levels = defaultSlowMS, 1, map[string]*profile{}
 }
 
-var profileArguments = args{"slowms": numberArg, "sampleRate": numberArg, "filter": anyArg}
+var profileArguments = args.Set{"slowms": args.Number, "sampleRate": args.Number, "filter": args.Any}
 
 // setProfile is the command profile.
 func setProfile(r *request, dst []byte) ([]byte, error) {
 	level, ok := num.ToInt64(r.arg, true)
 	if !r.arg.IsNumber() || !ok {
-		return dst, want(false, r.name, []byte(r.name), r.arg, "types '[int, decimal, double, long]'")
+		return dst, args.Want(false, r.name, []byte(r.name), r.arg, "types '[int, decimal, double, long]'")
 	}
 	rate := 1.0
-	if v := given(r.body, "sampleRate"); v.IsDefined() {
+	if v := args.Given(r.body, "sampleRate"); v.IsDefined() {
 		if rate = num.ToFloat(v); !(rate >= 0 && rate <= 1) {
 			return dst, merr.New(merr.BadValue, "'sampleRate' must be between 0.0 and 1.0 inclusive")
 		}
 	}
 	var f *filter.Filter
-	shown := given(r.body, "filter")
+	shown := args.Given(r.body, "filter")
 	switch {
 	case shown.Kind() == value.Object:
 		var err error
@@ -107,10 +108,10 @@ func setProfile(r *request, dst []byte) ([]byte, error) {
 		dst = bson.AppendString(dst, "note", "When a filter expression is set, slowms and sampleRate are not used for "+
 			"profiling and slow-query log lines.")
 	}
-	if v := given(r.body, "slowms"); v.IsDefined() {
+	if v := args.Given(r.body, "slowms"); v.IsDefined() {
 		p.slow, _ = num.ToInt64(v, true)
 	}
-	if given(r.body, "sampleRate").IsDefined() {
+	if args.Given(r.body, "sampleRate").IsDefined() {
 		p.rate = rate
 	}
 	if !sets && !shown.IsDefined() {

@@ -1,5 +1,7 @@
 package mongoapi
 
+import "github.com/orrerydb/orrery/mongoapi/args"
+
 // command is one entry of the registry. fn appends the fields of the reply, without ok.
 type command struct {
 	fn    func(r *request, dst []byte) ([]byte, error)
@@ -12,8 +14,8 @@ type command struct {
 	users bool // about users: it may contain a password
 	free  bool // not limited by the gate: it needs no work, or ends another command
 
-	args   args // arguments besides the generic ones
-	strict bool // other arguments are refused
+	args   args.Set // arguments besides the generic ones
+	strict bool     // other arguments are refused
 }
 
 var commands map[string]command
@@ -21,7 +23,7 @@ var commands map[string]command
 func init() {
 	commands = map[string]command{
 		// Connecting.
-		"authenticate": {fn: authenticate, open: true, args: args{"mechanism": stringArg}},
+		"authenticate": {fn: authenticate, open: true, args: args.Set{"mechanism": args.String}},
 		"buildInfo":    {fn: buildInfo, open: true},
 		"buildinfo":    {fn: buildInfo, open: true},
 		"hello":        {fn: hello, open: true},
@@ -30,20 +32,20 @@ func init() {
 		"logout":       {fn: logout, open: true},
 		"ping":         {fn: nothing, open: true},
 		"saslContinue": {fn: saslContinue, open: true},
-		"saslStart":    {fn: saslStart, open: true, args: args{"mechanism": stringArg, "options": objectArg}},
+		"saslStart":    {fn: saslStart, open: true, args: args.Set{"mechanism": args.String, "options": args.Object}},
 		"whatsmyuri":   {fn: whatsMyURI, open: true},
 
 		// Reading.
 		"aggregate":   {fn: aggregate, txn: true, snap: true, args: aggregateArguments, strict: true},
 		"count":       {fn: count, args: countArguments, strict: true},
 		"distinct":    {fn: distinct, txn: true, snap: true, args: distinctArguments, strict: true},
-		"explain":     {fn: explain, args: args{"verbosity": stringArg}, strict: true},
+		"explain":     {fn: explain, args: args.Set{"verbosity": args.String}, strict: true},
 		"find":        {fn: find, txn: true, snap: true, args: findArguments, strict: true},
 		"mapReduce":   {fn: mapReduce, args: mapReduceArguments, strict: true},
 		"mapreduce":   {fn: mapReduce, args: mapReduceArguments, strict: true},
 		"getMore":     {fn: getMore, txn: true, snap: true, args: getMoreArguments, strict: true},
-		"killOp":      {fn: killOp, free: true, args: args{"op": anyArg}},
-		"killCursors": {fn: killCursors, txn: true, args: args{"cursors": arrayArg}, strict: true, free: true},
+		"killOp":      {fn: killOp, free: true, args: args.Set{"op": args.Any}},
+		"killCursors": {fn: killCursors, txn: true, args: args.Set{"cursors": args.Array}, strict: true, free: true},
 
 		// Writing.
 		"bulkWrite":     {fn: bulkWrite, txn: true, retry: true, args: bulkWriteArguments, strict: true},
@@ -56,20 +58,25 @@ func init() {
 		// Collections, databases and indexes.
 		"collMod": {fn: collMod, args: collModArguments},
 		"cloneCollectionAsCapped": {fn: cloneCollectionAsCapped,
-			args: args{"toCollection": stringArg, "size": numberArg}},
-		"convertToCapped":  {fn: convertToCapped, args: args{"size": numberArg}},
-		"create":           {fn: create, txn: true, args: createArguments, strict: true},
-		"createIndexes":    {fn: createIndexes, txn: true, args: createIndexesArguments, strict: true},
-		"customAction":     {fn: customAction},
-		"drop":             {fn: drop},
-		"dropDatabase":     {fn: dropDatabase},
-		"dropIndexes":      {fn: dropIndexes, args: dropIndexesArguments, strict: true},
-		"deleteIndexes":    {fn: dropIndexes, args: dropIndexesArguments, strict: true},
-		"enableSharding":   {fn: nothing},
-		"listCollections":  {fn: listCollections, args: listCollectionsArgs},
-		"listDatabases":    {fn: listDatabases, args: listDatabasesArgs},
-		"listIndexes":      {fn: listIndexes, args: listIndexesArguments, strict: true},
-		"renameCollection": {fn: renameCollection, args: args{"to": stringArg, "dropTarget": anyArg}},
+			args: args.Set{"toCollection": args.String, "size": args.Number}},
+		"convertToCapped":     {fn: convertToCapped, args: args.Set{"size": args.Number}},
+		"create":              {fn: create, txn: true, args: createArguments, strict: true},
+		"createIndexes":       {fn: createIndexes, txn: true, args: createIndexesArguments, strict: true},
+		"customAction":        {fn: customAction},
+		"drop":                {fn: drop},
+		"dropDatabase":        {fn: dropDatabase},
+		"dropIndexes":         {fn: dropIndexes, args: dropIndexesArguments, strict: true},
+		"deleteIndexes":       {fn: dropIndexes, args: dropIndexesArguments, strict: true},
+		"enableSharding":      {fn: nothing},
+		"listCollections":     {fn: listCollections, args: listCollectionsArgs},
+		"listDatabases":       {fn: listDatabases, args: listDatabasesArgs},
+		"listIndexes":         {fn: listIndexes, args: listIndexesArguments, strict: true},
+		"createSearchIndexes": {fn: createSearchIndexes, args: createSearchIndexesArguments, strict: true},
+		"dropSearchIndex":     {fn: dropSearchIndex, args: searchIndexArguments, strict: true},
+		"listSearchIndexes":   {fn: listSearchIndexes, args: searchIndexArguments, strict: true},
+		"updateSearchIndex":   {fn: updateSearchIndex, args: updateSearchIndexArguments, strict: true},
+
+		"renameCollection": {fn: renameCollection, args: args.Set{"to": args.String, "dropTarget": args.Any}},
 		"shardCollection":  {fn: shardCollection, args: shardCollectionArgs},
 
 		// Sessions.
@@ -101,32 +108,32 @@ func init() {
 		"usersInfo":                {users: true, fn: usersInfo, args: usersInfoArguments, strict: true},
 
 		// Diagnostics.
-		"compact":                        {fn: compact, args: args{"force": safeBool, "freeSpaceTargetMB": numberArg}},
-		"dbHash":                         {fn: dbHash, args: args{"collections": arrayArg}},
-		"dbhash":                         {fn: dbHash, args: args{"collections": arrayArg}},
+		"compact":                        {fn: compact, args: compactArguments},
+		"dbHash":                         {fn: dbHash, args: args.Set{"collections": args.Array}},
+		"dbhash":                         {fn: dbHash, args: args.Set{"collections": args.Array}},
 		"filemd5":                        {fn: fileMD5},
 		"reIndex":                        {fn: reIndex},
 		"top":                            {fn: top},
-		"validate":                       {fn: validateCollection, args: args{"full": safeBool, "metadata": safeBool}},
+		"validate":                       {fn: validateCollection, args: validateArguments},
 		"configureFailPoint":             {fn: configureFailPoint, test: true, free: true},
-		"collStats":                      {fn: collStatsCommand, args: args{"scale": numberArg}},
+		"collStats":                      {fn: collStatsCommand, args: args.Set{"scale": args.Number}},
 		"connPoolStats":                  {fn: connPoolStats},
-		"fsync":                          {fn: fsync, args: args{"lock": safeBool, "async": safeBool}},
+		"fsync":                          {fn: fsync, args: args.Set{"lock": args.SafeBool, "async": args.SafeBool}},
 		"fsyncUnlock":                    {fn: fsyncUnlock},
 		"planCacheClear":                 {fn: planCacheClear},
 		"profile":                        {fn: setProfile, args: profileArguments, strict: true},
-		"setFeatureCompatibilityVersion": {fn: setFeatureVersion, args: args{"confirm": safeBool}},
+		"setFeatureCompatibilityVersion": {fn: setFeatureVersion, args: args.Set{"confirm": args.SafeBool}},
 		"setParameter":                   {fn: setParameter},
-		"connectionStatus":               {fn: connectionStatus, args: args{"showPrivileges": safeBool}},
+		"connectionStatus":               {fn: connectionStatus, args: args.Set{"showPrivileges": args.SafeBool}},
 		"currentOp":                      {fn: currentOp, free: true},
 		"dataSize":                       {fn: dataSize},
-		"dbStats":                        {fn: dbStats, args: args{"scale": numberArg, "freeStorage": safeBool}},
-		"dbstats":                        {fn: dbStats, args: args{"scale": numberArg, "freeStorage": safeBool}},
+		"dbStats":                        {fn: dbStats, args: dbStatsArguments},
+		"dbstats":                        {fn: dbStats, args: dbStatsArguments},
 		"getCmdLineOpts":                 {fn: getCmdLineOpts},
 		"getLastRequestStatistics":       {fn: getLastRequestStatistics, free: true},
 		"getLog":                         {fn: getLog},
 		"getParameter":                   {fn: getParameter},
-		"getDefaultRWConcern":            {fn: getDefaultRWConcern, args: args{"inMemory": safeBool}},
+		"getDefaultRWConcern":            {fn: getDefaultRWConcern, args: args.Set{"inMemory": args.SafeBool}},
 		"setDefaultRWConcern":            {fn: setDefaultRWConcern, args: defaultConcernArguments, strict: true},
 		"hostInfo":                       {fn: hostInfo},
 		"listCommands":                   {fn: listCommands},

@@ -16,6 +16,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/core/yield"
 	"github.com/orrerydb/orrery/internal/admit"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/failpoint"
 	"github.com/orrerydb/orrery/mongoapi/filter"
@@ -47,7 +48,7 @@ type request struct {
 	starts    bool  // it begins a transaction
 	multi     *transaction
 	kept      *keptSnapshot // that it reads; nil: the present state
-	concern   readConcern
+	concern   args.ReadConcern
 	waits     bool               // it has a write concern
 	done      map[uint32]outcome // its statements that were made before this process began
 	start     time.Time
@@ -203,7 +204,7 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 		if err := r.checkInside(def); err != nil {
 			return dst, err
 		}
-	case r.concern.level == "snapshot":
+	case r.concern.Level == "snapshot":
 		if err := r.checkSnapshot(def); err != nil {
 			return dst, err
 		}
@@ -240,7 +241,7 @@ func (r *request) perform(dst []byte, def command) ([]byte, error) {
 		return r.once(dst, def)
 	case r.inTxn:
 		return r.inTransaction(dst, def)
-	case r.concern.level == "snapshot":
+	case r.concern.Level == "snapshot":
 		return r.atSnapshot(dst, def)
 	}
 	return r.call(dst, def)
@@ -280,7 +281,7 @@ func (r *request) readArguments() (def command, ok bool, err error) {
 	}
 	r.name, r.arg = string(it.Key()), it.Value()
 	def, ok = commands[r.name]
-	var few [fewArgs][]byte
+	var few [args.Few][]byte
 	seen := few[:0]
 	for it.Next() {
 		generic, err := r.readGeneric(it.Key(), it.Value())
@@ -290,17 +291,17 @@ func (r *request) readArguments() (def command, ok bool, err error) {
 		kind, known := def.args[string(it.Key())]
 		switch {
 		case generic || known:
-			if contains(seen, it.Key()) {
-				return def, ok, duplicateField(r.name, it.Key())
+			if args.Contains(seen, it.Key()) {
+				return def, ok, args.Duplicate(r.name, it.Key())
 			}
 			seen = append(seen, it.Key())
 		case def.strict:
-			return def, ok, unknownField(r.name, it.Key())
+			return def, ok, args.Unknown(r.name, it.Key())
 		}
 		if generic {
 			continue
 		}
-		if err := kind.check(r.name, it.Key(), it.Value()); err != nil {
+		if err := kind.Check(r.name, it.Key(), it.Value()); err != nil {
 			return def, ok, err
 		}
 	}
@@ -333,14 +334,14 @@ func (r *request) readGeneric(key []byte, v value.Value) (known bool, err error)
 		r.txn = n
 	case "autocommit":
 		if v.Kind() != value.Bool {
-			return true, wrongConcern(string(key), "bool", v)
+			return true, args.WrongType(string(key), "bool", v)
 		}
 		if r.inTxn = true; v.Bool() {
 			return true, merr.New(merr.InvalidOptions, "Specifying autocommit=true is not allowed.")
 		}
 	case "startTransaction":
 		if v.Kind() != value.Bool {
-			return true, wrongConcern(string(key), "bool", v)
+			return true, args.WrongType(string(key), "bool", v)
 		}
 		if r.starts = v.Bool(); !r.starts {
 			return true, merr.New(merr.InvalidOptions, "Specifying startTransaction=false is not allowed.")
@@ -355,23 +356,23 @@ func (r *request) readGeneric(key []byte, v value.Value) (known bool, err error)
 		r.maxTimeMS, r.timeGiven = n, true
 	case "$clusterTime":
 		if v.Kind() != value.Object {
-			return true, wrongConcern("$clusterTime", "object", v)
+			return true, args.WrongType("$clusterTime", "object", v)
 		}
 		return true, r.gossip(v)
 	case "readConcern":
-		r.concern, err = checkReadConcern(v)
-		r.after = max(r.concern.after, r.concern.at)
+		r.concern, err = args.ParseReadConcern(v)
+		r.after = max(r.concern.After, r.concern.At)
 		return true, err
 	case "writeConcern":
 		r.waits = true
-		r.unmet, err = checkWriteConcern(v)
+		r.unmet, err = args.ParseWriteConcern(v)
 		return true, err
 	default:
 		kind, ok := genericArgs[string(key)]
 		if !ok {
 			return false, nil
 		}
-		return true, kind.check(r.name, key, v)
+		return true, kind.Check(r.name, key, v)
 	}
 	return true, nil
 }
@@ -445,7 +446,7 @@ func (r *request) exprEnv() *expr.Env {
 
 // mayUseDisk reports whether the command lets sorts and groups write what doesn't fit into memory to files: it may say
 // no, and else may.
-func (r *request) mayUseDisk() bool { return flag(r.body, "allowDiskUse", true) }
+func (r *request) mayUseDisk() bool { return args.Flag(r.body, "allowDiskUse", true) }
 
 // endRun releases the memory of the command, or of a statement that has ended.
 func (r *request) endRun() {
@@ -461,7 +462,7 @@ func (r *request) filterOptions(s *expr.Scope) filter.Options {
 
 // scope compiles the `let` of a command and binds its variables.
 func (r *request) scope(cmd value.Value) (*expr.Scope, error) {
-	let := given(cmd, "let")
+	let := args.Given(cmd, "let")
 	if !let.IsDefined() {
 		return nil, nil
 	}
@@ -532,7 +533,7 @@ func (r *request) documents(name string) ([]value.Value, error) {
 			}
 		}
 	}
-	v := given(r.body, name)
+	v := args.Given(r.body, name)
 	if !v.IsDefined() {
 		return nil, missingField(r.name + "." + name)
 	}
@@ -649,4 +650,16 @@ func (c *conn) runQuery(dst []byte, q wire.Query) []byte {
 			"driver may require an upgrade. "+
 			"For more details see https://dochub.mongodb.org/core/legacy-opcode-removal", name))
 	}
+}
+
+// appendUnmet appends the writeConcernError of a reply.
+func appendUnmet(dst []byte, e *merr.Error) []byte {
+	if e == nil {
+		return dst
+	}
+	at, dst := bson.BeginObject(dst, "writeConcernError")
+	dst = bson.AppendInt32(dst, "code", e.Code)
+	dst = bson.AppendString(dst, "codeName", e.CodeName())
+	dst = bson.AppendString(dst, "errmsg", e.Msg)
+	return bson.End(dst, at)
 }

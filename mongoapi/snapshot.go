@@ -125,7 +125,7 @@ func (r *request) atSnapshot(dst []byte, def command) ([]byte, error) {
 	if r.name == "getMore" { // its cursor has the snapshot
 		return r.call(dst, def)
 	}
-	at := r.concern.at
+	at := r.concern.At
 	if r.kept = r.s.snapshots.find(at, string(r.lsid.Bytes())); r.kept == nil {
 		k, err := r.snapshotOf(at)
 		if err != nil {

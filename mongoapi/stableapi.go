@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -83,7 +84,7 @@ func (r *request) readAPI(key []byte, v value.Value) error {
 	const of = "APIParametersFromClient"
 	if string(key) == "apiVersion" {
 		if v.Kind() != value.String {
-			return want(false, of, key, v, "type 'string'")
+			return args.Want(false, of, key, v, "type 'string'")
 		}
 		if r.api.version = stableVersion; string(v.Bytes()) != stableVersion {
 			r.api.version = v.Str()
@@ -91,7 +92,7 @@ func (r *request) readAPI(key []byte, v value.Value) error {
 		return checkVersion(r.api.version)
 	}
 	if v.Kind() != value.Bool {
-		return want(false, of, key, v, "type 'bool'")
+		return args.Want(false, of, key, v, "type 'bool'")
 	}
 	f := apiFalse
 	if v.Bool() {
@@ -198,7 +199,7 @@ func stableIndexes(list value.Value) error {
 			return nil
 		}
 		key := spec.Get("key")
-		unstable := flag(spec, "sparse", false)
+		unstable := args.Flag(spec, "sparse", false)
 		for k := key.Iter(); key.Kind() == value.Object && k.Next(); {
 			unstable = unstable || k.Value().Str() == "text"
 		}

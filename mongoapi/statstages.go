@@ -6,6 +6,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -46,7 +47,7 @@ func (h *host) IndexStats() ([]value.Value, error) {
 		return nil, nil
 	}
 	var out []value.Value
-	for _, s := range append([]value.Value{idIndex()}, h.k.indexSpecs()...) {
+	for _, s := range append([]value.Value{indexes.OnID()}, h.k.indexSpecs()...) {
 		at, b := bson.Begin(nil)
 		b = value.AppendElement(b, "name", s.Get("name"))
 		b = value.AppendElement(b, "key", s.Get("key"))

@@ -9,6 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/changes"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
@@ -31,11 +32,11 @@ const (
 )
 
 // streamArguments are the options of $changeStream.
-var streamArguments = args{
-	"fullDocument": stringArg, "fullDocumentBeforeChange": stringArg, "resumeAfter": objectArg,
-	"startAfter": objectArg, "startAtOperationTime": anyArg, "allChangesForCluster": safeBool,
-	"showExpandedEvents": optionalBool, "showMigrationEvents": optionalBool, "showSystemEvents": optionalBool,
-	"showRawUpdateDescription": optionalBool,
+var streamArguments = args.Set{
+	"fullDocument": args.String, "fullDocumentBeforeChange": args.String, "resumeAfter": args.Object,
+	"startAfter": args.Object, "startAtOperationTime": args.Any, "allChangesForCluster": args.SafeBool,
+	"showExpandedEvents": args.OptionalBool, "showMigrationEvents": args.OptionalBool,
+	"showSystemEvents": args.OptionalBool, "showRawUpdateDescription": args.OptionalBool,
 }
 
 // streamStages are the stages that a change stream may have.
@@ -73,7 +74,7 @@ func (r *request) streamCursor(name string) (*cursor, error) {
 	if spec.Kind() != value.Object {
 		return nil, merr.New(50808, "$changeStream stage expects a document as argument")
 	}
-	if err := streamArguments.checkAll(changeStreamStage, spec); err != nil {
+	if err := streamArguments.Check(changeStreamStage, spec); err != nil {
 		return nil, err
 	}
 	o, err := r.streamOptions(spec, name)
@@ -130,10 +131,10 @@ func (r *request) recordChanges(ns journal.Namespace) (uint64, error) {
 // streamOptions reads the options of a change stream except those about its begin, and what it is on.
 func (r *request) streamOptions(spec value.Value, name string) (o streamOptions, err error) {
 	o = streamOptions{ns: journal.Namespace{DB: r.db, Coll: name}, after: "default", before: "off",
-		expanded: flag(spec, "showExpandedEvents", false)}
+		expanded: args.Flag(spec, "showExpandedEvents", false)}
 	whole := r.arg.IsNumber()
 	switch {
-	case flag(spec, "allChangesForCluster", false):
+	case args.Flag(spec, "allChangesForCluster", false):
 		if r.db != "admin" || !whole {
 			return o, merr.New(merr.InvalidOptions, "A $changeStream with 'allChangesForCluster:true' may only be "+
 				"opened on the 'admin' database, and with no collection name; found %s.%s", r.db, name)
@@ -153,7 +154,7 @@ func (r *request) streamOptions(spec value.Value, name string) (o streamOptions,
 		is   []string
 	}{{"fullDocument", &o.after, []string{"default", "updateLookup", "whenAvailable", "required"}},
 		{"fullDocumentBeforeChange", &o.before, []string{"off", "whenAvailable", "required"}}} {
-		v := given(spec, f.name)
+		v := args.Given(spec, f.name)
 		if !v.IsDefined() {
 			continue
 		}
@@ -214,7 +215,8 @@ func stageName(s value.Value) string {
 
 // begin finds the position at which the stream begins. since is the time since when its changes are recorded.
 func (st *stream) begin(r *request, spec value.Value, since uint64) error {
-	resume, start, at := given(spec, "resumeAfter"), given(spec, "startAfter"), given(spec, "startAtOperationTime")
+	resume, start := args.Given(spec, "resumeAfter"), args.Given(spec, "startAfter")
+	at := args.Given(spec, "startAtOperationTime")
 	switch n := 0; {
 	default:
 		for _, v := range []value.Value{resume, start, at} {

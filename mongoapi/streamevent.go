@@ -9,6 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/changes"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/update"
 )
@@ -198,7 +199,7 @@ func (st *stream) appendDescription(dst []byte, e *journal.Entry, kind string, n
 			b = append(b, it.Element()...)
 		}
 		if !d.Get("viewOn").IsDefined() {
-			b = value.AppendElement(b, "idIndex", idIndex())
+			b = value.AppendElement(b, "idIndex", indexes.OnID())
 		}
 		return bson.End(b, at)
 	}

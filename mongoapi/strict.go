@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -17,6 +19,7 @@ var strictCommands = map[string]bool{
 	"fsync": true, "fsyncUnlock": true, "killAllSessions": true, "killAllSessionsByPattern": true, "killOp": true,
 	"killSessions": true, "listCommands": true, "planCacheClear": true, "profile": true, "refreshSessions": true,
 	"renameCollection": true, "serverStatus": true, "setFeatureCompatibilityVersion": true, "setParameter": true,
+	"createSearchIndexes": true, "dropSearchIndex": true, "listSearchIndexes": true, "updateSearchIndex": true,
 	"shutdown": true, "startSession": true, "validate": true,
 }
 
@@ -150,7 +153,7 @@ func (r *request) strictStatements() error {
 	}
 	for _, st := range stmts {
 		q := st.Get("q")
-		one := !flag(st, "multi", false)
+		one := !args.Flag(st, "multi", false)
 		if r.name == "delete" {
 			one = st.Get("limit").IsNumber() && st.Get("limit").Int() == 1
 		}
@@ -201,7 +204,7 @@ func (r *request) strictIndex(k *coll, spec value.Value) error {
 	if key.Kind() != value.Object {
 		return nil
 	}
-	unique, ttl := flag(spec, "unique", false), spec.Get("expireAfterSeconds").IsDefined()
+	unique, ttl := args.Flag(spec, "unique", false), spec.Get("expireAfterSeconds").IsDefined()
 	first := ""
 	for it := key.Iter(); it.Next(); {
 		name := string(it.Key())
@@ -211,27 +214,28 @@ func (r *request) strictIndex(k *coll, spec value.Value) error {
 		wildcard := name == "$**" || strings.HasSuffix(name, ".$**")
 		switch kind := it.Value().Str(); {
 		case kind != "" && kind != "2dsphere":
-			return cannotCreate("Indexes of type %s are not supported", kind)
+			return indexes.CannotCreate("Indexes of type %s are not supported", kind)
 		case wildcard && (key.Len() > 1 || unique || ttl || spec.Get("wildcardProjection").IsDefined()):
-			return cannotCreate("Wildcard indexes do not support compound, TTL or unique indexes, and no projection")
+			return indexes.CannotCreate("Wildcard indexes do not support compound, TTL or unique indexes, and no " +
+				"projection")
 		}
 	}
 	switch {
 	case key.Len() > maxStrictFields:
-		return cannotCreate("Compound indexes can have at most 8 fields")
-	case given(spec, "collation").IsDefined():
-		return cannotCreate("Case insensitive indexes are not supported")
-	case flag(spec, "sparse", false):
-		return cannotCreate("Sparse indexes are not supported")
-	case given(spec, "partialFilterExpression").IsDefined() && !unique:
-		return cannotCreate("Only unique indexes can be partial")
+		return indexes.CannotCreate("Compound indexes can have at most 8 fields")
+	case args.Given(spec, "collation").IsDefined():
+		return indexes.CannotCreate("Case insensitive indexes are not supported")
+	case args.Flag(spec, "sparse", false):
+		return indexes.CannotCreate("Sparse indexes are not supported")
+	case args.Given(spec, "partialFilterExpression").IsDefined() && !unique:
+		return indexes.CannotCreate("Only unique indexes can be partial")
 	case ttl && first != "_ts":
 		return merr.New(merr.BadValue, "The 'expireAfterSeconds' option is supported on '_ts' field only")
 	case !unique || k == nil:
 		return nil
 	}
 	if shard := k.shardKey(); shard != "" && first != shard {
-		return cannotCreate("cannot create unique index over %s with shard key pattern { %s : 1.0 }",
+		return indexes.CannotCreate("cannot create unique index over %s with shard key pattern { %s : 1.0 }",
 			shownKey(key), shard)
 	}
 	for _, s := range k.indexSpecs() {
@@ -247,9 +251,8 @@ func (r *request) strictIndex(k *coll, spec value.Value) error {
 		return err
 	}
 	if n > 0 {
-		return cannotCreate("The unique index cannot be modified. To change the unique index, remove the collection " +
-			"and " +
-			"re-create a new one.")
+		return indexes.CannotCreate("The unique index cannot be modified. To change the unique index, remove the " +
+			"collection and re-create a new one.")
 	}
 	return nil
 }

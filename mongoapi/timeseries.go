@@ -6,6 +6,8 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -17,15 +19,15 @@ import (
 var granularities = map[string]int32{"seconds": 3600, "minutes": 86400, "hours": 2592000}
 
 // timeSeriesFields are the fields of the option timeseries.
-var timeSeriesFields = args{"timeField": stringArg, "metaField": stringArg, "granularity": stringArg,
-	"bucketMaxSpanSeconds": numberArg, "bucketRoundingSeconds": numberArg}
+var timeSeriesFields = args.Set{"timeField": args.String, "metaField": args.String, "granularity": args.String,
+	"bucketMaxSpanSeconds": args.Number, "bucketRoundingSeconds": args.Number}
 
 // timeSeries checks the option timeseries of create, and returns it as it is listed.
 func timeSeries(v value.Value) (value.Value, error) {
-	if err := timeSeriesFields.checkAll("create.timeseries", v); err != nil {
+	if err := timeSeriesFields.Check("create.timeseries", v); err != nil {
 		return v, err
 	}
-	at, meta := given(v, "timeField"), given(v, "metaField")
+	at, meta := args.Given(v, "timeField"), args.Given(v, "metaField")
 	switch {
 	case !at.IsDefined():
 		return v, merr.New(merr.MissingField, "BSON field 'create.timeseries.timeField' is missing but a required "+
@@ -40,24 +42,24 @@ func timeSeries(v value.Value) (value.Value, error) {
 		return v, merr.New(merr.InvalidOptions, "The 'metaField' and 'timeField' cannot be the same field")
 	}
 	granularity := "seconds"
-	if g := given(v, "granularity"); g.IsDefined() {
+	if g := args.Given(v, "granularity"); g.IsDefined() {
 		granularity = g.Str()
 	}
 	span, ok := granularities[granularity]
 	if !ok {
-		return v, notInEnum(granularity, "create.timeseries.granularity")
+		return v, args.NotInEnum(granularity, "create.timeseries.granularity")
 	}
 	ba, b := bson.Begin(nil)
 	b = bson.AppendString(b, "timeField", at.Str())
 	b = value.AppendElement(b, "metaField", meta)
-	own := given(v, "bucketMaxSpanSeconds")
+	own := args.Given(v, "bucketMaxSpanSeconds")
 	if !own.IsDefined() {
 		b = bson.AppendString(b, "granularity", granularity)
 		return value.ObjectOf(bson.End(bson.AppendInt32(b, "bucketMaxSpanSeconds", span), ba)), nil
 	}
 	n, _ := num.ToInt64(own, true)
-	rounding := given(v, "bucketRoundingSeconds")
-	if m, _ := num.ToInt64(rounding, true); given(v, "granularity").IsDefined() && n != int64(span) || m != n {
+	rounding := args.Given(v, "bucketRoundingSeconds")
+	if m, _ := num.ToInt64(rounding, true); args.Given(v, "granularity").IsDefined() && n != int64(span) || m != n {
 		return v, merr.New(merr.InvalidOptions, "Timeseries 'bucketMaxSpanSeconds' and 'bucketRoundingSeconds' "+
 			"must be "+
 			"equal, and are not configurable together with 'granularity'")
@@ -79,25 +81,25 @@ func clusteredIndex(v value.Value) (value.Value, error) {
 	if v.Kind() != value.Object || v.Len() == 0 {
 		return v, merr.New(merr.TypeMismatch, "The 'clusteredIndex' option must be an object with 'key' and 'unique'")
 	}
-	err := args{"v": numberArg, "key": objectArg, "name": stringArg, "unique": safeBool}.checkAll(
+	err := args.Set{"v": args.Number, "key": args.Object, "name": args.String, "unique": args.SafeBool}.Check(
 		"create.clusteredIndex", v)
 	if err != nil {
 		return v, err
 	}
 	name := "_id_"
-	if n := given(v, "name"); n.IsDefined() {
+	if n := args.Given(v, "name"); n.IsDefined() {
 		name = n.Str()
 	}
 	switch {
-	case !given(v, "key").IsDefined():
+	case !args.Given(v, "key").IsDefined():
 		return v, merr.New(merr.MissingField, "BSON field 'create.clusteredIndex.key' is missing but a required field")
-	case !given(v, "unique").IsDefined():
+	case !args.Given(v, "unique").IsDefined():
 		return v, merr.New(merr.MissingField, "BSON field 'create.clusteredIndex.unique' is missing but a required "+
 			"field")
-	case !idKey(v.Get("key")):
+	case !indexes.IsOnID(v.Get("key")):
 		return v, merr.New(merr.InvalidIndexSpecification, "The field 'key' for a clusteredIndex must be {_id: 1}: %s",
 			merr.Show(v))
-	case !flag(v, "unique", false):
+	case !args.Flag(v, "unique", false):
 		return v, merr.New(5979700, "The clusteredIndex option requires unique: true to be specified")
 	}
 	at, b := bson.Begin(nil)
@@ -119,7 +121,7 @@ func expiry(body, v value.Value) (value.Value, error) {
 	}
 	n, ok := num.ToInt64(v, true)
 	switch {
-	case !given(body, "timeseries").IsDefined() && !given(body, "clusteredIndex").IsDefined():
+	case !args.Given(body, "timeseries").IsDefined() && !args.Given(body, "clusteredIndex").IsDefined():
 		return v, merr.New(merr.InvalidOptions, "'expireAfterSeconds' is only supported on time-series collections or "+
 			"when the 'clusteredIndex' option is specified")
 	case n < 0:
@@ -178,10 +180,10 @@ func (k *coll) checkSeriesUpdate(spec value.Value) error {
 		return merr.New(merr.InvalidOptions, "Cannot perform an update on a time-series collection that does not "+
 			"have a "+
 			"metaField")
-	case flag(spec, "upsert", false):
+	case args.Flag(spec, "upsert", false):
 		return merr.New(merr.InvalidOptions, "Cannot perform a non-multi update or an upsert on a time-series "+
 			"collection")
-	case !flag(spec, "multi", false):
+	case !args.Flag(spec, "multi", false):
 		return merr.New(merr.InvalidOptions, "Cannot perform a non-multi update on a time-series collection")
 	case u.Kind() != value.Object:
 		return merr.New(merr.InvalidOptions, "Cannot perform an update with a pipeline on a time-series collection")

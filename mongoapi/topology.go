@@ -6,6 +6,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
@@ -36,14 +37,14 @@ func (r *request) awaitTopology() error {
 	case !known.IsDefined():
 		return merr.New(31368, "A request with 'maxAwaitTimeMS' must include a 'topologyVersion'")
 	}
-	if err := numberArg.check(r.name, []byte("maxAwaitTimeMS"), most); err != nil {
+	if err := args.Number.Check(r.name, []byte("maxAwaitTimeMS"), most); err != nil {
 		return err
 	}
 	ms, ok := num.ToInt64(most, true)
 	if !ok || ms < 0 {
 		return merr.New(31373, "maxAwaitTimeMS must be a non-negative integer")
 	}
-	if err := objectArg.check(r.name, []byte("topologyVersion"), known); err != nil {
+	if err := args.Object.Check(r.name, []byte("topologyVersion"), known); err != nil {
 		return err
 	}
 	process, counter := known.Get("processId"), known.Get("counter")

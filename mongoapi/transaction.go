@@ -165,7 +165,7 @@ func (r *request) join(s *session, def command) error {
 		}
 		s.txn, s.reply = r.txn, nil
 		s.multi = &transaction{number: r.txn, session: s.key, user: r.c.user, lsid: r.lsid.Clone(),
-			since: r.s.clk.Now(), level: r.concern.level, api: r.api}
+			since: r.s.clk.Now(), level: r.concern.Level, api: r.api}
 		r.s.sessions.opened(s.multi)
 	case t == nil || r.txn != s.txn:
 		if def.ends && r.name == "commitTransaction" {
@@ -406,12 +406,12 @@ func (r *request) checkTransaction() error {
 		return merr.New(merr.InvalidOptions, "'autocommit' field requires a transaction number to also be specified")
 	case r.starts && ends:
 		return merr.New(merr.OperationNotInTransaction, "Cannot start a transaction with %s", r.name)
-	case r.concern.given && !r.starts:
+	case r.concern.Given && !r.starts:
 		return merr.New(merr.InvalidOptions, "Only the first command in a transaction may specify a readConcern")
-	case r.concern.level == "linearizable" || r.concern.level == "available":
+	case r.concern.Level == "linearizable" || r.concern.Level == "available":
 		return merr.New(merr.InvalidOptions, "The first command in a transaction cannot specify a readConcern level "+
 			"other than local, majority, or snapshot")
-	case r.concern.at != 0:
+	case r.concern.At != 0:
 		return merr.New(merr.SnapshotUnavailable, "A transaction of this server reads the state at its first command, "+
 			"not one at an earlier atClusterTime")
 	case r.waits && !ends:
@@ -455,7 +455,7 @@ func (r *request) checkStages(pipeline value.Value) error {
 		}
 		switch name := string(stage.Key()); name {
 		case "$out", "$merge", "$collStats", "$currentOp", "$indexStats", "$listLocalSessions", "$listSessions",
-			"$planCacheStats", "$changeStream":
+			"$planCacheStats", "$changeStream", "$search", "$searchMeta", "$vectorSearch", "$listSearchIndexes":
 			return merr.New(merr.OperationNotInTransaction, "Stage not supported inside of a multi-document "+
 				"transaction: %s", name)
 		}

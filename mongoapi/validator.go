@@ -3,6 +3,7 @@ package mongoapi
 import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -25,16 +26,16 @@ func (r *request) checkValidator(command string, body value.Value) error {
 		name string
 		in   []string
 	}{{"validationLevel", []string{"off", "strict", "moderate"}}, {"validationAction", []string{"error", "warn"}}} {
-		v := given(body, c.name)
+		v := args.Given(body, c.name)
 		ok := !v.IsDefined()
 		for _, s := range c.in {
 			ok = ok || v.Str() == s
 		}
 		if !ok {
-			return notInEnum(v.Str(), command+"."+c.name)
+			return args.NotInEnum(v.Str(), command+"."+c.name)
 		}
 	}
-	spec := given(body, "validator")
+	spec := args.Given(body, "validator")
 	if spec.Len() == 0 {
 		return nil
 	}
@@ -85,7 +86,7 @@ func (r *request) validate(k *coll, old, now value.Value) error {
 		return err
 	}
 	v, err := r.validator(k)
-	if v == nil || err != nil || flag(r.body, "bypassDocumentValidation", false) {
+	if v == nil || err != nil || args.Flag(r.body, "bypassDocumentValidation", false) {
 		return err
 	}
 	ok, err := v.f.Match(v.env, now)

@@ -10,6 +10,8 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
+	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/collation"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -108,8 +110,8 @@ func (r *request) aggregation(v *view, command string, cmd value.Value) (value.V
 		condition = "filter"
 		fallthrough
 	default:
-		stage("$match", given(cmd, condition))
-		stage("$sort", given(cmd, "sort"))
+		stage("$match", args.Given(cmd, condition))
+		stage("$sort", args.Given(cmd, "sort"))
 		skip, limit, err := window(cmd)
 		if err != nil {
 			return cmd, err
@@ -120,7 +122,7 @@ func (r *request) aggregation(v *view, command string, cmd value.Value) (value.V
 		if limit > 0 {
 			stage("$limit", value.IntOf(limit))
 		}
-		stage("$project", given(cmd, "projection"))
+		stage("$project", args.Given(cmd, "projection"))
 	}
 	if command == "count" {
 		stage("$count", value.StringOf("n"))
@@ -129,14 +131,14 @@ func (r *request) aggregation(v *view, command string, cmd value.Value) (value.V
 	b = bson.AppendString(b, "aggregate", v.on)
 	b = value.AppendElement(b, "pipeline", value.MakeArray(stages))
 	ca, b := bson.BeginObject(b, "cursor")
-	if n := given(cmd, "batchSize"); n.IsDefined() {
+	if n := args.Given(cmd, "batchSize"); n.IsDefined() {
 		b = value.AppendElement(b, "batchSize", n)
 	}
-	if n := given(cmd, "cursor").Get("batchSize"); n.IsDefined() {
+	if n := args.Given(cmd, "cursor").Get("batchSize"); n.IsDefined() {
 		b = value.AppendElement(b, "batchSize", n)
 	}
 	b = bson.End(b, ca)
-	asked := given(cmd, "collation")
+	asked := args.Given(cmd, "collation")
 	if asked.Len() > 0 {
 		if err := v.sameCollation(r.db, asked); err != nil {
 			return cmd, err
@@ -168,7 +170,7 @@ func window(cmd value.Value) (skip, limit int64, err error) {
 		name string
 		to   *int64
 	}{{"skip", &skip}, {"limit", &limit}} {
-		v := given(cmd, x.name)
+		v := args.Given(cmd, x.name)
 		if !v.IsDefined() {
 			continue
 		}
@@ -183,12 +185,12 @@ func window(cmd value.Value) (skip, limit int64, err error) {
 
 // sameCollation refuses a collation that isn't the view's own.
 func (v *view) sameCollation(db string, asked value.Value) error {
-	a, err := parseCollation(asked)
+	a, err := collation.Parse(asked)
 	if err != nil {
 		return err
 	}
-	b, err := parseCollation(v.collation)
-	if err == nil && value.CompareBSON(collationDoc(a), collationDoc(b)) != 0 {
+	b, err := collation.Parse(v.collation)
+	if err == nil && value.CompareBSON(collation.Doc(a), collation.Doc(b)) != 0 {
 		err = merr.New(merr.OptionNotSupportedOnView, "Cannot override the collation of the view %s.%s", db, v.name)
 	}
 	return err
@@ -320,19 +322,19 @@ func (r *request) checkView(name, on string, pipeline, collation value.Value) er
 
 // createView makes the view r.arg. opts are the options of create besides.
 func (r *request) createView(name string) error {
-	on, pipeline := r.body.Get("viewOn").Str(), given(r.body, "pipeline")
+	on, pipeline := r.body.Get("viewOn").Str(), args.Given(r.body, "pipeline")
 	for _, other := range []string{"capped", "timeseries", "clusteredIndex", "validator",
 		"changeStreamPreAndPostImages", "expireAfterSeconds", "storageEngine"} {
-		if v := given(r.body, other); v.IsDefined() && !(v.Kind() == value.Bool && !v.Bool()) {
+		if v := args.Given(r.body, other); v.IsDefined() && !(v.Kind() == value.Bool && !v.Bool()) {
 			return merr.New(merr.InvalidOptions, "the 'viewOn' option cannot be used with the option '%s'", other)
 		}
 	}
-	c, err := parseCollation(given(r.body, "collation"))
+	c, err := collation.Parse(args.Given(r.body, "collation"))
 	if err != nil {
 		return err
 	}
-	collation := collationDoc(c)
-	if err := r.checkView(name, on, pipeline, collation); err != nil {
+	listed := collation.Doc(c)
+	if err := r.checkView(name, on, pipeline, listed); err != nil {
 		return err
 	}
 	if k, err := r.lookUp(r.db, name); k != nil || err != nil {
@@ -345,7 +347,7 @@ func (r *request) createView(name string) error {
 	if err != nil {
 		return err
 	}
-	d := viewDocument(r.db, name, on, pipeline, collation)
+	d := viewDocument(r.db, name, on, pipeline, listed)
 	if old.IsDefined() {
 		if value.CompareBSON(old, d) == 0 {
 			return nil
@@ -392,7 +394,7 @@ func (r *request) ensureViews() (*coll, error) {
 
 // changeView is collMod on a view.
 func (r *request) changeView(name string) error {
-	on, pipeline := given(r.body, "viewOn"), given(r.body, "pipeline")
+	on, pipeline := args.Given(r.body, "viewOn"), args.Given(r.body, "pipeline")
 	for it := r.body.Iter(); it.Next(); {
 		switch key := string(it.Key()); key {
 		case "index", "validator", "validationLevel", "validationAction":

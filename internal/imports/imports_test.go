@@ -21,8 +21,8 @@ const module = "github.com/orrerydb/orrery/"
 // its folder, except those of a deeper room.
 var rooms = []string{
 	"core/invariants", "core/status", "core/yield", "core/work", "core/budget", "core/clock", "core/ru", "core/json",
-	"core/isotime", "core/bson", "core/value", "core/doc", "core/collate", "core/geo", "core/text", "core/epk",
-	"core/keys", "core/kv",
+	"core/isotime", "core/bson", "core/value", "core/doc", "core/collate", "core/geo", "core/text", "core/vector",
+	"core/epk", "core/keys", "core/kv",
 	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/lease", "core/spill", "core/journal",
 	"core/catalog", "core/index", "core/store", "core/feed", "core/jobs", "core/plan/access", "core/plan", "core/exec",
 	"core", "core/move",
@@ -50,6 +50,7 @@ var only = map[string][]string{
 	"core/collate":     {"core/bson", "core/value"},
 	"core/geo":         {"core/invariants", "core/status", "core/value"},
 	"core/text":        {},
+	"core/vector":      {"core/bson", "core/value"},
 	"core/epk":         {"core/invariants", "core/status", "core/value", "core/doc"},
 	"core/keys":        {"core/invariants", "core/status", "core/bson", "core/value", "core/epk"},
 	"core/kv":          {"core/invariants", "core/status"},
@@ -65,7 +66,8 @@ var only = map[string][]string{
 	"tableapi": forAPIs, "mongoapi": forAPIs,
 
 	"sqlapi/sql/syntax": {"core/json", "core/status", "core/value"},
-	"sqlapi/sql/funcs":  {"core/bson", "core/doc", "core/geo", "core/isotime", "core/status", "core/value"},
+	"sqlapi/sql/funcs": {"core/bson", "core/doc", "core/geo", "core/isotime", "core/status", "core/value",
+		"core/vector"},
 	"sqlapi/sql/shape":  {"core/plan/access", "core/doc", "core/value", "sqlapi/sql/syntax", "sqlapi/sql/funcs"},
 	"sqlapi/sql/expand": {"core/value", "sqlapi/sql/syntax", "sqlapi/sql/shape"},
 	"sqlapi/sql/sarg": {"core", "core/plan/access", "core/doc", "core/exec", "core/geo", "core/value",
@@ -92,8 +94,8 @@ var only = map[string][]string{
 // forAPIs are the packages that an API may import: the facade and the vocabulary, not the store below, and no other
 // API.
 var forAPIs = []string{"core", "core/bson", "core/json", "core/isotime", "core/doc", "core/value", "core/collate",
-	"core/geo", "core/text", "core/plan", "core/plan/access", "core/exec", "core/feed", "core/status", "core/clock",
-	"core/ru", "core/invariants", "core/budget", "core/spill", "core/yield", "core/journal"}
+	"core/geo", "core/text", "core/vector", "core/plan", "core/plan/access", "core/exec", "core/feed", "core/status",
+	"core/clock", "core/ru", "core/invariants", "core/budget", "core/spill", "core/yield", "core/journal"}
 
 // engines may be imported only by cmd and by each other's tests.
 var engines = []string{"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest"}

@@ -179,6 +179,26 @@ func TestLogFlags(t *testing.T) {
 	}
 }
 
+// withStack is an error of a library whose long form has a stack.
+type withStack struct{}
+
+func (withStack) Error() string                 { return "short" }
+func (withStack) Format(f fmt.State, verb rune) { _, _ = io.WriteString(f, "a long stack") }
+
+func TestErrorsInTheLogAreOneSentence(t *testing.T) {
+	for _, form := range []string{"text", "json"} {
+		var out bytes.Buffer
+		log, err := (&logging{LogLevel: "info", LogFormat: form}).logger(&out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Error("failed", "error", error(withStack{}))
+		if got := out.String(); !strings.Contains(got, "short") || strings.Contains(got, "stack") {
+			t.Errorf("%s: %s", form, got)
+		}
+	}
+}
+
 // With one of Go's processors a sync of the log would block everything else, unless the kernel does it.
 func TestEnoughProcessors(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))

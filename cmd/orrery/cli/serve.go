@@ -134,11 +134,22 @@ func (f *logging) logger(w io.Writer) (*slog.Logger, error) {
 	if err := level.UnmarshalText([]byte(f.LogLevel)); err != nil {
 		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", f.LogLevel)
 	}
-	o := &slog.HandlerOptions{Level: level}
+	o := &slog.HandlerOptions{Level: level, ReplaceAttr: message}
 	if f.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w, o)), nil
 	}
 	return slog.New(slog.NewTextHandler(w, o)), nil
+}
+
+// message writes errors as their message. The text handler formats them with %+v, to which those of Pebble answer with
+// the stacks of all goroutines that an error has passed.
+func message(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindAny {
+		if err, ok := a.Value.Any().(error); ok {
+			return slog.String(a.Key, err.Error())
+		}
+	}
+	return a
 }
 
 func (f *serving) config() (c server.Config, err error) {

@@ -93,7 +93,7 @@ func inspect(fs vfs.FS, dir string, restoring bool, report func(Problem)) (*look
 	if l.fresh, err = l.begun(); err != nil || l.fresh {
 		return l, err
 	}
-	for _, f := range []func() error{l.marks, l.readManifest, l.readLogs, l.readNote} {
+	for _, f := range []func() error{l.marks, l.readSettings, l.readManifest, l.readLogs, l.readNote} {
 		if err := f(); err != nil || l.broken {
 			return l, err
 		}
@@ -143,6 +143,26 @@ func (l *look) marks() error {
 		l.bad("marker.format-version.*", "the file that names the store's format is missing")
 	default:
 		l.manifest = l.fs.PathBase(desc.ManifestFilename)
+	}
+	return nil
+}
+
+// readSettings checks the newest file of settings, with which Pebble compares the present ones. It has no data and no
+// checksum, so only a change of what Pebble compares is found. Pebble's error doesn't say which file it is about.
+func (l *look) readSettings() error {
+	if len(l.options) == 0 {
+		return nil
+	}
+	name := l.options[len(l.options)-1].name
+	ours := new(pebble.Options)
+	ours.EnsureDefaults()
+	text, err := files.Read(l.fs, l.path(name))
+	if err == nil {
+		err = ours.CheckCompatibility(l.dir, string(text))
+	}
+	if err != nil {
+		l.bad(name, "the settings of the store can't be used (%v); they hold no data, and the store opens without "+
+			"this file", err)
 	}
 	return nil
 }

@@ -162,6 +162,40 @@ func TestRefusesWhatIsNotWhole(t *testing.T) {
 	}
 }
 
+// The settings of a store that was killed have no checksum. A change that Pebble would refuse names the file.
+func TestDamagedSettingsAreNamed(t *testing.T) {
+	whole := t.TempDir()
+	storeIn(t, whole)
+	removeAll(t, whole, closedName)
+	for _, c := range []struct{ name, from, to string }{
+		{"no settings at all", "[Version]", "KVersion]"},
+		{"another order of keys", "comparer=leveldb", "comparer=leveldc"},
+		{"another place of logs", "wal_dir=", "wal_dir=x"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := copyDir(t, whole)
+			overwrite(t, dir, "OPTIONS-*", func(b []byte) []byte {
+				if !strings.Contains(string(b), c.from) {
+					t.Fatalf("no %q in %s", c.from, b)
+				}
+				return []byte(strings.Replace(string(b), c.from, c.to, 1))
+			})
+			_, err := Open(dir, Options{})
+			if !errors.Is(err, ErrNotWhole) || !strings.Contains(err.Error(), "OPTIONS-0") {
+				t.Errorf("the error is %v", err)
+			}
+			removeAll(t, dir, "OPTIONS-*")
+			e, err := Open(dir, Options{}) // as the error says
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // A truncated manifest names logs and tables that no longer exist, or not all of those that do. A store after a crash
 // is whole with its complete manifest, and refused with less, as long as there is a write in its log.
 func TestRefusesACutManifest(t *testing.T) {

@@ -1,4 +1,4 @@
-package mongoapi
+package indexes
 
 import (
 	"maps"
@@ -11,7 +11,6 @@ import (
 	"github.com/orrerydb/orrery/core/text"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
-	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 	"github.com/orrerydb/orrery/mongoapi/update"
@@ -24,11 +23,11 @@ import (
 // Example: {key: {title: "text", body: "text"}, weights: {title: 5}} is stored as {key: {_fts: "text", _ftsx: 1},
 // weights: {body: 1, title: 5}, default_language: "english", language_override: "language", textIndexVersion: 3}.
 
-// allTexts is the path of an index over all texts.
-const allTexts = "$**"
+// AllTexts is the path of an index over all texts.
+const AllTexts = "$**"
 
 // isText reports whether an index, as it is stored or requested, is a text index.
-func isText(spec value.Value) bool { return len(places(spec, "text")) > 0 }
+func isText(spec value.Value) bool { return len(Places(spec, "text")) > 0 }
 
 // textKey returns the stored form of a text index's key, and the paths that it has.
 func textKey(key value.Value) (stored value.Value, paths []string, err error) {
@@ -38,14 +37,14 @@ func textKey(key value.Value) (stored value.Value, paths []string, err error) {
 		name, v := string(it.Key()), it.Value()
 		if v.Kind() != value.String || v.Str() != "text" {
 			if v.Kind() == value.String {
-				return key, nil, cannotCreate("expected value 1 or -1 for non-text key in compound index: %s", name)
+				return key, nil, CannotCreate("expected value 1 or -1 for non-text key in compound index: %s", name)
 			}
 			ended = begun
 			b = value.AppendElement(b, name, v)
 			continue
 		}
 		if ended {
-			return key, nil, cannotCreate("'text' fields in index must all be adjacent")
+			return key, nil, CannotCreate("'text' fields in index must all be adjacent")
 		}
 		if !begun {
 			b = bson.AppendString(b, "_fts", "text")
@@ -69,29 +68,29 @@ func textOptions(dst []byte, spec value.Value, paths []string) ([]byte, error) {
 		if w.Kind() == value.String && len(w.Bytes()) > 0 {
 			weights[w.Str()] = value.Int32Of(1)
 		} else if w.Kind() != value.Object {
-			return dst, cannotCreate("text index option 'weights' must be an object")
+			return dst, CannotCreate("text index option 'weights' must be an object")
 		}
 		for it := w.Iter(); w.Kind() == value.Object && it.Next(); {
 			n, ok := num.ToInt64(it.Value(), true)
 			if !it.Value().IsNumber() {
-				return dst, cannotCreate("weight for text index needs numeric type")
+				return dst, CannotCreate("weight for text index needs numeric type")
 			}
 			if !ok || n < 1 || n >= 100_000 {
-				return dst, cannotCreate("text index weight must be in the exclusive interval (0,100000) but found: %s",
+				return dst, CannotCreate("text index weight must be in the exclusive interval (0,100000) but found: %s",
 					update.Show(it.Value()))
 			}
 			weights[string(it.Key())] = value.Int32Of(int32(n))
 		}
 	}
 	if len(weights) == 0 {
-		return dst, cannotCreate("text index needs at least one field")
+		return dst, CannotCreate("text index needs at least one field")
 	}
 	at, dst := bson.BeginObject(dst, "weights")
 	for _, p := range slices.Sorted(maps.Keys(weights)) {
-		if p != allTexts && (p == "" || slices.ContainsFunc(strings.Split(p, "."), func(s string) bool {
+		if p != AllTexts && (p == "" || slices.ContainsFunc(strings.Split(p, "."), func(s string) bool {
 			return s == "" || s[0] == '$'
 		})) {
-			return dst, cannotCreate("weight can't have a path component that is empty or begins with '$'")
+			return dst, CannotCreate("weight can't have a path component that is empty or begins with '$'")
 		}
 		dst = value.AppendElement(dst, p, weights[p])
 	}
@@ -99,56 +98,56 @@ func textOptions(dst []byte, spec value.Value, paths []string) ([]byte, error) {
 	language := "english"
 	if l := spec.Get("default_language"); l.IsDefined() {
 		if language = l.Str(); l.Kind() != value.String {
-			return dst, cannotCreate("text index option 'default_language' must be a string")
+			return dst, CannotCreate("text index option 'default_language' must be a string")
 		}
 		if _, ok := text.LanguageOf(language); !ok {
-			return dst, cannotCreate("default_language is not valid")
+			return dst, CannotCreate("default_language is not valid")
 		}
 	}
 	override := "language"
 	if o := spec.Get("language_override"); o.IsDefined() {
 		if override = o.Str(); o.Kind() != value.String || override == "" || override[0] == '$' {
-			return dst, cannotCreate("language_override is not valid")
+			return dst, CannotCreate("language_override is not valid")
 		}
 	}
 	dst = bson.AppendString(dst, "default_language", language)
 	dst = bson.AppendString(dst, "language_override", override)
 	if v := spec.Get("textIndexVersion"); v.IsDefined() {
 		if n, ok := num.ToInt64(v, false); !ok || n < 1 || n > 3 {
-			return dst, cannotCreate("bad textIndexVersion: %s", update.Show(v))
+			return dst, CannotCreate("bad textIndexVersion: %s", update.Show(v))
 		}
 	}
 	for _, refused := range []string{"unique", "sparse", "expireAfterSeconds"} {
 		if spec.Get(refused).IsDefined() && expr.Truthy(spec.Get(refused)) && refused != "sparse" {
-			return dst, cannotCreate("a text index can't have the option %s", refused)
+			return dst, CannotCreate("a text index can't have the option %s", refused)
 		}
 	}
 	return bson.AppendInt32(dst, "textIndexVersion", 3), nil
 }
 
-// onlyText refuses a second text index.
-func onlyText(specs []value.Value) error {
+// OneText refuses a second text index.
+func OneText(specs []value.Value) error {
 	found := ""
 	for _, s := range specs {
 		if !isText(s) {
 			continue
 		}
 		if found != "" {
-			return cannotCreate("only one text index per collection allowed, found existing text index \"%s\"", found)
+			return CannotCreate("only one text index per collection allowed, found existing text index \"%s\"", found)
 		}
 		found = s.Get("name").Str()
 	}
 	return nil
 }
 
-// words returns the rules for words of the policy for a declared index: one, or none.
-func words(spec value.Value) []core.WordsJSON {
+// Words returns the rules for words of the policy for a declared index: one, or none.
+func Words(spec value.Value) []core.WordsJSON {
 	if !isText(spec) {
 		return nil
 	}
 	j := core.WordsJSON{Language: spec.Get("default_language").Str(), Override: spec.Get("language_override").Str()}
 	for it := spec.Get("weights").Iter(); it.Next(); {
-		if p := string(it.Key()); p == allTexts {
+		if p := string(it.Key()); p == AllTexts {
 			j.All = true
 		} else {
 			j.Paths = append(j.Paths, strings.Split(p, "."))
@@ -158,38 +157,6 @@ func words(spec value.Value) []core.WordsJSON {
 }
 
 func sameWords(a, b core.WordsJSON) bool { return reflect.DeepEqual(a, b) }
-
-// prepare gives a filter the indexes that it needs, and the environment the textScore. It fails when there are none.
-func (k *coll) prepare(f *filter.Filter, e *expr.Env) error {
-	if n := f.Near(); n != nil {
-		return k.hasPlaces(n)
-	}
-	t := f.Text()
-	if t == nil {
-		return nil
-	}
-	for _, s := range k.indexSpecs() {
-		j := words(s)
-		if len(j) == 0 || s.Get("hidden").IsDefined() {
-			continue
-		}
-		x := &filter.TextIndex{Words: j[0].Compile()}
-		if x.Words == nil {
-			continue
-		}
-		for it := s.Get("weights").Iter(); it.Next(); {
-			if w := num.ToFloat(it.Value()); string(it.Key()) == allTexts {
-				x.Other = w
-			} else {
-				x.Weights = append(x.Weights, w)
-			}
-		}
-		t.Bind(x)
-		e.Score = t.Score
-		return nil
-	}
-	return merr.New(merr.IndexNotFound, "text index required for $text query")
-}
 
 // checkTexts refuses a document whose language the text index doesn't know.
 func checkTexts(d value.Value, spec value.Value) error {

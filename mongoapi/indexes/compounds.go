@@ -1,4 +1,4 @@
-package mongoapi
+package indexes
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -27,7 +28,7 @@ const compoundsProperty = "mongo.compounds"
 // isCompound reports whether an index is compound, and its entries are made by MongoDB API's rules alone.
 func isCompound(spec value.Value) bool {
 	key := spec.Get("key")
-	if key.Len() < 2 || flag(spec, "unique", false) {
+	if key.Len() < 2 || args.Flag(spec, "unique", false) {
 		return false
 	}
 	for it := key.Iter(); it.Next(); {
@@ -54,8 +55,8 @@ func setCompounds(s *core.ContainerSpec, specs []value.Value) {
 
 // checkCompounds refuses a document that a compound index can't have. It allocates nothing for a document in which at
 // most one path of each index leads through an array.
-func (k *coll) checkCompounds(d value.Value) error {
-	all := k.Spec().Properties[compoundsProperty]
+func checkCompounds(s *core.ContainerSpec, d value.Value) error {
+	all := s.Properties[compoundsProperty]
 	if len(all) == 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package mongoapi
+package indexes
 
 import (
 	"encoding/json"
@@ -20,7 +20,7 @@ func specs(t *testing.T, keys ...string) (out []value.Value) {
 	return out
 }
 
-func TestPolicyFor(t *testing.T) {
+func TestPolicy(t *testing.T) {
 	const plain = `"excludedPaths":[{"path":"/\"_etag\"/?"}],"includedPaths":[{"path":"/*"}],` +
 		`"indexingMode":"consistent"}`
 	const ab = `[{"path":"/a","order":"ascending"},{"path":"/b/c","order":"descending"}]`
@@ -45,9 +45,16 @@ func TestPolicyFor(t *testing.T) {
 			nil, `{"automatic":true,` + plain},
 		{"one of somebody else stays", `{"compositeIndexes":[` + ab + `]}`, nil, specs(t, `{"x":1,"y":1}`),
 			`{"compositeIndexes":[` + ab + `,[{"path":"/x","order":"ascending"},{"path":"/y","order":"ascending"}]]}`},
+		{"vectors have no entries", "", nil, specs(t, `{"a.v":"cosmosSearch"}`), `{"automatic":true,` +
+			`"excludedPaths":[{"path":"/\"_etag\"/?"},{"path":"/a/v/*"}],"includedPaths":[{"path":"/*"}],` +
+			`"indexingMode":"consistent"}`},
+		{"until their index goes", `{"excludedPaths":[{"path":"/v/*"}],"includedPaths":[{"path":"/*"}]}`,
+			specs(t, `{"v":"cosmosSearch"}`), nil, `{"includedPaths":[{"path":"/*"}]}`},
+		{"all other paths have", `{"automatic":true}`, nil, specs(t, `{"v":"cosmosSearch"}`), `{"automatic":true,` +
+			`"excludedPaths":[{"path":"/v/*"}],"includedPaths":[{"path":"/*"}]}`},
 		{"nothing is indexed", `{"indexingMode":"none"}`, nil, specs(t, `{"a":1,"b":1}`), `{"indexingMode":"none"}`},
 	} {
-		got := policyFor([]byte(x.policy), x.old, x.specs)
+		got := Policy([]byte(x.policy), x.old, x.specs)
 		if string(got) != x.want {
 			t.Errorf("%s: %s\nwant %s", x.what, got, x.want)
 		}

@@ -1,12 +1,14 @@
-package mongoapi
+package indexes
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/collation"
 )
 
 // The core indexes every path, so most declared indexes need nothing. A compound index becomes a composite index of the
@@ -29,8 +31,8 @@ func columns(spec value.Value) (out []core.ColumnJSON) {
 	return out
 }
 
-// composite returns the composite index for a declared index, nil if it needs none or can have none.
-func composite(spec value.Value) []core.ColumnJSON {
+// Composite returns the composite index for a declared index, nil if it needs none or can have none.
+func Composite(spec value.Value) []core.ColumnJSON {
 	out := columns(spec)
 	if len(out) < 2 || len(out) > core.MaxCompositePaths || spec.Get("collation").IsDefined() {
 		return nil
@@ -60,10 +62,10 @@ func policyPath(dotted string) (string, bool) {
 	return b.String(), true
 }
 
-// policyFor returns the indexing policy of a collection after its declared indexes changed from old to specs. Composite
+// Policy returns the indexing policy of a collection after its declared indexes changed from old to specs. Composite
 // and spatial indexes from other sources stay. A policy that can't be parsed, or that indexes nothing, is returned
 // unchanged.
-func policyFor(policy []byte, old, specs []value.Value) []byte {
+func Policy(policy []byte, old, specs []value.Value) []byte {
 	text := policy
 	if len(text) == 0 {
 		text = []byte(core.DefaultIndexing)
@@ -76,7 +78,7 @@ func policyFor(policy []byte, old, specs []value.Value) []byte {
 	}
 	composites := listed[[]core.ColumnJSON]{
 		of: func(s value.Value) [][]core.ColumnJSON {
-			if c := composite(s); c != nil {
+			if c := Composite(s); c != nil {
 				return [][]core.ColumnJSON{c}
 			}
 			return nil
@@ -84,14 +86,20 @@ func policyFor(policy []byte, old, specs []value.Value) []byte {
 		same: func(a, b []core.ColumnJSON) bool { return slices.Equal(a, b) },
 		most: core.MaxCompositeIndexes,
 	}
-	shapes := listed[spatialJSON]{of: spatial, same: spatialJSON.same, most: maxIndexes}
+	shapes := listed[spatialJSON]{of: spatial, same: spatialJSON.same, most: Max}
 	a, okA := composites.change(all, "compositeIndexes", old, specs)
 	b, okB := shapes.change(all, "spatialIndexes", old, specs)
-	c, okC := listed[core.WordsJSON]{of: words, same: sameWords, most: 1}.change(all, "wordIndexes", old, specs)
-	d, okD := listed[core.CollatedJSON]{of: collated, same: sameCollated, most: core.MaxCompositeIndexes}.change(all,
+	c, okC := listed[core.WordsJSON]{of: Words, same: sameWords, most: 1}.change(all, "wordIndexes", old, specs)
+	d, okD := listed[core.CollatedJSON]{of: Collated, same: sameCollated, most: core.MaxCompositeIndexes}.change(all,
 		"collatedIndexes", old, specs)
-	if !okA || !okB || !okC || !okD || !a && !b && !c && !d {
+	whole := all["includedPaths"] == nil && all["excludedPaths"] == nil // then all paths are indexed
+	e, okE := listed[excludedJSON]{of: unindexed, same: func(a, b excludedJSON) bool { return a == b },
+		most: Max}.change(all, "excludedPaths", old, specs)
+	if !okA || !okB || !okC || !okD || !okE || !a && !b && !c && !d && !e {
 		return policy
+	}
+	if e && whole {
+		all["includedPaths"] = json.RawMessage(`[{"path":"/*"}]`)
 	}
 	out, err := json.Marshal(all)
 	if err != nil {
@@ -142,3 +150,15 @@ func (l listed[T]) change(policy map[string]json.RawMessage, name string, old, s
 	}
 	return true, true
 }
+
+// Collated returns the rules of the policy for a declared index under a collation: one, or none.
+func Collated(spec value.Value) []core.CollatedJSON {
+	c, err := collation.Parse(spec.Get("collation"))
+	cols := columns(spec)
+	if c == nil || err != nil || len(cols) == 0 || len(cols) > core.MaxCompositePaths {
+		return nil
+	}
+	return []core.CollatedJSON{{Paths: cols, Collation: c.Options()}}
+}
+
+func sameCollated(a, b core.CollatedJSON) bool { return reflect.DeepEqual(a, b) }
