@@ -125,3 +125,30 @@ func TestFirstByPropertyOfDocuments(t *testing.T) {
 		})
 	}
 }
+
+// BenchmarkFirstByProperty measures the first ten of 20,000 vertices in the order of a property: from the index, and by
+// a sort of all.
+func BenchmarkFirstByProperty(b *testing.B) {
+	_, g := coreGraph(b, "empty")
+	run1 := func(script string) {
+		n := 0
+		_, err := run.Run(context.Background(), g, &message.Request{Script: script}, func(any, int64) error {
+			n++
+			return nil
+		})
+		if err != nil || n == 0 {
+			b.Fatalf("%s: %d results, %v", script, n, err)
+		}
+	}
+	for i := range 20_000 {
+		run1(fmt.Sprintf("g.addV('l').property('id','v%d').property('score',%d)", i, i*7919%20_000))
+	}
+	for name, from := range map[string]string{"index": "g.V()", "sort": "g.V().barrier()"} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				run1(from + ".order().by('score',desc).limit(10)")
+			}
+		})
+	}
+}
