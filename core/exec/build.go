@@ -75,6 +75,9 @@ func (b *builder) build() (source, error) {
 	b.request(&r)
 	b.tree = plan.Choose(&r, b)
 	b.rows.stats.Plan, b.rows.stats.Tree, b.rows.stats.Partitions = &b.tree.Access, b.tree, len(b.spans)
+	if b.err == nil && b.q.ByEntry && b.tree.Find(plan.Merge) == nil {
+		b.err = ErrNoOrder
+	}
 	if b.err == nil && b.tree.Rest {
 		b.err = b.takeRest()
 	}
@@ -98,7 +101,7 @@ func (b *builder) request(r *plan.Request) {
 	*r = plan.Request{Pred: q.Pred, HasPK: len(b.spans) == 1 && b.spans[0].full, PK: q.PK, ByID: b.layout.ByID,
 		WholeSlots: b.wholeSlots(), Shown: q.Shown, Collation: q.Collation, Limit: q.Limit, Page: q.Page,
 		Filtered: q.Match != nil, Needs: q.Needs, Want: q.Want, Whole: q.Whole, Repeat: q.Repeat, From: b.resume(),
-		Explain: q.Explain}
+		Explain: q.Explain, ByEntry: q.ByEntry}
 	r.Whole = q.Whole && r.WholeSlots
 	if n := len(q.OrderBy); n > 0 {
 		r.Near, r.OrderBy, r.Desc = q.OrderBy[0].Near, make([]access.Path, n), make([]bool, n)

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"container/heap"
 
+	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/store"
 )
@@ -21,6 +23,8 @@ type ordered struct {
 	all   []entries
 	h     mergeHeap
 	top   bool // the first stream of the heap has given its entry: it moves before the next row
+	byKey bool // an item is given at the entry of its sort key only (Query.ByEntry)
+	enc   []byte
 	mem   store.Mem
 	cover *cover // nil: items are fetched
 	far   *ahead // fetches them in chunks; nil: one by one
@@ -60,7 +64,7 @@ func (b *builder) merge(m *plan.Node, _ *position) (source, error) {
 	n := m.Kids[0]
 	l, _ := newLeaf(b, n.Leaf)
 	ways := b.streams(l)
-	o := &ordered{b: b, all: make([]entries, 0, len(b.spans)*len(ways))}
+	o := &ordered{b: b, all: make([]entries, 0, len(b.spans)*len(ways)), byKey: b.q.ByEntry}
 	if n.Covered {
 		o.cover = newCover(b, n.Leaf)
 	}
@@ -89,7 +93,7 @@ func (b *builder) merge(m *plan.Node, _ *position) (source, error) {
 }
 
 func (o *ordered) next(r *row) (bool, error) {
-	if o.far == nil {
+	if o.far == nil && !o.byKey {
 		o.far = o.b.readsAhead(o, o.cover)
 	}
 	if o.far != nil {
@@ -111,11 +115,29 @@ func (o *ordered) next(r *row) (bool, error) {
 		if err != nil {
 			return false, err
 		}
+		if ok && o.byKey {
+			ok, err = o.isKey(r, e)
+			if err != nil {
+				return false, err
+			}
+		}
 		if ok {
 			r.pos = position{kind: posSort, number: e.cur.Number}
 			return true, nil
 		}
 	}
+}
+
+// isKey reports whether an entry has the sort key of its item.
+//
+// Example: the vertex {n: [{_value: 5}, {_value: 1}]} has the entries 1 and 5 at /n/_value. A traversal sorts it by the
+// first value, so it is given at 5.
+func (o *ordered) isKey(r *row, e *entries) (bool, error) {
+	if e.flag&index.FlagLossy != 0 {
+		return false, ErrNoOrder
+	}
+	o.enc, _ = keys.AppendIndex(o.enc[:0], o.b.q.OrderBy[0].Key(&r.item))
+	return bytes.Equal(o.enc, e.cur.Value), nil
 }
 
 // name implements namer.

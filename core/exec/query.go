@@ -45,6 +45,11 @@ type Query struct {
 	Match func(*store.Item) (bool, error)
 	// OrderBy is the wanted order; none = the order of Shown.
 	OrderBy []Order
+	// ByEntry says that the order may only be given by the index, and only for the items with a value at the path of
+	// the one OrderBy, which has a Key. An item with several entries there is given at the entry of its sort key. Pred
+	// has a condition on that path. Open returns ErrNoOrder where a sort would be needed, or where it would cost less.
+	// Next ends with ErrNoOrder at an entry whose value is cut, because the entries aren't in the order of such values.
+	ByEntry bool
 	// Shown is the order of the rows without OrderBy.
 	Shown Shown
 	// Compare is the language's order of values. OrderBy needs it.
@@ -90,6 +95,9 @@ type Query struct {
 	tx     store.Querying // the transaction that queries; nil: none
 	behind bool           // its own rows come behind those of the snapshot
 }
+
+// ErrNoOrder says that the index doesn't give the order of a query with ByEntry.
+var ErrNoOrder error = status.New(status.Internal, "The index doesn't give this order.")
 
 // Stats tells what a query has cost so far.
 type Stats struct {
@@ -478,6 +486,18 @@ func (r *Rows) TakeDoc() []byte {
 
 // Made returns the place of the current row's item in the order of creation.
 func (r *Rows) Made() uint64 { return store.Counter(r.row.item.Number) }
+
+// Size returns about how many items the parts of the container have that the query reads.
+func (r *Rows) Size() int64 {
+	var last *store.ViewSlot
+	var n int64
+	for i := range r.spans {
+		if slot := r.spans[i].slot; slot != last {
+			n, last = n+slot.Items(), slot
+		}
+	}
+	return n
+}
 
 // Err returns the error that ended Next.
 func (r *Rows) Err() error { return r.err }

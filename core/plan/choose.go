@@ -137,6 +137,8 @@ func (x *chooser) uncovered() access.Plan {
 	switch {
 	case !x.IndexReady():
 		return access.Plan{Kind: access.Scan, Why: access.Rebuilding}
+	case r.ByEntry:
+		return x.byEntry()
 	case r.From.At == AtItem:
 		return access.Plan{Kind: access.Scan, Why: access.BeganWithScan}
 	case r.HasPK:

@@ -132,6 +132,9 @@ func missesGraphForm(p *access.Pred) bool {
 	if n > 1 && slices.Contains(p.Path.Segs[1:], "id") || n == 1 && slices.Contains(index.EdgeCopies, p.Path.Segs[0]) {
 		return true
 	}
+	if !p.Path.Elements { // an object that isn't in an array has an entry
+		return false
+	}
 	for _, v := range p.Vals {
 		if v.Kind() == value.Object {
 			return true

@@ -240,7 +240,7 @@ func (x *chooser) merges(p *access.Plan) bool {
 		return false
 	}
 	if p.Leaf.Comp == nil {
-		return x.InOrder(p.Leaf.Path)
+		return x.r.ByEntry || x.InOrder(p.Leaf.Path)
 	}
 	streams := x.Slots()
 	if p.Leaf.Comp.Merged() {

@@ -23,7 +23,11 @@ type Request struct {
 	Desc     []bool        // which of them descend
 	Computed bool          // a key of the order isn't the value at its path
 	Near     *Near         // the order is that of distances
-	Shown    Shown
+	// ByEntry says that only index entries may give the order. The rows are the items with a value at the one path of
+	// OrderBy, each at the entry of its sort key. Pred has a condition on that path. The tree has a Merge, or the query
+	// isn't run.
+	ByEntry bool
+	Shown   Shown
 	// Collation says what is known about the order of values.
 	Collation access.Collation
 

@@ -86,6 +86,9 @@ func (s *containerStore) Find(ctx context.Context, f Find) (Rows, error) {
 	if f.Shown {
 		q.Shown = query.Creation
 	}
+	if f.By != nil {
+		f.By.of(q)
+	}
 	rows, err := s.c.Query(ctx, q)
 	if err != nil {
 		return nil, err
@@ -131,6 +134,14 @@ func (r containerRows) Doc() []byte  { return r.r.Item().Doc }
 func (r containerRows) Take() []byte { return r.r.TakeDoc() }
 func (r containerRows) Made() uint64 { return r.r.Made() }
 func (r containerRows) Err() error   { return r.r.Err() }
+
+// Size implements Measured.
+func (r containerRows) Size() int64 { return r.r.Size() }
+
+// MayHoldElements implements Measured.
+func (r containerRows) MayHoldElements(p access.Path) bool {
+	return r.r.MayHoldElements(access.Exists(p))
+}
 
 // Explain implements Explainer.
 func (r containerRows) Explain() *plan.Explanation { return r.r.Explain(true) }

@@ -57,6 +57,8 @@ type Find struct {
 	Limit int
 	// Shown says that the client gets the elements, so they are returned in the order of their creation.
 	Shown bool
+	// By is the order that an index shall give; nil: none. Find and Rows.Err return ErrNoOrder if it doesn't.
+	By *By
 	// Explain says that the Rows will be asked how they were found (Explainer).
 	Explain bool
 }

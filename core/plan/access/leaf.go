@@ -1,6 +1,7 @@
 package access
 
 import (
+	"math"
 	"slices"
 
 	"github.com/orrerydb/orrery/core/value"
@@ -27,6 +28,24 @@ func OneLeaf(p *Pred) *Pred {
 		leaf.Vals = append(leaf.Vals, k.Vals...)
 	}
 	return leaf
+}
+
+// Scalar is satisfied by null, a boolean, a number or a string at a path. It is a leaf with an interval for each of
+// these classes, whose entries are in the order of JSONOrder.
+func Scalar(path Path) *Pred {
+	from := func(v value.Value) *Bound { return &Bound{Value: v, Inclusive: true} }
+	return OneLeaf(Or(In(path, value.NullValue()),
+		Range(path, from(value.BoolOf(false)), nil),
+		Range(path, nil, from(value.DoubleOf(math.Inf(1)))),
+		Range(path, from(value.StringOf("")), nil)))
+}
+
+// Scalars reports whether a leaf takes only scalars, of several classes.
+func (p *Pred) Scalars() bool {
+	return p.Op == opRanges && !slices.ContainsFunc(p.Kids, func(k *Pred) bool {
+		ivs, _, _ := k.Intervals()
+		return len(ivs[len(ivs)-1].Hi) == 0 || ivs[len(ivs)-1].Hi[0] > value.ClassString+1
+	})
 }
 
 // ranges returns the intervals of all kids.

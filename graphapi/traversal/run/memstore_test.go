@@ -86,6 +86,9 @@ func (r *memRows) Close() float64 {
 }
 
 func (m *memStore) Find(_ context.Context, f graph.Find) (graph.Rows, error) {
+	if f.By != nil {
+		return nil, graph.ErrNoOrder
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	what := "find"

@@ -25,13 +25,19 @@ func (c *compiler) source(tr *traversal, ins []gvalue.Instruction, first bool) (
 		}
 		sel.tests = append(sel.tests, t)
 	}
-	sel.pred = a.Pred
+	sel.pred, sel.folded = a.Pred, a.Pred
 	if !vertices {
 		sel.pred = access.And(sel.pred, graph.EdgesOnly())
 	}
 	sel.limit = compile.Taken(ins[1+a.N:], c.atEnd())
 	if !c.x.paths && c.probes == nil && len(a.Labels) == 0 {
 		sel.counted, sel.labels = compile.OnlyCounted(ins[1+a.N:]), compile.OnlyLabels(ins[1+a.N:])
+	}
+	var by *graph.By
+	if first && !given && !a.HasIDs && !a.HasPKs {
+		if by, err = c.topOfSource(ins[1+a.N:], vertices); err != nil {
+			return 0, err
+		}
 	}
 	open := func(x *exec) (iter, error) {
 		switch {
@@ -45,6 +51,10 @@ func (c *compiler) source(tr *traversal, ins []gvalue.Instruction, first bool) (
 				m.list = append(m.list, func() (iter, error) { return x.scan(&sel, pk) })
 			}
 			return m, nil
+		case by != nil:
+			if it, err := x.top(&sel, by); it != nil || err != nil {
+				return it, err
+			}
 		}
 		return x.scan(&sel, value.Value{})
 	}
@@ -189,6 +199,7 @@ func (c *compiler) atEnd() int {
 type selection struct {
 	vertices bool
 	pred     *access.Pred
+	folded   *access.Pred // pred without the condition for edges
 	tests    []func(x *exec, v any) (bool, error)
 	counted  bool // the elements are only counted
 	labels   bool // only their labels are looked at
