@@ -101,13 +101,13 @@ func TestTopIsThatOfTheSort(t *testing.T) {
 			}
 		}
 		if seed%6 == 5 { // of another API
-			for i, n := range []string{`5`, `[5, 1]`, `[{"x": 1}]`, `[[7]]`, `{"_value": 3}`, `[]`}[:1+seed%4*5/3] {
+			list := []string{`5`, `[5, 1]`, `[{"x": 1}]`, `[[7]]`, `{"_value": 3}`, `[]`}
+			for i, n := range list[:1+seed%4*5/3] {
 				g.put(fmt.Sprintf("w%d", i), fmt.Sprintf(`"region":"p1","n":%s`, n))
 			}
 		}
-			list := []string{`5`, `[5, 1]`, `[{"x": 1}]`, `[[7]]`, `{"_value": 3}`, `[]`}
-			for i, n := range list[:1+seed%4*5/3] {
-			"E().hasLabel('e')", "E().has('w',gte(2))", "V().has('n')", "V().as('x')"} {
+		for _, source := range []string{"V()", "V().hasLabel('a')", "V().has('n',gt(3))", "V().has('n',lt('b1'))",
+			"E()", "E().hasLabel('e')", "E().has('w',gte(2))", "V().has('n')", "V().as('x')"} {
 			by := "'n'"
 			if source[0] == 'E' {
 				by = "'w'"
