@@ -117,6 +117,10 @@ var (
 	createIndexesArguments = args.Set{
 		"indexes": args.Documents, "ignoreUnknownIndexOptions": args.SafeBool, "commitQuorum": args.Any,
 	}
+	createSearchIndexesArguments = args.Set{"indexes": args.Documents}
+	searchIndexArguments         = args.Set{"name": args.String, "id": args.String}
+	updateSearchIndexArguments   = args.Set{"name": args.String, "id": args.String, "definition": args.Object}
+
 	dropIndexesArguments = args.Set{"index": args.Any}
 	listIndexesArguments = args.Set{
 		"cursor": args.Object, "includeBuildUUIDs": args.OptionalBool, "includeIndexBuildInfo": args.OptionalBool,

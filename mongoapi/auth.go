@@ -2,12 +2,9 @@ package mongoapi
 
 import (
 	"bytes"
-	"crypto/md5"
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
-	"encoding/base64"
-	"encoding/hex"
 	"strings"
 	"sync"
 
@@ -16,25 +13,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
-)
-
-// The mechanisms of logins.
-const (
-	mechSHA1   = "SCRAM-SHA-1"
-	mechSHA256 = "SCRAM-SHA-256"
-	mechPlain  = "PLAIN"
-)
-
-// The iteration counts of MongoDB. Drivers refuse fewer than 4096.
-const (
-	itersSHA1   = 10000
-	itersSHA256 = 15000
-)
-
-// The lengths of salts in bytes.
-const (
-	saltSHA1   = 16
-	saltSHA256 = 28
+	"github.com/orrerydb/orrery/mongoapi/users"
 )
 
 // credentials are the SCRAM credentials of the account, computed at its first login.
@@ -50,72 +29,18 @@ func (s *Server) credentials() (*credentials, error) {
 		// The salt needn't be secret. It is derived from the account, so it is the same after a restart and clients'
 		// caches stay valid.
 		salt := sha256.Sum256([]byte("orrery mongo " + s.o.Account))
-		if c.sha1, c.err = derive(mechSHA1, s.o.Account, s.o.Key, false, salt[:saltSHA1]); c.err == nil {
-			c.sha256, c.err = derive(mechSHA256, s.o.Account, s.o.Key, false, salt[:saltSHA256])
+		from := salt[:users.SaltSize]
+		if c.sha1, c.err = users.Derive(users.MechSHA1, s.o.Account, s.o.Key, false, from); c.err == nil {
+			c.sha256, c.err = users.Derive(users.MechSHA256, s.o.Account, s.o.Key, false, from)
 		}
 	})
 	return c, c.err
 }
 
-// derive returns the credentials of a password. With digested it is what a client has made of the password already.
-func derive(mechanism, user, password string, digested bool, salt []byte) (c scram.StoredCredentials, err error) {
-	var cl *scram.Client
-	iters := itersSHA256
-	if mechanism == mechSHA1 {
-		iters = itersSHA1
-		if !digested {
-			digest := md5.Sum([]byte(user + ":mongo:" + password))
-			password = hex.EncodeToString(digest[:])
-		}
-		cl, err = scram.SHA1.NewClientUnprepped("user", password, "")
-	} else {
-		cl, err = scram.SHA256.NewClient("user", password, "") // the credentials don't depend on the name
-	}
-	if err != nil {
-		return c, err
-	}
-	return cl.GetStoredCredentialsWithError(scram.KeyFactors{Salt: string(salt), Iters: iters})
-}
-
-// appendCredentials appends the credentials of a password for a mechanism, as a user's document has them.
-func (s *Server) appendCredentials(dst []byte, mechanism, user, password string, digested bool) ([]byte, error) {
-	var salt [saltSHA256]byte
-	s.clk.Random(salt[:])
-	n := saltSHA256
-	if mechanism == mechSHA1 {
-		n = saltSHA1
-	}
-	c, err := derive(mechanism, user, password, digested, salt[:n])
-	if err != nil {
-		return dst, err
-	}
-	text := base64.StdEncoding.EncodeToString
-	at, dst := bson.BeginObject(dst, mechanism)
-	dst = bson.AppendInt32(dst, "iterationCount", int32(c.Iters))
-	dst = bson.AppendString(dst, "salt", text([]byte(c.Salt)))
-	dst = bson.AppendString(dst, "storedKey", text(c.StoredKey))
-	dst = bson.AppendString(dst, "serverKey", text(c.ServerKey))
-	return bson.End(dst, at), nil
-}
-
-// readCredential returns a user's credentials for a mechanism; ok is false if it has none.
-func readCredential(d value.Value, mechanism string) (c scram.StoredCredentials, ok bool) {
-	v := d.Get("credentials").Get(mechanism)
-	salt, err1 := base64.StdEncoding.DecodeString(v.Get("salt").Str())
-	stored, err2 := base64.StdEncoding.DecodeString(v.Get("storedKey").Str())
-	server, err3 := base64.StdEncoding.DecodeString(v.Get("serverKey").Str())
-	if v.Kind() != value.Object || err1 != nil || err2 != nil || err3 != nil {
-		return c, false
-	}
-	c.Salt, c.Iters = string(salt), int(v.Get("iterationCount").Int())
-	c.StoredKey, c.ServerKey = stored, server
-	return c, len(stored) > 0
-}
-
 // loginAs is who logs in: the account (who is nil), or a user.
 type loginAs struct {
 	user string // as cursors and sessions are bound to it
-	who  *principal
+	who  *users.Principal
 }
 
 // identify finds who logs in with a name and a database, and its credentials. The account is known in every database.
@@ -126,23 +51,23 @@ func (s *Server) identify(db, name, mechanism string) (id loginAs, c scram.Store
 			return id, c, err
 		}
 		id.user, c = name, creds.sha256
-		if mechanism == mechSHA1 {
+		if mechanism == users.MechSHA1 {
 			c = creds.sha1
 		}
 		return id, c, nil
 	}
-	p, d, err := s.newPrincipal(userName{name, db})
+	p, d, err := s.users.Principal(users.Name{User: name, DB: db})
 	if err != nil {
 		return id, c, err
 	}
 	if p == nil {
 		return id, c, authFailed()
 	}
-	c, ok := readCredential(d, mechanism)
+	c, ok := users.ReadCredentials(d, mechanism)
 	if !ok {
 		return id, c, authFailed()
 	}
-	return loginAs{p.name.String(), p}, c, nil
+	return loginAs{p.Name.String(), p}, c, nil
 }
 
 // conversation is the state of a SASL login.
@@ -171,11 +96,11 @@ func (r *request) saslStart(dst []byte, given value.Value, db string) ([]byte, e
 	var gen scram.HashGeneratorFcn
 	mechanism := given.Get("mechanism").Str()
 	switch mechanism {
-	case mechSHA256:
+	case users.MechSHA256:
 		gen = scram.SHA256
-	case mechSHA1:
+	case users.MechSHA1:
 		gen = scram.SHA1
-	case mechPlain:
+	case users.MechPlain:
 		return r.plain(dst, db, given.Get("payload").Bytes())
 	default:
 		return dst, merr.New(merr.MechanismUnavailable, "Received authentication for mechanism %s which is not enabled",
@@ -208,22 +133,22 @@ func (r *request) plain(dst []byte, db string, payload []byte) ([]byte, error) {
 				"without TLS")
 	}
 	if db == externalDB || db == "" { // what drivers say for this mechanism, unless authSource says more
-		db = usersDB
+		db = users.DB
 	}
 	parts := bytes.Split(payload, []byte{0})
 	if len(parts) != 3 || len(parts[0]) > 0 && !bytes.Equal(parts[0], parts[1]) {
 		return dst, authFailed()
 	}
 	user, password := string(parts[1]), string(parts[2])
-	mechanism := mechSHA256
+	mechanism := users.MechSHA256
 	as, c, err := r.s.identify(db, user, mechanism)
 	if err != nil {
-		mechanism = mechSHA1
+		mechanism = users.MechSHA1
 		if as, c, err = r.s.identify(db, user, mechanism); err != nil {
 			return dst, err
 		}
 	}
-	got, err := derive(mechanism, user, password, false, []byte(c.Salt))
+	got, err := users.Derive(mechanism, user, password, false, []byte(c.Salt))
 	if err != nil || c.Iters != got.Iters || subtle.ConstantTimeCompare(got.StoredKey, c.StoredKey) != 1 {
 		return dst, authFailed()
 	}
@@ -277,18 +202,18 @@ func logout(r *request, dst []byte) ([]byte, error) {
 // mechanisms returns those with which a user ("db.name") may log in. Who doesn't exist has all of them, so that nobody
 // learns who does.
 func (s *Server) mechanisms(user string) ([]string, error) {
-	all := []string{mechSHA256, mechSHA1}
+	all := []string{users.MechSHA256, users.MechSHA1}
 	db, name, ok := strings.Cut(user, ".")
 	if !ok || name == s.o.Account {
 		return all, nil
 	}
-	p, d, err := s.newPrincipal(userName{name, db})
+	p, d, err := s.users.Principal(users.Name{User: name, DB: db})
 	if p == nil || err != nil {
 		return all, err
 	}
 	var have []string
 	for _, m := range all {
-		if _, ok := readCredential(d, m); ok {
+		if _, ok := users.ReadCredentials(d, m); ok {
 			have = append(have, m)
 		}
 	}

@@ -1,11 +1,14 @@
 package mongoapi
 
 import (
+	"slices"
+
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/rights"
 	"github.com/orrerydb/orrery/mongoapi/update"
+	"github.com/orrerydb/orrery/mongoapi/users"
 )
 
 // A user's command runs if the rights of the user contain what the command asks for. A command of the account asks for
@@ -15,7 +18,7 @@ import (
 // may answers what a command asks for.
 type may struct {
 	r *request
-	p *principal
+	p *users.Principal
 }
 
 // demand is what a command asks for.
@@ -24,7 +27,7 @@ type demand func(m may) bool
 // on reports whether all actions are granted on a resource.
 func (m may) on(res rights.Resource, actions ...string) bool {
 	for _, a := range actions {
-		if !m.p.set.Allows(res, a) {
+		if !m.p.Set.Allows(res, a) {
 			return false
 		}
 	}
@@ -99,8 +102,12 @@ func init() {
 			return m.db("listCollections") ||
 				args.Flag(m.r.body, "nameOnly", false) && args.Flag(m.r.body, "authorizedCollections", false)
 		},
-		"listDatabases":    anyone, // of which it sees those in which it may do something
-		"listIndexes":      onCollection("listIndexes"),
+		"listDatabases": anyone, // of which it sees those in which it may do something
+		"listIndexes":   onCollection("listIndexes"),
+
+		"createSearchIndexes": onCollection("createSearchIndexes"), "dropSearchIndex": onCollection("dropSearchIndex"),
+		"listSearchIndexes": onCollection("listSearchIndexes"), "updateSearchIndex": onCollection("updateSearchIndex"),
+
 		"renameCollection": func(m may) bool { return m.renames() },
 		"enableSharding":   func(m may) bool { return m.on(rights.Resource{DB: m.r.arg.Str()}, "enableSharding") },
 		"shardCollection":  onNamespace("enableSharding"),
@@ -147,21 +154,21 @@ func init() {
 
 // authorize refuses a command that the connection's user may not run.
 func (r *request) authorize() error {
-	p, err := r.s.current(r.c.who)
+	p, err := r.s.users.Current(r.c.who)
 	if err != nil {
 		return err
 	}
 	r.c.who = p
 	d := demands[r.name]
-	if p.root || d != nil && d(may{r, p}) {
+	if p.Root || d != nil && d(may{r, p}) {
 		return nil
 	}
 	return r.notAuthorized()
 }
 
 // limited returns the user whose rights limit what the command shows; nil if nothing does.
-func (r *request) limited() *principal {
-	if who := r.c.who; who != nil && r.s.o.Auth && !who.root {
+func (r *request) limited() *users.Principal {
+	if who := r.c.who; who != nil && r.s.o.Auth && !who.Root {
 		return who
 	}
 	return nil
@@ -316,6 +323,8 @@ func (m may) pipeline(name string, stages value.Value) bool {
 			ok, reads = m.coll(db, name, "collStats"), false
 		case "$indexStats":
 			ok, reads = m.coll(db, name, "indexStats"), false
+		case "$listSearchIndexes":
+			ok, reads = m.coll(db, name, "listSearchIndexes"), false
 		case "$planCacheStats":
 			ok, reads = m.coll(db, name, "planCacheRead"), false
 		case "$currentOp":
@@ -382,13 +391,13 @@ func (m may) grants(action string) bool {
 		}
 	}
 	for _, v := range value.Elements(args.Given(m.r.body, "privileges")) {
-		p, err := readPrivilege(v)
+		p, err := users.ReadPrivilege(v)
 		if err != nil {
 			continue // the command is refused for that
 		}
 		switch res := p.Resource; {
 		case res.Cluster, res.Any, res.DB == "":
-			if !m.on(rights.Resource{DB: usersDB}, action) {
+			if !m.on(rights.Resource{DB: users.DB}, action) {
 				return false
 			}
 		case !m.on(rights.Resource{DB: res.DB}, action):
@@ -400,7 +409,7 @@ func (m may) grants(action string) bool {
 
 // updatesUser is the demand of updateUser. A user may have the right to change its own password.
 func (m may) updatesUser() bool {
-	own := m.r.arg.Str() == m.p.name.user && m.r.db == m.p.name.db
+	own := m.r.arg.Str() == m.p.Name.User && m.r.db == m.p.Name.DB
 	for arg, action := range map[string]string{"pwd": "changePassword", "mechanisms": "changePassword",
 		"customData": "changeCustomData"} {
 		if !args.Given(m.r.body, arg).IsDefined() || m.db(action) {
@@ -429,7 +438,7 @@ func (m may) seesUsers() bool {
 		return m.db("viewUser")
 	}
 	for _, n := range names {
-		if n != m.p.name && !m.on(rights.Resource{DB: n.db}, "viewUser") {
+		if n != m.p.Name && !m.on(rights.Resource{DB: n.DB}, "viewUser") {
 			return false
 		}
 	}
@@ -456,7 +465,6 @@ func (m may) seesRoles() bool {
 
 // has reports whether a user has a role.
 func (m may) has(n rights.RoleName) bool {
-	w := m.r.s.newWalk()
-	return len(m.p.of) > 0 && m.p.of[0].res != nil &&
-		w.roles(rolesOf(value.ObjectOf(m.p.of[0].res.Body))) == nil && w.seen[n]
+	roles, err := m.r.s.users.RolesOf(m.p)
+	return err == nil && slices.Contains(roles, n)
 }

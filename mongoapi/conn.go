@@ -10,6 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/peer"
+	"github.com/orrerydb/orrery/mongoapi/users"
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
@@ -24,8 +25,8 @@ type conn struct {
 	authed bool
 	met    bool // a message has been read
 	user   string
-	who    *principal // the user; nil: the account, or nobody
-	app    string     // the name that the client gave itself
+	who    *users.Principal // the user; nil: the account, or nobody
+	app    string           // the name that the client gave itself
 	sasl   *conversation
 	last   statistics
 	out    int32           // request id of the last reply

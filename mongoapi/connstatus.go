@@ -5,43 +5,41 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/rights"
+	"github.com/orrerydb/orrery/mongoapi/users"
 )
 
 // connectionStatus shows who has logged in, with which roles and privileges. The account has the role root.
 func connectionStatus(r *request, dst []byte) ([]byte, error) {
-	var users []value.Value
+	var names []value.Value
 	var roles []rights.RoleName
 	var set *rights.Set
 	if r.c.user != "" {
-		name := userName{r.c.user, usersDB}
+		name := users.Name{User: r.c.user, DB: users.DB}
 		if who := r.c.who; who != nil {
-			name, set = who.name, who.set
-			if len(who.of) > 0 && who.of[0].res != nil {
-				w := r.s.newWalk()
-				if err := w.roles(rolesOf(value.ObjectOf(who.of[0].res.Body))); err != nil {
-					return dst, err
-				}
-				roles = w.order
+			name, set = who.Name, who.Set
+			var err error
+			if roles, err = r.s.users.RolesOf(who); err != nil {
+				return dst, err
 			}
 		} else {
-			root := rights.RoleName{Role: "root", DB: usersDB}
+			root := rights.RoleName{Role: "root", DB: users.DB}
 			roles = append(roles, root)
 			ps, _ := rights.BuiltIn(root)
 			set = rights.NewSet(ps...)
 		}
 		at, b := bson.Begin(nil)
-		b = bson.AppendString(b, "user", name.user)
-		users = append(users, value.ObjectOf(bson.End(bson.AppendString(b, "db", name.db), at)))
+		b = bson.AppendString(b, "user", name.User)
+		names = append(names, value.ObjectOf(bson.End(bson.AppendString(b, "db", name.DB), at)))
 	}
 	at, dst := bson.BeginObject(dst, "authInfo")
-	dst = value.AppendElement(dst, "authenticatedUsers", value.MakeArray(users))
-	dst = appendRoles(dst, "authenticatedUserRoles", roles)
+	dst = value.AppendElement(dst, "authenticatedUsers", value.MakeArray(names))
+	dst = users.AppendRoles(dst, "authenticatedUserRoles", roles)
 	if args.Flag(r.body, "showPrivileges", false) {
 		var ps []rights.Privilege
 		if set != nil {
 			ps = set.Privileges()
 		}
-		dst = appendPrivileges(dst, "authenticatedUserPrivileges", ps)
+		dst = users.AppendPrivileges(dst, "authenticatedUserPrivileges", ps)
 	}
 	return bson.End(dst, at), nil
 }

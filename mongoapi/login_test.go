@@ -16,6 +16,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/mongoapi/peer"
+	"github.com/orrerydb/orrery/mongoapi/users"
 )
 
 // hasty are limits that a test can wait for. With patient limits, a busy machine is fast enough too.
@@ -63,14 +64,14 @@ func (c *client) loginAs(db, user, password, mechanism string) errorReply {
 	hash := scram.SHA256
 	switch mechanism {
 	case "":
-		mechanism = mechSHA256
-	case mechSHA1:
+		mechanism = users.MechSHA256
+	case users.MechSHA1:
 		digest := md5.Sum([]byte(user + ":mongo:" + password))
 		hash, password = scram.SHA1, hex.EncodeToString(digest[:])
 	}
 	start := startLogin("\x00" + user + "\x00" + password)
 	start[1].Value, start[4].Value = mechanism, db
-	if mechanism == mechPlain {
+	if mechanism == users.MechPlain {
 		_, e := c.ask(start)
 		return e
 	}

@@ -5,11 +5,12 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/users"
 )
 
 // adminOnly refuses a command on another database than admin.
 func (r *request) adminOnly() error {
-	if r.db != usersDB {
+	if r.db != users.DB {
 		return merr.New(merr.Unauthorized, "%s may only be run against the admin database.", r.name)
 	}
 	return nil

@@ -125,7 +125,7 @@ func (r *request) pipeline(k *coll, body value.Value, name string) (*agg.Pipelin
 		return nil, err
 	}
 	return agg.Compile(body.Get("pipeline"), agg.Options{Scope: scope, Run: r.exprEnv().Run, Coll: name,
-		Places: r.placeIndex})
+		Places: r.placeIndex, Vectors: r.vectorIndex})
 }
 
 // runPipeline opens a pipeline on the host's collection, which may not exist.

@@ -12,6 +12,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/rights"
+	"github.com/orrerydb/orrery/mongoapi/users"
 )
 
 func drop(r *request, dst []byte) ([]byte, error) {
@@ -37,7 +38,7 @@ func drop(r *request, dst []byte) ([]byte, error) {
 }
 
 func dropDatabase(r *request, dst []byte) ([]byte, error) {
-	if r.db == usersDB {
+	if r.db == users.DB {
 		return dst, merr.New(merr.IllegalOperation, "Dropping the 'admin' database is prohibited.")
 	}
 	err := r.s.eng.DropDatabase(r.ctx, r.db)
@@ -124,9 +125,9 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 	nameOnly := args.Flag(r.body, "nameOnly", false)
 	var docs []value.Value
 	var only *rights.Set // nil: everything is shown
-	if who := r.limited(); who != nil && !who.set.Allows(rights.Resource{DB: r.db}, "listCollections") ||
+	if who := r.limited(); who != nil && !who.Set.Allows(rights.Resource{DB: r.db}, "listCollections") ||
 		who != nil && args.Flag(r.body, "authorizedCollections", false) {
-		only = who.set
+		only = who.Set
 	}
 	names, err := r.s.eng.Names(r.db, "")
 	if err != nil {
@@ -190,12 +191,12 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 	var only *rights.Set // nil: everything is shown
 	if who := r.limited(); who != nil {
 		authorized := args.Given(r.body, "authorizedDatabases")
-		all := who.set.Allows(rights.Resource{Cluster: true}, "listDatabases")
+		all := who.Set.Allows(rights.Resource{Cluster: true}, "listDatabases")
 		switch {
 		case authorized.IsDefined() && !expr.Truthy(authorized) && !all:
 			return dst, r.notAuthorized()
 		case !all, expr.Truthy(authorized):
-			only = who.set
+			only = who.Set
 		}
 	}
 	var docs []value.Value

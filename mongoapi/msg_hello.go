@@ -3,6 +3,7 @@ package mongoapi
 import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/users"
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
@@ -46,7 +47,7 @@ func hello(r *request, dst []byte) ([]byte, error) {
 		at, b := bson.BeginObject(dst, "speculativeAuthenticate")
 		db := a.Get("db").Str()
 		if db == "" {
-			db = usersDB
+			db = users.DB
 		}
 		if b, err := r.saslStart(b, a, db); err == nil {
 			return bson.End(b, at), nil

@@ -11,6 +11,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/rights"
+	"github.com/orrerydb/orrery/mongoapi/users"
 )
 
 var (
@@ -43,11 +44,11 @@ func (r *request) ownRole() (rights.RoleName, error) {
 func (r *request) readPrivileges() ([]rights.Privilege, error) {
 	out := []rights.Privilege{}
 	for _, v := range value.Elements(args.Given(r.body, "privileges")) {
-		p, err := readPrivilege(v)
+		p, err := users.ReadPrivilege(v)
 		if err != nil {
 			return nil, err
 		}
-		if r.db != usersDB && (p.Resource.Cluster || p.Resource.Any || p.Resource.DB != r.db) {
+		if r.db != users.DB && (p.Resource.Cluster || p.Resource.Any || p.Resource.DB != r.db) {
 			return nil, merr.New(merr.InvalidRoleModification,
 				"Roles on the '%s' database cannot be granted privileges "+
 					"that target other databases or the cluster", r.db)
@@ -60,16 +61,15 @@ func (r *request) readPrivileges() ([]rights.Privilege, error) {
 // checkContained refuses roles of other databases in a role of a database other than admin, and cycles.
 func (r *request) checkContained(n rights.RoleName, roles []rights.RoleName) error {
 	for _, c := range roles {
-		if n.DB != usersDB && c.DB != n.DB {
+		if n.DB != users.DB && c.DB != n.DB {
 			return merr.New(merr.InvalidRoleModification,
-				"Roles on the '%s' database cannot be granted roles from other "+
-					"databases", n.DB)
+				"Roles on the '%s' database cannot be granted roles from other databases", n.DB)
 		}
-		w := r.s.newWalk()
-		if err := w.roles([]rights.RoleName{c}); err != nil {
+		w := r.s.users.Walk()
+		if err := w.Add([]rights.RoleName{c}); err != nil {
 			return err
 		}
-		if w.seen[n] {
+		if slices.Contains(w.Order, n) {
 			return merr.New(merr.InvalidRoleModification,
 				"Granting %s to %s would introduce a cycle in the role graph", c, n)
 		}
@@ -80,7 +80,7 @@ func (r *request) checkContained(n rights.RoleName, roles []rights.RoleName) err
 // privilegeList returns privileges as the value of a document's field.
 func privilegeList(ps []rights.Privilege) value.Value {
 	at, b := bson.Begin(nil)
-	return value.ObjectOf(bson.End(appendPrivileges(b, "privileges", ps), at)).Get("privileges")
+	return value.ObjectOf(bson.End(users.AppendPrivileges(b, "privileges", ps), at)).Get("privileges")
 }
 
 func createRole(r *request, dst []byte) ([]byte, error) {
@@ -108,12 +108,12 @@ func createRole(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	at, b := bson.Begin(nil)
-	b = bson.AppendString(b, "_id", roleID(n))
+	b = bson.AppendString(b, "_id", users.RoleID(n))
 	b = bson.AppendString(b, "role", n.Role)
 	b = bson.AppendString(b, "db", n.DB)
 	b = value.AppendElement(b, "privileges", privilegeList(rights.NewSet(ps...).Privileges()))
-	b = appendRoles(b, "roles", roles)
-	err = r.add(core.Role, roleID(n), bson.End(b, at))
+	b = users.AppendRoles(b, "roles", roles)
+	err = r.s.users.Add(r.ctx, core.Role, users.RoleID(n), bson.End(b, at))
 	if status.Is(err, status.Conflict) {
 		err = merr.New(merr.RoleExists, "Role \"%s\" already exists", n)
 	}
@@ -122,8 +122,8 @@ func createRole(r *request, dst []byte) ([]byte, error) {
 
 // alterRole changes the document of a role.
 func (r *request) alterRole(n rights.RoleName, change func(old value.Value) (value.Value, error)) error {
-	err := r.s.alter(r.ctx, core.Role, roleID(n), change)
-	if errors.Is(err, errGone) {
+	err := r.s.users.Alter(r.ctx, core.Role, users.RoleID(n), change)
+	if errors.Is(err, users.ErrGone) {
 		return missingRole(n)
 	}
 	return err
@@ -178,7 +178,7 @@ func changeContained(r *request, dst []byte) ([]byte, error) {
 		}
 	}
 	return dst, r.alterRole(n, func(old value.Value) (value.Value, error) {
-		return replaced(old, map[string]value.Value{"roles": roleList(merged(rolesOf(old), roles, grant))}), nil
+		return replaced(old, map[string]value.Value{"roles": roleList(merged(users.RolesOf(old), roles, grant))}), nil
 	})
 }
 
@@ -196,7 +196,7 @@ func changePrivileges(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	return dst, r.alterRole(n, func(old value.Value) (value.Value, error) {
-		have := privilegesOf(old)
+		have := users.PrivilegesOf(old)
 		if r.name == "grantPrivilegesToRole" {
 			have = append(have, ps...)
 		} else {
@@ -228,19 +228,20 @@ func minus(have, others []rights.Privilege) []rights.Privilege {
 // with its grants if another one of its name is made.
 func (r *request) revokeEverywhere(gone []rights.RoleName) error {
 	for _, kind := range []core.ResourceKind{core.Login, core.Role} {
-		all, err := r.s.allNamed(kind)
+		all, err := r.s.users.All(kind)
 		if err != nil {
 			return err
 		}
 		for _, res := range all {
 			has := func(n rights.RoleName) bool { return slices.Contains(gone, n) }
-			if !slices.ContainsFunc(rolesOf(value.ObjectOf(res.Body)), has) {
+			if !slices.ContainsFunc(users.RolesOf(value.ObjectOf(res.Body)), has) {
 				continue
 			}
-			err := r.s.alter(r.ctx, kind, res.ID, func(old value.Value) (value.Value, error) {
-				return replaced(old, map[string]value.Value{"roles": roleList(merged(rolesOf(old), gone, false))}), nil
+			err := r.s.users.Alter(r.ctx, kind, res.ID, func(old value.Value) (value.Value, error) {
+				left := merged(users.RolesOf(old), gone, false)
+				return replaced(old, map[string]value.Value{"roles": roleList(left)}), nil
 			})
-			if err != nil && !errors.Is(err, errGone) {
+			if err != nil && !errors.Is(err, users.ErrGone) {
 				return err
 			}
 		}
@@ -253,7 +254,7 @@ func dropRole(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	res, err := r.s.named(core.Role, roleID(n))
+	res, err := r.s.users.Get(core.Role, users.RoleID(n))
 	if err != nil {
 		return dst, err
 	}
@@ -263,15 +264,15 @@ func dropRole(r *request, dst []byte) ([]byte, error) {
 	if err := r.revokeEverywhere([]rights.RoleName{n}); err != nil {
 		return dst, err
 	}
-	err = r.s.discard(r.ctx, core.Role, roleID(n))
-	if errors.Is(err, errGone) {
+	err = r.s.users.Discard(r.ctx, core.Role, users.RoleID(n))
+	if errors.Is(err, users.ErrGone) {
 		err = missingRole(n)
 	}
 	return dst, err
 }
 
 func dropAllRoles(r *request, dst []byte) ([]byte, error) {
-	all, err := r.s.allNamed(core.Role)
+	all, err := r.s.users.All(core.Role)
 	if err != nil {
 		return dst, err
 	}
@@ -285,7 +286,7 @@ func dropAllRoles(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	for _, n := range gone {
-		if err := r.s.discard(r.ctx, core.Role, roleID(n)); err != nil && !errors.Is(err, errGone) {
+		if err := r.s.users.Discard(r.ctx, core.Role, users.RoleID(n)); err != nil && !errors.Is(err, users.ErrGone) {
 			return dst, err
 		}
 	}
@@ -307,7 +308,7 @@ func rolesInfo(r *request, dst []byte) ([]byte, error) {
 	}
 	switch v := r.arg; {
 	case v.IsNumber():
-		all, err := r.s.allNamed(core.Role)
+		all, err := r.s.users.All(core.Role)
 		if err != nil {
 			return dst, err
 		}
@@ -350,26 +351,26 @@ func (r *request) shownRole(n rights.RoleName) (value.Value, error) {
 	own, builtIn := rights.BuiltIn(n)
 	var roles []rights.RoleName
 	if !builtIn {
-		res, err := r.s.named(core.Role, roleID(n))
+		res, err := r.s.users.Get(core.Role, users.RoleID(n))
 		if res == nil || err != nil {
 			return value.Undef(), err
 		}
-		own, roles = privilegesOf(value.ObjectOf(res.Body)), rolesOf(value.ObjectOf(res.Body))
+		own, roles = users.PrivilegesOf(value.ObjectOf(res.Body)), users.RolesOf(value.ObjectOf(res.Body))
 	}
-	w := r.s.newWalk()
-	if err := w.roles(roles); err != nil {
+	w := r.s.users.Walk()
+	if err := w.Add(roles); err != nil {
 		return value.Undef(), err
 	}
 	at, b := bson.Begin(nil)
-	b = bson.AppendString(b, "_id", roleID(n))
+	b = bson.AppendString(b, "_id", users.RoleID(n))
 	b = bson.AppendString(b, "role", n.Role)
 	b = bson.AppendString(b, "db", n.DB)
-	b = appendRoles(b, "roles", roles)
+	b = users.AppendRoles(b, "roles", roles)
 	if v := args.Given(r.body, "showPrivileges"); v.Kind() == value.Bool && v.Bool() {
-		b = appendPrivileges(b, "privileges", rights.NewSet(own...).Privileges())
-		b = appendPrivileges(b, "inheritedPrivileges",
-			rights.NewSet(append(slices.Clone(own), w.privileges...)...).Privileges())
+		b = users.AppendPrivileges(b, "privileges", rights.NewSet(own...).Privileges())
+		b = users.AppendPrivileges(b, "inheritedPrivileges",
+			rights.NewSet(append(slices.Clone(own), w.Privileges...)...).Privileges())
 	}
-	b = appendRoles(b, "inheritedRoles", w.order)
+	b = users.AppendRoles(b, "inheritedRoles", w.Order)
 	return value.ObjectOf(bson.End(bson.AppendBool(b, "isBuiltin", builtIn), at)), nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/rights"
+	"github.com/orrerydb/orrery/mongoapi/users"
 )
 
 var (
@@ -69,7 +70,7 @@ func (s *Server) roleExists(n rights.RoleName) (bool, error) {
 	if _, ok := rights.BuiltIn(n); ok {
 		return true, nil
 	}
-	res, err := s.named(core.Role, roleID(n))
+	res, err := s.users.Get(core.Role, users.RoleID(n))
 	return res != nil, err
 }
 
@@ -78,16 +79,16 @@ func (r *request) readMechanisms(digested bool) ([]string, error) {
 	list := args.Given(r.body, "mechanisms")
 	if !list.IsDefined() {
 		if digested {
-			return []string{mechSHA1}, nil
+			return []string{users.MechSHA1}, nil
 		}
-		return []string{mechSHA1, mechSHA256}, nil
+		return []string{users.MechSHA1, users.MechSHA256}, nil
 	}
 	var out []string
 	for _, v := range value.Elements(list) {
 		switch m := v.Str(); {
-		case m != mechSHA1 && m != mechSHA256:
+		case m != users.MechSHA1 && m != users.MechSHA256:
 			return nil, merr.New(merr.BadValue, "Unknown auth mechanism '%s'", m)
-		case m == mechSHA256 && digested:
+		case m == users.MechSHA256 && digested:
 			return nil, merr.New(merr.BadValue, "Use of SCRAM-SHA-256 requires undigested passwords")
 		case !slices.Contains(out, m):
 			out = append(out, m)
@@ -100,7 +101,7 @@ func (r *request) readMechanisms(digested bool) ([]string, error) {
 }
 
 // readCredentials returns the credentials of the command's password; undefined if it has none.
-func (r *request) readCredentials(n userName) (value.Value, error) {
+func (r *request) readCredentials(n users.Name) (value.Value, error) {
 	pwd, digested := args.Given(r.body, "pwd"), !args.Flag(r.body, "digestPassword", true)
 	mechanisms, err := r.readMechanisms(digested)
 	if err != nil || !pwd.IsDefined() {
@@ -111,7 +112,7 @@ func (r *request) readCredentials(n userName) (value.Value, error) {
 	}
 	at, b := bson.Begin(nil)
 	for _, m := range mechanisms {
-		if b, err = r.s.appendCredentials(b, m, n.user, pwd.Str(), digested); err != nil {
+		if b, err = users.AppendCredentials(b, m, n.User, pwd.Str(), digested, r.s.clk.Random); err != nil {
 			return value.Undef(), merr.New(merr.BadValue, "The password can't be used with %s: %s", m, err)
 		}
 	}
@@ -131,7 +132,7 @@ func createUser(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	n := userName{name, r.db}
+	n := users.Name{User: name, DB: r.db}
 	if !args.Given(r.body, "roles").IsDefined() {
 		return dst, merr.New(merr.MissingField, "BSON field 'createUser.roles' is missing but a required field")
 	}
@@ -154,40 +155,28 @@ func createUser(r *request, dst []byte) ([]byte, error) {
 		return dst, merr.New(merr.UserExists, "User \"%s\" already exists", n)
 	}
 	at, b := bson.Begin(nil)
-	b = bson.AppendString(b, "_id", n.id())
+	b = bson.AppendString(b, "_id", n.ID())
 	id := r.s.clk.UUID()
 	b = value.AppendElement(b, "userId", value.UUIDOf(id[:]))
-	b = bson.AppendString(b, "user", n.user)
-	b = bson.AppendString(b, "db", n.db)
+	b = bson.AppendString(b, "user", n.User)
+	b = bson.AppendString(b, "db", n.DB)
 	b = value.AppendElement(b, "credentials", creds)
-	b = appendRoles(b, "roles", roles)
+	b = users.AppendRoles(b, "roles", roles)
 	if c := args.Given(r.body, "customData"); c.IsDefined() {
 		b = value.AppendElement(b, "customData", c)
 	}
-	err = r.add(core.Login, n.id(), bson.End(b, at))
+	err = r.s.users.Add(r.ctx, core.Login, n.ID(), bson.End(b, at))
 	if status.Is(err, status.Conflict) {
 		err = merr.New(merr.UserExists, "User \"%s\" already exists", n)
 	}
 	return dst, err
 }
 
-// maxNamed limits the users, and the roles, of a deployment: all of them are held in memory.
-const maxNamed = 10_000
-
-// add stores a new user or role.
-func (r *request) add(kind core.ResourceKind, id string, body []byte) error {
-	if _, err := r.s.eng.EnsureDatabase(r.ctx, usersDB); err != nil {
-		return err
-	}
-	_, err := r.s.eng.CreateResource(r.ctx, usersDB, core.Resource{Kind: kind, ID: id, Body: body, Most: maxNamed})
-	return err
-}
-
 // alterUser changes the document of a user.
-func (r *request) alterUser(n userName, change func(old value.Value) (value.Value, error)) error {
-	err := r.s.alter(r.ctx, core.Login, n.id(), change)
-	if errors.Is(err, errGone) {
-		return missingUser(n)
+func (r *request) alterUser(n users.Name, change func(old value.Value) (value.Value, error)) error {
+	err := r.s.users.Alter(r.ctx, core.Login, n.ID(), change)
+	if errors.Is(err, users.ErrGone) {
+		return users.Missing(n)
 	}
 	return err
 }
@@ -215,7 +204,7 @@ func replaced(d value.Value, fields map[string]value.Value) value.Value {
 // roleList returns roles as the value of a document's field.
 func roleList(roles []rights.RoleName) value.Value {
 	at, b := bson.Begin(nil)
-	return value.ObjectOf(bson.End(appendRoles(b, "roles", roles), at)).Get("roles")
+	return value.ObjectOf(bson.End(users.AppendRoles(b, "roles", roles), at)).Get("roles")
 }
 
 func updateUser(r *request, dst []byte) ([]byte, error) {
@@ -223,7 +212,7 @@ func updateUser(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	n := userName{name, r.db}
+	n := users.Name{User: name, DB: r.db}
 	if err := r.checkRestrictions(); err != nil {
 		return dst, err
 	}
@@ -268,16 +257,16 @@ func dropUser(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	n := userName{name, r.db}
-	err = r.s.discard(r.ctx, core.Login, n.id())
-	if errors.Is(err, errGone) {
-		err = missingUser(n)
+	n := users.Name{User: name, DB: r.db}
+	err = r.s.users.Discard(r.ctx, core.Login, n.ID())
+	if errors.Is(err, users.ErrGone) {
+		err = users.Missing(n)
 	}
 	return dst, err
 }
 
 func dropAllUsers(r *request, dst []byte) ([]byte, error) {
-	all, err := r.s.allNamed(core.Login)
+	all, err := r.s.users.All(core.Login)
 	if err != nil {
 		return dst, err
 	}
@@ -286,10 +275,10 @@ func dropAllUsers(r *request, dst []byte) ([]byte, error) {
 		if value.ObjectOf(res.Body).Get("db").Str() != r.db {
 			continue
 		}
-		switch err := r.s.discard(r.ctx, core.Login, res.ID); {
+		switch err := r.s.users.Discard(r.ctx, core.Login, res.ID); {
 		case err == nil:
 			n++
-		case !errors.Is(err, errGone):
+		case !errors.Is(err, users.ErrGone):
 			return dst, err
 		}
 	}
@@ -307,8 +296,8 @@ func changeRoles(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	grant := r.name == "grantRolesToUser"
-	return dst, r.alterUser(userName{name, r.db}, func(old value.Value) (value.Value, error) {
-		return replaced(old, map[string]value.Value{"roles": roleList(merged(rolesOf(old), roles, grant))}), nil
+	return dst, r.alterUser(users.Name{User: name, DB: r.db}, func(old value.Value) (value.Value, error) {
+		return replaced(old, map[string]value.Value{"roles": roleList(merged(users.RolesOf(old), roles, grant))}), nil
 	})
 }
 
@@ -334,13 +323,13 @@ func merged(have, others []rights.RoleName, grant bool) []rights.RoleName {
 }
 
 // wantedUsers returns the users that usersInfo asks for; all = those of a database, or of all with "".
-func (r *request) wantedUsers() (names []userName, all bool, db string, err error) {
+func (r *request) wantedUsers() (names []users.Name, all bool, db string, err error) {
 	one := func(v value.Value) error {
 		switch {
 		case v.Kind() == value.String:
-			names = append(names, userName{v.Str(), r.db})
+			names = append(names, users.Name{User: v.Str(), DB: r.db})
 		case v.Kind() == value.Object && v.Get("user").Kind() == value.String && v.Get("db").Kind() == value.String:
-			names = append(names, userName{v.Get("user").Str(), v.Get("db").Str()})
+			names = append(names, users.Name{User: v.Get("user").Str(), DB: v.Get("db").Str()})
 		default:
 			return merr.New(merr.BadValue, "User names must be either strings or objects with the fields user and db")
 		}
@@ -375,7 +364,7 @@ func usersInfo(r *request, dst []byte) ([]byte, error) {
 	}
 	var found []*core.Resource
 	if all {
-		list, err := r.s.allNamed(core.Login)
+		list, err := r.s.users.All(core.Login)
 		if err != nil {
 			return dst, err
 		}
@@ -386,7 +375,7 @@ func usersInfo(r *request, dst []byte) ([]byte, error) {
 		}
 	}
 	for _, n := range names {
-		res, err := r.s.named(core.Login, n.id())
+		res, err := r.s.users.Get(core.Login, n.ID())
 		if err != nil {
 			return dst, err
 		}
@@ -438,12 +427,12 @@ func (r *request) shownUser(d value.Value, privileges bool) (value.Value, error)
 	}
 	b = bson.AppendStrings(b, "mechanisms", mechanisms...)
 	if privileges {
-		w := r.s.newWalk()
-		if err := w.roles(rolesOf(d)); err != nil {
+		w := r.s.users.Walk()
+		if err := w.Add(users.RolesOf(d)); err != nil {
 			return d, err
 		}
-		b = appendRoles(b, "inheritedRoles", w.order)
-		b = appendPrivileges(b, "inheritedPrivileges", rights.NewSet(w.privileges...).Privileges())
+		b = users.AppendRoles(b, "inheritedRoles", w.Order)
+		b = users.AppendPrivileges(b, "inheritedPrivileges", rights.NewSet(w.Privileges...).Privileges())
 		b = value.AppendElement(b, "inheritedAuthenticationRestrictions", value.MakeArray(nil))
 	}
 	return value.ObjectOf(bson.End(b, at)), nil

@@ -28,6 +28,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/failpoint"
 	"github.com/orrerydb/orrery/mongoapi/peer"
+	"github.com/orrerydb/orrery/mongoapi/users"
 )
 
 // Options of a Server.
@@ -80,6 +81,7 @@ type Options struct {
 type Server struct {
 	tops      tops
 	eng       *core.Engine
+	users     users.Store
 	o         Options
 	clk       *clock.Clock
 	log       *slog.Logger
@@ -125,9 +127,9 @@ func New(e *core.Engine, o Options) *Server {
 	if o.Limits == (peer.Limits{}) {
 		o.Limits = peer.Defaults
 	}
-	s := &Server{eng: e, o: o, clk: o.Clock, log: o.Logger, lns: map[net.Listener]struct{}{},
-		conns: map[*conn]struct{}{},
-		stop:  make(chan struct{}), wake: make(chan struct{}, 1), began: o.Clock.Now()}
+	s := &Server{eng: e, users: users.Store{Engine: e}, o: o, clk: o.Clock, log: o.Logger,
+		lns: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{}, stop: make(chan struct{}),
+		wake: make(chan struct{}, 1), began: o.Clock.Now()}
 	s.release = releases[o.Release]
 	s.cursors = newCursors(o.Clock)
 	s.sessions = newSessions(o.Clock)

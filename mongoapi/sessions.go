@@ -11,6 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/users"
 )
 
 const (
@@ -80,7 +81,7 @@ func fullName(user string) string {
 	if user == "" || strings.Contains(user, "@") {
 		return user
 	}
-	return user + "@" + usersDB
+	return user + "@" + users.DB
 }
 
 // session returns the request's session.

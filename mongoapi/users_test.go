@@ -6,6 +6,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/rights"
+	"github.com/orrerydb/orrery/mongoapi/users"
 )
 
 func userCommand(name, user, role string) bson.D {
@@ -84,7 +86,7 @@ func TestPlain(t *testing.T) {
 	_, addr := serve(t, Options{Auth: true, PlainText: true}, nil)
 	root := connect(t, addr)
 	root.login()
-	for _, m := range []string{mechSHA1, mechSHA256} {
+	for _, m := range []string{users.MechSHA1, users.MechSHA256} {
 		if raw, e := root.ask(append(userCommand("createUser", m, "read"), bson.E{Key: "mechanisms", Value: bson.A{m}},
 			bson.E{Key: "$db", Value: "admin"})); e.OK != 1 {
 			t.Fatal(raw)
@@ -97,16 +99,16 @@ func TestPlain(t *testing.T) {
 		{"admin", "localhost", "a2V5", 0},
 		{"$external", "localhost", "a2V5", 0},
 		{"$external", "localhost", "a2V6", 18},
-		{"$external", mechSHA1, "secret", 0},
-		{"admin", mechSHA256, "secret", 0},
-		{"admin", mechSHA256, "Secret", 18},
-		{"db", mechSHA256, "secret", 18},
+		{"$external", users.MechSHA1, "secret", 0},
+		{"admin", users.MechSHA256, "secret", 0},
+		{"admin", users.MechSHA256, "Secret", 18},
+		{"db", users.MechSHA256, "secret", 18},
 		{"admin", "nobody", "secret", 18},
 		{"admin", "localhost", "", 18},
 		{"admin", "localhost", "a2V5\x00x", 18},
 	} {
 		c := connect(t, addr)
-		if e := c.loginAs(x.db, x.user, x.password, mechPlain); e.Code != x.code {
+		if e := c.loginAs(x.db, x.user, x.password, users.MechPlain); e.Code != x.code {
 			t.Errorf("%+v: %+v", x, e)
 		}
 		_, e := c.ask(bson.D{{Key: "find", Value: "c"}, {Key: "$db", Value: "admin"}})
@@ -121,7 +123,7 @@ func TestMechanismsOfUsers(t *testing.T) {
 	_, addr := serve(t, Options{Auth: true}, nil)
 	c := connect(t, addr)
 	c.login()
-	c.ask(append(userCommand("createUser", "old", "read"), bson.E{Key: "mechanisms", Value: bson.A{mechSHA1}}))
+	c.ask(append(userCommand("createUser", "old", "read"), bson.E{Key: "mechanisms", Value: bson.A{users.MechSHA1}}))
 	for user, want := range map[string]string{"db.old": `["SCRAM-SHA-1"]`,
 		"db.nobody":       `["SCRAM-SHA-256","SCRAM-SHA-1"]`,
 		"admin.localhost": `["SCRAM-SHA-256","SCRAM-SHA-1"]`} {
@@ -145,7 +147,8 @@ func TestDemands(t *testing.T) {
 			value.MakeArray(nil)} {
 			r := &request{name: name, arg: arg, db: "db", body: valueOf(t, bson.D{{Key: "pipeline", Value: bson.A{1}}}),
 				s: newTestServer(t, Options{})}
-			if demands[name](may{r, &principal{set: noRights}}) && arg.Kind() == value.String && name == "insert" {
+			nobody := may{r, &users.Principal{Set: rights.NewSet()}}
+			if demands[name](nobody) && arg.Kind() == value.String && name == "insert" {
 				t.Errorf("%s is allowed without rights", name)
 			}
 		}

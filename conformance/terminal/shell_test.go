@@ -102,6 +102,16 @@ func TestShellOnATerminal(t *testing.T) {
 	x.keys("SELECT VALUE c.name FROM c WHERE c.id = 'p0'\r")
 	x.expect("Ann Smith")
 	x.expect("shop/people> ")
+	// Pasted lines are one query: entered with a line break at their end, or by Enter.
+	const paste, pasted = "\x1b[200~", "\x1b[201~"
+	for _, end := range []string{"\r" + pasted, pasted + "\r"} {
+		x.keys(paste + "SELECT VALUE c.name\rFROM c\rWHERE c.id = 'p0'" + end)
+		x.expect("Ann Smith")
+		x.expect("1 row\r\n")
+		x.expect("shop/people> ")
+	}
+	x.enter("SELECT VALUE c.name FROM c WHERE", "", "... ")
+	x.enter("c.id = 'p0'", "Ann Smith", "shop/people> ")
 	x.enter(":json", "", "shop/people> ")
 	x.enter("SELECT c.id FROM c WHERE c.id = 'p1'", `{"id":"p1"}`, "shop/people> ")
 	x.enter("SELEKT", "the server refuses the query", "shop/people> ")

@@ -82,6 +82,7 @@ func (c *commands) root(s *streams) *cobra.Command {
 		scriptWorker(),
 		&cobra.Command{Use: "version", Short: "Print the version.", Args: cobra.NoArgs,
 			RunE: runs(func() error { return printVersion(s.out) })})
+	completeValues(root)
 	for _, cmd := range root.Commands() {
 		cmd.Flags().SortFlags = false // they are shown in the order in which they are added
 	}

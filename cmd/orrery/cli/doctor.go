@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
+	"github.com/orrerydb/orrery/cmd/orrery/transfer/door"
 	"github.com/orrerydb/orrery/core/clock"
 )
 
@@ -133,7 +134,7 @@ func (d *doctorCmd) serving(conns *server.Connections) (string, string) {
 
 // get reads a URL.
 func get(url string) (text []byte, code int, date time.Time, err error) {
-	client := http.Client{Timeout: 5 * time.Second}
+	client := door.Client(5 * time.Second)
 	res, err := client.Get(url)
 	if err != nil {
 		return nil, 0, date, err

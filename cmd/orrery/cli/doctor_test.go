@@ -66,7 +66,8 @@ func TestDoctor(t *testing.T) {
 func TestCert(t *testing.T) {
 	dir := t.TempDir()
 	s := serverFor(t, func(c *server.Config) { c.Memory, c.Data = false, dir })
-	for _, from := range [][]string{{"--data", dir}, {"--endpoint", "http://" + s.Addr(server.NoSQL)}} {
+	for _, from := range [][]string{{"--data", dir}, {"--endpoint", "http://" + s.Addr(server.NoSQL)},
+		{"--endpoint", "https://" + s.Addr(server.NoSQL)}} {
 		out, _ := ran(t, 0, append([]string{"cert", "show"}, from...)...)
 		if !strings.Contains(out, "localhost") || !strings.Contains(out, "SHA-256") {
 			t.Errorf("show: %s", out)

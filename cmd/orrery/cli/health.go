@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/orrerydb/orrery/cmd/orrery/transfer/door"
 )
 
 // healthCmd asks a server whether it is ready: the check of a container, which has no other program to ask with.
@@ -31,7 +33,7 @@ func (h *healthCmd) run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	res, err := http.DefaultClient.Do(r)
+	res, err := door.Client(0).Do(r)
 	if err != nil {
 		return fmt.Errorf("the server doesn't answer: %w", err)
 	}

@@ -34,7 +34,8 @@ func (c *partitionsCmd) command(s *streams) *cobra.Command {
 			return runs(func() error { return c.report(s, args[0], server.AskForPartitions) })(nil, nil)
 		}}
 	f := cmd.PersistentFlags()
-	f.StringVar(&c.Data, "data", "data", "Data `DIR` of the server, which says where it is and its key.")
+	f.StringVar(&c.Data, "data", "", "Data `DIR` of the server, which says where it is and its key; without it and "+
+		"--endpoint ./data is looked at, and then the default address.")
 	f.StringVar(&c.Endpoint, "endpoint", "", "`URL` of the server's admin port, in place of --data; with --key or "+
 		"--key-file.")
 	c.keyFlags.flags(f)
@@ -90,12 +91,19 @@ func (c *partitionsCmd) server() (admin, key string, err error) {
 		key, err = c.key()
 		return c.Endpoint, key, err
 	}
-	conns, err := server.ReadConnections(c.Data)
-	if err != nil {
-		return "", "", err
+	dir := c.Data
+	if dir == "" {
+		dir = "data"
 	}
-	if conns.Admin == nil {
-		return "", "", fmt.Errorf("the server of %s has no admin port (--admin-addr off)", c.Data)
+	conns, err := server.ReadConnections(dir)
+	switch {
+	case err != nil && c.Data == "":
+		key, err = c.key()
+		return "http://" + server.Default().AdminAddr, key, err
+	case err != nil:
+		return "", "", err
+	case conns.Admin == nil:
+		return "", "", fmt.Errorf("the server of %s has no admin port (--admin-addr off)", dir)
 	}
 	return conns.Admin.Endpoint, conns.Key, nil
 }

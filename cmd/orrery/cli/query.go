@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
+	"github.com/orrerydb/orrery/cmd/orrery/transfer/door"
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/sqlapi"
@@ -102,7 +103,7 @@ func (q *queryCmd) transport(ctx context.Context, engines []server.EngineKind) (
 	case q.Data != "":
 		eng, err = server.OpenForReading(ctx, string(q.Data))
 	default:
-		return http.DefaultClient.Do, func() error { return nil }, nil
+		return door.Client(0).Do, func() error { return nil }, nil
 	}
 	if err != nil {
 		return nil, nil, err
@@ -253,6 +254,9 @@ func unreached(endpoint string, err error) error {
 	var u *url.Error
 	if errors.As(err, &u) { // its text would repeat method and URL
 		err = u.Err
+	}
+	if errors.Is(err, door.ErrRedirect) {
+		return fmt.Errorf("%s: %w", endpoint, door.ErrRedirect)
 	}
 	var n *net.OpError
 	if errors.As(err, &n) && n.Op == "dial" {

@@ -17,7 +17,7 @@ import (
 
 // remote are the flags that name a running server.
 type remote struct {
-	Data, Endpoint, MongoEndpoint, TableEndpoint, GremlinEndpoint, Account, Key, Profile string
+	Data, Endpoint, MongoEndpoint, TableEndpoint, GremlinEndpoint, AdminEndpoint, Account, Key, Profile string
 }
 
 func (r *remote) flags(f *pflag.FlagSet) {
@@ -40,7 +40,7 @@ func (r *remote) server() (*door.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	explicit := r.Endpoint != "" || r.MongoEndpoint != "" || r.TableEndpoint != "" || r.GremlinEndpoint != ""
+	explicit := r.Endpoint+r.MongoEndpoint+r.TableEndpoint+r.GremlinEndpoint+r.AdminEndpoint != ""
 	switch {
 	case r.Profile != "" && (explicit || r.Data != ""):
 		return nil, errors.New("--profile can't be used with --data or an endpoint")
@@ -53,7 +53,7 @@ func (r *remote) server() (*door.Server, error) {
 			key = server.WellKnownKey
 		}
 		return &door.Server{NoSQL: r.Endpoint, Table: r.TableEndpoint, Mongo: r.MongoEndpoint,
-			Gremlin: r.GremlinEndpoint, Account: r.Account, Key: key}, nil
+			Gremlin: r.GremlinEndpoint, Admin: r.AdminEndpoint, Account: r.Account, Key: key}, nil
 	}
 	dir := r.Data
 	if dir == "" {
@@ -71,7 +71,8 @@ func (r *remote) server() (*door.Server, error) {
 	}
 	d := server.Default()
 	return &door.Server{NoSQL: "http://" + d.NoSQLAddr, Table: "http://" + d.TableAddr + "/" + r.Account,
-		Mongo: d.MongoAddr, Gremlin: "ws://" + d.GremlinAddr + "/gremlin", Account: r.Account, Key: key}, nil
+		Mongo: d.MongoAddr, Gremlin: "ws://" + d.GremlinAddr + "/gremlin", Admin: "http://" + d.AdminAddr,
+		Account: r.Account, Key: key}, nil
 }
 
 // connected returns the server that has left its connection strings.
@@ -88,6 +89,9 @@ func connected(c *server.Connections, key string) (*door.Server, error) {
 	}
 	if c.Gremlin != nil {
 		s.Gremlin = c.Gremlin.Endpoint
+	}
+	if c.Admin != nil {
+		s.Admin = c.Admin.Endpoint
 	}
 	if c.Mongo != nil {
 		u, err := url.Parse(c.Mongo.ConnectionString)
@@ -165,6 +169,8 @@ func profile(name string) (*door.Server, error) {
 			s.Table = v
 		case "gremlin-endpoint":
 			s.Gremlin = v
+		case "admin-endpoint":
+			s.Admin = v
 		case "account":
 			s.Account = v
 		case "key":

@@ -82,8 +82,20 @@ func TestRedirectsAreRefused(t *testing.T) {
 			"state")},
 		{"export", filepath.Join(dir, "out.jsonl"), "--db", "d", "--container", "c"},
 		{"export", filepath.Join(dir, "out.table.json"), "--container", "c", "--table-endpoint", s.URL},
+		{"query", "SELECT 1", "--db", "d", "--container", "c"},
+		{"shell", "--db", "d", "--container", "c", "--eval", "SELECT 1"},
+		{"shell", "--db", "d", "--container", "c", "--eval", ":tail"},
+		{"shell", "--db", "d", "--container", "c", "--admin-endpoint", s.URL, "--eval", ":partitions"},
+		{"tail", "d/c"},
+		{"partitions", "d/c"},
+		{"backup", "--to", filepath.Join(dir, "backup")},
+		{"cert", "show"},
+		{"health", "--admin", s.URL},
 	} {
-		if _, errOut := ran(t, 1, append(args, "--endpoint", s.URL)...); !strings.Contains(errOut,
+		if args[0] != "health" {
+			args = append(args, "--endpoint", s.URL)
+		}
+		if _, errOut := ran(t, 1, args...); !strings.Contains(errOut,
 			"sends the client to another address, which is refused") {
 			t.Errorf("%v: %q", args, errOut)
 		}

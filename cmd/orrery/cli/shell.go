@@ -36,13 +36,14 @@ type shellCmd struct {
 // shellLanguage is a language of the shell. One more language is one more entry.
 type shellLanguage struct {
 	name, title string
+	pasted      bool // lines that are pasted together are one text, up to a semicolon
 	open        func(c *shellCmd) (shellSession, error)
 }
 
 var shellLanguages = []shellLanguage{
-	{"sql", "NoSQL queries, such as SELECT * FROM c", openSQL},
-	{"gremlin", "traversals, such as g.V().limit(10)", openGremlin},
-	{"mongo", "JavaScript with db, such as db.orders.find({ n: 1 })", openMongo},
+	{"sql", "NoSQL queries, such as SELECT * FROM c", true, openSQL},
+	{"gremlin", "traversals, such as g.V().limit(10)", false, openGremlin},
+	{"mongo", "JavaScript with db, such as db.orders.find({ n: 1 })", false, openMongo},
 }
 
 // shellSession runs texts of one language.
@@ -66,6 +67,7 @@ func (c *shellCmd) command(s *streams) *cobra.Command {
 		RunE:  runs(func() error { return c.run(s, os.Stdin) })}
 	f := cmd.Flags()
 	c.remote.flags(f)
+	f.StringVar(&c.AdminEndpoint, "admin-endpoint", "", "`URL` of its admin port, which knows the partitions.")
 	var names []string
 	for _, l := range shellLanguages {
 		names = append(names, l.name)
@@ -182,6 +184,19 @@ func (c *shellCmd) goesOn(text string) bool {
 	return !strings.HasPrefix(text, ":") && c.session.unfinished(text)
 }
 
+// joins reports whether the text of a query goes on in the next line if both are pasted together.
+func (c *shellCmd) joins(text string) bool {
+	for _, l := range shellLanguages {
+		if l.name == c.Lang {
+			return l.pasted && !strings.HasPrefix(text, ":") && !strings.HasSuffix(strings.TrimSpace(text), ";")
+		}
+	}
+	return false
+}
+
+// pasteEnd is what a terminal sends behind a text that is pasted.
+const pasteEnd = "\x1b[201~"
+
 // keys are the keys of a terminal. Ctrl+C, by which the library ends its reading, becomes the keys that clear the line
 // and enter it, and is remembered.
 type keys struct {
@@ -201,6 +216,8 @@ func (k *keys) Read(b []byte) (int, error) {
 		const interrupt, clear = "\x03", "\x05\x15\r" // to the end of the line, delete what is before, enter
 		k.interrupted = k.interrupted || bytes.Contains(room[:n], []byte(interrupt))
 		k.rest = bytes.ReplaceAll(room[:n], []byte(interrupt), []byte(clear))
+		const lastLine, entered = "\r" + pasteEnd, pasteEnd + "\r" // what ends with a line break is entered
+		k.rest = bytes.ReplaceAll(k.rest, []byte(lastLine), []byte(entered))
 	}
 	n := copy(b, k.rest)
 	k.rest = k.rest[n:]
@@ -226,6 +243,8 @@ func (c *shellCmd) interact(in, out *os.File) error {
 		return newLine, newPos, ok
 	}
 	t.History = openHistory(c.Lang)
+	t.SetBracketedPasteMode(true)
+	defer t.SetBracketedPasteMode(false)
 	if !c.Quiet {
 		for _, l := range shellLanguages {
 			if l.name == c.Lang {
@@ -258,14 +277,16 @@ func (c *shellCmd) interact(in, out *os.File) error {
 			fmt.Fprintln(out)
 			return nil
 		}
-		if err != nil && !errors.Is(err, term.ErrPasteIndicator) {
+		pasted := errors.Is(err, term.ErrPasteIndicator)
+		if err != nil && !pasted {
 			return err
 		}
 		if line == "" && typed.interrupted { // what was entered so far is given up
 			text, typed.interrupted = "", false
 			continue
 		}
-		if text += line; line != "" && c.goesOn(text) { // an empty line ends what isn't complete
+		// An empty line ends what isn't complete.
+		if text += line; line != "" && (c.goesOn(text) || pasted && c.joins(text)) {
 			text += "\n"
 			continue
 		}

@@ -15,7 +15,8 @@ import (
 // remoteOf names a server.
 func remoteOf(s *server.Server) remote {
 	return remote{Endpoint: "http://" + s.Addr(server.NoSQL), MongoEndpoint: s.Addr(server.Mongo),
-		GremlinEndpoint: "ws://" + s.Addr(server.Gremlin) + "/gremlin", Account: "localhost"}
+		GremlinEndpoint: "ws://" + s.Addr(server.Gremlin) + "/gremlin", AdminEndpoint: "http://" + s.Addr(server.Admin),
+		Account: "localhost"}
 }
 
 // shellWith runs a shell whose input is lines.
@@ -44,6 +45,9 @@ func TestShellOfLines(t *testing.T) {
 	}{
 		{"sql", ":use d/people\nSELECT VALUE c.name FROM c WHERE c.n = 2;\n\n-- nothing\n:quit\nnot run", "\"Bob\"\n",
 			""},
+		{"sql", ":use d/people\nSELECT VALUE c.name FROM\n c WHERE c.n >\n\n  1", "\"Bob\"\n", ""},
+		{"sql", ":use d/people\nSELECT VALUE c.name FROM", "", "unexpected end-of-file"},
+		{"sql", ":partitions d/people", "d/people: 1 physical partitions, 400 RU/s", ""},
 		{"sql", ":list d", "people\n", ""},
 		{"sql", "SELECT 1", "", "which container?"},
 		{"sql", ":use d/none", "", "has no container none: people"},
@@ -67,8 +71,30 @@ func TestShellOfLines(t *testing.T) {
 	} {
 		sh := &shellCmd{remote: remoteOf(s), Lang: c.lang}
 		out, err := shellWith(t, sh, c.lines)
+		if strings.HasPrefix(c.lines, ":partitions") {
+			out, _, _ = strings.Cut(out, "\n")
+		}
 		if out != c.want || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
 			t.Errorf("%s %q: %q, %v", c.lang, c.lines, out, err)
+		}
+	}
+}
+
+// Shells complete the names of commands and flags, and the values of flags that have a few.
+func TestCompletion(t *testing.T) {
+	for _, c := range [][]string{
+		{"exp", "export\t"}, {"serve", "--nosql-a", "--nosql-addr\t"}, {"import", "--format", "", "graphson\n"},
+		{"shell", "--lang", "", "gremlin\n"}, {"serve", "--durability", "", "relaxed\n"},
+		{"demo", "--strict", "", "none\n"}, {"cert", "t", "trust\t"},
+	} {
+		out, _ := ran(t, 0, append([]string{"__complete"}, c[:len(c)-1]...)...)
+		if !strings.Contains(out, c[len(c)-1]) {
+			t.Errorf("%q: %s", c, out)
+		}
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if out, _ := ran(t, 0, "completion", shell); !strings.Contains(out, "__complete") {
+			t.Errorf("%s: %.200s", shell, out)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func init() { // here, because help refers to the table
 		{":use", "DATABASE/CONTAINER, or CONTAINER of the same database: what queries are about", (*shellCmd).use},
 		{":list", "the databases, or with DATABASE its containers", (*shellCmd).list},
 		{":explain", "QUERY: how its rows are found, and what it costs", (*shellCmd).explain},
-		{":partitions", "the physical partitions of the container, or of [DATABASE/]CONTAINER (with --data)",
+		{":partitions", "the physical partitions of the container, or of [DATABASE/]CONTAINER",
 			(*shellCmd).partitions},
 		{":tail", "changes of the container, or of [DATABASE/]CONTAINER, as they are made, until Ctrl+C",
 			(*shellCmd).tail},
@@ -136,15 +136,10 @@ func (c *shellCmd) partitions(ctx context.Context, arg string) error {
 	if err != nil {
 		return err
 	}
-	p := &partitionsCmd{Data: c.Data}
-	if p.Data == "" {
-		p.Data = "data"
+	if c.srv.Admin == "" {
+		return errors.New("the server has no admin port, or its address isn't known: give --admin-endpoint")
 	}
-	admin, key, err := p.server()
-	if err != nil {
-		return err
-	}
-	r, err := server.AskForPartitions(ctx, admin, key, db, container)
+	r, err := server.AskForPartitions(ctx, c.srv.Admin, c.srv.Key, db, container)
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
 	"strings"
+
+	"github.com/orrerydb/orrery/cmd/orrery/transfer/door"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
 // sqlSession runs NoSQL queries.
@@ -35,8 +37,15 @@ func (s *sqlSession) use() error { return nil }
 // close implements shellSession.
 func (s *sqlSession) close() error { return nil }
 
-// unfinished implements shellSession.
-func (s *sqlSession) unfinished(string) bool { return false }
+// unfinished implements shellSession: a text goes on if its end is what is wrong with it.
+func (s *sqlSession) unfinished(text string) bool {
+	if text = strings.TrimSpace(text); text == "" || strings.HasPrefix(text, "--") || strings.HasSuffix(text, ";") {
+		return false
+	}
+	_, err := syntax.Parse(text, syntax.DefaultLimits())
+	var e *syntax.Error
+	return errors.As(err, &e) && e.Code == syntax.CodeEOF
+}
 
 // run implements shellSession.
 func (s *sqlSession) run(ctx context.Context, text string) error { return s.query(ctx, text, false) }
@@ -57,7 +66,7 @@ func (s *sqlSession) query(ctx context.Context, text string, explain bool) error
 		Explain: explain}
 	q.Key = c.srv.Key
 	out, flush := c.rows()
-	ex, err := q.pages(ctx, http.DefaultClient.Do, out)
+	ex, err := q.pages(ctx, door.Client(0).Do, out)
 	err = errors.Join(err, flush(err != nil))
 	if err == nil && explain {
 		err = writeExplanation(c.out, ex)

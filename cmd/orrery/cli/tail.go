@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/orrerydb/orrery/cmd/orrery/transfer/door"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/isotime"
 	"github.com/orrerydb/orrery/core/work"
@@ -65,7 +66,7 @@ func (t *tailCmd) follow(ctx context.Context, s *streams) (err error) {
 	if t.Key, err = t.key(); err != nil {
 		return err
 	}
-	f := feedReader{tailCmd: t, client: http.Client{Timeout: tailWait}}
+	f := feedReader{tailCmd: t, client: door.Client(tailWait)}
 	if err := f.begin(); err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (e *unreachedError) Unwrap() error { return e.error }
 // feedReader reads the pages of a change feed.
 type feedReader struct {
 	*tailCmd
-	client     http.Client
+	client     *http.Client
 	link, path string
 	headers    map[string]string
 }

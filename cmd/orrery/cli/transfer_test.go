@@ -399,6 +399,13 @@ func TestRoundTripsOfGraphs(t *testing.T) {
 		ran(t, 0, append(args, at...)...)
 		ran(t, 0, append([]string{"import", file, "--container", container, "--state", filepath.Join(dir, "state")},
 			at...)...)
+		if i == 0 { // a graph that is partitioned by the id is made, and filled by the same run
+			out, _ := ran(t, 0, append([]string{"import", file, "--container", "byid", "--partition-key", "/id",
+				"--state", filepath.Join(dir, "state")}, at...)...)
+			if !strings.Contains(out, fmt.Sprint(len(want), " written")) {
+				t.Errorf("by id: %s", out)
+			}
+		}
 		got, want := documentsOf(t, s, "graphs", container), want
 		if i > 1 {
 			got, want = withoutIDs(got), withoutIDs(want)

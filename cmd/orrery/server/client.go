@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/gorilla/websocket"
+	doors "github.com/orrerydb/orrery/cmd/orrery/transfer/door"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/value"
 	mongowire "github.com/orrerydb/orrery/mongoapi/wire"
@@ -41,7 +42,7 @@ func request(ctx context.Context, method, url string, header map[string]string, 
 	for k, v := range header {
 		req.Header.Set(k, v)
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := doors.Client(0).Do(req)
 	if err != nil {
 		return err
 	}
@@ -62,7 +63,7 @@ func postAdmin(ctx context.Context, admin, path, key string, body []byte) (*http
 	}
 	req.Header.Set("Authorization", "Bearer "+key)
 	req.Header.Set("Content-Type", "application/json")
-	return http.DefaultClient.Do(req)
+	return doors.Client(0).Do(req)
 }
 
 // nosql sends a NoSQL request. link is the parent's link for POST and otherwise the resource's own link ("" for /dbs

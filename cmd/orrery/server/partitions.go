@@ -12,6 +12,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	doors "github.com/orrerydb/orrery/cmd/orrery/transfer/door"
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
 )
@@ -205,7 +206,7 @@ func AskForPartitions(ctx context.Context, admin, key, db, container string) (*P
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+key)
-	return readReport(http.DefaultClient.Do(req))
+	return readReport(doors.Client(0).Do(req))
 }
 
 // AskToChangePartitions has the server at an admin port split or merge a partition. It returns the report afterwards.

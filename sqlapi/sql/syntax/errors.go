@@ -12,7 +12,7 @@ import (
 // The service's codes for refused query texts.
 const (
 	CodeSyntax        = "SC1001" // Syntax error, incorrect syntax near 'x'.
-	codeEOF           = "SC1002" // Syntax error, unexpected end-of-file.
+	CodeEOF           = "SC1002" // Syntax error, unexpected end-of-file.
 	codeNumber        = "SC1003" // a number literal that does not fit
 	codeString        = "SC1012" // Syntax error, invalid string literal token
 	CodeIdentifier    = "SC2001" // Identifier 'x' could not be resolved.

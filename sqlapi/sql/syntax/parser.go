@@ -110,7 +110,7 @@ func (p *parser) unexpected() {
 		return
 	}
 	if p.tok.kind == tEOF {
-		p.failAt(p.tok.pos, codeEOF, "Syntax error, unexpected end-of-file.")
+		p.failAt(p.tok.pos, CodeEOF, "Syntax error, unexpected end-of-file.")
 		return
 	}
 	p.failAt(p.tok.pos, CodeSyntax, "Syntax error, incorrect syntax near '%s'.", Clip(p.tok.raw))

@@ -17,14 +17,24 @@ type Server struct {
 	NoSQL, Table string // URLs
 	Mongo        string // host:port
 	Gremlin      string // URL of the WebSocket
+	Admin        string // URL of the admin port
 	Account, Key string
 
 	MongoUser, MongoPassword string // "" = account and key
 }
 
-// errRedirect is the error of a reply that sends the client elsewhere: a request has the account's signature, which
+// ErrRedirect is the error of a reply that sends the client elsewhere: a request has the account's signature, which
 // nobody else may get.
-var errRedirect = errors.New("the server sends the client to another address, which is refused")
+var ErrRedirect = errors.New("the server sends the client to another address, which is refused")
+
+// refuseRedirect is the CheckRedirect of every client of the command line.
+func refuseRedirect(*http.Request, []*http.Request) error { return ErrRedirect }
+
+// Client returns a client for single requests, which follows no redirect either. The time is that of one request; 0 is
+// no limit.
+func Client(limit time.Duration) *http.Client {
+	return &http.Client{Timeout: limit, CheckRedirect: refuseRedirect}
+}
 
 // newHTTP returns a client that follows no redirect.
 func newHTTP() *http.Client {
@@ -32,7 +42,7 @@ func newHTTP() *http.Client {
 		Timeout: 2 * time.Minute,
 		Transport: &http.Transport{DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 			MaxIdleConnsPerHost: 16, WriteBufferSize: 64 << 10, ReadBufferSize: 64 << 10, DisableCompression: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect },
+		CheckRedirect: refuseRedirect,
 	}
 }
 
@@ -97,8 +107,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // lost returns the error of a request without a complete answer.
 func lost(where string, err error) error {
-	if errors.Is(err, errRedirect) {
-		return fmt.Errorf("%s: %w", where, errRedirect)
+	if errors.Is(err, ErrRedirect) {
+		return fmt.Errorf("%s: %w", where, ErrRedirect)
 	}
 	var n *net.OpError
 	switch {

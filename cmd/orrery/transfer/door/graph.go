@@ -37,7 +37,7 @@ func OpenGraph(ctx context.Context, s *Server, db, name string, create []string)
 	}
 	g := &Graph{Mongo: m}
 	switch {
-	case len(m.keys) == 0:
+	case len(m.keys) == 0, len(m.keys) == 1 && m.keys[0] == "_id": // a new one with the key /id has told its path
 		g.mode = graph.KeyID
 	case len(m.keys) > 1 || strings.Contains(m.keys[0], "."):
 		return nil, fmt.Errorf("the partition key of %s/%s is no single property: no graph can be there", db, name)
