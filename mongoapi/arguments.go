@@ -112,11 +112,17 @@ var (
 	collModArguments = args.Set{
 		"index": args.Object, "validator": args.Object, "validationLevel": args.String,
 		"validationAction": args.String, "viewOn": args.String, "pipeline": args.Array,
+		"changeStreamPreAndPostImages": args.Object, "expireAfterSeconds": args.Any, "timeseries": args.Object,
+		"cappedSize": args.Number, "cappedMax": args.Number, "dryRun": args.OptionalBool,
 	}
 
 	createIndexesArguments = args.Set{
 		"indexes": args.Documents, "ignoreUnknownIndexOptions": args.SafeBool, "commitQuorum": args.Any,
 	}
+	createSearchIndexesArguments = args.Set{"indexes": args.Documents}
+	searchIndexArguments         = args.Set{"name": args.String, "id": args.String}
+	updateSearchIndexArguments   = args.Set{"name": args.String, "id": args.String, "definition": args.Object}
+
 	dropIndexesArguments = args.Set{"index": args.Any}
 	listIndexesArguments = args.Set{
 		"cursor": args.Object, "includeBuildUUIDs": args.OptionalBool, "includeIndexBuildInfo": args.OptionalBool,

@@ -102,8 +102,12 @@ func init() {
 			return m.db("listCollections") ||
 				args.Flag(m.r.body, "nameOnly", false) && args.Flag(m.r.body, "authorizedCollections", false)
 		},
-		"listDatabases":    anyone, // of which it sees those in which it may do something
-		"listIndexes":      onCollection("listIndexes"),
+		"listDatabases": anyone, // of which it sees those in which it may do something
+		"listIndexes":   onCollection("listIndexes"),
+
+		"createSearchIndexes": onCollection("createSearchIndexes"), "dropSearchIndex": onCollection("dropSearchIndex"),
+		"listSearchIndexes": onCollection("listSearchIndexes"), "updateSearchIndex": onCollection("updateSearchIndex"),
+
 		"renameCollection": func(m may) bool { return m.renames() },
 		"enableSharding":   func(m may) bool { return m.on(rights.Resource{DB: m.r.arg.Str()}, "enableSharding") },
 		"shardCollection":  onNamespace("enableSharding"),
@@ -319,6 +323,8 @@ func (m may) pipeline(name string, stages value.Value) bool {
 			ok, reads = m.coll(db, name, "collStats"), false
 		case "$indexStats":
 			ok, reads = m.coll(db, name, "indexStats"), false
+		case "$listSearchIndexes":
+			ok, reads = m.coll(db, name, "listSearchIndexes"), false
 		case "$planCacheStats":
 			ok, reads = m.coll(db, name, "planCacheRead"), false
 		case "$currentOp":

@@ -24,6 +24,9 @@ func aggregate(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
+	if !args.Given(r.body, "pipeline").IsDefined() {
+		return dst, missingField("aggregate.pipeline")
+	}
 	if args.Flag(r.body, "explain", false) {
 		return r.explain(dst, r.body, false)
 	}
@@ -125,7 +128,7 @@ func (r *request) pipeline(k *coll, body value.Value, name string) (*agg.Pipelin
 		return nil, err
 	}
 	return agg.Compile(body.Get("pipeline"), agg.Options{Scope: scope, Run: r.exprEnv().Run, Coll: name,
-		Places: r.placeIndex})
+		Places: r.placeIndex, Vectors: r.vectorIndex})
 }
 
 // runPipeline opens a pipeline on the host's collection, which may not exist.

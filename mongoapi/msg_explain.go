@@ -10,6 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/agg"
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/collation"
 	"github.com/orrerydb/orrery/mongoapi/expr"
@@ -54,6 +55,7 @@ type explained struct {
 	shown exec.Shown
 	cover func(q *exec.Query)
 	above string // the stage on top of those that find documents, "" for none
+	near  *agg.VectorField
 }
 
 // explained reads the command to be explained.
@@ -116,6 +118,9 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 		}
 		if x.f, x.o, x.limit = p.Lead.Filter, p.Lead.Sort, p.Lead.Limit; p.CountOnly != nil {
 			x.cover = func(q *exec.Query) { coverCount(q, x.f) }
+		}
+		if x.near = p.Lead.Nearest; x.near != nil {
+			x.above = vectorStage
 		}
 	}
 	if x.f == nil && err == nil {
@@ -221,7 +226,11 @@ type planned struct {
 	took  time.Duration
 
 	shown stages.Plan
+	near  *agg.VectorField // of a search for vectors
 }
+
+// vectorStage is the stage of a search for vectors. The store sorts for it.
+const vectorStage = "VECTOR_SEARCH"
 
 // write appends the stages to an object that is open, below the command's own.
 func (p *planned) write(dst []byte, ran bool, above string) []byte {
@@ -231,7 +240,12 @@ func (p *planned) write(dst []byte, ran bool, above string) []byte {
 	if above == "" {
 		return p.shown.Write(dst, p.tree.Root, ran)
 	}
-	dst = stages.Head(dst, above, 0, ran)
+	dst = stages.Head(dst, above, p.returned(above), ran)
+	if p.near != nil {
+		dst = bson.AppendString(dst, "path", p.near.Path)
+		dst = bson.AppendInt32(dst, "numDimensions", int32(p.near.Dims))
+		dst = bson.AppendString(dst, "similarity", p.near.Metric.String())
+	}
 	if ran && above == "COUNT" {
 		dst = bson.AppendInt64(dst, "nCounted", int64(p.stats.Rows))
 	}
@@ -248,7 +262,7 @@ func (p *planned) lost() []plan.Alternative {
 
 // returned is how many documents a command gives: those that count or change give none.
 func (p *planned) returned(above string) int64 {
-	if above != "" {
+	if above != "" && above != vectorStage {
 		return 0
 	}
 	return int64(p.stats.Rows)
@@ -267,7 +281,7 @@ func (r *request) planOf(x *explained, run bool) (*planned, error) {
 		return nil, err
 	}
 	if err = k.prepare(x.f, r.exprEnv()); err == nil {
-		x.o, err = x.o.Bind(r.exprEnv().Score)
+		x.o, err = x.o.Bind(r.exprEnv())
 	}
 	if err != nil {
 		return nil, err
@@ -287,7 +301,7 @@ func (r *request) planOf(x *explained, run bool) (*planned, error) {
 	if rows.Err() != nil {
 		return nil, rows.Err()
 	}
-	p := &planned{tree: rows.Stats().Tree, took: r.s.clk.Now().Sub(begun), shown: stages.Plan{
+	p := &planned{near: x.near, tree: rows.Stats().Tree, took: r.s.clk.Now().Sub(begun), shown: stages.Plan{
 		Newest:   q.Shown == exec.Newest,
 		Indexes:  append([]value.Value{indexes.OnID(), k.idIndex()}, k.indexSpecs()...),
 		Descends: len(q.OrderBy) > 0 && q.OrderBy[0].Desc, Several: map[*access.Pred]bool{}, Listed: collation.Doc}}

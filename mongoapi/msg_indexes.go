@@ -100,7 +100,7 @@ func setIndexes(s *core.ContainerSpec, old, specs []value.Value) error {
 		s.Properties = map[string][]byte{}
 	}
 	s.Properties[indexes.Property] = value.MakeArray(specs).Bytes()
-	s.IndexingPolicy = indexes.Policy(s.IndexingPolicy, old, append(collatedIDs(s), specs...))
+	s.IndexingPolicy = indexes.Policy(s.IndexingPolicy, old, slices.Concat(collatedIDs(s), specs, indexes.Search(s)))
 	indexes.SetRefusing(s, specs)
 	s.Declared = declaredByOptions(s)
 	had, has := slices.ContainsFunc(old, endsByTS), (*int32)(nil)

@@ -95,6 +95,9 @@ var untold = map[string]bool{"operationTime": true, "lastWrite": true, "$cluster
 // userID is the identifier of a user, which is random.
 var userID = regexp.MustCompile(`"userId":\{[^}]*\}\},`)
 
+// searchID is the identifier of a search index, and the time of its definition.
+var searchID = regexp.MustCompile(`("id":)"[0-9a-f]{24}"|("createdAt":)\{[^}]*\}`)
+
 // shown returns a reply without the fields of untold.
 func shown(t *testing.T, raw bson.Raw) string {
 	t.Helper()
@@ -111,5 +114,5 @@ func shown(t *testing.T, raw bson.Raw) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return userID.ReplaceAllString(string(b), "")
+	return searchID.ReplaceAllString(userID.ReplaceAllString(string(b), ""), `$1$2".."`)
 }

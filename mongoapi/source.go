@@ -41,7 +41,7 @@ func newSource(k *coll, f *filter.Filter, o order.Order, shown exec.Shown, skip,
 		}
 	}
 	if s.err = k.prepare(f, e); s.err == nil {
-		o, s.err = o.Bind(e.Score)
+		o, s.err = o.Bind(e)
 	}
 	s.q = k.query(f, o, want, e)
 	s.q.Shown = k.shownOf(shown)

@@ -19,6 +19,7 @@ var strictCommands = map[string]bool{
 	"fsync": true, "fsyncUnlock": true, "killAllSessions": true, "killAllSessionsByPattern": true, "killOp": true,
 	"killSessions": true, "listCommands": true, "planCacheClear": true, "profile": true, "refreshSessions": true,
 	"renameCollection": true, "serverStatus": true, "setFeatureCompatibilityVersion": true, "setParameter": true,
+	"createSearchIndexes": true, "dropSearchIndex": true, "listSearchIndexes": true, "updateSearchIndex": true,
 	"shutdown": true, "startSession": true, "validate": true,
 }
 

@@ -455,7 +455,7 @@ func (r *request) checkStages(pipeline value.Value) error {
 		}
 		switch name := string(stage.Key()); name {
 		case "$out", "$merge", "$collStats", "$currentOp", "$indexStats", "$listLocalSessions", "$listSessions",
-			"$planCacheStats", "$changeStream":
+			"$planCacheStats", "$changeStream", "$search", "$searchMeta", "$vectorSearch", "$listSearchIndexes":
 			return merr.New(merr.OperationNotInTransaction, "Stage not supported inside of a multi-document "+
 				"transaction: %s", name)
 		}

@@ -88,9 +88,9 @@ func (s *stored) next(dst []float64) (n int, ok bool) {
 	return len(dst), true
 }
 
-// names has, for names of 1 to 4 digits, the bits at the front of a double's element that are always the same, and their
-// values. Example: the element 7 begins with the bytes 01, 37, 00. The first and the last byte are always these, and the
-// digit's upper half is 3.
+// names has, for names of 1 to 4 digits, the bits at the front of a double's element that are always the same, and
+// their values. Example: the element 7 begins with the bytes 01, 37, 00. The first and the last byte are always these,
+// and the digit's upper half is 3.
 var names = [...]struct{ mask, want uint64 }{
 	1: {0xFF_F0_FF, 0x00_30_01},
 	2: {0xFF_F0F0_FF, 0x00_3030_01},
@@ -144,4 +144,17 @@ func number(b []byte) (f float64, rest []byte, ok bool) {
 	}
 	_, v, rest, ok := value.ReadElement(b)
 	return v.Float(), rest, ok && v.IsNumber()
+}
+
+// KindOf returns the representation of a stored vector. What is no vector is told by Compare.
+func KindOf(v value.Value) Kind {
+	if b := v.Bytes(); v.Kind() == value.Binary && v.Subtype() == SubtypeVector && len(b) > 0 {
+		switch b[0] {
+		case dtypeInt8:
+			return Bytes
+		case dtypePacked:
+			return Bits
+		}
+	}
+	return Floats
 }

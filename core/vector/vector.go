@@ -12,9 +12,6 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// MaxDims is the largest number of dimensions of an index of any API.
-const MaxDims = 8192
-
 // Metric is what is computed of two vectors.
 type Metric uint8
 
@@ -24,6 +21,17 @@ const (
 	Dot            // the dot product
 	Squared        // the square of the Euclidean distance
 )
+
+// String returns the name of the metric as an order.
+func (m Metric) String() string {
+	switch m {
+	case Dot:
+		return "dotProduct"
+	case Squared:
+		return "euclidean"
+	}
+	return "cosine"
+}
 
 // Kind is the representation of a vector.
 type Kind uint8

@@ -65,7 +65,8 @@ func bitsOf(x []float64) value.Value {
 func TestCompare(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	forms := map[string]func([]float64) value.Value{
-		"array": func(x []float64) value.Value { return array(x, nil) }, "float32": floats, "int8": bytesOf, "bits": bitsOf,
+		"array": func(x []float64) value.Value { return array(x, nil) }, "float32": floats, "int8": bytesOf,
+		"bits": bitsOf,
 		// names that aren't the places, some of the usual length and some not; a 0 in the number behind a short name is
 		// no end of a name
 		"odd names": func(x []float64) value.Value {
@@ -133,7 +134,8 @@ func TestRefused(t *testing.T) {
 		return value.ArrayOf(bson.End(value.AppendElement(b, "1", last), at))
 	}
 	for name, v := range map[string]value.Value{
-		"undefined": {}, "null": value.NullValue(), "string": value.StringOf("ab"), "object": value.ObjectOf(bson.Empty),
+		"undefined": {}, "null": value.NullValue(), "string": value.StringOf("ab"),
+		"object":             value.ObjectOf(bson.Empty),
 		"string in an array": mixed(value.StringOf("x")), "array in an array": mixed(array([]float64{1}, nil)),
 		"other binary":     value.BinaryOf(0, []byte{dtypeInt8, 0, 1, 2}),
 		"no head":          value.BinaryOf(SubtypeVector, []byte{dtypeInt8}),

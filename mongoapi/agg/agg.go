@@ -38,6 +38,9 @@ type Host interface {
 	// CollStats and IndexStats return the documents of the stages with these names.
 	CollStats(spec value.Value) ([]value.Value, error)
 	IndexStats() ([]value.Value, error)
+	// SearchIndexes returns the search indexes of the collection, all or the one that spec names, as
+	// $listSearchIndexes shows them.
+	SearchIndexes(spec value.Value) ([]value.Value, error)
 	// CurrentOp returns the running operations. It fails when the pipeline isn't run on the whole server.
 	CurrentOp() ([]value.Value, error)
 	// Sessions returns the sessions of this server, for $listLocalSessions, or of all servers. It fails when the
@@ -71,6 +74,8 @@ type Lead struct {
 	Limit  int64 // 0: none
 	// Needs are the paths that the lead and the stages read; nil: the whole documents.
 	Needs []access.Path
+	// Nearest is set when the order is that of a search for vectors.
+	Nearest *VectorField
 	// Unseen is true when the order of the lead's documents doesn't change the result of the stages after it.
 	Unseen bool
 }
@@ -108,10 +113,15 @@ type Options struct {
 	Coll string
 	// Places returns the path of the only index on places of a collection, for $geoNear. Nil: there is none.
 	Places func(coll string) (path string, err error)
+	// Vectors returns an index on vectors of a collection: that with a name, or without one, or if the name is that of
+	// none, an index of the service's form on the path. Nil: there is none.
+	Vectors func(coll, index, path string) (*VectorIndex, error)
 	// Facet is true for a pipeline of $facet, which doesn't read a collection by itself.
 	Facet bool
 	// Sub is true for a pipeline inside a stage. Some stages are refused there.
 	Sub bool
+	// Union is true for a pipeline of $unionWith, which may begin with a search.
+	Union bool
 }
 
 // Compile compiles a pipeline. p must not change while the result is in use.
@@ -176,7 +186,8 @@ func (c *compiler) stage(i, n int, spec value.Value) error {
 		return merr.New(40602, "%s is only valid as the first stage in a pipeline", name)
 	case def.last && i != n-1:
 		return merr.New(40601, "%s can only be the final stage in the pipeline", name)
-	case (def.first || def.last) && c.o.Sub && name != "$documents" && name != "$geoNear":
+	case (def.first || def.last) && c.o.Sub && name != "$documents" && name != "$geoNear" &&
+		!(c.o.Union && name == "$vectorSearch"):
 		return merr.New(51047, "%s is not allowed within a nested pipeline", name)
 	}
 	if c.leading && def.lead != nil {

@@ -21,6 +21,9 @@ func (h *memHost) Find(coll string, q Lead, e *expr.Env) (Iter, error) {
 	return q.apply(&Exec{Env: e, Host: h}, NewSlice(h.colls[coll])), nil
 }
 
+// SearchIndexes returns none.
+func (h *memHost) SearchIndexes(value.Value) ([]value.Value, error) { return nil, nil }
+
 func (h *memHost) Write(w WriteSpec, docs Iter) error {
 	for {
 		d, ok, err := docs.Next()

@@ -95,7 +95,8 @@ func lookup(c *compiler, arg value.Value) (stage, error) {
 
 // sub returns the options of a pipeline inside a stage.
 func (c *compiler) sub(coll string, s *expr.Scope) Options {
-	return Options{Scope: s, Run: c.o.Run, Sub: true, Coll: coll, Places: c.o.Places}
+	return Options{Scope: s, Run: c.o.Run, Sub: true, Coll: coll, Places: c.o.Places,
+		Vectors: c.o.Vectors}
 }
 
 // join returns the foreign documents of one document.
@@ -171,7 +172,9 @@ func unionWith(c *compiler, arg value.Value) (stage, error) {
 	if coll == "" && !arg.Get("pipeline").IsDefined() {
 		return nil, merr.New(merr.FailedToParse, "$unionWith needs a collection")
 	}
-	pipe, err := Compile(p, c.sub(coll, c.o.Scope))
+	o := c.sub(coll, c.o.Scope)
+	o.Union = true
+	pipe, err := Compile(p, o)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 
 // needs returns the paths that the lead and the stage behind it read, nil if they may read others.
 func (l *Lead) needs(name string, arg value.Value) []access.Path {
-	if l.Filter.Near() != nil || l.Filter.Text() != nil || l.Sort.NeedsScore() {
+	if l.Filter.Near() != nil || l.Filter.Text() != nil || l.Nearest != nil || l.Sort.NeedsScore() {
 		return nil
 	}
 	paths, ok := l.Filter.Reads()

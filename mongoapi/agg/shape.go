@@ -155,8 +155,10 @@ func facet(c *compiler, arg value.Value) (stage, error) {
 	}
 	var parts []part
 	for it := arg.Iter(); it.Next(); {
-		if first := it.Value(); first.Kind() == value.Array && first.At(0).Get("$geoNear").IsDefined() {
-			return nil, merr.New(40600, "$geoNear is not allowed to be used within a $facet stage")
+		for _, name := range []string{"$geoNear", "$search", "$vectorSearch"} {
+			if first := it.Value(); first.Kind() == value.Array && first.At(0).Get(name).IsDefined() {
+				return nil, merr.New(40600, "%s is not allowed to be used within a $facet stage", name)
+			}
 		}
 		o := c.sub(c.o.Coll, c.o.Scope)
 		o.Facet = true

@@ -86,10 +86,10 @@ func init() {
 		"$listSessions":      {compile: listSessions(false), first: true},
 		"$planCacheStats":    {compile: planCacheStats, first: true},
 
-		"$listSearchIndexes": {compile: atlasOnly("$listSearchIndexes")},
-		"$search":            {compile: atlasOnly("$search")},
+		"$listSearchIndexes": {compile: listSearchIndexes, first: true},
+		"$search":            {compile: search, lead: leadSearch},
 		"$searchMeta":        {compile: atlasOnly("$searchMeta")},
-		"$vectorSearch":      {compile: atlasOnly("$vectorSearch")},
+		"$vectorSearch":      {compile: notFirst("$vectorSearch"), lead: leadVectorSearch, first: true},
 	}
 	for name, mk := range transforms {
 		stages[name] = stageDef{order: perDocument, compile: func(c *compiler, arg value.Value) (stage, error) {
@@ -167,7 +167,7 @@ func sortStage(_ *compiler, arg value.Value) (stage, error) {
 		return nil, err
 	}
 	return func(x *Exec, src Iter) (Iter, error) {
-		o, err := o.Bind(x.Env.Score)
+		o, err := o.Bind(x.Env)
 		if err != nil {
 			return nil, err
 		}

@@ -32,6 +32,9 @@ type Env struct {
 	Random func() float64
 	// Score returns the textScore of a document; nil: there is no $text.
 	Score func(doc value.Value) float64
+	// Search returns the score of a document in a search for vectors. ok is false if it isn't one of the search. Nil:
+	// there is no search.
+	Search func(doc value.Value) (score float64, ok bool)
 	// SortKey returns the values by which a document was sorted; nil: it wasn't.
 	SortKey func(doc value.Value) value.Value
 	// NewObjectID returns a new ObjectId.

@@ -116,6 +116,10 @@ func checkKey(key value.Value) error {
 			switch v.Str() {
 			case "hashed": // it guarantees no order, and every path supports equality
 			case "2dsphere", "2d", "text":
+			case cosmosSearch:
+				if key.Len() != 1 {
+					return CannotCreate("Can not create compound index with cosmosSearch")
+				}
 			case "geoHaystack":
 				return CannotCreate("%s indexes are not supported by this server", v.Str())
 			default:
@@ -202,7 +206,8 @@ var options = map[string]string{
 	"partialFilterExpression": "object", "wildcardProjection": "object", "storageEngine": "object",
 	"weights": "any", "default_language": "any", "language_override": "any", "textIndexVersion": "any",
 	"2dsphereIndexVersion": "any", "bits": "any", "min": "any", "max": "any", "bucketSize": "any", "comment": "any",
-	"clustered": "refused", "prepareUnique": "refused", "dropDups": "refused",
+	cosmosOptions: "object",
+	"clustered":   "refused", "prepareUnique": "refused", "dropDups": "refused",
 }
 
 // textOption are the options of text indexes, which textOptions writes.
@@ -245,6 +250,8 @@ func CheckOptions(d value.Value) error {
 	}
 	set := func(name string) bool { return d.Get(name).IsDefined() }
 	switch {
+	case set(cosmosOptions) || cosmosKey(key):
+		return checkCosmos(d)
 	case set("sparse") && set("partialFilterExpression"):
 		return CannotCreate("cannot mix \"partialFilterExpression\" and \"sparse\" options")
 	case wild && set("unique"):

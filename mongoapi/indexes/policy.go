@@ -92,8 +92,14 @@ func Policy(policy []byte, old, specs []value.Value) []byte {
 	c, okC := listed[core.WordsJSON]{of: Words, same: sameWords, most: 1}.change(all, "wordIndexes", old, specs)
 	d, okD := listed[core.CollatedJSON]{of: Collated, same: sameCollated, most: core.MaxCompositeIndexes}.change(all,
 		"collatedIndexes", old, specs)
-	if !okA || !okB || !okC || !okD || !a && !b && !c && !d {
+	whole := all["includedPaths"] == nil && all["excludedPaths"] == nil // then all paths are indexed
+	e, okE := listed[excludedJSON]{of: unindexed, same: func(a, b excludedJSON) bool { return a == b },
+		most: Max}.change(all, "excludedPaths", old, specs)
+	if !okA || !okB || !okC || !okD || !okE || !a && !b && !c && !d && !e {
 		return policy
+	}
+	if e && whole {
+		all["includedPaths"] = json.RawMessage(`[{"path":"/*"}]`)
 	}
 	out, err := json.Marshal(all)
 	if err != nil {

@@ -45,6 +45,13 @@ func TestPolicy(t *testing.T) {
 			nil, `{"automatic":true,` + plain},
 		{"one of somebody else stays", `{"compositeIndexes":[` + ab + `]}`, nil, specs(t, `{"x":1,"y":1}`),
 			`{"compositeIndexes":[` + ab + `,[{"path":"/x","order":"ascending"},{"path":"/y","order":"ascending"}]]}`},
+		{"vectors have no entries", "", nil, specs(t, `{"a.v":"cosmosSearch"}`), `{"automatic":true,` +
+			`"excludedPaths":[{"path":"/\"_etag\"/?"},{"path":"/a/v/*"}],"includedPaths":[{"path":"/*"}],` +
+			`"indexingMode":"consistent"}`},
+		{"until their index goes", `{"excludedPaths":[{"path":"/v/*"}],"includedPaths":[{"path":"/*"}]}`,
+			specs(t, `{"v":"cosmosSearch"}`), nil, `{"includedPaths":[{"path":"/*"}]}`},
+		{"all other paths have", `{"automatic":true}`, nil, specs(t, `{"v":"cosmosSearch"}`), `{"automatic":true,` +
+			`"excludedPaths":[{"path":"/v/*"}],"includedPaths":[{"path":"/*"}]}`},
 		{"nothing is indexed", `{"indexingMode":"none"}`, nil, specs(t, `{"a":1,"b":1}`), `{"indexingMode":"none"}`},
 	} {
 		got := Policy([]byte(x.policy), x.old, x.specs)

@@ -49,6 +49,7 @@ const (
 	BadValue                   = 2
 	NoSuchKey                  = 4
 	FailedToParse              = 9
+	UnknownError               = 8
 	UserNotFound               = 11
 	Unauthorized               = 13
 	TypeMismatch               = 14
@@ -74,6 +75,7 @@ const (
 	CannotCreateIndex          = 67
 	InvalidOptions             = 72
 	InvalidNamespace           = 73
+	IndexAlreadyExists         = 68
 	IndexOptionsConflict       = 85
 	IndexKeySpecsConflict      = 86
 	WriteConcernFailed         = 64
@@ -168,6 +170,7 @@ var names = map[int32]string{
 	11602: "InterruptedDueToReplStateChange", 13435: "NotPrimaryNoSecondaryOk", 13436: "NotPrimaryOrSecondary",
 	50768: "NotARetryableWriteCommand", 31: "RoleNotFound", 49: "InvalidRoleModification", 334: "MechanismUnavailable",
 	1: "InternalError", 2: "BadValue", 4: "NoSuchKey",
+	8: "UnknownError", 68: "IndexAlreadyExists",
 	9: "FailedToParse", 11: "UserNotFound", 13: "Unauthorized", 14: "TypeMismatch",
 	15: "Overflow", 16: "InvalidLength", 17: "ProtocolError", 18: "AuthenticationFailed", 20: "IllegalOperation",
 	26: "NamespaceNotFound", 27: "IndexNotFound", 28: "PathNotViable", 40: "ConflictingUpdateOperators",

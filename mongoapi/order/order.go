@@ -17,8 +17,8 @@ import (
 type Column struct {
 	Path []string
 	Desc bool
-	// Meta says that the key is the textScore, which Score returns.
-	Meta  bool
+	// Meta names the score of a search that is the key; "": none. Score returns it.
+	Meta  string
 	Score func(doc value.Value) float64
 	Coll  *collate.Collation // the order of strings; nil: that of their bytes
 }
@@ -45,7 +45,7 @@ func Compile(v value.Value) (Order, error) {
 			if err := expr.CheckMeta(d.Get("$meta")); err != nil {
 				return nil, err
 			}
-			o = append(o, Column{Path: []string{metaPath}, Desc: true, Meta: true})
+			o = append(o, Column{Path: []string{metaPath}, Desc: true, Meta: d.Get("$meta").Str()})
 			continue
 		}
 		n, ok := num.ToInt64(d, false)
@@ -79,23 +79,23 @@ func Compile(v value.Value) (Order, error) {
 // metaPath is a name that no field has.
 const metaPath = "\x00score"
 
-// NeedsScore reports whether the order is one of textScores.
+// NeedsScore reports whether the order is one of scores.
 func (o Order) NeedsScore() bool {
-	return slices.ContainsFunc(o, func(c Column) bool { return c.Meta })
+	return slices.ContainsFunc(o, func(c Column) bool { return c.Meta != "" })
 }
 
-// Bind returns the order with the function that computes textScores.
-func (o Order) Bind(score func(doc value.Value) float64) (Order, error) {
+// Bind returns the order with the functions of e that compute scores.
+func (o Order) Bind(e *expr.Env) (Order, error) {
 	if !o.NeedsScore() {
 		return o, nil
 	}
-	if score == nil {
-		return nil, merr.New(40218, "query requires text score metadata, but it is not available")
-	}
 	o = slices.Clone(o)
 	for i := range o {
-		if o[i].Meta {
-			o[i].Score = score
+		if o[i].Meta == "" {
+			continue
+		}
+		if o[i].Score = e.ScoreOf(o[i].Meta); o[i].Score == nil {
+			return nil, expr.NoScore(o[i].Meta)
 		}
 	}
 	return o, nil

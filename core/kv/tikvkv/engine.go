@@ -113,9 +113,9 @@ func (e *Engine) open(ctx context.Context) error {
 	return nil
 }
 
-// bound returns a ctx that ends with ctx, and after the timeout of a call.
+// bound returns the ctx of one call, which ends with ctx, and after the timeout of a call.
 func (e *Engine) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, e.timeout)
+	return lasting(ctx, e.timeout)
 }
 
 // backoff is the client's count of the pauses of one call. The call's ctx ends it earlier.

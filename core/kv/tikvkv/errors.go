@@ -35,6 +35,9 @@ func unavailable(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return fmt.Errorf("%w: %w", kv.ErrUnavailable, ended)
 	}
+	if errors.Is(err, context.Canceled) { // by lasting: nobody else has
+		err = errors.New("there was no answer in time")
+	}
 	return fmt.Errorf("%w: %s", kv.ErrUnavailable, err)
 }
 

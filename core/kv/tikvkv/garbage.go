@@ -20,6 +20,8 @@ const (
 	// collected is the least age of versions that CollectGarbage removes. It is above KeptVersions, because clocks and
 	// requests under way may be late.
 	collected = KeptVersions + 2*time.Minute
+	// garbageLasts is the longest time of one collection. The next one goes on where it has ended.
+	garbageLasts = 24 * time.Hour
 	// collectors is the number of regions that are looked at at the same time.
 	collectors = 8
 )
@@ -41,9 +43,11 @@ func (e *Engine) CollectGarbage(ctx context.Context, age time.Duration) error {
 		return e.fail(ctx, err)
 	}
 	safe := oracle.GoTimeToTS(oracle.GetTimeFromTS(now).Add(-max(age, collected)))
-	_, err = e.store.GC(ctx, safe)
+	within, cancel = lasting(ctx, garbageLasts)
+	defer cancel()
+	_, err = e.store.GC(within, safe)
 	if status.Code(err) == codes.Unimplemented {
-		err = e.collectByService(ctx, safe)
+		err = e.collectByService(within, safe)
 	}
 	return e.fail(ctx, err)
 }

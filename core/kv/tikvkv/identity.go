@@ -42,7 +42,7 @@ func (e *Engine) claim(ctx context.Context, keyspace string) error {
 			return e.fail(ctx, err)
 		}
 		lo, hi := e.all()
-		pairs, _, err := e.scan(within, ts, lo, hi, 1, false, true)
+		pairs, _, err := e.scan(ctx, ts, lo, hi, 1, false, true)
 		if err != nil {
 			return err
 		}

@@ -76,7 +76,7 @@ func (s *snapshot) WriteFrom(ctx context.Context, b *kv.Batch, pre []kv.Precondi
 
 // boundWrite is bound for a write.
 func (e *Engine) boundWrite(ctx context.Context, b *kv.Batch) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, e.timeout+time.Duration(b.Size()/bytesPerSecond)*time.Second)
+	return lasting(ctx, e.timeout+time.Duration(b.Size()/bytesPerSecond)*time.Second)
 }
 
 // pause waits, and reports whether ctx goes on.
