@@ -54,6 +54,9 @@ type Sorted struct {
 //
 // Example: for g.V().order().by('age', desc).limit(10) it returns age, descending, 10.
 func FirstBy(rest []gvalue.Instruction, most int) (s Sorted, ok bool) {
+	for len(rest) > 0 && rest[0].Op == "as" {
+		rest = rest[1:]
+	}
 	if len(rest) < 3 || rest[0].Op != "order" || len(rest[0].Args) > 0 || rest[1].Op != "by" {
 		return s, false
 	}
