@@ -35,8 +35,8 @@ func (h *memHost) Write(w WriteSpec, docs Iter) error {
 	}
 }
 
-// testVectors returns the indexes "near" on v, with two dimensions and filters on _id and n, and the one of the service's
-// form on w.
+// testVectors returns the index "near" on v, with two dimensions and filters on _id and n, and the one on w, of the
+// service's form.
 func testVectors(_, index, path string) (*VectorIndex, error) {
 	switch {
 	case index == "near":
@@ -107,7 +107,8 @@ func eval(t *testing.T, doc value.Value, text string) string {
 
 // FuzzPipeline: no pipeline makes the compiler or its run panic.
 func FuzzPipeline(f *testing.F) {
-	docs := []value.Value{mtest.Value(f, `{"_id":1,"v":[1,2],"w":[0,1],"a":[1,{"b":2},"x"],"n":5,"d":{"$date":"2026-01-02T00:00:00Z"}}`),
+	docs := []value.Value{mtest.Value(f, `{"_id":1,"v":[1,2],"w":[0,1],"a":[1,{"b":2},"x"],`+
+		`"n":5,"d":{"$date":"2026-01-02T00:00:00Z"}}`),
 		mtest.Value(f, `{"_id":2}`)}
 	for _, p := range []string{`[{"$group":{"_id":"$a","n":{"$sum":"$n"}}},{"$sort":{"n":-1}}]`,
 		`[{"$project":{"x":{"$map":{"input":"$a","in":"$$this"}}}}]`,
