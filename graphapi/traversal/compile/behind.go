@@ -42,9 +42,9 @@ func Taken(rest []gvalue.Instruction, atEnd int) int {
 	return atEnd
 }
 
-// Sorted is an order() of elements by a property of which only the first ones are needed.
+// Sorted is an order() of elements by a property, or by their ids, of which only the first ones are needed.
 type Sorted struct {
-	Key  string
+	Key  string // "": by ids
 	Desc bool
 	N    int // how many are needed
 }
@@ -54,6 +54,9 @@ type Sorted struct {
 //
 // Example: for g.V().order().by('age', desc).limit(10) it returns age, descending, 10.
 func FirstBy(rest []gvalue.Instruction, most int) (s Sorted, ok bool) {
+	for len(rest) > 0 && rest[0].Op == "as" {
+		rest = rest[1:]
+	}
 	if len(rest) < 3 || rest[0].Op != "order" || len(rest[0].Args) > 0 || rest[1].Op != "by" {
 		return s, false
 	}
@@ -71,7 +74,11 @@ func FirstBy(rest []gvalue.Instruction, most int) (s Sorted, ok bool) {
 	if len(by) != 1 {
 		return s, false
 	}
-	if s.Key, ok = by[0].(string); !ok {
+	switch key, text := by[0].(string); {
+	case by[0] == gvalue.TID, key == "id":
+	case text && key != "":
+		s.Key = key
+	default:
 		return s, false
 	}
 	s.N, ok = UpTo(rest[2])
