@@ -75,6 +75,7 @@ func TestFirstByProperty(t *testing.T) {
 				}
 				compareFirst(t, g, "g.V()", "p", byIndex[name])
 				compareFirst(t, g, "g.V().hasLabel('l1')", "p", byIndex[name])
+				compareFirst(t, g, "g.V().as('x')", "p", byIndex[name])
 				compareFirst(t, g, "g.V().has('p')", "p", false)
 				compareFirst(t, g, "g.V()", "region", false)
 				compareFirst(t, g, "g.V()", "nothing", false)
