@@ -112,6 +112,8 @@ var (
 	collModArguments = args.Set{
 		"index": args.Object, "validator": args.Object, "validationLevel": args.String,
 		"validationAction": args.String, "viewOn": args.String, "pipeline": args.Array,
+		"changeStreamPreAndPostImages": args.Object, "expireAfterSeconds": args.Any, "timeseries": args.Object,
+		"cappedSize": args.Number, "cappedMax": args.Number, "dryRun": args.OptionalBool,
 	}
 
 	createIndexesArguments = args.Set{
@@ -125,8 +127,10 @@ var (
 	listIndexesArguments = args.Set{
 		"cursor": args.Object, "includeBuildUUIDs": args.OptionalBool, "includeIndexBuildInfo": args.OptionalBool,
 	}
-	listCollectionsArgs = args.Set{
-		"filter": args.Object, "nameOnly": args.OptionalBool, "authorizedCollections": args.OptionalBool,
+	renameCollectionArgs = args.Set{"to": args.String, "dropTarget": args.Any, "stayTemp": args.StrictBool}
+	listCollectionsArgs  = args.Set{
+		"includePendingDrops": args.SafeBool,
+		"filter":              args.Object, "nameOnly": args.OptionalBool, "authorizedCollections": args.OptionalBool,
 		"cursor": args.Object,
 	}
 	compactArguments  = args.Set{"force": args.SafeBool, "freeSpaceTargetMB": args.Number}

@@ -56,19 +56,19 @@ func init() {
 		"update":        {fn: updateDocs, txn: true, retry: true, args: updateArguments, strict: true},
 
 		// Collections, databases and indexes.
-		"collMod": {fn: collMod, args: collModArguments},
+		"collMod": {fn: collMod, args: collModArguments, strict: true},
 		"cloneCollectionAsCapped": {fn: cloneCollectionAsCapped,
 			args: args.Set{"toCollection": args.String, "size": args.Number}},
 		"convertToCapped":     {fn: convertToCapped, args: args.Set{"size": args.Number}},
 		"create":              {fn: create, txn: true, args: createArguments, strict: true},
 		"createIndexes":       {fn: createIndexes, txn: true, args: createIndexesArguments, strict: true},
 		"customAction":        {fn: customAction},
-		"drop":                {fn: drop},
-		"dropDatabase":        {fn: dropDatabase},
+		"drop":                {fn: drop, strict: true},
+		"dropDatabase":        {fn: dropDatabase, strict: true},
 		"dropIndexes":         {fn: dropIndexes, args: dropIndexesArguments, strict: true},
 		"deleteIndexes":       {fn: dropIndexes, args: dropIndexesArguments, strict: true},
 		"enableSharding":      {fn: nothing},
-		"listCollections":     {fn: listCollections, args: listCollectionsArgs},
+		"listCollections":     {fn: listCollections, args: listCollectionsArgs, strict: true},
 		"listDatabases":       {fn: listDatabases, args: listDatabasesArgs},
 		"listIndexes":         {fn: listIndexes, args: listIndexesArguments, strict: true},
 		"createSearchIndexes": {fn: createSearchIndexes, args: createSearchIndexesArguments, strict: true},
@@ -76,7 +76,7 @@ func init() {
 		"listSearchIndexes":   {fn: listSearchIndexes, args: searchIndexArguments, strict: true},
 		"updateSearchIndex":   {fn: updateSearchIndex, args: updateSearchIndexArguments, strict: true},
 
-		"renameCollection": {fn: renameCollection, args: args.Set{"to": args.String, "dropTarget": args.Any}},
+		"renameCollection": {fn: renameCollection, args: renameCollectionArgs, strict: true},
 		"shardCollection":  {fn: shardCollection, args: shardCollectionArgs},
 
 		// Sessions.

@@ -77,6 +77,7 @@ func TestVectors(t *testing.T) {
 	if l := listed(); len(l) != 0 {
 		t.Fatal(l)
 	}
-	_, err = c.SearchIndexes().CreateOne(bg, mongo.SearchIndexModel{Definition: doc(t, `{"mappings":{"dynamic":true}}`)})
+	_, err = c.SearchIndexes().CreateOne(bg, mongo.SearchIndexModel{
+		Definition: doc(t, `{"mappings":{"dynamic":true}}`)})
 	wantCode(t, err, 115)
 }

@@ -147,6 +147,15 @@ type connecting struct {
 	answered atomic.Bool // the Placement Driver has answered in its own protocol
 }
 
+// share gives the certificates to the client's settings of the process. It takes those of its questions for the health
+// of stores from there, and without them a store would be found unreachable for ever after one failed request. So
+// stores that a process has open at the same time need the same certificates.
+func (a *connecting) share() {
+	if a.secure != nil {
+		config.UpdateGlobal(func(c *config.Config) { c.Security = a.security })
+	}
+}
+
 // connect opens the client and the store. life is the time of the client's connections, ctx that of the call.
 func (a *connecting) connect(ctx, life context.Context, stop func(), o Options) (*Engine, error) {
 	settings := config.GetGlobalConfig()
@@ -166,7 +175,9 @@ func (a *connecting) connect(ctx, life context.Context, stop func(), o Options) 
 		driver.Close()
 		return nil, refused("The Placement Driver at %s can't be used: %s.", a.Members[0], err)
 	}
-	rpc := tikv.NewRPCClient(tikv.WithSecurity(a.security), tikv.WithCodec(codec.GetCodec()))
+	a.share()
+	rpc := newWatched(tikv.NewRPCClient(tikv.WithSecurity(a.security), tikv.WithCodec(codec.GetCodec())),
+		func(ctx context.Context, addr string) error { return askHealth(ctx, addr, a.secure) })
 	store, err := tikv.NewKVStore(fmt.Sprintf("orrery-%d", codec.GetClusterID(ctx)), codec, safe, rpc)
 	if err != nil {
 		driver.Close()
@@ -176,6 +187,7 @@ func (a *connecting) connect(ctx, life context.Context, stop func(), o Options) 
 		}
 		return nil, refused("The cluster at %s can't be used: %s.", a.Members[0], err)
 	}
+	rpc.of(store)
 	e, err := Use(ctx, store, a.Keyspace, o)
 	if err != nil {
 		return nil, err
