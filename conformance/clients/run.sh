@@ -227,6 +227,7 @@ js | python | java | console | gremlinserver | mongosh | page | programs)
   each "$1" "$@" || status=1
   ;;
 *)
+  (browser page) >/dev/null || true # page and programs share its modules, and run side by side
   servers node
   servers others
   each node "js mongosh page" "$@" >"$work/beside.log" 2>&1 &
