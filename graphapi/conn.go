@@ -33,6 +33,7 @@ type conn struct {
 	ws     *websocket.Conn
 	out    *sender         // below ws
 	client string          // its address, for the observer
+	bare   bool            // see readsBareElements
 	ctx    context.Context // ends with the connection
 	cancel context.CancelFunc
 

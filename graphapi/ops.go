@@ -6,6 +6,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/wire/graphbinary"
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
@@ -100,11 +101,23 @@ func (w *work) evaluate() {
 		w.reply.fail(f)
 		return
 	}
+	if _, binary := w.ser.codec.(graphbinary.Codec); binary && w.conn.bare {
+		w.req.Tokens = true
+	}
 	batch := int64(defaultBatchSize)
 	if n, ok := w.req.Int("batchSize"); ok && n > 0 {
 		batch = min(n, maxBatchSize)
 	}
 	w.conn.start(w, func() { w.run(int(batch)) })
+}
+
+// readsBareElements reports whether a client, of which agent is the User-Agent, reads elements in GraphBinary only if
+// they have no properties. gremlinpython before 3.7 skips the two bytes of an absent list in place of reading the list,
+// and what follows in the same message is wrong: the second element of a path, or the second result.
+func readsBareElements(agent string) bool {
+	_, version, ok := strings.Cut(agent, "Gremlin-Python.")
+	return ok && (strings.HasPrefix(version, "3.6.") || strings.HasPrefix(version, "3.5.") ||
+		strings.HasPrefix(version, "3.4."))
 }
 
 // readEvaluation reads the common arguments of all evaluations. The timeout is limited to the server's.

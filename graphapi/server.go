@@ -173,6 +173,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // Upgrade has replied
 	}
 	c := newConn(s, ws, h.sender)
+	c.bare = readsBareElements(r.UserAgent())
 	if !s.add(c) {
 		c.close(websocket.CloseGoingAway, "the server is closing")
 		return

@@ -56,6 +56,38 @@ func TestEval(t *testing.T) {
 	}
 }
 
+// gremlinpython before 3.7 can't read properties of elements in GraphBinary: it gets none.
+func TestElementsOfOldPython(t *testing.T) {
+	s := newServer(t, false)
+	for agent, want := range map[string]bool{
+		"NotAvailable Gremlin-Python.3.6.8 3.11.7 Linux.6.1 x86_64": true,
+		"app Gremlin-Python.3.5.8 3.8.0 Linux.6.1 x86_64":           true,
+		"NotAvailable Gremlin-Python.3.7.0 3.11.7 Linux.6.1 x86_64": false,
+		"NotAvailable Gremlin-Javascript.3.6.8 20 Linux x64":        false,
+		"": false,
+	} {
+		ws, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(s.http.URL, "http")+"/gremlin",
+			http.Header{"User-Agent": {agent}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &client{t, ws}
+		c.eval("echo")
+		c.want(200, id1, `"tokens",false`) // in GraphSON it can read them
+		c.send(defaultMime, "\x81"+strings.Repeat("\x01", 16)+"\x00\x00\x00\x04eval\x00\x00\x00\x00\x00\x00\x00\x01"+
+			"\x03\x00\x00\x00\x00\x07gremlin\x03\x00\x00\x00\x00\x04echo")
+		_, b, err := ws.ReadMessage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, after, found := strings.Cut(string(b), "tokens")
+		if !found || strings.HasPrefix(after, "\x27\x00\x01") != want {
+			t.Errorf("%q: %q", agent, b)
+		}
+		ws.Close()
+	}
+}
+
 func TestOperations(t *testing.T) {
 	c := newServer(t, false).dial(t)
 	const bytecode = `{"gremlin":{"@type":"g:Bytecode","@value":{"step":[["V"]]}},"aliases":{"g":"g"}}`

@@ -17,6 +17,7 @@ import (
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/mongoapi/peer"
 	"github.com/orrerydb/orrery/mongoapi/users"
+	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
 // hasty are limits that a test can wait for. With patient limits, a busy machine is fast enough too.
@@ -93,6 +94,47 @@ func (c *client) loginAs(db, user, password, mechanism string) errorReply {
 	_, e = c.ask(bson.D{{Key: "saslContinue", Value: 1}, {Key: "conversationId", Value: 1},
 		{Key: "payload", Value: []byte(step)}, {Key: "$db", Value: db}})
 	return e
+}
+
+// Drivers of the time before OP_MSG log in by OP_QUERY, whose collection names the database.
+func TestLoginByOpQuery(t *testing.T) {
+	c := newConn(t, newTestServer(t, Options{Auth: true}), false)
+	ask := func(d bson.D) (raw bson.Raw, ok bool) {
+		b, err := bson.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw = answerRaw(t, c, wire.OpQuery,
+			append([]byte("\x00\x00\x00\x00admin.$cmd\x00\x00\x00\x00\x00\xff\xff\xff\xff"), b...))
+		return raw, raw.Lookup("ok").Double() == 1
+	}
+	if raw, ok := ask(bson.D{{Key: "buildInfo", Value: 1}}); !ok {
+		t.Errorf("buildInfo: %s", raw)
+	}
+	cl, err := scram.SHA256.NewClientUnprepped("localhost", "a2V5", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conv := cl.NewConversation()
+	step, _ := conv.Step("")
+	raw, ok := ask(startLogin(step)[:4]) // without $db
+	if !ok {
+		t.Fatalf("saslStart: %s", raw)
+	}
+	_, payload := raw.Lookup("payload").Binary()
+	if step, err = conv.Step(string(payload)); err != nil {
+		t.Fatal(err)
+	}
+	if raw, ok = ask(bson.D{{Key: "saslContinue", Value: 1}, {Key: "conversationId", Value: 1},
+		{Key: "payload", Value: []byte(step)}}); !ok {
+		t.Fatalf("saslContinue: %s", raw)
+	}
+	if !c.authed {
+		t.Error("nobody is logged in")
+	}
+	if raw, ok = ask(bson.D{{Key: "listDatabases", Value: 1}}); ok || raw.Lookup("code").AsInt64() != 352 {
+		t.Errorf("listDatabases: %s", raw)
+	}
 }
 
 // TestBeforeLogin: a client that hasn't logged in has short limits.

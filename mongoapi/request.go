@@ -632,10 +632,11 @@ func (c *conn) malformed(dst []byte, h wire.Header, err error) ([]byte, error) {
 	return wire.EndMsg(dst, at), nil
 }
 
-// runQuery replies to an OP_QUERY, which is only allowed for the first commands of a connection.
+// runQuery replies to an OP_QUERY, which is only allowed for the first commands of a connection: drivers of the time
+// before OP_MSG log in by it. Its database is part of its collection's name.
 func (c *conn) runQuery(dst []byte, q wire.Query) []byte {
 	r := request{s: c.s, c: c, txn: -1, legacy: true}
-	_, coll, _ := bytes.Cut(q.Collection, []byte{'.'})
+	db, coll, _ := bytes.Cut(q.Collection, []byte{'.'})
 	if string(coll) != "$cmd" {
 		return r.appendError(dst, merr.New(5739101, "OP_QUERY is no longer supported. The client driver may require "+
 			"an upgrade."))
@@ -644,8 +645,15 @@ func (c *conn) runQuery(dst []byte, q wire.Query) []byte {
 	it.Next()
 	switch name := string(it.Key()); name {
 	case "hello", "isMaster", "ismaster":
-		// Only these: commands that need $db need an OP_MSG.
 		return c.run(dst, q.Doc, nil, true)
+	case "authenticate", "buildInfo", "buildinfo", "saslContinue", "saslStart":
+		body := q.Doc
+		if !value.ObjectOf(body).Get("$db").IsDefined() {
+			at, b := bson.Begin(nil)
+			b = append(b, q.Doc[4:len(q.Doc)-1]...)
+			body = bson.End(bson.AppendString(b, "$db", string(db)), at)
+		}
+		return c.run(dst, body, nil, true)
 	default:
 		return r.appendError(dst, merr.New(merr.UnsupportedOpQuery, "Unsupported OP_QUERY command: %s. The client "+
 			"driver may require an upgrade. "+

@@ -47,9 +47,23 @@ func (c *call) isCross(ct *core.Container, s *scope) (bool, error) {
 	return n > 1, err
 }
 
-// refuseMerge answers 400/1004 with the query's plan. If the query has no plan, it answers the reason.
+// asksForPlans is the version of the protocol from which on clients ask for a query's plan, and say what they can
+// merge. Clients of an earlier version merge by the plan that comes with the refusal. They ignore the parts of it that
+// are newer than they are, and would show wrong rows: each partition's rows of OFFSET and LIMIT, or each partition's
+// distinct ones.
+const asksForPlans = "2018-12-31"
+
+// mergedByAll is what clients of before asksForPlans can merge.
+var mergedByAll = []string{"Aggregate", "OrderBy", "MultipleOrderBy", "Top"}
+
+// refuseMerge answers 400/1004 with the query's plan. If the query has no plan, or the client can't merge by it, it
+// answers the reason.
 func (c *call) refuseMerge(ct *core.Container, spec querySpec) error {
-	plan, err := sql.QueryPlanOf(c.s.computed.of(ct), spec.text, spec.params, nil, ct.Spec().PartitionKey, false)
+	var features []string // nil: any
+	if v := header(c.In, hVersion); v != "" && v < asksForPlans {
+		features = mergedByAll
+	}
+	plan, err := sql.QueryPlanOf(c.s.computed.of(ct), spec.text, spec.params, features, ct.Spec().PartitionKey, false)
 	if err != nil {
 		return err
 	}

@@ -91,6 +91,33 @@ func TestStrict(t *testing.T) {
 		400).sub("1004")
 }
 
+// A client of a version that merges by the plan of the refusal gets none that it can't merge by.
+func TestStrictForClientsWithoutFeatures(t *testing.T) {
+	strict := strictAPI(t, true)
+	for text, missing := range map[string]string{
+		"SELECT * FROM c ORDER BY c.n":             "",
+		"SELECT TOP 1 * FROM c":                    "",
+		"SELECT VALUE COUNT(1) FROM c":             "",
+		"SELECT MAX(c.n) AS m FROM c":              "NonValueAggregate",
+		"SELECT * FROM c OFFSET 1 LIMIT 1":         "OffsetAndLimit",
+		"SELECT DISTINCT c.n FROM c":               "Distinct",
+		"SELECT c.n, COUNT(1) FROM c GROUP BY c.n": "GroupBy",
+	} {
+		for _, version := range []string{"2017-11-15", "2018-09-17", "2018-12-31", "2020-07-15"} {
+			r := strict.do("POST", docs, `{"query":"`+text+`"}`, "x-ms-documentdb-isquery: True",
+				"x-ms-documentdb-query-enablecrosspartition: True", "x-ms-version: "+version).is(400)
+			if missing == "" || version >= "2018-12-31" {
+				r.sub("1004").has("additionalErrorInfo")
+			} else {
+				r.has("Query contained " + missing + ", which the calling client does not support")
+				if strings.Contains(r.body, "additionalErrorInfo") {
+					t.Errorf("%s: %s", text, r.body)
+				}
+			}
+		}
+	}
+}
+
 // The queries that strictness refuses because an index is missing. Without it all are answered.
 func TestStrictIndexes(t *testing.T) {
 	const (
