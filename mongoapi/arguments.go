@@ -112,6 +112,8 @@ var (
 	collModArguments = args.Set{
 		"index": args.Object, "validator": args.Object, "validationLevel": args.String,
 		"validationAction": args.String, "viewOn": args.String, "pipeline": args.Array,
+		"changeStreamPreAndPostImages": args.Object, "expireAfterSeconds": args.Any, "timeseries": args.Object,
+		"cappedSize": args.Number, "cappedMax": args.Number, "dryRun": args.OptionalBool,
 	}
 
 	createIndexesArguments = args.Set{

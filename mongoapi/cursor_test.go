@@ -235,3 +235,47 @@ func TestRepliesAreBounded(t *testing.T) {
 		t.Errorf("%d bytes of no session", ss.size)
 	}
 }
+
+// TestParametersAtAnotherServer: a getMore at another server of a store has the API parameters of the cursor's command.
+func TestParametersAtAnotherServer(t *testing.T) {
+	cs := serveShared(t, 2, Options{})
+	docs := bson.A{}
+	for i := range 10 {
+		docs = append(docs, bson.D{{Key: "_id", Value: i}})
+	}
+	ask := func(c *client, d bson.D) reply {
+		c.send(append(d, bson.E{Key: "$db", Value: "db"}))
+		raw, err := c.recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r reply
+		if err := bson.Unmarshal(raw, &r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	ask(cs[1], bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: docs}})
+	strict := []bson.E{{Key: "apiVersion", Value: "1"}, {Key: "apiStrict", Value: true}}
+	for _, x := range []struct {
+		opened, continued []bson.E
+		code              int32
+	}{
+		{strict, strict, 0}, {nil, nil, 0}, {strict, nil, 347}, {nil, strict, 347}, {strict, strict[:1], 347},
+	} {
+		r := ask(cs[1], append(bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 2}}, x.opened...))
+		r = ask(cs[0], append(bson.D{{Key: "getMore", Value: r.Cursor.ID}, {Key: "collection", Value: "c"}},
+			x.continued...))
+		if r.Code != x.code {
+			t.Errorf("opened with %v, continued with %v: %d %s, wanted %d", x.opened, x.continued, r.Code, r.Errmsg,
+				x.code)
+		}
+	}
+}
+
+// reply is what the tests of cursors read of a reply.
+type reply struct {
+	Cursor struct{ ID int64 }
+	Code   int32
+	Errmsg string
+}

@@ -64,6 +64,9 @@ func (r *request) markData(result func() outcome) func([]byte, []uint32) []byte 
 // doneBefore returns the result of a statement that an earlier attempt has made, before the server began.
 func (r *request) doneBefore(i int) (outcome, bool) {
 	o, ok := r.done[uint32(i)]
+	if ok {
+		r.again(i)
+	}
 	return o, ok
 }
 

@@ -2,6 +2,7 @@ package mongoapi
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -13,6 +14,8 @@ import (
 
 // A statement that was made before the server began is answered as it was, and not made again. So are those of a large
 // command of which only a part was made, and the commit of a transaction.
+//
+// The reply to the repeated command also names the statements that were made before.
 func TestRepeatedWritesAfterARestart(t *testing.T) {
 	e, err := core.Open(context.Background(), memkv.New(), core.Options{MinSlots: 4})
 	if err != nil {
@@ -60,8 +63,9 @@ func TestRepeatedWritesAfterARestart(t *testing.T) {
 		}
 		restart()
 		again, _ := ask(t, c, retryable(n, cmd))
-		if a, b := plain(t, first), plain(t, again); a != b {
-			t.Errorf("%v was answered with\n%s, and after a restart with\n%s", cmd[0], a, b)
+		a, b := plain(t, first), plain(t, again)
+		if b = retriedField.ReplaceAllString(b, ""); a != b || !retriedField.MatchString(plain(t, again)) {
+			t.Errorf("%v was answered with\n%s, and after a restart with\n%s", cmd[0], a, plain(t, again))
 		}
 		restart()
 		if raw, refused := ask(t, c, retryable(n-1, commands[0])); refused.Code != 225 {
@@ -126,3 +130,6 @@ func BenchmarkRetryableInsert(b *testing.B) {
 		})
 	}
 }
+
+// retriedField is what only the reply to a repeated command has.
+var retriedField = regexp.MustCompile(`"retriedStmtIds?":(\[0[0-9,]*\]|0),`)

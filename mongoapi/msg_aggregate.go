@@ -24,6 +24,9 @@ func aggregate(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
+	if !args.Given(r.body, "pipeline").IsDefined() {
+		return dst, missingField("aggregate.pipeline")
+	}
 	if args.Flag(r.body, "explain", false) {
 		return r.explain(dst, r.body, false)
 	}

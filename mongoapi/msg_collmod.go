@@ -60,7 +60,8 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 }
 
 // unsupportedCollMod are arguments of collMod for what collections don't have here.
-var unsupportedCollMod = map[string]bool{"expireAfterSeconds": true, "timeseries": true}
+var unsupportedCollMod = map[string]bool{"expireAfterSeconds": true, "timeseries": true,
+	"dryRun": true}
 
 // changeableOptions are the options of a collection that collMod changes.
 var changeableOptions = []string{"validator", "validationLevel", "validationAction"}

@@ -48,8 +48,12 @@ func create(r *request, dst []byte) ([]byte, error) {
 		}
 	})
 	if err == nil && !made && !sameCreation(k.opts, opts) {
+		has := "{}"
+		if len(k.opts) > 0 {
+			has = update.Show(optionsIn(k.opts))
+		}
 		err = merr.New(merr.NamespaceExists, "namespace %s.%s already exists, but with different options: %s", r.db,
-			name, update.Show(optionsIn(k.opts)))
+			name, has)
 	}
 	return dst, err
 }

@@ -140,6 +140,7 @@ func (r *request) insertOne(k *coll, d value.Value, number int) error {
 	res, err := k.Write(r.ctx, core.Write{Kind: core.Create, Doc: d.Bytes(), With: r.record(number, inserted),
 		Mark: r.mark(number, inserted)})
 	if _, made := err.(*madeBefore); made {
+		r.again(number)
 		return nil
 	}
 	if err != nil {
@@ -203,6 +204,9 @@ func (r *request) insertMany(k *coll, docs []value.Value, first int, ordered boo
 			default:
 				r.made(&o.Result)
 				n++
+			}
+			if made {
+				r.again(first + at[i])
 			}
 			i++
 		}

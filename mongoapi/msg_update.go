@@ -214,6 +214,7 @@ func (r *request) apply(k *coll, st statement, want bool) (outcome, error) {
 	for range maxRaces {
 		o, again, err := r.applyOne(k, st, want)
 		if made, ok := err.(*madeBefore); ok {
+			r.again(st.number)
 			return made.o, nil
 		}
 		if !again {

@@ -56,7 +56,7 @@ func init() {
 		"update":        {fn: updateDocs, txn: true, retry: true, args: updateArguments, strict: true},
 
 		// Collections, databases and indexes.
-		"collMod": {fn: collMod, args: collModArguments},
+		"collMod": {fn: collMod, args: collModArguments, strict: true},
 		"cloneCollectionAsCapped": {fn: cloneCollectionAsCapped,
 			args: args.Set{"toCollection": args.String, "size": args.Number}},
 		"convertToCapped":     {fn: convertToCapped, args: args.Set{"size": args.Number}},

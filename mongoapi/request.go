@@ -64,6 +64,7 @@ type request struct {
 	charge    float64
 	legacy    bool // received as OP_QUERY
 	cancel    context.CancelFunc
+	retried   []int32     // statements that an earlier attempt of the command has made
 	more      bool        // there is another reply to the same command
 	saidOK    bool        // the handler wrote the field ok itself, at the service's position
 	unmet     *merr.Error // a write concern that can't be satisfied
@@ -254,7 +255,7 @@ func (r *request) call(dst []byte, def command) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	dst = appendUnmet(dst, r.unmet)
+	dst = appendUnmet(r.appendRetried(dst), r.unmet)
 	if !r.saidOK {
 		dst = bson.AppendDouble(dst, "ok", 1)
 	}

@@ -201,7 +201,7 @@ func (r *request) once(dst []byte, def command) ([]byte, error) {
 		r.s.abort(s.multi)
 		s.multi = nil
 	case r.txn == s.txn && s.reply != nil:
-		return append(dst, s.reply...), nil
+		return r.repeated(dst, s.reply), nil
 	}
 	if s.done != nil && r.txn == s.txn {
 		r.done = s.done

@@ -150,6 +150,7 @@ func (c *cursor) position() []byte {
 	if c.lsid != nil {
 		b = bson.AppendBinary(b, "lsid", c.lsid)
 	}
+	b = c.api.append(b)
 	b = bson.AppendBool(b, "keep", c.keep)
 	b = bson.AppendBool(b, "here", c.share.here)
 	if c.share.here {
@@ -246,7 +247,7 @@ func (cs *cursors) adopt(c *cursor, r *request) bool {
 func (r *request) revive(id int64, ns string, record core.Record) (*cursor, error) {
 	at := value.ObjectOf(record.Data).Clone()
 	own := &cursor{id: id, ns: at.Get("ns").Str(), user: at.Get("user").Str(), lsid: at.Get("lsid").Bytes(), txn: -1,
-		api: r.api}
+		api: apiIn(at)}
 	if err := own.allows(r, ns); err != nil {
 		return nil, err
 	}
@@ -265,7 +266,7 @@ func (r *request) revive(id int64, ns string, record core.Record) (*cursor, erro
 		return nil, err
 	}
 	c.id, c.ns, c.user, c.lsid, c.keep, c.txn = id, own.ns, own.user, own.lsid, at.Get("keep").Bool(), -1
-	c.api = r.api
+	c.api = own.api
 	c.mem = r.s.eng.Budget().Open("document")
 	c.share.docs, c.share.record = value.Elements(at.Get("docs")), record
 	if err := c.run.Hold(len(record.Data)); err != nil {

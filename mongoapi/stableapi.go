@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -35,14 +36,14 @@ const stableVersion = "1"
 var stableCommands = map[string]bool{
 	"abortTransaction": true, "aggregate": true, "authenticate": true, "bulkWrite": true, "collMod": true,
 	"collStats": true, "commitTransaction": true, "count": true, "create": true, "createIndexes": true,
-	"createRole": true, "createSearchIndexes": true, "createUser": true, "delete": true, "drop": true,
-	"dropDatabase": true, "dropIndexes": true, "dropRole": true, "dropSearchIndex": true, "dropUser": true,
+	"createRole": true, "createUser": true, "delete": true, "drop": true,
+	"dropDatabase": true, "dropIndexes": true, "dropRole": true, "dropUser": true,
 	"endSessions": true, "explain": true, "find": true, "findAndModify": true, "findandmodify": true,
 	"getMore": true, "grantPrivilegesToRole": true, "grantRolesToRole": true, "grantRolesToUser": true,
 	"hello": true, "insert": true, "killCursors": true, "listCollections": true, "listDatabases": true,
 	"listIndexes": true, "ping": true, "refreshSessions": true, "renameCollection": true,
 	"revokePrivilegesFromRole": true, "revokeRolesFromRole": true, "revokeRolesFromUser": true,
-	"saslContinue": true, "saslStart": true, "update": true, "updateRole": true, "updateSearchIndex": true,
+	"saslContinue": true, "saslStart": true, "update": true, "updateRole": true,
 	"updateUser": true,
 }
 
@@ -77,6 +78,22 @@ func (a apiParams) String() string {
 		return "{}"
 	}
 	return "{ " + strings.Join(parts, ", ") + " }"
+}
+
+// append writes the parameters to the record of a cursor; nothing if there are none.
+func (a apiParams) append(dst []byte) []byte {
+	if a == (apiParams{}) {
+		return dst
+	}
+	dst = bson.AppendString(dst, "apiVersion", a.version)
+	dst = bson.AppendInt32(dst, "apiStrict", int32(a.strict))
+	return bson.AppendInt32(dst, "apiDeprecationErrors", int32(a.deprecations))
+}
+
+// apiIn reads what append wrote.
+func apiIn(record value.Value) apiParams {
+	return apiParams{version: record.Get("apiVersion").Str(), strict: apiFlag(record.Get("apiStrict").Int()),
+		deprecations: apiFlag(record.Get("apiDeprecationErrors").Int())}
 }
 
 // readAPI reads a parameter of the Stable API.

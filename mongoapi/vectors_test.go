@@ -109,8 +109,8 @@ func TestVectorSearch(t *testing.T) {
 						s := d.Lookup("s").Double()
 						if math.Abs(s-score(want[i])) > 1e-5 || int(d.Lookup("_id").Int32()) != want[i] && s > 0 &&
 							math.Abs(score(int(d.Lookup("_id").Int32()))-score(want[i])) > 1e-5 {
-							t.Fatalf("%s, limit %d, document %d: %v, wanted %d with %v", similarity, limit, i, d, want[i],
-								score(want[i]))
+							t.Fatalf("%s, limit %d, document %d: %v, wanted %d with %v", similarity, limit, i, d,
+								want[i], score(want[i]))
 						}
 					}
 				}

@@ -100,12 +100,14 @@ func (b *builder) request(r *plan.Request) {
 		Filtered: q.Match != nil, Needs: q.Needs, Want: q.Want, Whole: q.Whole, Repeat: q.Repeat, From: b.resume(),
 		Explain: q.Explain}
 	r.Whole = q.Whole && r.WholeSlots
-	if n := len(q.OrderBy); n > 0 {
+	n := len(q.OrderBy)
+	if n > 0 {
 		r.Near, r.OrderBy, r.Desc = q.OrderBy[0].Near, make([]access.Path, n), make([]bool, n)
 	}
 	for i, o := range q.OrderBy {
 		r.OrderBy[i], r.Desc[i] = o.Path, o.Desc
 		r.Computed = r.Computed || o.Key != nil
+		r.Own, r.Beside = o.Own && n == 1, o.Beside
 	}
 }
 

@@ -1,11 +1,15 @@
 package exec
 
 import (
+	"math"
 	"slices"
 
 	"github.com/orrerydb/orrery/core/index"
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/store"
+	"github.com/orrerydb/orrery/core/value"
 )
 
 // A fact of a slot (store.Fact) tells whether the index entries at a path are in the order of the values and name every
@@ -123,6 +127,68 @@ func (b *builder) InOrder(p access.Path) bool {
 		}
 	}
 	return true
+}
+
+// OwnInOrder implements plan.Stats. All entries at the path must be of one class whose order all languages share, and
+// hold their whole values. NaN is the least number here, and the greatest one in some languages. Beside may have the
+// entries of arrays whose elements have no entries there: those of vertex properties (index.GraphForm).
+func (b *builder) OwnInOrder(p, beside access.Path) bool {
+	id, other := b.Policy().PathID(p.Segs), b.Policy().PathID(beside.Segs)
+	var class, arrays byte
+	for i := range b.spans {
+		slot := b.spans[i].slot
+		if !b.uncut(slot, p, id) || !b.oneClass(slot, id, &class) {
+			return false
+		}
+		if len(beside.Segs) > 0 && (slot.HasElements(other) || !b.oneClass(slot, other, &arrays)) {
+			return false
+		}
+	}
+	switch class {
+	case value.ClassBool, value.ClassString, value.ClassDate, value.ClassUUID:
+	case value.ClassNumber:
+		if !b.noNaN(id) {
+			return false
+		}
+	default:
+		return false
+	}
+	return arrays == 0 || arrays == value.ClassArray
+}
+
+// uncut reports whether the entries at a path in a slot hold their whole values.
+func (b *builder) uncut(slot *store.ViewSlot, p access.Path, id uint64) bool {
+	if !slot.HasLossy(id) {
+		return true
+	}
+	f, ok := b.fact(slot, p, id, nowOr)
+	return ok && f.Lossy == 0
+}
+
+// noNaN reports whether no entry at a path is that of NaN.
+func (b *builder) noNaN(id uint64) bool {
+	nan, _ := keys.AppendIndex(nil, value.DoubleOf(math.NaN()))
+	var it kv.Iterator
+	found := false
+	for i := 0; i < len(b.spans) && !found && b.err == nil; {
+		lo := append(keys.AppendIndexPath(nil, b.spans[i].slot.Key(), id), nan...)
+		if hi := keys.After(lo); it != nil {
+			it.Reset(lo, hi)
+		} else {
+			var err error
+			if it, err = b.iter(lo, hi); err != nil {
+				b.failed(err)
+				return false
+			}
+		}
+		found = it.First()
+		b.failed(it.Err())
+		_, i = b.slotOf(i)
+	}
+	if it != nil {
+		b.rest(it)
+	}
+	return !found && b.err == nil
 }
 
 // EveryItemHas implements plan.Stats.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"container/heap"
 
+	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/store"
 )
@@ -23,6 +24,8 @@ type ordered struct {
 	top   bool // the first stream of the heap has given its entry: it moves before the next row
 	mem   store.Mem
 	cover *cover // nil: items are fetched
+	own   *Order // items count only at the entry of their key; nil: at each of their entries
+	key   []byte // of own
 	far   *ahead // fetches them in chunks; nil: one by one
 }
 
@@ -64,6 +67,9 @@ func (b *builder) merge(m *plan.Node, _ *position) (source, error) {
 	if n.Covered {
 		o.cover = newCover(b, n.Leaf)
 	}
+	if b.q.OrderBy[0].Own {
+		o.own = &b.q.OrderBy[0]
+	}
 	o.h.down = b.q.OrderBy[0].Desc
 	o.h.desc = o.h.down
 	if n.Leaf.Comp != nil {
@@ -94,11 +100,16 @@ func (o *ordered) next(r *row) (bool, error) {
 	}
 	if o.far != nil {
 		var n nameOf
-		ok, err := o.far.next(r, &n)
-		if ok {
-			r.pos = position{kind: posSort, number: n.number}
+		for {
+			ok, err := o.far.next(r, &n)
+			if err != nil || !ok {
+				return false, err
+			}
+			if o.counts(r, n.value) {
+				r.pos = position{kind: posSort, number: n.number}
+				return true, nil
+			}
 		}
-		return ok, err
 	}
 	for {
 		if ok, err := o.settle(); err != nil || !ok {
@@ -111,11 +122,20 @@ func (o *ordered) next(r *row) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if ok {
+		if ok && o.counts(r, e.cur.Value) {
 			r.pos = position{kind: posSort, number: e.cur.Number}
 			return true, nil
 		}
 	}
+}
+
+// counts reports whether the row's item is given at an entry with this value.
+func (o *ordered) counts(r *row, entry []byte) bool {
+	if o.own == nil {
+		return true
+	}
+	o.key, _ = keys.AppendIndex(o.key[:0], sortKey(o.own, &r.item))
+	return bytes.Equal(o.key, entry)
 }
 
 // name implements namer.
@@ -125,7 +145,7 @@ func (o *ordered) name(n *nameOf) (bool, error) {
 	}
 	e := o.h.list[0]
 	o.top = true
-	*n = nameOf{slot: e.sps[0].slot, number: e.cur.Number, name: e.cur.Name}
+	*n = nameOf{slot: e.sps[0].slot, number: e.cur.Number, value: e.cur.Value, name: e.cur.Name}
 	return true, nil
 }
 

@@ -32,6 +32,14 @@ type Order struct {
 	Key func(*store.Item) value.Value
 	// Near says that the keys are distances from a place. It is only for an order with one Key.
 	Near *Near
+	// Own says that an item has at most one key, which is one of its values at Path, and that Match refuses items
+	// without a key. So an index gives the order although items may have several entries at Path: an item is given at
+	// the entry of its key. Beside is another path where the key of some items may be; without names: none.
+	//
+	// Example: a vertex {name: [{_value: "b"}, {_value: "a"}]} has the key "b", its first value. It has entries "a"
+	// and "b" at /name/_value. It is given at "b". A vertex {name: "c"} of another API has its key at /name.
+	Own    bool
+	Beside access.Path
 }
 
 // Query is a query of a language. Match is its exact filter. Pred is a condition that an index can answer and that

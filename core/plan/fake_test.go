@@ -57,7 +57,10 @@ func (f *fake) MayHoldForeign() bool           { return f.foreign }
 func (f *fake) MayHoldInColumn(id uint64) bool { return f.marks[id] }
 func (f *fake) InOrder(p access.Path) bool     { return !f.MayHoldElements(p) }
 func (f *fake) MayHoldGraphForm() bool         { return f.graph }
-func (f *fake) KeysMayBeForeign() bool         { return f.foreign }
+func (f *fake) OwnInOrder(p, _ access.Path) bool {
+	return f.complete[strings.Join(p.Segs, ".")]
+}
+func (f *fake) KeysMayBeForeign() bool { return f.foreign }
 func (f *fake) MayHoldElements(p access.Path) bool {
 	return f.elements[strings.Join(p.Segs, ".")]
 }
@@ -346,7 +349,7 @@ func setUp(t *testing.T, d *datadriven.TestData) (*fake, *Request) {
 			flag := map[string]*bool{"foreign": &f.foreign, "graph": &f.graph, "ttl": &f.ttl, "texts": &f.texts,
 				"untold": &f.untold, "mixedids": &f.mixedIDs, "byid": &r.ByID, "whole": &r.Whole,
 				"repeat":     &r.Repeat,
-				"unnumbered": &f.unnumbered, "filtered": &r.Filtered, "cut": &r.From.Cut,
+				"unnumbered": &f.unnumbered, "filtered": &r.Filtered, "own": &r.Own, "cut": &r.From.Cut,
 				"former": &r.From.Former}[a.Key]
 			switch {
 			case a.Key == "rebuilding":

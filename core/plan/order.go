@@ -240,7 +240,7 @@ func (x *chooser) merges(p *access.Plan) bool {
 		return false
 	}
 	if p.Leaf.Comp == nil {
-		return x.InOrder(p.Leaf.Path)
+		return p.Why == access.EntryOfKey || x.InOrder(p.Leaf.Path)
 	}
 	streams := x.Slots()
 	if p.Leaf.Comp.Merged() {

@@ -23,7 +23,11 @@ type Request struct {
 	Desc     []bool        // which of them descend
 	Computed bool          // a key of the order isn't the value at its path
 	Near     *Near         // the order is that of distances
-	Shown    Shown
+	// Own says that an item has at most one key, which is one of its values at the order's path or at Beside, and that
+	// items without a key aren't wanted.
+	Own    bool
+	Beside access.Path
+	Shown  Shown
 	// Collation says what is known about the order of values.
 	Collation access.Collation
 

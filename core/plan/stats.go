@@ -51,6 +51,9 @@ type Stats interface {
 	InOrder(p access.Path) bool
 	// InOneClass reports whether InOrder holds and all entries are of one class.
 	InOneClass(p access.Path) bool
+	// OwnInOrder reports whether a walk of the entries at a path passes the keys of all items in their order, where
+	// items may have several values there, and the key may also be at a path beside: see Request.Own.
+	OwnInOrder(p, beside access.Path) bool
 	// NamesEveryItem reports whether the index has exactly one entry of each item for the value at a path, or for its
 	// absence. EveryItemHas reports whether InOneClass holds too.
 	NamesEveryItem(p access.Path) bool

@@ -83,7 +83,10 @@ func (s *containerStore) Find(ctx context.Context, f Find) (Rows, error) {
 	if f.Match != nil {
 		q.Match = func(it *core.Item) (bool, error) { return f.Match(it.Doc) }
 	}
-	if f.Shown {
+	switch {
+	case f.First != nil:
+		s.order(q, f.First)
+	case f.Shown:
 		q.Shown = query.Creation
 	}
 	rows, err := s.c.Query(ctx, q)
@@ -91,6 +94,30 @@ func (s *containerStore) Find(ctx context.Context, f Find) (Rows, error) {
 		return nil, err
 	}
 	return containerRows{rows}, nil
+}
+
+// order gives a query an order by a property. The value of a vertex's property is stored as [{_value: ..}], or by other
+// APIs as the field itself. Elements without the property aren't wanted.
+func (s *containerStore) order(q *query.Query, first *First) {
+	key := func(it *core.Item) value.Value { return FirstValue(it.Doc, first.Key) }
+	match := q.Match
+	q.Match = func(it *core.Item) (bool, error) {
+		if !key(it).IsDefined() {
+			return false, nil
+		}
+		if match == nil {
+			return true, nil
+		}
+		return match(it)
+	}
+	o := query.Order{Desc: first.Desc, Key: key, Own: true}
+	switch paths := VertexPaths(first.Key); {
+	case first.Edges, s.mode == KeyProperty && first.Key == s.name:
+		o.Path = EdgePaths(first.Key)[0]
+	default:
+		o.Path, o.Beside = paths[0], paths[1]
+	}
+	q.OrderBy, q.Compare = []query.Order{o}, first.Values
 }
 
 // edgeNeeds are the paths that tell edges from vertices.

@@ -349,6 +349,19 @@ func EachValue(field value.Value, f func(i int, val, id, meta value.Value) bool)
 	}
 }
 
+// FirstValue returns the first value of an element's property, Undefined if it has none.
+func FirstValue(d []byte, key string) (first value.Value) {
+	field := value.ObjectOf(d).Get(StoredKey(key))
+	if !field.IsDefined() || IsEdge(d) {
+		return field
+	}
+	EachValue(field, func(_ int, val, _, _ value.Value) bool {
+		first = val
+		return false
+	})
+	return first
+}
+
 // view returns a string that shares bytes of a document. This is safe because an element's document never changes (a
 // write replaces it), and the garbage collector keeps it as long as the string.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -55,10 +55,20 @@ type Find struct {
 	Match func(doc []byte) (bool, error)
 	// Limit is the number of documents that are needed; more may be returned. 0: all.
 	Limit int
+	// First is the order of the documents. Those without the property aren't returned. nil: that of Shown, and all.
+	First *First
 	// Shown says that the client gets the elements, so they are returned in the order of their creation.
 	Shown bool
 	// Explain says that the Rows will be asked how they were found (Explainer).
 	Explain bool
+}
+
+// First is an order of elements by a property.
+type First struct {
+	Key    string
+	Edges  bool // of edges; else of vertices
+	Desc   bool
+	Values func(a, b value.Value) int // compares values as they are stored
 }
 
 // Totals is how many vertices and edges a graph has.

@@ -43,7 +43,7 @@ func Regexp(pattern, options string) (p *Pattern, prefix string, err error) {
 	}
 	re, cerr := regexp.Compile(text)
 	if cerr != nil {
-		p, err := backtracking(pattern, flags)
+		p, err := backtracking(possessive(pattern), flags)
 		if err == nil {
 			return p, "", nil
 		}

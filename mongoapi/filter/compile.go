@@ -3,6 +3,7 @@ package filter
 import (
 	"strings"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -33,6 +34,9 @@ func (c *compiler) document(q value.Value, depth int) (node, error) {
 	for it := q.Iter(); it.Next(); {
 		key := string(it.Key())
 		if !strings.HasPrefix(key, "$") || depth > 0 && dbRefName(key) {
+			if undefined(&it) {
+				return nil, errUndefined
+			}
 			n, err := c.field(key, it.Value(), depth+1)
 			if err != nil {
 				return nil, err
@@ -135,6 +139,15 @@ func (c *compiler) list(key string, v value.Value, depth int) (node, error) {
 	return notNode{orNode(kids)}, nil
 }
 
+// errUndefined is the error for a comparison with BSON's deprecated undefined, which otherwise reads as null.
+var errUndefined = merr.New(merr.BadValue, "cannot compare to undefined")
+
+// compares are the operators that compare with one value.
+var compares = map[string]bool{"$eq": true, "$gt": true, "$gte": true, "$lt": true, "$lte": true, "$ne": true}
+
+// undefined reports whether an iterator is at a value undefined.
+func undefined(it *value.Iter) bool { return it.Element()[0] == bson.TypeUndefined }
+
 // field compiles `path: condition`.
 func (c *compiler) field(path string, v value.Value, depth int) (node, error) {
 	if isOperatorObject(v) {
@@ -170,6 +183,9 @@ func (c *compiler) operators(path string, v value.Value, depth int) (node, error
 	for it := v.Iter(); it.Next(); {
 		key := string(it.Key())
 		op, ok := ops[key]
+		if compares[key] && undefined(&it) {
+			return nil, errUndefined
+		}
 		if !ok {
 			if Unsupported[key] {
 				return nil, merr.NotSupported(key)

@@ -207,6 +207,8 @@ func (c *compiler) inTest(arg value.Value) (test func(value.Value) bool, vs []va
 	for it := arg.Iter(); it.Next(); {
 		v := it.Value()
 		switch {
+		case undefined(&it):
+			return nil, nil, false, merr.New(merr.BadValue, "InMatchExpression equality cannot be undefined")
 		case isOperatorObject(v):
 			return nil, nil, false, merr.New(merr.BadValue, "cannot nest $ under $in")
 		case v.Kind() == value.Regex:
@@ -350,6 +352,8 @@ func (c *compiler) all(path string, arg, _ value.Value, depth int) (node, error)
 		var n node
 		var err error
 		switch {
+		case undefined(&it):
+			err = errUndefined
 		case isOperatorObject(v) && v.Get("$elemMatch").IsDefined():
 			n, err = c.elemMatch(path, v.Get("$elemMatch"), v, depth+1)
 		case isOperatorObject(v):

@@ -103,6 +103,7 @@ type compiler struct {
 	o     Options
 	id    int // _id: 1 included, -1 excluded by name
 	slice bool
+	one   bool // there is a positional projection
 }
 
 // at returns the leaf of a path, and creates it if necessary.
@@ -367,6 +368,10 @@ func (c *compiler) positional(path string, on bool) error {
 	if !on {
 		return merr.New(31395, "positional projection cannot be used with exclusion")
 	}
+	if c.one {
+		return merr.New(31276, "Cannot specify more than one positional projection per query.")
+	}
+	c.one = true
 	if c.o.Query == nil {
 		return merr.New(51246, "positional operator '.$' couldn't find a matching element in the array")
 	}

@@ -1,7 +1,7 @@
 // What collections can be told about their documents: validators, views, collations, time series.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { MongoClient } from "mongodb";
+import { Binary, MongoClient } from "mongodb";
 import mongoose from "mongoose";
 import { account, key, mongo, unique } from "./server.mjs";
 
@@ -77,4 +77,27 @@ test("mongoose: collation, unique without case, and validators of the server", a
   await c.db.command({ collMod: User.collection.name, validator: { age: { $gte: 0 } } });
   await assert.rejects(User.create({ mail: "b", age: -1 }), { code: 121 });
   await c.close();
+});
+
+test("search for vectors", async () => {
+  const c = client.db(unique("vectors")).collection("c");
+  await c.insertMany([{ _id: 1, v: [1, 0], year: 1990 }, { _id: 2, v: Binary.fromFloat32Array(new Float32Array([0, 1])), year: 2000 },
+    { _id: 3, v: [1, 1], year: 2000 }]);
+  assert.equal(await c.createSearchIndex({
+    name: "near", type: "vectorSearch",
+    definition: { fields: [{ type: "vector", path: "v", numDimensions: 2, similarity: "cosine" }, { type: "filter", path: "year" }] },
+  }), "near");
+  const [index] = await c.listSearchIndexes("near").toArray();
+  assert.deepEqual([index.status, index.queryable, index.latestDefinition.fields.length], ["READY", true, 2]);
+  const near = (queryVector, more = {}) => c.aggregate([
+    { $vectorSearch: { index: "near", path: "v", queryVector, numCandidates: 20, limit: 2, ...more } },
+    { $project: { v: 0 } }, { $set: { score: { $meta: "vectorSearchScore" } } }]).toArray();
+  assert.deepEqual((await near([1, 0])).map((d) => d._id), [1, 3]);
+  assert.deepEqual((await near(Binary.fromFloat32Array(new Float32Array([0, 1])), { filter: { year: { $gte: 2000 } } })).map((d) => d._id), [2, 3]);
+  assert.equal((await near([1, 0], { limit: 1 }))[0].score, 1);
+  await assert.rejects(near([1, 0, 0]), (e) => e.code === 8 && /indexed with 2 dimensions but queried with 3/.test(e.message));
+  await c.updateSearchIndex("near", { fields: [{ type: "vector", path: "v", numDimensions: 2, similarity: "euclidean" }] });
+  await c.dropSearchIndex("near");
+  assert.deepEqual(await c.listSearchIndexes().toArray(), []);
+  assert.deepEqual(await near([1, 0]), []);
 });

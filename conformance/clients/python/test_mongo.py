@@ -5,8 +5,10 @@ import unittest
 from urllib.parse import quote_plus
 
 from bson import ObjectId
+from bson.binary import Binary, BinaryVectorDtype
 from gridfs import GridFS
 from pymongo import ASCENDING, DESCENDING, CursorType, MongoClient, ReturnDocument, UpdateOne, errors
+from pymongo.operations import SearchIndexModel
 
 LOGIN = f"{os.environ['ORRERY_ACCOUNT_NAME']}:{quote_plus(os.environ['ORRERY_ACCOUNT_KEY'])}"
 URI = f"mongodb://{LOGIN}@{os.environ['ORRERY_MONGO']}/"
@@ -49,6 +51,25 @@ class Mongo(unittest.TestCase):
         self.assertEqual(sorted(c.index_information()), ["_id_", "k_1"])
         groups = c.aggregate([{"$group": {"_id": "$k", "s": {"$sum": "$v"}}}, {"$sort": {"_id": 1}}])
         self.assertEqual(list(groups), [{"_id": "a", "s": 3}, {"_id": "b", "s": 5}])
+
+    def test_vectors(self):
+        c = self.db.c
+        near = Binary.from_vector([0.0, 1.0], BinaryVectorDtype.FLOAT32)
+        c.insert_many([{"_id": 1, "v": [1.0, 0.0], "g": 1}, {"_id": 2, "v": near, "g": 2}, {"_id": 3, "v": [1, 1], "g": 2}])
+        fields = [
+            {"type": "vector", "path": "v", "numDimensions": 2, "similarity": "cosine"},
+            {"type": "filter", "path": "g"},
+        ]
+        model = SearchIndexModel({"fields": fields}, name="near", type="vectorSearch")
+        self.assertEqual(c.create_search_index(model), "near")
+        self.assertTrue(next(c.list_search_indexes("near"))["queryable"])
+        stage = {"index": "near", "path": "v", "queryVector": near, "numCandidates": 10, "limit": 2, "filter": {"g": 2}}
+        score = {"$project": {"score": {"$meta": "vectorSearchScore"}}}
+        found = list(c.aggregate([{"$vectorSearch": stage}, score]))
+        self.assertEqual([(d["_id"], round(d["score"], 3)) for d in found], [(2, 1.0), (3, 0.854)])
+        c.update_search_index("near", {"fields": fields[:1]})
+        c.drop_search_index("near")
+        self.assertEqual(list(c.list_search_indexes()), [])
 
     def test_watch(self):
         c = self.db.c

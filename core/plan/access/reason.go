@@ -21,6 +21,7 @@ const (
 	FewInAll
 	RangeAndOrder
 	EntryOfEvery
+	EntryOfKey
 	CompositeOrder
 	CompositeOrderInside
 	CompositeInside
@@ -64,6 +65,7 @@ var reasons = [...]string{
 	FewInAll:             "few items satisfy all of the conditions",
 	RangeAndOrder:        "range and order are on one path",
 	EntryOfEvery:         "every item has an entry on the path of the order",
+	EntryOfKey:           "the entries of the keys give the order, and few rows are wanted",
 	CompositeOrder:       "a composite index gives the order",
 	CompositeOrderInside: "a composite index gives the order inside one logical partition",
 	CompositeInside:      "a composite index inside one logical partition",

@@ -42,6 +42,45 @@ func Taken(rest []gvalue.Instruction, atEnd int) int {
 	return atEnd
 }
 
+// Sorted is an order() of elements by a property of which only the first ones are needed.
+type Sorted struct {
+	Key  string
+	Desc bool
+	N    int // how many are needed
+}
+
+// FirstBy returns the order in which the elements of V() or E() are sorted by the steps after it. ok is false if there
+// is another step, or if more than most elements are needed.
+//
+// Example: for g.V().order().by('age', desc).limit(10) it returns age, descending, 10.
+func FirstBy(rest []gvalue.Instruction, most int) (s Sorted, ok bool) {
+	for len(rest) > 0 && rest[0].Op == "as" {
+		rest = rest[1:]
+	}
+	if len(rest) < 3 || rest[0].Op != "order" || len(rest[0].Args) > 0 || rest[1].Op != "by" {
+		return s, false
+	}
+	by := rest[1].Args
+	if len(by) == 2 {
+		switch by[1] {
+		case gvalue.Asc, gvalue.Incr:
+		case gvalue.Desc, gvalue.Decr:
+			s.Desc = true
+		default:
+			return s, false
+		}
+		by = by[:1]
+	}
+	if len(by) != 1 {
+		return s, false
+	}
+	if s.Key, ok = by[0].(string); !ok {
+		return s, false
+	}
+	s.N, ok = UpTo(rest[2])
+	return s, ok && s.N <= most
+}
+
 // OnlyCounted reports whether the elements of V() or E() are only counted.
 func OnlyCounted(rest []gvalue.Instruction) bool {
 	return len(rest) > 0 && rest[0].Op == "count" && len(rest[0].Args) == 0

@@ -33,6 +33,7 @@ type Access struct {
 	HasPKs bool
 	PKs    []value.Value // partitions
 	Pred   *access.Pred  // the index condition: it selects a superset of what the filters accept; nil: all
+	Loose  bool          // some filter has narrowed nothing: what is selected may be much more
 }
 
 // Fold folds the filters at the front of ins.
@@ -44,9 +45,11 @@ func Fold(ins []gvalue.Instruction, env Env) Access {
 			pending++
 			continue
 		}
+		before := a
 		if !a.take(in, env) {
 			break
 		}
+		a.Loose = a.Loose || a.Pred == before.Pred && a.HasIDs == before.HasIDs && a.HasPKs == before.HasPKs
 		a.Labels = append(a.Labels, ins[i-pending:i]...)
 		pending = 0
 		a.Filters = append(a.Filters, in)

@@ -7,6 +7,8 @@ import (
 	"math/big"
 	"strings"
 
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
 
@@ -102,6 +104,9 @@ func compareAll(a, b any) int {
 	}
 	return strings.Compare(gvalue.Text(a), gvalue.Text(b))
 }
+
+// compareStored is compareAll for stored values.
+func compareStored(a, b value.Value) int { return compareAll(graph.FromValue(a), graph.FromValue(b)) }
 
 func compareBool(a, b bool) int {
 	switch {

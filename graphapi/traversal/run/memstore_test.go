@@ -3,6 +3,7 @@ package run_test
 import (
 	"bytes"
 	"context"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -103,6 +104,9 @@ func (m *memStore) Find(_ context.Context, f graph.Find) (graph.Rows, error) {
 	}
 	sort.Slice(keys, func(i, j int) bool { return naturalLess(keys[i], keys[j]) })
 	r := &memRows{}
+	if f.First != nil { // all are sorted below
+		f.Limit = 0
+	}
 	for _, k := range keys {
 		d := m.docs[k]
 		if f.PK.IsDefined() && string(doc.AppendExtJSON(nil, m.keyOf(d), true)) != string(
@@ -119,9 +123,18 @@ func (m *memStore) Find(_ context.Context, f graph.Find) (graph.Rows, error) {
 		if err != nil {
 			return nil, err
 		}
-		if ok {
+		if ok && (f.First == nil || graph.FirstValue(d, f.First.Key).IsDefined()) {
 			r.docs = append(r.docs, d)
 		}
+	}
+	if first := f.First; first != nil {
+		slices.SortStableFunc(r.docs, func(a, b []byte) int {
+			c := first.Values(graph.FirstValue(a, first.Key), graph.FirstValue(b, first.Key))
+			if first.Desc {
+				return -c
+			}
+			return c
+		})
 	}
 	return r, nil
 }

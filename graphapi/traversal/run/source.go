@@ -30,6 +30,10 @@ func (c *compiler) source(tr *traversal, ins []gvalue.Instruction, first bool) (
 		sel.pred = access.And(sel.pred, graph.EdgesOnly())
 	}
 	sel.limit = compile.Taken(ins[1+a.N:], c.atEnd())
+	if f, ok := compile.FirstBy(ins[1+a.N:], maxTop); ok && !a.Loose && !graph.IsReserved(graph.StoredKey(f.Key)) {
+		sel.limit = f.N
+		sel.first = &graph.First{Key: f.Key, Edges: !vertices, Desc: f.Desc, Values: compareStored}
+	}
 	if !c.x.paths && c.probes == nil && len(a.Labels) == 0 {
 		sel.counted, sel.labels = compile.OnlyCounted(ins[1+a.N:]), compile.OnlyLabels(ins[1+a.N:])
 	}
@@ -190,9 +194,10 @@ type selection struct {
 	vertices bool
 	pred     *access.Pred
 	tests    []func(x *exec, v any) (bool, error)
-	counted  bool // the elements are only counted
-	labels   bool // only their labels are looked at
-	limit    int  // how many elements are needed; 0: all
+	counted  bool         // the elements are only counted
+	labels   bool         // only their labels are looked at
+	limit    int          // how many elements are needed; 0: all
+	first    *graph.First // the order in which they are the first ones; nil: any
 }
 
 func (s *selection) holds(x *exec, v any) (bool, error) {
@@ -215,15 +220,37 @@ func (x *exec) selected(s *selection, ids []any) (iter, error) {
 
 // scan looks up all elements of one kind that pass the filters, in one partition or in all.
 func (x *exec) scan(s *selection, pk value.Value) (iter, error) {
-	f := graph.Find{PK: pk, Pred: s.pred, Match: x.matcher(s), Limit: s.limit, Shown: !s.counted}
+	f := graph.Find{PK: pk, Pred: s.pred, Match: x.matcher(s), Limit: s.limit, First: s.first,
+		Shown: !s.counted}
 	if s.counted {
 		return x.find(f, func([]byte) (any, error) { return true, nil })
 	}
 	if s.labels {
 		return x.find(f, labelled(s.vertices))
 	}
-	return x.findElements(f, s.vertices)
+	it, err := x.findElements(f, s.vertices)
+	if it == nil || err != nil || s.first == nil {
+		return it, err
+	}
+	return &firstIter{it: it, left: s.limit}, nil
 }
+
+// firstIter returns the first elements of a look-up.
+type firstIter struct {
+	it   iter
+	left int
+}
+
+func (f *firstIter) next(x *exec) (any, bool, error) {
+	if f.left == 0 {
+		f.it.close()
+		return nil, false, nil
+	}
+	f.left--
+	return f.it.next(x)
+}
+
+func (f *firstIter) close() { f.it.close() }
 
 // maxLabels bounds the elements that labelled keeps.
 const maxLabels = 1000
