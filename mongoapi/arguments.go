@@ -127,8 +127,10 @@ var (
 	listIndexesArguments = args.Set{
 		"cursor": args.Object, "includeBuildUUIDs": args.OptionalBool, "includeIndexBuildInfo": args.OptionalBool,
 	}
-	listCollectionsArgs = args.Set{
-		"filter": args.Object, "nameOnly": args.OptionalBool, "authorizedCollections": args.OptionalBool,
+	renameCollectionArgs = args.Set{"to": args.String, "dropTarget": args.Any, "stayTemp": args.StrictBool}
+	listCollectionsArgs  = args.Set{
+		"includePendingDrops": args.SafeBool,
+		"filter":              args.Object, "nameOnly": args.OptionalBool, "authorizedCollections": args.OptionalBool,
 		"cursor": args.Object,
 	}
 	compactArguments  = args.Set{"force": args.SafeBool, "freeSpaceTargetMB": args.Number}

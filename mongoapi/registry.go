@@ -63,12 +63,12 @@ func init() {
 		"create":              {fn: create, txn: true, args: createArguments, strict: true},
 		"createIndexes":       {fn: createIndexes, txn: true, args: createIndexesArguments, strict: true},
 		"customAction":        {fn: customAction},
-		"drop":                {fn: drop},
-		"dropDatabase":        {fn: dropDatabase},
+		"drop":                {fn: drop, strict: true},
+		"dropDatabase":        {fn: dropDatabase, strict: true},
 		"dropIndexes":         {fn: dropIndexes, args: dropIndexesArguments, strict: true},
 		"deleteIndexes":       {fn: dropIndexes, args: dropIndexesArguments, strict: true},
 		"enableSharding":      {fn: nothing},
-		"listCollections":     {fn: listCollections, args: listCollectionsArgs},
+		"listCollections":     {fn: listCollections, args: listCollectionsArgs, strict: true},
 		"listDatabases":       {fn: listDatabases, args: listDatabasesArgs},
 		"listIndexes":         {fn: listIndexes, args: listIndexesArguments, strict: true},
 		"createSearchIndexes": {fn: createSearchIndexes, args: createSearchIndexesArguments, strict: true},
@@ -76,7 +76,7 @@ func init() {
 		"listSearchIndexes":   {fn: listSearchIndexes, args: searchIndexArguments, strict: true},
 		"updateSearchIndex":   {fn: updateSearchIndex, args: updateSearchIndexArguments, strict: true},
 
-		"renameCollection": {fn: renameCollection, args: args.Set{"to": args.String, "dropTarget": args.Any}},
+		"renameCollection": {fn: renameCollection, args: renameCollectionArgs, strict: true},
 		"shardCollection":  {fn: shardCollection, args: shardCollectionArgs},
 
 		// Sessions.

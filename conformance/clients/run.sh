@@ -2,7 +2,7 @@
 # Runs the clients of other languages against ./bin/orrery on free ports, prints counts, and verifies the resulting
 # stores.
 #
-#   conformance/clients/run.sh [js|python|java|console|gremlinserver|mongosh|page [FILE...]]     default: all; FILE: only these test files of js or python
+#   conformance/clients/run.sh [js|python|java|console|gremlinserver|mongosh|page|programs [FILE...]]     default: all; FILE: only these test files of js or python
 #
 # Needs node and npm. Python, Java and the Gremlin Console (Java) are run where they are installed. The clients come
 # from the registries, in the versions of the lock files. ORRERY_BIN names another binary, and ORRERY_FLAGS are further
@@ -176,27 +176,38 @@ run_mongosh() {
     --quiet --file shell.js 2>"$work/mongosh.err" || { cat "$work/mongosh.err"; return 1; }
 }
 
-# The web page in Chromium, against servers of its own with the sample data, and its types. Chromium comes from the
-# system, and is installed where that is Debian and this is root.
-run_page() {
+# browser prepares the tests in Chromium and sets its name. Chromium comes from the system, and is installed where that is
+# Debian and this is root.
+browser() {
   cd "$here/page"
-  local chromium
   chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
   if [[ -z $chromium && $(id -u) -eq 0 ]] && command -v apt-get >/dev/null; then
     { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium fonts-dejavu-core; } >"$work/apt.log" 2>&1 || true
     chromium=$(command -v chromium || true)
   fi
   if [[ -z $chromium ]]; then
-    echo "page: not run, there is no chromium here"
-    return 0
+    echo "$1: not run, there is no chromium here"
+    return 1
   fi
   if [[ ! -d node_modules || package-lock.json -nt node_modules ]]; then
     npm ci --ignore-scripts --silent --no-progress && touch node_modules
   fi
-  local code=0
+}
+
+# The web page, against servers of its own with the sample data, and its types.
+run_page() {
+  local chromium code=0
+  browser page || return 0
   node_modules/.bin/tsc -p . || code=1
   ORRERY_BIN=$bin CHROMIUM=$chromium node_tests page *.test.mjs || code=1
   return "$code"
+}
+
+# The programs that the page shows, with the clients of the languages that have been run before.
+run_programs() {
+  local chromium
+  browser programs || return 0
+  ORRERY_BIN=$bin CHROMIUM=$chromium node_tests programs programs.mjs
 }
 
 # each SERVERS LANGUAGES [FILE...] runs languages one after the other.
@@ -211,16 +222,17 @@ each() {
 
 status=0
 case ${1:-} in
-js | python | java | console | gremlinserver | mongosh | page)
+js | python | java | console | gremlinserver | mongosh | page | programs)
   servers "$1"
   each "$1" "$@" || status=1
   ;;
 *)
+  (browser page) >/dev/null || true # page and programs share its modules, and run side by side
   servers node
   servers others
   each node "js mongosh page" "$@" >"$work/beside.log" 2>&1 &
   beside=$!
-  each others "python java console gremlinserver" "$@" || status=1
+  each others "python java console gremlinserver programs" "$@" || status=1
   wait "$beside" || status=1
   beside=
   cat "$work/beside.log"

@@ -196,7 +196,8 @@ func (x *chooser) ordered() (access.Plan, bool) {
 }
 
 // ownEntries returns the walk over the entries of the keys of an order, if it finds the wanted rows sooner than the
-// path p gives its candidates, which would all be sorted. Items may have several entries: they count at that of their key.
+// path p gives its candidates, which would all be sorted. Items may have several entries: they count at that of their
+// key.
 //
 // Example: the 10 vertices with the greatest age of 100,000, of which half have the label person. A walk passes 20
 // entries and fetches their items, at a cost of 340. The index of labels gives 50,000 candidates, at a cost of 550,000.

@@ -104,6 +104,7 @@ type compiler struct {
 	id    int // _id: 1 included, -1 excluded by name
 	slice bool
 	one   bool // there is a positional projection
+	match bool // there is an $elemMatch
 }
 
 // at returns the leaf of a path, and creates it if necessary.
@@ -168,6 +169,11 @@ func (c *compiler) want(m mode, path string) error {
 func (c *compiler) field(path string, v value.Value, depth int) error {
 	if c.p.mode == add {
 		return c.computed(path, v, depth)
+	}
+	if strings.HasSuffix(path, ".$") {
+		if err := c.checkPositional(path, v); err != nil {
+			return err
+		}
 	}
 	switch v.Kind() {
 	case value.Bool, value.Int32, value.Int64, value.Double, value.Decimal:
@@ -307,6 +313,10 @@ func (c *compiler) findOperator(path, op string, arg value.Value) error {
 	if strings.Contains(path, ".") {
 		return merr.New(31275, "Cannot use $elemMatch projection on a nested field.")
 	}
+	if c.one {
+		return merr.New(31255, "Cannot specify positional operator and $elemMatch.")
+	}
+	c.match = true
 	if err := c.want(include, path); err != nil {
 		return err
 	}
@@ -364,12 +374,30 @@ func sliceFn(arg value.Value) (func(*Projection, value.Value, value.Value) (valu
 	}, nil
 }
 
+// checkPositional checks what stands at a path that ends with the positional operator.
+func (c *compiler) checkPositional(path string, v value.Value) error {
+	switch {
+	case !c.o.Find:
+		return merr.New(31324, "Cannot use positional projection in aggregation projection")
+	case path == ".$":
+		return merr.New(5392900, "Projection on field .$ is invalid")
+	case v.Kind() == value.Object:
+		return merr.New(31271, "positional projection cannot be used with an expression or sub object")
+	case v.Kind() != value.Bool && !v.IsNumber():
+		return merr.New(31308, "positional projection cannot be used with a literal")
+	}
+	return nil
+}
+
 func (c *compiler) positional(path string, on bool) error {
 	if !on {
 		return merr.New(31395, "positional projection cannot be used with exclusion")
 	}
 	if c.one {
 		return merr.New(31276, "Cannot specify more than one positional projection per query.")
+	}
+	if c.match {
+		return merr.New(31256, "Cannot specify positional operator and $elemMatch.")
 	}
 	c.one = true
 	if c.o.Query == nil {

@@ -266,6 +266,43 @@ func TestServerOnFullDisk(t *testing.T) {
 	remount(t, disk, 0, "")
 }
 
+// An import ends when the disk is full, calls no row bad because of it, and goes on with every row when there is room.
+func TestImportOnFullDisk(t *testing.T) {
+	disk, dir := smallDisk(t, 64), t.TempDir()
+	p := launch(t, "serve", "--data", filepath.Join(disk, "data"), "--auth=false", "--cache-mb", "16")
+	p.ready(t)
+	var text strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&text, `{"id":"%d","_id":"%d","pk":"a"}`+"\n", i, i)
+	}
+	file := write(t, dir, "rows.jsonl", text.String())
+	for _, api := range []string{"nosql", "mongo"} {
+		bad := filepath.Join(dir, api)
+		args := []string{"import", file, "--data", filepath.Join(disk, "data"), "--db", api, "--container", "c",
+			"--partition-key", "/pk", "--api", api, "--state", bad + ".state", "--bad-rows", bad}
+		first := write(t, dir, "first.jsonl", strings.SplitAfter(text.String(), "\n")[0])
+		ran(t, 0, append([]string{args[0], first}, args[2:12]...)...) // makes the container
+		others := takeAll(t, disk)
+		p.wantState(t, http.StatusServiceUnavailable, "all writes are refused")
+		_, out := ran(t, 1, args...)
+		if !strings.Contains(out, "disk is full") || strings.Contains(out, "bad") {
+			t.Errorf("%s: %s", api, out)
+		}
+		if b, err := os.ReadFile(bad); len(b) > 0 {
+			t.Errorf("%s: bad rows: %.200s %v", api, b, err)
+		}
+		if err := os.Remove(others); err != nil {
+			t.Fatal(err)
+		}
+		p.wantState(t, http.StatusOK, "ready")
+		out, _ = ran(t, 0, args...)
+		if out != "500 rows: 500 written\n" {
+			t.Errorf("%s: %s", api, out)
+		}
+	}
+	p.end(t)
+}
+
 // A signal ends a server that hangs while it opens its store.
 func TestSignalWhileOpening(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")

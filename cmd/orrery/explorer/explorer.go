@@ -27,6 +27,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/orrerydb/orrery/core/clock"
@@ -98,6 +99,9 @@ type file struct {
 	tag  string // its etag
 }
 
+// indents are the tabs at the beginning of lines. They are for readers of the source; browsers get the page without.
+var indents = regexp.MustCompile(`(?m)^\t+`)
+
 // files are the files of the page by their path below Prefix.
 var files = func() map[string]*file {
 	out := map[string]*file{}
@@ -106,6 +110,9 @@ var files = func() map[string]*file {
 			return err
 		}
 		text, err := web.ReadFile(name)
+		if ext := path.Ext(name); ext == ".js" || ext == ".css" {
+			text = indents.ReplaceAll(text, nil)
+		}
 		sum := sha256.Sum256(text)
 		kind := mime.TypeByExtension(path.Ext(name))
 		switch path.Ext(name) { // the system's table may say something else
@@ -117,6 +124,8 @@ var files = func() map[string]*file {
 			kind = "text/html; charset=utf-8"
 		case ".svg":
 			kind = "image/svg+xml"
+		case ".txt":
+			kind = "text/plain; charset=utf-8"
 		}
 		out[strings.TrimPrefix(name, "web/")] = &file{text, kind, `"` + hex.EncodeToString(sum[:8]) + `"`}
 		return err

@@ -106,7 +106,7 @@ var readers = map[string]bool{
 	"aggregate": true, "buildInfo": true, "collStats": true, "count": true, "currentOp": true, "dbStats": true,
 	"distinct": true, "explain": true, "find": true, "getLastRequestStatistics": true, "getMore": true, "hello": true,
 	"killCursors": true, "killOp": true, "listCollections": true, "listCommands": true, "listDatabases": true,
-	"listIndexes": true, "ping": true, "serverStatus": true,
+	"listIndexes": true, "listSearchIndexes": true, "ping": true, "serverStatus": true,
 }
 
 // mayRun returns why a MongoDB command is refused in a read-only session, or nil. The stages $out and $merge write;

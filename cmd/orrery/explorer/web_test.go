@@ -36,6 +36,11 @@ func TestCodeOfThePage(t *testing.T) {
 		if path.Ext(name) != ".js" {
 			continue
 		}
+		for i, line := range strings.Split(text, "\n") { // its text would lose tabs
+			if strings.Count(line, "`")%2 != 0 || strings.HasPrefix(line, "\t") {
+				t.Errorf("%s:%d begins or ends a text of several lines, or is indented", name, i+1)
+			}
+		}
 		if m := markup.FindString(text); m != "" {
 			t.Errorf("%s has %s: texts must not become markup or code", name, m)
 		}

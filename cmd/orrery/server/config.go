@@ -327,7 +327,7 @@ func (c *Config) refuseOpen(name, host string) error {
 		return fmt.Errorf("--auth=false with --%s-addr on %s would let everybody in: use a loopback address, or say "+
 			"--insecure", name, shownHost(host))
 	}
-	if c.Key == WellKnownKey {
+	if _, password := c.mongoLogin(); c.Key == WellKnownKey && (name != Mongo || password == WellKnownKey) {
 		return fmt.Errorf("--%s-addr on %s with the well-known key would let everybody in: give --key, use a "+
 			"loopback address, or say --insecure", name, shownHost(host))
 	}

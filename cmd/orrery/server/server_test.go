@@ -40,6 +40,9 @@ func TestValidate(t *testing.T) {
 		{"no auth for a network", func(c *Config) { c.Auth, c.NoSQLAddr = false, "192.168.0.5:8081" }, "--insecure"},
 		{"no auth for all, said so", func(c *Config) { c.Auth, c.MongoAddr, c.Insecure = false, ":10255", true }, ""},
 		{"well-known key for all", func(c *Config) { c.GremlinAddr = "0.0.0.0:8901" }, "well-known key"},
+		{"users of MongoDB with a password", func(c *Config) {
+			c.MongoAddr, c.MongoUser, c.MongoPassword = "0.0.0.0:27017", "root", "secret"
+		}, ""},
 		{"own key for all", func(c *Config) { c.GremlinAddr, c.Key = "0.0.0.0:8901", "c2VjcmV0" }, ""},
 		{"admin for all", func(c *Config) { c.AdminAddr = "0.0.0.0:8080" }, ""},
 		{"key not base64", func(c *Config) { c.Key = "secret!" }, "--key"},

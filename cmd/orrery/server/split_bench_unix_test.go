@@ -24,6 +24,9 @@ import (
 // splitMB names the variable with the size of the slot that BenchmarkSplitUnderLoad splits, in MB.
 const splitMB = "ORRERY_SPLIT_MB"
 
+// splitReplaces names the variable that has all clients of BenchmarkSplitUnderLoad replace.
+const splitReplaces = "ORRERY_SPLIT_REPLACES"
+
 const (
 	splitClients = 16
 	splitBeside  = 4 * time.Second // of load before the split, and as much after it
@@ -36,7 +39,8 @@ const (
 // also reports the longest one. On a machine with other work cpu-rate-% is what the split leaves to requests. The log
 // has the same by kind of client.
 //
-// ORRERY_SPLIT_MB is the size of the slot in MB, 64 by default. One run per size: -benchtime 1x.
+// ORRERY_SPLIT_MB is the size of the slot in MB, 64 by default. One run per size: -benchtime 1x. With
+// ORRERY_SPLIT_REPLACES all clients replace.
 func BenchmarkSplitUnderLoad(b *testing.B) {
 	mb := 64
 	if s := os.Getenv(splitMB); s != "" {
@@ -155,6 +159,9 @@ func (l *splitLoad) run() {
 	l.stop.Store(false)
 	l.splitting.Store(false)
 	kinds := []string{"read split", "replace split", "read other", "replace other"}
+	if os.Getenv(splitReplaces) != "" {
+		kinds = []string{"replace split", "replace other"}
+	}
 	times := make([]took, splitClients)
 	var clients sync.WaitGroup
 	for i := range splitClients {

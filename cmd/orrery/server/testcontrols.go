@@ -186,7 +186,8 @@ func (s *Server) getControls(controlRequest) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := controlState{Snapshots: names, Clocks: map[string]clockState{}, Faults: s.kit.faults.list()}
+	out := controlState{Snapshots: append([]string{}, names...), Clocks: map[string]clockState{},
+		Faults: s.kit.faults.list()} // lists are [], not null
 	s.kit.mu.Lock()
 	defer s.kit.mu.Unlock()
 	for _, a := range s.accountsBelow() {

@@ -97,6 +97,9 @@ func TestControls(t *testing.T) {
 			}
 			s := testServer(t, dir)
 			newDatabase(t, s, "one")
+			if _, text := control(t, s, "GET", "", ""); !strings.Contains(text, `"snapshots": []`) {
+				t.Errorf("no snapshots: %s", text)
+			}
 			for _, step := range []struct {
 				verb, path, body string
 				code             int

@@ -5,7 +5,9 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 out=${TMPDIR:-/tmp}/orrery-java-sql
 mkdir -p "$out"
-[[ -d $out/lib ]] || mvn -q -B dependency:copy-dependencies -DoutputDirectory="$out/lib"
+if [[ ! -d $out/lib || pom.xml -nt $out/lib ]]; then
+  mvn -q -B dependency:copy-dependencies -DoutputDirectory="$out/lib" && touch "$out/lib"
+fi
 javac -nowarn -d "$out" -cp "$out/lib/*" ./*.java
 # The client speaks HTTPS unless it is told that this server is one for development.
 java -DCOSMOS.HTTP_CONNECTION_WITHOUT_TLS_ALLOWED=true -DCOSMOS.EMULATOR_SERVER_CERTIFICATE_VALIDATION_DISABLED=true \

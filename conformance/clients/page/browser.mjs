@@ -12,7 +12,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const binary = process.env.ORRERY_BIN;
 /** A folder whose files replace those in the binary, to try a change without building it. */
 const files = process.env.ORRERY_PAGE;
-const types = { '.js': 'text/javascript', '.css': 'text/css', '.html': 'text/html', '.svg': 'image/svg+xml' };
+const types = { '.js': 'text/javascript', '.css': 'text/css', '.html': 'text/html', '.svg': 'image/svg+xml', '.txt': 'text/plain' };
 
 /** Starts `orrery demo` on free ports. */
 export async function demo(...flags) {

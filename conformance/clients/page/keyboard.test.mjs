@@ -195,3 +195,51 @@ test('requests: a refused request is found and opened', async () => {
   await see('.inspector pre');
   await press('Escape');
 });
+
+test('frame: shortcuts, theme, log, tree', async () => {
+  await tabTo(page, '.logline', 200); // where a text is entered, ? is a letter
+  await press('?');
+  await see('dialog[open]:has-text("Ctrl+K")');
+  await press('Escape');
+  const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
+  const old = await theme();
+  await palette(page, 'Light or dark');
+  assert.notEqual(await theme(), old);
+  await press('Alt+l');
+  await see('.logbody .linklike');
+  await tabTo(page, '.logbody .linklike', 80);
+  await press('Enter');
+  await see('dialog[open] :text("curl")');
+  await press('Escape');
+  for (let i = 0; i < 9 && !(await page.evaluate(() => !!document.activeElement.closest('.side'))); i++) await press('F6');
+  await tabTo(page, '.tree li', 80);
+  await press('Home', 'End', 'Enter');
+  await see('.grid');
+  assert.deepEqual(page.troubles, []);
+});
+
+test('frame: the palette opens as fast as one can type', async () => {
+  for (let i = 0; i < 10; i++) {
+    await press('Control+k');
+    await see('dialog.palette[open]');
+    await Promise.all([press(i % 2 ? 'Escape' : 'Enter'), press('Control+k')]); // it closes, and opens again
+    await see('dialog.palette[open]');
+    await press('Escape');
+    await page.waitForFunction(() => !document.querySelector('dialog[open]'));
+  }
+});
+
+test('frame: the focus stays in the log when requests come', async () => {
+  await view('shop / products', 1, '.grid .line');
+  if (!(await page.locator('.logbody').isVisible())) await press('Alt+l');
+  await tabTo(page, '.logbody .linklike', 200);
+  const lines = () => page.locator('.logbody .linklike').count();
+  const before = await lines();
+  await press('Alt+2');
+  await see('.queryedit textarea');
+  await press('Alt+1'); // reads the items again
+  await see('.grid .line');
+  await page.waitForFunction((n) => document.querySelectorAll('.logbody .linklike').length > n, before);
+  assert.equal(await page.evaluate(() => document.activeElement.matches('.logbody .linklike')), true);
+  await press('Alt+l');
+});

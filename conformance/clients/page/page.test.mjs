@@ -2,11 +2,13 @@
 
 import { test, before, after } from 'node:test';
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { demo, start, openPage, goTo, check, tabTo, palette, nosql } from './browser.mjs';
 
+const wellKnown = 'C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==';
 let server, chrome;
 before(async () => {
   server = await demo();
@@ -334,6 +336,9 @@ test('item: the same item through four APIs', async () => {
   }
   await page.click('.views summary >> nth=0');
   await page.waitForSelector('.views pre:has-text("curl")');
+  const curl = await page.locator('.views .card:has(h3:text-is("Gremlin")) pre[aria-label=curl]').textContent(),
+    env = { ...process.env, GREMLIN: server.gremlin.replace(/^ws/, 'http'), KEY: wellKnown };
+  assert.match(execFileSync('bash', ['-c', curl], { env, encoding: 'utf8', stdio: 'pipe' }), /"type":"vertex"/);
   await check(page, 'four');
   await page.context().close();
 });
@@ -428,21 +433,26 @@ test('query: completion, history, saved queries, cancel, export', async () => {
   await page.waitForSelector('dialog .linklike:has-text("SELECT c.name FROM c")');
   await page.keyboard.press('Escape');
 
-  // a traversal that would run for long ends at the server when it is cancelled
-  const left = async () =>
-    Number(
-      /orrery_requests_abandoned_total\{api="gremlin"\} (\d+)/.exec(
-        await (await fetch(server.admin + 'metrics')).text(),
-      )[1],
-    );
-  const before = await left();
-  await goTo(page, '#/c/graphs/g/query', '[aria-label=Language] button:has-text("Gremlin")');
-  await run(page, 'Gremlin', 'g.V().repeat(__.both()).times(40).path().count()');
-  await page.waitForSelector('button:has-text("Cancel"):visible');
-  await page.keyboard.press('Escape');
-  await page.waitForSelector('.pane > .status:has-text("Cancelled")');
-  for (let i = 0; i < 100 && (await left()) === before; i++) await page.waitForTimeout(50);
-  assert.equal(await left(), before + 1, 'the server was not told');
+  // what would run for long ends at the server when it is cancelled, in each language
+  for (const [api, lang, at, text] of [
+    ['gremlin', 'Gremlin', 'graphs/g', 'g.V().repeat(__.both()).times(40).path().count()'],
+    ['nosql', 'SQL', 'shop/products', `SELECT COUNT(1) FROM c ${'defghijk'.replace(/./g, 'JOIN $& IN (SELECT VALUE [0,1,2,3,4,5,6,7,8,9]) ')}WHERE d + e + c.price = 1.5`],
+    ['mongo', 'Mongo', 'shop/products', `aggregate([${'{ $set: { l: { $range: [0, 1000] } } }, { $unwind: "$l" }, '.repeat(4)}{ $count: "n" }])`],
+  ]) {
+    const left = async () =>
+      Number(new RegExp(`orrery_requests_abandoned_total\\{api="${api}"\\} (\\d+)`).exec(await (await fetch(server.admin + 'metrics')).text())[1]);
+    const before = await left(),
+      other = await open(`#/c/${at}/query`);
+    await other.waitForSelector('.queryedit textarea');
+    await run(other, lang, text);
+    await other.waitForSelector('button:has-text("Cancel"):visible');
+    await other.waitForTimeout(100);
+    await other.keyboard.press('Escape');
+    await other.waitForSelector('.pane > .status:has-text("Cancelled")');
+    for (let i = 0; i < 100 && (await left()) === before; i++) await other.waitForTimeout(50);
+    assert.equal(await left(), before + 1, 'the server was not told of ' + lang);
+    await other.context().close();
+  }
 
   // cells that a spreadsheet would run are defused
   await nosql(

@@ -148,8 +148,8 @@ type connecting struct {
 }
 
 // share gives the certificates to the client's settings of the process. It takes those of its questions for the health
-// of stores from there. Without them a store would be found unreachable for ever after one failed request. So stores
-// that a process has open at the same time need the same certificates.
+// of stores from there, and without them a store would be found unreachable for ever after one failed request. So
+// stores that a process has open at the same time need the same certificates.
 func (a *connecting) share() {
 	if a.secure != nil {
 		config.UpdateGlobal(func(c *config.Config) { c.Security = a.security })

@@ -263,3 +263,8 @@ export async function mongo(db, body, o = {}) {
 	return { ...r, v };
 }
 const show = (/** @type {any} */ v) => (v === undefined ? '' : print(v));
+
+/** A file of the page itself. @param {string} name */
+export async function file(name) {
+	return (await fetch(name)).text();
+}

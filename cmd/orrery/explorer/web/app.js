@@ -576,53 +576,38 @@ function drawLog() {
 		h('span', { class: 'dim right' }, 'Requests of this page ', ui.logBody.hidden ? '▴' : '▾'),
 	);
 	if (ui.logBody.hidden) return;
-	fill(
-		ui.logBody,
-		h(
-			'table',
-			{ class: 'table' },
-			h(
-				'thead',
-				null,
-				h(
-					'tr',
-					null,
-					['Time', 'API', 'Method', 'Path', 'Status', 'RU', 'Time taken'].map((x) => h('th', null, x)),
-				),
-			),
-			h(
-				'tbody',
-				null,
-				log
-					.slice(0, 100)
-					.map((l) =>
-						h(
-							'tr',
-							null,
-							h('td', { class: 'mono' }, new Date(l.at).toTimeString().slice(0, 8)),
-							h('td', null, l.door),
-							h('td', { class: 'mono' }, l.method),
-							h(
-								'td',
-								{ class: 'mono path' },
-								h(
-									'button',
-									{
-										type: 'button',
-										class: 'linklike',
-										onclick: async () => (await import('./parts/exchange.js')).show(l),
-									},
-									l.path,
-								),
-							),
-							h('td', null, h('span', { class: 'tag ' + (l.error ? 'bad' : 'ok') }, l.status || '–')),
-							h('td', { class: 'num' }, l.charge || ''),
-							h('td', { class: 'num' }, ms(l.ms)),
-						),
-					),
-			),
-		),
+	if (!ui.logRows) {
+		const heads = ['Time', 'API', 'Method', 'Path', 'Status', 'RU', 'Time taken'].map((x) => h('th', null, x));
+		ui.logRows = h('tbody');
+		fill(ui.logBody, h('table', { class: 'table' }, h('thead', null, h('tr', null, heads)), ui.logRows));
+	}
+	// Rows that are shown stay where they are: one of them may have the focus.
+	const rows = ui.logRows.children;
+	log.slice(0, 100).forEach((l, i) => {
+		const row = logLines.get(l) || logRow(l);
+		if (rows[i] !== row) ui.logRows.insertBefore(row, rows[i] || null);
+	});
+	while (rows.length > 100) rows[100].remove();
+}
+
+/** @type {WeakMap<Logged, HTMLElement>} */ const logLines = new WeakMap();
+
+/** @param {Logged} l */
+function logRow(l) {
+	const open = async () => (await import('./parts/exchange.js')).show(l);
+	const row = h(
+		'tr',
+		null,
+		h('td', { class: 'mono' }, new Date(l.at).toTimeString().slice(0, 8)),
+		h('td', null, l.door),
+		h('td', { class: 'mono' }, l.method),
+		h('td', { class: 'mono path' }, h('button', { type: 'button', class: 'linklike', onclick: open }, l.path)),
+		h('td', null, h('span', { class: 'tag ' + (l.error ? 'bad' : 'ok') }, l.status || '–')),
+		h('td', { class: 'num' }, l.charge || ''),
+		h('td', { class: 'num' }, ms(l.ms)),
 	);
+	logLines.set(l, row);
+	return row;
 }
 
 offer('page', () => {

@@ -80,7 +80,7 @@ function nextRegion(back) {
 
 /** Opens the palette. @param {string} [mode] "keys" shows only what has a shortcut */
 export function palette(mode) {
-	const open = document.querySelector('dialog.palette');
+	const open = document.querySelector('dialog.palette[open]');
 	if (open) {
 		/** @type {HTMLDialogElement} */ (open).close();
 		return;

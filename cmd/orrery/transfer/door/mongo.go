@@ -137,6 +137,8 @@ func (m *Mongo) Write(ctx context.Context, b *transfer.Batch, rows []int, replac
 				verdicts[i] = transfer.Exists
 			case code == mongoBusy || code == mongoTimeout:
 				verdicts[i], wait = transfer.Later, 50*time.Millisecond
+			case code == mongoDiskFull: // no document is at fault
+				return &mongoError{code, e.Get("errmsg").Str()}
 			default:
 				verdicts[i] = transfer.Refused
 			}
@@ -145,7 +147,7 @@ func (m *Mongo) Write(ctx context.Context, b *transfer.Batch, rows []int, replac
 		return nil
 	})
 	var e *mongoError
-	if errors.As(err, &e) && len(rows) == 1 {
+	if errors.As(err, &e) && len(rows) == 1 && e.code != mongoDiskFull {
 		verdict(rows[0], transfer.Refused, e.Error())
 		return 0, nil
 	}

@@ -100,10 +100,11 @@ type mongoError struct {
 // Error implements error.
 func (e *mongoError) Error() string { return fmt.Sprintf("%s (%d)", e.text, e.code) }
 
-// The error of a busy server, and that of a command which took too long.
+// The errors of a busy server, of a command which took too long, and of a full disk.
 const (
-	mongoBusy    = 16500
-	mongoTimeout = 50
+	mongoBusy     = 16500
+	mongoTimeout  = 50
+	mongoDiskFull = 14031
 )
 
 // commandError returns the error of a reply.

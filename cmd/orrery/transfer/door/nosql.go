@@ -339,6 +339,7 @@ func (n *NoSQL) Write(ctx context.Context, b *transfer.Batch, rows []int, replac
 	body = append(body, ']')
 	var results []struct {
 		StatusCode             int
+		SubStatusCode          int
 		Message                string
 		RetryAfterMilliseconds float64
 	}
@@ -384,6 +385,8 @@ func (n *NoSQL) Write(ctx context.Context, b *transfer.Batch, rows []int, replac
 			code == http.StatusRequestTimeout || code == http.StatusFailedDependency:
 			wait = max(wait, time.Duration(res.RetryAfterMilliseconds)*time.Millisecond, 20*time.Millisecond)
 			verdict(rows[i], transfer.Later, "")
+		case code == http.StatusForbidden && res.SubStatusCode == 0: // no row is at fault: the server's disk is full
+			return 0, fmt.Errorf("%s/%s: %d %s %s", n.db, n.container, code, http.StatusText(code), res.Message)
 		default:
 			verdict(rows[i], transfer.Refused, fmt.Sprintf("%d %s %s", code, http.StatusText(code), res.Message))
 		}

@@ -50,7 +50,7 @@ function reader(text) {
 		return false;
 	};
 	const string = () => {
-		const m = take(/^(["'`])((?:[^\\]|\\[^])*?)\1/);
+		const m = take(/^(["'\x60])((?:[^\\]|\\[^])*?)\1/);
 		if (!m) return null;
 		return JSON.stringify(
 			m[2].replace(/\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[^])/g, (_, e) =>

@@ -56,7 +56,11 @@ export function fourViews(el, o) {
 			api: 'gremlin',
 			title: 'Gremlin',
 			read: vertex,
-			code: () => ({ Gremlin: script(), Python: `client.submit(${j(script())}).all().result()` }),
+			code: () => ({
+				curl: `curl "$GREMLIN" -u ${q(`/dbs/${db}/colls/${coll}`)}":$KEY" \\\n  -d ${q(j({ gremlin: script() }))}`,
+				Gremlin: script(),
+				Python: `client.submit(${j(script())}).all().result()`,
+			}),
 		},
 	]
 		.filter((c) => session.apis.includes(c.api))
