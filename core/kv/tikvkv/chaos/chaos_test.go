@@ -83,10 +83,10 @@ func newClusterOf(t *testing.T, stores int) *cluster {
 	return c
 }
 
-// replicated waits until the regions of the tests' keys are on each store, or on three of more, if stores are to fail. A
-// cluster begins with all on one store, and a store that is killed then takes the data with it. The driver's rule for a
-// keyspace of its own, which nobody uses here, asks for cuts that unistore can't make. It would be all that the driver
-// tries with these regions.
+// replicated waits until the regions of the tests' keys are on each store, or on three of more. A cluster begins with
+// all on one store, and a store that is killed then takes the data with it. The driver's rule for a keyspace of its
+// own, which nobody uses here, asks for cuts that unistore can't make. It would be all that the driver tries with these
+// regions.
 func (c *cluster) replicated(stores int) {
 	req, err := http.NewRequest(http.MethodDelete,
 		"http://"+c.members+"/pd/api/v1/config/region-label/rule/keyspaces%2F0", nil)
