@@ -326,3 +326,24 @@ func BenchmarkRangeOrder(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkKeyed finds one item by its key as a query does.
+func BenchmarkKeyed(b *testing.B) {
+	c, _ := benchContainer(b)
+	for _, partition := range []bool{false, true} {
+		b.Run(fmt.Sprintf("partition=%v", partition), func(b *testing.B) {
+			b.ReportAllocs()
+			benchQuery(b, c, 1, func(i int) *exec.Query {
+				n := i * 7919 % benchDocs
+				p := value.StringOf(fmt.Sprintf("t%06d", n/100))
+				q := &exec.Query{Pred: access.And(access.Eq(access.NewPath("tenant"), p),
+					access.Eq(access.ID, value.StringOf(fmt.Sprintf("o%08d", n)))), Limit: 1,
+					Match: func(it *core.Item) (bool, error) { return true, nil }}
+				if partition {
+					q.PK = core.PartitionKey{p}
+				}
+				return q
+			})
+		})
+	}
+}

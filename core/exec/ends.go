@@ -175,7 +175,7 @@ func (s *ends) next(r *row) (bool, error) {
 		if ok, err = x.b.entryRow(r, &x.e, x.cover, &s.mem); err != nil {
 			return false, err
 		}
-		if !ok || x.many && !r.covered && !bytes.Equal(x.leaf.first(x.b.Policy(), &x.terms, &r.item), x.e.cur.Value) {
+		if !ok || x.many && !r.covered && !bytes.Equal(x.first(&r.item), x.e.cur.Value) {
 			continue
 		}
 		if x.b.q.Match != nil {

@@ -144,6 +144,9 @@ func (b *builder) OwnInOrder(p, beside access.Path) bool {
 			return false
 		}
 	}
+	if isID(p) && class != value.ClassString { // languages may show other ids as texts
+		return false
+	}
 	switch class {
 	case value.ClassBool, value.ClassString, value.ClassDate, value.ClassUUID:
 	case value.ClassNumber:

@@ -22,9 +22,9 @@ type indexScan struct {
 	i, upto int        // spans [i, upto) are in the current unit
 	from    *position
 	opened  bool
-	many    bool // items may have several entries in this unit
-	peek    bool // e is on an entry that was not given
-	terms   index.Terms
+	many    bool         // items may have several entries in this unit
+	peek    bool         // e is on an entry that was not given
+	terms   *index.Terms // with many
 	mem     store.Mem
 	cover   *cover // nil: items are fetched
 	far     *ahead // fetches them in chunks; nil: one by one
@@ -41,6 +41,14 @@ func newIndexScan(b *builder, p *access.Pred, from *position) *indexScan {
 	s.e = entries{b: b, leaf: &s.leaf}
 	s.e.use(make([]byte, entryMem))
 	return s
+}
+
+// first returns the least of an item's entries.
+func (s *indexScan) first(it *store.Item) []byte {
+	if s.terms == nil {
+		s.terms = &index.Terms{}
+	}
+	return s.leaf.first(s.b.Policy(), s.terms, it)
 }
 
 func (s *indexScan) position() position {
@@ -64,7 +72,7 @@ func (s *indexScan) next(r *row) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if !ok || s.many && !r.covered && !bytes.Equal(s.leaf.first(s.b.Policy(), &s.terms, &r.item), s.e.cur.Value) {
+		if !ok || s.many && !r.covered && !bytes.Equal(s.first(&r.item), s.e.cur.Value) {
 			continue
 		}
 		r.pos = s.position()
@@ -81,7 +89,7 @@ func (s *indexScan) nextFar(r *row) (bool, error) {
 		if ok, err := s.far.next(r, &n); err != nil || !ok {
 			return false, err
 		}
-		if !n.many || bytes.Equal(s.leaf.first(s.b.Policy(), &s.terms, &r.item), n.value) {
+		if !n.many || bytes.Equal(s.first(&r.item), n.value) {
 			r.pos = position{kind: posIndex, unit: n.unit, value: n.value, number: n.number}
 			return true, nil
 		}

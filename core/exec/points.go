@@ -30,6 +30,9 @@ type point struct {
 	ident []byte // with an id
 }
 
+// pointID is the length that the ids of most items don't exceed in a key.
+const pointID = 48
+
 func (b *builder) points(_ *plan.Node, from *position) (source, error) {
 	p := &points{b: b, from: from, list: make([]point, 0, len(b.tree.Access.Keys))}
 	for _, k := range b.tree.Access.Keys {
@@ -38,16 +41,20 @@ func (b *builder) points(_ *plan.Node, from *position) (source, error) {
 			return nil, err
 		}
 		pt := point{span: span{slot: slot, tuple: tuple, full: true}}
-		pt.lo = append(append([]byte(nil), place...), tuple...)
-		pt.base = pt.lo
+		mem := make([]byte, 0, 2*(len(place)+len(tuple)+pointID)) // lo and then hi
+		mem = append(append(mem, place...), tuple...)
+		pt.base = mem[:len(mem):len(mem)]
 		if k.ID.IsDefined() {
-			pt.ident = keys.AppendExact(append([]byte(nil), tuple...), k.ID)
-			pt.lo = keys.AppendExact(pt.lo, k.ID)
+			mem = keys.AppendExact(mem, k.ID)
+			pt.ident = mem[len(place):len(mem):len(mem)]
 			if len(pt.ident) > keys.MaxIdentity {
 				continue
 			}
 		}
-		pt.hi = keys.After(pt.lo)
+		n := len(mem)
+		pt.lo = mem[:n:n]
+		mem = keys.AppendAfter(mem, pt.lo)
+		pt.hi = mem[n:len(mem):len(mem)]
 		if b.inSpans(slot, place, tuple) {
 			p.list = append(p.list, pt)
 		}

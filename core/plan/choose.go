@@ -162,7 +162,7 @@ func (x *chooser) uncovered() access.Plan {
 		x.lose(p)
 		return q
 	}
-	if p.Kind == access.Scan && len(r.OrderBy) == 1 {
+	if p.Kind == access.Scan && len(r.OrderBy) == 1 && !r.Own {
 		if leaf := access.AnyEntry(r.OrderBy[0]); x.usable(leaf) && x.EveryItemHas(leaf.Path) {
 			x.lose(p)
 			return access.Plan{Kind: access.Ordered, Leaf: leaf,
@@ -193,35 +193,6 @@ func (x *chooser) ordered() (access.Plan, bool) {
 		return access.Plan{Kind: access.Ordered, Leaf: c, Why: access.RangeAndOrder}, true
 	}
 	return access.Plan{}, false
-}
-
-// ownEntries returns the walk over the entries of the keys of an order, if it finds the wanted rows sooner than the
-// path p gives its candidates, which would all be sorted. Items may have several entries: they count at that of their
-// key.
-//
-// Example: the 10 vertices with the greatest age of 100,000, of which half have the label person. A walk passes 20
-// entries and fetches their items, at a cost of 340. The index of labels gives 50,000 candidates, at a cost of 550,000.
-// If 10 vertices have the label, these are sorted.
-func (x *chooser) ownEntries(p *access.Plan) (access.Plan, bool) {
-	r := &x.r
-	if !r.Own || r.Limit == 0 || r.HasPK || r.From.At != AtStart {
-		return access.Plan{}, false
-	}
-	leaf := access.Exists(r.OrderBy[0])
-	if !x.usable(leaf) || !x.OwnInOrder(leaf.Path, r.Beside) {
-		return access.Plan{}, false
-	}
-	if p.Kind != access.Scan {
-		if p.Leaf == nil {
-			return access.Plan{}, false
-		}
-		share := max(x.share(p.Leaf, lastCount), 1/float64(max(1, x.Size())))
-		walk := float64(r.Limit) / share * (costEntry + costNamed)
-		if walk > share*float64(x.Size())*(costEntry+costFetch) {
-			return access.Plan{}, false
-		}
-	}
-	return access.Plan{Kind: access.Ordered, Leaf: leaf, Why: access.EntryOfKey}, true
 }
 
 // narrow restricts Stats to what the access path reads: the slots of the partition keys that a covered plan names, or

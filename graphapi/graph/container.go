@@ -1,7 +1,9 @@
 package graph
 
 import (
+	"bytes"
 	"context"
+	"sync"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
@@ -58,15 +60,30 @@ func (s *containerStore) tuple(pk value.Value) core.PartitionKey {
 
 // Get implements Store.
 func (s *containerStore) Get(ctx context.Context, pk, id value.Value) (Doc, error) {
-	it, err := s.c.Read(ctx, s.tuple(pk), id)
+	r := readers.Get().(*reader)
+	defer readers.Put(r)
+	_, err := s.c.ReadInto(ctx, &r.it, &r.mem, s.tuple(pk), id)
 	if err != nil {
 		if isAbsent(err) {
 			return Doc{Charge: 1}, nil
 		}
 		return Doc{}, err
 	}
-	return Doc{Bytes: it.Doc, Charge: ru.Read(len(it.Doc))}, nil
+	d := r.it.Doc
+	if !r.mem.Release(d) {
+		d = bytes.Clone(d)
+	}
+	r.it = core.Item{}
+	return Doc{Bytes: d, Charge: ru.Read(len(d))}, nil
 }
+
+// reader is what a Get needs beside the document that it returns.
+type reader struct {
+	it  core.Item
+	mem core.Mem
+}
+
+var readers = sync.Pool{New: func() any { return &reader{} }}
 
 // isAbsent reports whether err means that the item doesn't exist, as opposed to a dropped container.
 func isAbsent(err error) bool {
@@ -96,10 +113,10 @@ func (s *containerStore) Find(ctx context.Context, f Find) (Rows, error) {
 	return containerRows{rows}, nil
 }
 
-// order gives a query an order by a property. The value of a vertex's property is stored as [{_value: ..}], or by other
-// APIs as the field itself. Elements without the property aren't wanted.
+// order gives a query an order by a property or by ids. The value of a vertex's property is stored as [{_value: ..}],
+// or by other APIs as the field itself. Elements without the property aren't wanted.
 func (s *containerStore) order(q *query.Query, first *First) {
-	key := func(it *core.Item) value.Value { return FirstValue(it.Doc, first.Key) }
+	key := func(it *core.Item) value.Value { return first.Of(it.Doc) }
 	match := q.Match
 	q.Match = func(it *core.Item) (bool, error) {
 		if !key(it).IsDefined() {
@@ -112,6 +129,8 @@ func (s *containerStore) order(q *query.Query, first *First) {
 	}
 	o := query.Order{Desc: first.Desc, Key: key, Own: true}
 	switch paths := VertexPaths(first.Key); {
+	case first.Key == "":
+		o.Path, o.Beside = access.ID, access.NewPath(fieldIDValue)
 	case first.Edges, s.mode == KeyProperty && first.Key == s.name:
 		o.Path = EdgePaths(first.Key)[0]
 	default:

@@ -225,6 +225,20 @@ func idOf(id, kept value.Value) any {
 	return string(doc.AppendExtJSON(nil, id, false))
 }
 
+// idKey returns the id of an element as a stored value.
+func idKey(d []byte) value.Value {
+	o := value.ObjectOf(d)
+	id, kept := o.Get(fieldID), o.Get(fieldIDValue)
+	switch kept.Kind() {
+	case value.Int32, value.Int64, value.String:
+		return kept
+	}
+	if id.Kind() == value.String {
+		return id
+	}
+	return value.StringOf(idOf(id, kept).(string))
+}
+
 // LoadVertexProperties implements gvalue.VertexLoader.
 func (n *Vertex) LoadVertexProperties() []gvalue.VertexProperty {
 	out := make([]gvalue.VertexProperty, 0, 8)

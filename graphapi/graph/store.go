@@ -63,12 +63,20 @@ type Find struct {
 	Explain bool
 }
 
-// First is an order of elements by a property.
+// First is an order of elements by a property, or by their ids.
 type First struct {
-	Key    string
-	Edges  bool // of edges; else of vertices
+	Key    string // "": by ids
+	Edges  bool   // of edges; else of vertices
 	Desc   bool
 	Values func(a, b value.Value) int // compares values as they are stored
+}
+
+// Of returns the key of an element, Undefined if it has none.
+func (f *First) Of(d []byte) value.Value {
+	if f.Key == "" {
+		return idKey(d)
+	}
+	return FirstValue(d, f.Key)
 }
 
 // Totals is how many vertices and edges a graph has.

@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/core/vector"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/internal/mtest"
 )
@@ -34,8 +35,20 @@ func (h *memHost) Write(w WriteSpec, docs Iter) error {
 	}
 }
 
+// testVectors returns the index "near" on v, with two dimensions and filters on _id and n, and the one on w, of the
+// service's form.
+func testVectors(_, index, path string) (*VectorIndex, error) {
+	switch {
+	case index == "near":
+		return &VectorIndex{Fields: []VectorField{{Path: "v", Dims: 2}}, Filters: []string{"_id", "n"}}, nil
+	case path == "w":
+		return &VectorIndex{Fields: []VectorField{{Path: "w", Dims: 2, Metric: vector.Squared}}, Cosmos: true}, nil
+	}
+	return nil, nil
+}
+
 func run(h *memHost, coll string, pipeline value.Value) ([]value.Value, error) {
-	p, err := Compile(pipeline, Options{})
+	p, err := Compile(pipeline, Options{Vectors: testVectors})
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +107,8 @@ func eval(t *testing.T, doc value.Value, text string) string {
 
 // FuzzPipeline: no pipeline makes the compiler or its run panic.
 func FuzzPipeline(f *testing.F) {
-	docs := []value.Value{mtest.Value(f, `{"_id":1,"a":[1,{"b":2},"x"],"n":5,"d":{"$date":"2026-01-02T00:00:00Z"}}`),
+	docs := []value.Value{mtest.Value(f, `{"_id":1,"v":[1,2],"w":[0,1],"a":[1,{"b":2},"x"],`+
+		`"n":5,"d":{"$date":"2026-01-02T00:00:00Z"}}`),
 		mtest.Value(f, `{"_id":2}`)}
 	for _, p := range []string{`[{"$group":{"_id":"$a","n":{"$sum":"$n"}}},{"$sort":{"n":-1}}]`,
 		`[{"$project":{"x":{"$map":{"input":"$a","in":"$$this"}}}}]`,
@@ -104,6 +118,10 @@ func FuzzPipeline(f *testing.F) {
 			`"unit":"day"}},"r":{"$rank":{}},"s":{"$shift":{"output":"$n","by":1}}}}}]`,
 		`[{"$fill":{"sortBy":{"n":1},"output":{"n":{"method":"linear"},"a":{"value":1}}}}]`,
 		`[{"$bucketAuto":{"groupBy":"$n","buckets":2}},{"$redact":"$$DESCEND"}]`,
+		`[{"$vectorSearch":{"index":"near","path":"v","queryVector":[1,0],"exact":true,"limit":2,"filter":{"$or":` +
+			`[{"n":{"$not":{"$in":[1]}}},{"_id":1}]}}},{"$sort":{"s":{"$meta":"vectorSearchScore"}}}]`,
+		`[{"$search":{"cosmosSearch":{"path":"w","vector":[1,0],"k":2,"filter":{"n":5}}}},` +
+			`{"$project":{"s":{"$meta":"searchScore"}}}]`,
 		`[{"$graphLookup":{"from":"c","startWith":"$a","connectFromField":"a","connectToField":"n","as":"x"}}]`} {
 		f.Add([]byte(mtest.Value(f, `{"p":`+p+`}`).Bytes()))
 	}

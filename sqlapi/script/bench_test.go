@@ -42,6 +42,8 @@ func BenchmarkFunction(b *testing.B) {
 		{"Two", `function f(n, s) { return s + n; }`, `[21.5,"some text"]`},
 		{"Part", `function f(d) { return d.property7; }`, `[{"property7":"some text of a document 7"}]`},
 		{"Document", `function f(d) { return Object.keys(d).length; }`, "[" + document + "}]"},
+		{"Values", `function f(d) { let n = 0; for (const k in d) n += d[k].length; return n; }`,
+			"[" + document + "}]"},
 	} {
 		b.Run(tc.name, func(b *testing.B) {
 			pool := newPool(b, script.Options{})

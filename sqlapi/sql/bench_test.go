@@ -88,6 +88,10 @@ func BenchmarkQuery(b *testing.B) {
 			Request{PK: core.PartitionKey{pk}, PageSize: 100}, 20,
 			Param{"@pk", pk}, Param{"@n", value.IntOf(20)})
 	})
+	b.Run("key", func(b *testing.B) {
+		benchQuery(b, c, "SELECT * FROM c WHERE c.id = @id AND c.pk = @pk", Request{PageSize: 100}, 1,
+			Param{"@pk", pk}, Param{"@id", value.StringOf("item-000303")})
+	})
 	b.Run("equality 10", func(b *testing.B) {
 		benchQuery(b, c, "SELECT * FROM c WHERE c.cat = @c", Request{PageSize: 100}, 10,
 			Param{"@c", value.StringOf("c7")})

@@ -49,9 +49,13 @@ func Within(ivs []Interval, val []byte) bool {
 // they hold at least every entry of an item that satisfies the leaf. exact says that each interval holds one value. ok
 // is false when the index can't answer: an equality with Undefined.
 func (p *Pred) Intervals() (ivs []Interval, exact, ok bool) {
+	more := fewClasses
+	if p.Foreign {
+		more = moreClasses
+	}
 	switch p.Op {
 	case OpIn:
-		ivs = make([]Interval, 0, len(p.Vals)+moreClasses)
+		ivs = make([]Interval, 0, len(p.Vals)+more)
 		for _, v := range p.Vals {
 			if !v.IsDefined() {
 				return nil, false, false
@@ -61,7 +65,7 @@ func (p *Pred) Intervals() (ivs []Interval, exact, ok bool) {
 		}
 		exact = true
 	case OpRange:
-		ivs = append(make([]Interval, 0, 1+moreClasses), p.rangeInterval())
+		ivs = append(make([]Interval, 0, 1+more), p.rangeInterval())
 	case OpPrefix:
 		e := keys.AppendStringPrefix(nil, []byte(p.Str))
 		ivs = append(ivs, Interval{Lo: e, Hi: keys.After(e)})
@@ -136,8 +140,12 @@ func (p *Pred) rangeInterval() Interval {
 	return iv
 }
 
-// moreClasses is the number of intervals of whole classes that most conditions need beside their values.
-const moreClasses = 8
+// The numbers of intervals of whole classes that most conditions need beside their values: fewClasses, and moreClasses
+// for those with Foreign.
+const (
+	fewClasses  = 1
+	moreClasses = 8
+)
 
 // appendForeign adds the classes whose values a language reads as strings or objects, if ivs touches strings or
 // objects. A JSON view shows a date as a string and an ObjectId as an object. A Gremlin traversal reads an ObjectId as

@@ -42,9 +42,9 @@ func Taken(rest []gvalue.Instruction, atEnd int) int {
 	return atEnd
 }
 
-// Sorted is an order() of elements by a property of which only the first ones are needed.
+// Sorted is an order() of elements by a property, or by their ids, of which only the first ones are needed.
 type Sorted struct {
-	Key  string
+	Key  string // "": by ids
 	Desc bool
 	N    int // how many are needed
 }
@@ -74,7 +74,11 @@ func FirstBy(rest []gvalue.Instruction, most int) (s Sorted, ok bool) {
 	if len(by) != 1 {
 		return s, false
 	}
-	if s.Key, ok = by[0].(string); !ok {
+	switch key, text := by[0].(string); {
+	case by[0] == gvalue.TID, key == "id":
+	case text && key != "":
+		s.Key = key
+	default:
 		return s, false
 	}
 	s.N, ok = UpTo(rest[2])

@@ -5,6 +5,11 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/kv/pebblekv"
 	"github.com/orrerydb/orrery/graphapi/traversal/run"
 	"github.com/orrerydb/orrery/graphapi/wire/graphson"
 	"github.com/orrerydb/orrery/graphapi/wire/message"
@@ -12,14 +17,22 @@ import (
 
 // BenchmarkGraph measures typical operations without the socket, on vertices with 16 properties and three edges each.
 // Results are written as the service writes them. With a partition key, which the look-ups don't name, a partition has
-// 100 vertices.
+// 100 vertices. The engine is in memory; with disk it is a directory, without fsync.
 func BenchmarkGraph(b *testing.B) {
-	b.Run("plain", func(b *testing.B) { benchGraph(b, "empty") })
-	b.Run("keyed", func(b *testing.B) { benchGraph(b, "partitioned") })
+	b.Run("plain", func(b *testing.B) { benchGraph(b, memkv.New(), "empty") })
+	b.Run("keyed", func(b *testing.B) { benchGraph(b, memkv.New(), "partitioned") })
+	b.Run("disk", func(b *testing.B) {
+		eng, err := pebblekv.Open(b.TempDir(),
+			pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned, Kept: core.GotSingly})
+		if err != nil {
+			b.Fatal(err)
+		}
+		benchGraph(b, eng, "empty")
+	})
 }
 
-func benchGraph(b *testing.B, name string) {
-	_, g := coreGraph(b, name)
+func benchGraph(b *testing.B, eng kv.Engine, name string) {
+	_, g := coreGraphOn(b, eng, name, clock.Fake(frozen), core.ContainerSpec{})
 	ctx := context.Background()
 	var out []byte
 	run := func(b *testing.B, script string, binds map[string]any) {
@@ -65,6 +78,7 @@ func benchGraph(b *testing.B, name string) {
 	b.Run("V", read("g.V(vid)"))
 	b.Run("out", read("g.V(vid).out()"))
 	b.Run("out2", read("g.V(vid).out().out()"))
+	b.Run("repeat", read("g.V(vid).repeat(out()).times(3).count()"))
 	n := 0
 	b.Run("addV", func(b *testing.B) {
 		b.ReportAllocs()

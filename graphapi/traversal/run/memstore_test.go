@@ -123,13 +123,13 @@ func (m *memStore) Find(_ context.Context, f graph.Find) (graph.Rows, error) {
 		if err != nil {
 			return nil, err
 		}
-		if ok && (f.First == nil || graph.FirstValue(d, f.First.Key).IsDefined()) {
+		if ok && (f.First == nil || f.First.Of(d).IsDefined()) {
 			r.docs = append(r.docs, d)
 		}
 	}
 	if first := f.First; first != nil {
 		slices.SortStableFunc(r.docs, func(a, b []byte) int {
-			c := first.Values(graph.FirstValue(a, first.Key), graph.FirstValue(b, first.Key))
+			c := first.Values(first.Of(a), first.Of(b))
 			if first.Desc {
 				return -c
 			}

@@ -30,7 +30,8 @@ func (c *compiler) source(tr *traversal, ins []gvalue.Instruction, first bool) (
 		sel.pred = access.And(sel.pred, graph.EdgesOnly())
 	}
 	sel.limit = compile.Taken(ins[1+a.N:], c.atEnd())
-	if f, ok := compile.FirstBy(ins[1+a.N:], maxTop); ok && !a.Loose && !graph.IsReserved(graph.StoredKey(f.Key)) {
+	if f, ok := compile.FirstBy(ins[1+a.N:], maxTop); ok && !a.Loose &&
+		(f.Key == "" || !graph.IsReserved(graph.StoredKey(f.Key))) {
 		sel.limit = f.N
 		sel.first = &graph.First{Key: f.Key, Edges: !vertices, Desc: f.Desc, Values: compareStored}
 	}
