@@ -15,5 +15,8 @@
 // started again), store lost (once in a run, for good), store paused, Placement Driver restarted. They happen in random
 // order. Without it, no store fails. Each run has a cluster of its own.
 //
+// Stores elect a leader after 10 to 20 s by default, and whoever needs it waits for that. The waits in docs/scaling.md
+// are those of stores with raftstore.raft-base-tick-interval = "100ms" and raft-store-max-leader-lease = "900ms".
+//
 // ORRERY_CHAOS_RUNS is the number of runs, 1 by default, and ORRERY_CHAOS_SECONDS how long each lasts, 20 by default.
 package chaos

@@ -135,3 +135,54 @@ func scan(ctx context.Context, e kv.Engine) error {
 	it.First()
 	return errors.Join(it.Err(), it.Close(), s.Close())
 }
+
+// Each of three stores is killed, and starts again. While the others elect leaders nobody gets an answer for the ranges
+// that it led. A process that was there before waits for that, and little longer: it finds the new leaders.
+func TestKilledStores(t *testing.T) {
+	cl := newCluster(t)
+	cl.replicated(stores)
+	address := "tikv://" + cl.members + "/killed?commit=2pc"
+	e, err := tikvkv.Open(bg, address, tikvkv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if err := write(bg, e); err != nil {
+		t.Fatal(err)
+	}
+	for store := range stores {
+		const begin = "a process that begins"
+		done, got := make(chan struct{}), map[string]time.Duration{}
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for name, try := range map[string]func(context.Context) error{
+			begin:   func(ctx context.Context) error { return begins(ctx, address) },
+			"write": func(ctx context.Context) error { return write(ctx, e) },
+			"scan":  func(ctx context.Context) error { return scan(ctx, e) },
+			"get": func(ctx context.Context) error {
+				_, err := e.Get(ctx, nil, []byte("k"))
+				return err
+			},
+		} {
+			all.Go(func() {
+				d := stall(done, try)
+				mu.Lock()
+				defer mu.Unlock()
+				got[name] = d
+			})
+		}
+		number := fmt.Sprint(store + 1)
+		cl.must("kill", number)
+		time.Sleep(20 * time.Second)
+		cl.must("restart", number)
+		time.Sleep(5 * time.Second)
+		close(done)
+		all.Wait()
+		for name, d := range got {
+			t.Logf("store %s, %s: %v", number, name, d.Round(time.Millisecond))
+			if d > got[begin]+late {
+				t.Errorf("a %s has waited for %v, a process that begins for %v", name, d, got[begin])
+			}
+		}
+	}
+}
