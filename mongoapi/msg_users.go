@@ -9,7 +9,6 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
-	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/rights"
@@ -24,8 +23,6 @@ var (
 		"showCustomData": args.StrictBool, "showAuthenticationRestrictions": args.StrictBool, "filter": args.Object}
 	rolesArguments = args.Set{"roles": args.Array}
 )
-
-func typeOf(v value.Value) string { return expr.TypeName(v) }
 
 // nameArg reads the name of the user or role that a command is about.
 func (r *request) nameArg() (string, error) {
