@@ -8,6 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/core/vector"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -125,7 +126,7 @@ func vectorSearchArgs(arg value.Value) (q vectorQuery, index string, err error) 
 			return q, "", mongotFault("unrecognized field \"%s\"", it.Key())
 		}
 	}
-	if q.filter = given(arg, "filter"); q.filter.IsDefined() && q.filter.Kind() != value.Object {
+	if q.filter = args.Given(arg, "filter"); q.filter.IsDefined() && q.filter.Kind() != value.Object {
 		return q, "", mongotFault("\"filter\" must be a document")
 	}
 	if index, err = mongotText(arg, "index", false); err != nil {
@@ -137,24 +138,16 @@ func vectorSearchArgs(arg value.Value) (q vectorQuery, index string, err error) 
 	if err = q.candidates(arg, limit); err != nil {
 		return q, "", err
 	}
-	if given(arg, "query").IsDefined() {
+	if args.Given(arg, "query").IsDefined() {
 		return q, "", merr.NotSupported("the option query of $vectorSearch")
 	}
-	q.vector, err = queryVector(given(arg, "queryVector"))
+	q.vector, err = queryVector(args.Given(arg, "queryVector"))
 	return q, index, err
-}
-
-// given returns an argument. Null counts as absent.
-func given(arg value.Value, name string) value.Value {
-	if v := arg.Get(name); v.Kind() != value.Null {
-		return v
-	}
-	return value.Undef()
 }
 
 // mongotText returns an argument that is a string.
 func mongotText(arg value.Value, name string, required bool) (string, error) {
-	v := given(arg, name)
+	v := args.Given(arg, name)
 	switch {
 	case !v.IsDefined() && required:
 		return "", mongotFault("\"%s\" is required", name)
@@ -171,7 +164,7 @@ const maxCandidates = 10_000
 
 // candidates checks exact, numCandidates and limit.
 func (q *vectorQuery) candidates(arg, limit value.Value) error {
-	exact, n := given(arg, "exact"), given(arg, "numCandidates")
+	exact, n := args.Given(arg, "exact"), args.Given(arg, "numCandidates")
 	if exact.IsDefined() && exact.Kind() != value.Bool {
 		return mongotFault("\"exact\" must be a boolean")
 	}
