@@ -93,10 +93,10 @@ node_tests() {
   local name=$1 code
   shift
   set +e
-  node --test --test-reporter=spec "$@" | tee "$work/$name.log"
+  node --test --test-reporter=spec "$@" | tee "$work/$name.tests"
   code=${PIPESTATUS[0]}
   set -e
-  count() { sed -n "s/^ℹ $1 \([0-9]*\)$/\1/p" "$work/$name.log" | tail -1; }
+  count() { sed -n "s/^ℹ $1 \([0-9]*\)$/\1/p" "$work/$name.tests" | tail -1; }
   echo "$name: $(count pass) passed, $(count fail) failed, $(count tests) tests in $# files"
   return "$code"
 }
@@ -123,11 +123,11 @@ python_tests() {
   local name=$1 code ran bad
   shift
   set +e
-  .venv/bin/python -m unittest -v "$@" 2>&1 | tee "$work/$name.log"
+  .venv/bin/python -m unittest -v "$@" 2>&1 | tee "$work/$name.tests"
   code=${PIPESTATUS[0]}
   set -e
-  ran=$(sed -n 's/^Ran \([0-9]*\) tests\{0,1\} in .*/\1/p' "$work/$name.log" | tail -1)
-  bad=$(grep -cE '^(FAIL|ERROR): ' "$work/$name.log" || true)
+  ran=$(sed -n 's/^Ran \([0-9]*\) tests\{0,1\} in .*/\1/p' "$work/$name.tests" | tail -1)
+  bad=$(grep -cE '^(FAIL|ERROR): ' "$work/$name.tests" || true)
   echo "$name: $((${ran:-0} - bad)) passed, $bad failed, ${ran:-0} tests in $# files"
   return "$code"
 }
