@@ -84,9 +84,8 @@ func (r *request) bounds(k *coll, a findArgs) (*keyBounds, error) {
 		}
 	}
 	if b.min != nil && b.max != nil && b.compare(b.min, b.max) >= 0 {
-		return nil, merr.New(51175, "The value provided for min() does not come before the value provided for "+
-			"max() in "+
-			"the hinted index.")
+		return nil, merr.New(51175, "The value provided for min() does not come before the value provided for max() "+
+			"in the hinted index.")
 	}
 	return b, nil
 }

@@ -60,9 +60,8 @@ func timeSeries(v value.Value) (value.Value, error) {
 	n, _ := num.ToInt64(own, true)
 	rounding := args.Given(v, "bucketRoundingSeconds")
 	if m, _ := num.ToInt64(rounding, true); args.Given(v, "granularity").IsDefined() && n != int64(span) || m != n {
-		return v, merr.New(merr.InvalidOptions, "Timeseries 'bucketMaxSpanSeconds' and 'bucketRoundingSeconds' "+
-			"must be "+
-			"equal, and are not configurable together with 'granularity'")
+		return v, merr.New(merr.InvalidOptions, "Timeseries 'bucketMaxSpanSeconds' and 'bucketRoundingSeconds' must "+
+			"be equal, and are not configurable together with 'granularity'")
 	}
 	if n < 1 || n > 31536000 {
 		return v, merr.New(51024, "BSON field 'bucketMaxSpanSeconds' value must be >= 1 and <= 31536000, actual value "+
@@ -116,8 +115,7 @@ func expiry(body, v value.Value) (value.Value, error) {
 	}
 	if !v.IsNumber() {
 		return v, merr.New(merr.TypeMismatch, "BSON field 'create.expireAfterSeconds' is the wrong type, expected "+
-			"types "+
-			"'[string, int, decimal, double, long']")
+			"types '[string, int, decimal, double, long']")
 	}
 	n, ok := num.ToInt64(v, true)
 	switch {
@@ -178,8 +176,7 @@ func (k *coll) checkSeriesUpdate(spec value.Value) error {
 	switch {
 	case meta == "":
 		return merr.New(merr.InvalidOptions, "Cannot perform an update on a time-series collection that does not "+
-			"have a "+
-			"metaField")
+			"have a metaField")
 	case args.Flag(spec, "upsert", false):
 		return merr.New(merr.InvalidOptions, "Cannot perform a non-multi update or an upsert on a time-series "+
 			"collection")
@@ -191,8 +188,7 @@ func (k *coll) checkSeriesUpdate(spec value.Value) error {
 	for it := spec.Get("q").Iter(); it.Next(); {
 		if name := string(it.Key()); !within(name) && !strings.HasPrefix(name, "$") {
 			return merr.New(merr.InvalidOptions, "Cannot perform an update on a time-series collection when "+
-				"querying on "+
-				"a field that is not the metaField '%s'", meta)
+				"querying on a field that is not the metaField '%s'", meta)
 		}
 	}
 	for it := u.Iter(); it.Next(); {
@@ -203,8 +199,7 @@ func (k *coll) checkSeriesUpdate(spec value.Value) error {
 		for f := it.Value().Iter(); f.Next(); {
 			if !within(string(f.Key())) {
 				return merr.New(merr.InvalidOptions, "Cannot perform an update on a time-series collection that "+
-					"modifies "+
-					"a field that is not the metaField '%s'", meta)
+					"modifies a field that is not the metaField '%s'", meta)
 			}
 		}
 	}

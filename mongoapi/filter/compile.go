@@ -89,8 +89,7 @@ func (c *compiler) top(key string, v value.Value, depth int) (node, error) {
 		return nil, merr.NotSupported(key)
 	}
 	return nil, merr.New(merr.BadValue, "unknown top level operator: %s. If you have a field name that starts with "+
-		"a '$' symbol, "+
-		"consider using $getField or $setField.", key)
+		"a '$' symbol, consider using $getField or $setField.", key)
 }
 
 func (c *compiler) sampleRate(v value.Value) (node, error) {

@@ -257,8 +257,7 @@ func refused(s *status.Error) *Error {
 // throttled has the service's text, from which clients read RetryAfterMs.
 func throttled(s *status.Error) *Error {
 	return New(RequestRateTooLarge, "Error=16500, RetryAfterMs=%d, Details='Response status code does not indicate "+
-		"success: "+
-		"TooManyRequests (429) Substatus: %d ActivityId: 00000000-0000-0000-0000-000000000000 Reason: (\r\nErrors : "+
-		"[\r\n \"%s\"\r\n]\r\n) ",
+		"success: TooManyRequests (429) Substatus: %d ActivityId: 00000000-0000-0000-0000-000000000000 Reason: "+
+		"(\r\nErrors : [\r\n \"%s\"\r\n]\r\n) ",
 		s.RetryAfter.Milliseconds(), s.Sub, s.Msg)
 }

@@ -133,8 +133,7 @@ func (c *checkCmd) check(ctx context.Context, engines []server.EngineKind, r *ch
 	}
 	if eng.Older() {
 		report(pebblekv.Problem{Level: pebblekv.Note, What: "the store is of an older format, or its upgrade isn't " +
-			"over: " +
-			"index entries that are to be made again aren't looked at; everything else is checked"})
+			"over: index entries that are to be made again aren't looked at; everything else is checked"})
 	}
 	bar.Task("items", false)
 	err = eng.CheckWatched(ctx, core.CheckWatch{

@@ -56,8 +56,7 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request) bool {
 	if g.names != nil && !ownHost(r.Host, g.names) {
 		w.Header().Set("Connection", "close")
 		plain(w, http.StatusMisdirectedRequest, fmt.Sprintf("%.100q is not a name of this server, which asks nobody "+
-			"here "+
-			"who they are: give --public-host, or ask for it by its address.\n", r.Host))
+			"here who they are: give --public-host, or ask for it by its address.\n", r.Host))
 		return true
 	}
 	if g.sites && g.foreign(r) {
