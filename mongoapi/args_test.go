@@ -151,9 +151,7 @@ func mentions(msg, arg, typ string) bool {
 		`BSON field '[a-zA-Z]+\.`+"%s"+`' is the wrong type '%s', expected types? .*`,
 		arg,
 		typ,
-	).MatchString(
-		msg,
-	)
+	).MatchString(msg)
 }
 
 // TestStatementArguments is TestArgumentTypes for the statements of updates and deletes.
@@ -206,16 +204,12 @@ func TestArgumentsDoWhatTheySay(t *testing.T) {
 	}
 	ask(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: docs}})
 	fam := func(new any) int32 {
-		raw, e := ask(
-			t,
-			c,
-			bson.D{
-				{Key: "findAndModify", Value: "c"},
-				{Key: "query", Value: bson.D{{Key: "_id", Value: 1}}},
-				{Key: "update", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 10}}}}},
-				{Key: "new", Value: new},
-			},
-		)
+		raw, e := ask(t, c, bson.D{
+			{Key: "findAndModify", Value: "c"},
+			{Key: "query", Value: bson.D{{Key: "_id", Value: 1}}},
+			{Key: "update", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 10}}}}},
+			{Key: "new", Value: new},
+		})
 		if e.OK != 1 {
 			t.Fatal(e)
 		}
@@ -243,28 +237,20 @@ func TestArgumentsDoWhatTheySay(t *testing.T) {
 		}
 	}
 	for _, ordered := range []any{int32(0), int64(1), 0.0, "false"} {
-		_, e := ask(
-			t,
-			c,
-			bson.D{
-				{Key: "insert", Value: "c"},
-				{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 100}}}},
-				{Key: "ordered", Value: ordered},
-			},
-		)
+		_, e := ask(t, c, bson.D{
+			{Key: "insert", Value: "c"},
+			{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 100}}}},
+			{Key: "ordered", Value: ordered},
+		})
 		if e.Code != 14 {
 			t.Errorf("insert with ordered: %v: %+v", ordered, e)
 		}
 	}
-	raw, _ := ask(
-		t,
-		c,
-		bson.D{
-			{Key: "insert", Value: "c"},
-			{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 0}}, bson.D{{Key: "_id", Value: 7}}}},
-			{Key: "ordered", Value: false},
-		},
-	)
+	raw, _ := ask(t, c, bson.D{
+		{Key: "insert", Value: "c"},
+		{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 0}}, bson.D{{Key: "_id", Value: 7}}}},
+		{Key: "ordered", Value: false},
+	})
 	if n := raw.Lookup("n").Int32(); n != 1 {
 		t.Errorf("unordered: %s", raw)
 	}
@@ -273,25 +259,17 @@ func TestArgumentsDoWhatTheySay(t *testing.T) {
 func TestConcernsAndHints(t *testing.T) {
 	s := newTestServer(t, Options{})
 	c := newConn(t, s, true)
-	ask(
-		t,
-		c,
-		bson.D{
-			{Key: "insert", Value: "c"},
-			{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}, {Key: "a", Value: 1}}}},
+	ask(t, c, bson.D{
+		{Key: "insert", Value: "c"},
+		{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}, {Key: "a", Value: 1}}}},
+	})
+	ask(t, c, bson.D{
+		{Key: "createIndexes", Value: "c"},
+		{
+			Key:   "indexes",
+			Value: bson.A{bson.D{{Key: "key", Value: bson.D{{Key: "a", Value: 1}}}, {Key: "name", Value: "by a"}}},
 		},
-	)
-	ask(
-		t,
-		c,
-		bson.D{
-			{Key: "createIndexes", Value: "c"},
-			{
-				Key:   "indexes",
-				Value: bson.A{bson.D{{Key: "key", Value: bson.D{{Key: "a", Value: 1}}}, {Key: "name", Value: "by a"}}},
-			},
-		},
-	)
+	})
 	level := func(v any) bson.D { return bson.D{{Key: "level", Value: v}} }
 	find := bson.D{{Key: "find", Value: "c"}}
 	ins := bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{}}}}
@@ -304,36 +282,15 @@ func TestConcernsAndHints(t *testing.T) {
 		unmet int32 // of its write concern
 	}
 	rows := []row{
-		{
-			find,
-			"readConcern",
-			level("local"),
-			0,
-			0,
-		}, {find, "readConcern", level("majority"), 0, 0}, {find, "readConcern", level("linearizable"), 0, 0},
-		{
-			find,
-			"readConcern",
-			level("available"),
-			0,
-			0,
-		}, {find, "readConcern", bson.D{}, 0, 0},
+		{find, "readConcern", level("local"), 0, 0},
+		{find, "readConcern", level("majority"), 0, 0}, {find, "readConcern", level("linearizable"), 0, 0},
+		{find, "readConcern", level("available"), 0, 0}, {find, "readConcern", bson.D{}, 0, 0},
 		{find, "readConcern", bson.D{{Key: "afterClusterTime", Value: bson.Timestamp{T: 1}}}, 0, 0},
-		{
-			find,
-			"readConcern",
-			level("snapshot"),
-			0,
-			0,
-		}, {find, "readConcern", level("nope"), 9, 0}, {find, "readConcern", level(1), 14, 0},
+		{find, "readConcern", level("snapshot"), 0, 0},
+		{find, "readConcern", level("nope"), 9, 0}, {find, "readConcern", level(1), 14, 0},
 		{find, "readConcern", "local", 9, 0}, {find, "readConcern", bson.D{{Key: "lvl", Value: "local"}}, 72, 0},
-		{
-			ins,
-			"writeConcern",
-			w(1),
-			0,
-			0,
-		}, {ins, "writeConcern", w("majority"), 0, 0}, {ins, "writeConcern", w(0), 0, 0},
+		{ins, "writeConcern", w(1), 0, 0},
+		{ins, "writeConcern", w("majority"), 0, 0}, {ins, "writeConcern", w(0), 0, 0},
 		{ins, "writeConcern", bson.D{}, 0, 0},
 		{
 			ins,
@@ -342,21 +299,11 @@ func TestConcernsAndHints(t *testing.T) {
 			0,
 			0,
 		},
-		{
-			ins,
-			"writeConcern",
-			w(50),
-			0,
-			100,
-		}, {ins, "writeConcern", w(2), 0, 100}, {ins, "writeConcern", w("rack"), 0, 79},
+		{ins, "writeConcern", w(50), 0, 100},
+		{ins, "writeConcern", w(2), 0, 100}, {ins, "writeConcern", w("rack"), 0, 79},
 		{ins, "writeConcern", w(bson.D{{Key: "dc", Value: 1}}), 0, 100},
-		{
-			ins,
-			"writeConcern",
-			w(51),
-			9,
-			0,
-		}, {ins, "writeConcern", w(-1), 9, 0}, {ins, "writeConcern", w(true), 9, 0}, {ins, "writeConcern", 1, 14, 0},
+		{ins, "writeConcern", w(51), 9, 0},
+		{ins, "writeConcern", w(-1), 9, 0}, {ins, "writeConcern", w(true), 9, 0}, {ins, "writeConcern", 1, 14, 0},
 		{
 			ins,
 			"writeConcern",

@@ -15,16 +15,13 @@ func benchCommand(b *testing.B, command bson.D) {
 	here, there := net.Pipe()
 	b.Cleanup(func() { _, _ = here.Close(), there.Close() })
 	c := benchConn(s, here)
-	insert := opMsg(
-		b,
-		bson.D{
-			{Key: "insert", Value: "c"},
-			{
-				Key:   "documents",
-				Value: bson.A{bson.D{{Key: "_id", Value: 1}, {Key: "a", Value: 1}, {Key: "b", Value: "text"}}},
-			},
+	insert := opMsg(b, bson.D{
+		{Key: "insert", Value: "c"},
+		{
+			Key:   "documents",
+			Value: bson.A{bson.D{{Key: "_id", Value: 1}, {Key: "a", Value: 1}, {Key: "b", Value: "text"}}},
 		},
-	)
+	})
 	var m wire.Msg
 	if _, err := c.answer(nil, wire.Header{OpCode: wire.OpMsg}, insert, &m); err != nil {
 		b.Fatal(err)
@@ -40,15 +37,12 @@ func benchCommand(b *testing.B, command bson.D) {
 }
 
 func BenchmarkFindByID(b *testing.B) {
-	benchCommand(
-		b,
-		bson.D{
-			{Key: "find", Value: "c"},
-			{Key: "filter", Value: bson.D{{Key: "_id", Value: 1}}},
-			{Key: "limit", Value: int64(1)},
-			{Key: "singleBatch", Value: true},
-		},
-	)
+	benchCommand(b, bson.D{
+		{Key: "find", Value: "c"},
+		{Key: "filter", Value: bson.D{{Key: "_id", Value: 1}}},
+		{Key: "limit", Value: int64(1)},
+		{Key: "singleBatch", Value: true},
+	})
 }
 
 func BenchmarkFind(b *testing.B) {

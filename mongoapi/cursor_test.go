@@ -31,21 +31,19 @@ func TestBatchesHoldNothing(t *testing.T) {
 				if i%3 == 0 {
 					size = 1 << 10 * (i + 1)
 				}
-				c.ask(
-					bson.D{
-						{Key: "insert", Value: "c"},
-						{
-							Key: "documents",
-							Value: bson.A{
-								bson.D{
-									{Key: "_id", Value: i},
-									{Key: "g", Value: i % 2},
-									{Key: "pad", Value: strings.Repeat("x", size)},
-								},
+				c.ask(bson.D{
+					{Key: "insert", Value: "c"},
+					{
+						Key: "documents",
+						Value: bson.A{
+							bson.D{
+								{Key: "_id", Value: i},
+								{Key: "g", Value: i % 2},
+								{Key: "pad", Value: strings.Repeat("x", size)},
 							},
 						},
 					},
-				)
+				})
 			}
 			for _, q := range []struct {
 				args bson.D
@@ -111,13 +109,11 @@ func TestPipelineWithoutMemory(t *testing.T) {
 		bson.D{{Key: "$sort", Value: bson.D{{Key: "_id", Value: 1}}}},
 		bson.D{{Key: "$addFields", Value: bson.D{{Key: "x", Value: 1}}}},
 	}
-	raw, e := c.ask(
-		bson.D{
-			{Key: "aggregate", Value: "c"},
-			{Key: "pipeline", Value: p},
-			{Key: "cursor", Value: bson.D{{Key: "batchSize", Value: 1000}}},
-		},
-	)
+	raw, e := c.ask(bson.D{
+		{Key: "aggregate", Value: "c"},
+		{Key: "pipeline", Value: p},
+		{Key: "cursor", Value: bson.D{{Key: "batchSize", Value: 1000}}},
+	})
 	n, batches := int32(0), 0
 	for batch := "firstBatch"; ; batch = "nextBatch" {
 		if e.OK != 1 {
@@ -157,26 +153,24 @@ func TestCursorsWhenMemoryIsShort(t *testing.T) {
 	open := func() (find, group int64) {
 		raw, _ := c.ask(bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 2}})
 		find = raw.Lookup("cursor", "id").Int64()
-		raw, _ = c.ask(
-			bson.D{
-				{Key: "aggregate", Value: "c"},
-				{Key: "cursor", Value: bson.D{{Key: "batchSize", Value: 2}}},
-				{
-					Key: "pipeline",
-					Value: bson.A{
-						bson.D{
-							{
-								Key: "$group",
-								Value: bson.D{
-									{Key: "_id", Value: "$_id"},
-									{Key: "p", Value: bson.D{{Key: "$first", Value: "$pad"}}},
-								},
+		raw, _ = c.ask(bson.D{
+			{Key: "aggregate", Value: "c"},
+			{Key: "cursor", Value: bson.D{{Key: "batchSize", Value: 2}}},
+			{
+				Key: "pipeline",
+				Value: bson.A{
+					bson.D{
+						{
+							Key: "$group",
+							Value: bson.D{
+								{Key: "_id", Value: "$_id"},
+								{Key: "p", Value: bson.D{{Key: "$first", Value: "$pad"}}},
 							},
 						},
 					},
 				},
 			},
-		)
+		})
 		return find, raw.Lookup("cursor", "id").Int64()
 	}
 	more := func(id int64) int32 {

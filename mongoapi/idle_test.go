@@ -16,15 +16,12 @@ import (
 func someDocs(c *client, name string, n int, pad string) {
 	docs := bson.A{}
 	for i := range n {
-		docs = append(
-			docs,
-			bson.D{
-				{Key: "_id", Value: i},
-				{Key: "n", Value: i},
-				{Key: "list", Value: bson.A{1, 2, 3, 4}},
-				{Key: "pad", Value: pad},
-			},
-		)
+		docs = append(docs, bson.D{
+			{Key: "_id", Value: i},
+			{Key: "n", Value: i},
+			{Key: "list", Value: bson.A{1, 2, 3, 4}},
+			{Key: "pad", Value: pad},
+		})
 	}
 	c.ask(bson.D{{Key: "insert", Value: name}, {Key: "documents", Value: docs}})
 }
@@ -72,11 +69,10 @@ func TestIdleCursorsAreCharged(t *testing.T) {
 		{"an array that is taken apart", agg(bson.D{{Key: "$unwind", Value: "$list"}}), 100 << 10},
 		{
 			"a group",
-			agg(
-				bson.D{
-					{
-						Key: "$group", Value: bson.D{
-							{Key: "_id", Value: "$_id"}, {Key: "p", Value: bson.D{{Key: "$first", Value: "$pad"}}}}}}),
+			agg(bson.D{
+				{
+					Key: "$group", Value: bson.D{
+						{Key: "_id", Value: "$_id"}, {Key: "p", Value: bson.D{{Key: "$first", Value: "$pad"}}}}}}),
 			300 << 10},
 	} {
 		began := time.Now()
@@ -126,8 +122,7 @@ func TestCommandsWithoutMemory(t *testing.T) {
 				bson.D{
 					{Key: "q", Value: in(of)},
 					{Key: "u", Value: bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}},
-				},
-			)
+				})
 			deletes = append(
 				deletes,
 				bson.D{{Key: "q", Value: append(in(of), bson.E{Key: "nope", Value: 1})}, {Key: "limit", Value: 0}},

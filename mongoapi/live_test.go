@@ -402,13 +402,11 @@ func TestKillCursorsEndsItsReader(t *testing.T) {
 		bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "$cmd.aggregate"}, {Key: "$db", Value: "admin"}},
 	)
 	waitOp(t, other, "getMore")
-	raw, e = other.ask(
-		bson.D{
-			{Key: "killCursors", Value: "$cmd.aggregate"},
-			{Key: "cursors", Value: bson.A{id}},
-			{Key: "$db", Value: "admin"},
-		},
-	)
+	raw, e = other.ask(bson.D{
+		{Key: "killCursors", Value: "$cmd.aggregate"},
+		{Key: "cursors", Value: bson.A{id}},
+		{Key: "$db", Value: "admin"},
+	})
 	if e.OK != 1 {
 		t.Fatal(raw)
 	}
@@ -467,13 +465,11 @@ func TestCursorOfAnotherConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			first := connect(t, addr)
-			raw, _ := first.ask(
-				bson.D{
-					{Key: "aggregate", Value: "c"},
-					{Key: "pipeline", Value: p},
-					{Key: "cursor", Value: bson.D{{Key: "batchSize", Value: 3}}},
-				},
-			)
+			raw, _ := first.ask(bson.D{
+				{Key: "aggregate", Value: "c"},
+				{Key: "pipeline", Value: p},
+				{Key: "cursor", Value: bson.D{{Key: "batchSize", Value: 3}}},
+			})
 			id, n := raw.Lookup("cursor", "id").Int64(), 3
 			_ = first.Close()
 			for began := time.Now(); s.connections() > 1 && time.Since(began) < soon; time.Sleep(time.Millisecond) {
@@ -641,65 +637,36 @@ func TestMemory(t *testing.T) {
 		"$first":    agg(group("$_id", doc("$first", "$$ROOT"))),
 		"$push":     agg(group(nil, doc("$push", "$pad"))),
 		"$addToSet": agg(group(nil, doc("$addToSet", "$pad"))),
-		"$topN": agg(
-			group(
-				nil,
-				doc(
-					"$topN",
-					bson.D{
-						{Key: "n", Value: 5000},
-						{Key: "sortBy", Value: doc("_id", 1)},
-						{Key: "output", Value: "$pad"},
-					},
-				),
-			),
-		),
-		"$lastN": agg(
-			group(nil, doc("$lastN", bson.D{{Key: "n", Value: 5000}, {Key: "input", Value: "$pad"}})),
-		),
+		"$topN": agg(group(nil, doc("$topN", bson.D{
+			{Key: "n", Value: 5000},
+			{Key: "sortBy", Value: doc("_id", 1)},
+			{Key: "output", Value: "$pad"},
+		}))),
+		"$lastN":       agg(group(nil, doc("$lastN", bson.D{{Key: "n", Value: 5000}, {Key: "input", Value: "$pad"}}))),
 		"$sort":        agg(doc("$addFields", doc("y", 1)), doc("$sort", doc("y", 1))),
 		"$sortByCount": agg(doc("$sortByCount", "$pad")),
-		"$bucket": agg(
-			doc(
-				"$bucket",
-				bson.D{
-					{Key: "groupBy", Value: "$_id"},
-					{Key: "boundaries", Value: bson.A{0, 10000}},
-					{Key: "output", Value: doc("x", doc("$push", "$pad"))},
-				},
-			),
-		),
-		"$bucketAuto": agg(
-			doc(
-				"$bucketAuto",
-				bson.D{
-					{Key: "groupBy", Value: "$_id"},
-					{Key: "buckets", Value: 2},
-					{Key: "output", Value: doc("x", doc("$push", "$pad"))},
-				},
-			),
-		),
-		"$graphLookup": agg(
-			doc("$limit", 1),
-			doc(
-				"$graphLookup",
-				bson.D{
-					{Key: "from", Value: "c"},
-					{Key: "startWith", Value: nil},
-					{Key: "connectFromField", Value: "_id"},
-					{Key: "connectToField", Value: "nothing"},
-					{Key: "as", Value: "x"},
-				},
-			),
-		),
+		"$bucket": agg(doc("$bucket", bson.D{
+			{Key: "groupBy", Value: "$_id"},
+			{Key: "boundaries", Value: bson.A{0, 10000}},
+			{Key: "output", Value: doc("x", doc("$push", "$pad"))},
+		})),
+		"$bucketAuto": agg(doc("$bucketAuto", bson.D{
+			{Key: "groupBy", Value: "$_id"},
+			{Key: "buckets", Value: 2},
+			{Key: "output", Value: doc("x", doc("$push", "$pad"))},
+		})),
+		"$graphLookup": agg(doc("$limit", 1), doc("$graphLookup", bson.D{
+			{Key: "from", Value: "c"},
+			{Key: "startWith", Value: nil},
+			{Key: "connectFromField", Value: "_id"},
+			{Key: "connectToField", Value: "nothing"},
+			{Key: "as", Value: "x"},
+		})),
 		"$facet": agg(doc("$facet", doc("x", bson.A{}))),
-		"$lookup": agg(
-			doc("$limit", 1),
-			doc(
-				"$lookup",
-				bson.D{{Key: "from", Value: "c"}, {Key: "pipeline", Value: bson.A{}}, {Key: "as", Value: "x"}},
-			),
-		),
+		"$lookup": agg(doc("$limit", 1), doc(
+			"$lookup",
+			bson.D{{Key: "from", Value: "c"}, {Key: "pipeline", Value: bson.A{}}, {Key: "as", Value: "x"}},
+		)),
 		"$sample":       agg(doc("$sample", doc("size", 5000))),
 		"$out":          agg(doc("$out", "copy")),
 		"$merge":        agg(doc("$merge", "copy")),
@@ -707,12 +674,10 @@ func TestMemory(t *testing.T) {
 		"an expression": sized("$map", bson.D{{Key: "input", Value: doc("$range", bson.A{0, 3000})}, {Key: "in", Value: "$pad"}}),
 		"$concatArrays": sized("$concatArrays",
 			bson.A{doc("$range", bson.A{0, 100000}), doc("$range", bson.A{0, 100000})}),
-		"$mergeObjects*": agg(
-			group(
-				nil,
-				doc("$mergeObjects", doc("$arrayToObject", bson.A{bson.A{bson.A{doc("$toString", "$_id"), "$pad"}}})),
-			),
-		),
+		"$mergeObjects*": agg(group(
+			nil,
+			doc("$mergeObjects", doc("$arrayToObject", bson.A{bson.A{bson.A{doc("$toString", "$_id"), "$pad"}}})),
+		)),
 	}
 	delete(rows, "$mergeObjects*")
 	for name, d := range rows {

@@ -185,20 +185,13 @@ func oddNames(t *testing.T, g *target, door string) {
 				"\xed\xb0\x80",
 				`\u2028`,
 				"\u2028",
-			).Replace(
-				name,
-			)
+			).Replace(name)
 			doc := bson.D{{Key: "_id", Value: id}, {Key: "pk", Value: "odd"}, {Key: text, Value: text}}
-			raw := msg(
-				encode(
-					t,
-					bson.D{
-						{Key: "insert", Value: "items"},
-						{Key: "documents", Value: bson.A{doc}},
-						{Key: "$db", Value: "shop"},
-					},
-				),
-			)
+			raw := msg(encode(t, bson.D{
+				{Key: "insert", Value: "items"},
+				{Key: "documents", Value: bson.A{doc}},
+				{Key: "$db", Value: "shop"},
+			}))
 			if out := g.exchange(t, door, raw, answerTime/40); bytes.Contains(out, []byte("internal error")) ||
 				len(out) == 0 {
 				t.Errorf("%q: %.200q", name, out)

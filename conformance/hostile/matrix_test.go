@@ -62,18 +62,12 @@ func brings(g *target, door, id string) []byte {
 	text := strings.Repeat("x", 16<<10)
 	switch door {
 	case server.Mongo:
-		return msg(
-			must(
-				bson.Marshal(
-					bson.D{
-						{Key: "insert", Value: "halves"},
-						{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: id},
-							{Key: "text", Value: text}}}},
-						{Key: "$db", Value: "shop"},
-					},
-				),
-			),
-		)
+		return msg(must(bson.Marshal(bson.D{
+			{Key: "insert", Value: "halves"},
+			{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: id},
+				{Key: "text", Value: text}}}},
+			{Key: "$db", Value: "shop"},
+		})))
 	case server.Gremlin:
 		return post(
 			g,
@@ -385,15 +379,12 @@ func takesNothing(t *testing.T, g *target, door string) {
 				}
 				_ = res.Body.Close()
 				defer ws.Close()
-				script := withMime(
-					graphSON3,
-					eval(
-						t,
-						"eval",
-						"g.inject('"+strings.Repeat("x", 1000)+"').repeat(union(identity(),identity())).times(14)",
-						nil,
-					),
-				)
+				script := withMime(graphSON3, eval(
+					t,
+					"eval",
+					"g.inject('"+strings.Repeat("x", 1000)+"').repeat(union(identity(),identity())).times(14)",
+					nil,
+				))
 				if err := ws.WriteMessage(websocket.BinaryMessage, script); err != nil {
 					t.Error(err)
 				}
@@ -489,17 +480,12 @@ func leaves(t *testing.T, g *target, door string) {
 				},
 			},
 		}
-		raw = msg(
-			encode(
-				t,
-				bson.D{
-					{Key: "aggregate", Value: "items"},
-					{Key: "pipeline", Value: bson.A{bson.D{{Key: "$project", Value: bson.D{{Key: "n", Value: nest}}}}}},
-					{Key: "cursor", Value: bson.D{}},
-					{Key: "$db", Value: "shop"},
-				},
-			),
-		)
+		raw = msg(encode(t, bson.D{
+			{Key: "aggregate", Value: "items"},
+			{Key: "pipeline", Value: bson.A{bson.D{{Key: "$project", Value: bson.D{{Key: "n", Value: nest}}}}}},
+			{Key: "cursor", Value: bson.D{}},
+			{Key: "$db", Value: "shop"},
+		}))
 	case server.Gremlin:
 		raw = post(
 			g,

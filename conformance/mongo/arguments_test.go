@@ -24,9 +24,7 @@ func TestArguments(t *testing.T) {
 		db.RunCommand(
 			bg,
 			doc(t, `{"findAndModify":"c","query":{"_id":1},"update":{"$inc":{"n":10}},"new":1}`),
-		).Decode(
-			&out,
-		),
+		).Decode(&out),
 	)
 	if out.Value["n"] != int32(11) {
 		t.Errorf("new: 1 shows %v", out.Value)
@@ -85,10 +83,7 @@ func TestWriteConcernThatCantBeMet(t *testing.T) {
 			t.Errorf("w: %v: %d documents, %v", x.w, n, err)
 		}
 	}
-	_, err := db.Collection(
-		"c",
-		options.Collection().SetWriteConcern(&writeconcern.WriteConcern{W: 51}),
-	).InsertOne(
+	_, err := db.Collection("c", options.Collection().SetWriteConcern(&writeconcern.WriteConcern{W: 51})).InsertOne(
 		bg,
 		bson.M{"_id": 9},
 	)
@@ -114,13 +109,10 @@ func TestDriverGivesUp(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(bg, 200*time.Millisecond)
 	defer cancel()
-	_, err := db.Aggregate(
-		ctx,
-		bson.A{
-			bson.D{{Key: "$documents", Value: bson.A{bson.D{}}}},
-			bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: in}}}},
-		},
-	)
+	_, err := db.Aggregate(ctx, bson.A{
+		bson.D{{Key: "$documents", Value: bson.A{bson.D{}}}},
+		bson.D{{Key: "$project", Value: bson.D{{Key: "x", Value: in}}}},
+	})
 	if err == nil || !mongo.IsTimeout(err) {
 		t.Fatal(err)
 	}

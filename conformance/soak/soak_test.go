@@ -94,15 +94,13 @@ func noSQL(t *testing.T, s *harness.Server) []*worker {
 	}
 	pk := func(n int) azcosmos.PartitionKey { return azcosmos.NewPartitionKeyString(strconv.Itoa(n % keys % 50)) }
 	upsert := func(ctx context.Context, n int) error {
-		d, _ := json.Marshal(
-			map[string]any{
-				"id":   key(n),
-				"pk":   strconv.Itoa(n % keys % 50),
-				"n":    n,
-				"text": text(),
-				"tags": []int{n % 7, n % 11},
-			},
-		)
+		d, _ := json.Marshal(map[string]any{
+			"id":   key(n),
+			"pk":   strconv.Itoa(n % keys % 50),
+			"n":    n,
+			"text": text(),
+			"tags": []int{n % 7, n % 11},
+		})
 		_, err := c.UpsertItem(ctx, pk(n), d, nil)
 		return err
 	}
