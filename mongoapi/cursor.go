@@ -375,39 +375,6 @@ func (c *cursor) back(d value.Value, marked bool) error {
 	return nil
 }
 
-const (
-	// freeReply is the length of a reply in bytes up to which the budget isn't used: a connection's buffers have that
-	// size anyway.
-	freeReply = 16 << 10
-	// replyStep is the step in which memory is reserved, in bytes.
-	replyStep = 64 << 10
-	// replyWait is the longest wait of a reply for memory.
-	replyWait = 10 * time.Second
-)
-
-// scant reports whether a reply of n bytes needs more memory than is reserved.
-func (c *conn) scant(n int) bool { return n-freeReply > c.held }
-
-// room reserves memory for a reply of n bytes. With wait it waits until other requests release memory.
-func (c *conn) room(ctx context.Context, n int, wait bool) error {
-	if !c.scant(n) {
-		return nil
-	}
-	more := max(n-freeReply-c.held, replyStep)
-	err := c.mem.Grow(int64(more))
-	if wait && status.Is(err, status.TooManyRequests) {
-		ctx, cancel := context.WithTimeout(ctx, replyWait)
-		defer cancel()
-		if c.mem.Wait(ctx, int64(more)) == nil {
-			err = nil
-		}
-	}
-	if err == nil {
-		c.held += more
-	}
-	return err
-}
-
 // first appends the reply of a command that opens a cursor: the first batch, and an id if there are more documents.
 func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, error) {
 	kept := false

@@ -24,25 +24,7 @@ import (
 // the pipeline as a part of that of the scan; "covered" has an index with both fields.
 func BenchmarkMatchGroup(b *testing.B) {
 	const docs = 100_000
-	e, err := pebblekv.Open(b.TempDir(),
-		pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned, Kept: core.GotSingly})
-	if err != nil {
-		b.Fatal(err)
-	}
-	eng, err := core.Open(context.Background(), e, core.Options{MinSlots: 4})
-	if err != nil {
-		b.Fatal(err)
-	}
-	s := New(eng, Options{Account: "localhost", Key: "a2V5"})
-	here, there := net.Pipe()
-	b.Cleanup(func() {
-		_, _ = here.Close(), there.Close()
-		if err := s.Shutdown(context.Background()); err != nil {
-			b.Error(err)
-		}
-		_ = eng.Close()
-	})
-	c := benchConn(s, here)
+	e, c := diskConn(b)
 	var m wire.Msg
 	ask := func(d bson.D) {
 		beginBench(c)
@@ -75,7 +57,7 @@ func BenchmarkMatchGroup(b *testing.B) {
 		if name == "covered" {
 			ask(bson.D{{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: bson.A{bson.D{{Key: "key",
 				Value: bson.D{{Key: "k", Value: 1}, {Key: "v", Value: 1}}}, {Key: "name", Value: "kv"}}}}})
-			cont, err := eng.Container("db", "c")
+			cont, err := c.s.eng.Container("db", "c")
 			if err == nil {
 				err = cont.WaitIndex(context.Background())
 			}
@@ -148,4 +130,27 @@ func bareScan(b *testing.B, e kv.Engine, docs int) func() time.Duration {
 		}
 		return time.Since(began)
 	}
+}
+
+// diskConn returns an engine on disk, and a connection to a server on it.
+func diskConn(b *testing.B) (*pebblekv.Engine, *conn) {
+	e, err := pebblekv.Open(b.TempDir(),
+		pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned, Kept: core.GotSingly})
+	if err != nil {
+		b.Fatal(err)
+	}
+	eng, err := core.Open(context.Background(), e, core.Options{MinSlots: 4})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := New(eng, Options{Account: "localhost", Key: "a2V5"})
+	here, there := net.Pipe()
+	b.Cleanup(func() {
+		_, _ = here.Close(), there.Close()
+		if err := s.Shutdown(context.Background()); err != nil {
+			b.Error(err)
+		}
+		_ = eng.Close()
+	})
+	return e, benchConn(s, here)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,8 +13,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/kv/pebblekv"
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
@@ -143,24 +140,7 @@ func allOf(t *testing.T, c *conn, d bson.D) (out []bson.Raw) {
 // is that of the whole command; core/vector has the one of the distance alone.
 func BenchmarkVectorSearch(b *testing.B) {
 	const docs, dims = 10_000, 384
-	e, err := pebblekv.Open(b.TempDir(), pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned})
-	if err != nil {
-		b.Fatal(err)
-	}
-	eng, err := core.Open(context.Background(), e, core.Options{MinSlots: 4})
-	if err != nil {
-		b.Fatal(err)
-	}
-	s := New(eng, Options{Account: "localhost", Key: "a2V5"})
-	here, there := net.Pipe()
-	b.Cleanup(func() {
-		_, _ = here.Close(), there.Close()
-		if err := s.Shutdown(context.Background()); err != nil {
-			b.Error(err)
-		}
-		_ = eng.Close()
-	})
-	c := benchConn(s, here)
+	_, c := diskConn(b)
 	var m wire.Msg
 	raw := func(msg []byte) {
 		beginBench(c)

@@ -145,7 +145,10 @@ func (o *ordered) name(n *nameOf) (bool, error) {
 	}
 	e := o.h.list[0]
 	o.top = true
-	*n = nameOf{slot: e.sps[0].slot, number: e.cur.Number, value: e.cur.Value, name: e.cur.Name}
+	*n = nameOf{slot: e.sps[0].slot, number: e.cur.Number, name: e.cur.Name}
+	if o.own != nil {
+		n.value = e.cur.Value
+	}
 	return true, nil
 }
 
