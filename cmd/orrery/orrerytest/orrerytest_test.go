@@ -25,8 +25,8 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// A server is ready in 20 ms: from the call to the answer of /ready. The limit is five times that for the fastest of five,
-// for machines that do other work too.
+// A server is ready in 20 ms: from the call to the answer of /ready. The limit is five times that for the fastest of
+// five, for machines that do other work too.
 func TestStartTime(t *testing.T) {
 	fastest := time.Hour
 	for range 5 {

@@ -255,8 +255,8 @@ func TestDataClock(t *testing.T) {
 	}
 }
 
-// A reset takes 5 ms with 50 containers and 100,000 items in memory, and in a directory what closing and opening a store
-// takes. The limits are for machines that do other work too.
+// A reset takes 5 ms with 50 containers and 100,000 items in memory, and in a directory what closing and opening a
+// store takes. The limits are for machines that do other work too.
 func TestResetTime(t *testing.T) {
 	t.Run("memory", func(t *testing.T) { resetTime(t, "", 50*time.Millisecond) })
 	t.Run("directory", func(t *testing.T) { resetTime(t, t.TempDir(), 3*time.Second) })
