@@ -125,8 +125,10 @@ func queryItems(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.admitQuery(ct, spec, plan, &s); err != nil {
+	if merge, err := c.admitQuery(ct, spec, plan, &s); err != nil {
 		return err
+	} else if merge {
+		return c.refuseMerge(ct, spec)
 	}
 	compiled := c.s.clock.Now()
 	req, err := c.queryRequest(&s, size)
@@ -150,24 +152,21 @@ func queryItems(c *call) error {
 }
 
 // admitQuery returns the error for a query over more partitions than its request allows. With Options.Strict it also
-// refuses one that the service's gateway leaves to the client, or for which the service wants an index.
-func (c *call) admitQuery(ct *core.Container, spec querySpec, plan *sql.Plan, s *scope) error {
+// refuses one for which the service wants an index, and reports one that the service's gateway leaves to the client.
+func (c *call) admitQuery(ct *core.Container, spec querySpec, plan *sql.Plan, s *scope) (merge bool, err error) {
 	if s.pk == nil && !s.ranged && !isTrue(c.In, hCrossPartition) && !onePartition(ct, spec) {
-		return status.New(status.BadRequest, msgCrossPartition)
+		return false, status.New(status.BadRequest, msgCrossPartition)
 	}
 	if !c.strict() {
-		return nil
+		return false, nil
 	}
 	if plan.NeedsMerge() {
 		cross, err := c.isCross(ct, s)
-		if err != nil {
-			return err
-		}
-		if cross && !onePartition(ct, spec) {
-			return c.refuseMerge(ct, spec)
+		if err != nil || cross && !onePartition(ct, spec) {
+			return true, err
 		}
 	}
-	return c.checkIndexed(ct, plan)
+	return false, c.checkIndexed(ct, plan)
 }
 
 // queryRequest reads the headers that say what is wanted of a query. size is the number of items of a page.
