@@ -887,6 +887,7 @@ func TestFactsDuringRebuild(t *testing.T) {
 // TestSpilledItemsDuringRebuild: for an item with too many terms, the whole policy decides which paths have entries. So
 // a slot with such an item keeps no facts over a rebuild, whenever the item is written.
 func TestSpilledItemsDuringRebuild(t *testing.T) {
+	t.Parallel()
 	var b strings.Builder
 	for i := range 5200 {
 		fmt.Fprintf(&b, ",%d", i)

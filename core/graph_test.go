@@ -80,6 +80,7 @@ func holds(p *access.Pred, d doc.Doc) bool {
 // TestIDFilters looks up ids over all partitions while the filters are being made and items are created and deleted:
 // every existing item is found.
 func TestIDFilters(t *testing.T) {
+	t.Parallel()
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
 		find := func(id string) int {

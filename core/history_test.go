@@ -48,10 +48,16 @@ const (
 
 // TestHistory runs writers, transactions, paged queries, changes of the indexing policy and the reaper at the same
 // time. Afterwards the store agrees with what the writers know, and the checker finds nothing.
-func TestHistory(t *testing.T) { runHistory(t, false) }
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	runHistory(t, false)
+}
 
 // TestHistoryWithSplits does the same while slots are split and joined all the time.
-func TestHistoryWithSplits(t *testing.T) { runHistory(t, true) }
+func TestHistoryWithSplits(t *testing.T) {
+	t.Parallel()
+	runHistory(t, true)
+}
 
 func runHistory(t *testing.T, splits bool) {
 	for name, open := range engines {

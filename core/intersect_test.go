@@ -71,6 +71,7 @@ func crossPred(r *rand.Rand) (*access.Pred, func(doc.Doc) bool) {
 // TestIntersectionsAgainstOracle runs conjunctions, in pages and in order, and compares the rows with those of a plain
 // loop.
 func TestIntersectionsAgainstOracle(t *testing.T) {
+	t.Parallel()
 	for n, slots := range []int{1, 4, 4} {
 		e, _ := hooked(t, core.Options{MinSlots: slots})
 		c := newContainer(t, e, core.ContainerSpec{

@@ -20,6 +20,7 @@ import (
 // The order of partition key and id over all logical partitions: from the index, or sorted if the policy or the kinds
 // of keys and ids require that; at once, and in pages between which items change.
 func TestKeyOrder(t *testing.T) {
+	t.Parallel()
 	byKeys := []exec.Order{{Path: access.NewPath("pk")}, {Path: access.ID}}
 	for name, c := range map[string]struct {
 		policy string

@@ -98,6 +98,7 @@ func few(elements bool) *access.Pred {
 // TestPagingOverChanges takes a page, changes the container, and continues: rows that were not changed come exactly
 // once and in order, even if the access path has changed.
 func TestPagingOverChanges(t *testing.T) {
+	t.Parallel()
 	kinds := map[string]access.Kind{"scan": access.Scan, "index": access.Index, "index elements": access.Index,
 		"union": access.Index, "partition": access.Scan,
 		"points": access.Points, "sort": access.Scan, "sort in windows": access.Scan, "sort down": access.Scan,

@@ -224,6 +224,7 @@ func TestPagesOverPartitions(t *testing.T) {
 // Pages of index scans go on while slots are split and joined, with the index: the rows of what was a slot keep their
 // order, and none comes twice.
 func TestIndexPagesOverSlots(t *testing.T) {
+	t.Parallel()
 	onEngines(t, core.Options{MinSlots: 4}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
 		putMany(t, c, 800, func(i int) string {

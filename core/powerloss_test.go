@@ -38,6 +38,7 @@ const (
 
 // TestPowerLoss cuts the power of a few dozen stores, or as often as ORRERY_TORTURE says.
 func TestPowerLoss(t *testing.T) {
+	t.Parallel()
 	cuts := 3 * cutsInHistory
 	if s := os.Getenv(tortureEnv); s != "" {
 		var err error

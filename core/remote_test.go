@@ -22,6 +22,7 @@ import (
 // latter too. That isn't visible: pages have the same rows, charge and continuation as on a local engine, and ordered
 // rows come in the same order from 40 slots as from one.
 func TestRemotePagesAreTheSame(t *testing.T) {
+	t.Parallel()
 	n, k, s := access.NewPath("n"), access.NewPath("k"), access.NewPath("s")
 	order := func(desc bool, ps ...access.Path) (out []exec.Order) {
 		for _, p := range ps {

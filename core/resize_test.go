@@ -95,6 +95,7 @@ func TestResizeGoesOnAfterAStart(t *testing.T) {
 // A partition that reaches its storage limit is split between logical partitions, so that both parts have about half of
 // the bytes. A partition with one logical partition isn't split, until it has another one.
 func TestFullPartitionsAreSplit(t *testing.T) {
+	t.Parallel()
 	const limit = 40_000
 	onEngines(t, core.Options{MinSlots: 1, MaxPartition: limit}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})

@@ -48,6 +48,7 @@ func byIndex(t *testing.T, c *core.Container) {
 
 // The containers of a store that several processes share are upgraded once, while all processes answer as before.
 func TestSharedUpgrade(t *testing.T) {
+	t.Parallel()
 	var want map[string][]string
 	ps := agedProcesses(t, 3, network, func(e *core.Engine) {
 		fillAged(t, e, 60)
@@ -82,6 +83,7 @@ func TestSharedUpgrade(t *testing.T) {
 // Processes write, read and query during the upgrade. Calls fail and have unknown outcomes, and the process that works
 // is killed again and again. Another one goes on, and no answer is wrong.
 func TestSharedUpgradeAmongFaults(t *testing.T) {
+	t.Parallel()
 	const items = 1000
 	ps := agedProcesses(t, 3, kvtest.Faults{}, func(e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})

@@ -15,6 +15,7 @@ import (
 // TestSortWindows: a sort that knows the number of rows of a page returns the same rows as one that doesn't, also when
 // more rows are read. A page of that size takes one pass; more rows take more passes.
 func TestSortWindows(t *testing.T) {
+	t.Parallel()
 	e, _ := hooked(t, core.Options{MinSlots: 4})
 	c := newContainer(t, e, core.ContainerSpec{})
 	setPolicy(t, e, c, noIndex)

@@ -145,6 +145,7 @@ func moves(t *testing.T, c *core.Container) (done int) {
 // Wherever a process ends during splits and joins, the next one has all items and nothing else: nothing of a copy that
 // was cut off, and nothing of a slot that was replaced. It can split slots itself.
 func TestSplitCutAnywhere(t *testing.T) {
+	t.Parallel()
 	cuts := [4]int{}
 	for stop, whole := int64(0), false; !whole; stop++ {
 		mem := kv.Checked(memkv.New())

@@ -110,6 +110,7 @@ func TestRequestsMeetASplit(t *testing.T) {
 
 // Median divides the bytes of a range in about two halves, at a logical partition.
 func TestMedian(t *testing.T) {
+	t.Parallel()
 	onEngines(t, core.Options{MinSlots: 4}, func(t *testing.T, e *core.Engine) {
 		for id, paths := range map[string][]string{"byid": {"/id"}, "bykey": {"/pk"}, "levels": {"/t", "/pk"}} {
 			c := newContainer(t, e, core.ContainerSpec{ID: id, PartitionKey: core.PartitionKeyDef{Paths: paths}})

@@ -126,6 +126,7 @@ func TestTransactionSpansPartitions(t *testing.T) {
 
 // The first committer of an item wins. What a transaction has only read, and other items of its partitions, may change.
 func TestTransactionConflicts(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name    string
 		other   func(t *testing.T, c *core.Container) // after the snapshot
@@ -283,6 +284,7 @@ func TestTransactionDeclaredUnique(t *testing.T) {
 
 // A transaction ends after its life, and when it has written too much.
 func TestTransactionBounds(t *testing.T) {
+	t.Parallel()
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
 		brief, err := e.Begin(bg, time.Nanosecond)
@@ -442,6 +444,7 @@ func TestTransactionUnknownOutcomes(t *testing.T) {
 
 // After a power failure each transaction is there as a whole or not at all, and all that were acknowledged are there.
 func TestTransactionPowerLoss(t *testing.T) {
+	t.Parallel()
 	fs := vfs.NewCrashableMem()
 	e, err := openLossy(fs, false)
 	if err != nil {

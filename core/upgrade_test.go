@@ -257,6 +257,7 @@ func (d *dying) Close() error { return nil }
 // Wherever a process ends in an upgrade, the next one has right answers at once and continues the upgrade. So does the
 // process after that, if the second one ends too.
 func TestUpgradeCutAnywhere(t *testing.T) {
+	t.Parallel()
 	cuts := 0
 	for _, policy := range []string{"", onlyA, onlyB, noIndex, allANB} {
 		for stop, whole := int64(0), false; !whole; stop++ {

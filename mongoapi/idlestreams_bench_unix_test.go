@@ -24,14 +24,16 @@ import (
 // number of its streams.
 const idleClient = "ORRERY_TEST_IDLE_STREAMS"
 
-// TestMain runs the tests, or is the client of BenchmarkIdleStreams, whose processor time must not count.
+// TestMain runs the tests, or is the client of a benchmark, whose processor time must not count.
 func TestMain(m *testing.M) {
-	if text := os.Getenv(idleClient); text != "" {
-		if err := watchIdly(text); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+	for name, client := range map[string]func(string) error{idleClient: watchIdly, floorClient: askAgain} {
+		if text := os.Getenv(name); text != "" {
+			if err := client(text); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			return
 		}
-		return
 	}
 	os.Exit(m.Run())
 }
@@ -73,16 +75,18 @@ func BenchmarkIdleStreams(b *testing.B) {
 
 // cpuShare returns the processor time that this process uses in each second of a duration, in seconds.
 func cpuShare(d time.Duration) float64 {
-	used := func() time.Duration {
-		var u syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-			panic(err)
-		}
-		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	}
-	before, begun := used(), time.Now()
+	before, begun := cpuTime(), time.Now()
 	time.Sleep(d)
-	return float64(used()-before) / float64(time.Since(begun))
+	return float64(cpuTime()-before) / float64(time.Since(begun))
+}
+
+// cpuTime returns the processor time that this process has used.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // watchIdly opens streams and asks each for more, until the standard input ends.

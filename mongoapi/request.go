@@ -268,7 +268,7 @@ func (r *request) announce() {
 	c := r.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.op = operation{seq: seq, name: r.name, ns: r.db, since: r.s.clk.Now()}
+	c.op = operation{seq: seq, name: r.name, ns: r.db, since: r.start}
 	if r.arg.Kind() == value.String {
 		c.op.ns = c.namespace(r.db, r.arg.Str())
 	}

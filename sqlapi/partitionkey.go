@@ -117,7 +117,11 @@ const (
 // partitionKey parses the header for a container. It returns nil without an error when there is no header and mode
 // allows that.
 func (c *call) partitionKey(dst core.PartitionKey, def *core.PartitionKeyDef, mode keyMode) (core.PartitionKey, error) {
-	pk, err := keyOf(dst, header(c.In, hPartitionKey), def, mode)
+	text := header(c.In, hPartitionKey)
+	if mode == keyPrefix && def.SystemKey && text != "" && !isTrue(c.In, hCrossPartition) {
+		mode = keyFull // [] is the key None here; azcosmos sends it for all keys too, with the other header
+	}
+	pk, err := keyOf(dst, text, def, mode)
 	if err == nil {
 		err = c.s.checkKeySize(pk)
 	}
@@ -158,14 +162,14 @@ func keyOf(dst core.PartitionKey, text string, def *core.PartitionKeyDef, mode k
 	return pk, nil
 }
 
-// sameKey reports whether two keys name the same logical partition. An object or array in an item's key counts as
-// undefined, as it does when the item is stored.
+// sameKey reports whether two keys name the same logical partition. An object or an array in an item's key is like no
+// key that a request can name: an item with it could never be read or deleted.
 func sameKey(a, b core.PartitionKey) bool {
 	if len(a) != len(b) {
 		return false
 	}
 	for i := range a {
-		x, y := keyPart(a[i]), keyPart(b[i])
+		x, y := a[i], b[i]
 		if x.Kind() == value.String && y.Kind() == value.String {
 			if !bytes.Equal(x.Bytes(), y.Bytes()) {
 				return false
@@ -177,11 +181,4 @@ func sameKey(a, b core.PartitionKey) bool {
 		}
 	}
 	return true
-}
-
-func keyPart(v value.Value) value.Value {
-	if v.Kind() == value.Object || v.Kind() == value.Array {
-		return value.Undef()
-	}
-	return v
 }

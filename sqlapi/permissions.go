@@ -161,7 +161,7 @@ func appendKey(dst []byte, pk core.PartitionKey) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if v = keyPart(v); v.IsDefined() {
+		if v.IsDefined() {
 			dst = doc.AppendJSON(dst, v)
 		} else {
 			dst = append(dst, "{}"...)

@@ -122,9 +122,10 @@ func (v *view) update(b *doc.Builder, o *operation, k key, old *core.Item) (core
 	return core.Change{Doc: d}, err
 }
 
-// keyOf returns the stored key of an operation. Only other APIs store keys that aren't strings.
+// keyOf returns the stored key of an operation. Only other APIs store keys that aren't strings. An insertion looks for
+// them too: an entity that is shown with its keys exists.
 func (v *view) keyOf(c *call, o *operation) (key, error) {
-	if o.kind == opInsert || v.native && !core.HasOtherIdentity(o.rk) {
+	if v.native && !core.HasOtherIdentity(o.rk) {
 		return v.key(o.pk, o.rk)
 	}
 	return v.locate(c, o.pk, o.rk)

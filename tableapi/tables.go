@@ -93,26 +93,34 @@ func (c *call) create(name string) error {
 	return conflict(err, "TableAlreadyExists")
 }
 
-// throughput reads the headers with which clients set a table's throughput; none if there are none. A value that is no
-// positive number is ignored: the protocol of tables doesn't define these headers. A number outside of the limits is
-// refused.
+// throughput reads the headers with which clients set a table's throughput; none if there are none. A value that can't
+// be read, or a manual throughput beside that of autoscale, is refused as in the NoSQL API. So no table has another
+// throughput than its client asked for.
 func (c *call) throughput() (t core.Throughput, err error) {
-	for _, name := range []string{"x-ms-cosmos-throughput", "x-ms-offer-throughput"} {
-		if n, err := strconv.Atoi(c.In.Get(name)); err == nil && n > 0 && t.Manual == 0 {
-			t.Manual = n
+	manual, auto := c.In.Get("x-ms-cosmos-throughput"), c.In.Get("x-ms-cosmos-offer-autopilot-settings")
+	if manual == "" {
+		manual = c.In.Get("x-ms-offer-throughput")
+	}
+	switch {
+	case manual == "" && auto == "":
+		return t, nil
+	case manual != "" && auto != "":
+		return t, errorMsg("InvalidInput", "Both manual throughput and autoscale settings are given; only one is "+
+			"allowed.")
+	case manual != "":
+		if t.Manual, err = strconv.Atoi(manual); err != nil {
+			return t, errorMsg("InvalidInput", "The throughput isn't a number.")
+		}
+	default:
+		v, err := doc.ValueFromJSON([]byte(auto))
+		n := v.Get("maxThroughput")
+		if most := n.Int(); err == nil && n.IsNumber() && most > 0 && most < 1<<31 {
+			t.AutoscaleMax = int(most)
+		} else {
+			return t, errorMsg("InvalidInput", "The autoscale settings have no maxThroughput.")
 		}
 	}
-	if auto := c.In.Get("x-ms-cosmos-offer-autopilot-settings"); auto != "" {
-		if v, err := doc.ValueFromJSON([]byte(auto)); err == nil {
-			if n := v.Get("maxThroughput").Int(); n > 0 && n < 1<<31 {
-				t = core.Throughput{AutoscaleMax: int(n)}
-			}
-		}
-	}
-	if t.Max() > 0 {
-		err = core.CheckThroughput(t, 0)
-	}
-	return t, err
+	return t, core.CheckThroughput(t, 0)
 }
 
 // getTable handles GET /Tables('t').

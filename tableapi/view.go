@@ -1,6 +1,8 @@
 package tableapi
 
 import (
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
@@ -113,7 +115,7 @@ func (v *view) byID() bool {
 	return len(v.paths) == 1 && len(v.paths[0]) == 1 && v.paths[0][0] == "_id"
 }
 
-// partitionKeys returns the stored partition keys that are shown as this text.
+// partitionKeys returns the stored partition keys that are shown as this text. The first is that of new entities.
 func (v *view) partitionKeys(text string) []core.PartitionKey {
 	if len(v.paths) == 1 {
 		out := []core.PartitionKey{{value.StringOf(text)}}
@@ -121,31 +123,58 @@ func (v *view) partitionKeys(text string) []core.PartitionKey {
 			return out
 		}
 		if text == "" {
-			return append(out, core.PartitionKey{value.Undef()})
+			out = append(out, core.PartitionKey{value.Undef()})
+			if v.Spec().PartitionKey.SystemKey { // all items of a container without a key have none
+				slices.Reverse(out)
+			}
+			return out
 		}
-		if val, ok := scalarOf(text); ok {
+		if val, ok := keyFromText(text); ok {
 			out = append(out, core.PartitionKey{val})
 		}
 		return out
 	}
-	arr, err := doc.ValueFromJSON([]byte(text))
+	arr, err := doc.ValueFromExtJSON([]byte(text))
 	if err != nil || arr.Kind() != value.Array || arr.Len() != len(v.paths) {
 		return nil
 	}
-	pk := make(core.PartitionKey, 0, len(v.paths))
+	out := []core.PartitionKey{make(core.PartitionKey, 0, len(v.paths))}
 	for it := arr.Iter(); it.Next(); {
-		pk = append(pk, it.Value())
+		for i := range out {
+			if it.Value().Kind() == value.Null { // a missing level is shown as null too
+				out = append(out, append(slices.Clone(out[i]), value.Undef()))
+			}
+			out[i] = append(out[i], it.Value())
+		}
 	}
-	return []core.PartitionKey{pk}
+	return out
 }
 
-// scalarOf reads a text that keyText made from a number, boolean or null.
-func scalarOf(text string) (value.Value, bool) {
-	v, err := doc.ValueFromJSON([]byte(text))
-	if err != nil || v.Kind() == value.String || v.Kind() == value.Array || v.Kind() == value.Object {
+// keyFromText reads a text that appendKeyText made of a value that isn't a string.
+func keyFromText(text string) (value.Value, bool) {
+	v, err := doc.ValueFromExtJSON([]byte(text))
+	if err != nil || v.Kind() == value.String {
 		return value.Value{}, false
 	}
-	return v, true
+	if text[0] != '{' && text[0] != '[' {
+		return v, true
+	}
+	return v, string(appendKeyText(nil, v)) == text
+}
+
+// appendKeyText appends a value of a partition key: a number, boolean or null as JSON, others as canonical Extended
+// JSON. Equal values have equal texts, so whole doubles are written as integers.
+func appendKeyText(dst []byte, v value.Value) []byte {
+	v = value.Canonical(v)
+	switch v.Kind() {
+	case value.Null, value.Bool, value.Int32, value.Int64:
+		return doc.AppendJSON(dst, v)
+	case value.Double:
+		if f := v.Float(); !math.IsNaN(f) && !math.IsInf(f, 0) {
+			return doc.AppendJSON(dst, v)
+		}
+	}
+	return doc.AppendExtJSON(dst, v, false)
 }
 
 // locate returns the stored key of an existing entity, or the key with which it would be stored.
@@ -205,8 +234,8 @@ func (v *view) row(r *edm.Row, it *core.Item) {
 	r.PartitionKey = v.keyText(it)
 }
 
-// keyText returns the text of a partition key: a string unchanged, another scalar as JSON, a missing one as "", several
-// levels as a JSON array. Equal keys have equal texts, so whole doubles are written as integers.
+// keyText returns the text of a partition key: a string unchanged, a missing one as "", another value as appendKeyText
+// writes it, several levels as a JSON array.
 func (v *view) keyText(it *core.Item) []byte {
 	pk, _, err := v.KeyOf(it.Doc)
 	if err != nil {
@@ -222,17 +251,21 @@ func (v *view) keyText(it *core.Item) []byte {
 		if v.byID() {
 			return []byte(core.IdentityText(pk[0]))
 		}
-		return doc.AppendJSON(nil, value.Canonical(pk[0]))
+		return appendKeyText(nil, pk[0])
 	}
 	out := []byte{'['}
 	for i, p := range pk {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		if !p.IsDefined() {
-			p = value.NullValue()
+		switch p.Kind() {
+		case value.Undefined:
+			out = append(out, "null"...)
+		case value.String:
+			out = doc.AppendJSON(out, p)
+		default:
+			out = appendKeyText(out, p)
 		}
-		out = doc.AppendJSON(out, value.Canonical(p))
 	}
 	return append(out, ']')
 }

@@ -50,6 +50,13 @@ func object(t *testing.T, b []byte) map[string]any {
 	return m
 }
 
+func marshal(t *testing.T, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	ok(t, err)
+	return b
+}
+
 // has asserts that an object has the members of a JSON text. It may have others.
 func has(t *testing.T, got []byte, want string) {
 	t.Helper()

@@ -112,6 +112,7 @@ func TestP5FullPartitionSplits(t *testing.T) {
 type tail struct {
 	c    *azcosmos.ContainerClient
 	next *string
+	each func([]byte) error // what else is done with each item
 
 	mu  sync.Mutex
 	got []string
@@ -139,6 +140,11 @@ func (r *tail) poll(pages int) error {
 			var it struct{ ID string }
 			if err := json.Unmarshal(d, &it); err != nil {
 				return err
+			}
+			if r.each != nil {
+				if err := r.each(d); err != nil {
+					return err
+				}
 			}
 			r.mu.Lock()
 			r.got = append(r.got, it.ID)

@@ -7,6 +7,7 @@ import (
 	"math/big"
 	mrand "math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,7 +15,12 @@ import (
 
 // Clock tells the time and makes ids. The zero value is not usable: call New or Fake. Safe for concurrent use.
 type Clock struct {
-	mu     sync.Mutex
+	mu   sync.Mutex // of those who change it; readers take no lock, because each request reads the time
+	hand atomic.Pointer[hand]
+}
+
+// hand is what a clock shows. It is never changed, only replaced.
+type hand struct {
 	frozen bool
 	at     time.Time
 	ahead  time.Duration // of a running clock: its time minus the machine's
@@ -23,88 +29,91 @@ type Clock struct {
 }
 
 // New returns the wall clock.
-func New() *Clock { return &Clock{start: time.Now()} }
+func New() *Clock { return showing(hand{start: time.Now()}) }
 
 // Fake returns a frozen clock at time t. Only Advance and Set move it.
-func Fake(t time.Time) *Clock { return &Clock{frozen: true, at: t, start: time.Now()} }
+func Fake(t time.Time) *Clock { return showing(hand{frozen: true, at: t, start: time.Now()}) }
 
-// Now returns the time in UTC.
-func (c *Clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now().UTC()
+func showing(h hand) *Clock {
+	c := &Clock{}
+	c.hand.Store(&h)
+	return c
 }
 
-func (c *Clock) now() time.Time {
-	if c.frozen {
-		return c.at
+// Now returns the time in UTC.
+func (c *Clock) Now() time.Time { return c.hand.Load().now().UTC() }
+
+func (h *hand) now() time.Time {
+	if h.frozen {
+		return h.at
 	}
-	return time.Now().Add(c.ahead)
+	return time.Now().Add(h.ahead)
+}
+
+// change replaces what the clock shows by what f makes of it.
+func (c *Clock) change(f func(h *hand)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := *c.hand.Load()
+	f(&h)
+	c.hand.Store(&h)
 }
 
 // Frozen reports whether only Advance and Set move the clock.
-func (c *Clock) Frozen() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.frozen
-}
+func (c *Clock) Frozen() bool { return c.hand.Load().frozen }
 
 // Freeze stops the clock at its present time.
-func (c *Clock) Freeze() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.frozen {
-		c.at, c.passed = c.now(), c.elapsed()
-		c.frozen = true
+func (c *Clock) Freeze() { c.change((*hand).freeze) }
+
+func (h *hand) freeze() {
+	if !h.frozen {
+		h.at, h.passed = h.now(), h.elapsed()
+		h.frozen = true
 	}
 }
 
 // Run lets a frozen clock run from its present time.
 func (c *Clock) Run() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.frozen {
-		c.frozen = false
-		c.ahead, c.passed = time.Until(c.at), c.passed-time.Since(c.start)
-	}
+	c.change(func(h *hand) {
+		if h.frozen {
+			h.frozen = false
+			h.ahead, h.passed = time.Until(h.at), h.passed-time.Since(h.start)
+		}
+	})
 }
 
 // Set moves the clock to time t. A frozen clock stays frozen, a running one runs on from there.
 func (c *Clock) Set(t time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	d := t.Sub(c.now())
-	c.passed += max(0, d)
-	if c.frozen {
-		c.at = t
-	} else {
-		c.ahead += d
-	}
+	c.change(func(h *hand) {
+		d := t.Sub(h.now())
+		h.passed += max(0, d)
+		if h.frozen {
+			h.at = t
+		} else {
+			h.ahead += d
+		}
+	})
 }
 
 // Advance moves a frozen clock forward by d. A running clock is frozen first.
 func (c *Clock) Advance(d time.Duration) {
-	c.Freeze()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
-	c.passed += max(0, d)
+	c.change(func(h *hand) {
+		h.freeze()
+		h.at = h.at.Add(d)
+		h.passed += max(0, d)
+	})
 }
 
 // Elapsed returns how much time has passed since some moment before. It never falls, and it doesn't change when the
 // machine's clock is set. So it measures waiting, and says nothing to other processes. It may stand still while the
 // machine is suspended. It moves with Set and Advance; a move to the past doesn't change it.
-func (c *Clock) Elapsed() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.elapsed()
-}
+func (c *Clock) Elapsed() time.Duration { return c.hand.Load().elapsed() }
 
-func (c *Clock) elapsed() time.Duration {
-	if c.frozen {
-		return c.passed
+func (h *hand) elapsed() time.Duration {
+	if h.frozen {
+		return h.passed
 	}
-	return time.Since(c.start) + c.passed
+	return time.Since(h.start) + h.passed
 }
 
 // UUID returns a random (version 4) UUID.

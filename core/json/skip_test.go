@@ -85,3 +85,21 @@ func FuzzEachElement(f *testing.F) {
 		}
 	})
 }
+
+// The end of a string is found wherever its quote and its escapes stand among the bytes that are looked at together.
+func TestSkipStringOfEveryLength(t *testing.T) {
+	for n := range 40 {
+		text := strings.Repeat("a", n)
+		for at := range n + 1 {
+			for _, mark := range []string{"", `\"`, `\\`, "é", "\xa2\xdc"} {
+				in := `"` + text[:at] + mark + text[at:] + `"`
+				if got := Skip([]byte(in+`,"b"`), 0); got != len(in) {
+					t.Fatalf("%s ends at %d, want %d", in, got, len(in))
+				}
+				if got := Skip([]byte(in[:len(in)-1]), 0); got != -1 {
+					t.Fatalf("%s without its quote ends at %d", in, got)
+				}
+			}
+		}
+	}
+}

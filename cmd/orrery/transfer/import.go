@@ -17,8 +17,9 @@ import (
 
 // Import writes the rows of a Reader to Targets.
 //
-// One goroutine reads rows and puts them into batches, one for each place; Workers send them. Memory is bounded by the
-// batches in flight. Every row has a number; the state is the number below which all rows are done:
+// One goroutine reads rows and puts them into batches, one for each place; Workers send them. One batch for each worker
+// is prepared ahead, because a server's group commit answers several workers at the same moment. Memory is bounded by
+// the batches in flight. Every row has a number; the state is the number below which all rows are done:
 //
 //	rows 0..99 sent and acknowledged, 100..199 in flight, 200..299 acknowledged, 300..350 in an open batch
 //	-> the state says 100; after a kill the rows from 100 on are sent again
@@ -49,8 +50,12 @@ type Report struct {
 // errTooManyBad ends an import.
 var errTooManyBad = errors.New("too many rows are bad")
 
-// saveEvery is how often the state is saved.
-const saveEvery = 200 * time.Millisecond
+// How often the state is saved: saving takes at most a twentieth of the time, because the syncs of its file may make
+// those of the server's log wait.
+const (
+	saveEvery = 200 * time.Millisecond
+	savePause = 20
+)
 
 // run is a running import.
 type run struct {
@@ -68,12 +73,14 @@ type run struct {
 	busy    bool             // row next-1 is being put into a batch; the digest before it is busyAt
 	busyAt  uint64
 	bad     []numbered // bad rows that the file doesn't have yet
+	saveAt  time.Time  // the earliest time of the next save
+	saving  bool       // a save is running: only it uses the next two
 	badRows BadRows
 	badDone int64
-	saved   time.Time
 
 	flight sync.WaitGroup // batches that were given to workers
-	edges  bool           // edges are being read
+	saver  sync.WaitGroup
+	edges  bool // edges are being read
 
 	open map[string]*Batch
 	to   map[string]Target
@@ -89,8 +96,9 @@ type numbered struct {
 
 // Run imports all rows of a reader. The report is valid with an error too.
 func (im *Import) Run(ctx context.Context, in Reader) (Report, error) {
-	r := &run{Import: im, work: make(chan *Batch), digests: map[int64]uint64{}, open: map[string]*Batch{},
-		to: map[string]Target{}, hash: xxhash.New(), free: make(chan *Batch, 16), clock: clock.New()}
+	n := max(1, im.Workers)
+	r := &run{Import: im, work: make(chan *Batch, n), digests: map[int64]uint64{}, open: map[string]*Batch{},
+		to: map[string]Target{}, hash: xxhash.New(), free: make(chan *Batch, 2*n+1), clock: clock.New()}
 	r.ctx, r.stop = context.WithCancelCause(ctx)
 	defer r.stop(nil)
 	r.badRows.Path = im.BadFile
@@ -98,17 +106,16 @@ func (im *Import) Run(ctx context.Context, in Reader) (Report, error) {
 		r.badRows.Size, r.badDone, r.report.Bad = s.BadSize, s.Bad, s.Bad
 	}
 	var workers sync.WaitGroup
-	for range max(1, im.Workers) {
+	for range n {
 		workers.Go(r.worker)
 	}
 	err := r.read(in)
 	close(r.work)
 	workers.Wait()
+	r.saver.Wait()
 	if cause := context.Cause(r.ctx); cause != nil {
 		err = cause
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	return r.report, errors.Join(err, r.save(err == nil), r.showRest())
 }
 
@@ -353,11 +360,23 @@ func (r *run) write(b *Batch) error {
 	case r.free <- b:
 	default:
 	}
-	if now := r.clock.Now(); now.Sub(r.saved) >= saveEvery {
-		r.saved = now
-		return r.save(false)
+	if !r.saving && r.clock.Now().After(r.saveAt) {
+		r.saving = true
+		r.saver.Go(r.saveAside)
 	}
 	return nil
+}
+
+// saveAside saves the state while rows are read and sent.
+func (r *run) saveAside() {
+	began := r.clock.Now()
+	if err := r.save(false); err != nil {
+		r.stop(err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.clock.Now()
+	r.saving, r.saveAt = false, now.Add(max(saveEvery, savePause*now.Sub(began)))
 }
 
 // refuse keeps a bad row.
@@ -387,24 +406,28 @@ func (r *run) done() (int64, uint64) {
 }
 
 // save writes the bad rows that are done to their file, and then the state. whole says that there are no more rows.
+// The lock isn't held while it writes, so only one save may run.
 func (r *run) save(whole bool) error {
+	r.mu.Lock()
 	n, digest := r.done()
-	if r.Start != nil && n < r.Start.Rows {
-		return nil // not even the rows of the former run are read again
+	if r.Start != nil && n < r.Start.Rows { // not even the rows of the former run are read again
+		r.mu.Unlock()
+		return nil
 	}
 	slices.SortStableFunc(r.bad, func(a, b numbered) int { return cmp.Compare(a.n, b.n) })
-	rest := r.bad[:0]
-	for _, b := range r.bad {
-		if b.n >= n {
-			rest = append(rest, b)
-			continue
-		}
-		if err := r.badRows.Add(&b.bad); err != nil {
+	front := 0
+	for front < len(r.bad) && r.bad[front].n < n {
+		front++
+	}
+	done := r.bad[:front:front]
+	r.bad = r.bad[front:]
+	r.mu.Unlock()
+	for i := range done {
+		if err := r.badRows.Add(&done[i].bad); err != nil {
 			return err
 		}
 		r.badDone++
 	}
-	r.bad = rest
 	if err := r.badRows.Sync(); err != nil {
 		return err
 	}

@@ -176,6 +176,7 @@ func TestBackupUnderLoad(t *testing.T) {
 // If any operation of a backup fails, the backup either fails with a sentence or is complete. The store continues, and
 // the next backup succeeds. If the disk is full, nothing of the backup is left.
 func TestBackupSurvivesFailures(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		err  error
@@ -293,6 +294,7 @@ func TestCutsInBackup(t *testing.T) {
 // Whenever the power is cut during a restore, the directory is either no store, or the restored store with everything
 // that the restore has written to it. The restore can be started again.
 func TestCutsInRestore(t *testing.T) {
+	t.Parallel()
 	mem := vfs.NewCrashableMem()
 	p := &power{fs: mem, rnd: rand.New(rand.NewPCG(5, 6))}
 	e := mustOpen(t, storeDir, Options{FS: mem, MemTableMB: 1})

@@ -109,6 +109,7 @@ func (f *cutFile) SyncData() error {
 // Wherever the power fails while a store is created, opened, written to and closed, it can be opened again with all of
 // its earlier content. That also holds if the power fails again during that open.
 func TestCutsInOpenAndClose(t *testing.T) {
+	t.Parallel()
 	rnd := rand.New(rand.NewPCG(7, 8))
 	tables, torn := cutStores(t, rnd)
 	for _, c := range []struct {

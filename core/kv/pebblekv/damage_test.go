@@ -22,6 +22,7 @@ import (
 // Whichever block of a table is damaged, an examination names the block and its file. An open store fails requests that
 // need the block, reports that it is damaged, logs the file's name, and continues with everything else.
 func TestDamagedBlocks(t *testing.T) {
+	t.Parallel()
 	whole, table, blocks := mergedStore(t)
 	for name, b := range blocks {
 		t.Run(name, func(t *testing.T) {
@@ -110,6 +111,7 @@ func damagedCopy(t *testing.T, whole, table string, b tableBlock) string {
 // A merge of a damaged table either reports it, and the table stays, or it doesn't need the damaged block, and the
 // damage is gone.
 func TestMergesOfDamagedTables(t *testing.T) {
+	t.Parallel()
 	whole, table, blocks := mergedStore(t)
 	for name, b := range blocks {
 		t.Run(name, func(t *testing.T) {

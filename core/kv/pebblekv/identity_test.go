@@ -180,6 +180,7 @@ func TestNewerFormat(t *testing.T) {
 
 // A damaged identity is reported, and the store continues with a new one.
 func TestDamagedIdentity(t *testing.T) {
+	t.Parallel()
 	for name, content := range map[string]string{
 		"empty": "", "no JSON": "{", "another sum": `{"format":1,"id":"x","created":"2026-01-01T00:00:00Z","sum":"00"}`,
 	} {

@@ -30,6 +30,7 @@ func mustOpen(t testing.TB, dir string, o Options) *Engine {
 func everyKey([]byte) bool { return true }
 
 func TestContract(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name string
 		o    Options

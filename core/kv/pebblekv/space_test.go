@@ -27,6 +27,7 @@ func smallStore(t *testing.T, fs vfs.FS, log *lines) *Engine {
 // On a full disk new data is refused, while deletes, drops and reads continue. When there is space again, it is
 // accepted.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	const disk = 64 << 20
 	fs, log := newSmallFS(disk), &lines{}
 	e := smallStore(t, fs, log)
@@ -75,6 +76,7 @@ func TestFullDisk(t *testing.T) {
 
 // A delete on a full disk frees space without any further action.
 func TestFullDiskDeleteMakesRoom(t *testing.T) {
+	t.Parallel()
 	for name, key := range map[string]func(int) string{"in order": keyName, "scattered": scattered} {
 		t.Run(name, func(t *testing.T) {
 			const disk = 64 << 20
@@ -189,6 +191,7 @@ func TestNoRoomAtAll(t *testing.T) {
 
 // A store whose logs can't be flushed at the open is read-only. An open with more space works as usual.
 func TestFullAtOpen(t *testing.T) {
+	t.Parallel()
 	for _, relaxed := range []bool{false, true} {
 		fs, log := newSmallFS(256<<20), &lines{}
 		o := Options{FS: fs, Logger: log.logger(), Fatal: mustFail(t), Relaxed: relaxed}

@@ -24,6 +24,7 @@ func counted(n uint64, size int) []byte {
 // others read them. A read of the current state never returns less than an earlier read of anyone. A snapshot's Get
 // returns what its iterator finds.
 func TestValuesAreThePresentOnes(t *testing.T) {
+	t.Parallel()
 	const keys, writers, steps = 12, 4, 3000
 	e := mustOpen(t, t.TempDir(), Options{Kept: everyKey, CacheMB: 1, MemTableMB: 1, Relaxed: true})
 	defer e.Close()

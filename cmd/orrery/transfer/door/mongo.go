@@ -111,13 +111,16 @@ func (m *Mongo) Prepare(b *transfer.Batch, r *transfer.Row, num int64) error {
 func (m *Mongo) Write(ctx context.Context, b *transfer.Batch, rows []int, replace bool,
 	verdict func(int, transfer.Verdict, string)) (wait time.Duration, err error) {
 	name, seq := "insert", "documents"
-	docs := make([]byte, 0, len(b.Buf)+len(rows)*64)
-	if replace {
+	var docs []byte
+	switch {
+	case replace:
 		name, seq = "update", "updates"
 		for _, row := range rows {
 			docs = m.appendReplace(docs, b.Part(b.Rows[row].Body))
 		}
-	} else {
+	case len(rows) == len(b.Rows): // in the order of the batch, which has the documents one behind the other
+		docs = b.Buf
+	default:
 		for _, row := range rows {
 			docs = append(docs, b.Part(b.Rows[row].Body)...)
 		}

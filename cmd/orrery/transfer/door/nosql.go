@@ -11,8 +11,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/orrerydb/orrery/cmd/orrery/transfer"
@@ -29,6 +31,7 @@ type NoSQL struct {
 	http          *http.Client
 	clock         *clock.Clock
 	paths         [][]string // of the partition key
+	rooms         sync.Pool  // of *[]byte, for the bodies of bulks
 }
 
 const nosqlVersion = "2020-11-05"
@@ -236,15 +239,15 @@ func (n *NoSQL) Prepare(b *transfer.Batch, r *transfer.Row, num int64) error {
 	}
 	hasID, done := false, 0
 	var keys [3][]byte
-	err := json.EachMember(b.Buf[from:], func(name string, raw []byte) error {
-		if name == "id" {
+	err := json.EachNamed(b.Buf[from:], func(name, raw []byte) error {
+		if string(name) == "id" {
 			hasID = true
 			if raw[0] != '"' {
 				return errors.New("the id is not a string")
 			}
 		}
 		for i, p := range n.paths {
-			if p[0] == name && i < len(keys) {
+			if p[0] == string(name) && i < len(keys) {
 				keys[i] = at(raw, p[1:])
 			}
 		}
@@ -313,6 +316,36 @@ func at(raw []byte, path []string) []byte {
 	return raw
 }
 
+// result is the answer to one operation of a bulk.
+type result struct {
+	StatusCode             int
+	SubStatusCode          int
+	Message                string
+	RetryAfterMilliseconds float64
+}
+
+// readResults reads the answer to a bulk of at most so many operations. Of an operation that has succeeded only the
+// code is read.
+func readResults(text []byte, most int) ([]result, error) {
+	results := make([]result, 0, most)
+	err := json.EachElement(text, func(raw []byte) error {
+		var res result
+		err := json.EachNamed(raw, func(name, v []byte) (err error) {
+			if string(name) == "statusCode" {
+				res.StatusCode, err = strconv.Atoi(string(v))
+			}
+			return err
+		})
+		if err != nil || res.StatusCode < 200 || res.StatusCode >= 300 {
+			res = result{}
+			err = stdjson.Unmarshal(raw, &res)
+		}
+		results = append(results, res)
+		return err
+	})
+	return results, err
+}
+
 // bulkHeader are the headers of a bulk: operations of their own, of which all are done.
 var bulkHeader = map[string]string{"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "False",
 	"x-ms-cosmos-batch-continue-on-error": "True", "Prefer": "return=minimal"}
@@ -324,8 +357,11 @@ func (n *NoSQL) Write(ctx context.Context, b *transfer.Batch, rows []int, replac
 	if replace {
 		verb = `{"operationType":"Upsert","partitionKey":`
 	}
-	body := make([]byte, 0, len(b.Buf)+len(rows)*100)
-	body = append(body, '[')
+	room, _ := n.rooms.Get().(*[]byte)
+	if room == nil {
+		room = new([]byte)
+	}
+	body := append(slices.Grow((*room)[:0], len(b.Buf)+len(rows)*100), '[')
 	for i, row := range rows {
 		if i > 0 {
 			body = append(body, ',')
@@ -337,12 +373,7 @@ func (n *NoSQL) Write(ctx context.Context, b *transfer.Batch, rows []int, replac
 		body = append(body, '}')
 	}
 	body = append(body, ']')
-	var results []struct {
-		StatusCode             int
-		SubStatusCode          int
-		Message                string
-		RetryAfterMilliseconds float64
-	}
+	var results []result
 	err = tries(ctx, func() error {
 		code, h, text, err := n.send(ctx, http.MethodPost, "docs", n.link(), n.path()+"/docs", bulkHeader, body, nil)
 		switch {
@@ -351,7 +382,8 @@ func (n *NoSQL) Write(ctx context.Context, b *transfer.Batch, rows []int, replac
 		case code >= 300:
 			return refused(code, h, text)
 		}
-		return stdjson.Unmarshal(text, &results)
+		results, err = readResults(text, len(rows))
+		return err
 	})
 	var r *refusal
 	if errors.As(err, &r) && len(rows) == 1 && (r.code == http.StatusBadRequest ||
@@ -375,6 +407,8 @@ func (n *NoSQL) Write(ctx context.Context, b *transfer.Batch, rows []int, replac
 	if len(results) != len(rows) {
 		return 0, fmt.Errorf("%s answers %d of %d operations", n.url, len(results), len(rows))
 	}
+	*room = body // the server has read all of it; after an error the transport may still be sending it
+	n.rooms.Put(room)
 	for i, res := range results {
 		switch code := res.StatusCode; {
 		case code < 300:
