@@ -21,7 +21,8 @@ type Tables interface {
 	// Size returns the bytes of keys and values that were added since the last Ingest.
 	Size() int
 	// Ingest checks the preconditions and makes the keys that were added visible, both in one atomic step. They are
-	// durable when it returns. On error nothing is applied, except with ErrUnknownOutcome. Without keys it does nothing.
+	// durable when it returns, and so is every Commit made before. On error nothing is applied, except with
+	// ErrUnknownOutcome. Without keys it does nothing.
 	Ingest(pre []Precondition) error
 	// Close removes what was not ingested.
 	Close()
