@@ -45,7 +45,8 @@ type move struct {
 	upkeep  upkeep
 	sources []*source
 	targets []*target
-	latched bool // writers wait for the move
+	latched bool   // writers wait for the move
+	place   []byte // memory of placeOf
 
 	// With a shared engine: see moveshared.go.
 	id    uint32 // of the first target: names the move in the heads of the sources

@@ -101,7 +101,7 @@ func (m *move) chunk(lo, hi []byte, f func(key, val []byte) (bool, error)) error
 
 // target returns the target of a suffix, which begins with the placement.
 func (m *move) target(suffix []byte) (*target, error) {
-	if n := m.c.placeLen(); len(suffix) > n {
+	if n := m.c.placeLen(); len(suffix) >= n {
 		for _, t := range m.targets {
 			if t.holds(suffix[:n]) {
 				return t, nil

@@ -21,6 +21,10 @@ import (
 // while an engine ingests, so it isn't done often.
 const moveTable = 64 << 20
 
+// tableRests is the length of a rest in percent of the work before it (pace), instead of moveRests. A key that is added
+// to a table costs less than one in a commit, so the copy is still faster than one by commits.
+const tableRests = 300
+
 // movedKinds are the kinds of keys that are copied, in the order of their keys. Facts are counted again.
 var movedKinds = []keys.Kind{keys.KindLogical, keys.KindItem, keys.KindNumber, keys.KindIndex, keys.KindUnique,
 	keys.KindFeed, keys.KindLog, keys.KindTTL}
@@ -33,6 +37,9 @@ func (m *move) copyTables() (bool, error) {
 		}
 		defer t.tables.Close()
 	}
+	rests := m.rests
+	m.rests = tableRests
+	defer func() { m.rests = rests }()
 	snap, err := m.c.st.eng.Snapshot(m.ctx)
 	if err != nil {
 		return true, translate(err)
@@ -138,27 +145,18 @@ func (m *move) copySome(snap kv.Snapshot, kind keys.Kind, los, his [][]byte) (ov
 
 // copied finds the target of a key. An item is added to the counts and flags of its target.
 func (m *move) copied(kind keys.Kind, key, val []byte) (*target, error) {
-	var suffix []byte
-	var err error
-	switch kind {
-	case keys.KindLogical, keys.KindItem:
-		suffix = key[keys.PrefixLen:]
-	case keys.KindLog:
-		suffix, err = LogSuffix(val)
-	default:
-		var ok bool
-		if suffix, ok = m.targets[0].check.ownerOf(kind, key, val); !ok {
-			err = status.New(status.Corruption, "entry %x names no item", key)
-		}
+	if len(m.targets) == 1 && kind != keys.KindItem {
+		return m.targets[0], nil
 	}
+	place, err := m.placeOf(kind, key, val)
 	if err != nil {
 		return nil, err
 	}
-	t, err := m.target(suffix)
+	t, err := m.target(place)
 	if err != nil || kind != keys.KindItem {
 		return t, err
 	}
-	it, err := t.read(suffix, val)
+	it, err := t.read(place, val)
 	if err != nil {
 		return nil, err
 	}
@@ -166,4 +164,31 @@ func (m *move) copied(kind keys.Kind, key, val []byte) (*target, error) {
 	defer termsPool.Put(terms)
 	t.count(it, terms)
 	return t, nil
+}
+
+// placeOf returns the placement of the item that a key belongs to, and maybe more bytes behind it. They are valid until
+// the next call.
+func (m *move) placeOf(kind keys.Kind, key, val []byte) (place []byte, err error) {
+	rest := key[keys.PrefixLen:]
+	switch kind {
+	case keys.KindLogical, keys.KindItem:
+		return rest, nil
+	case keys.KindNumber, keys.KindFeed:
+		return val, nil
+	case keys.KindLog:
+		return LogSuffix(val)
+	case keys.KindTTL:
+		if len(rest) > 8 {
+			return rest[8:], nil
+		}
+		return nil, nil
+	case keys.KindIndex:
+		e, err := m.targets[0].check.parseIndex(key)
+		if err != nil {
+			return nil, status.Wrap(status.Corruption, err, "entry %x can't be read", key)
+		}
+		rest = e.Name
+	}
+	m.place, err = m.c.appendPlace(m.place[:0], rest) // of a unique entry too, whose key begins with a tuple
+	return m.place, err
 }
