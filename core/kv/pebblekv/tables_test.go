@@ -1,9 +1,11 @@
 package pebblekv
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 
@@ -123,5 +125,88 @@ func TestTablesOnAFullDisk(t *testing.T) {
 	e.disk.refused.And(^uint32(refuseData))
 	if list, err := e.fs.List("db/" + tablesName); len(list) > 0 || err != nil {
 		t.Errorf("%v is left, %v", list, err)
+	}
+}
+
+// What reads a store's files sees ingested keys as it sees others: a copy of the store, a look for damage, a salvage.
+// What was written to the keys since is newer, deletions and dropped ranges too.
+func TestFilesWithIngestedTables(t *testing.T) {
+	fs := vfs.NewMem()
+	e := mustOpen(t, "db", Options{FS: fs, MemTableMB: 1})
+	fill(t, e, 0, 300)
+	tables := e.Tables(context.Background())
+	for i := range 300 {
+		if err := tables.Add(tableKey(0, i), []byte("ingested")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tables.Ingest(nil); err != nil {
+		t.Fatal(err)
+	}
+	tables.Close()
+	want := map[string]string{}
+	for i := range 300 {
+		want[string(tableKey(0, i))] = "ingested"
+	}
+	for i := range 30 {
+		changed, gone := string(tableKey(0, 3*i)), string(tableKey(0, 3*i+1))
+		if err := errors.Join(put(e, changed, []byte("changed")), del(e, gone)); err != nil {
+			t.Fatal(err)
+		}
+		want[changed] = "changed"
+		delete(want, gone)
+	}
+	if err := e.DropRange(context.Background(), tableKey(0, 200), tableKey(0, 300)); err != nil {
+		t.Fatal(err)
+	}
+	for i := 200; i < 300; i++ {
+		delete(want, string(tableKey(0, i)))
+	}
+	if err := e.Checkpoint(context.Background(), "copy"); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"db", "copy"} {
+		examined, err := Examine(context.Background(), dir, Options{FS: fs}, Watch{Report: func(p Problem) {
+			if p.Level != Note {
+				t.Error(dir, p)
+			}
+		}})
+		if err != nil || examined == nil {
+			t.Fatal(dir, err)
+		}
+		if err := examined.Close(); err != nil {
+			t.Error(err)
+		}
+		s, err := OpenSalvage(context.Background(), dir, Options{FS: fs}, Watch{})
+		if err != nil {
+			t.Fatal(dir, err)
+		}
+		got := map[string]string{}
+		if err := s.Each(func(key, val []byte) error {
+			if bytes.HasPrefix(key, []byte("table")) {
+				got[string(key)] = string(val)
+			}
+			return nil
+		}); err != nil || len(s.Lost()) > 0 {
+			t.Error(dir, err, s.Lost())
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: a salvage has %d keys, want %d", dir, len(got), len(want))
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		e := mustOpen(t, dir, Options{FS: fs})
+		for k, v := range want {
+			if b, err := e.Get(context.Background(), nil, []byte(k)); err != nil || string(b) != v {
+				t.Errorf("%s: %s is %q, %v", dir, k, b, err)
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
