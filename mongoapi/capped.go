@@ -349,6 +349,9 @@ func cloneCollectionAsCapped(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	if err := validCollection(r.db, to); err != nil {
+		return dst, err
+	}
 	k, err := r.open(r.db, to)
 	if err == nil && k != nil {
 		err = merr.New(merr.NamespaceExists, "cloneCollectionAsCapped failed - destination collection %s.%s already "+

@@ -32,6 +32,8 @@ type coll struct {
 	byID bool       // the partition key is the `_id`
 	opts []byte     // the options that it was created with; nil: none
 
+	stable bool // the command keeps to the Stable API
+
 	valid     *validator // once validated is set
 	validated bool
 }
@@ -64,6 +66,7 @@ func (r *request) lookUp(db, name string) (*coll, error) {
 		return nil, err
 	}
 	k := newColl(c)
+	k.stable = r.api.strict == apiTrue
 	switch {
 	case r.multi != nil:
 		r.multi.uses(k)
@@ -93,6 +96,9 @@ func (r *request) ensure(db, name string, with ...func(s *core.ContainerSpec)) (
 	for {
 		if k, err = r.open(db, name); k != nil || err != nil {
 			return k, false, err
+		}
+		if err = validCollection(db, name); err != nil {
+			return nil, false, err
 		}
 		if isOplog(db, name) {
 			return nil, false, merr.New(merr.InvalidNamespace, "cannot write to local.oplog.rs: it is read only")

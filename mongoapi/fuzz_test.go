@@ -29,7 +29,7 @@ func opMsg(t testing.TB, d bson.D) []byte {
 }
 
 // newConn returns a connection of which only the addresses are used.
-func newConn(t *testing.T, s *Server, authed bool) *conn {
+func newConn(t testing.TB, s *Server, authed bool) *conn {
 	here, there := net.Pipe()
 	t.Cleanup(func() { _, _ = here.Close(), there.Close() })
 	c := &conn{s: s, home: s, nc: here, p: peer.New(here, peer.Defaults, nil), authed: authed}

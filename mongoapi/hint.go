@@ -8,8 +8,9 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
-// checkHint refuses the hint of an index that doesn't exist, or is hidden. An existing one has no effect: the store
-// indexes every path, and chooses by itself. k is nil for a collection that doesn't exist; then any hint is allowed.
+// checkHint refuses the hint of an index that doesn't exist, is hidden, or isn't in the Stable API that the command
+// keeps to. An existing one has no effect: the store indexes every path, and chooses by itself. k is nil for a
+// collection that doesn't exist; then any hint is allowed.
 func checkHint(k *coll, body value.Value) error {
 	h := args.Given(body, "hint")
 	if k == nil || !h.IsDefined() || h.Kind() == value.Object && h.Len() == 0 {
@@ -22,7 +23,7 @@ func checkHint(k *coll, body value.Value) error {
 		return nil
 	}
 	for _, s := range append([]value.Value{indexes.OnID()}, k.indexSpecs()...) {
-		if s.Get("hidden").IsDefined() {
+		if s.Get("hidden").IsDefined() || k.stable && unstableIndex(s) {
 			continue
 		}
 		byName := h.Kind() == value.String && s.Get("name").Str() == h.Str()

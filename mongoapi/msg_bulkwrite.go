@@ -180,7 +180,7 @@ func (b *bulk) bulkTarget(ns value.Value) (writeTarget, error) {
 	if err := validDB(db); err != nil {
 		return writeTarget{}, err
 	}
-	return writeTarget{request: b.request, db: db, name: name}, validCollection(db, name)
+	return writeTarget{request: b.request, db: db, name: name}, namedCollection(db, name)
 }
 
 // readBulkOp reads an operation. Its first field says what it is.

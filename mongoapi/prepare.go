@@ -36,6 +36,11 @@ func (k *coll) prepare(f *filter.Filter, e *expr.Env) error {
 				x.Weights = append(x.Weights, w)
 			}
 		}
+		if k.stable {
+			return merr.New(merr.NoQueryPlans, "error processing query: ns=%s: planner returned error :: caused by :: "+
+				"failed to use text index to satisfy $text query (if text index is compound, are equality predicates "+
+				"given for all prefix fields?)", k.namespace())
+		}
 		t.Bind(x)
 		e.Score = t.Score
 		return nil

@@ -495,14 +495,27 @@ func collectionOf(db string, arg value.Value) (string, error) {
 		return "", merr.New(merr.InvalidNamespace, "collection name has invalid type %s", expr.TypeName(arg))
 	}
 	name := arg.Str()
-	return name, validCollection(db, name)
+	return name, namedCollection(db, name)
 }
 
-func validCollection(db, name string) error {
+// namedCollection checks a name in a command. It may be one that no collection can have, as in MongoDB: then nothing is
+// found. validCollection checks the name of a new collection.
+func namedCollection(db, name string) error {
 	switch {
 	case name == "" || db == "":
 		return merr.New(merr.InvalidNamespace, "Invalid namespace specified '%s.%s'", db, name)
-	case strings.ContainsAny(name, "$\x00") || name[0] == '.' || name[len(name)-1] == '.':
+	case strings.IndexByte(name, 0) >= 0:
+		return merr.New(merr.InvalidNamespace, "namespaces cannot have embedded null characters")
+	}
+	return nil
+}
+
+func validCollection(db, name string) error {
+	if err := namedCollection(db, name); err != nil {
+		return err
+	}
+	switch {
+	case strings.IndexByte(name, '$') >= 0 || name[0] == '.' || name[len(name)-1] == '.':
 		return merr.New(merr.InvalidNamespace, "Invalid collection name: %s", name)
 	case len(db)+len(name)+1 > 255:
 		return merr.New(merr.InvalidNamespace,

@@ -160,6 +160,9 @@ func (r *request) checkAPI() error {
 			return merr.New(merr.APIStrictError, "BSON field '%s.%s' is not allowed with apiStrict:true.", r.name, name)
 		}
 	}
+	if err := r.stableMetas(); err != nil {
+		return err
+	}
 	switch r.name {
 	case "aggregate", "create", "collMod":
 		return stablePipeline(r.body.Get("pipeline"))
@@ -208,19 +211,74 @@ func moreThanCount(arg value.Value) bool {
 		arg.Get("storageStats").IsDefined()
 }
 
-// stableIndexes refuses indexes that aren't in the Stable API: of texts, and sparse ones.
+// unstableMeta are the names of $meta that aren't in the Stable API.
+var unstableMeta = map[string]bool{"textScore": true, "searchScore": true, "searchScoreDetails": true,
+	"searchHighlights": true, "searchSequenceToken": true, "indexKey": true}
+
+// stableMetas refuses names of $meta that aren't in the Stable API in all arguments that may have expressions.
+func (r *request) stableMetas() error {
+	body := r.body
+	if r.name == "explain" {
+		body = r.arg
+	}
+	for _, name := range []string{"projection", "sort", "pipeline", "fields", "update", "updates"} {
+		if err := stableMeta(body.Get(name), 0); err != nil {
+			return err
+		}
+	}
+	for _, s := range r.seqs { // a copy, from which documents can be taken
+		for string(s.Name) == "updates" && len(s.Docs) > 0 {
+			d, ok := s.Next()
+			if !ok {
+				break
+			}
+			if err := stableMeta(value.ObjectOf(d), 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// stableMeta refuses a name of $meta that isn't in the Stable API, wherever it is in a value. A $literal has data.
+func stableMeta(v value.Value, depth int) error {
+	if v.Kind() != value.Object && v.Kind() != value.Array || depth > maxDepth {
+		return nil
+	}
+	for it := v.Iter(); it.Next(); {
+		name, x := string(it.Key()), it.Value()
+		switch {
+		case v.Kind() == value.Object && name == "$literal":
+			continue
+		case v.Kind() == value.Object && name == "$meta" && x.Kind() == value.String && unstableMeta[x.Str()]:
+			return merr.New(merr.APIStrictError, "Provided apiStrict is true with an unstable meta field \"%s\"",
+				x.Str())
+		}
+		if err := stableMeta(x, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unstableIndex reports whether an index isn't in the Stable API: one of texts, or a sparse one.
+func unstableIndex(spec value.Value) bool {
+	key := spec.Get("key")
+	unstable := args.Flag(spec, "sparse", false)
+	for k := key.Iter(); key.Kind() == value.Object && k.Next(); {
+		unstable = unstable || k.Value().Str() == "text"
+	}
+	return unstable
+}
+
+// stableIndexes refuses indexes that aren't in the Stable API.
 func stableIndexes(list value.Value) error {
 	for it := list.Iter(); list.Kind() == value.Array && it.Next(); {
 		spec := it.Value()
 		if spec.Kind() != value.Object {
 			return nil
 		}
-		key := spec.Get("key")
-		unstable := args.Flag(spec, "sparse", false)
-		for k := key.Iter(); key.Kind() == value.Object && k.Next(); {
-			unstable = unstable || k.Value().Str() == "text"
-		}
-		if unstable {
+		if unstableIndex(spec) {
 			return merr.New(merr.APIStrictError, "The index with name %s is not allowed in API version 1.",
 				spec.Get("name").Str())
 		}

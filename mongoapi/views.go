@@ -329,6 +329,9 @@ func (r *request) createView(name string) error {
 			return merr.New(merr.InvalidOptions, "the 'viewOn' option cannot be used with the option '%s'", other)
 		}
 	}
+	if err := validCollection(r.db, name); err != nil {
+		return err
+	}
 	c, err := collation.Parse(args.Given(r.body, "collation"))
 	if err != nil {
 		return err

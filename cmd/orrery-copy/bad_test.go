@@ -16,8 +16,8 @@ import (
 func (p *pair) uniqueTarget(api string) {
 	p.t.Helper()
 	to := reach(p.t, api, p.to, "TO_KEY", "d/c")
-	def := any([]bson.D{{{Key: "key", Value: bson.D{{Key: "u", Value: 1}}}, {Key: "name", Value: "u_1"},
-		{Key: "unique", Value: true}}})
+	def := any(mongoIndexes{declared: []bson.D{{{Key: "key", Value: bson.D{{Key: "u", Value: 1}}}, {Key: "name", Value: "u_1"},
+		{Key: "unique", Value: true}}}})
 	if api == "nosql" {
 		def = &azcosmos.ContainerProperties{PartitionKeyDefinition: azcosmos.PartitionKeyDefinition{
 			Paths: []string{"/pk"}, Version: 2, Kind: azcosmos.PartitionKeyKindHash},

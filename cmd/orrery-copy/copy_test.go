@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -185,6 +186,16 @@ func TestCopy(t *testing.T) {
 			if len(want) != n || !slices.Equal(got, want) {
 				t.Errorf("%d items, want %d and the same", len(got), len(want))
 			}
+			if m, ok := from.(*mongodb); ok {
+				want, err := m.define(ctx)
+				if err != nil || len(want.(mongoIndexes).search) != 1 {
+					t.Error(want, err)
+				}
+				got, err := reach(t, api, p.to, "TO_KEY", name).(*mongodb).define(ctx)
+				if err != nil || !reflect.DeepEqual(got, want) {
+					t.Errorf("indexes %v, want %v (%v)", got, want, err)
+				}
+			}
 			for _, secret := range []string{fromKey, toKey} {
 				if strings.Contains(out, secret) {
 					t.Errorf("a key is shown: %s", out)
@@ -227,8 +238,14 @@ func prepareSource(t *testing.T, api string, s *server.Server, c target) {
 			t.Fatal(err)
 		}
 	case "mongodb":
-		err := c.prepare(context.Background(), []bson.D{{{Key: "key", Value: bson.D{{Key: "n", Value: 1}}},
-			{Key: "name", Value: "n_1"}, {Key: "unique", Value: true}}}, false)
+		definition, err := bson.Marshal(bson.D{{Key: "fields", Value: bson.A{bson.D{{Key: "type", Value: "vector"},
+			{Key: "path", Value: "v"}, {Key: "numDimensions", Value: 2}, {Key: "similarity", Value: "cosine"}}}}})
+		if err == nil {
+			err = c.prepare(context.Background(), mongoIndexes{
+				declared: []bson.D{{{Key: "key", Value: bson.D{{Key: "n", Value: 1}}}, {Key: "name", Value: "n_1"},
+					{Key: "unique", Value: true}}},
+				search: []searchIndex{{Name: "near", Type: "vectorSearch", Definition: definition}}}, false)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,17 +40,63 @@ func openMongo(ctx context.Context, p *place) (*mongodb, error) {
 	return &mongodb{client.Database(p.db).Collection(p.container)}, nil
 }
 
+// mongoIndexes are the indexes of a collection.
+type mongoIndexes struct {
+	declared []bson.D
+	search   []searchIndex
+}
+
+// searchIndex is an index of Atlas, as it is created.
+type searchIndex struct {
+	Name       string   `bson:"name"`
+	Type       string   `bson:"type"`
+	Definition bson.Raw `bson:"definition"`
+}
+
 // define returns the indexes.
 func (m *mongodb) define(ctx context.Context) (any, error) {
-	var specs []bson.D
+	var x mongoIndexes
 	err := patient(ctx, func() error {
 		cur, err := m.c.Indexes().List(ctx)
 		if err == nil {
-			err = cur.All(ctx, &specs)
+			err = cur.All(ctx, &x.declared)
 		}
 		return err
 	})
-	return specs, err
+	if err == nil {
+		x.search, err = m.searchIndexes(ctx)
+	}
+	return x, err
+}
+
+// unsearched are the codes of servers without search indexes: of the service, of MongoDB without Atlas, and of a
+// database or collection that doesn't exist.
+var unsearched = []int{26, 59, 115, 31082, 40324, 6047401}
+
+// searchIndexes returns the search indexes for vectors. Those of full-text search aren't copied: no server but Atlas
+// has them.
+func (m *mongodb) searchIndexes(ctx context.Context) (out []searchIndex, err error) {
+	var list []struct {
+		Name, Type       string
+		LatestDefinition bson.Raw `bson:"latestDefinition"`
+	}
+	err = patient(ctx, func() error {
+		cur, err := m.c.Aggregate(ctx, mongo.Pipeline{{{Key: "$listSearchIndexes", Value: bson.D{}}}})
+		if err == nil {
+			err = cur.All(ctx, &list)
+		}
+		return err
+	})
+	var e mongo.ServerError
+	if errors.As(err, &e) && slices.ContainsFunc(unsearched, e.HasErrorCode) {
+		return nil, nil
+	}
+	for _, x := range list {
+		if x.Type == "vectorSearch" {
+			out = append(out, searchIndex{x.Name, x.Type, x.LatestDefinition})
+		}
+	}
+	return out, err
 }
 
 // patient does something until the server isn't too busy for it.
@@ -87,9 +133,9 @@ func (m *mongodb) prepare(ctx context.Context, definition any, dry bool) error {
 	if dry {
 		return nil
 	}
-	specs, _ := definition.([]bson.D)
+	x, _ := definition.(mongoIndexes)
 	list := bson.A{}
-	for _, s := range specs {
+	for _, s := range x.declared {
 		var spec bson.D
 		id := false
 		for _, e := range s {
@@ -105,14 +151,32 @@ func (m *mongodb) prepare(ctx context.Context, definition any, dry bool) error {
 			list = append(list, spec)
 		}
 	}
-	if len(list) == 0 {
+	db := m.c.Database()
+	if len(list) > 0 {
+		err := patient(ctx, func() error {
+			return db.RunCommand(ctx, bson.D{{Key: "createIndexes", Value: m.c.Name()}, {Key: "indexes",
+				Value: list}}).Err()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(x.search) == 0 {
 		return nil
 	}
-	return patient(ctx, func() error {
-		return m.c.Database().RunCommand(ctx, bson.D{{Key: "createIndexes", Value: m.c.Name()}, {Key: "indexes",
-			Value: list}}).Err()
+	return patient(ctx, func() error { // they need a collection
+		err := db.CreateCollection(ctx, m.c.Name())
+		var e mongo.ServerError
+		if err != nil && !(errors.As(err, &e) && e.HasErrorCode(namespaceExists)) {
+			return err
+		}
+		return db.RunCommand(ctx, bson.D{{Key: "createSearchIndexes", Value: m.c.Name()}, {Key: "indexes",
+			Value: x.search}}).Err()
 	})
 }
+
+// namespaceExists is the code of a collection that is there already, maybe with other options.
+const namespaceExists = 48
 
 // mongoAt is a position: the last _id of the documents, or that of the changes.
 type mongoAt struct {

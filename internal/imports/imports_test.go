@@ -104,7 +104,7 @@ var engines = []string{"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "c
 var libraries = map[string][]string{
 	"github.com/gin-gonic/gin":      {"internal/rest", "sqlapi", "tableapi", "cmd"},
 	"github.com/dop251/goja":        {"sqlapi/script", "cmd/orrery/mongoshell"},
-	"go.mongodb.org/mongo-driver":   {},
+	"go.mongodb.org/mongo-driver":   {"mongoapi/internal/mtest"}, // which only tests import
 	"github.com/cockroachdb/apd":    {"core/bson"},
 	"github.com/cockroachdb/pebble": {"core/kv/pebblekv"},
 	"github.com/tidwall/btree":      {"core/kv/memkv", "core/catalog"},

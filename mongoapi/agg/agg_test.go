@@ -22,8 +22,12 @@ func (h *memHost) Find(coll string, q Lead, e *expr.Env) (Iter, error) {
 	return q.apply(&Exec{Env: e, Host: h}, NewSlice(h.colls[coll])), nil
 }
 
-// SearchIndexes returns none.
-func (h *memHost) SearchIndexes(value.Value) ([]value.Value, error) { return nil, nil }
+// What a server tells about itself is nothing.
+func (h *memHost) SearchIndexes(value.Value) ([]value.Value, error)       { return nil, nil }
+func (h *memHost) CollStats(value.Value) ([]value.Value, error)           { return nil, nil }
+func (h *memHost) IndexStats() ([]value.Value, error)                     { return nil, nil }
+func (h *memHost) CurrentOp() ([]value.Value, error)                      { return nil, nil }
+func (h *memHost) Sessions(_ bool, _ SessionUsers) ([]value.Value, error) { return nil, nil }
 
 func (h *memHost) Write(w WriteSpec, docs Iter) error {
 	for {

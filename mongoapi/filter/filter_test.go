@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	driver "go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/internal/mtest"
 )
@@ -63,5 +65,46 @@ func FuzzCompile(f *testing.F) {
 		_, _ = flt.Match(mtest.Env(), value.ObjectOf(b))
 		flt.Pred()
 		flt.Equalities()
+	})
+}
+
+// FuzzBredFilter: no query that is bred from those of testdata panics, and each is the opposite of its $nor.
+func FuzzBredFilter(f *testing.F) {
+	p := mtest.NewPool(f, func(v any) bool { _, ok := v.(driver.D); return ok }, "testdata/*")
+	var docs []value.Value
+	for _, text := range []string{`{"_id":1,"a":[1,{"b":2},"x"],"b":{"c":null}}`, `{"_id":2}`,
+		`{"_id":3,"a":{"b":[{"c":1},{"c":[2,3]}]},"n":5,"s":"xyz"}`, `{"_id":4,"a":null,"n":1.5}`} {
+		docs = append(docs, mtest.Value(f, text))
+	}
+	for i := range 300 {
+		f.Add([]byte{byte(i >> 8), byte(i), 1, byte(i), byte(7 * i), byte(11 * i), byte(13 * i)})
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		q, ok := p.Breed(b)
+		if !ok || q.Kind() != value.Object {
+			return
+		}
+		flt, err := Compile(q, Options{})
+		if err != nil {
+			return
+		}
+		flt.Pred()
+		flt.Equalities()
+		list := value.MakeArray([]value.Value{q})
+		at, nor := bson.Begin(nil)
+		not, err := Compile(value.ObjectOf(bson.End(value.AppendElement(nor, "$nor", list), at)), Options{})
+		if err != nil {
+			return // $text and nearness can't be there
+		}
+		for _, doc := range docs {
+			is, err := flt.Match(mtest.Env(), doc)
+			if err != nil {
+				continue
+			}
+			isnt, err := not.Match(mtest.Env(), doc)
+			if err == nil && is == isnt {
+				t.Fatalf("%s and its $nor: %v for %s", mtest.Text(q), is, mtest.Text(doc))
+			}
+		}
 	})
 }

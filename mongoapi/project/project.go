@@ -187,7 +187,7 @@ func (c *compiler) field(path string, v value.Value, depth int) error {
 			return merr.New(51270, "An empty sub-projection is not a valid value. Found empty object at path")
 		}
 		op := string(it.Key())
-		if c.o.Find && (op == "$slice" || op == "$elemMatch") {
+		if c.o.Find && (op == "$slice" || op == "$elemMatch") && v.Len() == 1 {
 			return c.findOperator(path, op, it.Value())
 		}
 		if c.o.Find && op == "$meta" {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/filter"
@@ -80,4 +81,41 @@ func FuzzUpdate(f *testing.F) {
 			t.Fatalf("made %x", out)
 		}
 	})
+}
+
+// FuzzBredUpdate: no update that is bred from those of testdata panics, and what it makes is a valid document.
+func FuzzBredUpdate(f *testing.F) {
+	p := mtest.NewPool(f, isUpdate, "testdata/*", "../filter/testdata/*")
+	var docs []value.Value
+	for _, text := range []string{`{"_id":1,"a":[1,{"b":2},"x"],"b":{"c":null},"n":5}`, `{"_id":2}`,
+		`{"_id":3,"a":[[1,2],[3]],"l":[{"k":1},{"k":2}],"s":"x"}`} {
+		docs = append(docs, mtest.Value(f, text))
+	}
+	for i := range 300 {
+		f.Add([]byte{byte(i >> 8), byte(i), 1, byte(i), byte(7 * i), byte(11 * i), byte(13 * i)})
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		spec, ok := p.Breed(b)
+		if !ok {
+			return
+		}
+		u, err := Compile(spec, Options{})
+		if err != nil {
+			return
+		}
+		for _, doc := range docs {
+			out, err := u.Apply(doc, Context{Env: mtest.Env()})
+			if err != nil {
+				continue
+			}
+			if !mtest.Valid(out) {
+				t.Fatalf("%s made %x of %s", mtest.Text(spec), out, mtest.Text(doc))
+			}
+		}
+	})
+}
+
+func isUpdate(v any) bool {
+	d, ok := v.(bson.D)
+	return ok && len(d) > 0 && strings.HasPrefix(d[0].Key, "$")
 }

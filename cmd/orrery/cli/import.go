@@ -295,12 +295,15 @@ func (t *targets) open(ctx context.Context, name string) (transfer.Target, error
 // define creates the indexes that the input has.
 func (t *targets) define(ctx context.Context, defs []transfer.Definition) error {
 	for _, d := range defs {
-		if t.door != formats.Mongo || len(d.Indexes) == 0 {
+		if t.door != formats.Mongo || len(d.Indexes)+len(d.Search) == 0 {
 			continue
 		}
 		to, err := t.open(ctx, d.Place)
 		if err == nil {
 			err = to.(*door.Mongo).CreateIndexes(ctx, d.Indexes)
+		}
+		if err == nil {
+			err = to.(*door.Mongo).CreateSearchIndexes(ctx, d.Search)
 		}
 		if err != nil {
 			return fmt.Errorf("the indexes of %s: %w", d.Place, err)

@@ -210,18 +210,31 @@ func TestIndexesGoWithADump(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, dir, "in/shop/c.metadata.json", `{"indexes":[{"v":2,"key":{"_id":1},"name":"_id_"},`+
-		`{"v":2,"key":{"n":1},"name":"byN","unique":true}]}`)
+		`{"v":2,"key":{"n":1},"name":"byN","unique":true}],"searchIndexes":[{"name":"near","type":"vectorSearch",`+
+		`"definition":{"fields":[{"type":"vector","path":"v","numDimensions":3,"similarity":"cosine"}]}}]}`)
+	write(t, dir, "in/shop/only.metadata.json", `{"searchIndexes":[{"name":"x","type":"vectorSearch","definition":`+
+		`{"fields":[{"type":"vector","path":"v","numDimensions":2,"similarity":"euclidean"}]}}]}`)
 	if err := os.WriteFile(filepath.Join(dir, "in/shop/c.bson"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ran(t, 0, append([]string{"import", filepath.Join(dir, "in")}, at...)...)
-	ran(t, 0, append([]string{"export", filepath.Join(dir, "out"), "--format", "mongodump", "--db", "shop",
-		"--container",
-		"c"}, endpoints(s)...)...)
-	text, err := os.ReadFile(filepath.Join(dir, "out/shop/c.metadata.json"))
-	if err != nil || !strings.Contains(string(text), `"name":"byN"`) || !strings.Contains(string(text),
-		`"unique":true`) {
-		t.Errorf("%s %v", text, err)
+	for container, wants := range map[string][]string{
+		"c":    {`"name":"byN"`, `"unique":true`, `"searchIndexes":[{"name":"near","type":"vectorSearch"`, `"cosine"`},
+		"only": {`"searchIndexes":[{"name":"x"`, `"euclidean"`}} {
+		out := filepath.Join(dir, "out", container)
+		ran(t, 0, append([]string{"export", out, "--format", "mongodump", "--db", "shop", "--container", container},
+			endpoints(s)...)...)
+		text, err := os.ReadFile(filepath.Join(out, "shop", container+".metadata.json"))
+		for _, want := range wants {
+			if err != nil || !strings.Contains(string(text), want) {
+				t.Errorf("%s: want %s in %s (%v)", container, want, text, err)
+			}
+		}
+	}
+	file := filepath.Join(dir, "c.archive")
+	ran(t, 0, append([]string{"export", file, "--db", "shop", "--container", "c"}, endpoints(s)...)...)
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), `"name":"near"`) {
+		t.Errorf("an archive without the search index: %v", err)
 	}
 }
 

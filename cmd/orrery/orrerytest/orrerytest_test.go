@@ -25,6 +25,29 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// A server is ready in 20 ms: from the call to the answer of /ready. The limit is five times that for the fastest of
+// five, for machines that do other work too.
+func TestStartTime(t *testing.T) {
+	fastest := time.Hour
+	for range 5 {
+		began := time.Now()
+		s := Start(t)
+		for code := 0; code != http.StatusOK; {
+			r, err := http.Get(s.Admin + "ready")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Body.Close()
+			code = r.StatusCode
+		}
+		fastest = min(fastest, time.Since(began))
+	}
+	t.Logf("ready in %v", fastest)
+	if fastest > 100*time.Millisecond {
+		t.Errorf("the fastest of five starts took %v", fastest)
+	}
+}
+
 // What expires is gone when Advance returns, and a frozen clock stands still.
 func TestClock(t *testing.T) {
 	s := Start(t)

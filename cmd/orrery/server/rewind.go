@@ -239,6 +239,7 @@ func (s *Server) refillMemory(f filling) error {
 // refillDirectory replaces the directory of the store. A crash leaves the old store or the new one (mendRefill).
 func (s *Server) refillDirectory(f filling) error {
 	dir := StoreDir(s.cfg.Data)
+	s.stage.clearing.Wait()
 	if err := errors.Join(os.RemoveAll(dir+newEnd), os.RemoveAll(dir+oldEnd)); err != nil {
 		return err
 	}
@@ -248,6 +249,9 @@ func (s *Server) refillDirectory(f filling) error {
 		}
 	}
 	err := s.stage.replace(func(old *generation) (*generation, error) {
+		if d, ok := old.kv.(interface{ Discard() }); ok {
+			d.Discard()
+		}
 		if err := old.Close(); err != nil {
 			return nil, err
 		}
@@ -268,7 +272,14 @@ func (s *Server) refillDirectory(f filling) error {
 		s.failed <- fmt.Errorf("the store of account %s was not replaced: %w", s.cfg.Account, err)
 		return err
 	}
-	return os.RemoveAll(dir + oldEnd)
+	s.stage.clearing.Add(1)
+	s.wg.Go(func() { // a gigabyte takes a tenth of a second
+		defer s.stage.clearing.Done()
+		if err := os.RemoveAll(dir + oldEnd); err != nil {
+			s.log.Warn("A replaced store was not removed", "error", err)
+		}
+	})
+	return nil
 }
 
 // mendRefill completes or takes back the replacement of a store that a crash has interrupted.

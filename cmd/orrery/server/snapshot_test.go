@@ -1,8 +1,8 @@
 package server
 
 import (
-	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -12,95 +12,152 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/value"
 )
 
-// A snapshot of a directory while eight writers write is a whole store: each writer's items are there up to some one,
-// and no later one. It takes no time that depends on the size. ORRERY_SNAPSHOT has the size of the store in MB; the
-// limit of 100 ms holds on a machine that does nothing else.
+// Snapshot, fork and restore while eight clients write give whole stores: each client's items up to some one, and no
+// later one. None of them takes a time that depends on the size. ORRERY_SNAPSHOT has the size of the store in MB; the
+// limit of 100 ms then holds on a machine that does nothing else.
 func TestSnapshotUnderWriters(t *testing.T) {
-	mb, limit := 16, 5*time.Second
-	if n, err := strconv.Atoi(os.Getenv("ORRERY_SNAPSHOT")); err == nil {
-		mb, limit = n, 100*time.Millisecond
+	for _, kind := range []string{"memory", "directory"} {
+		t.Run(kind, func(t *testing.T) {
+			mb, limit := 16, 5*time.Second
+			if n, err := strconv.Atoi(os.Getenv("ORRERY_SNAPSHOT")); err == nil {
+				mb, limit = n, 100*time.Millisecond
+			}
+			dir := ""
+			if kind == "directory" {
+				dir = t.TempDir()
+			}
+			s := testServer(t, dir)
+			w := startWriters(t, s, mb)
+			for _, step := range []struct {
+				name string
+				do   func() error
+			}{
+				{"snapshot", func() error { return s.Snapshot("", "base") }},
+				{"fork", func() error { _, err := s.Fork("base", "", "forked"); return err }},
+				{"restore", func() error { return s.Restore("", "base") }},
+			} {
+				before, began := w.written(), time.Now()
+				err := step.do()
+				took := time.Since(began)
+				t.Logf("%s beside %d items took %v; %d were written meanwhile", step.name, before, took,
+					w.written()-before)
+				if err != nil || took > limit {
+					t.Errorf("%s: %v after %v, want at most %v", step.name, err, took, limit)
+				}
+				for now := w.written(); w.written() < now+writers && !t.Failed(); {
+					time.Sleep(time.Millisecond)
+				}
+			}
+			w.end()
+			forked, err := s.accountNamed("forked")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if least := int64(mb) << 20 / itemSize; contiguous(t, forked) < least {
+				t.Errorf("the fork has not the %d items that were written before", least)
+			}
+			for _, a := range []*Server{s, forked} {
+				if problems, err := a.Engine().Check(t.Context()); err != nil || len(problems) > 0 {
+					t.Errorf("account %s isn't clean: %v %v", a.cfg.Account, problems, err)
+				}
+			}
+		})
 	}
-	const writers, size = 8, 8 << 10
-	s := testServer(t, t.TempDir())
-	ctx := context.Background()
+}
+
+const writers, itemSize = 8, 8 << 10
+
+// writing is clients of the MongoDB API that insert items W-0, W-1, .. each.
+type writing struct {
+	t    *testing.T
+	done [writers]atomic.Int64
+	stop atomic.Bool
+	wait sync.WaitGroup
+}
+
+// startWriters starts the clients, and returns when they have written so many MB.
+func startWriters(t *testing.T, s *Server, mb int) *writing {
+	t.Helper()
 	newDatabase(t, s, "db")
-	if _, err := s.Engine().CreateContainer(ctx, "db", core.ContainerSpec{ID: "c",
+	if _, err := s.Engine().CreateContainer(t.Context(), "db", core.ContainerSpec{ID: "c",
 		PartitionKey:   core.PartitionKeyDef{Paths: []string{"/id"}, Kind: "Hash", Version: 2},
 		IndexingPolicy: []byte(`{"indexingMode":"none","automatic":false}`)}); err != nil {
 		t.Fatal(err)
 	}
-	text := strings.Repeat("x", size)
-	var done [writers]atomic.Int64
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	write := func(w int, n int64) error {
-		c, err := s.Engine().Container("db", "c")
-		if err != nil {
-			return err
-		}
-		id := fmt.Sprintf("%d-%d", w, n)
-		d, err := doc.FromJSON(nil, fmt.Appendf(nil, `{"id":%q,"text":%q}`, id, text),
-			doc.JSONOptions{Names: doc.NoSQL})
-		if err != nil {
-			return err
-		}
-		_, err = c.Write(ctx, core.Write{Kind: core.Create, Doc: d})
-		return err
+	w := &writing{t: t}
+	// Letters without repetition, of which each item has a part: a store compresses them by a quarter at most.
+	letters := make([]byte, 1<<20)
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range letters {
+		letters[i] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-"[random.IntN(64)]
 	}
-	for w := range writers {
-		wg.Go(func() {
-			for n := int64(0); ; n++ {
-				select {
-				case <-stop:
-					return
-				default:
+	var single atomic.Bool // one item with each request, and not many of them
+	for n := range writers {
+		c, err := s.dialMongo(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.wait.Go(func() {
+			defer c.Close()
+			for next := 0; !w.stop.Load(); {
+				var docs []string
+				for range 64 {
+					at := (next*writers + n) * 997 % (len(letters) - itemSize)
+					docs = append(docs, fmt.Sprintf(`{"_id":"%d-%d","text":"%s"}`, n, next, letters[at:at+itemSize]))
+					if next++; single.Load() {
+						break
+					}
 				}
-				if err := write(w, n); err != nil {
+				_, err := c.run(`{"insert":"c","documents":[` + strings.Join(docs, ",") + `],"$db":"db"}`)
+				if err != nil {
 					t.Error(err)
 					return
 				}
-				done[w].Store(n + 1)
+				w.done[n].Store(int64(next))
 			}
 		})
 	}
-	total := func() (n int64) {
-		for w := range done {
-			n += done[w].Load()
-		}
-		return n
-	}
-	for total() < int64(mb)<<20/size && !t.Failed() {
+	t.Cleanup(w.end)
+	for w.written() < int64(mb)<<20/itemSize && !t.Failed() {
 		time.Sleep(time.Millisecond)
 	}
-	before := total()
-	began := time.Now()
-	err := s.Snapshot("", "base")
-	took := time.Since(began)
-	after := total()
-	close(stop)
-	wg.Wait()
-	if err != nil {
-		t.Fatal(err)
+	single.Store(true)
+	return w
+}
+
+func (w *writing) written() (n int64) {
+	for i := range w.done {
+		n += w.done[i].Load()
 	}
-	t.Logf("a snapshot of %d items of %d bytes took %v; %d were written meanwhile", before, size, took, after-before)
-	if took > limit {
-		t.Errorf("a snapshot took %v, want at most %v", took, limit)
-	}
-	if err := s.Restore("", "base"); err != nil {
-		t.Fatal(err)
-	}
+	return n
+}
+
+func (w *writing) end() {
+	w.stop.Store(true)
+	w.wait.Wait()
+}
+
+// contiguous counts the items of an account, and checks that no writer's item is missing before another one.
+func contiguous(t *testing.T, s *Server) (n int64) {
+	t.Helper()
 	c, err := s.Engine().Container("db", "c")
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := c.Count(ctx)
-	if err != nil || n < before-writers || n > after+writers {
-		t.Errorf("the snapshot has %d items, %v, want %d to %d", n, err, before, after)
+	for w := range writers {
+		for i := 0; ; i++ {
+			id := value.StringOf(fmt.Sprintf("%d-%d", w, i))
+			if _, err := c.Read(t.Context(), core.PartitionKey{id}, id); err != nil {
+				break
+			}
+			n++
+		}
 	}
-	if problems, err := s.Engine().Check(ctx); err != nil || len(problems) > 0 {
-		t.Errorf("the restored store isn't clean: %v %v", problems, err)
+	if all, err := c.Count(t.Context()); err != nil || all != n {
+		t.Errorf("%d items, of which %d follow each other: %v", all, n, err)
 	}
+	return n
 }

@@ -29,6 +29,8 @@ import (
 type stage struct {
 	mu  sync.RWMutex
 	gen atomic.Pointer[generation] // changed with mu held for writing
+
+	clearing sync.WaitGroup // the directory of a replaced store is being removed
 }
 
 // generation is a store with the APIs over it.

@@ -88,6 +88,7 @@ type Definition struct {
 	Place   string
 	Options []byte   // BSON: the options of MongoDB's create; nil = none
 	Indexes [][]byte // BSON: specifications of MongoDB's createIndexes, without that of _id
+	Search  [][]byte // BSON: specifications of MongoDB's createSearchIndexes
 }
 
 // Defined is a Reader that knows definitions.

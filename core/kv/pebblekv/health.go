@@ -32,6 +32,7 @@ type disk struct {
 	readOnly *kv.Refusal
 	room     chan struct{} // see Engine.Room; nil unless readOnly is errFullAtOpen
 
+	discard atomic.Bool   // nobody opens the store again, see Engine.Discard
 	stop    chan struct{} // closed by rest
 	minding sync.WaitGroup
 	closed  chan struct{} // closed by close

@@ -65,6 +65,15 @@ func purposeOf(name string, category vfs.DiskWriteCategory) purpose {
 // errNoMerge is the error of merges that would use the space kept for flushes.
 var errNoMerge = fmt.Errorf("pebblekv: the remaining space is kept for flushes: %w", syscall.ENOSPC)
 
+// errClosing ends the merges of a store that is being closed, for which Pebble's Close would wait. Nothing is lost: the
+// merged tables replace their sources only when all of them are complete.
+var errClosing = errors.New("pebblekv: the store is being closed")
+
+// abandons reports whether work ends because the store is being closed: merges, and flushes if nobody opens it again.
+func (d *disk) abandons(p purpose) bool {
+	return (p == forMerge || p == forFlush && d.discard.Load()) && d.closing()
+}
+
 // Create implements vfs.FS.
 func (fs diskFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	f := &diskFile{d: fs.d, name: name, purpose: purposeOf(name, category)}
@@ -72,11 +81,13 @@ func (fs diskFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, 
 		f.purpose = forElse
 	}
 	switch {
+	case fs.d.abandons(f.purpose):
+		return nil, errClosing
 	case f.purpose == forMerge && !fs.d.mayMerge(0):
 		fs.d.space.merge.failed()
 		return nil, errNoMerge
 	case f.purpose == forFlush && !fs.d.space.flush.wait(fs.d.stop):
-		return nil, errors.New("pebblekv: the store is being closed")
+		return nil, errClosing
 	}
 	err := f.do("the creation of ", func() (err error) {
 		f.File, err = fs.FS.Create(name, category)
@@ -162,6 +173,9 @@ func (f *diskFile) failed(what string, err error) {
 
 // Write implements vfs.File.
 func (f *diskFile) Write(p []byte) (n int, err error) {
+	if f.d.abandons(f.purpose) {
+		return 0, errClosing
+	}
 	if f.purpose == forMerge && !f.d.mayMerge(int64(len(p))) {
 		f.d.space.merge.failed()
 		return 0, errNoMerge

@@ -11,8 +11,9 @@ import (
 )
 
 // Link makes a store in the directory to, which must not exist, with the content of the store in from, which must not
-// be open. Tables are never changed, so they become hard links where the file system has them. All other files are
-// copied. If it fails, there is no directory to.
+// be open. Tables are never changed, nor are logs after the store that wrote them: a store that is opened reads the
+// logs that it finds, and removes them later. So both become hard links where the file system has them. All other files
+// are copied. If it fails, there is no directory to.
 func Link(from, to string) error {
 	fs := vfs.Default
 	if _, err := fs.Stat(to); !files.IsMissing(err) {
@@ -27,7 +28,7 @@ func Link(from, to string) error {
 	}
 	for _, name := range names {
 		source, target := fs.PathJoin(from, name), fs.PathJoin(to, name)
-		if end := filepath.Ext(name); end == ".sst" || end == ".blob" {
+		if end := filepath.Ext(name); end == ".sst" || end == ".blob" || end == logSuffix {
 			err = vfs.LinkOrCopy(fs, source, target)
 		} else {
 			err = vfs.CopyAcrossFS(fs, source, fs, target)

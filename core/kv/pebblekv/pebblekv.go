@@ -275,5 +275,9 @@ func (e *Engine) Close() error {
 	err := e.db.Close()
 	e.disk.close()
 	e.cache.Unref()
-	return translate(cmp.Or(err, e.dir.leave(err == nil)))
+	return translate(cmp.Or(err, e.dir.leave(err == nil && !e.disk.discard.Load())))
 }
+
+// Discard makes Close quick, for a store whose directory is removed then: Close doesn't wait for flushes, and leaves
+// what is only in the log there.
+func (e *Engine) Discard() { e.disk.discard.Store(true) }

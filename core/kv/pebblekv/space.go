@@ -1,6 +1,7 @@
 package pebblekv
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -432,6 +433,9 @@ func (d *disk) listen(l *pebble.EventListener) {
 	}
 	var said everyMinute
 	l.BackgroundError = func(err error) {
+		if errors.Is(err, errClosing) {
+			return
+		}
 		if left, ok := said.pass(); ok {
 			d.log.Error("Background work of the store failed", "error", err.Error(), "others", left)
 		}

@@ -50,9 +50,11 @@ func OpenMongo(ctx context.Context, s *Server, db, coll string, create []string)
 
 // Codes of MongoDB's errors.
 const (
-	databaseNotFound  = 59
-	namespaceNotFound = 26
-	duplicateKey      = 11000
+	databaseNotFound    = 59
+	namespaceNotFound   = 26
+	namespaceExists     = 48
+	commandNotSupported = 115
+	duplicateKey        = 11000
 )
 
 // describe learns the shard key.
@@ -202,6 +204,45 @@ func (m *Mongo) CreateIndexes(ctx context.Context, specs [][]byte) error {
 	}), "", nil, nil)
 }
 
+// CreateSearchIndexes creates the search indexes of a definition.
+func (m *Mongo) CreateSearchIndexes(ctx context.Context, specs [][]byte) error {
+	if len(specs) == 0 {
+		return nil
+	}
+	err := m.pool.run(ctx, m.db, command("create", m.coll, nil), "", nil, nil)
+	var e *mongoError
+	if err != nil && !(errors.As(err, &e) && e.code == namespaceExists) {
+		return err
+	}
+	return m.pool.run(ctx, m.db, command("createSearchIndexes", m.coll, func(b []byte) []byte {
+		at, b := bson.BeginArray(b, "indexes")
+		for i, spec := range specs {
+			b = append(bson.AppendIndexHead(b, bson.TypeDocument, i), spec...)
+		}
+		return bson.End(b, at)
+	}), "", nil, nil)
+}
+
+// searchIndexes returns the search indexes of the container; none if the server has none.
+func (m *Mongo) searchIndexes(ctx context.Context) (specs [][]byte, err error) {
+	err = m.pool.run(ctx, m.db, command("listSearchIndexes", m.coll, nil), "", nil, func(reply doc.Doc) error {
+		specs = nil
+		for it := doc.Get(reply, "cursor", "firstBatch").Iter(); it.Next(); {
+			at, b := bson.Begin(nil)
+			b = value.AppendElement(b, "name", it.Value().Get("name"))
+			b = value.AppendElement(b, "type", it.Value().Get("type"))
+			b = value.AppendElement(b, "definition", it.Value().Get("latestDefinition"))
+			specs = append(specs, bson.End(b, at))
+		}
+		return nil
+	})
+	var e *mongoError
+	if errors.As(err, &e) && (e.code == commandNotSupported || e.code == namespaceNotFound) { // --strict mongo
+		err = nil
+	}
+	return specs, err
+}
+
 // Definition returns the indexes of the container.
 func (m *Mongo) Definition(ctx context.Context) (def transfer.Definition, err error) {
 	def.Place = m.db + "/" + m.coll
@@ -214,6 +255,9 @@ func (m *Mongo) Definition(ctx context.Context) (def transfer.Definition, err er
 		}
 		return nil
 	})
+	if err == nil {
+		def.Search, err = m.searchIndexes(ctx)
+	}
 	return def, err
 }
 

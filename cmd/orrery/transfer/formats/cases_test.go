@@ -43,6 +43,10 @@ func shown(path string, format *Format, o *Options) string {
 				b.WriteByte(' ')
 				b.Write(doc.AppendExtJSON(nil, doc.Value(spec), true))
 			}
+			for _, spec := range def.Search {
+				b.WriteString(" search ")
+				b.Write(doc.AppendExtJSON(nil, doc.Value(spec), true))
+			}
 			b.WriteByte('\n')
 		}
 	}

@@ -22,7 +22,11 @@ import (
 //	dump/shop/orders.bson            the documents, one behind the other
 //	dump/shop/orders.metadata.json   {"options": {..}, "indexes": [{"v": 2, "key": {"n": 1}, "name": "n_1"}, ..], ..}
 //
-// All of them may be packed by gzip. Collections called system.* are left out: they are MongoDB's own.
+// MongoDB's tools neither write nor read search indexes. Here they are another field, which those tools ignore:
+//
+//	"searchIndexes": [{"name": "near", "type": "vectorSearch", "definition": {..}}, ..]
+//
+// All files may be packed by gzip. Collections called system.* are left out: they are MongoDB's own.
 var mongodump = &Format{Name: "mongodump", About: "a folder of mongodump, or a .bson file", Suffixes: []string{".bson"},
 	Door: Mongo, Whole: true, Typed: true, Read: readDump, Write: writeDump}
 
@@ -80,6 +84,9 @@ func placeOf(name string) string {
 
 func (d *dump) Definitions() []transfer.Definition { return d.defs }
 
+// searchIndexes is the field of metadata with the search indexes.
+const searchIndexes = "searchIndexes"
+
 // mostMetadata is the size of the largest metadata in bytes.
 const mostMetadata = 16 << 20
 
@@ -120,6 +127,11 @@ func definition(place string, text []byte) (transfer.Definition, error) {
 		key := spec.Get("key")
 		if spec.Kind() == value.Object && !(key.Len() == 1 && key.Get("_id").IsDefined()) {
 			def.Indexes = append(def.Indexes, spec.Bytes())
+		}
+	}
+	for it := doc.Get(meta, searchIndexes).Iter(); it.Next(); {
+		if it.Value().Kind() == value.Object {
+			def.Search = append(def.Search, it.Value().Bytes())
 		}
 	}
 	return def, nil
@@ -286,12 +298,19 @@ func metadata(def transfer.Definition) []byte {
 		options = bson.Empty
 	}
 	b = bson.AppendDocument(b, "options", options)
-	list, b := bson.BeginArray(b, "indexes")
-	for i, spec := range append([][]byte{idIndex}, def.Indexes...) {
-		b = append(bson.AppendIndexHead(b, bson.TypeDocument, i), spec...)
+	b = appendSpecs(b, "indexes", append([][]byte{idIndex}, def.Indexes...))
+	if len(def.Search) > 0 {
+		b = appendSpecs(b, searchIndexes, def.Search)
 	}
-	b = bson.End(b, list)
 	b = bson.AppendString(b, "collectionName", coll)
 	b = bson.End(bson.AppendString(b, "type", "collection"), at)
 	return doc.AppendExtJSON(nil, doc.Value(b), false)
+}
+
+func appendSpecs(dst []byte, name string, specs [][]byte) []byte {
+	list, b := bson.BeginArray(dst, name)
+	for i, spec := range specs {
+		b = append(bson.AppendIndexHead(b, bson.TypeDocument, i), spec...)
+	}
+	return bson.End(b, list)
 }
