@@ -88,7 +88,6 @@ func (s storage) Figures() []figure {
 	return []figure{
 		{"orrery_store_disk_bytes", "Bytes of the store on disk, the log included.", gauge, float64(m.DiskBytes), nil},
 		{"orrery_store_log_bytes", "Bytes of the write-ahead log.", gauge, float64(m.WALBytes), nil},
-		{"orrery_store_written_bytes_total", "Bytes written to logs and tables.", counter, float64(m.Written), nil},
 		{"orrery_store_memtable_bytes", "Bytes held by memtables.", gauge, float64(m.MemTableBytes), nil},
 		{"orrery_store_cache_bytes", "Bytes held by the block cache.", gauge, float64(m.CacheBytes), nil},
 		{"orrery_store_cache_hits_total", "Blocks that were found in the cache.", counter, float64(m.CacheHits), nil},

@@ -153,7 +153,7 @@ func (t *newTables) Ingest(pre []kv.Precondition) error {
 	return nil
 }
 
-// ingest makes everything written before durable, also in a relaxed store, and then has Pebble take the file over, which
+// ingest makes everything written before durable, also in a relaxed store. Then it has Pebble take the file over, which
 // removes it here.
 //
 // Example: a commit has noted that the keys are to be removed if their writer ends early. After a crash the keys aren't
