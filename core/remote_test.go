@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/epk"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/feed"
@@ -39,6 +40,16 @@ func TestRemotePagesAreTheSame(t *testing.T) {
 		scattered = append(scattered, epk.Range{Min: fmt.Sprintf("%02X4", i*2), Max: fmt.Sprintf("%02XC", i*2)})
 	}
 	odd := func(it *core.Item) (bool, error) { return it.LSN%2 == 1, nil }
+	w := access.NewPath("w", "v").Element() // an item's key is the v of its first w: the index may give this order
+	first := func(desc bool) []exec.Order {
+		return []exec.Order{{Path: w, Desc: desc, Own: true, Key: func(it *core.Item) value.Value {
+			var v value.Value
+			if a := doc.Get(it.Doc, "w").Iter(); a.Next() {
+				v = a.Value().Get("v")
+			}
+			return v
+		}}}
+	}
 	queries := map[string]exec.Query{
 		"all":             {},
 		"equality":        *eqQuery("k", 3),
@@ -70,9 +81,11 @@ func TestRemotePagesAreTheSame(t *testing.T) {
 			Pred: access.Range(access.NewPath("pk"), &access.Bound{Value: value.StringOf("p4")}, nil), Match: odd},
 		"key order of named items": {OrderBy: order(false, access.NewPath("pk"), access.ID),
 			Compare: value.CompareCosmos, Pred: access.Eq(n, value.Int32Of(30))},
-		"values":   {Pred: access.Exists(k), Needs: []access.Path{k}, Want: exec.WantValues},
-		"count":    {Pred: access.Eq(k, value.Int32Of(3)), Needs: []access.Path{k}, Whole: true, Repeat: true},
-		"max read": {Pred: access.Eq(k, value.Int32Of(3)), Match: odd, MaxRead: 11},
+		"own keys":      {OrderBy: first(false), Compare: value.CompareCosmos, Limit: 7},
+		"own keys down": {OrderBy: first(true), Compare: value.CompareCosmos, Limit: 7, Match: odd},
+		"values":        {Pred: access.Exists(k), Needs: []access.Path{k}, Want: exec.WantValues},
+		"count":         {Pred: access.Eq(k, value.Int32Of(3)), Needs: []access.Path{k}, Whole: true, Repeat: true},
+		"max read":      {Pred: access.Eq(k, value.Int32Of(3)), Match: odd, MaxRead: 11},
 	}
 	open := func(eng kv.Engine, slots int) *core.Container {
 		e, err := core.Open(bg, kv.Checked(eng), core.Options{MinSlots: slots})
@@ -88,15 +101,18 @@ func TestRemotePagesAreTheSame(t *testing.T) {
 		c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(`{"includedPaths":[{"path":"/*"}],` +
 			`"compositeIndexes":[[{"path":"/k"},{"path":"/s"}]]}`)})
 		for i := range 300 {
-			put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"k":%d,"s":"s%d","a":[%d,2]}`, i, i%60,
-				i*7919%97, i%5, i%7, i%4))
+			put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"k":%d,"s":"s%d","a":[%d,2],`+
+				`"w":[{"v":%d},{"v":%d}]}`, i, i%60, i*7919%97, i%5, i%7, i%4, i*31%101, i%11))
 		}
 		for i := 0; i < 300; i += 10 {
-			put(t, c, core.Upsert, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"k":3,"s":"x","a":[2]}`, i, i%60, i))
+			put(t, c, core.Upsert, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"k":3,"s":"x","a":[2],`+
+				`"w":[{"v":%[1]d},{"v":7}]}`, i, i%60, i))
 		}
 		return c
 	}
 	one := open(memkv.New(), 1)
+	own := queries["own keys"]
+	waitPlan(t, one, &own, func(p *access.Plan) bool { return p.Kind == access.Ordered && p.Why == access.EntryOfKey })
 	local, remote := open(memkv.New(), 40), open(&kvtest.Slow{Engine: memkv.New(), Far: true}, 40)
 	for _, name := range slices.Sorted(maps.Keys(queries)) {
 		q := queries[name]
