@@ -105,8 +105,10 @@ func TestDoctorOfOddServers(t *testing.T) {
 	expired.StartTLS()
 	defer expired.Close()
 	for _, c := range []struct{ name, url, says string }{
-		{"redirect", web(http.RedirectHandler(other.URL, http.StatusFound).ServeHTTP), "sends the client to another address"},
-		{"stall", web(func(http.ResponseWriter, *http.Request) { wait() }), "bad   server       the admin port doesn't answer"},
+		{"redirect", web(http.RedirectHandler(other.URL, http.StatusFound).ServeHTTP),
+			"sends the client to another address"},
+		{"stall", web(func(http.ResponseWriter, *http.Request) { wait() }),
+			"bad   server       the admin port doesn't answer"},
 		{"stall in the body", web(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			_ = http.NewResponseController(w).Flush()
