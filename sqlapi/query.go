@@ -121,42 +121,21 @@ func queryItems(c *call) error {
 		return err
 	}
 	began := c.s.clock.Now()
-	coll := ct.RID()
 	plan, err := sql.Compile(spec.text, spec.params, c.s.env(ct))
 	if err != nil {
 		return err
 	}
-	if s.pk == nil && !s.ranged && !isTrue(c.In, hCrossPartition) && !onePartition(ct, spec) {
-		return status.New(status.BadRequest, msgCrossPartition)
-	}
-	strict := c.strict()
-	cross := false
-	if strict && plan.NeedsMerge() {
-		if cross, err = c.isCross(ct, &s); err != nil {
-			return err
-		}
-	}
-	if cross && !onePartition(ct, spec) {
+	if merge, err := c.admitQuery(ct, spec, plan, &s); err != nil {
+		return err
+	} else if merge {
 		return c.refuseMerge(ct, spec)
 	}
-	if strict {
-		if err := c.checkIndexed(ct, plan); err != nil {
-			return err
-		}
-	}
 	compiled := c.s.clock.Now()
-	req := sql.Request{PK: s.pk, PageSize: size, MaxBytes: maxReply, Hold: c.Hold, Owner: c.grant.Owner()}
-	req.Continuation = header(c.In, hContinuation)
-	req.Explain = isTrue(c.In, hIndexMetrics) || isTrue(c.In, hIndexMetrics2) || isTrue(c.In, hExplain)
-	req.Steps = isTrue(c.In, hExplain)
-	req.Times = isTrue(c.In, hQueryMetrics)
-	if req.MaxToken, err = c.tokenLimit(); err != nil {
+	req, err := c.queryRequest(&s, size)
+	if err != nil {
 		return err
 	}
-	if s.ranged {
-		req.Ranges = []sql.Range{{Min: s.span.min, Max: s.span.max}}
-	}
-	page := sql.Page{Body: c.startDocuments(coll)}
+	page := sql.Page{Body: c.startDocuments(ct.RID())}
 	if c.s.opt.Observe != nil {
 		c.Explain = func() string { return planText(spec.text, &page) }
 	}
@@ -166,14 +145,54 @@ func queryItems(c *call) error {
 	}
 	c.Out = page.Body
 	c.Charge = page.Charge
+	if req.Times {
+		c.setMetrics(&page, len(c.Out)-start, compiled.Sub(began), c.s.clock.Now().Sub(compiled))
+	}
+	return c.endQuery(ct, plan, &req, &page, &s)
+}
+
+// admitQuery returns the error for a query over more partitions than its request allows. With Options.Strict it also
+// refuses one for which the service wants an index, and reports one that the service's gateway leaves to the client.
+func (c *call) admitQuery(ct *core.Container, spec querySpec, plan *sql.Plan, s *scope) (merge bool, err error) {
+	if s.pk == nil && !s.ranged && !isTrue(c.In, hCrossPartition) && !onePartition(ct, spec) {
+		return false, status.New(status.BadRequest, msgCrossPartition)
+	}
+	if !c.strict() {
+		return false, nil
+	}
+	if plan.NeedsMerge() {
+		cross, err := c.isCross(ct, s)
+		if err != nil || cross && !onePartition(ct, spec) {
+			return true, err
+		}
+	}
+	return false, c.checkIndexed(ct, plan)
+}
+
+// queryRequest reads the headers that say what is wanted of a query. size is the number of items of a page.
+func (c *call) queryRequest(s *scope, size int) (req sql.Request, err error) {
+	explain := isTrue(c.In, hExplain)
+	req = sql.Request{
+		PK: s.pk, PageSize: size, MaxBytes: maxReply, Hold: c.Hold, Owner: c.grant.Owner(),
+		Continuation: header(c.In, hContinuation),
+		Explain:      explain || isTrue(c.In, hIndexMetrics) || isTrue(c.In, hIndexMetrics2),
+		Steps:        explain,
+		Times:        isTrue(c.In, hQueryMetrics),
+	}
+	if s.ranged {
+		req.Ranges = []sql.Range{{Min: s.span.min, Max: s.span.max}}
+	}
+	req.MaxToken, err = c.tokenLimit()
+	return req, err
+}
+
+// endQuery sets the headers of a query's answer and completes its body.
+func (c *call) endQuery(ct *core.Container, plan *sql.Plan, req *sql.Request, page *sql.Page, s *scope) error {
 	if page.Continuation != "" {
 		c.Set(rContinuation, page.Continuation)
 	}
-	if isTrue(c.In, hQueryMetrics) {
-		c.setMetrics(&page, len(c.Out)-start, compiled.Sub(began), c.s.clock.Now().Sub(compiled))
-	}
 	if req.Explain {
-		if err := c.setExplain(&page); err != nil {
+		if err := c.setExplain(page); err != nil {
 			return err
 		}
 	}
@@ -182,6 +201,6 @@ func queryItems(c *call) error {
 	} else {
 		c.Set(hExecutionInfo, forward)
 	}
-	c.setScope(ct, &s)
+	c.setScope(ct, s)
 	return c.endDocuments(page.Count)
 }
