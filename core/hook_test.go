@@ -30,6 +30,7 @@ type hookSet struct {
 	refuse   func() error    // returns an error for Snapshot and Get
 	drop     func()          // called before a range is dropped
 	pre      func(*kv.Batch) // called with each batch before it is applied
+	added    func()          // called before each key that is added to sorted tables
 }
 
 func (h *hooks) set(f func(*hookSet)) {
@@ -111,6 +112,54 @@ func (h *hooks) Snapshot(ctx context.Context) (s kv.Snapshot, err error) {
 		return s, err
 	}
 	return h.Engine.Snapshot(ctx)
+}
+
+// Tables implements kv.Ingester. Ingest calls the functions that Write calls; pre gets an empty batch.
+func (h *hooks) Tables(ctx context.Context) kv.Tables {
+	t := kv.BeginTables(ctx, h.Engine)
+	if t == nil {
+		return nil
+	}
+	return hookTables{t, h}
+}
+
+type hookTables struct {
+	kv.Tables
+	h *hooks
+}
+
+func (t hookTables) Add(key, value []byte) error {
+	t.h.mu.Lock()
+	f := t.h.on.added
+	t.h.mu.Unlock()
+	if f != nil {
+		f()
+	}
+	return t.Tables.Add(key, value)
+}
+
+func (t hookTables) Ingest(pre []kv.Precondition) error {
+	t.h.mu.Lock()
+	on := t.h.on
+	t.h.mu.Unlock()
+	if on.pre != nil {
+		on.pre(&kv.Batch{})
+	}
+	if on.fail != nil {
+		if err := on.fail(); err != nil {
+			return err
+		}
+	}
+	if err := t.Tables.Ingest(pre); err != nil {
+		return err
+	}
+	if on.visible != nil {
+		on.visible()
+	}
+	if on.unsure != nil {
+		return on.unsure()
+	}
+	return nil
 }
 
 func (h *hooks) DropRange(ctx context.Context, lo, hi []byte) error {

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -312,6 +313,9 @@ func afterCrash(t *testing.T, eng kv.Engine, at string) {
 type notClosed struct{ kv.Engine }
 
 func (notClosed) Close() error { return nil }
+
+// Tables implements kv.Ingester.
+func (e notClosed) Tables(ctx context.Context) kv.Tables { return kv.BeginTables(ctx, e.Engine) }
 
 // Several changes of the policy during a rebuild end with the newest policy. Writers and queries continue.
 func TestPolicyChangesDuringRebuild(t *testing.T) {

@@ -10,19 +10,34 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
 // BenchmarkSplit splits slots with 10,000 items of about 1 KB and joins them again, without other requests. It
-// reports how many items are copied in a second, and the process's CPU time for each.
+// reports how many items are copied in a second, and for each the process's CPU time and what is written to disk: to
+// the log, by flushes, and by merges until there are no more.
 func BenchmarkSplit(b *testing.B) {
-	c, _ := benchContainer(b)
-	items, begin := 0, cpuTime()
+	c, kve := benchContainer(b)
+	items, begin, written := 0, cpuTime(), atRest(kve)
 	b.ResetTimer()
 	for range b.N {
 		items += splitAll(b, c, 8, 4)
 	}
+	b.StopTimer()
 	b.ReportMetric(float64(items)/b.Elapsed().Seconds(), "items/s")
 	b.ReportMetric(float64((cpuTime()-begin).Nanoseconds())/1000/float64(items), "cpu-us/item")
+	b.ReportMetric(float64(atRest(kve)-written)/float64(items), "disk-B/item")
+}
+
+// atRest waits until a store writes nothing more, and returns what it has written.
+func atRest(kve *pebblekv.Engine) (written uint64) {
+	for still := 0; still < 20; time.Sleep(100 * time.Millisecond) {
+		still++
+		if now := kve.Metrics().Written; now != written {
+			written, still = now, 0
+		}
+	}
+	return written
 }
 
 // splitAll splits all slots of a container until there are many, and joins them until there are few. It returns the

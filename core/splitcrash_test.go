@@ -81,14 +81,26 @@ func (m *splitModel) change() {
 	}
 }
 
-// during makes a change before each commit of a copy that others can run beside.
-func (m *splitModel) during(h *hooks) {
+// during makes changes beside a copy: before each of its commits that others can run beside, before it ingests, and
+// while it adds keys to its tables: before one of so many of them.
+func (m *splitModel) during(h *hooks, of int) {
 	var inside atomic.Bool
+	change := func() {
+		if inside.CompareAndSwap(false, true) {
+			m.change()
+			inside.Store(false)
+		}
+	}
+	added := 0
 	h.set(func(s *hookSet) {
 		s.pre = func(*kv.Batch) {
-			if calledBy("(*move).write") && !calledBy("(*move).replace") && inside.CompareAndSwap(false, true) {
-				m.change()
-				inside.Store(false)
+			if (calledBy("(*move).write") || calledBy("(*move).ingest")) && !calledBy("(*move).replace") {
+				change()
+			}
+		}
+		s.added = func() {
+			if added++; added%of == 0 {
+				change()
 			}
 		}
 	})
@@ -152,7 +164,7 @@ func TestSplitCutAnywhere(t *testing.T) {
 		if m.c, err = e.Container("db", "c"); err != nil {
 			t.Fatal(err)
 		}
-		m.during(h)
+		m.during(h, 97)
 		done := moves(t, m.c)
 		for end := time.Now().Add(10 * time.Second); done == 3 && e.DropsLeft() > 0 && time.Now().Before(end); {
 			select {
@@ -189,6 +201,35 @@ func TestSplitCutAnywhere(t *testing.T) {
 	}
 }
 
+// Items change again and again while they are copied: between the copies of an item and of its entries too.
+func TestSplitBesideManyChanges(t *testing.T) {
+	for name, open := range map[string]func(t testing.TB) kv.Engine{
+		"mem": func(testing.TB) kv.Engine { return kv.Checked(memkv.New()) }, "pebble": engines["pebble"],
+		"by commits": engines["mem"],
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &hooks{Engine: open(t)}
+			e, err := core.Open(bg, h, core.Options{MinSlots: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			m := newSplitModel(t, newContainer(t, e, splitSpec()))
+			m.during(h, 13)
+			before := m.n
+			if done := moves(t, m.c); done != 3 {
+				t.Fatalf("%d moves", done)
+			}
+			if m.n-before < 200 && name != "by commits" {
+				t.Errorf("only %d changes", m.n-before)
+			}
+			m.compare("after the moves")
+			clean(t, e)
+			onlySlots(t, h.Engine, m.c)
+		})
+	}
+}
+
 // If the outcome of the commit that replaces slots is unknown, the store finds out whether it was applied, also if it
 // can't be read at once.
 func TestSplitOfUnknownOutcome(t *testing.T) {
@@ -197,7 +238,7 @@ func TestSplitOfUnknownOutcome(t *testing.T) {
 			t.Run(fmt.Sprintf("applied %v, readable %v", applied, readable), func(t *testing.T) {
 				e, h := hooked(t, core.Options{MinSlots: 2})
 				m := newSplitModel(t, newContainer(t, e, splitSpec()))
-				m.during(h)
+				m.during(h, 97)
 				unknown := func() error {
 					if !calledBy("(*Catalog).ReplaceMap") {
 						return nil
@@ -221,7 +262,7 @@ func TestSplitOfUnknownOutcome(t *testing.T) {
 				if !readable {
 					wantCode(t, err, status.UnknownOutcome, 0)
 				}
-				h.set(func(s *hookSet) { s.fail, s.unsure, s.refuse, s.pre = nil, nil, nil, nil })
+				h.set(func(s *hookSet) { s.fail, s.unsure, s.refuse, s.pre, s.added = nil, nil, nil, nil, nil })
 				for range 50 {
 					m.change()
 				}
@@ -242,7 +283,7 @@ func TestSplitOfUnknownOutcome(t *testing.T) {
 func TestSplitEndsEarly(t *testing.T) {
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	m := newSplitModel(t, newContainer(t, e, splitSpec()))
-	for _, during := range []string{"mark", "copyKind", "round", "replace"} {
+	for _, during := range []string{"mark", "ingest", "round", "replace"} {
 		failed := false
 		h.set(func(s *hookSet) {
 			s.fail = func() error {
@@ -257,9 +298,9 @@ func TestSplitEndsEarly(t *testing.T) {
 		err := m.c.SplitSlot(bg, []byte{0x20})
 		h.set(func(s *hookSet) { s.fail = nil })
 		if during == "round" && !failed { // there were no changes to write
-			m.during(h)
+			m.during(h, 97)
 			err = m.c.JoinSlots(bg, []byte{0x20})
-			h.set(func(s *hookSet) { s.pre = nil })
+			h.set(func(s *hookSet) { s.pre, s.added = nil, nil })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -276,11 +317,18 @@ func TestSplitEndsEarly(t *testing.T) {
 	dropped := false
 	h.set(func(s *hookSet) {
 		s.pre = func(*kv.Batch) {
-			if calledBy("(*move).copyKind") && !dropped {
+			if calledBy("(*move).ingest") && !dropped {
 				dropped = true
 				if err := e.DropContainer(bg, "db", "c"); err != nil {
 					t.Error(err)
 				}
+			}
+		}
+	})
+	h.set(func(s *hookSet) {
+		s.visible = func() {
+			if dropped && calledBy("hookTables.Ingest") && !calledBy("DropContainer") {
+				t.Error("a container that was dropped gets keys")
 			}
 		}
 	})

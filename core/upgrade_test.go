@@ -224,6 +224,27 @@ func (d *dying) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (
 	return d.Engine.Write(ctx, b, pre)
 }
 
+// Tables implements kv.Ingester. Each Ingest counts as a write.
+func (d *dying) Tables(ctx context.Context) kv.Tables {
+	t := kv.BeginTables(ctx, d.Engine)
+	if t == nil {
+		return nil
+	}
+	return dyingTables{t, d}
+}
+
+type dyingTables struct {
+	kv.Tables
+	d *dying
+}
+
+func (t dyingTables) Ingest(pre []kv.Precondition) error {
+	if err := t.d.dead(); err != nil {
+		return err
+	}
+	return t.Tables.Ingest(pre)
+}
+
 func (d *dying) DropRange(ctx context.Context, lo, hi []byte) error {
 	if err := d.dead(); err != nil {
 		return err

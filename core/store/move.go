@@ -21,8 +21,9 @@ import (
 //     nothing but the sources.
 //  2. The heads of the sources say that they are moving. From then on each commit that removes an item records that.
 //     The feed records all other changes.
-//  3. The items are copied in order, in commits of bounded size. Each commit has its own snapshot. An item keeps its
-//     bytes: number, LSN, position and time. Its other keys are computed from the item.
+//  3. The items are copied: with all of their keys as sorted tables, which the engine takes over (movetables.go). If it
+//     takes none, in order, in commits of bounded size. Each of these commits has its own snapshot, and the other keys
+//     are computed from the item. An item keeps its bytes: number, LSN, position and time.
 //  4. Rounds of catching up: the changes since the last round are found in one snapshot, and each changed item gets its
 //     state of that snapshot. Rounds end when there are few changes.
 //  5. Under the latches of all sources: the last round, and one commit with the next map, the heads of the targets, the
@@ -44,7 +45,8 @@ type move struct {
 	upkeep  upkeep
 	sources []*source
 	targets []*target
-	latched bool // writers wait for the move
+	latched bool   // writers wait for the move
+	place   []byte // memory of placeOf
 
 	// With a shared engine: see moveshared.go.
 	id    uint32 // of the first target: names the move in the heads of the sources
@@ -63,6 +65,8 @@ type source struct {
 type target struct {
 	*Slot
 	check checker // it reads items and computes their keys, as a check does
+
+	tables kv.Tables // see copyTables
 }
 
 // Bounds of one commit of a move, and of the work between two rests. Commits become visible in their order, so those of
@@ -253,10 +257,8 @@ func (m *move) run(next nextMap) error {
 		t.head.Index = uint32(m.upkeep.state >> 32)
 		t.check = checker{c: m.c, ctx: m.ctx, sl: t.Slot, up: m.upkeep}
 	}
-	for _, s := range m.sources {
-		if err := m.copySlot(s); err != nil {
-			return err
-		}
+	if err := m.copy(); err != nil {
+		return err
 	}
 	for n := 0; ; n++ {
 		changes, err := m.round(m.pauseIn(n))

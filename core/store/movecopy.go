@@ -4,13 +4,27 @@ import (
 	"bytes"
 	"errors"
 
+	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
 )
 
-// copySlot copies a source: the heads of logical partitions and the log as they are, and the items with their computed
-// keys. What changes during the copy is corrected by the first round.
+// copy copies the sources. What changes meanwhile is corrected by the first round.
+func (m *move) copy() error {
+	if done, err := m.copyTables(); done || err != nil {
+		return err
+	}
+	for _, s := range m.sources {
+		if err := m.copySlot(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copySlot copies a source by commits: the heads of logical partitions and the log as they are, and the items with
+// their computed keys.
 func (m *move) copySlot(s *source) error {
 	for _, kind := range []keys.Kind{keys.KindLogical, keys.KindLog} {
 		if kind == keys.KindLogical && m.c.Def().KeyIsID() {
@@ -87,7 +101,7 @@ func (m *move) chunk(lo, hi []byte, f func(key, val []byte) (bool, error)) error
 
 // target returns the target of a suffix, which begins with the placement.
 func (m *move) target(suffix []byte) (*target, error) {
-	if n := m.c.placeLen(); len(suffix) > n {
+	if n := m.c.placeLen(); len(suffix) >= n {
 		for _, t := range m.targets {
 			if t.holds(suffix[:n]) {
 				return t, nil
@@ -105,15 +119,23 @@ func (m *move) write(b *kv.Batch) error {
 	if b.Background = !m.latched; m.c.st.others {
 		return m.writeShared(b)
 	}
-	pre := append(m.lease.Fence(), kv.Precondition{Key: m.sources[0].headKey[:], Expect: kv.Present})
-	cm, err := m.c.st.eng.Write(m.ctx, b, pre)
+	return m.written(m.c.st.eng.Write(m.ctx, b, m.unlessDropped()))
+}
+
+// unlessDropped is the precondition that the sources exist: the container wasn't dropped.
+func (m *move) unlessDropped() []kv.Precondition {
+	return append(m.lease.Fence(), kv.Precondition{Key: m.sources[0].headKey[:], Expect: kv.Present})
+}
+
+// written judges the result of writing keys of targets.
+func (m *move) written(cm kv.Commit, err error) error {
 	if errors.Is(err, kv.ErrConflict) {
 		return m.refused(m.sources[0].Slot, err)
 	}
 	if errors.Is(err, kv.ErrUnknownOutcome) { // the targets are given up
 		return status.Wrap(status.Unavailable, err, "The store is not available.")
 	}
-	if err == nil {
+	if err == nil && cm != nil {
 		m.wrote(cm)
 	}
 	return translate(err)
@@ -132,15 +154,20 @@ func (t *target) read(suffix, val []byte) (*checked, error) {
 func (m *move) add(t *target, it *checked, val []byte, f func(kind keys.Kind, key, val []byte) error) error {
 	terms := m.upkeep.termsNeeded(&it.Item)
 	defer termsPool.Put(terms)
-	flags := flagsOf(terms, it.ident)
-	t.head.addFlags(&flags)
-	t.head.Items++
-	t.head.Bytes += storedSize(it.at, &it.Item)
+	t.count(it, terms)
 	key := append(keys.AppendPrefix(nil, t.key, keys.KindItem), it.at.suffix...)
 	if err := f(keys.KindItem, key, val); err != nil {
 		return err
 	}
 	return t.check.wants(it, terms, f)
+}
+
+// count adds an item to the counts and flags.
+func (t *target) count(it *checked, terms *index.Terms) {
+	flags := flagsOf(terms, it.ident)
+	t.head.addFlags(&flags)
+	t.head.Items++
+	t.head.Bytes += storedSize(it.at, &it.Item)
 }
 
 // remove takes an item from the counts of a target, and calls f for each of its keys but the item's own.

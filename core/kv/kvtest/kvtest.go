@@ -44,6 +44,7 @@ func Run(t *testing.T, open func(t *testing.T) kv.Engine) {
 		{"prepared batches", testPrepared},
 		{"writes based on a snapshot", testBasis},
 		{"newest values", testNewest},
+		{"sorted tables", testTables},
 		{"large batches keep the order of operations", testLargeBatches},
 		{"a cancelled context writes nothing", testContext},
 		{"random history against a model", testModel},

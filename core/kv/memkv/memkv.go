@@ -128,15 +128,23 @@ func (e *Engine) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) 
 	if err := limits.CheckBatch(b); err != nil {
 		return nil, err
 	}
+	if err := e.apply(b, pre); err != nil {
+		return nil, err
+	}
+	return committed{}, nil
+}
+
+// apply checks the preconditions and applies the batch.
+func (e *Engine) apply(b *kv.Batch, pre []kv.Precondition) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return nil, kv.ErrClosed
+		return kv.ErrClosed
 	}
 	for i := range pre {
 		it, ok := e.tree.Get(entry{key: pre[i].Key})
 		if !pre[i].Holds(it.val, ok) {
-			return nil, &kv.PreconditionError{Index: i}
+			return &kv.PreconditionError{Index: i}
 		}
 	}
 	e.snap = nil
@@ -151,7 +159,7 @@ func (e *Engine) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) 
 		copy(buf[len(op.Key):], op.Value)
 		e.tree.Set(entry{key: buf[:len(op.Key):len(op.Key)], val: buf[len(op.Key):]})
 	}
-	return committed{}, nil
+	return nil
 }
 
 // DropRange implements kv.Engine.

@@ -69,6 +69,11 @@ func (fs *cutFS) Remove(name string) error {
 	return fs.MemFS.Remove(name)
 }
 
+func (fs *cutFS) Link(from, to string) error {
+	fs.cut("link", to)
+	return fs.MemFS.Link(from, to)
+}
+
 func (fs *cutFS) Rename(from, to string) error {
 	fs.cut("rename", to)
 	return fs.MemFS.Rename(from, to)

@@ -39,7 +39,11 @@ const (
 	forLog
 	forFlush
 	forMerge
+	forTables // see newTables
 )
+
+// tablesCategory is the category of files with the purpose forTables.
+const tablesCategory vfs.DiskWriteCategory = "orrery-tables"
 
 const logSuffix = ".log"
 
@@ -52,6 +56,8 @@ func purposeOf(name string, category vfs.DiskWriteCategory) purpose {
 		return forFlush
 	case category == "pebble-compaction", category == "pebble-blob-file-rewrite":
 		return forMerge
+	case category == tablesCategory:
+		return forTables
 	}
 	return forElse
 }
@@ -174,7 +180,7 @@ func (f *diskFile) Write(p []byte) (n int, err error) {
 		f.d.space.merge.failed()
 		return 0, errNoMerge
 	}
-	if f.purpose == forFlush || f.purpose == forMerge {
+	if f.purpose == forFlush || f.purpose == forMerge || f.purpose == forTables {
 		f.d.giveWay()
 	}
 	err = f.do("a write to ", func() (err error) {

@@ -96,6 +96,7 @@ func (e *Engine) SplitPoints(lo, hi []byte, target uint64) ([][]byte, error) {
 type Metrics struct {
 	DiskBytes      uint64 `json:"diskBytes"`
 	WALBytes       uint64 `json:"logBytes"`
+	Written        uint64 `json:"writtenBytes"` // to logs and tables since the store was opened
 	MemTableBytes  uint64 `json:"memtableBytes"`
 	CacheBytes     uint64 `json:"cacheBytes"`
 	CacheHits      int64  `json:"cacheHits"`
@@ -125,6 +126,8 @@ func (e *Engine) Metrics() Metrics {
 		Compactions: m.Compact.Count, Flushes: m.Flush.Count, CompactionDebt: m.Compact.EstimatedDebt,
 		Tables: t.TablesCount,
 		Runs:   int64(m.Levels[0].Sublevels),
+		// The total counts the bytes of logs, and of tables that were made elsewhere, as flushed.
+		Written: t.TableBytesFlushed + t.TableBytesCompacted,
 	}
 	if v := e.values; v != nil {
 		out.Values, out.ValueHits, out.ValueMisses = v.cache.EntryCount(), v.hits.Load(), v.misses.Load()

@@ -45,7 +45,7 @@ func storeFiles(fs vfs.FS, dir string) ([]string, error) {
 	names, err := fs.List(dir)
 	names = slices.DeleteFunc(names, func(n string) bool {
 		return n == "LOCK" || n == ballastName || n == closedName || n == openedName || n == identityName ||
-			n == stageName
+			n == stageName || n == tablesName
 	})
 	slices.Sort(names)
 	return names, err

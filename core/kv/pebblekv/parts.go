@@ -82,7 +82,7 @@ func (p *parts) other(name string) {
 		p.old = true
 	case strings.HasPrefix(name, heirPrefix):
 		p.heirs = append(p.heirs, name)
-	case name == "LOCK", name == ballastName, name == stageName, strings.HasSuffix(name, tempEnd):
+	case name == "LOCK", name == ballastName, name == stageName, name == tablesName, strings.HasSuffix(name, tempEnd):
 		p.others = append(p.others, name)
 	default:
 		p.foreign = append(p.foreign, name)

@@ -14,9 +14,11 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/orrerydb/orrery/core/kv"
 )
 
@@ -44,6 +46,9 @@ type Engine struct {
 	relaxed *logTimer // nil: a commit waits for the log
 	disk    *disk
 	damages damages
+	fs      vfs.FS // that Pebble uses
+	options *pebble.Options
+	tables  atomic.Uint64 // number of files that were begun: see newTables
 }
 
 var _ kv.Engine = (*Engine)(nil)
@@ -86,14 +91,18 @@ func Open(dir string, o Options) (_ *Engine, err error) {
 	e.work.listen(po.EventListener)
 	e.pace.listen(po.EventListener)
 	d.listen(po.EventListener)
+	po.EnsureDefaults()
+	e.fs, e.options = po.FS, po
 	if e.db, err = pebble.Open(dir, po); err != nil {
 		cache.Unref()
 		place.remark()
 		return nil, errors.Join(translate(err), place.leave(false))
 	}
 	if !place.readOnly {
-		if err := place.fs.RemoveAll(place.fs.PathJoin(dir, stageName)); err != nil {
-			o.Logger.Warn("The remains of a backup can't be removed", "error", err)
+		for _, remains := range []string{stageName, tablesName} {
+			if err := place.fs.RemoveAll(place.fs.PathJoin(dir, remains)); err != nil {
+				o.Logger.Warn("Temporary files can't be removed", "directory", remains, "error", err)
+			}
 		}
 		if err := markOpened(place.fs, dir); err != nil {
 			o.Logger.Warn("The store can't be marked as open", "error", err)

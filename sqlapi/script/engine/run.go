@@ -33,7 +33,7 @@ type programRun struct {
 
 // runProgram runs a procedure or a trigger to its end.
 func runProgram(w *worker, setting wire.Setting, run *wire.Run) (wire.Result, *wire.Error) {
-	p, fault := w.programs.get(run.Name, run.Source)
+	p, fault := w.programs.get(run.Name, run.Source, true)
 	if fault != nil {
 		return wire.Result{}, fault
 	}
