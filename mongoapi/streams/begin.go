@@ -34,16 +34,14 @@ func Open(eng *core.Engine, run *expr.Run, o Options, spec value.Value, since ui
 func (st *Stream) begin(spec value.Value, since uint64) error {
 	resume, start := args.Given(spec, "resumeAfter"), args.Given(spec, "startAfter")
 	at := args.Given(spec, "startAtOperationTime")
-	switch n := 0; {
-	default:
-		for _, v := range []value.Value{resume, start, at} {
-			if v.IsDefined() {
-				n++
-			}
+	given := 0
+	for _, v := range []value.Value{resume, start, at} {
+		if v.IsDefined() {
+			given++
 		}
-		if n > 1 {
-			return merr.New(40674, "Only one type of resume option is allowed, but multiple were found.")
-		}
+	}
+	if given > 1 {
+		return merr.New(40674, "Only one type of resume option is allowed, but multiple were found.")
 	}
 	switch {
 	case at.IsDefined():

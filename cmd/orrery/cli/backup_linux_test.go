@@ -70,7 +70,8 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Fatal(code)
 	}
 	wantText(t, orrery(t, 1, "backup", "--to", "relative", "--endpoint", p.admin), "absolute")
-	wantText(t, orrery(t, 1, "backup", "--to", to, "--endpoint", p.admin, "--key", "d3Jvbmc="), "401")
+	t.Setenv("ORRERY_TEST_KEY", "d3Jvbmc=")
+	wantText(t, orrery(t, 1, "backup", "--to", to, "--endpoint", p.admin, "--key", "env:ORRERY_TEST_KEY"), "401")
 	p.end(t)
 	wantText(t, orrery(t, 1, "backup", "--to", to, "--data", data), "copy its whole data directory")
 

@@ -52,12 +52,17 @@ func (c *commands) root(s *streams) *cobra.Command {
 			"--nosql-addr is ORRERY_NOSQL_ADDR.",
 		SilenceErrors: true, SilenceUsage: true,
 	}
-	config := root.PersistentFlags().String("config", "", "`FILE` in TOML with values of flags; flags and variables "+
-		"take precedence.")
+	config := root.PersistentFlags().String("config", "", "`FILE` in TOML or YAML with values of flags; flags and "+
+		"variables take precedence.")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		key := cmd.Flags().Lookup("key")
+		onLine := key != nil && key.Changed
 		err := fromVariables(cmd.Flags())
 		if err == nil && *config != "" {
 			err = fromFile(*config, cmd)
+		}
+		if err == nil && key != nil {
+			err = resolveKey(key, onLine)
 		}
 		return err
 	}
@@ -110,7 +115,8 @@ func runs(f func() error) func(*cobra.Command, []string) error {
 	}
 }
 
-// fromVariables sets the flags that are not given to the values of their environment variables.
+// fromVariables sets the flags that are not given to the values of their environment variables. That of a repeatable
+// flag has one value on each line, or behind each comma if the flag has commas itself.
 func fromVariables(flags *pflag.FlagSet) (err error) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := "ORRERY_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
@@ -118,8 +124,14 @@ func fromVariables(flags *pflag.FlagSet) (err error) {
 		if !ok || f.Changed || f.Hidden || f.Name == "help" || f.Name == "version" || err != nil {
 			return
 		}
-		if e := flags.Set(f.Name, text); e != nil {
-			err = fmt.Errorf("variable %s: %w", name, e)
+		values := []string{text}
+		if f.Value.Type() == "stringArray" || f.Value.Type() == repeatable {
+			values = strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+		}
+		for _, v := range values {
+			if e := flags.Set(f.Name, v); e != nil && err == nil {
+				err = fmt.Errorf("variable %s: %w", name, e)
+			}
 		}
 	})
 	return err

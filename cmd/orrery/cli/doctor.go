@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,12 @@ import (
 type doctorCmd struct {
 	Data, Archive string
 	JSON          bool
+
+	until time.Time // when the server's answers aren't waited for any more
 }
+
+// doctorPatience is how long the doctor waits for a server altogether. Tests change it.
+var doctorPatience = 10 * time.Second
 
 func (d *doctorCmd) command(s *streams) *cobra.Command {
 	cmd := &cobra.Command{Use: "doctor", Short: "Look for what keeps a server from working: ports, disk, clock, " +
@@ -74,6 +80,7 @@ var checks = []struct {
 }
 
 func (d *doctorCmd) run(s *streams) error {
+	d.until = clock.New().Now().Add(doctorPatience)
 	conns, _ := server.ReadConnections(d.Data)
 	var all []finding
 	faults := 0
@@ -82,7 +89,7 @@ func (d *doctorCmd) run(s *streams) error {
 		if state == bad {
 			faults++
 		}
-		all = append(all, finding{c.name, state, says})
+		all = append(all, finding{c.name, state, string(hideKey([]byte(says), conns))})
 	}
 	if d.Archive != "" {
 		if err := d.pack(all, conns); err != nil {
@@ -115,27 +122,39 @@ func (d *doctorCmd) serving(conns *server.Connections) (string, string) {
 	case conns.Admin == nil:
 		return noted, "the server of " + d.Data + " runs, and has no admin port to ask"
 	}
-	text, code, _, err := get(conns.Admin.Endpoint + "ready")
-	for range 30 { // one that has just started
-		if err != nil || code == http.StatusOK {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-		text, code, _, err = get(conns.Admin.Endpoint + "ready")
+	text, code, _, err := d.get(conns.Admin.Endpoint + "ready")
+	for err == nil && code != http.StatusOK && d.until.Sub(clock.New().Now()) > doctorPatience/2 {
+		time.Sleep(100 * time.Millisecond) // it may have just started
+		text, code, _, err = d.get(conns.Admin.Endpoint + "ready")
 	}
 	switch {
 	case err != nil:
 		return bad, "the admin port doesn't answer: " + err.Error()
 	case code != http.StatusOK:
-		return bad, "the server is not ready: " + strings.TrimSpace(string(text))
+		return bad, "the server is not ready: " + shown(hideKey(text, conns))
 	}
 	return fine, "the server of " + d.Data + " is ready"
 }
 
-// get reads a URL.
-func get(url string) (text []byte, code int, date time.Time, err error) {
-	client := door.Client(5 * time.Second)
-	res, err := client.Get(url)
+// shown returns the beginning of a reply as one line without control characters, which could move a terminal's cursor.
+func shown(text []byte) string {
+	const most = 300
+	line, _, _ := strings.Cut(strings.TrimSpace(string(text[:min(len(text), most)])), "\n")
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '.'
+		}
+		return r
+	}, line)
+}
+
+// get reads a URL of the server, in five seconds at most and not later than until. It follows no redirect.
+func (d *doctorCmd) get(url string) (text []byte, code int, date time.Time, err error) {
+	left := min(d.until.Sub(clock.New().Now()), 5*time.Second)
+	if left <= 0 {
+		return nil, 0, date, fmt.Errorf("%s was not asked: the server was waited for too long", url)
+	}
+	res, err := door.Client(left).Get(url)
 	if err != nil {
 		return nil, 0, date, err
 	}
@@ -207,7 +226,7 @@ func (d *doctorCmd) clock(conns *server.Connections) (string, string) {
 				info.ModTime().UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	if conns != nil && conns.NoSQL != nil {
-		_, _, date, err := get(conns.NoSQL.Endpoint)
+		_, _, date, err := d.get(conns.NoSQL.Endpoint)
 		if err == nil && !date.IsZero() {
 			if off := now.Sub(date).Abs(); off > 10*time.Minute {
 				return bad, fmt.Sprintf("the server's clock is off by %v: signatures of requests will be refused", off)
@@ -264,7 +283,7 @@ func (d *doctorCmd) pack(all []finding, conns *server.Connections) error {
 	}{{"findings.json", text}}
 	if conns != nil && conns.Admin != nil {
 		for _, page := range []string{"status", "metrics"} {
-			if text, _, _, err := get(conns.Admin.Endpoint + page); err == nil {
+			if text, _, _, err := d.get(conns.Admin.Endpoint + page); err == nil {
 				files = append(files, struct {
 					name string
 					text []byte

@@ -3,11 +3,23 @@ package cli
 import (
 	"archive/tar"
 	"compress/gzip"
+	"crypto/ed25519"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
 	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
@@ -24,32 +36,8 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := out + errOut
-	names := ""
-	for r := tar.NewReader(z); ; {
-		h, err := r.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all += string(text)
-		names += h.Name + " "
-	}
+	names, packed := unpacked(t, file)
+	all := out + errOut + packed
 	if names != "orrery-doctor/findings.json orrery-doctor/status orrery-doctor/metrics " {
 		t.Errorf("the archive has %s", names)
 	}
@@ -60,6 +48,145 @@ func TestDoctor(t *testing.T) {
 	if got := string(hideKey([]byte(key), &server.Connections{Key: canary})); got != `{"Key":"<key>"}` {
 		t.Errorf("hidden: %s", got)
 	}
+}
+
+// unpacked returns the names of the files of an archive, and their content.
+func unpacked(t *testing.T, file string) (names, all string) {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return names, all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, all = names+h.Name+" ", all+string(text)
+	}
+}
+
+// Whatever answers in the place of the server, the doctor ends soon, asks nobody else, and tells no key.
+func TestDoctorOfOddServers(t *testing.T) {
+	was := doctorPatience
+	defer func() { doctorPatience = was }()
+	doctorPatience = time.Second
+	var asked atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer other.Close()
+	over := make(chan struct{})
+	defer close(over)
+	web := func(f http.HandlerFunc) string {
+		s := httptest.NewServer(f)
+		t.Cleanup(s.CloseClientConnections)
+		return s.URL
+	}
+	wait := func() {
+		select {
+		case <-over:
+		case <-time.After(time.Minute):
+		}
+	}
+	expired := httptest.NewUnstartedServer(http.NotFoundHandler())
+	expired.TLS = &tls.Config{Certificates: []tls.Certificate{expiredCert(t)}}
+	expired.Config.ErrorLog = log.New(io.Discard, "", 0)
+	expired.StartTLS()
+	defer expired.Close()
+	for _, c := range []struct{ name, url, says string }{
+		{"redirect", web(http.RedirectHandler(other.URL, http.StatusFound).ServeHTTP),
+			"sends the client to another address"},
+		{"stall", web(func(http.ResponseWriter, *http.Request) { wait() }),
+			"bad   server       the admin port doesn't answer"},
+		{"stall in the body", web(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_ = http.NewResponseController(w).Flush()
+			wait()
+		}), "bad   server       the admin port doesn't answer"},
+		{"slow", web(func(w http.ResponseWriter, _ *http.Request) {
+			time.Sleep(300 * time.Millisecond)
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}), "bad   server"},
+		{"garbage", raw(t, "\x1b[2J garbage "+canary+"\r\n\r\n"), "malformed HTTP"},
+		{"garbage in the body", web(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprintf(w, "\x1b[2J%s%s", strings.Repeat("x", 290), canary)
+		}), "the server is not ready: .[2Jxxx"},
+		{"silence", raw(t, ""), "the admin port doesn't answer"},
+		{"expired", expired.URL, "certificate"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			conns, err := json.Marshal(server.Connections{Key: canary, Admin: &server.AdminConn{Endpoint: c.url + "/"},
+				NoSQL: &server.NoSQLConn{Endpoint: c.url + "/"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, dir, "connect.json", string(conns))
+			file := filepath.Join(t.TempDir(), "report.tar.gz")
+			began := time.Now()
+			out, errOut := ran(t, 1, "doctor", "--data", dir, "--archive", file)
+			if took := time.Since(began); took > doctorPatience+5*time.Second {
+				t.Errorf("took %v", took)
+			}
+			if !strings.Contains(out, c.says) || strings.Contains(out, "\x1b") {
+				t.Errorf("%q says\n%q", c.says, out)
+			}
+			if _, packed := unpacked(t, file); strings.Contains(out+errOut+packed, canary[:10]) {
+				t.Errorf("the key is told: %s%s%s", out, errOut, packed)
+			}
+		})
+	}
+	if asked.Load() > 0 {
+		t.Errorf("the other server got %d requests", asked.Load())
+	}
+}
+
+// raw returns the URL of a server that answers each connection with the same bytes.
+func raw(t *testing.T, text string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			_, _ = io.WriteString(c, text)
+			_ = c.(*net.TCPConn).CloseWrite()
+			_, _ = io.Copy(io.Discard, c)
+			_ = c.Close()
+		}
+	}()
+	return "http://" + l.Addr().String()
+}
+
+// expiredCert returns a certificate of yesterday.
+func expiredCert(t *testing.T) tls.Certificate {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-48 * time.Hour),
+		NotAfter: time.Now().Add(-24 * time.Hour)}
+	der, err := x509.CreateCertificate(nil, of, of, public, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}
 }
 
 // cert show and cert trust give the certificate of a data directory or of a server, and never its private key.
@@ -93,49 +220,5 @@ func TestCert(t *testing.T) {
 	}
 	if _, errOut := ran(t, 1, "cert", "show", "--data", t.TempDir()); !strings.Contains(errOut, "has no certificate") {
 		t.Errorf("no certificate: %s", errOut)
-	}
-}
-
-// A file sets flags that neither the command line nor a variable sets.
-func TestConfigFile(t *testing.T) {
-	dir := t.TempDir()
-	// connect says which directory it has looked at.
-	file := write(t, dir, "orrery.toml", "data = \""+dir+"/fromfile\"\nthrottle = true\ngremlin-source = [\"a=b/c\"]\n")
-	for _, c := range []struct {
-		args []string
-		env  string
-		says string
-	}{
-		{[]string{"--config", file}, "", "/fromfile"},
-		{[]string{"--config", file, "--data", dir + "/flag"}, "", "/flag"},
-		{[]string{"--config", file}, dir + "/variable", "/variable"},
-	} {
-		if c.env != "" {
-			t.Setenv("ORRERY_DATA", c.env)
-		}
-		if _, errOut := ran(t, 1, append([]string{"connect"}, c.args...)...); !strings.Contains(errOut, dir+c.says) {
-			t.Errorf("%v: %s", c.args, errOut)
-		}
-	}
-	os.Unsetenv("ORRERY_DATA")
-	secret := write(t, dir, "secret.toml", "key = \""+canary+"\"\n")
-	if err := os.Chmod(secret, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for name, says := range map[string]string{
-		write(t, dir, "unknown.toml", "colour = \"red\"\n"):    "no command has a flag called colour",
-		write(t, dir, "broken.toml", "key = "+canary+"\n"):     "line 1, column",
-		write(t, dir, "table.toml", "[serve]\ndata = \"x\"\n"): "no command has a flag called serve",
-		write(t, dir, "type.toml", "json = \"perhaps\"\n"):     "invalid syntax",
-		secret:                           "chmod 600",
-		filepath.Join(dir, "isn't here"): "no such file",
-	} {
-		_, errOut := ran(t, 2, "connect", "--config", name)
-		if !strings.Contains(errOut, says) || strings.Contains(errOut, canary[:10]) {
-			t.Errorf("%s: %s", name, errOut)
-		}
-	}
-	if out, _ := ran(t, 0); !strings.Contains(out, "orrery demo") || strings.Count(out, "\n") > 20 {
-		t.Errorf("without arguments: %s", out)
 	}
 }

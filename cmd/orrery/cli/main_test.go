@@ -86,6 +86,7 @@ func TestDefaultsAreTheServers(t *testing.T) {
 }
 
 func TestExitCodes(t *testing.T) {
+	t.Setenv("ORRERY_TEST_KEY", "a2V5")
 	for _, tc := range []struct {
 		args string
 		code int
@@ -111,7 +112,8 @@ func TestExitCodes(t *testing.T) {
 		{"serve --memory --strict table", 1, "--strict"},
 		{"serve --memory --public-host a/b", 1, "--public-host"},
 		{"serve --memory --key-file /nonexistent", 1, "--key-file"},
-		{"serve --memory --key a2V5 --key-file /nonexistent", 1, "can't be used together"},
+		{"serve --memory --key a2V5", 1, "want env:NAME or file:PATH"},
+		{"serve --memory --key env:ORRERY_TEST_KEY --key-file /nonexistent", 1, "can't be used together"},
 		{"serve --memory --log-level loud", 2, "log-level"},
 		{"serve --memory --log-format xml", 2, "log-format"},
 		{"serve --memory --tls-cert x", 1, "--tls-cert and --tls-key"},

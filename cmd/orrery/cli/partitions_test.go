@@ -63,10 +63,11 @@ func served(t *testing.T) *server.Server {
 func TestPartitionsCommand(t *testing.T) {
 	s := served(t)
 	admin := "http://" + s.Addr(server.Admin)
+	t.Setenv("ORRERY_TEST_KEY", s.Key())
 	orrery := func(want int, args ...string) string {
 		t.Helper()
 		var out, errOut bytes.Buffer
-		args = append(append([]string{"partitions"}, args...), "--endpoint", admin, "--key", s.Key())
+		args = append(append([]string{"partitions"}, args...), "--endpoint", admin, "--key", "env:ORRERY_TEST_KEY")
 		if code := run(args, &out, &errOut); code != want {
 			t.Fatalf("%v: exit code %d: %s", args, code, &errOut)
 		}
@@ -154,7 +155,9 @@ func TestPartitionsGuide(t *testing.T) {
 		}
 	}
 	var out, errOut bytes.Buffer
-	args := []string{"partitions", "shop/orders", "--endpoint", "http://" + s.Addr(server.Admin), "--key", s.Key()}
+	t.Setenv("ORRERY_TEST_KEY", s.Key())
+	args := []string{"partitions", "shop/orders", "--endpoint", "http://" + s.Addr(server.Admin), "--key",
+		"env:ORRERY_TEST_KEY"}
 	if code := run(args, &out, &errOut); code != 0 {
 		t.Fatalf("exit code %d: %s", code, &errOut)
 	}

@@ -36,10 +36,7 @@ func (r *remote) flags(f *pflag.FlagSet) {
 
 // server returns the server that the flags name.
 func (r *remote) server() (*door.Server, error) {
-	key, err := secret(r.Key)
-	if err != nil {
-		return nil, err
-	}
+	key := r.Key
 	explicit := r.Endpoint+r.MongoEndpoint+r.TableEndpoint+r.GremlinEndpoint+r.AdminEndpoint != ""
 	switch {
 	case r.Profile != "" && (explicit || r.Data != ""):
@@ -107,16 +104,23 @@ func connected(c *server.Connections, key string) (*door.Server, error) {
 	return s, nil
 }
 
-// secret returns the key that a flag refers to. Every flag is a variable too, and a variable is no command line.
-func secret(ref string) (string, error) {
-	if ref != "" && ref == os.Getenv("ORRERY_KEY") {
-		return ref, nil
+// isReference reports whether a text says where a key is. No key in base64 has a colon.
+func isReference(text string) bool {
+	return strings.HasPrefix(text, "env:") || strings.HasPrefix(text, "file:")
+}
+
+// resolveKey replaces the value of the flag --key by the key that it refers to. A key itself is accepted from variables
+// and files of settings. Other users see the command line, so it may only have the well-known key.
+func resolveKey(f *pflag.Flag, onLine bool) error {
+	text := f.Value.String()
+	if !isReference(text) && (!onLine || text == server.WellKnownKey) {
+		return nil
 	}
-	key, err := door.Secret(ref)
+	key, err := door.Secret(text)
 	if err != nil {
-		return "", fmt.Errorf("--key: %w", err)
+		return failure{fmt.Errorf("--key: %w", err)}
 	}
-	return key, nil
+	return f.Value.Set(key)
 }
 
 // profilesFile returns the name of the file of profiles.
@@ -175,9 +179,9 @@ func profile(name string) (*door.Server, error) {
 			s.Account = v
 		case "key":
 			s.Key = v
-			if strings.HasPrefix(v, "env:") || strings.HasPrefix(v, "file:") {
-				if s.Key, err = secret(v); err != nil {
-					return nil, err
+			if isReference(v) {
+				if s.Key, err = door.Secret(v); err != nil {
+					return nil, fmt.Errorf("profile %s of %s: %w", name, path, err)
 				}
 			}
 		default:

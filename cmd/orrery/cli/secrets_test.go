@@ -3,10 +3,12 @@ package cli
 import (
 	"bytes"
 	"encoding/base64"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -61,6 +63,52 @@ func TestTheKeyIsSeenNowhere(t *testing.T) {
 	}
 	if _, errOut := ran(t, 1, append(base, "--profile", "here")...); !strings.Contains(errOut, "chmod 600") {
 		t.Errorf("a profile that others may read: %q", errOut)
+	}
+}
+
+// Each command that takes a key refuses one on its command line, takes it from a variable and from a file, and shows it
+// in none of these cases.
+func TestKeysOfEveryCommand(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("ORRERY_TEST_CANARY", canary)
+	keyFile := write(t, dir, "keyfile", canary+"\n")
+	rows := write(t, dir, "rows.jsonl", "{}\n")
+	refusal := "a key on the command line is refused"
+	nowhere, noPort := "http://127.0.0.1:1", "127.0.0.1:99999999"
+	for _, c := range [][]string{
+		{"serve", "--memory", "--nosql-addr", noPort},
+		{"emulator", "--nosql-addr", noPort},
+		{"demo", "--nosql-addr", noPort},
+		{"query", "SELECT 1", "--db", "d", "--container", "c", "--endpoint", nowhere},
+		{"tail", "d/c", "--endpoint", nowhere},
+		{"partitions", "d/c", "--endpoint", nowhere},
+		{"partitions", "split", "d/c", "0", "--endpoint", nowhere},
+		{"partitions", "merge", "d/c", "0", "--endpoint", nowhere},
+		{"backup", "--to", filepath.Join(dir, "backup"), "--endpoint", nowhere},
+		{"import", rows, "--db", "d", "--container", "c", "--endpoint", nowhere, "--state", filepath.Join(dir, "state"),
+			"--bad-rows", filepath.Join(dir, "bad")},
+		{"export", filepath.Join(dir, "out.jsonl"), "--db", "d", "--container", "c", "--endpoint", nowhere},
+		{"shell", "--eval", "SELECT 1", "--db", "d", "--container", "c", "--endpoint", nowhere},
+	} {
+		for _, key := range []struct {
+			value   string
+			refused bool
+		}{{canary, true}, {"env:ORRERY_TEST_CANARY", false}, {"file:" + keyFile, false},
+			{server.WellKnownKey, false}} {
+			var out, errOut bytes.Buffer
+			code := run(append(slices.Clone(c), "--key", key.value), &out, &errOut)
+			all := out.String() + errOut.String() + content(dir, "state") + content(dir, "bad")
+			if code == 0 || strings.Contains(all, refusal) != key.refused || strings.Contains(all, canary[:20]) {
+				t.Errorf("%s --key %.10s: exit %d: %s", c[0], key.value, code, all)
+			}
+		}
+	}
+	// Nobody lists a command here whose flag --key is new.
+	for _, c := range runnable((&commands{}).root(&streams{io.Discard, io.Discard})) {
+		tried := "serve emulator demo query tail partitions split merge backup import export shell"
+		if f := c.Flags().Lookup("key"); f != nil && !strings.Contains(tried, c.Name()) {
+			t.Errorf("%s has a flag --key and isn't tried", c.CommandPath())
+		}
 	}
 }
 

@@ -88,8 +88,8 @@ func (c *serving) flags(f *pflag.FlagSet) {
 type keyFlags struct{ Key, KeyFile string }
 
 func (c *keyFlags) flags(f *pflag.FlagSet) {
-	f.StringVar(&c.Key, "key", server.WellKnownKey, "Account key, base64. The default is the emulator's well-known "+
-		"key.")
+	f.StringVar(&c.Key, "key", server.WellKnownKey, "Where the account key is, in base64: `env:NAME or file:PATH`. "+
+		"The default is the emulator's well-known key, the only one that may be written here itself.")
 	f.StringVar(&c.KeyFile, "key-file", "", "`FILE` with the account key: other users of this machine see the flags "+
 		"of a process.")
 }

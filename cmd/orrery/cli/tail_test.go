@@ -223,6 +223,7 @@ func TestTailOfAllVersions(t *testing.T) {
 }
 
 func TestTailRefusals(t *testing.T) {
+	t.Setenv("ORRERY_TEST_KEY", "!")
 	endpoint, stop := started(t, t.TempDir())
 	defer stop()
 	for _, c := range []struct {
@@ -235,7 +236,7 @@ func TestTailRefusals(t *testing.T) {
 		{[]string{"shop/orders", "--from", "yesterday"}, "--from yesterday: want beginning, now, or a time"},
 		{[]string{"shop/orders", "--all-versions"}, "retentionDuration"},
 		{[]string{"shop/orders", "--all-versions", "--from", "beginning"}, "the feed of all versions begins now"},
-		{[]string{"shop/orders", "--key", "!"}, "--key: want base64"},
+		{[]string{"shop/orders", "--key", "env:ORRERY_TEST_KEY"}, "--key: want base64"},
 		{[]string{"shop/orders", "--endpoint", "http://127.0.0.1:1"}, "no server answers at http://127.0.0.1:1"},
 	} {
 		var out, errOut bytes.Buffer
