@@ -150,7 +150,8 @@ func FuzzIndexed(f *testing.F) {
 		text := mtest.Text(v)
 		if !ok || slices.ContainsFunc([]string{`"$out"`, `"$merge"`, `"$sample"`, `"$sampleRate"`, `"$rand"`, "$$NOW",
 			`"$collStats"`, `"$currentOp"`, `"$indexStats"`, `"$text"`, "Near", `"$near"`, `Sessions"`, `"$meta"`,
-			`"$changeStream"`}, func(w string) bool { return strings.Contains(text, w) }) {
+			`"$changeStream"`}, func(w string) bool { return strings.Contains(text, w) }) ||
+			unordered(text) && (strings.Contains(text, `"$limit"`) || strings.Contains(text, `"$skip"`)) {
 			return
 		}
 		var want string
@@ -164,7 +165,18 @@ func FuzzIndexed(f *testing.F) {
 			if r.Lookup("ok").Double() != 1 {
 				return // an index may save the evaluation that fails
 			}
-			got := r.Lookup("cursor", "firstBatch").String()
+			vs, err := r.Lookup("cursor", "firstBatch").Array().Values()
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := make([]string, len(vs))
+			for i, v := range vs {
+				lines[i] = v.String()
+			}
+			if unordered(text) {
+				slices.Sort(lines)
+			}
+			got := strings.Join(lines, "\n")
 			if i == 0 {
 				want = got
 			} else if got != want {
@@ -172,4 +184,9 @@ func FuzzIndexed(f *testing.F) {
 			}
 		}
 	})
+}
+
+// unordered reports whether a pipeline has groups, which may come in any order.
+func unordered(text string) bool {
+	return strings.Contains(text, `"$group"`) || strings.Contains(text, `"$sortByCount"`)
 }
