@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
 // BenchmarkSplit splits slots with 10,000 items of about 1 KB and joins them again, without other requests. It
@@ -27,17 +26,6 @@ func BenchmarkSplit(b *testing.B) {
 	b.ReportMetric(float64(items)/b.Elapsed().Seconds(), "items/s")
 	b.ReportMetric(float64((cpuTime()-begin).Nanoseconds())/1000/float64(items), "cpu-us/item")
 	b.ReportMetric(float64(atRest(kve)-written)/float64(items), "disk-B/item")
-}
-
-// atRest waits until a store writes nothing more, and returns what it has written.
-func atRest(kve *pebblekv.Engine) (written uint64) {
-	for still := 0; still < 20; time.Sleep(100 * time.Millisecond) {
-		still++
-		if now := kve.Metrics().Written; now != written {
-			written, still = now, 0
-		}
-	}
-	return written
 }
 
 // splitAll splits all slots of a container until there are many, and joins them until there are few. It returns the

@@ -204,8 +204,8 @@ func TestSplitCutAnywhere(t *testing.T) {
 // Items change again and again while they are copied: between the copies of an item and of its entries too.
 func TestSplitBesideManyChanges(t *testing.T) {
 	for name, open := range map[string]func(t testing.TB) kv.Engine{
-		"mem": func(testing.TB) kv.Engine { return kv.Checked(memkv.New()) }, "pebble": engines["pebble"],
-		"by commits": engines["mem"],
+		"mem": func(testing.TB) kv.Engine { return kv.Checked(memkv.New()) }, "pebble": ownEngines["pebble"],
+		"by commits": ownEngines["mem"],
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &hooks{Engine: open(t)}

@@ -317,13 +317,13 @@ func (t *cappedTail) Close() {
 	}
 }
 
-func (t *cappedTail) notify(wake func()) (stop func()) { return t.topic.Notify(t.at, wake) }
+func (t *cappedTail) Notify(wake func()) (stop func()) { return t.topic.Notify(t.at, wake) }
 
-func (t *cappedTail) over() bool { return t.done || t.left == 0 }
+func (t *cappedTail) Over() bool { return t.done || t.left == 0 }
 
-func (t *cappedTail) tokenAfter(bool) value.Value { return value.Undef() }
+func (t *cappedTail) TokenAfter(bool) value.Value { return value.Undef() }
 
-func (t *cappedTail) rest() {
+func (t *cappedTail) Rest() {
 	if t.rows != nil {
 		t.close()
 		t.more = true

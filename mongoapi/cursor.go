@@ -22,6 +22,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 	"github.com/orrerydb/orrery/mongoapi/project"
+	"github.com/orrerydb/orrery/mongoapi/streams"
 )
 
 const (
@@ -311,7 +312,7 @@ func (c *cursor) tailed(end bool) bool {
 	if c.tail == nil {
 		return end
 	}
-	return end && c.tail.over() && !c.held.IsDefined()
+	return end && c.tail.Over() && !c.held.IsDefined()
 }
 
 // exhausted reports whether there are no documents after a batch of n.
@@ -472,7 +473,7 @@ func (c *cursor) rest() {
 		}
 	}
 	if c.tail != nil {
-		c.tail.rest()
+		c.tail.Rest()
 	}
 	c.run.Under(context.Background())
 }
@@ -482,7 +483,7 @@ func (c *cursor) appendToken(dst []byte) []byte {
 	if c.tail == nil {
 		return dst
 	}
-	if t := c.tail.tokenAfter(!c.held.IsDefined()); t.IsDefined() {
+	if t := c.tail.TokenAfter(!c.held.IsDefined()); t.IsDefined() {
 		dst = value.AppendElement(dst, "postBatchResumeToken", t)
 	}
 	return dst
@@ -504,7 +505,7 @@ func (r *request) awaited(c *cursor, dst []byte, n int) (out []byte, end bool, e
 		var here bool
 		_ = yield.While(r.ctx, func() error {
 			r.c.waits(1)
-			wait, here = r.c.p.Park(wait, c.tail.notify)
+			wait, here = r.c.p.Park(wait, c.tail.Notify)
 			r.c.waits(-1)
 			return nil
 		})
@@ -547,7 +548,7 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	_, r.resumable = c.tail.(*stream)
+	_, r.resumable = c.tail.(*streams.Stream)
 	done := true // unless the read succeeds
 	defer func() { r.s.cursors.give(c, done) }()
 	if err := r.failAt(failpoint.GetMore); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/changes"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/order"
@@ -146,7 +147,7 @@ func dbHash(r *request, dst []byte) ([]byte, error) {
 		total.Write([]byte(c.ID))
 		total.Write([]byte(sum))
 		hashes = bson.AppendString(hashes, c.ID, sum)
-		uuids = value.AppendElement(uuids, c.ID, uuidOf(c.RID))
+		uuids = value.AppendElement(uuids, c.ID, changes.UUIDOf(c.RID))
 		if k.option("capped").Bool() {
 			capped = append(capped, c.ID)
 		}

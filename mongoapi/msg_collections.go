@@ -8,6 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/changes"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -159,7 +160,7 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 			b = bson.End(append(ob, options[c.ID]...), oa)
 			ia, ib := bson.BeginObject(b, "info")
 			ib = bson.AppendBool(ib, "readOnly", false)
-			ib = value.AppendElement(ib, "uuid", uuidOf(c.RID))
+			ib = value.AppendElement(ib, "uuid", changes.UUIDOf(c.RID))
 			b = bson.End(ib, ia)
 			b = value.AppendElement(b, "idIndex", idIndexOf(options[c.ID]))
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
 	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/changes"
 	"github.com/orrerydb/orrery/mongoapi/collation"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
@@ -25,8 +26,6 @@ import (
 //
 // Example: the view v on c has the pipeline [{$match: {a: 1}}]. {find: "v", filter: {b: 2}} runs {aggregate: "c",
 // pipeline: [{$match: {a: 1}}, {$match: {b: 2}}]}.
-
-const viewsCollection = "system.views"
 
 // maxViewDepth is how many views may be on each other.
 const maxViewDepth = 20
@@ -45,8 +44,8 @@ func notOnView(db, name string) error {
 
 // viewDoc returns the document of a view, Undefined if there is none.
 func (r *request) viewDoc(db, name string) (value.Value, error) {
-	c, err := r.s.eng.Container(db, viewsCollection)
-	if status.Is(err, status.NotFound) || name == viewsCollection {
+	c, err := r.s.eng.Container(db, changes.Views)
+	if status.Is(err, status.NotFound) || name == changes.Views {
 		return value.Undef(), nil
 	}
 	if err != nil {
@@ -385,11 +384,11 @@ func viewDocument(db, name, on string, pipeline, collation value.Value) value.Va
 // ensureViews returns the collection of the database's views. It creates it if necessary.
 func (r *request) ensureViews() (*coll, error) {
 	for {
-		k, err := r.lookUp(r.db, viewsCollection)
+		k, err := r.lookUp(r.db, changes.Views)
 		if k != nil || err != nil {
 			return k, err
 		}
-		if k, err = r.makeCollection(r.db, viewsCollection); k != nil || err != nil {
+		if k, err = r.makeCollection(r.db, changes.Views); k != nil || err != nil {
 			return k, err
 		}
 	}
@@ -432,7 +431,7 @@ func (r *request) dropView(name string) (found bool, err error) {
 	if !d.IsDefined() || err != nil {
 		return false, err
 	}
-	k, err := r.lookUp(r.db, viewsCollection)
+	k, err := r.lookUp(r.db, changes.Views)
 	if k == nil || err != nil {
 		return false, err
 	}
@@ -446,7 +445,7 @@ func (r *request) dropView(name string) (found bool, err error) {
 
 // listedViews returns the database's views as listCollections shows them.
 func (r *request) listedViews(nameOnly bool) (out []value.Value, err error) {
-	k, err := r.lookUp(r.db, viewsCollection)
+	k, err := r.lookUp(r.db, changes.Views)
 	if k == nil || err != nil {
 		return nil, err
 	}

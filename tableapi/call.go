@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/internal/rest"
 	"github.com/orrerydb/orrery/tableapi/edm"
@@ -74,11 +75,12 @@ func (c *call) setCommon() {
 	if v := c.In["X-Ms-Client-Request-Id"]; len(v) > 0 && len(v[0]) <= 1024 {
 		c.Set("X-Ms-Client-Request-Id", v[0])
 	}
-	if c.Charge > 0 {
-		c.BeginLine("x-ms-request-charge")
-		c.Lines = rest.AppendCharge(c.Lines, c.Charge)
-		c.EndLine()
+	if c.Charge == 0 { // a request about tables, or one that changes and finds nothing
+		c.Charge = ru.Metadata
 	}
+	c.BeginLine("x-ms-request-charge")
+	c.Lines = rest.AppendCharge(c.Lines, c.Charge)
+	c.EndLine()
 }
 
 // parseQuery reads the query string. A pair with malformed escapes is taken literally, because $filter texts of

@@ -85,7 +85,7 @@ func TestCharges(t *testing.T) {
 			t.Errorf("%s: %.2f, what does more %.2f", x.name, x.less, x.more)
 		}
 	}
-	if n := do("GET", "/ttt(PartitionKey='p',RowKey='none')", "", 404); n != 0 {
+	if n := do("GET", "/ttt(PartitionKey='p',RowKey='none')", "", 404); n != 1 {
 		t.Errorf("what isn't there: %.2f", n)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -324,4 +325,95 @@ func TestFunctionsInQueries(t *testing.T) {
 	if code, _, body := l.post("sprocs/inside", "", "b"); code != 200 || body != "[50,200,300,400,1]" {
 		t.Errorf("a query in a procedure: %d %s", code, body)
 	}
+}
+
+// P12: programs that work with promises, getters, links and callbacks in ways that no documentation shows either end
+// with an error that leaves nothing, or do all that they have begun.
+func TestP12OddPrograms(t *testing.T) {
+	cfg := server.Ephemeral()
+	cfg.Auth, cfg.ScriptTime = false, 2*time.Second
+	l := startLibrary(t, cfg)
+	const collection = `var c = getContext().getCollection(), link = c.getSelfLink(); `
+	const left = `c.createDocument(link, {id: "left", author: "a1"}, function () {}); `
+	for name, x := range map[string]struct {
+		text string // behind collection and left; a whole function where it begins with one
+		code int
+		sub  string
+		says string
+	}{
+		"async throw": {`async function f() { ` + collection + left + `await null; throw new Error("late"); }`, 400, "",
+			"late"},
+		"endless chain": {`function f() { return Promise.resolve().then(f); } return f();`, 408, "", "ran longer"},
+		"getter": {`c.createDocument(link, {id: "x", author: "a1", get y() { throw new Error("boo"); }});`, 400, "",
+			"boo"},
+		"endless getter": {`c.createDocument(link, {id: "x", author: "a1", y: {toJSON: function () { for (;;); }}});`,
+			408, "", "ran longer"},
+		"cycle":         {`var a = {id: "x", author: "a1"}; a.a = a; c.createDocument(link, a);`, 400, "", "circular"},
+		"cycle in body": {`var a = {}; a.a = a; getContext().getResponse().setBody(a);`, 400, "", "circular"},
+		"other container": {`c.createDocument("dbs/db/colls/other", {id: "x", author: "a1"});`, 400, "",
+			"outside current collection"},
+		"other key":        {`c.createDocument(link, {id: "x", author: "a2"});`, 400, "", "partition keys other than"},
+		"throws undefined": {`throw undefined;`, 400, "", ""},
+		"throws a number":  {`throw 5;`, 400, "", "5"},
+		"number":           {`throw new Error(4711, "mine");`, 400, "4711", "mine"},
+		"caught too early": {`try { c.createDocument(link, {id: "x", author: "a1"}, function () {
+			throw new Error("in the callback"); }); } catch (e) {}`, 400, "", "in the callback"},
+		"no function": {`setTimeout(function () {}, 1);`, 400, "", "setTimeout is not defined"},
+		"nested": {`var a = {id: "x", author: "a1"}, b = a; for (var i = 0; i < 1000; i++) b = b.x = {};
+			c.createDocument(link, a);`, 400, "", "nested deeper"},
+		"big number": {`getContext().getResponse().setBody(10n);`, 400, "", "BigInt"},
+		"large body": {`getContext().getResponse().setBody("x".repeat(5000000));`, 400, "413", "too large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := x.text
+			if !strings.HasPrefix(text, "async function") {
+				text = "function () { " + collection + left + text + " }"
+			}
+			l.program("sprocs", name, text, "")
+			code, sub, body := l.post("sprocs/"+url.PathEscape(name), "", "a1")
+			if code != x.code || x.sub != "" && sub != x.sub || !strings.Contains(body, x.says) {
+				t.Errorf("%d/%s %s, want %d/%s with %q", code, sub, body, x.code, x.sub, x.says)
+			}
+			_, err := l.ReadItem(bg, str("a1"), "left", nil)
+			refused(t, err, 404)
+		})
+	}
+	// What a program begins in a promise or in a callback of a callback belongs to its transaction.
+	l.program("sprocs", "later", `async function later() { `+collection+`
+		await null;
+		c.createDocument(link, {id: "one", author: "a1"}, function () {
+			Promise.resolve().then(function () { c.createDocument(link, {id: "two", author: "a1"}); });
+		});
+	}`, "")
+	if code, _, body := l.post("sprocs/later", "", "a1"); code != 200 {
+		t.Errorf("%d %s", code, body)
+	}
+	for _, id := range []string{"one", "two"} {
+		_, err := l.ReadItem(bg, str("a1"), id, nil)
+		ok(t, err)
+	}
+}
+
+// P12: a program that inserts until it isn't accepted any more has inserted what was accepted.
+func TestP12BackPressure(t *testing.T) {
+	cfg := server.Ephemeral()
+	cfg.Auth, cfg.ScriptTime = false, 5*time.Minute
+	l := startLibrary(t, cfg)
+	l.program("sprocs", "fill", `function fill() {
+		var c = getContext().getCollection(), link = c.getSelfLink(), n = 0;
+		function next() {
+			var accepted = c.createDocument(link, {id: "n" + n, author: "a2"}, function (err) {
+				if (err) throw new Error(err.number, err.body);
+				n++;
+				next();
+			});
+			if (!accepted) getContext().getResponse().setBody(n);
+		}
+		next();
+	}`, "")
+	code, sub, body := l.post("sprocs/fill", "", "a2")
+	if code != 200 || body != "65000" {
+		t.Fatalf("%d/%s %.300s", code, sub, body)
+	}
+	same(t, harness.Query(t, l.ContainerClient, str("a2"), "SELECT VALUE COUNT(1) FROM c"), "[65000]")
 }

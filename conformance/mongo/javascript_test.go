@@ -65,6 +65,11 @@ func TestJavaScript(t *testing.T) {
 		{`{"count":"c","query":{"$where":"function() { return obj.k === 'a' }"}}`, `{"$numberInt":"2"}`},
 		{`{"count":"c","query":{"$where":"var x = this.n; return x == 3"}}`, `{"$numberInt":"1"}`},
 		{`{"count":"c","query":{"k":"a","$where":{"$code":"this.tags.length == 0"}}}`, `{"$numberInt":"1"}`},
+		// Programs aren't in strict mode: a variable needs no declaration, with and octal numbers are allowed.
+		{`{"count":"c","query":{"$where":"s = 0; for (p in this) { s++ } return s == 4"}}`, `{"$numberInt":"4"}`},
+		{`{"count":"c","query":{"$where":"with (this) { return n == 05 }"}}`, `{"$numberInt":"1"}`},
+		{`{"count":"c","query":{"$where":"return typeof s == 'undefined'"}}`, `{"$numberInt":"4"}`},
+		{`{"count":"c","query":{"$where":"'use strict'; s = 1; return true"}}`, `JSInterpreterFailure: `},
 		{`{"count":"c","query":{"$where":{"$code":"this.n == limit","$scope":{"limit":9}}}}`, `{"$numberInt":"1"}`},
 		{`{"count":"c","query":{"$where":"this.at instanceof Date && this.at.getTime() == 86400000"}}`,
 			`{"$numberInt":"1"}`},

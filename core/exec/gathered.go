@@ -90,6 +90,7 @@ func (s *gathered) fill(limit int) error {
 	s.list, s.names, s.at, s.more = s.list[:0], s.names[:0], 0, false
 	u := s.u
 	u.i, u.above = 0, false
+	before, named := s.b.rows.stats.Entries, 0
 	for u.i < len(s.b.spans) {
 		if u.most = 0; limit < noLimit && len(u.also) == 0 {
 			u.most = limit - len(s.list) + 1
@@ -97,8 +98,12 @@ func (s *gathered) fill(limit int) error {
 		if err := u.gather(); err != nil {
 			return err
 		}
+		named += len(u.list)
 		s.take()
 		if len(s.list) > limit {
+			if s.continues() {
+				s.b.rows.stats.owed.entries += s.b.rows.stats.Entries - before
+			}
 			return nil
 		}
 		if u.more {
@@ -109,7 +114,21 @@ func (s *gathered) fill(limit int) error {
 	}
 	s.sort()
 	s.trim()
+	read := s.b.rows.stats.Entries - before
+	if !s.continues() {
+		read = min(read, named) // the others belong to no item
+	}
+	s.b.rows.stats.owed.entries += read
 	return nil
+}
+
+// continues reports whether the first page of the query has been charged with what this page reads of the index.
+func (s *gathered) continues() bool { return s.begun || s.b.rows.given.Continuation != "" }
+
+// pay charges the entry of an item that is given.
+func (s *gathered) pay() {
+	o := &s.b.rows.stats.owed
+	o.entries = max(0, o.entries-1)
 }
 
 // fewNamed is a number of items of a slot. Up to it memory is reserved for those of several slots.
@@ -178,6 +197,7 @@ func (s *gathered) next(r *row) (bool, error) {
 		}
 		n := &s.list[s.at]
 		s.at++
+		s.pay()
 		name := s.names[n.from:n.to]
 		r.slot = n.slot
 		e := keys.IndexEntry{Value: s.names[n.to:n.end], Number: n.number, Name: name}
@@ -198,6 +218,7 @@ func (s *gathered) name(n *nameOf) (bool, error) {
 	}
 	it := &s.list[s.at]
 	s.at++
+	s.pay()
 	*n = nameOf{slot: it.slot, number: it.number, name: s.names[it.from:it.to]}
 	return true, nil
 }

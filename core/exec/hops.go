@@ -84,6 +84,6 @@ func (b *builder) countPlaces(slot *store.ViewSlot, p *access.Pred, limit int) (
 			break
 		}
 	}
-	b.rows.stats.Counted += n
+	b.rows.counted(n)
 	return n
 }

@@ -116,6 +116,8 @@ type Stats struct {
 	Matched    int // candidates that the exact filter accepted
 	Sorted     bool
 	Times      Times // with Query.Timer
+
+	owed owed // what of Entries, Items and Bytes isn't charged
 }
 
 // Rows streams the rows of a query. It is not safe for concurrent use. The caller closes it.

@@ -70,10 +70,10 @@ func (b *builder) CountRows(p *access.Pred, entries int) (rows float64, more boo
 		return 0, true
 	}
 	s := &b.rows.stats
-	before, counted := s.Entries, s.Counted
+	before, counted, owes := s.Entries, s.Counted, s.owed
 	defer func() {
 		s.Explained += s.Counted - counted
-		s.Entries, s.Counted = before, counted
+		s.Entries, s.Counted, s.owed = before, counted, owes
 	}()
 	if len(b.spans) == 1 && b.spans[0].full {
 		items, err := b.inKey()
@@ -154,6 +154,6 @@ func (b *builder) countEntries(slot *store.ViewSlot, p *access.Pred, ivs []acces
 		b.rest(it)
 	}
 	b.rows.stats.Entries += n
-	b.rows.stats.Counted += n
+	b.rows.counted(n)
 	return n
 }

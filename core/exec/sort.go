@@ -66,6 +66,7 @@ type sorter struct {
 	began  bool // the source has been read
 	disk   spilled
 	err    error
+	owes   account
 	rings  *rings // of an order of distances: the candidates near the place
 }
 
@@ -195,8 +196,17 @@ func (h *topHeap) Pop() any {
 // fill reads all candidates.
 func (s *sorter) fill() error {
 	for s.src != nil {
+		stats := &s.b.rows.stats
+		if s.owes.on {
+			s.owes.begin(stats)
+		}
 		s.err = s.drain()
-		if s.closeSource(); s.err == nil && s.disk.runs != nil {
+		s.closeSource()
+		if s.owes.on {
+			s.owes.end(stats, s.pos != nil)
+			s.owes.order(s.b.q.Shown == Newest)
+		}
+		if s.err == nil && s.disk.runs != nil {
 			s.err = s.merge()
 		}
 		if s.began = true; s.err != nil || s.rings == nil || s.rings.enough(s) {
@@ -240,12 +250,16 @@ func (s *sorter) drain() error {
 		if !ok {
 			break
 		}
+		if s.owes.on {
+			s.owes.candidate(&r.item)
+		}
 		if s.b.q.Match != nil {
 			keep, err := s.b.rows.match(&r.item)
 			if err != nil {
 				return err
 			}
 			if !keep {
+				s.skip(&r)
 				continue
 			}
 		}
@@ -264,6 +278,17 @@ func (s *sorter) drain() error {
 	}
 	s.resume()
 	return nil
+}
+
+// skip notes a candidate that doesn't match. Those before the position are charged already.
+func (s *sorter) skip(r *row) {
+	if !s.owes.on {
+		return
+	}
+	n := s.b.rank(&r.item)
+	if s.pos == nil || s.b.compare(&sorted{number: n}, &sorted{number: s.pos.number}) > 0 {
+		s.owes.rest = append(s.owes.rest, skipped{n, len(r.item.Doc)})
+	}
 }
 
 // order sorts the rows. It ends soon after the query's context.
@@ -446,6 +471,9 @@ func (s *sorter) next(r *row) (bool, error) {
 		}
 		x, err := s.pick()
 		if x == nil || err != nil {
+			if s.owes.on {
+				s.owes.settle(&s.b.rows.stats)
+			}
 			return false, err
 		}
 		r.slot = x.slot
@@ -455,6 +483,12 @@ func (s *sorter) next(r *row) (bool, error) {
 			return false, err
 		} else if !ok {
 			continue
+		}
+		if s.owes.on {
+			s.owes.give(&s.b.rows.stats, x.number, len(r.item.Doc), s.b.q.Shown == Newest)
+			if !s.more && s.disk.rows == nil && s.at == len(s.list) {
+				s.owes.settle(&s.b.rows.stats)
+			}
 		}
 		r.pos = position{kind: posSort, number: x.number}
 		r.matched = true

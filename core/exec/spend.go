@@ -1,14 +1,6 @@
 package exec
 
-import (
-	"github.com/orrerydb/orrery/core/ru"
-	"github.com/orrerydb/orrery/core/store"
-)
-
-// Charge returns the cost of the page in request units: a fixed charge for each physical partition in which the query
-// begins, and what was read. The pages after the first one have only what they read, so the charges of the pages add up
-// to that of the whole.
-func (s *Stats) Charge() float64 { return ru.Query(s.Begun, s.Entries, s.Items, s.Bytes) }
+import "github.com/orrerydb/orrery/core/store"
 
 // visit notes which physical partitions the query reads. It refuses the query when one of them has no request units:
 // once, and not again when the query takes a new view. A query in a transaction isn't refused, because the transaction

@@ -188,8 +188,23 @@ func (r containerRows) Close() float64 {
 	return c
 }
 
+// maxElement is the service's limit of a vertex or an edge as it is stored, in bytes. It is that of an item of NoSQL
+// and Table too, so a graph that they share has no element that they could not write again.
+const maxElement = 2 << 20
+
+// sized refuses an element that is too large. One that another API has made larger can be made smaller.
+func sized(d, old []byte) error {
+	if len(d) > maxElement && len(d) > len(old) {
+		return status.New(status.TooLarge, "Request size is too large: an element may have %d bytes", maxElement)
+	}
+	return nil
+}
+
 // Create implements Store.
 func (s *containerStore) Create(ctx context.Context, pk, id value.Value, d []byte) (float64, error) {
+	if err := sized(d, nil); err != nil {
+		return 0, err
+	}
 	r, err := s.c.Write(ctx, core.Write{Kind: core.Create, PK: s.tuple(pk), ID: id, Doc: d})
 	return r.Charge, err
 }
@@ -198,6 +213,9 @@ func (s *containerStore) Create(ctx context.Context, pk, id value.Value, d []byt
 // one.
 func (s *containerStore) CreateWith(ctx context.Context, pk, id value.Value, d []byte, with *core.Attached) (
 	float64, error) {
+	if err := sized(d, nil); err != nil {
+		return 0, err
+	}
 	r, err := s.c.Write(ctx, core.Write{Kind: core.Create, PK: s.tuple(pk), ID: id, Doc: d, With: with})
 	return r.Charge, err
 }
@@ -211,6 +229,9 @@ func (s *containerStore) Update(ctx context.Context, pk, id value.Value,
 			return core.Change{Keep: true}, nil
 		}
 		d, drop, err := f(old.Doc)
+		if err == nil {
+			err = sized(d, old.Doc)
+		}
 		return core.Change{Doc: d, Delete: drop, Keep: d == nil && !drop}, err
 	}
 	r, err := s.c.Write(ctx, w)

@@ -13,11 +13,17 @@ import (
 type Functions struct {
 	pool    *Pool
 	sources map[string]string
+	loose   bool
 }
 
 // Functions returns the functions with the given sources by name.
 func (p *Pool) Functions(sources map[string]string) *Functions {
 	return &Functions{pool: p, sources: sources}
+}
+
+// Loose returns the functions as programs that aren't in strict mode.
+func (f *Functions) Loose() *Functions {
+	return &Functions{pool: f.pool, sources: f.sources, loose: true}
 }
 
 // Has reports whether there is a function of this name.
@@ -40,7 +46,7 @@ func (f *Functions) Call(ctx context.Context, name string, args [][]byte) ([][]b
 	var values [][]byte
 	var reads Reads
 	err := f.pool.with(ctx, f.pool.functions, func(_ context.Context, w *process) (last bool, err error) {
-		call := wire.Call{Name: name, Source: source, Args: args}
+		call := wire.Call{Name: name, Source: source, Loose: f.loose, Args: args}
 		reply, err := w.exchange(wire.EncodeCall(f.pool.setting(), call))
 		if err != nil {
 			return true, err

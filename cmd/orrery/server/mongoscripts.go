@@ -15,7 +15,7 @@ type mongoScripts struct{ pool *script.Pool }
 // Call implements expr.Scripts.
 func (m mongoScripts) Call(ctx context.Context, source string, args []byte) ([]byte, error) {
 	const name = "f"
-	values, err := m.pool.Functions(map[string]string{name: source}).Call(ctx, name, [][]byte{args})
+	values, err := m.pool.Functions(map[string]string{name: source}).Loose().Call(ctx, name, [][]byte{args})
 	var failed *script.Error
 	if errors.As(err, &failed) {
 		return nil, &expr.ScriptError{Text: failed.Body, Late: failed.Status == http.StatusRequestTimeout}

@@ -8,7 +8,7 @@ import (
 
 // callFunction evaluates a user-defined function for each list of arguments.
 func callFunction(w *worker, setting wire.Setting, call wire.Call) ([][]byte, wire.Reads, *wire.Error) {
-	p, fault := w.programs.get(call.Name, call.Source)
+	p, fault := w.programs.get(call.Name, call.Source, !call.Loose)
 	if fault != nil {
 		return nil, nil, fault
 	}

@@ -29,13 +29,16 @@ type programs struct {
 
 func newPrograms() *programs { return &programs{byText: map[string]*program{}} }
 
-// get returns the compiled program of a script.
-func (p *programs) get(name, text string) (*program, *wire.Error) {
+// get returns the compiled program of a script, which is in strict mode or not.
+func (p *programs) get(name, text string, strict bool) (*program, *wire.Error) {
 	key := name + "\x00" + text
+	if !strict {
+		key = "\x00" + key
+	}
 	if found := p.byText[key]; found != nil {
 		return found, nil
 	}
-	made, err := compile(name, text)
+	made, err := compile(name, text, strict)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +50,7 @@ func (p *programs) get(name, text string) (*program, *wire.Error) {
 }
 
 // compile compiles a script: a function declaration, which others may follow, or an expression that is a function.
-func compile(name, text string) (*program, *wire.Error) {
+func compile(name, text string, strict bool) (*program, *wire.Error) {
 	s := source{file: name + ".js", lines: strings.Count(text, "\n") + 1}
 	whole := text
 	tree, err := parser.ParseFile(nil, s.file, text, 0, parser.WithDisableSourceMaps)
@@ -66,13 +69,16 @@ func compile(name, text string) (*program, *wire.Error) {
 	if err != nil {
 		return nil, syntaxError(err)
 	}
-	reads := propertiesRead(tree)
-	lazy := anyWhole(reads) && takesLazy(tree)
-	compiled, err := goja.CompileAST(tree, true)
+	compiled, err := goja.CompileAST(tree, strict)
 	if err != nil {
 		return nil, syntaxError(err)
 	}
-	return &program{source: s, compiled: compiled, reads: reads, lazy: lazy}, nil
+	made := &program{source: s, compiled: compiled}
+	if strict { // else there are more ways to an object than those that are looked for
+		made.reads = propertiesRead(tree)
+		made.lazy = anyWhole(made.reads) && takesLazy(tree)
+	}
+	return made, nil
 }
 
 // firstFunction returns the name of the first function that a script declares, "" if it declares none.

@@ -70,7 +70,7 @@ func TestPropertiesRead(t *testing.T) {
 		{`function f() { return 1; }`, `[]`},
 		{`function f(d) { return d.a` + manyProperties() + `; }`, `[]`},
 	} {
-		p, fault := compile("f", tc.text)
+		p, fault := compile("f", tc.text, true)
 		if fault != nil {
 			t.Errorf("%s: %v", tc.text, fault)
 			continue

@@ -12,6 +12,10 @@ import (
 const (
 	maxBurst = 16 << 20 // bytes of operations that are accepted before their answers
 	maxLog   = 4 << 10  // bytes of the log, which goes into a header
+
+	// maxWrites is the number of writes that are accepted: somewhat fewer than a transaction may have, so that a
+	// program that inserts until it is refused keeps what it has inserted.
+	maxWrites = 65000
 )
 
 // programRun is the run of a procedure or a trigger.
@@ -23,12 +27,13 @@ type programRun struct {
 	// waiting is the number of operations that were sent and not answered.
 	waiting int
 	bytes   int
+	writes  int // of the whole run
 	log     strings.Builder
 }
 
 // runProgram runs a procedure or a trigger to its end.
 func runProgram(w *worker, setting wire.Setting, run *wire.Run) (wire.Result, *wire.Error) {
-	p, fault := w.programs.get(run.Name, run.Source)
+	p, fault := w.programs.get(run.Name, run.Source, true)
 	if fault != nil {
 		return wire.Result{}, fault
 	}
@@ -234,6 +239,13 @@ func (r *programRun) hostValue(run *wire.Run, name string) goja.Value {
 func (r *programRun) send(c goja.FunctionCall) bool {
 	if r.late() || r.bytes > maxBurst {
 		return false
+	}
+	switch c.Argument(0).String() {
+	case "createDocument", "upsertDocument", "replaceDocument", "deleteDocument":
+		if r.writes == maxWrites {
+			return false
+		}
+		r.writes++
 	}
 	present := func(i int) []byte {
 		if v := c.Argument(i); !goja.IsUndefined(v) {

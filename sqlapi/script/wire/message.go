@@ -21,6 +21,7 @@ type Setting struct {
 // Call is the evaluation of a function for a batch of argument lists.
 type Call struct {
 	Name, Source string
+	Loose        bool     // the source isn't in strict mode
 	Args         [][]byte // JSON arrays
 }
 
@@ -182,20 +183,28 @@ func (r *reader) message() *Message {
 
 // EncodeCall makes the frame of a batch of calls of a function.
 func EncodeCall(s Setting, c Call) Frame {
-	f := make(fields, 0, 4+len(c.Args))
+	f := make(fields, 0, 5+len(c.Args))
 	f.setting(s)
 	f.text(c.Name)
 	f.text(c.Source)
+	mode := ""
+	if c.Loose {
+		mode = loose
+	}
+	f.text(mode)
 	return Frame{TypeCall, append(f, c.Args...)}
 }
 
 // DecodeCall reads the frame of a batch of calls.
 func DecodeCall(f Frame) (Setting, Call, error) {
 	r := reader{rest: f.Fields}
-	s, c := r.setting(), Call{Name: r.text(), Source: r.text()}
+	s, c := r.setting(), Call{Name: r.text(), Source: r.text(), Loose: r.text() == loose}
 	c.Args = r.rest
 	return s, c, r.err
 }
+
+// loose is the mode of a source that isn't in strict mode.
+const loose = "loose"
 
 // EncodeOps makes the frame of operations that a program asks for.
 func EncodeOps(ops []Op) Frame {

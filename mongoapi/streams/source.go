@@ -1,6 +1,14 @@
-package mongoapi
+// Package streams reads the journal of the store as MongoDB's clients see it: as the events of change streams, and as
+// the oplog of a replica set. It knows no command and no cursor. Stream and Oplog are sources of documents, and the
+// ends of cursors that go on.
+//
+// Example: Open finds where a stream begins, for example after the token of an event. Next reads the journal from
+// there, and makes an event of each entry that the stream is about. When there is none, it returns no document, and
+// Notify tells when there may be one.
+package streams
 
 import (
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/journal"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -9,30 +17,26 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/expr"
 )
 
-// tail is the end of a cursor that goes on when it has no more documents: of a change stream, for example.
-type tail interface {
-	// notify has wake called when there may be more documents. stop ends that; nil: there may be some now.
-	notify(wake func()) (stop func())
-	// over reports whether nothing follows ever.
-	over() bool
-	// tokenAfter returns the position for postBatchResumeToken; Undefined: the cursor has none. given says that
-	// everything that was read was also returned.
-	tokenAfter(given bool) value.Value
-	// rest prepares for the time between batches.
-	rest()
+// Options are the options of a change stream.
+type Options struct {
+	NS       journal.Namespace
+	After    string // the mode of fullDocument
+	Before   string // the mode of fullDocumentBeforeChange
+	Expanded bool   // showExpandedEvents
+	Split    bool   // large events are split
 }
 
-// stream gives the events of a change stream from the journal. It is an agg.Iter that has no more documents for the
+// Stream gives the events of a change stream from the journal. It is an agg.Iter that has no more documents for the
 // moment.
-type stream struct {
-	s     *Server
+type Stream struct {
+	eng   *core.Engine
 	run   *expr.Run
-	o     streamOptions
+	o     Options
 	topic *journal.Topic
 
 	pos    journal.Position // up to which the journal was read
 	page   []*journal.Entry // read, and not yet turned into events
-	events []streamEvent    // of the last entry
+	events []event          // of the last entry
 	skip   int              // fragments of the first event that were returned before
 
 	last  changes.Token // of the last event that was given, or from which the stream goes on; zero: none
@@ -40,22 +44,22 @@ type stream struct {
 	ended bool          // the stream was invalidated, and everything is given
 }
 
-// streamEvent is an event with its token.
-type streamEvent struct {
+// event is an event with its token.
+type event struct {
 	token changes.Token
 	doc   value.Value
 	ends  bool // nothing follows
 }
 
 const (
-	// streamPage is the largest number of entries that are read at a time.
-	streamPage = 128
-	// streamKept is the largest size of entries in bytes that a stream keeps between batches.
-	streamKept = 64 << 10
+	// pageSize is the largest number of entries that are read at a time.
+	pageSize = 128
+	// kept is the largest size of entries in bytes that a stream keeps between batches.
+	kept = 64 << 10
 )
 
 // Next implements agg.Iter.
-func (st *stream) Next() (value.Value, bool, error) {
+func (st *Stream) Next() (value.Value, bool, error) {
 	for {
 		if st.ended {
 			return value.Undef(), false, nil
@@ -84,7 +88,7 @@ func (st *stream) Next() (value.Value, bool, error) {
 }
 
 // from returns the time after which there may be unread entries.
-func (st *stream) from() uint64 {
+func (st *Stream) from() uint64 {
 	if st.pos.Whole() {
 		return st.pos.Time
 	}
@@ -92,14 +96,14 @@ func (st *stream) from() uint64 {
 }
 
 // read reads the next page. It returns false if there is nothing more now.
-func (st *stream) read() (bool, error) {
+func (st *Stream) read() (bool, error) {
 	if mark, news := st.topic.News(st.from()); !news {
 		if mark > st.pos.Time {
 			st.pos = journal.After(mark)
 		}
 		return false, nil
 	}
-	p, err := st.s.eng.Journal().Read(st.run.Context(), st.pos, streamPage, st.wants)
+	p, err := st.eng.Journal().Read(st.run.Context(), st.pos, pageSize, st.wants)
 	if status.Is(err, status.Gone) {
 		return false, historyLost()
 	}
@@ -111,13 +115,13 @@ func (st *stream) read() (bool, error) {
 }
 
 // wants reports whether the stream has an event for an entry, as far as its head says.
-func (st *stream) wants(e *journal.Entry) bool {
-	ns := st.o.ns
+func (st *Stream) wants(e *journal.Entry) bool {
+	ns := st.o.NS
 	switch {
 	case e.Op == journal.Mark || ns.DB != "" && e.DB != ns.DB:
 		return false
-	case systemCollection(e.Coll):
-		return st.o.expanded && e.Coll == viewsCollection && e.Op != journal.Change
+	case SystemCollection(e.Coll):
+		return st.o.Expanded && e.Coll == changes.Views && e.Op != journal.Change
 	case ns.Coll == "" || e.Coll == ns.Coll:
 		return true
 	}
@@ -125,13 +129,13 @@ func (st *stream) wants(e *journal.Entry) bool {
 }
 
 // turn makes the events of an entry.
-func (st *stream) turn(e *journal.Entry) error {
-	doc, ok, err := st.event(e)
+func (st *Stream) turn(e *journal.Entry) error {
+	doc, ok, err := st.eventOf(e)
 	if !ok || err != nil {
 		return err
 	}
 	t := changes.Token{Time: e.Time, N: e.N, Kind: changes.Event}
-	st.events = append(st.events[:0], streamEvent{token: t, doc: doc})
+	st.events = append(st.events[:0], event{token: t, doc: doc})
 	if st.invalidates(e) {
 		st.events = append(st.events, st.invalidate(e))
 	}
@@ -139,20 +143,24 @@ func (st *stream) turn(e *journal.Entry) error {
 }
 
 // Close implements agg.Iter.
-func (st *stream) Close() {
+func (st *Stream) Close() {
 	if !st.ended || st.topic != nil {
 		st.topic.Leave()
 	}
 	st.ended, st.topic, st.page, st.events = true, nil, nil, nil
 }
 
-func (st *stream) notify(wake func()) (stop func()) { return st.topic.Notify(st.from(), wake) }
+// Notify has wake called when there may be more. stop ends that; nil: there may be some now.
+func (st *Stream) Notify(wake func()) (stop func()) { return st.topic.Notify(st.from(), wake) }
 
-func (st *stream) over() bool { return st.ended }
+// Over reports whether nothing follows ever.
+func (st *Stream) Over() bool { return st.ended }
 
-func (st *stream) tokenAfter(given bool) value.Value {
+// TokenAfter returns the position behind what was given, Undefined if there is none. given says that everything that
+// was read was also given.
+func (st *Stream) TokenAfter(given bool) value.Value {
 	if given && len(st.page)+len(st.events) == 0 && st.pos.Whole() && !st.ended &&
-		st.s.eng.Journal().Keep(st.run.Context(), st.pos.Time) == nil {
+		st.eng.Journal().Keep(st.run.Context(), st.pos.Time) == nil {
 		st.shown = st.pos.Time
 	}
 	if st.last.Time <= st.shown {
@@ -161,12 +169,13 @@ func (st *stream) tokenAfter(given bool) value.Value {
 	return tokenDoc(st.last)
 }
 
-func (st *stream) rest() {
+// Rest prepares for a time without reads: it drops what takes much memory, and will be read again.
+func (st *Stream) Rest() {
 	size := 0
 	for _, e := range st.page {
 		size += e.Size()
 	}
-	if size > streamKept {
+	if size > kept {
 		first := st.page[0]
 		st.pos = journal.After(first.Time - 1)
 		if first.N > 0 {
@@ -176,7 +185,7 @@ func (st *stream) rest() {
 	}
 }
 
-var (
-	_ agg.Iter = (*stream)(nil)
-	_ tail     = (*stream)(nil)
-)
+var _ agg.Iter = (*Stream)(nil)
+
+// SystemCollection reports whether a collection belongs to the server.
+func SystemCollection(name string) bool { return len(name) >= 7 && name[:7] == "system." }

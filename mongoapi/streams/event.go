@@ -1,4 +1,4 @@
-package mongoapi
+package streams
 
 import (
 	"strings"
@@ -14,13 +14,6 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/update"
 )
 
-// uuidOf returns the UUID of a collection: constant during its life.
-func uuidOf(rid [8]byte) value.Value {
-	var uuid [16]byte
-	copy(uuid[:], rid[:])
-	return value.UUIDOf(uuid[:])
-}
-
 // itemEvents are the types of the events of documents.
 var itemEvents = map[journal.Op]string{journal.Create: "insert", journal.Replace: "replace", journal.Update: "update",
 	journal.Delete: "delete"}
@@ -29,9 +22,9 @@ var itemEvents = map[journal.Op]string{journal.Create: "insert", journal.Replace
 // showExpandedEvents.
 var plainEvents = map[string]bool{"drop": true, "rename": true, "dropDatabase": true}
 
-// event makes the event of an entry; ok is false if the stream doesn't show it.
-func (st *stream) event(e *journal.Entry) (doc value.Value, ok bool, err error) {
-	if e.Coll == viewsCollection {
+// eventOf makes the event of an entry; ok is false if the stream doesn't show it.
+func (st *Stream) eventOf(e *journal.Entry) (doc value.Value, ok bool, err error) {
+	if e.Coll == changes.Views {
 		doc, ok = st.viewEvent(e)
 		return doc, ok, nil
 	}
@@ -39,11 +32,11 @@ func (st *stream) event(e *journal.Entry) (doc value.Value, ok bool, err error) 
 	kind := itemEvents[e.Op]
 	if e.Op == journal.Change {
 		note = value.ObjectOf(e.Note)
-		if kind = note.Get("type").Str(); !plainEvents[kind] && !st.o.expanded {
+		if kind = note.Get("type").Str(); !plainEvents[kind] && !st.o.Expanded {
 			return doc, false, nil
 		}
-		if st.o.ns.Coll != "" && e.Coll != st.o.ns.Coll && !(kind == "rename" &&
-			note.Get("to").Str() == st.o.ns.Coll) {
+		if st.o.NS.Coll != "" && e.Coll != st.o.NS.Coll && !(kind == "rename" &&
+			note.Get("to").Str() == st.o.NS.Coll) {
 			return doc, false, nil
 		}
 	}
@@ -51,8 +44,8 @@ func (st *stream) event(e *journal.Entry) (doc value.Value, ok bool, err error) 
 	b = value.AppendElement(b, "_id", tokenDoc(changes.Token{Time: e.Time, N: e.N, Kind: changes.Event}))
 	b = bson.AppendString(b, "operationType", kind)
 	b = value.AppendElement(b, "clusterTime", value.TimestampOf(e.Time))
-	if st.o.expanded && kind != "dropDatabase" {
-		b = value.AppendElement(b, "collectionUUID", uuidOf(e.RID))
+	if st.o.Expanded && kind != "dropDatabase" {
+		b = value.AppendElement(b, "collectionUUID", changes.UUIDOf(e.RID))
 	}
 	b = bson.AppendDate(b, "wallTime", e.Millis)
 	if e.Op != journal.Change {
@@ -73,7 +66,7 @@ func (st *stream) event(e *journal.Entry) (doc value.Value, ok bool, err error) 
 	}
 	if e.Op == journal.Update {
 		ua, ub := bson.BeginObject(b, "updateDescription")
-		ub = changes.Describe(ub, value.ObjectOf(e.Previous), value.ObjectOf(e.Current), st.o.expanded)
+		ub = changes.Describe(ub, value.ObjectOf(e.Previous), value.ObjectOf(e.Current), st.o.Expanded)
 		b = bson.End(ub, ua)
 	}
 	if b, err = st.appendBefore(b, e); err != nil {
@@ -83,9 +76,9 @@ func (st *stream) event(e *journal.Entry) (doc value.Value, ok bool, err error) 
 }
 
 // viewEvent makes the event of a view, which is a document of its own.
-func (st *stream) viewEvent(e *journal.Entry) (doc value.Value, ok bool) {
+func (st *Stream) viewEvent(e *journal.Entry) (doc value.Value, ok bool) {
 	name := strings.TrimPrefix(value.ObjectOf(e.Key).Get("_id").Str(), e.DB+".")
-	if st.o.ns.Coll != "" && name != st.o.ns.Coll {
+	if st.o.NS.Coll != "" && name != st.o.NS.Coll {
 		return doc, false
 	}
 	at, b := bson.Begin(nil)
@@ -118,30 +111,30 @@ func appendNS(dst []byte, name, db, coll string) []byte {
 }
 
 // appendFull appends fullDocument: the document after the change.
-func (st *stream) appendFull(dst []byte, e *journal.Entry) ([]byte, error) {
+func (st *Stream) appendFull(dst []byte, e *journal.Entry) ([]byte, error) {
 	switch {
 	case e.Op == journal.Create || e.Op == journal.Replace:
 		return bson.AppendDocument(dst, "fullDocument", e.Current), nil
-	case e.Op != journal.Update || st.o.after == "default":
+	case e.Op != journal.Update || st.o.After == "default":
 		return dst, nil
-	case st.o.after == "updateLookup":
+	case st.o.After == "updateLookup":
 		return st.appendNow(dst, e)
 	case e.Images:
 		return bson.AppendDocument(dst, "fullDocument", e.Current), nil
-	case st.o.after == "required":
+	case st.o.After == "required":
 		return dst, noImage("post", "update", e)
 	}
 	return bson.AppendNull(dst, "fullDocument"), nil
 }
 
 // appendBefore appends fullDocumentBeforeChange: the document before the change.
-func (st *stream) appendBefore(dst []byte, e *journal.Entry) ([]byte, error) {
+func (st *Stream) appendBefore(dst []byte, e *journal.Entry) ([]byte, error) {
 	switch {
-	case st.o.before == "off" || e.Op == journal.Create:
+	case st.o.Before == "off" || e.Op == journal.Create:
 		return dst, nil
 	case e.Images && e.Previous != nil:
 		return bson.AppendDocument(dst, "fullDocumentBeforeChange", e.Previous), nil
-	case st.o.before == "required":
+	case st.o.Before == "required":
 		return dst, noImage("pre", "update, delete and replace", e)
 	}
 	return bson.AppendNull(dst, "fullDocumentBeforeChange"), nil
@@ -154,8 +147,8 @@ func noImage(which, events string, e *journal.Entry) error {
 }
 
 // appendNow appends fullDocument as it is now, null if it was deleted since.
-func (st *stream) appendNow(dst []byte, e *journal.Entry) ([]byte, error) {
-	c, err := st.s.eng.ContainerByRID(e.RID)
+func (st *Stream) appendNow(dst []byte, e *journal.Entry) ([]byte, error) {
+	c, err := st.eng.ContainerByRID(e.RID)
 	if status.Is(err, status.NotFound) {
 		return bson.AppendNull(dst, "fullDocument"), nil
 	}
@@ -179,18 +172,18 @@ func (st *stream) appendNow(dst []byte, e *journal.Entry) ([]byte, error) {
 }
 
 // appendDescription appends what an event of the catalog says beyond its namespace.
-func (st *stream) appendDescription(dst []byte, e *journal.Entry, kind string, note value.Value) []byte {
+func (st *Stream) appendDescription(dst []byte, e *journal.Entry, kind string, note value.Value) []byte {
 	d := note.Get("operationDescription")
 	switch kind {
 	case "rename":
 		dst = appendNS(dst, "to", e.DB, note.Get("to").Str())
-		if !st.o.expanded {
+		if !st.o.Expanded {
 			return dst
 		}
 		at, b := bson.BeginObject(dst, "operationDescription")
 		b = appendNS(b, "to", e.DB, note.Get("to").Str())
 		if gone := note.Get("dropped"); gone.IsDefined() {
-			b = value.AppendElement(b, "dropTarget", uuidOf([8]byte(gone.Bytes())))
+			b = value.AppendElement(b, "dropTarget", changes.UUIDOf([8]byte(gone.Bytes())))
 		}
 		return bson.End(b, at)
 	case "create":
@@ -203,31 +196,31 @@ func (st *stream) appendDescription(dst []byte, e *journal.Entry, kind string, n
 		}
 		return bson.End(b, at)
 	}
-	if d.IsDefined() && st.o.expanded {
+	if d.IsDefined() && st.o.Expanded {
 		dst = value.AppendElement(dst, "operationDescription", d)
 	}
 	return dst
 }
 
 // invalidates reports whether a stream ends with an entry.
-func (st *stream) invalidates(e *journal.Entry) bool {
-	if e.Op != journal.Change || st.o.ns.DB == "" {
+func (st *Stream) invalidates(e *journal.Entry) bool {
+	if e.Op != journal.Change || st.o.NS.DB == "" {
 		return false
 	}
 	kind := value.ObjectOf(e.Note).Get("type").Str()
-	if st.o.ns.Coll == "" {
+	if st.o.NS.Coll == "" {
 		return kind == "dropDatabase"
 	}
 	return kind == "drop" || kind == "rename"
 }
 
 // invalidate makes the event with which a stream ends.
-func (st *stream) invalidate(e *journal.Entry) streamEvent {
+func (st *Stream) invalidate(e *journal.Entry) event {
 	t := changes.Token{Time: e.Time, N: e.N, Kind: changes.Invalidate}
 	at, b := bson.Begin(nil)
 	b = value.AppendElement(b, "_id", tokenDoc(t))
 	b = bson.AppendString(b, "operationType", "invalidate")
 	b = value.AppendElement(b, "clusterTime", value.TimestampOf(e.Time))
 	b = bson.AppendDate(b, "wallTime", e.Millis)
-	return streamEvent{token: t, doc: value.ObjectOf(bson.End(b, at)), ends: true}
+	return event{token: t, doc: value.ObjectOf(bson.End(b, at)), ends: true}
 }

@@ -1,4 +1,4 @@
-package mongoapi
+package streams
 
 import (
 	"encoding/binary"
@@ -48,7 +48,7 @@ func appendOplogOperation(b []byte, e *journal.Entry) []byte {
 		b = bson.AppendString(b, "ns", e.DB+"."+e.Coll)
 	}
 	if e.Coll != "" {
-		b = value.AppendElement(b, "ui", uuidOf(e.RID))
+		b = value.AppendElement(b, "ui", changes.UUIDOf(e.RID))
 	}
 	switch e.Op {
 	case journal.Create, journal.Replace:
@@ -154,7 +154,7 @@ func appendOplogCommand(dst []byte, e *journal.Entry) []byte {
 		b = bson.AppendString(b, "to", e.DB+"."+note.Get("to").Str())
 		b = bson.AppendBool(b, "stayTemp", false)
 		if gone := note.Get("dropped"); gone.IsDefined() {
-			b = value.AppendElement(b, "dropTarget", uuidOf([8]byte(gone.Bytes())))
+			b = value.AppendElement(b, "dropTarget", changes.UUIDOf([8]byte(gone.Bytes())))
 		}
 	case "create":
 		b = bson.AppendString(b, "create", e.Coll)

@@ -1,0 +1,13 @@
+package changes
+
+import "github.com/orrerydb/orrery/core/value"
+
+// Views is the collection with the views of a database. Its changes are events of views.
+const Views = "system.views"
+
+// UUIDOf returns the UUID of a collection: constant during its life.
+func UUIDOf(rid [8]byte) value.Value {
+	var uuid [16]byte
+	copy(uuid[:], rid[:])
+	return value.UUIDOf(uuid[:])
+}
