@@ -3,8 +3,8 @@
 //
 //	go run ./internal/crosscheck [-C DIR] linux/arm64 windows/amd64 ..
 //
-// Nothing is compiled, and of what is imported from elsewhere only the declarations are examined. So a system takes some
-// seconds, where go vet has to compile all modules for it first. It needs no C compiler: cgo is off.
+// Nothing is compiled, and of what is imported from elsewhere only the declarations are examined. So a system takes
+// some seconds, where go vet has to compile all modules for it first. It needs no C compiler: cgo is off.
 package main
 
 import (
@@ -61,8 +61,8 @@ func check(dir, target string, files *files) (own int, err error) {
 	if !ok {
 		return 0, errors.New("want OS/ARCH")
 	}
-	cmd := exec.Command("go", "list", "-e", "-deps", "-test", "-json=ImportPath,Dir,GoFiles,ImportMap,Standard,DepOnly,"+
-		"ForTest,Error", "./...")
+	cmd := exec.Command("go", "list", "-e", "-deps", "-test", "-json=ImportPath,Dir,GoFiles,ImportMap,Standard,"+
+		"DepOnly,ForTest,Error", "./...")
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+arch, "CGO_ENABLED=0")
 	out, err := cmd.Output()
