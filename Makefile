@@ -30,7 +30,7 @@ VETTED = -vet=off $(PLAIN) $(LINK)
 # The race detector needs a C compiler; everything else needs only Go.
 CC_FOUND := $(shell command -v cc gcc clang 2>/dev/null | head -1)
 
-.PHONY: menu packages test-packages stopwatch release build build-tikv build-copy test test-tikv race vet lint conformance fuzz soak spill torture linearize conformance-tikv bench run demo clean
+.PHONY: menu packages test-packages stopwatch release build build-tikv build-copy test test-tikv race vet lint conformance fuzz soak spill torture linearize conformance-tikv bench run demo clean cross
 
 menu:
 	@echo 'make build        static binary ./bin/orrery'
@@ -47,6 +47,7 @@ menu:
 	@echo 'make race         race detector on core'
 	@echo 'make vet          gofmt, go vet, import rules, rules for text'
 	@echo 'make lint         the same, staticcheck, dead code (downloads the two tools)'
+	@echo 'make cross        whether all code compiles on CROSS=.. (all systems), type-checked without compiling it'
 	@echo 'make conformance  official clients in other languages (installs them)'
 	@echo 'make conformance-tikv  the clients of Node with orrery-tikv over the cluster of ORRERY_TEST_PD (host:port,host:port)'
 	@echo 'make fuzz         every fuzz target for FUZZTIME=$(FUZZTIME)'
@@ -158,12 +159,21 @@ vet:
 # The tools' versions are in internal/lint, a module of its own: a build or test downloads none of it. Dead code is what
 # neither the binaries nor any test reaches; orrerytest is for the tests of others, and has its own in conformance.
 lint: vet
+	@$(MAKE) --no-print-directory cross CROSS='windows/amd64 darwin/arm64' MODULES=.
 	$(GO) build -C internal/lint -o $(CURDIR)/.ci/out/lint/ tool
 	GOFLAGS='$(GOFLAGS) $(PLAIN)' .ci/out/lint/staticcheck ./...
 	@for module in conformance core/kv/tikvkv cmd/orrery-tikv cmd/orrery-copy; do \
 		(cd $$module && GOFLAGS='$(GOFLAGS) $(PLAIN)' $(CURDIR)/.ci/out/lint/staticcheck ./...) || exit 1; \
 	done
 	@dead=$$(GOFLAGS='$(GOFLAGS) $(PLAIN)' .ci/out/lint/deadcode -test ./... | grep -v ^cmd/orrery/orrerytest/); if [ -n "$$dead" ]; then echo "$$dead"; exit 1; fi
+
+# Whether all code, tests included, compiles on other systems, without compiling it: a system takes 4 s of CPU a module.
+CROSS   ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+MODULES ?= . conformance core/kv/tikvkv cmd/orrery-tikv cmd/orrery-copy cmd/orrery/packaging
+cross:
+	@status=0; for module in $(MODULES); do \
+		$(GO) run ./internal/crosscheck -C $$module $(CROSS) || status=1; \
+	done; exit $$status
 
 conformance: build
 	@.ci/clients

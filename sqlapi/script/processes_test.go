@@ -109,7 +109,11 @@ func TestDeadIdleWorkerIsReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, pid := range script.Pids(pool) {
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			p, err := os.FindProcess(pid)
+			if err == nil {
+				err = p.Kill()
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 			for script.AnyAlive(pool) {

@@ -1,0 +1,3 @@
+module odd
+
+go 1.25
