@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/orrerydb/orrery/core/budget"
+	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 	"github.com/orrerydb/orrery/internal/admit"
@@ -251,8 +252,8 @@ func (r *reply) attributes(msStatus int32, activity gvalue.UUID) []message.Attri
 	as := make([]message.Attribute, 0, 10)
 	as = append(as,
 		message.Attribute{Key: "x-ms-status-code", Value: msStatus},
-		message.Attribute{Key: "x-ms-request-charge", Value: r.charge - r.told},
-		message.Attribute{Key: "x-ms-total-request-charge", Value: r.charge},
+		message.Attribute{Key: "x-ms-request-charge", Value: ru.Sum(r.charge - r.told)},
+		message.Attribute{Key: "x-ms-total-request-charge", Value: ru.Sum(r.charge)},
 		message.Attribute{Key: "x-ms-server-time-ms", Value: ms - r.toldMs},
 		message.Attribute{Key: "x-ms-total-server-time-ms", Value: ms},
 		message.Attribute{Key: "x-ms-activity-id", Value: activity.String()})

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -150,7 +151,7 @@ func getCmdLineOpts(_ *request, dst []byte) ([]byte, error) {
 
 func getLastRequestStatistics(r *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendString(dst, "CommandName", r.c.last.name)
-	dst = bson.AppendDouble(dst, "RequestCharge", r.c.last.charge)
+	dst = bson.AppendDouble(dst, "RequestCharge", ru.Sum(r.c.last.charge))
 	return bson.AppendInt64(dst, "RequestDurationInMilliSeconds", r.c.last.millis), nil
 }
 

@@ -30,8 +30,12 @@ const QueryBase = 2.3
 // rounded to ten-thousandths only, so that the charges of small pages add up.
 func Query(begun, entries, items, bytes int) float64 {
 	e, i, b := QueryParts(entries, items, bytes)
-	return max(Least, math.Round((QueryBase*float64(begun)+e+i+b)*10000)/10000)
+	return max(Least, Sum(QueryBase*float64(begun)+e+i+b))
 }
+
+// Sum rounds a sum of charges to the ten-thousandths that charges have at most. Without that a client would see the
+// binary fractions: 2.3 + 24.5657 is 26.865699999999997.
+func Sum(charges float64) float64 { return math.Round(charges*10000) / 10000 }
 
 // Feed returns the charge of a page of a change feed: a point read, and what was read beside it.
 func Feed(items, bytes int) float64 {
