@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core/bson"
-	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/core/yield"
@@ -146,69 +145,16 @@ func (r *request) stopped(err error) bool {
 }
 
 func (r *request) execute(dst, body []byte) ([]byte, error) {
-	if err := doc.Validate(body, maxDepth); err != nil {
-		return dst, merr.New(22, "invalid BSON in the command: %s", status.From(err).Msg)
-	}
-	for i := range r.seqs {
-		for s := r.seqs[i]; len(s.Docs) > 0; {
-			d, ok := s.Next()
-			if !ok {
-				return dst, merr.New(22, "invalid BSON in a document sequence")
-			}
-			if len(d) > wire.MaxDocument+16*1024 {
-				return dst, merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 "+
-					"and %d", len(d), wire.MaxDocument)
-			}
-			if err := doc.Validate(d, maxDepth); err != nil {
-				return dst, merr.New(22, "invalid BSON: %s", status.From(err).Msg)
-			}
-		}
+	if err := r.wellFormed(body); err != nil {
+		return dst, err
 	}
 	r.body = value.ObjectOf(body)
-	def, ok, err := r.readArguments()
+	def, err := r.command()
 	if err != nil {
 		return dst, err
 	}
-	if def.test && !r.s.o.TestCommands {
-		ok = false
-	}
-	if !ok {
-		if unsupported[r.name] {
-			return dst, merr.New(merr.CommandNotSupported, "the command %s is not supported by this server", r.name)
-		}
-		return dst, merr.New(merr.CommandNotFound, "no such command: '%s'", r.name)
-	}
-	if r.api != (apiParams{}) {
-		if err := r.checkAPI(); err != nil {
-			return dst, err
-		}
-	}
-	if !r.c.authed && !def.open {
-		return dst, merr.New(merr.Unauthorized, "Command %s requires authentication", r.name)
-	}
-	if r.c.who != nil && r.s.o.Auth && !def.open {
-		if err := r.authorize(); err != nil {
-			return dst, err
-		}
-	}
-	if r.s.o.Strict {
-		if err := r.strict(def); err != nil {
-			return dst, err
-		}
-	}
-	switch {
-	case r.txn >= 0 && !r.inTxn && !def.retry:
-		return dst, merr.New(merr.NotARetryableWriteCommand, "txnNumber may only be provided for multi-document "+
-			"transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable "+
-			"write command.", r.name)
-	case r.inTxn:
-		if err := r.checkInside(def); err != nil {
-			return dst, err
-		}
-	case r.concern.Level == "snapshot":
-		if err := r.checkSnapshot(def); err != nil {
-			return dst, err
-		}
+	if err := r.permit(def); err != nil {
+		return dst, err
 	}
 	r.announce()
 	if !def.open && !def.free {
@@ -223,7 +169,7 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 		r.ctx, r.cancel = context.WithTimeout(r.ctx, time.Duration(r.maxTimeMS)*time.Millisecond)
 	}
 	if j := r.s.eng.Journal(); j.Active() && !j.Shared() {
-		r.seen = r.s.eng.Journal().Mark()
+		r.seen = j.Mark()
 	}
 	r.writes, r.retry = def.retry, def.retry && r.txn >= 0 && !r.inTxn
 	if r.s.fails.On() {
