@@ -519,32 +519,15 @@ func (r *request) awaited(c *cursor, dst []byte, n int) (out []byte, end bool, e
 }
 
 func getMore(r *request, dst []byte) ([]byte, error) {
-	if r.arg.Kind() != value.Int64 {
-		return dst, args.Want(false, r.name, []byte(r.name), r.arg, "type 'long'")
-	}
-	id := r.arg.Int()
-	name := args.Given(r.body, "collection")
-	if !name.IsDefined() {
-		return dst, merr.New(merr.MissingField, "BSON field 'getMore.collection' is missing but a required field")
-	}
-	if name.Str() == "" { // other names are compared with the cursor's: some are no collection's
-		return dst, merr.New(merr.InvalidNamespace, "Invalid namespace specified '%s.'", r.db)
-	}
-	n := -1
-	if b := args.Given(r.body, "batchSize"); b.IsDefined() {
-		size, ok := num.ToInt64(b, true)
-		if !ok || size < 0 {
-			return dst, merr.New(51024, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
-		}
-		if size > 0 {
-			n = int(min(size, 1<<31-1))
-		}
+	id, name, n, err := r.readGetMore()
+	if err != nil {
+		return dst, err
 	}
 	take := r.take
 	if r.shares() {
 		take = r.takeShared
 	}
-	c, err := take(id, r.db+"."+name.Str())
+	c, err := take(id, r.db+"."+name)
 	if err != nil {
 		return dst, err
 	}
@@ -600,6 +583,33 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendInt64(dst, "id", id)
 	dst = bson.AppendString(dst, "ns", c.ns)
 	return bson.End(dst, at), nil
+}
+
+// readGetMore reads the arguments of a getMore: the cursor, the name of its collection, and how many documents are
+// wanted; -1: as many as fit.
+func (r *request) readGetMore() (id int64, name string, n int, err error) {
+	if r.arg.Kind() != value.Int64 {
+		return 0, "", 0, args.Want(false, r.name, []byte(r.name), r.arg, "type 'long'")
+	}
+	coll := args.Given(r.body, "collection")
+	if !coll.IsDefined() {
+		return 0, "", 0, merr.New(merr.MissingField,
+			"BSON field 'getMore.collection' is missing but a required field")
+	}
+	if name = coll.Str(); name == "" { // other names are compared with the cursor's: some are no collection's
+		return 0, "", 0, merr.New(merr.InvalidNamespace, "Invalid namespace specified '%s.'", r.db)
+	}
+	n = -1
+	if b := args.Given(r.body, "batchSize"); b.IsDefined() {
+		size, ok := num.ToInt64(b, true)
+		if !ok || size < 0 {
+			return 0, "", 0, merr.New(51024, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
+		}
+		if size > 0 {
+			n = int(min(size, 1<<31-1))
+		}
+	}
+	return r.arg.Int(), name, n, nil
 }
 
 func killCursors(r *request, dst []byte) ([]byte, error) {
