@@ -28,6 +28,7 @@ func (s seenFrom) Iter(lo, hi []byte) (kv.Iterator, error) {
 
 // A reader of a queue's feed, from the beginning or from a time, doesn't walk over all removed entries.
 func TestFeedOfAQueueBeginsAtItsFront(t *testing.T) {
+	t.Parallel()
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})
 	write := func(i int) {

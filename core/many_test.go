@@ -73,6 +73,7 @@ func slotID(s *core.Slot) uint32 {
 
 // WriteMany has the same result as its writes one by one: outcomes, items and feed.
 func TestWriteManyIsItsWrites(t *testing.T) {
+	t.Parallel()
 	for name, spec := range map[string]core.ContainerSpec{"plain": {}, "unique": {UniqueKeys: [][]string{{"/u"}}}} {
 		for _, ordered := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, ordered %v", name, ordered), func(t *testing.T) {

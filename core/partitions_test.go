@@ -227,7 +227,8 @@ func TestIndexPagesOverSlots(t *testing.T) {
 	t.Parallel()
 	onEngines(t, core.Options{MinSlots: 4}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
-		putMany(t, c, 800, func(i int) string {
+		items := race.Fewer(800, 300)
+		putMany(t, c, items, func(i int) string {
 			return fmt.Sprintf(`{"id":"%03d","pk":"p%d","n":%d,"m":%d,"tags":[%d,%d,"t"]}`, i, i, i%40, i%16, i%40, i%7)
 		})
 		n, m, tags := access.NewPath("n"), access.NewPath("m"), access.NewPath("tags").Element()
@@ -253,7 +254,7 @@ func TestIndexPagesOverSlots(t *testing.T) {
 			x.q.Match = func(it *core.Item) (bool, error) { return x.takes(number(it)), nil }
 			waitPlan(t, c, &x.q, func(p *access.Plan) bool { return p.Kind == access.Index })
 			var want []string
-			for i := range 800 {
+			for i := range items {
 				if x.takes(i) {
 					want = append(want, fmt.Sprintf("%03d", i))
 				}

@@ -14,10 +14,12 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/internal/histories"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // A power failure is more than the end of a process: what was written but not synced may be lost, in any part and in
@@ -39,7 +41,7 @@ const (
 // TestPowerLoss cuts the power of a few dozen stores, or as often as ORRERY_TORTURE says.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
-	cuts := 3 * cutsInHistory
+	cuts := race.Fewer(3, 2) * cutsInHistory
 	if s := os.Getenv(tortureEnv); s != "" {
 		var err error
 		if cuts, err = strconv.Atoi(s); err != nil {

@@ -20,6 +20,7 @@ import (
 // TestRoundTrips asserts the number of sequential round trips of an operation on an engine over a network. Concurrent
 // round trips count as one: the clock of the synctest bubble advances only when all goroutines wait.
 func TestRoundTrips(t *testing.T) {
+	t.Parallel()
 	made := 0
 	byKey := &exec.Query{OrderBy: []exec.Order{{Path: access.NewPath("pk")}, {Path: access.ID}},
 		Compare: value.CompareCosmos}

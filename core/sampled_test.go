@@ -24,6 +24,7 @@ func keyRange(field string, page int) *exec.Query {
 // A walk in key order whose first rows don't satisfy the filter is given up for the names that the index gives. The
 // rows, their order and the continuations are the same, wherever it turns.
 func TestWalkTurnsToNames(t *testing.T) {
+	t.Parallel()
 	e, _ := hooked(t, core.Options{MinSlots: 2})
 	c := newContainer(t, e, core.ContainerSpec{})
 	const items = 3000

@@ -58,6 +58,7 @@ func spilling(t *testing.T, items int, b *budget.Budget, o spill.Options) (*core
 // A sort without memory returns the same rows in the same order as one in memory: completely, with a limit, by windows,
 // and in pages with continuations. It writes files only if it lacks memory, and leaves none.
 func TestSortSpills(t *testing.T) {
+	t.Parallel()
 	const items = 2000
 	whole, _ := spilling(t, items, budget.New(64<<20, 0), spill.Options{})
 	tight := budget.New(1<<20, 0)

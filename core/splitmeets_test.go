@@ -121,10 +121,9 @@ func TestMedian(t *testing.T) {
 			if _, ok, err := c.Median(bg, nil, nil); ok || err != nil {
 				t.Errorf("%s: one logical partition has a median: %v", id, err)
 			}
-			for i := range 2000 { // a few partitions are much larger than the others
-				put(t, c, core.Create,
-					fmt.Sprintf(`{"id":"%d","pk":"p%d","t":1,"pad":"%0*d"}`, i, i%500, 10+i%500/5*5, i))
-			}
+			putMany(t, c, 2000, func(i int) string { // a few partitions are much larger than the others
+				return fmt.Sprintf(`{"id":"%d","pk":"p%d","t":1,"pad":"%0*d"}`, i, i%500, 10+i%500/5*5, i)
+			})
 			at, ok, err := c.Median(bg, nil, nil)
 			if err != nil || !ok {
 				t.Fatal(id, ok, err)

@@ -42,6 +42,7 @@ func txPaged(t *testing.T, c *core.Container, tx *core.Tx, q exec.Query, n int) 
 // TestTxQueriesSeeOwnWrites runs random queries between random writes of a transaction and compares the rows with those
 // of a plain loop over what the transaction must see.
 func TestTxQueriesSeeOwnWrites(t *testing.T) {
+	t.Parallel()
 	policies := []string{"", `{"indexingMode":"none"}`,
 		`{"indexingMode":"consistent","includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`}
 	for i, policy := range policies {
