@@ -17,7 +17,7 @@ import (
 
 // Snapshot, fork and restore while eight clients write give whole stores: each client's items up to some one, and no
 // later one. None of them takes a time that depends on the size. ORRERY_SNAPSHOT has the size of the store in MB; the
-// limit of 100 ms then holds on a machine that does nothing else.
+// limit is 100 ms then. A fork and a restore of a directory take longer (docs/testing.md): they read the log.
 func TestSnapshotUnderWriters(t *testing.T) {
 	for _, kind := range []string{"memory", "directory"} {
 		t.Run(kind, func(t *testing.T) {
