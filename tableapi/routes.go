@@ -111,7 +111,9 @@ func (c *call) dispatch() error {
 	if err != nil {
 		return err
 	}
-	if err := c.negotiate(verb); err != nil {
+	// The answer to a batch is multipart, whatever the request accepts. azure-storage for Node asks for Atom there, and
+	// for JSON in each part.
+	if err := c.negotiate(verb); err != nil && c.addr.Kind != odata.Batch {
 		return err
 	}
 	return c.run(c.addr.Kind, verb)
