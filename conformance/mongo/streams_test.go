@@ -271,17 +271,22 @@ func TestTailable(t *testing.T) {
 	cur, err := c.Find(bg, bson.D{}, options.Find().SetCursorType(options.TailableAwait))
 	must(t, err)
 	defer cur.Close(bg)
-	go func() {
+	ctx, cancel := context.WithTimeout(bg, soon)
+	ahead := make(chan bool, 50) // documents that the reader doesn't have: of more than 100 it would lose some
+	var writer sync.WaitGroup
+	writer.Go(func() {
 		for i := range 300 {
+			select {
+			case ahead <- true:
+			case <-ctx.Done():
+				return
+			}
 			if _, err := c.InsertOne(bg, bson.D{{Key: "_id", Value: i + 1}}); err != nil {
 				t.Error(err)
 			}
-			if i%50 == 49 {
-				time.Sleep(20 * time.Millisecond) // the reader isn't left behind
-			}
 		}
-	}()
-	ctx, cancel := context.WithTimeout(bg, soon)
+	})
+	defer writer.Wait()
 	defer cancel()
 	for want := range int32(301) {
 		if !cur.Next(ctx) {
@@ -290,7 +295,11 @@ func TestTailable(t *testing.T) {
 		if got := cur.Current.Lookup("_id").Int32(); got != want {
 			t.Fatalf("document %d comes as %d", want, got)
 		}
+		if want > 0 {
+			<-ahead
+		}
 	}
+	writer.Wait() // the reader may have the last document before its insert is over, and before the oldest one is gone
 	if n, err := c.CountDocuments(bg, bson.D{}); n != 100 || err != nil {
 		t.Errorf("the collection has %d documents (%v)", n, err)
 	}
