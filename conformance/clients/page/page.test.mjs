@@ -448,7 +448,8 @@ test('query: completion, history, saved queries, cancel, export', async () => {
     await other.waitForSelector('button:has-text("Cancel"):visible');
     await other.waitForTimeout(100);
     await other.keyboard.press('Escape');
-    await other.waitForSelector('.pane > .status:has-text("Cancelled")');
+    await other.waitForSelector('.pane > .status:not(:has-text("Running"))');
+    assert.match(await other.textContent('.pane > .status'), /Cancelled/, `${lang}: ${await other.textContent('.results')}`);
     for (let i = 0; i < 100 && (await left()) === before; i++) await other.waitForTimeout(50);
     assert.equal(await left(), before + 1, 'the server was not told of ' + lang);
     await other.context().close();
