@@ -128,8 +128,9 @@ func readTOML(raw []byte) (all []setting, err error) {
 		key := e.Key()
 		key.Next()
 		s := setting{flag: string(key.Node().Data), line: p.Shape(key.Node().Raw).Start.Line}
-		v, of := values[s.flag], []any{}
-		if of, s.list = v.([]any); !s.list {
+		v := values[s.flag]
+		of, list := v.([]any)
+		if s.list = list; !list {
 			of = []any{v}
 		}
 		for _, v := range of {
