@@ -3,6 +3,7 @@ package exec
 import (
 	"slices"
 
+	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/store"
 )
@@ -34,17 +35,33 @@ type account struct {
 	on    bool
 	read  owed // the candidates of this reading
 	begun Stats
-	rest  []skipped // what doesn't match, in creation order after ordered
+	rest  []skipped // what doesn't match, in creation order after order; at most mostSkipped
+	over  owed      // what doesn't match beyond that: it is charged with this page
 	at    int       // those before are charged
 }
 
+// mostSkipped bounds the memory of an account. Stretches that are sorted as a whole have no more items.
+const mostSkipped = plan.MaxCreation
+
 // begin notes what was read before the sort reads its candidates.
-func (a *account) begin(s *Stats) { a.begun, a.read, a.rest, a.at = *s, owed{}, a.rest[:0], 0 }
+func (a *account) begin(s *Stats) {
+	a.begun, a.read, a.rest, a.at = *s, owed{}, a.rest[:0], 0
+}
 
 // candidate notes an item that the sort has read.
 func (a *account) candidate(it *store.Item) {
 	a.read.items++
 	a.read.bytes += len(it.Doc)
+}
+
+// skip notes an item that doesn't match.
+func (a *account) skip(number uint64, bytes int) {
+	if len(a.rest) < mostSkipped {
+		a.rest = append(a.rest, skipped{number, bytes})
+		return
+	}
+	a.over.items++
+	a.over.bytes += bytes
 }
 
 // end takes what was read out of the page's charge. A sort that begins after a position owes all of it. One that begins
@@ -54,9 +71,9 @@ func (a *account) end(s *Stats, continues bool) {
 	if !continues {
 		d = owed{min(d.entries, a.read.items), min(d.items, a.read.items), min(d.bytes, a.read.bytes)}
 	}
-	s.owed.entries += d.entries
-	s.owed.items += d.items
-	s.owed.bytes += d.bytes
+	s.owed.entries += max(0, d.entries-a.over.items)
+	s.owed.items += max(0, d.items-a.over.items)
+	s.owed.bytes += max(0, d.bytes-a.over.bytes)
 }
 
 // order sorts what doesn't match.

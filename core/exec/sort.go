@@ -287,7 +287,7 @@ func (s *sorter) skip(r *row) {
 	}
 	n := s.b.rank(&r.item)
 	if s.pos == nil || s.b.compare(&sorted{number: n}, &sorted{number: s.pos.number}) > 0 {
-		s.owes.rest = append(s.owes.rest, skipped{n, len(r.item.Doc)})
+		s.owes.skip(n, len(r.item.Doc))
 	}
 }
 
