@@ -6,7 +6,7 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 )
 
-// An account of a range with many items that don't match keeps a bounded number of them, and charges the others at once.
+// An account of many items that don't match keeps a bounded number of them, and charges the others at once.
 func TestAccountIsBounded(t *testing.T) {
 	const more = 5
 	var s Stats
