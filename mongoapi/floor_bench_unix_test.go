@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,21 +52,7 @@ func BenchmarkFloor(b *testing.B) {
 	endBench(c)
 	bare := bareServer(b, len(find), reply)
 
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), floorClient+"="+base64.StdEncoding.EncodeToString(find))
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = in.Close(); _ = cmd.Wait() }() // the client ends with its input
+	in, out := startBenchClient(b, floorClient, base64.StdEncoding.EncodeToString(find))
 	turn := func(addr string) (cpu time.Duration, n int) {
 		before := cpuTime()
 		if _, err := fmt.Fprintln(in, addr); err != nil {

@@ -49,21 +49,7 @@ func BenchmarkIdleStreams(b *testing.B) {
 	go func() { _ = s.Serve(ln) }()
 	const streams = 1000
 	none := cpuShare(3 * time.Second)
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), idleClient+"="+ln.Addr().String()+" "+strconv.Itoa(streams))
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = in.Close(); _ = cmd.Wait() }() // the client ends with its input
+	_, out := startBenchClient(b, idleClient, ln.Addr().String()+" "+strconv.Itoa(streams))
 	if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
 		b.Fatal(err)
 	}
@@ -71,6 +57,28 @@ func BenchmarkIdleStreams(b *testing.B) {
 		b.ReportMetric(100*(cpuShare(5*time.Second)-none), "%core")
 		b.ReportMetric(0, "ns/op")
 	}
+}
+
+// startBenchClient starts this program as the client of a benchmark, which a variable makes of it, and returns its
+// input and output. It ends with its input, at the latest with the benchmark.
+func startBenchClient(b *testing.B, variable, value string) (in io.Writer, out io.Reader) {
+	b.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), variable+"="+value)
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = stdin.Close(); _ = cmd.Wait() })
+	return stdin, stdout
 }
 
 // cpuShare returns the processor time that this process uses in each second of a duration, in seconds.
