@@ -108,7 +108,9 @@ func (m *move) copySome(snap kv.Snapshot, kind keys.Kind, los, his [][]byte) (ov
 			return false, translate(err)
 		}
 		its = append(its, it)
-		on[i] = it.First()
+		if on[i] = it.First(); !on[i] && it.Err() != nil {
+			return false, translate(it.Err())
+		}
 	}
 	var key []byte
 	for n, size := 0, 0; n < moveOps && size < moveBytes; n++ {
@@ -120,11 +122,6 @@ func (m *move) copySome(snap kv.Snapshot, kind keys.Kind, los, his [][]byte) (ov
 			}
 		}
 		if least < 0 {
-			for _, it := range its {
-				if err := it.Err(); err != nil {
-					return false, translate(err)
-				}
-			}
 			return true, nil
 		}
 		it := its[least]
@@ -138,7 +135,9 @@ func (m *move) copySome(snap kv.Snapshot, kind keys.Kind, los, his [][]byte) (ov
 		}
 		size += len(key) + len(it.Value())
 		los[least] = append(append(los[least][:0], it.Key()...), 0)
-		on[least] = it.Next()
+		if on[least] = it.Next(); !on[least] && it.Err() != nil {
+			return false, translate(it.Err()) // and not the keys of another source that come after the unread ones
+		}
 	}
 	return false, nil
 }
