@@ -36,11 +36,12 @@ func changePartitions(ctx context.Context, eng *core.Engine, c *core.Container) 
 		fmt.Println("error", err)
 		os.Exit(1)
 	}
-	for {
+	// Every other child begins with a resize: a child lives for a few copies only.
+	for n := 4 + rand.IntN(2); ; n = rand.IntN(10) {
 		parts := c.Known()
 		id := parts[rand.IntN(len(parts))].ID
 		var err error
-		switch n := rand.IntN(10); {
+		switch {
 		case len(parts) >= mostParts || n < 4:
 			err = c.MergePartitions(ctx, id)
 		case n == 4:
