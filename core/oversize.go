@@ -102,13 +102,14 @@ func (c *Container) splitLarge(ctx context.Context) (done bool, err error) {
 	}
 	m := slots.Map()
 	id := m.Partitions[p].ID
+	bytes := store.StatsOf(slots.In(p)).Bytes // before the median is looked for: what is written meanwhile isn't in it
 	min, max := m.Bounds(m.Run(p))
 	at, ok, err := c.Median(ctx, min, max)
 	if err != nil {
 		return false, err
 	}
 	if !ok {
-		c.e.sizes.found(partitionID{c.rt.Def().Gen, id}, store.StatsOf(slots.In(p)).Bytes)
+		c.e.sizes.found(partitionID{c.rt.Def().Gen, id}, bytes)
 		return false, nil
 	}
 	err = c.splitAt(ctx, id, at)
