@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTables checks that no blank line lies within a table of a Markdown page: what follows it is no table, and is shown
-// as a line with bars. Merges that add rows on both sides leave such lines.
+// TestTables checks that no blank line lies within a table of a Markdown page: what follows it is no table, and is
+// shown as a line with bars. Merges that add rows on both sides leave such lines.
 func TestTables(t *testing.T) {
 	texts(t, func(name, text string) {
 		if strings.HasSuffix(name, ".md") {
@@ -17,8 +17,8 @@ func TestTables(t *testing.T) {
 	})
 }
 
-// torn returns the numbers of the rows that a blank line separates from their table. A row that begins another table has
-// a line of dashes below it.
+// torn returns the numbers of the rows that a blank line separates from their table. A row that begins another table
+// has a line of dashes below it.
 func torn(text string) (rows []int) {
 	lines := strings.Split(text, "\n")
 	row := func(i int) bool { return i >= 0 && i < len(lines) && strings.HasPrefix(lines[i], "|") }
