@@ -91,7 +91,8 @@ func checkTextIndexPaths(list []json.RawMessage) error {
 		case err != nil:
 			return status.New(status.BadRequest, "Missing path in full-text index specification at index (%d).", i)
 		case !validPath(path) || strings.Contains(path, "[]"):
-			return status.New(status.BadRequest, "Full-text index specification at index (%d) contains invalid path.", i)
+			return status.New(status.BadRequest, "Full-text index specification at index (%d) contains invalid path.",
+				i)
 		}
 	}
 	return nil
@@ -113,8 +114,8 @@ func checkTextIndexes(spec *core.ContainerSpec) error {
 	}
 	for _, x := range p.Indexes {
 		if !slices.Contains(texts.written, x.Path) {
-			return status.New(status.BadRequest, "The path of the Full Text Index %s does not match the path specified "+
-				"in the Full Text Policy", clip(x.Path))
+			return status.New(status.BadRequest, "The path of the Full Text Index %s does not match the path "+
+				"specified in the Full Text Policy", clip(x.Path))
 		}
 	}
 	return nil

@@ -24,8 +24,8 @@ type Corpus struct {
 	With  []float64 // how many of them have each phrase
 }
 
-// Score returns the score of a text. counts says how often it has each phrase of the corpus. The corpus may be older than
-// the text, and not have it.
+// Score returns the score of a text. counts says how often it has each phrase of the corpus. The corpus may be older
+// than the text, and not have it.
 func (c *Corpus) Score(counts []int, words int) float64 {
 	average := c.Words / c.Texts
 	if !(average > 0) {

@@ -96,8 +96,8 @@ type Request struct {
 	// Tx, when set, is the transaction that queries. PK must be its partition key.
 	Tx *core.Tx
 
-	// Statistics is the logical partition, or the prefix of a key, whose texts ORDER BY RANK has statistics of; nil: all
-	// of the container.
+	// Statistics is the logical partition, or the prefix of a key, whose texts ORDER BY RANK has statistics of; nil:
+	// all of the container.
 	Statistics core.PartitionKey
 
 	// Owner identifies the requester. State that a page keeps is only available to the next page of the same owner.

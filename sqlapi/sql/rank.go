@@ -15,10 +15,10 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// ORDER BY RANK. The score of a text (FullTextScore) depends on all texts at its path: how many there are, how long they
-// are, and how many have each term. So a query first determines these statistics of the whole container, also if it is
-// about one partition, and then orders by the scores. The continuation of a page has the statistics: they are determined
-// once, and the scores of items that nobody changes are the same on all pages.
+// ORDER BY RANK. The score of a text (FullTextScore) depends on all texts at its path: how many there are, how long
+// they are, and how many have each term. So a query first determines these statistics of the whole container, also if
+// it is about one partition, and then orders by the scores. The continuation of a page has the statistics: they are
+// determined once, and the scores of items that nobody changes are the same on all pages.
 //
 // Example: ORDER BY RANK FullTextScore(c.text, "swim") reads all texts, and then sorts the items by their scores and
 // keeps the best ones, like ORDER BY VectorDistance. rankrows.go has the order by several scores.
@@ -68,8 +68,8 @@ func (c *compiler) rank(p *program) {
 	}
 	switch {
 	case p.top.grouped:
-		c.failAt(p.q.OrderBy[0].Expr, syntax.CodeRank, "Aggregates and GROUP BY are not allowed with the ORDER BY RANK "+
-			"clause.")
+		c.failAt(p.q.OrderBy[0].Expr, syntax.CodeRank, "Aggregates and GROUP BY are not allowed with the ORDER BY "+
+			"RANK clause.")
 	case p.top.derived != nil || len(p.top.vars) == 0 || !p.top.vars[0].root:
 		c.failAt(p.q.OrderBy[0].Expr, syntax.CodeRank, "The ORDER BY RANK clause needs the container as its source.")
 	case rank.Fused && !p.top.rootOnly:

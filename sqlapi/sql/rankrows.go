@@ -115,8 +115,8 @@ func (s *fusedRows) seek(position string) {
 	}
 }
 
-// fuse reads all items of src and returns them in the order of RRF. n is the number of rows that the query wants, -1 for
-// all.
+// fuse reads all items of src and returns them in the order of RRF. n is the number of rows that the query wants, -1
+// for all.
 func (r *ranking) fuse(f *frame, src rowSource, n int64) (*fusedRows, error) {
 	if f.bud == nil {
 		f.bud = budget.New(maxGathered, 0)

@@ -10,8 +10,8 @@ import (
 )
 
 // Full-text functions. Texts and phrases are divided into words, which are reduced to their stems by the rules of the
-// text's language: that of the container's full-text policy for the path, English elsewhere. A phrase is found where its
-// words follow one another.
+// text's language: that of the container's full-text policy for the path, English elsewhere. A phrase is found where
+// its words follow one another.
 //
 // Example: FullTextContains("Two red bicycles", "Red bicycle") is true. FullTextContainsAny of the same text and
 // {"term": "bycicle", "distance": 2}, "car" is true: the first term allows two letters to differ.
@@ -203,8 +203,8 @@ var errNoWant error = status.New(status.BadRequest, "The argument is no phrase."
 // IsNoWant reports whether an error of Wants says that an argument is no phrase.
 func IsNoWant(err error) bool { return err == errNoWant }
 
-// Wants appends the phrases of arguments: strings, objects {"term": phrase, "distance": 0 to 2}, and with lists arrays of
-// these. An argument of another kind is errNoWant.
+// Wants appends the phrases of arguments: strings, objects {"term": phrase, "distance": 0 to 2}, and with lists arrays
+// of these. An argument of another kind is errNoWant.
 func Wants(dst []text.Want, args []value.Value, lists bool) ([]text.Want, error) {
 	for _, v := range args {
 		switch v.Kind() {

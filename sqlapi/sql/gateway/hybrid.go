@@ -11,9 +11,9 @@ import (
 )
 
 // A plan for ORDER BY RANK with scores of texts, or with several scores. The client first sends the statistics query to
-// all partitions, and adds up the answers. Then it writes them into the component queries, one for each score, and sends
-// these to the partitions of the query. Each gives the best items by its score, with all scores. The client ranks the
-// items that it got by each of the scores, and combines the ranks.
+// all partitions, and adds up the answers. Then it writes them into the component queries, one for each score, and
+// sends these to the partitions of the query. Each gives the best items by its score, with all scores. The client ranks
+// the items that it got by each of the scores, and combines the ranks.
 //
 // Example: SELECT TOP 10 * FROM c ORDER BY RANK FullTextScore(c.text, "swim") has the statistics query
 //
@@ -82,7 +82,8 @@ func makeHybrid(r *Request) (*hybridInfo, error) {
 	}
 	alias := rootAlias(q)
 	if alias == "" || len(q.From.Sources) > 1 {
-		return nil, syntax.PlainError("An ORDER BY RANK over several partitions needs the container as its only source.")
+		return nil, syntax.PlainError("An ORDER BY RANK over several partitions needs the container as its only " +
+			"source.")
 	}
 	h := &hybridInfo{skip: -1, take: -1}
 	if q.Limit != nil {
