@@ -15,7 +15,7 @@ import (
 // The stores that test controls make: for a reset, a restore, an account, a fork. In a directory each one is opened
 // before it is needed by anybody: so requests on the old store go on meanwhile.
 //
-// Opening an empty store takes a dozen syncs of the disk. So one is kept open in reserve, and the next one is opened
+// Opening an empty store takes two dozen syncs of the disk. So one is kept open in reserve, and the next one is opened
 // when that one is used, in the background. It holds no data and no time, so each account can use it. It takes about a
 // megabyte of memory.
 
@@ -128,7 +128,8 @@ func removeStore(e kv.Engine) error {
 
 // mendStores removes from a data directory what ended with the last server: stores that were replaced, or were not yet
 // in use, those of other accounts, and the remains of snapshots. It also completes the replacement of a snapshot. It
-// returns the number of the store, 0 if it was never replaced. The store is open, so no other server uses the directory.
+// returns the number of the store, 0 if it was never replaced. The store is open, so no other server uses the
+// directory.
 func mendStores(data string) (int, error) {
 	name, err := readStoreName(data)
 	if err != nil {
