@@ -114,8 +114,9 @@ func isTimeout(err error) bool {
 	return ok && ne.Timeout()
 }
 
-// drips sends a request a few bytes at a time: without a pause of the door's patience, but longer in total. The door must
-// answer. On a busy machine the client itself may make such a pause. Then the attempt says nothing, and is repeated.
+// drips sends a request a few bytes at a time: without a pause of the door's patience, but longer in total. The door
+// must answer. On a busy machine the client itself may make such a pause. Then the attempt says nothing, and is
+// repeated.
 func drips(t *testing.T, g *target, door string) {
 	for range 20 {
 		late, err := drip(t, g, door)
