@@ -121,8 +121,8 @@ func TestAwaitedHello(t *testing.T) {
 	if _, e := c.ask(ask(other, 1<<40)); e.OK != 1 {
 		t.Error(e)
 	}
-	c.exhaust(ask(other, 20)) // the first reply is immediate, the others take their time
 	began = time.Now()
+	c.exhaust(ask(other, 20)) // the first reply is immediate, the others take their time
 	for i := range 5 {
 		_, msg := c.frame()
 		if wire.Flags(msg)&wire.FlagMore == 0 {
@@ -157,8 +157,8 @@ func TestAwaitedHello(t *testing.T) {
 // TestAwaitedHelloEnds: the server answers early, within the limits of a connection without a login, and a shutdown
 // doesn't wait for clients that wait.
 func TestAwaitedHelloEnds(t *testing.T) {
-	_, addr := serve(t, Options{Auth: true, Limits: peer.Limits{Login: soon, Idle: 100 * time.Millisecond,
-		Stall: time.Second, Small: 32 << 10}}, nil)
+	_, addr := serve(t, Options{Auth: true, Limits: peer.Limits{Login: soon, Idle: 2 * time.Second, Stall: soon,
+		Small: 32 << 10}}, nil)
 	c := connect(t, addr)
 	raw, _ := c.ask(greeting())
 	wait := append(greeting(), bson.E{Key: "topologyVersion", Value: version(t, raw)},

@@ -6,9 +6,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -106,34 +106,51 @@ func TestAClientThatLeavesIsNoticed(t *testing.T) {
 	}
 }
 
-// A silent client is disconnected, whatever part of a request it has sent.
+// pipes is a listener whose connections are pipes in memory, so that time can be that of a test.
+type pipes chan net.Conn
+
+func (l pipes) Accept() (net.Conn, error) {
+	if c, ok := <-l; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+func (l pipes) Addr() net.Addr { return &net.TCPAddr{} }
+func (l pipes) Close() error   { close(l); return nil }
+
+// A silent client is disconnected, whatever part of a request it has sent: when its time is over, and not before. Time
+// passes only while everybody waits, so it is exact.
 func TestDeadlinesHold(t *testing.T) {
-	const wait = 60 * time.Millisecond
-	dial := serve(t, &http.Server{Handler: http.HandlerFunc(echo), ReadHeaderTimeout: wait, IdleTimeout: 2 * wait})
+	const head, idle = 60 * time.Millisecond, 120 * time.Millisecond
 	for _, said := range []string{"", "/brief", "/long", "/brief /long /brief"} {
 		for _, then := range []string{"", "GET /x HTTP/1.1\r\nHo"} {
-			c := dial()
-			r := bufio.NewReader(c)
-			for path := range strings.FieldsSeq(said) {
-				time.Sleep(wait / 4)
-				send(t, c, "GET "+path+" HTTP/1.1\r\nHost: h\r\n\r\n")
-				if res, err := http.ReadResponse(r, nil); err != nil {
-					t.Fatal(err)
-				} else if _, err := io.ReadAll(res.Body); err != nil {
-					t.Fatal(err)
+			synctest.Test(t, func(t *testing.T) {
+				l := make(pipes)
+				s := &http.Server{Handler: http.HandlerFunc(echo), ReadHeaderTimeout: head, IdleTimeout: idle,
+					ConnContext: Context}
+				go func() { _ = s.Serve(Listener{Listener: l}) }()
+				defer s.Close()
+				c, server := net.Pipe()
+				l <- server
+				r := bufio.NewReader(c)
+				for path := range strings.FieldsSeq(said) {
+					time.Sleep(head - 1)
+					send(t, c, "GET "+path+" HTTP/1.1\r\nHost: h\r\n\r\n")
+					if res, err := http.ReadResponse(r, nil); err != nil {
+						t.Fatal(err)
+					} else if _, err := io.ReadAll(res.Body); err != nil {
+						t.Fatal(err)
+					}
 				}
-			}
-			send(t, c, then)
-			begin := time.Now()
-			_ = c.SetReadDeadline(begin.Add(20 * wait))
-			_, err := io.ReadAll(r)
-			least, took := wait, time.Since(begin)
-			if then == "" && said != "" {
-				least = 2 * wait
-			}
-			if os.IsTimeout(err) || took < least-wait/4 {
-				t.Errorf("after %q and %q: cut off after %v, %v", said, then, took, err)
-			}
+				begin, want := time.Now(), head
+				if then == "" && said != "" {
+					want = idle
+				}
+				send(t, c, then)
+				if _, err := io.ReadAll(r); err != nil || time.Since(begin) != want {
+					t.Errorf("after %q and %q: cut off after %v, %v", said, then, time.Since(begin), err)
+				}
+			})
 		}
 	}
 }

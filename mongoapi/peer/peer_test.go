@@ -12,7 +12,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"runtime"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/orrerydb/orrery/core/budget"
@@ -159,43 +161,48 @@ func TestReadHoldsWhatWasSent(t *testing.T) {
 }
 
 // TestReadDeadlines: before a login, a client that sends nothing, or not everything, is disconnected. A slow one that
-// makes progress isn't.
+// makes progress isn't. Time passes only while everybody waits, so each limit is exact.
 func TestReadDeadlines(t *testing.T) {
 	whole := message(30<<10, 0)
 	for _, x := range []struct {
 		name  string
 		rules Rules
 		send  func(client net.Conn)
-		ok    bool // with longer limits, so that a busy machine is fast enough
+		cut   time.Duration // when the connection is cut; 0: it isn't
 	}{
-		{"silence at first", Rules{Login: true, First: short.Login}, func(net.Conn) {}, false},
-		{"half a header", Rules{}, func(c net.Conn) { _, _ = c.Write(whole[:7]) }, false},
-		{"half a message", Rules{}, func(c net.Conn) { _, _ = c.Write(whole[:7000]) }, false},
+		{"silence at first", Rules{Login: true, First: short.Login}, func(net.Conn) {}, short.Login},
+		{"half a header", Rules{}, func(c net.Conn) { _, _ = c.Write(whole[:7]) }, short.Stall},
+		{"half a message", Rules{}, func(c net.Conn) { _, _ = c.Write(whole[:7000]) }, short.Stall},
 		{"a slow message before a login", Rules{Login: true}, func(c net.Conn) {
-			trickle(c, whole, 1<<10, 50*time.Millisecond)
-		}, false},
+			trickle(c, whole, 1<<10, short.Login/20)
+		}, short.Login},
 		{"a message that comes too slowly", Rules{}, func(c net.Conn) {
-			trickle(c, whole, 100, 50*time.Millisecond)
-		}, false},
-		{"a slow message", Rules{}, func(c net.Conn) { trickle(c, whole, 1<<10, 60*time.Millisecond) }, true},
+			trickle(c, whole, window/4, short.Stall/4+time.Millisecond)
+		}, short.Stall},
+		{"a slow message", Rules{}, func(c net.Conn) {
+			trickle(c, whole, window/4, short.Stall/4-time.Millisecond)
+		}, 0},
 		{"a silent client that has logged in", Rules{}, func(c net.Conn) {
-			time.Sleep(3 * longer.Idle / 2)
+			time.Sleep(3 * short.Idle / 2)
 			_, _ = c.Write(whole)
-		}, true},
+		}, 0},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			t.Parallel()
-			l := short
-			if x.ok {
-				l = longer
-			}
-			c, client := pair(t, l)
-			go x.send(client)
-			began := time.Now()
-			_, _, err := c.Read(nil, x.rules)
-			if (err == nil) != x.ok || !x.ok && !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) > soon {
-				t.Errorf("%v after %v", err, time.Since(began))
-			}
+			synctest.Test(t, func(t *testing.T) {
+				server, client := net.Pipe()
+				c := New(server, short, nil)
+				var sender sync.WaitGroup
+				sender.Go(func() { x.send(client) })
+				began := time.Now()
+				_, _, err := c.Read(nil, x.rules)
+				took := time.Since(began)
+				c.Close()
+				sender.Wait()
+				if x.cut == 0 && err != nil ||
+					x.cut > 0 && (!errors.Is(err, os.ErrDeadlineExceeded) || took != x.cut) {
+					t.Errorf("%v after %v, want it to be cut off after %v", err, took, x.cut)
+				}
+			})
 		})
 	}
 }

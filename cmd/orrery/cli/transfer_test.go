@@ -308,18 +308,31 @@ func TestImportOptions(t *testing.T) {
 	}
 }
 
+// importedRows is the number of rows that the state of an import says are done.
+func importedRows(t *testing.T, state string) int64 {
+	t.Helper()
+	s, err := transfer.Load(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s == nil {
+		return 0
+	}
+	return s.Rows
+}
+
 // An import that is killed ten times, by a server that refuses what comes too fast, ends equal.
 func TestImportKilledTenTimes(t *testing.T) {
 	for _, api := range []string{"nosql", "mongo"} {
 		t.Run(api, func(t *testing.T) {
 			t.Parallel()
-			s := serverFor(t, func(c *server.Config) { c.Throttle, c.PartitionRU = true, 10_000 })
+			s := serverFor(t, func(c *server.Config) { c.Throttle, c.PartitionRU = true, 1_000_000 })
 			ctx, dir := context.Background(), t.TempDir()
 			_, err := s.Engine().CreateDatabase(ctx, core.DatabaseSpec{ID: "d"})
+			spec := core.ContainerSpec{ID: "killed", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}},
+				Throughput: core.Throughput{Manual: 3000}} // so that all rows take 15 s
 			if err == nil {
-				_, err = s.Engine().CreateContainer(ctx, "d", core.ContainerSpec{ID: "killed",
-					PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}},
-					Throughput:   core.Throughput{Manual: 10_000}})
+				_, err = s.Engine().CreateContainer(ctx, "d", spec)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -341,22 +354,28 @@ func TestImportKilledTenTimes(t *testing.T) {
 			args := append([]string{"import", file, "--db", "d", "--api", api, "--partition-key", "/pk", "--state",
 				state,
 				"--bad-rows", filepath.Join(dir, "bad")}, endpoints(s)...)
-			moved := false
 			for i := range 10 {
+				before := importedRows(t, state)
 				cmd := exec.Command(binary(), append(args, "--container", "killed")...)
 				if err := cmd.Start(); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(time.Duration(100+60*i) * time.Millisecond)
+				if i%2 == 0 { // in the middle; else at any moment, also while it begins
+					for end := time.Now().Add(time.Minute); importedRows(t, state) <= before; {
+						if time.Sleep(time.Millisecond); time.Now().After(end) {
+							t.Fatalf("import %d doesn't go on after %d rows", i, before)
+						}
+					}
+				}
+				time.Sleep(time.Duration(30*i) * time.Millisecond)
 				_ = cmd.Process.Kill()
-				if err := cmd.Wait(); err == nil {
+				if _ = cmd.Wait(); cmd.ProcessState.Exited() {
 					t.Fatalf("import %d has ended before it was killed", i)
 				}
-				st, err := transfer.Load(state)
-				moved = moved || err == nil && st != nil && st.Rows > 0
 			}
-			if !moved {
-				t.Error("no kill was in the middle")
+			spec.Throughput.Manual = 1_000_000
+			if _, err := s.Engine().ReplaceContainer(ctx, "d", "killed", spec); err != nil {
+				t.Fatal(err)
 			}
 			ran(t, 1, append(args, "--container", "killed")...)
 			bad, _ := os.ReadFile(filepath.Join(dir, "bad"))
