@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// idleWaits are the commands that wait for something to happen: getMore on a change stream or an oplog without news. A test
-// that replaces the store (Options.Turn) doesn't wait for them: their cursors end with the store.
+// idleWaits are the commands that wait for something to happen: getMore on a change stream or an oplog without news. A
+// test that replaces the store (Options.Turn) doesn't wait for them: their cursors end with the store.
 type idleWaits struct{ round atomic.Pointer[round] }
 
 // round has the waits that end together.
