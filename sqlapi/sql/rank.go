@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"math"
@@ -39,6 +40,7 @@ type scoring struct {
 	text     evalFn
 	terms    []evalFn
 	language *text.Language
+	path     *access.Path // of the text; nil if no index can have it
 }
 
 // rankState is the state of an ORDER BY RANK during an execution.
@@ -49,6 +51,7 @@ type rankState struct {
 
 // rankText is the state of one score of texts.
 type rankText struct {
+	wants   []text.Want
 	reader  *text.Reader
 	phrases []text.Phrase
 	corpus  text.Corpus
@@ -107,8 +110,12 @@ func (c *compiler) textScore(r *ranking, call *syntax.Call) scoring {
 	for _, t := range c.exprs(call.Args[1:]) {
 		s.terms = append(s.terms, t.fn)
 	}
-	if call.Language != "" {
-		s.language, _ = text.LanguageOf(call.Language)
+	s.language, _ = text.LanguageOf(cmp.Or(call.Language, "english"))
+	steps, base := shape.SplitPath(call.Args[0])
+	if _, ok := base.(*syntax.Ident); ok {
+		if path, element, ok := shape.StoredPath(steps, false); ok && !element {
+			s.path = &path
+		}
 	}
 	i := s.at
 	s.value = func(f *frame) value.Value {
@@ -124,6 +131,13 @@ func (c *compiler) textScore(r *ranking, call *syntax.Call) scoring {
 		return value.DoubleOf(t.corpus.Score(t.counts, words.Len()))
 	}
 	return s
+}
+
+// CommonWords reports whether the common words of a language are words for full-text functions. The language has its
+// English name.
+func CommonWords(language string) bool {
+	l, _ := text.LanguageOf(language)
+	return l != nil && funcs.TextOptions(l).Common
 }
 
 // begin prepares the ranking for an execution.
@@ -146,6 +160,7 @@ func (r *ranking) begin(f *frame) error {
 		case err != nil:
 			return err
 		}
+		t.wants = wants
 		for _, w := range wants {
 			t.phrases = append(t.phrases, t.reader.Phrase(w))
 		}
@@ -200,6 +215,10 @@ func (pl *Plan) startRank(ctx context.Context, c *core.Container, req Request, r
 		r.stats = r.st.stats
 		return nil
 	}
+	if ok, err := pl.indexedStats(ctx, c, req, r); ok || err != nil {
+		r.stats = f.rank.encode()
+		return err
+	}
 	q := &exec.Query{Compare: value.CompareCosmos, Collation: access.JSONOrder, Whole: true,
 		Match: func(it *core.Item) (bool, error) {
 			f.setRoot(it.Doc, it)
@@ -218,15 +237,22 @@ func (pl *Plan) startRank(ctx context.Context, c *core.Container, req Request, r
 	if err != nil {
 		return err
 	}
+	err = r.readAll(rows, func(*core.Item) {})
+	r.stats = f.rank.encode()
+	return err
+}
+
+// readAll calls f with all rows, closes them, and adds what they cost to the page.
+func (r *runner) readAll(rows *exec.Rows, f func(*core.Item)) error {
 	defer rows.Close()
 	for rows.Next() {
+		f(rows.Item())
 	}
 	s := rows.Stats()
 	r.out.Charge += s.Charge()
 	r.out.Metrics.ItemsRead += s.Items
 	r.out.Metrics.BytesRead += s.Bytes
 	r.out.Metrics.IndexReads += s.Entries
-	r.stats = f.rank.encode()
 	return rows.Err()
 }
 

@@ -1,0 +1,195 @@
+package sql
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+)
+
+// textContainer is an empty container with an indexing policy.
+func textContainer(t *testing.T, policy string) *core.Container {
+	e, err := core.Open(context.Background(), memkv.New(), core.Options{MinSlots: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if problems, err := e.Check(context.Background()); err != nil || len(problems) > 0 {
+			t.Errorf("store check: %v %v", problems, err)
+		}
+		_ = e.Close()
+	})
+	if _, err := e.CreateDatabase(context.Background(), core.DatabaseSpec{ID: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := e.CreateContainer(context.Background(), "d", core.ContainerSpec{ID: "c",
+		PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}, IndexingPolicy: []byte(policy)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+const indexedTexts = `{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/text/?"},{"path":"/title/?"}],` +
+	`"textIndexes":[{"path":["text"],"language":"english"},{"path":["title"],"language":"english"}]}`
+
+// TestTextIndex: an index over texts changes no answer, also after items have changed.
+func TestTextIndex(t *testing.T) {
+	with, without := textContainer(t, indexedTexts), textContainer(t, "")
+	r := rand.New(rand.NewPCG(6, 6))
+	var items []rankItem
+	for n := range 160 {
+		items = append(items, randomItem(r, n))
+		for _, c := range []*core.Container{with, without} {
+			insertJSON(t, c, items[n].json())
+		}
+	}
+	for round := range 2 {
+		for _, where := range []string{
+			`FullTextContains(c.text, "wolves")`,
+			`FullTextContains(c.text, "wolf")`,
+			`FullTextContains(c.text, "Wolf birds")`,
+			`FullTextContains(c.text, "the wolf")`,
+			`FullTextContains(c.text, "the")`,
+			`FullTextContains(c.text, "elephant")`,
+			`FullTextContainsAll(c.text, "wolf", "bird", "tree")`,
+			`FullTextContainsAny(c.text, "wolf", "bird") AND FullTextContains(c.text, "tree")`,
+			`FullTextContainsAny(c.text, "wolf", {"term": "birt", "distance": 1})`,
+			`FullTextContains(c.text, {"term": "birt", "distance": 1}) AND FullTextContains(c.title, "stone")`,
+			`NOT FullTextContains(c.text, "wolf")`,
+			`FullTextContains(c.title, "stone") AND c.n < 60`,
+			`FullTextContains(c.text, c.title)`,
+			`FullTextContains(c.text, ["wolf"])`,
+			`FullTextContains(c.text, "wolf") OR c.n = 3`,
+		} {
+			text := "SELECT c.n, c.text FROM c WHERE " + where
+			rows, _ := allRows(t, with, text, Request{PageSize: 7}, nil)
+			want, _ := allRows(t, without, text, Request{}, nil)
+			slices.Sort(rows)
+			slices.Sort(want)
+			if !slices.Equal(rows, want) {
+				t.Errorf("round %d: %s\n got %v\nwant %v", round, where, rows, want)
+			}
+		}
+		for n := range items { // every third item changes
+			if n%3 != 0 {
+				continue
+			}
+			items[n] = randomItem(r, n)
+			for _, c := range []*core.Container{with, without} {
+				upsert(t, c, items[n])
+			}
+		}
+	}
+	for _, q := range rankQueries(items) {
+		for _, size := range []int{0, 5} {
+			rows, err := evalCore(with, q.text, nil, size)
+			if err != nil {
+				t.Fatal(q.text, err)
+			}
+			q.check(t, fmt.Sprintf("pages of %d", size), rows)
+		}
+	}
+}
+
+// TestTextIndexReads: a search reads only the items that have its words, or those that have the rarest ones.
+func TestTextIndexReads(t *testing.T) {
+	c := textContainer(t, indexedTexts)
+	has := func(n int, word string) bool { // w7 is in each seventh text
+		var every int
+		_, err := fmt.Sscanf(word, "w%d", &every)
+		return err == nil && n%every == 0
+	}
+	const items = 1500
+	for n := range items {
+		x := rankItem{id: fmt.Sprint(n), n: n, text: []string{"lamp"}}
+		for every := 2; every < 200; every++ {
+			if word := fmt.Sprint("w", every); has(n, word) {
+				x.text = append(x.text, word)
+			}
+		}
+		insertJSON(t, c, x.json())
+	}
+	for where, most := range map[string]int{
+		`FullTextContains(c.text, "w150")`:                                     10,
+		`FullTextContains(c.text, "nothing")`:                                  0,
+		`FullTextContains(c.text, "the")`:                                      0,
+		`FullTextContains(c.text, "w150 w2")`:                                  10,
+		`FullTextContainsAll(c.text, "w100", "w150")`:                          10,
+		`FullTextContainsAny(c.text, "w100", "w150")`:                          25,
+		`FullTextContainsAny(c.text, "w100", "w150") AND c.n < 1000`:           25,
+		`FullTextContains(c.text, "lamp") AND FullTextContains(c.text, "w99")`: 16,
+		`FullTextContains(c.text, {"term": "w999", "distance": 1})`:            items,
+	} {
+		_, read := allRows(t, c, "SELECT * FROM c WHERE "+where, Request{}, nil)
+		if read > most {
+			t.Errorf("%s reads %d items, wanted at most %d", where, read, most)
+		}
+	}
+}
+
+// TestTextIndexStatistics: the statistics of scores come from the index: only items with a term are read for them.
+func TestTextIndexStatistics(t *testing.T) {
+	c := textContainer(t, indexedTexts)
+	r := rand.New(rand.NewPCG(1, 9))
+	for n := range 400 {
+		x := randomItem(r, n)
+		if x.text != nil && n%50 == 1 {
+			x.text = append(x.text, "zebra")
+		}
+		insertJSON(t, c, x.json())
+	}
+	for text, most := range map[string]int{
+		`FullTextScore(c.text, "zebra")`:                         8,
+		`FullTextScore(c.text, "zebra crossing")`:                8,
+		`FullTextScore(c.title, "nothing", "the")`:               0,
+		`FullTextScore(c.other, "zebra")`:                        400,
+		`FullTextScore(c.text, {"term": "zebr", "distance": 1})`: 400,
+	} {
+		_, read := allRows(t, c, `SELECT c.n FROM c WHERE c.n = 7 ORDER BY RANK `+text, Request{}, nil)
+		if read > most+1 {
+			t.Errorf("%s reads %d items, wanted at most %d for the statistics", text, read, most)
+		}
+	}
+}
+
+// upsert replaces an item.
+func upsert(t *testing.T, c *core.Container, x rankItem) {
+	t.Helper()
+	d, err := doc.FromJSON(nil, []byte(x.json()), doc.JSONOptions{Names: doc.NoSQL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pk, id, err := c.KeyOf(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write(context.Background(), core.Write{Kind: core.Upsert, PK: pk, ID: id, Doc: d}); err != nil {
+		t.Fatal(x.id, err)
+	}
+}
+
+// TestTextIndexPlan: EXPLAIN names the index of a text.
+func TestTextIndexPlan(t *testing.T) {
+	c := textContainer(t, indexedTexts)
+	for n := range 30 {
+		insertJSON(t, c, rankItem{id: fmt.Sprint(n), n: n, text: []string{rankWords[n%8], "lamp"}}.json())
+	}
+	pl, err := Compile(`SELECT * FROM c WHERE FullTextContains(c.text, "wolf")`, nil, testEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &Page{}
+	if err := pl.Execute(context.Background(), c, Request{Explain: true}, out); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.Metrics.Explain, "text/text/[]") {
+		t.Errorf("%q", out.Metrics.Explain)
+	}
+}
