@@ -43,7 +43,8 @@ type column struct {
 
 // newCover prepares the rows of a leaf's entries.
 func newCover(b *builder, leaf *access.Pred) *cover {
-	c := &cover{b: b, path: leaf.Path.Segs, names: leaf.Path.Segs, ts: len(leaf.Path.Segs) == 1 && leaf.Path.Segs[0] == index.SystemTS}
+	c := &cover{b: b, path: leaf.Path.Segs, names: leaf.Path.Segs,
+		ts: len(leaf.Path.Segs) == 1 && leaf.Path.Segs[0] == index.SystemTS}
 	if len(c.path) > 0 && strings.HasPrefix(c.path[0], "\x00") {
 		c.names = append([]string{c.path[0][1:]}, c.path[1:]...)
 	}

@@ -26,7 +26,8 @@ func mustDoc(t testing.TB, json string) []byte {
 }
 
 // TestTerms checks the index terms of documents under policies, testdata/terms: the paths that have entries, ^ in place
-// of U+0000, with the marks e (array element), l (cut), u (undefined), * (any value) and the kind of the value, and the answers of Covers.
+// of U+0000, with the marks e (array element), l (cut), u (undefined), * (any value) and the kind of the value, and the
+// answers of Covers.
 func TestTerms(t *testing.T) {
 	datadriven.RunTest(t, "testdata/terms", func(t *testing.T, d *datadriven.TestData) string {
 		text, policy, _ := strings.Cut(d.Input, "\n")

@@ -136,6 +136,11 @@ func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out
 			return r.countAll(n)
 		}
 	}
+	if st := &r.st; pl.p.tallies != nil && st.left < 0 && st.skip == 0 && st.drop == 0 {
+		if ok, err := pl.tallyTexts(ctx, c, req, r); ok || err != nil {
+			return err
+		}
+	}
 	return pl.run(ctx, c, req, r, hash, begin)
 }
 

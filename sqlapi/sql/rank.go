@@ -1,7 +1,6 @@
 package sql
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"math"
@@ -105,17 +104,11 @@ func (c *compiler) textScore(r *ranking, call *syntax.Call) scoring {
 		c.failAt(call, syntax.CodeArity, "The FullTextScore function requires at least 2 argument(s).")
 		return scoring{value: konst(value.Value{}).fn}
 	}
-	s := scoring{at: r.texts, text: c.expr(call.Args[0]).fn}
+	s := c.textAt(call)
+	s.at = r.texts
 	r.texts++
 	for _, t := range c.exprs(call.Args[1:]) {
 		s.terms = append(s.terms, t.fn)
-	}
-	s.language, _ = text.LanguageOf(cmp.Or(call.Language, "english"))
-	steps, base := shape.SplitPath(call.Args[0])
-	if _, ok := base.(*syntax.Ident); ok {
-		if path, element, ok := shape.StoredPath(steps, false); ok && !element {
-			s.path = &path
-		}
 	}
 	i := s.at
 	s.value = func(f *frame) value.Value {

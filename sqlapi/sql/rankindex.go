@@ -24,12 +24,12 @@ func (pl *Plan) indexedStats(ctx context.Context, c *core.Container, req Request
 	if req.Tx != nil || req.Statistics != nil || pl.env.Form != nil || c.HasTTL() {
 		return false, nil
 	}
-	preds := make([]*access.Pred, rank.texts)
+	finds := make([][]termFind, rank.texts)
 	for _, s := range rank.scores {
 		if s.text == nil {
 			continue
 		}
-		if preds[s.at] = s.indexed(c, &f.rank.texts[s.at]); preds[s.at] == nil {
+		if finds[s.at], ok = s.indexed(c, &f.rank.texts[s.at]); !ok {
 			return false, nil
 		}
 	}
@@ -44,37 +44,72 @@ func (pl *Plan) indexedStats(ctx context.Context, c *core.Container, req Request
 		}
 		t := &f.rank.texts[s.at]
 		t.corpus.Texts = float64(n)
-		if err := r.lengths(ctx, c, s, t); err != nil {
-			return false, err
-		}
-		if err := r.hits(ctx, c, s, t, preds[s.at]); err != nil {
+		if err := r.countTexts(ctx, c, Request{}, s, t, finds[s.at]); err != nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// indexed returns the condition that a text has one of the terms, if an index answers it; else nil.
-func (s *scoring) indexed(c *core.Container, t *rankText) *access.Pred {
+// termFind finds the texts that have some terms: pred is satisfied by those that have one of them.
+type termFind struct {
+	pred  *access.Pred
+	terms []int // their numbers
+}
+
+// indexed returns how an index finds the texts that have the terms: all terms of one word together, so that no text is
+// read twice for them, and each phrase by its rarest word. ok is false if there is no index, or it can't find a term.
+func (s *scoring) indexed(c *core.Container, t *rankText) (finds []termFind, ok bool) {
 	if s.path == nil || !c.Indexes(core.TextTerms(*s.path)) || !c.Indexes(core.TextLength(*s.path)) {
-		return nil
+		return nil, false
 	}
+	var single termFind
 	var of []*access.Pred
-	for _, w := range t.wants {
-		p := sarg.Phrase(*s.path, s.language, w)
-		if p == nil {
-			return nil
+	for i, w := range t.wants {
+		switch p := sarg.Phrase(*s.path, s.language, w); {
+		case p == nil:
+			return nil, false
+		case p.Op == access.OpIn:
+			of = append(of, p)
+			single.terms = append(single.terms, i)
+		default:
+			finds = append(finds, termFind{p, []int{i}})
 		}
-		of = append(of, p)
 	}
-	return access.Or(of...)
+	if len(of) > 0 {
+		single.pred = access.Or(of...)
+		finds = append(finds, single)
+	}
+	return finds, true
+}
+
+// countTexts determines the statistics of the texts at a path in the part of the container that req names.
+func (r *runner) countTexts(ctx context.Context, c *core.Container, req Request, s scoring, t *rankText,
+	finds []termFind) error {
+	err := r.lengths(ctx, c, req, s, t)
+	for _, find := range finds {
+		if err == nil {
+			err = r.hits(ctx, c, req, s, t, find)
+		}
+	}
+	return err
+}
+
+// whole returns a query that reads what req names to its end.
+func whole(req Request, pred *access.Pred) *exec.Query {
+	q := &exec.Query{PK: req.PK, Compare: value.CompareCosmos, Collation: access.JSONOrder, Whole: true, Pred: pred}
+	for _, rg := range req.Ranges {
+		q.Ranges = append(q.Ranges, struct{ Min, Max string }(rg))
+	}
+	return q
 }
 
 // lengths adds up the numbers of words of all texts.
-func (r *runner) lengths(ctx context.Context, c *core.Container, s scoring, t *rankText) error {
+func (r *runner) lengths(ctx context.Context, c *core.Container, req Request, s scoring, t *rankText) error {
 	path := core.TextLength(*s.path)
-	rows, err := c.Query(ctx, &exec.Query{Compare: value.CompareCosmos, Collation: access.JSONOrder, Whole: true,
-		Pred: access.Exists(path), Needs: []access.Path{path}})
+	q := whole(req, access.Exists(path))
+	q.Needs = []access.Path{path}
+	rows, err := c.Query(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -95,10 +130,10 @@ func (r *runner) lengths(ctx context.Context, c *core.Container, s scoring, t *r
 	})
 }
 
-// hits counts the texts that have each term. pred is the condition that a text has one of them.
-func (r *runner) hits(ctx context.Context, c *core.Container, s scoring, t *rankText, pred *access.Pred) error {
-	rows, err := c.Query(ctx, &exec.Query{Compare: value.CompareCosmos, Collation: access.JSONOrder, Whole: true,
-		Pred: pred})
+// hits counts the texts that have each of some terms.
+func (r *runner) hits(ctx context.Context, c *core.Container, req Request, s scoring, t *rankText,
+	find termFind) error {
+	rows, err := c.Query(ctx, whole(req, find.pred))
 	if err != nil {
 		return err
 	}
@@ -109,8 +144,8 @@ func (r *runner) hits(ctx context.Context, c *core.Container, s scoring, t *rank
 			return
 		}
 		words := t.reader.Read(v.Bytes())
-		for i, p := range t.phrases {
-			if words.Has(p) {
+		for _, i := range find.terms {
+			if words.Has(t.phrases[i]) {
 				t.corpus.With[i]++
 			}
 		}

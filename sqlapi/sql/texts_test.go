@@ -11,6 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/value"
 )
 
 // textContainer is an empty container with an indexing policy.
@@ -155,6 +156,47 @@ func TestTextIndexStatistics(t *testing.T) {
 		_, read := allRows(t, c, `SELECT c.n FROM c WHERE c.n = 7 ORDER BY RANK `+text, Request{}, nil)
 		if read > most+1 {
 			t.Errorf("%s reads %d items, wanted at most %d for the statistics", text, read, most)
+		}
+	}
+}
+
+// TestTextTallies: what clients ask each partition for before they order by scores comes from the index, too, and is
+// what a container without one answers.
+func TestTextTallies(t *testing.T) {
+	with, without := textContainer(t, indexedTexts), textContainer(t, "")
+	r := rand.New(rand.NewPCG(4, 4))
+	for n := range 300 {
+		x := randomItem(r, n)
+		if x.text != nil && n%50 == 1 {
+			x.text = append(x.text, "zebra")
+		}
+		for _, c := range []*core.Container{with, without} {
+			insertJSON(t, c, x.json())
+		}
+	}
+	for text, most := range map[string]int{
+		`SELECT COUNT(1) AS documentCount, [{"totalWordCount": SUM(_FullTextWordCount(c.text)), "hitCounts": ` +
+			`[COUNTIF(FullTextContains(c.text, "zebra")), COUNTIF(FullTextContains(c.text, "zebra wolf"))]}, ` +
+			`{"totalWordCount": SUM(_FullTextWordCount(c.title)), "hitCounts": [COUNTIF(FullTextContains(c.title, ` +
+			`"nothing"))]}] AS fullTextStatistics FROM c`: 12, // those with zebra, for each of its phrases
+		`SELECT VALUE SUM(_FullTextWordCount(c.text)) FROM c`:                                               0,
+		`SELECT COUNT(1) AS n, COUNTIF(FullTextContains(c.text, "wolf")) AS w FROM c`:                       300,
+		`SELECT COUNTIF(FullTextContains(c.text, {"term": "zebr", "distance": 1})) AS w FROM c`:             300,
+		`SELECT SUM(_FullTextWordCount(c.text)) AS w, COUNT(c.title) AS n FROM c`:                           300,
+		`SELECT SUM(_FullTextWordCount(c.text)) + SUM(_FullTextWordCount(c.title)) AS w FROM c`:             0,
+		`SELECT SUM(_FullTextWordCount(c.other)) AS w FROM c`:                                               300,
+		`SELECT COUNTIF(FullTextContains(c.text, 5)) AS w, SUM(_FullTextWordCount(c.text)) AS n FROM c`:     300,
+		`SELECT COUNTIF(FullTextContains(c.text, "the")) AS w, SUM(_FullTextWordCount(c.text)) AS n FROM c`: 0,
+	} {
+		for _, req := range []Request{{}, {PK: core.PartitionKey{value.StringOf("p3")}}} {
+			rows, read := allRows(t, with, text, req, nil)
+			want, _ := allRows(t, without, text, req, nil)
+			if !slices.Equal(rows, want) {
+				t.Errorf("%s\n got %v\nwant %v", text, rows, want)
+			}
+			if read > most && req.PK == nil {
+				t.Errorf("%s reads %d items, wanted at most %d", text, read, most)
+			}
 		}
 	}
 }
