@@ -31,7 +31,8 @@ const testMark = "test-controls"
 func (c *Config) markForTests() error {
 	mark := filepath.Join(c.Data, testMark)
 	if _, err := os.Stat(mark); err == nil {
-		return mendRefill(c.Data)
+		_, err := readStoreName(c.Data)
+		return err
 	}
 	if _, err := os.Stat(StoreDir(c.Data)); err == nil {
 		return fmt.Errorf("%s was not made with --test-controls, and tests could remove what is in it: give a new "+
@@ -57,6 +58,14 @@ func (s *Server) prepareTests() error {
 		return nil
 	}
 	return s.cfg.markForTests()
+}
+
+// mendTests removes what the last server with test controls has left in the data directory, after the store was opened.
+func (s *Server) mendTests() (err error) {
+	if s.kit != nil && !s.cfg.Memory {
+		s.kit.stores, err = mendStores(s.cfg.Data)
+	}
+	return err
 }
 
 // controlRequest is the body of all requests to the test controls.

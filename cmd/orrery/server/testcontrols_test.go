@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -151,25 +149,6 @@ func TestControls(t *testing.T) {
 				t.Errorf("after a restart there is %q", got)
 			}
 		})
-	}
-}
-
-// A crash between the two renames of a restore leaves the old store, which the next start puts back.
-func TestRestoreThatACrashCuts(t *testing.T) {
-	dir := t.TempDir()
-	s := testServer(t, dir)
-	newDatabase(t, s, "old")
-	stopNow(t, s)
-	for _, move := range [][2]string{{"store", "store.old"}} {
-		if err := os.Rename(filepath.Join(dir, move[0]), filepath.Join(dir, move[1])); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Mkdir(filepath.Join(dir, "store.new"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if got := databases(t, testServer(t, dir)); got != "old" {
-		t.Errorf("there is %q", got)
 	}
 }
 

@@ -39,12 +39,23 @@ func openKV(cfg *Config) (kv.Engine, error) {
 		}
 		return e, nil
 	case cfg.content != nil:
-		return cfg.content, nil
+		e := cfg.content
+		cfg.content = nil
+		return e, nil
 	case cfg.Memory:
 		return memkv.New(), nil
 	}
-	e, err := pebblekv.Open(StoreDir(cfg.Data), pebblekv.Options{
-		CacheMB: cfg.CacheMB,
+	e, err := openDirectory(cfg, StoreDir(cfg.Data))
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// openDirectory opens the store in a directory, as cfg says.
+func openDirectory(cfg *Config, dir string) (*pebblekv.Engine, error) {
+	e, err := pebblekv.Open(dir, pebblekv.Options{
+		CacheMB: cfg.CacheMB, MemTableMB: cfg.memTableMB(),
 		Relaxed: cfg.Durability == "relaxed",
 		Scanned: core.OnlyScanned,
 		Kept:    core.GotSingly,

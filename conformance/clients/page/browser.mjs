@@ -26,7 +26,7 @@ export async function demo(...flags) {
       const m = /Admin\s+(http:\S+?)\{/.exec(out),
         n = /NoSQL\s+AccountEndpoint=(http:\S+?);/.exec(out),
         g = /Gremlin\s+(ws:\S+)/.exec(out),
-        d = /Mongo\s+mongodb:\S+@([\d.:]+)/.exec(out);
+        d = /Mongo\s+mongodb:\/\/(?:\S+@)?([\d.:]+)/.exec(out);
       if (m && n && g && d && /Data /.test(out)) done({ admin: m[1], nosql: n[1], gremlin: g[1], mongo: d[1] });
     };
     process.stdout.on('data', look);
@@ -83,7 +83,8 @@ export async function openPage(browser, server, hash = '', o = {}) {
   page.troubles = [];
   page.on('pageerror', (e) => page.troubles.push(e.message));
   page.on('console', (m) => {
-    if (m.type() === 'error' && !/status of (4\d\d|502)/.test(m.text())) page.troubles.push(m.text());
+    const known = o.away ? /status of (4\d\d|502)|net::ERR_/ : /status of (4\d\d|502)/; // away: the server will stop
+    if (m.type() === 'error' && !known.test(m.text())) page.troubles.push(m.text());
   });
   page.on('request', (r) => {
     if (!r.url().startsWith(server.admin) && !/^(data|blob):/.test(r.url())) page.troubles.push('asked for ' + r.url());

@@ -433,9 +433,10 @@ test('query: completion, history, saved queries, cancel, export', async () => {
   await page.waitForSelector('dialog .linklike:has-text("SELECT c.name FROM c")');
   await page.keyboard.press('Escape');
 
-  // what would run for long ends at the server when it is cancelled, in each language
+  // What never ends by itself ends at the server when it is cancelled, in each language. None of these holds more memory
+  // the longer it runs: a traversal that does is refused after a second or two, which a slow browser sees before its Esc.
   for (const [api, lang, at, text] of [
-    ['gremlin', 'Gremlin', 'graphs/g', 'g.V().repeat(__.both()).times(40).path().count()'],
+    ['gremlin', 'Gremlin', 'graphs/g', 'g.inject(0).repeat(__.constant(0)).until(__.is(1))'],
     ['nosql', 'SQL', 'shop/products', `SELECT COUNT(1) FROM c ${'defghijk'.replace(/./g, 'JOIN $& IN (SELECT VALUE [0,1,2,3,4,5,6,7,8,9]) ')}WHERE d + e + c.price = 1.5`],
     ['mongo', 'Mongo', 'shop/products', `aggregate([${'{ $set: { l: { $range: [0, 1000] } } }, { $unwind: "$l" }, '.repeat(4)}{ $count: "n" }])`],
   ]) {

@@ -278,6 +278,9 @@ func (e *Engine) Close() error {
 	return translate(cmp.Or(err, e.dir.leave(err == nil && !e.disk.discard.Load())))
 }
 
+// Directory returns the directory of the store.
+func (e *Engine) Directory() string { return e.dir.path }
+
 // Discard makes Close quick, for a store whose directory is removed then: Close doesn't wait for flushes, and leaves
 // what is only in the log there.
 func (e *Engine) Discard() { e.disk.discard.Store(true) }

@@ -40,6 +40,15 @@ const most = 300,
 /** Called when the session has ended. @type {{f: () => void}} */
 export const onLoggedOut = { f: () => {} };
 
+/** Whether the server can't be reached; f is called when that changes. @type {{lost: boolean, f: () => void}} */
+export const connection = { lost: false, f: () => {} };
+/** @param {boolean} lost */
+export function lose(lost) {
+	if (lost === connection.lost) return;
+	connection.lost = lost;
+	connection.f();
+}
+
 const tabKey = 'orrery-token';
 const others = 'BroadcastChannel' in window ? new BroadcastChannel('orrery') : null;
 if (others) {
@@ -95,11 +104,40 @@ export async function logOut() {
 	sessionStorage.removeItem(tabKey);
 }
 
+/** How long to wait before a request that was throttled is sent again, in ms; 0 if it wasn't. @param {Response} res */
+const throttled = (res) => (res.status === 429 ? Number(res.headers.get('x-ms-retry-after-ms')) || 100 : 0);
+
 /**
- * Sends a request to a door. A status of 400 or more is an error, unless it is in o.also.
+ * Sends a request to a door. A status of 400 or more is an error, unless it is in o.also. What the throughput doesn't
+ * allow now is sent again after the time that the server names, nine times at most, as the SDKs do.
  * @param {string} door @param {string} method @param {string} path encoded @param {CallOptions} [o] @returns {Promise<Reply>}
  */
 export async function call(door, method, path, o = {}) {
+	for (let tries = 0; ; tries++) {
+		const r = await send(door, method, path, o, tries < 9 ? o.throttled || throttled : () => 0);
+		if (!r.wait) return r;
+		await pause(r.wait, o.signal);
+	}
+}
+
+/** @param {number} time @param {AbortSignal} [signal] @returns {Promise<void>} */
+function pause(time, signal) {
+	return new Promise((done, fail) => {
+		const timer = setTimeout(done, time);
+		signal?.addEventListener('abort', () => {
+			clearTimeout(timer);
+			fail(cancelled());
+		});
+	});
+}
+const cancelled = () => new ApiError(0, 'Cancelled', 'The request was cancelled.');
+
+/**
+ * Sends a request once.
+ * @param {string} door @param {string} method @param {string} path @param {CallOptions} o
+ * @param {(res: Response, text: string) => number} throttle @returns {Promise<Reply & {wait?: number}>}
+ */
+async function send(door, method, path, o, throttle) {
 	const began = performance.now();
 	/** @type {Logged} */
 	const line = {
@@ -128,25 +166,28 @@ export async function call(door, method, path, o = {}) {
 			cache: 'no-store',
 		});
 		const text = await res.text();
+		lose(false);
 		line.status = res.status;
 		line.replyHeaders = [...res.headers.entries()];
 		line.reply = text.slice(0, mostText);
 		line.charge = Number(res.headers.get('x-ms-request-charge')) || 0;
 		line.ms = performance.now() - began;
 		if (res.status === 401 && /"code":"LogIn"/.test(text)) onLoggedOut.f();
-		if (res.status >= 400 && !(o.also || []).includes(res.status)) throw refusal(res.status, text);
-		return { status: res.status, headers: res.headers, text, charge: line.charge, ms: line.ms };
+		const wait = throttle(res, text);
+		if (!wait && res.status >= 400 && !(o.also || []).includes(res.status)) throw refusal(res.status, text);
+		return { status: res.status, headers: res.headers, text, charge: line.charge, ms: line.ms, wait };
 	} catch (e) {
 		const err =
 			e instanceof ApiError
 				? e
 				: /** @type {any} */ (e).name === 'AbortError'
-					? new ApiError(0, 'Cancelled', 'The request was cancelled.')
+					? cancelled()
 					: new ApiError(
 							0,
 							'NoReply',
 							'The server can’t be reached: ' + /** @type {Error} */ (e).message + '.',
 						);
+		if (err.code === 'NoReply') lose(true);
 		line.error = err.message;
 		line.ms = performance.now() - began;
 		throw err;
@@ -253,7 +294,11 @@ export function keyOf(def, item) {
 
 /** Runs a MongoDB command. A reply whose ok is 0 is an error. @param {string} db @param {string} body @param {CallOptions} [o] */
 export async function mongo(db, body, o = {}) {
-	const r = await call('mongo', 'POST', '/' + enc(db), { ...o, body });
+	const r = await call('mongo', 'POST', '/' + enc(db), {
+		...o,
+		body,
+		throttled: (_, text) => Number(/"errmsg":"Error=16500, RetryAfterMs=(\d+)/.exec(text)?.[1]) || 0,
+	});
 	const v = parse(r.text);
 	const plain = (/** @type {any} */ x) =>
 		Number(x instanceof Obj ? x.get('$numberDouble') || x.get('$numberInt') || x.get('$numberLong') : x);

@@ -1,7 +1,7 @@
 // The page: log-in, tree, tabs, and which pane is shown.
 
 import { h, fill, icon, button, count, bytes, short, ms } from './dom.js';
-import { call, feed, link, log, logged, logIn, logOut, onLoggedOut } from './api.js';
+import { call, connection, feed, link, log, logged, logIn, logOut, lose, onLoggedOut } from './api.js';
 import { load, keep, route, address, go, setParams, session, definitions } from './state.js';
 import { offer, palette } from './keys.js';
 import { tree } from './parts/tree.js';
@@ -173,6 +173,7 @@ function frame() {
 		'Requests',
 	);
 	const logBody = h('div', { class: 'logbody', hidden: true });
+	const lost = h('span', { role: 'status' });
 	fill(
 		app,
 		h(
@@ -203,6 +204,7 @@ function frame() {
 			),
 			crumb,
 			h('span', { class: 'grow' }),
+			lost,
 			session.readOnly && h('span', { class: 'tag' }, 'read-only'),
 			h(
 				'button',
@@ -246,7 +248,7 @@ function frame() {
 		),
 		h('footer', { class: 'log', 'data-region': '', 'aria-label': 'Request log' }, logLine, logBody),
 	);
-	ui = { side, t, strip, nav, body, inspector, crumb, logLine, logBody, servers };
+	ui = { side, t, strip, nav, body, inspector, crumb, logLine, logBody, servers, lost };
 	draw();
 	logged.add(drawLog);
 }
@@ -641,19 +643,47 @@ offer('page', () => {
 
 addEventListener('hashchange', show);
 onLoggedOut.f = () => {
-	if (ui) {
-		ui = null;
-		shown = '';
-		logged.delete(drawLog);
-		logIn().then((r) => (r.token ? start(r) : login(r, 'The session has ended.')));
+	if (ui) begin('The session has ended.');
+};
+
+/** Opens the page, or the log-in; without the server it waits for it. @param {string} [why] */
+async function begin(why) {
+	ui = null;
+	shown = '';
+	logged.delete(drawLog);
+	try {
+		const hello = await logIn();
+		connection.lost = false;
+		if (hello.token) start(hello);
+		else if (hello.account !== undefined) login(hello, why);
+		else fill(app, problem(hello));
+	} catch {
+		const next = 'Is it running? The page tries again every second.';
+		fill(app, problem({ message: 'The server can’t be reached.', next, code: 'NoReply' }));
+		setTimeout(() => begin(why), 1000);
+	}
+}
+
+/** Says that the server is away, and looks for it. What is on the page stays; drafts too, if a new log-in is needed. */
+connection.f = async () => {
+	if (!ui) return;
+	if (!connection.lost) {
+		fill(ui.lost);
+		refresh(true);
+		// a pane that could read nothing begins again; a query runs when its user says so
+		if (route().pane !== 'query' && ui.body.querySelector('.problem')) {
+			shown = '';
+			show();
+		}
+		return;
+	}
+	fill(ui.lost, h('span', { class: 'tag bad' }, 'The server can’t be reached'));
+	while (ui && connection.lost) {
+		await new Promise((done) => setTimeout(done, 1000));
+		const r = await logIn().catch(() => null);
+		if (r?.token) lose(false);
+		else if (r && ui) begin('The server was started again.');
 	}
 };
 
-try {
-	const hello = await logIn();
-	if (hello.token) start(hello);
-	else if (hello.account !== undefined) login(hello);
-	else fill(app, problem(hello));
-} catch (e) {
-	fill(app, problem({ message: 'The server can’t be reached.', next: 'Is it running?', code: 'NoReply' }));
-}
+begin();

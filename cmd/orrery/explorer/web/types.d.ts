@@ -26,7 +26,9 @@ interface Command { name: string, keys?: string, act: () => any, group?: string 
 
 interface CallOptions {
 	headers?: Record<string, string>, body?: string, signal?: AbortSignal,
-	/** not in the log, unless it fails */ quiet?: boolean, /** statuses that are no errors */ also?: number[]
+	/** not in the log, unless it fails */ quiet?: boolean,
+	/** the ms to wait before a throttled request is sent again, else 0 */ throttled?: (res: Response, text: string) => number,
+	/** statuses that are no errors */ also?: number[]
 }
 interface Reply { status: number, headers: Headers, text: string, charge: number, ms: number }
 
@@ -42,7 +44,7 @@ interface Page { rows: Row[], next: string }
 interface Column { name: string, get: (v: any) => any }
 interface GridOptions {
 	label: string, page: (next: string) => Promise<Page>, columns: (rows: Row[]) => Column[], open: (row: Row) => any,
-	failed: (e: any) => any, key?: (row: Row) => string, pick?: boolean, picked?: (n: number) => any, moved?: () => any,
+	failed: (e: any) => any, /** what is shown when there are no rows */ empty?: string, key?: (row: Row) => string, pick?: boolean, picked?: (n: number) => any, moved?: () => any,
 	/** how the rows are sorted: the name of a column, after "-" if they fall */ sorted?: () => string,
 	/** sorts by a column */ sort?: (name: string) => any
 }
@@ -66,7 +68,8 @@ interface Language {
 	complete: (text: string, at: number, names: string[], colls: string[]) => { from: number, choices: string[] } | null,
 	code: (ctx: Place, text: string) => string,
 	page: (ctx: Place, text: string, o: { next?: string, size?: number, signal?: AbortSignal }) => Promise<Result>,
-	explain?: (ctx: Place, text: string, signal: AbortSignal) => Promise<any>
+	explain?: (ctx: Place, text: string, signal: AbortSignal) => Promise<any>,
+	/** tells the server that the page which next stands for isn't wanted */ forget?: (ctx: Place, next: string) => void
 }
 
 /** Metrics by their name. */

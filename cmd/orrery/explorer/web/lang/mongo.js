@@ -309,6 +309,11 @@ export const mongo = {
 					: `{"getMore":{"$numberLong":"${id}"},"collection":${JSON.stringify(ns)},"batchSize":100}`,
 		};
 	},
+	/** Closes a cursor of which no more is read: the server would keep it for ten minutes. */
+	forget(ctx, next) {
+		const m = /^\{"getMore":(.*),"collection":(.*),"batchSize"/.exec(next);
+		if (m) send(ctx.db, `{"killCursors":${m[2]},"cursors":[${m[1]}]}`, { quiet: true }).catch(() => {});
+	},
 	async explain(ctx, text, signal) {
 		const r = await send(ctx.db, `{"explain":${commandOf(text, ctx.coll).command},"verbosity":"executionStats"}`, {
 			signal,

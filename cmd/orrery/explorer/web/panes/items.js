@@ -155,7 +155,13 @@ export function mount(el, ctx) {
 				h('span', { class: 'right' }, 'Enter opens, Space selects'),
 			);
 		},
-		failed: (e) => fill(trouble, problem(e)),
+		failed: (e) => {
+			const again = () => {
+				fill(trouble);
+				g.again();
+			};
+			fill(trouble, problem(e), h('div', { class: 'pad' }, button('Read on', again, { icon: 'refresh' })));
+		},
 	});
 	el.appendChild(status);
 

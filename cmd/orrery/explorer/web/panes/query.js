@@ -25,7 +25,8 @@ export function mount(el, ctx) {
 		languages.find((l) => l.name === (ctx.params.lang || load('lang.' + db + '/' + coll, 'sql'))) || languages[0];
 	/** @type {string[]} */ let names = [];
 	const colls = [...definitions.keys()].filter((k) => k.startsWith(db + '/')).map((k) => k.slice(db.length + 1));
-	/** @type {AbortController|null} */ let running = null;
+	/** @type {AbortController|null} */ let running = null; // the query whose rows are shown or awaited
+	/** @type {AbortController|null} */ let asking = null; // the request for its plan
 	/** @type {Row[]} */ let rows = [];
 	/** @type {any} */ let plan = null;
 	let charge = 0,
@@ -34,7 +35,9 @@ export function mount(el, ctx) {
 		more = false,
 		view = ctx.params.view || 'Table',
 		left = false,
-		ended = '';
+		ended = '', // why there is no result
+		cut = false, // whether the rows end where the user has stopped
+		reading = 0; // pages of the present query that haven't come yet
 	/** @type {any} */ let g = null;
 	/** @type {{close: () => void}|null} */ let canvas = null;
 	const draft = (/** @type {string} */ l) => 'query.' + l + '.' + db + '/' + coll;
@@ -51,7 +54,7 @@ export function mount(el, ctx) {
 		class: 'primary',
 		title: 'Run the selection or all (Ctrl+Enter)',
 	});
-	const stop = button('Cancel', cancel, { icon: 'stop', title: 'Cancel (Esc)' });
+	const stop = button('Cancel', () => cancel(), { icon: 'stop', title: 'Cancel (Esc)' });
 	const results = h('div', { class: 'results' }),
 		status = h('div', { class: 'status', role: 'status', 'aria-live': 'polite' });
 	const views = h('div', { class: 'seg', role: 'tablist', 'aria-label': 'Results as' });
@@ -158,8 +161,10 @@ export function mount(el, ctx) {
 
 	async function start() {
 		const text = ed.selected.trim() || ed.value.trim();
-		cancel();
+		quit();
 		const mine = (running = new AbortController());
+		reading = 0;
+		cut = false;
 		rows = [];
 		plan = null;
 		charge = 0;
@@ -170,7 +175,6 @@ export function mount(el, ctx) {
 		ctx.setParams({ lang: lang.name, q: ed.value.length < 1500 ? ed.value : undefined });
 		remember(text);
 		run.disabled = true;
-		stop.hidden = false;
 		exports.hidden = true;
 		const began = performance.now();
 		const clock = setInterval(
@@ -181,8 +185,18 @@ export function mount(el, ctx) {
 		const which = lang;
 		/** @param {string} next */
 		const page = async (next) => {
-			const r = await which.page(ctx, text, { next, size: 100, signal: mine.signal });
-			if (mine !== running) throw new Error('another query runs');
+			busy(1);
+			/** @type {Result} */ let r;
+			try {
+				r = await which.page(ctx, text, { next, size: 100, signal: mine.signal });
+			} finally {
+				if (mine === running) busy(-1);
+			}
+			if (mine !== running) {
+				if (r.next) which.forget?.(ctx, r.next);
+				throw new Error('another query runs');
+			}
+			forget = r.next ? () => which.forget?.(ctx, r.next) : null;
 			charge += r.charge;
 			took += r.ms;
 			more = !!r.next;
@@ -208,12 +222,33 @@ export function mount(el, ctx) {
 			clearInterval(clock);
 			if (mine === running) {
 				run.disabled = false;
-				stop.hidden = true;
 				tell();
 			}
 		}
 	}
 
+	/** Cancel is offered while a page of rows is on its way, the first one or a later one. @param {number} by */
+	function busy(by) {
+		reading += by;
+		stop.hidden = !reading;
+		if (rows.length || !run.disabled) tell();
+	}
+
+	/** Ends the present query: the request that runs, and the cursor that waits for the next one. */
+	function quit() {
+		running?.abort();
+		asking?.abort();
+		forget?.();
+		forget = null;
+	}
+
+	/** What the user asks for: with nothing to wait for, the rows can still be read on. */
+	function cancel() {
+		if (asking) asking.abort();
+		else if (reading) quit();
+	}
+
+	/** @type {(() => any)|null} */ let forget = null; // ends the cursor from which the next page would come
 	/** @type {((next: string) => Promise<Result>)|null} */ let pager = null;
 	/** @type {Result|null} */ let firstPage = null;
 	/** @param {Result} first @param {(next: string) => Promise<Result>} page */
@@ -237,6 +272,7 @@ export function mount(el, ctx) {
 		if (view === 'Table') {
 			g = grid(results, {
 				label: 'Rows',
+				empty: 'No rows.',
 				page: async (next) => {
 					if (!next && firstPage) return firstPage;
 					const r = await /** @type {any} */ (pager)(next);
@@ -245,7 +281,16 @@ export function mount(el, ctx) {
 				},
 				columns,
 				open: (r) => open(r),
-				failed: (e) => note(e),
+				failed: (e) => {
+					cut = e.code === 'Cancelled';
+					tell();
+					if (cut) return;
+					const again = () => {
+						note1.remove();
+						g?.again();
+					};
+					const note1 = note(e, '', button('Read on', again, {}));
+				},
 				moved: () => {},
 			});
 			g.reload();
@@ -276,11 +321,21 @@ export function mount(el, ctx) {
 		const { planView } = await import('../draw/plan.js');
 		if (!plan && lang.explain) {
 			fill(results, h('p', { class: 'empty' }, 'Asking for the plan …'));
+			const mine = running,
+				ask = (asking = new AbortController()),
+				still = () => mine === running && view === 'Plan';
+			busy(1);
 			try {
-				plan = await lang.explain(ctx, ran, (running || new AbortController()).signal);
+				const got = await lang.explain(ctx, ran, ask.signal);
+				if (mine === running) plan = got;
 			} catch (e) {
-				return fill(results, problem(e));
+				if (still()) fill(results, problem(e));
+				return;
+			} finally {
+				if (asking === ask) asking = null;
+				if (mine === running) busy(-1);
 			}
+			if (!still()) return;
 		}
 		fill(results, h('div', { class: 'page scrolls' }, plan ? planView(plan) : 'There is no plan for this.'));
 	}
@@ -312,7 +367,7 @@ export function mount(el, ctx) {
 	function tell() {
 		fill(
 			status,
-			ended && h('span', { class: 'bad' }, ended),
+			(ended || cut) && h('span', { class: 'bad' }, ended || 'Cancelled'),
 			!ended && ran
 				? [
 						h(
@@ -323,15 +378,11 @@ export function mount(el, ctx) {
 						),
 						h('span', null, h('b', null, charge.toFixed(2)), ' RU'),
 						h('span', null, ms(took)),
+						reading && !run.disabled ? h('span', null, 'Reading more …') : '',
 					]
 				: '',
 			h('span', { class: 'right' }, 'Ctrl+Enter runs, Esc cancels'),
 		);
-	}
-
-	function cancel() {
-		if (!running) return;
-		running.abort();
 	}
 
 	/** @param {string} text */
@@ -534,7 +585,7 @@ export function mount(el, ctx) {
 	]);
 	return () => {
 		left = true;
-		cancel();
+		quit();
 		takeBack();
 		close();
 	};

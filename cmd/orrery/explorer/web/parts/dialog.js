@@ -78,8 +78,11 @@ export async function confirm(title, text, act, word) {
 
 let area = /** @type {HTMLElement|null} */ (null);
 
-/** Shows a note for a while; an error stays until it is closed. @param {string|Error} what @param {'ok'|'bad'|''} [kind] */
-export function note(what, kind = '') {
+/**
+ * Shows a note for a while; an error stays until it is closed.
+ * @param {string|Error} what @param {'ok'|'bad'|''} [kind] @param {HTMLElement} [act] what may be done about it
+ */
+export function note(what, kind = '', act) {
 	if (!area) {
 		area = h('div', { class: 'notes', role: 'status', 'aria-live': 'polite' });
 		document.body.appendChild(/** @type {HTMLElement} */ (area));
@@ -89,11 +92,13 @@ export function note(what, kind = '') {
 		'div',
 		{ class: 'note ' + (bad ? 'bad' : kind) },
 		what instanceof Error ? problem(what) : what,
+		act,
 		button('Close', () => el.remove(), { icon: 'close', only: true, class: 'quiet' }),
 	);
 	const holder = document.querySelector('dialog[open]');
 	(holder || /** @type {HTMLElement} */ (area)).appendChild(el);
 	if (!bad) setTimeout(() => el.remove(), 4000);
+	return el;
 }
 
 /** An error in words: the sentence, its code, the next step. @param {any} e */

@@ -27,6 +27,7 @@ export function grid(el, o) {
 		at = 0,
 		busy = false,
 		done = false,
+		stuck = false, // the next page couldn't be read: it is asked for again when the user says so
 		life = 0,
 		wanted = false;
 	/** @type {Column[]} */ let columns = [];
@@ -46,7 +47,7 @@ export function grid(el, o) {
 	};
 
 	async function more() {
-		if (busy || done) return;
+		if (busy || done || stuck) return;
 		busy = true;
 		const mine = life,
 			last = pages[pages.length - 1];
@@ -69,7 +70,7 @@ export function grid(el, o) {
 			}
 		} catch (e) {
 			if (mine === life) {
-				done = true;
+				stuck = true;
 				o.failed(e);
 			}
 		} finally {
@@ -163,6 +164,8 @@ export function grid(el, o) {
 
 	function draw() {
 		const n = total();
+		/** @type {HTMLElement} */ (head.parentElement).hidden = !columns.length;
+		box.tabIndex = n ? -1 : 0; // with rows, one of them has the focus
 		body.style.height = n * height + 'px';
 		const first = Math.max(0, Math.floor(box.scrollTop / height) - 8),
 			last = Math.min(n, first + Math.ceil(box.clientHeight / height) + 16);
@@ -174,7 +177,7 @@ export function grid(el, o) {
 				h(
 					'div',
 					{ class: 'nothing', role: 'row' },
-					h('span', { role: 'gridcell' }, busy || !done ? 'Reading …' : 'No items here.'),
+					h('span', { role: 'gridcell' }, busy || !(done || stuck) ? 'Reading …' : stuck ? 'The rows could not be read.' : o.empty || 'No items here.'),
 				),
 			);
 			body.style.height = 'auto';
@@ -305,6 +308,7 @@ export function grid(el, o) {
 		at = 0;
 		busy = false;
 		done = false;
+		stuck = false;
 		columns = [];
 		opened = '';
 		picks.clear();
@@ -319,6 +323,11 @@ export function grid(el, o) {
 	return {
 		el: box,
 		reload,
+		/** Asks again for the page that failed. */
+		again() {
+			stuck = false;
+			return more();
+		},
 		/** @param {Row[]} list @param {Column[]} [cols] */
 		set(list, cols) {
 			life++;
