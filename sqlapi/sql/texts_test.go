@@ -133,6 +133,31 @@ func TestTextIndexReads(t *testing.T) {
 			t.Errorf("%s reads %d items, wanted at most %d", where, read, most)
 		}
 	}
+	// The best rows by a score are those with a term, if there are enough. The statistics read as many.
+	for order, most := range map[string]int{
+		`TOP 10 c.n FROM c ORDER BY RANK FullTextScore(c.text, "w150")`:                                20,
+		`TOP 11 c.n FROM c ORDER BY RANK FullTextScore(c.text, "w150")`:                                2*items + 20,
+		`TOP 8 c.n FROM c WHERE c.n > 299 ORDER BY RANK FullTextScore(c.text, "w150")`:                 20,
+		`TOP 10 c.n FROM c ORDER BY _FullTextScore(c.text, ["w150"], 1500, 9000, [10]) DESC`:           10,
+		`c.n FROM c ORDER BY _FullTextScore(c.text, ["w150"], 1500, 9000, [10]) DESC OFFSET 2 LIMIT 8`: 10,
+		`TOP 10 c.n FROM c ORDER BY _FullTextScore(c.text, ["w150"], 1500, 9000, [10])`:                items,
+	} {
+		for _, size := range []int{0, 3} {
+			rows, read := allRows(t, c, "SELECT "+order, Request{PageSize: size}, nil)
+			if size == 0 && read > most {
+				t.Errorf("%s reads %d items, wanted at most %d", order, read, most)
+			}
+			for i, row := range rows {
+				var n int
+				if _, err := fmt.Sscanf(row, `{"n":%d}`, &n); err != nil {
+					t.Fatal(row, err)
+				}
+				if ascending := strings.HasSuffix(order, "[10])"); !ascending && has(n, "w150") != (i < 10) {
+					t.Errorf("%s: row %d is %s", order, i, row)
+				}
+			}
+		}
+	}
 }
 
 // TestTextIndexStatistics: the statistics of scores come from the index: only items with a term are read for them.
