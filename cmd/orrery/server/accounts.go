@@ -50,6 +50,7 @@ var (
 	errName       = errors.New("want a name of 1 to 64 characters a-z, 0-9 and -")
 	errTaken      = errors.New("there is one with this name already")
 	errUnknown    = errors.New("there is none with this name")
+	errFork       = errors.New("a fork is of a snapshot or of an account, not of both")
 	errOwn        = errors.New("the server's own account ends with the server")
 )
 

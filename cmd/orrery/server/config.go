@@ -103,10 +103,11 @@ type Config struct {
 	Clock   *clock.Clock // time of the data: timestamps, TTL, functions of queries; nil = the wall clock
 	Logger  *slog.Logger // nil = slog's default
 
-	parent  *Server        // of one of its accounts; nil = a server
-	budget  *budget.Budget // of all accounts and all their stores; nil = not made yet
-	spill   *ownSpill      // of all stores of an account in a directory; nil = not made yet
-	content kv.Engine      // the first store, which is open already; nil = it is opened
+	parent  *Server         // of one of its accounts; nil = a server
+	budget  *budget.Budget  // of all accounts and all their stores; nil = not made yet
+	cache   *pebblekv.Cache // of all stores of a server with test controls; nil = each store has its own
+	spill   *ownSpill       // of all stores of an account in a directory; nil = not made yet
+	content kv.Engine       // the first store, which is open already; nil = it is opened
 }
 
 // Default is the configuration of `orrery serve` without flags.

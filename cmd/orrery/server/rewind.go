@@ -48,19 +48,12 @@ func (f fileStore) into(dir string) error { return pebblekv.Link(f.dir, dir) }
 func (f fileStore) tree() *memkv.Engine   { return nil }
 
 // A store whose log is long takes long to open: the log is read, and becomes a table. So a copy is made after a flush.
-// With test controls memtables are small, so that a flush takes some tens of milliseconds at most.
+// With test controls memtables are small, so that a flush takes some tens of milliseconds at most. And all stores share
+// a cache of blocks, so that an account and a store in reserve take a megabyte.
 const (
 	testMemTableMB = 8
 	longestFlush   = time.Second
 )
-
-// memTableMB is the size of a memtable; 0 = the default.
-func (c *Config) memTableMB() int {
-	if c.TestControls {
-		return testMemTableMB
-	}
-	return 0
-}
 
 // Reset removes everything from an account, or with "" from all of them. Clients stay connected. Requests that run get
 // drainTime to end.
@@ -232,9 +225,12 @@ func (s *Server) Fork(snapshot, account, name string) (*Server, error) {
 	}
 	defer k.mu.Unlock()
 	var f filling
-	if snapshot != "" {
+	switch {
+	case snapshot != "" && account != "":
+		return nil, errFork
+	case snapshot != "":
 		f, err = s.snapshotNamed(snapshot)
-	} else {
+	default:
 		var a *Server
 		if a, err = s.accountNamed(account); err == nil {
 			f = liveStore{a.stage.gen.Load().kv}

@@ -296,6 +296,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	s.forgetConnections()
 	s.closePages()
 	s.closing.Store(true)
+	defer s.closeCache()
 	return errors.Join(append(errs, s.store().Close())...)
 }
 
@@ -308,6 +309,7 @@ func (s *Server) release() {
 	if s.back != nil {
 		_ = s.store().Close()
 	}
+	s.closeCache()
 }
 
 // closeScripts ends the processes that run programs.

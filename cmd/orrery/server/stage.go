@@ -74,11 +74,14 @@ func (st *stage) untilReplaced(ctx context.Context) (context.Context, context.Ca
 // replace puts a generation in the place of the present one, which it returns, while no request runs. last is called
 // immediately before; if it fails, nothing is replaced.
 func (st *stage) replace(g *generation, last func() error) (old *generation, err error) {
-	patience := time.AfterFunc(drainTime, st.gen.Load().end)
+	old = st.gen.Load()
+	if old.mongo != nil {
+		old.mongo.EndWaits()
+	}
+	patience := time.AfterFunc(drainTime, old.end)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	patience.Stop()
-	old = st.gen.Load()
 	if err := last(); err != nil {
 		old.end()
 		old.begin() // for the requests that wait

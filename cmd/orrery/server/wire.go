@@ -54,8 +54,8 @@ func openKV(cfg *Config) (kv.Engine, error) {
 
 // openDirectory opens the store in a directory, as cfg says.
 func openDirectory(cfg *Config, dir string) (*pebblekv.Engine, error) {
-	e, err := pebblekv.Open(dir, pebblekv.Options{
-		CacheMB: cfg.CacheMB, MemTableMB: cfg.memTableMB(),
+	o := pebblekv.Options{
+		CacheMB: cfg.CacheMB,
 		Relaxed: cfg.Durability == "relaxed",
 		Scanned: core.OnlyScanned,
 		Kept:    core.GotSingly,
@@ -63,7 +63,11 @@ func openDirectory(cfg *Config, dir string) (*pebblekv.Engine, error) {
 		Stall:   cfg.Stall,
 		Upgrade: cfg.Upgrade,
 		Logger:  cfg.Logger,
-	})
+	}
+	if cfg.cache != nil { // one of many stores, see rewind.go
+		o.Shared, o.Kept, o.MemTableMB = cfg.cache, nil, testMemTableMB
+	}
+	e, err := pebblekv.Open(dir, o)
 	if err != nil {
 		return nil, openError(cfg.Data, err)
 	}

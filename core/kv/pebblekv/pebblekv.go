@@ -78,7 +78,10 @@ func Open(dir string, o Options) (_ *Engine, err error) {
 		blocks /= 4
 	}
 	memTable := d.space.memTable
-	cache := pebble.NewCache(int64(blocks) + 2*memTable)
+	cache := o.Shared.use()
+	if cache == nil {
+		cache = pebble.NewCache(int64(blocks) + 2*memTable)
+	}
 	e := &Engine{cache: cache, dir: place, log: o.Logger, pace: newPace(int(memTable)), values: kept, disk: d}
 	e.pace.held, e.pace.short, e.pace.tight = d.space.merge.left, d.short, d.tight
 	o.FS = d.below(o.FS)
