@@ -216,7 +216,7 @@ func compact(r *request, dst []byte) ([]byte, error) {
 }
 
 // reIndex isn't for members of a replica set. The indexes of a single server follow its policy at all times, and
-// "orrery repair" makes them anew.
+// "orrery repair" creates them again.
 func reIndex(r *request, dst []byte) ([]byte, error) {
 	if _, err := r.existing(); err != nil {
 		return dst, err

@@ -33,7 +33,7 @@ type findArgs struct {
 }
 
 func (r *request) findArgs() (findArgs, error) {
-	a := findArgs{batch: -1, simple: true}
+	a, plain := findArgs{batch: -1}, true // plain: none of the arguments that aren't kept
 	for it := r.body.Iter(); it.Next(); {
 		key, v := it.Key(), it.Value()
 		if v.Kind() == value.Null { // null counts as absent
@@ -45,13 +45,10 @@ func (r *request) findArgs() (findArgs, error) {
 			a.filter = v
 		case "sort":
 			a.sort = v
-			a.simple = a.simple && v.Len() == 0
 		case "projection":
 			a.projection = v
-			a.simple = a.simple && v.Len() == 0
 		case "skip":
 			a.skip, err = count64(key, v)
-			a.simple = a.simple && a.skip == 0
 		case "limit":
 			if n, ok := num.ToInt64(v, true); ok && n < 0 && r.body.Get("count").IsDefined() { // there it has no sign
 				a.limit = -n
@@ -60,37 +57,33 @@ func (r *request) findArgs() (findArgs, error) {
 			a.limit, err = count64(key, v)
 		case "batchSize":
 			a.batch, err = count64(key, v)
-			a.simple = a.simple && a.batch != 0
 		case "singleBatch":
 			a.single = a.single || expr.Truthy(v)
 		case "noCursorTimeout":
 			a.keep = expr.Truthy(v)
 		case "hint":
-			a.simple = false
-		case "tailable", "awaitData":
-			if string(key) == "tailable" {
-				a.tailable = expr.Truthy(v)
-			} else {
-				a.await = expr.Truthy(v)
-			}
-			a.simple = a.simple && !expr.Truthy(v)
+			plain = false
+		case "tailable":
+			a.tailable = expr.Truthy(v)
+		case "awaitData":
+			a.await = expr.Truthy(v)
 		case "collation":
-			a.simple = a.simple && v.Len() == 0
+			plain = plain && v.Len() == 0
 		case "min":
-			a.min, a.simple = v, a.simple && v.Len() == 0
+			a.min = v
 		case "max":
-			a.max, a.simple = v, a.simple && v.Len() == 0
+			a.max = v
 		case "returnKey":
 			a.key = expr.Truthy(v)
-			a.simple = a.simple && !a.key
 		case "showRecordId":
 			a.number = expr.Truthy(v)
-			a.simple = a.simple && !a.number
 		}
 		if err != nil {
 			return a, err
 		}
 	}
+	a.simple = plain && a.sort.Len() == 0 && a.projection.Len() == 0 && a.skip == 0 && a.batch != 0 &&
+		!a.tailable && !a.await && a.min.Len() == 0 && a.max.Len() == 0 && !a.key && !a.number
 	a.shown = naturalOrder(exec.Creation, a.sort, args.Given(r.body, "hint"))
 	return a, a.checkTail()
 }

@@ -56,7 +56,7 @@ func command() *cobra.Command {
 	f.StringVar(&c.state, "state", "",
 		"`FILE` from which a copy that was ended goes on; the default is in the working "+
 			"directory.")
-	f.BoolVar(&c.restart, "restart", false, "Begin anew, whatever an earlier copy has done.")
+	f.BoolVar(&c.restart, "restart", false, "Begin with the first item, whatever an earlier copy has done.")
 	for _, name := range []string{"from", "to"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
 			panic(err) // there is no such flag

@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// listed is a package as go list describes it. The packages that a test compiles anew have the name of the test in
+// listed is a package as go list describes it. The packages that a test compiles again have the name of the test in
 // their path, "a [a.test]".
 type listed struct {
 	ImportPath, Dir string

@@ -96,7 +96,7 @@ type restoreCmd struct {
 }
 
 func (c *restoreCmd) command(s *streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "restore", Short: "Make a store of a backup.", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "restore", Short: "Create a store from a backup.", Args: cobra.NoArgs,
 		RunE: runs(func() error { return c.run(s) })}
 	f := cmd.Flags()
 	f.Var(&c.From, "from", "`BACKUP`, or a directory of backups: the newest of them is taken.")

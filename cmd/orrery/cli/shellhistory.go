@@ -53,7 +53,7 @@ func (h *history) Add(line string) {
 		return
 	}
 	if h.write(line) != nil {
-		h.path = "" // the lines of this shell are still at hand
+		h.path = "" // the lines of this shell are still in memory
 	}
 }
 

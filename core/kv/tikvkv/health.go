@@ -20,7 +20,7 @@ import (
 // A store that has failed a request gets no others until it answers a question for its health, which the client asks
 // every second. TiKV answers it. A store that only speaks TiKV's protocol may not have the service, and then the client
 // would send it nothing until the end of the process, however well it is. So for such a store the client is told to
-// forget what it knows of it as soon as the store is there again. The next request for one of its ranges finds it anew.
+// forget what it knows of it as soon as the store is there again. The next request for one of its ranges looks it up.
 //
 // Example: a store is paused for 15 s, and a connection to it ends. 10 ms after the store goes on it answers that it
 // has no health service, and is forgotten. Requests that wait for it go on with their next attempt, at most half a
