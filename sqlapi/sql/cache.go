@@ -2,8 +2,14 @@ package sql
 
 import (
 	"hash/maphash"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
+	"github.com/cespare/xxhash/v2"
+	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/expand"
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
@@ -109,4 +115,52 @@ func cachedFor(text string, comp *expand.Computed, planar bool) (*program, error
 	p.key = key
 	c.put(p)
 	return p, nil
+}
+
+// withNames returns the program of the same text in which the parameters that are names of properties have their
+// values, so that c[@p] is a path (expand.Names).
+func (p *program) withNames(params []Param, env *Env) (*program, error) {
+	names := map[string]string{}
+	for _, x := range params { // the last one of a name counts
+		name := strings.TrimPrefix(x.Name, "@")
+		if delete(names, name); slices.Contains(p.named, name) && x.Value.Kind() == value.String {
+			names[name] = x.Value.Str()
+		}
+	}
+	if len(names) == 0 {
+		return p, nil
+	}
+	key := "\x01"
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		key += name + "\x00" + strconv.Quote(names[name]) + "\x00"
+	}
+	sum := xxhash.Sum64String(key)
+	key += p.key
+	c := cacheOf(key)
+	if n := c.get(key); n != nil {
+		return n, nil
+	}
+	q, err := syntax.Parse(p.text, syntax.DefaultLimits())
+	if err != nil {
+		return nil, err
+	}
+	q = expand.Names(q, func(param string) (string, bool) {
+		name, ok := names[param]
+		return name, ok
+	})
+	if env.Computed != nil {
+		if q, err = env.Computed.Expand(q); err != nil {
+			return nil, err
+		}
+	}
+	n, err := compileQuery(p.text, q, env.Planar)
+	if err != nil {
+		return nil, err
+	}
+	n.key, n.hash = key, n.hash^sum
+	if env.Computed != nil {
+		n.hash ^= env.Computed.Hash
+	}
+	c.put(n)
+	return n, nil
 }

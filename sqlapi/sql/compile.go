@@ -47,6 +47,7 @@ type compiler struct {
 	scope  *scope
 	params map[string]int
 	names  []string // parameters by number
+	named  []string // those that are names of properties
 	nslots int
 	nsubs  int
 	groups []*groupCtx // grouped queries whose select list is being compiled, innermost last
@@ -209,6 +210,9 @@ func (c *compiler) path(e syntax.Expr) cexpr {
 		b, name := c.expr(e.Base), e.Name
 		return fold(func(f *frame) value.Value { return funcs.View(get(b.fn(f), name)) }, b)
 	case *syntax.Index:
+		if ref, ok := e.At.(*syntax.ParamRef); ok {
+			c.named = append(c.named, ref.Name)
+		}
 		b, at := c.expr(e.Base), c.expr(e.At)
 		return fold(func(f *frame) value.Value { return funcs.View(indexed(b.fn(f), at.fn(f))) }, b, at)
 	}

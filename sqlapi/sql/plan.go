@@ -70,6 +70,11 @@ func compileFor(text string, params []Param, env *Env) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(p.named) > 0 {
+		if p, err = p.withNames(params, env); err != nil {
+			return nil, err
+		}
+	}
 	vals, err := p.bind(params)
 	if err != nil {
 		return nil, err

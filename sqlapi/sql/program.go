@@ -28,6 +28,7 @@ type program struct {
 	q      *syntax.Query
 	top    *cquery
 	params []string
+	named  []string // parameters that are names of properties (named)
 	nslots int
 	nsubs  int
 	// functions has the names of the user-defined functions that the query refers to.
@@ -96,6 +97,7 @@ func compileQuery(text string, q *syntax.Query, planar bool) (*program, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
+	p.named = c.named
 	p.params, p.nslots, p.nsubs, p.functions = c.names, c.nslots, c.nsubs, c.functions
 	p.whole = isCountAll(p)
 	p.tallies, p.best = c.textTallies(p), c.bestFirst(p)

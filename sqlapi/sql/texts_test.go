@@ -226,6 +226,49 @@ func TestTextTallies(t *testing.T) {
 	}
 }
 
+// TestParametersAsNames: a parameter that is the name of a property makes a path: indexes answer it, and continuations
+// are bound to it.
+func TestParametersAsNames(t *testing.T) {
+	c := textContainer(t, indexedTexts)
+	for n := range 60 {
+		x := rankItem{id: fmt.Sprint(n), n: n, text: []string{"lamp"}, title: []string{"coat"}}
+		if n%20 == 0 {
+			x.text = []string{"zebra"}
+		}
+		insertJSON(t, c, x.json())
+	}
+	page := func(text, continuation string, params ...Param) (*Page, error) {
+		pl, err := Compile(text, params, testEnv)
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		out := &Page{}
+		return out, pl.Execute(context.Background(), c, Request{PageSize: 2, Continuation: continuation}, out)
+	}
+	name := func(s string) Param { return Param{"@f", value.StringOf(s)} }
+	const text = `SELECT c.n, c[@f], c[@g] AS g FROM c WHERE FullTextContains(c[@f], @w)`
+	word, other := Param{"@w", value.StringOf("zebra")}, Param{"@g", value.StringOf("title")}
+	out, err := page(text, "", name("text"), word, other)
+	const want = `{"n":0,"$1":"zebra","g":"coat"},{"n":20,"$1":"zebra","g":"coat"}`
+	if err != nil || string(out.Body) != want || out.Metrics.ItemsRead > 3 {
+		t.Errorf("%s, %d items read (%v), wanted %s", out.Body, out.Metrics.ItemsRead, err, want)
+	}
+	if _, err := page(text, out.Continuation, name("title"), word, other); err == nil {
+		t.Error("a continuation for another name is taken")
+	}
+	if rest, err := page(text, out.Continuation, name("text"), word, other); err != nil || rest.Count != 1 {
+		t.Errorf("%s (%v)", rest.Body, err)
+	}
+	if out, err := page(`SELECT VALUE c[@f] FROM c WHERE c[@f] = 20`, "", name("n")); err != nil ||
+		string(out.Body) != "20" || out.Metrics.ItemsRead > 1 {
+		t.Errorf("%s, %d items read (%v)", out.Body, out.Metrics.ItemsRead, err)
+	}
+	if out, err := page(`SELECT VALUE [1, 2][@f] FROM c`, "", Param{"@f", value.IntOf(1)}); err != nil ||
+		string(out.Body) != "2,2" {
+		t.Errorf("%s (%v)", out.Body, err)
+	}
+}
+
 // upsert replaces an item.
 func upsert(t *testing.T, c *core.Container, x rankItem) {
 	t.Helper()

@@ -141,6 +141,7 @@ type expander struct {
 	rename bool     // only rename the item to syntax.RootName
 	size   int      // bytes of the definitions that were inserted
 	seen   func(name string)
+	names  func(param string) (string, bool) // see Names
 }
 
 func (x *expander) isRoot(e syntax.Expr) bool {
@@ -169,6 +170,7 @@ func (x *expander) query(q *syntax.Query, container bool) *syntax.Query {
 	}
 	n.Value, n.Where = x.expr(q.Value), x.expr(q.Where)
 	n.Items = append([]syntax.SelectItem(nil), q.Items...)
+	x.keepColumns(n.Items)
 	for i := range n.Items {
 		it := &n.Items[i]
 		if it.Alias == "" { // the name of the column stays the written one
@@ -246,6 +248,9 @@ func (x *expander) expr(e syntax.Expr) syntax.Expr {
 		n.Base = x.expr(e.Base)
 		return &n
 	case *syntax.Index:
+		if p := x.named(e); p != nil {
+			return p
+		}
 		n := *e
 		n.Base, n.At = x.expr(e.Base), x.expr(e.At)
 		return &n
