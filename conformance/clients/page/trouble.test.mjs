@@ -92,7 +92,7 @@ test('a page of items that fails says so, and is read when asked again', async (
   await page.locator('.grid .line').first().focus();
   await page.keyboard.press('End');
   await page.waitForSelector('.problem:has-text("Busy.")');
-  assert.match(await page.textContent('.pane > .status'), /1 to 100 of more/, 'it must not look like the end');
+  assert.match(await page.textContent('.pane > .status'), /1 to 100 of 144/, 'it must not look like the end');
   await free();
   await page.click('button:has-text("Read on")');
   await page.waitForSelector('.pane > .status:has-text("1 to 144")');
