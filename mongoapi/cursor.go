@@ -502,15 +502,18 @@ func (r *request) awaited(c *cursor, dst []byte, n int) (out []byte, end bool, e
 		wait = min(wait, most/2)
 	}
 	for empty := len(dst); ; {
-		var here bool
+		var here, ended bool
 		_ = yield.While(r.ctx, func() error {
 			r.c.waits(1)
-			wait, here = r.c.p.Park(wait, c.tail.Notify)
+			wait, here, ended = r.park(wait, c.tail.Notify)
 			r.c.waits(-1)
 			return nil
 		})
 		if err := r.ctx.Err(); err != nil || !here {
 			return dst, false, cmp.Or(err, context.Canceled)
+		}
+		if ended {
+			return dst, false, notFound(c.id)
 		}
 		if dst, end, err = c.fill(r, dst, n, false); err != nil || len(dst) > empty || c.tailed(end) || wait <= 0 {
 			return dst, end, err

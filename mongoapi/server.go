@@ -97,6 +97,7 @@ type Server struct {
 	profiles  profiler
 	process   []byte // the ObjectId of this run of the server
 	fails     failpoint.Set
+	waits     idleWaits
 
 	mu     sync.Mutex
 	lns    map[net.Listener]struct{}
@@ -131,6 +132,7 @@ func New(e *core.Engine, o Options) *Server {
 		lns: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{}, stop: make(chan struct{}),
 		wake: make(chan struct{}, 1), began: o.Clock.Now()}
 	s.release = releases[o.Release]
+	s.waits.round.Store(newRound())
 	s.cursors = newCursors(o.Clock)
 	s.sessions = newSessions(o.Clock)
 	s.snapshots.clk, s.snapshots.shared = o.Clock, e.Shared()

@@ -14,6 +14,7 @@ import (
 const (
 	computedMember = propertyPrefix + "computedProperties"
 	vectorMember   = propertyPrefix + "vectorEmbeddingPolicy"
+	fullTextMember = propertyPrefix + "fullTextPolicy"
 )
 
 // checkComputed checks a container's computed properties against the service's rules. None may have the name of a
@@ -67,13 +68,16 @@ type computedCache struct {
 
 const maxComputedCache = 256
 
-// of returns the computed properties of a container and the distance functions of its vectors, nil when it has neither.
+// of returns the computed properties of a container, the distance functions of its vectors and the languages of its
+// texts, nil when it has none of these.
 func (cc *computedCache) of(ct *core.Container) *expand.Computed {
-	raw, vectors := ct.Spec().Properties[computedMember], ct.Spec().Properties[vectorMember]
-	if len(raw)+len(vectors) == 0 {
+	spec := ct.Spec()
+	raw, vectors, texts := spec.Properties[computedMember], spec.Properties[vectorMember],
+		spec.Properties[fullTextMember]
+	if len(raw)+len(vectors)+len(texts) == 0 {
 		return nil
 	}
-	key := string(raw) + "\x00" + string(vectors)
+	key := string(raw) + "\x00" + string(vectors) + "\x00" + string(texts)
 	cc.mu.RLock()
 	c, ok := cc.m[key]
 	cc.mu.RUnlock()
@@ -88,6 +92,9 @@ func (cc *computedCache) of(ct *core.Container) *expand.Computed {
 		}
 	}
 	c = c.WithEmbeddings(embeddings(vectors))
+	if p, err := parseFullText(texts); err == nil { // an older server didn't check it
+		c = c.WithTexts(p.language, p.paths)
+	}
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
 	if cc.m == nil || len(cc.m) >= maxComputedCache {

@@ -145,8 +145,10 @@ func (d *definitionJSON) keepMembers(spec *core.ContainerSpec) error {
 		if isNull(m.raw) {
 			continue
 		}
-		if err := m.check(m.raw); err != nil {
+		if err := m.check(m.raw); err == errInvalid {
 			return invalidMember(m.name)
+		} else if err != nil {
+			return err
 		}
 		spec.Properties[propertyPrefix+m.name] = compact(m.raw)
 	}
@@ -154,6 +156,9 @@ func (d *definitionJSON) keepMembers(spec *core.ContainerSpec) error {
 		return err
 	}
 	if err := checkVectorIndexes(spec); err != nil {
+		return err
+	}
+	if err := checkTextIndexes(spec); err != nil {
 		return err
 	}
 	return checkComputed(spec)

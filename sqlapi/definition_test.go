@@ -93,6 +93,7 @@ func TestKeptMembers(t *testing.T) {
 		return `,"indexingPolicy":{"includedPaths":[{"path":"/*"}],"vectorIndexes":[{"path":"/v","type":"` +
 			kind + `"}]}`
 	}
+	const texts = `"fullTextPolicy":{"fullTextPaths":[{"path":"/t"}]}`
 	for _, x := range []struct {
 		members string
 		code    int
@@ -110,6 +111,19 @@ func TestKeptMembers(t *testing.T) {
 		{`"vectorEmbeddingPolicy":[]`, 400},
 		{`"fullTextPolicy":{"defaultLanguage":"en-US","fullTextPaths":[{"path":"/t","language":"en-US"}]}`, 201},
 		{`"fullTextPolicy":{"fullTextPaths":[{"path":"t"}]}`, 400},
+		{`"fullTextPolicy":{"defaultLanguage":"fr-FR","fullTextPaths":[{"path":"/t"},` +
+			`{"path":"/u","language":"de-AT"}]}`, 201},
+		{`"fullTextPolicy":{"defaultLanguage":"spa-SPA"}`, 400},
+		{`"fullTextPolicy":{"defaultLanguage":""}`, 400},
+		{`"fullTextPolicy":{"fullTextPaths":[{"path":"/t","language":"xx-YY"}]}`, 400},
+		{`"fullTextPolicy":{"fullTextPaths":[{"path":"/t"},{"path":"/t"}]}`, 400},
+		{`"fullTextPolicy":{"fullTextPaths":[{"path":"/t/[]/u"}]}`, 400},
+		{`"fullTextPolicy":[]`, 400},
+		{texts + `,"indexingPolicy":{"fullTextIndexes":[{"path":"/t"}]}`, 201},
+		{`"indexingPolicy":{"fullTextIndexes":[{"path":"/t"}]}`, 400}, // no policy
+		{texts + `,"indexingPolicy":{"fullTextIndexes":[{"path":"/u"}]}`, 400},
+		{texts + `,"indexingPolicy":{"fullTextIndexes":[{"path":"t"}]}`, 400},
+		{texts + `,"indexingPolicy":{"fullTextIndexes":[{"not_path":"/t"}]}`, 400},
 		{`"changeFeedPolicy":{"retentionDuration":10}`, 201},
 		{`"changeFeedPolicy":{"retentionDuration":-1}`, 400},
 		{`"clientEncryptionPolicy":{"policyFormatVersion":2,"includedPaths":[{"path":"/s",` +

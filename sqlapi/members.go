@@ -96,26 +96,6 @@ func checkVectorIndexes(spec *core.ContainerSpec) error {
 	return nil
 }
 
-// checkFullText checks a fullTextPolicy.
-func checkFullText(raw json.RawMessage) error {
-	var p struct {
-		Language string `json:"defaultLanguage"`
-		Paths    []struct {
-			Path     string `json:"path"`
-			Language string `json:"language"`
-		} `json:"fullTextPaths"`
-	}
-	if json.Unmarshal(raw, &p) != nil {
-		return errInvalid
-	}
-	for _, x := range p.Paths {
-		if !validPath(x.Path) {
-			return errInvalid
-		}
-	}
-	return nil
-}
-
 // maxRetention is the longest time, in minutes, for which all versions may be kept: 30 days, as in the service.
 const maxRetention = 30 * 24 * 60
 

@@ -82,7 +82,7 @@ func normalIndexing(in []byte) ([]byte, error) {
 	if err := checkPathList("vector index", p.Vector, false); err != nil {
 		return nil, err
 	}
-	if err := checkPathList("full text index", p.FullText, false); err != nil {
+	if err := checkTextIndexPaths(p.FullText); err != nil {
 		return nil, err
 	}
 	return marshal(&p)

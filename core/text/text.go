@@ -29,10 +29,11 @@ func LanguageOf(name string) (*Language, bool) {
 // Name returns the English name of the language.
 func (l *Language) Name() string { return l.name }
 
-// Options say what differences between words count.
+// Options say what differences between words count, and which words there are.
 type Options struct {
 	Case       bool // "Cafe" isn't "cafe"
 	Diacritics bool // "café" isn't "cafe"
+	Common     bool // common words are words, too
 }
 
 // Term is a word of a text.
@@ -41,8 +42,17 @@ type Term struct {
 	Raw  string // as it is written
 }
 
-// Terms calls f with each word of s that isn't too common, until f returns false.
+// Terms calls f with each word of s, until f returns false. Words that are too common are left out, unless
+// Options.Common says otherwise.
 func (l *Language) Terms(s string, o Options, f func(Term) bool) {
+	l.words(s, func(raw string) bool {
+		word := l.term(raw, o)
+		return word == "" || f(Term{word, raw})
+	})
+}
+
+// words calls f with each word of s as it is written, until f returns false.
+func (l *Language) words(s string, f func(raw string) bool) {
 	for len(s) > 0 {
 		from := strings.IndexFunc(s, func(r rune) bool { return !l.divides(r) })
 		if from < 0 {
@@ -53,23 +63,26 @@ func (l *Language) Terms(s string, o Options, f func(Term) bool) {
 		if to < 0 {
 			to = len(s)
 		}
-		raw := s[:to]
-		s = s[to:]
-		lower := strings.ToLower(raw)
-		if l.common[lower] {
-			continue
-		}
-		word := lower
-		if o.Case {
-			word = raw
-		}
-		if word = l.Stem(word); !o.Diacritics {
-			word = Fold(word)
-		}
-		if word != "" && !f(Term{word, raw}) {
+		if !f(s[:to]) {
 			return
 		}
+		s = s[to:]
 	}
+}
+
+// term returns the term of a word as it is written, "" for one that is too common.
+func (l *Language) term(raw string, o Options) string {
+	word := strings.ToLower(raw)
+	if !o.Common && l.common[word] {
+		return ""
+	}
+	if o.Case {
+		word = raw
+	}
+	if word = l.Stem(word); !o.Diacritics {
+		word = Fold(word)
+	}
+	return word
 }
 
 // divides reports whether a character isn't part of a word.

@@ -66,10 +66,10 @@ var only = map[string][]string{
 	"tableapi": forAPIs, "mongoapi": forAPIs,
 
 	"sqlapi/sql/syntax": {"core/json", "core/status", "core/value"},
-	"sqlapi/sql/funcs": {"core/bson", "core/doc", "core/geo", "core/isotime", "core/status", "core/value",
+	"sqlapi/sql/funcs": {"core/bson", "core/doc", "core/geo", "core/isotime", "core/status", "core/text", "core/value",
 		"core/vector"},
 	"sqlapi/sql/shape":  {"core/plan/access", "core/doc", "core/value", "sqlapi/sql/syntax", "sqlapi/sql/funcs"},
-	"sqlapi/sql/expand": {"core/value", "sqlapi/sql/syntax", "sqlapi/sql/shape"},
+	"sqlapi/sql/expand": {"core/value", "sqlapi/sql/syntax", "sqlapi/sql/funcs", "sqlapi/sql/shape"},
 	"sqlapi/sql/sarg": {"core", "core/plan/access", "core/doc", "core/exec", "core/geo", "core/value",
 		"sqlapi/sql/syntax", "sqlapi/sql/funcs", "sqlapi/sql/shape"},
 	"sqlapi/sql/gateway": {"core", "core/plan/access", "core/json", "core/value", "sqlapi/sql/syntax",

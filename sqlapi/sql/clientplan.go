@@ -1,8 +1,11 @@
 package sql
 
 import (
+	"slices"
+
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/plan/access"
+	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/expand"
 	"github.com/orrerydb/orrery/sqlapi/sql/gateway"
 )
@@ -33,11 +36,19 @@ func queryPlan(comp *expand.Computed, text string, params []Param, features []st
 		return nil, err
 	}
 	return gateway.AppendPlan(nil, &gateway.Request{Query: pl.p.q, Offset: offset, Limit: limit, Where: pl.predicate(),
-		Key: def, Bound: bound, Features: features})
+		Key: def, Bound: bound, Features: features, Param: pl.param})
 }
 
 // NeedsMerge reports whether the concatenated rows of the partitions are not yet the query's answer.
 func (pl *Plan) NeedsMerge() bool { return gateway.NeedsMerge(pl.p.q) }
+
+// param returns the value of a parameter.
+func (pl *Plan) param(name string) value.Value {
+	if i := slices.Index(pl.p.params, name); i >= 0 {
+		return pl.vals[i]
+	}
+	return value.Value{}
+}
 
 // window returns the rows that OFFSET skips and the most rows that TOP or LIMIT allows (-1: no limit).
 func (pl *Plan) window() (offset, limit int64, err error) {

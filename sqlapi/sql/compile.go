@@ -2,7 +2,9 @@ package sql
 
 import (
 	"errors"
+	"strings"
 
+	"github.com/orrerydb/orrery/core/text"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/shape"
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
@@ -394,12 +396,23 @@ func (c *compiler) call(e *syntax.Call) cexpr {
 	case fn.Unsupported != "":
 		c.failAt(e, syntax.CodeNotSupported, "The function '%s' is not supported: %s.", fn.Name, fn.Unsupported)
 		return konst(value.Value{})
+	case fn.Refused != "" && strings.EqualFold(e.Name, "RRF"):
+		c.failAt(e, syntax.CodeFunction, "%s", fn.Refused)
+		return konst(value.Value{})
+	case fn.Refused != "":
+		c.failAt(e, syntax.CodeRank, "%s", fn.Refused)
+		return konst(value.Value{})
 	case len(e.Args) < fn.Min || fn.Max >= 0 && len(e.Args) > fn.Max:
 		c.failAt(e, syntax.CodeArity, "The %s function requires %s argument(s).", fn.Name, arityText(fn))
 		return konst(value.Value{})
 	}
 	if c.planar && fn.Planar != nil {
 		fn = fn.Planar
+	}
+	if fn.In != nil && e.Language != "" {
+		if l, ok := text.LanguageOf(e.Language); ok {
+			fn = fn.In(l)
+		}
 	}
 	args := c.exprs(e.Args)
 	eval := fn.Eval

@@ -199,7 +199,7 @@ func (r *runner) keepRest() (err error) {
 	if r.kept.all == nil {
 		return nil
 	}
-	r.rest.left, r.rest.stats = r.st.left, r.stats(r.rest.stats)
+	r.rest.left, r.rest.stats = r.st.left, r.statsOf(r.rest.stats)
 	r.f.subs[r.p.top.id].ready = nil
 	r.keptAs, err = r.rest.keep(r.f, &r.kept)
 	return err

@@ -31,6 +31,7 @@ type frame struct {
 	list   *listSource // the rows of a query over a list; nil for a container
 	done   context.Context
 	calls  *calls // of user-defined functions; nil: the query has none
+	rank   *rankState
 	steps  int
 	bud    *budget.Budget  // shared by all requests; nil: maxGathered for this execution
 	acct   *budget.Account // memory that the query has gathered; nil until it gathers any

@@ -96,6 +96,10 @@ type Request struct {
 	// Tx, when set, is the transaction that queries. PK must be its partition key.
 	Tx *core.Tx
 
+	// Statistics is the logical partition, or the prefix of a key, whose texts ORDER BY RANK has statistics of; nil:
+	// all of the container.
+	Statistics core.PartitionKey
+
 	// Owner identifies the requester. State that a page keeps is only available to the next page of the same owner.
 	Owner uint64
 
@@ -209,12 +213,21 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 		r.kept = keeper{c.Kept(), hash ^ xxhash.Sum64(rid[:]) ^ req.Owner}
 	}
 	r.takeKept()
+	if r.p.rank != nil && r.st.left != 0 && r.fused == nil {
+		if err := pl.startRank(ctx, c, req, r); err != nil {
+			return err
+		}
+	}
 	var q *exec.Query
 	var rows *exec.Rows
 	kept := false // the rows are kept for the next page
-	if r.p.top.q.From != nil && r.st.left != 0 && r.groups == nil && r.rest == nil {
+	if r.p.top.q.From != nil && r.st.left != 0 && r.groups == nil && r.rest == nil &&
+		r.fused == nil {
 		q = pl.query(r.f, req, begin)
 		q.PlanHash, q.Continuation, q.Timer = hash, r.st.core, r.timer
+		if r.p.rank != nil && r.p.rank.fused {
+			q.Continuation = "" // the position is one among the rows of RRF
+		}
 		if q.Page > 0 { // rows that OFFSET skips are read too
 			q.Page += int(min(r.st.skip, math.MaxInt32))
 		}
@@ -244,7 +257,12 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 				r.out.Metrics.Steps = rows.Explain(true)
 			}
 		}()
-	} else if r.groups != nil || r.rest != nil || r.st.left == 0 {
+		if r.p.rank != nil && r.p.rank.fused {
+			if err := r.fuse(begin); err != nil {
+				return err
+			}
+		}
+	} else if r.groups != nil || r.rest != nil || r.fused != nil || r.st.left == 0 {
 		r.out.Charge += ru.Least
 	} else {
 		r.out.Charge += ru.QueryBase
@@ -256,12 +274,22 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 			r.out.Metrics.Indexes = pl.indexUse(c, pl.query(r.f, req, begin), s)
 		}
 	}
+	if r.fused != nil {
+		r.src = r.fused
+		defer func() {
+			if r.fused != nil {
+				r.fused.Close()
+			}
+		}()
+	}
 	next, more, err := r.run()
 	if err != nil {
 		return err
 	}
 	if more {
-		if rows != nil {
+		if r.fused != nil {
+			r.keepFused(&next)
+		} else if rows != nil {
 			next.kept, kept = r.keepRows(q, rows, &next)
 		}
 		r.out.Continuation = encodeShort(next, hash, req.MaxToken)
@@ -288,7 +316,7 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 	// The core gets a limit of items, in total and for the page, when each item gives exactly one row. SELECT VALUE
 	// gives no row for an undefined value, so the filter must then reject such items.
 	oneRow := p.top.rootOnly && !p.top.grouped && !p.top.q.Distinct && len(p.functions) == 0
-	if p.top.showsOrder() {
+	if p.top.showsOrder() && (p.rank == nil || !p.rank.fused) {
 		q.Shown = exec.CreationByPartition
 	}
 	where, defined := p.top.where, p.top.defined
@@ -322,6 +350,9 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 				f.setRoot(it.Doc, it)
 				return key(f)
 			}})
+	}
+	if p.rank != nil && p.rank.fused {
+		return q // it reads all items, in any order
 	}
 	if oneRow {
 		q.Page = max(0, req.PageSize)

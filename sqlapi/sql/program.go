@@ -35,6 +35,7 @@ type program struct {
 	count     func(f *frame) int64 // TOP or LIMIT; nil: no limit
 	offset    func(f *frame) int64
 	order     []orderPath
+	rank      *ranking // ORDER BY RANK; nil: there is none
 	pred      sarg.Pred[*frame]
 	whole     bool // the query only counts all items (isCountAll)
 	cover     sarg.Coverage
@@ -80,7 +81,11 @@ func compileQuery(text string, q *syntax.Query, planar bool) (*program, error) {
 		}
 		return func(f *frame) bool { return f.sink(f) }
 	})
-	if c.err == nil {
+	switch {
+	case c.err != nil:
+	case q.Rank:
+		c.rank(p)
+	default:
 		c.orderPaths(p)
 	}
 	if c.err == nil {
@@ -164,6 +169,10 @@ func (c *compiler) orderPaths(p *program) {
 			p.order = append(p.order, orderPath{key: c.nearness(call), desc: true})
 			return
 		}
+		if call := shape.ScoreOrder(p.q); call != nil && p.top.derived == nil {
+			p.order = append(p.order, orderPath{key: c.scoreKey(call, o.Desc), desc: true})
+			return
+		}
 		if shape.PlaceOrder(p.q) && p.top.derived == nil {
 			near := c.sargs(p.top).Nearest(o.Expr.(*syntax.Call))
 			p.order = append(p.order, orderPath{key: c.expr(o.Expr).fn, desc: o.Desc, near: near})
@@ -198,6 +207,20 @@ func (c *compiler) orderPaths(p *program) {
 func (c *compiler) nearness(call *syntax.Call) evalFn {
 	key := c.expr(call).fn
 	if !shape.Euclidean(call) {
+		return key
+	}
+	return func(f *frame) value.Value {
+		if v := key(f); v.IsNumber() {
+			return value.DoubleOf(-v.Float())
+		}
+		return value.Value{}
+	}
+}
+
+// scoreKey compiles a score to a sort key of a descending order in which items without a score come last.
+func (c *compiler) scoreKey(call *syntax.Call, desc bool) evalFn {
+	key := c.expr(call).fn
+	if desc {
 		return key
 	}
 	return func(f *frame) value.Value {

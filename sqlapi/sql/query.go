@@ -76,7 +76,7 @@ func (c *compiler) query(q *syntax.Query, top bool, row func(cq *cquery) rowFn) 
 		cq.order = c.orderKeys(q)
 		c.groups = c.groups[:len(c.groups)-1]
 	}
-	c.checkShape(q)
+	c.checkShape(q, top)
 
 	body := row(cq)
 	if where := cq.where; where != nil && !cq.coreFilters(top) {
@@ -103,15 +103,18 @@ func (cq *cquery) coreFilters(top bool) bool { return top && cq.rootOnly && !cq.
 
 func (c *compiler) orderKeys(q *syntax.Query) (keys []evalFn) {
 	for _, o := range q.OrderBy {
+		if q.Rank { // refused
+			break
+		}
 		keys = append(keys, c.expr(o.Expr).fn)
 	}
 	return keys
 }
 
 // checkShape refuses combinations of clauses that have no meaning in the language.
-func (c *compiler) checkShape(q *syntax.Query) {
-	if q.Rank {
-		c.fail(syntax.PlainError("ORDER BY RANK is not supported."))
+func (c *compiler) checkShape(q *syntax.Query, top bool) {
+	if q.Rank && !top {
+		c.failAt(q.OrderBy[0].Expr, syntax.CodeRank, "The ORDER BY RANK clause is not allowed in a sub-query.")
 	}
 	if q.Top != nil && q.Offset != nil {
 		c.failIn(q.Top.Pos, syntax.CodeSyntax, "'TOP' and 'OFFSET LIMIT' can't be used together.")

@@ -75,6 +75,8 @@ type runner struct {
 	end      bool     // TOP or LIMIT is reached
 	hashes   []uint64 // of the rows of DISTINCT, earlier pages included; nil: there were too many
 	kept     keeper
+	stats    string                 // see state.stats
+	fused    *fusedRows             // the rows of ORDER BY RANK RRF; nil: there are none, or they must be computed
 	groups   *gathered[group]       // kept by an earlier page; nil: they must be computed
 	rest     *gathered[distinctRow] // what is left of a DISTINCT; nil: it must be computed
 	row      value.Value            // the current row of rest
@@ -100,6 +102,8 @@ type state struct {
 	// nothing is kept. If they were dropped, they are computed again, and groups continue behind the group whose keys
 	// have this hash (last). last 0: no group was returned.
 	kept, last uint64
+	// stats are the statistics of ORDER BY RANK (rankState.encode).
+	stats string
 }
 
 // maxSeen bounds the hashes in a continuation: 2 KiB.
@@ -168,7 +172,7 @@ func (r *runner) runItems() (next state, more bool, err error) {
 }
 
 func (r *runner) nextState(core string, inItem int64) (st state, err error) {
-	st = state{core: core, inItem: inItem, skip: r.st.skip, left: r.st.left}
+	st = state{core: core, inItem: inItem, skip: r.st.skip, left: r.st.left, stats: r.stats}
 	if r.p.top.q.Distinct {
 		if len(r.hashes) == 0 {
 			err = r.keepDistinct(st)
@@ -349,14 +353,14 @@ func (r *runner) keepGroups(rows *gathered[group]) (err error) {
 	if r.kept.all == nil || r.p.top.q.Distinct { // the groups don't hold the rows that DISTINCT has returned
 		return nil
 	}
-	rows.left, rows.stats = r.st.left, r.stats(rows.stats)
+	rows.left, rows.stats = r.st.left, r.statsOf(rows.stats)
 	r.f.subs[r.p.top.id].ready = nil
 	r.keptAs, err = rows.keep(r.f, &r.kept)
 	return err
 }
 
-// stats returns what is known of how this page, or an earlier one, has found the items.
-func (r *runner) stats(earlier exec.Stats) exec.Stats {
+// statsOf returns what is known of how this page, or an earlier one, has found the items.
+func (r *runner) statsOf(earlier exec.Stats) exec.Stats {
 	if src := r.plain(); src != nil {
 		return exec.Stats{Plan: src.rows.Stats().Plan}
 	}
@@ -387,6 +391,8 @@ func (k *keeper) take(id uint64) spill.State { return k.all.Take(k.owner, id) }
 func (r *runner) takeKept() {
 	switch cq := r.p.top; {
 	case r.st.kept == 0:
+	case r.p.rank != nil && r.p.rank.fused:
+		r.takeFused()
 	case cq.grouped && !cq.q.Distinct:
 		r.takeGroups()
 	case cq.q.Distinct && len(r.st.seen) == 0:

@@ -29,6 +29,16 @@ type docSource struct {
 
 func newDocSource(p *program, f *frame, docs []doc.Doc, from string) *docSource {
 	s := &docSource{i: -1}
+	if p.rank != nil {
+		if err := p.rank.begin(f); err != nil {
+			f.fail(err)
+			return s
+		}
+		for _, d := range docs {
+			f.setRoot(d, nil)
+			p.rank.count(f)
+		}
+	}
 	for _, d := range docs {
 		f.setRoot(d, nil)
 		if p.top.rootOnly && p.top.where != nil && !funcs.IsTrue(p.top.where(f)) {
@@ -96,6 +106,14 @@ func evalPlaces(text string, params []Param, docs []doc.Doc, size int, planar bo
 		}
 		out := &Page{}
 		r := &runner{p: p, f: f, src: newDocSource(p, f, docs, st.core), out: out, pageSize: size, st: st}
+		if p.rank != nil && p.rank.fused && f.err == nil {
+			begin, _ := p.begin(f)
+			r.src = newDocSource(p, f, docs, "")
+			if err := r.fuse(begin); err != nil {
+				return nil, err
+			}
+			r.src = r.fused
+		}
 		f.root = rootRow{}
 		if f.err != nil {
 			return nil, f.err

@@ -20,7 +20,8 @@ import (
 //	drop        uvarint
 //	len(seen)   uvarint
 //	seen        8 bytes each
-//	kept, last  8 bytes each; absent when both are 0
+//	kept, last  8 bytes each; absent when both are 0 and there are no stats
+//	stats       all further bytes
 //	checksum    4 bytes: low half of the xxhash of all fields above and the core's token, seeded with the query's hash
 //
 // Example: the state inItem 1, left -1, all other fields 0 is encoded as 02 01 00 00 00 00 and the checksum. A changed
@@ -41,21 +42,25 @@ func encodeState(st state, hash uint64) string {
 	for _, h := range st.seen {
 		b = binary.BigEndian.AppendUint64(b, h)
 	}
-	if st.kept != 0 || st.last != 0 {
+	if st.kept != 0 || st.last != 0 || st.stats != "" {
 		b = binary.BigEndian.AppendUint64(b, st.kept)
 		b = binary.BigEndian.AppendUint64(b, st.last)
+		b = append(b, st.stats...)
 	}
 	b = binary.BigEndian.AppendUint32(b, stateSum(b, hash, st.core))
 	return base64.RawURLEncoding.EncodeToString(b) + "." + st.core
 }
 
 // encodeShort is encodeState with a limit in bytes; 0: no limit. If the continuation is too long it leaves out the
-// hashes of the rows that a DISTINCT has returned. The next page then runs from the start and drops as many rows. A
-// continuation without hashes is shorter than 1 KB.
+// hashes of the rows that a DISTINCT has returned, or the statistics of ORDER BY RANK. The next page then runs from the
+// start and drops as many rows, or determines the statistics. A continuation without both is shorter than 1 KB.
 func encodeShort(st state, hash uint64, limit int) string {
 	t := encodeState(st, hash)
 	if limit > 0 && len(t) > limit && len(st.seen) > 0 {
 		t = encodeState(state{drop: st.drop, kept: st.kept}, hash)
+	} else if limit > 0 && len(t) > limit && st.stats != "" {
+		st.stats = ""
+		t = encodeState(st, hash)
 	}
 	return t
 }
@@ -93,19 +98,21 @@ func decodeState(token string, hash uint64, begin state, restarts bool) (state, 
 		}
 		n[i], rest = v, rest[w:]
 	}
-	if n[4] > maxSeen || uint64(len(rest)) != 8*n[4] && uint64(len(rest)) != 8*n[4]+keptBytes {
+	if n[4] > maxSeen || uint64(len(rest)) != 8*n[4] && uint64(len(rest)) < 8*n[4]+keptBytes {
 		return state{}, refuse
 	}
 	var kept, last uint64
+	stats := ""
 	if tail := rest[8*n[4]:]; len(tail) > 0 {
 		kept, last, rest = binary.BigEndian.Uint64(tail), binary.BigEndian.Uint64(tail[8:]), rest[:8*n[4]]
+		stats = string(tail[keptBytes:])
 	}
 	if restarts && n[4] == 0 {
 		begin.drop, begin.kept, begin.last = int64(n[3]), kept, last
 		return begin, nil
 	}
 	st := state{core: core, inItem: int64(n[0]), skip: int64(n[1]), left: int64(n[2]) - 1, drop: int64(n[3]),
-		kept: kept}
+		kept: kept, stats: stats}
 	for ; len(rest) > 0; rest = rest[8:] {
 		st.seen = append(st.seen, binary.BigEndian.Uint64(rest))
 	}

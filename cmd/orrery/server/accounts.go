@@ -14,7 +14,9 @@ import (
 	"sync"
 
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
 // Accounts of a server with test controls. Besides its own account it can have any number of others, for tests that run
@@ -33,6 +35,10 @@ type kit struct {
 	snapshots map[string]*memkv.Engine // of stores in memory; nobody writes to them
 	faults    faults
 	recorder  recording
+
+	making sync.Mutex // of what follows
+	spare  *spare     // nil: there is none
+	stores int        // the number of the last store that was made in storesName
 }
 
 // testName is the form of the names of accounts and snapshots. A name is never a path.
@@ -44,6 +50,7 @@ var (
 	errName       = errors.New("want a name of 1 to 64 characters a-z, 0-9 and -")
 	errTaken      = errors.New("there is one with this name already")
 	errUnknown    = errors.New("there is none with this name")
+	errFork       = errors.New("a fork is of a snapshot or of an account, not of both")
 	errOwn        = errors.New("the server's own account ends with the server")
 )
 
@@ -64,6 +71,7 @@ func (s *Server) AddAccount(name string) (*Server, error) {
 		return nil, err
 	}
 	defer k.mu.Unlock()
+	defer s.prepareSpare()
 	return s.addAccount(name, nil)
 }
 
@@ -80,17 +88,18 @@ func (s *Server) addAccount(name string, fill filling) (*Server, error) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
-		if fill != nil {
-			if err := fill.into(StoreDir(dir)); err != nil {
-				return nil, errors.Join(err, os.RemoveAll(dir))
-			}
-		}
-	} else if fill != nil {
-		c.content = fill.tree()
 	}
-	a, err := start(c, s.parts)
+	e, err := s.makeStore(fill)
 	if err != nil {
 		return nil, err
+	}
+	c.content = e
+	a, err := start(c, s.parts)
+	if err != nil {
+		if cerr := e.Close(); !errors.Is(cerr, kv.ErrClosed) {
+			err = errors.Join(err, cerr)
+		}
+		return nil, errors.Join(err, removeStore(e), c.forgetData())
 	}
 	s.kit.accounts[name] = a
 	return a, nil
@@ -100,7 +109,7 @@ func (s *Server) addAccount(name string, fill filling) (*Server, error) {
 func (s *Server) accountConfig(name string) Config {
 	c := s.cfg
 	c.Account, c.Key = name, newKey(wall)
-	c.Clock, c.parent, c.budget = clock.New(), s, s.cfg.budget
+	c.Clock, c.parent, c.budget, c.spill = clock.New(), s, s.cfg.budget, nil
 	for _, a := range []*string{&c.NoSQLAddr, &c.GremlinAddr, &c.TableAddr, &c.MongoAddr} {
 		if host, _, err := net.SplitHostPort(*a); err == nil {
 			*a = net.JoinHostPort(host, "0")
@@ -140,15 +149,24 @@ func (s *Server) RemoveAccount(ctx context.Context, name string) error {
 		return fmt.Errorf("account %q: %w", name, errUnknown)
 	}
 	s.kit.faults.remove(func(f *Fault) bool { return f.Account == name })
-	return errors.Join(a.Stop(ctx), a.forgetData())
+	return a.end(ctx)
+}
+
+// end stops another account than the server's own, and removes its data.
+func (s *Server) end(ctx context.Context) error {
+	e := s.backing().kv
+	if p, ok := e.(*pebblekv.Engine); ok {
+		p.Discard()
+	}
+	return errors.Join(s.Stop(ctx), removeStore(e), s.cfg.forgetData())
 }
 
 // forgetData removes the directory of an account that has ended.
-func (s *Server) forgetData() error {
-	if s.cfg.directory() == "" {
+func (c *Config) forgetData() error {
+	if c.directory() == "" {
 		return nil
 	}
-	return os.RemoveAll(s.cfg.directory())
+	return os.RemoveAll(c.directory())
 }
 
 // accountNamed returns an account; "" is the server's own. The kit is locked.
@@ -179,7 +197,7 @@ func (s *Server) endAccounts(ctx context.Context) (err error) {
 	s.kit.mu.Lock()
 	defer s.kit.mu.Unlock()
 	for name, a := range s.kit.accounts {
-		err = errors.Join(err, a.Stop(ctx), a.forgetData())
+		err = errors.Join(err, a.end(ctx))
 		delete(s.kit.accounts, name)
 	}
 	return err

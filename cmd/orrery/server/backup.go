@@ -106,6 +106,11 @@ func (s *Server) backup(ctx context.Context, to string, progress func(done, tota
 	if b == nil {
 		return nil, core.ErrNoBackups
 	}
+	if s.stage != nil { // tests may replace the store, and a store that is read can't be closed
+		limited, cancel := s.stage.untilReplaced(ctx)
+		defer cancel()
+		ctx = limited
+	}
 	clk := b.eng.Clock()
 	var random [4]byte
 	clk.Random(random[:])

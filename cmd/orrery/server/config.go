@@ -17,7 +17,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
-	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
@@ -103,9 +103,11 @@ type Config struct {
 	Clock   *clock.Clock // time of the data: timestamps, TTL, functions of queries; nil = the wall clock
 	Logger  *slog.Logger // nil = slog's default
 
-	parent  *Server        // of one of its accounts; nil = a server
-	budget  *budget.Budget // of all accounts and all their stores; nil = not made yet
-	content *memkv.Engine  // what a store in memory holds at first; nil = nothing
+	parent  *Server         // of one of its accounts; nil = a server
+	budget  *budget.Budget  // of all accounts and all their stores; nil = not made yet
+	cache   *pebblekv.Cache // of all stores of a server with test controls; nil = each store has its own
+	spill   *ownSpill       // of all stores of an account in a directory; nil = not made yet
+	content kv.Engine       // the first store, which is open already; nil = it is opened
 }
 
 // Default is the configuration of `orrery serve` without flags.
@@ -298,9 +300,6 @@ const (
 
 // gigabytes returns a number of bytes.
 func gigabytes(n float64) int64 { return int64(n * (1 << 30)) }
-
-// StoreDir returns the directory of the engine's files in a data directory.
-func StoreDir(data string) string { return filepath.Join(data, "store") }
 
 // spillDir returns the directory of queries' temporary files in a data directory.
 func spillDir(data string) string { return filepath.Join(data, "spill") }

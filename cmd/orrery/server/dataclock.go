@@ -39,7 +39,13 @@ func (s *Server) SetTime(t time.Time) {
 // returns.
 func (s *Server) Advance(d time.Duration) { s.SetTime(s.cfg.Clock.Now().Add(d)) }
 
-func (s *Server) postClock(q controlRequest) (any, error) {
+// The times that a data clock can show to requests. Nanoseconds since 1970 are an int64, whose last year is 2262.
+var (
+	firstTime = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
+	lastTime  = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+func (s *Server) postClock(q ofClock) (any, error) {
 	s.kit.mu.Lock()
 	defer s.kit.mu.Unlock()
 	a, err := s.accountNamed(q.Account)
@@ -63,6 +69,12 @@ func (s *Server) postClock(q controlRequest) (any, error) {
 	}
 	if asked > 1 || q.Freeze && q.Run {
 		return nil, errClock
+	}
+	if q.Advance != "" {
+		set = a.cfg.Clock.Now().Add(advance)
+	}
+	if asked > 0 && (set.Before(firstTime) || !set.Before(lastTime)) {
+		return nil, fmt.Errorf("%w; %v is not between 1970 and 2200", errClock, set)
 	}
 	switch {
 	case q.Freeze:

@@ -72,6 +72,8 @@ func (f *Fault) effect() (*fault.Effect, error) {
 	case f.DelayMS < 0 || f.DelayMS > mostDelay.Milliseconds(), f.RetryAfterMS < 0,
 		f.RetryAfterMS > mostDelay.Milliseconds():
 		return nil, fmt.Errorf("%w; a time is 0 to %d ms", errFault, mostDelay.Milliseconds())
+	case f.API != "" && !slices.Contains([]string{NoSQL, Table, Gremlin, Mongo}, f.API):
+		return nil, fmt.Errorf("%w; an api is nosql, table, gremlin or mongo", errFault)
 	case f.Kind == "latency" && f.DelayMS == 0:
 		return nil, fmt.Errorf("%w; latency needs delayMs", errFault)
 	case f.Probability < 0 || f.Probability > 1 || f.Count < 0:
@@ -225,6 +227,14 @@ func onceFault(text string) (*fault.Effect, error) {
 func (s *Server) AddFault(f Fault) (int64, error) {
 	if s.kit == nil {
 		return 0, errNoControls
+	}
+	if f.Account != "" {
+		s.kit.mu.Lock()
+		_, err := s.accountNamed(f.Account)
+		s.kit.mu.Unlock()
+		if err != nil {
+			return 0, err
+		}
 	}
 	return s.kit.faults.add(f)
 }

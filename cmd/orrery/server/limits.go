@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/orrerydb/orrery/cmd/orrery/sniff"
@@ -56,15 +57,34 @@ func (c *Config) newSpill(e kv.Engine) (files *spill.Space, lock io.Closer, err 
 	}
 	dir := spillDir(c.directory())
 	if p, ok := e.(*pebblekv.Engine); ok {
-		o.Room = p.Spare
-	} else if lock, err = pebblekv.LockDirectory(dir); err != nil { // others would remove the files of this server
+		if c.spill == nil {
+			own := &ownSpill{}
+			o.Room = own.room
+			if own.space, err = spill.Open(dir, o); err != nil {
+				return nil, nil, err
+			}
+			c.spill = own
+		}
+		c.spill.store.Store(p)
+		return c.spill.space, nil, nil
+	}
+	if lock, err = pebblekv.LockDirectory(dir); err != nil { // others would remove the files of this server
 		return nil, nil, openError(c.Data, err)
 	}
-	if files, err = spill.Open(dir, o); err != nil && lock != nil {
+	if files, err = spill.Open(dir, o); err != nil {
 		err = errors.Join(err, lock.Close())
 	}
 	return files, lock, err
 }
+
+// ownSpill is the space for temporary files in the directory of a store. It stays when test controls replace the store:
+// requests on the old one may still have files there.
+type ownSpill struct {
+	space *spill.Space
+	store atomic.Pointer[pebblekv.Engine] // the newest one
+}
+
+func (o *ownSpill) room() int64 { return o.store.Load().Spare() }
 
 // newGate returns the gate of one door.
 func (c *Config) newGate() *admit.Gate {

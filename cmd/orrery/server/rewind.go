@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/memkv"
@@ -33,12 +35,25 @@ type (
 	fileStore struct{ dir string }
 )
 
-func (l liveStore) into(dir string) error { return l.kv.Checkpoint(context.Background(), dir) }
+func (l liveStore) into(dir string) error {
+	if p, ok := l.kv.(*pebblekv.Engine); ok {
+		p.Flush(longestFlush)
+	}
+	return l.kv.Checkpoint(context.Background(), dir)
+}
 func (l liveStore) tree() *memkv.Engine   { return l.kv.(*memkv.Engine).Fork() }
 func (t treeStore) into(string) error     { return errors.ErrUnsupported }
 func (t treeStore) tree() *memkv.Engine   { return t.kv.Fork() }
 func (f fileStore) into(dir string) error { return pebblekv.Link(f.dir, dir) }
 func (f fileStore) tree() *memkv.Engine   { return nil }
+
+// A store whose log is long takes long to open: the log is read, and becomes a table. So a copy is made after a flush.
+// With test controls memtables are small, so that a flush takes some tens of milliseconds at most. And all stores share
+// a cache of blocks, so that an account and a store in reserve take a megabyte.
+const (
+	testMemTableMB = 8
+	longestFlush   = time.Second
+)
 
 // Reset removes everything from an account, or with "" from all of them. Clients stay connected. Requests that run get
 // drainTime to end.
@@ -56,11 +71,22 @@ func (s *Server) Reset(account string) error {
 		}
 		all = []*Server{a}
 	}
-	for _, a := range all {
-		err = errors.Join(err, a.refill(nil))
+	defer s.prepareSpare()
+	var wg sync.WaitGroup
+	errs, turns := make([]error, len(all)), make(chan struct{}, resetsAtOnce)
+	for i, a := range all {
+		wg.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			errs[i] = a.refill(nil)
+		})
 	}
-	return err
+	wg.Wait()
+	return errors.Join(errs...)
 }
+
+// resetsAtOnce is the number of accounts that are reset at a time: each waits for the disk.
+const resetsAtOnce = 8
 
 // Snapshot keeps the present content of an account under a name, in place of an older one of this name. "" is the
 // server's own account.
@@ -86,17 +112,20 @@ func (s *Server) Snapshot(account, name string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(dir + newEnd); err != nil {
+	if err := errors.Join(os.RemoveAll(dir+newEnd), os.RemoveAll(dir+oldEnd)); err != nil {
 		return err
 	}
 	if err := live.into(dir + newEnd); err != nil {
 		return err
 	}
-	return errors.Join(os.RemoveAll(dir), os.Rename(dir+newEnd, dir))
+	if err := os.Rename(dir, dir+oldEnd); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return errors.Join(os.Rename(dir+newEnd, dir), os.RemoveAll(dir+oldEnd)) // mendStores completes it after a crash
 }
 
-// Names of directories: of the snapshots in a data directory, of a copy that isn't complete yet, and of a store that is
-// being replaced.
+// Names of directories: of the snapshots in a data directory, of a copy that isn't complete, and of one that is being
+// replaced.
 const (
 	snapshotsName = "snapshots"
 	newEnd        = ".new"
@@ -144,7 +173,14 @@ func (s *Server) RemoveSnapshot(name string) error {
 	if s.cfg.Memory {
 		return nil
 	}
-	return os.RemoveAll(s.snapshotDir(name))
+	dir := s.snapshotDir(name)
+	if err := os.RemoveAll(dir + newEnd); err != nil {
+		return err
+	}
+	if err := os.Rename(dir, dir+newEnd); err != nil { // at no moment a part of it has its name
+		return err
+	}
+	return os.RemoveAll(dir + newEnd)
 }
 
 // snapshotNamed returns a snapshot.
@@ -189,9 +225,12 @@ func (s *Server) Fork(snapshot, account, name string) (*Server, error) {
 	}
 	defer k.mu.Unlock()
 	var f filling
-	if snapshot != "" {
+	switch {
+	case snapshot != "" && account != "":
+		return nil, errFork
+	case snapshot != "":
 		f, err = s.snapshotNamed(snapshot)
-	} else {
+	default:
 		var a *Server
 		if a, err = s.accountNamed(account); err == nil {
 			f = liveStore{a.stage.gen.Load().kv}
@@ -203,93 +242,33 @@ func (s *Server) Fork(snapshot, account, name string) (*Server, error) {
 	return s.addAccount(name, f)
 }
 
-// refill gives the account another store, with the content of f; nil: empty.
+// refill gives the account another store, with the content of f; nil: empty. Requests go on with the old store until
+// the new one is open. After an error the account has the old one.
 func (s *Server) refill(f filling) error {
-	if s.cfg.Memory {
-		return s.refillMemory(f)
-	}
-	return s.refillDirectory(f)
-}
-
-func (s *Server) refillMemory(f filling) error {
-	content := memkv.New()
-	if f != nil {
-		content = f.tree()
-	}
-	b, err := openOver(&s.cfg, content)
+	e, err := s.root().makeStore(f)
 	if err != nil {
 		return err
+	}
+	b, err := openOver(&s.cfg, e)
+	if err != nil {
+		return errors.Join(err, removeStore(e))
 	}
 	g, err := s.newGeneration(b)
 	if err != nil {
-		return errors.Join(err, b.Close())
+		return errors.Join(err, g.discard())
 	}
-	var old *generation
-	if err := s.stage.replace(func(was *generation) (*generation, error) { old = was; return g, nil }); err != nil {
-		return err
+	old, err := s.stage.replace(g, func() error { return s.keepName(e) })
+	if err != nil {
+		return errors.Join(err, g.discard())
 	}
-	s.wg.Go(func() { // no request uses it any more
-		if err := old.Close(); err != nil {
-			s.log.Warn("A replaced store did not close", "error", err)
-		}
-	})
+	s.stage.forget(s, old)
 	return nil
 }
 
-// refillDirectory replaces the directory of the store. A crash leaves the old store or the new one (mendRefill).
-func (s *Server) refillDirectory(f filling) error {
-	dir := StoreDir(s.cfg.Data)
-	s.stage.clearing.Wait()
-	if err := errors.Join(os.RemoveAll(dir+newEnd), os.RemoveAll(dir+oldEnd)); err != nil {
-		return err
+// keepName makes a store in a directory the one that the next start finds. Those of other accounts end with the server.
+func (s *Server) keepName(e kv.Engine) error {
+	if p, ok := e.(*pebblekv.Engine); ok && s.kit != nil {
+		return nameStore(s.cfg.Data, p.Directory())
 	}
-	if f != nil {
-		if err := f.into(dir + newEnd); err != nil {
-			return err
-		}
-	}
-	err := s.stage.replace(func(old *generation) (*generation, error) {
-		if d, ok := old.kv.(interface{ Discard() }); ok {
-			d.Discard()
-		}
-		if err := old.Close(); err != nil {
-			return nil, err
-		}
-		err := os.Rename(dir, dir+oldEnd)
-		if err == nil && f != nil {
-			err = os.Rename(dir+newEnd, dir)
-		}
-		if err != nil {
-			return nil, err
-		}
-		b, err := openBackend(&s.cfg)
-		if err != nil {
-			return nil, err
-		}
-		return s.newGeneration(b.(*backing))
-	})
-	if err != nil { // the account has no store: clients can't be told anything true
-		s.failed <- fmt.Errorf("the store of account %s was not replaced: %w", s.cfg.Account, err)
-		return err
-	}
-	s.stage.clearing.Add(1)
-	s.wg.Go(func() { // a gigabyte takes a tenth of a second
-		defer s.stage.clearing.Done()
-		if err := os.RemoveAll(dir + oldEnd); err != nil {
-			s.log.Warn("A replaced store was not removed", "error", err)
-		}
-	})
 	return nil
-}
-
-// mendRefill completes or takes back the replacement of a store that a crash has interrupted.
-func mendRefill(data string) error {
-	dir := StoreDir(data)
-	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-		if err := os.Rename(dir+oldEnd, dir); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	return errors.Join(os.RemoveAll(dir+newEnd), os.RemoveAll(dir+oldEnd),
-		os.RemoveAll(filepath.Join(data, accountsName)))
 }

@@ -125,6 +125,9 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	if s.back, err = p.open(&s.cfg); err != nil {
 		return nil, err
 	}
+	if err := s.mendTests(); err != nil {
+		return nil, err
+	}
 	ds, err := p.doors(s)
 	if err != nil {
 		return nil, err
@@ -203,6 +206,7 @@ func (s *Server) serve() {
 	s.wg.Go(func() {
 		s.probeUntilReady(s.life)
 		s.initialize(s.life)
+		s.prepareFirstSpare()
 	})
 }
 
@@ -288,10 +292,11 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	wg.Wait()
 	s.wg.Wait()
-	errs = append(errs, accounts, s.closeScripts())
+	errs = append(errs, accounts, s.dropSpare(), s.closeScripts())
 	s.forgetConnections()
 	s.closePages()
 	s.closing.Store(true)
+	defer s.closeCache()
 	return errors.Join(append(errs, s.store().Close())...)
 }
 
@@ -304,6 +309,7 @@ func (s *Server) release() {
 	if s.back != nil {
 		_ = s.store().Close()
 	}
+	s.closeCache()
 }
 
 // closeScripts ends the processes that run programs.

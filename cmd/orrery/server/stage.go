@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/orrerydb/orrery/core/kv/pebblekv"
 	"github.com/orrerydb/orrery/graphapi"
 	"github.com/orrerydb/orrery/graphapi/traversal/run"
 	"github.com/orrerydb/orrery/graphapi/wire/message"
@@ -30,8 +31,11 @@ type stage struct {
 	mu  sync.RWMutex
 	gen atomic.Pointer[generation] // changed with mu held for writing
 
-	clearing sync.WaitGroup // the directory of a replaced store is being removed
+	closing chan struct{} // has an element for each replaced store that is being closed
 }
+
+// mostClosing is the number of replaced stores that may be open at a time: replacements that come faster wait.
+const mostClosing = 2
 
 // generation is a store with the APIs over it.
 type generation struct {
@@ -52,42 +56,78 @@ const drainTime = 50 * time.Millisecond
 func (st *stage) enter(ctx context.Context) (g *generation, limited context.Context, leave func()) {
 	st.mu.RLock()
 	g = st.gen.Load()
-	limited, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(g.life, cancel)
+	limited, cancel := g.limited(ctx)
 	return g, limited, func() {
-		stop()
 		cancel()
 		st.mu.RUnlock()
 	}
 }
 
-// replace replaces the generation by the one that next makes of it, while no request runs. If next fails, nothing is
-// replaced.
-func (st *stage) replace(next func(old *generation) (*generation, error)) error {
-	patience := time.AfterFunc(drainTime, st.gen.Load().end)
+// untilReplaced returns a ctx for work outside of requests on the present generation. Unlike a request it doesn't delay
+// the next replacement, which ends it.
+func (st *stage) untilReplaced(ctx context.Context) (context.Context, context.CancelFunc) {
+	st.mu.RLock()
+	defer st.mu.RUnlock()
+	return st.gen.Load().limited(ctx)
+}
+
+// replace puts a generation in the place of the present one, which it returns, while no request runs. last is called
+// immediately before; if it fails, nothing is replaced.
+func (st *stage) replace(g *generation, last func() error) (old *generation, err error) {
+	old = st.gen.Load()
+	if old.mongo != nil {
+		old.mongo.EndWaits()
+	}
+	patience := time.AfterFunc(drainTime, old.end)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	patience.Stop()
-	g, err := next(st.gen.Load())
-	if err == nil {
-		st.gen.Store(g)
+	if err := last(); err != nil {
+		old.end()
+		old.begin() // for the requests that wait
+		return old, err
 	}
-	return err
+	st.gen.Store(g)
+	return old, nil
 }
 
-// newGeneration makes the APIs over a store.
+// limited returns a ctx that ends with the generation too.
+func (g *generation) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	limited, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(g.life, cancel)
+	return limited, func() {
+		stop()
+		cancel()
+	}
+}
+
+// begin gives the requests of a generation a new end.
+func (g *generation) begin() { g.life, g.end = context.WithCancel(context.Background()) }
+
+// forget closes a replaced generation, and removes its store, in the background: no request uses it any more.
+func (st *stage) forget(s *Server, g *generation) {
+	st.closing <- struct{}{}
+	s.wg.Go(func() {
+		defer func() { <-st.closing }()
+		if err := g.discard(); err != nil {
+			s.log.Warn("A replaced store was not removed", "error", err)
+		}
+	})
+}
+
+// newGeneration makes the APIs over a store. After an error too the caller closes it.
 func (s *Server) newGeneration(b *backing) (g *generation, err error) {
 	s.watchFeeds(b.eng)
 	g = &generation{backing: b, graphs: graphapi.Graphs(b.eng)}
-	g.life, g.end = context.WithCancel(context.Background())
+	g.begin()
 	if d := s.door(NoSQL); d != nil {
 		if g.nosql, err = s.nosqlHandler(b.eng, d); err != nil {
-			return nil, err
+			return g, err
 		}
 	}
 	if d := s.door(Table); d != nil {
 		if g.table, err = s.tableHandler(b.eng, d); err != nil {
-			return nil, err
+			return g, err
 		}
 	}
 	if d := s.door(Mongo); d != nil {
@@ -108,13 +148,25 @@ func (g *generation) Close() (err error) {
 	return errors.Join(err, g.backing.Close())
 }
 
+// discard closes a generation without requests, and removes its store. A store that can't be closed is left to the next
+// start.
+func (g *generation) discard() error {
+	if p, ok := g.kv.(*pebblekv.Engine); ok {
+		p.Discard()
+	}
+	if err := g.Close(); err != nil {
+		return err
+	}
+	return removeStore(g.kv)
+}
+
 // stagedDoors makes the APIs that are on, for a server with test controls.
 func stagedDoors(s *Server) (map[string]door, error) {
 	first, err := s.newGeneration(s.back.(*backing))
 	if err != nil {
 		return nil, err
 	}
-	st := &stage{}
+	st := &stage{closing: make(chan struct{}, mostClosing)}
 	st.gen.Store(first)
 	s.stage = st
 	doors := map[string]door{}

@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
 // The test controls: requests to the admin port with which tests make accounts, bring stores back to a known state, and
@@ -31,7 +33,8 @@ const testMark = "test-controls"
 func (c *Config) markForTests() error {
 	mark := filepath.Join(c.Data, testMark)
 	if _, err := os.Stat(mark); err == nil {
-		return mendRefill(c.Data)
+		_, err := readStoreName(c.Data)
+		return err
 	}
 	if _, err := os.Stat(StoreDir(c.Data)); err == nil {
 		return fmt.Errorf("%s was not made with --test-controls, and tests could remove what is in it: give a new "+
@@ -56,20 +59,47 @@ func (s *Server) prepareTests() error {
 	if s.cfg.Memory {
 		return nil
 	}
-	return s.cfg.markForTests()
+	if err := s.cfg.markForTests(); err != nil {
+		return err
+	}
+	s.cfg.cache = pebblekv.NewCache(s.cfg.CacheMB)
+	return nil
 }
 
-// controlRequest is the body of all requests to the test controls.
-type controlRequest struct {
-	Account  string `json:"account"`
-	Name     string `json:"name"`     // of a snapshot, or of a new account
-	Snapshot string `json:"snapshot"` // that is forked
-
-	Freeze  bool   `json:"freeze"`
-	Run     bool   `json:"run"`
-	Set     string `json:"set"`
-	Advance string `json:"advance"`
+// closeCache ends the use of the cache that all stores share, after all of them were closed.
+func (s *Server) closeCache() {
+	if s.kit != nil && s.cfg.cache != nil {
+		s.cfg.cache.Close()
+		s.cfg.cache = nil
+	}
 }
+
+// mendTests removes what the last server with test controls has left in the data directory, after the store was opened.
+func (s *Server) mendTests() (err error) {
+	if s.kit != nil && !s.cfg.Memory {
+		s.kit.stores, err = mendStores(s.cfg.Data)
+	}
+	return err
+}
+
+// The bodies of the requests. A body with another field is refused: who calls the account of a reset "name" would
+// otherwise reset all accounts.
+type (
+	noBody      struct{}
+	ofAccount   struct{ Account string }
+	ofName      struct{ Name string }
+	ofSnapshot  struct{ Account, Name string }
+	forkRequest struct{ Snapshot, Account, Name string }
+	ofClock     struct {
+		Account      string
+		Freeze, Run  bool
+		Set, Advance string
+	}
+	ofFaults struct {
+		ID      int64
+		Account string
+	}
+)
 
 // controlState is the reply to a GET.
 type controlState struct {
@@ -83,29 +113,32 @@ type controlState struct {
 func (s *Server) testRoutes(g *gin.Engine) {
 	for _, r := range []struct {
 		verb, path string
-		do         func(controlRequest) (any, error)
+		do         gin.HandlerFunc
 	}{
-		{http.MethodGet, "", s.getControls},
-		{http.MethodPost, "/accounts", s.postAccount},
-		{http.MethodDelete, "/accounts", s.deleteAccount},
-		{http.MethodPost, "/reset", func(q controlRequest) (any, error) { return nil, s.Reset(q.Account) }},
+		{http.MethodGet, "", controlled(s, func(noBody) (any, error) { return s.getControls() })},
+		{http.MethodPost, "/accounts", controlled(s, s.postAccount)},
+		{http.MethodDelete, "/accounts", controlled(s, s.deleteAccount)},
+		{http.MethodPost, "/reset", controlled(s, func(q ofAccount) (any, error) { return nil, s.Reset(q.Account) })},
 		{http.MethodPost, "/snapshot",
-			func(q controlRequest) (any, error) { return nil, s.Snapshot(q.Account, q.Name) }},
-		{http.MethodDelete, "/snapshot", func(q controlRequest) (any, error) { return nil, s.RemoveSnapshot(q.Name) }},
-		{http.MethodPost, "/restore", func(q controlRequest) (any, error) { return nil, s.Restore(q.Account, q.Name) }},
-		{http.MethodPost, "/fork", s.postFork},
-		{http.MethodPost, "/clock", s.postClock},
+			controlled(s, func(q ofSnapshot) (any, error) { return nil, s.Snapshot(q.Account, q.Name) })},
+		{http.MethodDelete, "/snapshot",
+			controlled(s, func(q ofName) (any, error) { return nil, s.RemoveSnapshot(q.Name) })},
+		{http.MethodPost, "/restore",
+			controlled(s, func(q ofSnapshot) (any, error) { return nil, s.Restore(q.Account, q.Name) })},
+		{http.MethodPost, "/fork", controlled(s, s.postFork)},
+		{http.MethodPost, "/clock", controlled(s, s.postClock)},
+		{http.MethodPost, "/record", controlled(s, func(q ofName) (any, error) { return nil, s.Record(q.Name) })},
+		{http.MethodDelete, "/record", controlled(s, func(noBody) (any, error) {
+			n, err := s.StopRecord()
+			return map[string]int64{"requests": n}, err
+		})},
+		{http.MethodPost, "/replay",
+			controlled(s, func(q replayRequest) (any, error) { return s.Replay(s.life, q) })},
+		{http.MethodPost, "/faults", controlled(s, s.postFault)},
+		{http.MethodDelete, "/faults", controlled(s, s.deleteFaults)},
 	} {
-		g.Handle(r.verb, TestPath+r.path, controlled(s, r.do))
+		g.Handle(r.verb, TestPath+r.path, r.do)
 	}
-	g.POST(TestPath+"/record", controlled(s, func(q controlRequest) (any, error) { return nil, s.Record(q.Name) }))
-	g.DELETE(TestPath+"/record", controlled(s, func(controlRequest) (any, error) {
-		n, err := s.StopRecord()
-		return map[string]int64{"requests": n}, err
-	}))
-	g.POST(TestPath+"/replay", controlled(s, func(q replayRequest) (any, error) { return s.Replay(s.life, q) }))
-	g.POST(TestPath+"/faults", controlled(s, s.postFault))
-	g.DELETE(TestPath+"/faults", controlled(s, s.deleteFaults))
 }
 
 // postFault adds a rule.
@@ -115,10 +148,7 @@ func (s *Server) postFault(f Fault) (any, error) {
 }
 
 // deleteFaults removes a rule by its number, the rules of an account, or all.
-func (s *Server) deleteFaults(q struct {
-	ID      int64  `json:"id"`
-	Account string `json:"account"`
-}) (any, error) {
+func (s *Server) deleteFaults(q ofFaults) (any, error) {
 	if q.ID != 0 {
 		return nil, s.RemoveFault(q.ID)
 	}
@@ -162,16 +192,28 @@ func readControl(c *gin.Context, into any) error {
 		err = errors.New("more than one value")
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("the body is not what this control takes: %w", err)
+		return errors.New("the body is not what this control takes: " + bodyError(err))
 	}
 	return nil
+}
+
+// bodyError says what is wrong with a body, without the names of Go's types.
+func bodyError(err error) string {
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case !errors.As(err, &wrong):
+		return strings.TrimPrefix(err.Error(), "json: ")
+	case wrong.Field == "":
+		return "want an object, not " + wrong.Value
+	}
+	return fmt.Sprintf("%q can't be %s", strings.ToLower(wrong.Field), wrong.Value)
 }
 
 // controlCode is the status of an error.
 func controlCode(err error) int {
 	switch {
 	case errors.Is(err, errName), errors.Is(err, errOwn), errors.Is(err, errClock),
-		errors.Is(err, errFault), errors.Is(err, errNoRecords):
+		errors.Is(err, errFault), errors.Is(err, errNoRecords), errors.Is(err, errFork):
 		return http.StatusBadRequest
 	case errors.Is(err, errUnknown):
 		return http.StatusNotFound
@@ -181,7 +223,7 @@ func controlCode(err error) int {
 	return http.StatusInternalServerError
 }
 
-func (s *Server) getControls(controlRequest) (any, error) {
+func (s *Server) getControls() (any, error) {
 	names, err := s.Snapshots()
 	if err != nil {
 		return nil, err
@@ -197,7 +239,7 @@ func (s *Server) getControls(controlRequest) (any, error) {
 	return out, nil
 }
 
-func (s *Server) postAccount(q controlRequest) (any, error) {
+func (s *Server) postAccount(q ofName) (any, error) {
 	a, err := s.AddAccount(q.Name)
 	if err != nil {
 		return nil, err
@@ -205,7 +247,7 @@ func (s *Server) postAccount(q controlRequest) (any, error) {
 	return a.Connections(true), nil
 }
 
-func (s *Server) deleteAccount(q controlRequest) (any, error) {
+func (s *Server) deleteAccount(q ofName) (any, error) {
 	ctx, cancel := context.WithTimeout(s.life, accountGrace)
 	defer cancel()
 	return nil, s.RemoveAccount(ctx, q.Name)
@@ -214,7 +256,7 @@ func (s *Server) deleteAccount(q controlRequest) (any, error) {
 // accountGrace is how long requests may take to end when their account is removed.
 const accountGrace = 3 * time.Second
 
-func (s *Server) postFork(q controlRequest) (any, error) {
+func (s *Server) postFork(q forkRequest) (any, error) {
 	a, err := s.Fork(q.Snapshot, q.Account, q.Name)
 	if err != nil {
 		return nil, err

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -122,12 +120,26 @@ func TestControls(t *testing.T) {
 				{"DELETE", "/accounts", `{"name":"c"}`, 204, ""},
 				{"DELETE", "/accounts", `{"name":"c"}`, 404, ""},
 				{"DELETE", "/accounts", `{"name":"localhost"}`, 400, ""},
-				{"DELETE", "/snapshot", `{"name":"base"}`, 204, ""},
-				{"DELETE", "/snapshot", `{"name":"base"}`, 404, ""},
+				{"POST", "/fork", `{"snapshot":"base","account":"a","name":"d"}`, 400, ""},
 				{"POST", "/reset", `{"unknown":1}`, 400, ""},
+				{"POST", "/restore", `{"name":"base"}`, 204, "one"},
+				{"POST", "/reset", `{"name":"a"}`, 400, "one"}, // not all accounts
+				{"POST", "/reset", `{"account":1}`, 400, "one"},
+				{"POST", "/reset", `{"account":"localhost"} {}`, 400, "one"},
+				{"POST", "/reset", `["localhost"]`, 400, "one"},
+				{"POST", "/reset", `reset`, 400, "one"},
+				{"POST", "/reset", `{"account":"../a"}`, 404, "one"},
+				{"POST", "/reset", `{"account":"localhost"}`, 204, ""},
+				{"POST", "/faults", `{"fault":"429","account":"nobody"}`, 404, ""},
+				{"POST", "/faults", `{"fault":"429","api":"sql"}`, 400, ""},
+				{"POST", "/clock", `{"set":"0001-01-01T00:00:00Z"}`, 400, ""},
+				{"POST", "/clock", `{"set":"9999-12-31T23:59:59Z"}`, 400, ""},
+				{"POST", "/clock", `{"advance":"2540400h"}`, 400, ""},
 				{"POST", "/clock", `{"advance":"1h","set":"2026-01-01T00:00:00Z"}`, 400, ""},
 				{"POST", "/clock", `{"set":"yesterday"}`, 400, ""},
 				{"POST", "/clock", `{"freeze":true,"advance":"1h"}`, 200, ""},
+				{"DELETE", "/snapshot", `{"name":"base"}`, 204, ""},
+				{"DELETE", "/snapshot", `{"name":"base"}`, 404, ""},
 			} {
 				code, text := control(t, s, step.verb, step.path, step.body)
 				if code != step.code {
@@ -151,25 +163,6 @@ func TestControls(t *testing.T) {
 				t.Errorf("after a restart there is %q", got)
 			}
 		})
-	}
-}
-
-// A crash between the two renames of a restore leaves the old store, which the next start puts back.
-func TestRestoreThatACrashCuts(t *testing.T) {
-	dir := t.TempDir()
-	s := testServer(t, dir)
-	newDatabase(t, s, "old")
-	stopNow(t, s)
-	for _, move := range [][2]string{{"store", "store.old"}} {
-		if err := os.Rename(filepath.Join(dir, move[0]), filepath.Join(dir, move[1])); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Mkdir(filepath.Join(dir, "store.new"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if got := databases(t, testServer(t, dir)); got != "old" {
-		t.Errorf("there is %q", got)
 	}
 }
 

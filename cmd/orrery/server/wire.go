@@ -39,11 +39,22 @@ func openKV(cfg *Config) (kv.Engine, error) {
 		}
 		return e, nil
 	case cfg.content != nil:
-		return cfg.content, nil
+		e := cfg.content
+		cfg.content = nil
+		return e, nil
 	case cfg.Memory:
 		return memkv.New(), nil
 	}
-	e, err := pebblekv.Open(StoreDir(cfg.Data), pebblekv.Options{
+	e, err := openDirectory(cfg, StoreDir(cfg.Data))
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// openDirectory opens the store in a directory, as cfg says.
+func openDirectory(cfg *Config, dir string) (*pebblekv.Engine, error) {
+	o := pebblekv.Options{
 		CacheMB: cfg.CacheMB,
 		Relaxed: cfg.Durability == "relaxed",
 		Scanned: core.OnlyScanned,
@@ -52,7 +63,11 @@ func openKV(cfg *Config) (kv.Engine, error) {
 		Stall:   cfg.Stall,
 		Upgrade: cfg.Upgrade,
 		Logger:  cfg.Logger,
-	})
+	}
+	if cfg.cache != nil { // one of many stores, see rewind.go
+		o.Shared, o.Kept, o.MemTableMB = cfg.cache, nil, testMemTableMB
+	}
+	e, err := pebblekv.Open(dir, o)
 	if err != nil {
 		return nil, openError(cfg.Data, err)
 	}

@@ -37,6 +37,9 @@ type Options struct {
 	// CacheMB. nil: all of CacheMB is for blocks.
 	Kept func(key []byte) bool
 
+	// Shared is the cache of blocks of several stores. CacheMB doesn't count then. nil: the store has one of its own.
+	Shared *Cache
+
 	MinFree int64 // bytes of the disk that new data leaves free; 0: 256 MiB, or 5 % of a disk below 5 GiB
 	// Stall is how long a disk operation may take before writes are refused; after six times as long the process ends.
 	// 0: DefaultStall
@@ -110,6 +113,30 @@ func tuned(o Options, cache *pebble.Cache, p *pace, room *space) *pebble.Options
 		l.Compression = func() *block.CompressionProfile { return block.FastestCompression }
 	}
 	return po
+}
+
+// Cache is a cache of blocks that several stores share, so that each store takes little memory of its own.
+type Cache struct{ blocks *pebble.Cache }
+
+// NewCache makes a cache of so many MiB; 0 means DefaultCacheMB. The memtables of its stores count too. The caller
+// closes it; its memory is freed when its last store is closed.
+func NewCache(mb int) *Cache {
+	if mb <= 0 {
+		mb = DefaultCacheMB
+	}
+	return &Cache{pebble.NewCache(int64(mb) << 20)}
+}
+
+// Close ends the use by the caller.
+func (c *Cache) Close() { c.blocks.Unref() }
+
+// use returns the cache for another store, nil if c is nil.
+func (c *Cache) use() *pebble.Cache {
+	if c == nil {
+		return nil
+	}
+	c.blocks.Ref()
+	return c.blocks
 }
 
 func (o Options) withDefaults() Options {

@@ -78,7 +78,10 @@ func Open(dir string, o Options) (_ *Engine, err error) {
 		blocks /= 4
 	}
 	memTable := d.space.memTable
-	cache := pebble.NewCache(int64(blocks) + 2*memTable)
+	cache := o.Shared.use()
+	if cache == nil {
+		cache = pebble.NewCache(int64(blocks) + 2*memTable)
+	}
 	e := &Engine{cache: cache, dir: place, log: o.Logger, pace: newPace(int(memTable)), values: kept, disk: d}
 	e.pace.held, e.pace.short, e.pace.tight = d.space.merge.left, d.short, d.tight
 	o.FS = d.below(o.FS)
@@ -277,6 +280,9 @@ func (e *Engine) Close() error {
 	e.cache.Unref()
 	return translate(cmp.Or(err, e.dir.leave(err == nil && !e.disk.discard.Load())))
 }
+
+// Directory returns the directory of the store.
+func (e *Engine) Directory() string { return e.dir.path }
 
 // Discard makes Close quick, for a store whose directory is removed then: Close doesn't wait for flushes, and leaves
 // what is only in the log there.

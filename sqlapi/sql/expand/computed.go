@@ -31,6 +31,10 @@ type Computed struct {
 	// distances maps a path (its segments joined by U+0000) to the distance function of its vectors. Cosine is left
 	// out.
 	distances map[string]string
+	// languages maps a path in the same form to the language of its texts, if it isn't language, that of all others.
+	// Both are empty when all texts are English.
+	languages map[string]string
+	language  string
 }
 
 // Property is one definition: SELECT VALUE expression FROM alias.
@@ -277,6 +281,7 @@ func (x *expander) expr(e syntax.Expr) syntax.Expr {
 		n := *e
 		n.Args = x.list(e.Args)
 		x.distance(&n)
+		x.text(&n)
 		return &n
 	case *syntax.ArrayExpr:
 		n := *e

@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"slices"
 	"sort"
 	"strings"
 
@@ -105,20 +106,27 @@ func (x *expander) distance(call *syntax.Call) {
 
 // embedding returns the distance function of the path e, "" when e isn't a path of an embedding.
 func (x *expander) embedding(e syntax.Expr) string {
-	var path []string
+	path, ok := x.path(e)
+	if !ok {
+		return ""
+	}
+	return x.comp.distances[path]
+}
+
+// path returns the names of a path on the item, joined by U+0000. ok is false when e is something else.
+func (x *expander) path(e syntax.Expr) (path string, ok bool) {
+	var names []string
 	for {
 		p, ok := e.(*syntax.Prop)
 		if !ok {
 			break
 		}
-		path = append(path, p.Name)
+		names = append(names, p.Name)
 		e = p.Base
 	}
 	if !x.isRoot(e) {
-		return ""
+		return "", false
 	}
-	for i, j := 0, len(path)-1; i < j; i, j = i+1, j-1 {
-		path[i], path[j] = path[j], path[i]
-	}
-	return x.comp.distances[strings.Join(path, "\x00")]
+	slices.Reverse(names)
+	return strings.Join(names, "\x00"), true
 }

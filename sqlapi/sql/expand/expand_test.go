@@ -18,6 +18,38 @@ func definitions(t *testing.T, defs ...Property) *Computed {
 	return c
 }
 
+// The language of a text comes from its path, under any alias of the item, or else from the container.
+func TestTexts(t *testing.T) {
+	var none *Computed
+	texts := []TextPath{{[]string{"abstract"}, "french"}, {[]string{"o", "title"}, "english"}}
+	if none.WithTexts("english", texts[1:]) != nil {
+		t.Error("a container whose texts are English has languages")
+	}
+	c := none.WithTexts("german", texts)
+	for text, want := range map[string]string{
+		`FullTextContains(c.abstract, "x")`:        "french",
+		`FullTextContainsAny(c.o.title, "x")`:      "english",
+		`_FullTextWordCount(c["o"]["title"])`:      "english",
+		`FullTextContainsAll(c.other, "x")`:        "german",
+		`fulltextcontains(c.o.abstract, "x")`:      "german",
+		`FullTextContains(LOWER(c.abstract), "x")`: "german",
+		`CONTAINS(c.abstract, "x")`:                "",
+		`udf.FullTextContains(c.abstract, "x")`:    "",
+	} {
+		q, err := syntax.Parse("SELECT VALUE "+text+" FROM c", syntax.DefaultLimits())
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		n, err := c.Expand(q)
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		if got := n.Value.(*syntax.Call).Language; got != want {
+			t.Errorf("%s: %q, wanted %q", text, got, want)
+		}
+	}
+}
+
 // A computed name is replaced by its expression wherever the item is read, under any alias, and nowhere else. The item
 // has no alias in an expression, so the query's own aliases can't hide it.
 func TestExpand(t *testing.T) {

@@ -3,9 +3,6 @@ package funcs
 // init registers the functions of the language that this server doesn't support.
 func init() {
 	unsupported("internal function", "_ST_DISTANCE", "_ST_WITHIN", "_ST_INTERSECTS")
-	unsupported("full-text functions are not evaluated yet", "FullTextContains", "FullTextContainsAll",
-		"FullTextContainsAny", "FullTextScore",
-		"RRF", "_FullTextScore", "_FullTextWordCount")
 	unsupported("internal function", "_TRY_ARRAY_CONTAINS", "_COMPARE_BSON_BINARYDATA", "_COMPARE_OBJECTS",
 		"_M_EVAL_EQ", "_M_EVAL_GT", "_M_EVAL_GTE",
 		"_M_EVAL_IN", "_M_EVAL_LT", "_M_EVAL_LTE", "_M_EVAL_NEQ", "_M_EVAL_NIN", "_PROXY_PROJECTION", "HASH")

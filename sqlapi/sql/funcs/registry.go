@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/orrerydb/orrery/core/text"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -20,7 +21,9 @@ type Context struct {
 	Fail   func(error)        // ends the execution with an error; nil while constants are folded
 	DocID  func() value.Value // document part of the current item's _rid, for DOCUMENTID
 
-	memos map[*byte]*memo // by the place of an argument in the query
+	memos    map[*byte]*memo // by the place of an argument in the query
+	readers  map[*text.Language]*text.Reader
+	searches map[*searchSite]*search
 }
 
 // Func is one function. Types has one letter per argument: s string, n number, a array, o object, b boolean, * anything
@@ -35,11 +38,16 @@ type Func struct {
 	Prepare func(consts []value.Value, isConst []bool) func(c *Context, a []value.Value) value.Value
 	// Planar, when set, replaces the function in containers whose geospatial configuration is Geometry.
 	Planar *Func
+	// In, when set, returns the function for the texts of another language than English.
+	In func(l *text.Language) *Func
 	// Volatile is true for a function whose result can differ between calls with the same arguments. Its calls are not
 	// evaluated at compile time.
 	Volatile bool
 	// Unsupported is the reason why the function is refused, "" for a supported function.
 	Unsupported string
+	// Refused is the message with which a call is refused, "" for a function that may be called everywhere. It is for
+	// functions that only have a meaning in a clause of their own.
+	Refused string
 
 	Min, Max int // number of arguments, from Types; Max -1 is without limit
 	types    []byte
@@ -69,6 +77,9 @@ func unsupported(reason string, names ...string) {
 }
 
 func (f *Func) parseTypes() {
+	if f.types != nil {
+		return
+	}
 	optional := false
 	for i := 0; i < len(f.Types); i++ {
 		switch c := f.Types[i]; c {

@@ -13,8 +13,30 @@ import (
 // bytes of its document.
 //
 // Example: VectorDistance([1, 0], [0, 1], false, {"distanceFunction": "euclidean"}) is the square root of 2.
+//
+// _VectorScore is greater for nearer vectors: a distance is negated. Query plans give it to clients.
 func init() {
-	register(&Func{Name: "VectorDistance", Types: "aa?bo", Eval: func(_ *Context, a []value.Value) value.Value {
+	plain := vectorDistance()
+	score := *plain
+	score.Name = "_VectorScore"
+	score.Eval = func(c *Context, a []value.Value) value.Value { return nearness(plain.Eval(c, a), a) }
+	score.Prepare = func(consts []value.Value, isConst []bool) func(*Context, []value.Value) value.Value {
+		eval := plain.Prepare(consts, isConst)
+		return func(c *Context, a []value.Value) value.Value { return nearness(eval(c, a), a) }
+	}
+	register(plain, &score)
+}
+
+// nearness negates a distance, and leaves a similarity as it is.
+func nearness(v value.Value, a []value.Value) value.Value {
+	if v.IsNumber() && distanceKind(a) == "euclidean" {
+		return Num(-v.Float())
+	}
+	return v
+}
+
+func vectorDistance() *Func {
+	return &Func{Name: "VectorDistance", Types: "aa?bo", Eval: func(_ *Context, a []value.Value) value.Value {
 		q, _ := vector.Read(a[1])
 		return distance(q, a[0], distanceKind(a))
 	}, Prepare: func(consts []value.Value, isConst []bool) func(*Context, []value.Value) value.Value {
@@ -43,7 +65,7 @@ func init() {
 			q, _ = vector.Read(a[1])
 			return distance(keep(c, &site[1], a[1], q), a[0], kind)
 		}
-	}})
+	}}
 }
 
 // distanceKind returns the name of the distance function in a call's options, in lower case. It is cosine when the

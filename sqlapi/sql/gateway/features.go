@@ -23,6 +23,8 @@ const (
 	featureTop        = "Top"
 	featureCountIf    = "CountIf"
 	featureLists      = "ListAndSetAggregate"
+	featureHybrid     = "HybridSearch"
+	featureWeighted   = "WeightedRankFusion"
 )
 
 // needs returns the features that a client needs to run q over several partitions.
@@ -35,6 +37,13 @@ func needs(q *syntax.Query) []string {
 	}
 	if _, _, ok := shape.DistinctCount(q); ok {
 		return []string{featureDistinct, featureDCount}
+	}
+	if isHybrid(q) {
+		out = append(out, featureHybrid)
+		if rank, _, _ := shape.RankOf(q); rank != nil && rank.Weights != nil {
+			out = append(out, featureWeighted)
+		}
+		return out
 	}
 	aggs := map[string]int{}
 	total := countAggregates(q.Value, aggs)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/plan/access"
+	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 	"github.com/orrerydb/orrery/sqlapi/sql/shape"
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
@@ -57,6 +58,8 @@ type Request struct {
 	// Bound is true when the request names a whole partition key. One partition then gives all rows, whatever the
 	// filter is. The ranges of the plan still come from the filter.
 	Bound bool
+	// Param returns the value of a parameter. It is needed for ORDER BY RANK only.
+	Param func(name string) value.Value
 	// Features are the features that the client supports. The plan is refused when the query needs another one. nil:
 	// they aren't checked.
 	Features []string
@@ -68,6 +71,16 @@ func AppendPlan(dst []byte, r *Request) ([]byte, error) {
 	bound := r.Bound || len(ranges) == 1 && ranges[0].Min == ranges[0].Max
 	if bound && (onlyWhole(r.Query) || onlyCut(r.Query)) {
 		return plainPlan(r.Query).appendJSON(dst, ranges), nil // one partition returns the whole answer
+	}
+	if isHybrid(r.Query) {
+		h, err := makeHybrid(r)
+		if err == nil {
+			err = checkFeatures(needs(r.Query), r.Features)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return h.appendJSON(dst, ranges), nil
 	}
 	qi, err := makePlan(r.Query, r.Offset, r.Limit)
 	if err != nil {
@@ -130,6 +143,7 @@ func makePlan(q *syntax.Query, offset, limit int64) (*queryInfo, error) {
 	}
 	var err error
 	r := *q // the rewritten query
+	r.Rank = false
 	switch {
 	case shape.IsGrouped(q):
 		err = rewriteGrouped(q, &r, qi)
@@ -178,6 +192,18 @@ func rewriteOrdered(q, r *syntax.Query, qi *queryInfo) error {
 		qi.orderByExpressions = append(qi.orderByExpressions, syntax.Print(o.Expr))
 		keys.Elems = append(keys.Elems, itemOf(o.Expr))
 	}
+	r.Where = filtered(q)
+	r.Distinct, r.Star, r.Value = false, false, nil
+	r.Items = []syntax.SelectItem{
+		{Expr: &syntax.Prop{Base: &syntax.Ident{Name: alias}, Name: "_rid"}},
+		{Expr: keys, Alias: "orderByItems"},
+		{Expr: payload(q), Alias: "payload"},
+	}
+	return nil
+}
+
+// filtered returns the WHERE of a rewritten ORDER BY query, with a mark in place of FilterPlaceholder.
+func filtered(q *syntax.Query) syntax.Expr {
 	var filter []syntax.Expr
 	if q.Where != nil {
 		filter = append(filter, q.Where)
@@ -186,14 +212,7 @@ func rewriteOrdered(q, r *syntax.Query, qi *queryInfo) error {
 	if q.Value != nil {
 		filter = append(filter, &syntax.Call{Name: "IS_DEFINED", Args: []syntax.Expr{q.Value}})
 	}
-	r.Where = &syntax.Chain{Op: "AND", Xs: filter}
-	r.Distinct, r.Star, r.Value = false, false, nil
-	r.Items = []syntax.SelectItem{
-		{Expr: &syntax.Prop{Base: &syntax.Ident{Name: alias}, Name: "_rid"}},
-		{Expr: keys, Alias: "orderByItems"},
-		{Expr: payload(q), Alias: "payload"},
-	}
-	return nil
+	return &syntax.Chain{Op: "AND", Xs: filter}
 }
 
 // rootAlias returns the alias of the item itself, "" when there is none.

@@ -9,18 +9,18 @@ import (
 // appendJSON appends the plan as JSON. Unused numbers are null and unused lists are empty. No member is left out,
 // because each client reads some members without checking that they exist.
 func (qi *queryInfo) appendJSON(dst []byte, ranges []keyRange) []byte {
-	dst = append(dst, `{"partitionedQueryExecutionInfoVersion":2,"queryInfo":{"distinctType":`...)
+	return appendRanges(qi.appendInfo(append(dst, `{"partitionedQueryExecutionInfoVersion":2,"queryInfo":`...)), ranges)
+}
+
+// appendInfo appends a queryInfo.
+func (qi *queryInfo) appendInfo(dst []byte) []byte {
+	dst = append(dst, `{"distinctType":`...)
 	dst = json.AppendString(dst, qi.distinctType)
 	for _, n := range []struct {
 		name string
 		n    int64
 	}{{"top", qi.top}, {"offset", qi.offset}, {"limit", qi.limit}} {
-		dst = append(append(append(dst, `,"`...), n.name...), `":`...)
-		if n.n < 0 {
-			dst = append(dst, "null"...)
-		} else {
-			dst = strconv.AppendInt(dst, n.n, 10)
-		}
+		dst = appendNumber(append(append(append(dst, `,"`...), n.name...), `":`...), n.n)
 	}
 	for _, l := range []struct {
 		name string
@@ -53,8 +53,20 @@ func (qi *queryInfo) appendJSON(dst []byte, ranges []keyRange) []byte {
 		dst = append(dst, "null"...)
 	}
 	dst = append(dst, `,"hasNonStreamingOrderBy":`...)
-	dst = strconv.AppendBool(dst, qi.nonStreaming)
-	dst = append(dst, `},"queryRanges":[`...)
+	return append(strconv.AppendBool(dst, qi.nonStreaming), '}')
+}
+
+// appendNumber appends a number; -1 is null.
+func appendNumber(dst []byte, n int64) []byte {
+	if n < 0 {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendInt(dst, n, 10)
+}
+
+// appendRanges appends the ranges of a plan, and ends it.
+func appendRanges(dst []byte, ranges []keyRange) []byte {
+	dst = append(dst, `,"queryRanges":[`...)
 	for i, r := range ranges {
 		if i > 0 {
 			dst = append(dst, ',')

@@ -438,6 +438,7 @@ var needsValue = map[string]bool{
 	"IS_DEFINED": true, "IS_FINITE_NUMBER": true, "IS_INTEGER": true, "IS_NUMBER": true, "IS_OBJECT": true,
 	"IS_PRIMITIVE": true, "IS_STRING": true, "REGEXMATCH": true, "STARTSWITH": true, "STRINGEQUALS": true,
 	"ARRAY_CONTAINS": true, "ARRAY_CONTAINS_ANY": true, "ARRAY_CONTAINS_ALL": true,
+	"FULLTEXTCONTAINS": true, "FULLTEXTCONTAINSALL": true, "FULLTEXTCONTAINSANY": true,
 }
 
 func (s Compiler[F]) call(e *syntax.Call) Pred[F] {

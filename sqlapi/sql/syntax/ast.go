@@ -187,6 +187,9 @@ type (
 		Name string // as written
 		UDF  bool
 		Args []Expr
+		// Language is that of the text that a full-text function searches, "" for English. The text of a query doesn't
+		// have it. Package expand sets it.
+		Language string
 	}
 	// ArrayExpr is [a, b].
 	ArrayExpr struct {

@@ -29,6 +29,7 @@ const (
 	CodeNestedAgg     = "SC2101" // an aggregate inside an aggregate
 	CodeUngrouped     = "SC2102" // a column that is neither grouped nor aggregated
 	CodeAggregateHere = "SC2103" // an aggregate where none is allowed
+	CodeRank          = "SC2221" // ORDER BY RANK of something else than scores, and scores elsewhere
 	CodeOrderBy       = "2206"   // ORDER BY of an expression that is not a path
 	codeLimits        = "SC3001" // a text, list or nesting above a limit
 	CodeNotSupported  = "SC3002" // part of the language, but not supported by this server

@@ -362,6 +362,11 @@ func (p *parser) orderBy(q *Query) {
 	}
 	for {
 		it := OrderItem{Expr: p.expr()}
+		if q.Rank && (p.isKw("ASC") || p.isKw("DESC")) {
+			p.failAt(p.tok.pos, CodeRank, "Specifying a sort order (ASC or DESC) in the ORDER BY RANK clause is not "+
+				"allowed.")
+			return
+		}
 		if p.acceptKw("DESC") {
 			it.Desc = true
 		} else {

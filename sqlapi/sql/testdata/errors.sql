@@ -68,13 +68,13 @@
 > SELECT * FROM c JOIN c IN c.a
 ! SC2011 21-29 The input alias 'c' is specified more than once in the FROM clause.
 > SELECT FullTextContains(c.a, "x") FROM c
-! SC3002 7-33 The function 'FullTextContains' is not supported: full-text functions are not evaluated yet.
+(none)
 > SELECT udf.f(c.a, d.b) FROM c
 ! SC2001 18-19 Identifier 'd' could not be resolved.
 > SELECT udf.f(NO_SUCH(1)) FROM c
 ! SC2005 13-23 'NO_SUCH' is not a recognized built-in function name.
 > SELECT * FROM c ORDER BY RANK FullTextScore(c.a, ["x"])
-! ORDER BY RANK is not supported.
+(none)
 > SELECT * FROM c;
 ! SC1001 15-16 Syntax error, incorrect syntax near ';'.
 > SELECT c.a AS FROM c
@@ -270,8 +270,8 @@
 > SELECT VALUE t FROM c JOIN t IN c.a ORDER BY t
 ! 2206 45-46 Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.
 > SELECT VALUE FullTextScore(c.a, "x") FROM c
-! SC3002 13-36 The function 'FullTextScore' is not supported: full-text functions are not evaluated yet.
+! SC2221 13-36 The FullTextScore function is only allowed in the ORDER BY RANK clause.
 > SELECT VALUE RRF(1, 2) FROM c
-! SC3002 13-22 The function 'RRF' is not supported: full-text functions are not evaluated yet.
+! SC2005 13-22 'RRF' is not a recognized built-in function name.
 > SELECT TOP 1 * FROM c OFFSET 0 LIMIT 1
 ! SC1001 11-12 'TOP' and 'OFFSET LIMIT' can't be used together.
