@@ -29,6 +29,7 @@ function hint(status, code, message) {
 	if (status === 412) return 'Somebody has changed it: compare both versions.';
 	if (status === 413) return 'Make it smaller: a NoSQL item has at most 2 MB.';
 	if (status === 429) return 'Wait a moment, or raise the throughput in Settings.';
+	if (/bytes of memory/.test(message)) return 'Make it smaller, by a filter or a limit.';
 	if (/syntax|near|token|parse/i.test(message)) return 'Correct the text and run it again.';
 	return 'Correct the request and try again.';
 }
