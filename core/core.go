@@ -41,6 +41,7 @@ type (
 	// ParallelArrays is the cause of the refusal of an item that a declared index can't have.
 	ParallelArrays = index.ParallelArrays
 	Words          = index.Words
+	TextJSON       = index.TextJSON
 	WordsJSON      = index.WordsJSON
 	// CollatedJSON is a rule of an indexing policy for an index under a collation, ColumnJSON one of its paths.
 	CollatedJSON = index.CollatedJSON

@@ -100,6 +100,7 @@ func parseDefinition(body []byte, old *core.ContainerSpec) (core.ContainerSpec, 
 	if err := d.keepMembers(&spec); err != nil {
 		return none, err
 	}
+	spec.IndexingPolicy = indexTexts(&spec)
 	if old != nil {
 		spec.IndexingPolicy = keepForeignRules(spec.IndexingPolicy, old.IndexingPolicy)
 	}

@@ -3,6 +3,8 @@ package sqlapi
 import (
 	"bytes"
 	"encoding/json"
+
+	"github.com/orrerydb/orrery/core"
 )
 
 // Rules of other APIs. The MongoDB API writes three kinds of rules into a container's indexing policy that this API
@@ -21,12 +23,13 @@ type storedPolicyJSON struct {
 	indexingJSON
 	Words    []json.RawMessage `json:"wordIndexes,omitempty"`
 	Collated []json.RawMessage `json:"collatedIndexes,omitempty"`
+	Texts    []core.TextJSON   `json:"textIndexes,omitempty"` // of this API: see indexTexts
 }
 
 // hasForeignRules reports whether a stored policy may have such rules. It costs no more than a search for their names.
 func hasForeignRules(policy []byte) bool {
 	return bytes.Contains(policy, []byte(`"pairs"`)) || bytes.Contains(policy, []byte(`"wordIndexes"`)) ||
-		bytes.Contains(policy, []byte(`"collatedIndexes"`))
+		bytes.Contains(policy, []byte(`"collatedIndexes"`)) || bytes.Contains(policy, []byte(`"textIndexes"`))
 }
 
 // ownRules returns a stored policy without the rules of other APIs.
@@ -38,7 +41,7 @@ func ownRules(policy []byte) []byte {
 	if json.Unmarshal(policy, &p) != nil {
 		return policy
 	}
-	p.Words, p.Collated = nil, nil
+	p.Words, p.Collated, p.Texts = nil, nil, nil
 	p.Spatial, _ = byOrigin(p.Spatial)
 	return remade(&p, policy)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
 	coretext "github.com/orrerydb/orrery/core/text"
+	"github.com/orrerydb/orrery/sqlapi/sql"
 	"github.com/orrerydb/orrery/sqlapi/sql/expand"
 )
 
@@ -119,4 +120,31 @@ func checkTextIndexes(spec *core.ContainerSpec) error {
 		}
 	}
 	return nil
+}
+
+// indexTexts returns the indexing policy with the rules that make its full-text indexes. They have the languages of the
+// full-text policy. A definition doesn't show them.
+//
+// Example: {"fullTextIndexes": [{"path": "/text"}]} is stored with {"textIndexes": [{"path": ["text"], "language":
+// "english"}]} in addition.
+func indexTexts(spec *core.ContainerSpec) []byte {
+	var p storedPolicyJSON
+	if json.Unmarshal(spec.IndexingPolicy, &p) != nil || len(p.FullText) == 0 || p.Mode == "none" {
+		return spec.IndexingPolicy
+	}
+	texts, err := parseFullText(spec.Properties[fullTextMember])
+	if err != nil { // it has been checked before
+		return spec.IndexingPolicy
+	}
+	p.Texts = nil
+	for _, raw := range p.FullText {
+		path, _ := pathOf(raw)
+		for i, t := range texts.paths {
+			if texts.written[i] == path {
+				p.Texts = append(p.Texts, core.TextJSON{Path: t.Path, Language: t.Language,
+					Common: sql.CommonWords(t.Language)})
+			}
+		}
+	}
+	return remade(&p, spec.IndexingPolicy)
 }

@@ -13,10 +13,10 @@ const maxPad = 10000
 
 // Get looks up a path in d without decoding the fields on its way. A segment is the stored name of a field of an
 // object, or the decimal index of an element of an array. Get returns Undefined if the path doesn't exist.
-func Get(d Doc, path ...string) value.Value { return GetIn(value.ObjectOf(d), path...) }
+func Get(d Doc, path ...string) value.Value { return getIn(value.ObjectOf(d), path...) }
 
-// GetIn is Get, starting at any value.
-func GetIn(v value.Value, path ...string) value.Value {
+// getIn is Get, starting at any value.
+func getIn(v value.Value, path ...string) value.Value {
 	for _, seg := range path {
 		switch v.Kind() {
 		case value.Object:

@@ -24,8 +24,8 @@ func BoundaryText(k Kind, place []byte) string {
 	return upperHex(place)
 }
 
-// ErrText is returned for a boundary text that is not hexadecimal or too long.
-var ErrText = errors.New("epk: malformed boundary text")
+// errText is returned for a boundary text that is not hexadecimal or too long.
+var errText = errors.New("epk: malformed boundary text")
 
 // ParseBoundary returns the placement of a boundary text: the first placement whose text isn't below it. It accepts
 // lower-case digits. A short text counts as padded with zeros.
@@ -41,7 +41,7 @@ func ParseBoundary(k Kind, text string) ([]byte, error) {
 	}
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) > 2048 {
-		return nil, ErrText
+		return nil, errText
 	}
 	if k == V1 {
 		return parseV1(b), nil

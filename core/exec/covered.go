@@ -2,6 +2,7 @@ package exec
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/index"
@@ -16,6 +17,7 @@ import (
 type cover struct {
 	b     *builder
 	path  []string // of the leaf
+	names []string // of path in the rows' documents: without the U+0000 of a path that no field has
 	ts    bool     // the leaf's values are times of last writes
 	comp  *index.Composite
 	cols  []column
@@ -41,7 +43,11 @@ type column struct {
 
 // newCover prepares the rows of a leaf's entries.
 func newCover(b *builder, leaf *access.Pred) *cover {
-	c := &cover{b: b, path: leaf.Path.Segs, ts: len(leaf.Path.Segs) == 1 && leaf.Path.Segs[0] == index.SystemTS}
+	c := &cover{b: b, path: leaf.Path.Segs, names: leaf.Path.Segs,
+		ts: len(leaf.Path.Segs) == 1 && leaf.Path.Segs[0] == index.SystemTS}
+	if len(c.path) > 0 && strings.HasPrefix(c.path[0], "\x00") {
+		c.names = append([]string{c.path[0][1:]}, c.path[1:]...)
+	}
 	ks := b.KeyPaths()
 	if leaf.Comp != nil {
 		c.comp, c.cols = leaf.Comp.Index, make([]column, len(leaf.Comp.Index.Columns))
@@ -112,7 +118,7 @@ func (c *cover) value(enc []byte, flag byte) (ts int64, ok bool) {
 	case c.ts:
 		return v.Int(), true
 	}
-	c.doc = appendNested(c.doc, c.path, v)
+	c.doc = appendNested(c.doc, c.names, v)
 	return 0, true
 }
 

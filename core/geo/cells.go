@@ -26,8 +26,8 @@ import (
 // The largest numbers of cells of a stored shape and of a region. On the earth, a shape that touches several faces of
 // the S2 cube has at least one cell for each face, up to 6.
 const (
-	MaxShapeCells  = 8
-	MaxRegionCells = 12
+	maxShapeCells  = 8
+	maxRegionCells = 12
 )
 
 // maxLevel is the depth of the quadtree. A leaf is about a square centimetre on the earth, and 2^-60 of the area of a
@@ -124,7 +124,7 @@ func cover(roots []Cell, limit int, rel func(Cell) relation) []Cell {
 }
 
 // CellsOf reads a geometry on the earth and returns the cells under which an index stores it: a leaf for a point, at
-// most MaxShapeCells cells for other shapes. It returns none for a value that isn't a geometry, and for one that is too
+// most maxShapeCells cells for other shapes. It returns none for a value that isn't a geometry, and for one that is too
 // expensive for w to validate. When w is used up during the covering, the remaining cells stay coarse.
 func CellsOf(v value.Value, w *Work) []Cell {
 	g, _ := parse(v, w)
@@ -138,7 +138,7 @@ func (g *Geometry) shapeCells(w *Work) []Cell {
 	if g.point {
 		return []Cell{Cell(s2.CellFromPoint(g.edges[0].V0).ID())}
 	}
-	return g.cells(shapeSlack, MaxShapeCells, w)
+	return g.cells(shapeSlack, maxShapeCells, w)
 }
 
 // shapeSlack is the angle in radians by which the cells of a geometry extend beyond it. Rounding moves a line along the
@@ -236,7 +236,7 @@ func (f *Flat) shapeCells(b Box, w *Work) []Cell {
 	if f.point {
 		return []Cell{b.leaf(f.box.x0, f.box.y0)}
 	}
-	return f.cells(b, f.slack(b), MaxShapeCells, w)
+	return f.cells(b, f.slack(b), maxShapeCells, w)
 }
 
 // leaf returns the leaf that contains a place, or the nearest leaf for a place outside the box.

@@ -105,7 +105,7 @@ func TestCellsOnEarth(t *testing.T) {
 			}
 		}
 		cells, region := a.shapeCells(&Work{1 << 30}), Near(b, limit).Cells(Box{})
-		if len(cells) > MaxShapeCells || len(region) > MaxRegionCells {
+		if len(cells) > maxShapeCells || len(region) > maxRegionCells {
 			t.Fatalf("%d cells of a shape, %d of a region", len(cells), len(region))
 		}
 		hit := overlap(region, cells)
@@ -152,7 +152,7 @@ func TestCellsInPlane(t *testing.T) {
 			}
 		}
 		cells, region := a.shapeCells(box, &Work{1 << 30}), NearFlat(b, limit).Cells(box)
-		if len(cells) > MaxShapeCells || len(region) > MaxRegionCells {
+		if len(cells) > maxShapeCells || len(region) > maxRegionCells {
 			t.Fatalf("%d cells of a shape, %d of a region", len(cells), len(region))
 		}
 		hit := overlap(region, cells)

@@ -47,7 +47,7 @@ func FuzzGeometry(f *testing.F) {
 		if a := g.Area(); !(a > -1 && a < 511e12*float64(len(g.polys))+1) {
 			t.Errorf("%s: area %v", b, a)
 		}
-		if cells := g.shapeCells(&Work{1 << 30}); len(cells) == 0 || len(cells) > MaxShapeCells ||
+		if cells := g.shapeCells(&Work{1 << 30}); len(cells) == 0 || len(cells) > maxShapeCells ||
 			!overlap(Near(g, 0).Cells(Box{}), cells) {
 			t.Errorf("%s: cells %v", b, cells)
 		}
@@ -70,14 +70,14 @@ func flat(t *testing.T, v value.Value, b []byte) {
 	}
 	f.Within(f)
 	for _, box := range []Box{{0, 0, 1, 1}, {-1e100, -1e100, 1e100, 1e100}, {5, -1e-300, 6, 1e-300}} {
-		if cells := f.shapeCells(box, &Work{1 << 30}); len(cells) == 0 || len(cells) > MaxShapeCells ||
+		if cells := f.shapeCells(box, &Work{1 << 30}); len(cells) == 0 || len(cells) > maxShapeCells ||
 			!overlap(NearFlat(f, 0).Cells(box), cells) {
 			t.Errorf("%s: cells %v of %v", b, cells, box)
 		}
 	}
 }
 
-// TestGeometryBounds: a geometry with MaxPositions positions is compared with itself; a larger one is refused.
+// TestGeometryBounds: a geometry with maxPositions positions is compared with itself; a larger one is refused.
 func TestGeometryBounds(t *testing.T) {
 	ring := func(n int) string {
 		var b strings.Builder
@@ -87,7 +87,7 @@ func TestGeometryBounds(t *testing.T) {
 		}
 		return `{"type":"Polygon","coordinates":[[` + b.String() + `[6,5]]]}`
 	}
-	for n, want := range map[int]string{MaxPositions: "", MaxPositions + 1: tooLarge, 3 * MaxPositions: tooLarge} {
+	for n, want := range map[int]string{maxPositions: "", maxPositions + 1: tooLarge, 3 * maxPositions: tooLarge} {
 		v, err := doc.ValueFromJSON([]byte(ring(n)))
 		if err != nil {
 			t.Fatal(err)
@@ -110,7 +110,7 @@ func TestGeometryBounds(t *testing.T) {
 // result.
 func TestWork(t *testing.T) {
 	var zigzag strings.Builder
-	for i := range MaxPositions / 2 {
+	for i := range maxPositions / 2 {
 		fmt.Fprintf(&zigzag, "[%v,-60],[%v,60],", float64(i)/100-40, float64(i)/100-39.995)
 	}
 	line := valueOf(t, `{"type":"LineString","coordinates":[`+strings.TrimSuffix(zigzag.String(), ",")+`]}`)

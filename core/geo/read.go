@@ -4,8 +4,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// MaxPositions limits the positions of a geometry, so that a comparison of two geometries takes seconds at most.
-const MaxPositions = 8192
+// maxPositions limits the positions of a geometry, so that a comparison of two geometries takes seconds at most.
+const maxPositions = 8192
 
 const tooLarge = "A geometry must have at most 8192 positions."
 
@@ -136,7 +136,7 @@ func (r *reader) chain(v value.Value, least int, few string) string {
 			return reason
 		}
 		if len(out) > 0 {
-			if r.edges++; r.edges > MaxPositions {
+			if r.edges++; r.edges > maxPositions {
 				return tooLarge
 			}
 		}

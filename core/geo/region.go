@@ -31,16 +31,16 @@ func (r *Region) Pairs() bool { return r.pairs }
 // regionWork limits the cost of covering a region to about a third of a second. Beyond it the cover is coarser.
 const regionWork = 3_000_000
 
-// Cells returns at most MaxRegionCells cells that cover the region and a margin. The margin is larger than rounding
+// Cells returns at most maxRegionCells cells that cover the region and a margin. The margin is larger than rounding
 // errors and than the distance that counts as touching. b is the box of a plane's index; it isn't used on the earth.
 func (r *Region) Cells(b Box) []Cell {
 	w := &Work{regionWork}
 	if r.flat == nil {
-		return r.round.cells(s1.Angle(max(0, r.dist)/leastRadius*(1+1e-6)+1e-9), MaxRegionCells, w)
+		return r.round.cells(s1.Angle(max(0, r.dist)/leastRadius*(1+1e-6)+1e-9), maxRegionCells, w)
 	}
 	d := max(0, r.dist)*(1+1e-9) + 10*r.flat.slack(b)
 	if !(d <= maxFlat) {
 		d = maxFlat * 16 // everything
 	}
-	return r.flat.cells(b, d, MaxRegionCells, w)
+	return r.flat.cells(b, d, maxRegionCells, w)
 }

@@ -23,14 +23,14 @@ type Shape struct {
 	json  bool
 }
 
-// StrictWinding is the name of the coordinate reference system of a polygon whose inside is to the left of its ring,
+// strictWinding is the name of the coordinate reference system of a polygon whose inside is to the left of its ring,
 // even if that is the larger side.
-const StrictWinding = "urn:x-mongodb:crs:strictwinding:EPSG:4326"
+const strictWinding = "urn:x-mongodb:crs:strictwinding:EPSG:4326"
 
 // maxNested limits the nesting of geometry collections, and maxParts the geometries of one value.
 const (
 	maxNested = 20
-	maxParts  = MaxPositions
+	maxParts  = maxPositions
 )
 
 // ParseShape reads a shape. It copies the data that it keeps. For other values it returns nil and the reason.
@@ -92,7 +92,7 @@ func crs(v value.Value) (strict bool, reason string) {
 	switch name.Str() {
 	case "urn:ogc:def:crs:OGC:1.3:CRS84", "EPSG:4326":
 		return false, ""
-	case StrictWinding:
+	case strictWinding:
 		return true, ""
 	}
 	return false, "Unknown CRS name: " + name.Str()

@@ -46,7 +46,7 @@ func (p *Policy) changed(memOld, memNew, old, new []byte) (a, b []byte, shared i
 	const least = 3 // bytes of the smallest BSON element
 	size := max(len(old), len(new))
 	if size/least+len(p.exact)+MaxTerms/10 > MaxTerms || len(p.spatial) > 0 && size > spatialWhole ||
-		p.words != nil && size > wordsWhole {
+		(p.words != nil || len(p.texts) > 0) && size > wordsWhole {
 		return old, new, 0
 	}
 	ov, nv := value.ObjectOf(old), value.ObjectOf(new)

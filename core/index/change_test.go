@@ -35,7 +35,8 @@ func TestCollectChange(t *testing.T) {
 		`"spatialIndexes":[{"path":"/*"},{"path":"/b/?","boundingBox":{"xmin":0,"ymin":0,"xmax":5,"ymax":5}}]}`,
 		`{"indexingMode":"none","automatic":false}`,
 		`{"includedPaths":[{"path":"/a/?"},{"path":"/b/c/?"}],"excludedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/a"},{"path":"/b/c"}]]}`,
-		`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/b/*"}]}`}
+		`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/b/*"}]}`,
+		`{"textIndexes":[{"path":["a"],"language":"english"},{"path":["b","c"],"language":"none"}]}`}
 	names := []string{"a", "b", "d", "e", "_sinkLabel", "_isEdge", "_id"}
 	shared, whole := 0, 0
 	for i := range 4000 {

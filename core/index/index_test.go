@@ -25,8 +25,9 @@ func mustDoc(t testing.TB, json string) []byte {
 	return d
 }
 
-// TestTerms checks the index terms of documents under policies, testdata/terms: the paths that have entries, with the
-// marks e (array element), l (cut), u (undefined), * (any value) and the kind of the value, and the answers of Covers.
+// TestTerms checks the index terms of documents under policies, testdata/terms: the paths that have entries, ^ in place
+// of U+0000, with the marks e (array element), l (cut), u (undefined), * (any value) and the kind of the value, and the
+// answers of Covers.
 func TestTerms(t *testing.T) {
 	datadriven.RunTest(t, "testdata/terms", func(t *testing.T, d *datadriven.TestData) string {
 		text, policy, _ := strings.Cut(d.Input, "\n")
@@ -42,7 +43,7 @@ func TestTerms(t *testing.T) {
 			ask = append(ask, a.Key)
 		}
 		for _, name := range ask {
-			segs := strings.Split(strings.ReplaceAll(name, "~", " "), ".")
+			segs := strings.Split(strings.NewReplacer("~", " ", "^", "\x00").Replace(name), ".")
 			fmt.Fprintf(&b, "%s:", name)
 			terms.Path(p.PathID(segs), func(val []byte, flag byte) bool {
 				mark := map[byte]string{value.ClassUndefined: "u", value.ClassAny: "*"}[val[0]]

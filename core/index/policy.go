@@ -55,6 +55,7 @@ type Policy struct {
 	tuples     []*Composite
 	spatial    []SpatialRule
 	words      *Words // nil: none
+	texts      []textRule
 }
 
 type exactPath struct {
@@ -86,6 +87,7 @@ type policyJSON struct {
 	CompositeIndexes [][]ColumnJSON    `json:"compositeIndexes"`
 	SpatialIndexes   []json.RawMessage `json:"spatialIndexes"`
 	WordIndexes      []json.RawMessage `json:"wordIndexes"`
+	TextIndexes      []json.RawMessage `json:"textIndexes"`
 	CollatedIndexes  []json.RawMessage `json:"collatedIndexes"`
 }
 
@@ -135,6 +137,7 @@ func Compile(policy []byte, seed uint64) (*Policy, error) {
 		}
 		p.addSpatial(j.SpatialIndexes)
 		p.addWords(j.WordIndexes)
+		p.addTexts(j.TextIndexes)
 		p.addCollated(j.CollatedIndexes)
 	}
 	return p, nil
@@ -225,7 +228,8 @@ func child(parent uint64, seg []byte) uint64 {
 // scan of the path finds every item with a value there.
 func (p *Policy) Covers(segs []string, elements bool) bool {
 	if len(segs) > 0 && len(segs[0]) > 0 && segs[0][0] == 0 {
-		return segs[0] == WordsPath && p.words != nil
+		return segs[0] == WordsPath && p.words != nil ||
+			(segs[0] == TextPath && elements || segs[0] == LengthPath && !elements) && p.hasText(segs[1:])
 	}
 	n, in := p.root, p.root.subtree == include
 	for _, s := range segs {
@@ -290,6 +294,9 @@ func (p *Policy) Exact(path uint64) bool {
 // SameBelow reports whether two policies make the same entries at and below a field of the document. If so, a rebuild
 // from one policy to the other keeps these entries. An item with more than MaxTerms terms is an exception.
 func SameBelow(a, b *Policy, field string) bool {
+	if field == WordsPath || field == TextPath || field == LengthPath {
+		return reflect.DeepEqual(a.words, b.words) && reflect.DeepEqual(a.texts, b.texts)
+	}
 	return a.empty == b.empty && a.root.subtree == b.root.subtree &&
 		reflect.DeepEqual(a.root.kids[field], b.root.kids[field])
 }

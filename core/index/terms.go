@@ -154,6 +154,9 @@ func (p *Policy) collect(t *Terms, fields []byte, whole Version) {
 	if p.words != nil {
 		w.words(value.ObjectOf(doc))
 	}
+	if len(p.texts) > 0 {
+		w.texts(value.ObjectOf(fields))
+	}
 	for _, e := range p.exact {
 		if !lookup(value.ObjectOf(doc), e.segs).IsDefined() {
 			w.emit(e.id, value.Undef(), false)

@@ -34,15 +34,15 @@ import (
 
 // Settings of a journal. Zero values stand for the defaults.
 type Settings struct {
-	Age      time.Duration // entries that are older are removed; 0 = DefaultAge
-	Bytes    int64         // beyond that the oldest entries are removed; 0 = DefaultBytes
+	Age      time.Duration // entries that are older are removed; 0 = defaultAge
+	Bytes    int64         // beyond that the oldest entries are removed; 0 = defaultBytes
 	ReadOnly bool          // the engine takes no writes
 }
 
 // The defaults of Settings.
 const (
-	DefaultAge   = 24 * time.Hour
-	DefaultBytes = 1 << 30
+	defaultAge   = 24 * time.Hour
+	defaultBytes = 1 << 30
 )
 
 // Journal is the journal of a store. Safe for concurrent use.
@@ -99,10 +99,10 @@ type due struct {
 // Open returns the journal of a store.
 func Open(ctx context.Context, eng kv.Engine, clk *clock.Clock, set Settings) (*Journal, error) {
 	if set.Age <= 0 {
-		set.Age = DefaultAge
+		set.Age = defaultAge
 	}
 	if set.Bytes <= 0 {
-		set.Bytes = DefaultBytes
+		set.Bytes = defaultBytes
 	}
 	j := &Journal{eng: eng, clk: clk, set: set, topics: map[Namespace]*Topic{}, shared: eng.Shared(),
 		nudge: make(chan struct{}, 1), keptMu: work.NewLock(), gatherMu: work.NewLock(), stateMu: work.NewLock()}

@@ -299,8 +299,8 @@ func AppendCell(dst []byte, class byte, cell uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, class), cell)
 }
 
-// SkipIndex returns the bytes after the index encoding at the front of b.
-func SkipIndex(b []byte) (rest []byte, err error) {
+// skipIndex returns the bytes after the index encoding at the front of b.
+func skipIndex(b []byte) (rest []byte, err error) {
 	if len(b) == 0 {
 		return nil, errEncoding
 	}

@@ -295,17 +295,17 @@ func TestIndexDelimitsItself(t *testing.T) {
 	}
 	for _, v := range vs {
 		b, _ := AppendIndex(nil, v)
-		rest, err := SkipIndex(append(bytes.Clone(b), "\xff\x00number"...))
+		rest, err := skipIndex(append(bytes.Clone(b), "\xff\x00number"...))
 		if err != nil || string(rest) != "\xff\x00number" {
 			t.Errorf("%s: SkipIndex leaves %q (%v)", text(v), rest, err)
 		}
 		for n := range b {
-			if _, err := SkipIndex(b[:n]); err == nil {
+			if _, err := skipIndex(b[:n]); err == nil {
 				t.Errorf("%s: %d of %d bytes are accepted", text(v), n, len(b))
 			}
 		}
 	}
-	if rest, err := SkipIndex([]byte{value.ClassAny, 7}); err != nil || len(rest) != 1 {
+	if rest, err := skipIndex([]byte{value.ClassAny, 7}); err != nil || len(rest) != 1 {
 		t.Errorf("the entry for any value: %v (%v)", rest, err)
 	}
 }
@@ -412,7 +412,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(bytes.Repeat([]byte{value.ClassArray}, 5000))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		SkipIndex(b)
+		skipIndex(b)
 		for k := value.Undefined; k <= value.MaxKey; k++ {
 			DecodeIndex(b, k)
 		}

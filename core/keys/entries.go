@@ -71,7 +71,7 @@ func (l Entries) Parse(key []byte) (IndexEntry, error) {
 	if len(key) < PrefixLen+8 {
 		return IndexEntry{}, errEntry(key)
 	}
-	rest, err := SkipIndex(key[PrefixLen+8:])
+	rest, err := skipIndex(key[PrefixLen+8:])
 	if err != nil {
 		return IndexEntry{}, errEntry(key)
 	}

@@ -172,12 +172,12 @@ func AppendUnique(dst []byte, s Slot, tuple []byte, policy uint16, values []byte
 // unique in the whole container. They stand in its place.
 const declaredID = 1<<32 - 1
 
-// DeclaredSlot returns the place of the entries of a container's declared indexes.
-func DeclaredSlot(gen uint32) Slot { return Slot{gen, declaredID} }
+// declaredSlot returns the place of the entries of a container's declared indexes.
+func declaredSlot(gen uint32) Slot { return Slot{gen, declaredID} }
 
 // AppendDeclared appends the key of an entry of a declared unique index with a number. value says what is unique.
 func AppendDeclared(dst []byte, gen, num uint32, value []byte) []byte {
-	dst = binary.BigEndian.AppendUint32(AppendPrefix(dst, DeclaredSlot(gen), KindDeclared), num)
+	dst = binary.BigEndian.AppendUint32(AppendPrefix(dst, declaredSlot(gen), KindDeclared), num)
 	return append(dst, value...)
 }
 

@@ -76,8 +76,8 @@ type Name struct {
 
 func (n Name) key() []byte { return keys.AppendLease(nil, byte(n.Kind), n.Gen) }
 
-// DefaultDuration is the time without a sign of life after which a process's leases are free.
-const DefaultDuration = 10 * time.Second
+// defaultDuration is the time without a sign of life after which a process's leases are free.
+const defaultDuration = 10 * time.Second
 
 // tries is how often a step is tried again after another process has changed a record in between.
 const tries = 16
@@ -123,10 +123,10 @@ type sight struct {
 	first time.Duration // by Elapsed: when it was seen for the first time
 }
 
-// New returns the leases of a process. duration 0 is DefaultDuration. Background work belongs to bg.
+// New returns the leases of a process. duration 0 is defaultDuration. Background work belongs to bg.
 func New(eng kv.Engine, clk *clock.Clock, bg *work.Group, duration time.Duration) *Leases {
 	if duration <= 0 {
-		duration = DefaultDuration
+		duration = defaultDuration
 	}
 	m := &Leases{eng: eng, clk: clk, work: bg, duration: duration, shared: eng.Shared()}
 	if m.shared {

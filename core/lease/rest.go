@@ -25,7 +25,7 @@ func AwaitRest(ctx context.Context, eng kv.Engine, clk *clock.Clock) (alive bool
 		if err != nil {
 			return false, err
 		}
-		rest, least := true, DefaultDuration
+		rest, least := true, defaultDuration
 		for id, life := range lives {
 			was, known := m.seen[id]
 			if !first && (!known || was.value != string(life)) {

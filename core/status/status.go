@@ -39,12 +39,10 @@ const (
 
 // Sub-statuses of the service that the core itself returns (header x-ms-substatus).
 const (
-	SubNone                   = 0
 	SubPartitionKeyMismatch   = 1001
 	SubReadSessionUnavailable = 1002
 	SubPartitionKeyRangeGone  = 1002
 	SubOwnerNotFound          = 1003
-	SubCrossPartitionQuery    = 1004
 	SubPartitionKeyFull       = 1014
 	SubStaleContainer         = 1024
 	SubThrottled              = 3200

@@ -16,8 +16,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// MaxProblems is the number of problems after which a check of a container stops.
-const MaxProblems = 100
+// maxProblems is the number of problems after which a check of a container stops.
+const maxProblems = 100
 
 // Watch has functions that receive the results and the progress of a check. Each may be nil.
 type Watch struct {
@@ -48,7 +48,7 @@ func (c *Container) Check(ctx context.Context, w Watch) error {
 		if errors.Is(err, errLeft) { // others hold its placements now
 			continue
 		}
-		if place = sl.max; err != nil || k.problems >= MaxProblems {
+		if place = sl.max; err != nil || k.problems >= maxProblems {
 			return err
 		}
 		if place == nil {
@@ -108,7 +108,7 @@ const (
 var derivedKinds = []keys.Kind{keys.KindNumber, keys.KindIndex, keys.KindUnique, keys.KindFeed, keys.KindTTL}
 
 func (k *checker) bad(format string, args ...any) {
-	if k.problems++; k.problems <= MaxProblems && k.w.Problem != nil {
+	if k.problems++; k.problems <= maxProblems && k.w.Problem != nil {
 		k.w.Problem(fmt.Sprintf("container %q slot %d: ", k.c.Def().ID, k.sl.key.ID) + fmt.Sprintf(format, args...))
 	}
 }

@@ -17,7 +17,7 @@ func (k *checker) name() error {
 		t := k.up.termsNeeded(&it.Item)
 		defer termsPool.Put(t)
 		return k.wants(it, t, func(kind keys.Kind, key, val []byte) error {
-			if !k.odd[kind] || k.problems >= MaxProblems {
+			if !k.odd[kind] || k.problems >= maxProblems {
 				return nil
 			}
 			return k.wanted(kind, key, val)
@@ -31,7 +31,7 @@ func (k *checker) name() error {
 			continue
 		}
 		if err := k.entries(kind, func(key, val []byte) error {
-			if k.problems >= MaxProblems {
+			if k.problems >= maxProblems {
 				return nil
 			}
 			return k.found(kind, key, val)

@@ -529,7 +529,7 @@ func (c *Container) checkEntries(k *checker, d *index.Declared) error {
 			if !ok {
 				wrong = append(wrong, bytes.Clone(key))
 			}
-			return len(wrong) < MaxProblems, err
+			return len(wrong) < maxProblems, err
 		})
 		_ = snap.Close()
 		if err != nil {

@@ -114,8 +114,8 @@ func (s *Store) Leases() *lease.Leases { return s.leases }
 // FirstHead returns the head of a slot that has never been written to.
 func FirstHead() []byte { return (&Head{Index: 1}).append(nil) }
 
-// FirstHeadOf returns the head of a slot that has never been written to, of a container with this definition.
-func FirstHeadOf(s *catalog.Spec) []byte {
+// firstHeadOf returns the head of a slot that has never been written to, of a container with this definition.
+func firstHeadOf(s *catalog.Spec) []byte {
 	h := Head{Index: 1}
 	if s.LogMinutes > 0 {
 		h.LogFloor = firstLSN
@@ -123,10 +123,10 @@ func FirstHeadOf(s *catalog.Spec) []byte {
 	return h.append(nil)
 }
 
-// FirstHeadIn is FirstHeadOf for a container of a database. In a store that several processes share it says whether the
+// FirstHeadIn is firstHeadOf for a container of a database. In a store that several processes share it says whether the
 // journal has its commits.
 func (s *Store) FirstHeadIn(db string, spec *catalog.Spec) []byte {
-	b := FirstHeadOf(spec)
+	b := firstHeadOf(spec)
 	var h Head
 	if s.others && s.jou.Records(db, spec.ID) && h.decode(b) == nil {
 		h.Recorded = 1

@@ -19,7 +19,7 @@ func (s *Store) Unborn(def *catalog.Container) (*Container, error) {
 	for i := range slots.all {
 		min, max := def.SlotMap.Bounds(i, i+1)
 		sl := c.newSlot(def.Slots[i].ID, min, max)
-		sl.headBytes = FirstHeadOf(&def.Spec)
+		sl.headBytes = firstHeadOf(&def.Spec)
 		if err := sl.head.decode(sl.headBytes); err != nil {
 			return nil, err
 		}

@@ -138,20 +138,20 @@ func appendNumberStyle(dst []byte, v Value, s Style) []byte {
 		f := math.Float64frombits(v.n)
 		switch odd := math.IsNaN(f) || math.IsInf(f, 0); {
 		case !odd && s != CanonicalJSON:
-			return AppendDouble(dst, f)
+			return appendDouble(dst, f)
 		case odd && s == PlainJSON:
-			return append(AppendDouble(append(dst, '"'), f), '"')
+			return append(appendDouble(append(dst, '"'), f), '"')
 		}
-		return wrap("$numberDouble", func(b []byte) []byte { return AppendDouble(b, f) })
+		return wrap("$numberDouble", func(b []byte) []byte { return appendDouble(b, f) })
 	case Decimal:
 		return wrap("$numberDecimal", func(b []byte) []byte { return appendDecimal(b, v.b) })
 	}
 	return append(dst, "null"...)
 }
 
-// AppendDouble appends the shortest text that reads back as f and as a double: whole numbers get ".0". NaN, Infinity
+// appendDouble appends the shortest text that reads back as f and as a double: whole numbers get ".0". NaN, Infinity
 // and -Infinity are written as these words without quotes.
-func AppendDouble(dst []byte, f float64) []byte {
+func appendDouble(dst []byte, f float64) []byte {
 	switch a := math.Abs(f); {
 	case math.IsNaN(f):
 		return append(dst, "NaN"...)

@@ -211,7 +211,7 @@ func TestNumberText(t *testing.T) {
 		0: "0.0", 1: "1.0", -1: "-1.0", 1.5: "1.5", -0.25: "-0.25", 129.95: "129.95", 0.30000000000000004: "0.30000000000000004", 1e21: "1e+21", 1e20: "100000000000000000000.0",
 		1e-6: "0.000001", 1e-7: "1e-7", 1.5e-10: "1.5e-10", 1e300: "1e+300", 999999999.9999: "999999999.9999", 0.001: "0.001", -0.0001: "-0.0001",
 	} {
-		if got := string(AppendDouble(nil, f)); got != want {
+		if got := string(appendDouble(nil, f)); got != want {
 			t.Errorf("%v is %s, want %s", f, got, want)
 		}
 	}
@@ -234,7 +234,7 @@ func FuzzDouble(f *testing.F) {
 			if math.IsNaN(x) || math.IsInf(x, 0) {
 				continue
 			}
-			got := string(AppendDouble([]byte("x"), x))[1:]
+			got := string(appendDouble([]byte("x"), x))[1:]
 			if back, err := strconv.ParseFloat(got, 64); err != nil || math.Float64bits(back) != math.Float64bits(x) {
 				t.Fatalf("%v is written as %s", x, got)
 			}

@@ -363,8 +363,8 @@ func EachValue(field value.Value, f func(i int, val, id, meta value.Value) bool)
 	}
 }
 
-// FirstValue returns the first value of an element's property, Undefined if it has none.
-func FirstValue(d []byte, key string) (first value.Value) {
+// firstValue returns the first value of an element's property, Undefined if it has none.
+func firstValue(d []byte, key string) (first value.Value) {
 	field := value.ObjectOf(d).Get(StoredKey(key))
 	if !field.IsDefined() || IsEdge(d) {
 		return field

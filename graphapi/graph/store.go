@@ -76,7 +76,7 @@ func (f *First) Of(d []byte) value.Value {
 	if f.Key == "" {
 		return idKey(d)
 	}
-	return FirstValue(d, f.Key)
+	return firstValue(d, f.Key)
 }
 
 // Totals is how many vertices and edges a graph has.

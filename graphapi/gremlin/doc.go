@@ -20,7 +20,7 @@ import (
 // Limits of a script. The service allows 64 KB of text and 400 operators. Plain graphs accept longer scripts, but
 // nesting is limited, because the parser and the execution are recursive.
 const (
-	MaxScript = 1 << 20 // bytes
+	maxScript = 1 << 20 // bytes
 	maxDepth  = 300     // nested brackets, predicates and traversals
 )
 

@@ -38,7 +38,7 @@ type lexer struct {
 
 // lex returns the tokens of src. The last one is tokEOF.
 func lex(src string) ([]token, error) {
-	if len(src) > MaxScript {
+	if len(src) > maxScript {
 		return nil, &Error{Msg: "The script is too long", Line: 1, Col: 1}
 	}
 	l := &lexer{src: src, line: 1, toks: make([]token, 0, len(src)/3+4)}

@@ -70,7 +70,7 @@ var only = map[string][]string{
 		"core/vector"},
 	"sqlapi/sql/shape":  {"core/plan/access", "core/doc", "core/value", "sqlapi/sql/syntax", "sqlapi/sql/funcs"},
 	"sqlapi/sql/expand": {"core/value", "sqlapi/sql/syntax", "sqlapi/sql/funcs", "sqlapi/sql/shape"},
-	"sqlapi/sql/sarg": {"core", "core/plan/access", "core/doc", "core/exec", "core/geo", "core/value",
+	"sqlapi/sql/sarg": {"core", "core/plan/access", "core/doc", "core/exec", "core/geo", "core/text", "core/value",
 		"sqlapi/sql/syntax", "sqlapi/sql/funcs", "sqlapi/sql/shape"},
 	"sqlapi/sql/gateway": {"core", "core/plan/access", "core/json", "core/value", "sqlapi/sql/syntax",
 		"sqlapi/sql/funcs", "sqlapi/sql/shape"},

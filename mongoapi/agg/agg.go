@@ -1,7 +1,7 @@
 // Package agg compiles and runs aggregation pipelines.
 //
 // A stage is a function from an iterator to an iterator. Documents are pulled one at a time. Only a stage that must
-// read all of its documents (a blocking stage) holds them in memory, within MemoryLimit. The registry is the table
+// read all of its documents (a blocking stage) holds them in memory, within memoryLimit. The registry is the table
 // stages (stages.go). A new stage needs an entry there, its implementation and lines in testdata.
 //
 // Example: [{$match: {a: 1}}, {$sort: {b: 1}}, {$group: {_id: "$c", n: {$sum: 1}}}] compiles to the Lead {match a = 1,
@@ -18,11 +18,11 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/order"
 )
 
-// MemoryLimit is the memory in bytes that one blocking stage may hold.
-const MemoryLimit = 100 << 20
+// memoryLimit is the memory in bytes that one blocking stage may hold.
+const memoryLimit = 100 << 20
 
-// MaxStages is the largest number of stages in a pipeline.
-const MaxStages = 1000
+// maxStages is the largest number of stages in a pipeline.
+const maxStages = 1000
 
 // Iter returns documents one at a time. A document is valid until the next call.
 type Iter interface {
@@ -130,8 +130,8 @@ func Compile(p value.Value, o Options) (*Pipeline, error) {
 		return nil, merr.New(merr.TypeMismatch, "'pipeline' option must be specified as an array")
 	}
 	specs := value.Elements(p)
-	if len(specs) > MaxStages {
-		return nil, merr.New(7749501, "Pipeline length must be no longer than %d stages", MaxStages)
+	if len(specs) > maxStages {
+		return nil, merr.New(7749501, "Pipeline length must be no longer than %d stages", maxStages)
 	}
 	out := &Pipeline{PerDocument: true}
 	c := &compiler{o: o, out: out, leading: true}

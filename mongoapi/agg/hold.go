@@ -9,7 +9,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// hold accounts for the memory of a blocking stage. Two limits apply: MemoryLimit for the stage, and the budget that
+// hold accounts for the memory of a blocking stage. Two limits apply: memoryLimit for the stage, and the budget that
 // all requests share. When one of them is reached, a stage that can use files writes its state to files; any other
 // stage fails.
 //
@@ -64,17 +64,17 @@ func (h *hold) forget() {
 
 // add charges n bytes, or returns -n bytes when n is negative.
 func (h *hold) add(n int) error {
-	if h.size += n; h.size > MemoryLimit {
+	if h.size += n; h.size > memoryLimit {
 		if !h.files {
 			return merr.New(merr.MemoryLimit, "%s exceeded memory limit of %d bytes, but didn't allow external "+
-				"spilling", h.what, MemoryLimit)
+				"spilling", h.what, memoryLimit)
 		}
 		h.mem.Spill()
 	}
 	return h.take(n)
 }
 
-// take charges n bytes to the budget only and not to MemoryLimit. It is for the stage's result.
+// take charges n bytes to the budget only and not to memoryLimit. It is for the stage's result.
 func (h *hold) take(n int) error {
 	if n < 0 {
 		h.mem.Shrink(int64(-n))

@@ -49,7 +49,7 @@ func collated(x *Exec, o order.Order) order.Order {
 
 // fill reads all documents of src.
 func fill(src Iter, h *hold, o order.Order) (*sorting, error) {
-	s := &sorting{o: o, mem: h, in: o.NewSorter(0, MemoryLimit)}
+	s := &sorting{o: o, mem: h, in: o.NewSorter(0, memoryLimit)}
 	if h.spills(s.spill) {
 		s.in = o.NewSorter(0, 0)
 	}

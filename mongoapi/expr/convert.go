@@ -28,7 +28,7 @@ var convertOps = map[string]operator{
 	"$toObjectId": converter("objectId"),
 	"$toString":   converter("string"),
 
-	"$toHashedIndexKey": unary(func(v value.Value) (value.Value, error) { return value.Int64Of(HashedKey(v)), nil }),
+	"$toHashedIndexKey": unary(func(v value.Value) (value.Value, error) { return value.Int64Of(hashedKey(v)), nil }),
 
 	"$type": unary(func(v value.Value) (value.Value, error) { return value.StringOf(TypeName(v)), nil }),
 }

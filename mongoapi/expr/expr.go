@@ -15,8 +15,8 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// MaxDepth is the deepest nesting of expressions.
-const MaxDepth = 200
+// maxDepth is the deepest nesting of expressions.
+const maxDepth = 200
 
 // Expr is a compiled expression. It computes its value from e. Undefined stands for a missing value.
 type Expr func(e *Env) (value.Value, error)
@@ -95,8 +95,8 @@ func Compile(v value.Value, s *Scope) (Expr, error) {
 }
 
 func compile(v value.Value, s *Scope, depth int) (Expr, error) {
-	if depth > MaxDepth {
-		return nil, merr.New(merr.BadValue, "expression exceeds the depth limit of %d", MaxDepth)
+	if depth > maxDepth {
+		return nil, merr.New(merr.BadValue, "expression exceeds the depth limit of %d", maxDepth)
 	}
 	switch v.Kind() {
 	case value.String:

@@ -10,9 +10,9 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
-// HashedKey returns the key of a value in a hashed index of MongoDB: the first 8 bytes of an MD5 of the value. Numbers
+// hashedKey returns the key of a value in a hashed index of MongoDB: the first 8 bytes of an MD5 of the value. Numbers
 // are hashed as whole 64-bit integers, so 1, 1.0 and 1.5 have the same key. A missing value counts as null.
-func HashedKey(v value.Value) int64 {
+func hashedKey(v value.Value) int64 {
 	h := md5.New() //nolint:gosec // see above
 	h.Write([]byte{0, 0, 0, 0})
 	if !v.IsDefined() {

@@ -19,8 +19,8 @@ type compiler struct {
 }
 
 func tooDeep(depth int) error {
-	if depth > MaxDepth {
-		return merr.New(merr.BadValue, "exceeded depth limit of %d when converting the query", MaxDepth)
+	if depth > maxDepth {
+		return merr.New(merr.BadValue, "exceeded depth limit of %d when converting the query", maxDepth)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ type regex struct {
 // regexOp compiles {$regex: pattern or regex, $options: text}.
 func (c *compiler) regexOp(path string, arg, all value.Value, _ int) (node, error) {
 	options := all.Get("$options")
-	if _, set := SplitRegex(arg); arg.Kind() == value.Regex && set != "" && options.Kind() == value.String {
+	if _, set := splitRegex(arg); arg.Kind() == value.Regex && set != "" && options.Kind() == value.String {
 		code := int32(51075)
 		if it := all.Iter(); it.Next() && string(it.Key()) == "$options" {
 			code = 51074
@@ -36,8 +36,8 @@ func (c *compiler) regex(path string, arg, options value.Value) (node, error) {
 	return n, nil
 }
 
-// SplitRegex returns the pattern and the options of a Regex value.
-func SplitRegex(v value.Value) (pattern, options string) {
+// splitRegex returns the pattern and the options of a Regex value.
+func splitRegex(v value.Value) (pattern, options string) {
 	p := bytes.SplitN(v.Bytes(), []byte{0}, 3)
 	if len(p) < 2 {
 		return "", ""
@@ -49,7 +49,7 @@ func (c *compiler) compileRegex(arg, options value.Value) (regex, error) {
 	var pattern, opts string
 	switch arg.Kind() {
 	case value.Regex:
-		pattern, opts = SplitRegex(arg)
+		pattern, opts = splitRegex(arg)
 	case value.String:
 		pattern = arg.Str()
 	default:
@@ -70,7 +70,7 @@ func (c *compiler) compileRegex(arg, options value.Value) (regex, error) {
 		case value.String, value.Symbol:
 			return c.opts.Run.Match(re, v.Bytes())
 		case value.Regex:
-			p, o := SplitRegex(v)
+			p, o := splitRegex(v)
 			return p == pattern && o == opts
 		}
 		return false

@@ -21,19 +21,19 @@ import (
 // Example: {name: "near", type: "vectorSearch", definition: {fields: [{type: "vector", path: "v", numDimensions: 3,
 // similarity: "cosine"}, {type: "filter", path: "year"}]}}.
 
-// SearchProperty is the container's property with a collection's search indexes: a BSON array of their documents, which
+// searchProperty is the container's property with a collection's search indexes: a BSON array of their documents, which
 // have the fields id, name, version, created and definition.
-const SearchProperty = "mongo.searchIndexes"
+const searchProperty = "mongo.searchIndexes"
 
-// MaxDims is the largest number of dimensions.
-const MaxDims = 8192
+// maxDims is the largest number of dimensions.
+const maxDims = 8192
 
 var similarities = map[string]vector.Metric{"cosine": vector.Cosine, "dotProduct": vector.Dot,
 	"euclidean": vector.Squared}
 
 // Search returns the search indexes of a container.
 func Search(s *core.ContainerSpec) []value.Value {
-	if b := s.Properties[SearchProperty]; len(b) >= 5 {
+	if b := s.Properties[searchProperty]; len(b) >= 5 {
 		return value.Elements(value.ArrayOf(b))
 	}
 	return nil
@@ -46,8 +46,8 @@ func SetSearch(s *core.ContainerSpec, list []value.Value) {
 	if s.Properties == nil {
 		s.Properties = map[string][]byte{}
 	}
-	if s.Properties[SearchProperty] = value.MakeArray(list).Bytes(); len(list) == 0 {
-		delete(s.Properties, SearchProperty)
+	if s.Properties[searchProperty] = value.MakeArray(list).Bytes(); len(list) == 0 {
+		delete(s.Properties, searchProperty)
 	}
 }
 
@@ -180,8 +180,8 @@ func checkSearchField(where string, f value.Value) error {
 	switch {
 	case !whole:
 		return badSearch("\"%s.numDimensions\" must be an integer", where)
-	case dims < 1 || dims > MaxDims:
-		return badSearch("\"%s.numDimensions\" must be within bounds [1..%d]", where, MaxDims)
+	case dims < 1 || dims > maxDims:
+		return badSearch("\"%s.numDimensions\" must be within bounds [1..%d]", where, maxDims)
 	case !similar:
 		return badSearch("\"%s.similarity\" must be one of [euclidean, dotProduct, cosine]", where)
 	case f.Get("quantization").IsDefined() && quantization != "none" && quantization != "scalar" &&

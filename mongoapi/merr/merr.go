@@ -68,7 +68,6 @@ const (
 	InvalidIDField             = 53
 	NotSingleValueField        = 54
 	EmptyFieldName             = 56
-	DottedFieldName            = 57
 	CommandNotFound            = 59
 	ShardKeyNotFound           = 61
 	ImmutableField             = 66
@@ -118,7 +117,6 @@ const (
 	IncompleteTransaction      = 217
 	CommandFailed              = 125
 	OperationNotInTransaction  = 263
-	ExceededTimeLimit          = 262
 	ExceededMemoryLimit        = 146
 	CursorKilled               = 237
 	ClientDisconnect           = 279
@@ -137,7 +135,6 @@ const (
 	ShardNotFound              = 70
 	IncompatibleCollation      = 161
 	NotSupportedOnView         = 166
-	InvalidViewDefinition      = 182
 	OptionNotSupportedOnView   = 167
 	ViewDepthLimitExceeded     = 165
 	GraphContainsCycle         = 5
@@ -153,7 +150,6 @@ const (
 	APIVersionError            = 322
 	APIStrictError             = 323
 	APIMismatchError           = 347
-	InterruptedAtShutdown      = 11600
 	Overflow                   = 15
 	ConversionFailure          = 241
 	CannotIndexParallelArrays  = 171

@@ -26,7 +26,7 @@ const (
 )
 
 // Do computes a op b. ok is false if two 64-bit integers overflow. An update then refuses the operation; an expression
-// continues with Float.
+// continues in doubles (float).
 func Do(op Op, a, b value.Value) (v value.Value, ok bool) {
 	ka, kb := a.Kind(), b.Kind()
 	switch {
@@ -39,7 +39,7 @@ func Do(op Op, a, b value.Value) (v value.Value, ok bool) {
 		}
 		return decimalOp((*bson.Decimal).Add, a, b), true
 	case ka == value.Double || kb == value.Double:
-		return value.DoubleOf(Float(op, a.Float(), b.Float())), true
+		return value.DoubleOf(float(op, a.Float(), b.Float())), true
 	}
 	x, y := a.Int(), b.Int()
 	r, ok := intOp(op, x, y)
@@ -57,11 +57,11 @@ func Widen(op Op, a, b value.Value) value.Value {
 	if v, ok := Do(op, a, b); ok {
 		return v
 	}
-	return value.DoubleOf(Float(op, a.Float(), b.Float()))
+	return value.DoubleOf(float(op, a.Float(), b.Float()))
 }
 
-// Float computes x op y in doubles.
-func Float(op Op, x, y float64) float64 {
+// float computes x op y in doubles.
+func float(op Op, x, y float64) float64 {
 	switch op {
 	case Sub:
 		return x - y

@@ -15,8 +15,8 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// MaxDepth limits the nesting of schemas.
-const MaxDepth = 100
+// maxDepth limits the nesting of schemas.
+const maxDepth = 100
 
 // Schema is a compiled schema.
 type Schema struct {
@@ -89,8 +89,8 @@ func (s *Schema) broken(dst []byte, name string, v value.Value) []byte {
 
 // schema compiles a schema or a part of it.
 func (c *compiler) schema(spec value.Value) (*Schema, error) {
-	if c.depth++; c.depth > MaxDepth {
-		return nil, merr.New(merr.FailedToParse, "$jsonSchema exceeds the depth limit of %d", MaxDepth)
+	if c.depth++; c.depth > maxDepth {
+		return nil, merr.New(merr.FailedToParse, "$jsonSchema exceeds the depth limit of %d", maxDepth)
 	}
 	defer func() { c.depth-- }()
 	seen := map[string]bool{}

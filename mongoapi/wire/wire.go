@@ -95,7 +95,7 @@ type Seq struct {
 
 // Next removes the first document from s.Docs. ok is false at the end, or if the rest isn't a document.
 func (s *Seq) Next() (doc []byte, ok bool) {
-	doc, rest, ok := CutDocument(s.Docs)
+	doc, rest, ok := cutDocument(s.Docs)
 	if ok {
 		s.Docs = rest
 	}
@@ -139,7 +139,7 @@ func ParseMsg(msg []byte, m *Msg) error {
 			if m.Body != nil {
 				return Malformed("OP_MSG with more than one body section")
 			}
-			if m.Body, b, ok = CutDocument(b); !ok {
+			if m.Body, b, ok = cutDocument(b); !ok {
 				return Malformed("OP_MSG with a body that is no document")
 			}
 		case 1:
@@ -176,15 +176,15 @@ func cutSeq(b []byte) (s Seq, rest []byte, ok bool) {
 	}
 	s = Seq{Name: sec[:i], Docs: sec[i+1:]}
 	for d := s.Docs; len(d) > 0; {
-		if _, d, ok = CutDocument(d); !ok {
+		if _, d, ok = cutDocument(d); !ok {
 			return s, nil, false
 		}
 	}
 	return s, rest, true
 }
 
-// CutDocument splits one BSON document off by its length. Its content isn't checked.
-func CutDocument(b []byte) (doc, rest []byte, ok bool) {
+// cutDocument splits one BSON document off by its length. Its content isn't checked.
+func cutDocument(b []byte) (doc, rest []byte, ok bool) {
 	if len(b) < 5 {
 		return nil, b, false
 	}
@@ -215,7 +215,7 @@ func ParseQuery(msg []byte) (q Query, err error) {
 	}
 	q.Collection = b[:i]
 	var ok bool
-	if q.Doc, _, ok = CutDocument(b[i+9:]); !ok {
+	if q.Doc, _, ok = cutDocument(b[i+9:]); !ok {
 		return q, Malformed("OP_QUERY without a query document")
 	}
 	return q, nil

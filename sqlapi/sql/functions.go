@@ -6,7 +6,6 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
-	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
@@ -354,8 +353,7 @@ func (r *runner) plain() *coreRows {
 
 // source returns the rows of the core for a page. A query that calls functions reads them in batches, unless what it
 // sees of them are the rows of a sub-query that gathers them all.
-func (r *runner) source(rows *exec.Rows) rowSource {
-	plain := &coreRows{rows: rows}
+func (r *runner) source(plain *coreRows) rowSource {
 	if r.f.calls == nil || r.p.top.derived != nil {
 		return plain
 	}

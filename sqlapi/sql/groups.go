@@ -12,6 +12,7 @@ import (
 type aggSpec struct {
 	fn  *funcs.Aggregate
 	arg evalFn
+	of  *syntax.Call
 }
 
 // groupCtx is a grouped query whose select list is being compiled.
@@ -44,7 +45,7 @@ func (c *compiler) aggregate(e *syntax.Call, agg *funcs.Aggregate) cexpr {
 	arg := c.expr(e.Args[0])
 	g.inAgg = false
 	i, sub := len(g.aggs), g.sub
-	g.aggs = append(g.aggs, &aggSpec{fn: agg, arg: arg.fn})
+	g.aggs = append(g.aggs, &aggSpec{fn: agg, arg: arg.fn, of: e})
 	return cexpr{fn: func(f *frame) value.Value { return agg.Result(&f.subs[sub].group.aggs[i]) }}
 }
 

@@ -136,6 +136,11 @@ func (pl *Plan) Execute(ctx context.Context, c *core.Container, req Request, out
 			return r.countAll(n)
 		}
 	}
+	if st := &r.st; pl.p.tallies != nil && st.left < 0 && st.skip == 0 && st.drop == 0 {
+		if ok, err := pl.tallyTexts(ctx, c, req, r); ok || err != nil {
+			return err
+		}
+	}
 	return pl.run(ctx, c, req, r, hash, begin)
 }
 
@@ -231,16 +236,24 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 		if q.Page > 0 { // rows that OFFSET skips are read too
 			q.Page += int(min(r.st.skip, math.MaxInt32))
 		}
-		var err error
-		if rows, err = r.open(ctx, c, q, req.Tx); err != nil {
+		best, src, err := pl.openBest(ctx, c, req, r, q, begin)
+		switch {
+		case err != nil:
 			return err
+		case best != nil:
+			q, rows = best, src.rows
+		default:
+			if rows, err = r.open(ctx, c, q, req.Tx); err != nil {
+				return err
+			}
+			src = &coreRows{rows: rows}
 		}
 		defer func() {
 			if !kept {
 				rows.Close()
 			}
 		}()
-		r.src = r.source(rows)
+		r.src = r.source(src)
 		defer func() {
 			s := rows.Stats()
 			r.out.Charge += s.Charge()
@@ -380,9 +393,23 @@ func (pl *Plan) hash(req Request) uint64 {
 }
 
 // coreRows is the rowSource of the core's rows.
-type coreRows struct{ rows *exec.Rows }
+type coreRows struct {
+	rows   *exec.Rows
+	peeked bool // the next row was read already, if there is one
+	has    bool
+}
 
-func (s *coreRows) next() bool { return s.rows.Next() }
+func (s *coreRows) next() bool {
+	if s.peeked {
+		s.peeked = false
+		return s.has
+	}
+	return s.rows.Next()
+}
+
+// peek reads the next row.
+func (s *coreRows) peek() { s.has, s.peeked = s.rows.Next(), true }
+
 func (s *coreRows) err() error { return s.rows.Err() }
 
 func (s *coreRows) item() (doc.Doc, *core.Item) {

@@ -38,6 +38,8 @@ type program struct {
 	rank      *ranking // ORDER BY RANK; nil: there is none
 	pred      sarg.Pred[*frame]
 	whole     bool // the query only counts all items (isCountAll)
+	best      *bestFirst
+	tallies   *textTallies // of a query that only counts items, words and phrases; nil: it is another one
 	cover     sarg.Coverage
 	frames    sync.Pool // *frame
 }
@@ -96,6 +98,7 @@ func compileQuery(text string, q *syntax.Query, planar bool) (*program, error) {
 	}
 	p.params, p.nslots, p.nsubs, p.functions = c.names, c.nslots, c.nsubs, c.functions
 	p.whole = isCountAll(p)
+	p.tallies, p.best = c.textTallies(p), c.bestFirst(p)
 	p.cover = p.coverage()
 	return p, nil
 }

@@ -39,6 +39,7 @@ type scoring struct {
 	text     evalFn
 	terms    []evalFn
 	language *text.Language
+	path     *access.Path // of the text; nil if no index can have it
 }
 
 // rankState is the state of an ORDER BY RANK during an execution.
@@ -49,6 +50,7 @@ type rankState struct {
 
 // rankText is the state of one score of texts.
 type rankText struct {
+	wants   []text.Want
 	reader  *text.Reader
 	phrases []text.Phrase
 	corpus  text.Corpus
@@ -102,13 +104,11 @@ func (c *compiler) textScore(r *ranking, call *syntax.Call) scoring {
 		c.failAt(call, syntax.CodeArity, "The FullTextScore function requires at least 2 argument(s).")
 		return scoring{value: konst(value.Value{}).fn}
 	}
-	s := scoring{at: r.texts, text: c.expr(call.Args[0]).fn}
+	s := c.textAt(call)
+	s.at = r.texts
 	r.texts++
 	for _, t := range c.exprs(call.Args[1:]) {
 		s.terms = append(s.terms, t.fn)
-	}
-	if call.Language != "" {
-		s.language, _ = text.LanguageOf(call.Language)
 	}
 	i := s.at
 	s.value = func(f *frame) value.Value {
@@ -124,6 +124,13 @@ func (c *compiler) textScore(r *ranking, call *syntax.Call) scoring {
 		return value.DoubleOf(t.corpus.Score(t.counts, words.Len()))
 	}
 	return s
+}
+
+// CommonWords reports whether the common words of a language are words for full-text functions. The language has its
+// English name.
+func CommonWords(language string) bool {
+	l, _ := text.LanguageOf(language)
+	return l != nil && funcs.TextOptions(l).Common
 }
 
 // begin prepares the ranking for an execution.
@@ -146,6 +153,7 @@ func (r *ranking) begin(f *frame) error {
 		case err != nil:
 			return err
 		}
+		t.wants = wants
 		for _, w := range wants {
 			t.phrases = append(t.phrases, t.reader.Phrase(w))
 		}
@@ -200,6 +208,10 @@ func (pl *Plan) startRank(ctx context.Context, c *core.Container, req Request, r
 		r.stats = r.st.stats
 		return nil
 	}
+	if ok, err := pl.indexedStats(ctx, c, req, r); ok || err != nil {
+		r.stats = f.rank.encode()
+		return err
+	}
 	q := &exec.Query{Compare: value.CompareCosmos, Collation: access.JSONOrder, Whole: true,
 		Match: func(it *core.Item) (bool, error) {
 			f.setRoot(it.Doc, it)
@@ -218,15 +230,22 @@ func (pl *Plan) startRank(ctx context.Context, c *core.Container, req Request, r
 	if err != nil {
 		return err
 	}
+	err = r.readAll(rows, func(*core.Item) {})
+	r.stats = f.rank.encode()
+	return err
+}
+
+// readAll calls f with all rows, closes them, and adds what they cost to the page.
+func (r *runner) readAll(rows *exec.Rows, f func(*core.Item)) error {
 	defer rows.Close()
 	for rows.Next() {
+		f(rows.Item())
 	}
 	s := rows.Stats()
 	r.out.Charge += s.Charge()
 	r.out.Metrics.ItemsRead += s.Items
 	r.out.Metrics.BytesRead += s.Bytes
 	r.out.Metrics.IndexReads += s.Entries
-	r.stats = f.rank.encode()
 	return rows.Err()
 }
 

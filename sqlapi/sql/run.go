@@ -76,6 +76,7 @@ type runner struct {
 	hashes   []uint64 // of the rows of DISTINCT, earlier pages included; nil: there were too many
 	kept     keeper
 	stats    string                 // see state.stats
+	best     bool                   // see state.best
 	fused    *fusedRows             // the rows of ORDER BY RANK RRF; nil: there are none, or they must be computed
 	groups   *gathered[group]       // kept by an earlier page; nil: they must be computed
 	rest     *gathered[distinctRow] // what is left of a DISTINCT; nil: it must be computed
@@ -104,6 +105,8 @@ type state struct {
 	kept, last uint64
 	// stats are the statistics of ORDER BY RANK (rankState.encode).
 	stats string
+	// best is true if the rows are only those with a positive score (bestFirst).
+	best bool
 }
 
 // maxSeen bounds the hashes in a continuation: 2 KiB.
@@ -172,7 +175,7 @@ func (r *runner) runItems() (next state, more bool, err error) {
 }
 
 func (r *runner) nextState(core string, inItem int64) (st state, err error) {
-	st = state{core: core, inItem: inItem, skip: r.st.skip, left: r.st.left, stats: r.stats}
+	st = state{core: core, inItem: inItem, skip: r.st.skip, left: r.st.left, stats: r.stats, best: r.best}
 	if r.p.top.q.Distinct {
 		if len(r.hashes) == 0 {
 			err = r.keepDistinct(st)

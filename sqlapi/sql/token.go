@@ -21,6 +21,7 @@ import (
 //	len(seen)   uvarint
 //	seen        8 bytes each
 //	kept, last  8 bytes each; absent when both are 0 and there are no stats
+//	best        1 byte; absent without kept
 //	stats       all further bytes
 //	checksum    4 bytes: low half of the xxhash of all fields above and the core's token, seeded with the query's hash
 //
@@ -42,10 +43,13 @@ func encodeState(st state, hash uint64) string {
 	for _, h := range st.seen {
 		b = binary.BigEndian.AppendUint64(b, h)
 	}
-	if st.kept != 0 || st.last != 0 || st.stats != "" {
+	if st.kept != 0 || st.last != 0 || st.stats != "" || st.best {
 		b = binary.BigEndian.AppendUint64(b, st.kept)
 		b = binary.BigEndian.AppendUint64(b, st.last)
-		b = append(b, st.stats...)
+		if st.stats != "" || st.best {
+			b = append(b, map[bool]byte{true: 1}[st.best])
+			b = append(b, st.stats...)
+		}
 	}
 	b = binary.BigEndian.AppendUint32(b, stateSum(b, hash, st.core))
 	return base64.RawURLEncoding.EncodeToString(b) + "." + st.core
@@ -102,17 +106,19 @@ func decodeState(token string, hash uint64, begin state, restarts bool) (state, 
 		return state{}, refuse
 	}
 	var kept, last uint64
-	stats := ""
+	stats, best := "", false
 	if tail := rest[8*n[4]:]; len(tail) > 0 {
 		kept, last, rest = binary.BigEndian.Uint64(tail), binary.BigEndian.Uint64(tail[8:]), rest[:8*n[4]]
-		stats = string(tail[keptBytes:])
+		if tail = tail[keptBytes:]; len(tail) > 0 {
+			best, stats = tail[0] == 1, string(tail[1:])
+		}
 	}
 	if restarts && n[4] == 0 {
 		begin.drop, begin.kept, begin.last = int64(n[3]), kept, last
 		return begin, nil
 	}
 	st := state{core: core, inItem: int64(n[0]), skip: int64(n[1]), left: int64(n[2]) - 1, drop: int64(n[3]),
-		kept: kept, stats: stats}
+		kept: kept, stats: stats, best: best}
 	for ; len(rest) > 0; rest = rest[8:] {
 		st.seen = append(st.seen, binary.BigEndian.Uint64(rest))
 	}

@@ -23,8 +23,8 @@ import (
 	"strings"
 )
 
-// MaxOperations is the service's limit of operations in a change set.
-const MaxOperations = 100
+// maxOperations is the service's limit of operations in a change set.
+const maxOperations = 100
 
 // Error is the error for an envelope that can't be read: status 400 for the whole batch.
 type Error struct{ Msg string }
@@ -60,7 +60,7 @@ type Request struct {
 	IsQuery bool
 }
 
-// Parse reads a batch body. contentType is the request's header, which contains the boundary. More than MaxOperations
+// Parse reads a batch body. contentType is the request's header, which contains the boundary. More than maxOperations
 // operations are an error.
 func Parse(contentType string, body []byte) (*Request, error) {
 	boundary, ok := boundaryOf(contentType)
@@ -93,7 +93,7 @@ func Parse(contentType string, body []byte) (*Request, error) {
 }
 
 func changeSet(body []byte, boundary string) (*Request, error) {
-	parts, err := split(body, boundary, MaxOperations)
+	parts, err := split(body, boundary, maxOperations)
 	if err != nil {
 		return nil, err
 	}

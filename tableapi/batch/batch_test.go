@@ -84,7 +84,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(`multipart/mixed; boundary="b"`, []byte("--b\nContent-Type: application/http\n\nGET /t HTTP/1.1\n\n--b--"))
 	f.Fuzz(func(t *testing.T, ctype string, body []byte) {
 		r, err := Parse(ctype, body)
-		if err == nil && (len(r.Ops) == 0 || len(r.Ops) > MaxOperations) {
+		if err == nil && (len(r.Ops) == 0 || len(r.Ops) > maxOperations) {
 			t.Fatalf("%d operations", len(r.Ops))
 		}
 	})

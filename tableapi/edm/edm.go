@@ -49,8 +49,8 @@ var types = []struct {
 	{"Edm.String", String},
 }
 
-// ParseType returns the type of an annotation. ok is false for an unknown name.
-func ParseType(name string) (t Type, ok bool) {
+// parseType returns the type of an annotation. ok is false for an unknown name.
+func parseType(name string) (t Type, ok bool) {
 	for i := range types {
 		if types[i].name == name {
 			return types[i].t, true
@@ -69,9 +69,9 @@ func (t Type) String() string {
 	return ""
 }
 
-// TypeOf returns the Edm type under which a stored value is shown. Arrays, documents and kinds that only MongoDB has
+// typeOf returns the Edm type under which a stored value is shown. Arrays, documents and kinds that only MongoDB has
 // are strings. Null and undefined are None (absent).
-func TypeOf(v value.Value) Type {
+func typeOf(v value.Value) Type {
 	switch v.Kind() {
 	case value.Undefined, value.Null:
 		return None
@@ -102,16 +102,16 @@ const (
 	maxDateMS = 253402300799999
 )
 
-// AppendTicks appends an instant, in units of 100 ns since 1970, with all seven digits of its fraction, as in Timestamp
+// appendTicks appends an instant, in units of 100 ns since 1970, with all seven digits of its fraction, as in Timestamp
 // and ETags. colon is ":" or "%3A".
-func AppendTicks(dst []byte, ticks int64, colon string) []byte {
+func appendTicks(dst []byte, ticks int64, colon string) []byte {
 	sec, frac := floorDiv(ticks, 10_000_000)
 	dst = append(isotime.AppendColon(dst, sec, colon), '.')
 	return append(isotime.AppendPadded(dst, int(frac), 7), 'Z')
 }
 
-// AppendDateTime appends a Date as Edm.DateTime: UTC, the fraction without trailing zeros.
-func AppendDateTime(dst []byte, v value.Value) []byte {
+// appendDateTime appends a Date as Edm.DateTime: UTC, the fraction without trailing zeros.
+func appendDateTime(dst []byte, v value.Value) []byte {
 	sec, ms := floorDiv(v.DateMS(), 1000)
 	dst = isotime.Append(dst, sec)
 	if frac := int(ms)*10_000 + int(v.Ticks()); frac != 0 {

@@ -143,7 +143,7 @@ func TestDateTime(t *testing.T) {
 		if err != nil {
 			got = err.(*Error).Code
 		} else {
-			got = string(AppendDateTime(nil, v))
+			got = string(appendDateTime(nil, v))
 		}
 		if got != want {
 			t.Errorf("%q: got %s, want %s", in, got, want)
@@ -155,7 +155,7 @@ func TestETag(t *testing.T) {
 	if got, want := string(AppendETag(nil, ticks)), `W/"datetime'2024-03-04T05%3A06%3A07.1234567Z'"`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := string(AppendTicks(nil, 0, ":")), "1970-01-01T00:00:00.0000000Z"; got != want {
+	if got, want := string(appendTicks(nil, 0, ":")), "1970-01-01T00:00:00.0000000Z"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

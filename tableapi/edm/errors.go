@@ -14,11 +14,9 @@ func (e *Error) Error() string { return e.Code + ": " + e.Msg }
 // The codes of this package, all with status 400.
 const (
 	DuplicateProperties   = "DuplicatePropertiesSpecified"
-	EntityTooLarge        = "EntityTooLarge"
 	InvalidInput          = "InvalidInput"
 	KeyValueTooLarge      = "KeyValueTooLarge"
 	OutOfRangeInput       = "OutOfRangeInput"
-	PropertiesNeedValue   = "PropertiesNeedValue"
 	PropertyNameInvalid   = "PropertyNameInvalid"
 	PropertyNameTooLong   = "PropertyNameTooLong"
 	PropertyValueTooLarge = "PropertyValueTooLarge"

@@ -96,7 +96,7 @@ func (e *Entity) member() error {
 }
 
 func (e *Entity) annotate(name []byte, tok token) error {
-	t, ok := ParseType(string(tok.text))
+	t, ok := parseType(string(tok.text))
 	if tok.kind != '"' || !ok {
 		return errInput
 	}

@@ -58,7 +58,7 @@ const (
 // AppendETag appends the ETag of an instant: W/"datetime'2024-03-04T05%3A06%3A07.1234567Z'".
 func AppendETag(dst []byte, ticks int64) []byte {
 	dst = append(dst, etagOpen...)
-	dst = AppendTicks(dst, ticks, "%3A")
+	dst = appendTicks(dst, ticks, "%3A")
 	return append(dst, etagClose...)
 }
 
@@ -157,7 +157,7 @@ func (f *Format) system(dst []byte, r *Row) []byte {
 		if f.Level == Full {
 			dst = append(dst, `"Timestamp@odata.type":"Edm.DateTime",`...)
 		}
-		dst = append(AppendTicks(append(dst, `"Timestamp":"`...), r.Ticks, ":"), `",`...)
+		dst = append(appendTicks(append(dst, `"Timestamp":"`...), r.Ticks, ":"), `",`...)
 	}
 	return dst
 }
@@ -177,7 +177,7 @@ func (f *Format) metadata(dst []byte, r *Row) []byte {
 		dst = append(json.AppendText(append(dst, `"odata.id":`...), append([]byte(f.Base+"/"), link...)), ',')
 	}
 	dst = append(dst, `"odata.etag":"W/\"datetime'`...)
-	dst = append(AppendTicks(dst, r.Ticks, "%3A"), `'\"",`...)
+	dst = append(appendTicks(dst, r.Ticks, "%3A"), `'\"",`...)
 	if f.Level == Full {
 		dst = append(json.AppendText(append(dst, `"odata.editLink":`...), link), ',')
 	}
@@ -204,7 +204,7 @@ func appendDoubled(dst, key []byte) []byte {
 
 // property appends one property with its annotation. Null and undefined are omitted.
 func (f *Format) property(dst, name []byte, v value.Value) []byte {
-	t := TypeOf(v)
+	t := typeOf(v)
 	if t == None {
 		return dst
 	}
@@ -238,7 +238,7 @@ func appendJSON(dst []byte, t Type, v value.Value) []byte {
 		}
 		return append(dst, "false"...)
 	case DateTime:
-		return append(AppendDateTime(append(dst, '"'), v), '"')
+		return append(appendDateTime(append(dst, '"'), v), '"')
 	case GUID:
 		return append(value.AppendUUID(append(dst, '"'), v.Bytes()), '"')
 	case Int64:
@@ -270,5 +270,5 @@ func StringText(v value.Value) []byte {
 // ReadOnly reports whether a stored value is shown as a string from which it can't be restored: arrays, documents and
 // kinds that only MongoDB has.
 func ReadOnly(v value.Value) bool {
-	return TypeOf(v) == String && v.Kind() != value.String
+	return typeOf(v) == String && v.Kind() != value.String
 }

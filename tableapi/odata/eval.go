@@ -72,7 +72,7 @@ func compileCompare[R any](n *Node, field func(string) func(R) value.Value) func
 		left, right, op = right, left, mirrored[op]
 	}
 	if left.Prop == "" {
-		is := Holds(op, left.Lit, right.Lit)
+		is := holds(op, left.Lit, right.Lit)
 		return func(R) bool { return is }
 	}
 	get := field(left.Prop)
@@ -80,15 +80,15 @@ func compileCompare[R any](n *Node, field func(string) func(R) value.Value) func
 		other := field(right.Prop)
 		return func(r R) bool {
 			a, b := get(r), other(r)
-			return Holds(op, a, b) || Holds(mirrored[op], b, a)
+			return holds(op, a, b) || holds(mirrored[op], b, a)
 		}
 	}
 	lit := right.Lit
-	return func(r R) bool { return Holds(op, get(r), lit) }
+	return func(r R) bool { return holds(op, get(r), lit) }
 }
 
-// Holds evaluates a comparison of a property's value with a literal.
-func Holds(op Op, a, b value.Value) bool {
+// holds evaluates a comparison of a property's value with a literal.
+func holds(op Op, a, b value.Value) bool {
 	c, ok := compare(a, b)
 	if !ok {
 		return false

@@ -69,7 +69,7 @@ type Operand struct {
 
 // Limits of a $filter. Generated filters have hundreds of comparisons, which the service accepts.
 const (
-	MaxFilterBytes = 256 << 10
+	maxFilterBytes = 256 << 10
 	maxDepth       = 200
 )
 
@@ -81,7 +81,7 @@ func Parse(text string) (*Node, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
-	if len(text) > MaxFilterBytes {
+	if len(text) > maxFilterBytes {
 		return nil, bad("The filter is too long.")
 	}
 	p := &parser{lex: lexer{s: text}}

@@ -97,7 +97,7 @@ func TestBounds(t *testing.T) {
 	for name, s := range map[string]string{
 		"parentheses": strings.Repeat("(", 100_000),
 		"not":         strings.Repeat("not ", 50_000),
-		"length":      strings.Repeat("a", MaxFilterBytes+1),
+		"length":      strings.Repeat("a", maxFilterBytes+1),
 	} {
 		if _, err := Parse(s); err == nil {
 			t.Errorf("%s: no error", name)

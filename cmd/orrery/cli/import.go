@@ -130,7 +130,7 @@ func (c *importCmd) do(ctx context.Context, s *streams) (*transfer.Report, error
 		return nil, err
 	}
 	var format *formats.Format
-	if c.Format != "" {
+	if c.Format != "" { // before something waits for the input
 		if format, err = formats.Named(c.Format); err != nil {
 			return nil, err
 		}
@@ -143,18 +143,14 @@ func (c *importCmd) do(ctx context.Context, s *streams) (*transfer.Report, error
 		return nil, err
 	}
 	defer in.Close()
-	o := &formats.Options{Door: c.API, Types: c.Types, Nested: c.Nested}
 	if format == nil {
 		if format, err = formats.Of(in); err != nil {
 			return nil, err
 		}
 	}
-	switch {
-	case o.Door == "":
-		o.Door = format.Door
-	case o.Door != format.Door && (format.Door == formats.Graph || format.Door == formats.Table || format.Typed &&
-		o.Door != formats.Mongo):
-		return nil, fmt.Errorf("--api %s: rows of the format %s are written by another API", o.Door, format.Name)
+	o := &formats.Options{Types: c.Types, Nested: c.Nested}
+	if o.Door, err = c.doorOf(format); err != nil {
+		return nil, err
 	}
 	im := &transfer.Import{Keep: c.Existing == "keep", Dry: c.DryRun, MaxBad: c.MaxErrors, Workers: c.Workers,
 		Change: names.Change}
@@ -184,6 +180,18 @@ func (c *importCmd) do(ctx context.Context, s *streams) (*transfer.Report, error
 		}
 	}
 	return &report, err
+}
+
+// doorOf returns the API by which rows of a format are written.
+func (c *importCmd) doorOf(format *formats.Format) (string, error) {
+	switch {
+	case c.API == "":
+		return format.Door, nil
+	case c.API != format.Door && (format.Door == formats.Graph || format.Door == formats.Table || format.Typed &&
+		c.API != formats.Mongo):
+		return "", fmt.Errorf("--api %s: rows of the format %s are written by another API", c.API, format.Name)
+	}
+	return c.API, nil
 }
 
 // resume finds the state of an earlier import of the same input to the same place.

@@ -255,30 +255,17 @@ func (c *shellCmd) interact(in, out *os.File) error {
 	text := ""
 	for {
 		t.SetPrompt(c.session.prompt())
-		if text != "" {
-			t.SetPrompt("... ")
-		}
-		if w, h, err := term.GetSize(int(out.Fd())); err == nil {
-			c.width = w
-			_ = t.SetSize(w, h)
-		}
 		if text == "" {
 			c.learn()
+		} else {
+			t.SetPrompt("... ")
 		}
-		cooked, err := term.MakeRaw(int(in.Fd()))
-		if err != nil {
-			return err
-		}
-		line, err := t.ReadLine()
-		if e := term.Restore(int(in.Fd()), cooked); e != nil {
-			return e
-		}
+		line, pasted, err := c.readLine(t, in, out)
 		if err == io.EOF {
 			fmt.Fprintln(out)
 			return nil
 		}
-		pasted := errors.Is(err, term.ErrPasteIndicator)
-		if err != nil && !pasted {
+		if err != nil {
 			return err
 		}
 		if line == "" && typed.interrupted { // what was entered so far is given up
@@ -290,21 +277,49 @@ func (c *shellCmd) interact(in, out *os.File) error {
 			text += "\n"
 			continue
 		}
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-		err = c.line(ctx, text)
-		text = ""
-		cancelled := ctx.Err() != nil
-		stop()
-		var code exitCode
-		switch {
-		case err == errQuit || errors.As(err, &code):
+		if err := c.entered(text, out); err != nil {
 			return err
-		case cancelled:
-			fmt.Fprintln(out, "cancelled")
-		case err != nil:
-			fmt.Fprintln(out, err)
 		}
+		text = ""
 	}
+}
+
+// readLine lets the user edit a line. Only meanwhile the terminal is raw, so that Ctrl+C ends what runs.
+func (c *shellCmd) readLine(t *term.Terminal, in, out *os.File) (line string, pasted bool, err error) {
+	if w, h, err := term.GetSize(int(out.Fd())); err == nil {
+		c.width = w
+		_ = t.SetSize(w, h)
+	}
+	cooked, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		return "", false, err
+	}
+	line, err = t.ReadLine()
+	if e := term.Restore(int(in.Fd()), cooked); e != nil {
+		return "", false, e
+	}
+	if errors.Is(err, term.ErrPasteIndicator) {
+		return line, true, nil
+	}
+	return line, false, err
+}
+
+// entered runs what was entered, until it ends or Ctrl+C ends it. It returns only errors that end the shell.
+func (c *shellCmd) entered(text string, out io.Writer) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := c.line(ctx, text)
+	cancelled := ctx.Err() != nil
+	stop()
+	var code exitCode
+	switch {
+	case err == errQuit || errors.As(err, &code):
+		return err
+	case cancelled:
+		fmt.Fprintln(out, "cancelled")
+	case err != nil:
+		fmt.Fprintln(out, err)
+	}
+	return nil
 }
 
 // errQuit ends the shell.

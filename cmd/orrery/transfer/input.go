@@ -110,7 +110,7 @@ func (in *Input) Open(name string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Expand(&counted{f, &in.read}, in.Shown(name))
+	return expand(&counted{f, &in.read}, in.Shown(name))
 }
 
 // Shown returns the name of a file of the input for messages.
@@ -163,9 +163,9 @@ const (
 	freeExpansion = 64 << 20 // so much is expanded whatever the rate
 )
 
-// Expand returns the expanded text of a file in gzip's format, and every other file as it is. A file that expands to
+// expand returns the expanded text of a file in gzip's format, and every other file as it is. A file that expands to
 // more than 200 times its size is refused, once 64 MiB of it are expanded.
-func Expand(f io.ReadCloser, name string) (io.ReadCloser, error) {
+func expand(f io.ReadCloser, name string) (io.ReadCloser, error) {
 	packed := &tally{r: f}
 	b := bufio.NewReaderSize(packed, 1<<20)
 	if magic, err := b.Peek(2); err != nil || magic[0] != 0x1f || magic[1] != 0x8b {

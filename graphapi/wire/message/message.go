@@ -67,11 +67,11 @@ func (r *Request) Map(name string) *gvalue.Map {
 // Int returns an argument that is an integer of any width or a whole number. Otherwise ok is false.
 func (r *Request) Int(name string) (n int64, ok bool) {
 	v, _ := r.Args.GetString(name)
-	return AsInt(v)
+	return asInt(v)
 }
 
-// AsInt converts an integer of any width, or a whole number.
-func AsInt(v any) (n int64, ok bool) {
+// asInt converts an integer of any width, or a whole number.
+func asInt(v any) (n int64, ok bool) {
 	if f, ok := v.(float64); ok {
 		return int64(f), f == float64(int64(f)) && f > -1e18 && f < 1e18
 	}

@@ -68,6 +68,9 @@ const MaxList = 4 << 20
 // SetCount sets the state of a COUNT to n rows.
 func (s *State) SetCount(n int64) { s.count = n }
 
+// SetSum sets the state of a SUM.
+func (s *State) SetSum(f float64) { s.sum = f }
+
 // Full reports whether a list has reached MaxList. The query must be refused then.
 func (s *State) Full() bool { return s.over }
 

@@ -438,7 +438,6 @@ var needsValue = map[string]bool{
 	"IS_DEFINED": true, "IS_FINITE_NUMBER": true, "IS_INTEGER": true, "IS_NUMBER": true, "IS_OBJECT": true,
 	"IS_PRIMITIVE": true, "IS_STRING": true, "REGEXMATCH": true, "STARTSWITH": true, "STRINGEQUALS": true,
 	"ARRAY_CONTAINS": true, "ARRAY_CONTAINS_ANY": true, "ARRAY_CONTAINS_ALL": true,
-	"FULLTEXTCONTAINS": true, "FULLTEXTCONTAINSALL": true, "FULLTEXTCONTAINSANY": true,
 }
 
 func (s Compiler[F]) call(e *syntax.Call) Pred[F] {
@@ -461,6 +460,8 @@ func (s Compiler[F]) call(e *syntax.Call) Pred[F] {
 		return func(F) *access.Pred { return inPred(path, value.BoolOf(false), value.BoolOf(true)) }
 	case name == "IS_NULL":
 		return func(F) *access.Pred { return inPred(path, value.NullValue()) }
+	case strings.HasPrefix(name, "FULLTEXTCONTAINS"):
+		return s.texts(e, path)
 	case !needsValue[name]:
 		return nil
 	case len(e.Args) == 2:

@@ -296,32 +296,9 @@ func (m *Mongo) Find(ctx context.Context, filter, fields []byte, f func(*transfe
 // Pages calls f with the batches of a find, each an array, which is valid until f returns. While f works the next reply
 // is on its way.
 func (m *Mongo) Pages(ctx context.Context, filter, fields []byte, f func(page []byte) error) error {
-	ctx, stop := context.WithCancel(ctx)
-	pages, free := make(chan []byte, 2), make(chan []byte, 4)
-	failed, done := make(chan error, 1), make(chan struct{})
-	defer func() { stop(); <-done }()
-	go func() {
-		defer close(done)
-		defer close(pages)
-		if err := m.pages(ctx, filter, fields, pages, free); err != nil {
-			failed <- err
-		}
-	}()
-	for page := range pages {
-		if err := f(page); err != nil {
-			return err
-		}
-		select {
-		case free <- page:
-		default:
-		}
-	}
-	select {
-	case err := <-failed:
-		return err
-	default:
-		return nil
-	}
+	return ahead(ctx, func(ctx context.Context, pages chan<- []byte, free <-chan []byte) error {
+		return m.pages(ctx, filter, fields, pages, free)
+	}, f)
 }
 
 // pages sends the batches of a cursor. A cursor lives in the server, so a reply that is lost ends it.

@@ -479,36 +479,14 @@ func (n *NoSQL) Pages(ctx context.Context, f func(page []byte) error) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	pages, free := make(chan []byte, 2), make(chan []byte, 4)
-	failed := make(chan error, 1)
-	done := make(chan struct{})
-	defer func() { stop(); <-done }()
-	go func() {
-		defer close(done)
-		defer close(pages)
+	return ahead(ctx, func(ctx context.Context, pages chan<- []byte, free <-chan []byte) error {
 		for _, r := range ranges.PartitionKeyRanges {
 			if err := n.pages(ctx, r.ID, pages, free); err != nil {
-				failed <- err
-				return
+				return err
 			}
 		}
-	}()
-	for page := range pages {
-		if err := f(page); err != nil {
-			return err
-		}
-		select {
-		case free <- page:
-		default:
-		}
-	}
-	select {
-	case err := <-failed:
-		return err
-	default:
 		return nil
-	}
+	}, f)
 }
 
 // pages reads a physical partition to its end.
