@@ -129,7 +129,7 @@ func drawn(part, whole int64) (string, error) {
 // writePartitions draws a report.
 func writePartitions(w io.Writer, r *server.PartitionsReport) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s/%s: %d physical partitions", r.Database, r.Container, len(r.Partitions))
+	fmt.Fprintf(&b, "%s/%s: %s", r.Database, r.Container, counted(len(r.Partitions), "physical partition"))
 	if r.Throughput > 0 {
 		fmt.Fprintf(&b, ", %d RU/s", r.Throughput)
 	}

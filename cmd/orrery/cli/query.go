@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,6 +40,8 @@ type queryCmd struct {
 	Param     map[string]string
 	Explain   bool
 	Text      string
+
+	charge float64 // request units of the pages so far
 }
 
 func (q *queryCmd) command(s *streams, engines []server.EngineKind) *cobra.Command {
@@ -237,6 +240,9 @@ func (q *queryCmd) page(ctx context.Context, do func(*http.Request) (*http.Respo
 	if res.StatusCode != http.StatusOK {
 		return nil, refusal("query", res.StatusCode, text)
 	}
+	if charge, err := strconv.ParseFloat(res.Header.Get("x-ms-request-charge"), 64); err == nil {
+		q.charge += charge
+	}
 	p := &queryPage{token: res.Header.Get("x-ms-continuation"), explain: res.Header.Get("x-orrery-explain")}
 	return p, json.Unmarshal(text, p)
 }
@@ -351,7 +357,7 @@ func writeExplanation(w io.Writer, e *sqlapi.Explanation) error {
 	if len(e.Indexes) > 0 {
 		line("indexes", "%s", strings.Join(e.Indexes, ", "))
 	}
-	line("read", "%d index entries, %d items of %d bytes, in %d slots", e.Entries, e.Items, e.Bytes, e.Slots)
+	line("read", "%d index entries, %d items of %d bytes, in %s", e.Entries, e.Items, e.Bytes, counted(e.Slots, "slot"))
 	sorted := ""
 	if e.Sorted {
 		sorted = ", sorted"

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/rivo/uniseg"
 
@@ -27,6 +29,9 @@ type rowTable struct {
 
 // tableRows is the number of rows of one table.
 const tableRows = 200
+
+// systemFields are the fields that the server computes.
+var systemFields = []string{"_rid", "_self", "_etag", "_attachments", "_ts"}
 
 // aValue is the name of the column of rows that are no objects.
 const aValue = "value"
@@ -74,9 +79,7 @@ func (t *rowTable) add(line []byte) {
 		}, text)
 	}
 	err := json.EachMember(line, func(name string, raw []byte) error {
-		switch name {
-		case "_rid", "_self", "_etag", "_attachments", "_ts":
-		default:
+		if !slices.Contains(systemFields, name) {
 			put(name, raw)
 		}
 		return nil
@@ -176,19 +179,31 @@ func padded(s string, w int) string {
 	return b.String() + "…" + strings.Repeat(" ", w-1-at)
 }
 
-// flush draws what is left, and says how many rows there were, unless the query has failed.
-func (t *rowTable) flush(failed bool) error {
-	if err := t.draw(); err != nil || failed {
+// flush draws what is left, and says how many rows there were, what they cost and how long they took.
+func (t *rowTable) flush(charge float64, took time.Duration) error {
+	if err := t.draw(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(t.out, "%s\n", counted(t.n))
+	_, err := fmt.Fprintf(t.out, "%s, %.2f RU, %s\n", counted(t.n, "row"), charge, shortTime(took))
 	return err
 }
 
-// counted returns a number of rows in words.
-func counted(n int) string {
-	if n == 1 {
-		return "1 row"
+// shortTime returns a duration as people read it: 8.4 ms, 312 ms, 12.5 s.
+func shortTime(d time.Duration) string {
+	switch ms := float64(d) / float64(time.Millisecond); {
+	case ms < 10:
+		return fmt.Sprintf("%.1f ms", ms)
+	case ms < 10_000:
+		return fmt.Sprintf("%.0f ms", ms)
+	default:
+		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
-	return fmt.Sprintf("%d rows", n)
+}
+
+// counted returns a number of things: 1 row, 2 rows.
+func counted[N int | int64](n N, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 )
@@ -47,10 +48,13 @@ func TestShellOfLines(t *testing.T) {
 			""},
 		{"sql", ":use d/people\nSELECT VALUE c.name FROM\n c WHERE c.n >\n\n  1", "\"Bob\"\n", ""},
 		{"sql", ":use d/people\nSELECT VALUE c.name FROM", "", "unexpected end-of-file"},
-		{"sql", ":partitions d/people", "d/people: 1 physical partitions, 400 RU/s", ""},
+		{"sql", ":partitions d/people", "d/people: 1 physical partition, 400 RU/s", ""},
 		{"sql", ":list d", "people\n", ""},
 		{"sql", "SELECT 1", "", "which container?"},
 		{"sql", ":use d/none", "", "has no container none: people"},
+		{"sql", ":use d\nSELECT VALUE c.name FROM c WHERE c.n = 1;\n;", "\"Ann\"\n", ""}, // its only container
+		{"sql", ":use none", "", "there is no database none: "},
+		{"sql", ":use d\n:use none", "", "the database d has no container none: people"},
 		{"sql", ":use d/people\nSELEKT", "", "the server refuses the query"},
 		{"sql", ":nothing", "", "there is no command :nothing"},
 		{"sql", ":lang mongo\nuse d\ndb.people.countDocuments()\n:lang sql\n:use d/people\n" +
@@ -68,6 +72,8 @@ func TestShellOfLines(t *testing.T) {
 		{"mongo", "print('a'); quit()\nprint('b')", "a\n", ""},
 		{"mongo", "quit(7)", "", "exit code 7"},
 		{"mongo", "db.people.find({", "", "SyntaxError: Unexpected end of input"},
+		{"mongo", "db.people.finde({})", "", "TypeError: db.people.finde is not a function"},
+		{"mongo", "db.nothing()", "", "TypeError: db.nothing is not a function"},
 	} {
 		sh := &shellCmd{remote: remoteOf(s), Lang: c.lang}
 		out, err := shellWith(t, sh, c.lines)
@@ -165,6 +171,9 @@ func TestShellFlattensElements(t *testing.T) {
 		{`{"id":"e","label":"k","type":"edge","inV":"2","outV":"1","inVLabel":"p","properties":{"w":1.5}}`,
 			`{"id":"e","label":"k","outV":"1","inV":"2","w":1.5}`},
 		{`{"id":"v","label":"p","type":"vertex"}`, `{"id":"v","label":"p"}`},
+		{`{"labels":[[],["a"],[]],"objects":[{"id":"SEA","label":"airport","type":"vertex"},"x",7]}`,
+			`{"path":"SEA → x → 7"}`},
+		{`{"labels":[],"objects":[1]}`, `{"labels":[],"objects":[1]}`},
 		{`5`, `5`}, {`{"id":1,"label":"x"}`, `{"id":1,"label":"x"}`}, {`["a"]`, `["a"]`},
 	} {
 		if got := string(flatElement([]byte(c[0]))); got != c[1] {
@@ -176,15 +185,25 @@ func TestShellFlattensElements(t *testing.T) {
 // Tab completes commands, names and words of the language as far as they have no choice.
 func TestShellCompletes(t *testing.T) {
 	s := serverFor(t, nil)
+	fill := "db.people.insertOne({_id: '1', name: 'Ann', address: {city: 'London'}})"
+	if out, err := shellWith(t, &shellCmd{remote: remoteOf(s), Lang: "mongo", DB: "d"}, fill); err != nil {
+		t.Fatal(out, err)
+	}
 	for lang, lines := range map[string]map[string]string{
 		"sql": {":pa": ":partitions", ":use sh": ":use shop", ":use shop/o": ":use shop/order", "sel": "SELECT",
 			":lang m": ":lang mongo", "SELECT * FROM c WHERE sta": "SELECT * FROM c WHERE STARTSWITH(", "xyz": "xyz",
-			"": "", ":explain sel": ":explain SELECT"},
+			"": "", ":explain sel": ":explain SELECT", "SELECT c.addr": "SELECT c.address",
+			"SELECT * FROM c WHERE c.address.ci":      "SELECT * FROM c WHERE c.address.city",
+			"SELECT COUNT(1) FROM c WHERE LOWER(x.na": "SELECT COUNT(1) FROM c WHERE LOWER(x.name",
+			"SELECT c._r": "SELECT c._r"},
 		"gremlin": {"g.V().hasL": "g.V().hasLabel(", "g.add": "g.add", ":js": ":json"},
 		"mongo": {"db.peo": "db.people", "db.people.countD": "db.people.countDocuments", "x = db.getCollectionN": "x = db.getCollectionNames", "db.c.find({ $exi": "db.c.find({ $exists", "use sh": "use shop",
 			"rs.ini": "rs.initiate", "ISOD": "ISODate("},
 	} {
 		sh := &shellCmd{remote: remoteOf(s), Lang: lang, JSON: true, out: io.Discard}
+		if lang == "sql" {
+			sh.DB, sh.Container = "d", "people"
+		}
 		var err error
 		if sh.srv, err = sh.server(); err == nil {
 			err = sh.open()
@@ -246,18 +265,18 @@ func TestRowTable(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := rows.flush(false); err != nil {
+		if err := rows.flush(2.5, 9*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 		if strings.ContainsRune(out.String(), 0x1b) {
 			t.Errorf("an escape sequence: %q", out.String())
 		}
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-		if !strings.HasPrefix(lines[0], "id") || lines[len(lines)-1] != "3 rows" || strings.Contains(out.String(),
-			"_rid") {
+		if !strings.HasPrefix(lines[0], "id") || lines[len(lines)-1] != "3 rows, 2.50 RU, 9.0 ms" ||
+			strings.Contains(out.String(), "_rid") {
 			t.Errorf("width %d: %q", width, out.String())
 		}
-		for _, l := range lines {
+		for _, l := range lines[:len(lines)-1] {
 			if width > 0 && len([]rune(l)) > width && !strings.HasPrefix(l, "(") {
 				t.Errorf("width %d: %q", width, l)
 			}

@@ -22,7 +22,8 @@ type shellCommand struct {
 
 func init() { // here, because help refers to the table
 	shellCommands = []shellCommand{
-		{":use", "DATABASE/CONTAINER, or CONTAINER of the same database: what queries are about", (*shellCmd).use},
+		{":use", "DATABASE/CONTAINER, CONTAINER of the same database, or DATABASE: what queries are about",
+			(*shellCmd).use},
 		{":list", "the databases, or with DATABASE its containers", (*shellCmd).list},
 		{":explain", "QUERY: how its rows are found, and what it costs", (*shellCmd).explain},
 		{":partitions", "the physical partitions of the container, or of [DATABASE/]CONTAINER",
@@ -50,8 +51,26 @@ func (c *shellCmd) help() error {
 	return err
 }
 
-// errNoContainer is the error of what needs a container.
-var errNoContainer = errors.New("which container? :use DATABASE/CONTAINER")
+// noContainer is the error of what needs a container. It names some of those that there are.
+func (c *shellCmd) noContainer() error {
+	var names []string
+	for db, containers := range c.names {
+		for _, name := range containers {
+			if c.DB == "" || c.DB == db {
+				names = append(names, db+"/"+name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return errors.New("which container? :use DATABASE/CONTAINER")
+	}
+	slices.Sort(names)
+	const most = 6
+	if more := len(names) - most; more > 0 {
+		names = append(names[:most], fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Errorf("which container? :use DATABASE/CONTAINER; there is %s", strings.Join(names, ", "))
+}
 
 // place returns the container that an argument names, or the present one.
 func (c *shellCmd) place(arg string) (db, container string, err error) {
@@ -63,7 +82,7 @@ func (c *shellCmd) place(arg string) (db, container string, err error) {
 		db, container = c.DB, arg
 	}
 	if db == "" || container == "" {
-		return "", "", errNoContainer
+		return "", "", c.noContainer()
 	}
 	return db, container, nil
 }
@@ -82,14 +101,14 @@ func (c *shellCmd) use(ctx context.Context, arg string) error {
 		c.DB, c.Container = arg, ""
 		return c.session.use()
 	}
-	if !ok {
-		db, container = c.DB, arg
-	}
-	if db == "" || container == "" {
+	if arg == "" || ok && (db == "" || container == "") {
 		return errors.New("want :use DATABASE/CONTAINER")
 	}
 	if err := c.nosql(); err != nil {
 		return err
+	}
+	if !ok {
+		return c.useName(ctx, arg)
 	}
 	names, err := door.Names(ctx, c.srv, db)
 	if err != nil {
@@ -99,6 +118,43 @@ func (c *shellCmd) use(ctx context.Context, arg string) error {
 		return fmt.Errorf("the database %s has no container %s: %s", db, container, strings.Join(names, ", "))
 	}
 	c.DB, c.Container = db, container
+	return c.session.use()
+}
+
+// useName takes a container of the present database, or else a database: its only container, or none of several, whose
+// names are printed.
+func (c *shellCmd) useName(ctx context.Context, name string) error {
+	var siblings []string
+	if c.DB != "" {
+		var err error
+		if siblings, err = door.Names(ctx, c.srv, c.DB); err != nil {
+			return err
+		}
+		if slices.Contains(siblings, name) {
+			c.Container = name
+			return c.session.use()
+		}
+	}
+	dbs, err := door.Names(ctx, c.srv, "")
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(dbs, name) {
+		if c.DB != "" {
+			return fmt.Errorf("the database %s has no container %s: %s", c.DB, name, strings.Join(siblings, ", "))
+		}
+		return fmt.Errorf("there is no database %s: %s", name, strings.Join(dbs, ", "))
+	}
+	names, err := door.Names(ctx, c.srv, name)
+	if err != nil {
+		return err
+	}
+	c.DB, c.Container = name, ""
+	if len(names) == 1 {
+		c.Container = names[0]
+	} else if !c.JSON {
+		fmt.Fprintf(c.out, "containers: %s\n", strings.Join(names, ", "))
+	}
 	return c.session.use()
 }
 
@@ -156,5 +212,8 @@ func (c *shellCmd) tail(ctx context.Context, arg string) error {
 	}
 	t := &tailCmd{Endpoint: c.srv.NoSQL, From: "now", Container: db + "/" + container}
 	t.Key = c.srv.Key
+	if !c.JSON {
+		fmt.Fprintf(c.out, "changes of %s/%s as they are made; Ctrl+C ends\n", db, container)
+	}
 	return t.follow(ctx, &streams{c.out, c.out})
 }

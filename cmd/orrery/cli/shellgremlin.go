@@ -78,7 +78,7 @@ func (s *gremlinSession) unfinished(text string) bool {
 // run implements shellSession.
 func (s *gremlinSession) run(ctx context.Context, text string) error {
 	if s.client == nil {
-		return errNoContainer
+		return s.c.noContainer()
 	}
 	if strings.HasPrefix(text, "//") {
 		return nil
@@ -96,10 +96,11 @@ func (s *gremlinSession) run(ctx context.Context, text string) error {
 		_, err := out.Write(line.Bytes())
 		return err
 	})
-	return errors.Join(err, flush(err != nil))
+	return flush(err, s.client.Charge)
 }
 
-// flatElement returns a vertex or an edge with its properties as columns, and other results as they are.
+// flatElement returns a vertex or an edge with its properties as columns, a path as the ids and values on it, and other
+// results as they are.
 //
 //	{"id":"1","label":"person","type":"vertex","properties":{"name":[{"id":"..","value":"Ann"}]}}
 //	-> {"id":"1","label":"person","name":"Ann"}
@@ -109,7 +110,7 @@ func flatElement(raw json.RawMessage) json.RawMessage {
 		Properties                 json.RawMessage
 	}
 	if json.Unmarshal(raw, &e) != nil || e.ID == nil || e.Label == nil {
-		return raw
+		return flatPath(raw)
 	}
 	kind := string(e.Type)
 	if kind != `"vertex"` && kind != `"edge"` {
@@ -146,6 +147,33 @@ func flatElement(raw json.RawMessage) json.RawMessage {
 	}
 	b.WriteByte('}')
 	return b.Bytes()
+}
+
+// flatPath returns a path in one column.
+//
+//	{"labels":[[],[]],"objects":[{"id":"SEA","label":"airport","type":"vertex"},3]}   ->   {"path":"SEA → 3"}
+func flatPath(raw json.RawMessage) json.RawMessage {
+	var p struct{ Labels, Objects []json.RawMessage }
+	if json.Unmarshal(raw, &p) != nil || len(p.Objects) == 0 || len(p.Labels) != len(p.Objects) {
+		return raw
+	}
+	var steps []string
+	for _, o := range p.Objects {
+		var e struct{ ID, Label json.RawMessage }
+		if json.Unmarshal(o, &e) == nil && e.ID != nil && e.Label != nil {
+			o = e.ID
+		}
+		text := string(o)
+		if s := ""; json.Unmarshal(o, &s) == nil {
+			text = s
+		}
+		steps = append(steps, text)
+	}
+	row, err := json.Marshal(map[string]string{"path": strings.Join(steps, " → ")})
+	if err != nil {
+		return raw
+	}
+	return row
 }
 
 // propertyValue returns the value of a vertex's property, or the list of them if it has several.
@@ -186,7 +214,7 @@ type gremlinProfile struct {
 // explain implements shellSession.
 func (s *gremlinSession) explain(ctx context.Context, text string) error {
 	if s.client == nil {
-		return errNoContainer
+		return s.c.noContainer()
 	}
 	text = strings.TrimSuffix(strings.TrimSpace(text), ";")
 	if !strings.HasSuffix(strings.ToLower(text), ".executionprofile()") {
@@ -208,7 +236,7 @@ func writeProfile(w io.Writer, p *gremlinProfile) error {
 	for _, m := range p.Metrics {
 		read := ""
 		for _, op := range m.StoreOps {
-			read = fmt.Sprintf("%d look-ups, %d bytes", op.Count, op.Size)
+			read = fmt.Sprintf("%s, %d bytes", counted(op.Count, "look-up"), op.Size)
 		}
 		line := fmt.Sprintf("%-24s %10d %8.0f %6.1f%%  %s", m.Name, m.Counts.ResultCount, m.Time,
 			m.Annotations.PercentTime, read)

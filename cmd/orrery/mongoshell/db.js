@@ -502,20 +502,32 @@ class Explainable {
   findAndModify(o) { return this.command_({ findAndModify: this.of._name, ...o }); }
 }
 
-// further makes the properties that an object lacks by a function of their names.
-function further(object, make) {
-  return new Proxy(object, {
-    get(target, key) {
-      if (typeof key === 'symbol' || key in target) return target[key];
+// further makes the properties that an object lacks by a function of their names. A call of the object itself, which a
+// method that there isn't ends in (db.people.finde()), is an error with its name.
+function further(object, name, make) {
+  const call = () => { throw new TypeError(`${name} is not a function`); };
+  return new Proxy(call, {
+    get(_, key) {
+      if (typeof key === 'symbol' || key in object) return object[key];
       return key === '_bsontype' || key === 'toJSON' || key === 'then' ? undefined : make(key);
     },
+    set(_, key, value) { object[key] = value; return true; },
+    has(_, key) { return key in object; },
+    deleteProperty(_, key) { return delete object[key]; },
+    ownKeys() { return Reflect.ownKeys(object); },
+    getOwnPropertyDescriptor(_, key) {
+      const d = Reflect.getOwnPropertyDescriptor(object, key);
+      return d && { ...d, configurable: true };
+    },
+    defineProperty(_, key, d) { return Reflect.defineProperty(object, key, d); },
+    getPrototypeOf() { return Object.getPrototypeOf(object); },
   });
 }
 
 function collection(db, name) {
   if (typeof name !== 'string' || name === '') throw new MongoshInvalidInputError('a collection needs a name');
   const c = new Collection(db, name);
-  return further(c, (key) => collection(db, name + '.' + key));
+  return further(c, 'db.' + name, (key) => collection(db, name + '.' + key));
 }
 
 class Database {
@@ -596,7 +608,7 @@ function database(name, session) {
   if (typeof name !== 'string' || name === '' || /[/\\. "$\0]/.test(name)) {
     throw new MongoshInvalidInputError(`${JSON.stringify(name)} is no name of a database`);
   }
-  const d = further(new Database(name, session), (key) => collection(d, key));
+  const d = further(new Database(name, session), 'db', (key) => collection(d, key));
   return d;
 }
 

@@ -95,12 +95,14 @@ func (s *Shell) hostRun(db string, command goja.Value) (goja.Value, error) {
 }
 
 // hostSleep waits some milliseconds, or until the script is cancelled.
-func (s *Shell) hostSleep(ms float64) {
+func (s *Shell) hostSleep(ms float64) error {
 	t := time.NewTimer(time.Duration(min(max(ms, 0), 1e12)) * time.Millisecond)
 	defer t.Stop()
 	select {
 	case <-t.C:
+		return nil
 	case <-s.ctx.Done():
+		return s.ctx.Err()
 	}
 }
 

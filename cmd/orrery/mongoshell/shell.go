@@ -238,9 +238,15 @@ func syntaxError(file string, err error) error {
 // guard calls f, which runs JavaScript, until ctx ends. It returns errors in readable form.
 func (s *Shell) guard(ctx context.Context, file string, f func() error) (err error) {
 	s.ctx = ctx
-	stop := context.AfterFunc(ctx, func() { s.vm.Interrupt(ErrCancelled) })
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		s.vm.Interrupt(ErrCancelled)
+		close(interrupted)
+	})
 	defer func() {
-		stop()
+		if !stop() {
+			<-interrupted // else it would end the next text
+		}
 		s.vm.ClearInterrupt()
 		s.ctx = context.Background()
 	}()

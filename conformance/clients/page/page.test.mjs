@@ -712,3 +712,82 @@ test('narrow: 360 pixels', async () => {
   await check(page, 'narrow');
   await page.context().close();
 });
+
+test('details that a daily user would miss', async () => {
+  const page = await open('#/c/TablesDB/devicelog/items');
+  await page.waitForSelector('.grid .line');
+  // the names of the columns stay where they are
+  const top = async () => (await page.locator('.grid .head').boundingBox()).y;
+  const before = await top();
+  await page.locator('.grid .line').first().focus();
+  await page.keyboard.press('End');
+  await page.waitForFunction(() => document.querySelector('.grid').scrollTop > 1000);
+  assert.equal(await top(), before);
+  assert.ok(await page.locator('.grid .head [role=columnheader]:has-text("PartitionKey"), .grid .head [role=columnheader]:has-text("$pk")').first().isVisible());
+
+  // a name that the query gives isn't completed to something else, and Esc cancels although a list of names was open
+  await goTo(page, '#/c/shop/products/query', '.queryedit textarea');
+  await page.waitForTimeout(300);
+  await page.fill('.queryedit textarea', '');
+  await page.focus('.queryedit textarea');
+  await page.keyboard.type('SELECT * FROM c');
+  await page.keyboard.press('Enter');
+  await page.keyboard.type('WHERE c');
+  await page.keyboard.press('Enter');
+  assert.equal(await page.inputValue('.queryedit textarea'), 'SELECT * FROM c\nWHERE c\n');
+  await page.keyboard.type('CO');
+  await page.waitForSelector('.suggest li');
+  await page.route('**/products/docs', () => {});
+  await page.keyboard.press('Control+Enter');
+  await page.waitForSelector('.pane > .status:has-text("Running")');
+  assert.equal(await page.locator('.suggest').count(), 0);
+  await page.keyboard.press('Escape');
+  await page.waitForSelector('.pane > .status:has-text("Cancelled")');
+  await page.unroute('**/products/docs');
+
+  // a wrong filter isn't offered again as it is
+  await goTo(page, '#/c/shop/products/items?where=c.n+%3E%3D', '.pane .problem');
+  assert.equal(await page.locator('button:has-text("Read on")').count(), 0);
+
+  // typed values without their wrappers, which the tooltip has
+  await goTo(page, '#/c/TablesDB/devicelog/items', '.grid .line');
+  const cells = await page.locator('.grid .line').first().locator('.cell').allTextContents();
+  assert.ok(cells.some((c) => /^2026-\d\d-\d\dT/.test(c)), cells.join(' | '));
+  assert.ok(!cells.some((c) => /\$v/.test(c)), cells.join(' | '));
+  assert.ok(await page.locator('.grid .line .cell[title*="$v"]').count());
+  await goTo(page, '#/c/shop/customers/items', '.grid .line');
+  await page.waitForSelector('.grid .cell:text-is("2024-03-01T00:00:00Z")');
+
+  // a container without a log of all versions says where it is switched on
+  await goTo(page, '#/c/shop/customers/feed?all=1', '.problem:has-text("Log of all versions and deletes")');
+  assert.equal(await page.textContent('.pane > .status'), 'Off');
+
+  // a view that is left doesn't keep its connections: the next one is read at once
+  let held = 0;
+  await page.route('**/api/nosql/dbs/shop/colls/orders/**', () => held++);
+  for (const v of ['scripts', 'items', 'feed', 'query']) {
+    await goTo(page, '#/c/shop/orders/' + v, '.pane-' + v);
+    await page.waitForTimeout(150);
+  }
+  assert.ok(held > 5, 'held ' + held);
+  await goTo(page, '#/c/shop/products/items', '.grid .line');
+  await page.unroute('**/api/nosql/dbs/shop/colls/orders/**');
+
+  // the tree follows what programs write; a container is dropped there, with its tab
+  const made = await nosql(page, 'POST', '/dbs/shop/colls', JSON.stringify({ id: 'brief', partitionKey: { paths: ['/id'], kind: 'Hash', version: 2 } }));
+  assert.equal(made.status, 201);
+  await page.click('[aria-label=Refresh]');
+  await page.waitForSelector('.tree [data-id="c/shop/brief"]');
+  await nosql(page, 'POST', '/dbs/shop/colls/brief/docs', '{"id": "1"}', { 'x-ms-documentdb-partitionkey': '["1"]' });
+  await page.waitForSelector('.tree [data-id="c/shop/brief"][aria-label^="brief, 1"]');
+  await page.click('.tree [data-id="c/shop/brief"] .row');
+  await page.waitForSelector('.strip .tab:has-text("brief")');
+  await page.focus('.tree [data-id="c/shop/brief"]');
+  await page.keyboard.press('Delete');
+  await page.fill('dialog input', 'brief');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('.note:has-text("brief is dropped")');
+  await page.waitForSelector('.tree [data-id="c/shop/brief"]', { state: 'detached' });
+  assert.equal(await page.locator('.strip .tab:has-text("brief")').count(), 0);
+  await page.context().close();
+});

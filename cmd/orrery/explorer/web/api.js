@@ -13,6 +13,9 @@ export class ApiError extends Error {
 	}
 }
 
+/** Whether the same request may succeed later. @param {any} e */
+export const passes = (e) => e.code !== 'Cancelled' && (!e.status || e.status >= 500 || [408, 410, 429, 449].includes(e.status));
+
 /** What to do about an error. @param {number} status @param {string} code @param {string} message */
 function hint(status, code, message) {
 	if (code === 'Cancelled') return 'Run it again to get the result.';
@@ -26,6 +29,7 @@ function hint(status, code, message) {
 	if (status === 412) return 'Somebody has changed it: compare both versions.';
 	if (status === 413) return 'Make it smaller: a NoSQL item has at most 2 MB.';
 	if (status === 429) return 'Wait a moment, or raise the throughput in Settings.';
+	if (/bytes of memory/.test(message)) return 'Make it smaller, by a filter or a limit.';
 	if (/syntax|near|token|parse/i.test(message)) return 'Correct the text and run it again.';
 	return 'Correct the request and try again.';
 }
@@ -48,6 +52,18 @@ export function lose(lost) {
 	connection.lost = lost;
 	connection.f();
 }
+
+/**
+ * What ends the reads of the pane that is shown. A browser has six connections to a server: those that a pane has left
+ * would be missing to the next one. Writes go on.
+ */
+let shown = new AbortController();
+export function leave() {
+	shown.abort();
+	shown = new AbortController();
+}
+/** For reads that are not of a pane. */
+export const always = new AbortController().signal;
 
 const tabKey = 'orrery-token';
 const others = 'BroadcastChannel' in window ? new BroadcastChannel('orrery') : null;
@@ -162,7 +178,7 @@ async function send(door, method, path, o, throttle) {
 			method,
 			headers,
 			body: o.body,
-			signal: o.signal,
+			signal: o.signal || (method === 'GET' || o.headers?.['x-ms-documentdb-isquery'] ? shown.signal : null),
 			cache: 'no-store',
 		});
 		const text = await res.text();

@@ -1,7 +1,7 @@
 // The page: log-in, tree, tabs, and which pane is shown.
 
 import { h, fill, icon, button, count, bytes, short, ms } from './dom.js';
-import { call, connection, feed, link, log, logged, logIn, logOut, lose, onLoggedOut } from './api.js';
+import { always, call, connection, feed, leave, link, log, logged, logIn, logOut, lose, onLoggedOut } from './api.js';
 import { load, keep, route, address, go, setParams, session, definitions } from './state.js';
 import { offer, palette } from './keys.js';
 import { tree } from './parts/tree.js';
@@ -266,25 +266,26 @@ async function refresh(again) {
 		containers.clear();
 		definitions.clear();
 	}
-	const sizes = session.apis.includes('admin')
-		? call('admin', 'GET', '/status', { quiet: true })
-				.then((r) => {
-					counts.clear();
-					for (const c of JSON.parse(r.text).containers || []) counts.set(c.database + '/' + c.container, c);
-				})
-				.catch(() => {})
-		: Promise.resolve();
+	const sizing = sizes();
 	try {
-		databases = (await feed('/dbs', 'Databases', { quiet: true })).map((d) => d.id).sort();
+		databases = (await feed('/dbs', 'Databases', { quiet: true, signal: always })).map((d) => d.id).sort();
 		if (!load('open', null) && databases.length <= 5) databases.forEach((d) => open.add(d));
 		await Promise.all(databases.filter((d) => open.has(d)).map((d) => colls(d)));
 	} catch (e) {
 		if (/** @type {any} */ (e).status !== 401) note(/** @type {Error} */ (e));
 	}
-	await sizes;
+	await sizing;
+	const there = tabs.filter((t) =>
+		containers.has(t.db) ? definitions.has(t.db + '/' + t.coll) : databases.includes(t.db) || !databases.length,
+	);
+	if (there.length < tabs.length) {
+		tabs = there; // somebody has dropped the others
+		keep('tabs', tabs);
+		drawTabs();
+	}
 	draw();
 	performance.mark('tree');
-	feed('/offers', 'Offers', { quiet: true })
+	feed('/offers', 'Offers', { quiet: true, signal: always })
 		.then((list) => {
 			units.clear();
 			for (const o of list)
@@ -299,9 +300,31 @@ async function refresh(again) {
 		.catch(() => {});
 }
 
+let sized = '';
+/** Reads how many items the containers have. @returns {Promise<boolean>} whether that has changed */
+async function sizes() {
+	if (!session.apis.includes('admin')) return false;
+	try {
+		const list = JSON.parse((await call('admin', 'GET', '/status', { quiet: true, signal: always })).text).containers || [];
+		const is = list.map((/** @type {any} */ c) => [c.database, c.container, c.items, c.bytes, c.partitions?.length]).join();
+		if (is === sized) return false;
+		sized = is;
+		counts.clear();
+		for (const c of list) counts.set(c.database + '/' + c.container, c);
+		return true;
+	} catch {
+		return false;
+	}
+}
+
+/** The tree follows what programs write, while somebody can see it. */
+setInterval(async () => {
+	if (ui && !connection.lost && !document.hidden && (await sizes())) draw();
+}, 5000);
+
 /** @param {string} db */
 async function colls(db) {
-	const list = await feed(link(db) + '/colls', 'DocumentCollections', { quiet: true });
+	const list = await feed(link(db) + '/colls', 'DocumentCollections', { quiet: true, signal: always });
 	list.sort((a, b) => (a.id < b.id ? -1 : 1));
 	containers.set(db, list);
 	for (const c of list) definitions.set(db + '/' + c.id, c);
@@ -311,7 +334,7 @@ async function colls(db) {
 async function definition(db, coll) {
 	const key = db + '/' + coll;
 	if (!definitions.has(key))
-		definitions.set(key, JSON.parse((await call('nosql', 'GET', link(db, coll), { quiet: true })).text));
+		definitions.set(key, JSON.parse((await call('nosql', 'GET', link(db, coll), { quiet: true, signal: always })).text));
 	return definitions.get(key);
 }
 
@@ -351,11 +374,15 @@ function draw() {
 								document.body.classList.remove('side-open');
 								go({ kind: 'container', db, coll: c.id, pane: 'items' });
 							},
+							actions: session.readOnly
+								? []
+								: [{ label: 'Drop container ' + c.id, icon: 'trash', act: () => dropOne(db, c.id) }],
 						};
 					});
 			return {
 				id: 'd/' + db,
 				label: db,
+				title: db,
 				icon: 'db',
 				kids: shown || null,
 				open: isOpen,
@@ -414,6 +441,14 @@ async function drop(db) {
 	await refresh(true);
 }
 
+/** @param {string} db @param {string} coll */
+async function dropOne(db, coll) {
+	const { dropContainer } = await import('./parts/create.js');
+	if (!(await dropContainer(db, coll, counts.get(db + '/' + coll)?.items))) return;
+	closeTabs((t) => t.db === db && t.coll === coll);
+	await refresh(true);
+}
+
 /** @param {(t: {db: string, coll: string}) => boolean} which */
 function closeTabs(which) {
 	const r = route();
@@ -436,7 +471,7 @@ function drawTabs() {
 					'a',
 					{ href: t.hash, 'aria-current': on ? 'page' : undefined, title: t.db + ' / ' + t.coll },
 					icon('box'),
-					t.coll,
+					h('span', { class: 'ellipsis' }, t.coll),
 				),
 				h(
 					'button',
@@ -513,6 +548,7 @@ async function show() {
 		}
 	}
 	unmount = undefined;
+	leave();
 	ui.inspector.hidden = true;
 	ui.inspector.className = 'inspector';
 	fill(ui.inspector);
@@ -532,6 +568,7 @@ async function show() {
 				remember();
 			},
 			definition: () => definition(r.db, r.coll),
+			items: () => counts.get(r.db + '/' + r.coll)?.items,
 			refresh: () => refresh(true),
 			inspector: ui.inspector,
 		});

@@ -189,6 +189,27 @@ export function show(v) {
 	return typeof v === 'string' ? v : v === undefined ? '' : print(v);
 }
 
+/**
+ * The value as a cell of a grid has it: what Table and MongoDB wrap to keep its type, without the wrapper.
+ *
+ *	{"$t":18,"$v":"00000000000000000042"}   42
+ *	{"$date":"2026-01-01T00:00:00Z"}        2026-01-01T00:00:00Z
+ *
+ * @param {any} v
+ */
+export function plain(v) {
+	if (!(v instanceof Obj)) return show(v);
+	const [[k, x] = ['', null], [k2, y] = ['', null]] = v.members,
+		n = show(y);
+	if (v.members.length === 1 && /^\$(date|oid|uuid|number[A-Z]\w+)$/.test(k)) return plain(x);
+	if (v.members.length !== 2 || k !== '$t' || k2 !== '$v') return show(v);
+	if (!/^-?\d{19,20}$/.test(n)) return n;
+	if (show(x) === '18') return String(BigInt(n));
+	// the 100 ns since the year 1; what is below a millisecond isn't shown
+	const at = new Date(Number(BigInt(n) / 10000n - 62135596800000n));
+	return show(x) === '9' && Number(at) < 2.6e14 ? at.toISOString() : n;
+}
+
 /** The value at a path such as /address/city. @param {any} v @param {string} path */
 export function at(v, path) {
 	for (const p of path.split('/').slice(1)) {

@@ -17,7 +17,7 @@ interface Route { kind: string, db: string, coll: string, pane: string, params: 
 interface Context {
 	db: string, coll: string, params: Record<string, string>, readOnly: boolean,
 	setParams: (params: Record<string, string | undefined>) => void,
-	definition: () => Promise<any>, refresh: () => Promise<void>, inspector: HTMLElement
+	definition: () => Promise<any>, /** how many items the container has, if that is known */ items: () => number | undefined, refresh: () => Promise<void>, inspector: HTMLElement
 }
 interface Pane { mount: (el: HTMLElement, ctx: Context) => (() => void) | void }
 

@@ -22,6 +22,8 @@ type GremlinClient struct {
 	graph string // DATABASE/GRAPH
 	ws    *websocket.Conn
 	ids   *clock.Clock
+
+	Charge float64 // request units of the last traversal
 }
 
 // NewGremlinClient returns a client, which connects with its first traversal.
@@ -104,6 +106,7 @@ func (e *gremlinError) Error() string { return fmt.Sprintf("%s (%d)", e.text, e.
 // eval sends a traversal and reads its replies. began says whether there was one.
 func (c *GremlinClient) eval(script string, f func(json.RawMessage) error) (began bool, err error) {
 	id := c.ids.UUID().String()
+	c.Charge = 0
 	err = c.send(id, "eval", map[string]any{"gremlin": script, "language": "gremlin-groovy",
 		"bindings": map[string]any{}, "aliases": map[string]string{"g": c.graph}})
 	for err == nil {
@@ -114,14 +117,18 @@ func (c *GremlinClient) eval(script string, f func(json.RawMessage) error) (bega
 		began = true
 		var res struct {
 			Status struct {
-				Code    int
-				Message string
+				Code       int
+				Message    string
+				Attributes struct {
+					Charge float64 `json:"x-ms-request-charge"` // of this part of the reply
+				}
 			}
 			Result struct{ Data []json.RawMessage }
 		}
 		if err := json.Unmarshal(raw, &res); err != nil {
 			return true, fmt.Errorf("the reply of %s can't be read: %w", c.s.Gremlin, err)
 		}
+		c.Charge += res.Status.Attributes.Charge
 		switch res.Status.Code {
 		case 200, 204, 206:
 			for _, one := range res.Result.Data {

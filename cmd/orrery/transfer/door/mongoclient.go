@@ -67,7 +67,11 @@ func (c *MongoClient) Run(ctx context.Context, db string, cmd []byte) (doc.Doc, 
 		var reply doc.Doc
 		if reply, err = conn.run(ctx, db, cmd, "", nil); err == nil {
 			reply = slices.Clone(reply)
-			p.give(conn)
+			if ctx.Err() != nil { // its end closes the connection, if it hasn't yet
+				_ = conn.Close()
+			} else {
+				p.give(conn)
+			}
 			return reply, nil
 		}
 		_ = conn.Close()

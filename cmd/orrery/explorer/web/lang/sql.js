@@ -20,7 +20,10 @@ export const sql = {
 	sample: () => 'SELECT * FROM c',
 	paint: painter(words, { comment: '--[^\\n]*', insensitive: true }),
 	complete: (text, at, names) =>
-		word(text, at, (before) => {
+		word(text, at, (before, typed) => {
+			// names that the query itself gives: "FROM c" is complete, and so is "c" wherever it is typed
+			if (/\b(from|join|as|in)\s+$/i.test(before)) return [];
+			if (!/\.$/.test(before) && typed && new RegExp('\\b(from|join|as)\\s+' + typed.replaceAll('$', '\\$') + '(?![\\w$])', 'i').test(text)) return [];
 			const p = /([A-Za-z_$][\w$.]*)\.$/.exec(before);
 			if (!p) return [...words, ...functions];
 			const path = p[1].split('.').slice(1).join('.');

@@ -32,11 +32,11 @@ export function painter(words, o = {}) {
 
 /**
  * The word before the cursor and what may complete it.
- * @param {string} text @param {number} at @param {(before: string) => string[]} choices gets the text before the word
+ * @param {string} text @param {number} at @param {(before: string, typed: string) => string[]} choices gets the text before the word, and the word
  */
 export function word(text, at, choices) {
 	const m = /[A-Za-z_$][\w$]*$/.exec(text.slice(0, at));
 	const from = m ? at - m[0].length : at;
-	const list = choices(text.slice(0, from));
+	const list = choices(text.slice(0, from), text.slice(from, at));
 	return list.length ? { from, choices: list } : null;
 }

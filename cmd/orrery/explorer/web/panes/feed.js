@@ -145,6 +145,14 @@ export function mount(el, ctx) {
 		read(life);
 	}
 
+	/** There is nothing to wait for. */
+	function stop() {
+		cancelAnimationFrame(frame);
+		frame = 0;
+		fill(body);
+		fill(status, h('span', null, 'Off'));
+	}
+
 	/** Reads what has changed in all ranges. @param {number} mine */
 	async function read(mine) {
 		try {
@@ -185,8 +193,11 @@ export function mount(el, ctx) {
 		} catch (e) {
 			if (left || mine !== life) return;
 			if (/** @type {any} */ (e).status !== 410) {
-				fill(trouble, problem(e));
+				const off = all && /retentionDuration/.test(/** @type {any} */ (e).message);
+				const next = 'Settings has how long they are kept, below “Log of all versions and deletes”.';
+				fill(trouble, problem(off ? { ...Object(e), message: 'This container keeps no log of all versions.', next } : e));
 				tell();
+				if (off) return stop();
 				if (all) return;
 			}
 		}
@@ -279,7 +290,6 @@ export function mount(el, ctx) {
 			h('span', null, paused ? 'Paused' : 'Live'),
 			h('span', null, count(seen) + ' changes'),
 			h('span', null, charge.toFixed(1) + ' RU'),
-			all && h('span', { class: 'right' }, 'The log of all versions is switched on in Settings'),
 		);
 	}
 }

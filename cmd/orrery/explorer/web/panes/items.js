@@ -1,7 +1,7 @@
 // The items of a container: a grid, a filter, and the editor of one item at the side.
 
 import { h, fill, button, count } from '../dom.js';
-import { call, query, link, enc, keyOf } from '../api.js';
+import { call, query, link, enc, keyOf, passes } from '../api.js';
 import { parse, show } from '../json.js';
 import { offer } from '../keys.js';
 import { grid, columnsOf } from '../parts/grid.js';
@@ -149,7 +149,7 @@ export function mount(el, ctx) {
 			const r = g.range();
 			fill(
 				status,
-				r.to ? h('span', null, `Items ${count(r.from)} to ${count(r.to)}${r.more ? ' of more' : ''}`) : '',
+				r.to ? h('span', null, `Items ${count(r.from)} to ${count(r.to)}${r.more ? ' of ' + all(r.to) : ''}`) : '',
 				charge ? h('span', null, charge.toFixed(2) + ' RU') : '',
 				took ? h('span', null, Math.round(took) + ' ms a page') : '',
 				h('span', { class: 'right' }, 'Enter opens, Space selects'),
@@ -160,10 +160,16 @@ export function mount(el, ctx) {
 				fill(trouble);
 				g.again();
 			};
-			fill(trouble, problem(e), h('div', { class: 'pad' }, button('Read on', again, { icon: 'refresh' })));
+			fill(trouble, problem(e), passes(e) && h('div', { class: 'pad' }, button('Read on', again, { icon: 'refresh' })));
 		},
 	});
 	el.appendChild(status);
+
+	/** How many items there are, as the tree has it; with a filter nobody knows. @param {number} seen */
+	function all(seen) {
+		const n = ctx.params.where ? 0 : ctx.items() || 0;
+		return n > seen ? count(n) : 'more';
+	}
 
 	function apply() {
 		const where = box.value.trim().replace(/^where\s+/i, '');

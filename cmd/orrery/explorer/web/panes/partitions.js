@@ -9,6 +9,7 @@ export function mount(el, ctx) {
 	const { db, coll } = ctx;
 	const page = h('div', { class: 'page' });
 	fill(el, page);
+	fill(page, h('p', { class: 'empty' }, 'Reading …'));
 	let left = false,
 		timer = 0;
 	/** @type {string} */ let ids = '';
@@ -109,8 +110,11 @@ export function mount(el, ctx) {
 										: null,
 									h(
 										'div',
-										{ class: 'dim small mono', title: 'Hashes of partition keys' },
-										`${p.minInclusive || '00'}–${p.maxExclusive}`,
+										{
+											class: 'dim small mono',
+											title: `Hashes of partition keys: ${p.minInclusive || '00'} to ${p.maxExclusive}`,
+										},
+										`${hash(p.minInclusive || '00')}–${hash(p.maxExclusive)}`,
 									),
 								),
 								h('td', null, bar(p.bytes, most.bytes, bytes(p.bytes))),
@@ -121,7 +125,7 @@ export function mount(el, ctx) {
 									bar(
 										p.ruPerSecond,
 										most.ru,
-										p.ruPerSecond.toFixed(1) +
+										(p.ruPerSecond < 100 ? p.ruPerSecond.toFixed(1) : count(Math.round(p.ruPerSecond))) +
 											(p.ruPerSecondMost ? ' of ' + count(Math.round(p.ruPerSecondMost)) : ''),
 										p.ruPerSecondMost && p.ruPerSecond > 0.8 * p.ruPerSecondMost,
 									),
@@ -156,7 +160,9 @@ export function mount(el, ctx) {
 								h(
 									'tr',
 									null,
-									['Key', 'Partition', 'Items', 'Storage'].map((x) => h('th', null, x)),
+									['Key', 'Partition', 'Items', 'Storage'].map((x) =>
+										h('th', { class: x === 'Items' ? 'num' : '' }, x),
+									),
 								),
 							),
 							h(
@@ -218,3 +224,6 @@ export function mount(el, ctx) {
 		return b;
 	}
 }
+
+/** The beginning of a hash of 32 digits, which is enough to tell partitions apart. @param {string} s */
+const hash = (s) => (s.length > 10 ? s.slice(0, 8) + '…' : s);

@@ -1,7 +1,7 @@
 // Queries in four languages: text above, results below.
 
 import { h, fill, button, count, ms } from '../dom.js';
-import { query } from '../api.js';
+import { query, passes } from '../api.js';
 import { show, Obj, Num } from '../json.js';
 import { offer } from '../keys.js';
 import { session, load, keep, definitions } from '../state.js';
@@ -90,6 +90,7 @@ export function mount(el, ctx) {
 	ed.area.addEventListener('keydown', (/** @type {KeyboardEvent} */ e) => {
 		if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) {
 			e.preventDefault();
+			ed.hide(); // else Esc would close the names instead of cancelling
 			start();
 		}
 	});
@@ -289,7 +290,7 @@ export function mount(el, ctx) {
 						note1.remove();
 						g?.again();
 					};
-					const note1 = note(e, '', button('Read on', again, {}));
+					const note1 = note(e, '', passes(e) ? button('Read on', again, {}) : undefined);
 				},
 				moved: () => {},
 			});

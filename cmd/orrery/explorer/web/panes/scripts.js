@@ -50,6 +50,7 @@ export function mount(el, ctx) {
 		body = h('div', { class: 'pane' });
 	fill(el, h('div', { class: 'programsview' }, list, body));
 	rove(list, 'button.glink');
+	fill(list, h('p', { class: 'empty' }, 'Reading …'));
 	read();
 	return offerAll();
 

@@ -13,6 +13,7 @@ export function mount(el, ctx) {
 	const { db, coll } = ctx;
 	const page = h('div', { class: 'page' });
 	fill(el, page);
+	fill(page, h('p', { class: 'empty' }, 'Reading …'));
 	let timer = 0,
 		left = false;
 	draw();
@@ -144,7 +145,7 @@ export function mount(el, ctx) {
 			!ctx.readOnly &&
 				h(
 					'div',
-					{ class: 'buttons left' },
+					{ class: 'buttons left stay' },
 					button('Save', save, { icon: 'save', class: 'primary' }),
 					button('Drop container', drop, { icon: 'trash', class: 'danger' }),
 				),

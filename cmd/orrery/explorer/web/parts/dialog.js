@@ -83,6 +83,7 @@ let area = /** @type {HTMLElement|null} */ (null);
  * @param {string|Error} what @param {'ok'|'bad'|''} [kind] @param {HTMLElement} [act] what may be done about it
  */
 export function note(what, kind = '', act) {
+	if (/** @type {any} */ (what).code === 'Cancelled') what = 'Cancelled.';
 	if (!area) {
 		area = h('div', { class: 'notes', role: 'status', 'aria-live': 'polite' });
 		document.body.appendChild(/** @type {HTMLElement} */ (area));

@@ -174,5 +174,7 @@ export function editor(o) {
 			area.setSelectionRange(where, where + 1);
 		},
 		draw,
+		/** Closes the list of names. */
+		hide,
 	};
 }

@@ -5,7 +5,7 @@
 //   scroller              ^^^^^^^^^               as high as these, so that it never reaches a browser's limit of height
 
 import { h, fill } from '../dom.js';
-import { show } from '../json.js';
+import { plain, show } from '../json.js';
 
 const height = 30,
 	most = 2000;
@@ -111,7 +111,7 @@ export function grid(el, o) {
 	function drawHead() {
 		const some = pages.flatMap((p) => p.rows).slice(0, 60);
 		widths = columns.map((c) => {
-			const longest = some.reduce((n, r) => Math.max(n, show(c.get(r.v)).length), c.name.length + 1);
+			const longest = some.reduce((n, r) => Math.max(n, plain(c.get(r.v)).length), c.name.length + 1);
 			return Math.min(340, 26 + 7 * longest) + 'px';
 		});
 		box.style.setProperty('--wide', widths.reduce((n, w) => n + parseInt(w), o.pick ? 34 : 0) + 'px');
@@ -234,14 +234,15 @@ export function grid(el, o) {
 
 	/** @param {any} v @param {string} width */
 	function cell(v, width) {
-		const text = show(v);
+		const text = plain(v),
+			whole = show(v);
 		return h(
 			'div',
 			{
 				class: 'cell' + (v && v.text !== undefined ? ' n' : ''),
 				role: 'gridcell',
 				style: { 'flex-basis': width },
-				title: text.length > 24 ? text.slice(0, 500) : undefined,
+				title: whole.length > 24 ? whole.slice(0, 500) : undefined,
 			},
 			v === null ? h('span', { class: 'null' }, 'null') : text.slice(0, 200),
 		);

@@ -168,7 +168,7 @@ export function fourViews(el, o) {
 					fill(
 						c.body,
 						r.note
-							? h('span', { class: 't-note' }, r.note)
+							? h('span', { class: 't-note wrapped' }, r.note)
 							: colours(pretty(r.text)).map(([k, t]) => (k ? h('span', { class: 't-' + k }, t) : t)),
 					);
 					fill(c.cost, r.text ? `${r.charge ? r.charge + ' RU · ' : ''}${ms(r.ms)}` : '');
