@@ -63,37 +63,18 @@ func (p *profiler) init() {
 
 var profileArguments = args.Set{"slowms": args.Number, "sampleRate": args.Number, "filter": args.Any}
 
-// setProfile is the command profile.
+// setProfile is the command profile. It answers with the state before the change.
 func setProfile(r *request, dst []byte) ([]byte, error) {
-	level, ok := num.ToInt64(r.arg, true)
-	if !r.arg.IsNumber() || !ok {
-		return dst, args.Want(false, r.name, []byte(r.name), r.arg, "types '[int, decimal, double, long]'")
+	c, err := r.profileChange()
+	if err != nil {
+		return dst, err
 	}
-	rate := 1.0
-	if v := args.Given(r.body, "sampleRate"); v.IsDefined() {
-		if rate = num.ToFloat(v); !(rate >= 0 && rate <= 1) {
-			return dst, merr.New(merr.BadValue, "'sampleRate' must be between 0.0 and 1.0 inclusive")
-		}
-	}
-	var f *filter.Filter
-	shown := args.Given(r.body, "filter")
-	switch {
-	case shown.Kind() == value.Object:
-		var err error
-		shown = shown.Clone()
-		if f, err = filter.Compile(shown, filter.Options{}); err != nil {
-			return dst, err
-		}
-	case shown.IsDefined() && shown.Str() != "unset":
-		return dst, merr.New(merr.BadValue, "Expected an object, or the string 'unset'.")
-	}
-	p := &r.s.profiles
-	sets := level >= 0 && level <= 2
-	if sets && level > 0 {
+	if c.sets() && c.level > 0 {
 		if err := r.makeProfile(); err != nil {
 			return dst, err
 		}
 	}
+	p := &r.s.profiles
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	d := p.levels[r.db]
@@ -108,21 +89,58 @@ func setProfile(r *request, dst []byte) ([]byte, error) {
 		dst = bson.AppendString(dst, "note", "When a filter expression is set, slowms and sampleRate are not used for "+
 			"profiling and slow-query log lines.")
 	}
-	if v := args.Given(r.body, "slowms"); v.IsDefined() {
-		p.slow, _ = num.ToInt64(v, true)
+	p.change(r.db, d, &c)
+	return dst, nil
+}
+
+// profileChange is what the command profile asks for. Undefined values leave what there is.
+type profileChange struct {
+	level      int64 // of a number outside of the levels only the rest of the command counts
+	slow, rate value.Value
+	shown      value.Value // the filter as it is given; a string removes it
+	filter     *filter.Filter
+}
+
+func (c *profileChange) sets() bool { return c.level >= 0 && c.level <= 2 }
+
+// profileChange reads the arguments of profile.
+func (r *request) profileChange() (c profileChange, err error) {
+	var ok bool
+	if c.level, ok = num.ToInt64(r.arg, true); !r.arg.IsNumber() || !ok {
+		return c, args.Want(false, r.name, []byte(r.name), r.arg, "types '[int, decimal, double, long]'")
 	}
-	if args.Given(r.body, "sampleRate").IsDefined() {
-		p.rate = rate
+	c.slow, c.rate = args.Given(r.body, "slowms"), args.Given(r.body, "sampleRate")
+	if rate := num.ToFloat(c.rate); c.rate.IsDefined() && !(rate >= 0 && rate <= 1) {
+		return c, merr.New(merr.BadValue, "'sampleRate' must be between 0.0 and 1.0 inclusive")
 	}
-	if !sets && !shown.IsDefined() {
-		return dst, nil
+	c.shown = args.Given(r.body, "filter")
+	switch {
+	case c.shown.Kind() == value.Object:
+		c.shown = c.shown.Clone()
+		c.filter, err = filter.Compile(c.shown, filter.Options{})
+	case c.shown.IsDefined() && c.shown.Str() != "unset":
+		err = merr.New(merr.BadValue, "Expected an object, or the string 'unset'.")
+	}
+	return c, err
+}
+
+// change replaces the state d of a database. The caller holds the lock.
+func (p *profiler) change(db string, d *profile, c *profileChange) {
+	if c.slow.IsDefined() {
+		p.slow, _ = num.ToInt64(c.slow, true)
+	}
+	if c.rate.IsDefined() {
+		p.rate = num.ToFloat(c.rate)
+	}
+	if !c.sets() && !c.shown.IsDefined() {
+		return
 	}
 	n := &profile{level: d.level, filter: d.filter, shown: d.shown, kept: d.kept, size: d.size}
-	if shown.IsDefined() {
-		n.filter, n.shown = f, shown
+	if c.shown.IsDefined() {
+		n.filter, n.shown = c.filter, c.shown
 	}
-	if sets {
-		n.level = int32(level)
+	if c.sets() {
+		n.level = int32(c.level)
 	}
 	switch {
 	case d.level == 0 && n.level > 0:
@@ -130,8 +148,7 @@ func setProfile(r *request, dst []byte) ([]byte, error) {
 	case d.level > 0 && n.level == 0:
 		p.on.Add(-1)
 	}
-	p.levels[r.db] = n
-	return dst, nil
+	p.levels[db] = n
 }
 
 // makeProfile makes the collection that the database's documents are written to.
@@ -167,6 +184,20 @@ func (r *request) profile(reply []byte, failure error) {
 	if d.filter == nil && (d.level == 1 && took < slow || rate < 1 && r.s.clk.Float64() >= rate) {
 		return
 	}
+	entry := r.profileEntry(took, reply, failure)
+	if d.filter != nil {
+		env := &expr.Env{NowMS: r.start.UnixMilli(), Random: r.s.clk.Float64}
+		if ok, err := d.filter.Match(env, entry); err != nil || !ok {
+			return
+		}
+	}
+	if err := d.write(context.WithoutCancel(r.ctx), r.s, r.db, entry); err != nil {
+		r.s.log.Warn("The profile of a database can't be written", "database", r.db, "error", err)
+	}
+}
+
+// profileEntry is the document about a command that took so many milliseconds.
+func (r *request) profileEntry(took int64, reply []byte, failure error) value.Value {
 	ns := r.db
 	if coll := r.arg.Str(); coll != "" {
 		ns += "." + coll
@@ -204,16 +235,7 @@ func (r *request) profile(reply []byte, failure error) {
 	b = bson.AppendString(b, "client", r.c.nc.RemoteAddr().String())
 	b = bson.AppendString(b, "appName", r.c.app)
 	b = bson.AppendString(b, "user", r.c.user)
-	entry := value.ObjectOf(bson.End(b, at))
-	if d.filter != nil {
-		env := &expr.Env{NowMS: r.start.UnixMilli(), Random: r.s.clk.Float64}
-		if ok, err := d.filter.Match(env, entry); err != nil || !ok {
-			return
-		}
-	}
-	if err := d.write(context.WithoutCancel(r.ctx), r.s, r.db, entry); err != nil {
-		r.s.log.Warn("The profile of a database can't be written", "database", r.db, "error", err)
-	}
+	return value.ObjectOf(bson.End(b, at))
 }
 
 // write adds a document to system.profile, and removes the oldest ones.

@@ -201,7 +201,7 @@ func (b *builder) of(g *stretch) *builder {
 func (c *created) sorted(g *stretch) (*sorter, error) {
 	b := c.b.of(g)
 	s := newSorter(b, c.node.Kids[0])
-	s.owes.on = true
+	s.owes = account{on: true, newest: b.q.Shown == Newest}
 	s.window = b.tree.SortWindow(g.size)
 	var err error
 	s.src, err = s.candidates()

@@ -126,10 +126,7 @@ func (s *gathered) fill(limit int) error {
 func (s *gathered) continues() bool { return s.begun || s.b.rows.given.Continuation != "" }
 
 // pay charges the entry of an item that is given.
-func (s *gathered) pay() {
-	o := &s.b.rows.stats.owed
-	o.entries = max(0, o.entries-1)
-}
+func (s *gathered) pay() { s.b.rows.stats.pay(owed{entries: 1}) }
 
 // fewNamed is a number of items of a slot. Up to it memory is reserved for those of several slots.
 const fewNamed = 64

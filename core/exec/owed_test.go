@@ -11,16 +11,16 @@ func TestAccountIsBounded(t *testing.T) {
 	const more = 5
 	var s Stats
 	a := account{on: true}
-	a.begin(&s)
+	a.begin(&s, &position{})
 	for i := range mostSkipped + more {
-		it := store.Item{Doc: make([]byte, 10)}
+		it := store.Item{Doc: make([]byte, 10), Number: uint64(i + 1)}
 		s.Entries++
 		s.Items++
 		s.Bytes += len(it.Doc)
 		a.candidate(&it)
-		a.skip(uint64(i), len(it.Doc))
+		a.skip(&it)
 	}
-	a.end(&s, true)
+	a.end(&s)
 	if len(a.rest) != mostSkipped || s.Items-s.owed.items != more || s.Bytes-s.owed.bytes != 10*more {
 		t.Errorf("%d are kept, %d items and %d bytes charged", len(a.rest), s.Items-s.owed.items, s.Bytes-s.owed.bytes)
 	}

@@ -197,15 +197,10 @@ func (h *topHeap) Pop() any {
 func (s *sorter) fill() error {
 	for s.src != nil {
 		stats := &s.b.rows.stats
-		if s.owes.on {
-			s.owes.begin(stats)
-		}
+		s.owes.begin(stats, s.pos)
 		s.err = s.drain()
 		s.closeSource()
-		if s.owes.on {
-			s.owes.end(stats, s.pos != nil)
-			s.owes.order(s.b.q.Shown == Newest)
-		}
+		s.owes.end(stats)
 		if s.err == nil && s.disk.runs != nil {
 			s.err = s.merge()
 		}
@@ -250,16 +245,14 @@ func (s *sorter) drain() error {
 		if !ok {
 			break
 		}
-		if s.owes.on {
-			s.owes.candidate(&r.item)
-		}
+		s.owes.candidate(&r.item)
 		if s.b.q.Match != nil {
 			keep, err := s.b.rows.match(&r.item)
 			if err != nil {
 				return err
 			}
 			if !keep {
-				s.skip(&r)
+				s.owes.skip(&r.item)
 				continue
 			}
 		}
@@ -278,17 +271,6 @@ func (s *sorter) drain() error {
 	}
 	s.resume()
 	return nil
-}
-
-// skip notes a candidate that doesn't match. Those before the position are charged already.
-func (s *sorter) skip(r *row) {
-	if !s.owes.on {
-		return
-	}
-	n := s.b.rank(&r.item)
-	if s.pos == nil || s.b.compare(&sorted{number: n}, &sorted{number: s.pos.number}) > 0 {
-		s.owes.skip(n, len(r.item.Doc))
-	}
 }
 
 // order sorts the rows. It ends soon after the query's context.
@@ -471,9 +453,7 @@ func (s *sorter) next(r *row) (bool, error) {
 		}
 		x, err := s.pick()
 		if x == nil || err != nil {
-			if s.owes.on {
-				s.owes.settle(&s.b.rows.stats)
-			}
+			s.owes.settle(&s.b.rows.stats)
 			return false, err
 		}
 		r.slot = x.slot
@@ -484,11 +464,9 @@ func (s *sorter) next(r *row) (bool, error) {
 		} else if !ok {
 			continue
 		}
-		if s.owes.on {
-			s.owes.give(&s.b.rows.stats, x.number, len(r.item.Doc), s.b.q.Shown == Newest)
-			if !s.more && s.disk.rows == nil && s.at == len(s.list) {
-				s.owes.settle(&s.b.rows.stats)
-			}
+		s.owes.give(&s.b.rows.stats, x.number, len(r.item.Doc))
+		if !s.more && s.disk.rows == nil && s.at == len(s.list) {
+			s.owes.settle(&s.b.rows.stats)
 		}
 		r.pos = position{kind: posSort, number: x.number}
 		r.matched = true

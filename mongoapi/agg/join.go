@@ -24,17 +24,50 @@ type letVar struct {
 }
 
 func lookup(c *compiler, arg value.Value) (stage, error) {
-	if arg.Kind() != value.Object {
-		return nil, merr.New(merr.FailedToParse, "the $lookup specification must be an Object")
+	l, scope, err := c.lookupSpec(arg)
+	if err != nil {
+		return nil, err
 	}
-	l := &lookupSpec{}
-	scope := c.o.Scope
+	p := arg.Get("pipeline")
+	piped := p.IsDefined()
+	if l.as == nil || l.from == "" && !piped || (l.local == nil) != (l.foreign == "") || l.local == nil && !piped {
+		return nil, merr.New(merr.FailedToParse, "$lookup requires 'as', 'from' and either 'pipeline' or both "+
+			"'localField' and 'foreignField' to be specified")
+	}
+	if !piped {
+		p = value.ArrayOf(bson.Empty)
+	}
+	if l.pipe, err = Compile(p, c.sub(l.from, scope)); err != nil {
+		return nil, err
+	}
+	return func(x *Exec, src Iter) (Iter, error) {
+		h := x.hold("$lookup")
+		if l.local != nil && len(l.lets) == 0 && !piped {
+			return &joinIter{l: l, x: x, src: src, h: h}, nil
+		}
+		return &mapIter{src, x.Env.Run, func(d value.Value) (value.Value, error) {
+			defer h.release()
+			res, err := l.join(x, d, h)
+			if err != nil {
+				return d, err
+			}
+			return setPath(d, l.as, value.MakeArray(res)), nil
+		}}, nil
+	}, nil
+}
+
+// lookupSpec reads the fields of $lookup except its pipeline. scope has the variables of let, for that.
+func (c *compiler) lookupSpec(arg value.Value) (l *lookupSpec, scope *expr.Scope, err error) {
+	if arg.Kind() != value.Object {
+		return nil, nil, merr.New(merr.FailedToParse, "the $lookup specification must be an Object")
+	}
+	l, scope = &lookupSpec{}, c.o.Scope
 	for it := arg.Iter(); it.Next(); {
 		v := it.Value()
 		switch key := string(it.Key()); key {
 		case "from", "localField", "foreignField", "as":
 			if v.Kind() != value.String {
-				return nil, merr.New(merr.FailedToParse, "$lookup argument '%s' must be a string, is type %s", key,
+				return nil, nil, merr.New(merr.FailedToParse, "$lookup argument '%s' must be a string, is type %s", key,
 					expr.TypeName(v))
 			}
 			switch key {
@@ -51,46 +84,20 @@ func lookup(c *compiler, arg value.Value) (stage, error) {
 			for lt := v.Iter(); lt.Next(); {
 				x, err := expr.Compile(lt.Value(), c.o.Scope)
 				if err != nil {
-					return nil, err
+					return nil, nil, err
 				}
 				var slot int
 				if scope, slot, err = expr.BindUser(scope, string(lt.Key())); err != nil {
-					return nil, err
+					return nil, nil, err
 				}
 				l.lets = append(l.lets, letVar{slot, x})
 			}
 		case "pipeline":
 		default:
-			return nil, merr.New(merr.FailedToParse, "unknown argument to $lookup: %s", key)
+			return nil, nil, merr.New(merr.FailedToParse, "unknown argument to $lookup: %s", key)
 		}
 	}
-	p := arg.Get("pipeline")
-	if l.as == nil || l.from == "" && !p.IsDefined() || (l.local == nil) != (l.foreign == "") || l.local == nil &&
-		!p.IsDefined() {
-		return nil, merr.New(merr.FailedToParse, "$lookup requires 'as', 'from' and either 'pipeline' or both "+
-			"'localField' and 'foreignField' to be specified")
-	}
-	if !p.IsDefined() {
-		p = value.ArrayOf(bson.Empty)
-	}
-	var err error
-	if l.pipe, err = Compile(p, c.sub(l.from, scope)); err != nil {
-		return nil, err
-	}
-	return func(x *Exec, src Iter) (Iter, error) {
-		h := x.hold("$lookup")
-		if l.local != nil && len(l.lets) == 0 && !arg.Get("pipeline").IsDefined() {
-			return &joinIter{l: l, x: x, src: src, h: h}, nil
-		}
-		return &mapIter{src, x.Env.Run, func(d value.Value) (value.Value, error) {
-			defer h.release()
-			res, err := l.join(x, d, h)
-			if err != nil {
-				return d, err
-			}
-			return setPath(d, l.as, value.MakeArray(res)), nil
-		}}, nil
-	}, nil
+	return l, scope, nil
 }
 
 // sub returns the options of a pipeline inside a stage.

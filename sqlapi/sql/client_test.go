@@ -58,6 +58,9 @@ func (k client) run(text string) (rows []string) {
 	if err != nil {
 		k.t.Fatalf("%s: %s", text, b)
 	}
+	if plan.Get("hybridSearchQueryInfo").IsDefined() {
+		return k.runHybrid(plan)
+	}
 	info := plan.Get("queryInfo")
 	if re := info.Get("rewrittenQuery").Str(); re != "" {
 		text = strings.ReplaceAll(re, gateway.FilterPlaceholder, "true")

@@ -225,6 +225,9 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 		r.fused == nil {
 		q = pl.query(r.f, req, begin)
 		q.PlanHash, q.Continuation, q.Timer = hash, r.st.core, r.timer
+		if r.p.rank != nil && r.p.rank.fused {
+			q.Continuation = "" // the position is one among the rows of RRF
+		}
 		if q.Page > 0 { // rows that OFFSET skips are read too
 			q.Page += int(min(r.st.skip, math.MaxInt32))
 		}

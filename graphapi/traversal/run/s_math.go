@@ -2,6 +2,7 @@ package run
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -154,33 +155,14 @@ func (p *mathParser) primary() (mathExpr, error) {
 		return e, nil
 	}
 	p.space()
-	start := p.i
-	for p.i < len(p.s) && (p.s[p.i] >= '0' && p.s[p.i] <= '9' || p.s[p.i] == '.') {
-		p.i++
-	}
-	if p.i > start {
-		if p.i+1 < len(p.s) && (p.s[p.i] == 'e' || p.s[p.i] == 'E') {
-			j := p.i + 1
-			if p.s[j] == '-' || p.s[j] == '+' {
-				j++
-			}
-			for j < len(p.s) && p.s[j] >= '0' && p.s[j] <= '9' {
-				p.i, j = j+1, j+1
-			}
-		}
-		f, err := strconv.ParseFloat(p.s[start:p.i], 64)
+	if text := p.number(); text != "" {
+		f, err := strconv.ParseFloat(text, 64)
 		if err != nil {
 			return nil, p.fail()
 		}
-		return func(func(string) (float64, error)) (float64, error) { return f, nil }, nil
+		return mathConst(f), nil
 	}
-	for i, r := range p.s[start:] {
-		if r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-			break
-		}
-		p.i = start + i + len(string(r))
-	}
-	name := p.s[start:p.i]
+	name := p.name()
 	if name == "" {
 		return nil, p.fail()
 	}
@@ -196,18 +178,49 @@ func (p *mathParser) primary() (mathExpr, error) {
 	}
 	switch name {
 	case "pi":
-		return func(func(string) (float64, error)) (float64, error) { return math.Pi, nil }, nil
+		return mathConst(math.Pi), nil
 	case "e":
-		return func(func(string) (float64, error)) (float64, error) { return math.E, nil }, nil
+		return mathConst(math.E), nil
 	}
-	known := false
-	for _, v := range p.vars {
-		known = known || v == name
-	}
-	if !known {
+	if !slices.Contains(p.vars, name) {
 		p.vars = append(p.vars, name)
 	}
 	return func(get func(string) (float64, error)) (float64, error) { return get(name) }, nil
+}
+
+func mathConst(f float64) mathExpr {
+	return func(func(string) (float64, error)) (float64, error) { return f, nil }
+}
+
+// number reads digits and dots, and an exponent if it has digits. It returns "" where there is no number.
+func (p *mathParser) number() string {
+	digit := func(i int) bool { return i < len(p.s) && p.s[i] >= '0' && p.s[i] <= '9' }
+	start := p.i
+	for digit(p.i) || p.i < len(p.s) && p.s[p.i] == '.' {
+		p.i++
+	}
+	if p.i > start && p.i+1 < len(p.s) && (p.s[p.i] == 'e' || p.s[p.i] == 'E') {
+		j := p.i + 1
+		if p.s[j] == '-' || p.s[j] == '+' {
+			j++
+		}
+		for ; digit(j); j++ {
+			p.i = j + 1
+		}
+	}
+	return p.s[start:p.i]
+}
+
+// name reads letters, digits and underscores.
+func (p *mathParser) name() string {
+	start := p.i
+	for i, r := range p.s[start:] {
+		if r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			break
+		}
+		p.i = start + i + len(string(r))
+	}
+	return p.s[start:p.i]
 }
 
 func buildMath(c *compiler, in *inst) (step, error) {

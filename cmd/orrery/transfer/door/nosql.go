@@ -350,29 +350,15 @@ func readResults(text []byte, most int) ([]result, error) {
 var bulkHeader = map[string]string{"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "False",
 	"x-ms-cosmos-batch-continue-on-error": "True", "Prefer": "return=minimal"}
 
-// Write implements transfer.Target.
+// Write implements transfer.Target. If the server refuses the rows as a whole, both halves are sent alone, and so on,
+// until the rows at fault are found.
 func (n *NoSQL) Write(ctx context.Context, b *transfer.Batch, rows []int, replace bool,
 	verdict func(int, transfer.Verdict, string)) (wait time.Duration, err error) {
-	verb := `{"operationType":"Create","partitionKey":`
-	if replace {
-		verb = `{"operationType":"Upsert","partitionKey":`
-	}
 	room, _ := n.rooms.Get().(*[]byte)
 	if room == nil {
 		room = new([]byte)
 	}
-	body := append(slices.Grow((*room)[:0], len(b.Buf)+len(rows)*100), '[')
-	for i, row := range rows {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = append(body, verb...)
-		body = json.AppendText(body, b.Part(b.Rows[row].Key))
-		body = append(body, `,"resourceBody":`...)
-		body = append(body, b.Part(b.Rows[row].Body)...)
-		body = append(body, '}')
-	}
-	body = append(body, ']')
+	body := appendOperations((*room)[:0], b, rows, replace)
 	var results []result
 	err = tries(ctx, func() error {
 		code, h, text, err := n.send(ctx, http.MethodPost, "docs", n.link(), n.path()+"/docs", bulkHeader, body, nil)
@@ -386,13 +372,13 @@ func (n *NoSQL) Write(ctx context.Context, b *transfer.Batch, rows []int, replac
 		return err
 	})
 	var r *refusal
-	if errors.As(err, &r) && len(rows) == 1 && (r.code == http.StatusBadRequest ||
-		r.code == http.StatusRequestEntityTooLarge) {
+	switch atFault := errors.As(err, &r) && (r.code == http.StatusBadRequest ||
+		r.code == http.StatusRequestEntityTooLarge); {
+	case atFault && len(rows) == 1:
 		verdict(rows[0], transfer.Refused, r.text)
 		return 0, nil
-	}
-	if errors.As(err, &r) && (r.code == http.StatusBadRequest || r.code == http.StatusRequestEntityTooLarge) {
-		for _, half := range [][]int{rows[:len(rows)/2], rows[len(rows)/2:]} { // one of them is at fault
+	case atFault:
+		for _, half := range [][]int{rows[:len(rows)/2], rows[len(rows)/2:]} {
 			w, err := n.Write(ctx, b, half, replace, verdict)
 			if err != nil {
 				return 0, err
@@ -400,32 +386,64 @@ func (n *NoSQL) Write(ctx context.Context, b *transfer.Batch, rows []int, replac
 			wait = max(wait, w)
 		}
 		return wait, nil
-	}
-	if err != nil {
+	case err != nil:
 		return 0, fmt.Errorf("%s/%s: %w", n.db, n.container, err)
-	}
-	if len(results) != len(rows) {
+	case len(results) != len(rows):
 		return 0, fmt.Errorf("%s answers %d of %d operations", n.url, len(results), len(rows))
 	}
 	*room = body // the server has read all of it; after an error the transport may still be sending it
 	n.rooms.Put(room)
-	for i, res := range results {
-		switch code := res.StatusCode; {
-		case code < 300:
-			verdict(rows[i], transfer.Written, "")
-		case code == http.StatusConflict && !replace:
-			verdict(rows[i], transfer.Exists, res.Message)
-		case code == http.StatusTooManyRequests || code == 449 || code == http.StatusServiceUnavailable ||
-			code == http.StatusRequestTimeout || code == http.StatusFailedDependency:
-			wait = max(wait, time.Duration(res.RetryAfterMilliseconds)*time.Millisecond, 20*time.Millisecond)
-			verdict(rows[i], transfer.Later, "")
-		case code == http.StatusForbidden && res.SubStatusCode == 0: // no row is at fault: the server's disk is full
-			return 0, fmt.Errorf("%s/%s: %d %s %s", n.db, n.container, code, http.StatusText(code), res.Message)
-		default:
-			verdict(rows[i], transfer.Refused, fmt.Sprintf("%d %s %s", code, http.StatusText(code), res.Message))
+	for i := range results {
+		res := &results[i]
+		if res.StatusCode == http.StatusForbidden && res.SubStatusCode == 0 {
+			// No row is at fault: the server's disk is full.
+			return 0, fmt.Errorf("%s/%s: %s", n.db, n.container, res.text())
 		}
+		v, text := res.verdict(replace)
+		if v == transfer.Later {
+			wait = max(wait, time.Duration(res.RetryAfterMilliseconds)*time.Millisecond, 20*time.Millisecond)
+		}
+		verdict(rows[i], v, text)
 	}
 	return wait, nil
+}
+
+// appendOperations appends the body of a bulk with one operation for each row.
+func appendOperations(body []byte, b *transfer.Batch, rows []int, replace bool) []byte {
+	verb := `{"operationType":"Create","partitionKey":`
+	if replace {
+		verb = `{"operationType":"Upsert","partitionKey":`
+	}
+	body = append(slices.Grow(body, len(b.Buf)+len(rows)*100), '[')
+	for i, row := range rows {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, verb...)
+		body = json.AppendText(body, b.Part(b.Rows[row].Key))
+		body = append(body, `,"resourceBody":`...)
+		body = append(body, b.Part(b.Rows[row].Body)...)
+		body = append(body, '}')
+	}
+	return append(body, ']')
+}
+
+// verdict is what a result says about its row, and why.
+func (r *result) verdict(replace bool) (v transfer.Verdict, text string) {
+	switch code := r.StatusCode; {
+	case code < 300:
+		return transfer.Written, ""
+	case code == http.StatusConflict && !replace:
+		return transfer.Exists, r.Message
+	case code == http.StatusTooManyRequests || code == 449 || code == http.StatusServiceUnavailable ||
+		code == http.StatusRequestTimeout || code == http.StatusFailedDependency:
+		return transfer.Later, ""
+	}
+	return transfer.Refused, r.text()
+}
+
+func (r *result) text() string {
+	return fmt.Sprintf("%d %s %s", r.StatusCode, http.StatusText(r.StatusCode), r.Message)
 }
 
 // Size implements transfer.Source.
