@@ -50,7 +50,8 @@ func TestCutReply(t *testing.T) {
 			header = "cut"
 		}
 		code, text, err := send("POST", step.target, step.body, header)
-		if cut := errors.Is(err, io.ErrUnexpectedEOF); cut != step.cut || code != 201 || !strings.HasPrefix(text, step.half) {
+		cut := errors.Is(err, io.ErrUnexpectedEOF)
+		if cut != step.cut || code != 201 || !strings.HasPrefix(text, step.half) {
 			t.Errorf("%s %s: %d %q %v", step.target, step.body, code, text, err)
 		}
 	}
