@@ -9,6 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/orrerydb/orrery/internal/fault"
+	"github.com/orrerydb/orrery/internal/httpconn"
 )
 
 // Disturb executes a request with a fault that a test has asked for. If the reply is to be lost, the connection ends.
@@ -21,7 +22,10 @@ func (c *Call) Disturb(e *fault.Effect, serve func() error) error {
 	if !errors.Is(err, fault.ErrLost) {
 		return err
 	}
-	if e.Loss == fault.Cut {
+	if e.Loss == fault.Cut && w.code != 0 { // the reply of an error would be made later
+		if conn := httpconn.Of(c.Request.Context()); conn != nil {
+			conn.Next(nil, 0) // the header lines of the reply that isn't sent
+		}
 		w.cut()
 	}
 	panic(http.ErrAbortHandler)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -225,5 +226,39 @@ func TestInitScriptsRunOnce(t *testing.T) {
 		if err := s.Stop(context.Background()); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// What a reset removed is there after the next start, and what a restore brought back isn't made twice.
+func TestInitScriptsBelongToTheStore(t *testing.T) {
+	data, files := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(files, "a.js"), []byte("db.c.insertOne({})"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, then := range []func(s *Server) error{
+		func(s *Server) error { return errors.Join(s.Snapshot("", "made"), s.Reset("")) },
+		func(s *Server) error { return s.Restore("", "made") },
+		func(s *Server) error { return errors.Join(s.Snapshot("", "again"), s.Restore("", "again")) },
+		func(s *Server) error { return nil },
+	} {
+		cfg := Ephemeral()
+		cfg.Memory, cfg.Data, cfg.InitDir, cfg.InitDatabase, cfg.TestControls = false, data, files, "mine", true
+		cfg.Logger = quiet
+		s, err := Start(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.waitInitialized()
+		c, err := s.Engine().Container("mine", "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := c.Count(context.Background()); err != nil || n != 1 {
+			t.Errorf("%d documents, %v", n, err)
+		}
+		if err := then(s); err != nil {
+			t.Fatal(err)
+		}
+		stopNow(t, s)
 	}
 }

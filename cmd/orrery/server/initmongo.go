@@ -118,16 +118,41 @@ func (c *countingClient) Run(ctx context.Context, db string, cmd []byte) (doc.Do
 	return reply, err
 }
 
-// ranFile is the list of the scripts that have run for a store, in its directory.
+// ranFile is the list of the scripts that have run for a store: in the data directory, and for a store in storesName in
+// the directory of that store, with which it comes and goes. A snapshot has the list of its store.
 const ranFile = "init-scripts.json"
+
+// scriptsFile returns the name of the list of the present store, "" for one in memory.
+func (s *Server) scriptsFile() string {
+	dir := s.cfg.directory()
+	if dir == "" {
+		return ""
+	}
+	if store := StoreDir(dir); filepath.Base(store) != storeName {
+		dir = store
+	}
+	return filepath.Join(dir, ranFile)
+}
+
+// keepScripts copies the list of the server's store into a copy of that store.
+func (s *Server) keepScripts(dir string) error {
+	raw, err := os.ReadFile(s.scriptsFile())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, ranFile), raw, 0o600)
+}
 
 // scriptsRun returns the scripts that have run for this store. One in memory remembers none.
 func (s *Server) scriptsRun() (names []string, err error) {
-	dir := s.cfg.directory()
-	if dir == "" {
+	file := s.scriptsFile()
+	if file == "" {
 		return nil, nil
 	}
-	raw, err := os.ReadFile(filepath.Join(dir, ranFile))
+	raw, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -142,15 +167,14 @@ func (s *Server) scriptsRun() (names []string, err error) {
 
 // scriptRan keeps the list, whole or not at all.
 func (s *Server) scriptRan(names []string) error {
-	dir := s.cfg.directory()
-	if dir == "" {
+	path := s.scriptsFile()
+	if path == "" {
 		return nil
 	}
 	raw, err := json.Marshal(names)
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, ranFile)
 	if err := os.WriteFile(path+".new", raw, 0o600); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -108,6 +109,13 @@ func (s *Server) Replay(ctx context.Context, q replayRequest) (*ReplayReport, er
 	return out, ctx.Err()
 }
 
+// The errors of a replay's target.
+var (
+	errEndpoint   = errors.New("want http://HOST:PORT or https://HOST:PORT")
+	errRemote     = errors.New(`say "remote": true`)
+	errTwoTargets = errors.New("a replay goes to an account or to an endpoint, not to both")
+)
+
 // replayTarget finds the target of a replay.
 func (s *Server) replayTarget(q replayRequest) (*replayTarget, error) {
 	if q.Endpoint == "" {
@@ -119,12 +127,15 @@ func (s *Server) replayTarget(q replayRequest) (*replayTarget, error) {
 		}
 		return &replayTarget{s: a, endpoint: "http://" + a.Addr(NoSQL)}, nil
 	}
+	if q.Account != "" {
+		return nil, errTwoTargets
+	}
 	u, err := url.Parse(q.Endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("endpoint %q: %w", q.Endpoint, errName)
+		return nil, fmt.Errorf("endpoint %q: %w", q.Endpoint, errEndpoint)
 	}
 	if !loopback(u.Hostname()) && !q.Remote {
-		return nil, fmt.Errorf("endpoint %s isn't on this machine: say \"remote\": true: %w", u.Host, errName)
+		return nil, fmt.Errorf("endpoint %s isn't on this machine: %w", u.Host, errRemote)
 	}
 	other := Server{cfg: Config{Account: s.cfg.Account, Key: q.Key, Auth: q.Key != "", Clock: s.cfg.Clock}}
 	return &replayTarget{s: &other, endpoint: strings.TrimSuffix(q.Endpoint, "/"), only: true}, nil

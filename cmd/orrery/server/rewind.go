@@ -118,6 +118,11 @@ func (s *Server) Snapshot(account, name string) error {
 	if err := live.into(dir + newEnd); err != nil {
 		return err
 	}
+	if a == s {
+		if err := s.keepScripts(dir + newEnd); err != nil {
+			return err
+		}
+	}
 	if err := os.Rename(dir, dir+oldEnd); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -212,8 +213,7 @@ func bodyError(err error) string {
 // controlCode is the status of an error.
 func controlCode(err error) int {
 	switch {
-	case errors.Is(err, errName), errors.Is(err, errOwn), errors.Is(err, errClock),
-		errors.Is(err, errFault), errors.Is(err, errNoRecords), errors.Is(err, errFork):
+	case isAny(err, errName, errOwn, errFork, errClock, errFault, errNoRecords, errEndpoint, errRemote, errTwoTargets):
 		return http.StatusBadRequest
 	case errors.Is(err, errUnknown):
 		return http.StatusNotFound
@@ -221,6 +221,10 @@ func controlCode(err error) int {
 		return http.StatusConflict
 	}
 	return http.StatusInternalServerError
+}
+
+func isAny(err error, of ...error) bool {
+	return slices.ContainsFunc(of, func(e error) bool { return errors.Is(err, e) })
 }
 
 func (s *Server) getControls() (any, error) {
