@@ -60,12 +60,6 @@ type compiler struct {
 	err       error
 }
 
-func (c *compiler) fail(err error) {
-	if c.err == nil {
-		c.err = err
-	}
-}
-
 func (c *compiler) failAt(e syntax.Expr, code, format string, args ...any) {
 	c.failIn(e.Span(), code, format, args...)
 }
