@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -223,10 +224,16 @@ func onceFault(text string) (*fault.Effect, error) {
 	return f.effect()
 }
 
-// AddFault adds a rule to a server with test controls and returns its number.
+// AddFault adds a rule to a server with test controls and returns its number. While the server begins, a rule that its
+// probes could meet waits for their end.
 func (s *Server) AddFault(f Fault) (int64, error) {
 	if s.kit == nil {
 		return 0, errNoControls
+	}
+	if f.Account == "" || f.Account == s.cfg.Account {
+		ctx, cancel := context.WithTimeout(s.life, probeTimeout)
+		_ = s.WaitReady(ctx) // else the rule begins now
+		cancel()
 	}
 	if f.Account != "" {
 		s.kit.mu.Lock()
