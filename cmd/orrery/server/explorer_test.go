@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -516,6 +517,9 @@ func TestExplorerCancel(t *testing.T) {
 // While somebody asks for them, requests of all APIs are recorded with both sides, without credentials.
 func TestWatchedRequests(t *testing.T) {
 	s := pageServer(t, nil)
+	if err := s.WaitReady(t.Context()); err != nil { // the requests of a start are watched too
+		t.Fatal(err)
+	}
 	b := openPage(t, s, WellKnownKey)
 	read := func(after int64) (got WatchedRequests) {
 		t.Helper()
@@ -538,7 +542,20 @@ func TestWatchedRequests(t *testing.T) {
 	_ = s.table(ctx, http.MethodPost, "/Tables", []byte(`{"TableName":"devicelog"}`))
 	_ = s.demoCustomers(ctx) // duplicate ids
 	_ = b.send("GET", "api/nosql/dbs", "")
-	got := read(begin.Last)
+	// A request is recorded when its reply is on its way.
+	var got WatchedRequests
+	recorded := func(api, status string) bool {
+		return slices.ContainsFunc(got.Requests, func(r *WatchedRequest) bool {
+			return r.API == api && r.Status == status
+		})
+	}
+	for n := 0; n < 2000; n++ {
+		got = read(begin.Last)
+		if recorded(NoSQL, "409") && recorded(Table, "409") && recorded(Mongo, "11000") {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 	text, _ := json.Marshal(got)
 	if bytes.Contains(text, []byte("sig%3d")) || bytes.Contains(text, []byte("SharedKeyLite")) ||
 		bytes.Contains(text, []byte(b.token)) {
