@@ -32,9 +32,10 @@ type TextJSON struct {
 
 // textRule is a compiled rule.
 type textRule struct {
-	segs     []string
-	language *text.Language
-	options  text.Options
+	segs          []string
+	language      *text.Language
+	options       text.Options
+	terms, length uint64 // ids of the two paths
 }
 
 // addTexts compiles the policy's textIndexes. A malformed rule is ignored, like a malformed spatial index.
@@ -45,7 +46,9 @@ func (p *Policy) addTexts(list []json.RawMessage) {
 			continue
 		}
 		if l, ok := text.LanguageOf(j.Language); ok {
-			p.texts = append(p.texts, textRule{j.Path, l, text.Options{Common: j.Common}})
+			p.texts = append(p.texts, textRule{segs: j.Path, language: l, options: text.Options{Common: j.Common},
+				terms:  p.PathID(append([]string{TextPath}, j.Path...)),
+				length: p.PathID(append([]string{LengthPath}, j.Path...))})
 		}
 	}
 }
@@ -62,16 +65,12 @@ func (w *walker) texts(doc value.Value) {
 		if v.Kind() != value.String {
 			continue
 		}
-		id, n := child(w.p.Seed, []byte(TextPath)), int64(0)
-		length := child(w.p.Seed, []byte(LengthPath))
-		for _, s := range r.segs {
-			id, length = child(id, []byte(s)), child(length, []byte(s))
-		}
+		n := int64(0)
 		r.language.Terms(v.Str(), r.options, func(t text.Term) bool {
-			w.emit(id, Term(t.Text), true)
+			w.emit(r.terms, Term(t.Text), true)
 			n++
 			return true
 		})
-		w.emit(length, value.IntOf(n), false)
+		w.emit(r.length, value.IntOf(n), false)
 	}
 }

@@ -53,9 +53,6 @@ func (p *Policy) addWords(list []json.RawMessage) {
 	}
 }
 
-// HasWords reports whether the policy has a rule for words.
-func (p *Policy) HasWords() bool { return p.words != nil }
-
 // Texts calls f with each text of a document and its language, until f returns false. path is the index in Paths, -1
 // for a text that is one only because all are.
 func (w *Words) Texts(doc value.Value, f func(path int, s []byte, l *text.Language) bool) bool {
