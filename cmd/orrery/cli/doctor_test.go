@@ -153,7 +153,8 @@ func TestDoctorOfOddServers(t *testing.T) {
 	}
 }
 
-// raw returns the URL of a server that answers each connection with the same bytes.
+// raw returns the URL of a server that answers each connection with the same bytes, once a request has begun: a client
+// that reads them before it has asked calls them unsolicited.
 func raw(t *testing.T, text string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -163,6 +164,7 @@ func raw(t *testing.T, text string) string {
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			_, _ = io.ReadFull(c, make([]byte, 1))
 			_, _ = io.WriteString(c, text)
 			_ = c.(*net.TCPConn).CloseWrite()
 			_, _ = io.Copy(io.Discard, c)
