@@ -2,7 +2,7 @@
 # Runs the clients of other languages against ./bin/orrery on free ports, prints counts, and verifies the resulting
 # stores.
 #
-#   conformance/clients/run.sh [js|python|java|console|gremlinserver|mongosh|page|programs [FILE...]]     default: all; FILE: only these test files of js or python
+#   conformance/clients/run.sh [js|python|java|console|gremlinserver|mongosh|page|programs|docs [FILE...]]     default: all; FILE: only these test files of js or python
 #
 # Needs node and npm. Python, Java and the Gremlin Console (Java) are run where they are installed. The clients come
 # from the registries, in the versions of the lock files. ORRERY_BIN names another binary, and ORRERY_FLAGS are further
@@ -224,6 +224,12 @@ run_programs() {
   ORRERY_BIN=$bin CHROMIUM=$chromium node_tests programs programs.mjs
 }
 
+# The blocks of the documents for the first hour, with the clients of the languages that have been run before.
+run_docs() {
+  cd "$here/docs"
+  ORRERY_BIN=$bin node_tests docs blocks.mjs
+}
+
 # each SERVERS LANGUAGES [FILE...] runs languages one after the other.
 each() {
   local lang bad=0
@@ -236,7 +242,7 @@ each() {
 
 status=0
 case ${1:-} in
-js | python | java | console | gremlinserver | mongosh | page | programs)
+js | python | java | console | gremlinserver | mongosh | page | programs | docs)
   servers "$1"
   each "$1" "$@" || status=1
   ;;
@@ -246,7 +252,7 @@ js | python | java | console | gremlinserver | mongosh | page | programs)
   servers others
   each node "js mongosh page" "$@" >"$work/beside.log" 2>&1 &
   beside=$!
-  each others "python java console gremlinserver programs" "$@" || status=1
+  each others "python java console gremlinserver programs docs" "$@" || status=1
   wait "$beside" || status=1
   beside=
   cat "$work/beside.log"

@@ -14,6 +14,8 @@
 //	pkranges container=c pk=/a throughput=n   the number of physical partitions of a new container
 //	go example=e [container=c]              the code of the example e (examples_test.go), which runs and prints lines
 //
+// Programs that are saved as a file (file=NAME) and commands (sh) are run by conformance/clients/docs.
+//
 // A container may have throughput=n where it is created. A line after a block, or after its result, that begins with a
 // number of request units ("2.34 RU") is the charge of the block. In the guides of charged each block has one.
 package guides
@@ -156,6 +158,9 @@ func sameNumber(a, b string) bool {
 // is what it costs, 0 where that isn't known.
 func (g *guide) run(b block) (rows []any, ran bool) {
 	g.charge = 0
+	if b.args["file"] != "" {
+		return nil, false
+	}
 	switch b.kind {
 	case "json":
 		if b.args["container"] == "" {

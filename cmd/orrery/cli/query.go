@@ -49,7 +49,8 @@ func (q *queryCmd) command(s *streams, engines []server.EngineKind) *cobra.Comma
 		Args: only(func(text string) error { q.Text = text; return nil }),
 		RunE: runs(func() error { return q.run(s, engines) })}
 	f := cmd.Flags()
-	f.StringVar(&q.Endpoint, "endpoint", "http://127.0.0.1:8081", "NoSQL endpoint of a server.")
+	f.StringVar(&q.Endpoint, "endpoint", "", "`URL` of a server's NoSQL API; without it, --data and --engine the "+
+		"server of ./data is asked, or the one at the default address.")
 	q.keyFlags.flags(f)
 	f.Var(&q.Data, "data", "Read the store in this data `DIR` instead; no server may have it open.")
 	f.StringVar(&q.Engine, "engine", "", "Read the store at this `ADDRESS` instead; servers may be using it.")
@@ -80,8 +81,10 @@ func (q *queryCmd) run(s *streams, engines []server.EngineKind) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var err error
-	if q.Key, err = q.key(); err != nil {
-		return err
+	if q.Data == "" && q.Engine == "" {
+		if q.Endpoint, q.Key, err = q.nosqlServer(q.Endpoint); err != nil {
+			return err
+		}
 	}
 	do, closing, err := q.transport(ctx, engines)
 	if err != nil {

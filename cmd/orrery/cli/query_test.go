@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"io"
 	"log/slog"
 	"strings"
@@ -101,5 +102,41 @@ func TestQueryCommand(t *testing.T) {
 		&out, &errOut)
 	if code != 1 || !strings.HasPrefix(errOut.String(), "orrery: no server answers at http://127.0.0.1:1: ") {
 		t.Errorf("no server: exit %d, %s", code, errOut.String())
+	}
+}
+
+// Without an endpoint a query and a tail ask the server of ./data, with its own key.
+func TestServerOfDataIsAsked(t *testing.T) {
+	t.Chdir(t.TempDir())
+	cfg := server.Ephemeral()
+	cfg.Memory, cfg.Data = false, "data"
+	cfg.Key = base64.StdEncoding.EncodeToString([]byte(strings.Repeat("own key ", 8)))
+	cfg.TableAddr, cfg.GremlinAddr, cfg.MongoAddr = server.Off, server.Off, server.Off
+	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	s, err := server.Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Stop(context.Background()) }()
+	if err := s.LoadDemo(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"query", "--db", "shop", "--container", "orders", "SELECT VALUE COUNT(1) FROM c WHERE c.total > 3"}
+	var out, errOut bytes.Buffer
+	if code := run(args, &out, &errOut); code != 0 || out.String() != "4\n" {
+		t.Errorf("exit %d: %s%s", code, out.String(), errOut.String())
+	}
+	t.Setenv("OTHER", strings.ToLower(server.WellKnownKey))
+	errOut.Reset()
+	if code := run(append(args, "--key", "env:OTHER"), &out, &errOut); code != 1 ||
+		!strings.Contains(errOut.String(), "401") {
+		t.Errorf("another key: exit %d: %s", code, errOut.String())
+	}
+	lines, _, end := tailing(t, &tailCmd{From: "beginning", Container: "shop/orders"})
+	if first := next(t, lines); first["customer"] == nil {
+		t.Errorf("a tail: %v", first)
+	}
+	if err := end(); err != nil {
+		t.Error(err)
 	}
 }

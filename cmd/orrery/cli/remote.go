@@ -72,6 +72,27 @@ func (r *remote) server() (*door.Server, error) {
 		Account: r.Account, Key: key}, nil
 }
 
+// nosqlServer returns the address and the key of a NoSQL API: of this endpoint, or if it is "" of the server of ./data,
+// or of the default address. A key that was given is used in any case.
+func (f *keyFlags) nosqlServer(endpoint string) (address, key string, err error) {
+	key, err = f.key()
+	if err != nil || endpoint != "" {
+		return endpoint, key, err
+	}
+	r := remote{Account: "localhost"}
+	if key != server.WellKnownKey {
+		r.Key = key
+	}
+	s, err := r.server()
+	if err == nil && s.NoSQL == "" {
+		err = errors.New("the server of ./data has no NoSQL API (--nosql-addr off)")
+	}
+	if err != nil {
+		return "", "", err
+	}
+	return s.NoSQL, s.Key, nil
+}
+
 // connected returns the server that has left its connection strings.
 func connected(c *server.Connections, key string) (*door.Server, error) {
 	s := &door.Server{Account: c.Account, Key: key}

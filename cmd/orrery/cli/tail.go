@@ -36,7 +36,8 @@ func (t *tailCmd) command(s *streams) *cobra.Command {
 		Args: only(func(text string) error { t.Container = text; return nil }),
 		RunE: runs(func() error { return t.run(s) })}
 	f := cmd.Flags()
-	f.StringVar(&t.Endpoint, "endpoint", "http://127.0.0.1:8081", "NoSQL endpoint of a server.")
+	f.StringVar(&t.Endpoint, "endpoint", "", "`URL` of a server's NoSQL API; without it the server of ./data is "+
+		"asked, or the one at the default address.")
 	t.keyFlags.flags(f)
 	f.StringVar(&t.From, "from", "now", "Where to begin: beginning, now, or a `TIME` such as 2026-05-04T12:00:00Z.")
 	f.BoolVar(&t.AllVersions, "all-versions", false, "Print every version and every deletion, of a container with a "+
@@ -63,7 +64,7 @@ func (t *tailCmd) run(s *streams) error {
 // follow reads the feed until ctx ends. A server that can't be reached is tried again, after the first page: the feed
 // continues after the last page that was printed completely. So a change may be printed again, but none is left out.
 func (t *tailCmd) follow(ctx context.Context, s *streams) (err error) {
-	if t.Key, err = t.key(); err != nil {
+	if t.Endpoint, t.Key, err = t.nosqlServer(t.Endpoint); err != nil {
 		return err
 	}
 	f := feedReader{tailCmd: t, client: door.Client(tailWait)}
