@@ -2,7 +2,6 @@ package mongoapi
 
 import (
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -11,8 +10,7 @@ import (
 // checkHint refuses the hint of an index that doesn't exist, is hidden, or isn't in the Stable API that the command
 // keeps to. An existing one has no effect: the store indexes every path, and chooses by itself. k is nil for a
 // collection that doesn't exist; then any hint is allowed.
-func checkHint(k *coll, body value.Value) error {
-	h := args.Given(body, "hint")
+func checkHint(k *coll, h value.Value) error {
 	if k == nil || !h.IsDefined() || h.Kind() == value.Object && h.Len() == 0 {
 		return nil
 	}

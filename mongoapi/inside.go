@@ -21,6 +21,19 @@ func (k *coll) Read(ctx context.Context, pk core.PartitionKey, id value.Value) (
 	return k.tx.Read(ctx, k.Container, clonePK(pk), id.Clone())
 }
 
+// readInto does what Read does, but the document is valid only until the next use of p. A transaction keeps what it
+// reads, so there it has memory of its own.
+func (k *coll) readInto(ctx context.Context, p *pointRead, pk core.PartitionKey, id value.Value) (*core.Item, error) {
+	if k.tx != nil {
+		return k.Read(ctx, pk, id)
+	}
+	_, err := k.Container.ReadInto(ctx, &p.it, &p.mem, pk, id)
+	if err != nil {
+		return nil, err
+	}
+	return &p.it, nil
+}
+
 // Query starts a query.
 func (k *coll) Query(ctx context.Context, q *exec.Query) (*exec.Rows, error) {
 	if k.tx == nil {

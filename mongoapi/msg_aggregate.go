@@ -86,7 +86,7 @@ func (r *request) aggregateCursor(name string) (*cursor, *agg.Pipeline, error) {
 		return nil, nil, merr.New(merr.InvalidNamespace, "{aggregate: 1} is not valid for this pipeline: it needs a "+
 			"collection")
 	}
-	if err := checkHint(k, r.body); err != nil {
+	if err := checkHint(k, args.Given(r.body, "hint")); err != nil {
 		return nil, nil, err
 	}
 	if o := p.Lead.Sort; o != nil {

@@ -47,7 +47,7 @@ func count(r *request, dst []byte) ([]byte, error) {
 	if k == nil {
 		return bson.AppendInt32(dst, "n", 0), nil
 	}
-	if err := checkHint(k, r.body); err != nil {
+	if err := checkHint(k, args.Given(r.body, "hint")); err != nil {
 		return dst, err
 	}
 	n, err := r.count(k, f, a.skip, a.limit)
@@ -105,7 +105,7 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 		docs = c.src
-	} else if err := checkHint(k, r.body); err != nil {
+	} else if err := checkHint(k, args.Given(r.body, "hint")); err != nil {
 		return dst, err
 	}
 	if v == nil {

@@ -53,7 +53,7 @@ func deleteDocs(r *request, dst []byte) ([]byte, error) {
 func (t *writeTarget) delete(spec value.Value, number int) (o outcome, ends bool, err error) {
 	st, err := compileDelete(spec)
 	if err == nil {
-		err = checkHint(t.k, spec)
+		err = checkHint(t.k, args.Given(spec, "hint"))
 	}
 	if err == nil {
 		err = t.collate(t.k, args.Given(spec, "collation"))

@@ -277,7 +277,7 @@ func (r *request) planOf(x *explained, run bool) (*planned, error) {
 	if k == nil {
 		return &planned{text: "the collection does not exist"}, nil
 	}
-	if err := checkHint(k, x.spec); err != nil {
+	if err := checkHint(k, args.Given(x.spec, "hint")); err != nil {
 		return nil, err
 	}
 	if err = k.prepare(x.f, r.exprEnv()); err == nil {

@@ -2,6 +2,7 @@ package mongoapi
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
@@ -27,7 +28,7 @@ type findArgs struct {
 	single, keep             bool
 	tailable, await          bool
 	simple                   bool // only filter, limit and batch
-	min, max                 value.Value
+	hint, min, max           value.Value
 	key, number              bool // returnKey, showRecordId
 	shown                    exec.Shown
 }
@@ -62,7 +63,7 @@ func (r *request) findArgs() (findArgs, error) {
 		case "noCursorTimeout":
 			a.keep = expr.Truthy(v)
 		case "hint":
-			plain = false
+			a.hint, plain = v, false
 		case "tailable":
 			a.tailable = expr.Truthy(v)
 		case "awaitData":
@@ -84,7 +85,7 @@ func (r *request) findArgs() (findArgs, error) {
 	}
 	a.simple = plain && a.sort.Len() == 0 && a.projection.Len() == 0 && a.skip == 0 && a.batch != 0 &&
 		!a.tailable && !a.await && a.min.Len() == 0 && a.max.Len() == 0 && !a.key && !a.number
-	a.shown = naturalOrder(exec.Creation, a.sort, args.Given(r.body, "hint"))
+	a.shown = naturalOrder(exec.Creation, a.sort, a.hint)
 	return a, a.checkTail()
 }
 
@@ -135,7 +136,7 @@ func find(r *request, dst []byte) ([]byte, error) {
 	if v != nil {
 		return r.findOnView(dst, v, a)
 	}
-	if err := checkHint(k, r.body); err != nil {
+	if err := checkHint(k, a.hint); err != nil {
 		return dst, err
 	}
 	if k != nil && a.tailable {
@@ -272,7 +273,9 @@ func onlyID(q value.Value) (value.Value, bool) {
 
 // findPoint is a find by `_id` only: a read and a copy.
 func (r *request) findPoint(dst []byte, k *coll, id value.Value) ([]byte, error) {
-	it, err := k.Read(r.ctx, core.PartitionKey{id}, id)
+	p := pointReads.Get().(*pointRead)
+	defer p.put()
+	it, err := k.readInto(r.ctx, p, core.PartitionKey{id}, id)
 	if err != nil && !status.Is(err, status.NotFound) {
 		return dst, err
 	}
@@ -295,4 +298,20 @@ func (r *request) findPoint(dst []byte, k *coll, id value.Value) ([]byte, error)
 	dst = append(append(append(dst, r.db...), '.'), k.ID()...)
 	dst = append(dst, 0)
 	return bson.End(r.appendAt(dst), at), nil
+}
+
+// pointRead is the memory of a document that is read and copied to the reply, reused by the next such read. Commands
+// take it from pointReads, so that idle connections have none.
+type pointRead struct {
+	it  core.Item
+	mem core.Mem
+}
+
+var pointReads = sync.Pool{New: func() any { return new(pointRead) }}
+
+// put gives the memory back, unless a large document has enlarged it.
+func (p *pointRead) put() {
+	if p.it = (core.Item{}); p.mem.Size() <= keepBuffer {
+		pointReads.Put(p)
+	}
 }

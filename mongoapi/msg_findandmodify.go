@@ -84,7 +84,7 @@ func (r *request) compileFAM(k *coll) (st statement, fields value.Value, err err
 	if err = r.collate(k, args.Given(b, "collation")); err != nil {
 		return st, fields, err
 	}
-	if err = checkHint(k, b); err != nil {
+	if err = checkHint(k, args.Given(b, "hint")); err != nil {
 		return st, fields, err
 	}
 	scope, err := r.scope(r.body)

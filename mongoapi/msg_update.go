@@ -105,7 +105,7 @@ type writeTarget struct {
 func (t *writeTarget) update(spec value.Value, number int) (o outcome, ends bool, err error) {
 	st, err := t.compileUpdate(t.k, spec, t.scope)
 	if err == nil {
-		err = checkHint(t.k, spec)
+		err = checkHint(t.k, args.Given(spec, "hint"))
 	}
 	if err == nil && t.k == nil && st.upsert {
 		if t.k, _, err = t.ensure(t.db, t.name); err != nil {

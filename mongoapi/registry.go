@@ -4,6 +4,7 @@ import "github.com/orrerydb/orrery/mongoapi/args"
 
 // command is one entry of the registry. fn appends the fields of the reply, without ok.
 type command struct {
+	name  string // by which it was called
 	fn    func(r *request, dst []byte) ([]byte, error)
 	open  bool // allowed before authentication
 	txn   bool // may be part of a transaction
@@ -145,10 +146,12 @@ func init() {
 		"getLastError":                   {fn: gone(5739000, "getLastError command is not supported")},
 		"getlasterror":                   {fn: gone(5739000, "getLastError command is not supported")},
 	}
-	for name := range commands {
+	for name, def := range commands {
 		if unsupported[name] {
 			panic("mongoapi: " + name + " is both supported and not")
 		}
+		def.name = name
+		commands[name] = def
 	}
 }
 

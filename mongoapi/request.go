@@ -13,8 +13,8 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
-	"github.com/orrerydb/orrery/core/yield"
 	"github.com/orrerydb/orrery/internal/admit"
+	"github.com/orrerydb/orrery/internal/deadline"
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/failpoint"
@@ -61,7 +61,8 @@ type request struct {
 	commit    uint64 // the cluster time of the last commit that the command has made; 0 = it isn't known
 	resumable bool   // the command reads a change stream
 	charge    float64
-	legacy    bool // received as OP_QUERY
+	legacy    bool              // received as OP_QUERY
+	limit     *deadline.Context // ctx of a command that runs; nil = it was refused before
 	cancel    context.CancelFunc
 	retried   []int32     // statements that an earlier attempt of the command has made
 	more      bool        // there is another reply to the same command
@@ -101,6 +102,9 @@ func (c *conn) run(dst, body []byte, seqs []wire.Seq, legacy bool) []byte {
 	c.more = r.more
 	if r.cancel != nil {
 		r.cancel()
+	}
+	if r.limit != nil {
+		r.limit.End()
 	}
 	took := c.s.clk.Now().Sub(r.start)
 	c.s.tops.count(r, took)
@@ -157,17 +161,23 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 		return dst, err
 	}
 	r.announce()
+	own := new(struct { // a single allocation for both
+		limit deadline.Context
+		place admit.Place
+	})
+	own.limit.Context, own.limit.Clock = r.ctx, r.s.real
 	if !def.open && !def.free {
-		place := new(admit.Place)
-		if err := place.Enter(r.ctx, r.s.o.Gate); err != nil {
+		if err := own.place.Enter(r.ctx, r.s.o.Gate); err != nil {
 			return dst, err
 		}
-		defer place.Leave()
-		r.ctx = yield.With(r.ctx, place)
+		defer own.place.Leave()
+		own.limit.Place = &own.place
 	}
 	if r.maxTimeMS > 0 && r.name != "getMore" { // there it may be a time to wait
-		r.ctx, r.cancel = context.WithTimeout(r.ctx, time.Duration(r.maxTimeMS)*time.Millisecond)
+		own.limit.At = r.s.real.Now().Add(time.Duration(r.maxTimeMS) * time.Millisecond)
 	}
+	r.limit = &own.limit
+	r.ctx = r.limit
 	if j := r.s.eng.Journal(); j.Active() && !j.Shared() {
 		r.seen = j.Mark()
 	}
@@ -226,8 +236,12 @@ func (r *request) readArguments() (def command, ok bool, err error) {
 	if !it.Next() {
 		return def, false, merr.New(merr.FailedToParse, "the command document is empty")
 	}
-	r.name, r.arg = string(it.Key()), it.Value()
-	def, ok = commands[r.name]
+	if def, ok = commands[string(it.Key())]; ok {
+		r.name = def.name // without a copy
+	} else {
+		r.name = string(it.Key())
+	}
+	r.arg = it.Value()
 	var few [args.Few][]byte
 	seen := few[:0]
 	for it.Next() {
@@ -235,7 +249,10 @@ func (r *request) readArguments() (def command, ok bool, err error) {
 		if err != nil {
 			return def, ok, err
 		}
-		kind, known := def.args[string(it.Key())]
+		kind, known := args.Any, false
+		if !generic {
+			kind, known = def.args[string(it.Key())]
+		}
 		switch {
 		case generic || known:
 			if args.Contains(seen, it.Key()) {

@@ -84,6 +84,7 @@ type Server struct {
 	users     users.Store
 	o         Options
 	clk       *clock.Clock
+	real      *clock.Clock // wall clock for the limits of commands; the data's clock may be frozen
 	log       *slog.Logger
 	cursors   *cursors
 	sessions  *sessions
@@ -128,7 +129,7 @@ func New(e *core.Engine, o Options) *Server {
 	if o.Limits == (peer.Limits{}) {
 		o.Limits = peer.Defaults
 	}
-	s := &Server{eng: e, users: users.Store{Engine: e}, o: o, clk: o.Clock, log: o.Logger,
+	s := &Server{eng: e, users: users.Store{Engine: e}, o: o, clk: o.Clock, real: clock.New(), log: o.Logger,
 		lns: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{}, stop: make(chan struct{}),
 		wake: make(chan struct{}, 1), began: o.Clock.Now()}
 	s.release = releases[o.Release]

@@ -17,6 +17,7 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/yield"
 	"github.com/orrerydb/orrery/internal/admit"
+	"github.com/orrerydb/orrery/internal/deadline"
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
@@ -155,8 +156,8 @@ func (d *Door) Failed(g *gin.Context) {
 func (d *Door) Limited(g *gin.Context) {
 	c := g.Writer.(Of).base()
 	if d.MaxTime > 0 {
-		ctx := &deadline{Context: c.ctx, at: d.real.Now().Add(d.MaxTime), clock: d.real, place: &c.place}
-		defer ctx.end()
+		ctx := &deadline.Context{Context: c.ctx, At: d.real.Now().Add(d.MaxTime), Clock: d.real, Place: &c.place}
+		defer ctx.End()
 		c.ctx = ctx
 	} else {
 		c.ctx = yield.With(c.ctx, &c.place)

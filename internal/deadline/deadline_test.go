@@ -1,4 +1,4 @@
-package rest
+package deadline
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/yield"
 )
 
 // key is the key of a value in a context.
@@ -15,8 +16,8 @@ type key struct{}
 func TestDeadline(t *testing.T) {
 	parent, leave := context.WithCancel(context.WithValue(context.Background(), key{}, "value"))
 	at := time.Now()
-	make := func(in time.Duration) *deadline {
-		return &deadline{Context: parent, at: time.Now().Add(in), clock: clock.New()}
+	make := func(in time.Duration) *Context {
+		return &Context{Context: parent, At: time.Now().Add(in), Clock: clock.New()}
 	}
 
 	passed := make(-time.Second)
@@ -45,17 +46,42 @@ func TestDeadline(t *testing.T) {
 		child.Value(key{}) != "value" {
 		t.Fatal(soon.Err(), context.Cause(child))
 	}
+	none := &Context{Context: parent}
+	if _, ok := none.Deadline(); ok || none.Err() != nil || none.Value(key{}) != "value" ||
+		none.Done() != parent.Done() {
+		t.Fatal("without a deadline it isn't its parent")
+	}
 	waited := make(time.Hour)
 	heard := waited.Done()
 	leave()
 	<-heard
-	for _, d := range []*deadline{far, waited} {
+	for _, d := range []*Context{far, waited, none} {
 		if !errors.Is(d.Err(), context.Canceled) {
 			t.Fatal(d.Err())
 		}
 	}
 	ended := make(time.Hour)
 	ended.Done()
-	ended.end()
+	ended.End()
 	<-ended.Done()
+}
+
+// place counts how often its request gives it up.
+type place int
+
+func (p *place) Leave() bool { *p++; return false }
+func (p *place) Return()     {}
+
+// TestPlace: the place is the request's own, and else that of the context that it began with.
+func TestPlace(t *testing.T) {
+	var outer, own place
+	parent := yield.With(context.Background(), &outer)
+	for _, c := range []*Context{{Context: parent, Place: &own}, {Context: parent}} {
+		if err := yield.While(c, func() error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if outer != 1 || own != 1 {
+		t.Fatal("given up", outer, own)
+	}
 }
