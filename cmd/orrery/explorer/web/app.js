@@ -118,7 +118,23 @@ function start(hello) {
 
 /** Builds the frame of the page. */
 function frame() {
-	const side = h('nav', { class: 'side', id: 'side', 'data-region': '', 'aria-label': 'Databases' });
+	const side = h('nav', {
+		class: 'side',
+		id: 'side',
+		'data-region': '',
+		'aria-label': 'Databases',
+		onkeydown: (e) => {
+			if (e.key === 'Escape') closeSide(menu);
+		},
+	});
+	// in a narrow window the side is a sheet that this button opens
+	const menu = button(
+		'Databases',
+		() => {
+			if (document.body.classList.toggle('side-open')) t.focus();
+		},
+		{ icon: 'menu', only: true, class: 'quiet narrow' },
+	);
 	const search = h('input', {
 		type: 'search',
 		placeholder: 'Filter',
@@ -169,7 +185,13 @@ function frame() {
 	const crumb = h('h1', { class: 'crumb' });
 	const logLine = h(
 		'button',
-		{ type: 'button', class: 'logline', 'aria-expanded': 'false', onclick: () => toggleLog() },
+		{
+			type: 'button',
+			class: 'logline',
+			title: 'Requests of this page',
+			'aria-expanded': 'false',
+			onclick: () => toggleLog(),
+		},
 		'Requests',
 	);
 	const logBody = h('div', { class: 'logbody', hidden: true });
@@ -191,11 +213,7 @@ function frame() {
 		h(
 			'header',
 			{ class: 'top', 'data-region': '' },
-			button('Databases', () => document.body.classList.toggle('side-open'), {
-				icon: 'menu',
-				only: true,
-				class: 'quiet narrow',
-			}),
+			menu,
 			h(
 				'a',
 				{ class: 'brand', href: '#/connect', 'aria-label': 'Orrery' },
@@ -228,7 +246,7 @@ function frame() {
 			'div',
 			{ class: 'body' },
 			side,
-			h('div', { class: 'shade', onclick: () => document.body.classList.remove('side-open') }),
+			h('div', { class: 'shade', onclick: () => closeSide(menu) }),
 			h(
 				'main',
 				{ class: 'main' },
@@ -251,6 +269,13 @@ function frame() {
 	ui = { side, t, strip, nav, body, inspector, crumb, logLine, logBody, servers, lost };
 	draw();
 	logged.add(drawLog);
+}
+
+/** Closes the side where it is a sheet, and puts the focus elsewhere. @param {HTMLElement} to */
+function closeSide(to) {
+	const open = document.body.classList.contains('side-open');
+	document.body.classList.remove('side-open');
+	if (open) to.focus();
 }
 
 function focusPane() {
@@ -371,7 +396,7 @@ function draw() {
 							sub: on ? facts : '',
 							title: `${c.id}: partition key ${(c.partitionKey?.paths || []).join(', ')}; ${facts}`,
 							choose: () => {
-								document.body.classList.remove('side-open');
+								closeSide(ui.body.parentElement);
 								go({ kind: 'container', db, coll: c.id, pane: 'items' });
 							},
 							actions: session.readOnly
@@ -503,6 +528,7 @@ async function show() {
 		else tabs = [...tabs.slice(-11), { db: r.db, coll: r.coll, hash }];
 		keep('tabs', tabs);
 	}
+	closeSide(ui.body.parentElement);
 	drawTabs();
 	draw();
 	const panes = r.kind === 'container' ? containerPanes : [];
@@ -521,6 +547,8 @@ async function show() {
 		),
 	);
 	ui.nav.hidden = !panes.length;
+	for (const el of [ui.nav.querySelector('.on'), ui.strip.querySelector('.on')])
+		el?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
 	for (const a of ui.servers.children) {
 		const on = r.kind === 'server' && a.dataset.pane === r.pane;
 		a.classList.toggle('on', on);
@@ -612,7 +640,12 @@ function drawLog() {
 		),
 		last && h('span', { class: 'tag ' + (last.error ? 'bad' : 'ok') }, last.status || '–'),
 		last && h('span', { class: 'dim' }, (last.charge ? last.charge + ' RU · ' : '') + ms(last.ms)),
-		h('span', { class: 'dim right' }, 'Requests of this page ', ui.logBody.hidden ? '▴' : '▾'),
+		h(
+			'span',
+			{ class: 'dim right' },
+			h('span', { class: 'wideonly' }, 'Requests of this page '),
+			ui.logBody.hidden ? '▴' : '▾',
+		),
 	);
 	if (ui.logBody.hidden) return;
 	if (!ui.logRows) {

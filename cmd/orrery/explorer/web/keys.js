@@ -66,7 +66,7 @@ document.addEventListener('keydown', (e) => {
 function nextRegion(back) {
 	const regions = /** @type {HTMLElement[]} */ (
 		[...document.querySelectorAll('[data-region]')].filter(
-			(r) => /** @type {HTMLElement} */ (r).offsetParent !== null,
+			(r) => r.checkVisibility({ visibilityProperty: true }),
 		)
 	);
 	const now = regions.findIndex((r) => r.contains(document.activeElement));

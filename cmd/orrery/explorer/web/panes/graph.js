@@ -70,7 +70,7 @@ export function mount(el, ctx) {
 				h('span', null, charge.toFixed(2) + ' RU'),
 				h(
 					'span',
-					{ class: 'right' },
+					{ class: 'right wideonly' },
 					'Click shows properties, double click expands, drag moves, the wheel zooms',
 				),
 			);

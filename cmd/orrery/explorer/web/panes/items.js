@@ -152,7 +152,7 @@ export function mount(el, ctx) {
 				r.to ? h('span', null, `Items ${count(r.from)} to ${count(r.to)}${r.more ? ' of ' + all(r.to) : ''}`) : '',
 				charge ? h('span', null, charge.toFixed(2) + ' RU') : '',
 				took ? h('span', null, Math.round(took) + ' ms a page') : '',
-				h('span', { class: 'right' }, 'Enter opens, Space selects'),
+				h('span', { class: 'right wideonly' }, 'Enter opens, Space selects'),
 			);
 		},
 		failed: (e) => {

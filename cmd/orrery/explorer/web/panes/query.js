@@ -382,7 +382,7 @@ export function mount(el, ctx) {
 						reading && !run.disabled ? h('span', null, 'Reading more …') : '',
 					]
 				: '',
-			h('span', { class: 'right' }, 'Ctrl+Enter runs, Esc cancels'),
+			h('span', { class: 'right wideonly' }, 'Ctrl+Enter runs, Esc cancels'),
 		);
 	}
 

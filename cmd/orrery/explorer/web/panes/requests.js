@@ -164,10 +164,14 @@ export function mount(el, ctx) {
 					null,
 					h(
 						'td',
-						{ colspan: '8', class: 'empty' },
-						list.length
-							? 'No request fits the filter.'
-							: 'Requests of programs show here as they come. This page’s own are below.',
+						{ colspan: '8' },
+						h(
+							'div',
+							{ class: 'empty' },
+							list.length
+								? 'No request fits the filter.'
+								: 'Requests of programs show here as they come. This page’s own are below.',
+						),
 					),
 				),
 			);
