@@ -16,7 +16,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 func smallStore(t *testing.T, fs vfs.FS, log *lines) *Engine {
@@ -28,8 +30,8 @@ func smallStore(t *testing.T, fs vfs.FS, log *lines) *Engine {
 // accepted.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	const disk = 64 << 20
-	fs, log := newSmallFS(disk), &lines{}
+	disk := race.Fewer(64, 24) << 20
+	fs, log := newSmallFS(int64(disk)), &lines{}
 	e := smallStore(t, fs, log)
 	defer e.Close()
 	n := 0
@@ -79,8 +81,8 @@ func TestFullDiskDeleteMakesRoom(t *testing.T) {
 	t.Parallel()
 	for name, key := range map[string]func(int) string{"in order": keyName, "scattered": scattered} {
 		t.Run(name, func(t *testing.T) {
-			const disk = 64 << 20
-			e := smallStore(t, newSmallFS(disk), &lines{})
+			disk := race.Fewer(64, 24) << 20
+			e := smallStore(t, newSmallFS(int64(disk)), &lines{})
 			defer e.Close()
 			n, err := fillUpWith(e, disk/(10<<10), key)
 			if !errors.Is(err, kv.ErrFull) {
