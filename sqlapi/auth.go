@@ -31,7 +31,7 @@ type authority struct {
 	aad   []byte    // third part of the emulator's own AAD token: base64url of the key's text
 	date  atomic.Pointer[parsedDate]
 
-	// byRID reports whether each id of a link is the resource id of an existing resource, and not a name.
+	// byRID reports whether each id of a link is a resource id, and not a name.
 	byRID func(segments []string) bool
 
 	tokens *wire.Signer
@@ -124,9 +124,8 @@ func (a *authority) check(c *call) error {
 //	the link in lower case                by resource ids only: .NET, Java and Python when they follow a _self
 //	its last id alone, in lower case      by resource ids only: Java, .NET, and all for offers
 //
-// A signature over the lower-case link is only accepted when each id in the link is the resource id of an existing
-// resource. A link with a name must be signed in its own case. Otherwise a signature for "colls/case" would also be
-// valid for "colls/Case".
+// A signature over the lower-case link is only accepted when each id in the link is a resource id. A link with a name
+// must be signed in its own case. Otherwise a signature for "colls/case" would also be valid for "colls/Case".
 func (a *authority) checkMaster(c *call, sig []byte) error {
 	date := header(c.In, hDate)
 	if date == "" {

@@ -2,11 +2,12 @@ package sqlapi
 
 import (
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
-// namedByRIDs reports whether each id of a link is the resource id of an existing resource. If a resource has that id
-// as its name, the id counts as a name and the result is false.
+// namedByRIDs reports whether each id of a link is the resource id of an existing resource, or one that nothing has any
+// more. If a resource has that id as its name, the id counts as a name and the result is false.
 func (s *Server) namedByRIDs(segs []string) bool {
 	if len(segs) == 2 && segs[0] == "offers" { // offers have no names
 		_, ok := wire.ParseRID(segs[1], 3)
@@ -16,7 +17,10 @@ func (s *Server) namedByRIDs(segs []string) bool {
 		return false
 	}
 	d, err := s.database(segs[1], 0)
-	if err != nil || d.ID == segs[1] {
+	if err != nil {
+		return isGone(err, segs[1], 4)
+	}
+	if d.ID == segs[1] {
 		return false
 	}
 	if len(segs) == 2 {
@@ -33,10 +37,20 @@ func (s *Server) namedByRIDs(segs []string) bool {
 	return false
 }
 
+// isGone reports whether a look-up found nothing because its id is a resource id, with n bytes, that nothing has. A
+// client that follows a _self after a delete must see that the resource is gone, and not that its signature is wrong.
+func isGone(err error, id string, n int) bool {
+	_, ok := wire.ParseRID(id, n)
+	return ok && status.Is(err, status.NotFound)
+}
+
 // childByRIDs is namedByRIDs for a container and its children.
 func (s *Server) childByRIDs(d *core.Database, segs []string) bool {
 	ct, err := s.container(d.ID, segs[0], 0)
-	if err != nil || ct.ID() == segs[0] {
+	if err != nil {
+		return isGone(err, segs[0], 8)
+	}
+	if ct.ID() == segs[0] {
 		return false
 	}
 	if len(segs) == 1 {
@@ -53,7 +67,14 @@ func (s *Server) childByRIDs(d *core.Database, segs []string) bool {
 // resourceByRIDs is namedByRIDs for a resource of a database and for the permissions of a user.
 func (s *Server) resourceByRIDs(t *resourceType, o *owner, segs []string) bool {
 	r, err := t.find(s, o, segs[0])
-	if err != nil || r.ID == segs[0] {
+	if err != nil {
+		n := 8
+		if t == permissions {
+			n = 16
+		}
+		return isGone(err, segs[0], n)
+	}
+	if r.ID == segs[0] {
 		return false
 	}
 	if t == users && len(segs) == 3 && segs[1] == "permissions" {

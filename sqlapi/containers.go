@@ -17,6 +17,18 @@ import (
 // none gets a container with the system key. It never sends a key with its requests.
 const legacyVersion = "2018-12-31"
 
+// isLegacy reports whether the client is from before legacyVersion.
+func (c *call) isLegacy() bool {
+	v := header(c.In, hVersion)
+	return v != "" && v < legacyVersion
+}
+
+// knowsNoKey reports whether a container has no partition key as far as the client knows: the client is from before
+// legacyVersion, and the container has the system key.
+func (c *call) knowsNoKey(ct *core.Container) bool {
+	return ct.Spec().PartitionKey.SystemKey && c.isLegacy()
+}
+
 // container returns the container that the path names, by ids or by resource ids. sub is the sub-status of the error
 // when it doesn't exist.
 func (c *call) container(sub int) (*core.Container, error) {
@@ -130,7 +142,7 @@ func (f *feedReply) addContainers(d *core.Database, from, n int) error {
 		if n--; n < 0 {
 			return nil
 		}
-		f.add(appendContainer(nil, ct))
+		f.add(appendContainer(nil, ct, !f.c.isLegacy()))
 	}
 	return nil
 }
@@ -177,7 +189,7 @@ func createContainer(c *call) error {
 	if err != nil {
 		return err
 	}
-	if spec.PartitionKey.SystemKey && header(c.In, hVersion) < legacyVersion && header(c.In, hVersion) != "" {
+	if spec.PartitionKey.SystemKey && c.isLegacy() {
 		spec.PartitionKey.Version = 1
 	}
 	if spec.Throughput, err = c.throughput(); err != nil {
@@ -200,7 +212,7 @@ func (c *call) sendContainer(ct *core.Container, code int) error {
 	c.setETag(ct.ETag())
 	c.setOwner(ct)
 	c.setContainerSession(ct)
-	c.Out = appendContainer(c.Out[:0], ct.Definition)
+	c.Out = appendContainer(c.Out[:0], ct.Definition, !c.isLegacy())
 	return c.send(code)
 }
 
@@ -210,7 +222,7 @@ func (c *call) sendContainer(ct *core.Container, code int) error {
 func (c *call) setContainerSession(ct *core.Container) {
 	best := ct.Newest()
 	c.BeginLine(rSessionToken)
-	c.Lines = wire.AppendSessionToken(c.Lines, best.ID, best.LSN)
+	c.Lines = wire.AppendSessionToken(c.Lines, best.ID, best.LSN, c.simpleTokens())
 	c.EndLine()
 	c.SetInt(hLSN, best.LSN)
 }

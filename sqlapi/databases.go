@@ -55,7 +55,7 @@ func appendDatabase(dst []byte, d *core.Database) []byte {
 func (c *call) setDatabase(d *core.Database) {
 	c.setETag(core.DatabaseETag(d))
 	c.BeginLine(rSessionToken)
-	c.Lines = wire.AppendSessionToken(c.Lines, "0", d.TS)
+	c.Lines = wire.AppendSessionToken(c.Lines, "0", d.TS, c.simpleTokens())
 	c.EndLine()
 }
 

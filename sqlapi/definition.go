@@ -84,12 +84,10 @@ func parseDefinition(body []byte, old *core.ContainerSpec) (core.ContainerSpec, 
 	if spec.IndexingPolicy, err = normalIndexing(d.IndexingPolicy); err != nil {
 		return none, err
 	}
-	if !isNull(d.DefaultTTL) {
+	if d.DefaultTTL != nil { // null is not absent here
 		n, err := strconv.ParseInt(string(d.DefaultTTL), 10, 64)
 		if err != nil || !validTTL(n) {
-			return none, status.New(status.BadRequest, "The input ttl '%s' is invalid. Ensure to provide a nonzero "+
-				"positive integer less than or equal to '2147483647', or '-1' which means never expire.",
-				clip(string(d.DefaultTTL)))
+			return none, badTTL(string(d.DefaultTTL))
 		}
 		ttl := int32(n)
 		spec.DefaultTTL = &ttl
@@ -318,8 +316,8 @@ func sameUnique(a, b [][]string) bool {
 	return bytes.Equal(x, y) || len(a)+len(b) == 0
 }
 
-// appendContainer appends a container as the service shows it.
-func appendContainer(dst []byte, ct core.Definition) []byte {
+// appendContainer appends a container as the service shows it, with the system key or without it.
+func appendContainer(dst []byte, ct core.Definition, systemKey bool) []byte {
 	spec := ct.Spec()
 	dst = append(dst, `{"id":`...)
 	dst = cjson.AppendString(dst, spec.ID)
@@ -329,21 +327,9 @@ func appendContainer(dst []byte, ct core.Definition) []byte {
 	} else {
 		dst = append(dst, core.DefaultIndexing...)
 	}
-	dst = append(dst, `,"partitionKey":{"paths":[`...)
-	for i, p := range spec.PartitionKey.Paths {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = cjson.AppendString(dst, p)
+	if systemKey || !spec.PartitionKey.SystemKey {
+		dst = appendKeyDef(dst, &spec.PartitionKey)
 	}
-	dst = append(dst, `],"kind":`...)
-	dst = cjson.AppendString(dst, spec.PartitionKey.Kind)
-	dst = append(dst, `,"version":`...)
-	dst = strconv.AppendInt(dst, int64(spec.PartitionKey.Version), 10)
-	if spec.PartitionKey.SystemKey {
-		dst = append(dst, `,"systemKey":true`...)
-	}
-	dst = append(dst, '}')
 	if spec.DefaultTTL != nil {
 		dst = append(dst, `,"defaultTtl":`...)
 		dst = strconv.AppendInt(dst, int64(*spec.DefaultTTL), 10)
@@ -362,6 +348,25 @@ func appendContainer(dst []byte, ct core.Definition) []byte {
 	}
 	dst = appendMembers(dst, spec)
 	return appendContainerSystem(dst, ct)
+}
+
+// appendKeyDef appends the member with the partition key definition.
+func appendKeyDef(dst []byte, k *core.PartitionKeyDef) []byte {
+	dst = append(dst, `,"partitionKey":{"paths":[`...)
+	for i, p := range k.Paths {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = cjson.AppendString(dst, p)
+	}
+	dst = append(dst, `],"kind":`...)
+	dst = cjson.AppendString(dst, k.Kind)
+	dst = append(dst, `,"version":`...)
+	dst = strconv.AppendInt(dst, int64(k.Version), 10)
+	if k.SystemKey {
+		dst = append(dst, `,"systemKey":true`...)
+	}
+	return append(dst, '}')
 }
 
 // appendMembers appends the kept members in a fixed order.

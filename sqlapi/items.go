@@ -59,8 +59,8 @@ func (c *call) setSlot(ct *core.Container, slot *core.Slot) {
 	c.Lines = strconv.AppendInt(c.Lines, int64(id), 10)
 	c.EndLine()
 	c.BeginLine(rSessionToken)
-	c.Lines = append(strconv.AppendInt(c.Lines, int64(id), 10), ":-1#"...)
-	c.Lines = strconv.AppendInt(c.Lines, lsn, 10)
+	var room [20]byte
+	c.Lines = wire.AppendSessionToken(c.Lines, strconv.AppendInt(room[:0], int64(id), 10), lsn, c.simpleTokens())
 	c.EndLine()
 	c.SetInt(hLSN, lsn)
 	c.setContainer(ct)
@@ -121,6 +121,18 @@ func readItem(c *call) error {
 	return c.send(http.StatusOK)
 }
 
+// readItemBody reads the item of a request. Some clients write items in the binary form of JSON.
+func (c *call) readItemBody() error {
+	err := c.ReadBody(maxBody)
+	if err != nil || !wire.IsBinaryJSON(c.Body) {
+		return err
+	}
+	if c.Body, err = wire.TextOfBinaryJSON(c.Body, maxBody); err != nil {
+		return err
+	}
+	return c.Hold(len(c.Body)) // beside the bytes that it was made from
+}
+
 func createItem(c *call) error { return c.postItem(core.Create) }
 
 func upsertItem(c *call) error { return c.postItem(core.Upsert) }
@@ -130,7 +142,7 @@ func (c *call) postItem(kind core.WriteKind) error {
 	if err != nil {
 		return err
 	}
-	if err := c.ReadBody(maxBody); err != nil {
+	if err := c.readItemBody(); err != nil {
 		return err
 	}
 	var room [maxKeyPaths]value.Value
@@ -149,7 +161,7 @@ func replaceItem(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.ReadBody(maxBody); err != nil {
+	if err := c.readItemBody(); err != nil {
 		return err
 	}
 	var room [maxKeyPaths]value.Value
@@ -234,7 +246,7 @@ func itemWrite(ctx context.Context, ct *core.Container, kind core.WriteKind, key
 		}
 		read = false
 	}
-	if err := checkTTL(doc.Get(d, "ttl")); err != nil {
+	if err := checkTTL(doc.Get(d, "ttl"), expires(ct)); err != nil {
 		return core.Write{}, err
 	}
 	return core.Write{Kind: kind, PK: pk, ID: id, Doc: d, KeyRead: read}, nil
@@ -254,11 +266,19 @@ func checkID(id value.Value) error {
 	return nil
 }
 
-// checkTTL refuses an item's time to live that isn't absent, null, -1 or a positive int32 (in seconds).
-func checkTTL(v value.Value) error {
+// expires reports whether items of a container may have a time to live.
+func expires(ct *core.Container) bool { return ct.Spec().DefaultTTL != nil }
+
+// checkTTL refuses an item's time to live that isn't absent, -1 or a positive int32 (in seconds). Where items have
+// none, it may be null.
+func checkTTL(v value.Value, expires bool) error {
 	switch v.Kind() {
-	case value.Undefined, value.Null:
+	case value.Undefined:
 		return nil
+	case value.Null:
+		if !expires {
+			return nil
+		}
 	case value.Int32, value.Int64:
 		if validTTL(v.Int()) {
 			return nil
@@ -268,8 +288,7 @@ func checkTTL(v value.Value) error {
 			return nil
 		}
 	}
-	return status.New(status.BadRequest, "The input ttl is invalid. Ensure to provide a nonzero positive integer "+
-		"less than or equal to '2147483647', or '-1' which means never expire.")
+	return badTTL(string(doc.AppendJSON(nil, v)))
 }
 
 // noIndex parses the indexing directive. It reports whether the item must not be indexed.

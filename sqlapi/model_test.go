@@ -72,8 +72,8 @@ func TestTimeToLive(t *testing.T) {
 func TestWithoutPartitionKey(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
-	a.do("POST", "/dbs/db/colls", `{"id":"c"}`, "x-ms-version: 2017-11-15").is(201).has(
-		`"paths":["/_partitionKey"]`).has(`"systemKey":true`)
+	a.do("POST", "/dbs/db/colls", `{"id":"c"}`, "x-ms-version: 2017-11-15").is(201)
+	a.do("GET", "/dbs/db/colls/c", "").is(200).has(`"paths":["/_partitionKey"]`).has(`"systemKey":true`)
 	a.do("POST", docs, `{"id":"1"}`).is(201)
 	a.do("GET", docs+"/1", "").is(200)
 	a.do("GET", docs+"/1", "", "x-ms-documentdb-partitionkey: []").is(200)

@@ -351,6 +351,7 @@ func readOffer(c *call) error {
 // alone.
 type offerJSON struct {
 	ID              *string          `json:"id"`
+	RID             *string          `json:"_rid"`
 	OfferResourceID *string          `json:"offerResourceId"`
 	Content         *offerContent    `json:"content"`
 	Autopilot       *json.RawMessage `json:"offerAutopilotSettings"`
@@ -373,6 +374,11 @@ func replaceOffer(c *call) error {
 	var b offerJSON
 	if json.Unmarshal(c.Body, &b) != nil {
 		return errInvalid
+	}
+	rid := o.rid()
+	if b.RID != nil && *b.RID != ridText(rid[:]) {
+		return status.New(status.BadRequest, "The _rid %s in the body is not that of the offer.",
+			strconv.QuoteToASCII(clip(*b.RID)))
 	}
 	if b.Content == nil && b.Autopilot != nil {
 		b.Content = &offerContent{Autopilot: &autopilotJSON{}}

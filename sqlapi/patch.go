@@ -50,11 +50,12 @@ type patch struct {
 	ops       []patchOp
 	condition *sql.Plan // nil: none
 	table     bool      // the paths refer to the service's form of entities (tableform.go)
+	expires   bool      // the container's items may have a time to live
 }
 
 // parsePatch reads a patch: an array of operations, or {"operations": [..], "condition": "from c where .."}.
 func (s *Server) parsePatch(ct *core.Container, body []byte) (p patch, err error) {
-	p.table = isTable(ct)
+	p.table, p.expires = isTable(ct), expires(ct)
 	list, seen, condition := body, true, ""
 	if i := json.Space(body, 0); i < len(body) && body[i] == '{' {
 		seen = false
@@ -211,7 +212,7 @@ func (p *patch) run(d doc.Doc) (doc.Doc, error) {
 			return nil, err
 		}
 	}
-	return d, checkTTL(doc.Get(d, "ttl"))
+	return d, checkTTL(doc.Get(d, "ttl"), p.expires)
 }
 
 var (

@@ -29,7 +29,7 @@ var permissions = &resourceType{
 
 // permission is the body of a permission in the catalog.
 type permission struct {
-	Mode     string          `json:"mode"`     // Read or All
+	Mode     string          `json:"mode"`     // Read or All, in the case that the client wrote
 	Resource string          `json:"resource"` // link as the client sent it
 	Key      json.RawMessage `json:"key,omitempty"`
 
@@ -53,12 +53,7 @@ func parsePermission(c *call, body map[string]json.RawMessage) (r core.Resource,
 			return r, status.New(status.BadRequest, "The member %s of the permission is not a string.", name)
 		}
 	}
-	switch {
-	case strings.EqualFold(p.Mode, "Read"):
-		p.Mode = "Read"
-	case strings.EqualFold(p.Mode, "All"):
-		p.Mode = "All"
-	default:
+	if !strings.EqualFold(p.Mode, "Read") && !strings.EqualFold(p.Mode, "All") {
 		return r, status.New(status.BadRequest, "The permissionMode %s is invalid: it must be Read or All.",
 			strconv.QuoteToASCII(clip(p.Mode)))
 	}
@@ -196,8 +191,8 @@ func permissionToken(c *call, dst []byte, r *core.Resource) ([]byte, error) {
 	if err := json.Unmarshal(r.Body, &p); err != nil {
 		return nil, status.Wrap(status.Corruption, err, "A stored permission is malformed.")
 	}
-	g := wire.Grant{All: p.Mode == "All", Expiry: c.s.wall.Now().Unix() + life, Coll: p.Coll, Child: p.Child,
-		Key: p.Bound}
+	g := wire.Grant{All: strings.EqualFold(p.Mode, "All"), Expiry: c.s.wall.Now().Unix() + life, Coll: p.Coll,
+		Child: p.Child, Key: p.Bound}
 	nonce := c.s.clock.UUID()
 	dst = append(dst, `,"_token":`...)
 	return cjson.AppendString(dst, c.s.sign.Seal(&g, [8]byte(nonce[:8]))), nil

@@ -111,7 +111,7 @@ func (p *indexingJSON) checkPaths() error {
 				return badPolicy("the indexing path '%s' is given twice.", clip(path))
 			}
 			seen[path] = true
-			root = root || path == "/*"
+			root = root || isRoot(path)
 			etag = etag || i == 1 && path == core.ETagPath
 		}
 	}
@@ -179,9 +179,12 @@ func pathOf(e json.RawMessage) (string, error) {
 	return *p.Path, nil
 }
 
-// validIndexPath accepts "/*", and paths that end in "/?" or "/*".
+// isRoot reports whether an indexing path means all paths. Policies of the first versions of the protocol write "/".
+func isRoot(path string) bool { return path == "/*" || path == "/" }
+
+// validIndexPath accepts the root, and paths that end in "/?" or "/*".
 func validIndexPath(path string) bool {
-	if path == "/*" {
+	if isRoot(path) {
 		return true
 	}
 	if !strings.HasSuffix(path, "/?") && !strings.HasSuffix(path, "/*") {
@@ -218,6 +221,11 @@ func validPath(path string) bool {
 		rest = rest[end:]
 	}
 	return true
+}
+
+func badTTL(v string) error {
+	return status.New(status.BadRequest, "The input ttl '%s' is invalid. Ensure to provide a nonzero positive integer "+
+		"less than or equal to '2147483647', or '-1' which means never expire.", clip(v))
 }
 
 // validTTL reports whether a time to live is -1 or a positive int32.

@@ -154,7 +154,7 @@ func queryItems(c *call) error {
 // admitQuery returns the error for a query over more partitions than its request allows. With Options.Strict it also
 // refuses one for which the service wants an index, and reports one that the service's gateway leaves to the client.
 func (c *call) admitQuery(ct *core.Container, spec querySpec, plan *sql.Plan, s *scope) (merge bool, err error) {
-	if s.pk == nil && !s.ranged && !isTrue(c.In, hCrossPartition) && !onePartition(ct, spec) {
+	if s.pk == nil && !s.ranged && !isTrue(c.In, hCrossPartition) && !onePartition(ct, spec) && !c.knowsNoKey(ct) {
 		return false, status.New(status.BadRequest, msgCrossPartition)
 	}
 	if !c.strict() {

@@ -52,7 +52,7 @@ func (c *call) setScope(ct *core.Container, s *scope) {
 		for _, p := range ct.Known() {
 			if s.span.min >= p.Min && (s.span.min < p.Max || p.Max == "FF") {
 				c.BeginLine(rSessionToken)
-				c.Lines = wire.AppendSessionToken(c.Lines, p.ID, p.LSN)
+				c.Lines = wire.AppendSessionToken(c.Lines, p.ID, p.LSN, c.simpleTokens())
 				c.EndLine()
 				c.SetInt(hLSN, p.LSN)
 				c.Set(rRangeID, p.ID)

@@ -16,6 +16,15 @@ const defaultConsistency = "Session"
 var consistencyRank = map[string]int{"Strong": 0, "BoundedStaleness": 1, "Session": 2, "ConsistentPrefix": 3,
 	"Eventual": 4}
 
+// vectorTokens is the version of the protocol from which on session tokens have a version before their LSN.
+const vectorTokens = "2018-06-18"
+
+// simpleTokens reports whether the client only reads session tokens without a version.
+func (c *call) simpleTokens() bool {
+	v := header(c.In, hVersion)
+	return v != "" && v < vectorTokens
+}
+
 // checkConsistency refuses a level stronger than the account's.
 func (c *call) checkConsistency() error {
 	v := header(c.In, hConsistency)

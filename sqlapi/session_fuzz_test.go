@@ -22,7 +22,7 @@ func FuzzSessionToken(f *testing.F) {
 		if lsn < 1 {
 			return
 		}
-		own := string(wire.AppendSessionToken(nil, "0", lsn))
+		own := string(wire.AppendSessionToken(nil, "0", lsn, false))
 		if err := checkSessionToken(own, lsn); err != nil {
 			t.Fatalf("%q at %d: %v", own, lsn, err)
 		}

@@ -58,7 +58,7 @@ func TestSignatureIsForTheExactName(t *testing.T) {
 		{"GET", "/dbs/" + db + "/users/" + user + "/permissions", "permissions", strings.ToLower(user), 200},
 		{"GET", "/offers/" + offer, "offers", strings.ToLower(offer), 200},
 		{"GET", "/offers/" + offer + "/", "offers", "offers/" + offer, 200},
-		// A link with a name and a resource id, a name that looks like a resource id, and one that doesn't exist.
+		// A link with a name and a resource id, a name that looks like a resource id, and names of nothing.
 		{"GET", "/dbs/" + db + "/colls/Case", "colls", strings.ToLower("dbs/" + db + "/colls/Case"), 401},
 		{"GET", "/dbs/" + db + "/colls/Case", "colls", "case", 401},
 		{"GET", "/dbs/Db/colls/" + coll, "colls", strings.ToLower("dbs/Db/colls/" + coll), 401},
@@ -68,7 +68,10 @@ func TestSignatureIsForTheExactName(t *testing.T) {
 		{"GET", "/dbs/" + flipCase(db), "dbs", strings.ToLower(db), 401},
 		{"GET", "/dbs/Db/colls/" + flipCase(coll), "colls", strings.ToLower(coll), 401},
 		{"GET", "/dbs/" + db + "/colls/" + flipCase(coll), "colls", strings.ToLower(coll), 401},
-		{"GET", "/dbs/AAAAAA==", "dbs", "dbs/aaaaaa==", 401},
+		{"GET", "/dbs/None", "dbs", "dbs/none", 401},
+		{"GET", "/dbs/AAAAAA=", "dbs", "dbs/aaaaaa=", 401},
+		// A resource id that nothing has, as a client signs it that follows a _self after a delete.
+		{"GET", "/dbs/AAAAAA==", "dbs", "dbs/aaaaaa==", 404},
 		{"GET", "/dbs/AAAAAA==", "dbs", "dbs/AAAAAA==", 404},
 	} {
 		date := testNow.Format(http.TimeFormat)

@@ -111,7 +111,7 @@ func (c *call) checkIndexed(ct *core.Container, plan *sql.Plan) error {
 }
 
 // orderIndexed reports whether the policy indexes an ORDER BY expression. A computed property needs an included path
-// with its name; "/*" doesn't cover it.
+// with its name; the root doesn't cover it.
 func orderIndexed(ct *core.Container, o sql.OrderPath) bool {
 	if o.Computed == "" {
 		if len(o.Path.Segs) == 1 && o.Path.Segs[0] == "_etag" { // each policy excludes it (checkPaths)
@@ -126,7 +126,7 @@ func orderIndexed(ct *core.Container, o sql.OrderPath) bool {
 	}
 	for _, e := range p.Included {
 		path, err := pathOf(e)
-		if err != nil || !validIndexPath(path) || path == "/*" {
+		if err != nil || !validIndexPath(path) || isRoot(path) {
 			continue
 		}
 		if segs, err := core.ParsePath(path[:len(path)-2]); err == nil && len(segs) == 1 && segs[0] == o.Computed {

@@ -76,7 +76,7 @@ func TestPermissions(t *testing.T) {
 	a := withUser(t)
 	body := `{"id":"p","permissionMode":"read","resource":"dbs/db/colls/c","resourcePartitionKey":["a"]}`
 	made := a.do("POST", perms, body).is(201).json()
-	if made["permissionMode"] != "Read" || made["resource"] != "dbs/db/colls/c" || len(made["_rid"].(string)) != 24 ||
+	if made["permissionMode"] != "read" || made["resource"] != "dbs/db/colls/c" || len(made["_rid"].(string)) != 24 ||
 		!strings.HasPrefix(made["_token"].(string), "type=resource&ver=1&sig=") {
 		t.Fatalf("%v", made)
 	}

@@ -168,6 +168,8 @@ func (p *Policy) add(path string, r rule) error {
 	var base string
 	var last byte
 	switch {
+	case path == "/": // as the first versions of the protocol write "/*"
+		last = '*'
 	case strings.HasSuffix(path, "/*"):
 		base, last = path[:len(path)-2], '*'
 	case strings.HasSuffix(path, "/?"):

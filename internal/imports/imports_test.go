@@ -76,7 +76,7 @@ var only = map[string][]string{
 		"sqlapi/sql/funcs", "sqlapi/sql/shape"},
 	"sqlapi/sql": slices.Concat(forAPIs, []string{"sqlapi/sql/syntax", "sqlapi/sql/funcs", "sqlapi/sql/shape",
 		"sqlapi/sql/expand", "sqlapi/sql/sarg", "sqlapi/sql/gateway"}),
-	"sqlapi/wire":   {"core/status"},
+	"sqlapi/wire":   {"core/json", "core/status"},
 	"sqlapi/script": {"core/clock", "core/json", "core/doc", "core/geo", "core/value"},
 	"sqlapi": slices.Concat(forAPIs, []string{"sqlapi/sql", "sqlapi/sql/expand", "sqlapi/sql/syntax",
 		"sqlapi/wire", "sqlapi/script"}),

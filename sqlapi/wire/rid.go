@@ -1,5 +1,5 @@
-// Package wire is the text forms of the NoSQL protocol: resource ids, session tokens, resource tokens. It knows no
-// request and no container.
+// Package wire is the forms of the NoSQL protocol: resource ids, session tokens, resource tokens, the binary form of
+// JSON. It knows no request and no container.
 package wire
 
 import (

@@ -5,15 +5,19 @@ import (
 	"strings"
 )
 
-// AppendSessionToken appends the token of one partition: id, version -1 and one LSN. SDKs parse it: both numbers must
-// be integers and there is never a region part.
-func AppendSessionToken(dst []byte, rangeID string, lsn int64) []byte {
-	dst = append(dst, rangeID...)
-	dst = append(dst, ":-1#"...)
+// AppendSessionToken appends the token of one partition. It has the id, version -1 and one LSN: both numbers must be
+// integers, because SDKs parse them, and there is never a region part. The simple form has the id and the LSN only.
+// Clients of the first versions of the protocol know no other.
+func AppendSessionToken[ID string | []byte](dst []byte, rangeID ID, lsn int64, simple bool) []byte {
+	dst = append(append(dst, rangeID...), ':')
+	if !simple {
+		dst = append(dst, "-1#"...)
+	}
 	return strconv.AppendInt(dst, lsn, 10)
 }
 
-// SessionLSN reads the LSN of one token: "id:version#lsn" with any number of "#region=lsn" parts, or the old "id:lsn".
+// SessionLSN reads the LSN of one token: "id:version#lsn" with any number of "#region=lsn" parts, or the simple
+// "id:lsn".
 func SessionLSN(part string) (int64, bool) {
 	i := strings.IndexByte(part, ':')
 	if i < 0 {

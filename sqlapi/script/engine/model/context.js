@@ -34,7 +34,8 @@
     for (let i = 0; i < headers.length; i += 2) byName[headers[i].toLowerCase()] = headers[i + 1];
 
     const assign = (name, value, appends) => {
-      const old = appends ? values[name] : undefined;
+      let old = appends ? values[name] : undefined;
+      if (appends && old === undefined) old = ''; // a body that isn't set is an empty text
       if (typeof old === 'string') value = old.concat(value);
       else if (old !== undefined) value = old + value;
       if (host.size(stringify(value)) > limit) {
