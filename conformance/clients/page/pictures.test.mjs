@@ -35,18 +35,21 @@ const views = {
     await page.click('.grid .line >> nth=1');
     await page.waitForSelector('.inspector textarea');
   }],
-  four: ['#/c/graphs/g/items', '.grid .line', async () => {
+  four: ['#/c/TablesDB/devicelog/items', '.grid .line', async () => {
     await page.setViewportSize({ width: 1440, height: 860 });
-    await page.click('.grid .line >> nth=0');
-    await page.waitForSelector('.inspector textarea');
-    await palette(page, 'Four APIs');
-    await page.waitForSelector('.views .card:nth-child(4) pre:has-text("vertex")');
+    for (const row of [1, 0]) { // the first one has the time of the first request of each API
+      await page.click('.grid .line >> nth=' + row);
+      await page.waitForSelector('.inspector textarea');
+      await palette(page, 'Four APIs');
+      await page.waitForSelector('.views .card:nth-child(4) pre:has-text("vertex")');
+    }
   }],
   query: ['#/c/shop/products/query?lang=sql&q=' + encodeURIComponent('SELECT c.category, COUNT(1) AS n, AVG(c.price) AS price\nFROM c\nGROUP BY c.category'), '.queryedit textarea', async () => {
     await page.click('button:has-text("Run")');
     await page.waitForSelector('.results .line:has-text("outdoor")');
   }],
-  plan: ['#/c/shop/products/query?view=Plan&lang=sql&q=' + encodeURIComponent('SELECT c.id, c.price, c.rating.stars FROM c\nWHERE c.price > 50 ORDER BY c.price DESC'), '.queryedit textarea', async () => {
+  plan: ['#/c/shop/products/query?view=Plan&lang=sql&q=' + encodeURIComponent("SELECT c.name, c.price, c.rating.stars FROM c\nWHERE c.category = 'outdoor' AND c.price > 20\nORDER BY c.price DESC, c.rating.stars DESC"), '.queryedit textarea', async () => {
+    await page.setViewportSize({ width: 1200, height: 920 });
     await page.click('button:has-text("Run")');
     await page.waitForSelector('.plan .node');
     await page.evaluate(() => (document.querySelector('.queryedit').style.height = '80px'));
@@ -71,10 +74,11 @@ const views = {
     await page.click('.programs .glink:has-text("count")');
     await page.waitForSelector('[aria-label="Arguments, a JSON array"]');
     await page.fill('[aria-label="Partition key, a JSON array"]', '["ada"]');
+    await page.fill('[aria-label="Arguments, a JSON array"]', '[]');
     await page.click('.runner button:has-text("Run")');
     await page.waitForSelector('.runout pre');
   }],
-  settings: ['#/c/shop/orders/settings', '[aria-label="Indexing policy"]'],
+  settings: ['#/c/shop/orders/settings', '[aria-label="Indexing policy"]', () => page.setViewportSize({ width: 1200, height: 960 })],
   requests: ['#/requests', '.results', async () => {
     await page.waitForTimeout(500);
     await shell('--db', 'shop', '--container', 'products', '--eval', "SELECT c.name FROM c WHERE c.price > 100 ORDER BY c.price");
@@ -87,6 +91,7 @@ const views = {
     await page.waitForSelector('.inspector pre');
   }],
   health: ['#/health', '.plots', async () => {
+    await page.setViewportSize({ width: 1200, height: 960 });
     const until = Date.now() + (folder ? 26000 : 2500);
     const loop = async (each, f) => {
       for (let i = 0; Date.now() < until; i++) {

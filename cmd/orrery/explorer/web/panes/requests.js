@@ -130,8 +130,8 @@ export function mount(el, ctx) {
 						h(
 							'td',
 							null,
-							h('span', { class: 'tag ' + (isBad(r) ? 'bad' : 'ok') }, r.status),
-							r.left && h('span', { class: 'tag warn' }, 'left'),
+							h('span', { class: 'tag ' + (isBad(r) ? 'bad' : r.left ? 'warn' : 'ok') }, r.status),
+							r.left && r.status !== 'left' && h('span', { class: 'tag warn' }, 'left'),
 						),
 						h('td', null, r.api),
 						h('td', null, r.operation),

@@ -4,7 +4,7 @@ import { h, fill, button, ms } from '../dom.js';
 import { call, link, enc, mongo, query } from '../api.js';
 import { evaluate } from '../lang/gremlin.js';
 import { relax } from '../lang/mongo.js';
-import { print, show, at } from '../json.js';
+import { Num, print, show, at } from '../json.js';
 import { session } from '../state.js';
 import { pretty } from './exchange.js';
 import { copy, problem } from './dialog.js';
@@ -20,6 +20,12 @@ const q = (s) => "'" + s.replaceAll("'", "'\\''") + "'";
  */
 export function fourViews(el, o) {
 	const { db, coll, id, key } = o;
+	// an id is one of its logical partition only: the paths of the partition key, with their values as JSON
+	/** @type {[string, string][]} */ const keys = (o.def.partitionKey?.paths || [])
+		.filter((/** @type {string} */ p) => !/^\/(_?id|_partitionKey)$/.test(p))
+		.map((/** @type {string} */ p) => [p, at(o.v, p)])
+		.filter((/** @type {any} */ [, v]) => v instanceof Num || /string|boolean/.test(typeof v))
+		.map((/** @type {any} */ [p, v]) => [p, print(v)]);
 	let live = true,
 		last = '';
 	/** @type {any} */ let timer = 0;
@@ -48,8 +54,8 @@ export function fourViews(el, o) {
 			title: 'MongoDB',
 			read: mongoDoc,
 			code: () => ({
-				mongosh: `db.getSiblingDB(${j(db)}).getCollection(${j(coll)}).findOne({ _id: ${j(id)} })`,
-				Python: `client[${j(db)}][${j(coll)}].find_one({"_id": ${j(id)}})`,
+				mongosh: `db.getSiblingDB(${j(db)}).getCollection(${j(coll)}).findOne(${filter()})`,
+				Python: `client[${j(db)}][${j(coll)}].find_one(${py(filter())})`,
 			}),
 		},
 		{
@@ -115,8 +121,9 @@ export function fourViews(el, o) {
 		const v = o.v.get('$pk') ?? at(o.v, o.def.partitionKey?.paths?.[0] || '');
 		return typeof v === 'string' ? v : show(v);
 	}
-	function script() {
-		return `g.V(${j(id)}).fold().coalesce(__.unfold(), __.E(${j(id)}))`;
+	function script(i = j(id), p = keys[0]?.[1]) {
+		if (keys.length === 1) i = `[${p}, ${i}]`;
+		return `g.V(${i}).fold().coalesce(__.unfold(), __.E(${i}))`;
 	}
 
 	async function nosql() {
@@ -137,11 +144,18 @@ export function fourViews(el, o) {
 		return { text: r.text, charge: r.charge, ms: r.ms };
 	}
 	async function mongoDoc() {
-		const r = await mongo(db, `{"find":${j(coll)},"filter":{"_id":${filterId()}},"limit":1}`, { quiet: true });
+		const r = await mongo(db, `{"find":${j(coll)},"filter":${filter()},"limit":1}`, { quiet: true });
 		const v = r.v.get('cursor').get('firstBatch')[0];
 		return v
 			? { text: print(relax(v)), charge: r.charge, ms: r.ms }
 			: { note: 'MongoDB finds no document with this _id.' };
+	}
+	function filter() {
+		const fields = keys.map(([p, v]) => {
+			const name = j(p.slice(1).replaceAll('"', '').replaceAll('/', '.'));
+			return name[1] === '$' ? `"$expr":{"$eq":[{"$getField":{"$literal":${name}}},{"$literal":${v}}]}` : `${name}:${v}`;
+		});
+		return `{${[`"_id":${filterId()}`, ...fields].join()}}`;
 	}
 	function filterId() {
 		try {
@@ -153,10 +167,10 @@ export function fourViews(el, o) {
 		return j(id);
 	}
 	async function vertex() {
-		const r = await evaluate({ db, coll }, `g.V(i)`, undefined, { i: id });
-		const row = r.rows[0] || (await evaluate({ db, coll }, `g.E(i)`, undefined, { i: id })).rows[0];
-		return row
-			? { text: row.text, charge: r.charge, ms: r.ms }
+		const p = keys[0] && JSON.parse(keys[0][1]),
+			r = await evaluate({ db, coll }, script('i', 'p'), undefined, { i: id, p });
+		return r.rows[0]
+			? { text: r.rows[0].text, charge: r.charge, ms: r.ms }
 			: { note: 'Gremlin finds no vertex or edge with this id.' };
 	}
 
