@@ -207,7 +207,7 @@ func TestContainerDefinitions(t *testing.T) {
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
 	for i, c := range []struct{ in, want string }{
 		{`"partitionKey":{"paths":["/pk"],"kind":"Hash"}`,
-			`"partitionKey":{"paths":["/pk"],"kind":"Hash","version":1}`},
+			`"partitionKey":{"paths":["/pk"],"kind":"Hash"}`},
 		{`"partitionKey":{"paths":["/a","/b"],"kind":"MultiHash","version":2}`, `"kind":"MultiHash","version":2`},
 		{`"partitionKey":{"paths":["/a/b"],"kind":"Range"}`, `"kind":"Hash"`},
 		{`"partitionKey":{"paths":["/\"a b\"/c"]}`, `"paths":["/\"a b\"/c"]`},

@@ -2,6 +2,7 @@ package sqlapi
 
 import (
 	"net/http"
+	"strconv"
 
 	"github.com/gin-gonic/gin"
 	"github.com/orrerydb/orrery/core"
@@ -83,6 +84,11 @@ func (c *call) send(code int) error {
 	c.BeginLine(hCharge)
 	c.Lines = rest.AppendCharge(c.Lines, c.Charge)
 	c.EndLine()
+	if d := c.Elapsed(); d > 0 {
+		c.BeginLine(hDuration)
+		c.Lines = strconv.AppendFloat(c.Lines, float64(d.Microseconds())/1000, 'f', 3, 64)
+		c.EndLine()
+	}
 	c.BeginLine(rActivityID)
 	c.Lines = append(c.Lines, c.ID[:]...)
 	c.EndLine()

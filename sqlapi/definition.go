@@ -361,8 +361,10 @@ func appendKeyDef(dst []byte, k *core.PartitionKeyDef) []byte {
 	}
 	dst = append(dst, `],"kind":`...)
 	dst = cjson.AppendString(dst, k.Kind)
-	dst = append(dst, `,"version":`...)
-	dst = strconv.AppendInt(dst, int64(k.Version), 10)
+	if k.Version > 1 { // the service shows none of version 1
+		dst = append(dst, `,"version":`...)
+		dst = strconv.AppendInt(dst, int64(k.Version), 10)
+	}
 	if k.SystemKey {
 		dst = append(dst, `,"systemKey":true`...)
 	}

@@ -64,6 +64,8 @@ const (
 	rActivityID       = "x-ms-activity-id"
 	rExplain          = "x-orrery-explain"
 	hCharge           = "x-ms-request-charge"
+	hDuration         = "x-ms-request-duration-ms"
+	hItemLSN          = "x-ms-item-lsn"
 	hSubStatus        = "x-ms-substatus"
 	hETag             = "etag"
 	hItemCount        = "x-ms-item-count"

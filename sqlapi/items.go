@@ -114,6 +114,7 @@ func readItem(c *call) error {
 	}
 	c.Charge = ru.Read(len(it.Doc))
 	c.setItemETag(it)
+	c.SetInt(hItemLSN, it.LSN)
 	if v := header(c.In, hIfNoneMatch); v != "" && etagListed(v, it.ETag()) {
 		return errNotModified
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -185,6 +186,24 @@ func TestObserved(t *testing.T) {
 	}
 	if w.begun != 6 {
 		t.Errorf("%d begun", w.begun)
+	}
+}
+
+// Clients show what the server's part of a request's time was, and which write a read item is from.
+func TestRepliesTellTimeAndWrite(t *testing.T) {
+	a, _ := limited(t, Options{Observe: &watcher{}}, nil)
+	wrote := a.do("POST", docs, `{"id":"w","pk":"a"}`, key("a")).is(201)
+	a.do("POST", docs, `{"id":"later","pk":"a"}`, key("a")).is(201)
+	read := a.do("GET", docs+"/w", "", key("a")).is(200)
+	if got, lsn := read.h.Get("x-ms-item-lsn"), wrote.h.Get("lsn"); got != lsn || lsn == read.h.Get("lsn") {
+		t.Errorf("an item of LSN %s is read with %q, at %s", lsn, got, read.h.Get("lsn"))
+	}
+	for _, r := range []*reply{wrote, read, a.do("GET", docs+"/none", "", key("a")).is(404),
+		a.do("POST", docs, `{"query":"SELECT * FROM c"}`, "x-ms-documentdb-isquery: true", key("a")).is(200)} {
+		ms, err := strconv.ParseFloat(r.h.Get("x-ms-request-duration-ms"), 64)
+		if err != nil || ms <= 0 || ms > 60_000 {
+			t.Errorf("%s: %q ms", r.what, r.h.Get("x-ms-request-duration-ms"))
+		}
 	}
 }
 

@@ -84,6 +84,14 @@ func (d *Door) Observed(g *gin.Context) {
 	g.Next()
 }
 
+// Elapsed returns how long the request has taken so far; 0 if requests aren't observed.
+func (c *Call) Elapsed() time.Duration {
+	if c.door.Observe == nil {
+		return 0
+	}
+	return c.door.real.Now().Sub(c.began)
+}
+
 // tell reports the result of the request.
 func (c *Call) tell() {
 	code := c.Status()

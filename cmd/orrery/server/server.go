@@ -329,7 +329,7 @@ type httpDoor struct {
 // httpDoor returns the door for a handler, with its guard.
 func (s *Server) httpDoor(name string, h http.Handler) *httpDoor {
 	return &httpDoor{srv: &http.Server{
-		Handler:           s.guarded(name, h),
+		Handler:           http1Only(s.guarded(name, h), s.cfg.bodyTimeout()),
 		ReadHeaderTimeout: s.cfg.bodyTimeout(),
 		IdleTimeout:       5 * time.Minute,
 		ConnContext:       httpconn.Context,
