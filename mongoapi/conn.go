@@ -14,7 +14,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
-// conn is one connection. Its goroutine owns all fields except op.
+// conn is one connection. Its goroutine owns all fields except those below mu.
 type conn struct {
 	s      *Server // executes the commands
 	home   *Server // has accepted the connection; another one than s only with Options.Turn
@@ -42,8 +42,9 @@ type conn struct {
 	plain   []byte          // the message that a compressed one contains
 	packed  []byte          // a compressed reply
 
-	mu sync.Mutex
-	op operation
+	mu    sync.Mutex
+	op    operation
+	bytes traffic
 }
 
 // operation is the running command, for commands that list and kill operations.
@@ -70,6 +71,7 @@ func (c *conn) serve() {
 			return
 		}
 		c.met = true
+		received := len(msg)
 		if in = msg; cap(in) > keepBuffer {
 			in = nil
 		}
@@ -92,10 +94,13 @@ func (c *conn) serve() {
 			} else {
 				out, err = c.answer(out[:0], h, msg, &m)
 			}
+			var sent []byte
 			if err == nil && len(out) > 0 {
-				err = c.p.Write(c.pack(out))
+				sent = c.pack(out)
+				err = c.p.Write(sent)
 			}
-			c.ended(err)
+			c.ended(err, received, len(sent))
+			received = 0
 			c.rest()
 			if cap(out) > keepBuffer {
 				out = nil

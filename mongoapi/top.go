@@ -129,6 +129,14 @@ func (u *topUsage) append(dst []byte) []byte {
 	return dst
 }
 
+// total returns the number of commands of all classes.
+func (t *tops) total() (n int64) {
+	for i := range t.all {
+		n += t.all[i].Load()
+	}
+	return n
+}
+
 // appendOpCounters appends the number of commands of each class.
 func (t *tops) appendOpCounters(dst []byte) []byte {
 	at, dst := bson.BeginObject(dst, "opcounters")

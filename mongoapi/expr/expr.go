@@ -66,16 +66,20 @@ func (e *Env) Set(slot int, v value.Value) {
 
 // Scope holds the variables that an expression can use, innermost first. The nil Scope only has the built-in ones.
 type Scope struct {
-	up   *Scope
-	name string
-	slot int
+	up     *Scope
+	name   string
+	slot   int
+	stable bool // see Stable
 }
+
+// Stable returns a scope without variables whose expressions may only have operators of the Stable API.
+func Stable() *Scope { return &Scope{stable: true} }
 
 // Bind returns a scope with one more variable, and the slot for Env.Set.
 func (s *Scope) Bind(name string) (*Scope, int) {
 	n := &Scope{up: s, name: name}
 	if s != nil {
-		n.slot = s.slot + 1
+		n.slot, n.stable = s.slot+1, s.stable
 	}
 	return n, n.slot
 }
