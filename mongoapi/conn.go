@@ -58,6 +58,10 @@ type operation struct {
 // keepBuffer is the largest read or write buffer in bytes that a connection keeps for the next request.
 const keepBuffer = 64 << 10
 
+// wrongPort is the reply to HTTP, which probes of MongoDB know.
+const wrongPort = "HTTP/1.0 200 OK\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 85\r\n\r\n" +
+	"It looks like you are trying to access MongoDB over HTTP on the native driver port.\r\n"
+
 func (c *conn) serve() {
 	var in, out []byte
 	var m wire.Msg
@@ -68,6 +72,9 @@ func (c *conn) serve() {
 		h, msg, err := c.p.Read(in, c.rules())
 		refused := refusal(err)
 		if err != nil && refused == nil {
+			if errors.Is(err, wire.ErrHTTP) {
+				_ = c.p.Write([]byte(wrongPort))
+			}
 			return
 		}
 		c.met = true
