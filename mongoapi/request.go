@@ -401,6 +401,9 @@ func (r *request) exprEnv() *expr.Env {
 		if r.s.o.Scripts != nil {
 			r.env.Run.Scripting(r.s.o.Scripts)
 		}
+		if r.c.user != "" {
+			r.env.Roles = rolesOf(r.s.users, r.c.who)
+		}
 		if r.mayUseDisk() {
 			r.env.Run.Spill(r.s.eng.Spill())
 		}

@@ -75,3 +75,43 @@ func TestServerStatus(t *testing.T) {
 		t.Errorf("the member is %s, not %s", at, addr)
 	}
 }
+
+// TestLatency: the first $collStats begins to count, and later ones tell how long the commands on the collection took.
+func TestLatency(t *testing.T) {
+	_, addr := serve(t, Options{}, nil)
+	c := connect(t, addr)
+	c.inDatabase("db", `{"insert":"c","documents":[{"_id":1}]}`)
+	stats := func(arg string) bson.Raw {
+		t.Helper()
+		r := c.inDatabase("db", `{"aggregate":"c","pipeline":[{"$collStats":{"latencyStats":`+arg+`}}],"cursor":{}}`)
+		return r.Lookup("cursor", "firstBatch", "0", "latencyStats").Document()
+	}
+	if n := stats(`{}`).Lookup("writes", "ops").Int64(); n != 0 {
+		t.Errorf("%d writes before the first one are counted", n)
+	}
+	c.inDatabase("db", `{"find":"c"}`)
+	c.inDatabase("db", `{"update":"c","updates":[{"q":{"_id":1},"u":{"$set":{"a":1}}}]}`)
+	c.inDatabase("db", `{"delete":"c","deletes":[{"q":{"_id":1},"limit":1}]}`)
+	l := stats(`{"histograms":true}`)
+	// $collStats itself is a read.
+	for name, want := range map[string]int64{"reads": 2, "writes": 2, "commands": 0, "transactions": 0} {
+		got := l.Lookup(name, "ops").Int64()
+		if got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+		sum := int64(0)
+		buckets, err := l.Lookup(name, "histogram").Array().Values()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range buckets {
+			sum += b.Document().Lookup("count").Int64()
+		}
+		if sum != got {
+			t.Errorf("%s: the histogram has %d of %d", name, sum, got)
+		}
+	}
+	if _, err := stats(`{}`).LookupErr("reads", "histogram"); err == nil {
+		t.Error("a histogram that nobody asked for")
+	}
+}

@@ -37,6 +37,8 @@ type Env struct {
 	Search func(doc value.Value) (score float64, ok bool)
 	// SortKey returns the values by which a document was sorted; nil: it wasn't.
 	SortKey func(doc value.Value) value.Value
+	// Roles returns the value of $$USER_ROLES; nil: nobody has logged in.
+	Roles func() (value.Value, error)
 	// NewObjectID returns a new ObjectId.
 	NewObjectID func() value.Value
 	// Run bounds the time and memory of the evaluation; nil: no limit.
@@ -300,7 +302,14 @@ func variable(name string, s *Scope) (Expr, error) {
 		}, nil
 	case "DESCEND", "PRUNE", "KEEP":
 		return constant(value.StringOf("$$" + name)), nil
-	case "SEARCH_META", "USER_ROLES":
+	case "USER_ROLES":
+		return func(e *Env) (value.Value, error) {
+			if e.Roles == nil {
+				return value.MakeArray(nil), nil
+			}
+			return e.Roles()
+		}, nil
+	case "SEARCH_META":
 		return nil, merr.NotSupported("$$" + name)
 	}
 	if !validName(name) {
