@@ -480,7 +480,8 @@ func TestExplainArguments(t *testing.T) {
 		{with(find, "hint", "nope"), "queryPlanner", 2}, {with(find, "hint", "_id_"), "queryPlanner", 0},
 		{with(with(find, "filter", variable), "let", bson.D{{Key: "x", Value: 1}}), "queryPlanner", 0},
 		{bson.D{{Key: "aggregate", Value: 1}, {Key: "pipeline", Value: bson.A{}}}, "queryPlanner", 0},
-		{bson.D{{Key: "ping", Value: 1}}, "queryPlanner", 59}, {bson.D{}, "queryPlanner", 9},
+		{bson.D{{Key: "ping", Value: 1}}, "queryPlanner", 20}, {bson.D{{Key: "nope", Value: 1}}, "queryPlanner", 59},
+		{bson.D{}, "queryPlanner", 9},
 	} {
 		if _, e :=
 			ask(t, c, bson.D{{Key: "explain", Value: x.inner}, {Key: "verbosity", Value: x.verbosity}}); e.Code !=

@@ -100,6 +100,9 @@ func (r *request) ensure(db, name string, with ...func(s *core.ContainerSpec)) (
 		if err = validCollection(db, name); err != nil {
 			return nil, false, err
 		}
+		if err = r.otherCase(db); err != nil {
+			return nil, false, err
+		}
 		if isOplog(db, name) {
 			return nil, false, merr.New(merr.InvalidNamespace, "cannot write to local.oplog.rs: it is read only")
 		}
@@ -114,6 +117,29 @@ func (r *request) ensure(db, name string, with ...func(s *core.ContainerSpec)) (
 			return k, k != nil, err
 		}
 	}
+}
+
+// otherCase refuses to create a database whose name differs from that of another one only in case. The other APIs can
+// create such databases; they are all used.
+func (r *request) otherCase(db string) error {
+	dbs, err := r.s.eng.Databases()
+	if err != nil {
+		return err
+	}
+	other := ""
+	for _, d := range dbs {
+		switch {
+		case d.ID == db:
+			return nil
+		case strings.EqualFold(d.ID, db):
+			other = d.ID
+		}
+	}
+	if other == "" {
+		return nil
+	}
+	return merr.New(merr.DatabaseDifferCase, "db already exists with different case already have: [%s] trying to "+
+		"create [%s]", other, db)
 }
 
 // makeCollection creates a collection, and its database if necessary. It returns nil without an error if somebody else

@@ -14,7 +14,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
-// conn is one connection. Its goroutine owns all fields except op.
+// conn is one connection. Its goroutine owns all fields except those below mu.
 type conn struct {
 	s      *Server // executes the commands
 	home   *Server // has accepted the connection; another one than s only with Options.Turn
@@ -42,8 +42,9 @@ type conn struct {
 	plain   []byte          // the message that a compressed one contains
 	packed  []byte          // a compressed reply
 
-	mu sync.Mutex
-	op operation
+	mu    sync.Mutex
+	op    operation
+	bytes traffic
 }
 
 // operation is the running command, for commands that list and kill operations.
@@ -57,6 +58,10 @@ type operation struct {
 // keepBuffer is the largest read or write buffer in bytes that a connection keeps for the next request.
 const keepBuffer = 64 << 10
 
+// wrongPort is the reply to HTTP, which probes of MongoDB know.
+const wrongPort = "HTTP/1.0 200 OK\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 85\r\n\r\n" +
+	"It looks like you are trying to access MongoDB over HTTP on the native driver port.\r\n"
+
 func (c *conn) serve() {
 	var in, out []byte
 	var m wire.Msg
@@ -67,9 +72,13 @@ func (c *conn) serve() {
 		h, msg, err := c.p.Read(in, c.rules())
 		refused := refusal(err)
 		if err != nil && refused == nil {
+			if errors.Is(err, wire.ErrHTTP) {
+				_ = c.p.Write([]byte(wrongPort))
+			}
 			return
 		}
 		c.met = true
+		received := len(msg)
 		if in = msg; cap(in) > keepBuffer {
 			in = nil
 		}
@@ -92,10 +101,13 @@ func (c *conn) serve() {
 			} else {
 				out, err = c.answer(out[:0], h, msg, &m)
 			}
+			var sent []byte
 			if err == nil && len(out) > 0 {
-				err = c.p.Write(c.pack(out))
+				sent = c.pack(out)
+				err = c.p.Write(sent)
 			}
-			c.ended(err)
+			c.ended(err, received, len(sent))
+			received = 0
 			c.rest()
 			if cap(out) > keepBuffer {
 				out = nil

@@ -8,6 +8,27 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/users"
 )
 
+// rolesOf returns the function for the value of $$USER_ROLES: the roles of a user, or root for the account.
+func rolesOf(s users.Store, who *users.Principal) func() (value.Value, error) {
+	return func() (value.Value, error) {
+		roles := []rights.RoleName{{Role: "root", DB: users.DB}}
+		if who != nil {
+			var err error
+			if roles, err = s.RolesOf(who); err != nil {
+				return value.Undef(), err
+			}
+		}
+		var out []value.Value
+		for _, n := range roles {
+			at, b := bson.Begin(nil)
+			b = bson.AppendString(b, "_id", n.DB+"."+n.Role)
+			b = bson.AppendString(b, "role", n.Role)
+			out = append(out, value.ObjectOf(bson.End(bson.AppendString(b, "db", n.DB), at)))
+		}
+		return value.MakeArray(out), nil
+	}
+}
+
 // connectionStatus shows who has logged in, with which roles and privileges. The account has the role root.
 func connectionStatus(r *request, dst []byte) ([]byte, error) {
 	var names []value.Value

@@ -66,7 +66,7 @@ func beginBench(c *conn) {
 	c.s.rouse()
 }
 
-func endBench(c *conn) { c.ended(nil); c.p.End() }
+func endBench(c *conn) { c.ended(nil, 0, 0); c.p.End() }
 
 // valueOf returns a document as the server reads it.
 func valueOf(t testing.TB, d bson.D) value.Value {

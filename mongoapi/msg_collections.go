@@ -134,18 +134,16 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	options := map[string][]byte{} // elements
-	if !nameOnly {
-		for d, err := range r.s.eng.Definitions(r.db, 0) {
-			if status.Is(err, status.NotFound) {
-				break
-			}
-			if err != nil {
-				return dst, err
-			}
-			if b := optionsOf(d).Bytes(); len(b) > 0 {
-				options[d.ID()] = b[4 : len(b)-1]
-			}
+	options := map[string][]byte{} // elements; also with nameOnly, because the type is one of them
+	for d, err := range r.s.eng.Definitions(r.db, 0) {
+		if status.Is(err, status.NotFound) {
+			break
+		}
+		if err != nil {
+			return dst, err
+		}
+		if b := optionsOf(d).Bytes(); len(b) > 0 {
+			options[d.ID()] = b[4 : len(b)-1]
 		}
 	}
 	for c := range names {

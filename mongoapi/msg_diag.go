@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"runtime"
-	"runtime/metrics"
 	"sort"
 	"strings"
 
@@ -78,10 +77,15 @@ func collStatsCommand(r *request, dst []byte) ([]byte, error) {
 	}
 	dst = bson.AppendString(dst, "ns", r.db+"."+name)
 	if k == nil {
+		scale, err := divisor(r.body.Get("scale"))
+		if err != nil {
+			return dst, err
+		}
 		for _, f := range []string{"size", "count", "storageSize", "totalSize", "nindexes", "totalIndexSize"} {
 			dst = bson.AppendInt32(dst, f, 0)
 		}
-		return dst, nil
+		at, dst := bson.BeginObject(dst, "indexSizes")
+		return value.AppendElement(bson.End(dst, at), "scaleFactor", value.IntOf(scale)), nil
 	}
 	return k.appendStats(r.ctx, dst, r.body.Get("scale"))
 }
@@ -205,38 +209,5 @@ func listCommands(r *request, dst []byte) ([]byte, error) {
 		b = bson.AppendBool(b, "adminOnly", adminOnly[n] || strings.HasPrefix(n, "replSet"))
 		dst = bson.End(b, ca)
 	}
-	return bson.End(dst, at), nil
-}
-
-func serverStatus(r *request, dst []byte) ([]byte, error) {
-	now := r.s.clk.Now()
-	name, _ := os.Hostname()
-	dst = bson.AppendString(dst, "host", name)
-	dst = bson.AppendString(dst, "version", r.s.release.version())
-	dst = bson.AppendString(dst, "process", "orrery")
-	dst = bson.AppendInt64(dst, "pid", int64(os.Getpid()))
-	up := now.Sub(r.s.began)
-	dst = bson.AppendDouble(dst, "uptime", up.Seconds())
-	dst = bson.AppendInt64(dst, "uptimeMillis", up.Milliseconds())
-	dst = bson.AppendDate(dst, "localTime", now.UnixMilli())
-	at, dst := bson.BeginObject(dst, "connections")
-	dst = bson.AppendInt32(dst, "current", int32(r.c.home.connections()))
-	dst = bson.AppendInt32(dst, "totalCreated", r.s.connID.Load())
-	dst = bson.End(dst, at)
-	dst = r.s.tops.appendOpCounters(dst)
-	mem := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	metrics.Read(mem)
-	at, dst = bson.BeginObject(dst, "mem")
-	dst = bson.AppendInt32(dst, "bits", 64)
-	dst = bson.AppendInt32(dst, "resident", int32((mem[0].Value.Uint64()-mem[1].Value.Uint64())>>20))
-	dst = bson.AppendInt32(dst, "virtual", int32(mem[0].Value.Uint64()>>20))
-	dst = bson.End(bson.AppendBool(dst, "supported", true), at)
-	at, dst = bson.BeginObject(dst, "metrics")
-	ca, dst := bson.BeginObject(dst, "cursor")
-	oa, dst := bson.BeginObject(dst, "open")
-	dst = bson.AppendInt64(dst, "total", int64(r.s.cursors.open()))
-	dst = bson.End(bson.End(bson.End(dst, oa), ca), at)
-	at, dst = bson.BeginObject(dst, "storageEngine")
-	dst = bson.AppendString(dst, "name", "orrery")
 	return bson.End(dst, at), nil
 }

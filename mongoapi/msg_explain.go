@@ -40,6 +40,11 @@ func explain(r *request, dst []byte) ([]byte, error) {
 	if _, _, err := inner.readArguments(); err != nil {
 		return dst, err
 	}
+	for _, name := range []string{"updates", "deletes"} {
+		if err := checkOne(r.arg.Get(name)); err != nil {
+			return dst, err
+		}
+	}
 	verbosity := args.Given(r.body, "verbosity")
 	return r.explain(dst, r.arg, verbosity.IsDefined() && verbosity.Str() != "queryPlanner")
 }
@@ -140,7 +145,13 @@ func (r *request) explainedName(command string, arg value.Value) (string, error)
 	if command == "aggregate" && arg.IsNumber() {
 		return noCollection, nil
 	}
-	if !explains[command] {
+	switch {
+	case explains[command]:
+	case command == "mapReduce", command == "mapreduce":
+		return "", merr.NotSupported("explain of mapReduce")
+	case commands[command].fn != nil:
+		return "", merr.New(merr.IllegalOperation, "Cannot explain cmd: %s", command)
+	default:
 		return "", merr.New(merr.CommandNotFound, "Explain failed due to unknown command: %s", command)
 	}
 	return collectionOf(r.db, arg)
@@ -155,6 +166,14 @@ func (r *request) firstOf(cmd value.Value, name string) value.Value {
 		}
 	}
 	return cmd.Get(name).At(0)
+}
+
+// checkOne refuses to explain a write command that has not exactly one statement.
+func checkOne(statements value.Value) error {
+	if statements.Kind() == value.Array && statements.Len() != 1 {
+		return merr.New(merr.InvalidLength, "explained write batches must be of size 1")
+	}
+	return nil
 }
 
 // rowsOf is how many documents a find takes at most, with those that it skips; 0: all.

@@ -6,6 +6,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/update"
 )
 
 // writeReply collects the results of the statements of a write command.
@@ -130,7 +131,7 @@ func (r *request) insertAll(k *coll, docs []value.Value, first int, ordered bool
 }
 
 func (r *request) insertOne(k *coll, d value.Value, number int) error {
-	d, err := r.newDocument(k, d)
+	d, err := r.newDocument(k, r.stamped(d))
 	if err == nil {
 		err = r.validate(k, value.Undef(), d)
 	}
@@ -148,6 +149,30 @@ func (r *request) insertOne(k *coll, d value.Value, number int) error {
 	}
 	r.made(&res)
 	return nil
+}
+
+// stamp returns a new time of the cluster.
+func (r *request) stamp() uint64 { return r.s.times.tick(r.s.clk.Now(), true) }
+
+// stamped returns a document to be inserted with new times for the empty timestamps among its fields. One in the _id
+// stays.
+func (r *request) stamped(d value.Value) value.Value {
+	empty := false
+	for it := d.Iter(); it.Next() && !empty; {
+		empty = update.EmptyTimestamp(it.Value()) && string(it.Key()) != "_id"
+	}
+	if !empty {
+		return d
+	}
+	at, b := bson.Begin(make([]byte, 0, len(d.Bytes())))
+	for it := d.Iter(); it.Next(); {
+		if update.EmptyTimestamp(it.Value()) && string(it.Key()) != "_id" {
+			b = value.AppendElement(b, string(it.Key()), value.TimestampOf(r.stamp()))
+		} else {
+			b = append(b, it.Element()...)
+		}
+	}
+	return value.ObjectOf(bson.End(b, at))
 }
 
 // made counts what a write has done.
@@ -169,7 +194,7 @@ func (r *request) insertMany(k *coll, docs []value.Value, first int, ordered boo
 	stopAt := 0
 	bad = map[int]error{}
 	for i, d := range docs {
-		d, err := r.newDocument(k, d)
+		d, err := r.newDocument(k, r.stamped(d))
 		if err == nil {
 			err = r.validate(k, value.Undef(), d)
 		}

@@ -354,7 +354,7 @@ func (r *request) changeItem(k *coll, old *core.Item, st statement, want, known 
 		o.modified = 1
 		return core.Change{Delete: true}, nil
 	}
-	now, err := st.u.Apply(doc, update.Context{Env: r.exprEnv(), Filter: st.f})
+	now, err := st.u.Apply(doc, update.Context{Env: r.exprEnv(), Filter: st.f, Stamp: r.stamp})
 	if err != nil {
 		return core.Change{}, err
 	}
@@ -391,7 +391,8 @@ func (r *request) upsertDoc(k *coll, st statement) (value.Value, error) {
 	} else if base, err = update.Base(st.f.Equalities()); err != nil {
 		return value.Undef(), err
 	}
-	out, err := st.u.Apply(value.ObjectOf(base), update.Context{Env: r.exprEnv(), Filter: st.f, Insert: true})
+	out, err := st.u.Apply(value.ObjectOf(base), update.Context{Env: r.exprEnv(), Filter: st.f, Insert: true,
+		Stamp: r.stamp})
 	if err != nil {
 		return value.Undef(), err
 	}

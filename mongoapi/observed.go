@@ -46,10 +46,12 @@ func (c *conn) waits(n int) {
 	}
 }
 
-// ended is called when the reply is written, or could not be.
-func (c *conn) ended(err error) {
+// ended is called when the reply is written, or could not be. received and sent are the bytes of message and reply.
+func (c *conn) ended(err error, received, sent int) {
 	c.mu.Lock()
 	c.op = operation{}
+	c.bytes.in += int64(received)
+	c.bytes.out += int64(sent)
 	c.mu.Unlock()
 	s := &c.seen
 	if c.s.o.Observe == nil {

@@ -156,7 +156,8 @@ func init() {
 }
 
 // unsupported lists commands of MongoDB that aren't supported. All other names are unknown.
-var unsupported = map[string]bool{"applyOps": true, "getShardMap": true}
+var unsupported = map[string]bool{"applyOps": true, "getShardMap": true, "replSetFreeze": true,
+	"replSetMaintenance": true, "replSetReconfig": true, "replSetStepDown": true, "replSetSyncFrom": true}
 
 // nothing replies to a command that needs no work.
 func nothing(_ *request, dst []byte) ([]byte, error) { return dst, nil }

@@ -401,6 +401,9 @@ func (r *request) exprEnv() *expr.Env {
 		if r.s.o.Scripts != nil {
 			r.env.Run.Scripting(r.s.o.Scripts)
 		}
+		if r.c.user != "" {
+			r.env.Roles = rolesOf(r.s.users, r.c.who)
+		}
 		if r.mayUseDisk() {
 			r.env.Run.Spill(r.s.eng.Spill())
 		}
@@ -426,14 +429,17 @@ func (r *request) filterOptions(s *expr.Scope) filter.Options {
 
 // scope compiles the `let` of a command and binds its variables.
 func (r *request) scope(cmd value.Value) (*expr.Scope, error) {
+	var s *expr.Scope
+	if r.api.strict == apiTrue && !r.s.release.settled {
+		s = expr.Stable()
+	}
 	let := args.Given(cmd, "let")
 	if !let.IsDefined() {
-		return nil, nil
+		return s, nil
 	}
-	var s *expr.Scope
-	e := r.exprEnv()
+	outside, e := s, r.exprEnv()
 	for it := let.Iter(); it.Next(); {
-		x, err := expr.Compile(it.Value(), nil)
+		x, err := expr.Compile(it.Value(), outside)
 		if err != nil {
 			return nil, err
 		}

@@ -103,6 +103,7 @@ type Server struct {
 	mu     sync.Mutex
 	lns    map[net.Listener]struct{}
 	conns  map[*conn]struct{}
+	left   traffic // of the connections that have ended
 	closed bool
 	stop   chan struct{}
 	wg     sync.WaitGroup
@@ -215,6 +216,8 @@ func (s *Server) start(nc net.Conn) {
 			c.p.Close()
 			s.mu.Lock()
 			delete(s.conns, c)
+			s.left.in += c.bytes.in
+			s.left.out += c.bytes.out
 			s.mu.Unlock()
 		}()
 		c.serve()

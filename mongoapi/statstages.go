@@ -20,6 +20,9 @@ func (h *host) CollStats(spec value.Value) ([]value.Value, error) {
 	b = bson.AppendString(b, "ns", h.k.namespace())
 	b = bson.AppendString(b, "host", h.r.c.nc.LocalAddr().String())
 	b = bson.AppendDate(b, "localTime", h.r.s.clk.Now().UnixMilli())
+	if s := spec.Get("latencyStats"); s.IsDefined() {
+		b = h.r.s.tops.appendLatency(b, h.k.namespace(), s.Get("histograms").Bool())
+	}
 	if s := spec.Get("storageStats"); s.IsDefined() {
 		sa, sb := bson.BeginObject(b, "storageStats")
 		sb, err := h.k.appendStats(h.r.ctx, sb, s.Get("scale"))

@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"math/bits"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -46,12 +47,16 @@ func classOf(command string) opClass {
 	return opCommand
 }
 
-// topUsage are a namespace's commands since the first top: their number and microseconds.
-type topUsage [opClasses]struct{ n, micros atomic.Int64 }
+// topUsage are a namespace's commands since the first top: their number and microseconds, and how many took from 2^i to
+// below 2^(i+1) microseconds, at i.
+type topUsage [opClasses]struct {
+	n, micros atomic.Int64
+	spread    [32]atomic.Int64
+}
 
 // tops counts what commands do. The numbers of all commands are always counted. Those of namespaces are only counted
-// after somebody has asked for them, because a namespace has to be looked up for each command; so the first top begins
-// with zeros, which is what programs need that show differences.
+// after somebody has asked for them, with top or $collStats, because a namespace has to be looked up for each command;
+// so the first one begins with zeros, which is what programs need that show differences.
 type tops struct {
 	all [opClasses]atomic.Int64
 	on  atomic.Bool
@@ -76,6 +81,47 @@ func (t *tops) count(r *request, took time.Duration) {
 	e := &u.(*topUsage)[class]
 	e.n.Add(1)
 	e.micros.Add(took.Microseconds())
+	e.spread[min(max(bits.Len64(uint64(took.Microseconds())), 1), len(e.spread))-1].Add(1)
+}
+
+// appendLatency appends the latencyStats of a namespace. Those of transactions aren't counted: their commands are among
+// the others.
+func (t *tops) appendLatency(dst []byte, ns string, histograms bool) []byte {
+	t.on.Store(true)
+	u := new(topUsage)
+	if have, ok := t.m.Load(ns); ok {
+		u = have.(*topUsage)
+	}
+	at, dst := bson.BeginObject(dst, "latencyStats")
+	for _, kind := range []struct {
+		name    string
+		classes []opClass
+	}{{"reads", []opClass{opQuery, opGetMore}}, {"writes", []opClass{opInsert, opUpdate, opDelete}},
+		{"commands", []opClass{opCommand}}, {"transactions", nil}} {
+		var n, micros int64
+		var spread [len(u[0].spread)]int64
+		for _, c := range kind.classes {
+			n, micros = n+u[c].n.Load(), micros+u[c].micros.Load()
+			for i := range spread {
+				spread[i] += u[c].spread[i].Load()
+			}
+		}
+		ka, b := bson.BeginObject(dst, kind.name)
+		if histograms {
+			var list []value.Value
+			for i, count := range spread {
+				if count > 0 {
+					ea, e := bson.Begin(nil)
+					e = bson.AppendInt64(e, "micros", 1<<i&^1) // all below 2 are in the first
+					list = append(list, value.ObjectOf(bson.End(bson.AppendInt64(e, "count", count), ea)))
+				}
+			}
+			b = value.AppendElement(b, "histogram", value.MakeArray(list))
+		}
+		b = bson.AppendInt64(b, "latency", micros)
+		dst = bson.End(bson.AppendInt64(b, "ops", n), ka)
+	}
+	return bson.End(dst, at)
 }
 
 // top tells how long the commands on each collection took.
@@ -127,6 +173,14 @@ func (u *topUsage) append(dst []byte) []byte {
 		entry(topNames[class], [2]int64{u[class].micros.Load(), u[class].n.Load()})
 	}
 	return dst
+}
+
+// total returns the number of commands of all classes.
+func (t *tops) total() (n int64) {
+	for i := range t.all {
+		n += t.all[i].Load()
+	}
+	return n
 }
 
 // appendOpCounters appends the number of commands of each class.

@@ -6,23 +6,26 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
+// inDatabase runs a command, given as Extended JSON, in a database.
+func (c *client) inDatabase(db, text string) bson.Raw {
+	c.t.Helper()
+	var d bson.D
+	if err := bson.UnmarshalExtJSON([]byte(text), false, &d); err != nil {
+		c.t.Fatal(err)
+	}
+	c.send(append(d, bson.E{Key: "$db", Value: db}))
+	raw, err := c.recv()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return raw
+}
+
 // TestTop: the first top begins to count, and later ones tell what was done on each collection since.
 func TestTop(t *testing.T) {
 	_, addr := serve(t, Options{}, nil)
 	c := connect(t, addr)
-	run := func(db, text string) bson.Raw {
-		t.Helper()
-		var d bson.D
-		if err := bson.UnmarshalExtJSON([]byte(text), false, &d); err != nil {
-			t.Fatal(err)
-		}
-		c.send(append(d, bson.E{Key: "$db", Value: db}))
-		raw, err := c.recv()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return raw
-	}
+	run := c.inDatabase
 	run("db", `{"insert":"c","documents":[{"_id":1}]}`)
 	if _, err := run("admin", `{"top":1}`).LookupErr("totals", "db.c"); err == nil {
 		t.Error("commands before the first top are counted")
@@ -43,5 +46,72 @@ func TestTop(t *testing.T) {
 	}
 	if n.Document().Lookup("insert").Int64() != 1 {
 		t.Errorf("serverStatus: %v", n)
+	}
+}
+
+// TestServerStatus: what monitors read of the server.
+func TestServerStatus(t *testing.T) {
+	_, addr := serve(t, Options{}, nil)
+	gone := connect(t, addr)
+	gone.inDatabase("db", `{"insert":"c","documents":[{"_id":1}]}`)
+	_ = gone.Close()
+	c := connect(t, addr)
+	var was bson.Raw
+	for _, cmd := range []string{`{"ping":1}`, `{"find":"c"}`} {
+		c.inDatabase("db", cmd)
+		now := c.inDatabase("admin", `{"serverStatus":1}`)
+		if n := now.Lookup("globalLock", "activeClients", "total").Int32(); n != 1 {
+			t.Errorf("%d commands run", n)
+		}
+		for _, name := range []string{"bytesIn", "bytesOut", "numRequests"} {
+			n := now.Lookup("network", name).Int64()
+			if n <= 0 || was != nil && n <= was.Lookup("network", name).Int64() {
+				t.Errorf("%s is %d, and was %v", name, n, was)
+			}
+		}
+		was = now
+	}
+	if at := was.Lookup("repl", "me").StringValue(); at != addr {
+		t.Errorf("the member is %s, not %s", at, addr)
+	}
+}
+
+// TestLatency: the first $collStats begins to count, and later ones tell how long the commands on the collection took.
+func TestLatency(t *testing.T) {
+	_, addr := serve(t, Options{}, nil)
+	c := connect(t, addr)
+	c.inDatabase("db", `{"insert":"c","documents":[{"_id":1}]}`)
+	stats := func(arg string) bson.Raw {
+		t.Helper()
+		r := c.inDatabase("db", `{"aggregate":"c","pipeline":[{"$collStats":{"latencyStats":`+arg+`}}],"cursor":{}}`)
+		return r.Lookup("cursor", "firstBatch", "0", "latencyStats").Document()
+	}
+	if n := stats(`{}`).Lookup("writes", "ops").Int64(); n != 0 {
+		t.Errorf("%d writes before the first one are counted", n)
+	}
+	c.inDatabase("db", `{"find":"c"}`)
+	c.inDatabase("db", `{"update":"c","updates":[{"q":{"_id":1},"u":{"$set":{"a":1}}}]}`)
+	c.inDatabase("db", `{"delete":"c","deletes":[{"q":{"_id":1},"limit":1}]}`)
+	l := stats(`{"histograms":true}`)
+	// $collStats itself is a read.
+	for name, want := range map[string]int64{"reads": 2, "writes": 2, "commands": 0, "transactions": 0} {
+		got := l.Lookup(name, "ops").Int64()
+		if got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+		sum := int64(0)
+		buckets, err := l.Lookup(name, "histogram").Array().Values()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range buckets {
+			sum += b.Document().Lookup("count").Int64()
+		}
+		if sum != got {
+			t.Errorf("%s: the histogram has %d of %d", name, sum, got)
+		}
+	}
+	if _, err := stats(`{}`).LookupErr("reads", "histogram"); err == nil {
+		t.Error("a histogram that nobody asked for")
 	}
 }

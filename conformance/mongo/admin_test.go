@@ -278,8 +278,8 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// TestBadMessages: a malformed message ends the connection, a valid one with a faulty command gets an error. The server
-// keeps running.
+// TestBadMessages: a malformed message ends the connection, a valid one with a faulty command gets an error, and a
+// browser is told that the port is wrong. The server keeps running.
 func TestBadMessages(t *testing.T) {
 	s := start(t)
 	msg := func(op uint32, body ...byte) []byte {
@@ -292,7 +292,8 @@ func TestBadMessages(t *testing.T) {
 		in      []byte
 		answers bool
 	}{
-		{"HTTP", []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), false},
+		{"HTTP that changes something", []byte("POST / HTTP/1.1\r\nHost: x\r\n\r\n"), false},
+		{"HTTP", []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), true}, // in HTTP
 		{"length 0", make([]byte, 16), false},
 		{"huge length", []byte{0xFF, 0xFF, 0xFF, 0x7F, 0, 0, 0, 0, 0, 0, 0, 0, 0xDD, 7, 0, 0}, false},
 		{"unknown opcode", msg(2001, 1, 2, 3), false},

@@ -32,11 +32,22 @@ func collStats(c *compiler, arg value.Value) (stage, error) {
 			return nil, merr.New(merr.UnknownField, "BSON field '$collStats.%s' is an unknown field.", name)
 		}
 		switch {
-		case name == "latencyStats" || name == "queryExecStats":
+		case name == "queryExecStats":
 			return nil, merr.NotSupported("the option " + name + " of $collStats")
 		case name == "count" && v.Len() > 0:
 			return nil, merr.New(merr.UnknownField, "BSON field '$collStats.count.%s' is an unknown field.",
 				firstKey(v))
+		}
+	}
+	if l := arg.Get("latencyStats"); l.IsDefined() {
+		for it := l.Iter(); it.Next(); {
+			switch {
+			case string(it.Key()) != "histograms":
+				return nil, merr.New(merr.UnknownField, "BSON field '$collStats.latencyStats.%s' is an unknown field.",
+					it.Key())
+			case it.Value().Kind() != value.Bool:
+				return nil, wrongType("$collStats.latencyStats.histograms", it.Value(), "bool")
+			}
 		}
 	}
 	return c.from(func(h Host) ([]value.Value, error) { return h.CollStats(arg) })

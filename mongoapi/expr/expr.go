@@ -37,6 +37,8 @@ type Env struct {
 	Search func(doc value.Value) (score float64, ok bool)
 	// SortKey returns the values by which a document was sorted; nil: it wasn't.
 	SortKey func(doc value.Value) value.Value
+	// Roles returns the value of $$USER_ROLES; nil: nobody has logged in.
+	Roles func() (value.Value, error)
 	// NewObjectID returns a new ObjectId.
 	NewObjectID func() value.Value
 	// Run bounds the time and memory of the evaluation; nil: no limit.
@@ -66,16 +68,20 @@ func (e *Env) Set(slot int, v value.Value) {
 
 // Scope holds the variables that an expression can use, innermost first. The nil Scope only has the built-in ones.
 type Scope struct {
-	up   *Scope
-	name string
-	slot int
+	up     *Scope
+	name   string
+	slot   int
+	stable bool // see Stable
 }
+
+// Stable returns a scope without variables whose expressions may only have operators of the Stable API.
+func Stable() *Scope { return &Scope{stable: true} }
 
 // Bind returns a scope with one more variable, and the slot for Env.Set.
 func (s *Scope) Bind(name string) (*Scope, int) {
 	n := &Scope{up: s, name: name}
 	if s != nil {
-		n.slot = s.slot + 1
+		n.slot, n.stable = s.slot+1, s.stable
 	}
 	return n, n.slot
 }
@@ -296,7 +302,14 @@ func variable(name string, s *Scope) (Expr, error) {
 		}, nil
 	case "DESCEND", "PRUNE", "KEEP":
 		return constant(value.StringOf("$$" + name)), nil
-	case "SEARCH_META", "USER_ROLES":
+	case "USER_ROLES":
+		return func(e *Env) (value.Value, error) {
+			if e.Roles == nil {
+				return value.MakeArray(nil), nil
+			}
+			return e.Roles()
+		}, nil
+	case "SEARCH_META":
 		return nil, merr.NotSupported("$$" + name)
 	}
 	if !validName(name) {

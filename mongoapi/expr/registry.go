@@ -57,6 +57,11 @@ func ranged(lo, hi int, fn func(e *Env, a []value.Value) (value.Value, error)) o
 	return operator{min: lo, max: hi, fn: fn}
 }
 
+// unstable are the operators of MongoDB 7.0 that came into the Stable API only later. The accumulators of these names
+// are in it.
+var unstable = map[string]bool{"$bitAnd": true, "$bitNot": true, "$bitOr": true, "$bitXor": true, "$median": true,
+	"$percentile": true}
+
 func compileOperator(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 	op, ok := operators[name]
 	if !ok {
@@ -64,6 +69,9 @@ func compileOperator(name string, arg value.Value, s *Scope, depth int) (Expr, e
 			return nil, merr.NotSupported(name)
 		}
 		return nil, merr.New(merr.InvalidPipelineOperator, "Unrecognized expression '%s'", name)
+	}
+	if s != nil && s.stable && unstable[name] {
+		return nil, merr.New(merr.APIStrictError, "%s is not allowed with 'apiStrict: true' in API Version 1", name)
 	}
 	if op.special != nil {
 		return op.special(name, arg, s, depth+1)

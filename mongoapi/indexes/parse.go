@@ -190,6 +190,8 @@ func (o option) stored(lenient bool) (value.Value, error) {
 		return o.v, nil
 	case "any":
 		return o.v, nil
+	case "ignored": // of old clients: MongoDB drops no duplicates since 3.0
+		return value.Undef(), nil
 	case "refused":
 		return o.v, CannotCreate("the index option %s is not supported by this server", o.name)
 	}
@@ -207,7 +209,7 @@ var options = map[string]string{
 	"weights": "any", "default_language": "any", "language_override": "any", "textIndexVersion": "any",
 	"2dsphereIndexVersion": "any", "bits": "any", "min": "any", "max": "any", "bucketSize": "any", "comment": "any",
 	cosmosOptions: "object",
-	"clustered":   "refused", "prepareUnique": "refused", "dropDups": "refused",
+	"clustered":   "refused", "prepareUnique": "refused", "dropDups": "ignored",
 }
 
 // textOption are the options of text indexes, which textOptions writes.

@@ -155,6 +155,7 @@ const (
 	CannotIndexParallelArrays  = 171
 	AmbiguousIndexKeyPattern   = 181
 	HashedUnique               = 16764
+	DatabaseDifferCase         = 13297
 )
 
 var names = map[int32]string{
@@ -190,7 +191,7 @@ var names = map[int32]string{
 	263: "OperationNotSupportedInTransaction", 286: "ChangeStreamHistoryLost",
 	291: "NoQueryExecutionPlans", 322: "APIVersionError", 323: "APIStrictError", 347: "APIMismatchError",
 	292: "QueryExceededMemoryLimitNoDiskUseAllowed", 352: "UnsupportedOpQueryCommand", 10334: "BSONObjectTooLarge",
-	13113: "MergeStageNoMatchingDocument",
+	13113: "MergeStageNoMatchingDocument", 13297: "DatabaseDifferCase",
 	11000: "DuplicateKey", 11600: "InterruptedAtShutdown", 16500: "RequestRateTooLarge",
 }
 

@@ -166,7 +166,7 @@ func currentDate(path string, arg value.Value, _ Options) (applyFn, error) {
 	}
 	return func(root *node, path []string, c *Context) error {
 		if stamp {
-			return root.put(path, value.TimestampOf(uint64(c.Env.NowMS/1000)<<32|1))
+			return root.put(path, value.TimestampOf(c.Stamp()))
 		}
 		return root.put(path, value.DateOf(c.Env.NowMS, 0))
 	}, nil

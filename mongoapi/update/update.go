@@ -38,6 +38,7 @@ type Context struct {
 	Env    *expr.Env
 	Filter *filter.Filter // the filter that selected the document, for the positional $
 	Insert bool           // an upsert inserts the document
+	Stamp  func() uint64  // returns a new time of the cluster
 }
 
 // Options describe the other parts of the statement.
@@ -215,7 +216,7 @@ func (u *Update) Apply(doc value.Value, c Context) ([]byte, error) {
 	switch {
 	case u.replace.IsDefined():
 		var err error
-		if out, err = u.applyReplacement(doc); err != nil {
+		if out, err = u.applyReplacement(doc, c.Stamp); err != nil {
 			return nil, err
 		}
 	case u.pipe != nil:
@@ -249,8 +250,8 @@ func (u *Update) Apply(doc value.Value, c Context) ([]byte, error) {
 	return out, nil
 }
 
-// applyReplacement returns the replacement with the old `_id` in front.
-func (u *Update) applyReplacement(doc value.Value) ([]byte, error) {
+// applyReplacement returns the replacement with the old `_id` in front, and the times of stamp for empty timestamps.
+func (u *Update) applyReplacement(doc value.Value, stamp func() uint64) ([]byte, error) {
 	id := doc.Get("_id")
 	given := u.replace.Get("_id")
 	if !id.IsDefined() {
@@ -262,12 +263,20 @@ func (u *Update) applyReplacement(doc value.Value) ([]byte, error) {
 	at, b := bson.Begin(make([]byte, 0, len(u.replace.Bytes())+24))
 	b = value.AppendElement(b, "_id", id)
 	for it := u.replace.Iter(); it.Next(); {
-		if string(it.Key()) != "_id" {
+		switch {
+		case string(it.Key()) == "_id":
+		case EmptyTimestamp(it.Value()):
+			b = value.AppendElement(b, string(it.Key()), value.TimestampOf(stamp()))
+		default:
 			b = append(b, it.Element()...)
 		}
 	}
 	return bson.End(b, at), nil
 }
+
+// EmptyTimestamp reports whether v is Timestamp(0, 0), which stands for the time of the write when it is a field of an
+// inserted document or of a replacement.
+func EmptyTimestamp(v value.Value) bool { return v.Kind() == value.Timestamp && v.Raw64() == 0 }
 
 func (u *Update) applyOps(root *node, doc value.Value, c Context) error {
 	for i := range u.ops {

@@ -36,7 +36,7 @@ func TestUpdate(t *testing.T) {
 			if err != nil {
 				return mtest.Error(err) + "\n"
 			}
-			c := Context{Env: mtest.Env(), Filter: f}
+			c := Context{Env: mtest.Env(), Stamp: stamp, Filter: f}
 			docs := lines[1:]
 			if d.Cmd == "upsert" {
 				base, err := Base(f.Equalities())
@@ -76,7 +76,7 @@ func FuzzUpdate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		out, err := u.Apply(doc, Context{Env: mtest.Env()})
+		out, err := u.Apply(doc, Context{Env: mtest.Env(), Stamp: stamp})
 		if err == nil && !mtest.Valid(out) {
 			t.Fatalf("made %x", out)
 		}
@@ -104,7 +104,7 @@ func FuzzBredUpdate(f *testing.F) {
 			return
 		}
 		for _, doc := range docs {
-			out, err := u.Apply(doc, Context{Env: mtest.Env()})
+			out, err := u.Apply(doc, Context{Env: mtest.Env(), Stamp: stamp})
 			if err != nil {
 				continue
 			}
@@ -119,3 +119,6 @@ func isUpdate(v any) bool {
 	d, ok := v.(bson.D)
 	return ok && len(d) > 0 && strings.HasPrefix(d[0].Key, "$")
 }
+
+// stamp is the time of the cluster in tests.
+func stamp() uint64 { return uint64(mtest.Env().NowMS/1000)<<32 | 1 }

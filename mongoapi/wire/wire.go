@@ -53,6 +53,9 @@ type Header struct {
 // lost.
 var ErrMalformed = errors.New("wire: malformed message")
 
+// ErrHTTP is the error for a request in HTTP, which a browser or a probe has sent to the wrong port.
+var ErrHTTP = errors.New("wire: an HTTP request")
+
 // Malformed is the error for a message with valid framing and malformed content. The connection can continue.
 type Malformed string
 
@@ -61,7 +64,7 @@ func (m Malformed) Error() string { return string(m) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// ParseHeader parses a message's header. A length above maxLen or below that of a header is ErrMalformed.
+// ParseHeader parses a message's header. A length above maxLen or below that of a header is ErrMalformed, or ErrHTTP.
 func ParseHeader(b []byte, maxLen int32) (Header, error) {
 	h := Header{
 		Length:     int32(binary.LittleEndian.Uint32(b)),
@@ -69,7 +72,10 @@ func ParseHeader(b []byte, maxLen int32) (Header, error) {
 		ResponseTo: int32(binary.LittleEndian.Uint32(b[8:])),
 		OpCode:     int32(binary.LittleEndian.Uint32(b[12:])),
 	}
-	if h.Length < HeaderSize || h.Length > maxLen {
+	switch {
+	case string(b[:4]) == "GET ":
+		return h, ErrHTTP
+	case h.Length < HeaderSize || h.Length > maxLen:
 		return h, ErrMalformed
 	}
 	return h, nil
