@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -220,5 +221,32 @@ func TestCert(t *testing.T) {
 	}
 	if _, errOut := ran(t, 1, "cert", "show", "--data", t.TempDir()); !strings.Contains(errOut, "has no certificate") {
 		t.Errorf("no certificate: %s", errOut)
+	}
+}
+
+// A server of other data, such as one in memory, isn't another program that must be stopped.
+func TestDoctorKnowsOtherServers(t *testing.T) {
+	cfg := server.Ephemeral()
+	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	s, err := server.Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := server.Config{NoSQLAddr: s.Addr(server.NoSQL), GremlinAddr: s.Addr(server.Gremlin),
+		TableAddr: s.Addr(server.Table), MongoAddr: s.Addr(server.Mongo), AdminAddr: s.Addr(server.Admin)}
+	d := doctorCmd{until: time.Now().Add(doctorPatience)}
+	if state, says := d.free(c); state != noted || !strings.Contains(says, "of other data (memory) has "+c.NoSQLAddr) {
+		t.Errorf("%s: %s", state, says)
+	}
+	if err := s.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	l, err := net.Listen("tcp", c.NoSQLAddr)
+	if err != nil {
+		t.Skip("another program was faster:", err)
+	}
+	defer l.Close()
+	if state, says := d.free(c); state != bad || !strings.Contains(says, "another program has "+c.NoSQLAddr+": stop") {
+		t.Errorf("%s: %s", state, says)
 	}
 }
