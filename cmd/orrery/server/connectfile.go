@@ -90,8 +90,8 @@ func ReadConnections(data string) (*Connections, error) {
 	return c, conn.Close()
 }
 
-// AskForConnections asks the server at an admin port for its connection strings. A server with a key of its own refuses:
-// who may read its directory has them there.
+// AskForConnections asks the server at an admin port for its connection strings. A server with a key of its own
+// refuses: who may read its directory has them there.
 func AskForConnections(ctx context.Context, admin string) (*Connections, error) {
 	url := strings.TrimSuffix(admin, "/") + "/orrery/connect"
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
