@@ -330,7 +330,7 @@ func TestImportKilledTenTimes(t *testing.T) {
 			ctx, dir := context.Background(), t.TempDir()
 			_, err := s.Engine().CreateDatabase(ctx, core.DatabaseSpec{ID: "d"})
 			spec := core.ContainerSpec{ID: "killed", PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}},
-				Throughput: core.Throughput{Manual: 3000}} // so that all rows take 15 s
+				Throughput: core.Throughput{Manual: 3000}} // so that all rows take 30 s
 			if err == nil {
 				_, err = s.Engine().CreateContainer(ctx, "d", spec)
 			}
@@ -338,7 +338,7 @@ func TestImportKilledTenTimes(t *testing.T) {
 				t.Fatal(err)
 			}
 			var text strings.Builder
-			const rows = 8_000
+			const rows = 16_000
 			for i := range rows {
 				switch {
 				case i%1000 == 999:
