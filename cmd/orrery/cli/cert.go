@@ -128,16 +128,16 @@ func (c *certCmd) show(w io.Writer) error {
 	return err
 }
 
-// runtimes say how a runtime is told to trust the certificate in FILE. docs/operations.md has the same table.
+// runtimes say how a runtime is told to trust the certificate in {file}. docs/operations.md has the same table.
 var runtimes = [][2]string{
-	{"curl", "curl --cacert FILE .."},
-	{"Go", "SSL_CERT_FILE=FILE (Linux; elsewhere the system's certificates)"},
-	{"Node", "NODE_EXTRA_CA_CERTS=FILE"},
-	{"Python", "SSL_CERT_FILE=FILE, and REQUESTS_CA_BUNDLE=FILE for azure-cosmos"},
-	{"Java", "keytool -importcert -noprompt -alias orrery -file FILE -keystore trust.p12 -storepass changeit, then " +
+	{"curl", "curl --cacert {file} .."},
+	{"Go", "SSL_CERT_FILE={file} (Linux; elsewhere the system's certificates)"},
+	{"Node", "NODE_EXTRA_CA_CERTS={file}"},
+	{"Python", "SSL_CERT_FILE={file}, and REQUESTS_CA_BUNDLE={file} for azure-cosmos"},
+	{"Java", "keytool -importcert -noprompt -alias orrery -file {file} -keystore trust.p12 -storepass changeit, then " +
 		"-Djavax.net.ssl.trustStore=trust.p12 -Djavax.net.ssl.trustStorePassword=changeit"},
-	{".NET", "the system's certificates (--install); on Linux also SSL_CERT_FILE=FILE"},
-	{"mongosh", "mongosh --tls --tlsCAFile FILE .."},
+	{".NET", "the system's certificates (--install); on Linux also SSL_CERT_FILE={file}"},
+	{"mongosh", "mongosh --tls --tlsCAFile {file} .."},
 }
 
 func (c *certCmd) trust(w io.Writer) error {
@@ -166,7 +166,7 @@ func (c *certCmd) trust(w io.Writer) error {
 		fmt.Fprintf(&b, "%-8s done: %s\n", "system", strings.Join(step, " "))
 	}
 	for _, r := range runtimes {
-		fmt.Fprintf(&b, "%-8s %s\n", r[0], strings.ReplaceAll(r[1], "FILE", file))
+		fmt.Fprintf(&b, "%-8s %s\n", r[0], strings.ReplaceAll(r[1], "{file}", file))
 	}
 	_, err = io.WriteString(w, b.String())
 	return err

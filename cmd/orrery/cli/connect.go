@@ -1,7 +1,11 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
 
 	"github.com/spf13/cobra"
 
@@ -12,20 +16,24 @@ import (
 type connectCmd struct {
 	Data string
 	JSON bool
+
+	admin string // the admin port that is asked if neither a directory is given nor ./data is served
 }
 
 func (c *connectCmd) command(s *streams) *cobra.Command {
 	cmd := &cobra.Command{Use: "connect", Args: cobra.NoArgs, RunE: runs(func() error { return c.run(s) }),
-		Short: "Print the connection strings of a server, from its data directory."}
+		Short: "Print the connection strings of a server."}
 	f := cmd.Flags()
-	f.StringVar(&c.Data, "data", "data", "Data `DIR` of the server.")
+	f.StringVar(&c.Data, "data", "", "Data `DIR` of the server; without it ./data is looked at, and then the default "+
+		"address.")
+	c.admin = "http://" + server.Default().AdminAddr
 	f.BoolVar(&c.JSON, "json", false, "Print JSON, as /orrery/connect of the admin port.")
 	return cmd
 }
 
 // run prints how to connect. It prints the key, because a user who can read the data directory may have it.
 func (c *connectCmd) run(s *streams) error {
-	conns, err := server.ReadConnections(c.Data)
+	conns, err := c.connections()
 	if err != nil {
 		return err
 	}
@@ -40,4 +48,22 @@ func (c *connectCmd) run(s *streams) error {
 		key = "not asked for (--auth=false)"
 	}
 	return conns.Write(s.out, key, "")
+}
+
+// connections returns the connection strings of the server.
+func (c *connectCmd) connections() (*server.Connections, error) {
+	if c.Data != "" {
+		return server.ReadConnections(c.Data)
+	}
+	conns, err := server.ReadConnections("data")
+	if err == nil {
+		return conns, nil
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	conns, asked := server.AskForConnections(ctx, c.admin)
+	if asked != nil {
+		return nil, fmt.Errorf("%w; %w", err, asked)
+	}
+	return conns, nil
 }

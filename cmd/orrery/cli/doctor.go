@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -169,7 +170,11 @@ func (d *doctorCmd) ports(conns *server.Connections) (string, string) {
 	if conns != nil {
 		return fine, "the server listens on " + strings.Join(conns.Addresses, ", ")
 	}
-	c := server.Default()
+	return d.free(server.Default())
+}
+
+// free tries to listen on the ports of c.
+func (d *doctorCmd) free(c server.Config) (string, string) {
 	var taken []string
 	for _, addr := range []string{c.NoSQLAddr, c.GremlinAddr, c.TableAddr, c.MongoAddr, c.AdminAddr} {
 		l, err := net.Listen("tcp", addr)
@@ -180,6 +185,11 @@ func (d *doctorCmd) ports(conns *server.Connections) (string, string) {
 		_ = l.Close()
 	}
 	if len(taken) > 0 {
+		ctx, stop := context.WithDeadline(context.Background(), d.until)
+		defer stop()
+		if conns, err := server.AskForConnections(ctx, "http://"+c.AdminAddr); err == nil {
+			return noted, "a server of other data (" + conns.Data + ") has " + strings.Join(taken, ", ")
+		}
 		return bad, "another program has " + strings.Join(taken, ", ") + ": stop it, or give other addresses " +
 			"(--nosql-addr and its kin)"
 	}

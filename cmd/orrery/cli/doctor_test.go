@@ -3,6 +3,7 @@ package cli
 import (
 	"archive/tar"
 	"compress/gzip"
+	"context"
 	"crypto/ed25519"
 	"crypto/tls"
 	"crypto/x509"
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -207,12 +209,17 @@ func TestCert(t *testing.T) {
 		if err != nil || !strings.Contains(string(text), "BEGIN CERTIFICATE") || strings.Contains(string(text), "KEY") {
 			t.Errorf("trust: %s %v", text, err)
 		}
+		for _, way := range []string{"SSL_CERT_FILE=", "NODE_EXTRA_CA_CERTS=", "--cacert ", "-file "} {
+			if !strings.Contains(out, way+file) {
+				t.Errorf("trust doesn't say %s%s: %s", way, file, out)
+			}
+		}
 		docs, err := os.ReadFile("../../../docs/operations.md")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range runtimes {
-			if !strings.Contains(out, strings.ReplaceAll(r[1], "FILE", file)) {
+			if !strings.Contains(out, strings.ReplaceAll(r[1], "{file}", file)) {
 				t.Errorf("trust says nothing of %s", r[0])
 			}
 			if !strings.Contains(string(docs), "| "+r[0]+" | `") {
@@ -222,5 +229,32 @@ func TestCert(t *testing.T) {
 	}
 	if _, errOut := ran(t, 1, "cert", "show", "--data", t.TempDir()); !strings.Contains(errOut, "has no certificate") {
 		t.Errorf("no certificate: %s", errOut)
+	}
+}
+
+// A server of other data, such as one in memory, isn't another program that must be stopped.
+func TestDoctorKnowsOtherServers(t *testing.T) {
+	cfg := server.Ephemeral()
+	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	s, err := server.Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Stop(context.Background()) }()
+	c := server.Config{NoSQLAddr: s.Addr(server.NoSQL), GremlinAddr: s.Addr(server.Gremlin),
+		TableAddr: s.Addr(server.Table), MongoAddr: s.Addr(server.Mongo), AdminAddr: s.Addr(server.Admin)}
+	d := doctorCmd{until: time.Now().Add(doctorPatience)}
+	if state, says := d.free(c); state != noted || !strings.Contains(says, "of other data (memory) has "+c.NoSQLAddr) {
+		t.Errorf("%s: %s", state, says)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	other, free := l.Addr().String(), "127.0.0.1:0"
+	c = server.Config{NoSQLAddr: other, GremlinAddr: free, TableAddr: free, MongoAddr: free, AdminAddr: free}
+	if state, says := d.free(c); state != bad || !strings.Contains(says, "another program has "+other+": stop") {
+		t.Errorf("%s: %s", state, says)
 	}
 }

@@ -61,7 +61,7 @@ func (c *exportCmd) run(s *streams) error {
 	if c.JSON {
 		return json.NewEncoder(s.errOut).Encode(map[string]int64{"rows": n})
 	}
-	_, err = fmt.Fprintf(s.errOut, "%d rows\n", n)
+	_, err = fmt.Fprintln(s.errOut, counted(n, "row"))
 	return err
 }
 

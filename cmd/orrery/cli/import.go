@@ -90,22 +90,26 @@ func (c *importCmd) run(s *streams) error {
 	}
 	if c.JSON {
 		err = errors.Join(err, json.NewEncoder(s.out).Encode(r))
-	} else {
+	} else if err == nil || r.Written+r.Skipped+r.Kept+r.Bad > 0 {
 		err = errors.Join(err, c.print(s.out, r))
 	}
 	if ctx.Err() != nil && c.State != "" {
 		return errors.New("interrupted; the same command goes on")
 	}
 	if err == nil && r.Bad > 0 {
-		err = fmt.Errorf("%d rows are bad: see %s", r.Bad, c.BadRows)
+		are := "are"
+		if r.Bad == 1 {
+			are = "is"
+		}
+		err = fmt.Errorf("%s %s bad: see %s", counted(r.Bad, "row"), are, c.BadRows)
 	}
 	return err
 }
 
 func (c *importCmd) print(w io.Writer, r *transfer.Report) error {
-	text := fmt.Sprintf("%d rows: %d written", r.Rows, r.Written)
+	text := fmt.Sprintf("%s: %d written", counted(r.Rows, "row"), r.Written)
 	if c.DryRun {
-		text = fmt.Sprintf("%d rows, nothing written (--dry-run)", r.Rows)
+		text = counted(r.Rows, "row") + ", nothing written (--dry-run)"
 	}
 	for _, n := range []struct {
 		n    int64

@@ -140,3 +140,39 @@ func TestServerOfDataIsAsked(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A server in memory has no directory: its strings come from the admin port, as long as its key is no secret.
+func TestConnectWithoutDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, c := range []struct {
+		key, says string
+		refused   bool
+	}{
+		{server.WellKnownKey, "AccountKey=" + server.WellKnownKey + ";", false},
+		{base64.StdEncoding.EncodeToString([]byte(strings.Repeat("own key ", 8))), "name its directory with --data",
+			true},
+	} {
+		cfg := server.Ephemeral()
+		cfg.Key = c.key
+		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+		s, err := server.Start(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		err = (&connectCmd{admin: "http://" + s.Addr(server.Admin)}).run(&streams{out: &out, errOut: &out})
+		if err != nil {
+			out.WriteString(err.Error())
+		}
+		if err := s.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if (err != nil) != c.refused || !strings.Contains(out.String(), c.says) {
+			t.Errorf("%v: %s", err, out.String())
+		}
+	}
+	err := (&connectCmd{admin: "http://127.0.0.1:1"}).run(&streams{out: io.Discard, errOut: io.Discard})
+	if err == nil || !strings.Contains(err.Error(), "no server serves data; no server answers at http://127.0.0.1:1") {
+		t.Errorf("without a server: %v", err)
+	}
+}

@@ -56,8 +56,9 @@ var nodeSystems = map[string][2]string{
 	"darwin/arm64": {"darwin", "arm64"}, "windows/amd64": {"win32", "x64"}, "windows/arm64": {"win32", "arm64"},
 }
 
-// makeNPM makes a package for each system, which has the binary, and the package orrery, which depends on all of them
-// as optional ones: npm installs the one of the machine. `npx orrery demo` runs it.
+// makeNPM makes a package for each system, which has the binary, and the package @orrerydb/orrery, which depends on all
+// of them as optional ones: npm installs the one of the machine. `npx orrery demo` runs it where it is installed. npm's
+// name orrery, without a scope, is another project's.
 func makeNPM(r *release) (names []string, err error) {
 	optional := map[string]string{}
 	for _, target := range slices.Sorted(keys(r.binaries)) {
@@ -89,7 +90,7 @@ func makeNPM(r *release) (names []string, err error) {
 		optional[name] = r.version
 		names = append(names, archive)
 	}
-	manifest := map[string]any{"name": "orrery", "version": r.version, "license": "Apache-2.0",
+	manifest := map[string]any{"name": "@orrerydb/orrery", "version": r.version, "license": "Apache-2.0",
 		"description": "Azure Cosmos DB's four APIs over one store, in one binary.",
 		"bin":         map[string]string{"orrery": "bin/orrery.js"}, "main": "index.js",
 		"files": []string{"bin", "index.js"}, "engines": map[string]string{"node": ">=18"},
@@ -110,7 +111,7 @@ func makeNPM(r *release) (names []string, err error) {
 		}
 		fs = append(fs, file{"package/" + name, data, mode})
 	}
-	archive := "orrery-" + r.version + ".tgz"
+	archive := "orrerydb-orrery-" + r.version + ".tgz"
 	return append(names, archive), r.tarGz(archive, fs)
 }
 

@@ -341,7 +341,7 @@ func TestNPM(t *testing.T) {
 	if got := sh(t, dir, "npx", "--offline", "orrery", "version"); !strings.Contains(got, "orrery ") {
 		t.Errorf("npx orrery version: %s", got)
 	}
-	script := `const orrery = require('orrery');
+	script := `const orrery = require('@orrerydb/orrery');
 		(async () => {
 			const s = await orrery.start();
 			const a = await s.control('POST', 'accounts', {name: 'a'});

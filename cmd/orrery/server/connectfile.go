@@ -1,13 +1,18 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
+
+	doors "github.com/orrerydb/orrery/cmd/orrery/transfer/door"
 )
 
 // connectFile is the file in the data directory with the connection strings of the running server, key included: a user
@@ -55,7 +60,7 @@ func (s *Server) forgetConnections() {
 	}
 }
 
-// dialPatience is how long ReadConnections waits for a connection to the server.
+// dialPatience is how long ReadConnections waits for a connection to the server, and AskForConnections for its reply.
 const dialPatience = 2 * time.Second
 
 // ReadConnections returns the connection strings of the server that serves a data directory.
@@ -83,4 +88,27 @@ func ReadConnections(data string) (*Connections, error) {
 			data, c.Addresses[0])
 	}
 	return c, conn.Close()
+}
+
+// AskForConnections asks the server at an admin port for its connection strings. A server with a key of its own
+// refuses: who may read its directory has them there.
+func AskForConnections(ctx context.Context, admin string) (*Connections, error) {
+	url := strings.TrimSuffix(admin, "/") + "/orrery/connect"
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := doors.Client(dialPatience).Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("no server answers at %s", admin)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the server at %s answers %s: name its directory with --data", admin, res.Status)
+	}
+	c := &Connections{}
+	if err := json.NewDecoder(res.Body).Decode(c); err != nil || c.Account == "" {
+		return nil, fmt.Errorf("%s is not the admin port of Orrery", admin)
+	}
+	return c, nil
 }

@@ -26,6 +26,9 @@ const clients = dirname(dirname(fileURLToPath(import.meta.url))),
 const notRun = {
   'make run': 'the test starts the server, on ports of its own; `make stopwatch` runs it in a clone',
   'Orrery devel': 'the banner, which TestREADMEShowsTheBanner compares',
+  'func TestShop': 'a part of a test in Go; the tests of orrerytest make the same calls',
+  'var srv *orrerytest.Server': 'the same',
+  'databases:': 'initial data, which TestInitDir applies',
 };
 
 /** The shells of MongoDB: how they are started, and the documents that are printed last, where n are expected. */
@@ -74,7 +77,7 @@ function blocks(name) {
 }
 
 /** Starts a server in a new folder with the clients, and returns how blocks are run there. */
-async function start() {
+async function start(...flags) {
   const folder = mkdtempSync(join(tmpdir(), 'orrery-docs-')),
     env = { ...process.env, HOME: folder },
     at = {};
@@ -89,7 +92,7 @@ async function start() {
   cpSync(join(root, 'conformance/go.sum'), join(folder, 'go.sum'));
 
   const ports = ['nosql', 'gremlin', 'table', 'mongo', 'admin'].flatMap((d) => [`--${d}-addr`, '127.0.0.1:0']);
-  const server = spawn('bin/orrery', ['serve', '--data', './data', ...ports], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const server = spawn('bin/orrery', ['serve', '--data', './data', ...ports, ...flags], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = new Promise((done) => server.on('exit', done));
   let log = '';
   await new Promise((done, fail) => {
@@ -143,10 +146,13 @@ function commands(block) {
     .join('\n');
 }
 
-for (const name of ['README.md', 'docs/quickstart.md']) {
+/** The documents, and how each says that the server is started. */
+const documents = { 'README.md': [], 'docs/quickstart.md': [], 'docs/testing.md': ['--test-controls'] };
+
+for (const [name, flags] of Object.entries(documents)) {
   test(name, async (t) => {
     const all = blocks(name),
-      server = await start();
+      server = await start(...flags);
     t.after(() => server.stop());
     let ran = 0;
     for (const [i, block] of all.entries()) {
