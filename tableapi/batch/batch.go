@@ -240,11 +240,10 @@ func (w *Writer) Part(status, contentID string) {
 	if w.inSet {
 		w.str("--", w.inner, "\r\n")
 	}
-	w.str("Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n")
+	w.str("Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\nHTTP/1.1 ", status, "\r\n")
 	if contentID != "" && !strings.ContainsAny(contentID, "\r\n") {
-		w.str("Content-ID: ", contentID, "\r\n")
+		w.Header("Content-ID", contentID)
 	}
-	w.str("\r\nHTTP/1.1 ", status, "\r\n")
 }
 
 // Header appends one header line to the current part.

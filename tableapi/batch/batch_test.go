@@ -60,9 +60,9 @@ Content-Type: multipart/mixed; boundary=changesetresponse_1
 --changesetresponse_1
 Content-Type: application/http
 Content-Transfer-Encoding: binary
-Content-ID: 7
 
 HTTP/1.1 204 No Content
+Content-ID: 7
 ETag: x
 
 
