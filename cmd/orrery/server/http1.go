@@ -29,7 +29,7 @@ func http1Only(h http.Handler, wait time.Duration) http.Handler {
 			return
 		}
 		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(wait))
+		_ = c.SetDeadline(wall.Now().Add(wait))
 		if _, err := io.WriteString(c, http1Required); err != nil {
 			return
 		}
