@@ -271,7 +271,7 @@ func (r *reply) send(resp *message.Response, items []byte, n int) error {
 	if r.text {
 		typ = websocket.TextMessage
 	}
-	c := r.c
+	c, gone := r.c, r.gone()
 	c.wmu.Lock()
 	c.writes.Add(1)
 	err := c.ws.WriteMessage(typ, b)
@@ -285,7 +285,11 @@ func (r *reply) send(resp *message.Response, items []byte, n int) error {
 		c.cancel()
 		c.ws.Close()
 	}
-	if resp.Code != message.PartialContent && resp.Code != message.Authenticate {
+	switch {
+	case resp.Code == message.PartialContent || resp.Code == message.Authenticate:
+	case gone || err != nil && !c.draining.Load():
+		r.ended(0)
+	default:
 		r.ended(resp.Code)
 	}
 	return err

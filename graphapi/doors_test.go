@@ -16,7 +16,9 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/orrerydb/orrery/core/budget"
+	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/graphapi/wire/message"
 	"github.com/orrerydb/orrery/internal/admit"
 	"github.com/orrerydb/orrery/internal/observe"
 )
@@ -464,4 +466,20 @@ func TestShutdownWithoutReaders(t *testing.T) {
 		t.Errorf("%v after %v", err, time.Since(began))
 	}
 	<-sent
+}
+
+// A client that leaves as soon as it has its reply was answered.
+func TestAnsweredBeforeLeaving(t *testing.T) {
+	n := &notes{added: make(chan struct{}, 1)}
+	s := &Server{o: Options{Clock: clock.New(), Observe: n}}
+	ctx, leave := context.WithCancel(t.Context())
+	r := &reply{c: &conn{srv: s, ctx: ctx}, seen: s.observe("eval", "client")}
+	if r.gone() {
+		t.Error("the client is said to be gone")
+	}
+	leave()
+	r.ended(message.Success)
+	if got := n.next(t); !strings.HasPrefix(got, "gremlin eval 200 ") || strings.Contains(got, "left") || !r.gone() {
+		t.Errorf("a client that was answered: %s", got)
+	}
 }

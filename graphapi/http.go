@@ -247,7 +247,8 @@ func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message
 	w.Header().Set("Content-Type", mime)
 	resp := message.Response{ID: req.ID, Code: message.Success,
 		Attributes: reply.attributes(message.Success, s.o.Clock.UUID())}
-	if writeBody(w, codec.AppendResponse(nil, &resp, all.items, all.n)) != nil {
+	gone := reply.gone()
+	if writeBody(w, codec.AppendResponse(nil, &resp, all.items, all.n)) != nil || gone {
 		reply.ended(0)
 	}
 	reply.ended(http.StatusOK)
@@ -256,7 +257,11 @@ func (s *Server) answerHTTP(w http.ResponseWriter, r *http.Request, req *message
 // failHTTP replies with the error of an evaluation.
 func (r *reply) failHTTP(w http.ResponseWriter, f *failure) {
 	r.failed(f.kind)
-	r.ended(httpFail(w, f))
+	gone, code := r.gone(), httpFail(w, f)
+	if gone {
+		code = 0
+	}
+	r.ended(code)
 }
 
 // collected has all results of one request.

@@ -69,6 +69,12 @@ func (r *reply) failed(k kind) {
 	}
 }
 
+// gone reports whether the client has disconnected. It is asked before a reply is written: a client may leave as soon
+// as it has the reply.
+func (r *reply) gone() bool {
+	return r.c.ctx != nil && r.c.ctx.Err() != nil && !r.c.draining.Load()
+}
+
 // ended tells the observer that the request was answered; code 0 means no reply. Only the first call has an effect.
 func (r *reply) ended(code int) {
 	if r.seen == nil || r.seen.done {
@@ -76,7 +82,7 @@ func (r *reply) ended(code int) {
 	}
 	o := r.seen
 	o.done = true
-	o.Left = code == 0 || r.c.ctx != nil && r.c.ctx.Err() != nil && !r.c.draining.Load()
+	o.Left = code == 0
 	o.Status, o.Charge = strconv.Itoa(code), r.charge
 	if o.Left {
 		o.Status, o.Failed = "left", false

@@ -3,9 +3,13 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +51,15 @@ func (c *connectCmd) run(s *streams) error {
 	if !conns.Auth {
 		key = "not asked for (--auth=false)"
 	}
-	return conns.Write(s.out, key, "")
+	var b strings.Builder
+	if err := conns.Write(&b, key, ""); err != nil {
+		return err
+	}
+	if strings.ContainsFunc(b.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
+		return errors.New("the connection strings have control characters: they aren't those of Orrery")
+	}
+	_, err = io.WriteString(s.out, b.String())
+	return err
 }
 
 // connections returns the connection strings of the server.

@@ -188,7 +188,7 @@ func (d *doctorCmd) free(c server.Config) (string, string) {
 		ctx, stop := context.WithDeadline(context.Background(), d.until)
 		defer stop()
 		if conns, err := server.AskForConnections(ctx, "http://"+c.AdminAddr); err == nil {
-			return noted, "a server of other data (" + conns.Data + ") has " + strings.Join(taken, ", ")
+			return noted, "a server of other data (" + shown([]byte(conns.Data)) + ") has " + strings.Join(taken, ", ")
 		}
 		return bad, "another program has " + strings.Join(taken, ", ") + ": stop it, or give other addresses " +
 			"(--nosql-addr and its kin)"

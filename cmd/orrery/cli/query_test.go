@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -171,7 +173,16 @@ func TestConnectWithoutDirectory(t *testing.T) {
 			t.Errorf("%v: %s", err, out.String())
 		}
 	}
-	err := (&connectCmd{admin: "http://127.0.0.1:1"}).run(&streams{out: io.Discard, errOut: io.Discard})
+	odd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"account":"a","key":"\u001b[2J","auth":true}`)
+	}))
+	defer odd.Close()
+	var out bytes.Buffer
+	err := (&connectCmd{admin: odd.URL}).run(&streams{out: &out, errOut: &out})
+	if err == nil || !strings.Contains(err.Error(), "control characters") || out.Len() > 0 {
+		t.Errorf("a program that draws on the terminal: %v %q", err, out.String())
+	}
+	err = (&connectCmd{admin: "http://127.0.0.1:1"}).run(&streams{out: io.Discard, errOut: io.Discard})
 	if err == nil || !strings.Contains(err.Error(), "no server serves data; no server answers at http://127.0.0.1:1") {
 		t.Errorf("without a server: %v", err)
 	}
