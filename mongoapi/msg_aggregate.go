@@ -35,8 +35,11 @@ func aggregate(r *request, dst []byte) ([]byte, error) {
 		return dst, merr.New(merr.FailedToParse, "The 'cursor' option is required, except for aggregate with the "+
 			"explain argument")
 	}
+	if err := cursorOptions.Check("aggregate.cursor", opts); err != nil {
+		return dst, err
+	}
 	n := firstBatch
-	if b := opts.Get("batchSize"); b.IsDefined() {
+	if b := args.Given(opts, "batchSize"); b.IsDefined() {
 		size, ok := num.ToInt64(b, false)
 		if !ok || size < 0 {
 			return dst, merr.New(merr.BadValue, "cursor.batchSize must be a non-negative number")
@@ -82,9 +85,14 @@ func (r *request) aggregateCursor(name string) (*cursor, *agg.Pipeline, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if r.arg.IsNumber() && p.ReadsCollection() {
-		return nil, nil, merr.New(merr.InvalidNamespace, "{aggregate: 1} is not valid for this pipeline: it needs a "+
-			"collection")
+	switch first := firstStage(r.body.Get("pipeline")); {
+	case r.arg.IsNumber() && first == "":
+		return nil, nil, merr.New(merr.InvalidNamespace, "{aggregate: 1} is not valid for an empty pipeline.")
+	case r.arg.IsNumber() && p.ReadsCollection():
+		return nil, nil, merr.New(merr.InvalidNamespace, "{aggregate: 1} is not valid for '%s'; a collection is "+
+			"required.", first)
+	case !r.arg.IsNumber() && first == "$documents":
+		return nil, nil, merr.New(merr.InvalidNamespace, "'$documents' can only be run with {aggregate: 1}")
 	}
 	if err := checkHint(k, args.Given(r.body, "hint")); err != nil {
 		return nil, nil, err
@@ -129,6 +137,18 @@ func (r *request) pipeline(k *coll, body value.Value, name string) (*agg.Pipelin
 	}
 	return agg.Compile(body.Get("pipeline"), agg.Options{Scope: scope, Run: r.exprEnv().Run, Coll: name,
 		Places: r.placeIndex, Vectors: r.vectorIndex})
+}
+
+// cursorOptions are the options in the argument cursor.
+var cursorOptions = args.Set{"batchSize": args.Number}
+
+// firstStage returns the name of a pipeline's first stage, "" without one.
+func firstStage(p value.Value) string {
+	it := p.At(0).Iter()
+	if p.Len() == 0 || !it.Next() {
+		return ""
+	}
+	return string(it.Key())
 }
 
 // runPipeline opens a pipeline on the host's collection, which may not exist.

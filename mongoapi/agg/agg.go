@@ -182,6 +182,8 @@ func (c *compiler) stage(i, n int, spec value.Value) error {
 		return merr.New(merr.UnrecognizedStage, "Unrecognized pipeline stage name: '%s'", name)
 	}
 	switch {
+	case c.o.Facet && (def.first || def.last || name == "$facet"):
+		return inFacet(name)
 	case def.first && i != 0:
 		return merr.New(40602, "%s is only valid as the first stage in a pipeline", name)
 	case def.last && i != n-1:

@@ -23,7 +23,10 @@ func leadSearch(c *compiler, arg value.Value) (bool, error) {
 		l.Limit != 0 {
 		return false, nil // the stage itself refuses it
 	}
-	if c.o.Sub && !c.o.Union {
+	switch {
+	case c.o.Facet:
+		return false, inFacet("$search")
+	case c.o.Sub && !c.o.Union:
 		return false, merr.New(51047, "$search is not allowed within a nested pipeline")
 	}
 	if spec.Kind() != value.Object {

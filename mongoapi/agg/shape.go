@@ -145,6 +145,11 @@ func (u *unwindIter) Close() {
 	u.h.release()
 }
 
+// inFacet is the error of a stage that can't be in the pipelines of $facet.
+func inFacet(stage string) error {
+	return merr.New(40600, "%s is not allowed to be used within a $facet stage", stage)
+}
+
 func facet(c *compiler, arg value.Value) (stage, error) {
 	if arg.Kind() != value.Object || arg.Len() == 0 {
 		return nil, merr.New(40169, "the $facet specification must be a non-empty object")
@@ -155,11 +160,6 @@ func facet(c *compiler, arg value.Value) (stage, error) {
 	}
 	var parts []part
 	for it := arg.Iter(); it.Next(); {
-		for _, name := range []string{"$geoNear", "$search", "$vectorSearch"} {
-			if first := it.Value(); first.Kind() == value.Array && first.At(0).Get(name).IsDefined() {
-				return nil, merr.New(40600, "%s is not allowed to be used within a $facet stage", name)
-			}
-		}
 		o := c.sub(c.o.Coll, c.o.Scope)
 		o.Facet = true
 		p, err := Compile(it.Value(), o)

@@ -135,8 +135,13 @@ func checkKey(key value.Value) error {
 		if path == "$**" && v.Kind() == value.String && v.Str() != "text" {
 			return CannotCreate("A wildcard index can't be of the type %s", v.Str())
 		}
-		if strings.HasPrefix(path, "$") && path != "$**" {
-			return CannotCreate("Index key contains an illegal field name: field name starts with '$'.")
+		for i, part := range strings.Split(path, ".") {
+			switch {
+			case !strings.HasPrefix(part, "$"), part == "$**":
+			case i > 0 && (part == "$id" || part == "$ref" || part == "$db"): // of a DBRef
+			default:
+				return CannotCreate("Index key contains an illegal field name: field name starts with '$'.")
+			}
 		}
 	}
 	return nil
