@@ -139,14 +139,22 @@ func (l *login) check(ctx context.Context, s *Server, user, password string) err
 	return nil
 }
 
+// saslBytes returns the argument with user and password. Clients of before TinkerPop's own for Node, gremlin 2 and
+// gremlin-secure, write its name in capitals. The latter doesn't encode it.
 func saslBytes(r *message.Request) ([]byte, error) {
-	v, _ := r.Args.GetString("sasl")
+	v, ok := r.Args.GetString("sasl")
+	if !ok {
+		v, _ = r.Args.GetString("SASL")
+	}
 	if b, ok := v.([]byte); ok && len(b) <= maxSASLBytes {
 		return b, nil
 	}
 	s, ok := v.(string)
 	if !ok || len(s) > maxSASLBytes {
 		return nil, fail(kindArguments, "an authentication message needs the argument sasl, a base64 text")
+	}
+	if strings.HasPrefix(s, "\x00") { // no character of base64
+		return []byte(s), nil
 	}
 	b, err := base64.StdEncoding.DecodeString(s)
 	if err != nil {
