@@ -358,9 +358,16 @@ func TestJournalTrim(t *testing.T) {
 	clk.Advance(50 * time.Minute)
 	put(t, c, core.Create, `{"id":"b","pk":"p","v":2}`)
 	trim(false)
+	was, err := e.Journal().Used(bg)
+	if err != nil || was <= 0 || was >= 16<<10 {
+		t.Errorf("%d bytes are used, error %v", was, err)
+	}
 	e.Journal().Since(journal.Namespace{DB: "db", Coll: "c"}) // somebody reads
 	clk.Advance(20 * time.Minute)
 	trim(true)
+	if now, err := e.Journal().Used(bg); err != nil || now >= was {
+		t.Errorf("%d bytes are used after the removal, %d before, error %v", now, was, err)
+	}
 	_, err = e.Journal().Read(bg, from, 10, func(*journal.Entry) bool { return true })
 	wantCode(t, err, status.Gone, 0)
 	if since := e.Journal().Since(journal.Namespace{DB: "db", Coll: "c"}); since <= at.Time-60 {

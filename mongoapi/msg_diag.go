@@ -76,6 +76,9 @@ func collStatsCommand(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	dst = bson.AppendString(dst, "ns", r.db+"."+name)
+	if r.hasOplog(r.db, name) {
+		return r.appendOplogStats(dst, r.body.Get("scale"))
+	}
 	if k == nil {
 		scale, err := divisor(r.body.Get("scale"))
 		if err != nil {

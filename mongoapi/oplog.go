@@ -25,6 +25,9 @@ const oplogName = "oplog.rs"
 
 func isOplog(db, name string) bool { return db == "local" && name == oplogName }
 
+// hasOplog reports whether a name is that of the oplog, and the server has one.
+func (r *request) hasOplog(db, name string) bool { return isOplog(db, name) && !r.s.o.Standalone }
+
 // oplogCursor makes the cursor of a find on the oplog. It may outlive the request's bytes.
 func (r *request) oplogCursor() (*cursor, findArgs, error) {
 	if err := r.own(); err != nil {
@@ -79,6 +82,28 @@ func oplogOrder(a findArgs) (newest, ok bool) {
 		return n < 0, true
 	}
 	return a.shown == exec.Newest, a.sort.Len() == 0 || a.sort.Get("$natural").IsDefined()
+}
+
+// appendOplogStats appends the figures of the oplog: its limit, and what of it is used. Its entries aren't counted.
+func (r *request) appendOplogStats(dst []byte, scaleArg value.Value) ([]byte, error) {
+	scale, err := divisor(scaleArg)
+	if err != nil {
+		return dst, err
+	}
+	j := r.s.eng.Journal()
+	used, err := j.Used(r.ctx)
+	if err != nil {
+		return dst, err
+	}
+	for _, name := range []string{"size", "storageSize", "totalSize"} {
+		dst = value.AppendElement(dst, name, value.IntOf(used/scale))
+	}
+	dst = bson.AppendBool(dst, "capped", true)
+	dst = value.AppendElement(dst, "maxSize", value.IntOf(j.Bytes()/scale))
+	dst = bson.AppendInt32(dst, "nindexes", 0)
+	dst = bson.AppendInt32(dst, "totalIndexSize", 0)
+	at, dst := bson.BeginObject(dst, "indexSizes")
+	return value.AppendElement(bson.End(dst, at), "scaleFactor", value.IntOf(scale)), nil
 }
 
 // appendOplogInfo appends the oplog to the collections of the database local.

@@ -12,26 +12,35 @@ import (
 
 // CollStats implements agg.Host.
 func (h *host) CollStats(spec value.Value) ([]value.Value, error) {
-	if h.k == nil {
+	oplog := h.r.hasOplog(h.db, h.coll)
+	if h.k == nil && !oplog {
 		return nil, merr.New(merr.NamespaceNotFound, "Unable to retrieve storageStats in $collStats stage :: caused "+
 			"by :: Collection [%s.%s] not found.", h.db, h.coll)
 	}
+	ns := h.db + "." + h.coll
 	at, b := bson.Begin(nil)
-	b = bson.AppendString(b, "ns", h.k.namespace())
+	b = bson.AppendString(b, "ns", ns)
 	b = bson.AppendString(b, "host", h.r.c.nc.LocalAddr().String())
 	b = bson.AppendDate(b, "localTime", h.r.s.clk.Now().UnixMilli())
 	if s := spec.Get("latencyStats"); s.IsDefined() {
-		b = h.r.s.tops.appendLatency(b, h.k.namespace(), s.Get("histograms").Bool())
+		b = h.r.s.tops.appendLatency(b, ns, s.Get("histograms").Bool())
 	}
 	if s := spec.Get("storageStats"); s.IsDefined() {
+		stats := h.r.appendOplogStats
+		if !oplog {
+			stats = func(dst []byte, scale value.Value) ([]byte, error) { return h.k.appendStats(h.r.ctx, dst, scale) }
+		}
 		sa, sb := bson.BeginObject(b, "storageStats")
-		sb, err := h.k.appendStats(h.r.ctx, sb, s.Get("scale"))
+		sb, err := stats(sb, s.Get("scale"))
 		if err != nil {
 			return nil, err
 		}
 		b = bson.End(sb, sa)
 	}
 	if spec.Get("count").IsDefined() {
+		if oplog {
+			return nil, merr.NotSupported("a count of the oplog")
+		}
 		n, err := h.k.Count(h.r.ctx)
 		if err == nil {
 			err = h.k.Settle()

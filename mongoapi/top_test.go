@@ -2,6 +2,7 @@ package mongoapi
 
 import (
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -56,10 +57,16 @@ func TestServerStatus(t *testing.T) {
 	gone.inDatabase("db", `{"insert":"c","documents":[{"_id":1}]}`)
 	_ = gone.Close()
 	c := connect(t, addr)
+	status := func() bson.Raw { return c.inDatabase("admin", `{"serverStatus":1}`) }
+	for end := time.Now().Add(soon); status().Lookup("connections", "current").Int32() > 1; {
+		if time.Now().After(end) {
+			t.Fatal("a connection that has ended is counted")
+		}
+	}
 	var was bson.Raw
 	for _, cmd := range []string{`{"ping":1}`, `{"find":"c"}`} {
 		c.inDatabase("db", cmd)
-		now := c.inDatabase("admin", `{"serverStatus":1}`)
+		now := status()
 		if n := now.Lookup("globalLock", "activeClients", "total").Int32(); n != 1 {
 			t.Errorf("%d commands run", n)
 		}

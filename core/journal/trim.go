@@ -53,6 +53,32 @@ func (j *Journal) Trim(ctx context.Context) (bool, error) {
 	return true, kv.Status(j.eng.DropRange(ctx, lo, keys.AppendJournal(nil, floor+1, 0)))
 }
 
+// Used returns about how many bytes the entries have that are kept at present.
+func (j *Journal) Used(ctx context.Context) (int64, error) {
+	j.mu.Lock()
+	total := j.total
+	j.mu.Unlock()
+	snap, err := j.eng.Snapshot(ctx)
+	if err != nil {
+		return 0, kv.Status(err)
+	}
+	defer snap.Close()
+	_, hi := keys.JournalBounds()
+	it, err := snap.Iter(keys.AppendJournal(nil, j.floor.Load()+1, 0), hi)
+	if err != nil {
+		return 0, kv.Status(err)
+	}
+	defer it.Close()
+	if !it.First() {
+		return 0, kv.Status(it.Err())
+	}
+	var e Entry
+	if _, err := e.head(it.Value()); err != nil || total <= e.total {
+		return 0, err
+	}
+	return int64(total - e.total), nil // without the first one
+}
+
 // beyond returns the time up to which entries are too old or too many. With all that is everything.
 func (j *Journal) beyond(ctx context.Context, now time.Time, all bool) (uint64, error) {
 	mark, _ := j.settled()

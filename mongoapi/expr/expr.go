@@ -70,12 +70,12 @@ func (e *Env) Set(slot int, v value.Value) {
 type Scope struct {
 	up     *Scope
 	name   string
-	slot   int
+	slot   int  // below 0: it has no variable
 	stable bool // see Stable
 }
 
 // Stable returns a scope without variables whose expressions may only have operators of the Stable API.
-func Stable() *Scope { return &Scope{stable: true} }
+func Stable() *Scope { return &Scope{slot: -1, stable: true} }
 
 // Bind returns a scope with one more variable, and the slot for Env.Set.
 func (s *Scope) Bind(name string) (*Scope, int) {
@@ -88,7 +88,7 @@ func (s *Scope) Bind(name string) (*Scope, int) {
 
 func (s *Scope) find(name string) (int, bool) {
 	for ; s != nil; s = s.up {
-		if s.name == name {
+		if s.name == name && s.slot >= 0 {
 			return s.slot, true
 		}
 	}
