@@ -87,6 +87,12 @@ func child(dir string, at []string, relaxed bool) error {
 			return err
 		}
 	}
+	splits := os.Getenv(splitEnv) != ""
+	if splits { // before the first step, from which on the child may be killed
+		if err := addBallast(ctx, c); err != nil {
+			return err
+		}
+	}
 	var mu sync.Mutex
 	acked := make([]int, writers)
 	var wg sync.WaitGroup
@@ -120,7 +126,7 @@ func child(dir string, at []string, relaxed bool) error {
 			defer mu.Unlock()
 			fmt.Println("backup", name, strings.Trim(fmt.Sprint(acked), "[]"))
 		})
-	} else if os.Getenv(splitEnv) != "" {
+	} else if splits {
 		go changePartitions(ctx, eng, c)
 	} else {
 		go changePolicies(ctx, eng, c)
