@@ -54,29 +54,39 @@ func (j *Journal) Trim(ctx context.Context) (bool, error) {
 }
 
 // Used returns about how many bytes the entries have that are kept at present.
-func (j *Journal) Used(ctx context.Context) (int64, error) {
+func (j *Journal) Used(ctx context.Context) (used int64, err error) {
+	err = j.fromFirst(ctx, func(_ kv.Iterator, first *Entry, total uint64) error {
+		used = int64(max(total, first.total) - first.total) // without the first one
+		return nil
+	})
+	return used, err
+}
+
+// fromFirst calls f with an iterator on the first entry that is kept, what that entry says, and the bytes of all entries
+// that there ever were. Without entries f isn't called.
+func (j *Journal) fromFirst(ctx context.Context, f func(it kv.Iterator, first *Entry, total uint64) error) error {
 	j.mu.Lock()
 	total := j.total
 	j.mu.Unlock()
 	snap, err := j.eng.Snapshot(ctx)
 	if err != nil {
-		return 0, kv.Status(err)
+		return kv.Status(err)
 	}
 	defer snap.Close()
 	_, hi := keys.JournalBounds()
 	it, err := snap.Iter(keys.AppendJournal(nil, j.floor.Load()+1, 0), hi)
 	if err != nil {
-		return 0, kv.Status(err)
+		return kv.Status(err)
 	}
 	defer it.Close()
 	if !it.First() {
-		return 0, kv.Status(it.Err())
+		return kv.Status(it.Err())
 	}
-	var e Entry
-	if _, err := e.head(it.Value()); err != nil || total <= e.total {
-		return 0, err
+	var first Entry
+	if _, err := first.head(it.Value()); err != nil {
+		return err
 	}
-	return int64(total - e.total), nil // without the first one
+	return f(it, &first, total)
 }
 
 // beyond returns the time up to which entries are too old or too many. With all that is everything.
@@ -92,49 +102,39 @@ func (j *Journal) beyond(ctx context.Context, now time.Time, all bool) (uint64, 
 	if old := now.Add(-j.set.Age); old.Unix() > 0 && !now.Before(j.trimAt) {
 		floor = min(Wall(old), mark)
 	}
-	j.mu.Lock()
-	total := j.total
-	j.mu.Unlock()
-	snap, err := j.eng.Snapshot(ctx)
-	if err != nil {
-		return 0, kv.Status(err)
-	}
-	defer snap.Close()
-	_, hi := keys.JournalBounds()
-	it, err := snap.Iter(keys.AppendJournal(nil, j.floor.Load()+1, 0), hi)
-	if err != nil {
-		return 0, kv.Status(err)
-	}
-	defer it.Close()
 	limit := uint64(j.set.Bytes)
-	e := Entry{}
-	if !it.First() {
-		return floor, kv.Status(it.Err())
-	}
-	if _, err := e.head(it.Value()); err != nil {
-		return 0, err
-	}
-	first, _, _ := keys.ParseJournal(it.Key())
-	if total-e.total <= limit {
-		if first > floor { // there is nothing to remove
+	err := j.fromFirst(ctx, func(it kv.Iterator, e *Entry, total uint64) (err error) {
+		first, _, _ := keys.ParseJournal(it.Key())
+		switch {
+		case total-e.total > limit:
+			// The entry that seven eighths of the limit still have.
+			var last uint64
+			last, err = within(it, first, mark, total-limit/trimShare*(trimShare-1))
+			floor = max(floor, last)
+		case first > floor: // there is nothing to remove
 			floor = 0
 		}
-		return floor, nil
-	}
-	// The entry that seven eighths of the limit still have, by bisection.
-	want, failed := total-limit/trimShare*(trimShare-1), error(nil)
+		return err
+	})
+	return floor, err
+}
+
+// within returns the time from first to mark of the first entry before which there were so many bytes of entries, by
+// bisection.
+func within(it kv.Iterator, first, mark, bytes uint64) (uint64, error) {
+	var failed error
 	n := sort.Search(int(mark-first), func(i int) bool {
 		if failed != nil || !it.SeekGE(keys.AppendJournal(nil, first+uint64(i), 0)) {
 			return true
 		}
 		var e Entry
 		_, failed = e.head(it.Value())
-		return e.total >= want
+		return e.total >= bytes
 	})
 	if failed == nil {
 		failed = kv.Status(it.Err())
 	}
-	return max(floor, min(first+uint64(n), mark)), failed
+	return min(first+uint64(n), mark), failed
 }
 
 // trimWait is the time between the commit of a floor and the removal of what is below it, in a store that several
