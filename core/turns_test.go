@@ -364,6 +364,8 @@ func TestDropsOfASharedStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = a.e.Close()
+	// Either of the others has the turn to remove the heads.
+	eventually(t, "the heads are removed", func() bool { return before-data() >= 5 })
 	turns := b.turns("dropTurn")
 	eventually(t, "turns", func() bool { return turns.Load() > 2 })
 	if left := data(); before-left != 5 { // the heads
