@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
@@ -227,7 +228,7 @@ func (k *keys) Read(b []byte) (int, error) {
 // interact reads lines from a terminal. It is raw while a line is edited only, so that Ctrl+C is a signal while a
 // query runs: it ends the query, and not the shell.
 func (c *shellCmd) interact(in, out *os.File) error {
-	signals := make(chan os.Signal, 1) // between two lines Ctrl+C ends nothing
+	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt)
 	defer signal.Stop(signals)
 	typed := &keys{File: in}
@@ -260,7 +261,7 @@ func (c *shellCmd) interact(in, out *os.File) error {
 		} else {
 			t.SetPrompt("... ")
 		}
-		line, pasted, err := c.readLine(t, in, out)
+		line, pasted, err := c.readLine(t, in, out, signals)
 		if err == io.EOF {
 			fmt.Fprintln(out)
 			return nil
@@ -277,15 +278,17 @@ func (c *shellCmd) interact(in, out *os.File) error {
 			text += "\n"
 			continue
 		}
-		if err := c.entered(text, out); err != nil {
+		if err := c.entered(text, out, signals); err != nil {
 			return err
 		}
 		text = ""
 	}
 }
 
-// readLine lets the user edit a line. Only meanwhile the terminal is raw, so that Ctrl+C ends what runs.
-func (c *shellCmd) readLine(t *term.Terminal, in, out *os.File) (line string, pasted bool, err error) {
+// readLine lets the user edit a line. Only meanwhile the terminal is raw, so that Ctrl+C ends what runs. A signal of
+// before is forgotten: what it should end had ended.
+func (c *shellCmd) readLine(t *term.Terminal, in, out *os.File, signals <-chan os.Signal) (
+	line string, pasted bool, err error) {
 	if w, h, err := term.GetSize(int(out.Fd())); err == nil {
 		c.width = w
 		_ = t.SetSize(w, h)
@@ -295,6 +298,10 @@ func (c *shellCmd) readLine(t *term.Terminal, in, out *os.File) (line string, pa
 		return "", false, err
 	}
 	line, err = t.ReadLine()
+	select {
+	case <-signals:
+	default:
+	}
 	if e := term.Restore(int(in.Fd()), cooked); e != nil {
 		return "", false, e
 	}
@@ -304,12 +311,23 @@ func (c *shellCmd) readLine(t *term.Terminal, in, out *os.File) (line string, pa
 	return line, false, err
 }
 
-// entered runs what was entered, until it ends or Ctrl+C ends it. It returns only errors that end the shell.
-func (c *shellCmd) entered(text string, out io.Writer) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+// entered runs what was entered, until it ends or Ctrl+C ends it: also one that was pressed as soon as the line was
+// entered. It returns only errors that end the shell.
+func (c *shellCmd) entered(text string, out io.Writer, signals <-chan os.Signal) error {
+	ctx, stop := context.WithCancel(context.Background())
+	var wait sync.WaitGroup
+	var cancelled bool
+	wait.Go(func() {
+		select {
+		case <-signals:
+			cancelled = true
+			stop()
+		case <-ctx.Done():
+		}
+	})
 	err := c.line(ctx, text)
-	cancelled := ctx.Err() != nil
 	stop()
+	wait.Wait()
 	var code exitCode
 	switch {
 	case err == errQuit || errors.As(err, &code):
