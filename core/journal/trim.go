@@ -62,8 +62,8 @@ func (j *Journal) Used(ctx context.Context) (used int64, err error) {
 	return used, err
 }
 
-// fromFirst calls f with an iterator on the first entry that is kept, what that entry says, and the bytes of all entries
-// that there ever were. Without entries f isn't called.
+// fromFirst calls f with an iterator on the first entry that is kept, what that entry says, and the bytes of all
+// entries that there ever were. Without entries f isn't called.
 func (j *Journal) fromFirst(ctx context.Context, f func(it kv.Iterator, first *Entry, total uint64) error) error {
 	j.mu.Lock()
 	total := j.total
