@@ -41,7 +41,7 @@ const (
 // TestPowerLoss cuts the power of a few dozen stores, or as often as ORRERY_TORTURE says.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
-	cuts := race.Fewer(3, 2) * cutsInHistory
+	cuts := race.Fewer(3, 1) * cutsInHistory
 	if s := os.Getenv(tortureEnv); s != "" {
 		var err error
 		if cuts, err = strconv.Atoi(s); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/kvtest"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // slotMap returns the current slot map of a container.
@@ -115,6 +116,7 @@ func content(t testing.TB, c *core.Container) (out []string) {
 // A container that was born with one slot has two, four, .. and 64, and one again. After each step every item is there
 // with its number, LSN and time, the checker finds nothing, and nothing is left of the slots that were replaced.
 func TestSlotsAreSplitAndJoined(t *testing.T) {
+	most := race.Fewer(64, 16)
 	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
 			eng := open(t)
@@ -141,7 +143,7 @@ func TestSlotsAreSplitAndJoined(t *testing.T) {
 				clean(t, e)
 				onlySlots(t, eng, c)
 			}
-			for n := 2; n <= 64; n *= 2 {
+			for n := 2; n <= most; n *= 2 {
 				for _, at := range nested(n) {
 					if err := c.SplitSlot(bg, at); err != nil {
 						t.Fatal(err)
@@ -161,13 +163,13 @@ func TestSlotsAreSplitAndJoined(t *testing.T) {
 			if c, err = e.Container("db", "c"); err != nil {
 				t.Fatal(err)
 			}
-			check(64)
+			check(most)
 			for i := range 50 {
 				put(t, c, core.Replace, splitDoc(i, 1))
 				put(t, c, core.Create, splitDoc(200+i, 0))
 			}
 			want, lsn = content(t, c), lastLSN(c)
-			for n := 32; n >= 1; n /= 2 {
+			for n := most / 2; n >= 1; n /= 2 {
 				joined := nested(n)
 				for _, at := range nested(2 * n) {
 					if slices.ContainsFunc(joined, func(b []byte) bool { return slices.Equal(b, at) }) {

@@ -468,12 +468,13 @@ func TestTurnKeepsItsLogicalPartitionOnly(t *testing.T) {
 
 // A transaction writes at most 16 MiB. Documents that it replaces again don't count.
 func TestTxLimit(t *testing.T) {
+	docs := make([]doc.Doc, 7)
+	for id := range docs {
+		docs[id] = mustDoc(t, fmt.Sprintf(`{"id":"%d","pk":"a","s":%q}`, id, strings.Repeat("x", 3<<20)))
+	}
+	large := func(id int) *core.Write { return &core.Write{Kind: core.Upsert, Doc: docs[id]} }
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(noIndex)})
-		large := func(id int) *core.Write {
-			return &core.Write{Kind: core.Upsert,
-				Doc: mustDoc(t, fmt.Sprintf(`{"id":"%d","pk":"a","s":%q}`, id, strings.Repeat("x", 3<<20)))}
-		}
 		_, err := c.WithTx(bg, pk("a"), func(tx *core.Tx) error {
 			for i := range 12 {
 				if _, err := tx.Write(large(i % 5)); err != nil {

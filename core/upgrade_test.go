@@ -21,6 +21,7 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // agedContainers are containers of all kinds, by id.
@@ -260,7 +261,7 @@ func TestUpgradeCutAnywhere(t *testing.T) {
 	t.Parallel()
 	cuts := 0
 	for _, policy := range []string{"", onlyA, onlyB, noIndex, allANB} {
-		for stop, whole := int64(0), false; !whole; stop++ {
+		for stop, whole := int64(0), false; !whole; stop += int64(race.Fewer(1, 6)) {
 			mem := kv.Checked(memkv.New())
 			e, err := core.Open(bg, notClosed{mem}, core.Options{MinSlots: 10})
 			if err != nil {
@@ -307,7 +308,7 @@ func TestUpgradeCutAnywhere(t *testing.T) {
 			noFormer(t, mem)
 		}
 	}
-	if t.Logf("%d cuts", cuts); cuts < 200 {
+	if t.Logf("%d cuts", cuts); cuts < race.Fewer(200, 30) {
 		t.Errorf("only %d cuts", cuts)
 	}
 }

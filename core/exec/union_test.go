@@ -16,6 +16,7 @@ import (
 	"github.com/orrerydb/orrery/core/store"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/core/work"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // A union with more items than its window walks its leaves again: no item is lost or comes twice, and the order is
@@ -91,7 +92,7 @@ func TestUnionWindow(t *testing.T) {
 			return cmp.Compare(store.Counter(a), store.Counter(b))
 		})
 	}
-	for _, n := range []int{1, 2, 7, 50} {
+	for _, n := range []int{7, 1, 2, 50}[:race.Fewer(4, 1)] {
 		for _, page := range []int{3, 1000} {
 			if got := run(n, page, AnyOrder); !slices.Equal(got, want) {
 				t.Errorf("window %d, pages of %d: %d items, want %d", n, page, len(got), len(want))

@@ -9,6 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // frontOf returns how many numbers and LSNs a reader of the first slot skips if it begins at the floors. Each of them
@@ -65,7 +66,7 @@ func TestFloorsOfAQueue(t *testing.T) {
 	for _, keep := range []int{0, 50} {
 		t.Run(fmt.Sprint(keep, " stay"), func(t *testing.T) {
 			c, _ := checkedContainer(t, 0)
-			const items = 20_000
+			items := race.Fewer(20_000, 5_000)
 			write := func(w *Write) {
 				t.Helper()
 				if _, err := c.Write(ctx, w); err != nil {
