@@ -76,10 +76,11 @@ func parse(t *testing.T, file string) (r recipe) {
 	return r
 }
 
-// tree is a copy of the repository in which things are added. The repository itself is compiled, with the changes as an
-// overlay, so everything unchanged is compiled already.
+// tree is a copy of the repository in which one thing after the other is added and removed. The repository itself is
+// compiled, with the changes as an overlay, so everything unchanged is compiled already.
 type tree struct {
 	from, to string
+	before   map[string][]byte // changed files of the copy, with their former text; nil: a new one
 	overlay  map[string]string // changed files of Go: in the repository, in the copy
 }
 
@@ -116,7 +117,7 @@ func plant(t *testing.T) *tree {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &tree{from: from, to: t.TempDir(), overlay: map[string]string{}}
+	w := &tree{from: from, to: t.TempDir(), before: map[string][]byte{}, overlay: map[string]string{}}
 	names, err := files(from)
 	if err != nil || len(names) < 100 {
 		t.Fatalf("%d files: %v", len(names), err)
@@ -158,14 +159,33 @@ func (w *tree) add(p place) error {
 		}
 		text = strings.Replace(string(old), anchor+"\n", anchor+"\n"+line, 1)
 	}
+	if _, again := w.before[file]; !again {
+		w.before[file] = old
+	}
 	if strings.HasSuffix(file, ".go") {
 		w.overlay[filepath.Join(w.from, filepath.FromSlash(p.path))] = file
 	}
 	return os.WriteFile(file, []byte(text), 0o644)
 }
 
-// compile makes the test binaries of packages with the changes, by package.
-func (w *tree) compile(t *testing.T, pkgs []string) map[string]string {
+// undo removes what was added.
+func (w *tree) undo(t *testing.T) {
+	t.Helper()
+	for file, text := range w.before {
+		err := os.WriteFile(file, text, 0o644)
+		if text == nil {
+			err = os.Remove(file)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	clear(w.before)
+	clear(w.overlay)
+}
+
+// compile makes the test binaries of tests with the changes, by package.
+func (w *tree) compile(t *testing.T, runs []run) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
 	list, err := json.Marshal(map[string]any{"Replace": w.overlay})
@@ -179,7 +199,11 @@ func (w *tree) compile(t *testing.T, pkgs []string) map[string]string {
 	bin := map[string]string{}
 	args := []string{"test", "-c", "-pgo=off", "-vet=off", "-ldflags=-s -w", "-overlay", overlay,
 		"-o", dir + string(filepath.Separator)}
-	for _, p := range pkgs {
+	for _, r := range runs {
+		p := r.pkg
+		if bin[p] != "" {
+			continue
+		}
 		args = append(args, "./"+p)
 		bin[p] = filepath.Join(dir, filepath.Base(p)+".test")
 		if runtime.GOOS == "windows" {
@@ -206,24 +230,8 @@ func TestOneMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := plant(t)
-	var recipes []recipe
-	var pkgs []string
 	for _, file := range texts {
 		r := parse(t, file)
-		recipes = append(recipes, r)
-		for _, p := range r.places {
-			if err := w.add(p); err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-		}
-		for _, run := range r.runs {
-			if !slices.Contains(pkgs, run.pkg) {
-				pkgs = append(pkgs, run.pkg)
-			}
-		}
-	}
-	bin := w.compile(t, pkgs)
-	for _, r := range recipes {
 		t.Run(r.kind, func(t *testing.T) {
 			if len(r.runs) == 0 {
 				t.Error("no test shows that it works")
@@ -232,6 +240,13 @@ func TestOneMore(t *testing.T) {
 				t.Error(problem)
 			}
 			t.Logf("%d places", len(r.places))
+			defer w.undo(t)
+			for _, p := range r.places {
+				if err := w.add(p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			bin := w.compile(t, r.runs)
 			for _, run := range r.runs {
 				w.passes(t, bin[run.pkg], run)
 			}
