@@ -6,9 +6,9 @@
 #
 # Needs node and npm. Python, Java and the Gremlin Console (Java) are run where they are installed. The clients come
 # from the registries, in the versions of the lock files. ORRERY_BIN names another binary, and ORRERY_FLAGS are further
-# flags for the servers. The NoSQL clients run twice: against a server with its defaults, and against one with "--strict
-# none". With ORRERY_ENGINE, an address such as tikv://127.0.0.1:2379/%s, each server has a keyspace of that cluster
-# instead of a directory; the binary must be orrery-tikv then.
+# flags for the servers. The NoSQL clients of Node and Python run twice: against a server with its defaults, and against
+# one with "--strict none". With ORRERY_ENGINE, an address such as tikv://127.0.0.1:2379/%s, each server has a keyspace
+# of that cluster instead of a directory; the binary must be orrery-tikv then.
 # The clients of Node run beside the others, against servers of their own: they mostly wait.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -60,13 +60,10 @@ export ORRERY_ACCOUNT_KEY=C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqob
 
 export ORRERY_STRICT=nosql
 
-# servers NAME starts servers for some languages, and writes where they are to $work/NAME.env.
-servers() {
-  # The NoSQL clients run twice: as the service answers (the default), and without strictness.
-  serve "$1-open" --strict none
-  echo "open=http://127.0.0.1:$p1 openadmin=http://127.0.0.1:$p5" >"$work/$1.env"
+# server NAME starts the server of some languages, and writes where it is to $work/NAME.env.
+server() {
   serve "$1"
-  cat >>"$work/$1.env" <<EOF
+  cat >"$work/$1.env" <<EOF
 export ORRERY_NOSQL=http://127.0.0.1:$p1
 export ORRERY_GREMLIN=ws://127.0.0.1:$p2/gremlin
 export ORRERY_TABLE=http://127.0.0.1:$p3
@@ -75,31 +72,29 @@ export ORRERY_ADMIN=http://127.0.0.1:$p5
 EOF
 }
 
+# open_server starts the server without strictness.
+open_server() {
+  serve open --strict none
+  open=http://127.0.0.1:$p1 openadmin=http://127.0.0.1:$p5
+}
+
 run_js() {
   cd "$here/js"
   if [[ ! -d node_modules || package-lock.json -nt node_modules ]]; then
     npm ci --silent --no-progress && touch node_modules
   fi
-  local files=("$@") code=0 sql=()
-  [[ ${#files[@]} -gt 0 ]] || files=(*.test.mjs)
-  for f in "${files[@]}"; do [[ $f != sql* ]] || sql+=("$f"); done
-  if [[ -z ${ORRERY_ENGINE:-} ]]; then
-    node_tests js "${files[@]}" || code=1
-    js_open "${sql[@]}" || code=1
-    return "$code"
-  fi
-  # Over a network the tests wait most of the time, so both servers are tested at once.
-  js_open "${sql[@]}" >"$work/jsopen.log" 2>&1 &
-  local open_tests=$!
-  node_tests js "${files[@]}" || code=1
-  wait "$open_tests" || code=1
-  cat "$work/jsopen.log"
-  return "$code"
+  [[ $# -gt 0 ]] || set -- *.test.mjs
+  local side_by_side=${ORRERY_ENGINE:+2} # over a network the tests wait half of the time
+  node_tests js "$@"
 }
 
-# js_open FILE... runs the tests of the NoSQL API again, with the server that isn't strict.
-js_open() {
-  [[ $# -eq 0 ]] || ORRERY_NOSQL=$open ORRERY_ADMIN=$openadmin ORRERY_STRICT=none node_tests jsopen "$@"
+# Those of the NoSQL API again, with the server that isn't strict. run_js has installed the client.
+run_jsopen() {
+  cd "$here/js"
+  local f sql=()
+  [[ $# -gt 0 ]] || set -- *.test.mjs
+  for f in "$@"; do [[ $f != sql* ]] || sql+=("$f"); done
+  [[ ${#sql[@]} -eq 0 ]] || ORRERY_NOSQL=$open ORRERY_ADMIN=$openadmin ORRERY_STRICT=none node_tests jsopen "${sql[@]}"
 }
 
 # node_tests NAME FILE... runs test files of node and prints their counts under a name.
@@ -107,7 +102,7 @@ node_tests() {
   local name=$1 code
   shift
   set +e
-  node --test --test-reporter=spec "$@" | tee "$work/$name.tests"
+  node --test --test-reporter=spec ${side_by_side:+--test-concurrency=$side_by_side} "$@" | tee "$work/$name.tests"
   code=${PIPESTATUS[0]}
   set -e
   count() { sed -n "s/^ℹ $1 \([0-9]*\)$/\1/p" "$work/$name.tests" | tail -1; }
@@ -156,7 +151,6 @@ run_java() {
   "$here/java-mongo/run.sh" || code=1
   "$here/java-debezium/run.sh" || code=1
   "$here/java-sql/run.sh" || code=1
-  ORRERY_NOSQL=$open ORRERY_STRICT=none "$here/java-sql/run.sh" javasqlopen || code=1
   return "$code"
 }
 
@@ -243,16 +237,22 @@ each() {
 status=0
 case ${1:-} in
 js | python | java | console | gremlinserver | mongosh | page | programs | docs)
-  servers "$1"
-  each "$1" "$@" || status=1
+  server "$1"
+  langs=$1
+  if ! [[ $1 == js && -n ${ORRERY_ENGINE:-} ]]; then # what isn't strict is the same on every engine
+    open_server
+    [[ $1 != js ]] || langs='js jsopen'
+  fi
+  each "$1" "$langs" "${@:2}" || status=1
   ;;
 *)
   (browser page) >/dev/null || true # page and programs share its modules, and run side by side
-  servers node
-  servers others
-  each node "js mongosh page" "$@" >"$work/beside.log" 2>&1 &
+  server node
+  server others
+  open_server
+  each node "js page" "$@" >"$work/beside.log" 2>&1 &
   beside=$!
-  each others "python java console gremlinserver programs docs" "$@" || status=1
+  each others "python java console gremlinserver mongosh jsopen programs docs" "$@" || status=1
   wait "$beside" || status=1
   beside=
   cat "$work/beside.log"

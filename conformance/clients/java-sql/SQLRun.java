@@ -23,7 +23,7 @@ public class SQLRun extends Check {
         test("delete database", () -> db.delete().getStatusCode(), 204);
         client.close();
         async.close();
-        System.out.println(args[0] + ": " + passed + " passed, " + failed + " failed, " + (passed + failed) + " tests");
+        System.out.println("javasql: " + passed + " passed, " + failed + " failed, " + (passed + failed) + " tests");
         System.exit(failed == 0 ? 0 : 1);
     }
 }
