@@ -122,7 +122,8 @@ func TestMedian(t *testing.T) {
 			if _, ok, err := c.Median(bg, nil, nil); ok || err != nil {
 				t.Errorf("%s: one logical partition has a median: %v", id, err)
 			}
-			putMany(t, c, race.Fewer(2000, 500), func(i int) string { // a few partitions are much larger than the others
+			// a few partitions are much larger than the others
+			putMany(t, c, race.Fewer(2000, 500), func(i int) string {
 				return fmt.Sprintf(`{"id":"%d","pk":"p%d","t":1,"pad":"%0*d"}`, i, i%500, 10+i%500/5*5, i)
 			})
 			at, ok, err := c.Median(bg, nil, nil)
