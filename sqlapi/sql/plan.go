@@ -228,51 +228,16 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 			return err
 		}
 	}
-	var q *exec.Query
-	var rows *exec.Rows
-	kept := false // the rows are kept for the next page
-	if r.p.top.q.From != nil && r.st.left != 0 && r.groups == nil && r.rest == nil &&
-		r.fused == nil {
-		q = pl.query(r.f, req, begin)
-		q.PlanHash, q.Continuation, q.Timer = hash, r.st.core, r.timer
-		if r.p.rank != nil && r.p.rank.fused {
-			q.Continuation = "" // the position is one among the rows of RRF
-		}
-		if q.Page > 0 { // rows that OFFSET skips are read too
-			q.Page += int(min(r.st.skip, math.MaxInt32))
-		}
-		best, src, err := pl.openBest(ctx, c, req, r, q, begin)
-		switch {
-		case err != nil:
+	var in input // nothing if the page reads no rows
+	if r.reads() {
+		var err error
+		if in, err = pl.open(ctx, c, req, r, hash, begin); err != nil {
 			return err
-		case best != nil:
-			q, rows = best, src.rows
-		default:
-			if rows, err = r.open(ctx, c, q, req.Tx); err != nil {
-				return err
-			}
-			src = &coreRows{rows: rows}
 		}
 		defer func() {
-			if !kept {
-				rows.Close()
-			}
-		}()
-		r.src = r.source(src)
-		defer func() {
-			s := rows.Stats()
-			r.out.Charge += s.Charge()
-			r.out.Metrics.ItemsRead += s.Items
-			r.out.Metrics.BytesRead += s.Bytes
-			r.out.Metrics.IndexReads += s.Entries
-			r.out.Metrics.Rows += s.Rows
-			r.out.Metrics.Lookup, r.out.Metrics.Load = s.Lookup(), s.DocumentLoad()
-			r.out.Metrics.Plan = s.Plan
-			if req.Explain {
-				r.out.Metrics.Explain, r.out.Metrics.Indexes = s.Plan.Explain(), pl.indexUse(c, q, s)
-			}
-			if req.Steps {
-				r.out.Metrics.Steps = rows.Explain(true)
+			pl.report(c, req, r, &in)
+			if !in.kept {
+				in.rows.Close()
 			}
 		}()
 		if r.p.rank != nil && r.p.rank.fused {
@@ -280,17 +245,8 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 				return err
 			}
 		}
-	} else if r.groups != nil || r.rest != nil || r.fused != nil || r.st.left == 0 {
-		r.out.Charge += ru.Least
 	} else {
-		r.out.Charge += ru.QueryBase
-	}
-	if s := r.earlier(); s != nil && s.Plan != nil { // an earlier page has found the items
-		r.out.Metrics.Plan = s.Plan
-		if req.Explain {
-			r.out.Metrics.Explain = s.Plan.Explain()
-			r.out.Metrics.Indexes = pl.indexUse(c, pl.query(r.f, req, begin), s)
-		}
+		pl.reportEarlier(c, req, r, begin)
 	}
 	if r.fused != nil {
 		r.src = r.fused
@@ -307,12 +263,91 @@ func (pl *Plan) run(ctx context.Context, c *core.Container, req Request, r *runn
 	if more {
 		if r.fused != nil {
 			r.keepFused(&next)
-		} else if rows != nil {
-			next.kept, kept = r.keepRows(q, rows, &next)
+		} else if in.rows != nil {
+			next.kept, in.kept = r.keepRows(in.q, in.rows, &next)
 		}
 		r.out.Continuation = encodeShort(next, hash, req.MaxToken)
 	}
 	return nil
+}
+
+// reads reports whether the page needs rows of the core. It needs none if an earlier page has read them all, if LIMIT
+// is reached, and without FROM.
+func (r *runner) reads() bool {
+	return r.p.top.q.From != nil && r.st.left != 0 && !r.gathered()
+}
+
+// gathered reports whether the rest of the rows has been kept for this page.
+func (r *runner) gathered() bool { return r.groups != nil || r.rest != nil || r.fused != nil }
+
+// input is what a page reads: the core's query and its rows.
+type input struct {
+	q    *exec.Query
+	rows *exec.Rows
+	kept bool // the rows are kept for the next page
+}
+
+// open opens the core's rows as the source of a page.
+func (pl *Plan) open(ctx context.Context, c *core.Container, req Request, r *runner, hash uint64, begin state) (
+	in input, err error) {
+	q := pl.query(r.f, req, begin)
+	q.PlanHash, q.Continuation, q.Timer = hash, r.st.core, r.timer
+	if r.p.rank != nil && r.p.rank.fused {
+		q.Continuation = "" // the position is one among the rows of RRF
+	}
+	if q.Page > 0 { // rows that OFFSET skips are read too
+		q.Page += int(min(r.st.skip, math.MaxInt32))
+	}
+	best, src, err := pl.openBest(ctx, c, req, r, q, begin)
+	switch {
+	case err != nil:
+		return in, err
+	case best != nil:
+		in.q, in.rows = best, src.rows
+	default:
+		if in.rows, err = r.open(ctx, c, q, req.Tx); err != nil {
+			return in, err
+		}
+		in.q, src = q, &coreRows{rows: in.rows}
+	}
+	r.src = r.source(src)
+	return in, nil
+}
+
+// report adds to the page what its rows have cost.
+func (pl *Plan) report(c *core.Container, req Request, r *runner, in *input) {
+	s, m := in.rows.Stats(), &r.out.Metrics
+	r.out.Charge += s.Charge()
+	m.ItemsRead += s.Items
+	m.BytesRead += s.Bytes
+	m.IndexReads += s.Entries
+	m.Rows += s.Rows
+	m.Lookup, m.Load = s.Lookup(), s.DocumentLoad()
+	m.Plan = s.Plan
+	if req.Explain {
+		m.Explain, m.Indexes = s.Plan.Explain(), pl.indexUse(c, in.q, s)
+	}
+	if req.Steps {
+		m.Steps = in.rows.Explain(true)
+	}
+}
+
+// reportEarlier adds to a page that reads no rows its charge, and the plan of the page that has found them.
+func (pl *Plan) reportEarlier(c *core.Container, req Request, r *runner, begin state) {
+	if r.gathered() || r.st.left == 0 {
+		r.out.Charge += ru.Least
+	} else {
+		r.out.Charge += ru.QueryBase
+	}
+	s := r.earlier()
+	if s == nil || s.Plan == nil {
+		return
+	}
+	r.out.Metrics.Plan = s.Plan
+	if req.Explain {
+		r.out.Metrics.Explain = s.Plan.Explain()
+		r.out.Metrics.Indexes = pl.indexUse(c, pl.query(r.f, req, begin), s)
+	}
 }
 
 // query returns the core's query of an execution: predicate, exact filter, order and limit.
