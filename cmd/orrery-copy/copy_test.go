@@ -293,6 +293,29 @@ func TestCopyFollows(t *testing.T) {
 	}
 }
 
+// A copy doesn't wait for changes of a collection that is gone.
+func TestCopyEndsWithItsSource(t *testing.T) {
+	p := newPair(t)
+	from := reach(t, "mongodb", p.from, "FROM_KEY", "d/c").(*mongodb)
+	fill(t, "mongodb", from, 0, 3)
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := p.copy(ctx, "mongodb", "d/c", "--follow")
+		ended <- err
+	}()
+	for ctx.Err() == nil && len(itemsIfAny(t, "mongodb", p)) < 3 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := from.c.Drop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "dropped or renamed") {
+		t.Errorf("the copy of a dropped collection ended with %v", err)
+	}
+}
+
 func itemsIfAny(t *testing.T, api string, p *pair) (out []string) {
 	c := reach(t, api, p.to, "TO_KEY", "d/c")
 	if _, err := c.define(context.Background()); err != nil {

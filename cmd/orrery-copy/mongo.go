@@ -238,6 +238,8 @@ func (m *mongodb) changes(ctx context.Context, from json.RawMessage, follow bool
 		at.Began = stream.ResumeToken()
 		var batch []change
 		switch {
+		case e.OperationType == "invalidate":
+			return errors.New("the collection was dropped or renamed: there is nothing more to follow")
 		case e.OperationType == "delete":
 			batch = []change{{id: e.DocumentKey}}
 		case e.FullDocument != nil:
