@@ -199,16 +199,24 @@ func (j *job) run(ctx context.Context, out, errOut io.Writer) error {
 		return shown(ctx, err)
 	}
 	begun, started := st.Items, st.Bad
+	err = errors.Join(shown(ctx, j.copy(ctx, from, to, names, &st, errOut)), j.bad.Close())
+	return j.report(ctx, out, &st, st.Items-begun, started, err)
+}
+
+// copy writes what from has to to, and shows the progress.
+func (j *job) copy(ctx context.Context, from source, to target, names *transfer.Names, st *kept,
+	errOut io.Writer) error {
 	bar := progress.New(errOut)
+	defer bar.Clear()
 	bar.Task("copying", false)
-	total := int64(-1) // unknown
+	begun, total := st.Items, int64(-1) // unknown
 	if bar.Shown() {
 		if n := from.size(ctx) - begun; n > 0 {
 			total = n
 		}
 	}
-	err = from.changes(ctx, st.Position, j.follow, func(batch []change, next json.RawMessage) error {
-		if err := j.write(ctx, to, &st, batch, j.renamed(names, batch)); err != nil {
+	return from.changes(ctx, st.Position, j.follow, func(batch []change, next json.RawMessage) error {
+		if err := j.write(ctx, to, st, batch, j.renamed(names, batch)); err != nil {
 			return err
 		}
 		st.Items += int64(len(batch))
@@ -223,9 +231,6 @@ func (j *job) run(ctx context.Context, out, errOut io.Writer) error {
 		}
 		return st.save(j.state)
 	})
-	bar.Clear()
-	err = errors.Join(shown(ctx, err), j.bad.Close())
-	return j.report(ctx, out, &st, st.Items-begun, started, err)
 }
 
 // begin returns the state of an earlier copy, or that of a new one.
