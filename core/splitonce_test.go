@@ -12,11 +12,8 @@ import (
 // A split writes each copied key once to the disk, and a join too. By commits the log alone would get more than twice
 // the documents: their index entries are as long.
 func TestSplitWritesOnce(t *testing.T) {
-	if race.Enabled {
-		t.Skip("what is written is the same with the race detector, and the merges take half a minute")
-	}
 	t.Parallel()
-	const items = 2000
+	items := race.Fewer(2000, 400)
 	kve, err := pebblekv.Open(t.TempDir(),
 		pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned, Kept: core.GotSingly})
 	if err != nil {
