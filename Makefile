@@ -27,6 +27,8 @@ TALLY = $(GO) run ./internal/tally -sums $(SUMS)
 LINK = -ldflags '-s -w'
 # What `make vet` has examined, go test need not examine again.
 VETTED = -vet=off $(PLAIN) $(LINK)
+# go test doesn't know whether a cluster is as it was: its cache must not answer for one.
+CLUSTER = $(if $(ORRERY_TEST_PD),-count=1)
 # The race detector needs a C compiler; everything else needs only Go.
 CC_FOUND := $(shell command -v cc gcc clang 2>/dev/null | head -1)
 
@@ -132,12 +134,12 @@ test-tikv:
 	$(GO) vet -C core/kv/tikvkv $(PLAIN) ./...
 	$(GO) vet -C cmd/orrery-tikv $(PLAIN) ./...
 	@status=0; tally='$(GO) run ./internal/tally -sums $(SUMS)-tikv'; \
-	$$tally -C core/kv/tikvkv -label 'engine over TiKV' -- $(VETTED) -skip '$(call listed,differences)' ./... || status=1; \
+	$$tally -C core/kv/tikvkv -label 'engine over TiKV' -- $(VETTED) $(CLUSTER) -skip '$(call listed,differences)' ./... || status=1; \
 	tests=$$(awk '/^func Test/ { name = substr($$2, 1, index($$2, "(") - 1) } /onEngines\(t|range engines/ { print name }' \
 		core/*_test.go | sort -u | paste -sd'|'); \
-	$$tally -C core/kv/tikvkv -label 'core over TiKV' -- $(VETTED) -overlay testdata/core.json -run "^($$tests)$$" \
+	$$tally -C core/kv/tikvkv -label 'core over TiKV' -- $(VETTED) $(CLUSTER) -overlay testdata/core.json -run "^($$tests)$$" \
 		$(if $(SLOW),,-skip '^($(call listed,slow))$$') github.com/orrerydb/orrery/core || status=1; \
-	$$tally -C cmd/orrery-tikv -label 'orrery-tikv' -- $(VETTED) ./... || status=1; \
+	$$tally -C cmd/orrery-tikv -label 'orrery-tikv' -- $(VETTED) $(CLUSTER) ./... || status=1; \
 	$(GO) run ./internal/tally -sums $(SUMS)-tikv -print || status=1; \
 	exit $$status
 

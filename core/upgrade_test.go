@@ -53,10 +53,7 @@ func fillAged(t testing.TB, e *core.Engine, items int) {
 		if id == "empty" {
 			continue
 		}
-		for i := range items {
-			put(t, c, core.Create, agedDoc(i))
-		}
-		put(t, c, core.Create, agedDoc(items))
+		putMany(t, c, items+1, agedDoc)
 		key := core.PartitionKey{value.StringOf(fmt.Sprintf("p%d", items%7))}
 		switch id {
 		case "byid":
@@ -396,9 +393,7 @@ func TestUpgradeAmongClients(t *testing.T) {
 			}
 			c := newContainer(t, e, core.ContainerSpec{})
 			const items = 600
-			for i := range items {
-				put(t, c, core.Create, agedDoc(i))
-			}
+			putMany(t, c, items, agedDoc)
 			_ = e.Close()
 			age(t, eng)
 			if e, err = core.Open(bg, notClosed{eng}, core.Options{}); err != nil {

@@ -18,7 +18,6 @@ import (
 func init() {
 	clear(engines)
 	engines["tikv"] = func(t testing.TB) kv.Engine {
-		// read here: go test takes results from its cache if only what an init function has read is different
 		if members := os.Getenv("ORRERY_TEST_PD"); members != "" {
 			return onCluster(t, members)
 		}
