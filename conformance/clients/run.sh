@@ -9,7 +9,7 @@
 # flags for the servers. The NoSQL clients of Node and Python run twice: against a server with its defaults, and against
 # one with "--strict none". With ORRERY_ENGINE, an address such as tikv://127.0.0.1:2379/%s, each server has a keyspace
 # of that cluster instead of a directory; the binary must be orrery-tikv then.
-# The clients of Node run beside the others, against servers of their own: they mostly wait.
+# The clients of Node and the web page run beside the others, against a server of their own.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -78,19 +78,24 @@ open_server() {
   open=http://127.0.0.1:$p1 openadmin=http://127.0.0.1:$p5
 }
 
-run_js() {
+# js_clients installs the clients of Node.
+js_clients() {
   cd "$here/js"
   if [[ ! -d node_modules || package-lock.json -nt node_modules ]]; then
     npm ci --silent --no-progress && touch node_modules
   fi
+}
+
+run_js() {
+  js_clients
   [[ $# -gt 0 ]] || set -- *.test.mjs
   local side_by_side=${ORRERY_ENGINE:+2} # over a network the tests wait half of the time
   node_tests js "$@"
 }
 
-# Those of the NoSQL API again, with the server that isn't strict. run_js has installed the client.
+# Those of the NoSQL API again, with the server that isn't strict.
 run_jsopen() {
-  cd "$here/js"
+  js_clients
   local f sql=()
   [[ $# -gt 0 ]] || set -- *.test.mjs
   for f in "$@"; do [[ $f != sql* ]] || sql+=("$f"); done
@@ -246,7 +251,9 @@ js | python | java | console | gremlinserver | mongosh | page | programs | docs)
   each "$1" "$langs" "${@:2}" || status=1
   ;;
 *)
-  (browser page) >/dev/null || true # page and programs share its modules, and run side by side
+  # What both lanes use is installed before they begin.
+  (js_clients)
+  (browser page) >/dev/null || true
   server node
   server others
   open_server
