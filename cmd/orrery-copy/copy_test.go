@@ -295,24 +295,39 @@ func TestCopyFollows(t *testing.T) {
 
 // A copy doesn't wait for changes of a collection that is gone.
 func TestCopyEndsWithItsSource(t *testing.T) {
-	p := newPair(t)
-	from := reach(t, "mongodb", p.from, "FROM_KEY", "d/c").(*mongodb)
-	fill(t, "mongodb", from, 0, 3)
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
-	defer stop()
-	ended := make(chan error, 1)
-	go func() {
-		_, err := p.copy(ctx, "mongodb", "d/c", "--follow")
-		ended <- err
-	}()
-	for ctx.Err() == nil && len(itemsIfAny(t, "mongodb", p)) < 3 {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if err := from.c.Drop(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "dropped or renamed") {
-		t.Errorf("the copy of a dropped collection ended with %v", err)
+	for name, end := range map[string]func(ctx context.Context, from *mongodb) error{
+		"dropped": func(ctx context.Context, from *mongodb) error { return from.c.Drop(ctx) },
+		"renamed": func(ctx context.Context, from *mongodb) error {
+			return from.c.Database().Client().Database("admin").RunCommand(ctx,
+				bson.D{{Key: "renameCollection", Value: "d.c"}, {Key: "to", Value: "d.other"}}).Err()
+		},
+		"without a database": func(ctx context.Context, from *mongodb) error { return from.c.Database().Drop(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t)
+			from := reach(t, "mongodb", p.from, "FROM_KEY", "d/c").(*mongodb)
+			fill(t, "mongodb", from, 0, 3)
+			ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+			defer stop()
+			ended := make(chan error, 1)
+			go func() {
+				_, err := p.copy(ctx, "mongodb", "d/c", "--follow")
+				ended <- err
+			}()
+			for ctx.Err() == nil && len(itemsIfAny(t, "mongodb", p)) < 3 {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if err := end(ctx, from); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-ended; err == nil || !strings.Contains(err.Error(), "dropped or renamed") {
+				t.Errorf("the copy ended with %v", err)
+			}
+			_, err := p.copy(ctx, "mongodb", "d/c", "--follow") // goes on behind the last change
+			if err == nil || !strings.Contains(err.Error(), "dropped or renamed") {
+				t.Errorf("the same command again ended with %v", err)
+			}
+		})
 	}
 }
 
