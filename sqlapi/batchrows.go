@@ -1,0 +1,44 @@
+package sqlapi
+
+import (
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/internal/rest"
+	"github.com/orrerydb/orrery/sqlapi/wire"
+)
+
+// rowKinds are the operations of a batch as .NET's client numbers them.
+var rowKinds = map[int32]batchKind{0: opCreate, 1: opPatch, 2: opRead, 4: opDelete, 5: opReplace, 20: opUpsert}
+
+// batchRow returns the operation that a row has.
+func batchRow(row *wire.RowOperation) (batchOp, error) {
+	kind, ok := rowKinds[row.Type]
+	if !ok {
+		return batchOp{}, status.New(status.BadRequest, "The batch operation type %d is not supported.", row.Type)
+	}
+	return batchOp{kind: kind, id: row.ID, body: row.Body, match: row.IfMatch, noneMatch: row.IfNoneMatch,
+		key: row.PartitionKey, indexing: row.Indexing, minimized: row.Minimal}, nil
+}
+
+// appendRows appends the results as rows. They have no place for the text of an error.
+func appendRows(b []byte, ct *core.Container, ops []batchOp) []byte {
+	b = wire.AppendRowSegment(b)
+	var etag, body []byte
+	for i := range ops {
+		o := &ops[i]
+		r := wire.RowResult{Status: o.code, Charge: o.charge}
+		if o.err != nil && o.err != errDependency {
+			r.SubStatus, r.RetryAfter = refusal(rest.Status(o.err))
+		}
+		if o.item != nil {
+			etag = append(o.item.AppendETag(append(etag[:0], '"')), '"')
+			r.ETag = etag
+			if !o.minimized {
+				body = appendShown(body[:0], ct, o.item)
+				r.Body = body
+			}
+		}
+		b = r.Append(b)
+	}
+	return b
+}
