@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
-# Runs the tests of .NET's NoSQL client against the server at ORRERY_NOSQL.
+# Runs the tests of .NET's NoSQL client against the server at ORRERY_NOSQL. With FILE, an absolute path, it runs that
+# program instead.
+#
+#   conformance/clients/dotnet/run.sh [FILE]
 #
 # NuGet isn't among the registries, but Azure's MCP server for npm carries the client (Microsoft.Azure.Cosmos 3.48.0) and
 # the runtime (.NET 9) as they are. So it is installed, and the tests take the place of its own program. They are
@@ -16,6 +19,8 @@ for dll in $mono/{mscorlib,System,System.Core,System.Net.Http,Microsoft.CSharp}.
   $sdk/{Microsoft.Azure.Cosmos.Client,Azure.Core,System.ClientModel}.dll; do
   refs+=("-r:$dll")
 done
-mcs -langversion:latest -nostdlib -noconfig -nowarn:1701,1702 -out:"$sdk/azmcp.dll" "${refs[@]}" ./*.cs
+program=(./*.cs) args=("${ORRERY_NOSQL:-}" "${ORRERY_ACCOUNT_KEY:-}")
+[[ $# -eq 0 ]] || { program=("$1") args=(); }
+mcs -langversion:latest -nostdlib -noconfig -nowarn:1701,1702 -out:"$sdk/azmcp.dll" "${refs[@]}" "${program[@]}"
 chmod +x "$sdk/azmcp"
-DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1 DOTNET_CLI_TELEMETRY_OPTOUT=1 "$sdk/azmcp" "$ORRERY_NOSQL" "$ORRERY_ACCOUNT_KEY"
+DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1 DOTNET_CLI_TELEMETRY_OPTOUT=1 "$sdk/azmcp" ${args[@]+"${args[@]}"}
