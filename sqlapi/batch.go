@@ -100,13 +100,7 @@ func (c *call) batchOps() ([]batchOp, error) {
 			return add(op)
 		})
 	case wire.IsRows(c.Body):
-		err = wire.EachOperation(c.Body, func(row *wire.RowOperation) error {
-			op, err := batchRow(row)
-			if err != nil {
-				return err
-			}
-			return add(op)
-		})
+		err = c.eachRow(add)
 	default:
 		err = status.New(status.BadRequest, "A batch is a JSON array of operations; other encodings are not "+
 			"supported by this server.")

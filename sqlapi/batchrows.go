@@ -10,6 +10,28 @@ import (
 // rowKinds are the operations of a batch as .NET's client numbers them.
 var rowKinds = map[int32]batchKind{0: opCreate, 1: opPatch, 2: opRead, 4: opDelete, 5: opReplace, 20: opUpsert}
 
+// eachRow calls add for each operation of a body that consists of rows. Items in them may be in the binary form of JSON.
+// Their texts together may be as long as a body, and are held beside it.
+func (c *call) eachRow(add func(batchOp) error) error {
+	texts := 0
+	return wire.EachOperation(c.Body, func(row *wire.RowOperation) (err error) {
+		if wire.IsBinaryJSON(row.Body) {
+			if row.Body, err = wire.TextOfBinaryJSON(row.Body, maxBody-texts); err != nil {
+				return err
+			}
+			texts += len(row.Body)
+			if err := c.Hold(texts); err != nil {
+				return err
+			}
+		}
+		op, err := batchRow(row)
+		if err != nil {
+			return err
+		}
+		return add(op)
+	})
+}
+
 // batchRow returns the operation that a row has.
 func batchRow(row *wire.RowOperation) (batchOp, error) {
 	kind, ok := rowKinds[row.Type]

@@ -190,3 +190,20 @@ func TestBatchesAsRows(t *testing.T) {
 		}
 	}
 }
+
+// An item in a row may be in the binary form of JSON. The texts of all of them may not be longer than a body.
+func TestBinaryItemsInRows(t *testing.T) {
+	a := withContainer(t)
+	item := "\x80\xea\x08\x2c\x81" + "1" + "\x82pk\x81" + "a" // {"id":"1","pk":"a"}
+	row := func(item string) []byte {
+		b := append([]byte{3 | 1<<6, 20, 0, 0, 0, 2, 0, 0, 0}, binary.AppendUvarint(nil, uint64(len(item)))...)
+		return append(b, item...)
+	}
+	segment := []byte{0x81, 0xf0, 0xd8, 0xff, 0x7f, 1, 10, 0, 0, 0}
+	r := a.do("POST", docs, string(appendRow(segment, 2145473648, row(item))), isBatch, isAtomic, key("a")).is(200)
+	if got := inRows(t, r.body); len(got) != 1 || got[0].Status != 201 || got[0].Body != `{"id":"1","pk":"a"}` {
+		t.Errorf("%+v", got)
+	}
+	bad := appendRow(segment, 2145473648, row(item[:len(item)-1]))
+	a.do("POST", docs, string(bad), isBatch, isAtomic, key("a")).is(400)
+}
