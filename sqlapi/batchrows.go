@@ -10,8 +10,8 @@ import (
 // rowKinds are the operations of a batch as .NET's client numbers them.
 var rowKinds = map[int32]batchKind{0: opCreate, 1: opPatch, 2: opRead, 4: opDelete, 5: opReplace, 20: opUpsert}
 
-// eachRow calls add for each operation of a body that consists of rows. Items in them may be in the binary form of JSON.
-// Their texts together may be as long as a body, and are held beside it.
+// eachRow calls add for each operation of a body that consists of rows. Items in them may be in the binary form of
+// JSON. Their texts together may be as long as a body, and are held beside it.
 func (c *call) eachRow(add func(batchOp) error) error {
 	texts := 0
 	return wire.EachOperation(c.Body, func(row *wire.RowOperation) (err error) {

@@ -153,10 +153,11 @@ func TestBatchesAsRows(t *testing.T) {
 	}{
 		{"bulk", bulk, []string{isBatch, "x-ms-documentdb-partitionkeyrangeid: 0"}},
 		{"bulk of a range that is gone", bulk, []string{isBatch, "x-ms-documentdb-partitionkeyrangeid: 7"}},
-		{"all kinds", `[{"operationType":"Read","id":"1"},{"operationType":"Upsert","resourceBody":{"id":"2","pk":"a"},` +
-			`"indexingDirective":"Exclude"},` +
+		{"all kinds", `[{"operationType":"Read","id":"1"},` +
+			`{"operationType":"Upsert","resourceBody":{"id":"2","pk":"a"},"indexingDirective":"Exclude"},` +
 			`{"operationType":"Replace","id":"2","resourceBody":{"id":"2","pk":"a","x":[1]}},` +
-			`{"operationType":"Patch","id":"2","resourceBody":{"operations":[{"op":"set","path":"/y","value":"\u00e4"}]}},` +
+			`{"operationType":"Patch","id":"2",` +
+			`"resourceBody":{"operations":[{"op":"set","path":"/y","value":"\u00e4"}]}},` +
 			`{"operationType":"Read","id":"2","minimalReturnPreference":true},` +
 			`{"operationType":"Upsert","resourceBody":{"id":"3","pk":"a"},"ifNoneMatch":"*"},` +
 			`{"operationType":"Delete","id":"3"}]`, atomic},

@@ -89,7 +89,8 @@ func TestResumedOrdersOfTwo(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
 	a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},`+
-		`"indexingPolicy":{"compositeIndexes":[[{"path":"/v","order":"ascending"},{"path":"/w","order":"descending"}]]}}`).is(201)
+		`"indexingPolicy":{"compositeIndexes":[[{"path":"/v","order":"ascending"},`+
+		`{"path":"/w","order":"descending"}]]}}`).is(201)
 	vals := []string{"1", "2", `"a"`}
 	for i, v := range vals {
 		for j, w := range vals {
@@ -127,7 +128,8 @@ func TestBadResumeFilters(t *testing.T) {
 	a := withContainer(t)
 	const ordered, plain = `"SELECT * FROM c ORDER BY c.v"`, `"SELECT * FROM c"`
 	for _, x := range [][2]string{
-		{ordered, `{}`}, {ordered, `{"value":[]}`}, {ordered, `{"value":[1,2]}`}, {ordered, `{"value":1}`}, {ordered, `1`},
+		{ordered, `{}`}, {ordered, `{"value":[]}`}, {ordered, `{"value":[1,2]}`}, {ordered, `{"value":1}`},
+		{ordered, `1`},
 		{ordered, `[]`}, {ordered, `{"value":[[1]]}`}, {ordered, `{"value":[{"type":"array","low":1,"high":2}]}`},
 		{ordered, `{"value":[1],"rid":"x","exclude":true}`}, {ordered, `{"value":[1`}, {plain, `{"value":[1]}`},
 		{`"SELECT * FORM c"`, `{"value":[1]}`},
