@@ -73,6 +73,8 @@ type cursor struct {
 	cmd    []byte // the command that has opened it; nil: src has all of its documents
 	tail   tail   // what follows when there are no more documents; nil: the cursor ends
 	awaits bool   // a getMore without documents waits for some
+	// left is what the reads before have left of the time limit of cmd; 0 = it has none.
+	left time.Duration
 
 	lead *source // its documents, or what becomes of each alone, are those of the cursor; nil: there is none
 }
@@ -429,6 +431,9 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 func (r *request) keep(c *cursor) {
 	r.sign(c)
 	r.env = nil
+	if at := r.limit.At; !at.IsZero() && !c.awaits {
+		c.left = max(at.Sub(r.s.real.Now()), 1)
+	}
 	r.s.cursors.add(c)
 	r.owns(c)
 }
@@ -535,6 +540,10 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	_, r.resumable = c.tail.(*streams.Stream)
+	if r.timeGiven && !c.awaits {
+		r.s.cursors.give(c, false)
+		return dst, merr.New(merr.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
+	}
 	done := true // unless the read succeeds
 	defer func() { r.s.cursors.give(c, done) }()
 	if err := r.failAt(failpoint.GetMore); err != nil {
@@ -545,8 +554,13 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	if src != nil {
 		charged = src.charge
 	}
-	if r.maxTimeMS > 0 && !c.awaits {
-		r.ctx, r.cancel = context.WithTimeout(r.ctx, time.Duration(r.maxTimeMS)*time.Millisecond)
+	if c.left > 0 {
+		if r.hit(failpoint.MaxTime) != nil {
+			return dst, errTimeUp
+		}
+		began := r.s.real.Now()
+		defer func() { c.left = max(c.left-r.s.real.Now().Sub(began), 1) }()
+		r.ctx, r.cancel = context.WithTimeout(r.ctx, c.left)
 	}
 	c.run.Under(r.ctx)
 	at, dst := bson.BeginObject(dst, "cursor")

@@ -48,7 +48,7 @@ func (r *request) hit(at failpoint.Place) *failpoint.Failure {
 // failing runs a command while fail points are set.
 func (r *request) failing(dst []byte, def command) ([]byte, error) {
 	if !r.limit.At.IsZero() && r.hit(failpoint.MaxTime) != nil {
-		return dst, merr.New(merr.MaxTimeMSExpired, "operation exceeded time limit")
+		return dst, errTimeUp
 	}
 	f := r.hit(failpoint.Command)
 	if f == nil {

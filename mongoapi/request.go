@@ -139,8 +139,10 @@ func (r *request) interrupted(err error) error {
 	case errors.Is(cause, peer.ErrKilled):
 		return merr.New(merr.Interrupted, "operation was interrupted")
 	}
-	return merr.New(merr.MaxTimeMSExpired, "operation exceeded time limit")
+	return errTimeUp
 }
+
+var errTimeUp = merr.New(merr.MaxTimeMSExpired, "operation exceeded time limit")
 
 // stopped reports whether err is the error of an ended context.
 func (r *request) stopped(err error) bool {
