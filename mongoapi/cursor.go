@@ -397,7 +397,7 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 		return dst, err
 	}
 	dst = bson.End(dst, ba)
-	dst = c.appendToken(dst)
+	dst = c.appendToken(dst, done)
 	done = c.tailed(done)
 	keep := !done && !single
 	if s, ok := c.src.(*agg.Slice); ok && keep {
@@ -483,12 +483,13 @@ func (c *cursor) rest() {
 	c.run.Under(context.Background())
 }
 
-// appendToken appends the position after a batch, if the cursor has one.
-func (c *cursor) appendToken(dst []byte) []byte {
+// appendToken appends the position after a batch, if the cursor has one. end says that there was no document behind the
+// batch.
+func (c *cursor) appendToken(dst []byte, end bool) []byte {
 	if c.tail == nil {
 		return dst
 	}
-	if t := c.tail.TokenAfter(!c.held.IsDefined()); t.IsDefined() {
+	if t := c.tail.TokenAfter(end && !c.held.IsDefined()); t.IsDefined() {
 		dst = value.AppendElement(dst, "postBatchResumeToken", t)
 	}
 	return dst
@@ -570,6 +571,7 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	if c.awaits && err == nil && len(dst) == empty && !c.tailed(end) {
 		dst, end, err = r.awaited(c, dst, n)
 	}
+	last := end
 	if err == nil {
 		end = c.tailed(end)
 	}
@@ -596,7 +598,7 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	}
 	r.more = !done
 	dst = bson.End(dst, ba)
-	dst = c.appendToken(dst)
+	dst = c.appendToken(dst, last)
 	dst = bson.AppendInt64(dst, "id", id)
 	dst = bson.AppendString(dst, "ns", c.ns)
 	return bson.End(dst, at), nil
