@@ -585,8 +585,8 @@ func retryable(code int32) bool {
 }
 
 // stateChange reports whether an error says that the server is no primary. Then its reply has the version of the
-// server's description: a driver that knows this version already doesn't give the server up. The errors of a server that
-// shuts down have none, so drivers leave it.
+// server's description: a driver that knows this version already doesn't give the server up. The errors of a server
+// that shuts down have none, so drivers leave it.
 func stateChange(code int32) bool {
 	switch code {
 	case 189, 10107, 11602, 13435, 13436:
