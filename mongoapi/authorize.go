@@ -128,7 +128,10 @@ func init() {
 		"getDefaultRWConcern": onCluster("getDefaultRWConcern"),
 		"setDefaultRWConcern": onCluster("setDefaultRWConcern"),
 		"getParameter":        onCluster("getParameter"),
-		"hostInfo":            onCluster("hostInfo"), "killOp": onCluster("killop"),
+		"getDiagnosticData": func(m may) bool {
+			return m.cluster("serverStatus") && m.cluster("replSetGetStatus")
+		},
+		"hostInfo": onCluster("hostInfo"), "killOp": onCluster("killop"),
 		"replSetGetConfig": onCluster("replSetGetConfig"), "replSetGetStatus": onCluster("replSetGetStatus"),
 		"replSetInitiate": onCluster("replSetConfigure"), "serverStatus": onCluster("serverStatus"),
 		"setParameter": onCluster("setParameter"), "shutdown": onCluster("shutdown"), "top": onCluster("top"),

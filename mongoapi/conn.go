@@ -51,10 +51,11 @@ type conn struct {
 
 // operation is the running command, for commands that list and kill operations.
 type operation struct {
-	seq   uint32 // 0: none
-	name  string
-	ns    string
-	since time.Time
+	seq    uint32 // 0: none
+	number uint32 // by which clients know it; 0: none does
+	name   string
+	ns     string
+	since  time.Time
 }
 
 // keepBuffer is the largest read or write buffer in bytes that a connection keeps for the next request.

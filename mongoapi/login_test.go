@@ -137,8 +137,8 @@ func TestLoginByOpQuery(t *testing.T) {
 	}
 }
 
-// TestOldMessages tests what clients learn that read by the messages of the time before OP_MSG: an error in the form that
-// they know. Those that write get no reply, as ever: the connection ends.
+// TestOldMessages tests what clients learn that read by the messages of the time before OP_MSG: an error in the form
+// that they know. Those that write get no reply, as ever: the connection ends.
 func TestOldMessages(t *testing.T) {
 	_, addr := serve(t, Options{}, nil)
 	c := connect(t, addr)
@@ -157,8 +157,8 @@ func TestOldMessages(t *testing.T) {
 		h, msg := c.frame()
 		d := bson.Raw(msg[wire.HeaderSize+20:])
 		text, _ := d.Lookup("$err").StringValueOK()
-		if h.OpCode != wire.OpReply || msg[wire.HeaderSize] != wire.ReplyFailed || d.Lookup("code").AsInt64() != 5739101 ||
-			!strings.HasPrefix(text, x.name+" is no longer supported. ") {
+		if h.OpCode != wire.OpReply || msg[wire.HeaderSize] != wire.ReplyFailed ||
+			d.Lookup("code").AsInt64() != 5739101 || !strings.HasPrefix(text, x.name+" is no longer supported. ") {
 			t.Errorf("%s: %v, flags %x, %v", x.name, h, msg[wire.HeaderSize], d)
 		}
 	}

@@ -138,6 +138,7 @@ func init() {
 		"getParameter":                   {fn: getParameter},
 		"getDefaultRWConcern":            {fn: getDefaultRWConcern, args: args.Set{"inMemory": args.SafeBool}},
 		"setDefaultRWConcern":            {fn: setDefaultRWConcern, args: defaultConcernArguments, strict: true},
+		"getDiagnosticData":              {fn: getDiagnosticData},
 		"hostInfo":                       {fn: hostInfo},
 		"listCommands":                   {fn: listCommands},
 		"replSetGetConfig":               {fn: replSetGetConfig},
