@@ -67,7 +67,8 @@ type cursor struct {
 	seq   uint32 // and the number of the command
 	gone  bool   // killed during its use
 	keep  bool   // noCursorTimeout
-	txn   int64  // the transaction that has opened it; -1: none
+	left  timeLeft
+	txn   int64 // the transaction that has opened it; -1: none
 	api   apiParams
 
 	cmd    []byte // the command that has opened it; nil: src has all of its documents
@@ -416,6 +417,7 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 		r.charge += s.charge
 	}
 	if keep {
+		r.leave(c)
 		r.keep(c)
 		kept = true
 	}
@@ -545,9 +547,11 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	if src != nil {
 		charged = src.charge
 	}
-	if r.maxTimeMS > 0 && !c.awaits {
-		r.ctx, r.cancel = context.WithTimeout(r.ctx, time.Duration(r.maxTimeMS)*time.Millisecond)
+	spent, err := r.limitTime(c)
+	if err != nil {
+		return dst, err
 	}
+	defer spent()
 	c.run.Under(r.ctx)
 	at, dst := bson.BeginObject(dst, "cursor")
 	ba, dst := bson.BeginArray(dst, "nextBatch")

@@ -139,7 +139,7 @@ func (r *request) interrupted(err error) error {
 	case errors.Is(cause, peer.ErrKilled):
 		return merr.New(merr.Interrupted, "operation was interrupted")
 	}
-	return merr.New(merr.MaxTimeMSExpired, "operation exceeded time limit")
+	return errTimeOver()
 }
 
 // stopped reports whether err is the error of an ended context.

@@ -70,7 +70,7 @@ func TestJavaScript(t *testing.T) {
 		{`{"count":"c","query":{"$where":"with (this) { return n == 05 }"}}`, `{"$numberInt":"1"}`},
 		{`{"count":"c","query":{"$where":"return typeof s == 'undefined'"}}`, `{"$numberInt":"4"}`},
 		{`{"count":"c","query":{"$where":"'use strict'; s = 1; return true"}}`, `JSInterpreterFailure: `},
-		{`{"count":"c","query":{"$where":{"$code":"this.n == limit","$scope":{"limit":9}}}}`, `{"$numberInt":"1"}`},
+		{`{"count":"c","query":{"$where":{"$code":"this.n == limit","$scope":{"limit":9}}}}`, `Location4649201: $where no `},
 		{`{"count":"c","query":{"$where":"this.at instanceof Date && this.at.getTime() == 86400000"}}`,
 			`{"$numberInt":"1"}`},
 		{`{"count":"c","query":{"$where":"this.n instanceof NumberLong"}}`, `{"$numberInt":"1"}`},

@@ -182,7 +182,9 @@ func (o option) stored(lenient bool) (value.Value, error) {
 		switch {
 		case o.v.Kind() != value.Bool && !o.v.IsNumber():
 			return o.v, mismatch("a bool")
-		case o.name == "background" || !expr.Truthy(o.v): // builds never stop writers
+		case o.name == "background": // kept as it was given, though builds never stop writers
+			return value.BoolOf(expr.Truthy(o.v)), nil
+		case !expr.Truthy(o.v):
 			return value.Undef(), nil
 		}
 		return value.BoolOf(true), nil
