@@ -63,8 +63,8 @@ func (r *request) streamCursor(name string) (*cursor, error) {
 	}
 	if level := r.body.Get("readConcern").Get("level"); level.IsDefined() && r.concern.Level != "majority" {
 		return nil, merr.New(merr.InvalidOptions, "Command aggregate does not support { readConcern: { level: %q, "+
-			"provenance: \"clientSupplied\" } } :: caused by :: Aggregation stage %s cannot run with a readConcern other "+
-			"than 'majority'. Current readConcern: %s", r.concern.Level, changeStreamStage, r.concern.Level)
+			"provenance: \"clientSupplied\" } } :: caused by :: Aggregation stage %s cannot run with a readConcern "+
+			"other than 'majority'. Current readConcern: %s", r.concern.Level, changeStreamStage, r.concern.Level)
 	}
 	o, err := r.streamOptions(spec, name)
 	if err != nil {
