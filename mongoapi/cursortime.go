@@ -18,16 +18,16 @@ type timeLeft struct {
 	d       time.Duration
 }
 
-// leave records in a new cursor how much of the command's time is left. A cursor that awaits documents has no limit: the
-// maxTimeMS of its getMores is how long they wait.
+// leave records in a new cursor how much of the command's time is left. A cursor that awaits documents has no limit:
+// the maxTimeMS of its getMores is how long they wait.
 func (r *request) leave(c *cursor) {
 	if r.maxTimeMS > 0 && r.limit != nil && c.tail == nil {
 		c.left = timeLeft{limited: true, d: r.limit.At.Sub(r.s.real.Now())}
 	}
 }
 
-// limitTime limits the time of a getMore to its own maxTimeMS, or to what its cursor has left. The caller calls spent at the
-// end of the work.
+// limitTime limits the time of a getMore to its own maxTimeMS, or to what its cursor has left. The caller calls spent
+// at the end of the work.
 func (r *request) limitTime(c *cursor) (spent func(), err error) {
 	left := c.left
 	if r.maxTimeMS > 0 && !c.awaits {

@@ -26,8 +26,8 @@ const (
 	shows       orderUse = iota // the result depends on the order
 	perDocument                 // each document is processed separately, and the order is kept
 	orderless                   // the result is the same for each order
-	// tied: the stage gives an order of its own, in which equal documents keep the order that they had. MongoDB promises
-	// nothing about them, but its sorts are stable, and programs are written with that.
+	// tied: the stage gives an order of its own, in which equal documents keep the order that they had. MongoDB
+	// promises nothing about them, but its sorts are stable, and programs are written with that.
 	tied
 )
 

@@ -47,8 +47,8 @@ type Script struct {
 	scope string // statements that define its variables
 }
 
-// NewScript returns the function of a $function, $where or mapReduce: a string, or code without a scope. ok is false for
-// other values.
+// NewScript returns the function of a $function, $where or mapReduce: a string, or code without a scope. ok is false
+// for other values.
 func NewScript(v value.Value) (s Script, ok bool) {
 	if v.Kind() != value.String && v.Kind() != value.Code {
 		return s, false

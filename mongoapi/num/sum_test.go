@@ -7,8 +7,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// TestSum: a sum has the kind of its widest number, and loses nothing that a double or decimal can hold. Two halves that
-// are joined give the same.
+// TestSum: a sum has the kind of its widest number, and loses nothing that a double or decimal can hold. Two halves
+// that are joined give the same.
 func TestSum(t *testing.T) {
 	l, d := value.Int64Of, value.DoubleOf
 	inf := math.Inf(1)
