@@ -74,12 +74,12 @@ func TestExhaustCursor(t *testing.T) {
 }
 
 // An error that says that the server is no primary has the version of its description, so that a driver which knows it
-// goes on at once.
+// goes on at once. One that says that the server shuts down has none: the driver has to look again.
 func TestStateChangeHasVersion(t *testing.T) {
 	_, addr := serve(t, Options{TestCommands: true}, nil)
 	c := connect(t, addr)
 	hello, _ := c.ask(greeting())
-	for _, code := range []int32{91, 10107, 6} {
+	for _, code := range []int32{91, 11600, 10107, 13435, 6} {
 		c.ask(bson.D{{Key: "configureFailPoint", Value: "failCommand"},
 			{Key: "mode", Value: bson.D{{Key: "times", Value: 1}}},
 			{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"ping"}}, {Key: "errorCode", Value: code}}},
@@ -89,7 +89,7 @@ func TestStateChangeHasVersion(t *testing.T) {
 			t.Fatalf("the error is %v", raw)
 		}
 		v, err := raw.LookupErr("topologyVersion")
-		if has := err == nil; has != (code != 6) || has && !v.Equal(hello.Lookup("topologyVersion")) {
+		if has := err == nil; has != (code == 10107 || code == 13435) || has && !v.Equal(hello.Lookup("topologyVersion")) {
 			t.Errorf("the error %d has the version %v", code, v)
 		}
 	}

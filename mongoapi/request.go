@@ -582,11 +582,12 @@ func retryable(code int32) bool {
 	return false
 }
 
-// stateChange reports whether an error says that the server is no primary, or shuts down. Then its reply has the
-// version of the server's description: a driver that knows this version already doesn't give the server up.
+// stateChange reports whether an error says that the server is no primary. Then its reply has the version of the
+// server's description: a driver that knows this version already doesn't give the server up. An error that says that
+// the server shuts down has none, because the version isn't another one then, and drivers have to look again.
 func stateChange(code int32) bool {
 	switch code {
-	case 91, 189, 10107, 11600, 11602, 13435, 13436:
+	case 189, 10107, 11602, 13435, 13436:
 		return true
 	}
 	return false
