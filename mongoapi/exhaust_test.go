@@ -89,7 +89,8 @@ func TestStateChangeHasVersion(t *testing.T) {
 			t.Fatalf("the error is %v", raw)
 		}
 		v, err := raw.LookupErr("topologyVersion")
-		if has := err == nil; has != (code == 10107 || code == 13435) || has && !v.Equal(hello.Lookup("topologyVersion")) {
+		has, want := err == nil, code == 10107 || code == 13435
+		if has != want || has && !v.Equal(hello.Lookup("topologyVersion")) {
 			t.Errorf("the error %d has the version %v", code, v)
 		}
 	}
