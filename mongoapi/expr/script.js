@@ -19,7 +19,16 @@ NumberDecimal.prototype.valueOf = function () { return Number(this.text); };
 function ISODate(s) { return s === undefined ? new Date() : new Date(s); }
 function Other$(v) { this.v = v; }
 function tojson(v) { return JSON.stringify(v); }
+function tojsononeline(v) { return JSON.stringify(v); }
 function print() {}
+function printjson() {}
+function printjsononeline() {}
+function isNumber(v) { return typeof v === "number"; }
+function isString(v) { return typeof v === "string"; }
+function isObject(v) { return typeof v === "object" && v !== null; }
+function doassert(msg) { throw new Error(typeof msg === "function" ? msg() : msg); }
+function assert(b, msg) { if (!b) { doassert("assert failed" + (msg === undefined ? "" : " : " + msg)); } }
+function sleep(ms) { for (var end = Date.now() + Number(ms); Date.now() < end;) {} }
 function decode$(v) {
 	if (v === null || typeof v !== "object") { return v; }
 	if (Array.isArray(v)) { return v.map(decode$); }

@@ -182,8 +182,8 @@ func (o option) stored(lenient bool) (value.Value, error) {
 		switch {
 		case o.v.Kind() != value.Bool && !o.v.IsNumber():
 			return o.v, mismatch("a bool")
-		case o.name == "background": // builds never stop writers, but it is listed
-			return o.v, nil
+		case o.name == "background": // kept as it was given, though builds never stop writers
+			return value.BoolOf(expr.Truthy(o.v)), nil
 		case !expr.Truthy(o.v):
 			return value.Undef(), nil
 		}
