@@ -150,7 +150,7 @@ func killOp(r *request, dst []byte) ([]byte, error) {
 	}
 	v := args.Given(r.body, "op")
 	if !v.IsDefined() {
-		return dst, merr.New(merr.MissingField, "BSON field 'killOp.op' is missing but a required field")
+		return dst, merr.New(merr.NoSuchKey, `Missing expected field "op"`)
 	}
 	id, err := r.s.parseOpID(v)
 	if err != nil {

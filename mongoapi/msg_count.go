@@ -122,9 +122,13 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 		if k != nil {
-			var src *source
-			if src, sort, err = r.distinctSource(k, f, key.Str()); err != nil {
+			var shown exec.Shown
+			if shown, sort, err = r.distinctOrder(k, f, key.Str()); err != nil {
 				return dst, err
+			}
+			src := newSource(k, f, nil, shown, 0, 0, r.exprEnv())
+			if shown == exec.AnyOrder {
+				coverDistinct(src.q, f, key.Str())
 			}
 			docs = src
 			defer func() { r.charge += src.charge }()
@@ -134,28 +138,23 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 	return r.distinctValues(dst, docs, key.Str(), sort)
 }
 
-// distinctSource returns the documents of a distinct. MongoDB gives the values in the order in which it meets them: that
-// of the documents, or that of an index. So a collection whose documents come in the order of insertion is read in that
-// order, if no index has what the command looks at. Otherwise only the index entries are read, and sort, 1 or -1, is the
-// order of the values, 0 if they have none.
-func (r *request) distinctSource(k *coll, f *filter.Filter, key string) (src *source, sort int, err error) {
-	if sort = k.distinctOrder(f, key); sort == 0 {
-		n, err := k.Count(r.ctx)
-		if err != nil {
-			return nil, 0, err
-		}
-		if n <= plan.MaxCreation {
-			return newSource(k, f, nil, exec.Creation, 0, 0, r.exprEnv()), 0, nil
-		}
+// distinctOrder returns the order in which a distinct reads its documents. MongoDB gives the values in the order in
+// which it meets them: that of the documents, or that of an index. So a collection whose documents come in the order of
+// insertion is read in that order, if no index has what the command looks at. Otherwise it is AnyOrder, so that only
+// index entries are read, and sort, 1 or -1, is the order of the values, 0 if they have none.
+func (r *request) distinctOrder(k *coll, f *filter.Filter, key string) (shown exec.Shown, sort int, err error) {
+	if sort = k.distinctIndex(f, key); sort != 0 {
+		return exec.AnyOrder, sort, nil
 	}
-	src = newSource(k, f, nil, exec.AnyOrder, 0, 0, r.exprEnv())
-	coverDistinct(src.q, f, key)
-	return src, sort, nil
+	if n, err := k.Count(r.ctx); err != nil || n > plan.MaxCreation {
+		return exec.AnyOrder, 0, err
+	}
+	return exec.Creation, 0, nil
 }
 
-// distinctOrder returns the direction in which MongoDB would read the values at a key from an index that has every
+// distinctIndex returns the direction in which MongoDB would read the values at a key from an index that has every
 // document, begins with the key and has all paths of a filter; 0 without such an index.
-func (k *coll) distinctOrder(f *filter.Filter, key string) int {
+func (k *coll) distinctIndex(f *filter.Filter, key string) int {
 	paths, ok := f.Reads()
 	if !ok {
 		return 0

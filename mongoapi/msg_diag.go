@@ -109,9 +109,13 @@ func dbStats(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
+	views, err := r.listedViews(true)
+	if err != nil {
+		return dst, err
+	}
 	dst = bson.AppendString(dst, "db", r.db)
 	dst = bson.AppendInt64(dst, "collections", collections)
-	dst = bson.AppendInt64(dst, "views", 0)
+	dst = bson.AppendInt64(dst, "views", int64(len(views)))
 	dst = bson.AppendInt64(dst, "objects", objects)
 	avg := 0.0
 	if objects > 0 {

@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"math"
 	"os"
 	"runtime/metrics"
 
@@ -49,7 +50,7 @@ func serverStatus(r *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendString(dst, "process", "orrery")
 	dst = bson.AppendInt64(dst, "pid", int64(os.Getpid()))
 	up := now.Sub(r.s.began)
-	dst = bson.AppendDouble(dst, "uptime", up.Seconds())
+	dst = bson.AppendDouble(dst, "uptime", math.Floor(up.Seconds()))
 	dst = bson.AppendInt64(dst, "uptimeMillis", up.Milliseconds())
 	dst = bson.AppendDate(dst, "localTime", now.UnixMilli())
 	busy := r.c.home.activity()

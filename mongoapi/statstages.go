@@ -13,7 +13,10 @@ import (
 // CollStats implements agg.Host.
 func (h *host) CollStats(spec value.Value) ([]value.Value, error) {
 	oplog := h.r.hasOplog(h.db, h.coll)
-	if h.k == nil && !oplog {
+	switch {
+	case h.view && (spec.Get("storageStats").IsDefined() || spec.Get("count").IsDefined()):
+		return nil, notOnView(h.db, h.coll)
+	case h.k == nil && !oplog && !h.view:
 		return nil, merr.New(merr.NamespaceNotFound, "Unable to retrieve storageStats in $collStats stage :: caused "+
 			"by :: Collection [%s.%s] not found.", h.db, h.coll)
 	}
