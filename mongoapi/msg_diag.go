@@ -10,6 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -77,10 +78,10 @@ func collStatsCommand(r *request, dst []byte) ([]byte, error) {
 	}
 	dst = bson.AppendString(dst, "ns", r.db+"."+name)
 	if r.hasOplog(r.db, name) {
-		return r.appendOplogStats(dst, r.body.Get("scale"))
+		return r.appendOplogStats(dst, args.Given(r.body, "scale"))
 	}
 	if k == nil {
-		scale, err := divisor(r.body.Get("scale"))
+		scale, err := divisor(args.Given(r.body, "scale"))
 		if err != nil {
 			return dst, err
 		}
@@ -90,11 +91,11 @@ func collStatsCommand(r *request, dst []byte) ([]byte, error) {
 		at, dst := bson.BeginObject(dst, "indexSizes")
 		return value.AppendElement(bson.End(dst, at), "scaleFactor", value.IntOf(scale)), nil
 	}
-	return k.appendStats(r.ctx, dst, r.body.Get("scale"))
+	return k.appendStats(r.ctx, dst, args.Given(r.body, "scale"))
 }
 
 func dbStats(r *request, dst []byte) ([]byte, error) {
-	scale, err := divisor(r.body.Get("scale"))
+	scale, err := divisor(args.Given(r.body, "scale"))
 	if err != nil {
 		return dst, err
 	}

@@ -3,7 +3,9 @@ package mongoapi
 import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
 // The server announces a replica set of which it is the only member and the primary. Drivers send retryable writes, and
@@ -102,6 +104,11 @@ func replSetGetConfig(r *request, dst []byte) ([]byte, error) {
 	if err := r.replicaSet(); err != nil {
 		return dst, err
 	}
+	return r.appendConfig(dst), nil
+}
+
+// appendConfig appends the set's configuration. Nothing changes it, so its version is always 1.
+func (r *request) appendConfig(dst []byte) []byte {
 	at, dst := bson.BeginObject(dst, "config")
 	dst = bson.AppendString(dst, "_id", r.s.o.SetName)
 	dst = bson.AppendInt32(dst, "version", 1)
@@ -121,7 +128,7 @@ func replSetGetConfig(r *request, dst []byte) ([]byte, error) {
 	dst = bson.End(bson.End(dst, ma), la)
 	dst = bson.AppendInt64(dst, "protocolVersion", 1)
 	dst = bson.AppendBool(dst, "writeConcernMajorityJournalDefault", true)
-	return bson.End(dst, at), nil
+	return bson.End(dst, at)
 }
 
 func replSetInitiate(r *request, dst []byte) ([]byte, error) {
@@ -129,4 +136,49 @@ func replSetInitiate(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	return dst, merr.New(merr.AlreadyInitialized, "already initialized")
+}
+
+// replSetReconfig takes a configuration that says what is so, as programs that start a set give it back. Others are
+// refused: there is one member.
+func replSetReconfig(r *request, dst []byte) ([]byte, error) {
+	if err := r.replicaSet(); err != nil {
+		return dst, err
+	}
+	if r.arg.Kind() != value.Object {
+		return dst, merr.New(merr.BadValue, "no configuration specified")
+	}
+	if !args.Flag(r.body, "force", false) {
+		if n, ok := num.ToInt64(r.arg.Get("version"), true); !ok || n <= 1 {
+			return dst, merr.New(merr.IncompatibleSetConfig, "New replica set configuration version must be greater "+
+				"than old, but %d is not greater than 1 for replica set %s", n, r.s.o.SetName)
+		}
+	}
+	at, b := bson.Begin(nil)
+	now := value.ObjectOf(bson.End(r.appendConfig(b), at)).Get("config")
+	if name := r.arg.Get("_id"); value.CompareBSON(name, now.Get("_id")) != 0 {
+		return dst, merr.New(merr.IncompatibleSetConfig, "New and old configurations differ in replica set name; old "+
+			"was %s, and new is %s", r.s.o.SetName, name.Str())
+	}
+	changed := merr.New(merr.CommandNotSupported, "another configuration of the replica set is not supported by this "+
+		"server")
+	ms := r.arg.Get("members")
+	if ms.Len() != 1 || !sameSettings(ms.At(0), now.Get("members").At(0)) || !sameSettings(r.arg, now) {
+		return dst, changed
+	}
+	return dst, nil
+}
+
+// sameSettings reports whether all fields of a configuration have the values of the present one. Those that count
+// changes, and objects below, aren't compared.
+func sameSettings(given, now value.Value) bool {
+	for it := given.Iter(); it.Next(); {
+		switch name := string(it.Key()); name {
+		case "version", "term", "members", "settings", "tags":
+		default:
+			if value.CompareBSON(it.Value(), now.Get(name)) != 0 {
+				return false
+			}
+		}
+	}
+	return true
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
@@ -34,7 +35,7 @@ func (h *host) CollStats(spec value.Value) ([]value.Value, error) {
 			stats = func(dst []byte, scale value.Value) ([]byte, error) { return h.k.appendStats(h.r.ctx, dst, scale) }
 		}
 		sa, sb := bson.BeginObject(b, "storageStats")
-		sb, err := stats(sb, s.Get("scale"))
+		sb, err := stats(sb, args.Given(s, "scale"))
 		if err != nil {
 			return nil, err
 		}
