@@ -102,7 +102,8 @@ func (r *request) aggregateCursor(name string) (*cursor, *agg.Pipeline, error) {
 		keys := slices.Clone(o).With(r.exprEnv().Run.Collation())
 		r.exprEnv().SortKey = func(doc value.Value) value.Value { return value.MakeArray(keys.Keys(doc)) }
 	}
-	h := &host{r: r, db: r.db, coll: name, k: k, view: v != nil, natural: naturalOrder(exec.AnyOrder, args.Given(r.body, "hint"))}
+	h := &host{r: r, db: r.db, coll: name, k: k, view: v != nil,
+		natural: naturalOrder(exec.AnyOrder, args.Given(r.body, "hint"))}
 	c := &cursor{ns: r.db + "." + name, env: r.exprEnv(), run: r.exprEnv().Run, live: h.reads, cmd: r.body.Bytes()}
 	if c.src, err = r.runPipeline(h, p); err != nil {
 		return nil, nil, failed(err)
