@@ -210,7 +210,7 @@ func (r *request) distinctValues(dst []byte, docs agg.Iter, key string, sort int
 	vs := set.Values()
 	if sort != 0 {
 		compare := order.Comparer(r.exprEnv().Run.Collation())
-		slices.SortStableFunc(vs, func(a, b value.Value) int { return sort * compare(a, b) })
+		slices.SortFunc(vs, func(a, b value.Value) int { return sort * compare(a, b) })
 	}
 	return r.appendAt(value.AppendElement(dst, "values", value.MakeArray(vs))), nil
 }
