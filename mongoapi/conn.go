@@ -1,12 +1,14 @@
 package mongoapi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
 	"sync"
 	"time"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/peer"
@@ -49,10 +51,11 @@ type conn struct {
 
 // operation is the running command, for commands that list and kill operations.
 type operation struct {
-	seq   uint32 // 0: none
-	name  string
-	ns    string
-	since time.Time
+	seq    uint32 // 0: none
+	number uint32 // by which clients know it; 0: none does
+	name   string
+	ns     string
+	since  time.Time
 }
 
 // keepBuffer is the largest read or write buffer in bytes that a connection keeps for the next request.
@@ -188,14 +191,35 @@ func (c *conn) answer(dst []byte, h wire.Header, msg []byte, m *wire.Msg) ([]byt
 		if err != nil {
 			return dst, err
 		}
+		db, coll, _ := bytes.Cut(q.Collection, []byte{'.'})
+		if string(coll) != "$cmd" {
+			return c.outdated(dst, h, "OP_QUERY"), nil
+		}
 		at := len(dst)
-		dst = wire.BeginReply(dst, c.out, h.RequestID)
-		dst = c.runQuery(dst, q)
+		dst = wire.BeginReply(dst, c.out, h.RequestID, wire.ReplyAwaits)
+		dst = c.runQuery(dst, db, q.Doc)
 		c.more = false
 		return wire.EndMsg(dst, at), c.hung()
+	case wire.OpGetMore:
+		return c.outdated(dst, h, "OP_GET_MORE"), nil
 	}
-	return dst, wire.ErrMalformed
+	return dst, wire.ErrMalformed // those without a reply too, which were removed as well: OP_INSERT, OP_UPDATE ..
 }
+
+// outdated replies to a message by which clients read before there was OP_MSG, in the form that they know.
+func (c *conn) outdated(dst []byte, h wire.Header, op string) []byte {
+	at := len(dst)
+	dst = wire.BeginReply(dst, c.out, h.RequestID, wire.ReplyFailed)
+	doc, dst := bson.Begin(dst)
+	dst = bson.AppendString(dst, "$err", op+" is no longer supported. The client driver may require an upgrade. "+
+		legacyHelp)
+	dst = bson.AppendInt32(dst, "code", 5739101)
+	dst = bson.AppendDouble(dst, "ok", 0)
+	return wire.EndMsg(bson.End(dst, doc), at)
+}
+
+// legacyHelp says where clients of that time can read more.
+const legacyHelp = "For more details see https://dochub.mongodb.org/core/legacy-opcode-removal"
 
 // refuse replies to a refused message, unless no reply is expected.
 func (c *conn) refuse(dst []byte, h wire.Header, start []byte, cause *peer.Refused) ([]byte, error) {

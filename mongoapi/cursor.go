@@ -73,6 +73,8 @@ type cursor struct {
 	cmd    []byte // the command that has opened it; nil: src has all of its documents
 	tail   tail   // what follows when there are no more documents; nil: the cursor ends
 	awaits bool   // a getMore without documents waits for some
+	// left is what the reads before have left of the time limit of cmd; 0 = it has none.
+	left time.Duration
 
 	lead *source // its documents, or what becomes of each alone, are those of the cursor; nil: there is none
 }
@@ -395,7 +397,7 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 		return dst, err
 	}
 	dst = bson.End(dst, ba)
-	dst = c.appendToken(dst)
+	dst = c.appendToken(dst, done)
 	done = c.tailed(done)
 	keep := !done && !single
 	if s, ok := c.src.(*agg.Slice); ok && keep {
@@ -429,6 +431,9 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 func (r *request) keep(c *cursor) {
 	r.sign(c)
 	r.env = nil
+	if at := r.limit.At; !at.IsZero() && !c.awaits {
+		c.left = max(at.Sub(r.s.real.Now()), 1)
+	}
 	r.s.cursors.add(c)
 	r.owns(c)
 }
@@ -478,12 +483,13 @@ func (c *cursor) rest() {
 	c.run.Under(context.Background())
 }
 
-// appendToken appends the position after a batch, if the cursor has one.
-func (c *cursor) appendToken(dst []byte) []byte {
+// appendToken appends the position after a batch, if the cursor has one. end says that there was no document behind the
+// batch.
+func (c *cursor) appendToken(dst []byte, end bool) []byte {
 	if c.tail == nil {
 		return dst
 	}
-	if t := c.tail.TokenAfter(!c.held.IsDefined()); t.IsDefined() {
+	if t := c.tail.TokenAfter(end && !c.held.IsDefined()); t.IsDefined() {
 		dst = value.AppendElement(dst, "postBatchResumeToken", t)
 	}
 	return dst
@@ -535,6 +541,10 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	_, r.resumable = c.tail.(*streams.Stream)
+	if r.timeGiven && !c.awaits {
+		r.s.cursors.give(c, false)
+		return dst, merr.New(merr.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
+	}
 	done := true // unless the read succeeds
 	defer func() { r.s.cursors.give(c, done) }()
 	if err := r.failAt(failpoint.GetMore); err != nil {
@@ -545,8 +555,13 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	if src != nil {
 		charged = src.charge
 	}
-	if r.maxTimeMS > 0 && !c.awaits {
-		r.ctx, r.cancel = context.WithTimeout(r.ctx, time.Duration(r.maxTimeMS)*time.Millisecond)
+	if c.left > 0 {
+		if r.hit(failpoint.MaxTime) != nil {
+			return dst, errTimeUp
+		}
+		began := r.s.real.Now()
+		defer func() { c.left = max(c.left-r.s.real.Now().Sub(began), 1) }()
+		r.ctx, r.cancel = context.WithTimeout(r.ctx, c.left)
 	}
 	c.run.Under(r.ctx)
 	at, dst := bson.BeginObject(dst, "cursor")
@@ -556,6 +571,7 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	if c.awaits && err == nil && len(dst) == empty && !c.tailed(end) {
 		dst, end, err = r.awaited(c, dst, n)
 	}
+	last := end
 	if err == nil {
 		end = c.tailed(end)
 	}
@@ -582,7 +598,7 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	}
 	r.more = !done
 	dst = bson.End(dst, ba)
-	dst = c.appendToken(dst)
+	dst = c.appendToken(dst, last)
 	dst = bson.AppendInt64(dst, "id", id)
 	dst = bson.AppendString(dst, "ns", c.ns)
 	return bson.End(dst, at), nil

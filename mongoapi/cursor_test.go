@@ -273,3 +273,50 @@ type reply struct {
 	Code   int32
 	Errmsg string
 }
+
+// TestTimeOfCursors tests that a cursor's reads together have the time limit of its command, in which idle time doesn't
+// count, and that only cursors that wait for documents have a limit for each getMore.
+func TestTimeOfCursors(t *testing.T) {
+	_, addr := serve(t, Options{TestCommands: true}, nil)
+	c := connect(t, addr)
+	do := func(d bson.D) bson.Raw {
+		t.Helper()
+		raw, e := c.ask(d)
+		if e.OK != 1 {
+			t.Fatalf("%v: %+v", d, e)
+		}
+		return raw
+	}
+	do(bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{}, bson.D{}, bson.D{}, bson.D{}}}})
+	open := func(more ...bson.E) bson.D {
+		raw := do(append(bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 1}}, more...))
+		return bson.D{{Key: "getMore", Value: raw.Lookup("cursor", "id").Int64()}, {Key: "collection", Value: "c"},
+			{Key: "batchSize", Value: 1}}
+	}
+	within := func(ms int) bson.E { return bson.E{Key: "maxTimeMS", Value: ms} }
+
+	short := open(within(150))
+	time.Sleep(200 * time.Millisecond)
+	do(short)
+
+	endless := open()
+	if _, e := c.ask(append(endless, within(1000))); e.Code != 2 {
+		t.Errorf("a getMore with a limit: %+v, want 2", e)
+	}
+	do(endless) // it is still there
+
+	limited := open(within(60000))
+	admin := func(mode string) {
+		do(bson.D{{Key: "configureFailPoint", Value: "maxTimeAlwaysTimeOut"}, {Key: "mode", Value: mode},
+			{Key: "$db", Value: "admin"}})
+	}
+	admin("alwaysOn")
+	do(endless)
+	if _, e := c.ask(limited); e.Code != 50 {
+		t.Errorf("a getMore without time: %+v, want 50", e)
+	}
+	admin("off")
+	if _, e := c.ask(limited); e.Code != 43 {
+		t.Errorf("a getMore after one without time: %+v, want 43", e)
+	}
+}

@@ -74,12 +74,12 @@ func TestExhaustCursor(t *testing.T) {
 }
 
 // An error that says that the server is no primary has the version of its description, so that a driver which knows it
-// goes on at once.
+// goes on at once. An error that says that it shuts down has none, so that a driver leaves it.
 func TestStateChangeHasVersion(t *testing.T) {
 	_, addr := serve(t, Options{TestCommands: true}, nil)
 	c := connect(t, addr)
 	hello, _ := c.ask(greeting())
-	for _, code := range []int32{91, 10107, 6} {
+	for code, versioned := range map[int32]bool{91: false, 11600: false, 10107: true, 13436: true, 6: false} {
 		c.ask(bson.D{{Key: "configureFailPoint", Value: "failCommand"},
 			{Key: "mode", Value: bson.D{{Key: "times", Value: 1}}},
 			{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"ping"}}, {Key: "errorCode", Value: code}}},
@@ -89,7 +89,7 @@ func TestStateChangeHasVersion(t *testing.T) {
 			t.Fatalf("the error is %v", raw)
 		}
 		v, err := raw.LookupErr("topologyVersion")
-		if has := err == nil; has != (code != 6) || has && !v.Equal(hello.Lookup("topologyVersion")) {
+		if has := err == nil; has != versioned || has && !v.Equal(hello.Lookup("topologyVersion")) {
 			t.Errorf("the error %d has the version %v", code, v)
 		}
 	}

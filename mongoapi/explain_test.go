@@ -71,3 +71,27 @@ func writeStages(out *strings.Builder, stage bson.Raw) {
 		}
 	}
 }
+
+// TestExplainVerbosity tests that the command explain runs the query unless it is told not to, and that aggregate with
+// explain doesn't.
+func TestExplainVerbosity(t *testing.T) {
+	c := newConn(t, newTestServer(t, Options{}), true)
+	must(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "a", Value: 1}}}}})
+	find := bson.D{{Key: "find", Value: "c"}}
+	for i, x := range []struct {
+		cmd bson.D
+		ran bool
+	}{
+		{bson.D{{Key: "explain", Value: find}}, true},
+		{bson.D{{Key: "explain", Value: find}, {Key: "verbosity", Value: nil}}, true},
+		{bson.D{{Key: "explain", Value: find}, {Key: "verbosity", Value: "executionStats"}}, true},
+		{bson.D{{Key: "explain", Value: find}, {Key: "verbosity", Value: "queryPlanner"}}, false},
+		{bson.D{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{}}, {Key: "explain", Value: true}},
+			false},
+	} {
+		n, ok := must(t, c, x.cmd).Lookup("executionStats", "nReturned").AsInt64OK()
+		if ok != x.ran || ok && n != 1 {
+			t.Errorf("%d: %v: nReturned %d, %v; want it: %v", i, x.cmd, n, ok, x.ran)
+		}
+	}
+}

@@ -47,7 +47,7 @@ func answerRaw(t *testing.T, c *conn, op uint32, body []byte) (reply bson.Raw) {
 		return nil // the connection would be closed, or no reply is expected
 	}
 	skip := wire.HeaderSize + 5
-	if op == wire.OpQuery {
+	if op == wire.OpQuery || op == wire.OpGetMore {
 		skip = wire.HeaderSize + 20
 	}
 	if len(out) < skip || int(binary.LittleEndian.Uint32(out)) != len(out) {

@@ -2,6 +2,7 @@ package mongoapi
 
 import (
 	"bytes"
+	"cmp"
 	"sort"
 	"strconv"
 	"strings"
@@ -15,23 +16,31 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/peer"
 )
 
-// opID returns the number of an operation. It contains the numbers of its connection and of the command on it, so that
-// a late killOp doesn't end the next command.
+// numbered returns the running command of a connection, with a number. It gets one when it is listed for the first
+// time: no client can know it before, and no other command has it, so that a late killOp doesn't end the next one. It
+// is a whole number of 32 bits, as programs expect it.
 //
 // If several processes share the store, the same number is given by each of them. So the id of an operation is a text
-// with the process before the number, as a mongos has the shard before it: "9f86d081884c7d65:4294967301". killOp ends
+// with the process before the number, as a mongos has the shard before it: "9f86d081884c7d65:17". killOp ends
 // operations of the process that answers, and refuses all others, instead of ending one with the same number.
-func (c *conn) opID(seq uint32) int64 { return int64(c.id)<<32 | int64(seq) }
+func (c *conn) numbered() operation {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.op.seq != 0 && c.op.number == 0 {
+		c.op.number = c.home.opNumber.Add(1) & (1<<31 - 1)
+	}
+	return c.op
+}
 
 // opSeparator is between the process and the number of an operation.
 const opSeparator = ":"
 
 // appendOpID appends the element opid.
-func (s *Server) appendOpID(b []byte, id int64) []byte {
+func (s *Server) appendOpID(b []byte, number uint32) []byte {
 	if p := s.eng.ProcessID(); p != "" {
-		return putString(b, "opid", p+opSeparator+strconv.FormatInt(id, 10))
+		return putString(b, "opid", p+opSeparator+strconv.FormatInt(int64(number), 10))
 	}
-	return putInt64(b, "opid", id)
+	return putInt32(b, "opid", int32(number))
 }
 
 // parseOpID returns the number of the operation that killOp names.
@@ -67,6 +76,10 @@ func (s *Server) parseOpID(v value.Value) (int64, error) {
 	return id, nil
 }
 
+// kinds are the kinds of operations that aren't called commands.
+var kinds = map[string]string{"find": "query", "getMore": "getmore", "insert": "insert", "update": "update",
+	"delete": "remove"}
+
 // operations lists the running commands.
 func (s *Server) operations() []value.Value {
 	s.mu.Lock()
@@ -79,20 +92,19 @@ func (s *Server) operations() []value.Value {
 	var out []value.Value
 	now := s.clk.Now()
 	for _, c := range conns {
-		c.mu.Lock()
-		op := c.op
-		c.mu.Unlock()
+		op := c.numbered()
 		if op.seq == 0 {
 			continue
 		}
 		at, b := bson.Begin(nil)
 		b = putString(b, "type", "op")
 		b = putString(b, "host", c.nc.LocalAddr().String())
+		b = putString(b, "desc", "conn"+strconv.Itoa(int(c.id)))
 		b = putInt32(b, "connectionId", c.id)
 		b = putString(b, "client", c.nc.RemoteAddr().String())
 		b = putBool(b, "active", true)
-		b = s.appendOpID(b, c.opID(op.seq))
-		b = putString(b, "op", "command")
+		b = s.appendOpID(b, op.number)
+		b = putString(b, "op", cmp.Or(kinds[op.name], "command"))
 		b = putString(b, "ns", op.ns)
 		b = putInt64(b, "secs_running", int64(now.Sub(op.since).Seconds()))
 		b = putInt64(b, "microsecs_running", now.Sub(op.since).Microseconds())
@@ -158,8 +170,11 @@ func killOp(r *request, dst []byte) ([]byte, error) {
 	}
 	r.c.home.mu.Lock()
 	for c := range r.c.home.conns {
-		if int64(c.id) == id>>32 {
-			c.p.Kill(uint32(id), peer.ErrKilled)
+		c.mu.Lock()
+		op := c.op
+		c.mu.Unlock()
+		if op.number != 0 && int64(op.number) == id {
+			c.p.Kill(op.seq, peer.ErrKilled)
 		}
 	}
 	r.c.home.mu.Unlock()

@@ -189,14 +189,14 @@ func (w *watcher) nth(t *testing.T, n int) (observe.Request, string) {
 }
 
 // waitOp waits until a command runs and returns its number.
-func waitOp(t *testing.T, c *client, name string) int64 {
+func waitOp(t *testing.T, c *client, name string) int32 {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < soon; time.Sleep(5 * time.Millisecond) {
 		raw, _ := c.ask(bson.D{{Key: "currentOp", Value: 1}, {Key: "$db", Value: "admin"}})
 		ops, _ := raw.Lookup("inprog").Array().Values()
 		for _, op := range ops {
 			if cmd, err := op.Document().LookupErr("command", name); err == nil && cmd.Type == bson.TypeString {
-				return op.Document().Lookup("opid").Int64()
+				return op.Document().Lookup("opid").Int32()
 			}
 		}
 	}

@@ -137,6 +137,40 @@ func TestLoginByOpQuery(t *testing.T) {
 	}
 }
 
+// TestOldMessages tests what clients learn that read by the messages of the time before OP_MSG: an error in the form
+// that they know. Those that write get no reply, as ever: the connection ends.
+func TestOldMessages(t *testing.T) {
+	_, addr := serve(t, Options{}, nil)
+	c := connect(t, addr)
+	const coll = "\x00\x00\x00\x00db.c\x00"
+	for _, x := range []struct {
+		op   uint32
+		body string
+		name string
+	}{
+		{wire.OpQuery, coll + "\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00", "OP_QUERY"},
+		{wire.OpGetMore, coll + "\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00", "OP_GET_MORE"},
+	} {
+		if _, err := c.Write(message(x.op, []byte(x.body))); err != nil {
+			t.Fatal(err)
+		}
+		h, msg := c.frame()
+		d := bson.Raw(msg[wire.HeaderSize+20:])
+		text, _ := d.Lookup("$err").StringValueOK()
+		if h.OpCode != wire.OpReply || msg[wire.HeaderSize] != wire.ReplyFailed ||
+			d.Lookup("code").AsInt64() != 5739101 || !strings.HasPrefix(text, x.name+" is no longer supported. ") {
+			t.Errorf("%s: %v, flags %x, %v", x.name, h, msg[wire.HeaderSize], d)
+		}
+	}
+	const opInsert = 2002
+	if _, err := c.Write(message(opInsert, []byte(coll+"\x05\x00\x00\x00\x00"))); err != nil {
+		t.Fatal(err)
+	}
+	if raw, err := c.recv(); err == nil {
+		t.Errorf("an OP_INSERT is answered: %v", raw)
+	}
+}
+
 // TestBeforeLogin: a client that hasn't logged in has short limits.
 func TestBeforeLogin(t *testing.T) {
 	_, addr := serve(t, Options{Auth: true, Limits: hasty}, nil)

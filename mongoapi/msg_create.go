@@ -7,7 +7,6 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/collation"
 	"github.com/orrerydb/orrery/mongoapi/expr"
-	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/update"
 )
@@ -40,10 +39,7 @@ func create(r *request, dst []byte) ([]byte, error) {
 	}
 	k, made, err := r.ensure(r.db, name, func(s *core.ContainerSpec) {
 		if opts != nil {
-			s.Properties = map[string][]byte{optionsProperty: opts}
-			s.Declared = declaredByOptions(s)
-			s.IndexingPolicy = indexes.Policy(s.IndexingPolicy, nil, collatedIDs(s))
-			followOptions(s)
+			setOptions(s, opts)
 			s.Event = createEvent(opts)
 		}
 	})

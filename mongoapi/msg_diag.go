@@ -197,8 +197,8 @@ func hostInfo(r *request, dst []byte) ([]byte, error) {
 
 // adminOnly are the commands that run against the database admin only.
 var adminOnly = map[string]bool{"configureFailPoint": true, "enableSharding": true, "getCmdLineOpts": true,
-	"getLog": true, "getParameter": true, "hostInfo": true, "killAllSessions": true, "killOp": true,
-	"listDatabases": true, "renameCollection": true, "shardCollection": true, "top": true}
+	"getDiagnosticData": true, "getLog": true, "getParameter": true, "hostInfo": true, "killAllSessions": true,
+	"killOp": true, "listDatabases": true, "renameCollection": true, "shardCollection": true, "top": true}
 
 func listCommands(r *request, dst []byte) ([]byte, error) {
 	names := make([]string, 0, len(commands))

@@ -45,8 +45,7 @@ func explain(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	verbosity := args.Given(r.body, "verbosity")
-	return r.explain(dst, r.arg, verbosity.IsDefined() && verbosity.Str() != "queryPlanner")
+	return r.explain(dst, r.arg, args.Given(r.body, "verbosity").Str() != "queryPlanner")
 }
 
 // explained is the part of a command that finds documents.

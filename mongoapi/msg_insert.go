@@ -5,7 +5,9 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
 	"github.com/orrerydb/orrery/mongoapi/update"
 )
 
@@ -63,8 +65,21 @@ func (r *request) ordered() bool { return args.Flag(r.body, "ordered", true) }
 
 // wrote appends the results of the statements of a write command.
 func (r *request) wrote(dst []byte, w *writeReply, update bool) []byte {
-	r.failed = w.first
+	if r.failed = w.first; r.silent() {
+		w = &writeReply{}
+	}
 	return w.append(dst, update)
+}
+
+// silent reports whether the write concern is one of w: 0 without a wish for the journal. MongoDB answers such a write
+// without results or errors, if the client waits for an answer at all.
+func (r *request) silent() bool {
+	if !r.waits {
+		return false
+	}
+	c := args.Given(r.body, "writeConcern")
+	n, whole := num.ToInt64(c.Get("w"), true)
+	return c.Get("w").IsNumber() && whole && n == 0 && !expr.Truthy(c.Get("j")) && !expr.Truthy(c.Get("fsync"))
 }
 
 // statements returns the statements of a write command. Each has the arguments a.

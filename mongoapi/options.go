@@ -4,6 +4,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 )
 
 // optionsProperty is the container's property with the options that a collection was created with: a BSON document, as
@@ -44,6 +45,17 @@ func setOption(s *core.ContainerSpec, name string, v value.Value) {
 	} else {
 		delete(s.Properties, optionsProperty)
 	}
+	followOptions(s)
+}
+
+// setOptions gives a new container the options of a collection; nil = none.
+func setOptions(s *core.ContainerSpec, opts []byte) {
+	if opts == nil {
+		return
+	}
+	s.Properties = map[string][]byte{optionsProperty: opts}
+	s.Declared = declaredByOptions(s)
+	s.IndexingPolicy = indexes.Policy(s.IndexingPolicy, nil, collatedIDs(s))
 	followOptions(s)
 }
 

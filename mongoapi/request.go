@@ -1,7 +1,6 @@
 package mongoapi
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -139,8 +138,10 @@ func (r *request) interrupted(err error) error {
 	case errors.Is(cause, peer.ErrKilled):
 		return merr.New(merr.Interrupted, "operation was interrupted")
 	}
-	return merr.New(merr.MaxTimeMSExpired, "operation exceeded time limit")
+	return errTimeUp
 }
+
+var errTimeUp = merr.New(merr.MaxTimeMSExpired, "operation exceeded time limit")
 
 // stopped reports whether err is the error of an ended context.
 func (r *request) stopped(err error) bool {
@@ -582,11 +583,12 @@ func retryable(code int32) bool {
 	return false
 }
 
-// stateChange reports whether an error says that the server is no primary, or shuts down. Then its reply has the
-// version of the server's description: a driver that knows this version already doesn't give the server up.
+// stateChange reports whether an error says that the server is no primary. Then its reply has the version of the
+// server's description: a driver that knows this version already doesn't give the server up. The errors of a server
+// that shuts down have none, so drivers leave it.
 func stateChange(code int32) bool {
 	switch code {
-	case 91, 189, 10107, 11600, 11602, 13435, 13436:
+	case 189, 10107, 11602, 13435, 13436:
 		return true
 	}
 	return false
@@ -614,32 +616,25 @@ func (c *conn) malformed(dst []byte, h wire.Header, err error) ([]byte, error) {
 	return wire.EndMsg(dst, at), nil
 }
 
-// runQuery replies to an OP_QUERY, which is only allowed for the first commands of a connection: drivers of the time
-// before OP_MSG log in by it. Its database is part of its collection's name.
-func (c *conn) runQuery(dst []byte, q wire.Query) []byte {
+// runQuery replies to a command by OP_QUERY, which is only allowed for the first commands of a connection: drivers of
+// the time before OP_MSG log in by it. Its database is part of its collection's name.
+func (c *conn) runQuery(dst, db, body []byte) []byte {
 	r := request{s: c.s, c: c, txn: -1, legacy: true}
-	db, coll, _ := bytes.Cut(q.Collection, []byte{'.'})
-	if string(coll) != "$cmd" {
-		return r.appendError(dst, merr.New(5739101, "OP_QUERY is no longer supported. The client driver may require "+
-			"an upgrade."))
-	}
-	it := value.ObjectOf(q.Doc).Iter()
+	it := value.ObjectOf(body).Iter()
 	it.Next()
 	switch name := string(it.Key()); name {
 	case "hello", "isMaster", "ismaster":
-		return c.run(dst, q.Doc, nil, true)
+		return c.run(dst, body, nil, true)
 	case "authenticate", "buildInfo", "buildinfo", "saslContinue", "saslStart":
-		body := q.Doc
 		if !value.ObjectOf(body).Get("$db").IsDefined() {
 			at, b := bson.Begin(nil)
-			b = append(b, q.Doc[4:len(q.Doc)-1]...)
+			b = append(b, body[4:len(body)-1]...)
 			body = bson.End(bson.AppendString(b, "$db", string(db)), at)
 		}
 		return c.run(dst, body, nil, true)
 	default:
 		return r.appendError(dst, merr.New(merr.UnsupportedOpQuery, "Unsupported OP_QUERY command: %s. The client "+
-			"driver may require an upgrade. "+
-			"For more details see https://dochub.mongodb.org/core/legacy-opcode-removal", name))
+			"driver may require an upgrade. "+legacyHelp, name))
 	}
 }
 

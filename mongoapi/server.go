@@ -91,6 +91,7 @@ type Server struct {
 	snapshots snapshots
 	creds     credentials
 	connID    atomic.Int32
+	opNumber  atomic.Uint32 // the number that an operation was given last
 	began     time.Time
 	ids       objectIDs
 	times     clusterClock

@@ -88,6 +88,32 @@ func serverStatus(r *request, dst []byte) ([]byte, error) {
 	return putEnd(dst, at), nil
 }
 
+// getDiagnosticData puts together what programs that watch servers ask for in one command: a part for each of several
+// commands, with the times between which it was made. MongoDB answers with its last sample, up to a second old.
+func getDiagnosticData(r *request, dst []byte) ([]byte, error) {
+	if err := r.adminOnly(); err != nil {
+		return dst, err
+	}
+	parts := []struct {
+		name string
+		fn   func(*request, []byte) ([]byte, error)
+	}{{"serverStatus", serverStatus}, {"replSetGetStatus", replSetGetStatus}}
+	if r.s.o.Standalone {
+		parts = parts[:1]
+	}
+	at, dst := putObject(dst, "data")
+	dst = putDate(dst, "start", r.s.clk.Now().UnixMilli())
+	for _, p := range parts {
+		pa, b := putObject(dst, p.name)
+		b, err := p.fn(r, putDate(b, "start", r.s.clk.Now().UnixMilli()))
+		if err != nil {
+			return dst, err
+		}
+		dst = putEnd(putDate(b, "end", r.s.clk.Now().UnixMilli()), pa)
+	}
+	return putEnd(putDate(dst, "end", r.s.clk.Now().UnixMilli()), at), nil
+}
+
 // appendClients appends a number of clients, and how many of them read and write.
 func appendClients(dst []byte, name string, total, readers, writers int32) []byte {
 	at, dst := putObject(dst, name)

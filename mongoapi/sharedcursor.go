@@ -2,6 +2,7 @@ package mongoapi
 
 import (
 	"encoding/binary"
+	"time"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
@@ -10,6 +11,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/agg"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
 // If several processes share the store, any of them may get the next getMore of a cursor. So a cursor that has more
@@ -267,6 +269,9 @@ func (r *request) revive(id int64, ns string, record core.Record) (*cursor, erro
 	}
 	c.id, c.ns, c.user, c.lsid, c.keep, c.txn = id, own.ns, own.user, own.lsid, at.Get("keep").Bool(), -1
 	c.api = own.api
+	if ms, _ := num.ToInt64(at.Get("command").Get("maxTimeMS"), true); ms > 0 && !c.awaits {
+		c.left = time.Duration(ms) * time.Millisecond
+	}
 	c.mem = r.s.eng.Budget().Open("document")
 	c.share.docs, c.share.record = value.Elements(at.Get("docs")), record
 	if err := c.run.Hold(len(record.Data)); err != nil {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,18 +24,19 @@ import (
 
 // streamsOf are the streams of a script.
 type streamsOf struct {
-	t    *testing.T
-	c    *client
-	last map[string]bson.RawValue // by stream: the token of its last event, or of its last batch
-	id   map[string]int64         // cursors
-	on   map[string]string        // collections of the cursors
-	db   map[string]string        // their databases
-	wait int                      // milliseconds for which a batch is waited for
+	t      *testing.T
+	c      *client
+	last   map[string]bson.RawValue // by stream: the token of its last event, or of its last batch
+	id     map[string]int64         // cursors
+	on     map[string]string        // collections of the cursors
+	db     map[string]string        // their databases
+	awaits map[string]bool          // whether they wait for a batch
+	wait   int                      // milliseconds for which a batch is waited for
 }
 
 func newStreams(t *testing.T, c *client) *streamsOf {
 	return &streamsOf{t: t, c: c, last: map[string]bson.RawValue{}, id: map[string]int64{}, on: map[string]string{},
-		db: map[string]string{}, wait: 30}
+		db: map[string]string{}, awaits: map[string]bool{}, wait: 30}
 }
 
 // tail opens a cursor with a find on the database local, or on db with "on".
@@ -57,6 +59,9 @@ func (s *streamsOf) opened(name string, d bson.D) string {
 		return shown(s.t, raw) + "\n"
 	}
 	s.id[name] = raw.Lookup("cursor", "id").Int64()
+	s.awaits[name] = d[0].Key == "aggregate" || slices.ContainsFunc(d, func(e bson.E) bool {
+		return e.Key == "awaitData" && e.Value == true
+	})
 	s.db[name], s.on[name], _ = strings.Cut(raw.Lookup("cursor", "ns").StringValue(), ".")
 	if token, err := raw.LookupErr("cursor", "postBatchResumeToken"); err == nil {
 		s.last[name] = token
@@ -141,16 +146,20 @@ func (s *streamsOf) events(name string) (out string) {
 		if v := s.db[name]; v != "" {
 			db = v
 		}
-		raw, _ := s.c.ask(bson.D{{Key: "getMore", Value: s.id[name]}, {Key: "collection", Value: s.on[name]},
-			{Key: "maxTimeMS", Value: s.wait}, {Key: "$db", Value: db}})
+		more := bson.D{{Key: "getMore", Value: s.id[name]}, {Key: "collection", Value: s.on[name]},
+			{Key: "$db", Value: db}}
+		if s.awaits[name] {
+			more = append(more, bson.E{Key: "maxTimeMS", Value: s.wait})
+		}
+		raw, _ := s.c.ask(more)
 		if raw.Lookup("ok").Double() != 1 {
 			return out + shown(s.t, raw) + "\n"
 		}
-		more := s.shown(name, raw, "nextBatch")
-		if out += more; raw.Lookup("cursor", "id").Int64() == 0 {
+		batch := s.shown(name, raw, "nextBatch")
+		if out += batch; raw.Lookup("cursor", "id").Int64() == 0 {
 			return out + "closed\n"
 		}
-		if more == "" {
+		if batch == "" {
 			return out
 		}
 	}
@@ -381,5 +390,27 @@ func TestStreamWaits(t *testing.T) {
 	}
 	if code, _ := raw.Lookup("code").AsInt64OK(); code != 237 || time.Since(begun) > 30*time.Second {
 		t.Errorf("a killed stream answers %v", raw)
+	}
+}
+
+// TestTokenOfFullBatch tests that a batch that has as many events as it may have ends at its last event: what is behind
+// it wasn't looked at.
+func TestTokenOfFullBatch(t *testing.T) {
+	_, addr := serve(t, Options{}, nil)
+	c := connect(t, addr)
+	streams := newStreams(t, c)
+	streams.watch("s", "", bson.D{}, nil)
+	c.ask(bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{}, bson.D{}}}})
+	for i := range 3 {
+		raw, _ := c.ask(bson.D{{Key: "getMore", Value: streams.id["s"]}, {Key: "collection", Value: "c"},
+			{Key: "batchSize", Value: 1}, {Key: "maxTimeMS", Value: 10}})
+		token := raw.Lookup("cursor", "postBatchResumeToken")
+		events, _ := raw.Lookup("cursor", "nextBatch").Array().Values()
+		switch {
+		case i < 2 && (len(events) != 1 || !token.Equal(events[0].Document().Lookup("_id"))):
+			t.Errorf("batch %d: %d events, position %v", i, len(events), token)
+		case i == 2 && len(events) != 0:
+			t.Errorf("%d events more than happened", len(events))
+		}
 	}
 }

@@ -16,11 +16,12 @@ import (
 // strictCommands are the commands that the service doesn't have.
 var strictCommands = map[string]bool{
 	"bulkWrite": true, "collMod": true, "connPoolStats": true, "connectionStatus": true, "dataSize": true,
-	"fsync": true, "fsyncUnlock": true, "killAllSessions": true, "killAllSessionsByPattern": true, "killOp": true,
-	"killSessions": true, "listCommands": true, "planCacheClear": true, "profile": true, "refreshSessions": true,
-	"renameCollection": true, "serverStatus": true, "setFeatureCompatibilityVersion": true, "setParameter": true,
-	"createSearchIndexes": true, "dropSearchIndex": true, "listSearchIndexes": true, "updateSearchIndex": true,
-	"shutdown": true, "startSession": true, "validate": true,
+	"datasize": true, "fsync": true, "fsyncUnlock": true, "getDiagnosticData": true, "killAllSessions": true,
+	"killAllSessionsByPattern": true, "killOp": true, "killSessions": true, "listCommands": true,
+	"planCacheClear": true, "profile": true, "refreshSessions": true, "renameCollection": true, "serverStatus": true,
+	"setFeatureCompatibilityVersion": true, "setParameter": true, "createSearchIndexes": true,
+	"dropSearchIndex": true, "listSearchIndexes": true, "updateSearchIndex": true, "shutdown": true,
+	"startSession": true, "validate": true,
 }
 
 // strictStages are the stages that the service has.

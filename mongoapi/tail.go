@@ -9,7 +9,7 @@ type tail interface {
 	// Over reports whether nothing follows ever.
 	Over() bool
 	// TokenAfter returns the position for postBatchResumeToken; Undefined: the cursor has none. given says that
-	// everything that was read was also returned.
+	// everything was returned that there was: a batch that ends before that has the position of its last document.
 	TokenAfter(given bool) value.Value
 	// Rest prepares for the time between batches.
 	Rest()

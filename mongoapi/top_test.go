@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -120,5 +121,34 @@ func TestLatency(t *testing.T) {
 	}
 	if _, err := stats(`{}`).LookupErr("reads", "histogram"); err == nil {
 		t.Error("a histogram that nobody asked for")
+	}
+}
+
+// TestWatchers tests what programs that watch servers read: all of their figures by one command, and operations by
+// numbers of 32 bits.
+func TestWatchers(t *testing.T) {
+	_, addr := serve(t, Options{}, nil)
+	c := connect(t, addr)
+	d := c.inDatabase("admin", `{"getDiagnosticData":1}`).Lookup("data").Document()
+	for _, path := range [][]string{{"start"}, {"end"}, {"serverStatus", "start"}, {"serverStatus", "end"},
+		{"serverStatus", "connections", "current"}, {"replSetGetStatus", "members"}} {
+		if _, err := d.LookupErr(path...); err != nil {
+			t.Errorf("%v: %v", path, err)
+		}
+	}
+	if _, e := c.ask(bson.D{{Key: "getDiagnosticData", Value: 1}, {Key: "$db", Value: "db"}}); e.Code != 13 {
+		t.Errorf("on another database: %+v", e)
+	}
+	ops := []bson.Raw{}
+	for range 2 {
+		op := c.inDatabase("admin", `{"currentOp":1}`).Lookup("inprog", "0").Document()
+		ops = append(ops, op)
+		desc := "conn" + strconv.Itoa(int(op.Lookup("connectionId").Int32()))
+		if op.Lookup("desc").StringValue() != desc || op.Lookup("op").StringValue() != "command" {
+			t.Errorf("the operation is %v", op)
+		}
+	}
+	if a, b := ops[0].Lookup("opid").Int32(), ops[1].Lookup("opid").Int32(); a == b || a == 0 {
+		t.Errorf("two commands have the numbers %d and %d", a, b)
 	}
 }

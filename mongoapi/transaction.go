@@ -443,9 +443,10 @@ func refusedInside(db string) error {
 		"transaction.", db)
 }
 
-// checkStages refuses a pipeline that can't be part of a transaction.
+// checkStages refuses a pipeline that can't be part of a transaction, or can't have the read concern.
 func (r *request) checkStages(pipeline value.Value) error {
-	if r.multi == nil {
+	linear := r.concern.Level == "linearizable"
+	if r.multi == nil && !linear {
 		return nil
 	}
 	for it := pipeline.Iter(); it.Next(); {
@@ -453,7 +454,16 @@ func (r *request) checkStages(pipeline value.Value) error {
 		if !stage.Next() {
 			continue
 		}
-		switch name := string(stage.Key()); name {
+		name := string(stage.Key())
+		if linear {
+			if name == "$out" || name == "$merge" {
+				return merr.New(merr.InvalidOptions, "Command %s does not support { readConcern: { level: "+
+					"\"linearizable\", provenance: \"clientSupplied\" } } :: caused by :: %s cannot be used with a "+
+					"'linearizable' read concern level", r.name, name)
+			}
+			continue // there is no transaction
+		}
+		switch name {
 		case "$out", "$merge", "$collStats", "$currentOp", "$indexStats", "$listLocalSessions", "$listSessions",
 			"$planCacheStats", "$changeStream", "$search", "$searchMeta", "$vectorSearch", "$listSearchIndexes":
 			return merr.New(merr.OperationNotInTransaction, "Stage not supported inside of a multi-document "+

@@ -59,7 +59,7 @@ func (h *host) Write(w agg.WriteSpec, docs agg.Iter) error {
 const outBatch = 256 << 10
 
 // out replaces a collection: it writes the new documents to a collection with a temporary name, which then replaces the
-// target in one commit.
+// target in one commit. The collection has the options and indexes of the target: its validator checks the documents.
 func (h *host) out(db, name string, docs agg.Iter) (err error) {
 	batch, mem := []value.Value(nil), h.r.s.eng.Budget().Open("result")
 	defer mem.Close()
@@ -78,7 +78,11 @@ func (h *host) out(db, name string, docs agg.Iter) (err error) {
 		return merr.New(merr.IllegalOperation, "namespace '%s.%s' is sharded so it can't be used for $out'", db, name)
 	}
 	temp := "tmp.agg_out." + h.r.s.clk.UUID().String()
-	k, _, err := h.r.ensure(db, temp)
+	k, _, err := h.r.ensure(db, temp, func(s *core.ContainerSpec) {
+		if old != nil {
+			setOptions(s, old.opts)
+		}
+	})
 	if err != nil {
 		return err
 	}

@@ -147,11 +147,19 @@ func (a *authority) checkMaster(c *call, sig []byte) error {
 			return nil
 		}
 	}
+	if strings.Trim(c.Request.URL.Path, "/") == "addresses" {
+		return errDirect
+	}
 	return status.New(status.Unauthorized, "The input authorization token can't serve the request. The wrong key is "+
 		"being used or the expected payload is not built as per the protocol. "+
 		"For more info: https://aka.ms/cosmosdb-tsg-unauthorized. Server used the following payload to sign: '%s'",
 		appendPayload(nil, c.Request.Method, s.typ, k.link, date))
 }
+
+// errDirect is about a request for the addresses of replicas. Clients sign it by rules of their own, with the resource
+// that they are about to ask for, so their key seems to be wrong. What is wrong is their connection mode.
+var errDirect = status.New(status.Unauthorized, "This server has no replicas to connect to. Connect in gateway mode: "+
+	"ConnectionMode.Gateway in .NET, gatewayMode() in Java.")
 
 // appendPayload appends the text that is signed: verb, type, link and date, each on its own line, then an empty line.
 func appendPayload(dst []byte, method, typ string, link []byte, date string) []byte {

@@ -178,3 +178,14 @@ func BenchmarkAuth(b *testing.B) {
 		}
 	}
 }
+
+// A client in direct mode, .NET's default, is told what to change, and not that its key is wrong.
+func TestDirectMode(t *testing.T) {
+	a := newAPI(t)
+	date := testNow.Format(http.TimeFormat)
+	for _, path := range []string{"//addresses/?$resolveFor=dbs&$filter=protocol%20eq%20rntbd", "/addresses"} {
+		a.do("GET", path, "", "authorization: "+sign(t, testKey, "GET", "dbs", "", date), "x-ms-date: "+date).is(401).
+			has("ConnectionMode.Gateway")
+		a.do("GET", path, "").is(400).has("ConnectionMode.Gateway")
+	}
+}

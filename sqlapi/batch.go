@@ -11,13 +11,11 @@ import (
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/internal/rest"
+	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
 // maxBatch is the largest number of operations in one batch.
 const maxBatch = 100
-
-// hybridRow is the first byte of a body in .NET's binary encoding: the version of the row format.
-const hybridRow = 0x81
 
 // batchKind is the operationType of a batch's operation.
 type batchKind uint8
@@ -44,18 +42,19 @@ type batchOp struct {
 	body               []byte
 	match, noneMatch   string
 	key                string // partition key as header text, for bulk
+	indexing           string // as in the header x-ms-indexing-directive
 	write              core.Write
 	err                error
 	code               int
 	charge             float64
 	item               *core.Item
-	created, minimized bool
+	created, minimized bool // minimized: the result is without the item
 	kept               bool // nothing was written
 }
 
 // batch answers a transactional batch or a bulk. A transactional batch is atomic: it does all operations or none, on
-// one logical partition. The operations of a bulk are independent. Bodies that aren't JSON (the binary form of .NET)
-// are refused.
+// one logical partition. The operations of a bulk are independent. A body is JSON, or rows as .NET sends them; its
+// results have the same form.
 //
 // Example: a transactional batch [create id 1, create id 1] answers 207 with the statuses 424 and 409, and writes
 // nothing. The same two operations as a bulk answer 207 with 201 and 409, and id 1 is created.
@@ -77,29 +76,35 @@ func batch(c *call) error {
 	return c.bulk(ct, ops)
 }
 
+// batchOps reads the operations of the body.
 func (c *call) batchOps() ([]batchOp, error) {
-	if i := json.Space(c.Body, 0); i >= len(c.Body) || c.Body[i] != '[' {
-		if len(c.Body) > 0 && c.Body[0] == hybridRow {
-			return nil, status.New(status.BadRequest, "The batch is encoded as HybridRow, as .NET sends batches and "+
-				"bulk: this server takes them as JSON only. Send the operations one by one.")
-		}
-		return nil, status.New(status.BadRequest, "A batch is a JSON array of operations; other encodings are not "+
-			"supported by this server.")
-	}
 	ops := make([]batchOp, 0, 16)
 	minimal := c.minimal()
-	err := json.EachElement(c.Body, func(raw []byte) error {
+	add := func(op batchOp) error {
 		if len(ops) == maxBatch {
 			return status.New(status.BadRequest,
 				"Batch request has more operations than what is supported: %d.", maxBatch)
 		}
-		op := batchOp{minimized: minimal}
-		if err := op.parse(raw); err != nil {
-			return err
-		}
+		op.minimized = op.minimized || minimal && op.kind != opRead
 		ops = append(ops, op)
 		return nil
-	})
+	}
+	var err error
+	switch i := json.Space(c.Body, 0); {
+	case i < len(c.Body) && c.Body[i] == '[':
+		err = json.EachElement(c.Body, func(raw []byte) error {
+			var op batchOp
+			if err := op.parse(raw); err != nil {
+				return err
+			}
+			return add(op)
+		})
+	case wire.IsRows(c.Body):
+		err = c.eachRow(add)
+	default:
+		err = status.New(status.BadRequest, "A batch is a JSON array of operations; other encodings are not "+
+			"supported by this server.")
+	}
 	if err == nil && len(ops) == 0 {
 		err = status.New(status.BadRequest, "A batch needs at least one operation.")
 	}
@@ -113,7 +118,10 @@ func (o *batchOp) parse(raw []byte) error {
 		case "resourceBody":
 			o.body = raw
 			return nil
-		case "operationType", "id", "ifMatch", "ifNoneMatch", "partitionKey":
+		case "minimalReturnPreference":
+			o.minimized = string(raw) == "true"
+			return nil
+		case "operationType", "id", "ifMatch", "ifNoneMatch", "partitionKey", "indexingDirective":
 		default:
 			return nil
 		}
@@ -137,6 +145,8 @@ func (o *batchOp) parse(raw []byte) error {
 			o.noneMatch = s
 		case "partitionKey":
 			o.key = s
+		case "indexingDirective":
+			o.indexing = s
 		}
 		return nil
 	})
@@ -181,7 +191,9 @@ func (o *batchOp) prepare(ctx context.Context, s *Server, ct *core.Container, pk
 		o.write = w
 	}
 	o.write.Check = conditions(o.match, o.noneMatch)
-	return nil
+	var err error
+	o.write.NoIndex, err = noIndex(o.indexing)
+	return err
 }
 
 // done records the result of a write.
@@ -217,7 +229,7 @@ func (o *batchOp) read(it *core.Item, err error) {
 
 // shown returns how much memory the operation's reply takes: the document and its JSON.
 func (o *batchOp) shown() int {
-	if o.item == nil || o.minimized && o.kind != opRead {
+	if o.item == nil || o.minimized {
 		return 0
 	}
 	return 2 * len(o.item.Doc)
@@ -395,50 +407,59 @@ func (c *call) bulkPrepare(ct *core.Container, o *batchOp, docs *[]byte) error {
 
 // sendBatch writes the results. Each has a charge and, when it names an item, an etag: clients rely on both.
 func (c *call) sendBatch(ct *core.Container, ops []batchOp, code int) error {
-	b := append(c.Out[:0], '[')
 	c.Charge = 0
 	for i := range ops {
 		o := &ops[i]
 		if o.err == errDependency {
 			o.code = http.StatusFailedDependency
 		}
+		o.charge = max(o.charge, minCharge)
+		c.Charge += o.charge
+	}
+	c.SetInt(hItemCount, int64(len(ops)))
+	if wire.IsRows(c.Body) {
+		c.Out = appendRows(c.Out[:0], ct, ops)
+		return c.sendAs(code, vBytes)
+	}
+	b := append(c.Out[:0], '[')
+	for i := range ops {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, `{"statusCode":`...)
-		b = strconv.AppendInt(b, int64(o.code), 10)
-		if o.charge < minCharge {
-			o.charge = minCharge
-		}
-		c.Charge += o.charge
-		b = append(b, `,"requestCharge":`...)
-		b = strconv.AppendFloat(b, o.charge, 'f', 2, 64)
-		if o.err != nil && o.err != errDependency {
-			e := rest.Status(o.err)
-			sub, retry := refusal(e)
-			if sub != 0 {
-				b = append(b, `,"subStatusCode":`...)
-				b = strconv.AppendInt(b, int64(sub), 10)
-			}
-			if retry > 0 {
-				b = append(b, `,"retryAfterMilliseconds":`...)
-				b = strconv.AppendInt(b, retry, 10)
-			}
-			b = append(b, `,"message":`...)
-			b = json.AppendString(b, message(e))
-		}
-		if o.item != nil {
-			b = append(b, `,"eTag":"\"`...)
-			b = o.item.AppendETag(b)
-			b = append(b, `\""`...)
-			if !o.minimized || o.kind == opRead {
-				b = append(b, `,"resourceBody":`...)
-				b = appendShown(b, ct, o.item)
-			}
-		}
-		b = append(b, '}')
+		b = ops[i].appendJSON(b, ct)
 	}
 	c.Out = append(b, ']')
-	c.SetInt(hItemCount, int64(len(ops)))
 	return c.send(code)
+}
+
+// appendJSON appends the result as JSON.
+func (o *batchOp) appendJSON(b []byte, ct *core.Container) []byte {
+	b = append(b, `{"statusCode":`...)
+	b = strconv.AppendInt(b, int64(o.code), 10)
+	b = append(b, `,"requestCharge":`...)
+	b = strconv.AppendFloat(b, o.charge, 'f', 2, 64)
+	if o.err != nil && o.err != errDependency {
+		e := rest.Status(o.err)
+		sub, retry := refusal(e)
+		if sub != 0 {
+			b = append(b, `,"subStatusCode":`...)
+			b = strconv.AppendInt(b, int64(sub), 10)
+		}
+		if retry > 0 {
+			b = append(b, `,"retryAfterMilliseconds":`...)
+			b = strconv.AppendInt(b, retry, 10)
+		}
+		b = append(b, `,"message":`...)
+		b = json.AppendString(b, message(e))
+	}
+	if o.item != nil {
+		b = append(b, `,"eTag":"\"`...)
+		b = o.item.AppendETag(b)
+		b = append(b, `\""`...)
+		if !o.minimized {
+			b = append(b, `,"resourceBody":`...)
+			b = appendShown(b, ct, o.item)
+		}
+	}
+	return append(b, '}')
 }

@@ -77,7 +77,10 @@ func (c *call) setETag(etag string) {
 }
 
 // send writes the reply: the status, the headers set so far, the headers that each reply has, and c.Out as body.
-func (c *call) send(code int) error {
+func (c *call) send(code int) error { return c.sendAs(code, vJSON) }
+
+// sendAs is send for a body of another type.
+func (c *call) sendAs(code int, contentType []string) error {
 	if c.Charge == 0 {
 		c.Charge = minCharge
 	}
@@ -95,7 +98,7 @@ func (c *call) send(code int) error {
 	if c.sub != 0 {
 		c.SetInt(hSubStatus, int64(c.sub))
 	}
-	c.Send(code, vJSON)
+	c.Send(code, contentType)
 	return nil
 }
 

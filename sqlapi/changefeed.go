@@ -59,6 +59,7 @@ func changeFeed(c *call) error {
 	c.setScope(ct, &s)
 	c.Charge = core.FeedCharge(&page)
 	if n == 0 && !page.More {
+		c.SetInt(hItemCount, 0) // .NET's client wants the number here as well
 		return c.send(http.StatusNotModified)
 	}
 	return c.endDocuments(n)

@@ -85,6 +85,9 @@ func TestChangeFeed(t *testing.T) {
 func TestChangeFeedStarts(t *testing.T) {
 	a := withItems(t, 3)
 	r := a.do("GET", docs, "", incremental, "If-None-Match: *").is(304)
+	if n := r.h.Get("x-ms-item-count"); n != "0" { // .NET's iterator fails without it
+		t.Errorf("%q items", n)
+	}
 	etag := r.h.Get("etag")
 	a.srv.clock.Advance(10 * time.Second)
 	now := a.srv.clock.Now()

@@ -97,6 +97,9 @@ const (
 // vJSON is the content type of nearly all replies; net/http only reads it.
 var vJSON = []string{"application/json"}
 
+// vBytes is the content type of results in a binary form.
+var vBytes = []string{"application/octet-stream"}
+
 // The direction of rows with equal ORDER BY values: that of the first expression. Clients that resume between such rows
 // use it.
 const (

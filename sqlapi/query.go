@@ -13,10 +13,12 @@ const msgCrossPartition = "Cross partition query is required but disabled. Pleas
 	"x-ms-documentdb-query-enablecrosspartition to true, specify x-ms-documentdb-partitionkey, or revise your query " +
 	"to avoid this exception."
 
-// querySpec is the body of a query: {"query": text, "parameters": [{"name": "@p", "value": any}]}.
+// querySpec is the body of a query: {"query": text, "parameters": [{"name": "@p", "value": any}], "resumeFilter":
+// {"value": [any], "rid": text, "exclude": bool}}.
 type querySpec struct {
 	text   string
 	params []sql.Param
+	resume *sql.Resume
 }
 
 // readQuery parses the body of a query request. A body that is no JSON object is the query text itself: old clients
@@ -47,6 +49,10 @@ func parseQuery(body []byte) (q querySpec, err error) {
 				q.params = append(q.params, p)
 				return err
 			})
+		case "resumeFilter":
+			var err error
+			q.resume, err = readResume(raw)
+			return err
 		}
 		return nil
 	})
@@ -55,6 +61,49 @@ func parseQuery(body []byte) (q querySpec, err error) {
 	}
 	return q, err
 }
+
+// readResume parses where a client of an ordered query goes on; nil when raw is null. An undefined value is [], and an
+// array or object is known by a hash, which tells no place in the order. The resource id is that of the last row. It is
+// not needed: the client compares it with those of the rows that it gets.
+func readResume(raw []byte) (*sql.Resume, error) {
+	if string(raw) == "null" {
+		return nil, nil
+	}
+	r := &sql.Resume{}
+	rid := false
+	err := json.EachMember(raw, func(name string, raw []byte) error {
+		switch name {
+		case "value":
+			return json.EachElement(raw, func(raw []byte) error {
+				v, err := doc.ValueFromJSON(raw)
+				switch v.Kind() {
+				case value.Array:
+					if v.Len() > 0 {
+						return errResume
+					}
+					v = value.Value{}
+				case value.Object:
+					return errResume
+				}
+				r.Values = append(r.Values, v)
+				return err
+			})
+		case "rid":
+			rid = string(raw) != "null"
+		case "exclude":
+			r.Exclude = string(raw) == "true"
+		}
+		return nil
+	})
+	if err == nil && rid && r.Exclude {
+		err = errResume
+	}
+	return r, err
+}
+
+// errResume refuses a place in an order that can't be gone to.
+var errResume = status.New(status.NotSupported, "The query can't be resumed at this row. Go on with the iterator that "+
+	"has returned it.")
 
 func readParam(raw []byte) (p sql.Param, err error) {
 	err = json.EachMember(raw, func(name string, raw []byte) error {
@@ -121,6 +170,11 @@ func queryItems(c *call) error {
 		return err
 	}
 	began := c.s.clock.Now()
+	if spec.resume != nil {
+		if spec.text, err = sql.Resumed(spec.text, spec.resume); err != nil {
+			return err
+		}
+	}
 	plan, err := sql.Compile(spec.text, spec.params, c.s.env(ct))
 	if err != nil {
 		return err

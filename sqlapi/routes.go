@@ -149,4 +149,5 @@ func absentChild(c *call) error {
 	return errNotFound
 }
 
-var noAddresses = absent("Addresses of replicas (the server is reached through its gateway only)", masterOnly)
+var noAddresses = absent("Addresses of replicas (connect in gateway mode: ConnectionMode.Gateway in .NET, "+
+	"gatewayMode() in Java)", masterOnly)

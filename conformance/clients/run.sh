@@ -2,14 +2,14 @@
 # Runs the clients of other languages against ./bin/orrery on free ports, prints counts, and verifies the resulting
 # stores.
 #
-#   conformance/clients/run.sh [js|python|java|console|gremlinserver|mongosh|page|programs|docs [FILE...]]     default: all; FILE: only these test files of js or python
+#   conformance/clients/run.sh [js|python|java|dotnet|console|gremlinserver|mongosh|page|programs|docs [FILE...]]     default: all; FILE: only these test files of js or python
 #
-# Needs node and npm. Python, Java and the Gremlin Console (Java) are run where they are installed. The clients come
-# from the registries, in the versions of the lock files. ORRERY_BIN names another binary, and ORRERY_FLAGS are further
-# flags for the servers. The NoSQL clients of Node and Python run twice: against a server with its defaults, and against
-# one with "--strict none". With ORRERY_ENGINE, an address such as tikv://127.0.0.1:2379/%s, each server has a keyspace
-# of that cluster instead of a directory; the binary must be orrery-tikv then.
-# The clients of Node and the web page run beside the others, against a server of their own.
+# Needs node and npm. Python, Java and the Gremlin Console (Java) are run where they are installed, and .NET's client
+# where Mono's compiler is. The clients come from the registries, in the versions of the lock files. ORRERY_BIN names
+# another binary, and ORRERY_FLAGS are further flags for the servers. The NoSQL clients of Node and Python run twice:
+# against a server with its defaults, and against one with "--strict none". With ORRERY_ENGINE, an address such as
+# tikv://127.0.0.1:2379/%s, each server has a keyspace of that cluster instead of a directory; the binary must be
+# orrery-tikv then. The clients of Node and the web page run beside the others, against a server of their own.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -189,13 +189,32 @@ run_mongosh() {
     --quiet --file shell.js 2>"$work/mongosh.err" || { cat "$work/mongosh.err"; return 1; }
 }
 
+# system_packages FILE PACKAGE... installs packages of Debian if this is root there and a file isn't.
+system_packages() {
+  if [[ ! -e $1 && $(id -u) -eq 0 ]] && command -v apt-get >/dev/null; then
+    { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${@:2}"; } >>"$work/apt.log" 2>&1 || true
+  fi
+}
+
+# compiler installs a compiler of C#.
+compiler() { [[ $(uname -sm) != "Linux x86_64" ]] || system_packages /usr/lib/mono/4.8-api/Facades/netstandard.dll mono-mcs libmono-cil-dev; }
+
+run_dotnet() {
+  compiler
+  if ! command -v mcs >/dev/null || [[ ! -e /usr/lib/mono/4.8-api/Facades/netstandard.dll ]]; then
+    echo "dotnet: not run, there is no mcs here"
+    return 0
+  fi
+  "$here/dotnet/run.sh"
+}
+
 # browser prepares the tests in Chromium and sets its name. Chromium comes from the system, and is installed where that is
 # Debian and this is root.
 browser() {
   cd "$here/page"
   chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
-  if [[ -z $chromium && $(id -u) -eq 0 ]] && command -v apt-get >/dev/null; then
-    { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium fonts-dejavu-core; } >"$work/apt.log" 2>&1 || true
+  if [[ -z $chromium ]]; then
+    system_packages /usr/bin/chromium chromium fonts-dejavu-core
     chromium=$(command -v chromium || true)
   fi
   if [[ -z $chromium ]]; then
@@ -241,7 +260,7 @@ each() {
 
 status=0
 case ${1:-} in
-js | python | java | console | gremlinserver | mongosh | page | programs | docs)
+js | python | java | dotnet | console | gremlinserver | mongosh | page | programs | docs)
   server "$1"
   langs=$1
   if ! [[ $1 == js && -n ${ORRERY_ENGINE:-} ]]; then # what isn't strict is the same on every engine
@@ -254,12 +273,13 @@ js | python | java | console | gremlinserver | mongosh | page | programs | docs)
   # What both lanes use is installed before they begin.
   (js_clients)
   (browser page) >/dev/null || true
+  compiler
   server node
   server others
   open_server
   each node "js page" "$@" >"$work/beside.log" 2>&1 &
   beside=$!
-  each others "python java console gremlinserver mongosh jsopen programs docs" "$@" || status=1
+  each others "python java dotnet console gremlinserver mongosh jsopen programs docs" "$@" || status=1
   wait "$beside" || status=1
   beside=
   cat "$work/beside.log"

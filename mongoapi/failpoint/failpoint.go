@@ -24,12 +24,14 @@ const (
 	Command Place = iota // failCommand: before a command, or in its reply
 	Write                // onPrimaryTransactionalWrite: a statement of a retryable write
 	GetMore              // failGetMoreAfterCursorCheckout: a getMore that has found its cursor
+	MaxTime              // maxTimeAlwaysTimeOut: a command with a time limit
 	places
 )
 
 // names are the names of the places.
 var names = map[string]Place{
 	"failCommand": Command, "onPrimaryTransactionalWrite": Write, "failGetMoreAfterCursorCheckout": GetMore,
+	"maxTimeAlwaysTimeOut": MaxTime,
 }
 
 // Event is what happens at a place.

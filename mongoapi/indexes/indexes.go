@@ -108,10 +108,13 @@ func same(a, b value.Value) bool {
 	return true
 }
 
-// sameOptions reports whether two indexes have the same other options. Whether they are hidden doesn't count.
+// idle are the options that make no index another one.
+var idle = map[string]bool{"hidden": true, "comment": true, "background": true}
+
+// sameOptions reports whether two indexes have the same other options.
 func sameOptions(a, b value.Value) bool {
 	for name := range options {
-		if name != "hidden" && name != "comment" && value.CompareBSON(a.Get(name), b.Get(name)) != 0 {
+		if !idle[name] && value.CompareBSON(a.Get(name), b.Get(name)) != 0 {
 			return false
 		}
 	}

@@ -221,8 +221,8 @@ func (o *Oplog) Notify(wake func()) (stop func()) { return o.topic.Notify(o.from
 // Over reports whether nothing follows ever.
 func (o *Oplog) Over() bool { return o.done && len(o.docs) == 0 || o.left == 0 }
 
-// TokenAfter returns the position behind what was given, Undefined if there is none. given says that everything that
-// was read was also given.
+// TokenAfter returns the position behind what was given, Undefined if there is none. given says that everything was
+// given that there was.
 func (o *Oplog) TokenAfter(bool) value.Value { return value.Undef() }
 
 // Rest prepares for a time without reads: it drops what takes much memory, and will be read again.

@@ -156,8 +156,8 @@ func (st *Stream) Notify(wake func()) (stop func()) { return st.topic.Notify(st.
 // Over reports whether nothing follows ever.
 func (st *Stream) Over() bool { return st.ended }
 
-// TokenAfter returns the position behind what was given, Undefined if there is none. given says that everything that
-// was read was also given.
+// TokenAfter returns the position behind what was given, Undefined if there is none. given says that everything was
+// given that there was: a batch that ends before that has the token of its last event.
 func (st *Stream) TokenAfter(given bool) value.Value {
 	if given && len(st.page)+len(st.events) == 0 && st.pos.Whole() && !st.ended &&
 		st.eng.Journal().Keep(st.run.Context(), st.pos.Time) == nil {

@@ -224,10 +224,7 @@ func (u *Update) Apply(doc value.Value, c Context) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = v.Bytes()
-		if old := doc.Get("_id"); old.IsDefined() && !v.Get("_id").IsDefined() {
-			out = expr.SetTop(v, "_id", old).Bytes()
-		}
+		out = idFirst(v, doc.Get("_id"))
 	default:
 		root := newRoot(doc)
 		if err := u.applyOps(root, doc, c); err != nil {
@@ -248,6 +245,26 @@ func (u *Update) Apply(doc value.Value, c Context) ([]byte, error) {
 			"immutable field '_id'")
 	}
 	return out, nil
+}
+
+// idFirst returns a document's bytes with its `_id` in front; old is the `_id` of one that has none.
+func idFirst(d, old value.Value) []byte {
+	id := d.Get("_id")
+	if !id.IsDefined() {
+		id = old
+	}
+	it := d.Iter()
+	if !id.IsDefined() || it.Next() && string(it.Key()) == "_id" {
+		return d.Bytes()
+	}
+	at, b := bson.Begin(make([]byte, 0, len(d.Bytes())+24))
+	b = value.AppendElement(b, "_id", id)
+	for it := d.Iter(); it.Next(); {
+		if string(it.Key()) != "_id" {
+			b = append(b, it.Element()...)
+		}
+	}
+	return bson.End(b, at)
 }
 
 // applyReplacement returns the replacement with the old `_id` in front, and the times of stamp for empty timestamps.

@@ -20,6 +20,7 @@ import (
 const (
 	OpReply      = 1
 	OpQuery      = 2004
+	OpGetMore    = 2005
 	OpCompressed = 2012
 	OpMsg        = 2013
 )
@@ -36,6 +37,12 @@ const (
 	FlagChecksum = 1 << 0
 	FlagMore     = 1 << 1
 	FlagExhaust  = 1 << 16
+)
+
+// Flag bits of an OP_REPLY.
+const (
+	ReplyFailed = 1 << 1 // its document has the error in "$err"
+	ReplyAwaits = 1 << 3 // the server can wait for documents
 )
 
 // HeaderSize is the length of a message header in bytes.
@@ -237,9 +244,9 @@ func BeginMsg(dst []byte, requestID, responseTo int32, flags uint32) []byte {
 
 // BeginReply appends the header and fixed fields of an OP_REPLY with one document. The caller then appends the document
 // and calls EndMsg.
-func BeginReply(dst []byte, requestID, responseTo int32) []byte {
+func BeginReply(dst []byte, requestID, responseTo int32, flags uint32) []byte {
 	dst = appendHeader(dst, requestID, responseTo, OpReply)
-	dst = binary.LittleEndian.AppendUint32(dst, 8)  // AwaitCapable
+	dst = binary.LittleEndian.AppendUint32(dst, flags)
 	dst = binary.LittleEndian.AppendUint64(dst, 0)  // cursor id
 	dst = binary.LittleEndian.AppendUint32(dst, 0)  // starting from
 	return binary.LittleEndian.AppendUint32(dst, 1) // documents

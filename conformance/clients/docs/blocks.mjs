@@ -6,7 +6,7 @@
 // other kinds. A block that neither runs must be in notRun, with a reason.
 //
 // The ports are those of the test's server instead of the default ones. The clients are those that the other tests have
-// installed: the lines of npm, pip, go and mvn are checked to name them, and aren't run.
+// installed: the lines of npm, pip, go, mvn and dotnet are checked to name them, and aren't run.
 
 import { test, before, after } from 'node:test';
 import assert from 'node:assert/strict';
@@ -44,6 +44,7 @@ const tools = {
   node: () => existsSync(join(clients, 'js/node_modules')),
   python: () => existsSync(join(clients, 'python/.venv')),
   java: () => existsSync(jars),
+  dotnet: () => existsSync(join(clients, 'dotnet/node_modules')),
   mongosh: () => existsSync(join(clients, 'mongosh/node_modules')),
 };
 const installers = [
@@ -51,6 +52,8 @@ const installers = [
   [/^pip install (.*)/, (name) => read(clients, 'python/requirements.txt').includes(`\n${name}==`)],
   [/^go get (.*)/, (name) => read(root, 'conformance/go.mod').includes(`\t${name} v`)],
   [/^go mod init .*/, () => true],
+  [/^dotnet new console --force$/, () => true],
+  [/^dotnet add package (.*)/, (name) => existsSync(join(clients, 'dotnet/node_modules/@azure/mcp-linux-x64/dist', name + '.Client.dll'))],
   [/^mvn -q dependency:copy-dependencies -DoutputDirectory=lib$/, () => true],
 ];
 
@@ -84,10 +87,14 @@ async function start(...flags) {
   const go = JSON.parse((await promisify(execFile)('go', ['env', '-json'])).stdout);
   Object.assign(env, { GOCACHE: go.GOCACHE, GOMODCACHE: go.GOMODCACHE, GOPATH: go.GOPATH, GOTOOLCHAIN: 'local' });
   env.PATH = ['python/.venv/bin', 'mongosh/node_modules/.bin'].map((d) => join(clients, d)).join(delimiter) + delimiter + env.PATH;
+  env.PATH += delimiter + join(folder, 'tools');
   mkdirSync(join(folder, 'bin'));
   symlinkSync(process.env.ORRERY_BIN, join(folder, 'bin/orrery'));
   symlinkSync(join(clients, 'js/node_modules'), join(folder, 'node_modules'));
   symlinkSync(jars, join(folder, 'lib'));
+  // .NET's command line can't be installed, but its client can: "dotnet run" does what the other tests of it do.
+  mkdirSync(join(folder, 'tools'));
+  writeFileSync(join(folder, 'tools/dotnet'), `#!/bin/sh\nexec '${join(clients, 'dotnet/run.sh')}' "$PWD/Program.cs"\n`, { mode: 0o755 });
   writeFileSync(join(folder, 'go.mod'), read(root, 'conformance/go.mod').replace('=> ../', '=> ' + root));
   cpSync(join(root, 'conformance/go.sum'), join(folder, 'go.sum'));
 
@@ -130,7 +137,7 @@ async function start(...flags) {
 
 /** Why a block can't be run here, or undefined. */
 function missing(block) {
-  const tool = /^(?:.* )?(node|python|java|mongosh) /m.exec(block.text)?.[1];
+  const tool = /^(?:.* )?(node|python|java|dotnet|mongosh) /m.exec(block.text)?.[1];
   return tool && !tools[tool]() && `${tool} or its clients are not installed`;
 }
 

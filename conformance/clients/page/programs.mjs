@@ -50,7 +50,18 @@ const languages = {
       [line, ...entered] = text.split('\n');
     return existsSync(shell) && [shell, [JSON.parse(line.slice('mongosh '.length)), '--quiet'], entered.join('\n')];
   },
-  'C#': () => undefined,
+  // Mono's compiler knows no top-level statements and no "using var".
+  'C#': (api, text) => {
+    const dotnet = join(clients, 'dotnet');
+    if (api !== 'NoSQL' || !existsSync(join(dotnet, 'node_modules'))) return;
+    const lines = text.split('\n'),
+      usings = lines.filter((l) => /^using [\w.]+;$/.test(l)),
+      rest = lines.filter((l) => !usings.includes(l)).join('\n').replace(/\busing var\b/g, 'var'),
+      file = join(folder, 'program.cs');
+    writeFileSync(file, `using System; using System.Threading.Tasks;\n${usings.join('\n')}
+class Program { static void Main() { Run().GetAwaiter().GetResult(); } static async Task Run() {\n${rest}\n} }\n`);
+    return [join(dotnet, 'run.sh'), [file]];
+  },
 };
 
 let server, chrome, page;
