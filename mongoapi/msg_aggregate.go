@@ -83,14 +83,15 @@ func (r *request) aggregateCursor(name string) (*cursor, *agg.Pipeline, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if v != nil {
+	first := firstStage(r.body.Get("pipeline"))
+	if v != nil && first != "$collStats" { // which is about the view itself
 		return r.readView(v, "aggregate")
 	}
 	p, err := r.pipeline(k, r.body, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	switch first := firstStage(r.body.Get("pipeline")); {
+	switch {
 	case r.arg.IsNumber() && first == "":
 		return nil, nil, merr.New(merr.InvalidNamespace, "{aggregate: 1} is not valid for an empty pipeline.")
 	case r.arg.IsNumber() && p.ReadsCollection():
@@ -106,7 +107,8 @@ func (r *request) aggregateCursor(name string) (*cursor, *agg.Pipeline, error) {
 		keys := slices.Clone(o).With(r.exprEnv().Run.Collation())
 		r.exprEnv().SortKey = func(doc value.Value) value.Value { return value.MakeArray(keys.Keys(doc)) }
 	}
-	h := &host{r: r, db: r.db, coll: name, k: k, natural: naturalOrder(exec.AnyOrder, args.Given(r.body, "hint"))}
+	h := &host{r: r, db: r.db, coll: name, k: k, view: v != nil,
+		natural: naturalOrder(exec.AnyOrder, args.Given(r.body, "hint"))}
 	c := &cursor{ns: r.db + "." + name, env: r.exprEnv(), run: r.exprEnv().Run, live: h.reads, cmd: r.body.Bytes()}
 	if c.src, err = r.runPipeline(h, p); err != nil {
 		return nil, nil, failed(err)
@@ -184,6 +186,7 @@ type host struct {
 	r        *request
 	db, coll string
 	k        *coll
+	view     bool       // coll is a view, and k is nil
 	natural  exec.Shown // requested by the hint; AnyOrder: none
 	open     []*source
 }

@@ -1,15 +1,23 @@
 package mongoapi
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/feed"
+	"github.com/orrerydb/orrery/core/plan"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
+	"github.com/orrerydb/orrery/mongoapi/order"
 )
 
 // selection compiles the query of count and distinct on a collection, nil if it doesn't exist.
@@ -98,7 +106,7 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	docs := agg.Iter(agg.NewSlice(nil))
+	docs, sort := agg.Iter(agg.NewSlice(nil)), 0
 	if v != nil {
 		c, _, err := r.readView(v, "distinct")
 		if err != nil {
@@ -114,18 +122,62 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 		if k != nil {
-			src := newSource(k, f, nil, exec.AnyOrder, 0, 0, r.exprEnv())
-			coverDistinct(src.q, f, key.Str())
+			var shown exec.Shown
+			if shown, sort, err = r.distinctOrder(k, f, key.Str()); err != nil {
+				return dst, err
+			}
+			src := newSource(k, f, nil, shown, 0, 0, r.exprEnv())
+			if shown == exec.AnyOrder {
+				coverDistinct(src.q, f, key.Str())
+			}
 			docs = src
 			defer func() { r.charge += src.charge }()
 		}
 	}
 	defer docs.Close()
-	return r.distinctValues(dst, docs, key.Str())
+	return r.distinctValues(dst, docs, key.Str(), sort)
 }
 
-// distinctValues appends the different values at a path of documents.
-func (r *request) distinctValues(dst []byte, docs agg.Iter, key string) ([]byte, error) {
+// distinctOrder returns the order in which a distinct reads its documents. MongoDB gives the values in the order in
+// which it meets them: that of the documents, or that of an index. So a collection whose documents come in the order of
+// insertion is read in that order, if no index has what the command looks at. Otherwise it is AnyOrder, so that only
+// index entries are read, and sort, 1 or -1, is the order of the values, 0 if they have none.
+func (r *request) distinctOrder(k *coll, f *filter.Filter, key string) (shown exec.Shown, sort int, err error) {
+	if sort = k.distinctIndex(f, key); sort != 0 {
+		return exec.AnyOrder, sort, nil
+	}
+	if n, err := k.Count(r.ctx); err != nil || n > plan.MaxCreation {
+		return exec.AnyOrder, 0, err
+	}
+	return exec.Creation, 0, nil
+}
+
+// distinctIndex returns the direction in which MongoDB would read the values at a key from an index that has every
+// document, begins with the key and has all paths of a filter; 0 without such an index.
+func (k *coll) distinctIndex(f *filter.Filter, key string) int {
+	paths, ok := f.Reads()
+	if !ok {
+		return 0
+	}
+	for _, s := range append([]value.Value{indexes.OnID()}, k.indexSpecs()...) {
+		keys := s.Get("key")
+		has := func(p access.Path) bool { return keys.Get(strings.Join(p.Segs, ".")).IsDefined() }
+		it := keys.Iter()
+		if !it.Next() || string(it.Key()) != key || !it.Value().IsNumber() || s.Get("hidden").IsDefined() ||
+			s.Get("sparse").IsDefined() || s.Get("partialFilterExpression").IsDefined() ||
+			slices.ContainsFunc(paths, func(p access.Path) bool { return !has(p) }) {
+			continue
+		}
+		if n, _ := num.ToInt64(it.Value(), false); n < 0 {
+			return -1
+		}
+		return 1
+	}
+	return 0
+}
+
+// distinctValues appends the different values at a path of documents, in the order of the documents or of the values.
+func (r *request) distinctValues(dst []byte, docs agg.Iter, key string, sort int) ([]byte, error) {
 	set := expr.NewSet(r.exprEnv().Run.Collation())
 	size := 0
 	mem := r.s.eng.Budget().Open("distinct")
@@ -155,5 +207,10 @@ func (r *request) distinctValues(dst []byte, docs agg.Iter, key string) ([]byte,
 	if err := r.c.room(r.ctx, len(dst)+size, true); err != nil {
 		return dst, err
 	}
-	return r.appendAt(value.AppendElement(dst, "values", value.MakeArray(set.Values()))), nil
+	vs := set.Values()
+	if sort != 0 {
+		compare := order.Comparer(r.exprEnv().Run.Collation())
+		slices.SortFunc(vs, func(a, b value.Value) int { return sort * compare(a, b) })
+	}
+	return r.appendAt(value.AppendElement(dst, "values", value.MakeArray(vs))), nil
 }

@@ -122,6 +122,9 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 		if err != nil {
 			return x, err
 		}
+		if first := cmd.Get("pipeline").At(0).Get("$match"); first.Kind() == value.Object {
+			x.query = first
+		}
 		if x.f, x.o, x.limit = p.Lead.Filter, p.Lead.Sort, p.Lead.Limit; p.CountOnly != nil {
 			x.cover = func(q *exec.Query) { coverCount(q, x.f) }
 		}
@@ -137,6 +140,11 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 	}
 	if x.query.Kind() != value.Object {
 		x.query = value.ObjectOf(bson.Empty)
+	}
+	if name == "distinct" && k != nil && err == nil {
+		if x.shown, _, err = r.distinctOrder(k, x.f, cmd.Get("key").Str()); x.shown != exec.AnyOrder {
+			x.cover = nil
+		}
 	}
 	return x, err
 }

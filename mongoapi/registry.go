@@ -144,6 +144,7 @@ func init() {
 		"replSetGetConfig":               {fn: replSetGetConfig},
 		"replSetGetStatus":               {fn: replSetGetStatus},
 		"replSetInitiate":                {fn: replSetInitiate},
+		"replSetReconfig":                {fn: replSetReconfig},
 		"serverStatus":                   {fn: serverStatus},
 		"shutdown":                       {fn: shutdown, free: true, args: shutdownArguments},
 		"getLastError":                   {fn: gone(5739000, "getLastError command is not supported")},
@@ -160,7 +161,7 @@ func init() {
 
 // unsupported lists commands of MongoDB that aren't supported. All other names are unknown.
 var unsupported = map[string]bool{"applyOps": true, "getShardMap": true, "replSetFreeze": true,
-	"replSetMaintenance": true, "replSetReconfig": true, "replSetStepDown": true, "replSetSyncFrom": true}
+	"replSetMaintenance": true, "replSetStepDown": true, "replSetSyncFrom": true}
 
 // nothing replies to a command that needs no work.
 func nothing(_ *request, dst []byte) ([]byte, error) { return dst, nil }

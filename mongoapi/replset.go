@@ -3,7 +3,9 @@ package mongoapi
 import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/num"
 )
 
 // The server announces a replica set of which it is the only member and the primary. Drivers send retryable writes, and
@@ -31,26 +33,26 @@ func (r *request) member() string {
 // appendMember appends what hello says about the replica set.
 func (r *request) appendMember(dst []byte) []byte {
 	addr := r.member()
-	dst = bson.AppendString(dst, "setName", r.s.o.SetName)
-	dst = bson.AppendInt32(dst, "setVersion", 1)
-	dst = bson.AppendBool(dst, "secondary", false)
+	dst = putString(dst, "setName", r.s.o.SetName)
+	dst = putInt32(dst, "setVersion", 1)
+	dst = putBool(dst, "secondary", false)
 	dst = bson.AppendStrings(dst, "hosts", addr)
-	dst = bson.AppendString(dst, "primary", addr)
-	dst = bson.AppendString(dst, "me", addr)
+	dst = putString(dst, "primary", addr)
+	dst = putString(dst, "me", addr)
 	dst = value.AppendElement(dst, "electionId", value.ObjectIDOf(electionID))
-	at, dst := bson.BeginObject(dst, "lastWrite")
+	at, dst := putObject(dst, "lastWrite")
 	dst = r.appendOpTime(dst, "opTime")
-	dst = bson.AppendDate(dst, "lastWriteDate", r.start.UnixMilli())
+	dst = putDate(dst, "lastWriteDate", r.start.UnixMilli())
 	dst = r.appendOpTime(dst, "majorityOpTime")
-	dst = bson.AppendDate(dst, "majorityWriteDate", r.start.UnixMilli())
-	return bson.End(dst, at)
+	dst = putDate(dst, "majorityWriteDate", r.start.UnixMilli())
+	return putEnd(dst, at)
 }
 
 // appendOpTime appends the position of the last write.
 func (r *request) appendOpTime(dst []byte, name string) []byte {
-	at, dst := bson.BeginObject(dst, name)
+	at, dst := putObject(dst, name)
 	dst = value.AppendElement(dst, "ts", value.TimestampOf(r.s.times.tick(r.start, false)))
-	return bson.End(bson.AppendInt64(dst, "t", term), at)
+	return putEnd(putInt64(dst, "t", term), at)
 }
 
 // replicaSet refuses a command about the replica set that isn't meant for this server.
@@ -68,60 +70,65 @@ func replSetGetStatus(r *request, dst []byte) ([]byte, error) {
 	if err := r.replicaSet(); err != nil {
 		return dst, err
 	}
-	dst = bson.AppendString(dst, "set", r.s.o.SetName)
-	dst = bson.AppendDate(dst, "date", r.start.UnixMilli())
-	dst = bson.AppendInt32(dst, "myState", 1)
-	dst = bson.AppendInt64(dst, "term", term)
-	dst = bson.AppendInt64(dst, "heartbeatIntervalMillis", 2000)
-	dst = bson.AppendInt32(dst, "majorityVoteCount", 1)
-	dst = bson.AppendInt32(dst, "writeMajorityCount", 1)
-	dst = bson.AppendInt32(dst, "votingMembersCount", 1)
-	dst = bson.AppendInt32(dst, "writableVotingMembersCount", 1)
-	oa, dst := bson.BeginObject(dst, "optimes")
+	dst = putString(dst, "set", r.s.o.SetName)
+	dst = putDate(dst, "date", r.start.UnixMilli())
+	dst = putInt32(dst, "myState", 1)
+	dst = putInt64(dst, "term", term)
+	dst = putInt64(dst, "heartbeatIntervalMillis", 2000)
+	dst = putInt32(dst, "majorityVoteCount", 1)
+	dst = putInt32(dst, "writeMajorityCount", 1)
+	dst = putInt32(dst, "votingMembersCount", 1)
+	dst = putInt32(dst, "writableVotingMembersCount", 1)
+	oa, dst := putObject(dst, "optimes")
 	dst = r.appendOpTime(dst, "lastCommittedOpTime")
 	dst = r.appendOpTime(dst, "appliedOpTime")
 	dst = r.appendOpTime(dst, "durableOpTime")
-	dst = bson.End(dst, oa)
+	dst = putEnd(dst, oa)
 	at, dst := bson.BeginArray(dst, "members")
-	ma, dst := bson.BeginObject(dst, "0")
-	dst = bson.AppendInt32(dst, "_id", 0)
-	dst = bson.AppendString(dst, "name", r.member())
-	dst = bson.AppendDouble(dst, "health", 1)
-	dst = bson.AppendInt32(dst, "state", 1)
-	dst = bson.AppendString(dst, "stateStr", "PRIMARY")
-	dst = bson.AppendInt64(dst, "uptime", int64(r.start.Sub(r.s.began).Seconds()))
+	ma, dst := putObject(dst, "0")
+	dst = putInt32(dst, "_id", 0)
+	dst = putString(dst, "name", r.member())
+	dst = putDouble(dst, "health", 1)
+	dst = putInt32(dst, "state", 1)
+	dst = putString(dst, "stateStr", "PRIMARY")
+	dst = putInt64(dst, "uptime", int64(r.start.Sub(r.s.began).Seconds()))
 	dst = r.appendOpTime(dst, "optime")
-	dst = bson.AppendDate(dst, "optimeDate", r.start.UnixMilli())
-	dst = bson.AppendInt32(dst, "configVersion", 1)
-	dst = bson.AppendInt32(dst, "configTerm", term)
-	dst = bson.AppendBool(dst, "self", true)
-	return bson.End(bson.End(dst, ma), at), nil
+	dst = putDate(dst, "optimeDate", r.start.UnixMilli())
+	dst = putInt32(dst, "configVersion", 1)
+	dst = putInt32(dst, "configTerm", term)
+	dst = putBool(dst, "self", true)
+	return putEnd(putEnd(dst, ma), at), nil
 }
 
 func replSetGetConfig(r *request, dst []byte) ([]byte, error) {
 	if err := r.replicaSet(); err != nil {
 		return dst, err
 	}
-	at, dst := bson.BeginObject(dst, "config")
-	dst = bson.AppendString(dst, "_id", r.s.o.SetName)
-	dst = bson.AppendInt32(dst, "version", 1)
-	dst = bson.AppendInt32(dst, "term", term)
+	return r.appendConfig(dst), nil
+}
+
+// appendConfig appends the set's configuration. Nothing changes it, so its version is always 1.
+func (r *request) appendConfig(dst []byte) []byte {
+	at, dst := putObject(dst, "config")
+	dst = putString(dst, "_id", r.s.o.SetName)
+	dst = putInt32(dst, "version", 1)
+	dst = putInt32(dst, "term", term)
 	la, dst := bson.BeginArray(dst, "members")
-	ma, dst := bson.BeginObject(dst, "0")
-	dst = bson.AppendInt32(dst, "_id", 0)
-	dst = bson.AppendString(dst, "host", r.member())
-	dst = bson.AppendBool(dst, "arbiterOnly", false)
-	dst = bson.AppendBool(dst, "buildIndexes", true)
-	dst = bson.AppendBool(dst, "hidden", false)
-	dst = bson.AppendDouble(dst, "priority", 1)
-	ta, dst := bson.BeginObject(dst, "tags")
-	dst = bson.End(dst, ta)
-	dst = bson.AppendInt64(dst, "secondaryDelaySecs", 0)
-	dst = bson.AppendInt32(dst, "votes", 1)
-	dst = bson.End(bson.End(dst, ma), la)
-	dst = bson.AppendInt64(dst, "protocolVersion", 1)
-	dst = bson.AppendBool(dst, "writeConcernMajorityJournalDefault", true)
-	return bson.End(dst, at), nil
+	ma, dst := putObject(dst, "0")
+	dst = putInt32(dst, "_id", 0)
+	dst = putString(dst, "host", r.member())
+	dst = putBool(dst, "arbiterOnly", false)
+	dst = putBool(dst, "buildIndexes", true)
+	dst = putBool(dst, "hidden", false)
+	dst = putDouble(dst, "priority", 1)
+	ta, dst := putObject(dst, "tags")
+	dst = putEnd(dst, ta)
+	dst = putInt64(dst, "secondaryDelaySecs", 0)
+	dst = putInt32(dst, "votes", 1)
+	dst = putEnd(putEnd(dst, ma), la)
+	dst = putInt64(dst, "protocolVersion", 1)
+	dst = putBool(dst, "writeConcernMajorityJournalDefault", true)
+	return putEnd(dst, at)
 }
 
 func replSetInitiate(r *request, dst []byte) ([]byte, error) {
@@ -129,4 +136,49 @@ func replSetInitiate(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	return dst, merr.New(merr.AlreadyInitialized, "already initialized")
+}
+
+// replSetReconfig takes a configuration that says what is so, as programs that start a set give it back. Others are
+// refused: there is one member.
+func replSetReconfig(r *request, dst []byte) ([]byte, error) {
+	if err := r.replicaSet(); err != nil {
+		return dst, err
+	}
+	if r.arg.Kind() != value.Object {
+		return dst, merr.New(merr.BadValue, "no configuration specified")
+	}
+	if !args.Flag(r.body, "force", false) {
+		if n, ok := num.ToInt64(r.arg.Get("version"), true); !ok || n <= 1 {
+			return dst, merr.New(merr.IncompatibleSetConfig, "New replica set configuration version must be greater "+
+				"than old, but %d is not greater than 1 for replica set %s", n, r.s.o.SetName)
+		}
+	}
+	at, b := bson.Begin(nil)
+	now := value.ObjectOf(putEnd(r.appendConfig(b), at)).Get("config")
+	if name := r.arg.Get("_id"); value.CompareBSON(name, now.Get("_id")) != 0 {
+		return dst, merr.New(merr.IncompatibleSetConfig, "New and old configurations differ in replica set name; old "+
+			"was %s, and new is %s", r.s.o.SetName, name.Str())
+	}
+	changed := merr.New(merr.CommandNotSupported, "another configuration of the replica set is not supported by this "+
+		"server")
+	ms := r.arg.Get("members")
+	if ms.Len() != 1 || !sameSettings(ms.At(0), now.Get("members").At(0)) || !sameSettings(r.arg, now) {
+		return dst, changed
+	}
+	return dst, nil
+}
+
+// sameSettings reports whether all fields of a configuration have the values of the present one. Those that count
+// changes, and objects below, aren't compared.
+func sameSettings(given, now value.Value) bool {
+	for it := given.Iter(); it.Next(); {
+		switch name := string(it.Key()); name {
+		case "version", "term", "members", "settings", "tags":
+		default:
+			if value.CompareBSON(it.Value(), now.Get(name)) != 0 {
+				return false
+			}
+		}
+	}
+	return true
 }

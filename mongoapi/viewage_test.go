@@ -79,7 +79,7 @@ func TestCursorsOfStatesThatAreTooOld(t *testing.T) {
 		}
 	}
 	for _, d := range []bson.D{{{Key: "count", Value: "c"}, {Key: "query", Value: some}},
-		{{Key: "distinct", Value: "c"}, {Key: "key", Value: "n"}}} {
+		{{Key: "distinct", Value: "c"}, {Key: "key", Value: "_id"}}} { // of an index, not of the documents
 		if _, e := c.ask(d); e.Code != 43 {
 			t.Errorf("%s: %+v", d[0].Key, e)
 		}

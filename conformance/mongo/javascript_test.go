@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"strings"
@@ -103,8 +104,8 @@ func TestJavaScript(t *testing.T) {
 			`[{"_id": "a","s": {"$numberDouble":"57.0"}}]`},
 		{`{"aggregate":"c","pipeline":[{"$group":{"_id":"$k","s":{"$accumulator":{"init":"f"}}}}],"cursor":{}}`,
 			`Location4544707: `},
-		{`{"mapReduce":"c","map":"function() { emit(this.k, this.n) }","reduce":"function(k, vs) { return Array.sum ? 0 : ` +
-			`vs.reduce((a, b) => a + b) }","query":{"n":{"$lt":100}},"out":{"inline":1}}`,
+		{`{"mapReduce":"c","map":"function() { emit(this.k, this.n) }","reduce":"function(k, vs) { return Array.sum(vs) }",` +
+			`"query":{"n":{"$lt":100}},"out":{"inline":1}}`,
 			`[{"_id": "a","value": {"$numberDouble":"14.0"}},{"_id": "b","value": {"$numberDouble":"3.0"}}]`},
 		{`{"mapReduce":"c","map":"function() { emit(1, {n: this.n * by}) }","reduce":"function(k, vs) { return {n: vs.reduce(` +
 			`(a, b) => a + b.n, 0)} }","finalize":"function(k, v) { v.k = k; return v }","scope":{"by":2},"sort":{"n":-1},` +
@@ -121,6 +122,52 @@ func TestJavaScript(t *testing.T) {
 		if got := reply(t, db, x.command); got != x.want && (!strings.HasSuffix(x.want, " ") &&
 			!strings.HasSuffix(x.want, "applied") || !strings.HasPrefix(got, x.want)) {
 			t.Errorf("%s\n gives %s\n want  %s", x.command, got, x.want)
+		}
+	}
+}
+
+// TestJavaScriptHelpers: programs have the functions that the manual's page on $where lists.
+func TestJavaScriptHelpers(t *testing.T) {
+	db := scripted(t, true, 0)
+	for _, x := range []struct{ program, want string }{
+		{"[isNumber(1), isString('a'), isObject({}), isNumber('1')]", `[true,true,true,false]`},
+		{"[hex_md5(''), hex_md5('orrery'), hex_md5('é'.repeat(70))]", `["d41d8cd98f00b204e9800998ecf8427e",` +
+			`"4c868be82f1687c1a6154c90ee3a6ec4","1a4882ce74b2b88990002d004b290b13"]`},
+		{"[Array.sum([1, 2, 4]), Array.avg([1, 2]), Array.contains([1], 1), Array.unique([1, 1]), Array.stdDev([1, 3])]",
+			`[{"$numberDouble":"7.0"},{"$numberDouble":"1.5"},true,[{"$numberDouble":"1.0"}],{"$numberDouble":"1.0"}]`},
+		{"[BinData(0, 'AAEC'), HexData(2, '000102'), MD5('00'.repeat(16))]",
+			`[{"$binary":{"base64":"AAEC","subType":"00"}},{"$binary":{"base64":"AAEC","subType":"02"}},` +
+				`{"$binary":{"base64":"AAAAAAAAAAAAAAAAAAAAAA==","subType":"05"}}]`},
+		{"UUID('00112233-4455-6677-8899-aabbccddeeff')",
+			`{"$binary":{"base64":"ABEiM0RVZneImaq7zN3u/w==","subType":"04"}}`},
+		{"[UUID().subtype() === 4, BinData(0, 'AAECAw==').length() === 4, UUID().base64() === UUID().base64()]",
+			`[true,true,false]`},
+		{"[Timestamp(5, 6), MinKey, MaxKey(), DBRef('a', 'b')]",
+			`[{"$timestamp":{"t":5,"i":6}},{"$minKey":1},{"$maxKey":1},{"$ref": "a","$id": "b"}]`},
+		{"[ObjectId().str.length === 24, ObjectId().equals(ObjectId()), Date.now() - ObjectId().getTimestamp() < 9999]",
+			`[true,false,true]`},
+		{"ObjectId('x')", "JSInterpreterFailure: "},
+		{"(assert(true), true)", "true"},
+		{"assert(false, 'why')", "JSInterpreterFailure: "},
+		{"doassert('why')", "JSInterpreterFailure: "},
+		{"(print(1), printjson({}), printjsononeline({}), gc(), sleep(20), true)", "true"},
+		{"tojson({b: [true, 'x'], c: ObjectId('0123456789abcdef01234567')})",
+			`"{ \"b\" : [ true, \"x\" ], \"c\" : ObjectId(\"0123456789abcdef01234567\") }"`},
+		{"tojson({a: new Date(0), b: {c: [1]}, long: 'x'.repeat(60)})",
+			`"{\n\t\"a\" : ISODate(\"1970-01-01T00:00:00Z\"),\n\t\"b\" : {\n\t\t\"c\" : [\n\t\t\t1\n\t\t]\n\t},\n` +
+				`\t\"long\" : \"` + strings.Repeat("x", 60) + `\"\n}"`},
+		{"tojsononeline({b: {c: [1, 2]}, long: 'x'.repeat(80)})",
+			`"{ \"b\" : { \"c\" : [ 1, 2 ] }, \"long\" : \"` + strings.Repeat("x", 80) + `\" }"`},
+		{"tojson([NumberLong('5'), NumberLong('9007199254740993'), undefined, []])",
+			`"[ NumberLong(5), NumberLong(\"9007199254740993\"), undefined, [ ] ]"`},
+		{"tojson(MinKey)", `"{ \"$minKey\" : 1 }"`},
+	} {
+		program, _ := json.Marshal("function() { return (" + x.program + ") }")
+		got := reply(t, db, `{"aggregate":"c","pipeline":[{"$match":{"_id":1}},{"$project":{"_id":0,"x":{"$function":`+
+			`{"body":`+string(program)+`,"args":[],"lang":"js"}}}}],"cursor":{}}`)
+		got = strings.TrimSuffix(strings.TrimPrefix(got, `[{"x": `), "}]")
+		if got != x.want && (!strings.HasSuffix(x.want, " ") || !strings.HasPrefix(got, x.want)) {
+			t.Errorf("%s\n gives %s\n want  %s", x.program, got, x.want)
 		}
 	}
 }

@@ -41,6 +41,21 @@ func (r *Run) Scripts() bool { return r != nil && r.scripts != nil }
 //go:embed script.js
 var scriptTypes string
 
+//go:embed scripthelpers.js
+var scriptHelpers string
+
+// namesHelper finds the programs that need scriptHelpers.
+var namesHelper = regexp.MustCompile(`\b(` + strings.Join(helperNames(), "|") + `)\b`)
+
+// helperNames returns what scriptHelpers defines: its functions, and Array, which it extends.
+func helperNames() []string {
+	names := []string{"Array"}
+	for _, m := range regexp.MustCompile(`(?m)^function (\w+)\(`).FindAllStringSubmatch(scriptHelpers, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
 // Script is a function of a client.
 type Script struct {
 	code  string
@@ -115,7 +130,11 @@ func (r *Run) script(s Script, main string, calls []value.Value) ([]value.Value,
 	if !r.Scripts() {
 		return nil, merr.New(31264, "Cannot run server-side javascript without the javascript engine enabled")
 	}
-	source := "function (calls) {\n" + scriptTypes + "var obj, emitted$ = [];\n" +
+	helpers := ""
+	if namesHelper.MatchString(s.code) || namesHelper.MatchString(s.scope) {
+		helpers = scriptHelpers
+	}
+	source := "function (calls) {\n" + scriptTypes + helpers + "var obj, emitted$ = [];\n" +
 		"function emit(k, v) { emitted$.push([encode$(k), encode$(v)]); }\n" + s.scope +
 		"var f = (" + s.code + "\n);\n" + main + "\n}"
 	args := append([]byte(nil), "[["...)

@@ -26,19 +26,40 @@ func Parse(spec value.Value, lenient bool) (value.Value, error) {
 		return spec, merr.New(merr.TypeMismatch, "The elements of the 'indexes' array must be objects, but got %s",
 			expr.TypeName(spec))
 	}
-	key := spec.Get("key")
-	if key.Kind() != value.Object {
+	d, err := parse(spec, lenient)
+	if e, ok := err.(*merr.Error); ok && !(IsOnID(spec.Get("key")) && e.Code == merr.InvalidIndexSpecification) {
+		c := *e
+		c.Msg = "Error in specification " + update.Show(spec) + " :: caused by :: " + e.Msg
+		return spec, &c
+	}
+	if err == nil && d.Get("name").Str() == "*" {
+		err = merr.New(merr.BadValue, "The index name '*' is not valid.")
+	}
+	return d, err
+}
+
+func parse(spec value.Value, lenient bool) (value.Value, error) {
+	key, name := spec.Get("key"), spec.Get("name")
+	mismatch := func(name, want string, v value.Value) error {
+		return merr.New(merr.TypeMismatch, "The field '%s' must be %s, but got %s", name, want, expr.TypeName(v))
+	}
+	if key.IsDefined() && key.Kind() != value.Object {
+		return spec, mismatch("key", "an object", key)
+	}
+	if key.IsDefined() {
+		if err := checkKey(key); err != nil {
+			return spec, err
+		}
+	}
+	switch {
+	case name.IsDefined() && name.Kind() != value.String:
+		return spec, mismatch("name", "a string", name)
+	case !key.IsDefined():
 		return spec, merr.New(merr.FailedToParse, "The 'key' field is a required property of an index specification")
-	}
-	if err := checkKey(key); err != nil {
-		return spec, err
-	}
-	name := spec.Get("name")
-	if name.Kind() != value.String || len(name.Bytes()) == 0 {
+	case !name.IsDefined():
 		return spec, merr.New(merr.FailedToParse, "The 'name' field is a required property of an index specification")
-	}
-	if name.Str() == "*" {
-		return spec, CannotCreate("The index name '*' is not valid.")
+	case len(name.Bytes()) == 0:
+		return spec, CannotCreate("index name cannot be empty")
 	}
 	var texts []string
 	words := isText(spec)
@@ -180,8 +201,11 @@ func (o option) stored(lenient bool) (value.Value, error) {
 	switch options[o.name] {
 	case "flag":
 		switch {
-		case o.v.Kind() != value.Bool && !o.v.IsNumber():
+		case o.name == "hidden" && o.v.Kind() != value.Bool:
 			return o.v, mismatch("a bool")
+		case o.v.Kind() != value.Bool && !o.v.IsNumber(): // the quote isn't closed in MongoDB's text either
+			return o.v, merr.New(merr.TypeMismatch, "The field '%s has value %s: %s, which is not convertible to bool",
+				o.name, o.name, update.Show(o.v))
 		case o.name == "background": // kept as it was given, though builds never stop writers
 			return value.BoolOf(expr.Truthy(o.v)), nil
 		case !expr.Truthy(o.v):

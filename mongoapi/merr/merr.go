@@ -97,6 +97,7 @@ const (
 	FailPointSetFailed         = 148
 	ScriptFailure              = 139
 	AlreadyInitialized         = 23
+	IncompatibleSetConfig      = 103
 	NoReplicationEnabled       = 76
 	NotAReplicaSet             = 123
 	TimeProofMismatch          = 204
@@ -159,7 +160,8 @@ const (
 )
 
 var names = map[int32]string{
-	6: "HostUnreachable", 7: "HostNotFound", 23: "AlreadyInitialized", 24: "LockTimeout", 63: "StaleShardVersion",
+	6: "HostUnreachable", 7: "HostNotFound", 23: "AlreadyInitialized",
+	103: "NewReplicaSetConfigurationIncompatible", 24: "LockTimeout", 63: "StaleShardVersion",
 	76: "NoReplicationEnabled", 123: "NotAReplicaSet", 133: "FailedToSatisfyReadPreference",
 	134: "ReadConcernMajorityNotAvailableYet", 150: "StaleEpoch", 189: "PrimarySteppedDown", 204: "TimeProofMismatch",
 	205: "ClusterTimeFailsRateLimiter", 216: "ElectionInProgress", 234: "RetryChangeStream",
