@@ -71,3 +71,18 @@ func writeStages(out *strings.Builder, stage bson.Raw) {
 		}
 	}
 }
+
+// TestExplainRuns: without a verbosity the query runs, as with the greatest one.
+func TestExplainRuns(t *testing.T) {
+	c := newConn(t, newTestServer(t, Options{}), true)
+	must(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}}}}})
+	for verbosity, want := range map[string]bool{"": true, "allPlansExecution": true, "queryPlanner": false} {
+		cmd := bson.D{{Key: "explain", Value: bson.D{{Key: "find", Value: "c"}}}}
+		if verbosity != "" {
+			cmd = append(cmd, bson.E{Key: "verbosity", Value: verbosity})
+		}
+		if _, err := must(t, c, cmd).LookupErr("executionStats"); (err == nil) != want {
+			t.Errorf("verbosity %q: the statistics are there: %v", verbosity, err == nil)
+		}
+	}
+}
