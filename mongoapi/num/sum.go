@@ -15,8 +15,8 @@ import (
 //	decimal 1 + double 0.1   -> decimal 1.100000000000000005551115123125783: all that the double has
 type Sum struct {
 	ints    int64
-	wide    pair // the doubles, and the whole numbers that ints couldn't hold
-	dec     *bson.Decimal
+	wide    pair        // the doubles, and the whole numbers that ints couldn't hold
+	dec     value.Value // the decimals; not defined: there are none
 	doubles bool
 }
 
@@ -29,12 +29,10 @@ func (s *Sum) Add(v value.Value) {
 		s.doubles = true
 		s.wide.add(v.Float())
 	case value.Decimal:
-		var d bson.Decimal
-		toDecimal(&d, v)
-		if s.dec == nil {
-			s.dec = &bson.Decimal{}
+		if !s.dec.IsDefined() {
+			s.dec = value.Int32Of(0)
 		}
-		s.dec.Add(s.dec, &d)
+		s.dec = decimalOp((*bson.Decimal).Add, s.dec, v)
 	}
 }
 
@@ -51,12 +49,12 @@ func (s *Sum) AddInt(x int64) {
 // Value returns the sum: a decimal or a double if there was one, else a long, or a double where that is too small.
 func (s *Sum) Value() value.Value {
 	all := s.wide
-	if s.dec == nil && !s.doubles && all == (pair{}) {
+	if !s.dec.IsDefined() && !s.doubles && all == (pair{}) {
 		return value.Int64Of(s.ints)
 	}
 	all.addInt(s.ints)
-	if s.dec != nil {
-		var z, hi, lo bson.Decimal
+	if s.dec.IsDefined() {
+		var z, hi, lo, dec bson.Decimal
 		if f := all.float(); f != all.hi {
 			exact(&hi, f)
 		} else {
@@ -64,7 +62,8 @@ func (s *Sum) Value() value.Value {
 			exact(&lo, all.lo)
 		}
 		z.Add(&hi, &lo)
-		z.Add(s.dec, &z)
+		toDecimal(&dec, s.dec)
+		z.Add(&dec, &z)
 		return value.NewDecimal(&z)
 	}
 	if n, ok := all.int(); ok && !s.doubles {
@@ -76,8 +75,8 @@ func (s *Sum) Value() value.Value {
 // State returns the sum as a value that Join adds to another sum without a loss.
 func (s *Sum) State() value.Value {
 	dec := value.NullValue()
-	if s.dec != nil {
-		dec = value.NewDecimal(s.dec)
+	if s.dec.IsDefined() {
+		dec = s.dec
 	}
 	return value.MakeArray([]value.Value{value.Int64Of(s.ints), value.DoubleOf(s.wide.hi), value.DoubleOf(s.wide.lo),
 		value.DoubleOf(s.wide.plain), value.BoolOf(s.doubles), dec})
