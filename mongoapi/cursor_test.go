@@ -295,8 +295,8 @@ func TestTimeOfCursors(t *testing.T) {
 	}
 	within := func(ms int) bson.E { return bson.E{Key: "maxTimeMS", Value: ms} }
 
-	short := open(within(150))
-	time.Sleep(200 * time.Millisecond)
+	short := open(within(1000))
+	time.Sleep(1100 * time.Millisecond)
 	do(short)
 
 	endless := open()

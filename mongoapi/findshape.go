@@ -199,7 +199,7 @@ func (s *source) reshape(e *expr.Env, p *project.Projection, key []keyColumn, on
 				return d, err
 			}
 		}
-		if !number {
+		if !number || onlyKey { // a key has no other fields
 			return d, nil
 		}
 		at, b := bson.Begin(make([]byte, 0, len(d.Bytes())+24))

@@ -2,6 +2,7 @@ package mongoapi
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 
 	"github.com/orrerydb/orrery/core"
@@ -9,6 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/agg"
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
@@ -53,7 +55,7 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	for _, spec := range specs { // a malformed one is an error of the command, before anything is updated
-		if err := checkUpdate(spec); err != nil {
+		if err := cmp.Or(checkUpdate(spec), agg.CheckNames(spec.Get("u"))); err != nil {
 			return dst, err
 		}
 	}

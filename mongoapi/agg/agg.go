@@ -399,6 +399,30 @@ type Transform struct {
 	fns []func(e *expr.Env, doc value.Value) (value.Value, error)
 }
 
+// CheckNames refuses an update pipeline with a stage that no pipeline can have. An update of another form has no
+// stages.
+func CheckNames(p value.Value) error {
+	if p.Kind() != value.Array {
+		return nil
+	}
+	for _, spec := range value.Elements(p) {
+		it := spec.Iter()
+		if spec.Kind() != value.Object || !it.Next() {
+			continue
+		}
+		if name := string(it.Key()); !known(name) {
+			return merr.New(merr.UnrecognizedStage, "Unrecognized pipeline stage name: '%s'", name)
+		}
+	}
+	return nil
+}
+
+// known reports whether MongoDB has a stage of this name.
+func known(name string) bool {
+	_, ok := stages[name]
+	return ok || Unsupported[name]
+}
+
 // CompileTransform compiles an update pipeline.
 func CompileTransform(p value.Value, s *expr.Scope) (*Transform, error) {
 	t := &Transform{}
@@ -409,7 +433,7 @@ func CompileTransform(p value.Value, s *expr.Scope) (*Transform, error) {
 		}
 		mk, ok := transforms[string(it.Key())]
 		if !ok {
-			if _, known := stages[string(it.Key())]; !known && !Unsupported[string(it.Key())] {
+			if !known(string(it.Key())) {
 				return nil, merr.New(merr.UnrecognizedStage, "Unrecognized pipeline stage name: '%s'", it.Key())
 			}
 			return nil, merr.New(merr.InvalidOptions, "%s is not allowed to be used within an update", it.Key())
