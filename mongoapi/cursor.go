@@ -67,14 +67,13 @@ type cursor struct {
 	seq   uint32 // and the number of the command
 	gone  bool   // killed during its use
 	keep  bool   // noCursorTimeout
-	txn   int64  // the transaction that has opened it; -1: none
+	left  timeLeft
+	txn   int64 // the transaction that has opened it; -1: none
 	api   apiParams
 
 	cmd    []byte // the command that has opened it; nil: src has all of its documents
 	tail   tail   // what follows when there are no more documents; nil: the cursor ends
 	awaits bool   // a getMore without documents waits for some
-	// left is what the reads before have left of the time limit of cmd; 0 = it has none.
-	left time.Duration
 
 	lead *source // its documents, or what becomes of each alone, are those of the cursor; nil: there is none
 }
@@ -418,6 +417,7 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 		r.charge += s.charge
 	}
 	if keep {
+		r.leave(c)
 		r.keep(c)
 		kept = true
 	}
@@ -431,9 +431,6 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 func (r *request) keep(c *cursor) {
 	r.sign(c)
 	r.env = nil
-	if at := r.limit.At; !at.IsZero() && !c.awaits {
-		c.left = max(at.Sub(r.s.real.Now()), 1)
-	}
 	r.s.cursors.add(c)
 	r.owns(c)
 }
@@ -555,14 +552,11 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	if src != nil {
 		charged = src.charge
 	}
-	if c.left > 0 {
-		if r.hit(failpoint.MaxTime) != nil {
-			return dst, errTimeUp
-		}
-		began := r.s.real.Now()
-		defer func() { c.left = max(c.left-r.s.real.Now().Sub(began), 1) }()
-		r.ctx, r.cancel = context.WithTimeout(r.ctx, c.left)
+	spent, err := r.limitTime(c)
+	if err != nil {
+		return dst, err
 	}
+	defer spent()
 	c.run.Under(r.ctx)
 	at, dst := bson.BeginObject(dst, "cursor")
 	ba, dst := bson.BeginArray(dst, "nextBatch")

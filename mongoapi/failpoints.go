@@ -47,7 +47,7 @@ func (r *request) hit(at failpoint.Place) *failpoint.Failure {
 
 // failing runs a command while fail points are set.
 func (r *request) failing(dst []byte, def command) ([]byte, error) {
-	if !r.limit.At.IsZero() && r.hit(failpoint.MaxTime) != nil {
+	if r.maxTimeMS > 0 && r.name != "getMore" && r.hit(failpoint.MaxTime) != nil {
 		return dst, errTimeUp
 	}
 	f := r.hit(failpoint.Command)

@@ -179,7 +179,8 @@ func (s *source) bound(b *keyBounds) {
 	}
 }
 
-// reshape makes the documents of a source what returnKey and showRecordId show. A projection is applied before.
+// reshape makes the documents of a source what returnKey and showRecordId show. A projection is applied before. With
+// returnKey there is neither a projection nor a number.
 func (s *source) reshape(e *expr.Env, p *project.Projection, key []keyColumn, onlyKey, number bool) {
 	s.q.Number = number
 	s.shape = func(it *core.Item) (value.Value, error) {

@@ -60,6 +60,11 @@ func aggregate(r *request, dst []byte) ([]byte, error) {
 	}
 	if p.Writes {
 		defer c.src.Close()
+		if r.concern.Level == "linearizable" {
+			stages := r.body.Get("pipeline")
+			return dst, r.notWithConcern(stageName(stages.At(stages.Len()-1)) +
+				" cannot be used with a 'linearizable' read concern level")
+		}
 		if _, _, err := c.src.Next(); err != nil { // runs it
 			return dst, failed(err)
 		}

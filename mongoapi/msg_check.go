@@ -13,6 +13,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/changes"
+	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/order"
@@ -59,6 +60,10 @@ func validateCollection(r *request, dst []byte) ([]byte, error) {
 	k, err := r.existing()
 	if err != nil {
 		return dst, err
+	}
+	if expr.Truthy(r.body.Get("background")) && expr.Truthy(r.body.Get("full")) {
+		return dst, merr.New(merr.InvalidOptions, "Running the validate command with both { background: true } and "+
+			"{ full: true } is not supported.")
 	}
 	v, err := r.validator(k)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/update"
 )
 
-// create makes a collection with options. If it exists with the same options there is nothing to do.
+// create makes a collection with options. If it exists with the same options there is nothing to do, except in a
+// transaction, which fails then.
 func create(r *request, dst []byte) ([]byte, error) {
 	name, err := r.collection()
 	if err != nil {
@@ -43,6 +44,9 @@ func create(r *request, dst []byte) ([]byte, error) {
 			s.Event = createEvent(opts)
 		}
 	})
+	if err == nil && !made && r.multi != nil {
+		err = merr.New(merr.NamespaceExists, "Collection %s.%s already exists.", r.db, name)
+	}
 	if err == nil && !made && !sameCreation(k.opts, opts) {
 		has := "{}"
 		if len(k.opts) > 0 {

@@ -27,13 +27,15 @@ func explain(r *request, dst []byte) ([]byte, error) {
 		return dst, merr.New(merr.TypeMismatch, "BSON field 'explain.explain' is the wrong type '%s', expected type "+
 			"'object'", expr.TypeName(r.arg))
 	}
-	switch v := args.Given(r.body, "verbosity"); v.Str() {
+	verbosity := "allPlansExecution"
+	if v := args.Given(r.body, "verbosity"); v.IsDefined() {
+		verbosity = v.Str()
+	}
+	switch verbosity {
 	case "queryPlanner", "executionStats", "allPlansExecution":
 	default:
-		if v.IsDefined() {
-			return dst, merr.New(merr.BadValue,
-				"Enumeration value '%s' for field 'explain.verbosity' is not a valid value.", v.Str())
-		}
+		return dst, merr.New(merr.BadValue,
+			"Enumeration value '%s' for field 'explain.verbosity' is not a valid value.", verbosity)
 	}
 	// The command's arguments are checked like by the command itself.
 	inner := request{s: r.s, c: r.c, txn: -1, body: r.arg, db: r.db, legacy: true}
@@ -45,7 +47,7 @@ func explain(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	return r.explain(dst, r.arg, args.Given(r.body, "verbosity").Str() != "queryPlanner")
+	return r.explain(dst, r.arg, verbosity != "queryPlanner")
 }
 
 // explained is the part of a command that finds documents.

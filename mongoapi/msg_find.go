@@ -224,7 +224,7 @@ func (r *request) openFind(k *coll, f *filter.Filter, o order.Order, a findArgs,
 			src.bound(b)
 		}
 		if a.key || a.number {
-			src.reshape(c.env, c.proj, r.shownKey(k, a), a.key, a.number)
+			src.reshape(c.env, c.proj, r.shownKey(k, a), a.key, a.number && !a.key)
 			c.proj = nil
 		}
 		return src, nil

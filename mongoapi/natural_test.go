@@ -114,6 +114,13 @@ func TestNaturalOrder(t *testing.T) {
 		"aggregate": {
 			pipeline(bson.D{{Key: "$match", Value: bson.D{{Key: "g", Value: 2}}}},
 				bson.D{{Key: "$project", Value: bson.D{{Key: "n", Value: 1}}}}), g2},
+		"equal in a sort": {
+			pipeline(bson.D{{Key: "$set", Value: bson.D{{Key: "same", Value: 1}}}},
+				bson.D{{Key: "$sort", Value: bson.D{{Key: "same", Value: 1}}}}), made},
+		"equal in a sort with a limit": {
+			pipeline(bson.D{{Key: "$set", Value: bson.D{{Key: "same", Value: 1}}}},
+				bson.D{{Key: "$sort", Value: bson.D{{Key: "same", Value: -1}}}}, bson.D{{Key: "$limit", Value: 11}}),
+			made[:11]},
 		"aggregate, limit": {pipeline(bson.D{{Key: "$limit", Value: 11}}), made[:11]},
 		"aggregate, hint": {
 			append(pipeline(bson.D{{Key: "$match", Value: bson.D{}}}), bson.E{Key: "hint", Value: natural(-1)}),

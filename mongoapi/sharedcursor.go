@@ -270,7 +270,7 @@ func (r *request) revive(id int64, ns string, record core.Record) (*cursor, erro
 	c.id, c.ns, c.user, c.lsid, c.keep, c.txn = id, own.ns, own.user, own.lsid, at.Get("keep").Bool(), -1
 	c.api = own.api
 	if ms, _ := num.ToInt64(at.Get("command").Get("maxTimeMS"), true); ms > 0 && !c.awaits {
-		c.left = time.Duration(ms) * time.Millisecond
+		c.left = timeLeft{limited: true, d: time.Duration(ms) * time.Millisecond}
 	}
 	c.mem = r.s.eng.Budget().Open("document")
 	c.share.docs, c.share.record = value.Elements(at.Get("docs")), record

@@ -120,6 +120,12 @@ func (r *request) checkSnapshot(def command) error {
 	return nil
 }
 
+// notWithConcern refuses a command because of the level of its read concern.
+func (r *request) notWithConcern(why string) error {
+	return merr.New(merr.InvalidOptions, "Command %s does not support { readConcern: { level: %q, provenance: "+
+		"\"clientSupplied\" } } :: caused by :: %s", r.name, r.concern.Level, why)
+}
+
 // atSnapshot runs a command that reads a snapshot.
 func (r *request) atSnapshot(dst []byte, def command) ([]byte, error) {
 	if r.name == "getMore" { // its cursor has the snapshot

@@ -61,6 +61,10 @@ func (r *request) streamCursor(name string) (*cursor, error) {
 	if err := streamArguments.Check(changeStreamStage, spec); err != nil {
 		return nil, err
 	}
+	if level := r.body.Get("readConcern").Get("level"); level.IsDefined() && r.concern.Level != "majority" {
+		return nil, r.notWithConcern("Aggregation stage " + changeStreamStage + " cannot run with a readConcern " +
+			"other than 'majority'. Current readConcern: " + r.concern.Level)
+	}
 	o, err := r.streamOptions(spec, name)
 	if err != nil {
 		return nil, err

@@ -25,9 +25,10 @@ type orderUse uint8
 const (
 	shows       orderUse = iota // the result depends on the order
 	perDocument                 // each document is processed separately, and the order is kept
-	// orderless: the result is the same for each order, except for the order of equal documents in a sort, which isn't
-	// promised.
-	orderless
+	orderless                   // the result is the same for each order
+	// tied: the stage gives an order of its own, in which equal documents keep the order that they had. MongoDB
+	// promises nothing about them, but its sorts are stable, and programs are written with that.
+	tied
 )
 
 var stages map[string]stageDef
@@ -75,7 +76,7 @@ func init() {
 		"$redact":                      {compile: redact, order: perDocument},
 		"$sample":                      {compile: sample, order: orderless},
 		"$skip":                        {compile: skip, lead: leadSkip},
-		"$sort":                        {compile: sortStage, lead: leadSort, order: orderless},
+		"$sort":                        {compile: sortStage, lead: leadSort, order: tied},
 		"$sortByCount":                 {compile: sortByCount, order: orderless},
 		"$unionWith":                   {compile: unionWith},
 		"$unwind":                      {compile: unwind, order: perDocument},

@@ -18,6 +18,10 @@ func unseen(specs []value.Value) bool {
 		}
 		switch name := string(it.Key()); {
 		case stages[name].order == perDocument:
+		case stages[name].order == tied:
+			if it.Value().Get("_id").IsDefined() { // no documents are equal
+				return true
+			}
 		case name == "$group":
 			return !ordered(it.Value())
 		default:

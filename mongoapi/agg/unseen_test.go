@@ -17,7 +17,9 @@ func TestUnseen(t *testing.T) {
 		`[{"$match":{"a":1}},{"$group":{"_id":"$a","n":{"$sum":1}}}]`:        true,
 		`[{"$project":{"a":1}},{"$group":{"_id":"$a","n":{"$first":"$b"}}}]`: false,
 		`[{"$group":{"_id":"$a","n":{"$max":"$b"},"all":{"$push":"$b"}}}]`:   false,
-		`[{"$unwind":"$a"},{"$sort":{"a":1}}]`:                               true,
+		`[{"$unwind":"$a"},{"$sort":{"a":1}}]`:                               false,
+		`[{"$unwind":"$a"},{"$sort":{"a":1}},{"$count":"n"}]`:                true,
+		`[{"$unwind":"$a"},{"$sort":{"a":1,"_id":1}}]`:                       true,
 		`[{"$sortByCount":"$a"}]`:                                            true,
 		`[{"$facet":{"x":[{"$limit":1}]}}]`:                                  false,
 	} {

@@ -88,14 +88,11 @@ func tooMuch(name string) error {
 		"%s used too much memory and cannot spill to disk. Memory limit: %d bytes", name, accLimit)
 }
 
-// sumAcc adds whole numbers in ints, which is much faster than values. With the first other number, or when the ints
-// would overflow, the sum becomes a value.
+// sumAcc is $sum or $avg.
 type sumAcc struct {
 	avg  bool
 	long bool // one of the numbers was a long
-	wide bool // the sum is in sum
-	ints int64
-	sum  value.Value
+	sum  num.Sum
 	n    int64
 }
 
@@ -109,45 +106,16 @@ func narrow(v value.Value, long bool) value.Value {
 }
 
 func (s *sumAcc) Add(v value.Value) error {
-	switch k := v.Kind(); {
-	case k == value.Int32 || k == value.Int64:
+	if v.IsNumber() {
 		s.n++
-		s.long = s.long || k == value.Int64
-		if x := v.Int(); !s.wide {
-			if sum := s.ints + x; (sum > s.ints) == (x > 0) {
-				s.ints = sum
-				return nil
-			}
-		}
-	case v.IsNumber():
-		s.n++
-	default:
-		return nil
+		s.long = s.long || v.Kind() == value.Int64
+		s.sum.Add(v)
 	}
-	s.add(v)
 	return nil
 }
 
-// add adds a number to the value sum.
-func (s *sumAcc) add(v value.Value) {
-	switch {
-	case s.wide:
-		s.sum = num.Widen(num.Add, s.sum, v)
-	case s.n == 1: // the first number
-		s.sum = v.Clone()
-	default:
-		s.sum = num.Widen(num.Add, value.Int64Of(s.ints), v)
-	}
-	s.wide = true
-}
-
 // total returns the sum of at least one number.
-func (s *sumAcc) total() value.Value {
-	if s.wide {
-		return narrow(s.sum, s.long)
-	}
-	return narrow(value.Int64Of(s.ints), s.long)
-}
+func (s *sumAcc) total() value.Value { return narrow(s.sum.Value(), s.long) }
 
 func (s *sumAcc) Result() value.Value {
 	if s.avg {
@@ -163,7 +131,7 @@ func (s *sumAcc) Result() value.Value {
 }
 
 // Size implements Accumulator.
-func (s *sumAcc) Size() int { return 64 }
+func (s *sumAcc) Size() int { return 128 }
 
 type extremeAcc struct {
 	coll *collate.Collation

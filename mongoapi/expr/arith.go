@@ -141,7 +141,8 @@ func roundTo(name string, mode int) func(*Env, []value.Value) (value.Value, erro
 
 // add adds numbers. One of the arguments may be a date; the numbers are then milliseconds.
 func add(_ *Env, a []value.Value) (value.Value, error) {
-	sum, long := value.Int32Of(0), false
+	var sum num.Sum
+	long := false
 	var date value.Value
 	for _, v := range a {
 		switch {
@@ -153,17 +154,18 @@ func add(_ *Env, a []value.Value) (value.Value, error) {
 			}
 			date = v
 		case v.IsNumber():
-			sum, long = num.Widen(num.Add, sum, v), long || v.Kind() == value.Int64
+			sum.Add(v)
+			long = long || v.Kind() == value.Int64
 		default:
 			return v, merr.New(merr.TypeMismatch, "$add only supports numeric or date types, not %s", TypeName(v))
 		}
 	}
 	if !date.IsDefined() {
-		return narrow(sum, long), nil
+		return narrow(sum.Value(), long), nil
 	}
-	ms, err := wholeMillis(sum)
+	ms, err := wholeMillis(sum.Value())
 	if err != nil {
-		return sum, err
+		return date, err
 	}
 	return addMillis(date, ms)
 }

@@ -94,9 +94,17 @@ func arrayToObject(v value.Value) (value.Value, error) {
 	}
 	var names []string
 	vals := map[string]value.Value{}
+	first := v.At(0).Kind()
 	for it := v.Iter(); it.Next(); {
 		var k, x value.Value
-		switch e := it.Value(); e.Kind() {
+		e := it.Value()
+		if e.Kind() != first {
+			if first == value.Array {
+				return e, mixedInput(40396, "Array", e)
+			}
+			return e, mixedInput(40391, "Object", e)
+		}
+		switch e.Kind() {
 		case value.Array:
 			if e.Len() != 2 {
 				return e, merr.New(40397,
@@ -125,6 +133,11 @@ func arrayToObject(v value.Value) (value.Value, error) {
 		b = value.AppendElement(b, n, vals[n])
 	}
 	return value.ObjectOf(bson.End(b, at)), nil
+}
+
+func mixedInput(code int32, first string, v value.Value) error {
+	return merr.New(code, "$arrayToObject requires a consistent input format. Elements must all be arrays or all be "+
+		"objects. %s was detected, now found: %s", first, TypeName(v))
 }
 
 func concatArrays(e *Env, a []value.Value) (value.Value, error) {

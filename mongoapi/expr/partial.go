@@ -30,25 +30,20 @@ func fields(state value.Value, n int) ([]value.Value, error) {
 
 // State implements Accumulator. It returns the number of values, their sum, and whether one was a long.
 func (s *sumAcc) State() value.Value {
-	sum := value.NullValue()
-	if s.n > 0 {
-		sum = s.total()
-	}
-	return value.MakeArray([]value.Value{value.Int64Of(s.n), sum, value.BoolOf(s.long)})
+	return value.MakeArray([]value.Value{value.Int64Of(s.n), s.sum.State(), value.BoolOf(s.long)})
 }
 
 // Join implements Accumulator.
 func (s *sumAcc) Join(state value.Value) error {
 	vs, err := fields(state, 3)
-	if err != nil || vs[0].Int() == 0 {
+	if err != nil {
 		return err
 	}
-	n := s.n + vs[0].Int()
-	if err := s.Add(vs[1]); err != nil {
-		return err
+	if !s.sum.Join(vs[1]) {
+		return errState()
 	}
+	s.n += vs[0].Int()
 	s.long = s.long || vs[2].Bool()
-	s.n = n
 	return nil
 }
 

@@ -62,18 +62,13 @@ type Script struct {
 	scope string // statements that define its variables
 }
 
-// NewScript returns the function of a $function, $where or mapReduce: a string, or code with or without a scope. ok is
-// false for other values.
+// NewScript returns the function of a $function, $where or mapReduce: a string, or code without a scope. ok is false
+// for other values.
 func NewScript(v value.Value) (s Script, ok bool) {
-	switch v.Kind() {
-	case value.String, value.Code:
-		return Script{code: string(v.Bytes())}, true
-	case value.CodeScope:
-		code, scope := v.CodeScopeParts()
-		s = Script{code: string(code)}
-		return s.With(value.ObjectOf(scope)), true
+	if v.Kind() != value.String && v.Kind() != value.Code {
+		return s, false
 	}
-	return s, false
+	return Script{code: string(v.Bytes())}, true
 }
 
 var identifier = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]*$`)

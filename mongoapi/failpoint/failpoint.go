@@ -24,7 +24,7 @@ const (
 	Command Place = iota // failCommand: before a command, or in its reply
 	Write                // onPrimaryTransactionalWrite: a statement of a retryable write
 	GetMore              // failGetMoreAfterCursorCheckout: a getMore that has found its cursor
-	MaxTime              // maxTimeAlwaysTimeOut: a command with a time limit
+	MaxTime              // maxTimeAlwaysTimeOut: a command whose time is limited by its client, which is over at once
 	places
 )
 

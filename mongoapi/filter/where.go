@@ -13,6 +13,8 @@ func (c *compiler) where(v value.Value) (node, error) {
 	}
 	s, ok := expr.NewScript(v)
 	switch {
+	case v.Kind() == value.CodeScope:
+		return nil, merr.New(4649201, "$where no longer supports deprecated BSON type CodeWScope")
 	case !ok:
 		return nil, merr.New(merr.BadValue, "$where got bad type")
 	case c.within > 0:

@@ -108,13 +108,13 @@ func same(a, b value.Value) bool {
 	return true
 }
 
-// idle are the options that make no index another one.
-var idle = map[string]bool{"hidden": true, "comment": true, "background": true}
+// incidental are the options that may differ between two requests for one index.
+var incidental = map[string]bool{"hidden": true, "comment": true, "background": true}
 
 // sameOptions reports whether two indexes have the same other options.
 func sameOptions(a, b value.Value) bool {
 	for name := range options {
-		if !idle[name] && value.CompareBSON(a.Get(name), b.Get(name)) != 0 {
+		if !incidental[name] && value.CompareBSON(a.Get(name), b.Get(name)) != 0 {
 			return false
 		}
 	}

@@ -206,8 +206,8 @@ func (o option) stored(lenient bool) (value.Value, error) {
 		case o.v.Kind() != value.Bool && !o.v.IsNumber(): // the quote isn't closed in MongoDB's text either
 			return o.v, merr.New(merr.TypeMismatch, "The field '%s has value %s: %s, which is not convertible to bool",
 				o.name, o.name, update.Show(o.v))
-		case o.name == "background": // builds never stop writers, but it is listed
-			return o.v, nil
+		case o.name == "background": // kept as it was given, though builds never stop writers
+			return value.BoolOf(expr.Truthy(o.v)), nil
 		case !expr.Truthy(o.v):
 			return value.Undef(), nil
 		}

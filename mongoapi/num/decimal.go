@@ -14,7 +14,13 @@ func toDecimal(d *bson.Decimal, v value.Value) {
 		d.SetInt(v.Int())
 	case value.Double:
 		var buf [32]byte
-		d.Parse(string(strconv.AppendFloat(buf[:0], v.Float(), 'g', 15, 64))) // this text can always be parsed
+		// A double has 15 digits here, also if the last are zeros: 2.5 is 2.50000000000000. The text can always be
+		// parsed.
+		format, digits := byte('e'), 14
+		if v.Float() == 0 {
+			format, digits = 'f', 0
+		}
+		d.Parse(string(strconv.AppendFloat(buf[:0], v.Float(), format, digits, 64)))
 	default:
 		d.Read(v.Bytes())
 	}

@@ -272,7 +272,7 @@ func (c *compiler) finish() error {
 	p := c.p
 	if p.mode == undecided {
 		p.mode = include
-		if c.id < 0 || c.slice {
+		if (c.id < 0 || c.slice) && !c.match {
 			p.mode = exclude
 		}
 	}
@@ -316,10 +316,7 @@ func (c *compiler) findOperator(path, op string, arg value.Value) error {
 	if c.one {
 		return merr.New(31255, "Cannot specify positional operator and $elemMatch.")
 	}
-	c.match = true
-	if err := c.want(include, path); err != nil {
-		return err
-	}
+	c.match = true // without another field it is an inclusion; among exclusions the array has that one element
 	wrapped := wrap("e", wrap("$elemMatch", arg))
 	f, err := filter.Compile(wrapped, filter.Options{Scope: c.o.Scope, Run: c.o.Run})
 	if err != nil {
