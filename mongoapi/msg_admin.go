@@ -1,7 +1,6 @@
 package mongoapi
 
 import (
-	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -20,11 +19,11 @@ func (r *request) adminOnly() error {
 func connPoolStats(_ *request, dst []byte) ([]byte, error) {
 	for _, f := range []string{"numClientConnections", "numAScopedConnections", "totalInUse", "totalAvailable",
 		"totalLeased", "totalCreated", "totalRefreshing"} {
-		dst = bson.AppendInt32(dst, f, 0)
+		dst = putInt32(dst, f, 0)
 	}
 	for _, f := range []string{"pools", "hosts", "replicaSets"} {
-		at, b := bson.BeginObject(dst, f)
-		dst = bson.End(b, at)
+		at, b := putObject(dst, f)
+		dst = putEnd(b, at)
 	}
 	return dst, nil
 }
@@ -43,7 +42,7 @@ func fsync(r *request, dst []byte) ([]byte, error) {
 	if args.Flag(r.body, "lock", false) {
 		return dst, merr.NotSupported("the option lock of fsync")
 	}
-	return bson.AppendInt32(dst, "numFiles", 1), nil
+	return putInt32(dst, "numFiles", 1), nil
 }
 
 func fsyncUnlock(r *request, dst []byte) ([]byte, error) {

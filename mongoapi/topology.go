@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"time"
 
-	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -21,9 +20,9 @@ import (
 
 // appendTopologyVersion appends the version of the server's description.
 func (r *request) appendTopologyVersion(dst []byte) []byte {
-	at, dst := bson.BeginObject(dst, "topologyVersion")
+	at, dst := putObject(dst, "topologyVersion")
 	dst = value.AppendElement(dst, "processId", value.ObjectIDOf(r.c.home.process))
-	return bson.End(bson.AppendInt64(dst, "counter", 0), at)
+	return putEnd(putInt64(dst, "counter", 0), at)
 }
 
 // awaitTopology waits for a newer description than the one that the client knows.

@@ -1,7 +1,6 @@
 package mongoapi
 
 import (
-	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
@@ -108,8 +107,8 @@ func (r *request) validate(k *coll, old, now value.Value) error {
 		return err
 	}
 	e := merr.New(merr.DocumentValidationFailure, "Document failed validation")
-	at, b := bson.BeginObject(nil, "errInfo")
+	at, b := putObject(nil, "errInfo")
 	b = value.AppendElement(b, "failingDocumentId", now.Get("_id"))
-	e.Extra = bson.End(value.AppendElement(b, "details", details), at)
+	e.Extra = putEnd(value.AppendElement(b, "details", details), at)
 	return e
 }

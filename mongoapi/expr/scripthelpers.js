@@ -1,13 +1,13 @@
 // What MongoDB's server gives to programs besides the types: functions of its manual's page on $where, and those that
 // its pages on mapReduce use. Only a program that names one of them gets them, because each call reads them anew.
 function assert(ok, text) { if (!ok) { doassert("assert failed" + (text === undefined ? "" : " : " + text)); } }
-function doassert(text) { throw new Error(text); }
+function doassert(text) { throw new Error(typeof text === "function" ? text() : text); }
 function gc() {}
 function printjson() {}
 function printjsononeline() {}
 function isNumber(v) { return typeof v === "number"; }
 function isString(v) { return typeof v === "string"; }
-function isObject(v) { return typeof v === "object"; }
+function isObject(v) { return typeof v === "object" && v !== null; }
 function sleep(ms) { for (var end = Date.now() + Number(ms); Date.now() < end;) {} }
 function DBRef(coll, id, db) {
 	var r = { $ref: coll, $id: id };
