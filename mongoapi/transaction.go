@@ -443,10 +443,9 @@ func refusedInside(db string) error {
 		"transaction.", db)
 }
 
-// checkStages refuses a pipeline that can't be part of a transaction, or can't have the read concern.
+// checkStages refuses a pipeline that can't be part of a transaction.
 func (r *request) checkStages(pipeline value.Value) error {
-	linear := r.concern.Level == "linearizable"
-	if r.multi == nil && !linear {
+	if r.multi == nil {
 		return nil
 	}
 	for it := pipeline.Iter(); it.Next(); {
@@ -454,16 +453,7 @@ func (r *request) checkStages(pipeline value.Value) error {
 		if !stage.Next() {
 			continue
 		}
-		name := string(stage.Key())
-		if linear {
-			if name == "$out" || name == "$merge" {
-				return merr.New(merr.InvalidOptions, "Command %s does not support { readConcern: { level: "+
-					"\"linearizable\", provenance: \"clientSupplied\" } } :: caused by :: %s cannot be used with a "+
-					"'linearizable' read concern level", r.name, name)
-			}
-			continue // there is no transaction
-		}
-		switch name {
+		switch name := string(stage.Key()); name {
 		case "$out", "$merge", "$collStats", "$currentOp", "$indexStats", "$listLocalSessions", "$listSessions",
 			"$planCacheStats", "$changeStream", "$search", "$searchMeta", "$vectorSearch", "$listSearchIndexes":
 			return merr.New(merr.OperationNotInTransaction, "Stage not supported inside of a multi-document "+
