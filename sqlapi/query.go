@@ -3,6 +3,7 @@ package sqlapi
 import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/json"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -18,7 +19,7 @@ const msgCrossPartition = "Cross partition query is required but disabled. Pleas
 type querySpec struct {
 	text   string
 	params []sql.Param
-	resume *sql.Resume
+	from   *exec.Place
 }
 
 // readQuery parses the body of a query request. A body that is no JSON object is the query text itself: old clients
@@ -51,7 +52,7 @@ func parseQuery(body []byte) (q querySpec, err error) {
 			})
 		case "resumeFilter":
 			var err error
-			q.resume, err = readResume(raw)
+			q.from, err = readPlace(raw)
 			return err
 		}
 		return nil
@@ -62,14 +63,19 @@ func parseQuery(body []byte) (q querySpec, err error) {
 	return q, err
 }
 
-// readResume parses where a client of an ordered query goes on; nil when raw is null. An undefined value is [], and an
-// array or object is known by a hash, which tells no place in the order. The resource id is that of the last row. It is
-// not needed: the client compares it with those of the rows that it gets.
-func readResume(raw []byte) (*sql.Resume, error) {
+// readPlace parses where .NET's client goes on in the order of a query; nil when raw is null. Other clients write the place
+// into the text, in place of the filter of the rewritten query.
+//
+// Example: a query has stopped at a row with n = 5. Of the partition of that row, and of those whose turn is later among
+// equal rows, the client wants the rows from 5 on. Of the others it has had those with 5, so exclude is true. It drops
+// the first rows of the row's own partition by their resource ids itself, so the member rid isn't needed.
+//
+// An undefined value is []. An array or object is known by a hash, which tells no place in the order.
+func readPlace(raw []byte) (*exec.Place, error) {
 	if string(raw) == "null" {
 		return nil, nil
 	}
-	r := &sql.Resume{}
+	p := &exec.Place{}
 	rid := false
 	err := json.EachMember(raw, func(name string, raw []byte) error {
 		switch name {
@@ -79,30 +85,30 @@ func readResume(raw []byte) (*sql.Resume, error) {
 				switch v.Kind() {
 				case value.Array:
 					if v.Len() > 0 {
-						return errResume
+						return errPlace
 					}
 					v = value.Value{}
 				case value.Object:
-					return errResume
+					return errPlace
 				}
-				r.Values = append(r.Values, v)
+				p.Keys = append(p.Keys, v)
 				return err
 			})
 		case "rid":
 			rid = string(raw) != "null"
 		case "exclude":
-			r.Exclude = string(raw) == "true"
+			p.Behind = string(raw) == "true"
 		}
 		return nil
 	})
-	if err == nil && rid && r.Exclude {
-		err = errResume
+	if err == nil && rid && p.Behind {
+		err = errPlace
 	}
-	return r, err
+	return p, err
 }
 
-// errResume refuses a place in an order that can't be gone to.
-var errResume = status.New(status.NotSupported, "The query can't be resumed at this row. Go on with the iterator that "+
+// errPlace refuses a place in an order that can't be gone to.
+var errPlace = status.New(status.NotSupported, "The query can't be resumed at this row. Go on with the iterator that "+
 	"has returned it.")
 
 func readParam(raw []byte) (p sql.Param, err error) {
@@ -170,11 +176,6 @@ func queryItems(c *call) error {
 		return err
 	}
 	began := c.s.clock.Now()
-	if spec.resume != nil {
-		if spec.text, err = sql.Resumed(spec.text, spec.resume); err != nil {
-			return err
-		}
-	}
 	plan, err := sql.Compile(spec.text, spec.params, c.s.env(ct))
 	if err != nil {
 		return err
@@ -189,6 +190,7 @@ func queryItems(c *call) error {
 	if err != nil {
 		return err
 	}
+	req.From = spec.from
 	page := sql.Page{Body: c.startDocuments(ct.RID())}
 	if c.s.opt.Observe != nil {
 		c.Explain = func() string { return planText(spec.text, &page) }

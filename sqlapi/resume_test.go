@@ -111,6 +111,43 @@ func TestResumedOrdersOfTwo(t *testing.T) {
 	}
 }
 
+// Going on costs what the page costs, wherever it begins.
+func TestResumedCosts(t *testing.T) {
+	a := withContainer(t)
+	for i := range 500 {
+		pk := fmt.Sprint(i % 50)
+		a.do("POST", docs, fmt.Sprintf(`{"id":"%d","pk":"%s","v":%d}`, i, pk, i), key(pk)).is(201)
+	}
+	for _, order := range []string{"c.v", "c.v DESC"} {
+		for _, v := range []string{"10", "250", "490"} {
+			r := a.do("POST", docs, `{"query":"SELECT c._rid, [{\"item\":c.v}] AS orderByItems, c AS payload FROM c WHERE `+
+				`((true)) ORDER BY `+order+`","resumeFilter":`+resumeFilter(false, v)+`}`, "x-ms-max-item-count: 5",
+				"x-ms-documentdb-isquery: True", "x-ms-documentdb-query-enablecrosspartition: True",
+				"x-ms-documentdb-populatequerymetrics: True", "Content-Type: application/query+json").is(200)
+			if got := r.h.Get("x-ms-documentdb-query-metrics"); !strings.Contains(got, "retrievedDocumentCount=5;") {
+				t.Errorf("%s from %s: %s", order, v, got)
+			}
+		}
+	}
+}
+
+// The order of ids, which a partition is stored in, has places as well.
+func TestResumedOrderOfIDs(t *testing.T) {
+	a := withContainer(t)
+	for _, id := range []string{"a", "b", "c", "d"} {
+		a.do("POST", docs, `{"id":"`+id+`","pk":"p"}`, key("p")).is(201)
+	}
+	for order, want := range map[string]string{"c.id": `["c" "d"]`, "c.id DESC": `["a"]`} {
+		got, _ := a.shownOrder(order, resumeFilter(order != "c.id", `"b"`), key("p"))
+		if order == "c.id" {
+			got = got[1:] // b itself
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("%s: %v, want %s", order, got, want)
+		}
+	}
+}
+
 // A continuation is of a page of the same query without the filter, or with another one.
 func TestResumedContinuations(t *testing.T) {
 	a := withContainer(t)

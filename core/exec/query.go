@@ -72,6 +72,8 @@ type Query struct {
 	MaxRead int
 	// Continuation resumes after the last row of an earlier Rows of the same query; "" = from the start.
 	Continuation string
+	// From is where a query with OrderBy begins if it hasn't come further by its Continuation; nil = at the first row.
+	From *Place
 	// Needs are the paths that Match, OrderBy and the reader of the rows look at; nil = the whole item. Where index
 	// entries hold the values at these paths, the rows' items hold nothing else: no other field, no LSN, and the time
 	// of the last write only with access.TS.
@@ -240,6 +242,9 @@ func (r *Rows) build(c *store.Container, token string, asked []uint64) (*builder
 		return nil, err
 	}
 	layout := c.Entries()
+	if from, err = r.given.begin(from, layout); err != nil {
+		return nil, err
+	}
 	r.former = from.resume(layout, len(r.given.OrderBy) > 0 && r.given.OrderBy[0].Desc)
 	if r.given.tx != nil {
 		r.view, err = r.given.tx.View()

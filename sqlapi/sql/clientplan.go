@@ -8,7 +8,6 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/expand"
 	"github.com/orrerydb/orrery/sqlapi/sql/gateway"
-	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
 // QueryPlan returns the JSON of a query plan, which tells a client how to run the query over the partitions (package
@@ -24,18 +23,6 @@ func QueryPlan(text string, params []Param, features []string, def core.Partitio
 func QueryPlanOf(comp *expand.Computed, text string, params []Param, features []string, def core.PartitionKeyDef,
 	bound bool) ([]byte, error) {
 	return queryPlan(comp.OnlyEmbeddings(), text, params, features, def, bound)
-}
-
-// Resume is where a client goes on in the order of a query (gateway.Resume).
-type Resume = gateway.Resume
-
-// Resumed returns the text of a query for the rows from r on.
-func Resumed(text string, r *Resume) (string, error) {
-	q, err := syntax.Parse(text, syntax.DefaultLimits())
-	if err != nil {
-		return "", err
-	}
-	return r.Text(q)
 }
 
 func queryPlan(comp *expand.Computed, text string, params []Param, features []string, def core.PartitionKeyDef,

@@ -93,6 +93,7 @@ type Request struct {
 	PageSize     int               // rows; 0 or less = as many as fit
 	MaxBytes     int               // a page ends when its rows have this many bytes; 0 = 4 MiB
 	Continuation string            // of the page before; "" = from the start
+	From         *exec.Place       // where an ordered query begins; nil = at its first row
 	MaxToken     int               // most bytes of a continuation; 0 = no limit
 	Explain      bool              // fill Metrics.Explain and Metrics.Indexes
 	Steps        bool              // fill Metrics.Steps
@@ -353,7 +354,8 @@ func (pl *Plan) reportEarlier(c *core.Container, req Request, r *runner, begin s
 // query returns the core's query of an execution: predicate, exact filter, order and limit.
 func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 	p := pl.p
-	q := &exec.Query{PK: req.PK, Compare: value.CompareCosmos, Collation: access.JSONOrder, Explain: req.Steps}
+	q := &exec.Query{PK: req.PK, Compare: value.CompareCosmos, Collation: access.JSONOrder, Explain: req.Steps,
+		From: req.From}
 	for _, rg := range req.Ranges {
 		q.Ranges = append(q.Ranges, struct{ Min, Max string }(rg))
 	}
