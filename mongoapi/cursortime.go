@@ -25,20 +25,15 @@ func (r *request) leave(c *cursor) {
 	}
 }
 
-// limitTime limits the time of a getMore to its own maxTimeMS, or to what its cursor has left. The caller calls spent
-// at the end of the work.
+// limitTime limits the time of a getMore to what its cursor has left. The caller calls spent at the end of the work.
 func (r *request) limitTime(c *cursor) (spent func(), err error) {
-	left := c.left
-	if r.maxTimeMS > 0 && !c.awaits {
-		left = timeLeft{limited: true, d: time.Duration(r.maxTimeMS) * time.Millisecond}
-	}
-	if !left.limited {
+	if !c.left.limited {
 		return func() {}, nil
 	}
 	if r.hit(failpoint.MaxTime) != nil {
 		return nil, errTimeUp
 	}
-	r.ctx, r.cancel = context.WithTimeout(r.ctx, left.d)
+	r.ctx, r.cancel = context.WithTimeout(r.ctx, c.left.d)
 	began := r.s.real.Now()
 	return func() { c.left.d -= r.s.real.Now().Sub(began) }, nil
 }

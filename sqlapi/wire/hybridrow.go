@@ -99,8 +99,10 @@ type RowOperation struct {
 // IsRows reports whether a body consists of rows.
 func IsRows(b []byte) bool { return len(b) > 0 && b[0] == rowVersion }
 
-// EachOperation calls f for each operation of a body that consists of rows. An error is f's, or a status BadRequest.
+// EachOperation calls f for each operation of a body that consists of rows. The operation is the same variable each
+// time. An error is f's, or a status BadRequest.
 func EachOperation(b []byte, f func(*RowOperation) error) error {
+	var op RowOperation
 	for first := true; len(b) > 0 || first; first = false {
 		switch schema := schemaOf(b); {
 		case schema == segmentSchema && len(b) >= segmentSize && b[rowHeader] == 1:
@@ -116,7 +118,7 @@ func EachOperation(b []byte, f func(*RowOperation) error) error {
 			if n > uint64(len(b)) || crc32.ChecksumIEEE(b[:n]) != sum {
 				return errBadRow
 			}
-			var op RowOperation
+			op = RowOperation{}
 			if err := op.parse(b[:n]); err != nil {
 				return err
 			}

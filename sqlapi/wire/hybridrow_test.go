@@ -185,6 +185,20 @@ func TestRowResults(t *testing.T) {
 	}
 }
 
+func BenchmarkRows(b *testing.B) {
+	body := dotNetBody(b)
+	r := RowResult{Status: 201, ETag: []byte(`"00000000-0000-0000-0000-000000000000"`), Charge: 6.5}
+	r.Body = []byte(`{"id":"1","text":"` + strings.Repeat("x", 1000) + `"}`)
+	var out []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		out = AppendRowSegment(out[:0])
+		if err := EachOperation(body, func(*RowOperation) error { out = r.Append(out); return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func FuzzEachOperation(f *testing.F) {
 	f.Add(dotNetBody(f))
 	f.Add(AppendRowSegment(nil))
