@@ -63,7 +63,7 @@ func parseQuery(body []byte) (q querySpec, err error) {
 	return q, err
 }
 
-// readPlace parses where .NET's client goes on in the order of a query; nil when raw is null. Other clients write the place
+// readPlace parses where .NET's client goes on in the order of a query; nil when raw is null. Other clients write it
 // into the text, in place of the filter of the rewritten query.
 //
 // Example: a query has stopped at a row with n = 5. Of the partition of that row, and of those whose turn is later among

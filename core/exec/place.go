@@ -8,9 +8,9 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Place is a place in the order of a query which needn't be that of a row: before the first row with these sort keys, or
-// behind the last one. Rows with other keys are before or behind it as their keys are. A continuation is the place behind
-// one row of an earlier page; a Place is what others know of the order.
+// Place is a place in the order of a query which needn't be that of a row: before the first row with these sort keys,
+// or behind the last one. Rows with other keys are before or behind it as their keys are. A continuation is the place
+// behind one row of an earlier page; a Place is what others know of the order.
 //
 // Example: ORDER BY n. The rows from n = 5 on begin at {Keys: [5]}, and those with a greater n at {Keys: [5], Behind:
 // true}, whether there is a row with n = 5 or not.
@@ -25,8 +25,8 @@ func (q *Query) begin(from *position, layout keys.Entries) (*position, error) {
 		return from, nil
 	}
 	if len(q.OrderBy) == 0 || len(q.From.Keys) != len(q.OrderBy) {
-		return nil, status.New(status.BadRequest, "The query can't begin at %d values, because it is in the order of %d.",
-			len(q.From.Keys), len(q.OrderBy))
+		return nil, status.New(status.BadRequest, "The query can't begin at %d values, because it is in the order "+
+			"of %d.", len(q.From.Keys), len(q.OrderBy))
 	}
 	if from != nil && (from.cut || from.kind != posSort || !q.before(from.keys)) {
 		return from, nil
