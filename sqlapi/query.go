@@ -66,9 +66,9 @@ func parseQuery(body []byte) (q querySpec, err error) {
 // readPlace parses where .NET's client goes on in the order of a query; nil when raw is null. Other clients write it
 // into the text, in place of the filter of the rewritten query.
 //
-// Example: a query has stopped at a row with n = 5. Of the partition of that row, and of those whose turn is later among
-// equal rows, the client wants the rows from 5 on. Of the others it has had those with 5, so exclude is true. It drops
-// the first rows of the row's own partition by their resource ids itself, so the member rid isn't needed.
+// Example: a query has stopped at a row with n = 5. Of the partition of that row, and of those whose turn is later
+// among equal rows, the client wants the rows from 5 on. Of the others it has had those with 5, so exclude is true. It
+// drops the first rows of the row's own partition by their resource ids itself, so the member rid isn't needed.
 //
 // An undefined value is []. An array or object is known by a hash, which tells no place in the order.
 func readPlace(raw []byte) (*exec.Place, error) {
