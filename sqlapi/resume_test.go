@@ -120,9 +120,10 @@ func TestResumedCosts(t *testing.T) {
 	}
 	for _, order := range []string{"c.v", "c.v DESC"} {
 		for _, v := range []string{"10", "250", "490"} {
-			r := a.do("POST", docs, `{"query":"SELECT c._rid, [{\"item\":c.v}] AS orderByItems, c AS payload FROM c `+
-				`WHERE ((true)) ORDER BY `+order+`","resumeFilter":`+resumeFilter(false, v)+`}`, "x-ms-max-item-count: 5",
-				"x-ms-documentdb-isquery: True", "x-ms-documentdb-query-enablecrosspartition: True",
+			r := a.do("POST", docs, `{"query":"SELECT c._rid, [{\"item\":c.v}] AS orderByItems, c AS payload `+
+				`FROM c WHERE ((true)) ORDER BY `+order+`","resumeFilter":`+resumeFilter(false, v)+`}`,
+				"x-ms-max-item-count: 5", "x-ms-documentdb-isquery: True",
+				"x-ms-documentdb-query-enablecrosspartition: True",
 				"x-ms-documentdb-populatequerymetrics: True", "Content-Type: application/query+json").is(200)
 			if got := r.h.Get("x-ms-documentdb-query-metrics"); !strings.Contains(got, "retrievedDocumentCount=5;") {
 				t.Errorf("%s from %s: %s", order, v, got)
