@@ -84,6 +84,9 @@ func Use(ctx context.Context, store *tikv.KVStore, keyspace string, o Options) (
 		e.timeout = DefaultTimeout
 	}
 	e.readOnly, e.older = o.ReadOnly, o.Upgrade
+	if err := store.GetOracle().SetLowResolutionTimestampUpdateInterval(lockLife / 4); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
 	if err := e.claim(ctx, keyspace); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

@@ -19,7 +19,7 @@ type snapshot struct {
 	e      *Engine
 	ctx    context.Context
 	ts     uint64
-	taken  time.Time
+	taken  time.Time // before ts was given
 	closed atomic.Bool
 	based  atomic.Bool // a write has the timestamp
 }
@@ -31,11 +31,19 @@ func (e *Engine) Snapshot(ctx context.Context) (kv.Snapshot, error) {
 	}
 	within, cancel := e.bound(ctx)
 	defer cancel()
-	ts, err := e.timestamp(within)
+	s, err := e.now(within)
 	if err != nil {
 		return nil, e.fail(ctx, err)
 	}
-	return &snapshot{e: e, ctx: ctx, ts: ts, taken: time.Now()}, nil
+	s.ctx = ctx
+	return s, nil
+}
+
+// now is a snapshot with a new timestamp. Its ctx is that of this call.
+func (e *Engine) now(ctx context.Context) (*snapshot, error) {
+	taken := time.Now()
+	ts, err := e.timestamp(ctx)
+	return &snapshot{e: e, ctx: ctx, ts: ts, taken: taken}, err
 }
 
 func (s *snapshot) open() error {

@@ -34,9 +34,14 @@ func (e *Engine) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) 
 	within, cancel := e.boundWrite(ctx, b)
 	defer cancel()
 	var last error
+	late := 0
 	for wait := time.Millisecond; ; wait = min(2*wait, 64*time.Millisecond) {
-		again, err := e.attempt(within, b, pre, crowded(last))
+		begun := time.Now()
+		again, err := e.attempt(within, b, pre, late, crowded(last))
 		last = err
+		if time.Since(begun) > life(b, late) {
+			late++
+		}
 		switch {
 		case err == nil:
 			return committed{}, nil
@@ -64,7 +69,7 @@ func (s *snapshot) WriteFrom(ctx context.Context, b *kv.Batch, pre []kv.Precondi
 	}
 	within, cancel := s.e.boundWrite(ctx, b)
 	defer cancel()
-	again, err := s.e.transact(within, s.ts, b, pre, false)
+	again, err := s.transact(within, b, pre, 0, false)
 	switch {
 	case err == nil:
 		return committed{}, nil
@@ -103,27 +108,29 @@ func (e *Engine) failWrite(ctx context.Context, err error) error {
 	return e.fail(ctx, err)
 }
 
-// attempt is one transaction. again says that it lost to another one, or met too many at a store, and that nothing was
-// applied.
-func (e *Engine) attempt(ctx context.Context, b *kv.Batch, pre []kv.Precondition, alone bool) (again bool, err error) {
-	ts, err := e.timestamp(ctx)
+// attempt is one transaction. late is how many before it took longer than their locks live. again says that it lost to
+// another one, was undone, or met too many at a store, and that nothing was applied.
+func (e *Engine) attempt(ctx context.Context, b *kv.Batch, pre []kv.Precondition, late int, alone bool) (again bool,
+	err error) {
+	s, err := e.now(ctx)
 	if err != nil {
 		return false, err
 	}
-	if err := e.check(ctx, ts, pre); err != nil {
+	if err := s.check(pre); err != nil {
 		return false, err
 	}
 	if b.Len() == 0 { // what was read at one timestamp was so at that moment
 		return false, nil
 	}
-	return e.transact(ctx, ts, b, pre, alone)
+	return s.transact(ctx, b, pre, late, alone)
 }
 
-// transact is a transaction with the timestamp ts, at which its preconditions hold. alone says that it sends one large
-// request at a time.
-func (e *Engine) transact(ctx context.Context, ts uint64, b *kv.Batch, pre []kv.Precondition, alone bool) (again bool,
-	err error) {
-	tx, err := e.store.Begin(tikv.WithStartTS(ts))
+// transact is a transaction with the snapshot's timestamp, at which its preconditions hold. alone says that it sends
+// one large request at a time.
+func (s *snapshot) transact(ctx context.Context, b *kv.Batch, pre []kv.Precondition, late int, alone bool) (
+	again bool, err error) {
+	e := s.e
+	tx, err := e.store.Begin(tikv.WithStartTS(s.ts))
 	if err != nil {
 		return false, err
 	}
@@ -132,8 +139,9 @@ func (e *Engine) transact(ctx context.Context, ts uint64, b *kv.Batch, pre []kv.
 	if b.Frees {
 		tx.SetDiskFullOpt(kvrpcpb.DiskFullOpt_AllowedOnAlmostFull)
 	}
+	tx.SetRPCInterceptor(lockTTL((time.Since(s.taken) + life(b, late)).Milliseconds()))
 	if isLarge(b) {
-		tx.SetRPCInterceptor(&flight{flights: &e.flights, ctx: ctx, alone: alone, sizes: map[string]int{}})
+		tx.AddRPCInterceptor(&flight{flights: &e.flights, ctx: ctx, alone: alone, sizes: map[string]int{}})
 	}
 	if err := e.fill(ctx, tx, b, pre); err != nil {
 		_ = tx.Rollback() // nothing was sent
@@ -143,12 +151,11 @@ func (e *Engine) transact(ctx context.Context, ts uint64, b *kv.Batch, pre []kv.
 	return (conflicts(err) || crowded(err)) && !tikverr.IsErrorUndetermined(err), err
 }
 
-// check compares the preconditions with what was visible at ts, which it reads with one request.
-func (e *Engine) check(ctx context.Context, ts uint64, pre []kv.Precondition) error {
+// check compares the preconditions with what the snapshot has, which it reads with one request.
+func (s *snapshot) check(pre []kv.Precondition) error {
 	if len(pre) == 0 {
 		return nil
 	}
-	s := &snapshot{e: e, ctx: ctx, ts: ts, taken: time.Now()}
 	var v kv.Values
 	keys := make([][]byte, len(pre))
 	for i := range pre {

@@ -4,8 +4,10 @@ package chaos
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -76,7 +78,8 @@ func (r *run) judge() {
 
 // report checks the times of operations, and logs how long users have waited, by the fault that was then.
 func (r *run) report() {
-	ops, failures, moves, longest := map[string]int{}, map[string]int{}, 0, map[string]time.Duration{}
+	ops, failures, moves := map[string]int{}, map[string]int{}, 0
+	longest, why := map[string]time.Duration{}, map[string]string{}
 	for _, p := range r.all {
 		success := map[int]int64{} // by user: the end of its last operation that succeeded, or the begin of its first
 		for _, e := range p.events {
@@ -102,13 +105,15 @@ func (r *run) report() {
 			}
 			ops[e.Op]++
 			waited := p.without(success[e.User], e.End)
-			f := r.during(success[e.User], e.End)
-			longest[f] = max(longest[f], waited)
+			if f := r.during(success[e.User], e.End); waited > longest[f] {
+				longest[f], why[f] = waited, p.attempts(e.User, success[e.User], e.End)
+			}
 			success[e.User] = e.End
 		}
 		for _, at := range success {
-			f := r.during(at, p.ended.UnixNano())
-			longest[f] = max(longest[f], p.without(at, p.ended.UnixNano()))
+			if f, d := r.during(at, p.ended.UnixNano()), p.without(at, p.ended.UnixNano()); d > longest[f] {
+				longest[f], why[f] = d, "\n\tnothing until its process ended"
+			}
 		}
 	}
 	var faults []string
@@ -117,8 +122,21 @@ func (r *run) report() {
 	}
 	r.t.Logf("succeeded: %v, failed: %v, moves: %d, faults: %q", ops, failures, moves, faults)
 	for f, d := range longest {
-		r.t.Logf("longest wait, %s: %v", f, d.Round(time.Millisecond))
+		r.t.Logf("longest wait, %s: %v%s", f, d.Round(time.Millisecond), why[f])
 	}
+}
+
+// attempts describes the operations of a user that ended in a time.
+func (p *process) attempts(user int, from, to int64) string {
+	var b strings.Builder
+	for _, e := range p.events {
+		if e.User == user && e.End > from && e.End <= to {
+			fmt.Fprintf(&b, "\n\t%s %s, %v after its begin, took %v %s", e.Op, e.Key,
+				time.Duration(e.Begun-from).Round(time.Millisecond),
+				time.Duration(e.End-e.Begun).Round(time.Millisecond), e.Err)
+		}
+	}
+	return b.String()
 }
 
 // without returns the time from one moment to another, without that in which the process was paused.

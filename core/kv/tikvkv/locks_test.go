@@ -1,0 +1,133 @@
+package tikvkv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/tikv/client-go/v2/tikvrpc"
+)
+
+// A process is gone between the phases of a commit. Others wait for its locks, and no longer than they live.
+func TestLocksOfADeadProcess(t *testing.T) {
+	for name, next := range map[string]func(*Engine) error{
+		"a get":   func(e *Engine) error { return getAt(e, "k", "old") },
+		"a write": func(e *Engine) error { return putOnce(bg, e, "other") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMock(t)
+			dead, link := m.openFaulty(Options{Timeout: 100 * time.Millisecond})
+			other := m.open("main")
+			put(t, other, "k", "old")
+			link.set(from(tikvrpc.CmdCommit, lost))
+			begun := time.Now()
+			if err := putOnce(bg, dead, "new"); err == nil {
+				t.Fatal("acknowledged without a commit")
+			}
+			if err := next(other); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(begun); took > lockLife+time.Second {
+				t.Errorf("the locks were there for %v", took)
+			}
+			link.set(nil)
+			if err := errors.Join(other.Close(), dead.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A store answers so late that a commit takes longer than its locks live, and a reader has undone it. It is made again,
+// with locks that live twice as long.
+func TestLocksOfASlowCommit(t *testing.T) {
+	t.Parallel()
+	m := newMock(t)
+	slow, link := m.openFaulty(Options{Timeout: 30 * time.Second})
+	other := m.open("main")
+	put(t, other, "k", "old")
+	var lives []uint64 // ms, of one request after the other
+	undone := false
+	link.set(func(_ context.Context, req *tikvrpc.Request) outcome {
+		switch {
+		case req.Type == tikvrpc.CmdPrewrite:
+			lives = append(lives, req.Prewrite().LockTtl)
+		case req.Type == tikvrpc.CmdCommit && !undone:
+			undone = true
+			time.Sleep(lockLife + lockLife/4)
+			if err := getAt(other, "k", "old"); err != nil {
+				t.Error(err)
+			}
+		}
+		return arrives
+	})
+	if err := putOnce(bg, slow, "new"); err != nil {
+		t.Error(err)
+	}
+	if err := getAt(other, "k", "new"); err != nil {
+		t.Error(err)
+	}
+	link.set(nil)
+	once := uint64(lockLife.Milliseconds())
+	if len(lives) != 2 || lives[0]/once != 1 || lives[1]/once != 2 {
+		t.Errorf("locks live %d ms", lives)
+	}
+	if err := errors.Join(other.Close(), slow.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLifeOfLocks(t *testing.T) {
+	for _, tc := range []struct {
+		bytes, late int
+		want        time.Duration
+	}{
+		{1, 0, time.Second}, {1, 1, 2 * time.Second}, {1, 4, 16 * time.Second}, {1, 9, 16 * time.Second},
+		{4 << 20, 0, 5 * time.Second}, {4 << 20, 1, 10 * time.Second},
+	} {
+		t.Run(fmt.Sprint(tc.bytes, " ", tc.late), func(t *testing.T) {
+			var b kv.Batch
+			b.Put([]byte("k"), make([]byte, tc.bytes))
+			if got := life(&b, tc.late); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// putOnce writes the key k.
+func putOnce(ctx context.Context, e *Engine, val string) error {
+	var b kv.Batch
+	b.Put([]byte("k"), []byte(val))
+	_, err := e.Write(ctx, &b, nil)
+	return err
+}
+
+// from is a fault of all requests from the first one of a kind on.
+func from(kind tikvrpc.CmdType, how outcome) func(context.Context, *tikvrpc.Request) outcome {
+	begun := false
+	return func(_ context.Context, req *tikvrpc.Request) outcome {
+		if begun = begun || req.Type == kind; begun {
+			return how
+		}
+		return arrives
+	}
+}
+
+// getAt reads a key in a snapshot. Its value must be one of some.
+func getAt(e *Engine, key string, want ...string) error {
+	s, err := e.Snapshot(bg)
+	if err != nil {
+		return err
+	}
+	v, err := s.Get(nil, []byte(key))
+	if err == nil && !slices.Contains(want, string(v)) {
+		err = fmt.Errorf("got %q, want one of %q", v, want)
+	}
+	return errors.Join(err, s.Close())
+}
