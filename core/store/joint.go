@@ -400,9 +400,7 @@ func (g *jointCommit) commit(ctx context.Context, chs []change, from []*joined) 
 		d.free() // after an error too they begin again: nothing was written
 		return false
 	}
-	if bytes.Equal(g.basis, g.sl.headBytes) {
-		d.on = g.look.snap
-	}
+	d.base(g.look.snap)
 	if err := d.fill(ctx, true); err != nil {
 		d.free()
 		g.eachAlone(from)

@@ -32,6 +32,23 @@ func TestRequests(t *testing.T) {
 			return err
 		}
 	}
+	batch := func(n int) func() error {
+		return func() error {
+			_, err := c.WithTx(bg, key("p"), func(tx *core.Tx) error {
+				id := func(i int) string { return fmt.Sprint("b", i) }
+				if err := tx.Fetch(n, func(i int) value.Value { return value.StringOf(id(i)) }); err != nil {
+					return err
+				}
+				for i := range n {
+					if _, err := tx.Write(&core.Write{Kind: core.Upsert, Doc: item(id(i))}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			return err
+		}
+	}
 	for _, tc := range []struct {
 		name                  string
 		do                    func() error
@@ -55,6 +72,8 @@ func TestRequests(t *testing.T) {
 			}
 			return nil
 		}, 0, 1, 1},
+		{"batch of 20", batch(20), 0, 2, 1},
+		{"the same batch", batch(20), 0, 2, 1},
 	} {
 		f.set(nil)
 		if err := tc.do(); err != nil {
