@@ -205,8 +205,11 @@ func (g *jointCommit) add(m *joined) {
 	g.bytes += len(m.w.Doc)
 }
 
-// take takes members from the queue, in their order.
+// take takes members from the queue, in their order; none if the writes of the container are committed singly.
 func (g *jointCommit) take(late bool) {
+	if g.c.single() {
+		return
+	}
 	j := &g.sl.joint
 	j.mu.Lock()
 	defer j.mu.Unlock()
