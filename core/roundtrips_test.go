@@ -53,6 +53,24 @@ func TestRoundTrips(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
+		{"batch of 20", 4, 4, func(t *testing.T, c *core.Container) {
+			id := func(i int) string { return fmt.Sprint("b", i) }
+			_, err := c.WithTx(bg, pk("p7"), func(tx *core.Tx) error {
+				if err := tx.Fetch(20, func(i int) value.Value { return value.StringOf(id(i)) }); err != nil {
+					return err
+				}
+				for i := range 20 {
+					d := mustDoc(t, fmt.Sprintf(`{"id":%q,"pk":"p7"}`, id(i)))
+					if _, err := tx.Write(&core.Write{Kind: core.Upsert, Doc: d}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}},
 		{"20 of an equality", 4, 3, pageOf(20, eqQuery("k", 1))},
 		{"20 of an equality in many slots", 400, 5, pageOf(20, eqQuery("k", 1))},
 		{"ORDER BY LIMIT 10", 4, 6, pageOf(10, leastBy("n", 10))},

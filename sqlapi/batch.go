@@ -281,6 +281,9 @@ func (c *call) runBatch(ct *core.Container, pk core.PartitionKey, ops []batchOp)
 	done, err := ct.WithTx(c.Ctx(), pk, func(tx *core.Tx) error {
 		tx.Eager() // the reply names the operation that takes another item's unique value
 		failed = -1
+		if err := tx.Fetch(len(ops), func(i int) value.Value { return ops[i].write.ID }); err != nil {
+			return err
+		}
 		held := 0
 		for i := range ops {
 			o := &ops[i]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/tableapi/batch"
 	"github.com/orrerydb/orrery/tableapi/edm"
 	"github.com/orrerydb/orrery/tableapi/odata"
@@ -118,6 +119,9 @@ func (c *call) commit(v *view, ops []groupOp) error {
 	}
 	done, err := v.WithTx(c.Ctx(), keys[0].pk, func(tx *core.Tx) error {
 		tx.Eager() // the reply names the operation that takes another item's unique value
+		if err := tx.Fetch(len(keys), func(i int) value.Value { return keys[i].id }); err != nil {
+			return err
+		}
 		for i := range ops {
 			o := &ops[i]
 			w, err := v.write(&o.build, &o.operation, keys[i])

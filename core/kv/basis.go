@@ -5,8 +5,9 @@ import "context"
 // Basis is a Snapshot that a write can be based on. An engine over a network has such snapshots: it need not read the
 // preconditions of the write again.
 type Basis interface {
-	// WriteFrom is Engine.Write of preconditions that the caller has read in the snapshot, and that hold there. A write
-	// to one of their keys since the snapshot makes it fail with ErrConflict, unless the precondition holds again.
+	// WriteFrom is Engine.Write of preconditions of which the caller has seen that they hold, in the snapshot or later.
+	// A write to one of their keys since the snapshot makes it fail with ErrConflict, unless the precondition holds at
+	// the commit.
 	WriteFrom(ctx context.Context, b *Batch, pre []Precondition) (Commit, error)
 }
 

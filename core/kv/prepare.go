@@ -12,8 +12,8 @@ type Prepared interface {
 	// Patch overwrites the first bytes of the value of operation i (the i of Batch.Op) with head, which must not be
 	// longer than the value. The operation must be a PutOpen.
 	Patch(i int, head []byte)
-	// On says that the preconditions of Write were read in s, and hold there. s stays open until Write has returned. An
-	// engine that can base a write on a snapshot (Basis) doesn't read them again.
+	// On says that the preconditions of Write hold in s, or have been seen to hold since then. s stays open until Write
+	// has returned. An engine that can base a write on a snapshot (Basis) doesn't read them again.
 	On(s Snapshot)
 	// Write is Engine.Write of the prepared operations followed by those of late. late may be reused when Write has
 	// returned.

@@ -205,8 +205,11 @@ func (g *jointCommit) add(m *joined) {
 	g.bytes += len(m.w.Doc)
 }
 
-// take takes members from the queue, in their order.
+// take takes members from the queue, in their order; none if the writes of the container are committed singly.
 func (g *jointCommit) take(late bool) {
+	if g.c.single() {
+		return
+	}
 	j := &g.sl.joint
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -400,9 +403,7 @@ func (g *jointCommit) commit(ctx context.Context, chs []change, from []*joined) 
 		d.free() // after an error too they begin again: nothing was written
 		return false
 	}
-	if bytes.Equal(g.basis, g.sl.headBytes) {
-		d.on = g.look.snap
-	}
+	d.base(g.look.snap)
 	if err := d.fill(ctx, true); err != nil {
 		d.free()
 		g.eachAlone(from)

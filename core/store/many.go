@@ -281,7 +281,9 @@ func (m *many) commit(chs []change, from []int, seen *seenTogether) bool {
 		d.free()
 		return false
 	}
-	d.base(seen)
+	if seen != nil {
+		d.base(seen.look.snap)
+	}
 	if d.fill(m.ctx, true) != nil {
 		d.free()
 		return false

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"slices"
+
+	"github.com/orrerydb/orrery/core/kv"
 )
 
 // seenTogether is what several writes of one WriteMany are decided on, read with one look. With an engine that isn't
@@ -80,16 +82,13 @@ func (s *seenTogether) ready(ctx context.Context, c *Container, w *Write, ch *ch
 	return c.choose(ctx, w, ch, res)
 }
 
-// base bases the write of a draft on the snapshot in which all of its heads were read. The caller holds the latches of
-// its slots.
-func (d *draft) base(s *seenTogether) {
-	if s == nil {
-		return
-	}
+// base bases the write of a draft on the snapshot in which the first change of each part has read the slot's head, if
+// these are still the heads. The caller holds the latches of its slots.
+func (d *draft) base(snap kv.Snapshot) {
 	for i := range d.parts {
-		if p := &d.parts[i]; !bytes.Equal(p.chs[0].basis, p.sl.headBytes) {
+		if p := &d.parts[i]; p.chs[0].basis == nil || !bytes.Equal(p.chs[0].basis, p.sl.headBytes) {
 			return
 		}
 	}
-	d.on = s.look.snap
+	d.on = snap
 }

@@ -457,14 +457,21 @@ func (c *Container) readOldShared(ctx context.Context, ch *change) error {
 func (tx *Tx) look() error {
 	l, err := tx.c.look(tx.ctx, func(of *Slots) ([]*Slot, [][]byte) {
 		tx.at.slot, tx.at.version = of.at(tx.at.place), of.m.MapVersion
-		return []*Slot{tx.at.slot}, nil
+		if tx.c.def.Load().KeyIsID() {
+			return []*Slot{tx.at.slot}, nil
+		}
+		return []*Slot{tx.at.slot}, [][]byte{tx.logicalKey()}
 	})
 	if err != nil {
 		return err
 	}
 	var h Head
 	tx.basis = bytes.Clone(l.head(0))
-	if err := h.parse(tx.basis, new(indexFlags)); err != nil {
+	err = h.parse(tx.basis, new(indexFlags))
+	if err == nil && !tx.c.def.Load().KeyIsID() {
+		err = tx.sets(l.more(0))
+	}
+	if err != nil {
 		l.close()
 		return err
 	}

@@ -168,6 +168,7 @@ func (t *Transaction) write(ctx context.Context, d *draft) (waits []pending, rac
 	for i := range d.parts {
 		waits = append(waits, pending{slot: d.parts[i].sl, lsn: d.parts[i].sl.head.LSN})
 	}
+	d.base(t.snap)
 	if err := d.fill(ctx, false); err != nil {
 		d.free()
 		if h := heldBy(err); h != nil && !h.expired {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -53,7 +54,8 @@ type Tx struct {
 	asked  bool        // the Tx has queried
 	old    bool        // a read has found the snapshot too old
 	strict bool        // absences are looked for in the snapshot only
-	was    LogicalHead // of the logical partition in the snapshot, if asked
+	was    LogicalHead // of the logical partition in the snapshot, if hasWas
+	hasWas bool
 }
 
 // txItem is one item that the Tx has read or written.
@@ -188,8 +190,7 @@ func (tx *Tx) logical() (h LogicalHead, err error) {
 	if tx.c.def.Load().KeyIsID() {
 		return h, nil
 	}
-	key := append(keys.AppendPrefix(nil, tx.at.slot.key, keys.KindLogical), tx.at.suffix...)
-	h, err = tx.c.logicalHead(tx.ctx, nil, key)
+	h, err = tx.c.logicalHead(tx.ctx, nil, tx.logicalKey())
 	return h, translate(err)
 }
 
@@ -197,27 +198,39 @@ func (tx *Tx) logical() (h LogicalHead, err error) {
 // filter says that the item is absent. The filter shows the current state and not the snapshot, and the commit checks
 // whether the item is still absent.
 func (tx *Tx) item(id value.Value, create bool) (*txItem, error) {
-	at, err := tx.c.locate(make([]byte, 0, 96), tx.pk, id)
+	at, err := tx.place(id)
 	if err != nil {
 		return nil, err
 	}
-	at.slot, at.version = tx.at.slot, tx.at.version // all items of a Tx use one version of the slot map
 	if t := tx.items[string(at.ident)]; t != nil {
 		return t, nil
 	}
-	t := &txItem{id: at}
 	if create && !tx.strict && tx.c.lacks(&at, true) {
+		t := &txItem{id: at}
 		tx.shown = max(tx.shown, at.slot.begun.Load())
 		tx.items[string(at.ident)] = t
 		return t, nil
 	}
-	b, err := tx.snap.Get(nil, append(keys.AppendPrefix(nil, at.slot.key, keys.KindItem), at.suffix...))
-	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		tx.shown = max(tx.shown, tx.begun)
-	case err != nil:
+	b, err := tx.snap.Get(nil, at.itemKey())
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return nil, tx.readError(err)
-	default:
+	}
+	return tx.found(at, b)
+}
+
+// place returns where an item is. All items of a Tx use one version of the slot map.
+func (tx *Tx) place(id value.Value) (identity, error) {
+	at, err := tx.c.locate(make([]byte, 0, 96), tx.pk, id)
+	at.slot, at.version = tx.at.slot, tx.at.version
+	return at, err
+}
+
+// found makes the state of an item of what the snapshot has of it, which it keeps; nil: it is absent.
+func (tx *Tx) found(at identity, b []byte) (*txItem, error) {
+	t := &txItem{id: at}
+	if b == nil {
+		tx.shown = max(tx.shown, tx.begun)
+	} else {
 		t.old = &Item{ident: at.ident, paths: len(tx.pk)}
 		if err := decodeEnvelope(b, t.old); err != nil {
 			return nil, err
@@ -229,6 +242,31 @@ func (tx *Tx) item(id value.Value, create bool) (*txItem, error) {
 	}
 	tx.items[string(at.ident)] = t
 	return t, nil
+}
+
+// Fetch reads n items at once, if the engine is over a network: those that the function is going to read and write. It
+// is never needed. With a local engine, which reads each when it is needed, it does nothing.
+func (tx *Tx) Fetch(n int, id func(i int) value.Value) error {
+	if n < 2 || !tx.c.st.eng.Remote() {
+		return nil
+	}
+	all, names := make([]identity, 0, n), make([][]byte, 0, n)
+	for i := range n {
+		at, err := tx.place(id(i))
+		if err == nil && tx.items[string(at.ident)] == nil { // the call that needs the item has the error
+			all, names = append(all, at), append(names, at.itemKey())
+		}
+	}
+	var v kv.Values
+	if err := tx.snap.GetMany(&v, names); err != nil {
+		return tx.readError(err)
+	}
+	for i, at := range all {
+		if _, err := tx.found(at, v.At(i)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Read returns an item as the Tx sees it; NotFound when it is absent.
@@ -328,7 +366,7 @@ func (tx *Tx) commit() (p pending, raced bool, err error) {
 		if t.old == nil && t.cur == nil {
 			continue
 		}
-		ch := change{id: t.id, old: t.old, expired: t.exp}
+		ch := change{id: t.id, old: t.old, expired: t.exp, basis: tx.basis}
 		var doc []byte
 		if t.cur != nil {
 			doc = t.cur.Doc
@@ -389,8 +427,8 @@ func (tx *Tx) attempt(chs []change) (p pending, raced, again bool, err error) {
 		return p, false, false, err
 	}
 	defer sl.mu.Unlock()
-	var now LogicalHead
-	if err = c.adopt(tx.ctx, sl, tx.basis); err == nil {
+	now := tx.was
+	if err = c.adopt(tx.ctx, sl, tx.basis); err == nil && !(tx.hasWas && bytes.Equal(tx.basis, sl.headBytes)) {
 		now, err = tx.logical()
 	}
 	valid := false
@@ -402,6 +440,7 @@ func (tx *Tx) attempt(chs []change) (p pending, raced, again bool, err error) {
 		return p, err == nil, false, err
 	}
 	d.parts[0].known = &now
+	d.base(tx.snap)
 	p, raced, err = d.commit(tx.ctx)
 	return p, raced, raced && c.st.others, err
 }

@@ -75,15 +75,33 @@ func (tx *Tx) watch() error {
 		tx.asked = true
 		return nil
 	}
-	b, err := tx.snap.Get(nil, append(keys.AppendPrefix(nil, tx.at.slot.key, keys.KindLogical), tx.at.suffix...))
-	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		err = nil
-	case err == nil:
-		err = tx.was.decode(b)
+	if !tx.hasWas {
+		b, err := tx.snap.Get(nil, tx.logicalKey())
+		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			return tx.readError(err)
+		}
+		if err := tx.sets(b); err != nil {
+			return err
+		}
 	}
-	tx.asked = err == nil
-	return tx.readError(err)
+	tx.asked = true
+	return nil
+}
+
+// sets takes over the stored head of the logical partition in the snapshot; nil: there is none.
+func (tx *Tx) sets(b []byte) error {
+	if b != nil {
+		if err := tx.was.decode(b); err != nil {
+			return err
+		}
+	}
+	tx.hasWas = true
+	return nil
+}
+
+// logicalKey returns the key of the head of the logical partition.
+func (tx *Tx) logicalKey() []byte {
+	return append(keys.AppendPrefix(nil, tx.at.slot.key, keys.KindLogical), tx.at.suffix...)
 }
 
 // heldSnapshot is a snapshot that its user must not close.

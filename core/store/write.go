@@ -122,7 +122,7 @@ const maxRaces = 64
 
 // Write writes one item; it is durable when Write returns.
 func (c *Container) Write(ctx context.Context, w *Write) (Result, error) {
-	if c.st.others && !c.single() {
+	if c.st.others {
 		return c.writeJoint(ctx, w)
 	}
 	return c.writeAlone(ctx, w)

@@ -11,19 +11,21 @@ import (
 func testBasis(t *testing.T, e kv.Engine) {
 	for _, tc := range []struct {
 		name  string
+		first string // what b is in the snapshot
 		since string // a write since the snapshot; "": none
 		want  error
 		then  string
 	}{
-		{"nothing has changed", "", nil, "a=2 b=1"},
-		{"another key has changed", "c=1", nil, "a=2 b=1 c=1"},
-		{"the value is another one", "b=2", kv.ErrConflict, "a=1 b=2"},
-		{"the key is gone", "b", kv.ErrConflict, "a=1"},
-		{"the value is the same again", "b=1", nil, "a=2 b=1"},
-		{"a key that is written has changed", "a=3", nil, "a=2 b=1"},
+		{"nothing has changed", "b=1", "", nil, "a=2 b=1"},
+		{"another key has changed", "b=1", "c=1", nil, "a=2 b=1 c=1"},
+		{"the value is another one", "b=1", "b=2", kv.ErrConflict, "a=1 b=2"},
+		{"the key is gone", "b=1", "b", kv.ErrConflict, "a=1"},
+		{"the value is the same again", "b=1", "b=1", nil, "a=2 b=1"},
+		{"it holds only since then", "b=0", "b=1", nil, "a=2 b=1"},
+		{"a key that is written has changed", "b=1", "a=3", nil, "a=2 b=1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			put(t, e, "a=1", "b=1", "c")
+			put(t, e, "a=1", tc.first, "c")
 			s := Snapshot(t, e)
 			if tc.since != "" {
 				put(t, e, tc.since)

@@ -18,8 +18,8 @@ import (
 // while stores elect a leader. It has changed nothing, and is made again, with locks that live twice as long. So stores
 // that are slower than lockLife make a commit late, not impossible.
 //
-// The client compares a lock's end with the last timestamp that it was given. It asks for one every lockLife / 4, in case
-// nobody else in the process does.
+// The client compares a lock's end with the last timestamp that it was given. It asks for one every lockLife / 4, in
+// case nobody else in the process does.
 //
 // Example: a process is killed between the phases of a commit of 2 KB. A writer meets the lock 0.2 s later, and waits
 // for 0.8 s. If its process does nothing else, it may notice a quarter of a second later that this time is over.

@@ -24,11 +24,39 @@ func TestRequests(t *testing.T) {
 	}
 	h := &history{t: t, all: []*core.Engine{of}, ended: map[string]int64{}, shown: map[string]map[int64]int64{}}
 	h.make() // numbers are reserved
+	only, err := of.CreateContainer(bg, "db", core.ContainerSpec{ID: "only", UniqueKeys: [][]string{{"/v"}},
+		PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := only.Write(bg, core.Write{Kind: core.Create, Doc: parse(t, `{"id":"a","pk":"p","v":2}`)}); err != nil {
+		t.Fatal(err)
+	}
 	c := h.container(0)
+	if _, err := c.Read(bg, key("p"), value.StringOf("none")); err == nil { // it follows the catalog from here on
+		t.Fatal("an item that is absent was read")
+	}
 	item := func(id string) []byte { return parse(t, fmt.Sprintf(`{"id":%q,"pk":"p","v":1}`, id)) }
 	write := func(kind core.WriteKind) func() error {
 		return func() error {
 			_, err := c.Write(bg, core.Write{Kind: kind, Doc: item("i")})
+			return err
+		}
+	}
+	batch := func(n int) func() error {
+		return func() error {
+			_, err := c.WithTx(bg, key("p"), func(tx *core.Tx) error {
+				id := func(i int) string { return fmt.Sprint("b", i) }
+				if err := tx.Fetch(n, func(i int) value.Value { return value.StringOf(id(i)) }); err != nil {
+					return err
+				}
+				for i := range n {
+					if _, err := tx.Write(&core.Write{Kind: core.Upsert, Doc: item(id(i))}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
 			return err
 		}
 	}
@@ -43,6 +71,10 @@ func TestRequests(t *testing.T) {
 			_, err := c.Read(bg, key("p"), value.StringOf("i"))
 			return err
 		}, 0, 1, 0},
+		{"create with a unique key", func() error {
+			_, err := only.Write(bg, core.Write{Kind: core.Create, Doc: item("i")})
+			return err
+		}, 1, 1, 1},
 		{"20 creates", func() error {
 			var ws []core.Write
 			for i := range 20 {
@@ -55,6 +87,8 @@ func TestRequests(t *testing.T) {
 			}
 			return nil
 		}, 0, 1, 1},
+		{"batch of 20", batch(20), 0, 2, 1},
+		{"the same batch", batch(20), 0, 2, 1},
 	} {
 		f.set(nil)
 		if err := tc.do(); err != nil {

@@ -297,3 +297,36 @@ func BenchmarkManyPartitions(b *testing.B) {
 		b.ReportMetric(ours/bare, "core/bare")
 	})
 }
+
+// BenchmarkBatches is a client that replaces 20 items in one transaction, as a transactional batch does, with and
+// without reading them at once. trips is the time of one by that of a request of the simulation.
+func BenchmarkBatches(b *testing.B) {
+	const items = 20
+	onBoth(b, func(b *testing.B, e *Engine) {
+		r := newRig(b, e, 1)
+		id := func(i int) value.Value { return value.StringOf(fmt.Sprint("b", i)) }
+		batch := func(n int) {
+			if _, err := r.c.WithTx(bg, core.PartitionKey{value.StringOf("p0")}, func(tx *core.Tx) error {
+				if err := tx.Fetch(n, id); err != nil {
+					return err
+				}
+				for i := range items {
+					if _, err := tx.Write(&core.Write{Kind: core.Upsert, Doc: parse(b, fmt.Sprintf(
+						`{"id":%q,"pk":"p0","n":%d}`, id(i).Str(), r.next.Add(1)))}); err != nil {
+						return err
+					}
+				}
+				return nil
+			}); err != nil {
+				b.Error(err)
+			}
+		}
+		batch(items)
+		b.ResetTimer()
+		for name, n := range map[string]int{"fetched": items, "alone": 0} {
+			per := rate(1, b.N, func(int) { batch(n) })
+			b.ReportMetric(per, name+"/s")
+			b.ReportMetric(1/per/tripTime.Seconds(), name+"-trips")
+		}
+	})
+}
