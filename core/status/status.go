@@ -70,6 +70,8 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.cause }
 
 // New returns an Error with a message that is safe to show to a client.
+//
+//go:noinline // called from many places, see decision 41
 func New(c Code, format string, args ...any) *Error {
 	return &Error{Code: c, Msg: fmt.Sprintf(format, args...), Index: -1}
 }

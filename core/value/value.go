@@ -202,6 +202,8 @@ func (v Value) Ticks() uint16 { return v.frac }
 func (v Value) Raw64() uint64 { return v.n }
 
 // Clone returns a copy of v with its own bytes.
+//
+//go:noinline // called from many places, see decision 41
 func (v Value) Clone() Value {
 	if v.b != nil {
 		v.b = append(make([]byte, 0, len(v.b)), v.b...)

@@ -48,6 +48,8 @@ type def struct {
 var registry map[string]def
 
 // argErr reports wrong arguments of a step.
+//
+//go:noinline // called from many places, see decision 41
 func (in *inst) argErr(what string) error {
 	return errf(Compile, "The arguments of the step %s() are wrong: %s", in.op, what)
 }
