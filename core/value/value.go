@@ -316,7 +316,7 @@ func (v Value) Iter() Iter {
 type Iter struct {
 	rest []byte
 	el   []byte
-	name int // length of the element's name
+	key  []byte
 	val  Value
 }
 
@@ -333,7 +333,7 @@ func (it *Iter) Next() bool {
 			break
 		}
 		n += i + 1
-		it.el, it.name, it.rest = b[:n], i-1, b[n:]
+		it.el, it.key, it.rest = b[:n], b[1:i], b[n:]
 		return true
 	}
 	it.rest = nil
@@ -341,12 +341,7 @@ func (it *Iter) Next() bool {
 }
 
 // Key returns the field name, or the decimal index in an array.
-func (it *Iter) Key() []byte {
-	if len(it.el) == 0 {
-		return nil
-	}
-	return it.el[1 : 1+it.name]
-}
+func (it *Iter) Key() []byte { return it.key }
 
 // Value returns the element's value.
 func (it *Iter) Value() Value { return it.val }
