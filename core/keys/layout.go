@@ -221,6 +221,8 @@ const (
 )
 
 // AppendMeta appends a catalog key.
+//
+//go:noinline // called from many places, see decision 41
 func AppendMeta(dst []byte, k MetaKind, parent uint32, name string) []byte {
 	dst = append(dst, spaceMeta, byte(k))
 	dst = binary.BigEndian.AppendUint32(dst, parent)

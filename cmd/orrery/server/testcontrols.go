@@ -166,6 +166,8 @@ func controlled[Q any](s *Server, do func(Q) (any, error)) gin.HandlerFunc {
 }
 
 // control is controlled for all types of a request: begin returns where the body goes, and what is done after that.
+//
+//go:noinline // each caller would get its own copy of the closure
 func (s *Server) control(begin func() (body any, do func() (any, error))) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if !s.hasKey(c.Request) {
