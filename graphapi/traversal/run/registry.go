@@ -159,13 +159,11 @@ func init() {
 // Steps lists the names of all steps. supported is false for those that aren't supported.
 func Steps() (names []string, supported map[string]bool) {
 	supported = map[string]bool{"V": true, "E": true, "until": true, "emit": true, "times": true}
-	for n, d := range registry {
-		if d.build != nil {
-			supported[n] = true
+	for i := range steps {
+		names = append(names, steps[i].name)
+		if steps[i].build != nil {
+			supported[steps[i].name] = true
 		}
-	}
-	for n := range registry {
-		names = append(names, n)
 	}
 	names = append(names, "until", "emit", "times")
 	sort.Strings(names)
