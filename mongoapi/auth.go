@@ -162,8 +162,8 @@ func (c *conn) login(as loginAs) {
 }
 
 func appendSASL(dst []byte, payload string, done bool) []byte {
-	dst = putInt32(dst, "conversationId", 1)
-	dst = putBool(dst, "done", done)
+	dst = bson.AppendInt32(dst, "conversationId", 1)
+	dst = bson.AppendBool(dst, "done", done)
 	return bson.AppendBinary(dst, "payload", []byte(payload))
 }
 

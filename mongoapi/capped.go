@@ -51,15 +51,15 @@ func (r *request) appendCapped(dst []byte, body value.Value) ([]byte, error) {
 	if r.s.eng.Shared() {
 		return dst, merr.NotSupported("a capped collection on a store that several servers share")
 	}
-	dst = putBool(dst, "capped", true)
-	dst = putInt64(dst, "size", n)
+	dst = bson.AppendBool(dst, "capped", true)
+	dst = bson.AppendInt64(dst, "size", n)
 	if most.IsDefined() {
 		m, err := cappedMax(most)
 		if err != nil {
 			return dst, err
 		}
 		if m > 0 {
-			dst = putInt64(dst, "max", m)
+			dst = bson.AppendInt64(dst, "max", m)
 		}
 	}
 	return dst, nil
@@ -95,7 +95,7 @@ func (k *coll) shownOf(shown exec.Shown) exec.Shown {
 // appendCappedStats appends what collStats says about limits.
 func (k *coll) appendCappedStats(dst []byte, scale int64) []byte {
 	c := k.Spec().Capped
-	dst = putBool(dst, "capped", c != nil)
+	dst = bson.AppendBool(dst, "capped", c != nil)
 	if c == nil {
 		return dst
 	}
@@ -379,13 +379,13 @@ func (r *request) copyCapped(name, to string) (err error) {
 		return merr.New(merr.InvalidOptions, "Capped collection size must be greater than zero")
 	}
 	at, spec := bson.Begin(nil)
-	spec = putBool(spec, "capped", true)
+	spec = bson.AppendBool(spec, "capped", true)
 	spec = value.AppendElement(spec, "size", r.body.Get("size"))
 	at1, opts := bson.Begin(nil)
-	if opts, err = r.appendCapped(opts, value.ObjectOf(putEnd(spec, at))); err != nil {
+	if opts, err = r.appendCapped(opts, value.ObjectOf(bson.End(spec, at))); err != nil {
 		return err
 	}
-	opts = putEnd(opts, at1)
+	opts = bson.End(opts, at1)
 	temp := "tmp.capped." + r.s.clk.UUID().String()
 	k, _, err := r.ensure(r.db, temp, func(s *core.ContainerSpec) {
 		s.Properties = map[string][]byte{optionsProperty: opts}

@@ -105,15 +105,15 @@ func (c *clusterClock) append(dst []byte, t, operation uint64) []byte {
 
 // element returns the element $clusterTime of a second.
 func (c *clusterClock) element(second uint32) []byte {
-	at, dst := putObject(nil, "$clusterTime")
+	at, dst := bson.BeginObject(nil, "$clusterTime")
 	dst = value.AppendElement(dst, "clusterTime", value.TimestampOf(0))
-	sa, dst := putObject(dst, "signature")
+	sa, dst := bson.BeginObject(dst, "signature")
 	dst = bson.AppendBinary(dst, "hash", c.sign(second))
 	keyID := int64(0)
 	if c.key != nil {
 		keyID = 1
 	}
-	return putEnd(putEnd(putInt64(dst, "keyId", keyID), sa), at)
+	return bson.End(bson.End(bson.AppendInt64(dst, "keyId", keyID), sa), at)
 }
 
 // timeText returns a cluster time as error texts show it.
@@ -147,7 +147,7 @@ func (r *request) timed(reply []byte, at int) []byte {
 	case r.seen != 0 && !r.writes:
 		operation = r.seen
 	}
-	return putEnd(r.s.times.append(reply[:len(reply)-1], t, operation), at)
+	return bson.End(r.s.times.append(reply[:len(reply)-1], t, operation), at)
 }
 
 // checkAfter checks the time after which a command wants to read.

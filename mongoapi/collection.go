@@ -294,7 +294,7 @@ func (r *request) newDocument(k *coll, d value.Value) (value.Value, error) {
 				b = append(b, it.Element()...)
 			}
 		}
-		d = value.ObjectOf(putEnd(b, at))
+		d = value.ObjectOf(bson.End(b, at))
 	}
 	if n := len(d.Bytes()); n > maxDocument {
 		return d, merr.New(merr.BSONObjectTooLarge, "object to insert too large. size in bytes: %d, max size: %d", n,
@@ -373,10 +373,10 @@ func (k *coll) checkShardKey(old, now value.Value) error {
 func (k *coll) duplicateKey(id value.Value) *merr.Error {
 	e := merr.New(merr.DuplicateKey, "E11000 duplicate key error collection: %s index: _id_ dup key: { _id: %s }",
 		k.namespace(), update.Show(id))
-	at, b := putObject(nil, "keyPattern")
-	b = putEnd(putInt32(b, "_id", 1), at)
-	at, b = putObject(b, "keyValue")
-	e.Extra = putEnd(value.AppendElement(b, "_id", id), at)
+	at, b := bson.BeginObject(nil, "keyPattern")
+	b = bson.End(bson.AppendInt32(b, "_id", 1), at)
+	at, b = bson.BeginObject(b, "keyValue")
+	e.Extra = bson.End(value.AppendElement(b, "_id", id), at)
 	return e
 }
 
@@ -385,20 +385,20 @@ func (k *coll) duplicateKey(id value.Value) *merr.Error {
 func (k *coll) duplicateValue(dup *core.Duplicate, specs []value.Value) *merr.Error {
 	at, b := bson.Begin(nil)
 	for _, p := range dup.Paths {
-		b = putInt32(b, strings.Join(p, "."), 1)
+		b = bson.AppendInt32(b, strings.Join(p, "."), 1)
 	}
 	under := value.Undef()
 	if dup.Index == "_id_" {
 		under = k.option("collation")
 	}
-	key := value.ObjectOf(putEnd(b, at))
+	key := value.ObjectOf(bson.End(b, at))
 	for _, d := range specs {
 		if d.Get("name").Str() == dup.Index {
 			key, under = d.Get("key"), d.Get("collation")
 		}
 	}
 	shown := strings.Builder{}
-	at, b = putObject(value.AppendElement(nil, "keyPattern", key), "keyValue")
+	at, b = bson.BeginObject(value.AppendElement(nil, "keyPattern", key), "keyValue")
 	for i, it := 0, key.Iter(); i < len(dup.Values) && it.Next(); i++ {
 		v := dup.Values[i]
 		if i > 0 {
@@ -413,7 +413,7 @@ func (k *coll) duplicateValue(dup *core.Duplicate, specs []value.Value) *merr.Er
 	}
 	e := merr.New(merr.DuplicateKey, "E11000 duplicate key error collection: %s index: %s%s dup key: { %s }",
 		k.namespace(), dup.Index, of, shown.String())
-	e.Extra = putEnd(b, at)
+	e.Extra = bson.End(b, at)
 	return e
 }
 

@@ -21,9 +21,9 @@ func rolesOf(s users.Store, who *users.Principal) func() (value.Value, error) {
 		var out []value.Value
 		for _, n := range roles {
 			at, b := bson.Begin(nil)
-			b = putString(b, "_id", n.DB+"."+n.Role)
-			b = putString(b, "role", n.Role)
-			out = append(out, value.ObjectOf(putEnd(putString(b, "db", n.DB), at)))
+			b = bson.AppendString(b, "_id", n.DB+"."+n.Role)
+			b = bson.AppendString(b, "role", n.Role)
+			out = append(out, value.ObjectOf(bson.End(bson.AppendString(b, "db", n.DB), at)))
 		}
 		return value.MakeArray(out), nil
 	}
@@ -49,10 +49,10 @@ func connectionStatus(r *request, dst []byte) ([]byte, error) {
 			set = rights.NewSet(ps...)
 		}
 		at, b := bson.Begin(nil)
-		b = putString(b, "user", name.User)
-		names = append(names, value.ObjectOf(putEnd(putString(b, "db", name.DB), at)))
+		b = bson.AppendString(b, "user", name.User)
+		names = append(names, value.ObjectOf(bson.End(bson.AppendString(b, "db", name.DB), at)))
 	}
-	at, dst := putObject(dst, "authInfo")
+	at, dst := bson.BeginObject(dst, "authInfo")
 	dst = value.AppendElement(dst, "authenticatedUsers", value.MakeArray(names))
 	dst = users.AppendRoles(dst, "authenticatedUserRoles", roles)
 	if args.Flag(r.body, "showPrivileges", false) {
@@ -62,5 +62,5 @@ func connectionStatus(r *request, dst []byte) ([]byte, error) {
 		}
 		dst = users.AppendPrivileges(dst, "authenticatedUserPrivileges", ps)
 	}
-	return putEnd(dst, at), nil
+	return bson.End(dst, at), nil
 }

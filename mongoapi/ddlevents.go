@@ -15,11 +15,11 @@ import (
 // eventOf returns the note of a change with a description; Undefined: none.
 func eventOf(kind string, description value.Value) []byte {
 	at, b := bson.Begin(nil)
-	b = putString(b, "type", kind)
+	b = bson.AppendString(b, "type", kind)
 	if description.IsDefined() {
 		b = value.AppendElement(b, "operationDescription", description)
 	}
-	return putEnd(b, at)
+	return bson.End(b, at)
 }
 
 // createEvent returns the note of a creation with options.
@@ -28,14 +28,14 @@ func createEvent(options []byte) []byte { return eventOf("create", optionsIn(opt
 // enabledImages is the option changeStreamPreAndPostImages of a collection that has it.
 func enabledImages() value.Value {
 	at, b := bson.Begin(nil)
-	return value.ObjectOf(putEnd(putBool(b, "enabled", true), at))
+	return value.ObjectOf(bson.End(bson.AppendBool(b, "enabled", true), at))
 }
 
 // indexEvent returns the note of a change of some indexes.
 func indexEvent(kind string, indexes []value.Value) []byte {
 	at, b := bson.Begin(nil)
 	b = value.AppendElement(b, "indexes", value.MakeArray(indexes))
-	return eventOf(kind, value.ObjectOf(putEnd(b, at)))
+	return eventOf(kind, value.ObjectOf(bson.End(b, at)))
 }
 
 // missing returns the elements of all that some lacks.
@@ -57,7 +57,7 @@ func (r *request) modEvent() []byte {
 			b = append(b, it.Element()...)
 		}
 	}
-	return eventOf("modify", value.ObjectOf(putEnd(b, at)))
+	return eventOf("modify", value.ObjectOf(bson.End(b, at)))
 }
 
 // shardDescription returns what the event of a shardCollection says.
@@ -71,7 +71,7 @@ func shardDescription(body value.Value) value.Value {
 			b = append(b, it.Element()...)
 		}
 	}
-	return value.ObjectOf(putEnd(b, at))
+	return value.ObjectOf(bson.End(b, at))
 }
 
 // imagesOf reads changeStreamPreAndPostImages.

@@ -77,23 +77,23 @@ func (r *request) appendDefaults(dst []byte, d value.Value) []byte {
 	if read.IsDefined() {
 		dst = value.AppendElement(dst, "defaultReadConcern", read)
 	} else {
-		at, b := putObject(dst, "defaultReadConcern")
-		dst = putEnd(putString(b, "level", "local"), at)
+		at, b := bson.BeginObject(dst, "defaultReadConcern")
+		dst = bson.End(bson.AppendString(b, "level", "local"), at)
 	}
 	if write.IsDefined() {
 		dst = value.AppendElement(dst, "defaultWriteConcern", write)
 	} else {
-		at, b := putObject(dst, "defaultWriteConcern")
-		dst = putEnd(putInt32(putString(b, "w", "majority"), "wtimeout", 0), at)
+		at, b := bson.BeginObject(dst, "defaultWriteConcern")
+		dst = bson.End(bson.AppendInt32(bson.AppendString(b, "w", "majority"), "wtimeout", 0), at)
 	}
 	for _, name := range []string{"updateOpTime", "updateWallClockTime"} {
 		if v := d.Get(name); v.IsDefined() {
 			dst = value.AppendElement(dst, name, v)
 		}
 	}
-	dst = putString(dst, "defaultWriteConcernSource", source(write))
-	dst = putString(dst, "defaultReadConcernSource", source(read))
-	return putDate(dst, "localUpdateWallClockTime", r.s.began.UnixMilli())
+	dst = bson.AppendString(dst, "defaultWriteConcernSource", source(write))
+	dst = bson.AppendString(dst, "defaultReadConcernSource", source(read))
+	return bson.AppendDate(dst, "localUpdateWallClockTime", r.s.began.UnixMilli())
 }
 
 func setDefaultRWConcern(r *request, dst []byte) ([]byte, error) {
@@ -126,7 +126,7 @@ func setDefaultRWConcern(r *request, dst []byte) ([]byte, error) {
 	}
 	now := r.s.clk.Now()
 	at, b := bson.Begin(nil)
-	b = putString(b, "_id", defaultConcernsID)
+	b = bson.AppendString(b, "_id", defaultConcernsID)
 	if read.Len() > 0 {
 		b = value.AppendElement(b, "defaultReadConcern", read)
 	}
@@ -134,7 +134,7 @@ func setDefaultRWConcern(r *request, dst []byte) ([]byte, error) {
 		b = value.AppendElement(b, "defaultWriteConcern", write)
 	}
 	b = value.AppendElement(b, "updateOpTime", value.TimestampOf(uint64(now.Unix())<<32|1))
-	b = putEnd(putDate(b, "updateWallClockTime", now.UnixMilli()), at)
+	b = bson.End(bson.AppendDate(b, "updateWallClockTime", now.UnixMilli()), at)
 	k, err := r.ensureSettings()
 	if err != nil {
 		return dst, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/failpoint"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -16,7 +17,7 @@ func configureFailPoint(r *request, dst []byte) ([]byte, error) {
 		return dst, merr.New(merr.Unauthorized, "configureFailPoint may only be run against the admin database.")
 	}
 	n, err := r.s.fails.Configure(r.body, r.s.clk.Float64)
-	return putInt64(dst, "count", n), err
+	return bson.AppendInt64(dst, "count", n), err
 }
 
 var errHangUp = errors.New("mongoapi: a fail point closes the connection")
@@ -67,9 +68,9 @@ func (r *request) failing(dst []byte, def command) ([]byte, error) {
 		dst = r.appendTopologyVersion(dst)
 	}
 	if r.inTxn && !r.closes() && !f.Labelled { // what follows decides
-		return putEnd(dst, at), nil
+		return bson.End(dst, at), nil
 	}
-	return putEnd(r.appendLabels(dst, int32(code), nil), at), nil
+	return bson.End(r.appendLabels(dst, int32(code), nil), at), nil
 }
 
 // fail does what a fail point does before its place.

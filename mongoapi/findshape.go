@@ -193,7 +193,7 @@ func (s *source) reshape(e *expr.Env, p *project.Projection, key []keyColumn, on
 				v := order.Key(d, order.Column{Path: strings.Split(c.path, ".")})
 				b = value.AppendElement(b, c.path, v)
 			}
-			d = value.ObjectOf(putEnd(b, at))
+			d = value.ObjectOf(bson.End(b, at))
 		case p != nil:
 			if d, err = p.Apply(e, d); err != nil {
 				return d, err
@@ -206,7 +206,7 @@ func (s *source) reshape(e *expr.Env, p *project.Projection, key []keyColumn, on
 		for el := d.Iter(); el.Next(); {
 			b = append(b, el.Element()...)
 		}
-		return value.ObjectOf(putEnd(putInt64(b, "$recordId", int64(it.Number)), at)), nil
+		return value.ObjectOf(bson.End(bson.AppendInt64(b, "$recordId", int64(it.Number)), at)), nil
 	}
 }
 

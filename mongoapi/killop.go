@@ -38,9 +38,9 @@ const opSeparator = ":"
 // appendOpID appends the element opid.
 func (s *Server) appendOpID(b []byte, number uint32) []byte {
 	if p := s.eng.ProcessID(); p != "" {
-		return putString(b, "opid", p+opSeparator+strconv.FormatInt(int64(number), 10))
+		return bson.AppendString(b, "opid", p+opSeparator+strconv.FormatInt(int64(number), 10))
 	}
-	return putInt32(b, "opid", int32(number))
+	return bson.AppendInt32(b, "opid", int32(number))
 }
 
 // parseOpID returns the number of the operation that killOp names.
@@ -97,20 +97,20 @@ func (s *Server) operations() []value.Value {
 			continue
 		}
 		at, b := bson.Begin(nil)
-		b = putString(b, "type", "op")
-		b = putString(b, "host", c.nc.LocalAddr().String())
-		b = putString(b, "desc", "conn"+strconv.Itoa(int(c.id)))
-		b = putInt32(b, "connectionId", c.id)
-		b = putString(b, "client", c.nc.RemoteAddr().String())
-		b = putBool(b, "active", true)
+		b = bson.AppendString(b, "type", "op")
+		b = bson.AppendString(b, "host", c.nc.LocalAddr().String())
+		b = bson.AppendString(b, "desc", "conn"+strconv.Itoa(int(c.id)))
+		b = bson.AppendInt32(b, "connectionId", c.id)
+		b = bson.AppendString(b, "client", c.nc.RemoteAddr().String())
+		b = bson.AppendBool(b, "active", true)
 		b = s.appendOpID(b, op.number)
-		b = putString(b, "op", cmp.Or(kinds[op.name], "command"))
-		b = putString(b, "ns", op.ns)
-		b = putInt64(b, "secs_running", int64(now.Sub(op.since).Seconds()))
-		b = putInt64(b, "microsecs_running", now.Sub(op.since).Microseconds())
-		ca, b := putObject(b, "command")
-		b = putEnd(putString(b, op.name, op.ns), ca)
-		out = append(out, value.ObjectOf(putEnd(b, at)))
+		b = bson.AppendString(b, "op", cmp.Or(kinds[op.name], "command"))
+		b = bson.AppendString(b, "ns", op.ns)
+		b = bson.AppendInt64(b, "secs_running", int64(now.Sub(op.since).Seconds()))
+		b = bson.AppendInt64(b, "microsecs_running", now.Sub(op.since).Microseconds())
+		ca, b := bson.BeginObject(b, "command")
+		b = bson.End(bson.AppendString(b, op.name, op.ns), ca)
+		out = append(out, value.ObjectOf(bson.End(b, at)))
 	}
 	return out
 }
@@ -120,25 +120,25 @@ func (s *Server) idleTransactions() (out []value.Value) {
 	now := s.clk.Now()
 	for _, t := range s.sessions.running(func(t *transaction) bool { return !t.busy.Load() }) {
 		at, b := bson.Begin(nil)
-		b = putString(b, "type", "idleSession")
-		b = putString(b, "desc", "inactive transaction")
-		b = putBool(b, "active", false)
-		sa, b := putObject(b, "lsid")
-		b = putEnd(value.AppendElement(b, "id", t.lsid), sa)
-		ta, b := putObject(b, "transaction")
-		pa, b := putObject(b, "parameters")
-		b = putInt64(b, "txnNumber", t.number)
-		b = putBool(b, "autocommit", false)
-		ra, b := putObject(b, "readConcern")
+		b = bson.AppendString(b, "type", "idleSession")
+		b = bson.AppendString(b, "desc", "inactive transaction")
+		b = bson.AppendBool(b, "active", false)
+		sa, b := bson.BeginObject(b, "lsid")
+		b = bson.End(value.AppendElement(b, "id", t.lsid), sa)
+		ta, b := bson.BeginObject(b, "transaction")
+		pa, b := bson.BeginObject(b, "parameters")
+		b = bson.AppendInt64(b, "txnNumber", t.number)
+		b = bson.AppendBool(b, "autocommit", false)
+		ra, b := bson.BeginObject(b, "readConcern")
 		if t.level != "" {
-			b = putString(b, "level", t.level)
+			b = bson.AppendString(b, "level", t.level)
 		}
-		b = putEnd(putEnd(b, ra), pa)
-		b = putString(b, "startWallClockTime", t.since.UTC().Format(time.RFC3339Nano))
-		b = putInt64(b, "timeOpenMicros", now.Sub(t.since).Microseconds())
-		b = putString(b, "expiryTime", t.since.Add(transactionLife).UTC().Format(time.RFC3339Nano))
-		b = putEnd(b, ta)
-		out = append(out, value.ObjectOf(putEnd(b, at)))
+		b = bson.End(bson.End(b, ra), pa)
+		b = bson.AppendString(b, "startWallClockTime", t.since.UTC().Format(time.RFC3339Nano))
+		b = bson.AppendInt64(b, "timeOpenMicros", now.Sub(t.since).Microseconds())
+		b = bson.AppendString(b, "expiryTime", t.since.Add(transactionLife).UTC().Format(time.RFC3339Nano))
+		b = bson.End(b, ta)
+		out = append(out, value.ObjectOf(bson.End(b, at)))
 	}
 	sort.Slice(out, func(i, j int) bool {
 		return bytes.Compare(out[i].Get("lsid").Get("id").Bytes(), out[j].Get("lsid").Get("id").Bytes()) < 0
@@ -178,5 +178,5 @@ func killOp(r *request, dst []byte) ([]byte, error) {
 		}
 	}
 	r.c.home.mu.Unlock()
-	return putString(dst, "info", "attempting to kill op"), nil
+	return bson.AppendString(dst, "info", "attempting to kill op"), nil
 }

@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -19,11 +20,11 @@ func (r *request) adminOnly() error {
 func connPoolStats(_ *request, dst []byte) ([]byte, error) {
 	for _, f := range []string{"numClientConnections", "numAScopedConnections", "totalInUse", "totalAvailable",
 		"totalLeased", "totalCreated", "totalRefreshing"} {
-		dst = putInt32(dst, f, 0)
+		dst = bson.AppendInt32(dst, f, 0)
 	}
 	for _, f := range []string{"pools", "hosts", "replicaSets"} {
-		at, b := putObject(dst, f)
-		dst = putEnd(b, at)
+		at, b := bson.BeginObject(dst, f)
+		dst = bson.End(b, at)
 	}
 	return dst, nil
 }
@@ -42,7 +43,7 @@ func fsync(r *request, dst []byte) ([]byte, error) {
 	if args.Flag(r.body, "lock", false) {
 		return dst, merr.NotSupported("the option lock of fsync")
 	}
-	return putInt32(dst, "numFiles", 1), nil
+	return bson.AppendInt32(dst, "numFiles", 1), nil
 }
 
 func fsyncUnlock(r *request, dst []byte) ([]byte, error) {

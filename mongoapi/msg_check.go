@@ -93,19 +93,19 @@ func validateCollection(r *request, dst []byte) ([]byte, error) {
 		warnings = append(warnings, "Detected one or more documents not compliant with the collection's schema.")
 	}
 	specs := append([]value.Value{k.idIndex()}, k.indexSpecs()...)
-	dst = putString(dst, "ns", k.namespace())
+	dst = bson.AppendString(dst, "ns", k.namespace())
 	dst = value.AppendElement(dst, "nInvalidDocuments", value.IntOf(invalid))
 	dst = value.AppendElement(dst, "nNonCompliantDocuments", value.IntOf(broken))
 	dst = value.AppendElement(dst, "nrecords", value.IntOf(records))
-	dst = putInt32(dst, "nIndexes", int32(len(specs)))
-	at, dst := putObject(dst, "indexDetails")
+	dst = bson.AppendInt32(dst, "nIndexes", int32(len(specs)))
+	at, dst := bson.BeginObject(dst, "indexDetails")
 	for _, s := range specs {
-		ia, ib := putObject(dst, s.Get("name").Str())
-		dst = putEnd(putBool(ib, "valid", true), ia)
+		ia, ib := bson.BeginObject(dst, s.Get("name").Str())
+		dst = bson.End(bson.AppendBool(ib, "valid", true), ia)
 	}
-	dst = putEnd(dst, at)
-	dst = putBool(dst, "valid", invalid == 0)
-	dst = putBool(dst, "repaired", false)
+	dst = bson.End(dst, at)
+	dst = bson.AppendBool(dst, "valid", invalid == 0)
+	dst = bson.AppendBool(dst, "repaired", false)
 	dst = bson.AppendStrings(dst, "warnings", warnings...)
 	for _, name := range []string{"errors", "extraIndexEntries", "missingIndexEntries", "corruptRecords"} {
 		dst = bson.AppendStrings(dst, name)
@@ -151,22 +151,22 @@ func dbHash(r *request, dst []byte) ([]byte, error) {
 		sum := hex.EncodeToString(h.Sum(nil))
 		total.Write([]byte(c.ID))
 		total.Write([]byte(sum))
-		hashes = putString(hashes, c.ID, sum)
+		hashes = bson.AppendString(hashes, c.ID, sum)
 		uuids = value.AppendElement(uuids, c.ID, changes.UUIDOf(c.RID))
 		if k.option("capped").Bool() {
 			capped = append(capped, c.ID)
 		}
 	}
-	dst = putString(dst, "host", r.c.nc.LocalAddr().String())
+	dst = bson.AppendString(dst, "host", r.c.nc.LocalAddr().String())
 	for _, part := range []struct {
 		name string
 		b    []byte
 	}{{"collections", hashes}, {"uuids", uuids}} {
-		at, b := putObject(dst, part.name)
-		dst = putEnd(append(b, part.b...), at)
+		at, b := bson.BeginObject(dst, part.name)
+		dst = bson.End(append(b, part.b...), at)
 	}
 	dst = bson.AppendStrings(dst, "capped", capped...)
-	dst = putString(dst, "md5", hex.EncodeToString(total.Sum(nil)))
+	dst = bson.AppendString(dst, "md5", hex.EncodeToString(total.Sum(nil)))
 	return value.AppendElement(dst, "timeMillis", value.IntOf(r.s.clk.Now().Sub(r.start).Milliseconds())), nil
 }
 
@@ -208,8 +208,8 @@ func fileMD5(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	dst = putInt32(dst, "numChunks", int32(n))
-	return putString(dst, "md5", hex.EncodeToString(h.Sum(nil))), nil
+	dst = bson.AppendInt32(dst, "numChunks", int32(n))
+	return bson.AppendString(dst, "md5", hex.EncodeToString(h.Sum(nil))), nil
 }
 
 // compact has nothing to do: the store merges what it has written by itself, while other commands go on.
@@ -217,7 +217,7 @@ func compact(r *request, dst []byte) ([]byte, error) {
 	if _, err := r.existing(); err != nil {
 		return dst, err
 	}
-	return putInt64(dst, "bytesFreed", 0), nil
+	return bson.AppendInt64(dst, "bytesFreed", 0), nil
 }
 
 // reIndex isn't for members of a replica set. The indexes of a single server follow its policy at all times, and

@@ -29,13 +29,13 @@ func drop(r *request, dst []byte) ([]byte, error) {
 		if found, err := r.dropView(name); !found || err != nil {
 			return dst, err
 		}
-		return putString(dst, "ns", r.db+"."+name), nil
+		return bson.AppendString(dst, "ns", r.db+"."+name), nil
 	}
 	if err := r.s.eng.DropContainer(r.ctx, r.db, name); err != nil && !status.Is(err, status.NotFound) {
 		return dst, err
 	}
-	dst = putInt32(dst, "nIndexesWas", int32(len(k.indexSpecs())+1))
-	return putString(dst, "ns", k.namespace()), nil
+	dst = bson.AppendInt32(dst, "nIndexesWas", int32(len(k.indexSpecs())+1))
+	return bson.AppendString(dst, "ns", k.namespace()), nil
 }
 
 func dropDatabase(r *request, dst []byte) ([]byte, error) {
@@ -46,7 +46,7 @@ func dropDatabase(r *request, dst []byte) ([]byte, error) {
 	if status.Is(err, status.NotFound) {
 		return dst, nil
 	}
-	return putString(dst, "dropped", r.db), err
+	return bson.AppendString(dst, "dropped", r.db), err
 }
 
 func splitNS(v value.Value) (db, coll string, err error) {
@@ -151,18 +151,18 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 			continue
 		}
 		at, b := bson.Begin(nil)
-		b = putString(b, "name", c.ID)
-		b = putString(b, "type", kindOf(options[c.ID]))
+		b = bson.AppendString(b, "name", c.ID)
+		b = bson.AppendString(b, "type", kindOf(options[c.ID]))
 		if !nameOnly {
-			oa, ob := putObject(b, "options")
-			b = putEnd(append(ob, options[c.ID]...), oa)
-			ia, ib := putObject(b, "info")
-			ib = putBool(ib, "readOnly", false)
+			oa, ob := bson.BeginObject(b, "options")
+			b = bson.End(append(ob, options[c.ID]...), oa)
+			ia, ib := bson.BeginObject(b, "info")
+			ib = bson.AppendBool(ib, "readOnly", false)
 			ib = value.AppendElement(ib, "uuid", changes.UUIDOf(c.RID))
-			b = putEnd(ib, ia)
+			b = bson.End(ib, ia)
 			b = value.AppendElement(b, "idIndex", idIndexOf(options[c.ID]))
 		}
-		docs = append(docs, value.ObjectOf(putEnd(b, at)))
+		docs = append(docs, value.ObjectOf(bson.End(b, at)))
 	}
 	views, err := r.listedViews(nameOnly)
 	if err != nil {
@@ -210,7 +210,7 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 			continue
 		}
 		at, b := bson.Begin(nil)
-		b = putString(b, "name", d.ID)
+		b = bson.AppendString(b, "name", d.ID)
 		if !nameOnly {
 			size := int64(0)
 			for c, err := range r.s.eng.Stats(r.ctx, d.ID) {
@@ -223,22 +223,22 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 				size += c.Bytes
 			}
 			total += size
-			b = putInt64(b, "sizeOnDisk", size)
+			b = bson.AppendInt64(b, "sizeOnDisk", size)
 			n, err := r.s.eng.ContainerCount(d.ID)
 			if err != nil {
 				return dst, err
 			}
-			b = putBool(b, "empty", n == 0)
+			b = bson.AppendBool(b, "empty", n == 0)
 		}
-		docs = append(docs, value.ObjectOf(putEnd(b, at)))
+		docs = append(docs, value.ObjectOf(bson.End(b, at)))
 	}
 	if docs, err = r.keepMatching(docs); err != nil {
 		return dst, err
 	}
 	dst = value.AppendElement(dst, "databases", value.MakeArray(docs))
 	if !nameOnly {
-		dst = putInt64(dst, "totalSize", total)
-		dst = putInt64(dst, "totalSizeMb", total>>20)
+		dst = bson.AppendInt64(dst, "totalSize", total)
+		dst = bson.AppendInt64(dst, "totalSizeMb", total>>20)
 	}
 	return dst, nil
 }

@@ -130,7 +130,7 @@ func (r *request) createOptions(body value.Value) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b = putEnd(b, at); len(b) == len(bson.Empty) {
+	if b = bson.End(b, at); len(b) == len(bson.Empty) {
 		return nil, nil
 	}
 	return b, nil

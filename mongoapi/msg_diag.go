@@ -56,13 +56,13 @@ func (k *coll) appendStats(ctx context.Context, dst []byte, scaleArg value.Value
 	}
 	dst = value.AppendElement(dst, "storageSize", value.IntOf(size/scale))
 	dst = k.appendCappedStats(dst, scale)
-	dst = putInt32(dst, "nindexes", int32(len(k.indexSpecs())+1))
-	dst = putInt32(dst, "totalIndexSize", 0)
-	at, dst := putObject(dst, "indexSizes")
+	dst = bson.AppendInt32(dst, "nindexes", int32(len(k.indexSpecs())+1))
+	dst = bson.AppendInt32(dst, "totalIndexSize", 0)
+	at, dst := bson.BeginObject(dst, "indexSizes")
 	for _, s := range append([]value.Value{indexes.OnID()}, k.indexSpecs()...) {
-		dst = putInt32(dst, s.Get("name").Str(), 0)
+		dst = bson.AppendInt32(dst, s.Get("name").Str(), 0)
 	}
-	dst = putEnd(dst, at)
+	dst = bson.End(dst, at)
 	dst = value.AppendElement(dst, "totalSize", value.IntOf(size/scale))
 	return value.AppendElement(dst, "scaleFactor", value.IntOf(scale)), nil
 }
@@ -76,7 +76,7 @@ func collStatsCommand(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	dst = putString(dst, "ns", r.db+"."+name)
+	dst = bson.AppendString(dst, "ns", r.db+"."+name)
 	if r.hasOplog(r.db, name) {
 		return r.appendOplogStats(dst, args.Given(r.body, "scale"))
 	}
@@ -86,10 +86,10 @@ func collStatsCommand(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 		for _, f := range []string{"size", "count", "storageSize", "totalSize", "nindexes", "totalIndexSize"} {
-			dst = putInt32(dst, f, 0)
+			dst = bson.AppendInt32(dst, f, 0)
 		}
-		at, dst := putObject(dst, "indexSizes")
-		return value.AppendElement(putEnd(dst, at), "scaleFactor", value.IntOf(scale)), nil
+		at, dst := bson.BeginObject(dst, "indexSizes")
+		return value.AppendElement(bson.End(dst, at), "scaleFactor", value.IntOf(scale)), nil
 	}
 	return k.appendStats(r.ctx, dst, args.Given(r.body, "scale"))
 }
@@ -114,21 +114,21 @@ func dbStats(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	dst = putString(dst, "db", r.db)
-	dst = putInt64(dst, "collections", collections)
-	dst = putInt64(dst, "views", int64(len(views)))
-	dst = putInt64(dst, "objects", objects)
+	dst = bson.AppendString(dst, "db", r.db)
+	dst = bson.AppendInt64(dst, "collections", collections)
+	dst = bson.AppendInt64(dst, "views", int64(len(views)))
+	dst = bson.AppendInt64(dst, "objects", objects)
 	avg := 0.0
 	if objects > 0 {
 		avg = float64(size) / float64(objects)
 	}
-	dst = putDouble(dst, "avgObjSize", avg)
-	dst = putDouble(dst, "dataSize", float64(size)/float64(scale))
-	dst = putDouble(dst, "storageSize", float64(size)/float64(scale))
-	dst = putInt64(dst, "indexes", indexes)
-	dst = putDouble(dst, "indexSize", 0)
-	dst = putDouble(dst, "totalSize", float64(size)/float64(scale))
-	return putInt64(dst, "scaleFactor", scale), nil
+	dst = bson.AppendDouble(dst, "avgObjSize", avg)
+	dst = bson.AppendDouble(dst, "dataSize", float64(size)/float64(scale))
+	dst = bson.AppendDouble(dst, "storageSize", float64(size)/float64(scale))
+	dst = bson.AppendInt64(dst, "indexes", indexes)
+	dst = bson.AppendDouble(dst, "indexSize", 0)
+	dst = bson.AppendDouble(dst, "totalSize", float64(size)/float64(scale))
+	return bson.AppendInt64(dst, "scaleFactor", scale), nil
 }
 
 func dataSize(r *request, dst []byte) ([]byte, error) {
@@ -151,20 +151,20 @@ func dataSize(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	dst = putInt64(dst, "size", size)
-	return putInt64(dst, "numObjects", n), nil
+	dst = bson.AppendInt64(dst, "size", size)
+	return bson.AppendInt64(dst, "numObjects", n), nil
 }
 
 func getCmdLineOpts(_ *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendStrings(dst, "argv", "orrery", "serve")
-	at, dst := putObject(dst, "parsed")
-	return putEnd(dst, at), nil
+	at, dst := bson.BeginObject(dst, "parsed")
+	return bson.End(dst, at), nil
 }
 
 func getLastRequestStatistics(r *request, dst []byte) ([]byte, error) {
-	dst = putString(dst, "CommandName", r.c.last.name)
-	dst = putDouble(dst, "RequestCharge", ru.Sum(r.c.last.charge))
-	return putInt64(dst, "RequestDurationInMilliSeconds", r.c.last.millis), nil
+	dst = bson.AppendString(dst, "CommandName", r.c.last.name)
+	dst = bson.AppendDouble(dst, "RequestCharge", ru.Sum(r.c.last.charge))
+	return bson.AppendInt64(dst, "RequestDurationInMilliSeconds", r.c.last.millis), nil
 }
 
 func getLog(r *request, dst []byte) ([]byte, error) {
@@ -172,7 +172,7 @@ func getLog(r *request, dst []byte) ([]byte, error) {
 	case "*":
 		return bson.AppendStrings(dst, "names", "global", "startupWarnings"), nil
 	case "global", "startupWarnings":
-		dst = putInt32(dst, "totalLinesWritten", 0)
+		dst = bson.AppendInt32(dst, "totalLinesWritten", 0)
 		return value.AppendElement(dst, "log", value.MakeArray(nil)), nil
 	}
 	return dst, merr.New(merr.OperationFailed, "no RamLog named: %s", r.arg.Str())
@@ -180,19 +180,19 @@ func getLog(r *request, dst []byte) ([]byte, error) {
 
 func hostInfo(r *request, dst []byte) ([]byte, error) {
 	name, _ := os.Hostname()
-	at, dst := putObject(dst, "system")
-	dst = putDate(dst, "currentTime", r.s.clk.Now().UnixMilli())
-	dst = putString(dst, "hostname", name)
-	dst = putInt32(dst, "cpuAddrSize", 64)
-	dst = putInt32(dst, "numCores", int32(runtime.NumCPU()))
-	dst = putString(dst, "cpuArch", runtime.GOARCH)
-	dst = putEnd(dst, at)
-	at, dst = putObject(dst, "os")
-	dst = putString(dst, "type", strings.ToUpper(runtime.GOOS[:1])+runtime.GOOS[1:])
-	dst = putString(dst, "name", runtime.GOOS)
-	dst = putEnd(dst, at)
-	at, dst = putObject(dst, "extra")
-	return putEnd(dst, at), nil
+	at, dst := bson.BeginObject(dst, "system")
+	dst = bson.AppendDate(dst, "currentTime", r.s.clk.Now().UnixMilli())
+	dst = bson.AppendString(dst, "hostname", name)
+	dst = bson.AppendInt32(dst, "cpuAddrSize", 64)
+	dst = bson.AppendInt32(dst, "numCores", int32(runtime.NumCPU()))
+	dst = bson.AppendString(dst, "cpuArch", runtime.GOARCH)
+	dst = bson.End(dst, at)
+	at, dst = bson.BeginObject(dst, "os")
+	dst = bson.AppendString(dst, "type", strings.ToUpper(runtime.GOOS[:1])+runtime.GOOS[1:])
+	dst = bson.AppendString(dst, "name", runtime.GOOS)
+	dst = bson.End(dst, at)
+	at, dst = bson.BeginObject(dst, "extra")
+	return bson.End(dst, at), nil
 }
 
 // adminOnly are the commands that run against the database admin only.
@@ -208,14 +208,14 @@ func listCommands(r *request, dst []byte) ([]byte, error) {
 		}
 	}
 	sort.Strings(names)
-	at, dst := putObject(dst, "commands")
+	at, dst := bson.BeginObject(dst, "commands")
 	for _, n := range names {
-		ca, b := putObject(dst, n)
-		b = putString(b, "help", "")
-		b = putBool(b, "requiresAuth", !commands[n].open)
-		b = putBool(b, "secondaryOk", !commands[n].retry)
-		b = putBool(b, "adminOnly", adminOnly[n] || strings.HasPrefix(n, "replSet"))
-		dst = putEnd(b, ca)
+		ca, b := bson.BeginObject(dst, n)
+		b = bson.AppendString(b, "help", "")
+		b = bson.AppendBool(b, "requiresAuth", !commands[n].open)
+		b = bson.AppendBool(b, "secondaryOk", !commands[n].retry)
+		b = bson.AppendBool(b, "adminOnly", adminOnly[n] || strings.HasPrefix(n, "replSet"))
+		dst = bson.End(b, ca)
 	}
-	return putEnd(dst, at), nil
+	return bson.End(dst, at), nil
 }

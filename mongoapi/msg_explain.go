@@ -209,40 +209,40 @@ func (r *request) explain(dst []byte, cmd value.Value, run bool) ([]byte, error)
 	if err != nil {
 		return dst, err
 	}
-	dst = putString(dst, "explainVersion", "1")
-	at, dst := putObject(dst, "queryPlanner")
-	dst = putString(dst, "namespace", r.db+"."+x.coll)
-	dst = putBool(dst, "indexFilterSet", false)
+	dst = bson.AppendString(dst, "explainVersion", "1")
+	at, dst := bson.BeginObject(dst, "queryPlanner")
+	dst = bson.AppendString(dst, "namespace", r.db+"."+x.coll)
+	dst = bson.AppendBool(dst, "indexFilterSet", false)
 	dst = value.AppendElement(dst, "parsedQuery", x.query)
-	pa, dst := putObject(dst, "winningPlan")
+	pa, dst := bson.BeginObject(dst, "winningPlan")
 	p.shown.Filter = x.query
 	dst = p.write(dst, false, x.above)
-	dst = putEnd(putString(dst, "orrery", p.text), pa)
+	dst = bson.End(bson.AppendString(dst, "orrery", p.text), pa)
 	ra, dst := bson.BeginArray(dst, "rejectedPlans")
 	for i := range p.lost() {
 		la, d := bson.Begin(bson.AppendIndexHead(dst, bson.TypeDocument, i))
-		dst = putEnd(p.shown.Write(d, p.tree.Lost[i].Node(), false), la)
+		dst = bson.End(p.shown.Write(d, p.tree.Lost[i].Node(), false), la)
 	}
-	dst = putEnd(dst, ra)
+	dst = bson.End(dst, ra)
 	if p.tree != nil {
 		dst = value.AppendElement(dst, "orrery", p.steps)
 	}
-	dst = putEnd(dst, at)
+	dst = bson.End(dst, at)
 	if run {
-		sa, d := putObject(dst, "executionStats")
-		d = putBool(d, "executionSuccess", true)
-		d = putInt64(d, "nReturned", p.returned(x.above))
-		d = putInt64(d, "executionTimeMillis", p.took.Milliseconds())
-		d = putInt64(d, "totalKeysExamined", int64(p.stats.Entries))
-		d = putInt64(d, "totalDocsExamined", int64(p.stats.Items))
-		ea, d := putObject(d, "executionStages")
-		d = putEnd(p.write(d, true, x.above), ea)
-		dst = putEnd(d, sa)
+		sa, d := bson.BeginObject(dst, "executionStats")
+		d = bson.AppendBool(d, "executionSuccess", true)
+		d = bson.AppendInt64(d, "nReturned", p.returned(x.above))
+		d = bson.AppendInt64(d, "executionTimeMillis", p.took.Milliseconds())
+		d = bson.AppendInt64(d, "totalKeysExamined", int64(p.stats.Entries))
+		d = bson.AppendInt64(d, "totalDocsExamined", int64(p.stats.Items))
+		ea, d := bson.BeginObject(d, "executionStages")
+		d = bson.End(p.write(d, true, x.above), ea)
+		dst = bson.End(d, sa)
 	}
 	dst = value.AppendElement(dst, "command", cmd)
-	sa, dst := putObject(dst, "serverInfo")
-	dst = putString(dst, "host", r.c.nc.LocalAddr().String())
-	return putEnd(putString(dst, "version", r.s.release.version()), sa), nil
+	sa, dst := bson.BeginObject(dst, "serverInfo")
+	dst = bson.AppendString(dst, "host", r.c.nc.LocalAddr().String())
+	return bson.End(bson.AppendString(dst, "version", r.s.release.version()), sa), nil
 }
 
 // planned is how the documents of a command are found.
@@ -270,12 +270,12 @@ func (p *planned) write(dst []byte, ran bool, above string) []byte {
 	}
 	dst = stages.Head(dst, above, p.returned(above), ran)
 	if p.near != nil {
-		dst = putString(dst, "path", p.near.Path)
-		dst = putInt32(dst, "numDimensions", int32(p.near.Dims))
-		dst = putString(dst, "similarity", p.near.Metric.String())
+		dst = bson.AppendString(dst, "path", p.near.Path)
+		dst = bson.AppendInt32(dst, "numDimensions", int32(p.near.Dims))
+		dst = bson.AppendString(dst, "similarity", p.near.Metric.String())
 	}
 	if ran && above == "COUNT" {
-		dst = putInt64(dst, "nCounted", int64(p.stats.Rows))
+		dst = bson.AppendInt64(dst, "nCounted", int64(p.stats.Rows))
 	}
 	return p.shown.Input(dst, p.tree.Root, ran)
 }

@@ -17,23 +17,23 @@ func hello(r *request, dst []byte) ([]byte, error) {
 	}
 	dst = r.appendTopologyVersion(dst)
 	if r.name == "hello" {
-		dst = putBool(dst, "isWritablePrimary", true)
+		dst = bson.AppendBool(dst, "isWritablePrimary", true)
 	} else {
-		dst = putBool(dst, "ismaster", true)
+		dst = bson.AppendBool(dst, "ismaster", true)
 	}
-	dst = putBool(dst, "helloOk", true)
+	dst = bson.AppendBool(dst, "helloOk", true)
 	if !r.s.o.Standalone {
 		dst = r.appendMember(dst)
 	}
-	dst = putInt32(dst, "maxBsonObjectSize", wire.MaxDocument)
-	dst = putInt32(dst, "maxMessageSizeBytes", wire.MaxMessage)
-	dst = putInt32(dst, "maxWriteBatchSize", wire.MaxWriteBatch)
-	dst = putDate(dst, "localTime", r.s.clk.Now().UnixMilli())
-	dst = putInt32(dst, "logicalSessionTimeoutMinutes", sessionMinutes)
-	dst = putInt32(dst, "connectionId", r.c.id)
-	dst = putInt32(dst, "minWireVersion", 0)
-	dst = putInt32(dst, "maxWireVersion", r.s.release.wire)
-	dst = putBool(dst, "readOnly", false)
+	dst = bson.AppendInt32(dst, "maxBsonObjectSize", wire.MaxDocument)
+	dst = bson.AppendInt32(dst, "maxMessageSizeBytes", wire.MaxMessage)
+	dst = bson.AppendInt32(dst, "maxWriteBatchSize", wire.MaxWriteBatch)
+	dst = bson.AppendDate(dst, "localTime", r.s.clk.Now().UnixMilli())
+	dst = bson.AppendInt32(dst, "logicalSessionTimeoutMinutes", sessionMinutes)
+	dst = bson.AppendInt32(dst, "connectionId", r.c.id)
+	dst = bson.AppendInt32(dst, "minWireVersion", 0)
+	dst = bson.AppendInt32(dst, "maxWireVersion", r.s.release.wire)
+	dst = bson.AppendBool(dst, "readOnly", false)
 	dst = appendCompressors(dst, r.body.Get("compression"))
 	if u := r.body.Get("saslSupportedMechs"); u.Kind() == value.String {
 		names, err := r.s.mechanisms(u.Str())
@@ -44,13 +44,13 @@ func hello(r *request, dst []byte) ([]byte, error) {
 	}
 	if a := r.body.Get("speculativeAuthenticate"); a.Kind() == value.Object && a.Get("saslStart").IsDefined() {
 		n := len(dst)
-		at, b := putObject(dst, "speculativeAuthenticate")
+		at, b := bson.BeginObject(dst, "speculativeAuthenticate")
 		db := a.Get("db").Str()
 		if db == "" {
 			db = users.DB
 		}
 		if b, err := r.saslStart(b, a, db); err == nil {
-			return putEnd(b, at), nil
+			return bson.End(b, at), nil
 		}
 		r.c.sasl = nil
 		dst = dst[:n]
@@ -59,19 +59,19 @@ func hello(r *request, dst []byte) ([]byte, error) {
 }
 
 func buildInfo(r *request, dst []byte) ([]byte, error) {
-	dst = putString(dst, "version", r.s.release.version())
-	dst = putString(dst, "gitVersion", "unknown")
+	dst = bson.AppendString(dst, "version", r.s.release.version())
+	dst = bson.AppendString(dst, "gitVersion", "unknown")
 	dst = value.AppendElement(dst, "modules", value.MakeArray(nil))
-	dst = putString(dst, "allocator", "go")
-	dst = putString(dst, "javascriptEngine", "none")
-	dst = putString(dst, "sysInfo", "deprecated")
+	dst = bson.AppendString(dst, "allocator", "go")
+	dst = bson.AppendString(dst, "javascriptEngine", "none")
+	dst = bson.AppendString(dst, "sysInfo", "deprecated")
 	dst = r.s.release.appendNumbers(dst, "versionArray")
-	dst = putInt32(dst, "bits", 64)
-	dst = putBool(dst, "debug", false)
-	dst = putInt32(dst, "maxBsonObjectSize", wire.MaxDocument)
+	dst = bson.AppendInt32(dst, "bits", 64)
+	dst = bson.AppendBool(dst, "debug", false)
+	dst = bson.AppendInt32(dst, "maxBsonObjectSize", wire.MaxDocument)
 	return bson.AppendStrings(dst, "storageEngines", "orrery"), nil
 }
 
 func whatsMyURI(r *request, dst []byte) ([]byte, error) {
-	return putString(dst, "you", r.c.nc.RemoteAddr().String()), nil
+	return bson.AppendString(dst, "you", r.c.nc.RemoteAddr().String()), nil
 }

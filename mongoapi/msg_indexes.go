@@ -21,7 +21,7 @@ import (
 // idIndexOf returns the index on `_id` of a collection with these options, given as elements.
 func idIndexOf(options []byte) value.Value {
 	at, b := bson.Begin(nil)
-	o := value.ObjectOf(putEnd(append(b, options...), at))
+	o := value.ObjectOf(bson.End(append(b, options...), at))
 	d := indexes.OnID()
 	if c := o.Get("clusteredIndex"); c.IsDefined() {
 		d = indexes.With(c, "clustered", value.BoolOf(true), false)
@@ -196,11 +196,11 @@ func createIndexes(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	dst = putInt32(dst, "numIndexesBefore", int32(before))
-	dst = putInt32(dst, "numIndexesAfter", int32(len(k.indexSpecs())+1))
-	dst = putBool(dst, "createdCollectionAutomatically", created)
+	dst = bson.AppendInt32(dst, "numIndexesBefore", int32(before))
+	dst = bson.AppendInt32(dst, "numIndexesAfter", int32(len(k.indexSpecs())+1))
+	dst = bson.AppendBool(dst, "createdCollectionAutomatically", created)
 	if !changed {
-		dst = putString(dst, "note", "all indexes already exist")
+		dst = bson.AppendString(dst, "note", "all indexes already exist")
 	}
 	return dst, nil
 }
@@ -311,7 +311,7 @@ func dropIndexes(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	return putInt32(dst, "nIndexesWas", int32(was)), nil
+	return bson.AppendInt32(dst, "nIndexesWas", int32(was)), nil
 }
 
 // without removes the indexes that w names: by name, by key, or all with "*".

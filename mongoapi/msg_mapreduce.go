@@ -105,11 +105,11 @@ func mapReduce(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if !m.out.given {
-		return putString(dst, "result", m.out.coll), nil
+		return bson.AppendString(dst, "result", m.out.coll), nil
 	}
-	at, dst := putObject(dst, "result")
-	dst = putString(dst, "db", m.out.db)
-	return putEnd(putString(dst, "collection", m.out.coll), at), nil
+	at, dst := bson.BeginObject(dst, "result")
+	dst = bson.AppendString(dst, "db", m.out.db)
+	return bson.End(bson.AppendString(dst, "collection", m.out.coll), at), nil
 }
 
 // arguments reads the functions and the target.
@@ -302,7 +302,7 @@ func resultOf(key, v value.Value) value.Value {
 	}
 	at, b := bson.Begin(nil)
 	b = value.AppendElement(b, "_id", key)
-	return value.ObjectOf(putEnd(value.AppendElement(b, "value", v), at))
+	return value.ObjectOf(bson.End(value.AppendElement(b, "value", v), at))
 }
 
 // write writes the result into its collection.

@@ -80,7 +80,7 @@ func (r *request) checkContained(n rights.RoleName, roles []rights.RoleName) err
 // privilegeList returns privileges as the value of a document's field.
 func privilegeList(ps []rights.Privilege) value.Value {
 	at, b := bson.Begin(nil)
-	return value.ObjectOf(putEnd(users.AppendPrivileges(b, "privileges", ps), at)).Get("privileges")
+	return value.ObjectOf(bson.End(users.AppendPrivileges(b, "privileges", ps), at)).Get("privileges")
 }
 
 func createRole(r *request, dst []byte) ([]byte, error) {
@@ -108,12 +108,12 @@ func createRole(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	at, b := bson.Begin(nil)
-	b = putString(b, "_id", users.RoleID(n))
-	b = putString(b, "role", n.Role)
-	b = putString(b, "db", n.DB)
+	b = bson.AppendString(b, "_id", users.RoleID(n))
+	b = bson.AppendString(b, "role", n.Role)
+	b = bson.AppendString(b, "db", n.DB)
 	b = value.AppendElement(b, "privileges", privilegeList(rights.NewSet(ps...).Privileges()))
 	b = users.AppendRoles(b, "roles", roles)
-	err = r.s.users.Add(r.ctx, core.Role, users.RoleID(n), putEnd(b, at))
+	err = r.s.users.Add(r.ctx, core.Role, users.RoleID(n), bson.End(b, at))
 	if status.Is(err, status.Conflict) {
 		err = merr.New(merr.RoleExists, "Role \"%s\" already exists", n)
 	}
@@ -290,7 +290,7 @@ func dropAllRoles(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	return putInt32(dst, "n", int32(len(gone))), nil
+	return bson.AppendInt32(dst, "n", int32(len(gone))), nil
 }
 
 func rolesInfo(r *request, dst []byte) ([]byte, error) {
@@ -362,9 +362,9 @@ func (r *request) shownRole(n rights.RoleName) (value.Value, error) {
 		return value.Undef(), err
 	}
 	at, b := bson.Begin(nil)
-	b = putString(b, "_id", users.RoleID(n))
-	b = putString(b, "role", n.Role)
-	b = putString(b, "db", n.DB)
+	b = bson.AppendString(b, "_id", users.RoleID(n))
+	b = bson.AppendString(b, "role", n.Role)
+	b = bson.AppendString(b, "db", n.DB)
 	b = users.AppendRoles(b, "roles", roles)
 	if v := args.Given(r.body, "showPrivileges"); v.Kind() == value.Bool && v.Bool() {
 		b = users.AppendPrivileges(b, "privileges", rights.NewSet(own...).Privileges())
@@ -372,5 +372,5 @@ func (r *request) shownRole(n rights.RoleName) (value.Value, error) {
 			rights.NewSet(append(slices.Clone(own), w.Privileges...)...).Privileges())
 	}
 	b = users.AppendRoles(b, "inheritedRoles", w.Order)
-	return value.ObjectOf(putEnd(putBool(b, "isBuiltin", builtIn), at)), nil
+	return value.ObjectOf(bson.End(bson.AppendBool(b, "isBuiltin", builtIn), at)), nil
 }

@@ -117,10 +117,10 @@ func createSearchIndexes(r *request, dst []byte) ([]byte, error) {
 	at, dst := bson.BeginArray(dst, "indexesCreated")
 	for i, x := range made {
 		ia, d := bson.Begin(bson.AppendIndexHead(dst, bson.TypeDocument, i))
-		d = putString(d, "id", ids[i])
-		dst = putEnd(putString(d, "name", x.name), ia)
+		d = bson.AppendString(d, "id", ids[i])
+		dst = bson.End(bson.AppendString(d, "name", x.name), ia)
 	}
-	return putEnd(dst, at), nil
+	return bson.End(dst, at), nil
 }
 
 // wantedSearch returns a test for the index that a command names, by its name or id.

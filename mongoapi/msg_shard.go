@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
@@ -59,9 +60,9 @@ func shardCollection(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	r.saidOK = true
-	dst = putString(dst, "_t", "ShardCollectionResponse")
-	dst = putInt32(dst, "ok", 1)
-	return putString(dst, "collectionsharded", db+"."+name), nil
+	dst = bson.AppendString(dst, "_t", "ShardCollectionResponse")
+	dst = bson.AppendInt32(dst, "ok", 1)
+	return bson.AppendString(dst, "collectionsharded", db+"."+name), nil
 }
 
 // shard creates a collection with a shard key. An empty existing collection is replaced. One with the same key stays.
@@ -192,7 +193,7 @@ func customAction(r *request, dst []byte) ([]byte, error) {
 		if err != nil {
 			return dst, err
 		}
-		return appendThroughput(putString(dst, "database", d.ID), d.Throughput), nil
+		return appendThroughput(bson.AppendString(dst, "database", d.ID), d.Throughput), nil
 	case "CreateCollection", "UpdateCollection", "GetCollection":
 		return r.collectionAction(dst, action, t, given)
 	case "GetChangeStreamTokens":
@@ -204,11 +205,11 @@ func customAction(r *request, dst []byte) ([]byte, error) {
 
 func appendThroughput(dst []byte, t core.Throughput) []byte {
 	if t.Manual > 0 {
-		dst = putInt32(dst, "provisionedThroughput", int32(t.Manual))
+		dst = bson.AppendInt32(dst, "provisionedThroughput", int32(t.Manual))
 	}
 	if t.AutoscaleMax > 0 {
-		at, b := putObject(dst, "autoScaleSettings")
-		dst = putEnd(putInt32(b, "maxThroughput", int32(t.AutoscaleMax)), at)
+		at, b := bson.BeginObject(dst, "autoScaleSettings")
+		dst = bson.End(bson.AppendInt32(b, "maxThroughput", int32(t.AutoscaleMax)), at)
 	}
 	return dst
 }
@@ -255,11 +256,11 @@ func (r *request) collectionAction(dst []byte, action string, t core.Throughput,
 		}
 		return dst, nil
 	}
-	dst = putString(dst, "database", r.db)
-	dst = putString(dst, "collection", name)
+	dst = bson.AppendString(dst, "database", r.db)
+	dst = bson.AppendString(dst, "collection", name)
 	if !k.byID {
-		at, b := putObject(dst, "shardKeyDefinition")
-		dst = putEnd(putString(b, strings.Join(k.keys[0], "."), "hashed"), at)
+		at, b := bson.BeginObject(dst, "shardKeyDefinition")
+		dst = bson.End(bson.AppendString(b, strings.Join(k.keys[0], "."), "hashed"), at)
 	}
 	return appendThroughput(dst, k.Spec().Throughput), nil
 }

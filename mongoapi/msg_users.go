@@ -113,7 +113,7 @@ func (r *request) readCredentials(n users.Name) (value.Value, error) {
 			return value.Undef(), merr.New(merr.BadValue, "The password can't be used with %s: %s", m, err)
 		}
 	}
-	return value.ObjectOf(putEnd(b, at)), nil
+	return value.ObjectOf(bson.End(b, at)), nil
 }
 
 // checkRestrictions refuses what isn't enforced.
@@ -152,17 +152,17 @@ func createUser(r *request, dst []byte) ([]byte, error) {
 		return dst, merr.New(merr.UserExists, "User \"%s\" already exists", n)
 	}
 	at, b := bson.Begin(nil)
-	b = putString(b, "_id", n.ID())
+	b = bson.AppendString(b, "_id", n.ID())
 	id := r.s.clk.UUID()
 	b = value.AppendElement(b, "userId", value.UUIDOf(id[:]))
-	b = putString(b, "user", n.User)
-	b = putString(b, "db", n.DB)
+	b = bson.AppendString(b, "user", n.User)
+	b = bson.AppendString(b, "db", n.DB)
 	b = value.AppendElement(b, "credentials", creds)
 	b = users.AppendRoles(b, "roles", roles)
 	if c := args.Given(r.body, "customData"); c.IsDefined() {
 		b = value.AppendElement(b, "customData", c)
 	}
-	err = r.s.users.Add(r.ctx, core.Login, n.ID(), putEnd(b, at))
+	err = r.s.users.Add(r.ctx, core.Login, n.ID(), bson.End(b, at))
 	if status.Is(err, status.Conflict) {
 		err = merr.New(merr.UserExists, "User \"%s\" already exists", n)
 	}
@@ -195,13 +195,13 @@ func replaced(d value.Value, fields map[string]value.Value) value.Value {
 			b = value.AppendElement(b, key, v)
 		}
 	}
-	return value.ObjectOf(putEnd(b, at))
+	return value.ObjectOf(bson.End(b, at))
 }
 
 // roleList returns roles as the value of a document's field.
 func roleList(roles []rights.RoleName) value.Value {
 	at, b := bson.Begin(nil)
-	return value.ObjectOf(putEnd(users.AppendRoles(b, "roles", roles), at)).Get("roles")
+	return value.ObjectOf(bson.End(users.AppendRoles(b, "roles", roles), at)).Get("roles")
 }
 
 func updateUser(r *request, dst []byte) ([]byte, error) {
@@ -243,7 +243,7 @@ func updateUser(r *request, dst []byte) ([]byte, error) {
 				}
 				b = value.AppendElement(b, m.Str(), c)
 			}
-			set["credentials"] = value.ObjectOf(putEnd(b, at))
+			set["credentials"] = value.ObjectOf(bson.End(b, at))
 		}
 		return replaced(old, set), nil
 	})
@@ -279,7 +279,7 @@ func dropAllUsers(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	return putInt32(dst, "n", n), nil
+	return bson.AppendInt32(dst, "n", n), nil
 }
 
 // changeRoles is grantRolesToUser and revokeRolesFromUser.
@@ -432,5 +432,5 @@ func (r *request) shownUser(d value.Value, privileges bool) (value.Value, error)
 		b = users.AppendPrivileges(b, "inheritedPrivileges", rights.NewSet(w.Privileges...).Privileges())
 		b = value.AppendElement(b, "inheritedAuthenticationRestrictions", value.MakeArray(nil))
 	}
-	return value.ObjectOf(putEnd(b, at)), nil
+	return value.ObjectOf(bson.End(b, at)), nil
 }

@@ -98,25 +98,25 @@ func (r *request) appendOplogStats(dst []byte, scaleArg value.Value) ([]byte, er
 	for _, name := range []string{"size", "storageSize", "totalSize"} {
 		dst = value.AppendElement(dst, name, value.IntOf(used/scale))
 	}
-	dst = putBool(dst, "capped", true)
+	dst = bson.AppendBool(dst, "capped", true)
 	dst = value.AppendElement(dst, "maxSize", value.IntOf(j.Bytes()/scale))
-	dst = putInt32(dst, "nindexes", 0)
-	dst = putInt32(dst, "totalIndexSize", 0)
-	at, dst := putObject(dst, "indexSizes")
-	return value.AppendElement(putEnd(dst, at), "scaleFactor", value.IntOf(scale)), nil
+	dst = bson.AppendInt32(dst, "nindexes", 0)
+	dst = bson.AppendInt32(dst, "totalIndexSize", 0)
+	at, dst := bson.BeginObject(dst, "indexSizes")
+	return value.AppendElement(bson.End(dst, at), "scaleFactor", value.IntOf(scale)), nil
 }
 
 // appendOplogInfo appends the oplog to the collections of the database local.
 func (r *request) appendOplogInfo(docs []value.Value, nameOnly bool) []value.Value {
 	at, b := bson.Begin(nil)
-	b = putString(b, "name", oplogName)
-	b = putString(b, "type", "collection")
+	b = bson.AppendString(b, "name", oplogName)
+	b = bson.AppendString(b, "type", "collection")
 	if !nameOnly {
-		oa, ob := putObject(b, "options")
-		ob = putBool(ob, "capped", true)
-		b = putEnd(putInt64(ob, "size", r.s.eng.Journal().Bytes()), oa)
-		ia, ib := putObject(b, "info")
-		b = putEnd(putBool(ib, "readOnly", true), ia)
+		oa, ob := bson.BeginObject(b, "options")
+		ob = bson.AppendBool(ob, "capped", true)
+		b = bson.End(bson.AppendInt64(ob, "size", r.s.eng.Journal().Bytes()), oa)
+		ia, ib := bson.BeginObject(b, "info")
+		b = bson.End(bson.AppendBool(ib, "readOnly", true), ia)
 	}
-	return append(docs, value.ObjectOf(putEnd(b, at)))
+	return append(docs, value.ObjectOf(bson.End(b, at)))
 }

@@ -16,20 +16,20 @@ var parameters = map[string]func(r *request, dst []byte, key string) []byte{
 		return bson.AppendStrings(dst, key, "SCRAM-SHA-1", "SCRAM-SHA-256")
 	},
 	"cursorTimeoutMillis": func(_ *request, dst []byte, key string) []byte {
-		return putInt64(dst, key, cursorIdle.Milliseconds())
+		return bson.AppendInt64(dst, key, cursorIdle.Milliseconds())
 	},
 	"enableTestCommands": func(r *request, dst []byte, key string) []byte {
-		return putBool(dst, key, r.s.o.TestCommands)
+		return bson.AppendBool(dst, key, r.s.o.TestCommands)
 	},
 	"featureCompatibilityVersion": func(r *request, dst []byte, key string) []byte {
-		at, dst := putObject(dst, key)
-		return putEnd(r.s.release.appendFeature(dst, "version"), at)
+		at, dst := bson.BeginObject(dst, key)
+		return bson.End(r.s.release.appendFeature(dst, "version"), at)
 	},
 	"localLogicalSessionTimeoutMinutes": func(_ *request, dst []byte, key string) []byte {
-		return putInt32(dst, key, sessionMinutes)
+		return bson.AppendInt32(dst, key, sessionMinutes)
 	},
 	"maxAcceptableLogicalClockDriftSecs": func(_ *request, dst []byte, key string) []byte {
-		return putInt64(dst, key, int64(maxDrift.Seconds()))
+		return bson.AppendInt64(dst, key, int64(maxDrift.Seconds()))
 	},
 }
 
@@ -65,10 +65,10 @@ func getParameter(r *request, dst []byte) ([]byte, error) {
 			dst = parameters[name](r, dst, name)
 			continue
 		}
-		at, b := putObject(dst, name)
+		at, b := bson.BeginObject(dst, name)
 		b = parameters[name](r, b, "value")
-		b = putBool(b, "settableAtRuntime", false)
-		dst = putEnd(putBool(b, "settableAtStartup", false), at)
+		b = bson.AppendBool(b, "settableAtRuntime", false)
+		dst = bson.End(bson.AppendBool(b, "settableAtStartup", false), at)
 	}
 	return dst, nil
 }

@@ -81,12 +81,12 @@ func setProfile(r *request, dst []byte) ([]byte, error) {
 	if d == nil {
 		d = &profile{}
 	}
-	dst = putInt32(dst, "was", d.level)
+	dst = bson.AppendInt32(dst, "was", d.level)
 	dst = value.AppendElement(dst, "slowms", value.IntOf(p.slow))
-	dst = putDouble(dst, "sampleRate", p.rate)
+	dst = bson.AppendDouble(dst, "sampleRate", p.rate)
 	if d.filter != nil {
 		dst = value.AppendElement(dst, "filter", d.shown)
-		dst = putString(dst, "note", "When a filter expression is set, slowms and sampleRate are not used for "+
+		dst = bson.AppendString(dst, "note", "When a filter expression is set, slowms and sampleRate are not used for "+
 			"profiling and slow-query log lines.")
 	}
 	p.change(r.db, d, &c)
@@ -210,32 +210,32 @@ func (r *request) profileEntry(took int64, reply []byte, failure error) value.Va
 	}
 	at, b := bson.Begin(nil)
 	b = value.AppendElement(b, "_id", r.s.ids.next())
-	b = putString(b, "op", op)
-	b = putString(b, "ns", ns)
-	ca, b := putObject(b, "command")
+	b = bson.AppendString(b, "op", op)
+	b = bson.AppendString(b, "ns", ns)
+	ca, b := bson.BeginObject(b, "command")
 	if body := r.body.Bytes(); len(body) <= profileCommand {
 		b = append(b, body[4:len(body)-1]...)
 	} else {
-		b = putString(b, r.name, r.arg.Str())
-		b = putString(b, "$truncated", "the command has more than 16 KiB")
+		b = bson.AppendString(b, r.name, r.arg.Str())
+		b = bson.AppendString(b, "$truncated", "the command has more than 16 KiB")
 	}
-	b = putEnd(b, ca)
-	b = putDouble(b, "requestCharge", r.charge)
-	b = putInt32(b, "responseLength", int32(len(reply)))
-	b = putString(b, "protocol", "op_msg")
-	b = putInt64(b, "millis", took)
+	b = bson.End(b, ca)
+	b = bson.AppendDouble(b, "requestCharge", r.charge)
+	b = bson.AppendInt32(b, "responseLength", int32(len(reply)))
+	b = bson.AppendString(b, "protocol", "op_msg")
+	b = bson.AppendInt64(b, "millis", took)
 	if failure != nil {
 		e := merr.From(failure)
-		b = putBool(b, "ok", false)
-		b = putString(b, "errMsg", e.Msg)
-		b = putString(b, "errName", e.CodeName())
-		b = putInt32(b, "errCode", e.Code)
+		b = bson.AppendBool(b, "ok", false)
+		b = bson.AppendString(b, "errMsg", e.Msg)
+		b = bson.AppendString(b, "errName", e.CodeName())
+		b = bson.AppendInt32(b, "errCode", e.Code)
 	}
-	b = putDate(b, "ts", r.start.UnixMilli())
-	b = putString(b, "client", r.c.nc.RemoteAddr().String())
-	b = putString(b, "appName", r.c.app)
-	b = putString(b, "user", r.c.user)
-	return value.ObjectOf(putEnd(b, at))
+	b = bson.AppendDate(b, "ts", r.start.UnixMilli())
+	b = bson.AppendString(b, "client", r.c.nc.RemoteAddr().String())
+	b = bson.AppendString(b, "appName", r.c.app)
+	b = bson.AppendString(b, "user", r.c.user)
+	return value.ObjectOf(bson.End(b, at))
 }
 
 // write adds a document to system.profile, and removes the oldest ones.

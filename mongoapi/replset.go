@@ -33,26 +33,26 @@ func (r *request) member() string {
 // appendMember appends what hello says about the replica set.
 func (r *request) appendMember(dst []byte) []byte {
 	addr := r.member()
-	dst = putString(dst, "setName", r.s.o.SetName)
-	dst = putInt32(dst, "setVersion", 1)
-	dst = putBool(dst, "secondary", false)
+	dst = bson.AppendString(dst, "setName", r.s.o.SetName)
+	dst = bson.AppendInt32(dst, "setVersion", 1)
+	dst = bson.AppendBool(dst, "secondary", false)
 	dst = bson.AppendStrings(dst, "hosts", addr)
-	dst = putString(dst, "primary", addr)
-	dst = putString(dst, "me", addr)
+	dst = bson.AppendString(dst, "primary", addr)
+	dst = bson.AppendString(dst, "me", addr)
 	dst = value.AppendElement(dst, "electionId", value.ObjectIDOf(electionID))
-	at, dst := putObject(dst, "lastWrite")
+	at, dst := bson.BeginObject(dst, "lastWrite")
 	dst = r.appendOpTime(dst, "opTime")
-	dst = putDate(dst, "lastWriteDate", r.start.UnixMilli())
+	dst = bson.AppendDate(dst, "lastWriteDate", r.start.UnixMilli())
 	dst = r.appendOpTime(dst, "majorityOpTime")
-	dst = putDate(dst, "majorityWriteDate", r.start.UnixMilli())
-	return putEnd(dst, at)
+	dst = bson.AppendDate(dst, "majorityWriteDate", r.start.UnixMilli())
+	return bson.End(dst, at)
 }
 
 // appendOpTime appends the position of the last write.
 func (r *request) appendOpTime(dst []byte, name string) []byte {
-	at, dst := putObject(dst, name)
+	at, dst := bson.BeginObject(dst, name)
 	dst = value.AppendElement(dst, "ts", value.TimestampOf(r.s.times.tick(r.start, false)))
-	return putEnd(putInt64(dst, "t", term), at)
+	return bson.End(bson.AppendInt64(dst, "t", term), at)
 }
 
 // replicaSet refuses a command about the replica set that isn't meant for this server.
@@ -70,34 +70,34 @@ func replSetGetStatus(r *request, dst []byte) ([]byte, error) {
 	if err := r.replicaSet(); err != nil {
 		return dst, err
 	}
-	dst = putString(dst, "set", r.s.o.SetName)
-	dst = putDate(dst, "date", r.start.UnixMilli())
-	dst = putInt32(dst, "myState", 1)
-	dst = putInt64(dst, "term", term)
-	dst = putInt64(dst, "heartbeatIntervalMillis", 2000)
-	dst = putInt32(dst, "majorityVoteCount", 1)
-	dst = putInt32(dst, "writeMajorityCount", 1)
-	dst = putInt32(dst, "votingMembersCount", 1)
-	dst = putInt32(dst, "writableVotingMembersCount", 1)
-	oa, dst := putObject(dst, "optimes")
+	dst = bson.AppendString(dst, "set", r.s.o.SetName)
+	dst = bson.AppendDate(dst, "date", r.start.UnixMilli())
+	dst = bson.AppendInt32(dst, "myState", 1)
+	dst = bson.AppendInt64(dst, "term", term)
+	dst = bson.AppendInt64(dst, "heartbeatIntervalMillis", 2000)
+	dst = bson.AppendInt32(dst, "majorityVoteCount", 1)
+	dst = bson.AppendInt32(dst, "writeMajorityCount", 1)
+	dst = bson.AppendInt32(dst, "votingMembersCount", 1)
+	dst = bson.AppendInt32(dst, "writableVotingMembersCount", 1)
+	oa, dst := bson.BeginObject(dst, "optimes")
 	dst = r.appendOpTime(dst, "lastCommittedOpTime")
 	dst = r.appendOpTime(dst, "appliedOpTime")
 	dst = r.appendOpTime(dst, "durableOpTime")
-	dst = putEnd(dst, oa)
+	dst = bson.End(dst, oa)
 	at, dst := bson.BeginArray(dst, "members")
-	ma, dst := putObject(dst, "0")
-	dst = putInt32(dst, "_id", 0)
-	dst = putString(dst, "name", r.member())
-	dst = putDouble(dst, "health", 1)
-	dst = putInt32(dst, "state", 1)
-	dst = putString(dst, "stateStr", "PRIMARY")
-	dst = putInt64(dst, "uptime", int64(r.start.Sub(r.s.began).Seconds()))
+	ma, dst := bson.BeginObject(dst, "0")
+	dst = bson.AppendInt32(dst, "_id", 0)
+	dst = bson.AppendString(dst, "name", r.member())
+	dst = bson.AppendDouble(dst, "health", 1)
+	dst = bson.AppendInt32(dst, "state", 1)
+	dst = bson.AppendString(dst, "stateStr", "PRIMARY")
+	dst = bson.AppendInt64(dst, "uptime", int64(r.start.Sub(r.s.began).Seconds()))
 	dst = r.appendOpTime(dst, "optime")
-	dst = putDate(dst, "optimeDate", r.start.UnixMilli())
-	dst = putInt32(dst, "configVersion", 1)
-	dst = putInt32(dst, "configTerm", term)
-	dst = putBool(dst, "self", true)
-	return putEnd(putEnd(dst, ma), at), nil
+	dst = bson.AppendDate(dst, "optimeDate", r.start.UnixMilli())
+	dst = bson.AppendInt32(dst, "configVersion", 1)
+	dst = bson.AppendInt32(dst, "configTerm", term)
+	dst = bson.AppendBool(dst, "self", true)
+	return bson.End(bson.End(dst, ma), at), nil
 }
 
 func replSetGetConfig(r *request, dst []byte) ([]byte, error) {
@@ -109,26 +109,26 @@ func replSetGetConfig(r *request, dst []byte) ([]byte, error) {
 
 // appendConfig appends the set's configuration. Nothing changes it, so its version is always 1.
 func (r *request) appendConfig(dst []byte) []byte {
-	at, dst := putObject(dst, "config")
-	dst = putString(dst, "_id", r.s.o.SetName)
-	dst = putInt32(dst, "version", 1)
-	dst = putInt32(dst, "term", term)
+	at, dst := bson.BeginObject(dst, "config")
+	dst = bson.AppendString(dst, "_id", r.s.o.SetName)
+	dst = bson.AppendInt32(dst, "version", 1)
+	dst = bson.AppendInt32(dst, "term", term)
 	la, dst := bson.BeginArray(dst, "members")
-	ma, dst := putObject(dst, "0")
-	dst = putInt32(dst, "_id", 0)
-	dst = putString(dst, "host", r.member())
-	dst = putBool(dst, "arbiterOnly", false)
-	dst = putBool(dst, "buildIndexes", true)
-	dst = putBool(dst, "hidden", false)
-	dst = putDouble(dst, "priority", 1)
-	ta, dst := putObject(dst, "tags")
-	dst = putEnd(dst, ta)
-	dst = putInt64(dst, "secondaryDelaySecs", 0)
-	dst = putInt32(dst, "votes", 1)
-	dst = putEnd(putEnd(dst, ma), la)
-	dst = putInt64(dst, "protocolVersion", 1)
-	dst = putBool(dst, "writeConcernMajorityJournalDefault", true)
-	return putEnd(dst, at)
+	ma, dst := bson.BeginObject(dst, "0")
+	dst = bson.AppendInt32(dst, "_id", 0)
+	dst = bson.AppendString(dst, "host", r.member())
+	dst = bson.AppendBool(dst, "arbiterOnly", false)
+	dst = bson.AppendBool(dst, "buildIndexes", true)
+	dst = bson.AppendBool(dst, "hidden", false)
+	dst = bson.AppendDouble(dst, "priority", 1)
+	ta, dst := bson.BeginObject(dst, "tags")
+	dst = bson.End(dst, ta)
+	dst = bson.AppendInt64(dst, "secondaryDelaySecs", 0)
+	dst = bson.AppendInt32(dst, "votes", 1)
+	dst = bson.End(bson.End(dst, ma), la)
+	dst = bson.AppendInt64(dst, "protocolVersion", 1)
+	dst = bson.AppendBool(dst, "writeConcernMajorityJournalDefault", true)
+	return bson.End(dst, at)
 }
 
 func replSetInitiate(r *request, dst []byte) ([]byte, error) {
@@ -154,7 +154,7 @@ func replSetReconfig(r *request, dst []byte) ([]byte, error) {
 		}
 	}
 	at, b := bson.Begin(nil)
-	now := value.ObjectOf(putEnd(r.appendConfig(b), at)).Get("config")
+	now := value.ObjectOf(bson.End(r.appendConfig(b), at)).Get("config")
 	if name := r.arg.Get("_id"); value.CompareBSON(name, now.Get("_id")) != 0 {
 		return dst, merr.New(merr.IncompatibleSetConfig, "New and old configurations differ in replica set name; old "+
 			"was %s, and new is %s", r.s.o.SetName, name.Str())

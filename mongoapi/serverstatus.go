@@ -4,6 +4,8 @@ import (
 	"math"
 	"os"
 	"runtime/metrics"
+
+	"github.com/orrerydb/orrery/core/bson"
 )
 
 // traffic are the bytes that connections have read and written, as they were on the wire.
@@ -43,49 +45,49 @@ func (s *Server) activity() (a activity) {
 func serverStatus(r *request, dst []byte) ([]byte, error) {
 	now := r.s.clk.Now()
 	name, _ := os.Hostname()
-	dst = putString(dst, "host", name)
-	dst = putString(dst, "version", r.s.release.version())
-	dst = putString(dst, "process", "orrery")
-	dst = putInt64(dst, "pid", int64(os.Getpid()))
+	dst = bson.AppendString(dst, "host", name)
+	dst = bson.AppendString(dst, "version", r.s.release.version())
+	dst = bson.AppendString(dst, "process", "orrery")
+	dst = bson.AppendInt64(dst, "pid", int64(os.Getpid()))
 	up := now.Sub(r.s.began)
-	dst = putDouble(dst, "uptime", math.Floor(up.Seconds()))
-	dst = putInt64(dst, "uptimeMillis", up.Milliseconds())
-	dst = putDate(dst, "localTime", now.UnixMilli())
+	dst = bson.AppendDouble(dst, "uptime", math.Floor(up.Seconds()))
+	dst = bson.AppendInt64(dst, "uptimeMillis", up.Milliseconds())
+	dst = bson.AppendDate(dst, "localTime", now.UnixMilli())
 	busy := r.c.home.activity()
 	all := busy.readers + busy.writers + busy.others
-	at, dst := putObject(dst, "connections")
-	dst = putInt32(dst, "current", int32(r.c.home.connections()))
-	dst = putInt32(dst, "totalCreated", r.c.home.connID.Load())
-	dst = putEnd(putInt32(dst, "active", all), at)
-	at, dst = putObject(dst, "globalLock")
-	dst = putInt64(dst, "totalTime", up.Microseconds())
+	at, dst := bson.BeginObject(dst, "connections")
+	dst = bson.AppendInt32(dst, "current", int32(r.c.home.connections()))
+	dst = bson.AppendInt32(dst, "totalCreated", r.c.home.connID.Load())
+	dst = bson.End(bson.AppendInt32(dst, "active", all), at)
+	at, dst = bson.BeginObject(dst, "globalLock")
+	dst = bson.AppendInt64(dst, "totalTime", up.Microseconds())
 	dst = appendClients(dst, "currentQueue", 0, 0, 0)
-	dst = putEnd(appendClients(dst, "activeClients", all, busy.readers, busy.writers), at)
-	at, dst = putObject(dst, "network")
-	dst = putInt64(dst, "bytesIn", busy.in)
-	dst = putInt64(dst, "bytesOut", busy.out)
-	dst = putEnd(putInt64(dst, "numRequests", r.s.tops.total()), at)
+	dst = bson.End(appendClients(dst, "activeClients", all, busy.readers, busy.writers), at)
+	at, dst = bson.BeginObject(dst, "network")
+	dst = bson.AppendInt64(dst, "bytesIn", busy.in)
+	dst = bson.AppendInt64(dst, "bytesOut", busy.out)
+	dst = bson.End(bson.AppendInt64(dst, "numRequests", r.s.tops.total()), at)
 	dst = r.s.tops.appendOpCounters(dst)
 	if !r.s.o.Standalone {
-		at, dst = putObject(dst, "repl")
-		dst = putBool(dst, "isWritablePrimary", true)
-		dst = putEnd(r.appendMember(dst), at)
+		at, dst = bson.BeginObject(dst, "repl")
+		dst = bson.AppendBool(dst, "isWritablePrimary", true)
+		dst = bson.End(r.appendMember(dst), at)
 	}
 	mem := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(mem)
-	at, dst = putObject(dst, "mem")
-	dst = putInt32(dst, "bits", 64)
-	dst = putInt32(dst, "resident", int32((mem[0].Value.Uint64()-mem[1].Value.Uint64())>>20))
-	dst = putInt32(dst, "virtual", int32(mem[0].Value.Uint64()>>20))
-	dst = putEnd(putBool(dst, "supported", true), at)
-	at, dst = putObject(dst, "metrics")
-	ca, dst := putObject(dst, "cursor")
-	oa, dst := putObject(dst, "open")
-	dst = putInt64(dst, "total", int64(r.s.cursors.open()))
-	dst = putEnd(putEnd(putEnd(dst, oa), ca), at)
-	at, dst = putObject(dst, "storageEngine")
-	dst = putString(dst, "name", "orrery")
-	return putEnd(dst, at), nil
+	at, dst = bson.BeginObject(dst, "mem")
+	dst = bson.AppendInt32(dst, "bits", 64)
+	dst = bson.AppendInt32(dst, "resident", int32((mem[0].Value.Uint64()-mem[1].Value.Uint64())>>20))
+	dst = bson.AppendInt32(dst, "virtual", int32(mem[0].Value.Uint64()>>20))
+	dst = bson.End(bson.AppendBool(dst, "supported", true), at)
+	at, dst = bson.BeginObject(dst, "metrics")
+	ca, dst := bson.BeginObject(dst, "cursor")
+	oa, dst := bson.BeginObject(dst, "open")
+	dst = bson.AppendInt64(dst, "total", int64(r.s.cursors.open()))
+	dst = bson.End(bson.End(bson.End(dst, oa), ca), at)
+	at, dst = bson.BeginObject(dst, "storageEngine")
+	dst = bson.AppendString(dst, "name", "orrery")
+	return bson.End(dst, at), nil
 }
 
 // getDiagnosticData puts together what programs that watch servers ask for in one command: a part for each of several
@@ -101,23 +103,23 @@ func getDiagnosticData(r *request, dst []byte) ([]byte, error) {
 	if r.s.o.Standalone {
 		parts = parts[:1]
 	}
-	at, dst := putObject(dst, "data")
-	dst = putDate(dst, "start", r.s.clk.Now().UnixMilli())
+	at, dst := bson.BeginObject(dst, "data")
+	dst = bson.AppendDate(dst, "start", r.s.clk.Now().UnixMilli())
 	for _, p := range parts {
-		pa, b := putObject(dst, p.name)
-		b, err := p.fn(r, putDate(b, "start", r.s.clk.Now().UnixMilli()))
+		pa, b := bson.BeginObject(dst, p.name)
+		b, err := p.fn(r, bson.AppendDate(b, "start", r.s.clk.Now().UnixMilli()))
 		if err != nil {
 			return dst, err
 		}
-		dst = putEnd(putDate(b, "end", r.s.clk.Now().UnixMilli()), pa)
+		dst = bson.End(bson.AppendDate(b, "end", r.s.clk.Now().UnixMilli()), pa)
 	}
-	return putEnd(putDate(dst, "end", r.s.clk.Now().UnixMilli()), at), nil
+	return bson.End(bson.AppendDate(dst, "end", r.s.clk.Now().UnixMilli()), at), nil
 }
 
 // appendClients appends a number of clients, and how many of them read and write.
 func appendClients(dst []byte, name string, total, readers, writers int32) []byte {
-	at, dst := putObject(dst, name)
-	dst = putInt32(dst, "total", total)
-	dst = putInt32(dst, "readers", readers)
-	return putEnd(putInt32(dst, "writers", writers), at)
+	at, dst := bson.BeginObject(dst, name)
+	dst = bson.AppendInt32(dst, "total", total)
+	dst = bson.AppendInt32(dst, "readers", readers)
+	return bson.End(bson.AppendInt32(dst, "writers", writers), at)
 }

@@ -147,16 +147,16 @@ func (c *cursor) settle() error {
 // position returns the content of the cursor's record.
 func (c *cursor) position() []byte {
 	at, b := bson.Begin(nil)
-	b = putString(b, "ns", c.ns)
-	b = putString(b, "user", c.user)
+	b = bson.AppendString(b, "ns", c.ns)
+	b = bson.AppendString(b, "user", c.user)
 	if c.lsid != nil {
 		b = bson.AppendBinary(b, "lsid", c.lsid)
 	}
 	b = c.api.append(b)
-	b = putBool(b, "keep", c.keep)
-	b = putBool(b, "here", c.share.here)
+	b = bson.AppendBool(b, "keep", c.keep)
+	b = bson.AppendBool(b, "here", c.share.here)
 	if c.share.here {
-		return putEnd(b, at)
+		return bson.End(b, at)
 	}
 	rest := c.share.docs
 	if c.held.IsDefined() {
@@ -165,20 +165,20 @@ func (c *cursor) position() []byte {
 	b = value.AppendElement(b, "docs", value.MakeArray(rest))
 	if c.lead == nil {
 		list := c.src.(*agg.Slice)
-		b = putInt64(b, "total", int64(c.share.total))
-		b = putInt64(b, "next", int64(c.share.total-list.Len()))
-		return putEnd(b, at)
+		b = bson.AppendInt64(b, "total", int64(c.share.total))
+		b = bson.AppendInt64(b, "next", int64(c.share.total-list.Len()))
+		return bson.End(b, at)
 	}
 	s := c.lead
 	b = bson.AppendDocument(b, "command", c.cmd)
-	b = putInt64(b, "now", c.env.NowMS)
+	b = bson.AppendInt64(b, "now", c.env.NowMS)
 	rid := s.k.RID()
 	b = bson.AppendBinary(b, "collection", rid[:])
-	b = putString(b, "after", s.q.Continuation)
-	b = putInt64(b, "skip", s.skip)
-	b = putInt64(b, "left", s.left)
-	b = putBool(b, "done", s.done)
-	return putEnd(b, at)
+	b = bson.AppendString(b, "after", s.q.Continuation)
+	b = bson.AppendInt64(b, "skip", s.skip)
+	b = bson.AppendInt64(b, "left", s.left)
+	b = bson.AppendBool(b, "done", s.done)
+	return bson.End(b, at)
 }
 
 // advance replaces the record of a cursor that has returned a batch, or removes it at the end.

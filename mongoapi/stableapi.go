@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -84,9 +85,9 @@ func (a apiParams) append(dst []byte) []byte {
 	if a == (apiParams{}) {
 		return dst
 	}
-	dst = putString(dst, "apiVersion", a.version)
-	dst = putInt32(dst, "apiStrict", int32(a.strict))
-	return putInt32(dst, "apiDeprecationErrors", int32(a.deprecations))
+	dst = bson.AppendString(dst, "apiVersion", a.version)
+	dst = bson.AppendInt32(dst, "apiStrict", int32(a.strict))
+	return bson.AppendInt32(dst, "apiDeprecationErrors", int32(a.deprecations))
 }
 
 // apiIn reads what append wrote.

@@ -23,9 +23,9 @@ func (h *host) CollStats(spec value.Value) ([]value.Value, error) {
 	}
 	ns := h.db + "." + h.coll
 	at, b := bson.Begin(nil)
-	b = putString(b, "ns", ns)
-	b = putString(b, "host", h.r.c.nc.LocalAddr().String())
-	b = putDate(b, "localTime", h.r.s.clk.Now().UnixMilli())
+	b = bson.AppendString(b, "ns", ns)
+	b = bson.AppendString(b, "host", h.r.c.nc.LocalAddr().String())
+	b = bson.AppendDate(b, "localTime", h.r.s.clk.Now().UnixMilli())
 	if s := spec.Get("latencyStats"); s.IsDefined() {
 		b = h.r.s.tops.appendLatency(b, ns, s.Get("histograms").Bool())
 	}
@@ -34,12 +34,12 @@ func (h *host) CollStats(spec value.Value) ([]value.Value, error) {
 		if !oplog {
 			stats = func(dst []byte, scale value.Value) ([]byte, error) { return h.k.appendStats(h.r.ctx, dst, scale) }
 		}
-		sa, sb := putObject(b, "storageStats")
+		sa, sb := bson.BeginObject(b, "storageStats")
 		sb, err := stats(sb, args.Given(s, "scale"))
 		if err != nil {
 			return nil, err
 		}
-		b = putEnd(sb, sa)
+		b = bson.End(sb, sa)
 	}
 	if spec.Get("count").IsDefined() {
 		if oplog {
@@ -54,7 +54,7 @@ func (h *host) CollStats(spec value.Value) ([]value.Value, error) {
 		}
 		b = value.AppendElement(b, "count", value.IntOf(n))
 	}
-	return []value.Value{value.ObjectOf(putEnd(b, at))}, nil
+	return []value.Value{value.ObjectOf(bson.End(b, at))}, nil
 }
 
 // IndexStats implements agg.Host. Uses of indexes aren't counted: ops is 0.
@@ -67,13 +67,13 @@ func (h *host) IndexStats() ([]value.Value, error) {
 		at, b := bson.Begin(nil)
 		b = value.AppendElement(b, "name", s.Get("name"))
 		b = value.AppendElement(b, "key", s.Get("key"))
-		b = putString(b, "host", h.r.c.nc.LocalAddr().String())
-		aa, b := putObject(b, "accesses")
-		b = putInt64(b, "ops", 0)
-		b = putDate(b, "since", h.r.s.began.UnixMilli())
-		b = putEnd(b, aa)
+		b = bson.AppendString(b, "host", h.r.c.nc.LocalAddr().String())
+		aa, b := bson.BeginObject(b, "accesses")
+		b = bson.AppendInt64(b, "ops", 0)
+		b = bson.AppendDate(b, "since", h.r.s.began.UnixMilli())
+		b = bson.End(b, aa)
 		b = value.AppendElement(b, "spec", s)
-		out = append(out, value.ObjectOf(putEnd(b, at)))
+		out = append(out, value.ObjectOf(bson.End(b, at)))
 	}
 	return out, nil
 }
@@ -104,13 +104,13 @@ func (h *host) Sessions(local bool, of agg.SessionUsers) ([]value.Value, error) 
 			continue
 		}
 		at, b := bson.Begin(nil)
-		ia, b := putObject(b, "_id")
+		ia, b := bson.BeginObject(b, "_id")
 		b = value.AppendElement(b, "id", value.UUIDOf(x.id[:]))
-		b = putEnd(value.AppendElement(b, "uid", uidOf(x.user)), ia)
-		b = putDate(b, "lastUse", x.last.UnixMilli())
-		ua, b := putObject(b, "user")
-		b = putEnd(putString(b, "name", user), ua)
-		out = append(out, value.ObjectOf(putEnd(b, at)))
+		b = bson.End(value.AppendElement(b, "uid", uidOf(x.user)), ia)
+		b = bson.AppendDate(b, "lastUse", x.last.UnixMilli())
+		ua, b := bson.BeginObject(b, "user")
+		b = bson.End(bson.AppendString(b, "name", user), ua)
+		out = append(out, value.ObjectOf(bson.End(b, at)))
 	}
 	return out, nil
 }

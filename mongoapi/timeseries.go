@@ -50,12 +50,12 @@ func timeSeries(v value.Value) (value.Value, error) {
 		return v, args.NotInEnum(granularity, "create.timeseries.granularity")
 	}
 	ba, b := bson.Begin(nil)
-	b = putString(b, "timeField", at.Str())
+	b = bson.AppendString(b, "timeField", at.Str())
 	b = value.AppendElement(b, "metaField", meta)
 	own := args.Given(v, "bucketMaxSpanSeconds")
 	if !own.IsDefined() {
-		b = putString(b, "granularity", granularity)
-		return value.ObjectOf(putEnd(putInt32(b, "bucketMaxSpanSeconds", span), ba)), nil
+		b = bson.AppendString(b, "granularity", granularity)
+		return value.ObjectOf(bson.End(bson.AppendInt32(b, "bucketMaxSpanSeconds", span), ba)), nil
 	}
 	n, _ := num.ToInt64(own, true)
 	rounding := args.Given(v, "bucketRoundingSeconds")
@@ -68,7 +68,7 @@ func timeSeries(v value.Value) (value.Value, error) {
 			"'%d'", n)
 	}
 	b = value.AppendElement(b, "bucketRoundingSeconds", rounding)
-	return value.ObjectOf(putEnd(value.AppendElement(b, "bucketMaxSpanSeconds", own), ba)), nil
+	return value.ObjectOf(bson.End(value.AppendElement(b, "bucketMaxSpanSeconds", own), ba)), nil
 }
 
 // clusteredIndex checks the option clusteredIndex of create, and returns it as it is listed. All collections are
@@ -102,10 +102,10 @@ func clusteredIndex(v value.Value) (value.Value, error) {
 		return v, merr.New(5979700, "The clusteredIndex option requires unique: true to be specified")
 	}
 	at, b := bson.Begin(nil)
-	b = putInt32(b, "v", 2)
+	b = bson.AppendInt32(b, "v", 2)
 	b = value.AppendElement(b, "key", v.Get("key"))
-	b = putString(b, "name", name)
-	return value.ObjectOf(putEnd(putBool(b, "unique", true), at)), nil
+	b = bson.AppendString(b, "name", name)
+	return value.ObjectOf(bson.End(bson.AppendBool(b, "unique", true), at)), nil
 }
 
 // expiry checks the option expireAfterSeconds of create: "off" is none.

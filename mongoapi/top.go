@@ -92,7 +92,7 @@ func (t *tops) appendLatency(dst []byte, ns string, histograms bool) []byte {
 	if have, ok := t.m.Load(ns); ok {
 		u = have.(*topUsage)
 	}
-	at, dst := putObject(dst, "latencyStats")
+	at, dst := bson.BeginObject(dst, "latencyStats")
 	for _, kind := range []struct {
 		name    string
 		classes []opClass
@@ -106,22 +106,22 @@ func (t *tops) appendLatency(dst []byte, ns string, histograms bool) []byte {
 				spread[i] += u[c].spread[i].Load()
 			}
 		}
-		ka, b := putObject(dst, kind.name)
+		ka, b := bson.BeginObject(dst, kind.name)
 		if histograms {
 			var list []value.Value
 			for i, count := range spread {
 				if count > 0 {
 					ea, e := bson.Begin(nil)
-					e = putInt64(e, "micros", 1<<i&^1) // all below 2 are in the first
-					list = append(list, value.ObjectOf(putEnd(putInt64(e, "count", count), ea)))
+					e = bson.AppendInt64(e, "micros", 1<<i&^1) // all below 2 are in the first
+					list = append(list, value.ObjectOf(bson.End(bson.AppendInt64(e, "count", count), ea)))
 				}
 			}
 			b = value.AppendElement(b, "histogram", value.MakeArray(list))
 		}
-		b = putInt64(b, "latency", micros)
-		dst = putEnd(putInt64(b, "ops", n), ka)
+		b = bson.AppendInt64(b, "latency", micros)
+		dst = bson.End(bson.AppendInt64(b, "ops", n), ka)
 	}
-	return putEnd(dst, at)
+	return bson.End(dst, at)
 }
 
 // top tells how long the commands on each collection took.
@@ -137,14 +137,14 @@ func top(r *request, dst []byte) ([]byte, error) {
 		return true
 	})
 	sort.Strings(names)
-	at, dst := putObject(dst, "totals")
-	dst = putString(dst, "note", "all times in microseconds")
+	at, dst := bson.BeginObject(dst, "totals")
+	dst = bson.AppendString(dst, "note", "all times in microseconds")
 	for _, ns := range names {
 		u, _ := t.m.Load(ns)
-		na, nb := putObject(dst, ns)
-		dst = putEnd(u.(*topUsage).append(nb), na)
+		na, nb := bson.BeginObject(dst, ns)
+		dst = bson.End(u.(*topUsage).append(nb), na)
 	}
-	return putEnd(dst, at), nil
+	return bson.End(dst, at), nil
 }
 
 func (u *topUsage) append(dst []byte) []byte {
@@ -162,9 +162,9 @@ func (u *topUsage) append(dst []byte) []byte {
 		}
 	}
 	entry := func(name string, x [2]int64) {
-		at, b := putObject(dst, name)
-		b = putInt64(b, "time", x[0])
-		dst = putEnd(putInt64(b, "count", x[1]), at)
+		at, b := bson.BeginObject(dst, name)
+		b = bson.AppendInt64(b, "time", x[0])
+		dst = bson.End(bson.AppendInt64(b, "count", x[1]), at)
 	}
 	entry("total", all)
 	entry("readLock", read)
@@ -185,9 +185,9 @@ func (t *tops) total() (n int64) {
 
 // appendOpCounters appends the number of commands of each class.
 func (t *tops) appendOpCounters(dst []byte) []byte {
-	at, dst := putObject(dst, "opcounters")
+	at, dst := bson.BeginObject(dst, "opcounters")
 	for _, class := range []opClass{opInsert, opQuery, opUpdate, opDelete, opGetMore, opCommand} {
-		dst = putInt64(dst, opNames[class], t.all[class].Load())
+		dst = bson.AppendInt64(dst, opNames[class], t.all[class].Load())
 	}
-	return putEnd(dst, at)
+	return bson.End(dst, at)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"time"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -20,9 +21,9 @@ import (
 
 // appendTopologyVersion appends the version of the server's description.
 func (r *request) appendTopologyVersion(dst []byte) []byte {
-	at, dst := putObject(dst, "topologyVersion")
+	at, dst := bson.BeginObject(dst, "topologyVersion")
 	dst = value.AppendElement(dst, "processId", value.ObjectIDOf(r.c.home.process))
-	return putEnd(putInt64(dst, "counter", 0), at)
+	return bson.End(bson.AppendInt64(dst, "counter", 0), at)
 }
 
 // awaitTopology waits for a newer description than the one that the client knows.

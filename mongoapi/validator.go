@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
@@ -107,8 +108,8 @@ func (r *request) validate(k *coll, old, now value.Value) error {
 		return err
 	}
 	e := merr.New(merr.DocumentValidationFailure, "Document failed validation")
-	at, b := putObject(nil, "errInfo")
+	at, b := bson.BeginObject(nil, "errInfo")
 	b = value.AppendElement(b, "failingDocumentId", now.Get("_id"))
-	e.Extra = putEnd(value.AppendElement(b, "details", details), at)
+	e.Extra = bson.End(value.AppendElement(b, "details", details), at)
 	return e
 }

@@ -127,16 +127,16 @@ func (r *request) aggregation(v *view, command string, cmd value.Value) (value.V
 		stage("$count", value.StringOf("n"))
 	}
 	at, b := bson.Begin(nil)
-	b = putString(b, "aggregate", v.on)
+	b = bson.AppendString(b, "aggregate", v.on)
 	b = value.AppendElement(b, "pipeline", value.MakeArray(stages))
-	ca, b := putObject(b, "cursor")
+	ca, b := bson.BeginObject(b, "cursor")
 	if n := args.Given(cmd, "batchSize"); n.IsDefined() {
 		b = value.AppendElement(b, "batchSize", n)
 	}
 	if n := args.Given(cmd, "cursor").Get("batchSize"); n.IsDefined() {
 		b = value.AppendElement(b, "batchSize", n)
 	}
-	b = putEnd(b, ca)
+	b = bson.End(b, ca)
 	asked := args.Given(cmd, "collation")
 	if asked.Len() > 0 {
 		if err := v.sameCollation(r.db, asked); err != nil {
@@ -156,7 +156,7 @@ func (r *request) aggregation(v *view, command string, cmd value.Value) (value.V
 			b = append(b, it.Element()...)
 		}
 	}
-	return value.ObjectOf(putEnd(b, at)), nil
+	return value.ObjectOf(bson.End(b, at)), nil
 }
 
 // keptOnView are arguments that the aggregation has too, besides the generic ones.
@@ -198,7 +198,7 @@ func (v *view) sameCollation(db string, asked value.Value) error {
 // single returns {name: v}.
 func single(name string, v value.Value) value.Value {
 	at, b := bson.Begin(nil)
-	return value.ObjectOf(putEnd(value.AppendElement(b, name, v), at))
+	return value.ObjectOf(bson.End(value.AppendElement(b, name, v), at))
 }
 
 // readView makes the request an aggregation, and opens its cursor, which is named after the view.
@@ -375,10 +375,10 @@ func viewDocument(db, name, on string, pipeline, collation value.Value) value.Va
 		pipeline = value.MakeArray(nil)
 	}
 	at, b := bson.Begin(nil)
-	b = putString(b, "_id", db+"."+name)
-	b = putString(b, "viewOn", on)
+	b = bson.AppendString(b, "_id", db+"."+name)
+	b = bson.AppendString(b, "viewOn", on)
 	b = value.AppendElement(b, "pipeline", pipeline)
-	return value.ObjectOf(putEnd(value.AppendElement(b, "collation", collation), at))
+	return value.ObjectOf(bson.End(value.AppendElement(b, "collation", collation), at))
 }
 
 // ensureViews returns the collection of the database's views. It creates it if necessary.
@@ -466,17 +466,17 @@ func (r *request) listedViews(nameOnly bool) (out []value.Value, err error) {
 			continue
 		}
 		at, b := bson.Begin(nil)
-		b = putString(b, "name", name)
-		b = putString(b, "type", "view")
+		b = bson.AppendString(b, "name", name)
+		b = bson.AppendString(b, "type", "view")
 		if !nameOnly {
-			oa, ob := putObject(b, "options")
+			oa, ob := bson.BeginObject(b, "options")
 			for _, o := range []string{"viewOn", "pipeline", "collation"} {
 				ob = value.AppendElement(ob, o, d.Get(o))
 			}
-			b = putEnd(ob, oa)
-			ia, ib := putObject(b, "info")
-			b = putEnd(putBool(ib, "readOnly", true), ia)
+			b = bson.End(ob, oa)
+			ia, ib := bson.BeginObject(b, "info")
+			b = bson.End(bson.AppendBool(ib, "readOnly", true), ia)
 		}
-		out = append(out, value.ObjectOf(putEnd(b, at)))
+		out = append(out, value.ObjectOf(bson.End(b, at)))
 	}
 }

@@ -305,6 +305,8 @@ func noIndex(v string) (bool, error) {
 
 // conditions returns the check of If-Match and If-None-Match, nil when there is none. The check is called under the
 // item's latch.
+//
+//go:noinline // each caller would get its own copy of the closure
 func conditions(match, noneMatch string) func(old *core.Item) error {
 	if match == "" && noneMatch == "" {
 		return nil

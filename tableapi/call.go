@@ -106,6 +106,8 @@ func unescape(s string) string {
 }
 
 // param returns the value of the first query parameter with this name, or "".
+//
+//go:noinline // called from many places, see decision 41
 func (c *call) param(name string) string {
 	for i := range c.params {
 		if c.params[i].name == name {

@@ -13,6 +13,8 @@ import (
 func Begin(dst []byte) (int, []byte) { return len(dst), append(dst, 0, 0, 0, 0) }
 
 // End closes the document or array that began at.
+//
+//go:noinline // called from many places, see decision 41
 func End(dst []byte, at int) []byte {
 	dst = append(dst, 0)
 	binary.LittleEndian.PutUint32(dst[at:], uint32(len(dst)-at))
@@ -38,29 +40,41 @@ func AppendIndexHead(dst []byte, typ byte, n int) []byte {
 }
 
 // BeginObject opens an embedded document.
+//
+//go:noinline // called from many places, see decision 41
 func BeginObject(dst []byte, key string) (int, []byte) {
 	return Begin(AppendHead(dst, TypeDocument, key))
 }
 
 // BeginArray opens an array.
+//
+//go:noinline // called from many places, see decision 41
 func BeginArray(dst []byte, key string) (int, []byte) { return Begin(AppendHead(dst, TypeArray, key)) }
 
 // AppendInt32 appends an int32.
+//
+//go:noinline // called from many places, see decision 41
 func AppendInt32(dst []byte, key string, i int32) []byte {
 	return binary.LittleEndian.AppendUint32(AppendHead(dst, TypeInt32, key), uint32(i))
 }
 
 // AppendInt64 appends an int64.
+//
+//go:noinline // called from many places, see decision 41
 func AppendInt64(dst []byte, key string, i int64) []byte {
 	return binary.LittleEndian.AppendUint64(AppendHead(dst, TypeInt64, key), uint64(i))
 }
 
 // AppendDouble appends a double.
+//
+//go:noinline // called from many places, see decision 41
 func AppendDouble(dst []byte, key string, f float64) []byte {
 	return binary.LittleEndian.AppendUint64(AppendHead(dst, TypeDouble, key), math.Float64bits(f))
 }
 
 // AppendBool appends a boolean.
+//
+//go:noinline // called from many places, see decision 41
 func AppendBool(dst []byte, key string, b bool) []byte {
 	dst = AppendHead(dst, TypeBool, key)
 	if b {
@@ -70,11 +84,15 @@ func AppendBool(dst []byte, key string, b bool) []byte {
 }
 
 // AppendString appends a string.
+//
+//go:noinline // called from many places, see decision 41
 func AppendString(dst []byte, key, s string) []byte {
 	return AppendStringValue(AppendHead(dst, TypeString, key), s)
 }
 
 // AppendDate appends a date in milliseconds since 1970.
+//
+//go:noinline // called from many places, see decision 41
 func AppendDate(dst []byte, key string, ms int64) []byte {
 	return binary.LittleEndian.AppendUint64(AppendHead(dst, TypeDate, key), uint64(ms))
 }
@@ -83,11 +101,15 @@ func AppendDate(dst []byte, key string, ms int64) []byte {
 func AppendNull(dst []byte, key string) []byte { return AppendHead(dst, TypeNull, key) }
 
 // AppendBinary appends a binary of subtype 0.
+//
+//go:noinline // called from many places, see decision 41
 func AppendBinary(dst []byte, key string, b []byte) []byte {
 	return AppendBinaryValue(AppendHead(dst, TypeBinary, key), 0, b)
 }
 
 // AppendDocument appends an embedded document given as BSON.
+//
+//go:noinline // called from many places, see decision 41
 func AppendDocument(dst []byte, key string, doc []byte) []byte {
 	return append(AppendHead(dst, TypeDocument, key), doc...)
 }

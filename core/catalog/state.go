@@ -39,22 +39,30 @@ var firstAccount = account{NextDB: 0x10000001, NextContainer: 1, NextGen: 1, Nex
 // database is a database with its contents. It isn't changed once it is visible.
 type database struct {
 	*Database
-	ids     table[string, *ref]   // the containers by id
-	folds   table[string, []*ref] // those whose id isn't in lower case, by their id in lower case
-	numbers table[uint32, *ref]   // by number, which is the order of their creation
-	timed   table[uint32, *ref]   // those with a flag of flagTimed, by number
-	shelf   shelf                 // the other resources
+	ids     table[string, *ref] // the containers by id
+	folds   table[string, *ref] // those whose id isn't in lower case, by foldKey
+	numbers table[uint32, *ref] // by number, which is the order of their creation
+	timed   table[uint32, *ref] // those with a flag of flagTimed, by number
+	shelf   shelf               // the other resources
 }
 
 // A container's id is compared byte by byte, and so are those of most APIs. A table's name is found without regard to
 // case: "People" is also reached as "people". Spec.FoldID keeps two tables from having names that differ only in case.
 
+// foldKey orders containers by their ids in lower case. No id has the byte 0xFF, as it is UTF-8.
+func foldKey(lower, id string) string { return lower + "\xff" + id }
+
 // folded returns the containers whose ids equal id except for case.
-func (d *database) folded(id string) []*ref {
+func (d *database) folded(id string) (out []*ref) {
 	lower := strings.ToLower(id)
-	out, _ := d.folds.get(lower)
+	for r := range d.folds.from(foldKey(lower, "")) {
+		if strings.ToLower(r.id) != lower {
+			break
+		}
+		out = append(out, r)
+	}
 	if r, ok := d.ids.get(lower); ok && strings.ToLower(r.id) == r.id {
-		out = append(slices.Clip(out), r)
+		out = append(out, r)
 	}
 	return out
 }
@@ -94,7 +102,7 @@ func (d *database) with(r *ref) *database {
 		n.timed = n.timed.without(r.num)
 	}
 	if lower := strings.ToLower(r.id); lower != r.id {
-		n.folds = n.folds.with(lower, append(n.others(lower, r), r))
+		n.folds = n.folds.with(foldKey(lower, r.id), r)
 	}
 	return &n
 }
@@ -106,24 +114,9 @@ func (d *database) without(r *ref) *database {
 	n.numbers = n.numbers.without(r.num)
 	n.timed = n.timed.without(r.num)
 	if lower := strings.ToLower(r.id); lower != r.id {
-		if rest := n.others(lower, r); len(rest) > 0 {
-			n.folds = n.folds.with(lower, rest)
-		} else {
-			n.folds = n.folds.without(lower)
-		}
+		n.folds = n.folds.without(foldKey(lower, r.id))
 	}
 	return &n
-}
-
-// others returns a copy of the containers with a lower-case id, without those that have r's number.
-func (d *database) others(lower string, r *ref) (out []*ref) {
-	all, _ := d.folds.get(lower)
-	for _, o := range all {
-		if o.num != r.num {
-			out = append(out, o)
-		}
-	}
-	return out
 }
 
 // put adds a database. It replaces the one with the same number.
@@ -201,7 +194,7 @@ type loader struct {
 type filling struct {
 	db             *Database
 	ids            btree.Map[string, *ref]
-	folds          btree.Map[string, []*ref]
+	folds          btree.Map[string, *ref]
 	numbers, timed btree.Map[uint32, *ref]
 	shelf          btree.Map[resourceName, *Resource]
 	oldNumbers     table[uint32, *ref]
@@ -259,8 +252,7 @@ func (l *loader) containers() error {
 			f.timed.Set(r.num, r)
 		}
 		if lower := strings.ToLower(r.id); lower != r.id {
-			all, _ := f.folds.Get(lower)
-			f.folds.Set(lower, append(all, r))
+			f.folds.Set(foldKey(lower, r.id), r)
 		}
 		return nil
 	})

@@ -68,6 +68,8 @@ func init() {
 }
 
 // extText reads the forms {"$key": "text"}.
+//
+//go:noinline // each caller would get its own copy of the closure
 func extText(parse func([]byte) (value.Value, bool)) extReader {
 	return func(_, v value.Value, n int) (value.Value, bool, bool) {
 		if n != 1 {

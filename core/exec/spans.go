@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/orrerydb/orrery/core/epk"
+	"github.com/orrerydb/orrery/core/few"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/status"
@@ -178,7 +179,7 @@ func joined(rs []epk.Range) []epk.Range {
 			in = append(in, r)
 		}
 	}
-	slices.SortFunc(in, func(a, b epk.Range) int { return epk.CompareText(a.Min, b.Min) })
+	few.Sort(in, func(a, b epk.Range) int { return epk.CompareText(a.Min, b.Min) })
 	out := in[:0]
 	for _, r := range in {
 		if n := len(out); n > 0 && epk.CompareText(r.Min, out[n-1].Max) <= 0 {

@@ -50,6 +50,8 @@ const MaxIdentity = 3100
 type Slot struct{ Gen, ID uint32 }
 
 // AppendPrefix appends the prefix that all keys of a kind in a slot share.
+//
+//go:noinline // called from many places, see decision 41
 func AppendPrefix(dst []byte, s Slot, k Kind) []byte {
 	dst = append(dst, spaceData)
 	dst = binary.BigEndian.AppendUint32(dst, s.Gen)
@@ -58,6 +60,8 @@ func AppendPrefix(dst []byte, s Slot, k Kind) []byte {
 }
 
 // KindBounds returns the bounds of all keys of a kind in a slot.
+//
+//go:noinline // called from many places, see decision 41
 func KindBounds(s Slot, k Kind) (lo, hi []byte) {
 	return AppendPrefix(nil, s, k), AppendPrefix(nil, s, k+1)
 }
@@ -79,6 +83,8 @@ func GenerationBounds(gen uint32) (lo, hi []byte) {
 func After(prefix []byte) []byte { return AppendAfter(nil, prefix) }
 
 // AppendAfter appends After(prefix) to dst. dst must not overlap prefix.
+//
+//go:noinline // called from many places, see decision 41
 func AppendAfter(dst, prefix []byte) []byte {
 	n := len(prefix)
 	for n > 0 && prefix[n-1] == 0xFF {
@@ -215,6 +221,8 @@ const (
 )
 
 // AppendMeta appends a catalog key.
+//
+//go:noinline // called from many places, see decision 41
 func AppendMeta(dst []byte, k MetaKind, parent uint32, name string) []byte {
 	dst = append(dst, spaceMeta, byte(k))
 	dst = binary.BigEndian.AppendUint32(dst, parent)

@@ -265,6 +265,7 @@ func (b *Batch) Put(key, value []byte) { b.put(key, value, false) }
 // batch on key.
 func (b *Batch) PutOpen(key, value []byte) { b.put(key, value, true) }
 
+//go:noinline // called from many places, see decision 41
 func (b *Batch) put(key, value []byte, open bool) {
 	k := len(b.buf)
 	b.buf = append(b.buf, key...)
@@ -274,6 +275,8 @@ func (b *Batch) put(key, value []byte, open bool) {
 }
 
 // Delete removes key; an absent key is no error.
+//
+//go:noinline // called from many places, see decision 41
 func (b *Batch) Delete(key []byte) {
 	k := len(b.buf)
 	b.buf = append(b.buf, key...)

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"slices"
 	"time"
+
+	"github.com/orrerydb/orrery/core/few"
 )
 
 // processPart is the number of bytes at the beginning of the ids of a process that all of them have. The rest is new
@@ -88,7 +90,7 @@ func (m *Leases) Members(ctx context.Context) (out []Member, err error) {
 		}
 		out = append(out, m.member(id, s))
 	}
-	slices.SortFunc(out, func(a, b Member) int {
+	few.Sort(out, func(a, b Member) int {
 		return cmp.Or(cmp.Compare(a.Process, b.Process), cmp.Compare(a.Silent, b.Silent), cmp.Compare(b.Seen, a.Seen))
 	})
 	// A process that has lost its sign of life, and has a new one, may still have the former one.

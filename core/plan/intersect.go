@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/orrerydb/orrery/core/few"
 	"github.com/orrerydb/orrery/core/plan/access"
 )
 
@@ -40,7 +41,7 @@ func (x *chooser) intersection(leaves []*access.Pred, items int64) (access.Plan,
 	if len(by) < 2 {
 		return access.Plan{}, false
 	}
-	slices.SortStableFunc(by, func(a, b counted) int { return cmp.Compare(a.share, b.share) })
+	few.Sort(by, func(a, b counted) int { return cmp.Compare(a.share, b.share) })
 	both, left, walked := []*access.Pred{by[0].leaf}, by[0].share, by[0].share
 	for _, l := range by[1:] {
 		before, after := walked+left*costFetch, walked+l.share+left*l.share*costFetch
@@ -67,7 +68,7 @@ func (x *chooser) againBoth() (access.Plan, bool) {
 	if len(by) == 0 {
 		return access.Plan{}, false
 	}
-	slices.SortStableFunc(by, func(a, b counted) int { return cmp.Compare(a.share, b.share) })
+	few.Sort(by, func(a, b counted) int { return cmp.Compare(a.share, b.share) })
 	p := access.Plan{Kind: access.Index, Why: access.Began}
 	for _, l := range by[:min(2, len(by))] {
 		p.Both = append(p.Both, l.leaf)

@@ -167,6 +167,8 @@ func (n *Node) eachLeaf(f func(*access.Pred)) {
 }
 
 // lose records an access path that was not chosen, for EXPLAIN.
+//
+//go:noinline // called from many places, see decision 41
 func (x *chooser) lose(p access.Plan) {
 	if x.r.Explain && len(x.lost) < maxShown {
 		x.lost = append(x.lost, Alternative{Access: p})

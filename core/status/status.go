@@ -70,6 +70,8 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.cause }
 
 // New returns an Error with a message that is safe to show to a client.
+//
+//go:noinline // called from many places, see decision 41
 func New(c Code, format string, args ...any) *Error {
 	return &Error{Code: c, Msg: fmt.Sprintf(format, args...), Index: -1}
 }
@@ -82,6 +84,8 @@ func WithSub(c Code, sub int, format string, args ...any) *Error {
 }
 
 // Wrap returns an Error with a cause that must not be shown to a client.
+//
+//go:noinline // called from many places, see decision 41
 func Wrap(c Code, cause error, format string, args ...any) *Error {
 	e := New(c, format, args...)
 	e.cause = cause
@@ -101,6 +105,8 @@ func From(err error) *Error {
 }
 
 // Is reports whether err is an Error with code c.
+//
+//go:noinline // called from many places, see decision 41
 func Is(err error, c Code) bool {
 	if err == nil {
 		return false // most calls; errors.As would allocate

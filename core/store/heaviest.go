@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"container/heap"
 	"context"
-	"slices"
 
+	"github.com/orrerydb/orrery/core/few"
 	"github.com/orrerydb/orrery/core/keys"
 )
 
@@ -66,7 +66,7 @@ func (c *Container) Heaviest(ctx context.Context, n, most int) (out Heaviest, er
 			return out, err
 		}
 	}
-	slices.SortFunc(*h, func(a, b weighed) int { return int(b.bytes - a.bytes) })
+	few.Sort(*h, func(a, b weighed) int { return int(b.bytes - a.bytes) })
 	size := c.placeLen()
 	for _, w := range *h {
 		pk, err := c.DecodeKey(w.name[size:])

@@ -84,8 +84,9 @@ func (c *Container) movePace(ctx context.Context) pace {
 	return pace{c: c, ctx: ctx, burst: moveBurst, rests: moveRests, begun: realTime.Now()}
 }
 
-// few is the number of changes at or below which the last round may begin. The latches are held during that round.
-const few = 256
+// fewChanges is the number of changes at or below which the last round may begin. The latches are held during that
+// round.
+const fewChanges = 256
 
 // maxRounds is the number of rounds after which the last one begins in any case.
 const maxRounds = 16
@@ -265,7 +266,7 @@ func (m *move) run(next nextMap) error {
 		if err != nil {
 			return err
 		}
-		if changes > few && n < maxRounds {
+		if changes > fewChanges && n < maxRounds {
 			continue
 		}
 		if done, err := m.replace(next); done || err != nil {

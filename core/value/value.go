@@ -202,6 +202,8 @@ func (v Value) Ticks() uint16 { return v.frac }
 func (v Value) Raw64() uint64 { return v.n }
 
 // Clone returns a copy of v with its own bytes.
+//
+//go:noinline // called from many places, see decision 41
 func (v Value) Clone() Value {
 	if v.b != nil {
 		v.b = append(make([]byte, 0, len(v.b)), v.b...)
@@ -314,7 +316,7 @@ func (v Value) Iter() Iter {
 type Iter struct {
 	rest []byte
 	el   []byte
-	name int // length of the element's name
+	key  []byte
 	val  Value
 }
 
@@ -331,7 +333,7 @@ func (it *Iter) Next() bool {
 			break
 		}
 		n += i + 1
-		it.el, it.name, it.rest = b[:n], i-1, b[n:]
+		it.el, it.key, it.rest = b[:n], b[1:i], b[n:]
 		return true
 	}
 	it.rest = nil
@@ -339,12 +341,7 @@ func (it *Iter) Next() bool {
 }
 
 // Key returns the field name, or the decimal index in an array.
-func (it *Iter) Key() []byte {
-	if len(it.el) == 0 {
-		return nil
-	}
-	return it.el[1 : 1+it.name]
-}
+func (it *Iter) Key() []byte { return it.key }
 
 // Value returns the element's value.
 func (it *Iter) Value() Value { return it.val }

@@ -51,6 +51,8 @@ const (
 )
 
 // IsReserved reports whether a stored field belongs to the graph and isn't a property.
+//
+//go:noinline // called from many places, see decision 41
 func IsReserved(name string) bool {
 	switch name {
 	case fieldID, "id", fieldLabel, fieldKey, fieldIsEdge, fieldSink, fieldSinkLabel, fieldSinkPartition, fieldVertexID,

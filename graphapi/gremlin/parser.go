@@ -81,10 +81,12 @@ func (p *parser) expect(punct string) error {
 	return p.unexpected("'" + punct + "' is expected")
 }
 
+//go:noinline // called from many places, see decision 41
 func failAt(t *token, format string, args ...any) error {
 	return &Error{Msg: fmt.Sprintf(format, args...), Line: int(t.line), Col: int(t.col)}
 }
 
+//go:noinline // called from many places, see decision 41
 func unsupportedAt(t *token, format string, args ...any) error {
 	return &Error{Msg: fmt.Sprintf(format, args...), Line: int(t.line), Col: int(t.col), Unsupported: true}
 }

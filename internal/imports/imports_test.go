@@ -20,8 +20,9 @@ const module = "github.com/orrerydb/orrery/"
 // rooms in the order of the table: a room imports only rooms above it, and itself. A room also holds the packages in
 // its folder, except those of a deeper room.
 var rooms = []string{
-	"core/invariants", "core/status", "core/yield", "core/work", "core/budget", "core/clock", "core/ru", "core/json",
-	"core/isotime", "core/bson", "core/value", "core/doc", "core/collate", "core/geo", "core/text", "core/vector",
+	"core/invariants", "core/few", "core/status", "core/yield", "core/work", "core/budget", "core/clock", "core/ru",
+	"core/json", "core/isotime", "core/bson", "core/value", "core/doc", "core/collate", "core/geo", "core/text",
+	"core/vector",
 	"core/epk", "core/keys", "core/kv",
 	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/lease", "core/spill", "core/journal",
 	"core/catalog", "core/index", "core/store", "core/feed", "core/jobs", "core/plan/access", "core/plan", "core/exec",
@@ -36,6 +37,7 @@ var rooms = []string{
 // only has the rooms that may import less than everything above.
 var only = map[string][]string{
 	"core/invariants":  {},
+	"core/few":         {},
 	"core/status":      {},
 	"core/yield":       {},
 	"core/work":        {"core/status"},
@@ -55,9 +57,9 @@ var only = map[string][]string{
 	"core/keys":        {"core/invariants", "core/status", "core/bson", "core/value", "core/epk"},
 	"core/kv":          {"core/invariants", "core/status"},
 	"core/kv/memkv":    {"core/invariants", "core/status", "core/kv"},
-	"core/kv/pebblekv": {"core/clock", "core/invariants", "core/status", "core/kv"},
+	"core/kv/pebblekv": {"core/clock", "core/few", "core/invariants", "core/status", "core/kv"},
 	"core/kv/kvtest":   {"core/invariants", "core/status", "core/kv"},
-	"core/lease":       {"core/clock", "core/keys", "core/kv", "core/status", "core/work"},
+	"core/lease":       {"core/clock", "core/few", "core/keys", "core/kv", "core/status", "core/work"},
 	"core/spill":       {"core/status", "core/budget"},
 	"core/journal": {"core/clock", "core/keys", "core/kv", "core/status", "core/bson", "core/value",
 		"core/work"},
@@ -93,9 +95,10 @@ var only = map[string][]string{
 
 // forAPIs are the packages that an API may import: the facade and the vocabulary, not the store below, and no other
 // API.
-var forAPIs = []string{"core", "core/bson", "core/json", "core/isotime", "core/doc", "core/value", "core/collate",
-	"core/geo", "core/text", "core/vector", "core/plan", "core/plan/access", "core/exec", "core/feed", "core/status",
-	"core/clock", "core/ru", "core/invariants", "core/budget", "core/spill", "core/yield", "core/journal"}
+var forAPIs = []string{"core", "core/few", "core/bson", "core/json", "core/isotime", "core/doc", "core/value",
+	"core/collate", "core/geo", "core/text", "core/vector", "core/plan", "core/plan/access", "core/exec", "core/feed",
+	"core/status", "core/clock", "core/ru", "core/invariants", "core/budget", "core/spill", "core/yield",
+	"core/journal"}
 
 // engines may be imported only by cmd and by each other's tests.
 var engines = []string{"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest"}

@@ -24,6 +24,8 @@ type line struct {
 }
 
 // BeginLine begins a reply header. Its value is what is appended to c.Lines until EndLine.
+//
+//go:noinline // called from many places, see decision 41
 func (c *Call) BeginLine(name string) {
 	start := len(c.Lines)
 	c.Lines = append(append(c.Lines, name...), ':', ' ')

@@ -118,6 +118,8 @@ type SessionUsers struct {
 }
 
 // listSessions compiles $listSessions and $listLocalSessions.
+//
+//go:noinline // each caller would get its own copy of the closure
 func listSessions(local bool) func(c *compiler, arg value.Value) (stage, error) {
 	name := "$listSessions"
 	if local {

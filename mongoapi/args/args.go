@@ -146,6 +146,8 @@ func (a Set) Check(where string, obj value.Value) error {
 }
 
 // Given returns an argument of an object. Null counts as absent.
+//
+//go:noinline // called from many places, see decision 41
 func Given(obj value.Value, name string) value.Value {
 	v := obj.Get(name)
 	if v.Kind() == value.Null {

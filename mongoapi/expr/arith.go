@@ -113,6 +113,7 @@ func sqrt() operator {
 	})
 }
 
+//go:noinline // see named
 func roundTo(name string, mode int) func(*Env, []value.Value) (value.Value, error) {
 	return func(_ *Env, a []value.Value) (value.Value, error) {
 		places := int64(0)
@@ -297,6 +298,7 @@ func pow(_ *Env, a []value.Value) (value.Value, error) {
 	})
 }
 
+//go:noinline // see named
 func bitwise(name string, start int64, fn func(x, y int64) int64) func(*Env, []value.Value) (value.Value, error) {
 	return func(_ *Env, a []value.Value) (value.Value, error) {
 		r, long := start, false

@@ -33,6 +33,7 @@ var convertOps = map[string]operator{
 	"$type": unary(func(v value.Value) (value.Value, error) { return value.StringOf(TypeName(v)), nil }),
 }
 
+//go:noinline // see named
 func converter(to string) operator {
 	return nullUnary(func(v value.Value) (value.Value, error) { return convert(v, to) })
 }

@@ -51,6 +51,7 @@ func Compare(c *collate.Collation, a, b value.Value) int {
 	return 0
 }
 
+//go:noinline // see named
 func comparison(fn func(c int) value.Value) operator {
 	return fixed(2, func(e *Env, a []value.Value) (value.Value, error) {
 		c := Compare(e.Run.Collation(), a[0], a[1])

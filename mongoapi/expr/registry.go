@@ -35,11 +35,14 @@ func fixed(n int, fn func(e *Env, a []value.Value) (value.Value, error)) operato
 	return operator{min: n, max: n, fn: fn}
 }
 
+//go:noinline // see named
 func unary(fn func(v value.Value) (value.Value, error)) operator {
 	return fixed(1, func(_ *Env, a []value.Value) (value.Value, error) { return fn(a[0]) })
 }
 
 // nullUnary is unary with the result null for null and missing arguments.
+//
+//go:noinline // see named
 func nullUnary(fn func(v value.Value) (value.Value, error)) operator {
 	return unary(func(v value.Value) (value.Value, error) {
 		if nullish(v) {

@@ -99,6 +99,7 @@ var setOps = map[string]operator{
 	}),
 }
 
+//go:noinline // see named
 func elementsTrue(name string, any bool) func(*Env, []value.Value) (value.Value, error) {
 	return func(_ *Env, a []value.Value) (value.Value, error) {
 		if a[0].Kind() != value.Array {

@@ -35,6 +35,8 @@ func TypeCode(v value.Value) byte {
 }
 
 // TypeName returns the name of v's type as $type gives it; "missing" for Undefined.
+//
+//go:noinline // called from many places, see decision 41
 func TypeName(v value.Value) string {
 	if !v.IsDefined() {
 		return "missing"

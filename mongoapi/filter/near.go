@@ -91,6 +91,8 @@ func (n nearNode) pred() *access.Pred {
 func (f *Filter) Near() *Near { return f.near }
 
 // near compiles $near, $nearSphere and $geoNear.
+//
+//go:noinline // each caller would get its own copy of the closure
 func near(op string) operator {
 	return func(c *compiler, path string, arg, all value.Value, _ int) (node, error) {
 		n := &Near{Path: path, most: math.Inf(1)}

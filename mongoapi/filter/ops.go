@@ -122,6 +122,8 @@ func isNaN(v value.Value) bool {
 }
 
 // compare makes $gt, $gte, $lt and $lte.
+//
+//go:noinline // each caller would get its own copy of the closure
 func compare(kind sargKind) operator {
 	return func(c *compiler, path string, arg, _ value.Value, _ int) (node, error) {
 		if arg.Kind() == value.Regex {

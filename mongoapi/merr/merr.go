@@ -31,6 +31,8 @@ func (e *Error) CodeName() string {
 }
 
 // New makes an Error.
+//
+//go:noinline // called from many places, see decision 41
 func New(code int32, format string, args ...any) *Error {
 	if len(args) == 0 {
 		return &Error{Code: code, Msg: format}
@@ -39,6 +41,8 @@ func New(code int32, format string, args ...any) *Error {
 }
 
 // NotSupported is the error for a feature of MongoDB that isn't supported.
+//
+//go:noinline // called from many places, see decision 41
 func NotSupported(what string) *Error {
 	return New(NotImplemented, "%s is not supported by this server", what)
 }

@@ -10,6 +10,8 @@ package rights
 import (
 	"slices"
 	"strings"
+
+	"github.com/orrerydb/orrery/core/few"
 )
 
 // Resource is what actions are granted on, and what they are asked for.
@@ -82,7 +84,7 @@ func (s *Set) Privileges() []Privilege {
 		slices.Sort(p.Actions)
 		out = append(out, p)
 	}
-	slices.SortFunc(out, func(a, b Privilege) int { return strings.Compare(a.Resource.key(), b.Resource.key()) })
+	few.Sort(out, func(a, b Privilege) int { return strings.Compare(a.Resource.key(), b.Resource.key()) })
 	return out
 }
 

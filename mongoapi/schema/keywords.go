@@ -85,6 +85,8 @@ func atLeast(n, want int64) bool { return n >= want }
 func atMost(n, want int64) bool { return n <= want }
 
 // length makes the keywords that limit the length of strings, arrays and objects.
+//
+//go:noinline // each caller would get its own copy of the closure
 func length(kind value.Kind, of func(value.Value) int, ok func(n, want int64) bool, reason string) func(
 	*compiler, string, value.Value, value.Value) (rule, error) {
 	return func(_ *compiler, name string, v, _ value.Value) (rule, error) {
@@ -138,6 +140,8 @@ func multipleOf(_ *compiler, name string, v, _ value.Value) (rule, error) {
 }
 
 // bound makes maximum with sign 1, and minimum with -1.
+//
+//go:noinline // each caller would get its own copy of the closure
 func bound(exclusive string, sign int) func(*compiler, string, value.Value, value.Value) (rule, error) {
 	return func(_ *compiler, name string, v, schema value.Value) (rule, error) {
 		x := schema.Get(exclusive)
@@ -173,6 +177,8 @@ var jsonTypes = map[string]byte{"array": bson.TypeArray, "boolean": bson.TypeBoo
 	"object": bson.TypeDocument, "string": bson.TypeString}
 
 // types makes type with JSON's names, and bsonType with those of BSON.
+//
+//go:noinline // each caller would get its own copy of the closure
 func types(names map[string]byte) func(*compiler, string, value.Value, value.Value) (rule, error) {
 	return func(_ *compiler, name string, v, _ value.Value) (rule, error) {
 		list := []value.Value{v}

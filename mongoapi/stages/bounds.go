@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/few"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -95,7 +96,7 @@ func intervalsOf(p *access.Pred, under bool) (ivs []interval) {
 	default:
 		return []interval{all}
 	}
-	slices.SortStableFunc(ivs, func(a, b interval) int { return value.CompareBSON(a.at, b.at) })
+	few.Sort(ivs, func(a, b interval) int { return value.CompareBSON(a.at, b.at) })
 	if p.Op == access.OpIn {
 		ivs = slices.CompactFunc(ivs, func(a, b interval) bool { return value.CompareBSON(a.at, b.at) == 0 })
 	}

@@ -188,6 +188,8 @@ func pop(path string, arg value.Value, _ Options) (applyFn, error) {
 }
 
 // removeIf makes the operators that remove elements from an array.
+//
+//go:noinline // each caller would get its own copy of the closure
 func removeIf(gone func(v value.Value) bool) applyFn {
 	return func(root *node, path []string, _ *Context) error {
 		p := root.find(path)

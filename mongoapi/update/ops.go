@@ -46,6 +46,7 @@ func unset(string, value.Value, Options) (applyFn, error) {
 	}, nil
 }
 
+//go:noinline // each caller would get its own copy of the closure
 func arithmetic(name string, op num.Op) func(string, value.Value, Options) (applyFn, error) {
 	return func(path string, arg value.Value, _ Options) (applyFn, error) {
 		verb := map[string]string{"$inc": "increment", "$mul": "multiply"}[name]

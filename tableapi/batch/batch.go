@@ -264,6 +264,7 @@ func (w *Writer) End() {
 	w.str("--", w.outer, "--\r\n")
 }
 
+//go:noinline // called from many places, see decision 41
 func (w *Writer) str(parts ...string) {
 	for _, p := range parts {
 		w.Buf = append(w.Buf, p...)

@@ -2,13 +2,13 @@ package server
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/few"
 	"github.com/orrerydb/orrery/core/kv"
 )
 
@@ -144,7 +144,7 @@ func useFigures(e *core.Engine) []figure {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b used) int { return cmp.Compare(b.Total, a.Total) })
+	few.Sort(all, func(a, b used) int { return cmp.Compare(b.Total, a.Total) })
 	shown := all[:min(len(all), mostPartitions)]
 	out := []figure{
 		{"orrery_throttled_requests_total", "Requests and operations of bulks that were refused because request " +

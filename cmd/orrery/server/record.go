@@ -181,6 +181,8 @@ const mostRecorded = 32 << 20
 
 // recorded records the requests of an HTTP API. A path of the Table API may begin with the account's name, which isn't
 // recorded.
+//
+//go:noinline // each caller would get its own copy of the closure
 func (r *recording) recorded(api, account string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if !r.on.Load() {

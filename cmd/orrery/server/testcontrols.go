@@ -159,17 +159,27 @@ func (s *Server) deleteFaults(q ofFaults) (any, error) {
 
 // controlled is the handler of a control. The reply is what do returns as JSON, or 204.
 func controlled[Q any](s *Server, do func(Q) (any, error)) gin.HandlerFunc {
+	return s.control(func() (any, func() (any, error)) {
+		q := new(Q)
+		return q, func() (any, error) { return do(*q) }
+	})
+}
+
+// control is controlled for all types of a request: begin returns where the body goes, and what is done after that.
+//
+//go:noinline // each caller would get its own copy of the closure
+func (s *Server) control(begin func() (body any, do func() (any, error))) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if !s.hasKey(c.Request) {
 			s.askForKey(c)
 			return
 		}
-		var q Q
-		if err := readControl(c, &q); err != nil {
+		body, do := begin()
+		if err := readControl(c, body); err != nil {
 			plain(c.Writer, http.StatusBadRequest, err.Error()+"\n")
 			return
 		}
-		out, err := do(q)
+		out, err := do()
 		switch {
 		case err != nil:
 			plain(c.Writer, controlCode(err), err.Error()+"\n")

@@ -13,6 +13,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/few"
 )
 
 // Import writes the rows of a Reader to Targets.
@@ -414,7 +415,7 @@ func (r *run) save(whole bool) error {
 		r.mu.Unlock()
 		return nil
 	}
-	slices.SortStableFunc(r.bad, func(a, b numbered) int { return cmp.Compare(a.n, b.n) })
+	few.Sort(r.bad, func(a, b numbered) int { return cmp.Compare(a.n, b.n) })
 	front := 0
 	for front < len(r.bad) && r.bad[front].n < n {
 		front++

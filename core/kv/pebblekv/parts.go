@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/orrerydb/orrery/core/few"
 )
 
 // numbered is a file with its number.
@@ -61,7 +63,7 @@ func partsOf(fs vfs.FS, dir string) (p parts, err error) {
 		*to = append(*to, numbered{name, num})
 	}
 	for _, l := range [][]numbered{p.logs, p.tables, p.manifests, p.options} {
-		slices.SortFunc(l, func(a, b numbered) int { return cmp.Compare(a.num, b.num) })
+		few.Sort(l, func(a, b numbered) int { return cmp.Compare(a.num, b.num) })
 	}
 	return p, nil
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"slices"
+
+	"github.com/orrerydb/orrery/core/few"
 )
 
 // span is a deleted range.
@@ -62,8 +64,8 @@ type merger struct {
 
 func newMerger(s *Salvage) *merger {
 	m := &merger{s: s, later: s.parts, drops: s.drops}
-	slices.SortFunc(m.later, func(a, b tablePart) int { return bytes.Compare(a.first, b.first) })
-	slices.SortFunc(m.drops, func(a, b span) int { return bytes.Compare(a.lo, b.lo) })
+	few.Sort(m.later, func(a, b tablePart) int { return bytes.Compare(a.first, b.first) })
+	few.Sort(m.drops, func(a, b span) int { return bytes.Compare(a.lo, b.lo) })
 	if len(s.log.all) > 0 {
 		m.open = sources{&s.log}
 	}

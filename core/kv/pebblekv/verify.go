@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -13,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable/block"
 	"github.com/cockroachdb/pebble/v2/sstable/block/blockkind"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/core/few"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
@@ -219,7 +219,7 @@ func blocksOf(r *sstable.Reader) (out []tableBlock, err error) {
 	add("properties", l.Properties)
 	add("directory", l.MetaIndex)
 	add("reference", l.BlobReferenceIndex)
-	slices.SortFunc(out, func(a, b tableBlock) int { return cmp.Compare(a.Offset, b.Offset) })
+	few.Sort(out, func(a, b tableBlock) int { return cmp.Compare(a.Offset, b.Offset) })
 	return out, nil
 }
 

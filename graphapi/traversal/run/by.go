@@ -262,6 +262,8 @@ func isElement(v any) bool {
 type mapEntry struct{ k, v any }
 
 // listOf returns the elements of a collection. For another value it returns a list with that value.
+//
+//go:noinline // called from many places, see decision 41
 func listOf(v any) []any {
 	switch c := v.(type) {
 	case []any:

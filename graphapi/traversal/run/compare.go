@@ -31,6 +31,7 @@ const (
 	famOther
 )
 
+//go:noinline // called from many places, see decision 41
 func family(v any) int {
 	switch v.(type) {
 	case nil:

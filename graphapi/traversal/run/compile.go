@@ -39,15 +39,18 @@ type inst struct {
 // def is one step of the language: its number of arguments (max -1: any number), its modulators, and the function that
 // makes it. A def without build is a step that is known but not supported.
 type def struct {
+	name     string
 	min, max int
 	mods     string
 	build    func(c *compiler, in *inst) (step, error)
 }
 
 // registry holds every step by name; see registry.go.
-var registry map[string]def
+var registry map[string]*def
 
 // argErr reports wrong arguments of a step.
+//
+//go:noinline // called from many places, see decision 41
 func (in *inst) argErr(what string) error {
 	return errf(Compile, "The arguments of the step %s() are wrong: %s", in.op, what)
 }

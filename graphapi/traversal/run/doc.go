@@ -71,6 +71,7 @@ func (e *Error) ServiceText() string {
 	return "Gremlin Query Execution Error: " + e.Error()
 }
 
+//go:noinline // called from many places, see decision 41
 func errf(k Kind, format string, args ...any) *Error {
 	return &Error{Kind: k, Msg: fmt.Sprintf(format, args...)}
 }

@@ -108,6 +108,8 @@ func buildText(c *compiler, in *inst) (step, error) {
 }
 
 // mapLocal applies f to the value or, with Scope.local, to each element.
+//
+//go:noinline // each caller would get its own copy of the closure
 func mapLocal(scope gvalue.Scope, f func(v any) (any, error)) step {
 	return &mapStep{f: func(_ *exec, t *trav) (any, bool, error) {
 		if scope != gvalue.Local || !isCollection(t.v) {

@@ -26,6 +26,8 @@ func (m *member) key() string {
 }
 
 // get returns the last member with a name: a repeated name overwrites.
+//
+//go:noinline // called from many places, see decision 41
 func (o *object) get(key string) (v any, ok bool) {
 	for i := len(o.members) - 1; i >= 0; i-- {
 		if o.members[i].key() == key {

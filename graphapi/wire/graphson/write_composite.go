@@ -6,6 +6,8 @@ import (
 )
 
 // field appends ,"name": (without the comma after an opening brace).
+//
+//go:noinline // called from many places, see decision 41
 func (w *writer) field(name string) {
 	if w.b[len(w.b)-1] != '{' {
 		w.b = append(w.b, ',')

@@ -38,6 +38,8 @@ type writer struct {
 func (w *writer) raw(s string) { w.b = append(w.b, s...) }
 
 // open begins a typed value and close ends it. Without types both do nothing.
+//
+//go:noinline // called from many places, see decision 41
 func (w *writer) open(tag string) {
 	if w.typed {
 		w.raw(`{"@type":"`)

@@ -89,6 +89,7 @@ func (b backtracking) find(s []byte, limit int) (out []string, err error) {
 	return out, err
 }
 
+//go:noinline // each caller would get its own copy of the closure
 func regex(name string, use func(re matcher, s []byte) (value.Value, error)) *Func {
 	f := &Func{Name: name, Types: "ss?s"}
 	run := func(c *Context, re matcher, s []byte) value.Value {

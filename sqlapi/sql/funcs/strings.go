@@ -197,6 +197,7 @@ func lastIndexOf(_ *Context, a []value.Value) value.Value {
 	return value.IntOf(int64(utf8.RuneCount(s[:i])))
 }
 
+//go:noinline // each caller would get its own copy of the closure
 func trim(name string, space func(string, func(rune) bool) string, affix func(s, set string) string) *Func {
 	return &Func{Name: name, Types: "s?s", Eval: func(_ *Context, a []value.Value) value.Value {
 		if len(a) == 2 {

@@ -38,6 +38,7 @@ type printer struct {
 	root string // alias that is printed as ROOT
 }
 
+//go:noinline // called from many places, see decision 41
 func (p *printer) s(parts ...string) {
 	for _, x := range parts {
 		p.b.WriteString(x)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/orrerydb/orrery/core/few"
 	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
@@ -14,7 +15,7 @@ import (
 func Fetch(ctx context.Context, w Work, dir string, m *Manifest, to string) error {
 	w.total = m.Bytes()
 	list := slices.Clone(m.Files)
-	slices.SortStableFunc(list, func(a, b File) int { return byRank(a.Name, b.Name) })
+	few.Sort(list, func(a, b File) int { return byRank(a.Name, b.Name) })
 	last := 0
 	for i := range list {
 		f := &list[i]

@@ -20,12 +20,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/orrerydb/orrery/core/few"
 	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
@@ -169,7 +169,7 @@ func List(fs vfs.FS, dir string) (out []Entry, err error) {
 			out = append(out, e)
 		}
 	}
-	slices.SortFunc(out, func(a, b Entry) int {
+	few.Sort(out, func(a, b Entry) int {
 		if a.Manifest != nil && b.Manifest != nil && !a.Manifest.Taken.Equal(b.Manifest.Taken) {
 			return a.Manifest.Taken.Compare(b.Manifest.Taken)
 		}
