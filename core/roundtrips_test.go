@@ -71,6 +71,29 @@ func TestRoundTrips(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
+		{"transaction of 20 creates in 20 partitions", 4, 5, func(t *testing.T, c *core.Container) {
+			tx, err := c.Begin(bg, time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var ws []core.Write
+			for i := range 20 {
+				made++
+				ws = append(ws, core.Write{Kind: core.Create,
+					Doc: mustDoc(t, fmt.Sprintf(`{"id":"t%d","pk":"p%d"}`, made, i))})
+			}
+			if err := tx.Fetch(bg, c, ws); err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range ws {
+				if _, err := tx.Write(bg, c, w); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := tx.Commit(bg); err != nil {
+				t.Fatal(err)
+			}
+		}},
 		{"20 of an equality", 4, 3, pageOf(20, eqQuery("k", 1))},
 		{"20 of an equality in many slots", 400, 5, pageOf(20, eqQuery("k", 1))},
 		{"ORDER BY LIMIT 10", 4, 6, pageOf(10, leastBy("n", 10))},

@@ -82,6 +82,12 @@ func (t *Transaction) Write(ctx context.Context, c *Container, w Write) (Result,
 	return t.rt.Write(ctx, c.rt, &w)
 }
 
+// Fetch reads the items of writes at once, if the store is over a network. It is never needed: Write reads what isn't
+// there yet.
+func (t *Transaction) Fetch(ctx context.Context, c *Container, ws []Write) error {
+	return t.rt.Fetch(ctx, c.rt, ws)
+}
+
 // Create creates a container that only the transaction sees. Commit creates it for all, just before it commits the
 // writes. Should the process end in between, or the writes be refused, the container is there without items. The
 // database must exist then.

@@ -74,6 +74,9 @@ func (k *coll) WriteMany(ctx context.Context, ws []core.Write, ordered bool) []c
 		return k.Container.WriteMany(ctx, ws, ordered)
 	}
 	out := make([]core.Outcome, 0, len(ws))
+	if err := k.tx.Fetch(ctx, k.Container, ws); err != nil {
+		return append(out, core.Outcome{Err: err})
+	}
 	for i := range ws {
 		res, err := k.Write(ctx, ws[i])
 		out = append(out, core.Outcome{Result: res, Err: err})

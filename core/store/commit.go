@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strconv"
 	"sync"
 	"time"
 
@@ -182,6 +181,11 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 	}
 	if err := d.retime(); err != nil {
 		return err
+	}
+	if d.c.st.eng.Remote() {
+		if err := d.readLogical(ctx); err != nil {
+			return err
+		}
 	}
 	for i := range d.parts {
 		if err := d.fillPart(ctx, &d.parts[i], apart); err != nil {
@@ -560,106 +564,4 @@ func keyClasses(ident []byte) (bits uint32) {
 		ident = rest
 	}
 	return bits
-}
-
-// logicalHeads rewrites the heads of the logical partitions that a part's changes touch. It refuses a partition that
-// would grow above its limit. Where the partition key is the id there are no such heads.
-func (d *draft) logicalHeads(ctx context.Context, p *part, apart bool) error {
-	c := p.sl.c
-	if c.def.Load().KeyIsID() {
-		return nil
-	}
-	most := c.st.lim.LogicalPartition
-	for n, first := 0, 0; n < p.partitions; n++ {
-		for p.chs[first].partition != n {
-			first++
-		}
-		id := &p.chs[first].id
-		key := id.appendLogicalKey(d.mem.key[:0])
-		known, err := p.logical(first)
-		if err != nil {
-			return err
-		}
-		h, err := c.logicalHead(ctx, known, key)
-		if err != nil {
-			return err
-		}
-		before, full := h.Bytes, false
-		for i := first; i < len(p.chs); i++ {
-			if p.chs[i].partition == n {
-				was := h.Bytes
-				h.add(&p.chs[i])
-				full = full || apart && h.Bytes > most && h.Bytes > was
-			}
-		}
-		for i := range p.evicted {
-			if p.evicted[i].partition == n {
-				h.add(&p.evicted[i])
-			}
-		}
-		if full || h.Bytes > most && h.Bytes > before {
-			return status.WithSub(status.Forbidden, status.SubPartitionKeyFull,
-				"Partition key reached maximum size of %s. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk",
-				sizeText(most))
-		}
-		h.LSN = p.h.LSN
-		if h.Items == 0 {
-			d.del(d.late, key)
-		} else {
-			d.mem.val = h.append(d.mem.val[:0])
-			d.put(d.late, key, d.mem.val)
-		}
-	}
-	return nil
-}
-
-// logical returns the head of the logical partition of a change, if it is known.
-func (p *part) logical(i int) (*LogicalHead, error) {
-	ch := &p.chs[i]
-	if !ch.logicalRead || ch.logicalAt != p.sl.head.LSN {
-		return p.known, nil
-	}
-	h := new(LogicalHead)
-	if ch.logical == nil {
-		return h, nil
-	}
-	return h, h.decode(ch.logical)
-}
-
-// appendLogicalKey appends the key of the head of an item's logical partition.
-func (id *identity) appendLogicalKey(dst []byte) []byte {
-	return append(append(keys.AppendPrefix(dst, id.slot.key, keys.KindLogical), id.place...), id.tuple...)
-}
-
-func (id *identity) logicalKey() []byte { return id.appendLogicalKey(nil) }
-
-// logicalHead reads the head under a key, unless it is known.
-func (c *Container) logicalHead(ctx context.Context, known *LogicalHead, key []byte) (h LogicalHead, err error) {
-	if known != nil {
-		return *known, nil
-	}
-	b, err := c.st.eng.Get(ctx, nil, key)
-	if errors.Is(err, kv.ErrNotFound) {
-		return h, nil
-	}
-	if err == nil {
-		err = h.decode(b)
-	}
-	return h, err
-}
-
-func (h *LogicalHead) add(ch *change) {
-	items, bytes := ch.grows()
-	h.Items += items
-	h.Bytes += bytes
-}
-
-func sizeText(n int64) string {
-	unit := []string{"bytes", "KB", "MB", "GB", "TB"}
-	i := 0
-	for n >= 1024 && n%1024 == 0 && i < len(unit)-1 {
-		n /= 1024
-		i++
-	}
-	return strconv.FormatInt(n, 10) + " " + unit[i]
 }

@@ -278,6 +278,45 @@ func (t *Transaction) Read(ctx context.Context, c *Container, pk PartitionKey, i
 	return it, t.shown(ctx, p, err)
 }
 
+// Fetch reads the items of writes at once, if the engine is over a network, as Tx.Fetch does.
+func (t *Transaction) Fetch(ctx context.Context, c *Container, ws []Write) error {
+	if len(ws) < 2 || !c.st.eng.Remote() {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.over(); err != nil {
+		return err
+	}
+	in, err := t.of(ctx, c)
+	if err != nil {
+		return err
+	}
+	f := fetch{n: len(ws)}
+	for i := range ws {
+		pk, id := ws[i].PK, ws[i].ID
+		if ws[i].Doc != nil && !ws[i].KeyRead {
+			pk, id, err = c.keyOf(ws[i].Doc)
+		}
+		if err != nil || len(pk) == 0 { // an error is left to Write
+			continue
+		}
+		own := make(PartitionKey, len(pk)) // the part keeps it
+		for k := range pk {
+			own[k] = pk[k].Clone()
+		}
+		p, err := in.part(ctx, own)
+		if err != nil {
+			return err
+		}
+		f.add(p, id)
+	}
+	if err := f.read(t.snap); err != nil {
+		return t.readError(err)
+	}
+	return nil
+}
+
 // shown waits until what a part has read is durable. If the snapshot can't be read any more, the transaction ends.
 func (t *Transaction) shown(ctx context.Context, p *Tx, err error) error {
 	if p.old {

@@ -250,19 +250,43 @@ func (tx *Tx) Fetch(n int, id func(i int) value.Value) error {
 	if n < 2 || !tx.c.st.eng.Remote() {
 		return nil
 	}
-	all, names := make([]identity, 0, n), make([][]byte, 0, n)
+	f := fetch{n: n}
 	for i := range n {
-		at, err := tx.place(id(i))
-		if err == nil && tx.items[string(at.ident)] == nil { // the call that needs the item has the error
-			all, names = append(all, at), append(names, at.itemKey())
-		}
+		f.add(tx, id(i))
 	}
-	var v kv.Values
-	if err := tx.snap.GetMany(&v, names); err != nil {
+	if err := f.read(tx.snap); err != nil {
 		return tx.readError(err)
 	}
-	for i, at := range all {
-		if _, err := tx.found(at, v.At(i)); err != nil {
+	return nil
+}
+
+// fetch reads items of several Txs of one snapshot at once.
+type fetch struct {
+	n     int // about the number of items
+	of    []*Tx
+	at    []identity
+	names [][]byte
+}
+
+// add adds an item, unless the Tx has read it. An error is left to the call that needs the item.
+func (f *fetch) add(tx *Tx, id value.Value) {
+	at, err := tx.place(id)
+	if err != nil || tx.items[string(at.ident)] != nil {
+		return
+	}
+	if f.of == nil {
+		f.of, f.at, f.names = make([]*Tx, 0, f.n), make([]identity, 0, f.n), make([][]byte, 0, f.n)
+	}
+	f.of, f.at, f.names = append(f.of, tx), append(f.at, at), append(f.names, at.itemKey())
+}
+
+func (f *fetch) read(snap kv.Snapshot) error {
+	var v kv.Values
+	if err := snap.GetMany(&v, f.names); err != nil {
+		return err
+	}
+	for i, tx := range f.of {
+		if _, err := tx.found(f.at[i], v.At(i)); err != nil {
 			return err
 		}
 	}
