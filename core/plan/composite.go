@@ -16,8 +16,7 @@ const maxIntervals = 64
 // or prefix.
 func (x *chooser) on(col *index.Column, cs []*access.Pred, most int) (eq, rng *access.Pred) {
 	for _, c := range cs {
-		if !col.Holds(c.Path.Segs, plain(c)) || c.Path.Elements && x.MayHoldInColumn(col.Array) || c.Foreign &&
-			x.MayHoldInColumn(col.Foreign) {
+		if !x.answers(col, c) {
 			continue
 		}
 		switch {
@@ -26,11 +25,24 @@ func (x *chooser) on(col *index.Column, cs []*access.Pred, most int) (eq, rng *a
 			if eq == nil || len(c.Vals) < len(eq.Vals) {
 				eq = c
 			}
-		case c.Op == access.OpRange && !c.Any && oneClass(c), c.Op == access.OpPrefix:
+		case c.Op == access.OpRange && oneClass(c), c.Op == access.OpPrefix:
 			rng = narrower(rng, c)
 		}
 	}
 	return eq, rng
+}
+
+// answers reports whether a column answers a condition.
+func (x *chooser) answers(col *index.Column, c *access.Pred) bool {
+	return col.Holds(c.Path.Segs, plain(c)) && !(c.Path.Elements && x.MayHoldInColumn(col.Array)) &&
+		!(c.Foreign && x.MayHoldInColumn(col.Foreign)) && !c.Any
+}
+
+// splits is like answers, for conditions that may also be on missing values.
+func (x *chooser) splits(col *index.Column, c *access.Pred) bool {
+	return x.answers(col, c) && !(c.Path.Elements && slices.ContainsFunc(c.Vals, func(v value.Value) bool {
+		return !v.IsDefined()
+	}))
 }
 
 // plain reports whether a condition concerns no strings, so that it means the same under every collation.
@@ -110,7 +122,11 @@ func (x *chooser) orderedComposite(cs []*access.Pred) *access.Composite {
 	for _, ix := range x.Policy().Composites() {
 		for _, most := range [...]int{1, maxMerged} {
 			c := x.restricted(ix, cs, most)
-			if x.gives(c) && (best == nil || c.Used() > best.Used()) {
+			if !x.gives(c) {
+				continue
+			}
+			c.Split(cs, maxMerged, x.splits)
+			if best == nil || c.Used() > best.Used() {
 				best = c
 			}
 		}
@@ -181,7 +197,7 @@ func (x *chooser) trusted(col *index.Column, p access.Path, order access.Collati
 // have c = 2, those 10 are fetched and sorted. If 500 have c = 2, the index gives the order.
 func (x *chooser) byComposite() (access.Plan, bool) {
 	c := x.orderedComposite(x.cs)
-	if c == nil || len(x.r.OrderBy) == 1 && len(c.Front) == 0 && c.Range != nil &&
+	if c == nil || len(x.r.OrderBy) == 1 && len(c.Front) == 0 && c.Used() > 0 &&
 		c.Index.Coll == nil { // the path's own index gives that
 		return access.Plan{}, false
 	}

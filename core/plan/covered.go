@@ -53,15 +53,15 @@ func (x *chooser) cover() (access.Plan, bool) {
 // Example: SELECT MAX(c.price) FROM c reads the entries of the path. The heads of the slots tell how many items have no
 // price.
 func (x *chooser) coverWhole() (access.Plan, bool) {
-	if r := &x.r; len(x.cs) == 0 && len(r.Needs) == 1 {
+	if leaf := oneLeaf(x.r.Pred); leaf != nil && x.covers(leaf) {
+		return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true,
+			Why: access.AlternativesTell}, true
+	}
+	if r := &x.r; len(r.Needs) == 1 && !slices.ContainsFunc(x.cs, x.usable) {
 		if leaf := access.Exists(r.Needs[0]); x.covers(leaf) {
 			return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true, Missing: true,
 				Why: access.EntriesAndCount}, true
 		}
-	}
-	if leaf := access.OneLeaf(x.r.Pred); leaf != nil && x.covers(leaf) {
-		return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true,
-			Why: access.AlternativesTell}, true
 	}
 	return access.Plan{}, false
 }

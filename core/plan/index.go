@@ -137,6 +137,9 @@ func missesGraphForm(p *access.Pred) bool {
 			return true
 		}
 	}
+	if slices.ContainsFunc(p.Kids, missesGraphForm) {
+		return true
+	}
 	return p.Lo != nil && p.Lo.Value.Kind() == value.Object || p.Hi != nil && p.Hi.Value.Kind() == value.Object
 }
 

@@ -71,7 +71,7 @@ const (
 	OpExists              // there is a value at Path (null counts)
 	opEvery               // any index entry of Path, also "undefined": complete only if every item has an entry
 	OpSpatial             // the value at Path is a geometry that meets Region
-	opRanges              // any of Kids, which all are on Path: only in plans
+	opRanges              // ivs, the ranges at Path that Kids leave: only in plans
 	opComposite           // Comp: only in plans
 )
 
@@ -97,11 +97,11 @@ type Pred struct {
 	// as strings or objects (a date as its ISO text). The index scan adds the classes of these kinds if a slot has ever
 	// held them.
 	Foreign bool
-	// Region is the region of a spatial predicate. places, pathID and cells tell where an index has it (Resolve).
+	// Region is the region of a spatial predicate. places, pathID and ivs tell where an index has it (Resolve).
 	Region *geo.Region
 	places *index.SpatialRule
 	pathID uint64
-	cells  []Interval
+	ivs    []Interval
 
 	Comp  *Composite // of a plan's leaf: the scan of a composite index; then Path is empty
 	OfKey bool       // the condition is on the value of the partition key that the query is restricted to

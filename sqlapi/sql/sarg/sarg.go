@@ -13,10 +13,12 @@
 package sarg
 
 import (
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
@@ -119,8 +121,26 @@ func (s Compiler[F]) falsity(e syntax.Expr) Pred[F] {
 		}
 	case *syntax.Prop, *syntax.Index:
 		return s.equals(e, func(F) value.Value { return value.BoolOf(false) })
+	case *syntax.Call:
+		if strings.EqualFold(e.Name, "IS_DEFINED") && !e.UDF && len(e.Args) == 1 {
+			return s.missing(e.Args[0])
+		}
 	}
 	return nil
+}
+
+// missing returns the predicate that there is no value at a path. The elements of an array are all there.
+func (s Compiler[F]) missing(e syntax.Expr) Pred[F] {
+	path, _, ok := s.path(e)
+	if !ok || path.Elements {
+		return nil
+	}
+	return func(F) *access.Pred {
+		if IsAlways(path) {
+			return access.None()
+		}
+		return access.Eq(path, value.Undef())
+	}
 }
 
 func (s Compiler[F]) each(es []syntax.Expr, f func(syntax.Expr) Pred[F]) []Pred[F] {
@@ -372,8 +392,10 @@ func rangePred[F any](path access.Path, op string, val Const[F]) Pred[F] {
 		b := &access.Bound{Value: v, Inclusive: len(op) == 2}
 		switch {
 		case v.IsNumber() || v.Kind() == value.String:
-		case v.Kind() == value.Bool || v.Kind() == value.Null:
-			return access.Exists(path)
+		case v.Kind() == value.Bool:
+			return inPred(path, value.BoolOf(false), value.BoolOf(true))
+		case v.Kind() == value.Null:
+			return inPred(path, value.NullValue())
 		default:
 			return access.None()
 		}
@@ -440,6 +462,35 @@ var needsValue = map[string]bool{
 	"ARRAY_CONTAINS": true, "ARRAY_CONTAINS_ANY": true, "ARRAY_CONTAINS_ALL": true,
 }
 
+// typed are the functions that tell whether a value is of a type. Values of a type are a range, from its least value on.
+var typed = map[string]func(access.Path) *access.Pred{
+	"IS_NULL":          ofNull,
+	"IS_BOOL":          ofBool,
+	"IS_BOOLEAN":       ofBool,
+	"IS_NUMBER":        from(value.DoubleOf(math.NaN())),
+	"IS_FINITE_NUMBER": from(value.DoubleOf(math.NaN())),
+	"IS_INTEGER":       from(value.DoubleOf(math.NaN())),
+	"IS_STRING":        from(value.StringOf("")),
+	"IS_DATETIME":      from(value.StringOf("")),
+	"IS_ARRAY":         from(value.MakeArray(nil)),
+	"IS_OBJECT":        from(value.ObjectOf(doc.Empty())),
+	"IS_PRIMITIVE": func(p access.Path) *access.Pred {
+		return access.Or(ofNull(p), ofBool(p), from(value.DoubleOf(math.NaN()))(p), from(value.StringOf(""))(p))
+	},
+}
+
+func ofNull(p access.Path) *access.Pred { return access.In(p, value.NullValue()) }
+
+func ofBool(p access.Path) *access.Pred {
+	return access.In(p, value.BoolOf(false), value.BoolOf(true))
+}
+
+func from(least value.Value) func(access.Path) *access.Pred {
+	return func(p access.Path) *access.Pred {
+		return access.Range(p, &access.Bound{Value: least, Inclusive: true}, nil)
+	}
+}
+
 func (s Compiler[F]) call(e *syntax.Call) Pred[F] {
 	name := strings.ToUpper(e.Name)
 	if e.UDF || len(e.Args) == 0 {
@@ -455,11 +506,10 @@ func (s Compiler[F]) call(e *syntax.Call) Pred[F] {
 		}
 		return nil
 	}
+	if is := typed[name]; is != nil && len(e.Args) == 1 && !IsAlways(path) && !(path.Elements && name == "IS_ARRAY") {
+		return func(F) *access.Pred { return is(path) }
+	}
 	switch {
-	case name == "IS_BOOL":
-		return func(F) *access.Pred { return inPred(path, value.BoolOf(false), value.BoolOf(true)) }
-	case name == "IS_NULL":
-		return func(F) *access.Pred { return inPred(path, value.NullValue()) }
 	case strings.HasPrefix(name, "FULLTEXTCONTAINS"):
 		return s.texts(e, path)
 	case !needsValue[name]:
