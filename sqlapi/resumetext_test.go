@@ -53,8 +53,8 @@ func (a *api) continued(filter, order string, paths []string, headers ...string)
 	for _, p := range paths {
 		items = append(items, `{"item":`+p+`}`)
 	}
-	text := "SELECT c._rid, [" + strings.Join(items, ",") + "] AS orderByItems, c AS payload FROM c WHERE ((true) AND (" +
-		filter + ")) ORDER BY " + order
+	text := "SELECT c._rid, [" + strings.Join(items, ",") + "] AS orderByItems, c AS payload FROM c " +
+		"WHERE ((true) AND (" + filter + ")) ORDER BY " + order
 	r := a.do("POST", docs, `{"query":`+strconv.Quote(text)+`}`, append(headers, "x-ms-documentdb-isquery: True",
 		"x-ms-documentdb-query-enablecrosspartition: True", "x-ms-documentdb-populatequerymetrics: True",
 		"Content-Type: application/query+json")...).is(200)
@@ -104,7 +104,8 @@ func TestContinuedCosts(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
 	a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash"},"indexingPolicy":{
-		"includedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/k"},{"path":"/v","order":"descending"}]]}}`).is(201)
+		"includedPaths":[{"path":"/*"}],
+		"compositeIndexes":[[{"path":"/k"},{"path":"/v","order":"descending"}]]}}`).is(201)
 	for i := range 400 {
 		pk, v := fmt.Sprint(i%50), fmt.Sprint(i)
 		if i >= 300 {
@@ -123,6 +124,9 @@ func TestContinuedCosts(t *testing.T) {
 		{behind("c.v", `"350"`, false, false), "c.v", one, `"351"`},
 		{behind("c.v", "250", true, true), "c.v DESC", one, "250"},
 		{behind("c.v", `"350"`, true, false), "c.v DESC", one, `"349"`},
+		{`c.id >= "250"`, "c.id", []string{"c.id"}, `"250"`},
+		{behind("c.id", `"350"`, true, true), "c.id DESC", []string{"c.id"}, `"350"`},
+		{behind("c._ts", "1", false, true), "c._ts", []string{"c._ts"}, ""},
 		{"c.v < 3 OR c.v > 290", "c.v DESC", one, "299"},
 		{"(c.k > 0 ) OR (c.k = 0 AND c.v <= 200 )", "c.k, c.v DESC", two, "0"},
 		{"((" + behind("c.k", "1", false, false) + ")) OR ((c.k = 1) AND (" + behind("c.v", "151", true, true) + "))",

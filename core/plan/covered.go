@@ -57,13 +57,20 @@ func (x *chooser) coverWhole() (access.Plan, bool) {
 		return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true,
 			Why: access.AlternativesTell}, true
 	}
-	if r := &x.r; len(r.Needs) == 1 && !slices.ContainsFunc(x.cs, x.usable) {
+	if r := &x.r; len(r.Needs) == 1 && x.onlyFilter(r.Needs[0]) {
 		if leaf := access.Exists(r.Needs[0]); x.covers(leaf) {
 			return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true, Missing: true,
 				Why: access.EntriesAndCount}, true
 		}
 	}
 	return access.Plan{}, false
+}
+
+// onlyFilter reports whether all conditions are on a path, and such that the index can't answer them.
+//
+// Example: SELECT COUNT(1) FROM c WHERE NOT IS_DEFINED(c.price).
+func (x *chooser) onlyFilter(p access.Path) bool {
+	return !slices.ContainsFunc(x.cs, func(c *access.Pred) bool { return x.usable(c) || !isOn(c, p.Segs) })
 }
 
 // coveredOrder returns a covered plan whose index order is the wanted order.

@@ -67,7 +67,10 @@ func (x *chooser) ranges(on []*access.Pred) *access.Pred {
 		return nil
 	}
 	json := x.onlyJSON()
-	leaf, absent := access.Ranges(access.And(on...), x.r.OrderBy[0].Segs, json)
+	leaf, absent := on[0], false
+	if len(on) > 1 || leaf.Op == access.OpOr {
+		leaf, absent = access.Ranges(access.And(on...), x.r.OrderBy[0].Segs, json)
+	}
 	if leaf == nil || leaf.Foreign && !json || !x.usable(leaf) || !x.InOrder(leaf.Path) || !x.inOneOrder(leaf) ||
 		absent && !x.NamesEveryItem(leaf.Path) {
 		return nil
@@ -81,18 +84,22 @@ func (x *chooser) onlyJSON() bool {
 	return !x.MayHoldForeign() && x.Classes()&others == 0
 }
 
-// inOneOrder reports whether the values in a leaf's entries are in the wanted order, if those of each class are: there is
-// one class, or the classes are in the order of JSON's types.
+// inOneOrder reports whether the values in a leaf's entries are in the wanted order, if those of each class are: there
+// is one class, or the classes are in the order of JSON's types.
 func (x *chooser) inOneOrder(leaf *access.Pred) bool {
+	if isID(leaf.Path.Segs) { // languages may show other ids as texts
+		return x.OnlyTexts(leaf.Path)
+	}
 	return bits.OnesCount32(leaf.Bits()&x.Classes()) <= 1 ||
-		x.r.Collation == access.JSONOrder && x.onlyJSON() && !isID(leaf.Path.Segs)
+		x.r.Collation == access.JSONOrder && x.onlyJSON()
 }
 
 // worthOrder reports whether a plan that gives the wanted order is better than the index of the other conditions, whose
 // rows must be sorted.
 //
 // Example: WHERE user = "a" AND n > 5 ORDER BY n. Of 10,000 items 9,000 have n > 5. If 10 have the user, these are
-// fetched and sorted. If 2,000 have it, the index on n gives the order.
+// fetched and sorted. If 2,000 have it, the index on n gives the order. If 1,000 have it, it does so for a page of up
+// to 100 rows, which are among the first 1,000 entries.
 func (x *chooser) worthOrder(p access.Plan, rest []*access.Pred) bool {
 	if len(rest) == 0 {
 		return true
@@ -101,9 +108,16 @@ func (x *chooser) worthOrder(p access.Plan, rest []*access.Pred) bool {
 	other := x.byIndex(rest, 0)
 	x.lost = x.lost[:before] // byIndex is called again if the order isn't worth its cost
 	worth := other.Kind != access.Index
-	if other.Leaf != nil {
-		least := x.share(other.Leaf, lastCount)
-		worth = least > scanShare || x.share(p.Leaf, x.entriesOf(worthSorting*least)) <= worthSorting*least
+	if !worth && other.Both == nil {
+		left := 0.0
+		for _, l := range append(slices.Clip(other.Union), other.Leaf) {
+			if l != nil {
+				left += x.share(l, lastCount)
+			}
+		}
+		page := x.page()
+		worth = left > scanShare || page > 0 && page <= left*left*float64(x.Size()) ||
+			x.share(p.Leaf, x.entriesOf(worthSorting*left)) <= worthSorting*left
 	}
 	if worth {
 		x.lose(other)

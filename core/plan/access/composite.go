@@ -82,8 +82,8 @@ func (c *Composite) String() string {
 	return b.String()
 }
 
-// Merged reports whether a column of Front may have one of several values, or the scan is cut into parts. Then the scans
-// of these values or parts are merged if an order is wanted.
+// Merged reports whether a column of Front may have one of several values, or the scan is cut into parts. Then the
+// scans of these values or parts are merged if an order is wanted.
 func (c *Composite) Merged() bool {
 	return len(c.parts) > 1 || slices.ContainsFunc(c.Front, func(p *Pred) bool { return len(p.Vals) > 1 })
 }

@@ -12,12 +12,12 @@ import (
 // A condition that is made of conditions on one path demands a set of ranges of the values there: an OR their union, an
 // AND their intersection. All types of values are in one order, so a condition on types is a range too.
 //
-// Example: n > 5 OR n is a string OR n is an array, which is what clients of the NoSQL API ask for to go on behind n = 5
-// in the order of n. The numbers above 5, the strings and the arrays are next to each other: it is one range.
+// Example: n > 5 OR n is a string OR n is an array, which is what clients of the NoSQL API ask for to go on behind
+// n = 5 in the order of n. The numbers above 5, the strings and the arrays are next to each other: it is one range.
 
 // Ranges returns the conditions on one path in p as one leaf, nil where p demands nothing of the path. The leaf may be
-// weaker than p. absent says that items without a value at the path satisfy it too, whose entries the leaf doesn't have.
-// json says that there are no values of kinds that JSON lacks.
+// weaker than p. absent says that items without a value at the path satisfy it too, which may have no entry. json says
+// that there are no values of kinds that JSON lacks.
 func Ranges(p *Pred, segs []string, json bool) (leaf *Pred, absent bool) {
 	leaf = &Pred{Op: opRanges, Kids: []*Pred{p}, Path: Path{Segs: segs}}
 	if p != nil && p.Op == OpOr {
@@ -25,7 +25,8 @@ func Ranges(p *Pred, segs []string, json bool) (leaf *Pred, absent bool) {
 	}
 	first := true
 	s, ok := p.within(func(k *Pred) (s set, ok bool) {
-		if k.Op < OpIn || k.Op > OpExists || !slices.Equal(k.Path.Segs, segs) || !first && !SamePath(k.Path, leaf.Path) {
+		if k.Op < OpIn || k.Op > OpExists || !slices.Equal(k.Path.Segs, segs) ||
+			!first && !SamePath(k.Path, leaf.Path) {
 			return s, false
 		}
 		leaf.Path, first = k.Path, false
@@ -107,7 +108,8 @@ func intersect(a, b []Interval) (out []Interval) {
 	return out
 }
 
-// joinClasses joins an interval that ends with a class and one that begins with the next class: nothing is between them.
+// joinClasses joins an interval that ends with a class and one that begins with the next class: nothing is between
+// them.
 func joinClasses(ivs []Interval) []Interval {
 	out := ivs[:0]
 	for _, iv := range ivs {

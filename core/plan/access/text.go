@@ -58,6 +58,10 @@ func (p *Pred) write(b *strings.Builder) {
 				b.WriteString("..")
 				break
 			}
+			if !p.Vals[i].IsDefined() {
+				b.WriteString("missing")
+				continue
+			}
 			b.WriteString(shown(doc.AppendJSON(nil, p.Vals[i])))
 		}
 	case OpRange:

@@ -381,17 +381,15 @@ func inPred(path access.Path, vs ...value.Value) *access.Pred {
 
 func isIdentity(p access.Path) bool { return len(p.Segs) == 1 && p.Segs[0] == access.ID.Segs[0] }
 
-// rangePred translates `path op constant` for < <= > >=. A range of ids gives no restriction: an id that isn't stored
-// as a string is shown as text, and the text's place in the order differs from the stored value's.
+// rangePred translates `path op constant` for < <= > >=. An id that isn't stored as a string is shown as text, whose
+// place in the order differs from the stored value's. So a range of ids includes all that aren't strings.
 func rangePred[F any](path access.Path, op string, val Const[F]) Pred[F] {
-	if isIdentity(path) {
-		return nil
-	}
 	return func(f F) *access.Pred {
 		v := val(f)
 		b := &access.Bound{Value: v, Inclusive: len(op) == 2}
 		switch {
-		case v.IsNumber() || v.Kind() == value.String:
+		case v.Kind() == value.String:
+		case v.IsNumber() && !isIdentity(path):
 		case v.Kind() == value.Bool:
 			return inPred(path, value.BoolOf(false), value.BoolOf(true))
 		case v.Kind() == value.Null:
@@ -399,10 +397,17 @@ func rangePred[F any](path access.Path, op string, val Const[F]) Pred[F] {
 		default:
 			return access.None()
 		}
+		p := access.Range(path, b, nil)
 		if op[0] == '<' {
-			return access.Range(path, nil, b)
+			p = access.Range(path, nil, b)
 		}
-		return access.Range(path, b, nil)
+		if isIdentity(path) {
+			under := access.Range(path, nil, &access.Bound{Value: value.StringOf("")})
+			over := access.Range(path, &access.Bound{Value: value.MakeArray(nil), Inclusive: true}, nil)
+			under.Any, over.Any = true, true
+			return access.Or(p, under, over)
+		}
+		return p
 	}
 }
 
@@ -462,7 +467,8 @@ var needsValue = map[string]bool{
 	"ARRAY_CONTAINS": true, "ARRAY_CONTAINS_ANY": true, "ARRAY_CONTAINS_ALL": true,
 }
 
-// typed are the functions that tell whether a value is of a type. Values of a type are a range, from its least value on.
+// typed are the functions that tell whether a value is of a type. The values of a type are a range, from the least one
+// on.
 var typed = map[string]func(access.Path) *access.Pred{
 	"IS_NULL":          ofNull,
 	"IS_BOOL":          ofBool,
@@ -506,8 +512,13 @@ func (s Compiler[F]) call(e *syntax.Call) Pred[F] {
 		}
 		return nil
 	}
-	if is := typed[name]; is != nil && len(e.Args) == 1 && !IsAlways(path) && !(path.Elements && name == "IS_ARRAY") {
-		return func(F) *access.Pred { return is(path) }
+	if is := typed[name]; is != nil && len(e.Args) == 1 && !(path.Elements && name == "IS_ARRAY") {
+		if !isIdentity(path) {
+			return func(F) *access.Pred { return is(path) }
+		}
+		if name != "IS_STRING" && name != "IS_DATETIME" && name != "IS_PRIMITIVE" { // every id is shown as a string
+			return func(F) *access.Pred { return access.None() }
+		}
 	}
 	switch {
 	case strings.HasPrefix(name, "FULLTEXTCONTAINS"):
