@@ -16,12 +16,12 @@ const maxIntervals = 64
 // or prefix.
 func (x *chooser) on(col *index.Column, cs []*access.Pred, most int) (eq, rng *access.Pred) {
 	for _, c := range cs {
-		if !x.answers(col, c) {
+		if !answers(x, col, c) {
 			continue
 		}
 		switch {
 		case c.Op == access.OpIn && len(c.Vals) <= most &&
-			(c.OfKey || !slices.ContainsFunc(c.Vals, func(v value.Value) bool { return !v.IsDefined() })):
+			(c.OfKey || !undefined(c.Vals)):
 			if eq == nil || len(c.Vals) < len(eq.Vals) {
 				eq = c
 			}
@@ -33,16 +33,14 @@ func (x *chooser) on(col *index.Column, cs []*access.Pred, most int) (eq, rng *a
 }
 
 // answers reports whether a column answers a condition.
-func (x *chooser) answers(col *index.Column, c *access.Pred) bool {
-	return col.Holds(c.Path.Segs, plain(c)) && !(c.Path.Elements && x.MayHoldInColumn(col.Array)) &&
-		!(c.Foreign && x.MayHoldInColumn(col.Foreign)) && !c.Any
+func answers(st Stats, col *index.Column, c *access.Pred) bool {
+	return col.Holds(c.Path.Segs, plain(c)) && !(c.Path.Elements && st.MayHoldInColumn(col.Array)) &&
+		!(c.Foreign && st.MayHoldInColumn(col.Foreign)) && !c.Any
 }
 
-// splits is like answers, for conditions that may also be on missing values.
-func (x *chooser) splits(col *index.Column, c *access.Pred) bool {
-	return x.answers(col, c) && !(c.Path.Elements && slices.ContainsFunc(c.Vals, func(v value.Value) bool {
-		return !v.IsDefined()
-	}))
+// undefined reports whether a missing value is among values.
+func undefined(vals []value.Value) bool {
+	return slices.ContainsFunc(vals, func(v value.Value) bool { return !v.IsDefined() })
 }
 
 // plain reports whether a condition concerns no strings, so that it means the same under every collation.
@@ -125,7 +123,9 @@ func (x *chooser) orderedComposite(cs []*access.Pred) *access.Composite {
 			if !x.gives(c) {
 				continue
 			}
-			c.Split(cs, maxMerged, x.splits)
+			c.Split(cs, maxMerged, func(col *index.Column, p *access.Pred) bool {
+				return answers(x, col, p) && !(p.Path.Elements && undefined(p.Vals))
+			})
 			if best == nil || c.Used() > best.Used() {
 				best = c
 			}

@@ -57,7 +57,7 @@ func (x *chooser) coverWhole() (access.Plan, bool) {
 		return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true,
 			Why: access.AlternativesTell}, true
 	}
-	if r := &x.r; len(r.Needs) == 1 && x.onlyFilter(r.Needs[0]) {
+	if r := &x.r; len(r.Needs) == 1 && onlyFilter(x, r.Needs[0]) {
 		if leaf := access.Exists(r.Needs[0]); x.covers(leaf) {
 			return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true, Missing: true,
 				Why: access.EntriesAndCount}, true
@@ -69,7 +69,7 @@ func (x *chooser) coverWhole() (access.Plan, bool) {
 // onlyFilter reports whether all conditions are on a path, and such that the index can't answer them.
 //
 // Example: SELECT COUNT(1) FROM c WHERE NOT IS_DEFINED(c.price).
-func (x *chooser) onlyFilter(p access.Path) bool {
+func onlyFilter(x *chooser, p access.Path) bool {
 	return !slices.ContainsFunc(x.cs, func(c *access.Pred) bool { return x.usable(c) || !isOn(c, p.Segs) })
 }
 

@@ -261,8 +261,8 @@ func (f *fake) mark(t *testing.T, s string) {
 // setUp reads the arguments of a test case: the statistics, and the query.
 func setUp(t *testing.T, d *datadriven.TestData) (*fake, *Request) {
 	f := &fake{ready: true, elements: map[string]bool{}, complete: map[string]bool{}, named: map[string]bool{},
-		share: map[string]float64{}, keys: [][]string{{"pk"}}, marks: map[uint64]bool{}, items: 10000, inKey: 1000, inSlot: 5000, slots: 4,
-		entries: 50}
+		share: map[string]float64{}, keys: [][]string{{"pk"}}, marks: map[uint64]bool{}, items: 10000, inKey: 1000,
+		inSlot: 5000, slots: 4, entries: 50}
 	r := &Request{WholeSlots: true}
 	number := func(vals []string) int64 {
 		n, err := strconv.ParseInt(vals[0], 10, 64)

@@ -113,10 +113,8 @@ func usable(st Stats, p *access.Pred) bool {
 	if p.Comp != nil {
 		return true
 	}
-	for _, v := range p.Vals {
-		if !v.IsDefined() {
-			return false
-		}
+	if undefined(p.Vals) {
+		return false
 	}
 	if len(p.Path.Segs) == 1 && p.Path.Segs[0] == index.SystemTS {
 		return true

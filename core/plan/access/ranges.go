@@ -32,9 +32,12 @@ func Ranges(p *Pred, segs []string, json bool) (leaf *Pred, absent bool) {
 		leaf.Path, first = k.Path, false
 		leaf.Foreign = leaf.Foreign || k.Foreign && !json
 		one := *k
-		one.Foreign = k.Foreign && !json
-		one.Vals = slices.DeleteFunc(slices.Clone(k.Vals), func(v value.Value) bool { return !v.IsDefined() })
-		s.absent = len(one.Vals) < len(k.Vals)
+		one.Foreign, one.Vals = k.Foreign && !json, nil
+		for _, v := range k.Vals {
+			if s.absent = s.absent || !v.IsDefined(); v.IsDefined() {
+				one.Vals = append(one.Vals, v)
+			}
+		}
 		if s.ivs, _, ok = one.Intervals(); s.absent { // some indexes have entries of missing values
 			s.ivs = normalise(append(s.ivs, classInterval(value.ClassUndefined)))
 		}
@@ -148,8 +151,8 @@ func (p *Pred) Bits() (bits uint32) {
 // Example: an index on (a, b) and the filter a > 1 OR a = 1 AND b > 5. The parts are the entries with a = 1 from b = 5
 // on, and those behind a = 1: together all that is behind (1, 5).
 func (c *Composite) Split(cs []*Pred, most int, on func(*index.Column, *Pred) bool) {
-	s := splitter{Composite: c, on: on, most: most}
-	for i, p := range cs {
+	s := splitter{c: c, on: on, most: most}
+	for _, p := range cs {
 		if p.Op != OpOr || len(c.Front) == len(c.Index.Columns) {
 			continue
 		}
@@ -158,7 +161,7 @@ func (c *Composite) Split(cs []*Pred, most int, on func(*index.Column, *Pred) bo
 		}
 		s.out = nil
 		for _, k := range p.Kids {
-			s.part(nil, 0, &Pred{Op: OpAnd, Kids: append(append(slices.Clone(k.Conjuncts()), cs[:i]...), cs[i+1:]...)})
+			s.part(nil, 0, &Pred{Op: OpAnd, Kids: append([]*Pred{k}, cs...)})
 		}
 		if len(s.out) <= most {
 			c.parts, c.either = normalise(s.out), p
@@ -168,7 +171,7 @@ func (c *Composite) Split(cs []*Pred, most int, on func(*index.Column, *Pred) bo
 }
 
 type splitter struct {
-	*Composite
+	c    *Composite
 	on   func(*index.Column, *Pred) bool
 	most int
 	out  []Interval
@@ -177,10 +180,10 @@ type splitter struct {
 // values returns the values that p demands in a column, encoded as in an ascending one.
 func (s *splitter) values(p *Pred, i int) (set, bool) {
 	return p.within(func(p *Pred) (of set, ok bool) {
-		if p.Op < OpIn || p.Op > OpExists || !s.on(&s.Index.Columns[i], p) {
+		if p.Op < OpIn || p.Op > OpExists || !s.on(&s.c.Index.Columns[i], p) {
 			return of, false
 		}
-		of.ivs = columnSet(p, s.Index.Cut)
+		of.ivs = columnSet(p, s.c.Index.Cut)
 		return of, true
 	})
 }
@@ -197,26 +200,26 @@ func (s *splitter) part(base []byte, i int, p *Pred) {
 		s.out = append(s.out, Interval{Lo: base, Hi: keys.After(base)})
 		return
 	}
-	behind := func(b []byte) []byte { return append(base[:len(base):len(base)], b...) }
+	last := i+1 == len(s.c.Index.Columns)
 	for _, iv := range of.ivs {
-		lo, hi := behind(iv.Lo), behind(iv.Hi)
-		desc := s.Index.Columns[i].Desc
-		if desc {
+		lo, hi := slices.Concat(base, iv.Lo), slices.Concat(base, iv.Hi)
+		if s.c.Index.Columns[i].Desc { // as in columnInterval
 			keys.Invert(lo[len(base):])
 			keys.Invert(hi[len(base):])
+			if !iv.One {
+				lo, hi = keys.After(hi), keys.After(lo)
+			}
 		}
 		switch {
 		case len(s.out) > s.most:
 			return
-		case iv.One && i+1 < len(s.Index.Columns):
+		case iv.One && !last:
 			s.part(lo, i+1, p)
+			continue
 		case iv.One:
-			s.out = append(s.out, Interval{Lo: lo, Hi: keys.After(lo)})
-		case desc: // as in columnInterval
-			s.out = append(s.out, Interval{Lo: keys.After(hi), Hi: keys.After(lo)})
-		default:
-			s.out = append(s.out, Interval{Lo: lo, Hi: hi})
+			hi = keys.After(lo)
 		}
+		s.out = append(s.out, Interval{Lo: lo, Hi: hi})
 	}
 }
 
@@ -228,11 +231,12 @@ func columnSet(p *Pred, cut int) (ivs []Interval) {
 			e, _ := keys.AppendColumn(nil, v, cut, false)
 			ivs = append(ivs, Interval{Lo: e, Hi: keys.After(e), One: true})
 		}
-		return normalise(ivs)
 	case OpExists:
 		return []Interval{{Lo: []byte{value.ClassAny}, Hi: []byte{value.ClassUndefined}},
 			{Lo: []byte{value.ClassUndefined + 1}, Hi: []byte{value.ClassMaxKey + 1}}}
+	default:
+		lo, hi := columnBounds(p, cut)
+		ivs = []Interval{{Lo: lo, Hi: hi}}
 	}
-	lo, hi := columnBounds(p, cut)
-	return normalise([]Interval{{Lo: lo, Hi: hi}})
+	return normalise(ivs)
 }

@@ -123,24 +123,20 @@ func (s Compiler[F]) falsity(e syntax.Expr) Pred[F] {
 		return s.equals(e, func(F) value.Value { return value.BoolOf(false) })
 	case *syntax.Call:
 		if strings.EqualFold(e.Name, "IS_DEFINED") && !e.UDF && len(e.Args) == 1 {
-			return s.missing(e.Args[0])
+			if path, _, ok := s.path(e.Args[0]); ok && !path.Elements { // the elements of an array are all there
+				return func(F) *access.Pred { return missing(path) }
+			}
 		}
 	}
 	return nil
 }
 
-// missing returns the predicate that there is no value at a path. The elements of an array are all there.
-func (s Compiler[F]) missing(e syntax.Expr) Pred[F] {
-	path, _, ok := s.path(e)
-	if !ok || path.Elements {
-		return nil
+// missing returns the predicate that there is no value at a path.
+func missing(path access.Path) *access.Pred {
+	if IsAlways(path) {
+		return access.None()
 	}
-	return func(F) *access.Pred {
-		if IsAlways(path) {
-			return access.None()
-		}
-		return access.Eq(path, value.Undef())
-	}
+	return access.Eq(path, value.Undef())
 }
 
 func (s Compiler[F]) each(es []syntax.Expr, f func(syntax.Expr) Pred[F]) []Pred[F] {
@@ -307,7 +303,7 @@ func (s Compiler[F]) comparison(op string, l, r syntax.Expr) Pred[F] {
 	case "!=":
 		return exists[F](path)
 	case "<", ">", "<=", ">=":
-		return rangePred(path, op, val)
+		return func(f F) *access.Pred { return rangePred(path, op, val(f)) }
 	}
 	return nil
 }
@@ -383,32 +379,28 @@ func isIdentity(p access.Path) bool { return len(p.Segs) == 1 && p.Segs[0] == ac
 
 // rangePred translates `path op constant` for < <= > >=. An id that isn't stored as a string is shown as text, whose
 // place in the order differs from the stored value's. So a range of ids includes all that aren't strings.
-func rangePred[F any](path access.Path, op string, val Const[F]) Pred[F] {
-	return func(f F) *access.Pred {
-		v := val(f)
-		b := &access.Bound{Value: v, Inclusive: len(op) == 2}
-		switch {
-		case v.Kind() == value.String:
-		case v.IsNumber() && !isIdentity(path):
-		case v.Kind() == value.Bool:
-			return inPred(path, value.BoolOf(false), value.BoolOf(true))
-		case v.Kind() == value.Null:
-			return inPred(path, value.NullValue())
-		default:
-			return access.None()
-		}
-		p := access.Range(path, b, nil)
-		if op[0] == '<' {
-			p = access.Range(path, nil, b)
-		}
-		if isIdentity(path) {
-			under := access.Range(path, nil, &access.Bound{Value: value.StringOf("")})
-			over := access.Range(path, &access.Bound{Value: value.MakeArray(nil), Inclusive: true}, nil)
-			under.Any, over.Any = true, true
-			return access.Or(p, under, over)
-		}
+func rangePred(path access.Path, op string, v value.Value) *access.Pred {
+	switch k := v.Kind(); {
+	case k == value.String:
+	case v.IsNumber() && !isIdentity(path):
+	case k == value.Bool:
+		return ofType("IS_BOOL", path)
+	case k == value.Null:
+		return ofType("IS_NULL", path)
+	default:
+		return access.None()
+	}
+	p := access.Range(path, &access.Bound{Value: v, Inclusive: len(op) == 2}, nil)
+	if op[0] == '<' {
+		p.Lo, p.Hi = nil, p.Lo
+	}
+	if !isIdentity(path) {
 		return p
 	}
+	under := access.Range(path, nil, &access.Bound{Value: value.StringOf("")})
+	over := access.Range(path, &access.Bound{Value: value.MakeArray(nil), Inclusive: true}, nil)
+	under.Any, over.Any = true, true
+	return access.Or(p, under, over)
 }
 
 func (s Compiler[F]) in(e *syntax.In) Pred[F] {
@@ -467,34 +459,42 @@ var needsValue = map[string]bool{
 	"ARRAY_CONTAINS": true, "ARRAY_CONTAINS_ANY": true, "ARRAY_CONTAINS_ALL": true,
 }
 
-// typed are the functions that tell whether a value is of a type. The values of a type are a range, from the least one
-// on.
-var typed = map[string]func(access.Path) *access.Pred{
-	"IS_NULL":          ofNull,
-	"IS_BOOL":          ofBool,
-	"IS_BOOLEAN":       ofBool,
-	"IS_NUMBER":        from(value.DoubleOf(math.NaN())),
-	"IS_FINITE_NUMBER": from(value.DoubleOf(math.NaN())),
-	"IS_INTEGER":       from(value.DoubleOf(math.NaN())),
-	"IS_STRING":        from(value.StringOf("")),
-	"IS_DATETIME":      from(value.StringOf("")),
-	"IS_ARRAY":         from(value.MakeArray(nil)),
-	"IS_OBJECT":        from(value.ObjectOf(doc.Empty())),
-	"IS_PRIMITIVE": func(p access.Path) *access.Pred {
-		return access.Or(ofNull(p), ofBool(p), from(value.DoubleOf(math.NaN()))(p), from(value.StringOf(""))(p))
-	},
-}
-
-func ofNull(p access.Path) *access.Pred { return access.In(p, value.NullValue()) }
-
-func ofBool(p access.Path) *access.Pred {
-	return access.In(p, value.BoolOf(false), value.BoolOf(true))
-}
-
-func from(least value.Value) func(access.Path) *access.Pred {
-	return func(p access.Path) *access.Pred {
-		return access.Range(p, &access.Bound{Value: least, Inclusive: true}, nil)
+// ofType returns the predicate that the value at a path is of a type, by the name of the function that tells it. nil:
+// there is none. The values of a type are a range, from the least one on.
+func ofType(name string, path access.Path) *access.Pred {
+	var least value.Value
+	switch name {
+	case "IS_NULL":
+		return inPred(path, value.NullValue())
+	case "IS_BOOL", "IS_BOOLEAN":
+		return inPred(path, value.BoolOf(false), value.BoolOf(true))
+	case "IS_NUMBER", "IS_FINITE_NUMBER", "IS_INTEGER":
+		least = value.DoubleOf(math.NaN())
+	case "IS_STRING", "IS_DATETIME":
+		if isIdentity(path) { // every id is shown as a string
+			return nil
+		}
+		least = value.StringOf("")
+	case "IS_ARRAY":
+		if path.Elements {
+			return access.Exists(path)
+		}
+		least = value.MakeArray(nil)
+	case "IS_OBJECT":
+		least = value.ObjectOf(doc.Empty())
+	case "IS_PRIMITIVE":
+		if isIdentity(path) {
+			return nil
+		}
+		return access.Or(ofType("IS_NULL", path), ofType("IS_BOOL", path), ofType("IS_NUMBER", path),
+			ofType("IS_STRING", path))
+	default:
+		return nil
 	}
+	if isIdentity(path) {
+		return access.None()
+	}
+	return access.Range(path, &access.Bound{Value: least, Inclusive: true}, nil)
 }
 
 func (s Compiler[F]) call(e *syntax.Call) Pred[F] {
@@ -512,12 +512,9 @@ func (s Compiler[F]) call(e *syntax.Call) Pred[F] {
 		}
 		return nil
 	}
-	if is := typed[name]; is != nil && len(e.Args) == 1 && !(path.Elements && name == "IS_ARRAY") {
-		if !isIdentity(path) {
-			return func(F) *access.Pred { return is(path) }
-		}
-		if name != "IS_STRING" && name != "IS_DATETIME" && name != "IS_PRIMITIVE" { // every id is shown as a string
-			return func(F) *access.Pred { return access.None() }
+	if len(e.Args) == 1 {
+		if p := ofType(name, path); p != nil {
+			return func(F) *access.Pred { return ofType(name, path) }
 		}
 	}
 	switch {
