@@ -164,7 +164,7 @@ func (x *chooser) uncovered() access.Plan {
 	}
 	if p.Kind == access.Scan && len(r.OrderBy) == 1 && !r.Own {
 		if leaf := access.AnyEntry(r.OrderBy[0]); x.usable(leaf) && (x.EveryItemHas(leaf.Path) ||
-			x.inOneOrder(leaf) && x.InOrder(leaf.Path) && x.NamesEveryItem(leaf.Path)) {
+			inOneOrder(x, leaf) && x.InOrder(leaf.Path) && x.NamesEveryItem(leaf.Path)) {
 			x.lose(p)
 			return access.Plan{Kind: access.Ordered, Leaf: leaf,
 				Why: access.EntryOfEvery}

@@ -6,7 +6,6 @@ import (
 	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/plan/access"
-	"github.com/orrerydb/orrery/core/value"
 )
 
 // maxIntervals bounds the number of combinations of values, for equalities on several columns.
@@ -21,7 +20,7 @@ func (x *chooser) on(col *index.Column, cs []*access.Pred, most int) (eq, rng *a
 		}
 		switch {
 		case c.Op == access.OpIn && len(c.Vals) <= most &&
-			(c.OfKey || !undefined(c.Vals)):
+			(c.OfKey || !access.Missing(c.Vals)):
 			if eq == nil || len(c.Vals) < len(eq.Vals) {
 				eq = c
 			}
@@ -36,11 +35,6 @@ func (x *chooser) on(col *index.Column, cs []*access.Pred, most int) (eq, rng *a
 func answers(st Stats, col *index.Column, c *access.Pred) bool {
 	return col.Holds(c.Path.Segs, plain(c)) && !(c.Path.Elements && st.MayHoldInColumn(col.Array)) &&
 		!(c.Foreign && st.MayHoldInColumn(col.Foreign)) && !c.Any
-}
-
-// undefined reports whether a missing value is among values.
-func undefined(vals []value.Value) bool {
-	return slices.ContainsFunc(vals, func(v value.Value) bool { return !v.IsDefined() })
 }
 
 // plain reports whether a condition concerns no strings, so that it means the same under every collation.
@@ -124,7 +118,7 @@ func (x *chooser) orderedComposite(cs []*access.Pred) *access.Composite {
 				continue
 			}
 			c.Split(cs, maxMerged, func(col *index.Column, p *access.Pred) bool {
-				return answers(x, col, p) && !(p.Path.Elements && undefined(p.Vals))
+				return answers(x, col, p) && !(p.Path.Elements && access.Missing(p.Vals))
 			})
 			if best == nil || c.Used() > best.Used() {
 				best = c

@@ -113,7 +113,7 @@ func usable(st Stats, p *access.Pred) bool {
 	if p.Comp != nil {
 		return true
 	}
-	if undefined(p.Vals) {
+	if access.Missing(p.Vals) {
 		return false
 	}
 	if len(p.Path.Segs) == 1 && p.Path.Segs[0] == index.SystemTS {

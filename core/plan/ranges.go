@@ -28,11 +28,11 @@ func (x *chooser) ordered() (access.Plan, bool) {
 			rest = append(rest, c)
 		}
 	}
-	p := access.Plan{Kind: access.Ordered, Leaf: x.ranges(on), Why: access.RangesAndOrder}
+	p := access.Plan{Kind: access.Ordered, Leaf: ranges(x, on), Why: access.RangesAndOrder}
 	if p.Leaf == nil {
-		p.Leaf, p.Why = x.oneRange(on), access.RangeAndOrder
+		p.Leaf, p.Why = oneRange(x, on), access.RangeAndOrder
 	}
-	return p, p.Leaf != nil && x.worthOrder(p, rest)
+	return p, p.Leaf != nil && worthOrder(x, p.Leaf, rest)
 }
 
 // isOn reports whether a condition demands something of a path.
@@ -45,7 +45,7 @@ func isOn(c *access.Pred, segs []string) bool {
 }
 
 // oneRange returns the first condition whose values are of one class.
-func (x *chooser) oneRange(on []*access.Pred) *access.Pred {
+func oneRange(x *chooser, on []*access.Pred) *access.Pred {
 	for _, c := range on {
 		if !x.usable(c) || c.Op != access.OpRange && c.Op != access.OpIn && c.Op != access.OpPrefix || c.Any ||
 			!oneClass(c) || c.Path.Elements && !x.InOrder(c.Path) || c.Foreign && x.MayHoldForeign() {
@@ -62,16 +62,16 @@ func (x *chooser) oneRange(on []*access.Pred) *access.Pred {
 // Example: a client goes on in the order of n behind 5: WHERE n > 5 OR IS_STRING(n) OR IS_ARRAY(n) OR IS_OBJECT(n). The
 // walk begins behind 5. In descending order the client asks for n < 5 OR IS_NULL(n) OR NOT IS_DEFINED(n), for instance:
 // the entries below 5, if every item has one.
-func (x *chooser) ranges(on []*access.Pred) *access.Pred {
+func ranges(x *chooser, on []*access.Pred) *access.Pred {
 	if len(on) == 0 || len(on) == 1 && on[0].Op != access.OpOr && on[0].Op != access.OpExists {
 		return nil
 	}
-	json := x.onlyJSON()
+	json := onlyJSON(x)
 	leaf, absent := on[0], false
 	if len(on) > 1 || leaf.Op == access.OpOr {
 		leaf, absent = access.Ranges(access.And(on...), x.r.OrderBy[0].Segs, json)
 	}
-	if leaf == nil || leaf.Foreign && !json || !x.usable(leaf) || !x.InOrder(leaf.Path) || !x.inOneOrder(leaf) ||
+	if leaf == nil || leaf.Foreign && !json || !x.usable(leaf) || !x.InOrder(leaf.Path) || !inOneOrder(x, leaf) ||
 		absent && !x.NamesEveryItem(leaf.Path) {
 		return nil
 	}
@@ -79,28 +79,28 @@ func (x *chooser) ranges(on []*access.Pred) *access.Pred {
 }
 
 // onlyJSON reports whether all values are of the kinds of JSON.
-func (x *chooser) onlyJSON() bool {
+func onlyJSON(x *chooser) bool {
 	const others = 1<<(value.ClassMinKey>>3) | 1<<(value.ClassMaxKey>>3) | index.Odd
 	return !x.MayHoldForeign() && x.Classes()&others == 0
 }
 
 // inOneOrder reports whether the values in a leaf's entries are in the wanted order, if those of each class are: there
 // is one class, or the classes are in the order of JSON's types.
-func (x *chooser) inOneOrder(leaf *access.Pred) bool {
+func inOneOrder(x *chooser, leaf *access.Pred) bool {
 	if isID(leaf.Path.Segs) { // languages may show other ids as texts
 		return x.OnlyTexts(leaf.Path)
 	}
 	return bits.OnesCount32(leaf.Bits()&x.Classes()) <= 1 ||
-		x.r.Collation == access.JSONOrder && x.onlyJSON()
+		x.r.Collation == access.JSONOrder && onlyJSON(x)
 }
 
-// worthOrder reports whether a plan that gives the wanted order is better than the index of the other conditions, whose
-// rows must be sorted.
+// worthOrder reports whether a leaf whose entries are in the wanted order is better than the index of the other
+// conditions, whose rows must be sorted.
 //
 // Example: WHERE user = "a" AND n > 5 ORDER BY n. Of 10,000 items 9,000 have n > 5. If 10 have the user, these are
 // fetched and sorted. If 2,000 have it, the index on n gives the order. If 1,000 have it, it does so for a page of up
 // to 100 rows, which are among the first 1,000 entries.
-func (x *chooser) worthOrder(p access.Plan, rest []*access.Pred) bool {
+func worthOrder(x *chooser, leaf *access.Pred, rest []*access.Pred) bool {
 	if len(rest) == 0 {
 		return true
 	}
@@ -110,20 +110,20 @@ func (x *chooser) worthOrder(p access.Plan, rest []*access.Pred) bool {
 	worth := other.Kind != access.Index
 	if !worth && other.Both == nil {
 		left := 0.0
-		for _, l := range append(slices.Clip(other.Union), other.Leaf) {
-			if l != nil {
-				left += x.share(l, lastCount)
-			}
+		if other.Leaf != nil {
+			left = x.share(other.Leaf, lastCount)
+		}
+		for _, l := range other.Union {
+			left += x.share(l, lastCount)
 		}
 		page := x.page()
 		worth = left > scanShare || page > 0 && page <= left*left*float64(x.Size()) ||
-			x.share(p.Leaf, x.entriesOf(worthSorting*left)) <= worthSorting*left
+			x.share(leaf, x.entriesOf(worthSorting*left)) <= worthSorting*left
 	}
-	if worth {
-		x.lose(other)
-	} else {
-		x.lose(p)
+	if !worth {
+		other = access.Plan{Kind: access.Ordered, Leaf: leaf}
 	}
+	x.lose(other)
 	return worth
 }
 

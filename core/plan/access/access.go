@@ -219,10 +219,17 @@ func SamePath(a, b Path) bool {
 	return true
 }
 
+// The functions that make leaves are called in many places, and a Pred is large. So the compiler doesn't copy them into
+// their callers.
+
 // Eq is satisfied when the value at path equals v. An Undefined v is satisfied by items without the path.
+//
+//go:noinline
 func Eq(path Path, v value.Value) *Pred { return In(path, v) }
 
 // In is satisfied when the value at path equals one of vs.
+//
+//go:noinline
 func In(path Path, vs ...value.Value) *Pred {
 	if len(vs) == 0 {
 		return None()
@@ -232,6 +239,8 @@ func In(path Path, vs ...value.Value) *Pred {
 
 // Range is satisfied when the value at path lies between lo and hi, either of which may be nil, within the type class
 // of the bounds.
+//
+//go:noinline
 func Range(path Path, lo, hi *Bound) *Pred {
 	if lo == nil && hi == nil {
 		return Exists(path)
@@ -240,9 +249,13 @@ func Range(path Path, lo, hi *Bound) *Pred {
 }
 
 // Prefix is satisfied when the value at path is a string that begins with s.
+//
+//go:noinline
 func Prefix(path Path, s string) *Pred { return &Pred{Op: OpPrefix, Path: path, Str: s} }
 
 // Exists is satisfied when there is a value at path.
+//
+//go:noinline
 func Exists(path Path) *Pred { return &Pred{Op: OpExists, Path: path} }
 
 // WithForeign returns p with Foreign set in it and everything below it.

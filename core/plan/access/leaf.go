@@ -26,7 +26,17 @@ func (p *Pred) Demands(path Path) bool {
 		return !slices.ContainsFunc(p.Kids, func(k *Pred) bool { return !of(k) })
 	}
 	return p.Op >= OpIn && slices.Equal(p.Path.Segs, path.Segs) &&
-		!slices.ContainsFunc(p.Vals, func(v value.Value) bool { return !v.IsDefined() })
+		!Missing(p.Vals)
+}
+
+// Missing reports whether the missing value is among values.
+func Missing(vals []value.Value) bool {
+	for i := range vals {
+		if !vals[i].IsDefined() {
+			return true
+		}
+	}
+	return false
 }
 
 // ByClass cuts the intervals of a leaf into parts of one class each.

@@ -192,24 +192,18 @@ func (s *splitter) values(p *Pred, i int) (set, bool) {
 // before column i. It stops when there are too many.
 func (s *splitter) part(base []byte, i int, p *Pred) {
 	of, ok := s.values(p, i)
-	switch {
-	case !ok && i == 0:
-		s.out = append(s.out, Interval{Lo: []byte{0}, Hi: []byte{0xFF}})
-		return
-	case !ok:
-		s.out = append(s.out, Interval{Lo: base, Hi: keys.After(base)})
+	if !ok {
+		all := Interval{Lo: []byte{0}, Hi: []byte{0xFF}}
+		if i > 0 {
+			all = Interval{Lo: base, Hi: keys.After(base)}
+		}
+		s.out = append(s.out, all)
 		return
 	}
-	last := i+1 == len(s.c.Index.Columns)
-	for _, iv := range of.ivs {
-		lo, hi := slices.Concat(base, iv.Lo), slices.Concat(base, iv.Hi)
-		if s.c.Index.Columns[i].Desc { // as in columnInterval
-			keys.Invert(lo[len(base):])
-			keys.Invert(hi[len(base):])
-			if !iv.One {
-				lo, hi = keys.After(hi), keys.After(lo)
-			}
-		}
+	desc, last := s.c.Index.Columns[i].Desc, i+1 == len(s.c.Index.Columns)
+	for k := range of.ivs {
+		iv := &of.ivs[k]
+		lo, hi := behind(base, iv.Lo, desc), behind(base, iv.Hi, desc)
 		switch {
 		case len(s.out) > s.most:
 			return
@@ -218,9 +212,22 @@ func (s *splitter) part(base []byte, i int, p *Pred) {
 			continue
 		case iv.One:
 			hi = keys.After(lo)
+		case desc: // as in columnInterval
+			lo, hi = keys.After(hi), keys.After(lo)
 		}
 		s.out = append(s.out, Interval{Lo: lo, Hi: hi})
 	}
+}
+
+// behind returns a bound of a column behind the values of the columns before it.
+//
+//go:noinline
+func behind(base, b []byte, desc bool) []byte {
+	out := append(append(make([]byte, 0, len(base)+len(b)), base...), b...)
+	if desc {
+		keys.Invert(out[len(base):])
+	}
+	return out
 }
 
 // columnSet returns the intervals of a condition on an ascending column.

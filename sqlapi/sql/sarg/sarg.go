@@ -390,17 +390,22 @@ func rangePred(path access.Path, op string, v value.Value) *access.Pred {
 	default:
 		return access.None()
 	}
-	p := access.Range(path, &access.Bound{Value: v, Inclusive: len(op) == 2}, nil)
-	if op[0] == '<' {
+	p := atLeast(path, v)
+	if p.Lo.Inclusive = len(op) == 2; op[0] == '<' {
 		p.Lo, p.Hi = nil, p.Lo
 	}
 	if !isIdentity(path) {
 		return p
 	}
-	under := access.Range(path, nil, &access.Bound{Value: value.StringOf("")})
-	over := access.Range(path, &access.Bound{Value: value.MakeArray(nil), Inclusive: true}, nil)
-	under.Any, over.Any = true, true
+	under, over := atLeast(path, value.StringOf("")), atLeast(path, value.MakeArray(nil))
+	under.Lo.Inclusive = false
+	under.Lo, under.Hi, under.Any, over.Any = nil, under.Lo, true, true
 	return access.Or(p, under, over)
+}
+
+// atLeast returns the predicate that the value at a path is of the type of v, and not less.
+func atLeast(path access.Path, v value.Value) *access.Pred {
+	return access.Range(path, &access.Bound{Value: v, Inclusive: true}, nil)
 }
 
 func (s Compiler[F]) in(e *syntax.In) Pred[F] {
@@ -494,7 +499,7 @@ func ofType(name string, path access.Path) *access.Pred {
 	if isIdentity(path) {
 		return access.None()
 	}
-	return access.Range(path, &access.Bound{Value: least, Inclusive: true}, nil)
+	return atLeast(path, least)
 }
 
 func (s Compiler[F]) call(e *syntax.Call) Pred[F] {
