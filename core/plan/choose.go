@@ -124,7 +124,7 @@ func (x *chooser) path() access.Plan {
 //  1. keys that the filter names;
 //  2. the rules for one logical partition, if the query is restricted to one;
 //  3. a composite index that gives the wanted order;
-//  4. a condition on the path of the wanted order;
+//  4. the conditions on the path of the wanted order;
 //  5. the least cost among conditions, unions, intersections and a scan;
 //  6. instead of what costs least, the entries of the keys of the order, where few rows are wanted;
 //  7. instead of a scan, the entries of the order's path, if they name every item.
@@ -163,36 +163,14 @@ func (x *chooser) uncovered() access.Plan {
 		return q
 	}
 	if p.Kind == access.Scan && len(r.OrderBy) == 1 && !r.Own {
-		if leaf := access.AnyEntry(r.OrderBy[0]); x.usable(leaf) && x.EveryItemHas(leaf.Path) {
+		if leaf := access.AnyEntry(r.OrderBy[0]); x.usable(leaf) && (x.EveryItemHas(leaf.Path) ||
+			inOneOrder(x, leaf) && x.InOrder(leaf.Path) && x.NamesEveryItem(leaf.Path)) {
 			x.lose(p)
 			return access.Plan{Kind: access.Ordered, Leaf: leaf,
 				Why: access.EntryOfEvery}
 		}
 	}
 	return p
-}
-
-// ordered returns a plan whose index order is the wanted order.
-//
-// Example: WHERE n > 5 ORDER BY n LIMIT 10. In each slot the entries of /n above 5 are in that order. Merged over the
-// slots they give 10 rows for 10 fetches, however many items satisfy the filter.
-func (x *chooser) ordered() (access.Plan, bool) {
-	if len(x.r.OrderBy) != 1 {
-		return access.Plan{}, false
-	}
-	for _, c := range x.cs {
-		if !slices.Equal(c.Path.Segs, x.r.OrderBy[0].Segs) || !x.usable(c) {
-			continue
-		}
-		if c.Op != access.OpRange && c.Op != access.OpIn && c.Op != access.OpPrefix || c.Any || !oneClass(c) {
-			continue
-		}
-		if c.Path.Elements && !x.InOrder(c.Path) || c.Foreign && x.MayHoldForeign() {
-			continue
-		}
-		return access.Plan{Kind: access.Ordered, Leaf: c, Why: access.RangeAndOrder}, true
-	}
-	return access.Plan{}, false
 }
 
 // narrow restricts Stats to what the access path reads: the slots of the partition keys that a covered plan names, or

@@ -6,7 +6,6 @@ import (
 	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/index"
 	"github.com/orrerydb/orrery/core/plan/access"
-	"github.com/orrerydb/orrery/core/value"
 )
 
 // maxIntervals bounds the number of combinations of values, for equalities on several columns.
@@ -16,21 +15,26 @@ const maxIntervals = 64
 // or prefix.
 func (x *chooser) on(col *index.Column, cs []*access.Pred, most int) (eq, rng *access.Pred) {
 	for _, c := range cs {
-		if !col.Holds(c.Path.Segs, plain(c)) || c.Path.Elements && x.MayHoldInColumn(col.Array) || c.Foreign &&
-			x.MayHoldInColumn(col.Foreign) {
+		if !answers(x, col, c) {
 			continue
 		}
 		switch {
 		case c.Op == access.OpIn && len(c.Vals) <= most &&
-			(c.OfKey || !slices.ContainsFunc(c.Vals, func(v value.Value) bool { return !v.IsDefined() })):
+			(c.OfKey || !access.Missing(c.Vals)):
 			if eq == nil || len(c.Vals) < len(eq.Vals) {
 				eq = c
 			}
-		case c.Op == access.OpRange && !c.Any && oneClass(c), c.Op == access.OpPrefix:
+		case c.Op == access.OpRange && oneClass(c), c.Op == access.OpPrefix:
 			rng = narrower(rng, c)
 		}
 	}
 	return eq, rng
+}
+
+// answers reports whether a column answers a condition.
+func answers(st Stats, col *index.Column, c *access.Pred) bool {
+	return col.Holds(c.Path.Segs, plain(c)) && !(c.Path.Elements && st.MayHoldInColumn(col.Array)) &&
+		!(c.Foreign && st.MayHoldInColumn(col.Foreign)) && !c.Any
 }
 
 // plain reports whether a condition concerns no strings, so that it means the same under every collation.
@@ -110,7 +114,13 @@ func (x *chooser) orderedComposite(cs []*access.Pred) *access.Composite {
 	for _, ix := range x.Policy().Composites() {
 		for _, most := range [...]int{1, maxMerged} {
 			c := x.restricted(ix, cs, most)
-			if x.gives(c) && (best == nil || c.Used() > best.Used()) {
+			if !x.gives(c) {
+				continue
+			}
+			c.Split(cs, maxMerged, func(col *index.Column, p *access.Pred) bool {
+				return answers(x, col, p) && !(p.Path.Elements && access.Missing(p.Vals))
+			})
+			if best == nil || c.Used() > best.Used() {
 				best = c
 			}
 		}
@@ -181,7 +191,7 @@ func (x *chooser) trusted(col *index.Column, p access.Path, order access.Collati
 // have c = 2, those 10 are fetched and sorted. If 500 have c = 2, the index gives the order.
 func (x *chooser) byComposite() (access.Plan, bool) {
 	c := x.orderedComposite(x.cs)
-	if c == nil || len(x.r.OrderBy) == 1 && len(c.Front) == 0 && c.Range != nil &&
+	if c == nil || len(x.r.OrderBy) == 1 && len(c.Front) == 0 && c.Used() > 0 &&
 		c.Index.Coll == nil { // the path's own index gives that
 		return access.Plan{}, false
 	}

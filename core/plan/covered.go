@@ -53,17 +53,24 @@ func (x *chooser) cover() (access.Plan, bool) {
 // Example: SELECT MAX(c.price) FROM c reads the entries of the path. The heads of the slots tell how many items have no
 // price.
 func (x *chooser) coverWhole() (access.Plan, bool) {
-	if r := &x.r; len(x.cs) == 0 && len(r.Needs) == 1 {
+	if leaf := oneLeaf(x.r.Pred); leaf != nil && x.covers(leaf) {
+		return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true,
+			Why: access.AlternativesTell}, true
+	}
+	if r := &x.r; len(r.Needs) == 1 && onlyFilter(x, r.Needs[0]) {
 		if leaf := access.Exists(r.Needs[0]); x.covers(leaf) {
 			return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true, Missing: true,
 				Why: access.EntriesAndCount}, true
 		}
 	}
-	if leaf := access.OneLeaf(x.r.Pred); leaf != nil && x.covers(leaf) {
-		return access.Plan{Kind: access.Index, Leaf: leaf, Covered: true,
-			Why: access.AlternativesTell}, true
-	}
 	return access.Plan{}, false
+}
+
+// onlyFilter reports whether all conditions are on a path, and such that the index can't answer them.
+//
+// Example: SELECT COUNT(1) FROM c WHERE NOT IS_DEFINED(c.price).
+func onlyFilter(x *chooser, p access.Path) bool {
+	return !slices.ContainsFunc(x.cs, func(c *access.Pred) bool { return x.usable(c) || !isOn(c, p.Segs) })
 }
 
 // coveredOrder returns a covered plan whose index order is the wanted order.

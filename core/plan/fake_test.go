@@ -23,6 +23,7 @@ type fake struct {
 	ttl      bool
 	graph    bool
 	complete map[string]bool
+	named    map[string]bool // all items have a value, but of several classes
 	texts    bool
 	untold   bool // it is unknown how many items have a value
 	mixedIDs bool
@@ -64,16 +65,18 @@ func (f *fake) KeysMayBeForeign() bool { return f.foreign }
 func (f *fake) MayHoldElements(p access.Path) bool {
 	return f.elements[strings.Join(p.Segs, ".")]
 }
-func (f *fake) Coverable() bool                   { return !f.ttl }
-func (f *fake) InOneClass(p access.Path) bool     { return f.complete[strings.Join(p.Segs, ".")] }
-func (f *fake) EveryItemHas(p access.Path) bool   { return f.complete[strings.Join(p.Segs, ".")] }
-func (f *fake) TellsCount(p access.Path) bool     { return !f.untold }
-func (f *fake) OnlyTexts(p access.Path) bool      { return f.texts }
-func (f *fake) IDsInOneClass() bool               { return !f.mixedIDs }
-func (f *fake) PartitionItems() int64             { return f.inKey }
-func (f *fake) SlotItems() int64                  { return f.inSlot }
-func (f *fake) Within(Scope) Stats                { return f }
-func (f *fake) NamesEveryItem(p access.Path) bool { return isID(p.Segs) || f.EveryItemHas(p) }
+func (f *fake) Coverable() bool                 { return !f.ttl }
+func (f *fake) InOneClass(p access.Path) bool   { return f.complete[strings.Join(p.Segs, ".")] }
+func (f *fake) EveryItemHas(p access.Path) bool { return f.complete[strings.Join(p.Segs, ".")] }
+func (f *fake) TellsCount(p access.Path) bool   { return !f.untold }
+func (f *fake) OnlyTexts(p access.Path) bool    { return f.texts }
+func (f *fake) IDsInOneClass() bool             { return !f.mixedIDs }
+func (f *fake) PartitionItems() int64           { return f.inKey }
+func (f *fake) SlotItems() int64                { return f.inSlot }
+func (f *fake) Within(Scope) Stats              { return f }
+func (f *fake) NamesEveryItem(p access.Path) bool {
+	return isID(p.Segs) || f.EveryItemHas(p) || f.named[strings.Join(p.Segs, ".")]
+}
 
 func (f *fake) LargestStretch() int64 {
 	if f.stretch > 0 {
@@ -257,9 +260,9 @@ func (f *fake) mark(t *testing.T, s string) {
 
 // setUp reads the arguments of a test case: the statistics, and the query.
 func setUp(t *testing.T, d *datadriven.TestData) (*fake, *Request) {
-	f := &fake{ready: true, elements: map[string]bool{}, complete: map[string]bool{}, share: map[string]float64{},
-		keys: [][]string{{"pk"}}, marks: map[uint64]bool{}, items: 10000, inKey: 1000, inSlot: 5000, slots: 4,
-		entries: 50}
+	f := &fake{ready: true, elements: map[string]bool{}, complete: map[string]bool{}, named: map[string]bool{},
+		share: map[string]float64{}, keys: [][]string{{"pk"}}, marks: map[uint64]bool{}, items: 10000, inKey: 1000,
+		inSlot: 5000, slots: 4, entries: 50}
 	r := &Request{WholeSlots: true}
 	number := func(vals []string) int64 {
 		n, err := strconv.ParseInt(vals[0], 10, 64)
@@ -282,6 +285,10 @@ func setUp(t *testing.T, d *datadriven.TestData) (*fake, *Request) {
 		case "complete":
 			for _, v := range a.Vals {
 				f.complete[v] = true
+			}
+		case "named":
+			for _, v := range a.Vals {
+				f.named[v] = true
 			}
 		case "share":
 			for _, v := range a.Vals {

@@ -44,7 +44,7 @@ func (x *chooser) byIndex(cs []*access.Pred, items int64) access.Plan {
 	for _, u := range unions {
 		share := 0.0
 		for _, l := range u {
-			if share += x.share(l, lastCount); share > scanShare && share > least {
+			if share += x.share(l, lastCount); share > scanShare { // a scan costs less
 				break
 			}
 		}
@@ -84,13 +84,14 @@ func (x *chooser) candidates(cs []*access.Pred) (leaves []*access.Pred, unions [
 	return append(leaves, x.composites(2)...), unions
 }
 
-// unionOf returns the leaves of a disjunction if the index can answer a leaf of each alternative, else nil.
+// unionOf returns the leaves of a disjunction if the index can answer a leaf of each alternative, else nil. A range of
+// ids with all ids that aren't strings is of use only in an order: to count it for a union costs more than it saves.
 func (x *chooser) unionOf(p *access.Pred) []*access.Pred {
 	var out []*access.Pred
 	for _, k := range p.Kids {
 		var leaf *access.Pred
 		for _, c := range k.Conjuncts() {
-			if x.usable(c) && (leaf == nil || c.Op < leaf.Op) {
+			if x.usable(c) && !(c.Any && isID(c.Path.Segs)) && (leaf == nil || c.Op < leaf.Op) {
 				leaf = c
 			}
 		}
@@ -112,10 +113,8 @@ func usable(st Stats, p *access.Pred) bool {
 	if p.Comp != nil {
 		return true
 	}
-	for _, v := range p.Vals {
-		if !v.IsDefined() {
-			return false
-		}
+	if access.Missing(p.Vals) {
+		return false
 	}
 	if len(p.Path.Segs) == 1 && p.Path.Segs[0] == index.SystemTS {
 		return true
@@ -136,6 +135,9 @@ func missesGraphForm(p *access.Pred) bool {
 		if v.Kind() == value.Object {
 			return true
 		}
+	}
+	if slices.ContainsFunc(p.Kids, missesGraphForm) {
+		return true
 	}
 	return p.Lo != nil && p.Lo.Value.Kind() == value.Object || p.Hi != nil && p.Hi.Value.Kind() == value.Object
 }

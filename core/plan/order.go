@@ -242,14 +242,7 @@ func (x *chooser) merges(p *access.Plan) bool {
 	if p.Leaf.Comp == nil {
 		return p.Why == access.EntryOfKey || x.InOrder(p.Leaf.Path)
 	}
-	streams := x.Slots()
-	if p.Leaf.Comp.Merged() {
-		for _, f := range p.Leaf.Comp.Front {
-			streams *= len(f.Vals)
-		}
-		return streams <= maxStreams
-	}
-	return true
+	return !p.Leaf.Comp.Merged() || x.Slots()*p.Leaf.Comp.Streams() <= maxStreams
 }
 
 // minWindow is the smallest window of a sort. Without it a reader with pages of one row would read everything for each

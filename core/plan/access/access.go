@@ -71,7 +71,7 @@ const (
 	OpExists              // there is a value at Path (null counts)
 	opEvery               // any index entry of Path, also "undefined": complete only if every item has an entry
 	OpSpatial             // the value at Path is a geometry that meets Region
-	opRanges              // any of Kids, which all are on Path: only in plans
+	opRanges              // ivs, the ranges at Path that Kids leave: only in plans
 	opComposite           // Comp: only in plans
 )
 
@@ -97,11 +97,11 @@ type Pred struct {
 	// as strings or objects (a date as its ISO text). The index scan adds the classes of these kinds if a slot has ever
 	// held them.
 	Foreign bool
-	// Region is the region of a spatial predicate. places, pathID and cells tell where an index has it (Resolve).
+	// Region is the region of a spatial predicate. places, pathID and ivs tell where an index has it (Resolve).
 	Region *geo.Region
 	places *index.SpatialRule
 	pathID uint64
-	cells  []Interval
+	ivs    []Interval
 
 	Comp  *Composite // of a plan's leaf: the scan of a composite index; then Path is empty
 	OfKey bool       // the condition is on the value of the partition key that the query is restricted to
@@ -219,10 +219,17 @@ func SamePath(a, b Path) bool {
 	return true
 }
 
+// The functions that make leaves are called in many places, and a Pred is large. So the compiler doesn't copy them into
+// their callers.
+
 // Eq is satisfied when the value at path equals v. An Undefined v is satisfied by items without the path.
+//
+//go:noinline
 func Eq(path Path, v value.Value) *Pred { return In(path, v) }
 
 // In is satisfied when the value at path equals one of vs.
+//
+//go:noinline
 func In(path Path, vs ...value.Value) *Pred {
 	if len(vs) == 0 {
 		return None()
@@ -232,6 +239,8 @@ func In(path Path, vs ...value.Value) *Pred {
 
 // Range is satisfied when the value at path lies between lo and hi, either of which may be nil, within the type class
 // of the bounds.
+//
+//go:noinline
 func Range(path Path, lo, hi *Bound) *Pred {
 	if lo == nil && hi == nil {
 		return Exists(path)
@@ -240,9 +249,13 @@ func Range(path Path, lo, hi *Bound) *Pred {
 }
 
 // Prefix is satisfied when the value at path is a string that begins with s.
+//
+//go:noinline
 func Prefix(path Path, s string) *Pred { return &Pred{Op: OpPrefix, Path: path, Str: s} }
 
 // Exists is satisfied when there is a value at path.
+//
+//go:noinline
 func Exists(path Path) *Pred { return &Pred{Op: OpExists, Path: path} }
 
 // WithForeign returns p with Foreign set in it and everything below it.

@@ -34,6 +34,8 @@ type Composite struct {
 	Range *Pred   // a condition on the column behind them; nil = none
 	// Reverse says that the order is the reverse of the index's order.
 	Reverse bool
+	either  *Pred      // a disjunction that leaves only parts of the scan (Split)
+	parts   []Interval // with either
 }
 
 // Leaf returns the composite scan as a predicate, which is used like one on a single path.
@@ -41,7 +43,7 @@ func (c *Composite) Leaf() *Pred { return &Pred{Op: opComposite, Comp: c} }
 
 // Used returns how many columns the filter restricts.
 func (c *Composite) Used() int {
-	if c.Range != nil {
+	if c.Range != nil || c.either != nil {
 		return len(c.Front) + 1
 	}
 	return len(c.Front)
@@ -80,10 +82,22 @@ func (c *Composite) String() string {
 	return b.String()
 }
 
-// Merged reports whether a column of Front may have one of several values. Then the scans of these values are merged if
-// an order is wanted.
+// Merged reports whether a column of Front may have one of several values, or the scan is cut into parts. Then the
+// scans of these values or parts are merged if an order is wanted.
 func (c *Composite) Merged() bool {
-	return slices.ContainsFunc(c.Front, func(p *Pred) bool { return len(p.Vals) > 1 })
+	return len(c.parts) > 1 || slices.ContainsFunc(c.Front, func(p *Pred) bool { return len(p.Vals) > 1 })
+}
+
+// Streams returns how many scans are merged if an order is wanted.
+func (c *Composite) Streams() int {
+	if c.parts != nil {
+		return len(c.parts)
+	}
+	n := 1
+	for _, p := range c.Front {
+		n *= len(p.Vals)
+	}
+	return n
 }
 
 // Lead returns the number of bytes that the columns of Front take at the beginning of an entry's value, or of an
@@ -98,6 +112,9 @@ func (c *Composite) Lead(val []byte) int {
 
 // intervals returns the intervals of the scan, sorted and without overlap.
 func (c *Composite) intervals() []Interval {
+	if c.either != nil {
+		return c.parts
+	}
 	bases := [][]byte{nil}
 	for i, p := range c.Front {
 		var next [][]byte

@@ -73,12 +73,12 @@ func (p *Pred) Intervals() (ivs []Interval, exact, ok bool) {
 		ivs, ok = p.placeIntervals()
 		return ivs, false, ok
 	case opRanges:
-		return p.ranges()
+		return p.ivs, false, true
 	case opEvery:
 		return []Interval{{Lo: []byte{value.ClassAny}, Hi: []byte{value.ClassMaxKey + 1}}}, false, true
 	case opComposite:
 		ivs = p.Comp.intervals()
-		return ivs, len(p.Comp.Front) == len(p.Comp.Index.Columns), true
+		return ivs, p.Comp.either == nil && len(p.Comp.Front) == len(p.Comp.Index.Columns), true
 	case OpExists:
 		ivs = append(ivs, Interval{Lo: []byte{value.ClassAny}, Hi: []byte{value.ClassUndefined}},
 			Interval{Lo: []byte{value.ClassUndefined + 1}, Hi: []byte{value.ClassMaxKey + 1}})

@@ -12,35 +12,6 @@ func AnyEntry(p Path) *Pred { return &Pred{Op: opEvery, Path: Path{Segs: p.Segs}
 // Every reports whether a leaf takes every entry of its path, also those of items without a value.
 func (p *Pred) Every() bool { return p.Op == opEvery }
 
-// OneLeaf returns a disjunction as one leaf if all alternatives are on the same path, else nil. A continuation can't
-// identify such a leaf.
-func OneLeaf(p *Pred) *Pred {
-	if p == nil || p.Op != OpOr {
-		return nil
-	}
-	leaf := &Pred{Op: opRanges, Kids: p.Kids, Path: p.Kids[0].Path}
-	for _, k := range p.Kids {
-		if k.Op < OpIn || k.Op > OpExists || !SamePath(k.Path, leaf.Path) {
-			return nil
-		}
-		leaf.Foreign = leaf.Foreign || k.Foreign
-		leaf.Vals = append(leaf.Vals, k.Vals...)
-	}
-	return leaf
-}
-
-// ranges returns the intervals of all kids.
-func (p *Pred) ranges() (ivs []Interval, exact, ok bool) {
-	for _, k := range p.Kids {
-		of, _, ok := k.Intervals()
-		if !ok {
-			return nil, false, false
-		}
-		ivs = append(ivs, of...)
-	}
-	return normalise(ivs), false, true
-}
-
 // Demands reports whether p shows that only items with a value at the path satisfy it. It may miss some cases.
 func (p *Pred) Demands(path Path) bool {
 	of := func(k *Pred) bool { return k.Demands(path) }
@@ -54,7 +25,18 @@ func (p *Pred) Demands(path Path) bool {
 	case p.Op == OpOr:
 		return !slices.ContainsFunc(p.Kids, func(k *Pred) bool { return !of(k) })
 	}
-	return p.Op >= OpIn && slices.Equal(p.Path.Segs, path.Segs)
+	return p.Op >= OpIn && slices.Equal(p.Path.Segs, path.Segs) &&
+		!Missing(p.Vals)
+}
+
+// Missing reports whether the missing value is among values.
+func Missing(vals []value.Value) bool {
+	for i := range vals {
+		if !vals[i].IsDefined() {
+			return true
+		}
+	}
+	return false
 }
 
 // ByClass cuts the intervals of a leaf into parts of one class each.

@@ -20,6 +20,7 @@ const (
 	EveryAlternative
 	FewInAll
 	RangeAndOrder
+	RangesAndOrder
 	EntryOfEvery
 	EntryOfKey
 	CompositeOrder
@@ -64,6 +65,7 @@ var reasons = [...]string{
 	EveryAlternative:     "every alternative is indexed",
 	FewInAll:             "few items satisfy all of the conditions",
 	RangeAndOrder:        "range and order are on one path",
+	RangesAndOrder:       "ranges and order are on one path",
 	EntryOfEvery:         "every item has an entry on the path of the order",
 	EntryOfKey:           "the entries of the keys give the order, and few rows are wanted",
 	CompositeOrder:       "a composite index gives the order",

@@ -21,7 +21,7 @@ func Resolve(p *Pred, pol *index.Policy) *Pred {
 	out := *p
 	if p.Op == OpSpatial {
 		out.places, out.pathID = pol.Spatial(p.Path.Segs, p.Region.Planar(), p.Region.Pairs())
-		out.cells = nil
+		out.ivs = nil
 		return &out
 	}
 	out.Kids = make([]*Pred, len(p.Kids))
@@ -71,10 +71,10 @@ func (p *Pred) placeIntervals() (ivs []Interval, ok bool) {
 	if p.places == nil {
 		return nil, false
 	}
-	if p.cells == nil {
-		p.cells = spatialIntervals(p.Region.Cells(p.places.Box))
+	if p.ivs == nil {
+		p.ivs = spatialIntervals(p.Region.Cells(p.places.Box))
 	}
-	return p.cells, true
+	return p.ivs, true
 }
 
 // spatialIntervals returns the entries of shapes that may meet a region with these cells: entries inside one of the

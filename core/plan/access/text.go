@@ -38,8 +38,10 @@ func (p *Pred) write(b *strings.Builder) {
 	kids := p.Kids
 	if p.Comp != nil {
 		kids = p.Comp.Front
-		if p.Comp.Range != nil {
-			kids = append(kids[:len(kids):len(kids)], p.Comp.Range)
+		for _, k := range [...]*Pred{p.Comp.Range, p.Comp.either} {
+			if k != nil {
+				kids = append(kids[:len(kids):len(kids)], k)
+			}
 		}
 	}
 	for i, k := range kids {
@@ -55,6 +57,10 @@ func (p *Pred) write(b *strings.Builder) {
 			if b.WriteByte(' '); i == maxShownVals {
 				b.WriteString("..")
 				break
+			}
+			if !p.Vals[i].IsDefined() {
+				b.WriteString("missing")
+				continue
 			}
 			b.WriteString(shown(doc.AppendJSON(nil, p.Vals[i])))
 		}

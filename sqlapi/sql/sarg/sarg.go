@@ -13,10 +13,12 @@
 package sarg
 
 import (
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
@@ -119,8 +121,22 @@ func (s Compiler[F]) falsity(e syntax.Expr) Pred[F] {
 		}
 	case *syntax.Prop, *syntax.Index:
 		return s.equals(e, func(F) value.Value { return value.BoolOf(false) })
+	case *syntax.Call:
+		if strings.EqualFold(e.Name, "IS_DEFINED") && !e.UDF && len(e.Args) == 1 {
+			if path, _, ok := s.path(e.Args[0]); ok && !path.Elements { // the elements of an array are all there
+				return func(F) *access.Pred { return missing(path) }
+			}
+		}
 	}
 	return nil
+}
+
+// missing returns the predicate that there is no value at a path.
+func missing(path access.Path) *access.Pred {
+	if IsAlways(path) {
+		return access.None()
+	}
+	return access.Eq(path, value.Undef())
 }
 
 func (s Compiler[F]) each(es []syntax.Expr, f func(syntax.Expr) Pred[F]) []Pred[F] {
@@ -287,7 +303,7 @@ func (s Compiler[F]) comparison(op string, l, r syntax.Expr) Pred[F] {
 	case "!=":
 		return exists[F](path)
 	case "<", ">", "<=", ">=":
-		return rangePred(path, op, val)
+		return func(f F) *access.Pred { return rangePred(path, op, val(f)) }
 	}
 	return nil
 }
@@ -361,27 +377,35 @@ func inPred(path access.Path, vs ...value.Value) *access.Pred {
 
 func isIdentity(p access.Path) bool { return len(p.Segs) == 1 && p.Segs[0] == access.ID.Segs[0] }
 
-// rangePred translates `path op constant` for < <= > >=. A range of ids gives no restriction: an id that isn't stored
-// as a string is shown as text, and the text's place in the order differs from the stored value's.
-func rangePred[F any](path access.Path, op string, val Const[F]) Pred[F] {
-	if isIdentity(path) {
-		return nil
+// rangePred translates `path op constant` for < <= > >=. An id that isn't stored as a string is shown as text, whose
+// place in the order differs from the stored value's. So a range of ids includes all that aren't strings.
+func rangePred(path access.Path, op string, v value.Value) *access.Pred {
+	switch k := v.Kind(); {
+	case k == value.String:
+	case v.IsNumber() && !isIdentity(path):
+	case k == value.Bool:
+		return ofType("IS_BOOL", path)
+	case k == value.Null:
+		return ofType("IS_NULL", path)
+	default:
+		return access.None()
 	}
-	return func(f F) *access.Pred {
-		v := val(f)
-		b := &access.Bound{Value: v, Inclusive: len(op) == 2}
-		switch {
-		case v.IsNumber() || v.Kind() == value.String:
-		case v.Kind() == value.Bool || v.Kind() == value.Null:
-			return access.Exists(path)
-		default:
-			return access.None()
-		}
-		if op[0] == '<' {
-			return access.Range(path, nil, b)
-		}
-		return access.Range(path, b, nil)
+	p := atLeast(path, v)
+	if p.Lo.Inclusive = len(op) == 2; op[0] == '<' {
+		p.Lo, p.Hi = nil, p.Lo
 	}
+	if !isIdentity(path) {
+		return p
+	}
+	under, over := atLeast(path, value.StringOf("")), atLeast(path, value.MakeArray(nil))
+	under.Lo.Inclusive = false
+	under.Lo, under.Hi, under.Any, over.Any = nil, under.Lo, true, true
+	return access.Or(p, under, over)
+}
+
+// atLeast returns the predicate that the value at a path is of the type of v, and not less.
+func atLeast(path access.Path, v value.Value) *access.Pred {
+	return access.Range(path, &access.Bound{Value: v, Inclusive: true}, nil)
 }
 
 func (s Compiler[F]) in(e *syntax.In) Pred[F] {
@@ -440,6 +464,44 @@ var needsValue = map[string]bool{
 	"ARRAY_CONTAINS": true, "ARRAY_CONTAINS_ANY": true, "ARRAY_CONTAINS_ALL": true,
 }
 
+// ofType returns the predicate that the value at a path is of a type, by the name of the function that tells it. nil:
+// there is none. The values of a type are a range, from the least one on.
+func ofType(name string, path access.Path) *access.Pred {
+	var least value.Value
+	switch name {
+	case "IS_NULL":
+		return inPred(path, value.NullValue())
+	case "IS_BOOL", "IS_BOOLEAN":
+		return inPred(path, value.BoolOf(false), value.BoolOf(true))
+	case "IS_NUMBER", "IS_FINITE_NUMBER", "IS_INTEGER":
+		least = value.DoubleOf(math.NaN())
+	case "IS_STRING", "IS_DATETIME":
+		if isIdentity(path) { // every id is shown as a string
+			return nil
+		}
+		least = value.StringOf("")
+	case "IS_ARRAY":
+		if path.Elements {
+			return access.Exists(path)
+		}
+		least = value.MakeArray(nil)
+	case "IS_OBJECT":
+		least = value.ObjectOf(doc.Empty())
+	case "IS_PRIMITIVE":
+		if isIdentity(path) {
+			return nil
+		}
+		return access.Or(ofType("IS_NULL", path), ofType("IS_BOOL", path), ofType("IS_NUMBER", path),
+			ofType("IS_STRING", path))
+	default:
+		return nil
+	}
+	if isIdentity(path) {
+		return access.None()
+	}
+	return atLeast(path, least)
+}
+
 func (s Compiler[F]) call(e *syntax.Call) Pred[F] {
 	name := strings.ToUpper(e.Name)
 	if e.UDF || len(e.Args) == 0 {
@@ -455,11 +517,12 @@ func (s Compiler[F]) call(e *syntax.Call) Pred[F] {
 		}
 		return nil
 	}
+	if len(e.Args) == 1 {
+		if p := ofType(name, path); p != nil {
+			return func(F) *access.Pred { return ofType(name, path) }
+		}
+	}
 	switch {
-	case name == "IS_BOOL":
-		return func(F) *access.Pred { return inPred(path, value.BoolOf(false), value.BoolOf(true)) }
-	case name == "IS_NULL":
-		return func(F) *access.Pred { return inPred(path, value.NullValue()) }
 	case strings.HasPrefix(name, "FULLTEXTCONTAINS"):
 		return s.texts(e, path)
 	case !needsValue[name]:

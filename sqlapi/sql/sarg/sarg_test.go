@@ -53,6 +53,10 @@ func text(p *access.Pred) string {
 		parts = append(parts, p.Path.String())
 	}
 	for _, v := range p.Vals {
+		if !v.IsDefined() {
+			parts = append(parts, "missing")
+			continue
+		}
 		parts = append(parts, string(doc.AppendJSON(nil, v)))
 	}
 	if p.Op == access.OpPrefix {
@@ -93,7 +97,20 @@ func TestFilter(t *testing.T) {
 		`IS_DEFINED(c.a)`:             `exists(/a)`,
 		`IS_NULL(c.a)`:                `in(/a null)`,
 		`IS_DEFINED(c.id)`:            `nothing`,
-		`c.id > "a"`:                  `nothing`,
+		`c.id > "a"`:                  `or(range(/_id >"a") range(/_id <"") range(/_id >=[]))`,
+		`c.id > 1`:                    `none()`,
+		`c.a > null`:                  `in(/a null)`,
+		`c.a <= true`:                 `in(/a false true)`,
+		`IS_STRING(c.a)`:              `range(/a >="")`,
+		`IS_NUMBER(c.a)`:              `range(/a >="NaN")`,
+		`IS_ARRAY(c.a)`:               `range(/a >=[])`,
+		`IS_OBJECT(c.a)`:              `range(/a >={})`,
+		`IS_PRIMITIVE(c.a)`:           `or(in(/a null) in(/a false true) range(/a >="NaN") range(/a >=""))`,
+		`NOT IS_DEFINED(c.a)`:         `in(/a missing)`,
+		`NOT IS_DEFINED(c.id)`:        `none()`,
+		`IS_STRING(c.id)`:             `nothing`,
+		`IS_NUMBER(c.id)`:             `none()`,
+		`NOT IS_STRING(c.a)`:          `nothing`,
 		`ABS(c.a) = 2`:                `in(/a 2 -2.0)`,
 		`udf.f(c.a)`:                  `nothing`,
 		`c.a[0] = 1`:                  `in(/a/[] 1)`,
