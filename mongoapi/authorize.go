@@ -117,21 +117,26 @@ func init() {
 		"validate": onCollection("validate"),
 		"reIndex":  onCollection("reIndex"),
 		"compact":  onCollection("compact"), "planCacheClear": onCollection("planCacheWrite"),
-		"dataSize": onNamespace("find"), "datasize": onNamespace("find"),
+		"planCacheClearFilters": onCollection("planCacheIndexFilter"),
+		"planCacheListFilters":  onCollection("planCacheIndexFilter"),
+		"dataSize":              onNamespace("find"), "datasize": onNamespace("find"),
 		"dbStats": onDatabase("dbStats"), "dbstats": onDatabase("dbStats"),
 		"dbHash": onDatabase("dbHash"), "dbhash": onDatabase("dbHash"),
 		"filemd5": func(m may) bool { return m.db("find") },
 		"profile": onDatabase("enableProfiler"),
 
 		"configureFailPoint": onCluster("setParameter"), "connPoolStats": onCluster("connPoolStats"),
-		"currentOp": onCluster("inprog"), "getCmdLineOpts": onCluster("getCmdLineOpts"), "getLog": onCluster("getLog"),
+		"currentOp":      func(m may) bool { return ownOps(m.r.body) || m.cluster("inprog") },
+		"getCmdLineOpts": onCluster("getCmdLineOpts"), "getLog": onCluster("getLog"),
 		"getDefaultRWConcern": onCluster("getDefaultRWConcern"),
 		"setDefaultRWConcern": onCluster("setDefaultRWConcern"),
 		"getParameter":        onCluster("getParameter"),
 		"getDiagnosticData": func(m may) bool {
 			return m.cluster("serverStatus") && m.cluster("replSetGetStatus")
 		},
-		"hostInfo": onCluster("hostInfo"), "killOp": onCluster("killop"),
+		"getClusterParameter": onCluster("getClusterParameter"),
+		"setClusterParameter": onCluster("setClusterParameter"),
+		"hostInfo":            onCluster("hostInfo"), "killOp": onCluster("killop"),
 		"replSetGetConfig": onCluster("replSetGetConfig"), "replSetGetStatus": onCluster("replSetGetStatus"),
 		"replSetInitiate": onCluster("replSetConfigure"), "replSetReconfig": onCluster("replSetConfigure"),
 		"serverStatus": onCluster("serverStatus"),
@@ -328,12 +333,17 @@ func (m may) pipeline(name string, stages value.Value) bool {
 			ok, reads = m.coll(db, name, "collStats"), false
 		case "$indexStats":
 			ok, reads = m.coll(db, name, "indexStats"), false
+		case "$listCatalog":
+			ok, reads = m.coll(db, name, "listCollections", "listIndexes"), false
+			if name == "" || name == noCollection {
+				ok = m.cluster("listDatabases") && m.on(rights.Resource{}, "listCollections", "listIndexes")
+			}
 		case "$listSearchIndexes":
 			ok, reads = m.coll(db, name, "listSearchIndexes"), false
 		case "$planCacheStats":
 			ok, reads = m.coll(db, name, "planCacheRead"), false
 		case "$currentOp":
-			ok, reads = m.cluster("inprog"), false
+			ok, reads = !args.Flag(arg, "allUsers", false) || m.cluster("inprog"), false
 		case "$listSessions", "$listLocalSessions":
 			// everybody may see their own
 			own := !args.Flag(arg, "allUsers", false) && !args.Given(arg, "users").IsDefined()

@@ -14,6 +14,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
+	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 	"github.com/orrerydb/orrery/mongoapi/project"
@@ -130,6 +131,18 @@ func (r *request) modify(k *coll) error {
 		}
 		*x.v = value.Int64Of(n)
 	}
+	after, series := args.Given(r.body, "expireAfterSeconds"), args.Given(r.body, "timeseries")
+	expires := after.IsDefined()
+	if expires {
+		if after, err = k.changedExpiry(after); err != nil {
+			return err
+		}
+	}
+	if series.IsDefined() {
+		if series, err = k.changedSeries(series); err != nil {
+			return err
+		}
+	}
 	if !r.changesOptions() && !r.s.eng.Journal().Records(k.Database(), k.ID()) {
 		return nil // it changes nothing, and nobody wants to know
 	}
@@ -153,6 +166,16 @@ func (r *request) modify(k *coll) error {
 				setOption(s, name, value.Undef())
 			case v.IsDefined():
 				setOption(s, name, v)
+			}
+		}
+		if series.IsDefined() {
+			setOption(s, "timeseries", series)
+		}
+		if expires {
+			setOption(s, "expireAfterSeconds", after)
+			declared := indexes.In(s)
+			if err := setIndexes(s, declared, declared); err != nil {
+				return err
 			}
 		}
 		s.Event = r.modEvent()

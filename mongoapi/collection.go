@@ -300,6 +300,9 @@ func (r *request) newDocument(k *coll, d value.Value) (value.Value, error) {
 		return d, merr.New(merr.BSONObjectTooLarge, "object to insert too large. size in bytes: %d, max size: %d", n,
 			maxDocument)
 	}
+	if bson.Deeper(d.Bytes(), storedDepth, nil) {
+		return d, merr.New(merr.Overflow, "cannot insert document because it exceeds %d levels of nesting", storedDepth)
+	}
 	return d, k.checkStored(d)
 }
 

@@ -56,6 +56,9 @@ type operation struct {
 	name   string
 	ns     string
 	since  time.Time
+	body   []byte // the command's document, in the buffer of the connection
+
+	user, app string // of the connection; they stay when the command ends
 }
 
 // keepBuffer is the largest read or write buffer in bytes that a connection keeps for the next request.

@@ -53,7 +53,7 @@ func (r *request) modEvent() []byte {
 	at, b := bson.Begin(nil)
 	for it := r.body.Iter(); it.Next(); {
 		switch key := string(it.Key()); key {
-		case "index", "changeStreamPreAndPostImages", "cappedSize", "cappedMax":
+		case "index", "changeStreamPreAndPostImages", "cappedSize", "cappedMax", "expireAfterSeconds", "timeseries":
 			b = append(b, it.Element()...)
 		}
 	}

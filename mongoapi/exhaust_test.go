@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/orrerydb/orrery/mongoapi/agg"
 	"github.com/orrerydb/orrery/mongoapi/peer"
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
@@ -143,7 +144,7 @@ func TestAwaitedHello(t *testing.T) {
 			t.Fatalf("the watcher is active, %d connections", s.connections())
 		}
 	}
-	if ops := s.operations(); len(ops) != 0 {
+	if ops := s.operations(agg.Ops{}, func(string) bool { return true }, s.cursors); len(ops) != 0 {
 		t.Errorf("operations while a client waits: %v", ops)
 	}
 	_ = waiting.Close()

@@ -48,7 +48,7 @@ func TestExplainStages(t *testing.T) {
 func writeStages(out *strings.Builder, stage bson.Raw) {
 	name := stage.Lookup("stage").StringValue()
 	out.WriteString(name)
-	if name == "IXSCAN" {
+	if name == "IXSCAN" || name == "DISTINCT_SCAN" {
 		var fields []string
 		if l, err := stage.LookupErr("collation", "locale"); err == nil {
 			fields = append(fields, "under "+l.StringValue())
@@ -92,6 +92,61 @@ func TestExplainVerbosity(t *testing.T) {
 		n, ok := must(t, c, x.cmd).Lookup("executionStats", "nReturned").AsInt64OK()
 		if ok != x.ran || ok && n != 1 {
 			t.Errorf("%d: %v: nReturned %d, %v; want it: %v", i, x.cmd, n, ok, x.ran)
+		}
+	}
+}
+
+// TestExplainOthers tests the parts of explain for aggregate and distinct, without and with a run.
+func TestExplainOthers(t *testing.T) {
+	c := newConn(t, newTestServer(t, Options{}), true)
+	docs := bson.A{}
+	for i := range 100 {
+		docs = append(docs, bson.D{{Key: "_id", Value: i}, {Key: "a", Value: i % 5}})
+	}
+	must(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: docs}})
+	must(t, c, bson.D{{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: bson.A{bson.D{
+		{Key: "key", Value: bson.D{{Key: "a", Value: 1}}}, {Key: "name", Value: "a_1"}}}}})
+	for text, want := range map[string]struct {
+		stages   string
+		returned int64
+		docs     int64
+	}{
+		`{"aggregate":"c","pipeline":[{"$match":{"a":3}},{"$count":"n"}],"cursor":{}}`: {"FETCH IXSCAN", 20, 20},
+		`{"aggregate":"c","pipeline":[{"$match":{"a":3}},{"$limit":7}],"cursor":{}}`:   {"LIMIT FETCH IXSCAN", 7, 7},
+		`{"aggregate":"c","pipeline":[],"cursor":{}}`:                                  {"COLLSCAN", 100, 100},
+		// three values in each of four partitions
+		`{"distinct":"c","key":"a","query":{"a":{"$gt":1}}}`: {"PROJECTION_COVERED DISTINCT_SCAN", 12, 0},
+		`{"distinct":"c","key":"a","query":{"_id":7}}`:       {"IDHACK", 1, 1},
+	} {
+		var d bson.D
+		if err := bson.UnmarshalExtJSON([]byte(text), false, &d); err != nil {
+			t.Fatal(err)
+		}
+		for _, verbosity := range []string{"queryPlanner", "executionStats"} {
+			r := must(t, c, bson.D{{Key: "explain", Value: d}, {Key: "verbosity", Value: verbosity}})
+			var got []string
+			for at := r.Lookup("queryPlanner", "winningPlan").Document(); at != nil; {
+				got = append(got, at.Lookup("stage").StringValue())
+				at, _ = at.Lookup("inputStage").DocumentOK()
+			}
+			if strings.Join(got, " ") != want.stages || r.Lookup("explainVersion").StringValue() != "1" ||
+				r.Lookup("queryPlanner", "namespace").StringValue() != "db.c" ||
+				r.Lookup("queryPlanner", "parsedQuery").Type != bson.TypeEmbeddedDocument ||
+				r.Lookup("queryPlanner", "rejectedPlans").Type != bson.TypeArray ||
+				r.Lookup("command", d[0].Key).StringValue() != "c" ||
+				r.Lookup("serverInfo", "version").StringValue() != "7.0.0" {
+				t.Errorf("%s has the stages %s: %s", text, got, r)
+			}
+			stats, ran := r.Lookup("executionStats").DocumentOK()
+			if ran != (verbosity == "executionStats") {
+				t.Errorf("%s, %s: executionStats: %v", text, verbosity, ran)
+			}
+			if ran && (!stats.Lookup("executionSuccess").Boolean() ||
+				stats.Lookup("nReturned").Int64() != want.returned ||
+				stats.Lookup("totalDocsExamined").Int64() != want.docs ||
+				stats.Lookup("executionStages", "stage").StringValue() != got[0]) {
+				t.Errorf("%s has the figures %s", text, stats)
+			}
 		}
 	}
 }

@@ -2,11 +2,8 @@ package mongoapi
 
 import (
 	"bytes"
-	"cmp"
-	"sort"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
@@ -29,7 +26,9 @@ func (c *conn) numbered() operation {
 	for c.op.seq != 0 && c.op.number == 0 {
 		c.op.number = c.home.opNumber.Add(1) & (1<<31 - 1)
 	}
-	return c.op
+	op := c.op
+	op.body = bytes.Clone(op.body)
+	return op
 }
 
 // opSeparator is between the process and the number of an operation.
@@ -74,85 +73,6 @@ func (s *Server) parseOpID(v value.Value) (int64, error) {
 		return 0, merr.New(merr.OpNotANumber, "Invalid op id: %s", text)
 	}
 	return id, nil
-}
-
-// kinds are the kinds of operations that aren't called commands.
-var kinds = map[string]string{"find": "query", "getMore": "getmore", "insert": "insert", "update": "update",
-	"delete": "remove"}
-
-// operations lists the running commands.
-func (s *Server) operations() []value.Value {
-	s.mu.Lock()
-	conns := make([]*conn, 0, len(s.conns))
-	for c := range s.conns {
-		conns = append(conns, c)
-	}
-	s.mu.Unlock()
-	sort.Slice(conns, func(i, j int) bool { return conns[i].id < conns[j].id })
-	var out []value.Value
-	now := s.clk.Now()
-	for _, c := range conns {
-		op := c.numbered()
-		if op.seq == 0 {
-			continue
-		}
-		at, b := bson.Begin(nil)
-		b = bson.AppendString(b, "type", "op")
-		b = bson.AppendString(b, "host", c.nc.LocalAddr().String())
-		b = bson.AppendString(b, "desc", "conn"+strconv.Itoa(int(c.id)))
-		b = bson.AppendInt32(b, "connectionId", c.id)
-		b = bson.AppendString(b, "client", c.nc.RemoteAddr().String())
-		b = bson.AppendBool(b, "active", true)
-		b = s.appendOpID(b, op.number)
-		b = bson.AppendString(b, "op", cmp.Or(kinds[op.name], "command"))
-		b = bson.AppendString(b, "ns", op.ns)
-		b = bson.AppendInt64(b, "secs_running", int64(now.Sub(op.since).Seconds()))
-		b = bson.AppendInt64(b, "microsecs_running", now.Sub(op.since).Microseconds())
-		ca, b := bson.BeginObject(b, "command")
-		b = bson.End(bson.AppendString(b, op.name, op.ns), ca)
-		out = append(out, value.ObjectOf(bson.End(b, at)))
-	}
-	return out
-}
-
-// idleTransactions lists the open transactions that no command runs in.
-func (s *Server) idleTransactions() (out []value.Value) {
-	now := s.clk.Now()
-	for _, t := range s.sessions.running(func(t *transaction) bool { return !t.busy.Load() }) {
-		at, b := bson.Begin(nil)
-		b = bson.AppendString(b, "type", "idleSession")
-		b = bson.AppendString(b, "desc", "inactive transaction")
-		b = bson.AppendBool(b, "active", false)
-		sa, b := bson.BeginObject(b, "lsid")
-		b = bson.End(value.AppendElement(b, "id", t.lsid), sa)
-		ta, b := bson.BeginObject(b, "transaction")
-		pa, b := bson.BeginObject(b, "parameters")
-		b = bson.AppendInt64(b, "txnNumber", t.number)
-		b = bson.AppendBool(b, "autocommit", false)
-		ra, b := bson.BeginObject(b, "readConcern")
-		if t.level != "" {
-			b = bson.AppendString(b, "level", t.level)
-		}
-		b = bson.End(bson.End(b, ra), pa)
-		b = bson.AppendString(b, "startWallClockTime", t.since.UTC().Format(time.RFC3339Nano))
-		b = bson.AppendInt64(b, "timeOpenMicros", now.Sub(t.since).Microseconds())
-		b = bson.AppendString(b, "expiryTime", t.since.Add(transactionLife).UTC().Format(time.RFC3339Nano))
-		b = bson.End(b, ta)
-		out = append(out, value.ObjectOf(bson.End(b, at)))
-	}
-	sort.Slice(out, func(i, j int) bool {
-		return bytes.Compare(out[i].Get("lsid").Get("id").Bytes(), out[j].Get("lsid").Get("id").Bytes()) < 0
-	})
-	return out
-}
-
-// currentOp lists the running commands, including itself.
-func currentOp(r *request, dst []byte) ([]byte, error) {
-	if r.db != "admin" {
-		return dst, merr.New(merr.Unauthorized, "currentOp may only be run against the admin database.")
-	}
-	ops := append(r.c.home.operations(), r.s.idleTransactions()...)
-	return value.AppendElement(dst, "inprog", value.MakeArray(ops)), nil
 }
 
 // killOp ends a running command. It is no error if the command has already ended.

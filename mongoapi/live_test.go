@@ -195,7 +195,7 @@ func waitOp(t *testing.T, c *client, name string) int32 {
 		raw, _ := c.ask(bson.D{{Key: "currentOp", Value: 1}, {Key: "$db", Value: "admin"}})
 		ops, _ := raw.Lookup("inprog").Array().Values()
 		for _, op := range ops {
-			if cmd, err := op.Document().LookupErr("command", name); err == nil && cmd.Type == bson.TypeString {
+			if cmd, err := op.Document().Lookup("command").Document().IndexErr(0); err == nil && cmd.Key() == name {
 				return op.Document().Lookup("opid").Int32()
 			}
 		}

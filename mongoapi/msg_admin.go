@@ -4,6 +4,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/users"
 )
@@ -29,10 +30,31 @@ func connPoolStats(_ *request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// planCacheClear has nothing to do: each query is planned with the figures of its snapshot.
+// planCacheClear has nothing to do: each query is planned with the figures of its snapshot. Index filters can't be set,
+// so planCacheClearFilters has nothing to do either.
 func planCacheClear(r *request, dst []byte) ([]byte, error) {
-	_, err := r.collection()
+	if _, err := r.collection(); err != nil {
+		return dst, err
+	}
+	q := r.body.Get("query")
+	for _, name := range []string{"query", "sort", "projection"} {
+		switch v := r.body.Get(name); {
+		case v.IsDefined() && v.Kind() != value.Object:
+			return dst, merr.New(merr.BadValue, "optional field %s must be an object", name)
+		case v.IsDefined() && !q.IsDefined():
+			return dst, merr.New(merr.BadValue, "sort or projection provided without query")
+		}
+	}
+	_, err := filter.Compile(q, r.filterOptions(nil))
 	return dst, err
+}
+
+// planCacheListFilters lists the index filters: there are none.
+func planCacheListFilters(r *request, dst []byte) ([]byte, error) {
+	if _, err := r.collection(); err != nil {
+		return dst, err
+	}
+	return value.AppendElement(dst, "filters", value.MakeArray(nil)), nil
 }
 
 // fsync has nothing to flush: what was answered is durable. Writes can't be locked out.
@@ -72,27 +94,4 @@ func setFeatureVersion(r *request, dst []byte) ([]byte, error) {
 			"acknowledge this and continue with the FCV upgrade.", feature)
 	}
 	return dst, nil
-}
-
-// setParameter refuses what can't be changed while the server runs: flags of the command line and constants.
-func setParameter(r *request, dst []byte) ([]byte, error) {
-	if err := r.adminOnly(); err != nil {
-		return dst, err
-	}
-	for it := r.body.Iter(); it.Next(); {
-		name := string(it.Key())
-		if name == r.name {
-			continue
-		}
-		if _, ok := genericArgs[name]; ok || name == "$db" || name == "lsid" || name == "$clusterTime" ||
-			name == "maxTimeMS" || name == "writeConcern" || name == "readConcern" {
-			continue
-		}
-		if _, ok := parameters[name]; ok {
-			return dst, merr.New(merr.IllegalOperation, "not allowed to change [%s] at runtime", name)
-		}
-		return dst, merr.New(merr.InvalidOptions, "attempted to set unrecognized parameter [%s], use help:true to see "+
-			"options ", name)
-	}
-	return dst, merr.New(merr.InvalidOptions, "no option found to set, use help:true to see options ")
 }

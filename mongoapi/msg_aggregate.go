@@ -84,7 +84,7 @@ func (r *request) aggregateCursor(name string) (*cursor, *agg.Pipeline, error) {
 		return nil, nil, err
 	}
 	first := firstStage(r.body.Get("pipeline"))
-	if v != nil && first != "$collStats" { // which is about the view itself
+	if v != nil && first != "$collStats" && first != "$listCatalog" { // which are about the view itself
 		return r.readView(v, "aggregate")
 	}
 	p, err := r.pipeline(k, r.body, name)

@@ -174,7 +174,7 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 		}
 	}
 	if r.db == "local" && !r.s.o.Standalone {
-		docs = r.appendOplogInfo(docs, nameOnly)
+		docs = r.appendLocalInfo(docs, nameOnly)
 	}
 	if docs, err = r.keepMatching(docs); err != nil {
 		return dst, err

@@ -37,6 +37,11 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 			return dst, merr.New(merr.InvalidOptions, "option only supported on a view: %s", name)
 		}
 	}
+	for _, name := range append(changeableOptions, "changeStreamPreAndPostImages") {
+		if k.series().IsDefined() && args.Given(r.body, name).IsDefined() {
+			return dst, merr.New(merr.InvalidOptions, "option not supported on a time-series collection: %s", name)
+		}
+	}
 	mod := args.Given(r.body, "index")
 	if !mod.IsDefined() || r.changesOptions() {
 		if err := r.modify(k); err != nil || !mod.IsDefined() {
@@ -46,6 +51,10 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 	m, err := readIndexMod(mod)
 	if err != nil {
 		return dst, err
+	}
+	if m.after.IsDefined() && k.series().IsDefined() {
+		return dst, merr.New(merr.InvalidOptions, "TTL indexes are not supported for time-series collections. Please "+
+			"refer to the documentation and use the top-level 'expireAfterSeconds' option instead")
 	}
 	changed, err := m.apply(slices.Clone(k.indexSpecs()))
 	if err != nil {
@@ -60,8 +69,7 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 }
 
 // unsupportedCollMod are arguments of collMod for what collections don't have here.
-var unsupportedCollMod = map[string]bool{"expireAfterSeconds": true, "timeseries": true,
-	"dryRun": true}
+var unsupportedCollMod = map[string]bool{"dryRun": true}
 
 // changeableOptions are the options of a collection that collMod changes.
 var changeableOptions = []string{"validator", "validationLevel", "validationAction"}
@@ -70,7 +78,7 @@ var changeableOptions = []string{"validator", "validationLevel", "validationActi
 func (r *request) changesOptions() bool {
 	for it := r.body.Iter(); it.Next(); {
 		switch name := string(it.Key()); name {
-		case "changeStreamPreAndPostImages", "cappedSize", "cappedMax":
+		case "changeStreamPreAndPostImages", "cappedSize", "cappedMax", "expireAfterSeconds", "timeseries":
 			return true
 		default:
 			if slices.Contains(changeableOptions, name) && args.Given(r.body, name).IsDefined() {

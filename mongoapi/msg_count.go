@@ -164,7 +164,7 @@ func (k *coll) distinctIndex(f *filter.Filter, key string) int {
 		has := func(p access.Path) bool { return keys.Get(strings.Join(p.Segs, ".")).IsDefined() }
 		it := keys.Iter()
 		if !it.Next() || string(it.Key()) != key || !it.Value().IsNumber() || s.Get("hidden").IsDefined() ||
-			s.Get("sparse").IsDefined() || s.Get("partialFilterExpression").IsDefined() ||
+			s.Get("sparse").Bool() || s.Get("partialFilterExpression").IsDefined() ||
 			slices.ContainsFunc(paths, func(p access.Path) bool { return !has(p) }) {
 			continue
 		}

@@ -211,7 +211,8 @@ func listCommands(r *request, dst []byte) ([]byte, error) {
 	at, dst := bson.BeginObject(dst, "commands")
 	for _, n := range names {
 		ca, b := bson.BeginObject(dst, n)
-		b = bson.AppendString(b, "help", "")
+		_, text := helpOf(n)
+		b = bson.AppendString(b, "help", text)
 		b = bson.AppendBool(b, "requiresAuth", !commands[n].open)
 		b = bson.AppendBool(b, "secondaryOk", !commands[n].retry)
 		b = bson.AppendBool(b, "adminOnly", adminOnly[n] || strings.HasPrefix(n, "replSet"))

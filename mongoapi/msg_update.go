@@ -364,6 +364,9 @@ func (r *request) changeItem(k *coll, old *core.Item, st statement, want, known 
 		return core.Change{}, merr.New(merr.BSONObjectTooLarge, "Resulting document after update is larger than %d",
 			maxDocument)
 	}
+	if bson.Deeper(now, storedDepth, nil) {
+		return core.Change{}, merr.New(merr.Overflow, "Document exceeds maximum nesting depth of %d", storedDepth)
+	}
 	nv := value.ObjectOf(now)
 	if err := k.checkShardKey(doc, nv); err != nil {
 		return core.Change{}, err

@@ -106,17 +106,23 @@ func (r *request) appendOplogStats(dst []byte, scaleArg value.Value) ([]byte, er
 	return value.AppendElement(bson.End(dst, at), "scaleFactor", value.IntOf(scale)), nil
 }
 
-// appendOplogInfo appends the oplog to the collections of the database local.
-func (r *request) appendOplogInfo(docs []value.Value, nameOnly bool) []value.Value {
-	at, b := bson.Begin(nil)
-	b = bson.AppendString(b, "name", oplogName)
-	b = bson.AppendString(b, "type", "collection")
-	if !nameOnly {
-		oa, ob := bson.BeginObject(b, "options")
-		ob = bson.AppendBool(ob, "capped", true)
-		b = bson.End(bson.AppendInt64(ob, "size", r.s.eng.Journal().Bytes()), oa)
-		ia, ib := bson.BeginObject(b, "info")
-		b = bson.End(bson.AppendBool(ib, "readOnly", true), ia)
+// appendLocalInfo appends the oplog and the set's configuration to the collections of the database local.
+func (r *request) appendLocalInfo(docs []value.Value, nameOnly bool) []value.Value {
+	for _, name := range []string{oplogName, configName} {
+		at, b := bson.Begin(nil)
+		b = bson.AppendString(b, "name", name)
+		b = bson.AppendString(b, "type", "collection")
+		if !nameOnly {
+			oa, ob := bson.BeginObject(b, "options")
+			if name == oplogName {
+				ob = bson.AppendBool(ob, "capped", true)
+				ob = bson.AppendInt64(ob, "size", r.s.eng.Journal().Bytes())
+			}
+			b = bson.End(ob, oa)
+			ia, ib := bson.BeginObject(b, "info")
+			b = bson.End(bson.AppendBool(ib, "readOnly", true), ia)
+		}
+		docs = append(docs, value.ObjectOf(bson.End(b, at)))
 	}
-	return append(docs, value.ObjectOf(bson.End(b, at)))
+	return docs
 }

@@ -10,27 +10,40 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// parameters are the server parameters that getParameter shows. None can be set.
-var parameters = map[string]func(r *request, dst []byte, key string) []byte{
-	"authenticationMechanisms": func(_ *request, dst []byte, key string) []byte {
+// parameter is a server parameter.
+type parameter struct {
+	show func(r *request, dst []byte, key string) []byte
+	set  func(s *Server, v value.Value) error // nil: it can't be changed while the server runs
+}
+
+// parameters are those that getParameter shows.
+var parameters = map[string]parameter{
+	"authenticationMechanisms": {show: func(_ *request, dst []byte, key string) []byte {
 		return bson.AppendStrings(dst, key, "SCRAM-SHA-1", "SCRAM-SHA-256")
-	},
-	"cursorTimeoutMillis": func(_ *request, dst []byte, key string) []byte {
+	}},
+	"cursorTimeoutMillis": {show: func(_ *request, dst []byte, key string) []byte {
 		return bson.AppendInt64(dst, key, cursorIdle.Milliseconds())
-	},
-	"enableTestCommands": func(r *request, dst []byte, key string) []byte {
+	}},
+	"enableTestCommands": {show: func(r *request, dst []byte, key string) []byte {
 		return bson.AppendBool(dst, key, r.s.o.TestCommands)
-	},
-	"featureCompatibilityVersion": func(r *request, dst []byte, key string) []byte {
+	}},
+	"featureCompatibilityVersion": {show: func(r *request, dst []byte, key string) []byte {
 		at, dst := bson.BeginObject(dst, key)
 		return bson.End(r.s.release.appendFeature(dst, "version"), at)
-	},
-	"localLogicalSessionTimeoutMinutes": func(_ *request, dst []byte, key string) []byte {
+	}},
+	"localLogicalSessionTimeoutMinutes": {show: func(_ *request, dst []byte, key string) []byte {
 		return bson.AppendInt32(dst, key, sessionMinutes)
-	},
-	"maxAcceptableLogicalClockDriftSecs": func(_ *request, dst []byte, key string) []byte {
+	}},
+	"logComponentVerbosity": {set: setVerbosity, show: func(r *request, dst []byte, key string) []byte {
+		at, dst := bson.BeginObject(dst, key)
+		return bson.End(r.s.verbosities.append(dst, ""), at)
+	}},
+	"logLevel": {set: setLogLevel, show: func(r *request, dst []byte, key string) []byte {
+		return bson.AppendInt32(dst, key, r.s.verbosities.level(""))
+	}},
+	"maxAcceptableLogicalClockDriftSecs": {show: func(_ *request, dst []byte, key string) []byte {
 		return bson.AppendInt64(dst, key, int64(maxDrift.Seconds()))
-	},
+	}},
 }
 
 // getParameter shows the parameters that the command names, or all of them.
@@ -62,13 +75,59 @@ func getParameter(r *request, dst []byte) ([]byte, error) {
 	sort.Strings(names)
 	for _, name := range names {
 		if !details {
-			dst = parameters[name](r, dst, name)
+			dst = parameters[name].show(r, dst, name)
 			continue
 		}
 		at, b := bson.BeginObject(dst, name)
-		b = parameters[name](r, b, "value")
-		b = bson.AppendBool(b, "settableAtRuntime", false)
+		b = parameters[name].show(r, b, "value")
+		b = bson.AppendBool(b, "settableAtRuntime", parameters[name].set != nil)
 		dst = bson.End(bson.AppendBool(b, "settableAtStartup", false), at)
 	}
 	return dst, nil
+}
+
+// setParameter changes parameters, and replies the value that the first one had. It refuses what can't be changed while
+// the server runs: flags of the command line and constants.
+func setParameter(r *request, dst []byte) ([]byte, error) {
+	if err := r.adminOnly(); err != nil {
+		return dst, err
+	}
+	var names []string
+	for it := r.body.Iter(); it.Next(); {
+		name := string(it.Key())
+		if name == r.name || generic(name) {
+			continue
+		}
+		p, ok := parameters[name]
+		if !ok {
+			return dst, merr.New(merr.InvalidOptions, "attempted to set unrecognized parameter [%s], use help:true to "+
+				"see options ", name)
+		}
+		if p.set == nil {
+			return dst, merr.New(merr.IllegalOperation, "not allowed to change [%s] at runtime", name)
+		}
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		return dst, merr.New(merr.InvalidOptions, "no option found to set, use help:true to see options ")
+	}
+	sort.Strings(names)
+	dst = parameters[names[0]].show(r, dst, "was")
+	for _, name := range names {
+		if err := parameters[name].set(r.s, r.body.Get(name)); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+// generic reports whether all commands may have an argument.
+func generic(name string) bool {
+	switch name {
+	case "$db", "help", "lsid", "$clusterTime", "maxTimeMS", "writeConcern", "readConcern", "apiVersion", "apiStrict",
+		"apiDeprecationErrors", "txnNumber", "autocommit", "startTransaction":
+		return true
+	}
+	_, ok := genericArgs[name]
+	return ok
 }

@@ -1,8 +1,11 @@
 package mongoapi
 
 import (
-	"github.com/orrerydb/orrery/core/doc"
-	"github.com/orrerydb/orrery/core/status"
+	"slices"
+	"strings"
+
+	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
@@ -11,8 +14,8 @@ import (
 
 // wellFormed refuses documents that aren't BSON, are nested too deeply or are too large.
 func (r *request) wellFormed(body []byte) error {
-	if err := doc.Validate(body, maxDepth); err != nil {
-		return merr.New(22, "invalid BSON in the command: %s", status.From(err).Msg)
+	if msg := bson.Validate(body, maxDepth); msg != "" {
+		return malformed(body, msg, "invalid BSON in the command: invalid BSON: ")
 	}
 	for i := range r.seqs {
 		for s := r.seqs[i]; len(s.Docs) > 0; {
@@ -24,12 +27,28 @@ func (r *request) wellFormed(body []byte) error {
 				return merr.New(merr.BSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 and %d",
 					len(d), wire.MaxDocument)
 			}
-			if err := doc.Validate(d, maxDepth); err != nil {
-				return merr.New(22, "invalid BSON: %s", status.From(err).Msg)
+			if msg := bson.Validate(d, maxDepth); msg != "" {
+				return malformed(d, msg, "invalid BSON: invalid BSON: ")
 			}
 		}
 	}
 	return nil
+}
+
+// malformed is the error of a document that isn't valid.
+func malformed(d []byte, msg, where string) error {
+	if msg != bson.TooDeep {
+		return merr.New(22, "%s%s", where, msg)
+	}
+	var path []string
+	bson.Deeper(d, maxDepth, &path)
+	slices.Reverse(path)
+	id := "unknown _id"
+	if v := value.ObjectOf(d).Get("_id"); v.IsDefined() && v.Kind() != value.Object && v.Kind() != value.Array {
+		id = "_id: " + merr.Show(v)
+	}
+	return merr.New(merr.Overflow, "BSONObj exceeds maximum nested object depth in element with field name '%s' in "+
+		"object with %s", strings.Join(path, "."), id)
 }
 
 // command reads the arguments that all commands have, and finds the command.

@@ -122,6 +122,8 @@ func init() {
 		"fsync":                          {fn: fsync, args: args.Set{"lock": args.SafeBool, "async": args.SafeBool}},
 		"fsyncUnlock":                    {fn: fsyncUnlock},
 		"planCacheClear":                 {fn: planCacheClear},
+		"planCacheClearFilters":          {fn: planCacheClear},
+		"planCacheListFilters":           {fn: planCacheListFilters},
 		"profile":                        {fn: setProfile, args: profileArguments, strict: true},
 		"setFeatureCompatibilityVersion": {fn: setFeatureVersion, args: args.Set{"confirm": args.SafeBool}},
 		"setParameter":                   {fn: setParameter},
@@ -136,6 +138,8 @@ func init() {
 		"getLastRequestStatistics":       {fn: getLastRequestStatistics, free: true},
 		"getLog":                         {fn: getLog},
 		"getParameter":                   {fn: getParameter},
+		"getClusterParameter":            {fn: getClusterParameter, strict: true},
+		"setClusterParameter":            {fn: setClusterParameter, strict: true},
 		"getDefaultRWConcern":            {fn: getDefaultRWConcern, args: args.Set{"inMemory": args.SafeBool}},
 		"setDefaultRWConcern":            {fn: setDefaultRWConcern, args: defaultConcernArguments, strict: true},
 		"getDiagnosticData":              {fn: getDiagnosticData},
@@ -160,8 +164,11 @@ func init() {
 }
 
 // unsupported lists commands of MongoDB that aren't supported. All other names are unknown.
-var unsupported = map[string]bool{"applyOps": true, "getShardMap": true, "replSetFreeze": true,
-	"replSetMaintenance": true, "replSetStepDown": true, "replSetSyncFrom": true}
+var unsupported = map[string]bool{"analyzeShardKey": true, "appendOplogNote": true, "applyOps": true,
+	"compactStructuredEncryptionData": true, "configureQueryAnalyzer": true, "getShardMap": true,
+	"invalidateUserCache": true, "lockInfo": true, "logRotate": true, "planCacheSetFilter": true, "replSetFreeze": true,
+	"replSetMaintenance": true, "replSetResizeOplog": true, "replSetStepDown": true, "replSetSyncFrom": true,
+	"rotateCertificates": true, "setUserWriteBlockMode": true, "validateDBMetadata": true}
 
 // nothing replies to a command that needs no work.
 func nothing(_ *request, dst []byte) ([]byte, error) { return dst, nil }

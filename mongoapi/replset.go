@@ -131,6 +131,22 @@ func (r *request) appendConfig(dst []byte) []byte {
 	return bson.End(dst, at)
 }
 
+// configName is the collection of the database local with the set's configuration, which programs read. It is a view of
+// what replSetGetConfig answers.
+const configName = "system.replset"
+
+// hasConfig reports whether a name is that of the collection with the set's configuration.
+func (r *request) hasConfig(db, name string) bool {
+	return name == configName && db == "local" && !r.s.o.Standalone
+}
+
+// configStage returns the stage that makes the configuration.
+func (r *request) configStage() value.Value {
+	at, b := bson.Begin(nil)
+	config := value.ObjectOf(bson.End(r.appendConfig(b), at)).Get("config")
+	return single("$documents", value.MakeArray([]value.Value{single("$literal", config)}))
+}
+
 func replSetInitiate(r *request, dst []byte) ([]byte, error) {
 	if err := r.replicaSet(); err != nil {
 		return dst, err

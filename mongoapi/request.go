@@ -24,8 +24,12 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
-// maxDepth limits the nesting of documents.
-const maxDepth = 200
+// maxDepth limits the levels of documents in messages: the document itself, and 200 in it. storedDepth limits those of
+// stored documents.
+const (
+	maxDepth    = 201
+	storedDepth = 180
+)
 
 // request is one command. It is valid during the call of its handler. Its values point into the connection's read
 // buffer.
@@ -61,6 +65,7 @@ type request struct {
 	resumable bool   // the command reads a change stream
 	charge    float64
 	legacy    bool              // received as OP_QUERY
+	help      bool              // the client asks what the command is
 	limit     *deadline.Context // ctx of a command that runs; nil = it was refused before
 	cancel    context.CancelFunc
 	retried   []int32     // statements that an earlier attempt of the command has made
@@ -158,6 +163,9 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	if r.help && (r.c.authed || def.open) {
+		return r.call(dst, command{fn: help})
+	}
 	if err := r.permit(def); err != nil {
 		return dst, err
 	}
@@ -225,7 +233,7 @@ func (r *request) announce() {
 	c := r.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.op = operation{seq: seq, name: r.name, ns: r.db, since: r.start}
+	c.op = operation{seq: seq, name: r.name, ns: r.db, since: r.start, body: r.body.Bytes(), user: c.user, app: c.app}
 	if r.arg.Kind() == value.String {
 		c.op.ns = c.namespace(r.db, r.arg.Str())
 	}
@@ -313,6 +321,8 @@ func (r *request) readGeneric(key []byte, v value.Value) (known bool, err error)
 		}
 	case "apiVersion", "apiStrict", "apiDeprecationErrors":
 		return true, r.readAPI(key, v)
+	case "help":
+		r.help = expr.Truthy(v)
 	case "maxTimeMS":
 		n, err := maxTime(v)
 		if err != nil {

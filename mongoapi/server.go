@@ -101,6 +101,8 @@ type Server struct {
 	fails     failpoint.Set
 	waits     idleWaits
 
+	verbosities verbosities
+
 	mu     sync.Mutex
 	lns    map[net.Listener]struct{}
 	conns  map[*conn]struct{}

@@ -52,6 +52,7 @@ func serverStatus(r *request, dst []byte) ([]byte, error) {
 	up := now.Sub(r.s.began)
 	dst = bson.AppendDouble(dst, "uptime", math.Floor(up.Seconds()))
 	dst = bson.AppendInt64(dst, "uptimeMillis", up.Milliseconds())
+	dst = bson.AppendInt64(dst, "uptimeEstimate", int64(up.Seconds()))
 	dst = bson.AppendDate(dst, "localTime", now.UnixMilli())
 	busy := r.c.home.activity()
 	all := busy.readers + busy.writers + busy.others

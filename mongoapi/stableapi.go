@@ -49,8 +49,9 @@ var stableCommands = map[string]bool{
 
 // unstableStages are the stages that aren't in the Stable API.
 var unstableStages = map[string]bool{
-	"$currentOp": true, "$indexStats": true, "$listLocalSessions": true, "$listSearchIndexes": true,
-	"$listSessions": true, "$planCacheStats": true, "$search": true, "$searchMeta": true, "$vectorSearch": true,
+	"$currentOp": true, "$indexStats": true, "$listCatalog": true, "$listLocalSessions": true,
+	"$listSearchIndexes": true, "$listSessions": true, "$planCacheStats": true, "$search": true, "$searchMeta": true,
+	"$vectorSearch": true,
 }
 
 // unstableArguments are the arguments of stable commands that aren't in the Stable API.

@@ -2,11 +2,14 @@ package mongoapi
 
 import (
 	"slices"
+	"sort"
 
 	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
 	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/changes"
 	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
@@ -78,13 +81,76 @@ func (h *host) IndexStats() ([]value.Value, error) {
 	return out, nil
 }
 
-// CurrentOp implements agg.Host.
-func (h *host) CurrentOp() ([]value.Value, error) {
-	if h.db != "admin" || h.coll != noCollection {
-		return nil, merr.New(merr.InvalidNamespace, "$currentOp must be run against the 'admin' database with "+
-			"{aggregate: 1}")
+// ListCatalog implements agg.Host. It shows what listCollections and listIndexes do, and nothing of how it is stored.
+func (h *host) ListCatalog() (out []value.Value, err error) {
+	if h.coll != noCollection {
+		return h.listCatalog(nil, h.db, h.coll)
 	}
-	return append(h.r.c.home.operations(), h.r.s.idleTransactions()...), nil
+	if h.db != "admin" {
+		return nil, merr.New(merr.InvalidNamespace, "Collectionless $listCatalog must be run against the "+
+			"'admin' database")
+	}
+	dbs, err := h.r.s.eng.Databases()
+	if err != nil {
+		return nil, err
+	}
+	sort.Slice(dbs, func(i, j int) bool { return dbs[i].ID < dbs[j].ID })
+	for _, d := range dbs {
+		if out, err = h.listCatalog(out, d.ID, ""); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// listCatalog appends the collections and views of a database, all or the one of a name.
+func (h *host) listCatalog(out []value.Value, db, only string) ([]value.Value, error) {
+	begin := func(name, kind string) (int, []byte) {
+		at, b := bson.Begin(nil)
+		return at, bson.AppendString(bson.AppendString(bson.AppendString(b, "db", db), "name", name), "type", kind)
+	}
+	for d, err := range h.r.s.eng.Definitions(db, 0) {
+		if status.Is(err, status.NotFound) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if only != "" && d.ID() != only {
+			continue
+		}
+		var options []byte
+		if o := optionsOf(d).Bytes(); len(o) > 0 {
+			options = o[4 : len(o)-1]
+		}
+		ns := db + "." + d.ID()
+		at, b := begin(d.ID(), kindOf(options))
+		ma, b := bson.BeginObject(b, "md")
+		oa, b := bson.BeginObject(bson.AppendString(b, "ns", ns), "options")
+		b = bson.End(append(value.AppendElement(b, "uuid", changes.UUIDOf(d.RID())), options...), oa)
+		var specs []value.Value
+		for _, s := range append([]value.Value{idIndexOf(options)}, indexSpecsOf(d)...) {
+			sa, sb := bson.Begin(nil)
+			sb = bson.AppendBool(value.AppendElement(sb, "spec", s), "ready", true)
+			specs = append(specs, value.ObjectOf(bson.End(sb, sa)))
+		}
+		b = bson.End(value.AppendElement(b, "indexes", value.MakeArray(specs)), ma)
+		out = append(out, value.ObjectOf(bson.End(bson.AppendString(b, "ns", ns), at)))
+	}
+	r := *h.r
+	r.db = db
+	views, err := r.listedViews(false)
+	for _, v := range views {
+		name, o := v.Get("name").Str(), v.Get("options")
+		if only != "" && name != only {
+			continue
+		}
+		at, b := begin(name, "view")
+		b = bson.AppendString(bson.AppendString(b, "ns", db+"."+name), "_id", db+"."+name)
+		b = value.AppendElement(b, "viewOn", o.Get("viewOn"))
+		out = append(out, value.ObjectOf(bson.End(value.AppendElement(b, "pipeline", o.Get("pipeline")), at)))
+	}
+	return out, err
 }
 
 // Sessions implements agg.Host. The sessions are those whose last retryable write or transaction is remembered.

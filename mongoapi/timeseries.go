@@ -7,6 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -18,9 +19,15 @@ import (
 // granularities are the names of the option, with the seconds that a bucket would span.
 var granularities = map[string]int32{"seconds": 3600, "minutes": 86400, "hours": 2592000}
 
-// timeSeriesFields are the fields of the option timeseries.
-var timeSeriesFields = args.Set{"timeField": args.String, "metaField": args.String, "granularity": args.String,
-	"bucketMaxSpanSeconds": args.Number, "bucketRoundingSeconds": args.Number}
+// roundings are the seconds to which a bucket's begin would be rounded.
+var roundings = map[string]int32{"seconds": 60, "minutes": 3600, "hours": 86400}
+
+// timeSeriesFields are the fields of the option timeseries, changeableSeries those that collMod changes.
+var (
+	changeableSeries = args.Set{"granularity": args.String, "bucketMaxSpanSeconds": args.Number,
+		"bucketRoundingSeconds": args.Number}
+	timeSeriesFields = changeableSeries.With(args.Set{"timeField": args.String, "metaField": args.String})
+)
 
 // timeSeries checks the option timeseries of create, and returns it as it is listed.
 func timeSeries(v value.Value) (value.Value, error) {
@@ -41,34 +48,127 @@ func timeSeries(v value.Value) (value.Value, error) {
 	case meta.Str() == at.Str():
 		return v, merr.New(merr.InvalidOptions, "The 'metaField' and 'timeField' cannot be the same field")
 	}
-	granularity := "seconds"
-	if g := args.Given(v, "granularity"); g.IsDefined() {
-		granularity = g.Str()
+	g, err := granularityOf("create", v)
+	if err != nil {
+		return v, err
 	}
-	span, ok := granularities[granularity]
-	if !ok {
-		return v, args.NotInEnum(granularity, "create.timeseries.granularity")
+	own, rounding, err := spans(v)
+	switch {
+	case err != nil:
+		return v, err
+	case g != "" && own != 0 && own != granularities[g]:
+		return v, merr.New(merr.InvalidOptions, "Timeseries 'bucketMaxSpanSeconds' is not configurable to a value "+
+			"other than the default of %d for the provided granularity", granularities[g])
+	case g != "" && rounding != 0:
+		return v, errRoundingGiven
+	case own != rounding && g == "":
+		return v, errSpansDiffer
+	case g == "" && own == 0:
+		g = "seconds"
 	}
-	ba, b := bson.Begin(nil)
-	b = bson.AppendString(b, "timeField", at.Str())
-	b = value.AppendElement(b, "metaField", meta)
-	own := args.Given(v, "bucketMaxSpanSeconds")
-	if !own.IsDefined() {
+	return seriesDoc(v, g, own), nil
+}
+
+var (
+	errRoundingGiven = merr.New(merr.InvalidOptions, "Timeseries 'bucketRoundingSeconds' is not configurable "+
+		"alongside the granularity parameter")
+	errSpansDiffer = merr.New(merr.InvalidOptions, "Timeseries 'bucketRoundingSeconds' needs to be equal to "+
+		"'bucketMaxSpanSeconds'")
+)
+
+// granularityOf returns the granularity in the option timeseries of a command, "" if it has none.
+func granularityOf(command string, v value.Value) (string, error) {
+	g := args.Given(v, "granularity")
+	if !g.IsDefined() {
+		return "", nil
+	}
+	if _, ok := granularities[g.Str()]; !ok {
+		return "", args.NotInEnum(g.Str(), command+".timeseries.granularity")
+	}
+	return g.Str(), nil
+}
+
+// spans returns the own bucketMaxSpanSeconds and bucketRoundingSeconds, 0 for what isn't given.
+func spans(v value.Value) (longest, rounding int32, err error) {
+	read := func(name string) int32 {
+		x := args.Given(v, name)
+		n, _ := num.ToInt64(x, true)
+		if x.IsDefined() && (n < 1 || n > 31536000) {
+			err = merr.New(51024, "BSON field '%s' value must be >= 1 and <= 31536000, actual value '%d'", name, n)
+		}
+		return int32(n)
+	}
+	return read("bucketMaxSpanSeconds"), read("bucketRoundingSeconds"), err
+}
+
+// seriesDoc returns the option timeseries as it is stored and listed: with a granularity, or else with an own span.
+func seriesDoc(v value.Value, granularity string, own int32) value.Value {
+	at, b := bson.Begin(nil)
+	b = value.AppendElement(b, "timeField", v.Get("timeField"))
+	b = value.AppendElement(b, "metaField", args.Given(v, "metaField"))
+	if granularity != "" {
 		b = bson.AppendString(b, "granularity", granularity)
-		return value.ObjectOf(bson.End(bson.AppendInt32(b, "bucketMaxSpanSeconds", span), ba)), nil
+		own = granularities[granularity]
+	} else {
+		b = bson.AppendInt32(b, "bucketRoundingSeconds", own)
 	}
-	n, _ := num.ToInt64(own, true)
-	rounding := args.Given(v, "bucketRoundingSeconds")
-	if m, _ := num.ToInt64(rounding, true); args.Given(v, "granularity").IsDefined() && n != int64(span) || m != n {
-		return v, merr.New(merr.InvalidOptions, "Timeseries 'bucketMaxSpanSeconds' and 'bucketRoundingSeconds' must "+
-			"be equal, and are not configurable together with 'granularity'")
+	return value.ObjectOf(bson.End(bson.AppendInt32(b, "bucketMaxSpanSeconds", own), at))
+}
+
+// changedSeries returns the option timeseries after a collMod: spans may become longer, and not shorter. There are no
+// buckets, so nothing else changes.
+func (k *coll) changedSeries(v value.Value) (value.Value, error) {
+	now := k.series()
+	if !now.IsDefined() {
+		return v, merr.New(merr.InvalidOptions, "option only supported on a time-series collection: timeseries")
 	}
-	if n < 1 || n > 31536000 {
-		return v, merr.New(51024, "BSON field 'bucketMaxSpanSeconds' value must be >= 1 and <= 31536000, actual value "+
-			"'%d'", n)
+	if err := changeableSeries.Check("collMod.timeseries", v); err != nil {
+		return v, err
 	}
-	b = value.AppendElement(b, "bucketRoundingSeconds", rounding)
-	return value.ObjectOf(bson.End(value.AppendElement(b, "bucketMaxSpanSeconds", own), ba)), nil
+	g, err := granularityOf("collMod", v)
+	if err != nil {
+		return v, err
+	}
+	own, rounding, err := spans(v)
+	if err != nil {
+		return v, err
+	}
+	was := now.Get("granularity").Str()
+	span := int32(now.Get("bucketMaxSpanSeconds").Int())
+	rounded := int32(now.Get("bucketRoundingSeconds").Int())
+	if was != "" {
+		rounded = roundings[was]
+	}
+	switch {
+	case g == "" && own == 0 && rounding == 0, g != "" && g == was && own == 0 && rounding == 0:
+		return now, nil
+	case g != "" && own != 0 && own != granularities[g]:
+		return v, merr.New(merr.InvalidOptions, "Timeseries 'bucketMaxSpanSeconds' is not configurable to a value "+
+			"other than the default for the provided granularity")
+	case g != "" && rounding != 0:
+		return v, errRoundingGiven
+	case g != "" && granularities[g] < granularities[was]:
+		return v, merr.New(merr.InvalidOptions, "Invalid transition for timeseries.granularity. Can only transition "+
+			"from 'seconds' to 'minutes' or 'minutes' to 'hours'.")
+	case g == "" && (own == 0 || rounding == 0):
+		return v, merr.New(merr.InvalidOptions, "Timeseries 'bucketMaxSpanSeconds' and 'bucketRoundingSeconds' need "+
+			"to be set alongside each other")
+	case g == "" && own != rounding:
+		return v, errSpansDiffer
+	case g != "":
+		own, rounding = granularities[g], roundings[g]
+	}
+	switch {
+	case own == span && rounding == rounded:
+		return now, nil
+	case own < span:
+		return v, merr.New(merr.InvalidOptions, "Timeseries 'bucketMaxSpanSeconds' needs to be equal or greater to "+
+			"transition")
+	case rounding < rounded:
+		return v, merr.New(merr.InvalidOptions, "Timeseries 'bucketRoundingSeconds' needs to be equal or greater to "+
+			"transition")
+	}
+	return seriesDoc(now, g, own), nil
 }
 
 // clusteredIndex checks the option clusteredIndex of create, and returns it as it is listed. All collections are
@@ -110,18 +210,38 @@ func clusteredIndex(v value.Value) (value.Value, error) {
 
 // expiry checks the option expireAfterSeconds of create: "off" is none.
 func expiry(body, v value.Value) (value.Value, error) {
-	if v.Kind() == value.String && v.Str() == "off" || v.Kind() == value.Null {
-		return value.Undef(), nil
+	v, err := lifetime("create", v)
+	if err == nil && v.IsDefined() && !args.Given(body, "timeseries").IsDefined() &&
+		!args.Given(body, "clusteredIndex").IsDefined() {
+		err = merr.New(merr.InvalidOptions, "'expireAfterSeconds' is only supported on time-series collections or "+
+			"when the 'clusteredIndex' option is specified")
 	}
-	if !v.IsNumber() {
-		return v, merr.New(merr.TypeMismatch, "BSON field 'create.expireAfterSeconds' is the wrong type, expected "+
-			"types '[string, int, decimal, double, long']")
+	return v, err
+}
+
+// changedExpiry checks the option expireAfterSeconds of collMod.
+func (k *coll) changedExpiry(v value.Value) (value.Value, error) {
+	if !k.series().IsDefined() && !k.option("clusteredIndex").IsDefined() {
+		return v, merr.New(merr.InvalidOptions, "'expireAfterSeconds' option is only supported on collections "+
+			"clustered by _id")
+	}
+	return lifetime("collMod", v)
+}
+
+// lifetime reads seconds; Undefined for "off".
+func lifetime(command string, v value.Value) (value.Value, error) {
+	switch {
+	case v.Kind() == value.String && v.Str() == "off" || v.Kind() == value.Null:
+		return value.Undef(), nil
+	case v.Kind() == value.String:
+		return v, merr.New(merr.InvalidOptions, "Invalid string value for the 'clusteredIndex::expireAfterSeconds' "+
+			"option. Got: '%s'. Accepted value is 'off'", v.Str())
+	case !v.IsNumber():
+		return v, merr.New(merr.TypeMismatch, "BSON field '%s.expireAfterSeconds' is the wrong type '%s', expected "+
+			"types '[string, int, decimal, double, long']", command, expr.TypeName(v))
 	}
 	n, ok := num.ToInt64(v, true)
 	switch {
-	case !args.Given(body, "timeseries").IsDefined() && !args.Given(body, "clusteredIndex").IsDefined():
-		return v, merr.New(merr.InvalidOptions, "'expireAfterSeconds' is only supported on time-series collections or "+
-			"when the 'clusteredIndex' option is specified")
 	case n < 0:
 		return v, merr.New(merr.InvalidOptions, "TTL index 'expireAfterSeconds' option cannot be less than 0")
 	case !ok || n > 1<<31-1:
@@ -132,8 +252,7 @@ func expiry(body, v value.Value) (value.Value, error) {
 }
 
 // declaredByOptions returns what the store enforces because of a collection's options: unique `_id`s by a collation,
-// and
-// the end of documents' lives.
+// and the end of documents' lives.
 func declaredByOptions(s *core.ContainerSpec) []core.Declared {
 	out := declaredIDs(s)
 	o := optionsIn(s.Properties[optionsProperty])

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/orrerydb/orrery/core/clock"
 )
 
 // inDatabase runs a command, given as Extended JSON, in a database.
@@ -150,5 +152,26 @@ func TestWatchers(t *testing.T) {
 	}
 	if a, b := ops[0].Lookup("opid").Int32(), ops[1].Lookup("opid").Int32(); a == b || a == 0 {
 		t.Errorf("two commands have the numbers %d and %d", a, b)
+	}
+}
+
+// TestUptime tests the three figures of how long the server runs, which have a type of their own each.
+func TestUptime(t *testing.T) {
+	clk := clock.Fake(time.Unix(1_700_000_000, 0))
+	_, addr := serve(t, Options{Clock: clk}, nil)
+	c := connect(t, addr)
+	clk.Advance(3723*time.Second + 900*time.Millisecond)
+	d := c.inDatabase("admin", `{"serverStatus":1}`)
+	if s := d.Lookup("uptime").Double(); s != 3723 {
+		t.Errorf("uptime %v", s)
+	}
+	if ms := d.Lookup("uptimeMillis").Int64(); ms != 3723900 {
+		t.Errorf("uptimeMillis %v", ms)
+	}
+	if s := d.Lookup("uptimeEstimate").Int64(); s != 3723 {
+		t.Errorf("uptimeEstimate %v", s)
+	}
+	if at := d.Lookup("localTime").Time().Unix(); at != 1_700_003_723 {
+		t.Errorf("localTime %v", at)
 	}
 }

@@ -454,8 +454,9 @@ func (r *request) checkStages(pipeline value.Value) error {
 			continue
 		}
 		switch name := string(stage.Key()); name {
-		case "$out", "$merge", "$collStats", "$currentOp", "$indexStats", "$listLocalSessions", "$listSessions",
-			"$planCacheStats", "$changeStream", "$search", "$searchMeta", "$vectorSearch", "$listSearchIndexes":
+		case "$out", "$merge", "$collStats", "$currentOp", "$indexStats", "$listCatalog", "$listLocalSessions",
+			"$listSessions", "$planCacheStats", "$changeStream", "$search", "$searchMeta", "$vectorSearch",
+			"$listSearchIndexes":
 			return merr.New(merr.OperationNotInTransaction, "Stage not supported inside of a multi-document "+
 				"transaction: %s", name)
 		}

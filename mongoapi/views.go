@@ -21,8 +21,7 @@ import (
 
 // A view is a document of the collection system.views of its database: its name, the collection or view that it is on,
 // and a pipeline. A command that reads a view becomes an aggregation of the collection below, whose pipeline begins
-// with
-// those of the views.
+// with those of the views.
 //
 // Example: the view v on c has the pipeline [{$match: {a: 1}}]. {find: "v", filter: {b: 2}} runs {aggregate: "c",
 // pipeline: [{$match: {a: 1}}, {$match: {b: 2}}]}.
@@ -65,6 +64,9 @@ func (r *request) viewDoc(db, name string) (value.Value, error) {
 // view returns a view, nil if the name isn't that of one.
 func (r *request) view(db, name string) (*view, error) {
 	d, err := r.viewDoc(db, name)
+	if err == nil && r.hasConfig(db, name) {
+		return &view{name: name, on: noCollection, stages: []value.Value{r.configStage()}}, nil
+	}
 	if !d.IsDefined() || err != nil {
 		return nil, err
 	}
@@ -127,7 +129,11 @@ func (r *request) aggregation(v *view, command string, cmd value.Value) (value.V
 		stage("$count", value.StringOf("n"))
 	}
 	at, b := bson.Begin(nil)
-	b = bson.AppendString(b, "aggregate", v.on)
+	if v.on == noCollection {
+		b = bson.AppendInt32(b, "aggregate", 1)
+	} else {
+		b = bson.AppendString(b, "aggregate", v.on)
+	}
 	b = value.AppendElement(b, "pipeline", value.MakeArray(stages))
 	ca, b := bson.BeginObject(b, "cursor")
 	if n := args.Given(cmd, "batchSize"); n.IsDefined() {
@@ -207,7 +213,7 @@ func (r *request) readView(v *view, command string) (*cursor, *agg.Pipeline, err
 	if err != nil {
 		return nil, nil, err
 	}
-	r.body, r.arg = cmd, value.StringOf(v.on)
+	r.body, r.arg = cmd, cmd.Get("aggregate")
 	c, p, err := r.aggregateCursor(v.on)
 	if err != nil {
 		return nil, nil, err

@@ -67,7 +67,8 @@ func TestIndexOptions(t *testing.T) {
 	c := db.Collection("off")
 	must(t, createIndexes(t, c, `{"key":{"a":1},"name":"n","unique":false,"sparse":0,"background":true,
 		"expireAfterSeconds":2.0,"collation":{"locale":"simple"}}`))
-	if got := listed(t, c); got != `{"v":2,"key":{"a":1},"name":"n","background":true,"expireAfterSeconds":2}` {
+	if got := listed(t, c); got != `{"v":2,"key":{"a":1},"name":"n","sparse":false,"background":true,`+
+		`"expireAfterSeconds":2}` {
 		t.Error(got)
 	}
 }

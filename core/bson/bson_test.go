@@ -148,3 +148,33 @@ func TestCutDouble(t *testing.T) {
 		}
 	}
 }
+
+// TestDeeper compares Deeper with Validate, which counts the same levels.
+func TestDeeper(t *testing.T) {
+	nested := func(n int, scope bool) []byte {
+		b := Empty
+		for range n - 1 {
+			at, out := Begin(nil)
+			out = AppendInt32(out, "i", 1)
+			if scope {
+				out = AppendCodeScopeValue(AppendHead(out, TypeCodeScope, "s"), []byte("f"), b)
+			} else {
+				out = append(AppendHead(out, TypeArray, "a"), b...)
+			}
+			b = End(AppendString(out, "z", "z"), at)
+		}
+		return b
+	}
+	for _, scope := range []bool{false, true} {
+		for n := 1; n < 12; n++ {
+			b := nested(n, scope)
+			for depth := 1; depth < 12; depth++ {
+				var path []string
+				if got, want := Deeper(b, depth, &path), Validate(b, depth) == TooDeep; got != want ||
+					got && len(path) != depth {
+					t.Errorf("%d levels, more than %d: %v, path %v", n, depth, got, path)
+				}
+			}
+		}
+	}
+}

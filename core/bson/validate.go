@@ -1,6 +1,7 @@
 package bson
 
 import (
+	"bytes"
 	"encoding/binary"
 	"unicode/utf8"
 )
@@ -10,7 +11,7 @@ import (
 // documents and arrays are nested. Names that are there twice are allowed.
 func Validate(b []byte, depth int) string {
 	if depth == 0 {
-		return "nested too deep"
+		return TooDeep
 	}
 	if len(b) < 5 || int64(binary.LittleEndian.Uint32(b)) != int64(len(b)) || b[len(b)-1] != 0 {
 		return "a document's length doesn't fit its bytes"
@@ -39,6 +40,39 @@ func Validate(b []byte, depth int) string {
 	}
 	return ""
 }
+
+// TooDeep is what Validate says of documents with too many levels.
+const TooDeep = "nested too deep"
+
+// Deeper reports whether more documents and arrays are nested in b, a valid document, than depth, with b itself. path,
+// if it isn't nil, gets the names on the way to the first that is too deep.
+func Deeper(b []byte, depth int, path *[]string) bool {
+	if len(b) < leastNested*depth {
+		return false
+	}
+	for r := b[4:]; len(r) > 1; {
+		k := bytes.IndexByte(r, 0)
+		t, name := r[0], r[1:k]
+		n := SizeOf(t, r[k+1:])
+		v := r[k+1 : k+1+n]
+		r = r[k+1+n:]
+		if t == TypeCodeScope {
+			v = v[8+binary.LittleEndian.Uint32(v[4:]):]
+		} else if t != TypeDocument && t != TypeArray {
+			continue
+		}
+		if depth == 1 || Deeper(v, depth-1, path) {
+			if path != nil {
+				*path = append(*path, string(name))
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// leastNested is the least number of bytes that a level has: a length, a type, two times NUL.
+const leastNested = 7
 
 func validateValue(t byte, b []byte, depth int) string {
 	switch t {

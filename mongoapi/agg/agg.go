@@ -38,11 +38,13 @@ type Host interface {
 	// CollStats and IndexStats return the documents of the stages with these names.
 	CollStats(spec value.Value) ([]value.Value, error)
 	IndexStats() ([]value.Value, error)
+	// ListCatalog returns what the catalog has of the collection, or of all collections.
+	ListCatalog() ([]value.Value, error)
 	// SearchIndexes returns the search indexes of the collection, all or the one that spec names, as
 	// $listSearchIndexes shows them.
 	SearchIndexes(spec value.Value) ([]value.Value, error)
 	// CurrentOp returns the running operations. It fails when the pipeline isn't run on the whole server.
-	CurrentOp() ([]value.Value, error)
+	CurrentOp(o Ops) ([]value.Value, error)
 	// Sessions returns the sessions of this server, for $listLocalSessions, or of all servers. It fails when the
 	// pipeline isn't run where MongoDB wants it.
 	Sessions(local bool, of SessionUsers) ([]value.Value, error)

@@ -26,7 +26,8 @@ func (h *memHost) Find(coll string, q Lead, e *expr.Env) (Iter, error) {
 func (h *memHost) SearchIndexes(value.Value) ([]value.Value, error)       { return nil, nil }
 func (h *memHost) CollStats(value.Value) ([]value.Value, error)           { return nil, nil }
 func (h *memHost) IndexStats() ([]value.Value, error)                     { return nil, nil }
-func (h *memHost) CurrentOp() ([]value.Value, error)                      { return nil, nil }
+func (h *memHost) ListCatalog() ([]value.Value, error)                    { return nil, nil }
+func (h *memHost) CurrentOp(Ops) ([]value.Value, error)                   { return nil, nil }
 func (h *memHost) Sessions(_ bool, _ SessionUsers) ([]value.Value, error) { return nil, nil }
 
 func (h *memHost) Write(w WriteSpec, docs Iter) error {

@@ -67,12 +67,40 @@ func indexStats(c *compiler, arg value.Value) (stage, error) {
 	return c.from(Host.IndexStats)
 }
 
+func listCatalog(c *compiler, arg value.Value) (stage, error) {
+	if arg.Kind() != value.Object || arg.Len() != 0 {
+		return nil, merr.New(merr.FailedToParse, "The $listCatalog stage specification must be an empty object")
+	}
+	return c.from(Host.ListCatalog)
+}
+
+// Ops are the options of $currentOp. localOps, targetAllNodes and backtrace have no meaning here: a server is alone.
+type Ops struct {
+	AllUsers, IdleConnections, IdleCursors, NoIdleSessions, Truncate bool
+}
+
+func (o *Ops) set(name string, v bool) {
+	switch name {
+	case "allUsers":
+		o.AllUsers = v
+	case "idleConnections":
+		o.IdleConnections = v
+	case "idleCursors":
+		o.IdleCursors = v
+	case "idleSessions":
+		o.NoIdleSessions = !v
+	case "truncateOps":
+		o.Truncate = v
+	}
+}
+
 // currentOp compiles $currentOp. mongosh's db.currentOp() sends this stage and not the command of that name.
 func currentOp(c *compiler, arg value.Value) (stage, error) {
 	if arg.Kind() != value.Object {
 		return nil, merr.New(merr.FailedToParse, "$currentOp options must be specified in an object, but found: %s",
 			expr.TypeName(arg))
 	}
+	var o Ops
 	for it := arg.Iter(); it.Next(); {
 		switch name := string(it.Key()); name {
 		case "allUsers", "idleConnections", "idleCursors", "idleSessions", "localOps", "truncateOps", "backtrace",
@@ -81,11 +109,12 @@ func currentOp(c *compiler, arg value.Value) (stage, error) {
 				return nil, merr.New(merr.FailedToParse, "The '%s' parameter of the $currentOp stage must be a "+
 					"boolean value, but found: %s", name, expr.TypeName(it.Value()))
 			}
+			o.set(name, it.Value().Bool())
 		default:
 			return nil, merr.New(merr.FailedToParse, "Unrecognized option '%s' in $currentOp stage.", name)
 		}
 	}
-	return c.from(Host.CurrentOp)
+	return c.from(func(h Host) ([]value.Value, error) { return h.CurrentOp(o) })
 }
 
 // planCacheStats compiles $planCacheStats. There is no plan cache: each query is planned with the figures of its own

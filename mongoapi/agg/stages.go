@@ -83,6 +83,7 @@ func init() {
 
 		"$setWindowFields": {compile: setWindowFields},
 
+		"$listCatalog":       {compile: listCatalog, first: true},
 		"$listLocalSessions": {compile: listSessions(true), first: true},
 		"$listSessions":      {compile: listSessions(false), first: true},
 		"$planCacheStats":    {compile: planCacheStats, first: true},

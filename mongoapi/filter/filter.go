@@ -17,8 +17,8 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/schema"
 )
 
-// maxDepth limits the nesting of query documents.
-const maxDepth = 100
+// maxDepth limits the nesting of query documents: that of the messages that they come in.
+const maxDepth = 200
 
 // Filter is a compiled query document. It refers to bytes of the query only if it was compiled from bytes that stay
 // valid.

@@ -101,11 +101,19 @@ var telling = []string{"key", "unique", "sparse", "partialFilterExpression", "co
 
 func same(a, b value.Value) bool {
 	for _, name := range telling {
-		if value.CompareBSON(a.Get(name), b.Get(name)) != 0 {
+		if value.CompareBSON(told(a, name), told(b, name)) != 0 {
 			return false
 		}
 	}
 	return true
+}
+
+// told returns an option for comparisons: one that says false is as if it weren't there.
+func told(d value.Value, name string) value.Value {
+	if v := d.Get(name); v.Kind() != value.Bool || v.Bool() {
+		return v
+	}
+	return value.Undef()
 }
 
 // incidental are the options that may differ between two requests for one index.
@@ -114,7 +122,7 @@ var incidental = map[string]bool{"hidden": true, "comment": true, "background": 
 // sameOptions reports whether two indexes have the same other options.
 func sameOptions(a, b value.Value) bool {
 	for name := range options {
-		if !incidental[name] && value.CompareBSON(a.Get(name), b.Get(name)) != 0 {
+		if !incidental[name] && value.CompareBSON(told(a, name), told(b, name)) != 0 {
 			return false
 		}
 	}

@@ -206,7 +206,7 @@ func (o option) stored(lenient bool) (value.Value, error) {
 		case o.v.Kind() != value.Bool && !o.v.IsNumber(): // the quote isn't closed in MongoDB's text either
 			return o.v, merr.New(merr.TypeMismatch, "The field '%s has value %s: %s, which is not convertible to bool",
 				o.name, o.name, update.Show(o.v))
-		case o.name == "background": // kept as it was given, though builds never stop writers
+		case o.name == "background", o.name == "sparse": // kept as they were given; builds never stop writers
 			return value.BoolOf(expr.Truthy(o.v)), nil
 		case !expr.Truthy(o.v):
 			return value.Undef(), nil
@@ -285,11 +285,11 @@ func CheckOptions(d value.Value) error {
 	switch {
 	case set(cosmosOptions) || cosmosKey(key):
 		return checkCosmos(d)
-	case set("sparse") && set("partialFilterExpression"):
+	case d.Get("sparse").Bool() && set("partialFilterExpression"):
 		return CannotCreate("cannot mix \"partialFilterExpression\" and \"sparse\" options")
 	case wild && set("unique"):
 		return CannotCreate("Index type 'wildcard' does not support the unique option")
-	case wild && set("sparse"):
+	case wild && d.Get("sparse").Bool():
 		return CannotCreate("Index type 'wildcard' does not support the sparse option")
 	case wild && set("expireAfterSeconds"):
 		return CannotCreate("Index type 'wildcard' cannot be a TTL index")
@@ -329,7 +329,7 @@ func OnTS(d value.Value) bool {
 
 // Declared returns what the core enforces of an index.
 func Declared(d value.Value) (out []core.Declared, err error) {
-	x := core.Declared{Name: d.Get("name").Str(), Sparse: d.Get("sparse").IsDefined()}
+	x := core.Declared{Name: d.Get("name").Str(), Sparse: d.Get("sparse").Bool()}
 	for it := d.Get("key").Iter(); it.Next(); {
 		x.Paths = append(x.Paths, strings.Split(string(it.Key()), "."))
 	}

@@ -56,7 +56,7 @@ func checkCosmos(d value.Value) error {
 		return CannotCreate("cosmosSearchOptions can only be specified for cosmosSearch index")
 	}
 	for _, name := range []string{"unique", "sparse", "expireAfterSeconds", "partialFilterExpression", "collation"} {
-		if d.Get(name).IsDefined() {
+		if v := d.Get(name); v.IsDefined() && (v.Kind() != value.Bool || v.Bool()) {
 			return CannotCreate("The option %s is not supported for a cosmosSearch index", name)
 		}
 	}

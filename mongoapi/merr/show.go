@@ -4,26 +4,43 @@ import (
 	"encoding/hex"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/orrerydb/orrery/core/value"
 )
 
 // Show prints a value for an error message like the server: in shell notation, and truncated if it is long.
 func Show(v value.Value) string {
-	b := appendShow(nil, v, 0)
-	if len(b) > 512 {
-		b = append(b[:512], "..."...)
+	b := appendShow(nil, v, 0, shownOfError+88)
+	if len(b) > shownOfError {
+		b = append(b[:shownOfError], "..."...)
 	}
 	return string(b)
 }
 
-func appendShow(b []byte, v value.Value, depth int) []byte {
-	if depth > 20 || len(b) > 600 {
-		return append(b, "..."...)
+// shownOfError is the longest text of a value in an error.
+const shownOfError = 512
+
+// ShowShort prints a document like Show, as a text of at most so many bytes.
+func ShowShort(v value.Value, most int) string {
+	b := appendShow(nil, v, 0, most)
+	if len(b) <= most {
+		return string(b)
+	}
+	for b = b[:most-3]; len(b) > 0 && !utf8.Valid(b); {
+		b = b[:len(b)-1]
+	}
+	return string(b) + "..."
+}
+
+// appendShow stops when the text has become longer than most.
+func appendShow(b []byte, v value.Value, depth, most int) []byte {
+	if depth > 20 || len(b) > most {
+		return add(b, "...")
 	}
 	switch v.Kind() {
 	case value.Undefined, value.Null:
-		return append(b, "null"...)
+		return add(b, "null")
 	case value.Bool:
 		return strconv.AppendBool(b, v.Bool())
 	case value.Int32, value.Int64:
@@ -33,49 +50,51 @@ func appendShow(b []byte, v value.Value, depth int) []byte {
 		if v.Float() == float64(int64(v.Float())) && len(s) < 16 {
 			s = strconv.FormatFloat(v.Float(), 'f', 1, 64)
 		}
-		return append(b, s...)
+		return add(b, s)
 	case value.Decimal:
-		return append(append(append(b, `NumberDecimal("`...), value.DecimalText(v)...), `")`...)
+		return add(add(add(b, `NumberDecimal("`), value.DecimalText(v)), `")`)
 	case value.String, value.Symbol:
-		return append(append(append(b, '"'), v.Bytes()...), '"')
+		return add(add(add(b, `"`), string(v.Bytes())), `"`)
 	case value.ObjectID:
-		return append(append(append(b, "ObjectId('"...), hex.EncodeToString(v.Bytes())...), "')"...)
+		return add(add(add(b, "ObjectId('"), hex.EncodeToString(v.Bytes())), "')")
 	case value.UUID:
 		h := hex.EncodeToString(v.Bytes())
-		return append(append(append(b, `UUID("`...), h[:8]+"-"+h[8:12]+"-"+h[12:16]+"-"+h[16:20]+"-"+h[20:]...),
-			`")`...)
+		return add(add(add(b, `UUID("`), h[:8]+"-"+h[8:12]+"-"+h[12:16]+"-"+h[16:20]+"-"+h[20:]), `")`)
 	case value.Binary:
-		b = append(append(b, "BinData("...), strconv.Itoa(int(v.Subtype()))...)
-		return append(append(append(b, ", "...), hex.EncodeToString(v.Bytes())...), ')')
+		b = add(add(b, "BinData("), strconv.Itoa(int(v.Subtype())))
+		return add(add(add(b, ", "), hex.EncodeToString(v.Bytes())), ")")
 	case value.Date:
-		return append(append(append(b, "new Date("...), strconv.FormatInt(v.DateMS(), 10)...), ')')
+		return add(add(add(b, "new Date("), strconv.FormatInt(v.DateMS(), 10)), ")")
 	case value.Timestamp:
 		t := time.Unix(int64(v.Raw64()>>32), 0).Unix()
-		return append(append(append(append(append(b, "Timestamp("...), strconv.FormatInt(t, 10)...), ", "...),
-			strconv.Itoa(int(uint32(v.Raw64())))...), ')')
+		b = add(add(add(b, "Timestamp("), strconv.FormatInt(t, 10)), ", ")
+		return add(add(b, strconv.Itoa(int(uint32(v.Raw64())))), ")")
 	case value.Array:
-		b = append(b, "[ "...)
+		b = add(b, "[ ")
 		for i, it := 0, v.Iter(); it.Next(); i++ {
 			if i > 0 {
-				b = append(b, ", "...)
+				b = add(b, ", ")
 			}
-			b = appendShow(b, it.Value(), depth+1)
+			b = appendShow(b, it.Value(), depth+1, most)
 		}
-		return append(b, " ]"...)
+		return add(b, " ]")
 	case value.Object:
-		b = append(b, "{ "...)
+		b = add(b, "{ ")
 		for i, it := 0, v.Iter(); it.Next(); i++ {
 			if i > 0 {
-				b = append(b, ", "...)
+				b = add(b, ", ")
 			}
-			b = append(append(b, it.Key()...), ": "...)
-			b = appendShow(b, it.Value(), depth+1)
+			b = add(add(b, string(it.Key())), ": ")
+			b = appendShow(b, it.Value(), depth+1, most)
 		}
-		return append(b, " }"...)
+		return add(b, " }")
 	case value.MinKey:
-		return append(b, "MinKey"...)
+		return add(b, "MinKey")
 	case value.MaxKey:
-		return append(b, "MaxKey"...)
+		return add(b, "MaxKey")
 	}
-	return append(b, "?"...)
+	return add(b, "?")
 }
+
+//go:noinline // called from many places, see decision 41
+func add(b []byte, s string) []byte { return append(b, s...) }

@@ -145,7 +145,11 @@ func (s *writer) entries(dst []byte, n *plan.Node) []byte {
 // scan writes the stage of one index.
 func (s *writer) scan(dst []byte, n *plan.Node) []byte {
 	given := max(0, n.Entries)
-	dst = s.head(dst, "IXSCAN", given)
+	stage := "IXSCAN"
+	if n.Once {
+		stage = "DISTINCT_SCAN"
+	}
+	dst = s.head(dst, stage, given)
 	if s.ran {
 		dst = bson.AppendInt64(dst, "keysExamined", given)
 	}
