@@ -105,6 +105,10 @@ const views = {
   }, () => page.keyboard.press('Escape')],
 };
 
+// still waits until what slides in is where it stays.
+const still = () => Promise.allSettled(
+  document.getAnimations().filter((a) => a instanceof CSSTransition).map((a) => a.finished));
+
 test('nothing is cut off, every control is there', async () => {
   if (folder) mkdirSync(folder, { recursive: true });
   const bad = [];
@@ -116,6 +120,7 @@ test('nothing is cut off, every control is there', async () => {
     for (const width of [360, 480, 768]) {
       await page.setViewportSize({ width, height: 720 });
       await page.waitForTimeout(100);
+      await page.evaluate(still);
       for (const scheme of folder ? ['dark', 'light'] : []) {
         await page.emulateMedia({ colorScheme: scheme });
         await page.waitForTimeout(150);
