@@ -187,8 +187,10 @@ func (r *request) limited() *users.Principal {
 // maxShown is the longest text of a command in an error.
 const maxShown = 1 << 10
 
-// secret are the arguments that no text shows.
-var secret = map[string]bool{"pwd": true, "payload": true, "key": true}
+// secret reports whether an argument of a command is one that no text shows. The key of distinct is a field's name.
+func secret(command, name string) bool {
+	return name == "pwd" || name == "payload" || name == "key" && command == "authenticate"
+}
 
 // notAuthorized is the server's error for a command that asks for more than its user may do.
 func (r *request) notAuthorized() error {
@@ -199,7 +201,7 @@ func (r *request) notAuthorized() error {
 			continue
 		}
 		text := "xxx"
-		if !secret[string(it.Key())] {
+		if !secret(r.name, string(it.Key())) {
 			text = update.Show(it.Value())
 		}
 		shown += ", " + string(it.Key()) + ": " + text

@@ -140,9 +140,9 @@ func appendSession(b []byte, id value.Value, user string) []byte {
 func appendCommand(b []byte, name string, body value.Value, truncate bool) []byte {
 	comment := body.Get("comment")
 	at, b := bson.BeginObject(b, name)
-	begin := len(b)
+	begin, command := len(b), ""
 	_ = fields(body, func(name string, _ value.Value, element []byte) error {
-		if secret[name] {
+		if command = cmp.Or(command, name); secret(command, name) {
 			b = bson.AppendString(b, name, "xxx")
 		} else {
 			b = append(b, element...)

@@ -127,4 +127,9 @@ func TestCurrentOpOfUsers(t *testing.T) {
 	if shown := appendCommand(nil, "command", value.ObjectOf(b), true); strings.Contains(string(shown), "secret") {
 		t.Errorf("a password is shown: %q", shown)
 	}
+	at, b = bsonx.Begin(nil)
+	b = bsonx.End(bsonx.AppendString(bsonx.AppendString(b, "distinct", "c"), "key", "colour"), at)
+	if shown := appendCommand(nil, "command", value.ObjectOf(b), true); !strings.Contains(string(shown), "colour") {
+		t.Errorf("the field of distinct isn't shown: %q", shown)
+	}
 }
