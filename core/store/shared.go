@@ -469,7 +469,7 @@ func (tx *Tx) look() error {
 	tx.basis = bytes.Clone(l.head(0))
 	err = h.parse(tx.basis, new(indexFlags))
 	if err == nil && !tx.c.def.Load().KeyIsID() {
-		err = tx.sets(l.more(0))
+		err = tx.keepWas(l.more(0))
 	}
 	if err != nil {
 		l.close()

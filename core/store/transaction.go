@@ -305,11 +305,9 @@ func (t *Transaction) Fetch(ctx context.Context, c *Container, ws []Write) error
 		for k := range pk {
 			own[k] = pk[k].Clone()
 		}
-		p, err := in.part(ctx, own)
-		if err != nil {
-			return err
+		if p, err := in.part(ctx, own); err == nil {
+			f.add(p, id)
 		}
-		f.add(p, id)
 	}
 	if err := f.read(t.snap); err != nil {
 		return t.readError(err)

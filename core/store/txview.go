@@ -80,7 +80,7 @@ func (tx *Tx) watch() error {
 		if err != nil && !errors.Is(err, kv.ErrNotFound) {
 			return tx.readError(err)
 		}
-		if err := tx.sets(b); err != nil {
+		if err := tx.keepWas(b); err != nil {
 			return err
 		}
 	}
@@ -88,8 +88,8 @@ func (tx *Tx) watch() error {
 	return nil
 }
 
-// sets takes over the stored head of the logical partition in the snapshot; nil: there is none.
-func (tx *Tx) sets(b []byte) error {
+// keepWas takes over the stored head of the logical partition in the snapshot; nil: there is none.
+func (tx *Tx) keepWas(b []byte) error {
 	if b != nil {
 		if err := tx.was.decode(b); err != nil {
 			return err
