@@ -24,6 +24,16 @@ type commits struct {
 	n    atomic.Int64
 	stop atomic.Pointer[chan bool]
 	seen chan bool // gets a token for each write that is stopped
+
+	late atomic.Pointer[func()] // called once, between a snapshot and its return
+}
+
+func (c *commits) Snapshot(ctx context.Context) (kv.Snapshot, error) {
+	s, err := c.Process.Snapshot(ctx)
+	if late := c.late.Swap(nil); late != nil {
+		(*late)()
+	}
+	return s, err
 }
 
 func (c *commits) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
@@ -152,6 +162,29 @@ func TestJointWritesOfOneItem(t *testing.T) {
 	if err != nil || value.ObjectOf(it.Doc).Get("n").Int() != 5 {
 		t.Errorf("%v, %v", it, err)
 	}
+}
+
+// A writer that comes after the snapshot of a commit isn't refused for what was changed before it came, though the
+// commit succeeds.
+func TestJointWriterComesLate(t *testing.T) {
+	c, eng := jointContainer(t, core.Options{})
+	put(t, c, core.Create, `{"id":"z","pk":"p"}`)
+	var came waiter
+	late := func() {
+		if _, err := c.WithTx(bg, pk("p"), func(tx *core.Tx) error {
+			_, err := tx.Write(&core.Write{Kind: core.Delete, ID: value.StringOf("z")})
+			return err
+		}); err != nil {
+			t.Error(err)
+		}
+		came.Go(func() { put(t, c, core.Create, `{"id":"z","pk":"p"}`) })
+		for c.Waiting() == 0 {
+			time.Sleep(100 * time.Microsecond)
+		}
+	}
+	eng.late.Store(&late)
+	put(t, c, core.Create, `{"id":"x","pk":"p"}`)
+	came.Wait()
 }
 
 // A logical partition that is full refuses its own writes only.

@@ -27,8 +27,8 @@ import (
 // full logical partition, for example. Two writes of one item are in different commits.
 //
 // A writer that comes while the snapshot is being taken joins. What the snapshot shows may then be older than the
-// writer. If the commit succeeds, nothing has changed between the two. Otherwise such a writer begins again, also if it
-// would be refused.
+// writer. If a commit with the snapshot's head as precondition succeeds, nothing has changed between the two. Otherwise
+// such a writer begins again, also if it would be refused.
 //
 // Example: A creates "x" and leads. B replaces "y" and C creates "z" if it is absent, while A's snapshot is taken. One
 // GetMany reads the head with LSN 7 and the three items. "z" is there. One commit writes "x" with LSN 8 and "y" with
@@ -181,6 +181,7 @@ type jointCommit struct {
 	look   *look
 	basis  []byte // the slot's head in the snapshot
 	seen   int64  // its LSN
+	moved  bool   // the head was another one at the commit
 	making sync.WaitGroup
 }
 
@@ -295,7 +296,7 @@ func (g *jointCommit) run() {
 	committed := len(chs) > 0 && g.commit(ctx, chs, from)
 	for _, m := range g.ms {
 		if m.made && (m.err != nil || m.kept) && !slices.Contains(from, m) {
-			m.again = m.late && !committed
+			m.again = m.late && (!committed || g.moved)
 		}
 	}
 }
@@ -399,11 +400,16 @@ func (g *jointCommit) commit(ctx context.Context, chs []change, from []*joined) 
 		g.eachAlone(from)
 		return false
 	}
-	if same, err := g.c.allUnchanged(ctx, g.sl, chs); err != nil || !same {
+	g.moved = !bytes.Equal(g.basis, g.sl.headBytes)
+	snap, same, err := g.unchanged(ctx, chs)
+	if snap != g.look.snap {
+		defer snap.Close()
+	}
+	if err != nil || !same {
 		d.free() // after an error too they begin again: nothing was written
 		return false
 	}
-	d.base(g.look.snap)
+	d.base(snap)
 	if err := d.fill(ctx, true); err != nil {
 		d.free()
 		g.eachAlone(from)
@@ -434,6 +440,20 @@ func (g *jointCommit) commit(ctx context.Context, chs []change, from []*joined) 
 		}
 	}
 	return err == nil
+}
+
+// unchanged reports whether the items of changes are what was read, and returns the snapshot for which that is known.
+func (g *jointCommit) unchanged(ctx context.Context, chs []change) (snap kv.Snapshot, same bool, err error) {
+	records := slices.ContainsFunc(chs, func(ch change) bool { return ch.with != nil })
+	if records || bytes.Equal(g.basis, g.sl.headBytes) || !g.c.allCurrent(chs) { // what is known of records is older
+		same, err = g.c.allUnchanged(ctx, g.sl, chs)
+		return g.look.snap, same, err
+	}
+	a, same, err := g.c.changesAgain(ctx, g.sl, chs)
+	if a == nil {
+		return g.look.snap, false, err
+	}
+	return a.snap, same, err
 }
 
 // allUnchanged is unchanged for several changes of a slot. If somebody has committed since they were read, it reads all

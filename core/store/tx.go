@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/orrerydb/orrery/core/index"
@@ -451,22 +453,73 @@ func (tx *Tx) attempt(chs []change) (p pending, raced, again bool, err error) {
 		return p, false, false, err
 	}
 	defer sl.mu.Unlock()
-	now := tx.was
-	if err = c.adopt(tx.ctx, sl, tx.basis); err == nil && !(tx.hasWas && bytes.Equal(tx.basis, sl.headBytes)) {
-		now, err = tx.logical()
-	}
-	valid := false
-	if err == nil && c.allCurrent(chs) {
-		valid, err = tx.valid(sl, &now)
+	now, snap, valid, err := tx.check(sl, chs)
+	if snap != tx.snap {
+		defer snap.Close()
 	}
 	if !valid {
 		d.free()
 		return p, err == nil, false, err
 	}
 	d.parts[0].known = &now
-	d.base(tx.snap)
+	d.base(snap)
 	p, raced, err = d.commit(tx.ctx)
 	return p, raced, raced && c.st.others, err
+}
+
+// check reports whether all that the Tx has read is as it was. It returns the head of the logical partition now, and
+// the snapshot on which a commit can be based. The caller holds the latch.
+func (tx *Tx) check(sl *Slot, chs []change) (now LogicalHead, snap kv.Snapshot, valid bool, err error) {
+	c := tx.c
+	if err := c.adopt(tx.ctx, sl, tx.basis); err != nil || !c.allCurrent(chs) {
+		return now, tx.snap, false, err
+	}
+	if !c.st.others {
+		if now, err = tx.logical(); err == nil {
+			valid, err = tx.valid(sl, &now)
+		}
+		return now, tx.snap, valid, err
+	}
+	if bytes.Equal(tx.basis, sl.headBytes) {
+		return tx.was, tx.snap, true, nil
+	}
+	a, now, valid, err := tx.again(sl)
+	if a == nil {
+		return now, tx.snap, false, err
+	}
+	for i := range chs {
+		chs[i].basis = a.basis
+	}
+	return now, a.snap, valid, err
+}
+
+// again looks again at all that the Tx has read, and reports whether it is as it was. The caller closes the look.
+func (tx *Tx) again(sl *Slot) (a *again, now LogicalHead, valid bool, err error) {
+	read := slices.Collect(maps.Values(tx.items))
+	names := [][]byte{tx.logicalKey()}
+	for _, t := range read {
+		names = append(names, t.id.itemKey())
+	}
+	if a, err = tx.c.lookAgain(tx.ctx, sl, names); err != nil {
+		return nil, now, false, err
+	}
+	if b := a.at(0); b != nil && !tx.c.def.Load().KeyIsID() {
+		err = now.decode(b)
+	}
+	switch {
+	case err != nil, !a.newest(sl):
+		return a, now, false, err
+	case now.Items > 0 && now.LSN <= tx.seen:
+		return a, now, true, nil
+	case tx.asked && (now.Items > 0 || tx.was.Items > 0):
+		return a, now, false, nil
+	}
+	for i, t := range read {
+		if same, err := a.unchanged(tx.c, &t.id, t.old, 1+i); err != nil || !same {
+			return a, now, false, err
+		}
+	}
+	return a, now, true, nil
 }
 
 // valid reports whether every item that the Tx has read or written is unchanged, including absent ones, and after a

@@ -43,10 +43,15 @@ func TestRequests(t *testing.T) {
 			return err
 		}
 	}
-	batch := func(n int) func() error {
+	batch := func(n int, beside func() error) func() error {
 		return func() error {
 			_, err := c.WithTx(bg, key("p"), func(tx *core.Tx) error {
 				id := func(i int) string { return fmt.Sprint("b", i) }
+				if beside != nil {
+					if err := beside(); err != nil {
+						return err
+					}
+				}
 				if err := tx.Fetch(n, func(i int) value.Value { return value.StringOf(id(i)) }); err != nil {
 					return err
 				}
@@ -87,8 +92,12 @@ func TestRequests(t *testing.T) {
 			}
 			return nil
 		}, 0, 1, 1},
-		{"batch of 20", batch(20), 0, 2, 1},
-		{"the same batch", batch(20), 0, 2, 1},
+		{"batch of 20", batch(20, nil), 0, 2, 1},
+		{"the same batch", batch(20, nil), 0, 2, 1},
+		{"and a write beside it, which has one of each", batch(20, func() error {
+			_, err := c.Write(bg, core.Write{Kind: core.Create, Doc: parse(t, `{"id":"i","pk":"q"}`)})
+			return err
+		}), 0, 4, 2},
 	} {
 		f.set(nil)
 		if err := tc.do(); err != nil {
