@@ -76,11 +76,10 @@ func parse(t *testing.T, file string) (r recipe) {
 	return r
 }
 
-// tree is a copy of the repository in which one thing after the other is added and removed. The repository itself is
-// compiled, with the changes as an overlay, so everything unchanged is compiled already.
+// tree is a copy of the repository, to which one thing of each kind is added. The repository itself is compiled, with
+// the changes as an overlay, so everything unchanged is compiled already.
 type tree struct {
 	from, to string
-	before   map[string][]byte // changed files of the copy, with their former text; nil: a new one
 	overlay  map[string]string // changed files of Go: in the repository, in the copy
 }
 
@@ -117,7 +116,7 @@ func plant(t *testing.T) *tree {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &tree{from: from, to: t.TempDir(), before: map[string][]byte{}, overlay: map[string]string{}}
+	w := &tree{from: from, to: t.TempDir(), overlay: map[string]string{}}
 	names, err := files(from)
 	if err != nil || len(names) < 100 {
 		t.Fatalf("%d files: %v", len(names), err)
@@ -159,29 +158,10 @@ func (w *tree) add(p place) error {
 		}
 		text = strings.Replace(string(old), anchor+"\n", anchor+"\n"+line, 1)
 	}
-	if _, again := w.before[file]; !again {
-		w.before[file] = old
-	}
 	if strings.HasSuffix(file, ".go") {
 		w.overlay[filepath.Join(w.from, filepath.FromSlash(p.path))] = file
 	}
 	return os.WriteFile(file, []byte(text), 0o644)
-}
-
-// undo removes what was added.
-func (w *tree) undo(t *testing.T) {
-	t.Helper()
-	for file, text := range w.before {
-		err := os.WriteFile(file, text, 0o644)
-		if text == nil {
-			err = os.Remove(file)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	clear(w.before)
-	clear(w.overlay)
 }
 
 // compile makes the test binaries of tests with the changes, by package.
@@ -219,7 +199,8 @@ func (w *tree) compile(t *testing.T, runs []run) map[string]string {
 }
 
 // TestOneMore adds one thing of each kind and runs the tests of its recipe. A thing may need one new file of code, one
-// line of a registry, one file of cases, and one row of the documentation. All other files stay unchanged.
+// line of a registry, one file of cases, and one row of the documentation. All other files stay unchanged. All things
+// are compiled together, which takes a third of the time.
 func TestOneMore(t *testing.T) {
 	texts, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(texts) < 7 {
@@ -230,8 +211,19 @@ func TestOneMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := plant(t)
+	var recipes []recipe
+	var runs []run
 	for _, file := range texts {
 		r := parse(t, file)
+		for _, p := range r.places {
+			if err := w.add(p); err != nil {
+				t.Fatalf("%s: %v", r.kind, err)
+			}
+		}
+		recipes, runs = append(recipes, r), append(runs, r.runs...)
+	}
+	bin := w.compile(t, runs)
+	for _, r := range recipes {
 		t.Run(r.kind, func(t *testing.T) {
 			if len(r.runs) == 0 {
 				t.Error("no test shows that it works")
@@ -240,13 +232,6 @@ func TestOneMore(t *testing.T) {
 				t.Error(problem)
 			}
 			t.Logf("%d places", len(r.places))
-			defer w.undo(t)
-			for _, p := range r.places {
-				if err := w.add(p); err != nil {
-					t.Fatal(err)
-				}
-			}
-			bin := w.compile(t, r.runs)
 			for _, run := range r.runs {
 				w.passes(t, bin[run.pkg], run)
 			}
