@@ -100,6 +100,9 @@ func parseDefinition(body []byte, old *core.ContainerSpec) (core.ContainerSpec, 
 	}
 	spec.IndexingPolicy = indexTexts(&spec)
 	if old != nil {
+		if err := keepVectors(&spec, old); err != nil {
+			return none, err
+		}
 		spec.IndexingPolicy = keepForeignRules(spec.IndexingPolicy, old.IndexingPolicy)
 	}
 	return spec, nil
@@ -224,12 +227,12 @@ func parseKeyDef(raw json.RawMessage) (core.PartitionKeyDef, error) {
 	switch k.Kind {
 	case "", "Hash", "Range":
 		if len(k.Paths) > 1 {
-			return bad("only kind MultiHash has more than one path.")
+			return bad("Too many partition key paths: only kind MultiHash has more than one.")
 		}
 	case "MultiHash":
 		def.Kind, def.Version = "MultiHash", 2
 		if len(k.Paths) > maxKeyPaths {
-			return bad("at most %d paths are allowed.", maxKeyPaths)
+			return bad("Too many partition key paths: at most %d are allowed.", maxKeyPaths)
 		}
 	default:
 		return bad("unknown kind '%s'.", clip(k.Kind))
