@@ -84,7 +84,7 @@ func (c *call) batchOps() ([]batchOp, error) {
 	add := func(op batchOp) error {
 		if len(ops) == maxBatch {
 			return status.New(status.BadRequest,
-				"Batch request has more operations than what is supported: %d.", maxBatch)
+				"Batch request has more operations than what is supported. At most %d are allowed.", maxBatch)
 		}
 		op.minimized = op.minimized || minimal && op.kind != opRead
 		ops = append(ops, op)

@@ -25,6 +25,16 @@ func TestServiceContract(t *testing.T) {
 		`"dataType":"Point"}]}]}`).is(201)
 	r.has(`"includedPaths":[{"path":"/*"},{"path":"/g/?","indexes":[{"kind":"Spatial","dataType":"Point"}]}]`)
 
+	a.do("POST", docs, `{"id":"s","pk":"s"}`, key("s")).is(201)
+	a.do("GET", "/dbs/db/colls/c", "", "x-ms-documentdb-populatepartitionstatistics: True").is(200).
+		has(`,"statistics":[{"id":"0","sizeInKB":1,"documentCount":1,"partitionKeys":[]}]}`)
+	a.do("POST", "/dbs/db/colls", `{"id":"v1","partitionKey":{"paths":["/pk"],"version":1}}`).is(201).
+		has(`"kind":"Hash","version":1}`)
+	a.do("POST", "/dbs/db/colls", `{"id":"v0","partitionKey":{"paths":["/pk"]}}`).is(201).has(`"kind":"Hash"}`)
+	a.do("POST", "/dbs/db/colls", `{"id":"x","partitionKey":{"paths":["/pk"]}}`,
+		`x-ms-cosmos-offer-autopilot-settings: {"maxThroughput":-200}`).is(400).
+		has("Requested throughput -200 is less than required minimum throughput 1000")
+
 	batch := func(body string, headers ...string) *reply {
 		return a.do("POST", docs, body, append(headers, "x-ms-cosmos-is-batch-request: True",
 			"x-ms-cosmos-batch-atomic: True")...)

@@ -240,7 +240,7 @@ func parseKeyDef(raw json.RawMessage) (core.PartitionKeyDef, error) {
 	if !isNull(k.Version) {
 		switch v := strings.TrimPrefix(strings.Trim(string(k.Version), `"`), "V"); { // Java writes "V2"
 		case v == "1" && def.Kind != "MultiHash":
-			def.Version = 1
+			def.Version, def.Versioned = 1, true
 		case v == "2":
 			def.Version = 2
 		default:
@@ -364,7 +364,7 @@ func appendKeyDef(dst []byte, k *core.PartitionKeyDef) []byte {
 	}
 	dst = append(dst, `],"kind":`...)
 	dst = cjson.AppendString(dst, k.Kind)
-	if k.Version > 1 { // the service shows none of version 1
+	if k.Version > 1 || k.Versioned {
 		dst = append(dst, `,"version":`...)
 		dst = strconv.AppendInt(dst, int64(k.Version), 10)
 	}

@@ -56,8 +56,9 @@ func (t Throughput) after(old Throughput) Throughput {
 // name\"").
 type PartitionKeyDef struct {
 	Paths     []string `json:"paths"`
-	Kind      string   `json:"kind"`    // Hash or MultiHash
-	Version   int      `json:"version"` // 1 or 2
+	Kind      string   `json:"kind"`                // Hash or MultiHash
+	Version   int      `json:"version"`             // 1 or 2
+	Versioned bool     `json:"versioned,omitempty"` // version 1 was given, so it is shown
 	SystemKey bool     `json:"systemKey,omitempty"`
 }
 
