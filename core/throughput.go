@@ -137,6 +137,10 @@ func (e *Engine) HeldBy(ctx context.Context, d *Database) (h Held, err error) {
 // autoscale maximum; 0 = that of a new container.
 func CheckThroughput(t Throughput, least int) error {
 	if t.AutoscaleMax != 0 {
+		if least == 0 && t.AutoscaleMax < MinAutoscale {
+			return status.New(status.BadRequest, "Requested throughput %d is less than required minimum throughput %d.",
+				t.AutoscaleMax, MinAutoscale)
+		}
 		if least = max(least, MinAutoscale); t.AutoscaleMax < least || t.AutoscaleMax > MaxThroughput ||
 			t.AutoscaleMax%AutoscaleStep != 0 {
 			return status.New(status.BadRequest, "The autoscale maximum throughput must be between %d and %d, in "+

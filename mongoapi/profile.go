@@ -89,6 +89,7 @@ func setProfile(r *request, dst []byte) ([]byte, error) {
 		dst = bson.AppendString(dst, "note", "When a filter expression is set, slowms and sampleRate are not used for "+
 			"profiling and slow-query log lines.")
 	}
+	r.raised = d.level == 0
 	p.change(r.db, d, &c)
 	return dst, nil
 }
@@ -177,7 +178,7 @@ func (r *request) profile(reply []byte, failure error) {
 	p.mu.Lock()
 	d, slow, rate := p.levels[r.db], p.slow, p.rate
 	p.mu.Unlock()
-	if d == nil || d.level == 0 {
+	if d == nil || d.level == 0 || r.raised {
 		return
 	}
 	took := r.s.clk.Now().Sub(r.start).Milliseconds()

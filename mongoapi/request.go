@@ -75,6 +75,7 @@ type request struct {
 	failed    int32       // code of the first failed statement in a command that succeeds
 	failure   *failpoint.Failure
 	logged    bool // its fault is already logged
+	raised    bool // it is the command profile, and its database wasn't profiled when it began
 }
 
 // statistics are the reply of getLastRequestStatistics.

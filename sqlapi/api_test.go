@@ -375,7 +375,6 @@ func TestItemBodies(t *testing.T) {
 	a.do("POST", docs, `{"id":"x","pk":"a","v":"`+strings.Repeat("x", maxBody)+`"}`, key("a")).is(413)
 	a.do("POST", docs, `{"id":"x","pk":"a","_rid":"?","_etag":null,"_ts":"x","_self":[],"_lsn":{},"ttl":-1}`, key("a")).
 		is(201).has(`"ttl":-1`)
-	a.do("PUT", docs+"/x", `{"id":"y","pk":"a"}`, key("a")).is(400)
 	a.do("POST", docs, `{"id":"z","pk":"a"}`, key("a"), "x-ms-indexing-directive: Exclude").is(201)
 	a.do("POST", docs, `{"id":"z2","pk":"a"}`, key("a"), "x-ms-indexing-directive: Perhaps").is(400)
 	a.do("POST", docs, `{"id":"z2","pk":"a"}`, key("a"), "x-ms-documentdb-pre-trigger-include: t").is(400)

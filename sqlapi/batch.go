@@ -48,8 +48,9 @@ type batchOp struct {
 	code               int
 	charge             float64
 	item               *core.Item
-	created, minimized bool // minimized: the result is without the item
-	kept               bool // nothing was written
+	created, minimized bool        // minimized: the result is without the item
+	kept               bool        // nothing was written
+	was                value.Value // the id of the item that is replaced by one with another id; undefined: none
 }
 
 // batch answers a transactional batch or a bulk. A transactional batch is atomic: it does all operations or none, on
@@ -83,7 +84,7 @@ func (c *call) batchOps() ([]batchOp, error) {
 	add := func(op batchOp) error {
 		if len(ops) == maxBatch {
 			return status.New(status.BadRequest,
-				"Batch request has more operations than what is supported: %d.", maxBatch)
+				"Batch request has more operations than what is supported. At most %d are allowed.", maxBatch)
 		}
 		op.minimized = op.minimized || minimal && op.kind != opRead
 		ops = append(ops, op)
@@ -106,7 +107,7 @@ func (c *call) batchOps() ([]batchOp, error) {
 			"supported by this server.")
 	}
 	if err == nil && len(ops) == 0 {
-		err = status.New(status.BadRequest, "A batch needs at least one operation.")
+		err = status.New(status.BadRequest, "Batch request has no operations.")
 	}
 	return ops, err
 }
@@ -186,7 +187,9 @@ func (o *batchOp) prepare(ctx context.Context, s *Server, ct *core.Container, pk
 			return err
 		}
 		if o.kind == opReplace && o.id != "" && core.IdentityText(w.ID) != o.id {
-			return errInvalid
+			if _, o.was, err = resolve(ctx, ct, pk, o.id); err != nil {
+				return err
+			}
 		}
 		o.write = w
 	}
@@ -241,6 +244,9 @@ func (c *call) atomicBatch(ct *core.Container, ops []batchOp) error {
 	var room [maxKeyPaths]value.Value
 	pk, err := c.partitionKey(room[:0], &ct.Spec().PartitionKey, keyFull)
 	if err != nil {
+		if e := status.From(err); e.Sub == status.SubPartitionKeyMismatch {
+			return errBatchKey
+		}
 		return err
 	}
 	docs := make([]byte, 0, len(c.Body)+len(c.Body)/4)
@@ -275,6 +281,11 @@ func (c *call) atomicBatch(ct *core.Container, ops []batchOp) error {
 var errDependency = status.New(status.Internal, "The operation was not executed because another operation of the "+
 	"batch failed.")
 
+// errBatchKey refuses a key that hasn't one value for each path.
+var errBatchKey = status.WithSub(status.BadRequest, status.SubPartitionKeyMismatch, "Partition key provided either "+
+	"doesn't correspond to definition in the collection or doesn't match partition key field values specified in the "+
+	"document.")
+
 // runBatch runs the operations. failed is the index of the operation that failed, -1 when all succeeded.
 func (c *call) runBatch(ct *core.Container, pk core.PartitionKey, ops []batchOp) (failed int, err error) {
 	failed = -1
@@ -287,10 +298,13 @@ func (c *call) runBatch(ct *core.Container, pk core.PartitionKey, ops []batchOp)
 		held := 0
 		for i := range ops {
 			o := &ops[i]
-			if o.kind == opRead {
+			switch {
+			case o.kind == opRead:
 				it, err := tx.Read(o.write.ID)
 				o.read(it, err)
-			} else {
+			case o.was.IsDefined():
+				o.done(renameIn(tx, o.was, o.write))
+			default:
 				o.done(tx.Write(&o.write))
 			}
 			if o.err != nil && !status.Is(o.err, status.NotModified) {
@@ -314,6 +328,9 @@ func (c *call) runBatch(ct *core.Container, pk core.PartitionKey, ops []batchOp)
 	for i := range ops {
 		if o := &ops[i]; o.kind != opRead && !o.kept && len(done.Writes) > 0 {
 			o.charge, done.Writes = done.Writes[0], done.Writes[1:]
+			if o.was.IsDefined() && len(done.Writes) > 0 {
+				o.charge, done.Writes = o.charge+done.Writes[0], done.Writes[1:]
+			}
 		}
 	}
 	return -1, err
@@ -352,25 +369,29 @@ func (c *call) bulk(ct *core.Container, ops []batchOp) error {
 	return c.sendBatch(ct, ops, code)
 }
 
-// bulkRun runs the first operations of a bulk and returns their number. These are one read, or one refused operation,
-// or all writes up to the next read or refused operation. Such writes wait for the disk together, once. Without goOn
-// bulkRun ends after the first write that fails. held is the memory of the replies in bytes. If there is no memory for
-// a reply, a read fails. A write is done at that point, so it is answered without its document.
+// bulkRun runs the first operations of a bulk and returns their number. These are one read, one replace that changes
+// the id, or one refused operation, or all writes up to the next of these. Such writes wait for the disk together,
+// once. Without goOn bulkRun ends after the first write that fails. held is the memory of the replies in bytes. If
+// there is no memory for a reply, a read fails. A write is done at that point, so it is answered without its document.
 func (c *call) bulkRun(ct *core.Container, ops []batchOp, docs *[]byte, held *int, goOn bool) int {
 	var writes []core.Write
 	for i := range ops {
 		o := &ops[i]
 		err := c.bulkPrepare(ct, o, docs)
-		if err == nil && o.kind != opRead {
+		if err == nil && o.kind != opRead && !o.was.IsDefined() {
 			writes = append(writes, o.write)
 			continue
 		}
 		if i > 0 { // the writes before it come first
 			break
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			o.done(core.Result{}, err)
-		} else {
+		case o.was.IsDefined():
+			o.done(rename(c.Ctx(), ct, o.was, o.write))
+			*held += o.shown()
+		default:
 			it, err := ct.Read(c.Ctx(), o.write.PK, o.write.ID)
 			o.read(it, err)
 			if err := c.Hold(*held + o.shown()); err != nil {

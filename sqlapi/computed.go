@@ -48,7 +48,7 @@ func checkComputed(spec *core.ContainerSpec) error {
 func parseComputed(raw []byte) ([]expand.Property, error) {
 	var list []struct{ Name, Query *string }
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, status.New(status.BadRequest, "The member computedProperties of the container is invalid.")
+		return nil, errInvalid
 	}
 	defs := make([]expand.Property, len(list))
 	for i, e := range list {

@@ -209,11 +209,16 @@ func createContainer(c *call) error {
 }
 
 func (c *call) sendContainer(ct *core.Container, code int) error {
+	c.showContainer(ct)
+	return c.send(code)
+}
+
+// showContainer makes the reply that shows a container.
+func (c *call) showContainer(ct *core.Container) {
 	c.setETag(ct.ETag())
 	c.setOwner(ct)
 	c.setContainerSession(ct)
 	c.Out = appendContainer(c.Out[:0], ct.Definition, !c.isLegacy())
-	return c.send(code)
 }
 
 // setContainerSession adds the session token of a reply about the whole container: the token of the partition with the
@@ -246,7 +251,33 @@ func readContainer(c *call) error {
 		c.Set(hLazyProgress, "100") // a lazy index is kept as consistent as any other
 	}
 	c.setVersions()
-	return c.sendContainer(ct, http.StatusOK)
+	if !isTrue(c.In, hStatistics) {
+		return c.sendContainer(ct, http.StatusOK)
+	}
+	parts, err := ct.Partitions(c.Ctx())
+	if err != nil {
+		return err
+	}
+	c.showContainer(ct)
+	c.Out = appendStatistics(c.Out[:len(c.Out)-1], parts)
+	return c.send(http.StatusOK)
+}
+
+// appendStatistics appends the last member of a container, with what its partitions hold, and the end of the object.
+// There are no statistics of single keys.
+func appendStatistics(dst []byte, parts []core.Partition) []byte {
+	dst = append(dst, `,"statistics":[`...)
+	for i, p := range parts {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(append(dst, `{"id":"`...), p.ID...), `","sizeInKB":`...)
+		dst = strconv.AppendInt(dst, (p.Bytes+1023)/1024, 10)
+		dst = append(dst, `,"documentCount":`...)
+		dst = strconv.AppendInt(dst, p.Items, 10)
+		dst = append(dst, `,"partitionKeys":[]}`...)
+	}
+	return append(dst, `]}`...)
 }
 
 // isLazy reports whether a container's indexing mode is the old "lazy".

@@ -100,6 +100,9 @@ func parseDefinition(body []byte, old *core.ContainerSpec) (core.ContainerSpec, 
 	}
 	spec.IndexingPolicy = indexTexts(&spec)
 	if old != nil {
+		if err := keepVectors(&spec, old); err != nil {
+			return none, err
+		}
 		spec.IndexingPolicy = keepForeignRules(spec.IndexingPolicy, old.IndexingPolicy)
 	}
 	return spec, nil
@@ -224,12 +227,12 @@ func parseKeyDef(raw json.RawMessage) (core.PartitionKeyDef, error) {
 	switch k.Kind {
 	case "", "Hash", "Range":
 		if len(k.Paths) > 1 {
-			return bad("only kind MultiHash has more than one path.")
+			return bad("Too many partition key paths: only kind MultiHash has more than one.")
 		}
 	case "MultiHash":
 		def.Kind, def.Version = "MultiHash", 2
 		if len(k.Paths) > maxKeyPaths {
-			return bad("at most %d paths are allowed.", maxKeyPaths)
+			return bad("Too many partition key paths: at most %d are allowed.", maxKeyPaths)
 		}
 	default:
 		return bad("unknown kind '%s'.", clip(k.Kind))
@@ -237,7 +240,7 @@ func parseKeyDef(raw json.RawMessage) (core.PartitionKeyDef, error) {
 	if !isNull(k.Version) {
 		switch v := strings.TrimPrefix(strings.Trim(string(k.Version), `"`), "V"); { // Java writes "V2"
 		case v == "1" && def.Kind != "MultiHash":
-			def.Version = 1
+			def.Version, def.Versioned = 1, true
 		case v == "2":
 			def.Version = 2
 		default:
@@ -361,7 +364,7 @@ func appendKeyDef(dst []byte, k *core.PartitionKeyDef) []byte {
 	}
 	dst = append(dst, `],"kind":`...)
 	dst = cjson.AppendString(dst, k.Kind)
-	if k.Version > 1 { // the service shows none of version 1
+	if k.Version > 1 || k.Versioned {
 		dst = append(dst, `,"version":`...)
 		dst = strconv.AppendInt(dst, int64(k.Version), 10)
 	}

@@ -44,6 +44,7 @@ const (
 	hToAutopilot     = "X-Ms-Cosmos-Migrate-Offer-To-Autopilot"
 	hToManual        = "X-Ms-Cosmos-Migrate-Offer-To-Manual-Throughput"
 	hQuotaInfo       = "X-Ms-Documentdb-Populatequotainfo"
+	hStatistics      = "X-Ms-Documentdb-Populatepartitionstatistics"
 	hIndexMetrics    = "X-Ms-Cosmos-Populateindexmetrics"
 	hIndexMetrics2   = "X-Ms-Cosmos-Populateindexmetrics-V2"
 	hExplain         = "X-Orrery-Explain"

@@ -72,6 +72,11 @@ func (c *call) itemKey(ct *core.Container, room core.PartitionKey) (core.Partiti
 	name := c.Param("id")
 	if c.namesByRID(ct) {
 		if coll, number, ok := wire.ParseItemRID(name); ok && coll == ct.RID() {
+			if header(c.In, hPartitionKey) != "" { // it isn't needed, but the service wants it whole
+				if _, err := c.partitionKey(room, &ct.Spec().PartitionKey, keyFull); err != nil {
+					return nil, value.Value{}, err
+				}
+			}
 			return c.keyByNumber(ct, number)
 		}
 	}
@@ -154,7 +159,7 @@ func (c *call) postItem(kind core.WriteKind) error {
 	if c.hasTriggers() {
 		return c.writeTriggered(ct, kind, pk, value.Value{})
 	}
-	return c.writeItem(ct, kind, pk, "")
+	return c.writeItem(ct, kind, pk, value.Value{})
 }
 
 func replaceItem(c *call) error {
@@ -173,24 +178,29 @@ func replaceItem(c *call) error {
 	if c.hasTriggers() {
 		return c.writeTriggered(ct, core.Replace, pk, id)
 	}
-	return c.writeItem(ct, core.Replace, pk, core.IdentityText(id))
+	return c.writeItem(ct, core.Replace, pk, id)
 }
 
-// writeItem parses the body and writes the item. It refuses an item whose partition key differs from the header, and
-// for a replace an item whose id differs from the path.
-func (c *call) writeItem(ct *core.Container, kind core.WriteKind, pk core.PartitionKey, id string) error {
+// writeItem parses the body and writes the item. It refuses an item whose partition key differs from the header. id is
+// that of the item that is replaced.
+func (c *call) writeItem(ct *core.Container, kind core.WriteKind, pk core.PartitionKey, id value.Value) error {
 	w, err := itemWrite(c.Ctx(), ct, kind, pk, c.Body, &c.Spare)
 	if err != nil {
 		return err
-	}
-	if id != "" && core.IdentityText(w.ID) != id {
-		return errInvalid
 	}
 	if w.NoIndex, err = noIndex(header(c.In, hIndexing)); err != nil {
 		return err
 	}
 	w.Check = conditions(header(c.In, hIfMatch), header(c.In, hIfNoneMatch))
-	res, err := ct.Write(c.Ctx(), w)
+	var res core.Result
+	if id.IsDefined() && core.IdentityText(w.ID) != core.IdentityText(id) {
+		if c.grant != nil && c.grant.Child != "" { // of the old item only
+			return errNoRight
+		}
+		res, err = rename(c.Ctx(), ct, id, w)
+	} else {
+		res, err = ct.Write(c.Ctx(), w)
+	}
 	if err != nil {
 		c.setSession(ct, w.PK)
 		return err
@@ -262,7 +272,7 @@ func checkID(id value.Value) error {
 		return status.New(status.BadRequest, "The input content is invalid because the property 'id' is not a string.")
 	case len(id.Bytes()) == 0 || len(id.Bytes()) > maxID:
 		return status.New(status.BadRequest, "The input name '%s' is invalid. Ensure to provide a unique non-empty "+
-			"string less than or equal to '%d' characters.", clip(id.Str()), maxID)
+			"string less than '%d' characters.", clip(id.Str()), maxID+1)
 	}
 	return nil
 }

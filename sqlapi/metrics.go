@@ -44,9 +44,13 @@ func (c *call) setMetrics(p *sql.Page, size int, compile, run time.Duration) {
 	num("retrievedDocumentSize=", p.Metrics.BytesRead)
 	num("outputDocumentCount=", p.Count)
 	num("outputDocumentSize=", size)
-	// The share of the read items that passed the filter. It is 1 when the index found exactly the matching items.
+	// The share of the read items that passed the filter. It is 1 when the index found exactly the matching items, and
+	// when rows were made of the index alone.
 	ratio := 0.0
-	if p.Metrics.ItemsRead > 0 {
+	switch {
+	case p.Metrics.ItemsRead == 0 && p.Count > 0:
+		ratio = 1
+	case p.Metrics.ItemsRead > 0:
 		ratio = min(1, float64(p.Metrics.Rows)/float64(p.Metrics.ItemsRead))
 	}
 	c.Lines = append(c.Lines, "indexUtilizationRatio="...)

@@ -55,7 +55,7 @@ type autopilotJSON struct {
 func (a *autopilotJSON) throughput() core.Throughput {
 	t := core.Throughput{AutoscaleMax: a.MaxThroughput}
 	if a.AutoUpgrade != nil {
-		t.AutoscaleIncrement = a.AutoUpgrade.Throughput.Increment
+		t.AutoscaleIncrement, t.AutoscalePolicy = a.AutoUpgrade.Throughput.Increment, true
 	}
 	return t
 }
@@ -136,7 +136,7 @@ func (o offer) append(dst []byte) []byte {
 	if t.AutoscaleMax > 0 {
 		dst = append(dst, `,"offerAutopilotSettings":{"maxThroughput":`...)
 		dst = strconv.AppendInt(dst, int64(t.AutoscaleMax), 10)
-		if t.AutoscaleIncrement > 0 {
+		if t.AutoscalePolicy || t.AutoscaleIncrement > 0 {
 			dst = append(dst, `,"autoUpgradePolicy":{"throughputPolicy":{"incrementPercent":`...)
 			dst = strconv.AppendInt(dst, int64(t.AutoscaleIncrement), 10)
 			dst = append(dst, `}}`...)

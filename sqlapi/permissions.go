@@ -77,6 +77,9 @@ func (c *call) permissionTarget(p *permission) error {
 		return bad
 	}
 	ct, err := c.s.container(link[1], link[3], 0)
+	if _, ok := wire.ParseRID(link[1], 4); ok && isGone(err, link[3], 8) {
+		return p.aimAtNothing(link, bad)
+	}
 	if err != nil {
 		return err
 	}
@@ -86,15 +89,13 @@ func (c *call) permissionTarget(p *permission) error {
 		return status.New(status.BadRequest, "The resource of a permission must be in the user's database.")
 	}
 	p.Coll = ct.RID()
-	if p.Bound, err = boundKey(ct, p.Key); err != nil {
+	if p.Bound, err = boundKey(len(ct.Spec().PartitionKey.Paths), p.Key); err != nil {
 		return err
 	}
 	if len(link) == 4 {
 		return nil
 	}
-	switch link[4] {
-	case "docs", "sprocs", "triggers", "udfs", "conflicts":
-	default:
+	if !inContainer(link[4]) {
 		return bad
 	}
 	id := link[5]
@@ -117,6 +118,32 @@ func (c *call) permissionTarget(p *permission) error {
 	return nil
 }
 
+// aimAtNothing is permissionTarget for the resource ids of a container that doesn't exist. The service looks only names
+// up: it takes such a permission, which opens nothing.
+func (p *permission) aimAtNothing(link []string, bad error) (err error) {
+	coll, _ := wire.ParseRID(link[3], 8)
+	p.Coll = [8]byte(coll)
+	if len(link) == 6 {
+		if !inContainer(link[4]) {
+			return bad
+		}
+		if p.Child = link[4] + "/" + link[5]; len(p.Child) > maxID+16 {
+			return bad
+		}
+	}
+	p.Bound, err = boundKey(maxKeyPaths, p.Key)
+	return err
+}
+
+// inContainer reports whether a permission may be for the resources of a container that this segment has.
+func inContainer(segment string) bool {
+	switch segment {
+	case "docs", "sprocs", "triggers", "udfs", "conflicts":
+		return true
+	}
+	return false
+}
+
 // parseLink splits a link into segments. Its names may be percent-encoded.
 func parseLink(link string) ([]string, bool) {
 	u := &url.URL{Path: "/" + link}
@@ -130,7 +157,7 @@ func parseLink(link string) ([]string, bool) {
 
 // boundKey returns the partition key of a permission in the header's form, "" when there is none. A single value counts
 // as an array with that value.
-func boundKey(ct *core.Container, raw json.RawMessage) (string, error) {
+func boundKey(paths int, raw json.RawMessage) (string, error) {
 	if len(raw) == 0 {
 		return "", nil
 	}
@@ -143,7 +170,7 @@ func boundKey(ct *core.Container, raw json.RawMessage) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(pk) == 0 || len(pk) > len(ct.Spec().PartitionKey.Paths) || len(text) > maxTokenKey {
+	if len(pk) == 0 || len(pk) > paths || len(text) > maxTokenKey {
 		return "", status.New(status.BadRequest, "The resourcePartitionKey %s does not fit the container.", clip(text))
 	}
 	return text, nil

@@ -97,7 +97,7 @@ func (p *indexingJSON) checkPaths() error {
 	root, etag := false, false
 	seen := map[string]bool{}
 	for i, list := range [][]json.RawMessage{p.Included, p.Excluded} {
-		for _, e := range list {
+		for j, e := range list {
 			path, err := pathOf(e)
 			valid := validIndexPath(path)
 			if tuple, ok := core.TuplePath(path); tuple {
@@ -110,6 +110,7 @@ func (p *indexingJSON) checkPaths() error {
 			if seen[path] {
 				return badPolicy("the indexing path '%s' is given twice.", clip(path))
 			}
+			list[j] = withoutKinds(e)
 			seen[path] = true
 			root = root || isRoot(path)
 			etag = etag || i == 1 && path == core.ETagPath
@@ -179,6 +180,27 @@ func pathOf(e json.RawMessage) (string, error) {
 	return *p.Path, nil
 }
 
+// withoutKinds takes from a path the kinds of indexes that clients once chose. An index of every path is of kind Range
+// since then, and the service doesn't show those of kind Hash and Range.
+func withoutKinds(e json.RawMessage) json.RawMessage {
+	var p map[string]json.RawMessage
+	var kinds []struct{ Kind string }
+	if json.Unmarshal(e, &p) != nil || json.Unmarshal(p["indexes"], &kinds) != nil {
+		return e
+	}
+	for _, k := range kinds {
+		if k.Kind != "Hash" && k.Kind != "Range" {
+			return e
+		}
+	}
+	delete(p, "indexes")
+	out, err := marshal(p)
+	if err != nil {
+		return e
+	}
+	return out
+}
+
 // isRoot reports whether an indexing path means all paths. Policies of the first versions of the protocol write "/".
 func isRoot(path string) bool { return path == "/*" || path == "/" }
 
@@ -200,8 +222,8 @@ func validPath(path string) bool {
 	}
 	for rest := path; rest != ""; {
 		rest = rest[1:]
-		if strings.HasPrefix(rest, `"`) {
-			end := strings.IndexByte(rest[1:], '"')
+		if strings.HasPrefix(rest, `"`) || strings.HasPrefix(rest, "'") {
+			end := strings.IndexByte(rest[1:], rest[0])
 			if end <= 0 {
 				return false
 			}

@@ -148,7 +148,9 @@ func TestMetadataQueries(t *testing.T) {
 	q("/offers", `{"query":"SELECT * FROM c WHERE c.offerResourceId = @r AND c.offerVersion = 'V2'",`+
 		`"parameters":[{"name":"@r","value":"`+coll["_rid"].(string)+`"}]}`).is(200).has(`"_count":1`)
 	q("/dbs/db/colls/c/pkranges", `{"query":"SELECT * FROM root WHERE root.id = '1'"}`).is(200).has(`"_count":1`)
-	q("/dbs/db/colls/c/conflicts", `{"query":"SELECT * FROM c"}`).is(200).has(`"_count":0`)
+	q("/dbs/db/colls/c/conflicts", `{"query":"SELECT * FROM c"}`).is(400).has("Cross partition query is required")
+	a.do("POST", "/dbs/db/colls/c/conflicts", `{"query":"SELECT * FROM c"}`, "x-ms-documentdb-isquery: True", key("a")).
+		is(200).has(`"_count":0`)
 	q("/dbs", `{"query":"SELECT * FROM root r WHERE r.id = @absent"}`).is(400)
 	q("/dbs", `{"query":"SELEC"}`).is(400)
 	q("/dbs/db/colls/c/conflicts", `{"query":"SELEC"}`).is(400)

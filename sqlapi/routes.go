@@ -1,5 +1,7 @@
 package sqlapi
 
+import "github.com/orrerydb/orrery/core/status"
+
 // surface builds the route table: the resources of the protocol, their verbs, the operations and the rights that each
 // needs. A verb that isn't listed answers 405, a path that isn't listed 404. Resources that aren't supported are listed
 // too, so that clients get an error that says so. docs/compat/sql-rest.md has the same list; a test compares the two.
@@ -66,7 +68,7 @@ func surface(r routes) {
 	// There is one region, so there are never conflicts and the feed is always empty.
 	coll.get("/conflicts", op("list conflicts", readsKeys, emptyFeed("Conflicts")))
 	coll.post("/conflicts",
-		when(asQuery, op("query conflicts", readsKeys, emptyQuery("Conflicts"))),
+		when(asQuery, op("query conflicts", readsKeys, queryConflicts)),
 		op("create conflict", masterOnly, (*call).notAllowed))
 	coll.get("/conflicts/:id", op("read conflict", readsConflict, absentChild))
 	coll.delete("/conflicts/:id", op("delete conflict", writesConflict, absentChild))
@@ -129,16 +131,17 @@ func emptyFeed(name string) handler {
 	}
 }
 
-// emptyQuery answers a query over an empty feed.
-func emptyQuery(name string) handler {
-	return func(c *call) error {
-		ct, err := c.parent()
-		if err != nil {
-			return err
-		}
-		rid := ct.RID()
-		return c.feed(ridText(rid[:]), name).query()
+// queryConflicts answers a query over the feed of conflicts, which is empty.
+func queryConflicts(c *call) error {
+	ct, err := c.parent()
+	if err != nil {
+		return err
 	}
+	if header(c.In, hPartitionKey)+header(c.In, hRangeID) == "" && !isTrue(c.In, hCrossPartition) && !c.knowsNoKey(ct) {
+		return status.New(status.BadRequest, msgCrossPartition)
+	}
+	rid := ct.RID()
+	return c.feed(ridText(rid[:]), "Conflicts").query()
 }
 
 // absentChild answers for a child of a kind that containers never have here. The container must exist.

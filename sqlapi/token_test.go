@@ -113,6 +113,13 @@ func TestPermissions(t *testing.T) {
 		a.do("POST", perms, bad).is(400)
 	}
 	a.do("POST", perms, `{"id":"x","permissionMode":"All","resource":"dbs/db/colls/none"}`).is(404)
+	// The service looks up names, not resource ids.
+	const nothing = "dbs/AQAAAA==/colls/AQAAAJ0fgTc="
+	a.do("POST", perms, `{"id":"x","permissionMode":"All","resource":"`+nothing+`"}`).is(201).has(nothing)
+	a.do("POST", perms, `{"id":"y","permissionMode":"Read","resource":"`+nothing+`"}`).is(409)
+	a.do("POST", perms, `{"id":"y","permissionMode":"Read","resource":"`+nothing+`/docs/AQAAAJ0fgTcBAAAAAAAAAA=="}`).
+		is(201)
+	a.do("POST", perms, `{"id":"z","permissionMode":"Read","resource":"`+nothing+`/pkranges/0"}`).is(400)
 	a.do("POST", "/dbs/db/users/none/permissions", body).is(404).sub("1003")
 	for _, life := range []string{"9", "86401", "-1", "x"} {
 		a.do("GET", perms+"/p", "", "x-ms-documentdb-expiry-seconds: "+life).is(400)

@@ -32,6 +32,8 @@ type Throughput struct {
 	// AutoscaleIncrement is the percentage by which the maximum would grow automatically. It is kept and shown, but has
 	// no effect.
 	AutoscaleIncrement int `json:"autoscaleIncrement,omitempty"`
+	// AutoscalePolicy says that the increment was given, maybe as 0. Then it is shown.
+	AutoscalePolicy bool `json:"autoscalePolicy,omitempty"`
 	// Highest is the largest Max that it ever had, if that is larger than the present one. The catalog keeps it.
 	Highest int `json:"highest,omitempty"`
 }
@@ -54,8 +56,9 @@ func (t Throughput) after(old Throughput) Throughput {
 // name\"").
 type PartitionKeyDef struct {
 	Paths     []string `json:"paths"`
-	Kind      string   `json:"kind"`    // Hash or MultiHash
-	Version   int      `json:"version"` // 1 or 2
+	Kind      string   `json:"kind"`                // Hash or MultiHash
+	Version   int      `json:"version"`             // 1 or 2
+	Versioned bool     `json:"versioned,omitempty"` // version 1 was given, so it is shown
 	SystemKey bool     `json:"systemKey,omitempty"`
 }
 
@@ -234,8 +237,8 @@ func ridOf(db, num uint32) (r [8]byte) {
 // ridNumber reads 4 bytes of a _rid.
 func ridNumber(b []byte) uint32 { return binary.BigEndian.Uint32(b) }
 
-// ParsePath splits a NoSQL path into its stored segments: /a/"b c"/d -> a, b c, d. The caller has removed a trailing /?
-// or /*. The first segment id stands for the identity (stored as _id).
+// ParsePath splits a NoSQL path into its stored segments: /a/"b c"/'d' -> a, b c, d. The caller has removed a trailing
+// /? or /*. The first segment id stands for the identity (stored as _id).
 func ParsePath(path string) ([]string, error) {
 	if path == "" || path[0] != '/' {
 		return nil, status.New(status.BadRequest, "The path %q must begin with '/'.", path)
@@ -243,8 +246,8 @@ func ParsePath(path string) ([]string, error) {
 	var segs []string
 	for rest := path[1:]; ; {
 		var seg string
-		if strings.HasPrefix(rest, `"`) {
-			end := strings.IndexByte(rest[1:], '"')
+		if strings.HasPrefix(rest, `"`) || strings.HasPrefix(rest, "'") {
+			end := strings.IndexByte(rest[1:], rest[0])
 			if end < 0 {
 				return nil, status.New(status.BadRequest, "The path %q has an unclosed quote.", path)
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/orrerydb/orrery/core/json"
@@ -198,8 +199,9 @@ func (e *Entity) convert(tok token, t Type, name []byte) (value.Value, error) {
 	case Binary:
 		return e.binary(tok)
 	case Boolean:
-		is := tok.kind == 't' || tok.kind == '"' && string(tok.text) == "true"
-		ok = is || tok.kind == 'f' || tok.kind == '"' && string(tok.text) == "false"
+		// Clients in Python write False as a text.
+		is := tok.kind == 't' || tok.kind == '"' && strings.EqualFold(string(tok.text), "true")
+		ok = is || tok.kind == 'f' || tok.kind == '"' && strings.EqualFold(string(tok.text), "false")
 		v = value.BoolOf(is)
 	case DateTime:
 		if tok.kind != '"' {

@@ -180,9 +180,8 @@ func rewriteOrdered(q, r *syntax.Query, qi *queryInfo) error {
 		return syntax.PlainError("An ORDER BY over several partitions needs an alias of the item in FROM.")
 	}
 	keys := &syntax.ArrayExpr{}
-	if qi.nonStreaming = shape.VectorOrder(q) != nil; qi.nonStreaming && q.Top == nil && q.Limit == nil {
-		return syntax.PlainError("An ORDER BY of VectorDistance over several partitions needs TOP or LIMIT.")
-	}
+	// Clients refuse such an order without TOP or LIMIT, with a text of their own.
+	qi.nonStreaming = shape.VectorOrder(q) != nil
 	for _, o := range q.OrderBy {
 		dir := "Ascending"
 		if vector := shape.VectorOrder(q); vector != nil && !shape.Euclidean(vector) || vector == nil && o.Desc {

@@ -3,6 +3,7 @@ package syntax
 import (
 	"math"
 	"strconv"
+	"strings"
 )
 
 // Limits bound what Parse accepts.
@@ -365,6 +366,12 @@ func (p *parser) orderBy(q *Query) {
 		if q.Rank && (p.isKw("ASC") || p.isKw("DESC")) {
 			p.failAt(p.tok.pos, CodeRank, "Specifying a sort order (ASC or DESC) in the ORDER BY RANK clause is not "+
 				"allowed.")
+			return
+		}
+		if call, ok := it.Expr.(*Call); ok && !call.UDF && strings.EqualFold(call.Name, "VectorDistance") &&
+			(p.isKw("ASC") || p.isKw("DESC")) {
+			p.failAt(p.tok.pos, CodeRank, "Specifying a sorting order (ASC or DESC) with VectorDistance function is "+
+				"not supported.")
 			return
 		}
 		if p.acceptKw("DESC") {

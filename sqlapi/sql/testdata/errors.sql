@@ -275,3 +275,5 @@
 ! SC2005 13-22 'RRF' is not a recognized built-in function name.
 > SELECT TOP 1 * FROM c OFFSET 0 LIMIT 1
 ! SC1001 11-12 'TOP' and 'OFFSET LIMIT' can't be used together.
+> SELECT TOP 1 * FROM c ORDER BY VectorDistance(c.v, [1, 0]) ASC
+! SC2221 59-62 Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported.

@@ -145,7 +145,7 @@ doc {"id":"5","pk":"d","v":[1,2,3]}
 "3"
 > SELECT TOP 1 VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 1], false, {"distanceFunction": "dotproduct", "dataType": "float32"})
 "3"
-> SELECT TOP 1 VALUE c.id FROM c WHERE c.id != "1" ORDER BY VectorDistance(c.v, [1, 0]) DESC
+> SELECT TOP 1 VALUE c.id FROM c WHERE c.id != "1" ORDER BY VectorDistance(c.v, [1, 0])
 "3"
 > SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0])
 "1"
