@@ -79,6 +79,7 @@ type entries struct {
 	group   group
 	beside  int       // in a merge: the number of streams
 	once    bool      // one entry is enough for each known value
+	most    *int      // entries of other logical partitions that may be passed over; nil: any number
 	after   *position // the entries up to this value and number have been given
 	prefix  []byte    // of the keys, including the path id
 	classes uint32    // classes that the slot's index has ever held
@@ -270,7 +271,10 @@ func (e *entries) accept() (bool, error) {
 		return true, nil
 	}
 	if s := &e.sps[0]; s.full {
-		return bytes.HasPrefix(cur.Name, s.tuple), nil
+		if bytes.HasPrefix(cur.Name, s.tuple) {
+			return true, nil
+		}
+		return false, e.pass()
 	}
 	if e.place, err = e.b.view.Container().AppendPlace(e.place[:0], cur.Name); err != nil {
 		return false, err

@@ -53,7 +53,7 @@ func (r *Rows) told(n *plan.Node) (given int64) {
 		given = int64(r.stats.Matched)
 	case plan.Limit, plan.Sort, plan.TopK, plan.Rings:
 		given = int64(r.stats.Rows)
-	case plan.KeyOrder:
+	case plan.KeyOrder, plan.Merge:
 		if given = int64(r.stats.Candidates); len(n.Kids) > 1 {
 			n.Kids[1].Given = int64(r.stats.Turned)
 			n.Kids[0].Given = given - n.Kids[1].Given

@@ -60,6 +60,14 @@ func (h *mergeHeap) Pop() any {
 // merge makes the merge of a leaf's streams. After a position it continues after the position's first sort key and
 // number.
 func (b *builder) merge(m *plan.Node, _ *position) (source, error) {
+	if len(m.Kids) > 1 {
+		return b.passing(m)
+	}
+	return b.mergeOf(m, nil)
+}
+
+// mergeOf is merge. most, if not nil, is how many entries of other logical partitions may be passed over.
+func (b *builder) mergeOf(m *plan.Node, most *int) (source, error) {
 	n := m.Kids[0]
 	l, _ := newLeaf(b, n.Leaf)
 	ways := b.streams(l)
@@ -81,7 +89,7 @@ func (b *builder) merge(m *plan.Node, _ *position) (source, error) {
 		sps, i = b.slotOf(i)
 		for w := range ways {
 			o.all = append(o.all, entries{b: b, leaf: &ways[w].leaf, lead: ways[w].lead, desc: o.h.desc,
-				flip: o.h.desc != o.h.down, once: m.Once})
+				flip: o.h.desc != o.h.down, once: m.Once, most: most})
 			e := &o.all[len(o.all)-1]
 			e.use(mem[(len(o.all)-1)*entryMem:])
 			e.sps, e.after = sps, ways[w].after

@@ -114,7 +114,7 @@ type Stats struct {
 	Bytes      int // of the items that were read
 	Rows       int // rows that were given
 	Candidates int // rows that the sources found
-	Turned     int // those of them that were found by names, after a walk in key order was given up
+	Turned     int // those of them that were found in another way, after a walk in the wanted order was given up
 	Matched    int // candidates that the exact filter accepted
 	Sorted     bool
 	Times      Times // with Query.Timer

@@ -176,6 +176,10 @@ func (a *appraiser) figures(n *Node) (f Figures) {
 		}
 		k.Cost = k.Rows * costPassed
 		return *k
+	case Merge:
+		if len(n.Kids) > 1 {
+			f.Cost += f.Rows * (a.between() - 1) * costEntry
+		}
 	case Missing:
 		f.Rows = a.size()
 	case Filter:

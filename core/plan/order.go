@@ -41,7 +41,10 @@ func (x *chooser) order(t *Tree) {
 	case x.keyOrder(t):
 	case x.merges(x.read):
 		n := t.node(Merge, x.source(t))
-		n.Once = x.once(x.read)
+		if n.Once = x.once(x.read); x.read.Why == access.OrderInside {
+			n.Count = x.passedMost()
+			n.Kids = append(n.Kids, &Node{Op: PartitionScan, Why: access.IfFar})
+		}
 		x.filter(t, n)
 	default:
 		x.sort(t)

@@ -86,6 +86,10 @@ func (x *chooser) insidePartition(p access.Plan) access.Plan {
 	if p.Kind == access.Nothing {
 		return p
 	}
+	if q, ok := x.orderInside(&p); ok {
+		x.lose(p)
+		return q
+	}
 	if x.coveredInside(&p) || x.r.From.At != AtItem && x.worthInside(&p) {
 		return p
 	}

@@ -20,7 +20,13 @@ func (x *chooser) ordered() (access.Plan, bool) {
 	if len(x.r.OrderBy) != 1 || len(x.cs) == 0 {
 		return access.Plan{}, false
 	}
-	var on, rest []*access.Pred
+	on, rest := x.onOrder()
+	p := x.rangeOfOrder(on)
+	return p, p.Leaf != nil && worthOrder(x, p.Leaf, rest)
+}
+
+// onOrder returns the conditions on the path of the wanted order, and the others.
+func (x *chooser) onOrder() (on, rest []*access.Pred) {
 	for _, c := range x.cs {
 		if isOn(c, x.r.OrderBy[0].Segs) {
 			on = append(on, c)
@@ -28,11 +34,16 @@ func (x *chooser) ordered() (access.Plan, bool) {
 			rest = append(rest, c)
 		}
 	}
+	return on, rest
+}
+
+// rangeOfOrder returns the plan of conditions on the path of the wanted order, without a leaf if there is none.
+func (x *chooser) rangeOfOrder(on []*access.Pred) access.Plan {
 	p := access.Plan{Kind: access.Ordered, Leaf: ranges(x, on), Why: access.RangesAndOrder}
 	if p.Leaf == nil {
 		p.Leaf, p.Why = oneRange(x, on), access.RangeAndOrder
 	}
-	return p, p.Leaf != nil && worthOrder(x, p.Leaf, rest)
+	return p
 }
 
 // isOn reports whether a condition demands something of a path.

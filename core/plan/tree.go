@@ -63,7 +63,8 @@ type Node struct {
 
 	// Count is, of Points, the number of keys; of Limit, the number of rows; of Sort, TopK and Rings, the number of
 	// rows that are held at a time, 0 = all; of CreationOrder with OneValue, the number of entries up to which they
-	// are gathered and not merged.
+	// are gathered and not merged; of Merge with a second node below it, the number of entries of other logical
+	// partitions that are passed over before that one is read and sorted.
 	Count int
 	Leaf  *access.Pred // of scans of an index; of Rings the first ring
 	Kids  []*Node

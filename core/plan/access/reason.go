@@ -25,6 +25,7 @@ const (
 	EntryOfKey
 	CompositeOrder
 	CompositeOrderInside
+	OrderInside
 	CompositeInside
 	ItemsInside
 	EqualityInside
@@ -46,6 +47,7 @@ const (
 	KeysGiveOrder
 	NamesSorted
 	IfFewer
+	IfFar
 	GrowingRings
 )
 
@@ -70,6 +72,7 @@ var reasons = [...]string{
 	EntryOfKey:           "the entries of the keys give the order, and few rows are wanted",
 	CompositeOrder:       "a composite index gives the order",
 	CompositeOrderInside: "a composite index gives the order inside one logical partition",
+	OrderInside:          "the entries give the order, and few of other logical partitions lie between",
 	CompositeInside:      "a composite index inside one logical partition",
 	ItemsInside:          "items of one logical partition",
 	EqualityInside:       "an equality inside one logical partition",
@@ -91,6 +94,7 @@ var reasons = [...]string{
 	KeysGiveOrder:        "the index of the partition key gives the order",
 	NamesSorted:          "the names of few items are sorted before the items are read",
 	IfFewer:              "instead, if a sample of the walk finds few rows",
+	IfFar:                "instead, if too many entries of other logical partitions lie between",
 	GrowingRings:         "the nearest places in growing rings",
 }
 

@@ -1,0 +1,91 @@
+package plan
+
+import (
+	"math"
+
+	"github.com/orrerydb/orrery/core/plan/access"
+)
+
+// PassedRow is how many entries a walk inside one logical partition could pass over for the cost of a row that the
+// filter refuses.
+const PassedRow = costNamed
+
+// walkPays is how much less a walk in the wanted order must cost than to read and sort a logical partition. Whether the
+// partition's entries lie evenly among those of others isn't known before.
+const walkPays = 2
+
+// orderInside returns the walk over the entries of the order's path, for a query inside one logical partition that
+// wants few rows. The entries of the slot's other partitions lie between those of this one, and are passed over. If
+// they are too many, the partition is read and sorted after all: see PassedMost.
+//
+// Example: the 10 latest of a device's 30,000 readings, in a slot with 60,000 items. The walk reads 20 entries and
+// fetches 10 items. To sort, 30,000 items would be read. If the device has only 100 of the 60,000, these are sorted.
+func (x *chooser) orderInside(other *access.Plan) (access.Plan, bool) {
+	r := &x.r
+	page := x.page()
+	if len(r.OrderBy) != 1 || page == 0 || r.Own || r.ByID || r.From.Cut || !x.IndexReady() ||
+		other.Kind == access.Nothing || other.Kind == access.Points ||
+		other.Kind == access.Ordered && other.Leaf.Comp != nil || x.PartitionItems() <= smallPartition {
+		return access.Plan{}, false
+	}
+	leaf, rest := x.orderLeaf()
+	if leaf == nil {
+		return access.Plan{}, false
+	}
+	part, each := float64(x.PartitionItems()), x.between()*costEntry+costNamed
+	share, sort := x.leastShare(rest, math.Sqrt(page*each/(costEntry+costFetch)/part)), part*costScanned
+	if share < 1 {
+		sort = min(sort, share*part*(costEntry+costFetch))
+	}
+	if walkPays*page/share*each > sort {
+		return access.Plan{}, false
+	}
+	return x.coverChosen(access.Plan{Kind: access.Ordered, Leaf: leaf, Why: access.OrderInside}), true
+}
+
+// leastShare returns the share of the logical partition's items that the most selective equality names, 1 if there is
+// none. Above even a walk costs less than to sort what the equality names: twice as many entries are counted at most.
+func (x *chooser) leastShare(cs []*access.Pred, even float64) float64 {
+	least := 1.0
+	entries := x.entriesOf(min(1, walkPays*even))
+	for _, c := range cs {
+		if c.Op != access.OpIn || len(c.Vals) > fewValues || !x.usable(c) || x.isKeyPath(c.Path) {
+			continue
+		}
+		share := max(x.share(c, entries), 1/float64(x.PartitionItems()))
+		if share == 1 { // at least so many
+			share = min(1, float64(entries)/float64(x.PartitionItems()))
+		}
+		least = min(least, share)
+	}
+	return least
+}
+
+// orderLeaf returns the entries of the order's path that give the wanted order, nil if there are none, and the
+// conditions on other paths.
+func (x *chooser) orderLeaf() (leaf *access.Pred, rest []*access.Pred) {
+	on, rest := x.onOrder()
+	if leaf = x.rangeOfOrder(on).Leaf; leaf == nil {
+		leaf = access.AnyEntry(x.r.OrderBy[0])
+		if !x.usable(leaf) || !x.EveryItemHas(leaf.Path) && !x.NamesEveryItem(leaf.Path) || !inOneOrder(x, leaf) {
+			leaf = nil
+		}
+	}
+	if leaf != nil && !x.InOrder(leaf.Path) {
+		leaf = nil
+	}
+	return leaf, rest
+}
+
+// between is how many entries of a slot there are for one of the logical partition.
+func (x *chooser) between() float64 {
+	return max(1, float64(x.SlotItems())/float64(max(1, x.PartitionItems())))
+}
+
+// passedMost is how many entries of other logical partitions a walk passes over, before the partition is read and
+// sorted instead: as many as that costs. A row that the filter refuses counts as PassedRow of them. So at the worst the
+// walk doubles the cost.
+//
+// Example: the device's last reading is a year old, and 500,000 of others are later. After 49,500 of them its 30,000
+// items are read.
+func (x *chooser) passedMost() int { return int(float64(x.PartitionItems()) * costScanned) }
