@@ -12,6 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
 	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/changes"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/indexes"
@@ -309,7 +310,8 @@ func (t *cappedTail) open() (bool, error) {
 		_, err := t.k.Read(t.run.Context(), t.pk, t.id)
 		switch {
 		case status.Is(err, status.NotFound) && status.From(err).Sub == status.SubOwnerNotFound:
-			return false, merr.New(merr.QueryPlanKilled, "collection dropped. UUID %x", t.k.RID())
+			return false, merr.New(merr.QueryPlanKilled, "collection dropped. UUID %s",
+				changes.UUIDText(t.k.RID()))
 		case status.Is(err, status.NotFound):
 			return false, merr.New(merr.CappedPositionLost, "CollectionScan died due to position in capped collection "+
 				"being deleted. Last seen record id: %s", update.Show(t.id))

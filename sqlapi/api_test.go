@@ -271,7 +271,7 @@ func TestContainerReplaceKeepsWhatIsFixed(t *testing.T) {
 	a.do("PUT", "/dbs/db/colls/c", `{"id":"c","partitionKey":{"paths":["/other"],"version":2}}`).is(400)
 	a.do("PUT", "/dbs/db/colls/c", `{"id":"c","uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a"]}]}}`).is(400)
 	a.do("PUT", "/dbs/db/colls/absent", `{"id":"absent"}`).is(404)
-	a.do("PUT", "/dbs/db/colls/c", `{"id":"other"}`).is(404)
+	a.do("PUT", "/dbs/db/colls/c", `{"id":"other"}`).is(400)
 	a.do("PUT", "/dbs/db/colls/c", `{"id":"c"}`, `If-Match: "stale"`).is(412)
 	r := a.do("GET", "/dbs/db/colls/c", "", "x-ms-documentdb-populatequotainfo: true").is(200)
 	if !strings.Contains(r.h.Get("x-ms-resource-usage"), "documentsCount=0") || r.h.Get("x-ms-resource-quota") == "" {

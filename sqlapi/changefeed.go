@@ -138,20 +138,22 @@ func (c *call) feedPage(ct *core.Container, f feedKind, sc feed.Scope, size int)
 	return read(c.Ctx(), sc, pos, size)
 }
 
-// feedSince returns a start time in seconds since 1970, 0 when there is none. It accepts an HTTP date, with the zone
+// feedSince returns the first second, since 1970, whose writes a feed with a start time has; 0 when there is none. The
+// second of the start time itself is left out: it is exclusive, as .NET's ChangeFeedOptions say, and clients of before
+// If-None-Match: * mean by the present time that nothing written before is read. It accepts an HTTP date, with the zone
 // GMT or UTC, and ISO 8601.
 func feedSince(v string) (int64, error) {
 	if v == "" {
 		return 0, nil
 	}
 	if t, err := http.ParseTime(strings.Replace(v, " UTC", " GMT", 1)); err == nil {
-		return t.Unix(), nil
+		return t.Unix() + 1, nil
 	}
 	t, ok := isotime.Parse(v, isotime.Full)
 	if !ok {
 		return 0, badHeader("If-Modified-Since", v)
 	}
-	return t.Unix(), nil
+	return t.Unix() + 1, nil
 }
 
 // appendFeedItem appends an item and the LSN of its last write. Only the change feed shows that LSN.

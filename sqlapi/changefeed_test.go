@@ -95,9 +95,11 @@ func TestChangeFeedStarts(t *testing.T) {
 	if ids, _ := a.drain(etag); fmt.Sprint(ids) != "[later]" {
 		t.Errorf("from now: %v", ids)
 	}
-	for _, since := range []string{now.Format(http.TimeFormat), now.Format("Mon, 02 Jan 2006 15:04:05 UTC")} {
-		if ids, _ := a.drain("", "If-Modified-Since: "+since); fmt.Sprint(ids) != "[later]" {
-			t.Errorf("since %s: %v", since, ids)
+	for _, format := range []string{http.TimeFormat, "Mon, 02 Jan 2006 15:04:05 UTC", time.RFC3339} {
+		for at, want := range map[time.Time]string{now: "[]", now.Add(-time.Second): "[later]"} { // it is exclusive
+			if ids, _ := a.drain("", "If-Modified-Since: "+at.UTC().Format(format)); fmt.Sprint(ids) != want {
+				t.Errorf("since %s: %v, want %s", at, ids, want)
+			}
 		}
 	}
 	a.do("GET", docs, "", incremental, `If-None-Match: "foreign"`).is(400)
@@ -158,7 +160,7 @@ func TestChangeFeedSaysNotModifiedAtTheEnd(t *testing.T) {
 	}
 	few := beside(ct, "many", true)
 	a.srv.clock.Advance(5 * time.Minute)
-	since := "If-Modified-Since: " + a.srv.clock.Now().Format(http.TimeFormat)
+	since := "If-Modified-Since: " + a.srv.clock.Now().Add(-time.Second).Format(http.TimeFormat)
 	a.do("POST", docs, `{"id":"few","pk":"`+few+`"}`, key(few)).is(201)
 	for _, scope := range []string{key(few), since} {
 		a.do("GET", docs, "", incremental, "x-ms-max-item-count: 1", scope).is(200).has(`"id":"few"`).has(`"_count":1`)

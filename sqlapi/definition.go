@@ -113,7 +113,7 @@ func parseDefinition(body []byte, old *core.ContainerSpec) (core.ContainerSpec, 
 func (d *definitionJSON) keepFixed(spec, old *core.ContainerSpec) error {
 	switch {
 	case spec.ID != old.ID:
-		return errNotFound
+		return status.New(status.BadRequest, "The id of a container cannot be changed.")
 	case !isNull(d.PartitionKey) && !sameDef(spec.PartitionKey, old.PartitionKey):
 		return status.New(status.BadRequest, "Document collection partition key cannot be changed.")
 	case !isNull(d.UniqueKeys) && !sameUnique(spec.UniqueKeys, old.UniqueKeys):
