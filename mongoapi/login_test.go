@@ -96,6 +96,42 @@ func (c *client) loginAs(db, user, password, mechanism string) errorReply {
 	return e
 }
 
+// Without skipEmptyExchange a login ends with a third message. It says nothing, and most drivers leave it empty; Java's
+// of 3.x repeat the signature of the server in it. The login isn't done before.
+func TestLastExchange(t *testing.T) {
+	_, addr := serve(t, Options{Auth: true}, nil)
+	for _, last := range []string{"", "v=c2lnbmF0dXJl"} {
+		c := connect(t, addr)
+		cl, err := scram.SHA256.NewClientUnprepped("localhost", "a2V5", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		conv := cl.NewConversation()
+		step, _ := conv.Step("")
+		start := startLogin(step)
+		raw, _ := c.ask(append(start[:3:3], start[4]))
+		_, payload := raw.Lookup("payload").Binary()
+		if step, err = conv.Step(string(payload)); err != nil {
+			t.Fatal(err)
+		}
+		list := bson.D{{Key: "listDatabases", Value: 1}, {Key: "$db", Value: "admin"}}
+		for i, want := range []struct {
+			payload string
+			done    bool
+			code    int32
+		}{{step, false, 13}, {last, true, 0}} {
+			raw, e := c.ask(bson.D{{Key: "saslContinue", Value: 1}, {Key: "conversationId", Value: 1},
+				{Key: "payload", Value: []byte(want.payload)}, {Key: "$db", Value: "admin"}})
+			if done, _ := raw.Lookup("done").BooleanOK(); e.OK != 1 || done != want.done {
+				t.Errorf("%q, message %d: %s", last, i+2, raw)
+			}
+			if raw, e := c.ask(list); e.Code != want.code {
+				t.Errorf("%q, after message %d: %s", last, i+2, raw)
+			}
+		}
+	}
+}
+
 // Drivers of the time before OP_MSG log in by OP_QUERY, whose collection names the database.
 func TestLoginByOpQuery(t *testing.T) {
 	c := newConn(t, newTestServer(t, Options{Auth: true}), false)

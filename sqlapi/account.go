@@ -41,6 +41,8 @@ func readAccount(c *call) error {
 	b = json.AppendString(b, queryEngineConfiguration)
 	c.Out = append(b, '}')
 	c.setVersions()
+	c.Set(hMediaMax, "2048") // of attachments; the first SDK for Java can't read the account without these two
+	c.Set(hMediaUsage, "0")
 	return c.send(http.StatusOK)
 }
 

@@ -92,6 +92,8 @@ const (
 	hSchemaVersion    = "x-ms-schemaversion"
 	hServiceVersion   = "x-ms-serviceversion"
 	hGatewayVersion   = "x-ms-gatewayversion"
+	hMediaMax         = "x-ms-max-media-storage-usage-mb"
+	hMediaUsage       = "x-ms-media-storage-usage-mb"
 	hContentLength    = "Content-Length"
 )
 

@@ -147,7 +147,8 @@ func (c *call) groupOp(o *groupOp, r *batch.Op) (table string, err error) {
 		return "", err
 	}
 	var override []string
-	if m := r.Get("X-HTTP-Method"); m != "" {
+	// Java's 8.x client repeats the method MERGE in the header.
+	if m := r.Get("X-HTTP-Method"); m != "" && m != r.Method {
 		override = []string{m}
 	}
 	method, err := c.method(r.Method, override)

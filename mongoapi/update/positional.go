@@ -75,7 +75,7 @@ func filterName(v value.Value, depth int) (string, error) {
 }
 
 // checkFilters checks that every identifier has a filter and every filter is used.
-func (u *Update) checkFilters() error {
+func (u *Update) checkFilters(given value.Value) error {
 	used := map[string]bool{}
 	for _, o := range u.ops {
 		for _, s := range o.segs {
@@ -91,7 +91,8 @@ func (u *Update) checkFilters() error {
 	}
 	for id := range u.filters {
 		if !used[id] {
-			return merr.New(merr.FailedToParse, "The array filter for identifier '%s' was not used in the update", id)
+			return merr.New(merr.FailedToParse, "The array filter for identifier '%s' was not used in the update %s",
+				id, merr.Show(given))
 		}
 	}
 	return nil

@@ -81,7 +81,7 @@ func Compile(u value.Value, o Options) (*Update, error) {
 			return nil, err
 		}
 	}
-	if err := out.checkFilters(); err != nil {
+	if err := out.checkFilters(u); err != nil {
 		return nil, err
 	}
 	return out, out.arrange()
