@@ -153,7 +153,7 @@ func explain(p *sql.Page, use *sql.IndexUse) *Explanation {
 // ruParts splits a charge by the rules of core/ru. The base is the remainder, so that the parts add up.
 func ruParts(total float64, m *sql.Metrics) RUParts {
 	round := func(f float64) float64 { return math.Round(f*10000) / 10000 }
-	entries, items, bytes := ru.QueryParts(m.IndexReads, m.ItemsRead, m.BytesRead)
+	entries, items, bytes := ru.QueryParts(m.IndexReads-m.Counted, m.ItemsRead, m.BytesRead)
 	r := RUParts{Total: round(total), Entries: round(entries), Items: round(items), Bytes: round(bytes)}
 	r.Base = max(0, round(r.Total-r.Entries-r.Items-r.Bytes))
 	return r

@@ -94,6 +94,10 @@ func TestQueryFigures(t *testing.T) {
 	if got.Tree = nil; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
+	// Entries that the planner counts to choose the plan aren't charged.
+	if e := explained(t, run(`SELECT * FROM c WHERE c.n > 5 AND c.n < 8`, explain)); e.RU.Base != 2.3 || e.Entries < 4 {
+		t.Errorf("%+v", e)
+	}
 	// The first version is base64 and has more members. Without the header it isn't sent.
 	r := run(`SELECT * FROM c WHERE c.n = 7`, v1)
 	text, err := base64.StdEncoding.DecodeString(r.h.Get("x-ms-cosmos-index-utilization"))

@@ -322,6 +322,7 @@ func (pl *Plan) report(c *core.Container, req Request, r *runner, in *input) {
 	m.ItemsRead += s.Items
 	m.BytesRead += s.Bytes
 	m.IndexReads += s.Entries
+	m.Counted += s.Counted
 	m.Rows += s.Rows
 	m.Lookup, m.Load = s.Lookup(), s.DocumentLoad()
 	m.Plan = s.Plan

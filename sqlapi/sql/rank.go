@@ -246,6 +246,7 @@ func (r *runner) readAll(rows *exec.Rows, f func(*core.Item)) error {
 	r.out.Metrics.ItemsRead += s.Items
 	r.out.Metrics.BytesRead += s.Bytes
 	r.out.Metrics.IndexReads += s.Entries
+	r.out.Metrics.Counted += s.Counted
 	return rows.Err()
 }
 

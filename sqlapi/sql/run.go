@@ -29,6 +29,7 @@ type Metrics struct {
 	ItemsRead  int // items loaded
 	BytesRead  int
 	IndexReads int
+	Counted    int // those of them that the planner counted, which aren't charged
 	Rows       int // items that passed the filter
 
 	Plan *access.Plan // how items were found; nil when no item was read
