@@ -1,6 +1,9 @@
 package sqlapi
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // What the service answers to requests of its clients' tests, where the text or a detail of the reply matters to them.
 func TestServiceContract(t *testing.T) {
@@ -10,7 +13,8 @@ func TestServiceContract(t *testing.T) {
 		return a.do("POST", "/dbs/db/colls", `{"id":"c",`+members+`}`)
 	}
 	const pk = `"partitionKey":{"paths":["/pk"],"version":2}`
-	coll(`"partitionKey":{"paths":["/a","/b","/c","/d"],"kind":"MultiHash"}`).is(400).has("Too many partition key paths")
+	coll(`"partitionKey":{"paths":["/a","/b","/c","/d"],"kind":"MultiHash"}`).is(400).
+		has("Too many partition key paths")
 	coll(`"partitionKey":{"paths":["/a","/b"],"kind":"Hash"}`).is(400).has("Too many partition key paths")
 	coll(pk + `,"computedProperties":{}`).is(400).has("One of the specified inputs is invalid")
 
@@ -62,7 +66,8 @@ func TestVectorPolicyErrors(t *testing.T) {
 			embedding + `]},"indexingPolicy":{"vectorIndexes":[` + index + `]}}`
 	}
 	for _, x := range []struct{ embedding, index, want string }{
-		{`{"path":"/v","dataType":"float33","dimensions":2}`, ``, "The Vector Embedding Policy has an invalid DataType"},
+		{`{"path":"/v","dataType":"float33","dimensions":2}`, ``,
+			"The Vector Embedding Policy has an invalid DataType"},
 		{`{"path":"/v","dimensions":8000}`, ``, "has Dimensions:8000 which is more than the maximum supported value"},
 		{`{"path":"/v","dimensions":-1}`, ``, "The Vector Embedding Policy has Dimensions:-1"},
 		{`{"path":"/v","distanceFunction":"x"}`, ``, "The Vector Embedding Policy has an invalid DistanceFunction:x"},
@@ -76,7 +81,8 @@ func TestVectorPolicyErrors(t *testing.T) {
 			"The Vector Indexing Policy has an invalid Shard Path: x."},
 		{embedding, `{"path":"/v","type":"diskANN","vectorIndexShardKey":["/x","/y"]}`,
 			"The number of shard paths defined in the Vector Indexing Policy: 2 exceeds the maximum: 1."},
-		{embedding, `{"path":"/v","type":"diskANN","vectorIndexShardKey":"/x"}`, "One of the specified inputs is invalid"},
+		{embedding, `{"path":"/v","type":"diskANN","vectorIndexShardKey":"/x"}`,
+			"One of the specified inputs is invalid"},
 	} {
 		a.do("POST", "/dbs/db/colls", def(x.embedding, x.index)).is(400).has(x.want)
 	}
@@ -84,8 +90,8 @@ func TestVectorPolicyErrors(t *testing.T) {
 	a.do("POST", "/dbs/db/colls", def(embedding, flat)).is(201)
 	a.do("PUT", "/dbs/db/colls/c", def(embedding, `{"path":"/v","type":"quantizedFlat"}`)).is(400).
 		has("Paths in existing vector indexing policy cannot be modified in Collection Replace")
-	a.do("PUT", "/dbs/db/colls/c", def(`{"path":"/v","dataType":"float32","dimensions":384,"distanceFunction":"euclidean"}`,
-		flat)).is(400).has("Paths in existing embedding policy cannot be modified in Collection Replace")
+	a.do("PUT", "/dbs/db/colls/c", def(strings.Replace(embedding, "256", "384", 1), flat)).is(400).
+		has("Paths in existing embedding policy cannot be modified in Collection Replace")
 	a.do("PUT", "/dbs/db/colls/c", def(embedding, flat)).is(200)
 }
 

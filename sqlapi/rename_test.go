@@ -37,7 +37,8 @@ func TestReplaceChangesID(t *testing.T) {
 	a.do("GET", docs+"/4", "", key("a")).is(404)
 	a.do("POST", docs, `[{"operationType":"Upsert","partitionKey":"[\"a\"]","resourceBody":{"id":"4","pk":"a","u":4}},`+
 		`{"operationType":"Replace","partitionKey":"[\"a\"]","id":"4","resourceBody":{"id":"5","pk":"a","u":4}},`+
-		`{"operationType":"Read","partitionKey":"[\"a\"]","id":"5"}]`, isBatch, "x-ms-cosmos-batch-ordered: False").is(207)
+		`{"operationType":"Read","partitionKey":"[\"a\"]","id":"5"}]`, isBatch,
+		"x-ms-cosmos-batch-ordered: False").is(207)
 	a.do("GET", docs+"/4", "", key("a")).is(404)
 	a.query("SELECT VALUE c.id FROM c ORDER BY c.id", key("a")).is(200).has(`["1","2","3","5"]`)
 	if n := a.do("GET", docs, "", "A-IM: Incremental feed", key("a")).is(200).json()["_count"]; n != 4.0 {

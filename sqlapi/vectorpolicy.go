@@ -122,8 +122,8 @@ func checkVectorIndexes(spec *core.ContainerSpec) error {
 			return err
 		}
 		if len(x.Shard) > maxShardPaths {
-			return badPolicy("The number of shard paths defined in the Vector Indexing Policy: %d exceeds the maximum: %d.",
-				len(x.Shard), maxShardPaths)
+			return badPolicy("The number of shard paths defined in the Vector Indexing Policy: %d exceeds the "+
+				"maximum: %d.", len(x.Shard), maxShardPaths)
 		}
 		for _, path := range x.Shard {
 			if !validPath(path) {
@@ -139,11 +139,12 @@ func inRange(name string, v *int, least, most int) error {
 	if v == nil || *v >= least && *v <= most {
 		return nil
 	}
-	return badPolicy("The Vector Indexing Policy parameter %s value :: %d is out of range. The allowed range is between "+
-		"%d and %d.", name, *v, least, most)
+	return badPolicy("The Vector Indexing Policy parameter %s value :: %d is out of range. The allowed range is "+
+		"between %d and %d.", name, *v, least, most)
 }
 
-// keepVectors refuses a replacement of a container's definition that changes an embedding or the type of a vector index.
+// keepVectors refuses a replacement of a container's definition that changes an embedding or the type of a vector
+// index.
 func keepVectors(spec, old *core.ContainerSpec) error {
 	list, indexes, err := vectorsOf(spec)
 	if err != nil {
@@ -156,8 +157,9 @@ func keepVectors(spec, old *core.ContainerSpec) error {
 	for _, e := range list {
 		if i := slices.IndexFunc(before, func(b vectorEmbedding) bool { return b.Path == e.Path }); i >= 0 {
 			b := &before[i]
-			if !strings.EqualFold(b.DataType, e.DataType) || !strings.EqualFold(b.Distance, e.Distance) ||
-				(b.Dimensions == nil) != (e.Dimensions == nil) || b.Dimensions != nil && *b.Dimensions != *e.Dimensions {
+			same := strings.EqualFold(b.DataType, e.DataType) && strings.EqualFold(b.Distance, e.Distance) &&
+				(b.Dimensions == nil) == (e.Dimensions == nil)
+			if !same || b.Dimensions != nil && *b.Dimensions != *e.Dimensions {
 				return status.New(status.BadRequest,
 					"Paths in existing embedding policy cannot be modified in Collection Replace.")
 			}
