@@ -53,8 +53,8 @@ func (x *chooser) leastShare(cs []*access.Pred, even float64) float64 {
 			continue
 		}
 		share := max(x.share(c, entries), 1/float64(x.PartitionItems()))
-		if share == 1 { // at least so many
-			share = min(1, float64(entries)/float64(x.PartitionItems()))
+		if share == 1 { // at least as many as were counted
+			share = min(1, float64(min(entries, maxPassed))/float64(x.PartitionItems()))
 		}
 		least = min(least, share)
 	}
@@ -89,3 +89,38 @@ func (x *chooser) between() float64 {
 // Example: the device's last reading is a year old, and 500,000 of others are later. After 49,500 of them its 30,000
 // items are read.
 func (x *chooser) passedMost() int { return int(float64(x.PartitionItems()) * costScanned) }
+
+// rangeInside returns the scan of the entries of a range, a prefix, a long list or a disjunction, for a query inside one
+// logical partition. Entries of the slot's other partitions are passed over, so the slot must have few of the range.
+//
+// Example: a device's readings of one hour are 20 of its 30,000, and the slot has 43 of that hour. The scan walks 43
+// entries and fetches 20 items. If the slot had 5,000 of that hour, the 30,000 items would be read.
+func (x *chooser) rangeInside() (p access.Plan, ok bool) {
+	if !x.IndexReady() || x.r.From.At == AtItem || x.PartitionItems() <= smallPartition {
+		return p, false
+	}
+	least := int(x.PartitionItems() / partOfPartition)
+	take := func(q access.Plan, n int) {
+		if n < least {
+			p, least, ok = q, n, true
+		}
+	}
+	leaves, unions := x.candidates(x.cs)
+	for _, l := range leaves {
+		if l.Comp == nil && l.Op != access.OpSpatial && !x.isKeyPath(l.Path) {
+			take(access.Plan{Kind: access.Index, Leaf: l, Why: access.RangeInside}, x.CountInSlot(l, least))
+		}
+	}
+	for _, u := range unions {
+		n := 0
+		for i := 0; i < len(u) && n < least; i++ {
+			n += x.CountInSlot(u[i], least-n)
+		}
+		take(access.Plan{Kind: access.Index, Union: u, Why: access.RangeInside}, n)
+	}
+	cost, scan := float64(least)*(costEntry+costFetch/x.between()), float64(x.PartitionItems())*costScanned
+	if named := float64(least) / x.between(); x.page() > 0 && x.idOrder(&access.Plan{Kind: access.Scan}) {
+		scan *= min(1, x.page()/max(1, named)) // it ends when it has found enough
+	}
+	return p, ok && cost < scan
+}
