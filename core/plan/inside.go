@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math"
+	"slices"
 
 	"github.com/orrerydb/orrery/core/plan/access"
 )
@@ -23,9 +24,10 @@ const walkPays = 2
 func (x *chooser) orderInside(other *access.Plan) (access.Plan, bool) {
 	r := &x.r
 	page := x.page()
-	if len(r.OrderBy) != 1 || page == 0 || r.Own || r.ByID || r.From.Cut || !x.IndexReady() ||
+	if len(r.OrderBy) != 1 || page == 0 || r.ByID || r.From.Cut || !x.IndexReady() ||
 		other.Kind == access.Nothing || other.Kind == access.Points ||
-		other.Kind == access.Ordered && other.Leaf.Comp != nil || x.PartitionItems() <= smallPartition {
+		other.Kind == access.Ordered && other.Leaf.Comp != nil || x.PartitionItems() <= smallPartition ||
+		x.idOrder(&access.Plan{Kind: access.Scan}) {
 		return access.Plan{}, false
 	}
 	leaf, rest := x.orderLeaf()
@@ -64,6 +66,9 @@ func (x *chooser) leastShare(cs []*access.Pred, even float64) float64 {
 // orderLeaf returns the entries of the order's path that give the wanted order, nil if there are none, and the
 // conditions on other paths.
 func (x *chooser) orderLeaf() (leaf *access.Pred, rest []*access.Pred) {
+	if x.r.Own {
+		return x.ownLeaf(), x.cs
+	}
 	on, rest := x.onOrder()
 	if leaf = x.rangeOfOrder(on).Leaf; leaf == nil {
 		leaf = access.AnyEntry(x.r.OrderBy[0])
@@ -75,6 +80,17 @@ func (x *chooser) orderLeaf() (leaf *access.Pred, rest []*access.Pred) {
 		leaf = nil
 	}
 	return leaf, rest
+}
+
+// ownLeaf returns the entries of the keys of an order where items count at one of their entries; nil if a condition on
+// the keys would have the walk begin far from its first row.
+func (x *chooser) ownLeaf() *access.Pred {
+	leaf := access.Exists(x.r.OrderBy[0])
+	if x.r.Limit == 0 || x.r.From.At != AtStart || slices.ContainsFunc(x.cs, x.ofKey) || !x.usable(leaf) ||
+		!x.OwnInOrder(leaf.Path, x.r.Beside) {
+		return nil
+	}
+	return leaf
 }
 
 // between is how many entries of a slot there are for one of the logical partition.
@@ -94,7 +110,8 @@ func (x *chooser) passedMost() int { return int(float64(x.PartitionItems()) * co
 // logical partition. Entries of the slot's other partitions are passed over, so the slot must have few of the range.
 //
 // Example: a device's readings of one hour are 20 of its 30,000, and the slot has 43 of that hour. The scan walks 43
-// entries and fetches 20 items. If the slot had 5,000 of that hour, the 30,000 items would be read.
+// entries and fetches 20 items. If the slot had 5,000 of that hour, the 30,000 items would be read. A range of ids needs
+// no index: the items are stored in their order.
 func (x *chooser) rangeInside() (p access.Plan, ok bool) {
 	if !x.IndexReady() || x.r.From.At == AtItem || x.PartitionItems() <= smallPartition {
 		return p, false
@@ -107,7 +124,7 @@ func (x *chooser) rangeInside() (p access.Plan, ok bool) {
 	}
 	leaves, unions := x.candidates(x.cs)
 	for _, l := range leaves {
-		if l.Comp == nil && l.Op != access.OpSpatial && !x.isKeyPath(l.Path) {
+		if l.Comp == nil && l.Op != access.OpSpatial && !x.isKeyPath(l.Path) && !isID(l.Path.Segs) {
 			take(access.Plan{Kind: access.Index, Leaf: l, Why: access.RangeInside}, x.CountInSlot(l, least))
 		}
 	}
