@@ -39,6 +39,10 @@ func (x *chooser) orderInside(other *access.Plan) (access.Plan, bool) {
 	if share < 1 {
 		sort = min(sort, share*part*(costEntry+costFetch))
 	}
+	if q, n := x.leastInside(rest); q.Kind == access.Index {
+		named := max(1, float64(n)/x.between())
+		share, sort = min(share, named/part), min(sort, float64(n)*costEntry+named*costFetch)
+	}
 	if walkPays*page/share*each > sort {
 		return access.Plan{}, false
 	}
@@ -112,32 +116,60 @@ func (x *chooser) passedMost() int { return int(float64(x.PartitionItems()) * co
 // Example: a device's readings of one hour are 20 of its 30,000, and the slot has 43 of that hour. The scan walks 43
 // entries and fetches 20 items. If the slot had 5,000 of that hour, the 30,000 items would be read. A range of ids needs
 // no index: the items are stored in their order.
-func (x *chooser) rangeInside() (p access.Plan, ok bool) {
+func (x *chooser) rangeInside() (access.Plan, bool) {
 	if !x.IndexReady() || x.r.From.At == AtItem || x.PartitionItems() <= smallPartition {
-		return p, false
+		return access.Plan{}, false
 	}
-	least := int(x.PartitionItems() / partOfPartition)
+	p, n := x.leastInside(x.cs)
+	named := float64(n) / x.between()
+	cost, scan := float64(n)*costEntry+named*costFetch, float64(x.PartitionItems())*costScanned
+	if x.page() > 0 && x.idOrder(&access.Plan{Kind: access.Scan}) {
+		scan *= min(1, x.page()/max(1, named)) // it ends when it has found enough
+	}
+	return p, p.Kind == access.Index && cost < scan
+}
+
+// leastInside returns the index scan of the condition that has the fewest entries in the slot, and their number.
+// Equalities have plans of their own. It returns no plan if every condition has more than a partOfPartition-th of the
+// logical partition's items.
+func (x *chooser) leastInside(cs []*access.Pred) (p access.Plan, least int) {
+	least = int(x.PartitionItems() / partOfPartition)
 	take := func(q access.Plan, n int) {
 		if n < least {
-			p, least, ok = q, n, true
+			p, least = q, n
 		}
 	}
-	leaves, unions := x.candidates(x.cs)
+	leaves, unions := x.candidates(cs)
 	for _, l := range leaves {
-		if l.Comp == nil && l.Op != access.OpSpatial && !x.isKeyPath(l.Path) && !isID(l.Path.Segs) {
-			take(access.Plan{Kind: access.Index, Leaf: l, Why: access.RangeInside}, x.CountInSlot(l, least))
+		if l.Comp == nil && l.Op != access.OpSpatial && (l.Op != access.OpIn || len(l.Vals) > fewValues) &&
+			!x.isKeyPath(l.Path) && !isID(l.Path.Segs) {
+			take(access.Plan{Kind: access.Index, Leaf: l, Why: access.RangeInside}, x.inSlot(l, least))
 		}
 	}
 	for _, u := range unions {
 		n := 0
 		for i := 0; i < len(u) && n < least; i++ {
-			n += x.CountInSlot(u[i], least-n)
+			n += x.inSlot(u[i], least-n)
 		}
 		take(access.Plan{Kind: access.Index, Union: u, Why: access.RangeInside}, n)
 	}
-	cost, scan := float64(least)*(costEntry+costFetch/x.between()), float64(x.PartitionItems())*costScanned
-	if named := float64(least) / x.between(); x.page() > 0 && x.idOrder(&access.Plan{Kind: access.Scan}) {
-		scan *= min(1, x.page()/max(1, named)) // it ends when it has found enough
+	return p, least
+}
+
+// inSlot is CountInSlot that keeps what it has counted.
+func (x *chooser) inSlot(leaf *access.Pred, limit int) int {
+	for _, c := range x.inSlots {
+		if c.leaf == leaf && (c.n < c.limit || limit <= c.limit) {
+			return min(c.n, limit)
+		}
 	}
-	return p, ok && cost < scan
+	n := x.CountInSlot(leaf, limit)
+	x.inSlots = append(x.inSlots, slotCount{leaf, n, limit})
+	return n
+}
+
+// slotCount is the number of a leaf's entries in the slot. They were counted up to a limit.
+type slotCount struct {
+	leaf     *access.Pred
+	n, limit int
 }
