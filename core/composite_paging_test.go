@@ -137,6 +137,9 @@ func satisfies(p *access.Pred, d doc.Doc) bool {
 	if p == nil {
 		return true
 	}
+	if p.Op == access.OpOr {
+		return slices.ContainsFunc(p.Kids, func(k *access.Pred) bool { return satisfies(k, d) })
+	}
 	for _, k := range p.Kids {
 		if !satisfies(k, d) {
 			return false
@@ -153,6 +156,10 @@ func satisfies(p *access.Pred, d doc.Doc) bool {
 		})
 	case access.OpRange:
 		return above(vs, p.Lo, 1) && above(vs, p.Hi, -1)
+	case access.OpPrefix:
+		return slices.ContainsFunc(vs, func(v value.Value) bool {
+			return v.Kind() == value.String && strings.HasPrefix(v.Str(), p.Str)
+		})
 	}
 	return true
 }

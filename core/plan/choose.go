@@ -22,13 +22,14 @@ import (
 // chooser is the state of one call of Choose.
 type chooser struct {
 	Stats
-	r      Request
-	cs     []*access.Pred // parts of the filter's conjunction
-	counts []counted
-	lost   []Alternative
-	inKey  int64        // items in the logical partition, or unasked
-	one    bool         // only one logical partition is read
-	read   *access.Plan // the chosen access path, narrowed
+	r       Request
+	cs      []*access.Pred // parts of the filter's conjunction
+	counts  []counted
+	inSlots []slotCount
+	lost    []Alternative
+	inKey   int64        // items in the logical partition, or unasked
+	one     bool         // only one logical partition is read
+	read    *access.Plan // the chosen access path, narrowed
 
 	keysAsked, keysOrdered bool // see keysGiveOrder
 

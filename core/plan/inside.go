@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math"
+	"slices"
 
 	"github.com/orrerydb/orrery/core/plan/access"
 )
@@ -23,9 +24,10 @@ const walkPays = 2
 func (x *chooser) orderInside(other *access.Plan) (access.Plan, bool) {
 	r := &x.r
 	page := x.page()
-	if len(r.OrderBy) != 1 || page == 0 || r.Own || r.ByID || r.From.Cut || !x.IndexReady() ||
+	if len(r.OrderBy) != 1 || page == 0 || r.ByID || r.From.Cut || !x.IndexReady() ||
 		other.Kind == access.Nothing || other.Kind == access.Points ||
-		other.Kind == access.Ordered && other.Leaf.Comp != nil || x.PartitionItems() <= smallPartition {
+		other.Kind == access.Ordered && other.Leaf.Comp != nil || x.PartitionItems() <= smallPartition ||
+		x.idOrder(&access.Plan{Kind: access.Scan}) {
 		return access.Plan{}, false
 	}
 	leaf, rest := x.orderLeaf()
@@ -36,6 +38,10 @@ func (x *chooser) orderInside(other *access.Plan) (access.Plan, bool) {
 	share, sort := x.leastShare(rest, math.Sqrt(page*each/(costEntry+costFetch)/part)), part*costScanned
 	if share < 1 {
 		sort = min(sort, share*part*(costEntry+costFetch))
+	}
+	if q, n := x.leastInside(rest); q.Kind == access.Index {
+		named := max(1, float64(n)/x.between())
+		share, sort = min(share, named/part), min(sort, float64(n)*costEntry+named*costFetch)
 	}
 	if walkPays*page/share*each > sort {
 		return access.Plan{}, false
@@ -53,8 +59,8 @@ func (x *chooser) leastShare(cs []*access.Pred, even float64) float64 {
 			continue
 		}
 		share := max(x.share(c, entries), 1/float64(x.PartitionItems()))
-		if share == 1 { // at least so many
-			share = min(1, float64(entries)/float64(x.PartitionItems()))
+		if share == 1 { // at least as many as were counted
+			share = min(1, float64(min(entries, maxPassed))/float64(x.PartitionItems()))
 		}
 		least = min(least, share)
 	}
@@ -64,6 +70,9 @@ func (x *chooser) leastShare(cs []*access.Pred, even float64) float64 {
 // orderLeaf returns the entries of the order's path that give the wanted order, nil if there are none, and the
 // conditions on other paths.
 func (x *chooser) orderLeaf() (leaf *access.Pred, rest []*access.Pred) {
+	if x.r.Own {
+		return x.ownLeaf(), x.cs
+	}
 	on, rest := x.onOrder()
 	if leaf = x.rangeOfOrder(on).Leaf; leaf == nil {
 		leaf = access.AnyEntry(x.r.OrderBy[0])
@@ -75,6 +84,17 @@ func (x *chooser) orderLeaf() (leaf *access.Pred, rest []*access.Pred) {
 		leaf = nil
 	}
 	return leaf, rest
+}
+
+// ownLeaf returns the entries of the keys of an order where items count at one of their entries; nil if a condition on
+// the keys would have the walk begin far from its first row.
+func (x *chooser) ownLeaf() *access.Pred {
+	leaf := access.Exists(x.r.OrderBy[0])
+	if x.r.Limit == 0 || x.r.From.At != AtStart || slices.ContainsFunc(x.cs, x.ofKey) || !x.usable(leaf) ||
+		!x.OwnInOrder(leaf.Path, x.r.Beside) {
+		return nil
+	}
+	return leaf
 }
 
 // between is how many entries of a slot there are for one of the logical partition.
@@ -89,3 +109,67 @@ func (x *chooser) between() float64 {
 // Example: the device's last reading is a year old, and 500,000 of others are later. After 49,500 of them its 30,000
 // items are read.
 func (x *chooser) passedMost() int { return int(float64(x.PartitionItems()) * costScanned) }
+
+// rangeInside returns the scan of the entries of a range, a prefix, a long list or a disjunction, for a query inside one
+// logical partition. Entries of the slot's other partitions are passed over, so the slot must have few of the range.
+//
+// Example: a device's readings of one hour are 20 of its 30,000, and the slot has 43 of that hour. The scan walks 43
+// entries and fetches 20 items. If the slot had 5,000 of that hour, the 30,000 items would be read. A range of ids needs
+// no index: the items are stored in their order.
+func (x *chooser) rangeInside() (access.Plan, bool) {
+	if !x.IndexReady() || x.r.From.At == AtItem || x.PartitionItems() <= smallPartition {
+		return access.Plan{}, false
+	}
+	p, n := x.leastInside(x.cs)
+	named := float64(n) / x.between()
+	cost, scan := float64(n)*costEntry+named*costFetch, float64(x.PartitionItems())*costScanned
+	if x.page() > 0 && x.idOrder(&access.Plan{Kind: access.Scan}) {
+		scan *= min(1, x.page()/max(1, named)) // it ends when it has found enough
+	}
+	return p, p.Kind == access.Index && cost < scan
+}
+
+// leastInside returns the index scan of the condition that has the fewest entries in the slot, and their number.
+// Equalities have plans of their own. It returns no plan if every condition has more than a partOfPartition-th of the
+// logical partition's items.
+func (x *chooser) leastInside(cs []*access.Pred) (p access.Plan, least int) {
+	least = int(x.PartitionItems() / partOfPartition)
+	take := func(q access.Plan, n int) {
+		if n < least {
+			p, least = q, n
+		}
+	}
+	leaves, unions := x.candidates(cs)
+	for _, l := range leaves {
+		if l.Comp == nil && l.Op != access.OpSpatial && (l.Op != access.OpIn || len(l.Vals) > fewValues) &&
+			!x.isKeyPath(l.Path) && !isID(l.Path.Segs) {
+			take(access.Plan{Kind: access.Index, Leaf: l, Why: access.RangeInside}, x.inSlot(l, least))
+		}
+	}
+	for _, u := range unions {
+		n := 0
+		for i := 0; i < len(u) && n < least; i++ {
+			n += x.inSlot(u[i], least-n)
+		}
+		take(access.Plan{Kind: access.Index, Union: u, Why: access.RangeInside}, n)
+	}
+	return p, least
+}
+
+// inSlot is CountInSlot that keeps what it has counted.
+func (x *chooser) inSlot(leaf *access.Pred, limit int) int {
+	for _, c := range x.inSlots {
+		if c.leaf == leaf && (c.n < c.limit || limit <= c.limit) {
+			return min(c.n, limit)
+		}
+	}
+	n := x.CountInSlot(leaf, limit)
+	x.inSlots = append(x.inSlots, slotCount{leaf, n, limit})
+	return n
+}
+
+// slotCount is the number of a leaf's entries in the slot. They were counted up to a limit.
+type slotCount struct {
+	leaf     *access.Pred
+	n, limit int
+}

@@ -243,7 +243,7 @@ func (x *chooser) merges(p *access.Plan) bool {
 		return false
 	}
 	if p.Leaf.Comp == nil {
-		return p.Why == access.EntryOfKey || x.InOrder(p.Leaf.Path)
+		return p.Why == access.EntryOfKey || p.Why == access.OrderInside || x.InOrder(p.Leaf.Path)
 	}
 	return !p.Leaf.Comp.Merged() || x.Slots()*p.Leaf.Comp.Streams() <= maxStreams
 }

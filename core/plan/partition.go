@@ -77,8 +77,9 @@ func (x *chooser) isKeyPath(p access.Path) bool {
 	return false
 }
 
-// insidePartition adjusts a plan to one logical partition. It keeps the index if there is an equality and the partition
-// is large. Otherwise it reads the partition's items in their stored order.
+// insidePartition adjusts a plan to one logical partition. It keeps the index if there is an equality, or a range of
+// which the slot has few entries, and the partition is large. Otherwise it reads the partition's items in their stored
+// order.
 //
 // Example: a partition of 30 items is read whole, whatever the filter is. That takes one seek, where an index takes one
 // for its entries and one for each item.
@@ -96,7 +97,12 @@ func (x *chooser) insidePartition(p access.Plan) access.Plan {
 	if p.Kind != access.Scan {
 		x.lose(p)
 	}
-	return access.Plan{Kind: access.Scan, Why: access.ItemsInside}
+	scan := access.Plan{Kind: access.Scan, Why: access.ItemsInside}
+	if q, ok := x.rangeInside(); ok {
+		x.lose(scan)
+		return x.coverChosen(q)
+	}
+	return scan
 }
 
 // worthInside reports whether an index is better than reading the logical partition.

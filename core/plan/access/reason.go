@@ -26,6 +26,7 @@ const (
 	CompositeOrder
 	CompositeOrderInside
 	OrderInside
+	RangeInside
 	CompositeInside
 	ItemsInside
 	EqualityInside
@@ -73,6 +74,7 @@ var reasons = [...]string{
 	CompositeOrder:       "a composite index gives the order",
 	CompositeOrderInside: "a composite index gives the order inside one logical partition",
 	OrderInside:          "the entries give the order, and few of other logical partitions lie between",
+	RangeInside:          "few entries of the physical partition satisfy the condition",
 	CompositeInside:      "a composite index inside one logical partition",
 	ItemsInside:          "items of one logical partition",
 	EqualityInside:       "an equality inside one logical partition",

@@ -79,6 +79,11 @@ func TestFirstByProperty(t *testing.T) {
 				compareFirst(t, g, "g.V().has('p')", "p", false)
 				compareFirst(t, g, "g.V()", "region", false)
 				compareFirst(t, g, "g.V()", "nothing", false)
+				if kind == "partitioned" {
+					inside := byIndex[name] && name != "absent"
+					compareFirst(t, g, "g.V().has('region','r1')", "p", inside)
+					compareFirst(t, g, "g.V().has('region','r1').hasLabel('l1')", "p", false)
+				}
 			})
 		}
 	}
