@@ -17,7 +17,7 @@ const walkPays = 2
 
 // orderInside returns the walk over the entries of the order's path, for a query inside one logical partition that
 // wants few rows. The entries of the slot's other partitions lie between those of this one, and are passed over. If
-// they are too many, the partition is read and sorted after all: see PassedMost.
+// they are too many, the partition is read and sorted after all: see passedMost.
 //
 // Example: the 10 latest of a device's 30,000 readings, in a slot with 60,000 items. The walk reads 20 entries and
 // fetches 10 items. To sort, 30,000 items would be read. If the device has only 100 of the 60,000, these are sorted.
@@ -76,7 +76,8 @@ func (x *chooser) orderLeaf() (leaf *access.Pred, rest []*access.Pred) {
 	on, rest := x.onOrder()
 	if leaf = x.rangeOfOrder(on).Leaf; leaf == nil {
 		leaf = access.AnyEntry(x.r.OrderBy[0])
-		if !x.usable(leaf) || !x.EveryItemHas(leaf.Path) && !x.NamesEveryItem(leaf.Path) || !inOneOrder(x, leaf) {
+		if !x.usable(leaf) || !x.EveryItemHas(leaf.Path) && !x.NamesEveryItem(leaf.Path) || !inOneOrder(x, leaf) ||
+			x.isKeyPath(leaf.Path) {
 			leaf = nil
 		}
 	}
@@ -110,12 +111,12 @@ func (x *chooser) between() float64 {
 // items are read.
 func (x *chooser) passedMost() int { return int(float64(x.PartitionItems()) * costScanned) }
 
-// rangeInside returns the scan of the entries of a range, a prefix, a long list or a disjunction, for a query inside one
-// logical partition. Entries of the slot's other partitions are passed over, so the slot must have few of the range.
+// rangeInside returns the scan of the entries of a range, a prefix, a long list or a disjunction, for a query inside
+// one logical partition. Entries of the slot's other partitions are passed over, so the slot must have few of the
+// range. A range of ids needs no index: the items are stored in their order.
 //
 // Example: a device's readings of one hour are 20 of its 30,000, and the slot has 43 of that hour. The scan walks 43
-// entries and fetches 20 items. If the slot had 5,000 of that hour, the 30,000 items would be read. A range of ids needs
-// no index: the items are stored in their order.
+// entries and fetches 20 items. If the slot had 5,000 of that hour, the 30,000 items would be read.
 func (x *chooser) rangeInside() (access.Plan, bool) {
 	if !x.IndexReady() || x.r.From.At == AtItem || x.PartitionItems() <= smallPartition {
 		return access.Plan{}, false
