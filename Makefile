@@ -145,8 +145,8 @@ test-tikv:
 	$(GO) run ./internal/tally -sums $(SUMS)-tikv -print || status=1; \
 	exit $$status
 
-# The tests of the package core, which come one after the other, run in two halves side by side: they take as long as
-# all others together. GORACE: without the second that each program with the detector waits for at its end.
+# The tests of the package core, which come one after the other, run in two halves side by side, and the other packages
+# beside the longer one. GORACE: without the second that each program with the detector waits for at its end.
 HALF  = '^Test[A-P]'
 RACED = -race $(VETTED) -timeout 20m -tags $(TAGS),invariants
 race:
@@ -157,8 +157,8 @@ else
 	@export CGO_ENABLED=1 GORACE=atexit_sleep_ms=0; status=0; \
 	$(TALLY) -label 'core with the race detector and assertions' -- $(RACED) -run $(HALF) ./core & half=$$!; \
 	$(TALLY) -label 'the other half of it' -- $(RACED) -skip $(HALF) ./core || status=1; \
-	wait $$half || status=1; \
 	$(TALLY) -label 'what core is made of, too' -- $(RACED) $$($(GO) list ./core/... | grep -v '/core$$') || status=1; \
+	wait $$half || status=1; \
 	exit $$status
 endif
 
