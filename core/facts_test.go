@@ -333,7 +333,7 @@ func TestManyArrayPaths(t *testing.T) {
 	}
 	key := access.NewPath("pk").Element()
 	points := exec.Query{Pred: access.Eq(key, value.StringOf("p7"))}
-	waitPlan(t, c, &points, func(p *access.Plan) bool { return p.Kind == access.Points })
+	waitPlan(t, c, &points, func(p *access.Plan) bool { return p.Why == access.ItemsInside })
 	if got := ids(t, c, &points); len(got) != 2 {
 		t.Errorf("the look-up gives %v", got)
 	}

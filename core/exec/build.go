@@ -23,7 +23,8 @@ type builder struct {
 	tree  *plan.Tree
 	from  *position
 	spans []span
-	texts []epk.Range // V1 boundaries inside a hash: an item's key must lie in one of these ranges
+	key   store.PartitionKey // that the query or its filter names; nil: none
+	texts []epk.Range        // V1 boundaries inside a hash: an item's key must lie in one of these ranges
 	polls int
 
 	layout keys.Entries // layout of the index entries
@@ -95,7 +96,7 @@ func (b *builder) build() (source, error) {
 // request makes the planner's request from the query.
 func (b *builder) request(r *plan.Request) {
 	q := b.q
-	*r = plan.Request{Pred: q.Pred, HasPK: len(b.spans) == 1 && b.spans[0].full, PK: q.PK, ByID: b.layout.ByID,
+	*r = plan.Request{Pred: q.Pred, HasPK: len(b.spans) == 1 && b.spans[0].full, PK: b.key, ByID: b.layout.ByID,
 		WholeSlots: b.wholeSlots(), Shown: q.Shown, Collation: q.Collation, Limit: q.Limit, Page: q.Page,
 		Filtered: q.Match != nil, Needs: q.Needs, Want: q.Want, Whole: q.Whole, Repeat: q.Repeat, From: b.resume(),
 		Explain: q.Explain}

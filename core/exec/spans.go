@@ -47,7 +47,10 @@ func (b *builder) restrict() error {
 	if err != nil {
 		return err
 	}
-	if b.q.PK == nil {
+	if b.key = b.q.PK; b.key == nil {
+		if named, err := b.oneNamed(ranges); named || err != nil {
+			return err
+		}
 		if ranges == nil {
 			slots := b.view.Slots()
 			b.spans = make([]span, len(slots))
@@ -71,12 +74,7 @@ func (b *builder) restrict() error {
 		return err
 	}
 	if full {
-		if ranges != nil && !slices.ContainsFunc(ranges, func(r places) bool {
-			return bytes.Compare(r.lo, place) <= 0 && (r.hi == nil || bytes.Compare(place, r.hi) < 0)
-		}) {
-			return nil
-		}
-		b.spans = []span{spanOfKey(slot, place, tuple)}
+		b.onlyKey(ranges, slot, place, tuple)
 		return nil
 	}
 	prefix := places{lo: place}
@@ -96,6 +94,36 @@ func (b *builder) restrict() error {
 		b.cover(r, tuple)
 	}
 	return nil
+}
+
+// onlyKey makes the span of one logical partition, none if it isn't in the ranges.
+func (b *builder) onlyKey(ranges []places, slot *store.ViewSlot, place, tuple []byte) {
+	if ranges == nil || slices.ContainsFunc(ranges, func(r places) bool {
+		return bytes.Compare(r.lo, place) <= 0 && (r.hi == nil || bytes.Compare(place, r.hi) < 0)
+	}) {
+		b.spans = []span{spanOfKey(slot, place, tuple)}
+	}
+}
+
+// oneNamed makes the span of the logical partition that the filter names, and reports whether it names one. Then the
+// query is as if the request had named its key. Where the key is the id, a named key is an item.
+//
+// Example: WHERE c.device = "d" AND c.at > 5, with the partition key /device.
+func (b *builder) oneNamed(ranges []places) (bool, error) {
+	if b.layout.ByID {
+		return false, nil
+	}
+	ks := plan.KeysNamed(b, b.q.Pred, 1)
+	if len(ks) != 1 || len(ks[0]) != len(b.view.Container().Def().KeyPaths()) {
+		return false, nil
+	}
+	slot, place, tuple, full, err := b.view.Locate(ks[0])
+	if err != nil || !full {
+		return false, err
+	}
+	b.key = ks[0]
+	b.onlyKey(ranges, slot, place, tuple)
+	return true, nil
 }
 
 // mostNamed is the largest number of partition keys whose slots are looked up.

@@ -40,7 +40,7 @@ func TestAccessPaths(t *testing.T) {
 		{`SELECT * FROM c WHERE c.id = "i3" AND c.pk = "p3"`, nil, "points", 1, 1},
 		{`SELECT * FROM c WHERE c.id IN ("i3", "i23", "i43")`, key, "points", 3, 3},
 		{`SELECT * FROM c WHERE ` + strings.Join(many, " OR "), nil, "points", 1000, 1000},
-		{`SELECT * FROM c WHERE c.pk = "p3"`, nil, "points", 100, 100},
+		{`SELECT * FROM c WHERE c.pk = "p3"`, nil, "scan: items of one logical partition", 100, 100},
 		{`SELECT * FROM c WHERE c.pk IN ("p3", "p4")`, nil, "points", 200, 200},
 		{`SELECT * FROM c WHERE c.cat = "c7"`, nil, "index", 10, 10},
 		{`SELECT * FROM c WHERE c.cat IN ("c7", "c8") AND c.n < 1000`, nil, "index", 20, 10},

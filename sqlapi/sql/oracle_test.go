@@ -123,7 +123,7 @@ func (g generator) simple(depth int) string {
 			fmt.Sprintf("ARRAY_CONTAINS([%d, %d], c.u)", u, w))
 	}
 	p := g.pick("c.a", "c.b", "c.o.x", "c.o", "c.arr", "c.arr[0]", "c.pk", "c.n", `c["a"]`, "c.m", "c.o.d.y")
-	switch g.IntN(16) {
+	switch g.IntN(17) {
 	case 0:
 		return p + g.pick(" IN (", " NOT IN (") + lit() + ", " + lit() + ")"
 	case 1:
@@ -154,6 +154,8 @@ func (g generator) simple(depth int) string {
 			`(SELECT VALUE COUNT(1) FROM t IN c.arr WHERE t = 1) = 1`)
 	case 11, 12: // conditions on two paths that few items match
 		return fmt.Sprintf("(c.n = %d AND c.m %s %d)", g.IntN(5), g.pick("=", ">", "<=", "!="), g.IntN(8))
+	case 13: // several logical partitions
+		return g.pick(`c.pk IN ("a", "c")`, `c.pk IN ("b", "a")`, `(c.pk = "c" OR c.pk = "b")`)
 	}
 	return p + " " + g.pick("=", "=", "!=", "<", ">", "<=", ">=") + " " + g.pick(lit(), lit(), "c.b", "c.n + 1")
 }

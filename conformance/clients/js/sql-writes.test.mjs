@@ -59,8 +59,16 @@ describe("options of writes", () => {
     await c.items.create({ id: "own", pk: "a" });
     await rejects(c.item("own", "b").replace({ id: "own", pk: "b" }), 404);
     await rejects(c.item("own", "a").replace({ id: "own", pk: "b" }), 400);
-    await rejects(c.item("own", "a").replace({ id: "other", pk: "a" }), 400);
     await rejects(c.items.create({ id: "bad", pk: "a", ttl: 0 }), 400);
+  });
+  test("a replace may change the id", async () => {
+    await c.items.create({ id: "before", pk: "a", n: 1 });
+    const { resource } = await c.item("before", "a").replace({ id: "after", pk: "a", n: 2 });
+    assert.equal(resource.id, "after");
+    assert.equal((await c.item("after", "a").read()).resource.n, 2);
+    assert.equal((await c.item("before", "a").read()).statusCode, 404);
+    await c.items.create({ id: "before", pk: "a" });
+    await rejects(c.item("after", "a").replace({ id: "before", pk: "a" }), 409);
   });
 });
 
