@@ -11,6 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/plan"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
+	"github.com/orrerydb/orrery/core/value"
 )
 
 // span is a part of one slot: the items with a suffix in [lo, hi). Nil bounds are those of the slot.
@@ -48,7 +49,11 @@ func (b *builder) restrict() error {
 		return err
 	}
 	if b.key = b.q.PK; b.key == nil {
-		if named, err := b.oneNamed(ranges); named || err != nil {
+		var named [][]value.Value
+		if !b.layout.ByID || len(b.view.Slots()) > 1 { // of use to one of the two below
+			named = plan.KeysNamed(b, b.q.Pred, mostNamed)
+		}
+		if one, err := b.oneNamed(named, ranges); one || err != nil {
 			return err
 		}
 		if ranges == nil {
@@ -57,7 +62,7 @@ func (b *builder) restrict() error {
 			for i := range b.spans {
 				b.spans[i].slot = &slots[i]
 			}
-			b.keepNamed()
+			b.keepNamed(named)
 			return nil
 		}
 		for _, r := range ranges {
@@ -105,16 +110,12 @@ func (b *builder) onlyKey(ranges []places, slot *store.ViewSlot, place, tuple []
 	}
 }
 
-// oneNamed makes the span of the logical partition that the filter names, and reports whether it names one. Then the
-// query is as if the request had named its key. Where the key is the id, a named key is an item.
+// oneNamed makes the span of the logical partition that the filter names, and reports whether it names exactly one.
+// Then the query is as if the request had named its key. Where the key is the id, a named key is an item.
 //
 // Example: WHERE c.device = "d" AND c.at > 5, with the partition key /device.
-func (b *builder) oneNamed(ranges []places) (bool, error) {
-	if b.layout.ByID {
-		return false, nil
-	}
-	ks := plan.KeysNamed(b, b.q.Pred, 1)
-	if len(ks) != 1 || len(ks[0]) != len(b.view.Container().Def().KeyPaths()) {
+func (b *builder) oneNamed(ks [][]value.Value, ranges []places) (bool, error) {
+	if b.layout.ByID || len(ks) != 1 || len(ks[0]) != len(b.view.Container().Def().KeyPaths()) {
 		return false, nil
 	}
 	slot, place, tuple, full, err := b.view.Locate(ks[0])
@@ -133,11 +134,10 @@ const mostNamed = 64
 // no row, and a query is charged for each physical partition in which it begins.
 //
 // Example: WHERE c.tenant = "a" AND c.n > 5 reads one of 16 slots, as it does if the request names the partition key.
-func (b *builder) keepNamed() {
+func (b *builder) keepNamed(ks [][]value.Value) {
 	if len(b.spans) == 1 {
 		return
 	}
-	ks := plan.KeysNamed(b, b.q.Pred, mostNamed)
 	keep := make([]bool, len(b.spans))
 	for _, k := range ks {
 		slot, place, _, full, err := b.view.Locate(k)
