@@ -25,7 +25,9 @@ type commits struct {
 	stop atomic.Pointer[chan bool]
 	seen chan bool // gets a token for each write that is stopped
 
-	late atomic.Pointer[func()] // called once, between a snapshot and its return
+	late  atomic.Pointer[func()] // called once, between a snapshot and its return
+	slow  atomic.Int64           // how long a write takes at least, in nanoseconds; 0: it leaves no snapshot to the next one
+	after atomic.Int64           // how many snapshots were used that a commit has left
 }
 
 func (c *commits) Snapshot(ctx context.Context) (kv.Snapshot, error) {
@@ -42,7 +44,25 @@ func (c *commits) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition)
 		c.seen <- true
 		<-*stop
 	}
-	return c.Process.Write(ctx, b, pre)
+	slow := time.Duration(c.slow.Load())
+	time.Sleep(slow)
+	w, err := c.Process.Write(ctx, b, pre)
+	if f, ok := w.(kv.Follower); ok && slow > 0 {
+		return countedFollower{f, c}, err
+	} else if ok {
+		return struct{ kv.Commit }{w}, err
+	}
+	return w, err
+}
+
+type countedFollower struct {
+	kv.Follower
+	of *commits
+}
+
+func (f countedFollower) After(ctx context.Context) (kv.Snapshot, time.Time) {
+	f.of.after.Add(1)
+	return f.Follower.After(ctx)
 }
 
 // jointContainer returns a container of a shared store, and its engine.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 )
 
 // Checked wraps an engine for tests. It panics when the engine or its caller breaks the contract of this package: an
@@ -85,7 +86,7 @@ func (c *checked) Write(ctx context.Context, b *Batch, pre []Precondition) (Comm
 	c.checkBatch(b)
 	checkPre(pre)
 	w, err := c.Engine.Write(ctx, b, pre)
-	return checkWrite(w, err, len(pre))
+	return c.checkWrite(w, err, len(pre))
 }
 
 func (c *checked) checkBatch(b *Batch) {
@@ -111,7 +112,7 @@ func checkPre(pre []Precondition) {
 	}
 }
 
-func checkWrite(w Commit, err error, pre int) (Commit, error) {
+func (c *checked) checkWrite(w Commit, err error, pre int) (Commit, error) {
 	var pe *PreconditionError
 	if errors.As(err, &pe) && (pe.Index < 0 || pe.Index >= pre) {
 		broken("precondition index %d of %d", pe.Index, pre)
@@ -119,7 +120,25 @@ func checkWrite(w Commit, err error, pre int) (Commit, error) {
 	if (w == nil) == (err == nil) {
 		broken("Write returned commit %v and error %v", w, err)
 	}
+	if f, ok := w.(Follower); ok {
+		w = checkedFollower{f, c}
+	}
 	return w, checkErr("Write", err)
+}
+
+// checkedFollower counts the snapshot that it gives.
+type checkedFollower struct {
+	Follower
+	c *checked
+}
+
+func (f checkedFollower) After(ctx context.Context) (Snapshot, time.Time) {
+	s, at := f.Follower.After(ctx)
+	if s == nil {
+		return nil, at
+	}
+	f.c.open.Add(1)
+	return &checkedSnapshot{c: f.c, s: s}, at
 }
 
 // Prepare implements Preparer.
@@ -180,7 +199,7 @@ func (p *checkedPrepared) Write(ctx context.Context, late *Batch, pre []Precondi
 	p.c.checkBatch(late)
 	checkPre(pre)
 	w, err := p.p.Write(ctx, late, pre)
-	return checkWrite(w, err, len(pre))
+	return p.c.checkWrite(w, err, len(pre))
 }
 
 func (p *checkedPrepared) Discard() {

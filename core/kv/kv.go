@@ -250,6 +250,10 @@ type Batch struct {
 	// Background says that no request waits for the batch. While an engine is behind its writers, it lets other batches
 	// go before it. Reset sets it to false.
 	Background bool
+
+	// Followed says that the caller expects to write to some of the keys again at once: see Follower. Reset sets it to
+	// false.
+	Followed bool
 }
 
 // span is one operation: buf[key:val] is the key, buf[val:end] the value. For a delete end is < 0.
@@ -299,4 +303,4 @@ func (b *Batch) Op(i int) Op {
 }
 
 // Reset empties the batch and keeps its memory.
-func (b *Batch) Reset() { b.buf, b.ends, b.Frees, b.Background = b.buf[:0], b.ends[:0], false, false }
+func (b *Batch) Reset() { *b = Batch{buf: b.buf[:0], ends: b.ends[:0]} }

@@ -30,6 +30,10 @@ import (
 // writer. If a commit with the snapshot's head as precondition succeeds, nothing has changed between the two. Otherwise
 // such a writer begins again, also if it would be refused.
 //
+// A single writer that writes again at once need not wait for its snapshot: the commit before has asked for one
+// (kv.Follower). It is older than the write, so the same holds for it. Several writers gain nothing by that: while the
+// snapshot is being taken, those whose writes were acknowledged last come and join, which saves a half of the commits.
+//
 // Example: A creates "x" and leads. B replaces "y" and C creates "z" if it is absent, while A's snapshot is taken. One
 // GetMany reads the head with LSN 7 and the three items. "z" is there. One commit writes "x" with LSN 8 and "y" with
 // LSN 9. C gets Conflict: "z" was there when that commit was made.
@@ -39,6 +43,15 @@ type joint struct {
 	mu      sync.Mutex
 	led     bool // somebody leads, or is about to
 	waiting []*joined
+	next    *following // what the last leader has left; nil: nothing
+}
+
+// following is the snapshot that the last commit of a slot has asked for.
+type following struct {
+	commit kv.Follower
+	of     *Slots    // of that commit
+	lsn    int64     // of that commit: the slot's last one, as long as nobody else commits
+	until  time.Time // when it is too old to be used
 }
 
 // joined is a write in the queue of its slot.
@@ -50,7 +63,7 @@ type joined struct {
 	since time.Time
 
 	g    *jointCommit // that it belongs to, when it has left the queue
-	late bool         // it came after the snapshot was asked for
+	late bool         // it came after the snapshot was asked for, or may have
 	item int          // its item among the keys that were read; its logical partition's head is the next one
 	with int          // its record among them
 	made bool         // its change is ready, or it is refused or kept
@@ -178,6 +191,7 @@ type jointCommit struct {
 	ms     []*joined // the first is the leader
 	bytes  int       // of their documents
 	looked bool      // the members are known
+	asked  time.Time // when the snapshot was asked for, or before
 	look   *look
 	basis  []byte // the slot's head in the snapshot
 	seen   int64  // its LSN
@@ -195,7 +209,7 @@ func (c *Container) lead(m *joined) {
 		}
 		g.sl.joint.pass()
 	}()
-	g.take(false)
+	g.take()
 	g.run()
 }
 
@@ -207,7 +221,7 @@ func (g *jointCommit) add(m *joined) {
 }
 
 // take takes members from the queue, in their order; none if the writes of the container are committed singly.
-func (g *jointCommit) take(late bool) {
+func (g *jointCommit) take() {
 	if g.c.single() {
 		return
 	}
@@ -218,7 +232,6 @@ func (g *jointCommit) take(late bool) {
 		if len(g.ms) >= manyWrites || g.bytes >= manyBytes || g.has(m) {
 			return false
 		}
-		m.late = late
 		g.add(m)
 		return true
 	})
@@ -257,7 +270,7 @@ func (g *jointCommit) until() (context.Context, context.CancelFunc) {
 func (g *jointCommit) run() {
 	reading, over := g.until()
 	defer over()
-	l, err := g.c.look(reading, g.want)
+	l, err := g.c.lookFrom(reading, g.snapshot, g.want)
 	if err != nil {
 		for _, m := range g.ms { // those that came late may have more time
 			if reading.Err() == nil || m.ctx.Err() != nil {
@@ -301,15 +314,47 @@ func (g *jointCommit) run() {
 	}
 }
 
+// snapshot takes the snapshot of a look. The first one may be what the last leader has left.
+func (g *jointCommit) snapshot(ctx context.Context) (kv.Snapshot, error) {
+	j := &g.sl.joint
+	j.mu.Lock()
+	f := j.next
+	j.next = nil
+	j.mu.Unlock()
+	if f != nil && realTime.Now().Before(f.until) && g.c.Slots() == f.of && g.sl.durable.Load() == f.lsn {
+		if s, at := f.commit.After(ctx); s != nil {
+			g.asked = at
+			return s, nil
+		}
+	}
+	g.asked = realTime.Now()
+	return g.c.st.eng.Snapshot(ctx)
+}
+
+// leave leaves a commit to the next leader. began is when it was begun: what it has asked for is used for as long again
+// as it took, because what others write in that time would have met the commit itself as well.
+func (g *jointCommit) leave(commit kv.Commit, lsn int64, began time.Time) {
+	f, ok := commit.(kv.Follower)
+	if !ok {
+		return
+	}
+	now := realTime.Now()
+	j := &g.sl.joint
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.waiting) == 0 {
+		j.next = &following{f, g.look.of, lsn, now.Add(now.Sub(began))}
+	}
+}
+
 // want returns the keys that a look reads. The look calls it when it has its snapshot.
 func (g *jointCommit) want(of *Slots) (slots []*Slot, more [][]byte) {
-	if g.looked { // the snapshot is a new one
-		for _, m := range g.ms {
-			m.late = false
-		}
-	} else {
+	if !g.looked {
 		g.looked = true
-		g.take(true)
+		g.take()
+	}
+	for _, m := range g.ms {
+		m.late = !m.since.Before(g.asked)
 	}
 	if !of.has(g.sl) {
 		return nil, nil
@@ -416,10 +461,14 @@ func (g *jointCommit) commit(ctx context.Context, chs []change, from []*joined) 
 		return false
 	}
 	g.conclude(from, translate(kv.ErrUnknownOutcome)) // should the engine panic
+	d.b.Followed = len(g.ms) == 1
+	began := realTime.Now()
 	p, err := d.write(ctx)
 	d.done()
 	if err == nil {
-		err = p.wait(ctx)
+		if err = p.wait(ctx); err == nil {
+			g.leave(p.commit, p.lsn, began)
+		}
 	} else if errors.Is(err, kv.ErrTooLarge) || errors.Is(err, kv.ErrFull) {
 		g.eachAlone(from)
 		return false

@@ -63,22 +63,25 @@ const maxLooks = 100
 // slot map. It is called after the snapshot was taken, possibly for several snapshots. The engine is a shared one. The
 // caller closes the result.
 func (c *Container) look(ctx context.Context, want func(of *Slots) ([]*Slot, [][]byte)) (*look, error) {
-	return c.lookFrom(ctx, false, want)
+	return c.lookFrom(ctx, c.st.eng.Snapshot, want)
 }
+
+// taker takes the snapshot of a look, for each of its tries. nil: the look has none.
+type taker func(context.Context) (kv.Snapshot, error)
 
 // newestMost is the longest time of a look without a snapshot. It is far below the time for which the keys of a slot
 // stay after another one has taken its place.
 const newestMost = 10 * time.Second
 
-// With newest, lookFrom takes no snapshot: each value is the newest one at some moment of the call. That saves a round
-// trip, and is enough for a read of one item:
+// lookFrom is look with a taker. Without one it takes no snapshot: each value is the newest one at some moment of the
+// call. That saves a round trip, and is enough for a read of one item:
 //
 //   - If the version of the catalog was read before the item, the slot may have been replaced in between. Then the item
 //     is the last one of the slot, which was current when the slot was replaced, and so at a moment of the call.
 //   - If it was read after the item, the slot was the item's slot all the time.
 //
 // Other values may not fit together. If the head shows that, lookFrom goes on with a snapshot.
-func (c *Container) lookFrom(ctx context.Context, newest bool, want func(of *Slots) ([]*Slot, [][]byte)) (
+func (c *Container) lookFrom(ctx context.Context, take taker, want func(of *Slots) ([]*Slot, [][]byte)) (
 	*look, error) {
 	for range maxLooks {
 		if err := c.Alive(); err != nil {
@@ -87,9 +90,9 @@ func (c *Container) lookFrom(ctx context.Context, newest bool, want func(of *Slo
 		follows := c.follows.Load() // before the map: a newer map has a newer version, which the snapshot shows
 		l := &look{of: c.Slots()}
 		begun := realTime.Now()
-		if !newest {
+		if take != nil {
 			var err error
-			if l.snap, err = c.st.eng.Snapshot(ctx); err != nil {
+			if l.snap, err = take(ctx); err != nil {
 				return nil, translate(err)
 			}
 		}
@@ -102,13 +105,13 @@ func (c *Container) lookFrom(ctx context.Context, newest bool, want func(of *Slo
 		}
 		names = append(names, more...)
 		var err error
-		if newest {
+		if take == nil {
 			err = kv.GetNewest(ctx, c.st.eng, &l.vals, names)
 		} else {
 			err = l.snap.GetMany(&l.vals, names)
 		}
-		if newest && err == nil && (realTime.Now().Sub(begun) > newestMost || !l.together()) {
-			newest = false
+		if take == nil && err == nil && (realTime.Now().Sub(begun) > newestMost || !l.together()) {
+			take = c.st.eng.Snapshot
 			continue
 		}
 		current := false
@@ -392,8 +395,8 @@ func (id *identity) itemKey() []byte {
 
 // lookAt looks at one item: the head of its slot, and the item itself. It finds the item's slot in the map of the
 // snapshot. with is one more key; nil: none. newest is for lookFrom.
-func (c *Container) lookAt(ctx context.Context, id *identity, newest bool, with []byte) (*look, error) {
-	return c.lookFrom(ctx, newest, func(of *Slots) ([]*Slot, [][]byte) {
+func (c *Container) lookAt(ctx context.Context, id *identity, take taker, with []byte) (*look, error) {
+	return c.lookFrom(ctx, take, func(of *Slots) ([]*Slot, [][]byte) {
 		id.slot, id.version = of.at(id.place), of.m.MapVersion
 		more := [][]byte{id.itemKey()}
 		if with != nil {
@@ -409,7 +412,7 @@ func (c *Container) readShared(ctx context.Context, it *Item, m *Mem, pk Partiti
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.lookAt(ctx, &at, true, nil)
+	l, err := c.lookAt(ctx, &at, nil, nil)
 	if err != nil {
 		return at.slot, err
 	}
@@ -436,7 +439,7 @@ func (c *Container) readOldShared(ctx context.Context, ch *change) error {
 	if ch.with != nil {
 		with = ch.with.Name.key(false)
 	}
-	l, err := c.lookAt(ctx, &ch.id, false, with)
+	l, err := c.lookAt(ctx, &ch.id, c.st.eng.Snapshot, with)
 	if err != nil {
 		return err
 	}

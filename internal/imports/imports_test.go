@@ -58,7 +58,7 @@ var only = map[string][]string{
 	"core/kv":          {"core/invariants", "core/status"},
 	"core/kv/memkv":    {"core/invariants", "core/status", "core/kv"},
 	"core/kv/pebblekv": {"core/clock", "core/few", "core/invariants", "core/status", "core/kv"},
-	"core/kv/kvtest":   {"core/invariants", "core/status", "core/kv"},
+	"core/kv/kvtest":   {"core/clock", "core/invariants", "core/status", "core/kv"},
 	"core/lease":       {"core/clock", "core/few", "core/keys", "core/kv", "core/status", "core/work"},
 	"core/spill":       {"core/status", "core/budget"},
 	"core/journal": {"core/clock", "core/keys", "core/kv", "core/status", "core/bson", "core/value",

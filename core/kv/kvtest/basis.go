@@ -2,8 +2,10 @@ package kvtest
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
+	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/kv"
 )
 
@@ -55,6 +57,63 @@ func testBasis(t *testing.T, e kv.Engine) {
 			}
 			wantScan(t, e, "a", "d", tc.then)
 		})
+	}
+}
+
+// testFollower writes from the snapshots that commits leave, if the engine has such commits. A snapshot shows its
+// commit and nothing later, is given once, and is no basis for a write to what was written since.
+func testFollower(t *testing.T, e kv.Engine) {
+	put(t, e, "a=0", "n=0")
+	other := "0" // the value of n
+	for n := range 20 {
+		batch := &kv.Batch{Followed: true}
+		batch.Put(b("a"), b(fmt.Sprint(n)))
+		w, err := e.Write(ctx, batch, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		acknowledged := clock.New().Now()
+		f, ok := w.(kv.Follower)
+		if !ok {
+			continue
+		}
+		s, at := f.After(ctx)
+		if again, _ := f.After(ctx); again != nil {
+			t.Error("a snapshot was given twice")
+		}
+		if s == nil {
+			continue
+		}
+		if at.After(acknowledged) {
+			t.Errorf("the snapshot is %v younger than the commit", at.Sub(acknowledged))
+		}
+		shown, want := other, error(nil)
+		if n%2 == 1 {
+			other, want = fmt.Sprint(n), kv.ErrConflict
+			put(t, e, "n="+other)
+		}
+		var v kv.Values
+		if err := s.GetMany(&v, [][]byte{b("a"), b("n")}); err != nil || string(v.At(0)) != fmt.Sprint(n) ||
+			string(v.At(1)) != shown {
+			t.Errorf("after commit %d the snapshot has %q and %q, %v", n, v.At(0), v.At(1), err)
+		}
+		next := new(kv.Batch)
+		next.Put(b("next"), b("1"))
+		p, err := kv.Prepare(e, next, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.On(s)
+		pre := []kv.Precondition{{Key: b("n"), Expect: kv.Equal, Value: v.At(1)}}
+		if _, err = p.Write(ctx, new(kv.Batch), pre); !errors.Is(err, want) {
+			t.Errorf("after commit %d a write based on the snapshot ends with %v, want %v", n, err, want)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

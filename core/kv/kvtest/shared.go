@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/kv"
 )
 
@@ -248,7 +249,30 @@ func (p *Process) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition)
 	if d.unsure == 1 && (err == nil || errors.Is(err, kv.ErrConflict)) || err == nil && p.running() != nil {
 		return nil, unsure
 	}
+	if err == nil && b.Followed {
+		at := clock.New().Now()
+		if of, err := p.Engine.Snapshot(context.WithoutCancel(ctx)); err == nil {
+			return &sharedCommit{Commit: w, at: at, of: p.snapshot(of, d.oldest)}, nil
+		}
+	}
 	return w, err
+}
+
+// sharedCommit has a snapshot for the writer after it. It implements kv.Follower.
+type sharedCommit struct {
+	kv.Commit
+	at time.Time
+	of *sharedSnapshot // nil: it was given
+}
+
+// After implements kv.Follower.
+func (c *sharedCommit) After(ctx context.Context) (kv.Snapshot, time.Time) {
+	of := c.of
+	if c.of = nil; of == nil {
+		return nil, time.Time{}
+	}
+	of.ctx = ctx
+	return of, c.at
 }
 
 // later applies a write after a time, or does not if its preconditions don't hold then. It has its own copy of
@@ -282,11 +306,19 @@ func (p *Process) Snapshot(ctx context.Context) (kv.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	snap := &sharedSnapshot{Snapshot: of, p: p, ctx: ctx}
-	if d.oldest > 0 {
-		snap.aging = time.AfterFunc(d.oldest, func() { snap.old.Store(true) })
-	}
+	snap := p.snapshot(of, d.oldest)
+	snap.ctx = ctx
 	return snap, nil
+}
+
+// snapshot returns a snapshot of the process, which can be read until its age is oldest; 0: always. The caller sets
+// ctx.
+func (p *Process) snapshot(of kv.Snapshot, oldest time.Duration) *sharedSnapshot {
+	snap := &sharedSnapshot{Snapshot: of, p: p}
+	if oldest > 0 {
+		snap.aging = time.AfterFunc(oldest, func() { snap.old.Store(true) })
+	}
+	return snap
 }
 
 // sharedSnapshot is a snapshot of one process.

@@ -37,14 +37,14 @@ func (e *Engine) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) 
 	late := 0
 	for wait := time.Millisecond; ; wait = min(2*wait, 64*time.Millisecond) {
 		begun := time.Now()
-		again, err := e.attempt(within, b, pre, late, crowded(last))
+		done, again, err := e.attempt(within, b, pre, late, crowded(last))
 		last = err
 		if time.Since(begun) > life(b, late) {
 			late++
 		}
 		switch {
 		case err == nil:
-			return committed{}, nil
+			return done, nil
 		case !again:
 			return nil, e.failWrite(ctx, err)
 		}
@@ -69,10 +69,10 @@ func (s *snapshot) WriteFrom(ctx context.Context, b *kv.Batch, pre []kv.Precondi
 	}
 	within, cancel := s.e.boundWrite(ctx, b)
 	defer cancel()
-	again, err := s.transact(within, b, pre, 0, false)
+	done, again, err := s.transact(within, b, pre, 0, false)
 	switch {
 	case err == nil:
-		return committed{}, nil
+		return done, nil
 	case again: // it was not applied: the preconditions decide
 		return s.e.Write(ctx, b, pre)
 	}
@@ -110,17 +110,17 @@ func (e *Engine) failWrite(ctx context.Context, err error) error {
 
 // attempt is one transaction. late is how many before it took longer than their locks live. again says that it lost to
 // another one, was undone, or met too many at a store, and that nothing was applied.
-func (e *Engine) attempt(ctx context.Context, b *kv.Batch, pre []kv.Precondition, late int, alone bool) (again bool,
-	err error) {
+func (e *Engine) attempt(ctx context.Context, b *kv.Batch, pre []kv.Precondition, late int, alone bool) (
+	done kv.Commit, again bool, err error) {
 	s, err := e.now(ctx)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	if err := s.check(pre); err != nil {
-		return false, err
+		return nil, false, err
 	}
 	if b.Len() == 0 { // what was read at one timestamp was so at that moment
-		return false, nil
+		return committed{}, false, nil
 	}
 	return s.transact(ctx, b, pre, late, alone)
 }
@@ -128,11 +128,11 @@ func (e *Engine) attempt(ctx context.Context, b *kv.Batch, pre []kv.Precondition
 // transact is a transaction with the snapshot's timestamp, at which its preconditions hold. alone says that it sends
 // one large request at a time.
 func (s *snapshot) transact(ctx context.Context, b *kv.Batch, pre []kv.Precondition, late int, alone bool) (
-	again bool, err error) {
+	done kv.Commit, again bool, err error) {
 	e := s.e
 	tx, err := e.store.Begin(tikv.WithStartTS(s.ts))
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	tx.SetEnableAsyncCommit(!e.twoPhase)
 	tx.SetEnable1PC(!e.twoPhase)
@@ -145,10 +145,20 @@ func (s *snapshot) transact(ctx context.Context, b *kv.Batch, pre []kv.Precondit
 	}
 	if err := e.fill(ctx, tx, b, pre); err != nil {
 		_ = tx.Rollback() // nothing was sent
-		return false, err
+		return nil, false, err
 	}
-	err = tx.Commit(ctx)
-	return (conflicts(err) || crowded(err)) && !tikverr.IsErrorUndetermined(err), err
+	var next *ahead
+	if b.Followed {
+		next = e.newAhead(tx.Len())
+		tx.AddRPCInterceptor(next)
+	}
+	if err = tx.Commit(ctx); err != nil {
+		return nil, (conflicts(err) || crowded(err)) && !tikverr.IsErrorUndetermined(err), err
+	}
+	if next != nil && next.asked.Load() {
+		return &followed{at: tx.CommitTS(), ahead: next}, false, nil
+	}
+	return committed{}, false, nil
 }
 
 // check compares the preconditions with what the snapshot has, which it reads with one request.

@@ -1,0 +1,76 @@
+package core_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
+	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/status"
+)
+
+// A single writer that writes again at once uses the snapshot that its last commit has asked for. It is answered as if
+// it had taken one of its own, whatever another process does between the two.
+func TestWriterFollowsItsCommit(t *testing.T) {
+	store := kvtest.NewShared(memkv.New(), 1)
+	eng := &commits{Process: store.Engine(), seen: make(chan bool, 100)}
+	open := func(eng kv.Engine) *core.Engine {
+		e, err := core.Open(bg, kv.Checked(eng), core.Options{MinSlots: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			clean(t, e)
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return e
+	}
+	mine := newContainer(t, open(eng), core.ContainerSpec{})
+	other, err := open(store.Engine()).Container("db", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func(c *core.Container, id string) { put(t, c, core.Create, fmt.Sprintf(`{"id":%q,"pk":"p"}`, id)) }
+	for name, tc := range map[string]struct {
+		before, between func(id string) // by the other process
+		kind            core.WriteKind
+		code            status.Code // 0: it succeeds
+	}{
+		"create":           {kind: core.Create},
+		"replace nothing":  {kind: core.Replace, code: status.NotFound},
+		"create it twice":  {func(id string) { create(other, id) }, nil, core.Create, status.Conflict},
+		"create, made":     {nil, func(id string) { create(other, id) }, core.Create, status.Conflict},
+		"replace, made":    {nil, func(id string) { create(other, id) }, core.Replace, 0},
+		"create, removed":  {func(id string) { create(other, id) }, func(id string) { del(t, other, "p", id) }, core.Create, 0},
+		"replace, removed": {func(id string) { create(other, id) }, func(id string) { del(t, other, "p", id) }, core.Replace, status.NotFound},
+		"create, beside":   {nil, func(id string) { create(other, "beside "+id) }, core.Create, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eng.slow.Store(int64(20 * time.Millisecond)) // what it leaves is used for as long again
+			for n, used := 0, eng.after.Load(); eng.after.Load() == used; n++ {
+				if n == 50 {
+					t.Fatal("what a commit has left was never used")
+				}
+				id := fmt.Sprint(name, " ", n)
+				if tc.before != nil {
+					tc.before(id)
+				}
+				create(mine, "first "+id)
+				if tc.between != nil {
+					tc.between(id)
+				}
+				_, err := mine.Write(bg, core.Write{Kind: tc.kind, Doc: mustDoc(t, fmt.Sprintf(`{"id":%q,"pk":"p"}`, id))})
+				if tc.code != 0 {
+					wantCode(t, err, tc.code, 0)
+				} else if err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,63 @@
+package tikvkv
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// A commit asks for the timestamp of the next one, in both protocols, unless its keys are in several regions. Writers
+// that don't expect another write don't ask.
+func TestCommitsLeaveATimestamp(t *testing.T) {
+	for name, o := range map[string]Options{"one phase": {}, "two phases": {TwoPhase: true}} {
+		t.Run(name, func(t *testing.T) {
+			m := newMock(t)
+			e, _ := m.openFaulty(o)
+			write := func(followed bool, keys ...string) (left int) {
+				for n := range 10 {
+					batch := &kv.Batch{Followed: followed}
+					for _, k := range keys {
+						batch.Put([]byte(k), []byte(fmt.Sprint(n)))
+					}
+					w, err := e.Write(bg, batch, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					f, ok := w.(kv.Follower)
+					if !ok {
+						continue
+					}
+					s, _ := f.After(bg)
+					if s == nil {
+						continue
+					}
+					left++
+					if v, err := s.Get(nil, []byte(keys[0])); err != nil || string(v) != fmt.Sprint(n) {
+						t.Errorf("the snapshot after commit %d has %q, %v", n, v, err)
+					}
+					if err := s.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+				return left
+			}
+			if n := write(true, "a", "b", "z"); n < 5 {
+				t.Errorf("%d of 10 commits have left a timestamp", n)
+			}
+			if n := write(false, "a", "b", "z"); n > 0 {
+				t.Errorf("%d of 10 commits that nobody follows have left a timestamp", n)
+			}
+			if err := e.Presplit(bg, [][]byte{[]byte("k")}); err != nil {
+				t.Fatal(err)
+			}
+			write(true, "a", "z") // the client learns of the two regions
+			if n := write(true, "a", "z"); n > 0 {
+				t.Errorf("%d of 10 commits in two regions have left a timestamp", n)
+			}
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
