@@ -44,6 +44,7 @@ type pace struct {
 	// the disk will soon be full: cheap merges don't wait for a pause, because data in L0 uses room
 	short func() bool
 	tight func() bool // the disk is full: deleted data must be removed at any cost
+	still atomic.Bool // the store isn't in use yet: nothing is merged
 
 	db   pebble.DBForCompaction
 	tree atomic.Pointer[tree] // nil until the store is open
@@ -284,6 +285,12 @@ func (p *pace) wake() {
 	}
 }
 
+// work ends the time in which nothing is merged.
+func (p *pace) work() {
+	p.still.Store(false)
+	p.wake()
+}
+
 // run schedules flushes and merges until Unregister.
 func (p *pace) run() {
 	defer close(p.done)
@@ -348,8 +355,8 @@ func (p *pace) merge(t *tree, w *writes) time.Duration {
 		s := t.look()
 		p.behind.Store(s.steps())
 		waiting, what := p.db.GetWaitingCompaction()
-		if !waiting || !p.free() {
-			return never // a request for a merge, or the end of one, wakes run
+		if !waiting || !p.free() || p.still.Load() {
+			return never // work, a request for a merge, or the end of one, wakes run
 		}
 		if d := p.held(); d > 0 {
 			return d

@@ -271,6 +271,49 @@ func TestPaceMerges(t *testing.T) {
 	}
 }
 
+// TestReserve: a store in reserve merges nothing, however long there are no writes, until it is in use.
+func TestReserve(t *testing.T) {
+	dir := t.TempDir()
+	e, err := Open(dir, Options{MemTableMB: 1, Relaxed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.pace.still.Store(true)
+	for i := range 4000 {
+		var b kv.Batch
+		b.Put(fmt.Appendf(nil, "k%08d", i*7919%4000), make([]byte, 1000))
+		if _, err := e.Write(t.Context(), &b, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if e, err = Open(dir, Options{MemTableMB: 1, Relaxed: true, Reserve: true}); err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if n := e.Metrics().Runs; n < 2 {
+		t.Fatalf("%d runs, want some to merge", n)
+	}
+	eventually(t, "there is something to merge", func() bool {
+		waiting, _ := e.pace.db.GetWaitingCompaction()
+		return waiting
+	})
+	now := time.Now()
+	if again := e.pace.merge(e.pace.tree.Load(), &writes{at: now, busy: now.Add(-time.Hour)}); again != never {
+		t.Errorf("the next look is in %v", again)
+	}
+	e.pace.mu.Lock()
+	running := e.pace.running
+	e.pace.mu.Unlock()
+	if n := e.Metrics().Compactions; n > 0 || running > 0 {
+		t.Errorf("%d merges have run, and %d are running", n, running)
+	}
+	e.Work()
+	eventually(t, "the runs are merged", func() bool { m := e.Metrics(); return m.Compactions > 0 && m.Runs == 0 })
+}
+
 // TestPaceDelays: how long batches wait, by the number of steps that the store is behind.
 func TestPaceDelays(t *testing.T) {
 	const ms = time.Millisecond
