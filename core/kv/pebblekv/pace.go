@@ -22,7 +22,8 @@ import (
 //   - In a pause the memtable is flushed: a search in it costs more than in a table.
 //
 // It is Pebble's CompactionScheduler. Pebble calls it while holding its own locks, so no method here calls Pebble while
-// holding mu.
+// holding mu. At stopRuns runs a writer waits for a merge, and holds the lock of the log meanwhile. A flush waits for
+// that lock, so it has a goroutine of its own: run has to allow the merge.
 //
 // Example: writes fill memtables faster than L0 is merged. At slowRuns runs (one step, 250 MB/s) a batch of 1 MB costs
 // 4 ms: it goes on at once, and the next batch waits until these are over. When the merges have caught up there is no
@@ -34,6 +35,7 @@ type pace struct {
 	poke    chan struct{}
 	stop    chan struct{}
 	done    chan struct{}
+	flushes sync.WaitGroup // the flushes that wait for the lock of the log
 
 	memtable int64        // bytes of one
 	full     atomic.Int64 // bytes of memtables that wait for their flush or are being flushed
@@ -249,6 +251,7 @@ func (p *pace) Unregister() {
 	p.mu.Unlock()
 	close(p.stop)
 	<-p.done
+	p.flushes.Wait()
 }
 
 // TrySchedule implements pebble.CompactionScheduler. The caller holds Pebble's locks, so the tree can't be read here.
@@ -345,7 +348,7 @@ func (p *pace) flush(t *tree, w *writes) time.Duration {
 		return flushQuiet / 4
 	}
 	p.flushed.Store(p.written.Load())
-	t.flush()
+	p.flushes.Go(t.flush)
 	return never
 }
 

@@ -203,6 +203,39 @@ func TestPaceFlush(t *testing.T) {
 	})
 }
 
+// TestPaceFlushBehindAStoppedWriter: a flush that waits for a writer, which waits for a merge, doesn't keep the merge from
+// beginning. While a writer is stopped nothing is written, so a flush begins after a second: the store stood still then.
+func TestPaceFlushBehindAStoppedWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, p := &fakeTree{allowed: 1}, newPace(1<<20)
+		f.set(shape{runs: stopRuns - 1})
+		var flushed atomic.Bool
+		merged := make(chan struct{})
+		p.Register(1, f)
+		p.open(&tree{look: f.look, flush: func() { <-merged; flushed.Store(true) }})
+		f.ask(t, p)
+		synctest.Wait()
+		if n := f.grants(); n != 1 {
+			t.Fatalf("%d merges granted, want 1", n)
+		}
+		p.wrote(flushBytes)
+		f.set(shape{runs: stopRuns})
+		time.Sleep(3 * flushQuiet) // the merge goes on, and the flush waits
+		f.ask(t, p)
+		f.granted[0].Done() // it has not freed the writer
+		time.Sleep(paceDoze)
+		synctest.Wait()
+		if n := f.grants(); n != 2 || flushed.Load() {
+			t.Errorf("%d merges granted, want a second one that frees the writer; flushed: %v", n, flushed.Load())
+		}
+		close(merged)
+		p.Unregister()
+		if !flushed.Load() {
+			t.Error("a flush goes on after Unregister")
+		}
+	})
+}
+
 // TestPaceBounds: no more compactions run than are allowed, each begins when another ends, and none after Close.
 func TestPaceBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
