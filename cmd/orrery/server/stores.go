@@ -17,9 +17,9 @@ import (
 // before it is needed by anybody: so requests on the old store go on meanwhile.
 //
 // Opening an empty store takes two dozen syncs of the disk, and a copy of a snapshot a dozen, each of which waits for
-// what others write. So stores are kept open in reserve, and the next one is opened when one is used, in the background:
-// an empty one, and a copy of each snapshot that was made or used last. They hold no time, so each account can use them.
-// Each takes about a megabyte of memory. A copy merges nothing before it is used.
+// what others write. So stores are kept open in reserve: an empty one, and copies of the snapshots that were made or
+// used last. When one is used, the next one is opened in the background. They hold no time, so each account can use
+// them. Each takes about a megabyte of memory. A copy merges nothing before it is used.
 
 // spare is a store in reserve.
 type spare struct {

@@ -203,8 +203,8 @@ func TestPaceFlush(t *testing.T) {
 	})
 }
 
-// TestPaceFlushBehindAStoppedWriter: a flush that waits for a writer, which waits for a merge, doesn't keep the merge from
-// beginning. While a writer is stopped nothing is written, so a flush begins after a second: the store stood still then.
+// TestPaceFlushBehindAStoppedWriter: a flush that waits for a writer, which waits for a merge, doesn't keep the merge
+// from beginning. A flush begins when nothing was written for a second, which is so while a writer is stopped.
 func TestPaceFlushBehindAStoppedWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, p := &fakeTree{allowed: 1}, newPace(1<<20)
