@@ -37,7 +37,7 @@ type kit struct {
 	recorder  recording
 
 	making sync.Mutex // of what follows
-	spare  *spare     // nil: there is none
+	spares []*spare   // the one that was used last is the last
 	stores int        // the number of the last store that was made in storesName
 }
 
@@ -71,7 +71,7 @@ func (s *Server) AddAccount(name string) (*Server, error) {
 		return nil, err
 	}
 	defer k.mu.Unlock()
-	defer s.prepareSpare()
+	defer s.prepareSpare("")
 	return s.addAccount(name, nil)
 }
 

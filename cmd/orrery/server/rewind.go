@@ -32,7 +32,7 @@ type filling interface {
 type (
 	liveStore struct{ kv kv.Engine }
 	treeStore struct{ kv *memkv.Engine }
-	fileStore struct{ dir string }
+	fileStore struct{ dir, name string }
 )
 
 func (l liveStore) into(dir string) error {
@@ -71,7 +71,7 @@ func (s *Server) Reset(account string) error {
 		}
 		all = []*Server{a}
 	}
-	defer s.prepareSpare()
+	defer s.prepareSpare("")
 	var wg sync.WaitGroup
 	errs, turns := make([]error, len(all)), make(chan struct{}, resetsAtOnce)
 	for i, a := range all {
@@ -123,10 +123,15 @@ func (s *Server) Snapshot(account, name string) error {
 			return err
 		}
 	}
+	s.forgetSpare(name)
 	if err := os.Rename(dir, dir+oldEnd); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return errors.Join(os.Rename(dir+newEnd, dir), os.RemoveAll(dir+oldEnd)) // mendStores completes it after a crash
+	if err := os.Rename(dir+newEnd, dir); err != nil { // mendStores completes it after a crash
+		return err
+	}
+	s.prepareSpare(name)
+	return os.RemoveAll(dir + oldEnd)
 }
 
 // Names of directories: of the snapshots in a data directory, of a copy that isn't complete, and of one that is being
@@ -178,6 +183,7 @@ func (s *Server) RemoveSnapshot(name string) error {
 	if s.cfg.Memory {
 		return nil
 	}
+	s.forgetSpare(name)
 	dir := s.snapshotDir(name)
 	if err := os.RemoveAll(dir + newEnd); err != nil {
 		return err
@@ -198,7 +204,7 @@ func (s *Server) snapshotNamed(name string) (filling, error) {
 			return treeStore{t}, nil
 		}
 	} else if _, err := os.Stat(s.snapshotDir(name)); err == nil {
-		return fileStore{s.snapshotDir(name)}, nil
+		return fileStore{s.snapshotDir(name), name}, nil
 	}
 	return nil, fmt.Errorf("snapshot %q: %w", name, errUnknown)
 }
@@ -218,6 +224,7 @@ func (s *Server) Restore(account, name string) error {
 	if err != nil {
 		return err
 	}
+	defer s.prepareSpare(name)
 	return a.refill(f)
 }
 
@@ -234,7 +241,9 @@ func (s *Server) Fork(snapshot, account, name string) (*Server, error) {
 	case snapshot != "" && account != "":
 		return nil, errFork
 	case snapshot != "":
-		f, err = s.snapshotNamed(snapshot)
+		if f, err = s.snapshotNamed(snapshot); err == nil {
+			defer s.prepareSpare(snapshot)
+		}
 	default:
 		var a *Server
 		if a, err = s.accountNamed(account); err == nil {

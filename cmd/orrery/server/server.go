@@ -292,7 +292,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	wg.Wait()
 	s.wg.Wait()
-	errs = append(errs, accounts, s.dropSpare(), s.closeScripts())
+	s.dropSpares()
+	errs = append(errs, accounts, s.closeScripts())
 	s.forgetConnections()
 	s.closePages()
 	s.closing.Store(true)

@@ -45,15 +45,15 @@ func openKV(cfg *Config) (kv.Engine, error) {
 	case cfg.Memory:
 		return memkv.New(), nil
 	}
-	e, err := openDirectory(cfg, StoreDir(cfg.Data))
+	e, err := openDirectory(cfg, StoreDir(cfg.Data), false)
 	if err != nil {
 		return nil, err
 	}
 	return e, nil
 }
 
-// openDirectory opens the store in a directory, as cfg says.
-func openDirectory(cfg *Config, dir string) (*pebblekv.Engine, error) {
+// openDirectory opens the store in a directory, as cfg says. A store in reserve waits for its use.
+func openDirectory(cfg *Config, dir string, reserve bool) (*pebblekv.Engine, error) {
 	o := pebblekv.Options{
 		CacheMB: cfg.CacheMB,
 		Relaxed: cfg.Durability == "relaxed",
@@ -64,6 +64,7 @@ func openDirectory(cfg *Config, dir string) (*pebblekv.Engine, error) {
 		Upgrade: cfg.Upgrade,
 		Logger:  cfg.Logger,
 	}
+	o.Reserve = reserve
 	if cfg.cache != nil { // one of many stores, see rewind.go
 		o.Shared, o.Kept, o.MemTableMB = cfg.cache, nil, testMemTableMB
 	}

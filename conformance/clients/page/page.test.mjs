@@ -502,6 +502,60 @@ test('graph: drawn, a vertex is opened and expanded by mouse and by the list', a
   await page.context().close();
 });
 
+test('graph: elements of one id in several partitions, and the ends of their edges', async () => {
+  const page = await open('#/c/graphs/g/graph');
+  await nosql(page, 'POST', '/dbs/graphs/colls', JSON.stringify({ id: 'twins', partitionKey: { paths: ['/pk'], kind: 'Hash', version: 2 } }));
+  await page.evaluate(async () => {
+    const gremlin = `g.addV('p').property(id,'x').property('pk','a').property('name','x of a')
+      .addV('p').property(id,'x').property('pk','b').property('name','x of b')
+      .addV('q').property(id,'y').property('pk',1.5).iterate()
+      g.V(['a','x']).addE('to').property(id,'e').to(__.V([1.5,'y'])).iterate()
+      g.V(['b','x']).addE('to').property(id,'e').to(__.V([1.5,'y'])).iterate()
+      g.V(['b','x']).addE('self').property(id,'s').to(__.V(['a','x'])).iterate()`;
+    const headers = { 'content-type': 'application/json', 'x-orrery-token': sessionStorage.getItem('orrery-token') };
+    const res = await fetch('api/gremlin', { method: 'POST', body: JSON.stringify({ gremlin, aliases: { g: 'graphs/twins' } }), headers });
+    if (!res.ok) throw new Error(await res.text());
+  });
+  const rows = () => page.$$eval('.glink', (list) => list.map((b) => [...b.querySelectorAll('span')].map((s) => s.textContent).join(' ')));
+  const shown = async (g, n) => {
+    await goTo(page, '#/c/graphs/twins/graph' + (g ? '?g=' + encodeURIComponent(g) : ''), '.glist:has-text("' + n + '")');
+    return (await rows()).sort();
+  };
+  // the whole graph, whether its edges are asked for or not
+  const all = ['x of a a p', 'x of b b p', 'y q', '→ x – x self', '→ x – y to', '→ x – y to'];
+  assert.deepEqual(await shown('', '3 vertices, 3 edges'), all);
+  assert.deepEqual(await shown('g.V().union(__.identity(), __.outE())', '3 vertices, 3 edges'), all);
+  // edges alone: what their replies tell, and the partition of the other end
+  assert.deepEqual(await shown("g.E(['b','s'])", '2 vertices, 1 edges'), ['x a p', 'x b p', '→ x – x self']);
+  // two vertices of one partition key and text ids
+  assert.deepEqual(await shown("g.V(['a','x'],['b','x'])", '2 vertices, 1 edges'), ['x of a a p', 'x of b b p', '→ x – x self']);
+  // only the one that is chosen is marked, shown and expanded
+  assert.deepEqual(await shown("g.V(['b','x'])", '1 vertices'), ['x of b p']);
+  await page.click('.glink');
+  await page.waitForSelector('.inspector dd:has-text("x of b")');
+  await page.click('.inspector button:has-text("Expand")');
+  await page.waitForSelector('.note:has-text("2 vertices added")');
+  assert.deepEqual((await rows()).sort(), ['x of a a p', 'x of b b p', 'y q', '→ x – x self', '→ x – y to']);
+  assert.equal(await page.textContent('.glink.on'), 'x of bbp');
+  // the vertex whose partition key is a number
+  await shown("g.V([1.5,'y'])", '1 vertices');
+  await page.click('.glink');
+  await page.click('.inspector button:has-text("Expand")');
+  await page.waitForSelector('.glist:has-text("3 vertices, 2 edges")');
+  await page.click('.glink:has-text("x of a")');
+  await page.waitForSelector('.inspector dd:has-text("x of a")');
+  await page.click('.inspector button:has-text("Hide")');
+  await page.waitForSelector('.glist:has-text("2 vertices, 1 edges")');
+  // the results of a query as a graph
+  await goTo(page, '#/c/graphs/twins/query?lang=gremlin', '.queryedit textarea');
+  await run(page, 'Gremlin', 'g.V().outE().inV().path()');
+  await page.waitForSelector('.results .line');
+  await page.click('.pane [role=tab]:has-text("Graph")');
+  await page.waitForSelector('.glist:has-text("3 vertices, 3 edges")');
+  assert.deepEqual(page.troubles, []);
+  await page.context().close();
+});
+
 test('graph: 700 vertices and 1,000 edges, 95 % of the frames within 34 ms', async () => {
   const page = await open();
   await nosql(page, 'POST', '/dbs/graphs/colls', JSON.stringify({ id: 'large', partitionKey: { paths: ['/pk'], kind: 'Hash', version: 2 } }));

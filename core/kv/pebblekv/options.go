@@ -40,6 +40,9 @@ type Options struct {
 	// Shared is the cache of blocks of several stores. CacheMB doesn't count then. nil: the store has one of its own.
 	Shared *Cache
 
+	// Reserve opens a store that may never be used: it merges nothing until Work is called.
+	Reserve bool
+
 	MinFree int64 // bytes of the disk that new data leaves free; 0: 256 MiB, or 5 % of a disk below 5 GiB
 	// Stall is how long a disk operation may take before writes are refused; after six times as long the process ends.
 	// 0: DefaultStall

@@ -22,7 +22,8 @@ import (
 //   - In a pause the memtable is flushed: a search in it costs more than in a table.
 //
 // It is Pebble's CompactionScheduler. Pebble calls it while holding its own locks, so no method here calls Pebble while
-// holding mu.
+// holding mu. At stopRuns runs a writer waits for a merge, and holds the lock of the log meanwhile. A flush waits for
+// that lock, so it has a goroutine of its own: run has to allow the merge.
 //
 // Example: writes fill memtables faster than L0 is merged. At slowRuns runs (one step, 250 MB/s) a batch of 1 MB costs
 // 4 ms: it goes on at once, and the next batch waits until these are over. When the merges have caught up there is no
@@ -34,6 +35,7 @@ type pace struct {
 	poke    chan struct{}
 	stop    chan struct{}
 	done    chan struct{}
+	flushes sync.WaitGroup // the flushes that wait for the lock of the log
 
 	memtable int64        // bytes of one
 	full     atomic.Int64 // bytes of memtables that wait for their flush or are being flushed
@@ -44,6 +46,7 @@ type pace struct {
 	// the disk will soon be full: cheap merges don't wait for a pause, because data in L0 uses room
 	short func() bool
 	tight func() bool // the disk is full: deleted data must be removed at any cost
+	still atomic.Bool // the store isn't in use yet: nothing is merged
 
 	db   pebble.DBForCompaction
 	tree atomic.Pointer[tree] // nil until the store is open
@@ -248,6 +251,7 @@ func (p *pace) Unregister() {
 	p.mu.Unlock()
 	close(p.stop)
 	<-p.done
+	p.flushes.Wait()
 }
 
 // TrySchedule implements pebble.CompactionScheduler. The caller holds Pebble's locks, so the tree can't be read here.
@@ -282,6 +286,12 @@ func (p *pace) wake() {
 	case p.poke <- struct{}{}:
 	default:
 	}
+}
+
+// work ends the time in which nothing is merged.
+func (p *pace) work() {
+	p.still.Store(false)
+	p.wake()
 }
 
 // run schedules flushes and merges until Unregister.
@@ -338,7 +348,7 @@ func (p *pace) flush(t *tree, w *writes) time.Duration {
 		return flushQuiet / 4
 	}
 	p.flushed.Store(p.written.Load())
-	t.flush()
+	p.flushes.Go(t.flush)
 	return never
 }
 
@@ -348,8 +358,8 @@ func (p *pace) merge(t *tree, w *writes) time.Duration {
 		s := t.look()
 		p.behind.Store(s.steps())
 		waiting, what := p.db.GetWaitingCompaction()
-		if !waiting || !p.free() {
-			return never // a request for a merge, or the end of one, wakes run
+		if !waiting || !p.free() || p.still.Load() {
+			return never // work, a request for a merge, or the end of one, wakes run
 		}
 		if d := p.held(); d > 0 {
 			return d

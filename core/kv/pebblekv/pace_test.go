@@ -203,6 +203,39 @@ func TestPaceFlush(t *testing.T) {
 	})
 }
 
+// TestPaceFlushBehindAStoppedWriter: a flush that waits for a writer, which waits for a merge, doesn't keep the merge
+// from beginning. A flush begins when nothing was written for a second, which is so while a writer is stopped.
+func TestPaceFlushBehindAStoppedWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, p := &fakeTree{allowed: 1}, newPace(1<<20)
+		f.set(shape{runs: stopRuns - 1})
+		var flushed atomic.Bool
+		merged := make(chan struct{})
+		p.Register(1, f)
+		p.open(&tree{look: f.look, flush: func() { <-merged; flushed.Store(true) }})
+		f.ask(t, p)
+		synctest.Wait()
+		if n := f.grants(); n != 1 {
+			t.Fatalf("%d merges granted, want 1", n)
+		}
+		p.wrote(flushBytes)
+		f.set(shape{runs: stopRuns})
+		time.Sleep(3 * flushQuiet) // the merge goes on, and the flush waits
+		f.ask(t, p)
+		f.granted[0].Done() // it has not freed the writer
+		time.Sleep(paceDoze)
+		synctest.Wait()
+		if n := f.grants(); n != 2 || flushed.Load() {
+			t.Errorf("%d merges granted, want a second one that frees the writer; flushed: %v", n, flushed.Load())
+		}
+		close(merged)
+		p.Unregister()
+		if !flushed.Load() {
+			t.Error("a flush goes on after Unregister")
+		}
+	})
+}
+
 // TestPaceBounds: no more compactions run than are allowed, each begins when another ends, and none after Close.
 func TestPaceBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -269,6 +302,49 @@ func TestPaceMerges(t *testing.T) {
 			t.Fatalf("key %d: %d bytes, %v", i, len(v), err)
 		}
 	}
+}
+
+// TestReserve: a store in reserve merges nothing, however long there are no writes, until it is in use.
+func TestReserve(t *testing.T) {
+	dir := t.TempDir()
+	e, err := Open(dir, Options{MemTableMB: 1, Relaxed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.pace.still.Store(true)
+	for i := range 4000 {
+		var b kv.Batch
+		b.Put(fmt.Appendf(nil, "k%08d", i*7919%4000), make([]byte, 1000))
+		if _, err := e.Write(t.Context(), &b, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if e, err = Open(dir, Options{MemTableMB: 1, Relaxed: true, Reserve: true}); err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if n := e.Metrics().Runs; n < 2 {
+		t.Fatalf("%d runs, want some to merge", n)
+	}
+	eventually(t, "there is something to merge", func() bool {
+		waiting, _ := e.pace.db.GetWaitingCompaction()
+		return waiting
+	})
+	now := time.Now()
+	if again := e.pace.merge(e.pace.tree.Load(), &writes{at: now, busy: now.Add(-time.Hour)}); again != never {
+		t.Errorf("the next look is in %v", again)
+	}
+	e.pace.mu.Lock()
+	running := e.pace.running
+	e.pace.mu.Unlock()
+	if n := e.Metrics().Compactions; n > 0 || running > 0 {
+		t.Errorf("%d merges have run, and %d are running", n, running)
+	}
+	e.Work()
+	eventually(t, "the runs are merged", func() bool { m := e.Metrics(); return m.Compactions > 0 && m.Runs == 0 })
 }
 
 // TestPaceDelays: how long batches wait, by the number of steps that the store is behind.

@@ -117,6 +117,7 @@ func Open(dir string, o Options) (_ *Engine, err error) {
 	if o.Relaxed {
 		e.relaxed = newLogTimer(e.syncLog)
 	}
+	e.pace.still.Store(o.Reserve)
 	d.start(e.db, e.pace.wake)
 	e.pace.open(treeOf(e.db, o.Logger))
 	return e, nil
@@ -283,6 +284,9 @@ func (e *Engine) Close() error {
 
 // Directory returns the directory of the store.
 func (e *Engine) Directory() string { return e.dir.path }
+
+// Work lets a store that was opened with Options.Reserve merge.
+func (e *Engine) Work() { e.pace.work() }
 
 // Discard makes Close quick, for a store whose directory is removed then: Close doesn't wait for flushes, and leaves
 // what is only in the log there.

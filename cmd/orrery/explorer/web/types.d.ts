@@ -75,6 +75,9 @@ interface Language {
 /** Metrics by their name. */
 type Metrics = Map<string, { labels: Record<string, string>, value: number }[]>
 
-interface Vertex { id: string, label: string, v: any, x: number, y: number, at: number, open?: boolean }
-interface Edge { id: string, label: string, v: any, from: string, to: string }
-interface Found { vertices: Map<string, Vertex>, edges: Map<string, Edge> }
+/** key tells it apart from others, pk has the values of its partition key. */
+interface Vertex { key: string, pk: any[], id: string, label: string, v: any, x: number, y: number, at: number, open?: boolean }
+/** from and to are keys of vertices. */
+interface Edge { key: string, id: string, label: string, v: any, from: string, to: string }
+/** paths are those of the partition key, none if ids alone are unique. */
+interface Found { paths: string[], vertices: Map<string, Vertex>, edges: Map<string, Edge>, charge: number }

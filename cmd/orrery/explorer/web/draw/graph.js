@@ -1,8 +1,9 @@
 // A graph on a canvas, with a list of the same vertices and edges beside it for the keyboard and for screen readers.
 
 import { h, fill, button, count } from '../dom.js';
+import { query } from '../api.js';
 import { evaluate } from '../lang/gremlin.js';
-import { print, show, Obj } from '../json.js';
+import { print, show, at, Num, Obj } from '../json.js';
 import { inspect as detail } from '../parts/inspect.js';
 import { note, problem } from '../parts/dialog.js';
 import { pretty } from '../parts/exchange.js';
@@ -21,39 +22,79 @@ const palette = [
 	'#8a6d5a',
 ];
 
-/** The vertices and edges in some rows, also inside of paths, lists and maps. @param {any[]} rows @returns {Found} */
-export function elementsOf(rows) {
-	/** @type {Found} */ const out = { vertices: new Map(), edges: new Map() };
-	const bare = (/** @type {string} */ id, /** @type {string} */ label) => {
-		if (!out.vertices.has(id)) out.vertices.set(id, { id, label, v: null, x: 0, y: 0, at: 0 });
+/** What tells an element apart: two elements may have the same id. @param {any[]} pk @param {string} id */
+function keyOf(pk, id) {
+	return print([...pk.map((v) => (v instanceof Num && !/^-?\d+$/.test(v.text) ? v.value : v)), id]);
+}
+
+/**
+ * The vertices and edges in some rows, also inside of paths, lists and maps. Each partition may have a vertex 'x' and an
+ * edge 'e'. An edge is where the vertex is that it leaves. Only its stored item tells where the other one is.
+ *
+ * @param {Context} ctx @param {Row[]} rows @returns {Promise<Found>}
+ */
+export async function elementsOf(ctx, rows) {
+	/** @type {string[]} */ let paths = (await ctx.definition()).partitionKey?.paths || [];
+	if (['/_partitionKey', '/id'].includes(paths.join())) paths = []; // ids are unique
+	/** @type {Found} */ const out = { paths, vertices: new Map(), edges: new Map(), charge: 0 };
+	const vertex = (/** @type {any[]} */ pk, /** @type {any} */ id, /** @type {any} */ label) => {
+		const key = keyOf(pk, show(id)),
+			n = out.vertices.get(key) || { key, pk, id: show(id), label: '', v: null, x: 0, y: 0, at: 0 };
+		n.label = n.label || show(label);
+		out.vertices.set(key, n);
+		return n;
 	};
 	/** @param {any} v @param {number} depth */
 	const walk = (v, depth) => {
 		if (depth > 6) return;
-		if (Array.isArray(v)) {
-			for (const x of v) walk(x, depth + 1);
-			return;
-		}
+		if (Array.isArray(v)) return v.forEach((x) => walk(x, depth + 1));
 		if (!(v instanceof Obj)) return;
 		const type = v.get('type'),
 			id = show(v.get('id'));
-		if (type === 'vertex') {
-			const old = out.vertices.get(id);
-			out.vertices.set(id, { id, label: show(v.get('label')), v, x: old?.x || 0, y: old?.y || 0, at: 0 });
-			return;
+		if (type !== 'vertex' && type !== 'edge') return walk(v.members.map((m) => m[1]), depth);
+		const pk = paths.map((p) => {
+			const [, first, ...deeper] = p.split('/'),
+				x = at(v, '/properties/' + first);
+			return at(Array.isArray(x) ? at(x[0], '/value') : x, ['', ...deeper].join('/'));
+		});
+		if (type === 'vertex') vertex(pk, id, v.get('label')).v = v;
+		else {
+			const from = vertex(pk, v.get('outV'), v.get('outVLabel')).key,
+				key = keyOf(pk, id);
+			out.edges.set(key, { key, id, label: show(v.get('label')), v, from, to: '' });
 		}
-		if (type === 'edge') {
-			const from = show(v.get('outV')),
-				to = show(v.get('inV'));
-			bare(from, show(v.get('outVLabel')));
-			bare(to, show(v.get('inVLabel')));
-			out.edges.set(id, { id, label: show(v.get('label')), v, from, to });
-			return;
-		}
-		for (const [, x] of v.members) walk(x, depth + 1);
 	};
-	for (const r of rows) walk(r, 0);
+	rows.forEach((r) => walk(r.v, 0));
+	/** @type {Map<string, any[]>} */ const ends = new Map();
+	const ids = paths.length ? [...new Set([...out.edges.values()].map((e) => e.id))] : [],
+		parts = paths.map((p) => `{v: c${p.replace(/\/"?([^/"]+)"?/g, '["$1"]')}}`);
+	for (let i = 0, next = ''; i < ids.length; next || (i += 1000)) {
+		const r = await query(
+			ctx.db,
+			ctx.coll,
+			`SELECT c.id, c._sinkPartition, [${parts}] AS pk FROM c WHERE c._isEdge = true AND ARRAY_CONTAINS(@ids, c.id)`,
+			{ next, size: 1000, params: [{ name: '@ids', value: ids.slice(i, i + 1000) }] },
+		);
+		next = r.next;
+		out.charge += r.charge;
+		for (const { v } of r.rows) {
+			const to = v.get('_sinkPartition');
+			ends.set(keyOf(v.get('pk').map((/** @type {any} */ x) => x.get('v')), v.get('id')), parts[1] ? to : [to]);
+		}
+	}
+	for (const e of out.edges.values()) e.to = vertex(ends.get(e.key) || [], e.v.get('inV'), e.v.get('inVLabel')).key;
 	return out;
+}
+
+/** The edges out of some vertices. @param {Context} ctx @param {Found} found */
+export async function edgesOf(ctx, found) {
+	const list = [...found.vertices.values()].slice(0, 500),
+		ids = list.map((n) => (n.pk.length === 1 && (n.pk[0] ?? null) !== null ? [n.pk[0], n.id] : n.id));
+	if (ids.length === 2) ids.push(ids[1]); // V(['a', 'b']) may be the vertex b of the partition a
+	const r = await evaluate(ctx, 'g.V(ids).outE().limit(1000)', undefined, { ids }),
+		more = await elementsOf(ctx, r.rows);
+	more.charge += r.charge;
+	return more;
 }
 
 /** @type {any} */ let policy = null;
@@ -73,7 +114,7 @@ function workerAddress() {
 }
 
 /**
- * @param {HTMLElement} el @param {{db: string, coll: string, inspector: HTMLElement}} ctx @param {Found} found
+ * @param {HTMLElement} el @param {Context} ctx @param {Found} found
  * @returns {{close: () => void, frames: () => number[]}}
  */
 export function graphView(el, ctx, found) {
@@ -179,7 +220,9 @@ export function graphView(el, ctx, found) {
 		const w = filter.value.toLowerCase(),
 			has = (/** @type {string} */ s) => !w || s.toLowerCase().includes(w);
 		const vs = nodes.filter((n) => has(n.label + ' ' + n.id + ' ' + nameOf(n))),
-			es = links.filter((l) => has(l.label + ' ' + l.id + ' ' + l.from + ' ' + l.to));
+			es = links.filter((l) => has(l.label + ' ' + l.id + ' ' + endsOf(l)));
+		/** @type {Set<string>} */ const ids = new Set(),
+			twins = new Set(nodes.map((n) => n.id).filter((id) => ids.has(id) || !ids.add(id)));
 		const row = (/** @type {string} */ id, /** @type {any} */ content, /** @type {number} */ i) =>
 			h(
 				'button',
@@ -200,10 +243,11 @@ export function graphView(el, ctx, found) {
 					.slice(0, 300)
 					.map((n, i) =>
 						row(
-							n.id,
+							n.key,
 							[
 								h('i', { style: { background: colour.get(n.label) } }),
 								h('span', { class: 'ellipsis' }, nameOf(n)),
+								twins.has(n.id) && h('span', { class: 'dim small' }, n.pk.map(show).join(', ')),
 								h('span', { class: 'dim small' }, n.label),
 							],
 							i,
@@ -213,10 +257,10 @@ export function graphView(el, ctx, found) {
 					.slice(0, 300)
 					.map((l, i) =>
 						row(
-							'e:' + l.id,
+							'e:' + l.key,
 							[
 								h('span', { class: 'dim' }, '→'),
-								h('span', { class: 'ellipsis' }, `${l.from} – ${l.to}`),
+								h('span', { class: 'ellipsis' }, endsOf(l)),
 								h('span', { class: 'dim small' }, l.label),
 							],
 							vs.length + i,
@@ -227,6 +271,10 @@ export function graphView(el, ctx, found) {
 	}
 	rove(list, 'button');
 
+	/** @param {Edge} l */
+	function endsOf(l) {
+		return `${vertices.get(l.from)?.id} – ${vertices.get(l.to)?.id}`;
+	}
 	/** @param {Vertex} n */
 	function nameOf(n) {
 		const p = n.v?.get('properties')?.get('name');
@@ -446,13 +494,19 @@ export function graphView(el, ctx, found) {
 	/** Reads the neighbours of a vertex. @param {Vertex} n */
 	async function expand(n) {
 		try {
+			/** @type {Record<string, any>} */ const given = { i: n.id };
+			const its = n.pk.map((v, i) => {
+				[given['k' + i], given['v' + i]] = [found.paths[i].replace(/^\/"?|"$/g, ''), v];
+				if (given['k' + i].includes('/')) return '';
+				return v === undefined ? `.hasNot(k${i})` : `.has(k${i}, v${i})`;
+			});
 			const r = await evaluate(
 				ctx,
-				'g.V(i).union(__.identity(), __.bothE().limit(200), __.both().limit(200))',
+				`g.V(i)${its.join('')}.union(__.identity(), __.bothE().limit(200), __.both().limit(200))`,
 				undefined,
-				{ i: n.id },
+				given,
 			);
-			const more = elementsOf(r.rows.map((/** @type {any} */ x) => x.v));
+			const more = await elementsOf(ctx, r.rows);
 			let added = 0;
 			for (const [k, v] of more.vertices) {
 				const old = vertices.get(k);
@@ -468,16 +522,16 @@ export function graphView(el, ctx, found) {
 			for (const [k, v] of more.edges) if (!edges.has(k)) edges.set(k, v);
 			n.open = true;
 			relayout(0.5);
-			choose(n.id);
-			note(`${count(added)} vertices added, ${r.charge} RU.`, 'ok');
+			choose(n.key);
+			note(`${count(added)} vertices added, ${(r.charge + more.charge).toFixed(2)} RU.`, 'ok');
 		} catch (e) {
 			fill(trouble, problem(e));
 		}
 	}
 	/** @param {Vertex} n */
 	function hide(n) {
-		vertices.delete(n.id);
-		for (const [k, e] of edges) if (e.from === n.id || e.to === n.id) edges.delete(k);
+		vertices.delete(n.key);
+		for (const [k, e] of edges) if (e.from === n.key || e.to === n.key) edges.delete(k);
 		chosen = '';
 		ctx.inspector.hidden = true;
 		relayout(0.3);
@@ -534,7 +588,7 @@ export function graphView(el, ctx, found) {
 		redraw();
 	});
 	canvas.addEventListener('pointerup', () => {
-		if (!pulled && drag) choose(drag.id);
+		if (!pulled && drag) choose(drag.key);
 		if (pulled && drag) relayout(0.02);
 		drag = null;
 		from = null;

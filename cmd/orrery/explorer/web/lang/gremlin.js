@@ -1,7 +1,7 @@
 // Traversals of the Gremlin API.
 
 import { call, rows, ApiError } from '../api.js';
-import { parse, Obj } from '../json.js';
+import { parse, print, Obj } from '../json.js';
 import { painter, word } from './words.js';
 
 const steps =
@@ -12,10 +12,12 @@ const steps =
 /** Runs a script on a container's graph. @param {Place} ctx @param {string} text @param {AbortSignal} [signal] @param {Record<string, any>} [bindings]
  * @returns {Promise<Result>} */
 export async function evaluate(ctx, text, signal, bindings) {
+	// numbers keep their text
+	const given = bindings ? `,"bindings":{${Object.entries(bindings).map(([k, v]) => `"${k}":${print(v ?? null)}`)}}` : '';
 	const r = await call('gremlin', 'POST', '', {
 		headers: { accept: 'application/vnd.gremlin-v1.0+json' },
 		signal,
-		body: JSON.stringify({ gremlin: text, aliases: { g: ctx.db + '/' + ctx.coll }, bindings }),
+		body: `{"gremlin":${JSON.stringify(text)},"aliases":{"g":${JSON.stringify(ctx.db + '/' + ctx.coll)}}${given}}`,
 	});
 	const v = /** @type {Obj} */ (parse(r.text)),
 		status = v.get('status');

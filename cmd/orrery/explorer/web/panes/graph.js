@@ -3,13 +3,13 @@
 import { h, fill, button } from '../dom.js';
 import { evaluate } from '../lang/gremlin.js';
 import { offer } from '../keys.js';
-import { graphView, elementsOf } from '../draw/graph.js';
+import { graphView, elementsOf, edgesOf } from '../draw/graph.js';
 import { problem } from '../parts/dialog.js';
 
 /** @param {HTMLElement} el @param {Context} ctx */
 export function mount(el, ctx) {
 	/** @type {any} */ let view = null;
-	let left = false;
+	let turn = 0;
 	const box = h('input', {
 		type: 'text',
 		class: 'mono',
@@ -40,22 +40,22 @@ export function mount(el, ctx) {
 	read();
 
 	async function read() {
+		const mine = ++turn;
 		ctx.setParams({ g: box.value === 'g.V().limit(100)' ? undefined : box.value });
 		view?.close();
 		view = null;
 		fill(body, h('p', { class: 'empty' }, 'Reading …'));
 		try {
 			const r = await evaluate(ctx, box.value.trim());
-			const found = elementsOf(r.rows.map((/** @type {any} */ x) => x.v));
-			let charge = r.charge;
-			const ids = [...found.vertices.keys()];
-			if (ids.length && !found.edges.size) {
-				const e = await evaluate(ctx, 'g.V(ids).outE().limit(1000)', undefined, { ids: ids.slice(0, 500) });
-				charge += e.charge;
-				for (const [k, x] of elementsOf(e.rows.map((/** @type {any} */ y) => y.v)).edges)
+			const found = await elementsOf(ctx, r.rows);
+			let charge = r.charge + found.charge;
+			if (found.vertices.size && !found.edges.size) {
+				const more = await edgesOf(ctx, found);
+				charge += more.charge;
+				for (const [k, x] of more.edges)
 					if (found.vertices.has(x.from) && found.vertices.has(x.to)) found.edges.set(k, x);
 			}
-			if (left) return;
+			if (mine !== turn) return;
 			if (!found.vertices.size) {
 				fill(
 					body,
@@ -75,7 +75,7 @@ export function mount(el, ctx) {
 				),
 			);
 		} catch (e) {
-			if (!left) fill(body, problem(e));
+			if (mine === turn) fill(body, problem(e));
 		}
 	}
 
@@ -84,7 +84,7 @@ export function mount(el, ctx) {
 		{ name: 'Draw again', group: 'Graph', keys: 'R', act: read },
 	]);
 	return () => {
-		left = true;
+		turn++;
 		takeBack();
 		view?.close();
 	};

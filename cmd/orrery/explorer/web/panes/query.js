@@ -26,6 +26,7 @@ export function mount(el, ctx) {
 	/** @type {string[]} */ let names = [];
 	const colls = [...definitions.keys()].filter((k) => k.startsWith(db + '/')).map((k) => k.slice(db.length + 1));
 	/** @type {AbortController|null} */ let running = null; // the query whose rows are shown or awaited
+	let drawn = 0; // how often the results were emptied
 	/** @type {AbortController|null} */ let asking = null; // the request for its plan
 	/** @type {Row[]} */ let rows = [];
 	/** @type {any} */ let plan = null;
@@ -259,6 +260,7 @@ export function mount(el, ctx) {
 	}
 
 	function close() {
+		drawn++;
 		g?.close();
 		g = null;
 		canvas?.close();
@@ -310,7 +312,15 @@ export function mount(el, ctx) {
 				);
 		} else if (view === 'Graph') {
 			const { graphView, elementsOf } = await import('../draw/graph.js');
-			const found = elementsOf(rows.map((r) => r.v));
+			const mine = ++drawn;
+			let found;
+			try {
+				found = await elementsOf(ctx, rows);
+			} catch (e) {
+				if (mine === drawn) fill(results, problem(e));
+				return;
+			}
+			if (mine !== drawn) return;
 			if (!found.vertices.size)
 				fill(results, h('div', { class: 'empty' }, 'No row is a vertex, an edge or a path.'));
 			else canvas = graphView(results, { ...ctx, inspector: ctx.inspector }, found);
