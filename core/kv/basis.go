@@ -14,8 +14,8 @@ type Basis interface {
 	WriteFrom(ctx context.Context, b *Batch, pre []Precondition) (Commit, error)
 }
 
-// Follower is a Commit of an engine over a network that knows a moment after it. The engine has asked the store for that
-// moment while it was committing, so whoever writes next saves a round trip. See Batch.Followed.
+// Follower is a Commit of an engine over a network that knows a moment after it. The engine has asked the store for
+// that moment while it was committing, so whoever writes next saves a round trip. See Batch.Followed.
 type Follower interface {
 	Commit
 	// After returns a snapshot that shows the commit, and a time before the moment that it shows. It makes no request,
