@@ -35,20 +35,23 @@ func TestWriterFollowsItsCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	create := func(c *core.Container, id string) { put(t, c, core.Create, fmt.Sprintf(`{"id":%q,"pk":"p"}`, id)) }
+	item := func(id string) string { return fmt.Sprintf(`{"id":%q,"pk":"p"}`, id) }
+	made := func(id string) { put(t, other, core.Create, item(id)) }
+	removed := func(id string) { del(t, other, "p", id) }
+	beside := func(id string) { made("beside " + id) }
 	for name, tc := range map[string]struct {
 		before, between func(id string) // by the other process
 		kind            core.WriteKind
 		code            status.Code // 0: it succeeds
 	}{
-		"create":           {kind: core.Create},
-		"replace nothing":  {kind: core.Replace, code: status.NotFound},
-		"create it twice":  {func(id string) { create(other, id) }, nil, core.Create, status.Conflict},
-		"create, made":     {nil, func(id string) { create(other, id) }, core.Create, status.Conflict},
-		"replace, made":    {nil, func(id string) { create(other, id) }, core.Replace, 0},
-		"create, removed":  {func(id string) { create(other, id) }, func(id string) { del(t, other, "p", id) }, core.Create, 0},
-		"replace, removed": {func(id string) { create(other, id) }, func(id string) { del(t, other, "p", id) }, core.Replace, status.NotFound},
-		"create, beside":   {nil, func(id string) { create(other, "beside "+id) }, core.Create, 0},
+		"create":           {nil, nil, core.Create, 0},
+		"replace nothing":  {nil, nil, core.Replace, status.NotFound},
+		"create it twice":  {made, nil, core.Create, status.Conflict},
+		"create, made":     {nil, made, core.Create, status.Conflict},
+		"replace, made":    {nil, made, core.Replace, 0},
+		"create, removed":  {made, removed, core.Create, 0},
+		"replace, removed": {made, removed, core.Replace, status.NotFound},
+		"create, beside":   {nil, beside, core.Create, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eng.slow.Store(int64(20 * time.Millisecond)) // what it leaves is used for as long again
@@ -60,11 +63,11 @@ func TestWriterFollowsItsCommit(t *testing.T) {
 				if tc.before != nil {
 					tc.before(id)
 				}
-				create(mine, "first "+id)
+				put(t, mine, core.Create, item("first "+id))
 				if tc.between != nil {
 					tc.between(id)
 				}
-				_, err := mine.Write(bg, core.Write{Kind: tc.kind, Doc: mustDoc(t, fmt.Sprintf(`{"id":%q,"pk":"p"}`, id))})
+				_, err := mine.Write(bg, core.Write{Kind: tc.kind, Doc: mustDoc(t, item(id))})
 				if tc.code != 0 {
 					wantCode(t, err, tc.code, 0)
 				} else if err != nil {

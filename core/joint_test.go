@@ -26,7 +26,7 @@ type commits struct {
 	seen chan bool // gets a token for each write that is stopped
 
 	late  atomic.Pointer[func()] // called once, between a snapshot and its return
-	slow  atomic.Int64           // how long a write takes at least, in nanoseconds; 0: it leaves no snapshot to the next one
+	slow  atomic.Int64           // nanoseconds that a write takes at least; 0: it leaves no snapshot to the next one
 	after atomic.Int64           // how many snapshots were used that a commit has left
 }
 
