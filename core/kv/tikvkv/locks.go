@@ -1,9 +1,11 @@
 package tikvkv
 
 import (
+	"sync"
 	"time"
 
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/pingcap/kvproto/pkg/kvrpcpb"
 	"github.com/tikv/client-go/v2/tikvrpc"
 	"github.com/tikv/client-go/v2/tikvrpc/interceptor"
 )
@@ -23,6 +25,13 @@ import (
 //
 // Example: a process is killed between the phases of a commit of 2 KB. A writer meets the lock 0.2 s later, and waits
 // for 0.8 s. If its process does nothing else, it may notice a quarter of a second later that this time is over.
+//
+// A commit that meets a lock asks what has become of its transaction. If that is still under way, the client waits,
+// each time twice as long: 0.1 s, 0.2, and so on up to the end of the lock. That is for nothing: when the other
+// transaction is committed, this one is refused, because a key of it was written since its timestamp. So a commit that
+// meets the same transaction for the second time is refused at once, and made again from what is stored then.
+// Otherwise a writer that has waited for a dead process's lock would wait for up to a second at each lock of a living
+// one after it.
 const (
 	lockLife       = time.Second
 	mostDoubleLife = 4 // times that the life is doubled at most
@@ -47,4 +56,47 @@ func (ms lockTTL) Wrap(next interceptor.RPCInterceptorFunc) interceptor.RPCInter
 		}
 		return next(store, req)
 	}
+}
+
+// meetings are the transactions whose locks a commit has met, by their timestamps. It implements
+// interceptor.RPCInterceptor.
+type meetings struct {
+	mu  sync.Mutex
+	met map[uint64]bool
+}
+
+// Name implements interceptor.RPCInterceptor.
+func (m *meetings) Name() string { return "meetings" }
+
+// Wrap implements interceptor.RPCInterceptor.
+func (m *meetings) Wrap(next interceptor.RPCInterceptorFunc) interceptor.RPCInterceptorFunc {
+	return func(store string, req *tikvrpc.Request) (*tikvrpc.Response, error) {
+		resp, err := next(store, req)
+		if err != nil || req.Type != tikvrpc.CmdPrewrite {
+			return resp, err
+		}
+		if r, ok := resp.Resp.(*kvrpcpb.PrewriteResponse); ok {
+			for i, e := range r.Errors {
+				if l := e.Locked; l != nil && m.again(l.LockVersion) {
+					r.Errors[i] = &kvrpcpb.KeyError{Conflict: &kvrpcpb.WriteConflict{
+						StartTs: req.Prewrite().StartVersion, ConflictTs: l.LockVersion,
+						Key: l.Key, Primary: l.PrimaryLock, Reason: kvrpcpb.WriteConflict_Optimistic,
+					}}
+				}
+			}
+		}
+		return resp, nil
+	}
+}
+
+// again reports whether a transaction has been met before.
+func (m *meetings) again(ts uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.met == nil {
+		m.met = map[uint64]bool{}
+	}
+	before := m.met[ts]
+	m.met[ts] = true
+	return before
 }

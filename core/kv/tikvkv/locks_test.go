@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,6 +77,56 @@ func TestLocksOfASlowCommit(t *testing.T) {
 	once := uint64(lockLife.Milliseconds())
 	if len(lives) != 2 || lives[0]/once != 1 || lives[1]/once != 2 {
 		t.Errorf("locks live %d ms", lives)
+	}
+	if err := errors.Join(other.Close(), slow.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A commit takes long, and many writers meet its locks. They don't wait much longer than it takes, although its locks
+// would live longer.
+func TestWritersOfLockedKeys(t *testing.T) {
+	t.Parallel()
+	const writers, takes, more = 8, 1600 * time.Millisecond, 400 * time.Millisecond
+	m := newMock(t)
+	slow, link := m.openFaulty(Options{TwoPhase: true})
+	other := m.open("main")
+	locked, freed := make(chan bool), time.Time{}
+	var once sync.Once
+	link.set(func(_ context.Context, req *tikvrpc.Request) outcome {
+		if req.Type == tikvrpc.CmdCommit {
+			once.Do(func() {
+				close(locked)
+				time.Sleep(takes)
+				freed = time.Now()
+			})
+		}
+		return arrives
+	})
+	var large kv.Batch
+	for i := range writers {
+		large.Put([]byte(fmt.Sprint("k", i)), make([]byte, maxInline))
+	}
+	large.Put([]byte("z"), make([]byte, 2<<20)) // so the locks live for three seconds
+	var all sync.WaitGroup
+	all.Go(func() {
+		if _, err := slow.Write(bg, &large, nil); err != nil {
+			t.Error(err)
+		}
+	})
+	<-locked
+	var late [writers]time.Time
+	for i := range writers {
+		all.Go(func() {
+			put(t, other, fmt.Sprint("k", i), "v")
+			late[i] = time.Now()
+		})
+	}
+	all.Wait()
+	for i := range late {
+		if after := late[i].Sub(freed); after < 0 || after > more {
+			t.Errorf("writer %d has written %v after the locks went, want at most %v", i, after, more)
+		}
 	}
 	if err := errors.Join(other.Close(), slow.Close()); err != nil {
 		t.Error(err)

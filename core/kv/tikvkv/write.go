@@ -140,6 +140,7 @@ func (s *snapshot) transact(ctx context.Context, b *kv.Batch, pre []kv.Precondit
 		tx.SetDiskFullOpt(kvrpcpb.DiskFullOpt_AllowedOnAlmostFull)
 	}
 	tx.SetRPCInterceptor(lockTTL((time.Since(s.taken) + life(b, late)).Milliseconds()))
+	tx.AddRPCInterceptor(new(meetings))
 	if isLarge(b) {
 		tx.AddRPCInterceptor(&flight{flights: &e.flights, ctx: ctx, alone: alone, sizes: map[string]int{}})
 	}
