@@ -11,8 +11,8 @@ import (
 	"github.com/orrerydb/orrery/core/json"
 )
 
-// JSON lines: one object a line, also what mongoexport writes. Empty lines are skipped. A file without any, as an export
-// of an empty container is, has a name that says so.
+// JSON lines: one object a line, also what mongoexport writes. Empty lines are skipped. A file without any line, as an
+// export of an empty container is, has a name that says so.
 var jsonl = &Format{Name: "jsonl", About: "JSON lines, and what mongoexport writes",
 	Suffixes: []string{".jsonl", ".ndjson", ".json"}, Output: ".jsonl", Door: NoSQL,
 	Is: func(name string, head []byte) bool {
