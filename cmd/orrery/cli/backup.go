@@ -26,7 +26,7 @@ type backupCmd struct {
 }
 
 func (c *backupCmd) command(s *streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "backup", Short: "Back up the store of a running server.", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "backup", Short: "Back up the store of a running server.", Args: noArguments,
 		RunE: runs(func() error { return c.run(s) })}
 	f := cmd.Flags()
 	f.StringVar(&c.To, "to", "", "`DIR` of backups, on the server's machine; made when absent. Each backup gets a "+
@@ -96,7 +96,7 @@ type restoreCmd struct {
 }
 
 func (c *restoreCmd) command(s *streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "restore", Short: "Create a store from a backup.", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "restore", Short: "Create a store from a backup.", Args: noArguments,
 		RunE: runs(func() error { return c.run(s) })}
 	f := cmd.Flags()
 	f.Var(&c.From, "from", "`BACKUP`, or a directory of backups: the newest of them is taken.")

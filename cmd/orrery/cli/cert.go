@@ -35,10 +35,10 @@ func (c *certCmd) command(s *streams) *cobra.Command {
 	f.StringVar(&c.Data, "data", "data", "Data `DIR` of the server.")
 	f.StringVar(&c.Endpoint, "endpoint", "", "`URL` of the server's NoSQL API, in place of --data.")
 	show := &cobra.Command{Use: "show", Short: "Show the certificate: its names, validity and fingerprint.",
-		Args: cobra.NoArgs, RunE: runs(func() error { return c.show(s.out) })}
+		Args: noArguments, RunE: runs(func() error { return c.show(s.out) })}
 	show.Flags().BoolVar(&c.PEM, "pem", false, "Print the certificate itself, in PEM.")
 	trust := &cobra.Command{Use: "trust", Short: "Write the certificate to a file, and say how each runtime is told.",
-		Args: cobra.NoArgs, RunE: runs(func() error { return c.trust(s.out) })}
+		Args: noArguments, RunE: runs(func() error { return c.trust(s.out) })}
 	trust.Flags().StringVar(&c.To, "to", "orrery.crt", "`FILE` for the certificate.")
 	trust.Flags().BoolVar(&c.Install, "install", false, "Add it to the system's certificates too (needs the rights).")
 	cmd.AddCommand(show, trust)

@@ -85,7 +85,7 @@ func (c *commands) root(s *streams) *cobra.Command {
 		copyCommand(s), c.Connect.command(s), c.Cert.command(s), c.Doctor.command(s), c.Shell.command(s),
 		c.Mongosh.command(s),
 		scriptWorker(),
-		&cobra.Command{Use: "version", Short: "Print the version.", Args: cobra.NoArgs,
+		&cobra.Command{Use: "version", Short: "Print the version.", Args: noArguments,
 			RunE: runs(func() error { return printVersion(s.out) })})
 	completeValues(root)
 	for _, cmd := range root.Commands() {
@@ -204,6 +204,14 @@ func only(set func(string) error) cobra.PositionalArgs {
 		}
 		return set(args[0])
 	}
+}
+
+// noArguments refuses arguments of a command that has only flags. Cobra's own check would call them commands.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s: want no argument, only flags: %s", args[0], cmd.UseLine())
+	}
+	return nil
 }
 
 // helpAsFlag turns "help COMMAND" into "COMMAND --help".

@@ -25,7 +25,7 @@ type connectCmd struct {
 }
 
 func (c *connectCmd) command(s *streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "connect", Args: cobra.NoArgs, RunE: runs(func() error { return c.run(s) }),
+	cmd := &cobra.Command{Use: "connect", Args: noArguments, RunE: runs(func() error { return c.run(s) }),
 		Short: "Print the connection strings of a server."}
 	f := cmd.Flags()
 	f.StringVar(&c.Data, "data", "", "Data `DIR` of the server; without it ./data is looked at, and then the default "+

@@ -14,7 +14,7 @@ type demoCmd struct {
 }
 
 func (d *demoCmd) command() *cobra.Command {
-	cmd := &cobra.Command{Use: "demo", Short: "Serve sample data from memory.", Args: cobra.NoArgs, RunE: runs(d.run)}
+	cmd := &cobra.Command{Use: "demo", Short: "Serve sample data from memory.", Args: noArguments, RunE: runs(d.run)}
 	d.serving.flags(cmd.Flags())
 	return cmd
 }

@@ -40,7 +40,7 @@ var doctorPatience = 10 * time.Second
 
 func (d *doctorCmd) command(s *streams) *cobra.Command {
 	cmd := &cobra.Command{Use: "doctor", Short: "Look for what keeps a server from working: ports, disk, clock, " +
-		"certificate.", Args: cobra.NoArgs, RunE: runs(func() error { return d.run(s) })}
+		"certificate.", Args: noArguments, RunE: runs(func() error { return d.run(s) })}
 	f := cmd.Flags()
 	f.StringVar(&d.Data, "data", "data", "Data `DIR` of the server.")
 	f.StringVar(&d.Archive, "archive", "", "`FILE.tar.gz` for a report of a fault: findings, status and metrics, "+

@@ -18,7 +18,7 @@ type healthCmd struct{ Admin string }
 
 func (h *healthCmd) command(s *streams) *cobra.Command {
 	cmd := &cobra.Command{Use: "health", Short: "Ask a server whether it is ready; the exit code says so.",
-		Args: cobra.NoArgs, RunE: runs(func() error { return h.run(s) })}
+		Args: noArguments, RunE: runs(func() error { return h.run(s) })}
 	cmd.Flags().StringVar(&h.Admin, "admin", "http://127.0.0.1:8080", "Admin `URL` of the server.")
 	return cmd
 }
@@ -35,7 +35,7 @@ func (h *healthCmd) run(s *streams) error {
 	}
 	res, err := door.Client(0).Do(r)
 	if err != nil {
-		return fmt.Errorf("the server doesn't answer: %w", err)
+		return unreached(h.Admin, err)
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(res.Body, 4<<10))

@@ -25,7 +25,7 @@ type moveCmd struct {
 }
 
 func (c *moveCmd) command(s *streams, engines []server.EngineKind) *cobra.Command {
-	cmd := &cobra.Command{Use: "move", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "move", Args: noArguments,
 		Short: "Move a store that no server has open to another place.",
 		Long: "Move a store that no server has open to another place: from a data directory to an address, or back. " +
 			"If it is interrupted, the same command continues. The store at --from stays, and isn't served any more."}

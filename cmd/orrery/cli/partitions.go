@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/signal"
 	"strings"
@@ -27,12 +28,11 @@ type partitionsCmd struct {
 }
 
 func (c *partitionsCmd) command(s *streams) *cobra.Command {
+	var of string
 	cmd := &cobra.Command{Use: "partitions DATABASE/CONTAINER",
 		Short: "Draw the physical partitions of a container, and say whether its partition key is a good one.",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return runs(func() error { return c.report(s, args[0], server.AskForPartitions) })(nil, nil)
-		}}
+		Args:  only(func(arg string) error { of = arg; return nil }),
+		RunE:  runs(func() error { return c.report(s, of, server.AskForPartitions) })}
 	f := cmd.PersistentFlags()
 	f.StringVar(&c.Data, "data", "", "Data `DIR` of the server, which says where it is and its key; without it and "+
 		"--endpoint ./data is looked at, and then the default address.")
@@ -42,7 +42,13 @@ func (c *partitionsCmd) command(s *streams) *cobra.Command {
 	f.BoolVar(&c.JSON, "json", false, "Print JSON, as /orrery/partitions of the admin port.")
 	for do, short := range map[string]string{"split": "Split a physical partition in two.",
 		"merge": "Merge a physical partition with the one that follows."} {
-		cmd.AddCommand(&cobra.Command{Use: do + " DATABASE/CONTAINER ID", Short: short, Args: cobra.ExactArgs(2),
+		cmd.AddCommand(&cobra.Command{Use: do + " DATABASE/CONTAINER ID", Short: short,
+			Args: func(cmd *cobra.Command, args []string) error {
+				if len(args) != 2 {
+					return fmt.Errorf("want two arguments: %s", cmd.UseLine())
+				}
+				return nil
+			},
 			RunE: func(_ *cobra.Command, args []string) error {
 				return runs(func() error { return c.change(s, do, args[0], args[1]) })(nil, nil)
 			}})
@@ -75,6 +81,9 @@ func (c *partitionsCmd) report(s *streams, of string,
 	r, err := ask(ctx, admin, key, db, container)
 	if ctx.Err() != nil {
 		return errors.New("cancelled")
+	}
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		return unreached(admin, err)
 	}
 	if err != nil {
 		return err

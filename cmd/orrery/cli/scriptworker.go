@@ -12,5 +12,5 @@ import (
 // scriptWorker is the command that serves runs of programs in JavaScript for a server, which starts it.
 func scriptWorker() *cobra.Command {
 	return &cobra.Command{Use: script.WorkerCommand, Short: "Run programs for a server, which starts it.", Hidden: true,
-		Args: cobra.NoArgs, RunE: runs(func() error { return engine.Work(os.Stdin, os.Stdout) })}
+		Args: noArguments, RunE: runs(func() error { return engine.Work(os.Stdin, os.Stdout) })}
 }

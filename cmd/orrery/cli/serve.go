@@ -207,7 +207,7 @@ type serveCmd struct {
 }
 
 func (s *serveCmd) command(engines []server.EngineKind) *cobra.Command {
-	cmd := &cobra.Command{Use: "serve", Short: "Serve the APIs.", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "serve", Short: "Serve the APIs.", Args: noArguments,
 		RunE: runs(func() error { return s.run(engines) })}
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		switch {

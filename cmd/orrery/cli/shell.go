@@ -89,6 +89,9 @@ func (c *shellCmd) run(s *streams, in *os.File) (err error) {
 			return err
 		}
 	}
+	if c.Container != "" && c.DB == "" && c.Lang != "mongo" {
+		return fmt.Errorf("--container %s: in which database? Give --db too", c.Container)
+	}
 	c.out = s.out
 	out, ok := s.out.(*os.File)
 	once := len(c.Evals)+len(c.Files) > 0

@@ -161,6 +161,12 @@ func TestShellEval(t *testing.T) {
 		"only --lang mongo runs files") {
 		t.Error(errOut)
 	}
+	for _, lang := range []string{"sql", "gremlin"} {
+		args := append([]string{"shell", "--lang", lang, "--container", "c", "--eval", "x"}, endpoints(s)...)
+		if _, errOut := ran(t, 1, args...); errOut != "orrery: --container c: in which database? Give --db too\n" {
+			t.Error(errOut)
+		}
+	}
 }
 
 // Vertices and edges are rows of a table, with their properties as columns.

@@ -89,7 +89,7 @@ func New(o Options, s *Sessions) *Explorer {
 // Close closes the connections of the page.
 func (e *Explorer) Close() { e.pool.close() }
 
-//go:embed web
+//go:embed web/*.js web/*.css web/*.html web/*.svg web/draw web/lang web/panes web/parts
 var web embed.FS
 
 // file is one file of the page.
@@ -106,7 +106,7 @@ var indents = regexp.MustCompile(`(?m)^\t+`)
 var files = func() map[string]*file {
 	out := map[string]*file{}
 	err := fs.WalkDir(web, "web", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || strings.HasSuffix(name, ".d.ts") {
+		if err != nil || d.IsDir() {
 			return err
 		}
 		text, err := web.ReadFile(name)

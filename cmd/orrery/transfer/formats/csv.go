@@ -70,8 +70,8 @@ func openTable(f *File, name string) (*table, error) {
 	if err == nil && len(head) > maxColumns {
 		err = fmt.Errorf("the header has more than %d columns", maxColumns)
 	}
-	if err == io.EOF {
-		err = errors.New("the file has no header")
+	if err == io.EOF { // an empty file has no rows, as an export of an empty container
+		return t, nil
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", f.In.Shown(name), err), in.Close())

@@ -4,16 +4,21 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"path"
 
 	"github.com/orrerydb/orrery/cmd/orrery/transfer"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/json"
 )
 
-// JSON lines: one object a line, also what mongoexport writes. Empty lines are skipped.
+// JSON lines: one object a line, also what mongoexport writes. Empty lines are skipped. A file without any line, as an
+// export of an empty container is, has a name that says so.
 var jsonl = &Format{Name: "jsonl", About: "JSON lines, and what mongoexport writes",
 	Suffixes: []string{".jsonl", ".ndjson", ".json"}, Output: ".jsonl", Door: NoSQL,
-	Is: func(_ string, head []byte) bool { return firstByte(head) == '{' },
+	Is: func(name string, head []byte) bool {
+		named := name != "-" && path.Ext(name) != ".txt"
+		return firstByte(head) == '{' || named && len(bytes.TrimSpace(head)) == 0
+	},
 	Read: func(f *File) (transfer.Reader, error) {
 		in, err := f.Open()
 		if err != nil {
