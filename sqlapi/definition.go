@@ -206,7 +206,8 @@ func checkAnalyticalTTL(raw json.RawMessage) error {
 func parseKeyDef(raw json.RawMessage) (core.PartitionKeyDef, error) {
 	var none core.PartitionKeyDef
 	if isNull(raw) {
-		return core.PartitionKeyDef{Paths: []string{systemKeyPath}, Kind: "Hash", Version: 2, SystemKey: true}, nil
+		return core.PartitionKeyDef{Paths: []string{systemKeyPath}, Kind: "Hash", Version: 2, SystemKey: true,
+			Scalar: true}, nil
 	}
 	var k struct {
 		Paths     []string        `json:"paths"`
@@ -223,7 +224,7 @@ func parseKeyDef(raw json.RawMessage) (core.PartitionKeyDef, error) {
 	if len(k.Paths) == 0 {
 		return bad("it has no path.")
 	}
-	def := core.PartitionKeyDef{Paths: k.Paths, Kind: "Hash", Version: 1, SystemKey: k.SystemKey}
+	def := core.PartitionKeyDef{Paths: k.Paths, Kind: "Hash", Version: 1, SystemKey: k.SystemKey, Scalar: true}
 	switch k.Kind {
 	case "", "Hash", "Range":
 		if len(k.Paths) > 1 {

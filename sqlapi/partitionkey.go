@@ -162,8 +162,7 @@ func keyOf(dst core.PartitionKey, text string, def *core.PartitionKeyDef, mode k
 	return pk, nil
 }
 
-// sameKey reports whether two keys name the same logical partition. An object or an array in an item's key is like no
-// key that a request can name: an item with it could never be read or deleted.
+// sameKey reports whether two keys name the same logical partition.
 func sameKey(a, b core.PartitionKey) bool {
 	if len(a) != len(b) {
 		return false

@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/binary"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -176,6 +177,12 @@ func (c *Container) locate(buf []byte, pk PartitionKey, id value.Value) (identit
 			"The partition key has %d components, the container's definition has %d.", len(pk),
 			len(d.PartitionKey.Paths))
 	}
+	if d.PartitionKey.Scalar && slices.ContainsFunc(pk, composed) {
+		pk = slices.Clone(pk)
+		for i, v := range pk {
+			pk[i] = component(d, v)
+		}
+	}
 	buf = epk.Place(buf[:0], d.PartitionKey.EPKKind(), pk)
 	np := len(buf)
 	for _, v := range pk {
@@ -230,13 +237,25 @@ func (c *Container) appendKey(dst PartitionKey, doc []byte) (PartitionKey, value
 		return nil, id, status.New(status.BadRequest, "The input content is invalid because the required properties "+
 			"- 'id; ' - are missing")
 	}
-	for _, segs := range c.keyPaths() {
-		dst = append(dst, lookupSegs(doc, segs))
+	def := c.def.Load()
+	for _, segs := range def.KeyPaths() {
+		dst = append(dst, component(def, lookupSegs(doc, segs)))
 	}
 	return dst, id, nil
 }
 
-// KeyOf returns the partition key and id of a document; they point into it.
+// component returns the component of a partition key for the value that a document has at its path.
+func component(def *catalog.Container, v value.Value) value.Value {
+	if def.PartitionKey.Scalar && composed(v) {
+		return value.Undef()
+	}
+	return v
+}
+
+func composed(v value.Value) bool { return v.Kind() == value.Array || v.Kind() == value.Object }
+
+// KeyOf returns the partition key and id of a document. Their values point into the document, but for arrays and
+// objects that count as missing.
 func (c *Container) KeyOf(doc []byte) (PartitionKey, value.Value, error) { return c.keyOf(doc) }
 
 func lookupSegs(doc []byte, segs []string) value.Value {
