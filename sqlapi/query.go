@@ -216,6 +216,9 @@ func (c *call) admitQuery(ct *core.Container, spec querySpec, plan *sql.Plan, s 
 	if !c.strict() {
 		return false, nil
 	}
+	if err := plan.Inner(); err != nil {
+		return false, err
+	}
 	if plan.NeedsMerge() {
 		cross, err := c.isCross(ct, s)
 		if err != nil || cross && !onePartition(ct, spec) {

@@ -63,7 +63,8 @@ func (c *call) refuseMerge(ct *core.Container, spec querySpec) error {
 	if v := header(c.In, hVersion); v != "" && v < asksForPlans {
 		features = mergedByAll
 	}
-	plan, err := sql.QueryPlanOf(c.s.computed.of(ct), spec.text, spec.params, features, ct.Spec().PartitionKey, false)
+	plan, err := sql.QueryPlanOf(c.s.computed.of(ct), spec.text, spec.params, features, ct.Spec().PartitionKey, false,
+		true)
 	if err != nil {
 		return err
 	}

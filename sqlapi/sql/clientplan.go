@@ -14,22 +14,27 @@ import (
 // gateway). features are those that the client supports. The plan is refused when the query needs another one. nil
 // features are not checked.
 func QueryPlan(text string, params []Param, features []string, def core.PartitionKeyDef) ([]byte, error) {
-	return queryPlan(nil, text, params, features, def, false)
+	return queryPlan(nil, text, params, features, def, false, false)
 }
 
 // QueryPlanOf is QueryPlan for a container with computed properties or embeddings. bound is true when the request names
 // a whole partition key. One partition then gives all rows, whatever the filter is. The ranges of the plan still come
 // from the filter.
 func QueryPlanOf(comp *expand.Computed, text string, params []Param, features []string, def core.PartitionKeyDef,
-	bound bool) ([]byte, error) {
-	return queryPlan(comp.OnlyEmbeddings(), text, params, features, def, bound)
+	bound, strict bool) ([]byte, error) {
+	return queryPlan(comp.OnlyEmbeddings(), text, params, features, def, bound, strict)
 }
 
 func queryPlan(comp *expand.Computed, text string, params []Param, features []string, def core.PartitionKeyDef,
-	bound bool) ([]byte, error) {
+	bound, strict bool) ([]byte, error) {
 	pl, err := compileFor(text, params, &Env{Computed: comp})
 	if err != nil {
 		return nil, err
+	}
+	if strict {
+		if err := pl.Inner(); err != nil {
+			return nil, err
+		}
 	}
 	offset, limit, err := pl.window()
 	if err != nil {

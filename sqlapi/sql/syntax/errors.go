@@ -29,6 +29,8 @@ const (
 	CodeNestedAgg     = "SC2101" // an aggregate inside an aggregate
 	CodeUngrouped     = "SC2102" // a column that is neither grouped nor aggregated
 	CodeAggregateHere = "SC2103" // an aggregate where none is allowed
+	codeInnerOrder    = "SC2202" // ORDER BY in a sub-query
+	codeInnerLimit    = "SC2204" // OFFSET LIMIT in a sub-query
 	CodeRank          = "SC2221" // ORDER BY RANK of something else than scores, and scores elsewhere
 	CodeOrderBy       = "2206"   // ORDER BY of an expression that is not a path
 	codeLimits        = "SC3001" // a text, list or nesting above a limit
