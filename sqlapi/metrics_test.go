@@ -123,8 +123,9 @@ func TestQueryFigures(t *testing.T) {
 	}
 }
 
-// The index metrics are those that the service documents: all indexed paths of the filter are utilized, and the composite
-// indexes are those of all equalities and one range each. The query's key is the first path, without a condition.
+// The index metrics are those that the service documents: all indexed paths of the filter are utilized, and the
+// composite indexes are those of all equalities and one range each. The query's key is the first path, without a
+// condition.
 func TestIndexMetrics(t *testing.T) {
 	a := newAPI(t)
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
@@ -140,8 +141,8 @@ func TestIndexMetrics(t *testing.T) {
 		{"SELECT * FROM c WHERE c.pk = 'p' AND c.id = '1'", full, "/pk/?;/sub/k/?;/id/?||||"},
 		{"SELECT TOP 10 c.id FROM c WHERE c.Item = 'value1234' AND c.Price > 2", "",
 			"/Item/?;/Price/?|||/Item ASC,/Price ASC|"},
-		{"SELECT c.id FROM c WHERE c.name = 'Tim' AND c.age > 15 AND c.town = 'Redmond' AND c.timestamp > 2349230183", "",
-			"/name/?;/age/?;/town/?;/timestamp/?|||/name ASC,/town ASC,/age ASC;/name ASC,/town ASC,/timestamp ASC|"},
+		{"SELECT c.id FROM c WHERE c.name = 'Tim' AND c.age > 15 AND c.town = 'Redmond' AND c.timestamp > 2349230183",
+			"", "/name/?;/age/?;/town/?;/timestamp/?|||/name ASC,/town ASC,/age ASC;/name ASC,/town ASC,/timestamp ASC|"},
 		{"SELECT * FROM p WHERE p.price > 500 AND startsWith(p.name, 'Touring')", "", "/price/?;/name/?||||"},
 		{"SELECT * FROM c WHERE c.b = 1 OR c.n > 2 OR ARRAY_CONTAINS(c.tags, 3)", "", "/n/?;/tags/[]/?|/b/?|||"},
 		{"SELECT * FROM c WHERE c.y = 1 AND c.x = 2", "", "||/x ASC,/y DESC,/z ASC||"},

@@ -91,8 +91,8 @@ func TestStrict(t *testing.T) {
 		400).sub("1004")
 }
 
-// ORDER BY and OFFSET LIMIT in sub-queries are refused as in the service: with all of them and their places, for queries
-// and plans, whatever partitions are asked for. Without strictness they are answered.
+// ORDER BY and OFFSET LIMIT in sub-queries are refused as in the service: with all of them and their places, for
+// queries and plans, whatever partitions are asked for. Without strictness they are answered.
 func TestStrictSubqueries(t *testing.T) {
 	loose, strict := strictAPI(t, false), strictAPI(t, true)
 	const order, limit = `\"code\":\"SC2202\",\"message\":\"'ORDER BY' is not supported in subqueries.\"`,

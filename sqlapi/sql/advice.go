@@ -171,8 +171,8 @@ func (a *adviser) composites(q *exec.Query) {
 	}
 }
 
-// composite adds the composite index that serves equalities on the paths fixed, and then an order or a range on rest. It
-// is one of the policy, or one that would help.
+// composite adds the composite index that serves equalities on the paths fixed, and then an order or a range on rest.
+// It is one of the policy, or one that would help.
 func (a *adviser) composite(fixed, rest []column) {
 	want := append(fixed[:len(fixed):len(fixed)], rest...)
 	if len(want) < 2 || len(want) > core.MaxCompositePaths || a.has(fixed, rest) {
@@ -264,7 +264,8 @@ func (u *IndexUse) utilizes(cols []column) {
 	for i, c := range cols {
 		spec.Specs[i] = c.text()
 	}
-	if !slices.ContainsFunc(u.UtilizedComposite, func(x CompositeIndex) bool { return slices.Equal(x.Specs, spec.Specs) }) {
+	same := func(x CompositeIndex) bool { return slices.Equal(x.Specs, spec.Specs) }
+	if !slices.ContainsFunc(u.UtilizedComposite, same) {
 		u.UtilizedComposite = append(u.UtilizedComposite, spec)
 	}
 }
