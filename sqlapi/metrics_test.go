@@ -142,7 +142,8 @@ func TestIndexMetrics(t *testing.T) {
 		{"SELECT TOP 10 c.id FROM c WHERE c.Item = 'value1234' AND c.Price > 2", "",
 			"/Item/?;/Price/?|||/Item ASC,/Price ASC|"},
 		{"SELECT c.id FROM c WHERE c.name = 'Tim' AND c.age > 15 AND c.town = 'Redmond' AND c.timestamp > 2349230183",
-			"", "/name/?;/age/?;/town/?;/timestamp/?|||/name ASC,/town ASC,/age ASC;/name ASC,/town ASC,/timestamp ASC|"},
+			"", "/name/?;/age/?;/town/?;/timestamp/?|||/name ASC,/town ASC,/age ASC;" +
+				"/name ASC,/town ASC,/timestamp ASC|"},
 		{"SELECT * FROM p WHERE p.price > 500 AND startsWith(p.name, 'Touring')", "", "/price/?;/name/?||||"},
 		{"SELECT * FROM c WHERE c.b = 1 OR c.n > 2 OR ARRAY_CONTAINS(c.tags, 3)", "", "/n/?;/tags/[]/?|/b/?|||"},
 		{"SELECT * FROM c WHERE c.y = 1 AND c.x = 2", "", "||/x ASC,/y DESC,/z ASC||"},

@@ -81,8 +81,8 @@ func TestPatchTexts(t *testing.T) {
 		{`{"op":"set","path":"/n","value":2},{"op":"replace","path":"/o/b","value":1}`,
 			"For Operation(2): Node(/o/b) to be replaced is absent."},
 		{`{"op":"remove","path":"/none"}`,
-			"For Operation(1): Node(/none) to be removed is absent. Note: it may also have been removed earlier in the " +
-				"transaction."},
+			"For Operation(1): Node(/none) to be removed is absent. Note: it may also have been removed earlier in " +
+				"the transaction."},
 		{`{"op":"remove","path":"/list/2"}`, "For Operation(1): Index(2) to operate on is out of array bounds"},
 		{`{"op":"replace","path":"/list/2","value":1}`, "For Operation(1): Node(/list/2) to be replaced is absent."},
 		{`{"op":"add","path":"/list/3","value":1}`, "For Operation(1): Index(3) to operate on is out of array bounds"},
