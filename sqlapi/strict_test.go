@@ -47,7 +47,6 @@ func TestStrict(t *testing.T) {
 		{`SELECT * FROM c`, false}, {`SELECT VALUE c.n + 1 FROM c WHERE c.n > 0`, false}, {`SELECT VALUE 1`, false},
 		{`SELECT VALUE ARRAY(SELECT DISTINCT TOP 2 VALUE x FROM x IN c.l) FROM c`, false},
 		{`SELECT * FROM c ORDER BY c.n`, true}, {`SELECT VALUE COUNT(1) FROM c`, true},
-		{`SELECT MAX(c.n) AS m FROM c`, true},
 		{`SELECT DISTINCT c.n FROM c`, true}, {`SELECT c.n FROM c GROUP BY c.n`, true},
 		{`SELECT * FROM c OFFSET 0 LIMIT 1`, true}, {`SELECT TOP 1 * FROM c`, true},
 		{`SELECT * FROM c WHERE c.pk = 'a' ORDER BY c.n`, false},
@@ -77,6 +76,18 @@ func TestStrict(t *testing.T) {
 		for _, id := range []string{"0", "1", "2"} {
 			strict.do("POST", docs, body, query, cross, "x-ms-documentdb-partitionkeyrangeid: "+id).is(200)
 		}
+	}
+	// Aggregates without VALUE are refused with other words, and without the plan, which clients ask for then.
+	for _, text := range []string{`SELECT MAX(c.n) AS m FROM c`, `SELECT COUNT(1), AVG(c.n) FROM c WHERE c.n > 0`,
+		`SELECT c.n, COUNT(1) AS x FROM c GROUP BY c.n`, `SELECT TOP 1 SUM(c.n) FROM c`} {
+		body := `{"query":"` + text + `"}`
+		loose.do("POST", docs, body, query, cross).is(200)
+		r := strict.do("POST", docs, body, query, cross).is(400).has(msgNotValue)
+		if r.h.Get("x-ms-substatus") != "" || strings.Contains(r.body, "additionalErrorInfo") {
+			t.Errorf("%s: %v %s", text, r.h, r.body)
+		}
+		strict.do("POST", docs, body, query, key("a")).is(200)
+		strict.do("POST", docs, body, query, cross, "x-ms-documentdb-partitionkeyrangeid: 1").is(200)
 	}
 	// A query that can't be planned is refused with the reason, and answered without strictness.
 	const whole = `{"query":"SELECT VALUE s FROM (SELECT DISTINCT c.n FROM c) s"}`
@@ -131,9 +142,12 @@ func TestStrictForClientsWithoutFeatures(t *testing.T) {
 		for _, version := range []string{"2017-11-15", "2018-09-17", "2018-12-31", "2020-07-15"} {
 			r := strict.do("POST", docs, `{"query":"`+text+`"}`, "x-ms-documentdb-isquery: True",
 				"x-ms-documentdb-query-enablecrosspartition: True", "x-ms-version: "+version).is(400)
-			if missing == "" || version >= "2018-12-31" {
+			switch plans := version >= asksForPlans; {
+			case plans && (missing == "NonValueAggregate" || missing == "GroupBy"):
+				r.has(msgNotValue)
+			case plans || missing == "":
 				r.sub("1004").has("additionalErrorInfo")
-			} else {
+			default:
 				r.has("Query contained " + missing + ", which the calling client does not support")
 				if strings.Contains(r.body, "additionalErrorInfo") {
 					t.Errorf("%s: %s", text, r.body)

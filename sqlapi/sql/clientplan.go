@@ -8,6 +8,8 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/expand"
 	"github.com/orrerydb/orrery/sqlapi/sql/gateway"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
 // QueryPlan returns the JSON of a query plan, which tells a client how to run the query over the partitions (package
@@ -46,6 +48,11 @@ func queryPlan(comp *expand.Computed, text string, params []Param, features []st
 
 // NeedsMerge reports whether the concatenated rows of the partitions are not yet the query's answer.
 func (pl *Plan) NeedsMerge() bool { return gateway.NeedsMerge(pl.p.q) }
+
+// NamesAggregates reports whether aggregates are members of the query's rows: SELECT without VALUE.
+func (pl *Plan) NamesAggregates() bool {
+	return slices.ContainsFunc(pl.p.q.Items, func(it syntax.SelectItem) bool { return shape.HasAggregate(it.Expr) })
+}
 
 // param returns the value of a parameter.
 func (pl *Plan) param(name string) value.Value {

@@ -61,6 +61,7 @@ type Count struct {
 type SelectItem struct {
 	Expr  Expr
 	Alias string
+	Named Span // the alias, or the expression when there is none
 	pos   Span
 }
 

@@ -258,7 +258,9 @@ func (p *parser) selectClause(q *Query) {
 func (p *parser) selectItem() SelectItem {
 	it := SelectItem{pos: p.tok.pos}
 	it.Expr = p.expr()
+	it.Named = Span{it.pos.start, p.prevEnd}
 	as := p.acceptKw("AS")
+	alias := p.tok.pos
 	switch {
 	case p.isIdent():
 		it.Alias = p.ident()
@@ -267,7 +269,9 @@ func (p *parser) selectItem() SelectItem {
 	case as:
 		p.unexpected()
 	}
-	it.pos.end = p.prevEnd
+	if it.pos.end = p.prevEnd; it.Alias != "" {
+		it.Named = alias
+	}
 	return it
 }
 
