@@ -177,11 +177,8 @@ func (c *Container) locate(buf []byte, pk PartitionKey, id value.Value) (identit
 			"The partition key has %d components, the container's definition has %d.", len(pk),
 			len(d.PartitionKey.Paths))
 	}
-	if d.PartitionKey.Scalar && slices.ContainsFunc(pk, composed) {
-		pk = slices.Clone(pk)
-		for i, v := range pk {
-			pk[i] = component(d, v)
-		}
+	if d.PartitionKey.Scalar {
+		pk = scalars(pk)
 	}
 	buf = epk.Place(buf[:0], d.PartitionKey.EPKKind(), pk)
 	np := len(buf)
@@ -239,20 +236,30 @@ func (c *Container) appendKey(dst PartitionKey, doc []byte) (PartitionKey, value
 	}
 	def := c.def.Load()
 	for _, segs := range def.KeyPaths() {
-		dst = append(dst, component(def, lookupSegs(doc, segs)))
+		dst = append(dst, lookupSegs(doc, segs))
+	}
+	if def.PartitionKey.Scalar {
+		dst = scalars(dst)
 	}
 	return dst, id, nil
 }
 
-// component returns the component of a partition key for the value that a document has at its path.
-func component(def *catalog.Container, v value.Value) value.Value {
-	if def.PartitionKey.Scalar && composed(v) {
-		return value.Undef()
+// scalars returns a partition key in which arrays and objects are missing values. It is a call in the paths of writes,
+// because its code would be in many places otherwise.
+//
+//go:noinline
+func scalars(pk PartitionKey) PartitionKey {
+	shared := true
+	for i := range pk {
+		if k := pk[i].Kind(); k == value.Array || k == value.Object {
+			if shared {
+				pk, shared = slices.Clone(pk), false
+			}
+			pk[i] = value.Undef()
+		}
 	}
-	return v
+	return pk
 }
-
-func composed(v value.Value) bool { return v.Kind() == value.Array || v.Kind() == value.Object }
 
 // KeyOf returns the partition key and id of a document. Their values point into the document, but for arrays and
 // objects that count as missing.
