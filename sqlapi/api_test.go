@@ -269,7 +269,8 @@ func TestContainerReplaceKeepsWhatIsFixed(t *testing.T) {
 	a := withContainer(t)
 	a.do("PUT", "/dbs/db/colls/c", `{"id":"c","defaultTtl":60}`).is(200).has(`"paths":["/pk"]`).has(`"defaultTtl":60`)
 	a.do("PUT", "/dbs/db/colls/c", `{"id":"c","partitionKey":{"paths":["/other"],"version":2}}`).is(400)
-	a.do("PUT", "/dbs/db/colls/c", `{"id":"c","uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a"]}]}}`).is(400)
+	a.do("PUT", "/dbs/db/colls/c", `{"id":"c","uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a"]}]}}`).is(403).has(
+		"The unique index cannot be modified.")
 	a.do("PUT", "/dbs/db/colls/absent", `{"id":"absent"}`).is(404)
 	a.do("PUT", "/dbs/db/colls/c", `{"id":"other"}`).is(400)
 	a.do("PUT", "/dbs/db/colls/c", `{"id":"c"}`, `If-Match: "stale"`).is(412)
@@ -278,6 +279,26 @@ func TestContainerReplaceKeepsWhatIsFixed(t *testing.T) {
 		t.Fatalf("%v", r.h)
 	}
 	a.do("GET", "/dbs/db/colls/c", "", "If-None-Match: "+r.h.Get("etag")).is(304)
+}
+
+// A strict server takes a replacement without the unique keys for one that removes them, as the service does.
+func TestContainerReplaceKeepsUniqueKeys(t *testing.T) {
+	const def = `{"id":"u","partitionKey":{"paths":["/pk"],"version":2}`
+	const keys = `,"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a"]}]}`
+	for _, strict := range []bool{false, true} {
+		a := strictAPI(t, strict)
+		a.do("POST", "/dbs/db/colls", def+keys+`}`).is(201)
+		a.do("PUT", "/dbs/db/colls/u", def+keys+`,"defaultTtl":60}`).is(200).has(`"paths":["/a"]`)
+		a.do("PUT", "/dbs/db/colls/u", def+strings.Replace(keys, "/a", "/b", 1)+`}`).is(403)
+		a.do("PUT", "/dbs/db/colls/u", def+`,"uniqueKeyPolicy":{"uniqueKeys":[]}}`).is(403)
+		if r := a.do("PUT", "/dbs/db/colls/u", def+`}`); strict {
+			r.is(403).has("The unique index cannot be modified. To change the unique index, remove the collection " +
+				"and re-create a new one.")
+		} else {
+			r.is(200).has(`"paths":["/a"]`)
+		}
+		a.do("GET", "/dbs/db/colls/u", "").is(200).has(`"paths":["/a"]`)
+	}
 }
 
 func TestRIDAddressing(t *testing.T) {
@@ -448,7 +469,10 @@ func TestReadFeed(t *testing.T) {
 	a.do("GET", docs, "", "x-ms-start-epk: zz").is(400)
 	a.do("GET", docs, "", "x-ms-start-epk: 1A", "x-ms-end-epk: 05").is(400)
 	a.do("GET", docs, "", "x-ms-continuation: rubbish").is(400)
-	a.do("GET", docs, "", "x-ms-max-item-count: 0").is(400)
+	a.do("GET", docs, "", "x-ms-max-item-count: 0").is(200)
+	for _, bad := range []string{"-2", "abc", "1.5", "99999999999"} {
+		a.do("GET", docs, "", "x-ms-max-item-count: "+bad).is(400).has("The input PageSize " + bad + " is invalid.")
+	}
 	a.do("GET", docs, "", "x-ms-max-item-count: many").is(400)
 }
 

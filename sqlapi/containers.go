@@ -185,7 +185,7 @@ func createContainer(c *call) error {
 	if err := c.ReadBody(maxBody); err != nil {
 		return err
 	}
-	spec, err := parseDefinition(c.Body, nil)
+	spec, err := parseDefinition(c.Body, nil, true)
 	if err != nil {
 		return err
 	}
@@ -341,7 +341,7 @@ func replaceContainer(c *call) error {
 		return err
 	}
 	old := ct.Spec()
-	spec, err := parseDefinition(c.Body, old)
+	spec, err := parseDefinition(c.Body, old, c.strict())
 	if err != nil {
 		return err
 	}

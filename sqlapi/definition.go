@@ -47,8 +47,8 @@ const systemKeyPath = "/_partitionKey"
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
 // parseDefinition reads and validates a container's definition. old is the present one when it is replaced, nil on
-// create.
-func parseDefinition(body []byte, old *core.ContainerSpec) (core.ContainerSpec, error) {
+// create. If whole is set, a replacement without the unique keys is refused as one that changes them.
+func parseDefinition(body []byte, old *core.ContainerSpec, whole bool) (core.ContainerSpec, error) {
 	var none core.ContainerSpec
 	var d definitionJSON
 	if err := json.Unmarshal(body, &d); err != nil {
@@ -77,7 +77,7 @@ func parseDefinition(body []byte, old *core.ContainerSpec) (core.ContainerSpec, 
 		return none, err
 	}
 	if old != nil {
-		if err := d.keepFixed(&spec, old); err != nil {
+		if err := d.keepFixed(&spec, old, whole); err != nil {
 			return none, err
 		}
 	}
@@ -109,15 +109,16 @@ func parseDefinition(body []byte, old *core.ContainerSpec) (core.ContainerSpec, 
 }
 
 // keepFixed refuses a replacement that changes the id, the partition key or the unique keys. What the client left out
-// stays.
-func (d *definitionJSON) keepFixed(spec, old *core.ContainerSpec) error {
+// stays; with whole, the unique keys may not be left out.
+func (d *definitionJSON) keepFixed(spec, old *core.ContainerSpec, whole bool) error {
 	switch {
 	case spec.ID != old.ID:
 		return status.New(status.BadRequest, "The id of a container cannot be changed.")
 	case !isNull(d.PartitionKey) && !sameDef(spec.PartitionKey, old.PartitionKey):
 		return status.New(status.BadRequest, "Document collection partition key cannot be changed.")
-	case !isNull(d.UniqueKeys) && !sameUnique(spec.UniqueKeys, old.UniqueKeys):
-		return status.New(status.BadRequest, "The unique key policy of a container cannot be changed.")
+	case (whole || !isNull(d.UniqueKeys)) && !sameUnique(spec.UniqueKeys, old.UniqueKeys):
+		return status.New(status.Forbidden, "The unique index cannot be modified. To change the unique index, remove "+
+			"the collection and re-create a new one.")
 	}
 	spec.PartitionKey, spec.UniqueKeys = old.PartitionKey, old.UniqueKeys
 	return nil
@@ -206,7 +207,8 @@ func checkAnalyticalTTL(raw json.RawMessage) error {
 func parseKeyDef(raw json.RawMessage) (core.PartitionKeyDef, error) {
 	var none core.PartitionKeyDef
 	if isNull(raw) {
-		return core.PartitionKeyDef{Paths: []string{systemKeyPath}, Kind: "Hash", Version: 2, SystemKey: true}, nil
+		return core.PartitionKeyDef{Paths: []string{systemKeyPath}, Kind: "Hash", Version: 2, SystemKey: true,
+			Scalar: true}, nil
 	}
 	var k struct {
 		Paths     []string        `json:"paths"`
@@ -223,7 +225,7 @@ func parseKeyDef(raw json.RawMessage) (core.PartitionKeyDef, error) {
 	if len(k.Paths) == 0 {
 		return bad("it has no path.")
 	}
-	def := core.PartitionKeyDef{Paths: k.Paths, Kind: "Hash", Version: 1, SystemKey: k.SystemKey}
+	def := core.PartitionKeyDef{Paths: k.Paths, Kind: "Hash", Version: 1, SystemKey: k.SystemKey, Scalar: true}
 	switch k.Kind {
 	case "", "Hash", "Range":
 		if len(k.Paths) > 1 {

@@ -20,7 +20,7 @@ func FuzzDefinition(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		spec, err := parseDefinition(body, nil)
+		spec, err := parseDefinition(body, nil, true)
 		if err != nil {
 			if code := status.CodeOf(err); code != status.BadRequest && code != status.NotFound {
 				t.Fatalf("%q: %v", body, err)

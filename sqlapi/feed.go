@@ -1,6 +1,10 @@
 package sqlapi
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/orrerydb/orrery/core/status"
+)
 
 // feedReply builds the envelope of a feed of resources other than items: {"_rid":..,"Name":[..],"_count":n}.
 type feedReply struct {
@@ -71,17 +75,20 @@ const (
 	largestPage = 1000 // for -1 ("the server picks"); a client may ask for more, up to the reply's size
 )
 
-// maxItems returns x-ms-max-item-count, or fallback when it is absent or -1.
+// maxItems returns x-ms-max-item-count, or fallback when it is absent or 0. For -1 it is at least largestPage.
 func (c *call) maxItems(fallback int) (int, error) {
 	v := header(c.In, hMaxItems)
 	if v == "" {
 		return fallback, nil
 	}
 	n, err := strconv.ParseInt(v, 10, 32)
-	if err != nil || n == 0 || n < -1 {
-		return 0, badHeader("x-ms-max-item-count", v)
-	}
-	if n == -1 {
+	switch {
+	case err != nil || n < -1:
+		return 0, status.New(status.BadRequest, "The input PageSize %s is invalid. Ensure to pass a valid page size "+
+			"which must be a positive integer or -1 for a dynamic page size", v)
+	case n == 0:
+		return fallback, nil
+	case n == -1:
 		return max(fallback, largestPage), nil
 	}
 	return int(n), nil

@@ -188,7 +188,7 @@ func appendIndexUse(dst []byte, u *sql.IndexUse, second bool) []byte {
 			}
 		})
 	}
-	composite := func(list []sql.CompositeIndex) {
+	composite := func(list []sql.CompositeIndex, precise string) {
 		each(len(list), func(i int) {
 			dst = append(dst, `"IndexSpecs":[`...)
 			for j, s := range list[i].Specs {
@@ -199,29 +199,29 @@ func appendIndexUse(dst []byte, u *sql.IndexUse, second bool) []byte {
 			}
 			dst = append(dst, ']')
 			if !second {
-				dst = append(dst, `,"IndexPreciseSet":true,"IndexImpactScore":"High"`...)
+				dst = append(dst, `,"IndexPreciseSet":`+precise+`,"IndexImpactScore":"High"`...)
 			}
 		})
 	}
 
 	if second {
 		dst = append(dst, `{"Utilized":{"SingleIndexes":`...)
-		single(u.Used)
+		single(u.Utilized)
 		dst = append(dst, `,"CompositeIndexes":`...)
-		composite(u.UsedComposite)
+		composite(u.UtilizedComposite, "true")
 		dst = append(dst, `},"Potential":{"SingleIndexes":`...)
 		single(u.Potential)
 		dst = append(dst, `,"CompositeIndexes":`...)
-		composite(u.PotentialComposite)
+		composite(u.PotentialComposite, "false")
 		return append(dst, `}}`...)
 	}
 	dst = append(dst, `{"UtilizedSingleIndexes":`...)
-	single(u.Used)
+	single(u.Utilized)
 	dst = append(dst, `,"PotentialSingleIndexes":`...)
 	single(u.Potential)
 	dst = append(dst, `,"UtilizedCompositeIndexes":`...)
-	composite(u.UsedComposite)
+	composite(u.UtilizedComposite, "true")
 	dst = append(dst, `,"PotentialCompositeIndexes":`...)
-	composite(u.PotentialComposite)
+	composite(u.PotentialComposite, "false")
 	return append(dst, '}')
 }

@@ -123,6 +123,82 @@ func TestQueryFigures(t *testing.T) {
 	}
 }
 
+// The index metrics are those that the service documents: all indexed paths of the filter are utilized, and the
+// composite indexes are those of all equalities and one range each. The query's key is the first path, without a
+// condition.
+func TestIndexMetrics(t *testing.T) {
+	a := newAPI(t)
+	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
+	a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk","/sub/k"],"kind":"MultiHash"},`+
+		`"indexingPolicy":{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/b/?"}],"compositeIndexes":[`+
+		`[{"path":"/x"},{"path":"/y","order":"descending"},{"path":"/z"}]],`+
+		`"spatialIndexes":[{"path":"/at/?","types":["Point"]}]}}`).is(201)
+	a.do("POST", docs, `{"id":"1","pk":"p","sub":{"k":1}}`, `x-ms-documentdb-partitionkey: ["p",1]`).is(201)
+	const full = `x-ms-documentdb-partitionkey: ["p",1]`
+	for _, x := range []struct{ text, key, use string }{
+		{"SELECT * FROM c", "", "||||"},
+		{"SELECT * FROM c", full, "/pk/?;/sub/k/?||||"},
+		{"SELECT * FROM c WHERE c.pk = 'p' AND c.id = '1'", full, "/pk/?;/sub/k/?;/id/?||||"},
+		{"SELECT TOP 10 c.id FROM c WHERE c.Item = 'value1234' AND c.Price > 2", "",
+			"/Item/?;/Price/?|||/Item ASC,/Price ASC|"},
+		{"SELECT c.id FROM c WHERE c.name = 'Tim' AND c.age > 15 AND c.town = 'Redmond' AND c.timestamp > 2349230183",
+			"", "/name/?;/age/?;/town/?;/timestamp/?|||/name ASC,/town ASC,/age ASC;" +
+				"/name ASC,/town ASC,/timestamp ASC|"},
+		{"SELECT * FROM p WHERE p.price > 500 AND startsWith(p.name, 'Touring')", "", "/price/?;/name/?||||"},
+		{"SELECT * FROM c WHERE c.b = 1 OR c.n > 2 OR ARRAY_CONTAINS(c.tags, 3)", "", "/n/?;/tags/[]/?|/b/?|||"},
+		{"SELECT * FROM c WHERE c.y = 1 AND c.x = 2", "", "||/x ASC,/y DESC,/z ASC||"},
+		{"SELECT * FROM c WHERE c.x = 2 AND c.y > 2 AND c.n = 3", "", "/x/?;/y/?;/n/?|||/x ASC,/n ASC,/y ASC|"},
+		{"SELECT * FROM c ORDER BY c.x DESC, c.y ASC", "", "||/x ASC,/y DESC,/z ASC||"},
+		{"SELECT * FROM c ORDER BY c.n", "", "/n/?||||"},
+		{"SELECT * FROM c WHERE ST_DISTANCE(c.at, {'type':'Point','coordinates':[1,2]}) < 5", "", "/at/?||||"},
+	} {
+		h := []string{"x-ms-documentdb-isquery: True", "x-ms-documentdb-query-enablecrosspartition: True",
+			"x-orrery-strict: none", "x-ms-cosmos-populateindexmetrics: true"}
+		if x.key != "" {
+			h = append(h, x.key)
+		}
+		r := a.do("POST", docs, `{"query":"`+x.text+`"}`, h...).is(200)
+		text, err := base64.StdEncoding.DecodeString(r.h.Get("x-ms-cosmos-index-utilization"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		type single struct{ IndexSpec, FilterExpression string }
+		type composite struct{ IndexSpecs []string }
+		var use struct {
+			UtilizedSingleIndexes, PotentialSingleIndexes       []single
+			UtilizedCompositeIndexes, PotentialCompositeIndexes []composite
+		}
+		if err := json.Unmarshal(text, &use); err != nil {
+			t.Fatal(err)
+		}
+		var got strings.Builder
+		for _, l := range [][]single{use.UtilizedSingleIndexes, use.PotentialSingleIndexes} {
+			for i, s := range l {
+				if i > 0 {
+					got.WriteString(";")
+				}
+				got.WriteString(s.IndexSpec)
+				if (s.FilterExpression == "") != (!strings.Contains(x.text, "WHERE") || s.IndexSpec == "/sub/k/?") {
+					t.Errorf("%s: condition %q on %s", x.text, s.FilterExpression, s.IndexSpec)
+				}
+			}
+			got.WriteString("|")
+		}
+		for _, l := range [][]composite{use.UtilizedCompositeIndexes, use.PotentialCompositeIndexes} {
+			for i, c := range l {
+				if i > 0 {
+					got.WriteString(";")
+				}
+				got.WriteString(strings.Join(c.IndexSpecs, ","))
+			}
+			got.WriteString("|")
+		}
+		if got.String() != x.use {
+			t.Errorf("%s:\n%s\n%s", x.text, got.String(), x.use)
+		}
+	}
+}
+
 // Following each advice makes the query use the index, and leaves no advice.
 func TestAdvice(t *testing.T) {
 	const def = `{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"indexingPolicy":`

@@ -128,6 +128,10 @@ func (c *call) partitionKey(dst core.PartitionKey, def *core.PartitionKeyDef, mo
 	return pk, err
 }
 
+// errFewComponents is for a key that is too short, and for none.
+var errFewComponents = status.WithSub(status.BadRequest, status.SubPartitionKeyMismatch, "The partition key supplied "+
+	"in x-ms-partitionkey header has fewer components than defined in the the collection.")
+
 // keyOf parses a partition key in the header's form and checks it against a container's definition.
 func keyOf(dst core.PartitionKey, text string, def *core.PartitionKeyDef, mode keyMode) (core.PartitionKey, error) {
 	if text == "" {
@@ -137,7 +141,7 @@ func keyOf(dst core.PartitionKey, text string, def *core.PartitionKeyDef, mode k
 		case def.SystemKey: // a container that was created without a key: all items have the key None
 			return append(dst, value.Undef()), nil
 		}
-		return nil, status.New(status.BadRequest, "PartitionKey value must be supplied for this operation.")
+		return nil, errFewComponents
 	}
 	pk, err := parsePartitionKey(dst, text)
 	if err != nil {
@@ -156,14 +160,12 @@ func keyOf(dst core.PartitionKey, text string, def *core.PartitionKeyDef, mode k
 		return nil, status.WithSub(status.BadRequest, status.SubPartitionKeyMismatch, "The partition key supplied "+
 			"in x-ms-partitionkey header has more components than defined in the the collection.")
 	case len(pk) < len(def.Paths) && mode == keyFull:
-		return nil, status.WithSub(status.BadRequest, status.SubPartitionKeyMismatch, "The partition key supplied "+
-			"in x-ms-partitionkey header has fewer components than defined in the the collection.")
+		return nil, errFewComponents
 	}
 	return pk, nil
 }
 
-// sameKey reports whether two keys name the same logical partition. An object or an array in an item's key is like no
-// key that a request can name: an item with it could never be read or deleted.
+// sameKey reports whether two keys name the same logical partition.
 func sameKey(a, b core.PartitionKey) bool {
 	if len(a) != len(b) {
 		return false

@@ -21,12 +21,14 @@ const subConditionNotMet = 1110
 
 var errCondition = status.WithSub(status.PreconditionFailed, subConditionNotMet, msgPrecondition)
 
-// patchOp is one operation of a patch. Its paths have stored names.
+// patchOp is one operation of a patch. Its paths have stored names; target and source are the paths as they were sent.
 type patchOp struct {
-	apply func(d doc.Doc, o *patchOp) (doc.Doc, error)
-	path  []string
-	from  []string
-	value value.Value
+	apply  func(d doc.Doc, o *patchOp) (doc.Doc, error)
+	target string
+	path   []string
+	source string
+	from   []string
+	value  value.Value
 }
 
 // patchKind is an entry of the registry of patch operations.
@@ -69,7 +71,7 @@ func (s *Server) parsePatch(ct *core.Container, body []byte) (p patch, err error
 				}
 				var ok bool
 				if condition, ok = json.String(raw); !ok {
-					return status.New(status.BadRequest, "The condition of a patch is not a string.")
+					return badPatch("The condition of a patch is not a string.")
 				}
 			}
 			return nil
@@ -83,14 +85,14 @@ func (s *Server) parsePatch(ct *core.Container, body []byte) (p patch, err error
 	}
 	err = json.EachElement(list, func(raw []byte) error {
 		if len(p.ops) == maxPatch {
-			return status.New(status.BadRequest, "The number of patch operations can't exceed '%d'.", maxPatch)
+			return status.New(status.BadRequest, "The number of patch operations cannot exceed %d", maxPatch)
 		}
-		o, err := parsePatchOp(ct, raw)
+		o, err := parsePatchOp(ct, raw, s.opt.Strict)
 		p.ops = append(p.ops, o)
 		return err
 	})
 	if err == nil && len(p.ops) == 0 {
-		err = status.New(status.BadRequest, "A patch needs at least one operation.")
+		err = badPatch("A patch needs at least one operation.")
 	}
 	if err == nil && condition != "" {
 		p.condition, err = sql.Compile("SELECT * "+condition, nil, s.env(ct))
@@ -98,8 +100,13 @@ func (s *Server) parsePatch(ct *core.Container, body []byte) (p patch, err error
 	return p, err
 }
 
-func parsePatchOp(ct *core.Container, raw []byte) (o patchOp, err error) {
-	var name, path, from string
+// badPatch returns an error in the words of the service, and then what is wrong.
+func badPatch(format string, args ...any) error {
+	return status.New(status.BadRequest, "Invalid patch request: check syntax of patch specification. "+format, args...)
+}
+
+func parsePatchOp(ct *core.Container, raw []byte, strict bool) (o patchOp, err error) {
+	var name string
 	hasPath, hasFrom := false, false
 	err = json.EachMember(raw, func(member string, raw []byte) (err error) {
 		ok := true
@@ -107,10 +114,10 @@ func parsePatchOp(ct *core.Container, raw []byte) (o patchOp, err error) {
 		case "op":
 			name, ok = json.String(raw)
 		case "path":
-			path, ok = json.String(raw)
+			o.target, ok = json.String(raw)
 			hasPath = true
 		case "from":
-			from, ok = json.String(raw)
+			o.source, ok = json.String(raw)
 			hasFrom = true
 		case "value":
 			if isExtended(ct) {
@@ -120,7 +127,7 @@ func parsePatchOp(ct *core.Container, raw []byte) (o patchOp, err error) {
 			}
 		}
 		if !ok {
-			return status.New(status.BadRequest, "The member %s of a patch operation is not a string.", member)
+			return badPatch("The member %s of an operation is not a string.", member)
 		}
 		return err
 	})
@@ -130,7 +137,7 @@ func parsePatchOp(ct *core.Container, raw []byte) (o patchOp, err error) {
 	k, ok := patchKinds[strings.ToLower(name)]
 	switch {
 	case !ok:
-		return o, status.New(status.BadRequest, "The patch operation '%s' is not supported.", clip(name))
+		return o, badPatch("The operation '%s' is not supported.", clip(name))
 	case !hasPath:
 		return o, missing("path")
 	case k.needsFrom && !hasFrom:
@@ -139,39 +146,45 @@ func parsePatchOp(ct *core.Container, raw []byte) (o patchOp, err error) {
 		return o, missing("value")
 	}
 	o.apply = k.apply
-	if o.path, err = patchPath(ct, path); err == nil && k.needsFrom {
-		o.from, err = patchPath(ct, from)
+	if o.path, err = patchPath(ct, o.target, strict); err == nil && k.needsFrom {
+		o.from, err = patchPath(ct, o.source, strict)
 	}
 	return o, err
 }
 
+// maxDigits is the length from which on the service refuses a name of digits only in a patch's path: it doesn't fit
+// into the 64 bits of an index.
+const maxDigits = 20
+
 // patchPath parses a JSON pointer and translates it to stored names. It refuses the id, the partition key and system
-// properties.
-func patchPath(ct *core.Container, pointer string) ([]string, error) {
+// properties; if strict, also long names that look like an index.
+func patchPath(ct *core.Container, pointer string, strict bool) ([]string, error) {
 	if len(pointer) < 2 || pointer[0] != '/' {
-		return nil, status.New(status.BadRequest, "The patch path '%s' must begin with '/' and name a property.",
-			clip(pointer))
+		return nil, badPatch("The path '%s' must begin with '/' and name a property.", clip(pointer))
 	}
 	segs := strings.Split(pointer[1:], "/")
 	if len(segs) > doc.DefaultMaxDepth {
-		return nil, status.New(status.BadRequest, "The patch path is nested too deeply.")
+		return nil, badPatch("A path is nested too deeply.")
 	}
 	for i, s := range segs {
 		segs[i] = strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
 		if strings.IndexByte(segs[i], 0) >= 0 {
-			return nil, status.New(status.BadRequest, "A name in a patch path holds U+0000.")
+			return nil, badPatch("A name in a path holds U+0000.")
+		}
+		if strict && len(s) >= maxDigits && strings.Trim(s, "0123456789") == "" {
+			return nil, status.New(status.BadRequest, "Token('%s') has length longer than expected.", clip(s))
 		}
 	}
 	stored, ok := doc.NoSQL.Stored(segs[0])
 	if !ok || stored == "_id" {
-		return nil, status.New(status.BadRequest,
-			"The patch path '%s' names a system property, which can't be changed.", clip(pointer))
+		return nil, status.New(status.BadRequest, "Invalid patch request: Cannot patch system property %s.",
+			clip(segs[0]))
 	}
 	segs[0] = stored
 	for _, key := range ct.KeyPaths() {
 		if isPrefix(key, segs) || isPrefix(segs, key) {
-			return nil, status.New(status.BadRequest, "The patch path '%s' concerns the partition key, which can't "+
-				"be changed.", clip(pointer))
+			return nil, status.New(status.BadRequest, "Invalid patch request: the path '%s' concerns the partition "+
+				"key, which can't be changed.", clip(pointer))
 		}
 	}
 	return segs, nil
@@ -215,20 +228,47 @@ func (p *patch) run(d doc.Doc) (doc.Doc, error) {
 	return d, checkTTL(doc.Get(d, "ttl"), p.expires)
 }
 
-var (
-	errPatchParent = status.New(status.BadRequest, "The path leads through something that does not exist or is no "+
-		"object or array.")
-	errPatchAbsent = status.New(status.BadRequest, "The path does not exist.")
-	errPatchIndex  = status.New(status.BadRequest, "The index is no position of the array.")
-	errPatchNumber = status.New(status.BadRequest, "An increment needs numbers.")
-	errPatchMove   = status.New(status.BadRequest, "The path of a move can't be a child of its from path.")
+var errPatchMove = status.New(status.BadRequest, "The path of a move can't be a child of its from path.")
+
+// The texts of these errors are the service's, and there are programs that look for parts of them.
+
+func patchAbsent(path, what string) error {
+	return status.New(status.BadRequest, "Node(%s) to be %s", clip(path), what)
+}
+
+const (
+	absentForReplace = "replaced is absent."
+	absentForRemove  = "removed is absent. Note: it may also have been removed earlier in the transaction."
+	absentForMove    = "moved is absent."
 )
 
-// parentOf returns the object or array that contains the last segment of a path. In an array that segment is an index
-// or "-".
-func parentOf(d doc.Doc, path []string) (value.Value, error) {
-	v := doc.Get(d, path[:len(path)-1]...)
-	last := path[len(path)-1]
+func patchIndex(index string) error {
+	return status.New(status.BadRequest, "Index(%s) to operate on is out of array bounds", clip(index))
+}
+
+func patchNumber(path string) error {
+	return status.New(status.BadRequest, "Node(%s) is not a number.", clip(path))
+}
+
+// patchParent returns the error for a path whose parent is missing, or is no object or array. It names the first
+// segment where that is so.
+func patchParent(d doc.Doc, o *patchOp, operation string) error {
+	at := 0
+	for at < len(o.path)-2 && isParent(doc.Get(d, o.path[:at+1]...)) {
+		at++
+	}
+	return status.New(status.BadRequest, "%s Operation can only create a child object of an existing node(array or "+
+		"object) and cannot create path recursively, no path found beyond: '%s'.", operation,
+		clip(strings.Split(o.target, "/")[at+1]))
+}
+
+func isParent(v value.Value) bool { return v.Kind() == value.Object || v.Kind() == value.Array }
+
+// parentOf returns the object or array that contains the last segment of an operation's path. In an array that segment
+// is an index or "-".
+func parentOf(d doc.Doc, o *patchOp, operation string) (value.Value, error) {
+	v := doc.Get(d, o.path[:len(o.path)-1]...)
+	last := o.path[len(o.path)-1]
 	switch v.Kind() {
 	case value.Object:
 		return v, nil
@@ -236,23 +276,23 @@ func parentOf(d doc.Doc, path []string) (value.Value, error) {
 		if last == "-" {
 			return v, nil
 		}
-		if _, ok := doc.Index(last); !ok {
-			return v, errPatchIndex
+		if i, ok := doc.Index(last); !ok || i > v.Len() {
+			return v, patchIndex(last)
 		}
 		return v, nil
 	}
-	return v, errPatchParent
+	return v, patchParent(d, o, operation)
 }
 
 func patchAdd(d doc.Doc, o *patchOp) (doc.Doc, error) {
-	if _, err := parentOf(d, o.path); err != nil {
+	if _, err := parentOf(d, o, "Add"); err != nil {
 		return nil, err
 	}
 	return doc.Insert(d, o.value, o.path...)
 }
 
 func patchSet(d doc.Doc, o *patchOp) (doc.Doc, error) {
-	v, err := parentOf(d, o.path)
+	v, err := parentOf(d, o, "Given")
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +302,7 @@ func patchSet(d doc.Doc, o *patchOp) (doc.Doc, error) {
 			return doc.Insert(d, o.value, o.path...)
 		}
 		if i, _ := doc.Index(last); i >= v.Len() {
-			return nil, errPatchIndex
+			return nil, patchIndex(last)
 		}
 	}
 	return doc.Set(d, o.value, o.path...)
@@ -270,14 +310,20 @@ func patchSet(d doc.Doc, o *patchOp) (doc.Doc, error) {
 
 func patchReplace(d doc.Doc, o *patchOp) (doc.Doc, error) {
 	if !doc.Get(d, o.path...).IsDefined() {
-		return nil, errPatchAbsent
+		if _, err := parentOf(d, o, "Given"); err != nil {
+			return nil, err
+		}
+		return nil, patchAbsent(o.target, absentForReplace)
 	}
 	return doc.Set(d, o.value, o.path...)
 }
 
 func patchRemove(d doc.Doc, o *patchOp) (doc.Doc, error) {
 	if !doc.Get(d, o.path...).IsDefined() {
-		return nil, errPatchAbsent
+		if v := doc.Get(d, o.path[:len(o.path)-1]...); v.Kind() == value.Array {
+			return nil, patchIndex(o.path[len(o.path)-1])
+		}
+		return nil, patchAbsent(o.target, absentForRemove)
 	}
 	return doc.Remove(d, o.path...)
 }
@@ -285,14 +331,14 @@ func patchRemove(d doc.Doc, o *patchOp) (doc.Doc, error) {
 // patchIncr adds to a number. A missing field is created. Integers stay integers while the sum fits.
 func patchIncr(d doc.Doc, o *patchOp) (doc.Doc, error) {
 	if !o.value.IsNumber() {
-		return nil, errPatchNumber
+		return nil, status.New(status.BadRequest, "The value of an increment is not a number.")
 	}
 	old := doc.Get(d, o.path...)
 	if !old.IsDefined() {
 		return patchSet(d, o)
 	}
 	if !old.IsNumber() || old.Kind() == value.Decimal {
-		return nil, errPatchNumber
+		return nil, patchNumber(o.target)
 	}
 	return doc.Set(d, sum(old, o.value), o.path...)
 }
@@ -314,7 +360,7 @@ func sum(a, b value.Value) value.Value {
 func patchMove(d doc.Doc, o *patchOp) (doc.Doc, error) {
 	v := doc.Get(d, o.from...)
 	if !v.IsDefined() {
-		return nil, errPatchAbsent
+		return nil, patchAbsent(o.source, absentForMove)
 	}
 	if len(o.path) > len(o.from) && isPrefix(o.from, o.path) {
 		return nil, errPatchMove
@@ -323,7 +369,7 @@ func patchMove(d doc.Doc, o *patchOp) (doc.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := parentOf(next, o.path); err != nil {
+	if _, err := parentOf(next, o, "Given"); err != nil {
 		return nil, err
 	}
 	return doc.Insert(next, v, o.path...)

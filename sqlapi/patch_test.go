@@ -66,6 +66,52 @@ func TestPatchRefused(t *testing.T) {
 	}
 }
 
+// The texts of refused patches are those that the service documents.
+func TestPatchTexts(t *testing.T) {
+	a := withContainer(t)
+	a.do("POST", docs, `{"id":"1","pk":"a","n":1,"s":"x","list":[1,[2]],"o":{"a":{}}}`, key("a")).is(201)
+	const noPath = " Operation can only create a child object of an existing node(array or object) and cannot create " +
+		"path recursively, no path found beyond: "
+	for _, x := range []struct{ op, want string }{
+		{`{"op":"add","path":"/none/x","value":1}`, "For Operation(1): Add" + noPath + "'none'."},
+		{`{"op":"set","path":"/o/none/x/y","value":1}`, "For Operation(1): Given" + noPath + "'none'."},
+		{`{"op":"replace","path":"/o/a/no~1ne/x","value":1}`, "For Operation(1): Given" + noPath + "'no~1ne'."},
+		{`{"op":"set","path":"/s/x","value":1}`, "For Operation(1): Given" + noPath + "'s'."},
+		{`{"op":"incr","path":"/none/x","value":1}`, "For Operation(1): Given" + noPath + "'none'."},
+		{`{"op":"set","path":"/n","value":2},{"op":"replace","path":"/o/b","value":1}`,
+			"For Operation(2): Node(/o/b) to be replaced is absent."},
+		{`{"op":"remove","path":"/none"}`,
+			"For Operation(1): Node(/none) to be removed is absent. Note: it may also have been removed earlier in " +
+				"the transaction."},
+		{`{"op":"remove","path":"/list/2"}`, "For Operation(1): Index(2) to operate on is out of array bounds"},
+		{`{"op":"replace","path":"/list/2","value":1}`, "For Operation(1): Node(/list/2) to be replaced is absent."},
+		{`{"op":"add","path":"/list/3","value":1}`, "For Operation(1): Index(3) to operate on is out of array bounds"},
+		{`{"op":"add","path":"/list/x","value":1}`, "For Operation(1): Index(x) to operate on is out of array bounds"},
+		{`{"op":"set","path":"/list/1/5","value":1}`,
+			"For Operation(1): Index(5) to operate on is out of array bounds"},
+		{`{"op":"incr","path":"/s","value":1}`, "For Operation(1): Node(/s) is not a number."},
+		{`{"op":"set","path":"/_ts","value":1}`, "Invalid patch request: Cannot patch system property _ts."},
+		{`{"op":"set","path":"/id","value":"1"}`, "Invalid patch request: Cannot patch system property id."},
+		{`{"op":"test","path":"/n","value":1}`, "Invalid patch request: check syntax of patch specification."},
+		{`{"op":"set","path":"n","value":1}`, "Invalid patch request: check syntax of patch specification."},
+		{strings.Repeat(`{"op":"incr","path":"/n","value":1},`, 10) + `{"op":"incr","path":"/n","value":1}`,
+			"The number of patch operations cannot exceed 10"},
+	} {
+		a.do("PATCH", docs+"/1", "["+x.op+"]", key("a")).is(400).has(`\"` + x.want)
+	}
+	// A name of 20 digits is refused by strictness, one of 19 isn't.
+	for _, strict := range []bool{false, true} {
+		b := strictAPI(t, strict)
+		b.do("PATCH", docs+"/1", `[{"op":"set","path":"/1234567890123456789","value":1}]`, key("a")).is(200)
+		const long = `[{"op":"set","path":"/12345678901234567890","value":1}]`
+		if r := b.do("PATCH", docs+"/1", long, key("a")); !strict {
+			r.is(200)
+		} else {
+			r.is(400).has("Token('12345678901234567890') has length longer than expected")
+		}
+	}
+}
+
 func TestPatchInBatch(t *testing.T) {
 	a := withContainer(t)
 	a.do("POST", docs, `[{"operationType":"Create","resourceBody":{"id":"1","pk":"a","n":1}},`+

@@ -35,7 +35,7 @@ func queryPlan(c *call) error {
 		return err
 	}
 	body, err := sql.QueryPlanOf(c.s.computed.of(ct), spec.text, spec.params, features, def, pk != nil &&
-		len(pk) == len(def.Paths))
+		len(pk) == len(def.Paths), c.strict())
 	if err != nil {
 		return err
 	}

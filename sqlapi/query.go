@@ -1,6 +1,8 @@
 package sqlapi
 
 import (
+	"slices"
+
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/exec"
@@ -47,6 +49,9 @@ func parseQuery(body []byte) (q querySpec, err error) {
 			}
 			return json.EachElement(raw, func(raw []byte) error {
 				p, err := readParam(raw)
+				if slices.ContainsFunc(q.params, func(o sql.Param) bool { return o.Name == p.Name }) {
+					return status.New(status.BadRequest, "Specified duplicate parameter name '%s'.", p.Name)
+				}
 				q.params = append(q.params, p)
 				return err
 			})
@@ -127,8 +132,9 @@ func readParam(raw []byte) (p sql.Param, err error) {
 		}
 		return nil
 	})
-	if err == nil && p.Name == "" {
-		err = status.New(status.BadRequest, "A query parameter has no name.")
+	if err == nil && (len(p.Name) < 2 || p.Name[0] != '@') {
+		err = status.New(status.BadRequest, "Parameter names should be in the format of symbol '@' followed by a "+
+			"valid identifier")
 	}
 	return p, err
 }
@@ -183,7 +189,7 @@ func queryItems(c *call) error {
 	if merge, err := c.admitQuery(ct, spec, plan, &s); err != nil {
 		return err
 	} else if merge {
-		return c.refuseMerge(ct, spec)
+		return c.refuseMerge(ct, spec, plan)
 	}
 	compiled := c.s.clock.Now()
 	req, err := c.queryRequest(&s, size)
@@ -215,6 +221,9 @@ func (c *call) admitQuery(ct *core.Container, spec querySpec, plan *sql.Plan, s 
 	}
 	if !c.strict() {
 		return false, nil
+	}
+	if err := plan.Inner(); err != nil {
+		return false, err
 	}
 	if plan.NeedsMerge() {
 		cross, err := c.isCross(ct, s)

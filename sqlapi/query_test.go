@@ -95,6 +95,14 @@ func TestRefusedQueries(t *testing.T) {
 		`{"query":"SELECT 1","parameters":[{"name":"@a","value":nope}]}`, `{"query":"SELECT \ud800x"} x`} {
 		a.do("POST", docs, b, isQuery, cross).is(400)
 	}
+	for params, text := range map[string]string{
+		`{"name":"a","value":1}`: "Parameter names should be in the format of symbol '@' followed by a valid identifier",
+		`{"name":"@"}`:           "Parameter names should be in the format of symbol '@'",
+		`{"name":"@a","value":1},{"name":"@b"},{"name":"@a","value":1}`: "Specified duplicate parameter name '@a'.",
+	} {
+		a.do("POST", docs, `{"query":"SELECT * FROM c WHERE c.n = @a","parameters":[`+params+`]}`, isQuery, cross).is(
+			400).has(text)
+	}
 	a.query("SELECT * FROM c", cross, "x-ms-continuation: rubbish").is(400)
 	a.query("SELECT '"+strings.Repeat("x", maxBody)+"'", cross).is(413)
 }

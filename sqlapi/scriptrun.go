@@ -46,6 +46,9 @@ func executeProcedure(c *call) error {
 	if err != nil {
 		return err
 	}
+	if header(c.In, hPartitionKey) == "" && !ct.Spec().PartitionKey.SystemKey {
+		return status.New(status.BadRequest, "PartitionKey value must be supplied for this operation.")
+	}
 	var room [maxKeyPaths]value.Value
 	pk, err := c.partitionKey(room[:0], &ct.Spec().PartitionKey, keyFull)
 	if err != nil {

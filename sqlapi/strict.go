@@ -56,19 +56,28 @@ const asksForPlans = "2018-12-31"
 // mergedByAll is what clients of before asksForPlans can merge.
 var mergedByAll = []string{"Aggregate", "OrderBy", "MultipleOrderBy", "Top"}
 
+// msgNotValue has the words by which clients know that they need the plan of a query whose aggregates are members of
+// its rows.
+const msgNotValue = "Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates."
+
 // refuseMerge answers 400/1004 with the query's plan. If the query has no plan, or the client can't merge by it, it
-// answers the reason.
-func (c *call) refuseMerge(ct *core.Container, spec querySpec) error {
+// answers the reason. As from the service, the answer to a query with aggregates and without VALUE has no plan and no
+// sub-status: clients that can merge it ask for the plan, and those that can't fail.
+func (c *call) refuseMerge(ct *core.Container, spec querySpec, plan *sql.Plan) error {
 	var features []string // nil: any
 	if v := header(c.In, hVersion); v != "" && v < asksForPlans {
 		features = mergedByAll
 	}
-	plan, err := sql.QueryPlanOf(c.s.computed.of(ct), spec.text, spec.params, features, ct.Spec().PartitionKey, false)
+	text, err := sql.QueryPlanOf(c.s.computed.of(ct), spec.text, spec.params, features, ct.Spec().PartitionKey, false,
+		true)
 	if err != nil {
 		return err
 	}
+	if plan.NamesAggregates() {
+		return status.New(status.BadRequest, msgNotValue)
+	}
 	c.sub = subNotServable
-	extra := cjson.AppendString([]byte(`,"additionalErrorInfo":`), string(plan))
+	extra := cjson.AppendString([]byte(`,"additionalErrorInfo":`), string(text))
 	_, name := httpStatus(status.BadRequest)
 	c.errorBody(name, msgNotServable, extra)
 	return c.send(http.StatusBadRequest)

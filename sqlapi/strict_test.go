@@ -45,9 +45,8 @@ func TestStrict(t *testing.T) {
 		refused bool
 	}{
 		{`SELECT * FROM c`, false}, {`SELECT VALUE c.n + 1 FROM c WHERE c.n > 0`, false}, {`SELECT VALUE 1`, false},
-		{`SELECT VALUE ARRAY(SELECT VALUE x FROM x IN c.l ORDER BY x) FROM c`, false},
+		{`SELECT VALUE ARRAY(SELECT DISTINCT TOP 2 VALUE x FROM x IN c.l) FROM c`, false},
 		{`SELECT * FROM c ORDER BY c.n`, true}, {`SELECT VALUE COUNT(1) FROM c`, true},
-		{`SELECT MAX(c.n) AS m FROM c`, true},
 		{`SELECT DISTINCT c.n FROM c`, true}, {`SELECT c.n FROM c GROUP BY c.n`, true},
 		{`SELECT * FROM c OFFSET 0 LIMIT 1`, true}, {`SELECT TOP 1 * FROM c`, true},
 		{`SELECT * FROM c WHERE c.pk = 'a' ORDER BY c.n`, false},
@@ -78,6 +77,18 @@ func TestStrict(t *testing.T) {
 			strict.do("POST", docs, body, query, cross, "x-ms-documentdb-partitionkeyrangeid: "+id).is(200)
 		}
 	}
+	// Aggregates without VALUE are refused with other words, and without the plan, which clients ask for then.
+	for _, text := range []string{`SELECT MAX(c.n) AS m FROM c`, `SELECT COUNT(1), AVG(c.n) FROM c WHERE c.n > 0`,
+		`SELECT c.n, COUNT(1) AS x FROM c GROUP BY c.n`, `SELECT TOP 1 SUM(c.n) FROM c`} {
+		body := `{"query":"` + text + `"}`
+		loose.do("POST", docs, body, query, cross).is(200)
+		r := strict.do("POST", docs, body, query, cross).is(400).has(msgNotValue)
+		if r.h.Get("x-ms-substatus") != "" || strings.Contains(r.body, "additionalErrorInfo") {
+			t.Errorf("%s: %v %s", text, r.h, r.body)
+		}
+		strict.do("POST", docs, body, query, key("a")).is(200)
+		strict.do("POST", docs, body, query, cross, "x-ms-documentdb-partitionkeyrangeid: 1").is(200)
+	}
 	// A query that can't be planned is refused with the reason, and answered without strictness.
 	const whole = `{"query":"SELECT VALUE s FROM (SELECT DISTINCT c.n FROM c) s"}`
 	loose.do("POST", docs, whole, query, cross).is(200)
@@ -89,6 +100,31 @@ func TestStrict(t *testing.T) {
 		`x-ms-documentdb-partitionkey: ["x"]`).is(200)
 	strict.do("POST", "/dbs/db/colls/h/docs", `{"query":"SELECT * FROM c ORDER BY c.n"}`, query, cross).is(
 		400).sub("1004")
+}
+
+// ORDER BY and OFFSET LIMIT in sub-queries are refused as in the service: with all of them and their places, for
+// queries and plans, whatever partitions are asked for. Without strictness they are answered.
+func TestStrictSubqueries(t *testing.T) {
+	loose, strict := strictAPI(t, false), strictAPI(t, true)
+	const order, limit = `\"code\":\"SC2202\",\"message\":\"'ORDER BY' is not supported in subqueries.\"`,
+		`\"code\":\"SC2204\",\"message\":\"'OFFSET LIMIT' clause is not supported in subqueries.\"`
+	at := func(start, end int) string {
+		return fmt.Sprintf(`{\"severity\":\"Error\",\"location\":{\"start\":%d,\"end\":%d},`, start, end)
+	}
+	for text, want := range map[string]string{
+		"SELECT VALUE ARRAY(SELECT VALUE x FROM x IN c.l ORDER BY x DESC) FROM c": at(48, 63) + order + "}]}",
+		"SELECT VALUE s FROM (SELECT VALUE c FROM c ORDER BY c.n ASC OFFSET 0 LIMIT 5) s": at(43, 59) + order +
+			"}," + at(60, 76) + limit + "}]}",
+		"SELECT * FROM c WHERE EXISTS(SELECT 1 FROM x IN c.l OFFSET 1 LIMIT 2)": at(52, 68) + limit + "}]}",
+		"SELECT FIRST(SELECT VALUE x FROM x IN c.l ORDER BY x) AS f FROM c JOIN (SELECT VALUE y FROM y IN c.l " +
+			"ORDER BY y.a, y.b) z": at(42, 52) + order + "}," + at(101, 118) + order + "}]}",
+	} {
+		for _, h := range []string{key("a"), "x-ms-documentdb-query-enablecrosspartition: True",
+			"x-ms-cosmos-is-query-plan-request: True"} {
+			strict.do("POST", docs, `{"query":"`+text+`"}`, "x-ms-documentdb-isquery: True", h).is(400).has(want)
+		}
+		loose.do("POST", docs, `{"query":"`+text+`"}`, "x-ms-documentdb-isquery: True", key("a")).is(200)
+	}
 }
 
 // A client of a version that merges by the plan of the refusal gets none that it can't merge by.
@@ -106,9 +142,12 @@ func TestStrictForClientsWithoutFeatures(t *testing.T) {
 		for _, version := range []string{"2017-11-15", "2018-09-17", "2018-12-31", "2020-07-15"} {
 			r := strict.do("POST", docs, `{"query":"`+text+`"}`, "x-ms-documentdb-isquery: True",
 				"x-ms-documentdb-query-enablecrosspartition: True", "x-ms-version: "+version).is(400)
-			if missing == "" || version >= "2018-12-31" {
+			switch plans := version >= asksForPlans; {
+			case plans && (missing == "NonValueAggregate" || missing == "GroupBy"):
+				r.has(msgNotValue)
+			case plans || missing == "":
 				r.sub("1004").has("additionalErrorInfo")
-			} else {
+			default:
 				r.has("Query contained " + missing + ", which the calling client does not support")
 				if strings.Contains(r.body, "additionalErrorInfo") {
 					t.Errorf("%s: %s", text, r.body)
@@ -151,7 +190,7 @@ func TestStrictIndexes(t *testing.T) {
 		{"d", "SELECT * FROM c ORDER BY c.a, c.b", composite, ""},
 		{"d", "SELECT * FROM c ORDER BY c.a, c.a", composite, ""},
 		{"d", "SELECT * FROM c ORDER BY c.a", "", ""},
-		{"d", "SELECT VALUE ARRAY(SELECT VALUE i FROM i IN c.l ORDER BY i.a, i.b) FROM c", "", ""},
+		{"d", "SELECT VALUE ARRAY(SELECT VALUE i FROM i IN c.l) FROM c ORDER BY c.a", "", ""},
 		{"d", "SELECT * FROM c ORDER BY c._etag", excluded, ""},
 		{"d", "SELECT * FROM c ORDER BY c._ts", "", ""},
 		{"d", "SELECT * FROM c ORDER BY c.low", excluded, ""}, // "/*" doesn't cover computed properties

@@ -60,6 +60,10 @@ type PartitionKeyDef struct {
 	Version   int      `json:"version"`             // 1 or 2
 	Versioned bool     `json:"versioned,omitempty"` // version 1 was given, so it is shown
 	SystemKey bool     `json:"systemKey,omitempty"`
+
+	// Scalar says that an array or object at a path counts as a missing value, as in the service. Definitions of
+	// before this field lack it, and so do those of MongoDB, whose shard keys may be documents.
+	Scalar bool `json:"scalar,omitempty"`
 }
 
 // EPKKind returns how the key is hashed.

@@ -19,8 +19,7 @@ func (x *chooser) on(col *index.Column, cs []*access.Pred, most int) (eq, rng *a
 			continue
 		}
 		switch {
-		case c.Op == access.OpIn && len(c.Vals) <= most &&
-			(c.OfKey || !access.Missing(c.Vals)):
+		case c.Op == access.OpIn && len(c.Vals) <= most && !access.Missing(c.Vals):
 			if eq == nil || len(c.Vals) < len(eq.Vals) {
 				eq = c
 			}
@@ -237,8 +236,7 @@ func (x *chooser) compositeInPartition() (access.Plan, bool) {
 	paths := x.KeyPaths()[:len(r.PK)]
 	all := make([]*access.Pred, 0, len(r.PK)+len(cs))
 	for i, segs := range paths {
-		all = append(all, &access.Pred{Op: access.OpIn, Path: access.Path{Segs: segs}, Vals: r.PK[i : i+1],
-			OfKey: true})
+		all = append(all, &access.Pred{Op: access.OpIn, Path: access.Path{Segs: segs}, Vals: r.PK[i : i+1]})
 	}
 	for _, c := range cs {
 		if !slices.ContainsFunc(paths, func(segs []string) bool { return slices.Equal(segs, c.Path.Segs) }) {

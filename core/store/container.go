@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/binary"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -176,6 +177,9 @@ func (c *Container) locate(buf []byte, pk PartitionKey, id value.Value) (identit
 			"The partition key has %d components, the container's definition has %d.", len(pk),
 			len(d.PartitionKey.Paths))
 	}
+	if d.PartitionKey.Scalar {
+		pk = scalars(pk)
+	}
 	buf = epk.Place(buf[:0], d.PartitionKey.EPKKind(), pk)
 	np := len(buf)
 	for _, v := range pk {
@@ -230,13 +234,35 @@ func (c *Container) appendKey(dst PartitionKey, doc []byte) (PartitionKey, value
 		return nil, id, status.New(status.BadRequest, "The input content is invalid because the required properties "+
 			"- 'id; ' - are missing")
 	}
-	for _, segs := range c.keyPaths() {
+	def := c.def.Load()
+	for _, segs := range def.KeyPaths() {
 		dst = append(dst, lookupSegs(doc, segs))
+	}
+	if def.PartitionKey.Scalar {
+		dst = scalars(dst)
 	}
 	return dst, id, nil
 }
 
-// KeyOf returns the partition key and id of a document; they point into it.
+// scalars returns a partition key in which arrays and objects are missing values. It is a call in the paths of writes,
+// because its code would be in many places otherwise.
+//
+//go:noinline
+func scalars(pk PartitionKey) PartitionKey {
+	shared := true
+	for i := range pk {
+		if k := pk[i].Kind(); k == value.Array || k == value.Object {
+			if shared {
+				pk, shared = slices.Clone(pk), false
+			}
+			pk[i] = value.Undef()
+		}
+	}
+	return pk
+}
+
+// KeyOf returns the partition key and id of a document. Their values point into the document, but for arrays and
+// objects that count as missing.
 func (c *Container) KeyOf(doc []byte) (PartitionKey, value.Value, error) { return c.keyOf(doc) }
 
 func lookupSegs(doc []byte, segs []string) value.Value {

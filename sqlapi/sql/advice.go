@@ -41,10 +41,31 @@ func (a *adviser) advise(line string) {
 	}
 }
 
-// singles finds the paths of the filter and of ORDER BY that the policy doesn't index.
+// key finds the paths of the partition key that the request is restricted to.
+func (a *adviser) key(q *exec.Query) {
+	for i := range q.PK {
+		a.utilized(access.Path{Segs: a.c.KeyPaths()[i]})
+	}
+}
+
+// utilized adds an indexed path, unless a composite index that has it serves the query.
+func (a *adviser) utilized(p access.Path) {
+	text := pathText(p.Segs)
+	if !slices.ContainsFunc(a.use.UtilizedComposite, func(c CompositeIndex) bool {
+		return slices.Contains(c.Specs, text+" ASC") || slices.Contains(c.Specs, text+" DESC")
+	}) {
+		a.use.single(&a.use.Utilized, p, a.pl)
+	}
+}
+
+// singles finds the paths of the filter and of ORDER BY that the policy indexes, and those that it doesn't.
 func (a *adviser) singles(q *exec.Query) {
 	missing := func(p access.Path) {
-		if len(p.Segs) == 0 || p.Segs[0] == "" || p.Segs[0][0] == 0 || a.c.Indexes(p) {
+		if len(p.Segs) == 0 || p.Segs[0] == "" || p.Segs[0][0] == 0 {
+			return
+		}
+		if a.c.Indexes(p) {
+			a.utilized(p)
 			return
 		}
 		if !a.use.single(&a.use.Potential, p, a.pl) {
@@ -86,7 +107,11 @@ func (a *adviser) singles(q *exec.Query) {
 // places adds the spatial index that a condition on geometries could use.
 func (a *adviser) places(p *access.Pred) {
 	planar := p.Region.Planar()
-	if a.c.IndexesPlaces(p.Path, planar) || !a.use.single(&a.use.Potential, p.Path, a.pl) {
+	if a.c.IndexesPlaces(p.Path, planar) {
+		a.utilized(p.Path)
+		return
+	}
+	if !a.use.single(&a.use.Potential, p.Path, a.pl) {
 		return
 	}
 	advice := "add " + pathText(p.Path.Segs) + "/* to spatialIndexes"
@@ -100,6 +125,14 @@ func (a *adviser) places(p *access.Pred) {
 type column struct {
 	path string
 	desc bool
+}
+
+// text returns the column as the service prints it, such as "/a ASC".
+func (c column) text() string {
+	if c.desc {
+		return c.path + " DESC"
+	}
+	return c.path + " ASC"
 }
 
 // composites finds the composite index for ORDER BY, preceded by the paths that the filter fixes to one value, or the
@@ -120,29 +153,36 @@ func (a *adviser) composites(q *exec.Query) {
 	fixed = slices.DeleteFunc(fixed, func(f column) bool {
 		return slices.ContainsFunc(order, func(o column) bool { return o.path == f.path })
 	})
-	var want []column
 	switch {
 	case len(order) > 1:
-		if want = order; len(fixed) > 0 && a.has(append(fixed, order...)) {
-			return
+		if len(fixed) == 0 || !a.has(fixed, order) {
+			a.composite(nil, order)
 		}
 	case len(order) == 1 && len(fixed) > 0 && a.use.Sorted:
-		want = append(fixed, order...)
+		a.composite(fixed, order)
 	case len(order) == 0 && len(fixed)+len(ranged) > 1 && len(fixed) > 0 && a.use.Access != access.Points.String():
-		want = append(fixed, ranged[:min(1, len(ranged))]...)
+		if len(ranged) == 0 {
+			a.composite(fixed, nil)
+		}
+		for _, r := range ranged { // one index can serve only one of them
+			a.composite(fixed, []column{r})
+			a.helps = false // one index is advised
+		}
 	}
-	if len(want) < 2 || len(want) > core.MaxCompositePaths || a.has(want) {
+}
+
+// composite adds the composite index that serves equalities on the paths fixed, and then an order or a range on rest.
+// It is one of the policy, or one that would help.
+func (a *adviser) composite(fixed, rest []column) {
+	want := append(fixed[:len(fixed):len(fixed)], rest...)
+	if len(want) < 2 || len(want) > core.MaxCompositePaths || a.has(fixed, rest) {
 		return
 	}
 	spec := CompositeIndex{}
 	text := make([]string, len(want))
 	for i, w := range want {
-		dir := " ASC"
-		if w.desc {
-			dir = " DESC"
-		}
-		spec.Specs = append(spec.Specs, w.path+dir)
-		text[i] = w.path + strings.ToLower(dir)
+		spec.Specs = append(spec.Specs, w.text())
+		text[i] = w.path + strings.ToLower(w.text()[len(w.path):])
 	}
 	a.use.PotentialComposite = append(a.use.PotentialComposite, spec)
 	if a.helps {
@@ -178,21 +218,54 @@ func (a *adviser) conditions(p *access.Pred) (fixed, ranged []column) {
 	return fixed, slices.DeleteFunc(ranged, func(r column) bool { return slices.Contains(fixed, r) })
 }
 
-// has reports whether the policy has a composite index that begins with these columns, in the same directions or all in
-// the opposite directions.
-func (a *adviser) has(want []column) bool {
-	return slices.ContainsFunc(a.policy.Composite, func(fields []struct{ Path, Order string }) bool {
-		if len(fields) < len(want) {
+// has reports whether the policy has a composite index that begins with the paths fixed, in any order and direction,
+// and goes on with rest, in the same directions or all in the opposite ones. Such an index is utilized.
+func (a *adviser) has(fixed, rest []column) bool {
+	for _, fields := range a.policy.Composite {
+		if len(fields) < len(fixed)+len(rest) {
+			continue
+		}
+		cols := make([]column, len(fields))
+		for i, f := range fields {
+			segs, err := core.ParsePath(strings.TrimSuffix(f.Path, "/?"))
+			if err != nil {
+				cols = nil
+				break
+			}
+			cols[i] = column{pathText(segs), strings.EqualFold(f.Order, "descending")}
+		}
+		if cols != nil && begins(cols, fixed, rest) {
+			a.use.utilizes(cols)
+			return true
+		}
+	}
+	return false
+}
+
+// begins reports whether the columns of an index begin with fixed and go on with rest.
+func begins(cols, fixed, rest []column) bool {
+	for _, f := range fixed {
+		if !slices.ContainsFunc(cols[:len(fixed)], func(c column) bool { return c.path == f.path }) {
 			return false
 		}
-		for i, w := range want {
-			segs, err := core.ParsePath(strings.TrimSuffix(fields[i].Path, "/?"))
-			down := strings.EqualFold(fields[i].Order, "descending")
-			first := strings.EqualFold(fields[0].Order, "descending")
-			if err != nil || pathText(segs) != w.path || (down == w.desc) != (first == want[0].desc) {
-				return false
-			}
+	}
+	for i, r := range rest {
+		c, first := cols[len(fixed)+i], cols[len(fixed)]
+		if c.path != r.path || (c.desc == r.desc) != (first.desc == rest[0].desc) {
+			return false
 		}
-		return true
-	})
+	}
+	return true
+}
+
+// utilizes adds a composite index of the policy, unless the list has it already.
+func (u *IndexUse) utilizes(cols []column) {
+	spec := CompositeIndex{make([]string, len(cols))}
+	for i, c := range cols {
+		spec.Specs[i] = c.text()
+	}
+	same := func(x CompositeIndex) bool { return slices.Equal(x.Specs, spec.Specs) }
+	if !slices.ContainsFunc(u.UtilizedComposite, same) {
+		u.UtilizedComposite = append(u.UtilizedComposite, spec)
+	}
 }

@@ -8,28 +8,35 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/sqlapi/sql/expand"
 	"github.com/orrerydb/orrery/sqlapi/sql/gateway"
+	"github.com/orrerydb/orrery/sqlapi/sql/shape"
+	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
 // QueryPlan returns the JSON of a query plan, which tells a client how to run the query over the partitions (package
 // gateway). features are those that the client supports. The plan is refused when the query needs another one. nil
 // features are not checked.
 func QueryPlan(text string, params []Param, features []string, def core.PartitionKeyDef) ([]byte, error) {
-	return queryPlan(nil, text, params, features, def, false)
+	return queryPlan(nil, text, params, features, def, false, false)
 }
 
 // QueryPlanOf is QueryPlan for a container with computed properties or embeddings. bound is true when the request names
 // a whole partition key. One partition then gives all rows, whatever the filter is. The ranges of the plan still come
 // from the filter.
 func QueryPlanOf(comp *expand.Computed, text string, params []Param, features []string, def core.PartitionKeyDef,
-	bound bool) ([]byte, error) {
-	return queryPlan(comp.OnlyEmbeddings(), text, params, features, def, bound)
+	bound, strict bool) ([]byte, error) {
+	return queryPlan(comp.OnlyEmbeddings(), text, params, features, def, bound, strict)
 }
 
 func queryPlan(comp *expand.Computed, text string, params []Param, features []string, def core.PartitionKeyDef,
-	bound bool) ([]byte, error) {
+	bound, strict bool) ([]byte, error) {
 	pl, err := compileFor(text, params, &Env{Computed: comp})
 	if err != nil {
 		return nil, err
+	}
+	if strict {
+		if err := pl.Inner(); err != nil {
+			return nil, err
+		}
 	}
 	offset, limit, err := pl.window()
 	if err != nil {
@@ -41,6 +48,11 @@ func queryPlan(comp *expand.Computed, text string, params []Param, features []st
 
 // NeedsMerge reports whether the concatenated rows of the partitions are not yet the query's answer.
 func (pl *Plan) NeedsMerge() bool { return gateway.NeedsMerge(pl.p.q) }
+
+// NamesAggregates reports whether aggregates are members of the query's rows: SELECT without VALUE.
+func (pl *Plan) NamesAggregates() bool {
+	return slices.ContainsFunc(pl.p.q.Items, func(it syntax.SelectItem) bool { return shape.HasAggregate(it.Expr) })
+}
 
 // param returns the value of a parameter.
 func (pl *Plan) param(name string) value.Value {

@@ -11,16 +11,21 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
-// IndexUse tells how the items of a page were found. It has the access path, the indexes that were used, the indexes
-// that the query could use if the indexing policy had them, and advice on the policy.
+// IndexUse tells how the items of a page were found. It has the access path and the indexes that were used, advice on
+// the policy, and the index metrics of the service. These depend on the text of the query and the policy only, so that
+// they are the same for every page: the indexes that serve the partition key, the filter and the order, and those that
+// would, if the policy had them.
 type IndexUse struct {
 	Access string // kind of the access path
 	Why    string // why it was chosen
 	Sorted bool   // the rows were sorted
 	Slots  int    // slots visited
 
-	Used, Potential                   []SingleIndex
-	UsedComposite, PotentialComposite []CompositeIndex
+	Used          []SingleIndex
+	UsedComposite []CompositeIndex
+
+	Utilized, Potential                   []SingleIndex
+	UtilizedComposite, PotentialComposite []CompositeIndex
 
 	Advice []string // changes of the policy that would make the query cheaper
 }
@@ -39,17 +44,20 @@ func (pl *Plan) indexUse(c *core.Container, q *exec.Query, s *exec.Stats) *Index
 	if plan.Leaf != nil {
 		u.single(&u.Used, plan.Leaf.Path, pl)
 		u.composite(plan.Leaf.Comp)
+		u.UtilizedComposite = slices.Clone(u.UsedComposite)
 	}
 	for _, l := range append(plan.Union[:len(plan.Union):len(plan.Union)], plan.Both...) {
 		u.single(&u.Used, l.Path, pl)
 	}
 	if pl.env.Form != nil { // the paths of the policy and of the query differ
+		u.Utilized = u.Used
 		return u
 	}
 	a := adviser{use: u, pl: pl, c: c, policy: parsePolicy(c.Spec().IndexingPolicy), helps: s.Sorted ||
 		s.Items > s.Rows || plan.Both != nil}
-	a.singles(q)
 	a.composites(q)
+	a.key(q)
+	a.singles(q)
 	return u
 }
 

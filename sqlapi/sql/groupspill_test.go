@@ -108,7 +108,7 @@ var grouping = []struct {
 	{`SELECT TOP 170 c.k, SUM(c.n) AS s FROM c GROUP BY c.k`, false},
 	{`SELECT VALUE c.k FROM c GROUP BY c.k`, false},
 	{`SELECT DISTINCT c.m, COUNT(1) AS n FROM c GROUP BY c.k, c.m`, true},
-	{`SELECT DISTINCT c.k, c.n, COUNT(1) AS n FROM c GROUP BY c.k, c.n, c.m`, true},
+	{`SELECT DISTINCT c.k, c.n, COUNT(1) AS rows FROM c GROUP BY c.k, c.n, c.m`, true},
 	{`SELECT DISTINCT c.k, MAKELIST(c.n) AS l, MAKELIST(c.m) AS s FROM c GROUP BY c.k`, true},
 	{`SELECT x.k, MAKELIST(x.l) AS l FROM (SELECT c.k, MAKELIST(c.n) AS l FROM c GROUP BY c.k) x GROUP BY x.k`, true},
 	{`SELECT COUNT(1) AS n FROM c JOIN x IN c.k GROUP BY x`, false},

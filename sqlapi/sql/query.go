@@ -278,6 +278,7 @@ func (c *compiler) selectList(cq *cquery, top bool) {
 		return
 	}
 	o := &syntax.ObjectExpr{Keys: shape.ItemNames(q.Items)}
+	c.namedOnce(q.Items, o.Keys)
 	for _, it := range q.Items {
 		o.Vals = append(o.Vals, it.Expr)
 	}
@@ -286,6 +287,19 @@ func (c *compiler) selectList(cq *cquery, top bool) {
 		cq.write = c.objectWriter(o)
 	} else {
 		cq.project = c.object(o).fn
+	}
+}
+
+// namedOnce refuses a select list that has a name twice.
+func (c *compiler) namedOnce(items []syntax.SelectItem, names []string) {
+	seen := make(map[string]bool, len(names))
+	for i, name := range names {
+		if seen[name] {
+			c.failIn(items[i].Named, syntax.CodeMember, "Object creation error, property name '%s' specified more "+
+				"than once.", syntax.Clip(name))
+			return
+		}
+		seen[name] = true
 	}
 }
 

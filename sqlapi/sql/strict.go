@@ -39,6 +39,15 @@ func (pl *Plan) Orders() []OrderPath {
 	return out
 }
 
+// Inner returns the error with which the service refuses ORDER BY and OFFSET LIMIT in sub-queries, nil if the query has
+// none there.
+func (pl *Plan) Inner() error {
+	if e := pl.p.q.Inner; e != nil {
+		return e
+	}
+	return nil
+}
+
 // Descends reports whether rows with equal ORDER BY values come in descending order of the item's number. The direction
 // is that of the first ORDER BY expression.
 func (pl *Plan) Descends() bool { return len(pl.p.order) > 0 && pl.p.order[0].desc }

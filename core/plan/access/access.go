@@ -103,8 +103,7 @@ type Pred struct {
 	pathID uint64
 	ivs    []Interval
 
-	Comp  *Composite // of a plan's leaf: the scan of a composite index; then Path is empty
-	OfKey bool       // the condition is on the value of the partition key that the query is restricted to
+	Comp *Composite // of a plan's leaf: the scan of a composite index; then Path is empty
 }
 
 // All is satisfied by every item.

@@ -218,9 +218,15 @@ func dateDiff(_ *Context, a []value.Value) value.Value {
 		return value.IntOf(int64(to.Year() - from.Year()))
 	case "month":
 		return value.IntOf(int64((to.Year()-from.Year())*12 + int(to.Month()) - int(from.Month())))
-	case "ns", "mcs", "ms":
-		perTick := float64(100) / float64(unit[part])
-		return Num(math.Floor(float64(toTicks(to))*perTick) - math.Floor(float64(toTicks(from))*perTick))
+	case "ns":
+		ticks := toTicks(to) - toTicks(from)
+		if ticks < -math.MaxInt64/100 || ticks > math.MaxInt64/100 {
+			return Num(float64(ticks) * 100)
+		}
+		return value.IntOf(ticks * 100)
+	case "mcs", "ms":
+		ticks := int64(unit[part]) / 100
+		return value.IntOf(floorDiv(toTicks(to), ticks) - floorDiv(toTicks(from), ticks))
 	}
 	sec := int64(unit[part] / time.Second)
 	return value.IntOf(floorDiv(to.Unix(), sec) - floorDiv(from.Unix(), sec))

@@ -41,6 +41,10 @@ type Query struct {
 	SelectSpan Span // the select list
 	height     int  // see measure
 	Text       string
+
+	// Inner, of a whole query, is the error with which the service refuses clauses of its sub-queries: ORDER BY and
+	// OFFSET LIMIT. It is nil if there are none.
+	Inner *Error
 }
 
 // ValueOf returns the query SELECT VALUE e without FROM. sp is its position in the text.
@@ -57,6 +61,7 @@ type Count struct {
 type SelectItem struct {
 	Expr  Expr
 	Alias string
+	Named Span // the alias, or the expression when there is none
 	pos   Span
 }
 

@@ -14,10 +14,12 @@ const (
 	CodeSyntax        = "SC1001" // Syntax error, incorrect syntax near 'x'.
 	CodeEOF           = "SC1002" // Syntax error, unexpected end-of-file.
 	codeNumber        = "SC1003" // a number literal that does not fit
+	codeToken         = "SC1010" // Syntax error, invalid token 'x'.
 	codeString        = "SC1012" // Syntax error, invalid string literal token
 	CodeIdentifier    = "SC2001" // Identifier 'x' could not be resolved.
 	CodeFunction      = "SC2005" // 'X' is not a recognized built-in function name.
 	CodeDuplicate     = "SC2011" // the same alias twice
+	CodeMember        = "SC2022" // two members of a row with one name
 	CodeStarNoFrom    = "SC2039" // SELECT * without FROM
 	CodeStarJoin      = "SC2040" // SELECT * with a JOIN
 	CodeStarGroup     = "SC2041" // SELECT * with GROUP BY
@@ -29,6 +31,8 @@ const (
 	CodeNestedAgg     = "SC2101" // an aggregate inside an aggregate
 	CodeUngrouped     = "SC2102" // a column that is neither grouped nor aggregated
 	CodeAggregateHere = "SC2103" // an aggregate where none is allowed
+	codeInnerOrder    = "SC2202" // ORDER BY in a sub-query
+	codeInnerLimit    = "SC2204" // OFFSET LIMIT in a sub-query
 	CodeRank          = "SC2221" // ORDER BY RANK of something else than scores, and scores elsewhere
 	CodeOrderBy       = "2206"   // ORDER BY of an expression that is not a path
 	codeLimits        = "SC3001" // a text, list or nesting above a limit

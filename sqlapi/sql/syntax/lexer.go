@@ -89,7 +89,7 @@ func (l *lexer) next() (token, error) {
 		}
 	}
 	if strings.IndexByte("()[]{},.:?=<>+-*/%|&^~", c) < 0 {
-		return token{}, ErrorAt(l.text, Span{start, start + 1}, CodeSyntax, "Syntax error, incorrect syntax near '%s'.",
+		return token{}, ErrorAt(l.text, Span{start, start + 1}, codeToken, "Syntax error, invalid token '%s'.",
 			l.text[start:start+1])
 	}
 	l.pos++

@@ -40,6 +40,7 @@ func Parse(text string, lim Limits) (*Query, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
+	q.Inner = p.inner
 	return q, nil
 }
 
@@ -58,6 +59,7 @@ type parser struct {
 	err     error
 	nest    int
 	queries int
+	inner   *Error // see Query.Inner
 }
 
 func (p *parser) advance() {
@@ -185,6 +187,7 @@ func (p *parser) query() *Query {
 		p.fail(PlainError("The query has more than %d sub-queries.", maxSubqueries))
 		return q
 	}
+	top := p.queries == 1
 	p.selectClause(q)
 	if p.acceptKw("FROM") {
 		q.From = p.from()
@@ -196,17 +199,36 @@ func (p *parser) query() *Query {
 		p.expectKw("BY")
 		q.GroupBy = p.exprList()
 	}
+	begin := p.tok.pos.start
 	if p.acceptKw("ORDER") {
 		p.expectKw("BY")
 		p.orderBy(q)
+		if !top {
+			p.unservedInside(begin, codeInnerOrder, "'ORDER BY' is not supported in subqueries.")
+		}
+		begin = p.tok.pos.start
 	}
 	if p.acceptKw("OFFSET") {
 		q.Offset = p.count(codeOffset, "OFFSET")
 		p.expectKw("LIMIT")
 		q.Limit = p.count(codeLimit, "LIMIT")
+		if !top {
+			p.unservedInside(begin, codeInnerLimit, "'OFFSET LIMIT' clause is not supported in subqueries.")
+		}
 	}
 	q.pos.end, q.height = p.prevEnd, q.measure()
 	return q
+}
+
+// unservedInside records a clause of a sub-query that the service doesn't serve there: the one that ends before the
+// current token.
+func (p *parser) unservedInside(begin int, code, message string) {
+	e := ErrorAt(p.lex.text, Span{begin, p.prevEnd}, code, "%s", message)
+	if p.inner == nil {
+		p.inner = e
+	} else if p.inner.TakesMore() {
+		p.inner.Also(e)
+	}
 }
 
 // selectClause reads SELECT [DISTINCT] [TOP n] and the select list.
@@ -236,7 +258,9 @@ func (p *parser) selectClause(q *Query) {
 func (p *parser) selectItem() SelectItem {
 	it := SelectItem{pos: p.tok.pos}
 	it.Expr = p.expr()
+	it.Named = Span{it.pos.start, p.prevEnd}
 	as := p.acceptKw("AS")
+	alias := p.tok.pos
 	switch {
 	case p.isIdent():
 		it.Alias = p.ident()
@@ -245,7 +269,9 @@ func (p *parser) selectItem() SelectItem {
 	case as:
 		p.unexpected()
 	}
-	it.pos.end = p.prevEnd
+	if it.pos.end = p.prevEnd; it.Alias != "" {
+		it.Named = alias
+	}
 	return it
 }
 

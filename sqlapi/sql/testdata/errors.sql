@@ -76,11 +76,19 @@
 > SELECT * FROM c ORDER BY RANK FullTextScore(c.a, ["x"])
 (none)
 > SELECT * FROM c;
-! SC1001 15-16 Syntax error, incorrect syntax near ';'.
+! SC1010 15-16 Syntax error, invalid token ';'.
+> SELECT c.zeta AS a, c.alpha AS a FROM c
+! SC2022 31-32 Object creation error, property name 'a' specified more than once.
+> SELECT c.id, x.id FROM c JOIN x IN c.l
+! SC2022 13-17 Object creation error, property name 'id' specified more than once.
+> SELECT VALUE ARRAY(SELECT x.a, x.b AS 'a' FROM x IN c.l) FROM c
+! SC2022 38-41 Object creation error, property name 'a' specified more than once.
+> SELECT c.a, c.A, c["$1"] AS two, 1 FROM c
+(none)
 > SELECT c.a AS FROM c
 ! SC1001 14-18 Syntax error, incorrect syntax near 'FROM'.
 > SELECT "é😀" $ FROM c
-! SC1001 13-14 Syntax error, incorrect syntax near '$'.
+! SC1010 13-14 Syntax error, invalid token '$'.
 > SELECT 12ab FROM c
 ! SC1001 7-11 Syntax error, incorrect syntax near '12ab'.
 > SELECT 1e999 FROM c
@@ -200,7 +208,7 @@
 > SELECT VALUE @ FROM c
 ! SC1001 13-14 Syntax error, incorrect syntax near '@'.
 > SELECT VALUE # FROM c
-! SC1001 13-14 Syntax error, incorrect syntax near '#'.
+! SC1010 13-14 Syntax error, invalid token '#'.
 > SELECT VALUE c.a && c.b FROM c
 ! SC1001 18-19 Syntax error, incorrect syntax near '&'.
 > SELECT VALUE d.a FROM c
