@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -202,5 +203,38 @@ func TestSAS(t *testing.T) {
 	clk.Advance(24 * time.Hour)
 	if status, _ := answer(s, "GET", "/one()?"+sas(account()), nil); status != http.StatusForbidden {
 		t.Errorf("a day later: got %d", status)
+	}
+}
+
+// TestSASOfOlderVersions: what is signed of a table grew twice ("Create a service SAS"): the service's name on
+// 2015-02-21, addresses and protocols on 2015-04-05.
+func TestSASOfOlderVersions(t *testing.T) {
+	s, _ := newServer(t, false)
+	for _, in := range []string{"POST /Tables\n~\n{\"TableName\":\"one\"}",
+		"POST /one\n~\n{\"PartitionKey\":\"b\",\"RowKey\":\"5\"}"} {
+		if out := wire(t, s, in); !strings.HasPrefix(out, "201") {
+			t.Fatal(out)
+		}
+	}
+	s.o.Auth = true
+	const expiry = "2024-03-05T00:00:00Z"
+	const (
+		first  = "r\n\n" + expiry + "\n/localhost/one\n\n%s\n\n\n\n"
+		second = "r\n\n" + expiry + "\n/table/localhost/one\n\n%s\n\n\n\n"
+		third  = "r\n\n" + expiry + "\n/table/localhost/one\n\n\n\n%s\n\n\n\n"
+	)
+	for version, text := range map[string]string{"2012-02-12": first, "2013-08-15": first, "2014-02-14": first,
+		"2015-02-21": second, "2015-04-05": third, "2015-07-08": third, "2019-02-02": third} {
+		for _, other := range []string{first, second, third} {
+			status := http.StatusForbidden
+			if other == text {
+				status = http.StatusOK
+			}
+			v := url.Values{"sv": {version}, "tn": {"One"}, "sp": {"r"}, "se": {expiry},
+				"sig": {signature(fmt.Sprintf(other, version))}}
+			if got, _ := answer(s, "GET", "/one()?"+v.Encode(), nil); got != status {
+				t.Errorf("%s, signed %q: got %d, want %d", version, other, got, status)
+			}
+		}
 	}
 }
