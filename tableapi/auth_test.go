@@ -238,3 +238,30 @@ func TestSASOfOlderVersions(t *testing.T) {
 		}
 	}
 }
+
+// TestFormOfRefusals: who asks for JSON gets the code of a refusal as JSON, with and without metadata; who asks for XML,
+// or for nothing, as XML.
+func TestFormOfRefusals(t *testing.T) {
+	s, _ := newServer(t, true)
+	for accept, json := range map[string]bool{"": false, "*/*": false, "application/xml": false,
+		"application/atom+xml,application/xml": false, "application/json": true,
+		"application/json;odata=nometadata": true, "application/json; odata=minimalmetadata": true} {
+		r := httptest.NewRequest("GET", "/Tables", nil)
+		r.RequestURI = "/Tables"
+		r.Header.Set("Authorization", "SharedKeyLite localhost:"+signature("something else"))
+		r.Header.Set("X-Ms-Date", now)
+		if accept != "" {
+			r.Header.Set("Accept", accept)
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		body, start := w.Body.String(), `<?xml version="1.0" encoding="utf-8"?><Error><Code>AuthenticationFailed</Code>`
+		if json {
+			start = `{"odata.error":{"code":"AuthenticationFailed","message":{"lang":"en-US","value":"Server failed`
+		}
+		if w.Code != http.StatusForbidden || !strings.HasPrefix(body, start) ||
+			strings.Contains(w.Header().Get("Content-Type"), "json") != json {
+			t.Errorf("Accept %q: got %d %s %s", accept, w.Code, w.Header().Get("Content-Type"), body)
+		}
+	}
+}
