@@ -340,6 +340,9 @@ func (p *parser) arguments(open, closing string) ([]any, error) {
 		if !p.accept(",") {
 			return nil, p.unexpected("',' or '" + closing + "' is expected")
 		}
+		if p.accept(closing) { // Groovy allows a trailing comma
+			return args, nil
+		}
 	}
 }
 
