@@ -255,7 +255,8 @@ func TestFormOfRefusals(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
-		body, start := w.Body.String(), `<?xml version="1.0" encoding="utf-8"?><Error><Code>AuthenticationFailed</Code>`
+		body := w.Body.String()
+		start := `<?xml version="1.0" encoding="utf-8"?><Error><Code>AuthenticationFailed</Code>`
 		if json {
 			start = `{"odata.error":{"code":"AuthenticationFailed","message":{"lang":"en-US","value":"Server failed`
 		}
