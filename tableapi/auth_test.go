@@ -239,8 +239,8 @@ func TestSASOfOlderVersions(t *testing.T) {
 	}
 }
 
-// TestFormOfRefusals: who asks for JSON gets the code of a refusal as JSON, with and without metadata; who asks for XML,
-// or for nothing, as XML.
+// TestFormOfRefusals: who asks for JSON gets the code of a refusal as JSON, with and without metadata. Who asks for
+// XML, or for nothing, gets it as XML.
 func TestFormOfRefusals(t *testing.T) {
 	s, _ := newServer(t, true)
 	for accept, json := range map[string]bool{"": false, "*/*": false, "application/xml": false,
