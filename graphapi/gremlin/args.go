@@ -107,7 +107,8 @@ func (p *parser) word() (any, error) {
 		return v, err
 	case p.isVariable(t):
 		p.i++
-		for p.assigned[t.text] == isList && p.is(".") && p.peekAt(1).text == "toList" && p.isAt(2, "(") && p.isAt(3, ")") {
+		for p.assigned[t.text] == isList && p.is(".") && p.peekAt(1).text == "toList" && p.isAt(2, "(") &&
+			p.isAt(3, ")") {
 			p.i += 4
 		}
 		return Var{t.text, int(t.line), int(t.col)}, nil
