@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -202,5 +203,66 @@ func TestSAS(t *testing.T) {
 	clk.Advance(24 * time.Hour)
 	if status, _ := answer(s, "GET", "/one()?"+sas(account()), nil); status != http.StatusForbidden {
 		t.Errorf("a day later: got %d", status)
+	}
+}
+
+// TestSASOfOlderVersions: what is signed of a table grew twice ("Create a service SAS"): the service's name on
+// 2015-02-21, addresses and protocols on 2015-04-05.
+func TestSASOfOlderVersions(t *testing.T) {
+	s, _ := newServer(t, false)
+	for _, in := range []string{"POST /Tables\n~\n{\"TableName\":\"one\"}",
+		"POST /one\n~\n{\"PartitionKey\":\"b\",\"RowKey\":\"5\"}"} {
+		if out := wire(t, s, in); !strings.HasPrefix(out, "201") {
+			t.Fatal(out)
+		}
+	}
+	s.o.Auth = true
+	const expiry = "2024-03-05T00:00:00Z"
+	const (
+		first  = "r\n\n" + expiry + "\n/localhost/one\n\n%s\n\n\n\n"
+		second = "r\n\n" + expiry + "\n/table/localhost/one\n\n%s\n\n\n\n"
+		third  = "r\n\n" + expiry + "\n/table/localhost/one\n\n\n\n%s\n\n\n\n"
+	)
+	for version, text := range map[string]string{"2012-02-12": first, "2013-08-15": first, "2014-02-14": first,
+		"2015-02-21": second, "2015-04-05": third, "2015-07-08": third, "2019-02-02": third} {
+		for _, other := range []string{first, second, third} {
+			status := http.StatusForbidden
+			if other == text {
+				status = http.StatusOK
+			}
+			v := url.Values{"sv": {version}, "tn": {"One"}, "sp": {"r"}, "se": {expiry},
+				"sig": {signature(fmt.Sprintf(other, version))}}
+			if got, _ := answer(s, "GET", "/one()?"+v.Encode(), nil); got != status {
+				t.Errorf("%s, signed %q: got %d, want %d", version, other, got, status)
+			}
+		}
+	}
+}
+
+// TestFormOfRefusals: who asks for JSON gets the code of a refusal as JSON, with and without metadata. Who asks for
+// XML, or for nothing, gets it as XML.
+func TestFormOfRefusals(t *testing.T) {
+	s, _ := newServer(t, true)
+	for accept, json := range map[string]bool{"": false, "*/*": false, "application/xml": false,
+		"application/atom+xml,application/xml": false, "application/json": true,
+		"application/json;odata=nometadata": true, "application/json; odata=minimalmetadata": true} {
+		r := httptest.NewRequest("GET", "/Tables", nil)
+		r.RequestURI = "/Tables"
+		r.Header.Set("Authorization", "SharedKeyLite localhost:"+signature("something else"))
+		r.Header.Set("X-Ms-Date", now)
+		if accept != "" {
+			r.Header.Set("Accept", accept)
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		body := w.Body.String()
+		start := `<?xml version="1.0" encoding="utf-8"?><Error><Code>AuthenticationFailed</Code>`
+		if json {
+			start = `{"odata.error":{"code":"AuthenticationFailed","message":{"lang":"en-US","value":"Server failed`
+		}
+		if w.Code != http.StatusForbidden || !strings.HasPrefix(body, start) || w.Header().Get("Server") == "" ||
+			strings.Contains(w.Header().Get("Content-Type"), "json") != json {
+			t.Errorf("Accept %q: got %d %s %s", accept, w.Code, w.Header().Get("Content-Type"), body)
+		}
 	}
 }

@@ -67,6 +67,7 @@ func (c *call) setCommon() {
 	c.EndLine()
 	c.Set("X-Content-Type-Options", "nosniff")
 	c.Set("Cache-Control", "no-cache")
+	c.Set("Server", "Orrery") // Rust's client takes no answer without the header
 	version := defaultVersion
 	if v := c.In["X-Ms-Version"]; len(v) > 0 && validVersion(v[0]) {
 		version = v[0]

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/orrerydb/orrery/core/isotime"
@@ -83,7 +84,8 @@ type apiError struct {
 	Msg   string // "" = the message of the code
 	Index int    // the failing operation of a batch, -1 = none
 	Retry time.Duration
-	// XML marks errors of authentication and of the service's XML resources, which have an XML body.
+	// XML marks errors of authentication and of the service's XML resources. They have an XML body unless the client
+	// asks for JSON.
 	XML bool
 }
 
@@ -193,13 +195,23 @@ func (c *call) Fail(err error) {
 		c.SetInt("X-Ms-Retry-After-Ms", ms)
 		c.SetInt("Retry-After", (ms+999)/1000)
 	}
-	if e.XML {
+	if e.XML && !c.asksJSON() {
 		c.Out = c.appendXMLError(c.Out[:0], e)
 		c.send(e.status(), xmlType)
 		return
 	}
 	c.Out = c.appendError(c.Out[:0], e)
 	c.send(e.status(), contentTypes[c.level])
+}
+
+// asksJSON reports whether the client names JSON among what it accepts. Some clients read no code from another body.
+func (c *call) asksJSON() bool {
+	for _, a := range c.In["Accept"] {
+		if strings.Contains(strings.ToLower(a), "json") {
+			return true
+		}
+	}
+	return false
 }
 
 // appendError appends the error in JSON form, which is the same at every metadata level.

@@ -36,8 +36,11 @@ func (c *call) checkSAS() error {
 		for _, name := range []string{"sp", "st", "se"} {
 			line(c.param(name))
 		}
-		line("/table/" + c.s.o.Account + "/" + strings.ToLower(g.table))
+		line(canonicalTable(c.param("sv")) + c.s.o.Account + "/" + strings.ToLower(g.table))
 		for _, name := range []string{"si", "sip", "spr", "sv", "spk", "srk", "epk", "erk"} {
+			if older(c.param("sv"), "2015-04-05") && (name == "sip" || name == "spr") {
+				continue
+			}
 			line(c.param(name))
 		}
 		text = text[:len(text)-1]
@@ -68,6 +71,17 @@ func (c *call) checkSAS() error {
 	}
 	c.grant = g
 	return nil
+}
+
+// older reports whether a signature follows the rules from before a version.
+func older(sv, version string) bool { return sv != "" && sv < version }
+
+// canonicalTable returns what the resource of a table SAS begins with: before 2015-02-21 it didn't name the service.
+func canonicalTable(sv string) string {
+	if older(sv, "2015-02-21") {
+		return "/"
+	}
+	return "/table/"
 }
 
 // sasParams are the parameters from which a signature is recognized.

@@ -59,7 +59,7 @@ func (p *parser) operand() (any, error) {
 
 // closureAhead distinguishes a Groovy closure ({it.get()}, {a, b -> ..}) from a set. The cursor is at the bracket.
 func (p *parser) closureAhead() bool {
-	if t := p.peekAt(1); t.kind == tokIdent && t.text == "it" && !p.assigned["it"] {
+	if t := p.peekAt(1); t.kind == tokIdent && t.text == "it" && p.assigned["it"] == notAssigned {
 		return true
 	}
 	for n := 1; n < 8; n++ {
@@ -100,9 +100,17 @@ func (p *parser) word() (any, error) {
 		return p.nested()
 	case t.text == "g" && (p.isAt(1, ".") || p.atEnd(1)):
 		p.i++
-		return p.rootTraversal()
+		v, err := p.rootTraversal()
+		if b, ok := v.(*gvalue.Bytecode); ok && p.values {
+			return &SubQuery{Code: b, Name: "toList", Count: -1}, err
+		}
+		return v, err
 	case p.isVariable(t):
 		p.i++
+		for p.assigned[t.text] == isList && p.is(".") && p.peekAt(1).text == "toList" && p.isAt(2, "(") &&
+			p.isAt(3, ")") {
+			p.i += 4
+		}
 		return Var{t.text, int(t.line), int(t.col)}, nil
 	case p.isAt(1, "."):
 		return p.qualified()
@@ -117,7 +125,7 @@ func (p *parser) atEnd(n int) bool {
 
 // isVariable reports whether a name is bound, and records the answer, because the parsed script depends on it.
 func (p *parser) isVariable(t *token) bool {
-	if p.assigned[t.text] {
+	if p.assigned[t.text] != notAssigned {
 		return true
 	}
 	is := p.bound != nil && p.bound(t.text)

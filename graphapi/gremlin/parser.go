@@ -38,7 +38,8 @@ type parser struct {
 	depth    int
 	bound    func(string) bool
 	s        *Script
-	assigned map[string]bool
+	assigned map[string]assignment
+	values   bool // in the arguments of inject(): a traversal from g stands for its results
 	wasRange bool // the last list came from a range: [1..3] is that list itself, not a list in a list
 }
 
@@ -156,11 +157,32 @@ func (p *parser) statement() error {
 	p.s.Stmts = append(p.s.Stmts, st)
 	if st.Assign != "" {
 		if p.assigned == nil {
-			p.assigned = map[string]bool{}
+			p.assigned = map[string]assignment{}
 		}
-		p.assigned[st.Assign] = true
+		p.assigned[st.Assign] = assignmentOf(expr)
 	}
 	return nil
+}
+
+// assignment says what a script has assigned to a variable.
+type assignment uint8
+
+const (
+	notAssigned assignment = iota
+	isValue
+	isList // the results of a traversal, on which scripts call toList() where Groovy's variable is the traversal
+)
+
+func assignmentOf(expr any) assignment {
+	switch e := expr.(type) {
+	case *gvalue.Bytecode:
+		return isList
+	case *SubQuery:
+		if e.Name == "toList" {
+			return isList
+		}
+	}
+	return isValue
 }
 
 // expression reads the right side of a statement: a traversal from g, any argument, or simple arithmetic on numbers
@@ -307,7 +329,10 @@ func (p *parser) call(name *token) (gvalue.Instruction, error) {
 	if !p.is("(") {
 		return ins, p.unexpected("'(' is expected after the step " + name.text)
 	}
+	outer := p.values
+	p.values = name.text == "inject"
 	args, err := p.arguments("(", ")")
+	p.values = outer
 	if err != nil {
 		return ins, err
 	}
@@ -339,6 +364,9 @@ func (p *parser) arguments(open, closing string) ([]any, error) {
 		}
 		if !p.accept(",") {
 			return nil, p.unexpected("',' or '" + closing + "' is expected")
+		}
+		if p.accept(closing) { // Groovy allows a trailing comma
+			return args, nil
 		}
 	}
 }

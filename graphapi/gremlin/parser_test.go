@@ -88,6 +88,8 @@ func TestParse(t *testing.T) {
 			".V().not(.has('a')).is(not(eq(1))).is(not(not(gt(1))))"},
 		{"g.inject(gt(1).and(lt(5)).or(eq(9)).negate())", ".inject(not(or(and(gt(1), lt(5)), eq(9))))"},
 		{"a = 1; g.V(a).next()", "a = 1; <.V($a) next>"},
+		{"a = g.V(); b = g.E().toList()\n[a.toList(), b.toList().toList()]", "a = .V(); b = <.E() toList>; [$a, $b]"},
+		{"g.inject(g.V().to(g.V('a'))).to(g.V('b'))", ".inject(<.V().to(.V('a')) toList>).to(.V('b'))"},
 		{"g.V(g.V(1).next()).toList()", "<.V(<.V(1) next>) toList>"},
 		{"g.V()\n.out()\n\ng.E()", ".V().out(); .E()"},
 		{"g.withStrategies(PartitionStrategy.build().partitionKey('p').readPartitions('a', 'b').create()).V()",
@@ -97,6 +99,7 @@ func TestParse(t *testing.T) {
 		{"g.addV().property(single, 'a', Cardinality.list('b'))", ".addV().property(Cardinality.single, 'a', list(b))"},
 		{"g.mergeV([(T.label): 'p', name: x, \"k\": [1, 2]])", ".mergeV([T.label: 'p', 'name': $x, 'k': [1, 2]])"},
 		{"g.inject(datetime(), UUID())", ".inject(now, uuid)"},
+		{"g.V('a',).property('k', [1,] , ).where(within('b',))", ".V('a').property('k', [1]).where(within('b'))"},
 		{"g.inject([1..3], [[1..2]], [1, 2..3])", ".inject([1, 2, 3], [[1, 2]], [1, [2, 3]])"},
 	} {
 		s, err := Parse(c.in, bound)
@@ -116,6 +119,9 @@ func TestErrorsHavePlaces(t *testing.T) {
 		{"g.V(\n  foo)", "Unable to resolve symbol 'foo' in the current context. @ line 2, column 3."},
 		{"g.V('é', $)", "Unable to resolve symbol '$' in the current context. @ line 1, column 10."},
 		{"g.V().out(", "Unexpected end of the script: an argument is expected @ line 1, column 11."},
+		{"g.V(,)", "Unexpected ',': an argument is expected @ line 1, column 5."},
+		{"g.V('a',,)", "Unexpected ',': an argument is expected @ line 1, column 9."},
+		{"a = 1; a.toList()", "Unexpected '.': the end of the statement is expected @ line 1, column 9."},
 		{"g.V()]", "Unexpected ']': the end of the statement is expected @ line 1, column 6."},
 		{"g.V('\\q')", "Invalid escape in a string @ line 1, column 6."},
 		{"/* open", "The comment is not closed @ line 1, column 1."},

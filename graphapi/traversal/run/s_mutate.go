@@ -111,6 +111,8 @@ func (c *compiler) propArg(in *inst, p propArg, key, val any) (propArg, error) {
 		switch {
 		case k == "id":
 			p.tok = gvalue.TID
+		case k == "label":
+			p.tok = gvalue.TLabel
 		case k == "" || !graph.ValidKey(k):
 			return p, in.argErr("Property key can not be empty")
 		case graph.IsReserved(graph.StoredKey(k)):
@@ -411,15 +413,16 @@ func buildProperty(c *compiler, in *inst) (step, error) {
 		for _, b := range batches {
 			var sets []propSet
 			for i := range b {
-				if b[i].tok != "" {
-					return errf(Runtime, "The %s of an element that is there can't be changed", b[i].tok)
-				}
 				s, ok, err := b[i].eval(x, t)
 				if err != nil {
 					return err
 				}
-				if ok {
+				switch {
+				case !ok:
+				case b[i].tok == "":
 					sets = append(sets, s)
+				case !sameToken(t.v, b[i].tok, s.val):
+					return errf(Runtime, "The %s of an element that is there can't be changed", b[i].tok)
 				}
 			}
 			if len(sets) == 0 {
@@ -431,6 +434,18 @@ func buildProperty(c *compiler, in *inst) (step, error) {
 		}
 		return nil
 	}}, nil
+}
+
+// sameToken reports whether the id or the label of an element is v. Programs that create an element or take the one
+// that is there set both in either case.
+func sameToken(element any, tok gvalue.T, v any) bool {
+	have, ok, err := tokenOf(element, tok)
+	if !ok || err != nil {
+		return false
+	}
+	a, _ := idText(have)
+	b, ok := idText(v)
+	return ok && a == b
 }
 
 func buildDrop(c *compiler, in *inst) (step, error) {
