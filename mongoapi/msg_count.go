@@ -139,8 +139,8 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 
 // distinctOrder returns the order in which a distinct reads its documents. Of equal values, such as 1 and 1.0, or "a"
 // and "A" under a collation, MongoDB shows the one that it meets first. So a collection whose documents come in the
-// order of insertion is read in that order, if no index has what the command looks at. Otherwise it is AnyOrder, so that
-// only index entries are read.
+// order of insertion is read in that order, if no index has what the command looks at. Otherwise it is AnyOrder, so
+// that only index entries are read.
 func (r *request) distinctOrder(k *coll, f *filter.Filter, key string) (exec.Shown, error) {
 	if k.distinctIndex(f, key) {
 		return exec.AnyOrder, nil
