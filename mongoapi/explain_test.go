@@ -114,6 +114,9 @@ func TestExplainOthers(t *testing.T) {
 		`{"aggregate":"c","pipeline":[{"$match":{"a":3}},{"$count":"n"}],"cursor":{}}`: {"FETCH IXSCAN", 20, 20},
 		`{"aggregate":"c","pipeline":[{"$match":{"a":3}},{"$limit":7}],"cursor":{}}`:   {"LIMIT FETCH IXSCAN", 7, 7},
 		`{"aggregate":"c","pipeline":[],"cursor":{}}`:                                  {"COLLSCAN", 100, 100},
+		// the condition that a $lookup with variables has on its collection
+		`{"aggregate":"c","pipeline":[{"$match":{"$expr":{"$and":[{"$eq":[3,"$a"]}]}}}],"cursor":{}}`: {
+			"FETCH IXSCAN", 20, 20},
 		// three values in each of four partitions
 		`{"distinct":"c","key":"a","query":{"a":{"$gt":1}}}`: {"PROJECTION_COVERED DISTINCT_SCAN", 12, 0},
 		`{"distinct":"c","key":"a","query":{"_id":7}}`:       {"IDHACK", 1, 1},

@@ -154,13 +154,19 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 		b = bson.AppendString(b, "name", c.ID)
 		b = bson.AppendString(b, "type", kindOf(options[c.ID]))
 		if !nameOnly {
+			// In MongoDB a time series is a view of its buckets, which have the UUID and the indexes.
+			series := kindOf(options[c.ID]) == "timeseries"
 			oa, ob := bson.BeginObject(b, "options")
 			b = bson.End(append(ob, options[c.ID]...), oa)
 			ia, ib := bson.BeginObject(b, "info")
 			ib = bson.AppendBool(ib, "readOnly", false)
-			ib = value.AppendElement(ib, "uuid", changes.UUIDOf(c.RID))
+			if !series {
+				ib = value.AppendElement(ib, "uuid", changes.UUIDOf(c.RID))
+			}
 			b = bson.End(ib, ia)
-			b = value.AppendElement(b, "idIndex", idIndexOf(options[c.ID]))
+			if !series {
+				b = value.AppendElement(b, "idIndex", idIndexOf(options[c.ID]))
+			}
 		}
 		docs = append(docs, value.ObjectOf(bson.End(b, at)))
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
-	"github.com/orrerydb/orrery/mongoapi/num"
 	"github.com/orrerydb/orrery/mongoapi/order"
 )
 
@@ -106,7 +105,7 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	docs, sort := agg.Iter(agg.NewSlice(nil)), 0
+	docs := agg.Iter(agg.NewSlice(nil))
 	if v != nil {
 		c, _, err := r.readView(v, "distinct")
 		if err != nil {
@@ -122,8 +121,8 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 		if k != nil {
-			var shown exec.Shown
-			if shown, sort, err = r.distinctOrder(k, f, key.Str()); err != nil {
+			shown, err := r.distinctOrder(k, f, key.Str())
+			if err != nil {
 				return dst, err
 			}
 			src := newSource(k, f, nil, shown, 0, 0, r.exprEnv())
@@ -135,49 +134,46 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 		}
 	}
 	defer docs.Close()
-	return r.distinctValues(dst, docs, key.Str(), sort)
+	return r.distinctValues(dst, docs, key.Str())
 }
 
-// distinctOrder returns the order in which a distinct reads its documents. MongoDB gives the values in the order in
-// which it meets them: that of the documents, or that of an index. So a collection whose documents come in the order of
-// insertion is read in that order, if no index has what the command looks at. Otherwise it is AnyOrder, so that only
-// index entries are read, and sort, 1 or -1, is the order of the values, 0 if they have none.
-func (r *request) distinctOrder(k *coll, f *filter.Filter, key string) (shown exec.Shown, sort int, err error) {
-	if sort = k.distinctIndex(f, key); sort != 0 {
-		return exec.AnyOrder, sort, nil
+// distinctOrder returns the order in which a distinct reads its documents. Of equal values, such as 1 and 1.0, or "a"
+// and "A" under a collation, MongoDB shows the one that it meets first. So a collection whose documents come in the
+// order of insertion is read in that order, if no index has what the command looks at. Otherwise it is AnyOrder, so
+// that only index entries are read.
+func (r *request) distinctOrder(k *coll, f *filter.Filter, key string) (exec.Shown, error) {
+	if k.distinctIndex(f, key) {
+		return exec.AnyOrder, nil
 	}
 	if n, err := k.Count(r.ctx); err != nil || n > plan.MaxCreation {
-		return exec.AnyOrder, 0, err
+		return exec.AnyOrder, err
 	}
-	return exec.Creation, 0, nil
+	return exec.Creation, nil
 }
 
-// distinctIndex returns the direction in which MongoDB would read the values at a key from an index that has every
-// document, begins with the key and has all paths of a filter; 0 without such an index.
-func (k *coll) distinctIndex(f *filter.Filter, key string) int {
+// distinctIndex reports whether MongoDB would read the values at a key from an index: one that has every document,
+// begins with the key and has all paths of a filter.
+func (k *coll) distinctIndex(f *filter.Filter, key string) bool {
 	paths, ok := f.Reads()
 	if !ok {
-		return 0
+		return false
 	}
 	for _, s := range append([]value.Value{indexes.OnID()}, k.indexSpecs()...) {
 		keys := s.Get("key")
 		has := func(p access.Path) bool { return keys.Get(strings.Join(p.Segs, ".")).IsDefined() }
 		it := keys.Iter()
-		if !it.Next() || string(it.Key()) != key || !it.Value().IsNumber() || s.Get("hidden").IsDefined() ||
-			s.Get("sparse").Bool() || s.Get("partialFilterExpression").IsDefined() ||
-			slices.ContainsFunc(paths, func(p access.Path) bool { return !has(p) }) {
-			continue
+		if it.Next() && string(it.Key()) == key && it.Value().IsNumber() && !s.Get("hidden").IsDefined() &&
+			!s.Get("sparse").Bool() && !s.Get("partialFilterExpression").IsDefined() &&
+			!slices.ContainsFunc(paths, func(p access.Path) bool { return !has(p) }) {
+			return true
 		}
-		if n, _ := num.ToInt64(it.Value(), false); n < 0 {
-			return -1
-		}
-		return 1
 	}
-	return 0
+	return false
 }
 
-// distinctValues appends the different values at a path of documents, in the order of the documents or of the values.
-func (r *request) distinctValues(dst []byte, docs agg.Iter, key string, sort int) ([]byte, error) {
+// distinctValues appends the different values at a path of documents in their order, as MongoDB does since it collects
+// them in an ordered set.
+func (r *request) distinctValues(dst []byte, docs agg.Iter, key string) ([]byte, error) {
 	set := expr.NewSet(r.exprEnv().Run.Collation())
 	size := 0
 	mem := r.s.eng.Budget().Open("distinct")
@@ -208,9 +204,6 @@ func (r *request) distinctValues(dst []byte, docs agg.Iter, key string, sort int
 		return dst, err
 	}
 	vs := set.Values()
-	if sort != 0 {
-		compare := order.Comparer(r.exprEnv().Run.Collation())
-		slices.SortFunc(vs, func(a, b value.Value) int { return sort * compare(a, b) })
-	}
+	slices.SortFunc(vs, order.Comparer(r.exprEnv().Run.Collation()))
 	return r.appendAt(value.AppendElement(dst, "values", value.MakeArray(vs))), nil
 }

@@ -142,7 +142,7 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 		x.query = value.ObjectOf(bson.Empty)
 	}
 	if name == "distinct" && k != nil && err == nil {
-		if x.shown, _, err = r.distinctOrder(k, x.f, cmd.Get("key").Str()); x.shown != exec.AnyOrder {
+		if x.shown, err = r.distinctOrder(k, x.f, cmd.Get("key").Str()); x.shown != exec.AnyOrder {
 			x.cover = nil
 		}
 	}

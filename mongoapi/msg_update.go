@@ -375,7 +375,7 @@ func (r *request) changeItem(k *coll, old *core.Item, st statement, want, known 
 		return core.Change{}, err
 	}
 	o.after = now
-	if bytes.Equal(now, old.Doc) {
+	if bytes.Equal(now, old.Doc) && !st.u.Rewrites() {
 		return core.Change{Keep: true}, nil
 	}
 	if err := r.validate(k, doc, nv); err != nil {

@@ -70,7 +70,7 @@ func (c *compiler) top(key string, v value.Value, depth int) (node, error) {
 		if err != nil {
 			return nil, err
 		}
-		return exprNode{x}, nil
+		return exprNode{x: x, sargs: exprSargs(nil, v, c.opts.Scope)}, nil
 	case "$jsonSchema":
 		s, err := schema.Compile(v, c.opts.Run)
 		return schemaNode{s}, err
@@ -97,7 +97,7 @@ func (c *compiler) sampleRate(v value.Value) (node, error) {
 		return nil, merr.New(merr.BadValue, "numeric argument to $sampleRate must be in [0, 1]")
 	}
 	rate := v.Float()
-	return exprNode{func(e *expr.Env) (value.Value, error) { return value.BoolOf(e.Random() < rate), nil }}, nil
+	return exprNode{x: func(e *expr.Env) (value.Value, error) { return value.BoolOf(e.Random() < rate), nil }}, nil
 }
 
 func (c *compiler) list(key string, v value.Value, depth int) (node, error) {

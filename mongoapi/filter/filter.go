@@ -30,6 +30,7 @@ type Filter struct {
 	text   *Text
 	coll   *collate.Collation
 	leaves []*pathNode // conditions that each match satisfies: the terms of the top-level conjunction
+	exprs  []exprSarg  // those of $expr that an index can answer
 }
 
 // node is one condition on a document.
@@ -85,6 +86,8 @@ func (f *Filter) collect(n node) {
 		}
 	case *pathNode:
 		f.leaves = append(f.leaves, n)
+	case exprNode:
+		f.exprs = append(f.exprs, n.sargs...)
 	}
 }
 
@@ -195,7 +198,10 @@ type constNode bool
 
 func (c constNode) match(*expr.Env, value.Value) (bool, error) { return bool(c), nil }
 
-type exprNode struct{ x expr.Expr }
+type exprNode struct {
+	x     expr.Expr
+	sargs []exprSarg
+}
 
 func (n exprNode) match(e *expr.Env, doc value.Value) (bool, error) {
 	if e == nil {

@@ -122,7 +122,7 @@ func CheckSearch(d value.Value) error {
 	case list.Len() == 0:
 		return badSearch("\"definition.fields\" cannot be empty")
 	}
-	seen, vectors := map[string]bool{}, 0
+	seen := map[string]bool{} // a definition may have filters alone: it only can't be searched
 	for i, f := range value.Elements(list) {
 		where := "definition.fields[" + strconv.Itoa(i) + "]"
 		if f.Kind() != value.Object {
@@ -136,12 +136,6 @@ func CheckSearch(d value.Value) error {
 			return badSearch("\"definition.fields\" Vector and filter fields should have distinct paths")
 		}
 		seen[path] = true
-		if f.Get("type").Str() == "vector" {
-			vectors++
-		}
-	}
-	if vectors == 0 {
-		return badSearch("\"definition.fields\" must have at least one field of type \"vector\"")
 	}
 	return nil
 }

@@ -53,6 +53,14 @@ type Options struct {
 // IsReplacement reports whether the update replaces whole documents.
 func (u *Update) IsReplacement() bool { return u.replace.IsDefined() }
 
+// Rewrites reports whether the update is a write even of a document that stays as it is. MongoDB compares the bytes of
+// a replacement with those of the document, which begins with its `_id`. So a replacement that doesn't begin with one
+// always counts as a modification, has an event in change streams, and so on.
+func (u *Update) Rewrites() bool {
+	it := u.replace.Iter()
+	return u.replace.IsDefined() && !(it.Next() && string(it.Key()) == "_id")
+}
+
 // Compile compiles an update. u must not change as long as the result is used.
 func Compile(u value.Value, o Options) (*Update, error) {
 	out := &Update{}
