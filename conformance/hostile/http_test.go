@@ -255,7 +255,7 @@ func TestTable(t *testing.T) {
 	}
 	part := "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\nContent-Type: " +
 		"application/http\r\nContent-Transfer-Encoding: binary\r\n\r\nPOST http://h/people HTTP/1.1\r\nContent-Type: application/json\r\n\r\n{\"PartitionKey\":\"half\",\"RowKey\":\"1\"}\r\n"
-	batches := []string{part, part + "--c--\r\n--b", strings.Repeat(part, 200),
+	batches := []string{part, part + "--c--\r\n-", part + "--c\r\n--b", strings.Repeat(part, 200),
 		part + "--c\r\n\r\nPOST nothing\r\n\r\n--c--\r\n--b--\r\n", strings.ReplaceAll(part, "POST", "BREW") +
 			"--c--\r\n--b--\r\n", strings.ReplaceAll(part, "/people", "/nope") + "--c--\r\n--b--\r\n",
 		strings.ReplaceAll(part, "boundary=c", "boundary="+strings.Repeat("c", 100_000)),

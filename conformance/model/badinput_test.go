@@ -240,7 +240,7 @@ func TestBadRequests(t *testing.T) {
 		{"400", "GET", a + "/docs/1", "", []string{`x-ms-documentdb-partitionkey: ["one"`}},
 		{"400/1001", "GET", a + "/docs/1", "", []string{`x-ms-documentdb-partitionkey: ["one","two"]`}},
 		{"400/1001", "POST", a + "/docs", item, []string{`x-ms-documentdb-partitionkey: ["two"]`}},
-		{"400", "GET", a + "/docs/1", "", nil},
+		{"400/1001", "GET", a + "/docs/1", "", nil},
 
 		{"400", "POST", a + "/docs", item, []string{key, pre + "after"}},
 		{"400", "POST", a + "/docs", item, []string{key, post + "before"}},
