@@ -29,9 +29,11 @@ import (
 // A commit that meets a lock asks what has become of its transaction. If that is still under way, the client waits,
 // each time twice as long: 0.1 s, 0.2, and so on up to the end of the lock. That is for nothing: when the other
 // transaction is committed, this one is refused, because a key of it was written since its timestamp. So a commit that
-// meets the same transaction for the second time is refused at once, and made again from what is stored then.
-// Otherwise a writer that has waited for a dead process's lock would wait for up to a second at each lock of a living
-// one after it.
+// meets the same lock for the second time is refused at once, and made again from what is stored then. Otherwise a
+// writer that has waited for a dead process's lock would wait for up to a second at each lock of a living one after it.
+//
+// Other locks of the same transaction are met for the first time: it may have ended and left some, which the client
+// removes one after the other.
 const (
 	lockLife       = time.Second
 	mostDoubleLife = 4 // times that the life is doubled at most
@@ -58,11 +60,16 @@ func (ms lockTTL) Wrap(next interceptor.RPCInterceptorFunc) interceptor.RPCInter
 	}
 }
 
-// meetings are the transactions whose locks a commit has met, by their timestamps. It implements
-// interceptor.RPCInterceptor.
+// meetings are the locks that a commit has met. It implements interceptor.RPCInterceptor.
 type meetings struct {
 	mu  sync.Mutex
-	met map[uint64]bool
+	met map[meeting]bool
+}
+
+// meeting is a lock: its key, and the timestamp of its transaction.
+type meeting struct {
+	key string
+	ts  uint64
 }
 
 // Name implements interceptor.RPCInterceptor.
@@ -77,7 +84,7 @@ func (m *meetings) Wrap(next interceptor.RPCInterceptorFunc) interceptor.RPCInte
 		}
 		if r, ok := resp.Resp.(*kvrpcpb.PrewriteResponse); ok {
 			for i, e := range r.Errors {
-				if l := e.Locked; l != nil && m.again(l.LockVersion) {
+				if l := e.Locked; l != nil && m.again(meeting{string(l.Key), l.LockVersion}) {
 					r.Errors[i] = &kvrpcpb.KeyError{Conflict: &kvrpcpb.WriteConflict{
 						StartTs: req.Prewrite().StartVersion, ConflictTs: l.LockVersion,
 						Key: l.Key, Primary: l.PrimaryLock, Reason: kvrpcpb.WriteConflict_Optimistic,
@@ -89,14 +96,14 @@ func (m *meetings) Wrap(next interceptor.RPCInterceptorFunc) interceptor.RPCInte
 	}
 }
 
-// again reports whether a transaction has been met before.
-func (m *meetings) again(ts uint64) bool {
+// again reports whether a lock has been met before.
+func (m *meetings) again(lock meeting) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.met == nil {
-		m.met = map[uint64]bool{}
+		m.met = map[meeting]bool{}
 	}
-	before := m.met[ts]
-	m.met[ts] = true
+	before := m.met[lock]
+	m.met[lock] = true
 	return before
 }

@@ -1,6 +1,7 @@
 package tikvkv
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -129,6 +130,52 @@ func TestWritersOfLockedKeys(t *testing.T) {
 		}
 	}
 	if err := errors.Join(other.Close(), slow.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A process is gone when the first of its keys is committed, and with it all of them. Its other locks are in the way of
+// one commit, which removes them and isn't made again for each.
+func TestLocksOfACommittedTransaction(t *testing.T) {
+	t.Parallel()
+	const keys, first = 12, "a"
+	m := newMock(t)
+	gone, link := m.openFaulty(Options{TwoPhase: true, Timeout: 100 * time.Millisecond})
+	other, meets := m.openFaulty(Options{TwoPhase: true})
+	if err := other.Presplit(bg, [][]byte{[]byte("k")}); err != nil {
+		t.Fatal(err)
+	}
+	batch := func(val string) *kv.Batch {
+		var b kv.Batch
+		b.Put([]byte(first), []byte(val))
+		for i := range keys {
+			b.Put([]byte(fmt.Sprintf("k%02d", i)), []byte(val))
+		}
+		return &b
+	}
+	link.set(func(_ context.Context, req *tikvrpc.Request) outcome {
+		if req.Type == tikvrpc.CmdCommit && !bytes.HasSuffix(req.Commit().Keys[0], []byte(first)) {
+			return lost
+		}
+		return arrives
+	})
+	if _, err := gone.Write(bg, batch("gone"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := gone.Close(); err != nil {
+		t.Error(err)
+	}
+	meets.set(nil)
+	if _, err := other.Write(bg, batch("other"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := meets.requests(tikvrpc.CmdPrewrite); n > keys+3 {
+		t.Errorf("%d requests for locks, with %d locks in the way", n, keys)
+	}
+	if err := getAt(other, "k05", "other"); err != nil {
+		t.Error(err)
+	}
+	if err := other.Close(); err != nil {
 		t.Error(err)
 	}
 }
