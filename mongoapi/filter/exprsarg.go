@@ -80,14 +80,10 @@ func fixed(v value.Value) bool {
 
 // PredIn is Pred together with the conditions of $expr, whose variables have the values of e.
 func (f *Filter) PredIn(e *expr.Env) *access.Pred {
-	p := f.Pred()
 	if len(f.exprs) == 0 {
-		return p
+		return f.Pred()
 	}
-	var ps []*access.Pred
-	if p.Op != access.OpAll {
-		ps = append(ps, p)
-	}
+	ps := []*access.Pred{f.Pred()}
 	for _, s := range f.exprs {
 		v, err := s.x(e.With(value.ObjectOf(bson.Empty)))
 		if err != nil { // it comes again with the first document
@@ -104,15 +100,7 @@ func (f *Filter) PredIn(e *expr.Env) *access.Pred {
 			continue
 		}
 		n := pathNode{path: strings.Join(s.segs, "."), segs: s.segs, sarg: c}
-		if q := n.pred(nil); q.Op != access.OpAll {
-			ps = append(ps, q)
-		}
+		ps = append(ps, n.pred(nil))
 	}
-	switch len(ps) {
-	case 0:
-		return access.All()
-	case 1:
-		return ps[0]
-	}
-	return access.And(ps...)
+	return allOf(ps)
 }

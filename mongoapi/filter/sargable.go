@@ -70,22 +70,26 @@ func (s sarg) keyed() sarg {
 	return s
 }
 
+// allOf returns the conjunction of conditions, without those that are nil or that all documents satisfy.
+func allOf(ps []*access.Pred) *access.Pred {
+	ps = slices.DeleteFunc(ps, func(p *access.Pred) bool { return p == nil || p.Op == access.OpAll })
+	switch len(ps) {
+	case 0:
+		return access.All()
+	case 1:
+		return ps[0]
+	}
+	return access.And(ps...)
+}
+
 func predOf(n node, prefix []string) *access.Pred {
 	switch n := n.(type) {
 	case andNode:
 		var ps []*access.Pred
 		for _, k := range n {
-			if p := predOf(k, prefix); p != nil && p.Op != access.OpAll {
-				ps = append(ps, p)
-			}
+			ps = append(ps, predOf(k, prefix))
 		}
-		switch len(ps) {
-		case 0:
-			return access.All()
-		case 1:
-			return ps[0]
-		}
-		return access.And(ps...)
+		return allOf(ps)
 	case orNode:
 		var ps []*access.Pred
 		for _, k := range n {
