@@ -17,7 +17,7 @@ import (
 
 // Snapshot, fork and restore while eight clients write give whole stores: each client's items up to some one, and no
 // later one. None of them takes a time that depends on the size. ORRERY_SNAPSHOT has the size of the store in MB; the
-// limit is 100 ms then, which a machine with other work doesn't keep in a directory (docs/testing.md).
+// limit is 100 ms then, which isn't always kept in a directory (docs/testing.md).
 func TestSnapshotUnderWriters(t *testing.T) {
 	for _, kind := range []string{"memory", "directory"} {
 		t.Run(kind, func(t *testing.T) {
