@@ -17,21 +17,8 @@ import (
 func TestWriterFollowsItsCommit(t *testing.T) {
 	store := kvtest.NewShared(memkv.New(), 1)
 	eng := &commits{Process: store.Engine(), seen: make(chan bool, 100)}
-	open := func(eng kv.Engine) *core.Engine {
-		e, err := core.Open(bg, kv.Checked(eng), core.Options{MinSlots: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			clean(t, e)
-			if err := e.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return e
-	}
-	mine := newContainer(t, open(eng), core.ContainerSpec{})
-	other, err := open(store.Engine()).Container("db", "c")
+	mine := newContainer(t, opened(t, kv.Checked(eng), core.Options{MinSlots: 1}), core.ContainerSpec{})
+	other, err := opened(t, kv.Checked(store.Engine()), core.Options{MinSlots: 1}).Container("db", "c")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,6 +120,22 @@ func onEngines(t *testing.T, o core.Options, f func(t *testing.T, e *core.Engine
 	}
 }
 
+// opened opens a store. At the end of the test the checker must find nothing, and the store is closed.
+func opened(t testing.TB, eng kv.Engine, o core.Options) *core.Engine {
+	t.Helper()
+	e, err := core.Open(bg, eng, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		clean(t, e)
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
 // The counters of a container, without their errors: the helpers panic where the store can't be read.
 func counted(c *core.Container) int64                 { return must(c.Count(bg)) }
 func bytesOf(c *core.Container) int64                 { return must(c.Size(bg)) }

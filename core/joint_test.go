@@ -68,16 +68,7 @@ func (f countedFollower) After(ctx context.Context) (kv.Snapshot, time.Time) {
 // jointContainer returns a container of a shared store, and its engine.
 func jointContainer(t *testing.T, o core.Options) (*core.Container, *commits) {
 	eng := &commits{Process: kvtest.NewShared(memkv.New(), 1).Engine(), seen: make(chan bool, 100)}
-	e, err := core.Open(bg, kv.Checked(eng), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		clean(t, e)
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	e := opened(t, kv.Checked(eng), o)
 	c := newContainer(t, e, core.ContainerSpec{})
 	put(t, c, core.Create, `{"id":"first","pk":"p"}`) // numbers are reserved, heads are read
 	return c, eng

@@ -89,16 +89,7 @@ func TestRemotePagesAreTheSame(t *testing.T) {
 		"max read":      {Pred: access.Eq(k, value.Int32Of(3)), Match: odd, MaxRead: 11},
 	}
 	open := func(eng kv.Engine, slots int) *core.Container {
-		e, err := core.Open(bg, kv.Checked(eng), core.Options{MinSlots: slots})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			clean(t, e)
-			if err := e.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		e := opened(t, kv.Checked(eng), core.Options{MinSlots: slots})
 		c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(`{"includedPaths":[{"path":"/*"}],` +
 			`"compositeIndexes":[[{"path":"/k"},{"path":"/s"}]]}`)})
 		for i := range 300 {

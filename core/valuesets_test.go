@@ -58,16 +58,7 @@ func (i seekCounted) SeekGE(key []byte) bool {
 func sixteen(t *testing.T) (*core.Engine, *core.Container, *countsSeeks) {
 	t.Helper()
 	eng := &countsSeeks{Engine: memkv.New()}
-	e, err := core.Open(bg, eng, core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		clean(t, e)
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	e := opened(t, eng, core.Options{})
 	return e, newContainer(t, e, core.ContainerSpec{Throughput: core.Throughput{Manual: 160_000}}), eng
 }
 

@@ -76,7 +76,7 @@ func (a *ahead) ask() {
 // followed is the Commit of a transaction that has asked for a timestamp. It implements kv.Follower.
 type followed struct {
 	committed
-	at    uint64 // the transaction's timestamp
+	at    uint64 // the commit's timestamp
 	ahead *ahead
 	given atomic.Bool
 }
