@@ -32,8 +32,12 @@ const (
 	healthEvery = 500 * time.Millisecond // from one question to the next
 )
 
-// errNoHealth says that a store answers, but has no health service.
-var errNoHealth = errors.New("tikvkv: the store has no health service")
+var (
+	// errNoHealth says that a store answers, but has no health service.
+	errNoHealth = errors.New("tikvkv: the store has no health service")
+	// errIll says that a store answers that it doesn't serve.
+	errIll = errors.New("tikvkv: the store doesn't serve")
+)
 
 // askHealth asks a store for its health.
 func askHealth(ctx context.Context, addr string, secure *tls.Config) error {
@@ -55,7 +59,7 @@ func askHealth(ctx context.Context, addr string, secure *tls.Config) error {
 	case err != nil:
 		return err
 	case resp.Status != healthpb.HealthCheckResponse_SERVING:
-		return errors.New("tikvkv: the store doesn't serve")
+		return errIll
 	}
 	return nil
 }
@@ -69,6 +73,8 @@ type watched struct {
 	mu     sync.Mutex
 	forget func(addr string)
 	stores map[string]watch // that have failed a request, by address
+
+	questions map[string]*question // that are under way, by address
 }
 
 // watch says what is known of a store that has failed a request.
@@ -82,7 +88,8 @@ const (
 )
 
 func newWatched(c tikv.Client, ask func(ctx context.Context, addr string) error) *watched {
-	w := &watched{Client: c, ask: ask, forget: func(string) {}, stores: map[string]watch{}}
+	w := &watched{Client: c, ask: ask, forget: func(string) {}, stores: map[string]watch{},
+		questions: map[string]*question{}}
 	w.life, w.end = context.WithCancel(context.Background())
 	return w
 }
@@ -100,16 +107,6 @@ func (w *watched) of(store *tikv.KVStore) {
 			}
 		}
 	}
-}
-
-// SendRequest implements tikv.Client.
-func (w *watched) SendRequest(ctx context.Context, addr string, req *tikvrpc.Request, d time.Duration) (
-	*tikvrpc.Response, error) {
-	resp, err := w.Client.SendRequest(ctx, addr, req, d)
-	if err != nil && !errors.Is(err, context.Canceled) {
-		w.note(addr)
-	}
-	return resp, err
 }
 
 // CloseAddrVer closes the connections to a store up to a version. The client looks for this method.
