@@ -10,8 +10,29 @@ import (
 type Basis interface {
 	// WriteFrom is Engine.Write of preconditions of which the caller has seen that they hold, in the snapshot or later.
 	// A write to one of their keys since the snapshot makes it fail with ErrConflict, unless the precondition holds at
-	// the commit.
+	// the commit. So does somebody who holds one of the keys (Holder), although the precondition may hold.
 	WriteFrom(ctx context.Context, b *Batch, pre []Precondition) (Commit, error)
+}
+
+// CheckIn reads the keys of preconditions in a snapshot. It fails with a PreconditionError if one doesn't hold.
+func CheckIn(s Snapshot, pre []Precondition) error {
+	if len(pre) == 0 {
+		return nil
+	}
+	var v Values
+	keys := make([][]byte, len(pre))
+	for i := range pre {
+		keys[i] = pre[i].Key
+	}
+	if err := s.GetMany(&v, keys); err != nil {
+		return err
+	}
+	for i := range pre {
+		if at := v.At(i); !pre[i].Holds(at, at != nil) {
+			return &PreconditionError{Index: i}
+		}
+	}
+	return nil
 }
 
 // Follower is a Commit of an engine over a network that knows a moment after it. The engine has asked the store for
@@ -22,6 +43,23 @@ type Follower interface {
 	// but may wait for the answer to one. The reads end with ctx. It returns nil if there is no such snapshot, or if it
 	// was given before.
 	After(ctx context.Context) (Snapshot, time.Time)
+}
+
+// Holder is an Engine over a network with writers that may lose one race after the other, because another process is
+// always faster. Such a writer can hold a key.
+type Holder interface {
+	// Hold waits until nobody else writes key or holds it, and returns a snapshot, which is a Basis. Until a write is
+	// based on it or it is closed, others that write key wait. That ends after a second or so, because the process may
+	// have ended: the preconditions of a write decide in any case. Reads don't wait.
+	Hold(ctx context.Context, key []byte) (Snapshot, error)
+}
+
+// Hold holds a key on any engine as Holder does. On an engine that isn't one it is Engine.Snapshot.
+func Hold(ctx context.Context, e Engine, key []byte) (Snapshot, error) {
+	if h, ok := e.(Holder); ok {
+		return h.Hold(ctx, key)
+	}
+	return e.Snapshot(ctx)
 }
 
 // NewestReader is an Engine that reads several keys faster if they need not be of one moment.

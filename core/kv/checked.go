@@ -46,11 +46,24 @@ type checked struct {
 
 func (c *checked) Snapshot(ctx context.Context) (Snapshot, error) {
 	s, err := c.Engine.Snapshot(ctx)
+	return c.checkSnapshot("Engine.Snapshot", s, err)
+}
+
+// Hold implements Holder.
+func (c *checked) Hold(ctx context.Context, key []byte) (Snapshot, error) {
+	if len(key) == 0 {
+		broken("Hold of an empty key")
+	}
+	s, err := Hold(ctx, c.Engine, key)
+	return c.checkSnapshot("Hold", s, err)
+}
+
+func (c *checked) checkSnapshot(op string, s Snapshot, err error) (Snapshot, error) {
 	if (s == nil) == (err == nil) {
-		broken("Snapshot returned %v and error %v", s, err)
+		broken("%s returned %v and error %v", op, s, err)
 	}
 	if err != nil {
-		return nil, checkErr("Engine.Snapshot", err)
+		return nil, checkErr(op, err)
 	}
 	c.open.Add(1)
 	return &checkedSnapshot{c: c, s: s}, nil

@@ -61,6 +61,7 @@ type joined struct {
 	ch    change
 	turn  chan turnOf // from the leader
 	since time.Time
+	lost  int // times that it has begun again
 
 	g    *jointCommit // that it belongs to, when it has left the queue
 	late bool         // it came after the snapshot was asked for, or may have
@@ -111,6 +112,7 @@ func (c *Container) writeJoint(ctx context.Context, w *Write) (Result, error) {
 		case !m.again:
 			return m.res, m.err
 		}
+		m.lost++
 	}
 	return Result{}, errRaces()
 }
@@ -196,6 +198,7 @@ type jointCommit struct {
 	basis  []byte // the slot's head in the snapshot
 	seen   int64  // its LSN
 	moved  bool   // the head was another one at the commit
+	hold   *hold  // of the slot; nil: none
 	making sync.WaitGroup
 }
 
@@ -270,7 +273,7 @@ func (g *jointCommit) until() (context.Context, context.CancelFunc) {
 func (g *jointCommit) run() {
 	reading, over := g.until()
 	defer over()
-	l, err := g.c.lookFrom(reading, g.snapshot, g.want)
+	l, done, err := g.lookUp(reading)
 	if err != nil {
 		for _, m := range g.ms { // those that came late may have more time
 			if reading.Err() == nil || m.ctx.Err() != nil {
@@ -279,7 +282,7 @@ func (g *jointCommit) run() {
 		}
 		return
 	}
-	defer l.close()
+	defer done()
 	if !l.of.has(g.sl) {
 		return // all look for their slots again
 	}
@@ -314,8 +317,30 @@ func (g *jointCommit) run() {
 	}
 }
 
+// lookUp looks for what the members want. It holds the slot first if one of them has lost too often. The caller calls
+// done when the commit is over.
+func (g *jointCommit) lookUp(ctx context.Context) (l *look, done func(), err error) {
+	if slices.ContainsFunc(g.ms, func(m *joined) bool { return m.lost >= mostLost }) {
+		g.asked = realTime.Now()
+		if g.hold, err = g.c.hold(ctx, g.sl); err != nil {
+			return nil, nil, err
+		}
+	}
+	if l, err = g.c.lookFrom(ctx, g.snapshot, g.want); err != nil {
+		g.hold.end()
+		return nil, nil, err
+	}
+	return l, func() {
+		l.close()
+		g.hold.end()
+	}, nil
+}
+
 // snapshot takes the snapshot of a look. The first one may be what the last leader has left.
 func (g *jointCommit) snapshot(ctx context.Context) (kv.Snapshot, error) {
+	if s := g.hold.look(); s != nil {
+		return s, nil
+	}
 	j := &g.sl.joint
 	j.mu.Lock()
 	f := j.next
@@ -433,6 +458,7 @@ func (g *jointCommit) commit(ctx context.Context, chs []change, from []*joined) 
 		g.eachAlone(from)
 		return false
 	}
+	d.hold = g.hold
 	unlock, err := d.lock(ctx)
 	if err != nil {
 		d.free()

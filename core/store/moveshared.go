@@ -86,24 +86,12 @@ func (m *move) recount(was []Head) {
 }
 
 // change commits the next head that f makes of a slot's current one, until it succeeds. It does nothing if f returns
-// false, or if the slot has left the map. The caller holds the latch.
+// false, or if the slot has left the map. The caller holds the latch, for which others wait. So after a lost race it
+// holds the head in the store, too.
 func (m *move) change(sl *Slot, f func(h *Head) (bool, error)) error {
-	for range moveTries {
-		err := m.c.newestHead(m.ctx, sl)
-		if err == nil {
-			if sl.head.Moved || !m.c.Slots().has(sl) {
-				return nil
-			}
-			h := sl.head
-			var todo, done bool
-			if todo, err = f(&h); err != nil || !todo {
-				return err
-			}
-			if done, err = m.putShared(sl, h); done {
-				return nil
-			}
-		}
-		if err != nil && !passing(err) {
+	for lost := range moveTries {
+		done, err := m.tryChange(sl, lost >= mostLost, f)
+		if done || err != nil && !passing(err) {
 			return err
 		}
 		if err := m.retry(); err != nil {
@@ -113,16 +101,38 @@ func (m *move) change(sl *Slot, f func(h *Head) (bool, error)) error {
 	return status.Wrap(status.Unavailable, kv.ErrUnavailable, "Other processes write to the slots too often.")
 }
 
+// tryChange makes one attempt. done is false if another one may succeed.
+func (m *move) tryChange(sl *Slot, holds bool, f func(h *Head) (bool, error)) (done bool, err error) {
+	var on kv.Snapshot
+	if holds {
+		if on, err = kv.Hold(m.ctx, m.c.st.eng, sl.headKey[:]); err != nil {
+			return false, translate(err)
+		}
+		defer on.Close()
+	}
+	if err := m.c.newestHead(m.ctx, sl); err != nil {
+		return false, err
+	}
+	if sl.head.Moved || !m.c.Slots().has(sl) {
+		return true, nil
+	}
+	h := sl.head
+	if todo, err := f(&h); err != nil || !todo {
+		return err == nil, err
+	}
+	return m.putShared(sl, h, on)
+}
+
 // putShared makes one attempt to commit a slot's next head, with the lease and the head that was read as preconditions.
-// It returns false without an error if another process came first, or if the outcome isn't known: the stored head
-// tells.
-func (m *move) putShared(sl *Slot, h Head) (done bool, err error) {
+// on is the snapshot that holds the head; nil: none. It returns false without an error if another process came first,
+// or if the outcome isn't known: the stored head tells.
+func (m *move) putShared(sl *Slot, h Head, on kv.Snapshot) (done bool, err error) {
 	h.Writer = m.c.st.writer
 	head := h.append(nil)
 	b := kv.Batch{Frees: true}
 	b.Put(sl.headKey[:], head)
 	fence := m.lease.Fence()
-	_, err = m.c.st.eng.Write(m.ctx, &b, append(fence, sl.asRead()...))
+	err = m.c.st.writeOn(m.ctx, on, &b, append(fence, sl.asRead()...))
 	var at *kv.PreconditionError
 	switch {
 	case err == nil:
@@ -135,6 +145,24 @@ func (m *move) putShared(sl *Slot, h Head) (done bool, err error) {
 		return false, nil
 	}
 	return false, translate(err)
+}
+
+// writeOn is a write that is based on a snapshot, or without one if that is nil.
+func (s *Store) writeOn(ctx context.Context, on kv.Snapshot, b *kv.Batch, pre []kv.Precondition) error {
+	if on == nil {
+		_, err := s.eng.Write(ctx, b, pre)
+		return err
+	}
+	if err := kv.CheckIn(on, pre); err != nil {
+		return err
+	}
+	p, err := kv.Prepare(s.eng, b, 0)
+	if err != nil {
+		return err
+	}
+	p.On(on)
+	_, err = p.Write(ctx, new(kv.Batch), pre)
+	return err
 }
 
 // markShared is mark with a shared engine. done is the LSN before the first attempt: whatever was committed since is in

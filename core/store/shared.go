@@ -458,7 +458,13 @@ func (c *Container) readOldShared(ctx context.Context, ch *change) error {
 
 // look takes the snapshot of a transaction, and finds its slot in the map of the snapshot.
 func (tx *Tx) look() error {
-	l, err := tx.c.look(tx.ctx, func(of *Slots) ([]*Slot, [][]byte) {
+	take := func(ctx context.Context) (kv.Snapshot, error) {
+		if s := tx.hold.look(); s != nil {
+			return s, nil
+		}
+		return tx.c.st.eng.Snapshot(ctx)
+	}
+	l, err := tx.c.lookFrom(tx.ctx, take, func(of *Slots) ([]*Slot, [][]byte) {
 		tx.at.slot, tx.at.version = of.at(tx.at.place), of.m.MapVersion
 		if tx.c.def.Load().KeyIsID() {
 			return []*Slot{tx.at.slot}, nil

@@ -53,6 +53,7 @@ type Tx struct {
 	of     *Slots
 	taken  *taken      // nil: conflicts of unique values are left to the commit
 	in     *Within     // the transaction whose part it is, if taken is that of all its parts
+	hold   *hold       // of its slot, with a shared engine; nil: none
 	asked  bool        // the Tx has queried
 	old    bool        // a read has found the snapshot too old
 	strict bool        // absences are looked for in the snapshot only
@@ -136,7 +137,7 @@ func (c *Container) runTx(ctx context.Context, at identity, pk PartitionKey, fn 
 		}
 		c.relocate(&at)
 		tx := &Tx{c: c, ctx: ctx, at: at, pk: pk, items: map[string]*txItem{}}
-		p, raced, err := tx.run(fn)
+		p, raced, err := tx.run(fn, n >= mostLost)
 		if !raced && !tx.old {
 			return tx, p, err
 		}
@@ -158,9 +159,16 @@ func (tx *Tx) readError(err error) error {
 	return translate(err)
 }
 
-// run runs fn and commits, unless the snapshot was too old for a read.
-func (tx *Tx) run(fn func(*Tx) error) (p pending, raced bool, err error) {
+// run runs fn and commits, unless the snapshot was too old for a read. holds says that it holds its slot if others may
+// be faster.
+func (tx *Tx) run(fn func(*Tx) error, holds bool) (p pending, raced bool, err error) {
 	if tx.c.st.others {
+		if holds {
+			if tx.hold, err = tx.c.hold(tx.ctx, tx.at.slot); err != nil {
+				return p, false, err
+			}
+			defer tx.hold.end()
+		}
 		if err := tx.look(); err != nil {
 			return p, false, err
 		}
@@ -448,7 +456,7 @@ func (tx *Tx) attempt(chs []change) (p pending, raced, again bool, err error) {
 	if err != nil {
 		return p, false, false, err
 	}
-	if err := sl.mu.LockFor(tx.ctx); err != nil {
+	if err := sl.lockFor(tx.ctx, tx.hold); err != nil {
 		d.free()
 		return p, false, false, err
 	}

@@ -3,6 +3,8 @@ package kvtest
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/orrerydb/orrery/core/clock"
@@ -11,6 +13,73 @@ import (
 
 // testBasis writes with preconditions that were read in a snapshot.
 func testBasis(t *testing.T, e kv.Engine) {
+	testBasisOf(t, e, func() (kv.Snapshot, error) { return e.Snapshot(ctx) })
+}
+
+// testHold is testBasis with snapshots that hold another key. A key can be held by one after the other, and is free
+// when its holder has written or ended.
+func testHold(t *testing.T, e kv.Engine) {
+	testBasisOf(t, e, func() (kv.Snapshot, error) { return kv.Hold(ctx, e, b("held")) })
+	const holders, times = 4, 10
+	put(t, e, "held=0")
+	var all sync.WaitGroup
+	for range holders {
+		all.Go(func() {
+			for done := 0; done < times; {
+				err := raise(e, b("held"), done%3 == 0)
+				if err == nil {
+					done++
+				} else if !errors.Is(err, kv.ErrConflict) {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	wantScan(t, e, "held", "helf", fmt.Sprint("held=", holders*times))
+}
+
+// raise adds one to a number in the snapshot of its holder. Before, it may hold it for nothing.
+func raise(e kv.Engine, key []byte, idle bool) error {
+	if idle {
+		s, err := kv.Hold(ctx, e, key)
+		if err != nil {
+			return err
+		}
+		if err := s.Close(); err != nil {
+			return err
+		}
+	}
+	s, err := kv.Hold(ctx, e, key)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	was, err := s.Get(nil, key)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(string(was))
+	if err != nil {
+		return err
+	}
+	batch := new(kv.Batch)
+	batch.Put(key, b(fmt.Sprint(n+1)))
+	p, err := kv.Prepare(e, batch, 0)
+	if err != nil {
+		return err
+	}
+	p.On(s)
+	w, err := p.Write(ctx, new(kv.Batch), []kv.Precondition{{Key: key, Expect: kv.Equal, Value: was}})
+	if err != nil {
+		return err
+	}
+	return w.Wait()
+}
+
+// testBasisOf is testBasis with the snapshots of take.
+func testBasisOf(t *testing.T, e kv.Engine, take func() (kv.Snapshot, error)) {
 	for _, tc := range []struct {
 		name  string
 		first string // what b is in the snapshot
@@ -28,7 +97,10 @@ func testBasis(t *testing.T, e kv.Engine) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			put(t, e, "a=1", tc.first, "c")
-			s := Snapshot(t, e)
+			s, err := take()
+			if err != nil {
+				t.Fatal(err)
+			}
 			if tc.since != "" {
 				put(t, e, tc.since)
 			}

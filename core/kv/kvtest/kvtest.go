@@ -43,6 +43,7 @@ func Run(t *testing.T, open func(t *testing.T) kv.Engine) {
 		{"commits", testCommits},
 		{"prepared batches", testPrepared},
 		{"writes based on a snapshot", testBasis},
+		{"writes of who holds a key", testHold},
 		{"writes that follow a commit", testFollower},
 		{"newest values", testNewest},
 		{"sorted tables", testTables},

@@ -24,6 +24,7 @@ type Shared struct {
 	mu     sync.Mutex // guards the following
 	random *rand.Rand
 	faults Faults
+	held   map[string]*sharedHold
 	calls  int               // since Interrupt has begun a run
 	fails  func(n int) error // what Interrupt has the n-th of them end with; nil: nothing
 }
@@ -245,6 +246,11 @@ func (p *Process) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition)
 		p.later(d.late, b, pre)
 		return nil, unsure
 	}
+	for h := p.s.heldAt(p, pre); h != nil; h = p.s.heldAt(p, pre) {
+		if err := p.await(ctx, h); err != nil {
+			return nil, err
+		}
+	}
 	w, err := p.Engine.Write(context.WithoutCancel(ctx), b, pre)
 	if d.unsure == 1 && (err == nil || errors.Is(err, kv.ErrConflict)) || err == nil && p.running() != nil {
 		return nil, unsure
@@ -328,6 +334,7 @@ type sharedSnapshot struct {
 	ctx   context.Context
 	aging *time.Timer // nil: it stays readable
 	old   atomic.Bool // it can't be read any more
+	hold  *sharedHold // nil: it holds no key
 }
 
 func (s *sharedSnapshot) call() error {
@@ -347,6 +354,9 @@ func (s *sharedSnapshot) call() error {
 func (s *sharedSnapshot) Close() error {
 	if s.aging != nil {
 		s.aging.Stop()
+	}
+	if s.hold != nil {
+		s.p.s.free(s.hold)
 	}
 	return s.Snapshot.Close()
 }

@@ -75,6 +75,7 @@ var (
 	_ kv.NewestReader = (*Engine)(nil)
 	_ kv.Basis        = (*snapshot)(nil)
 	_ kv.Follower     = (*followed)(nil)
+	_ kv.Holder       = (*Engine)(nil)
 )
 
 // Use returns an engine over an open client, which it closes with Close, or if it fails. Open makes the client itself.

@@ -2,10 +2,12 @@ package tikvkv
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/pingcap/kvproto/pkg/kvrpcpb"
+	"github.com/tikv/client-go/v2/oracle"
 	"github.com/tikv/client-go/v2/tikvrpc"
 	"github.com/tikv/client-go/v2/tikvrpc/interceptor"
 )
@@ -44,17 +46,25 @@ func life(b *kv.Batch, late int) time.Duration {
 	return (lockLife + time.Duration(b.Size()/bytesPerSecond)*time.Second) << min(late, mostDoubleLife)
 }
 
-// lockTTL gives the locks of a transaction a time to live, in milliseconds. It implements interceptor.RPCInterceptor.
-type lockTTL uint64
+// lockTTL gives the locks of a transaction a time to live. It implements interceptor.RPCInterceptor.
+type lockTTL struct {
+	begun time.Time     // when the transaction's timestamp was asked for, from which the time counts
+	life  time.Duration // from the request on
+}
 
 // Name implements interceptor.RPCInterceptor.
 func (lockTTL) Name() string { return "lock TTL" }
 
 // Wrap implements interceptor.RPCInterceptor.
-func (ms lockTTL) Wrap(next interceptor.RPCInterceptorFunc) interceptor.RPCInterceptorFunc {
+func (l lockTTL) Wrap(next interceptor.RPCInterceptorFunc) interceptor.RPCInterceptorFunc {
 	return func(store string, req *tikvrpc.Request) (*tikvrpc.Response, error) {
-		if req.Type == tikvrpc.CmdPrewrite {
-			req.Prewrite().LockTtl = uint64(ms)
+		ms := uint64((time.Since(l.begun) + l.life).Milliseconds())
+		switch req.Type {
+		case tikvrpc.CmdPrewrite:
+			req.Prewrite().LockTtl = ms
+		case tikvrpc.CmdPessimisticLock:
+			lock := req.PessimisticLock()
+			lock.LockTtl, lock.WaitTimeout = ms, min(lock.WaitTimeout, holdLook.Milliseconds())
 		}
 		return next(store, req)
 	}
@@ -62,8 +72,9 @@ func (ms lockTTL) Wrap(next interceptor.RPCInterceptorFunc) interceptor.RPCInter
 
 // meetings are the locks that a commit has met. It implements interceptor.RPCInterceptor.
 type meetings struct {
-	mu  sync.Mutex
-	met map[meeting]bool
+	mu   sync.Mutex
+	met  map[meeting]bool
+	held atomic.Pointer[[]byte] // the key of one that is of a writer who holds it
 }
 
 // meeting is a lock: its key, and the timestamp of its transaction.
@@ -84,7 +95,15 @@ func (m *meetings) Wrap(next interceptor.RPCInterceptorFunc) interceptor.RPCInte
 		}
 		if r, ok := resp.Resp.(*kvrpcpb.PrewriteResponse); ok {
 			for i, e := range r.Errors {
-				if l := e.Locked; l != nil && m.again(meeting{string(l.Key), l.LockVersion}) {
+				l := e.Locked
+				if l == nil {
+					continue
+				}
+				held := holds(l, req.Prewrite().StartVersion)
+				if held {
+					m.held.Store(&l.Key)
+				}
+				if held || m.again(meeting{string(l.Key), l.LockVersion}) {
 					r.Errors[i] = &kvrpcpb.KeyError{Conflict: &kvrpcpb.WriteConflict{
 						StartTs: req.Prewrite().StartVersion, ConflictTs: l.LockVersion,
 						Key: l.Key, Primary: l.PrimaryLock, Reason: kvrpcpb.WriteConflict_Optimistic,
@@ -94,6 +113,12 @@ func (m *meetings) Wrap(next interceptor.RPCInterceptorFunc) interceptor.RPCInte
 		}
 		return resp, nil
 	}
+}
+
+// holds reports whether a lock is of a writer that holds the key, and hasn't ended at a timestamp.
+func holds(l *kvrpcpb.LockInfo, ts uint64) bool {
+	return l.LockType == kvrpcpb.Op_PessimisticLock &&
+		oracle.ExtractPhysical(ts) < oracle.ExtractPhysical(l.LockVersion)+int64(l.LockTtl)
 }
 
 // again reports whether a lock has been met before.

@@ -58,6 +58,14 @@ func (e *Engine) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) 
 // WriteFrom implements kv.Basis: the snapshot's timestamp is that of the transaction. Each transaction needs one of its
 // own, so a second write takes another one.
 func (s *snapshot) WriteFrom(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
+	return s.writeFrom(ctx, b, pre, s.begin)
+}
+
+// begin begins the transaction with the snapshot's timestamp.
+func (s *snapshot) begin() (*tikv.KVTxn, error) { return s.e.store.Begin(tikv.WithStartTS(s.ts)) }
+
+func (s *snapshot) writeFrom(ctx context.Context, b *kv.Batch, pre []kv.Precondition,
+	begin func() (*tikv.KVTxn, error)) (kv.Commit, error) {
 	if b.Len() == 0 || s.based.Swap(true) {
 		return s.e.Write(ctx, b, pre)
 	}
@@ -69,10 +77,12 @@ func (s *snapshot) WriteFrom(ctx context.Context, b *kv.Batch, pre []kv.Precondi
 	}
 	within, cancel := s.e.boundWrite(ctx, b)
 	defer cancel()
-	done, again, err := s.transact(within, b, pre, 0, false)
+	done, again, err := s.transact(within, begin, b, pre, 0, false)
 	switch {
 	case err == nil:
 		return done, nil
+	case again && s.e.heldAt(err, pre) >= 0: // the holder is likely to change it, so the caller begins again
+		return nil, &kv.PreconditionError{Index: s.e.heldAt(err, pre)}
 	case again: // it was not applied: the preconditions decide
 		return s.e.Write(ctx, b, pre)
 	}
@@ -116,21 +126,21 @@ func (e *Engine) attempt(ctx context.Context, b *kv.Batch, pre []kv.Precondition
 	if err != nil {
 		return nil, false, err
 	}
-	if err := s.check(pre); err != nil {
+	if err := kv.CheckIn(s, pre); err != nil {
 		return nil, false, err
 	}
 	if b.Len() == 0 { // what was read at one timestamp was so at that moment
 		return committed{}, false, nil
 	}
-	return s.transact(ctx, b, pre, late, alone)
+	return s.transact(ctx, s.begin, b, pre, late, alone)
 }
 
-// transact is a transaction with the snapshot's timestamp, at which its preconditions hold. alone says that it sends
-// one large request at a time.
-func (s *snapshot) transact(ctx context.Context, b *kv.Batch, pre []kv.Precondition, late int, alone bool) (
-	done kv.Commit, again bool, err error) {
+// transact is the snapshot's transaction. Its preconditions hold at its timestamp. alone says that it sends one large
+// request at a time.
+func (s *snapshot) transact(ctx context.Context, begin func() (*tikv.KVTxn, error), b *kv.Batch, pre []kv.Precondition,
+	late int, alone bool) (done kv.Commit, again bool, err error) {
 	e := s.e
-	tx, err := e.store.Begin(tikv.WithStartTS(s.ts))
+	tx, err := begin()
 	if err != nil {
 		return nil, false, err
 	}
@@ -139,22 +149,28 @@ func (s *snapshot) transact(ctx context.Context, b *kv.Batch, pre []kv.Precondit
 	if b.Frees {
 		tx.SetDiskFullOpt(kvrpcpb.DiskFullOpt_AllowedOnAlmostFull)
 	}
-	tx.SetRPCInterceptor(lockTTL((time.Since(s.taken) + life(b, late)).Milliseconds()))
-	tx.AddRPCInterceptor(new(meetings))
+	tx.SetRPCInterceptor(lockTTL{s.taken, life(b, late)})
+	met := new(meetings)
+	tx.AddRPCInterceptor(met)
 	if isLarge(b) {
 		tx.AddRPCInterceptor(&flight{flights: &e.flights, ctx: ctx, alone: alone, sizes: map[string]int{}})
 	}
 	if err := e.fill(ctx, tx, b, pre); err != nil {
-		_ = tx.Rollback() // nothing was sent
-		return nil, false, err
+		_ = tx.Rollback()
+		return nil, tx.IsPessimistic(), err
 	}
 	var next *ahead
-	if b.Followed {
+	if b.Followed && !tx.IsPessimistic() {
 		next = e.newAhead(tx.Len())
 		tx.AddRPCInterceptor(next)
 	}
 	if err = tx.Commit(ctx); err != nil {
-		return nil, (conflicts(err) || crowded(err)) && !tikverr.IsErrorUndetermined(err), err
+		again = conflicts(err) || crowded(err) || tx.IsPessimistic() // others may have removed the lock of a held key
+		again = again && !tikverr.IsErrorUndetermined(err)
+		if key := met.held.Load(); key != nil {
+			err = &heldError{*key, err}
+		}
+		return nil, again, err
 	}
 	if next != nil && next.asked.Load() {
 		return &followed{at: tx.CommitTS(), ahead: next}, false, nil
@@ -162,28 +178,8 @@ func (s *snapshot) transact(ctx context.Context, b *kv.Batch, pre []kv.Precondit
 	return committed{}, false, nil
 }
 
-// check compares the preconditions with what the snapshot has, which it reads with one request.
-func (s *snapshot) check(pre []kv.Precondition) error {
-	if len(pre) == 0 {
-		return nil
-	}
-	var v kv.Values
-	keys := make([][]byte, len(pre))
-	for i := range pre {
-		keys[i] = pre[i].Key
-	}
-	if err := s.GetMany(&v, keys); err != nil {
-		return err
-	}
-	for i := range pre {
-		if at := v.At(i); !pre[i].Holds(at, at != nil) {
-			return &kv.PreconditionError{Index: i}
-		}
-	}
-	return nil
-}
-
-// fill puts the operations into the transaction, in their order, and locks the keys that only have preconditions.
+// fill puts the operations into the transaction, in their order, and locks the keys that only have preconditions: they
+// are sent with the others. A transaction that holds a key sends its locks of all keys with preconditions first.
 func (e *Engine) fill(ctx context.Context, tx *tikv.KVTxn, b *kv.Batch, pre []kv.Precondition) error {
 	var key, val []byte // the client copies them
 	for i := range b.Len() {
@@ -210,7 +206,8 @@ func (e *Engine) fill(ctx context.Context, tx *tikv.KVTxn, b *kv.Batch, pre []kv
 	var locks [][]byte
 	for i := range pre {
 		name := e.data(pre[i].Key)
-		if _, err := tx.GetMemBuffer().GetFlags(name); tikverr.IsErrNotFound(err) { // not written
+		_, err := tx.GetMemBuffer().GetFlags(name)
+		if written := !tikverr.IsErrNotFound(err); !written || tx.IsPessimistic() {
 			locks = append(locks, name)
 		}
 	}

@@ -81,7 +81,7 @@ func (r *run) report() {
 	ops, failures, moves := map[string]int{}, map[string]int{}, 0
 	longest, why := map[string]time.Duration{}, map[string]string{}
 	for _, p := range r.all {
-		success := map[int]int64{} // by user: the end of its last operation that succeeded, or the begin of its first
+		answered := map[int]int64{} // by user: the end of its last operation with an answer, or the begin of its first
 		for _, e := range p.events {
 			if e.End == 0 {
 				continue
@@ -96,21 +96,24 @@ func (r *run) report() {
 				moves++
 				continue
 			}
-			if success[e.User] == 0 {
-				success[e.User] = e.Begun
+			if answered[e.User] == 0 {
+				answered[e.User] = e.Begun
 			}
 			if e.Err != "" {
 				failures[e.Op]++
+			} else {
+				ops[e.Op]++
+			}
+			if e.Err != "" && !e.Overtaken {
 				continue
 			}
-			ops[e.Op]++
-			waited := p.without(success[e.User], e.End)
-			if f := r.during(success[e.User], e.End); waited > longest[f] {
-				longest[f], why[f] = waited, p.attempts(e.User, success[e.User], e.End)
+			waited := p.without(answered[e.User], e.End)
+			if f := r.during(answered[e.User], e.End); waited > longest[f] {
+				longest[f], why[f] = waited, p.attempts(e.User, answered[e.User], e.End)
 			}
-			success[e.User] = e.End
+			answered[e.User] = e.End
 		}
-		for _, at := range success {
+		for _, at := range answered {
 			if f, d := r.during(at, p.ended.UnixNano()), p.without(at, p.ended.UnixNano()); d > longest[f] {
 				longest[f], why[f] = d, "\n\tnothing until its process ended"
 			}

@@ -76,8 +76,10 @@ type event struct {
 	Begun int64  `json:"begun"`         // in nanoseconds of the machine's clock, which all processes have in common
 	End   int64  `json:"end,omitempty"` // 0: a write that begins
 	// Err is the error. Unsure says that a write may have been applied nevertheless.
-	Err    string `json:"err,omitempty"`
-	Unsure bool   `json:"unsure,omitempty"`
+	Err string `json:"err,omitempty"`
+	// Overtaken says that the error is the answer to a write under a condition that doesn't hold any more.
+	Overtaken bool `json:"overtaken,omitempty"`
+	Unsure    bool `json:"unsure,omitempty"`
 	// Wrong is what no fault explains.
 	Wrong string `json:"wrong,omitempty"`
 }
@@ -174,7 +176,8 @@ func (w *worker) do(e event, f func(ctx context.Context, c *core.Container, e *e
 		e.Err, e.Unsure = err.Error(), status.Is(err, status.UnknownOutcome)
 		switch status.CodeOf(err) {
 		case status.Unavailable, status.UnknownOutcome, status.RetryWith, status.TooManyRequests, status.Timeout:
-		case status.PreconditionFailed: // another one was faster
+		case status.PreconditionFailed:
+			e.Overtaken = true
 		default:
 			if !errors.Is(err, context.DeadlineExceeded) {
 				e.Wrong = err.Error()

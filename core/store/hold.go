@@ -1,0 +1,107 @@
+package store
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// With a shared engine a writer races with those of other processes. One that has lost mostLost races holds its slot:
+// it takes the latch, and then the lock of the slot's head in the store (kv.Holder). What it decides on it reads after
+// that. Until it has committed nobody else commits in the slot.
+//
+// The order matters. Otherwise another writer of this process could have the latch, and wait for the lock, whose holder
+// needs the latch to commit.
+//
+// A hold is bounded: holdMost after it has begun the latch is free again, and the store's lock ends by itself. The
+// writer goes on as one without a hold then. Correctness doesn't depend on it, because a commit has its preconditions
+// in any case. So a function that waits for a latch while it has one is late, not stuck.
+//
+// Example: transaction T has lost a race. It takes the latch, and asks for the lock. Writer W of this process waits for
+// the latch. A writer of another process meets the lock, and has lost a race. T reads, runs its function and commits.
+
+const (
+	mostLost = 1           // races that a writer loses before it holds its slot
+	holdMost = time.Second // many times the duration of a function that only computes
+)
+
+// hold is what a writer has of a slot before its look. nil is none.
+type hold struct {
+	sl   *Slot
+	has  atomic.Bool // the writer has the latch
+	snap kv.Snapshot // has the store's lock; nil: a look has it
+	over chan struct{}
+}
+
+// hold waits for the latch of a slot, and for the lock of its head. The caller calls end after its commit.
+func (c *Container) hold(ctx context.Context, sl *Slot) (*hold, error) {
+	if err := sl.mu.LockFor(ctx); err != nil {
+		return nil, err
+	}
+	h := &hold{sl: sl, over: make(chan struct{})}
+	h.has.Store(true)
+	var err error
+	if h.snap, err = kv.Hold(ctx, c.st.eng, sl.headKey[:]); err != nil {
+		h.free()
+		return nil, translate(err)
+	}
+	if !c.st.work.Go("the end of a hold", h.bound) { // the store is being closed
+		h.free()
+	}
+	return h, nil
+}
+
+// bound frees the latch after holdMost, if the hold isn't over.
+func (h *hold) bound() {
+	t := time.NewTimer(holdMost)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		h.free()
+	case <-h.over:
+	}
+}
+
+// look returns the snapshot that has the store's lock. It returns nil where there is no hold. If the look is repeated
+// the hold is over.
+func (h *hold) look() kv.Snapshot {
+	if h == nil {
+		return nil
+	}
+	s := h.snap
+	if h.snap = nil; s == nil {
+		h.free()
+	}
+	return s
+}
+
+// take takes the latch out of the hold. It reports whether it was there.
+func (h *hold) take(sl *Slot) bool { return h != nil && h.sl == sl && h.has.Swap(false) }
+
+func (h *hold) free() {
+	if h.has.Swap(false) {
+		h.sl.mu.Unlock()
+	}
+}
+
+// end ends the hold.
+func (h *hold) end() {
+	if h == nil {
+		return
+	}
+	close(h.over)
+	h.free()
+	if h.snap != nil {
+		_ = h.snap.Close()
+	}
+}
+
+// lockFor takes the latch for a writer that may have a hold.
+func (sl *Slot) lockFor(ctx context.Context, h *hold) error {
+	if h.take(sl) {
+		return nil
+	}
+	return sl.mu.LockFor(ctx)
+}
