@@ -14,12 +14,14 @@ import (
 // other copies have long elected a leader.
 //
 // So a store that has not answered a request for silentAfter is asked for its health, on a connection of its own. If it
-// doesn't answer that either, the requests that wait for it fail as if the store was gone. A store that is only slow
-// answers, and has the time of the client.
+// doesn't answer that for as long either, the requests that wait for it fail as if the store was gone. The client then
+// asks once more, for a second, before it looks for another store. A store that is only slow answers, and has the time
+// of the client.
 //
-// Example: a store is paused for a minute. A write waits for half a second, and the question for another one. The
-// client then asks the other stores who leads the range, and the write goes on there.
-const silentAfter = 500 * time.Millisecond
+// Example: a store is paused for a minute. A write waits for 0.3 s, the question for as long, and the client's
+// question for a second. Then the client asks the other stores who leads the range, and the write goes on
+// there.
+const silentAfter = 300 * time.Millisecond
 
 // errSilent is the cause of a request that was ended because its store answers nothing. To the client it is a failure
 // of the store.
@@ -68,7 +70,9 @@ func (w *watched) answers(addr string) bool {
 	q = &question{over: make(chan struct{})}
 	w.questions[addr] = q
 	w.mu.Unlock()
-	err := w.ask(w.life, addr)
+	ctx, cancel := context.WithTimeout(w.life, silentAfter)
+	err := w.ask(ctx, addr)
+	cancel()
 	w.mu.Lock()
 	delete(w.questions, addr)
 	w.mu.Unlock()

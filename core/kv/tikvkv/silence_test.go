@@ -52,8 +52,8 @@ func TestSilentStores(t *testing.T) {
 		{"slow, without a health service", 10 * time.Second, errNoHealth, time.Millisecond, nil, 10 * time.Second},
 		{"slow and ill", 10 * time.Second, errIll, time.Millisecond, nil, 10 * time.Second},
 		{"slower than the client waits", never, nil, time.Millisecond, context.DeadlineExceeded, patience},
-		{"silent", never, unheard, healthTime, context.DeadlineExceeded, silentAfter + healthTime},
-		{"answers while it is asked", time.Second, unheard, healthTime, nil, time.Second},
+		{"silent", never, unheard, healthTime, context.DeadlineExceeded, 2 * silentAfter},
+		{"answers while it is asked", silentAfter * 3 / 2, unheard, healthTime, nil, silentAfter * 3 / 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
