@@ -416,6 +416,9 @@ func (c *Container) findHead(sl *Slot, cause error) (raced bool, err error) {
 		return false, translate(err)
 	}
 	if c.st.others {
+		if conflict {
+			sl.rivals.Store(rivalCommits)
+		}
 		if err := c.install(ctx, sl, b); err != nil || conflict {
 			return err == nil, err
 		}

@@ -61,8 +61,9 @@ type Slot struct {
 	// runs takes the latch more often than those that wait for it. So without losers, most of many writes that try
 	// again together would lose again.
 	losers latch
-	turns  turns // of transactions
-	joint  joint // of writers with a shared engine
+	turns  turns        // of transactions
+	joint  joint        // of writers with a shared engine
+	rivals atomic.Int32 // how many of the next attempts hold the slot: see contested
 
 	mu        latch // the latch
 	head      Head

@@ -10,7 +10,8 @@ import (
 
 // With a shared engine a writer races with those of other processes. One that has lost mostLost races holds its slot:
 // it takes the latch, and then the lock of the slot's head in the store (kv.Holder). What it decides on it reads after
-// that. Until it has committed nobody else commits in the slot.
+// that. Until it has committed nobody else commits in the slot. So do the next writers of this process, rivalCommits of
+// them: where one race was lost there are others, and an attempt that loses is a wait for nothing.
 //
 // The order matters. Otherwise another writer of this process could have the latch, and wait for the lock, whose holder
 // needs the latch to commit.
@@ -23,9 +24,15 @@ import (
 // the latch. A writer of another process meets the lock, and has lost a race. T reads, runs its function and commits.
 
 const (
-	mostLost = 1           // races that a writer loses before it holds its slot
-	holdMost = time.Second // many times the duration of a function that only computes
+	mostLost     = 1           // races that a writer loses before it holds its slot
+	rivalCommits = 8           // attempts of others, after a lost race, that hold the slot
+	holdMost     = time.Second // many times the duration of a function that only computes
 )
+
+// contested reports whether the next attempt of a writer that has lost some races is to hold the slot.
+func (sl *Slot) contested(lost int) bool {
+	return lost >= mostLost || sl.rivals.Load() > 0 && sl.rivals.Add(-1) >= 0
+}
 
 // hold is what a writer has of a slot before its look. nil is none.
 type hold struct {

@@ -320,7 +320,11 @@ func (g *jointCommit) run() {
 // lookUp looks for what the members want. It holds the slot first if one of them has lost too often. The caller calls
 // done when the commit is over.
 func (g *jointCommit) lookUp(ctx context.Context) (l *look, done func(), err error) {
-	if slices.ContainsFunc(g.ms, func(m *joined) bool { return m.lost >= mostLost }) {
+	lost := 0
+	for _, m := range g.ms {
+		lost = max(lost, m.lost)
+	}
+	if g.sl.contested(lost) {
 		g.asked = realTime.Now()
 		if g.hold, err = g.c.hold(ctx, g.sl); err != nil {
 			return nil, nil, err

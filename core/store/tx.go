@@ -137,7 +137,7 @@ func (c *Container) runTx(ctx context.Context, at identity, pk PartitionKey, fn 
 		}
 		c.relocate(&at)
 		tx := &Tx{c: c, ctx: ctx, at: at, pk: pk, items: map[string]*txItem{}}
-		p, raced, err := tx.run(fn, n >= mostLost)
+		p, raced, err := tx.run(fn, n)
 		if !raced && !tx.old {
 			return tx, p, err
 		}
@@ -159,11 +159,10 @@ func (tx *Tx) readError(err error) error {
 	return translate(err)
 }
 
-// run runs fn and commits, unless the snapshot was too old for a read. holds says that it holds its slot if others may
-// be faster.
-func (tx *Tx) run(fn func(*Tx) error, holds bool) (p pending, raced bool, err error) {
+// run runs fn and commits, unless the snapshot was too old for a read. lost is how many races it has lost before.
+func (tx *Tx) run(fn func(*Tx) error, lost int) (p pending, raced bool, err error) {
 	if tx.c.st.others {
-		if holds {
+		if tx.at.slot.contested(lost) {
 			if tx.hold, err = tx.c.hold(tx.ctx, tx.at.slot); err != nil {
 				return p, false, err
 			}

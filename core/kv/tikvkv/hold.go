@@ -16,7 +16,7 @@ import (
 // A transaction that is decided at its commit loses against whoever commits between its timestamp and its locks. Of
 // several processes that write to one key all the time, the slowest may lose one race after the other. Such a writer
 // takes a lock first (a pessimistic one, as TiKV's protocol calls it), and reads what it decides on when it has it. The
-// store lets those who wait for the lock take turns. A commit that finds the lock in its first phase has lost this race.
+// store lets those who wait for the lock take turns. A commit that finds the lock in its first phase has lost a race.
 //
 // The lock lives for lockLife from the request for it, as the locks of a commit do. So a process that is killed with
 // such a lock holds others up for no longer than one that is killed in a commit. The client looks whether a lock has

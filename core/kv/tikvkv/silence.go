@@ -18,9 +18,8 @@ import (
 // asks once more, for a second, before it looks for another store. A store that is only slow answers, and has the time
 // of the client.
 //
-// Example: a store is paused for a minute. A write waits for 0.3 s, the question for as long, and the client's
-// question for a second. Then the client asks the other stores who leads the range, and the write goes on
-// there.
+// Example: a store is paused for a minute. A write waits for 0.3 s, the question for as long, and the client's question
+// for a second. Then the client asks the other stores who leads the range, and the write goes on there.
 const silentAfter = 300 * time.Millisecond
 
 // errSilent is the cause of a request that was ended because its store answers nothing. To the client it is a failure
