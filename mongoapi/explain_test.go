@@ -117,6 +117,8 @@ func TestExplainOthers(t *testing.T) {
 		// the condition that a $lookup with variables has on its collection
 		`{"aggregate":"c","pipeline":[{"$match":{"$expr":{"$and":[{"$eq":[3,"$a"]}]}}}],"cursor":{}}`: {
 			"FETCH IXSCAN", 20, 20},
+		`{"aggregate":"c","pipeline":[{"$match":{"$expr":{"$in":["$a",[3,4,9]]}}}],"cursor":{}}`: {
+			"FETCH IXSCAN", 40, 40},
 		// three values in each of four partitions
 		`{"distinct":"c","key":"a","query":{"a":{"$gt":1}}}`: {"PROJECTION_COVERED DISTINCT_SCAN", 12, 0},
 		`{"distinct":"c","key":"a","query":{"_id":7}}`:       {"IDHACK", 1, 1},

@@ -44,7 +44,7 @@ func exprSargs(out []exprSarg, v value.Value, s *expr.Scope) []exprSarg {
 		if path == nil && op == "$eq" {
 			path, other = fieldPath(args[1]), args[0]
 		}
-		if path == nil || !fixed(other) {
+		if path == nil || !fixed(other) && !(op == "$in" && fixedList(other)) {
 			return out
 		}
 		if x, err := expr.Compile(other, s); err == nil {
@@ -76,6 +76,19 @@ func fixed(v value.Value) bool {
 		return true
 	}
 	return len(s) > 2 && s[1] == '$' && !(s[2] >= 'A' && s[2] <= 'Z')
+}
+
+// fixedList reports whether an expression is a list of such expressions.
+func fixedList(v value.Value) bool {
+	if v.Kind() != value.Array {
+		return false
+	}
+	for it := v.Iter(); it.Next(); {
+		if !fixed(it.Value()) {
+			return false
+		}
+	}
+	return true
 }
 
 // PredIn is Pred together with the conditions of $expr, whose variables have the values of e.
