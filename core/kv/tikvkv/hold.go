@@ -22,9 +22,8 @@ import (
 // such a lock holds others up for no longer than one that is killed in a commit. The client looks whether a lock has
 // ended when the store has let it wait in vain, so it waits for holdLook at a time.
 //
-// Example: A, B and C write to one key. A has lost two races. It asks for the lock while B commits, and gets it then. C
-// finds the lock, and begins again, twice: then it asks for the lock, too, and waits. Meanwhile A has read and
-// committed.
+// Example: A, B and C write to one key. A has lost a race. It asks for the lock while B commits, and gets it then. C
+// finds the lock in its commit, which is a lost race, and asks for it, too. Meanwhile A has read and committed.
 
 // holdLook is the longest time for which a store lets a request wait for a lock.
 const holdLook = lockLife / 4
