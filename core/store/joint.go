@@ -61,7 +61,7 @@ type joined struct {
 	ch    change
 	turn  chan turnOf // from the leader
 	since time.Time
-	lost  int // times that it has begun again
+	lost  int // races
 
 	g    *jointCommit // that it belongs to, when it has left the queue
 	late bool         // it came after the snapshot was asked for, or may have
@@ -112,7 +112,6 @@ func (c *Container) writeJoint(ctx context.Context, w *Write) (Result, error) {
 		case !m.again:
 			return m.res, m.err
 		}
-		m.lost++
 	}
 	return Result{}, errRaces()
 }
@@ -482,6 +481,9 @@ func (g *jointCommit) commit(ctx context.Context, chs []change, from []*joined) 
 	}
 	if err != nil || !same {
 		d.free() // after an error too they begin again: nothing was written
+		for _, m := range from {
+			m.lost++
+		}
 		return false
 	}
 	d.base(snap)
@@ -507,6 +509,7 @@ func (g *jointCommit) commit(ctx context.Context, chs []change, from []*joined) 
 		if raced, err = g.c.lost(g.sl, err); raced {
 			for _, m := range from {
 				m.err, m.again = nil, true
+				m.lost++
 			}
 			return false
 		}

@@ -81,10 +81,11 @@ func (s *snapshot) writeFrom(ctx context.Context, b *kv.Batch, pre []kv.Precondi
 	switch {
 	case err == nil:
 		return done, nil
-	case again && s.e.heldAt(err, pre) >= 0: // the holder is likely to change it, so the caller begins again
-		return nil, &kv.PreconditionError{Index: s.e.heldAt(err, pre)}
-	case again: // it was not applied: the preconditions decide
-		return s.e.Write(ctx, b, pre)
+	case again: // it was not applied
+		if i := s.e.heldAt(err, pre); i >= 0 { // the holder is likely to change it, so the caller begins again
+			return nil, &kv.PreconditionError{Index: i}
+		}
+		return s.e.Write(ctx, b, pre) // the preconditions decide
 	}
 	return nil, s.e.failWrite(ctx, err)
 }
