@@ -2,17 +2,23 @@
 package tikvtest
 
 import (
+	"context"
+	"errors"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/tikv/client-go/v2/testutils"
 	"github.com/tikv/client-go/v2/tikv"
+	"github.com/tikv/client-go/v2/tikvrpc"
+	"github.com/tikv/client-go/v2/util/async"
 	pd "github.com/tikv/pd/client"
 )
 
 // Cluster is a simulation of a cluster, in this process. It ends with its test.
 type Cluster struct {
 	t      testing.TB
-	client *testutils.MockClient
+	stores *stores
 	pd     pd.Client
 }
 
@@ -23,19 +29,52 @@ func New(t testing.TB, splits ...[]byte) *Cluster {
 		t.Fatal(err)
 	}
 	testutils.BootstrapWithMultiRegions(cluster, splits...)
+	s := &stores{Client: client}
 	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
+		if err := s.end(); err != nil {
 			t.Error(err)
 		}
 		pdc.Close()
 	})
-	return &Cluster{t, client, pdc}
+	return &Cluster{t, s, pdc}
 }
 
-// stays is a client of the cluster that goes on when one of its users is closed.
-type stays struct{ tikv.Client }
+// stores is the connection to the stores of a cluster, which goes on when one of its users is closed.
+//
+// The client doesn't wait for all that it does in the background, as ending the locks of others, when it is closed. The
+// simulation fails with a fault of memory when it is asked after its end. So end waits for the requests that are under
+// way, and later ones fail as if the stores were gone.
+type stores struct {
+	tikv.Client
+	mu    sync.RWMutex // held for reading by each request
+	ended bool
+}
 
-func (stays) Close() error { return nil }
+var errEnded = errors.New("tikvtest: the cluster has ended")
+
+func (s *stores) SendRequest(ctx context.Context, addr string, req *tikvrpc.Request, d time.Duration) (
+	*tikvrpc.Response, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.ended {
+		return nil, errEnded
+	}
+	return s.Client.SendRequest(ctx, addr, req, d)
+}
+
+func (s *stores) SendRequestAsync(ctx context.Context, addr string, req *tikvrpc.Request,
+	cb async.Callback[*tikvrpc.Response]) {
+	go func() { cb.Schedule(s.SendRequest(ctx, addr, req, 0)) }()
+}
+
+func (s *stores) Close() error { return nil }
+
+func (s *stores) end() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	return s.Client.Close()
+}
 
 type staysPD struct{ pd.Client }
 
@@ -54,7 +93,7 @@ func (c *Cluster) StoreWith(wrap func(tikv.Client) tikv.Client, wrapPD func(pd.C
 	if wrapPD != nil {
 		driver = wrapPD(driver)
 	}
-	s, err := tikv.NewTestTiKVStore(stays{c.client}, driver, wrap, nil, 0)
+	s, err := tikv.NewTestTiKVStore(c.stores, driver, wrap, nil, 0)
 	if err != nil {
 		c.t.Fatal(err)
 	}
