@@ -187,8 +187,9 @@ type Commit struct {
 }
 
 // WithTx runs fn in a transaction on one logical partition: all of its writes are committed, or none. fn may run again
-// after a conflict, when another request has changed what it has read. After too many conflicts the error is RetryWith.
-// A transaction writes at most 16 MiB of documents; beyond that its Write fails with TooLarge.
+// after a conflict, when another request has changed what it has read. In fn the Container isn't asked for what must be
+// the newest, as Count and Partitions are: that may wait for what the transaction holds. After too many conflicts the
+// error is RetryWith. A transaction writes at most 16 MiB of documents; beyond that its Write fails with TooLarge.
 func (c *Container) WithTx(ctx context.Context, pk PartitionKey, fn func(*Tx) error) (Commit, error) {
 	if c.rt.Throttled() {
 		if _, err := c.admit(pk); err != nil {

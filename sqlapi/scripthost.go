@@ -227,11 +227,7 @@ func (c *scriptCall) done(code int, it *core.Item) (r script.Reply, err error) {
 // info returns the object that a callback gets about an operation.
 func (c *scriptCall) info(code int, continuation string) ([]byte, error) {
 	if c.sizes == nil {
-		parts, err := c.ct.Partitions(c.ctx)
-		if err != nil {
-			return nil, err
-		}
-		size := int64(0)
+		size, parts := int64(0), c.ct.Known()
 		for _, p := range parts {
 			size += p.Bytes
 		}
