@@ -185,8 +185,8 @@ func (r *read) inTurn() error {
 	return nil
 }
 
-// next returns the position after what was read. It is a number for one physical partition, and for a whole container
-// that was read to its end: some clients can continue only from a number.
+// next returns the position after what was read. It is an LSN for one physical partition, and for a whole container
+// that was read to its end.
 func (r *read) next() Position {
 	if len(r.parts) == 0 {
 		return r.pos

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/binary"
+	"math/big"
 	"slices"
 	"strconv"
 
@@ -16,9 +17,12 @@ import (
 // Position is a reader's position in a feed: every commit with an LSN at or below it was read. It has an LSN for each
 // part of the placements, because only LSNs of one physical partition are comparable.
 //
-// In one physical partition it is one number, and its text is that number. For a wider feed it is a list of (first
-// placement, LSN), whose text is opaque unless all LSNs are equal. It never names slots, so it stays valid when
-// partitions are split or joined: a reader of a range continues at the least LSN in the range.
+// In one physical partition it is one number, and its text is that number. For a wider feed, and with a shared engine,
+// it is a list of (first placement, LSN), whose text is opaque unless all LSNs are equal. It never names slots, so it
+// stays valid when partitions are split or joined: a reader of a range continues at the least LSN in the range.
+//
+// An opaque text of up to maxDigits consists of digits, as the service's positions do: Python's client takes any other
+// text for one of its own, or for "from now". The number is greater than any LSN.
 //
 // Example: partitions begin at placements 00 and 80 and were read up to LSN 7 and 9. The steps are (00, 7) and (80, 9).
 // After a split at 40 the partition 40 to 80 continues at 7.
@@ -99,13 +103,16 @@ func (p *Position) resolve(slots *catalog.SlotMap) {
 	p.old = nil
 }
 
-// Formats of an opaque position.
+// Formats of an opaque position: its first byte.
 const (
 	formatSlots  = 1 // read, not written: an LSN per slot
 	formatPlaces = 2
 )
 
-// String returns the position as text: a number, or opaque with a checksum.
+// maxDigits limits texts of digits, which are nearly twice as long as base64: Node's clients take 16 KiB of headers.
+const maxDigits = 4096
+
+// String returns the position as text: an LSN, or opaque with a checksum.
 func (p Position) String() string {
 	if !p.wide && p.old == nil && len(p.steps) <= 1 {
 		return strconv.FormatInt(p.greatest(), 10)
@@ -118,6 +125,9 @@ func (p Position) String() string {
 		b = binary.AppendUvarint(b, uint64(p.steps[i].lsn))
 	}
 	b = binary.BigEndian.AppendUint32(b, uint32(xxhash.Sum64(b)))
+	if len(b)*8 <= maxDigits*3 { // a digit has more than three bits
+		return new(big.Int).SetBytes(b).String()
+	}
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
@@ -135,7 +145,7 @@ func Parse(s string) (Position, error) {
 	if n, err := strconv.ParseUint(s, 10, 63); err == nil {
 		return After(int64(n)), nil
 	}
-	b, err := base64.RawURLEncoding.DecodeString(s)
+	b, err := opaqueBytes(s)
 	if err != nil || len(b) < 14 || binary.BigEndian.Uint32(b[len(b)-4:]) != uint32(xxhash.Sum64(b[:len(b)-4])) {
 		return Position{}, errPosition()
 	}
@@ -153,6 +163,18 @@ func Parse(s string) (Position, error) {
 		return Position{}, errPosition()
 	}
 	return p, nil
+}
+
+// opaqueBytes returns the bytes of an opaque text. In base64 it begins with a letter, because both formats do.
+func opaqueBytes(s string) ([]byte, error) {
+	if s == "" || s[0] < '0' || s[0] > '9' || len(s) > maxDigits {
+		return base64.RawURLEncoding.DecodeString(s)
+	}
+	n, ok := new(big.Int).SetString(s, 10)
+	if !ok {
+		return nil, errPosition()
+	}
+	return n.Bytes(), nil
 }
 
 func (p *Position) readPlaces(r *reader) {
