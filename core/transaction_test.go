@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -28,10 +29,13 @@ type inTx struct {
 	c *core.Container
 }
 
-// begin begins a transaction, which the caller ends before its engine is closed.
+// begin begins a transaction, which the caller ends before its engine is closed. Each call is a request of its own,
+// whose ctx ends with it, as when the client's connections are closed.
 func begin(t testing.TB, c *core.Container) inTx {
 	t.Helper()
-	tx, err := c.Begin(bg, longLife)
+	ctx, end := context.WithCancel(bg)
+	defer end()
+	tx, err := c.Begin(ctx, longLife)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +43,9 @@ func begin(t testing.TB, c *core.Container) inTx {
 }
 
 func (tx inTx) read(pk core.PartitionKey, id value.Value) (*core.Item, error) {
-	return tx.Read(bg, tx.c, pk, id)
+	ctx, end := context.WithCancel(bg)
+	defer end()
+	return tx.Read(ctx, tx.c, pk, id)
 }
 
 // purse is the document of an account in a logical partition of its own.
@@ -47,7 +53,9 @@ func purse(name string, n int64) string { return fmt.Sprintf(`{"id":"x","pk":%q,
 
 func setIn(t testing.TB, tx inTx, kind core.WriteKind, json string) error {
 	t.Helper()
-	_, err := tx.Write(bg, tx.c, core.Write{Kind: kind, Doc: mustDoc(t, json)})
+	ctx, end := context.WithCancel(bg)
+	defer end()
+	_, err := tx.Write(ctx, tx.c, core.Write{Kind: kind, Doc: mustDoc(t, json)})
 	return err
 }
 

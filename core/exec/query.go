@@ -247,7 +247,7 @@ func (r *Rows) build(c *store.Container, token string, asked []uint64) (*builder
 	}
 	r.former = from.resume(layout, len(r.given.OrderBy) > 0 && r.given.OrderBy[0].Desc)
 	if r.given.tx != nil {
-		r.view, err = r.given.tx.View()
+		r.view, err = r.given.tx.View(r.ctx)
 	} else {
 		r.view, err = c.View(r.ctx)
 	}

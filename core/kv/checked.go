@@ -66,7 +66,7 @@ func (c *checked) checkSnapshot(op string, s Snapshot, err error) (Snapshot, err
 		return nil, checkErr(op, err)
 	}
 	c.open.Add(1)
-	return &checkedSnapshot{c: c, s: s}, nil
+	return &checkedSnapshot{c, s, new(snapshotUse)}, nil
 }
 
 func (c *checked) Get(ctx context.Context, dst, key []byte) ([]byte, error) {
@@ -151,7 +151,7 @@ func (f checkedFollower) After(ctx context.Context) (Snapshot, time.Time) {
 		return nil, at
 	}
 	f.c.open.Add(1)
-	return &checkedSnapshot{c: f.c, s: s}, at
+	return &checkedSnapshot{f.c, s, new(snapshotUse)}, at
 }
 
 // Prepare implements Preparer.
@@ -256,10 +256,21 @@ func (c *checked) Close() error {
 }
 
 type checkedSnapshot struct {
-	c      *checked
-	s      Snapshot
+	c *checked
+	s Snapshot
+	*snapshotUse
+}
+
+// snapshotUse is what a snapshot has in common with those that With makes of it.
+type snapshotUse struct {
 	closed atomic.Bool
 	iters  atomic.Int64
+}
+
+// With implements Lasting.
+func (s *checkedSnapshot) With(ctx context.Context) Snapshot {
+	s.live("With")
+	return &checkedSnapshot{s.c, With(ctx, s.s), s.snapshotUse}
 }
 
 func (s *checkedSnapshot) live(op string) {

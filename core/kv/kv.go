@@ -12,7 +12,8 @@
 //  6. Only the errors of this package come out of an engine (see Err*).
 //  7. A read ends with the ctx that it was made for: Engine.Get with its own, the reads of a Snapshot and of its
 //     iterators with the ctx of the Snapshot. So a Snapshot belongs to one request, or to one step of background work,
-//     which passes the ctx of its group. An engine whose reads don't wait need not check the ctx. An engine that
+//     which passes the ctx of its group. A transaction of several requests reads for each with its own ctx (With). An
+//     engine whose reads don't wait need not check the ctx. An engine that
 //     cancels a read returns ErrUnavailable, which wraps the error of the ctx.
 //  8. Any read may fail with ErrUnavailable, and Snapshot too. Callers use no part of a failed read.
 //
@@ -146,6 +147,21 @@ type Snapshot interface {
 	// empty range. The caller may reuse the bounds after Iter returns.
 	Iter(lo, hi []byte) (Iterator, error)
 	Close() error
+}
+
+// Lasting is a Snapshot whose reads end with a ctx, and that several requests can read.
+type Lasting interface {
+	Snapshot
+	// With returns the same snapshot with another ctx, with which its reads end. Closing it closes both.
+	With(ctx context.Context) Snapshot
+}
+
+// With returns s as a snapshot whose reads end with ctx. On an engine whose reads don't wait it is s.
+func With(ctx context.Context, s Snapshot) Snapshot {
+	if l, ok := s.(Lasting); ok {
+		return l.With(ctx)
+	}
+	return s
 }
 
 // Health is the health of an engine.

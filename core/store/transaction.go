@@ -34,7 +34,7 @@ type Transaction struct {
 	st *Store
 
 	mu      sync.Mutex
-	snap    kv.Snapshot // nil: the transaction has ended
+	snap    kv.Snapshot // each request reads it with its own ctx; nil: the transaction has ended
 	ended   error       // what its methods return then
 	version uint64      // of the catalog, as this process knew it before the snapshot
 	in      map[*Container]*Within
@@ -65,10 +65,11 @@ const beforeAll = -1
 // engine keeps what the snapshot shows until then.
 func (s *Store) Begin(ctx context.Context, life time.Duration) (*Transaction, error) {
 	t := &Transaction{st: s, in: map[*Container]*Within{}, until: realTime.Now().Add(life), version: s.cat.Version()}
-	var err error
-	if t.snap, err = s.eng.Snapshot(ctx); err != nil {
+	snap, err := s.eng.Snapshot(ctx)
+	if err != nil {
 		return nil, translate(err)
 	}
+	t.snap = kv.With(context.WithoutCancel(ctx), snap)
 	return t, nil
 }
 
@@ -120,11 +121,11 @@ func (in *Within) look(ctx context.Context) error {
 		in.of = c.Slots()
 		switch {
 		case c.unborn:
-			return in.readHeads()
+			return in.readHeads(ctx)
 		case !c.st.others && c.st.cat.Version() == t.version: // a map is shown after the catalog's version
 			return nil
 		}
-		older, err := in.compare()
+		older, err := in.compare(ctx)
 		if err != nil || !older {
 			return err
 		}
@@ -137,12 +138,12 @@ func (in *Within) look(ctx context.Context) error {
 
 // compare reads the heads of the slots, and compares the container's entry in the snapshot with the slot map. older
 // says that this process doesn't know the map yet. If the snapshot shows an older map the transaction ends.
-func (in *Within) compare() (older bool, err error) {
+func (in *Within) compare(ctx context.Context) (older bool, err error) {
 	c := in.c
-	if err := in.readHeads(); err != nil {
+	if err := in.readHeads(ctx); err != nil {
 		return false, err
 	}
-	version, gen, err := catalog.ShownIn(in.t.snap, c.Def())
+	version, gen, err := catalog.ShownIn(kv.With(ctx, in.t.snap), c.Def())
 	switch {
 	case err != nil:
 		return false, in.t.readError(err)
@@ -157,13 +158,13 @@ func (in *Within) compare() (older bool, err error) {
 }
 
 // readHeads reads the heads of the slots. A container that the snapshot doesn't show has none.
-func (in *Within) readHeads() error {
+func (in *Within) readHeads(ctx context.Context) error {
 	names := make([][]byte, len(in.of.all))
 	for i, sl := range in.of.all {
 		names[i] = sl.headKey[:]
 	}
 	var v kv.Values
-	if err := in.t.snap.GetMany(&v, names); err != nil {
+	if err := kv.With(ctx, in.t.snap).GetMany(&v, names); err != nil {
 		return in.t.readError(err)
 	}
 	in.heads = make([][]byte, len(names))
@@ -234,13 +235,13 @@ func (in *Within) part(ctx context.Context, pk PartitionKey) (*Tx, error) {
 		return nil, err
 	}
 	if p := in.parts[string(at.tuple)]; p != nil {
-		p.ctx = ctx
+		p.ctx, p.snap = ctx, kv.With(ctx, in.t.snap)
 		return p, nil
 	}
 	n := in.of.m.Slot(at.place)
 	at.slot, at.version = in.of.all[n], in.of.m.MapVersion
-	p := &Tx{c: in.c, ctx: ctx, snap: in.t.snap, of: in.of, at: at, pk: pk, items: map[string]*txItem{}, strict: true,
-		seen: beforeAll, begun: at.slot.begun.Load(), created: &in.t.created}
+	p := &Tx{c: in.c, ctx: ctx, snap: kv.With(ctx, in.t.snap), of: in.of, at: at, pk: pk, items: map[string]*txItem{},
+		strict: true, seen: beforeAll, begun: at.slot.begun.Load(), created: &in.t.created}
 	if in.heads != nil && in.heads[n] != nil {
 		var h Head
 		if err := h.parse(in.heads[n], new(indexFlags)); err != nil {
@@ -309,7 +310,7 @@ func (t *Transaction) Fetch(ctx context.Context, c *Container, ws []Write) error
 			f.add(p, id)
 		}
 	}
-	if err := f.read(t.snap); err != nil {
+	if err := f.read(kv.With(ctx, t.snap)); err != nil {
 		return t.readError(err)
 	}
 	return nil

@@ -13,8 +13,9 @@ import (
 type Querying interface {
 	// Container returns the container that is read.
 	Container() *Container
-	// View returns a view of the snapshot. It doesn't show what the transaction has written. The caller closes it.
-	View() (*View, error)
+	// View returns a view of the snapshot. It doesn't show what the transaction has written. Its reads end with ctx, or
+	// with the ctx of the Tx. The caller closes it.
+	View(ctx context.Context) (*View, error)
 	// Dirty reports whether the transaction has written anything here.
 	Dirty() bool
 	// Own returns the items that it has written and not deleted, which must not be changed, and the identities
@@ -40,7 +41,7 @@ func (t *Transaction) Within(ctx context.Context, c *Container) (*Within, error)
 func (in *Within) Container() *Container { return in.c }
 
 // View implements Querying.
-func (in *Within) View() (*View, error) {
+func (in *Within) View(ctx context.Context) (*View, error) {
 	t := in.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,11 +49,11 @@ func (in *Within) View() (*View, error) {
 		return nil, err
 	}
 	if in.heads == nil { // its owner has the heads in memory, but perhaps of another moment
-		if err := in.readHeads(); err != nil {
+		if err := in.readHeads(ctx); err != nil {
 			return nil, err
 		}
 	}
-	v := &View{c: in.c, snap: &lent{t.snap, t}, held: true, now: t.st.clk.Now().Unix(),
+	v := &View{c: in.c, snap: &lent{kv.With(ctx, t.snap), t}, held: true, now: t.st.clk.Now().Unix(),
 		ttl: in.c.def.Load().DefaultTTL, opened: realTime.Now(), of: in.of}
 	err := v.decide(func(i int) []byte {
 		if in.heads[i] == nil {

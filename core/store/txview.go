@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"errors"
 
 	"github.com/orrerydb/orrery/core/index"
@@ -36,7 +37,7 @@ func (tx *Tx) provisional(t *txItem, doc []byte) *Item {
 // View returns a view of the Tx's snapshot, for a query on its logical partition. It doesn't show what the Tx itself
 // has written: Own does. After the call the Tx is committed only if nothing was written to its logical partition since
 // the snapshot. The view is valid until the Tx ends; closing it does nothing.
-func (tx *Tx) View() (*View, error) {
+func (tx *Tx) View(context.Context) (*View, error) {
 	if !tx.asked {
 		if err := tx.watch(); err != nil {
 			return nil, err
@@ -153,6 +154,6 @@ func (tx *Tx) ByNumber(number uint64) (id value.Value, ok bool, err error) {
 		id, _, err = keys.DecodeExact(suffix[len(tx.at.suffix):])
 		return id, err == nil, err
 	}
-	_, err = tx.View() // the commit must find that there still is no such item
+	_, err = tx.View(tx.ctx) // the commit must find that there still is no such item
 	return id, false, err
 }

@@ -95,6 +95,8 @@ func testReadsEnd(t *testing.T, e kv.Engine) {
 	}
 	check("Iter", it.Err())
 	check("Iterator.Close", it.Close())
+	s = kv.With(ctx, s) // another request goes on
+	wantGet(t, s, "a", "1")
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}

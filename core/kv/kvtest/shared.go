@@ -320,7 +320,7 @@ func (p *Process) Snapshot(ctx context.Context) (kv.Snapshot, error) {
 // snapshot returns a snapshot of the process, which can be read until its age is oldest; 0: always. The caller sets
 // ctx.
 func (p *Process) snapshot(of kv.Snapshot, oldest time.Duration) *sharedSnapshot {
-	snap := &sharedSnapshot{Snapshot: of, p: p}
+	snap := &sharedSnapshot{Snapshot: of, p: p, old: new(atomic.Bool)}
 	if oldest > 0 {
 		snap.aging = time.AfterFunc(oldest, func() { snap.old.Store(true) })
 	}
@@ -332,9 +332,16 @@ type sharedSnapshot struct {
 	kv.Snapshot
 	p     *Process
 	ctx   context.Context
-	aging *time.Timer // nil: it stays readable
-	old   atomic.Bool // it can't be read any more
-	hold  *sharedHold // nil: it holds no key
+	aging *time.Timer  // nil: it stays readable
+	old   *atomic.Bool // it can't be read any more
+	hold  *sharedHold  // nil: it holds no key
+}
+
+// With implements kv.Lasting.
+func (s *sharedSnapshot) With(ctx context.Context) kv.Snapshot {
+	other := *s
+	other.ctx = ctx
+	return &other
 }
 
 func (s *sharedSnapshot) call() error {

@@ -111,6 +111,11 @@ type slowSnapshot struct {
 	ctx context.Context
 }
 
+// With implements kv.Lasting.
+func (s *slowSnapshot) With(ctx context.Context) kv.Snapshot {
+	return &slowSnapshot{kv.With(ctx, s.Snapshot), s.e, ctx}
+}
+
 // Get implements kv.Snapshot.
 func (s *slowSnapshot) Get(dst, key []byte) ([]byte, error) {
 	if err := s.e.trip(s.ctx); err != nil {

@@ -95,5 +95,5 @@ func (f *followed) After(ctx context.Context) (kv.Snapshot, time.Time) {
 	if a.err != nil || a.ts <= f.at || a.e.closed.Load() {
 		return nil, time.Time{}
 	}
-	return &snapshot{e: a.e, ctx: ctx, ts: a.ts, taken: a.taken}, a.taken
+	return newSnapshot(ctx, a.e, a.ts, a.taken), a.taken
 }

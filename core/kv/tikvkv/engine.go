@@ -74,6 +74,7 @@ var (
 	_ kv.Presplitter  = (*Engine)(nil)
 	_ kv.NewestReader = (*Engine)(nil)
 	_ kv.Basis        = (*snapshot)(nil)
+	_ kv.Lasting      = (*snapshot)(nil)
 	_ kv.Follower     = (*followed)(nil)
 	_ kv.Holder       = (*Engine)(nil)
 )

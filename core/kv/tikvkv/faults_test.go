@@ -180,16 +180,16 @@ func TestCallsEnd(t *testing.T) {
 		"drop":     func(ctx context.Context) error { return e.DropRange(ctx, []byte("a"), []byte("z")) },
 		"presplit": func(ctx context.Context) error { return e.Presplit(ctx, [][]byte{[]byte("m")}) },
 		"reads of a snapshot": func(ctx context.Context) error {
-			own := &snapshot{e: e, ctx: ctx, ts: s.(*snapshot).ts, taken: time.Now()}
+			own := kv.With(ctx, s)
 			_, err := own.Get(nil, []byte("k"))
 			return err
 		},
 		"many keys": func(ctx context.Context) error {
-			own := &snapshot{e: e, ctx: ctx, ts: s.(*snapshot).ts, taken: time.Now()}
+			own := kv.With(ctx, s)
 			return own.GetMany(&kv.Values{}, [][]byte{[]byte("k")})
 		},
 		"a scan": func(ctx context.Context) error {
-			own := &snapshot{e: e, ctx: ctx, ts: s.(*snapshot).ts, taken: time.Now()}
+			own := kv.With(ctx, s)
 			it, err := own.Iter([]byte("a"), []byte("z"))
 			if err != nil {
 				return err

@@ -47,7 +47,7 @@ func (e *Engine) heldAt(err error, pre []kv.Precondition) int {
 
 // held is a snapshot whose transaction has the lock of a key.
 type held struct {
-	snapshot
+	*snapshot
 	tx atomic.Pointer[tikv.KVTxn] // nil: a write has it, or it has ended
 }
 
@@ -86,7 +86,7 @@ func (e *Engine) hold(ctx context.Context, name []byte) (*held, error) {
 		_ = tx.Rollback()
 		return nil, err
 	}
-	h := &held{snapshot: snapshot{e: e, ts: s.ts, taken: s.taken}}
+	h := &held{snapshot: s}
 	h.tx.Store(tx)
 	return h, nil
 }

@@ -16,12 +16,26 @@ import (
 // snapshot is a timestamp. Each read makes its own snapshot of the client, which keeps all that it has read: here views
 // may be long, and don't read a key twice.
 type snapshot struct {
-	e      *Engine
-	ctx    context.Context
-	ts     uint64
-	taken  time.Time // before ts was given
+	e     *Engine
+	ctx   context.Context
+	ts    uint64
+	taken time.Time // before ts was given
+	*snapshotState
+}
+
+// snapshotState is what a snapshot has in common with those that With makes of it.
+type snapshotState struct {
 	closed atomic.Bool
 	based  atomic.Bool // a write has the timestamp
+}
+
+func newSnapshot(ctx context.Context, e *Engine, ts uint64, taken time.Time) *snapshot {
+	return &snapshot{e, ctx, ts, taken, &snapshotState{}}
+}
+
+// With implements kv.Lasting.
+func (s *snapshot) With(ctx context.Context) kv.Snapshot {
+	return &snapshot{s.e, ctx, s.ts, s.taken, s.snapshotState}
 }
 
 // Snapshot implements kv.Engine.
@@ -43,7 +57,7 @@ func (e *Engine) Snapshot(ctx context.Context) (kv.Snapshot, error) {
 func (e *Engine) now(ctx context.Context) (*snapshot, error) {
 	taken := time.Now()
 	ts, err := e.timestamp(ctx)
-	return &snapshot{e: e, ctx: ctx, ts: ts, taken: taken}, err
+	return newSnapshot(ctx, e, ts, taken), err
 }
 
 func (s *snapshot) open() error {
