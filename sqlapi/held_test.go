@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
@@ -14,17 +13,8 @@ import (
 // Procedures that have lost a race hold the slot while they run. So nothing that a procedure asks for may wait for the
 // slot: it would wait for the end of its own hold.
 func TestProceduresDoNotWaitForThemselves(t *testing.T) {
-	store, clk := kvtest.NewShared(memkv.New(), 1), clock.Fake(testNow)
-	e, err := core.Open(t.Context(), store.Engine(), core.Options{Clock: clk})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Close() })
-	s, err := New(e, Options{Account: "acct", Key: testKey, Auth: true, Clock: clk, Wall: clk})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.opt.Scripts = program(func(r *fakeRun) error {
+	a := processOf(t, kvtest.NewShared(memkv.New(), 1), clock.Fake(testNow))
+	a.srv.opt.Scripts = program(func(r *fakeRun) error {
 		if _, err := r.do("queryDocuments", "", `{"query":"SELECT * FROM c"}`, ""); err != nil {
 			return err
 		}
@@ -32,7 +22,6 @@ func TestProceduresDoNotWaitForThemselves(t *testing.T) {
 		_, err := r.do("upsertDocument", "", `{"id":"x","pk":"a"}`, "")
 		return err
 	})
-	a := &api{t, s}
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
 	a.do("POST", "/dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}`).is(201)
 	a.addProgram("sprocs", "p", "")

@@ -13,22 +13,27 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
+// processOf is the API of one more process over a store.
+func processOf(t *testing.T, store *kvtest.Shared, clk *clock.Clock) *api {
+	e, err := core.Open(t.Context(), store.Engine(), core.Options{Clock: clk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	s, err := New(e, Options{Account: "acct", Key: testKey, Auth: true, Clock: clk, Wall: clk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &api{t, s}
+}
+
 // Two processes have one store. What the one tells of a container's contents after the other has written is right, or
 // the reply is 503: it is never what was in memory before, whichever of its reads fail.
 func TestRepliesAreNotFromMemory(t *testing.T) {
 	store, clk := kvtest.NewShared(memkv.New(), 1), clock.Fake(testNow)
 	var doors [2]*api
 	for i := range doors {
-		e, err := core.Open(t.Context(), store.Engine(), core.Options{Clock: clk})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = e.Close() })
-		s, err := New(e, Options{Account: "acct", Key: testKey, Auth: true, Clock: clk, Wall: clk})
-		if err != nil {
-			t.Fatal(err)
-		}
-		doors[i] = &api{t, s}
+		doors[i] = processOf(t, store, clk)
 	}
 	const docs = "/dbs/db/colls/c/docs"
 	doors[0].do("POST", "/dbs", `{"id":"db"}`).is(201)
