@@ -1,12 +1,17 @@
 package core_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/value"
 )
 
@@ -14,13 +19,18 @@ import (
 // to its only slot all the time.
 func busySlot(t *testing.T) (of, other *core.Container, quiet func()) {
 	cs := startProcesses(t, 2, network).containers(core.ContainerSpec{})
-	of, other = cs[0], cs[1]
-	put(t, of, core.Create, `{"id":"x","pk":"a","n":0}`)
+	put(t, cs[0], core.Create, `{"id":"x","pk":"a","n":0}`)
+	return cs[0], cs[1], busy(t, cs[1], new(atomic.Int64))
+}
+
+// busy writes to a container all the time, until the test calls quiet, and counts its writes.
+func busy(t *testing.T, c *core.Container, wrote *atomic.Int64) (quiet func()) {
 	var stop atomic.Bool
 	var writes sync.WaitGroup
 	writes.Go(func() {
 		for !stop.Load() {
-			put(t, other, core.Upsert, `{"id":"x","pk":"a","n":0}`)
+			put(t, c, core.Upsert, `{"id":"x","pk":"a","n":0}`)
+			wrote.Add(1)
 		}
 	})
 	quiet = sync.OnceFunc(func() {
@@ -28,7 +38,7 @@ func busySlot(t *testing.T) (of, other *core.Container, quiet func()) {
 		writes.Wait()
 	})
 	t.Cleanup(quiet)
-	return of, other, quiet
+	return quiet
 }
 
 // A transaction that another process has overtaken holds the slot when it runs again. So it runs twice at most, however
@@ -49,6 +59,51 @@ func TestHeldSlot(t *testing.T) {
 		}); err != nil || runs > 2 {
 			t.Errorf("%d runs, %v", runs, err)
 		}
+	}
+}
+
+// overtaken is the store of a process whose commits take longer than the whole writes of another one.
+type overtaken struct {
+	*kvtest.Process
+	other atomic.Int64 // writes of the other process
+	lost  atomic.Int64 // races
+}
+
+func (o *overtaken) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
+	seen, until := o.other.Load(), time.Now().Add(50*time.Millisecond)
+	for o.other.Load() < seen+2 && time.Now().Before(until) { // if the slot is held the other one waits
+		time.Sleep(time.Millisecond)
+	}
+	w, err := o.Process.Write(ctx, b, pre)
+	if errors.Is(err, kv.ErrConflict) {
+		o.lost.Add(1)
+	}
+	return w, err
+}
+
+// So does a plain write: it loses one race, and not the next one.
+func TestHeldSlotOfWrites(t *testing.T) {
+	ps := startProcesses(t, 1, network)
+	other := ps.containers(core.ContainerSpec{})[0]
+	far := &overtaken{Process: ps.store.Engine()}
+	c, err := opened(t, far, ps.options(0)).Container("db", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, c, core.Create, `{"id":"first","pk":"b"}`) // the process's own records have been written then
+	quiet := busy(t, other, &far.other)
+	defer quiet()
+	far.lost.Store(0)
+	total := int64(0)
+	for i := range 20 {
+		put(t, c, core.Upsert, fmt.Sprintf(`{"id":"%d","pk":"b"}`, i))
+		lost := far.lost.Swap(0)
+		if total += lost; lost > 1 {
+			t.Errorf("write %d has lost %d races", i, lost)
+		}
+	}
+	if total == 0 {
+		t.Error("no write has lost a race")
 	}
 }
 
