@@ -13,8 +13,8 @@
 //  7. A read ends with the ctx that it was made for: Engine.Get with its own, the reads of a Snapshot and of its
 //     iterators with the ctx of the Snapshot. So a Snapshot belongs to one request, or to one step of background work,
 //     which passes the ctx of its group. A transaction of several requests reads for each with its own ctx (With). An
-//     engine whose reads don't wait need not check the ctx. An engine that
-//     cancels a read returns ErrUnavailable, which wraps the error of the ctx.
+//     engine whose reads don't wait need not check the ctx. An engine that cancels a read returns ErrUnavailable, which
+//     wraps the error of the ctx.
 //  8. Any read may fail with ErrUnavailable, and Snapshot too. Callers use no part of a failed read.
 //
 // The ctx is given once for a Snapshot and not with each read, because all reads of one snapshot belong together. A
