@@ -51,6 +51,7 @@ type Holder interface {
 	// Hold waits until nobody else writes key or holds it, and returns a snapshot, which is a Basis. Until a write is
 	// based on it or it is closed, others that write key wait. That ends after a second or so, because the process may
 	// have ended: the preconditions of a write decide in any case. Reads don't wait.
+	// What With makes of the snapshot is for reads only.
 	Hold(ctx context.Context, key []byte) (Snapshot, error)
 }
 
