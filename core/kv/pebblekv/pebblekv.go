@@ -46,6 +46,7 @@ type Engine struct {
 	relaxed *logTimer // nil: a commit waits for the log
 	disk    *disk
 	damages damages
+	logs    logNames
 	fs      vfs.FS // that Pebble uses
 	options *pebble.Options
 	tables  atomic.Uint64 // number of files that were begun: see newTables
@@ -94,6 +95,7 @@ func Open(dir string, o Options) (_ *Engine, err error) {
 	e.work.listen(po.EventListener)
 	e.pace.listen(po.EventListener)
 	d.listen(po.EventListener)
+	e.logs.listen(po.EventListener)
 	po.EnsureDefaults()
 	e.fs, e.options = po.FS, po
 	if e.db, err = pebble.Open(dir, po); err != nil {
@@ -184,6 +186,7 @@ func (e *Engine) apply(p *prepared, late *kv.Batch) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
 	}
+	e.logs.wrote(e.db)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -242,8 +243,8 @@ func logOfEdit(rec []byte) (log, seq uint64, ok bool) {
 	return log, 0, ok
 }
 
-// readLogs reads the logs that aren't in tables yet. The sequence numbers of their batches have no gaps. So a missing
-// log between two others is detected.
+// readLogs reads the logs that aren't in tables yet. A missing log is known from the note in a later one (logNames).
+// The first log is also known from the manifest, and from the sequence number of the first write that exists.
 func (l *look) readLogs() error {
 	var live []numbered
 	for _, f := range l.logs {
@@ -260,23 +261,26 @@ func (l *look) readLogs() error {
 		l.lostLog(fmt.Sprintf("%06d.log", l.firstLog), "the log is missing, and with it the last writes")
 		return nil
 	}
-	var next uint64 // expected sequence number
-	if live[0].num != l.firstLog && l.lastSeq > 0 {
-		next = l.lastSeq + 1
-	}
+	firstMissing := live[0].num != l.firstLog && l.lastSeq > 0
 	for i, f := range live {
-		first := true
 		end, err := scanFile(l.fs, l.path(f.name), uint32(f.num), false, func(at int64, rec []byte) error {
 			h, ok := batchrepr.ReadHeader(rec)
-			switch {
-			case !ok:
+			if !ok {
 				l.bad(f.name, "a record is incomplete, at byte %d", at)
 				return io.EOF
-			case first && next != 0 && uint64(h.SeqNum) > next:
-				l.lostLog(f.name, "a log before it is missing: writes %d to %d", next, uint64(h.SeqNum)-1)
+			}
+			if firstMissing && uint64(h.SeqNum) > l.lastSeq+1 {
+				l.lostLog(f.name, "a log before it is missing: writes %d to %d", l.lastSeq+1, uint64(h.SeqNum)-1)
 				return io.EOF
 			}
-			first, next = false, uint64(h.SeqNum)+uint64(h.Count)
+			firstMissing = false
+			before, ok := logBefore(rec)
+			isIt := func(f numbered) bool { return f.num == before }
+			if ok && before >= l.firstLog && !slices.ContainsFunc(live, isIt) {
+				l.lostLog(fmt.Sprintf("%06d.log", before), "the log is missing, and with it the writes before those "+
+					"in %s", f.name)
+				return io.EOF
+			}
 			return nil
 		})
 		switch {
