@@ -45,6 +45,7 @@ func threeLogs(t *testing.T, between func(e *Engine)) *vfs.MemFS {
 	return left
 }
 
+// logsIn returns the names of the three logs.
 func logsIn(t *testing.T, fs vfs.FS) []string {
 	t.Helper()
 	p, err := partsOf(fs, "db")
@@ -55,6 +56,9 @@ func logsIn(t *testing.T, fs vfs.FS) []string {
 	for _, f := range p.logs {
 		names = append(names, f.name)
 	}
+	if len(names) != 3 {
+		t.Fatal("not three logs:", names)
+	}
 	return names
 }
 
@@ -62,9 +66,6 @@ func logsIn(t *testing.T, fs vfs.FS) []string {
 func TestLogBetweenOthersIsMissing(t *testing.T) {
 	none := func(*Engine) {}
 	logs := logsIn(t, threeLogs(t, none))
-	if len(logs) != 3 {
-		t.Fatal("not three logs:", logs)
-	}
 	for _, name := range logs[:2] {
 		left := threeLogs(t, none)
 		if err := left.Remove(left.PathJoin("db", name)); err != nil {
@@ -90,6 +91,7 @@ func TestIngestBetweenLogs(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+	logsIn(t, left)
 	e, err := Open("db", Options{FS: left})
 	if err != nil {
 		t.Fatal(err)
