@@ -47,32 +47,47 @@ func (k *checker) name() error {
 
 // wanted looks up an entry that an item must have.
 func (k *checker) wanted(kind keys.Kind, key, val []byte) error {
+	if k.ends.passed(kind, key) {
+		return nil
+	}
 	got, err := k.snap.Get(nil, key)
 	switch {
 	case errors.Is(err, kv.ErrNotFound) && k.bare && (kind == keys.KindNumber || kind == keys.KindIndex):
 	case errors.Is(err, kv.ErrNotFound):
 		k.bad("missing entry %x", key[keys.PrefixLen-1:])
 	case err != nil:
-		k.bad("entry %x can't be read: %v", key[keys.PrefixLen-1:], err)
+		k.unreadable(kind, key, err)
 	case !bytes.Equal(got, val) && !(kind == keys.KindIndex && k.up.next != nil):
 		k.bad("entry %x holds %x, not %x", key[keys.PrefixLen-1:], got, val)
 	}
 	return nil
 }
 
-// found looks up the item of an entry. An item that can't be read has been reported already, and its entries are not
-// reported.
+// unreadable reports a key that a look-up couldn't read. It is the last one of its kind that is looked up.
+func (k *checker) unreadable(kind keys.Kind, key []byte, err error) {
+	k.unread = true
+	k.bad("entry %x can't be read: %v", key[keys.PrefixLen-1:], err)
+	k.ends[kind] = keys.AppendPrefix(nil, k.sl.key, kind)
+}
+
+// found looks up the item of an entry. The entries of an item that can't be read are not reported.
 func (k *checker) found(kind keys.Kind, key, val []byte) error {
 	suffix, ok := k.ownerOf(kind, key, val)
 	if !ok {
 		k.bad("entry %x names no item", key[keys.PrefixLen-1:])
 		return nil
 	}
-	stored, err := k.snap.Get(nil, append(keys.AppendPrefix(nil, k.sl.key, keys.KindItem), suffix...))
-	if err != nil {
-		if errors.Is(err, kv.ErrNotFound) {
-			k.bad("entry %x has no item", key[keys.PrefixLen-1:])
-		}
+	item := append(keys.AppendPrefix(nil, k.sl.key, keys.KindItem), suffix...)
+	if k.ends.passed(keys.KindItem, item) {
+		return nil
+	}
+	stored, err := k.snap.Get(nil, item)
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		k.bad("entry %x has no item", key[keys.PrefixLen-1:])
+		return nil
+	case err != nil:
+		k.unreadable(keys.KindItem, item, err)
 		return nil
 	}
 	it, problem := k.decode(suffix, stored)

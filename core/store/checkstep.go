@@ -9,8 +9,9 @@ import (
 )
 
 // CheckStep checks about n keys of a slot, beginning at from (nil: the first): that items have their entries, and
-// entries their items. It returns the key to continue at, nil at the end. Each step uses its own snapshot, so none is
-// held for long. It doesn't compare counts and heads, which need the whole slot.
+// entries their items. It returns the key to continue at, nil at the end, which is also the first key that can't be
+// read. Each step uses its own snapshot, so none is held for long. It doesn't compare counts and heads, which need the
+// whole slot.
 func (c *Container) CheckStep(ctx context.Context, sl *Slot, from []byte, n int, problem func(string)) (
 	next []byte, err error) {
 	k := &checker{c: c, ctx: ctx, w: Watch{Problem: problem}}
@@ -45,6 +46,9 @@ func (c *Container) CheckStep(ctx context.Context, sl *Slot, from []byte, n int,
 		}
 		if err := k.key(bytes.Clone(it.Key()), bytes.Clone(it.Value())); err != nil {
 			return nil, err
+		}
+		if k.unread {
+			return nil, translate(ctx.Err())
 		}
 	}
 	if err := it.Err(); err != nil {

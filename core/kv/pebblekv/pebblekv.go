@@ -135,7 +135,7 @@ func translate(err error) error {
 	case errors.Is(err, pebble.ErrClosed):
 		return kv.ErrClosed
 	case pebble.IsCorruptionError(err):
-		return fmt.Errorf("%w: %w", kv.ErrCorruption, err)
+		return fmt.Errorf("%w: %s", kv.ErrCorruption, oneLine(err.Error()))
 	}
 	return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
 }

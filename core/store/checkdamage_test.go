@@ -1,0 +1,124 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// damagedEngine can't read the keys in [lo, hi), as if the index of a table were damaged. It counts the reads of them.
+type damagedEngine struct {
+	kv.Engine
+	lo, hi []byte
+	failed int
+}
+
+func (e *damagedEngine) bad(key []byte) error {
+	if bytes.Compare(key, e.lo) < 0 || bytes.Compare(key, e.hi) >= 0 {
+		return nil
+	}
+	e.failed++
+	return fmt.Errorf("%w: checksum mismatch", kv.ErrCorruption)
+}
+
+func (e *damagedEngine) Snapshot(ctx context.Context) (kv.Snapshot, error) {
+	s, err := e.Engine.Snapshot(ctx)
+	return &damagedSnapshot{s, e}, err
+}
+
+type damagedSnapshot struct {
+	kv.Snapshot
+	e *damagedEngine
+}
+
+func (s *damagedSnapshot) Get(dst, key []byte) ([]byte, error) {
+	if err := s.e.bad(key); err != nil {
+		return dst, err
+	}
+	return s.Snapshot.Get(dst, key)
+}
+
+func (s *damagedSnapshot) Iter(lo, hi []byte) (kv.Iterator, error) {
+	it, err := s.Snapshot.Iter(lo, hi)
+	return &damagedIterator{Iterator: it, e: s.e}, err
+}
+
+type damagedIterator struct {
+	kv.Iterator
+	e   *damagedEngine
+	err error
+}
+
+func (i *damagedIterator) at(ok bool) bool {
+	if ok {
+		i.err = i.e.bad(i.Key())
+	}
+	return ok && i.err == nil
+}
+
+func (i *damagedIterator) First() bool            { return i.at(i.Iterator.First()) }
+func (i *damagedIterator) Next() bool             { return i.at(i.Iterator.Next()) }
+func (i *damagedIterator) SeekGE(key []byte) bool { return i.at(i.Iterator.SeekGE(key)) }
+func (i *damagedIterator) Err() error {
+	if i.err != nil {
+		return i.err
+	}
+	return i.Iterator.Err()
+}
+
+// A check and a scrub name a place that can't be read once, and don't try again for each key behind it.
+func TestCheckOfWhatCannotBeRead(t *testing.T) {
+	const items = 200
+	for _, kind := range []keys.Kind{keys.KindItem, keys.KindIndex, keys.KindNumber, keys.KindFeed} {
+		c, eng := checkedContainer(t, items)
+		slot := c.slotList()[0]
+		lo, hi := keys.KindBounds(slot.key, kind)
+		snap, err := eng.Snapshot(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		it, err := snap.Iter(lo, hi)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for ok := it.First(); ok && n < items/4; ok = it.Next() {
+			lo, n = bytes.Clone(it.Key()), n+1
+		}
+		if err := it.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := snap.Close(); err != nil {
+			t.Fatal(err)
+		}
+		bad := &damagedEngine{Engine: eng, lo: lo, hi: hi}
+		c.st.eng = bad
+		var found []string
+		report := func(p string) { found = append(found, p) }
+		if err := c.Check(context.Background(), Watch{Problem: report}); err != nil {
+			t.Fatal(err)
+		}
+		if len(found) != 1 || !strings.Contains(found[0], "can't be read") || bad.failed > 4 {
+			t.Errorf("%x: %d reads that failed, found %q", kind, bad.failed, found)
+		}
+		found, bad.failed = nil, 0
+		var from []byte
+		for steps := 0; ; steps++ {
+			if from, err = c.CheckStep(context.Background(), slot, from, 256, report); err != nil {
+				t.Fatal(err)
+			}
+			if from == nil {
+				break
+			}
+		}
+		if len(found) == 0 || len(found) > 2 || !strings.Contains(found[0], "can't be read") || bad.failed > 2 {
+			t.Errorf("%x: %d reads of a scrub that failed, found %q", kind, bad.failed, found)
+		}
+		c.st.eng = eng
+	}
+}
