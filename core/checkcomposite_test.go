@@ -11,6 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // columnPolicy has composite indexes of all orders and a tuple path.
@@ -60,6 +61,7 @@ func checks(t *testing.T, e *core.Engine) []string {
 // TestCheckNamesColumnEntries: each check names the damaged entries of several columns and no others, in both layouts
 // of entries.
 func TestCheckNamesColumnEntries(t *testing.T) {
+	race.Alone(t)
 	for name, key := range map[string]core.PartitionKeyDef{"key is another": keyDefs["V2"], "key is the id": keyIsID} {
 		t.Run(name, func(t *testing.T) { namesColumnEntries(t, key, keys.Entries{ByID: name == "key is the id"}) })
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // creationSpecs are containers with items in several slots and partitions.
@@ -274,6 +275,7 @@ func TestCreationOrderWhileDataChanges(t *testing.T) {
 // A query keeps the order with which it began: creation order if its range grows, storage order if it shrinks, and
 // creation order if its access path is removed.
 func TestCreationOrderIsKept(t *testing.T) {
+	race.Alone(t)
 	onEngines(t, core.Options{MinSlots: 2}, func(t *testing.T, e *core.Engine) {
 		w := &world{c: newContainer(t, e, core.ContainerSpec{})}
 		var ws []core.Write

@@ -11,6 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // seenFrom is a snapshot that records where readers of the feed begin.
@@ -28,6 +29,7 @@ func (s seenFrom) Iter(lo, hi []byte) (kv.Iterator, error) {
 
 // A reader of a queue's feed, from the beginning or from a time, doesn't walk over all removed entries.
 func TestFeedOfAQueueBeginsAtItsFront(t *testing.T) {
+	race.Alone(t)
 	t.Parallel()
 	e, h := hooked(t, core.Options{MinSlots: 1})
 	c := newContainer(t, e, core.ContainerSpec{})

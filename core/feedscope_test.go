@@ -16,6 +16,7 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/feed"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // Few index entries, so that large feeds are written fast.
@@ -190,6 +191,7 @@ func byPartition(t *testing.T, c *core.Container, ids []string, sort bool) []str
 // The first page of a feed of one key, of a small range or from a time has its items, however many other items come
 // before them. The number of reads doesn't grow with those.
 func TestFeedFindsFewAmongMany(t *testing.T) {
+	race.Alone(t)
 	t.Parallel()
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
 	e, h := hooked(t, core.Options{Clock: clk})
@@ -275,6 +277,7 @@ func (it countingIter) Next() bool {
 // A page that has skipped too many items outside of its scope ends without items, at a later position, and says that
 // there may be more.
 func TestFeedPageIsBoundedInWork(t *testing.T) {
+	race.Alone(t)
 	t.Parallel()
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
 	e, _ := hooked(t, core.Options{Clock: clk})

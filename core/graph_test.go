@@ -10,6 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // TestGraphFormConditions queries data of graph elements that has no index entries: the answers must not depend on
@@ -80,6 +81,7 @@ func holds(p *access.Pred, d doc.Doc) bool {
 // TestIDFilters looks up ids over all partitions while the filters are being made and items are created and deleted:
 // every existing item is found.
 func TestIDFilters(t *testing.T) {
+	race.Alone(t)
 	t.Parallel()
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})

@@ -15,11 +15,13 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // The order of partition key and id over all logical partitions: from the index, or sorted if the policy or the kinds
 // of keys and ids require that; at once, and in pages between which items change.
 func TestKeyOrder(t *testing.T) {
+	race.Alone(t)
 	t.Parallel()
 	byKeys := []exec.Order{{Path: access.NewPath("pk")}, {Path: access.ID}}
 	for name, c := range map[string]struct {

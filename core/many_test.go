@@ -12,6 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // randomWrites are writes of every kind. Some fail: by their kind, by a check, by a missing id, by the limit of a
@@ -73,6 +74,7 @@ func slotID(s *core.Slot) uint32 {
 
 // WriteMany has the same result as its writes one by one: outcomes, items and feed.
 func TestWriteManyIsItsWrites(t *testing.T) {
+	race.Alone(t)
 	t.Parallel()
 	for name, spec := range map[string]core.ContainerSpec{"plain": {}, "unique": {UniqueKeys: [][]string{{"/u"}}}} {
 		for _, ordered := range []bool{true, false} {

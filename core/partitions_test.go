@@ -224,10 +224,11 @@ func TestPagesOverPartitions(t *testing.T) {
 // Pages of index scans go on while slots are split and joined, with the index: the rows of what was a slot keep their
 // order, and none comes twice.
 func TestIndexPagesOverSlots(t *testing.T) {
+	race.Alone(t)
 	t.Parallel()
 	onEngines(t, core.Options{MinSlots: 4}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
-		items := race.Fewer(800, 300)
+		items := 800
 		putMany(t, c, items, func(i int) string {
 			return fmt.Sprintf(`{"id":"%03d","pk":"p%d","n":%d,"m":%d,"tags":[%d,%d,"t"]}`, i, i, i%40, i%16, i%40, i%7)
 		})

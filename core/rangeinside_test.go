@@ -18,6 +18,7 @@ import (
 // entries is read from the index. The rows are those of a plain loop, also in pages, in an order, and where items have
 // several entries.
 func TestRangesInsidePartition(t *testing.T) {
+	race.Alone(t)
 	onEngines(t, core.Options{MinSlots: 1}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
 		r := rand.New(rand.NewPCG(7, 7))
@@ -36,7 +37,7 @@ func TestRangesInsidePartition(t *testing.T) {
 				&access.Bound{Value: value.Int32Of(int32(lo + width))})
 		}
 		indexed := 0
-		for i := range race.Fewer(60, 40) {
+		for i := range 60 {
 			n, width := access.NewPath("n"), []int{3, 20, 500}[r.IntN(3)]
 			pred := within(n, width)
 			switch i % 5 {

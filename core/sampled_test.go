@@ -9,6 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // keyRange is a query in the order of key and id, for the items whose field is at least 1.
@@ -24,6 +25,7 @@ func keyRange(field string, page int) *exec.Query {
 // A walk in key order whose first rows don't satisfy the filter is given up for the names that the index gives. The
 // rows, their order and the continuations are the same, wherever it turns.
 func TestWalkTurnsToNames(t *testing.T) {
+	race.Alone(t)
 	t.Parallel()
 	e, _ := hooked(t, core.Options{MinSlots: 2})
 	c := newContainer(t, e, core.ContainerSpec{})

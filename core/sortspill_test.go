@@ -18,6 +18,7 @@ import (
 	"github.com/orrerydb/orrery/core/spill"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // spilling is a container of items without an index, on an engine with a budget and a space for files. Some items are
@@ -58,6 +59,7 @@ func spilling(t *testing.T, items int, b *budget.Budget, o spill.Options) (*core
 // A sort without memory returns the same rows in the same order as one in memory: completely, with a limit, by windows,
 // and in pages with continuations. It writes files only if it lacks memory, and leaves none.
 func TestSortSpills(t *testing.T) {
+	race.Alone(t)
 	t.Parallel()
 	const items = 2000
 	whole, _ := spilling(t, items, budget.New(64<<20, 0), spill.Options{})

@@ -11,6 +11,7 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // txPaged runs a query of a transaction in pages of n rows.
@@ -42,6 +43,7 @@ func txPaged(t *testing.T, c *core.Container, tx *core.Tx, q exec.Query, n int) 
 // TestTxQueriesSeeOwnWrites runs random queries between random writes of a transaction and compares the rows with those
 // of a plain loop over what the transaction must see.
 func TestTxQueriesSeeOwnWrites(t *testing.T) {
+	race.Alone(t)
 	t.Parallel()
 	policies := []string{"", `{"indexingMode":"none"}`,
 		`{"indexingMode":"consistent","includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`}
