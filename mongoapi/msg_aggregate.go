@@ -164,6 +164,13 @@ func (r *request) runPipeline(h *host, p *agg.Pipeline) (agg.Iter, error) {
 	if !p.ReadsCollection() {
 		return p.Run(x, agg.NewSlice(nil))
 	}
+	if r.hasOplog(h.db, h.coll) {
+		src, err := r.oplogEntries()
+		if err != nil {
+			return nil, err
+		}
+		return p.RunAll(x, src)
+	}
 	if k != nil && p.CountOnly != nil {
 		n, err := r.count(k, p.Lead.Filter, p.Lead.Skip, p.Lead.Limit)
 		if err != nil || n == 0 {

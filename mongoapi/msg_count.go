@@ -40,6 +40,9 @@ func count(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	if r.hasOplog(r.db, name) {
+		v = oplogView
+	}
 	if v != nil {
 		return r.countOnView(dst, v)
 	}
@@ -104,6 +107,9 @@ func distinct(r *request, dst []byte) ([]byte, error) {
 	k, v, err := r.openRead(r.db, name)
 	if err != nil {
 		return dst, err
+	}
+	if r.hasOplog(r.db, name) {
+		v = oplogView
 	}
 	docs := agg.Iter(agg.NewSlice(nil))
 	if v != nil {

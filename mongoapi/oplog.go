@@ -13,7 +13,8 @@ import (
 )
 
 // local.oplog.rs is a view of the journal in the shape of a replica set's oplog, for programs that tail that. It can
-// be read with find, in both natural orders and with tailable cursors. The first find begins to record all changes.
+// be read with find, in both natural orders and with tailable cursors, and with count, distinct and pipelines. The
+// first of them begins to record all changes.
 //
 // A transaction is one document of the oplog, a command applyOps, as long as it fits. All of its entries in the journal
 // have the same time.
@@ -82,6 +83,23 @@ func oplogOrder(a findArgs) (newest, ok bool) {
 		return n < 0, true
 	}
 	return a.shown == exec.Newest, a.sort.Len() == 0 || a.sort.Get("$natural").IsDefined()
+}
+
+// oplogView is the oplog for count and distinct, which are pipelines on it.
+var oplogView = &view{name: oplogName, on: oplogName}
+
+// oplogEntries gives a pipeline the entries of the oplog from the time on that its first stage asks for.
+func (r *request) oplogEntries() (agg.Iter, error) {
+	since, err := r.recordChanges(journal.Namespace{})
+	if err != nil {
+		return nil, err
+	}
+	all, err := filter.Compile(value.Undef(), filter.Options{})
+	if err != nil {
+		return nil, err
+	}
+	q := streams.OplogQuery{Filter: all, TS: r.body.Get("pipeline").At(0).Get("$match")}
+	return streams.OpenOplog(r.s.eng, r.exprEnv(), q, since)
 }
 
 // appendOplogStats appends the figures of the oplog: its limit, and what of it is used. Its entries aren't counted.

@@ -60,6 +60,7 @@ func helperNames() []string {
 type Script struct {
 	code  string
 	scope string // statements that define its variables
+	text  bool   // code is what Expression makes a function of
 }
 
 // NewScript returns the function of a $function, $where or mapReduce: a string, or code without a scope. ok is false
@@ -83,17 +84,9 @@ func (s Script) With(scope value.Value) Script {
 	return s
 }
 
-var isFunction = regexp.MustCompile(`^\s*(async\s+)?(function\b|\(|[A-Za-z_$][A-Za-z0-9_$]*\s*=>)`)
-
-// Expression makes a function of a text that isn't one: the body of a function, or the value that it returns.
+// Expression makes a function of a text that is one, the body of one, or statements: then the last has its value.
 func (s Script) Expression() Script {
-	switch {
-	case isFunction.MatchString(s.code):
-	case strings.Contains(s.code, "return"):
-		s.code = "function () {" + s.code + "\n}"
-	default:
-		s.code = "function () { return " + s.code + "\n}"
-	}
+	s.text = true
 	return s
 }
 
@@ -134,9 +127,13 @@ func (r *Run) script(s Script, main string, calls []value.Value) ([]value.Value,
 	if namesHelper.MatchString(s.code) || namesHelper.MatchString(s.scope) {
 		helpers = scriptHelpers
 	}
+	code := s.code
+	if s.text {
+		code = "function$(" + string(doc.AppendExtJSON(nil, value.StringOf(s.code), true)) + ")"
+	}
 	source := "function (calls) {\n" + scriptTypes + helpers + "var obj, emitted$ = [];\n" +
 		"function emit(k, v) { emitted$.push([encode$(k), encode$(v)]); }\n" + s.scope +
-		"var f = (" + s.code + "\n);\n" + main + "\n}"
+		"var f = (" + code + "\n);\n" + main + "\n}"
 	args := append([]byte(nil), "[["...)
 	for i, c := range calls {
 		if i > 0 {

@@ -108,3 +108,17 @@ function encode$(v) {
 	});
 	return o;
 }
+// function$ makes a function of a text, as MongoDB does: of a function, of the body of one, which has a return at its
+// top level, or of statements, whose value is that of the last one.
+function function$(text$) {
+	text$ = text$.replace(/[\s;]+$/, "");
+	if (/^\s*(async\s+)?(\(*\s*function\b|\([^()]*\)\s*=>|[\w$]+\s*=>)/.test(text$)) {
+		try {
+			var made$ = eval("(" + text$ + "\n)");
+			if (typeof made$ === "function") { return made$; }
+		} catch (e) { /* statements that begin with a function */ }
+	}
+	made$ = eval("(function () {" + text$ + "\n})");
+	try { eval("if (false) {" + text$ + "\n}"); } catch (e) { return made$; }
+	return function () { return eval(text$); };
+}
