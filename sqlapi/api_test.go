@@ -466,6 +466,9 @@ func TestReadFeed(t *testing.T) {
 	a.do("GET", docs, "", "x-ms-documentdb-partitionkeyrangeid: 9").is(410).sub("1002")
 	a.do("GET", docs, "", "x-ms-start-epk: 00", "x-ms-end-epk: FF", "x-ms-read-key-type: EffectivePartitionKeyRange").
 		is(200).has(`"_count":25`)
+	a.do("GET", docs, "", "x-ms-start-epk: 00", "x-ms-end-epk: 1fffffffffffffffffffffffffffffff").
+		is(200).has(`"_count":17`)
+	a.do("GET", docs, "", "x-ms-start-epk: 0A", "x-ms-end-epk: 0a").is(200).has(`"_count":0`)
 	a.do("GET", docs, "", "x-ms-start-epk: zz").is(400)
 	a.do("GET", docs, "", "x-ms-start-epk: 1A", "x-ms-end-epk: 05").is(400)
 	a.do("GET", docs, "", "x-ms-continuation: rubbish").is(400)

@@ -2,6 +2,7 @@ package sqlapi
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/exec"
@@ -46,7 +47,8 @@ func (c *call) spanOf(ct *core.Container) (s span, ok bool, err error) {
 		}
 		s, ok = span{p.Min, p.Max}, true
 	}
-	lo, hi := header(c.In, hStartEPK), header(c.In, hEndEPK)
+	// Python 4.9 sends the end of one partition key's range in lower case.
+	lo, hi := strings.ToUpper(header(c.In, hStartEPK)), strings.ToUpper(header(c.In, hEndEPK))
 	if lo == "" && hi == "" {
 		return s, ok, nil
 	}
@@ -63,7 +65,7 @@ func (c *call) spanOf(ct *core.Container) (s span, ok bool, err error) {
 	return s, true, nil
 }
 
-// isEPK accepts upper-case hex text.
+// isEPK accepts hex text in upper case.
 func isEPK(s string) bool {
 	if len(s) > 256 {
 		return false

@@ -13,18 +13,19 @@ import (
 // ErrUnsupported is the error for a strategy that is known but not supported.
 var ErrUnsupported = errors.New("not supported")
 
-// ErrReadOnly is the error for a write with ReadOnlyStrategy.
-//
-//lint:ignore ST1005 TinkerPop's text
-var ErrReadOnly = errors.New("The provided traversal has a mutating step and thus is not read only")
+// Refusal is the error for a traversal that one of its strategies refuses, in TinkerPop's words.
+type Refusal string
+
+func (r Refusal) Error() string { return string(r) }
 
 // Config is the configuration from the strategies of a source.
 type Config struct {
-	readOnly       bool
-	partition      []partition
-	subgraph       []subgraph
-	ReservedKeys   []string
-	EdgeLabelCheck bool
+	readOnly   bool
+	partition  []partition
+	subgraph   []subgraph
+	verify     verifier
+	productive productive
+	Seed       any // of SeedStrategy; nil: none
 }
 
 type partition struct {
@@ -49,7 +50,8 @@ var ignored = map[string]bool{
 	"StandardVerificationStrategy": true, "LambdaRestrictionStrategy": true,
 	"ComputerVerificationStrategy": true, "RequirementsStrategy": true, "SideEffectStrategy": true,
 	"ReferenceElementStrategy": true, "MessagePassingReductionStrategy": true, "TinkerGraphStepStrategy": true,
-	"TinkerGraphCountStrategy": true,
+	"TinkerGraphCountStrategy": true, "ComputerFinalizationStrategy": true,
+	"VertexProgramRestrictionStrategy": true,
 }
 
 // Add adds one strategy to the configuration. The caller handles OptionsStrategy.
@@ -61,8 +63,13 @@ func (c *Config) Add(s *gvalue.Strategy) error {
 		return c.addPartition(s)
 	case "SubgraphStrategy":
 		return c.addSubgraph(s)
-	case "ReservedKeysVerificationStrategy", "EdgeLabelVerificationStrategy", "ProductiveByStrategy", "SeedStrategy",
-		"ElementIdStrategy", "EventStrategy", "VertexProgramStrategy", "GraphFilterStrategy":
+	case "ReservedKeysVerificationStrategy", "EdgeLabelVerificationStrategy":
+		c.addVerifier(s)
+	case "ProductiveByStrategy":
+		c.productive = productive{on: true, keys: stringsIn(setting(s, "productiveKeys"))}
+	case "SeedStrategy":
+		c.Seed = setting(s, "seed")
+	case "ElementIdStrategy", "EventStrategy", "VertexProgramStrategy", "GraphFilterStrategy":
 		return fmt.Errorf("%s is %w", name, ErrUnsupported)
 	default:
 		if !ignored[name] {
@@ -81,6 +88,14 @@ func (c *Config) Remove(name string) {
 		c.partition = nil
 	case "SubgraphStrategy":
 		c.subgraph = nil
+	case "EdgeLabelVerificationStrategy":
+		c.verify.edgeLabels = false
+	case "ReservedKeysVerificationStrategy":
+		c.verify.reserved = nil
+	case "ProductiveByStrategy":
+		c.productive = productive{}
+	case "SeedStrategy":
+		c.Seed = nil
 	}
 }
 
@@ -146,7 +161,8 @@ var toEdges = map[string]bool{"E": true, "outE": true, "inE": true, "bothE": tru
 // Example: with SubgraphStrategy(vertices: hasLabel('a')), the steps V().out() become
 // V().filter(hasLabel('a')).out().filter(hasLabel('a')).
 func (c *Config) Decorate(ins []gvalue.Instruction) ([]gvalue.Instruction, error) {
-	if !c.readOnly && len(c.partition) == 0 && len(c.subgraph) == 0 {
+	verifies := c.readOnly || c.verify.edgeLabels || c.verify.reserved != nil
+	if !verifies && len(c.partition) == 0 && len(c.subgraph) == 0 {
 		return ins, nil
 	}
 	return c.decorate(ins, false)
@@ -156,7 +172,10 @@ func (c *Config) decorate(ins []gvalue.Instruction, inCriterion bool) ([]gvalue.
 	out := make([]gvalue.Instruction, 0, len(ins)+4)
 	for _, in := range ins {
 		if c.readOnly && mutating[in.Op] {
-			return nil, ErrReadOnly
+			return nil, Refusal("The provided traversal has a mutating step and thus is not read only")
+		}
+		if err := c.verify.instruction(in); err != nil {
+			return nil, err
 		}
 		args := make([]any, len(in.Args))
 		for j, a := range in.Args {

@@ -24,10 +24,18 @@ type by struct {
 	col   gvalue.Column
 	tr    *traversal
 	order gvalue.Order
+	null  bool // ProductiveByStrategy: the value is null where there is none
 }
 
 // apply returns the value that by() selects for t. ok is false if by() is unproductive.
 func (b *by) apply(x *exec, t *trav) (v any, ok bool, err error) {
+	if v, ok, err = b.value(x, t); !ok && b.null && err == nil {
+		return nil, true, nil
+	}
+	return v, ok, err
+}
+
+func (b *by) value(x *exec, t *trav) (v any, ok bool, err error) {
 	switch b.kind {
 	case byIdentity:
 		return t.v, true, nil

@@ -301,6 +301,7 @@ func (c *compiler) bys(in *inst) ([]*by, error) {
 		if err != nil {
 			return nil, err
 		}
+		b.null = c.config.Productive(m.Args)
 		out = append(out, b)
 	}
 	return out, nil

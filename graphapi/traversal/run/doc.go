@@ -39,7 +39,7 @@ const (
 	Timeout                     // the evaluation timeout has passed
 	Fail                        // the step fail() was reached
 	Memory                      // the traversal needs more memory than a request may use
-	ReadOnly                    // a write with ReadOnlyStrategy
+	ReadOnly                    // a traversal that one of its strategies refuses
 )
 
 // Error is the failure of a traversal. Line and Col are 0 if the position is unknown (always for bytecode).

@@ -323,7 +323,10 @@ var typeNames = map[string]func(v any) bool{
 	"datetime": func(v any) bool { return family(v) == famDate },
 	"uuid":     func(v any) bool { return family(v) == famUUID },
 	"list":     func(v any) bool { return family(v) == famList },
-	"set":      func(v any) bool { return family(v) == famSet },
+	"set": func(v any) bool {
+		_, bulk := v.(*gvalue.BulkSet)
+		return bulk || family(v) == famSet
+	},
 	"map":      func(v any) bool { return family(v) == famMap },
 	"vertex":   func(v any) bool { return family(v) == famVertex },
 	"edge":     func(v any) bool { return family(v) == famEdge },

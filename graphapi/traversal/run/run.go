@@ -64,6 +64,7 @@ func clean(err error) error {
 		se *Error
 		ce *status.Error
 		ee *emitError
+		rf compile.Refusal
 	)
 	switch {
 	case errors.As(err, &ee):
@@ -74,8 +75,8 @@ func clean(err error) error {
 		return ce
 	case errors.Is(err, compile.ErrUnsupported):
 		return errf(Unsupported, "%s", capital(err.Error()))
-	case errors.Is(err, compile.ErrReadOnly):
-		return errf(ReadOnly, "%s", err.Error())
+	case errors.As(err, &rf):
+		return errf(ReadOnly, "%s", rf)
 	case errors.Is(err, context.Canceled):
 		return status.New(status.Unavailable, "The request was cancelled.")
 	case errors.Is(err, context.DeadlineExceeded):
@@ -342,6 +343,10 @@ func (c *compiler) run(b *gvalue.Bytecode, want int, emit func(v any, bulk int64
 	timeout, err := c.sourceSteps(b.Source)
 	if err != nil {
 		return err
+	}
+	x.seeded = nil
+	if seed, ok := gvalue.Integer(c.config.Seed); ok {
+		x.seeded = newSeededRandom(seed)
 	}
 	if timeout > 0 {
 		x.ctx, cancel = context.WithTimeout(x.ctx, timeout)

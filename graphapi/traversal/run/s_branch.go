@@ -346,6 +346,7 @@ func (s *firstOf) reset() {
 type option struct {
 	key  any
 	pred *predicate
+	test *traversal // of branch(): a traversal on the choice
 	tr   *traversal
 }
 
@@ -378,7 +379,11 @@ func buildChoose(c *compiler, in *inst) (step, error) {
 		}
 		var out []*traversal
 		for _, o := range opts {
-			if o.fits(v, ok) {
+			fits, err := o.fits(x, t, v, ok)
+			if err != nil {
+				return nil, err
+			}
+			if fits {
 				out = append(out, o.tr)
 				if !all {
 					return out, nil
@@ -400,15 +405,17 @@ func buildChoose(c *compiler, in *inst) (step, error) {
 	}), nil
 }
 
-func (o *option) fits(v any, ok bool) bool {
+func (o *option) fits(x *exec, t *trav, v any, ok bool) (bool, error) {
 	if p, isPick := o.key.(gvalue.Pick); isPick {
-		return p == gvalue.PickUnprod && !ok
+		return p == gvalue.PickUnprod && !ok, nil
 	}
-	return ok && o.pred.holds(v)
+	if o.test == nil || !ok {
+		return ok && o.pred.holds(v), nil
+	}
+	return o.test.test(x, t.split(x, v))
 }
 
-func (c *compiler) options(in *inst) ([]option, error) {
-	var out []option
+func (c *compiler) options(in *inst) (out []option, err error) {
 	for _, m := range in.mods {
 		if m.Op != "option" {
 			continue
@@ -424,14 +431,18 @@ func (c *compiler) options(in *inst) ([]option, error) {
 			return nil, mi.argErr("a choice and a traversal are expected")
 		}
 		if _, isPick := o.key.(gvalue.Pick); !isPick {
-			if _, ok := o.key.(*gvalue.Bytecode); ok {
+			b, isTest := o.key.(*gvalue.Bytecode)
+			switch {
+			case isTest && in.op != "branch":
 				return nil, errf(Compile, "Traversal is not allowed as a Pick token for choose().option()")
+			case isTest:
+				o.test, err = c.traversal(b)
+			default:
+				o.pred, err = predicateOf(o.key)
 			}
-			p, err := predicateOf(o.key)
 			if err != nil {
 				return nil, err
 			}
-			o.pred = p
 		}
 		tr, err := c.child(mi, m.Args[len(m.Args)-1])
 		if err != nil {

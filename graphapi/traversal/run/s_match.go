@@ -15,6 +15,7 @@ type matchStep struct {
 	base
 	pats  []matchPattern
 	start string
+	vars  []string // all variables: those that the steps before match() have labelled are bound already
 	out   []*trav
 	held  holder
 }
@@ -31,7 +32,7 @@ func buildMatch(c *compiler, in *inst) (step, error) {
 	ends := map[string]bool{}
 	defer func(outer bool) { c.labelled = outer }(c.labelled)
 	c.labelled = true
-	for _, a := range in.args {
+	for _, a := range allPatterns(in.args, nil) {
 		b, ok := a.(*gvalue.Bytecode)
 		if !ok || len(b.Steps) == 0 {
 			return nil, in.argErr("traversals that begin with as() are expected")
@@ -42,6 +43,10 @@ func buildMatch(c *compiler, in *inst) (step, error) {
 		}
 		if p.to != "" {
 			ends[p.to] = true
+			s.vars = append(s.vars, p.to)
+		}
+		if p.from != "" {
+			s.vars = append(s.vars, p.from)
 		}
 		s.pats = append(s.pats, p)
 	}
@@ -63,6 +68,18 @@ func buildMatch(c *compiler, in *inst) (step, error) {
 		return nil, in.argErr("a pattern must begin with as()")
 	}
 	return s, nil
+}
+
+// allPatterns replaces and(..) by what is in it, because its patterns may bind variables, too.
+func allPatterns(args, out []any) []any {
+	for _, a := range args {
+		if b, ok := a.(*gvalue.Bytecode); ok && len(b.Steps) == 1 && b.Steps[0].Op == "and" {
+			out = allPatterns(b.Steps[0].Args, out)
+			continue
+		}
+		out = append(out, a)
+	}
+	return out
 }
 
 func (c *compiler) matchPattern(in *inst, b *gvalue.Bytecode) (matchPattern, error) {
@@ -153,6 +170,11 @@ func (s *matchStep) next(x *exec) (*trav, error) {
 		vars := gvalue.NewMap(4)
 		v, _ := at.path.get(s.start, gvalue.Last)
 		vars.Put(s.start, v)
+		for _, name := range s.vars {
+			if v, bound := t.path.get(name, gvalue.Last); bound {
+				vars.Put(name, v)
+			}
+		}
 		if err := s.solve(x, at, vars, make([]bool, len(s.pats))); err != nil {
 			return nil, err
 		}

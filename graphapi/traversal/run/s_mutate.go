@@ -66,6 +66,9 @@ func (c *compiler) propArgs(dst []propArg, args []any) ([]propArg, error) {
 		}
 	}
 	if len(args) == 1 {
+		if args[0] == nil { // a map without entries
+			return dst, nil
+		}
 		m, ok := args[0].(*gvalue.Map)
 		if !ok {
 			return nil, in.argErr("a key and a value are expected")
@@ -372,8 +375,8 @@ func (o *operand) vertex(x *exec, t *trav, label, end string) (*graph.Vertex, er
 		if ok && v != nil {
 			what = typeName(v)
 		}
-		return nil, errf(Runtime, "The value given to addE(%s).%s() must resolve to a Vertex but %s was specified "+
-			"instead",
+		return nil, errf(Runtime, "The value given to addE(%s).%s() must resolve to a Vertex or the ID of a Vertex "+
+			"present in the graph but %s was specified instead",
 			label, end, what)
 	}
 	n, err := x.node(vx)

@@ -44,7 +44,7 @@ func rank(x *exec, t *trav, bs []*by, v any) (keys []any, ok bool, err error) {
 	keys = make([]any, len(bs))
 	for i, b := range bs {
 		if b.order == gvalue.Shuffle {
-			keys[i] = x.g.clock.Float64()
+			keys[i] = x.random()
 			continue
 		}
 		k, ok, err := b.applyTo(x, t, v)

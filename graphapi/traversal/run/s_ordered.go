@@ -151,7 +151,7 @@ func (s *orderStep) add(x *exec, t *trav) error {
 	keys := s.keys[:n:n]
 	for i, b := range s.bs {
 		if b.order == gvalue.Shuffle {
-			keys[i] = x.g.clock.Float64()
+			keys[i] = x.random()
 			continue
 		}
 		k, ok, err := b.apply(x, t)

@@ -38,16 +38,18 @@ func buildCount(c *compiler, in *inst) (step, error) {
 	return &reduceStep{make: func(*exec) reducer { return &countReducer{} }}, nil
 }
 
-// aggReducer is sum, min, max and mean. Nulls are ignored.
+// aggReducer is sum, min, max and mean. Nulls are ignored, unless there is nothing else: the result is null then.
 type aggReducer struct {
-	op  string
-	acc any
-	n   int64
-	any bool
+	op   string
+	acc  any
+	n    int64
+	any  bool
+	null bool
 }
 
 func (r *aggReducer) add(_ *exec, t *trav) error {
 	if t.v == nil {
+		r.null = true
 		return nil
 	}
 	v := t.v
@@ -74,7 +76,7 @@ func (r *aggReducer) add(_ *exec, t *trav) error {
 
 func (r *aggReducer) result(*exec) (any, bool, error) {
 	if !r.any {
-		return nil, false, nil
+		return nil, r.null, nil
 	}
 	if r.op == "mean" {
 		return meanOf(r.acc, r.n), true, nil
@@ -286,9 +288,10 @@ func aggLocal(op string, v any) (any, bool, error) {
 		v, _, _ = columnOf(m, gvalue.Values)
 	}
 	var acc any
-	n := int64(0)
+	n, null := int64(0), false
 	for _, e := range listOf(v) {
 		if e == nil {
+			null = true
 			continue
 		}
 		if (op == "sum" || op == "mean") && family(e) != famNumber {
@@ -305,7 +308,7 @@ func aggLocal(op string, v any) (any, bool, error) {
 		}
 	}
 	if n == 0 {
-		return nil, false, nil
+		return nil, null, nil
 	}
 	if op == "mean" {
 		return meanOf(acc, n), true, nil

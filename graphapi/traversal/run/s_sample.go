@@ -31,7 +31,7 @@ func buildSample(c *compiler, in *inst) (step, error) {
 			}
 			l := slices.Clone(listOf(t.v))
 			for i := range min(n, len(l)) {
-				j := i + int(x.g.clock.Float64()*float64(len(l)-i))
+				j := i + int(x.random()*float64(len(l)-i))
 				l[i], l[j] = l[j], l[i]
 			}
 			return l[:min(n, len(l))], true, nil
@@ -62,7 +62,7 @@ func sample(x *exec, ts []*trav, bs []*by, n int, held *holder) ([]*trav, error)
 	}
 	var out []*trav
 	for len(out) < n && total > 1e-12 {
-		r := x.g.clock.Float64() * total
+		r := x.random() * total
 		for i, w := range weights {
 			if w <= 0 {
 				continue
@@ -100,7 +100,7 @@ func buildCoin(c *compiler, in *inst) (step, error) {
 	return &effectFilter{f: func(x *exec, t *trav) (bool, error) {
 		n := int64(0)
 		for range min(t.bulk, 10_000) {
-			if x.g.clock.Float64() < p {
+			if x.random() < p {
 				n++
 			}
 		}

@@ -207,6 +207,12 @@ func asNumber(v any) (any, error) {
 	return nil, errf(Runtime, "Can't parse string '%.40s' as number.", s)
 }
 
+var javaNames = map[string]string{"BYTE": "Byte", "SHORT": "Short", "INT": "Integer", "LONG": "Long"}
+
+func errTooWide(n any, typ string) error {
+	return errf(Runtime, "Can't convert number of type %s to %s due to overflow.", typeName(n), javaNames[typ])
+}
+
 // asType is asNumber(type).
 func asType(v any, typ string) (any, error) {
 	n, err := asNumber(v)
@@ -235,12 +241,12 @@ func asType(v any, typ string) (any, error) {
 	i, isInt := gvalue.Integer(n)
 	if !isInt {
 		if f < -1<<63 || f >= 1<<63 || f != f {
-			return nil, errf(Runtime, "Can't convert number of type %s to %s due to overflow.", typeName(n), typ)
+			return nil, errTooWide(n, typ)
 		}
 		i = int64(f)
 	}
 	if bits < 64 && (i < -1<<(bits-1) || i >= 1<<(bits-1)) {
-		return nil, errf(Runtime, "Can't convert number of type %s to %s due to overflow.", typeName(n), typ)
+		return nil, errTooWide(n, typ)
 	}
 	switch bits {
 	case 8:

@@ -30,7 +30,7 @@ func (c *compiler) source(tr *traversal, ins []gvalue.Instruction, first bool) (
 		sel.pred = access.And(sel.pred, graph.EdgesOnly())
 	}
 	sel.limit = compile.Taken(ins[1+a.N:], c.atEnd())
-	if f, ok := compile.FirstBy(ins[1+a.N:], maxTop); ok && !a.Loose &&
+	if f, ok := compile.FirstBy(ins[1+a.N:], maxTop); ok && !a.Loose && !c.config.Productive(nil) &&
 		(f.Key == "" || !graph.IsReserved(graph.StoredKey(f.Key))) {
 		sel.limit = f.N
 		sel.first = &graph.First{Key: f.Key, Edges: !vertices, Desc: f.Desc, Values: compareStored}

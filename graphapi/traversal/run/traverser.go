@@ -259,6 +259,7 @@ type exec struct {
 	ops     storeOps
 	probe   *probe // of the step that runs, in a profiled traversal
 	noBulk  bool
+	seeded  *seededRandom // SeedStrategy's; nil: the clock's
 	sack    any
 	hasSack bool
 	sackOp  gvalue.Operator // how the sacks of merged traversers are combined; "": traversers with sacks aren't merged
