@@ -11,19 +11,24 @@ import (
 )
 
 // rangeByID returns a live partition by its id. For any other id the error is 410/1002. Clients then read the ranges
-// again.
+// again. A partition that another process has just split is found too, until a request here meets the split: its range
+// is as before, and what is read of it is right.
 func (c *call) rangeByID(ct *core.Container, id string) (core.Partition, error) {
-	parts, err := ct.Partitions(c.Ctx())
-	if err != nil {
-		return core.Partition{}, err
-	}
-	for _, p := range parts {
-		if p.ID == id {
-			return p, nil
+	has := func(p core.Partition) bool { return p.ID == id }
+	parts := ct.Known()
+	i := slices.IndexFunc(parts, has)
+	if i < 0 {
+		var err error
+		if parts, err = ct.Partitions(c.Ctx()); err != nil {
+			return core.Partition{}, err
 		}
+		i = slices.IndexFunc(parts, has)
 	}
-	return core.Partition{}, status.WithSub(status.Gone, status.SubPartitionKeyRangeGone, "The requested partition "+
-		"key range is gone: %s.", clip(id))
+	if i < 0 {
+		return core.Partition{}, status.WithSub(status.Gone, status.SubPartitionKeyRangeGone, "The requested "+
+			"partition key range is gone: %s.", clip(id))
+	}
+	return parts[i], nil
 }
 
 // span is a range of effective partition keys in the form of headers and pkranges: hexadecimal text, min inclusive, max
