@@ -6,6 +6,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // Sizes of the catalogs that are compared.
@@ -26,6 +27,7 @@ func allocated(f func()) (bytes, n float64) {
 // A change costs the same with 20,000 containers as with 100: as many engine operations, and at most the nodes of one
 // more level of the tables.
 func TestChangesDontGrowWithContainers(t *testing.T) {
+	race.Alone(t)
 	changes := map[string]func(c *catalog.Catalog){
 		"create and drop": func(c *catalog.Catalog) {
 			create(t, c, "db", spec("new"))
@@ -115,6 +117,7 @@ func TestLookUpIsFree(t *testing.T) {
 // At the start each entry is read once, and no definition is. An unused container takes at most 200 bytes, also after a
 // walk over all containers.
 func TestUnusedContainersAreSmall(t *testing.T) {
+	race.Alone(t)
 	eng := newCounting()
 	filled(t, eng, many)
 	used := func() float64 {

@@ -22,6 +22,7 @@ import (
 // Whichever block of a table is damaged, an examination names the block and its file. An open store fails requests that
 // need the block, reports that it is damaged, logs the file's name, and continues with everything else.
 func TestDamagedBlocks(t *testing.T) {
+	race.Alone(t)
 	t.Parallel()
 	whole, table, blocks := mergedStore(t)
 	for name, b := range blocks {

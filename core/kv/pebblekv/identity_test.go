@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // A store keeps its identity, and two stores have different ones. A store of an older format keeps its identity when it
@@ -180,6 +181,7 @@ func TestNewerFormat(t *testing.T) {
 
 // A damaged identity is reported, and the store continues with a new one.
 func TestDamagedIdentity(t *testing.T) {
+	race.Alone(t)
 	t.Parallel()
 	for name, content := range map[string]string{
 		"empty": "", "no JSON": "{", "another sum": `{"format":1,"id":"x","created":"2026-01-01T00:00:00Z","sum":"00"}`,

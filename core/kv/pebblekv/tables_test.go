@@ -19,6 +19,7 @@ import (
 // as a whole or not at all, and with it everything that was written before it, also in a relaxed store. Nothing is left
 // of the files of tables that weren't ingested.
 func TestCutsInTables(t *testing.T) {
+	race.Alone(t)
 	rnd := rand.New(rand.NewPCG(11, 12))
 	from, _ := cutStores(t, rnd)
 	for _, relaxed := range []bool{false, true} {
@@ -54,7 +55,7 @@ func TestCutsInTables(t *testing.T) {
 			}
 			fs.cut("the end of", "the process")
 			for i, c := range fs.cuts {
-				if i%race.Fewer(1, 4) == 0 {
+				if i%1 == 0 {
 					afterTables(t, c, i, done)
 				}
 			}
