@@ -66,8 +66,13 @@ func TestSpillAtScale(t *testing.T) {
 	for _, n := range []int{1, at} {
 		for name, query := range queries {
 			began, before := time.Now(), e.Spill().Written()
-			if err := atOnce(n, query); err != nil {
-				t.Errorf("%d of %s: %v", n, name, err)
+			for range 20 { // queries that happen to run one after the other may each have enough memory
+				if err := atOnce(n, query); err != nil {
+					t.Errorf("%d of %s: %v", n, name, err)
+				}
+				if n == 1 || e.Spill().Written() > before {
+					break
+				}
 			}
 			t.Logf("%s of %d items, %d at once: %v, %d MiB written, process %d MiB, budget %d MiB", name, items, n,
 				time.Since(began).Round(time.Millisecond), (e.Spill().Written()-before)>>20, p.process.Swap(0)>>20,
