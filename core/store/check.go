@@ -108,7 +108,11 @@ const (
 // derivedKinds are the kinds of entries that are derived from items.
 var derivedKinds = []keys.Kind{keys.KindNumber, keys.KindIndex, keys.KindUnique, keys.KindFeed, keys.KindTTL}
 
+// bad reports a problem. A read that fails because the check was ended is none.
 func (k *checker) bad(format string, args ...any) {
+	if k.ctx.Err() != nil {
+		return
+	}
 	if k.problems++; k.problems <= maxProblems && k.w.Problem != nil {
 		k.w.Problem(fmt.Sprintf("container %q slot %d: ", k.c.Def().ID, k.sl.key.ID) + fmt.Sprintf(format, args...))
 	}
@@ -178,7 +182,10 @@ func (k *checker) slot(sl *Slot) (err error) {
 	if err := k.strangers(); err != nil {
 		return err
 	}
-	return k.heads()
+	if err := k.heads(); err != nil {
+		return err
+	}
+	return translate(k.ctx.Err())
 }
 
 func (k *checker) begin(sl *Slot) (err error) {
@@ -237,7 +244,7 @@ func (k *checker) entries(kind keys.Kind, f func(key, val []byte) error) error {
 		if k.ends.add(kind, last) {
 			k.bad("keys behind %x can't be read: %v", last[keys.PrefixLen-1:], err)
 		}
-		return nil
+		return translate(k.ctx.Err())
 	}
 	return failed
 }

@@ -16,6 +16,7 @@ type damagedEngine struct {
 	kv.Engine
 	lo, hi []byte
 	failed int
+	end    func() // nil, or called by the first such read
 }
 
 func (e *damagedEngine) bad(key []byte) error {
@@ -23,6 +24,9 @@ func (e *damagedEngine) bad(key []byte) error {
 		return nil
 	}
 	e.failed++
+	if e.end != nil {
+		e.end()
+	}
 	return fmt.Errorf("%w: checksum mismatch", kv.ErrCorruption)
 }
 
@@ -108,7 +112,7 @@ func TestCheckOfWhatCannotBeRead(t *testing.T) {
 		}
 		found, bad.failed = nil, 0
 		var from []byte
-		for steps := 0; ; steps++ {
+		for {
 			if from, err = c.CheckStep(context.Background(), slot, from, 256, report); err != nil {
 				t.Fatal(err)
 			}
@@ -118,6 +122,31 @@ func TestCheckOfWhatCannotBeRead(t *testing.T) {
 		}
 		if len(found) == 0 || len(found) > 2 || !strings.Contains(found[0], "can't be read") || bad.failed > 2 {
 			t.Errorf("%x: %d reads of a scrub that failed, found %q", kind, bad.failed, found)
+		}
+		c.st.eng = eng
+	}
+}
+
+// A check or scrub that is ended while it reads reports no damage.
+func TestEndedCheckFindsNothing(t *testing.T) {
+	for _, kind := range []keys.Kind{keys.KindItem, keys.KindIndex} {
+		c, eng := checkedContainer(t, 20)
+		slot := c.slotList()[0]
+		lo, hi := keys.KindBounds(slot.key, kind)
+		report := func(p string) { t.Errorf("%x: %s", kind, p) }
+		for name, check := range map[string]func(ctx context.Context) error{
+			"check": func(ctx context.Context) error { return c.Check(ctx, Watch{Problem: report}) },
+			"scrub": func(ctx context.Context) error {
+				_, err := c.CheckStep(ctx, slot, nil, 10_000, report)
+				return err
+			},
+		} {
+			ctx, end := context.WithCancel(context.Background())
+			c.st.eng = &damagedEngine{Engine: eng, lo: lo, hi: hi, end: end}
+			if err := check(ctx); err == nil {
+				t.Errorf("%x: the %s has no error", kind, name)
+			}
+			end()
 		}
 		c.st.eng = eng
 	}

@@ -56,18 +56,20 @@ func (k *checker) wanted(kind keys.Kind, key, val []byte) error {
 	case errors.Is(err, kv.ErrNotFound):
 		k.bad("missing entry %x", key[keys.PrefixLen-1:])
 	case err != nil:
-		k.unreadable(kind, key, err)
+		return k.unreadable(kind, key, err)
 	case !bytes.Equal(got, val) && !(kind == keys.KindIndex && k.up.next != nil):
 		k.bad("entry %x holds %x, not %x", key[keys.PrefixLen-1:], got, val)
 	}
 	return nil
 }
 
-// unreadable reports a key that a look-up couldn't read. It is the last one of its kind that is looked up.
-func (k *checker) unreadable(kind keys.Kind, key []byte, err error) {
+// unreadable reports a key that a look-up couldn't read. It is the last one of its kind that is looked up. The
+// error is that of a check that was ended.
+func (k *checker) unreadable(kind keys.Kind, key []byte, err error) error {
 	k.unread = true
 	k.bad("entry %x can't be read: %v", key[keys.PrefixLen-1:], err)
 	k.ends[kind] = keys.AppendPrefix(nil, k.sl.key, kind)
+	return translate(k.ctx.Err())
 }
 
 // found looks up the item of an entry. The entries of an item that can't be read are not reported.
@@ -87,8 +89,7 @@ func (k *checker) found(kind keys.Kind, key, val []byte) error {
 		k.bad("entry %x has no item", key[keys.PrefixLen-1:])
 		return nil
 	case err != nil:
-		k.unreadable(keys.KindItem, item, err)
-		return nil
+		return k.unreadable(keys.KindItem, item, err)
 	}
 	it, problem := k.decode(suffix, stored)
 	if problem != "" {
