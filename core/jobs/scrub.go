@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"log/slog"
 	"sync"
@@ -45,6 +46,7 @@ const (
 	scrubBytes  = 256 << 10       // of files between pauses
 	scrubRest   = 19              // it rests so many times as long as it has worked
 	scrubNap    = time.Second     // the longest rest
+	scrubTries  = 600             // of one step, a nap after each, while the engine isn't available
 	scrubListed = 20              // problems that are kept for Status
 )
 
@@ -118,11 +120,7 @@ func (s *Scrub) Round(ctx context.Context, rest func() error) error {
 func (s *Scrub) slot(ctx context.Context, c *store.Container, slot *store.Slot, rest func() error) error {
 	var at []byte
 	for {
-		next, err := c.CheckStep(ctx, slot, at, scrubKeys, func(p string) {
-			if c.Alive() == nil {
-				s.found(p)
-			}
-		})
+		next, err := s.step(ctx, c, slot, at)
 		if err == nil {
 			err = rest()
 		}
@@ -131,6 +129,25 @@ func (s *Scrub) slot(ctx context.Context, c *store.Container, slot *store.Slot, 
 		}
 		at = next
 	}
+}
+
+// step checks some keys of a slot. While the engine isn't available it tries again: a round takes hours, and would have
+// to begin again.
+func (s *Scrub) step(ctx context.Context, c *store.Container, slot *store.Slot, at []byte) (next []byte, err error) {
+	for range scrubTries {
+		next, err = c.CheckStep(ctx, slot, at, scrubKeys, func(p string) {
+			if c.Alive() == nil {
+				s.found(p)
+			}
+		})
+		if !errors.Is(err, kv.ErrUnavailable) && !errors.Is(err, kv.ErrSnapshotTooOld) {
+			break
+		}
+		if !work.Sleep(ctx, scrubNap) {
+			break
+		}
+	}
+	return next, err
 }
 
 // found records a problem.

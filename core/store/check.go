@@ -29,7 +29,7 @@ type Watch struct {
 // Check verifies a container: every item has its number, index, unique, ttl and feed entries, and every entry has its
 // item; heads and logical heads agree with the items; checksums are right; LSNs are in order and below the counter. It
 // reports problems as text. Writers may continue: each slot is checked over one snapshot. Data that can't be read is a
-// problem. An error is returned only if the check itself fails.
+// problem. An error is returned only if the check itself fails: see cutOff.
 //
 // Check uses the same memory for any number of items. For each kind it sums the hashes of the entries that items need,
 // and of the entries that exist. If the two sums of a kind are equal, the entries are too. If they differ, each entry
@@ -108,11 +108,22 @@ const (
 // derivedKinds are the kinds of entries that are derived from items.
 var derivedKinds = []keys.Kind{keys.KindNumber, keys.KindIndex, keys.KindUnique, keys.KindFeed, keys.KindTTL}
 
-// bad reports a problem. A read that fails because the check was ended is none.
-func (k *checker) bad(format string, args ...any) {
-	if k.ctx.Err() != nil {
-		return
+// cutOff returns the error of a check if one of its reads has failed with err for a reason that is no damage: the check
+// was ended, its snapshot became too old, or the other machines of the engine don't answer. A local disk that doesn't
+// read is damage.
+func (k *checker) cutOff(err error) error {
+	if ended := k.ctx.Err(); ended != nil {
+		return translate(ended)
 	}
+	if errors.Is(err, kv.ErrClosed) || errors.Is(err, kv.ErrSnapshotTooOld) ||
+		errors.Is(err, kv.ErrUnavailable) && k.c.st.eng.Remote() {
+		return translate(err)
+	}
+	return nil
+}
+
+// bad reports a problem.
+func (k *checker) bad(format string, args ...any) {
 	if k.problems++; k.problems <= maxProblems && k.w.Problem != nil {
 		k.w.Problem(fmt.Sprintf("container %q slot %d: ", k.c.Def().ID, k.sl.key.ID) + fmt.Sprintf(format, args...))
 	}
@@ -234,7 +245,7 @@ func (k *checker) entries(kind keys.Kind, f func(key, val []byte) error) error {
 		return failed
 	})
 	if err != nil && failed == nil {
-		if errors.Is(err, kv.ErrClosed) {
+		if err := k.cutOff(err); err != nil {
 			return err
 		}
 		k.unread = true
@@ -244,7 +255,7 @@ func (k *checker) entries(kind keys.Kind, f func(key, val []byte) error) error {
 		if k.ends.add(kind, last) {
 			k.bad("keys behind %x can't be read: %v", last[keys.PrefixLen-1:], err)
 		}
-		return translate(k.ctx.Err())
+		return nil
 	}
 	return failed
 }

@@ -17,7 +17,11 @@ type damagedEngine struct {
 	lo, hi []byte
 	failed int
 	end    func() // nil, or called by the first such read
+	err    error  // of such reads; nil: a corruption
+	remote bool
 }
+
+func (e *damagedEngine) Remote() bool { return e.remote }
 
 func (e *damagedEngine) bad(key []byte) error {
 	if bytes.Compare(key, e.lo) < 0 || bytes.Compare(key, e.hi) >= 0 {
@@ -26,6 +30,9 @@ func (e *damagedEngine) bad(key []byte) error {
 	e.failed++
 	if e.end != nil {
 		e.end()
+	}
+	if e.err != nil {
+		return e.err
 	}
 	return fmt.Errorf("%w: checksum mismatch", kv.ErrCorruption)
 }
@@ -122,6 +129,35 @@ func TestCheckOfWhatCannotBeRead(t *testing.T) {
 		}
 		if len(found) == 0 || len(found) > 2 || !strings.Contains(found[0], "can't be read") || bad.failed > 2 {
 			t.Errorf("%x: %d reads of a scrub that failed, found %q", kind, bad.failed, found)
+		}
+		c.st.eng = eng
+	}
+}
+
+// A check or scrub whose reads fail without damage reports none, but fails itself: it is ended while it reads, or the
+// other machines don't answer, or have removed what the snapshot shows.
+func TestCheckThatIsCutOffFindsNothing(t *testing.T) {
+	for _, kind := range []keys.Kind{keys.KindHead, keys.KindItem, keys.KindIndex, keys.KindLogical, keys.KindFeed} {
+		c, eng := checkedContainer(t, 20)
+		lo, hi := keys.KindBounds(c.slotList()[0].key, kind)
+		for _, e := range []*damagedEngine{
+			{err: fmt.Errorf("%w: no answer", kv.ErrUnavailable), remote: true},
+			{err: kv.ErrSnapshotTooOld, remote: true},
+			{err: kv.ErrClosed},
+		} {
+			e.Engine, e.lo, e.hi = eng, lo, hi
+			c.st.eng = e
+			report := func(p string) { t.Errorf("%x, %v: %s", kind, e.err, p) }
+			err := c.Check(context.Background(), Watch{Problem: report})
+			if e.failed == 0 || err == nil {
+				t.Errorf("%x, %v: %d reads have failed, the error of the check is %v", kind, e.err, e.failed, err)
+			}
+		}
+		c.st.eng = &damagedEngine{Engine: eng, lo: lo, hi: hi, err: fmt.Errorf("%w: EIO", kv.ErrUnavailable)}
+		found := 0
+		err := c.Check(context.Background(), Watch{Problem: func(string) { found++ }})
+		if found == 0 || err != nil {
+			t.Errorf("%x: a disk that can't be read: %d problems, %v", kind, found, err)
 		}
 		c.st.eng = eng
 	}

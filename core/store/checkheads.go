@@ -47,9 +47,7 @@ func (l *logicalCheck) flush() error {
 	}
 	if !l.current || !bytes.Equal(l.at(), l.part) {
 		if err := l.heads.Err(); err != nil {
-			l.k.bad("logical heads can't be read: %v", err)
-			l.failed = true
-			return nil
+			return l.unread(err)
 		}
 		l.k.missingHead(l.part)
 		return nil
@@ -93,9 +91,19 @@ func (l *logicalCheck) close() error {
 		l.k.orphan(l.at())
 	}
 	if lerr := l.heads.Err(); lerr != nil && !l.failed {
-		l.k.bad("logical heads can't be read: %v", lerr)
+		err = errors.Join(err, l.unread(lerr))
 	}
 	return err
+}
+
+// unread ends the comparison with heads that can't be read.
+func (l *logicalCheck) unread(err error) error {
+	l.failed = true
+	if err := l.k.cutOff(err); err != nil {
+		return err
+	}
+	l.k.bad("logical heads can't be read: %v", err)
+	return nil
 }
 
 // release closes the iterator, wherever the check of the slot has ended.
@@ -120,6 +128,9 @@ func (k *checker) heads() error {
 	}
 	b, err := k.snap.Get(nil, k.sl.headKey[:])
 	if err != nil {
+		if err := k.cutOff(err); err != nil {
+			return err
+		}
 		k.bad("no head: %v", err)
 		return nil
 	}

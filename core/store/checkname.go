@@ -63,13 +63,16 @@ func (k *checker) wanted(kind keys.Kind, key, val []byte) error {
 	return nil
 }
 
-// unreadable reports a key that a look-up couldn't read. It is the last one of its kind that is looked up. The
-// error is that of a check that was ended.
+// unreadable reports a key that a look-up couldn't read. It is the last one of its kind that is looked up. The error is
+// that of cutOff.
 func (k *checker) unreadable(kind keys.Kind, key []byte, err error) error {
+	if err := k.cutOff(err); err != nil {
+		return err
+	}
 	k.unread = true
 	k.bad("entry %x can't be read: %v", key[keys.PrefixLen-1:], err)
 	k.ends[kind] = keys.AppendPrefix(nil, k.sl.key, kind)
-	return translate(k.ctx.Err())
+	return nil
 }
 
 // found looks up the item of an entry. The entries of an item that can't be read are not reported.
@@ -186,9 +189,11 @@ func (k *checker) strangers() error {
 		}
 		ok = it.SeekGE(keys.After(it.Key()[:keys.PrefixLen]))
 	}
-	if err := it.Err(); err != nil && !errors.Is(err, kv.ErrClosed) {
+	if err := it.Err(); err != nil {
+		if err := k.cutOff(err); err != nil {
+			return err
+		}
 		k.bad("not all kinds of keys can be read: %v", err)
-		return nil
 	}
-	return translate(it.Err())
+	return nil
 }

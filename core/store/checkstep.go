@@ -48,10 +48,13 @@ func (c *Container) CheckStep(ctx context.Context, sl *Slot, from []byte, n int,
 			return nil, err
 		}
 		if k.unread {
-			return nil, translate(ctx.Err())
+			return nil, nil
 		}
 	}
 	if err := it.Err(); err != nil {
+		if err := k.cutOff(err); err != nil {
+			return nil, err
+		}
 		k.bad("keys behind %x can't be read: %v", from[keys.PrefixLen-1:], err)
 	}
 	return nil, translate(ctx.Err())

@@ -521,10 +521,12 @@ func (c *Container) checkEntries(k *checker, d *index.Declared) error {
 		}
 		var wrong [][]byte
 		v := View{c: c, snap: snap}
+		var failed error
 		err = v.walk(lo, keys.After(lo), func(key, owner []byte) (bool, error) {
 			ok, err := c.names(&v, d, key, owner)
 			if err == nil {
-				err = k.step()
+				failed = k.step()
+				err = failed
 			}
 			if !ok {
 				wrong = append(wrong, bytes.Clone(key))
@@ -532,8 +534,15 @@ func (c *Container) checkEntries(k *checker, d *index.Declared) error {
 			return len(wrong) < maxProblems, err
 		})
 		_ = snap.Close()
+		if failed != nil {
+			return failed
+		}
 		if err != nil {
-			return err
+			if err := k.cutOff(err); err != nil {
+				return err
+			}
+			k.bad("the entries of the index %q and their items can't be compared: %v", d.Name, err)
+			return nil
 		}
 		if len(wrong) > 0 && c.Slots() != slots {
 			continue
@@ -580,10 +589,16 @@ func (k *checker) lacksEntries(it *checked) error {
 			k.bad("item %x can't have entries of the index %q: %v", it.at.suffix, d.Name, err)
 		}
 		for i := range all {
-			owner, err := k.snap.Get(nil, k.c.entryKey(d, &all[i]))
+			key := k.c.entryKey(d, &all[i])
+			if k.ends.passed(keys.KindDeclared, key) {
+				continue
+			}
+			owner, err := k.snap.Get(nil, key)
 			switch {
 			case err != nil && !errors.Is(err, kv.ErrNotFound):
-				k.bad("an entry of the index %q can't be read: %v", d.Name, err)
+				if err := k.unreadable(keys.KindDeclared, key, err); err != nil {
+					return err
+				}
 			case err != nil:
 				k.bad("item %x has no entry of the index %q", it.at.suffix, d.Name)
 			case !bytes.Equal(owner, it.at.suffix):

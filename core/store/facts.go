@@ -384,6 +384,9 @@ func (k *checker) readFacts() error {
 		return nil
 	})
 	for path := range k.kept {
+		if err != nil || k.ends[keys.KindFact] != nil {
+			break // not all could be read
+		}
 		k.bad("fact of path %x is missing", path)
 	}
 	return err
