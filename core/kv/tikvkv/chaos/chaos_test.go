@@ -33,6 +33,7 @@ const (
 	clusterEnv = "ORRERY_TEST_CLUSTER"
 	runsEnv    = "ORRERY_CHAOS_RUNS"
 	secondsEnv = "ORRERY_CHAOS_SECONDS"
+	storesEnv  = "ORRERY_CHAOS_STORES"
 	faultsEnv  = "ORRERY_CHAOS_FAULTS"
 )
 
@@ -65,6 +66,7 @@ type cluster struct {
 	t            *testing.T
 	program, dir string
 	members      string
+	stores       int
 }
 
 // newCluster starts a cluster, or skips the test without a program.
@@ -72,11 +74,14 @@ func newCluster(t *testing.T) *cluster { return newClusterOf(t, stores) }
 
 // newClusterOf is newCluster with a number of stores.
 func newClusterOf(t *testing.T, stores int) *cluster {
-	c := &cluster{t: t, program: os.Getenv(clusterEnv), dir: filepath.Join(t.TempDir(), "cluster")}
+	c := &cluster{t: t, program: os.Getenv(clusterEnv), dir: filepath.Join(t.TempDir(), "cluster"), stores: stores}
 	if c.program == "" {
 		t.Skip("there is no program that controls a cluster: " + clusterEnv)
 	}
-	t.Cleanup(func() { c.must("stop") })
+	t.Cleanup(func() {
+		c.must("stop")
+		c.panics()
+	})
 	lines := strings.Fields(c.must("start", strconv.Itoa(stores)))
 	if len(lines) == 0 {
 		t.Fatal("the program has printed no address")
@@ -85,11 +90,27 @@ func newClusterOf(t *testing.T, stores int) *cluster {
 	return c
 }
 
+// panics logs why stores have ended by themselves, if the program keeps what they have printed.
+func (c *cluster) panics() {
+	files, _ := filepath.Glob(filepath.Join(c.dir, "*.out"))
+	for _, name := range files {
+		out, err := os.ReadFile(name)
+		if err != nil {
+			c.t.Error(err)
+		}
+		for line := range strings.Lines(string(out)) {
+			if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+				c.t.Logf("%s has ended: %s", filepath.Base(name), strings.TrimSpace(line))
+			}
+		}
+	}
+}
+
 // replicated waits until the regions of the tests' keys are on each store, or on three of more. A cluster begins with
 // all on one store, and a store that is killed then takes the data with it. The driver's rule for a keyspace of its
 // own, which nobody uses here, asks for cuts that unistore can't make. It would be all that the driver tries with these
 // regions.
-func (c *cluster) replicated(stores int) {
+func (c *cluster) replicated() {
 	req, err := http.NewRequest(http.MethodDelete,
 		"http://"+c.members+"/pd/api/v1/config/region-label/rule/keyspaces%2F0", nil)
 	if err != nil {
@@ -118,14 +139,14 @@ func (c *cluster) replicated(stores int) {
 			if r.Start >= "6F73" || r.End != "" && r.End <= "6F72" { // none of our keys, which begin with "or"
 				continue
 			}
-			missing = missing || len(r.Peers) < min(stores, 3) || len(r.Pending) > 0
+			missing = missing || len(r.Peers) < min(c.stores, 3) || len(r.Pending) > 0
 		}
 		if !missing {
 			c.t.Logf("replicated after %v", time.Since(begun).Round(time.Millisecond))
 			return
 		}
 	}
-	c.t.Fatalf("the regions aren't on %d stores: %+v", stores, all)
+	c.t.Fatalf("the regions aren't on %d stores: %+v", c.stores, all)
 }
 
 func (c *cluster) must(verb string, args ...string) string {
@@ -183,9 +204,10 @@ func chosen(t *testing.T) (out []fault) {
 func TestChaos(t *testing.T) {
 	for n := range number(t, runsEnv, 1) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			c := newCluster(t) // of its own, because a run may end with fewer stores than it began with
+			// It has a cluster of its own, because a run may end with fewer stores than it began with.
+			c := newClusterOf(t, number(t, storesEnv, stores))
 			if slices.ContainsFunc(chosen(t), func(f fault) bool { return strings.HasPrefix(f.kind, "store") }) {
-				c.replicated(stores)
+				c.replicated()
 			}
 			r := &run{t: t, cluster: c, random: rand.New(rand.NewPCG(uint64(n), 7)),
 				address: fmt.Sprintf("tikv://%s/chaos-%d?commit=2pc", c.members, n)}
@@ -295,7 +317,7 @@ func (r *run) faults(d time.Duration) {
 
 // effect returns what begins and what ends a fault.
 func (r *run) effect(f fault) (begin, end func()) {
-	p, store := r.alive[f.of], strconv.Itoa(1+f.of%stores)
+	p, store := r.alive[f.of], strconv.Itoa(1+f.of%r.cluster.stores)
 	switch f.kind {
 	case "process killed":
 		return p.kill, func() { r.start(f.of) }

@@ -18,5 +18,6 @@
 // Stores elect a leader after 10 to 20 s by default, and whoever needs it waits for that. The waits in docs/scaling.md
 // are those of stores with raftstore.raft-base-tick-interval = "100ms" and raft-store-max-leader-lease = "900ms".
 //
-// ORRERY_CHAOS_RUNS is the number of runs, 1 by default, and ORRERY_CHAOS_SECONDS how long each lasts, 20 by default.
+// ORRERY_CHAOS_RUNS is the number of runs, 1 by default, ORRERY_CHAOS_SECONDS how long each lasts, 20 by default, and
+// ORRERY_CHAOS_STORES the number of stores, 3 by default.
 package chaos

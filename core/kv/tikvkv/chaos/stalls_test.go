@@ -142,7 +142,7 @@ func scan(ctx context.Context, e kv.Engine) error {
 // that it led. A process that was there before waits for that, and little longer: it finds the new leaders.
 func TestKilledStores(t *testing.T) {
 	cl := newCluster(t)
-	cl.replicated(stores)
+	cl.replicated()
 	address := "tikv://" + cl.members + "/killed?commit=2pc"
 	e, err := tikvkv.Open(bg, address, tikvkv.Options{})
 	if err != nil {
