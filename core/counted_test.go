@@ -10,11 +10,13 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // The planner counts index entries to choose a plan. That costs a small part of the query for any conditions: counting
 // an entry costs a tenth of fetching an item.
 func TestCountingIsBounded(t *testing.T) {
+	race.Alone(t)
 	e, _ := hooked(t, core.Options{MinSlots: 2})
 	c := newContainer(t, e, core.ContainerSpec{})
 	var ws []core.Write

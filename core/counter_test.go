@@ -13,6 +13,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // lateCounters is an engine on which reservations of numbers become durable late: after a number of further writes.
@@ -54,6 +55,7 @@ func (e *lateCounters) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondi
 
 // No write waits for a reservation of LSNs or numbers: the next block is reserved before the current one is used up.
 func TestReservationsAreAhead(t *testing.T) {
+	race.Alone(t)
 	for name, write := range map[string]func(t *testing.T, c *core.Container, e *lateCounters){
 		"numbers": func(t *testing.T, c *core.Container, e *lateCounters) {
 			for n := range 250 {

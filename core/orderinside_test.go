@@ -19,6 +19,7 @@ import (
 // whether a walk over the slot's entries finds them, or is given up because those of other partitions lie between, or
 // because the filter refuses too many rows. It does so in pages, in both directions, and with rows of entries.
 func TestOrderInsidePartition(t *testing.T) {
+	race.Alone(t)
 	onEngines(t, core.Options{MinSlots: 1}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
 		r := rand.New(rand.NewPCG(5, 5))
@@ -33,7 +34,7 @@ func TestOrderInsidePartition(t *testing.T) {
 			put(t, c, core.Create, fmt.Sprintf(`{"id":"i%04d","pk":%q,"n":%d,"m":%d}`, r.IntN(10)*1000+i, key, n, i%50))
 		}
 		walked, turned := 0, 0
-		for i := range race.Fewer(60, 40) {
+		for i := range 60 {
 			key, desc := []string{"even", "old"}[i%2], r.IntN(2) == 0
 			lo, hi, every := value.Int32Of(int32(r.IntN(300)-200)), value.Int32Of(int32(r.IntN(150))), 1+r.IntN(40)
 			var preds []*access.Pred

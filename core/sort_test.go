@@ -15,11 +15,12 @@ import (
 // TestSortWindows: a sort that knows the number of rows of a page returns the same rows as one that doesn't, also when
 // more rows are read. A page of that size takes one pass; more rows take more passes.
 func TestSortWindows(t *testing.T) {
+	race.Alone(t)
 	t.Parallel()
 	e, _ := hooked(t, core.Options{MinSlots: 4})
 	c := newContainer(t, e, core.ContainerSpec{})
 	setPolicy(t, e, c, noIndex)
-	items := race.Fewer(500, 200)
+	items := 500
 	for i := range items {
 		n := fmt.Sprint(i * 7 % 40)
 		if i%5 == 0 { // longer than in a token, with equal beginnings

@@ -15,6 +15,7 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // sortable is a container of n items of about a kilobyte that no index orders.
@@ -59,6 +60,7 @@ func run(ctx context.Context, t *testing.T, c *core.Container, q *exec.Query, ea
 // A sort takes its memory from the budget of all requests. Without memory for documents it keeps keys. Without memory
 // for keys it fails. It releases all memory.
 func TestSortIsChargedToTheBudget(t *testing.T) {
+	race.Alone(t)
 	const items = 2000 // 2 MB of documents, about 500 KB of keys
 	all, err := run(bg, t, sortable(t, items, nil), byN(0), nil)
 	if err != nil || len(all) != items {

@@ -137,6 +137,7 @@ func TestManySortsSpillTogether(t *testing.T) {
 // However a sort with files ends, the files are removed: an error, a panic, a client that disconnects while rows are
 // read or returned, a full disk.
 func TestSortLeavesNoFiles(t *testing.T) {
+	race.Alone(t)
 	const items = 1500
 	full := spill.Options{Limit: 600 << 10}
 	for name, tc := range map[string]struct {

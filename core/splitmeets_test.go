@@ -111,6 +111,7 @@ func TestRequestsMeetASplit(t *testing.T) {
 
 // Median divides the bytes of a range in about two halves, at a logical partition.
 func TestMedian(t *testing.T) {
+	race.Alone(t)
 	t.Parallel()
 	onEngines(t, core.Options{MinSlots: 4}, func(t *testing.T, e *core.Engine) {
 		for id, paths := range map[string][]string{"byid": {"/id"}, "bykey": {"/pk"}, "levels": {"/t", "/pk"}} {
@@ -123,7 +124,7 @@ func TestMedian(t *testing.T) {
 				t.Errorf("%s: one logical partition has a median: %v", id, err)
 			}
 			// a few partitions are much larger than the others
-			putMany(t, c, race.Fewer(2000, 500), func(i int) string {
+			putMany(t, c, 2000, func(i int) string {
 				return fmt.Sprintf(`{"id":"%d","pk":"p%d","t":1,"pad":"%0*d"}`, i, i%500, 10+i%500/5*5, i)
 			})
 			at, ok, err := c.Median(bg, nil, nil)

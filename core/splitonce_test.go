@@ -12,8 +12,9 @@ import (
 // A split writes each copied key once to the disk, and a join too. By commits the log alone would get more than twice
 // the documents: their index entries are as long.
 func TestSplitWritesOnce(t *testing.T) {
+	race.Alone(t)
 	t.Parallel()
-	items := race.Fewer(2000, 400)
+	items := 2000
 	kve, err := pebblekv.Open(t.TempDir(),
 		pebblekv.Options{Relaxed: true, Scanned: core.OnlyScanned, Kept: core.GotSingly})
 	if err != nil {

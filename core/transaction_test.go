@@ -18,6 +18,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // longLife is the life of a transaction in tests that don't wait for its end.
@@ -292,6 +293,7 @@ func TestTransactionDeclaredUnique(t *testing.T) {
 
 // A transaction ends after its life, and when it has written too much.
 func TestTransactionBounds(t *testing.T) {
+	race.Alone(t)
 	t.Parallel()
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})

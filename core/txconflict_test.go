@@ -18,6 +18,7 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // Steps of transactions and of concurrent writers. Items are in logical partition "a" unless the step names another.
@@ -470,6 +471,7 @@ func TestTurnKeepsItsLogicalPartitionOnly(t *testing.T) {
 
 // A transaction writes at most 16 MiB. Documents that it replaces again don't count.
 func TestTxLimit(t *testing.T) {
+	race.Alone(t)
 	docs := make([]doc.Doc, 7)
 	for id := range docs {
 		docs[id] = mustDoc(t, fmt.Sprintf(`{"id":"%d","pk":"a","s":%q}`, id, strings.Repeat("x", 3<<20)))

@@ -112,6 +112,7 @@ func damagedCopy(t *testing.T, whole, table string, b tableBlock) string {
 // A merge of a damaged table either reports it, and the table stays, or it doesn't need the damaged block, and the
 // damage is gone.
 func TestMergesOfDamagedTables(t *testing.T) {
+	race.Alone(t)
 	t.Parallel()
 	whole, table, blocks := mergedStore(t)
 	for name, b := range blocks {

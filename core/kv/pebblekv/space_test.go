@@ -30,7 +30,7 @@ func smallStore(t *testing.T, fs vfs.FS, log *lines) *Engine {
 // accepted.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	disk := race.Fewer(64, 24) << 20
+	disk := race.Fewer(64, 12) << 20
 	fs, log := newSmallFS(int64(disk)), &lines{}
 	e := smallStore(t, fs, log)
 	defer e.Close()
@@ -81,7 +81,7 @@ func TestFullDiskDeleteMakesRoom(t *testing.T) {
 	t.Parallel()
 	for name, key := range map[string]func(int) string{"in order": keyName, "scattered": scattered} {
 		t.Run(name, func(t *testing.T) {
-			disk := race.Fewer(64, 24) << 20
+			disk := race.Fewer(64, 12) << 20
 			e := smallStore(t, newSmallFS(int64(disk)), &lines{})
 			defer e.Close()
 			n, err := fillUpWith(e, disk/(10<<10), key)
@@ -193,6 +193,7 @@ func TestNoRoomAtAll(t *testing.T) {
 
 // A store whose logs can't be flushed at the open is read-only. An open with more space works as usual.
 func TestFullAtOpen(t *testing.T) {
+	race.Alone(t)
 	t.Parallel()
 	for _, relaxed := range []bool{false, true} {
 		fs, log := newSmallFS(256<<20), &lines{}

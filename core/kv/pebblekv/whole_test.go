@@ -164,6 +164,7 @@ func TestRefusesWhatIsNotWhole(t *testing.T) {
 
 // The settings of a store that was killed have no checksum. A change that Pebble would refuse names the file.
 func TestDamagedSettingsAreNamed(t *testing.T) {
+	race.Alone(t)
 	whole := t.TempDir()
 	storeIn(t, whole)
 	removeAll(t, whole, closedName)
@@ -389,8 +390,9 @@ func TestReadersAndWriters(t *testing.T) {
 
 // After any crash a store is whole: the rules that detect a missing log or a damaged end report nothing.
 func TestCrashedStoresAreWhole(t *testing.T) {
+	race.Alone(t)
 	rnd := rand.New(rand.NewPCG(5, 6))
-	rounds := race.Fewer(60, 15)
+	rounds := 60
 	if testing.Short() {
 		rounds = 15
 	}
