@@ -135,6 +135,16 @@ func Compile(p value.Value, o Options) (*Pipeline, error) {
 	if len(specs) > maxStages {
 		return nil, merr.New(7749501, "Pipeline length must be no longer than %d stages", maxStages)
 	}
+	if arranged := arrange(specs); len(specs) > 0 && &arranged[0] != &specs[0] {
+		if out, err := compile(arranged, o); err == nil {
+			return out, nil
+		} // the error is that of the first wrong stage as it is written
+	}
+	return compile(specs, o)
+}
+
+// compile compiles stages in their order.
+func compile(specs []value.Value, o Options) (*Pipeline, error) {
 	out := &Pipeline{PerDocument: true}
 	c := &compiler{o: o, out: out, leading: true}
 	for i, s := range specs {

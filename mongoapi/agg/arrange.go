@@ -1,0 +1,300 @@
+package agg
+
+import (
+	"slices"
+
+	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/expr"
+	"github.com/orrerydb/orrery/mongoapi/filter"
+)
+
+// Before a pipeline is compiled its stages are arranged, so that the store finds fewer documents and later stages see
+// fewer. The result is the same:
+//
+//   - A condition of a $match goes before each stage that leaves the paths of the condition as they are. What then
+//     stands behind another $match becomes a part of it.
+//   - $skip and $limit go before stages that make one document of one.
+//
+// Conditions that read more than their path stay where they are: $expr, $where, $text and their like.
+//
+// Example: [{$lookup: {.., as: "owner"}}, {$unwind: "$owner"}, {$match: {city: "Rome", "owner.age": {$gt: 20}}}] becomes
+// [{$match: {city: "Rome"}}, {$lookup: ..}, {$unwind: ..}, {$match: {"owner.age": {$gt: 20}}}]. An index on city is
+// used, and owners are looked up in Rome only.
+
+// arrange returns the stages in another order; the same ones if there is nothing to arrange. Stages without a name are
+// for the compiler to refuse.
+func arrange(specs []value.Value) []value.Value {
+	out, moved := make([]spec, 0, len(specs)), false
+	for _, v := range specs {
+		s, ok := specOf(v)
+		if !ok {
+			return specs
+		}
+		at := len(out)
+		switch s.name {
+		case "$match":
+			var changed bool
+			out, changed = placeMatch(out, s)
+			moved = moved || changed
+			continue
+		case "$limit", "$skip":
+			for at > 0 && oneToOne[out[at-1].name] {
+				at--
+			}
+		}
+		moved = moved || at < len(out)
+		out = slices.Insert(out, at, s)
+	}
+	if !moved {
+		return specs
+	}
+	vals := make([]value.Value, len(out))
+	for i, s := range out {
+		vals[i] = s.v
+	}
+	return vals
+}
+
+// spec is one stage as it is written.
+type spec struct {
+	name string
+	arg  value.Value
+	v    value.Value // {name: arg}
+}
+
+func specOf(v value.Value) (s spec, ok bool) {
+	if v.Kind() != value.Object {
+		return s, false
+	}
+	it := v.Iter()
+	if !it.Next() {
+		return s, false
+	}
+	s = spec{string(it.Key()), it.Value(), v}
+	return s, !it.Next()
+}
+
+// oneToOne are the stages that make one document of one, so that the first n of them are made of the first n.
+var oneToOne = map[string]bool{
+	"$addFields": true, "$graphLookup": true, "$lookup": true, "$project": true, "$replaceRoot": true,
+	"$replaceWith": true, "$set": true, "$unset": true,
+}
+
+// placeMatch adds a $match to the stages, each of its conditions as far at the front as it can be.
+func placeMatch(out []spec, s spec) (_ []spec, moved bool) {
+	if s.arg.Kind() != value.Object {
+		return append(out, s), false
+	}
+	last := len(out)
+	parts := map[int][]condition{} // by the number of the stage that they go before
+	for _, cond := range conditions(s.arg, nil) {
+		at := last
+		for cond.paths != nil && at > 0 && passes(out[at-1], cond.paths) {
+			at--
+		}
+		parts[at] = append(parts[at], cond)
+	}
+	joins := func(at int) bool { // the conditions there can become a part of the $match before them
+		return at > 0 && out[at-1].name == "$match" && out[at-1].arg.Kind() == value.Object &&
+			!out[at-1].arg.Get("$text").IsDefined() &&
+			!slices.ContainsFunc(parts[at], func(c condition) bool { return c.paths == nil })
+	}
+	if len(parts) == 0 || len(parts) == 1 && parts[last] != nil && !joins(last) {
+		return append(out, s), false
+	}
+	for at := last; at >= 0; at-- { // from the back, so that the numbers in front stay
+		switch conds := parts[at]; {
+		case conds == nil:
+		case joins(at):
+			out[at-1] = matchOf(append([]condition{{filter: out[at-1].arg}}, conds...))
+		default:
+			out = slices.Insert(out, at, matchOf(conds))
+		}
+	}
+	return out, true
+}
+
+// condition is a part of a $match, all parts of which must hold.
+type condition struct {
+	filter value.Value
+	paths  [][]string // of the values that it reads; nil: it may read others
+}
+
+// conditions appends the parts of a filter.
+func conditions(f value.Value, to []condition) []condition {
+	for it := f.Iter(); it.Next(); {
+		key, v := string(it.Key()), it.Value()
+		if key == "$and" && v.Kind() == value.Array && allObjects(v) {
+			for all := v.Iter(); all.Next(); {
+				to = conditions(all.Value(), to)
+			}
+			continue
+		}
+		to = append(to, condition{object(key, v), pathsOf(key, v)})
+	}
+	return to
+}
+
+func allObjects(array value.Value) bool {
+	n := 0
+	for it := array.Iter(); it.Next(); n++ {
+		if it.Value().Kind() != value.Object {
+			return false
+		}
+	}
+	return n > 0
+}
+
+// pathsOf returns the paths that a field of a filter reads; nil: it may read others.
+func pathsOf(key string, v value.Value) (paths [][]string) {
+	switch {
+	case key == "$or" || key == "$nor" || key == "$and":
+		if v.Kind() != value.Array || !allObjects(v) {
+			return nil
+		}
+		for all := v.Iter(); all.Next(); {
+			for it := all.Value().Iter(); it.Next(); {
+				more := pathsOf(string(it.Key()), it.Value())
+				if more == nil {
+					return nil
+				}
+				paths = append(paths, more...)
+			}
+		}
+		return paths
+	case key == "" || key[0] == '$' || v.Get("$near").IsDefined() || v.Get("$nearSphere").IsDefined():
+		return nil
+	}
+	segs, plain := filter.PathOf(key)
+	if !plain {
+		return nil
+	}
+	return [][]string{segs}
+}
+
+// object returns {key: v}.
+func object(key string, v value.Value) value.Value {
+	at, b := bson.Begin(nil)
+	return value.ObjectOf(bson.End(value.AppendElement(b, key, v), at))
+}
+
+// matchOf returns the $match of conditions.
+func matchOf(conds []condition) spec {
+	all := make([]value.Value, len(conds))
+	for i, c := range conds {
+		all[i] = c.filter
+	}
+	arg := all[0]
+	if len(all) > 1 {
+		arg = object("$and", value.MakeArray(all))
+	}
+	return spec{"$match", arg, object("$match", arg)}
+}
+
+// passing are the stages that conditions can go before: whether one leaves the values at a path as they are.
+var passing map[string]func(arg value.Value, path []string) bool
+
+func init() {
+	passing = map[string]func(arg value.Value, path []string) bool{
+		"$addFields":   othersAreSet,
+		"$graphLookup": othersAreMade,
+		"$lookup":      othersAreMade,
+		"$project":     projects,
+		"$set":         othersAreSet,
+		"$sort":        func(value.Value, []string) bool { return true },
+		"$unset":       othersAreUnset,
+		"$unwind":      othersAreUnwound,
+	}
+}
+
+// passes reports whether a stage leaves the values at paths as they are, and drops or repeats documents without regard
+// to them.
+func passes(s spec, paths [][]string) bool {
+	pass := passing[s.name]
+	return pass != nil && !slices.ContainsFunc(paths, func(p []string) bool { return !pass(s.arg, p) })
+}
+
+// apart reports whether neither of two paths is a part of the other.
+func apart(dotted string, path []string) bool {
+	segs, _ := filter.PathOf(dotted)
+	n := min(len(segs), len(path))
+	return !slices.Equal(segs[:n], path[:n])
+}
+
+// elsewhere reports whether to set a value at a path leaves another one as it is. To set a.b makes an object of a.
+func elsewhere(dotted string, path []string) bool {
+	segs, _ := filter.PathOf(dotted)
+	return segs[0] != path[0]
+}
+
+func othersAreSet(arg value.Value, path []string) bool {
+	if arg.Kind() != value.Object {
+		return false
+	}
+	for it := arg.Iter(); it.Next(); {
+		if !elsewhere(string(it.Key()), path) {
+			return false
+		}
+	}
+	return true
+}
+
+func othersAreUnset(arg value.Value, path []string) bool {
+	if arg.Kind() == value.String {
+		return apart(arg.Str(), path)
+	}
+	for _, v := range value.Elements(arg) {
+		if v.Kind() != value.String || !apart(v.Str(), path) {
+			return false
+		}
+	}
+	return arg.Kind() == value.Array
+}
+
+// othersAreMade is for stages that add a field with the results of a search.
+func othersAreMade(arg value.Value, path []string) bool {
+	as := arg.Get("as")
+	return as.Kind() == value.String && elsewhere(as.Str(), path)
+}
+
+func othersAreUnwound(arg value.Value, path []string) bool {
+	if arg.Kind() == value.Object {
+		index := arg.Get("includeArrayIndex")
+		if index.IsDefined() && (index.Kind() != value.String || !elsewhere(index.Str(), path)) {
+			return false
+		}
+		arg = arg.Get("path")
+	}
+	return arg.Kind() == value.String && len(arg.Str()) > 1 && arg.Str()[0] == '$' && apart(arg.Str()[1:], path)
+}
+
+// projects reports whether a $project keeps the values at a path. It is one that includes fields if any but _id is
+// included or computed, or if there is only an included _id.
+func projects(arg value.Value, path []string) bool {
+	if arg.Kind() != value.Object {
+		return false
+	}
+	kept, includes, id := false, false, true
+	for it := arg.Iter(); it.Next(); {
+		key, v := string(it.Key()), it.Value()
+		plain := v.Kind() == value.Bool || v.IsNumber()
+		if key == "_id" && plain {
+			id = expr.Truthy(v)
+			includes = includes || id && arg.Len() == 1
+			continue
+		}
+		yes := !plain || expr.Truthy(v)
+		includes = includes || yes
+		switch {
+		case plain && yes && key == path[0]:
+			kept = true
+		case yes && !elsewhere(key, path), !apart(key, path):
+			return false
+		}
+	}
+	if path[0] == "_id" {
+		return id
+	}
+	return kept || !includes
+}
