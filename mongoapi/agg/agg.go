@@ -170,9 +170,13 @@ func compile(specs []value.Value, o Options) (*Pipeline, error) {
 type compiler struct {
 	o       Options
 	out     *Pipeline
-	leading bool // all stages so far can be executed by the store
-	behind  int  // the number of the first stage that can't, counted from 1
+	leading bool   // all stages so far can be executed by the store
+	behind  int    // the number of the first stage that can't, counted from 1
+	top     *topOf // of the $sort before, if only $skip has come since
 }
+
+// topOf says which documents of a $sort are wanted.
+type topOf struct{ skip, limit int64 } // limit 0: all
 
 func (c *compiler) stage(i, n int, spec value.Value) error {
 	if spec.Kind() != value.Object {
@@ -214,6 +218,9 @@ func (c *compiler) stage(i, n int, spec value.Value) error {
 		c.leading, c.behind = false, i+1
 	}
 	c.out.PerDocument = c.out.PerDocument && def.order == perDocument
+	if name != "$skip" && name != "$limit" {
+		c.top = nil
+	}
 	st, err := def.compile(c, arg)
 	if err != nil {
 		return err

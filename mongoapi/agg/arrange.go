@@ -18,9 +18,9 @@ import (
 //
 // Conditions that read more than their path stay where they are: $expr, $where, $text and their like.
 //
-// Example: [{$lookup: {.., as: "owner"}}, {$unwind: "$owner"}, {$match: {city: "Rome", "owner.age": {$gt: 20}}}] becomes
-// [{$match: {city: "Rome"}}, {$lookup: ..}, {$unwind: ..}, {$match: {"owner.age": {$gt: 20}}}]. An index on city is
-// used, and owners are looked up in Rome only.
+// Example: [{$lookup: {.., as: "owner"}}, {$unwind: "$owner"}, {$match: {city: "Rome", "owner.age": 20}}] becomes
+// [{$match: {city: "Rome"}}, {$lookup: ..}, {$unwind: ..}, {$match: {"owner.age": 20}}]. An index on city is used, and
+// owners are looked up in Rome only.
 
 // arrange returns the stages in another order; the same ones if there is nothing to arrange. Stages without a name are
 // for the compiler to refuse.

@@ -97,9 +97,11 @@ func TestArrangedIsEqual(t *testing.T) {
 	stage := func() string {
 		return pick(`{"$match":`+filter()+`}`, `{"$match":`+filter()+`}`, `{"$match":`+filter()+`}`,
 			`{"$sort":{"a":1}}`, `{"$sort":{"c":-1,"_id":1}}`, `{"$limit":5}`, `{"$skip":2}`,
-			`{"$unwind":"$`+path()+`"}`, `{"$unwind":{"path":"$a","includeArrayIndex":"`+path()+`","preserveNullAndEmptyArrays":true}}`,
+			`{"$unwind":"$`+path()+`"}`, `{"$unwind":{"path":"$a","includeArrayIndex":"`+path()+`"}}`,
+			`{"$unwind":{"path":"$b","preserveNullAndEmptyArrays":true}}`,
 			`{"$project":{"`+path()+`":1}}`, `{"$project":{"`+path()+`":0}}`, `{"$project":{"_id":0,"a":1,"c":"$b"}}`,
-			`{"$project":{"b":{"c":"$a"},"a":true}}`, `{"$set":{"`+path()+`":`+pick("1", `"$b"`, `{"$add":["$a",1]}`)+`}}`,
+			`{"$project":{"b":{"c":"$a"},"a":true}}`,
+			`{"$set":{"`+path()+`":`+pick("1", `"$b"`, `{"$add":["$a",1]}`)+`}}`,
 			`{"$unset":["`+path()+`"]}`, `{"$replaceRoot":{"newRoot":{"a":"$b","_id":"$_id"}}}`,
 			`{"$lookup":{"from":"d","localField":"`+path()+`","foreignField":"k","as":"`+path()+`"}}`,
 			`{"$graphLookup":{"from":"d","startWith":"$a","connectFromField":"k","connectToField":"v","as":"d"}}`,

@@ -111,7 +111,7 @@ func (a *autoBuckets) run(x *Exec, src Iter) (Iter, error) {
 			}
 			return keyedRow(key, d), err
 		}}
-		s, err := fill(keyed, h, collated(x, keyOrder))
+		s, err := fill(keyed, h, collated(x, keyOrder), 0)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package agg
 
 import (
+	"math"
 	"strings"
 
 	"github.com/orrerydb/orrery/core/bson"
@@ -145,73 +146,6 @@ func (u *unwindIter) Close() {
 	u.h.release()
 }
 
-// inFacet is the error of a stage that can't be in the pipelines of $facet.
-func inFacet(stage string) error {
-	return merr.New(40600, "%s is not allowed to be used within a $facet stage", stage)
-}
-
-func facet(c *compiler, arg value.Value) (stage, error) {
-	if arg.Kind() != value.Object || arg.Len() == 0 {
-		return nil, merr.New(40169, "the $facet specification must be a non-empty object")
-	}
-	type part struct {
-		name string
-		p    *Pipeline
-	}
-	var parts []part
-	for it := arg.Iter(); it.Next(); {
-		o := c.sub(c.o.Coll, c.o.Scope)
-		o.Facet = true
-		p, err := Compile(it.Value(), o)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, part{string(it.Key()), p})
-	}
-	return func(x *Exec, src Iter) (Iter, error) {
-		return lazyFrom(x, src, "$facet", func(src Iter, h *hold) (Iter, error) {
-			in, err := fill(src, h, nil)
-			if err != nil {
-				return nil, err
-			}
-			h.filled() // it is read now
-			defer in.close()
-			res := x.hold("$facet")
-			if h.space != nil { // the results may take the memory of the input
-				res.mem.OnSpill(func() {
-					if res.err == nil {
-						res.err = in.spill()
-					}
-				})
-			}
-			h.closes(res.release)
-			at, b := bson.Begin(nil)
-			for _, p := range parts {
-				docs, err := runPart(x, in, p.p, res)
-				if err != nil {
-					return nil, err
-				}
-				b = value.AppendElement(b, p.name, value.MakeArray(docs))
-			}
-			return NewSlice([]value.Value{value.ObjectOf(bson.End(b, at))}), nil
-		}), nil
-	}, nil
-}
-
-// runPart returns the result of one pipeline of a $facet.
-func runPart(x *Exec, in *sorting, p *Pipeline, h *hold) ([]value.Value, error) {
-	src, err := in.docs()
-	if err != nil {
-		return nil, err
-	}
-	it, err := p.RunAll(x, src)
-	if err != nil {
-		return nil, err
-	}
-	defer it.Close()
-	return all(it, h)
-}
-
 // RunAll is Run for a src to which Lead hasn't been applied.
 func (p *Pipeline) RunAll(x *Exec, src Iter) (Iter, error) {
 	if p.source == nil {
@@ -233,7 +167,7 @@ func (l *Lead) apply(x *Exec, src Iter) Iter {
 	}
 	switch {
 	case l.Sort != nil:
-		src = sorted(x, src, "$sort", l.Sort)
+		src = firstSorted(x, src, "$sort", l.Sort, first(l.Skip, l.Limit))
 	case l.Filter != nil && l.Filter.Near() != nil:
 		src = byDistance(x, src, l.Filter.Near())
 	}
@@ -251,6 +185,14 @@ func (l *Lead) apply(x *Exec, src Iter) Iter {
 		src = &limitIter{src, l.Limit}
 	}
 	return src
+}
+
+// first returns how many of the first documents are behind a $skip and in a $limit; 0: all.
+func first(skip, limit int64) int64 {
+	if limit == 0 || skip > math.MaxInt64-limit {
+		return 0
+	}
+	return skip + limit
 }
 
 func sample(_ *compiler, arg value.Value) (stage, error) {

@@ -15,10 +15,12 @@ import (
 // Example: sort by a, memory for two documents, input a = 3, 1, 2: run 1 = 1, 3 and run 2 = 2. The merge returns 1, 2,
 // 3.
 type sorting struct {
-	o    order.Order
-	mem  *hold
-	in   *order.Sorter
-	runs *spill.Runs[sortRow] // nil: nothing was written to files
+	o       order.Order
+	limit   int // 0: all documents are wanted
+	mem     *hold
+	charged int // of mem for what is in memory
+	in      *order.Sorter
+	runs    *spill.Runs[sortRow] // nil: nothing was written to files
 }
 
 // sortRow is a document and its sort keys. The keys point into the document.
@@ -30,14 +32,25 @@ type sortRow struct {
 // sorted sorts all documents of src. With an empty order it holds them in the order in which they come, and reads src
 // completely before it returns the first one.
 func sorted(x *Exec, src Iter, what string, o order.Order) Iter {
+	return firstSorted(x, src, what, o, 0)
+}
+
+// firstSorted is sorted if only the first documents are wanted; 0: all. It holds about that many.
+func firstSorted(x *Exec, src Iter, what string, o order.Order, limit int64) Iter {
+	if limit > maxFirst {
+		limit = 0
+	}
 	return lazyFrom(x, src, what, func(src Iter, h *hold) (Iter, error) {
-		s, err := fill(src, h, collated(x, o))
+		s, err := fill(src, h, collated(x, o), int(limit))
 		if err != nil {
 			return nil, err
 		}
 		return s.docs()
 	})
 }
+
+// maxFirst is the largest number of first documents for which a sort holds fewer than all.
+const maxFirst = 1 << 20
 
 // collated returns an order with strings compared as in the command.
 func collated(x *Exec, o order.Order) order.Order {
@@ -47,21 +60,23 @@ func collated(x *Exec, o order.Order) order.Order {
 	return o
 }
 
-// fill reads all documents of src.
-func fill(src Iter, h *hold, o order.Order) (*sorting, error) {
-	s := &sorting{o: o, mem: h, in: o.NewSorter(0, memoryLimit)}
+// fill reads all documents of src. It holds the first ones at least; 0: all.
+func fill(src Iter, h *hold, o order.Order, limit int) (*sorting, error) {
+	s := &sorting{o: o, limit: limit, mem: h, in: o.NewSorter(limit, memoryLimit)}
 	if h.spills(s.spill) {
-		s.in = o.NewSorter(0, 0)
+		s.in = o.NewSorter(limit, 0)
 	}
 	for {
 		d, ok, err := src.Next()
 		if !ok || err != nil {
 			return s, err
 		}
-		if err := h.take(docSize(d) + 72*len(o) + 64); err != nil {
+		if err := s.in.Add(d); err != nil {
 			return nil, err
 		}
-		if err := s.in.Add(d.Clone()); err != nil {
+		more := s.in.Held() - s.charged
+		s.charged += more // before take, which may spill
+		if err := h.take(more); err != nil {
 			return nil, err
 		}
 	}
@@ -88,7 +103,7 @@ func (s *sorting) spill() error {
 			}
 		}
 	})
-	s.in = s.o.NewSorter(0, 0)
+	s.in, s.charged = s.o.NewSorter(s.limit, 0), 0
 	s.mem.forget()
 	return err
 }

@@ -1,6 +1,8 @@
 package agg
 
 import (
+	"math"
+
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
@@ -163,17 +165,19 @@ func leadSort(c *compiler, arg value.Value) (bool, error) {
 	return o != nil, err
 }
 
-func sortStage(_ *compiler, arg value.Value) (stage, error) {
+func sortStage(c *compiler, arg value.Value) (stage, error) {
 	o, err := compileSort(arg)
 	if err != nil {
 		return nil, err
 	}
+	top := new(topOf)
+	c.top = top
 	return func(x *Exec, src Iter) (Iter, error) {
 		o, err := o.Bind(x.Env)
 		if err != nil {
 			return nil, err
 		}
-		return sorted(x, src, "$sort", o), nil
+		return firstSorted(x, src, "$sort", o, first(top.skip, top.limit)), nil
 	}, nil
 }
 
@@ -226,8 +230,11 @@ func (l *limitIter) Next() (value.Value, bool, error) {
 
 func (l *limitIter) Close() { l.src.Close() }
 
-func limit(_ *compiler, arg value.Value) (stage, error) {
+func limit(c *compiler, arg value.Value) (stage, error) {
 	n, err := compileLimit(arg)
+	if c.top != nil {
+		c.top.limit, c.top = n, nil
+	}
 	return func(_ *Exec, src Iter) (Iter, error) { return &limitIter{src, n}, nil }, err
 }
 
@@ -242,8 +249,11 @@ func leadSkip(c *compiler, arg value.Value) (bool, error) {
 	return true, err
 }
 
-func skip(_ *compiler, arg value.Value) (stage, error) {
+func skip(c *compiler, arg value.Value) (stage, error) {
 	n, err := compileSkip(arg)
+	if c.top != nil {
+		c.top.skip += min(n, math.MaxInt64-c.top.skip)
+	}
 	return func(x *Exec, src Iter) (Iter, error) {
 		left := n
 		return &mapIter{src, x.Env.Run, func(d value.Value) (value.Value, error) {

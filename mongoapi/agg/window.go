@@ -153,7 +153,7 @@ func (w *windowSpec) run(x *Exec, src Iter) (Iter, error) {
 			}
 			return keyedRow(key, d), nil
 		}}
-		s, err := fill(keyed, h, collated(x, o))
+		s, err := fill(keyed, h, collated(x, o), 0)
 		if err != nil {
 			return nil, err
 		}

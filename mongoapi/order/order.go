@@ -254,6 +254,7 @@ type Sorter struct {
 	max   int // bytes; 0: no bound
 	size  int
 	rows  []row
+	worst []value.Value // the keys of the last document of limit; nil: that isn't known yet
 }
 
 type row struct {
@@ -266,16 +267,26 @@ func (o Order) NewSorter(limit, maxBytes int) *Sorter {
 	return &Sorter{o: o, limit: limit, max: maxBytes}
 }
 
-// Add adds a document. Its bytes must stay valid.
+// Add adds a copy of a document.
 func (s *Sorter) Add(doc value.Value) error {
+	if s.worst == nil {
+		doc = doc.Clone()
+	}
 	keys, array := s.o.keys(doc)
 	if array {
 		if err := s.o.Check(doc); err != nil {
 			return err
 		}
 	}
+	if s.worst != nil {
+		if s.o.Compare(keys, s.worst) >= 0 {
+			return nil
+		}
+		doc = doc.Clone()
+		keys, _ = s.o.keys(doc)
+	}
 	s.rows = append(s.rows, row{keys, doc})
-	s.size += len(doc.Bytes()) + 64
+	s.size += s.held(doc)
 	if s.limit > 0 && len(s.rows) >= 2*s.limit+1000 {
 		s.trim()
 	}
@@ -288,6 +299,12 @@ func (s *Sorter) Add(doc value.Value) error {
 	return nil
 }
 
+// held returns the memory in bytes that a document takes.
+func (s *Sorter) held(doc value.Value) int { return len(doc.Bytes()) + 64 + 72*len(s.o) }
+
+// Held returns the memory in bytes that the documents take.
+func (s *Sorter) Held() int { return s.size }
+
 func (s *Sorter) trim() {
 	sort.SliceStable(s.rows, func(i, j int) bool { return s.o.Compare(s.rows[i].keys, s.rows[j].keys) < 0 })
 	if s.limit > 0 && len(s.rows) > s.limit {
@@ -295,8 +312,11 @@ func (s *Sorter) trim() {
 		s.rows = s.rows[:s.limit]
 		s.size = 0
 		for _, r := range s.rows {
-			s.size += len(r.doc.Bytes()) + 64
+			s.size += s.held(r.doc)
 		}
+	}
+	if s.limit > 0 && len(s.rows) == s.limit {
+		s.worst = s.rows[s.limit-1].keys
 	}
 }
 
