@@ -92,6 +92,9 @@ func (r *reply) is(code int) *reply {
 	if r.h.Get("x-ms-request-charge") == "" || !rest.IsGUID(r.h.Get("x-ms-activity-id")) {
 		r.t.Fatalf("%s: no charge or activity id: %v", r.what, r.h)
 	}
+	if code == 204 && r.h.Get("content-type") != "application/json" {
+		r.t.Fatalf("%s: clients that decode every reply as JSON need its type: %v", r.what, r.h)
+	}
 	if code >= 400 {
 		var e struct{ Code, Message string }
 		if json.Unmarshal([]byte(r.body), &e) != nil || e.Code == "" || !strings.HasPrefix(e.Message, "Message: {") ||
