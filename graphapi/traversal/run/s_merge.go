@@ -17,7 +17,7 @@ type mergeArgs struct {
 	given         bool
 	// cards are the cardinalities for properties in the map of an option that don't have their own.
 	cards map[gvalue.Merge]gvalue.Cardinality
-	// written are the properties that PartitionStrategy adds to the map of the search, so that they are in a new element.
+	// written are the properties that PartitionStrategy adds to the map of the search, and so to a new element.
 	written *gvalue.Map
 }
 
