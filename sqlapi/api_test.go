@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -179,6 +180,13 @@ func TestAccountEchoesHost(t *testing.T) {
 		acc.UserConsistencyPolicy.DefaultConsistencyLevel != "Session" || acc.EnableMultipleWriteLocations == nil ||
 		!json.Valid([]byte(acc.QueryEngineConfiguration)) {
 		t.Fatalf("%s", w.Body)
+	}
+	r.Host = "" // HTTP/1.0
+	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8081}
+	w = httptest.NewRecorder()
+	a.srv.ServeHTTP(w, r.WithContext(context.WithValue(context.Background(), http.LocalAddrContextKey, local)))
+	if !strings.Contains(w.Body.String(), `"http://127.0.0.1:8081/"`) {
+		t.Fatalf("without a host: %s", w.Body)
 	}
 }
 
