@@ -200,12 +200,14 @@ type reply struct {
 	noID    bool
 	text    bool // send text frames
 	service bool // in the service's flavour
-	started time.Time
-	charge  float64 // of the request so far
-	seen    *observed
-	place   *admit.Place // held during the evaluation
-	told    float64      // the part of charge in earlier messages
-	toldMs  float64      // the part of the time in earlier messages
+	// bytecode says that the request is bytecode: Gremlin Server answers its failures with another code.
+	bytecode bool
+	started  time.Time
+	charge   float64 // of the request so far
+	seen     *observed
+	place    *admit.Place // held during the evaluation
+	told     float64      // the part of charge in earlier messages
+	toldMs   float64      // the part of the time in earlier messages
 }
 
 // fail replies with an error.
@@ -213,6 +215,9 @@ func (r *reply) fail(f *failure) {
 	row := &answers[f.kind]
 	activity := r.c.srv.o.Clock.UUID()
 	resp := message.Response{ID: r.id, NoID: r.noID, Code: row.code, Message: f.text(), NullData: true}
+	if r.bytecode && f.kind == kindRuntime {
+		resp.Code = codeServerError
+	}
 	if r.service {
 		resp.Code = row.serviceCode
 		if f.kind != kindBadLogin && f.kind != kindOwnerNotFound {

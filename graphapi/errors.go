@@ -117,6 +117,10 @@ var answers = [numKinds]answerRow{
 		"The disk is full: there is no room for new data. Deletes and reads go on."},
 }
 
+// codeServerError is the status code of the frame for TinkerPop clients when bytecode fails as it runs, or one of its
+// strategies refuses it. A script that fails so has code 597.
+const codeServerError = 500
+
 // isFault reports whether a kind of failure is a fault of the server, as opposed to a faulty request or a limit.
 func (k kind) isFault() bool {
 	switch k {

@@ -102,6 +102,23 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// Gremlin Server answers bytecode that fails as it runs with another code than a script.
+func TestBytecodeFailures(t *testing.T) {
+	s := newServer(t, true)
+	tinker, service := s.dial(t), s.dial(t)
+	tinker.login("localhost")
+	service.login("/dbs/db/colls/people")
+	for k, code := range map[kind]int{kindRuntime: 500, kindUnsupported: 597, kindCompile: 597, kindFail: 595} {
+		s.graphs.errs["x"] = failureCases[k].err
+		body := `{"requestId":"` + id1 + `","op":"bytecode","processor":"traversal","args":{"gremlin":` +
+			`{"@type":"g:Bytecode","@value":{"step":[["error","x"]]}},"aliases":{"g":"g"}}}`
+		tinker.send(v2Mime, body)
+		tinker.want(code, id1, failureCases[k].text)
+		service.send(v2Mime, body)
+		service.want(597, id1, failureCases[k].text)
+	}
+}
+
 func TestFailureAttributes(t *testing.T) {
 	s := newServer(t, true)
 	c := s.dial(t)

@@ -65,6 +65,9 @@ func (g *fakeGraph) Evaluate(ctx context.Context, e *message.Request, emit func(
 
 func (g *fakeGraph) evaluate(ctx context.Context, e *message.Request, emit func(any, int64) error) (float64, error) {
 	if e.Bytecode != nil {
+		if first := e.Bytecode.Steps[0]; first.Op == "error" {
+			return 0, g.srv.errs[first.Args[0].(string)]
+		}
 		return 1, emit(gvalue.Text(e.Bytecode), 2)
 	}
 	word, arg, _ := strings.Cut(e.Script, " ")

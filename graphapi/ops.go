@@ -90,7 +90,7 @@ func (w *work) bytecode() {
 			"of type Bytecode."))
 		return
 	}
-	w.req.Bytecode = b
+	w.req.Bytecode, w.reply.bytecode = b, true
 	w.evaluate()
 }
 

@@ -1,6 +1,7 @@
 package sqlapi
 
 import (
+	"net"
 	"net/http"
 	"strings"
 
@@ -72,6 +73,12 @@ func (c *call) appendLocation(b []byte) []byte {
 	b = append(b, `{"name":`...)
 	b = json.AppendString(b, name)
 	b = append(b, `,"databaseAccountEndpoint":`...)
-	b = json.AppendString(b, scheme+"://"+strings.TrimSuffix(c.Request.Host, "/")+"/")
+	host := c.Request.Host
+	if host == "" { // HTTP/1.0: no client could connect to an endpoint without one
+		if at, ok := c.Request.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+			host = at.String()
+		}
+	}
+	b = json.AppendString(b, scheme+"://"+strings.TrimSuffix(host, "/")+"/")
 	return append(b, '}')
 }

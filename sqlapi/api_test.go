@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -92,6 +93,9 @@ func (r *reply) is(code int) *reply {
 	if r.h.Get("x-ms-request-charge") == "" || !rest.IsGUID(r.h.Get("x-ms-activity-id")) {
 		r.t.Fatalf("%s: no charge or activity id: %v", r.what, r.h)
 	}
+	if code == 204 && r.h.Get("content-type") != "application/json" {
+		r.t.Fatalf("%s: clients that decode every reply as JSON need its type: %v", r.what, r.h)
+	}
 	if code >= 400 {
 		var e struct{ Code, Message string }
 		if json.Unmarshal([]byte(r.body), &e) != nil || e.Code == "" || !strings.HasPrefix(e.Message, "Message: {") ||
@@ -176,6 +180,13 @@ func TestAccountEchoesHost(t *testing.T) {
 		acc.UserConsistencyPolicy.DefaultConsistencyLevel != "Session" || acc.EnableMultipleWriteLocations == nil ||
 		!json.Valid([]byte(acc.QueryEngineConfiguration)) {
 		t.Fatalf("%s", w.Body)
+	}
+	r.Host = "" // HTTP/1.0
+	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8081}
+	w = httptest.NewRecorder()
+	a.srv.ServeHTTP(w, r.WithContext(context.WithValue(context.Background(), http.LocalAddrContextKey, local)))
+	if !strings.Contains(w.Body.String(), `"http://127.0.0.1:8081/"`) {
+		t.Fatalf("without a host: %s", w.Body)
 	}
 }
 

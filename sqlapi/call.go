@@ -98,6 +98,10 @@ func (c *call) sendAs(code int, contentType []string) error {
 	if c.sub != 0 {
 		c.SetInt(hSubStatus, int64(c.sub))
 	}
+	c.setReplica()
+	if code == http.StatusNoContent {
+		c.Set(hContentType, vJSON[0]) // as the service does: some clients decode what isn't there, if it is JSON
+	}
 	c.Send(code, contentType)
 	return nil
 }

@@ -95,6 +95,16 @@ const (
 	hMediaMax         = "x-ms-max-media-storage-usage-mb"
 	hMediaUsage       = "x-ms-media-storage-usage-mb"
 	hContentLength    = "Content-Length"
+	hServer           = "server"
+	hPartitionIndex   = "collection-partition-index"
+	hServiceIndex     = "collection-service-index"
+	hReplicas         = "x-ms-current-replica-set-size"
+	hWriteQuorum      = "x-ms-current-write-quorum"
+	hReplicaRole      = "x-ms-xp-role"
+	hQuorumLSN        = "x-ms-quorum-acked-lsn"
+	hLogicalLSN       = "x-ms-cosmos-llsn"
+	hItemLogicalLSN   = "x-ms-cosmos-item-llsn"
+	hQuorumLogicalLSN = "x-ms-cosmos-quorum-acked-llsn"
 )
 
 // vJSON is the content type of nearly all replies; net/http only reads it.

@@ -212,12 +212,25 @@ func (c *Config) decorate(ins []gvalue.Instruction, inCriterion bool) ([]gvalue.
 				}
 			}
 		case in.Op == "mergeV" || in.Op == "mergeE":
-			if len(c.partition) > 0 || len(c.subgraph) > 0 {
-				return nil, fmt.Errorf("%s() under PartitionStrategy or SubgraphStrategy is %w", in.Op, ErrUnsupported)
+			if len(c.subgraph) > 0 {
+				return nil, fmt.Errorf("The step %s() under SubgraphStrategy is %w", in.Op, ErrUnsupported)
 			}
 		}
 	}
 	return out, nil
+}
+
+// Written returns the properties that PartitionStrategy gives to new elements, or nil if there is none. mergeV() and
+// mergeE() search for them too. A strategy without a write partition has null, which they refuse.
+func (c *Config) Written() *gvalue.Map {
+	if len(c.partition) == 0 {
+		return nil
+	}
+	m := gvalue.NewMap(len(c.partition))
+	for _, p := range c.partition {
+		m.Put(p.key, p.write)
+	}
+	return m
 }
 
 func isDirection(a any) bool {

@@ -17,12 +17,14 @@ type mergeArgs struct {
 	given         bool
 	// cards are the cardinalities for properties in the map of an option that don't have their own.
 	cards map[gvalue.Merge]gvalue.Cardinality
+	// written are the properties that PartitionStrategy adds to the map of the search, and so to a new element.
+	written *gvalue.Map
 }
 
 func (m *mergeArgs) edge() bool { return m.op == "mergeE" }
 
 func buildMerge(c *compiler, in *inst) (step, error) {
-	m := &mergeArgs{op: in.op}
+	m := &mergeArgs{op: in.op, written: c.config.Written()}
 	if len(in.args) == 1 {
 		o, err := c.operand(in.args[0])
 		if err != nil {
@@ -136,6 +138,15 @@ func (m *mergeArgs) search(x *exec, t *trav) (*gvalue.Map, error) {
 	what, err := x.mapOf(o, t)
 	if err != nil {
 		return nil, err
+	}
+	if m.written != nil {
+		own := what // of the client, or a constant of the traversal
+		what = gvalue.NewMap(own.Len() + m.written.Len())
+		for _, from := range []*gvalue.Map{own, m.written} {
+			for _, e := range from.Entries() {
+				what.Put(e.Key, e.Value)
+			}
+		}
 	}
 	return what, m.valid(what)
 }
