@@ -9,12 +9,12 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
-// A $facet gives each of its documents to several pipelines. A pipeline pulls its documents, so each runs in a coroutine
-// that rests while it waits for the next one. The input is read once, and none of it is kept.
+// A $facet gives each of its documents to several pipelines. A pipeline pulls its documents, so each runs in a
+// coroutine that rests while it waits for the next one. The input is read once, and none of it is kept.
 //
-// Example: {$facet: {page: [{$sort: {n: 1}}, {$limit: 10}], all: [{$count: "n"}]}}. A document is read. The coroutine of
-// page adds it to the first ten, or not, and asks for the next one. That of all counts it, and asks for the next one.
-// Then the next document is read.
+// Example: {$facet: {page: [{$sort: {n: 1}}, {$limit: 10}], all: [{$count: "n"}]}}. A document is read. The coroutine
+// of page adds it to the first ten, or not, and asks for the next one. That of all counts it, and asks for the next
+// one. Then the next document is read.
 
 // inFacet is the error of a stage that can't be in the pipelines of $facet.
 func inFacet(stage string) error {

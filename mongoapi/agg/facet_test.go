@@ -35,7 +35,8 @@ func (c *counted) Close() {}
 func TestFacet(t *testing.T) {
 	h := &memHost{colls: map[string][]value.Value{}}
 	for i := range 500 {
-		h.colls["c"] = append(h.colls["c"], mtest.Value(t, fmt.Sprintf(`{"_id":%d,"a":%d,"t":[%d,%d]}`, i, i%7, i%3, i%5)))
+		d := fmt.Sprintf(`{"_id":%d,"a":%d,"t":[%d,%d]}`, i, i%7, i%3, i%5)
+		h.colls["c"] = append(h.colls["c"], mtest.Value(t, d))
 	}
 	for _, tc := range []struct {
 		parts []string
@@ -81,7 +82,7 @@ func TestFacet(t *testing.T) {
 
 // An error of a document, or of one of the pipelines, ends a $facet.
 func TestFacetFails(t *testing.T) {
-	docs := []value.Value{mtest.Value(t, `{"_id":1,"a":1}`), mtest.Value(t, `{"_id":2,"a":0}`), mtest.Value(t, `{"_id":3}`)}
+	docs := value.Elements(mtest.Value(t, `[{"_id":1,"a":1},{"_id":2,"a":0},{"_id":3}]`))
 	for _, fails := range []int{0, 1, 3} {
 		p, err := Compile(mtest.Value(t, `[{"$facet":{"n":[{"$count":"n"}],"b":[{"$set":{"x":{"$divide":[1,"$a"]}}}],`+
 			`"s":[{"$sort":{"a":1}}]}}]`), Options{})
