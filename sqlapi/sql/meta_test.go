@@ -54,7 +54,8 @@ func (g generator) condition(depth int) string {
 	case 6:
 		return "STARTSWITH(" + p + ", " + g.pick(`"a"`, `""`, `"2024"`, `"0011"`, "1") + g.pick("", "", ", true") + ")"
 	case 7:
-		return "ARRAY_CONTAINS(" + g.pick("c.arr", "c.a", "c.o.x") + ", " + g.literal() + ")"
+		element := g.pick(g.literal(), `{"x": `+g.literal()+`}`, `{"x": `+g.literal()+`, "o": {"y": `+g.literal()+`}}`)
+		return "ARRAY_CONTAINS(" + g.pick("c.arr", "c.a", "c.o.x") + ", " + element + g.pick("", ", true", ", false") + ")"
 	case 8:
 		return g.pick("IS_DEFINED", "IS_NULL", "IS_STRING", "IS_NUMBER", "IS_BOOL", "IS_ARRAY", "IS_OBJECT",
 			"NOT IS_DEFINED") + "(" + p + ")"
@@ -158,7 +159,18 @@ func (g generator) document(i int, foreign bool) doc.Doc {
 	if g.IntN(3) > 0 {
 		b.BeginArrayField("arr")
 		for range g.IntN(4) {
-			b.Elem(val())
+			if g.IntN(3) > 0 {
+				b.Elem(val())
+				continue
+			}
+			b.BeginObject()
+			b.Field("x", val())
+			if g.IntN(2) == 0 {
+				b.BeginObjectField("o")
+				b.Field("y", val())
+				b.End()
+			}
+			b.End()
 		}
 		b.End()
 	}

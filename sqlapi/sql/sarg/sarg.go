@@ -527,6 +527,10 @@ func (s Compiler[F]) call(e *syntax.Call) Pred[F] {
 		return s.texts(e, path)
 	case !needsValue[name]:
 		return nil
+	case name == "ARRAY_CONTAINS":
+		if val := s.constant(e.Args[1]); val != nil {
+			return func(f F) *access.Pred { return contains(path, val(f)) }
+		}
 	case len(e.Args) == 2:
 		val := s.constant(e.Args[1])
 		if val == nil {
@@ -537,17 +541,47 @@ func (s Compiler[F]) call(e *syntax.Call) Pred[F] {
 			return s.equals(e.Args[0], val)
 		case "STARTSWITH":
 			return startsWith(path, val)
-		case "ARRAY_CONTAINS":
-			return func(f F) *access.Pred {
-				v := val(f)
-				if k := v.Kind(); k == value.Array || k == value.Object {
-					return access.Exists(path)
-				}
-				return inPred(path.Element(), v)
-			}
 		}
 	}
 	return exists[F](path)
+}
+
+// contains returns the predicate that an array has an element. An object is one if all of its members are those of one
+// element, which may have others.
+//
+// Example: ARRAY_CONTAINS(c.lines, {"sku": "a", "of": {"n": 2}}, true) needs the value "a" at /lines/sku and 2 at
+// /lines/of/n, in the same element of /lines.
+func contains(path access.Path, v value.Value) *access.Pred {
+	switch v.Kind() {
+	case value.Array:
+		return access.Exists(path)
+	case value.Object:
+		in := path.Element()
+		if in.Of = nil; !path.Elements {
+			in.Of = &access.Element{Array: len(path.Segs)}
+		}
+		if all := appendMembers(nil, in, v); len(all) > 0 {
+			return access.And(all...)
+		}
+		return access.Exists(path)
+	}
+	return inPred(path.Element(), v)
+}
+
+// appendMembers appends the predicates that an object at a path has the members of another one.
+func appendMembers(to []*access.Pred, path access.Path, of value.Value) []*access.Pred {
+	for it := of.Iter(); it.Next(); {
+		at := path
+		at.Segs = append(path.Segs[:len(path.Segs):len(path.Segs)], string(it.Key()))
+		switch v := it.Value(); {
+		case strings.HasPrefix(string(it.Key()), "$"): // maybe a value of a type that JSON lacks, as it is shown
+		case v.Kind() == value.Object:
+			to = appendMembers(to, at, v)
+		case v.Kind() != value.Array:
+			to = append(to, inPred(at, v))
+		}
+	}
+	return to
 }
 
 func startsWith[F any](path access.Path, val Const[F]) Pred[F] {
