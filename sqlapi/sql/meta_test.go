@@ -55,7 +55,8 @@ func (g generator) condition(depth int) string {
 		return "STARTSWITH(" + p + ", " + g.pick(`"a"`, `""`, `"2024"`, `"0011"`, "1") + g.pick("", "", ", true") + ")"
 	case 7:
 		element := g.pick(g.literal(), `{"x": `+g.literal()+`}`, `{"x": `+g.literal()+`, "o": {"y": `+g.literal()+`}}`)
-		return "ARRAY_CONTAINS(" + g.pick("c.arr", "c.a", "c.o.x") + ", " + element + g.pick("", ", true", ", false") + ")"
+		return "ARRAY_CONTAINS(" + g.pick("c.arr", "c.a", "c.o.x") + ", " + element +
+			g.pick("", ", true", ", false") + ")"
 	case 8:
 		return g.pick("IS_DEFINED", "IS_NULL", "IS_STRING", "IS_NUMBER", "IS_BOOL", "IS_ARRAY", "IS_OBJECT",
 			"NOT IS_DEFINED") + "(" + p + ")"
