@@ -116,7 +116,7 @@ func (s *sorting) read(b []byte) (sortRow, error) {
 	return sortRow{d, s.o.Keys(d)}, nil
 }
 
-// docs returns the documents in order. It may be called again for each reader.
+// docs returns the documents in order.
 func (s *sorting) docs() (Iter, error) {
 	if s.runs == nil {
 		return NewSlice(s.in.Docs()), nil
@@ -129,11 +129,4 @@ func (s *sorting) docs() (Iter, error) {
 		return nil, err
 	}
 	return &mergedIter[sortRow]{rows, func(r sortRow) (value.Value, error) { return r.doc, nil }}, nil
-}
-
-// close removes the documents.
-func (s *sorting) close() {
-	s.runs.Close()
-	s.in = nil
-	s.mem.forget()
 }
