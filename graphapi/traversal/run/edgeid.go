@@ -30,7 +30,7 @@ func taken(err error, what string, d *draft) error {
 		return err
 	}
 	id, _ := idText(d.id)
-	return status.New(status.Conflict, what+Exists+id)
+	return status.New(status.Conflict, "%s%s%s", what, Exists, id)
 }
 
 // createNamedEdge writes an edge with a given id, unless another edge of the graph has that id. Concurrent writers of

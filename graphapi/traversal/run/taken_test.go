@@ -8,12 +8,12 @@ import (
 
 // Only the error for an id that exists is told in other words.
 func TestTaken(t *testing.T) {
-	d := &draft{id: "a"}
+	d := &draft{id: "a%d"}
 	for _, x := range []struct {
 		err  error
 		want string
 	}{
-		{errTaken(), "Vertex with id already exists: a"},
+		{errTaken(), "Vertex with id already exists: a%d"},
 		{status.New(status.Conflict, "Unique index constraint violation."), "Unique index constraint violation."},
 		{status.New(status.TooLarge, msgTaken), msgTaken},
 	} {
