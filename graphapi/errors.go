@@ -9,6 +9,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/traversal/run"
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
 
@@ -191,8 +192,13 @@ func failureOf(err error) *failure {
 	case s.Code == status.NotFound && s.Sub == status.SubOwnerNotFound:
 		f.kind = kindOwnerNotFound
 		f.msg = ""
-	case f.kind == kindConflict:
-		f.msg = "" // use the service's text, which clients search for
+	case f.kind == kindConflict: // clients search for the service's text, or for TinkerGraph's
+		f.serviceMsg = answers[kindConflict].msg
+		if !strings.Contains(f.msg, run.Exists) {
+			f.msg = ""
+			break
+		}
+		f.msg += ". " + f.serviceMsg
 	case f.kind == kindThrottled:
 		f.serviceMsg = answers[kindThrottled].msg
 	case f.kind == kindInternal:

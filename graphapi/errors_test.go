@@ -119,6 +119,15 @@ func TestBytecodeFailures(t *testing.T) {
 	}
 }
 
+// Programs search for the text of TinkerGraph, or for that of the service.
+func TestTakenIDs(t *testing.T) {
+	f := failureOf(status.New(status.Conflict, "Vertex with id already exists: 1"))
+	const service = "Resource with specified id or name already exists."
+	if f.text() != "Vertex with id already exists: 1. "+service || f.serviceMsg != service {
+		t.Errorf("%+v", f)
+	}
+}
+
 func TestFailureAttributes(t *testing.T) {
 	s := newServer(t, true)
 	c := s.dial(t)

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"sync"
 	"time"
 
@@ -11,9 +12,25 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 )
 
+// msgTaken is the text of the core's error for an id that exists. A value that must be unique has another.
+const msgTaken = "Resource with specified id or name already exists."
+
 // errTaken returns the core's error for an id that exists.
 func errTaken() error {
-	return status.New(status.Conflict, "Resource with specified id or name already exists.")
+	return status.New(status.Conflict, msgTaken)
+}
+
+// Exists is in the text of an error for an id that exists.
+const Exists = " with id already exists: "
+
+// taken names the element in the error for an id that exists, in the words of TinkerGraph: clients search for them.
+func taken(err error, what string, d *draft) error {
+	var s *status.Error
+	if !errors.As(err, &s) || s.Code != status.Conflict || s.Msg != msgTaken {
+		return err
+	}
+	id, _ := idText(d.id)
+	return status.New(status.Conflict, "%s%s%s", what, Exists, id)
 }
 
 // createNamedEdge writes an edge with a given id, unless another edge of the graph has that id. Concurrent writers of

@@ -117,6 +117,12 @@ func (s *branchStep) reset() {
 	s.cur, s.todo, s.t = nil, nil, nil
 }
 
+// needNoInput are steps that can't begin a traversal of the source, but one of a union() that does. There TinkerPop
+// gives them true as input.
+//
+// Example: g.withSideEffect('m', [..]).union(select('m'), constant([..])).mergeE().
+var needNoInput = map[string]bool{"select": true, "constant": true, "identity": true, "coalesce": true, "choose": true}
+
 // buildUnion sends each traverser through all of the traversals. At the start of a request they start themselves.
 func buildUnion(c *compiler, in *inst) (step, error) {
 	var trs []*traversal
@@ -130,7 +136,11 @@ func buildUnion(c *compiler, in *inst) (step, error) {
 			trs = append(trs, tr)
 			continue
 		}
-		tr, err := c.compile(b.Steps, true)
+		steps := b.Steps
+		if len(steps) > 0 && needNoInput[steps[0].Op] {
+			steps = append([]gvalue.Instruction{{Op: "inject", Args: []any{true}}}, steps...)
+		}
+		tr, err := c.compile(steps, true)
 		if err != nil {
 			return nil, err
 		}

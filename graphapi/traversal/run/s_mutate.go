@@ -12,7 +12,8 @@ import (
 type propArg struct {
 	card  gvalue.Cardinality // "" = not given
 	key   string
-	tok   gvalue.T // set instead of key
+	tok   gvalue.T   // set instead of key
+	keyOf *traversal // gives the key or the token; nil: they are given
 	val   operand
 	metas []metaArg
 	first bool // part of addV() itself, where a repeated key adds another value
@@ -104,27 +105,17 @@ func (c *compiler) propArgs(dst []propArg, args []any) ([]propArg, error) {
 }
 
 func (c *compiler) propArg(in *inst, p propArg, key, val any) (propArg, error) {
-	switch k := key.(type) {
-	case gvalue.T:
-		if k != gvalue.TID && k != gvalue.TLabel {
-			return p, in.argErr("only T.id and T.label can be set")
+	if b, ok := key.(*gvalue.Bytecode); ok {
+		tr, err := c.traversal(b)
+		if err != nil {
+			return p, err
 		}
-		p.tok = k
-	case string:
-		switch {
-		case k == "id":
-			p.tok = gvalue.TID
-		case k == "label":
-			p.tok = gvalue.TLabel
-		case k == "" || !graph.ValidKey(k):
-			return p, in.argErr("Property key can not be empty")
-		case graph.IsReserved(graph.StoredKey(k)):
-			return p, errf(Runtime, "Property key '%s' is reserved", k)
-		default:
-			p.key = k
+		p.keyOf = tr
+	} else if wrong, err := p.setKey(key); err != nil || wrong != "" {
+		if err == nil {
+			err = in.argErr(wrong)
 		}
-	default:
-		return p, in.argErr("a property key is expected, not a " + typeName(key))
+		return p, err
 	}
 	if cv, ok := val.(gvalue.CardinalityValue); ok {
 		p.card, val = cv.Cardinality, cv.Value
@@ -134,9 +125,56 @@ func (c *compiler) propArg(in *inst, p propArg, key, val any) (propArg, error) {
 	return p, err
 }
 
+// setKey sets the key or the token. wrong says what is wrong with an argument that is none.
+func (p *propArg) setKey(key any) (wrong string, err error) {
+	switch k := key.(type) {
+	case gvalue.T:
+		if k != gvalue.TID && k != gvalue.TLabel {
+			return "only T.id and T.label can be set", nil
+		}
+		p.tok = k
+	case string:
+		switch {
+		case k == "id":
+			p.tok = gvalue.TID
+		case k == "label":
+			p.tok = gvalue.TLabel
+		case k == "" || !graph.ValidKey(k):
+			return "Property key can not be empty", nil
+		case graph.IsReserved(graph.StoredKey(k)):
+			return "", errf(Runtime, "Property key '%s' is reserved", k)
+		default:
+			p.key = k
+		}
+	default:
+		return "a property key is expected, not a " + typeName(key), nil
+	}
+	return "", nil
+}
+
+// keyFor returns the property with the key that its traversal gives for a traverser.
+func (p *propArg) keyFor(x *exec, t *trav) (*propArg, error) {
+	if p.keyOf == nil {
+		return p, nil
+	}
+	k, ok, err := p.keyOf.first(x, t)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, errf(Runtime, "The provided traverser does not map to a value: property() needs a key")
+	}
+	q := *p
+	wrong, err := q.setKey(k)
+	if wrong != "" {
+		err = errf(Runtime, "The step property(): %s", wrong)
+	}
+	return &q, err
+}
+
 // hasTraversal reports whether a traversal computes a value of the property.
 func (p *propArg) hasTraversal() bool {
-	if p.val.tr != nil {
+	if p.val.tr != nil || p.keyOf != nil {
 		return true
 	}
 	for _, m := range p.metas {
@@ -179,14 +217,18 @@ type draft struct {
 func (d *draft) fill(x *exec, t *trav, props []propArg) error {
 	d.props = slices.Grow(d.props, len(props))
 	for i := range props {
-		s, ok, err := props[i].eval(x, t)
+		p, err := props[i].keyFor(x, t)
+		if err != nil {
+			return err
+		}
+		s, ok, err := p.eval(x, t)
 		if err != nil {
 			return err
 		}
 		if !ok {
 			continue
 		}
-		switch props[i].tok {
+		switch p.tok {
 		case gvalue.TID:
 			d.id, d.hasID = s.val, true
 		case gvalue.TLabel:
@@ -196,7 +238,7 @@ func (d *draft) fill(x *exec, t *trav, props []propArg) error {
 			}
 			d.label = l
 		default:
-			if props[i].first && again(props, i) {
+			if props[i].first && props[i].key != "" && again(props, i) {
 				s.card = gvalue.ListCard
 			}
 			d.props = append(d.props, s)
@@ -416,16 +458,20 @@ func buildProperty(c *compiler, in *inst) (step, error) {
 		for _, b := range batches {
 			var sets []propSet
 			for i := range b {
-				s, ok, err := b[i].eval(x, t)
+				p, err := b[i].keyFor(x, t)
+				if err != nil {
+					return err
+				}
+				s, ok, err := p.eval(x, t)
 				if err != nil {
 					return err
 				}
 				switch {
 				case !ok:
-				case b[i].tok == "":
+				case p.tok == "":
 					sets = append(sets, s)
-				case !sameToken(t.v, b[i].tok, s.val):
-					return errf(Runtime, "The %s of an element that is there can't be changed", b[i].tok)
+				case !sameToken(t.v, p.tok, s.val):
+					return errf(Runtime, "The %s of an element that is there can't be changed", p.tok)
 				}
 			}
 			if len(sets) == 0 {

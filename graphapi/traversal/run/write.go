@@ -146,7 +146,7 @@ func (x *exec) createVertex(d *draft) (*gvalue.Vertex, error) {
 	}
 	b = graph.CloseElement(b, at)
 	if err := x.create(pk, id, b); err != nil {
-		return nil, err
+		return nil, taken(err, "Vertex", d)
 	}
 	return x.g.NewVertex(b), nil
 }
@@ -242,7 +242,7 @@ func (x *exec) createEdge(d *draft, out, in *graph.Vertex) (*gvalue.Edge, error)
 		err = x.create(pk, id, b)
 	}
 	if err != nil {
-		return nil, err
+		return nil, taken(err, "Edge", d)
 	}
 	return x.g.NewEdge(b), nil
 }
