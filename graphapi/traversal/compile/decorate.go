@@ -213,7 +213,7 @@ func (c *Config) decorate(ins []gvalue.Instruction, inCriterion bool) ([]gvalue.
 			}
 		case in.Op == "mergeV" || in.Op == "mergeE":
 			if len(c.subgraph) > 0 {
-				return nil, fmt.Errorf("%s() under SubgraphStrategy is %w", in.Op, ErrUnsupported)
+				return nil, fmt.Errorf("the step %s() under SubgraphStrategy is %w", in.Op, ErrUnsupported)
 			}
 		}
 	}
