@@ -23,7 +23,8 @@ import (
 // owners are looked up in Rome only.
 
 // arrange returns the stages in another order; the same ones if there is nothing to arrange. Stages without a name are
-// for the compiler to refuse.
+// for the compiler to refuse. A search for text stays with what follows it: only the store knows the scores, and a
+// condition between the search and its $sort would keep the store from sorting.
 func arrange(specs []value.Value) []value.Value {
 	out, moved := make([]spec, 0, len(specs)), false
 	for _, v := range specs {
@@ -32,6 +33,9 @@ func arrange(specs []value.Value) []value.Value {
 			return specs
 		}
 		at := len(out)
+		if at == 0 && s.name == "$match" && s.arg.Get("$text").IsDefined() {
+			return specs
+		}
 		switch s.name {
 		case "$match":
 			var changed bool
@@ -97,7 +101,6 @@ func placeMatch(out []spec, s spec) (_ []spec, moved bool) {
 	}
 	joins := func(at int) bool { // the conditions there can become a part of the $match before them
 		return at > 0 && out[at-1].name == "$match" && out[at-1].arg.Kind() == value.Object &&
-			!out[at-1].arg.Get("$text").IsDefined() &&
 			!slices.ContainsFunc(parts[at], func(c condition) bool { return c.paths == nil })
 	}
 	if len(parts) == 0 || len(parts) == 1 && parts[last] != nil && !joins(last) {

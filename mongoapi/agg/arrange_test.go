@@ -50,6 +50,8 @@ func TestArrange(t *testing.T) {
 		{`[{"$sort":{"b":1}},{"$match":{"a":1,"$expr":{"$eq":["$a",1]}}}]`,
 			`[{"$match":{"a":1}},{"$sort":{"b":1}},{"$match":{"$expr":{"$eq":["$a",1]}}}]`},
 		{`[{"$sort":{"b":1}},{"$match":{"a.0":1}}]`, same}, // 0 may be a name or an index
+		{`[{"$match":{"$text":{"$search":"x"}}},{"$sort":{"b":1}},{"$match":{"a":1}},{"$project":{"a":1}},{"$limit":2}]`,
+			same},
 		// Stages that other documents leave or enter by.
 		{`[{"$limit":3},{"$match":{"a":1}}]`, same},
 		{`[{"$group":{"_id":"$a"}},{"$match":{"_id":1}}]`, same},
