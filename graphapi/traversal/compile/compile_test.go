@@ -63,6 +63,8 @@ func text(p *access.Pred) string {
 		return map[access.Op]string{access.OpAnd: "and", access.OpOr: "or"}[p.Op] + "(" + strings.Join(kids, ", ") + ")"
 	case access.OpIn:
 		s += " in"
+	case access.OpExists:
+		s = "exists " + s
 	case access.OpPrefix:
 		s += " begins " + p.Str
 	case access.OpRange:
@@ -118,6 +120,18 @@ func TestFold(t *testing.T) {
 		{"V().has('n',inside(1,5))", 1, "or(/n/_value/[] from (1) to (5), /n/[] from (1) to (5))", 0},
 		{"V().has('n',startingWith('x'))", 1, "or(/n/_value/[] begins x*, /n/[] begins x*)", 0},
 		{"V().has('n',neq(1))", 1, "all", 0},
+		{"V().has('n')", 1, "or(exists /n/_value/[], exists /n/[])", 0},
+		{"V().has('region')", 1, "all", 0},
+		{"V().and(has('n',1),hasLabel('a').has('region','x')).out()", 1,
+			"and(or(/n/_value/[] in 1, /n/[] in 1), /label in a)", 1},
+		{"V().where(has('n',1)).filter(and(hasLabel('a')))", 2,
+			"and(or(/n/_value/[] in 1, /n/[] in 1), /label in a)", 0},
+		{"V().and(has('n',1),out())", 0, "all", 0},
+		{"V().where(eq('x'))", 0, "all", 0},
+		{"V().hasLabel('a').or(hasLabel('b'),has('n',1)).hasLabel('c')", 1,
+			"and(/label in a, or(/label in b, /n/_value/[] in 1, /n/[] in 1))", 0},
+		{"V().or(hasLabel('b'),hasId('x'))", 0, "all", 0},
+		{"V().or(hasLabel('b'),out())", 0, "all", 0},
 		{"V().has('n',containing('x'))", 1, "all", 0},
 		{"V().has('_n',1)", 1, "all", 0},
 		{"V().has('a','n',1)", 1, "and(/label in a, or(/n/_value/[] in 1, /n/[] in 1))", 0},

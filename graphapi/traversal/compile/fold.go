@@ -1,6 +1,8 @@
 package compile
 
 import (
+	"slices"
+
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
@@ -23,6 +25,9 @@ type Env struct {
 //
 // Example: V().hasLabel('person').has('age', gt(30)).out() has N = 2 and a Pred of label = 'person' and age > 30 at the
 // paths of properties. Both filters are still checked on each element. out() isn't a filter and ends the folding.
+//
+// and(), filter() and where() with traversals that are only such filters are those filters. or() ends the folding: it
+// narrows the look-up, and is checked by its step.
 type Access struct {
 	Filters []gvalue.Instruction // the filters, which are checked exactly afterwards
 	Labels  []gvalue.Instruction // as() steps between them
@@ -45,6 +50,9 @@ func Fold(ins []gvalue.Instruction, env Env) Access {
 			pending++
 			continue
 		}
+		if in.Op == "or" {
+			a.and(anyOf(in, env))
+		}
 		before := a
 		if !a.take(in, env) {
 			break
@@ -52,7 +60,6 @@ func Fold(ins []gvalue.Instruction, env Env) Access {
 		a.Loose = a.Loose || a.Pred == before.Pred && a.HasIDs == before.HasIDs && a.HasPKs == before.HasPKs
 		a.Labels = append(a.Labels, ins[i-pending:i]...)
 		pending = 0
-		a.Filters = append(a.Filters, in)
 		a.N = i + 1
 	}
 	return a
@@ -60,6 +67,55 @@ func Fold(ins []gvalue.Instruction, env Env) Access {
 
 // take narrows the access by one filter. It returns false if the instruction isn't a filter.
 func (a *Access) take(in gvalue.Instruction, env Env) bool {
+	switch in.Op {
+	case "and", "filter", "where":
+		return a.takeAll(in.Args, env)
+	}
+	if !a.narrow(in, env) {
+		return false
+	}
+	a.Filters = append(a.Filters, in)
+	return true
+}
+
+// takeAll narrows the access by the filters of traversals. If one of them is more than filters it does nothing, and
+// returns false.
+func (a *Access) takeAll(traversals []any, env Env) bool {
+	all := *a
+	all.Filters = slices.Clip(a.Filters)
+	for _, t := range traversals {
+		b, ok := t.(*gvalue.Bytecode)
+		if !ok || len(b.Steps) == 0 {
+			return false
+		}
+		for _, in := range b.Steps {
+			if !all.take(in, env) {
+				return false
+			}
+		}
+	}
+	*a = all
+	return len(traversals) > 0
+}
+
+// anyOf returns the index condition of an or(): nil if one of its traversals may not be narrowed by one.
+func anyOf(or gvalue.Instruction, env Env) *access.Pred {
+	var preds []*access.Pred
+	for _, t := range or.Args {
+		var kid Access
+		if !kid.takeAll([]any{t}, env) || kid.Pred == nil {
+			return nil
+		}
+		preds = append(preds, kid.Pred)
+	}
+	if preds == nil {
+		return nil
+	}
+	return access.Or(preds...)
+}
+
+// narrow is take for a single filter.
+func (a *Access) narrow(in gvalue.Instruction, env Env) bool {
 	switch in.Op {
 	case "hasLabel":
 		a.and(labelPred(in.Args, env))
@@ -85,6 +141,7 @@ func (a *Access) takeHas(args []any, env Env) bool {
 	}
 	switch len(args) {
 	case 1:
+		a.present(args[0], env)
 		return true
 	case 3:
 		a.and(labelPred(args[:1], env))
@@ -95,6 +152,21 @@ func (a *Access) takeHas(args []any, env Env) bool {
 		return true
 	}
 	return false
+}
+
+// present narrows the access to elements that have a property. The partition key is one that all have.
+func (a *Access) present(key any, env Env) {
+	k, ok := key.(string)
+	if !ok || k == env.Key || k == "id" || k == "label" {
+		return
+	}
+	var forms []*access.Pred
+	for _, at := range env.Paths(k) {
+		forms = append(forms, access.Exists(at))
+	}
+	if forms != nil {
+		a.and(access.Or(forms...))
+	}
 }
 
 func (a *Access) property(key, val any, env Env) {

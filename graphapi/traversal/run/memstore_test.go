@@ -181,6 +181,8 @@ func predText(p *access.Pred) string {
 			vs = append(vs, val(v))
 		}
 		return path + " in " + strings.Join(vs, ",")
+	case access.OpExists:
+		return path + " exists"
 	case access.OpPrefix:
 		return path + "^" + val(value.StringOf(p.Str))
 	case access.OpRange:
@@ -270,6 +272,8 @@ func leafHolds(p *access.Pred, v value.Value) bool {
 			}
 		}
 		return false
+	case access.OpExists:
+		return v.IsDefined()
 	case access.OpPrefix:
 		return v.Kind() == value.String && strings.HasPrefix(v.Str(), p.Str)
 	}
