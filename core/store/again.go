@@ -44,7 +44,8 @@ func (c *Container) lookAgain(ctx context.Context, sl *Slot, names [][]byte) (*a
 // at returns the value of the i-th further key; nil when it is absent.
 func (a *again) at(i int) []byte { return a.vals.At(1 + i) }
 
-// newest reports whether the head of the look is the one of the slot. The caller holds the latch.
+// newest reports whether the head of the look is the one of the slot. If it isn't, lookAgain has waited for the end of
+// a copy or of a part of a rebuild. The caller holds the latch.
 func (a *again) newest(sl *Slot) bool { return bytes.Equal(a.basis, sl.headBytes) }
 
 // unchanged reports whether an item is the one that was read before; nil = absent.
@@ -57,7 +58,8 @@ func (a *again) unchanged(c *Container, id *identity, old *Item, i int) (bool, e
 }
 
 // changesAgain looks again at the items of changes in one slot, and reports whether they are unchanged. Then the
-// changes are based on this look.
+// changes are based on this look. They are not current any more if the look shows that other slots have replaced this
+// one, or another phase of a rebuild: a commit would go into a slot that nobody reads.
 func (c *Container) changesAgain(ctx context.Context, sl *Slot, chs []change) (a *again, same bool, err error) {
 	names := make([][]byte, 0, 2*len(chs))
 	for i := range chs {
@@ -66,12 +68,15 @@ func (c *Container) changesAgain(ctx context.Context, sl *Slot, chs []change) (a
 	if a, err = c.lookAgain(ctx, sl, names); err != nil {
 		return nil, false, err
 	}
+	if !a.newest(sl) || !c.allCurrent(chs) {
+		return a, false, nil
+	}
 	for i := range chs {
 		ch := &chs[i]
 		if same, err := a.unchanged(c, &ch.id, ch.old, 2*i); err != nil || !same {
 			return a, false, err
 		}
-		if ch.basis = a.basis; ch.logicalRead && a.newest(sl) {
+		if ch.basis = a.basis; ch.logicalRead {
 			ch.logical, ch.logicalAt = a.at(2*i+1), sl.head.LSN
 		}
 	}

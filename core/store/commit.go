@@ -179,6 +179,9 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 		if err := d.parts[i].sl.c.Alive(); err != nil {
 			return err
 		}
+		if d.parts[i].sl.head.Moved { // its callers have made sure of that: see Container.current
+			return translate(kv.ErrUnavailable)
+		}
 	}
 	if err := d.retime(); err != nil {
 		return err

@@ -497,7 +497,7 @@ func (tx *Tx) check(sl *Slot, chs []change) (now LogicalHead, snap kv.Snapshot, 
 	for i := range chs {
 		chs[i].basis = a.basis
 	}
-	return now, a.snap, valid, err
+	return now, a.snap, valid && c.allCurrent(chs), err // the look may show that other slots have replaced this one
 }
 
 // again looks again at all that the Tx has read, and reports whether it is as it was. The caller closes the look.
