@@ -87,7 +87,7 @@ var oneToOne = map[string]bool{
 
 // placeMatch adds a $match to the stages, each of its conditions as far at the front as it can be.
 func placeMatch(out []spec, s spec) (_ []spec, moved bool) {
-	if s.arg.Kind() != value.Object {
+	if len(out) == 0 || s.arg.Kind() != value.Object {
 		return append(out, s), false
 	}
 	last := len(out)
