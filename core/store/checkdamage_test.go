@@ -82,11 +82,19 @@ func (i *damagedIterator) Err() error {
 	return i.Iterator.Err()
 }
 
+// stillContainer returns a checkedContainer without background work, whose engine a test may replace.
+func stillContainer(t *testing.T, items int) (*Container, kv.Engine) {
+	t.Helper()
+	c, eng := checkedContainer(t, items)
+	c.st.work.Close()
+	return c, eng
+}
+
 // A check and a scrub name a place that can't be read once, and don't try again for each key behind it.
 func TestCheckOfWhatCannotBeRead(t *testing.T) {
 	const items = 200
 	for _, kind := range []keys.Kind{keys.KindItem, keys.KindIndex, keys.KindNumber, keys.KindFeed} {
-		c, eng := checkedContainer(t, items)
+		c, eng := stillContainer(t, items)
 		slot := c.slotList()[0]
 		lo, hi := keys.KindBounds(slot.key, kind)
 		snap, err := eng.Snapshot(context.Background())
@@ -138,7 +146,7 @@ func TestCheckOfWhatCannotBeRead(t *testing.T) {
 // other machines don't answer, or have removed what the snapshot shows.
 func TestCheckThatIsCutOffFindsNothing(t *testing.T) {
 	for _, kind := range []keys.Kind{keys.KindHead, keys.KindItem, keys.KindIndex, keys.KindLogical, keys.KindFeed} {
-		c, eng := checkedContainer(t, 20)
+		c, eng := stillContainer(t, 20)
 		lo, hi := keys.KindBounds(c.slotList()[0].key, kind)
 		for _, e := range []*damagedEngine{
 			{err: fmt.Errorf("%w: no answer", kv.ErrUnavailable), remote: true},
@@ -166,7 +174,7 @@ func TestCheckThatIsCutOffFindsNothing(t *testing.T) {
 // A check or scrub that is ended while it reads reports no damage.
 func TestEndedCheckFindsNothing(t *testing.T) {
 	for _, kind := range []keys.Kind{keys.KindItem, keys.KindIndex} {
-		c, eng := checkedContainer(t, 20)
+		c, eng := stillContainer(t, 20)
 		slot := c.slotList()[0]
 		lo, hi := keys.KindBounds(slot.key, kind)
 		report := func(p string) { t.Errorf("%x: %s", kind, p) }
