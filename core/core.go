@@ -277,6 +277,14 @@ func (e *Engine) Reap(ctx context.Context) int {
 	return e.reap.Round(ctx)
 }
 
+// Reaped returns how often this process has looked for expired items, and how many it has removed.
+func (e *Engine) Reaped() (rounds, removed int64) {
+	if e.reap == nil {
+		return 0, 0
+	}
+	return e.reap.Done()
+}
+
 // Close ends background work and closes the storage engine.
 func (e *Engine) Close() error {
 	e.work.Close()

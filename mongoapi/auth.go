@@ -83,6 +83,8 @@ type conversation struct {
 	as        loginAs
 	skipEmpty bool
 	verified  bool
+	count     *loginCount
+	early     bool // begun by hello
 }
 
 func authFailed() error { return merr.New(merr.AuthenticationFailed, "Authentication failed.") }
@@ -95,18 +97,24 @@ func (r *request) saslStart(dst []byte, given value.Value, db string) ([]byte, e
 	r.c.sasl = nil
 	var gen scram.HashGeneratorFcn
 	mechanism := given.Get("mechanism").Str()
+	count, early := r.s.counters.login(mechanism), !strings.HasPrefix(r.name, "sasl")
+	count.begin(early)
 	switch mechanism {
 	case users.MechSHA256:
 		gen = scram.SHA256
 	case users.MechSHA1:
 		gen = scram.SHA1
 	case users.MechPlain:
-		return r.plain(dst, db, given.Get("payload").Bytes())
+		dst, err := r.plain(dst, db, given.Get("payload").Bytes())
+		if err == nil {
+			count.end(early)
+		}
+		return dst, err
 	default:
 		return dst, merr.New(merr.MechanismUnavailable, "Received authentication for mechanism %s which is not enabled",
 			mechanism)
 	}
-	conv := &conversation{skipEmpty: given.Get("options").Get("skipEmptyExchange").Bool()}
+	conv := &conversation{count: count, early: early, skipEmpty: given.Get("options").Get("skipEmptyExchange").Bool()}
 	srv, err := gen.NewServer(func(user string) (scram.StoredCredentials, error) {
 		as, stored, err := r.s.identify(db, user, mechanism)
 		conv.as = as
@@ -181,6 +189,7 @@ func saslContinue(r *request, dst []byte) ([]byte, error) {
 		r.c.sasl = nil
 		return dst, authFailed()
 	}
+	conv.count.end(conv.early)
 	if !conv.skipEmpty {
 		conv.verified = true
 		return appendSASL(dst, out, false), nil

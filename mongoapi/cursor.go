@@ -82,6 +82,8 @@ type cursors struct {
 	clk *clock.Clock
 	mu  sync.Mutex
 	m   map[int64]*cursor
+
+	opened, timedOut int64 // since the server began
 }
 
 func newCursors(clk *clock.Clock) *cursors { return &cursors{clk: clk, m: map[int64]*cursor{}} }
@@ -94,6 +96,7 @@ func (cs *cursors) add(c *cursor) {
 		c.id = cs.clk.Int63()
 	}
 	cs.put(c)
+	cs.opened++
 }
 
 // put registers a cursor under its id. If there are too many, the one that is idle the longest is removed. The caller
@@ -169,6 +172,7 @@ func (cs *cursors) expire(b *budget.Budget) {
 		case c.inUse:
 		case idle > c.patience(), short && idle > cursorShort && c.holds():
 			cs.remove(c)
+			cs.timedOut++
 		case idle >= cursorRest:
 			for _, s := range c.sources() {
 				s.park()
@@ -196,11 +200,22 @@ func (cs *cursors) closeAll() {
 	}
 }
 
-// open returns the number of cursors.
-func (cs *cursors) open() int {
+// appendCounts appends the numbers of cursors: those that were opened, and those that are open.
+func (cs *cursors) appendCounts(dst []byte) []byte {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	return len(cs.m)
+	var kept, used int64
+	for _, c := range cs.m {
+		if c.keep {
+			kept++
+		}
+		if c.inUse {
+			used++
+		}
+	}
+	dst = bson.AppendInt64(dst, "timedOut", cs.timedOut)
+	dst = bson.AppendInt64(dst, "totalOpened", cs.opened)
+	return appendCounts(dst, "open", named{"noTimeout", kept}, named{"pinned", used}, named{"total", int64(len(cs.m))})
 }
 
 func notFound(id int64) error { return merr.New(merr.CursorNotFound, "cursor id %d not found", id) }
@@ -298,6 +313,7 @@ func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, do
 			return dst, false, c.back(d, marked) // a short batch; the rest follows when there is memory
 		}
 		dst = bson.AppendIndexHead(dst, bson.TypeDocument, i)
+		r.effects.returned++
 		if c.proj == nil {
 			dst = append(dst, d.Bytes()...)
 		} else if dst, err = c.proj.Append(dst, c.env, d); err != nil {

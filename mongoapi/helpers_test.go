@@ -77,3 +77,10 @@ func valueOf(t testing.TB, d bson.D) value.Value {
 	}
 	return value.ObjectOf(b)
 }
+
+// open returns the number of cursors.
+func (cs *cursors) open() int {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return len(cs.m)
+}

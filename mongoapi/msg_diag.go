@@ -167,17 +167,6 @@ func getLastRequestStatistics(r *request, dst []byte) ([]byte, error) {
 	return bson.AppendInt64(dst, "RequestDurationInMilliSeconds", r.c.last.millis), nil
 }
 
-func getLog(r *request, dst []byte) ([]byte, error) {
-	switch r.arg.Str() {
-	case "*":
-		return bson.AppendStrings(dst, "names", "global", "startupWarnings"), nil
-	case "global", "startupWarnings":
-		dst = bson.AppendInt32(dst, "totalLinesWritten", 0)
-		return value.AppendElement(dst, "log", value.MakeArray(nil)), nil
-	}
-	return dst, merr.New(merr.OperationFailed, "no RamLog named: %s", r.arg.Str())
-}
-
 func hostInfo(r *request, dst []byte) ([]byte, error) {
 	name, _ := os.Hostname()
 	at, dst := bson.BeginObject(dst, "system")

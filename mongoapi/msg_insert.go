@@ -127,6 +127,13 @@ func insert(r *request, dst []byte) ([]byte, error) {
 // insertAll inserts documents. They are statements of the command, from the one with the number first on. It returns
 // how many were inserted and the errors of the others, by place; an error only if that ends the command.
 func (r *request) insertAll(k *coll, docs []value.Value, first int, ordered bool) (int32, map[int]error, error) {
+	n, bad, err := r.insertEach(k, docs, first, ordered)
+	r.effects.statements[opInsert] += int64(len(docs))
+	r.effects.inserted += int64(n)
+	return n, bad, err
+}
+
+func (r *request) insertEach(k *coll, docs []value.Value, first int, ordered bool) (int32, map[int]error, error) {
 	if err := r.failWrite(); err != nil {
 		return 0, nil, err
 	}

@@ -34,6 +34,14 @@ type statement struct {
 	new    bool // it shows the document after the change
 }
 
+// class returns the class of the statement in counters.
+func (st *statement) class() opClass {
+	if st.u == nil {
+		return opDelete
+	}
+	return opUpdate
+}
+
 // outcome is the result of a statement.
 type outcome struct {
 	matched, modified int32
@@ -119,6 +127,7 @@ func (t *writeTarget) update(spec value.Value, number int) (o outcome, ends bool
 
 // execute executes a statement, unless there was an error in it.
 func (t *writeTarget) execute(st statement, number int, err error) (o outcome, ends bool, _ error) {
+	defer func() { t.effects.wrote(st.class(), &o) }()
 	if err == nil && st.multi && t.retry {
 		err = t.manyRetried(st)
 	}

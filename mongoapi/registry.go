@@ -1,10 +1,17 @@
 package mongoapi
 
-import "github.com/orrerydb/orrery/mongoapi/args"
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/orrerydb/orrery/mongoapi/args"
+)
 
 // command is one entry of the registry. fn appends the fields of the reply, without ok.
 type command struct {
 	name  string // by which it was called
+	index int    // in counters.commands
 	fn    func(r *request, dst []byte) ([]byte, error)
 	open  bool // allowed before authentication
 	txn   bool // may be part of a transaction
@@ -154,14 +161,24 @@ func init() {
 		"getLastError":                   {fn: gone(5739000, "getLastError command is not supported")},
 		"getlasterror":                   {fn: gone(5739000, "getLastError command is not supported")},
 	}
-	for name, def := range commands {
+	spelled := map[string]int{}
+	for _, name := range slices.Sorted(maps.Keys(commands)) {
 		if unsupported[name] {
 			panic("mongoapi: " + name + " is both supported and not")
 		}
-		def.name = name
+		any := strings.ToLower(name) // isMaster comes before ismaster, which is counted as the same
+		if spelled[any] == 0 {
+			commandNames = append(commandNames, name)
+			spelled[any] = len(commandNames)
+		}
+		def := commands[name]
+		def.name, def.index = name, spelled[any]
 		commands[name] = def
 	}
 }
+
+// commandNames are the names of the commands, sorted, each in one spelling.
+var commandNames []string
 
 // unsupported lists commands of MongoDB that aren't supported. All other names are unknown.
 var unsupported = map[string]bool{"analyzeShardKey": true, "appendOplogNote": true, "applyOps": true,

@@ -38,6 +38,7 @@ type request struct {
 	c    *conn
 	ctx  context.Context
 	name string
+	def  int         // command.index; 0: it isn't known
 	arg  value.Value // the value of the command's name: usually the collection
 	body value.Value
 	db   string
@@ -64,6 +65,7 @@ type request struct {
 	commit    uint64 // the cluster time of the last commit that the command has made; 0 = it isn't known
 	resumable bool   // the command reads a change stream
 	charge    float64
+	effects   effects
 	legacy    bool              // received as OP_QUERY
 	help      bool              // the client asks what the command is
 	limit     *deadline.Context // ctx of a command that runs; nil = it was refused before
@@ -92,14 +94,14 @@ func (c *conn) run(dst, body []byte, seqs []wire.Seq, legacy bool) []byte {
 	r.start = c.s.clk.Now()
 	out, err := r.guarded(dst, body)
 	r.endRun()
+	code := r.failed
 	if err != nil {
 		err = r.interrupted(err)
 		r.more = false
 		out = r.appendError(dst[:at], err)
-		c.note(r, merr.From(err).Code)
-	} else {
-		c.note(r, r.failed)
+		code = merr.From(err).Code
 	}
+	c.note(r, code)
 	if c.s.profiles.on.Load() > 0 {
 		r.profile(out[at:], err)
 	}
@@ -112,6 +114,7 @@ func (c *conn) run(dst, body []byte, seqs []wire.Seq, legacy bool) []byte {
 		r.limit.End()
 	}
 	took := c.s.clk.Now().Sub(r.start)
+	c.s.counters.add(r, code)
 	c.s.tops.count(r, took)
 	if r.name != "getLastRequestStatistics" {
 		c.last = statistics{r.name, r.charge, took.Milliseconds()}
@@ -164,6 +167,7 @@ func (r *request) execute(dst, body []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	r.def = def.index
 	if r.help && (r.c.authed || def.open) {
 		return r.call(dst, command{fn: help})
 	}

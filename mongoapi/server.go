@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"github.com/orrerydb/orrery/internal/admit"
 	"github.com/orrerydb/orrery/internal/fault"
 	"github.com/orrerydb/orrery/internal/observe"
+	"github.com/orrerydb/orrery/internal/recentlog"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/failpoint"
 	"github.com/orrerydb/orrery/mongoapi/peer"
@@ -46,6 +48,10 @@ type Options struct {
 	Advertise string
 	// Strict refuses what the service refuses.
 	Strict bool
+	// Log has the last records of the process's log, for getLog; nil: it shows none.
+	Log *recentlog.Log
+	// MaxConnections is how many connections a listener lets in, for serverStatus; 0: it isn't said.
+	MaxConnections int
 	// PlainText allows logins with the mechanism PLAIN on connections without TLS.
 	PlainText bool
 	// TestCommands enables the commands with which tests make the server fail.
@@ -80,6 +86,7 @@ type Options struct {
 // Server serves the MongoDB protocol. Safe for concurrent use.
 type Server struct {
 	tops      tops
+	counters  counters
 	eng       *core.Engine
 	users     users.Store
 	o         Options
@@ -111,6 +118,8 @@ type Server struct {
 	stop   chan struct{}
 	wg     sync.WaitGroup
 
+	startupWarnings []slog.Record // that were logged before the server began
+
 	awake atomic.Bool // the watcher is active
 	stirs stirs
 	wake  chan struct{} // activates it
@@ -137,6 +146,11 @@ func New(e *core.Engine, o Options) *Server {
 		lns: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{}, stop: make(chan struct{}),
 		wake: make(chan struct{}, 1), began: o.Clock.Now()}
 	s.release = releases[o.Release]
+	if o.Log != nil {
+		_, recs := o.Log.Records()
+		s.startupWarnings = slices.DeleteFunc(recs, func(r slog.Record) bool { return r.Level < slog.LevelWarn })
+	}
+	s.counters.commands = make([]commandCount, len(commandNames)+1)
 	s.waits.round.Store(newRound())
 	s.cursors = newCursors(o.Clock)
 	s.sessions = newSessions(o.Clock)

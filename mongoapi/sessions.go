@@ -147,6 +147,13 @@ func (ss *sessions) count(s *session, n int) {
 	}
 }
 
+// known returns the number of sessions.
+func (ss *sessions) known() int {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return len(ss.m)
+}
+
 func (ss *sessions) expire() {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()

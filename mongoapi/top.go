@@ -31,6 +31,9 @@ var (
 	topNames = [opClasses]string{"commands", "insert", "queries", "update", "remove", "getmore"}
 )
 
+// opOrder is the order of the classes in opcounters.
+var opOrder = [opClasses]opClass{opInsert, opQuery, opUpdate, opDelete, opGetMore, opCommand}
+
 func classOf(command string) opClass {
 	switch command {
 	case "insert":
@@ -58,7 +61,7 @@ type topUsage [opClasses]struct {
 // after somebody has asked for them, with top or $collStats, because a namespace has to be looked up for each command;
 // so the first one begins with zeros, which is what programs need that show differences.
 type tops struct {
-	all [opClasses]atomic.Int64
+	all [opClasses]struct{ n, micros atomic.Int64 }
 	on  atomic.Bool
 	m   sync.Map // namespace to *topUsage
 }
@@ -66,7 +69,8 @@ type tops struct {
 // count counts a command that has ended.
 func (t *tops) count(r *request, took time.Duration) {
 	class := classOf(r.name)
-	t.all[class].Add(1)
+	t.all[class].n.Add(1)
+	t.all[class].micros.Add(took.Microseconds())
 	if !t.on.Load() || r.arg.Kind() != value.String || r.db == "" {
 		return
 	}
@@ -84,6 +88,15 @@ func (t *tops) count(r *request, took time.Duration) {
 	e.spread[min(max(bits.Len64(uint64(took.Microseconds())), 1), len(e.spread))-1].Add(1)
 }
 
+// latencyKind are the classes that share a row of latencies.
+type latencyKind struct {
+	name    string
+	classes []opClass
+}
+
+var latencyKinds = [...]latencyKind{{"reads", []opClass{opQuery, opGetMore}},
+	{"writes", []opClass{opInsert, opUpdate, opDelete}}, {"commands", []opClass{opCommand}}}
+
 // appendLatency appends the latencyStats of a namespace. Those of transactions aren't counted: their commands are among
 // the others.
 func (t *tops) appendLatency(dst []byte, ns string, histograms bool) []byte {
@@ -93,11 +106,7 @@ func (t *tops) appendLatency(dst []byte, ns string, histograms bool) []byte {
 		u = have.(*topUsage)
 	}
 	at, dst := bson.BeginObject(dst, "latencyStats")
-	for _, kind := range []struct {
-		name    string
-		classes []opClass
-	}{{"reads", []opClass{opQuery, opGetMore}}, {"writes", []opClass{opInsert, opUpdate, opDelete}},
-		{"commands", []opClass{opCommand}}, {"transactions", nil}} {
+	for _, kind := range append(latencyKinds[:], latencyKind{name: "transactions"}) {
 		var n, micros int64
 		var spread [len(u[0].spread)]int64
 		for _, c := range kind.classes {
@@ -178,16 +187,19 @@ func (u *topUsage) append(dst []byte) []byte {
 // total returns the number of commands of all classes.
 func (t *tops) total() (n int64) {
 	for i := range t.all {
-		n += t.all[i].Load()
+		n += t.all[i].n.Load()
 	}
 	return n
 }
 
-// appendOpCounters appends the number of commands of each class.
-func (t *tops) appendOpCounters(dst []byte) []byte {
-	at, dst := bson.BeginObject(dst, "opcounters")
-	for _, class := range []opClass{opInsert, opQuery, opUpdate, opDelete, opGetMore, opCommand} {
-		dst = bson.AppendInt64(dst, opNames[class], t.all[class].Load())
+// appendAll appends the latencies of the commands of all namespaces.
+func (t *tops) appendAll(dst []byte) []byte {
+	for _, kind := range latencyKinds {
+		var n, micros int64
+		for _, c := range kind.classes {
+			n, micros = n+t.all[c].n.Load(), micros+t.all[c].micros.Load()
+		}
+		dst = appendCounts(dst, kind.name, named{"latency", micros}, named{"ops", n})
 	}
-	return bson.End(dst, at)
+	return dst
 }

@@ -98,6 +98,7 @@ func (s *Server) ended(t *transaction) {
 	t.open, t.cursors = nil, nil
 	t.mu.Unlock()
 	s.sessions.closed(t)
+	s.counters.ended(t, s.clk.Now())
 	s.cursors.drop(cursors)
 	if tx != nil {
 		tx.Abort()
@@ -167,6 +168,7 @@ func (r *request) join(s *session, def command) error {
 		s.multi = &transaction{number: r.txn, session: s.key, user: r.c.user, lsid: r.lsid.Clone(),
 			since: r.s.clk.Now(), level: r.concern.Level, api: r.api}
 		r.s.sessions.opened(s.multi)
+		r.s.counters.transactions.started.Add(1)
 	case t == nil || r.txn != s.txn:
 		if def.ends && r.name == "commitTransaction" {
 			done, err := r.committedBefore()

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/orrerydb/orrery/core/clock"
@@ -31,6 +32,8 @@ type Reaper struct {
 
 	mu   sync.Mutex // held during a round
 	late map[*store.Container]delay
+
+	rounds, removed atomic.Int64
 }
 
 // delay says how many rounds a container is skipped now, and how many after the next failure.
@@ -74,6 +77,9 @@ func StartReaper(g *work.Group, clk *clock.Clock, of Containers) *Reaper {
 // Round goes over all containers once and returns the number of items that it removed.
 func (r *Reaper) Round(ctx context.Context) (n int) { return r.round(ctx, r.of.All()) }
 
+// Done returns the number of rounds, and of the items that they removed.
+func (r *Reaper) Done() (rounds, removed int64) { return r.rounds.Load(), r.removed.Load() }
+
 // slowly gives all containers, with rests.
 func (r *Reaper) slowly(ctx context.Context) iter.Seq[*store.Container] {
 	return func(yield func(*store.Container) bool) {
@@ -95,6 +101,8 @@ func (r *Reaper) slowly(ctx context.Context) iter.Seq[*store.Container] {
 func (r *Reaper) round(ctx context.Context, containers iter.Seq[*store.Container]) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.rounds.Add(1)
+	defer func() { r.removed.Add(int64(n)) }()
 	late := make(map[*store.Container]delay, len(r.late))
 	for c := range containers {
 		if c.Def().DefaultTTL == nil && !c.Logged() && !c.Declared() {

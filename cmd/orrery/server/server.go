@@ -19,6 +19,7 @@ import (
 	"github.com/orrerydb/orrery/internal/admit"
 	"github.com/orrerydb/orrery/internal/httpconn"
 	"github.com/orrerydb/orrery/internal/netlimit"
+	"github.com/orrerydb/orrery/internal/recentlog"
 	"github.com/orrerydb/orrery/sqlapi/script"
 )
 
@@ -42,6 +43,7 @@ type Server struct {
 	cfg   Config
 	parts parts
 	log   *slog.Logger
+	lines *recentlog.Log // the last records of log
 	cert  certs.Pair
 	back  backend
 	bound []*bound
@@ -100,7 +102,9 @@ func start(cfg Config, p parts) (_ *Server, err error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	s := &Server{cfg: cfg, parts: p, log: cfg.Logger, began: wall.Now(), failed: make(chan error, 8),
+	lines := &recentlog.Log{}
+	cfg.Logger = slog.New(lines.Handler(cfg.Logger.Handler()))
+	s := &Server{lines: lines, cfg: cfg, parts: p, log: cfg.Logger, began: wall.Now(), failed: make(chan error, 8),
 		handlers: map[string]http.Handler{}}
 	if cfg.parent != nil {
 		s.seen = cfg.parent.seen

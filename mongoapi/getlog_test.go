@@ -1,0 +1,48 @@
+package mongoapi
+
+import (
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/orrerydb/orrery/internal/recentlog"
+)
+
+// TestGetLog: the records of the log in MongoDB's form, and the warnings from before the server began.
+func TestGetLog(t *testing.T) {
+	l := &recentlog.Log{}
+	log := slog.New(l.Handler(slog.NewTextHandler(io.Discard, nil)))
+	log.Info("The store is open", "items", 3)
+	log.Warn("Clients may refuse the certificate", "file", `a"b`)
+	_, addr := serve(t, Options{Log: l, Logger: log}, nil)
+	c := connect(t, addr)
+	log.Error("An API does not answer")
+	lines := func(name string) (string, int32) {
+		t.Helper()
+		d := c.inDatabase("admin", `{"getLog":"`+name+`"}`)
+		values, err := d.Lookup("log").Array().Values()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, v := range values {
+			line := v.StringValue()
+			all = append(all, line[strings.Index(line, `"s":`):])
+		}
+		return strings.Join(all, "\n"), d.Lookup("totalLinesWritten").Int32()
+	}
+	const warning = `"s":"W","c":"-","id":0,"ctx":"-","msg":"Clients may refuse the certificate","attr":{"file":"a\"b"}}`
+	for name, want := range map[string]string{
+		"startupWarnings": warning,
+		"global": `"s":"I","c":"-","id":0,"ctx":"-","msg":"The store is open","attr":{"items":3}}` + "\n" + warning + "\n" +
+			`"s":"E","c":"-","id":0,"ctx":"-","msg":"An API does not answer"}`,
+	} {
+		if got, n := lines(name); got != want || int(n) != strings.Count(want, "\n")+1 {
+			t.Errorf("%s: %d lines:\n%s\nwant\n%s", name, n, got, want)
+		}
+	}
+	if code := c.inDatabase("admin", `{"getLog":"none"}`).Lookup("code").Int32(); code != 96 {
+		t.Errorf("a log that isn't there: %d", code)
+	}
+}

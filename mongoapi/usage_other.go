@@ -1,0 +1,5 @@
+//go:build !unix
+
+package mongoapi
+
+func usage() []named { return nil }
