@@ -110,8 +110,8 @@ func TestTransactionCounters(t *testing.T) {
 	inside(3, 1, `{"abortTransaction":1}`)
 	inside(4, 1, strings.Replace(insert, `:1}`, `:4}`, 1))
 	now := c.inDatabase("admin", `{"serverStatus":1}`).Lookup("transactions").Document()
-	for name, want := range map[string]int64{"totalStarted": 4, "totalCommitted": 1, "totalAborted": 2, "currentOpen": 1,
-		"currentActive": 0, "currentInactive": 1} {
+	for name, want := range map[string]int64{"totalStarted": 4, "totalCommitted": 1, "totalAborted": 2,
+		"currentOpen": 1, "currentActive": 0, "currentInactive": 1} {
 		if got := now.Lookup(name).Int64(); got != want {
 			t.Errorf("%s: %d, want %d", name, got, want)
 		}

@@ -32,11 +32,12 @@ func TestGetLog(t *testing.T) {
 		}
 		return strings.Join(all, "\n"), d.Lookup("totalLinesWritten").Int32()
 	}
-	const warning = `"s":"W","c":"-","id":0,"ctx":"-","msg":"Clients may refuse the certificate","attr":{"file":"a\"b"}}`
+	const rest = `"c":"-","id":0,"ctx":"-",`
+	const warning = `"s":"W",` + rest + `"msg":"Clients may refuse the certificate","attr":{"file":"a\"b"}}`
 	for name, want := range map[string]string{
 		"startupWarnings": warning,
-		"global": `"s":"I","c":"-","id":0,"ctx":"-","msg":"The store is open","attr":{"items":3}}` + "\n" + warning + "\n" +
-			`"s":"E","c":"-","id":0,"ctx":"-","msg":"An API does not answer"}`,
+		"global": `"s":"I",` + rest + `"msg":"The store is open","attr":{"items":3}}` + "\n" + warning + "\n" +
+			`"s":"E",` + rest + `"msg":"An API does not answer"}`,
 	} {
 		if got, n := lines(name); got != want || int(n) != strings.Count(want, "\n")+1 {
 			t.Errorf("%s: %d lines:\n%s\nwant\n%s", name, n, got, want)
