@@ -28,7 +28,7 @@ type conn struct {
 	met    bool // a message has been read
 	user   string
 	who    *users.Principal // the user; nil: the account, or nobody
-	app    string           // the name that the client gave itself
+	client metadata         // what the client says about itself
 	sasl   *conversation
 	last   statistics
 	out    int32           // request id of the last reply
@@ -58,7 +58,9 @@ type operation struct {
 	since  time.Time
 	body   []byte // the command's document, in the buffer of the connection
 
-	user, app string // of the connection; they stay when the command ends
+	// of the connection; they stay when the command ends
+	user   string
+	client metadata
 }
 
 // keepBuffer is the largest read or write buffer in bytes that a connection keeps for the next request.

@@ -17,6 +17,7 @@ type counters struct {
 	commands     []commandCount // by command.index; the first is that of unknown names
 	statements   [opClasses]atomic.Int64
 	documents    struct{ inserted, updated, deleted, returned atomic.Int64 }
+	read         struct{ keys, docs atomic.Int64 }
 	faults, told atomic.Int64 // errors: internal ones, and those that say what is wrong with a command
 	conflicts    atomic.Int64 // of writes
 	retried      struct{ commands, statements atomic.Int64 }
@@ -56,6 +57,13 @@ func (l *loginCount) end(early bool) {
 type effects struct {
 	statements                           [opClasses]int64 // of write commands
 	inserted, updated, deleted, returned int64            // documents
+	keys, docs                           int64            // index entries and documents that it has read
+}
+
+// read adds what sources have read.
+func (e *effects) read(keys, docs int) {
+	e.keys += int64(keys)
+	e.docs += int64(docs)
 }
 
 // wrote adds a statement of a class and its outcome.
@@ -100,6 +108,8 @@ func (n *counters) add(r *request, code int32) {
 	addTo(&n.documents.updated, e.updated)
 	addTo(&n.documents.deleted, e.deleted)
 	addTo(&n.documents.returned, e.returned)
+	addTo(&n.read.keys, e.keys)
+	addTo(&n.read.docs, e.docs)
 	if k := len(r.retried); k > 0 {
 		n.retried.commands.Add(1)
 		n.retried.statements.Add(int64(k))

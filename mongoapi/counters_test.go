@@ -21,6 +21,7 @@ func TestCounters(t *testing.T) {
 		`{"findAndModify":"c","query":{"_id":4},"remove":true}`,
 		`{"findandmodify":"c","query":{"_id":3},"update":{"$set":{"b":2}}}`,
 		`{"find":"c","batchSize":2}`,
+		`{"find":"c","filter":{"_id":1}}`,
 		`{"find":"c","filter":{"$nope":1}}`,
 		`{"aggregate":"c","pipeline":[{"$match":{"a":1}}],"cursor":{}}`,
 		`{"nope":1}`,
@@ -36,16 +37,18 @@ func TestCounters(t *testing.T) {
 		"opcounters.insert":                             7, // the repeated command isn't executed
 		"opcounters.update":                             4,
 		"opcounters.delete":                             4,
-		"opcounters.query":                              3,
+		"opcounters.query":                              4,
 		"opcountersRepl.insert":                         0,
 		"metrics.document.inserted":                     7,
 		"metrics.document.updated":                      3,
 		"metrics.document.deleted":                      2,
-		"metrics.document.returned":                     4,
+		"metrics.document.returned":                     5,
+		"metrics.queryExecutor.scanned":                 -1,
+		"metrics.queryExecutor.scannedObjects":          -1,
 		"metrics.commands.insert.total":                 4,
 		"metrics.commands.insert.failed":                1,
 		"metrics.commands.findAndModify.total":          2,
-		"metrics.commands.find.total":                   2,
+		"metrics.commands.find.total":                   3,
 		"metrics.commands.find.failed":                  1,
 		"metrics.commands.serverStatus.total":           0,
 		"metrics.commands.<UNKNOWN>":                    1,
@@ -63,7 +66,8 @@ func TestCounters(t *testing.T) {
 		v, err := now.LookupErr(strings.Split(path, ".")...)
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
-		} else if got := v.AsInt64(); got != want {
+		} else if got := v.AsInt64(); got != want && (want >= 0 || got < 5) { // below 0: the plans decide
+
 			t.Errorf("%s: %d, want %d", path, got, want)
 		}
 	}

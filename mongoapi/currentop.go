@@ -65,8 +65,11 @@ func (s *Server) operation(c *conn, op operation, truncate bool, cs *cursors) va
 	b = bson.AppendString(b, "desc", "conn"+strconv.Itoa(int(c.id)))
 	b = bson.AppendInt32(b, "connectionId", c.id)
 	b = bson.AppendString(b, "client", c.nc.RemoteAddr().String())
-	if op.app != "" {
-		b = bson.AppendString(b, "appName", op.app)
+	if app := op.client.app(); app != "" {
+		b = bson.AppendString(b, "appName", app)
+	}
+	if len(op.client) > 0 {
+		b = value.AppendElement(b, "clientMetadata", value.ObjectOf(op.client))
 	}
 	b = bson.AppendBool(b, "active", op.seq != 0)
 	b = bson.AppendString(b, "currentOpTime", opTime(now))

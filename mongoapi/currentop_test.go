@@ -50,7 +50,8 @@ func TestCurrentOp(t *testing.T) {
 	waitOp(t, watcher, "$truncated")
 	mine := `{"$match":{"ns":"db.c"}}`
 	op := watcher.running(`{"aggregate":1,"pipeline":[{"$currentOp":{}},` + mine + `],"cursor":{}}`)[0]
-	for path, want := range map[string]string{"type": "op", "appName": "tests", "op": "command", "ns": "db.c",
+	for path, want := range map[string]string{"type": "op", "appName": "tests",
+		"clientMetadata.driver.name": "d", "clientMetadata.os.type": "o", "op": "command", "ns": "db.c",
 		"command.aggregate": "c", "command.comment": "why", "command.$db": "db"} {
 		if got, ok := op.Lookup(strings.Split(path, ".")...).StringValueOK(); !ok || got != want {
 			t.Errorf("%s is %q, not %q", path, got, want)

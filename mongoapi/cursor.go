@@ -433,6 +433,7 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 		r.charge += s.charge
 	}
 	if keep {
+		r.effects.read(c.run.TakeRead())
 		r.leave(c)
 		r.keep(c)
 		kept = true
@@ -599,6 +600,7 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	if src != nil {
 		r.charge += src.charge - charged
 	}
+	r.effects.read(c.run.TakeRead())
 	if err != nil {
 		done = !tryAgain
 		return dst, err

@@ -35,7 +35,7 @@ func (r *request) hit(at failpoint.Place) *failpoint.Failure {
 	if !r.s.fails.On() || r.name == "configureFailPoint" {
 		return nil
 	}
-	e := failpoint.Event{Command: r.name, App: r.c.app}
+	e := failpoint.Event{Command: r.name, App: r.c.client.app()}
 	switch {
 	case r.arg.Kind() == value.String:
 		e.Namespace = r.db + "." + r.arg.Str()

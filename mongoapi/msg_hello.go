@@ -1,16 +1,30 @@
 package mongoapi
 
 import (
+	"bytes"
+
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/users"
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
+// metadata is the document that a client sends about itself, with its driver, system and application. Empty if it has
+// sent none.
+type metadata []byte
+
+// app is the name that the client gave itself.
+func (m metadata) app() string {
+	if len(m) == 0 {
+		return ""
+	}
+	return value.ObjectOf(m).Get("application").Get("name").Str()
+}
+
 // hello announces the primary of a replica set with one member, or a single server.
 func hello(r *request, dst []byte) ([]byte, error) {
-	if app := r.body.Get("client").Get("application").Get("name"); app.Kind() == value.String {
-		r.c.app = app.Str()
+	if m := r.body.Get("client"); m.Kind() == value.Object {
+		r.c.client = bytes.Clone(m.Bytes())
 	}
 	if err := r.awaitTopology(); err != nil {
 		return dst, err

@@ -345,6 +345,9 @@ func (r *request) change(k *coll, pk core.PartitionKey, id value.Value, st state
 // changeItem computes the change of an existing item.
 func (r *request) changeItem(k *coll, old *core.Item, st statement, want, known bool, o *outcome, again *bool) (
 	core.Change, error) {
+	if known && !st.multi { // else the query that has found it has counted it
+		r.effects.read(1, 1)
+	}
 	doc := value.ObjectOf(old.Doc)
 	ok, err := st.f.Match(r.exprEnv(), doc)
 	if err != nil {

@@ -49,7 +49,7 @@ func (c *conn) waits(n int) {
 // ended is called when the reply is written, or could not be. received and sent are the bytes of message and reply.
 func (c *conn) ended(err error, received, sent int) {
 	c.mu.Lock()
-	c.op = operation{user: c.op.user, app: c.op.app}
+	c.op = operation{user: c.op.user, client: c.op.client}
 	c.bytes.in += int64(received)
 	c.bytes.out += int64(sent)
 	c.mu.Unlock()

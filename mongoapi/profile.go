@@ -14,6 +14,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
+	"github.com/orrerydb/orrery/mongoapi/stages"
 )
 
 // The profiler writes a document about each command of a database to its collection system.profile, before the reply is
@@ -221,6 +222,7 @@ func (r *request) profileEntry(took int64, reply []byte, failure error) value.Va
 		b = bson.AppendString(b, "$truncated", "the command has more than 16 KiB")
 	}
 	b = bson.End(b, ca)
+	b = r.appendFound(b)
 	b = bson.AppendDouble(b, "requestCharge", r.charge)
 	b = bson.AppendInt32(b, "responseLength", int32(len(reply)))
 	b = bson.AppendString(b, "protocol", "op_msg")
@@ -234,9 +236,44 @@ func (r *request) profileEntry(took int64, reply []byte, failure error) value.Va
 	}
 	b = bson.AppendDate(b, "ts", r.start.UnixMilli())
 	b = bson.AppendString(b, "client", r.c.nc.RemoteAddr().String())
-	b = bson.AppendString(b, "appName", r.c.app)
+	b = bson.AppendString(b, "appName", r.c.client.app())
 	b = bson.AppendString(b, "user", r.c.user)
 	return value.ObjectOf(bson.End(b, at))
+}
+
+// appendFound appends how the documents of a command were found, and what became of them.
+func (r *request) appendFound(b []byte) []byte {
+	e := &r.effects
+	b = bson.AppendInt64(b, "keysExamined", e.keys)
+	b = bson.AppendInt64(b, "docsExamined", e.docs)
+	switch classOf(r.name) {
+	case opQuery, opGetMore:
+		b = bson.AppendInt64(b, "nreturned", e.returned)
+	case opInsert:
+		b = bson.AppendInt64(b, "ninserted", e.inserted)
+	case opUpdate:
+		b = bson.AppendInt64(b, "nMatched", e.updated)
+		b = bson.AppendInt64(b, "nUpserted", e.inserted)
+	case opDelete:
+		b = bson.AppendInt64(b, "ndeleted", e.deleted)
+	}
+	if !explains[r.name] {
+		return b
+	}
+	again := *r
+	again.ctx, again.env = context.WithoutCancel(r.ctx), nil // its time may be up
+	defer again.endRun()
+	x, err := again.explained(r.body)
+	if err != nil {
+		return b
+	}
+	p, err := again.planOf(x, false)
+	if err != nil {
+		return b
+	}
+	at, plan := bson.Begin(nil)
+	plan = bson.End(p.write(plan, false, x.above), at)
+	return bson.AppendString(b, "planSummary", stages.Summary(value.ObjectOf(plan)))
 }
 
 // write adds a document to system.profile, and removes the oldest ones.

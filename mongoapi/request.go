@@ -94,6 +94,9 @@ func (c *conn) run(dst, body []byte, seqs []wire.Seq, legacy bool) []byte {
 	r.start = c.s.clk.Now()
 	out, err := r.guarded(dst, body)
 	r.endRun()
+	if r.env != nil {
+		r.effects.read(r.env.Run.TakeRead())
+	}
 	code := r.failed
 	if err != nil {
 		err = r.interrupted(err)
@@ -238,7 +241,8 @@ func (r *request) announce() {
 	c := r.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.op = operation{seq: seq, name: r.name, ns: r.db, since: r.start, body: r.body.Bytes(), user: c.user, app: c.app}
+	c.op = operation{seq: seq, name: r.name, ns: r.db, since: r.start, body: r.body.Bytes(), user: c.user,
+		client: c.client}
 	if r.arg.Kind() == value.String {
 		c.op.ns = c.namespace(r.db, r.arg.Str())
 	}

@@ -217,6 +217,8 @@ func (s *statusReply) metrics(dst []byte) []byte {
 	dst = appendCounts(dst, "wtime", named{"num", 0}, named{"totalMillis", 0})
 	dst = bson.End(bson.AppendInt64(dst, "wtimeouts", 0), at)
 	dst = appendCounts(dst, "operation", named{"writeConflicts", n.conflicts.Load()})
+	dst = appendCounts(dst, "queryExecutor", named{"scanned", n.read.keys.Load()},
+		named{"scannedObjects", n.read.docs.Load()})
 	rounds, removed := s.s.eng.Reaped()
 	return appendCounts(dst, "ttl", named{"deletedDocuments", removed}, named{"passes", rounds})
 }

@@ -26,6 +26,8 @@ type source struct {
 	rested bool   // nothing was read since rest
 	paused bool   // gives nothing, so that the stages behind it return what they still have
 	charge float64
+	keys   int                                      // that rows has read, as counted so far, and
+	docs   int                                      // documents
 	shape  func(it *core.Item) (value.Value, error) // what is returned of an item; nil: its document
 	err    error                                    // why the query can't run
 }
@@ -155,7 +157,7 @@ func (s *source) exhausted() bool {
 func (s *source) rest() {
 	if s.rows != nil {
 		s.token, s.rested = s.rows.Continuation(), true
-		s.charge += s.rows.Spend()
+		s.tally()
 	}
 }
 
@@ -200,10 +202,18 @@ func (s *source) Close() {
 
 func (s *source) release() {
 	if s.rows != nil {
-		s.charge += s.rows.Spend()
+		s.tally()
 		s.rows.Close()
-		s.rows = nil
+		s.rows, s.keys, s.docs = nil, 0, 0
 	}
+}
+
+// tally counts what the rows have read since it was last called.
+func (s *source) tally() {
+	s.charge += s.rows.Spend()
+	st := s.rows.Stats()
+	s.run.Read(st.Entries-s.keys, st.Items-s.docs)
+	s.keys, s.docs = st.Entries, st.Items
 }
 
 var _ agg.Iter = (*source)(nil)

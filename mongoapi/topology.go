@@ -65,7 +65,7 @@ func (r *request) awaitTopology() error {
 	}
 	wait := min(time.Duration(min(ms, time.Hour.Milliseconds()))*time.Millisecond, r.s.o.Limits.Idle/2)
 	r.c.mu.Lock()
-	r.c.op = operation{user: r.c.user, app: r.c.app} // meanwhile nothing runs
+	r.c.op = operation{user: r.c.user, client: r.c.client} // meanwhile nothing runs
 	r.c.mu.Unlock()
 	r.c.rest()
 	r.c.waits(1)

@@ -26,6 +26,24 @@ type Run struct {
 	cut     error // error of ctx, if it ended during a Match, or that of Fail
 	coll    *collate.Collation
 	scripts Scripts // nil: JavaScript is off
+
+	keys, docs int // that were read: see Read
+}
+
+// Read counts index entries and documents that a source has read.
+func (r *Run) Read(keys, docs int) {
+	if r != nil {
+		r.keys, r.docs = r.keys+keys, r.docs+docs
+	}
+}
+
+// TakeRead returns what Read has counted since the last call.
+func (r *Run) TakeRead() (keys, docs int) {
+	if r != nil {
+		keys, docs = r.keys, r.docs
+		r.keys, r.docs = 0, 0
+	}
+	return keys, docs
 }
 
 // Collation returns the order of strings in the command, nil for that of their bytes.

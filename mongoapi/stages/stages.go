@@ -36,6 +36,31 @@ func (p *Plan) Write(dst []byte, n *plan.Node, ran bool) []byte {
 	return s.write(dst, n, -1)
 }
 
+// Summary returns the stages of a plan that read something, in a line, as logs show them.
+//
+// Example: FETCH over IXSCAN of {a: 1, b: -1} is "IXSCAN { a: 1, b: -1 }".
+func Summary(stage value.Value) string {
+	if in := stage.Get("inputStage"); in.IsDefined() {
+		return Summary(in)
+	}
+	if several := stage.Get("inputStages"); several.IsDefined() {
+		var all []string
+		for _, s := range value.Elements(several) {
+			all = append(all, Summary(s))
+		}
+		return strings.Join(all, ", ")
+	}
+	name := stage.Get("stage").Str()
+	if !stage.Get("keyPattern").IsDefined() {
+		return name
+	}
+	var columns []string
+	for it := stage.Get("keyPattern").Iter(); it.Next(); {
+		columns = append(columns, string(it.Key())+": "+strconv.FormatInt(it.Value().Int(), 10))
+	}
+	return name + " { " + strings.Join(columns, ", ") + " }"
+}
+
 // Head begins a stage that isn't one of the core's. given is how many documents it gave.
 func Head(dst []byte, name string, given int64, ran bool) []byte {
 	s := writer{ran: ran}
