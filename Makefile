@@ -111,6 +111,7 @@ run: build
 demo: build
 	./bin/orrery demo $(FLAGS)
 
+# The clients' tests wait for a third of their time, so three packages of them run at a time.
 test: vet
 	@mkdir -p $(dir $(SUMS)) && rm -f $(SUMS)
 	@status=0; \
@@ -118,7 +119,7 @@ test: vet
 	$(MAKE) --no-print-directory race || status=1; \
 	if [ -f conformance/go.mod ]; then \
 		$(GO) vet -C conformance $(PLAIN) ./... || status=1; \
-		$(TALLY) -C conformance -label 'official Go clients' -- $(VETTED) ./... || status=1; \
+		$(TALLY) -C conformance -label 'official Go clients' -- $(VETTED) -p 3 ./... || status=1; \
 		$(GO) vet -C cmd/orrery-copy $(PLAIN) ./... || status=1; \
 		$(TALLY) -C cmd/orrery-copy -label 'copies by the official clients' -- $(VETTED) ./... || status=1; \
 	fi; \
@@ -196,8 +197,11 @@ conformance: build
 	@.ci/clients
 
 # The clients beside splits are left out: a split there takes longer than they wait. The core's tests split on a cluster.
-conformance-tikv: build-tikv
-	@ORRERY_BIN=$(CURDIR)/bin/orrery-tikv ORRERY_ENGINE='tikv://$(ORRERY_TEST_PD)/%s?commit=2pc' .ci/clients js \
+# The binary is made of what the tests have compiled, without the profile: with it, compiling takes 137 s of CPU more.
+TIKV_BIN = $(CURDIR)/.ci/out/orrery-tikv
+conformance-tikv:
+	$(GO) build -C cmd/orrery-tikv $(PLAIN) $(LINK) -o $(TIKV_BIN) .
+	@ORRERY_BIN=$(TIKV_BIN) ORRERY_ENGINE='tikv://$(ORRERY_TEST_PD)/%s?commit=2pc' .ci/clients js \
 		$(filter-out sql-splits.test.mjs,$(notdir $(wildcard conformance/clients/js/*.test.mjs)))
 
 fuzz:
