@@ -2,6 +2,7 @@ package agg
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
@@ -12,8 +13,9 @@ import (
 // Before a pipeline is compiled its stages are arranged, so that the store finds fewer documents and later stages see
 // fewer. The result is the same:
 //
-//   - A condition of a $match goes before each stage that leaves the paths of the condition as they are. What then
-//     stands behind another $match becomes a part of it.
+//   - A condition of a $match goes before each stage that leaves the paths of the condition as they are, or has their
+//     values from other paths, which the condition then names. What then stands behind another $match becomes a part of
+//     it.
 //   - $skip and $limit go before stages that make one document of one.
 //
 // Conditions that read more than their path stay where they are: $expr, $where, $text and their like.
@@ -94,8 +96,11 @@ func placeMatch(out []spec, s spec) (_ []spec, moved bool) {
 	parts := map[int][]condition{} // by the number of the stage that they go before
 	for _, cond := range conditions(s.arg, nil) {
 		at := last
-		for cond.paths != nil && at > 0 && passes(out[at-1], cond.paths) {
-			at--
+		for ok := at > 0; ok; {
+			if cond, ok = before(out[at-1], cond); ok {
+				at--
+				ok = at > 0
+			}
 		}
 		parts[at] = append(parts[at], cond)
 	}
@@ -122,6 +127,7 @@ func placeMatch(out []spec, s spec) (_ []spec, moved bool) {
 type condition struct {
 	filter value.Value
 	paths  [][]string // of the values that it reads; nil: it may read others
+	equal  bool       // equal values satisfy it alike, such as 1 and 1.0, and so do null and none
 }
 
 // conditions appends the parts of a filter.
@@ -134,7 +140,7 @@ func conditions(f value.Value, to []condition) []condition {
 			}
 			continue
 		}
-		to = append(to, condition{object(key, v), pathsOf(key, v)})
+		to = append(to, condition{object(key, v), pathsOf(key, v), equals(key, v)})
 	}
 	return to
 }
@@ -195,27 +201,161 @@ func matchOf(conds []condition) spec {
 	return spec{"$match", arg, object("$match", arg)}
 }
 
-// passing are the stages that conditions can go before: whether one leaves the values at a path as they are.
-var passing map[string]func(arg value.Value, path []string) bool
+// equals reports whether a field of a filter compares with scalars only.
+func equals(key string, v value.Value) bool {
+	switch {
+	case key == "$or" || key == "$nor" || key == "$and":
+		for all := v.Iter(); all.Next(); {
+			for it := all.Value().Iter(); it.Next(); {
+				if !equals(string(it.Key()), it.Value()) {
+					return false
+				}
+			}
+		}
+		return true
+	case v.Kind() != value.Object:
+		return scalar(v)
+	}
+	for it := v.Iter(); it.Next(); {
+		switch arg := it.Value(); string(it.Key()) {
+		case "$eq", "$gt", "$gte", "$lt", "$lte", "$ne":
+			if !scalar(arg) {
+				return false
+			}
+		case "$in", "$nin":
+			if slices.ContainsFunc(value.Elements(arg), func(v value.Value) bool { return !scalar(v) }) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return v.Len() > 0
+}
+
+func scalar(v value.Value) bool {
+	switch v.Kind() {
+	case value.Bool, value.Int32, value.Int64, value.Double, value.Decimal, value.String, value.ObjectID, value.Date:
+		return true
+	}
+	return false
+}
+
+// renamed returns a filter with other paths.
+func renamed(f value.Value, to func(path []string) []string) value.Value {
+	at, b := bson.Begin(nil)
+	for it := f.Iter(); it.Next(); {
+		key, v := string(it.Key()), it.Value()
+		if key[0] != '$' {
+			segs, _ := filter.PathOf(key)
+			b = value.AppendElement(b, strings.Join(to(segs), "."), v)
+			continue
+		}
+		var kids []value.Value
+		for all := v.Iter(); all.Next(); {
+			kids = append(kids, renamed(all.Value(), to))
+		}
+		b = value.AppendElement(b, key, value.MakeArray(kids))
+	}
+	return value.ObjectOf(bson.End(b, at))
+}
+
+// origin is where a stage has values from.
+type origin struct {
+	// of returns the path in the documents that go into the stage at which they have the values that those which come
+	// out have at a path; nil: there is none.
+	of func(arg value.Value, path []string) []string
+	// groups says that a document that comes out stands for several, whose values there are equal.
+	groups bool
+}
+
+// origins are the stages that conditions can go before. They drop or repeat documents without regard to the values.
+var origins map[string]origin
 
 func init() {
-	passing = map[string]func(arg value.Value, path []string) bool{
-		"$addFields":   othersAreSet,
-		"$graphLookup": othersAreMade,
-		"$lookup":      othersAreMade,
-		"$project":     projects,
-		"$set":         othersAreSet,
-		"$sort":        func(value.Value, []string) bool { return true },
-		"$unset":       othersAreUnset,
-		"$unwind":      othersAreUnwound,
+	origins = map[string]origin{
+		"$addFields":   {of: set},
+		"$graphLookup": {of: where(othersAreMade)},
+		"$group":       {of: grouped, groups: true},
+		"$lookup":      {of: where(othersAreMade)},
+		"$project":     {of: projected},
+		"$set":         {of: set},
+		"$sort":        {of: func(_ value.Value, path []string) []string { return path }},
+		"$sortByCount": {of: sortedByCount, groups: true},
+		"$unset":       {of: where(othersAreUnset)},
+		"$unwind":      {of: where(othersAreUnwound)},
 	}
 }
 
-// passes reports whether a stage leaves the values at paths as they are, and drops or repeats documents without regard
-// to them.
-func passes(s spec, paths [][]string) bool {
-	pass := passing[s.name]
-	return pass != nil && !slices.ContainsFunc(paths, func(p []string) bool { return !pass(s.arg, p) })
+// where is for stages that leave the values at some paths as they are.
+func where(stay func(arg value.Value, path []string) bool) func(value.Value, []string) []string {
+	return func(arg value.Value, path []string) []string {
+		if stay(arg, path) {
+			return path
+		}
+		return nil
+	}
+}
+
+// before returns a condition as it is in front of a stage, if it can go there.
+func before(s spec, c condition) (condition, bool) {
+	o, ok := origins[s.name]
+	if !ok || c.paths == nil || o.groups && !c.equal {
+		return c, false
+	}
+	same, paths := true, make([][]string, len(c.paths))
+	for i, p := range c.paths {
+		if paths[i] = o.of(s.arg, p); paths[i] == nil {
+			return c, false
+		}
+		same = same && slices.Equal(p, paths[i])
+	}
+	if !same {
+		c.filter = renamed(c.filter, func(p []string) []string { return o.of(s.arg, p) })
+	}
+	c.paths = paths
+	return c, true
+}
+
+// copied returns the path at which a document has the value of an expression; nil if it isn't the value of a field. One
+// such as "$a.b" isn't: of arrays it makes others.
+func copied(x value.Value) []string {
+	if x.Kind() != value.String || len(x.Str()) < 2 || x.Str()[0] != '$' {
+		return nil
+	}
+	if segs, plain := filter.PathOf(x.Str()[1:]); plain && len(segs) == 1 && segs[0][0] != '$' {
+		return segs
+	}
+	return nil
+}
+
+// under returns the path of what is at rest in the value of an expression.
+func under(x value.Value, rest []string) []string {
+	if from := copied(x); from != nil {
+		return append(from, rest...)
+	}
+	return nil
+}
+
+// grouped is for the key of a $group.
+//
+// Example: {_id: {x: "$a"}} has at _id.x what documents have at a.
+func grouped(arg value.Value, path []string) []string {
+	id := arg.Get("_id")
+	switch {
+	case path[0] != "_id":
+		return nil
+	case id.Kind() == value.Object && len(path) > 1 && path[1][0] != '$':
+		return under(id.Get(path[1]), path[2:])
+	}
+	return under(id, path[1:])
+}
+
+func sortedByCount(arg value.Value, path []string) []string {
+	if path[0] != "_id" {
+		return nil
+	}
+	return under(arg, path[1:])
 }
 
 // apart reports whether neither of two paths is a part of the other.
@@ -231,16 +371,23 @@ func elsewhere(dotted string, path []string) bool {
 	return segs[0] != path[0]
 }
 
-func othersAreSet(arg value.Value, path []string) bool {
+func set(arg value.Value, path []string) []string {
 	if arg.Kind() != value.Object {
-		return false
+		return nil
 	}
+	from := path
 	for it := arg.Iter(); it.Next(); {
-		if !elsewhere(string(it.Key()), path) {
-			return false
+		switch key := string(it.Key()); {
+		case elsewhere(key, path):
+		case key == path[0]:
+			if from = under(it.Value(), path[1:]); from == nil {
+				return nil
+			}
+		default:
+			return nil
 		}
 	}
-	return true
+	return from
 }
 
 func othersAreUnset(arg value.Value, path []string) bool {
@@ -272,13 +419,14 @@ func othersAreUnwound(arg value.Value, path []string) bool {
 	return arg.Kind() == value.String && len(arg.Str()) > 1 && arg.Str()[0] == '$' && apart(arg.Str()[1:], path)
 }
 
-// projects reports whether a $project keeps the values at a path. It is one that includes fields if any but _id is
-// included or computed, or if there is only an included _id.
-func projects(arg value.Value, path []string) bool {
+// projected is for a $project. It is one that includes fields if any but _id is included or computed, or if there is
+// only an included _id.
+func projected(arg value.Value, path []string) []string {
 	if arg.Kind() != value.Object {
-		return false
+		return nil
 	}
-	kept, includes, id := false, false, true
+	var from []string
+	includes, id := false, true
 	for it := arg.Iter(); it.Next(); {
 		key, v := string(it.Key()), it.Value()
 		plain := v.Kind() == value.Bool || v.IsNumber()
@@ -291,13 +439,17 @@ func projects(arg value.Value, path []string) bool {
 		includes = includes || yes
 		switch {
 		case plain && yes && key == path[0]:
-			kept = true
+			from = path
+		case !plain && key == path[0]:
+			if from = under(v, path[1:]); from == nil {
+				return nil
+			}
 		case yes && !elsewhere(key, path), !apart(key, path):
-			return false
+			return nil
 		}
 	}
-	if path[0] == "_id" {
-		return id
+	if from == nil && (path[0] == "_id" && id || path[0] != "_id" && !includes) {
+		return path
 	}
-	return kept || !includes
+	return from
 }

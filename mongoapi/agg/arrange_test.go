@@ -44,7 +44,28 @@ func TestArrange(t *testing.T) {
 		{`[{"$project":{"_id":0,"a":1}},{"$match":{"_id":1}}]`, same},
 		{`[{"$project":{"_id":0}},{"$match":{"a":1}}]`, `[{"$match":{"a":1}},{"$project":{"_id":0}}]`},
 		{`[{"$project":{"_id":1}},{"$match":{"a":1}}]`, same},
-		{`[{"$project":{"_id":"$x","a":1}},{"$match":{"_id":1}}]`, same},
+		// Values that come from other paths.
+		{`[{"$project":{"_id":"$x","a":1}},{"$match":{"_id":1}}]`,
+			`[{"$match":{"x":1}},{"$project":{"_id":"$x","a":1}}]`},
+		{`[{"$project":{"a":"$b"}},{"$match":{"$or":[{"a.c":null},{"$and":[{"a":{"$size":2}}]}]}}]`,
+			`[{"$match":{"$or":[{"b.c":null},{"$and":[{"b":{"$size":2}}]}]}},{"$project":{"a":"$b"}}]`},
+		{`[{"$set":{"a":"$b","b":"$a"}},{"$match":{"a":1,"b":2,"c":3}}]`,
+			`[{"$match":{"$and":[{"b":1},{"a":2},{"c":3}]}},{"$set":{"a":"$b","b":"$a"}}]`},
+		{`[{"$set":{"b":"$a"}},{"$unset":"a"},{"$match":{"b":1}}]`, `[{"$match":{"a":1}},{"$set":{"b":"$a"}},{"$unset":"a"}]`},
+		{`[{"$set":{"b":"$a.c"}},{"$match":{"b":1}}]`, same}, // an array of the elements' values
+		{`[{"$set":{"b":"$$ROOT"}},{"$match":{"b":1}}]`, same},
+		{`[{"$set":{"b":"$0"}},{"$match":{"b":1}}]`, same},
+		{`[{"$set":{"b.c":"$a"}},{"$match":{"b.c":1}}]`, same},
+		{`[{"$group":{"_id":"$a","n":{"$sum":1}}},{"$match":{"_id":1,"n":2}}]`,
+			`[{"$match":{"a":1}},{"$group":{"_id":"$a","n":{"$sum":1}}},{"$match":{"n":2}}]`},
+		{`[{"$group":{"_id":{"x":"$a","y":{"$add":["$b",1]}}}},{"$match":{"_id.x":{"$gte":1,"$in":[3,"x"]},"_id.y":2}}]`,
+			`[{"$match":{"a":{"$gte":1,"$in":[3,"x"]}}},{"$group":{"_id":{"x":"$a","y":{"$add":["$b",1]}}}},` +
+				`{"$match":{"_id.y":2}}]`},
+		{`[{"$sortByCount":"$a"},{"$match":{"_id":"x"}}]`, `[{"$match":{"a":"x"}},{"$sortByCount":"$a"}]`},
+		{`[{"$group":{"_id":"$a"}},{"$match":{"_id":null}}]`, same}, // the group of those without a, too
+		{`[{"$group":{"_id":"$a"}},{"$match":{"_id":{"$type":"int"}}}]`, same},
+		{`[{"$group":{"_id":{"$add":["$a",1]}}},{"$match":{"_id.x":1}}]`, same},
+		{`[{"$group":{"_id":{"x":"$a"}}},{"$match":{"_id":1}}]`, same},
 		// What reads more than its path stays.
 		{`[{"$sort":{"b":1}},{"$match":{"$expr":{"$eq":["$a",1]}}}]`, same},
 		{`[{"$sort":{"b":1}},{"$match":{"a":1,"$expr":{"$eq":["$a",1]}}}]`,
@@ -54,7 +75,6 @@ func TestArrange(t *testing.T) {
 			same},
 		// Stages that other documents leave or enter by.
 		{`[{"$limit":3},{"$match":{"a":1}}]`, same},
-		{`[{"$group":{"_id":"$a"}},{"$match":{"_id":1}}]`, same},
 		{`[{"$replaceRoot":{"newRoot":"$a"}},{"$match":{"b":1}}]`, same},
 		{`[{"$unionWith":"d"},{"$match":{"b":1}}]`, same},
 		// $skip and $limit.
@@ -86,7 +106,7 @@ func TestArrangedIsEqual(t *testing.T) {
 	pick := func(of ...string) string { return of[rnd.IntN(len(of))] }
 	path := func() string { return pick("a", "b", "c", "a.b", "a.c", "c.b", "_id", "d", "d.k") }
 	val := func() string {
-		return pick("1", "2", `"x"`, "null", "[1,2]", `{"b":1}`, `[{"b":1},{"b":2,"c":[1]}]`, "[]")
+		return pick("1", "1.0", "2", `"x"`, "null", "[1,2]", `{"b":1}`, `[{"b":1},{"b":2,"c":[1]}]`, "[]")
 	}
 	cond := func() string {
 		return fmt.Sprintf(`%q:%s`, path(), pick(val(), fmt.Sprintf(`{"$gt":%s}`, val()), `{"$exists":false}`,
@@ -107,7 +127,10 @@ func TestArrangedIsEqual(t *testing.T) {
 			`{"$unset":["`+path()+`"]}`, `{"$replaceRoot":{"newRoot":{"a":"$b","_id":"$_id"}}}`,
 			`{"$lookup":{"from":"d","localField":"`+path()+`","foreignField":"k","as":"`+path()+`"}}`,
 			`{"$graphLookup":{"from":"d","startWith":"$a","connectFromField":"k","connectToField":"v","as":"d"}}`,
-			`{"$group":{"_id":"$a","b":{"$sum":1}}}`, `{"$unionWith":"d"}`, `{"$redact":"$$KEEP"}`)
+			`{"$group":{"_id":"$`+path()+`","b":{"$sum":1}}}`, `{"$sortByCount":"$b"}`,
+			`{"$group":{"_id":{"b":"$a","c":"$`+path()+`"},"a":{"$first":"$b"}}}`,
+			`{"$project":{"a":"$`+path()+`","`+pick("b", "_id", "c.b")+`":"$`+path()+`"}}`,
+			`{"$set":{"a":"$`+path()+`","b":"$a"}}`, `{"$unionWith":"d"}`, `{"$redact":"$$KEEP"}`)
 	}
 	h := &memHost{colls: map[string][]value.Value{}}
 	for i := range 40 {
