@@ -51,7 +51,8 @@ func TestArrange(t *testing.T) {
 			`[{"$match":{"$or":[{"b.c":null},{"$and":[{"b":{"$size":2}}]}]}},{"$project":{"a":"$b"}}]`},
 		{`[{"$set":{"a":"$b","b":"$a"}},{"$match":{"a":1,"b":2,"c":3}}]`,
 			`[{"$match":{"$and":[{"b":1},{"a":2},{"c":3}]}},{"$set":{"a":"$b","b":"$a"}}]`},
-		{`[{"$set":{"b":"$a"}},{"$unset":"a"},{"$match":{"b":1}}]`, `[{"$match":{"a":1}},{"$set":{"b":"$a"}},{"$unset":"a"}]`},
+		{`[{"$set":{"b":"$a"}},{"$unset":"a"},{"$match":{"b":1}}]`,
+			`[{"$match":{"a":1}},{"$set":{"b":"$a"}},{"$unset":"a"}]`},
 		{`[{"$set":{"b":"$a.c"}},{"$match":{"b":1}}]`, same}, // an array of the elements' values
 		{`[{"$set":{"b":"$$ROOT"}},{"$match":{"b":1}}]`, same},
 		{`[{"$set":{"b":"$0"}},{"$match":{"b":1}}]`, same},
