@@ -53,10 +53,10 @@ func (l *loginCount) end(early bool) {
 	}
 }
 
-// effects are what a command has done.
+// effects are what a command has done. A request has one, so it is small.
 type effects struct {
-	statements                           [opClasses]int64 // of write commands
-	inserted, updated, deleted, returned int64            // documents
+	statements                           [opClasses]int32 // of write commands
+	inserted, updated, deleted, returned int32            // documents
 	keys, docs                           int64            // index entries and documents that it has read
 }
 
@@ -70,10 +70,10 @@ func (e *effects) read(keys, docs int) {
 func (e *effects) wrote(class opClass, o *outcome) {
 	e.statements[class]++
 	if class == opDelete {
-		e.deleted += int64(o.modified)
+		e.deleted += o.modified
 		return
 	}
-	e.updated += int64(o.matched)
+	e.updated += o.matched
 	if o.upserted.IsDefined() {
 		e.inserted++
 	}
@@ -102,12 +102,12 @@ func (n *counters) add(r *request, code int32) {
 		n.statements[class].Add(1)
 	}
 	for class, k := range e.statements {
-		addTo(&n.statements[class], k)
+		addTo(&n.statements[class], int64(k))
 	}
-	addTo(&n.documents.inserted, e.inserted)
-	addTo(&n.documents.updated, e.updated)
-	addTo(&n.documents.deleted, e.deleted)
-	addTo(&n.documents.returned, e.returned)
+	addTo(&n.documents.inserted, int64(e.inserted))
+	addTo(&n.documents.updated, int64(e.updated))
+	addTo(&n.documents.deleted, int64(e.deleted))
+	addTo(&n.documents.returned, int64(e.returned))
 	addTo(&n.read.keys, e.keys)
 	addTo(&n.read.docs, e.docs)
 	if k := len(r.retried); k > 0 {

@@ -248,14 +248,14 @@ func (r *request) appendFound(b []byte) []byte {
 	b = bson.AppendInt64(b, "docsExamined", e.docs)
 	switch classOf(r.name) {
 	case opQuery, opGetMore:
-		b = bson.AppendInt64(b, "nreturned", e.returned)
+		b = bson.AppendInt64(b, "nreturned", int64(e.returned))
 	case opInsert:
-		b = bson.AppendInt64(b, "ninserted", e.inserted)
+		b = bson.AppendInt64(b, "ninserted", int64(e.inserted))
 	case opUpdate:
-		b = bson.AppendInt64(b, "nMatched", e.updated)
-		b = bson.AppendInt64(b, "nUpserted", e.inserted)
+		b = bson.AppendInt64(b, "nMatched", int64(e.updated))
+		b = bson.AppendInt64(b, "nUpserted", int64(e.inserted))
 	case opDelete:
-		b = bson.AppendInt64(b, "ndeleted", e.deleted)
+		b = bson.AppendInt64(b, "ndeleted", int64(e.deleted))
 	}
 	if !explains[r.name] {
 		return b
