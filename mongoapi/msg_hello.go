@@ -5,6 +5,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/users"
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
@@ -12,6 +13,31 @@ import (
 // metadata is the document that a client sends about itself, with its driver, system and application. Empty if it has
 // sent none.
 type metadata []byte
+
+// Limits of what a client says about itself, which its connection keeps.
+const maxMetadata, maxAppName = 1024, 128
+
+// checkMetadata refuses what isn't such a document, or is too long. What MongoDB requires to be in it may be missing.
+func checkMetadata(m value.Value) error {
+	app := m.Get("application")
+	switch name := app.Get("name"); {
+	case m.Kind() != value.Object:
+		return merr.New(merr.TypeMismatch, "The client metadata document must be a document")
+	case len(m.Bytes()) > maxMetadata:
+		return merr.New(merr.MetadataTooLarge, "The client metadata document must be less then or equal to %d bytes",
+			maxMetadata)
+	case app.IsDefined() && app.Kind() != value.Object:
+		return merr.New(merr.TypeMismatch,
+			"The 'application' field is required to be a BSON document in the client metadata document")
+	case name.IsDefined() && name.Kind() != value.String:
+		return merr.New(merr.TypeMismatch,
+			"The 'application.name' field must be a string in the client metadata document")
+	case len(name.Str()) > maxAppName:
+		return merr.New(merr.AppNameTooLarge, "The 'application.name' field must be less then or equal to %d bytes in "+
+			"the client metadata document", maxAppName)
+	}
+	return nil
+}
 
 // app is the name that the client gave itself.
 func (m metadata) app() string {
@@ -23,7 +49,10 @@ func (m metadata) app() string {
 
 // hello announces the primary of a replica set with one member, or a single server.
 func hello(r *request, dst []byte) ([]byte, error) {
-	if m := r.body.Get("client"); m.Kind() == value.Object {
+	if m := r.body.Get("client"); m.IsDefined() {
+		if err := checkMetadata(m); err != nil {
+			return dst, err
+		}
 		r.c.client = bytes.Clone(m.Bytes())
 	}
 	if err := r.awaitTopology(); err != nil {

@@ -159,6 +159,8 @@ const (
 	ConversionFailure          = 241
 	CannotIndexParallelArrays  = 171
 	AmbiguousIndexKeyPattern   = 181
+	AppNameTooLarge            = 184
+	MetadataTooLarge           = 185
 	HashedUnique               = 16764
 	DatabaseDifferCase         = 13297
 )
@@ -191,6 +193,7 @@ var names = map[int32]string{
 	5: "GraphContainsCycle", 161: "IncompatibleCollationVersion", 165: "ViewDepthLimitExceeded",
 	166: "CommandNotSupportedOnView", 167: "OptionNotSupportedOnView", 182: "InvalidViewDefinition",
 	168: "InvalidPipelineOperator", 171: "CannotIndexParallelArrays", 181: "AmbiguousIndexKeyPattern",
+	184: "ClientMetadataAppNameTooLarge", 185: "ClientMetadataDocumentTooLarge",
 	197: "InvalidIndexSpecificationOption", 207: "InvalidUUID", 225: "TransactionTooOld", 238: "NotImplemented",
 	241: "ConversionFailure", 251: "NoSuchTransaction", 256: "TransactionCommitted", 257: "TransactionTooLarge",
 	217: "IncompleteTransactionHistory", 125: "CommandFailed", 262: "ExceededTimeLimit",
