@@ -57,7 +57,22 @@ func (l *loginCount) end(early bool) {
 type effects struct {
 	statements                           [opClasses]int32 // of write commands
 	inserted, updated, deleted, returned int32            // documents
+	modified                             int32            // of the updated ones those that were changed
 	keys, docs                           int64            // index entries and documents that it has read
+}
+
+// since leaves what was done after the command had done so much.
+func (e *effects) since(before *effects) {
+	for class := range e.statements {
+		e.statements[class] -= before.statements[class]
+	}
+	e.inserted -= before.inserted
+	e.updated -= before.updated
+	e.modified -= before.modified
+	e.deleted -= before.deleted
+	e.returned -= before.returned
+	e.keys -= before.keys
+	e.docs -= before.docs
 }
 
 // read adds what sources have read.
@@ -74,6 +89,7 @@ func (e *effects) wrote(class opClass, o *outcome) {
 		return
 	}
 	e.updated += o.matched
+	e.modified += o.modified
 	if o.upserted.IsDefined() {
 		e.inserted++
 	}

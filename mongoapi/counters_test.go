@@ -16,6 +16,7 @@ func TestCounters(t *testing.T) {
 		`{"insert":"c","documents":[{"_id":1},{"_id":4},{"_id":5}],"ordered":false}`, // one exists
 		`{"update":"c","updates":[{"q":{"a":1},"u":{"$set":{"b":1}},"multi":true},` +
 			`{"q":{"_id":9},"u":{"$set":{"b":1}},"upsert":true},{"q":{"_id":10},"u":{"$set":{"b":1}}}]}`,
+		`{"update":"c","updates":[{"q":{"_id":1},"u":{"$nope":1}}]}`,
 		`{"delete":"c","deletes":[{"q":{"_id":5},"limit":1},{"q":{"_id":6},"limit":1}]}`,
 		`{"delete":"none","deletes":[{"q":{},"limit":0}]}`,
 		`{"findAndModify":"c","query":{"_id":4},"remove":true}`,
@@ -35,7 +36,7 @@ func TestCounters(t *testing.T) {
 	now := c.inDatabase("admin", `{"serverStatus":1}`)
 	for path, want := range map[string]int64{
 		"opcounters.insert":                             7, // the repeated command isn't executed
-		"opcounters.update":                             4,
+		"opcounters.update":                             5,
 		"opcounters.delete":                             4,
 		"opcounters.query":                              4,
 		"opcountersRepl.insert":                         0,
@@ -55,7 +56,7 @@ func TestCounters(t *testing.T) {
 		"metrics.cursor.totalOpened":                    1,
 		"metrics.cursor.open.total":                     1,
 		"metrics.cursor.open.pinned":                    0,
-		"asserts.user":                                  3,
+		"asserts.user":                                  4,
 		"asserts.regular":                               0,
 		"transactions.retriedCommandsCount":             1,
 		"transactions.retriedStatementsCount":           1,
@@ -71,7 +72,7 @@ func TestCounters(t *testing.T) {
 			t.Errorf("%s: %d, want %d", path, got, want)
 		}
 	}
-	if n := now.Lookup("opLatencies", "writes", "ops").Int64(); n != 9 {
+	if n := now.Lookup("opLatencies", "writes", "ops").Int64(); n != 10 {
 		t.Errorf("%d writes in opLatencies", n)
 	}
 	less := c.inDatabase("admin", `{"serverStatus":1,"metrics":0,"opcounters":false,"repl":1}`)

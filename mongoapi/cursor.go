@@ -554,7 +554,9 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	_, r.resumable = c.tail.(*streams.Stream)
+	if _, r.resumable = c.tail.(*streams.Stream); len(c.cmd) > 0 {
+		r.origin = c.cmd
+	}
 	if r.timeGiven && !c.awaits {
 		r.s.cursors.give(c, false)
 		return dst, merr.New(merr.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")

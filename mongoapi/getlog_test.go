@@ -3,6 +3,7 @@ package mongoapi
 import (
 	"io"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -45,5 +46,22 @@ func TestGetLog(t *testing.T) {
 	}
 	if code := c.inDatabase("admin", `{"getLog":"none"}`).Lookup("code").Int32(); code != 96 {
 		t.Errorf("a log that isn't there: %d", code)
+	}
+}
+
+// TestCommandLine: getCmdLineOpts has the options that programs look up, under MongoDB's names.
+func TestCommandLine(t *testing.T) {
+	for standalone, set := range map[bool]string{false: "rs1", true: ""} {
+		_, addr := serve(t, Options{SetName: "rs1", Standalone: standalone}, nil)
+		parsed := connect(t, addr).inDatabase("admin", `{"getCmdLineOpts":1}`).Lookup("parsed").Document()
+		if got, _ := parsed.Lookup("replication", "replSetName").StringValueOK(); got != set {
+			t.Errorf("replSetName %q, want %q", got, set)
+		}
+		if got := parsed.Lookup("security", "authorization").StringValue(); got != "disabled" {
+			t.Errorf("authorization %q", got)
+		}
+		if port := parsed.Lookup("net", "port").Int32(); !strings.HasSuffix(addr, ":"+strconv.Itoa(int(port))) {
+			t.Errorf("port %d, want that of %s", port, addr)
+		}
 	}
 }

@@ -61,7 +61,7 @@ func (t *writeTarget) delete(spec value.Value, number int) (o outcome, ends bool
 	if err == nil {
 		st.f, err = filter.Compile(spec.Get("q"), t.filterOptions(t.scope))
 	}
-	return t.execute(st, number, err)
+	return t.execute(opDelete, spec, st, number, err)
 }
 
 func compileDelete(spec value.Value) (statement, error) {

@@ -2,8 +2,7 @@ package mongoapi
 
 import (
 	"context"
-	"os"
-	"runtime"
+	"net"
 	"sort"
 	"strings"
 
@@ -155,9 +154,25 @@ func dataSize(r *request, dst []byte) ([]byte, error) {
 	return bson.AppendInt64(dst, "numObjects", n), nil
 }
 
-func getCmdLineOpts(_ *request, dst []byte) ([]byte, error) {
+// getCmdLineOpts shows how the server was started, by the names of MongoDB's options: what those have in common with
+// the server's own ones.
+func getCmdLineOpts(r *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendStrings(dst, "argv", "orrery", "serve")
 	at, dst := bson.BeginObject(dst, "parsed")
+	if a, ok := r.c.nc.LocalAddr().(*net.TCPAddr); ok {
+		na, b := bson.BeginObject(dst, "net")
+		dst = bson.End(bson.AppendInt32(b, "port", int32(a.Port)), na)
+	}
+	if !r.s.o.Standalone {
+		ra, b := bson.BeginObject(dst, "replication")
+		dst = bson.End(bson.AppendString(b, "replSetName", r.s.o.SetName), ra)
+	}
+	authorization := "disabled"
+	if r.s.o.Auth {
+		authorization = "enabled"
+	}
+	sa, b := bson.BeginObject(dst, "security")
+	dst = bson.End(bson.AppendString(b, "authorization", authorization), sa)
 	return bson.End(dst, at), nil
 }
 
@@ -165,23 +180,6 @@ func getLastRequestStatistics(r *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendString(dst, "CommandName", r.c.last.name)
 	dst = bson.AppendDouble(dst, "RequestCharge", ru.Sum(r.c.last.charge))
 	return bson.AppendInt64(dst, "RequestDurationInMilliSeconds", r.c.last.millis), nil
-}
-
-func hostInfo(r *request, dst []byte) ([]byte, error) {
-	name, _ := os.Hostname()
-	at, dst := bson.BeginObject(dst, "system")
-	dst = bson.AppendDate(dst, "currentTime", r.s.clk.Now().UnixMilli())
-	dst = bson.AppendString(dst, "hostname", name)
-	dst = bson.AppendInt32(dst, "cpuAddrSize", 64)
-	dst = bson.AppendInt32(dst, "numCores", int32(runtime.NumCPU()))
-	dst = bson.AppendString(dst, "cpuArch", runtime.GOARCH)
-	dst = bson.End(dst, at)
-	at, dst = bson.BeginObject(dst, "os")
-	dst = bson.AppendString(dst, "type", strings.ToUpper(runtime.GOOS[:1])+runtime.GOOS[1:])
-	dst = bson.AppendString(dst, "name", runtime.GOOS)
-	dst = bson.End(dst, at)
-	at, dst = bson.BeginObject(dst, "extra")
-	return bson.End(dst, at), nil
 }
 
 // adminOnly are the commands that run against the database admin only.

@@ -122,12 +122,17 @@ func (t *writeTarget) update(spec value.Value, number int) (o outcome, ends bool
 			return o, true, err
 		}
 	}
-	return t.execute(st, number, err)
+	return t.execute(opUpdate, spec, st, number, err)
 }
 
-// execute executes a statement, unless there was an error in it.
-func (t *writeTarget) execute(st statement, number int, err error) (o outcome, ends bool, _ error) {
-	defer func() { t.effects.wrote(st.class(), &o) }()
+// execute executes a statement of a class, unless there was an error in it.
+func (t *writeTarget) execute(class opClass, spec value.Value, st statement, number int, err error) (o outcome,
+	ends bool, _ error) {
+	m := t.markProfile()
+	defer func() {
+		t.effects.wrote(class, &o)
+		t.profileStatement(m, spec, err)
+	}()
 	if err == nil && st.multi && t.retry {
 		err = t.manyRetried(st)
 	}

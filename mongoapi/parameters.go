@@ -8,6 +8,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
+	"github.com/orrerydb/orrery/mongoapi/users"
 )
 
 // parameter is a server parameter.
@@ -18,12 +19,15 @@ type parameter struct {
 
 // parameters are those that getParameter shows.
 var parameters = map[string]parameter{
+	"allowDiskUseByDefault": constant(value.BoolOf(true)),
 	"authenticationMechanisms": {show: func(_ *request, dst []byte, key string) []byte {
 		return bson.AppendStrings(dst, key, "SCRAM-SHA-1", "SCRAM-SHA-256")
 	}},
 	"cursorTimeoutMillis": {show: func(_ *request, dst []byte, key string) []byte {
 		return bson.AppendInt64(dst, key, cursorIdle.Milliseconds())
 	}},
+	"enableFlowControl":                    constant(value.BoolOf(false)), // there is no member that could lag
+	"enableOverrideClusterChainingSetting": constant(value.BoolOf(false)),
 	"enableTestCommands": {show: func(r *request, dst []byte, key string) []byte {
 		return bson.AppendBool(dst, key, r.s.o.TestCommands)
 	}},
@@ -44,6 +48,19 @@ var parameters = map[string]parameter{
 	"maxAcceptableLogicalClockDriftSecs": {show: func(_ *request, dst []byte, key string) []byte {
 		return bson.AppendInt64(dst, key, int64(maxDrift.Seconds()))
 	}},
+	"minSnapshotHistoryWindowInSeconds": constant(value.Int32Of(int32(snapshotLife.Seconds()))),
+	"notablescan":                       constant(value.BoolOf(false)),
+	"quiet":                             constant(value.BoolOf(false)),
+	"requireApiVersion":                 constant(value.BoolOf(false)),
+	"scramIterationCount":               constant(value.Int32Of(users.IterationsSHA1)),
+	"scramSHA256IterationCount":         constant(value.Int32Of(users.IterationsSHA256)),
+	"transactionLifetimeLimitSeconds":   constant(value.Int32Of(int32(transactionLife.Seconds()))),
+	"ttlMonitorEnabled":                 constant(value.BoolOf(true)),
+}
+
+// constant is a parameter that has the same value in every server.
+func constant(v value.Value) parameter {
+	return parameter{show: func(_ *request, dst []byte, key string) []byte { return value.AppendElement(dst, key, v) }}
 }
 
 // getParameter shows the parameters that the command names, or all of them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
@@ -170,9 +171,9 @@ var profiled = map[string]string{"find": "query", "insert": "insert", "update": 
 	"getMore": "getmore"}
 
 // profile writes a document about a command that has ended, if its database is profiled. Commands that contain a
-// password, or that anybody may send, are left out.
+// password, or that anybody may send, are left out, and those whose statements have documents of their own.
 func (r *request) profile(reply []byte, failure error) {
-	if def, ok := commands[r.name]; !ok || def.open || def.users {
+	if def, ok := commands[r.name]; !ok || def.open || def.users || r.profiled {
 		return
 	}
 	p := &r.s.profiles
@@ -198,6 +199,47 @@ func (r *request) profile(reply []byte, failure error) {
 	}
 }
 
+// profileMark is what a command had done when one of its statements began. The zero mark is that of no profiler.
+type profileMark struct {
+	start   time.Time
+	effects effects
+	charge  float64
+}
+
+// markProfile returns the mark of a statement of an update or delete that begins now.
+func (r *request) markProfile() (m profileMark) {
+	if r.s.profiles.on.Load() == 0 || r.name != "update" && r.name != "delete" {
+		return m
+	}
+	return profileMark{r.s.clk.Now(), r.effects, r.charge}
+}
+
+// profileStatement writes the document about a statement that has ended: each of a command's updates and deletes has
+// its own, which shows the statement in place of the command.
+func (r *request) profileStatement(m profileMark, spec value.Value, failure error) {
+	if m.start.IsZero() {
+		return
+	}
+	if r.env != nil {
+		r.effects.read(r.env.Run.TakeRead())
+	}
+	one := *r
+	one.start, one.charge, one.statement, one.seqs, one.profiled = m.start, r.charge-m.charge, spec, nil, false
+	one.effects.since(&m.effects)
+	at, b := bson.Begin(nil) // the command as explain takes it
+	b = bson.AppendString(b, r.name, r.arg.Str())
+	list, b := bson.BeginArray(b, statementsOf[r.name])
+	b = bson.End(bson.AppendDocument(b, "0", spec.Bytes()), list)
+	b = value.AppendElement(b, "let", args.Given(r.body, "let"))
+	b = value.AppendElement(b, "comment", r.body.Get("comment"))
+	one.body = value.ObjectOf(bson.End(b, at))
+	one.profile(nil, failure)
+	r.profiled = true
+}
+
+// statementsOf are the arguments with the statements of the commands whose statements are profiled.
+var statementsOf = map[string]string{"update": "updates", "delete": "deletes"}
+
 // profileEntry is the document about a command that took so many milliseconds.
 func (r *request) profileEntry(took int64, reply []byte, failure error) value.Value {
 	ns := r.db
@@ -215,16 +257,22 @@ func (r *request) profileEntry(took int64, reply []byte, failure error) value.Va
 	b = bson.AppendString(b, "op", op)
 	b = bson.AppendString(b, "ns", ns)
 	ca, b := bson.BeginObject(b, "command")
-	if body := r.body.Bytes(); len(body) <= profileCommand {
-		b = append(b, body[4:len(body)-1]...)
-	} else {
+	switch body := r.body.Bytes(); {
+	case len(body) > profileCommand:
 		b = bson.AppendString(b, r.name, r.arg.Str())
 		b = bson.AppendString(b, "$truncated", "the command has more than 16 KiB")
+	case r.statement.IsDefined():
+		b = r.appendStatement(b)
+	default:
+		b = append(b, body[4:len(body)-1]...)
 	}
 	b = bson.End(b, ca)
+	b = r.appendCursor(b, reply, failure)
 	b = r.appendFound(b)
 	b = bson.AppendDouble(b, "requestCharge", r.charge)
-	b = bson.AppendInt32(b, "responseLength", int32(len(reply)))
+	if reply != nil {
+		b = bson.AppendInt32(b, "responseLength", int32(len(reply)))
+	}
 	b = bson.AppendString(b, "protocol", "op_msg")
 	b = bson.AppendInt64(b, "millis", took)
 	if failure != nil {
@@ -241,29 +289,80 @@ func (r *request) profileEntry(took int64, reply []byte, failure error) value.Va
 	return value.ObjectOf(bson.End(b, at))
 }
 
+// appendStatement appends the statement with its flags, also those that aren't given.
+func (r *request) appendStatement(b []byte) []byte {
+	for it := r.statement.Iter(); it.Next(); {
+		if key := string(it.Key()); key != "multi" && key != "upsert" {
+			b = value.AppendElement(b, key, it.Value())
+		}
+	}
+	if r.name == "update" {
+		b = bson.AppendBool(b, "multi", args.Flag(r.statement, "multi", false))
+		b = bson.AppendBool(b, "upsert", args.Flag(r.statement, "upsert", false))
+	}
+	return value.AppendElement(b, "comment", r.body.Get("comment"))
+}
+
+// appendCursor appends the cursor that a command has left open or has read, and the command that opened it.
+func (r *request) appendCursor(b, reply []byte, failure error) []byte {
+	var id, left value.Value
+	if reply != nil && failure == nil {
+		left = value.ObjectOf(reply).Get("cursor").Get("id")
+	}
+	switch {
+	case r.name == "getMore":
+		id = r.arg
+	case left.Int() != 0:
+		id = left
+	}
+	switch {
+	case r.origin == nil:
+	case len(r.origin) > profileCommand:
+		at, o := bson.BeginObject(b, "originatingCommand")
+		b = bson.End(bson.AppendString(o, "$truncated", "the command has more than 16 KiB"), at)
+	default:
+		b = bson.AppendDocument(b, "originatingCommand", r.origin)
+	}
+	b = value.AppendElement(b, "cursorid", id)
+	if left.IsNumber() && left.Int() == 0 {
+		b = bson.AppendBool(b, "cursorExhausted", true)
+	}
+	return b
+}
+
 // appendFound appends how the documents of a command were found, and what became of them.
 func (r *request) appendFound(b []byte) []byte {
 	e := &r.effects
 	b = bson.AppendInt64(b, "keysExamined", e.keys)
 	b = bson.AppendInt64(b, "docsExamined", e.docs)
-	switch classOf(r.name) {
+	class := classOf(r.name)
+	if e.statements[opDelete] > 0 { // a findAndModify that removes
+		class = opDelete
+	}
+	switch class {
 	case opQuery, opGetMore:
 		b = bson.AppendInt64(b, "nreturned", int64(e.returned))
 	case opInsert:
 		b = bson.AppendInt64(b, "ninserted", int64(e.inserted))
 	case opUpdate:
 		b = bson.AppendInt64(b, "nMatched", int64(e.updated))
+		b = bson.AppendInt64(b, "nModified", int64(e.modified))
 		b = bson.AppendInt64(b, "nUpserted", int64(e.inserted))
 	case opDelete:
 		b = bson.AppendInt64(b, "ndeleted", int64(e.deleted))
 	}
-	if !explains[r.name] {
+	read := r.body // the command that tells how documents are found
+	if r.name == "getMore" {
+		read = value.ObjectOf(r.origin)
+	}
+	first := read.Iter()
+	if r.name == "getMore" && r.origin == nil || !first.Next() || !explains[string(first.Key())] {
 		return b
 	}
 	again := *r
 	again.ctx, again.env = context.WithoutCancel(r.ctx), nil // its time may be up
 	defer again.endRun()
-	x, err := again.explained(r.body)
+	x, err := again.explained(read)
 	if err != nil {
 		return b
 	}

@@ -34,3 +34,38 @@ func TestProfileIsBounded(t *testing.T) {
 		t.Error("a database is still profiled")
 	}
 }
+
+// TestProfileOfGetMore: the document of a getMore has the cursor, the command that opened it and that command's plan.
+func TestProfileOfGetMore(t *testing.T) {
+	_, addr := serve(t, Options{}, nil)
+	c := connect(t, addr)
+	c.ask(bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "a", Value: 1}},
+		bson.D{{Key: "a", Value: 1}}, bson.D{{Key: "a", Value: 1}}}}})
+	c.ask(bson.D{{Key: "profile", Value: 2}})
+	raw, _ := c.ask(bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "a", Value: 1}}},
+		{Key: "batchSize", Value: 1}})
+	id := raw.Lookup("cursor", "id").AsInt64()
+	for _, batch := range []int{1, 5} {
+		c.ask(bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "c"}, {Key: "batchSize", Value: batch}})
+	}
+	c.ask(bson.D{{Key: "profile", Value: 0}})
+	raw, _ = c.ask(bson.D{{Key: "find", Value: profileCollection},
+		{Key: "filter", Value: bson.D{{Key: "ns", Value: "db.c"}}}})
+	docs, err := raw.Lookup("cursor", "firstBatch").Array().Values()
+	if err != nil || len(docs) != 3 {
+		t.Fatalf("%d documents, %v", len(docs), err)
+	}
+	for i, d := range docs {
+		d := d.Document()
+		if got := d.Lookup("cursorid").AsInt64(); got != id {
+			t.Errorf("document %d: cursorid %d, want %d", i, got, id)
+		}
+		if _, err := d.LookupErr("cursorExhausted"); (err == nil) != (i == 2) {
+			t.Errorf("document %d: %v", i, d)
+		}
+		_, err := d.LookupErr("originatingCommand", "filter", "a")
+		if (err == nil) != (i > 0) || d.Lookup("planSummary").StringValue() != "IXSCAN { a: 1 }" {
+			t.Errorf("document %d: %v", i, d)
+		}
+	}
+}

@@ -76,8 +76,11 @@ type request struct {
 	unmet     *merr.Error // a write concern that can't be satisfied
 	failed    int32       // code of the first failed statement in a command that succeeds
 	failure   *failpoint.Failure
-	logged    bool // its fault is already logged
-	raised    bool // it is the command profile, and its database wasn't profiled when it began
+	logged    bool        // its fault is already logged
+	raised    bool        // it is the command profile, and its database wasn't profiled when it began
+	profiled  bool        // its statements were profiled
+	origin    []byte      // the command that opened the cursor of a getMore; nil = it isn't known
+	statement value.Value // for the profiler: the statement that it stands for
 }
 
 // statistics are the reply of getLastRequestStatistics.

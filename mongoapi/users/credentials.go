@@ -20,8 +20,8 @@ const (
 
 // The iteration counts of MongoDB. Drivers refuse fewer than 4096.
 const (
-	itersSHA1   = 10000
-	itersSHA256 = 15000
+	IterationsSHA1   = 10000
+	IterationsSHA256 = 15000
 )
 
 // SaltSize is the length of a salt in bytes. SCRAM-SHA-1 uses the first saltSHA1 of them.
@@ -34,9 +34,9 @@ const (
 // salt has SaltSize bytes.
 func Derive(mechanism, user, password string, digested bool, salt []byte) (c scram.StoredCredentials, err error) {
 	var cl *scram.Client
-	iters := itersSHA256
+	iters := IterationsSHA256
 	if mechanism == MechSHA1 {
-		iters, salt = itersSHA1, salt[:saltSHA1]
+		iters, salt = IterationsSHA1, salt[:saltSHA1]
 		if !digested {
 			digest := md5.Sum([]byte(user + ":mongo:" + password))
 			password = hex.EncodeToString(digest[:])
