@@ -38,6 +38,10 @@ func TestScripts(t *testing.T) {
 			t.Errorf("%s: got %s %v, want %s", script, got, err, want)
 		}
 	}
+	if got := texts(must(t, c, "[x + x, 100 - x, n + x]", map[string]any{"x": 2, "n": "a"})); len(got) != 3 ||
+		got[0] != "4" || got[1] != "98" || got[2] != "a2" {
+		t.Errorf("sums of bindings: %v", got)
+	}
 }
 
 // The examples of the service's documentation, run like by one of its applications.

@@ -13,7 +13,7 @@ func (p *parser) argument() (any, error) {
 		return nil, err
 	}
 	defer p.leave()
-	v, err := p.operand()
+	v, err := p.sum()
 	if err != nil {
 		return nil, err
 	}

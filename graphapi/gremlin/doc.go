@@ -45,7 +45,7 @@ type Script struct {
 // the variable Assign.
 type Stmt struct {
 	Assign    string
-	Expr      any // *gvalue.Bytecode, *SubQuery, Var, or a literal
+	Expr      any // *gvalue.Bytecode, *SubQuery, *Arith, Var, or a literal
 	Line, Col int
 }
 

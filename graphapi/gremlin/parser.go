@@ -185,59 +185,16 @@ func assignmentOf(expr any) assignment {
 	return isValue
 }
 
-// expression reads the right side of a statement: a traversal from g, any argument, or simple arithmetic on numbers
-// (clients test a connection with 1+1).
+// expression reads the right side of a statement: a traversal from g, or any argument.
 func (p *parser) expression() (any, error) {
-	left, err := p.argument()
+	v, err := p.argument()
 	if err != nil {
 		return nil, err
 	}
-	for p.is("+") || p.is("-") || p.is("*") || p.is("/") {
-		op := p.next()
-		right, err := p.argument()
-		if err != nil {
-			return nil, err
-		}
-		if left, err = arithmetic(op, left, right); err != nil {
-			return nil, err
-		}
-	}
-	if b, ok := left.(*gvalue.Bytecode); ok && len(b.Steps) == 0 && len(b.Source) == 0 {
+	if b, ok := v.(*gvalue.Bytecode); ok && len(b.Steps) == 0 && len(b.Source) == 0 {
 		return "graphtraversalsource[orrery]", nil
 	}
-	return left, nil
-}
-
-// arithmetic adds, subtracts or multiplies two integer literals, or joins two strings.
-func arithmetic(op *token, a, b any) (any, error) {
-	if x, ok := a.(string); ok && op.text == "+" {
-		if y, ok := b.(string); ok {
-			return x + y, nil
-		}
-	}
-	x, okx := smallInt(a)
-	y, oky := smallInt(b)
-	if !okx || !oky || op.text == "/" {
-		return nil, unsupportedAt(op, "Arithmetic on these operands is not supported")
-	}
-	var r int64
-	switch op.text {
-	case "+":
-		r = x + y
-	case "-":
-		r = x - y
-	default:
-		r = x * y
-	}
-	if r == int64(int32(r)) {
-		return int32(r), nil
-	}
-	return r, nil
-}
-
-func smallInt(v any) (int64, bool) {
-	i, ok := v.(int32)
-	return int64(i), ok
+	return v, nil
 }
 
 // rootTraversal reads the text after the traversal source g: modulators, steps and optionally a terminal method.

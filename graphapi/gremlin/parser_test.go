@@ -31,6 +31,12 @@ func value(v any) string {
 		return "now"
 	case NewUUID:
 		return "uuid"
+	case *Arith:
+		t := "(" + value(x.Terms[0])
+		for i, op := range x.Ops {
+			t += " " + string(op) + " " + value(x.Terms[i+1])
+		}
+		return t + ")"
 	case *SubQuery:
 		return "<" + value(x.Code) + " " + x.Name + ">"
 	case *gvalue.Bytecode:
@@ -98,6 +104,12 @@ func TestParse(t *testing.T) {
 			".withStrategies(SubgraphStrategy{vertices=[hasLabel(x)]}, ReadOnlyStrategy{}).V()"},
 		{"g.addV().property(single, 'a', Cardinality.list('b'))", ".addV().property(Cardinality.single, 'a', list(b))"},
 		{"g.mergeV([(T.label): 'p', name: x, \"k\": [1, 2]])", ".mergeV([T.label: 'p', 'name': $x, 'k': [1, 2]])"},
+		{"1 + 2 * x - 'a'", "(1 + (2 * $x) - 'a')"},
+		{"(1 - 2)*-3/x", "((1 - 2) * -3 / $x)"},
+		{"g.V().limit(x - 1).skip(2*\n3)", ".V().limit(($x - 1)).skip((2 * 3))"},
+		{"a = x + 1; g.inject([a, a\n+ a], g.V(1).next() + 1)",
+			"a = ($x + 1); .inject([$a, ($a + $a)], (<.V(1) next> + 1))"},
+		{"x\n-1", "$x; -1"}, // a line break ends a statement
 		{"g.inject(datetime(), UUID())", ".inject(now, uuid)"},
 		{"g.V('a',).property('k', [1,] , ).where(within('b',))", ".V('a').property('k', [1]).where(within('b'))"},
 		{"g.inject([1..3], [[1..2]], [1, 2..3])", ".inject([1, 2, 3], [[1, 2]], [1, [2, 3]])"},

@@ -66,6 +66,9 @@ func (c *compiler) resolveArg(a any) (any, bool, error) {
 	case *gremlin.SubQuery:
 		val, err := c.subQuery(v)
 		return val, true, err
+	case *gremlin.Arith:
+		val, err := c.arithmetic(v)
+		return val, true, err
 	case *gvalue.Binding:
 		val, _, err := c.resolveArg(v.Value)
 		return val, true, err
