@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"cmp"
 	"os"
 	"runtime"
 	"strings"
@@ -21,14 +22,12 @@ type machine struct {
 // cpuArchs are MongoDB's names of architectures that have other ones in Go.
 var cpuArchs = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 
+func cpuArch() string { return cmp.Or(cpuArchs[runtime.GOARCH], runtime.GOARCH) }
+
 // hostInfo tells about the machine.
 func hostInfo(r *request, dst []byte) ([]byte, error) {
 	m := thisMachine()
 	host, _ := os.Hostname()
-	arch := cpuArchs[runtime.GOARCH]
-	if arch == "" {
-		arch = runtime.GOARCH
-	}
 	at, dst := bson.BeginObject(dst, "system")
 	dst = bson.AppendDate(dst, "currentTime", r.s.clk.Now().UnixMilli())
 	dst = bson.AppendString(dst, "hostname", host)
@@ -38,7 +37,7 @@ func hostInfo(r *request, dst []byte) ([]byte, error) {
 		dst = bson.AppendInt64(dst, "memLimitMB", m.limit>>20)
 	}
 	dst = bson.AppendInt32(dst, "numCores", int32(runtime.NumCPU()))
-	dst = bson.AppendString(dst, "cpuArch", arch)
+	dst = bson.AppendString(dst, "cpuArch", cpuArch())
 	if m.nodes > 0 {
 		dst = bson.AppendBool(dst, "numaEnabled", m.nodes > 1)
 		dst = bson.AppendInt32(dst, "numNumaNodes", m.nodes)

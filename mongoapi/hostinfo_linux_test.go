@@ -1,9 +1,6 @@
 package mongoapi
 
-import (
-	"runtime"
-	"testing"
-)
+import "testing"
 
 // TestHostInfo: monitors divide memory and files by what hostInfo says that there is.
 func TestHostInfo(t *testing.T) {
@@ -21,8 +18,5 @@ func TestHostInfo(t *testing.T) {
 	}
 	if now.Lookup("system", "numNumaNodes").Int32() < 1 {
 		t.Error(now)
-	}
-	if arch := now.Lookup("system", "cpuArch").StringValue(); arch == runtime.GOARCH && arch[3:] == "64" {
-		t.Errorf("the architecture %s has another name in MongoDB", arch)
 	}
 }

@@ -2,6 +2,7 @@ package mongoapi
 
 import (
 	"bytes"
+	"runtime"
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
@@ -109,6 +110,11 @@ func buildInfo(r *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendString(dst, "javascriptEngine", "none")
 	dst = bson.AppendString(dst, "sysInfo", "deprecated")
 	dst = r.s.release.appendNumbers(dst, "versionArray")
+	at, dst := bson.BeginObject(dst, "buildEnvironment")
+	for _, name := range []string{"distarch", "target_arch"} {
+		dst = bson.AppendString(dst, name, cpuArch())
+	}
+	dst = bson.End(bson.AppendString(dst, "target_os", runtime.GOOS), at)
 	dst = bson.AppendInt32(dst, "bits", 64)
 	dst = bson.AppendBool(dst, "debug", false)
 	dst = bson.AppendInt32(dst, "maxBsonObjectSize", wire.MaxDocument)

@@ -74,15 +74,20 @@ func replSetGetStatus(r *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendDate(dst, "date", r.start.UnixMilli())
 	dst = bson.AppendInt32(dst, "myState", 1)
 	dst = bson.AppendInt64(dst, "term", term)
+	dst = appendNoSource(dst)
 	dst = bson.AppendInt64(dst, "heartbeatIntervalMillis", 2000)
 	dst = bson.AppendInt32(dst, "majorityVoteCount", 1)
 	dst = bson.AppendInt32(dst, "writeMajorityCount", 1)
 	dst = bson.AppendInt32(dst, "votingMembersCount", 1)
 	dst = bson.AppendInt32(dst, "writableVotingMembersCount", 1)
 	oa, dst := bson.BeginObject(dst, "optimes")
-	dst = r.appendOpTime(dst, "lastCommittedOpTime")
-	dst = r.appendOpTime(dst, "appliedOpTime")
-	dst = r.appendOpTime(dst, "durableOpTime")
+	for _, name := range []string{"lastCommittedOpTime", "readConcernMajorityOpTime", "appliedOpTime",
+		"durableOpTime"} {
+		dst = r.appendOpTime(dst, name)
+	}
+	for _, name := range []string{"lastCommittedWallTime", "lastAppliedWallTime", "lastDurableWallTime"} {
+		dst = bson.AppendDate(dst, name, r.start.UnixMilli())
+	}
 	dst = bson.End(dst, oa)
 	at, dst := bson.BeginArray(dst, "members")
 	ma, dst := bson.BeginObject(dst, "0")
@@ -93,11 +98,24 @@ func replSetGetStatus(r *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendString(dst, "stateStr", "PRIMARY")
 	dst = bson.AppendInt64(dst, "uptime", int64(r.start.Sub(r.s.began).Seconds()))
 	dst = r.appendOpTime(dst, "optime")
-	dst = bson.AppendDate(dst, "optimeDate", r.start.UnixMilli())
+	for _, name := range []string{"optimeDate", "lastAppliedWallTime", "lastDurableWallTime"} {
+		dst = bson.AppendDate(dst, name, r.start.UnixMilli())
+	}
+	dst = appendNoSource(dst)
+	dst = bson.AppendString(dst, "infoMessage", "")
+	began := r.s.began // it was elected when it began
+	dst = value.AppendElement(dst, "electionTime", value.TimestampOf(uint64(began.Unix())<<32|1))
+	dst = bson.AppendDate(dst, "electionDate", began.Unix()*1000)
 	dst = bson.AppendInt32(dst, "configVersion", 1)
 	dst = bson.AppendInt32(dst, "configTerm", term)
 	dst = bson.AppendBool(dst, "self", true)
+	dst = bson.AppendString(dst, "lastHeartbeatMessage", "")
 	return bson.End(bson.End(dst, ma), at), nil
+}
+
+// appendNoSource says that a member replicates from no other one.
+func appendNoSource(dst []byte) []byte {
+	return bson.AppendInt32(bson.AppendString(dst, "syncSourceHost", ""), "syncSourceId", -1)
 }
 
 func replSetGetConfig(r *request, dst []byte) ([]byte, error) {
@@ -128,7 +146,27 @@ func (r *request) appendConfig(dst []byte) []byte {
 	dst = bson.End(bson.End(dst, ma), la)
 	dst = bson.AppendInt64(dst, "protocolVersion", 1)
 	dst = bson.AppendBool(dst, "writeConcernMajorityJournalDefault", true)
-	return bson.End(dst, at)
+	return bson.End(appendSettings(dst), at)
+}
+
+// setSettings are the set's settings: MongoDB's defaults. There are no other members that they would matter for.
+var setSettings = []struct {
+	name string
+	n    int32
+}{{"heartbeatIntervalMillis", 2000}, {"heartbeatTimeoutSecs", 10}, {"electionTimeoutMillis", 10000},
+	{"catchUpTimeoutMillis", -1}, {"catchUpTakeoverDelayMillis", 30000}}
+
+func appendSettings(dst []byte) []byte {
+	at, dst := bson.BeginObject(dst, "settings")
+	dst = bson.AppendBool(dst, "chainingAllowed", true)
+	for _, s := range setSettings {
+		dst = bson.AppendInt32(dst, s.name, s.n)
+	}
+	ma, dst := bson.BeginObject(dst, "getLastErrorModes")
+	dst = bson.End(dst, ma)
+	da, dst := bson.BeginObject(dst, "getLastErrorDefaults")
+	dst = bson.AppendInt32(bson.AppendInt32(dst, "w", 1), "wtimeout", 0)
+	return bson.End(bson.End(dst, da), at)
 }
 
 // configName is the collection of the database local with the set's configuration, which programs read. It is a view of

@@ -89,7 +89,8 @@ func command1(t *testing.T, text string) bson.D {
 
 // untold are the fields of replies that differ from run to run.
 var untold = map[string]bool{"operationTime": true, "lastWrite": true, "$clusterTime": true, "localTime": true,
-	"connectionId": true, "localUpdateWallClockTime": true, "updateWallClockTime": true, "updateOpTime": true,
+	"buildEnvironment": true,
+	"connectionId":     true, "localUpdateWallClockTime": true, "updateWallClockTime": true, "updateOpTime": true,
 	"date": true, "host": true, "timeMillis": true, "topologyVersion": true}
 
 // userID is the identifier of a user, which is random.

@@ -74,7 +74,8 @@ func always(ps ...Privilege) func(string) []Privilege { return func(string) []Pr
 
 var (
 	monitor = []Privilege{cluster(monitorActions...), on("", "", monitorDBActions), on("", "system.profile",
-		[]string{"find"}), on("config", "", readActions), on("local", "", readActions)}
+		[]string{"find"}), on("config", "", readActions), on("local", "", readActions),
+		on("local", "system.replset", []string{"find"})}
 	host    = []Privilege{cluster(hostActions...), on("", "", []string{"killCursors"})}
 	manager = []Privilege{cluster(managerActions...), on("", "", managerDBActions),
 		on("config", "", readWriteActions), on("local", "", readWriteActions)}
