@@ -111,9 +111,15 @@ func TestExplainOthers(t *testing.T) {
 		returned int64
 		docs     int64
 	}{
-		`{"aggregate":"c","pipeline":[{"$match":{"a":3}},{"$count":"n"}],"cursor":{}}`: {"FETCH IXSCAN", 20, 20},
-		`{"aggregate":"c","pipeline":[{"$match":{"a":3}},{"$limit":7}],"cursor":{}}`:   {"LIMIT FETCH IXSCAN", 7, 7},
-		`{"aggregate":"c","pipeline":[],"cursor":{}}`:                                  {"COLLSCAN", 100, 100},
+		`{"aggregate":"c","pipeline":[{"$match":{"a":3}},{"$count":"n"}],"cursor":{}}`: {
+			"PROJECTION_COVERED IXSCAN", 20, 0},
+		`{"aggregate":"c","pipeline":[{"$match":{"a":{"$gt":0}}},{"$group":{"_id":"$a"}}],"cursor":{}}`: {
+			"PROJECTION_COVERED IXSCAN", 80, 0},
+		`{"aggregate":"c","pipeline":[{"$group":{"_id":"$a"}}],"cursor":{}}`: {"COLLSCAN", 100, 100},
+		`{"aggregate":"c","pipeline":[{"$match":{"a":3}},{"$skip":2},{"$limit":7}],"cursor":{}}`: {
+			"LIMIT FETCH IXSCAN", 9, 9},
+		`{"aggregate":"c","pipeline":[{"$match":{"a":3}},{"$limit":7}],"cursor":{}}`: {"LIMIT FETCH IXSCAN", 7, 7},
+		`{"aggregate":"c","pipeline":[],"cursor":{}}`:                                {"COLLSCAN", 100, 100},
 		// the condition that a $lookup with variables has on its collection
 		`{"aggregate":"c","pipeline":[{"$match":{"$expr":{"$and":[{"$eq":[3,"$a"]}]}}}],"cursor":{}}`: {
 			"FETCH IXSCAN", 20, 20},

@@ -213,18 +213,31 @@ func (h *host) find(k *coll, q agg.Lead, e *expr.Env) (agg.Iter, error) {
 	if k == nil {
 		return agg.NewSlice(nil), nil
 	}
-	shown := exec.Creation
-	switch {
-	case k == h.k && h.natural != exec.AnyOrder:
-		shown = h.natural
-	case q.Unseen:
-		shown = exec.AnyOrder
+	natural := exec.AnyOrder
+	if k == h.k {
+		natural = h.natural
 	}
-	src := newSource(k, q.Filter, q.Sort, shown, q.Skip, q.Limit, e)
-	if q.Needs != nil {
-		src.q.Needs, src.q.Whole = q.Needs, k.inOneIndex(q.Needs)
-	}
+	src := newSource(k, q.Filter, q.Sort, leadOrder(q, natural), q.Skip, q.Limit, e)
+	k.coverLead(src.q, q)
 	return h.add(src), nil
+}
+
+// leadOrder returns the order without a sort in which the documents of a pipeline are read.
+func leadOrder(q agg.Lead, natural exec.Shown) exec.Shown {
+	switch {
+	case natural != exec.AnyOrder:
+		return natural
+	case q.Unseen:
+		return exec.AnyOrder
+	}
+	return exec.Creation
+}
+
+// coverLead tells the core which paths a pipeline reads.
+func (k *coll) coverLead(to *exec.Query, q agg.Lead) {
+	if q.Needs != nil {
+		to.Needs, to.Whole = q.Needs, k.inOneIndex(q.Needs)
+	}
 }
 
 // Find implements agg.Host.

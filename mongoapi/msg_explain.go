@@ -125,8 +125,16 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 		if first := cmd.Get("pipeline").At(0).Get("$match"); first.Kind() == value.Object {
 			x.query = first
 		}
-		if x.f, x.o, x.limit = p.Lead.Filter, p.Lead.Sort, p.Lead.Limit; p.CountOnly != nil {
+		x.f, x.o, x.limit = p.Lead.Filter, p.Lead.Sort, p.Lead.Limit
+		if x.limit > 0 {
+			x.limit += p.Lead.Skip
+		}
+		switch {
+		case p.CountOnly != nil:
 			x.cover = func(q *exec.Query) { coverCount(q, x.f) }
+		case k != nil:
+			x.shown = leadOrder(p.Lead, naturalOrder(exec.AnyOrder, args.Given(cmd, "hint")))
+			x.cover = func(q *exec.Query) { k.coverLead(q, p.Lead) }
 		}
 		if x.near = p.Lead.Nearest; x.near != nil {
 			x.above = vectorStage
