@@ -32,6 +32,8 @@ type coll struct {
 	byID bool       // the partition key is the `_id`
 	opts []byte     // the options that it was created with; nil: none
 
+	uses *indexUses // nil: they aren't counted
+
 	stable bool // the command keeps to the Stable API
 
 	valid     *validator // once validated is set
@@ -66,6 +68,7 @@ func (r *request) lookUp(db, name string) (*coll, error) {
 		return nil, err
 	}
 	k := newColl(c)
+	k.uses = r.s.uses.of(k.Num())
 	k.stable = r.api.strict == apiTrue
 	switch {
 	case r.multi != nil:

@@ -235,6 +235,7 @@ func (r *request) openFind(k *coll, f *filter.Filter, o order.Order, a findArgs,
 	}
 	it, err := k.Read(r.ctx, pk, id)
 	r.chargeRead(it)
+	k.uses.point()
 	if status.Is(err, status.NotFound) || a.skip > 0 {
 		return agg.NewSlice(nil), nil
 	}
@@ -281,6 +282,7 @@ func (r *request) findPoint(dst []byte, k *coll, id value.Value) ([]byte, error)
 		return dst, err
 	}
 	r.chargeRead(it)
+	k.uses.point()
 	if err == nil {
 		if err := r.c.room(r.ctx, len(dst)+len(it.Doc), true); err != nil {
 			return dst, err

@@ -245,6 +245,7 @@ func (r *request) apply(k *coll, st statement, want bool) (outcome, error) {
 func (r *request) applyOne(k *coll, st statement, want bool) (o outcome, again bool, err error) {
 	pk, id, ok := k.point(st.f)
 	if ok {
+		k.uses.point()
 		return r.change(k, pk, id, st, want, true)
 	}
 	src := newSource(k, st.f, st.sort, st.shown, 0, 1, r.exprEnv())

@@ -87,6 +87,7 @@ type Options struct {
 type Server struct {
 	tops      tops
 	counters  counters
+	uses      allUses
 	eng       *core.Engine
 	users     users.Store
 	o         Options

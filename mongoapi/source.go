@@ -15,21 +15,22 @@ import (
 // source reads the documents of a query in pieces. park releases everything in the store and keeps only a continuation,
 // so an idle cursor costs nothing. It implements agg.Iter.
 type source struct {
-	run    *expr.Run
-	k      *coll
-	q      *exec.Query
-	rows   *exec.Rows
-	skip   int64
-	left   int64 // documents still to be returned; -1 = all
-	done   bool
-	token  string // the continuation, taken when the cursor began to rest
-	rested bool   // nothing was read since rest
-	paused bool   // gives nothing, so that the stages behind it return what they still have
-	charge float64
-	keys   int                                      // that rows has read, as counted so far, and
-	docs   int                                      // documents
-	shape  func(it *core.Item) (value.Value, error) // what is returned of an item; nil: its document
-	err    error                                    // why the query can't run
+	run     *expr.Run
+	k       *coll
+	q       *exec.Query
+	rows    *exec.Rows
+	skip    int64
+	left    int64 // documents still to be returned; -1 = all
+	done    bool
+	token   string // the continuation, taken when the cursor began to rest
+	rested  bool   // nothing was read since rest
+	paused  bool   // gives nothing, so that the stages behind it return what they still have
+	charge  float64
+	keys    int                                      // that rows has read, as counted so far, and
+	docs    int                                      // documents
+	counted bool                                     // its use of indexes
+	shape   func(it *core.Item) (value.Value, error) // what is returned of an item; nil: its document
+	err     error                                    // why the query can't run
 }
 
 // newSource makes the source of a find: filter, sort, skip and limit (0: none). shown is the order without a sort.
@@ -214,6 +215,10 @@ func (s *source) tally() {
 	st := s.rows.Stats()
 	s.run.Read(st.Entries-s.keys, st.Items-s.docs)
 	s.keys, s.docs = st.Entries, st.Items
+	if !s.counted {
+		s.counted = true
+		s.k.uses.query(st.Tree)
+	}
 }
 
 var _ agg.Iter = (*source)(nil)

@@ -60,19 +60,21 @@ func (h *host) CollStats(spec value.Value) ([]value.Value, error) {
 	return []value.Value{value.ObjectOf(bson.End(b, at))}, nil
 }
 
-// IndexStats implements agg.Host. Uses of indexes aren't counted: ops is 0.
+// IndexStats implements agg.Host.
 func (h *host) IndexStats() ([]value.Value, error) {
 	if h.k == nil {
 		return nil, nil
 	}
 	var out []value.Value
-	for _, s := range append([]value.Value{indexes.OnID()}, h.k.indexSpecs()...) {
+	all := append([]value.Value{indexes.OnID()}, h.k.indexSpecs()...)
+	uses := h.r.s.uses.of(h.k.Num())
+	for _, s := range all {
 		at, b := bson.Begin(nil)
 		b = value.AppendElement(b, "name", s.Get("name"))
 		b = value.AppendElement(b, "key", s.Get("key"))
 		b = bson.AppendString(b, "host", h.r.c.nc.LocalAddr().String())
 		aa, b := bson.BeginObject(b, "accesses")
-		b = bson.AppendInt64(b, "ops", 0)
+		b = bson.AppendInt64(b, "ops", uses.count(s, all))
 		b = bson.AppendDate(b, "since", h.r.s.began.UnixMilli())
 		b = bson.End(b, aa)
 		b = value.AppendElement(b, "spec", s)

@@ -178,7 +178,7 @@ func (s *writer) scan(dst []byte, n *plan.Node) []byte {
 	if s.ran {
 		dst = bson.AppendInt64(dst, "keysExamined", given)
 	}
-	names, descends := columnsOf(n.Leaf)
+	names, descends := Columns(n.Leaf)
 	at, dst := bson.BeginObject(dst, "keyPattern")
 	var index []string
 	for i, name := range names {
@@ -231,8 +231,8 @@ func direction(backward bool) string {
 	return "forward"
 }
 
-// columnsOf returns the paths of a leaf's index as MongoDB writes them, and which descend.
-func columnsOf(l *access.Pred) (names []string, descends []bool) {
+// Columns returns the paths of a leaf's index as MongoDB writes them, and which descend.
+func Columns(l *access.Pred) (names []string, descends []bool) {
 	if l.Comp == nil && l.Path.Segs[0] == core.WordsPath {
 		return []string{"_fts"}, []bool{false}
 	}
