@@ -29,6 +29,7 @@ type conn struct {
 	user   string
 	who    *users.Principal // the user; nil: the account, or nobody
 	client metadata         // what the client says about itself
+	did    effects          // of the command that runs
 	sasl   *conversation
 	last   statistics
 	out    int32           // request id of the last reply

@@ -53,7 +53,7 @@ func (l *loginCount) end(early bool) {
 	}
 }
 
-// effects are what a command has done. A request has one, so it is small.
+// effects are what a command has done.
 type effects struct {
 	statements                           [opClasses]int32 // of write commands
 	inserted, updated, deleted, returned int32            // documents
@@ -111,7 +111,7 @@ func (n *counters) add(r *request, code int32) {
 		c.failed.Add(1)
 		n.told.Add(1)
 	}
-	e := &r.effects
+	e := &r.c.did
 	switch class := classOf(r.name); class {
 	case opInsert, opUpdate, opDelete: // their statements are counted
 	default:

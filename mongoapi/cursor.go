@@ -313,7 +313,7 @@ func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, do
 			return dst, false, c.back(d, marked) // a short batch; the rest follows when there is memory
 		}
 		dst = bson.AppendIndexHead(dst, bson.TypeDocument, i)
-		r.effects.returned++
+		r.c.did.returned++
 		if c.proj == nil {
 			dst = append(dst, d.Bytes()...)
 		} else if dst, err = c.proj.Append(dst, c.env, d); err != nil {
@@ -433,7 +433,7 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 		r.charge += s.charge
 	}
 	if keep {
-		r.effects.read(c.run.TakeRead())
+		r.c.did.read(c.run.TakeRead())
 		r.leave(c)
 		r.keep(c)
 		kept = true
@@ -554,8 +554,8 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if _, r.resumable = c.tail.(*streams.Stream); len(c.cmd) > 0 {
-		r.origin = c.cmd
+	if _, r.resumable = c.tail.(*streams.Stream); len(c.cmd) > 0 && r.s.profiles.on.Load() > 0 {
+		r.prof = &profiling{origin: c.cmd}
 	}
 	if r.timeGiven && !c.awaits {
 		r.s.cursors.give(c, false)
@@ -602,7 +602,7 @@ func getMore(r *request, dst []byte) ([]byte, error) {
 	if src != nil {
 		r.charge += src.charge - charged
 	}
-	r.effects.read(c.run.TakeRead())
+	r.c.did.read(c.run.TakeRead())
 	if err != nil {
 		done = !tryAgain
 		return dst, err

@@ -115,7 +115,6 @@ func TestExplainOthers(t *testing.T) {
 			"PROJECTION_COVERED IXSCAN", 20, 0},
 		`{"aggregate":"c","pipeline":[{"$match":{"a":{"$gt":0}}},{"$group":{"_id":"$a"}}],"cursor":{}}`: {
 			"PROJECTION_COVERED IXSCAN", 80, 0},
-		`{"aggregate":"c","pipeline":[{"$group":{"_id":"$a"}}],"cursor":{}}`: {"COLLSCAN", 100, 100},
 		`{"aggregate":"c","pipeline":[{"$match":{"a":3}},{"$skip":2},{"$limit":7}],"cursor":{}}`: {
 			"LIMIT FETCH IXSCAN", 9, 9},
 		`{"aggregate":"c","pipeline":[{"$match":{"a":3}},{"$limit":7}],"cursor":{}}`: {"LIMIT FETCH IXSCAN", 7, 7},

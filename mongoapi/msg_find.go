@@ -255,7 +255,7 @@ func (r *request) chargeRead(it *core.Item) {
 	n := 0
 	if it != nil {
 		n = len(it.Doc)
-		r.effects.read(1, 1)
+		r.c.did.read(1, 1)
 	}
 	r.charge += ru.Read(n)
 }
@@ -291,7 +291,7 @@ func (r *request) findPoint(dst []byte, k *coll, id value.Value) ([]byte, error)
 	at, dst := bson.BeginObject(dst, "cursor")
 	ba, dst := bson.BeginArray(dst, "firstBatch")
 	if err == nil {
-		r.effects.returned++
+		r.c.did.returned++
 		dst = bson.AppendDocument(dst, "0", it.Doc)
 	}
 	dst = bson.End(dst, ba)

@@ -38,7 +38,7 @@ func findAndModify(r *request, dst []byte) ([]byte, error) {
 			return dst, r.whileModifying(err)
 		}
 	}
-	r.effects.wrote(st.class(), &o)
+	r.c.did.wrote(st.class(), &o)
 	at, dst := bson.BeginObject(dst, "lastErrorObject")
 	n := o.matched
 	if o.upserted.IsDefined() {

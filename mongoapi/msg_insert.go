@@ -128,8 +128,8 @@ func insert(r *request, dst []byte) ([]byte, error) {
 // how many were inserted and the errors of the others, by place; an error only if that ends the command.
 func (r *request) insertAll(k *coll, docs []value.Value, first int, ordered bool) (int32, map[int]error, error) {
 	n, bad, err := r.insertEach(k, docs, first, ordered)
-	r.effects.statements[opInsert] += int32(len(docs))
-	r.effects.inserted += n
+	r.c.did.statements[opInsert] += int32(len(docs))
+	r.c.did.inserted += n
 	return n, bad, err
 }
 

@@ -130,7 +130,7 @@ func (t *writeTarget) execute(class opClass, spec value.Value, st statement, num
 	ends bool, _ error) {
 	m := t.markProfile()
 	defer func() {
-		t.effects.wrote(class, &o)
+		t.c.did.wrote(class, &o)
 		t.profileStatement(m, spec, err)
 	}()
 	if err == nil && st.multi && t.retry {
@@ -352,7 +352,7 @@ func (r *request) change(k *coll, pk core.PartitionKey, id value.Value, st state
 func (r *request) changeItem(k *coll, old *core.Item, st statement, want, known bool, o *outcome, again *bool) (
 	core.Change, error) {
 	if known && !st.multi { // else the query that has found it has counted it
-		r.effects.read(1, 1)
+		r.c.did.read(1, 1)
 	}
 	doc := value.ObjectOf(old.Doc)
 	ok, err := st.f.Match(r.exprEnv(), doc)

@@ -173,7 +173,7 @@ var profiled = map[string]string{"find": "query", "insert": "insert", "update": 
 // profile writes a document about a command that has ended, if its database is profiled. Commands that contain a
 // password, or that anybody may send, are left out, and those whose statements have documents of their own.
 func (r *request) profile(reply []byte, failure error) {
-	if def, ok := commands[r.name]; !ok || def.open || def.users || r.profiled {
+	if def, ok := commands[r.name]; !ok || def.open || def.users || r.profiling().done {
 		return
 	}
 	p := &r.s.profiles
@@ -199,6 +199,20 @@ func (r *request) profile(reply []byte, failure error) {
 	}
 }
 
+// profiling is what only the profiler shows of a command.
+type profiling struct {
+	done      bool        // its statements were profiled
+	statement value.Value // the statement that it stands for
+	origin    []byte      // the command that opened the cursor of a getMore; nil = it isn't known
+}
+
+func (r *request) profiling() profiling {
+	if r.prof == nil {
+		return profiling{}
+	}
+	return *r.prof
+}
+
 // profileMark is what a command had done when one of its statements began. The zero mark is that of no profiler.
 type profileMark struct {
 	start   time.Time
@@ -211,7 +225,7 @@ func (r *request) markProfile() (m profileMark) {
 	if r.s.profiles.on.Load() == 0 || r.name != "update" && r.name != "delete" {
 		return m
 	}
-	return profileMark{r.s.clk.Now(), r.effects, r.charge}
+	return profileMark{r.s.clk.Now(), r.c.did, r.charge}
 }
 
 // profileStatement writes the document about a statement that has ended: each of a command's updates and deletes has
@@ -221,11 +235,13 @@ func (r *request) profileStatement(m profileMark, spec value.Value, failure erro
 		return
 	}
 	if r.env != nil {
-		r.effects.read(r.env.Run.TakeRead())
+		r.c.did.read(r.env.Run.TakeRead())
 	}
 	one := *r
-	one.start, one.charge, one.statement, one.seqs, one.profiled = m.start, r.charge-m.charge, spec, nil, false
-	one.effects.since(&m.effects)
+	one.start, one.charge, one.seqs, one.prof = m.start, r.charge-m.charge, nil, &profiling{statement: spec}
+	all := r.c.did
+	r.c.did.since(&m.effects)
+	defer func() { r.c.did = all }()
 	at, b := bson.Begin(nil) // the command as explain takes it
 	b = bson.AppendString(b, r.name, r.arg.Str())
 	list, b := bson.BeginArray(b, statementsOf[r.name])
@@ -234,7 +250,7 @@ func (r *request) profileStatement(m profileMark, spec value.Value, failure erro
 	b = value.AppendElement(b, "comment", r.body.Get("comment"))
 	one.body = value.ObjectOf(bson.End(b, at))
 	one.profile(nil, failure)
-	r.profiled = true
+	r.prof = &profiling{done: true}
 }
 
 // statementsOf are the arguments with the statements of the commands whose statements are profiled.
@@ -261,7 +277,7 @@ func (r *request) profileEntry(took int64, reply []byte, failure error) value.Va
 	case len(body) > profileCommand:
 		b = bson.AppendString(b, r.name, r.arg.Str())
 		b = bson.AppendString(b, "$truncated", "the command has more than 16 KiB")
-	case r.statement.IsDefined():
+	case r.profiling().statement.IsDefined():
 		b = r.appendStatement(b)
 	default:
 		b = append(b, body[4:len(body)-1]...)
@@ -291,14 +307,15 @@ func (r *request) profileEntry(took int64, reply []byte, failure error) value.Va
 
 // appendStatement appends the statement with its flags, also those that aren't given.
 func (r *request) appendStatement(b []byte) []byte {
-	for it := r.statement.Iter(); it.Next(); {
+	statement := r.prof.statement
+	for it := statement.Iter(); it.Next(); {
 		if key := string(it.Key()); key != "multi" && key != "upsert" {
 			b = value.AppendElement(b, key, it.Value())
 		}
 	}
 	if r.name == "update" {
-		b = bson.AppendBool(b, "multi", args.Flag(r.statement, "multi", false))
-		b = bson.AppendBool(b, "upsert", args.Flag(r.statement, "upsert", false))
+		b = bson.AppendBool(b, "multi", args.Flag(statement, "multi", false))
+		b = bson.AppendBool(b, "upsert", args.Flag(statement, "upsert", false))
 	}
 	return value.AppendElement(b, "comment", r.body.Get("comment"))
 }
@@ -315,13 +332,13 @@ func (r *request) appendCursor(b, reply []byte, failure error) []byte {
 	case left.Int() != 0:
 		id = left
 	}
-	switch {
-	case r.origin == nil:
-	case len(r.origin) > profileCommand:
+	switch origin := r.profiling().origin; {
+	case origin == nil:
+	case len(origin) > profileCommand:
 		at, o := bson.BeginObject(b, "originatingCommand")
 		b = bson.End(bson.AppendString(o, "$truncated", "the command has more than 16 KiB"), at)
 	default:
-		b = bson.AppendDocument(b, "originatingCommand", r.origin)
+		b = bson.AppendDocument(b, "originatingCommand", origin)
 	}
 	b = value.AppendElement(b, "cursorid", id)
 	if left.IsNumber() && left.Int() == 0 {
@@ -332,7 +349,7 @@ func (r *request) appendCursor(b, reply []byte, failure error) []byte {
 
 // appendFound appends how the documents of a command were found, and what became of them.
 func (r *request) appendFound(b []byte) []byte {
-	e := &r.effects
+	e := &r.c.did
 	b = bson.AppendInt64(b, "keysExamined", e.keys)
 	b = bson.AppendInt64(b, "docsExamined", e.docs)
 	class := classOf(r.name)
@@ -353,10 +370,14 @@ func (r *request) appendFound(b []byte) []byte {
 	}
 	read := r.body // the command that tells how documents are found
 	if r.name == "getMore" {
-		read = value.ObjectOf(r.origin)
+		origin := r.profiling().origin
+		if origin == nil {
+			return b
+		}
+		read = value.ObjectOf(origin)
 	}
 	first := read.Iter()
-	if r.name == "getMore" && r.origin == nil || !first.Next() || !explains[string(first.Key())] {
+	if !first.Next() || !explains[string(first.Key())] {
 		return b
 	}
 	again := *r

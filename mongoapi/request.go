@@ -47,40 +47,38 @@ type request struct {
 
 	lsid      value.Value
 	txn       int64 // -1 if the command has none
-	inTxn     bool  // it has the argument autocommit
-	starts    bool  // it begins a transaction
 	multi     *transaction
 	kept      *keptSnapshot // that it reads; nil: the present state
 	concern   args.ReadConcern
-	waits     bool               // it has a write concern
 	done      map[uint32]outcome // its statements that were made before this process began
 	start     time.Time
-	writes    bool // the command writes documents
-	retry     bool // the command is a retryable write
 	api       apiParams
 	after     uint64 // the cluster time after which it reads; 0 = any
 	maxTimeMS int64
-	timeGiven bool   // maxTimeMS is given
 	seen      uint64 // the time up to which the journal was settled when the command began; 0 = there is none
 	commit    uint64 // the cluster time of the last commit that the command has made; 0 = it isn't known
-	resumable bool   // the command reads a change stream
 	charge    float64
-	effects   effects
-	legacy    bool              // received as OP_QUERY
-	help      bool              // the client asks what the command is
 	limit     *deadline.Context // ctx of a command that runs; nil = it was refused before
 	cancel    context.CancelFunc
 	retried   []int32     // statements that an earlier attempt of the command has made
-	more      bool        // there is another reply to the same command
-	saidOK    bool        // the handler wrote the field ok itself, at the service's position
 	unmet     *merr.Error // a write concern that can't be satisfied
-	failed    int32       // code of the first failed statement in a command that succeeds
 	failure   *failpoint.Failure
-	logged    bool        // its fault is already logged
-	raised    bool        // it is the command profile, and its database wasn't profiled when it began
-	profiled  bool        // its statements were profiled
-	origin    []byte      // the command that opened the cursor of a getMore; nil = it isn't known
-	statement value.Value // for the profiler: the statement that it stands for
+	prof      *profiling // nil, if nothing is known that only the profiler shows
+	failed    int32      // code of the first failed statement in a command that succeeds
+
+	inTxn     bool // it has the argument autocommit
+	starts    bool // it begins a transaction
+	waits     bool // it has a write concern
+	writes    bool // the command writes documents
+	retry     bool // the command is a retryable write
+	timeGiven bool // maxTimeMS is given
+	resumable bool // the command reads a change stream
+	legacy    bool // received as OP_QUERY
+	help      bool // the client asks what the command is
+	more      bool // there is another reply to the same command
+	saidOK    bool // the handler wrote the field ok itself, at the service's position
+	logged    bool // its fault is already logged
+	raised    bool // it is the command profile, and its database wasn't profiled when it began
 }
 
 // statistics are the reply of getLastRequestStatistics.
@@ -94,11 +92,11 @@ type statistics struct {
 func (c *conn) run(dst, body []byte, seqs []wire.Seq, legacy bool) []byte {
 	at := len(dst)
 	r := &request{s: c.s, c: c, ctx: c.ctx, seqs: seqs, txn: -1, legacy: legacy}
-	r.start = c.s.clk.Now()
+	r.start, c.did = c.s.clk.Now(), effects{}
 	out, err := r.guarded(dst, body)
 	r.endRun()
 	if r.env != nil {
-		r.effects.read(r.env.Run.TakeRead())
+		r.c.did.read(r.env.Run.TakeRead())
 	}
 	code := r.failed
 	if err != nil {
