@@ -200,24 +200,6 @@ func (cs *cursors) closeAll() {
 	}
 }
 
-// appendCounts appends the numbers of cursors: those that were opened, and those that are open.
-func (cs *cursors) appendCounts(dst []byte) []byte {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	var kept, used int64
-	for _, c := range cs.m {
-		if c.keep {
-			kept++
-		}
-		if c.inUse {
-			used++
-		}
-	}
-	dst = bson.AppendInt64(dst, "timedOut", cs.timedOut)
-	dst = bson.AppendInt64(dst, "totalOpened", cs.opened)
-	return appendCounts(dst, "open", named{"noTimeout", kept}, named{"pinned", used}, named{"total", int64(len(cs.m))})
-}
-
 func notFound(id int64) error { return merr.New(merr.CursorNotFound, "cursor id %d not found", id) }
 
 // take gives a cursor to a getMore.
