@@ -47,6 +47,9 @@ func (l *loginCount) begin(early bool) {
 }
 
 func (l *loginCount) end(early bool) {
+	if l == nil {
+		return
+	}
 	l.done.Add(1)
 	if early {
 		l.earlyDone.Add(1)

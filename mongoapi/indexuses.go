@@ -35,7 +35,12 @@ type indexUse struct {
 	descends []bool
 }
 
-// maxUses limits the collections whose uses are kept, because dropped ones stay among them. Beyond it any is forgotten.
+// maxPaths limits the indexes of a collection whose uses are kept: clients choose the paths that they ask for. Beyond it
+// the one with the fewest uses is forgotten.
+const maxPaths = 256
+
+// maxUses limits the collections whose uses are kept, because dropped ones stay among them. Beyond it any is
+// forgotten.
 const maxUses = 10_000
 
 // allUses are the uses of all collections, by the number of the container. They begin with the server.
@@ -79,7 +84,7 @@ func (u *indexUses) point() {
 
 // query counts the indexes of a plan, each once.
 func (u *indexUses) query(t *plan.Tree) {
-	if u != nil && t != nil {
+	if u != nil && t != nil && t.Root != nil {
 		u.node(t.Root)
 	}
 }
@@ -111,15 +116,36 @@ func (u *indexUses) leaf(l *access.Pred) {
 	use := u.m[key]
 	u.mu.RUnlock()
 	if use == nil {
-		u.mu.Lock()
-		if use = u.m[key]; use == nil {
-			use = &indexUse{}
-			use.names, use.descends = stages.Columns(l)
-			u.m[key] = use
-		}
-		u.mu.Unlock()
+		use = u.begin(key, l)
 	}
 	use.n.Add(1)
+}
+
+// begin returns the uses of an index that isn't among the kept ones. The texts of a leaf may be those of the command.
+func (u *indexUses) begin(key indexKey, l *access.Pred) *indexUse {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if use := u.m[key]; use != nil {
+		return use
+	}
+	for len(u.m) >= maxPaths {
+		var least indexKey
+		fewest := int64(-1)
+		for k, use := range u.m {
+			if n := use.n.Load(); fewest < 0 || n < fewest {
+				least, fewest = k, n
+			}
+		}
+		delete(u.m, least)
+	}
+	use := &indexUse{}
+	use.names, use.descends = stages.Columns(l)
+	for i, name := range use.names {
+		use.names[i] = strings.Clone(name)
+	}
+	key.path = strings.Clone(key.path)
+	u.m[key] = use
+	return use
 }
 
 // count returns the uses of a declared index, which is one of all.

@@ -59,6 +59,19 @@ func TestIndexUses(t *testing.T) {
 			}
 		}
 	}
+	k, err := s.eng.Container("db", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 * maxPaths {
+		c.inDatabase("db", fmt.Sprintf(`{"find":"c","filter":{"path%d":1}}`, i))
+	}
+	if n := len(s.uses.of(k.Num()).m); n != maxPaths {
+		t.Errorf("the uses of %d indexes are kept, want %d", n, maxPaths)
+	}
+	if got := uses(); got["a"] != want["a"] {
+		t.Errorf("after queries for many paths a has %d uses, want %d", got["a"], want["a"])
+	}
 	for i := range 2 * maxUses {
 		s.uses.of(uint32(1_000_000 + i)).point()
 	}

@@ -2,6 +2,7 @@ package mongoapi
 
 import (
 	"context"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -380,20 +381,35 @@ func (r *request) appendFound(b []byte) []byte {
 	if !first.Next() || !explains[string(first.Key())] {
 		return b
 	}
+	if text := r.planSummary(read); text != "" {
+		b = bson.AppendString(b, "planSummary", text)
+	}
+	return b
+}
+
+// planSummary returns how the documents of a command are found; "" if it can't be told. The command may have failed,
+// also by a panic, which is caught here, too.
+func (r *request) planSummary(cmd value.Value) (text string) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.s.log.Error("The plan of a profiled command can't be shown", "command", r.operation(), "panic", p,
+				"stack", string(debug.Stack()))
+		}
+	}()
 	again := *r
 	again.ctx, again.env = context.WithoutCancel(r.ctx), nil // its time may be up
 	defer again.endRun()
-	x, err := again.explained(read)
+	x, err := again.explained(cmd)
 	if err != nil {
-		return b
+		return ""
 	}
 	p, err := again.planOf(x, false)
 	if err != nil {
-		return b
+		return ""
 	}
 	at, plan := bson.Begin(nil)
 	plan = bson.End(p.write(plan, false, x.above), at)
-	return bson.AppendString(b, "planSummary", stages.Summary(value.ObjectOf(plan)))
+	return stages.Summary(value.ObjectOf(plan))
 }
 
 // write adds a document to system.profile, and removes the oldest ones.

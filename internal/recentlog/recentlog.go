@@ -64,9 +64,14 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// named returns an attribute with its group as a part of its name, and its value as it is now.
+// named returns an attribute with its group as a part of its name, and its value as it is now: what may change, or is
+// large, isn't kept.
 func (h *handler) named(a slog.Attr) slog.Attr {
-	return slog.Attr{Key: h.group + a.Key, Value: a.Value.Resolve()}
+	v := a.Value.Resolve()
+	if k := v.Kind(); k == slog.KindAny || k == slog.KindGroup {
+		v = slog.StringValue(v.String())
+	}
+	return slog.Attr{Key: h.group + a.Key, Value: v}
 }
 
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
