@@ -35,8 +35,8 @@ type indexUse struct {
 	descends []bool
 }
 
-// maxPaths limits the indexes of a collection whose uses are kept: clients choose the paths that they ask for. Beyond it
-// the one with the fewest uses is forgotten.
+// maxPaths limits the indexes of a collection whose uses are kept: clients choose the paths that they ask for. Beyond
+// it the one with the fewest uses is forgotten.
 const maxPaths = 256
 
 // maxUses limits the collections whose uses are kept, because dropped ones stay among them. Beyond it any is
