@@ -46,14 +46,19 @@ func storeIn(t *testing.T, dir string) {
 	}
 }
 
-// copyDir copies the files of a directory.
+// copyDir copies the files of a directory. An open store deletes old logs meanwhile: then the copy is made again.
 func copyDir(t *testing.T, from string) string {
 	t.Helper()
-	to := t.TempDir()
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		t.Fatal(err)
+	for {
+		to := t.TempDir()
+		err := os.CopyFS(to, os.DirFS(from))
+		if err == nil {
+			return to
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
 	}
-	return to
 }
 
 // fingerprint describes a directory's state: names, sizes, times and contents.
