@@ -32,7 +32,7 @@ CLUSTER = $(if $(ORRERY_TEST_PD),-count=1)
 # The race detector needs a C compiler; everything else needs only Go.
 CC_FOUND := $(shell command -v cc gcc clang 2>/dev/null | head -1)
 
-.PHONY: menu packages test-packages stopwatch release build build-tikv build-copy test test-tikv race vet lint conformance fuzz soak spill torture linearize conformance-tikv bench run demo clean cross
+.PHONY: menu packages test-packages stopwatch release build build-tikv build-copy test test-tikv race vet lint analysis conformance fuzz soak spill torture linearize conformance-tikv bench run demo clean cross
 
 menu:
 	@echo 'make build        static binary ./bin/orrery'
@@ -151,15 +151,18 @@ test-tikv:
 	exit $$status
 
 # The tests of the package core, which come one after the other, run in two halves side by side, and the other packages
-# beside the longer one. GORACE: without the second that each program with the detector waits for at its end.
+# beside the longer one. All is compiled before, or each half would compile it. GORACE: without the second that each
+# program with the detector waits for at its end.
 HALF  = '^Test[A-P]'
-RACED = -race $(VETTED) -timeout 20m -tags $(TAGS),invariants
+RACER = -race $(PLAIN) -tags $(TAGS),invariants
+RACED = $(RACER) -vet=off $(LINK) -timeout 20m
 race:
 ifeq ($(CC_FOUND),)
 	@echo 'race: no C compiler here, the race detector was not run'
 else
 	@mkdir -p $(dir $(SUMS))
 	@export CGO_ENABLED=1 GORACE=atexit_sleep_ms=0; status=0; \
+	$(GO) build $(RACER) ./core/... || exit 1; \
 	$(TALLY) -label 'core with the race detector and assertions' -- $(RACED) -run $(HALF) ./core & half=$$!; \
 	$(TALLY) -label 'the other half of it' -- $(RACED) -skip $(HALF) ./core || status=1; \
 	$(TALLY) -label 'what core is made of, too' -- $(RACED) $$($(GO) list ./core/... | grep -v '/core$$') || status=1; \
@@ -174,9 +177,11 @@ vet:
 	$(GO) vet $(PLAIN) ./...
 	$(GO) test ./internal/imports ./internal/style
 
+lint: vet analysis
+
 # The tools' versions are in internal/lint, a module of its own: a build or test downloads none of it. Dead code is what
 # neither the binaries nor any test reaches; orrerytest is for the tests of others, and has its own in conformance.
-lint: vet
+analysis:
 	@$(MAKE) --no-print-directory cross CROSS='windows/amd64 darwin/arm64' MODULES=.
 	$(GO) build -C internal/lint -o $(CURDIR)/.ci/out/lint/ tool
 	GOFLAGS='$(GOFLAGS) $(PLAIN)' .ci/out/lint/staticcheck ./...
