@@ -390,7 +390,7 @@ func (c *call) bulkRun(ct *core.Container, ops []batchOp, docs *[]byte, held *in
 			o.done(core.Result{}, err)
 		case o.was.IsDefined():
 			o.done(rename(c.Ctx(), ct, o.was, o.write))
-			*held += o.shown()
+			c.holdWritten(o, held)
 		default:
 			it, err := ct.Read(c.Ctx(), o.write.PK, o.write.ID)
 			o.read(it, err)
@@ -405,12 +405,17 @@ func (c *call) bulkRun(ct *core.Container, ops []batchOp, docs *[]byte, held *in
 	for i := range outcomes {
 		o := &ops[i]
 		o.done(outcomes[i].Result, outcomes[i].Err)
-		if c.Hold(*held+o.shown()) != nil {
-			o.minimized, o.item.Doc = true, nil
-		}
-		*held += o.shown()
+		c.holdWritten(o, held)
 	}
 	return len(outcomes)
+}
+
+// holdWritten counts the memory of the reply to a write. If there is none, the reply is without the document.
+func (c *call) holdWritten(o *batchOp, held *int) {
+	if n := o.shown(); n > 0 && c.Hold(*held+n) != nil {
+		o.minimized, o.item.Doc = true, nil
+	}
+	*held += o.shown()
 }
 
 // bulkPrepare builds the write of one operation. Each operation has its own partition key.
