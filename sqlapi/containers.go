@@ -340,15 +340,14 @@ func replaceContainer(c *call) error {
 	if err := c.ReadBody(maxBody); err != nil {
 		return err
 	}
-	old := ct.Spec()
-	spec, err := parseDefinition(c.Body, old, c.strict())
+	ct, err = c.s.core.Redefine(c.Ctx(), ct.Database(), ct.ID(), func(d core.Definition) (core.ContainerSpec, error) {
+		spec, err := parseDefinition(c.Body, d.Spec(), c.strict())
+		if err == nil {
+			err = c.ifMatch(d.ETag())
+		}
+		return spec, err
+	})
 	if err != nil {
-		return err
-	}
-	if err := c.ifMatch(ct.ETag()); err != nil {
-		return err
-	}
-	if ct, err = c.s.core.ReplaceContainer(c.Ctx(), ct.Database(), old.ID, spec); err != nil {
 		return err
 	}
 	soon, cancel := context.WithTimeout(c.Ctx(), rebuildWait)

@@ -389,31 +389,44 @@ func replaceOffer(c *call) error {
 	if b.Content == nil {
 		return missing("content")
 	}
-	if err := c.ifMatch(o.etag()); err != nil {
-		return err
-	}
-	t, err := c.nextThroughput(o, b.Content)
-	if err != nil {
-		return err
-	}
-	if o.ct != nil {
-		spec := *o.ct.Spec()
-		was := spec.Throughput
-		if was.Highest = 0; was != t && c.strict() {
-			if err := c.s.core.CheckIdle(o.ct.RID()); err != nil {
-				return err
-			}
-		}
-		spec.Throughput = t
-		ct, err := c.s.core.ReplaceContainer(c.Ctx(), o.ct.Database(), spec.ID, spec)
-		if err != nil {
-			return err
-		}
-		o.ct = &ct.Definition
-	} else if o.db, err = c.s.core.ReplaceDatabase(c.Ctx(), core.DatabaseSpec{ID: o.db.ID, Throughput: t}); err != nil {
+	if o, err = c.changeOffer(o, b.Content); err != nil {
 		return err
 	}
 	return c.sendOffer(o)
+}
+
+// changeOffer gives the container or database of an offer the throughput that a PUT requests. It decides on their
+// present definition.
+func (c *call) changeOffer(o offer, in *offerContent) (_ offer, err error) {
+	next := func() (t core.Throughput, err error) {
+		if err = c.ifMatch(o.etag()); err == nil {
+			t, err = c.nextThroughput(o, in)
+		}
+		return t, err
+	}
+	if o.ct == nil {
+		o.db, err = c.s.core.RedefineDatabase(c.Ctx(), o.db.ID, func(d *core.Database) (core.Throughput, error) {
+			o.db = d
+			return next()
+		})
+		return o, err
+	}
+	ct, err := c.s.core.Redefine(c.Ctx(), o.ct.Database(), o.ct.ID(), func(d core.Definition) (core.ContainerSpec,
+		error) {
+		o.ct = &d
+		spec := *d.Spec()
+		was := spec.Throughput
+		t, err := next()
+		if was.Highest = 0; err == nil && was != t && c.strict() {
+			err = c.s.core.CheckIdle(d.RID())
+		}
+		spec.Throughput = t
+		return spec, err
+	})
+	if err == nil {
+		o.ct = &ct.Definition
+	}
+	return o, err
 }
 
 // nextThroughput returns the throughput that a PUT requests. A change between manual and autoscale needs its header,

@@ -42,7 +42,7 @@ func TestChangesDontGrowWithContainers(t *testing.T) {
 			}
 			s := k.Spec
 			s.Properties = map[string][]byte{"x": {byte(k.Version)}}
-			if _, err := c.ReplaceContainer(bg, "db", name(50), k.Gen, s, nil); err != nil {
+			if _, err := c.ReplaceContainer(bg, k, s, nil); err != nil {
 				t.Fatal(err)
 			}
 		},
