@@ -228,21 +228,17 @@ func (c *Catalog) ContainerFold(db, id string) (*Container, error) {
 	return nil, err
 }
 
-// Containers gives the current containers of a database in the order of their creation, beginning with the n-th. It
-// doesn't hold them in memory. A missing database is NotFound with sub-status 1003. A definition that can't be read is
-// given as an error, and the others follow.
-func (c *Catalog) Containers(db string, n int) iter.Seq2[*Container, error] {
+// Containers gives the current containers of a database in the order of their creation, which is that of their numbers,
+// from a number on. It doesn't hold them in memory. A missing database is NotFound with sub-status 1003. A definition
+// that can't be read is given as an error, and the others follow.
+func (c *Catalog) Containers(db string, from uint32) iter.Seq2[*Container, error] {
 	return func(yield func(*Container, error) bool) {
 		d, err := c.cur.Load().owner(db)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		first, ok := d.numbers.at(n)
-		if !ok {
-			return
-		}
-		for r := range d.numbers.from(first.num) {
+		for r := range d.numbers.from(from) {
 			k, err := c.passing(d, r)
 			if status.Is(err, status.NotFound) {
 				continue // dropped in the meantime
@@ -296,6 +292,20 @@ func (c *Catalog) Rebuilding() iter.Seq2[*Container, error] {
 		return func(yield func(*ref) bool) {
 			for r := range d.numbers.all() {
 				if r.flags&flagFormer != 0 && !yield(r) {
+					return
+				}
+			}
+		}
+	})
+}
+
+// Numbered gives the current containers whose numbers end with these low bits.
+func (c *Catalog) Numbered(low uint32, bits int) iter.Seq2[*Container, error] {
+	last := uint64(c.cur.Load().account.NextContainer)
+	return c.some(func(d *database) iter.Seq[*ref] {
+		return func(yield func(*ref) bool) {
+			for n := uint64(low); n < last; n += 1 << bits {
+				if r, ok := d.numbers.get(uint32(n) | 1<<31); ok && !yield(r) {
 					return
 				}
 			}
