@@ -249,6 +249,11 @@ func (c *call) atomicBatch(ct *core.Container, ops []batchOp) error {
 		}
 		return err
 	}
+	for i := range ops {
+		if err := ops[i].inPartition(ct, pk); err != nil {
+			return err
+		}
+	}
 	docs := make([]byte, 0, len(c.Body)+len(c.Body)/4)
 	failed := -1
 	for i := range ops {
@@ -276,6 +281,23 @@ func (c *call) atomicBatch(ct *core.Container, ops []batchOp) error {
 	}
 	return c.sendBatch(ct, ops, code)
 }
+
+// inPartition refuses an operation of a transactional batch that names another partition key than the batch: it is
+// meant for another item. Most clients name none.
+func (o *batchOp) inPartition(ct *core.Container, pk core.PartitionKey) error {
+	if o.key == "" {
+		return nil
+	}
+	var room [maxKeyPaths]value.Value
+	own, err := keyOf(room[:0], o.key, &ct.Spec().PartitionKey, keyFull)
+	if err != nil || !sameKey(own, pk) {
+		return errOtherKey
+	}
+	return nil
+}
+
+var errOtherKey = status.New(status.BadRequest, "One or more operations within the batch request have a different "+
+	"partition key value than the request.")
 
 // errDependency is the status of operations that were not executed because another one failed. It is answered as 424.
 var errDependency = status.New(status.Internal, "The operation was not executed because another operation of the "+

@@ -91,8 +91,9 @@ func TestPagesOfLargeResources(t *testing.T) {
 	a.do("POST", "/dbs", `{"id":"db"}`).is(201)
 	a.do("POST", "/dbs/db/colls", collC).is(201)
 	const feed = "/dbs/db/colls/c/udfs"
+	text := strings.Repeat("x", 1500<<10)
 	for i := range n {
-		a.do("POST", feed, fmt.Sprintf(`{"id":"f%d","body":"function f() {} //%s"}`, i, strings.Repeat("x", 1500<<10))).is(201)
+		a.do("POST", feed, fmt.Sprintf(`{"id":"f%d","body":"function f() {} //%s"}`, i, text)).is(201)
 	}
 	var got []string
 	for token := "none"; token != ""; {
