@@ -10,14 +10,14 @@ import (
 // init registers the functions on arrays and sets. Elements are compared by deep equality.
 func init() {
 	register(
-		&Func{Name: "ARRAY_CONCAT", Types: "aa+", Eval: func(_ *Context, a []value.Value) value.Value {
+		&Func{Name: "ARRAY_CONCAT", Types: "aa+", Eval: func(c *Context, a []value.Value) value.Value {
 			var b Builder
 			for _, arr := range a {
-				for it := arr.Iter(); it.Next(); {
+				for it := arr.Iter(); it.Next() && !b.over; {
 					b.Elem(it.Value())
 				}
 			}
-			return b.Array()
+			return c.Array(&b)
 		}},
 		&Func{Name: "ARRAY_CONTAINS", Types: "ad?b", Eval: func(_ *Context, a []value.Value) value.Value {
 			return boolean(contains(a[0], a[1], optBool(a, 2)))
@@ -145,7 +145,7 @@ func slice(_ *Context, a []value.Value) value.Value {
 }
 
 // objectToArray returns [{"k": name, "v": value}, ..]. The caller can choose the names of the two fields.
-func objectToArray(_ *Context, a []value.Value) value.Value {
+func objectToArray(c *Context, a []value.Value) value.Value {
 	k, v := "k", "v"
 	if len(a) > 1 {
 		k = a[1].Str()
@@ -159,7 +159,7 @@ func objectToArray(_ *Context, a []value.Value) value.Value {
 		pair.Field(v, it.Value())
 		out.Elem(pair.Object())
 	}
-	return out.Array()
+	return c.Array(&out)
 }
 
 // set holds distinct values in the order of their first appearance.
@@ -194,7 +194,13 @@ func (s *set) add(v value.Value) {
 }
 
 func setOp(op func(x, y *set) []value.Value) func(*Context, []value.Value) value.Value {
-	return func(_ *Context, a []value.Value) value.Value { return ArrayFrom(op(newSet(a[0]), newSet(a[1]))) }
+	return func(c *Context, a []value.Value) value.Value {
+		var b Builder
+		for _, v := range op(newSet(a[0]), newSet(a[1])) {
+			b.Elem(v)
+		}
+		return c.Array(&b)
+	}
 }
 
 // arrayAggregates registers ARRAY_SUM and the other aggregates over one array. They give undefined when an element has
