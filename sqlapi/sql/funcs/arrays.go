@@ -23,20 +23,10 @@ func init() {
 			return boolean(contains(a[0], a[1], optBool(a, 2)))
 		}},
 		&Func{Name: "ARRAY_CONTAINS_ANY", Types: "ad+", Eval: func(_ *Context, a []value.Value) value.Value {
-			for _, v := range a[1:] {
-				if contains(a[0], v, false) {
-					return boolean(true)
-				}
-			}
-			return boolean(false)
+			return boolean(found(a[0], a[1:], 1))
 		}},
 		&Func{Name: "ARRAY_CONTAINS_ALL", Types: "ad+", Eval: func(_ *Context, a []value.Value) value.Value {
-			for _, v := range a[1:] {
-				if !contains(a[0], v, false) {
-					return boolean(false)
-				}
-			}
-			return boolean(true)
+			return boolean(found(a[0], a[1:], len(a)-1))
 		}},
 		&Func{Name: "ARRAY_LENGTH", Types: "a", Eval: func(_ *Context, a []value.Value) value.Value {
 			return value.IntOf(int64(a[0].Len()))
@@ -109,6 +99,37 @@ func contains(arr, v value.Value, partial bool) bool {
 	}
 	return false
 }
+
+// found reports whether arr has at least n of the values, where n is 1 or the number of values.
+func found(arr value.Value, vs []value.Value, n int) bool {
+	if len(vs) <= fewWanted {
+		for i, v := range vs {
+			if n <= 0 || n > len(vs)-i {
+				break
+			}
+			if contains(arr, v, false) {
+				n--
+			}
+		}
+		return n <= 0
+	}
+	wanted := &set{by: map[uint64][]value.Value{}}
+	for _, v := range vs {
+		wanted.add(DeepView(v))
+	}
+	n = min(n, len(wanted.list)) // equal values count once
+	got := &set{by: map[uint64][]value.Value{}}
+	for it := arr.Iter(); it.Next() && len(got.list) < n; {
+		if v := DeepView(it.Value()); wanted.has(v) {
+			got.add(v)
+		}
+	}
+	return len(got.list) >= n
+}
+
+// fewWanted is the number of values up to which each is looked for on its own. More are looked for together, so that
+// the cost doesn't grow with the lengths of both lists multiplied.
+const fewWanted = 8
 
 // matches reports whether object e has every field of object want.
 func matches(e, want value.Value) bool {
