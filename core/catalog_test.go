@@ -192,3 +192,41 @@ func TestDamagedCatalog(t *testing.T) {
 	}
 	e.Reap(bg)
 }
+
+// TestRedefineIsRepeated: a change of a definition that was decided while another one was made is decided again. A drop
+// in the meantime ends it.
+func TestRedefineIsRepeated(t *testing.T) {
+	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
+		newContainer(t, e, core.ContainerSpec{})
+		change := func(other func() error) (decided int, c *core.Container, err error) {
+			c, err = e.Redefine(bg, "db", "c", func(d core.Definition) (core.ContainerSpec, error) {
+				s := d.Spec().Clone()
+				s.Throughput.Manual = 500
+				if decided++; decided > 1 {
+					return s, nil
+				}
+				return s, other()
+			})
+			return decided, c, err
+		}
+		decided, c, err := change(func() error {
+			ttl := int32(60)
+			_, err := e.Redefine(bg, "db", "c", func(d core.Definition) (core.ContainerSpec, error) {
+				s := d.Spec().Clone()
+				s.DefaultTTL = &ttl
+				return s, nil
+			})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := c.Spec(); decided != 2 || s.Throughput.Manual != 500 || s.DefaultTTL == nil {
+			t.Errorf("decided %d times: %+v", decided, s)
+		}
+		_, _, err = change(func() error { return e.DropContainer(bg, "db", "c") })
+		if !status.Is(err, status.NotFound) {
+			t.Errorf("after a drop: %v", err)
+		}
+	})
+}

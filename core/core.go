@@ -356,7 +356,14 @@ func (e *Engine) EnsureDatabase(ctx context.Context, id string) (*Database, erro
 
 // ReplaceDatabase changes a database's throughput.
 func (e *Engine) ReplaceDatabase(ctx context.Context, s DatabaseSpec) (*Database, error) {
-	return e.cat.ReplaceDatabase(ctx, s.ID, s.Throughput)
+	return e.RedefineDatabase(ctx, s.ID, func(*Database) (Throughput, error) { return s.Throughput, nil })
+}
+
+// RedefineDatabase is ReplaceDatabase with a function that decides on the present database. Other changes of the
+// catalog wait for it. f may be called more than once.
+func (e *Engine) RedefineDatabase(ctx context.Context, id string, f func(*Database) (Throughput, error)) (*Database,
+	error) {
+	return e.cat.ReplaceDatabase(ctx, id, f)
 }
 
 // Database returns a database; NotFound when there is none.
@@ -404,13 +411,33 @@ func (e *Engine) CreateContainer(ctx context.Context, db string, s ContainerSpec
 // the indexing policy the index is rebuilt in the background (Container.IndexProgress). Queries use the previous policy
 // until that is complete.
 func (e *Engine) ReplaceContainer(ctx context.Context, db, id string, s ContainerSpec) (*Container, error) {
-	if err := e.fresh(); err != nil {
-		return nil, err
+	return e.Redefine(ctx, db, id, func(Definition) (ContainerSpec, error) { return s, nil })
+}
+
+// Redefine is ReplaceContainer with a function that makes the new spec from the present definition. If somebody else
+// changes the definition meanwhile, f is called again with that one: no change is undone by another.
+func (e *Engine) Redefine(ctx context.Context, db, id string, f func(Definition) (ContainerSpec, error)) (*Container,
+	error) {
+	for {
+		if err := e.fresh(); err != nil {
+			return nil, err
+		}
+		old, err := e.cat.Container(db, id)
+		if err != nil {
+			return nil, err
+		}
+		s, err := f(Definition{old})
+		if err != nil {
+			return nil, err
+		}
+		c, err := e.replace(ctx, old, s)
+		if err != catalog.ErrRedefined {
+			return c, err
+		}
 	}
-	old, err := e.cat.Container(db, id)
-	if err != nil {
-		return nil, err
-	}
+}
+
+func (e *Engine) replace(ctx context.Context, old *catalog.Container, s ContainerSpec) (*Container, error) {
 	s.PartitionKey, s.Declared = old.PartitionKey, old.Declared
 	if err := validate(&s); err != nil {
 		return nil, err
@@ -425,7 +452,7 @@ func (e *Engine) ReplaceContainer(ctx context.Context, db, id string, s Containe
 		return nil, err
 	}
 	def, err := c.rt.Redefine(func(inUse []uint32) (*catalog.Container, error) {
-		return e.cat.ReplaceContainer(ctx, db, id, old.Gen, s, inUse)
+		return e.cat.ReplaceContainer(ctx, old, s, inUse)
 	})
 	if err != nil {
 		return nil, err

@@ -26,7 +26,8 @@ func (d Definition) Database() string { return d.def.Database }
 // RID returns the 8 bytes of the container's _rid; the first 4 are the database's.
 func (d Definition) RID() [8]byte { return d.def.RID() }
 
-// Num returns the container's number in its database: the parent of its programs (Resource.Parent).
+// Num returns the container's number, which is greater than those of the containers before it: the parent of its
+// programs (Resource.Parent).
 func (d Definition) Num() uint32 { return d.def.Num }
 
 // ETag returns the entity tag of the container's definition, without quotes.
@@ -64,16 +65,33 @@ func (e *Engine) Containers(db string) (out []*Container, err error) {
 	return out, nil
 }
 
-// Definitions gives the definitions of a database's containers in the order of their creation, beginning with the n-th.
-// It doesn't hold them in memory. A missing database is NotFound with sub-status 1003.
-func (e *Engine) Definitions(db string, n int) iter.Seq2[Definition, error] {
+// Definitions gives the definitions of a database's containers in the order of their creation, which is that of their
+// numbers (Definition.Num), from a number on. It doesn't hold them in memory. A missing database is NotFound with
+// sub-status 1003.
+func (e *Engine) Definitions(db string, from uint32) iter.Seq2[Definition, error] {
 	return func(yield func(Definition, error) bool) {
 		if err := e.fresh(); err != nil {
 			yield(Definition{}, err)
 			return
 		}
-		for def, err := range e.cat.Containers(db, n) {
+		for def, err := range e.cat.Containers(db, from) {
 			if !yield(Definition{def}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Numbered gives the definitions of the containers whose numbers end with these low bits, databases in the order of
+// their creation. It reads no others.
+func (e *Engine) Numbered(low uint32, bits int) iter.Seq2[Definition, error] {
+	return func(yield func(Definition, error) bool) {
+		if err := e.fresh(); err != nil {
+			yield(Definition{}, err)
+			return
+		}
+		for def, err := range e.cat.Numbered(low, bits) {
+			if !yield(Definition{def}, err) {
 				return
 			}
 		}

@@ -239,13 +239,12 @@ func (r *request) collectionAction(dst []byte, action string, t core.Throughput,
 			if err != nil {
 				return dst, err
 			}
-			s := k.Spec().Clone()
-			low := lowered(t, s.Throughput, core.Held{Bytes: size})
-			if err := cmp.Or(unsharded(s.PartitionKey.Paths[0], t), low); err != nil {
-				return dst, err
-			}
-			s.Throughput = t
-			c, err := r.s.eng.ReplaceContainer(r.ctx, r.db, name, s)
+			c, err := r.s.eng.Redefine(r.ctx, r.db, name, func(d core.Definition) (core.ContainerSpec, error) {
+				s := d.Spec().Clone()
+				low := lowered(t, s.Throughput, core.Held{Bytes: size})
+				s.Throughput = t
+				return s, cmp.Or(unsharded(s.PartitionKey.Paths[0], t), low)
+			})
 			if err != nil {
 				return dst, err
 			}

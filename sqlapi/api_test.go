@@ -591,6 +591,12 @@ func TestBatchReplies(t *testing.T) {
 		a.do("POST", docs, bad, isBatch, isAtomic, key("a")).is(400)
 	}
 	a.do("POST", docs, `[{"operationType":"Create","resourceBody":{"id":"9","pk":"a"}}]`, isBatch, isAtomic).is(400)
+	for _, key2 := range []string{`[\"b\"]`, `[1]`, `[\"a\",\"a\"]`, `a`, `[{}]`} { // the operation is for another item
+		a.do("POST", docs, `[{"operationType":"Delete","id":"1","partitionKey":"`+key2+`"}]`, isBatch, isAtomic,
+			key("a")).is(400).has("have a different partition key value than the request.")
+	}
+	a.do("POST", docs, `[{"operationType":"Read","id":"1","partitionKey":"[\"a\"]"}]`, isBatch, isAtomic,
+		key("a")).is(200)
 	for _, op := range []string{`{"operationType":"Patch","id":"1","resourceBody":{"operations":[]}}`,
 		`{"operationType":"Patch","id":"1"}`, `{"operationType":"Create"}`, `{"operationType":"Delete"}`,
 		`{"operationType":"Create","resourceBody":[1]}`} {

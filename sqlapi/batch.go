@@ -249,6 +249,11 @@ func (c *call) atomicBatch(ct *core.Container, ops []batchOp) error {
 		}
 		return err
 	}
+	for i := range ops {
+		if err := ops[i].inPartition(ct, pk); err != nil {
+			return err
+		}
+	}
 	docs := make([]byte, 0, len(c.Body)+len(c.Body)/4)
 	failed := -1
 	for i := range ops {
@@ -276,6 +281,23 @@ func (c *call) atomicBatch(ct *core.Container, ops []batchOp) error {
 	}
 	return c.sendBatch(ct, ops, code)
 }
+
+// inPartition refuses an operation of a transactional batch that names another partition key than the batch: it is
+// meant for another item. Most clients name none.
+func (o *batchOp) inPartition(ct *core.Container, pk core.PartitionKey) error {
+	if o.key == "" {
+		return nil
+	}
+	var room [maxKeyPaths]value.Value
+	own, err := keyOf(room[:0], o.key, &ct.Spec().PartitionKey, keyFull)
+	if err != nil || !sameKey(own, pk) {
+		return errOtherKey
+	}
+	return nil
+}
+
+var errOtherKey = status.New(status.BadRequest, "One or more operations within the batch request have a different "+
+	"partition key value than the request.")
 
 // errDependency is the status of operations that were not executed because another one failed. It is answered as 424.
 var errDependency = status.New(status.Internal, "The operation was not executed because another operation of the "+
@@ -390,7 +412,7 @@ func (c *call) bulkRun(ct *core.Container, ops []batchOp, docs *[]byte, held *in
 			o.done(core.Result{}, err)
 		case o.was.IsDefined():
 			o.done(rename(c.Ctx(), ct, o.was, o.write))
-			*held += o.shown()
+			c.holdWritten(o, held)
 		default:
 			it, err := ct.Read(c.Ctx(), o.write.PK, o.write.ID)
 			o.read(it, err)
@@ -405,12 +427,17 @@ func (c *call) bulkRun(ct *core.Container, ops []batchOp, docs *[]byte, held *in
 	for i := range outcomes {
 		o := &ops[i]
 		o.done(outcomes[i].Result, outcomes[i].Err)
-		if c.Hold(*held+o.shown()) != nil {
-			o.minimized, o.item.Doc = true, nil
-		}
-		*held += o.shown()
+		c.holdWritten(o, held)
 	}
 	return len(outcomes)
+}
+
+// holdWritten counts the memory of the reply to a write. If there is none, the reply is without the document.
+func (c *call) holdWritten(o *batchOp, held *int) {
+	if n := o.shown(); n > 0 && c.Hold(*held+n) != nil {
+		o.minimized, o.item.Doc = true, nil
+	}
+	*held += o.shown()
 }
 
 // bulkPrepare builds the write of one operation. Each operation has its own partition key.

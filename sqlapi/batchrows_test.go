@@ -164,6 +164,8 @@ func TestBatchesAsRows(t *testing.T) {
 		{"one fails", `[{"operationType":"Create","resourceBody":{"id":"4","pk":"a"}},` +
 			`{"operationType":"Replace","id":"2","resourceBody":{"id":"2","pk":"a"},"ifMatch":"\"no\""}]`, atomic},
 		{"another key", `[{"operationType":"Create","resourceBody":{"id":"4","pk":"z"}}]`, atomic},
+		{"the batch's key", `[{"operationType":"Read","partitionKey":"[\"a\"]","id":"1"}]`, atomic},
+		{"another key of an operation", `[{"operationType":"Delete","partitionKey":"[\"b\"]","id":"1"}]`, atomic},
 		{"bad directive", `[{"operationType":"Create","resourceBody":{"id":"4","pk":"a"},"indexingDirective":"Maybe"}]`,
 			atomic},
 		{"bad body", `[{"operationType":"Create","resourceBody":[1]}]`, atomic},

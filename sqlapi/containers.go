@@ -3,13 +3,16 @@ package sqlapi
 import (
 	"bytes"
 	"context"
+	"iter"
 	"math"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/sqlapi/sql"
 	"github.com/orrerydb/orrery/sqlapi/wire"
 )
 
@@ -129,41 +132,34 @@ func (c *call) containerFeed() (*feedReply, *core.Database, error) {
 		return nil, nil, err
 	}
 	rid := d.RID()
-	return c.feed(ridText(rid[:]), "DocumentCollections"), d, nil
+	return c.feed(ridText(rid[:]), "DocumentCollections", func(after uint64) iter.Seq2[sql.ListRow, error] {
+		return func(yield func(sql.ListRow, error) bool) {
+			if after >= math.MaxUint32 {
+				return
+			}
+			for ct, err := range c.s.core.Definitions(d.ID, uint32(after)+1) {
+				var row sql.ListRow
+				if err == nil {
+					row = c.containerRow(ct)
+				}
+				if !yield(row, err) || err != nil {
+					return
+				}
+			}
+		}
+	}), d, nil
 }
 
-// addContainers adds at most n containers of a database in the order of their creation, beginning with the one at index
-// from.
-func (f *feedReply) addContainers(d *core.Database, from, n int) error {
-	for ct, err := range f.c.s.core.Definitions(d.ID, from) {
-		if err != nil {
-			return err
-		}
-		if n--; n < 0 {
-			return nil
-		}
-		f.add(appendContainer(nil, ct, !f.c.isLegacy()))
-	}
-	return nil
+func (c *call) containerRow(ct core.Definition) sql.ListRow {
+	return sql.ListRow{JSON: appendContainer(nil, ct, !c.isLegacy()), Num: uint64(ct.Num())}
 }
 
 func listContainers(c *call) error {
-	f, d, err := c.containerFeed()
+	f, _, err := c.containerFeed()
 	if err != nil {
 		return err
 	}
-	all, err := c.s.core.ContainerCount(d.ID)
-	if err != nil {
-		return err
-	}
-	from, to, err := f.window(all, min(all, largestPage))
-	if err != nil {
-		return err
-	}
-	if err := f.addContainers(d, from, to-from); err != nil {
-		return err
-	}
-	return f.write()
+	return f.send(largestPage)
 }
 
 func queryContainers(c *call) error {
@@ -171,10 +167,23 @@ func queryContainers(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := f.addContainers(d, 0, math.MaxInt); err != nil {
+	q, err := c.metaQuery()
+	if err != nil {
 		return err
 	}
-	return f.query()
+	if id, ok := q.plan.Requires(access.ID.Segs[0]); ok { // clients look for one by its id
+		var found []*core.Container
+		ct, err := c.s.core.Container(d.ID, id)
+		if err == nil {
+			found = append(found, ct)
+		} else if !status.Is(err, status.NotFound) {
+			return err
+		}
+		f.rows = rowsOf(found, func(ct *core.Container) (uint64, func() ([]byte, error)) {
+			return uint64(ct.Num()), func() ([]byte, error) { return c.containerRow(ct.Definition).JSON, nil }
+		})
+	}
+	return f.answer(q)
 }
 
 func createContainer(c *call) error {
@@ -340,15 +349,14 @@ func replaceContainer(c *call) error {
 	if err := c.ReadBody(maxBody); err != nil {
 		return err
 	}
-	old := ct.Spec()
-	spec, err := parseDefinition(c.Body, old, c.strict())
+	ct, err = c.s.core.Redefine(c.Ctx(), ct.Database(), ct.ID(), func(d core.Definition) (core.ContainerSpec, error) {
+		spec, err := parseDefinition(c.Body, d.Spec(), c.strict())
+		if err == nil {
+			err = c.ifMatch(d.ETag())
+		}
+		return spec, err
+	})
 	if err != nil {
-		return err
-	}
-	if err := c.ifMatch(ct.ETag()); err != nil {
-		return err
-	}
-	if ct, err = c.s.core.ReplaceContainer(c.Ctx(), ct.Database(), old.ID, spec); err != nil {
 		return err
 	}
 	soon, cancel := context.WithTimeout(c.Ctx(), rebuildWait)

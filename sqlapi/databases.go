@@ -60,12 +60,10 @@ func (c *call) setDatabase(d *core.Database) {
 }
 
 func (c *call) databaseFeed() (*feedReply, error) {
-	f := c.feed("", "Databases")
 	dbs, err := c.s.core.Databases()
-	for _, d := range dbs {
-		f.add(appendDatabase(nil, d))
-	}
-	return f, err
+	return c.feed("", "Databases", rowsOf(dbs, func(d *core.Database) (uint64, func() ([]byte, error)) {
+		return uint64(d.Num), func() ([]byte, error) { return appendDatabase(nil, d), nil }
+	})), err
 }
 
 func listDatabases(c *call) error {
@@ -73,7 +71,7 @@ func listDatabases(c *call) error {
 	if err != nil {
 		return err
 	}
-	return f.send()
+	return f.send(unlimited)
 }
 
 func queryDatabases(c *call) error {

@@ -1,72 +1,102 @@
 package sqlapi
 
 import (
+	"iter"
+	"math"
 	"strconv"
 
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/sqlapi/sql"
 )
 
-// feedReply builds the envelope of a feed of resources other than items: {"_rid":..,"Name":[..],"_count":n}.
+// feedReply builds the envelope of a feed of resources other than items: {"_rid":..,"Name":[..],"_count":n}. Its rows
+// are the resources as JSON, with numbers in the order of their creation.
 type feedReply struct {
 	c    *call
 	rid  string
 	name string
-	rows [][]byte
+	rows sql.ListRows
 }
 
 // feed starts a feed under a parent's resource id.
-func (c *call) feed(rid, name string) *feedReply { return &feedReply{c: c, rid: rid, name: name} }
+func (c *call) feed(rid, name string, rows sql.ListRows) *feedReply {
+	return &feedReply{c: c, rid: rid, name: name, rows: rows}
+}
 
-// add appends one resource's JSON.
-func (f *feedReply) add(row []byte) { f.rows = append(f.rows, row) }
+// noRows are the rows of an empty feed.
+func noRows(uint64) iter.Seq2[sql.ListRow, error] { return func(func(sql.ListRow, error) bool) {} }
 
-// window returns the range of rows, out of n, that max-item-count and the continuation request. It sets the
-// continuation of the reply to the index behind them. An index is enough, because these feeds are in the order of
-// creation. size is the number of rows when the client names none.
-func (f *feedReply) window(n, size int) (from, to int, err error) {
-	if v := header(f.c.In, hContinuation); v != "" {
-		at, err := strconv.Atoi(v)
-		if err != nil || at < 0 {
-			return 0, 0, badHeader("x-ms-continuation", v)
+// rowsOf gives the rows of things that are in memory, in the order of their numbers.
+func rowsOf[T any](all []T, row func(T) (num uint64, show func() ([]byte, error))) sql.ListRows {
+	return func(after uint64) iter.Seq2[sql.ListRow, error] {
+		return func(yield func(sql.ListRow, error) bool) {
+			for _, x := range all {
+				num, show := row(x)
+				if num <= after {
+					continue
+				}
+				text, err := show()
+				if !yield(sql.ListRow{JSON: text, Num: num}, err) || err != nil {
+					return
+				}
+			}
 		}
-		from = min(at, n)
 	}
-	if size, err = f.c.maxItems(size); err != nil {
-		return 0, 0, err
-	}
-	if to = min(n, from+size); to < n {
-		f.c.SetInt(rContinuation, int64(to))
-	}
-	return from, to, nil
 }
 
-// page reduces the rows to the requested page.
-func (f *feedReply) page() error {
-	from, to, err := f.window(len(f.rows), len(f.rows))
-	if err == nil {
-		f.rows = f.rows[from:to]
+// after returns the number that the continuation names: the page has the resources whose numbers are greater. A number
+// stays right when resources are deleted, as clients do that delete what they list page by page; an index wouldn't.
+func (f *feedReply) after() (uint64, error) {
+	v := header(f.c.In, hContinuation)
+	if v == "" {
+		return 0, nil
 	}
-	return err
+	n, err := strconv.ParseUint(v, 10, 64)
+	if err != nil {
+		return 0, badHeader("x-ms-continuation", v)
+	}
+	return n, nil
 }
 
-// send writes the feed.
-func (f *feedReply) send() error {
-	if err := f.page(); err != nil {
+// send writes the page that max-item-count and the continuation request. If the client names no size, it has up to size
+// resources. A page is never above maxReply, unless one resource is.
+func (f *feedReply) send(size int) error {
+	after, err := f.after()
+	if err != nil {
 		return err
 	}
-	return f.write()
+	if size, err = f.c.maxItems(size); err != nil {
+		return err
+	}
+	return f.write(after, size, maxReply)
 }
 
-func (f *feedReply) write() error {
-	b := f.begin(f.c.Out[:0])
-	for i, r := range f.rows {
-		if i > 0 {
+// unlimited is the size of a page of a feed that comes whole if the client names no size.
+const unlimited = math.MaxInt32
+
+// write writes a page of the resources behind a number.
+func (f *feedReply) write(after uint64, size, bytes int) error {
+	c, n := f.c, 0
+	b := f.begin(c.Out[:0])
+	for row, err := range f.rows(after) {
+		if err != nil {
+			return err
+		}
+		if n == size || n > 0 && len(b)+len(row.JSON) > bytes {
+			c.Set(rContinuation, strconv.FormatUint(after, 10))
+			break
+		}
+		if n > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, r...)
+		b = append(b, row.JSON...)
+		n, after = n+1, row.Num
+		if err := c.Hold(len(b)); err != nil {
+			return err
+		}
 	}
-	f.c.Out = b
-	return f.end(len(f.rows))
+	c.Out = b
+	return f.end(n)
 }
 
 // Page sizes of item feeds and queries.

@@ -7,9 +7,8 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql"
 )
 
-// query answers a query over the resources of a feed: databases, containers, offers, ranges, users and so on. These are
-// few and are stored in the catalog, so the query runs over a list of them. They have no partitions, so no plan or
-// merge is needed.
+// query answers a query over the resources of a feed: databases, containers, offers, ranges, users and so on. They are
+// stored in the catalog and have no partitions, so the query runs over a list of them, and no plan or merge is needed.
 func (f *feedReply) query() error {
 	q, err := f.c.metaQuery()
 	if err != nil {
@@ -37,12 +36,8 @@ func (f *feedReply) answer(q metaQuery) (err error) {
 	if req.PageSize, err = c.maxItems(0); err != nil {
 		return err
 	}
-	rows := make([]sql.ListRow, len(f.rows))
-	for i, r := range f.rows {
-		rows[i].JSON = r
-	}
 	page := sql.Page{Body: f.begin(c.Out[:0])}
-	if err := q.plan.ExecuteList(c.Ctx(), f.name+" "+f.rid, rows, req, &page); err != nil {
+	if err := q.plan.ExecuteList(c.Ctx(), f.name+" "+f.rid, f.rows, req, &page); err != nil {
 		return err
 	}
 	if page.Continuation != "" {

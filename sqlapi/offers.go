@@ -2,8 +2,8 @@ package sqlapi
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
-	"iter"
 	"net/http"
 	"strconv"
 	"strings"
@@ -86,6 +86,15 @@ func (o offer) rid() [3]byte {
 	return [3]byte{r[3], r[2], r[1] | 0x80}
 }
 
+// num is greater than those of the offers before it: databases come first, then containers by their databases.
+func (o offer) num() uint64 {
+	if o.ct != nil {
+		r := o.ct.RID()
+		return binary.BigEndian.Uint64(r[:])
+	}
+	return uint64(o.db.Num)
+}
+
 func (o offer) etag() string {
 	if o.ct != nil {
 		return o.ct.ETag()
@@ -157,33 +166,33 @@ func (o offer) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// offers gives every offer without what it holds: databases first, in the order of their creation.
-func (s *Server) offers() iter.Seq2[offer, error] {
-	return func(yield func(offer, error) bool) {
-		dbs, err := s.core.Databases()
-		if err != nil {
-			yield(offer{}, err)
-			return
-		}
-		for _, d := range dbs {
-			if d.Throughput.Max() > 0 && !yield(offer{db: d}, nil) {
-				return
-			}
-		}
-		for _, d := range dbs {
-			for ct, err := range s.core.Definitions(d.ID, 0) {
-				if status.Is(err, status.NotFound) {
-					break // dropped in the meantime
-				}
-				if err == nil && ct.Spec().Throughput.Max() == 0 {
-					continue
-				}
-				if !yield(offer{ct: &ct}, err) || err != nil {
-					return
-				}
-			}
+// numberBits are the bits of a container's number that the resource id of its offer has.
+const numberBits = 23
+
+// offerByRID returns an offer without what it holds. It reads no other containers' definitions.
+func (s *Server) offerByRID(rid [3]byte) (offer, error) {
+	dbs, err := s.core.Databases()
+	if err != nil {
+		return offer{}, err
+	}
+	for _, d := range dbs {
+		if o := (offer{db: d}); d.Throughput.Max() > 0 && o.rid() == rid {
+			return o, nil
 		}
 	}
+	number := uint32(rid[0]) | uint32(rid[1])<<8 | uint32(rid[2])<<16
+	if number>>numberBits != 0 { // that of a database
+		return offer{}, errNotFound
+	}
+	for ct, err := range s.core.Numbered(number, numberBits) {
+		if err != nil && !status.Is(err, status.NotFound) { // not found: dropped in the meantime
+			return offer{}, err
+		}
+		if err == nil && ct.Spec().Throughput.Max() > 0 {
+			return offer{ct: &ct}, nil
+		}
+	}
+	return offer{}, errNotFound
 }
 
 // hold adds what the throughput serves.
@@ -226,11 +235,9 @@ func (s *Server) holdAll(ctx context.Context) (out []offer, err error) {
 }
 
 func (c *call) offerFeed(all []offer) *feedReply {
-	f := c.feed("", "Offers")
-	for _, o := range all {
-		f.add(o.append(nil))
-	}
-	return f
+	return c.feed("", "Offers", rowsOf(all, func(o offer) (uint64, func() ([]byte, error)) {
+		return o.num(), func() ([]byte, error) { return o.append(nil), nil }
+	}))
 }
 
 func listOffers(c *call) error {
@@ -238,7 +245,7 @@ func listOffers(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.offerFeed(all).send()
+	return c.offerFeed(all).send(unlimited)
 }
 
 // createOffer refuses the request. An offer is created together with its container or database.
@@ -308,15 +315,11 @@ func (c *call) offer() (offer, error) {
 	if !ok {
 		return offer{}, errNotFound
 	}
-	for o, err := range c.s.offers() {
-		if err != nil {
-			return offer{}, err
-		}
-		if o.rid() == [3]byte(raw) {
-			return o, c.s.hold(c.Ctx(), &o)
-		}
+	o, err := c.s.offerByRID([3]byte(raw))
+	if err == nil {
+		err = c.s.hold(c.Ctx(), &o)
 	}
-	return offer{}, errNotFound
+	return o, err
 }
 
 func (c *call) sendOffer(o offer) error {
@@ -389,31 +392,44 @@ func replaceOffer(c *call) error {
 	if b.Content == nil {
 		return missing("content")
 	}
-	if err := c.ifMatch(o.etag()); err != nil {
-		return err
-	}
-	t, err := c.nextThroughput(o, b.Content)
-	if err != nil {
-		return err
-	}
-	if o.ct != nil {
-		spec := *o.ct.Spec()
-		was := spec.Throughput
-		if was.Highest = 0; was != t && c.strict() {
-			if err := c.s.core.CheckIdle(o.ct.RID()); err != nil {
-				return err
-			}
-		}
-		spec.Throughput = t
-		ct, err := c.s.core.ReplaceContainer(c.Ctx(), o.ct.Database(), spec.ID, spec)
-		if err != nil {
-			return err
-		}
-		o.ct = &ct.Definition
-	} else if o.db, err = c.s.core.ReplaceDatabase(c.Ctx(), core.DatabaseSpec{ID: o.db.ID, Throughput: t}); err != nil {
+	if o, err = c.changeOffer(o, b.Content); err != nil {
 		return err
 	}
 	return c.sendOffer(o)
+}
+
+// changeOffer gives the container or database of an offer the throughput that a PUT requests. It decides on their
+// present definition.
+func (c *call) changeOffer(o offer, in *offerContent) (_ offer, err error) {
+	next := func() (t core.Throughput, err error) {
+		if err = c.ifMatch(o.etag()); err == nil {
+			t, err = c.nextThroughput(o, in)
+		}
+		return t, err
+	}
+	if o.ct == nil {
+		o.db, err = c.s.core.RedefineDatabase(c.Ctx(), o.db.ID, func(d *core.Database) (core.Throughput, error) {
+			o.db = d
+			return next()
+		})
+		return o, err
+	}
+	ct, err := c.s.core.Redefine(c.Ctx(), o.ct.Database(), o.ct.ID(), func(d core.Definition) (core.ContainerSpec,
+		error) {
+		o.ct = &d
+		spec := *d.Spec()
+		was := spec.Throughput
+		t, err := next()
+		if was.Highest = 0; err == nil && was != t && c.strict() {
+			err = c.s.core.CheckIdle(d.RID())
+		}
+		spec.Throughput = t
+		return spec, err
+	})
+	if err == nil {
+		o.ct = &ct.Definition
+	}
+	return o, err
 }
 
 // nextThroughput returns the throughput that a PUT requests. A change between manual and autoscale needs its header,

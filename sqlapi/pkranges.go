@@ -1,6 +1,7 @@
 package sqlapi
 
 import (
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -46,12 +47,18 @@ func listRanges(c *call) error {
 		}
 		parts = newerRanges(parts, trimETag(since))
 	}
-	rid := ct.RID()
-	f := c.feed(ridText(rid[:]), "PartitionKeyRanges")
-	for _, p := range parts {
-		f.add(appendRange(nil, ct, p, live))
+	return c.rangeFeed(ct, parts, live).write(0, len(parts), math.MaxInt) // always whole
+}
+
+// rangeFeed starts the feed of a container's ranges. live is how many there are.
+func (c *call) rangeFeed(ct *core.Container, parts []core.Partition, live int) *feedReply {
+	rid, places := ct.RID(), make([]int, len(parts))
+	for i := range places {
+		places[i] = i
 	}
-	return f.write()
+	return c.feed(ridText(rid[:]), "PartitionKeyRanges", rowsOf(places, func(i int) (uint64, func() ([]byte, error)) {
+		return uint64(i) + 1, func() ([]byte, error) { return appendRange(nil, ct, parts[i], live), nil }
+	}))
 }
 
 // newerRanges returns the ranges that are newer than an etag. For an unknown etag it returns all.
@@ -125,16 +132,11 @@ func queryRanges(c *call) error {
 	if err != nil {
 		return err
 	}
-	rid := ct.RID()
-	f := c.feed(ridText(rid[:]), "PartitionKeyRanges")
 	parts, err := ct.Partitions(c.Ctx())
 	if err != nil {
 		return err
 	}
-	for _, p := range parts {
-		f.add(appendRange(nil, ct, p, len(parts)))
-	}
-	return f.query()
+	return c.rangeFeed(ct, parts, len(parts)).query()
 }
 
 // readRange answers one range, named by its id or resource id.

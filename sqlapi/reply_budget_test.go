@@ -70,6 +70,33 @@ func TestRepliesCountInTheBudget(t *testing.T) {
 	}
 }
 
+// TestBulkThatIsShortOfMemory: a write whose document has no memory in the reply is answered without it, a replace that
+// changes the id too. The operations behind it are run.
+func TestBulkThatIsShortOfMemory(t *testing.T) {
+	const limit = 8 << 20
+	b := budget.New(limit, 0)
+	a, _ := limited(t, Options{}, b)
+	for _, id := range []string{"one", "two"} {
+		a.do("POST", docs, fmt.Sprintf(`{"id":"%s","pk":"b"}`, id), key("b")).is(201)
+	}
+	other := b.Open("test")
+	if err := other.Grow(limit - 400<<10); err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	text := strings.Repeat("x", 180<<10)
+	r := a.do("POST", docs, `[{"operationType":"Replace","id":"one","partitionKey":"[\"b\"]","resourceBody":`+
+		`{"id":"other","pk":"b","text":"`+text+`"}},{"operationType":"Delete","id":"two","partitionKey":"[\"b\"]"},`+
+		`{"operationType":"Delete","id":"none","partitionKey":"[\"b\"]"}]`,
+		"x-ms-cosmos-is-batch-request: true").is(207).has(`[{"statusCode":200,`).has(`{"statusCode":204,`).has(
+		`{"statusCode":404,`)
+	if strings.Contains(r.body, text) {
+		t.Error("a large reply")
+	}
+	a.do("GET", docs+"/other", "", key("b")).is(200)
+	a.do("GET", docs+"/two", "", key("b")).is(404)
+}
+
 // slow is a client that reads nothing until it is released.
 type slow struct {
 	*httptest.ResponseRecorder

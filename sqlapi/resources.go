@@ -152,15 +152,10 @@ func (t *resourceType) rows(c *call) (*feedReply, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := c.feed(string(o.appendRID(nil)), t.feed)
-	for _, r := range all {
-		row, err := t.append(c, nil, &o, r)
-		if err != nil {
-			return nil, err
-		}
-		f.add(row)
-	}
-	return f, nil
+	return c.feed(string(o.appendRID(nil)), t.feed, rowsOf(all, func(r *core.Resource) (uint64,
+		func() ([]byte, error)) {
+		return uint64(r.Num), func() ([]byte, error) { return t.append(c, nil, &o, r) }
+	})), nil
 }
 
 func (t *resourceType) list(c *call) error {
@@ -168,7 +163,7 @@ func (t *resourceType) list(c *call) error {
 	if err != nil {
 		return err
 	}
-	return f.send()
+	return f.send(unlimited)
 }
 
 func (t *resourceType) query(c *call) error {

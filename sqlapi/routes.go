@@ -127,7 +127,7 @@ func emptyFeed(name string) handler {
 			return err
 		}
 		rid := ct.RID()
-		return c.feed(ridText(rid[:]), name).send()
+		return c.feed(ridText(rid[:]), name, noRows).send(unlimited)
 	}
 }
 
@@ -141,7 +141,7 @@ func queryConflicts(c *call) error {
 		return status.New(status.BadRequest, msgCrossPartition)
 	}
 	rid := ct.RID()
-	return c.feed(ridText(rid[:]), "Conflicts").query()
+	return c.feed(ridText(rid[:]), "Conflicts", noRows).query()
 }
 
 // absentChild answers for a child of a kind that containers never have here. The container must exist.

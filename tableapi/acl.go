@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/tableapi/edm"
 )
 
@@ -89,12 +90,15 @@ func (c *call) setACL() error {
 	if err != nil {
 		return err
 	}
-	spec := v.Spec().Clone()
-	if spec.Properties == nil {
-		spec.Properties = map[string][]byte{}
-	}
-	spec.Properties[aclProperty] = text
-	if _, err := c.s.e.ReplaceContainer(c.Ctx(), v.Database(), v.ID(), spec); err != nil {
+	_, err = c.s.e.Redefine(c.Ctx(), v.Database(), v.ID(), func(d core.Definition) (core.ContainerSpec, error) {
+		spec := d.Spec().Clone()
+		if spec.Properties == nil {
+			spec.Properties = map[string][]byte{}
+		}
+		spec.Properties[aclProperty] = text
+		return spec, nil
+	})
+	if err != nil {
 		return notFound(err, "TableNotFound")
 	}
 	return c.sendNothing()

@@ -228,21 +228,17 @@ func (c *Catalog) ContainerFold(db, id string) (*Container, error) {
 	return nil, err
 }
 
-// Containers gives the current containers of a database in the order of their creation, beginning with the n-th. It
-// doesn't hold them in memory. A missing database is NotFound with sub-status 1003. A definition that can't be read is
-// given as an error, and the others follow.
-func (c *Catalog) Containers(db string, n int) iter.Seq2[*Container, error] {
+// Containers gives the current containers of a database in the order of their creation, which is that of their numbers,
+// from a number on. It doesn't hold them in memory. A missing database is NotFound with sub-status 1003. A definition
+// that can't be read is given as an error, and the others follow.
+func (c *Catalog) Containers(db string, from uint32) iter.Seq2[*Container, error] {
 	return func(yield func(*Container, error) bool) {
 		d, err := c.cur.Load().owner(db)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		first, ok := d.numbers.at(n)
-		if !ok {
-			return
-		}
-		for r := range d.numbers.from(first.num) {
+		for r := range d.numbers.from(from) {
 			k, err := c.passing(d, r)
 			if status.Is(err, status.NotFound) {
 				continue // dropped in the meantime
@@ -303,6 +299,20 @@ func (c *Catalog) Rebuilding() iter.Seq2[*Container, error] {
 	})
 }
 
+// Numbered gives the current containers whose numbers end with these low bits.
+func (c *Catalog) Numbered(low uint32, bits int) iter.Seq2[*Container, error] {
+	last := uint64(c.cur.Load().account.NextContainer)
+	return c.some(func(d *database) iter.Seq[*ref] {
+		return func(yield func(*ref) bool) {
+			for n := uint64(low); n < last; n += 1 << bits {
+				if r, ok := d.numbers.get(uint32(n) | 1<<31); ok && !yield(r) {
+					return
+				}
+			}
+		}
+	})
+}
+
 // some gives containers of every database, chosen by of.
 func (c *Catalog) some(of func(*database) iter.Seq[*ref]) iter.Seq2[*Container, error] {
 	return func(yield func(*Container, error) bool) {
@@ -342,11 +352,16 @@ func (c *Catalog) CreateDatabase(ctx context.Context, id string, t Throughput) (
 }
 
 // ReplaceDatabase changes a database's throughput.
-func (c *Catalog) ReplaceDatabase(ctx context.Context, id string, t Throughput) (out *Database, err error) {
+func (c *Catalog) ReplaceDatabase(ctx context.Context, id string, f func(*Database) (Throughput, error)) (
+	out *Database, err error) {
 	err = c.change(ctx, func(x *draft) error {
 		old, ok := x.byID.get(id)
 		if !ok {
 			return errNoDatabase(id, 0)
+		}
+		t, err := f(old.Database)
+		if err != nil {
+			return err
 		}
 		n, d := *old, *old.Database
 		d.Throughput, d.TS, d.Version = t.after(old.Throughput), c.clk.Now().Unix(), x.nextVersion()
@@ -456,12 +471,18 @@ func (x *draft) changing(c *Catalog, db, id string) (*database, *ref, *Container
 	return d, r, k, err
 }
 
-// ReplaceContainer changes the spec of the container with a generation. The partition key, id, unique keys and declared
+// ErrRedefined is the error of a replacement that was decided on a definition that is no longer the present one.
+var ErrRedefined = status.New(status.RetryWith, "The definition of the container has been changed meanwhile.")
+
+// ReplaceContainer changes the spec of a container. old is the definition on which spec was decided: if it isn't the
+// present one, nothing is changed, and the error is ErrRedefined. The partition key, id, unique keys and declared
 // indexes don't change. inUse are the versions of the indexing policy that index entries follow now: those policies are
 // kept as Former.
-func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, gen uint32, spec Spec, inUse []uint32) (
-	*Container, error) {
-	return c.ChangeSpec(ctx, db, id, gen, inUse, func(s *Spec) error {
+func (c *Catalog) ReplaceContainer(ctx context.Context, old *Container, spec Spec, inUse []uint32) (*Container, error) {
+	return c.changeSpec(ctx, old.Database, old.ID, old.Gen, inUse, func(now *Container, s *Spec) error {
+		if now.Version != old.Version {
+			return ErrRedefined
+		}
 		declared := s.Declared
 		*s = spec.Clone()
 		s.Event = spec.Event
@@ -470,10 +491,16 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, db, id string, gen uint3
 	})
 }
 
-// ChangeSpec is ReplaceContainer with a function that changes the present spec, and may change its declared indexes. f
-// may be called more than once.
+// ChangeSpec changes the spec of the container with a generation by a function, which gets the present one and may
+// change its declared indexes. f may be called more than once. inUse is as for ReplaceContainer.
 func (c *Catalog) ChangeSpec(ctx context.Context, db, id string, gen uint32, inUse []uint32, f func(*Spec) error) (
-	out *Container, err error) {
+	*Container, error) {
+	return c.changeSpec(ctx, db, id, gen, inUse, func(_ *Container, s *Spec) error { return f(s) })
+}
+
+// changeSpec is ChangeSpec with a function that also gets the present definition.
+func (c *Catalog) changeSpec(ctx context.Context, db, id string, gen uint32, inUse []uint32,
+	f func(*Container, *Spec) error) (out *Container, err error) {
 	err = c.change(ctx, func(x *draft) error {
 		d, _, old, err := x.changing(c, db, id)
 		if err == nil && old.Gen != gen {
@@ -484,7 +511,7 @@ func (c *Catalog) ChangeSpec(ctx context.Context, db, id string, gen uint32, inU
 		}
 		k := *old
 		k.Spec = old.Spec.Clone()
-		if err := f(&k.Spec); err != nil {
+		if err := f(old, &k.Spec); err != nil {
 			return err
 		}
 		if k.Throughput != old.Throughput { // a store can have more than the present settings allow

@@ -42,7 +42,7 @@ func TestChangesDontGrowWithContainers(t *testing.T) {
 			}
 			s := k.Spec
 			s.Properties = map[string][]byte{"x": {byte(k.Version)}}
-			if _, err := c.ReplaceContainer(bg, "db", name(50), k.Gen, s, nil); err != nil {
+			if _, err := c.ReplaceContainer(bg, k, s, nil); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -155,9 +155,14 @@ func TestPagesOfLists(t *testing.T) {
 	eng := newCounting()
 	filled(t, eng, few)
 	c := open(t, eng)
+	var nums []uint32
+	for k := range c.Containers("db", 0) {
+		nums = append(nums, k.Num)
+	}
+	c = open(t, eng)
 	eng.gets.Store(0)
 	var got []string
-	for k, err := range c.Containers("db", 40) {
+	for k, err := range c.Containers("db", nums[39]+1) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +180,7 @@ func TestPagesOfLists(t *testing.T) {
 	if len(got) != 9 || got[0] != name(91) || eng.gets.Load() != 10 {
 		t.Errorf("names %v with %d reads", got, eng.gets.Load())
 	}
-	for k, err := range c.Containers("db", few) {
+	for k, err := range c.Containers("db", nums[few-1]+1) {
 		t.Errorf("behind the end there is %v, %v", k, err)
 	}
 	for n := range c.Names("none", "") {

@@ -46,11 +46,18 @@ func TestTwoCatalogs(t *testing.T) {
 	}
 	s := spec("")
 	s.Properties = map[string][]byte{"x": {1}}
-	if _, err := b.ReplaceContainer(bg, "db", "one", k.Gen, s, nil); !status.Is(err, status.NotFound) {
+	if _, err := b.ReplaceContainer(bg, k, s, nil); !status.Is(err, status.NotFound) {
 		t.Errorf("b replaced a container of an old name: %v", err)
 	}
-	if _, err := b.ReplaceContainer(bg, "db", "three", k.Gen, s, nil); err != nil {
+	three, err := b.Container("db", "three")
+	if err == nil {
+		_, err = b.ReplaceContainer(bg, three, s, nil)
+	}
+	if err != nil {
 		t.Error(err)
+	}
+	if _, err := b.ReplaceContainer(bg, three, s, nil); err != catalog.ErrRedefined {
+		t.Errorf("b replaced a definition that is no longer the present one: %v", err)
 	}
 	if a.Version() == b.Version() {
 		t.Error("a can't tell that it is old")
@@ -211,7 +218,7 @@ func TestReadersMeetChanges(t *testing.T) {
 				if err == nil {
 					s := k.Spec
 					s.Properties = map[string][]byte{"i": {byte(i)}}
-					_, err = c.ReplaceContainer(bg, "db", name(i), k.Gen, s, nil)
+					_, err = c.ReplaceContainer(bg, k, s, nil)
 				}
 				if err != nil {
 					t.Error(err)

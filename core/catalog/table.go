@@ -72,15 +72,6 @@ func (t table[K, V]) from(k K) iter.Seq[V] {
 	}
 }
 
-// at returns the n-th value in the order of keys.
-func (t table[K, V]) at(n int) (v V, ok bool) {
-	if t.read == nil {
-		return v, false
-	}
-	_, v, ok = t.read.GetAt(n)
-	return v, ok
-}
-
 // frozen makes a table of a map. The map must not be used afterwards.
 func frozen[K cmp.Ordered, V any](m *btree.Map[K, V]) table[K, V] {
 	return table[K, V]{read: m.Copy(), own: m}

@@ -164,7 +164,7 @@ func (c *compiler) expr(e syntax.Expr) cexpr {
 			for i := range xs {
 				b.Elem(xs[i].fn(f))
 			}
-			return b.Array()
+			return f.ctx.Array(&b)
 		}, xs...)
 	case *syntax.ObjectExpr:
 		return c.object(e)
@@ -363,7 +363,12 @@ func (c *compiler) like(e *syntax.Like) cexpr {
 		if lp == nil {
 			lp = funcs.CompileLike(p.Str(), escape)
 		}
-		return value.BoolOf(lp.Match(v.Bytes()) != not)
+		ok, err := lp.Match(v.Bytes())
+		if err != nil {
+			f.fail(err)
+			return value.Value{}
+		}
+		return value.BoolOf(ok != not)
 	}, x, pat)
 }
 
@@ -374,7 +379,7 @@ func (c *compiler) object(e *syntax.ObjectExpr) cexpr {
 		for i := range xs {
 			b.Field(keys[i], xs[i].fn(f))
 		}
-		return b.Object()
+		return f.ctx.Object(&b)
 	}, xs...)
 }
 

@@ -1,9 +1,11 @@
 package sql
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"iter"
 	"slices"
 	"sort"
 
@@ -14,14 +16,19 @@ import (
 	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 )
 
-// ListRow is a row of a list that is queried in place of a container. JSON is its shown form. Continuations identify
-// the row by its _rid.
+// ListRow is a row of a list that is queried in place of a container. JSON is its shown form. Num is its number in the
+// list, which no other row has had.
 type ListRow struct {
 	JSON []byte
+	Num  uint64
 
+	at  uint64      // for continuations: Num, or with ORDER BY the index
 	val value.Value // all members, with their shown names
 	doc doc.Doc     // the same with stored names
 }
+
+// ListRows gives the rows of a list whose numbers are greater than a number, in the order of their numbers.
+type ListRows = func(after uint64) iter.Seq2[ListRow, error]
 
 // parse reads the JSON.
 func (r *ListRow) parse() (err error) {
@@ -33,19 +40,23 @@ func (r *ListRow) parse() (err error) {
 
 func (r *ListRow) name() string { return string(r.val.Get("_rid").Bytes()) }
 
-// ExecuteList appends one page of a query over a list to out. Without ORDER BY, rows come in the list's order. list
-// names the list; a continuation of another list is refused. A continuation names a row, and the page begins behind
-// that row, even if the row has moved in the list. If the row no longer exists, the page begins at its former place.
-func (pl *Plan) ExecuteList(ctx context.Context, list string, rows []ListRow, req Request, out *Page) error {
+// ExecuteList appends one page of a query over a list to out. list names the list; a continuation of another list is
+// refused. Without ORDER BY, rows come in the list's order, and the page begins behind the number of the last row of
+// the page before, whether that row still exists or not. With ORDER BY all rows are in memory, and the page begins
+// behind that row, even if it has moved in the list; if it no longer exists, at its former place.
+func (pl *Plan) ExecuteList(ctx context.Context, list string, rows ListRows, req Request, out *Page) error {
 	hash := pl.hash(req) ^ xxhash.Sum64String(list)
 	r, _, err := pl.start(ctx, req, hash, out)
 	defer pl.p.release(r.f)
 	if err != nil {
 		return err
 	}
-	if r.src, err = newListSource(r, rows); err != nil {
+	src := &listSource{r: r, all: len(r.p.order) > 0}
+	r.src, r.f.list = src, src
+	if err := src.open(rows); err != nil {
 		return err
 	}
+	defer src.stop()
 	r.f.root = rootRow{}
 	next, more, err := r.run()
 	if err != nil {
@@ -57,79 +68,141 @@ func (pl *Plan) ExecuteList(ctx context.Context, list string, rows []ListRow, re
 	return r.f.err
 }
 
-// listSource is the rowSource of a list. Its rows are filtered and in the order of ORDER BY.
+// listSource is the rowSource of a list. Its rows are filtered, and in the order of their numbers or of ORDER BY.
 type listSource struct {
-	rows []*ListRow
-	i    int // index of the current row
+	r     *runner
+	pull  func() (ListRow, error, bool)
+	stop  func()
+	row   *ListRow // the current row, nil before the first one
+	ahead *ListRow // the row behind it, nil: it isn't known
+	bad   error
+	all   bool // of the rows are in sorted
+	// sorted are the rows that are still to come, in the order of ORDER BY.
+	sorted []*ListRow
 }
 
-func newListSource(r *runner, rows []ListRow) (*listSource, error) {
-	s, f, p := &listSource{}, r.f, r.p
-	f.list = s
+// open begins to read at the page's position.
+func (s *listSource) open(rows ListRows) error {
+	position, err := base64.RawURLEncoding.DecodeString(s.r.st.core)
+	at, n := binary.Uvarint(position)
+	named := err == nil && n > 0
+	if !named {
+		at = 0
+	}
+	if s.pull, s.stop = iter.Pull2(rows(at)); !s.all {
+		return nil
+	}
+	s.stop()
+	s.pull, s.stop = iter.Pull2(rows(0))
+	if err := s.gather(); err != nil {
+		s.stop()
+		return err
+	}
+	if named {
+		s.skip(at, string(position[n:]))
+	}
+	return nil
+}
+
+// gather reads all rows and sorts them.
+func (s *listSource) gather() error {
+	f, p, size := s.r.f, s.r.p, 0
 	keys := map[*ListRow][]value.Value{}
-	for i := range rows {
-		row := &rows[i]
-		if err := row.parse(); err != nil {
-			return nil, err
-		}
-		s.rows = append(s.rows, row)
-		s.i = len(s.rows) - 1
-		f.setRoot(row.doc, nil)
-		if p.top.rootOnly && p.top.where != nil && !funcs.IsTrue(p.top.where(f)) {
-			s.rows = s.rows[:s.i]
-			continue
-		}
+	for row := s.read(); row != nil; row = s.read() {
+		s.sorted = append(s.sorted, row)
 		for _, o := range p.order {
 			keys[row] = append(keys[row], o.key(f).Clone())
 		}
-		if f.err != nil {
-			return nil, f.err
+		if size += len(row.JSON); s.r.hold != nil && s.bad == nil {
+			s.bad = s.r.hold(listCopies * size)
+		}
+		if s.err() != nil {
+			break
 		}
 	}
-	sort.SliceStable(s.rows, func(i, j int) bool {
+	sort.SliceStable(s.sorted, func(i, j int) bool {
 		for k, o := range p.order {
-			if d := value.CompareCosmos(keys[s.rows[i]][k], keys[s.rows[j]][k]); d != 0 {
+			if d := value.CompareCosmos(keys[s.sorted[i]][k], keys[s.sorted[j]][k]); d != 0 {
 				return (d < 0) != o.desc
 			}
 		}
 		return false
 	})
-	s.i = s.resume(r.st.core)
-	return s, nil
+	for i, row := range s.sorted {
+		row.at = uint64(i)
+	}
+	s.row = nil
+	return s.err()
 }
 
-// resume returns the index of the row that a position names. If the row no longer exists, it returns its former index
-// minus one.
-func (s *listSource) resume(position string) int {
-	b, err := base64.RawURLEncoding.DecodeString(position)
-	if err != nil || len(b) == 0 {
-		return -1
+// listCopies is how often a row that is sorted is in memory: as JSON, as a value and as a document.
+const listCopies = 3
+
+// skip drops the sorted rows up to the one that a position names, or up to its former place.
+func (s *listSource) skip(at uint64, name string) {
+	i := slices.IndexFunc(s.sorted, func(r *ListRow) bool { return r.name() == name })
+	if i < 0 {
+		i = int(min(at, uint64(len(s.sorted)))) - 1
 	}
-	at, n := binary.Uvarint(b)
-	if n <= 0 {
-		return -1
+	s.sorted = s.sorted[i+1:]
+}
+
+// read reads the next row of the list that passes the filter; nil: there is none.
+func (s *listSource) read() *ListRow {
+	f, p := s.r.f, s.r.p
+	for s.err() == nil {
+		row, err, ok := s.pull()
+		if err == nil && ok {
+			err = row.parse()
+		}
+		if s.bad = err; err != nil || !ok {
+			return nil
+		}
+		row.at, s.row = row.Num, &row
+		f.setRoot(row.doc, nil)
+		if !p.top.rootOnly || p.top.where == nil || funcs.IsTrue(p.top.where(f)) {
+			return s.row
+		}
+		f.cancelled()
 	}
-	name := string(b[n:])
-	if i := slices.IndexFunc(s.rows, func(r *ListRow) bool { return r.name() == name }); i >= 0 {
-		return i
+	return nil
+}
+
+// fetch returns the next row, nil when there is none.
+func (s *listSource) fetch() (row *ListRow) {
+	if !s.all {
+		return s.read()
 	}
-	return int(min(at, uint64(len(s.rows)))) - 1
+	if len(s.sorted) > 0 {
+		row, s.sorted = s.sorted[0], s.sorted[1:]
+	}
+	return row
 }
 
 // present returns the current row, nil before the first one.
-func (s *listSource) present() *ListRow {
-	if s.i < 0 || s.i >= len(s.rows) {
-		return nil
+func (s *listSource) present() *ListRow { return s.row }
+
+func (s *listSource) next() bool {
+	row := s.ahead
+	if s.ahead = nil; row == nil {
+		row = s.fetch()
 	}
-	return s.rows[s.i]
+	s.row = row
+	return row != nil
 }
 
-func (s *listSource) next() bool                  { s.i++; return s.i < len(s.rows) }
-func (s *listSource) item() (doc.Doc, *core.Item) { return s.rows[s.i].doc, nil }
-func (s *listSource) err() error                  { return nil }
+func (s *listSource) item() (doc.Doc, *core.Item) { return s.row.doc, nil }
+
+func (s *listSource) err() error { return cmp.Or(s.bad, s.r.f.err) }
+
 func (s *listSource) position() string {
-	if s.i >= len(s.rows)-1 || s.i < 0 {
+	row := s.row
+	if s.ahead == nil {
+		s.ahead = s.fetch()
+		s.row = row
+	}
+	if s.ahead == nil {
 		return ""
 	}
-	return base64.RawURLEncoding.EncodeToString(append(binary.AppendUvarint(nil, uint64(s.i)), s.rows[s.i].name()...))
+	return base64.RawURLEncoding.EncodeToString(append(binary.AppendUvarint(nil, row.at), row.name()...))
 }

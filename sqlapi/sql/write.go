@@ -3,6 +3,7 @@ package sql
 import (
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/json"
+	"github.com/orrerydb/orrery/sqlapi/sql/funcs"
 	"github.com/orrerydb/orrery/sqlapi/sql/syntax"
 )
 
@@ -38,6 +39,9 @@ func (c *compiler) writer(e syntax.Expr) writeFn {
 				if dst = out; !ok {
 					dst = dst[:at]
 				}
+				if !f.fits(len(dst) - start) {
+					break
+				}
 			}
 			return append(dst, ']'), true
 		}
@@ -64,9 +68,20 @@ func (c *compiler) objectWriter(o *syntax.ObjectExpr) writeFn {
 			if dst = out; !ok {
 				dst = dst[:at]
 			}
+			if !f.fits(len(dst) - start) {
+				break
+			}
 		}
 		return append(dst, '}'), true
 	}
+}
+
+// fits ends the execution if an array or object has too many bytes of JSON.
+func (f *frame) fits(n int) bool {
+	if n > funcs.MaxBuilt {
+		f.fail(funcs.ErrTooMuch)
+	}
+	return f.err == nil
 }
 
 func valueWriter(fn evalFn) writeFn {

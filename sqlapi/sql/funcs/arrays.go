@@ -10,33 +10,23 @@ import (
 // init registers the functions on arrays and sets. Elements are compared by deep equality.
 func init() {
 	register(
-		&Func{Name: "ARRAY_CONCAT", Types: "aa+", Eval: func(_ *Context, a []value.Value) value.Value {
+		&Func{Name: "ARRAY_CONCAT", Types: "aa+", Eval: func(c *Context, a []value.Value) value.Value {
 			var b Builder
 			for _, arr := range a {
-				for it := arr.Iter(); it.Next(); {
+				for it := arr.Iter(); it.Next() && !b.over; {
 					b.Elem(it.Value())
 				}
 			}
-			return b.Array()
+			return c.Array(&b)
 		}},
 		&Func{Name: "ARRAY_CONTAINS", Types: "ad?b", Eval: func(_ *Context, a []value.Value) value.Value {
 			return boolean(contains(a[0], a[1], optBool(a, 2)))
 		}},
 		&Func{Name: "ARRAY_CONTAINS_ANY", Types: "ad+", Eval: func(_ *Context, a []value.Value) value.Value {
-			for _, v := range a[1:] {
-				if contains(a[0], v, false) {
-					return boolean(true)
-				}
-			}
-			return boolean(false)
+			return boolean(found(a[0], a[1:], 1))
 		}},
 		&Func{Name: "ARRAY_CONTAINS_ALL", Types: "ad+", Eval: func(_ *Context, a []value.Value) value.Value {
-			for _, v := range a[1:] {
-				if !contains(a[0], v, false) {
-					return boolean(false)
-				}
-			}
-			return boolean(true)
+			return boolean(found(a[0], a[1:], len(a)-1))
 		}},
 		&Func{Name: "ARRAY_LENGTH", Types: "a", Eval: func(_ *Context, a []value.Value) value.Value {
 			return value.IntOf(int64(a[0].Len()))
@@ -110,6 +100,37 @@ func contains(arr, v value.Value, partial bool) bool {
 	return false
 }
 
+// found reports whether arr has at least n of the values, where n is 1 or the number of values.
+func found(arr value.Value, vs []value.Value, n int) bool {
+	if len(vs) <= fewWanted {
+		for i, v := range vs {
+			if n <= 0 || n > len(vs)-i {
+				break
+			}
+			if contains(arr, v, false) {
+				n--
+			}
+		}
+		return n <= 0
+	}
+	wanted := &set{by: map[uint64][]value.Value{}}
+	for _, v := range vs {
+		wanted.add(DeepView(v))
+	}
+	n = min(n, len(wanted.list)) // equal values count once
+	got := &set{by: map[uint64][]value.Value{}}
+	for it := arr.Iter(); it.Next() && len(got.list) < n; {
+		if v := DeepView(it.Value()); wanted.has(v) {
+			got.add(v)
+		}
+	}
+	return len(got.list) >= n
+}
+
+// fewWanted is the number of values up to which each is looked for on its own. More are looked for together, so that
+// the cost doesn't grow with the lengths of both lists multiplied.
+const fewWanted = 8
+
 // matches reports whether object e has every field of object want.
 func matches(e, want value.Value) bool {
 	if e.Kind() != value.Object || want.Kind() != value.Object {
@@ -145,7 +166,7 @@ func slice(_ *Context, a []value.Value) value.Value {
 }
 
 // objectToArray returns [{"k": name, "v": value}, ..]. The caller can choose the names of the two fields.
-func objectToArray(_ *Context, a []value.Value) value.Value {
+func objectToArray(c *Context, a []value.Value) value.Value {
 	k, v := "k", "v"
 	if len(a) > 1 {
 		k = a[1].Str()
@@ -159,7 +180,7 @@ func objectToArray(_ *Context, a []value.Value) value.Value {
 		pair.Field(v, it.Value())
 		out.Elem(pair.Object())
 	}
-	return out.Array()
+	return c.Array(&out)
 }
 
 // set holds distinct values in the order of their first appearance.
@@ -194,7 +215,13 @@ func (s *set) add(v value.Value) {
 }
 
 func setOp(op func(x, y *set) []value.Value) func(*Context, []value.Value) value.Value {
-	return func(_ *Context, a []value.Value) value.Value { return ArrayFrom(op(newSet(a[0]), newSet(a[1]))) }
+	return func(c *Context, a []value.Value) value.Value {
+		var b Builder
+		for _, v := range op(newSet(a[0]), newSet(a[1])) {
+			b.Elem(v)
+		}
+		return c.Array(&b)
+	}
 }
 
 // arrayAggregates registers ARRAY_SUM and the other aggregates over one array. They give undefined when an element has

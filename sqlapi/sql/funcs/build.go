@@ -7,13 +7,39 @@ import (
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
 
-// Builder builds an array or object value by appending. The zero Builder is ready for use. It copies what is appended.
+// Builder builds an array or object value by appending. The zero Builder is ready for use. It copies what is appended,
+// as long as that has at most MaxBuilt bytes together.
 type Builder struct {
-	buf []byte
-	n   int
+	buf  []byte
+	n    int
+	over bool // something was left out
+}
+
+// MaxBuilt is the size in bytes of the largest array or object that an expression makes. The memory of expressions
+// isn't counted in the budget of requests. It is twice that of the largest item, which MongoDB's API writes.
+const MaxBuilt = 32 << 20
+
+// ErrTooMuch is the error for a larger one.
+var ErrTooMuch = status.New(status.BadRequest, "An array or object of the query is larger than %d bytes.", MaxBuilt)
+
+// Array returns the array of a builder. If it is too large the execution fails.
+func (c *Context) Array(b *Builder) value.Value { return c.whole(b, (*Builder).Array) }
+
+// Object returns the object of a builder. If it is too large the execution fails.
+func (c *Context) Object(b *Builder) value.Value { return c.whole(b, (*Builder).Object) }
+
+func (c *Context) whole(b *Builder, end func(*Builder) value.Value) value.Value {
+	if !b.over {
+		return end(b)
+	}
+	if c.Fail != nil {
+		c.Fail(ErrTooMuch)
+	}
+	return value.Value{}
 }
 
 func (b *Builder) start() {
@@ -24,7 +50,7 @@ func (b *Builder) start() {
 
 // Elem appends an array element; undefined is left out.
 func (b *Builder) Elem(v value.Value) {
-	if !v.IsDefined() {
+	if !v.IsDefined() || b.full(v) {
 		return
 	}
 	b.start()
@@ -34,12 +60,18 @@ func (b *Builder) Elem(v value.Value) {
 
 // Field appends an object field; undefined is left out, and so is a name with U+0000, which no stored name has.
 func (b *Builder) Field(name string, v value.Value) {
-	if !v.IsDefined() || strings.IndexByte(name, 0) >= 0 {
+	if !v.IsDefined() || strings.IndexByte(name, 0) >= 0 || b.full(v) {
 		return
 	}
 	b.start()
 	b.buf = value.AppendElement(b.buf, name, v)
 	b.n++
+}
+
+// full reports whether the builder doesn't take a member, because it would be too large.
+func (b *Builder) full(v value.Value) bool {
+	b.over = b.over || len(b.buf)+len(v.Bytes()) > MaxBuilt
+	return b.over
 }
 
 // Len returns the number of elements so far.
@@ -57,15 +89,6 @@ func (b *Builder) Array() value.Value { return value.ArrayOf(b.finish()) }
 
 // Object returns the object and empties the builder.
 func (b *Builder) Object() value.Value { return value.ObjectOf(b.finish()) }
-
-// ArrayFrom returns an array of vs.
-func ArrayFrom(vs []value.Value) value.Value {
-	var b Builder
-	for _, v := range vs {
-		b.Elem(v)
-	}
-	return b.Array()
-}
 
 // Num returns a computed number as a value. A whole number that a double holds exactly becomes an integer, so that it
 // prints without a fraction. NaN and infinities become undefined, because JSON can't hold them.

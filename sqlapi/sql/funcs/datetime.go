@@ -232,6 +232,9 @@ func dateDiff(_ *Context, a []value.Value) value.Value {
 	return value.IntOf(floorDiv(to.Unix(), sec) - floorDiv(from.Unix(), sec))
 }
 
+// allTicks is more than there is between two dates.
+const allTicks = 10000 * 366 * 24 * 3600 * 1e7
+
 // dateBin is DateTimeBin(date, part[, size[, origin]]): the start of the bin that contains the date.
 func dateBin(_ *Context, a []value.Value) value.Value {
 	t, ok := ParseDateTime(a[0])
@@ -261,8 +264,8 @@ func dateBin(_ *Context, a []value.Value) value.Value {
 		}
 		return bin
 	}
-	ticks := max(int64(unit[part])/100, 1) * size
-	from := toTicks(origin)
+	ticks, from := max(int64(unit[part])/100, 1), toTicks(origin)
+	ticks *= min(size, allTicks/ticks+1) // a longer bin holds all dates too
 	return dateValue(fromTicks(from + floorDiv(toTicks(t)-from, ticks)*ticks))
 }
 

@@ -2,6 +2,8 @@ package funcs
 
 import (
 	"unicode/utf8"
+
+	"github.com/orrerydb/orrery/core/status"
 )
 
 // Pattern is a compiled LIKE pattern. % matches any text, _ one character, [a-z] and [^a-z] one character of a set.
@@ -87,11 +89,19 @@ func (p likePart) accepts(r rune) bool {
 	return p.not
 }
 
+// maxLikeSteps bounds the steps of one match, which takes some tenths of a second then. Usual patterns need a few steps
+// for each character of the longest text.
+const maxLikeSteps = 1 << 26
+
 // Match reports whether the whole of s matches. On a mismatch it goes back to the last % only and lets it match one
-// more character. So it takes at most len(s) times the number of parts in steps.
-func (p *Pattern) Match(s []byte) bool {
+// more character. So it takes at most len(s) times the number of parts in steps, and fails when these are too many.
+func (p *Pattern) Match(s []byte) (bool, error) {
 	i, star, mark := 0, -1, 0
-	for pos := 0; pos < len(s); {
+	steps := 0
+	for pos := 0; pos < len(s); steps++ {
+		if steps == maxLikeSteps {
+			return false, errSlowLike
+		}
 		if i < len(p.parts) && p.parts[i].kind == '%' {
 			star, mark = i, pos
 			i++
@@ -104,7 +114,7 @@ func (p *Pattern) Match(s []byte) bool {
 			continue
 		}
 		if star < 0 {
-			return false
+			return false, nil
 		}
 		_, w = utf8.DecodeRune(s[mark:])
 		mark += w
@@ -113,8 +123,10 @@ func (p *Pattern) Match(s []byte) bool {
 	for i < len(p.parts) && p.parts[i].kind == '%' {
 		i++
 	}
-	return i == len(p.parts)
+	return i == len(p.parts), nil
 }
+
+var errSlowLike = status.New(status.Timeout, "A LIKE of the query takes too long: its pattern and text are too long.")
 
 // Prefix returns the literal text at the beginning of every match.
 func (p *Pattern) Prefix() string {

@@ -245,12 +245,14 @@ func stringParts() {
 			}
 			return value.StringBytes(out)
 		}},
-		&Func{Name: "StringSplit", Types: "ss", Eval: func(_ *Context, a []value.Value) value.Value {
+		&Func{Name: "StringSplit", Types: "ss", Eval: func(c *Context, a []value.Value) value.Value {
 			var b Builder
-			for _, s := range strings.Split(a[0].Str(), a[1].Str()) {
-				b.Elem(value.StringOf(s))
+			for s := range strings.SplitSeq(a[0].Str(), a[1].Str()) {
+				if b.Elem(value.StringOf(s)); b.over {
+					break
+				}
 			}
-			return b.Array()
+			return c.Array(&b)
 		}},
 	)
 }
