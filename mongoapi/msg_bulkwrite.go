@@ -384,7 +384,11 @@ func (m may) bulkWrites() bool {
 			return true
 		}
 		db, name, _ := strings.Cut(spaces[op.on].Get("ns").Str(), ".")
-		if !m.coll(db, name, actions[op.kind]) || args.Flag(d, "upsert", false) && !m.coll(db, name, "insert") {
+		allowed := m.writes
+		if op.kind == "delete" {
+			allowed = m.coll
+		}
+		if !allowed(db, name, actions[op.kind]) || args.Flag(d, "upsert", false) && !m.coll(db, name, "insert") {
 			return false
 		}
 	}
