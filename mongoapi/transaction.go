@@ -32,6 +32,7 @@ import (
 // commit answers NoSuchTransaction.
 type transaction struct {
 	number  int64
+	of      *session
 	session [16]byte // its key
 	user    string
 	lsid    value.Value
@@ -124,7 +125,10 @@ func (t *transaction) errCommitted() error {
 
 // inTransaction runs a command of a transaction.
 func (r *request) inTransaction(dst []byte, def command) ([]byte, error) {
-	s := r.session()
+	s, err := r.session()
+	if err != nil {
+		return dst, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := r.join(s, def); err != nil {
@@ -165,7 +169,8 @@ func (r *request) join(s *session, def command) error {
 			r.s.abort(t)
 		}
 		s.txn, s.reply = r.txn, nil
-		s.multi = &transaction{number: r.txn, session: s.key, user: r.c.user, lsid: r.lsid.Clone(),
+		r.s.sessions.count(s, 0)
+		s.multi = &transaction{number: r.txn, of: s, session: s.key, user: r.c.user, lsid: r.lsid.Clone(),
 			since: r.s.clk.Now(), level: r.concern.Level, api: r.api}
 		r.s.sessions.opened(s.multi)
 		r.s.counters.transactions.started.Add(1)
