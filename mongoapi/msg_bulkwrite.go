@@ -238,7 +238,7 @@ func (b *bulk) next(i int) (n int, err error) {
 	t := &b.targets[op.on]
 	if t.k == nil {
 		if t.k, err = b.open(t.db, t.name); err != nil {
-			b.fail(i, op, err)
+			b.fail(i, op, b.brief(err))
 			return 1, nil
 		}
 	}
@@ -256,7 +256,7 @@ func (b *bulk) next(i int) (n int, err error) {
 	case ends:
 		return 1, err
 	case err != nil:
-		b.fail(i, op, err)
+		b.fail(i, op, b.brief(err))
 	default:
 		b.done(i, op, o)
 	}
