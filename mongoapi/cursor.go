@@ -166,7 +166,7 @@ func (cs *cursors) expire(b *budget.Budget) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	now := cs.clk.Now()
-	short := b.Limit() > 0 && b.Used() > b.Limit()/4*3
+	short := scarce(b)
 	for _, c := range cs.m {
 		switch idle := now.Sub(c.used); {
 		case c.inUse:

@@ -58,14 +58,25 @@ func (k *coll) Write(ctx context.Context, w core.Write) (core.Result, error) {
 	if len(w.PK) == 0 {
 		w.PK = nil
 	}
+	kept := writtenSize // by the transaction
 	if f := w.Update; f != nil {
 		w.Update = func(old *core.Item) (core.Change, error) {
+			if old != nil {
+				kept += len(old.Doc)
+			}
 			c, err := f(old)
 			c.Doc = bytes.Clone(c.Doc)
 			return c, err
 		}
 	}
-	return k.tx.Write(ctx, k.Container, w)
+	res, err := k.tx.Write(ctx, k.Container, w)
+	if err != nil {
+		return res, err
+	}
+	if res.Item != nil {
+		kept += len(res.Item.Doc)
+	}
+	return res, k.of.hold(ctx, k.Budget(), int64(kept))
 }
 
 // WriteMany does several writes. In a transaction it stops at the first error, which aborts the transaction.
