@@ -21,8 +21,8 @@ func (k *coll) Read(ctx context.Context, pk core.PartitionKey, id value.Value) (
 	return k.tx.Read(ctx, k.Container, clonePK(pk), id.Clone())
 }
 
-// readInto does what Read does, but the document is valid only until the next use of p. A transaction keeps what it
-// reads, so there it has memory of its own.
+// readInto does what Read does, but the document is valid only until the next use of p. In a transaction it has memory
+// of its own, because the transaction keeps what it has written.
 func (k *coll) readInto(ctx context.Context, p *pointRead, pk core.PartitionKey, id value.Value) (*core.Item, error) {
 	if k.tx != nil {
 		return k.Read(ctx, pk, id)
