@@ -13,8 +13,8 @@ import (
 // a moment for it. If there is none, the transaction ends with an error after which drivers run it again. While memory
 // is short, the transactions that no command has used for some seconds are aborted, so that others can go on.
 //
-// Example: ten transactions have written 10 MB each, and their clients do nothing. With 112 MB for all requests the next
-// one that writes 10 MB is refused. The sweep finds the ten idle, and it is answered when it is run again.
+// Example: ten transactions have written 10 MB each, and their clients do nothing. With 112 MB for all requests the
+// next one that writes 10 MB is refused. The sweep finds the ten idle, and it is answered when it is run again.
 
 const (
 	// transactionWait is how long a write of a transaction waits for memory.
