@@ -39,12 +39,13 @@ func TestOthersCanNotRead(t *testing.T) {
 	if err := os.Symlink(b.Path, link); err != nil {
 		t.Fatal(err)
 	}
-	for _, to := range []string{filepath.Join(backups, "new"), filepath.Join(b.Path, "new"), filepath.Join(link, "new")} {
+	for _, in := range []string{backups, b.Path, link} {
+		to := filepath.Join(in, "new")
 		if _, err := Restore(context.Background(), backups, to, silent{}); err == nil || !strings.Contains(err.Error(),
 			"backups alone") {
 			t.Errorf("a restore to %s: %v", to, err)
 		}
-		if to == filepath.Join(backups, "new") {
+		if in == backups {
 			continue
 		}
 		if _, err := Repair(context.Background(), b.Path, to, func(_, _ int64) {}, nil); err == nil ||
