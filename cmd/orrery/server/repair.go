@@ -25,15 +25,15 @@ func (s salvage) Gaps() (out []core.Gap) {
 // doesn't change the old store. For a damaged backup it also does what a restore does.
 func Repair(ctx context.Context, data, to string, progress func(done, total int64), lost func(core.Lost)) (
 	done core.Restored, err error) {
-	if pebblekv.Within(data, to) {
-		return done, fmt.Errorf("%s is in %s, in which nothing is changed: give another --to", to, data)
-	}
 	names, err := os.ReadDir(to)
 	if err == nil && len(names) > 0 {
 		return done, fmt.Errorf("%s isn't empty", to)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return done, err
+	}
+	if pebblekv.Within(data, to) {
+		return done, fmt.Errorf("%s is in %s, in which nothing is changed: give another --to", to, data)
 	}
 	dir, err := storeIn(data)
 	if err != nil {
