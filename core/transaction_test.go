@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/doc"
 	"github.com/orrerydb/orrery/core/kv/kvtest"
+	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/internal/race"
@@ -75,6 +77,58 @@ func balance(t testing.TB, read func(core.PartitionKey, value.Value) (*core.Item
 
 func outside(c *core.Container) func(core.PartitionKey, value.Value) (*core.Item, error) {
 	return func(pk core.PartitionKey, id value.Value) (*core.Item, error) { return inTurn(c).Read(bg, pk, id) }
+}
+
+// A transaction doesn't hold what it only reads, and is charged for it.
+func TestTransactionHoldsNoReads(t *testing.T) {
+	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
+		const n, size = 200, 100 << 10
+		c := newContainer(t, e, core.ContainerSpec{})
+		pad := strings.Repeat("x", size)
+		for i := range n {
+			put(t, c, core.Create, fmt.Sprintf(`{"id":"x","pk":"%d","n":1,"p":%q}`, i, pad))
+		}
+		held := func() int64 {
+			runtime.GC()
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return int64(m.HeapAlloc)
+		}
+		for i := range n { // the engine's caches have them then
+			balance(t, outside(c), fmt.Sprint(i))
+		}
+		tx := begin(t, inTurn(c))
+		defer tx.Abort()
+		before, one := held(), 0.0
+		for i := range n {
+			name := fmt.Sprint(i)
+			it, err := tx.read(pk(name), value.StringOf("x"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			one = ru.Read(len(it.Doc))
+			if _, err := tx.read(pk(name), value.StringOf("none")); !status.Is(err, status.NotFound) {
+				t.Fatal(err)
+			}
+		}
+		if more := held() - before; more > n*size/4 {
+			t.Errorf("%d bytes are held after %d bytes were read", more, n*size)
+		}
+		if err := setIn(t, tx, core.Replace, purse("7", 2)); err != nil {
+			t.Fatal(err)
+		}
+		if got := balance(t, tx.read, "7"); got != 2 {
+			t.Errorf("its own write: %d", got)
+		}
+		charge, err := tx.Commit(bg)
+		if err != nil || charge < n*one {
+			t.Errorf("the charge is %g, and %g for the reads: %v", charge, n*one, err)
+		}
+		if got := balance(t, outside(c), "7"); got != 2 {
+			t.Errorf("after the commit: %d", got)
+		}
+	})
 }
 
 // A transaction sees its snapshot and its own writes. Others see its writes in all partitions after the commit, and

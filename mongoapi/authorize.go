@@ -5,6 +5,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
+	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/rights"
 	"github.com/orrerydb/orrery/mongoapi/update"
@@ -36,6 +37,12 @@ func (m may) on(res rights.Resource, actions ...string) bool {
 
 func (m may) coll(db, name string, actions ...string) bool {
 	return m.on(rights.Resource{DB: db, Collection: name}, actions...)
+}
+
+// writes is coll for a command that writes documents. That a validator doesn't check them is an action of its own.
+func (m may) writes(db, name string, actions ...string) bool {
+	return m.coll(db, name, actions...) && (!args.Flag(m.r.body, "bypassDocumentValidation", false) ||
+		m.coll(db, name, "bypassDocumentValidation"))
 }
 
 // here is coll for the command's collection.
@@ -82,8 +89,8 @@ func init() {
 
 		"bulkWrite":     func(m may) bool { return m.bulkWrites() },
 		"delete":        onCollection("remove"),
-		"insert":        onCollection("insert"),
-		"update":        func(m may) bool { return m.here("update") && (!m.upserts() || m.here("insert")) },
+		"insert":        func(m may) bool { return m.writes(m.r.db, m.r.arg.Str(), "insert") },
+		"update":        func(m may) bool { return m.updates() },
 		"findAndModify": func(m may) bool { return m.modifies() },
 		"findandmodify": func(m may) bool { return m.modifies() },
 
@@ -210,6 +217,11 @@ func (r *request) notAuthorized() error {
 		shown[min(2, len(shown)):])
 }
 
+// updates is the demand of update.
+func (m may) updates() bool {
+	return m.writes(m.r.db, m.r.arg.Str(), "update") && (!m.upserts() || m.here("insert"))
+}
+
 // upserts reports whether a statement of an update may insert.
 func (m may) upserts() bool {
 	stmts, err := m.r.docs("updates")
@@ -234,17 +246,33 @@ func (m may) modifies() bool {
 	case args.Flag(b, "upsert", false) && !m.here("insert"):
 		return false
 	}
-	return m.here("update")
+	return m.writes(m.r.db, m.r.arg.Str(), "update")
 }
 
-// views is the demand of a view: who makes one must be able to read what it shows.
+// views is the demand of a view: who makes or changes one must be able to read what it shows then.
 func (m may) views() bool {
-	on := args.Given(m.r.body, "viewOn")
-	return on.Kind() != value.String ||
-		m.coll(m.r.db, on.Str(), "find") && m.pipeline("", args.Given(m.r.body, "pipeline"))
+	on, pipeline := args.Given(m.r.body, "viewOn"), args.Given(m.r.body, "pipeline")
+	if !on.IsDefined() && !pipeline.IsDefined() {
+		return true
+	}
+	if m.r.name == "collMod" { // what isn't given stays
+		old, err := m.r.viewDoc(m.r.db, m.r.arg.Str())
+		if err != nil {
+			return false
+		}
+		if !on.IsDefined() {
+			on = old.Get("viewOn")
+		}
+		if !pipeline.IsDefined() {
+			pipeline = old.Get("pipeline")
+		}
+	}
+	return on.Kind() != value.String || m.coll(m.r.db, on.Str(), "find") && m.pipeline("", pipeline)
 }
 
-// renames is the demand of renameCollection: as for the same with other commands.
+// renames is the demand of renameCollection: the right to rename within a database, or those to do the same by other
+// commands. By the former nobody may see a collection under another name who couldn't read it, nor reach one that the
+// server keeps for itself.
 func (m may) renames() bool {
 	db, from, err := splitNS(m.r.arg)
 	if err != nil {
@@ -254,8 +282,13 @@ func (m may) renames() bool {
 	if err != nil {
 		return true
 	}
-	if db == toDB && m.on(rights.Resource{DB: db}, "renameCollectionSameDB") {
-		return !args.Flag(m.r.body, "dropTarget", false) || m.coll(toDB, to, "dropCollection")
+	if expr.Truthy(m.r.body.Get("dropTarget")) && !m.coll(toDB, to, "dropCollection") {
+		return false
+	}
+	if db == toDB && !rights.System(from) && !rights.System(to) &&
+		m.on(rights.Resource{DB: db}, "renameCollectionSameDB") &&
+		(m.coll(db, from, "find") || !m.coll(toDB, to, "find")) {
+		return true
 	}
 	return m.coll(db, from, "find", "dropCollection") && m.coll(toDB, to, "insert", "createIndex")
 }
@@ -309,9 +342,9 @@ func (m may) pipeline(name string, stages value.Value) bool {
 		ok := true
 		switch string(it.Key()) {
 		case "$lookup", "$graphLookup":
-			ok = m.joins(arg)
+			ok = m.joins(arg, "from")
 		case "$unionWith":
-			ok = m.joins(arg)
+			ok = m.joins(arg, "coll")
 			if arg.Kind() == value.String {
 				ok = m.coll(db, arg.Str(), "find")
 			}
@@ -321,14 +354,14 @@ func (m may) pipeline(name string, stages value.Value) bool {
 			}
 		case "$out":
 			to, toDB := target(arg, db)
-			ok = m.coll(toDB, to, "insert", "remove")
+			ok = m.writes(toDB, to, "insert", "remove")
 		case "$merge":
 			into := arg
 			if v := arg.Get("into"); arg.Kind() == value.Object && v.IsDefined() {
 				into = v
 			}
 			to, toDB := target(into, db)
-			ok = m.coll(toDB, to, "insert", "update")
+			ok = m.writes(toDB, to, "insert", "update")
 		case "$changeStream":
 			ok, reads = m.watches(name, arg), false
 		case "$collStats":
@@ -360,12 +393,9 @@ func (m may) pipeline(name string, stages value.Value) bool {
 	return !reads || m.coll(db, name, "find")
 }
 
-// joins is the demand of a stage that reads another collection, and of its pipeline.
-func (m may) joins(arg value.Value) bool {
-	from := arg.Get("from")
-	if !from.IsDefined() {
-		from = arg.Get("coll")
-	}
+// joins is the demand of a stage that reads the collection in one of its arguments, and of its pipeline.
+func (m may) joins(arg value.Value, name string) bool {
+	from := arg.Get(name)
 	if from.Kind() == value.String && !m.coll(m.r.db, from.Str(), "find") {
 		return false
 	}
@@ -389,7 +419,7 @@ func target(v value.Value, db string) (name, in string) {
 	if v.Kind() == value.String {
 		return v.Str(), db
 	}
-	if d := v.Get("db"); v.Kind() == value.Object && d.Kind() == value.String {
+	if d := v.Get("db"); v.Kind() == value.Object && d.Str() != "" { // as host.Write reads it
 		db = d.Str()
 	}
 	return v.Get("coll").Str(), db

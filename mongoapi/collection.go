@@ -27,6 +27,7 @@ const idPath = "/id"
 type coll struct {
 	*core.Container
 	tx   *core.Transaction // that the command's calls belong to; nil: none
+	of   *transaction      // that has tx; nil: none
 	ns   string
 	keys [][]string // stored names in the partition key's paths
 	byID bool       // the partition key is the `_id`
@@ -73,6 +74,7 @@ func (r *request) lookUp(db, name string) (*coll, error) {
 	switch {
 	case r.multi != nil:
 		r.multi.uses(k)
+		k.of = r.multi
 		k.tx, err = r.begun(c)
 	case r.kept != nil:
 		k.tx = r.kept.tx

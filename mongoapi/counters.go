@@ -62,6 +62,7 @@ type effects struct {
 	inserted, updated, deleted, returned int32            // documents
 	modified                             int32            // of the updated ones those that were changed
 	keys, docs                           int64            // index entries and documents that it has read
+	told                                 int              // bytes of texts and details of failed statements
 }
 
 // since leaves what was done after the command had done so much.

@@ -258,15 +258,13 @@ func currentOp(r *request, dst []byte) ([]byte, error) {
 	if r.db != "admin" {
 		return dst, merr.New(merr.Unauthorized, "currentOp may only be run against the admin database.")
 	}
-	o := agg.Ops{AllUsers: true, Truncate: true}
+	o := agg.Ops{AllUsers: !ownOps(r.body), Truncate: true}
 	at, b := bson.Begin(nil)
 	_ = fields(r.body, func(name string, v value.Value, element []byte) error {
 		switch {
 		case name == "$all":
 			o.IdleConnections = expr.Truthy(v)
-		case name == "$ownOps":
-			o.AllUsers = !expr.Truthy(v)
-		case name == "$truncateOps", name == r.name, generic(name):
+		case name == "$ownOps", name == "$truncateOps", name == r.name, generic(name):
 		default:
 			b = append(b, element...)
 		}

@@ -166,7 +166,7 @@ func (cs *cursors) expire(b *budget.Budget) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	now := cs.clk.Now()
-	short := b.Limit() > 0 && b.Used() > b.Limit()/4*3
+	short := scarce(b)
 	for _, c := range cs.m {
 		switch idle := now.Sub(c.used); {
 		case c.inUse:
@@ -505,12 +505,14 @@ func (r *request) awaited(c *cursor, dst []byte, n int) (out []byte, end bool, e
 	}
 	for empty := len(dst); ; {
 		var here, ended bool
+		began := r.s.clk.Now()
 		_ = yield.While(r.ctx, func() error {
 			r.c.waits(1)
 			wait, here, ended = r.park(wait, c.tail.Notify)
 			r.c.waits(-1)
 			return nil
 		})
+		r.rested(r.s.clk.Now().Sub(began))
 		if err := r.ctx.Err(); err != nil || !here {
 			return dst, false, cmp.Or(err, context.Canceled)
 		}
@@ -521,6 +523,11 @@ func (r *request) awaited(c *cursor, dst []byte, n int) (out []byte, end bool, e
 			return dst, end, err
 		}
 	}
+}
+
+// rested leaves a time out of that which the command takes, as it is logged and counted: its client has asked to wait.
+func (r *request) rested(d time.Duration) {
+	r.start, r.c.seen.began = r.start.Add(d), r.c.seen.began.Add(d)
 }
 
 func getMore(r *request, dst []byte) ([]byte, error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
 // TestBatchesHoldNothing: large documents are returned once and in order, whatever limit ends a batch, and a resting
@@ -209,7 +210,7 @@ func TestRepliesAreBounded(t *testing.T) {
 	reply := make([]byte, 4<<20)
 	var last *session
 	for i := range 50 {
-		last = ss.get(key16([]byte{15: byte(i)}), [16]byte{}, "")
+		last, _ = ss.get(key16([]byte{15: byte(i)}), [16]byte{}, "")
 		last.reply = reply
 		ss.count(last, len(reply))
 	}
@@ -318,5 +319,46 @@ func TestTimeOfCursors(t *testing.T) {
 	admin("off")
 	if _, e := c.ask(limited); e.Code != 43 {
 		t.Errorf("a getMore after one without time: %+v, want 43", e)
+	}
+}
+
+// TestSessionsOfTransactionsStay: a session whose transaction runs isn't removed for others, which must not wait for
+// that. It keeps no reply. If there are too many of them, no other one is made.
+func TestSessionsOfTransactionsStay(t *testing.T) {
+	ss := newSessions(clock.New())
+	id := func(i int) [16]byte { return [16]byte{byte(i), byte(i >> 8), byte(i >> 16)} }
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range maxSessions {
+			s, err := ss.get(id(i), id(i), "")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			ss.opened(&transaction{of: s})
+		}
+		first, _ := ss.get(id(0), id(0), "")
+		ss.count(first, maxReplies+1)
+		for i := range 1000 {
+			if _, err := ss.get(id(maxSessions+i), id(0), ""); merr.From(err) == nil ||
+				merr.From(err).Code != merr.TooManyLogicalSessions {
+				t.Errorf("one more session: %v", err)
+				return
+			}
+		}
+		for tx := range ss.open {
+			ss.closed(tx)
+			ss.closed(tx)
+			break
+		}
+		if _, err := ss.get(id(maxSessions), id(0), ""); err != nil || len(ss.m) != maxSessions {
+			t.Errorf("%v, %d sessions", err, len(ss.m))
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the sessions are locked")
 	}
 }

@@ -222,3 +222,23 @@ func TestNumberOfCursors(t *testing.T) {
 		}
 	}
 }
+
+// TestWaitingIsNoWork: the time that a getMore waits for documents isn't counted as its duration, by which it would be
+// logged as slow.
+func TestWaitingIsNoWork(t *testing.T) {
+	w := newWatcher()
+	_, addr := serve(t, Options{Observe: w}, nil)
+	c := connect(t, addr)
+	c.ask(bson.D{{Key: "create", Value: "c"}, {Key: "capped", Value: true}, {Key: "size", Value: 4096}})
+	c.ask(bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}}}}})
+	raw, _ := c.ask(bson.D{{Key: "find", Value: "c"}, {Key: "tailable", Value: true}, {Key: "awaitData", Value: true}})
+	const wait = 500 * time.Millisecond
+	began := time.Now()
+	c.ask(bson.D{{Key: "getMore", Value: raw.Lookup("cursor", "id").Int64()}, {Key: "collection", Value: "c"},
+		{Key: "maxTimeMS", Value: wait.Milliseconds()}})
+	took := time.Since(began)
+	if r, _ := w.nth(t, 4); r.Operation != "getMore" || r.Status != "ok" || took < wait || r.Duration > took-wait/2 ||
+		r.Duration <= 0 {
+		t.Errorf("%+v, answered after %v", r, took)
+	}
+}

@@ -21,8 +21,8 @@ func (k *coll) Read(ctx context.Context, pk core.PartitionKey, id value.Value) (
 	return k.tx.Read(ctx, k.Container, clonePK(pk), id.Clone())
 }
 
-// readInto does what Read does, but the document is valid only until the next use of p. A transaction keeps what it
-// reads, so there it has memory of its own.
+// readInto does what Read does, but the document is valid only until the next use of p. In a transaction it has memory
+// of its own, because the transaction keeps what it has written.
 func (k *coll) readInto(ctx context.Context, p *pointRead, pk core.PartitionKey, id value.Value) (*core.Item, error) {
 	if k.tx != nil {
 		return k.Read(ctx, pk, id)
@@ -58,14 +58,25 @@ func (k *coll) Write(ctx context.Context, w core.Write) (core.Result, error) {
 	if len(w.PK) == 0 {
 		w.PK = nil
 	}
+	kept := writtenSize // by the transaction
 	if f := w.Update; f != nil {
 		w.Update = func(old *core.Item) (core.Change, error) {
+			if old != nil {
+				kept += len(old.Doc)
+			}
 			c, err := f(old)
 			c.Doc = bytes.Clone(c.Doc)
 			return c, err
 		}
 	}
-	return k.tx.Write(ctx, k.Container, w)
+	res, err := k.tx.Write(ctx, k.Container, w)
+	if err != nil {
+		return res, err
+	}
+	if res.Item != nil {
+		kept += len(res.Item.Doc)
+	}
+	return res, k.of.hold(ctx, k.Budget(), int64(kept))
 }
 
 // WriteMany does several writes. In a transaction it stops at the first error, which aborts the transaction.

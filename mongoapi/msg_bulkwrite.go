@@ -238,7 +238,7 @@ func (b *bulk) next(i int) (n int, err error) {
 	t := &b.targets[op.on]
 	if t.k == nil {
 		if t.k, err = b.open(t.db, t.name); err != nil {
-			b.fail(i, op, err)
+			b.fail(i, op, b.brief(err))
 			return 1, nil
 		}
 	}
@@ -256,7 +256,7 @@ func (b *bulk) next(i int) (n int, err error) {
 	case ends:
 		return 1, err
 	case err != nil:
-		b.fail(i, op, err)
+		b.fail(i, op, b.brief(err))
 	default:
 		b.done(i, op, o)
 	}
@@ -384,7 +384,11 @@ func (m may) bulkWrites() bool {
 			return true
 		}
 		db, name, _ := strings.Cut(spaces[op.on].Get("ns").Str(), ".")
-		if !m.coll(db, name, actions[op.kind]) || args.Flag(d, "upsert", false) && !m.coll(db, name, "insert") {
+		allowed := m.writes
+		if op.kind == "delete" {
+			allowed = m.coll
+		}
+		if !allowed(db, name, actions[op.kind]) || args.Flag(d, "upsert", false) && !m.coll(db, name, "insert") {
 			return false
 		}
 	}

@@ -40,7 +40,7 @@ func deleteDocs(r *request, dst []byte) ([]byte, error) {
 		}
 		w.n += o.modified
 		if err != nil {
-			w.fail(i, err)
+			w.fail(i, r.brief(err))
 			if ordered || r.multi != nil {
 				break
 			}

@@ -36,6 +36,20 @@ func (w *writeReply) fail(index int, err error) {
 	w.errors++
 }
 
+// maxTold is how many bytes a command tells about failed statements. As in MongoDB, further ones have no text.
+const maxTold = 1 << 20
+
+// brief returns the error of a statement, without text and details if the command has told enough: so a reply has room
+// for the errors of all statements.
+func (r *request) brief(err error) error {
+	e := merr.From(err)
+	if r.c.did.told >= maxTold {
+		return &merr.Error{Code: e.Code}
+	}
+	r.c.did.told += len(e.Msg) + len(e.Extra)
+	return err
+}
+
 func (w *writeReply) upsert(index int, id value.Value) {
 	at, b := bson.Begin(bson.AppendIndexHead(w.upserted, bson.TypeDocument, w.upserts))
 	b = bson.AppendInt32(b, "index", int32(index))
@@ -225,7 +239,7 @@ func (r *request) insertMany(k *coll, docs []value.Value, first int, ordered boo
 				stop, stopAt = err, i
 				break
 			}
-			bad[i] = err
+			bad[i] = r.brief(err)
 			continue
 		}
 		if _, ok := r.doneBefore(first + i); ok {
@@ -247,7 +261,7 @@ func (r *request) insertMany(k *coll, docs []value.Value, first int, ordered boo
 				return n, bad, o.Err
 			case o.Err != nil && !made:
 				failed = true
-				bad[at[i]] = k.writeError(o.Err, value.ObjectOf(ws[i].Doc).Get("_id"))
+				bad[at[i]] = r.brief(k.writeError(o.Err, value.ObjectOf(ws[i].Doc).Get("_id")))
 			default:
 				r.made(&o.Result)
 				n++

@@ -85,7 +85,7 @@ func updateDocs(r *request, dst []byte) ([]byte, error) {
 			w.upsert(i, o.upserted)
 		}
 		if err != nil {
-			w.fail(i, err)
+			w.fail(i, r.brief(err))
 			if ordered || r.multi != nil {
 				break
 			}

@@ -16,7 +16,8 @@ import (
 
 const (
 	sessionMinutes = 30
-	// maxSessions limits the sessions whose last write is kept, maxReplies the bytes of all their replies.
+	// maxSessions limits the sessions whose last write is kept, or whose transaction runs, and maxReplies the bytes of
+	// all their replies.
 	maxSessions = 100_000
 	maxReplies  = 32 << 20
 )
@@ -44,6 +45,7 @@ type session struct {
 	reply    []byte             // the complete reply document
 	used     time.Time
 	size     int // bytes of reply as counted; guarded by this lock and that of all sessions
+	running  int // its transactions that run; guarded by the lock of all sessions
 	key      [16]byte
 	id       [16]byte // as its client knows it
 	user     string
@@ -85,40 +87,34 @@ func fullName(user string) string {
 }
 
 // session returns the request's session.
-func (r *request) session() *session {
+func (r *request) session() (*session, error) {
 	id := r.lsid.Bytes()
 	return r.s.sessions.get(r.sessionKey(id), key16(id), r.c.user)
 }
 
-func (ss *sessions) get(k, id [16]byte, user string) *session {
+// get returns a session, which it makes if necessary. If there are too many, another one is removed.
+func (ss *sessions) get(k, id [16]byte, user string) (*session, error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	s := ss.m[k]
 	if s == nil {
-		if len(ss.m) >= maxSessions {
-			ss.drop(nil)
+		if len(ss.m) >= maxSessions && !ss.drop(nil) {
+			return nil, merr.New(merr.TooManyLogicalSessions, "Unable to add session into the cache because the "+
+				"number of active sessions is too high")
 		}
 		s = &session{txn: -1, key: k, id: id, user: user}
 		ss.m[k] = s
 	}
 	s.used = ss.clk.Now()
-	return s
+	return s, nil
 }
 
-// drop removes any session except but. A restart would drop all of them anyway. The caller holds the lock.
-func (ss *sessions) drop(but *session) {
+// drop removes any session except but and those with a transaction that runs. It reports whether there was one. A
+// restart would drop all of them anyway. The caller holds the lock.
+func (ss *sessions) drop(but *session) bool {
 	for _, s := range ss.m {
-		if s != but && !ss.runs(s) {
+		if s != but && s.running == 0 {
 			ss.remove(s)
-			return
-		}
-	}
-}
-
-// runs reports whether a session has a transaction that runs. The caller holds the lock.
-func (ss *sessions) runs(s *session) bool {
-	for t := range ss.open {
-		if t.session == s.key {
 			return true
 		}
 	}
@@ -142,8 +138,7 @@ func (ss *sessions) count(s *session, n int) {
 	}
 	ss.size += n - s.size
 	s.size = n
-	for ss.size > maxReplies && len(ss.m) > 1 {
-		ss.drop(s)
+	for ss.size > maxReplies && ss.drop(s) {
 	}
 }
 
@@ -192,7 +187,10 @@ func (ss *sessions) forget(id [16]byte) {
 
 // once runs a retryable write, or returns the kept reply.
 func (r *request) once(dst []byte, def command) ([]byte, error) {
-	s := r.session()
+	s, err := r.session()
+	if err != nil {
+		return dst, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := r.recall(s); err != nil {
@@ -294,12 +292,16 @@ func (ss *sessions) opened(t *transaction) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	ss.open[t] = struct{}{}
+	t.of.running++
 }
 
 func (ss *sessions) closed(t *transaction) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	delete(ss.open, t)
+	if _, runs := ss.open[t]; runs {
+		delete(ss.open, t)
+		t.of.running--
+	}
 }
 
 // running returns those of the transactions that run.

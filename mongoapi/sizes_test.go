@@ -54,3 +54,72 @@ func TestDocumentsThatAreTooLarge(t *testing.T) {
 		}
 	}
 }
+
+// A reply has an error for each statement that failed, and no more text than a driver takes.
+func TestManyErrorsAreBrief(t *testing.T) {
+	_, addr := serve(t, Options{}, nil)
+	c := connect(t, addr)
+	const n = 20_000
+	id := strings.Repeat("x", 400)
+	all := func(d bson.D) (out bson.A) {
+		for range n {
+			out = append(out, d)
+		}
+		return out
+	}
+	command := func(name string, arg any, list string, d bson.D) bson.D {
+		return bson.D{{Key: name, Value: arg}, {Key: list, Value: all(d)}, {Key: "ordered", Value: false},
+			{Key: "$db", Value: "db"}}
+	}
+	if raw, e := c.ask(bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id",
+		Value: id}}}}, {Key: "$db", Value: "db"}}); e.OK != 1 {
+		t.Fatal(raw)
+	}
+	bulk := command("bulkWrite", 1, "ops", bson.D{{Key: "insert", Value: 0},
+		{Key: "document", Value: bson.D{{Key: "_id", Value: id}}}})
+	bulk[3].Value = "admin"
+	bulk = append(bulk, bson.E{Key: "nsInfo", Value: bson.A{bson.D{{Key: "ns", Value: "db.c"}}}})
+	for name, x := range map[string]struct {
+		cmd  bson.D
+		code int32
+	}{
+		"insert": {command("insert", "c", "documents", bson.D{{Key: "_id", Value: id}}), 11000},
+		"update": {command("update", "c", "updates", bson.D{{Key: "q", Value: bson.D{}},
+			{Key: "u", Value: bson.D{{Key: "$set", Value: bson.D{{Key: "_id." + id, Value: 1}}}}}}), 28},
+		"bulkWrite": {bulk, 11000},
+	} {
+		raw, _ := c.ask(x.cmd)
+		var reply struct {
+			Errors []struct {
+				Index  int32
+				Code   int32
+				Errmsg string
+			} `bson:"writeErrors"`
+			Cursor struct {
+				Batch []struct {
+					Code   int32
+					Errmsg string
+				} `bson:"firstBatch"`
+			}
+			Failed int32 `bson:"nErrors"`
+		}
+		if err := bson.Unmarshal(raw, &reply); err != nil {
+			t.Fatal(err)
+		}
+		if name == "bulkWrite" {
+			batch := reply.Cursor.Batch
+			if last := batch[len(batch)-1]; reply.Failed != n || len(batch) != n || last.Code != x.code ||
+				last.Errmsg != "" || batch[0].Errmsg == "" {
+				t.Errorf("%s: %d of %d errors, %+v", name, len(batch), reply.Failed, last)
+			}
+			continue
+		}
+		if len(reply.Errors) != n || len(raw) > 4<<20 {
+			t.Fatalf("%s: %d errors, %d bytes", name, len(reply.Errors), len(raw))
+		}
+		if first, last := reply.Errors[0], reply.Errors[n-1]; first.Code != x.code || first.Errmsg == "" ||
+			last.Code != x.code || last.Errmsg != "" || last.Index != n-1 {
+			t.Errorf("%s: %+v, %+v", name, first, last)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
+	"github.com/orrerydb/orrery/core/budget"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -20,7 +21,8 @@ import (
 //
 //   - by an error of a command, or of a statement in a command that is answered otherwise,
 //   - by a command of the session with a greater number,
-//   - when it is open for more than transactionLife, or its session is ended.
+//   - when it is open for more than transactionLife, or its session is ended,
+//   - when memory is short, see transactionmemory.go.
 //
 // A client that disconnects leaves its transaction open, because drivers may go on over another connection.
 //
@@ -32,6 +34,7 @@ import (
 // commit answers NoSuchTransaction.
 type transaction struct {
 	number  int64
+	of      *session
 	session [16]byte // its key
 	user    string
 	lsid    value.Value
@@ -50,6 +53,8 @@ type transaction struct {
 	mu    sync.Mutex
 	state transactionState
 	open  *core.Transaction // tx, for those that abort it from outside
+	mem   *budget.Account   // of its writes; nil: it has made none
+	time  time.Time         // when its last command has ended
 }
 
 // transactionLife is how long a transaction may be open.
@@ -96,6 +101,7 @@ func (s *Server) ended(t *transaction) {
 	t.mu.Lock()
 	tx, cursors := t.open, t.cursors
 	t.open, t.cursors = nil, nil
+	t.mem.Close()
 	t.mu.Unlock()
 	s.sessions.closed(t)
 	s.counters.ended(t, s.clk.Now())
@@ -105,10 +111,11 @@ func (s *Server) ended(t *transaction) {
 	}
 }
 
-// abortOld ends transactions that are open for too long.
+// abortOld ends transactions that are open for too long, and idle ones while memory is short.
 func (s *Server) abortOld() {
-	now := s.clk.Now()
-	for _, t := range s.sessions.running(func(t *transaction) bool { return now.Sub(t.since) > transactionLife }) {
+	now, short := s.clk.Now(), scarce(s.eng.Budget())
+	old := func(t *transaction) bool { return now.Sub(t.since) > transactionLife || short && t.rests(now) }
+	for _, t := range s.sessions.running(old) {
 		s.abort(t)
 	}
 }
@@ -124,7 +131,10 @@ func (t *transaction) errCommitted() error {
 
 // inTransaction runs a command of a transaction.
 func (r *request) inTransaction(dst []byte, def command) ([]byte, error) {
-	s := r.session()
+	s, err := r.session()
+	if err != nil {
+		return dst, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := r.join(s, def); err != nil {
@@ -132,7 +142,7 @@ func (r *request) inTransaction(dst []byte, def command) ([]byte, error) {
 	}
 	t := r.multi
 	t.busy.Store(true)
-	defer t.busy.Store(false)
+	defer func() { t.leave(r.s.clk.Now()) }()
 	if def.ends {
 		return r.call(dst, def)
 	}
@@ -165,7 +175,8 @@ func (r *request) join(s *session, def command) error {
 			r.s.abort(t)
 		}
 		s.txn, s.reply = r.txn, nil
-		s.multi = &transaction{number: r.txn, session: s.key, user: r.c.user, lsid: r.lsid.Clone(),
+		r.s.sessions.count(s, 0)
+		s.multi = &transaction{number: r.txn, of: s, session: s.key, user: r.c.user, lsid: r.lsid.Clone(),
 			since: r.s.clk.Now(), level: r.concern.Level, api: r.api}
 		r.s.sessions.opened(s.multi)
 		r.s.counters.transactions.started.Add(1)
@@ -238,7 +249,7 @@ func (r *request) createInside(db, name string, with ...func(*core.ContainerSpec
 		return nil, err
 	}
 	k := newColl(c)
-	k.tx = tx
+	k.tx, k.of = tx, t
 	if t.fresh == nil {
 		t.fresh = map[string]*coll{}
 	}

@@ -43,8 +43,10 @@ type Transaction struct {
 	until   time.Time // when its life ends
 	views   int       // of its snapshot that are open
 	claimed []string
-	writes  int    // items that it has written
-	time    uint64 // of its commit, by the journal's clock; 0: it isn't in the journal
+	writes  int     // items that it has written
+	spent   float64 // charge of parts that were dropped
+	read    int     // bytes of items that are kept, though they were only read
+	time    uint64  // of its commit, by the journal's clock; 0: it isn't in the journal
 }
 
 // Within is a transaction in one of its containers.
@@ -276,7 +278,41 @@ func (t *Transaction) Read(ctx context.Context, c *Container, pk PartitionKey, i
 		return nil, err
 	}
 	it, err := p.Read(id)
-	return it, t.shown(ctx, p, err)
+	if err = t.shown(ctx, p, err); t.snap != nil {
+		in.forget(p, id, itemSize(it))
+	}
+	return it, err
+}
+
+// keptReads is how many bytes of items a transaction over a network keeps that it has only read: a write of one of them
+// needn't read it again.
+const keptReads = 64 << 10
+
+// forget drops an item that was only read, and its part if there is nothing else in it: the snapshot still has it, and
+// the commit doesn't look at it. Otherwise a transaction would hold all that it ever reads.
+func (in *Within) forget(p *Tx, id value.Value, size int) {
+	t := in.t
+	if in.c.st.eng.Remote() && t.read+size <= keptReads {
+		t.read += size
+		return
+	}
+	at, err := p.place(id)
+	if err != nil {
+		return
+	}
+	if it := p.items[string(at.ident)]; it != nil && !it.dirty {
+		delete(p.items, string(at.ident))
+	}
+	last := len(in.order) - 1
+	if len(p.items) > 0 || len(p.order) > 0 || in.order[last] != p {
+		return
+	}
+	in.order = in.order[:last]
+	delete(in.parts, string(p.at.tuple))
+	t.spent += p.charge
+	if !in.c.unborn {
+		in.c.Spend(p.at.place, p.charge)
+	}
 }
 
 // Fetch reads the items of writes at once, if the engine is over a network, as Tx.Fetch does.

@@ -28,6 +28,7 @@ func (t *Transaction) Commit(ctx context.Context, with *Attached, note []byte) (
 			return 0, err
 		}
 		if !raced {
+			charge = t.spent
 			for _, in := range t.all {
 				for _, p := range in.order {
 					charge += p.charge

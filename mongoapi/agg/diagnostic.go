@@ -114,6 +114,9 @@ func currentOp(c *compiler, arg value.Value) (stage, error) {
 			return nil, merr.New(merr.FailedToParse, "Unrecognized option '%s' in $currentOp stage.", name)
 		}
 	}
+	if err := onlyOnce("$currentOp", arg); err != nil {
+		return nil, err
+	}
 	return c.from(func(h Host) ([]value.Value, error) { return h.CurrentOp(o) })
 }
 
@@ -182,6 +185,9 @@ func listSessions(local bool) func(c *compiler, arg value.Value) (stage, error) 
 			default:
 				return nil, merr.New(merr.UnknownField, "BSON field '%s.%s' is an unknown field.", name, it.Key())
 			}
+		}
+		if err := onlyOnce(name, arg); err != nil {
+			return nil, err
 		}
 		if u.All && len(u.Names) > 0 {
 			return nil, merr.New(merr.UnknownField, "%s may not specify {allUsers:true} and {users:[...]} at the same "+

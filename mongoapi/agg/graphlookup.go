@@ -38,6 +38,9 @@ func graphLookup(c *compiler, arg value.Value) (stage, error) {
 			return nil, err
 		}
 	}
+	if err := onlyOnce("$graphLookup", arg); err != nil {
+		return nil, err
+	}
 	if g.from == "" || g.to == "" || g.connect == nil || g.as == nil || g.start == nil {
 		return nil, merr.New(40105, "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and "+
 			"'connectToField' to be specified.")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -97,7 +98,21 @@ func (c *compiler) lookupSpec(arg value.Value) (l *lookupSpec, scope *expr.Scope
 			return nil, nil, merr.New(merr.FailedToParse, "unknown argument to $lookup: %s", key)
 		}
 	}
-	return l, scope, nil
+	return l, scope, onlyOnce("$lookup", arg)
+}
+
+// onlyOnce refuses an argument that a stage is given twice: who checks the rights of a user would look at the one, and
+// the stage at the other. All arguments must be known, so that there are few.
+func onlyOnce(stage string, arg value.Value) error {
+	var few [args.Few][]byte
+	seen := few[:0]
+	for it := arg.Iter(); it.Next(); {
+		if args.Contains(seen, it.Key()) {
+			return args.Duplicate(stage, it.Key())
+		}
+		seen = append(seen, it.Key())
+	}
+	return nil
 }
 
 // sub returns the options of a pipeline inside a stage.
@@ -168,9 +183,14 @@ func openSub(x *Exec, coll string, p *Pipeline, f *filter.Filter) (Iter, error) 
 	return p.RunAll(x, src)
 }
 
+var unionArguments = args.Set{"coll": args.String, "pipeline": args.Array}
+
 func unionWith(c *compiler, arg value.Value) (stage, error) {
 	coll, p := arg.Str(), value.ArrayOf(bson.Empty)
 	if arg.Kind() == value.Object {
+		if err := unionArguments.Check("$unionWith", arg); err != nil {
+			return nil, err
+		}
 		coll = arg.Get("coll").Str()
 		if v := arg.Get("pipeline"); v.IsDefined() {
 			p = v

@@ -41,6 +41,9 @@ func out(_ *compiler, arg value.Value) (stage, error) {
 				return nil, wrongType("$out."+name, v, want)
 			}
 		}
+		if err := onlyOnce("$out", arg); err != nil {
+			return nil, err
+		}
 		switch {
 		case !arg.Get("coll").IsDefined():
 			return nil, missingField("$out.coll")

@@ -107,6 +107,7 @@ const (
 	TimeProofMismatch          = 204
 	ClusterTimeTooFar          = 205
 	TransactionTooOld          = 225
+	TooManyLogicalSessions     = 261
 	NoMatchingDocument         = 47
 	CappedPositionLost         = 136
 	QueryPlanKilled            = 175
@@ -196,7 +197,8 @@ var names = map[int32]string{
 	184: "ClientMetadataAppNameTooLarge", 185: "ClientMetadataDocumentTooLarge",
 	197: "InvalidIndexSpecificationOption", 207: "InvalidUUID", 225: "TransactionTooOld", 238: "NotImplemented",
 	241: "ConversionFailure", 251: "NoSuchTransaction", 256: "TransactionCommitted", 257: "TransactionTooLarge",
-	217: "IncompleteTransactionHistory", 125: "CommandFailed", 262: "ExceededTimeLimit",
+	217: "IncompleteTransactionHistory", 125: "CommandFailed", 261: "TooManyLogicalSessions",
+	262: "ExceededTimeLimit",
 	263: "OperationNotSupportedInTransaction", 286: "ChangeStreamHistoryLost",
 	291: "NoQueryExecutionPlans", 322: "APIVersionError", 323: "APIStrictError", 347: "APIMismatchError",
 	292: "QueryExceededMemoryLimitNoDiskUseAllowed", 352: "UnsupportedOpQueryCommand", 10334: "BSONObjectTooLarge",

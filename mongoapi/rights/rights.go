@@ -102,7 +102,7 @@ func (r Resource) key() string {
 func internal(db string) bool { return db == "local" || db == "config" }
 
 // system reports whether a collection is one that a grant on a whole database doesn't contain.
-func system(collection string) bool { return strings.HasPrefix(collection, "system.") }
+func System(collection string) bool { return strings.HasPrefix(collection, "system.") }
 
 // Allows reports whether the set grants an action on a resource.
 func (s *Set) Allows(r Resource, action string) bool {
@@ -118,7 +118,7 @@ func (s *Set) Allows(r Resource, action string) bool {
 	if r.Collection != "" && s.of[Resource{Collection: r.Collection}].has(action) {
 		return true
 	}
-	if system(r.Collection) {
+	if System(r.Collection) {
 		return false
 	}
 	return s.of[Resource{DB: r.DB}].has(action) || !internal(r.DB) && s.of[Resource{}].has(action)
@@ -140,7 +140,7 @@ func (s *Set) SeesCollection(db, name string) bool {
 		switch {
 		case r.Any, !r.Cluster && r.Collection == name && (r.DB == db || r.DB == ""):
 			return true
-		case !r.Cluster && r.Collection == "" && (r.DB == db || r.DB == "") && !system(name):
+		case !r.Cluster && r.Collection == "" && (r.DB == db || r.DB == "") && !System(name):
 			return true
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -206,6 +207,41 @@ func TestSIGTERMEndsWithinFiveSeconds(t *testing.T) {
 	code, took := p.terminate(t)
 	if code != 0 || took > 5*time.Second {
 		t.Fatalf("exit %d after %v: %s", code, took, p.log)
+	}
+}
+
+// A server whose terminal is closed stops as by SIGTERM, also if the shell repeats the signal. One under nohup goes on.
+func TestSIGHUP(t *testing.T) {
+	t.Cleanup(func() { signal.Reset(syscall.SIGHUP) })
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // whatever this process was started by, the server has it
+	data := t.TempDir()
+	p := launch(t, "serve", "--data", data)
+	p.ready(t)
+	for range 2 {
+		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	_ = p.cmd.Wait()
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("exit %d: %s", code, p.log)
+	}
+	if _, err := os.Stat(filepath.Join(data, "connect.json")); err == nil {
+		t.Error("its connection strings are left")
+	}
+	signal.Ignore(syscall.SIGHUP)
+	p = launch(t, "serve", "--data", data)
+	p.ready(t)
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	if p.connections(t).Account == "" {
+		t.Error("it has ended")
+	}
+	if code, _ := p.terminate(t); code != 0 {
+		t.Errorf("exit %d: %s", code, p.log)
 	}
 }
 

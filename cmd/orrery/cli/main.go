@@ -46,9 +46,19 @@ const (
 	stopLimit = 4500 * time.Millisecond
 )
 
-// serve runs the server until SIGTERM or SIGINT. If after isn't nil, it is called once the server answers.
+// stopSignals are the signals that stop the server: also the one that says that its terminal was closed, unless it was
+// started so that this has no effect, as with nohup.
+func stopSignals() []os.Signal {
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
+}
+
+// serve runs the server until one of stopSignals. If after isn't nil, it is called once the server answers.
 func serve(c server.Config, after func(context.Context, *server.Server) error) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	defer stop()
 	c.Stop = stop
 	slog.SetDefault(c.Logger)
@@ -70,7 +80,8 @@ func serve(c server.Config, after func(context.Context, *server.Server) error) e
 	if s == nil {
 		return err
 	}
-	stop() // a second signal ends the process immediately
+	signal.Ignore(syscall.SIGHUP) // shells repeat it when a terminal is closed
+	stop()                        // a second signal of another kind ends the process immediately
 	end := time.AfterFunc(stopLimit, func() {
 		if s.Hangs() {
 			c.Logger.Error("The store did not close in time")

@@ -54,8 +54,16 @@ func (e *Explorer) bridge(w http.ResponseWriter, r *http.Request, door, rest str
 		return
 	}
 	e.sign(door, asked)
+	if door == "admin" && (access == Reads || !e.o.Auth) {
+		asked.Header.Set(HideKey, "true")
+	}
 	to.ServeHTTP(w, asked)
 }
+
+// HideKey is the header of a request to the admin port whose reply shows no key, though the request has it. The page
+// signs all of its requests with the account's key, which is not for sessions that may only read, and not for those
+// that have shown none.
+const HideKey = "X-Orrery-Hide-Key"
 
 // inner returns the door's request inside a request of the page: its path without a prefix, and the headers that doors
 // know. What browsers add for the page's own server, such as cookies, isn't passed on.

@@ -40,11 +40,17 @@ func post(path, body string, headers ...string) *http.Request {
 	return r
 }
 
+func read(path string) *http.Request {
+	r := post(path, "")
+	r.Method = http.MethodGet
+	return r
+}
+
 // What a read-only session is refused, and what it isn't.
 func TestReadOnly(t *testing.T) {
 	const query = "x-ms-documentdb-isquery"
-	get, del := post("/dbs", ""), post("/dbs/a", "")
-	get.Method, del.Method = http.MethodGet, http.MethodDelete
+	get, del := read("/dbs"), post("/dbs/a", "")
+	del.Method = http.MethodDelete
 	for _, c := range []struct {
 		door string
 		r    *http.Request
@@ -52,6 +58,11 @@ func TestReadOnly(t *testing.T) {
 	}{
 		{"nosql", get, true},
 		{"nosql", del, false},
+		{"nosql", read("/dbs/a/users/b"), true},
+		{"nosql", read("/dbs/a/users/b/permissions"), false},
+		{"nosql", read("/dbs/a/users/b/permissions/c"), false},
+		{"nosql", post("/dbs/a/users/b/permissions", `{}`, query, "true"), false},
+		{"nosql", read("/dbs/users/colls/permissions/docs/users"), true},
 		{"table", get, true},
 		{"table", del, false},
 		{"admin", get, true},

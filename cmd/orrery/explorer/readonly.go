@@ -22,6 +22,9 @@ func readOnly(what string) *refused {
 
 // mayRead returns why a request that a read-only session sends over HTTP is refused, or nil.
 func mayRead(door string, r *http.Request) *refused {
+	if door == "nosql" && OfPermissions(r.URL.EscapedPath()) {
+		return readOnly("a permission has a token, with which its bearer may be allowed to write")
+	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		if door == "gremlin" {
 			return readOnly("a script must be sent as a POST")
@@ -39,6 +42,13 @@ func mayRead(door string, r *http.Request) *refused {
 		}
 	}
 	return readOnly("this request would change something")
+}
+
+// OfPermissions reports whether a path of the NoSQL API, escaped, is that of permissions, whose replies have tokens:
+// /dbs/shop/users/ann/permissions, or one of them.
+func OfPermissions(path string) bool {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	return len(parts) > 4 && parts[2] == "users" && parts[4] == "permissions"
 }
 
 // asksOnly reports whether a POST of the NoSQL API is a query or asks for a query plan. Only feeds can be queried: a

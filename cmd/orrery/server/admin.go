@@ -14,6 +14,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/orrerydb/orrery/cmd/orrery/explorer"
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
@@ -91,14 +92,17 @@ func (s *Server) getReady(c *gin.Context) {
 
 func (s *Server) getStatus(c *gin.Context) { asJSON(c.Writer, s.status()) }
 
-// getConnect returns connection strings. A secret key is included only for clients that send it.
+// getConnect returns connection strings. Secrets are included only for clients that send the secret key, and want them.
 func (s *Server) getConnect(c *gin.Context) {
-	knows := s.keyIsPublic() || s.hasKey(c.Request)
-	if !knows && s.cfg.Auth {
+	knows := !s.keyIsPublic() && s.hasKey(c.Request)
+	switch {
+	case knows && c.GetHeader(explorer.HideKey) == "":
+		asJSON(c.Writer, s.Connections(true))
+	case knows, s.keyIsPublic(), !s.cfg.Auth:
+		asJSON(c.Writer, s.publicConnections())
+	default:
 		s.askForKey(c)
-		return
 	}
-	asJSON(c.Writer, s.Connections(knows))
 }
 
 func (s *Server) askForKey(c *gin.Context) {

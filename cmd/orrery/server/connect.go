@@ -63,8 +63,18 @@ type AdminConn struct {
 // hidden replaces a key that isn't shown.
 const hidden = "<key>"
 
-// Connections returns the connection strings. Without showKey a placeholder replaces the key.
-func (s *Server) Connections(showKey bool) Connections {
+// Connections returns the connection strings. Without secrets placeholders replace the key and the password of the
+// MongoDB API.
+func (s *Server) Connections(secrets bool) Connections { return s.connections(secrets, secrets) }
+
+// publicConnections returns the connection strings that everybody may see: with the well-known key, but not with a
+// password that the MongoDB API has of its own.
+func (s *Server) publicConnections() Connections {
+	_, password := s.cfg.mongoLogin()
+	return s.connections(s.keyIsPublic(), password == WellKnownKey)
+}
+
+func (s *Server) connections(showKey, showPassword bool) Connections {
 	key := s.cfg.Key
 	if !showKey {
 		key = hidden
@@ -105,7 +115,7 @@ func (s *Server) Connections(showKey bool) Connections {
 			// The placeholder isn't escaped, so that it stays readable.
 			name, password := s.cfg.mongoLogin()
 			user, pass := url.PathEscape(name), hidden
-			if showKey {
+			if showPassword {
 				pass = url.QueryEscape(password)
 			}
 			c.Mongo = &MongoConn{
@@ -164,7 +174,7 @@ func (s *Server) strictness() string {
 // Banner writes the connection strings and a few hints, aligned. Standard output often ends up in logs, so the banner
 // contains only the well-known key.
 func (s *Server) Banner(w io.Writer) error {
-	c := s.Connections(s.keyIsPublic())
+	c := s.publicConnections()
 	if _, err := fmt.Fprintf(w, "Orrery %s\n", s.cfg.Version); err != nil {
 		return err
 	}

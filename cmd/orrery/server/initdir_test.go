@@ -112,6 +112,11 @@ func TestInitDirThatFails(t *testing.T) {
 		"02-script.bin":          {"", "no such kind"},
 		"02-graphs.g.gremlin":    {"g.addV('a'\n", "line 1"},
 		"02-a.c.jsonl":           {`{"noid":1}`, "item 1"},
+		"02-a.d.jsonl":           {`{"id":"1"}}` + "\n" + `{"id":"2"}`, "item 2"},
+		"02-a.e.json":            {`[{"id":"1"},{"id":"2"}`, "item 3: the file ends within its array"},
+		"02-a.f.json":            {`[{"id":"1"}],{"id":"2"}`, "item 2"},
+		"02-a.g.json":            {`[{"id":"1"}}`, "item 2"},
+		"02-a.h.JSON":            {`{"id":"1"}`, "JSON array"},
 	} {
 		s := startWithFiles(t, map[string]string{"01-a.yaml": "databases: [{id: first}]", name: tc.text,
 			"03-a.yaml": "databases: [{id: never}]"})

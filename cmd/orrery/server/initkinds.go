@@ -126,20 +126,34 @@ func initJSON(ctx context.Context, s *Server, name, file string) (int, error) {
 	}
 	defer f.Close()
 	d := json.NewDecoder(bufio.NewReader(f))
-	if filepath.Ext(file) == ".json" {
+	array := strings.EqualFold(filepath.Ext(file), ".json")
+	if array {
 		first, err := d.Token()
 		if err != nil || first != json.Delim('[') {
 			return 0, errors.New("want a JSON array of items; a file of JSON lines is called .jsonl")
 		}
 	}
-	return s.initItems(ctx, name, func() (json.RawMessage, error) {
-		if !d.More() {
-			return nil, io.EOF
+	return s.initItems(ctx, name, func() (item json.RawMessage, err error) {
+		if array && !d.More() {
+			return nil, endOfArray(d)
 		}
-		var item json.RawMessage
-		err := d.Decode(&item)
+		err = d.Decode(&item)
 		return item, err
 	})
+}
+
+// endOfArray reads the end of an array, and returns io.EOF if it is there, and is the end of the file.
+func endOfArray(d *json.Decoder) error {
+	_, err := d.Token()
+	if errors.Is(err, io.EOF) {
+		return errors.New("the file ends within its array")
+	}
+	if err == nil {
+		if _, err = d.Token(); err == nil {
+			err = errors.New("there is something behind the array")
+		}
+	}
+	return err
 }
 
 // initCSV upserts the rows of a table with a header. A column is text, unless its name ends with :number, :bool or

@@ -32,6 +32,9 @@ func Repair(ctx context.Context, data, to string, progress func(done, total int6
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return done, err
 	}
+	if pebblekv.Within(data, to) {
+		return done, fmt.Errorf("%s is in %s, in which nothing is changed: give another --to", to, data)
+	}
 	dir, err := storeIn(data)
 	if err != nil {
 		return done, err

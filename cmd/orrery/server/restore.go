@@ -38,6 +38,9 @@ func Restore(ctx context.Context, from, data string, w Watching) (r Restored, er
 	if err != nil {
 		return r, err
 	}
+	if pebblekv.Within(from, data) {
+		return r, fmt.Errorf("%s is in %s, which is for backups alone: give another --data", data, from)
+	}
 	r = Restored{Backup: dir, Taken: m.Taken, Data: data, Bytes: m.Bytes()}
 	if err := emptyBut(data, filepath.Base(StoreDir(data)), tlsName); err != nil {
 		return r, err

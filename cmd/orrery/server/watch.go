@@ -14,6 +14,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/orrerydb/orrery/cmd/orrery/explorer"
 	"github.com/orrerydb/orrery/internal/observe"
 )
 
@@ -142,11 +143,15 @@ func (w *watch) recorded(api string, h http.Handler, rw http.ResponseWriter, r *
 	if code == 0 {
 		code = http.StatusOK
 	}
+	text := string(rec.kept)
+	if api == NoSQL && explorer.OfPermissions(r.URL.EscapedPath()) {
+		text = notShown // it has tokens
+	}
 	charge, _ := strconv.ParseFloat(first(out, "X-Ms-Request-Charge"), 64)
 	w.put(&WatchedRequest{At: began, API: api, Operation: r.Method, Target: withoutSignature(r.URL.RequestURI()),
 		Status: strconv.Itoa(code), Charge: charge, Millis: millis(wall.Now().Sub(began)), Client: r.RemoteAddr,
 		Left: r.Context().Err() != nil, Headers: withoutSecrets(r.Header), Body: string(body.kept),
-		Reply: maps.Clone(out), Text: string(rec.kept)})
+		Reply: maps.Clone(out), Text: text})
 }
 
 // first returns a header whose name may be written in any case: doors write names as the service does.
@@ -159,12 +164,15 @@ func first(h http.Header, name string) string {
 	return ""
 }
 
+// notShown stands for what proves who a client is.
+const notShown = "(not shown)"
+
 // withoutSecrets returns a copy of a request's headers without what proves who the client is.
 func withoutSecrets(h http.Header) http.Header {
 	out := maps.Clone(h)
 	for _, name := range []string{"Authorization", "Cookie", "Proxy-Authorization"} {
 		if _, ok := out[name]; ok {
-			out[name] = []string{"(not shown)"}
+			out[name] = []string{notShown}
 		}
 	}
 	return out
@@ -179,7 +187,7 @@ func withoutSignature(target string) string {
 	pairs := strings.Split(query, "&")
 	for i, p := range pairs {
 		if name, _, _ := strings.Cut(p, "="); strings.EqualFold(name, "sig") {
-			pairs[i] = name + "=(not shown)"
+			pairs[i] = name + "=" + notShown
 		}
 	}
 	return path + "?" + strings.Join(pairs, "&")

@@ -239,6 +239,9 @@ func fullForBackup(format string, args ...any) error {
 	return &kv.Refusal{Kind: kv.ErrFull, Sentence: fmt.Sprintf(format, args...)}
 }
 
+// Within reports whether a path is a directory or in it, also by symbolic links.
+func Within(dir, path string) bool { return within(realPath(absolute(dir)), realPath(absolute(path))) }
+
 // within reports whether b is a or in a.
 func within(a, b string) bool {
 	rel, err := filepath.Rel(a, b)

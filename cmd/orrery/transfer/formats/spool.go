@@ -27,6 +27,7 @@ func newSpool(output string) (*spool, error) {
 	if err != nil {
 		return nil, err
 	}
+	_ = os.Remove(f.Name()) // where the system can: so nothing is left of an export that ends early
 	return &spool{f, bufio.NewWriterSize(f, 1<<18)}, nil
 }
 
@@ -35,7 +36,7 @@ func (s *spool) add(d doc.Doc) error {
 	return err
 }
 
-// each calls f with the documents, and removes the file.
+// each calls f with the documents, and removes the file, where that wasn't done before.
 func (s *spool) each(f func(doc.Doc) error) error {
 	err := s.w.Flush()
 	if err == nil {
@@ -59,5 +60,9 @@ func (s *spool) each(f func(doc.Doc) error) error {
 			err = f(b[:n])
 		}
 	}
-	return errors.Join(err, s.f.Close(), os.Remove(s.f.Name()))
+	err = errors.Join(err, s.f.Close())
+	if rerr := os.Remove(s.f.Name()); !errors.Is(rerr, os.ErrNotExist) {
+		err = errors.Join(err, rerr)
+	}
+	return err
 }

@@ -38,7 +38,8 @@ func Replace(fs vfs.FS, name, temp string, content []byte) error {
 	return SyncDir(fs, fs.PathDir(name))
 }
 
-// MakeDir durably creates a directory and its missing parents.
+// MakeDir durably creates a directory and its missing parents. Only their owner can read what is in them: stores and
+// backups have all data, and the credentials of users.
 func MakeDir(fs vfs.FS, dir string) error {
 	parent := fs.PathDir(dir)
 	if _, err := fs.Stat(parent); parent != dir && IsMissing(err) {
@@ -46,7 +47,7 @@ func MakeDir(fs vfs.FS, dir string) error {
 			return err
 		}
 	}
-	return errors.Join(fs.MkdirAll(dir, 0o755), SyncDir(fs, parent))
+	return errors.Join(fs.MkdirAll(dir, 0o700), SyncDir(fs, parent))
 }
 
 // IsMissing reports whether err says that a file or directory doesn't exist.
