@@ -46,14 +46,19 @@ func storeIn(t *testing.T, dir string) {
 	}
 }
 
-// copyDir copies the files of a directory.
+// copyDir copies the files of a directory, which may be that of an open store.
 func copyDir(t *testing.T, from string) string {
 	t.Helper()
-	to := t.TempDir()
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		t.Fatal(err)
+	for n := 1; ; n++ {
+		to := t.TempDir()
+		err := os.CopyFS(to, os.DirFS(from))
+		if err == nil {
+			return to
+		}
+		if n == 10 || !errors.Is(err, os.ErrNotExist) { // else an open store has removed one of its files meanwhile
+			t.Fatal(err)
+		}
 	}
-	return to
 }
 
 // fingerprint describes a directory's state: names, sizes, times and contents.
