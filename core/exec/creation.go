@@ -135,14 +135,17 @@ func (c *created) next(r *row) (bool, error) {
 	return false, nil
 }
 
-func (c *created) empty() bool {
+func (c *created) follows() (bool, error) {
 	for c.i < len(c.groups) {
-		if c.open() != nil || !c.src.empty() {
-			return false
+		if err := c.open(); err != nil {
+			return false, err
+		}
+		if ok, err := c.src.follows(); ok || err != nil {
+			return ok, err
 		}
 		c.leave()
 	}
-	return true
+	return false, nil
 }
 
 // leave ends the current group.
