@@ -541,6 +541,10 @@ func TestDeclaredTTLBesideOthers(t *testing.T) {
 			[]any{"at", date(time.Hour), "at", date(-2 * time.Hour)}, []any{"at", date(-time.Hour)}},
 		{"many terms", []any{"many", many, "at", date(time.Hour)}, []any{"x", value.Int32Of(1)},
 			[]any{"many", many, "at", date(-time.Hour)}},
+		{"an item outside of the index", []any{"at", date(time.Hour)}, []any{"x", value.Int32Of(1)},
+			[]any{"noIndex", value.Int32Of(1), "at", date(-time.Hour)}},
+		{"beside an item outside of the index", []any{"noIndex", value.Int32Of(1), "at", date(time.Hour)},
+			[]any{"x", value.Int32Of(1)}, []any{"at", date(-time.Hour)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := core.Options{Clock: clock.Fake(begin), MinSlots: 1}
@@ -549,7 +553,7 @@ func TestDeclaredTTLBesideOthers(t *testing.T) {
 				var ws []core.Write
 				put := func(id string, fields []any) {
 					doc := object(append([]any{"_id", value.StringOf(id), "pk", value.StringOf(id)}, fields...)).Bytes()
-					ws = append(ws, core.Write{Kind: core.Create, Doc: doc})
+					ws = append(ws, core.Write{Kind: core.Create, Doc: doc, NoIndex: fields[0] == "noIndex"})
 				}
 				put("stays", c.stays)
 				put("goes", c.goes)

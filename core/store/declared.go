@@ -294,10 +294,11 @@ func (c *Container) overdue(it *Item) bool {
 // dueDeclared appends the suffixes of items whose life a declared index ends. The container's index lists the items by
 // the dates at a path, so the walk reads those whose dates are past. Some of these stay: an index with a condition is
 // not for all items, and a date in an array of arrays ends no life. An item with too many terms may have an entry that
-// matches any value in place of its date. So each item is looked at, and a walk reads a bounded number of entries.
+// matches any value in place of its date. So each item is looked at, and a walk reads a bounded number of entries. If
+// some items of a slot aren't in the index, the walk goes on over its items.
 func (c *Container) dueDeclared(view *View, slot *ViewSlot, out [][]byte) (_ [][]byte, more bool, err error) {
 	s := c.declared.Load()
-	if s == nil || view.pol == nil || !view.indexed {
+	if s == nil || view.pol == nil || view.bare {
 		return out, false, nil
 	}
 	for _, d := range s.timed {
@@ -317,7 +318,8 @@ func (c *Container) dueDeclared(view *View, slot *ViewSlot, out [][]byte) (_ [][
 	return out, more, nil
 }
 
-// dateWalk walks over the entries of dates at a path, oldest first, and then over those that match any value.
+// dateWalk walks over the entries of dates at a path, oldest first, then over those that match any value, and then over
+// the items.
 type dateWalk struct {
 	c     *Container
 	d     *index.Declared
@@ -332,24 +334,35 @@ type dateWalk struct {
 
 func (w *dateWalk) run() error {
 	lo, hi := index.DatesUntil(w.d.DueBefore(w.now))
-	err := w.between(lo, hi)
-	if err == nil && len(w.out) < reapItems && w.slot.Classes()&(1<<(value.ClassAny>>3)) != 0 {
-		err = w.between(keys.ClassRange(value.ClassAny))
+	err := w.entries(lo, hi)
+	if err == nil && w.slot.Classes()&(1<<(value.ClassAny>>3)) != 0 {
+		err = w.entries(keys.ClassRange(value.ClassAny))
+	}
+	if err == nil && w.slot.Classes()&index.Unindexed != 0 {
+		lo, hi := keys.KindBounds(w.slot.key, keys.KindItem)
+		err = w.walk(0, lo, hi, func(key []byte) error { return w.look(bytes.Clone(key[keys.PrefixLen:])) })
 	}
 	return err
 }
 
-// between walks over the entries of the encoded values [from, to). If it reaches a bound, the next walk goes on there.
-func (w *dateWalk) between(from, to []byte) error {
+// entries walks over the entries of the encoded values [from, to).
+func (w *dateWalk) entries(from, to []byte) error {
 	path := keys.AppendIndexPath(nil, w.slot.key, w.view.pol.PathID(w.d.Paths[0]))
-	lo, hi := append(bytes.Clone(path), from...), append(path, to...)
-	at := atRoam{w.slot.key, w.d.Num, w.d.Name, from[0]}
+	return w.walk(from[0], append(bytes.Clone(path), from...), append(path, to...), w.entry)
+}
+
+// walk calls f for the keys [lo, hi). If it reaches a bound, the next walk of this kind goes on there.
+func (w *dateWalk) walk(kind byte, lo, hi []byte, f func(key []byte) error) error {
+	if len(w.out) >= reapItems {
+		return nil
+	}
+	at := atRoam{w.slot.key, w.d.Num, w.d.Name, kind}
 	if v, ok := w.c.roamed.LoadAndDelete(at); ok {
 		lo = v.([]byte)
 	}
 	passed := 0
 	return w.view.walk(lo, hi, func(key, _ []byte) (bool, error) {
-		if err := w.entry(key); err != nil {
+		if err := f(key); err != nil {
 			return false, err
 		}
 		passed++
@@ -362,15 +375,15 @@ func (w *dateWalk) between(from, to []byte) error {
 	})
 }
 
-// atRoam names the walk over the entries of a class at the path of an index in a slot.
+// atRoam names a walk of an index in a slot: the first byte of the values that it walks over, 0 for items.
 type atRoam struct {
-	slot  keys.Slot
-	num   uint32
-	name  string
-	class byte
+	slot keys.Slot
+	num  uint32
+	name string
+	kind byte
 }
 
-// entry appends the item of an entry if its life has ended.
+// entry looks at the item of an entry.
 func (w *dateWalk) entry(key []byte) error {
 	layout := w.c.Entries()
 	e, err := layout.Parse(key)
@@ -381,7 +394,11 @@ func (w *dateWalk) entry(key []byte) error {
 	if err != nil {
 		return err
 	}
-	suffix = layout.AppendIdentity(suffix, e.Name)
+	return w.look(layout.AppendIdentity(suffix, e.Name))
+}
+
+// look appends an item if its life has ended.
+func (w *dateWalk) look(suffix []byte) error {
 	if w.seen[string(suffix)] {
 		return nil // perhaps by another element of the same array
 	}
