@@ -3,6 +3,7 @@ package core_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime/debug"
@@ -10,9 +11,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/exec"
+	"github.com/orrerydb/orrery/core/feed"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
@@ -117,48 +120,70 @@ func (i *failingIter) Err() error {
 	return i.Iterator.Err()
 }
 
-// Whichever read of a query fails, the query ends with that error, or with the right rows if it needn't have read. It
-// leaves nothing open: kv.Checked finds that.
-func TestQueriesWhoseReadsFail(t *testing.T) {
-	t.Parallel()
-	for name, eng := range map[string]kv.Engine{"local": failsRead{memkv.New()},
-		"remote": &kvtest.Slow{Engine: failsRead{memkv.New()}, Far: true}} {
-		t.Run(name, func(t *testing.T) {
-			c := forManyKinds(t, opened(t, kv.Checked(eng), core.Options{MinSlots: 20}), 120)
-			queries := manyKinds()
-			for _, name := range slices.Sorted(maps.Keys(queries)) {
-				q := queries[name]
-				for _, most := range []int{5, cmp.Or(q.Limit, 1000)} {
-					q.PlanHash, q.Page = 1, most
-					_, _ = readUpTo(bg, c, &q, most) // counts what the plan depends on
-					want, err := readUpTo(bg, c, &q, most)
-					if err != nil {
-						t.Fatal(err)
-					}
-					for n := int64(1); ; n += int64(race.Fewer(1, 5)) {
-						ctx, left := withReads(n)
-						got, err := readUpTo(ctx, c, &q, most)
-						if left.Load() > 0 {
-							break
-						}
-						if err == nil && got != want || err != nil && status.CodeOf(err) != status.Unavailable {
-							t.Errorf("%s, %d rows, read %d fails: %v\n%s\nwant\n%s", name, most, n, err, got, want)
-						}
-					}
-				}
-			}
-		})
+// failEach has reads of an operation fail, one in each run. The operation must end with that error, or with what it
+// gives otherwise if it needn't have read. A panic is another error.
+func failEach(t *testing.T, what string, op func(context.Context) (string, error)) {
+	t.Helper()
+	_, _ = op(bg) // counts what plans depend on
+	want, err := op(bg)
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	for n := int64(1); ; n += 1 + n/int64(race.Fewer(16, 4)) {
+		ctx, left := withReads(n)
+		got, err := caught(ctx, op)
+		if left.Load() > 0 {
+			return
+		}
+		if err == nil && got != want || err != nil && status.CodeOf(err) != status.Unavailable {
+			t.Errorf("%s, read %d fails: %v\n%s\nwant\n%s", what, n, err, got, want)
+		}
 	}
 }
 
-// readUpTo reads rows of a query, looks whether there are more, and reads as many again. A panic is an error.
-func readUpTo(ctx context.Context, c *core.Container, q *exec.Query, most int) (out string, err error) {
+func caught(ctx context.Context, op func(context.Context) (string, error)) (out string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	r, err := c.Query(ctx, q)
+	return op(ctx)
+}
+
+// Whichever read of a query or a feed fails, it ends with that error, or gives the right rows. It leaves nothing open:
+// kv.Checked finds that.
+func TestQueriesWhoseReadsFail(t *testing.T) {
+	t.Parallel()
+	for name, eng := range map[string]kv.Engine{"local": failsRead{memkv.New()},
+		"remote": &kvtest.Slow{Engine: failsRead{memkv.New()}, Far: true}} {
+		t.Run(name, func(t *testing.T) {
+			e := opened(t, kv.Checked(eng), core.Options{MinSlots: 20})
+			c := forManyKinds(t, e, 200)
+			queries := manyKinds()
+			for _, name := range slices.Sorted(maps.Keys(queries)) {
+				q := queries[name]
+				for _, most := range []int{5, cmp.Or(q.Limit, 1000)} {
+					q.PlanHash, q.Page = 1, most
+					failEach(t, fmt.Sprintf("%s, %d rows", name, most), func(ctx context.Context) (string, error) {
+						r, err := c.Query(ctx, &q)
+						return readUpTo(r, err, &q, most)
+					})
+				}
+				if !q.Whole && q.Limit == 0 {
+					failEach(t, name+", in a transaction", func(ctx context.Context) (string, error) {
+						return inTransaction(ctx, t, e, c, q)
+					})
+				}
+			}
+			for name, sc := range map[string]feed.Scope{"feed": {}, "feed of a key": {PK: pk("p3")}} {
+				failEach(t, name, func(ctx context.Context) (string, error) { return pagesOfFeed(ctx, c, sc) })
+			}
+		})
+	}
+}
+
+// readUpTo reads rows of a query, looks whether there are more, and goes on.
+func readUpTo(r *exec.Rows, err error, q *exec.Query, most int) (string, error) {
 	if err != nil {
 		return "", err
 	}
@@ -173,4 +198,59 @@ func readUpTo(ctx context.Context, c *core.Container, q *exec.Query, most int) (
 		}
 	}
 	return b.String(), r.Err()
+}
+
+// inTransaction reads a query in a transaction that has changed an item and created one: one on a logical partition if
+// the query is on one.
+func inTransaction(ctx context.Context, t *testing.T, e *core.Engine, c *core.Container, q exec.Query) (out string,
+	err error) {
+	ws := []core.Write{
+		{Kind: core.Upsert, Doc: mustDoc(t, `{"id":"3","pk":"p3","n":30,"k":3,"s":"a","a":[2],"w":[{"v":3}]}`)},
+		{Kind: core.Create, Doc: mustDoc(t, `{"id":"new","pk":"p3","n":31,"k":3,"s":"b","a":[2],"w":[{"v":4}]}`)}}
+	if q.PK != nil {
+		enough := status.New(status.Conflict, "enough")
+		_, err = c.WithTx(ctx, q.PK, func(tx *core.Tx) error {
+			for i := range ws {
+				if _, err := tx.Write(&ws[i]); err != nil {
+					return err
+				}
+			}
+			r, err := c.QueryTx(ctx, tx, &q)
+			out, err = readUpTo(r, err, &q, 5)
+			return cmp.Or(err, error(enough))
+		})
+		if errors.Is(err, enough) {
+			err = nil
+		}
+		return out, err
+	}
+	tr, err := e.Begin(ctx, time.Minute)
+	if err != nil {
+		return "", err
+	}
+	defer tr.Abort()
+	for _, w := range ws {
+		if _, err := tr.Write(ctx, c, w); err != nil {
+			return "", err
+		}
+	}
+	r, err := tr.Query(ctx, c, &q)
+	return readUpTo(r, err, &q, 5)
+}
+
+// pagesOfFeed reads a feed in pages.
+func pagesOfFeed(ctx context.Context, c *core.Container, sc feed.Scope) (string, error) {
+	var b strings.Builder
+	for pos := feed.Start(); ; {
+		p, err := c.Feed(ctx, sc, pos, 7)
+		if err != nil {
+			return "", err
+		}
+		for _, it := range p.Items {
+			fmt.Fprintf(&b, "%s ", it.ID().Str())
+		}
+		if pos = p.Next; !p.More {
+			return b.String(), nil
+		}
+	}
 }

@@ -81,9 +81,7 @@ func (b *builder) sizeOf(spans []span) (n int64) {
 	if len(spans) == 1 && spans[0].full {
 		s := &spans[0]
 		n, err := b.view.LogicalItems(s.slot, s.base[:len(s.base)-len(s.tuple)], s.tuple)
-		if err != nil {
-			return plan.MaxCreation + 1
-		}
+		b.failed(err)
 		return n
 	}
 	var last *store.ViewSlot
@@ -112,7 +110,7 @@ func (b *builder) creation(n *plan.Node, _ *position) (source, error) {
 	if b.stretches == nil {
 		b.stretches = b.groups(b.q.Shown, b.from)
 	}
-	return &created{b: b, node: n, plan: &b.tree.Access, groups: b.stretches}, nil
+	return &created{b: b, node: n, plan: &b.tree.Access, groups: b.stretches}, b.err
 }
 
 func (c *created) next(r *row) (bool, error) {
