@@ -522,8 +522,8 @@ func TestDeclaredTTL(t *testing.T) {
 	})
 }
 
-// Entries of past dates whose items stay delay no others, however many there are. An item whose date has no entry,
-// because the item has too many terms, ends its life like any other.
+// Entries of past dates whose items stay don't end the walk, though there are more than a step deletes. An item whose
+// date has no entry, because it has too many terms or isn't in the index, ends its life like any other.
 func TestDeclaredTTLBesideOthers(t *testing.T) {
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	date := func(after time.Duration) value.Value { return value.DateOf(begin.Add(after).UnixMilli(), 0) }
