@@ -2,10 +2,12 @@ package core_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -518,6 +520,68 @@ func TestDeclaredTTL(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Entries of past dates whose items stay don't end the walk, though there are more than a step deletes. An item whose
+// date has no entry, because it has too many terms or isn't in the index, ends its life like any other.
+func TestDeclaredTTLBesideOthers(t *testing.T) {
+	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	date := func(after time.Duration) value.Value { return value.DateOf(begin.Add(after).UnixMilli(), 0) }
+	list := func(of ...value.Value) value.Value { return value.MakeArray(of) }
+	many := list(slices.Repeat([]value.Value{value.Int32Of(0)}, index.MaxTerms)...)
+	const others = 1100 // more than a step of the reaper takes
+	for _, c := range []struct {
+		name         string
+		stays, other []any // fields of one item that stays, and of many others
+		goes         []any
+	}{
+		{"a date in an array of arrays", []any{"at", list(list(date(-2 * time.Hour)))},
+			[]any{"at", list(list(date(-2 * time.Hour)))}, []any{"at", date(-time.Hour)}},
+		{"a field twice", []any{"at", date(time.Hour), "at", date(-2 * time.Hour)},
+			[]any{"at", date(time.Hour), "at", date(-2 * time.Hour)}, []any{"at", date(-time.Hour)}},
+		{"many terms", []any{"many", many, "at", date(time.Hour)}, []any{"x", value.Int32Of(1)},
+			[]any{"many", many, "at", date(-time.Hour)}},
+		{"an item outside of the index", []any{"at", date(time.Hour)}, []any{"x", value.Int32Of(1)},
+			[]any{"noIndex", value.Int32Of(1), "at", date(-time.Hour)}},
+		{"beside an item outside of the index", []any{"noIndex", value.Int32Of(1), "at", date(time.Hour)},
+			[]any{"x", value.Int32Of(1)}, []any{"at", date(-time.Hour)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := core.Options{Clock: clock.Fake(begin), MinSlots: 1}
+			onEngines(t, o, func(t *testing.T, e *core.Engine) {
+				k := newContainer(t, e, core.ContainerSpec{})
+				var ws []core.Write
+				put := func(id string, fields []any) {
+					doc := object(append([]any{"_id", value.StringOf(id), "pk", value.StringOf(id)}, fields...)).Bytes()
+					ws = append(ws, core.Write{Kind: core.Create, Doc: doc, NoIndex: fields[0] == "noIndex"})
+				}
+				put("stays", c.stays)
+				put("goes", c.goes)
+				for i := range others {
+					put(strconv.Itoa(i), c.other)
+				}
+				for _, o := range k.WriteMany(bg, ws, false) {
+					if o.Err != nil {
+						t.Fatal(o.Err)
+					}
+				}
+				if err := declare(e, core.Declared{Name: "at", Paths: dotted("at"), After: new(int32)}); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(bg, 20*time.Second)
+				defer cancel()
+				if n := e.Reap(ctx); n != 1 || ctx.Err() != nil {
+					t.Errorf("%d items were removed, want 1: %v", n, ctx.Err())
+				}
+				for id, want := range map[string]bool{"stays": true, "goes": false, "0": true} {
+					_, err := k.Read(bg, core.PartitionKey{value.StringOf(id)}, value.StringOf(id))
+					if got := err == nil; got != want {
+						t.Errorf("%s is there: %v, want %v: %v", id, got, want, err)
+					}
+				}
+			})
+		})
+	}
 }
 
 // An item whose id is a date ends its life at that date: the collections of MongoDB that are clustered do so.

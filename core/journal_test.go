@@ -218,6 +218,43 @@ func TestJournalAfterRestartInASecond(t *testing.T) {
 	}
 }
 
+// The outcome of the commit that begins a record is unknown: the disk didn't answer for a moment. If a restart finds
+// that the record has begun, it has everything since then.
+func TestJournalWhoseBeginIsUnknown(t *testing.T) {
+	for name, unknown := range map[string]func(*hookSet){
+		"of the write": func(on *hookSet) { on.unsure = func() error { return kv.ErrUnknownOutcome } },
+		"of the wait":  func(on *hookSet) { on.wait = func() error { return kv.ErrUnknownOutcome } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &hooks{Engine: keptOpen{memkv.New()}}
+			e, err := core.Open(bg, h, core.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := newContainer(t, e, core.ContainerSpec{})
+			ns := journal.Namespace{DB: "db", Coll: "c"}
+			h.set(unknown)
+			if _, err := e.RecordChanges(bg, ns); !status.Is(err, status.UnknownOutcome) {
+				t.Errorf("the record begins: %v", err)
+			}
+			h.set(func(on *hookSet) { *on = hookSet{} })
+			put(t, c, core.Create, `{"id":"x","pk":"p","v":1}`)
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if e, err = core.Open(bg, h, core.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			if since := e.Journal().Since(ns); since != 0 {
+				if got, _ := recorded(t, e, journal.After(since)); story(got) != "create c.x ->1" {
+					t.Errorf("the journal has %q since %d", story(got), since)
+				}
+			}
+		})
+	}
+}
+
 // failing is an engine whose writes fail while broken is set.
 type failing struct {
 	keptOpen

@@ -25,6 +25,42 @@ import (
 // rows come in the same order from 40 slots as from one.
 func TestRemotePagesAreTheSame(t *testing.T) {
 	t.Parallel()
+	queries := manyKinds()
+	open := func(eng kv.Engine, slots int) *core.Container {
+		return forManyKinds(t, opened(t, kv.Checked(eng), core.Options{MinSlots: slots}), 300)
+	}
+	one := open(memkv.New(), 1)
+	own := queries["own keys"]
+	waitPlan(t, one, &own, func(p *access.Plan) bool { return p.Kind == access.Ordered && p.Why == access.EntryOfKey })
+	local, remote := open(memkv.New(), 40), open(&kvtest.Slow{Engine: memkv.New(), Far: true}, 40)
+	pages := []int{7, 1000, 1, 50}[:race.Fewer(4, 2)]
+	for _, name := range slices.Sorted(maps.Keys(queries)) {
+		q := queries[name]
+		q.PlanHash = 1
+		for _, page := range pages {
+			want, got := pagesOf(t, local, q, page), pagesOf(t, remote, q, page)
+			if got != want {
+				t.Errorf("%s, pages of %d: over a network\n%s\nlocally\n%s", name, page, got, want)
+			}
+		}
+		if len(q.OrderBy) > 0 {
+			want := strings.Join(ids(t, one, &q), " ")
+			for _, c := range []*core.Container{local, remote} {
+				if got := strings.Join(ids(t, c, &q), " "); got != want {
+					t.Errorf("%s: in many slots\n%s\nin one\n%s", name, got, want)
+				}
+			}
+		}
+	}
+	for _, page := range pages {
+		if want, got := feedPages(t, local, page), feedPages(t, remote, page); got != want {
+			t.Errorf("feed, pages of %d: over a network\n%s\nlocally\n%s", page, got, want)
+		}
+	}
+}
+
+// manyKinds returns queries of all kinds, over the items of forManyKinds.
+func manyKinds() map[string]exec.Query {
 	n, k, s := access.NewPath("n"), access.NewPath("k"), access.NewPath("s")
 	order := func(desc bool, ps ...access.Path) (out []exec.Order) {
 		for _, p := range ps {
@@ -51,7 +87,7 @@ func TestRemotePagesAreTheSame(t *testing.T) {
 			return v
 		}}}
 	}
-	queries := map[string]exec.Query{
+	return map[string]exec.Query{
 		"all":             {},
 		"equality":        *eqQuery("k", 3),
 		"filtered":        {Pred: access.Eq(k, value.Int32Of(3)), Match: odd},
@@ -88,48 +124,22 @@ func TestRemotePagesAreTheSame(t *testing.T) {
 		"count":         {Pred: access.Eq(k, value.Int32Of(3)), Needs: []access.Path{k}, Whole: true, Repeat: true},
 		"max read":      {Pred: access.Eq(k, value.Int32Of(3)), Match: odd, MaxRead: 11},
 	}
-	open := func(eng kv.Engine, slots int) *core.Container {
-		e := opened(t, kv.Checked(eng), core.Options{MinSlots: slots})
-		c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(`{"includedPaths":[{"path":"/*"}],` +
-			`"compositeIndexes":[[{"path":"/k"},{"path":"/s"}]]}`)})
-		for i := range 300 {
-			put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"k":%d,"s":"s%d","a":[%d,2],`+
-				`"w":[{"v":%d},{"v":%d}]}`, i, i%60, i*7919%97, i%5, i%7, i%4, i*31%101, i%11))
-		}
-		for i := 0; i < 300; i += 10 {
-			put(t, c, core.Upsert, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"k":3,"s":"x","a":[2],`+
-				`"w":[{"v":%[1]d},{"v":7}]}`, i, i%60, i))
-		}
-		return c
+}
+
+// forManyKinds makes a container with n items for the queries of manyKinds.
+func forManyKinds(t *testing.T, e *core.Engine, n int) *core.Container {
+	t.Helper()
+	c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: []byte(`{"includedPaths":[{"path":"/*"}],` +
+		`"compositeIndexes":[[{"path":"/k"},{"path":"/s"}]]}`)})
+	for i := range n {
+		put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"k":%d,"s":"s%d","a":[%d,2],`+
+			`"w":[{"v":%d},{"v":%d}]}`, i, i%60, i*7919%97, i%5, i%7, i%4, i*31%101, i%11))
 	}
-	one := open(memkv.New(), 1)
-	own := queries["own keys"]
-	waitPlan(t, one, &own, func(p *access.Plan) bool { return p.Kind == access.Ordered && p.Why == access.EntryOfKey })
-	local, remote := open(memkv.New(), 40), open(&kvtest.Slow{Engine: memkv.New(), Far: true}, 40)
-	pages := []int{7, 1000, 1, 50}[:race.Fewer(4, 2)]
-	for _, name := range slices.Sorted(maps.Keys(queries)) {
-		q := queries[name]
-		q.PlanHash = 1
-		for _, page := range pages {
-			want, got := pagesOf(t, local, q, page), pagesOf(t, remote, q, page)
-			if got != want {
-				t.Errorf("%s, pages of %d: over a network\n%s\nlocally\n%s", name, page, got, want)
-			}
-		}
-		if len(q.OrderBy) > 0 {
-			want := strings.Join(ids(t, one, &q), " ")
-			for _, c := range []*core.Container{local, remote} {
-				if got := strings.Join(ids(t, c, &q), " "); got != want {
-					t.Errorf("%s: in many slots\n%s\nin one\n%s", name, got, want)
-				}
-			}
-		}
+	for i := 0; i < n; i += 10 {
+		put(t, c, core.Upsert, fmt.Sprintf(`{"id":"%d","pk":"p%d","n":%d,"k":3,"s":"x","a":[2],`+
+			`"w":[{"v":%[1]d},{"v":7}]}`, i, i%60, i))
 	}
-	for _, page := range pages {
-		if want, got := feedPages(t, local, page), feedPages(t, remote, page); got != want {
-			t.Errorf("feed, pages of %d: over a network\n%s\nlocally\n%s", page, got, want)
-		}
-	}
+	return c
 }
 
 // pagesOf reads a query in pages and returns everything that a client can see of them.

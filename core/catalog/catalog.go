@@ -95,20 +95,15 @@ func (s *state) container(db, id string) (*database, *ref, error) {
 
 // definition returns the definition of a container and keeps it for later calls.
 func (c *Catalog) definition(d *database, r *ref) (*Container, error) {
-	if k := r.def.Load(); k != nil {
-		return k, nil
-	}
-	k, err := c.read(d, r)
-	if err != nil {
-		return nil, err
-	}
-	if !r.def.CompareAndSwap(nil, k) { // a change has made sure that the kept definition is right
+	k, err := c.passing(d, r)
+	if err == nil && !r.def.CompareAndSwap(nil, k) { // a change has made sure that the kept definition is right
 		k = r.def.Load()
 	}
-	return k, nil
+	return k, err
 }
 
-// passing returns the definition of a container without keeping it. It is for loops over many containers.
+// passing returns the definition of a container without keeping it. It is for loops over many containers. A change that
+// removes or renames the container meanwhile has kept its definition before.
 func (c *Catalog) passing(d *database, r *ref) (*Container, error) {
 	k := r.def.Load()
 	if k != nil {

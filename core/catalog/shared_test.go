@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
 )
 
@@ -270,5 +272,40 @@ func TestReadersMeetChanges(t *testing.T) {
 			}
 		})
 		wg.Wait()
+	}
+}
+
+// met is an engine in which a change comes between a reader's look for a container's name and its read of the entry.
+type met struct {
+	kv.Engine
+	change func()
+}
+
+func (e *met) Get(ctx context.Context, dst, key []byte) ([]byte, error) {
+	if change := e.change; change != nil {
+		e.change = nil
+		change()
+	}
+	return e.Engine.Get(ctx, dst, key)
+}
+
+// A name that has a container at every moment has one for every reader, whichever container takes it over.
+func TestReadersMeetAReplacement(t *testing.T) {
+	for _, other := range []string{name(0), name(2)} { // an older container, and a newer one
+		eng := newCounting()
+		filled(t, eng, 3)
+		e := &met{Engine: eng}
+		c := open(t, e) // no definition is in memory
+		e.change = func() {
+			if _, _, err := c.RenameContainer(bg, "db", other, name(1), true); err != nil {
+				t.Error(err)
+			}
+		}
+		if k, err := c.Container("db", name(1)); err != nil || k.ID != name(1) {
+			t.Errorf("%s takes the name over: %v", other, err)
+		}
+		if k, err := c.Container("db", name(1)); err != nil || k.ID != name(1) {
+			t.Errorf("after %s has taken the name over: %v", other, err)
+		}
 	}
 }

@@ -133,11 +133,8 @@ func (a *ahead) next(r *row, n *nameOf) (bool, error) {
 	}
 }
 
-// empty reports whether there is no further name. It looks ahead by one name.
-func (a *ahead) empty() bool {
-	ok, err := a.settle(1)
-	return err == nil && !ok
-}
+// follows reports whether there is a further name. It looks ahead by one name.
+func (a *ahead) follows() (bool, error) { return a.settle(1) }
 
 // settle makes sure that there is a next name in the list, and counts the entries that were examined to find it. It
 // returns false at the end. If the list has been given completely, settle collects up to n names.

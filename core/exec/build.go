@@ -245,7 +245,7 @@ type nothing struct{}
 
 func (nothing) next(*row) (bool, error) { return false, nil }
 func (nothing) close()                  {}
-func (nothing) empty() bool             { return true }
+func (nothing) follows() (bool, error)  { return false, nil }
 
 // inKey returns the number of items in the logical partition that the query reads.
 func (b *builder) inKey() (int64, error) {

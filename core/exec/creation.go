@@ -81,9 +81,7 @@ func (b *builder) sizeOf(spans []span) (n int64) {
 	if len(spans) == 1 && spans[0].full {
 		s := &spans[0]
 		n, err := b.view.LogicalItems(s.slot, s.base[:len(s.base)-len(s.tuple)], s.tuple)
-		if err != nil {
-			return plan.MaxCreation + 1
-		}
+		b.failed(err)
 		return n
 	}
 	var last *store.ViewSlot
@@ -112,7 +110,7 @@ func (b *builder) creation(n *plan.Node, _ *position) (source, error) {
 	if b.stretches == nil {
 		b.stretches = b.groups(b.q.Shown, b.from)
 	}
-	return &created{b: b, node: n, plan: &b.tree.Access, groups: b.stretches}, nil
+	return &created{b: b, node: n, plan: &b.tree.Access, groups: b.stretches}, b.err
 }
 
 func (c *created) next(r *row) (bool, error) {
@@ -135,14 +133,17 @@ func (c *created) next(r *row) (bool, error) {
 	return false, nil
 }
 
-func (c *created) empty() bool {
+func (c *created) follows() (bool, error) {
 	for c.i < len(c.groups) {
-		if c.open() != nil || !c.src.empty() {
-			return false
+		if err := c.open(); err != nil {
+			return false, err
+		}
+		if ok, err := c.src.follows(); ok || err != nil {
+			return ok, err
 		}
 		c.leave()
 	}
-	return true
+	return false, nil
 }
 
 // leave ends the current group.

@@ -37,7 +37,6 @@ func (c *created) scan(g *stretch) (source, error) {
 	if s.left == 0 {
 		return s, s.turn(g.from)
 	}
-	var err error
 	if len(g.spans) == 1 && g.spans[0].full {
 		leaf := b.keyLeaf()
 		if leaf == nil {
@@ -46,8 +45,12 @@ func (c *created) scan(g *stretch) (source, error) {
 		s.walk = newKeyWalk(b, leaf, b.q.Shown == Newest)
 		return s, nil
 	}
-	s.walk, err = newNumberWalk(b, b.q.Shown == Newest)
-	return s, err
+	w, err := newNumberWalk(b, b.q.Shown == Newest)
+	if err != nil {
+		return nil, err
+	}
+	s.walk = w
+	return s, nil
 }
 
 // turn ends the walk and begins the sort after a position.
@@ -78,11 +81,11 @@ func (s *creationScan) next(r *row) (bool, error) {
 	return s.walk.next(r)
 }
 
-func (s *creationScan) empty() bool {
+func (s *creationScan) follows() (bool, error) {
 	if s.walk != nil {
-		return s.walk.empty()
+		return s.walk.follows()
 	}
-	return s.sort.empty()
+	return s.sort.follows()
 }
 
 func (s *creationScan) close() {
@@ -299,11 +302,12 @@ func (w *numberWalk) settle() error {
 
 func (w *numberWalk) position() *position { return w.last.position() }
 
-func (w *numberWalk) empty() bool {
+func (w *numberWalk) follows() (bool, error) {
 	if w.far != nil {
-		return w.far.empty()
+		return w.far.follows()
 	}
-	return w.settle() == nil && len(w.heap) == 0
+	err := w.settle()
+	return err == nil && len(w.heap) > 0, err
 }
 
 func (w *numberWalk) close() {
@@ -421,12 +425,11 @@ func (w *keyWalk) settle() (ok bool, err error) {
 
 func (w *keyWalk) position() *position { return w.last.position() }
 
-func (w *keyWalk) empty() bool {
+func (w *keyWalk) follows() (bool, error) {
 	if w.far != nil {
-		return w.far.empty()
+		return w.far.follows()
 	}
-	ok, err := w.settle()
-	return err == nil && !ok
+	return w.settle()
 }
 
 func (w *keyWalk) close() { w.e.close() }

@@ -136,8 +136,8 @@ func (m *missing) next(r *row) (bool, error) {
 	return true, nil
 }
 
-func (m *missing) empty() bool { return false }
-func (m *missing) close()      { m.scan.close() }
+func (m *missing) follows() (bool, error) { return true, nil }
+func (m *missing) close()                 { m.scan.close() }
 
 // ends gives the items at both ends of each class of values in each slot. At each end it gives items up to the first
 // one whose entry tells a value that the filter accepts. Of arrays and objects, whose entries have no order, it gives
@@ -249,5 +249,5 @@ func (s *ends) start() bool {
 	}
 }
 
-func (s *ends) empty() bool { return false }
-func (s *ends) close()      { s.scan.close() }
+func (s *ends) follows() (bool, error) { return true, nil }
+func (s *ends) close()                 { s.scan.close() }

@@ -234,12 +234,11 @@ func (s *gathered) settle() (bool, error) {
 	return true, nil
 }
 
-func (s *gathered) empty() bool {
+func (s *gathered) follows() (bool, error) {
 	if s.far != nil {
-		return s.far.empty()
+		return s.far.follows()
 	}
-	ok, err := s.settle()
-	return err == nil && !ok
+	return s.settle()
 }
 
 func (s *gathered) close() { s.u.close() }

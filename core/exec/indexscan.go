@@ -131,12 +131,11 @@ func (s *indexScan) settle() (_ bool, err error) {
 	return true, nil
 }
 
-func (s *indexScan) empty() bool {
+func (s *indexScan) follows() (bool, error) {
 	if s.far != nil {
-		return s.far.empty()
+		return s.far.follows()
 	}
-	ok, err := s.settle()
-	return err == nil && !ok
+	return s.settle()
 }
 
 func (s *indexScan) close() {
@@ -388,12 +387,11 @@ func (n *named) moved(to, names []byte) []byte {
 	return to
 }
 
-func (u *union) empty() bool {
+func (u *union) follows() (bool, error) {
 	if u.far != nil {
-		return u.far.empty()
+		return u.far.follows()
 	}
-	ok, err := u.settle()
-	return err == nil && !ok
+	return u.settle()
 }
 
 func (u *union) close() {

@@ -190,17 +190,17 @@ func (p *keyPart) close() {
 	}
 }
 
-func (k *keyOrder) empty() bool {
+func (k *keyOrder) follows() (bool, error) {
 	for {
 		if k.part != nil {
-			if !k.part.empty() {
-				return false
+			if ok, err := k.part.follows(); ok || err != nil {
+				return ok, err
 			}
 			k.part.close()
 			k.part = nil
 		}
 		if ok, err := k.partition(); err != nil || !ok {
-			return err == nil
+			return false, err
 		}
 	}
 }

@@ -158,11 +158,11 @@ func (s *nameOrder) name(n *nameOf) (bool, error) {
 	return true, nil
 }
 
-func (s *nameOrder) empty() bool {
+func (s *nameOrder) follows() (bool, error) {
 	if s.far != nil {
-		return s.far.empty()
+		return s.far.follows()
 	}
-	return len(s.list) == 0
+	return len(s.list) > 0, nil
 }
 
 func (s *nameOrder) close() {}

@@ -177,12 +177,11 @@ func (o *ordered) settle() (bool, error) {
 	return len(o.h.list) > 0, nil
 }
 
-func (o *ordered) empty() bool {
+func (o *ordered) follows() (bool, error) {
 	if o.far != nil {
-		return o.far.empty()
+		return o.far.follows()
 	}
-	ok, err := o.settle()
-	return err == nil && !ok
+	return o.settle()
 }
 
 func (o *ordered) close() {

@@ -152,8 +152,19 @@ func (o *overlay) sorted(i int) *sorted {
 	return &sorted{keys: o.keys[i], number: o.b.rank(it)}
 }
 
-func (o *overlay) empty() bool {
-	return !o.ready[0] && !o.ready[1] && (o.ended[0] || o.base.empty()) && (o.ended[1] || o.own.empty())
+func (o *overlay) follows() (bool, error) {
+	if o.ready[0] || o.ready[1] {
+		return true, nil
+	}
+	for i, src := range [...]source{o.base, o.own} {
+		if o.ended[i] {
+			continue
+		}
+		if ok, err := src.follows(); ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, nil
 }
 
 func (o *overlay) close() {
@@ -188,8 +199,8 @@ func (l *listed) next(r *row) (bool, error) {
 	return false, nil
 }
 
-func (l *listed) empty() bool { return len(l.items) == 0 }
-func (l *listed) close()      {}
+func (l *listed) follows() (bool, error) { return len(l.items) > 0, nil }
+func (l *listed) close()                 {}
 
 // overlays reports whether the query is one of a transaction that has written. If the filter is never true, what the
 // transaction has written isn't needed either.

@@ -109,11 +109,11 @@ func (p *passing) refused() bool {
 	return p.given && p.b.q.Match != nil && p.b.rows.stats.Matched == p.hits
 }
 
-func (p *passing) empty() bool {
+func (p *passing) follows() (bool, error) {
 	if p.walk != nil {
-		return p.walk.empty()
+		return p.walk.follows()
 	}
-	return p.sort.empty()
+	return p.sort.follows()
 }
 
 func (p *passing) close() {

@@ -188,18 +188,21 @@ func (p *points) fetch(n int) error {
 	return err
 }
 
-// empty reports whether nothing follows. It checks only the partition that the current row belongs to; further points
-// are assumed to exist.
-func (p *points) empty() bool {
+// follows reports whether something follows. It checks only the partition that the current row belongs to; further
+// points are assumed to exist.
+func (p *points) follows() (bool, error) {
 	for p.i < len(p.list) {
-		if p.sub == nil || !p.sub.empty() {
-			return false
+		if p.sub == nil {
+			return true, nil
+		}
+		if ok, err := p.sub.follows(); ok || err != nil {
+			return ok, err
 		}
 		p.sub.close()
 		p.sub = nil
 		p.i++
 	}
-	return true
+	return false, nil
 }
 
 func (p *points) close() {

@@ -131,6 +131,7 @@ type Rows struct {
 	src     source
 	row     row
 	err     error
+	late    error // of a look ahead: the next call of Next returns it
 	stats   Stats
 	hash    uint64
 	spans   []span // what is read; nil: the source itself waits for durability
@@ -180,8 +181,9 @@ type row struct {
 type source interface {
 	// next fills r. It returns false at the end.
 	next(r *row) (bool, error)
-	// empty reports whether no candidate follows the last one. It may invalidate the last one.
-	empty() bool
+	// follows reports whether a candidate follows the last one. It may invalidate the last one. After an error of next
+	// or follows only close is called.
+	follows() (bool, error)
 	// close releases iterators.
 	close()
 }
@@ -367,7 +369,7 @@ func (r *Rows) mayLeave() bool {
 // invalid. Resume continues.
 func (r *Rows) Shelve(most int64) bool {
 	s, ok := r.src.(*sorter)
-	if !ok || r.err != nil || r.done {
+	if !ok || r.err != nil || r.late != nil || r.done {
 		return false
 	}
 	_ = r.Continuation() // while the row and the query exist
@@ -398,7 +400,7 @@ func (r *Rows) Held() int64 { return r.sort.Used() }
 func (r *Rows) closeSource() {
 	if r.src != nil {
 		r.src.close()
-		r.src = nil
+		r.src, r.late = nil, nil
 		if !r.apart {
 			r.closeView()
 		}
@@ -437,7 +439,10 @@ func (r *Rows) Next() bool {
 			return false
 		}
 		r.row.matched, r.row.covered, r.row.more, r.row.mem = false, false, 0, nil
-		ok, err := r.candidate(r.src, &r.row)
+		ok, err := false, r.late
+		if err == nil {
+			ok, err = r.candidate(r.src, &r.row)
+		}
 		if err != nil {
 			if err = r.resume(err); err == nil {
 				continue
@@ -515,18 +520,22 @@ func (r *Rows) Continuation() string {
 }
 
 // Exhausted reports whether there is nothing after the current row. It looks ahead by at most one candidate. The
-// current row's item must not be used afterwards. Continuation may be called.
+// current row's item must not be used afterwards. Continuation may be called. If it can't look, it returns false, and
+// the next call of Next fails.
 func (r *Rows) Exhausted() bool {
-	if r.done || r.err != nil || r.pause {
+	if r.done || r.err != nil || r.late != nil || r.pause {
 		return r.done
 	}
 	_ = r.Continuation() // while the row exists
 	st := &r.stats
 	entries, items, bytes := st.Entries, st.Items, st.Bytes
-	if r.done = r.src.empty(); !r.done { // the next page reads that again, and counts it
+	more := false
+	if more, r.late = r.src.follows(); more || r.late != nil { // the next page reads that again, and counts it
 		st.Entries, st.Items, st.Bytes = entries, items, bytes
+		return false
 	}
-	return r.done
+	r.done = true
+	return true
 }
 
 // Close releases all resources.

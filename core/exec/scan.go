@@ -144,10 +144,7 @@ func (s *scan) settle() (bool, error) {
 	}
 }
 
-func (s *scan) empty() bool {
-	ok, err := s.settle()
-	return err == nil && !ok
-}
+func (s *scan) follows() (bool, error) { return s.settle() }
 
 // before reports whether a span ends before the resume position.
 func (s *scan) before(sp *span) bool {

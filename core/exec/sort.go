@@ -474,15 +474,14 @@ func (s *sorter) next(r *row) (bool, error) {
 	}
 }
 
-func (s *sorter) empty() bool {
-	if s.fill() != nil || s.more {
-		return false
+func (s *sorter) follows() (bool, error) {
+	if err := s.fill(); err != nil || s.more {
+		return s.more, err
 	}
 	if s.disk.rows == nil {
-		return s.at >= len(s.list)
+		return s.at < len(s.list), nil
 	}
-	ok, err := s.look()
-	return err == nil && !ok
+	return s.look()
 }
 
 func (s *sorter) close() {

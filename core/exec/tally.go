@@ -77,5 +77,5 @@ func (t *tally) next(r *row) (bool, error) {
 	return false, nil
 }
 
-func (t *tally) empty() bool { return false }
-func (t *tally) close()      { t.ends.close() }
+func (t *tally) follows() (bool, error) { return true, nil }
+func (t *tally) close()                 { t.ends.close() }

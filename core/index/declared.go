@@ -254,9 +254,6 @@ func DatesUntil(ms int64) (lo, hi []byte) {
 	return lo, keys.After(hi)
 }
 
-// Partial reports whether the index is only for some items.
-func (d *Declared) Partial() bool { return d.only != nil }
-
 // condition is a compiled catalog.Condition.
 type condition struct {
 	all, any []*condition

@@ -90,8 +90,9 @@ func (j *Journal) Record(ctx context.Context, ns Namespace, quiet Quiet) (since 
 	// Until the scope is stored readers find no scope that begins early enough.
 	now.list = append(now.list, scope{Namespace: ns, since: unready, usage: new(usage)})
 	j.show(now)
+	stored := false
 	defer func() {
-		if err != nil {
+		if !stored {
 			j.show(&scopes{version: now.version + 2, list: was.list})
 		}
 	}()
@@ -107,12 +108,13 @@ func (j *Journal) Record(ctx context.Context, ns Namespace, quiet Quiet) (since 
 	var b kv.Batch
 	t.Put(&b, &Entry{Op: Mark, DB: ns.DB, Coll: ns.Coll})
 	w, err := j.writeState(ctx, &b, list, j.floor.Load())
-	if err != nil {
+	// If its outcome was unknown and it is stored, a restart finds the scope. So it has everything from now on.
+	if stored = err == nil || bytes.Equal(j.stored, encodeState(list, j.floor.Load())); !stored {
 		return 0, err
 	}
 	t.End(w)
 	j.show(&scopes{version: now.version + 1, list: list})
-	return since, nil
+	return since, err
 }
 
 // use returns the time since when a namespace is recorded, and keeps its scope; 0 if it isn't recorded.

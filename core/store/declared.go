@@ -292,11 +292,13 @@ func (c *Container) overdue(it *Item) bool {
 }
 
 // dueDeclared appends the suffixes of items whose life a declared index ends. The container's index lists the items by
-// the dates at a path, so the walk reads only those that are due. The exception is an index with a condition: it also
-// reads items that don't fulfil it, a bounded number each time.
+// the dates at a path, so the walk reads those whose dates are past. Some of these stay: an index with a condition is
+// not for all items, and a date in an array of arrays ends no life. An item with too many terms may have an entry that
+// matches any value in place of its date. So each item is looked at, and a walk reads a bounded number of entries. If
+// some items of a slot aren't in the index, the walk goes on over its items.
 func (c *Container) dueDeclared(view *View, slot *ViewSlot, out [][]byte) (_ [][]byte, more bool, err error) {
 	s := c.declared.Load()
-	if s == nil || view.pol == nil || !view.indexed {
+	if s == nil || view.pol == nil || view.bare {
 		return out, false, nil
 	}
 	for _, d := range s.timed {
@@ -316,7 +318,8 @@ func (c *Container) dueDeclared(view *View, slot *ViewSlot, out [][]byte) (_ [][
 	return out, more, nil
 }
 
-// dateWalk walks over the entries of dates at a path, oldest first.
+// dateWalk walks over the entries of dates at a path, oldest first, then over those that match any value, and then over
+// the items.
 type dateWalk struct {
 	c     *Container
 	d     *index.Declared
@@ -330,36 +333,57 @@ type dateWalk struct {
 }
 
 func (w *dateWalk) run() error {
-	lo := keys.AppendIndexPath(nil, w.slot.key, w.view.pol.PathID(w.d.Paths[0]))
-	from, end := index.DatesUntil(w.d.DueBefore(w.now))
-	hi := append(bytes.Clone(lo), end...)
-	lo = append(lo, from...)
-	at := atRoam{w.slot.key, w.d.Num, w.d.Name}
-	if v, ok := w.c.roamed.Load(at); ok && w.d.Partial() {
+	lo, hi := index.DatesUntil(w.d.DueBefore(w.now))
+	err := w.entries(lo, hi)
+	if err == nil && w.slot.Classes()&(1<<(value.ClassAny>>3)) != 0 {
+		err = w.entries(keys.ClassRange(value.ClassAny))
+	}
+	if err == nil && w.slot.Classes()&index.Unindexed != 0 {
+		lo, hi := keys.KindBounds(w.slot.key, keys.KindItem)
+		err = w.walk(0, lo, hi, func(key []byte) error { return w.look(bytes.Clone(key[keys.PrefixLen:])) })
+	}
+	return err
+}
+
+// entries walks over the entries of the encoded values [from, to).
+func (w *dateWalk) entries(from, to []byte) error {
+	path := keys.AppendIndexPath(nil, w.slot.key, w.view.pol.PathID(w.d.Paths[0]))
+	return w.walk(from[0], append(bytes.Clone(path), from...), append(path, to...), w.entry)
+}
+
+// walk calls f for the keys [lo, hi). If it reaches a bound, the next walk of this kind goes on there.
+func (w *dateWalk) walk(kind byte, lo, hi []byte, f func(key []byte) error) error {
+	if len(w.out) >= reapItems {
+		return nil
+	}
+	at := atRoam{w.slot.key, w.d.Num, w.d.Name, kind}
+	if v, ok := w.c.roamed.LoadAndDelete(at); ok {
 		lo = v.([]byte)
 	}
-	w.c.roamed.Delete(at)
 	passed := 0
 	return w.view.walk(lo, hi, func(key, _ []byte) (bool, error) {
-		if err := w.entry(key); err != nil {
+		if err := f(key); err != nil {
 			return false, err
 		}
 		passed++
-		if w.bound = len(w.out) >= reapItems || passed >= reapEntries; w.bound && w.d.Partial() {
+		over := len(w.out) >= reapItems || passed >= reapEntries
+		if over {
+			w.bound = true
 			w.c.roamed.Store(at, append(bytes.Clone(key), 0))
 		}
-		return !w.bound, nil
+		return !over, nil
 	})
 }
 
-// atRoam names the walk over the dates of an index in a slot.
+// atRoam names a walk of an index in a slot: the first byte of the values that it walks over, 0 for items.
 type atRoam struct {
 	slot keys.Slot
 	num  uint32
 	name string
+	kind byte
 }
 
-// entry appends the item of an entry if its life has ended.
+// entry looks at the item of an entry.
 func (w *dateWalk) entry(key []byte) error {
 	layout := w.c.Entries()
 	e, err := layout.Parse(key)
@@ -370,19 +394,20 @@ func (w *dateWalk) entry(key []byte) error {
 	if err != nil {
 		return err
 	}
-	suffix = layout.AppendIdentity(suffix, e.Name)
+	return w.look(layout.AppendIdentity(suffix, e.Name))
+}
+
+// look appends an item if its life has ended.
+func (w *dateWalk) look(suffix []byte) error {
 	if w.seen[string(suffix)] {
 		return nil // perhaps by another element of the same array
 	}
-	if w.d.Partial() {
-		var it Item
-		alive, err := w.view.FetchSuffix(&it, w.slot, suffix, &w.mem)
-		if err != nil || !alive || !w.d.Due(it.Doc, w.now) {
-			return err
-		}
+	var it Item
+	alive, err := w.view.FetchSuffix(&it, w.slot, suffix, &w.mem)
+	if err == nil && alive && w.d.Due(it.Doc, w.now) {
+		w.out, w.seen[string(suffix)] = append(w.out, suffix), true
 	}
-	w.out, w.seen[string(suffix)] = append(w.out, suffix), true
-	return nil
+	return err
 }
 
 // leaseDeclaring waits for the lease of changes of declared indexes.

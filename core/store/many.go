@@ -26,7 +26,8 @@ const (
 const maxWaits = 1024
 
 // WriteMany does independent writes and waits once until all are durable. With ordered it stops at the first error: the
-// outcomes end there, and no later write is done.
+// outcomes end there, and no later write is done. If that error is UnknownOutcome, the next writes may have been done:
+// they may have shared the commit.
 //
 // Writes into one slot share a commit of the engine. With ordered, writes into several slots do too, as long as they
 // are adjacent. Each write has its own LSN, and within a slot LSNs are in the order of the call. The effect of each
