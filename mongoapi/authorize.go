@@ -145,6 +145,7 @@ func init() {
 		"setClusterParameter": onCluster("setClusterParameter"),
 		"hostInfo":            onCluster("hostInfo"), "killOp": onCluster("killop"),
 		"replSetGetConfig": onCluster("replSetGetConfig"), "replSetGetStatus": onCluster("replSetGetStatus"),
+		"features": anyone, "replSetGetRBID": anyone, "shardingState": onCluster("shardingState"),
 		"replSetInitiate": onCluster("replSetConfigure"), "replSetReconfig": onCluster("replSetConfigure"),
 		"serverStatus": onCluster("serverStatus"),
 		"setParameter": onCluster("setParameter"), "shutdown": onCluster("shutdown"), "top": onCluster("top"),

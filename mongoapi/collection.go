@@ -217,7 +217,7 @@ func (k *coll) point(f *filter.Filter) (pk core.PartitionKey, id value.Value, ok
 func (k *coll) query(f *filter.Filter, o order.Order, limit int64, e *expr.Env) *exec.Query {
 	q := &exec.Query{PlanHash: 1, NoFiles: e.Run.Space() == nil}
 	if !f.All() {
-		q.Pred = f.PredIn(e)
+		q.Pred = f.Pred(e)
 		q.Match = func(it *core.Item) (bool, error) { return f.Match(e, value.ObjectOf(it.Doc)) }
 	}
 	near := f.Near()

@@ -48,6 +48,7 @@ dropUser removes a user
 enableSharding has nothing to do here: every database may have sharded collections
 endSessions ends sessions
 explain shows the plan of a command
+features shows what the server can do, for old clients
 filemd5 shows the MD5 of a file of GridFS
 find reads documents: {find: <collection>, filter: <filter>, sort: <order>, limit: <n>}
 findAndModify changes or removes one document and returns it
@@ -90,6 +91,7 @@ reIndex builds the indexes of a collection again
 refreshSessions keeps sessions alive
 renameCollection gives a collection another name
 replSetGetConfig shows the configuration of the replica set
+replSetGetRBID shows how often the member has taken back writes: never
 replSetGetStatus shows the members of the replica set
 replSetInitiate makes a replica set
 replSetReconfig changes the configuration of the replica set
@@ -105,6 +107,7 @@ setDefaultRWConcern sets the read and write concern of commands that have none
 setFeatureCompatibilityVersion sets the version whose features are used
 setParameter sets parameters of the server: {setParameter: 1, <name>: <value>}
 shardCollection gives a collection a shard key
+shardingState shows that the server is no shard
 shutdown ends the server
 startSession makes a session
 top shows how much time each collection took

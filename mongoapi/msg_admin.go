@@ -95,3 +95,24 @@ func setFeatureVersion(r *request, dst []byte) ([]byte, error) {
 	}
 	return dst, nil
 }
+
+// features shows whether there is JavaScript, and a number for the ids that the server makes.
+func features(r *request, dst []byte) ([]byte, error) {
+	if r.s.o.Scripts != nil {
+		at, js := bson.BeginObject(dst, "js")
+		dst = bson.End(bson.AppendBool(js, "utf8", true), at)
+	}
+	machine := int64(0)
+	for _, b := range r.s.process[4:9] { // what the ids of this process have in common
+		machine = machine<<8 | int64(b)
+	}
+	return bson.AppendInt64(dst, "oidMachine", machine), nil
+}
+
+// shardingState shows that the server is no shard.
+func shardingState(r *request, dst []byte) ([]byte, error) {
+	if err := r.adminOnly(); err != nil {
+		return dst, err
+	}
+	return bson.AppendBool(dst, "enabled", false), nil
+}

@@ -127,7 +127,16 @@ func dbStats(r *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendInt64(dst, "indexes", indexes)
 	dst = bson.AppendDouble(dst, "indexSize", 0)
 	dst = bson.AppendDouble(dst, "totalSize", float64(size)/float64(scale))
-	return bson.AppendInt64(dst, "scaleFactor", scale), nil
+	dst = bson.AppendInt64(dst, "scaleFactor", scale)
+	if r.s.o.Disk == nil {
+		return dst, nil
+	}
+	free, total, err := r.s.o.Disk()
+	if err != nil {
+		return dst, nil // a disk that can't be asked doesn't keep the other figures back
+	}
+	dst = bson.AppendDouble(dst, "fsUsedSize", float64(total-free)/float64(scale))
+	return bson.AppendDouble(dst, "fsTotalSize", float64(total)/float64(scale)), nil
 }
 
 func dataSize(r *request, dst []byte) ([]byte, error) {

@@ -107,7 +107,11 @@ func buildInfo(r *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendString(dst, "gitVersion", "unknown")
 	dst = value.AppendElement(dst, "modules", value.MakeArray(nil))
 	dst = bson.AppendString(dst, "allocator", "go")
-	dst = bson.AppendString(dst, "javascriptEngine", "none")
+	engine := "none"
+	if r.s.o.Scripts != nil {
+		engine = "mozjs" // what programs look for
+	}
+	dst = bson.AppendString(dst, "javascriptEngine", engine)
 	dst = bson.AppendString(dst, "sysInfo", "deprecated")
 	dst = r.s.release.appendNumbers(dst, "versionArray")
 	at, dst := bson.BeginObject(dst, "buildEnvironment")

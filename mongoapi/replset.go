@@ -118,6 +118,14 @@ func appendNoSource(dst []byte) []byte {
 	return bson.AppendInt32(bson.AppendString(dst, "syncSourceHost", ""), "syncSourceId", -1)
 }
 
+// replSetGetRBID shows the number that rises when a member takes back writes. Here none is taken back.
+func replSetGetRBID(r *request, dst []byte) ([]byte, error) {
+	if err := r.replicaSet(); err != nil {
+		return dst, err
+	}
+	return bson.AppendInt32(dst, "rbid", 1), nil
+}
+
 func replSetGetConfig(r *request, dst []byte) ([]byte, error) {
 	if err := r.replicaSet(); err != nil {
 		return dst, err

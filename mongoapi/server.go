@@ -58,6 +58,8 @@ type Options struct {
 	TestCommands bool
 	// Scripts runs JavaScript for $where, $function, $accumulator and mapReduce; nil: they are refused.
 	Scripts expr.Scripts
+	// Disk returns the free and all bytes of the store's disk, for dbStats; nil: it isn't said.
+	Disk func() (free, total int64, err error)
 	// Stop ends the process, for the command shutdown; nil: it is refused.
 	Stop   func()
 	Clock  *clock.Clock // nil: the wall clock

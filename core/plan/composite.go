@@ -19,7 +19,7 @@ func (x *chooser) on(col *index.Column, cs []*access.Pred, most int) (eq, rng *a
 			continue
 		}
 		switch {
-		case c.Op == access.OpIn && len(c.Vals) <= most && !access.Missing(c.Vals):
+		case c.Op == access.OpIn && len(c.Vals) <= most:
 			if eq == nil || len(c.Vals) < len(eq.Vals) {
 				eq = c
 			}
@@ -70,14 +70,16 @@ func narrower(a, b *access.Pred) *access.Pred {
 }
 
 // composites returns the scans of the composite indexes of which the filter restricts at least least columns, and the
-// scans of tuple paths. They are made once, so that their counts are kept. Of an index under a collation one column is
-// enough, if the condition is on strings: no other index has them.
+// scans of tuple paths. They are made once, so that their counts are kept. One column is enough if no other index
+// answers its condition: one on strings under a collation, or one that missing values satisfy.
 func (x *chooser) composites(least int) (out []*access.Pred) {
 	if !x.composed {
 		x.composed, x.comps = true, x.scansOf(x.cs)
 	}
 	for _, l := range x.comps {
-		enough := l.Comp.Used() >= least
+		enough := l.Comp.Used() >= least || slices.ContainsFunc(l.Comp.Front, func(p *access.Pred) bool {
+			return access.Missing(p.Vals)
+		})
 		if l.Comp.Index.Coll != nil {
 			enough = l.Comp.Collated()
 		}

@@ -148,6 +148,7 @@ func compile(specs []value.Value, o Options) (*Pipeline, error) {
 	out := &Pipeline{PerDocument: true}
 	c := &compiler{o: o, out: out, leading: true}
 	for i, s := range specs {
+		c.rest = specs[i+1:]
 		if err := c.stage(i, len(specs), s); err != nil {
 			return nil, err
 		}
@@ -170,9 +171,10 @@ func compile(specs []value.Value, o Options) (*Pipeline, error) {
 type compiler struct {
 	o       Options
 	out     *Pipeline
-	leading bool   // all stages so far can be executed by the store
-	behind  int    // the number of the first stage that can't, counted from 1
-	top     *topOf // of the $sort before, if only $skip has come since
+	leading bool          // all stages so far can be executed by the store
+	behind  int           // the number of the first stage that can't, counted from 1
+	rest    []value.Value // the stages behind the one that is compiled
+	top     *topOf        // of the $sort before, if only $skip has come since
 }
 
 // topOf says which documents of a $sort are wanted.

@@ -1,6 +1,8 @@
 package agg
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/orrerydb/orrery/core/bson"
@@ -134,25 +136,64 @@ func (l *lookupSpec) join(x *Exec, d value.Value, h *hold) ([]value.Value, error
 	if l.local == nil {
 		return l.run(sub, nil, h)
 	}
-	f, err := filter.Compile(l.condition(d), filter.Options{Run: x.Env.Run})
+	f, err := filter.Compile(l.equals(l.values(d)), filter.Options{Run: x.Env.Run})
 	if err != nil {
 		return nil, err
 	}
 	return l.run(sub, f, h)
 }
 
-// condition returns the filter on the foreign field: it equals the local value, or one of the elements of a local
-// array.
-func (l *lookupSpec) condition(d value.Value) value.Value {
-	local := expr.Path(d, l.local)
-	if !local.IsDefined() {
-		local = value.NullValue()
+// values returns the local values of a document: those at the path, and the elements of arrays there. A number in the
+// path is the position in an array. Where there are none, null stands for them, also for an empty array.
+func (l *lookupSpec) values(d value.Value) []value.Value {
+	vs := valuesAt(nil, d, l.local)
+	if len(vs) == 0 {
+		return []value.Value{value.NullValue()}
 	}
-	vs := []value.Value{local}
-	if local.Kind() == value.Array {
-		vs = value.Elements(local)
+	return vs
+}
+
+func valuesAt(vs []value.Value, d value.Value, path []string) []value.Value {
+	v := d.Get(path[0])
+	for path = path[1:]; len(path) > 0 && v.Kind() == value.Array; path = path[1:] {
+		i, err := strconv.ParseUint(path[0], 10, 31)
+		if err != nil {
+			break
+		}
+		v = v.At(int(i))
 	}
-	return in(l.foreign, vs)
+	switch {
+	case v.Kind() == value.Array:
+		for it := v.Iter(); it.Next(); {
+			if e := it.Value(); len(path) == 0 {
+				vs = append(vs, e)
+			} else if e.Kind() == value.Object {
+				vs = valuesAt(vs, e, path)
+			}
+		}
+	case len(path) > 0:
+		if v.Kind() == value.Object {
+			vs = valuesAt(vs, v, path)
+		}
+	case v.IsDefined():
+		vs = append(vs, v)
+	}
+	return vs
+}
+
+// equals returns the filter that the foreign field equals one of some values. A regular expression is a value, too.
+func (l *lookupSpec) equals(vs []value.Value) value.Value {
+	var patterns []value.Value
+	for _, v := range vs {
+		if v.Kind() == value.Regex {
+			patterns = append(patterns, field(l.foreign, field("$eq", v)))
+		}
+	}
+	if patterns == nil {
+		return in(l.foreign, vs)
+	}
+	others := slices.DeleteFunc(slices.Clone(vs), func(v value.Value) bool { return v.Kind() == value.Regex })
+	return field("$or", value.MakeArray(append(patterns, in(l.foreign, others))))
 }
 
 func (l *lookupSpec) run(x *Exec, f *filter.Filter, h *hold) ([]value.Value, error) {

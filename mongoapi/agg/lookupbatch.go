@@ -106,7 +106,7 @@ func (l *lookupSpec) joinMany(x *Exec, docs []value.Value, h *hold) ([][]value.V
 	if len(b.values) > mostValues {
 		return nil, nil
 	}
-	f, err := filter.Compile(in(l.foreign, b.values), filter.Options{Run: x.Env.Run})
+	f, err := filter.Compile(l.equals(b.values), filter.Options{Run: x.Env.Run})
 	if err != nil {
 		return nil, err
 	}
@@ -151,20 +151,20 @@ type batch struct {
 	values  []value.Value            // the different local values
 	known   map[uint64][]value.Value // values, by their hash
 	byValue map[uint64][]int         // the documents with a value, by its hash
-	always  []int                    // documents that may match any foreign document: with null, or with a pattern
+	always  []int                    // documents that may match any foreign document: with null
 	seen    []int                    // of candidates
 }
 
 func (b *batch) add(x *Exec, i int, d value.Value) error {
-	cond := b.l.condition(d)
-	f, err := filter.Compile(cond, filter.Options{Run: x.Env.Run})
+	vs := b.l.values(d)
+	f, err := filter.Compile(b.l.equals(vs), filter.Options{Run: x.Env.Run})
 	if err != nil {
 		return err
 	}
 	b.filters = append(b.filters, f)
-	for it := cond.Get(b.l.foreign).Get("$in").Iter(); it.Next(); {
-		v, h := it.Value(), b.coll.Hash(it.Value())
-		if v.Kind() == value.Null || v.Kind() == value.Regex {
+	for _, v := range vs {
+		h := b.coll.Hash(v)
+		if v.Kind() == value.Null {
 			b.always = append(b.always, i)
 		}
 		if !slices.ContainsFunc(b.known[h], func(o value.Value) bool { return b.coll.Compare(o, v) == 0 }) {

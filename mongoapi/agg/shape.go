@@ -35,18 +35,19 @@ func getPath(doc value.Value, path []string) value.Value {
 
 type unwindIter struct {
 	src     Iter
-	h       *hold // of doc
+	h       *hold // of doc and the array
 	path    []string
 	index   []string
 	keep    bool
-	doc     value.Value
-	it      value.Iter
+	only    names       // the fields of the documents that the stages behind read; nil: all
+	doc     value.Value // the document with null in place of the array
+	it      value.Iter  // the array
 	n       int64
 	running bool
 }
 
-func unwind(_ *compiler, arg value.Value) (stage, error) {
-	u := unwindIter{}
+func unwind(c *compiler, arg value.Value) (stage, error) {
+	u := unwindIter{only: readBehind(c.rest)}
 	pathArg := arg
 	if arg.Kind() == value.Object {
 		for it := arg.Iter(); it.Next(); {
@@ -112,12 +113,12 @@ func (u *unwindIter) Next() (value.Value, bool, error) {
 		case value.Array:
 			if v.Len() > 0 {
 				// The elements are returned one at a time. The source may release the document before the last one, so
-				// it is copied.
+				// the array is copied, and what each of them gets of the document.
 				if err := u.h.one(d); err != nil {
 					return d, false, err
 				}
-				u.doc = d.Clone()
-				u.it, u.running, u.n = getPath(u.doc, u.path).Iter(), true, 0
+				u.doc = setPath(u.only.of(d), u.path, value.NullValue())
+				u.it, u.running, u.n = v.Clone().Iter(), true, 0
 				continue
 			}
 			if u.keep {

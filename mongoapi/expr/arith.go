@@ -24,9 +24,9 @@ var arithmeticOps = map[string]operator{
 	"$divide":   fixed(2, divide),
 	"$exp":      floating("$exp", math.Exp),
 	"$floor":    rounding("$floor", num.Floor),
-	"$ln":       logarithm("$ln", math.Log),
+	"$ln":       logarithm("$ln", 28766, math.Log),
 	"$log":      fixed(2, logBase),
-	"$log10":    logarithm("$log10", math.Log10),
+	"$log10":    logarithm("$log10", 28761, math.Log10),
 	"$mod":      fixed(2, mod),
 	"$multiply": variadic(multiply),
 	"$pow":      fixed(2, pow),
@@ -38,12 +38,18 @@ var arithmeticOps = map[string]operator{
 	"$subtract": fixed(2, subtract),
 	"$trunc":    ranged(1, 2, roundTo("$trunc", num.Trunc)),
 
-	"$acos": floating("$acos", math.Acos), "$acosh": floating("$acosh", math.Acosh),
-	"$asin":  floating("$asin", math.Asin),
-	"$asinh": floating("$asinh", math.Asinh), "$atan": floating("$atan", math.Atan),
-	"$atanh": floating("$atanh", math.Atanh),
-	"$cos":   floating("$cos", math.Cos), "$cosh": floating("$cosh", math.Cosh), "$sin": floating("$sin", math.Sin),
-	"$sinh": floating("$sinh", math.Sinh), "$tan": floating("$tan", math.Tan), "$tanh": floating("$tanh", math.Tanh),
+	"$acos":             bounded("$acos", math.Acos, -1, 1, "[-1,1]"),
+	"$acosh":            bounded("$acosh", math.Acosh, 1, math.Inf(1), "[1,inf]"),
+	"$asin":             bounded("$asin", math.Asin, -1, 1, "[-1,1]"),
+	"$asinh":            floating("$asinh", math.Asinh),
+	"$atan":             floating("$atan", math.Atan),
+	"$atanh":            bounded("$atanh", math.Atanh, -1, 1, "[-1,1]"),
+	"$cos":              bounded("$cos", math.Cos, -math.MaxFloat64, math.MaxFloat64, "(-inf,inf)"),
+	"$cosh":             floating("$cosh", math.Cosh),
+	"$sin":              bounded("$sin", math.Sin, -math.MaxFloat64, math.MaxFloat64, "(-inf,inf)"),
+	"$sinh":             floating("$sinh", math.Sinh),
+	"$tan":              bounded("$tan", math.Tan, -math.MaxFloat64, math.MaxFloat64, "(-inf,inf)"),
+	"$tanh":             floating("$tanh", math.Tanh),
 	"$degreesToRadians": floating("$degreesToRadians", func(f float64) float64 { return f * (math.Pi / 180) }),
 	"$radiansToDegrees": floating("$radiansToDegrees", func(f float64) float64 { return f * (180 / math.Pi) }),
 	"$atan2": fixed(2, func(_ *Env, a []value.Value) (value.Value, error) {
@@ -93,11 +99,23 @@ func floating(name string, fn func(float64) float64) operator {
 	})
 }
 
-func logarithm(name string, fn func(float64) float64) operator {
+// bounded is floating for a function of the numbers from lo to hi, which messages show as shown.
+func bounded(name string, fn func(float64) float64, lo, hi float64, shown string) operator {
+	f := floating(name, fn)
+	return nullUnary(func(v value.Value) (value.Value, error) {
+		if x := num.ToFloat(v); v.IsNumber() && (x < lo || x > hi) {
+			return v, merr.New(50989, "cannot apply %s to %s, value must be in %s", name, doubleText(x),
+				shown)
+		}
+		return f.fn(nil, []value.Value{v})
+	})
+}
+
+func logarithm(name string, code int32, fn func(float64) float64) operator {
 	f := floating(name, fn)
 	return nullUnary(func(v value.Value) (value.Value, error) {
 		if v.IsNumber() && num.ToFloat(v) <= 0 {
-			return v, merr.New(28766, "%s's argument must be a positive number, but is %v", name, num.ToFloat(v))
+			return v, merr.New(code, "%s's argument must be a positive number, but is %v", name, num.ToFloat(v))
 		}
 		return f.fn(nil, []value.Value{v})
 	})

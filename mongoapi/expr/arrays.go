@@ -120,7 +120,11 @@ func arrayToObject(v value.Value) (value.Value, error) {
 			return e, merr.New(40398, "Unrecognised input type format for $arrayToObject: %s", TypeName(e))
 		}
 		if k.Kind() != value.String {
-			return k, merr.New(40395, "$arrayToObject requires an array of key-value pairs, where the key must be "+
+			code := int32(40395)
+			if e.Kind() == value.Object {
+				code = 40394
+			}
+			return k, merr.New(code, "$arrayToObject requires an array of key-value pairs, where the key must be "+
 				"of type string. Found key type: %s", TypeName(k))
 		}
 		if _, twice := vals[k.Str()]; !twice {

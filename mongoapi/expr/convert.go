@@ -281,5 +281,5 @@ func doubleText(f float64) string {
 	case math.IsInf(f, -1):
 		return "-Infinity"
 	}
-	return strconv.FormatFloat(f, 'g', -1, 64)
+	return strconv.FormatFloat(f, 'g', 16, 64) // MongoDB's "%.16g"
 }

@@ -36,9 +36,7 @@ func dateFromParts(_ *Env, a map[string]value.Value) (value.Value, error) {
 	}
 	var t time.Time
 	if iso {
-		jan4 := time.Date(n["isoWeekYear"], 1, 4, 0, 0, 0, 0, loc)
-		monday := jan4.AddDate(0, 0, 1-isoWeekday(jan4))
-		t = monday.AddDate(0, 0, 7*(n["isoWeek"]-1)+n["isoDayOfWeek"]-1)
+		t = isoDate(n["isoWeekYear"], n["isoWeek"], n["isoDayOfWeek"], loc)
 		t = time.Date(t.Year(), t.Month(), t.Day(), n["hour"], n["minute"], n["second"], 0, loc)
 	} else {
 		t = time.Date(n["year"], time.Month(n["month"]), n["day"], n["hour"], n["minute"], n["second"], 0, loc)

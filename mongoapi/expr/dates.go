@@ -272,6 +272,11 @@ func parseDate(s string, loc *time.Location) (int64, error) {
 		loc = time.UTC
 	}
 	if t, ok := isotime.Parse(s, dateForms); ok {
+		if t.Zoned {
+			if err := onlyZone(s, loc); err != nil {
+				return 0, err
+			}
+		}
 		return t.In(loc).UnixMilli(), nil
 	}
 	for _, l := range dateLayouts {
@@ -284,7 +289,7 @@ func parseDate(s string, loc *time.Location) (int64, error) {
 
 func dateFromString(_ *Env, a map[string]value.Value) (value.Value, error) {
 	v, err := dateFromText(a)
-	if x, ok := a["onError"]; err != nil && ok {
+	if x, ok := a["onError"]; err != nil && ok && merr.From(err).Code == merr.ConversionFailure {
 		return x, nil
 	}
 	if x, ok := a["onNull"]; ok && err == nil && nullish(a["dateString"]) {
@@ -315,38 +320,15 @@ func dateFromText(a map[string]value.Value) (value.Value, error) {
 	if nullish(f) {
 		return value.NullValue(), nil
 	}
-	layout, err := goLayout(f.Str())
-	if err != nil {
+	if f.Kind() != value.String {
+		return f, merr.New(40684, "$dateFromString requires that 'format' be a string, found: %s with value %s",
+			TypeName(f), merr.Show(f))
+	}
+	if err := checkFormat(f.Str()); err != nil {
 		return f, err
 	}
-	t, perr := time.ParseInLocation(layout, s.Str(), loc)
-	if perr != nil {
-		return s, merr.New(merr.ConversionFailure, "Error parsing date string '%s' with format '%s'", s.Str(), f.Str())
-	}
-	return value.DateOf(t.UnixMilli(), 0), nil
-}
-
-var layoutParts = map[byte]string{'d': "02", 'H': "15", 'j': "002", 'L': "000", 'm': "01", 'M': "04", 'S': "05",
-	'Y': "2006", 'z': "-0700", 'b': "Jan", 'B': "January", '%': "%"}
-
-func goLayout(format string) (string, error) {
-	var b strings.Builder
-	for i := 0; i < len(format); i++ {
-		if format[i] != '%' {
-			b.WriteByte(format[i])
-			continue
-		}
-		i++
-		if i == len(format) {
-			return "", merr.New(18535, "Unmatched '%%' at end of format string")
-		}
-		p, ok := layoutParts[format[i]]
-		if !ok {
-			return "", merr.New(18536, "Invalid format character '%%%c' in format string", format[i])
-		}
-		b.WriteString(p)
-	}
-	return b.String(), nil
+	ms, err := readDate(s.Str(), f.Str(), loc)
+	return value.DateOf(ms, 0), err
 }
 
 func intArg(name string, v value.Value) (int, error) {

@@ -276,7 +276,16 @@ func zip(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 			return nil, err
 		}
 	}
-	longest := fs["useLongestLength"].Bool()
+	flag, given := fs["useLongestLength"]
+	longest := flag.Bool()
+	switch {
+	case len(inputs) == 0:
+		return nil, merr.New(34465, "$zip requires at least one input array")
+	case given && flag.Kind() != value.Bool:
+		return nil, merr.New(34463, "useLongestLength must be a bool, found %s", TypeName(flag))
+	case defaults != nil && len(defaults) != len(inputs):
+		return nil, merr.New(34467, "defaults and inputs must have the same length")
+	}
 	if defaults != nil && !longest {
 		return nil, merr.New(34466, "cannot specify defaults unless useLongestLength is true")
 	}

@@ -1,6 +1,8 @@
 package expr
 
 import (
+	"slices"
+
 	"github.com/orrerydb/orrery/core/collate"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -39,8 +41,8 @@ var setOps = map[string]operator{
 		return value.BoolOf(true), nil
 	}},
 	"$setIntersection": variadic(func(e *Env, a []value.Value) (value.Value, error) {
-		var acc *Set
-		for _, v := range a {
+		acc := NewSet(e.Run.Collation())
+		for i, v := range a {
 			if nullish(v) {
 				return value.NullValue(), nil
 			}
@@ -49,22 +51,16 @@ var setOps = map[string]operator{
 					"All operands of $setIntersection must be arrays. One argument is of type: %s", TypeName(v))
 			}
 			s := setOf(e, v)
-			if acc == nil {
+			if i > 0 {
+				acc.vals = slices.DeleteFunc(acc.vals, func(x value.Value) bool { return !s.Has(x) })
+			} else {
 				acc = s
-				continue
 			}
-			next := NewSet(e.Run.Collation())
-			for _, x := range acc.vals {
-				if s.Has(x) {
-					next.Add(x)
-				}
+			if len(acc.vals) == 0 { // whatever the other operands are
+				break
 			}
-			acc = next
 		}
-		if acc == nil {
-			acc = NewSet(e.Run.Collation())
-		}
-		return value.MakeArray(acc.vals), nil
+		return acc.inOrder(), nil
 	}),
 	"$setIsSubset": fixed(2, func(e *Env, a []value.Value) (value.Value, error) {
 		for _, v := range a {
@@ -95,8 +91,15 @@ var setOps = map[string]operator{
 				s.Add(it.Value())
 			}
 		}
-		return value.MakeArray(s.vals), nil
+		return s.inOrder(), nil
 	}),
+}
+
+// inOrder returns the values in their order, in which MongoDB returns unions and intersections. The set can't be used
+// any more.
+func (s *Set) inOrder() value.Value {
+	slices.SortFunc(s.vals, func(a, b value.Value) int { return Compare(s.coll, a, b) })
+	return value.MakeArray(s.vals)
 }
 
 //go:noinline // see named

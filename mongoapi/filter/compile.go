@@ -16,6 +16,8 @@ type compiler struct {
 	near   *Near // that was compiled
 	txt    *Text // that was compiled
 	within int   // how many $nor, $not and $elemMatch are around
+
+	elements int // how many $elemMatch are around
 }
 
 func tooDeep(depth int) error {
@@ -66,11 +68,18 @@ func (c *compiler) top(key string, v value.Value, depth int) (node, error) {
 	case "$comment":
 		return nil, nil
 	case "$expr":
+		if c.elements > 0 {
+			return nil, merr.New(merr.BadValue, "$expr can only be applied to the top-level document")
+		}
 		x, err := expr.Compile(v, c.opts.Scope)
 		if err != nil {
 			return nil, err
 		}
-		return exprNode{x: x, sargs: exprSargs(nil, v, c.opts.Scope)}, nil
+		n := exprNode{x: x}
+		if s, ok := compileSarg(v, c.opts.Scope); ok {
+			n.sarg = &s
+		}
+		return n, nil
 	case "$jsonSchema":
 		s, err := schema.Compile(v, c.opts.Run)
 		return schemaNode{s}, err

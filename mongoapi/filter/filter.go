@@ -30,7 +30,6 @@ type Filter struct {
 	text   *Text
 	coll   *collate.Collation
 	leaves []*pathNode // conditions that each match satisfies: the terms of the top-level conjunction
-	exprs  []exprSarg  // those of $expr that an index can answer
 }
 
 // node is one condition on a document.
@@ -86,8 +85,6 @@ func (f *Filter) collect(n node) {
 		}
 	case *pathNode:
 		f.leaves = append(f.leaves, n)
-	case exprNode:
-		f.exprs = append(f.exprs, n.sargs...)
 	}
 }
 
@@ -199,8 +196,8 @@ type constNode bool
 func (c constNode) match(*expr.Env, value.Value) (bool, error) { return bool(c), nil }
 
 type exprNode struct {
-	x     expr.Expr
-	sargs []exprSarg
+	x    expr.Expr
+	sarg *exprSarg // nil: no index can answer a part of it
 }
 
 func (n exprNode) match(e *expr.Env, doc value.Value) (bool, error) {

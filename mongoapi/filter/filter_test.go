@@ -63,7 +63,7 @@ func FuzzCompile(f *testing.F) {
 		}
 		_, _ = flt.Match(mtest.Env(), doc)
 		_, _ = flt.Match(mtest.Env(), value.ObjectOf(b))
-		flt.Pred()
+		flt.Pred(mtest.Env())
 		flt.Equalities()
 	})
 }
@@ -88,7 +88,7 @@ func FuzzBredFilter(f *testing.F) {
 		if err != nil {
 			return
 		}
-		flt.Pred()
+		flt.Pred(mtest.Env())
 		flt.Equalities()
 		list := value.MakeArray([]value.Value{q})
 		at, nor := bson.Begin(nil)

@@ -21,10 +21,10 @@ var ops map[string]operator
 func init() {
 	ops = map[string]operator{
 		"$all":           (*compiler).all,
-		"$bitsAllClear":  bits(func(v, m uint64) bool { return v&m == 0 }),
-		"$bitsAllSet":    bits(func(v, m uint64) bool { return v&m == m }),
-		"$bitsAnyClear":  bits(func(v, m uint64) bool { return v&m != m }),
-		"$bitsAnySet":    bits(func(v, m uint64) bool { return v&m != 0 }),
+		"$bitsAllClear":  bits("$bitsAllClear", func(ones, _ int) bool { return ones == 0 }),
+		"$bitsAllSet":    bits("$bitsAllSet", func(ones, all int) bool { return ones == all }),
+		"$bitsAnyClear":  bits("$bitsAnyClear", func(ones, all int) bool { return ones < all }),
+		"$bitsAnySet":    bits("$bitsAnySet", func(ones, _ int) bool { return ones > 0 }),
 		"$comment":       nil,
 		"$elemMatch":     (*compiler).elemMatch,
 		"$eq":            (*compiler).eq,
@@ -113,7 +113,9 @@ func (c *compiler) ne(path string, arg, _ value.Value, _ int) (node, error) {
 		return nil, merr.New(merr.BadValue, "Can't have regex as arg to $ne.")
 	}
 	n := newLeaf(path, true, c.eqTest(arg))
-	n.not = true
+	if n.not = true; arg.Kind() == value.Null {
+		n.sarg.kind = sargNotNull
+	}
 	return n, nil
 }
 
@@ -291,6 +293,7 @@ func (c *compiler) not(path string, arg, _ value.Value, depth int) (node, error)
 func (c *compiler) exists(path string, arg, _ value.Value, _ int) (node, error) {
 	n := newLeaf(path, false, func(v value.Value) bool { return v.IsDefined() })
 	n.not = !expr.Truthy(arg)
+	n.sarg.kind = sargExists
 	return n, nil
 }
 
@@ -349,14 +352,21 @@ func (c *compiler) all(path string, arg, _ value.Value, depth int) (node, error)
 		return nil, merr.New(merr.BadValue, "$all needs an array")
 	}
 	var all andNode
+	matching := false // its elements are $elemMatch, as the first one is
 	for it := arg.Iter(); it.Next(); {
 		v := it.Value()
 		var n node
 		var err error
+		isMatch := isOperatorObject(v) && v.Get("$elemMatch").IsDefined()
+		if len(all) == 0 {
+			matching = isMatch
+		}
 		switch {
 		case undefined(&it):
 			err = errUndefined
-		case isOperatorObject(v) && v.Get("$elemMatch").IsDefined():
+		case matching != isMatch && matching:
+			err = merr.New(merr.BadValue, "$all/$elemMatch has to be consistent")
+		case matching:
 			n, err = c.elemMatch(path, v.Get("$elemMatch"), v, depth+1)
 		case isOperatorObject(v):
 			err = merr.New(merr.BadValue, "no $ expressions in $all")
@@ -395,6 +405,14 @@ func (c *compiler) elemMatch(path string, arg, _ value.Value, depth int) (node, 
 	if err != nil {
 		return nil, err
 	}
+	if elem == nil {
+		elem = func(v value.Value) bool {
+			if v.Kind() == value.Array { // the names in an array are its indexes
+				v = value.ObjectOf(v.Bytes())
+			}
+			return matchesObject(inner, v)
+		}
+	}
 	n := newLeaf(path, false, func(v value.Value) bool {
 		if v.Kind() != value.Array {
 			return false
@@ -410,68 +428,75 @@ func (c *compiler) elemMatch(path string, arg, _ value.Value, depth int) (node, 
 	return n, nil
 }
 
-// element compiles the condition on one element of an array: operators on its value, or a query on its fields.
-func (c *compiler) element(arg value.Value, depth int) (func(v value.Value) bool, node, error) {
+// element compiles the condition on one element of an array: operators on its value, with the test of a value, or a
+// query on its fields, with test nil. An array in the array is one value.
+func (c *compiler) element(arg value.Value, depth int) (test func(v value.Value) bool, inner node, err error) {
 	c.inside++
 	c.within++
-	defer func() { c.inside, c.within = c.inside-1, c.within-1 }()
+	c.elements++
+	defer func() { c.inside, c.within, c.elements = c.inside-1, c.within-1, c.elements-1 }()
 	if isOperatorObject(arg) && !isLogical(arg) {
-		inner, err := c.operators("", arg, depth+1)
-		if err != nil {
+		if inner, err = c.operators("", arg, depth+1); err != nil {
 			return nil, nil, err
 		}
-		return valueTest(inner), inner, nil
+		return valueTest(inner, false), inner, nil
 	}
-	inner, err := c.document(arg, depth+1)
-	if err != nil {
-		return nil, nil, err
+	inner, err = c.document(arg, depth+1)
+	return nil, inner, err
+}
+
+// matchesObject reports whether v is an object that satisfies a query without $expr.
+func matchesObject(n node, v value.Value) bool {
+	if v.Kind() != value.Object {
+		return false
 	}
-	return func(v value.Value) bool {
-		switch v.Kind() {
-		case value.Object:
-		case value.Array: // the names in an array are its indexes
-			v = value.ObjectOf(v.Bytes())
-		default:
-			return false
-		}
-		ok, err := inner.match(nil, v)
-		return ok && err == nil
-	}, inner, nil
+	ok, err := n.match(nil, v)
+	return ok && err == nil
 }
 
 // Element compiles the condition of $pull on one element: operators, a query on the element's fields, a regular
-// expression, or a value.
+// expression, or a value. Other than in $elemMatch, an array in the array also represents its elements, and its indexes
+// are no names.
 func Element(arg value.Value, o Options) (func(v value.Value) bool, error) {
+	c := &compiler{opts: o}
 	switch arg.Kind() {
 	case value.Object:
-		test, _, err := (&compiler{opts: o}).element(arg, 0)
-		return test, err
+		test, inner, err := c.element(arg, 0)
+		if err != nil {
+			return nil, err
+		}
+		if test == nil {
+			return func(v value.Value) bool { return matchesObject(inner, v) }, nil
+		}
+		return valueTest(inner, true), nil
 	case value.Regex:
-		re, err := (&compiler{opts: o}).compileRegex(arg, value.Undef())
+		re, err := c.compileRegex(arg, value.Undef())
 		return re.test, err
 	}
-	return (&compiler{opts: o}).eqTest(arg), nil
+	return c.eqTest(arg), nil
 }
 
 // Equal reports whether two values are equal in a query: numbers by value, documents including the order of fields.
 func Equal(a, b value.Value) bool { return bracket(a) == bracket(b) && value.CompareBSON(a, b) == 0 }
 
+// isLogical reports whether v begins with an operator that has no path.
 func isLogical(v value.Value) bool {
 	it := v.Iter()
 	it.Next()
 	switch string(it.Key()) {
-	case "$and", "$or", "$nor", "$expr":
+	case "$and", "$or", "$nor", "$expr", "$jsonSchema", "$where", "$comment", "$alwaysTrue", "$alwaysFalse",
+		"$sampleRate", "$text":
 		return true
 	}
 	return false
 }
 
-// valueTest turns conditions on the path "" into a test of one value.
-func valueTest(n node) func(v value.Value) bool {
+// valueTest turns conditions on the path "" into a test of one value. With leaf an array also represents its elements.
+func valueTest(n node, leaf bool) func(v value.Value) bool {
 	switch n := n.(type) {
 	case *pathNode:
 		return func(v value.Value) bool {
-			if n.leaf && v.Kind() == value.Array {
+			if leaf && n.leaf && v.Kind() == value.Array {
 				for it := v.Iter(); it.Next(); {
 					if n.test(it.Value()) {
 						return !n.not
@@ -481,12 +506,12 @@ func valueTest(n node) func(v value.Value) bool {
 			return n.test(v) != n.not
 		}
 	case notNode:
-		t := valueTest(n.node)
+		t := valueTest(n.node, leaf)
 		return func(v value.Value) bool { return !t(v) }
 	case andNode:
 		var ts []func(value.Value) bool
 		for _, k := range n {
-			ts = append(ts, valueTest(k))
+			ts = append(ts, valueTest(k, leaf))
 		}
 		return func(v value.Value) bool {
 			for _, t := range ts {

@@ -7,6 +7,7 @@ import (
 	"github.com/orrerydb/orrery/core/geo"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/mongoapi/expr"
 )
 
 type sargKind uint8
@@ -21,6 +22,8 @@ const (
 	sargLte
 	sargRegex
 	sargPlace
+	sargExists  // there is a value, with not: there is none
+	sargNotNull // there is a value other than null
 )
 
 // sarg is the part of a condition that an index can answer.
@@ -37,9 +40,15 @@ type sarg struct {
 }
 
 // Pred returns the part of the filter that an index can answer. It selects a superset of the matches. A condition that
-// it can't express exactly, or in a weaker form, becomes "all": null (missing fields satisfy it), whole arrays and
-// documents, negations, array indexes.
-func (f *Filter) Pred() *access.Pred { return predOf(f.root, nil) }
+// it can't express exactly, or in a weaker form, becomes "all": whole arrays and documents, most negations, array
+// indexes. The variables of $expr have the values of e; without e it is "all".
+func (f *Filter) Pred(e *expr.Env) *access.Pred { return (&predicates{e, f.coll}).of(f.root, nil) }
+
+// predicates makes the predicates of conditions.
+type predicates struct {
+	e    *expr.Env
+	coll *collate.Collation
+}
 
 // Collated returns the part of the filter that an index under its collation can answer, apart from Pred: conditions on
 // strings. under is the name of the collation in their paths (core.CollatedPath).
@@ -51,7 +60,7 @@ func (f *Filter) Collated(under string) *access.Pred {
 		}
 		own := *l
 		own.sarg = l.sarg.keyed()
-		if p := own.pred(nil); p.Op != access.OpAll {
+		if p := own.pred(&predicates{}, nil); p.Op != access.OpAll {
 			p.Path.Segs = append([]string{under}, p.Path.Segs...)
 			ps = append(ps, p)
 		}
@@ -82,18 +91,25 @@ func allOf(ps []*access.Pred) *access.Pred {
 	return access.And(ps...)
 }
 
-func predOf(n node, prefix []string) *access.Pred {
+func (b *predicates) of(n node, prefix []string) *access.Pred {
 	switch n := n.(type) {
 	case andNode:
-		var ps []*access.Pred
+		var ps, weak []*access.Pred
 		for _, k := range n {
-			ps = append(ps, predOf(k, prefix))
+			if p := b.of(k, prefix); p != nil && p.Op == access.OpExists {
+				weak = append(weak, p) // often nearly all documents: not worth a count beside another condition
+			} else {
+				ps = append(ps, p)
+			}
 		}
-		return allOf(ps)
+		if p := allOf(ps); p.Op != access.OpAll {
+			return p
+		}
+		return allOf(weak)
 	case orNode:
 		var ps []*access.Pred
 		for _, k := range n {
-			p := predOf(k, prefix)
+			p := b.of(k, prefix)
 			if p == nil || p.Op == access.OpAll {
 				return access.All()
 			}
@@ -105,7 +121,11 @@ func predOf(n node, prefix []string) *access.Pred {
 			return access.None()
 		}
 	case *pathNode:
-		return n.pred(prefix)
+		return n.pred(b, prefix)
+	case exprNode:
+		if n.sarg != nil && b.e != nil && prefix == nil {
+			return n.sarg.pred(b.e, b.coll)
+		}
 	case nearNode:
 		return n.pred()
 	case textNode:
@@ -114,12 +134,12 @@ func predOf(n node, prefix []string) *access.Pred {
 	return access.All()
 }
 
-func (p *pathNode) pred(prefix []string) *access.Pred {
+func (p *pathNode) pred(b *predicates, prefix []string) *access.Pred {
 	segs := prefix
 	if p.path != "" || prefix == nil {
 		segs = append(prefix[:len(prefix):len(prefix)], p.segs...)
 	}
-	if p.not || len(segs) == 0 || p.sarg.coll != nil {
+	if len(segs) == 0 || p.sarg.coll != nil || p.not && p.sarg.kind < sargExists {
 		return access.All()
 	}
 	for _, s := range segs {
@@ -135,23 +155,26 @@ func (p *pathNode) pred(prefix []string) *access.Pred {
 		path = path.Element()
 	}
 	if p.sarg.inner != nil {
-		return predOf(p.sarg.inner, segs)
+		return b.of(p.sarg.inner, segs)
 	}
 	switch p.sarg.kind {
 	case sargEq:
-		if indexable(p.sarg.v) {
-			return access.Eq(path, p.sarg.v)
-		}
+		return equalTo(path, []value.Value{p.sarg.v}, prefix)
 	case sargIn:
-		if len(p.sarg.vs) == 0 {
-			return access.None()
+		return equalTo(path, p.sarg.vs, prefix)
+	case sargExists:
+		switch {
+		case !p.not:
+			return access.Exists(path)
+		case prefix == nil:
+			return access.Eq(path, value.Undef())
 		}
-		for _, v := range p.sarg.vs {
-			if !indexable(v) {
-				return access.All()
-			}
+	case sargNotNull:
+		if len(segs) == 1 { // elsewhere an array on the way may have no element with the field
+			above := access.Range(path, &access.Bound{Value: value.BoolOf(false), Inclusive: true}, nil)
+			above.Any = true // of the classes only those of MinKey and null are below booleans
+			return access.Or(above, access.Eq(path, value.MinKeyValue()))
 		}
-		return access.In(path, p.sarg.vs...)
 	case sargGt, sargGte, sargLt, sargLte:
 		return p.rangePred(path)
 	case sargRegex:
@@ -160,6 +183,36 @@ func (p *pathNode) pred(prefix []string) *access.Pred {
 		}
 	}
 	return access.All()
+}
+
+// equalTo returns the condition that the value at a path, or an array element there, equals one of vs. A missing value
+// equals null. It has an entry only in some indexes, and only where no array is on the way to the path. In an array it
+// is the element that lacks the value, and nothing tells that.
+func equalTo(path access.Path, vs []value.Value, prefix []string) *access.Pred {
+	null := false
+	for _, v := range vs {
+		null = null || v.Kind() == value.Null
+		if !indexable(v) && v.Kind() != value.Null {
+			return access.All()
+		}
+	}
+	if null {
+		if prefix != nil {
+			return access.All()
+		}
+		vs = append(vs[:len(vs):len(vs)], value.Undef())
+	}
+	return access.In(path, vs...)
+}
+
+// ordered reports whether the values of v's kind are in one order in an index, and v is in it.
+func ordered(v value.Value) bool {
+	switch v.Kind() {
+	case value.Int32, value.Int64, value.Double, value.Decimal, value.String, value.ObjectID, value.Date,
+		value.Timestamp:
+		return !isNaNDouble(v)
+	}
+	return false
 }
 
 // indexable reports whether equality with v corresponds to a single index value.
@@ -175,13 +228,7 @@ func indexable(v value.Value) bool {
 
 func (p *pathNode) rangePred(path access.Path) *access.Pred {
 	v := p.sarg.v
-	switch v.Kind() {
-	case value.Int32, value.Int64, value.Double, value.Decimal, value.String, value.ObjectID, value.Date,
-		value.Timestamp:
-	default:
-		return access.All()
-	}
-	if isNaNDouble(v) {
+	if !ordered(v) {
 		return access.All()
 	}
 	b := &access.Bound{Value: v, Inclusive: p.sarg.kind == sargGte || p.sarg.kind == sargLte}

@@ -1,6 +1,8 @@
 package filter
 
 import (
+	"math"
+
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -49,57 +51,81 @@ func (c *compiler) typeOp(path string, arg, _ value.Value, _ int) (node, error) 
 	return newLeaf(path, true, func(v value.Value) bool { return v.IsDefined() && want[expr.TypeCode(v)] }), nil
 }
 
-// bits makes the $bits operators. Numbers are 64-bit two's complement, binaries little-endian bit strings.
-func bits(holds func(v, m uint64) bool) operator {
+// bits makes the $bits operators: holds says whether a value matches by how many of the bits at
+// the given positions are ones.
+// Numbers are in two's complement, and have the bit of their sign at all further positions. Binaries are little-endian
+// bit strings, and have zeros there.
+func bits(name string, holds func(ones, all int) bool) operator {
 	return func(_ *compiler, path string, arg, _ value.Value, _ int) (node, error) {
-		mask, err := bitMask(arg)
+		at, err := bitPositions(name, arg)
 		if err != nil {
 			return nil, err
 		}
 		return newLeaf(path, true, func(v value.Value) bool {
+			var set func(i int) bool
 			switch v.Kind() {
 			case value.Binary, value.UUID:
-				var n uint64
-				for i, b := range v.Bytes() {
-					if i < 8 {
-						n |= uint64(b) << (8 * i)
-					}
+				b := v.Bytes()
+				set = func(i int) bool { return i/8 < len(b) && b[i/8]>>(i%8)&1 == 1 }
+			default:
+				n, ok := num.ToInt64(v, false)
+				if !ok {
+					return false
 				}
-				return holds(n, mask)
+				set = func(i int) bool { return n>>min(i, 63)&1 == 1 }
 			}
-			n, ok := num.ToInt64(v, false)
-			return ok && holds(uint64(n), mask)
+			ones := 0
+			for _, i := range at {
+				if set(i) {
+					ones++
+				}
+			}
+			return holds(ones, len(at))
 		}), nil
 	}
 }
 
-func bitMask(arg value.Value) (uint64, error) {
+// bitPositions returns the positions that the argument of a $bits operator names, or the ones of a mask.
+func bitPositions(name string, arg value.Value) (at []int, err error) {
 	switch arg.Kind() {
 	case value.Array:
-		var m uint64
 		for it := arg.Iter(); it.Next(); {
 			n, ok := num.ToInt64(it.Value(), false)
-			if !ok || n < 0 {
-				return 0, merr.New(merr.BadValue, "bit positions must be non-negative integers")
+			switch {
+			case !ok:
+				return nil, merr.New(merr.BadValue, "Failed to parse bit position. Expected an integer: %s",
+					merr.Show(it.Value()))
+			case n < 0 || n > math.MaxInt32:
+				return nil, merr.New(merr.BadValue, "Failed to parse bit position. Expected a non-negative number in: "+
+					"%s", merr.Show(it.Value()))
 			}
-			m |= 1 << min(n, 63) // the sign bit is repeated beyond bit 63
+			at = append(at, int(n))
 		}
-		return m, nil
-	case value.Binary:
-		var m uint64
+	case value.Binary, value.UUID:
 		for i, b := range arg.Bytes() {
-			if i >= 8 && b != 0 {
-				return 0, merr.NotSupported("a bit mask of more than 64 bits")
-			}
-			if i < 8 {
-				m |= uint64(b) << (8 * i)
+			for k := range 8 {
+				if b>>k&1 == 1 {
+					at = append(at, 8*i+k)
+				}
 			}
 		}
-		return m, nil
+	default:
+		if !arg.IsNumber() {
+			return nil, merr.New(merr.BadValue, "%s takes an Array, a number, or a BinData but received: %s: %s", name,
+				name, merr.Show(arg))
+		}
+		n, ok := num.ToInt64(arg, false)
+		switch {
+		case !ok:
+			return nil, merr.New(merr.FailedToParse, "Expected an integer: %s: %s", name, merr.Show(arg))
+		case n < 0:
+			return nil, merr.New(merr.FailedToParse, "Expected a non-negative number in: %s: %s", name, merr.Show(arg))
+		}
+		for i := range 63 {
+			if n>>i&1 == 1 {
+				at = append(at, i)
+			}
+		}
 	}
-	n, ok := num.ToInt64(arg, false)
-	if !ok || n < 0 {
-		return 0, merr.New(merr.BadValue, "takes an Array, a number, or a BinData but received something else")
-	}
-	return uint64(n), nil
+	return at, nil
 }

@@ -17,8 +17,8 @@ func (c *compiler) where(v value.Value) (node, error) {
 		return nil, merr.New(4649201, "$where no longer supports deprecated BSON type CodeWScope")
 	case !ok:
 		return nil, merr.New(merr.BadValue, "$where got bad type")
-	case c.within > 0:
-		return nil, merr.New(merr.BadValue, "$where can only be applied to the top-level document")
+	case c.elements > 0:
+		return nil, merr.New(merr.BadValue, "$elemMatch cannot contain $where expression")
 	}
 	return whereNode{s.Expression(), c.opts.Run}, nil
 }

@@ -22,7 +22,8 @@ var (
 
 	monitorActions = []string{"connPoolStats", "getCmdLineOpts", "getDefaultRWConcern", "getLog", "getParameter",
 		"getShardMap", "hostInfo", "inprog", "listDatabases", "listSessions", "listShards", "netstat",
-		"operationMetrics", "replSetGetConfig", "replSetGetStatus", "serverStatus", "top", "useUUID"}
+		"operationMetrics", "replSetGetConfig", "replSetGetStatus", "serverStatus", "shardingState", "top",
+		"useUUID"}
 	monitorDBActions = []string{"collStats", "dbStats", "getDatabaseVersion", "getShardVersion", "indexStats"}
 	hostActions      = []string{"applicationMessage", "connPoolSync", "dropConnections", "flushRouterConfig", "fsync",
 		"invalidateUserCache", "killAnyCursor", "killAnySession", "killop", "logRotate", "setParameter", "shutdown",

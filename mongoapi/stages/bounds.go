@@ -123,13 +123,15 @@ func rangeOf(p *access.Pred, under bool) interval {
 
 var numberEnds = typeEnd{"-inf.0", "inf.0", true}
 
-// typeEnds are the least and greatest values of types. The greatest string is followed by the least object.
+// typeEnds are the least and greatest values of types. The greatest string is followed by the least object, and
+// the greatest array by the least binary.
 var typeEnds = map[value.Kind]typeEnd{
 	value.Int32:  numberEnds,
 	value.Int64:  numberEnds,
 	value.Double: numberEnds, value.Decimal: numberEnds,
 	value.String:    {`""`, "{}", false},
 	value.Bool:      {"false", "true", true},
+	value.Array:     {"[]", "BinData(0, )", false},
 	value.ObjectID:  {"ObjectId('000000000000000000000000')", "ObjectId('ffffffffffffffffffffffff')", true},
 	value.Date:      {dateBound(math.MinInt64), dateBound(math.MaxInt64), true},
 	value.Timestamp: {"Timestamp(0, 0)", "Timestamp(4294967295, 4294967295)", true},

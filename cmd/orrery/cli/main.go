@@ -61,6 +61,9 @@ func serve(c server.Config, after func(context.Context, *server.Server) error) e
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	defer stop()
 	c.Stop = stop
+	if !c.Memory && c.Engine == "" {
+		c.Disk = func() (free, total int64, err error) { return diskRoom(c.Data) }
+	}
 	slog.SetDefault(c.Logger)
 	enoughProcessors()
 	c.LimitMemory()

@@ -96,6 +96,8 @@ type Config struct {
 	// set, or Data must be a directory that was made with it.
 	TestControls bool
 
+	// Disk returns the free and all bytes of the store's disk, for clients that ask; nil = they aren't told.
+	Disk func() (free, total int64, err error)
 	// Stop ends the process, for clients of the MongoDB API that may do that; nil = they can't.
 	Stop func()
 

@@ -319,7 +319,7 @@ func (s *Server) mongoOptions(b *bound) mongoapi.Options {
 	return mongoapi.Options{Account: user, Key: password, Auth: s.cfg.Auth, Scripts: scripts,
 		Release: m.Release, Standalone: m.Topology == Standalone, SetName: m.ReplicaSet, Advertise: m.Advertise,
 		Strict: slices.Contains(s.cfg.Strict, Mongo), PlainText: s.cfg.Insecure, TestCommands: m.TestCommands,
-		Stop: s.cfg.Stop, MaxConnections: s.cfg.MaxConnections,
+		Disk: s.cfg.Disk, Stop: s.cfg.Stop, MaxConnections: s.cfg.MaxConnections,
 		Clock: s.cfg.Clock, Logger: s.log, MaxTime: s.cfg.MaxTime, Gate: b.gate, Observe: s.seen, Limits: limits,
 		Faults: s.faultSource(), Record: s.recordCommands(), Log: s.lines}
 }

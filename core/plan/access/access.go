@@ -221,7 +221,9 @@ func SamePath(a, b Path) bool {
 // The functions that make leaves are called in many places, and a Pred is large. So the compiler doesn't copy them into
 // their callers.
 
-// Eq is satisfied when the value at path equals v. An Undefined v is satisfied by items without the path.
+// Eq is satisfied when the value at path equals v. An Undefined v is satisfied by items without the path. If array
+// elements count, it may also be satisfied by an element without the rest of the path: an index answers it only where
+// no array is on the way.
 //
 //go:noinline
 func Eq(path Path, v value.Value) *Pred { return In(path, v) }
