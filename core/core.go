@@ -1,5 +1,5 @@
 // Package core is the facade for APIs: an Engine with its databases and containers, items, transactions, queries and
-// change feeds. It knows no protocol. Names and values are in the stored form (package doc).
+// change feeds. It knows no protocol. Names and values are in the stored form (see core/doc).
 //
 // Example: an API calls Container("db", "c"), then Write with a document, and answers when Write returns: the item is
 // durable then. Query returns Rows, which the API encodes in its protocol.
@@ -31,16 +31,18 @@ type (
 	Database = catalog.Database
 	// ContainerSpec is the definition of a container.
 	ContainerSpec = catalog.Spec
-	// Declared is a declared index of a container, Condition says for which items it is.
+	// Declared is a declared index of a container. Condition says which items it has.
 	Declared  = catalog.Declared
 	Condition = catalog.Condition
 	// Duplicate is the cause of a Conflict with a declared unique index.
 	Duplicate = store.Duplicate
 	// ParallelArrays is the cause of the refusal of an item that a declared index can't have.
 	ParallelArrays = index.ParallelArrays
-	Words          = index.Words
-	TextJSON       = index.TextJSON
-	WordsJSON      = index.WordsJSON
+	// WordsJSON and TextJSON are rules of an indexing policy for the terms of texts: at several paths together, as
+	// MongoDB's text index, and at one path. Words is a compiled WordsJSON.
+	WordsJSON = index.WordsJSON
+	TextJSON  = index.TextJSON
+	Words     = index.Words
 	// CollatedJSON is a rule of an indexing policy for an index under a collation, ColumnJSON one of its paths.
 	CollatedJSON = index.CollatedJSON
 	ColumnJSON   = index.ColumnJSON
@@ -60,7 +62,7 @@ type (
 	Write = store.Write
 	// Change is the result of a Write's Update function.
 	Change = store.Change
-	// Slot is a share of a container's hash.
+	// Slot is a share of a container's hash range. Its items are stored together.
 	Slot = store.Slot
 	// Result is what a write did.
 	Result = store.Result
