@@ -237,8 +237,8 @@ func (n *NoSQL) Prepare(b *transfer.Batch, r *transfer.Row, num int64) error {
 	} else {
 		b.Buf = append(doc.AppendJSONFields(append(b.Buf, '{'), r.Doc, doc.NoSQL), '}')
 	}
-	hasID, done := false, 0
-	var keys [3][]byte
+	hasID, empty := false, true
+	var keys keyTexts
 	err := json.EachNamed(b.Buf[from:], func(name, raw []byte) error {
 		if string(name) == "id" {
 			hasID = true
@@ -251,7 +251,7 @@ func (n *NoSQL) Prepare(b *transfer.Batch, r *transfer.Row, num int64) error {
 				keys[i] = at(raw, p[1:])
 			}
 		}
-		done++
+		empty = false
 		return nil
 	})
 	if err != nil {
@@ -260,17 +260,11 @@ func (n *NoSQL) Prepare(b *transfer.Batch, r *transfer.Row, num int64) error {
 	}
 	if !hasID {
 		id := transfer.DerivedID(num, b.Buf[from:])
-		text := append([]byte(`"`), value.AppendUUID(nil, id[:])...)
-		text = append(text, '"')
-		rest := append([]byte(nil), b.Buf[from+1:]...)
 		for i := range keys {
-			keys[i] = append([]byte(nil), keys[i]...) // their place is written over
+			keys[i] = bytes.Clone(keys[i]) // their place is written over
 		}
-		b.Buf = append(append(b.Buf[:from], `{"id":`...), text...)
-		if done > 0 {
-			b.Buf = append(b.Buf, ',')
-		}
-		b.Buf = append(b.Buf, rest...)
+		var text []byte
+		b.Buf, text = insertID(b.Buf, from, id, empty)
 		for i, p := range n.paths {
 			if p[0] == "id" {
 				keys[i] = text
@@ -278,22 +272,41 @@ func (n *NoSQL) Prepare(b *transfer.Batch, r *transfer.Row, num int64) error {
 		}
 	}
 	s.Body = [2]int{from, len(b.Buf)}
-	from = len(b.Buf)
-	b.Buf = append(b.Buf, '[')
-	for i := range n.paths {
-		if i > 0 {
-			b.Buf = append(b.Buf, ',')
-		}
-		if len(keys[i]) == 0 {
-			b.Buf = append(b.Buf, "{}"...) // the row has no key
-		} else {
-			b.Buf = append(b.Buf, keys[i]...)
-		}
-	}
-	b.Buf = append(b.Buf, ']')
-	s.Key = [2]int{from, len(b.Buf)}
+	b.Buf = keys.append(b.Buf, len(n.paths))
+	s.Key = [2]int{s.Body[1], len(b.Buf)}
 	b.Rows = append(b.Rows, s)
 	return nil
+}
+
+// insertID makes the id the first field of the object that begins at from and is the rest of buf. It returns the id's
+// JSON text, too.
+func insertID(buf []byte, from int, id [16]byte, empty bool) (with, text []byte) {
+	text = append(value.AppendUUID([]byte(`"`), id[:]), '"')
+	rest := bytes.Clone(buf[from+1:])
+	buf = append(append(buf[:from], `{"id":`...), text...)
+	if !empty {
+		buf = append(buf, ',')
+	}
+	return append(buf, rest...), text
+}
+
+// keyTexts are the values of a partition key as JSON text, in the order of its paths; empty: the row has none.
+type keyTexts [3][]byte
+
+// append appends the first n values as a JSON array.
+func (k *keyTexts) append(dst []byte, n int) []byte {
+	dst = append(dst, '[')
+	for i := range n {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if len(k[i]) == 0 {
+			dst = append(dst, "{}"...)
+		} else {
+			dst = append(dst, k[i]...)
+		}
+	}
+	return append(dst, ']')
 }
 
 // at returns the value at a path below raw, nil if it isn't there or has no place in a partition key.
