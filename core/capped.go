@@ -53,7 +53,7 @@ func (c *Container) writeCapped(ctx context.Context, w *Write) (Result, error) {
 	res, err := c.rt.Write(ctx, w)
 	done()
 	if err == nil && !res.Kept && !res.Deleted {
-		err = c.keepNewest(ctx)
+		err = c.KeepNewest(ctx)
 	}
 	return res, err
 }
@@ -76,7 +76,7 @@ func (c *Container) writeManyCapped(ctx context.Context, ws []Write, ordered boo
 	done := c.begin()
 	out := c.rt.WriteMany(ctx, ws, ordered)
 	done()
-	if err := c.keepNewest(ctx); err != nil {
+	if err := c.KeepNewest(ctx); err != nil {
 		c.e.log.Warn("The oldest items of a capped container can't be removed; the next write tries it again",
 			"database", c.Database(), "container", c.ID(), "error", err)
 	}
@@ -101,8 +101,9 @@ func errCapped() error {
 // removedAtOnce is the largest number of items that are looked at in one query for the oldest.
 const removedAtOnce = 256
 
-// keepNewest removes the oldest items while the container is too large. It never removes the only one.
-func (c *Container) keepNewest(ctx context.Context) error {
+// KeepNewest removes the oldest items while the container is too large. It never removes the only one. An API
+// calls it when the limits were lowered.
+func (c *Container) KeepNewest(ctx context.Context) error {
 	o := c.rt.Ordered()
 	for c.tooLarge(0) {
 		o.Removing.Lock()
@@ -144,6 +145,3 @@ func (c *Container) removeOldest(ctx context.Context) (more bool, err error) {
 	}
 	return n > 0, rows.Err()
 }
-
-// KeepNewest removes the oldest items of a container whose limits were lowered.
-func (c *Container) KeepNewest(ctx context.Context) error { return c.keepNewest(ctx) }

@@ -41,7 +41,7 @@ func (e *Engine) Scrub(ctx context.Context) error {
 
 // CheckWatch has functions that receive the results and the progress of a check. Each may be nil.
 type CheckWatch struct {
-	Problem  func(string)            // may be nil
+	Problem  func(string)
 	Progress func(done, total int64) // items; may be nil
 }
 

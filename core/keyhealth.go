@@ -27,14 +27,13 @@ type KeyReport struct {
 
 // The bounds of a report.
 const (
-	heaviest      = 5       // logical partitions that it names
-	mostLogical   = 200_000 // logical partitions that it looks at
-	fewItems      = 100     // with less nothing is said about the key
-	fewKeys       = 10      // logical partitions for each physical one, below which there are too few
-	hotShare      = 0.25    // of all bytes, in one logical partition
-	skew          = 2.0     // size of the largest physical partition, as a multiple of the mean
-	nearLimit     = 0.5     // of the limit of a logical partition
-	percentOfUnit = 100
+	heaviest    = 5       // logical partitions that it names
+	mostLogical = 200_000 // logical partitions that it looks at
+	fewItems    = 100     // with less nothing is said about the key
+	fewKeys     = 10      // logical partitions for each physical one, below which there are too few
+	hotShare    = 0.25    // of all bytes, in one logical partition
+	skew        = 2.0     // size of the largest physical partition, as a multiple of the mean
+	nearLimit   = 0.5     // of the limit of a logical partition
 )
 
 // ReportKey looks at the physical partitions and at the heads of up to 200,000 logical ones.
@@ -97,13 +96,13 @@ func (r *KeyReport) advise(limit int64, byID bool) string {
 	switch {
 	case full >= nearLimit:
 		return fmt.Sprintf("The partition key is bad: the key %s alone has %.0f %% of the size at which a key "+
-			"takes no more data.", hot.Key, full*percentOfUnit)
+			"takes no more data.", hot.Key, full*100)
 	case r.Whole && r.Logical < fewKeys*n:
 		return fmt.Sprintf("The partition key is bad: it has only %d values for %d physical partitions. The data "+
 			"of one value is never divided.", r.Logical, n)
 	case share >= hotShare:
 		return fmt.Sprintf("The partition key is bad: the key %s has %.0f %% of all data, which can't be divided over "+
-			"partitions.", hot.Key, share*percentOfUnit)
+			"partitions.", hot.Key, share*100)
 	}
 	for _, p := range r.Partitions {
 		if times := float64(p.Bytes*n) / float64(max(bytes, 1)); times >= skew {

@@ -101,9 +101,9 @@ func (c *Container) SessionOf(slot *Slot) (id int, lsn int64) {
 }
 
 // SplitPartition replaces a physical partition by two. They get new ids, and the old id is among their parents. The
-// second one begins at the slot boundary that is nearest to the middle of the partition's hashes. Requests of all kinds
-// go on meanwhile; those that name the old id get Gone afterwards, sub-status 1002. NotFound when there is no partition
-// with the id.
+// second one begins at the slot boundary that is nearest to the middle of the partition's hashes. If the partition has
+// one slot, it is split in the middle. Requests of all kinds go on meanwhile; those that name the old id get Gone
+// afterwards, sub-status 1002. NotFound when there is no partition with the id.
 func (c *Container) SplitPartition(ctx context.Context, id string) error {
 	return c.retried(ctx, func() error {
 		m := c.rt.Slots().Map()

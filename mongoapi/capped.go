@@ -15,7 +15,6 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/changes"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/filter"
-	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 	"github.com/orrerydb/orrery/mongoapi/project"
@@ -103,95 +102,6 @@ func (k *coll) appendCappedStats(dst []byte, scale int64) []byte {
 	}
 	dst = value.AppendElement(dst, "max", value.IntOf(c.Items))
 	return value.AppendElement(dst, "maxSize", value.IntOf(c.Bytes/scale))
-}
-
-// modify changes the options that a collMod gives.
-func (r *request) modify(k *coll) error {
-	if err := r.checkValidator("collMod", r.body); err != nil {
-		return err
-	}
-	images, err := imagesOf(r.name, r.body)
-	if err != nil {
-		return err
-	}
-	size, most := args.Given(r.body, "cappedSize"), args.Given(r.body, "cappedMax")
-	capped := size.IsDefined() || most.IsDefined()
-	if capped && k.Spec().Capped == nil {
-		return merr.New(merr.InvalidOptions, "Collection must be capped.")
-	}
-	for _, x := range []struct {
-		v    *value.Value
-		read func(value.Value) (int64, error)
-	}{{&size, func(v value.Value) (int64, error) { return cappedSize("collMod.cappedSize", v) }}, {&most, cappedMax}} {
-		if !x.v.IsDefined() {
-			continue
-		}
-		n, err := x.read(*x.v)
-		if err != nil {
-			return err
-		}
-		*x.v = value.Int64Of(n)
-	}
-	after, series := args.Given(r.body, "expireAfterSeconds"), args.Given(r.body, "timeseries")
-	expires := after.IsDefined()
-	if expires {
-		if after, err = k.changedExpiry(after); err != nil {
-			return err
-		}
-	}
-	if series.IsDefined() {
-		if series, err = k.changedSeries(series); err != nil {
-			return err
-		}
-	}
-	if !r.changesOptions() && !r.s.eng.Journal().Records(k.Database(), k.ID()) {
-		return nil // it changes nothing, and nobody wants to know
-	}
-	c, err := r.s.eng.ChangeContainer(r.ctx, k.Database(), k.ID(), func(s *core.ContainerSpec) error {
-		if images.Bool() {
-			setOption(s, "changeStreamPreAndPostImages", enabledImages())
-		} else if images.IsDefined() {
-			setOption(s, "changeStreamPreAndPostImages", value.Undef())
-		}
-		if size.IsDefined() {
-			setOption(s, "size", size)
-		}
-		if most.IsDefined() && most.Int() > 0 {
-			setOption(s, "max", most)
-		} else if most.IsDefined() {
-			setOption(s, "max", value.Undef())
-		}
-		for _, name := range changeableOptions {
-			switch v := args.Given(r.body, name); {
-			case name == "validator" && v.IsDefined() && v.Len() == 0:
-				setOption(s, name, value.Undef())
-			case v.IsDefined():
-				setOption(s, name, v)
-			}
-		}
-		if series.IsDefined() {
-			setOption(s, "timeseries", series)
-		}
-		if expires {
-			setOption(s, "expireAfterSeconds", after)
-			declared := indexes.In(s)
-			if err := setIndexes(s, declared, declared); err != nil {
-				return err
-			}
-		}
-		s.Event = r.modEvent()
-		return nil
-	})
-	if status.Is(err, status.NotFound) {
-		return merr.New(merr.NamespaceNotFound, "ns does not exist: %s", k.namespace())
-	}
-	if err == nil && capped {
-		err = c.KeepNewest(r.ctx)
-	}
-	if err == nil {
-		*k = *newColl(c)
-	}
-	return err
 }
 
 // findTail begins a tailable cursor.

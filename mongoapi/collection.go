@@ -54,6 +54,14 @@ func (r *request) open(db, name string) (*coll, error) {
 	return nil, err
 }
 
+// openNamed opens the collection that the command's first argument names.
+func (r *request) openNamed() (name string, k *coll, err error) {
+	if name, err = r.collection(); err == nil {
+		k, err = r.open(r.db, name)
+	}
+	return name, k, err
+}
+
 // lookUp returns a collection, nil without an error if it doesn't exist or is a view.
 func (r *request) lookUp(db, name string) (*coll, error) {
 	if r.multi != nil {

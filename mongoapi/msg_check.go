@@ -21,12 +21,8 @@ import (
 
 // existing opens the collection of a command that needs one.
 func (r *request) existing() (*coll, error) {
-	name, err := r.collection()
-	if err != nil {
-		return nil, err
-	}
-	k, err := r.open(r.db, name)
-	if k == nil && err == nil {
+	name, k, err := r.openNamed()
+	if err == nil && k == nil {
 		err = merr.New(merr.NamespaceNotFound, "Collection '%s.%s' does not exist to %s.", r.db, name, r.name)
 	}
 	return k, err

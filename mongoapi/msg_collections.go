@@ -193,16 +193,9 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 		return dst, merr.New(merr.Unauthorized, "listDatabases may only be run against the admin database.")
 	}
 	nameOnly := args.Flag(r.body, "nameOnly", false)
-	var only *rights.Set // nil: everything is shown
-	if who := r.limited(); who != nil {
-		authorized := args.Given(r.body, "authorizedDatabases")
-		all := who.Set.Allows(rights.Resource{Cluster: true}, "listDatabases")
-		switch {
-		case authorized.IsDefined() && !expr.Truthy(authorized) && !all:
-			return dst, r.notAuthorized()
-		case !all, expr.Truthy(authorized):
-			only = who.Set
-		}
+	only, err := r.seenDatabases()
+	if err != nil {
+		return dst, err
 	}
 	var docs []value.Value
 	total := int64(0)
@@ -218,15 +211,9 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 		at, b := bson.Begin(nil)
 		b = bson.AppendString(b, "name", d.ID)
 		if !nameOnly {
-			size := int64(0)
-			for c, err := range r.s.eng.Stats(r.ctx, d.ID) {
-				if err == nil {
-					err = c.Settle()
-				}
-				if err != nil {
-					return dst, err
-				}
-				size += c.Bytes
+			size, err := r.databaseBytes(d.ID)
+			if err != nil {
+				return dst, err
 			}
 			total += size
 			b = bson.AppendInt64(b, "sizeOnDisk", size)
@@ -247,4 +234,35 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 		dst = bson.AppendInt64(dst, "totalSizeMb", total>>20)
 	}
 	return dst, nil
+}
+
+// seenDatabases returns the rights that limit which databases are listed; nil: all are.
+func (r *request) seenDatabases() (only *rights.Set, err error) {
+	who := r.limited()
+	if who == nil {
+		return nil, nil
+	}
+	authorized := args.Given(r.body, "authorizedDatabases")
+	all := who.Set.Allows(rights.Resource{Cluster: true}, "listDatabases")
+	switch {
+	case authorized.IsDefined() && !expr.Truthy(authorized) && !all:
+		return nil, r.notAuthorized()
+	case !all, expr.Truthy(authorized):
+		return who.Set, nil
+	}
+	return nil, nil
+}
+
+// databaseBytes returns the size of a database's items.
+func (r *request) databaseBytes(db string) (size int64, err error) {
+	for c, err := range r.s.eng.Stats(r.ctx, db) {
+		if err == nil {
+			err = c.Settle()
+		}
+		if err != nil {
+			return 0, err
+		}
+		size += c.Bytes
+	}
+	return size, nil
 }

@@ -3,6 +3,8 @@ package mongoapi
 import (
 	"slices"
 
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/expr"
@@ -87,6 +89,111 @@ func (r *request) changesOptions() bool {
 		}
 	}
 	return false
+}
+
+// modify changes the options that a collMod gives.
+func (r *request) modify(k *coll) error {
+	mods, err := r.optionMods(k)
+	if err != nil {
+		return err
+	}
+	if !r.changesOptions() && !r.s.eng.Journal().Records(k.Database(), k.ID()) {
+		return nil // it changes nothing, and nobody wants to know
+	}
+	given := func(name string) bool { return args.Given(r.body, name).IsDefined() }
+	c, err := r.s.eng.ChangeContainer(r.ctx, k.Database(), k.ID(), func(s *core.ContainerSpec) error {
+		for _, m := range mods {
+			setOption(s, m.name, m.v)
+		}
+		if given("expireAfterSeconds") {
+			declared := indexes.In(s)
+			if err := setIndexes(s, declared, declared); err != nil {
+				return err
+			}
+		}
+		s.Event = r.modEvent()
+		return nil
+	})
+	if status.Is(err, status.NotFound) {
+		return merr.New(merr.NamespaceNotFound, "ns does not exist: %s", k.namespace())
+	}
+	if err == nil && (given("cappedSize") || given("cappedMax")) {
+		err = c.KeepNewest(r.ctx)
+	}
+	if err == nil {
+		*k = *newColl(c)
+	}
+	return err
+}
+
+// optionMod is a changed option of a collection; an undefined one is removed.
+type optionMod struct {
+	name string
+	v    value.Value
+}
+
+// optionMods reads the options of a collMod, in the order in which they are stored.
+func (r *request) optionMods(k *coll) (mods []optionMod, err error) {
+	if err := r.checkValidator("collMod", r.body); err != nil {
+		return nil, err
+	}
+	images, err := imagesOf(r.name, r.body)
+	if err != nil {
+		return nil, err
+	}
+	if images.IsDefined() {
+		m := optionMod{name: "changeStreamPreAndPostImages"}
+		if images.Bool() {
+			m.v = enabledImages()
+		}
+		mods = append(mods, m)
+	}
+	size, most := args.Given(r.body, "cappedSize"), args.Given(r.body, "cappedMax")
+	if (size.IsDefined() || most.IsDefined()) && k.Spec().Capped == nil {
+		return nil, merr.New(merr.InvalidOptions, "Collection must be capped.")
+	}
+	if size.IsDefined() {
+		n, err := cappedSize("collMod.cappedSize", size)
+		if err != nil {
+			return nil, err
+		}
+		mods = append(mods, optionMod{"size", value.Int64Of(n)})
+	}
+	if most.IsDefined() {
+		n, err := cappedMax(most)
+		if err != nil {
+			return nil, err
+		}
+		m := optionMod{name: "max"}
+		if n > 0 {
+			m.v = value.Int64Of(n)
+		}
+		mods = append(mods, m)
+	}
+	for _, name := range changeableOptions {
+		if v := args.Given(r.body, name); name == "validator" && v.IsDefined() && v.Len() == 0 {
+			mods = append(mods, optionMod{name: name})
+		} else if v.IsDefined() {
+			mods = append(mods, optionMod{name, v})
+		}
+	}
+	after, series := args.Given(r.body, "expireAfterSeconds"), args.Given(r.body, "timeseries")
+	expires := after.IsDefined()
+	if expires {
+		if after, err = k.changedExpiry(after); err != nil {
+			return nil, err
+		}
+	}
+	if series.IsDefined() {
+		if series, err = k.changedSeries(series); err != nil {
+			return nil, err
+		}
+		mods = append(mods, optionMod{"timeseries", series})
+	}
+	if expires {
+		mods = append(mods, optionMod{"expireAfterSeconds", after})
+	}
+	return mods, nil
 }
 
 // indexMod is the argument index of collMod.

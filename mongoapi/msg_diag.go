@@ -67,11 +67,7 @@ func (k *coll) appendStats(ctx context.Context, dst []byte, scaleArg value.Value
 }
 
 func collStatsCommand(r *request, dst []byte) ([]byte, error) {
-	name, err := r.collection()
-	if err != nil {
-		return dst, err
-	}
-	k, err := r.open(r.db, name)
+	name, k, err := r.openNamed()
 	if err != nil {
 		return dst, err
 	}

@@ -118,26 +118,8 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 		x.spec, x.above = r.firstOf(cmd, "deletes"), "DELETE"
 		x.query = x.spec.Get("q")
 	case "aggregate":
-		p, err := r.pipeline(k, cmd, x.coll)
-		if err != nil {
+		if err := r.explainedPipeline(x, k, cmd); err != nil {
 			return x, err
-		}
-		if first := cmd.Get("pipeline").At(0).Get("$match"); first.Kind() == value.Object {
-			x.query = first
-		}
-		x.f, x.o, x.limit = p.Lead.Filter, p.Lead.Sort, p.Lead.Limit
-		if x.limit > 0 {
-			x.limit += p.Lead.Skip
-		}
-		switch {
-		case p.CountOnly != nil:
-			x.cover = func(q *exec.Query) { coverCount(q, x.f) }
-		case k != nil:
-			x.shown = leadOrder(p.Lead, naturalOrder(exec.AnyOrder, args.Given(cmd, "hint")))
-			x.cover = func(q *exec.Query) { k.coverLead(q, p.Lead) }
-		}
-		if x.near = p.Lead.Nearest; x.near != nil {
-			x.above = vectorStage
 		}
 	}
 	if x.f == nil && err == nil {
@@ -155,6 +137,32 @@ func (r *request) explained(cmd value.Value) (x *explained, err error) {
 		}
 	}
 	return x, err
+}
+
+// explainedPipeline reads the stages of an aggregation that run as a query.
+func (r *request) explainedPipeline(x *explained, k *coll, cmd value.Value) error {
+	p, err := r.pipeline(k, cmd, x.coll)
+	if err != nil {
+		return err
+	}
+	if first := cmd.Get("pipeline").At(0).Get("$match"); first.Kind() == value.Object {
+		x.query = first
+	}
+	x.f, x.o, x.limit = p.Lead.Filter, p.Lead.Sort, p.Lead.Limit
+	if x.limit > 0 {
+		x.limit += p.Lead.Skip
+	}
+	switch {
+	case p.CountOnly != nil:
+		x.cover = func(q *exec.Query) { coverCount(q, x.f) }
+	case k != nil:
+		x.shown = leadOrder(p.Lead, naturalOrder(exec.AnyOrder, args.Given(cmd, "hint")))
+		x.cover = func(q *exec.Query) { k.coverLead(q, p.Lead) }
+	}
+	if x.near = p.Lead.Nearest; x.near != nil {
+		x.above = vectorStage
+	}
+	return nil
 }
 
 // explainedName returns the collection of the command to be explained.

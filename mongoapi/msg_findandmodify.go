@@ -15,11 +15,7 @@ import (
 )
 
 func findAndModify(r *request, dst []byte) ([]byte, error) {
-	name, err := r.collection()
-	if err != nil {
-		return dst, err
-	}
-	k, err := r.open(r.db, name)
+	name, k, err := r.openNamed()
 	if err != nil {
 		return dst, err
 	}

@@ -259,11 +259,7 @@ func (k *coll) withIndexes(specs, docs []value.Value) ([]value.Value, error) {
 }
 
 func listIndexes(r *request, dst []byte) ([]byte, error) {
-	name, err := r.collection()
-	if err != nil {
-		return dst, err
-	}
-	k, err := r.open(r.db, name)
+	name, k, err := r.openNamed()
 	if err != nil {
 		return dst, err
 	}
@@ -274,11 +270,7 @@ func listIndexes(r *request, dst []byte) ([]byte, error) {
 }
 
 func dropIndexes(r *request, dst []byte) ([]byte, error) {
-	name, err := r.collection()
-	if err != nil {
-		return dst, err
-	}
-	k, err := r.open(r.db, name)
+	name, k, err := r.openNamed()
 	if err != nil {
 		return dst, err
 	}

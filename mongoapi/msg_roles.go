@@ -272,15 +272,9 @@ func dropRole(r *request, dst []byte) ([]byte, error) {
 }
 
 func dropAllRoles(r *request, dst []byte) ([]byte, error) {
-	all, err := r.s.users.All(core.Role)
+	gone, err := r.ownRoles()
 	if err != nil {
 		return dst, err
-	}
-	var gone []rights.RoleName
-	for _, res := range all {
-		if d := value.ObjectOf(res.Body); d.Get("db").Str() == r.db {
-			gone = append(gone, rights.RoleName{Role: d.Get("role").Str(), DB: r.db})
-		}
 	}
 	if err := r.revokeEverywhere(gone); err != nil {
 		return dst, err
@@ -293,45 +287,45 @@ func dropAllRoles(r *request, dst []byte) ([]byte, error) {
 	return bson.AppendInt32(dst, "n", int32(len(gone))), nil
 }
 
-func rolesInfo(r *request, dst []byte) ([]byte, error) {
-	var names []rights.RoleName
-	one := func(v value.Value) error {
-		switch {
-		case v.Kind() == value.String:
-			names = append(names, rights.RoleName{Role: v.Str(), DB: r.db})
-		case v.Kind() == value.Object && v.Get("role").Kind() == value.String && v.Get("db").Kind() == value.String:
-			names = append(names, rights.RoleName{Role: v.Get("role").Str(), DB: v.Get("db").Str()})
-		default:
-			return merr.New(merr.BadValue, "Role names must be either strings or objects with the fields role and db")
+// ownRoles returns the roles that were created in the command's database.
+func (r *request) ownRoles() (own []rights.RoleName, err error) {
+	all, err := r.s.users.All(core.Role)
+	for _, res := range all {
+		if d := value.ObjectOf(res.Body); d.Get("db").Str() == r.db {
+			own = append(own, rights.RoleName{Role: d.Get("role").Str(), DB: r.db})
 		}
-		return nil
 	}
-	switch v := r.arg; {
-	case v.IsNumber():
-		all, err := r.s.users.All(core.Role)
-		if err != nil {
-			return dst, err
-		}
-		for _, res := range all {
-			if d := value.ObjectOf(res.Body); d.Get("db").Str() == r.db {
-				names = append(names, rights.RoleName{Role: d.Get("role").Str(), DB: r.db})
-			}
-		}
-		if args.Flag(r.body, "showBuiltinRoles", false) {
+	return own, err
+}
+
+// wantedRoles returns the roles that rolesInfo asks for.
+func (r *request) wantedRoles() (names []rights.RoleName, err error) {
+	if r.arg.IsNumber() {
+		if names, err = r.ownRoles(); err == nil && args.Flag(r.body, "showBuiltinRoles", false) {
 			for _, b := range rights.BuiltInNames(r.db) {
 				names = append(names, rights.RoleName{Role: b, DB: r.db})
 			}
 		}
-	case v.Kind() == value.Array:
-		for _, x := range value.Elements(v) {
-			if err := one(x); err != nil {
-				return dst, err
-			}
+		return names, err
+	}
+	list := []value.Value{r.arg}
+	if r.arg.Kind() == value.Array {
+		list = value.Elements(r.arg)
+	}
+	for _, v := range list {
+		n, err := r.roleName(v)
+		if err != nil {
+			return nil, err
 		}
-	default:
-		if err := one(v); err != nil {
-			return dst, err
-		}
+		names = append(names, n)
+	}
+	return names, nil
+}
+
+func rolesInfo(r *request, dst []byte) ([]byte, error) {
+	names, err := r.wantedRoles()
+	if err != nil {
+		return dst, err
 	}
 	var list []value.Value
 	for _, n := range names {

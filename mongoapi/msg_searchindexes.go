@@ -21,11 +21,7 @@ const defaultSearchName = "default"
 
 // searched opens the collection of a command about search indexes.
 func (r *request) searched() (*coll, error) {
-	name, err := r.collection()
-	if err != nil {
-		return nil, err
-	}
-	k, err := r.open(r.db, name)
+	name, k, err := r.openNamed()
 	if err == nil && k == nil {
 		err = merr.New(merr.NamespaceNotFound, "Collection '%s.%s' does not exist.", r.db, name)
 	}

@@ -35,19 +35,25 @@ func (r *request) nameArg() (string, error) {
 	return r.arg.Str(), nil
 }
 
-// readRoles reads a list of roles, which must exist. Those without a database are of the command's.
+// roleName reads the name of a role: a string stands for a role of the command's database.
+func (r *request) roleName(v value.Value) (rights.RoleName, error) {
+	switch {
+	case v.Kind() == value.String:
+		return rights.RoleName{Role: v.Str(), DB: r.db}, nil
+	case v.Kind() == value.Object && v.Get("role").Kind() == value.String && v.Get("db").Kind() == value.String:
+		return rights.RoleName{Role: v.Get("role").Str(), DB: v.Get("db").Str()}, nil
+	}
+	return rights.RoleName{}, merr.New(merr.BadValue, "Role names must be either strings or objects with the fields "+
+		"role and db")
+}
+
+// readRoles reads a list of roles, which must exist.
 func (r *request) readRoles(list value.Value) ([]rights.RoleName, error) {
 	out := []rights.RoleName{}
 	for _, v := range value.Elements(list) {
-		n := rights.RoleName{DB: r.db}
-		switch {
-		case v.Kind() == value.String:
-			n.Role = v.Str()
-		case v.Kind() == value.Object && v.Get("role").Kind() == value.String && v.Get("db").Kind() == value.String:
-			n.Role, n.DB = v.Get("role").Str(), v.Get("db").Str()
-		default:
-			return nil, merr.New(merr.BadValue, "Role names must be either strings or objects with the fields role "+
-				"and db")
+		n, err := r.roleName(v)
+		if err != nil {
+			return nil, err
 		}
 		ok, err := r.s.roleExists(n)
 		if err != nil {

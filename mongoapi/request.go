@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 
@@ -556,86 +555,6 @@ func checkBatch(n int) error {
 	return nil
 }
 
-// appendError appends the reply of a command that failed.
-func (r *request) appendError(dst []byte, err error) []byte {
-	e := merr.From(err)
-	if e.Code == merr.InternalError && !r.logged {
-		r.s.log.Error("mongo command failed", "command", r.operation(), "error", err, "cause", errors.Unwrap(err))
-	}
-	at, dst := bson.Begin(dst)
-	dst = bson.AppendDouble(dst, "ok", 0)
-	dst = bson.AppendString(dst, "errmsg", e.Msg)
-	dst = bson.AppendInt32(dst, "code", e.Code)
-	dst = bson.AppendString(dst, "codeName", e.CodeName())
-	dst = append(dst, e.Extra...)
-	if stateChange(e.Code) && r.c.home != nil { // a driver that knows this version needn't look again
-		dst = r.appendTopologyVersion(dst)
-	}
-	return bson.End(r.appendLabels(dst, e.Code, e.Labels), at)
-}
-
-// appendLabels appends the labels of a reply: those of its error, or of its writeConcernError, with a code.
-func (r *request) appendLabels(dst []byte, code int32, labels []string) []byte {
-	switch {
-	case r.failure != nil && r.failure.Labelled:
-		labels = r.failure.Labels
-	case r.txn >= 0 && (!r.inTxn || r.closes()) && retryable(code):
-		labels = append(labels, "RetryableWriteError")
-	case r.inTxn && r.transient(code):
-		labels = append(labels, "TransientTransactionError")
-	case r.resumable && resumable(code):
-		labels = append(labels, "ResumableChangeStreamError")
-	case code == merr.ChangeStreamFatal || code == merr.ChangeStreamHistoryLost:
-		labels = append(labels, "NonResumableChangeStreamError")
-	}
-	if len(labels) > 0 {
-		dst = bson.AppendStrings(dst, "errorLabels", labels...)
-	}
-	return dst
-}
-
-// retryable reports whether a driver may repeat a retryable write after this error.
-func retryable(code int32) bool {
-	switch code {
-	case 11600, 11602, 10107, 13435, 13436, 189, 91, 7, 6, 89, 9001, 262:
-		return true
-	}
-	return false
-}
-
-// stateChange reports whether an error says that the server is no primary. Then its reply has the version of the
-// server's description: a driver that knows this version already doesn't give the server up. The errors of a server
-// that shuts down have none, so drivers leave it.
-func stateChange(code int32) bool {
-	switch code {
-	case 189, 10107, 11602, 13435, 13436:
-		return true
-	}
-	return false
-}
-
-// resumable reports whether a driver may open a change stream again after this error.
-func resumable(code int32) bool {
-	switch code {
-	case 63, 133, 150, 234:
-		return true
-	}
-	return retryable(code)
-}
-
-// malformed replies to a message with valid framing whose content is malformed. The connection stays open.
-func (c *conn) malformed(dst []byte, h wire.Header, err error) ([]byte, error) {
-	r := request{s: c.s, c: c, txn: -1, logged: true}
-	e := merr.From(err)
-	if c.s.o.Observe != nil {
-		c.seen.req.Status = strconv.Itoa(int(e.Code))
-	}
-	at := len(dst)
-	dst = wire.BeginMsg(dst, c.out, h.RequestID, 0)
-	dst = r.appendError(dst, e)
-	return wire.EndMsg(dst, at), nil
-}
-
 // runQuery replies to a command by OP_QUERY, which is only allowed for the first commands of a connection: drivers of
 // the time before OP_MSG log in by it. Its database is part of its collection's name.
 func (c *conn) runQuery(dst, db, body []byte) []byte {
@@ -656,16 +575,4 @@ func (c *conn) runQuery(dst, db, body []byte) []byte {
 		return r.appendError(dst, merr.New(merr.UnsupportedOpQuery, "Unsupported OP_QUERY command: %s. The client "+
 			"driver may require an upgrade. "+legacyHelp, name))
 	}
-}
-
-// appendUnmet appends the writeConcernError of a reply.
-func appendUnmet(dst []byte, e *merr.Error) []byte {
-	if e == nil {
-		return dst
-	}
-	at, dst := bson.BeginObject(dst, "writeConcernError")
-	dst = bson.AppendInt32(dst, "code", e.Code)
-	dst = bson.AppendString(dst, "codeName", e.CodeName())
-	dst = bson.AppendString(dst, "errmsg", e.Msg)
-	return bson.End(dst, at)
 }

@@ -97,36 +97,9 @@ func (r *request) openRead(db, name string) (*coll, *view, error) {
 
 // aggregation returns the aggregation of the collection below that a reading command on a view is.
 func (r *request) aggregation(v *view, command string, cmd value.Value) (value.Value, error) {
-	stages := slices.Clone(v.stages)
-	stage := func(name string, arg value.Value) {
-		if arg.IsDefined() && (arg.Kind() != value.Object || arg.Len() > 0) {
-			stages = append(stages, single(name, arg))
-		}
-	}
-	condition := "query"
-	switch command {
-	case "aggregate":
-		stages = append(stages, value.Elements(cmd.Get("pipeline"))...)
-	case "find":
-		condition = "filter"
-		fallthrough
-	default:
-		stage("$match", args.Given(cmd, condition))
-		stage("$sort", args.Given(cmd, "sort"))
-		skip, limit, err := window(cmd)
-		if err != nil {
-			return cmd, err
-		}
-		if skip > 0 {
-			stage("$skip", value.IntOf(skip))
-		}
-		if limit > 0 {
-			stage("$limit", value.IntOf(limit))
-		}
-		stage("$project", args.Given(cmd, "projection"))
-	}
-	if command == "count" {
-		stage("$count", value.StringOf("n"))
+	stages, err := v.with(command, cmd)
+	if err != nil {
+		return cmd, err
 	}
 	at, b := bson.Begin(nil)
 	if v.on == noCollection {
@@ -163,6 +136,40 @@ func (r *request) aggregation(v *view, command string, cmd value.Value) (value.V
 		}
 	}
 	return value.ObjectOf(bson.End(b, at)), nil
+}
+
+// with returns the view's stages, and after them those that a reading command is.
+func (v *view) with(command string, cmd value.Value) ([]value.Value, error) {
+	stages := slices.Clone(v.stages)
+	stage := func(name string, arg value.Value) {
+		if arg.IsDefined() && (arg.Kind() != value.Object || arg.Len() > 0) {
+			stages = append(stages, single(name, arg))
+		}
+	}
+	if command == "aggregate" {
+		return append(stages, value.Elements(cmd.Get("pipeline"))...), nil
+	}
+	condition := "query"
+	if command == "find" {
+		condition = "filter"
+	}
+	stage("$match", args.Given(cmd, condition))
+	stage("$sort", args.Given(cmd, "sort"))
+	skip, limit, err := window(cmd)
+	if err != nil {
+		return nil, err
+	}
+	if skip > 0 {
+		stage("$skip", value.IntOf(skip))
+	}
+	if limit > 0 {
+		stage("$limit", value.IntOf(limit))
+	}
+	stage("$project", args.Given(cmd, "projection"))
+	if command == "count" {
+		stage("$count", value.StringOf("n"))
+	}
+	return stages, nil
 }
 
 // keptOnView are arguments that the aggregation has too, besides the generic ones.

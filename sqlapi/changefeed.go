@@ -33,10 +33,6 @@ func changeFeed(c *call) error {
 	if err != nil {
 		return err
 	}
-	size, err := c.maxItems(defaultPage)
-	if err != nil {
-		return err
-	}
 	sc := feed.Scope{PK: s.pk}
 	if s.ranged {
 		sc.Range.Min, sc.Range.Max = s.span.min, s.span.max
@@ -46,7 +42,7 @@ func changeFeed(c *call) error {
 			return err
 		}
 	}
-	page, err := c.feedPage(ct, f, sc, size)
+	page, err := c.feedPage(ct, f, sc, s.page)
 	if err != nil {
 		return err
 	}

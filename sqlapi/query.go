@@ -177,10 +177,6 @@ func queryItems(c *call) error {
 	if err != nil {
 		return err
 	}
-	size, err := c.maxItems(defaultPage)
-	if err != nil {
-		return err
-	}
 	began := c.s.clock.Now()
 	plan, err := sql.Compile(spec.text, spec.params, c.s.env(ct))
 	if err != nil {
@@ -192,7 +188,7 @@ func queryItems(c *call) error {
 		return c.refuseMerge(ct, spec, plan)
 	}
 	compiled := c.s.clock.Now()
-	req, err := c.queryRequest(&s, size)
+	req, err := c.queryRequest(&s)
 	if err != nil {
 		return err
 	}
@@ -235,10 +231,10 @@ func (c *call) admitQuery(ct *core.Container, spec querySpec, plan *sql.Plan, s 
 }
 
 // queryRequest reads the headers that say what is wanted of a query. size is the number of items of a page.
-func (c *call) queryRequest(s *scope, size int) (req sql.Request, err error) {
+func (c *call) queryRequest(s *scope) (req sql.Request, err error) {
 	explain := isTrue(c.In, hExplain)
 	req = sql.Request{
-		PK: s.pk, PageSize: size, MaxBytes: maxReply, Hold: c.Hold, Owner: c.grant.Owner(),
+		PK: s.pk, PageSize: s.page, MaxBytes: maxReply, Hold: c.Hold, Owner: c.grant.Owner(),
 		Continuation: header(c.In, hContinuation),
 		Explain:      explain || isTrue(c.In, hIndexMetrics) || isTrue(c.In, hIndexMetrics2),
 		Steps:        explain,

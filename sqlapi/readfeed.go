@@ -20,25 +20,28 @@ const maxReadPerPage = 200_000
 // readFeedHash is the plan hash of a read feed. No query has it, so a query refuses the continuations of read feeds.
 const readFeedHash = 0x6f72726572792d31
 
-// scope is the part of a container to which the headers restrict a read feed or query.
+// scope is the part of a container to which the headers restrict a read feed, a query or a change feed.
 type scope struct {
 	pk     core.PartitionKey // full key or prefix; nil: none
 	span   span
 	ranged bool // span is set
+	page   int  // the largest number of items in the reply
 }
 
-// scopeOf reads the headers that restrict a read feed or query.
+// scopeOf reads the headers of a scope.
 func (c *call) scopeOf(ct *core.Container, room core.PartitionKey) (s scope, err error) {
 	if s.pk, err = c.partitionKey(room, &ct.Spec().PartitionKey, keyPrefix); err != nil {
 		return s, err
 	}
-	s.span, s.ranged, err = c.spanOf(ct)
-	if err != nil {
+	if s.span, s.ranged, err = c.spanOf(ct); err != nil {
 		return s, err
 	}
 	if v := header(c.In, hSessionToken); v != "" {
-		err = c.checkSession(ct, v)
+		if err = c.checkSession(ct, v); err != nil {
+			return s, err
+		}
 	}
+	s.page, err = c.maxItems(defaultPage)
 	return s, err
 }
 
@@ -78,11 +81,7 @@ func readFeed(c *call) error {
 	if err != nil {
 		return err
 	}
-	size, err := c.maxItems(defaultPage)
-	if err != nil {
-		return err
-	}
-	q := exec.Query{PK: s.pk, PlanHash: readFeedHash, MaxRead: maxReadPerPage, Page: size,
+	q := exec.Query{PK: s.pk, PlanHash: readFeedHash, MaxRead: maxReadPerPage, Page: s.page,
 		Shown: exec.CreationByPartition}
 	q.Continuation = header(c.In, hContinuation)
 	if s.ranged {
@@ -96,7 +95,7 @@ func readFeed(c *call) error {
 	coll := ct.RID()
 	c.Out = c.startDocuments(coll)
 	n := 0
-	for n < size && len(c.Out) < maxReply && rows.Next() {
+	for n < s.page && len(c.Out) < maxReply && rows.Next() {
 		if n > 0 {
 			c.Out = append(c.Out, ',')
 		}

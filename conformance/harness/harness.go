@@ -20,9 +20,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
-	"github.com/orrerydb/orrery/core/kv"
-	"github.com/orrerydb/orrery/core/kv/kvtest"
-	"github.com/orrerydb/orrery/core/kv/memkv"
 )
 
 // Server is a running server, with clients of all APIs.
@@ -41,24 +38,6 @@ func Start(t testing.TB) *Server {
 	cfg.Strict = nil // the Go client doesn't merge partitions
 	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	return StartWith(t, cfg)
-}
-
-// StartShared starts n servers over one store in memory, which they share as processes over a network do. The end of
-// the test stops them and checks the store.
-func StartShared(t testing.TB, n int) []*Server {
-	t.Helper()
-	store := kvtest.NewShared(memkv.New(), 1)
-	kind := server.EngineKind{Scheme: "test",
-		Open: func(context.Context, string, server.EngineOptions) (kv.Engine, error) { return store.Engine(), nil }}
-	all := make([]*Server, n)
-	for i := range all {
-		cfg := server.Ephemeral()
-		cfg.Strict = nil
-		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
-		cfg.Memory, cfg.Engine, cfg.Engines = false, "test://main", []server.EngineKind{kind}
-		all[i] = StartWith(t, cfg)
-	}
-	return all
 }
 
 // StartWith is Start with another configuration.

@@ -171,12 +171,6 @@ func (r Range) Covers(o Range) bool {
 	return o.IsEmpty() || CompareText(r.Min, o.Min) <= 0 && CompareText(o.Max, r.Max) <= 0
 }
 
-// Overlaps reports whether r and o intersect.
-func (r Range) Overlaps(o Range) bool {
-	_, ok := r.Intersect(o)
-	return ok
-}
-
 // Intersect returns the intersection of r and o. ok is false when it is empty.
 func (r Range) Intersect(o Range) (both Range, ok bool) {
 	both = r

@@ -18,16 +18,3 @@ func TestCheckPanicsOnlyWhenEnabled(t *testing.T) {
 		t.Fatal("a true condition panicked")
 	}
 }
-
-func TestMangleAndCloseOnce(t *testing.T) {
-	b := []byte("abc")
-	Mangle(b)
-	if changed := string(b) != "abc"; changed != Enabled {
-		t.Fatalf("mangled = %v, want %v", changed, Enabled)
-	}
-	var c CloseOnce
-	c.Close()
-	if got := panics(c.Close); got != Enabled {
-		t.Fatalf("second close panicked = %v, want %v", got, Enabled)
-	}
-}

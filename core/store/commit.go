@@ -431,16 +431,9 @@ func (c *Container) findHead(sl *Slot, cause error) (raced bool, err error) {
 		sl.overtaken()
 	}
 	if h.LSN != sl.head.LSN {
-		// The stored head belongs to a commit without a handle to wait for. A later commit has a handle, and is durable
-		// only after it.
-		same := kv.Batch{Frees: true} // it adds nothing
-		same.Put(sl.headKey[:], b)
-		w, err := c.st.eng.Write(context.Background(), &same,
-			[]kv.Precondition{{Key: sl.headKey[:], Expect: kv.Equal, Value: b}})
-		if err != nil {
+		if err := c.writeAgain(sl, h.LSN, b); err != nil {
 			return false, translate(err)
 		}
-		sl.committed(h.LSN, w)
 	}
 	sl.head, sl.headBytes = h, b
 	sl.facts.Store(known)
@@ -449,6 +442,19 @@ func (c *Container) findHead(sl *Slot, cause error) (raced bool, err error) {
 		return true, nil
 	}
 	return false, translate(cause)
+}
+
+// writeAgain writes the stored head of a slot once more. It belongs to a commit without a handle to wait for. A later
+// commit has a handle, and is durable only after it.
+func (c *Container) writeAgain(sl *Slot, lsn int64, head []byte) error {
+	same := kv.Batch{Frees: true} // it adds nothing
+	same.Put(sl.headKey[:], head)
+	w, err := c.st.eng.Write(context.Background(), &same,
+		[]kv.Precondition{{Key: sl.headKey[:], Expect: kv.Equal, Value: head}})
+	if err == nil {
+		sl.committed(lsn, w)
+	}
+	return err
 }
 
 // lostSlot is the result of lost for a slot that others have replaced. err is the error of the look at the map.

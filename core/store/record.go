@@ -288,57 +288,73 @@ func (s *Store) ExpireRecords(ctx context.Context, seen RecordSights) (RecordSig
 		return seen, translate(err)
 	}
 	defer snap.Close()
-	now, last, next := s.clk.Elapsed(), []byte(nil), RecordSights{}
-	b, pre := kv.Batch{Frees: true}, []kv.Precondition(nil)
-	flush := func() error {
-		if b.Len() == 0 {
-			return nil
-		}
-		w, err := s.eng.Write(l.Context(), &b, pre)
-		if err == nil {
-			err = w.Wait()
-		}
-		if errors.Is(err, kv.ErrConflict) || errors.Is(err, kv.ErrUnknownOutcome) {
-			err = nil // somebody has used one of them: the next turn looks again
-		}
-		b.Reset()
-		b.Frees, pre = true, pre[:0]
-		return translate(err)
-	}
+	x := expiry{s: s, ctx: l.Context(), now: s.clk.Elapsed(), seen: seen, next: RecordSights{},
+		b: kv.Batch{Frees: true}}
 	lo, hi := keys.RecordBounds()
-	err = each(snap, lo, hi, func(key, val []byte) error {
-		_, _, part, ok := keys.ParseRecord(key)
-		switch {
-		case !ok:
-			return nil
-		case part && bytes.Equal(last, key[:len(key)-1]):
-			return nil
-		case part: // of a record that was removed with its write
-			b.Delete(key)
-			pre = append(pre, kv.Precondition{Key: bytes.Clone(key[:len(key)-1]), Expect: kv.Absent})
-			return flush()
-		}
-		last = append(last[:0], key...)
-		r, err := parseRecord(val)
-		if err != nil {
-			return err
-		}
-		version := binary.BigEndian.Uint64(r.stored[1:])
-		idle := time.Duration(binary.BigEndian.Uint32(r.stored[9:])) * time.Second
-		sight, ok := seen[string(key)]
-		if !ok || sight.version != version {
-			sight = recordSight{version, now}
-		}
-		if next[string(key)] = sight; now-sight.since < idle {
-			return nil
-		}
-		b.Delete(key)
-		b.Delete(append(bytes.Clone(key), 0x01))
-		pre = append(pre, kv.Precondition{Key: bytes.Clone(key), Expect: kv.Equal, Value: bytes.Clone(val)})
-		if len(pre) < maxDropped {
-			return nil
-		}
-		return flush()
-	})
-	return next, errors.Join(err, flush())
+	err = each(snap, lo, hi, x.look)
+	return x.next, errors.Join(err, x.flush())
+}
+
+// expiry is one look at all records.
+type expiry struct {
+	s          *Store
+	ctx        context.Context
+	now        time.Duration
+	seen, next RecordSights // of the look before, and of this one
+	last       []byte       // the key of the last record
+	b          kv.Batch     // removes records that have expired
+	pre        []kv.Precondition
+}
+
+// look looks at a record or at its part, which follows it.
+func (x *expiry) look(key, val []byte) error {
+	_, _, part, ok := keys.ParseRecord(key)
+	switch {
+	case !ok:
+		return nil
+	case part && bytes.Equal(x.last, key[:len(key)-1]):
+		return nil
+	case part: // of a record that was removed with its write
+		x.b.Delete(key)
+		x.pre = append(x.pre, kv.Precondition{Key: bytes.Clone(key[:len(key)-1]), Expect: kv.Absent})
+		return x.flush()
+	}
+	x.last = append(x.last[:0], key...)
+	r, err := parseRecord(val)
+	if err != nil {
+		return err
+	}
+	version := binary.BigEndian.Uint64(r.stored[1:])
+	idle := time.Duration(binary.BigEndian.Uint32(r.stored[9:])) * time.Second
+	sight, ok := x.seen[string(key)]
+	if !ok || sight.version != version {
+		sight = recordSight{version, x.now}
+	}
+	if x.next[string(key)] = sight; x.now-sight.since < idle {
+		return nil
+	}
+	x.b.Delete(key)
+	x.b.Delete(append(bytes.Clone(key), 0x01))
+	x.pre = append(x.pre, kv.Precondition{Key: bytes.Clone(key), Expect: kv.Equal, Value: bytes.Clone(val)})
+	if len(x.pre) < maxDropped {
+		return nil
+	}
+	return x.flush()
+}
+
+// flush removes what has been found.
+func (x *expiry) flush() error {
+	if x.b.Len() == 0 {
+		return nil
+	}
+	w, err := x.s.eng.Write(x.ctx, &x.b, x.pre)
+	if err == nil {
+		err = w.Wait()
+	}
+	if errors.Is(err, kv.ErrConflict) || errors.Is(err, kv.ErrUnknownOutcome) {
+		err = nil // somebody has used one of them: the next turn looks again
+	}
+	x.b.Reset()
+	x.b.Frees, x.pre = true, x.pre[:0]
+	return translate(err)
 }

@@ -1,107 +1,108 @@
 package imports
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
 const module = "github.com/orrerydb/orrery/"
 
-// rooms in the order of the table: a room imports only rooms above it, and itself. A room also holds the packages in
-// its folder, except those of a deeper room.
-var rooms = []string{
-	"core/invariants", "core/few", "core/status", "core/yield", "core/work", "core/budget", "core/clock", "core/ru",
-	"core/json", "core/isotime", "core/bson", "core/value", "core/doc", "core/collate", "core/geo", "core/text",
-	"core/vector",
-	"core/epk", "core/keys", "core/kv",
-	"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest", "core/lease", "core/spill", "core/journal",
-	"core/catalog", "core/index", "core/store", "core/feed", "core/jobs", "core/plan/access", "core/plan", "core/exec",
-	"core", "core/move",
-	"graphapi/gvalue", "graphapi/wire", "graphapi/gremlin", "graphapi/graph", "graphapi/traversal/compile",
-	"graphapi/traversal/run",
-	"sqlapi/sql/syntax", "sqlapi/sql/funcs", "sqlapi/sql/shape", "sqlapi/sql/expand", "sqlapi/sql/sarg",
-	"sqlapi/sql/gateway", "sqlapi/sql", "sqlapi/wire", "sqlapi/script",
-	"sqlapi", "tableapi", "graphapi", "mongoapi", "cmd",
+// room is a folder of the table of docs/architecture.md, which is the rule. The packages below the folder are in the
+// room too, except those of a deeper room.
+type room struct {
+	row   string   // its row's first column
+	names []string // the rooms that its row names in the last column
+	may   []string // the rooms that it may import: these, and those that api or "everything above" stand for
 }
 
-// only has the rooms that may import less than everything above.
-var only = map[string][]string{
-	"core/invariants":  {},
-	"core/few":         {},
-	"core/status":      {},
-	"core/yield":       {},
-	"core/work":        {"core/status"},
-	"core/budget":      {"core/status"},
-	"core/clock":       {},
-	"core/ru":          {},
-	"core/json":        {"core/status"},
-	"core/isotime":     {},
-	"core/bson":        {},
-	"core/value":       {"core/invariants", "core/status", "core/json", "core/isotime", "core/bson"},
-	"core/doc":         {"core/invariants", "core/status", "core/json", "core/isotime", "core/bson", "core/value"},
-	"core/collate":     {"core/bson", "core/value"},
-	"core/geo":         {"core/invariants", "core/status", "core/value"},
-	"core/text":        {},
-	"core/vector":      {"core/bson", "core/value"},
-	"core/epk":         {"core/invariants", "core/status", "core/value", "core/doc"},
-	"core/keys":        {"core/invariants", "core/status", "core/bson", "core/value", "core/epk"},
-	"core/kv":          {"core/invariants", "core/status"},
-	"core/kv/memkv":    {"core/invariants", "core/status", "core/kv"},
-	"core/kv/pebblekv": {"core/clock", "core/few", "core/invariants", "core/status", "core/kv"},
-	"core/kv/kvtest":   {"core/clock", "core/invariants", "core/status", "core/kv"},
-	"core/lease":       {"core/clock", "core/few", "core/keys", "core/kv", "core/status", "core/work"},
-	"core/spill":       {"core/status", "core/budget"},
-	"core/journal": {"core/clock", "core/keys", "core/kv", "core/status", "core/bson", "core/value",
-		"core/work"},
-	"core/move": {"core", "core/catalog", "core/clock", "core/keys", "core/kv", "core/lease", "core/status",
-		"core/store", "core/work"},
-	"tableapi": forAPIs, "mongoapi": forAPIs,
+// api is the row with what all APIs may import. Other rows name it.
+const api = "an API"
 
-	"sqlapi/sql/syntax": {"core/json", "core/status", "core/value"},
-	"sqlapi/sql/funcs": {"core/bson", "core/doc", "core/geo", "core/isotime", "core/status", "core/text", "core/value",
-		"core/vector"},
-	"sqlapi/sql/shape":  {"core/plan/access", "core/doc", "core/value", "sqlapi/sql/syntax", "sqlapi/sql/funcs"},
-	"sqlapi/sql/expand": {"core/value", "sqlapi/sql/syntax", "sqlapi/sql/funcs", "sqlapi/sql/shape"},
-	"sqlapi/sql/sarg": {"core", "core/plan/access", "core/doc", "core/exec", "core/geo", "core/text", "core/value",
-		"sqlapi/sql/syntax", "sqlapi/sql/funcs", "sqlapi/sql/shape"},
-	"sqlapi/sql/gateway": {"core", "core/plan/access", "core/json", "core/value", "sqlapi/sql/syntax",
-		"sqlapi/sql/funcs", "sqlapi/sql/shape"},
-	"sqlapi/sql": slices.Concat(forAPIs, []string{"sqlapi/sql/syntax", "sqlapi/sql/funcs", "sqlapi/sql/shape",
-		"sqlapi/sql/expand", "sqlapi/sql/sarg", "sqlapi/sql/gateway"}),
-	"sqlapi/wire":   {"core/json", "core/status"},
-	"sqlapi/script": {"core/clock", "core/json", "core/doc", "core/geo", "core/value"},
-	"sqlapi": slices.Concat(forAPIs, []string{"sqlapi/sql", "sqlapi/sql/expand", "sqlapi/sql/syntax",
-		"sqlapi/wire", "sqlapi/script"}),
+var (
+	quoted    = regexp.MustCompile("`([^`]+)`")
+	tableHead = "| room | what it does | may import (ours) |\n| --- | --- | --- |\n"
+)
 
-	"graphapi/gvalue":            {"core/isotime"},
-	"graphapi/wire":              {"core/json", "graphapi/gvalue"},
-	"graphapi/gremlin":           {"graphapi/gvalue"},
-	"graphapi/graph":             slices.Concat(forAPIs, []string{"graphapi/gvalue"}),
-	"graphapi/traversal/compile": {"core/plan/access", "core/value", "graphapi/gvalue", "graphapi/gremlin"},
-	"graphapi/traversal/run": slices.Concat(forAPIs, []string{"graphapi/gvalue", "graphapi/wire", "graphapi/gremlin",
-		"graphapi/graph", "graphapi/traversal/compile"}),
-	"graphapi": slices.Concat(forAPIs, []string{"graphapi/gvalue", "graphapi/wire", "graphapi/traversal/run"}),
+// readRooms reads the table. A row names a room above it by its folder, or by the end of its folder.
+func readRooms(text string) (map[string]room, error) {
+	_, table, found := strings.Cut(text, tableHead)
+	if !found {
+		return nil, errors.New("no table of rooms")
+	}
+	rooms := map[string]room{}
+	for line := range strings.Lines(table) {
+		columns := strings.Split(line, "|")
+		if len(columns) != 5 {
+			break
+		}
+		r := room{row: strings.TrimSpace(columns[1])}
+		for name := range strings.SplitSeq(strings.TrimSpace(columns[3]), ", ") {
+			switch name {
+			case "nothing":
+			case "everything above":
+				r.may = slices.AppendSeq(r.may, maps.Keys(rooms))
+			case api:
+				r.may = append(r.may, rooms[api].may...)
+				r.names = append(r.names, api)
+			default:
+				above := named(rooms, name)
+				if len(above) != 1 {
+					return nil, fmt.Errorf("%s may import %q: above it are %q", r.row, name, above)
+				}
+				r.may, r.names = append(r.may, above...), append(r.names, above...)
+			}
+		}
+		if r.row == api {
+			rooms[api] = r
+		}
+		for _, m := range quoted.FindAllStringSubmatch(r.row, -1) {
+			rooms[m[1]] = r
+		}
+	}
+	return rooms, nil
 }
 
-// forAPIs are the packages that an API may import: the facade and the vocabulary, not the store below, and no other
-// API.
-var forAPIs = []string{"core", "core/few", "core/bson", "core/json", "core/isotime", "core/doc", "core/value",
-	"core/collate", "core/geo", "core/text", "core/vector", "core/plan", "core/plan/access", "core/exec", "core/feed",
-	"core/status", "core/clock", "core/ru", "core/invariants", "core/budget", "core/spill", "core/yield",
-	"core/journal"}
+// named returns the rooms with this name.
+func named(rooms map[string]room, name string) (found []string) {
+	for folder := range rooms {
+		if folder == name || strings.HasSuffix(folder, "/"+name) {
+			found = append(found, folder)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
 
-// engines may be imported only by cmd and by each other's tests.
-var engines = []string{"core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest"}
+// theRooms returns the rooms of docs/architecture.md.
+func theRooms(t *testing.T) map[string]room {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash("docs/architecture.md")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rooms, err := readRooms(string(text))
+	if err != nil {
+		t.Fatal("docs/architecture.md: ", err)
+	}
+	return rooms
+}
+
+// engines, and their interface, may be imported by all tests.
+var engines = []string{"core/kv", "core/kv/memkv", "core/kv/pebblekv", "core/kv/tikvkv", "core/kv/kvtest"}
 
 // libraries that only some rooms may import.
 var libraries = map[string][]string{
@@ -155,35 +156,46 @@ var goFree = []string{"core/work", "core/kv", "mongoapi", "graphapi", "sqlapi/sc
 type file struct {
 	name, pkg string // slash paths from the root
 	test      bool
+	other     bool // of another module than this one
 	ast       *ast.File
 	imports   map[string]string // path -> name in this file
 	pos       func(token.Pos) int
 }
 
-func root(t *testing.T) string {
-	dir, err := filepath.Abs("../..")
+const root = "../.."
+
+// allSources returns the files of all modules in the tree.
+func allSources(t *testing.T) []file {
+	t.Helper()
+	files, err := parsed()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	return files
 }
 
-// sources parses the files of this module. Other modules in the tree are left out.
+// sources returns the files of this module.
 func sources(t *testing.T) []file {
-	dir := root(t)
+	t.Helper()
+	return slices.DeleteFunc(slices.Clone(allSources(t)), func(f file) bool { return f.other })
+}
+
+// parsed parses all files, once for all tests.
+var parsed = sync.OnceValues(func() (out []file, err error) {
 	fset := token.NewFileSet()
-	var out []file
-	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+	var others []string // folders of other modules
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && p != dir {
-			_, err := os.Stat(filepath.Join(p, "go.mod"))
-			if err == nil || strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules" {
+		rel, _ := filepath.Rel(root, p)
+		rel = filepath.ToSlash(rel)
+		if d.IsDir() && p != root {
+			if strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules" {
 				return filepath.SkipDir
+			}
+			if _, err := os.Stat(filepath.Join(p, "go.mod")); err == nil {
+				others = append(others, rel)
 			}
 		}
 		if d.IsDir() || !strings.HasSuffix(p, ".go") {
@@ -193,8 +205,6 @@ func sources(t *testing.T) []file {
 		if err != nil {
 			return err
 		}
-		rel, _ := filepath.Rel(dir, p)
-		rel = filepath.ToSlash(rel)
 		imports := map[string]string{}
 		for _, i := range f.Imports {
 			ip, _ := strconv.Unquote(i.Path.Value)
@@ -207,16 +217,13 @@ func sources(t *testing.T) []file {
 			}
 			imports[ip] = name
 		}
-		out = append(out, file{name: rel, pkg: path.Dir(rel), test: strings.HasSuffix(rel, "_test.go"), ast: f,
-			imports: imports,
-			pos:     func(p token.Pos) int { return fset.Position(p).Line }})
+		out = append(out, file{name: rel, pkg: path.Dir(rel), test: strings.HasSuffix(rel, "_test.go"),
+			other: in(rel, others), ast: f, imports: imports,
+			pos: func(p token.Pos) int { return fset.Position(p).Line }})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
+	return out, err
+})
 
 // in reports whether pkg is one of the folders or below one.
 func in(pkg string, folders []string) bool {
@@ -224,62 +231,71 @@ func in(pkg string, folders []string) bool {
 }
 
 // roomOf returns the deepest room that holds pkg, "" if there is none.
-func roomOf(pkg string) string {
-	best := ""
-	for _, r := range rooms {
-		if len(r) > len(best) && in(pkg, []string{r}) {
-			if r == "core" && pkg != "core" { // a folder below core that isn't in the table
-				continue
-			}
-			best = r
+func roomOf(rooms map[string]room, pkg string) string {
+	for dir := pkg; dir != "."; dir = path.Dir(dir) {
+		if _, ok := rooms[dir]; ok && (dir != "core" || pkg == "core") { // folders below core have rooms of their own
+			return dir
 		}
-	}
-	return best
-}
-
-// allowed says why pkg must not import target (both from the root), "" if it may. Tests may also import engines.
-func allowed(pkg, target string, test bool) string {
-	from, to := roomOf(pkg), roomOf(target)
-	switch {
-	case in(pkg, []string{"internal"}):
-		return ""
-	case in(target, []string{"internal"}):
-		return ""
-	case from == "":
-		return "package is in no room: add it to the table of docs/architecture.md and to rooms"
-	case to == "":
-		return "imported package is in no room"
-	case from == to:
-		return ""
-	case slices.Contains(engines, to):
-		if test || from == "cmd" {
-			return ""
-		}
-		return "only cmd and tests name a concrete engine"
-	case test && strings.HasPrefix(from, "core") && strings.HasPrefix(to, "core"):
-		return "" // a test in core may import any room of core
-	}
-	if list, ok := only[from]; ok {
-		if slices.Contains(list, to) || test && strings.HasPrefix(to, "core/kv") {
-			return ""
-		}
-		return fmt.Sprintf("%s may import only %v", from, list)
-	}
-	if slices.Index(rooms, to) > slices.Index(rooms, from) {
-		return fmt.Sprintf("%s is below %s in the table", to, from)
 	}
 	return ""
 }
 
-func TestRoomsImportOnlyRoomsAbove(t *testing.T) {
-	for _, f := range sources(t) {
+// allowed says why pkg must not import target (both from the root), "" if it may. Tests may also import engines, what
+// is in internal, and other rooms of their own API or of the core.
+func allowed(rooms map[string]room, pkg, target string, test bool) string {
+	from, to := roomOf(rooms, pkg), roomOf(rooms, target)
+	switch {
+	case from == "":
+		return "the package is in no room: add it to the table of docs/architecture.md"
+	case to == "":
+		return "the imported package is in no room"
+	case from == to, slices.Contains(rooms[from].may, to):
+		return ""
+	case test && (slices.Contains(engines, to) || in(to, []string{"internal"}) || in(from, []string{"internal"})):
+		return ""
+	case test && top(from) == top(to):
+		return ""
+	}
+	return fmt.Sprintf("the row of %s in docs/architecture.md doesn't name %s", rooms[from].row, to)
+}
+
+// top returns the folder of a path that is in the root.
+func top(pkg string) string {
+	first, _, _ := strings.Cut(pkg, "/")
+	return first
+}
+
+func TestRoomsImportWhatTheTableSays(t *testing.T) {
+	rooms := theRooms(t)
+	used := map[string]map[string]bool{} // row -> rooms that it imports
+	use := func(row, to string) {
+		if used[row] == nil {
+			used[row] = map[string]bool{}
+		}
+		used[row][to] = true
+	}
+	for _, f := range allSources(t) {
 		for ip := range f.imports {
 			target, ours := strings.CutPrefix(ip, module)
 			if !ours {
 				continue
 			}
-			if why := allowed(f.pkg, target, f.test); why != "" {
+			if why := allowed(rooms, f.pkg, target, f.test); why != "" {
 				t.Errorf("%s imports %s: %s", f.name, target, why)
+			}
+			if from, to := rooms[roomOf(rooms, f.pkg)], roomOf(rooms, target); !f.test {
+				use(from.row, to)
+				if slices.Contains(from.names, api) {
+					use(from.row, api)
+					use(api, to)
+				}
+			}
+		}
+	}
+	for _, r := range rooms {
+		for _, to := range r.names {
+			if !used[r.row][to] {
+				t.Errorf("the row of %s in docs/architecture.md names %s, which it doesn't import", r.row, to)
 			}
 		}
 	}
@@ -287,7 +303,7 @@ func TestRoomsImportOnlyRoomsAbove(t *testing.T) {
 
 func TestLibrariesStayInTheirRooms(t *testing.T) {
 	for _, f := range sources(t) {
-		if f.test || f.pkg == "internal/deps" {
+		if f.test {
 			continue
 		}
 		for ip := range f.imports {
@@ -387,6 +403,7 @@ func TestPebbleKeepsItsByteOrder(t *testing.T) {
 
 // The rules must be able to fail: the first edges violate them, the second ones don't.
 func TestTheRulesBite(t *testing.T) {
+	rooms := theRooms(t)
 	for _, tc := range []struct {
 		from, to string
 		test, ok bool
@@ -423,8 +440,31 @@ func TestTheRulesBite(t *testing.T) {
 		{"cmd/orrery", "core/kv/pebblekv", false, true},
 		{"cmd/orrery/server", "mongoapi", false, true},
 	} {
-		if why := allowed(tc.from, tc.to, tc.test); (why == "") != tc.ok {
+		if why := allowed(rooms, tc.from, tc.to, tc.test); (why == "") != tc.ok {
 			t.Errorf("%s -> %s (test %v): %q", tc.from, tc.to, tc.test, why)
 		}
+	}
+}
+
+// A row must name rooms above it, each by a name that no other has.
+func TestTheTableIsRead(t *testing.T) {
+	head := tableHead + "| `a/x`, `b/x` | | nothing |\n| an API | | a/x |\n"
+	for _, tc := range []struct{ row, err string }{
+		{"| `c` | | a/x, b/x |", ""},
+		{"| `c` | | an API, b/x |", ""},
+		{"| `c` | | everything above |", ""},
+		{"| `c` | | x |", "above it are [\"a/x\" \"b/x\"]"},
+		{"| `c` | | d |", "above it are []"},
+	} {
+		rooms, err := readRooms(head + tc.row + "\n\ntext")
+		switch {
+		case tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)):
+			t.Errorf("%s: %v, want %s", tc.row, err, tc.err)
+		case tc.err == "" && (err != nil || !slices.Contains(rooms["c"].may, "a/x") || len(rooms["a/x"].may) > 0):
+			t.Errorf("%s: %v, %+v", tc.row, err, rooms)
+		}
+	}
+	if _, err := readRooms("text"); err == nil {
+		t.Error("a text without the table")
 	}
 }

@@ -136,42 +136,9 @@ func merge(c *compiler, arg value.Value) (stage, error) {
 		if into = arg.Get("into"); !into.IsDefined() {
 			return nil, missingField("$merge.into")
 		}
-		for it := arg.Iter(); it.Next(); {
-			var err error
-			switch v := it.Value(); string(it.Key()) {
-			case "into":
-			case "on":
-				w.On, err = mergeOn(v)
-			case "let":
-				if lets = v; v.Kind() != value.Object {
-					err = wrongType("$merge.let", v, "object")
-				}
-			case "whenMatched":
-				switch v.Kind() {
-				case value.Array:
-					w.WhenMatched, pipeline = "pipeline", v
-				case value.String:
-					if w.WhenMatched = v.Str(); mergeModes[w.WhenMatched] == nil || w.WhenMatched == "pipeline" {
-						err = merr.New(merr.BadValue, "Enumeration value '%s' for field 'whenMatched' is not a valid "+
-							"value.", w.WhenMatched)
-					}
-				default:
-					err = merr.New(51191, "$merge 'whenMatched' field must be either a string or an array, but found "+
-						"%s", expr.TypeName(v))
-				}
-			case "whenNotMatched":
-				if v.Kind() != value.String {
-					err = wrongType("$merge.whenNotMatched", v, "string")
-				} else if w.WhenNotMatched = v.Str(); !slices.Contains(mergeModes["merge"], w.WhenNotMatched) {
-					err = merr.New(merr.BadValue, "Enumeration value '%s' for field '$merge.whenNotMatched' is not a "+
-						"valid value.", w.WhenNotMatched)
-				}
-			default:
-				err = merr.New(merr.UnknownField, "BSON field '$merge.%s' is an unknown field.", it.Key())
-			}
-			if err != nil {
-				return nil, err
-			}
+		var err error
+		if lets, pipeline, err = w.readMerge(arg); err != nil {
+			return nil, err
 		}
 	}
 	if err := w.setTarget(into); err != nil {
@@ -190,6 +157,44 @@ func merge(c *compiler, arg value.Value) (stage, error) {
 		return nil, merr.New(51199, "Cannot use 'let' variables with 'whenMatched: %s' mode", w.WhenMatched)
 	}
 	return writer(w), nil
+}
+
+// readMerge reads the fields of $merge. pipeline is that of whenMatched, and lets are its variables.
+func (w *WriteSpec) readMerge(arg value.Value) (lets, pipeline value.Value, err error) {
+	for it := arg.Iter(); it.Next() && err == nil; {
+		switch v := it.Value(); string(it.Key()) {
+		case "into":
+		case "on":
+			w.On, err = mergeOn(v)
+		case "let":
+			if lets = v; v.Kind() != value.Object {
+				err = wrongType("$merge.let", v, "object")
+			}
+		case "whenMatched":
+			switch v.Kind() {
+			case value.Array:
+				w.WhenMatched, pipeline = "pipeline", v
+			case value.String:
+				if w.WhenMatched = v.Str(); mergeModes[w.WhenMatched] == nil || w.WhenMatched == "pipeline" {
+					err = merr.New(merr.BadValue, "Enumeration value '%s' for field 'whenMatched' is not a valid "+
+						"value.", w.WhenMatched)
+				}
+			default:
+				err = merr.New(51191, "$merge 'whenMatched' field must be either a string or an array, but found %s",
+					expr.TypeName(v))
+			}
+		case "whenNotMatched":
+			if v.Kind() != value.String {
+				err = wrongType("$merge.whenNotMatched", v, "string")
+			} else if w.WhenNotMatched = v.Str(); !slices.Contains(mergeModes["merge"], w.WhenNotMatched) {
+				err = merr.New(merr.BadValue, "Enumeration value '%s' for field '$merge.whenNotMatched' is not a "+
+					"valid value.", w.WhenNotMatched)
+			}
+		default:
+			err = merr.New(merr.UnknownField, "BSON field '$merge.%s' is an unknown field.", it.Key())
+		}
+	}
+	return lets, pipeline, err
 }
 
 // mergeOn returns the argument on of $merge.

@@ -24,44 +24,10 @@ const (
 )
 
 func compileScripted(a accumulation, arg value.Value, s *expr.Scope) (accumulation, error) {
-	if arg.Kind() != value.Object {
-		return a, merr.New(4544703, "$accumulator expects an object as an argument; found: %s", expr.TypeName(arg))
-	}
 	c := &scripted{}
-	args := map[string]value.Value{}
-	for it := arg.Iter(); it.Next(); {
-		name, v, ok := string(it.Key()), it.Value(), true
-		switch name {
-		case "init":
-			c.init, ok = expr.NewScript(v)
-		case "accumulate":
-			c.accumulate, ok = expr.NewScript(v)
-		case "merge":
-			c.merge, ok = expr.NewScript(v)
-		case "finalize":
-			c.finalize, ok = expr.NewScript(v)
-			c.finalizes = true
-		case "initArgs", "accumulateArgs":
-		case "lang":
-			if v.Kind() != value.String {
-				return a, merr.New(4544702, "$accumulator lang must be a string, but found: %s", expr.TypeName(v))
-			}
-			if v.Str() != "js" {
-				return a, merr.New(4544701, "$accumulator only supports lang: 'js'")
-			}
-		default:
-			return a, merr.New(4544706, "$accumulator got an unexpected field: %s", name)
-		}
-		if !ok {
-			return a, merr.New(4544701, "$accumulator %s must be a string or code, but found: %s", name,
-				expr.TypeName(v))
-		}
-		args[name] = v
-	}
-	for _, name := range []string{"init", "accumulate", "accumulateArgs", "merge", "lang"} {
-		if !args[name].IsDefined() {
-			return a, merr.New(4544707, "$accumulator missing required argument '%s'", name)
-		}
+	args, err := c.read(arg)
+	if err != nil {
+		return a, err
 	}
 	initArgs := args["initArgs"]
 	if !initArgs.IsDefined() {
@@ -92,6 +58,49 @@ func compileScripted(a accumulation, arg value.Value, s *expr.Scope) (accumulati
 	}
 	a.mk = func() expr.Accumulator { return &scriptedAcc{c: c} }
 	return a, nil
+}
+
+// read reads the argument of $accumulator and returns its fields.
+func (c *scripted) read(arg value.Value) (map[string]value.Value, error) {
+	if arg.Kind() != value.Object {
+		return nil, merr.New(4544703, "$accumulator expects an object as an argument; found: %s", expr.TypeName(arg))
+	}
+	args := map[string]value.Value{}
+	for it := arg.Iter(); it.Next(); {
+		name, v, ok := string(it.Key()), it.Value(), true
+		switch name {
+		case "init":
+			c.init, ok = expr.NewScript(v)
+		case "accumulate":
+			c.accumulate, ok = expr.NewScript(v)
+		case "merge":
+			c.merge, ok = expr.NewScript(v)
+		case "finalize":
+			c.finalize, ok = expr.NewScript(v)
+			c.finalizes = true
+		case "initArgs", "accumulateArgs":
+		case "lang":
+			if v.Kind() != value.String {
+				return nil, merr.New(4544702, "$accumulator lang must be a string, but found: %s", expr.TypeName(v))
+			}
+			if v.Str() != "js" {
+				return nil, merr.New(4544701, "$accumulator only supports lang: 'js'")
+			}
+		default:
+			return nil, merr.New(4544706, "$accumulator got an unexpected field: %s", name)
+		}
+		if !ok {
+			return nil, merr.New(4544701, "$accumulator %s must be a string or code, but found: %s", name,
+				expr.TypeName(v))
+		}
+		args[name] = v
+	}
+	for _, name := range []string{"init", "accumulate", "accumulateArgs", "merge", "lang"} {
+		if !args[name].IsDefined() {
+			return nil, merr.New(4544707, "$accumulator missing required argument '%s'", name)
+		}
+	}
+	return args, nil
 }
 
 // scriptedAcc is the accumulator of one group.

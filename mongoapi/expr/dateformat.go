@@ -11,7 +11,7 @@ import (
 
 // dateReader reads a text by a format of $dateFromString.
 //
-// Example: "4/26/1992" by "%m/%d/%Y". A day or month may have one digit, and what the text doesn't have of the time is 0.
+// Example: "4/26/1992" by "%m/%d/%Y". A day or month may have one digit. What the text doesn't have of the time is 0.
 type dateReader struct {
 	s, rest string
 	n       map[byte]int // what the letters of the format gave

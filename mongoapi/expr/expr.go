@@ -39,8 +39,6 @@ type Env struct {
 	SortKey func(doc value.Value) value.Value
 	// Roles returns the value of $$USER_ROLES; nil: nobody has logged in.
 	Roles func() (value.Value, error)
-	// NewObjectID returns a new ObjectId.
-	NewObjectID func() value.Value
 	// Run bounds the time and memory of the evaluation; nil: no limit.
 	Run *Run
 }

@@ -60,41 +60,10 @@ func textKey(key value.Value) (stored value.Value, paths []string, err error) {
 
 // textOptions appends the options of a text index to its stored form. paths are those of its key.
 func textOptions(dst []byte, spec value.Value, paths []string) ([]byte, error) {
-	weights := map[string]value.Value{}
-	for _, p := range paths {
-		weights[p] = value.Int32Of(1)
+	dst, err := textWeights(dst, spec.Get("weights"), paths)
+	if err != nil {
+		return dst, err
 	}
-	if w := spec.Get("weights"); w.IsDefined() {
-		if w.Kind() == value.String && len(w.Bytes()) > 0 {
-			weights[w.Str()] = value.Int32Of(1)
-		} else if w.Kind() != value.Object {
-			return dst, CannotCreate("text index option 'weights' must be an object")
-		}
-		for it := w.Iter(); w.Kind() == value.Object && it.Next(); {
-			n, ok := num.ToInt64(it.Value(), true)
-			if !it.Value().IsNumber() {
-				return dst, CannotCreate("weight for text index needs numeric type")
-			}
-			if !ok || n < 1 || n >= 100_000 {
-				return dst, CannotCreate("text index weight must be in the exclusive interval (0,100000) but found: %s",
-					update.Show(it.Value()))
-			}
-			weights[string(it.Key())] = value.Int32Of(int32(n))
-		}
-	}
-	if len(weights) == 0 {
-		return dst, CannotCreate("text index needs at least one field")
-	}
-	at, dst := bson.BeginObject(dst, "weights")
-	for _, p := range slices.Sorted(maps.Keys(weights)) {
-		if p != AllTexts && (p == "" || slices.ContainsFunc(strings.Split(p, "."), func(s string) bool {
-			return s == "" || s[0] == '$'
-		})) {
-			return dst, CannotCreate("weight can't have a path component that is empty or begins with '$'")
-		}
-		dst = value.AppendElement(dst, p, weights[p])
-	}
-	dst = bson.End(dst, at)
 	language := "english"
 	if l := spec.Get("default_language"); l.IsDefined() {
 		if language = l.Str(); l.Kind() != value.String {
@@ -117,12 +86,49 @@ func textOptions(dst []byte, spec value.Value, paths []string) ([]byte, error) {
 			return dst, CannotCreate("bad textIndexVersion: %s", update.Show(v))
 		}
 	}
-	for _, refused := range []string{"unique", "sparse", "expireAfterSeconds"} {
-		if spec.Get(refused).IsDefined() && expr.Truthy(spec.Get(refused)) && refused != "sparse" {
+	for _, refused := range []string{"unique", "expireAfterSeconds"} {
+		if spec.Get(refused).IsDefined() && expr.Truthy(spec.Get(refused)) {
 			return dst, CannotCreate("a text index can't have the option %s", refused)
 		}
 	}
 	return bson.AppendInt32(dst, "textIndexVersion", 3), nil
+}
+
+// textWeights appends the weights of a text index's paths: those that are given, and 1 for the other paths of the key.
+func textWeights(dst []byte, given value.Value, paths []string) ([]byte, error) {
+	weights := map[string]value.Value{}
+	for _, p := range paths {
+		weights[p] = value.Int32Of(1)
+	}
+	if given.Kind() == value.String && len(given.Bytes()) > 0 {
+		weights[given.Str()] = value.Int32Of(1)
+	} else if given.IsDefined() && given.Kind() != value.Object {
+		return dst, CannotCreate("text index option 'weights' must be an object")
+	}
+	for it := given.Iter(); it.Next(); {
+		n, ok := num.ToInt64(it.Value(), true)
+		if !it.Value().IsNumber() {
+			return dst, CannotCreate("weight for text index needs numeric type")
+		}
+		if !ok || n < 1 || n >= 100_000 {
+			return dst, CannotCreate("text index weight must be in the exclusive interval (0,100000) but found: %s",
+				update.Show(it.Value()))
+		}
+		weights[string(it.Key())] = value.Int32Of(int32(n))
+	}
+	if len(weights) == 0 {
+		return dst, CannotCreate("text index needs at least one field")
+	}
+	at, dst := bson.BeginObject(dst, "weights")
+	for _, p := range slices.Sorted(maps.Keys(weights)) {
+		if p != AllTexts && (p == "" || slices.ContainsFunc(strings.Split(p, "."), func(s string) bool {
+			return s == "" || s[0] == '$'
+		})) {
+			return dst, CannotCreate("weight can't have a path component that is empty or begins with '$'")
+		}
+		dst = value.AppendElement(dst, p, weights[p])
+	}
+	return bson.End(dst, at), nil
 }
 
 // OneText refuses a second text index.

@@ -389,7 +389,22 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 			return ok, f.err
 		}
 	}
-	for _, o := range p.order {
+	q.OrderBy = pl.orderBy(f)
+	if p.rank != nil && p.rank.fused {
+		return q // it reads all items, in any order
+	}
+	if oneRow {
+		q.Page = max(0, req.PageSize)
+		if n := begin.left + begin.skip; begin.left >= 0 && n <= math.MaxInt32 {
+			q.Limit = int(n)
+		}
+	}
+	return q
+}
+
+// orderBy returns the keys of ORDER BY for the core.
+func (pl *Plan) orderBy(f *frame) (by []exec.Order) {
+	for _, o := range pl.p.order {
 		key := o.key
 		path, _, ok := shape.StoredPath(o.steps, false)
 		if len(o.steps) == 0 {
@@ -401,22 +416,13 @@ func (pl *Plan) query(f *frame, req Request, begin state) *exec.Query {
 		if o.near != nil && pl.env.Form == nil {
 			near = o.near(f)
 		}
-		q.OrderBy = append(q.OrderBy, exec.Order{
+		by = append(by, exec.Order{
 			Path: path, Desc: o.desc, Near: near, Key: func(it *core.Item) value.Value {
 				f.setRoot(it.Doc, it)
 				return key(f)
 			}})
 	}
-	if p.rank != nil && p.rank.fused {
-		return q // it reads all items, in any order
-	}
-	if oneRow {
-		q.Page = max(0, req.PageSize)
-		if n := begin.left + begin.skip; begin.left >= 0 && n <= math.MaxInt32 {
-			q.Limit = int(n)
-		}
-	}
-	return q
+	return by
 }
 
 // hash identifies an execution: the text, the parameters and the partitions it is restricted to.

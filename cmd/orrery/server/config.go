@@ -161,6 +161,17 @@ func (c *Config) addrs() []addr {
 // Validate checks everything that can be checked before something is opened. Its errors are written for the user and
 // name the flag.
 func (c *Config) Validate() error {
+	for _, check := range []func() error{c.validateDoors, c.validateAccount, c.MongoDoor.validate, c.Explorer.validate,
+		c.validateLimits, c.validateStore} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validateDoors checks where the APIs listen and how they answer.
+func (c *Config) validateDoors() error {
 	enabled := 0
 	for _, a := range c.addrs() {
 		if a.addr == Off {
@@ -182,6 +193,28 @@ func (c *Config) Validate() error {
 		return errors.New("every API is off: give at least one of --nosql-addr, --gremlin-addr, --table-addr, " +
 			"--mongo-addr an address")
 	}
+	if c.PageAddr != "" && c.PageAddr != Off && c.AdminAddr == Off {
+		return errors.New("the web page has no port of its own without --admin-addr")
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return errors.New("--tls-cert and --tls-key: want both, or none")
+	}
+	for _, api := range c.Strict {
+		if api != NoSQL && api != Mongo {
+			return fmt.Errorf("--strict %q: want a list of %s and %s, or none", api, NoSQL, Mongo)
+		}
+	}
+	for name, target := range c.GremlinSources {
+		db, graph, ok := strings.Cut(target, "/")
+		if name == "" || !ok || db == "" || graph == "" || strings.Contains(graph, "/") {
+			return fmt.Errorf("--gremlin-source %s=%s: want NAME=DATABASE/GRAPH", name, target)
+		}
+	}
+	return nil
+}
+
+// validateAccount checks the names and the key that clients use.
+func (c *Config) validateAccount() error {
 	if c.Account == "" || strings.ContainsAny(c.Account, "/:@;= ") {
 		return fmt.Errorf("--account %q: want a plain name", c.Account)
 	}
@@ -193,12 +226,11 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("--public-host %q: want a host name, without scheme and port", h)
 		}
 	}
-	if err := c.MongoDoor.validate(); err != nil {
-		return err
-	}
-	if err := c.Explorer.validate(); err != nil {
-		return err
-	}
+	return nil
+}
+
+// validateStore checks where the store is and how it writes.
+func (c *Config) validateStore() error {
 	if c.Durability != "sync" && c.Durability != "relaxed" {
 		return fmt.Errorf("--durability %q: want sync or relaxed", c.Durability)
 	}
@@ -208,22 +240,8 @@ func (c *Config) Validate() error {
 	if c.Stall != 0 && c.Stall < time.Second {
 		return fmt.Errorf("--stall %v: want a second or more", c.Stall)
 	}
-	for _, api := range c.Strict {
-		if api != NoSQL && api != Mongo {
-			return fmt.Errorf("--strict %q: want a list of %s and %s, or none", api, NoSQL, Mongo)
-		}
-	}
-	if err := c.validateLimits(); err != nil {
-		return err
-	}
-	if c.PageAddr != "" && c.PageAddr != Off && c.AdminAddr == Off {
-		return errors.New("the web page has no port of its own without --admin-addr")
-	}
 	if c.TestControls && c.Engine != "" {
 		return errors.New("--test-controls is for a store in memory or in a directory")
-	}
-	if (c.TLSCert == "") != (c.TLSKey == "") {
-		return errors.New("--tls-cert and --tls-key: want both, or none")
 	}
 	if c.Engine != "" {
 		if err := c.validateEngine(); err != nil {
@@ -239,12 +257,6 @@ func (c *Config) Validate() error {
 		if isBackup(c.Data) {
 			return fmt.Errorf("%s is a backup, which must not be changed: orrery restore --from %s --data NEWDIR "+
 				"makes a store of it", c.Data, c.Data)
-		}
-	}
-	for name, target := range c.GremlinSources {
-		db, graph, ok := strings.Cut(target, "/")
-		if name == "" || !ok || db == "" || graph == "" || strings.Contains(graph, "/") {
-			return fmt.Errorf("--gremlin-source %s=%s: want NAME=DATABASE/GRAPH", name, target)
 		}
 	}
 	return nil

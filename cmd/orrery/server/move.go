@@ -24,7 +24,8 @@ type Moved struct {
 
 // Move moves the store at one place to another one, which has none yet. A place is a data directory, or an address that
 // one of the kinds opens. Nobody may serve the stores. A move that was interrupted is continued by the same call.
-func Move(ctx context.Context, from, to string, kinds []EngineKind, log *slog.Logger, w Watching) (m Moved, err error) {
+func Move(ctx context.Context, from, to string, kinds []EngineKind, log *slog.Logger, w move.Watch) (m Moved,
+	err error) {
 	m = Moved{From: placeName(from), To: placeName(to)}
 	if m.From == m.To {
 		return m, errors.New("--from and --to are the same place")

@@ -12,6 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 	"github.com/orrerydb/orrery/core/kv/pebblekv/backup"
+	"github.com/orrerydb/orrery/core/move"
 )
 
 // Restored describes a store that was made from a backup.
@@ -24,16 +25,10 @@ type Restored struct {
 	Items      int64     `json:"items"`
 }
 
-// Watching gets the progress of a long command.
-type Watching interface {
-	Task(name string, bytes bool)
-	Set(done, total int64)
-}
-
 // Restore makes a store in a new data directory from a backup. from is the backup's directory, or a directory with
 // several backups, of which the newest is used. The backup isn't changed. An interrupted restore can be started again;
 // until it is complete, no command opens the directory as a store.
-func Restore(ctx context.Context, from, data string, w Watching) (r Restored, err error) {
+func Restore(ctx context.Context, from, data string, w move.Watch) (r Restored, err error) {
 	dir, m, err := backup.Pick(backup.OS, from)
 	if err != nil {
 		return r, err

@@ -24,6 +24,25 @@ func markOpened(fs vfs.FS, dir string) error {
 	return f.Close()
 }
 
+// opened removes what a crash has left in the directory of a store that is open now, and marks the store as open and
+// complete.
+func (c *claimed) opened() {
+	if c.readOnly {
+		return
+	}
+	for _, remains := range []string{stageName, tablesName} {
+		if err := c.fs.RemoveAll(c.fs.PathJoin(c.path, remains)); err != nil {
+			c.log.Warn("Temporary files can't be removed", "directory", remains, "error", err)
+		}
+	}
+	if err := markOpened(c.fs, c.path); err != nil {
+		c.log.Warn("The store can't be marked as open", "error", err)
+	}
+	if err := c.identify(false); err != nil {
+		c.log.Warn("The store can't be marked as complete", "error", err)
+	}
+}
+
 // unmark removes the files of markOpened and writeNote. It returns before anything else is written.
 func unmark(fs vfs.FS, dir string) error {
 	removed := false

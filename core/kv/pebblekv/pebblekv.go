@@ -103,19 +103,7 @@ func Open(dir string, o Options) (_ *Engine, err error) {
 		place.remark()
 		return nil, errors.Join(translate(err), place.leave(false))
 	}
-	if !place.readOnly {
-		for _, remains := range []string{stageName, tablesName} {
-			if err := place.fs.RemoveAll(place.fs.PathJoin(dir, remains)); err != nil {
-				o.Logger.Warn("Temporary files can't be removed", "directory", remains, "error", err)
-			}
-		}
-		if err := markOpened(place.fs, dir); err != nil {
-			o.Logger.Warn("The store can't be marked as open", "error", err)
-		}
-		if err := place.identify(false); err != nil {
-			o.Logger.Warn("The store can't be marked as complete", "error", err)
-		}
-	}
+	place.opened()
 	if o.Relaxed {
 		e.relaxed = newLogTimer(e.syncLog)
 	}

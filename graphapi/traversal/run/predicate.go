@@ -41,20 +41,21 @@ type predicate struct {
 	re   *regexp.Regexp
 }
 
+// arities are the numbers of arguments of predicates, as far as they are fixed.
+var arities = map[string]int{
+	"eq": 1, "neq": 1, "lt": 1, "lte": 1, "gt": 1, "gte": 1, "inside": 2, "outside": 2, "between": 2, "not": 1,
+	"startingWith": 1, "notStartingWith": 1, "endingWith": 1, "notEndingWith": 1, "containing": 1, "notContaining": 1,
+	"regex": 1, "notRegex": 1, "typeOf": 1,
+}
+
 // compileP checks and prepares a P. Its arguments must be resolved.
 func compileP(p *gvalue.P) (*predicate, error) {
 	c := &predicate{op: p.Op, args: p.Args}
-	arity := func(n int) error {
-		if len(p.Args) != n {
-			return errf(Compile, "The predicate %s takes %d argument(s), not %d", p.Op, n, len(p.Args))
-		}
-		return nil
+	if n, fixed := arities[p.Op]; fixed && len(p.Args) != n {
+		return nil, errf(Compile, "The predicate %s takes %d argument(s), not %d", p.Op, n, len(p.Args))
 	}
 	switch p.Op {
-	case "eq", "neq", "lt", "lte", "gt", "gte":
-		return c, arity(1)
-	case "inside", "outside", "between":
-		return c, arity(2)
+	case "eq", "neq", "lt", "lte", "gt", "gte", "inside", "outside", "between":
 	case "within", "without":
 		if len(p.Args) > 8 {
 			c.set = make(map[string]struct{}, len(p.Args))
@@ -62,13 +63,7 @@ func compileP(p *gvalue.P) (*predicate, error) {
 				c.set[string(appendKey(nil, a))] = struct{}{}
 			}
 		}
-		return c, nil
 	case "and", "or", "not":
-		if p.Op == "not" {
-			if err := arity(1); err != nil {
-				return nil, err
-			}
-		}
 		for _, a := range p.Args {
 			s, ok := a.(*gvalue.P)
 			if !ok {
@@ -80,19 +75,11 @@ func compileP(p *gvalue.P) (*predicate, error) {
 			}
 			c.subs = append(c.subs, sc)
 		}
-		return c, nil
 	case "startingWith", "notStartingWith", "endingWith", "notEndingWith", "containing", "notContaining":
-		if err := arity(1); err != nil {
-			return nil, err
-		}
 		if _, ok := p.Args[0].(string); !ok {
 			return nil, errf(Compile, "The predicate %s takes a string", p.Op)
 		}
-		return c, nil
 	case "regex", "notRegex":
-		if err := arity(1); err != nil {
-			return nil, err
-		}
 		s, ok := p.Args[0].(string)
 		if !ok {
 			return nil, errf(Compile, "The predicate %s takes a string", p.Op)
@@ -102,17 +89,14 @@ func compileP(p *gvalue.P) (*predicate, error) {
 			return nil, errf(Compile, "Invalid regular expression in %s: %s", p.Op, err.Error())
 		}
 		c.re = re
-		return c, nil
 	case "typeOf":
-		if err := arity(1); err != nil {
-			return nil, err
-		}
 		if name, ok := p.Args[0].(string); ok && typeNames[strings.ToLower(name)] == nil {
 			return nil, errf(Compile, "%.100s is not a registered type", name)
 		}
-		return c, nil
+	default:
+		return nil, errf(Unsupported, "The predicate %s is not supported", p.Op)
 	}
-	return nil, errf(Unsupported, "The predicate %s is not supported", p.Op)
+	return c, nil
 }
 
 // eqPredicate is P.eq(v).

@@ -26,6 +26,10 @@ const (
 	Evaluation          = 597
 	Timeout             = 598
 	ResultSerialization = 599
+)
+
+// Limits of messages.
+const (
 	MaxValuesPerRequest = 1 << 20 // values in a request, over all its levels
 	MaxDepth            = 250     // levels of nesting in a request or a result
 )
