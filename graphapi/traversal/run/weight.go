@@ -60,6 +60,44 @@ func fits(v any, budget *int) bool {
 	return *budget >= 0
 }
 
+// textOf returns the text of a value, which may have parts that occur often.
+func textOf(v any) (string, error) {
+	room := maxText
+	if textFits(v, &room); room < 0 {
+		return "", errf(Memory, "The string is too long")
+	}
+	return gvalue.Text(v), nil
+}
+
+// textFits subtracts about the length of a value's text from room, until that is used up.
+func textFits(v any, room *int) {
+	switch c := v.(type) {
+	case string:
+		*room -= len(c)
+	case []any:
+		for i := 0; i < len(c) && *room >= 0; i++ {
+			*room -= len(", ")
+			textFits(c[i], room)
+		}
+	case *gvalue.Set:
+		textFits(c.Items(), room)
+	case *gvalue.Path:
+		textFits(c.Objects, room)
+	case *gvalue.Map:
+		for i := 0; i < c.Len() && *room >= 0; i++ {
+			textFits(c.Entries()[i].Key, room)
+			textFits(c.Entries()[i].Value, room)
+		}
+	case *mapEntry:
+		textFits(c.k, room)
+		textFits(c.v, room)
+	case *gvalue.BulkSet:
+		for i := 0; i < len(c.Items()) && *room >= 0; i++ {
+			textFits(c.Items()[i].Value, room)
+		}
+	}
+}
+
 // addBulk adds counts. ok is false if the sum overflows a Long.
 func addBulk(a, b int64) (sum int64, ok bool) {
 	if a > math.MaxInt64-b {
