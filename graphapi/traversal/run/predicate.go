@@ -39,6 +39,8 @@ type predicate struct {
 	subs []*predicate
 	set  map[string]struct{} // for within and without with many arguments
 	re   *regexp.Regexp
+	// among finds values in the collections of labels.
+	among among
 }
 
 // compileP checks and prepares a P. Its arguments must be resolved.

@@ -236,6 +236,17 @@ func (g *grouper) reduce(x *exec, r *reduceStep) {
 type treeReducer struct {
 	bs   []*by
 	root *gvalue.Tree
+	kids map[treeKey]*gvalue.Tree
+}
+
+// treeKey names a child of a node by the bytes of its value.
+type treeKey struct {
+	parent *gvalue.Tree
+	key    string
+}
+
+func newTree(bs []*by) *treeReducer {
+	return &treeReducer{bs: bs, root: &gvalue.Tree{}, kids: map[treeKey]*gvalue.Tree{}}
 }
 
 func (r *treeReducer) add(x *exec, t *trav) error {
@@ -248,24 +259,24 @@ func (r *treeReducer) add(x *exec, t *trav) error {
 		if !ok {
 			return nil
 		}
-		if cur, err = childOf(x, cur, v); err != nil {
+		if cur, err = r.childOf(x, cur, v); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func childOf(x *exec, t *gvalue.Tree, k any) (*gvalue.Tree, error) {
-	for i := range t.Entries {
-		if equal(t.Entries[i].Key, k) {
-			return t.Entries[i].Child, nil
-		}
+func (r *treeReducer) childOf(x *exec, t *gvalue.Tree, v any) (*gvalue.Tree, error) {
+	k := treeKey{t, string(appendKey(nil, v))}
+	if n := r.kids[k]; n != nil && !isNaN(v) {
+		return n, nil
 	}
-	if err := x.mem.grow(1, entrySize+sizeOf(k)); err != nil {
+	if err := x.mem.grow(1, 2*entrySize+int64(len(k.key))+sizeOf(v)); err != nil {
 		return nil, err
 	}
 	n := &gvalue.Tree{}
-	t.Entries = append(t.Entries, gvalue.TreeEntry{Key: k, Child: n})
+	t.Entries = append(t.Entries, gvalue.TreeEntry{Key: v, Child: n})
+	r.kids[k] = n
 	return n, nil
 }
 
@@ -279,13 +290,13 @@ func buildTree(c *compiler, in *inst) (step, error) {
 		return nil, err
 	}
 	if len(in.args) == 0 {
-		return &reduceStep{make: func(*exec) reducer { return &treeReducer{bs: bs, root: &gvalue.Tree{}} }}, nil
+		return &reduceStep{make: func(*exec) reducer { return newTree(bs) }}, nil
 	}
 	name, ok := in.args[0].(string)
 	if !ok {
 		return nil, in.argErr("the name of a side effect is a string")
 	}
-	if err := c.x.declare(name, func() sideValue { return &treeReducer{bs: bs, root: &gvalue.Tree{}} }); err != nil {
+	if err := c.x.declare(name, func() sideValue { return newTree(bs) }); err != nil {
 		return nil, err
 	}
 	return eager(func(x *exec, t *trav) error {
