@@ -23,6 +23,9 @@ func (c *compiler) arithmetic(e *gremlin.Arith) (any, error) {
 	}
 	s := sum{x: c.x, acc: acc}
 	for i, op := range e.Ops {
+		if err := c.x.tick(); err != nil {
+			return nil, err
+		}
 		v, err := c.operandOf(e.Terms[i+1])
 		if err == nil {
 			err = s.apply(op, v)

@@ -3,6 +3,7 @@ package run_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -42,7 +43,8 @@ func TestEdgesBetween(t *testing.T) {
 				if !slices.Equal(got, want) {
 					t.Errorf("%s%s gives %v, of all edges %v", c.from, c.rest, got, want)
 				}
-				if few := len(got) < 5 && c.rest[len(c.rest)-7:] != "count()"; few && (st.Items > 20 || all.Items < 300) {
+				few := !strings.HasSuffix(c.rest, "count()")
+				if few && (st.Items > 20 || all.Items < 300) {
 					t.Errorf("%s%s reads %d elements, and of all edges %d", c.from, c.rest, st.Items, all.Items)
 				}
 			}
@@ -50,7 +52,8 @@ func TestEdgesBetween(t *testing.T) {
 				"g.V('hub').as('h').V('v7').as('v').mergeE([(T.label): 'to', (OUT): outV, (IN): inV])" +
 					".option(outV, select('h')).option(inV, select('v')).label()",
 			} {
-				if got, st := ordered(t, g, merge); !slices.Equal(got, []string{"to"}) || st.Items > 20 || st.Writes > 0 {
+				got, st := ordered(t, g, merge)
+				if !slices.Equal(got, []string{"to"}) || st.Items > 20 || st.Writes > 0 {
 					t.Errorf("%s gives %v, reads %d elements and writes %d", merge, got, st.Items, st.Writes)
 				}
 			}

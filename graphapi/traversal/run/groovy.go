@@ -19,6 +19,9 @@ func (c *compiler) expression(e *gremlin.Expr) (any, error) {
 		return nil, err
 	}
 	defer func() { c.depth-- }()
+	if err := c.x.tick(); err != nil {
+		return nil, err
+	}
 	switch e.Op {
 	case "?", "?:":
 		part, err := c.choose(e)
@@ -47,7 +50,7 @@ func (c *compiler) expression(e *gremlin.Expr) (any, error) {
 		}
 	}
 	v, err := c.operate(e, args)
-	if err == nil && !parts[e.Name] && e.Op != "[]" {
+	if err == nil && !parts[e.Name] && (e.Op != "[]" || isList(args[1])) {
 		err = c.x.built(v)
 	}
 	return v, at(err, e.Line, e.Col)
@@ -202,47 +205,53 @@ func elementAt(of, at any) (any, error) {
 		return v, nil
 	}
 	s, isText := of.(string)
-	if !isText && (!isCollection(of) || of == nil) {
+	if !isText && !isCollection(of) {
 		return nil, errf(Unsupported, "[] is not supported for %s", typeName(of))
 	}
-	if many, ok := at.([]any); ok {
-		out := make([]any, len(many))
-		for i, one := range many {
-			var err error
-			if out[i], err = elementAt(of, one); err != nil {
-				return nil, err
-			}
-		}
-		if isText {
-			return joined(out, "")
-		}
-		return out, nil
-	}
-	i, ok := gvalue.Integer(at)
-	if !ok {
-		return nil, errf(Runtime, "An index is an integer, not a %s", typeName(at))
-	}
 	var l []any
-	n := int64(0)
+	var r []rune
+	n := 0
 	if isText {
-		n = int64(len([]rune(s)))
+		r = []rune(s)
+		n = len(r)
 	} else {
 		l = listOf(of)
-		n = int64(len(l))
+		n = len(l)
 	}
-	from := i
-	if i < 0 {
-		from += n
+	one := func(at any) (any, error) {
+		i, ok := gvalue.Integer(at)
+		if !ok {
+			return nil, errf(Runtime, "An index is an integer, not a %s", typeName(at))
+		}
+		from := i
+		if i < 0 {
+			from += int64(n)
+		}
+		switch {
+		case from < 0 || isText && from >= int64(n):
+			return nil, errf(Runtime, "The index %d is out of range: there are %d elements", i, n)
+		case isText:
+			return string(r[from]), nil
+		case from >= int64(n):
+			return nil, nil
+		}
+		return l[from], nil
 	}
-	switch {
-	case from < 0 || isText && from >= n:
-		return nil, errf(Runtime, "The index %d is out of range: there are %d elements", i, n)
-	case isText:
-		return string([]rune(s)[from]), nil
-	case from >= n:
-		return nil, nil
+	many, ok := at.([]any)
+	if !ok {
+		return one(at)
 	}
-	return l[from], nil
+	out := make([]any, len(many))
+	for i, at := range many {
+		var err error
+		if out[i], err = one(at); err != nil {
+			return nil, err
+		}
+	}
+	if isText {
+		return joined(out, "")
+	}
+	return out, nil
 }
 
 // joined returns the texts of a list with a separator between them.

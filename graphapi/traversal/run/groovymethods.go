@@ -47,8 +47,8 @@ func (c *compiler) call(v any, name string, args []any) (any, error) {
 		case *gvalue.Vertex, *gvalue.Edge, *gvalue.VertexProperty, *gvalue.Property:
 			m, ok = elementMethods[name]
 		}
-		if name == "getTime" && family(v) == famDate {
-			m, ok = method{f: func(*compiler, any, []any) (any, error) { return gvalue.TimeOf(v).UnixMilli(), nil }}, true
+		if name == "getTime" && family(v) == famDate && len(args) == 0 {
+			return gvalue.TimeOf(v).UnixMilli(), nil
 		}
 	}
 	if !ok {
@@ -88,7 +88,7 @@ var textMethods = map[string]method{
 	"isEmpty":     {"", textFunc(func(s string) any { return s == "" })},
 	"toUpperCase": {"", textFunc(func(s string) any { return strings.ToUpper(s) })},
 	"toLowerCase": {"", textFunc(func(s string) any { return strings.ToLower(s) })},
-	"trim":        {"", textFunc(func(s string) any { return strings.TrimFunc(s, func(r rune) bool { return r <= ' ' }) })},
+	"trim":        {"", textFunc(func(s string) any { return strings.TrimFunc(s, isBlank) })},
 	"capitalize":  {"", textFunc(func(s string) any { return firstAs(s, unicode.ToUpper) })},
 	"reverse": {"", textFunc(func(s string) any {
 		r := []rune(s)
@@ -101,7 +101,7 @@ var textMethods = map[string]method{
 	"toFloat":          {"", toNumber("Float")},
 	"toBigDecimal":     {"", toNumber("BigDecimal")},
 	"toBigInteger":     {"", toNumber("BigInteger")},
-	"toBoolean":        {"", textFunc(func(s string) any { return slices.Contains(yesWords, strings.ToLower(strings.TrimSpace(s))) })},
+	"toBoolean":        {"", textFunc(isYes)},
 	"contains":         {"s", textTest(strings.Contains)},
 	"startsWith":       {"s", textTest(strings.HasPrefix)},
 	"endsWith":         {"s", textTest(strings.HasSuffix)},
@@ -149,13 +149,19 @@ var textMethods = map[string]method{
 		if len(a) > 0 {
 			seps = a[0].(string)
 		}
-		return listOfTexts(strings.FieldsFunc(v.(string), func(r rune) bool { return strings.ContainsRune(seps, r) })), nil
+		isSep := func(r rune) bool { return strings.ContainsRune(seps, r) }
+		return listOfTexts(strings.FieldsFunc(v.(string), isSep)), nil
 	}},
 	"padLeft":  {"n?s", func(_ *compiler, v any, a []any) (any, error) { return padded(v.(string), a, true) }},
 	"padRight": {"n?s", func(_ *compiler, v any, a []any) (any, error) { return padded(v.(string), a, false) }},
 }
 
-var yesWords = []string{"true", "y", "1"}
+func isBlank(r rune) bool { return r <= ' ' }
+
+func isYes(s string) any {
+	s = strings.ToLower(strings.TrimSpace(s))
+	return s == "true" || s == "y" || s == "1"
+}
 
 func textFunc(f func(s string) any) func(*compiler, any, []any) (any, error) {
 	return func(_ *compiler, v any, _ []any) (any, error) { return f(v.(string)), nil }
@@ -457,8 +463,8 @@ var elementMethods = map[string]method{
 			return false
 		})
 		if !found {
-			return nil, errf(Runtime, "The property does not exist as the key has no associated value for the provided "+
-				"element: %s:%s", gvalue.Text(v), a[0])
+			return nil, errf(Runtime, "The property does not exist as the key has no associated value for the "+
+				"provided element: %s:%s", gvalue.Text(v), a[0])
 		}
 		return out, nil
 	}},

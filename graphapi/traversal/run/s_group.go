@@ -20,6 +20,7 @@ type grouper struct {
 	files bool                   // groups may be written to files
 	runs  *spill.Runs[*groupRow] // nil: nothing was written
 	found int64                  // groups that were written
+	shown any                    // the last result of a side effect; nil: something was added since
 }
 
 // groupSize is the approximate size in bytes of a group without its key and values.
@@ -35,7 +36,7 @@ type groupAcc struct {
 
 func (g *grouper) fresh() *grouper {
 	n := *g
-	n.keys, n.accs, n.kb, n.index = nil, nil, nil, map[string]int{}
+	n.keys, n.accs, n.kb, n.index, n.shown = nil, nil, nil, map[string]int{}, nil
 	if n.mem = (stash{what: "group"}); n.files {
 		n.mem.write = n.write
 	}
@@ -46,6 +47,7 @@ func (g *grouper) add(x *exec, t *trav) error { return g.addBy(x, t, g.key) }
 
 // addBy is add with the key of another step that fills the same side effect.
 func (g *grouper) addBy(x *exec, t *trav, key *by) error {
+	g.shown = nil
 	k, ok, err := key.apply(x, t)
 	if err != nil || !ok {
 		return err
@@ -162,9 +164,16 @@ func (g *grouper) valueOf(x *exec, a *groupAcc) (v any, ok bool, err error) {
 	return v, ok, nil
 }
 
+// value implements sideValue. Traversers that look at the same groups share a map.
 func (g *grouper) value(x *exec) (any, error) {
-	v, _, err := g.result(x)
-	return v, err
+	if g.shown == nil {
+		v, _, err := g.result(x)
+		if err != nil {
+			return nil, err
+		}
+		g.shown = v
+	}
+	return g.shown, nil
 }
 
 // buildGroup makes group() and groupCount(). With a label they are side effects.
@@ -267,6 +276,9 @@ func (r *treeReducer) add(x *exec, t *trav) error {
 }
 
 func (r *treeReducer) childOf(x *exec, t *gvalue.Tree, v any) (*gvalue.Tree, error) {
+	if err := notWithin(v, r.root); err != nil {
+		return nil, err
+	}
 	k := treeKey{t, string(appendKey(nil, v))}
 	if n := r.kids[k]; n != nil && !isNaN(v) {
 		return n, nil

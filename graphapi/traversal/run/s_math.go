@@ -231,7 +231,7 @@ func buildMath(c *compiler, in *inst) (step, error) {
 	if !ok {
 		return nil, in.argErr("an expression is expected")
 	}
-	if len(s) > maxMath { // operators nest the functions that compute them
+	if len(s) > maxMath { // its functions are nested, and take memory that nothing counts
 		return nil, in.argErr("the expression is too long")
 	}
 	p := &mathParser{s: s}

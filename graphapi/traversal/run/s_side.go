@@ -51,6 +51,9 @@ type bag struct {
 }
 
 func (b *bag) add(x *exec, v any, bulk int64) error {
+	if err := notWithin(v, &b.b); err != nil {
+		return err
+	}
 	key := appendKey(nil, v)
 	if i, ok := b.at[string(key)]; ok {
 		sum, err := addCount(b.b.Items()[i].Bulk, bulk)
