@@ -228,6 +228,7 @@ func FuzzParse(f *testing.F) {
 		"g.withStrategies(new SubgraphStrategy(vertices: __.hasLabel('x'))).addV().property(single, 'k', datetime('2023-08-02'))",
 		"/* c */ g.V(1..3) // d\n;g.E(0x1F, 010, 1L, 1.5m, UUID('41d2e28a-20a4-4ab0-b379-d810dede3786'))",
 		"g.withStrategies(PartitionStrategy.build().partitionKey('p').create()).V().option(Pick.none, P.not(P.eq(NaN)))",
+		"int a = x == 1 && !y ? [1, 2][-a] : m?.k['z'].size() ?: 3 % -b as Long <=> 'c' in [d: 1]; return Math.max(a, 1)",
 	} {
 		f.Add(s)
 	}
