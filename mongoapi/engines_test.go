@@ -33,7 +33,8 @@ func TestWhatTheServerHas(t *testing.T) {
 			t.Errorf("dbStats: %v of %v", used, total)
 		}
 		build, _ := c.ask(bson.D{{Key: "buildInfo", Value: 1}})
-		if got := build.Lookup("javascriptEngine").StringValue(); got != map[bool]string{true: "mozjs", false: "none"}[has] {
+		engine := map[bool]string{true: "mozjs", false: "none"}[has]
+		if got := build.Lookup("javascriptEngine").StringValue(); got != engine {
 			t.Errorf("buildInfo: %s", got)
 		}
 		features, _ := c.ask(bson.D{{Key: "features", Value: 1}})

@@ -178,6 +178,12 @@ func (r containerRows) Take() []byte { return r.r.TakeDoc() }
 func (r containerRows) Made() uint64 { return r.r.Made() }
 func (r containerRows) Err() error   { return r.r.Err() }
 
+// Walked implements Rows.
+func (r containerRows) Walked() bool {
+	why := r.r.Stats().Plan.Why
+	return why == access.EntryOfKey || why == access.OrderInside
+}
+
 // Explain implements Explainer.
 func (r containerRows) Explain() *plan.Explanation { return r.r.Explain(true) }
 

@@ -71,6 +71,15 @@ func (g *Graph) EdgesOf(n *Vertex, dir gvalue.Direction, labels []string, anyOrd
 	return e
 }
 
+// Far restricts the look-up to edges whose other end is stored with one of ids, in some partition.
+func (e *Edges) Far(ids []value.Value) {
+	field := fieldVertexID
+	if e.dir == gvalue.OUT {
+		field = fieldSink
+	}
+	e.Pred = access.And(e.Pred, access.In(access.NewPath(field), ids...))
+}
+
 // Accept reports whether a document is one of the edges. Until the next call, End tells where its edge leads.
 func (e *Edges) Accept(d []byte) bool {
 	value.LookupEach(d, endFields[:], e.ends[:])

@@ -56,6 +56,7 @@ type Find struct {
 	// Limit is the number of documents that are needed; more may be returned. 0: all.
 	Limit int
 	// First is the order of the documents. Those without the property aren't returned. nil: that of Shown, and all.
+	// Rows.Walked tells whether an index gives it, or all are sorted.
 	First *First
 	// Shown says that the client gets the elements, so they are returned in the order of their creation.
 	Shown bool
@@ -69,14 +70,30 @@ type First struct {
 	Edges  bool   // of edges; else of vertices
 	Desc   bool
 	Values func(a, b value.Value) int // compares values as they are stored
+	// Outer says that an element counts at the least of its values, or with Desc at the greatest; else at the first.
+	Outer bool
 }
 
 // Of returns the key of an element, Undefined if it has none.
 func (f *First) Of(d []byte) value.Value {
-	if f.Key == "" {
+	switch {
+	case f.Key == "":
 		return idKey(d)
+	case !f.Outer:
+		return firstValue(d, f.Key)
 	}
-	return firstValue(d, f.Key)
+	field := value.ObjectOf(d).Get(StoredKey(f.Key))
+	if !field.IsDefined() || IsEdge(d) {
+		return field
+	}
+	var key value.Value
+	EachValue(field, func(_ int, val, _, _ value.Value) bool {
+		if !key.IsDefined() || f.Values(val, key) < 0 != f.Desc && f.Values(val, key) != 0 {
+			key = val
+		}
+		return true
+	})
+	return key
 }
 
 // Totals is how many vertices and edges a graph has.
@@ -99,6 +116,9 @@ type Rows interface {
 	Take() []byte
 	// Made returns the position of the current document in the order of creation.
 	Made() uint64
+	// Walked reports whether a walk of an index gives the documents in the order of Find.First. All values of the
+	// property are of one type then, and none is NaN.
+	Walked() bool
 	Err() error
 	Close() (charge float64)
 }

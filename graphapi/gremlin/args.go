@@ -13,14 +13,7 @@ func (p *parser) argument() (any, error) {
 		return nil, err
 	}
 	defer p.leave()
-	v, err := p.sum()
-	if err != nil {
-		return nil, err
-	}
-	if p.is("..") {
-		return p.rangeTo(v)
-	}
-	return v, nil
+	return p.condition()
 }
 
 func (p *parser) operand() (any, error) {
@@ -44,14 +37,11 @@ func (p *parser) operand() (any, error) {
 			}
 			return p.set()
 		case "(":
-			p.i++
-			v, err := p.argument()
+			v, err := p.bracketed()
 			if err != nil {
 				return nil, err
 			}
 			return v, p.expect(")")
-		case "-", "+":
-			return p.signed()
 		}
 	}
 	return nil, p.unexpected("an argument is expected")
@@ -59,7 +49,7 @@ func (p *parser) operand() (any, error) {
 
 // closureAhead distinguishes a Groovy closure ({it.get()}, {a, b -> ..}) from a set. The cursor is at the bracket.
 func (p *parser) closureAhead() bool {
-	if t := p.peekAt(1); t.kind == tokIdent && t.text == "it" && p.assigned["it"] == notAssigned {
+	if t := p.peekAt(1); t.kind == tokIdent && t.text == "it" && !p.assigned["it"] {
 		return true
 	}
 	for n := 1; n < 8; n++ {
@@ -107,10 +97,6 @@ func (p *parser) word() (any, error) {
 		return v, err
 	case p.isVariable(t):
 		p.i++
-		for p.assigned[t.text] == isList && p.is(".") && p.peekAt(1).text == "toList" && p.isAt(2, "(") &&
-			p.isAt(3, ")") {
-			p.i += 4
-		}
 		return Var{t.text, int(t.line), int(t.col)}, nil
 	case p.isAt(1, "."):
 		return p.qualified()
@@ -125,7 +111,7 @@ func (p *parser) atEnd(n int) bool {
 
 // isVariable reports whether a name is bound, and records the answer, because the parsed script depends on it.
 func (p *parser) isVariable(t *token) bool {
-	if p.assigned[t.text] != notAssigned {
+	if p.assigned[t.text] {
 		return true
 	}
 	is := p.bound != nil && p.bound(t.text)
@@ -273,7 +259,15 @@ func (p *parser) qualified() (any, error) {
 			p.i++
 			return p.valueFunction(t)
 		}
-	case "Integer", "Long", "Double", "Float":
+	case "Integer", "Long", "Double", "Float", "String", "Math", "System":
+		if n, ok := functions[t.text+"."+name.text]; ok && p.isAt(1, "(") {
+			p.i++
+			args, err := p.arguments("(", ")")
+			if err == nil && len(args) != n {
+				err = failAt(name, "%s.%s() takes %d argument(s)", t.text, name.text, n)
+			}
+			return exprAt(name, "static", t.text+"."+name.text, args...), err
+		}
 		if v, ok := javaConstants[t.text+"."+name.text]; ok {
 			p.i++
 			return v, nil
@@ -296,6 +290,13 @@ var javaConstants = map[string]any{
 	"Long.MIN_VALUE": int64(math.MinInt64), "Double.MAX_VALUE": math.MaxFloat64, "Double.NaN": math.NaN(),
 	"Double.POSITIVE_INFINITY": math.Inf(1), "Double.NEGATIVE_INFINITY": math.Inf(-1),
 	"Float.MAX_VALUE": float32(math.MaxFloat32),
+}
+
+// functions are the functions of Java's classes, with the number of their arguments.
+var functions = map[string]int{
+	"Integer.parseInt": 1, "Integer.valueOf": 1, "Long.parseLong": 1, "Long.valueOf": 1, "Double.parseDouble": 1,
+	"Double.valueOf": 1, "String.valueOf": 1, "Math.abs": 1, "Math.max": 2, "Math.min": 2,
+	"System.currentTimeMillis": 0,
 }
 
 // predicates are the names of P and TextP with the fewest and the most arguments (-1: any number).

@@ -5,7 +5,7 @@
 //
 // A script is a list of statements. Each is a literal or a traversal, which may end with a terminal method such as
 // next(). Names that aren't part of the language are variables: the request must bind them, or an earlier statement
-// must assign them.
+// must assign them. Operators and method calls on values (x + 1, x == 'a' ? 1 : 2, list.size()) are Groovy's.
 //
 //	g.V().has('name', x).out()
 //	-> [{V} {has "name" Var(x)} {out}]
@@ -45,7 +45,7 @@ type Script struct {
 // the variable Assign.
 type Stmt struct {
 	Assign    string
-	Expr      any // *gvalue.Bytecode, *SubQuery, *Arith, Var, or a literal
+	Expr      any // *gvalue.Bytecode, *SubQuery, *Arith, *Expr, Var, or a literal
 	Line, Col int
 }
 

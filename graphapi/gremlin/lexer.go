@@ -13,7 +13,7 @@ const (
 	tokIdent
 	tokNumber
 	tokString
-	tokPunct // text is the character, or ".." for a range
+	tokPunct // text is the character, one of operators, or ".." for a range
 )
 
 // token is one lexical element. For a string, text is the decoded value.
@@ -115,6 +115,9 @@ func (l *lexer) skipSpace() (newline, spaced bool, err error) {
 	return newline, spaced, nil
 }
 
+// operators are the operators of several characters.
+var operators = []string{"<=>", "==", "!=", "<=", ">=", "&&", "||", "?:", "?."}
+
 func isIdentStart(r rune) bool { return r == '_' || r == '$' || unicode.IsLetter(r) }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
@@ -134,7 +137,13 @@ func (l *lexer) next(t *token) error {
 		return nil
 	case strings.IndexByte("()[]{},.;:=-+*/<>!?&|%", c) >= 0:
 		t.kind, t.text = tokPunct, l.src[l.pos:l.pos+1]
-		l.pos++
+		for _, op := range operators {
+			if strings.HasPrefix(l.src[l.pos:], op) {
+				t.text = op
+				break
+			}
+		}
+		l.pos += len(t.text)
 		return nil
 	}
 	r, _ := utf8.DecodeRuneInString(l.src[l.pos:])

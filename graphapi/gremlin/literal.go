@@ -103,6 +103,8 @@ func (p *parser) list() (any, error) {
 	}
 	defer p.leave()
 	p.next()
+	p.brackets++
+	defer func() { p.brackets-- }()
 	if p.is(":") && p.isAt(1, "]") {
 		p.i += 2
 		return &gvalue.Map{}, nil
@@ -208,7 +210,7 @@ const maxRange = 100_000
 // rangeTo reads the end of a range, after the two points of 1..3.
 func (p *parser) rangeTo(from any) (any, error) {
 	t := p.next()
-	to, err := p.argument()
+	to, err := p.sum()
 	if err != nil {
 		return nil, err
 	}
@@ -248,4 +250,14 @@ func integral(v any) (int64, bool) {
 		return n, n > -1<<40 && n < 1<<40
 	}
 	return 0, false
+}
+
+// isLiteral reports whether a value is null, a text, a number, a date or a collection.
+func isLiteral(v any) bool {
+	switch v.(type) {
+	case nil, string, bool, int8, int16, int32, int64, float32, float64, *big.Int, *gvalue.BigDecimal, gvalue.UUID,
+		gvalue.Date, gvalue.OffsetDateTime, []any, *gvalue.Map, *gvalue.Set:
+		return true
+	}
+	return false
 }

@@ -36,9 +36,10 @@ type parser struct {
 	toks     []token
 	i        int
 	depth    int
+	brackets int // that are open
 	bound    func(string) bool
 	s        *Script
-	assigned map[string]assignment
+	assigned map[string]bool
 	values   bool // in the arguments of inject(): a traversal from g stands for its results
 	wasRange bool // the last list came from a range: [1..3] is that list itself, not a list in a list
 }
@@ -119,6 +120,11 @@ func (p *parser) script() error {
 	for p.accept(";") {
 	}
 	for p.peek().kind != tokEOF {
+		first := p.peek()
+		returns := first.kind == tokIdent && first.text == "return"
+		if returns {
+			p.i++
+		}
 		if err := p.statement(); err != nil {
 			return err
 		}
@@ -127,6 +133,9 @@ func (p *parser) script() error {
 			return p.unexpected("the end of the statement is expected")
 		}
 		for p.accept(";") {
+		}
+		if returns && p.peek().kind != tokEOF {
+			return failAt(p.peek(), "No statement may follow return")
 		}
 	}
 	if len(p.s.Stmts) == 0 {
@@ -139,10 +148,12 @@ func (p *parser) statement() error {
 	t := p.peek()
 	st := Stmt{Line: int(t.line), Col: int(t.col)}
 	if t.kind == tokIdent {
-		if t.text == "def" || t.text == "var" || t.text == "final" {
-			if p.peekAt(1).kind == tokIdent && p.isAt(2, "=") {
-				p.i++
-			}
+		switch t.text {
+		case "if", "for", "while", "try", "import":
+			return unsupportedAt(t, "The statement '%s' is not supported", t.text)
+		}
+		if name := p.peekAt(1); name.kind == tokIdent && !name.newline && p.isAt(2, "=") { // def x =, or int x =
+			p.i++
 		}
 		if t = p.peek(); p.isAt(1, "=") && t.text != "g" {
 			st.Assign = t.text
@@ -157,32 +168,11 @@ func (p *parser) statement() error {
 	p.s.Stmts = append(p.s.Stmts, st)
 	if st.Assign != "" {
 		if p.assigned == nil {
-			p.assigned = map[string]assignment{}
+			p.assigned = map[string]bool{}
 		}
-		p.assigned[st.Assign] = assignmentOf(expr)
+		p.assigned[st.Assign] = true
 	}
 	return nil
-}
-
-// assignment says what a script has assigned to a variable.
-type assignment uint8
-
-const (
-	notAssigned assignment = iota
-	isValue
-	isList // the results of a traversal, on which scripts call toList() where Groovy's variable is the traversal
-)
-
-func assignmentOf(expr any) assignment {
-	switch e := expr.(type) {
-	case *gvalue.Bytecode:
-		return isList
-	case *SubQuery:
-		if e.Name == "toList" {
-			return isList
-		}
-	}
-	return isValue
 }
 
 // expression reads the right side of a statement: a traversal from g, or any argument.
@@ -274,9 +264,6 @@ func (p *parser) terminal(b *gvalue.Bytecode, name *token, arity int) (any, erro
 	if name.text == "toString" {
 		return gvalue.Text(b), nil
 	}
-	if p.is(".") {
-		return nil, unsupportedAt(p.peek(), "Calls on the result of %s() are not supported", name.text)
-	}
 	return q, nil
 }
 
@@ -306,6 +293,8 @@ func (p *parser) arguments(open, closing string) ([]any, error) {
 	if err := p.expect(open); err != nil {
 		return nil, err
 	}
+	p.brackets++
+	defer func() { p.brackets-- }()
 	if p.accept(closing) {
 		return nil, nil
 	}

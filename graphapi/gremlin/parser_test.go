@@ -37,6 +37,15 @@ func value(v any) string {
 			t += " " + string(op) + " " + value(x.Terms[i+1])
 		}
 		return t + ")"
+	case *Expr:
+		t := "(" + x.Op
+		if x.Name != "" {
+			t += " " + x.Name
+		}
+		for _, a := range x.Args {
+			t += " " + value(a)
+		}
+		return t + ")"
 	case *SubQuery:
 		return "<" + value(x.Code) + " " + x.Name + ">"
 	case *gvalue.Bytecode:
@@ -94,7 +103,8 @@ func TestParse(t *testing.T) {
 			".V().not(.has('a')).is(not(eq(1))).is(not(not(gt(1))))"},
 		{"g.inject(gt(1).and(lt(5)).or(eq(9)).negate())", ".inject(not(or(and(gt(1), lt(5)), eq(9))))"},
 		{"a = 1; g.V(a).next()", "a = 1; <.V($a) next>"},
-		{"a = g.V(); b = g.E().toList()\n[a.toList(), b.toList().toList()]", "a = .V(); b = <.E() toList>; [$a, $b]"},
+		{"a = g.V(); b = g.E().toList()\n[a.toList(), b.toList().toList()]",
+			"a = .V(); b = <.E() toList>; [(. toList $a), (. toList (. toList $b))]"},
 		{"g.inject(g.V().to(g.V('a'))).to(g.V('b'))", ".inject(<.V().to(.V('a')) toList>).to(.V('b'))"},
 		{"g.V(g.V(1).next()).toList()", "<.V(<.V(1) next>) toList>"},
 		{"g.V()\n.out()\n\ng.E()", ".V().out(); .E()"},
@@ -110,6 +120,18 @@ func TestParse(t *testing.T) {
 		{"a = x + 1; g.inject([a, a\n+ a], g.V(1).next() + 1)",
 			"a = ($x + 1); .inject([$a, ($a + $a)], (<.V(1) next> + 1))"},
 		{"x\n-1", "$x; -1"}, // a line break ends a statement
+		{"x ? 1 : 2\n[x]\n-x", "(? $x 1 2); [$x]; (- $x)"},
+		{"def a = 1; int b = 2; List c = [a]; g\nd = 3",
+			"a = 1; b = 2; c = [$a]; 'graphtraversalsource[orrery]'; d = 3"},
+		{"a = 1; return a + 1;", "a = 1; ($a + 1)"},
+		{"x == 1 && !x || x<=2 ? x : x ?: 3", "(? (|| (&& (== $x 1) (! $x)) (<= $x 2)) $x (?: $x 3))"},
+		{"g.V().has('a', x % 2 != 0 ? gt(1) : lt(-x)).limit(x.size())",
+			".V().has('a', (? (!= ($x % 2) 0) gt(1) lt((- $x)))).limit((. size $x))"},
+		{"x[0] + x[-1].id()\n.trim()", "(([] $x 0) + (. trim (. id ([] $x -1))))"},
+		{"[a: x ? 1 : 2, b: x.y?.z?.size()]", "['a': (? $x 1 2), 'b': (?. size (?field z (field y $x)))]"},
+		{"'a'.length() + (x as int) in [1..3]", "(in ((. length 'a') + (as int $x)) [1, 2, 3])"},
+		{"g.V().count().next() > Math.max(x, 1)", "(> <.V().count() next> (static Math.max $x 1))"},
+		{"g.V().where(__.in('a')).has('b', x in [1])", ".V().where(.in('a')).has('b', (in $x [1]))"},
 		{"g.inject(datetime(), UUID())", ".inject(now, uuid)"},
 		{"g.V('a',).property('k', [1,] , ).where(within('b',))", ".V('a').property('k', [1]).where(within('b'))"},
 		{"g.inject([1..3], [[1..2]], [1, 2..3])", ".inject([1, 2, 3], [[1, 2]], [1, [2, 3]])"},
@@ -133,7 +155,14 @@ func TestErrorsHavePlaces(t *testing.T) {
 		{"g.V().out(", "Unexpected end of the script: an argument is expected @ line 1, column 11."},
 		{"g.V(,)", "Unexpected ',': an argument is expected @ line 1, column 5."},
 		{"g.V('a',,)", "Unexpected ',': an argument is expected @ line 1, column 9."},
-		{"a = 1; a.toList()", "Unexpected '.': the end of the statement is expected @ line 1, column 9."},
+		{"a = 1; a.", "Unexpected '.': the end of the statement is expected @ line 1, column 9."},
+		{"1 == 2 == 3", "Unexpected '==': the end of the statement is expected @ line 1, column 8."},
+		{"return 1; 2", "No statement may follow return @ line 1, column 11."},
+		{"return", "Unexpected end of the script: an argument is expected @ line 1, column 7."},
+		{"true ? 1", "Unexpected end of the script: ':' is expected @ line 1, column 9."},
+		{"'a'" + strings.Repeat(".a", 60), "There are more than 50 calls on one value @ line 1, column 104."},
+		{strings.Repeat("!", 400), "The script is nested too deeply (more than 300 levels) @ line 1, column 300."},
+		{strings.Repeat("true?", 400), "The script is nested too deeply (more than 300 levels) @ line 1, column 1501."},
 		{"g.V()]", "Unexpected ']': the end of the statement is expected @ line 1, column 6."},
 		{"g.V('\\q')", "Invalid escape in a string @ line 1, column 6."},
 		{"/* open", "The comment is not closed @ line 1, column 1."},
@@ -199,6 +228,7 @@ func FuzzParse(f *testing.F) {
 		"g.withStrategies(new SubgraphStrategy(vertices: __.hasLabel('x'))).addV().property(single, 'k', datetime('2023-08-02'))",
 		"/* c */ g.V(1..3) // d\n;g.E(0x1F, 010, 1L, 1.5m, UUID('41d2e28a-20a4-4ab0-b379-d810dede3786'))",
 		"g.withStrategies(PartitionStrategy.build().partitionKey('p').create()).V().option(Pick.none, P.not(P.eq(NaN)))",
+		"int a = x == 1 && !y ? [1, 2][-a] : m?.k['z'].size() ?: 3 % -b as Long <=> 'c' in [d: 1]; return Math.max(a, 1)",
 	} {
 		f.Add(s)
 	}

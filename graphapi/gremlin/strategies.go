@@ -67,6 +67,8 @@ func (p *parser) strategyCall(t *token) (any, error) {
 	if p.accept(")") {
 		return s, nil
 	}
+	p.brackets++
+	defer func() { p.brackets-- }()
 	for {
 		k := p.next()
 		if k.kind != tokIdent && k.kind != tokString {

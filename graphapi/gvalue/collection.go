@@ -227,6 +227,9 @@ func (b *BulkSet) Add(v any, n int64) {
 	b.items = append(b.items, BulkItem{v, n})
 }
 
+// Append adds n occurrences of a value that isn't in the BulkSet yet, and that only Append adds to.
+func (b *BulkSet) Append(v any, n int64) { b.items = append(b.items, BulkItem{v, n}) }
+
 // LazyMap is a map that is a result of a traversal, and too large to be held. Its entries are read while it is written
 // to a client.
 type LazyMap struct {

@@ -47,6 +47,8 @@ type Sorted struct {
 	Key  string // "": by ids
 	Desc bool
 	N    int // how many are needed
+	// Outer says that an element counts at the least of its values, or with Desc at the greatest: see EndOf.
+	Outer bool
 }
 
 // FirstBy returns the order in which the elements of V() or E() are sorted by the steps after it. ok is false if there
@@ -83,6 +85,25 @@ func FirstBy(rest []gvalue.Instruction, most int) (s Sorted, ok bool) {
 	}
 	s.N, ok = UpTo(rest[2])
 	return s, ok && s.N <= most
+}
+
+// EndOf returns the order in which the first element of V() or E() has the value that the steps after it look for:
+// values(key) and min() or max(). ok is false if there is another step.
+//
+// Example: for g.V().values('age').max() it returns age, descending, 1.
+func EndOf(rest []gvalue.Instruction) (s Sorted, ok bool) {
+	for len(rest) > 0 && rest[0].Op == "as" {
+		rest = rest[1:]
+	}
+	if len(rest) < 2 || rest[0].Op != "values" || len(rest[0].Args) != 1 || len(rest[1].Args) > 0 {
+		return s, false
+	}
+	switch s.Key, _ = rest[0].Args[0].(string); s.Key {
+	case "", "id", "label": // the last two are no stored properties
+		return s, false
+	}
+	s.Desc, s.N, s.Outer = rest[1].Op == "max", 1, true
+	return s, s.Desc || rest[1].Op == "min"
 }
 
 // OnlyCounted reports whether the elements of V() or E() are only counted.

@@ -159,18 +159,24 @@ var toEdges = map[string]bool{"E": true, "outE": true, "inE": true, "bothE": tru
 // Decorate rewrites a traversal and its nested traversals as the strategies require.
 //
 // Example: with SubgraphStrategy(vertices: hasLabel('a')), the steps V().out() become
-// V().filter(hasLabel('a')).out().filter(hasLabel('a')).
+// V().filter(hasLabel('a')).out().filter(hasLabel('a')). An element that addV() or addE() has added is filtered too:
+// it is added, and isn't a result.
 func (c *Config) Decorate(ins []gvalue.Instruction) ([]gvalue.Instruction, error) {
 	verifies := c.readOnly || c.verify.edgeLabels || c.verify.reserved != nil
 	if !verifies && len(c.partition) == 0 && len(c.subgraph) == 0 {
 		return ins, nil
 	}
-	return c.decorate(ins, false)
+	return c.decorate(ins)
 }
 
-func (c *Config) decorate(ins []gvalue.Instruction, inCriterion bool) ([]gvalue.Instruction, error) {
+func (c *Config) decorate(ins []gvalue.Instruction) ([]gvalue.Instruction, error) {
 	out := make([]gvalue.Instruction, 0, len(ins)+4)
-	for _, in := range ins {
+	var added []gvalue.Instruction // the filters for an element that is being added
+	for i, in := range ins {
+		isTo := in.Op == "to" && (len(in.Args) == 0 || isDirection(in.Args[0]))
+		if added != nil && (isTo || !partOfAdding[in.Op]) {
+			out, added = append(out, added...), nil
+		}
 		if c.readOnly && mutating[in.Op] {
 			return nil, Refusal("The provided traversal has a mutating step and thus is not read only")
 		}
@@ -181,14 +187,13 @@ func (c *Config) decorate(ins []gvalue.Instruction, inCriterion bool) ([]gvalue.
 		for j, a := range in.Args {
 			args[j] = a
 			if b, ok := a.(*gvalue.Bytecode); ok {
-				sub, err := c.decorate(b.Steps, inCriterion)
+				sub, err := c.decorate(b.Steps)
 				if err != nil {
 					return nil, err
 				}
 				args[j] = &gvalue.Bytecode{Source: b.Source, Steps: sub}
 			}
 		}
-		isTo := in.Op == "to" && (len(args) == 0 || isDirection(args[0]))
 		if (in.Op == "out" || in.Op == "in" || in.Op == "both") && c.filtersEdges() {
 			// The traversed edges must also pass the filter.
 			out = append(out, gvalue.Instruction{Op: in.Op + "E", Args: args})
@@ -206,19 +211,24 @@ func (c *Config) decorate(ins []gvalue.Instruction, inCriterion bool) ([]gvalue.
 		case toEdges[in.Op]:
 			out = append(out, c.edgeFilters()...)
 		case in.Op == "addV" || in.Op == "addE":
+			switch { // TinkerPop has none after an addE() that begins a traversal, and none in mergeV() and mergeE()
+			case in.Op == "addV":
+				added = c.vertexCriteria(nil)
+			case i > 0:
+				added = c.edgeCriteria(nil)
+			}
 			for _, p := range c.partition {
 				if p.write != nil {
 					out = append(out, gvalue.Instruction{Op: "property", Args: []any{p.key, p.write}})
 				}
 			}
-		case in.Op == "mergeV" || in.Op == "mergeE":
-			if len(c.subgraph) > 0 {
-				return nil, fmt.Errorf("the step %s() under SubgraphStrategy is %w", in.Op, ErrUnsupported)
-			}
 		}
 	}
-	return out, nil
+	return append(out, added...), nil
 }
+
+// partOfAdding are the steps after addV() and addE() that say what is added.
+var partOfAdding = map[string]bool{"property": true, "from": true, "to": true, "as": true}
 
 // Written returns the properties that PartitionStrategy gives to new elements, or nil if there is none. mergeV() and
 // mergeE() search for them too. A strategy without a write partition has null, which they refuse.
@@ -247,8 +257,12 @@ func (c *Config) filtersEdges() bool {
 	return len(c.partition) > 0
 }
 
-func (c *Config) vertexFilters() []gvalue.Instruction {
-	out := c.partitionFilters()
+func (c *Config) vertexFilters() []gvalue.Instruction { return c.vertexCriteria(c.partitionFilters()) }
+
+func (c *Config) edgeFilters() []gvalue.Instruction { return c.edgeCriteria(c.partitionFilters()) }
+
+// vertexCriteria appends the filters of SubgraphStrategy for vertices, and edgeCriteria those for edges.
+func (c *Config) vertexCriteria(out []gvalue.Instruction) []gvalue.Instruction {
 	for _, s := range c.subgraph {
 		if s.vertices != nil {
 			out = append(out, gvalue.Instruction{Op: "filter", Args: []any{s.vertices}})
@@ -257,8 +271,7 @@ func (c *Config) vertexFilters() []gvalue.Instruction {
 	return out
 }
 
-func (c *Config) edgeFilters() []gvalue.Instruction {
-	out := c.partitionFilters()
+func (c *Config) edgeCriteria(out []gvalue.Instruction) []gvalue.Instruction {
 	for _, s := range c.subgraph {
 		if s.edges != nil {
 			out = append(out, gvalue.Instruction{Op: "filter", Args: []any{s.edges}})

@@ -19,6 +19,8 @@ type Env struct {
 	Paths func(key string) []access.Path
 	// Value returns the stored form of a value. ok is false for values that can't be in an index condition.
 	Value func(v any) (sv value.Value, ok bool)
+	// Begins says that V() or E() begins the request's traversal: no label is bound before it.
+	Begins bool
 }
 
 // Access is the look-up to which V() or E() is narrowed by the filters directly after it.
@@ -26,8 +28,8 @@ type Env struct {
 // Example: V().hasLabel('person').has('age', gt(30)).out() has N = 2 and a Pred of label = 'person' and age > 30 at the
 // paths of properties. Both filters are still checked on each element. out() isn't a filter and ends the folding.
 //
-// and(), filter() and where() with traversals that are only such filters are those filters. or() ends the folding: it
-// narrows the look-up, and is checked by its step.
+// and(), filter() and where() with traversals that are only such filters are those filters. or() and match() end the
+// folding: they narrow the look-up, and are checked by their steps.
 type Access struct {
 	Filters []gvalue.Instruction // the filters, which are checked exactly afterwards
 	Labels  []gvalue.Instruction // as() steps between them
@@ -50,8 +52,11 @@ func Fold(ins []gvalue.Instruction, env Env) Access {
 			pending++
 			continue
 		}
-		if in.Op == "or" {
+		switch in.Op {
+		case "or":
 			a.and(anyOf(in, env))
+		case "match":
+			a.takeMatch(in, env)
 		}
 		before := a
 		if !a.take(in, env) {
@@ -112,6 +117,40 @@ func anyOf(or gvalue.Instruction, env Env) *access.Pred {
 		return nil
 	}
 	return access.Or(preds...)
+}
+
+// takeMatch narrows the access by the filters with which patterns of a match() begin whose variable is the element
+// itself. That is the variable at which match() starts, unless an earlier step has bound it to something else.
+//
+// Example: match(as('a').has('name', 'x'), as('a').hasLabel('p').out().as('b')) narrows to name = 'x' and label = 'p'.
+func (a *Access) takeMatch(match gvalue.Instruction, env Env) {
+	if !env.Begins {
+		return
+	}
+	patterns := Patterns(match.Args)
+	start := MatchStart(patterns)
+	for _, p := range patterns {
+		if from, _ := PatternEnds(p); from != start || start == "" {
+			continue
+		}
+		steps, err := Infix(p.Steps[1:]) // has(..).or().has(..) doesn't begin with a filter
+		if err != nil {
+			continue
+		}
+		var kid Access
+		for _, in := range steps {
+			if !kid.take(in, env) {
+				break
+			}
+		}
+		a.and(kid.Pred)
+		if kid.HasIDs {
+			a.narrowIDs(kid.IDs)
+		}
+		if kid.HasPKs && !a.HasPKs {
+			a.HasPKs, a.PKs = true, kid.PKs
+		}
+	}
 }
 
 // narrow is take for a single filter.

@@ -31,9 +31,10 @@ type inst struct {
 	op    string
 	args  []any
 	mods  []gvalue.Instruction
-	tr    *traversal    // the traversal to which the step will be added
-	root  bool          // the first step of the request's traversal
-	order compile.Order // how the results of the step are read; never AsAtEnd
+	tr    *traversal           // the traversal to which the step will be added
+	root  bool                 // the first step of the request's traversal
+	rest  []gvalue.Instruction // the steps after it
+	order compile.Order        // how the results of the step are read; never AsAtEnd
 }
 
 // def is one step of the language: its number of arguments (max -1: any number), its modulators, and the function that
@@ -145,7 +146,7 @@ func (c *compiler) one(tr *traversal, ins []gvalue.Instruction, first bool) (int
 		return 0, errf(Compile, "The step %s() is called with %d argument(s)", op, len(in.args))
 	}
 	mods, labels, n := modulators(ins[1:], d.mods)
-	in.mods, in.order = mods, c.orderFor(ins[1+n:])
+	in.mods, in.rest, in.order = mods, ins[1+n:], c.orderFor(ins[1+n:])
 	if c.order = compile.Partly; compile.HandsOn(op) {
 		c.order = in.order
 	}

@@ -57,7 +57,7 @@ func (x *exec) dropEdges(n *graph.Vertex, dir gvalue.Direction) error {
 	type key struct{ pk, id value.Value }
 	var keys []key
 	var held holder
-	it, err := x.adjacent(n, dir, nil, compile.Ignored, func(d []byte) (any, error) {
+	it, err := x.adjacent(n, dir, &walk{order: compile.Ignored}, func(d []byte) (any, error) {
 		c := copyOf(d)
 		pk, id := x.g.Place(c)
 		keys = append(keys, key{pk, id})

@@ -79,10 +79,19 @@ func TestFirstByProperty(t *testing.T) {
 				compareFirst(t, g, "g.V().has('p')", "p", false)
 				compareFirst(t, g, "g.V()", "region", false)
 				compareFirst(t, g, "g.V()", "nothing", false)
+				compareEnds(t, g, "g.V()", "p", byIndex[name])
+				compareEnds(t, g, "g.V().hasLabel('l1').as('x')", "p", byIndex[name])
+				compareEnds(t, g, "g.V().has('p', gt(50))", "p", false)
+				compareEnds(t, g, "g.V().hasNot('q')", "p", false)
+				compareEnds(t, g, "g.V()", "nothing", false)
+				compareEnds(t, g, "g.V()", "region", false)
+				compareEnds(t, g, "g.E()", "weight", false)
 				if kind == "partitioned" {
 					inside := byIndex[name] && name != "absent"
 					compareFirst(t, g, "g.V().has('region','r1')", "p", inside)
 					compareFirst(t, g, "g.V().has('region','r1').hasLabel('l1')", "p", false)
+					compareEnds(t, g, "g.V().has('region','r1')", "p", inside)
+					compareEnds(t, g, "g.V().has('region',within('r1','r2'))", "p", false)
 				}
 			})
 		}
@@ -108,6 +117,32 @@ func compareFirst(t *testing.T, g *run.Graph, from, key string, byIndex bool) {
 	}
 }
 
+// compareEnds compares min() and max() of a property with those of all elements.
+func compareEnds(t *testing.T, g *run.Graph, from, key string, byIndex bool) {
+	t.Helper()
+	for _, op := range []string{"min", "max"} {
+		end := fmt.Sprintf(".values('%s').%s()", key, op)
+		answer := func(script string) (out string, st run.Stats) {
+			st, err := run.Run(context.Background(), g, &message.Request{Script: script}, func(v any, _ int64) error {
+				out += gvalue.Text(v)
+				return nil
+			})
+			if err != nil {
+				out += " error"
+			}
+			return out, st
+		}
+		got, st := answer(from + end)
+		want, _ := answer(from + ".barrier()" + end)
+		if got != want {
+			t.Errorf("%s%s gives %s, of all elements %s", from, end, got, want)
+		}
+		if byIndex && st.Items > 60 {
+			t.Errorf("%s%s reads %d elements", from, end, st.Items)
+		}
+	}
+}
+
 // Documents of other APIs are vertices too, and their fields may have other forms than properties that a graph stores.
 func TestFirstByPropertyOfDocuments(t *testing.T) {
 	for _, foreign := range []string{`"p":50`, `"p":[50,2]`, `"p":[[50]]`, `"p":[[]]`, `"p":[]`, `"p":{"a":1}`,
@@ -128,6 +163,7 @@ func TestFirstByPropertyOfDocuments(t *testing.T) {
 				t.Fatal(err)
 			}
 			compareFirst(t, g, "g.V()", "p", false)
+			compareEnds(t, g, "g.V()", "p", false)
 		})
 	}
 }

@@ -19,7 +19,7 @@ func (s *mapStep) next(x *exec) (*trav, error) {
 			return nil, err
 		}
 		if ok {
-			if err := weigh(v); err != nil {
+			if err := x.weigh(v); err != nil {
 				return nil, err
 			}
 			return t.split(x, v), nil

@@ -171,9 +171,12 @@ func (x *exec) node(v *gvalue.Vertex) (*graph.Vertex, error) {
 func copyOf(b []byte) []byte { return append(make([]byte, 0, len(b)), b...) }
 
 // adjacent returns the edges of n in one direction (OUT or IN), each converted by mk.
-func (x *exec) adjacent(n *graph.Vertex, dir gvalue.Direction, labels []string, order compile.Order,
-	mk func(d []byte) (any, error)) (*rowIter, error) {
-	edges := x.g.EdgesOf(n, dir, labels, order == compile.Ignored)
+func (x *exec) adjacent(n *graph.Vertex, dir gvalue.Direction, w *walk, mk func(d []byte) (any, error)) (
+	*rowIter, error) {
+	edges := x.g.EdgesOf(n, dir, w.labels, w.order == compile.Ignored)
+	if w.far != nil {
+		edges.Far(w.far)
+	}
 	it, err := x.find(edges.Find, mk)
 	if err != nil {
 		return nil, err
@@ -185,7 +188,7 @@ func (x *exec) adjacent(n *graph.Vertex, dir gvalue.Direction, labels []string, 
 // edgesOf returns the edges of v. With BOTH the outgoing edges are first.
 func (x *exec) edgesOf(v *gvalue.Vertex, w *walk) (iter, error) {
 	return x.around(v, w, func(n *graph.Vertex, dir gvalue.Direction) (iter, error) {
-		it, err := x.adjacent(n, dir, w.labels, w.order, func(d []byte) (any, error) { return x.edge(copyOf(d)) })
+		it, err := x.adjacent(n, dir, w, func(d []byte) (any, error) { return x.edge(copyOf(d)) })
 		switch {
 		case err != nil:
 			return nil, err
@@ -199,7 +202,7 @@ func (x *exec) edgesOf(v *gvalue.Vertex, w *walk) (iter, error) {
 // neighbours returns the vertices at the other ends of v's edges.
 func (x *exec) neighbours(v *gvalue.Vertex, w *walk) (iter, error) {
 	return x.around(v, w, func(n *graph.Vertex, dir gvalue.Direction) (iter, error) {
-		it, err := x.adjacent(n, dir, w.labels, w.order, nil)
+		it, err := x.adjacent(n, dir, w, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -315,6 +318,14 @@ func (x *exec) readAs(vertices bool, pk, id value.Value, shown []value.Value) (i
 
 // findElements opens a look-up whose results are vertices or edges.
 func (x *exec) findElements(f graph.Find, vertices bool) (iter, error) {
+	it, err := x.elements(f, vertices)
+	if err != nil {
+		return nil, err // a nil iter
+	}
+	return it, nil
+}
+
+func (x *exec) elements(f graph.Find, vertices bool) (*rowIter, error) {
 	it, err := x.find(f, x.edge)
 	if err != nil {
 		return nil, err

@@ -63,6 +63,7 @@ type memRows struct {
 	docs [][]byte
 	cur  []byte
 	n    uint64
+	walk bool
 }
 
 func (r *memRows) Next() bool {
@@ -78,6 +79,7 @@ func (r *memRows) Next() bool {
 func (r *memRows) Doc() []byte  { return r.cur }
 func (r *memRows) Take() []byte { return bytes.Clone(r.cur) }
 func (r *memRows) Made() uint64 { return r.n }
+func (r *memRows) Walked() bool { return r.walk }
 func (r *memRows) Err() error   { return nil }
 func (r *memRows) Close() float64 {
 	for i := range r.cur {
@@ -96,6 +98,9 @@ func (m *memStore) Find(_ context.Context, f graph.Find) (graph.Rows, error) {
 	what += " " + predText(f.Pred)
 	if f.Limit > 0 {
 		what += " limit " + strconv.Itoa(f.Limit)
+	}
+	if f.First != nil {
+		what += " in order of " + f.First.Key + map[bool]string{true: " desc"}[f.First.Desc]
 	}
 	m.note(what)
 	var keys []string
@@ -135,6 +140,11 @@ func (m *memStore) Find(_ context.Context, f graph.Find) (graph.Rows, error) {
 			}
 			return c
 		})
+		r.walk = true // unless the values are of several types
+		for _, d := range r.docs {
+			f, _ := value.Number(first.Of(d))
+			r.walk = r.walk && first.Of(d).Kind() == first.Of(r.docs[0]).Kind() && f == f
+		}
 	}
 	return r, nil
 }

@@ -39,6 +39,8 @@ type predicate struct {
 	subs []*predicate
 	set  map[string]struct{} // for within and without with many arguments
 	re   *regexp.Regexp
+	// among finds values in the collections of labels.
+	among among
 }
 
 // arities are the numbers of arguments of predicates, as far as they are fixed.

@@ -223,6 +223,14 @@ func (c *compiler) assigned(expr any) (any, error) {
 		return c.subQuery(&gremlin.SubQuery{Code: e, Name: "toList", Count: -1})
 	case *gremlin.SubQuery:
 		return c.subQuery(e)
+	case *gremlin.Expr:
+		if e.Op == "?" || e.Op == "?:" {
+			part, err := c.choose(e)
+			if err != nil {
+				return nil, err
+			}
+			return c.assigned(part)
+		}
 	}
 	v, _, err := c.resolveArg(expr)
 	return v, err
@@ -241,6 +249,14 @@ func (c *compiler) statement(expr any, emit func(v any, bulk int64) error) error
 			return err
 		}
 		return emitAll(v, emit)
+	case *gremlin.Expr:
+		if e.Op == "?" || e.Op == "?:" {
+			part, err := c.choose(e)
+			if err != nil {
+				return err
+			}
+			return c.statement(part, emit)
+		}
 	}
 	v, _, err := c.resolveArg(expr)
 	if err != nil {

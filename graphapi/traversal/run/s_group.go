@@ -20,6 +20,7 @@ type grouper struct {
 	files bool                   // groups may be written to files
 	runs  *spill.Runs[*groupRow] // nil: nothing was written
 	found int64                  // groups that were written
+	shown any                    // the last result of a side effect; nil: something was added since
 }
 
 // groupSize is the approximate size in bytes of a group without its key and values.
@@ -35,7 +36,7 @@ type groupAcc struct {
 
 func (g *grouper) fresh() *grouper {
 	n := *g
-	n.keys, n.accs, n.kb, n.index = nil, nil, nil, map[string]int{}
+	n.keys, n.accs, n.kb, n.index, n.shown = nil, nil, nil, map[string]int{}, nil
 	if n.mem = (stash{what: "group"}); n.files {
 		n.mem.write = n.write
 	}
@@ -46,6 +47,7 @@ func (g *grouper) add(x *exec, t *trav) error { return g.addBy(x, t, g.key) }
 
 // addBy is add with the key of another step that fills the same side effect.
 func (g *grouper) addBy(x *exec, t *trav, key *by) error {
+	g.shown = nil
 	k, ok, err := key.apply(x, t)
 	if err != nil || !ok {
 		return err
@@ -162,9 +164,16 @@ func (g *grouper) valueOf(x *exec, a *groupAcc) (v any, ok bool, err error) {
 	return v, ok, nil
 }
 
+// value implements sideValue. Traversers that look at the same groups share a map.
 func (g *grouper) value(x *exec) (any, error) {
-	v, _, err := g.result(x)
-	return v, err
+	if g.shown == nil {
+		v, _, err := g.result(x)
+		if err != nil {
+			return nil, err
+		}
+		g.shown = v
+	}
+	return g.shown, nil
 }
 
 // buildGroup makes group() and groupCount(). With a label they are side effects.
@@ -236,6 +245,17 @@ func (g *grouper) reduce(x *exec, r *reduceStep) {
 type treeReducer struct {
 	bs   []*by
 	root *gvalue.Tree
+	kids map[treeKey]*gvalue.Tree
+}
+
+// treeKey names a child of a node by the bytes of its value.
+type treeKey struct {
+	parent *gvalue.Tree
+	key    string
+}
+
+func newTree(bs []*by) *treeReducer {
+	return &treeReducer{bs: bs, root: &gvalue.Tree{}, kids: map[treeKey]*gvalue.Tree{}}
 }
 
 func (r *treeReducer) add(x *exec, t *trav) error {
@@ -248,24 +268,27 @@ func (r *treeReducer) add(x *exec, t *trav) error {
 		if !ok {
 			return nil
 		}
-		if cur, err = childOf(x, cur, v); err != nil {
+		if cur, err = r.childOf(x, cur, v); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func childOf(x *exec, t *gvalue.Tree, k any) (*gvalue.Tree, error) {
-	for i := range t.Entries {
-		if equal(t.Entries[i].Key, k) {
-			return t.Entries[i].Child, nil
-		}
+func (r *treeReducer) childOf(x *exec, t *gvalue.Tree, v any) (*gvalue.Tree, error) {
+	if err := notWithin(v, r.root); err != nil {
+		return nil, err
 	}
-	if err := x.mem.grow(1, entrySize+sizeOf(k)); err != nil {
+	k := treeKey{t, string(appendKey(nil, v))}
+	if n := r.kids[k]; n != nil && !isNaN(v) {
+		return n, nil
+	}
+	if err := x.mem.grow(1, 2*entrySize+int64(len(k.key))+sizeOf(v)); err != nil {
 		return nil, err
 	}
 	n := &gvalue.Tree{}
-	t.Entries = append(t.Entries, gvalue.TreeEntry{Key: k, Child: n})
+	t.Entries = append(t.Entries, gvalue.TreeEntry{Key: v, Child: n})
+	r.kids[k] = n
 	return n, nil
 }
 
@@ -279,13 +302,13 @@ func buildTree(c *compiler, in *inst) (step, error) {
 		return nil, err
 	}
 	if len(in.args) == 0 {
-		return &reduceStep{make: func(*exec) reducer { return &treeReducer{bs: bs, root: &gvalue.Tree{}} }}, nil
+		return &reduceStep{make: func(*exec) reducer { return newTree(bs) }}, nil
 	}
 	name, ok := in.args[0].(string)
 	if !ok {
 		return nil, in.argErr("the name of a side effect is a string")
 	}
-	if err := c.x.declare(name, func() sideValue { return &treeReducer{bs: bs, root: &gvalue.Tree{}} }); err != nil {
+	if err := c.x.declare(name, func() sideValue { return newTree(bs) }); err != nil {
 		return nil, err
 	}
 	return eager(func(x *exec, t *trav) error {

@@ -231,9 +231,31 @@ func buildUnfold(c *compiler, in *inst) (step, error) {
 			}
 			return &sliceIter{vs: vs}, nil
 		}
+		if b, ok := t.v.(*gvalue.BulkSet); ok {
+			return &bulkIter{items: b.Items()}, nil
+		}
 		return &sliceIter{vs: listOf(t.v)}, nil
 	}}, nil
 }
+
+// bulkIter returns the values of a BulkSet, each as often as it is in there.
+type bulkIter struct {
+	items []gvalue.BulkItem
+	n     int64 // how often the first one was returned
+}
+
+func (b *bulkIter) next(*exec) (any, bool, error) {
+	for len(b.items) > 0 {
+		if b.n < b.items[0].Bulk {
+			b.n++
+			return b.items[0].Value, true, nil
+		}
+		b.items, b.n = b.items[1:], 0
+	}
+	return nil, false, nil
+}
+
+func (b *bulkIter) close() {}
 
 func buildConstant(c *compiler, in *inst) (step, error) {
 	v := in.args[0]

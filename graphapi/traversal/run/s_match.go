@@ -2,6 +2,7 @@ package run
 
 import (
 	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/graphapi/traversal/compile"
 )
 
 // matchStep implements match(). Each pattern is a traversal from one variable to another, as('a')...as('b'), or a
@@ -28,21 +29,21 @@ type matchPattern struct {
 }
 
 func buildMatch(c *compiler, in *inst) (step, error) {
-	s := &matchStep{}
-	ends := map[string]bool{}
-	defer func(outer bool) { c.labelled = outer }(c.labelled)
-	c.labelled = true
-	for _, a := range allPatterns(in.args, nil) {
-		b, ok := a.(*gvalue.Bytecode)
-		if !ok || len(b.Steps) == 0 {
+	for _, a := range in.args {
+		if b, ok := a.(*gvalue.Bytecode); !ok || len(b.Steps) == 0 {
 			return nil, in.argErr("traversals that begin with as() are expected")
 		}
+	}
+	defer func(outer bool) { c.labelled = outer }(c.labelled)
+	c.labelled = true
+	patterns := compile.Patterns(in.args)
+	s := &matchStep{start: compile.MatchStart(patterns)}
+	for _, b := range patterns {
 		p, err := c.matchPattern(in, b)
 		if err != nil {
 			return nil, err
 		}
 		if p.to != "" {
-			ends[p.to] = true
 			s.vars = append(s.vars, p.to)
 		}
 		if p.from != "" {
@@ -50,41 +51,18 @@ func buildMatch(c *compiler, in *inst) (step, error) {
 		}
 		s.pats = append(s.pats, p)
 	}
-	for _, p := range s.pats {
-		if p.from != "" && !ends[p.from] {
-			s.start = p.from
-			break
-		}
-	}
-	if s.start == "" {
-		for _, p := range s.pats {
-			if p.from != "" {
-				s.start = p.from
-				break
-			}
-		}
-	}
 	if s.start == "" {
 		return nil, in.argErr("a pattern must begin with as()")
 	}
 	return s, nil
 }
 
-// allPatterns replaces and(..) by what is in it, because its patterns may bind variables, too.
-func allPatterns(args, out []any) []any {
-	for _, a := range args {
-		if b, ok := a.(*gvalue.Bytecode); ok && len(b.Steps) == 1 && b.Steps[0].Op == "and" {
-			out = allPatterns(b.Steps[0].Args, out)
-			continue
-		}
-		out = append(out, a)
-	}
-	return out
-}
-
 func (c *compiler) matchPattern(in *inst, b *gvalue.Bytecode) (matchPattern, error) {
 	var p matchPattern
 	ins := b.Steps
+	if len(ins) == 0 {
+		return p, in.argErr("a pattern must begin with as()")
+	}
 	switch ins[0].Op {
 	case "as":
 	case "where", "not", "and", "or":
@@ -98,27 +76,16 @@ func (c *compiler) matchPattern(in *inst, b *gvalue.Bytecode) (matchPattern, err
 	default:
 		return p, in.argErr("a pattern must begin with as()")
 	}
-	label := func(as gvalue.Instruction) (string, error) {
-		ls, err := stringsOf(as.Args, "as")
-		if err == nil && len(ls) != 1 {
-			err = in.argErr("as() takes one variable there")
+	if p.from, p.to = compile.PatternEnds(b); p.from == "" {
+		return p, in.argErr("as() takes one variable there")
+	}
+	if ins = ins[1:]; len(ins) > 0 && ins[len(ins)-1].Op == "as" {
+		if p.to == "" {
+			return p, in.argErr("as() takes one variable there")
 		}
-		if err != nil {
-			return "", err
-		}
-		return ls[0], nil
+		ins = ins[:len(ins)-1]
 	}
 	var err error
-	if p.from, err = label(ins[0]); err != nil {
-		return p, err
-	}
-	ins = ins[1:]
-	if n := len(ins); n > 0 && ins[n-1].Op == "as" {
-		if p.to, err = label(ins[n-1]); err != nil {
-			return p, err
-		}
-		ins = ins[:n-1]
-	}
 	p.tr, err = c.compile(ins, false)
 	return p, err
 }
@@ -218,7 +185,9 @@ func (s *matchStep) solve(x *exec, t *trav, vars *gvalue.Map, done []bool) error
 		}
 		return s.solve(x, t, vars, done)
 	}
-	ends, err := s.ends(x, p, from)
+	var held holder
+	defer held.release()
+	ends, err := s.ends(x, p, from, &held)
 	if err != nil {
 		return err
 	}
@@ -246,9 +215,9 @@ func (s *matchStep) solve(x *exec, t *trav, vars *gvalue.Map, done []bool) error
 	return nil
 }
 
-// ends returns the results of a pattern. They are collected because the pattern's traversal is reused below, so it must
-// finish first.
-func (s *matchStep) ends(x *exec, p *matchPattern, from *trav) ([]any, error) {
+// ends returns the results of a pattern, which held counts. They are collected because the pattern's traversal is
+// reused below, so it must finish first.
+func (s *matchStep) ends(x *exec, p *matchPattern, from *trav, held *holder) ([]any, error) {
 	from.bulk = 1
 	p.tr.start(from)
 	var out []any
@@ -261,10 +230,10 @@ func (s *matchStep) ends(x *exec, p *matchPattern, from *trav) ([]any, error) {
 			p.tr.reset()
 			return out, nil
 		}
-		if len(out) > maxHeld {
-			return nil, errf(Memory, "The traversal exceeds the memory that one request may use")
-		}
-		for range min(r.bulk, maxHeld) {
+		for range r.bulk {
+			if err := held.hold(x, 1, sizeOf(r.v)); err != nil {
+				return nil, err
+			}
 			out = append(out, r.v)
 		}
 	}

@@ -223,10 +223,16 @@ func (p *mathParser) name() string {
 	return p.s[start:p.i]
 }
 
+// maxMath limits the length of an expression in bytes.
+const maxMath = 64 << 10
+
 func buildMath(c *compiler, in *inst) (step, error) {
 	s, ok := in.args[0].(string)
 	if !ok {
 		return nil, in.argErr("an expression is expected")
+	}
+	if len(s) > maxMath { // its functions are nested, and take memory that nothing counts
+		return nil, in.argErr("the expression is too long")
 	}
 	p := &mathParser{s: s}
 	e, err := p.sum()

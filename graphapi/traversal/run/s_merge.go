@@ -384,21 +384,9 @@ func (m *mergeArgs) mergeV(x *exec, t *trav) (iter, error) {
 // findVertices looks up the vertices that the map describes: by id if it has one, otherwise by label and properties.
 func (x *exec) findVertices(d *draft, hasLabel bool) ([]any, error) {
 	var it iter
-	var err error
-	var pk value.Value
-	var preds []*access.Pred
-	for _, p := range d.props {
-		sv, e := toValue(p.val)
-		if e != nil {
-			return nil, e
-		}
-		if x.g.Mode == graph.KeyProperty && p.key == x.g.Key {
-			pk = sv
-			continue
-		}
-		args := []any{p.key, p.val}
-		a := compile.Fold([]gvalue.Instruction{{Op: "has", Args: args}}, (&compiler{x: x}).foldEnv(true))
-		preds = append(preds, a.Pred)
+	preds, pk, err := x.described(d, true)
+	if err != nil {
+		return nil, err
 	}
 	if hasLabel && d.label != graph.DefaultLabel {
 		preds = append(preds, graph.Labelled(d.label))
@@ -428,6 +416,24 @@ func (x *exec) findVertices(d *draft, hasLabel bool) ([]any, error) {
 			out = append(out, v)
 		}
 	}
+}
+
+// described returns the index conditions for the properties of a draft, and the partition that they name.
+func (x *exec) described(d *draft, vertices bool) (preds []*access.Pred, pk value.Value, err error) {
+	env := (&compiler{x: x}).foldEnv(vertices)
+	for _, p := range d.props {
+		sv, err := toValue(p.val)
+		if err != nil {
+			return nil, pk, err
+		}
+		if x.g.Mode == graph.KeyProperty && p.key == x.g.Key {
+			pk = sv
+			continue
+		}
+		has := gvalue.Instruction{Op: "has", Args: []any{p.key, p.val}}
+		preds = append(preds, compile.Fold([]gvalue.Instruction{has}, env).Pred)
+	}
+	return preds, pk, nil
 }
 
 // onMatch sets the properties of option(onMatch, ..) on all elements found.

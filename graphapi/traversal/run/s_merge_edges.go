@@ -113,17 +113,24 @@ func (m *mergeArgs) findEdges(x *exec, t *trav, what *gvalue.Map, d *draft, hasO
 	var it iter
 	switch {
 	case out != nil:
-		it, err = x.adjacent(out, gvalue.OUT, nil, compile.Partly, mk)
+		w := &walk{order: compile.Partly}
+		if in != nil {
+			w.far = []value.Value{in.StoredID}
+		}
+		it, err = x.adjacent(out, gvalue.OUT, w, mk)
 	case in != nil:
-		it, err = x.adjacent(in, gvalue.IN, nil, compile.Partly, mk)
+		it, err = x.adjacent(in, gvalue.IN, &walk{order: compile.Partly}, mk)
 	case d.hasID:
 		it, err = x.byID(false, d.id)
 	default:
-		pred := graph.EdgesOnly()
-		if d.label != "" {
-			pred = access.And(graph.Labelled(d.label), pred)
+		preds, pk, e := x.described(d, false)
+		if e != nil {
+			return nil, e
 		}
-		it, err = x.scan(&selection{pred: pred}, value.Value{})
+		if preds = append(preds, graph.EdgesOnly()); d.label != "" {
+			preds = append(preds, graph.Labelled(d.label))
+		}
+		it, err = x.scan(&selection{pred: access.And(preds...)}, pk)
 	}
 	if it == nil || err != nil {
 		return nil, err

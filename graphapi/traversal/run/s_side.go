@@ -5,7 +5,8 @@ import "github.com/orrerydb/orrery/graphapi/gvalue"
 // sideEffect is a named value, filled by aggregate(), store(), group('x') or withSideEffect().
 type sideEffect struct {
 	v     sideValue
-	plain any // the value of withSideEffect()
+	plain any  // the value of withSideEffect()
+	own   bool // plain is a list that grows in place: what was seen of it before doesn't change
 	op    gvalue.Operator
 	cur   *exec
 }
@@ -45,7 +46,26 @@ func (x *exec) declare(name string, mk func() sideValue) error {
 
 // bag is the side effect of aggregate() and store().
 type bag struct {
-	b gvalue.BulkSet
+	b  gvalue.BulkSet
+	at map[string]int // the places of the values by their keys: those of a partitioned graph have partitions, too
+}
+
+func (b *bag) add(x *exec, v any, bulk int64) error {
+	if err := notWithin(v, &b.b); err != nil {
+		return err
+	}
+	key := appendKey(nil, v)
+	if i, ok := b.at[string(key)]; ok {
+		sum, err := addCount(b.b.Items()[i].Bulk, bulk)
+		b.b.Items()[i].Bulk = sum
+		return err
+	}
+	if b.at == nil {
+		b.at = map[string]int{}
+	}
+	b.at[string(key)] = b.b.Len()
+	b.b.Append(v, bulk)
+	return x.mem.grow(1, sizeOf(v)+entrySize+int64(len(key)))
 }
 
 func (b *bag) value(*exec) (any, error) { return &b.b, nil }
@@ -74,11 +94,7 @@ func (c *compiler) withSideEffect(args []any) error {
 // put adds a value to a side effect of aggregate() or store().
 func (s *sideEffect) put(x *exec, v any, bulk int64) error {
 	if b, ok := s.v.(*bag); ok {
-		if err := x.hold(v); err != nil {
-			return err
-		}
-		b.b.Add(v, bulk)
-		return nil
+		return b.add(x, v, bulk)
 	}
 	if s.v != nil {
 		return errf(Runtime, "The side effect is of another kind")
@@ -99,10 +115,15 @@ func (s *sideEffect) put(x *exec, v any, bulk int64) error {
 				return err
 			}
 		}
+		if l, ok := s.plain.([]any); ok && op == gvalue.OpAddAll && s.own {
+			s.plain = append(l, listOf(v)...)
+			continue
+		}
 		n, err := operate(op, s.plain, v)
 		if err != nil {
 			return err
 		}
+		_, s.own = s.plain.([]any) // a list was copied
 		s.plain = n
 	}
 	return nil

@@ -138,7 +138,7 @@ func buildConvert(c *compiler, in *inst) (step, error) {
 			if v == nil {
 				return nil, errf(Runtime, "Can't parse null as String.")
 			}
-			return gvalue.Text(v), nil
+			return textOf(v)
 		}), nil
 	case "asBool":
 		return mapLocal(scope, asBool), nil
@@ -416,8 +416,11 @@ func buildFormat(c *compiler, in *inst) (step, error) {
 			if !ok || err != nil {
 				return nil, false, err
 			}
-			b.WriteString(gvalue.Text(v))
-			if b.Len() > maxText {
+			text, err := textOf(v)
+			if err != nil {
+				return nil, false, err
+			}
+			if b.WriteString(text); b.Len() > maxText {
 				return nil, false, errf(Memory, "The string is too long")
 			}
 		}
@@ -454,7 +457,11 @@ func buildConjoin(c *compiler, in *inst) (step, error) {
 		size := 0
 		for _, v := range listOf(t.v) {
 			if v != nil {
-				parts = append(parts, gvalue.Text(v))
+				text, err := textOf(v)
+				if err != nil {
+					return nil, false, err
+				}
+				parts = append(parts, text)
 				if size += len(parts[len(parts)-1]) + len(sep); size > maxText {
 					return nil, false, errf(Memory, "The string is too long")
 				}

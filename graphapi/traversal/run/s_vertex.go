@@ -1,6 +1,8 @@
 package run
 
 import (
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 	"github.com/orrerydb/orrery/graphapi/traversal/compile"
@@ -17,6 +19,21 @@ type walk struct {
 	dir    gvalue.Direction
 	labels []string // none: any
 	order  compile.Order
+	far    []value.Value // where the vertices at the other ends may be stored; nil: anywhere
+}
+
+// storedIDs returns the forms in which ids may be stored. The result isn't nil.
+func storedIDs(ids []any) []value.Value {
+	out := []value.Value{}
+	for _, id := range ids {
+		if el, ok := idOfElement(id); ok {
+			id = el
+		}
+		if s, ok := idText(id); ok {
+			out = append(out, core.IdentityFromText(s)...)
+		}
+	}
+	return out
 }
 
 // buildWalk makes out, in, both, outE, inE, bothE, and to(direction, ..), toE(direction, ..).
@@ -37,6 +54,9 @@ func buildWalk(c *compiler, in *inst) (step, error) {
 		return &filterStep{f: func(*exec, *trav) (bool, error) { return false, nil }}, nil
 	}
 	name, w := in.op, &walk{dir: dir, labels: labels, order: in.order}
+	if ids, ok := compile.FarIDs(in.op, in.rest); ok {
+		w.far = storedIDs(ids)
+	}
 	s := &walkStep{}
 	if w.order == compile.Ignored && !c.x.paths {
 		s.meet = &meeting{}

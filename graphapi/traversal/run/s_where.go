@@ -151,17 +151,17 @@ func buildWhere(c *compiler, in *inst) (step, error) {
 		if !ok || err != nil {
 			return false, err
 		}
-		r, err := p.testLabels(v, get)
+		r, err := p.testLabels(x, v, get)
 		return r == yes, err
 	}}, nil
 }
 
 // testLabels is test with the predicate's arguments as labels.
-func (p *predicate) testLabels(v any, get func(label string) (any, bool, error)) (tern, error) {
+func (p *predicate) testLabels(x *exec, v any, get func(label string) (any, bool, error)) (tern, error) {
 	if len(p.subs) > 0 {
 		r := unknown
 		for i, s := range p.subs {
-			t, err := s.testLabels(v, get)
+			t, err := s.testLabels(x, v, get)
 			if err != nil {
 				return no, err
 			}
@@ -180,6 +180,7 @@ func (p *predicate) testLabels(v any, get func(label string) (any, bool, error))
 		return r, nil
 	}
 	args := make([]any, 0, len(p.args))
+	found := false
 	for _, a := range p.args {
 		label, ok := a.(string)
 		if !ok {
@@ -197,12 +198,73 @@ func (p *predicate) testLabels(v any, get func(label string) (any, bool, error))
 			return no, nil
 		}
 		if (p.op == "within" || p.op == "without") && isCollection(w) {
-			args = append(args, listOf(w)...)
+			in, err := p.among.has(x, w, v)
+			if err != nil {
+				return no, err
+			}
+			found = found || in
 		} else {
 			args = append(args, w)
 		}
 	}
+	if found {
+		return ternOf(p.op == "within"), nil
+	}
 	q := *p
 	q.set = nil
 	return q.test(v, args), nil
+}
+
+// among finds values in a collection that many traversers look at. From the second time on it keeps the keys of a large
+// one.
+//
+// Example: in V().aggregate('x')...where(without('x')) each traverser would look through all vertices.
+type among struct {
+	id   any // the collection: its pointer, or that of its first element
+	n    int // how many of its values have keys
+	keys map[string]struct{}
+	held holder
+}
+
+// fewAmong is the size up to which a collection is looked through.
+const fewAmong = 8
+
+// has reports whether v is in the collection c.
+func (m *among) has(x *exec, c, v any) (bool, error) {
+	var at func(i int) any
+	id, n := c, 0
+	switch l := c.(type) {
+	case []any:
+		if len(l) > 0 {
+			id = &l[0]
+		}
+		n, at = len(l), func(i int) any { return l[i] }
+	case *gvalue.BulkSet:
+		n, at = l.Len(), func(i int) any { return l.Items()[i].Value }
+	case *gvalue.Set:
+		n, at = l.Len(), func(i int) any { return l.Items()[i] }
+	case *gvalue.Path:
+		n, at = len(l.Objects), func(i int) any { return l.Objects[i] }
+	}
+	if n <= fewAmong || m.id != id || m.n > n {
+		if n > fewAmong {
+			m.held.release()
+			m.id, m.n, m.keys = id, 0, map[string]struct{}{}
+		}
+		for i := range n {
+			if equal(v, at(i)) {
+				return true, nil
+			}
+		}
+		return false, nil
+	}
+	for ; m.n < n; m.n++ { // aggregate(local, ..) adds to it
+		key := appendKey(nil, at(m.n))
+		if err := m.held.hold(x, 0, int64(len(key))+entrySize); err != nil {
+			return false, err
+		}
+		m.keys[string(key)] = struct{}{}
+	}
+	_, ok := m.keys[string(appendKey(nil, v))]
+	return ok && !isNaN(v), nil
 }

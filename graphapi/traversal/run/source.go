@@ -12,7 +12,9 @@ import (
 func (c *compiler) source(tr *traversal, ins []gvalue.Instruction, first bool) (int, error) {
 	vertices := ins[0].Op == "V"
 	g := c.x.g
-	a := compile.Fold(ins[1:], c.foldEnv(vertices))
+	env := c.foldEnv(vertices)
+	env.Begins = first
+	a := compile.Fold(ins[1:], env)
 	ids, given, err := c.idArgs(ins[0])
 	if err != nil {
 		return 0, err
@@ -30,10 +32,13 @@ func (c *compiler) source(tr *traversal, ins []gvalue.Instruction, first bool) (
 		sel.pred = access.And(sel.pred, graph.EdgesOnly())
 	}
 	sel.limit = compile.Taken(ins[1+a.N:], c.atEnd())
-	if f, ok := compile.FirstBy(ins[1+a.N:], maxTop); ok && !a.Loose && !c.config.Productive(nil) &&
-		(f.Key == "" || !graph.IsReserved(graph.StoredKey(f.Key))) {
-		sel.limit = f.N
-		sel.first = &graph.First{Key: f.Key, Edges: !vertices, Desc: f.Desc, Values: compareStored}
+	f, ok := compile.FirstBy(ins[1+a.N:], maxTop)
+	if ok = ok && !c.config.Productive(nil); !ok {
+		f, ok = compile.EndOf(ins[1+a.N:])
+	}
+	if ok && !a.Loose && (f.Key == "" || !graph.IsReserved(graph.StoredKey(f.Key))) {
+		sel.first = &graph.First{Key: f.Key, Edges: !vertices, Desc: f.Desc, Values: compareStored, Outer: f.Outer}
+		sel.most = f.N
 	}
 	if !c.x.paths && c.probes == nil && len(a.Labels) == 0 {
 		sel.counted, sel.labels = compile.OnlyCounted(ins[1+a.N:]), compile.OnlyLabels(ins[1+a.N:])
@@ -199,6 +204,7 @@ type selection struct {
 	labels   bool         // only their labels are looked at
 	limit    int          // how many elements are needed; 0: all
 	first    *graph.First // the order in which they are the first ones; nil: any
+	most     int          // with first, how many are needed in that order
 }
 
 func (s *selection) holds(x *exec, v any) (bool, error) {
@@ -229,11 +235,21 @@ func (x *exec) scan(s *selection, pk value.Value) (iter, error) {
 	if s.labels {
 		return x.find(f, labelled(s.vertices))
 	}
-	it, err := x.findElements(f, s.vertices)
-	if it == nil || err != nil || s.first == nil {
-		return it, err
+	if s.first == nil {
+		return x.findElements(f, s.vertices)
 	}
-	return &firstIter{it: it, left: s.limit}, nil
+	f.Limit = s.most
+	it, err := x.elements(f, s.vertices)
+	if err != nil {
+		return nil, err
+	}
+	if s.first.Outer && !it.rows.Walked() {
+		it.by = nil // a profile shows the look-up that gives the elements
+		it.close()
+		f.First, f.Limit = nil, s.limit
+		return x.findElements(f, s.vertices)
+	}
+	return &firstIter{it: it, left: s.most}, nil
 }
 
 // firstIter returns the first elements of a look-up.

@@ -249,6 +249,8 @@ type exec struct {
 	tokens  bool // results have only id and label
 	ticks   uint32
 	mem     memory
+	weighed any // the last map or side effect that was weighed, and its size then
+	weight  int
 	files   files
 	writes  bool // a step writes to the graph
 	lazy    bool // a result may be a LazyMap

@@ -69,6 +69,9 @@ func (c *compiler) resolveArg(a any) (any, bool, error) {
 	case *gremlin.Arith:
 		val, err := c.arithmetic(v)
 		return val, true, err
+	case *gremlin.Expr:
+		val, err := c.expression(v)
+		return val, true, err
 	case *gvalue.Binding:
 		val, _, err := c.resolveArg(v.Value)
 		return val, true, err

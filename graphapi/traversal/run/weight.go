@@ -2,6 +2,7 @@ package run
 
 import (
 	"math"
+	"slices"
 
 	"github.com/orrerydb/orrery/graphapi/gvalue"
 )
@@ -23,6 +24,25 @@ func weigh(v any) error {
 		return errf(Memory, "A value of the traversal exceeds the memory that one request may use")
 	}
 	return nil
+}
+
+// weigh is the function weigh for what a step has returned: a side effect that many traversers select is weighed once.
+func (x *exec) weigh(v any) error {
+	n := 0
+	switch c := v.(type) {
+	case *gvalue.Map:
+		n = c.Len()
+	case *gvalue.BulkSet:
+		n = c.Len()
+	}
+	if n > 0 && x.weighed == v && x.weight == n {
+		return nil
+	}
+	err := weigh(v)
+	if err == nil && n > 0 {
+		x.weighed, x.weight = v, n
+	}
+	return err
 }
 
 func fits(v any, budget *int) bool {
@@ -58,6 +78,88 @@ func fits(v any, budget *int) bool {
 		*budget -= len(c) >> 8
 	}
 	return *budget >= 0
+}
+
+// notWithin returns an error if a value has a part that is being added to: a side effect that another step has
+// selected. A value that contained itself could be neither compared nor written.
+//
+// Example: aggregate('x').select('x').aggregate('x').
+func notWithin(v, part any) error {
+	budget := maxWeight
+	switch found := hasPart(v, part, &budget); {
+	case found:
+		return errf(Runtime, "A side effect can't contain itself")
+	case budget < 0:
+		return tooMuch()
+	}
+	return nil
+}
+
+func hasPart(v, part any, budget *int) bool {
+	if *budget--; *budget < 0 {
+		return false
+	}
+	switch c := v.(type) {
+	case []any:
+		return slices.ContainsFunc(c, func(e any) bool { return hasPart(e, part, budget) })
+	case *gvalue.Set:
+		return hasPart(c.Items(), part, budget)
+	case *gvalue.Path:
+		return hasPart(c.Objects, part, budget)
+	case *gvalue.Map:
+		return slices.ContainsFunc(c.Entries(), func(e gvalue.Entry) bool {
+			return hasPart(e.Key, part, budget) || hasPart(e.Value, part, budget)
+		})
+	case *mapEntry:
+		return hasPart(c.k, part, budget) || hasPart(c.v, part, budget)
+	case *gvalue.BulkSet:
+		return c == part || slices.ContainsFunc(c.Items(), func(i gvalue.BulkItem) bool {
+			return hasPart(i.Value, part, budget)
+		})
+	case *gvalue.Tree:
+		return c == part || slices.ContainsFunc(c.Entries, func(e gvalue.TreeEntry) bool {
+			return hasPart(e.Key, part, budget) || hasPart(e.Child, part, budget)
+		})
+	}
+	return false
+}
+
+// textOf returns the text of a value, which may have parts that occur often.
+func textOf(v any) (string, error) {
+	room := maxText
+	if textFits(v, &room); room < 0 {
+		return "", errf(Memory, "The string is too long")
+	}
+	return gvalue.Text(v), nil
+}
+
+// textFits subtracts about the length of a value's text from room, until that is used up.
+func textFits(v any, room *int) {
+	switch c := v.(type) {
+	case string:
+		*room -= len(c)
+	case []any:
+		for i := 0; i < len(c) && *room >= 0; i++ {
+			*room -= len(", ")
+			textFits(c[i], room)
+		}
+	case *gvalue.Set:
+		textFits(c.Items(), room)
+	case *gvalue.Path:
+		textFits(c.Objects, room)
+	case *gvalue.Map:
+		for i := 0; i < c.Len() && *room >= 0; i++ {
+			textFits(c.Entries()[i].Key, room)
+			textFits(c.Entries()[i].Value, room)
+		}
+	case *mapEntry:
+		textFits(c.k, room)
+		textFits(c.v, room)
+	case *gvalue.BulkSet:
+		for i := 0; i < len(c.Items()) && *room >= 0; i++ {
+			textFits(c.Items()[i].Value, room)
+		}
+	}
 }
 
 // addBulk adds counts. ok is false if the sum overflows a Long.
