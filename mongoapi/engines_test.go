@@ -12,8 +12,8 @@ type noPrograms struct{}
 
 func (noPrograms) Call(context.Context, string, []byte) ([]byte, error) { panic("a program runs") }
 
-// TestWhatTheServerHas: dbStats tells the disk's size, and buildInfo and features the engine of JavaScript, if the server
-// has one.
+// TestWhatTheServerHas: dbStats tells the disk's size, and buildInfo and features the engine of JavaScript, if the
+// server has one.
 func TestWhatTheServerHas(t *testing.T) {
 	for _, has := range []bool{false, true} {
 		var o Options

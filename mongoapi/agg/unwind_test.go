@@ -8,8 +8,8 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/internal/mtest"
 )
 
-// TestUnwindReads: the stages behind an $unwind give the same, whether it returns whole documents or only the fields that
-// they read. A $redact between them, which keeps all, reads whole documents.
+// TestUnwindReads: the stages behind an $unwind give the same, whether it returns whole documents or only the fields
+// that they read. A $redact between them, which keeps all, reads whole documents.
 func TestUnwindReads(t *testing.T) {
 	h := &memHost{colls: map[string][]value.Value{}}
 	for _, d := range []string{
