@@ -40,7 +40,9 @@ func requirements(t *testing.T, file string) map[string]string {
 	if err != nil {
 		t.Fatalf("go mod edit %s: %v", file, err)
 	}
-	var mod struct{ Require []struct{ Path, Version string } }
+	var mod struct {
+		Require []struct{ Path, Version string }
+	}
 	if err := json.Unmarshal(out, &mod); err != nil {
 		t.Fatal(err)
 	}
