@@ -2,6 +2,7 @@ package mongoapi
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -28,9 +29,9 @@ func TestExplainStages(t *testing.T) {
 			for _, l := range mtest.Lines(d.Input) {
 				must(t, c, command(l))
 			}
-			coll, err := s.eng.Container("db", "c")
-			if err == nil {
-				err = coll.WaitIndex(context.Background())
+			colls, err := s.eng.Containers("db")
+			for _, coll := range colls {
+				err = errors.Join(err, coll.WaitIndex(context.Background()))
 			}
 			if err != nil {
 				t.Fatal(err)
