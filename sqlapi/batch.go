@@ -174,7 +174,7 @@ func (o *batchOp) prepare(ctx context.Context, s *Server, ct *core.Container, pk
 			if err != nil {
 				return err
 			}
-			o.write = p.write(key, id, conditions(o.match, o.noneMatch))
+			o.write = p.write(ctx, key, id, conditions(o.match, o.noneMatch))
 			return nil
 		}
 		o.write = core.Write{Kind: core.Delete, PK: key, ID: id}

@@ -107,6 +107,14 @@ func TestMaxTime(t *testing.T) {
 		array, array, array)
 	began := time.Now()
 	a.do("POST", docs, text, "x-ms-documentdb-isquery: true", key("a")).is(408).has(`"code":"RequestTimeout"`)
+	const long = `REPLICATE(REPLICATE('a', 1000), 500)`
+	for _, match := range []string{
+		"REGEXMATCH(" + long + ", '(a?){1000}b')", "RegexExtractAll(" + long + ", 'a(.*b)?')"} {
+		a.do("POST", docs, `{"query":"SELECT VALUE `+match+` FROM c"}`, "x-ms-documentdb-isquery: true", key("a")).
+			is(408).has(`"code":"RequestTimeout"`)
+		a.do("PATCH", docs+"/1", `{"condition":"FROM c WHERE IS_ARRAY(`+match+`)",
+			"operations":[{"op":"add","path":"/x","value":1}]}`, key("a")).is(408).has(`"code":"RequestTimeout"`)
+	}
 	if took := time.Since(began); took > 2*time.Second {
 		t.Errorf("it took %s", took)
 	}

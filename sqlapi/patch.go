@@ -1,6 +1,7 @@
 package sqlapi
 
 import (
+	"context"
 	"math"
 	"net/http"
 	"strings"
@@ -375,8 +376,9 @@ func patchMove(d doc.Doc, o *patchOp) (doc.Doc, error) {
 	return doc.Insert(next, v, o.path...)
 }
 
-// write builds the write of a patch.
-func (p *patch) write(pk core.PartitionKey, id value.Value, check func(*core.Item) error) core.Write {
+// write builds the write of a patch, whose condition is computed until ctx ends.
+func (p *patch) write(ctx context.Context, pk core.PartitionKey, id value.Value,
+	check func(*core.Item) error) core.Write {
 	return core.Write{Kind: core.Update, PK: pk, ID: id, Update: func(old *core.Item) (core.Change, error) {
 		if old == nil {
 			return core.Change{}, errNotFound
@@ -387,7 +389,7 @@ func (p *patch) write(pk core.PartitionKey, id value.Value, check func(*core.Ite
 			}
 		}
 		if p.condition != nil {
-			ok, err := p.condition.Match(old)
+			ok, err := p.condition.Match(ctx, old)
 			if err != nil {
 				return core.Change{}, err
 			}
@@ -421,7 +423,8 @@ func patchItem(c *call) error {
 	if err != nil {
 		return err
 	}
-	res, err := ct.Write(c.Ctx(), p.write(pk, id, conditions(header(c.In, hIfMatch), header(c.In, hIfNoneMatch))))
+	check := conditions(header(c.In, hIfMatch), header(c.In, hIfNoneMatch))
+	res, err := ct.Write(c.Ctx(), p.write(c.Ctx(), pk, id, check))
 	if err != nil {
 		c.setSession(ct, pk)
 		return err

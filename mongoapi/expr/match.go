@@ -1,17 +1,6 @@
 package expr
 
-import (
-	"io"
-	"regexp"
-	"unicode/utf8"
-)
-
-// longText is the length in bytes from which a text is matched rune by rune. Such a match stops when the run has ended.
-// It takes about twice as long as a match of the whole text.
-const longText = 4 << 10
-
-// runesPerLook is the number of runes that are matched between two checks of the context.
-const runesPerLook = 64
+import "github.com/orrerydb/orrery/internal/regex"
 
 // Match reports whether re matches b. If the run ends during the match, the result is meaningless and Cut returns the
 // error.
@@ -20,10 +9,12 @@ func (r *Run) Match(p *Pattern, b []byte) bool {
 	if re == nil {
 		return r.matchBack(p, b)
 	}
-	if r == nil || len(b) < longText {
+	if r == nil {
 		return re.Match(b)
 	}
-	return re.MatchReader(&runeReader{run: r, b: b})
+	ok, err := regex.Match(re, b, r.ctx)
+	r.Fail(err)
+	return ok
 }
 
 // Fail makes Cut return err: for a function that can't return one itself. The first error stays.
@@ -47,83 +38,10 @@ func (r *Run) findAll(p *Pattern, b []byte, most int) ([][]int, error) {
 	if re == nil {
 		return r.findBack(p, b, most)
 	}
-	if r == nil || len(b) < longText {
+	if r == nil {
 		return re.FindAllSubmatchIndex(b, most), nil
 	}
-	return r.findEach(re, b, most)
-}
-
-// findEach finds the matches one at a time. A search that begins inside the text must also read the character before
-// its start, because ^ and word boundaries depend on it. So it searches for any character followed by the pattern.
-//
-// Example: \bb in "ab b". The first search, from the start, finds the b at index 3, because the b at index 1 follows a
-// letter. The next search begins at index 4 and reads from index 3.
-func (r *Run) findEach(re *regexp.Regexp, b []byte, most int) ([][]int, error) {
-	inner, err := regexp.Compile("(?s:.)(" + re.String() + ")")
-	if err != nil {
-		return nil, err
-	}
-	var out [][]int
-	last := -1 // end of the previous match
-	for pos := 0; pos <= len(b) && len(out) != most; {
-		m := r.findAt(re, inner, b, pos)
-		if r.cut != nil {
-			return nil, r.cut
-		}
-		if m == nil {
-			break
-		}
-		empty := m[1] == pos
-		if !empty || m[0] != last { // an empty match directly behind another match doesn't count
-			out = append(out, m)
-		}
-		if last = m[1]; !empty {
-			pos = m[1]
-			continue
-		}
-		_, width := utf8.DecodeRune(b[pos:])
-		pos += max(width, 1)
-	}
-	return out, nil
-}
-
-func (r *Run) findAt(re, inner *regexp.Regexp, b []byte, pos int) []int {
-	if pos == 0 {
-		return re.FindReaderSubmatchIndex(&runeReader{run: r, b: b})
-	}
-	_, width := utf8.DecodeLastRune(b[:pos])
-	from := pos - width
-	m := inner.FindReaderSubmatchIndex(&runeReader{run: r, b: b[from:]})
-	if m == nil {
-		return nil
-	}
-	m = m[2:]
-	for i := range m {
-		if m[i] >= 0 {
-			m[i] += from
-		}
-	}
-	return m
-}
-
-// runeReader reads a text. It reports the end of the text when the run has ended.
-type runeReader struct {
-	run *Run
-	b   []byte
-	n   int
-}
-
-// ReadRune implements io.RuneReader.
-func (s *runeReader) ReadRune() (rune, int, error) {
-	if s.n++; s.n%runesPerLook == 0 {
-		if err := s.run.ctx.Err(); err != nil {
-			s.run.cut = err
-		}
-	}
-	if len(s.b) == 0 || s.run.cut != nil {
-		return 0, 0, io.EOF
-	}
-	c, n := utf8.DecodeRune(s.b)
-	s.b = s.b[n:]
-	return c, n, nil
+	out, err := regex.FindAll(re, b, most, r.ctx)
+	r.Fail(err)
+	return out, err
 }

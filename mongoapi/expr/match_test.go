@@ -2,44 +2,12 @@ package expr
 
 import (
 	"context"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
-
-// TestFindEach: finding matches one by one gives the same ones as finding all at once.
-func TestFindEach(t *testing.T) {
-	texts := []string{
-		"",
-		"a",
-		"abab ab\nab",
-		"foo foobar\n\nbar",
-		"äöü ÄÖÜ a",
-		"x\xffy\xff",
-		"aaa",
-		"a\n\nb",
-		strings.Repeat("ab c", 5),
-	}
-	for _, p := range []string{"a", "", "a*", "^a", "(?m)^a|b$", `\bfoo\b`, `\B`, "(a)(b)?", "(?i)ä", ".", "(?s).+",
-		"$", "(?m)$", "a|ab", `\w+`, "[^a]", "(x*)(y*)", `\z`, "b*?"} {
-		re, _, err := Regexp(p, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range texts {
-			for _, most := range []int{-1, 1, 2} {
-				got, err := NewRun(context.Background(), nil).findEach(re.re, []byte(s), most)
-				if want := re.re.FindAllSubmatchIndex([]byte(s), most); err != nil ||
-					len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
-					t.Errorf("%q in %q, %d: %v, want %v (%v)", p, s, most, got, want, err)
-				}
-			}
-		}
-	}
-}
 
 // TestMatchEnds: a match on a long text, or one that reads to the end of the text each time, stops when the run has
 // ended.

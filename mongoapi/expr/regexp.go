@@ -5,6 +5,7 @@ import (
 	"regexp/syntax"
 	"strings"
 
+	"github.com/orrerydb/orrery/internal/regex"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -38,7 +39,7 @@ func Regexp(pattern, options string) (p *Pattern, prefix string, err error) {
 	if flags != "" {
 		text = "(?" + flags + ")" + pattern
 	}
-	if tooLarge(text) {
+	if regex.TooLarge(text) {
 		return nil, "", invalidPattern(patternTooLarge)
 	}
 	re, cerr := regexp.Compile(text)
@@ -53,23 +54,6 @@ func Regexp(pattern, options string) (p *Pattern, prefix string, err error) {
 		prefix = literalPrefix(pattern)
 	}
 	return &Pattern{re: re}, prefix, nil
-}
-
-// maxProgram is the largest compiled pattern in instructions. A match can try each instruction at each character.
-const maxProgram = 1 << 15
-
-// tooLarge reports whether the compiled pattern is too large. Only repetitions such as {1000} make it larger than the
-// pattern.
-func tooLarge(text string) bool {
-	if strings.IndexByte(text, '{') < 0 {
-		return false
-	}
-	p, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
-		return false // regexp.Compile returns a better error
-	}
-	prog, err := syntax.Compile(p.Simplify())
-	return err == nil && len(prog.Inst) > maxProgram
 }
 
 // literalPrefix returns the literal that follows a leading ^ or \A in every match.

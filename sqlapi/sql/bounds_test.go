@@ -31,6 +31,7 @@ func TestBoundsOfExpressions(t *testing.T) {
 		{`SELECT VALUE c.s LIKE "%aaa_a" AND NOT (c.s LIKE "%b%") AND NOT (c.s LIKE "%a%a%a%b")`, 0},
 		{`SELECT VALUE c.s LIKE ("%" || REPLICATE("a", 10000) || "b")`, status.Timeout},
 		{`SELECT VALUE ` + text + ` LIKE ("%" || REPLICATE("a,", 9000) || "b")`, status.Timeout},
+		{`SELECT VALUE REGEXMATCH(c.s, "^a+$") AND ARRAY_LENGTH(RegexExtractAll(c.s, "aaa")) = 10000`, 0},
 		{`SELECT VALUE ARRAY_LENGTH(StringSplit(` + text + `, ",")) = 900001`, 0},
 		{`SELECT VALUE ARRAY_LENGTH(ARRAY_CONCAT(x, x)) = 1800002 FROM (SELECT VALUE StringSplit(` + text +
 			`, ",")) AS x`, 0},

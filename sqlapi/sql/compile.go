@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -112,12 +113,18 @@ func fold(fn evalFn, parts ...cexpr) cexpr {
 		}
 	}
 	f := &frame{}
-	f.ctx.Fail = f.fail
+	f.ctx.Fail, f.ctx.End = f.fail, never{}
 	if v := fn(f); f.err == nil {
 		return konst(v)
 	}
 	return cexpr{fn: fn} // the error is reported when the query is executed
 }
+
+// never is the end of what has no time: it isn't computed at compile time.
+type never struct{}
+
+// Err implements regex.End.
+func (never) Err() error { return context.Canceled }
 
 // expr compiles one expression.
 func (c *compiler) expr(e syntax.Expr) cexpr {

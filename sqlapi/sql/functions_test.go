@@ -244,7 +244,7 @@ func TestFunctionsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pl.Match(&core.Item{}); err == nil {
+	if _, err := pl.Match(t.Context(), &core.Item{}); err == nil {
 		t.Error("the condition of a patch calls a function")
 	}
 }

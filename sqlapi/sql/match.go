@@ -1,6 +1,8 @@
 package sql
 
 import (
+	"context"
+
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/status"
@@ -10,7 +12,7 @@ import (
 
 // Match reports whether an item passes the query's WHERE. The condition of a patch is evaluated with it. The query must
 // read the item itself, without joins, grouping or sub-queries in FROM; others are refused.
-func (pl *Plan) Match(it *core.Item) (bool, error) {
+func (pl *Plan) Match(ctx context.Context, it *core.Item) (bool, error) {
 	top := pl.p.top
 	if !top.rootOnly || top.grouped {
 		return false, status.New(status.BadRequest, "A condition is of the form FROM c WHERE <filter>.")
@@ -28,7 +30,7 @@ func (pl *Plan) Match(it *core.Item) (bool, error) {
 	if clk == nil {
 		clk = wallClock
 	}
-	f.ctx.Now, f.ctx.Clock, f.ctx.Random = clk.Now(), clk.Now, clk.Float64
+	f.ctx.Now, f.ctx.Clock, f.ctx.Random, f.ctx.End = clk.Now(), clk.Now, clk.Float64, ctx
 	f.setRoot(it.Doc, it)
 	ok := funcs.IsTrue(top.where(f))
 	return ok, f.err

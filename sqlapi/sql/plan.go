@@ -159,7 +159,7 @@ func (pl *Plan) start(ctx context.Context, req Request, hash uint64, out *Page) 
 	if clk == nil {
 		clk = wallClock
 	}
-	f.ctx.Now, f.ctx.Clock, f.ctx.Random = clk.Now(), clk.Now, clk.Float64
+	f.ctx.Now, f.ctx.Clock, f.ctx.Random, f.ctx.End = clk.Now(), clk.Now, clk.Float64, ctx
 	f.ctx.DocID = func() value.Value {
 		if f.root.item == nil {
 			return value.Value{}

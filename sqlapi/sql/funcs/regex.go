@@ -9,32 +9,34 @@ import (
 
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/regex"
 )
 
 // Regular expressions have Perl's syntax, as in the service. Two engines run them. Nearly all patterns run on Go's
 // engine, whose time is linear in the length of the text. Patterns with features that it lacks (look-around,
-// back-references, possessive and atomic groups, the modifier x) run on a backtracking engine. That engine stops after
-// matchTime, or with matchStack alternatives left to try, and the query fails.
+// back-references, possessive and atomic groups, the modifier x), and very large ones, run on a backtracking engine. It
+// stops after matchTime, or with matchStack alternatives left to try, and the query fails. A match of a long text on
+// Go's engine ends with the request.
 //
 // Example: `^a+b$` runs on Go's engine; `(\w)\1` has a back-reference and runs on the backtracking engine.
 func init() {
 	for _, n := range []string{"REGEXMATCH", "_REGEX_MATCH"} {
-		register(regex(n, func(re matcher, s []byte) (value.Value, error) {
-			ok, err := re.match(s)
+		register(regexFunc(n, func(c *Context, re matcher, s []byte) (value.Value, error) {
+			ok, err := re.match(c, s)
 			return boolean(ok), err
 		}))
 	}
 	register(
-		regex("RegexExtract", func(re matcher, s []byte) (value.Value, error) {
-			all, err := re.find(s, 1)
+		regexFunc("RegexExtract", func(c *Context, re matcher, s []byte) (value.Value, error) {
+			all, err := re.find(c, s, 1)
 			if len(all) == 0 {
 				return value.Value{}, err
 			}
 			return value.StringOf(all[0]), err
 		}),
-		regex("RegexExtractAll", func(re matcher, s []byte) (value.Value, error) {
+		regexFunc("RegexExtractAll", func(c *Context, re matcher, s []byte) (value.Value, error) {
 			var b Builder
-			all, err := re.find(s, maxMatches)
+			all, err := re.find(c, s, maxMatches)
 			for _, m := range all {
 				b.Elem(value.StringOf(m))
 			}
@@ -51,26 +53,37 @@ const (
 
 // matcher is a compiled pattern. It is safe for concurrent use.
 type matcher interface {
-	match(s []byte) (bool, error)
-	find(s []byte, limit int) ([]string, error)
+	match(c *Context, s []byte) (bool, error)
+	find(c *Context, s []byte, limit int) ([]string, error)
 }
 
 type linear struct{ *regexp.Regexp }
 
-func (l linear) match(s []byte) (bool, error) { return l.Match(s), nil }
+func (l linear) match(c *Context, s []byte) (bool, error) {
+	return regex.Match(l.Regexp, s, c)
+}
 
-func (l linear) find(s []byte, limit int) (out []string, err error) {
-	for _, m := range l.FindAll(s, limit) {
-		out = append(out, string(m))
+func (l linear) find(c *Context, s []byte, limit int) (out []string, err error) {
+	found, err := regex.FindAll(l.Regexp, s, limit, c)
+	for _, m := range found {
+		out = append(out, string(s[m[0]:m[1]]))
 	}
-	return out, nil
+	return out, err
+}
+
+// Err implements regex.End: a match ends with the request.
+func (c *Context) Err() error {
+	if c.End == nil {
+		return nil
+	}
+	return c.End.Err()
 }
 
 type backtracking struct{ *regexp2.Regexp }
 
 var errSlowPattern = status.New(status.Timeout, "A regular expression of the query takes too long.")
 
-func (b backtracking) match(s []byte) (bool, error) {
+func (b backtracking) match(_ *Context, s []byte) (bool, error) {
 	ok, err := b.MatchString(string(s))
 	if err != nil {
 		err = errSlowPattern
@@ -78,7 +91,7 @@ func (b backtracking) match(s []byte) (bool, error) {
 	return ok, err
 }
 
-func (b backtracking) find(s []byte, limit int) (out []string, err error) {
+func (b backtracking) find(_ *Context, s []byte, limit int) (out []string, err error) {
 	m, err := b.FindStringMatch(string(s))
 	for ; err == nil && m != nil && len(out) < limit; m, err = b.FindNextMatch(m) {
 		out = append(out, m.String())
@@ -90,13 +103,13 @@ func (b backtracking) find(s []byte, limit int) (out []string, err error) {
 }
 
 //go:noinline // each caller would get its own copy of the closure
-func regex(name string, use func(re matcher, s []byte) (value.Value, error)) *Func {
+func regexFunc(name string, use func(c *Context, re matcher, s []byte) (value.Value, error)) *Func {
 	f := &Func{Name: name, Types: "ss?s"}
 	run := func(c *Context, re matcher, s []byte) value.Value {
 		if re == nil {
 			return value.Value{}
 		}
-		v, err := use(re, s)
+		v, err := use(c, re, s)
 		if err != nil {
 			if c.Fail != nil {
 				c.Fail(err)
@@ -136,7 +149,7 @@ func compilePattern(a []value.Value) matcher {
 		if flags != "" {
 			text = "(?" + flags + ")" + pattern
 		}
-		if re, err := regexp.Compile(text); err == nil {
+		if re, err := regexp.Compile(text); err == nil && !regex.TooLarge(text) {
 			return linear{re}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/text"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/regex"
 )
 
 // Context holds what a function can use besides its arguments. It belongs to one execution and is not safe for
@@ -19,6 +20,7 @@ type Context struct {
 	Clock  func() time.Time   // current time
 	Random func() float64     // [0, 1)
 	Fail   func(error)        // ends the execution with an error; nil while constants are folded
+	End    regex.End          // of the execution, when its request ends; nil: it has none
 	DocID  func() value.Value // document part of the current item's _rid, for DOCUMENTID
 
 	memos    map[*byte]*memo // by the place of an argument in the query
