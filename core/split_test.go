@@ -120,7 +120,7 @@ func TestSlotsAreSplitAndJoined(t *testing.T) {
 	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
 			eng := open(t)
-			o := core.Options{MinSlots: 1, ViewAge: time.Millisecond, Lease: 200 * time.Millisecond}
+			o := core.Options{MinSlots: 1, ViewAge: time.Millisecond, Lease: 500 * time.Millisecond}
 			e, err := core.Open(bg, notClosed{eng}, o)
 			if err != nil {
 				t.Fatal(err)

@@ -79,8 +79,10 @@ func outside(c *core.Container) func(core.PartitionKey, value.Value) (*core.Item
 	return func(pk core.PartitionKey, id value.Value) (*core.Item, error) { return inTurn(c).Read(bg, pk, id) }
 }
 
-// A transaction doesn't hold what it only reads, and is charged for it.
+// A transaction doesn't hold what it only reads, and is charged for it. The engine may take memory meanwhile, for example
+// for its next memtable, so there are three attempts.
 func TestTransactionHoldsNoReads(t *testing.T) {
+	race.Alone(t)
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		const n, size = 200, 100 << 10
 		c := newContainer(t, e, core.ContainerSpec{})
@@ -98,21 +100,30 @@ func TestTransactionHoldsNoReads(t *testing.T) {
 		for i := range n { // the engine's caches have them then
 			balance(t, outside(c), fmt.Sprint(i))
 		}
-		tx := begin(t, inTurn(c))
-		defer tx.Abort()
-		before, one := held(), 0.0
-		for i := range n {
-			name := fmt.Sprint(i)
-			it, err := tx.read(pk(name), value.StringOf("x"))
-			if err != nil {
-				t.Fatal(err)
+		one := 0.0
+		read := func() (tx inTx, more int64) {
+			tx = begin(t, inTurn(c))
+			before := held()
+			for i := range n {
+				name := fmt.Sprint(i)
+				it, err := tx.read(pk(name), value.StringOf("x"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				one = ru.Read(len(it.Doc))
+				if _, err := tx.read(pk(name), value.StringOf("none")); !status.Is(err, status.NotFound) {
+					t.Fatal(err)
+				}
 			}
-			one = ru.Read(len(it.Doc))
-			if _, err := tx.read(pk(name), value.StringOf("none")); !status.Is(err, status.NotFound) {
-				t.Fatal(err)
-			}
+			return tx, held() - before
 		}
-		if more := held() - before; more > n*size/4 {
+		tx, more := read()
+		for again := 2; again > 0 && more > n*size/4; again-- {
+			tx.Abort()
+			tx, more = read()
+		}
+		defer tx.Abort()
+		if more > n*size/4 {
 			t.Errorf("%d bytes are held after %d bytes were read", more, n*size)
 		}
 		if err := setIn(t, tx, core.Replace, purse("7", 2)); err != nil {
