@@ -1,8 +1,9 @@
 // Package regex matches Go's regular expressions so that a match can be ended.
 //
 // The time of a match is linear in the length of the text, and in the size of the compiled pattern. A repetition makes
-// a short pattern a large one, so a match of a long text can take minutes: (a?){1000}b tries up to 2,000 instructions at
-// each character.
+// a short pattern a large one, so a match of a long text can take minutes.
+//
+// Example: (a?){1000}b tries up to 2,000 instructions at each character.
 package regex
 
 import (
@@ -51,6 +52,14 @@ func Match(re *regexp.Regexp, b []byte, end End) (bool, error) {
 	r := reader{end: end}
 	ok := re.MatchReader(r.from(b))
 	return ok && r.err == nil, r.err
+}
+
+// MatchString is Match for a string.
+func MatchString(re *regexp.Regexp, s string, end End) (bool, error) {
+	if len(s) < longText {
+		return re.MatchString(s), nil
+	}
+	return Match(re, []byte(s), end)
 }
 
 // FindAll is re.FindAllSubmatchIndex(b, most). If end has an error meanwhile, that is the error.

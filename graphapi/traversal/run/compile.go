@@ -373,10 +373,10 @@ func turn(bs []*by, i int) *by {
 var identityBy = &by{order: gvalue.Asc}
 
 // predicateOf returns the predicate of an argument: a P, or equality with a value.
-func predicateOf(a any) (*predicate, error) {
+func (c *compiler) predicateOf(a any) (*predicate, error) {
 	switch p := a.(type) {
 	case *gvalue.P:
-		return compileP(p)
+		return c.compileP(p)
 	case *gvalue.Bytecode:
 		return nil, errf(Compile, "A predicate or a value is expected, not a traversal")
 	case *gvalue.Lambda:

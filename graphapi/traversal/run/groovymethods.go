@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/internal/regex"
 )
 
 // method is a method of a type: what it takes, and what it does.
@@ -136,14 +137,17 @@ var textMethods = map[string]method{
 		return string(r[bounded(a[0], len(r)):]), nil
 	}},
 	"replace": {"ss", func(_ *compiler, v any, a []any) (any, error) { return textFuncs["replace"](v.(string), a) }},
-	"replaceAll": {"ss", func(_ *compiler, v any, a []any) (any, error) {
-		return replaceAll(v.(string), a[0].(string), a[1].(string))
+	"replaceAll": {"ss", func(c *compiler, v any, a []any) (any, error) {
+		return c.replaceAll(v.(string), a[0].(string), a[1].(string))
 	}},
-	"matches": {"s", func(_ *compiler, v any, a []any) (any, error) {
+	"matches": {"s", func(c *compiler, v any, a []any) (any, error) {
 		re, err := pattern(`^(?:` + a[0].(string) + `)$`)
-		return err == nil && re.MatchString(v.(string)), err
+		if err != nil {
+			return false, err
+		}
+		return regex.MatchString(re, v.(string), c.x.ctx)
 	}},
-	"split": {"?s", func(_ *compiler, v any, a []any) (any, error) { return splitBy(v.(string), a) }},
+	"split": {"?s", func(c *compiler, v any, a []any) (any, error) { return c.splitBy(v.(string), a) }},
 	"tokenize": {"?s", func(_ *compiler, v any, a []any) (any, error) {
 		seps := " \t\n\r\f"
 		if len(a) > 0 {
@@ -221,12 +225,16 @@ func pattern(s string) (*regexp.Regexp, error) {
 // references are those to groups in the replacement of replaceAll(), and characters behind a backslash.
 var references = regexp.MustCompile(`\$(\d)|\\(.)`)
 
-func replaceAll(s, expr, with string) (any, error) {
+func (c *compiler) replaceAll(s, expr, with string) (any, error) {
 	re, err := pattern(expr)
 	if err != nil {
 		return nil, err
 	}
-	n := len(re.FindAllStringIndex(s, -1))
+	found, err := regex.FindAll(re, []byte(s), -1, c.x.ctx)
+	if err != nil {
+		return nil, err
+	}
+	n := len(found)
 	groups := strings.Count(with, "$")
 	if n*len(with) > maxText || groups > 0 && len(s)*(groups+1) > maxText {
 		return nil, errf(Memory, "The string is too long")
@@ -243,12 +251,15 @@ func replaceAll(s, expr, with string) (any, error) {
 }
 
 // splitBy splits a text where a regular expression matches, or at spaces. Empty texts at the end are left out.
-func splitBy(s string, a []any) (any, error) {
+func (c *compiler) splitBy(s string, a []any) (any, error) {
 	if len(a) == 0 {
 		return listOfTexts(strings.Fields(s)), nil
 	}
 	re, err := pattern(a[0].(string))
 	if err != nil {
+		return nil, err
+	}
+	if _, err := regex.FindAll(re, []byte(s), -1, c.x.ctx); err != nil { // so it can be ended
 		return nil, err
 	}
 	parts := re.Split(s, -1)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/orrerydb/orrery/graphapi/wire/message"
 )
@@ -80,6 +81,21 @@ func TestLongMath(t *testing.T) {
 		req := &message.Request{Script: "g.inject(1).math(e)", Bindings: binds}
 		if got := w.run(req, false); !strings.HasPrefix(got, want) {
 			t.Errorf("%d additions give %.100s", n, got)
+		}
+	}
+}
+
+// A match of a regular expression ends with its request.
+func TestLongMatchEnds(t *testing.T) {
+	w := &world{t: t}
+	w.load("modern")
+	text := strings.Repeat("a", 200_000)
+	for _, p := range []string{"TextP.regex", "TextP.notRegex"} {
+		began := time.Now()
+		got := w.run(&message.Request{Script: fmt.Sprintf(
+			"g.with('evaluationTimeout', 50).inject('%s').is(%s('(a?){1000}b'))", text, p)}, false)
+		if took := time.Since(began); took > 5*time.Second || !strings.Contains(got, "timeout error") {
+			t.Errorf("%s: %.200s after %s", p, got, took)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/graphapi/graph"
 	"github.com/orrerydb/orrery/graphapi/gvalue"
+	"github.com/orrerydb/orrery/internal/regex"
 )
 
 // tern is the result of a predicate. A comparison of values that aren't comparable is neither true nor false, also
@@ -39,6 +40,7 @@ type predicate struct {
 	subs []*predicate
 	set  map[string]struct{} // for within and without with many arguments
 	re   *regexp.Regexp
+	x    *exec // ends a match
 	// among finds values in the collections of labels.
 	among among
 }
@@ -51,8 +53,8 @@ var arities = map[string]int{
 }
 
 // compileP checks and prepares a P. Its arguments must be resolved.
-func compileP(p *gvalue.P) (*predicate, error) {
-	c := &predicate{op: p.Op, args: p.Args}
+func (c *compiler) compileP(p *gvalue.P) (*predicate, error) {
+	out := &predicate{op: p.Op, args: p.Args}
 	if n, fixed := arities[p.Op]; fixed && len(p.Args) != n {
 		return nil, errf(Compile, "The predicate %s takes %d argument(s), not %d", p.Op, n, len(p.Args))
 	}
@@ -60,9 +62,9 @@ func compileP(p *gvalue.P) (*predicate, error) {
 	case "eq", "neq", "lt", "lte", "gt", "gte", "inside", "outside", "between":
 	case "within", "without":
 		if len(p.Args) > 8 {
-			c.set = make(map[string]struct{}, len(p.Args))
+			out.set = make(map[string]struct{}, len(p.Args))
 			for _, a := range p.Args {
-				c.set[string(appendKey(nil, a))] = struct{}{}
+				out.set[string(appendKey(nil, a))] = struct{}{}
 			}
 		}
 	case "and", "or", "not":
@@ -71,11 +73,11 @@ func compileP(p *gvalue.P) (*predicate, error) {
 			if !ok {
 				return nil, errf(Compile, "The predicate %s takes predicates", p.Op)
 			}
-			sc, err := compileP(s)
+			sc, err := c.compileP(s)
 			if err != nil {
 				return nil, err
 			}
-			c.subs = append(c.subs, sc)
+			out.subs = append(out.subs, sc)
 		}
 	case "startingWith", "notStartingWith", "endingWith", "notEndingWith", "containing", "notContaining":
 		if _, ok := p.Args[0].(string); !ok {
@@ -90,7 +92,7 @@ func compileP(p *gvalue.P) (*predicate, error) {
 		if err != nil {
 			return nil, errf(Compile, "Invalid regular expression in %s: %s", p.Op, err.Error())
 		}
-		c.re = re
+		out.re, out.x = re, c.x
 	case "typeOf":
 		if name, ok := p.Args[0].(string); ok && typeNames[strings.ToLower(name)] == nil {
 			return nil, errf(Compile, "%.100s is not a registered type", name)
@@ -98,7 +100,7 @@ func compileP(p *gvalue.P) (*predicate, error) {
 	default:
 		return nil, errf(Unsupported, "The predicate %s is not supported", p.Op)
 	}
-	return c, nil
+	return out, nil
 }
 
 // eqPredicate is P.eq(v).
@@ -202,11 +204,21 @@ func (p *predicate) testText(v, arg any) tern {
 	case "notContaining":
 		return ternOf(!strings.Contains(s, a))
 	case "regex":
-		return ternOf(p.re.MatchString(s))
+		return p.matches(s)
 	case "notRegex":
-		return ternOf(!p.re.MatchString(s))
+		return -p.matches(s)
 	}
 	return unknown
+}
+
+// matches reports whether the regular expression matches. If the request ends meanwhile, so does the traversal.
+func (p *predicate) matches(s string) tern {
+	ok, err := regex.MatchString(p.re, s, p.x.ctx)
+	if err != nil {
+		p.x.cut = true
+		return unknown
+	}
+	return ternOf(ok)
 }
 
 func (p *predicate) member(v any, args []any) bool {

@@ -352,7 +352,7 @@ func (c *compiler) run(b *gvalue.Bytecode, want int, emit func(v any, bulk int64
 	c.config = &compile.Config{}
 	defer func() { c.config = outer }()
 	x := c.x
-	x.side, x.paths, x.whole = nil, false, false
+	x.side, x.paths, x.whole, x.cut = nil, false, false, false
 	ctx := x.ctx
 	defer func() { x.ctx = ctx }()
 	var cancel context.CancelFunc
@@ -392,6 +392,9 @@ func (c *compiler) run(b *gvalue.Bytecode, want int, emit func(v any, bulk int64
 	tr.head.add(start)
 	for {
 		t, err := tr.end.next(x)
+		if x.cut && err == nil {
+			err = x.timeout()
+		}
 		if t == nil || err != nil {
 			return err
 		}

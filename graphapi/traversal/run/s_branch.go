@@ -448,7 +448,7 @@ func (c *compiler) options(in *inst) (out []option, err error) {
 			case isTest:
 				o.test, err = c.traversal(b)
 			default:
-				o.pred, err = predicateOf(o.key)
+				o.pred, err = c.predicateOf(o.key)
 			}
 			if err != nil {
 				return nil, err
@@ -469,7 +469,7 @@ func (c *compiler) chooseIf(in *inst) (step, error) {
 	var test func(x *exec, t *trav) (bool, error)
 	switch a := in.args[0].(type) {
 	case *gvalue.P:
-		p, err := compileP(a)
+		p, err := c.compileP(a)
 		if err != nil {
 			return nil, err
 		}

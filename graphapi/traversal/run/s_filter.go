@@ -11,7 +11,7 @@ import (
 func (c *compiler) elementTest(in *inst) (func(x *exec, v any) (bool, error), error) {
 	switch in.op {
 	case "hasLabel":
-		p, err := anyOf(in.args)
+		p, err := c.anyOf(in.args)
 		if err != nil {
 			return nil, err
 		}
@@ -19,7 +19,7 @@ func (c *compiler) elementTest(in *inst) (func(x *exec, v any) (bool, error), er
 	case "hasId":
 		return c.idTest(in.args)
 	case "hasKey", "hasValue":
-		p, err := anyOf(in.args)
+		p, err := c.anyOf(in.args)
 		if err != nil {
 			return nil, err
 		}
@@ -48,14 +48,14 @@ func (c *compiler) elementTest(in *inst) (func(x *exec, v any) (bool, error), er
 }
 
 // anyOf makes the predicate of hasLabel('a', 'b', P..): a single predicate, or equality with one of the values.
-func anyOf(args []any) (*predicate, error) {
+func (c *compiler) anyOf(args []any) (*predicate, error) {
 	args = flatten(args)
 	if len(args) == 1 {
-		return predicateOf(args[0])
+		return c.predicateOf(args[0])
 	}
 	or := &predicate{op: "or"}
 	for _, a := range args {
-		p, err := predicateOf(a)
+		p, err := c.predicateOf(a)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +102,7 @@ func (c *compiler) idTest(args []any) (func(x *exec, v any) (bool, error), error
 	if len(args) == 0 {
 		texts = []any{&gvalue.P{Op: "within"}}
 	}
-	p, err := anyOf(texts)
+	p, err := c.anyOf(texts)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (c *compiler) hasTest(in *inst) (func(x *exec, v any) (bool, error), error)
 	args := in.args
 	var labels *predicate
 	if len(args) == 3 {
-		p, err := predicateOf(args[0])
+		p, err := c.predicateOf(args[0])
 		if err != nil {
 			return nil, err
 		}
@@ -182,7 +182,7 @@ func (c *compiler) keyTest(in *inst, key, val any) (func(x *exec, v any) (bool, 
 	if key == gvalue.TID {
 		return c.idTest([]any{val})
 	}
-	p, err := predicateOf(val)
+	p, err := c.predicateOf(val)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +287,7 @@ func buildHas(c *compiler, in *inst) (step, error) {
 }
 
 func buildIs(c *compiler, in *inst) (step, error) {
-	p, err := predicateOf(in.args[0])
+	p, err := c.predicateOf(in.args[0])
 	if err != nil {
 		return nil, err
 	}

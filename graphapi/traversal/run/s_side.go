@@ -274,7 +274,7 @@ func buildListTest(c *compiler, in *inst) (step, error) {
 	if !ok {
 		return nil, in.argErr("a predicate is expected")
 	}
-	p, err := compileP(pv)
+	p, err := c.compileP(pv)
 	if err != nil {
 		return nil, err
 	}

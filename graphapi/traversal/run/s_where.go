@@ -125,7 +125,7 @@ func buildWhere(c *compiler, in *inst) (step, error) {
 	if !ok {
 		return nil, in.argErr("a predicate or traversal is expected, not " + typeName(args[0]))
 	}
-	p, err := compileP(pv)
+	p, err := c.compileP(pv)
 	if err != nil {
 		return nil, err
 	}

@@ -248,6 +248,7 @@ type exec struct {
 	cosmos  bool
 	tokens  bool // results have only id and label
 	ticks   uint32
+	cut     bool // the request ended during a match
 	mem     memory
 	weighed any // the last map or side effect that was weighed, and its size then
 	weight  int
