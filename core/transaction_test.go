@@ -79,8 +79,8 @@ func outside(c *core.Container) func(core.PartitionKey, value.Value) (*core.Item
 	return func(pk core.PartitionKey, id value.Value) (*core.Item, error) { return inTurn(c).Read(bg, pk, id) }
 }
 
-// A transaction doesn't hold what it only reads, and is charged for it. The engine may take memory meanwhile, for example
-// for its next memtable, so there are three attempts.
+// A transaction doesn't hold what it only reads, and is charged for it. The engine may take memory meanwhile, as for
+// its next memtable, so there are three attempts.
 func TestTransactionHoldsNoReads(t *testing.T) {
 	race.Alone(t)
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
