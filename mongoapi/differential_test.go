@@ -187,8 +187,9 @@ func naiveExpr(d, x bson.D) bool {
 
 // operand returns the value of a path, or another value as it is.
 func operand(d bson.D, x any) any {
-	path, ok := x.(string)
-	if path, ok = strings.CutPrefix(path, "$"); !ok {
+	text, _ := x.(string)
+	path, ok := strings.CutPrefix(text, "$")
+	if !ok {
 		return x
 	}
 	var v any = d
