@@ -144,12 +144,12 @@ func compilePattern(a []value.Value) matcher {
 			}
 		}
 	}
-	if !strings.Contains(flags, "x") {
+	if !strings.Contains(flags, "x") && !regex.TooLarge(pattern) {
 		text := pattern
 		if flags != "" {
 			text = "(?" + flags + ")" + pattern
 		}
-		if re, err := regexp.Compile(text); err == nil && !regex.TooLarge(text) {
+		if re, err := regexp.Compile(text); err == nil {
 			return linear{re}
 		}
 	}
