@@ -16,11 +16,12 @@ import (
 )
 
 // busySlot returns the container of two processes over one store. Until the test calls quiet the second process writes
-// to its only slot all the time.
-func busySlot(t *testing.T) (of, other *core.Container, quiet func()) {
+// to its only slot all the time, and wrote counts its writes.
+func busySlot(t *testing.T) (of, other *core.Container, wrote *atomic.Int64, quiet func()) {
 	cs := startProcesses(t, 2, network).containers(core.ContainerSpec{})
 	put(t, cs[0], core.Create, `{"id":"x","pk":"a","n":0}`)
-	return cs[0], cs[1], busy(t, cs[1], new(atomic.Int64))
+	wrote = new(atomic.Int64)
+	return cs[0], cs[1], wrote, busy(t, cs[1], wrote)
 }
 
 // busy writes to a container all the time, until the test calls quiet, and counts its writes.
@@ -44,7 +45,7 @@ func busy(t *testing.T, c *core.Container, wrote *atomic.Int64) (quiet func()) {
 // A transaction that another process has overtaken holds the slot when it runs again. So it runs twice at most, however
 // often the other one writes.
 func TestHeldSlot(t *testing.T) {
-	c, _, quiet := busySlot(t)
+	c, _, _, quiet := busySlot(t)
 	defer quiet()
 	for range 5 {
 		runs := 0
@@ -109,7 +110,7 @@ func TestHeldSlotOfWrites(t *testing.T) {
 
 // A function that doesn't end holds nobody up for long, neither in its process nor in others. It is overtaken then.
 func TestHeldSlotIsFreed(t *testing.T) {
-	c, other, quiet := busySlot(t)
+	c, other, wrote, quiet := busySlot(t)
 	begun, late := make(chan bool, 10), make(chan bool)
 	var tx sync.WaitGroup
 	tx.Go(func() {
@@ -119,8 +120,12 @@ func TestHeldSlotIsFreed(t *testing.T) {
 			if _, err := tx.Read(value.StringOf("x")); err != nil {
 				return err
 			}
-			time.Sleep(10 * time.Millisecond)
-			if runs == 2 {
+			switch runs {
+			case 1: // nothing is held yet, so the other process overtakes this one
+				for seen := wrote.Load(); wrote.Load() < seen+2; {
+					time.Sleep(time.Millisecond)
+				}
+			case 2:
 				begun <- true
 				<-late
 			}
