@@ -111,7 +111,7 @@ run: build
 demo: build
 	./bin/orrery demo $(FLAGS)
 
-# The clients' tests wait for a third of their time, so three packages of them run at a time.
+# The clients' tests wait for a third of their time, so three packages of them run at a time, and the copies beside them.
 test: vet
 	@mkdir -p $(dir $(SUMS)) && rm -f $(SUMS)
 	@status=0; \
@@ -119,9 +119,10 @@ test: vet
 	$(MAKE) --no-print-directory race || status=1; \
 	if [ -f conformance/go.mod ]; then \
 		$(GO) vet -C conformance $(PLAIN) ./... || status=1; \
-		$(TALLY) -C conformance -label 'official Go clients' -- $(VETTED) -p 3 ./... || status=1; \
 		$(GO) vet -C cmd/orrery-copy $(PLAIN) ./... || status=1; \
-		$(TALLY) -C cmd/orrery-copy -label 'copies by the official clients' -- $(VETTED) ./... || status=1; \
+		$(TALLY) -C cmd/orrery-copy -label 'copies by the official clients' -- $(VETTED) ./... & copies=$$!; \
+		$(TALLY) -C conformance -label 'official Go clients' -- $(VETTED) -p 3 ./... || status=1; \
+		wait $$copies || status=1; \
 	fi; \
 	$(GO) run ./internal/tally -sums $(SUMS) -print || status=1; \
 	exit $$status

@@ -105,6 +105,7 @@ func TestReservationsAreAhead(t *testing.T) {
 // A failed reservation is tried again. Only a writer without a number gets the error, and the next writer gets a
 // number.
 func TestReservationFails(t *testing.T) {
+	race.Alone(t)
 	le := &lateCounters{Engine: kv.Checked(memkv.New())}
 	e, err := core.Open(bg, le, core.Options{MinSlots: 1})
 	if err != nil {

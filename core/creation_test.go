@@ -388,6 +388,7 @@ func TestContinuationsOfOtherOrders(t *testing.T) {
 // If the partition key is the id, items with one value come in creation order for any number of items, and the first of
 // them costs one entry of each slot.
 func TestCreationOrderOfOneValue(t *testing.T) {
+	race.Alone(t)
 	e, err := core.Open(bg, kv.Checked(memkv.New()), core.Options{MinSlots: 4})
 	if err != nil {
 		t.Fatal(err)

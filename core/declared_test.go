@@ -25,6 +25,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // declare replaces the declared indexes of container c.
@@ -525,6 +526,7 @@ func TestDeclaredTTL(t *testing.T) {
 // Entries of past dates whose items stay don't end the walk, though there are more than a step deletes. An item whose
 // date has no entry, because it has too many terms or isn't in the index, ends its life like any other.
 func TestDeclaredTTLBesideOthers(t *testing.T) {
+	race.Alone(t)
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	date := func(after time.Duration) value.Value { return value.DateOf(begin.Add(after).UnixMilli(), 0) }
 	list := func(of ...value.Value) value.Value { return value.MakeArray(of) }

@@ -14,6 +14,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/feed"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 func TestFeed(t *testing.T) {
@@ -120,6 +121,7 @@ func FuzzFeedPosition(f *testing.F) {
 
 // A page of large items has fewer items than requested: a client may request any number.
 func TestFeedOfLargeItems(t *testing.T) {
+	race.Alone(t)
 	e, _ := hooked(t, core.Options{})
 	c := newContainer(t, e, core.ContainerSpec{})
 	text := strings.Repeat("x", 1<<20)

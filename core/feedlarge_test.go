@@ -10,11 +10,13 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/feed"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // Large items are read together too, as many as fit into the memory of a chunk. Single gets would put them into the
 // cache of values, where they displace others.
 func TestFeedReadsLargeItemsTogether(t *testing.T) {
+	race.Alone(t)
 	e, h := hooked(t, core.Options{})
 	c := newContainer(t, e, core.ContainerSpec{IndexingPolicy: lean})
 	const items = 60

@@ -18,6 +18,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // formerRow is a row and its position: the token's bytes before and after the number, and the item's number.
@@ -105,6 +106,7 @@ func placed(t *testing.T, h *hooks) {
 // TestTokensOfWholeNumbers: a query continues from a token of the version that ordered rows by whole item numbers,
 // where the partition key is the id. Every row comes exactly once, for any page size.
 func TestTokensOfWholeNumbers(t *testing.T) {
+	race.Alone(t)
 	e, h := hooked(t, core.Options{MinSlots: 2})
 	c := newContainer(t, e, core.ContainerSpec{PartitionKey: keyIsID})
 	const items = 60
@@ -178,6 +180,7 @@ func TestTokensOfWholeNumbers(t *testing.T) {
 // TestTokensOfHashedObjects: a query continues from a token of the version that ordered objects and arrays by their
 // hashes. Every row comes exactly once.
 func TestTokensOfHashedObjects(t *testing.T) {
+	race.Alone(t)
 	for name, def := range map[string]core.PartitionKeyDef{"key is the id": keyIsID, "key is another": keyDefs["V2"]} {
 		t.Run(name, func(t *testing.T) {
 			e, _ := hooked(t, core.Options{MinSlots: 2})

@@ -11,11 +11,13 @@ import (
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // TestEqualitiesInsidePartition: of several equalities in one logical partition, the most selective one is used, or an
 // intersection. The entries are counted only in that partition. The rows are those of a plain loop, also in pages.
 func TestEqualitiesInsidePartition(t *testing.T) {
+	race.Alone(t)
 	e, _ := hooked(t, core.Options{MinSlots: 2})
 	c := newContainer(t, e, core.ContainerSpec{})
 	r := rand.New(rand.NewPCG(3, 3))

@@ -8,6 +8,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // A logical partition at its limit refuses only what would make it larger.
@@ -92,6 +93,7 @@ func TestItemLimits(t *testing.T) {
 
 // A document with more than 5,000 values is found once by each of its paths.
 func TestManyTerms(t *testing.T) {
+	race.Alone(t)
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
 		var b strings.Builder

@@ -13,6 +13,7 @@ import (
 	"github.com/orrerydb/orrery/core/plan/access"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/orrerydb/orrery/internal/race"
 )
 
 // A transaction over several containers shows one state of all of them, and is committed in all of them or in none.
@@ -165,6 +166,7 @@ func queried(t *testing.T, tx inTx, q *exec.Query) (out []string) {
 // Queries of a transaction give what a plain loop gives over its snapshot with its own writes, in any partition, while
 // others write.
 func TestTransactionQueries(t *testing.T) {
+	race.Alone(t)
 	policies := []string{"", `{"indexingMode":"none"}`,
 		`{"indexingMode":"consistent","includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`}
 	for i, policy := range policies {
