@@ -3,6 +3,7 @@
 # stores.
 #
 #   conformance/clients/run.sh [js|python|java|dotnet|console|gremlinserver|mongosh|page|programs|docs [FILE...]]     default: all; FILE: only these test files of js or python
+#   conformance/clients/run.sh install      only installs what they need
 #
 # Needs node and npm. Python, Java and the Gremlin Console (Java) are run where they are installed, and .NET's client
 # where Mono's compiler is. The clients come from the registries, in the versions of the lock files. ORRERY_BIN names
@@ -14,7 +15,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 bin=${ORRERY_BIN:-$root/bin/orrery}
-[[ -x $bin ]] || (cd "$root" && CGO_ENABLED=0 go build -o "$bin" ./cmd/orrery)
+[[ -x $bin || ${1:-} == install ]] || (cd "$root" && CGO_ENABLED=0 go build -o "$bin" ./cmd/orrery)
 
 work=$(mktemp -d)
 pids=()
@@ -59,6 +60,9 @@ export ORRERY_ACCOUNT_NAME=localhost
 export ORRERY_ACCOUNT_KEY=C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==
 
 export ORRERY_STRICT=nosql
+
+# Tests end before Java's second compiler has paid for itself: with it they take half as much CPU again.
+export JDK_JAVA_OPTIONS='-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'
 
 # server NAME starts the server of some languages, and writes where it is to $work/NAME.env.
 server() {
@@ -115,15 +119,22 @@ node_tests() {
   return "$code"
 }
 
-run_python() {
+has_python() { python3 -c 'import venv, ensurepip' 2>/dev/null; }
+
+# python_clients installs the clients of Python.
+python_clients() {
   cd "$here/python"
-  if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
-    echo "python: not run, there is no python3 with venv here"
-    return 0
-  fi
   if [[ ! -d .venv || requirements.txt -nt .venv ]]; then
     python3 -m venv .venv && .venv/bin/pip install -q --disable-pip-version-check -r requirements.txt && touch .venv
   fi
+}
+
+run_python() {
+  if ! has_python; then
+    echo "python: not run, there is no python3 with venv here"
+    return 0
+  fi
+  python_clients
   local files=("$@") code=0 sql=()
   [[ ${#files[@]} -gt 0 ]] || files=(test_*.py)
   for f in "${files[@]}"; do [[ $f != test_sql* ]] || sql+=("$f"); done
@@ -177,11 +188,16 @@ run_gremlinserver() {
   ORRERY_BIN=$bin ORRERY_COPY=$work/orrery-copy "$here/gremlinserver/run.sh"
 }
 
-run_mongosh() {
+# mongosh_client installs mongosh.
+mongosh_client() {
   cd "$here/mongosh"
   if [[ ! -d node_modules || package-lock.json -nt node_modules ]]; then
     npm ci --ignore-scripts --silent --no-progress && touch node_modules
   fi
+}
+
+run_mongosh() {
+  mongosh_client
   local password # in a connection string the key is percent-encoded
   password=$(node -p 'encodeURIComponent(process.env.ORRERY_ACCOUNT_KEY)')
   # An empty HOME: no settings and no history of the user.
@@ -248,6 +264,21 @@ run_docs() {
   ORRERY_BIN=$bin node_tests docs blocks.mjs
 }
 
+# install installs what all of them need, one after the other. What can't be is tried again, or left out, by its tests.
+install() {
+  local java
+  (js_clients) || true
+  (browser page) || true
+  (mongosh_client) || true
+  compiler
+  ! has_python || (python_clients) || true
+  "$here/dotnet/run.sh" install || true
+  command -v mvn >/dev/null && command -v java >/dev/null || return 0
+  for java in java java-mongo java-debezium java-sql console gremlinserver; do
+    "$here/$java/run.sh" install || true
+  done
+}
+
 # each SERVERS LANGUAGES [FILE...] runs languages one after the other.
 each() {
   local lang bad=0
@@ -260,6 +291,10 @@ each() {
 
 status=0
 case ${1:-} in
+install)
+  install
+  exit
+  ;;
 js | python | java | dotnet | console | gremlinserver | mongosh | page | programs | docs)
   server "$1"
   langs=$1

@@ -12,6 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 if [[ ! -d node_modules || package-lock.json -nt node_modules ]]; then
   npm ci --ignore-scripts --silent --no-progress && touch node_modules
 fi
+[[ ${1:-} != install ]] || exit 0
 sdk=node_modules/@azure/mcp-linux-x64/dist
 mono=/usr/lib/mono/4.8-api
 refs=()

@@ -6,4 +6,5 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 [[ -f target/.whole ]] ||
   { mvn -q -B dependency:copy-dependencies -DoutputDirectory=target/lib && touch target/.whole; }
+[[ ${1:-} != install ]] || exit 0
 exec node run.mjs

@@ -8,6 +8,7 @@ mkdir -p "$out"
 if [[ ! -d $out/lib || pom.xml -nt $out/lib ]]; then
   mvn -q -B dependency:copy-dependencies -DoutputDirectory="$out/lib" && touch "$out/lib"
 fi
+[[ ${1:-} != install ]] || exit 0
 javac -nowarn -d "$out" -cp "$out/lib/*" ./*.java
 # The client speaks HTTPS unless it is told that this server is one for development.
 java -DCOSMOS.HTTP_CONNECTION_WITHOUT_TLS_ALLOWED=true -DCOSMOS.EMULATOR_SERVER_CERTIFICATE_VALIDATION_DISABLED=true \

@@ -6,5 +6,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 out=${TMPDIR:-/tmp}/orrery-java
 mkdir -p "$out"
 [[ -d $out/lib ]] || mvn -q -B dependency:copy-dependencies -DoutputDirectory="$out/lib"
+[[ ${1:-} != install ]] || exit 0
 javac -nowarn -d "$out" -cp "$out/lib/*" GremlinRun.java
 java -cp "$out:$out/lib/*" GremlinRun
