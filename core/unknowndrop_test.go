@@ -41,8 +41,8 @@ func TestDropsOfUnknownOutcome(t *testing.T) {
 	}
 }
 
-// unknownDrop runs an operation whose waits for the disk fail so many times, from the n-th on. It returns false if there
-// were fewer.
+// unknownDrop runs an operation whose waits for the disk fail so many times, from the n-th on. It returns false if
+// there were fewer.
 func unknownDrop(t *testing.T, name string, do func(*core.Engine, *core.Container) error, n, times int) bool {
 	mem := kv.Checked(memkv.New())
 	h := &hooks{Engine: notClosed{mem}}
