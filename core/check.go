@@ -2,9 +2,13 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/orrerydb/orrery/core/jobs"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
 )
 
@@ -65,6 +69,17 @@ func (e *Engine) CheckWatched(ctx context.Context, w CheckWatch) error {
 			total += st.Items
 		}
 	}
+	gens, err := e.unnamed(ctx)
+	switch local := !e.kv.Remote() && ctx.Err() == nil && !errors.Is(err, kv.ErrClosed); {
+	case err == nil:
+	case status.Is(err, status.Corruption), local && status.Is(err, status.Unavailable):
+		problem("the data of containers can't be listed: %v", err)
+	default:
+		return err
+	}
+	for _, g := range gens {
+		problem("there is data of a container, generation %d, whose definition is missing", g)
+	}
 	for _, d := range e.cat.Databases() {
 		for def, err := range e.cat.Containers(d.ID, 0) {
 			if err != nil {
@@ -88,4 +103,23 @@ func (e *Engine) CheckWatched(ctx context.Context, w CheckWatch) error {
 		}
 	}
 	return nil
+}
+
+// unnamed returns the generations that have data, but neither a container nor a note that the data is to be removed.
+// Containers may be created and dropped meanwhile: first it looks at the containers, then at the notes, and then at the
+// data.
+func (e *Engine) unnamed(ctx context.Context) ([]uint32, error) {
+	if e.cat.Version() == 0 { // from before there were notes: the next start removes the data
+		return nil, nil
+	}
+	live, next := e.cat.Generations()
+	left, err := e.cat.Left(ctx)
+	if err != nil || len(left.Databases) > 0 { // whose containers have no notes yet
+		return nil, err
+	}
+	for _, g := range left.Generations {
+		live[g] = true
+	}
+	gens, err := e.store.Generations(ctx)
+	return slices.DeleteFunc(gens, func(g uint32) bool { return live[g] || g >= next }), err
 }

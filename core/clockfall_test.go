@@ -187,6 +187,39 @@ func TestClockFallsALittle(t *testing.T) {
 	}
 }
 
+// All items of a commit have one time, also if one of them replaces a version of the time before the clock was set
+// back: a reader from a time finds each of them.
+func TestCommitHasOneTime(t *testing.T) {
+	s := newFallStore(t, core.ContainerSpec{})
+	begin := s.clk.Now()
+	s.clk.Set(begin.Add(10 * time.Second))
+	s.put("a", 0)
+	s.clk.Set(begin.Add(3 * time.Second)) // an epoch begins
+	s.put("b", 0)
+	s.clk.Set(begin.Add(7 * time.Second))
+	_, err := s.c.WithTx(bg, pk("p"), func(tx *core.Tx) error {
+		for _, id := range []string{"c", "a"} {
+			w := core.Write{Kind: core.Upsert, Doc: mustDoc(t, fmt.Sprintf(`{"id":%q,"pk":"p"}`, id))}
+			if _, err := tx.Write(&w); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.c.Feed(bg, feed.Scope{}, feed.Start(), 10)
+	if err != nil || len(p.Items) != 3 || p.Items[1].TS() != p.Items[2].TS() {
+		t.Fatalf("the feed has %d items, %v", len(p.Items), err)
+	}
+	last := p.Items[2]
+	p, err = s.c.Feed(bg, feed.Scope{Since: last.TS()}, feed.Start(), 10)
+	if err != nil || len(p.Items) != 2 {
+		t.Errorf("since the time of the commit the feed has %d items, want 2, %v", len(p.Items), err)
+	}
+}
+
 // A clock is set back again and again: the head keeps a bounded number of epochs, and no change is missed.
 func TestClockFallsOften(t *testing.T) {
 	ttl := int32(1000)

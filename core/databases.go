@@ -169,7 +169,7 @@ func (e *Engine) RenameContainer(ctx context.Context, db, id, to string, replace
 	}
 	def, gone, err := e.cat.RenameContainer(ctx, db, id, to, replace)
 	if err != nil {
-		return nil, err
+		return nil, e.unsureDrop(err)
 	}
 	if gone != nil {
 		e.drop(gone.Gen)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/store"
 )
 
 // Dropped data can't be found after the commit of the drop. It is removed in the background, in pieces of bounded size.
@@ -16,6 +18,10 @@ type dropped struct {
 	database uint32      // whose entries are to be removed; 0 = none
 	gens     []uint32    // whose data is to be removed
 	slots    []keys.Slot // whose data is to be removed
+	// of is a container whose slot map isn't known: only those slots are removed that it doesn't have. May be nil.
+	of *store.Container
+	// search says that the outcome of a drop is unknown: everything that has a note is to be removed.
+	search bool
 }
 
 // dropAtOnce is the number of generations in one piece.
@@ -28,7 +34,7 @@ func (e *Engine) DropDatabase(ctx context.Context, id string) error {
 	}
 	num, err := e.cat.DropDatabase(ctx, id)
 	if err != nil {
-		return err
+		return e.unsureDrop(err)
 	}
 	e.store.ForgetDatabase(num)
 	e.dropLater(dropped{database: num})
@@ -42,7 +48,7 @@ func (e *Engine) DropContainer(ctx context.Context, db, id string) error {
 	}
 	def, err := e.cat.DropContainer(ctx, db, id)
 	if err != nil {
-		return err
+		return e.unsureDrop(err)
 	}
 	e.drop(def.Gen)
 	return nil
@@ -52,6 +58,14 @@ func (e *Engine) DropContainer(ctx context.Context, db, id string) error {
 func (e *Engine) drop(gen uint32) {
 	e.store.Forget(gen)
 	e.dropLater(dropped{gens: []uint32{gen}})
+}
+
+// unsureDrop has what a drop has left removed if its outcome is unknown: it may have been made. It returns err.
+func (e *Engine) unsureDrop(err error) error {
+	if status.Is(err, status.UnknownOutcome) {
+		e.dropLater(dropped{search: true})
+	}
+	return err
 }
 
 // dropLater removes a piece in the background. On a shared store the notes of the drop are the queue (turns.go).
@@ -64,6 +78,16 @@ func (e *Engine) dropLater(d dropped) {
 // remove removes one piece. It adds the pieces that result from it.
 func (e *Engine) remove(d dropped) error {
 	ctx := e.work.Context()
+	if d.search {
+		return e.search(ctx)
+	}
+	if d.of != nil {
+		rest, err := d.of.Without(ctx, d.slots)
+		if err != nil || len(rest) == 0 {
+			return err
+		}
+		d.slots = rest
+	}
 	if len(d.slots) > 0 {
 		if err := e.store.DropSlots(ctx, d.slots); err != nil {
 			return err
@@ -82,8 +106,32 @@ func (e *Engine) remove(d dropped) error {
 		return err
 	case len(gens) == 0:
 		e.store.Cleared(d.database)
+		return e.search(ctx) // a step of unknown outcome has named its generations to nobody
 	default:
 		e.drops.Add(dropped{gens: gens}, d)
+	}
+	return nil
+}
+
+// search has the data removed of all containers and databases that have a note. Some may be removed already, or wait
+// to be: to remove them twice does no harm. Slots may have notes because they are being made, and are left alone.
+func (e *Engine) search(ctx context.Context) error {
+	if _, err := e.cat.Refresh(ctx); err != nil { // the drop may not be visible in this process yet
+		return err
+	}
+	left, err := e.cat.Left(ctx)
+	if err != nil {
+		return err
+	}
+	for gens := range slices.Chunk(left.Generations, dropAtOnce) {
+		for _, gen := range gens {
+			e.store.Forget(gen)
+		}
+		e.drops.Add(dropped{gens: gens})
+	}
+	for _, num := range left.Databases {
+		e.store.ForgetDatabase(num)
+		e.drops.Add(dropped{database: num})
 	}
 	return nil
 }

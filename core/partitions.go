@@ -129,7 +129,7 @@ func (c *Container) splitAt(ctx context.Context, id int, at []byte) error {
 	if err := c.SplitSlot(ctx, at); err != nil {
 		return err
 	}
-	return c.rt.SplitPartition(ctx, id, at)
+	return c.moved(nil, c.rt.SplitPartition(ctx, id, at))
 }
 
 // MergePartitions replaces a physical partition, and the one whose hashes follow, by one with a new id. If that has
@@ -147,7 +147,7 @@ func (c *Container) MergePartitions(ctx context.Context, id string) error {
 			return status.New(status.BadRequest, "No physical partition follows %s. Name the one before it.", id)
 		}
 		min, _ = m.Bounds(m.Run(p))
-		return c.rt.MergePartitions(ctx, m.Partitions[p].ID)
+		return c.moved(nil, c.rt.MergePartitions(ctx, m.Partitions[p].ID))
 	})
 	if err != nil {
 		return err

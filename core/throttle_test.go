@@ -208,6 +208,17 @@ func TestThrottleDebt(t *testing.T) {
 	if _, err := c.Read(bg, pk("a"), value.StringOf("1")); err != nil {
 		t.Error(err)
 	}
+	exhaust(t, c, "a")
+	clk.Set(clk.Now().Add(-time.Hour)) // time passes as before
+	_, err = c.Read(bg, pk("a"), value.StringOf("1"))
+	wantCode(t, err, status.TooManyRequests, status.SubThrottled)
+	if wait := status.From(err).RetryAfter; wait > time.Second {
+		t.Errorf("retry after %v when the clock was set back", wait)
+	}
+	clk.Advance(time.Second)
+	if _, err := c.Read(bg, pk("a"), value.StringOf("1")); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestThrottleShared: containers without a throughput of their own share that of their database. A container with its

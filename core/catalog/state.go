@@ -150,7 +150,10 @@ func load(ctx context.Context, eng kv.Engine, old *state, readOnly bool) (*state
 	b, err := snap.Get(nil, keys.AppendMeta(nil, keys.MetaAccount, 0, ""))
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
-		return l.st, nil
+		// Without its counters a store with databases would give numbers a second time.
+		return l.st, each(snap, keys.MetaDatabase, func(key, _ []byte) error {
+			return status.New(status.Corruption, "database %q is there, and the account's counters are lost", key[6:])
+		})
 	case err != nil:
 		return nil, err
 	}

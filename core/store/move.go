@@ -226,11 +226,14 @@ func (c *Container) moveTo(l *lease.Lease, p *moveMap) (rest []keys.Slot, err er
 		return p.next(was, i, to)
 	})
 	switch {
-	case status.Is(err, status.UnknownOutcome) && !c.st.others: // the next start finds out which slots to remove
-		return nil, err
+	case status.Is(err, status.UnknownOutcome) && !c.st.others && m.again: // see Without
+		return append(slotKeys(m.sources), slotKeys(m.targets)...), err
 	case err != nil:
 		if m.abandon(); m.shown() { // its outcome was unknown
 			return slotKeys(m.sources), nil
+		}
+		if !c.st.others && status.Is(err, status.UnknownOutcome) { // of a commit of the copy, which is given up
+			err = status.Wrap(status.Unavailable, err, "The slots could not be copied.")
 		}
 		return slotKeys(m.targets), err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/lease"
+	"github.com/orrerydb/orrery/core/status"
 )
 
 // Bounds of one call of Reap.
@@ -209,6 +210,9 @@ func (c *Container) reapBatch(ctx context.Context, sl *Slot, suffixes [][]byte) 
 // identityOf splits a suffix (place, tuple, id) into its parts. The identity has no slot yet.
 func (c *Container) identityOf(suffix []byte) (identity, error) {
 	place := c.placeLen()
+	if len(suffix) < place { // of a damaged entry
+		return identity{}, status.New(status.Corruption, "malformed identity %x", suffix)
+	}
 	rest := suffix[place:]
 	for range c.keyPaths() {
 		var err error

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/keys"
@@ -29,7 +30,7 @@ func (c *Container) ChangeMap(ctx context.Context, f func(*catalog.SlotMap) (*ca
 // one doesn't have. f also returns what else the commit does, and its preconditions. The caller holds mapMu.
 //
 // After an error the map is still the current one. The exception is UnknownOutcome, after which the state isn't known:
-// the next commit into a slot that was replaced finds it out.
+// the next commit into a slot that was replaced finds it out, and Without does.
 func (c *Container) changeMap(ctx context.Context, others []*Slot,
 	f func(*catalog.SlotMap) (*catalog.SlotMap, *kv.Batch, []kv.Precondition, error)) error {
 	for range mapChanges {
@@ -91,6 +92,16 @@ func (c *Container) remap(ctx context.Context) (moved bool, err error) {
 	c.mapMu.Lock()
 	defer c.mapMu.Unlock()
 	return c.reread(ctx)
+}
+
+// Without finds out which version of the slot map is stored, makes it current, and returns those of the slots that it
+// doesn't have. They are slots of this container that a change of unknown outcome has replaced, or has made in vain.
+func (c *Container) Without(ctx context.Context, slots []keys.Slot) ([]keys.Slot, error) {
+	if _, err := c.remap(ctx); err != nil {
+		return nil, err
+	}
+	m := c.Slots().m
+	return slices.DeleteFunc(slices.Clone(slots), func(s keys.Slot) bool { return m.IndexOf(s.ID) >= 0 }), nil
 }
 
 // reread is remap for a caller that holds mapMu.

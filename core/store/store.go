@@ -78,9 +78,9 @@ type Store struct {
 
 	onOpen func(*Container) // see OnOpen; may be nil
 
-	began   time.Time    // by clk, when the store was opened
-	shared  sync.Map     // *ru.Bucket of databases whose containers share a throughput, by uint32 number
-	refused atomic.Int64 // requests without request units
+	began   time.Duration // clk.Elapsed when the store was opened
+	shared  sync.Map      // *ru.Bucket of databases whose containers share a throughput, by uint32 number
+	refused atomic.Int64  // requests without request units
 }
 
 // Open returns the store of an engine and its catalog. Its background work belongs to bg, which is closed before the
@@ -97,7 +97,7 @@ func Open(eng kv.Engine, cat *catalog.Catalog, clk *clock.Clock, lim Limits, bg 
 	}
 	s := &Store{eng: eng, cat: cat, jou: cat.Journal(), clk: clk, lim: lim, open: map[uint32]*held{},
 		gone: map[uint32]bool{}, work: bg,
-		leases: lease.New(eng, clk, bg, lim.Lease), began: clk.Now(), others: eng.Shared()}
+		leases: lease.New(eng, clk, bg, lim.Lease), began: clk.Elapsed(), others: eng.Shared()}
 	for s.others && s.writer == 0 {
 		s.writer = uint64(clk.Int63())
 	}

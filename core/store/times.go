@@ -1,7 +1,10 @@
 package store
 
-// retime moves items up to the time of their slot's last commit. If the clock was set back, the items get the clock's
-// time and an epoch begins. If the second of an item changes, its terms and the batch are made again.
+// retime gives the items of a commit the time of the latest one, or of their slot's last commit if that is later. If
+// the clock was set back, they get the clock's time and an epoch begins. If the second of an item changes, its terms
+// and the batch are made again.
+//
+// Items of one LSN must not have different times: a search by time looks at the first one (feed).
 func (d *draft) retime() error {
 	again := false
 	for i := range d.parts {
@@ -13,14 +16,16 @@ func (d *draft) retime() error {
 			}
 		}
 		for k := range p.chs {
+			if it := p.chs[k].item; it != nil && p.fell == 0 {
+				last = max(last, it.Ticks)
+			}
+		}
+		for k := range p.chs {
 			ch := &p.chs[k]
 			if ch.item == nil {
 				continue
 			}
 			before := ch.item.TS()
-			if p.fell == 0 {
-				last = max(last, ch.item.Ticks)
-			}
 			if ch.item.Ticks = last; ch.item.TS() != before {
 				ch.collect(p.sl.c.upkeepOf(p.sl))
 				again = true

@@ -171,8 +171,9 @@ func (c *Container) Share() float64 {
 // Refused returns how many requests were refused because request units were used up.
 func (s *Store) Refused() int64 { return s.refused.Load() }
 
-// Uptime returns the time of the store's clock since the store was opened, and a little more: it is never 0.
-func (s *Store) Uptime() time.Duration { return s.clk.Now().Sub(s.began) + time.Second }
+// Uptime returns the time that has passed by the store's clock since the store was opened, and a little more: it is
+// never 0, and doesn't fall when the clock is set back.
+func (s *Store) Uptime() time.Duration { return s.clk.Elapsed() - s.began + time.Second }
 
 // Sample computes the rates of all meters of containers in use. It must be called about once a second.
 func (s *Store) Sample() {
