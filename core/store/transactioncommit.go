@@ -172,6 +172,9 @@ func (t *Transaction) write(ctx context.Context, d *draft) (waits []pending, rac
 	d.base(t.snap)
 	if err := d.fill(ctx, false); err != nil {
 		d.free()
+		if err == errBehind {
+			return nil, true, nil
+		}
 		if h := heldBy(err); h != nil && !h.expired {
 			p, err := h.refusal()
 			return []pending{p}, false, err
