@@ -179,3 +179,82 @@ func TestHeadIsKnownBeforeItsDefinition(t *testing.T) {
 	_, _ = a.e.Close(), b.e.Close()
 	alone(t, mem, func(*core.Engine) {})
 }
+
+// A process is paused while it declares a unique index, for longer than its lease. Another process declares one
+// meanwhile, or is about to. What the paused one does then is refused, and takes nothing away from the other one.
+func TestPausedDeclaration(t *testing.T) {
+	add := func(p *peer, field string) error {
+		_, err := p.e.ChangeContainer(bg, "db", "c", func(s *core.ContainerSpec) error {
+			s.Declared = append(s.Declared, uniqueIn(field, field))
+			return nil
+		})
+		return err
+	}
+	for _, c := range []struct {
+		what, call, from string
+		n                int64
+		during           bool // b is paused in its own declaration, after its entries were made
+	}{
+		{"before the index is in the definition", "Write", "(*declaring).change", 1, false},
+		{"before the index is ready", "Write", "(*declaring).change", 2, false},
+		{"before its entries are made", "Write", "(*declaring).write", 1, false},
+		{"before the index is in the definition, beside another one", "Write", "(*declaring).change", 1, true},
+		{"before the index is ready, beside another one", "Write", "(*declaring).change", 2, true},
+		{"before its entries are made, beside another one", "Write", "(*declaring).write", 1, true},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			mem := kv.Checked(memkv.New())
+			a := join(t, mem)
+			k := newContainer(t, a.e, core.ContainerSpec{})
+			put(t, k, core.Create, `{"id":"1","pk":"1","u":"1","v":"1"}`)
+			put(t, k, core.Create, `{"id":"2","pk":"2","u":"2","v":"2"}`)
+			paused, resume := a.pauseAt(t, c.call, c.from, c.n)
+			failed := make(chan error, 1)
+			go func() { failed <- add(a, "v") }()
+			happens(t, "a is paused", paused)
+			b := join(t, mem)
+			b.of(t)
+			done := make(chan error, 1)
+			goOn := func() {}
+			if c.during {
+				var ready <-chan bool
+				// a's index that isn't ready is removed first, if the definition has it
+				n := int64(4)
+				if c.from == "(*declaring).change" && c.n == 1 {
+					n = 2
+				}
+				ready, goOn = b.pauseAt(t, "Write", "(*declaring).change", n)
+				go func() { done <- add(b, "u") }()
+				eventually(t, "b is paused", func() bool {
+					select {
+					case <-ready:
+						return true
+					default:
+						return false
+					}
+				}, b)
+			} else {
+				go func() { done <- add(b, "u") }()
+				if err := ended(t, "b declares its index", done, b); err != nil {
+					t.Fatal(err)
+				}
+				done <- nil
+			}
+			resume()
+			if err := ended(t, "a ends", failed, a); err == nil {
+				t.Error("a has no error")
+			}
+			goOn()
+			if err := ended(t, "b ends", done, b); err != nil {
+				t.Error(err)
+			}
+			_, err := b.of(t).Write(bg, core.Write{Kind: core.Create, Doc: mustDoc(t, `{"id":"3","pk":"3","u":"1"}`)})
+			if !status.Is(err, status.Conflict) {
+				t.Errorf("a second item with a unique value: %v", err)
+			}
+			_, _ = a.e.Close(), b.e.Close()
+			alone(t, mem, func(*core.Engine) {})
+		})
+	}
+}
