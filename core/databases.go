@@ -131,7 +131,7 @@ func (e *Engine) replace(ctx context.Context, old *catalog.Container, s Containe
 	if err != nil {
 		return nil, err
 	}
-	def, err := c.rt.Redefine(func(inUse []uint32) (*catalog.Container, error) {
+	def, err := c.rt.Redefine(ctx, func(inUse []uint32) (*catalog.Container, error) {
 		return e.cat.ReplaceContainer(ctx, old, s, inUse)
 	})
 	if err != nil {

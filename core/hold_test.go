@@ -21,19 +21,21 @@ func busySlot(t *testing.T) (of, other *core.Container, wrote *atomic.Int64, qui
 	cs := startProcesses(t, 2, network).containers(core.ContainerSpec{})
 	put(t, cs[0], core.Create, `{"id":"x","pk":"a","n":0}`)
 	wrote = new(atomic.Int64)
-	return cs[0], cs[1], wrote, busy(t, cs[1], wrote)
+	return cs[0], cs[1], wrote, busy(t, cs[1], wrote, "a")
 }
 
-// busy writes to a container all the time, until the test calls quiet, and counts its writes.
-func busy(t *testing.T, c *core.Container, wrote *atomic.Int64) (quiet func()) {
+// busy writes to logical partitions of a container all the time, until the test calls quiet, and counts its writes.
+func busy(t *testing.T, c *core.Container, wrote *atomic.Int64, pks ...string) (quiet func()) {
 	var stop atomic.Bool
 	var writes sync.WaitGroup
-	writes.Go(func() {
-		for !stop.Load() {
-			put(t, c, core.Upsert, `{"id":"x","pk":"a","n":0}`)
-			wrote.Add(1)
-		}
-	})
+	for _, pk := range pks {
+		writes.Go(func() {
+			for !stop.Load() {
+				put(t, c, core.Upsert, `{"id":"x","pk":"`+pk+`","n":0}`)
+				wrote.Add(1)
+			}
+		})
+	}
 	quiet = sync.OnceFunc(func() {
 		stop.Store(true)
 		writes.Wait()
@@ -92,7 +94,7 @@ func TestHeldSlotOfWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, c, core.Create, `{"id":"first","pk":"b"}`) // the process's own records have been written then
-	quiet := busy(t, other, &far.other)
+	quiet := busy(t, other, &far.other, "a")
 	defer quiet()
 	far.lost.Store(0)
 	total := int64(0)
@@ -105,6 +107,52 @@ func TestHeldSlotOfWrites(t *testing.T) {
 	}
 	if total == 0 {
 		t.Error("no write has lost a race")
+	}
+}
+
+// So does a transaction over several slots.
+func TestHeldSlotsOfTransactions(t *testing.T) {
+	ps := startProcesses(t, 1, network)
+	other := ps.containers(core.ContainerSpec{Throughput: core.Throughput{Manual: 30_000}})[0]
+	far := &overtaken{Process: ps.store.Engine()}
+	e := opened(t, far, ps.options(0))
+	c, err := e.Container("db", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pks := []string{"a", "b", "c", "d", "e", "f"}
+	slots := map[uint32]bool{}
+	for _, pk := range pks {
+		slots[put(t, c, core.Create, `{"id":"first","pk":"`+pk+`"}`).Slot.ID()] = true
+	}
+	if len(slots) != 3 {
+		t.Fatalf("%d slots", len(slots))
+	}
+	quiet := busy(t, other, &far.other, pks...)
+	defer quiet()
+	far.lost.Store(0)
+	total := int64(0)
+	for i := range 10 {
+		tx, err := e.Begin(bg, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pk := range pks {
+			w := core.Write{Kind: core.Upsert, Doc: mustDoc(t, fmt.Sprintf(`{"id":"own","pk":%q,"n":%d}`, pk, i))}
+			if _, err := tx.Write(bg, c, w); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := tx.Commit(bg); err != nil {
+			t.Fatal(err)
+		}
+		lost := far.lost.Swap(0)
+		if total += lost; lost > 1 {
+			t.Errorf("transaction %d has lost %d races", i, lost)
+		}
+	}
+	if total == 0 {
+		t.Error("no transaction has lost a race")
 	}
 }
 

@@ -31,6 +31,8 @@ const (
 	// EdgeRecord is an edge id that a request of the Gremlin API is giving to an edge. Its name is the container and
 	// the id's hash.
 	EdgeRecord byte = 3
+	// SnapshotRecord is a time that a process of the MongoDB API has given to a snapshot. Its name is the time.
+	SnapshotRecord byte = 4
 )
 
 // MarkName returns the name of the record of a mark.

@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"encoding/binary"
 	"slices"
 	"sync"
 	"time"
@@ -24,14 +25,13 @@ import (
 // aggregate with atClusterTime (100, 7) reads the same snapshot, without the insert. A find with atClusterTime (99, 1)
 // that nobody has read before is refused with SnapshotUnavailable.
 //
-// Another process over the same store may give the same time to another snapshot. So where there are several processes
-// a time can be read only by the session to which it was given, and at the process that gave it: elsewhere the present
-// one isn't known, and the read is refused.
+// Processes over one store have clocks of their own. So that no two of them give one time to two snapshots, the time of
+// a snapshot is claimed by a record in the store. It can be read at the process that gave it: elsewhere the present
+// time isn't known, and the read is refused.
 type keptSnapshot struct {
-	at      uint64
-	session string // the bytes of its id
-	since   time.Time
-	tx      *core.Transaction
+	at    uint64
+	since time.Time
+	tx    *core.Transaction
 }
 
 const (
@@ -49,17 +49,15 @@ type snapshots struct {
 	all    []*keptSnapshot
 }
 
-// find returns the snapshot of a time that a session may read; nil: there is none.
-func (ss *snapshots) find(at uint64, session string) *keptSnapshot {
+// find returns the snapshot of a time; nil: there is none.
+func (ss *snapshots) find(at uint64) *keptSnapshot {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	return ss.of(at, session)
+	return ss.of(at)
 }
 
-func (ss *snapshots) of(at uint64, session string) *keptSnapshot {
-	i := slices.IndexFunc(ss.all, func(k *keptSnapshot) bool {
-		return k.at == at && (!ss.shared || k.session == session)
-	})
+func (ss *snapshots) of(at uint64) *keptSnapshot {
+	i := slices.IndexFunc(ss.all, func(k *keptSnapshot) bool { return k.at == at })
 	if i < 0 {
 		return nil
 	}
@@ -69,7 +67,7 @@ func (ss *snapshots) of(at uint64, session string) *keptSnapshot {
 // add keeps a snapshot, unless there is one of its time already, which is returned.
 func (ss *snapshots) add(k *keptSnapshot) *keptSnapshot {
 	ss.mu.Lock()
-	was := ss.of(k.at, k.session)
+	was := ss.of(k.at)
 	if was == nil {
 		ss.all = append(ss.all, k)
 	}
@@ -132,7 +130,7 @@ func (r *request) atSnapshot(dst []byte, def command) ([]byte, error) {
 		return r.call(dst, def)
 	}
 	at := r.concern.At
-	if r.kept = r.s.snapshots.find(at, string(r.lsid.Bytes())); r.kept == nil {
+	if r.kept = r.s.snapshots.find(at); r.kept == nil {
 		k, err := r.snapshotOf(at)
 		if err != nil {
 			return dst, err
@@ -149,6 +147,15 @@ func (r *request) snapshotOf(at uint64) (*keptSnapshot, error) {
 	if at != 0 && (at != now || at <= r.s.times.told.Load() || r.s.snapshots.shared) {
 		return nil, errNoSnapshot(at)
 	}
+	for claimed := !r.s.snapshots.shared; !claimed; {
+		var err error
+		if claimed, err = r.claimTime(now); err != nil {
+			return nil, err
+		}
+		if !claimed {
+			now = r.s.times.tick(r.start, true)
+		}
+	}
 	if err := r.outlive(now); err != nil {
 		return nil, err
 	}
@@ -160,7 +167,15 @@ func (r *request) snapshotOf(at uint64) (*keptSnapshot, error) {
 		tx.Abort()
 		return nil, errNoSnapshot(at)
 	}
-	return &keptSnapshot{now, string(r.lsid.Bytes()), r.s.clk.Now(), tx}, nil
+	return &keptSnapshot{now, r.s.clk.Now(), tx}, nil
+}
+
+// claimTime claims a time for a snapshot of this process. It returns false if another process has claimed it. The
+// record stays for longer than the snapshot can be read.
+func (r *request) claimTime(at uint64) (bool, error) {
+	name := core.RecordName{Kind: core.SnapshotRecord, Name: string(binary.BigEndian.AppendUint64(nil, at))}
+	_, ok, err := r.s.eng.WriteRecord(r.ctx, name, core.Record{}, nil, 2*snapshotLife, nil)
+	return ok, err
 }
 
 // outlive waits until all changes up to a time are visible, as far as a change stream gives them times. It also makes

@@ -174,21 +174,17 @@ func (c *Catalog) At(ctx context.Context, rid [8]byte, gen uint32) (*Container, 
 	return nil, 0, status.New(status.Unavailable, "The catalog is changed too often by others.")
 }
 
-// ShownIn returns the version of the slot map and the generation that a snapshot shows for the name of a container; 0
-// for both when it shows no such container.
-func ShownIn(snap kv.Snapshot, k *Container) (mapVersion uint64, gen uint32, err error) {
+// ShownIn returns the definition that a snapshot shows for the name of a container; nil when it shows no such
+// container.
+func ShownIn(snap kv.Snapshot, k *Container) (*Container, error) {
 	b, err := snap.Get(nil, containerKey(k))
 	if errors.Is(err, kv.ErrNotFound) {
-		return 0, 0, nil
+		return nil, nil
 	}
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
-	was, err := decodeContainer(b, k.Database)
-	if err != nil {
-		return 0, 0, err
-	}
-	return was.MapVersion, was.Gen, nil
+	return decodeContainer(b, k.Database)
 }
 
 // VersionKey returns the key of the catalog's version. A snapshot in which StoredVersion of its value is v shows the

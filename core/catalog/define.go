@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
 )
 
@@ -163,7 +164,7 @@ var ErrRedefined = status.New(status.RetryWith, "The definition of the container
 // indexes don't change. inUse are the versions of the indexing policy that index entries follow now: those policies are
 // kept as Former.
 func (c *Catalog) ReplaceContainer(ctx context.Context, old *Container, spec Spec, inUse []uint32) (*Container, error) {
-	return c.changeSpec(ctx, old.Database, old.ID, old.Gen, inUse, func(now *Container, s *Spec) error {
+	return c.changeSpec(ctx, old.Database, old.ID, old.Gen, inUse, nil, func(now *Container, s *Spec) error {
 		if now.Version != old.Version {
 			return ErrRedefined
 		}
@@ -176,14 +177,15 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, old *Container, spec Spe
 }
 
 // ChangeSpec changes the spec of the container with a generation by a function, which gets the present one and may
-// change its declared indexes. f may be called more than once. inUse is as for ReplaceContainer.
-func (c *Catalog) ChangeSpec(ctx context.Context, db, id string, gen uint32, inUse []uint32, f func(*Spec) error) (
-	*Container, error) {
-	return c.changeSpec(ctx, db, id, gen, inUse, func(_ *Container, s *Spec) error { return f(s) })
+// change its declared indexes. f may be called more than once. inUse is as for ReplaceContainer. pre are further
+// preconditions of the commit.
+func (c *Catalog) ChangeSpec(ctx context.Context, db, id string, gen uint32, inUse []uint32, pre []kv.Precondition,
+	f func(*Spec) error) (*Container, error) {
+	return c.changeSpec(ctx, db, id, gen, inUse, pre, func(_ *Container, s *Spec) error { return f(s) })
 }
 
 // changeSpec is ChangeSpec with a function that also gets the present definition.
-func (c *Catalog) changeSpec(ctx context.Context, db, id string, gen uint32, inUse []uint32,
+func (c *Catalog) changeSpec(ctx context.Context, db, id string, gen uint32, inUse []uint32, pre []kv.Precondition,
 	f func(*Container, *Spec) error) (out *Container, err error) {
 	err = c.change(ctx, func(x *draft) error {
 		d, _, old, err := x.changing(c, db, id)
@@ -221,6 +223,7 @@ func (c *Catalog) changeSpec(ctx context.Context, db, id string, gen uint32, inU
 			x.record(&k, k.Event)
 			k.Event = nil
 		}
+		x.pre = pre
 		out = &k
 		return x.writeContainer(d, &k)
 	})

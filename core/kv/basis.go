@@ -46,19 +46,20 @@ type Follower interface {
 }
 
 // Holder is an Engine over a network with writers that may lose one race after the other, because another process is
-// always faster. Such a writer can hold a key.
+// always faster. Such a writer can hold keys.
 type Holder interface {
-	// Hold waits until nobody else writes key or holds it, and returns a snapshot, which is a Basis. Until a write is
-	// based on it or it is closed, others that write key wait. That ends after a second or so, because the process may
-	// have ended: the preconditions of a write decide in any case. Reads don't wait.
+	// Hold waits until nobody else writes keys or holds them, and returns a snapshot, which is a Basis. Until a write
+	// is based on it or it is closed, others that write one of keys wait. That ends after a second or so, because the
+	// process may have ended: the preconditions of a write decide in any case. Reads don't wait. Two that hold some of
+	// the same keys don't wait for each other for ever: all take keys in their order.
 	// What With makes of the snapshot is for reads only.
-	Hold(ctx context.Context, key []byte) (Snapshot, error)
+	Hold(ctx context.Context, keys ...[]byte) (Snapshot, error)
 }
 
-// Hold holds a key on any engine as Holder does. On an engine that isn't one it is Engine.Snapshot.
-func Hold(ctx context.Context, e Engine, key []byte) (Snapshot, error) {
+// Hold holds keys on any engine as Holder does. On an engine that isn't one it is Engine.Snapshot.
+func Hold(ctx context.Context, e Engine, keys ...[]byte) (Snapshot, error) {
 	if h, ok := e.(Holder); ok {
-		return h.Hold(ctx, key)
+		return h.Hold(ctx, keys...)
 	}
 	return e.Snapshot(ctx)
 }

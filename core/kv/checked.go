@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -50,11 +51,11 @@ func (c *checked) Snapshot(ctx context.Context) (Snapshot, error) {
 }
 
 // Hold implements Holder.
-func (c *checked) Hold(ctx context.Context, key []byte) (Snapshot, error) {
-	if len(key) == 0 {
+func (c *checked) Hold(ctx context.Context, keys ...[]byte) (Snapshot, error) {
+	if len(keys) == 0 || slices.ContainsFunc(keys, func(key []byte) bool { return len(key) == 0 }) {
 		broken("Hold of an empty key")
 	}
-	s, err := Hold(ctx, c.Engine, key)
+	s, err := Hold(ctx, c.Engine, keys...)
 	return c.checkSnapshot("Hold", s, err)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 
+	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/kv"
 )
 
@@ -19,7 +20,8 @@ import (
 type again struct {
 	snap  kv.Snapshot
 	basis []byte    // the slot's stored head in it
-	vals  kv.Values // the head, and the other keys behind it
+	later bool      // it shows a later catalog than the one that the container follows
+	vals  kv.Values // the version of the catalog, the head, and the other keys behind it
 }
 
 // lookAgain reads the head of a slot, and further keys, and takes the head over if it is newer. The caller holds the
@@ -30,8 +32,11 @@ func (c *Container) lookAgain(ctx context.Context, sl *Slot, names [][]byte) (*a
 		return nil, translate(err)
 	}
 	a := &again{snap: snap}
-	if err = snap.GetMany(&a.vals, append([][]byte{sl.headKey[:]}, names...)); err == nil {
-		a.basis = bytes.Clone(a.vals.At(0))
+	if err = snap.GetMany(&a.vals, append([][]byte{catalog.VersionKey(), sl.headKey[:]}, names...)); err == nil {
+		a.basis = bytes.Clone(a.vals.At(1))
+		a.later, err = c.later(a.vals.At(0))
+	}
+	if err == nil && !a.later {
 		err = c.adopt(ctx, sl, a.basis)
 	}
 	if err != nil {
@@ -42,11 +47,12 @@ func (c *Container) lookAgain(ctx context.Context, sl *Slot, names [][]byte) (*a
 }
 
 // at returns the value of the i-th further key; nil when it is absent.
-func (a *again) at(i int) []byte { return a.vals.At(1 + i) }
+func (a *again) at(i int) []byte { return a.vals.At(2 + i) }
 
-// newest reports whether the head of the look is the one of the slot. If it isn't, lookAgain has waited for the end of
-// a copy or of a part of a rebuild. The caller holds the latch.
-func (a *again) newest(sl *Slot) bool { return bytes.Equal(a.basis, sl.headBytes) }
+// newest reports whether the head of the look is the one of the slot, and its catalog the one that the container
+// follows. Otherwise the writer begins again. If the head is another one, lookAgain has waited for the end of a copy or
+// of a part of a rebuild. The caller holds the latch.
+func (a *again) newest(sl *Slot) bool { return !a.later && bytes.Equal(a.basis, sl.headBytes) }
 
 // unchanged reports whether an item is the one that was read before; nil = absent.
 func (a *again) unchanged(c *Container, id *identity, old *Item, i int) (bool, error) {

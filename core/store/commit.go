@@ -183,6 +183,9 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 			return translate(kv.ErrUnavailable)
 		}
 	}
+	if err := d.caughtUp(ctx); err != nil {
+		return err
+	}
 	if err := d.retime(); err != nil {
 		return err
 	}
@@ -351,6 +354,9 @@ func (d *draft) commit(ctx context.Context) (p pending, raced bool, err error) {
 	defer sl.taken()
 	if err := d.fill(ctx, false); err != nil {
 		d.free()
+		if err == errBehind {
+			return p, true, nil
+		}
 		if h := heldBy(err); h != nil && !h.expired {
 			p, err := h.refusal()
 			return p, false, err

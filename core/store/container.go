@@ -71,6 +71,7 @@ type Slot struct {
 	unread    []byte // the stored head that head replaces, renewed; nil = none
 	spare     []byte // memory for the next headBytes
 	unsure    int64  // the greatest LSN of a commit whose outcome was unknown: see findOut
+	behind    bool   // the container's definition may be older than the head: see caughtUp
 	trimAt    int64  // the log isn't trimmed before this time, in ticks; guarded by the latch
 	leastNew  uint64 // least counter of an item that was written since then
 

@@ -29,6 +29,9 @@ import (
 // A process that ends in between leaves an index that isn't ready. While it is being built it already refuses
 // duplicates. Nobody was told that it exists, so the next change, or the reaper, drops it.
 //
+// With a shared engine a process may be paused in between, and another one takes the lease, and removes the index. So
+// each change of the definition, and each commit of entries, has the lease as a precondition.
+//
 // Example: the items have the mails "a" and "b" when a unique index of mail is declared. The fence is passed, and a
 // writer creates an item with "c", with its entry. The build adds the entries of "a" and "b". The index is ready.
 type declaring struct {
@@ -152,9 +155,9 @@ func (g *declaring) change(f func(*catalog.Spec) error) error {
 	if err := g.ctx.Err(); err != nil {
 		return translate(err)
 	}
-	_, err := g.c.Redefine(func(inUse []uint32) (*catalog.Container, error) {
+	_, err := g.c.Redefine(g.ctx, func(inUse []uint32) (*catalog.Container, error) {
 		def := g.c.Def()
-		return g.c.st.cat.ChangeSpec(g.ctx, def.Database, def.ID, def.Gen, inUse, f)
+		return g.c.st.cat.ChangeSpec(g.ctx, def.Database, def.ID, def.Gen, inUse, g.lease.Fence(), f)
 	})
 	return err
 }

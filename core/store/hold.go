@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/kv"
 )
 
@@ -22,6 +23,9 @@ import (
 //
 // Example: transaction T has lost a race. It takes the latch, and asks for the lock. Writer W of this process waits for
 // the latch. A writer of another process meets the lock, and has lost a race. T reads, runs its function and commits.
+
+// A transaction over several slots holds all of them: it takes all latches, and then all locks, each in their order.
+// Only its commit follows, so it needs no other bound.
 
 const (
 	mostLost     = 1           // races that a writer loses before it holds its slot
@@ -103,6 +107,100 @@ func (h *hold) end() {
 	if h.snap != nil {
 		_ = h.snap.Close()
 	}
+}
+
+// holdOfAll is a snapshot that has the locks of several heads. nil is none.
+type holdOfAll struct {
+	snap kv.Snapshot
+	over context.CancelFunc // ends its ctx
+}
+
+func (h *holdOfAll) end() {
+	if h != nil {
+		_ = h.snap.Close()
+		h.over()
+	}
+}
+
+// has fails with ErrConflict if a record, which was read before, is another one in the snapshot. All other
+// preconditions of a commit are known from the snapshot, or from later.
+func (h *holdOfAll) has(ctx context.Context, with *attached) error {
+	if with == nil {
+		return nil
+	}
+	return kv.CheckIn(kv.With(ctx, h.snap), []kv.Precondition{with.was.was(with.Name.key(false))})
+}
+
+// holdAll holds the heads of all slots of a draft in the store, and takes them over. It returns nil if that takes
+// longer than holdMost: the commit goes on without. later says that a container follows an older catalog than there
+// is. The caller has the latches of the slots, and ends the result.
+func (d *draft) holdAll(ctx context.Context) (h *holdOfAll, later bool, err error) {
+	names := make([][]byte, len(d.parts), len(d.parts)+1)
+	for i := range d.parts {
+		names[i] = d.parts[i].sl.headKey[:]
+	}
+	within, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
+	var settled atomic.Bool // it is known whether that has taken too long
+	if !d.c.st.work.Go("the end of waiting for holds", func() {
+		t := time.NewTimer(holdMost)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			if !settled.Swap(true) {
+				cancel()
+			}
+		case <-over:
+		}
+	}) { // the store is being closed
+		cancel()
+	}
+	snap, err := kv.Hold(within, d.c.st.eng, names...)
+	late := settled.Swap(true)
+	close(over)
+	if err != nil {
+		cancel()
+		if late && ctx.Err() == nil {
+			err = nil
+		}
+		return nil, false, translate(err)
+	}
+	h = &holdOfAll{snap, cancel}
+	if !late {
+		later, err = d.adoptFrom(ctx, snap, append(names, catalog.VersionKey()))
+	}
+	if late || later || err != nil {
+		h.end()
+		h = nil
+	}
+	return h, later, translate(err)
+}
+
+// adoptFrom takes over the heads of a draft's slots as a snapshot has them. names are their keys, and that of the
+// catalog's version.
+func (d *draft) adoptFrom(ctx context.Context, snap kv.Snapshot, names [][]byte) (later bool, err error) {
+	var vals kv.Values
+	if err := kv.With(ctx, snap).GetMany(&vals, names); err != nil {
+		return false, err
+	}
+	for i := range d.parts {
+		sl := d.parts[i].sl
+		if later, err := sl.c.later(vals.At(len(d.parts))); later || err != nil {
+			return later, err
+		}
+		if err := sl.c.adopt(ctx, sl, vals.At(i)); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// contested reports whether the next attempt of a writer that has lost some races is to hold the slots of a draft.
+func (d *draft) contested(lost int) (any bool) {
+	for i := range d.parts {
+		any = d.parts[i].sl.contested(lost) || any
+	}
+	return any
 }
 
 // lockFor takes the latch for a writer that may have a hold.

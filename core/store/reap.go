@@ -200,6 +200,9 @@ func (c *Container) reapBatch(ctx context.Context, sl *Slot, suffixes [][]byte) 
 			}
 		}
 		p, n, raced, err := c.reapAttempt(ctx, sl, ids)
+		if raced && err == nil {
+			err = c.keepUpShared(ctx)
+		}
 		if !raced || err != nil {
 			return p, n, err
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"sync/atomic"
 
@@ -62,19 +63,43 @@ const (
 )
 
 // Redefine changes the container's definition with f. No rebuild begins or ends while f runs. f gets the versions of
-// the indexing policy that index entries follow. If f changes the policy, the index is rebuilt in the background.
-func (c *Container) Redefine(f func(inUse []uint32) (*catalog.Container, error)) (*catalog.Container, error) {
+// the indexing policy that index entries follow. If f changes the policy, the index is rebuilt in the background. If
+// the life of items changes, no process removes an item by an earlier definition when Redefine has returned, or writes
+// over it as an expired one.
+func (c *Container) Redefine(ctx context.Context, f func(inUse []uint32) (*catalog.Container, error)) (
+	*catalog.Container, error) {
+	was, def, err := c.redefine(f)
+	if err == nil && c.st.others && !sameLife(was, def) {
+		err = c.fence(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return def, nil
+}
+
+// sameLife reports whether two definitions end the life of items at the same time.
+func sameLife(a, b *catalog.Container) bool {
+	timed := func(k *catalog.Container) []catalog.Declared {
+		return slices.DeleteFunc(slices.Clone(k.Declared), func(d catalog.Declared) bool { return d.After == nil })
+	}
+	return reflect.DeepEqual(a.DefaultTTL, b.DefaultTTL) && reflect.DeepEqual(timed(a), timed(b))
+}
+
+// redefine is Redefine without the fence. It also returns the definition before, as this process knew it.
+func (c *Container) redefine(f func(inUse []uint32) (*catalog.Container, error)) (was, def *catalog.Container,
+	err error) {
 	c.defMu.Lock()
 	defer c.defMu.Unlock()
 	inUse := []uint32{c.rb.readable}
 	if c.rb.to != 0 {
 		inUse = append(inUse, c.rb.from, c.rb.to)
 	}
-	def, err := f(inUse)
-	if err != nil {
-		return nil, err
+	was = c.def.Load()
+	if def, err = f(inUse); err == nil {
+		err = c.follow(def)
 	}
-	return def, c.follow(def)
+	return was, def, err
 }
 
 // update installs a newer definition.

@@ -146,6 +146,7 @@ func (c *Container) loadNew(ctx context.Context, m *catalog.SlotMap) (others []*
 			c.logs.Store(true)
 		}
 		c.counter.gave(sl.head.LSN)
+		sl.behind = c.st.others
 		sl.publish()
 		others = append(others, sl)
 	}

@@ -194,11 +194,18 @@ func (c *Container) keepUp(ctx context.Context) error {
 	}
 }
 
-// adopt takes over a stored head that a writer has read, if it is newer than the slot's. nil is none. If a copy
-// or a rebuild of another process asks writers to wait, it waits. The caller holds the latch.
+// adopt takes over a stored head that a writer has read, if it is newer than the slot's. nil is none. The container's
+// definition is at least as new as that head. If a copy or a rebuild of another process asks writers to wait, it waits.
+// The caller holds the latch.
 func (c *Container) adopt(ctx context.Context, sl *Slot, b []byte) error {
-	if err := c.takeNewer(ctx, sl, b); err != nil || !sl.head.Held {
+	if err := c.takeNewer(ctx, sl, b); err != nil {
 		return err
+	}
+	if b != nil && bytes.Equal(b, sl.headBytes) {
+		sl.behind = false
+	}
+	if !sl.head.Held {
+		return nil
 	}
 	return c.heed(ctx, sl)
 }
@@ -269,7 +276,7 @@ func (c *Container) install(ctx context.Context, sl *Slot, b []byte) error {
 	if h.LSN != sl.head.LSN {
 		sl.overtaken()
 	}
-	sl.head, sl.headBytes, sl.spare = h, bytes.Clone(b), nil
+	sl.head, sl.headBytes, sl.spare, sl.behind = h, bytes.Clone(b), nil, true
 	sl.facts.Store(known)
 	if h.LogFloor != 0 {
 		c.logs.Store(true)
@@ -278,6 +285,46 @@ func (c *Container) install(ctx context.Context, sl *Slot, b []byte) error {
 	sl.publish()
 	sl.settled(h.LSN)
 	return nil
+}
+
+// A slot is behind when its head was read without the catalog. The head may be newer than the container's definition
+// then: a definition that writers must follow is stored first, and after that each head is replaced (fence). A commit
+// whose slot is behind reads the version of the catalog first.
+//
+// Example: a transaction has read the head with LSN 7. Another process declares a unique index, and replaces the head
+// by one with LSN 8. The commit fails, and the head with LSN 8 is read. A commit based on it needs the index's entry.
+
+// errBehind is the error of a commit whose container doesn't follow the newest catalog. The write begins again, with a
+// look.
+var errBehind = errors.New("the container follows an older catalog")
+
+// caughtUp makes sure that the definitions of a draft's containers are at least as new as the heads of its slots. The
+// caller holds the latches.
+func (d *draft) caughtUp(ctx context.Context) error {
+	for i := range d.parts {
+		sl := d.parts[i].sl
+		if !sl.behind {
+			continue
+		}
+		b, err := orNil(d.c.st.eng.Get(ctx, nil, catalog.VersionKey()))
+		if err != nil {
+			return translate(err)
+		}
+		switch later, err := sl.c.later(b); {
+		case err != nil:
+			return err
+		case later:
+			return errBehind
+		}
+		sl.behind = false
+	}
+	return nil
+}
+
+// later reports whether a stored version of the catalog is later than the one that the container follows.
+func (c *Container) later(stored []byte) (bool, error) {
+	v, err := catalog.StoredVersion(stored)
+	return v > c.follows.Load(), err
 }
 
 // maxAgain is how often Again calls its function.

@@ -138,21 +138,25 @@ func (in *Within) look(ctx context.Context) error {
 	return errManyChanges()
 }
 
-// compare reads the heads of the slots, and compares the container's entry in the snapshot with the slot map. older
-// says that this process doesn't know the map yet. If the snapshot shows an older map the transaction ends.
+// compare reads the heads of the slots, and compares the container's definition in the snapshot with the one in memory.
+// older says that this process doesn't know the definition or its slot map yet. If the snapshot shows an older map the
+// transaction ends.
 func (in *Within) compare(ctx context.Context) (older bool, err error) {
 	c := in.c
 	if err := in.readHeads(ctx); err != nil {
 		return false, err
 	}
-	version, gen, err := catalog.ShownIn(kv.With(ctx, in.t.snap), c.Def())
-	switch {
+	shown, err := catalog.ShownIn(kv.With(ctx, in.t.snap), c.Def())
+	switch was := in.of.m.MapVersion; {
 	case err != nil:
 		return false, in.t.readError(err)
-	case gen == c.gen && version == in.of.m.MapVersion, gen == 0 && in.heads[0] == nil: // or it was created since
+	case shown == nil && in.heads[0] == nil: // it was created since
 		return false, nil
-	case gen == c.gen && version > in.of.m.MapVersion && c.st.others:
+	case shown == nil || shown.Gen != c.gen:
+	case c.st.others && (shown.MapVersion > was || shown.Version > c.def.Load().Version):
 		return true, nil
+	case shown.MapVersion == was:
+		return false, nil
 	}
 	in.t.end(status.New(status.RetryWith, "The container was changed after the transaction began. Retry the whole "+
 		"transaction."))

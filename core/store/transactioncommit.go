@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"errors"
 
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
 )
@@ -19,11 +21,11 @@ func (t *Transaction) Commit(ctx context.Context, with *Attached, note []byte) (
 		return 0, err
 	}
 	defer t.end(errTxEnded())
-	for range maxRaces {
+	for lost := range maxRaces {
 		if err := ctx.Err(); err != nil {
 			return 0, translate(err)
 		}
-		raced, err := t.attempt(ctx, with, note)
+		raced, err := t.attempt(ctx, lost, with, note)
 		if err != nil {
 			return 0, err
 		}
@@ -87,9 +89,10 @@ func (t *Transaction) changes(ctx context.Context) (chs []change, from []txChang
 	return chs, from, err
 }
 
-// attempt makes one attempt to commit. raced says that nothing was written, and that another attempt may succeed:
-// others have written to the slots, but perhaps not to these items, or a slot was replaced.
-func (t *Transaction) attempt(ctx context.Context, with *Attached, note []byte) (raced bool, err error) {
+// attempt makes one attempt to commit. lost is how many have lost before. raced says that nothing was written, and
+// that another attempt may succeed: others have written to the slots, but perhaps not to these items, or a slot was
+// replaced.
+func (t *Transaction) attempt(ctx context.Context, lost int, with *Attached, note []byte) (raced bool, err error) {
 	chs, from, err := t.changes(ctx)
 	defer func() {
 		for i := range chs {
@@ -119,7 +122,7 @@ func (t *Transaction) attempt(ctx context.Context, with *Attached, note []byte) 
 		return false, err
 	}
 	d.together = true
-	waits, raced, err := t.write(ctx, d)
+	waits, raced, err := t.write(ctx, d, chs[0].with, lost)
 	if h := heldBy(err); h != nil && h.expired {
 		err = h.slot.c.removeExpired(ctx, h)
 		return err == nil, err
@@ -151,15 +154,24 @@ func (t *Transaction) attempt(ctx context.Context, with *Attached, note []byte) 
 }
 
 // write makes a draft visible, under the latches of its slots. It returns what must be durable before the outcome is
-// shown. The draft must not be used afterwards.
-func (t *Transaction) write(ctx context.Context, d *draft) (waits []pending, raced bool, err error) {
+// shown. with is the record of the commit; nil: none. The draft must not be used afterwards.
+func (t *Transaction) write(ctx context.Context, d *draft, with *attached, lost int) (waits []pending, raced bool,
+	err error) {
 	unlock, err := d.lock(ctx)
 	if err != nil {
 		d.free()
 		return nil, false, err
 	}
 	defer unlock()
-	if err = d.adopt(ctx); err == nil {
+	var on *holdOfAll
+	if t.st.others && d.contested(lost) {
+		on, raced, err = d.holdAll(ctx)
+		defer on.end()
+	}
+	if err == nil && !raced {
+		err = d.adopt(ctx)
+	}
+	if err == nil && !raced {
 		raced, err = t.compare(ctx, d)
 	}
 	if raced || err != nil {
@@ -169,9 +181,14 @@ func (t *Transaction) write(ctx context.Context, d *draft) (waits []pending, rac
 	for i := range d.parts {
 		waits = append(waits, pending{slot: d.parts[i].sl, lsn: d.parts[i].sl.head.LSN})
 	}
-	d.base(t.snap)
+	if on == nil {
+		d.base(t.snap)
+	}
 	if err := d.fill(ctx, false); err != nil {
 		d.free()
+		if err == errBehind {
+			return nil, true, nil
+		}
 		if h := heldBy(err); h != nil && !h.expired {
 			p, err := h.refusal()
 			return []pending{p}, false, err
@@ -181,19 +198,29 @@ func (t *Transaction) write(ctx context.Context, d *draft) (waits []pending, rac
 	for i := range d.parts {
 		waits[i].lsn = d.parts[i].h.LSN
 	}
+	if on != nil {
+		if err := on.has(ctx, with); err != nil {
+			d.free()
+			if errors.Is(err, kv.ErrConflict) {
+				return nil, true, nil
+			}
+			return nil, false, translate(err)
+		}
+		d.on = on.snap
+	}
 	p, err := d.write(ctx)
 	d.done()
 	if err == nil {
 		t.time = p.time
 		return append([]pending{p}, waits...), false, nil // the other waits find that the commit is durable
 	}
-	var lost error
+	var fatal error
 	for i := range waits {
 		if _, lerr := waits[i].slot.c.lost(waits[i].slot, err); lerr != nil {
-			lost = lerr
+			fatal = lerr
 		}
 	}
-	return nil, lost == nil, lost
+	return nil, fatal == nil, fatal
 }
 
 // compare looks whether the items of a draft are still the ones of the snapshot; if not, the error is that of a

@@ -3,6 +3,7 @@ package kvtest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -17,16 +18,20 @@ func testBasis(t *testing.T, e kv.Engine) {
 }
 
 // testHold is testBasis with snapshots that hold another key. A key can be held by one after the other, and is free
-// when its holder has written or ended.
+// when its holder has written or ended. Holders of two keys, whatever their order, go on too.
 func testHold(t *testing.T, e kv.Engine) {
 	testBasisOf(t, e, func() (kv.Snapshot, error) { return kv.Hold(ctx, e, b("held")) })
 	const holders, times = 4, 10
-	put(t, e, "held=0")
+	put(t, e, "held=0", "held2=0")
 	var all sync.WaitGroup
-	for range holders {
+	for i := range holders {
+		keys := [][]byte{b("held"), b("held2")}
+		if i%2 == 1 {
+			slices.Reverse(keys)
+		}
 		all.Go(func() {
 			for done := 0; done < times; {
-				err := raise(e, b("held"), done%3 == 0)
+				err := raise(e, done%3 == 0, keys[:1+done%2]...)
 				if err == nil {
 					done++
 				} else if !errors.Is(err, kv.ErrConflict) {
@@ -37,13 +42,14 @@ func testHold(t *testing.T, e kv.Engine) {
 		})
 	}
 	all.Wait()
-	wantScan(t, e, "held", "helf", fmt.Sprint("held=", holders*times))
+	wantScan(t, e, "held", "helf", fmt.Sprintf("held=%d held2=%[1]d", holders/2*times))
 }
 
-// raise adds one to a number in the snapshot of its holder. Before, it may hold it for nothing.
-func raise(e kv.Engine, key []byte, idle bool) error {
+// raise adds one to a number, the first of keys, in the snapshot of their holder. Before, it may hold them for nothing.
+func raise(e kv.Engine, idle bool, keys ...[]byte) error {
+	key := keys[0]
 	if idle {
-		s, err := kv.Hold(ctx, e, key)
+		s, err := kv.Hold(ctx, e, keys...)
 		if err != nil {
 			return err
 		}
@@ -51,7 +57,7 @@ func raise(e kv.Engine, key []byte, idle bool) error {
 			return err
 		}
 	}
-	s, err := kv.Hold(ctx, e, key)
+	s, err := kv.Hold(ctx, e, keys...)
 	if err != nil {
 		return err
 	}

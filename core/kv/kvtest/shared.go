@@ -334,7 +334,7 @@ type sharedSnapshot struct {
 	ctx   context.Context
 	aging *time.Timer  // nil: it stays readable
 	old   *atomic.Bool // it can't be read any more
-	hold  *sharedHold  // nil: it holds no key
+	holds []*sharedHold
 }
 
 // With implements kv.Lasting.
@@ -362,9 +362,7 @@ func (s *sharedSnapshot) Close() error {
 	if s.aging != nil {
 		s.aging.Stop()
 	}
-	if s.hold != nil {
-		s.p.s.free(s.hold)
-	}
+	s.p.s.free(s.holds)
 	return s.Snapshot.Close()
 }
 

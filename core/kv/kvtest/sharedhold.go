@@ -1,7 +1,9 @@
 package kvtest
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/orrerydb/orrery/core/clock"
@@ -20,24 +22,35 @@ type sharedHold struct {
 }
 
 // Hold implements kv.Holder.
-func (p *Process) Hold(ctx context.Context, key []byte) (kv.Snapshot, error) {
-	h := &sharedHold{key: string(key), by: p, over: make(chan struct{})}
-	for {
-		other := p.s.tryHold(h)
-		if other == nil {
-			break
-		}
-		if err := p.await(ctx, other); err != nil {
-			return nil, err
-		}
-	}
-	s, err := p.Snapshot(ctx)
+func (p *Process) Hold(ctx context.Context, keys ...[]byte) (kv.Snapshot, error) {
+	var has []*sharedHold
+	s, err := p.holdAll(ctx, &has, keys)
 	if err != nil {
-		p.s.free(h)
+		p.s.free(has)
 		return nil, err
 	}
-	s.(*sharedSnapshot).hold = h
+	s.(*sharedSnapshot).holds = has
 	return s, nil
+}
+
+// holdAll appends what it has taken to has, also when it fails.
+func (p *Process) holdAll(ctx context.Context, has *[]*sharedHold, keys [][]byte) (kv.Snapshot, error) {
+	keys = slices.Clone(keys)
+	slices.SortFunc(keys, bytes.Compare)
+	for _, key := range keys {
+		h := &sharedHold{key: string(key), by: p, over: make(chan struct{})}
+		for {
+			other := p.s.tryHold(h)
+			if other == nil {
+				break
+			}
+			if err := p.await(ctx, other); err != nil {
+				return nil, err
+			}
+		}
+		*has = append(*has, h)
+	}
+	return p.Snapshot(ctx)
 }
 
 // tryHold takes a key. It returns who has it, or nil when it was free.
@@ -56,13 +69,15 @@ func (s *Shared) tryHold(h *sharedHold) (other *sharedHold) {
 	return nil
 }
 
-func (s *Shared) free(h *sharedHold) {
+func (s *Shared) free(holds []*sharedHold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held[h.key] == h {
-		delete(s.held, h.key)
+	for _, h := range holds {
+		if s.held[h.key] == h {
+			delete(s.held, h.key)
+		}
+		close(h.over)
 	}
-	close(h.over)
 }
 
 // await waits for the end of a hold.

@@ -45,21 +45,26 @@ func (e *Engine) heldAt(err error, pre []kv.Precondition) int {
 	return slices.IndexFunc(pre, func(p kv.Precondition) bool { return bytes.Equal(e.data(p.Key), held.key) })
 }
 
-// held is a snapshot whose transaction has the lock of a key.
+// held is a snapshot whose transaction has the locks of keys.
 type held struct {
 	*snapshot
 	tx atomic.Pointer[tikv.KVTxn] // nil: a write has it, or it has ended
 }
 
 // Hold implements kv.Holder.
-func (e *Engine) Hold(ctx context.Context, key []byte) (kv.Snapshot, error) {
+func (e *Engine) Hold(ctx context.Context, keys ...[]byte) (kv.Snapshot, error) {
 	if err := e.open(ctx); err != nil {
 		return nil, err
 	}
 	within, cancel := e.bound(ctx)
 	defer cancel()
+	names := make([][]byte, len(keys))
+	for i, key := range keys {
+		names[i] = e.data(key)
+	}
+	slices.SortFunc(names, bytes.Compare)
 	for {
-		h, err := e.hold(within, e.data(key))
+		h, err := e.hold(within, names)
 		if err == nil {
 			h.ctx = ctx
 			return h, nil
@@ -71,7 +76,8 @@ func (e *Engine) Hold(ctx context.Context, key []byte) (kv.Snapshot, error) {
 	}
 }
 
-func (e *Engine) hold(ctx context.Context, name []byte) (*held, error) {
+// hold takes one lock after the other: if each writer takes them in this order, none waits for one that waits for it.
+func (e *Engine) hold(ctx context.Context, names [][]byte) (*held, error) {
 	s, err := e.now(ctx)
 	if err != nil {
 		return nil, err
@@ -82,9 +88,11 @@ func (e *Engine) hold(ctx context.Context, name []byte) (*held, error) {
 	}
 	tx.SetPessimistic(true)
 	tx.SetRPCInterceptor(lockTTL{s.taken, lockLife})
-	if err := tx.LockKeys(ctx, clientkv.NewLockCtx(s.ts, clientkv.LockAlwaysWait, time.Now()), name); err != nil {
-		_ = tx.Rollback()
-		return nil, err
+	for _, name := range names {
+		if err := tx.LockKeys(ctx, clientkv.NewLockCtx(s.ts, clientkv.LockAlwaysWait, time.Now()), name); err != nil {
+			_ = tx.Rollback()
+			return nil, err
+		}
 	}
 	h := &held{snapshot: s}
 	h.tx.Store(tx)
