@@ -35,6 +35,9 @@ func Repair(ctx context.Context, data, to string, progress func(done, total int6
 	if pebblekv.Within(data, to) {
 		return done, fmt.Errorf("%s is in %s, in which nothing is changed: give another --to", to, data)
 	}
+	if home := backupsOf(data); pebblekv.Within(home, to) {
+		return done, fmt.Errorf("%s is in %s, which is for backups alone: give another --to", to, home)
+	}
 	dir, err := storeIn(data)
 	if err != nil {
 		return done, err
