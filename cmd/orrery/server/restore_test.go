@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -158,12 +159,20 @@ func TestInterruptedRepair(t *testing.T) {
 	if err != nil || done.Items == 0 {
 		t.Fatalf("the second repair: %+v, %v", done, err)
 	}
-	if code, _, _, _, text := onDisk(t, to).ask(t, "GET", "dbs/d/colls/c/docs/one", "",
-		"x-ms-documentdb-partitionkey", `["a"]`); code != http.StatusOK {
+	s = onDisk(t, to)
+	if code, _, _, _, text := s.ask(t, "GET", "dbs/d/colls/c/docs/one", "", "x-ms-documentdb-partitionkey",
+		`["a"]`); code != http.StatusOK {
 		t.Errorf("the item: %d %s", code, text)
+	}
+	if err := s.Stop(context.Background()); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := Repair(context.Background(), data, to, func(_, _ int64) {}, nil); err == nil ||
 		!strings.Contains(err.Error(), "isn't empty") {
 		t.Errorf("a repair into a store: %v", err)
+	}
+	if m, err := Move(context.Background(), to, filepath.Join(t.TempDir(), "moved"), nil, slog.New(slog.DiscardHandler),
+		silent{}); err != nil || m.Items != done.Items {
+		t.Errorf("a move of the repaired store: %+v, %v", m, err)
 	}
 }
