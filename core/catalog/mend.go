@@ -45,6 +45,9 @@ func Mend(saved []Entry, b *kv.Batch, lost func(what string)) error {
 				"were seen")
 		}
 	}
+	if len(m.dbs) > 0 { // as of every catalog with databases
+		b.Put(versionKey(), encodeVersion(m.version+1))
+	}
 	a := m.account
 	a.Format = kv.Format // everything of a container is derived again from its items
 	a.NextDB = max(a.NextDB, m.least.NextDB, 0x10000001)
@@ -63,6 +66,7 @@ type mender struct {
 	colls          map[uint32]bool // numbers of containers
 	account, least account
 	hasAccount     bool
+	version        uint64 // of the saved catalog
 }
 
 func (m *mender) put(key []byte, v any) error {
@@ -81,6 +85,8 @@ func (m *mender) databases(e Entry, kind keys.MetaKind) error {
 		m.gone[num] = true
 	case keys.MetaAccount:
 		m.hasAccount = decode(e.Value, &m.account) == nil
+	case keys.MetaVersion:
+		m.version, _ = decodeVersion(e.Value) // a lost one counts as 0
 	case keys.MetaDatabase:
 		d := &Database{}
 		if err := decode(e.Value, d); err != nil || !bytes.Equal(databaseKey(d), e.Key) {

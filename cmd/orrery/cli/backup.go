@@ -32,7 +32,7 @@ func (c *backupCmd) command(s *streams) *cobra.Command {
 	f.StringVar(&c.To, "to", "", "`DIR` of backups, on the server's machine; made when absent. Each backup gets a "+
 		"directory of its own in it.")
 	f.StringVar(&c.Data, "data", "data", "Data `DIR` of the server, which says where it is and its key.")
-	f.StringVar(&c.Endpoint, "endpoint", "", "`URL` of the server's admin port, in place of --data; with --key or "+
+	urlVar(f, &c.Endpoint, "endpoint", "", "`URL` of the server's admin port, in place of --data; with --key or "+
 		"--key-file.")
 	c.keyFlags.flags(f)
 	f.BoolVar(&c.JSON, "json", false, "Print one JSON document instead of a line.")

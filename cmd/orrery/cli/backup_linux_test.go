@@ -115,9 +115,9 @@ func TestBackupAndRestore(t *testing.T) {
 	wantText(t, orrery(t, 1, "restore", "--from", b.Path, "--data", at), "the backup is damaged")
 	wantText(t, orrery(t, 1, "serve", "--data", at, "--admin-addr", "off", "--nosql-addr", "127.0.0.1:0",
 		"--mongo-addr", "off",
-		"--table-addr", "off", "--gremlin-addr", "off"), "run orrery restore again")
-	wantText(t, orrery(t, 1, "check", at), "run orrery restore again")
-	wantText(t, orrery(t, 1, "repair", at, "--to", at+"-repaired"), "run orrery restore again")
+		"--table-addr", "off", "--gremlin-addr", "off"), "run the same command again")
+	wantText(t, orrery(t, 1, "check", at), "run the same command again")
+	wantText(t, orrery(t, 1, "repair", at, "--to", at+"-repaired"), "run the same command again")
 	saved := filepath.Join(dir, "saved")
 	wantText(t, orrery(t, 0, "repair", b.Path, "--to", saved), "51 items")
 	p = launch(t, "serve", "--data", saved, "--auth=false")

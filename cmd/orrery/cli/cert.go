@@ -33,7 +33,7 @@ func (c *certCmd) command(s *streams) *cobra.Command {
 	cmd := &cobra.Command{Use: "cert", Short: "Show the certificate of a server, or have programs trust it."}
 	f := cmd.PersistentFlags()
 	f.StringVar(&c.Data, "data", "data", "Data `DIR` of the server.")
-	f.StringVar(&c.Endpoint, "endpoint", "", "`URL` of the server's NoSQL API, in place of --data.")
+	urlVar(f, &c.Endpoint, "endpoint", "", "`URL` of the server's NoSQL API, in place of --data.")
 	show := &cobra.Command{Use: "show", Short: "Show the certificate: its names, validity and fingerprint.",
 		Args: noArguments, RunE: runs(func() error { return c.show(s.out) })}
 	show.Flags().BoolVar(&c.PEM, "pem", false, "Print the certificate itself, in PEM.")

@@ -64,6 +64,9 @@ func (c *commands) root(s *streams) *cobra.Command {
 		if err == nil && key != nil {
 			err = resolveKey(key, onLine)
 		}
+		if err == nil {
+			err = notEmpty(cmd.Flags())
+		}
 		return err
 	}
 	show := root.Flags().Bool("version", false, "Print the version.")
@@ -145,6 +148,39 @@ func require(cmd *cobra.Command, flags ...string) *cobra.Command {
 		}
 	}
 	return cmd
+}
+
+// notEmpty returns an error if a flag that a command can't do without is empty, as of a variable that isn't set.
+func notEmpty(flags *pflag.FlagSet) (err error) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Annotations[cobra.BashCompOneRequiredFlag] != nil && f.Changed && f.Value.String() == "" && err == nil {
+			err = fmt.Errorf("--%s is empty", f.Name)
+		}
+	})
+	return err
+}
+
+// address is a flag with the URL of an API. A user who leaves out the scheme is told so before a request is made.
+type address struct{ url *string }
+
+func urlVar(f *pflag.FlagSet, p *string, name, is, usage string) {
+	*p = is
+	f.Var(address{p}, name, usage)
+}
+
+// String implements pflag.Value.
+func (a address) String() string { return *a.url }
+
+// Type implements pflag.Value.
+func (a address) Type() string { return "string" }
+
+// Set implements pflag.Value.
+func (a address) Set(text string) error {
+	if text != "" && !strings.Contains(text, "://") {
+		return errors.New("want a URL with its scheme, such as http://127.0.0.1:8081")
+	}
+	*a.url = text
+	return nil
 }
 
 // choice is a flag with a few possible values.

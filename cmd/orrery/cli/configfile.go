@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"gopkg.in/yaml.v3"
+
+	"github.com/orrerydb/orrery/cmd/orrery/transfer"
 )
 
 // setting is one entry of a file of settings: a flag, and its values. list says that they are a list, which may be
@@ -42,7 +45,7 @@ func fromFile(name string, cmd *cobra.Command) error {
 	if end := strings.ToLower(filepath.Ext(name)); end == ".yaml" || end == ".yml" {
 		read = readYAML
 	}
-	all, err := read(raw)
+	all, err := read(bytes.TrimPrefix(raw, transfer.BOM))
 	if err != nil {
 		return fmt.Errorf("--config %s%w", name, err)
 	}

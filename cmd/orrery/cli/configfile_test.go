@@ -111,6 +111,9 @@ func samples(t *testing.T, dir string, f *pflag.Flag) []string {
 			}
 		}
 	}
+	if _, ok := f.Value.(address); ok {
+		return []string{"http://a b: 'c' # \"d\" \\ 010"}
+	}
 	switch {
 	case f.Name == "key":
 		t.Setenv("ORRERY_TEST_KEY", canary)
@@ -178,6 +181,8 @@ func TestConfigOfLists(t *testing.T) {
 		{"f.toml", "format = \"csv\"\nmax-time = \"90s\"", "max-time", "1m30s"},
 		{"g.yaml", "min-free: 2GiB\npartition-gb: 0.5", "partition-gb", "0.5"},
 		{"h.toml", "'account' = 'shop'\n\"data\" = 'a'", "data", "a"},
+		{"i.toml", "\ufeffaccount = 'shop'\r\n", "account", "shop"},
+		{"i.yaml", "\ufeffaccount: shop\r\n", "account", "shop"},
 	} {
 		got, err := setBy([]string{"serve"}, c.flag, []string{"--config", write(t, dir, c.file, c.text)})
 		if got != c.want || err != nil {

@@ -19,7 +19,7 @@ type healthCmd struct{ Admin string }
 func (h *healthCmd) command(s *streams) *cobra.Command {
 	cmd := &cobra.Command{Use: "health", Short: "Ask a server whether it is ready; the exit code says so.",
 		Args: noArguments, RunE: runs(func() error { return h.run(s) })}
-	cmd.Flags().StringVar(&h.Admin, "admin", "http://127.0.0.1:8080", "Admin `URL` of the server.")
+	urlVar(cmd.Flags(), &h.Admin, "admin", "http://127.0.0.1:8080", "Admin `URL` of the server.")
 	return cmd
 }
 

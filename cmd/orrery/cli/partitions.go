@@ -36,7 +36,7 @@ func (c *partitionsCmd) command(s *streams) *cobra.Command {
 	f := cmd.PersistentFlags()
 	f.StringVar(&c.Data, "data", "", "Data `DIR` of the server, which says where it is and its key; without it and "+
 		"--endpoint ./data is looked at, and then the default address.")
-	f.StringVar(&c.Endpoint, "endpoint", "", "`URL` of the server's admin port, in place of --data; with --key or "+
+	urlVar(f, &c.Endpoint, "endpoint", "", "`URL` of the server's admin port, in place of --data; with --key or "+
 		"--key-file.")
 	c.keyFlags.flags(f)
 	f.BoolVar(&c.JSON, "json", false, "Print JSON, as /orrery/partitions of the admin port.")

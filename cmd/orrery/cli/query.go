@@ -49,7 +49,7 @@ func (q *queryCmd) command(s *streams, engines []server.EngineKind) *cobra.Comma
 		Args: only(func(text string) error { q.Text = text; return nil }),
 		RunE: runs(func() error { return q.run(s, engines) })}
 	f := cmd.Flags()
-	f.StringVar(&q.Endpoint, "endpoint", "", "`URL` of a server's NoSQL API; without it, --data and --engine the "+
+	urlVar(f, &q.Endpoint, "endpoint", "", "`URL` of a server's NoSQL API; without it, --data and --engine the "+
 		"server of ./data is asked, or the one at the default address.")
 	q.keyFlags.flags(f)
 	f.Var(&q.Data, "data", "Read the store in this data `DIR` instead; no server may have it open.")
@@ -270,6 +270,9 @@ func unreached(endpoint string, err error) error {
 	var n *net.OpError
 	if errors.As(err, &n) && n.Op == "dial" {
 		return fmt.Errorf("no server answers at %s: %w", endpoint, n.Err)
+	}
+	if err := door.Untrusted(endpoint, err); err != nil {
+		return err
 	}
 	return fmt.Errorf("the answer of %s is incomplete: %w", endpoint, err)
 }

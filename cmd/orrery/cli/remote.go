@@ -24,10 +24,10 @@ func (r *remote) flags(f *pflag.FlagSet) {
 	f.StringVar(&r.Data, "data", "", "Data `DIR` of the server, which says where it is and its key; without any of "+
 		"these flags ./data is looked at, and then the default addresses.")
 	f.StringVar(&r.Profile, "profile", "", "`NAME` of a server in the file of profiles.")
-	f.StringVar(&r.Endpoint, "endpoint", "", "`URL` of the server's NoSQL API.")
+	urlVar(f, &r.Endpoint, "endpoint", "", "`URL` of the server's NoSQL API.")
 	f.StringVar(&r.MongoEndpoint, "mongo-endpoint", "", "`HOST:PORT` of its MongoDB API.")
-	f.StringVar(&r.TableEndpoint, "table-endpoint", "", "`URL` of its Table API.")
-	f.StringVar(&r.GremlinEndpoint, "gremlin-endpoint", "", "`URL` of its Gremlin API, such as "+
+	urlVar(f, &r.TableEndpoint, "table-endpoint", "", "`URL` of its Table API.")
+	urlVar(f, &r.GremlinEndpoint, "gremlin-endpoint", "", "`URL` of its Gremlin API, such as "+
 		"ws://127.0.0.1:8901/gremlin.")
 	f.StringVar(&r.Account, "account", "localhost", "Account name.")
 	f.StringVar(&r.Key, "key", "", "Where the account key is: `env:NAME or file:PATH`. The default is the emulator's "+

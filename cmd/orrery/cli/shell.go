@@ -68,7 +68,7 @@ func (c *shellCmd) command(s *streams) *cobra.Command {
 		RunE:  runs(func() error { return c.run(s, os.Stdin) })}
 	f := cmd.Flags()
 	c.remote.flags(f)
-	f.StringVar(&c.AdminEndpoint, "admin-endpoint", "", "`URL` of its admin port, which knows the partitions.")
+	urlVar(f, &c.AdminEndpoint, "admin-endpoint", "", "`URL` of its admin port, which knows the partitions.")
 	var names []string
 	for _, l := range shellLanguages {
 		names = append(names, l.name)

@@ -36,7 +36,7 @@ func (t *tailCmd) command(s *streams) *cobra.Command {
 		Args: only(func(text string) error { t.Container = text; return nil }),
 		RunE: runs(func() error { return t.run(s) })}
 	f := cmd.Flags()
-	f.StringVar(&t.Endpoint, "endpoint", "", "`URL` of a server's NoSQL API; without it the server of ./data is "+
+	urlVar(f, &t.Endpoint, "endpoint", "", "`URL` of a server's NoSQL API; without it the server of ./data is "+
 		"asked, or the one at the default address.")
 	t.keyFlags.flags(f)
 	f.StringVar(&t.From, "from", "now", "Where to begin: beginning, now, or a `TIME` such as 2026-05-04T12:00:00Z.")

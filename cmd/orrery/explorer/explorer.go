@@ -99,8 +99,12 @@ type file struct {
 	tag  string // its etag
 }
 
-// indents are the tabs at the beginning of lines. They are for readers of the source; browsers get the page without.
-var indents = regexp.MustCompile(`(?m)^\t+`)
+// indents are the tabs at the beginning of lines, and comments are those of JavaScript that have lines of their own.
+// They are for readers of the source; browsers get the page without.
+var (
+	indents  = regexp.MustCompile(`(?m)^\t+`)
+	comments = regexp.MustCompile(`(?m)^(?://.*|/\*\*[^*]*(?:\*+[^*/][^*]*)*\*+/)\n`)
+)
 
 // files are the files of the page by their path below Prefix.
 var files = func() map[string]*file {
@@ -112,6 +116,9 @@ var files = func() map[string]*file {
 		text, err := web.ReadFile(name)
 		if ext := path.Ext(name); ext == ".js" || ext == ".css" {
 			text = indents.ReplaceAll(text, nil)
+			if ext == ".js" {
+				text = comments.ReplaceAll(text, nil)
+			}
 		}
 		sum := sha256.Sum256(text)
 		kind := mime.TypeByExtension(path.Ext(name))

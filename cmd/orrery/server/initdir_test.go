@@ -267,3 +267,20 @@ func TestInitScriptsBelongToTheStore(t *testing.T) {
 		stopNow(t, s)
 	}
 }
+
+// A byte order mark, which editors write, is no part of a file's text.
+func TestInitDirWithByteOrderMarks(t *testing.T) {
+	const mark = "\ufeff"
+	s := startWithFiles(t, map[string]string{
+		"1.yaml":              mark + "databases: [{id: shop}]\n",
+		"2-shop.a.jsonl":      mark + `{"id":"1"}` + "\n",
+		"3-shop.a.json":       mark + `[{"id":"2"}]`,
+		"4-shop.a.csv":        mark + "\"id\",\"n:number\"\n3,1\n",
+		"5-graphs.g.gremlin":  mark + "// comment\ng.addV('a').property(id, 'x')\n",
+		"6-graphs.g.graphson": mark + `{"id":"y","label":"a"}` + "\n",
+		"7.js":                mark + `db.a.insertOne({_id: 1})` + "\n",
+	})
+	if code, text := adminText(t, s, "/ready"); code != 200 {
+		t.Fatalf("/ready: %d %s", code, text)
+	}
+}

@@ -16,6 +16,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/orrerydb/orrery/cmd/orrery/transfer"
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
 )
@@ -118,9 +119,25 @@ func (s *Server) ensure(ctx context.Context, kind, link string, body []byte) err
 // isConflict reports whether an error of a request says that the thing exists.
 func isConflict(err error) bool { return strings.Contains(err.Error(), ": 409 ") }
 
+// openInit opens a file of text.
+func openInit(file string) (io.ReadCloser, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	text, err := transfer.Text(f)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{text, f}, nil
+}
+
 // initJSON upserts the items of a JSON array, or of JSON lines.
 func initJSON(ctx context.Context, s *Server, name, file string) (int, error) {
-	f, err := os.Open(file)
+	f, err := openInit(file)
 	if err != nil {
 		return 0, err
 	}
@@ -159,7 +176,7 @@ func endOfArray(d *json.Decoder) error {
 // initCSV upserts the rows of a table with a header. A column is text, unless its name ends with :number, :bool or
 // :json. An empty field is no property.
 func initCSV(ctx context.Context, s *Server, name, file string) (int, error) {
-	f, err := os.Open(file)
+	f, err := openInit(file)
 	if err != nil {
 		return 0, err
 	}
@@ -269,7 +286,7 @@ func initGremlin(ctx context.Context, s *Server, name, file string) (n int, err 
 	if s.Addr(Gremlin) == "" {
 		return 0, errors.New("the Gremlin API is off")
 	}
-	f, err := os.Open(file)
+	f, err := openInit(file)
 	if err != nil {
 		return 0, err
 	}

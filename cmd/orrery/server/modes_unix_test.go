@@ -41,16 +41,22 @@ func TestOthersCanNotRead(t *testing.T) {
 	}
 	for _, in := range []string{backups, b.Path, link} {
 		to := filepath.Join(in, "new")
-		if _, err := Restore(context.Background(), backups, to, silent{}); err == nil || !strings.Contains(err.Error(),
-			"backups alone") {
-			t.Errorf("a restore to %s: %v", to, err)
-		}
-		if in == backups {
-			continue
-		}
-		if _, err := Repair(context.Background(), b.Path, to, func(_, _ int64) {}, nil); err == nil ||
-			!strings.Contains(err.Error(), "nothing is changed") {
-			t.Errorf("a repair to %s: %v", to, err)
+		for _, from := range []string{backups, b.Path, link} {
+			if _, err := Restore(context.Background(), from, to, silent{}); err == nil || !strings.Contains(err.Error(),
+				"backups alone") {
+				t.Errorf("a restore of %s to %s: %v", from, to, err)
+			}
+			want := "nothing is changed"
+			if in == backups {
+				want = "backups alone"
+			}
+			if from == backups {
+				continue
+			}
+			if _, err := Repair(context.Background(), from, to, func(_, _ int64) {}, nil); err == nil ||
+				!strings.Contains(err.Error(), want) {
+				t.Errorf("a repair of %s to %s: %v", from, to, err)
+			}
 		}
 	}
 	made := []string{b.Path}

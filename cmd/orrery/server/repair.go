@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"path/filepath"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/pebblekv"
 )
 
@@ -22,18 +23,18 @@ func (s salvage) Gaps() (out []core.Gap) {
 }
 
 // Repair saves everything readable of the store in a data directory into a new store, and calls lost for each loss. It
-// doesn't change the old store. For a damaged backup it also does what a restore does.
+// doesn't change the old store. For a damaged backup it also does what a restore does. An interrupted repair can be
+// started again; until it is complete, no command opens the new directory as a store.
 func Repair(ctx context.Context, data, to string, progress func(done, total int64), lost func(core.Lost)) (
 	done core.Restored, err error) {
-	names, err := os.ReadDir(to)
-	if err == nil && len(names) > 0 {
-		return done, fmt.Errorf("%s isn't empty", to)
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := emptyBut(to, filepath.Base(StoreDir(to)), tlsName); err != nil {
 		return done, err
 	}
 	if pebblekv.Within(data, to) {
 		return done, fmt.Errorf("%s is in %s, in which nothing is changed: give another --to", to, data)
+	}
+	if home := backupsOf(data); pebblekv.Within(home, to) {
+		return done, fmt.Errorf("%s is in %s, which is for backups alone: give another --to", to, home)
 	}
 	dir, err := storeIn(data)
 	if err != nil {
@@ -45,14 +46,24 @@ func Repair(ctx context.Context, data, to string, progress func(done, total int6
 	}
 	defer s.Close()
 	o := readOnly()
-	o.ReadOnly, o.Relaxed = false, true
+	o.ReadOnly, o.Relaxed, o.Restoring = false, true, true
+	at, err := pebblekv.Begin(StoreDir(to), o)
+	if err != nil {
+		return done, err
+	}
 	e, err := pebblekv.Open(StoreDir(to), o)
 	if err != nil {
-		return done, openError(to, err)
+		return done, errors.Join(openError(to, err), at.Leave())
 	}
 	done, err = core.Restore(ctx, e, salvage{s}, lost)
 	if err == nil && isBackup(data) {
 		err = core.Raise(ctx, e)
 	}
-	return done, errors.Join(err, e.Close())
+	if errors.Is(err, kv.ErrFull) {
+		err = fmt.Errorf("the disk of %s has too little room: make room, and run the same command again", to)
+	}
+	if err = errors.Join(err, e.Close()); err != nil {
+		return done, errors.Join(err, at.Leave())
+	}
+	return done, at.Done()
 }

@@ -33,8 +33,8 @@ func Restore(ctx context.Context, from, data string, w move.Watch) (r Restored, 
 	if err != nil {
 		return r, err
 	}
-	if pebblekv.Within(from, data) {
-		return r, fmt.Errorf("%s is in %s, which is for backups alone: give another --data", data, from)
+	if home := backupsOf(from); pebblekv.Within(home, data) {
+		return r, fmt.Errorf("%s is in %s, which is for backups alone: give another --data", data, home)
 	}
 	r = Restored{Backup: dir, Taken: m.Taken, Data: data, Bytes: m.Bytes()}
 	if err := emptyBut(data, filepath.Base(StoreDir(data)), tlsName); err != nil {
@@ -135,6 +135,17 @@ func ListBackups(dir string) ([]BackupEntry, error) {
 		out = append(out, b)
 	}
 	return out, err
+}
+
+// backupsOf returns the directory of backups that has a backup, else the directory itself. A store that was made there
+// would keep the server from making the next backup.
+func backupsOf(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil && isBackup(real) {
+		if real, err = filepath.Abs(real); err == nil {
+			return backup.Home(backup.OS, real)
+		}
+	}
+	return dir
 }
 
 // isBackup reports whether a directory is a backup.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -48,6 +50,17 @@ func (s *Server) ask(t *testing.T, method, path, body string, header ...string) 
 	return res.StatusCode, h.Get("x-ms-substatus"), h.Get("Etag"), h.Get("x-ms-session-token"), string(b)
 }
 
+// makeContainer makes the container c of the database d.
+func (s *Server) makeContainer(t *testing.T) {
+	t.Helper()
+	for _, r := range [][2]string{{"dbs", `{"id":"d"}`},
+		{"dbs/d/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}`}} {
+		if code, _, _, _, text := s.ask(t, "POST", r[0], r[1]); code != http.StatusCreated {
+			t.Fatal(code, text)
+		}
+	}
+}
+
 func (s *Server) create(t *testing.T, id string) (session string) {
 	t.Helper()
 	body := fmt.Sprintf(`{"id":%q,"pk":"a"}`, id)
@@ -63,12 +76,7 @@ func (s *Server) create(t *testing.T, id string) (session string) {
 func TestReadersAheadOfABackup(t *testing.T) {
 	dir := t.TempDir()
 	s := onDisk(t, filepath.Join(dir, "data"))
-	for _, r := range [][2]string{{"dbs", `{"id":"d"}`},
-		{"dbs/d/colls", `{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}`}} {
-		if code, _, _, _, text := s.ask(t, "POST", r[0], r[1]); code != http.StatusCreated {
-			t.Fatal(code, text)
-		}
-	}
+	s.makeContainer(t)
 	s.create(t, "kept")
 	if _, err := s.backup(context.Background(), filepath.Join(dir, "backups"), func(int64, int64) {}); err != nil {
 		t.Fatal(err)
@@ -106,5 +114,65 @@ func TestReadersAheadOfABackup(t *testing.T) {
 	if code, _, text = feed(s, etag); code != http.StatusOK || !strings.Contains(text, `"new"`) ||
 		strings.Contains(text, `"kept"`) {
 		t.Errorf("who was ahead gets %d %s", code, text)
+	}
+}
+
+// endsWith is a context that ends when a file is made.
+type endsWith struct {
+	context.Context
+	file string
+}
+
+func (e endsWith) Err() error {
+	if _, err := os.Stat(e.file); err == nil {
+		return context.Canceled
+	}
+	return nil
+}
+
+// The directory of a repair that was interrupted is no store: it lacks items. The same command completes it.
+func TestInterruptedRepair(t *testing.T) {
+	data, to := t.TempDir(), filepath.Join(t.TempDir(), "new")
+	s := onDisk(t, data)
+	s.makeContainer(t)
+	s.create(t, "one")
+	if err := s.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Repair(endsWith{context.Background(), filepath.Join(StoreDir(to), "LOCK")}, data, to,
+		func(_, _ int64) {}, nil)
+	if err == nil {
+		t.Fatal("the repair wasn't interrupted")
+	}
+	c := Ephemeral()
+	c.Memory, c.Data = false, to
+	if s, err := Start(c); err == nil || !strings.Contains(err.Error(), "interrupted") {
+		if err == nil {
+			_ = s.Stop(context.Background())
+		}
+		t.Errorf("a start of what the repair has left: %v", err)
+	}
+	if _, err := OpenForReading(context.Background(), to); err == nil {
+		t.Error("a check of what the repair has left: no error")
+	}
+	done, err := Repair(context.Background(), data, to, func(_, _ int64) {}, nil)
+	if err != nil || done.Items == 0 {
+		t.Fatalf("the second repair: %+v, %v", done, err)
+	}
+	s = onDisk(t, to)
+	if code, _, _, _, text := s.ask(t, "GET", "dbs/d/colls/c/docs/one", "", "x-ms-documentdb-partitionkey",
+		`["a"]`); code != http.StatusOK {
+		t.Errorf("the item: %d %s", code, text)
+	}
+	if err := s.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Repair(context.Background(), data, to, func(_, _ int64) {}, nil); err == nil ||
+		!strings.Contains(err.Error(), "isn't empty") {
+		t.Errorf("a repair into a store: %v", err)
+	}
+	if m, err := Move(context.Background(), to, filepath.Join(t.TempDir(), "moved"), nil, slog.New(slog.DiscardHandler),
+		silent{}); err != nil || m.Items != done.Items {
+		t.Errorf("a move of the repaired store: %+v, %v", m, err)
 	}
 }

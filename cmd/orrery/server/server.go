@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/orrerydb/orrery/cmd/orrery/certs"
@@ -179,8 +180,11 @@ func (s *Server) bind() error {
 		}
 		l, err := net.Listen("tcp", a.addr)
 		if err != nil {
-			return fmt.Errorf("--%s-addr %s can't be listened on (is another server running there?): %w", a.name,
-				a.addr, err)
+			hint := ""
+			if errors.Is(err, syscall.EADDRINUSE) {
+				hint = " (is another server running there?)"
+			}
+			return fmt.Errorf("--%s-addr %s can't be listened on%s: %w", a.name, a.addr, hint, err)
 		}
 		if s.cfg.OwnNetworks && s.cfg.open() {
 			if l, err = onlyOwnNetworks(l, s.log); err != nil {

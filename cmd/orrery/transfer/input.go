@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -57,6 +58,11 @@ func OpenInput(path string, stdin io.Reader) (*Input, error) {
 		switch {
 		case err != nil:
 			return err
+		case name != "." && d.Name()[0] == '.': // hidden: of the system, or the state of an import
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
 		case d.IsDir():
 			return nil
 		case !d.Type().IsRegular():
@@ -178,6 +184,22 @@ func expand(f io.ReadCloser, name string) (io.ReadCloser, error) {
 	return &wrapped{&bounded{z: z, packed: packed, name: name}, f}, nil
 }
 
+// BOM is the byte order mark of UTF-8.
+var BOM = []byte("\xef\xbb\xbf")
+
+// Text returns the text of a file: a byte order mark at its front is no part of it. Text that is not UTF-8 is refused,
+// as far as its mark says so.
+func Text(f io.Reader) (io.Reader, error) {
+	b := bufio.NewReaderSize(f, 16) // larger reads go around it
+	switch head, _ := b.Peek(len(BOM)); {
+	case bytes.Equal(head, BOM):
+		_, _ = b.Discard(len(BOM))
+	case bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")):
+		return nil, errors.New("the text is UTF-16: save it as UTF-8")
+	}
+	return b, nil
+}
+
 type wrapped struct {
 	io.Reader
 	c io.Closer
@@ -216,9 +238,15 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Base returns the name of a file without its folders, its suffix and that of gzip.
+// Base returns the name of a file without its folders, its suffix and that of gzip. Files of tables have two: the
+// table of people.table.json is people.
 func Base(name string) string {
 	name = filepath.Base(filepath.FromSlash(name))
 	name = strings.TrimSuffix(name, ".gz")
-	return strings.TrimSuffix(name, filepath.Ext(name))
+	ext := filepath.Ext(name)
+	name = strings.TrimSuffix(name, ext)
+	if ext == ".json" || ext == ".csv" {
+		name = strings.TrimSuffix(name, ".table")
+	}
+	return name
 }

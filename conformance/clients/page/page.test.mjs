@@ -3,7 +3,7 @@
 import { test, before, after } from 'node:test';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { demo, start, openPage, goTo, check, tabTo, palette, nosql } from './browser.mjs';
@@ -377,6 +377,34 @@ async function run(page, lang, text) {
   await page.keyboard.press('Control+Enter');
 }
 const seen = (page, view) => page.click(`[aria-label="Results as"] button:has-text("${view}")`);
+
+test('query: what writes runs once, whatever is asked of its result', async () => {
+  const page = await open('#/c/graphs/g/query?view=Plan');
+  await page.waitForSelector('.queryedit textarea');
+  await run(page, 'Gremlin', "g.addV('once')");
+  await page.waitForSelector('.results .problem:has-text("would run the script again, which has the step addV")');
+  await run(page, 'Mongo', "insertOne({what: 'once'})");
+  await seen(page, 'Table');
+  await page.waitForSelector('.results .line');
+  await page.click('[aria-label=Language] button:has-text("SQL")'); // an export is of what ran, in its language
+  const wait = page.waitForEvent('download');
+  await page.click('button:has-text("JSON"):has(svg)');
+  assert.match(readFileSync(await (await wait).path(), 'utf8'), /"n":1/);
+  const isQuery = {
+    'x-ms-documentdb-isquery': 'true',
+    'x-ms-documentdb-query-enablecrosspartition': 'true',
+    'x-orrery-strict': 'none',
+  };
+  for (const field of ['label', 'what']) {
+    const query = `SELECT VALUE COUNT(1) FROM c WHERE c.${field} = 'once'`;
+    const reply = await nosql(page, 'POST', '/dbs/graphs/colls/g/docs', JSON.stringify({ query }), isQuery);
+    assert.deepEqual(JSON.parse(reply.text).Documents, [1], query + reply.text);
+  }
+  await run(page, 'Mongo', "deleteMany({$or: [{label: 'once'}, {what: 'once'}]})");
+  await page.waitForSelector('.results .line:has-text("2")');
+  assert.deepEqual(page.troubles, []);
+  await page.context().close();
+});
 
 test('query: four languages, table, JSON, plan', async () => {
   const page = await open('#/c/shop/products/query');

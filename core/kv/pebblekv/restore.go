@@ -11,15 +11,15 @@ import (
 	"github.com/orrerydb/orrery/core/kv/pebblekv/files"
 )
 
-// restoringName is a file in a directory into which a backup is being restored. It is the first file that is made
-// there, it is locked during the restore, and it is removed last. A directory that has it isn't a whole store.
+// restoringName is a file in a directory into which a backup is being restored, or a store repaired. It is the first
+// file that is made there, it is locked meanwhile, and it is removed last. A directory that has it isn't a whole store.
 const restoringName = "restoring"
 
 // cutRestore describes a directory in which it was left.
-const cutRestore = "a restore into this directory was interrupted: run orrery restore again"
+const cutRestore = "a restore or a repair into this directory was interrupted: run the same command again"
 
-// Restoring is a directory into which a backup is being restored. Until Done, Open and Examine accept it only with
-// Options.Restoring.
+// Restoring is a directory into which a backup is being restored, or a store repaired. Until Done, Open and Examine
+// accept it only with Options.Restoring.
 type Restoring struct {
 	fs   vfs.FS
 	dir  string
@@ -30,17 +30,28 @@ type Restoring struct {
 // interrupted restore, whose files are removed. Afterwards the caller may change the store. It calls Done or Leave.
 func Restore(ctx context.Context, from string, m *backup.Manifest, dir string, o Options,
 	progress func(done, total int64)) (*Restoring, error) {
-	o = o.withDefaults()
-	r := &Restoring{fs: o.FS, dir: dir}
-	if err := r.begin(); err != nil {
+	r, err := Begin(dir, o)
+	if err != nil {
 		return nil, err
 	}
-	err := backup.Fetch(ctx, backup.Work{FS: o.FS, Progress: progress}, from, m, dir)
+	o = o.withDefaults()
+	err = backup.Fetch(ctx, backup.Work{FS: o.FS, Progress: progress}, from, m, dir)
 	if err == nil {
 		err = r.renamed()
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.Leave())
+	}
+	return r, nil
+}
+
+// Begin makes dir a directory in which a store is being made, without any files yet. It must be as for Restore. The
+// caller opens it with Options.Restoring, closes it again, and calls Done or Leave.
+func Begin(dir string, o Options) (*Restoring, error) {
+	o = o.withDefaults()
+	r := &Restoring{fs: o.FS, dir: dir}
+	if err := r.begin(); err != nil {
+		return nil, err
 	}
 	return r, nil
 }
@@ -75,7 +86,7 @@ func (r *Restoring) begin() error {
 		return fmt.Errorf("%s isn't empty", r.dir)
 	}
 	if r.lock, err = r.fs.Lock(r.fs.PathJoin(r.dir, restoringName)); err != nil {
-		return fmt.Errorf("%s: another restore is at work there: %w", r.dir, err)
+		return fmt.Errorf("%s: another restore or repair is at work there: %w", r.dir, err)
 	}
 	err = files.SyncDir(r.fs, r.dir)
 	for _, name := range names {

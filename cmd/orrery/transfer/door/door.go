@@ -4,6 +4,7 @@ package door
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -117,7 +118,19 @@ func lost(where string, err error) error {
 	case errors.Is(err, context.Canceled):
 		return context.Canceled
 	}
+	if err := Untrusted(where, err); err != nil {
+		return err
+	}
 	return &Again{Err: fmt.Errorf("the answer of %s is incomplete: %w", where, err)}
+}
+
+// Untrusted returns the error of a request whose server has a certificate that isn't trusted, nil for other errors.
+func Untrusted(where string, err error) error {
+	var c *tls.CertificateVerificationError
+	if !errors.As(err, &c) {
+		return nil
+	}
+	return fmt.Errorf("the certificate of %s isn't trusted: %w; `orrery cert trust` says how it is", where, c.Err)
 }
 
 // readAll reads a reply into a buffer.

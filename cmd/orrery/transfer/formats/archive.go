@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/crc64"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/orrerydb/orrery/cmd/orrery/transfer"
@@ -53,6 +55,7 @@ type archiveReader struct {
 	block bool   // inside of a block
 	place string // of the block
 	open  map[string]uint64
+	ends  map[string]bool // collections whose end must come: an archive may be cut off between two of them
 	rows  int64
 }
 
@@ -61,7 +64,8 @@ func readArchive(f *File) (transfer.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &archiveReader{documents: documents{chunks: newChunks(in)}, open: map[string]uint64{}}
+	a := &archiveReader{documents: documents{chunks: newChunks(in)}, open: map[string]uint64{},
+		ends: map[string]bool{}}
 	if err := a.prelude(); err != nil {
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
@@ -119,6 +123,9 @@ func (a *archiveReader) prelude() error {
 			return fmt.Errorf("metadata of %s: %w", place, err)
 		}
 		a.defs = append(a.defs, def)
+		if doc.Get(d, "type").Str() == "collection" {
+			a.ends[place] = true
+		}
 	}
 }
 
@@ -171,6 +178,9 @@ func (a *archiveReader) Next(r *transfer.Row) error {
 func (a *archiveReader) begin() error {
 	d, ok, err := a.header()
 	if err == io.EOF {
+		for _, of := range slices.Sorted(maps.Keys(a.ends)) {
+			return fmt.Errorf("the archive ends before the end of %s", of)
+		}
 		for place := range a.open {
 			return fmt.Errorf("the archive ends before the end of %s", place)
 		}
@@ -194,6 +204,7 @@ func (a *archiveReader) begin() error {
 		return fmt.Errorf("the archive is damaged: the documents of %s have another checksum", place)
 	}
 	delete(a.open, place)
+	delete(a.ends, place)
 	return nil
 }
 

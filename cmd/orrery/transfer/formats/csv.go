@@ -40,6 +40,7 @@ type table struct {
 	r      *csv.Reader
 	limit  *perRow
 	header []string
+	some   bool // rows were read
 }
 
 // perRow refuses to give more bytes than a row may have, since a quote without an end would take the rest of the file
@@ -59,7 +60,7 @@ func (p *perRow) Read(b []byte) (int, error) {
 }
 
 func openTable(f *File, name string) (*table, error) {
-	in, err := f.In.Open(name)
+	in, err := openText(f.In, name)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +78,10 @@ func openTable(f *File, name string) (*table, error) {
 		return nil, errors.Join(fmt.Errorf("%s: %w", f.In.Shown(name), err), in.Close())
 	}
 	t.header = slices.Clone(head)
-	t.header[0] = strings.TrimPrefix(t.header[0], string(bom))
+	if one := t.header[0]; len(t.header) == 1 && strings.ContainsAny(one, ";\t|") {
+		return nil, errors.Join(fmt.Errorf("%s: the header has the one column %.100q: want commas between columns",
+			f.In.Shown(name), one), in.Close())
+	}
 	return t, nil
 }
 
@@ -85,6 +89,10 @@ func openTable(f *File, name string) (*table, error) {
 func (t *table) next() ([]string, int64, error) {
 	t.limit.n = 0
 	rec, err := t.r.Read()
+	if err == io.EOF && !t.some && strings.Contains(strings.Join(t.header, ""), "\r") {
+		return nil, 0, errors.New("the lines end with carriage returns alone: want line feeds")
+	}
+	t.some = true
 	var malformed *csv.ParseError
 	if errors.As(err, &malformed) {
 		return nil, int64(malformed.StartLine), &transfer.Bad{Line: int64(malformed.StartLine),
@@ -345,6 +353,9 @@ func (c *csvWriter) Add(r *transfer.Row) error {
 			if len(c.names) == maxColumns {
 				return fmt.Errorf("the rows have more than %d fields: this is no data for CSV", maxColumns)
 			}
+			if bytes.Contains(it.Key(), []byte("\r\n")) {
+				return fmt.Errorf("the field %q has a carriage return that readers of CSV drop: export json", it.Key())
+			}
 			k = &kinds{}
 			c.cols[string(it.Key())] = k
 			c.names = append(c.names, string(it.Key()))
@@ -371,7 +382,7 @@ func (c *csvWriter) Close() error {
 		return w.Write(rec)
 	})
 	w.Flush()
-	return errors.Join(err, w.Error(), c.file.Close())
+	return c.file.end(errors.Join(err, w.Error()))
 }
 
 // cell returns the text of a value in a column of a type.

@@ -62,6 +62,14 @@ func (f *file) Close() error {
 	return os.Rename(f.name+part, f.name)
 }
 
+// end completes the file, or leaves it with the name of one that isn't complete if there was an error.
+func (f *file) end(err error) error {
+	if err == nil || f.f == nil {
+		return errors.Join(err, f.Close())
+	}
+	return errors.Join(err, f.f.Close())
+}
+
 // fileName returns the name of a database or container as that of a file. What has a meaning in paths is written as
 // mongodump does, as % and two hex digits.
 func fileName(name string) string {

@@ -4,6 +4,7 @@ package formats
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -38,11 +39,13 @@ type Format struct {
 	Output   string                               // the suffix of files that are written in it, if no format is named
 	Door     string                               // by which its rows are written unless the user names another
 	Whole    bool                                 // an input is a whole directory, not each file of it
+	Aside    func(name string) bool               // of a Whole: a file that such a directory has beside its data
 	Is       func(name string, head []byte) bool  // reports whether a file has the format; nil: only its suffix
 	Read     func(*File) (transfer.Reader, error) // nil: it can't be read
 	Write    func(*Output) (transfer.Writer, error)
 	Beside   bool // its writer wants the edges of a vertex beside it
 	Typed    bool // its writer wants Row.Doc
+	mixed    bool // of a directory: each of its files has a format of its own
 }
 
 // All is the registry, in the order in which a file is compared with the formats.
@@ -109,7 +112,7 @@ func BySuffix(name string) *Format {
 	return nil
 }
 
-// Of returns the format of an input: that of a file by its name and content, that of a directory by its first file.
+// Of returns the format of an input: that of a file by its name and content, that of a directory by its files.
 func Of(in *transfer.Input) (*Format, error) {
 	if in.Dir() {
 		return ofDirectory(in)
@@ -139,24 +142,55 @@ func (f *Format) read(file *File) (transfer.Reader, error) {
 	return f.Read(file)
 }
 
-// ofDirectory returns the format of the first file that has one.
+// foundIn returns the format of a file of a directory.
+func foundIn(in *transfer.Input, name string) (*Format, error) {
+	head, err := in.Head(name)
+	if err != nil {
+		return nil, err
+	}
+	f, err := Found(name, head)
+	if err != nil {
+		return nil, fmt.Errorf("the format of %s is not known by its name and content: take it out of the folder, or "+
+			"give --format", in.Shown(name))
+	}
+	return f, nil
+}
+
+// ofDirectory returns the format of a directory: a whole one if a file has such a format, else that of all its files.
+// No file may be left out, or be read as what it isn't. So they may differ only if one API writes all of them.
 func ofDirectory(in *transfer.Input) (*Format, error) {
-	first := fmt.Errorf("%s has no files", in.Path)
-	known := false
-	for _, name := range in.Files() {
-		head, err := in.Head(name)
-		if err != nil {
-			return nil, err
-		}
-		f, err := Found(name, head)
-		if err == nil {
-			return f, nil
-		}
-		if !known {
-			first, known = err, true
+	found := make([]*Format, len(in.Files()))
+	var unknown error
+	whole := -1
+	for i, name := range in.Files() {
+		var err error
+		found[i], err = foundIn(in, name)
+		unknown = cmp.Or(unknown, err)
+		if err == nil && found[i].Whole && whole < 0 {
+			whole = i
 		}
 	}
-	return nil, first
+	switch {
+	case len(found) == 0:
+		return nil, fmt.Errorf("%s has no files", in.Path)
+	case whole < 0 && unknown != nil: // a whole format reads the files that it knows
+		return nil, unknown
+	}
+	first := max(0, whole)
+	of := found[first]
+	for i, name := range in.Files() {
+		switch f := found[i]; {
+		case f == nil || f == of || of.Aside != nil && of.Aside(name):
+		case of.Whole || f.Door != of.Door:
+			return nil, fmt.Errorf("%s is %s, and %s is %s: import them one after the other", in.Shown(
+				in.Files()[first]), found[first].Name, in.Shown(name), f.Name)
+		case !of.mixed:
+			mixed := *of
+			mixed.Name, mixed.mixed = "folder", true
+			of = &mixed
+		}
+	}
+	return of, nil
 }
 
 // each reads the files of a directory one after the other. The name of a file is the name of its container.
@@ -177,8 +211,14 @@ func (e *each) Next(r *transfer.Row) error {
 			}
 			name := e.files[0]
 			e.files = e.files[1:]
-			var err error
-			if e.r, err = e.format.read(&File{e.o, e.in, name}); err != nil {
+			format, err := e.format, error(nil)
+			if format.mixed {
+				format, err = foundIn(e.in, name)
+			}
+			if err == nil {
+				e.r, err = format.read(&File{e.o, e.in, name})
+			}
+			if err != nil {
 				return err
 			}
 			e.place = transfer.Base(name)
@@ -209,11 +249,9 @@ func (e *each) Close() error {
 
 // firstByte returns the first byte that isn't white space or a byte order mark; 0 = there is none.
 func firstByte(head []byte) byte {
-	head = bytes.TrimLeft(bytes.TrimPrefix(head, bom), " \t\r\n")
+	head = bytes.TrimLeft(bytes.TrimPrefix(head, transfer.BOM), " \t\r\n")
 	if len(head) == 0 {
 		return 0
 	}
 	return head[0]
 }
-
-var bom = []byte("\xef\xbb\xbf")

@@ -29,7 +29,7 @@ import (
 var graphcsv = &Format{Name: "graphcsv", About: "the CSV of graph bulk loaders (~id, ~label, ~from, ~to)",
 	Suffixes: []string{".csv"}, Door: Graph, Typed: true,
 	Is: func(_ string, head []byte) bool {
-		line, _, _ := bytes.Cut(bytes.TrimPrefix(head, bom), []byte("\n"))
+		line, _, _ := bytes.Cut(bytes.TrimPrefix(head, transfer.BOM), []byte("\n"))
 		return bytes.Contains(line, []byte("~id"))
 	},
 	Whole: true,
@@ -337,5 +337,5 @@ func (g *graphcsvWriter) write(k int, path string) error {
 		return w.Write(rec)
 	})
 	w.Flush()
-	return errors.Join(err, w.Error(), f.Close())
+	return f.end(errors.Join(err, w.Error()))
 }

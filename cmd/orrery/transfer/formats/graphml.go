@@ -27,6 +27,12 @@ import (
 // What GraphML's types don't hold (dates, lists, several values, integer ids ..) is written as the text of canonical
 // Extended JSON, in a key with the attribute orrery.type="json", which other readers see as a string. The ids of
 // properties aren't kept. A document type, which can define entities, is refused.
+//
+// Other programs have the label in data called "label", as Gephi does, or in attributes, as Neo4j's APOC does:
+//
+//	<node id="n1" labels=":Person:Actor"><edge id="e1" label="KNOWS" ..
+//
+// It is taken from there if the element has none of TinkerPop's. It couldn't be a property: label is a reserved name.
 var graphml = &Format{Name: "graphml", About: "GraphML", Suffixes: []string{".graphml", ".xml"}, Output: ".graphml",
 	Door: Graph, Typed: true,
 	Read:  func(f *File) (transfer.Reader, error) { return newPasses(f, openGraphML) },
@@ -43,15 +49,21 @@ type graphmlRows struct {
 	x    *xml.Decoder
 	keys map[string]graphmlKey
 	max  *perRow
+
+	defaults []string // the keys with a default, in their order
 }
 
-type graphmlKey struct{ name, typ, fallback string }
+type graphmlKey struct {
+	name, typ string
+	of        string // the elements that it is for: node, edge, all
+	fallback  string // its value where an element has none
+}
 
 // maxXMLDepth bounds the nesting of elements.
 const maxXMLDepth = 20
 
 func openGraphML(f *File) (rows, error) {
-	in, err := f.Open()
+	in, err := f.openText()
 	if err != nil {
 		return nil, err
 	}
@@ -88,17 +100,24 @@ func (g *graphmlRows) next() (*elementsIn, int64, error) {
 		case xml.StartElement:
 			switch e.Name.Local {
 			case "key":
-				k := graphmlKey{attr(&e, "attr.name"), attr(&e, "attr.type"), ""}
+				k := graphmlKey{name: attr(&e, "attr.name"), typ: attr(&e, "attr.type"), of: attr(&e, "for")}
 				if attr(&e, "orrery.type") == "json" {
 					k.typ = "json"
 				}
 				if k.name == "" {
 					k.name = attr(&e, "id")
 				}
-				g.keys[attr(&e, "id")] = k
+				if k.fallback, err = g.fallback(); err != nil {
+					return nil, 0, err
+				}
+				if g.keys[attr(&e, "id")] = k; k.fallback != "" {
+					g.defaults = append(g.defaults, attr(&e, "id"))
+				}
 				if len(g.keys) > maxColumns {
 					return nil, 0, fmt.Errorf("the file has more than %d keys", maxColumns)
 				}
+			case "hyperedge":
+				return nil, 0, fmt.Errorf("line %d: edges of more than two ends aren't read", line)
 			case "node", "edge":
 				els, err := g.element(&e)
 				var bad *transfer.Bad
@@ -106,6 +125,33 @@ func (g *graphmlRows) next() (*elementsIn, int64, error) {
 					bad.Line = int64(line)
 				}
 				return els, int64(line), err
+			}
+		}
+	}
+}
+
+// fallback reads the default of a key up to the key's end.
+func (g *graphmlRows) fallback() (text string, err error) {
+	for depth := 0; ; {
+		t, err := g.x.Token()
+		if err != nil {
+			return "", err
+		}
+		switch e := t.(type) {
+		case xml.StartElement:
+			if depth++; e.Name.Local == "default" {
+				text = ""
+			}
+		case xml.CharData:
+			if depth > 0 {
+				text += string(e)
+			}
+		case xml.EndElement:
+			if depth--; depth < 0 {
+				return text, nil
+			}
+			if e.Name.Local != "default" {
+				text = ""
 			}
 		}
 	}
@@ -120,6 +166,37 @@ func (g *graphmlRows) element(start *xml.StartElement) (*elementsIn, error) {
 	if _, ok := g.keys[""]; ok || id == "" {
 		id = nil
 	}
+	seen := map[string]bool{}
+	add := func(key, data string) {
+		seen[key] = true
+		k, ok := g.keys[key]
+		if !ok {
+			k = graphmlKey{name: key, typ: "string"}
+		}
+		if key == labelV || key == labelE {
+			label = data
+			return
+		}
+		vals, err := graphmlValues(k.typ, data)
+		if err != nil {
+			bad = fmt.Errorf("%s: %.100q is no %s", k.name, data, k.typ)
+		}
+		switch k.name {
+		case idsKey:
+			id = vals[0]
+		case idsKey + ".source", idsKey + ".target":
+			ends[strings.TrimPrefix(k.name, idsKey+".")] = vals[0]
+		default:
+			for _, v := range vals {
+				p, ok := v.(gvalue.VertexProperty)
+				if !ok {
+					p.Value = v
+				}
+				p.Label = k.name
+				props = append(props, p)
+			}
+		}
+	}
 	depth, key, data := 0, "", ""
 	for {
 		t, err := g.x.Token()
@@ -133,54 +210,51 @@ func (g *graphmlRows) element(start *xml.StartElement) (*elementsIn, error) {
 			if depth++; depth > maxXMLDepth {
 				return nil, fmt.Errorf("elements are nested more than %d deep", maxXMLDepth)
 			}
-			if e.Name.Local == "data" {
+			switch e.Name.Local {
+			case "data":
 				key, data = attr(&e, "key"), ""
+			case "graph": // its nodes would be lost
+				return nil, fmt.Errorf("the %s %q has a graph inside, which isn't read", start.Name.Local,
+					attr(start, "id"))
 			}
 		case xml.CharData:
 			if data += string(e); len(data) > transfer.MaxRow {
 				return nil, fmt.Errorf("a text has more than %d MiB", transfer.MaxRow>>20)
 			}
 		case xml.EndElement:
-			if depth == 0 {
-				if bad != nil {
-					return nil, &transfer.Bad{Reason: bad.Error(), Text: []byte(attr(start, "id"))}
+			if depth > 0 {
+				if depth--; e.Name.Local == "data" {
+					add(key, data)
 				}
-				return graphmlElement(start, id, label, ends, props), nil
-			}
-			depth--
-			if e.Name.Local != "data" {
 				continue
 			}
-			k, ok := g.keys[key]
-			if !ok {
-				k = graphmlKey{name: key, typ: "string"}
-			}
-			switch {
-			case key == labelV || key == labelE:
-				label = data
-				continue
-			}
-			vals, err := graphmlValues(k.typ, data)
-			if err != nil {
-				bad = fmt.Errorf("%s: %.100q is no %s", k.name, data, k.typ)
-			}
-			switch k.name {
-			case idsKey:
-				id = vals[0]
-			case idsKey + ".source", idsKey + ".target":
-				ends[strings.TrimPrefix(k.name, idsKey+".")] = vals[0]
-			default:
-				for _, v := range vals {
-					p, ok := v.(gvalue.VertexProperty)
-					if !ok {
-						p.Value = v
-					}
-					p.Label = k.name
-					props = append(props, p)
+			for _, key := range g.defaults {
+				if k := g.keys[key]; !seen[key] && (k.of == start.Name.Local || k.of == "all" || k.of == "") {
+					add(key, k.fallback)
 				}
 			}
+			if bad != nil {
+				return nil, &transfer.Bad{Reason: bad.Error(), Text: []byte(attr(start, "id"))}
+			}
+			if label == "" {
+				label, props = otherLabel(start, props)
+			}
+			return graphmlElement(start, id, label, ends, props), nil
 		}
 	}
+}
+
+// otherLabel returns the label of an element that has none of TinkerPop's, and its other properties.
+func otherLabel(e *xml.StartElement, props []gvalue.VertexProperty) (string, []gvalue.VertexProperty) {
+	for i, p := range props {
+		if s, ok := p.Value.(string); ok && p.Label == "label" && s != "" {
+			return s, slices.Delete(props, i, i+1)
+		}
+	}
+	if e.Name.Local == "edge" {
+		return attr(e, "label"), props
+	}
+	return strings.TrimPrefix(attr(e, "labels"), ":"), props
 }
 
 func graphmlElement(start *xml.StartElement, id any, label string, ends map[string]any,
@@ -421,7 +495,7 @@ func (g *graphmlWriter) Close() error {
 		return nil
 	})
 	w("</graph></graphml>\n")
-	return errors.Join(err, g.file.Close())
+	return g.file.end(err)
 }
 
 // keyID names a key: a property with several types has several.

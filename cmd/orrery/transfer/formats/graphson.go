@@ -40,7 +40,7 @@ type graphsonRows struct {
 }
 
 func openGraphson(f *File) (rows, error) {
-	in, err := f.Open()
+	in, err := f.openText()
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package formats
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -20,7 +21,7 @@ var jsonl = &Format{Name: "jsonl", About: "JSON lines, and what mongoexport writ
 		return firstByte(head) == '{' || named && len(bytes.TrimSpace(head)) == 0
 	},
 	Read: func(f *File) (transfer.Reader, error) {
-		in, err := f.Open()
+		in, err := f.openText()
 		if err != nil {
 			return nil, err
 		}
@@ -37,7 +38,7 @@ var jsonArray = &Format{Name: "json", About: "an array of objects, as the servic
 	Suffixes: []string{".json"}, Output: ".json", Door: NoSQL,
 	Is: func(_ string, head []byte) bool { return firstByte(head) == '[' },
 	Read: func(f *File) (transfer.Reader, error) {
-		in, err := f.Open()
+		in, err := f.openText()
 		if err != nil {
 			return nil, err
 		}
@@ -59,9 +60,6 @@ func (j *jsonLines) Next(r *transfer.Row) error {
 		line, err := j.next()
 		if err != nil {
 			return err
-		}
-		if j.line == 1 {
-			line = bytes.TrimPrefix(line, bom)
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			*r = transfer.Row{Line: j.line}
@@ -92,6 +90,8 @@ type elements struct {
 	*chunks
 	depth int  // of arrays and objects that are open
 	in    bool // inside of the array
+	had   bool // the array was there
+	some  bool // the file has anything
 	n     int64
 }
 
@@ -105,8 +105,12 @@ func (e *elements) find() ([]byte, error) {
 		e.from += i
 		if len(e.rest()) == 0 {
 			if err := e.more(); err == io.EOF {
-				if e.depth > 0 {
+				switch {
+				case e.depth > 0:
 					return nil, fmt.Errorf("the JSON ends within an array or object, after %d rows", e.n)
+				case e.some && !e.had:
+					return nil, errors.New("the JSON has no array of objects; objects that stand one on each line " +
+						"have the format jsonl")
 				}
 				return nil, io.EOF
 			} else if err != nil {
@@ -114,11 +118,12 @@ func (e *elements) find() ([]byte, error) {
 			}
 			continue
 		}
+		e.some = true
 		switch ch := e.rest()[0]; {
 		case ch == ',' || ch == ':':
 			e.from++
 		case ch == '[' && !e.in:
-			e.depth, e.in = e.depth+1, true
+			e.depth, e.in, e.had = e.depth+1, true, true
 			e.from++
 		case ch == ']' && e.in:
 			e.depth, e.in = e.depth-1, false
@@ -210,14 +215,6 @@ type jsonElements struct {
 }
 
 func (j *jsonElements) Next(r *transfer.Row) error {
-	if j.n == 0 && len(j.buf) == 0 {
-		if err := j.more(); err != nil {
-			return err
-		}
-		if bytes.HasPrefix(j.rest(), bom) {
-			j.from += len(bom)
-		}
-	}
 	text, err := j.find()
 	if err != nil {
 		return err

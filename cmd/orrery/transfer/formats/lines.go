@@ -2,6 +2,7 @@ package formats
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 
@@ -19,6 +20,26 @@ type chunks struct {
 
 // firstChunk is the size of the buffer at the beginning.
 const firstChunk = 1 << 20
+
+// openText opens a file of text.
+func (f *File) openText() (io.ReadCloser, error) { return openText(f.In, f.Name) }
+
+func openText(in *transfer.Input, name string) (io.ReadCloser, error) {
+	f, err := in.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := transfer.Text(f)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", in.Shown(name), err), f.Close())
+	}
+	return textFile{r, f}, nil
+}
+
+type textFile struct {
+	io.Reader
+	io.Closer
+}
 
 func newChunks(f io.ReadCloser) *chunks { return &chunks{f: f, buf: make([]byte, 0, firstChunk)} }
 

@@ -2,7 +2,6 @@ package formats
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -28,7 +27,11 @@ import (
 //
 // All files may be packed by gzip. Collections called system.* are left out: they are MongoDB's own.
 var mongodump = &Format{Name: "mongodump", About: "a folder of mongodump, or a .bson file", Suffixes: []string{".bson"},
-	Door: Mongo, Whole: true, Typed: true, Read: readDump, Write: writeDump}
+	Door: Mongo, Whole: true, Typed: true, Read: readDump, Write: writeDump,
+	Aside: func(name string) bool {
+		bare := path.Base(strings.TrimSuffix(name, ".gz"))
+		return strings.HasSuffix(bare, metadataSuffix) || bare == "prelude.json"
+	}}
 
 const (
 	bsonSuffix     = ".bson"
@@ -277,7 +280,7 @@ func (d *dumpWriter) Close() error {
 		_, _ = f.b.Write(metadata(d.def))
 		err = f.Close()
 	}
-	return errors.Join(d.file.Close(), err)
+	return d.file.end(err)
 }
 
 // idIndex is the specification of the index that every collection has.

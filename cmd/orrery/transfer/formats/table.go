@@ -26,7 +26,7 @@ var tablejson = &Format{Name: "tablejson", About: "entities of tables as JSON", 
 			bytes.Contains(head, []byte(`odata.`))
 	},
 	Read: func(f *File) (transfer.Reader, error) {
-		in, err := f.Open()
+		in, err := f.openText()
 		if err != nil {
 			return nil, err
 		}
@@ -35,8 +35,12 @@ var tablejson = &Format{Name: "tablejson", About: "entities of tables as JSON", 
 			err = c.more()
 		}
 		line, _, _ := bytes.Cut(bytes.TrimSpace(c.rest()), []byte("\n"))
-		if len(line) > 0 && line[0] == '{' && json.Skip(line, 0) == len(bytes.TrimSpace(line)) &&
-			!bytes.Contains(line, []byte(`"value":`)) {
+		entity := false
+		_ = json.EachMember(bytes.TrimSpace(line), func(name string, _ []byte) error {
+			entity = entity || name == "PartitionKey" || name == "RowKey"
+			return nil
+		})
+		if entity { // else the object has entities in it
 			return &jsonLines{chunks: c, door: Table}, nil
 		}
 		return &jsonElements{elements: elements{chunks: c}, door: Table}, nil
@@ -52,8 +56,8 @@ var tablejson = &Format{Name: "tablejson", About: "entities of tables as JSON", 
 var tablecsv = &Format{Name: "tablecsv", About: "the typed CSV of table exports", Suffixes: []string{".csv"},
 	Output: ".table.csv", Door: Table,
 	Is: func(_ string, head []byte) bool {
-		line, _, _ := bytes.Cut(head, []byte("\n"))
-		return bytes.Contains(line, []byte("PartitionKey")) && bytes.Contains(line, []byte("RowKey"))
+		names, _ := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(head, transfer.BOM))).Read()
+		return slices.Contains(names, "PartitionKey") && slices.Contains(names, "RowKey")
 	},
 	Read: func(f *File) (transfer.Reader, error) {
 		t, err := openTable(f, f.Name)
@@ -213,7 +217,7 @@ func (t *tableWriter) Close() error {
 		return w.Write(rec)
 	})
 	w.Flush()
-	return errors.Join(err, w.Error(), t.file.Close())
+	return t.file.end(errors.Join(err, w.Error()))
 }
 
 // edmType returns the type of a value without one.

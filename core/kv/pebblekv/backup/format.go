@@ -178,6 +178,15 @@ func List(fs vfs.FS, dir string) (out []Entry, err error) {
 	return out, nil
 }
 
+// Home returns the directory of backups that has the backup in dir, and dir itself if nobody makes backups there.
+func Home(fs vfs.FS, dir string) string {
+	home := fs.PathDir(dir)
+	if _, err := fs.Stat(fs.PathJoin(home, lockName)); err != nil {
+		return dir
+	}
+	return home
+}
+
 // Pick returns the backup that a directory name stands for: dir itself, or the newest backup in it. It fails if a newer
 // backup is damaged, or if there are backups of several stores: then the user has to choose.
 func Pick(fs vfs.FS, dir string) (path string, m *Manifest, err error) {

@@ -46,6 +46,8 @@ export const gremlin = {
 	code: (c, text) => `# user /dbs/${c.db}/colls/${c.coll}\nclient.submit(${JSON.stringify(text)}).all().result()`,
 	page: (ctx, text, o) => evaluate(ctx, text, o.signal),
 	async explain(ctx, text, signal) {
+		const w = /\b(addE|addV|drop|mergeE|mergeV|property)\b/.exec(text);
+		if (w) throw new ApiError(0, 'Writes', `The plan would run the script again, which has the step ${w[0]}.`);
 		const r = await evaluate(ctx, text.trim().replace(/;$/, '') + '.profile()', signal);
 		return { profile: JSON.parse(r.rows[0].text) };
 	},

@@ -2,7 +2,7 @@
 // command as a document. Literals become Extended JSON without going through numbers of JavaScript.
 
 import { mongo as send, ApiError } from '../api.js';
-import { print, Obj, Num } from '../json.js';
+import { parse, print, Obj, Num } from '../json.js';
 import { painter, word } from './words.js';
 
 const methods =
@@ -56,7 +56,7 @@ function reader(text) {
 			m[2].replace(/\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[^])/g, (_, e) =>
 				/^[ux]./.test(e)
 					? String.fromCharCode(parseInt(e.slice(1), 16))
-					: ({ n: '\n', t: '\t', r: '\r', b: '\b', f: '\f' }[/** @type {'n'} */ (e)] ?? e),
+					: ({ n: '\n', t: '\t', r: '\r', b: '\b', f: '\f', v: '\v', 0: '\0', '\n': '' }[/** @type {'n'} */ (e)] ?? e),
 			),
 		);
 	};
@@ -159,6 +159,21 @@ function reader(text) {
 	};
 }
 
+/** The fewest arguments of methods: without one a method would change other documents than was meant. */
+const least = /** @type {Record<string, number>} */ ({
+	distinct: 1,
+	insertOne: 1,
+	insertMany: 1,
+	updateOne: 2,
+	updateMany: 2,
+	replaceOne: 2,
+	deleteOne: 1,
+	deleteMany: 1,
+});
+
+/** The methods that may follow a find, besides those without an effect here. */
+const ofFind = 'project projection sort skip limit hint collation maxTimeMS ';
+
 /** The command for a text of the shell. @param {string} text @param {string} coll @returns {{command: string, one?: boolean}} */
 export function commandOf(text, coll) {
 	const r = reader(text);
@@ -199,41 +214,60 @@ export function commandOf(text, coll) {
 		c = JSON.stringify(target),
 		last = (/** @type {string} */ n) => more.filter((x) => x[0] === n).pop()?.[1][0];
 	const obj = (/** @type {number} */ i) => args[i] ?? '{}';
+	// an option or a method that is left out would change what the command does
+	const options = (/** @type {number} */ i, /** @type {string} */ known) => {
+		const o = parse(obj(i));
+		if (!(o instanceof Obj)) return r.fail('Options are a document');
+		return o.members
+			.map(([k, v]) => {
+				if (!known.split(' ').includes(k)) r.fail(`The option ${k} is not known here`);
+				return `,"${k}":${print(v)}`;
+			})
+			.join('');
+	};
+	for (const [m] of more)
+		if (!((name === 'find' ? ofFind : '') + 'toArray pretty').split(' ').includes(m))
+			r.fail(`The method ${m} is not known here`);
+	if (args.length < (least[name] || 0)) r.fail(`${name} wants ${least[name]} or more arguments`);
 	switch (name) {
 		case 'find':
 		case 'findOne': {
 			const parts = [`"find":${c}`, `"filter":${obj(0)}`];
-			const projection = last('project') ?? args[1];
+			const projection = last('project') ?? last('projection') ?? args[1];
 			if (projection) parts.push(`"projection":${projection}`);
-			for (const n of ['sort', 'skip', 'hint']) if (last(n)) parts.push(`"${n}":${last(n)}`);
+			for (const n of ['sort', 'skip', 'hint', 'collation', 'maxTimeMS']) if (last(n)) parts.push(`"${n}":${last(n)}`);
 			const limit = name === 'findOne' ? '1' : last('limit');
 			if (limit) parts.push(`"limit":${limit}`);
-			return { command: `{${parts.join(',')},"batchSize":100}` };
+			return { command: `{${parts.join(',')},"batchSize":100${options(2, ofFind)}}` };
 		}
 		case 'aggregate':
 			return {
-				command: `{"aggregate":${c},"pipeline":${args[0] && args[0][0] === '{' ? '[' + args[0] + ']' : (args[0] ?? '[]')},"cursor":{"batchSize":100}}`,
+				command: `{"aggregate":${c},"cursor":{"batchSize":100},"pipeline":${args[0]?.[0] === '{' ? `[${args}]` : (args[0] ?? '[]') + options(1, 'allowDiskUse collation hint let maxTimeMS')}}`,
 			};
 		case 'countDocuments':
 		case 'count':
-			return { command: `{"count":${c},"query":${obj(0)}}` };
+			return { command: `{"count":${c},"query":${obj(0)}${options(1, ofFind)}}` };
 		case 'estimatedDocumentCount':
 			return { command: `{"count":${c}}` };
 		case 'distinct':
-			return { command: `{"distinct":${c},"key":${args[0]},"query":${obj(1)}}` };
+			return { command: `{"distinct":${c},"key":${args[0]},"query":${obj(1)}${options(2, 'collation hint maxTimeMS')}}` };
 		case 'insertOne':
-			return { command: `{"insert":${c},"documents":[${obj(0)}]}` };
+			return { command: `{"insert":${c},"documents":[${args[0]}]}` };
 		case 'insertMany':
-			return { command: `{"insert":${c},"documents":${args[0] ?? '[]'}}` };
+			return { command: `{"insert":${c},"documents":${args[0]}${options(1, 'ordered')}}` };
 		case 'updateOne':
 		case 'updateMany':
 		case 'replaceOne':
+			if (/^(\[|{"\$)/.test(args[1]) === (name === 'replaceOne'))
+				r.fail('Changes have operators such as $set, and what replaces a document has none');
 			return {
-				command: `{"update":${c},"updates":[{"q":${obj(0)},"u":${obj(1)},"multi":${name === 'updateMany'}${/"upsert":true/.test(args[2] || '') ? ',"upsert":true' : ''}}]}`,
+				command: `{"update":${c},"updates":[{"q":${args[0]},"u":${args[1]},"multi":${name === 'updateMany'}${options(2, 'upsert arrayFilters collation hint')}}]}`,
 			};
 		case 'deleteOne':
 		case 'deleteMany':
-			return { command: `{"delete":${c},"deletes":[{"q":${obj(0)},"limit":${name === 'deleteOne' ? 1 : 0}}]}` };
+			return {
+				command: `{"delete":${c},"deletes":[{"q":${args[0]},"limit":${name === 'deleteOne' ? 1 : 0}${options(1, 'collation hint')}}]}`,
+			};
 		case 'getIndexes':
 			return { command: `{"listIndexes":${c}}` };
 	}
@@ -286,7 +320,7 @@ export const mongo = {
 		const cursor = r.v.get('cursor');
 		if (!cursor) {
 			const v = relax(r.v),
-				shown = v.get('values') ? v.get('values').map((/** @type {any} */ x) => x) : [without(v)];
+				shown = v.get('values') || [without(v)];
 			return {
 				rows: shown.map((/** @type {any} */ x) => ({ v: x, text: print(x) })),
 				next: '',

@@ -33,6 +33,7 @@ export function mount(el, ctx) {
 	let charge = 0,
 		took = 0,
 		ran = '',
+		by = lang, // the language of what ran
 		more = false,
 		view = ctx.params.view || 'Table',
 		left = false,
@@ -172,6 +173,7 @@ export function mount(el, ctx) {
 		charge = 0;
 		took = 0;
 		ran = text;
+		by = lang;
 		more = false;
 		ended = '';
 		ctx.setParams({ lang: lang.name, q: ed.value.length < 1500 ? ed.value : undefined });
@@ -330,14 +332,14 @@ export function mount(el, ctx) {
 
 	async function drawPlan() {
 		const { planView } = await import('../draw/plan.js');
-		if (!plan && lang.explain) {
+		if (!plan && by.explain) {
 			fill(results, h('p', { class: 'empty' }, 'Asking for the plan …'));
 			const mine = running,
 				ask = (asking = new AbortController()),
 				still = () => mine === running && view === 'Plan';
 			busy(1);
 			try {
-				const got = await lang.explain(ctx, ran, ask.signal);
+				const got = await by.explain(ctx, ran, ask.signal);
 				if (mine === running) plan = got;
 			} catch (e) {
 				if (still()) fill(results, problem(e));
@@ -523,16 +525,15 @@ export function mount(el, ctx) {
 		);
 	}
 
-	/** All rows as a file. @param {'csv'|'json'} kind */
-	async function save(kind) {
-		if (!ran) return;
+	/** Reads the rows of all pages from the first one on; undefined if the user has cancelled it. */
+	async function readAll() {
 		/** @type {Row[]} */ const all = [];
 		const control = new AbortController();
 		const got = await dialog('Export', (done) => {
 			const told = h('p', { role: 'status' }, 'Reading …');
 			(async () => {
 				for (let next = ''; ; ) {
-					const r = await lang.page(ctx, ran, { next, size: 1000, signal: control.signal });
+					const r = await by.page(ctx, ran, { next, size: 1000, signal: control.signal });
 					all.push(...r.rows);
 					fill(told, count(all.length) + ' rows read');
 					next = r.next;
@@ -556,7 +557,13 @@ export function mount(el, ctx) {
 				),
 			);
 		});
-		if (!got) return;
+		return got ? all : undefined;
+	}
+
+	/** All rows as a file. What has one page isn't run again: it may have written. @param {'csv'|'json'} kind */
+	async function save(kind) {
+		const all = firstPage?.next ? await readAll() : firstPage?.rows;
+		if (!all) return;
 		const text = kind === 'json' ? '[\n' + all.map((r) => r.text).join(',\n') + '\n]\n' : csv(all);
 		const url = URL.createObjectURL(new Blob([text], { type: kind === 'json' ? 'application/json' : 'text/csv' }));
 		const a = h('a', { href: url, download: `${coll}.${kind}` });
