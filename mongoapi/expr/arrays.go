@@ -2,6 +2,7 @@ package expr
 
 import (
 	"sort"
+	"strings"
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/collate"
@@ -258,10 +259,15 @@ func rangeOp(e *Env, a []value.Value) (value.Value, error) {
 	var n [3]int64
 	n[2] = 1
 	for i, v := range a {
+		what, code := []string{"a starting", "an ending", "a step"}[i], 34443+2*int32(i)
+		if !v.IsNumber() {
+			return v, merr.New(code, "$range requires a numeric %s value, found value of type: %s",
+				what[strings.IndexByte(what, ' ')+1:], TypeName(v))
+		}
 		x, ok := num.ToInt64(v, false)
 		if !ok || x != int64(int32(x)) {
-			return v, merr.New(34443+int32(i), "$range requires values that can be represented as a 32-bit integer, "+
-				"found value of type: %s", TypeName(v))
+			return v, merr.New(code+1, "$range requires %s value that can be represented as a 32-bit integer, "+
+				"found value: %s", what, merr.Show(v))
 		}
 		n[i] = x
 	}
