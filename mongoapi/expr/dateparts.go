@@ -22,6 +22,9 @@ func dateFromParts(_ *Env, a map[string]value.Value) (value.Value, error) {
 	if _, plain := a["year"]; !plain && !iso {
 		return value.Undef(), merr.New(40516, "$dateFromParts requires either 'year' or 'isoWeekYear' to be present")
 	}
+	if err := apart(a, iso); err != nil {
+		return value.Undef(), err
+	}
 	n := map[string]int{"month": 1, "day": 1, "isoWeek": 1, "isoDayOfWeek": 1}
 	for k, v := range a {
 		if k == "timezone" {
@@ -33,6 +36,19 @@ func dateFromParts(_ *Env, a map[string]value.Value) (value.Value, error) {
 		if n[k], err = intArg(k, v); err != nil {
 			return v, err
 		}
+		if bounded := k != "year" && k != "isoWeekYear" && k != "second" && k != "millisecond"; bounded &&
+			n[k] != int(int16(n[k])) {
+			return v, merr.New(31034, "'%s' must evaluate to a value in the range [-32768, 32767]; value %d is not in "+
+				"range", k, n[k])
+		}
+	}
+	year, code := "year", int32(40523)
+	if iso {
+		year, code = "isoWeekYear", 31095
+	}
+	if n[year] < 1 || n[year] > 9999 {
+		return value.Undef(), merr.New(code, "'%s' must evaluate to an integer in the range 1 to 9999, found %d", year,
+			n[year])
 	}
 	var t time.Time
 	if iso {
@@ -44,13 +60,35 @@ func dateFromParts(_ *Env, a map[string]value.Value) (value.Value, error) {
 	return value.DateOf(t.UnixMilli()+int64(n["millisecond"]), 0), nil
 }
 
+// apart refuses parts of an ISO date beside those of another one.
+func apart(a map[string]value.Value, iso bool) error {
+	others, err := []string{"isoWeekYear", "isoWeek", "isoDayOfWeek"}, merr.New(40489,
+		"$dateFromParts does not allow mixing natural dates with ISO dates")
+	if _, plain := a["year"]; !plain && iso {
+		others, err = []string{"month", "day"}, merr.New(40525,
+			"$dateFromParts does not allow mixing ISO dates with natural dates")
+	}
+	for _, k := range others {
+		if _, ok := a[k]; ok {
+			return err
+		}
+	}
+	return nil
+}
+
 func dateToParts(_ *Env, a map[string]value.Value) (value.Value, error) {
 	t, null, err := zoned(a["date"], a)
 	if err != nil || null {
 		return value.NullValue(), err
 	}
+	iso := a["iso8601"]
+	if iso.Kind() == value.Null {
+		return iso, nil
+	} else if iso.IsDefined() && iso.Kind() != value.Bool {
+		return iso, merr.New(40521, "iso8601 must evaluate to a bool, found %s", TypeName(iso))
+	}
 	at, b := bson.Begin(nil)
-	if Truthy(a["iso8601"]) {
+	if iso.IsDefined() && iso.Bool() {
 		y, w := t.ISOWeek()
 		b = bson.AppendInt32(b, "isoWeekYear", int32(y))
 		b = bson.AppendInt32(b, "isoWeek", int32(w))

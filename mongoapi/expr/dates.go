@@ -132,12 +132,16 @@ func datePart(name string, part func(time.Time) int) operator {
 			arg = arg.At(0)
 		}
 		date, tz := arg, value.Undef()
-		if arg.Kind() == value.Object && arg.Get("date").IsDefined() {
-			fs, err := namedArgs(name, arg, []string{"date"}, []string{"timezone"})
-			if err != nil {
-				return nil, err
+		if isNamed(arg) {
+			for it := arg.Iter(); it.Next(); {
+				if k := string(it.Key()); k != "date" && k != "timezone" {
+					return nil, merr.New(40535, "unrecognized option to %s: \"%s\"", name, k)
+				}
 			}
-			date, tz = fs["date"], fs["timezone"]
+			if date, tz = arg.Get("date"), arg.Get("timezone"); !date.IsDefined() {
+				return nil, merr.New(40539, "missing 'date' argument to %s, provided: %s: %s", name, name,
+					merr.Show(arg))
+			}
 		}
 		dx, err := compile(date, s, depth)
 		if err != nil {

@@ -115,6 +115,9 @@ func (c *compiler) at(path string) (*node, error) {
 		if s == "" {
 			return nil, merr.New(15998, "FieldPath field names may not be empty strings.")
 		}
+		if strings.IndexByte(s, 0) >= 0 {
+			return nil, merr.New(16411, "FieldPath field names may not contain '\\0'.")
+		}
 		if s[0] == '$' && s != "$id" && s != "$ref" && s != "$db" {
 			return nil, merr.New(16410, "FieldPath field names may not start with '$'. Consider using $getField or "+
 				"$setField.")

@@ -106,6 +106,9 @@ func rename(path string, arg value.Value, _ Options) (applyFn, error) {
 	if arg.Kind() != value.String {
 		return nil, merr.New(merr.BadValue, "The 'to' field for $rename must be a string: %s: %s", path, merr.Show(arg))
 	}
+	if strings.IndexByte(arg.Str(), 0) >= 0 {
+		return nil, merr.New(merr.BadValue, "The 'to' field for $rename cannot contain an embedded null byte")
+	}
 	to := strings.Split(arg.Str(), ".")
 	for _, p := range []string{path, arg.Str()} {
 		for _, s := range strings.Split(p, ".") {
