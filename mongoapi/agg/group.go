@@ -32,6 +32,14 @@ func compileAccumulation(name string, spec value.Value, s *expr.Scope) (accumula
 	if it.Next() {
 		return a, merr.New(40238, "The field '%s' must specify one accumulator", name)
 	}
+	if arg.Kind() == value.Array {
+		return a, merr.New(40237, "The %s accumulator is a unary operator", op)
+	}
+	return compileAccumulator(a, op, arg, s)
+}
+
+// compileAccumulator compiles the accumulator op of an argument, which in a window may be an array.
+func compileAccumulator(a accumulation, op string, arg value.Value, s *expr.Scope) (accumulation, error) {
 	var err error
 	switch op {
 	case "$count":
@@ -57,12 +65,6 @@ func compileAccumulation(name string, spec value.Value, s *expr.Scope) (accumula
 	}
 	if a.mk = expr.Accumulators[op]; a.mk == nil {
 		return a, merr.New(15952, "unknown group operator '%s'", op)
-	}
-	if arg.Kind() == value.Array && op != "$push" && op != "$addToSet" {
-		if arg.Len() != 1 {
-			return a, merr.New(40237, "The %s accumulator is a unary operator", op)
-		}
-		arg = arg.At(0)
 	}
 	a.x, err = expr.Compile(arg, s)
 	return a, err

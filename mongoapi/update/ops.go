@@ -139,9 +139,6 @@ func rename(path string, arg value.Value, _ Options) (applyFn, error) {
 		if t := root.find(to); t.block != nil && t.block.arr || t.parent != nil && t.parent.arr {
 			return merr.New(merr.BadValue, "The destination field cannot be an array element, '%s' in doc with %s",
 				arg.Str(), idText(root))
-		} else if t.at != nil {
-			t.remove()
-			p = root.find(from)
 		}
 		p.remove()
 		return root.put(to, v)
