@@ -173,6 +173,13 @@ func roundTo(name string, mode int) func(*Env, []value.Value) (value.Value, erro
 		if !a[0].IsNumber() {
 			return a[0], merr.New(51081, "%s only supports numeric types, not %s", name, TypeName(a[0]))
 		}
+		if a[0].Kind() == value.Int64 && places < 0 {
+			d := num.Integral(num.ToDecimal(a[0]), mode, int(places))
+			if _, ok := num.ToInt64(d, false); !ok {
+				return d, merr.New(51080, "invalid conversion from Decimal128 result in %s resulting from arguments: "+
+					"[%d, %d]", name, a[0].Int(), places)
+			}
+		}
 		return num.Integral(a[0], mode, int(places)), nil
 	}
 }
@@ -299,10 +306,16 @@ func divide(_ *Env, a []value.Value) (value.Value, error) {
 	})
 }
 
-func mod(_ *Env, a []value.Value) (value.Value, error) {
+// mod divides a whole number by a double that is whole as whole numbers, in 7.0.
+func mod(e *Env, a []value.Value) (value.Value, error) {
 	return twoNumbers("$mod", 16611, a, func(x, y value.Value) (value.Value, error) {
 		if isZero(y) {
 			return y, merr.New(16610, "can't $mod by zero")
+		}
+		if n, ok := num.ToInt64(y, false); ok && y.Kind() == value.Double && n == int64(int32(n)) && !e.Later {
+			if x.Kind() == value.Int32 || x.Kind() == value.Int64 {
+				y = value.Int32Of(int32(n))
+			}
 		}
 		return num.Mod(x, y), nil
 	})

@@ -177,7 +177,7 @@ func datePart(name string, part func(time.Time) int) operator {
 	}}
 }
 
-func dateToString(_ *Env, a map[string]value.Value) (value.Value, error) {
+func dateToString(e *Env, a map[string]value.Value) (value.Value, error) {
 	t, null, err := zoned(a["date"], a)
 	if err != nil {
 		return value.Undef(), err
@@ -189,7 +189,7 @@ func dateToString(_ *Env, a map[string]value.Value) (value.Value, error) {
 		return value.NullValue(), nil
 	}
 	format := "%Y-%m-%dT%H:%M:%S.%LZ"
-	if _, given := a["timezone"]; given && t.Location() != time.UTC {
+	if _, given := a["timezone"]; given && e.Later && t.Location() != time.UTC {
 		format = "%Y-%m-%dT%H:%M:%S.%L"
 	}
 	if f, ok := a["format"]; ok {

@@ -39,6 +39,8 @@ type Env struct {
 	SortKey func(doc value.Value) value.Value
 	// Roles returns the value of $$USER_ROLES; nil: nobody has logged in.
 	Roles func() (value.Value, error)
+	// Later says that operators do what MongoDB does after 7.0, where that is something else.
+	Later bool
 	// Run bounds the time and memory of the evaluation; nil: no limit.
 	Run *Run
 }

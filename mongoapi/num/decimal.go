@@ -1,6 +1,7 @@
 package num
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/orrerydb/orrery/core/bson"
@@ -68,6 +69,16 @@ func Sign(v value.Value) int {
 func IsNaN(v value.Value) bool {
 	f := ToFloat(v)
 	return f != f
+}
+
+// IsInf reports whether a number is an infinity.
+func IsInf(v value.Value) bool {
+	if v.Kind() == value.Decimal {
+		var d bson.Decimal
+		toDecimal(&d, v)
+		return d.IsInf()
+	}
+	return math.IsInf(ToFloat(v), 0)
 }
 
 // integral rounds to places digits behind the point, or before it if places is negative. Floor and Ceil have no places.
