@@ -232,10 +232,13 @@ func (c *compiler) computed(path string, v value.Value, depth int) error {
 			return c.object(path+".", v, depth+1)
 		}
 	}
+	if c.p.mode == exclude && v.Kind() == value.Object {
+		return merr.New(31252, "Cannot use expression other than $meta in exclusion projection")
+	} else if c.p.mode == exclude {
+		return merr.New(31310, "Cannot use an expression %s: %s in an exclusion projection", path, merr.Show(v))
+	}
 	if c.p.mode != add {
-		if err := c.want(include, path); err != nil {
-			return err
-		}
+		c.p.mode = include
 	}
 	x, err := expr.Compile(v, c.o.Scope)
 	if err != nil {
