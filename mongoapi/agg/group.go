@@ -414,8 +414,8 @@ func (a *bucketArgs) set(c *compiler, name string, v value.Value) (err error) {
 	switch name {
 	case "groupBy":
 		if text := v.Str(); v.Kind() != value.Object && (v.Kind() != value.String || text == "" || text[0] != '$') {
-			return merr.New(40202, "The $bucket 'groupBy' field must be defined as a $-prefixed path or an expression, "+
-				"but found: %s.", merr.Show(v))
+			return merr.New(40202, "The $bucket 'groupBy' field must be defined as a $-prefixed path or an "+
+				"expression, but found: %s.", merr.Show(v))
 		}
 		a.by, err = expr.Compile(v, c.o.Scope)
 	case "boundaries":
@@ -424,8 +424,8 @@ func (a *bucketArgs) set(c *compiler, name string, v value.Value) (err error) {
 				expr.TypeName(v))
 		}
 		if v.Len() < 2 {
-			return merr.New(40192, "The $bucket 'boundaries' field must have at least 2 values, but found %d value(s).",
-				v.Len())
+			return merr.New(40192, "The $bucket 'boundaries' field must have at least 2 values, but found %d "+
+				"value(s).", v.Len())
 		}
 		return a.setBounds(c, v)
 	case "default":
@@ -436,7 +436,8 @@ func (a *bucketArgs) set(c *compiler, name string, v value.Value) (err error) {
 		}
 	case "output":
 		if v.Kind() != value.Object {
-			return merr.New(40196, "The $bucket 'output' field must be an object, but found type: %s.", expr.TypeName(v))
+			return merr.New(40196, "The $bucket 'output' field must be an object, but found type: %s.",
+				expr.TypeName(v))
 		}
 		a.accs = nil
 		for it := v.Iter(); it.Next(); {
@@ -461,8 +462,8 @@ func (a *bucketArgs) setBounds(c *compiler, v value.Value) error {
 			return err
 		}
 		if !x.IsDefined() {
-			return merr.New(40191, "The $bucket 'boundaries' field must be an array of constant values, but found value: "+
-				"%s.", merr.Show(it.Value()))
+			return merr.New(40191, "The $bucket 'boundaries' field must be an array of constant values, but found "+
+				"value: %s.", merr.Show(it.Value()))
 		}
 		n := len(a.bounds)
 		if a.bounds = append(a.bounds, x); n == 0 {
@@ -470,12 +471,12 @@ func (a *bucketArgs) setBounds(c *compiler, v value.Value) error {
 		}
 		last := a.bounds[n-1]
 		if !value.SameBracket(last, x) {
-			return merr.New(40193, "All values in the the 'boundaries' option to $bucket must have the same type. Found "+
-				"conflicting types %s and %s.", expr.TypeName(last), expr.TypeName(x))
+			return merr.New(40193, "All values in the the 'boundaries' option to $bucket must have the same type. "+
+				"Found conflicting types %s and %s.", expr.TypeName(last), expr.TypeName(x))
 		}
 		if c.o.Run.Collation().Compare(last, x) >= 0 {
-			return merr.New(40194, "The 'boundaries' option to $bucket must be sorted, but elements %d and %d are not in "+
-				"ascending order (%s is not less than %s).", n-1, n, merr.Show(last), merr.Show(x))
+			return merr.New(40194, "The 'boundaries' option to $bucket must be sorted, but elements %d and %d are not "+
+				"in ascending order (%s is not less than %s).", n-1, n, merr.Show(last), merr.Show(x))
 		}
 	}
 	return nil
@@ -508,8 +509,8 @@ func bucket(c *compiler, arg value.Value) (stage, error) {
 	}
 	compare := c.o.Run.Collation().Compare
 	if def.IsDefined() && compare(def, bounds[0]) >= 0 && compare(def, bounds[len(bounds)-1]) < 0 {
-		return nil, merr.New(40199, "The $bucket 'default' field must be less than the lowest boundary or greater than or "+
-			"equal to the highest boundary.")
+		return nil, merr.New(40199, "The $bucket 'default' field must be less than the lowest boundary or greater "+
+			"than or equal to the highest boundary.")
 	}
 	id := func(e *expr.Env) (value.Value, error) {
 		v, err := by(e)
