@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"bytes"
 	"cmp"
 	"sort"
 	"strconv"
@@ -29,7 +30,7 @@ const maxShownOp = 1000
 // operations lists the running commands, and with o idle connections, transactions and cursors.
 func (r *request) operations(o agg.Ops) []value.Value {
 	sees := func(user string) bool { return o.AllUsers || !r.s.o.Auth || user == r.c.user }
-	out := r.c.home.operations(o, sees, r.s.cursors)
+	out := r.c.home.operations(o, sees, r)
 	if !o.NoIdleSessions {
 		out = append(out, r.s.idleTransactions(sees)...)
 	}
@@ -39,8 +40,8 @@ func (r *request) operations(o agg.Ops) []value.Value {
 	return out
 }
 
-// operations lists the running commands, which may use some of the cursors, and with o idle connections.
-func (s *Server) operations(o agg.Ops, sees func(user string) bool, cs *cursors) (out []value.Value) {
+// operations lists the running commands for a request, and with o idle connections.
+func (s *Server) operations(o agg.Ops, sees func(user string) bool, r *request) (out []value.Value) {
 	s.mu.Lock()
 	conns := make([]*conn, 0, len(s.conns))
 	for c := range s.conns {
@@ -50,14 +51,14 @@ func (s *Server) operations(o agg.Ops, sees func(user string) bool, cs *cursors)
 	sort.Slice(conns, func(i, j int) bool { return conns[i].id < conns[j].id })
 	for _, c := range conns {
 		if op := c.numbered(); sees(op.user) && (op.seq != 0 || o.IdleConnections) {
-			out = append(out, s.operation(c, op, o.Truncate, cs))
+			out = append(out, s.operation(c, op, o.Truncate, r))
 		}
 	}
 	return out
 }
 
 // operation describes the command of a connection; without one the connection.
-func (s *Server) operation(c *conn, op operation, truncate bool, cs *cursors) value.Value {
+func (s *Server) operation(c *conn, op operation, truncate bool, r *request) value.Value {
 	now := s.clk.Now()
 	at, b := bson.Begin(nil)
 	b = bson.AppendString(b, "type", "op")
@@ -94,7 +95,10 @@ func (s *Server) operation(c *conn, op operation, truncate bool, cs *cursors) va
 	b = bson.AppendString(b, "op", cmp.Or(kinds[op.name], "command"))
 	b = bson.AppendString(b, "ns", op.namespace(body))
 	b = appendCommand(b, "command", body, truncate)
-	b = cs.appendUsed(b, c, op.seq, truncate)
+	b, origin := r.s.cursors.appendUsed(b, c, op.seq, truncate)
+	if text := r.planOfOther(&op, origin); text != "" {
+		b = bson.AppendString(b, "planSummary", text)
+	}
 	b = bson.AppendInt32(b, "numYields", 0)
 	for _, name := range []string{"locks", "lockStats", "flowControlStats"} {
 		la, lb := bson.BeginObject(b, name)
@@ -227,16 +231,38 @@ func sortedBy(docs []value.Value, name, below string) []value.Value {
 	return docs
 }
 
-// appendUsed appends the cursor that a command uses, if there is one.
-func (cs *cursors) appendUsed(b []byte, by *conn, seq uint32, truncate bool) []byte {
+// appendUsed appends the cursor that a command uses, if there is one, and returns the command that has opened it.
+func (cs *cursors) appendUsed(b []byte, by *conn, seq uint32, truncate bool) ([]byte, []byte) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for _, c := range cs.m {
 		if c.inUse && c.by == by && c.seq == seq {
-			return c.appendShown(b, truncate)
+			return c.appendShown(b, truncate), bytes.Clone(c.cmd)
 		}
 	}
-	return b
+	return b, nil
+}
+
+// planOfOther returns how another command finds its documents, planned now; "" if it can't be told. origin is the
+// command that has opened its cursor.
+func (r *request) planOfOther(op *operation, origin []byte) string {
+	cmd := value.ObjectOf(op.body)
+	db := cmd.Get("$db").Str()
+	if op.name == "getMore" && len(origin) > 0 {
+		cmd = value.ObjectOf(origin)
+	}
+	first := cmd.Iter()
+	if !first.Next() || !explains[string(first.Key())] {
+		return ""
+	}
+	for command, statements := range map[string]string{"update": "updates", "delete": "deletes"} {
+		if string(first.Key()) == command && cmd.Get(statements).Len() != 1 {
+			return "" // they are in a document sequence, or several
+		}
+	}
+	other := *r
+	other.db, other.seqs, other.multi, other.kept = db, nil, nil, nil
+	return other.planSummary(cmd)
 }
 
 // appendShown appends what operations show of a cursor. The caller holds the lock of the cursors.

@@ -61,6 +61,9 @@ func TestCurrentOp(t *testing.T) {
 		op.Lookup("lsid", "uid").Type != bson.TypeBinary || len(op.Lookup("command").Document()) < 2000 {
 		t.Errorf("the operation is %s", op)
 	}
+	if plan, _ := op.Lookup("planSummary").StringValueOK(); plan != "COLLSCAN" {
+		t.Errorf("the plan is %q", plan)
+	}
 	for _, cmd := range []string{`{"currentOp":1,"ns":"db.c","active":true}`,
 		`{"aggregate":1,"pipeline":[{"$currentOp":{"truncateOps":true}},` + mine + `],"cursor":{}}`} {
 		op := watcher.running(cmd)[0]

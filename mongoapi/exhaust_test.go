@@ -144,7 +144,7 @@ func TestAwaitedHello(t *testing.T) {
 			t.Fatalf("the watcher is active, %d connections", s.connections())
 		}
 	}
-	if ops := s.operations(agg.Ops{}, func(string) bool { return true }, s.cursors); len(ops) != 0 {
+	if ops := s.operations(agg.Ops{}, func(string) bool { return true }, nil); len(ops) != 0 {
 		t.Errorf("operations while a client waits: %v", ops)
 	}
 	_ = waiting.Close()

@@ -19,10 +19,8 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	for it := r.body.Iter(); it.Next(); {
-		if key := string(it.Key()); unsupportedCollMod[key] {
-			return dst, merr.NotSupported("the option " + key + " of collMod")
-		}
+	if err := r.checkDryRun(); err != nil {
+		return dst, err
 	}
 	k, v, err := r.openRead(r.db, name)
 	if err != nil {
@@ -58,20 +56,18 @@ func collMod(r *request, dst []byte) ([]byte, error) {
 		return dst, merr.New(merr.InvalidOptions, "TTL indexes are not supported for time-series collections. Please "+
 			"refer to the documentation and use the top-level 'expireAfterSeconds' option instead")
 	}
+	m.others = r.changesOptions()
 	changed, err := m.apply(slices.Clone(k.indexSpecs()))
-	if err != nil {
+	if err != nil || args.Flag(r.body, "dryRun", false) {
 		return dst, err
 	}
 	if !slices.EqualFunc(changed, k.indexSpecs(), value.Identical) {
 		if err := r.changeIndexes(k, r.modEvent, m.apply); err != nil {
-			return dst, err
+			return dst, r.notUnique(k, m.changed, err)
 		}
 	}
 	return append(dst, m.reply...), nil
 }
-
-// unsupportedCollMod are arguments of collMod for what collections don't have here.
-var unsupportedCollMod = map[string]bool{"dryRun": true}
 
 // changeableOptions are the options of a collection that collMod changes.
 var changeableOptions = []string{"validator", "validationLevel", "validationAction"}
@@ -198,10 +194,14 @@ func (r *request) optionMods(k *coll) (mods []optionMod, err error) {
 
 // indexMod is the argument index of collMod.
 type indexMod struct {
-	which  value.Value // a name or a key
-	after  value.Value // expireAfterSeconds, or Undefined
-	hidden value.Value
-	reply  []byte
+	which   value.Value // a name or a key
+	after   value.Value // expireAfterSeconds, or Undefined
+	hidden  value.Value
+	unique  value.Value
+	prepare value.Value // prepareUnique
+	others  bool        // the command changes something else too
+	reply   []byte
+	changed value.Value // the index as it is then
 }
 
 func readIndexMod(mod value.Value) (m indexMod, err error) {
@@ -219,7 +219,15 @@ func readIndexMod(mod value.Value) (m indexMod, err error) {
 		case "hidden":
 			m.hidden = value.BoolOf(expr.Truthy(it.Value()))
 		case "unique", "prepareUnique":
-			return m, merr.NotSupported("the option " + name + " of collMod")
+			v := it.Value()
+			if v.Kind() != value.Bool && !v.IsNumber() {
+				return m, args.Want(false, "collMod.index", it.Key(), v, "types '[bool, long, int, decimal, double]'")
+			}
+			if v = value.BoolOf(expr.Truthy(v)); name == "unique" {
+				m.unique = v
+			} else {
+				m.prepare = v
+			}
 		default:
 			return m, merr.New(merr.UnknownField, "BSON field 'collMod.index.%s' is an unknown field.", name)
 		}
@@ -227,7 +235,7 @@ func readIndexMod(mod value.Value) (m indexMod, err error) {
 	if m.which.Kind() != value.String && m.which.Kind() != value.Object {
 		return m, merr.New(merr.InvalidOptions, "Must specify either index name or key pattern.")
 	}
-	if !m.after.IsDefined() && !m.hidden.IsDefined() {
+	if !m.after.IsDefined() && !m.hidden.IsDefined() && !m.unique.IsDefined() && !m.prepare.IsDefined() {
 		return m, merr.New(merr.InvalidOptions, "no expireAfterSeconds, hidden, unique, or prepareUnique field")
 	}
 	return m, nil
@@ -267,7 +275,11 @@ func (m *indexMod) apply(specs []value.Value) ([]value.Value, error) {
 		}
 		d = indexes.With(d, o.name, o.v, o.off)
 	}
-	specs[i] = d
+	others := m.others || m.after.IsDefined() || m.hidden.IsDefined() || m.unique.IsDefined()
+	if d, err = m.setUnique(d, others); err != nil {
+		return nil, err
+	}
+	specs[i], m.changed = d, d
 	return specs, indexes.CheckOptions(d)
 }
 

@@ -3,6 +3,7 @@ package mongoapi
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
@@ -134,6 +135,9 @@ func createUser(r *request, dst []byte) ([]byte, error) {
 	name, err := r.nameArg()
 	if err != nil {
 		return dst, err
+	}
+	if strings.IndexByte(name, 0) >= 0 {
+		return dst, merr.New(merr.BadValue, "Username cannot contain NULL characters")
 	}
 	n := users.Name{User: name, DB: r.db}
 	if !args.Given(r.body, "roles").IsDefined() {

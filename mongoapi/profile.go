@@ -392,7 +392,7 @@ func (r *request) appendFound(b []byte) []byte {
 func (r *request) planSummary(cmd value.Value) (text string) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.s.log.Error("The plan of a profiled command can't be shown", "command", r.operation(), "panic", p,
+			r.s.log.Error("The plan of a command can't be shown", "command", r.operation(), "panic", p,
 				"stack", string(debug.Stack()))
 		}
 	}()

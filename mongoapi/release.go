@@ -17,6 +17,7 @@ type release struct {
 	wire    int32
 	sorts   bool // statements of an update may have a sort
 	settled bool // all operators of expressions are in the Stable API
+	later   bool // operators do what they do after 7.0
 }
 
 // DefaultRelease is what the server announces without another choice.
@@ -24,7 +25,7 @@ const DefaultRelease = "7.0"
 
 var releases = map[string]release{
 	"7.0": {feature: "7.0", numbers: []int32{7, 0, 0, 0}, wire: 21},
-	"8.0": {feature: "8.0", numbers: []int32{8, 0, 0, 0}, wire: 25, sorts: true, settled: true},
+	"8.0": {feature: "8.0", numbers: []int32{8, 0, 0, 0}, wire: 25, sorts: true, settled: true, later: true},
 }
 
 // Releases returns the releases that Options may name.

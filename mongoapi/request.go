@@ -417,7 +417,8 @@ func validDB(name string) error {
 func (r *request) exprEnv() *expr.Env {
 	if r.env == nil {
 		clk := r.s.clk
-		r.env = &expr.Env{NowMS: clk.Now().UnixMilli(), Random: clk.Float64, Run: expr.NewRun(r.ctx, r.s.eng.Budget())}
+		r.env = &expr.Env{NowMS: clk.Now().UnixMilli(), Random: clk.Float64, Later: r.s.release.later,
+			Run: expr.NewRun(r.ctx, r.s.eng.Budget())}
 		if r.s.o.Scripts != nil {
 			r.env.Run.Scripting(r.s.o.Scripts)
 		}

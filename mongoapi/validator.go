@@ -68,7 +68,7 @@ func (r *request) validator(k *coll) (*validator, error) {
 		return nil, err
 	}
 	run.Collate(c)
-	v.env = &expr.Env{NowMS: e.NowMS, Random: e.Random, Run: run}
+	v.env = &expr.Env{NowMS: e.NowMS, Random: e.Random, Later: e.Later, Run: run}
 	v.opts = filter.Options{Run: run}
 	if v.f, err = filter.Compile(spec, v.opts); err != nil {
 		return nil, err

@@ -82,3 +82,165 @@ func (z *Decimal) places(x *Decimal, places int, r apd.Rounder) {
 	c.Rounding = r
 	z.done(c.Quantize(&z.d, &x.d, int32(-places)))
 }
+
+// Sqrt makes z the square root of x; of a number below 0 it is NaN. An exact one has as many zeros at its end as half
+// the exponent of x calls for.
+func (z *Decimal) Sqrt(x *Decimal) {
+	var r, square apd.Decimal
+	_, err := decimals.Sqrt(&r, &x.d)
+	if ideal := x.d.Exponent >> 1; err == nil && r.Form == apd.Finite {
+		r.Reduce(&r)
+		if _, err := wide.Mul(&square, &r, &r); err == nil && square.Cmp(&x.d) == 0 && r.Exponent >= ideal {
+			_, err = decimals.Quantize(&r, &r, ideal)
+		}
+	}
+	z.d.Set(&r)
+	z.done(0, err)
+}
+
+// Exp makes z the power e^x.
+func (z *Decimal) Exp(x *Decimal) {
+	if x.d.Form == apd.Finite && x.d.Coeff.Sign() != 0 && x.Magnitude() > 4 {
+		z.outside(x.d.Negative, false)
+		return
+	}
+	z.nearest(x, (*apd.Context).Exp)
+}
+
+// outside makes z what stands for a number that is too small, or too great.
+func (z *Decimal) outside(small, neg bool) {
+	z.d.SetFinite(0, 0)
+	if small {
+		z.d.Exponent = minDecimalExp
+	} else {
+		z.d.Form = apd.Infinite
+	}
+	z.d.Negative = neg
+}
+
+// Ln makes z the natural logarithm of x; of a number below 0 it is NaN, of 0 an infinity.
+func (z *Decimal) Ln(x *Decimal) { z.nearest(x, (*apd.Context).Ln) }
+
+// Log10 makes z the logarithm of x to base 10.
+func (z *Decimal) Log10(x *Decimal) { z.nearest(x, (*apd.Context).Log10) }
+
+// extraDigits are what steps of a result have more than the result.
+const extraDigits = 6
+
+// finer is the arithmetic for such steps.
+var finer = apd.Context{Precision: DecimalDigits + extraDigits, MaxExponent: apd.MaxExponent,
+	MinExponent: apd.MinExponent, Rounding: apd.RoundHalfEven}
+
+// Log makes z the logarithm of x to a base, both above 0.
+func (z *Decimal) Log(x, base *Decimal) {
+	var l, b apd.Decimal
+	_, err := finer.Ln(&l, &x.d)
+	if err == nil {
+		_, err = finer.Ln(&b, &base.d)
+	}
+	if err == nil {
+		_, err = finer.Quo(&l, &l, &b)
+	}
+	z.round(&l, err)
+}
+
+// Pow makes z the power x^y, which is NaN if x is below 0 and y isn't whole.
+func (z *Decimal) Pow(x, y *Decimal) {
+	var abs, size apd.Decimal
+	abs.Abs(&x.d)
+	whole := isWhole(&y.d)
+	odd := whole && isOdd(&y.d)
+	switch {
+	case y.Sign() == 0 && !y.IsNaN() || abs.Cmp(one) == 0 && (!x.d.Negative || whole):
+		z.d.Set(one)
+		z.d.Negative = x.d.Negative && odd
+		return
+	case x.IsNaN() || y.IsNaN() || x.Sign() < 0 && !x.IsInf() && !whole:
+		z.d.Form = apd.NaN
+		return
+	case x.Sign() == 0 || x.IsInf() || y.IsInf():
+		grows := (x.Sign() != 0 && abs.Cmp(one) > 0) == (y.Sign() > 0)
+		z.d.SetFinite(0, 0)
+		if grows {
+			z.d.Form = apd.Infinite
+		}
+		z.d.Negative = x.d.Negative && odd
+		return
+	}
+	// The size of the result says whether it is in the range, before it is computed.
+	_, err := finer.Ln(&size, &abs)
+	if err == nil {
+		_, err = finer.Mul(&size, &size, &y.d)
+	}
+	if f, e := size.Float64(); e != nil || f > maxLn || f < minLn {
+		z.outside(size.Negative, x.d.Negative && odd)
+		return
+	}
+	c := finer // a step that is repeated y times loses as many digits as y has
+	c.Precision += uint32(max(y.Magnitude(), 0))
+	var p apd.Decimal
+	_, err = c.Pow(&p, &x.d, &y.d)
+	z.round(&p, err)
+}
+
+// The natural logarithms of what is surely above and below all decimals.
+const (
+	maxLn = 14_200
+	minLn = -14_300
+)
+
+var one = apd.New(1, 0)
+
+// isWhole reports whether d is a whole number.
+func isWhole(d *apd.Decimal) bool {
+	if d.Form != apd.Finite || d.Exponent >= 0 {
+		return d.Form == apd.Finite
+	}
+	var whole, rest apd.Decimal
+	d.Modf(&whole, &rest)
+	return rest.IsZero()
+}
+
+// isOdd reports whether a whole number is odd.
+func isOdd(d *apd.Decimal) bool {
+	if d.Exponent > 0 {
+		return false
+	}
+	var whole, rest apd.Decimal
+	d.Modf(&whole, &rest)
+	return whole.Exponent == 0 && whole.Coeff.Bit(0) == 1
+}
+
+// nearest makes z the value of a function at x.
+func (z *Decimal) nearest(x *Decimal, fn func(c *apd.Context, d, x *apd.Decimal) (apd.Condition, error)) {
+	var r apd.Decimal
+	_, err := fn(&finer, &r, &x.d)
+	z.round(&r, err)
+}
+
+// round makes z the number r, with no zeros at its end that say nothing.
+func (z *Decimal) round(r *apd.Decimal, err error) {
+	if err != nil {
+		z.d.Form = apd.NaN
+		return
+	}
+	z.done(decimals.Round(&z.d, r))
+	z.trim()
+}
+
+// trim removes the zeros at the end of a number that only say that it is exact.
+func (z *Decimal) trim() {
+	if z.d.IsZero() {
+		z.d.Exponent = min(z.d.Exponent, 0)
+	}
+	var short apd.Decimal
+	if z.d.Form != apd.Finite || z.d.Exponent >= 0 || z.d.IsZero() {
+		return
+	} else if _, n := short.Reduce(&z.d); n < extraDigits {
+		return
+	}
+	if short.Exponent > 0 {
+		_, _ = decimals.Quantize(&short, &short, 0)
+	}
+	z.d.Set(&short)
+}

@@ -83,6 +83,9 @@ func CompareBSON(a, b Value) int {
 	return compareScalars(a, b)
 }
 
+// SameBracket reports whether two values are of kinds that CompareBSON compares by their values, as all numbers are.
+func SameBracket(a, b Value) bool { return bsonRanks[a.kind] == bsonRanks[b.kind] }
+
 // EqualCosmos is deep equality of the NoSQL API: numbers of all kinds compare by value, and the order of an object's
 // fields doesn't matter. It is CompareCosmos == 0, so NaN equals itself.
 func EqualCosmos(a, b Value) bool {

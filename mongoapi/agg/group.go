@@ -32,6 +32,14 @@ func compileAccumulation(name string, spec value.Value, s *expr.Scope) (accumula
 	if it.Next() {
 		return a, merr.New(40238, "The field '%s' must specify one accumulator", name)
 	}
+	if arg.Kind() == value.Array {
+		return a, merr.New(40237, "The %s accumulator is a unary operator", op)
+	}
+	return compileAccumulator(a, op, arg, s)
+}
+
+// compileAccumulator compiles the accumulator op of an argument, which in a window may be an array.
+func compileAccumulator(a accumulation, op string, arg value.Value, s *expr.Scope) (accumulation, error) {
 	var err error
 	switch op {
 	case "$count":
@@ -57,12 +65,6 @@ func compileAccumulation(name string, spec value.Value, s *expr.Scope) (accumula
 	}
 	if a.mk = expr.Accumulators[op]; a.mk == nil {
 		return a, merr.New(15952, "unknown group operator '%s'", op)
-	}
-	if arg.Kind() == value.Array && op != "$push" && op != "$addToSet" {
-		if arg.Len() != 1 {
-			return a, merr.New(40237, "The %s accumulator is a unary operator", op)
-		}
-		arg = arg.At(0)
 	}
 	a.x, err = expr.Compile(arg, s)
 	return a, err
@@ -399,27 +401,117 @@ func sortByCount(c *compiler, arg value.Value) (stage, error) {
 	}, nil
 }
 
+// bucketArgs are the checked arguments of $bucket.
+type bucketArgs struct {
+	by     expr.Expr
+	bounds []value.Value
+	def    value.Value // Undefined if there is none
+	accs   []accumulation
+}
+
+// set compiles one argument.
+func (a *bucketArgs) set(c *compiler, name string, v value.Value) (err error) {
+	switch name {
+	case "groupBy":
+		if text := v.Str(); v.Kind() != value.Object && (v.Kind() != value.String || text == "" || text[0] != '$') {
+			return merr.New(40202, "The $bucket 'groupBy' field must be defined as a $-prefixed path or an "+
+				"expression, but found: %s.", merr.Show(v))
+		}
+		a.by, err = expr.Compile(v, c.o.Scope)
+	case "boundaries":
+		if v.Kind() != value.Array {
+			return merr.New(40200, "The $bucket 'boundaries' field must be an array, but found type: %s.",
+				expr.TypeName(v))
+		}
+		if v.Len() < 2 {
+			return merr.New(40192, "The $bucket 'boundaries' field must have at least 2 values, but found %d "+
+				"value(s).", v.Len())
+		}
+		return a.setBounds(c, v)
+	case "default":
+		a.def, err = fixedValue(c, v)
+		if err == nil && !a.def.IsDefined() {
+			err = merr.New(40195, "The $bucket 'default' field must be a constant expression, but found: %s.",
+				merr.Show(v))
+		}
+	case "output":
+		if v.Kind() != value.Object {
+			return merr.New(40196, "The $bucket 'output' field must be an object, but found type: %s.",
+				expr.TypeName(v))
+		}
+		a.accs = nil
+		for it := v.Iter(); it.Next(); {
+			acc, err := compileAccumulation(string(it.Key()), it.Value(), c.o.Scope)
+			if err != nil {
+				return err
+			}
+			a.accs = append(a.accs, acc)
+		}
+	default:
+		return merr.New(40197, "Unrecognized option to $bucket: %s.", name)
+	}
+	return err
+}
+
+// setBounds sets the boundaries, which are of one type and ascend.
+func (a *bucketArgs) setBounds(c *compiler, v value.Value) error {
+	a.bounds = nil
+	for it := v.Iter(); it.Next(); {
+		x, err := fixedValue(c, it.Value())
+		if err != nil {
+			return err
+		}
+		if !x.IsDefined() {
+			return merr.New(40191, "The $bucket 'boundaries' field must be an array of constant values, but found "+
+				"value: %s.", merr.Show(it.Value()))
+		}
+		n := len(a.bounds)
+		if a.bounds = append(a.bounds, x); n == 0 {
+			continue
+		}
+		last := a.bounds[n-1]
+		if !value.SameBracket(last, x) {
+			return merr.New(40193, "All values in the the 'boundaries' option to $bucket must have the same type. "+
+				"Found conflicting types %s and %s.", expr.TypeName(last), expr.TypeName(x))
+		}
+		if c.o.Run.Collation().Compare(last, x) >= 0 {
+			return merr.New(40194, "The 'boundaries' option to $bucket must be sorted, but elements %d and %d are not "+
+				"in ascending order (%s is not less than %s).", n-1, n, merr.Show(last), merr.Show(x))
+		}
+	}
+	return nil
+}
+
+// fixedValue returns the value of an expression that reads no field, and else mostly Undefined.
+func fixedValue(c *compiler, v value.Value) (value.Value, error) {
+	x, err := expr.Compile(v, c.o.Scope)
+	if err != nil {
+		return v, err
+	}
+	return x(&expr.Env{Run: c.o.Run})
+}
+
 // bucket compiles $bucket: a $group by the greatest boundary that is not above the value.
 func bucket(c *compiler, arg value.Value) (stage, error) {
 	if arg.Kind() != value.Object {
 		return nil, merr.New(40201, "Argument to $bucket stage must be an object, but found type: %s",
 			expr.TypeName(arg))
 	}
-	by, err := expr.Compile(arg.Get("groupBy"), c.o.Scope)
-	if err != nil {
-		return nil, err
-	}
-	bounds := value.Elements(arg.Get("boundaries"))
-	if !arg.Get("groupBy").IsDefined() || len(bounds) < 2 {
-		return nil, merr.New(40198, "$bucket requires 'groupBy' and 'boundaries' to be specified, with at least 2 "+
-			"boundaries")
-	}
-	for i := 1; i < len(bounds); i++ {
-		if c.o.Run.Collation().Compare(bounds[i-1], bounds[i]) >= 0 {
-			return nil, merr.New(40194, "The 'boundaries' option to $bucket must be sorted in ascending order")
+	a := bucketArgs{accs: []accumulation{countOne()}}
+	for it := arg.Iter(); it.Next(); {
+		if err := a.set(c, string(it.Key()), it.Value()); err != nil {
+			return nil, err
 		}
 	}
-	def := arg.Get("default")
+	by, bounds, def, accs := a.by, a.bounds, a.def, a.accs
+	if by == nil || bounds == nil {
+		return nil, merr.New(40198, "$bucket requires 'groupBy' and 'boundaries' to be specified.")
+	}
+	compare := c.o.Run.Collation().Compare
+	if def.IsDefined() && compare(def, bounds[0]) >= 0 && compare(def, bounds[len(bounds)-1]) < 0 {
+		return nil, merr.New(40199, "The $bucket 'default' field must be less than the lowest boundary or greater "+
+			"than or equal to the highest boundary.")
+	}
 	id := func(e *expr.Env) (value.Value, error) {
 		v, err := by(e)
 		if err != nil {
@@ -434,17 +526,6 @@ func bucket(c *compiler, arg value.Value) (stage, error) {
 				"specified.")
 		}
 		return def, nil
-	}
-	accs := []accumulation{countOne()}
-	if o := arg.Get("output"); o.IsDefined() {
-		accs = nil
-		for it := o.Iter(); it.Next(); {
-			a, err := compileAccumulation(string(it.Key()), it.Value(), c.o.Scope)
-			if err != nil {
-				return nil, err
-			}
-			accs = append(accs, a)
-		}
 	}
 	g := groupBy(id, accs)
 	asc := order.Order{{Path: []string{"_id"}}}

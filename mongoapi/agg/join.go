@@ -3,7 +3,6 @@ package agg
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
@@ -73,15 +72,21 @@ func (c *compiler) lookupSpec(arg value.Value) (l *lookupSpec, scope *expr.Scope
 				return nil, nil, merr.New(merr.FailedToParse, "$lookup argument '%s' must be a string, is type %s", key,
 					expr.TypeName(v))
 			}
-			switch key {
-			case "from":
+			if key == "from" {
 				l.from = v.Str()
+				continue
+			}
+			path, err := expr.FieldPath(v.Str())
+			if err != nil {
+				return nil, nil, err
+			}
+			switch key {
 			case "localField":
-				l.local = strings.Split(v.Str(), ".")
+				l.local = path
 			case "foreignField":
 				l.foreign = v.Str()
 			case "as":
-				l.as = strings.Split(v.Str(), ".")
+				l.as = path
 			}
 		case "let":
 			for lt := v.Iter(); lt.Next(); {

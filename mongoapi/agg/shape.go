@@ -69,7 +69,10 @@ func unwind(c *compiler, arg value.Value) (stage, error) {
 					return nil, merr.New(28822, "includeArrayIndex option to $unwind stage should not be prefixed "+
 						"with a '$': %s", s)
 				}
-				u.index = strings.Split(s, ".")
+				var err error
+				if u.index, err = expr.FieldPath(s); err != nil {
+					return nil, err
+				}
 			default:
 				return nil, merr.New(28811, "unrecognized option to $unwind stage: %s", it.Key())
 			}
@@ -86,7 +89,10 @@ func unwind(c *compiler, arg value.Value) (stage, error) {
 	if !strings.HasPrefix(p, "$") {
 		return nil, merr.New(28818, "path option to $unwind stage should be prefixed with a '$': %s", p)
 	}
-	u.path = strings.Split(p[1:], ".")
+	var err error
+	if u.path, err = expr.FieldPath(p[1:]); err != nil {
+		return nil, err
+	}
 	return func(x *Exec, src Iter) (Iter, error) {
 		n := u
 		n.src, n.h = src, x.hold("$unwind")

@@ -2,6 +2,7 @@ package agg
 
 import (
 	"math"
+	"strings"
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
@@ -363,10 +364,11 @@ func count(c *compiler, arg value.Value) (stage, error) {
 	if name[0] == '$' {
 		return nil, merr.New(40158, "the count field cannot be a $-prefixed path")
 	}
-	for i := range name {
-		if name[i] == '.' {
-			return nil, merr.New(40160, "the count field cannot contain '.'")
-		}
+	if strings.IndexByte(name, 0) >= 0 {
+		return nil, merr.New(40159, "the count field cannot contain a null byte")
+	}
+	if strings.IndexByte(name, '.') >= 0 {
+		return nil, merr.New(40160, "the count field cannot contain '.'")
 	}
 	if name == "_id" {
 		return nil, merr.New(15948, "a group's _id may only be specified once")

@@ -113,7 +113,7 @@ func (w *windowSpec) output(c *compiler, name string, spec value.Value) (windowF
 	if expr.Accumulators[op] == nil && !groupOnly[op] {
 		return nil, merr.New(merr.FailedToParse, "Unrecognized window function, %s", op)
 	}
-	acc, err := compileAccumulation(name, field(op, arg), c.o.Scope)
+	acc, err := compileAccumulator(accumulation{name: name}, op, arg, c.o.Scope)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package expr
 import (
 	"math"
 
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -22,11 +23,11 @@ var arithmeticOps = map[string]operator{
 	"$add":      variadic(add),
 	"$ceil":     rounding("$ceil", num.Ceil),
 	"$divide":   fixed(2, divide),
-	"$exp":      floating("$exp", math.Exp),
+	"$exp":      decimal((*bson.Decimal).Exp, floating("$exp", math.Exp)),
 	"$floor":    rounding("$floor", num.Floor),
-	"$ln":       logarithm("$ln", 28766, math.Log),
+	"$ln":       logarithm("$ln", 28766, math.Log, (*bson.Decimal).Ln),
 	"$log":      fixed(2, logBase),
-	"$log10":    logarithm("$log10", 28761, math.Log10),
+	"$log10":    logarithm("$log10", 28761, math.Log10, (*bson.Decimal).Log10),
 	"$mod":      fixed(2, mod),
 	"$multiply": variadic(multiply),
 	"$pow":      fixed(2, pow),
@@ -53,8 +54,16 @@ var arithmeticOps = map[string]operator{
 	"$degreesToRadians": floating("$degreesToRadians", func(f float64) float64 { return f * (math.Pi / 180) }),
 	"$radiansToDegrees": floating("$radiansToDegrees", func(f float64) float64 { return f * (180 / math.Pi) }),
 	"$atan2": fixed(2, func(_ *Env, a []value.Value) (value.Value, error) {
-		return twoNumbers("$atan2", a, func(x, y value.Value) (value.Value, error) {
-			return value.DoubleOf(math.Atan2(num.ToFloat(x), num.ToFloat(y))), nil
+		code := int32(51044)
+		if a[0].IsNumber() {
+			code = 51045
+		}
+		return twoNumbers("$atan2", code, a, func(x, y value.Value) (value.Value, error) {
+			r := value.DoubleOf(math.Atan2(num.ToFloat(x), num.ToFloat(y)))
+			if x.Kind() == value.Decimal || y.Kind() == value.Decimal {
+				return num.ToDecimal(r), nil
+			}
+			return r, nil
 		})
 	}),
 
@@ -111,10 +120,20 @@ func bounded(name string, fn func(float64) float64, lo, hi float64, shown string
 	})
 }
 
-func logarithm(name string, code int32, fn func(float64) float64) operator {
-	f := floating(name, fn)
+// decimal is an operator that computes decimals with all their digits, and other numbers as f does.
+func decimal(fn func(z, x *bson.Decimal), f operator) operator {
 	return nullUnary(func(v value.Value) (value.Value, error) {
-		if v.IsNumber() && num.ToFloat(v) <= 0 {
+		if v.Kind() == value.Decimal {
+			return num.Decimal(fn, v), nil
+		}
+		return f.fn(nil, []value.Value{v})
+	})
+}
+
+func logarithm(name string, code int32, fn func(float64) float64, dec func(z, x *bson.Decimal)) operator {
+	f := decimal(dec, floating(name, fn))
+	return nullUnary(func(v value.Value) (value.Value, error) {
+		if v.IsNumber() && num.Sign(v) <= 0 && !num.IsNaN(v) {
 			return v, merr.New(code, "%s's argument must be a positive number, but is %v", name, num.ToFloat(v))
 		}
 		return f.fn(nil, []value.Value{v})
@@ -122,9 +141,9 @@ func logarithm(name string, code int32, fn func(float64) float64) operator {
 }
 
 func sqrt() operator {
-	f := floating("$sqrt", math.Sqrt)
+	f := decimal((*bson.Decimal).Sqrt, floating("$sqrt", math.Sqrt))
 	return nullUnary(func(v value.Value) (value.Value, error) {
-		if v.IsNumber() && num.ToFloat(v) < 0 {
+		if v.IsNumber() && num.Sign(v) < 0 {
 			return v, merr.New(28714, "$sqrt's argument must be greater than or equal to 0")
 		}
 		return f.fn(nil, []value.Value{v})
@@ -154,42 +173,55 @@ func roundTo(name string, mode int) func(*Env, []value.Value) (value.Value, erro
 		if !a[0].IsNumber() {
 			return a[0], merr.New(51081, "%s only supports numeric types, not %s", name, TypeName(a[0]))
 		}
+		if a[0].Kind() == value.Int64 && places < 0 {
+			d := num.Integral(num.ToDecimal(a[0]), mode, int(places))
+			if _, ok := num.ToInt64(d, false); !ok {
+				return d, merr.New(51080, "invalid conversion from Decimal128 result in %s resulting from arguments: "+
+					"[%d, %d]", name, a[0].Int(), places)
+			}
+		}
 		return num.Integral(a[0], mode, int(places)), nil
 	}
 }
 
-// add adds numbers. One of the arguments may be a date; the numbers are then milliseconds.
+// add adds numbers, one after the other. One of the arguments may be a date; the numbers behind it, and the sum of
+// those before it, are then milliseconds.
 func add(_ *Env, a []value.Value) (value.Value, error) {
-	var sum num.Sum
-	long := false
 	var date value.Value
+	sum, long := value.Int32Of(0), false
 	for _, v := range a {
 		switch {
 		case nullish(v):
 			return value.NullValue(), nil
-		case v.Kind() == value.Date:
-			if date.IsDefined() {
-				return v, merr.New(16612, "only one date allowed in an $add expression")
-			}
-			date = v
-		case v.IsNumber():
-			sum.Add(v)
-			long = long || v.Kind() == value.Int64
-		default:
+		case v.Kind() == value.Date && date.IsDefined():
+			return v, merr.New(16612, "only one date allowed in an $add expression")
+		case v.Kind() != value.Date && !v.IsNumber():
 			return v, merr.New(merr.TypeMismatch, "$add only supports numeric or date types, not %s", TypeName(v))
+		case v.Kind() == value.Date:
+			date, v = v, sum
+		case !date.IsDefined():
+			sum, long = num.Widen(num.Add, sum, v), long || v.Kind() == value.Int64
+			continue
+		}
+		ms, err := wholeMillis(v)
+		if err != nil {
+			return v, err
+		}
+		if date, err = addMillis(date, ms); err != nil {
+			return v, err
 		}
 	}
-	if !date.IsDefined() {
-		return narrow(sum.Value(), long), nil
+	if date.IsDefined() {
+		return date, nil
 	}
-	ms, err := wholeMillis(sum.Value())
-	if err != nil {
-		return date, err
-	}
-	return addMillis(date, ms)
+	return narrow(sum, long), nil
 }
 
+// wholeMillis rounds a number of milliseconds: a double that is half of one away from 0, a decimal to an even number.
 func wholeMillis(v value.Value) (int64, error) {
+	if v.Kind() == value.Double {
+		v = value.DoubleOf(math.Round(v.Float()))
+	}
 	ms, ok := num.ToInt64(num.Integral(v, num.HalfEven, 0), true)
 	if !ok {
 		return 0, merr.New(merr.Overflow, "date overflow")
@@ -238,19 +270,35 @@ func multiply(_ *Env, a []value.Value) (value.Value, error) {
 	return narrow(r, long), nil
 }
 
-func twoNumbers(name string, a []value.Value, fn func(x, y value.Value) (value.Value, error)) (value.Value, error) {
+// twoNumbers calls fn with two numbers. Code is that of other types.
+func twoNumbers(name string, code int32, a []value.Value, fn func(x, y value.Value) (value.Value, error)) (value.Value,
+	error) {
 	if nullish(a[0]) || nullish(a[1]) {
 		return value.NullValue(), nil
 	}
 	if !a[0].IsNumber() || !a[1].IsNumber() {
-		return a[0], merr.New(merr.TypeMismatch, "%s only supports numeric types, not %s and %s", name, TypeName(a[0]),
+		return a[0], merr.New(code, "%s only supports numeric types, not %s and %s", name, TypeName(a[0]),
 			TypeName(a[1]))
 	}
 	return fn(a[0], a[1])
 }
 
+// twoNamed is twoNumbers with a message, and its code, for each of the two.
+func twoNamed(name string, code int32, first, second string, a []value.Value,
+	fn func(x, y value.Value) (value.Value, error)) (value.Value, error) {
+	if nullish(a[0]) || nullish(a[1]) {
+		return value.NullValue(), nil
+	}
+	for i, what := range []string{first, second} {
+		if !a[i].IsNumber() {
+			return a[i], merr.New(code+int32(i), "%s's %s must be numeric, not %s", name, what, TypeName(a[i]))
+		}
+	}
+	return fn(a[0], a[1])
+}
+
 func divide(_ *Env, a []value.Value) (value.Value, error) {
-	return twoNumbers("$divide", a, func(x, y value.Value) (value.Value, error) {
+	return twoNumbers("$divide", merr.TypeMismatch, a, func(x, y value.Value) (value.Value, error) {
 		if isZero(y) {
 			return y, merr.New(merr.BadValue, "can't $divide by zero")
 		}
@@ -258,53 +306,62 @@ func divide(_ *Env, a []value.Value) (value.Value, error) {
 	})
 }
 
-func mod(_ *Env, a []value.Value) (value.Value, error) {
-	return twoNumbers("$mod", a, func(x, y value.Value) (value.Value, error) {
+// mod divides a whole number by a double that is whole as whole numbers, in 7.0.
+func mod(e *Env, a []value.Value) (value.Value, error) {
+	return twoNumbers("$mod", 16611, a, func(x, y value.Value) (value.Value, error) {
 		if isZero(y) {
 			return y, merr.New(16610, "can't $mod by zero")
+		}
+		if n, ok := num.ToInt64(y, false); ok && y.Kind() == value.Double && n == int64(int32(n)) && !e.Later {
+			if x.Kind() == value.Int32 || x.Kind() == value.Int64 {
+				y = value.Int32Of(int32(n))
+			}
 		}
 		return num.Mod(x, y), nil
 	})
 }
 
 func logBase(_ *Env, a []value.Value) (value.Value, error) {
-	return twoNumbers("$log", a, func(x, y value.Value) (value.Value, error) {
+	return twoNamed("$log", 28756, "argument", "base", a, func(x, y value.Value) (value.Value, error) {
 		f, b := num.ToFloat(x), num.ToFloat(y)
-		if f <= 0 {
+		if num.Sign(x) <= 0 && !num.IsNaN(x) {
 			return x, merr.New(28758, "$log's argument must be a positive number, but is %v", f)
 		}
-		if b <= 0 || b == 1 {
+		if (num.Sign(y) <= 0 || value.CompareBSON(y, value.Int32Of(1)) == 0) && !num.IsNaN(y) {
 			return y, merr.New(28759, "$log's base must be a positive number not equal to 1, but is %v", b)
+		}
+		if x.Kind() == value.Decimal || y.Kind() == value.Decimal {
+			return num.Decimals((*bson.Decimal).Log, x, y), nil
 		}
 		return value.DoubleOf(math.Log(f) / math.Log(b)), nil
 	})
 }
 
 func pow(_ *Env, a []value.Value) (value.Value, error) {
-	return twoNumbers("$pow", a, func(x, y value.Value) (value.Value, error) {
+	return twoNamed("$pow", 28762, "base", "exponent", a, func(x, y value.Value) (value.Value, error) {
 		bx, by := x.Kind(), y.Kind()
-		f := math.Pow(num.ToFloat(x), num.ToFloat(y))
-		if num.ToFloat(x) == 0 && num.ToFloat(y) < 0 {
+		if isZero(x) && num.Sign(y) < 0 {
 			return x, merr.New(28764, "$pow cannot take a base of 0 and a negative exponent")
 		}
 		if bx == value.Decimal || by == value.Decimal {
-			return num.ToDecimal(value.DoubleOf(f)), nil
+			return num.Decimals((*bson.Decimal).Pow, x, y), nil
 		}
-		if bx == value.Double || by == value.Double || y.Int() < 0 {
+		f := math.Pow(num.ToFloat(x), num.ToFloat(y))
+		if bx == value.Double || by == value.Double {
 			return value.DoubleOf(f), nil
 		}
-		if y.Int() > 64 && x.Int() != 0 && x.Int() != 1 && x.Int() != -1 {
+		n := y.Int()
+		switch {
+		case x.Int() == -1:
+			n &= 1
+		case x.Int() == 0 || x.Int() == 1:
+			n = min(max(n, -n), 1)
+		case n < 0 || n > 64:
 			return value.DoubleOf(f), nil
 		}
 		r := value.Value(value.Int32Of(1))
 		if bx == value.Int64 || by == value.Int64 {
 			r = value.Int64Of(1)
-		}
-		n := y.Int()
-		if x.Int() == -1 {
-			n %= 2
-		} else if x.Int() == 0 || x.Int() == 1 {
-			n = min(n, 1)
 		}
 		for ; n > 0; n-- {
 			var ok bool

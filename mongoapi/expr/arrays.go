@@ -2,6 +2,7 @@ package expr
 
 import (
 	"sort"
+	"strings"
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/collate"
@@ -112,9 +113,12 @@ func arrayToObject(v value.Value) (value.Value, error) {
 			}
 			k, x = e.At(0), e.At(1)
 		case value.Object:
-			if k, x = e.Get("k"), e.Get("v"); e.Len() != 2 || !k.IsDefined() || !x.IsDefined() {
+			if k, x = e.Get("k"), e.Get("v"); e.Len() != 2 {
 				return e, merr.New(40392, "$arrayToObject requires an object keys of 'k' and 'v'. Found incorrect "+
 					"number of keys:%d", e.Len())
+			} else if !k.IsDefined() || !x.IsDefined() {
+				return e, merr.New(40393, "$arrayToObject requires an object with keys 'k' and 'v'. Missing either or "+
+					"both keys from: %s", merr.Show(e))
 			}
 		default:
 			return e, merr.New(40398, "Unrecognised input type format for $arrayToObject: %s", TypeName(e))
@@ -126,6 +130,9 @@ func arrayToObject(v value.Value) (value.Value, error) {
 			}
 			return k, merr.New(code, "$arrayToObject requires an array of key-value pairs, where the key must be "+
 				"of type string. Found key type: %s", TypeName(k))
+		}
+		if err := nameError(4940400, k.Str()); err != nil {
+			return k, err
 		}
 		if _, twice := vals[k.Str()]; !twice {
 			names = append(names, k.Str())
@@ -258,10 +265,15 @@ func rangeOp(e *Env, a []value.Value) (value.Value, error) {
 	var n [3]int64
 	n[2] = 1
 	for i, v := range a {
+		what, code := []string{"a starting", "an ending", "a step"}[i], 34443+2*int32(i)
+		if !v.IsNumber() {
+			return v, merr.New(code, "$range requires a numeric %s value, found value of type: %s",
+				what[strings.IndexByte(what, ' ')+1:], TypeName(v))
+		}
 		x, ok := num.ToInt64(v, false)
 		if !ok || x != int64(int32(x)) {
-			return v, merr.New(34443+int32(i), "$range requires values that can be represented as a 32-bit integer, "+
-				"found value of type: %s", TypeName(v))
+			return v, merr.New(code+1, "$range requires %s value that can be represented as a 32-bit integer, "+
+				"found value: %s", what, merr.Show(v))
 		}
 		n[i] = x
 	}
@@ -294,7 +306,12 @@ func slice(_ *Env, a []value.Value) (value.Value, error) {
 	for i, v := range a[1:] {
 		x, ok := num.ToInt64(v, false)
 		if !ok || x != int64(int32(x)) {
-			return v, merr.New(28725+int32(2*i), "Argument to $slice must be an integer, but is of type: %s",
+			code, what := 28725+int32(2*i), []string{"Second", "Third"}[i]
+			if v.IsNumber() {
+				return v, merr.New(code+1, "%s argument to $slice can't be represented as a 32-bit integer: %s", what,
+					merr.Show(v))
+			}
+			return v, merr.New(code, "%s argument to $slice must be a numeric value, but is of type: %s", what,
 				TypeName(v))
 		}
 		n[i] = int(x)

@@ -87,7 +87,7 @@ func convertTarget(to value.Value) (string, error) {
 	case nullish(to):
 		return "", nil
 	case to.Kind() == value.String:
-		if _, ok := TypeByName(to.Str()); !ok {
+		if _, ok := TypeByName(to.Str()); !ok && to.Str() != "missing" {
 			return "", merr.New(merr.BadValue, "Unknown type name: %s", to.Str())
 		}
 		return to.Str(), nil
@@ -152,7 +152,7 @@ func toInteger(v value.Value, to string) (value.Value, error) {
 		}
 	case value.String:
 		var err error
-		if n, err = strconv.ParseInt(v.Str(), 10, 64); err != nil || strings.HasPrefix(v.Str(), "+") {
+		if n, err = strconv.ParseInt(v.Str(), 10, 64); err != nil {
 			return v, failedNumber(v.Str())
 		}
 	case value.Date:
@@ -186,8 +186,15 @@ func toDouble(v value.Value) (value.Value, error) {
 			return value.DoubleOf(1), nil
 		}
 		return value.DoubleOf(0), nil
-	case value.Int32, value.Int64, value.Decimal:
+	case value.Int32, value.Int64:
 		return value.DoubleOf(num.ToFloat(v)), nil
+	case value.Decimal:
+		f := num.ToFloat(v)
+		if math.IsInf(f, 0) && !num.IsInf(v) {
+			return v, merr.New(merr.ConversionFailure, "Conversion would overflow target type in $convert with no "+
+				"onError value: %s", value.DecimalText(v))
+		}
+		return value.DoubleOf(f), nil
 	case value.Date:
 		return value.DoubleOf(float64(v.DateMS())), nil
 	case value.String:

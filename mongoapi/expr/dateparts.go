@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"math"
 	"time"
 
 	"github.com/orrerydb/orrery/core/bson"
@@ -22,6 +23,9 @@ func dateFromParts(_ *Env, a map[string]value.Value) (value.Value, error) {
 	if _, plain := a["year"]; !plain && !iso {
 		return value.Undef(), merr.New(40516, "$dateFromParts requires either 'year' or 'isoWeekYear' to be present")
 	}
+	if err := apart(a, iso); err != nil {
+		return value.Undef(), err
+	}
 	n := map[string]int{"month": 1, "day": 1, "isoWeek": 1, "isoDayOfWeek": 1}
 	for k, v := range a {
 		if k == "timezone" {
@@ -33,6 +37,19 @@ func dateFromParts(_ *Env, a map[string]value.Value) (value.Value, error) {
 		if n[k], err = intArg(k, v); err != nil {
 			return v, err
 		}
+		if bounded := k != "year" && k != "isoWeekYear" && k != "second" && k != "millisecond"; bounded &&
+			n[k] != int(int16(n[k])) {
+			return v, merr.New(31034, "'%s' must evaluate to a value in the range [-32768, 32767]; value %d is not in "+
+				"range", k, n[k])
+		}
+	}
+	year, code := "year", int32(40523)
+	if iso {
+		year, code = "isoWeekYear", 31095
+	}
+	if n[year] < 1 || n[year] > 9999 {
+		return value.Undef(), merr.New(code, "'%s' must evaluate to an integer in the range 1 to 9999, found %d", year,
+			n[year])
 	}
 	var t time.Time
 	if iso {
@@ -44,13 +61,35 @@ func dateFromParts(_ *Env, a map[string]value.Value) (value.Value, error) {
 	return value.DateOf(t.UnixMilli()+int64(n["millisecond"]), 0), nil
 }
 
+// apart refuses parts of an ISO date beside those of another one.
+func apart(a map[string]value.Value, iso bool) error {
+	others, err := []string{"isoWeekYear", "isoWeek", "isoDayOfWeek"}, merr.New(40489,
+		"$dateFromParts does not allow mixing natural dates with ISO dates")
+	if _, plain := a["year"]; !plain && iso {
+		others, err = []string{"month", "day"}, merr.New(40525,
+			"$dateFromParts does not allow mixing ISO dates with natural dates")
+	}
+	for _, k := range others {
+		if _, ok := a[k]; ok {
+			return err
+		}
+	}
+	return nil
+}
+
 func dateToParts(_ *Env, a map[string]value.Value) (value.Value, error) {
 	t, null, err := zoned(a["date"], a)
 	if err != nil || null {
 		return value.NullValue(), err
 	}
+	iso := a["iso8601"]
+	if iso.Kind() == value.Null {
+		return iso, nil
+	} else if iso.IsDefined() && iso.Kind() != value.Bool {
+		return iso, merr.New(40521, "iso8601 must evaluate to a bool, found %s", TypeName(iso))
+	}
 	at, b := bson.Begin(nil)
-	if Truthy(a["iso8601"]) {
+	if iso.IsDefined() && iso.Bool() {
 		y, w := t.ISOWeek()
 		b = bson.AppendInt32(b, "isoWeekYear", int32(y))
 		b = bson.AppendInt32(b, "isoWeek", int32(w))
@@ -94,12 +133,22 @@ func dateArith(name string, sign int) operator {
 				return value.NullValue(), err
 			}
 			n, ok := num.ToInt64(a["amount"], false)
-			if !ok || n > 1<<40 || n < -1<<40 {
+			if !ok {
 				return a["amount"], merr.New(5166405, "%s expects integer amount of time units", name)
+			}
+			switch span := float64(n) * float64(sign) * leastMillis[u]; {
+			case math.Abs(span) > math.MaxInt64:
+				return a["amount"], merr.New(5976500, "invalid dateAdd 'amount' parameter value: %d %s", n, u)
+			case math.Abs(span+float64(t.UnixMilli())) > math.MaxInt64:
+				return a["amount"], merr.New(5166406, "dateAdd overflowed")
 			}
 			return value.DateOf(AddUnits(t, u, int(n)*sign).UnixMilli(), 0), nil
 		})
 }
+
+// leastMillis are the lengths of units in milliseconds, at least.
+var leastMillis = map[string]float64{"year": 365 * 864e5, "quarter": 90 * 864e5, "month": 28 * 864e5,
+	"week": 7 * 864e5, "day": 864e5, "hour": 36e5, "minute": 6e4, "second": 1e3, "millisecond": 1}
 
 var unitLength = map[string]time.Duration{
 	"hour": time.Hour, "minute": time.Minute, "second": time.Second, "millisecond": time.Millisecond,
@@ -132,17 +181,25 @@ func addMonths(t time.Time, n int) time.Time {
 	return first.AddDate(0, 0, min(t.Day(), last)-1)
 }
 
-func weekStart(v value.Value) (time.Weekday, error) {
+// weekStart returns the first day of a week, which only the unit week has. null is true when the result is null.
+func weekStart(name, unit string, a map[string]value.Value) (d time.Weekday, null bool, err error) {
+	v, given := a["startOfWeek"]
+	if !given || unit != "week" {
+		return time.Sunday, false, nil
+	}
 	if nullish(v) {
-		return time.Sunday, nil
+		return 0, true, nil
+	}
+	if v.Kind() != value.String {
+		return 0, false, merr.New(5439015, "%s requires 'startOfWeek' to be a string, but got %s", name, TypeName(v))
 	}
 	for d := time.Sunday; d <= time.Saturday; d++ {
 		s := lower(v.Str())
 		if name := lower(d.String()); s == name || s == name[:3] {
-			return d, nil
+			return d, false, nil
 		}
 	}
-	return 0, merr.New(merr.FailedToParse, "unknown day of week value: %s", v.Str())
+	return 0, false, merr.New(merr.FailedToParse, "unknown day of week value: %s", v.Str())
 }
 
 // dayNumber returns the number of days since 1970-01-01 in t's own time zone.
@@ -171,9 +228,9 @@ func dateDiff(_ *Env, a map[string]value.Value) (value.Value, error) {
 	if err != nil || null1 || null2 || u == "" {
 		return value.NullValue(), err
 	}
-	start, err := weekStart(a["startOfWeek"])
-	if err != nil {
-		return value.Undef(), err
+	start, null, err := weekStart("$dateDiff", u, a)
+	if err != nil || null {
+		return value.NullValue(), err
 	}
 	months := func(t time.Time) int { return t.Year()*12 + int(t.Month()) - 1 }
 	var n int64
@@ -222,9 +279,9 @@ func dateTrunc(_ *Env, a map[string]value.Value) (value.Value, error) {
 			return v, merr.New(5439018, "$dateTrunc requires 'binSize' to be greater than 0, but got value %d", bin)
 		}
 	}
-	start, err := weekStart(a["startOfWeek"])
-	if err != nil {
-		return value.Undef(), err
+	start, null, err := weekStart("$dateTrunc", u, a)
+	if err != nil || null {
+		return value.NullValue(), err
 	}
 	return value.DateOf(truncTo(t, u, bin, start).UnixMilli(), 0), nil
 }

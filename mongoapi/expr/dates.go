@@ -132,12 +132,16 @@ func datePart(name string, part func(time.Time) int) operator {
 			arg = arg.At(0)
 		}
 		date, tz := arg, value.Undef()
-		if arg.Kind() == value.Object && arg.Get("date").IsDefined() {
-			fs, err := namedArgs(name, arg, []string{"date"}, []string{"timezone"})
-			if err != nil {
-				return nil, err
+		if isNamed(arg) {
+			for it := arg.Iter(); it.Next(); {
+				if k := string(it.Key()); k != "date" && k != "timezone" {
+					return nil, merr.New(40535, "unrecognized option to %s: \"%s\"", name, k)
+				}
 			}
-			date, tz = fs["date"], fs["timezone"]
+			if date, tz = arg.Get("date"), arg.Get("timezone"); !date.IsDefined() {
+				return nil, merr.New(40539, "missing 'date' argument to %s, provided: %s: %s", name, name,
+					merr.Show(arg))
+			}
 		}
 		dx, err := compile(date, s, depth)
 		if err != nil {
@@ -173,7 +177,7 @@ func datePart(name string, part func(time.Time) int) operator {
 	}}
 }
 
-func dateToString(_ *Env, a map[string]value.Value) (value.Value, error) {
+func dateToString(e *Env, a map[string]value.Value) (value.Value, error) {
 	t, null, err := zoned(a["date"], a)
 	if err != nil {
 		return value.Undef(), err
@@ -185,7 +189,7 @@ func dateToString(_ *Env, a map[string]value.Value) (value.Value, error) {
 		return value.NullValue(), nil
 	}
 	format := "%Y-%m-%dT%H:%M:%S.%LZ"
-	if _, given := a["timezone"]; given && t.Location() != time.UTC {
+	if _, given := a["timezone"]; given && e.Later && t.Location() != time.UTC {
 		format = "%Y-%m-%dT%H:%M:%S.%L"
 	}
 	if f, ok := a["format"]; ok {

@@ -39,6 +39,8 @@ type Env struct {
 	SortKey func(doc value.Value) value.Value
 	// Roles returns the value of $$USER_ROLES; nil: nobody has logged in.
 	Roles func() (value.Value, error)
+	// Later says that operators do what MongoDB does after 7.0, where that is something else.
+	Later bool
 	// Run bounds the time and memory of the evaluation; nil: no limit.
 	Run *Run
 }
@@ -225,6 +227,9 @@ func compilePath(text string, s *Scope) (Expr, error) {
 			return Path(v, path), nil
 		}, nil
 	}
+	if text == "$" {
+		return nil, merr.New(16872, "'$' by itself is not a valid FieldPath")
+	}
 	path, err := FieldPath(text[1:])
 	if err != nil {
 		return nil, err
@@ -236,10 +241,16 @@ func compilePath(text string, s *Scope) (Expr, error) {
 	return func(e *Env) (value.Value, error) { return Path(e.root, path), nil }, nil
 }
 
-// FieldPath splits a path of field names. It returns MongoDB's error for an empty name and one that begins with $.
+// FieldPath splits a path of field names. It returns MongoDB's error for names that no field can have, or only one that
+// an operator names.
 func FieldPath(p string) ([]string, error) {
-	if p == "" {
-		return nil, merr.New(16872, "'$' by itself is not a valid FieldPath")
+	switch {
+	case p == "":
+		return nil, merr.New(40352, "FieldPath cannot be constructed with empty string")
+	case p[len(p)-1] == '.':
+		return nil, merr.New(40353, "FieldPath must not end with a '.'.")
+	case strings.IndexByte(p, 0) >= 0:
+		return nil, merr.New(16411, "FieldPath field names may not contain '\\0'.")
 	}
 	segs := strings.Split(p, ".")
 	for _, s := range segs {

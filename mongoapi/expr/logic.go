@@ -148,6 +148,24 @@ func ifNull(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 	}, nil
 }
 
+// switchBranch returns the parts of a branch of $switch.
+func switchBranch(b value.Value) (when, then value.Value, err error) {
+	if b.Kind() != value.Object {
+		return b, b, merr.New(40062, "$switch expected each branch to be an object, found: %s", TypeName(b))
+	}
+	for it := b.Iter(); it.Next(); {
+		if k := string(it.Key()); k != "case" && k != "then" {
+			return b, b, merr.New(40063, "$switch found an unknown argument to a branch: %s", k)
+		}
+	}
+	if when, then = b.Get("case"), b.Get("then"); !when.IsDefined() {
+		return b, b, merr.New(40064, "$switch requires each branch have a 'case' expression")
+	} else if !then.IsDefined() {
+		return b, b, merr.New(40065, "$switch requires each branch have a 'then' expression.")
+	}
+	return when, then, nil
+}
+
 func switchOp(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 	if arg.Kind() != value.Object {
 		return nil, merr.New(40060, "$switch requires an object as an argument, found: %s", TypeName(arg))
@@ -167,9 +185,9 @@ func switchOp(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 				return nil, merr.New(40061, "$switch expected an array for 'branches', found: %s", TypeName(it.Value()))
 			}
 			for _, b := range value.Elements(it.Value()) {
-				c, t := b.Get("case"), b.Get("then")
-				if !c.IsDefined() || !t.IsDefined() {
-					return nil, merr.New(40067, "$switch requires each branch have a 'case' and a 'then' expression")
+				c, t, err := switchBranch(b)
+				if err != nil {
+					return nil, err
 				}
 				var br branch
 				if br.when, err = compile(c, s, depth); err != nil {

@@ -93,7 +93,7 @@ func objectToArray(v value.Value) (value.Value, error) {
 
 func getField(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 	fieldArg, inputArg := arg, value.StringOf("$$CURRENT")
-	if arg.Kind() == value.Object && (arg.Get("field").IsDefined() || arg.Get("input").IsDefined()) {
+	if isNamed(arg) {
 		fs, err := namedArgs(name, arg, []string{"field", "input"}, nil)
 		if err != nil {
 			return nil, err
@@ -148,6 +148,9 @@ func setField(name string, arg value.Value, s *Scope, depth int) (Expr, error) {
 		}
 		if f.Kind() != value.String {
 			return f, merr.New(4161107, "%s requires 'field' to evaluate to type String, but got %s", name, TypeName(f))
+		}
+		if err := nameError(9534700, f.Str()); err != nil {
+			return f, err
 		}
 		in, err := xs["input"](e)
 		if err != nil || nullish(in) {

@@ -182,26 +182,6 @@ func named(required, optional []string, fn func(e *Env, a map[string]value.Value
 	}}
 }
 
-func namedArgs(name string, arg value.Value, required, optional []string) (map[string]value.Value, error) {
-	if arg.Kind() != value.Object {
-		return nil, merr.New(merr.FailedToParse, "%s only supports an object as its argument", name)
-	}
-	fs := map[string]value.Value{}
-	for it := arg.Iter(); it.Next(); {
-		k := string(it.Key())
-		if !contains(required, k) && !contains(optional, k) {
-			return nil, merr.New(merr.FailedToParse, "Unrecognized argument to %s: %s", name, k)
-		}
-		fs[k] = it.Value()
-	}
-	for _, k := range required {
-		if _, ok := fs[k]; !ok {
-			return nil, merr.New(merr.FailedToParse, "Missing '%s' parameter to %s", k, name)
-		}
-	}
-	return fs, nil
-}
-
 func contains(ss []string, s string) bool {
 	for _, x := range ss {
 		if x == s {

@@ -63,10 +63,10 @@ var setOps = map[string]operator{
 		return acc.inOrder(), nil
 	}),
 	"$setIsSubset": fixed(2, func(e *Env, a []value.Value) (value.Value, error) {
-		for _, v := range a {
+		for i, v := range a {
 			if v.Kind() != value.Array {
-				return v, merr.New(17046, "both operands of $setIsSubset must be arrays. An argument is of type: %s",
-					TypeName(v))
+				return v, merr.New([]int32{17046, 17042}[i], "both operands of $setIsSubset must be arrays. "+
+					"Argument %d is of type: %s", i+1, TypeName(v))
 			}
 		}
 		y := setOf(e, a[1])
@@ -106,7 +106,11 @@ func (s *Set) inOrder() value.Value {
 func elementsTrue(name string, any bool) func(*Env, []value.Value) (value.Value, error) {
 	return func(_ *Env, a []value.Value) (value.Value, error) {
 		if a[0].Kind() != value.Array {
-			return a[0], merr.New(17040, "%s's argument must be an array, but is %s", name, TypeName(a[0]))
+			code := int32(17040)
+			if any {
+				code = 17041
+			}
+			return a[0], merr.New(code, "%s's argument must be an array, but is %s", name, TypeName(a[0]))
 		}
 		for it := a[0].Iter(); it.Next(); {
 			if Truthy(it.Value()) == any {
@@ -180,8 +184,8 @@ func twoSets(e *Env, name string, code int32, a []value.Value) (x, y *Set, err e
 			return nil, nil, nil
 		}
 		if v.Kind() != value.Array {
-			return nil, nil, merr.New(code, "both operands of %s must be arrays. Argument %d is of type: %s", name, i+1,
-				TypeName(v))
+			return nil, nil, merr.New(code+int32(i), "both operands of %s must be arrays. Argument %d is of type: %s",
+				name, i+1, TypeName(v))
 		}
 	}
 	return setOf(e, a[0]), setOf(e, a[1]), nil

@@ -185,6 +185,12 @@ func substrCP(_ *Env, a []value.Value) (value.Value, error) {
 	if err != nil {
 		return a[2], err
 	}
+	for i, what := range []string{"starting index", "length"} {
+		if _, whole := num.ToInt64(a[i+1], false); !whole {
+			return a[i+1], merr.New(34451+2*int32(i), "$substrCP: %s cannot be represented as a 32-bit integral "+
+				"value: %s", what, merr.Show(a[i+1]))
+		}
+	}
 	if from < 0 {
 		return a[1], merr.New(34455, "$substrCP: the starting index must be nonnegative integer.")
 	}

@@ -60,6 +60,8 @@ func parse(spec value.Value, lenient bool) (value.Value, error) {
 		return spec, merr.New(merr.FailedToParse, "The 'name' field is a required property of an index specification")
 	case len(name.Bytes()) == 0:
 		return spec, CannotCreate("index name cannot be empty")
+	case strings.IndexByte(name.Str(), 0) >= 0:
+		return spec, CannotCreate("index name cannot contain NUL bytes")
 	}
 	var texts []string
 	words := isText(spec)
@@ -240,7 +242,7 @@ var options = map[string]string{
 	"weights": "any", "default_language": "any", "language_override": "any", "textIndexVersion": "any",
 	"2dsphereIndexVersion": "any", "bits": "any", "min": "any", "max": "any", "bucketSize": "any", "comment": "any",
 	cosmosOptions: "object",
-	"clustered":   "refused", "prepareUnique": "refused", "dropDups": "ignored",
+	"clustered":   "refused", "prepareUnique": "flag", "dropDups": "ignored",
 }
 
 // textOption are the options of text indexes, which textOptions writes.
@@ -287,7 +289,9 @@ func CheckOptions(d value.Value) error {
 		return checkCosmos(d)
 	case d.Get("sparse").Bool() && set("partialFilterExpression"):
 		return CannotCreate("cannot mix \"partialFilterExpression\" and \"sparse\" options")
-	case wild && set("unique"):
+	case set("unique") && set("prepareUnique"):
+		return CannotCreate("Index spec cannot have both 'unique' and 'prepareUnique' set")
+	case wild && refusesDuplicates(d):
 		return CannotCreate("Index type 'wildcard' does not support the unique option")
 	case wild && d.Get("sparse").Bool():
 		return CannotCreate("Index type 'wildcard' does not support the sparse option")
@@ -303,7 +307,7 @@ func CheckOptions(d value.Value) error {
 	case hashed > 1:
 		return merr.New(31303, "A maximum of one index field is allowed to be hashed but found %d for 'key' %s", hashed,
 			update.Show(key))
-	case hashed > 0 && set("unique"):
+	case hashed > 0 && refusesDuplicates(d):
 		return merr.New(merr.HashedUnique, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
 	case set("expireAfterSeconds") && key.Len() != 1:
 		return CannotCreate("TTL indexes are single-field indexes, compound indexes do not support TTL. Index spec: %s",
@@ -327,6 +331,11 @@ func OnTS(d value.Value) bool {
 	return it.Next() && string(it.Key()) == "_ts"
 }
 
+// refusesDuplicates reports whether an index is unique, or is being made unique.
+func refusesDuplicates(d value.Value) bool {
+	return d.Get("unique").IsDefined() || d.Get("prepareUnique").IsDefined()
+}
+
 // Declared returns what the core enforces of an index.
 func Declared(d value.Value) (out []core.Declared, err error) {
 	x := core.Declared{Name: d.Get("name").Str(), Sparse: d.Get("sparse").Bool()}
@@ -346,7 +355,7 @@ func Declared(d value.Value) (out []core.Declared, err error) {
 		o := c.Options()
 		x.Collation, x.CollatedOnly = &o, x.Only != nil
 	}
-	if d.Get("unique").IsDefined() {
+	if refusesDuplicates(d) {
 		u := x
 		u.Unique = true
 		out = append(out, u)

@@ -111,7 +111,7 @@ func placeOptions(dst []byte, spec value.Value) ([]byte, error) {
 				return dst, CannotCreate("an index on places can't have the path %s on this server", it.Key())
 			}
 		}
-		if spec.Get("unique").IsDefined() {
+		if refusesDuplicates(spec) {
 			return dst, CannotCreate("a unique index on places is not supported by this server")
 		}
 	}

@@ -86,7 +86,7 @@ func textOptions(dst []byte, spec value.Value, paths []string) ([]byte, error) {
 			return dst, CannotCreate("bad textIndexVersion: %s", update.Show(v))
 		}
 	}
-	for _, refused := range []string{"unique", "expireAfterSeconds"} {
+	for _, refused := range []string{"unique", "prepareUnique", "expireAfterSeconds"} {
 		if spec.Get(refused).IsDefined() && expr.Truthy(spec.Get(refused)) {
 			return dst, CannotCreate("a text index can't have the option %s", refused)
 		}

@@ -55,7 +55,8 @@ func checkCosmos(d value.Value) error {
 	case !cosmosKey(d.Get("key")):
 		return CannotCreate("cosmosSearchOptions can only be specified for cosmosSearch index")
 	}
-	for _, name := range []string{"unique", "sparse", "expireAfterSeconds", "partialFilterExpression", "collation"} {
+	for _, name := range []string{"unique", "prepareUnique", "sparse", "expireAfterSeconds", "partialFilterExpression",
+		"collation"} {
 		if v := d.Get(name); v.IsDefined() && (v.Kind() != value.Bool || v.Bool()) {
 			return CannotCreate("The option %s is not supported for a cosmosSearch index", name)
 		}

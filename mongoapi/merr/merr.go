@@ -79,6 +79,7 @@ const (
 	InvalidOptions             = 72
 	InvalidNamespace           = 73
 	IndexAlreadyExists         = 68
+	CannotConvertIndexToUnique = 359
 	IndexOptionsConflict       = 85
 	IndexKeySpecsConflict      = 86
 	WriteConcernFailed         = 64
@@ -185,7 +186,8 @@ var names = map[int32]string{
 	53: "InvalidIdField", 54: "NotSingleValueField", 55: "InvalidDBRef", 56: "EmptyFieldName", 57: "DottedFieldName",
 	59: "CommandNotFound", 61: "ShardKeyNotFound", 66: "ImmutableField", 67: "CannotCreateIndex", 70: "ShardNotFound",
 	72: "InvalidOptions", 73: "InvalidNamespace", 85: "IndexOptionsConflict", 86: "IndexKeySpecsConflict",
-	64: "WriteConcernFailed", 79: "UnknownReplWriteConcern", 96: "OperationFailed", 100: "UnsatisfiableWriteConcern",
+	359: "CannotConvertIndexToUnique",
+	64:  "WriteConcernFailed", 79: "UnknownReplWriteConcern", 96: "OperationFailed", 100: "UnsatisfiableWriteConcern",
 	146: "ExceededMemoryLimit", 148: "FailPointSetFailed",
 	139: "JSInterpreterFailure", 237: "CursorKilled", 279: "ClientDisconnect",
 	11601: "Interrupted", 14031: "OutOfDiskSpace",

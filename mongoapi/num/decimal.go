@@ -1,6 +1,7 @@
 package num
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/orrerydb/orrery/core/bson"
@@ -33,6 +34,51 @@ func decimalOp(op func(z, x, y *bson.Decimal), a, b value.Value) value.Value {
 	toDecimal(&y, b)
 	op(&z, &x, &y)
 	return value.NewDecimal(&z)
+}
+
+// Decimal is the value of a function of decimals at a number.
+func Decimal(fn func(z, x *bson.Decimal), v value.Value) value.Value {
+	var x, z bson.Decimal
+	toDecimal(&x, v)
+	fn(&z, &x)
+	return value.NewDecimal(&z)
+}
+
+// Decimals is the value of a function of two decimals at two numbers.
+func Decimals(fn func(z, x, y *bson.Decimal), a, b value.Value) value.Value {
+	return decimalOp(fn, a, b)
+}
+
+// Sign returns -1, 0 or 1; NaN counts as 0.
+func Sign(v value.Value) int {
+	if v.Kind() == value.Decimal {
+		var d bson.Decimal
+		toDecimal(&d, v)
+		return d.Sign()
+	}
+	switch f := ToFloat(v); {
+	case f < 0:
+		return -1
+	case f > 0:
+		return 1
+	}
+	return 0
+}
+
+// IsNaN reports whether a number is NaN.
+func IsNaN(v value.Value) bool {
+	f := ToFloat(v)
+	return f != f
+}
+
+// IsInf reports whether a number is an infinity.
+func IsInf(v value.Value) bool {
+	if v.Kind() == value.Decimal {
+		var d bson.Decimal
+		toDecimal(&d, v)
+		return d.IsInf()
+	}
+	return math.IsInf(ToFloat(v), 0)
 }
 
 // integral rounds to places digits behind the point, or before it if places is negative. Floor and Ceil have no places.

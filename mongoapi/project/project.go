@@ -115,6 +115,9 @@ func (c *compiler) at(path string) (*node, error) {
 		if s == "" {
 			return nil, merr.New(15998, "FieldPath field names may not be empty strings.")
 		}
+		if strings.IndexByte(s, 0) >= 0 {
+			return nil, merr.New(16411, "FieldPath field names may not contain '\\0'.")
+		}
 		if s[0] == '$' && s != "$id" && s != "$ref" && s != "$db" {
 			return nil, merr.New(16410, "FieldPath field names may not start with '$'. Consider using $getField or "+
 				"$setField.")
@@ -229,10 +232,13 @@ func (c *compiler) computed(path string, v value.Value, depth int) error {
 			return c.object(path+".", v, depth+1)
 		}
 	}
+	if c.p.mode == exclude && v.Kind() == value.Object {
+		return merr.New(31252, "Cannot use expression other than $meta in exclusion projection")
+	} else if c.p.mode == exclude {
+		return merr.New(31310, "Cannot use an expression %s: %s in an exclusion projection", path, merr.Show(v))
+	}
 	if c.p.mode != add {
-		if err := c.want(include, path); err != nil {
-			return err
-		}
+		c.p.mode = include
 	}
 	x, err := expr.Compile(v, c.o.Scope)
 	if err != nil {

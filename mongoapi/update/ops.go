@@ -106,6 +106,9 @@ func rename(path string, arg value.Value, _ Options) (applyFn, error) {
 	if arg.Kind() != value.String {
 		return nil, merr.New(merr.BadValue, "The 'to' field for $rename must be a string: %s: %s", path, merr.Show(arg))
 	}
+	if strings.IndexByte(arg.Str(), 0) >= 0 {
+		return nil, merr.New(merr.BadValue, "The 'to' field for $rename cannot contain an embedded null byte")
+	}
 	to := strings.Split(arg.Str(), ".")
 	for _, p := range []string{path, arg.Str()} {
 		for _, s := range strings.Split(p, ".") {
@@ -136,9 +139,6 @@ func rename(path string, arg value.Value, _ Options) (applyFn, error) {
 		if t := root.find(to); t.block != nil && t.block.arr || t.parent != nil && t.parent.arr {
 			return merr.New(merr.BadValue, "The destination field cannot be an array element, '%s' in doc with %s",
 				arg.Str(), idText(root))
-		} else if t.at != nil {
-			t.remove()
-			p = root.find(from)
 		}
 		p.remove()
 		return root.put(to, v)
