@@ -39,7 +39,7 @@ func (h *mergeHeap) beginAll(b *builder, all []entries) error {
 		workers = runtime.GOMAXPROCS(0)
 	}
 	found := make([]bool, len(all))
-	vias := share(b, all, workers)
+	vias := h.share(b, all, workers)
 	begin := func(own *builder, i, worker int) (err error) {
 		e := &all[i]
 		e.b, e.beside = own, len(all)
@@ -68,7 +68,7 @@ func (h *mergeHeap) beginAll(b *builder, all []entries) error {
 	if err != nil {
 		return err
 	}
-	h.list = make([]*entries, 0, len(all))
+	h.list = room(&h.room.heap, len(all))
 	for i := range all {
 		if found[i] {
 			h.list = append(h.list, &all[i])
@@ -82,14 +82,14 @@ func (h *mergeHeap) beginAll(b *builder, all []entries) error {
 
 // share lets streams copy their first entries with one iterator for each worker, if that costs less than an iterator
 // for each stream.
-func share(b *builder, all []entries, workers int) []via {
+func (h *mergeHeap) share(b *builder, all []entries, workers int) []via {
 	most := b.copies(len(all))
 	if most == 0 {
 		return nil
 	}
 	vias := make([]via, workers)
-	streams := make([]copied, len(all))
-	list, mem := make([]copiedEntry, len(all)*most), make([]byte, len(all)*most*keyMem)
+	streams := room(&h.room.streams, len(all))[:len(all)]
+	list, mem := room(&h.room.copies, len(all)*most), room(&h.room.copied, len(all)*most*keyMem)
 	for i := range all {
 		if e := &all[i]; !e.flip && e.leaf.pred.Op != access.OpSpatial {
 			from, to := i*most, (i+1)*most

@@ -29,7 +29,8 @@ type keyOrder struct {
 
 func (b *builder) keyOrder(n *plan.Node, _ *position) (source, error) {
 	l, _ := newLeaf(b, n.Leaf)
-	k := &keyOrder{b: b, node: n.Kids[0], from: b.from, all: make([]entries, 0, len(b.spans))}
+	k := &keyOrder{b: b, node: n.Kids[0], from: b.from}
+	k.all = k.h.begin(len(b.spans))
 	var after *position
 	if b.from != nil {
 		v, _ := keys.AppendIndex(nil, b.from.keys[0])
@@ -209,8 +210,6 @@ func (k *keyOrder) close() {
 	if k.part != nil {
 		k.part.close()
 	}
-	for i := range k.all {
-		k.all[i].close()
-	}
+	k.h.end(k.all)
 	k.ahead.close()
 }

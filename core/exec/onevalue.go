@@ -42,7 +42,7 @@ func (c *created) merged(g *stretch) (source, error) {
 	if g.from != nil {
 		after = &position{value: l.ivs[0].Lo, number: g.from.number}
 	}
-	o.all = make([]entries, 0, len(b.spans))
+	o.all = o.h.begin(len(b.spans))
 	for i := 0; i < len(b.spans); {
 		var sps []span
 		sps, i = b.slotOf(i)

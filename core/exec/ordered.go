@@ -31,8 +31,9 @@ type ordered struct {
 
 type mergeHeap struct {
 	list []*entries
-	desc bool // values descend
-	down bool // numbers among equal values descend
+	desc bool       // values descend
+	down bool       // numbers among equal values descend
+	room *mergeRoom // memory
 }
 
 func (h *mergeHeap) Len() int { return len(h.list) }
@@ -71,7 +72,8 @@ func (b *builder) mergeOf(m *plan.Node, most *int) (source, error) {
 	n := m.Kids[0]
 	l, _ := newLeaf(b, n.Leaf)
 	ways := b.streams(l)
-	o := &ordered{b: b, all: make([]entries, 0, len(b.spans)*len(ways))}
+	o := &ordered{b: b}
+	o.all = o.h.begin(len(b.spans) * len(ways))
 	if n.Covered {
 		o.cover = newCover(b, n.Leaf)
 	}
@@ -83,7 +85,7 @@ func (b *builder) mergeOf(m *plan.Node, most *int) (source, error) {
 	if n.Leaf.Comp != nil {
 		o.h.desc = n.Leaf.Comp.Reverse
 	}
-	mem := make([]byte, cap(o.all)*entryMem)
+	mem := room(&o.h.room.keys, cap(o.all)*entryMem)[:cap(o.all)*entryMem]
 	for i := 0; i < len(b.spans); {
 		var sps []span
 		sps, i = b.slotOf(i)
@@ -185,7 +187,5 @@ func (o *ordered) follows() (bool, error) {
 }
 
 func (o *ordered) close() {
-	for i := range o.all {
-		o.all[i].close()
-	}
+	o.h.end(o.all)
 }

@@ -11,9 +11,11 @@ import (
 	"github.com/orrerydb/orrery/core/kv/kvtest"
 )
 
-func filled(b *testing.B, o Options) *Engine {
+func filled(b *testing.B, o Options) *Engine { return filledBy(b, o, kvtest.BenchFill) }
+
+func filledBy(b *testing.B, o Options, fill func(put func(k, v []byte))) *Engine {
 	e := mustOpen(b, b.TempDir(), o)
-	kvtest.BenchFill(func(k, v []byte) {
+	fill(func(k, v []byte) {
 		if err := e.db.Set(k, v, pebble.NoSync); err != nil {
 			b.Fatal(err)
 		}
@@ -127,4 +129,53 @@ func BenchmarkGetMany(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkSixteenRanges moves one iterator to 16 ranges that are far apart, as a merge over 16 slots does, and reads
+// the first key of each: by the engine, and by Pebble alone. Like index entries, the keys have short values.
+func BenchmarkSixteenRanges(b *testing.B) {
+	e := filledBy(b, Options{CacheMB: 256}, func(put func(k, v []byte)) {
+		for i := range 4 * kvtest.BenchKeys {
+			put(kvtest.BenchKey(nil, i), []byte{1})
+		}
+	})
+	var lo, hi [16][]byte
+	ranges := func(i int) {
+		for j := range lo {
+			lo[j] = append(lo[j][:0], byte(j<<4), byte(i*101))
+			hi[j] = append(hi[j][:0], byte(j<<4+2))
+		}
+	}
+	b.Run("Engine", func(b *testing.B) {
+		s := kvtest.Snapshot(b, e)
+		defer s.Close()
+		it, err := s.Iter([]byte{0}, []byte{1})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer it.Close()
+		for i := 0; b.Loop(); i++ {
+			ranges(i)
+			for j := range lo {
+				if it.Reset(lo[j], hi[j]); !it.First() {
+					b.Fatal(lo[j], it.Err())
+				}
+			}
+		}
+	})
+	b.Run("Raw", func(b *testing.B) {
+		it, err := e.db.NewIter(nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer it.Close()
+		for i := 0; b.Loop(); i++ {
+			ranges(i)
+			for j := range lo {
+				if it.SetBounds(lo[j], hi[j]); !it.First() {
+					b.Fatal(lo[j], it.Error())
+				}
+			}
+		}
+	})
 }
