@@ -48,18 +48,12 @@ func (e *Engine) RedefineDatabase(ctx context.Context, id string, f func(*Databa
 
 // Database returns a database; NotFound when there is none.
 func (e *Engine) Database(id string) (*Database, error) {
-	if err := e.fresh(); err != nil {
-		return nil, err
-	}
-	return e.cat.Database(id)
+	return e.Within(context.Background()).Database(id)
 }
 
 // DatabaseByRID returns the database with these bytes of _rid.
 func (e *Engine) DatabaseByRID(rid [4]byte) (*Database, error) {
-	if err := e.fresh(); err != nil {
-		return nil, err
-	}
-	return e.cat.DatabaseByRID(rid)
+	return e.Within(context.Background()).DatabaseByRID(rid)
 }
 
 // Databases returns all databases in the order of their creation.
@@ -179,27 +173,13 @@ func (e *Engine) RenameContainer(ctx context.Context, db, id, to string, replace
 
 // Container returns a container. A missing database is NotFound with sub-status 1003, a missing container NotFound.
 func (e *Engine) Container(db, id string) (*Container, error) {
-	if err := e.fresh(); err != nil {
-		return nil, err
-	}
-	def, err := e.cat.Container(db, id)
-	if err != nil {
-		return nil, err
-	}
-	return e.container(def)
+	return e.Within(context.Background()).Container(db, id)
 }
 
 // ContainerFold returns the container with this id, or else the only one of the database whose id differs from it only
 // in case. The errors are those of Container.
 func (e *Engine) ContainerFold(db, id string) (*Container, error) {
-	if err := e.fresh(); err != nil {
-		return nil, err
-	}
-	def, err := e.cat.ContainerFold(db, id)
-	if err != nil {
-		return nil, err
-	}
-	return e.container(def)
+	return e.Within(context.Background()).ContainerFold(db, id)
 }
 
 // ContainersFold returns the containers of a database whose ids equal this id, or differ from it only in case.
@@ -223,14 +203,7 @@ func (e *Engine) ContainersFold(db, id string) (out []*Container, err error) {
 
 // ContainerByRID returns the container with these bytes of _rid.
 func (e *Engine) ContainerByRID(rid [8]byte) (*Container, error) {
-	if err := e.fresh(); err != nil {
-		return nil, err
-	}
-	def, err := e.cat.ContainerByRID(rid)
-	if err != nil {
-		return nil, err
-	}
-	return e.container(def)
+	return e.Within(context.Background()).ContainerByRID(rid)
 }
 
 // maxID is the longest id of a database or container in bytes: the service's 255 characters.

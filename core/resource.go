@@ -31,10 +31,7 @@ func ResourceETag(r *Resource) string { return etagOf(r.Version, r.TS) }
 // Resource returns a resource of a database; parent is the number of the resource that it belongs to, 0 for the
 // database. NotFound when it is missing, with sub-status 1003 when the database is.
 func (e *Engine) Resource(db string, kind ResourceKind, parent uint32, id string) (*Resource, error) {
-	if err := e.fresh(); err != nil {
-		return nil, err
-	}
-	return e.cat.Resource(db, kind, parent, id)
+	return e.Within(context.Background()).Resource(db, kind, parent, id)
 }
 
 // Resources returns the resources of one kind and parent in the order of their creation.

@@ -3,6 +3,9 @@ package core
 import (
 	"context"
 	"time"
+
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/status"
 )
 
 // looks is how often a look at the catalog's version is repeated before its error is returned.
@@ -14,20 +17,92 @@ func (e *Engine) Shared() bool { return e.kv.Shared() }
 // lookTime is the longest time in which a name is looked up.
 const lookTime = 5 * time.Second
 
-// fresh brings the catalog in memory up to the stored one. If no other process can change it, it reads nothing. It
-// takes no ctx: callers that look up a name have none. So it ends after lookTime.
-func (e *Engine) fresh() (err error) {
+// fresh is freshIn for callers without a ctx.
+func (e *Engine) fresh() error { return e.freshIn(context.Background()) }
+
+// freshIn brings the catalog in memory up to the stored one. If no other process can change it, it reads nothing. It
+// ends with ctx, and after lookTime.
+func (e *Engine) freshIn(ctx context.Context) (err error) {
 	if !e.kv.Shared() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	within, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	for range looks {
-		if _, err = e.cat.Refresh(ctx); err == nil || ctx.Err() != nil {
-			return err
+		if _, err = e.cat.Refresh(within); err == nil || within.Err() != nil {
+			break
 		}
 	}
+	if err != nil && ctx.Err() != nil {
+		return status.Wrap(status.Timeout, err, "The request took too long.")
+	}
 	return err
+}
+
+// Lookups are look-ups by name, or by _rid, that end with the ctx of a request. Those of Engine have none. If no other
+// process can change the catalog, they are the same.
+type Lookups struct {
+	e   *Engine
+	ctx context.Context
+}
+
+// Within returns look-ups with a ctx.
+func (e *Engine) Within(ctx context.Context) Lookups { return Lookups{e, ctx} }
+
+// Container is Engine.Container.
+func (l Lookups) Container(db, id string) (*Container, error) {
+	if err := l.e.freshIn(l.ctx); err != nil {
+		return nil, err
+	}
+	return l.e.found(l.e.cat.Container(db, id))
+}
+
+// ContainerFold is Engine.ContainerFold.
+func (l Lookups) ContainerFold(db, id string) (*Container, error) {
+	if err := l.e.freshIn(l.ctx); err != nil {
+		return nil, err
+	}
+	return l.e.found(l.e.cat.ContainerFold(db, id))
+}
+
+// ContainerByRID is Engine.ContainerByRID.
+func (l Lookups) ContainerByRID(rid [8]byte) (*Container, error) {
+	if err := l.e.freshIn(l.ctx); err != nil {
+		return nil, err
+	}
+	return l.e.found(l.e.cat.ContainerByRID(rid))
+}
+
+// Database is Engine.Database.
+func (l Lookups) Database(id string) (*Database, error) {
+	if err := l.e.freshIn(l.ctx); err != nil {
+		return nil, err
+	}
+	return l.e.cat.Database(id)
+}
+
+// DatabaseByRID is Engine.DatabaseByRID.
+func (l Lookups) DatabaseByRID(rid [4]byte) (*Database, error) {
+	if err := l.e.freshIn(l.ctx); err != nil {
+		return nil, err
+	}
+	return l.e.cat.DatabaseByRID(rid)
+}
+
+// Resource is Engine.Resource.
+func (l Lookups) Resource(db string, kind ResourceKind, parent uint32, id string) (*Resource, error) {
+	if err := l.e.freshIn(l.ctx); err != nil {
+		return nil, err
+	}
+	return l.e.cat.Resource(db, kind, parent, id)
+}
+
+// found opens the container of a look-up.
+func (e *Engine) found(def *catalog.Container, err error) (*Container, error) {
+	if err != nil {
+		return nil, err
+	}
+	return e.container(def)
 }
 
 // fresh brings the counts, LSNs and slot map in memory up to the stored ones. After an error they may be old, and must

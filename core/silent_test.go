@@ -107,6 +107,10 @@ func TestRequestsEndWhileTheStoreIsSilent(t *testing.T) {
 				_, err := e.Container("db", "c")
 				return err
 			}},
+			{"name of a request", deadline, status.Timeout, func(ctx context.Context) error {
+				_, err := e.Within(ctx).Container("db", "c")
+				return err
+			}},
 			{"commit", deadline + 2*time.Second + 100*time.Millisecond, status.UnknownOutcome,
 				func(ctx context.Context) error {
 					store.now.Store(false)

@@ -32,7 +32,7 @@ var _ Opener = (*engineGraphs)(nil)
 
 // OpenGraph implements Opener.
 func (e *engineGraphs) OpenGraph(ctx context.Context, n GraphName, create bool) (Graph, error) {
-	c, err := e.core.Container(n.Database, n.Graph)
+	c, err := e.core.Within(ctx).Container(n.Database, n.Graph)
 	if status.Is(err, status.NotFound) && create {
 		c, err = e.create(ctx, n)
 	}

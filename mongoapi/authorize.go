@@ -172,7 +172,7 @@ func init() {
 
 // authorize refuses a command that the connection's user may not run.
 func (r *request) authorize() error {
-	p, err := r.s.users.Current(r.c.who)
+	p, err := users.Store{Engine: r.s.eng, Ctx: r.ctx}.Current(r.c.who)
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (r *request) lookUp(db, name string) (*coll, error) {
 			return k, nil
 		}
 	}
-	c, err := r.s.eng.Container(db, name)
+	c, err := r.s.eng.Within(r.ctx).Container(db, name)
 	if status.Is(err, status.NotFound) {
 		return nil, nil
 	}

@@ -1,6 +1,7 @@
 package sqlapi
 
 import (
+	"context"
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/sqlapi/wire"
@@ -16,7 +17,7 @@ func (s *Server) namedByRIDs(segs []string) bool {
 	if len(segs) < 2 || segs[0] != "dbs" {
 		return false
 	}
-	d, err := s.database(segs[1], 0)
+	d, err := s.database(context.Background(), segs[1], 0)
 	if err != nil {
 		return isGone(err, segs[1], 4)
 	}
@@ -46,7 +47,7 @@ func isGone(err error, id string, n int) bool {
 
 // childByRIDs is namedByRIDs for a container and its children.
 func (s *Server) childByRIDs(d *core.Database, segs []string) bool {
-	ct, err := s.container(d.ID, segs[0], 0)
+	ct, err := s.container(context.Background(), d.ID, segs[0], 0)
 	if err != nil {
 		return isGone(err, segs[0], 8)
 	}

@@ -35,29 +35,30 @@ func (c *call) knowsNoKey(ct *core.Container) bool {
 // container returns the container that the path names, by ids or by resource ids. sub is the sub-status of the error
 // when it doesn't exist.
 func (c *call) container(sub int) (*core.Container, error) {
-	return c.s.container(c.Param("db"), c.Param("coll"), sub)
+	return c.s.container(c.Ctx(), c.Param("db"), c.Param("coll"), sub)
 }
 
 // container returns a container by ids or by resource ids.
-func (s *Server) container(db, coll string, sub int) (*core.Container, error) {
-	ct, err := s.core.Container(db, coll)
+func (s *Server) container(ctx context.Context, db, coll string, sub int) (*core.Container, error) {
+	names := s.core.Within(ctx)
+	ct, err := names.Container(db, coll)
 	if err == nil {
 		return ct, nil
 	}
 	if !status.Is(err, status.NotFound) {
 		return nil, err
 	}
-	d, derr := s.database(db, status.SubOwnerNotFound)
+	d, derr := s.database(ctx, db, status.SubOwnerNotFound)
 	if derr != nil {
 		return nil, derr
 	}
 	if d.ID != db {
-		if ct, err := s.core.Container(d.ID, coll); !status.Is(err, status.NotFound) {
+		if ct, err := names.Container(d.ID, coll); !status.Is(err, status.NotFound) {
 			return ct, err
 		}
 	}
 	if raw, ok := wire.ParseRID(coll, 8); ok {
-		ct, err := s.core.ContainerByRID([8]byte(raw))
+		ct, err := names.ContainerByRID([8]byte(raw))
 		if err == nil && ct.Database() == d.ID || err != nil && !status.Is(err, status.NotFound) {
 			return ct, err
 		}

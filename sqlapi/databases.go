@@ -1,6 +1,7 @@
 package sqlapi
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -18,17 +19,17 @@ const maxBody = 2 << 20
 // database returns the database that the path names, by id or by resource id. sub is the sub-status of the error when
 // it doesn't exist: 1003 when the request is about something in the database.
 func (c *call) database(sub int) (*core.Database, error) {
-	return c.s.database(c.Param("db"), sub)
+	return c.s.database(c.Ctx(), c.Param("db"), sub)
 }
 
 // database returns a database by id or by resource id.
-func (s *Server) database(name string, sub int) (*core.Database, error) {
-	d, err := s.core.Database(name)
+func (s *Server) database(ctx context.Context, name string, sub int) (*core.Database, error) {
+	d, err := s.core.Within(ctx).Database(name)
 	if !status.Is(err, status.NotFound) {
 		return d, err
 	}
 	if raw, ok := wire.ParseRID(name, 4); ok {
-		d, err = s.core.DatabaseByRID([4]byte(raw))
+		d, err = s.core.Within(ctx).DatabaseByRID([4]byte(raw))
 	}
 	if status.Is(err, status.NotFound) {
 		return nil, status.WithSub(status.NotFound, sub, msgNotFound)

@@ -76,7 +76,7 @@ func (c *call) permissionTarget(p *permission) error {
 	if !ok || len(link) != 4 && len(link) != 6 || link[0] != "dbs" || link[2] != "colls" {
 		return bad
 	}
-	ct, err := c.s.container(link[1], link[3], 0)
+	ct, err := c.s.container(c.Ctx(), link[1], link[3], 0)
 	if _, ok := wire.ParseRID(link[1], 4); ok && isGone(err, link[3], 8) {
 		return p.aimAtNothing(link, bad)
 	}

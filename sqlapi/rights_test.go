@@ -1,6 +1,7 @@
 package sqlapi
 
 import (
+	"context"
 	"fmt"
 	"net/http/httptest"
 	"net/url"
@@ -23,11 +24,11 @@ type bearer struct {
 func (a *api) bearers() (all []bearer) {
 	a.t.Helper()
 	sealed := func(g wire.Grant) string { return url.QueryEscape(a.srv.sign.Seal(&g, [8]byte{})) }
-	ct, err := a.srv.container("db", "c", 0)
+	ct, err := a.srv.container(context.Background(), "db", "c", 0)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	other, err := a.srv.container("db", "other", 0)
+	other, err := a.srv.container(context.Background(), "db", "other", 0)
 	if err != nil {
 		a.t.Fatal(err)
 	}

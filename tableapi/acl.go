@@ -71,7 +71,7 @@ func (c *call) aclTable() (*view, error) {
 	if c.grant.sas {
 		return nil, authError("AuthorizationPermissionMismatch")
 	}
-	return c.s.view(c.addr.Table)
+	return c.s.view(c.Ctx(), c.addr.Table)
 }
 
 func (c *call) setACL() error {

@@ -178,7 +178,7 @@ func (c *call) permit(v *view, o *operation) error {
 
 // insertEntity handles POST /t.
 func (c *call) insertEntity() error {
-	v, err := c.s.view(c.addr.Table)
+	v, err := c.s.view(c.Ctx(), c.addr.Table)
 	if err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (c *call) format(v *view, names []string) edm.Format {
 
 // getEntity handles GET /t(keys): a point read.
 func (c *call) getEntity() error {
-	v, err := c.s.view(c.addr.Table)
+	v, err := c.s.view(c.Ctx(), c.addr.Table)
 	if err != nil {
 		return err
 	}
@@ -282,7 +282,7 @@ func (c *call) mergeEntity() error { return c.change(opMerge) }
 func (c *call) deleteEntity() error { return c.change(opDelete) }
 
 func (c *call) change(kind opKind) error {
-	v, err := c.s.view(c.addr.Table)
+	v, err := c.s.view(c.Ctx(), c.addr.Table)
 	if err != nil {
 		return err
 	}

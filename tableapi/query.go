@@ -26,7 +26,7 @@ const maxPageBytes = 8 << 20
 // queryEntities handles GET /t: a page of the entities that $filter selects, in the order of PartitionKey and RowKey.
 // Rows of a container that isn't a table come in the order of their creation if that isn't too expensive.
 func (c *call) queryEntities() error {
-	v, err := c.s.view(c.addr.Table)
+	v, err := c.s.view(c.Ctx(), c.addr.Table)
 	if err != nil {
 		return err
 	}

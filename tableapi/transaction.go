@@ -89,7 +89,7 @@ func (c *call) group(w *batch.Writer, reqs []batch.Op) error {
 		}
 		seen[o.rk] = true
 	}
-	v, err := c.s.view(table)
+	v, err := c.s.view(c.Ctx(), table)
 	if err != nil {
 		return at(err, 0)
 	}

@@ -1,6 +1,7 @@
 package tableapi
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strings"
@@ -25,14 +26,15 @@ type view struct {
 }
 
 // view finds a table: a container of the database TablesDB, ignoring the case of its name, or `database.container`.
-func (s *Server) view(table string) (*view, error) {
-	c, err := s.e.ContainerFold(Database, table)
+func (s *Server) view(ctx context.Context, table string) (*view, error) {
+	names := s.e.Within(ctx)
+	c, err := names.ContainerFold(Database, table)
 	if err == nil {
 		table = c.ID()
 	}
 	for i := 0; status.Is(err, status.NotFound) && i < len(table); i++ {
 		if table[i] == '.' {
-			c, err = s.e.Container(table[:i], table[i+1:])
+			c, err = names.Container(table[:i], table[i+1:])
 		}
 	}
 	if err != nil {

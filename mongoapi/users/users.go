@@ -35,11 +35,18 @@ func (n Name) ID() string { return n.DB + "." + n.User }
 func Missing(n Name) error { return merr.New(merr.UserNotFound, "User '%s' not found", n) }
 
 // Store has the users and roles of an engine.
-type Store struct{ Engine *core.Engine }
+type Store struct {
+	Engine *core.Engine
+	Ctx    context.Context // of the request that looks; nil: it has none
+}
 
 // Get returns a resource of users or roles; nil if it doesn't exist.
 func (s Store) Get(kind core.ResourceKind, id string) (*core.Resource, error) {
-	res, err := s.Engine.Resource(DB, kind, 0, id)
+	ctx := s.Ctx
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	res, err := s.Engine.Within(ctx).Resource(DB, kind, 0, id)
 	if status.Is(err, status.NotFound) {
 		return nil, nil
 	}
