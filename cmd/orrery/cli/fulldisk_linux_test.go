@@ -253,6 +253,9 @@ func TestServerOnFullDisk(t *testing.T) {
 	}
 	p.end(t)
 
+	if err := os.RemoveAll(filepath.Join(disk, "data", "spill")); err != nil { // as in a copy, or after a restore
+		t.Fatal(err)
+	}
 	remount(t, disk, syscall.MS_RDONLY, "")
 	p = serve()
 	p.wantState(t, http.StatusServiceUnavailable, "disk is read-only")

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/orrerydb/orrery/cmd/orrery/sniff"
@@ -60,7 +61,12 @@ func (c *Config) newSpill(e kv.Engine) (files *spill.Space, lock io.Closer, err 
 		if c.spill == nil {
 			own := &ownSpill{}
 			o.Room = own.room
-			if own.space, err = spill.Open(dir, o); err != nil {
+			own.space, err = spill.Open(dir, o)
+			if errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC) { // of a store that is only read
+				o.Room = nil
+				own.space, err = spill.Temp(o), nil
+			}
+			if err != nil {
 				return nil, nil, err
 			}
 			c.spill = own
