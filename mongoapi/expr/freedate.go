@@ -91,8 +91,8 @@ func parseFree(s string, loc *time.Location) (ms int64, ok bool, err error) {
 		return 0, false, nil
 	}
 	if f.has&freeDay == 0 || f.has&freeYear == 0 {
-		return 0, false, merr.New(merr.ConversionFailure, "an incomplete date/time string has been found, with elements "+
-			"missing: \"%s\"", s)
+		return 0, false, merr.New(merr.ConversionFailure, "an incomplete date/time string has been found, with "+
+			"elements missing: \"%s\"", s)
 	}
 	if f.zone != nil {
 		if err := onlyZone(s, loc); err != nil {
@@ -260,9 +260,9 @@ func (f *freeDate) offset() bool {
 // zoneNames are the hours from UTC of the abbreviations that texts use for zones. The letters of the military are
 // others.
 var zoneNames = map[string]float64{"utc": 0, "gmt": 0, "wet": 0, "west": 1, "bst": 1, "cet": 1, "cest": 2, "eet": 2,
-	"eest": 3, "jst": 9, "awst": 8, "aest": 10, "aedt": 11, "acst": 9.5, "acdt": 10.5, "nzst": 12, "nzdt": 13, "est": -5,
-	"edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7, "akst": -9, "akdt": -8, "hst": -10,
-	"ast": -4, "adt": -3}
+	"eest": 3, "jst": 9, "awst": 8, "aest": 10, "aedt": 11, "acst": 9.5, "acdt": 10.5, "nzst": 12, "nzdt": 13,
+	"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7, "akst": -9, "akdt": -8,
+	"hst": -10, "ast": -4, "adt": -3}
 
 // cutZone cuts the zone at the start of a text: an abbreviation, an offset, or an offset after GMT or UTC.
 func cutZone(s string) (zone *time.Location, after string, ok bool) {
