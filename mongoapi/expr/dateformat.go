@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/orrerydb/orrery/core/isotime"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 )
 
@@ -129,36 +128,13 @@ func (r *dateReader) part(letter byte) error {
 	return nil
 }
 
-// offset reads a time zone: Z, UTC, GMT, or an offset, also after GMT.
+// offset reads a time zone: an abbreviation, or an offset, also after GMT.
 func (r *dateReader) offset() error {
-	s := strings.TrimLeft(r.rest, " ")
-	named := false
-	for _, name := range []string{"GMT", "UTC", "Z"} {
-		if after, ok := strings.CutPrefix(s, name); ok {
-			s, named = after, true
-			break
-		}
-	}
-	r.zone = time.UTC
-	if s == "" || s[0] != '+' && s[0] != '-' {
-		if r.rest = s; !named {
-			return r.failed("The timezone could not be found in the database")
-		}
-		return nil
-	}
-	n := 1
-	for n < len(s) && (s[n] >= '0' && s[n] <= '9' || s[n] == ':') {
-		n++
-	}
-	text := s[:n]
-	if n == 3 {
-		text += ":00"
-	}
-	sec, ok := isotime.ParseOffset(text, isotime.ShortOffset)
+	zone, rest, ok := cutZone(strings.TrimLeft(r.rest, " "))
 	if !ok {
 		return r.failed("The timezone could not be found in the database")
 	}
-	r.zone, r.rest = time.FixedZone("", sec), s[n:]
+	r.zone, r.rest = zone, rest
 	return nil
 }
 

@@ -267,9 +267,6 @@ const dateForms = isotime.DateOnly | isotime.MonthOnly | isotime.MinutesOnly | i
 	isotime.Space | isotime.SpacedZone |
 	isotime.ShortOffset | isotime.ShortHour | isotime.Basic
 
-// dateLayouts are the other forms that they accept.
-var dateLayouts = []string{time.RFC1123Z, time.RFC1123, "Jan 2 2006", "January 2 2006"}
-
 // parseDate parses a date and returns milliseconds since 1970. loc is the zone of a text without one; nil: UTC.
 func parseDate(s string, loc *time.Location) (int64, error) {
 	if loc == nil {
@@ -283,10 +280,8 @@ func parseDate(s string, loc *time.Location) (int64, error) {
 		}
 		return t.In(loc).UnixMilli(), nil
 	}
-	for _, l := range dateLayouts {
-		if t, err := time.ParseInLocation(l, s, loc); err == nil {
-			return t.UnixMilli(), nil
-		}
+	if ms, ok, err := parseFree(s, loc); ok || err != nil {
+		return ms, err
 	}
 	return 0, merr.New(merr.ConversionFailure, "Error parsing date string '%s'", s)
 }

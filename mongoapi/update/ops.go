@@ -122,23 +122,23 @@ func rename(path string, arg value.Value, _ Options) (applyFn, error) {
 		return nil, merr.New(merr.BadValue, "The source and target field for $rename must differ: %s: \"%s\"",
 			path, path)
 	}
+	if from := strings.Split(path, "."); isPrefix(from, to) || isPrefix(to, from) {
+		return nil, merr.New(merr.BadValue, "The source and target field for $rename must not be on the same path: "+
+			"%s: \"%s\"", path, arg.Str())
+	}
 	return func(root *node, from []string, _ *Context) error {
 		p := root.find(from)
 		if p.at == nil {
-			if p.block != nil && p.block.arr {
-				return merr.New(merr.BadValue, "The source field cannot be an array element, '%s' in doc with %s "+
-					"has an array field called '%s'", path, idText(root), p.block.key)
-			}
-			return nil
+			return p.missing(from)
 		}
-		if p.parent.arr {
-			return merr.New(merr.BadValue, "The source field cannot be an array element, '%s' in doc with %s", path,
-				idText(root))
+		if list := root.arrayAbove(from); list != nil {
+			return merr.New(merr.BadValue, "The source field cannot be an array element, '%s' in doc with %s "+
+				"has an array field called '%s'", path, idText(root), list.key)
 		}
 		v := p.at.value()
-		if t := root.find(to); t.block != nil && t.block.arr || t.parent != nil && t.parent.arr {
-			return merr.New(merr.BadValue, "The destination field cannot be an array element, '%s' in doc with %s",
-				arg.Str(), idText(root))
+		if list := root.arrayAbove(to); list != nil {
+			return merr.New(merr.BadValue, "The destination field cannot be an array element, '%s' in doc with %s "+
+				"has an array field called '%s'", arg.Str(), idText(root), list.key)
 		}
 		p.remove()
 		return root.put(to, v)

@@ -140,6 +140,21 @@ func (n *node) find(path []string) place {
 	return place{at: cur}
 }
 
+// arrayAbove returns the lowest array that a path leads through or into, as far as it exists, or nil.
+func (n *node) arrayAbove(path []string) *node {
+	var list *node
+	for i := range path {
+		p := n.find(path[:i])
+		if p.at == nil || !p.at.container() {
+			break
+		}
+		if p.at.expand(); p.at.arr {
+			list = p.at
+		}
+	}
+	return list
+}
+
 // missing is the result of removing operators at a place without a value. It is no error if a value could be there. A
 // path through a scalar, or by a name into an array, is an error.
 func (p place) missing(path []string) error {
