@@ -2,6 +2,7 @@ package sqlapi
 
 import (
 	"context"
+
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/sqlapi/wire"
