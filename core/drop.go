@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/orrerydb/orrery/core/keys"
@@ -102,11 +103,13 @@ func (e *Engine) remove(d dropped) error {
 	}
 	gens, err := e.cat.ClearDropped(ctx, d.database)
 	switch {
+	case errors.Is(err, kv.ErrUnknownOutcome): // it is repeated, and doesn't find generations that have their notes now
+		e.dropLater(dropped{search: true})
+		return err
 	case err != nil:
 		return err
 	case len(gens) == 0:
 		e.store.Cleared(d.database)
-		return e.search(ctx) // a step of unknown outcome has named its generations to nobody
 	default:
 		e.drops.Add(dropped{gens: gens}, d)
 	}
