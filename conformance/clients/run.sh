@@ -212,12 +212,15 @@ system_packages() {
   fi
 }
 
-# compiler installs a compiler of C#.
-compiler() { [[ $(uname -sm) != "Linux x86_64" ]] || system_packages /usr/lib/mono/4.8-api/Facades/netstandard.dll mono-mcs libmono-cil-dev; }
+# compiler installs a compiler of C#, and the interfaces that it compiles against.
+netstandard=/usr/lib/mono/4.8-api/Facades/netstandard.dll
+compiler() { [[ $(uname -sm) != "Linux x86_64" ]] || system_packages "$netstandard" mono-devel; }
+
+has_compiler() { command -v mcs >/dev/null && [[ -e $netstandard ]]; }
 
 run_dotnet() {
   compiler
-  if ! command -v mcs >/dev/null || [[ ! -e /usr/lib/mono/4.8-api/Facades/netstandard.dll ]]; then
+  if ! has_compiler; then
     echo "dotnet: not run, there is no mcs here"
     return 0
   fi
@@ -272,7 +275,7 @@ install() {
   (mongosh_client) || true
   compiler
   ! has_python || (python_clients) || true
-  "$here/dotnet/run.sh" install || true
+  ! has_compiler || "$here/dotnet/run.sh" install || true
   command -v mvn >/dev/null && command -v java >/dev/null || return 0
   for java in java java-mongo java-debezium java-sql console gremlinserver; do
     "$here/$java/run.sh" install || true

@@ -241,6 +241,9 @@ func compilePath(text string, s *Scope) (Expr, error) {
 	return func(e *Env) (value.Value, error) { return Path(e.root, path), nil }, nil
 }
 
+// DBRefName reports whether s is a field of a DBRef: these begin with $.
+func DBRefName(s string) bool { return s == "$id" || s == "$ref" || s == "$db" }
+
 // FieldPath splits a path of field names. It returns MongoDB's error for names that no field can have, or only one that
 // an operator names.
 func FieldPath(p string) ([]string, error) {
@@ -257,7 +260,7 @@ func FieldPath(p string) ([]string, error) {
 		switch {
 		case s == "":
 			return nil, merr.New(15998, "FieldPath field names may not be empty strings.")
-		case s[0] == '$':
+		case s[0] == '$' && !DBRefName(s):
 			return nil, merr.New(16410, "FieldPath field names may not start with '$'. Consider using $getField or "+
 				"$setField.")
 		}

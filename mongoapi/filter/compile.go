@@ -35,7 +35,7 @@ func (c *compiler) document(q value.Value, depth int) (node, error) {
 	all := andNode{}
 	for it := q.Iter(); it.Next(); {
 		key := string(it.Key())
-		if !strings.HasPrefix(key, "$") || depth > 0 && dbRefName(key) {
+		if !strings.HasPrefix(key, "$") || depth > 0 && expr.DBRefName(key) {
 			if undefined(&it) {
 				return nil, errUndefined
 			}
@@ -167,9 +167,6 @@ func (c *compiler) field(path string, v value.Value, depth int) (node, error) {
 	return c.newEq(path, v), nil
 }
 
-// dbRefName reports whether a name is that of a field of a DBRef.
-func dbRefName(name string) bool { return name == "$ref" || name == "$id" || name == "$db" }
-
 // isOperatorObject reports whether v is `{$op: ..}`. A DBRef (`$ref`, `$id`, `$db`) is a value.
 func isOperatorObject(v value.Value) bool {
 	if v.Kind() != value.Object {
@@ -179,7 +176,7 @@ func isOperatorObject(v value.Value) bool {
 	if !it.Next() || len(it.Key()) == 0 || it.Key()[0] != '$' {
 		return false
 	}
-	return !dbRefName(string(it.Key()))
+	return !expr.DBRefName(string(it.Key()))
 }
 
 // operators compiles `{$gt: 1, $lt: 5}` on a path.

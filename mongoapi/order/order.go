@@ -63,7 +63,7 @@ func Compile(v value.Value) (Order, error) {
 			if s == "" {
 				return nil, merr.New(15998, "FieldPath field names may not be empty strings.")
 			}
-			if s[0] == '$' && s != "$id" && s != "$ref" && s != "$db" {
+			if s[0] == '$' && !expr.DBRefName(s) {
 				return nil, merr.New(16410, "FieldPath field names may not start with '$'. Consider using $getField "+
 					"or $setField.")
 			}

@@ -118,7 +118,7 @@ func (c *compiler) at(path string) (*node, error) {
 		if strings.IndexByte(s, 0) >= 0 {
 			return nil, merr.New(16411, "FieldPath field names may not contain '\\0'.")
 		}
-		if s[0] == '$' && s != "$id" && s != "$ref" && s != "$db" {
+		if s[0] == '$' && !expr.DBRefName(s) {
 			return nil, merr.New(16410, "FieldPath field names may not start with '$'. Consider using $getField or "+
 				"$setField.")
 		}

@@ -132,7 +132,7 @@ func (u *Update) compileOperator(name string, arg value.Value, o Options) error 
 		}
 		n := op{path: path, segs: segs, apply: apply, ins: name == "$setOnInsert"}
 		for _, s := range segs {
-			n.array = n.array || s[0] == '$' && !dbRefName(s)
+			n.array = n.array || s[0] == '$' && !expr.DBRefName(s)
 		}
 		u.ops = append(u.ops, n)
 		if name == "$rename" { // the new name is checked for conflicts, and the operator of the old name does the work
@@ -156,7 +156,7 @@ func splitPath(path string) ([]string, error) {
 			return nil, merr.New(merr.EmptyFieldName, "The update path '%s' contains an empty field name, which is "+
 				"not allowed.", path)
 		}
-		if s[0] != '$' || dbRefName(s) {
+		if s[0] != '$' || expr.DBRefName(s) {
 			continue
 		}
 		if s != "$" && !strings.HasPrefix(s, "$[") {
@@ -174,8 +174,6 @@ func splitPath(path string) ([]string, error) {
 	}
 	return segs, nil
 }
-
-func dbRefName(s string) bool { return s == "$id" || s == "$ref" || s == "$db" }
 
 // arrange sorts the operators by path, which is also the order of new fields, and refuses two operators on the same
 // path or on a path and one below it.
