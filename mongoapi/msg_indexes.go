@@ -6,12 +6,10 @@ import (
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
-	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/args"
 	"github.com/orrerydb/orrery/mongoapi/collation"
 	"github.com/orrerydb/orrery/mongoapi/expr"
-	"github.com/orrerydb/orrery/mongoapi/filter"
 	"github.com/orrerydb/orrery/mongoapi/indexes"
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
@@ -211,30 +209,23 @@ func (r *request) checkStored(k *coll, docs []value.Value) error {
 	if !slices.ContainsFunc(docs, indexes.Refuses) {
 		return nil
 	}
-	all, err := filter.Compile(value.Undef(), filter.Options{})
+	var bad error
+	err := r.eachDocument(k, func(doc []byte) (bool, error) {
+		bad = indexes.Check(k.Spec(), value.ObjectOf(doc))
+		return bad == nil, nil
+	})
+	if err != nil || bad == nil {
+		return err
+	}
+	err = r.changeIndexes(k, nil, func(specs []value.Value) ([]value.Value, error) {
+		return slices.DeleteFunc(specs, func(s value.Value) bool {
+			return slices.ContainsFunc(docs, func(d value.Value) bool { return value.CompareBSON(s, d) == 0 })
+		}), nil
+	})
 	if err != nil {
 		return err
 	}
-	src := newSource(k, all, nil, exec.AnyOrder, 0, 0, r.exprEnv())
-	defer src.Close()
-	for {
-		it, err := src.next()
-		if err != nil || it == nil {
-			return err
-		}
-		d := value.ObjectOf(it.Doc)
-		if bad := indexes.Check(k.Spec(), d); bad != nil {
-			err := r.changeIndexes(k, nil, func(specs []value.Value) ([]value.Value, error) {
-				return slices.DeleteFunc(specs, func(s value.Value) bool {
-					return slices.ContainsFunc(docs, func(d value.Value) bool { return value.CompareBSON(s, d) == 0 })
-				}), nil
-			})
-			if err != nil {
-				return err
-			}
-			return bad
-		}
-	}
+	return bad
 }
 
 // withIndexes adds those of docs to specs that aren't there.

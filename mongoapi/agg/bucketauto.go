@@ -67,19 +67,8 @@ func (a *autoBuckets) set(c *compiler, name string, v value.Value) (err error) {
 		a.buckets = n
 		return nil
 	case "output":
-		if v.Kind() != value.Object {
-			return merr.New(40244, "The $bucketAuto 'output' field must be an object, but found type: %s.",
-				expr.TypeName(v))
-		}
-		a.accs = nil
-		for it := v.Iter(); it.Next(); {
-			acc, err := compileAccumulation(string(it.Key()), it.Value(), c.o.Scope)
-			if err != nil {
-				return err
-			}
-			a.accs = append(a.accs, acc)
-		}
-		return nil
+		a.accs, err = c.output("$bucketAuto", 40244, v)
+		return err
 	case "granularity":
 		return a.setGranularity(v)
 	}

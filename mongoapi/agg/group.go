@@ -435,22 +435,27 @@ func (a *bucketArgs) set(c *compiler, name string, v value.Value) (err error) {
 				merr.Show(v))
 		}
 	case "output":
-		if v.Kind() != value.Object {
-			return merr.New(40196, "The $bucket 'output' field must be an object, but found type: %s.",
-				expr.TypeName(v))
-		}
-		a.accs = nil
-		for it := v.Iter(); it.Next(); {
-			acc, err := compileAccumulation(string(it.Key()), it.Value(), c.o.Scope)
-			if err != nil {
-				return err
-			}
-			a.accs = append(a.accs, acc)
-		}
+		a.accs, err = c.output("$bucket", 40196, v)
 	default:
 		return merr.New(40197, "Unrecognized option to $bucket: %s.", name)
 	}
 	return err
+}
+
+// output compiles the accumulators of a stage of buckets. Code is that of another type.
+func (c *compiler) output(stage string, code int32, v value.Value) (accs []accumulation, err error) {
+	if v.Kind() != value.Object {
+		return nil, merr.New(code, "The %s 'output' field must be an object, but found type: %s.", stage,
+			expr.TypeName(v))
+	}
+	for it := v.Iter(); it.Next(); {
+		acc, err := compileAccumulation(string(it.Key()), it.Value(), c.o.Scope)
+		if err != nil {
+			return nil, err
+		}
+		accs = append(accs, acc)
+	}
+	return accs, nil
 }
 
 // setBounds sets the boundaries, which are of one type and ascend.
