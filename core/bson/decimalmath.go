@@ -90,7 +90,7 @@ func (z *Decimal) Sqrt(x *Decimal) {
 	_, err := decimals.Sqrt(&r, &x.d)
 	if ideal := x.d.Exponent >> 1; err == nil && r.Form == apd.Finite {
 		r.Reduce(&r)
-		if _, err := wide.Mul(&square, &r, &r); err == nil && square.Cmp(&x.d) == 0 && r.Exponent >= ideal {
+		if _, e := wide.Mul(&square, &r, &r); e == nil && square.Cmp(&x.d) == 0 && r.Exponent >= ideal {
 			_, err = decimals.Quantize(&r, &r, ideal)
 		}
 	}
@@ -172,7 +172,7 @@ func (z *Decimal) Pow(x, y *Decimal) {
 	if err == nil {
 		_, err = finer.Mul(&size, &size, &y.d)
 	}
-	if f, e := size.Float64(); e != nil || f > maxLn || f < minLn {
+	if f, e := size.Float64(); err != nil || e != nil || f > maxLn || f < minLn {
 		z.outside(size.Negative, x.d.Negative && odd)
 		return
 	}
