@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) kv.Engine) {
 		{"a batch is seen whole or not at all", testTornReads},
 		{"iterators keep their bounds", testBounds},
 		{"iterators turn and reset", testIterator},
+		{"iterators walk as a list does", testWalks},
 		{"has", testHas},
 		{"many keys at once", testMany},
 		{"reads whose ctx has ended", testReadsEnd},
