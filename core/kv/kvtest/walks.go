@@ -9,8 +9,8 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 )
 
-// walk is what an iterator must do: a sorted list of keys, and a position in it. from and to are the bounds. at is from-1
-// before the first key, and to after the last one.
+// walk is what an iterator must do: a sorted list of keys, and a position in it. from and to are the bounds. at is
+// from-1 before the first key, and to after the last one.
 type walk struct {
 	all          []string
 	from, to, at int
