@@ -16,7 +16,7 @@ const (
 // Links are the two addresses of the container that a program runs on.
 type Links struct {
 	Self string // by resource ids: dbs/<rid>/colls/<rid>/
-	Alt  string // by names: dbs/<name>/colls/<name>
+	Alt  string // by names: dbs/<name>/colls/<name>; programs append "/docs/" and an id
 }
 
 // Header is a header of a message.
