@@ -123,14 +123,15 @@ func (h *scriptHost) do(ctx context.Context, op *script.Op) (script.Reply, error
 	return o.run(c)
 }
 
-// locate checks the link. It must name the program's container, or an item of it.
+// locate checks the link. It must name the program's container, or an item of it. It is no URL: nothing in it is
+// percent-encoded, because programs put ids into it as they are.
 func (c *scriptCall) locate(item bool) error {
-	link, ok := parseLink(c.op.Link)
+	link := strings.Split(strings.TrimSuffix(c.op.Link, "/"), "/")
 	want, what := 4, "collection"
 	if item {
 		want, what = 6, "document"
 	}
-	if !ok || len(link) != want || link[0] != "dbs" || link[2] != "colls" || item && link[4] != "docs" {
+	if len(link) != want || link[0] != "dbs" || link[2] != "colls" || item && link[4] != "docs" {
 		return status.New(status.BadRequest, "Invalid %s link: \"%s\".", what, clip(c.op.Link))
 	}
 	rid := c.ct.RID()

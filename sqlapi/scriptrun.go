@@ -136,7 +136,7 @@ func (h *scriptHost) logged(c *call, text string, err error) {
 // scriptLinks returns the two links of a container.
 func scriptLinks(ct *core.Container) script.Links {
 	self := appendContainerSelf(nil, ct.RID())
-	return script.Links{Self: string(self), Alt: "dbs/" + ct.Database() + "/colls/" + ct.ID() + "/"}
+	return script.Links{Self: string(self), Alt: "dbs/" + ct.Database() + "/colls/" + ct.ID()}
 }
 
 // scriptHeaders returns the headers of the request as a program may see them: all except the authorization.

@@ -57,7 +57,7 @@ func (r *fakeRun) do(name, link, body, options string) (string, error) {
 }
 
 // docLink returns the link of an item by its name.
-func (r *fakeRun) docLink(id string) string { return r.Links.Alt + "docs/" + id }
+func (r *fakeRun) docLink(id string) string { return r.Links.Alt + "/docs/" + id }
 
 func withScripts(t *testing.T, f fakeScripts) *api {
 	a := withContainer(t)
@@ -406,7 +406,7 @@ func TestHostRefuses(t *testing.T) {
 	var got *script.Error
 	a := withScripts(t, program(func(r *fakeRun) error {
 		do := op
-		do.Link = strings.ReplaceAll(strings.ReplaceAll(do.Link, "SELF/", r.Links.Self), "ALT/", r.Links.Alt)
+		do.Link = strings.ReplaceAll(strings.ReplaceAll(do.Link, "SELF/", r.Links.Self), "ALT/", r.Links.Alt+"/")
 		_, got = r.host.Do(r.ctx, do)
 		return nil
 	}))
@@ -437,6 +437,7 @@ func TestHostRefuses(t *testing.T) {
 		{script.Op{Name: "readDocument", Link: "ALT/"}, 400, "Invalid document link"},
 		{script.Op{Name: "readDocument", Link: "ALT/docs/2"}, 404, ""},
 		{script.Op{Name: "readDocument", Link: of.Self}, 404, ""},
+		{script.Op{Name: "readDocument", Link: "ALT/docs/%31"}, 404, ""}, // a link is no URL
 		{script.Op{Name: "readDocument", Link: "dbs/db/colls/d/docs/1"}, 400, "outside current collection"},
 		{script.Op{Name: "replaceDocument", Link: "ALT/docs/9", Body: []byte(`{"id":"9","pk":"a"}`)}, 404, ""},
 		{script.Op{Name: "replaceDocument", Link: "ALT/docs/9", Body: doc}, 400, ""},

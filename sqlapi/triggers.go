@@ -137,8 +137,8 @@ func (t *triggered) run(h *scriptHost) error {
 	}
 	res, err := t.c.script(h, t.post, script.Run{Kind: script.PostTrigger, Request: &request,
 		Response: &script.Message{Body: t.shown, Headers: []script.Header{
-			{Name: "MaxResourceQuota", Value: quota},
-			{Name: "ResourceQuotaCurrentUsage", Value: usage}}}})
+			{Name: hResourceQuota, Value: quota},
+			{Name: hResourceUsage, Value: usage}}}})
 	if res.Response != nil {
 		t.shown = res.Response
 	}

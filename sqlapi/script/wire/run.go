@@ -16,7 +16,7 @@ const (
 // Links are the two addresses of the container that a program runs on.
 type Links struct {
 	Self string // by resource ids: dbs/<rid>/colls/<rid>/
-	Alt  string // by names: dbs/<name>/colls/<name>
+	Alt  string // by names: dbs/<name>/colls/<name>; programs append "/docs/" and an id
 }
 
 // Header is a header of a message.
@@ -26,7 +26,7 @@ type Header struct{ Name, Value string }
 type Message struct {
 	Operation string   // of a request: Create, Replace, Upsert, Delete, Execute
 	Body      []byte   // JSON; empty: none
-	Headers   []Header // for getValue; a header named ResourceQuotaCurrentUsage is also a property
+	Headers   []Header // for getValue; x-ms-resource-quota and -usage are also properties of a post-trigger's response
 }
 
 // Run is one run of a program.

@@ -43,7 +43,7 @@
       json = body;
     }
     if (typeof object !== 'object' || object === null || Array.isArray(object)) throw bad(text);
-    if (makesId && object.id === undefined && !options.disableAutomaticIdGeneration) {
+    if (makesId && !object.id && !options.disableAutomaticIdGeneration) {
       object = Object.assign({}, object, { id: host.uuid() });
       json = undefined;
     }

@@ -30,7 +30,7 @@
         },
       });
     }
-    const byName = {};
+    const byName = Object.create(null);
     for (let i = 0; i < headers.length; i += 2) byName[headers[i].toLowerCase()] = headers[i + 1];
 
     const assign = (name, value, appends) => {
@@ -47,8 +47,11 @@
       if (!written.includes(name)) written.push(name);
     };
     const check = (name) => {
-      if (!Object.hasOwn(values, name)) throw new Error(ErrorCodes.BadRequest, `Cannot set new values: ${name}`);
-      if (!writable.includes(name)) throw new Error(ErrorCodes.Forbidden, `Not a writable property: ${name}`);
+      if (writable.includes(name)) return;
+      if (Object.hasOwn(values, name) || String(name).toLowerCase() in byName) {
+        throw new Error(ErrorCodes.Forbidden, `Not a writable property: ${name}`);
+      }
+      throw new Error(ErrorCodes.BadRequest, `Cannot set new values: ${name}`);
     };
 
     const object = {
@@ -94,7 +97,10 @@
       made.collection = host.model('collection')(host, host.self, host.alt);
       const { collection, tail, requestError } = made.collection;
       host.model('query')(collection, tail, requestError, (results) => {
-        if (!responds) return;
+        if (!responds) {
+          throw new Error(ErrorCodes.BadRequest, 'The callback function must be provided for scenarios, such as ' +
+            'pre-trigger, when response object is not available.');
+        }
         const { getBody, setBody, appendBody } = part('response').object;
         if (getBody() === undefined) setBody(results);
         else appendBody(stringify(results));

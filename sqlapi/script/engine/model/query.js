@@ -33,6 +33,9 @@
     }
   };
 
+  // own returns the arguments without the collection, which may be the first one, as may undefined in its place.
+  const own = (args) => (args[0] === undefined || args[0] === collection ? args.slice(1) : args);
+
   // Each entry reads the stage's own arguments. It returns how many these are, what the stage makes of a list, and
   // whether it needs the whole list.
   const stages = {
@@ -52,29 +55,31 @@
       const given = typeof args[0] === 'boolean';
       return { used: given ? 1 : 0, apply: (list) => flat(list, given && args[0]) };
     },
+    // A second function is always the result selector: a callback can only follow options.
     unwind(args) {
       needs('unwind', 'innerCollectionSelector', args[0], 'function');
-      const pairs = typeof args[1] === 'function' && args[1].length === 2;
+      if (args[0].length !== 1) throw bad('"collectionSelector" requires one argument.');
+      const pairs = typeof args[1] === 'function';
+      if (pairs && args[1].length < 2) throw bad('"resultSelector" requires two arguments.');
       const inner = (doc) => {
         const list = args[0](doc);
         return Array.isArray(list) ? list : [];
       };
       return {
-        used: pairs ? 2 : 1,
+        used: pairs || (args[1] === undefined && args.length > 2) ? 2 : 1,
         apply: (list) => list.flatMap((doc) => (pairs ? present(inner(doc).map((e) => args[1](doc, e))) : inner(doc))),
       };
     },
     sortBy(args) {
-      return sort('sortBy', args, 1);
+      return sort(args, 1);
     },
     sortByDescending(args) {
-      return sort('sortByDescending', args, -1);
+      return sort(args, -1);
     },
   };
-  const sort = (name, args, sign) => {
+  const sort = (args, sign) => {
     const given = typeof args[0] === 'function';
-    if (!given && args[0] !== undefined) needs(name, 'predicate', args[0], 'function');
-    return { used: 1, whole: true, apply: (list) => sorted(list, given ? args[0] : (v) => v, sign) };
+    return { used: given ? 1 : 0, whole: true, apply: (list) => sorted(list, given ? args[0] : (v) => v, sign) };
   };
 
   // A continuation names a page of the collection, and how many results of it have been given.
@@ -109,18 +114,24 @@
     };
     const applied = (list) => chain.reduce((value, stage) => stage.apply(value), list);
 
+    const failed = (error) => {
+      if (callback === undefined) throw error;
+      return callback(error, undefined, {});
+    };
+    // received goes on with a page of the collection. The callback gets what the program's functions throw, too.
     const received = (error, docs, info) => {
-      if (error) {
-        if (callback === undefined) throw error;
-        return callback(error, undefined, {});
-      }
+      if (error) return failed(error);
       if (whole) {
         all = all.concat(docs);
         if (info.continuation && read(info.continuation)) return undefined;
-        if (info.continuation) return received(requestError(408, 'The script has no time left to sort.'));
-        return finish(take(applied(all)));
+        if (info.continuation) return failed(requestError(408, 'The script has no time left to sort.'));
       }
-      const rest = take(applied(docs));
+      let rest;
+      try {
+        rest = take(applied(whole ? all : docs));
+      } catch (thrown) {
+        return failed(thrown);
+      }
       if (rest || !info.continuation) return finish(rest);
       page = info.continuation;
       skip = 0;
@@ -137,9 +148,10 @@
   const accepted = (ok) => (ok ? { isAccepted: true } : refused);
 
   const chained = (list) => {
-    const link = {};
+    const link = { isAccepted: true };
     for (const name of Object.keys(stages)) {
-      link[name] = (...args) => {
+      link[name] = (...all) => {
+        const args = own(all);
         const stage = stages[name](args);
         for (const extra of args.slice(stage.used)) {
           if (typeof extra === 'function') {
@@ -152,17 +164,25 @@
         return chained([...list, stage]);
       };
     }
-    link.value = (...args) => accepted(run(list, tail(args, 0)));
+    link.value = (first, second) =>
+      accepted(run(list, tail(typeof first === 'function' ? [second, first] : [first, second], 0)));
     return link;
   };
 
   for (const name of Object.keys(stages)) {
     refused[name] = () => refused;
-    collection[name] = (...args) => {
+    collection[name] = (...all) => {
+      const args = own(all);
       const stage = stages[name](args);
       return accepted(run([stage], tail(args, stage.used)));
     };
   }
   refused.value = () => refused;
   collection.chain = () => chained([]);
+  // Functions see the variables around them, so proxy has nothing to hand to them.
+  Object.defineProperty(collection, 'proxy', {
+    value(captures) {
+      return Object.assign(Object.create(this), { captures });
+    },
+  });
 })
