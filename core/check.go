@@ -86,7 +86,7 @@ func (e *Engine) CheckWatched(ctx context.Context, w CheckWatch) error {
 				problem("a container of database %q: %v", d.ID, err)
 				continue
 			}
-			c, closed, err := e.store.Visit(def)
+			c, closed, err := e.store.Visit(ctx, def)
 			if err != nil {
 				problem("container %q of database %q can't be opened: %v", def.ID, d.ID, err)
 				continue

@@ -27,8 +27,9 @@ type Container struct {
 	rt *store.Container
 }
 
-func (e *Engine) container(def *catalog.Container) (*Container, error) {
-	rt, err := e.store.Container(def)
+// container opens a container. It waits for that until ctx ends.
+func (e *Engine) container(ctx context.Context, def *catalog.Container) (*Container, error) {
+	rt, err := e.store.Container(ctx, def)
 	if err != nil {
 		return nil, err
 	}

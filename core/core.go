@@ -182,7 +182,7 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 	}
 	bg.Go("removal of records that have expired", e.expireRecords)
 	bg.Go("sizes of partitions", e.watchSizes)
-	e.resume()
+	e.resume(ctx)
 	bg.Go("search for interrupted resizes", e.resumeResizes)
 	e.startUpgrade()
 	bg.Go("removal of what queries have kept", func() {
@@ -211,10 +211,10 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 const idleTurn = 5 * time.Minute
 
 // resume continues index rebuilds that the end of the previous process has interrupted.
-func (e *Engine) resume() {
+func (e *Engine) resume(ctx context.Context) {
 	for def, err := range e.cat.Rebuilding() {
 		if err == nil {
-			_, _ = e.container(def) // a request for a container that can't be opened gets the error
+			_, _ = e.container(ctx, def) // a request for a container that can't be opened gets the error
 		}
 	}
 }
@@ -255,7 +255,7 @@ func (e *Engine) timed() iter.Seq[*store.Container] {
 // visit calls yield with the run-time state of a container. It skips a container that can't be opened; a request for it
 // gets the error.
 func (e *Engine) visit(def *catalog.Container, yield func(*store.Container) bool) bool {
-	c, done, err := e.store.Visit(def)
+	c, done, err := e.store.Visit(e.work.Context(), def)
 	if err != nil {
 		return true
 	}

@@ -78,7 +78,7 @@ func (e *Engine) CreateContainer(ctx context.Context, db string, s ContainerSpec
 		return nil, err
 	}
 	e.presplit(ctx, def)
-	return e.container(def)
+	return e.container(ctx, def)
 }
 
 // ReplaceContainer changes a container's spec. The partition key, id and unique keys don't change. After a change of
@@ -121,7 +121,7 @@ func (e *Engine) replace(ctx context.Context, old *catalog.Container, s Containe
 			return nil, err
 		}
 	}
-	c, err := e.container(old)
+	c, err := e.container(ctx, old)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (e *Engine) replace(ctx context.Context, old *catalog.Container, s Containe
 		return nil, err
 	}
 	e.resizeLater(def)
-	return e.container(def)
+	return e.container(ctx, def)
 }
 
 // ChangeContainer changes a container's spec with f, which gets the present one and may also change its declared
@@ -149,7 +149,7 @@ func (e *Engine) ChangeContainer(ctx context.Context, db, id string, f func(*Con
 	}
 	def := c.rt.Def()
 	e.resizeLater(def)
-	return e.container(def)
+	return e.container(ctx, def)
 }
 
 // RenameContainer gives a container another id within its database. With replace, an existing container with that id is
@@ -168,7 +168,7 @@ func (e *Engine) RenameContainer(ctx context.Context, db, id, to string, replace
 	if gone != nil {
 		e.drop(gone.Gen)
 	}
-	return e.container(def)
+	return e.container(ctx, def)
 }
 
 // Container returns a container. A missing database is NotFound with sub-status 1003, a missing container NotFound.
@@ -192,7 +192,7 @@ func (e *Engine) ContainersFold(db, id string) (out []*Container, err error) {
 		return nil, err
 	}
 	for _, def := range defs {
-		c, err := e.container(def)
+		c, err := e.container(context.Background(), def)
 		if err != nil {
 			return nil, err
 		}

@@ -52,7 +52,7 @@ func (e *Engine) Containers(db string) (out []*Container, err error) {
 	for def, err := range e.cat.Containers(db, 0) {
 		var c *Container
 		if err == nil {
-			c, err = e.container(def)
+			c, err = e.container(context.Background(), def)
 		}
 		if status.Is(err, status.NotFound) && status.From(err).Sub == status.SubOwnerNotFound && def != nil {
 			continue // dropped meanwhile

@@ -68,7 +68,7 @@ func (e *Engine) followScopes(ctx context.Context, ns journal.Namespace) error {
 }
 
 func (e *Engine) followScope(ctx context.Context, def *catalog.Container) error {
-	c, done, err := e.store.Visit(def)
+	c, done, err := e.store.Visit(ctx, def)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (e *Engine) beforeJournal(ctx context.Context, db, id, to string) error {
 		if err != nil || id != "" && def.ID != id {
 			continue // the drop or the rename has the error
 		}
-		c, done, err := e.store.Visit(def)
+		c, done, err := e.store.Visit(ctx, def)
 		if err == nil {
 			err = c.Refresh(ctx)
 			if err == nil && to != "" && e.Journal().Records(db, to) {

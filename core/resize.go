@@ -87,7 +87,7 @@ func (e *Engine) splitAll(ctx context.Context, rid [8]byte) error {
 			return err
 		}
 		done := false
-		c, err := e.container(def)
+		c, err := e.container(ctx, def)
 		switch {
 		case err != nil:
 		case e.small(def):

@@ -54,7 +54,7 @@ func (l Lookups) Container(db, id string) (*Container, error) {
 	if err := l.e.freshIn(l.ctx); err != nil {
 		return nil, err
 	}
-	return l.e.found(l.e.cat.Container(db, id))
+	return l.found(l.e.cat.Container(db, id))
 }
 
 // ContainerFold is Engine.ContainerFold.
@@ -62,7 +62,7 @@ func (l Lookups) ContainerFold(db, id string) (*Container, error) {
 	if err := l.e.freshIn(l.ctx); err != nil {
 		return nil, err
 	}
-	return l.e.found(l.e.cat.ContainerFold(db, id))
+	return l.found(l.e.cat.ContainerFold(db, id))
 }
 
 // ContainerByRID is Engine.ContainerByRID.
@@ -70,7 +70,7 @@ func (l Lookups) ContainerByRID(rid [8]byte) (*Container, error) {
 	if err := l.e.freshIn(l.ctx); err != nil {
 		return nil, err
 	}
-	return l.e.found(l.e.cat.ContainerByRID(rid))
+	return l.found(l.e.cat.ContainerByRID(rid))
 }
 
 // Database is Engine.Database.
@@ -98,11 +98,11 @@ func (l Lookups) Resource(db string, kind ResourceKind, parent uint32, id string
 }
 
 // found opens the container of a look-up.
-func (e *Engine) found(def *catalog.Container, err error) (*Container, error) {
+func (l Lookups) found(def *catalog.Container, err error) (*Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.container(def)
+	return l.e.container(l.ctx, def)
 }
 
 // fresh brings the counts, LSNs and slot map in memory up to the stored ones. After an error they may be old, and must

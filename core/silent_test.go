@@ -247,6 +247,7 @@ func TestTwoUnknownOutcomes(t *testing.T) {
 		_, err = c.Write(ctx, core.Write{Kind: core.Upsert, Doc: mustDoc(t, `{"id":"a","pk":"p","n":1}`)})
 		wantCode(t, err, status.UnknownOutcome, 0)
 		first := *store.late.Load()
+		time.Sleep(2 * time.Second) // until it isn't looked for any more
 		store.now.Store(false)
 		store.commit.Store(true) // the second commit
 		go func() {

@@ -152,7 +152,7 @@ func (e *Engine) resumeOthers(ctx context.Context) error {
 	if _, err := e.cat.Refresh(ctx); err != nil {
 		return err
 	}
-	e.resume()
+	e.resume(ctx)
 	for _, c := range e.store.Opened() {
 		if def, err := e.cat.ContainerByRID(c.Def().RID()); err == nil {
 			e.resizeLater(def)

@@ -162,7 +162,7 @@ func (e *Engine) upgradeOne(ctx context.Context, def *catalog.Container) (did in
 	if err != nil {
 		return 1, err
 	}
-	c, done, err := e.store.Visit(def)
+	c, done, err := e.store.Visit(ctx, def)
 	if err != nil {
 		return 1, err
 	}

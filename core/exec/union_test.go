@@ -40,7 +40,7 @@ func TestUnionWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := store.Open(eng, cat, clk, store.Limits{}, work.New(nil)).Container(def)
+	c, err := store.Open(eng, cat, clk, store.Limits{}, work.New(nil)).Container(ctx, def)
 	if err != nil {
 		t.Fatal(err)
 	}

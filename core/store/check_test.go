@@ -40,7 +40,7 @@ func checkedContainer(t *testing.T, items int) (*Container, kv.Engine) {
 			t.Error(err)
 		}
 	})
-	c, err := Open(eng, cat, clk, Limits{}, bg).Container(def)
+	c, err := Open(eng, cat, clk, Limits{}, bg).Container(ctx, def)
 	if err != nil {
 		t.Fatal(err)
 	}

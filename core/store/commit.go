@@ -40,7 +40,6 @@ type draft struct {
 	// together says that the journal has the changes under one time.
 	together bool
 	time     uint64      // of the last of the entries that wait for the journal of a shared store; 0: there are none
-	hold     *hold       // of the slot of its only part; nil: none
 	on       kv.Snapshot // in which the heads were read that the commit replaces; nil: it isn't known to be one
 }
 

@@ -43,8 +43,8 @@ type Container struct {
 	ordered   Ordered
 	meterMu   sync.Mutex        // guards metered
 	metered   map[int]*ru.Meter // by the id of the physical partition: see Meters
-	mapMu     sync.Mutex        // allows one change of the slot map at a time; taken after latches
-	defMu     sync.Mutex        // allows one update at a time; also guards rb
+	mapMu     latch             // allows one change of the slot map at a time; taken after latches
+	defMu     latch             // allows one update at a time; also guards rb
 	rb        rebuild
 }
 

@@ -28,10 +28,11 @@ type counter struct {
 	gen  uint32
 	work *work.Group
 
-	mu  sync.Mutex
-	lsn block
-	num block
-	run *reservation // the current one; nil = none
+	mu   sync.Mutex // never held while the engine is asked
+	lsn  block
+	num  block
+	run  *reservation // the current one; nil = none
+	turn latch        // with a shared engine: held by who takes a number, also while it reserves more of them
 
 	// given is the greatest LSN that a commit has received. The LSNs between it and the end of the block are only
 	// reserved. A new process takes it from the slots' heads.

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+	"maps"
+	"time"
 	"weak"
 
 	"github.com/orrerydb/orrery/core/catalog"
@@ -29,8 +31,8 @@ func (h *held) get() *Container {
 	return h.weak.Value()
 }
 
-// Container returns the run-time state of a catalog entry.
-func (s *Store) Container(def *catalog.Container) (*Container, error) {
+// Container returns the run-time state of a catalog entry. If it isn't open, it waits for that until ctx ends.
+func (s *Store) Container(ctx context.Context, def *catalog.Container) (*Container, error) {
 	s.mu.RLock()
 	var c *Container
 	if h := s.open[def.Gen]; h != nil {
@@ -39,7 +41,7 @@ func (s *Store) Container(def *catalog.Container) (*Container, error) {
 	s.mu.RUnlock()
 	if c == nil {
 		var err error
-		if c, err = s.opened(def); err != nil {
+		if c, err = s.opened(ctx, def); err != nil {
 			return nil, err
 		}
 	}
@@ -47,42 +49,99 @@ func (s *Store) Container(def *catalog.Container) (*Container, error) {
 		c.used.Store(turn)
 	}
 	if c.def.Load().Version < def.Version {
-		if err := c.update(def); err != nil {
+		if err := c.update(ctx, def); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
 }
 
-// opened loads a container and resumes an index rebuild that the end of the previous process has interrupted.
-func (s *Store) opened(def *catalog.Container) (*Container, error) {
+// opening is a load of a container that is under way. Whoever needs the container waits for the same load, and each may
+// leave when its own time is over. So the load belongs to no request: it ends with the store, or after openMost.
+type opening struct {
+	database uint32        // its number
+	done     chan struct{} // closed when the load has ended; then the following may be read
+	c        *Container
+	err      error // for those that wait now: the next one loads again
+}
+
+// openMost is the longest time of a load. The calls of an engine end far earlier; a load makes many of them where a
+// container has many slots.
+const openMost = time.Minute
+
+// opened returns a container that is loaded. Loads of several containers run side by side.
+func (s *Store) opened(ctx context.Context, def *catalog.Container) (*Container, error) {
+	c, o, err := s.openOrLoad(def)
+	if o == nil {
+		return c, err
+	}
+	select {
+	case <-o.done:
+		return o.c, o.err
+	case <-ctx.Done():
+		return nil, translate(ctx.Err())
+	}
+}
+
+// openOrLoad returns a container if it is open, or else its load, which it begins if there is none.
+func (s *Store) openOrLoad(def *catalog.Container) (*Container, *opening, error) {
 	s.mu.Lock()
-	c := s.open[def.Gen].get()
-	if c != nil {
-		s.open[def.Gen].strong = c
-		s.mu.Unlock()
-		return c, nil
+	defer s.mu.Unlock()
+	h := s.open[def.Gen]
+	if c := h.get(); c != nil {
+		h.strong = c
+		return c, nil, nil
 	}
 	if s.gone[def.DBNum] {
-		s.mu.Unlock()
-		return nil, errDropped()
+		return nil, nil, errDropped()
 	}
+	o := s.opening[def.Gen]
+	if o == nil {
+		o = &opening{database: def.DBNum, done: make(chan struct{})}
+		if !s.work.Go("load of container "+def.ID, func() { s.opens(o, def) }) {
+			return nil, nil, translate(kv.ErrClosed)
+		}
+		s.opening[def.Gen] = o
+	}
+	return nil, o, nil
+}
+
+// opens loads a container for all that wait for it, and resumes an index rebuild that the end of the previous process
+// has interrupted.
+func (s *Store) opens(o *opening, def *catalog.Container) {
+	defer close(o.done)
+	ctx, cancel := context.WithTimeout(s.work.Context(), openMost)
+	defer cancel()
+	var c *Container
+	err := s.work.Try("load of container "+def.ID, func() (err error) {
+		if c, err = s.loadNewest(ctx, def); err != nil {
+			return err
+		}
+		if !s.others { // nobody else has the container
+			c.endMoves()
+		}
+		c.defMu.Lock()
+		defer c.defMu.Unlock()
+		c.startRebuild() // before others see c: to them, a rebuild that is needed and not running has ended
+		return nil
+	})
+	s.mu.Lock()
 	defer s.mu.Unlock()
-	c, err := s.loadNewest(def)
-	if err != nil {
-		return nil, err
+	forgotten := s.opening[def.Gen] != o // it was dropped meanwhile
+	switch {
+	case err == nil && forgotten:
+		c.dropped.Store(true)
+		err = errDropped()
+	case err == nil:
+		s.open[def.Gen] = &held{strong: c, weak: weak.Make(c)}
+		o.c = c
+		if s.onOpen != nil {
+			s.onOpen(c)
+		}
 	}
-	if !s.others { // nobody else has the container
-		c.endMoves()
+	if o.err = err; !forgotten {
+		delete(s.opening, def.Gen)
 	}
-	c.defMu.Lock()
-	c.startRebuild() // before others see c: to them, a rebuild that is needed and not running has ended
-	c.defMu.Unlock()
-	s.open[def.Gen] = &held{strong: c, weak: weak.Make(c)}
-	if s.onOpen != nil {
-		s.onOpen(c)
-	}
-	return c, nil
 }
 
 // OnOpen sets a function that is called for each container that is opened. It must not block, or use the store. It is
@@ -135,6 +194,7 @@ func (s *Store) Forget(gen uint32) {
 		c.dropped.Store(true)
 	}
 	delete(s.open, gen)
+	delete(s.opening, gen)
 }
 
 // ForgetDatabase drops the run-time state of a dropped database's containers. None of them can be opened before
@@ -143,6 +203,7 @@ func (s *Store) ForgetDatabase(num uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone[num] = true
+	maps.DeleteFunc(s.opening, func(_ uint32, o *opening) bool { return o.database == num })
 	for gen, h := range s.open {
 		if c := h.get(); c == nil {
 			delete(s.open, gen)
@@ -203,8 +264,8 @@ func (s *Store) Stats(ctx context.Context, def *catalog.Container) ([]Stats, *ca
 
 // Visit returns the run-time state of a container for background work, and a function to call at the end of that work.
 // A container that wasn't open is closed again, unless it was requested meanwhile.
-func (s *Store) Visit(def *catalog.Container) (c *Container, done func(), err error) {
-	if c, err = s.opened(def); err != nil {
+func (s *Store) Visit(ctx context.Context, def *catalog.Container) (c *Container, done func(), err error) {
+	if c, err = s.opened(ctx, def); err != nil {
 		return nil, nil, err
 	}
 	return c, func() {

@@ -4,10 +4,15 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 )
@@ -54,7 +59,7 @@ func TestIdleContainersAreClosed(t *testing.T) {
 	if n := len(s.Opened()); n != 0 {
 		t.Errorf("%d containers are in use", n)
 	}
-	again, err := s.Container(def)
+	again, err := s.Container(t.Context(), def)
 	if err != nil || again != c {
 		t.Fatalf("a second one was opened, %v", err)
 	}
@@ -68,7 +73,7 @@ func TestIdleContainersAreClosed(t *testing.T) {
 	runtime.KeepAlive(c)
 	c, again = nil, nil
 	collected(t, s, 0)
-	if c, err = s.Container(def); err != nil {
+	if c, err = s.Container(t.Context(), def); err != nil {
 		t.Fatal(err)
 	}
 	if c.Items() != 11 {
@@ -90,12 +95,12 @@ func TestVisitsLeaveContainersClosed(t *testing.T) {
 	c, _ := checkedContainer(t, 1)
 	s, def := c.st, c.Def()
 	visit := func(use bool) {
-		v, done, err := s.Visit(def)
+		v, done, err := s.Visit(t.Context(), def)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if use {
-			if u, err := s.Container(def); err != nil || u != v {
+			if u, err := s.Container(t.Context(), def); err != nil || u != v {
 				t.Fatal(err)
 			}
 		}
@@ -144,11 +149,96 @@ func TestDroppedDatabasesStayClosed(t *testing.T) {
 	if err := c.Alive(); !status.Is(err, status.NotFound) {
 		t.Errorf("an open one: %v", err)
 	}
-	if _, err := s.Container(def); !status.Is(err, status.NotFound) {
+	if _, err := s.Container(t.Context(), def); !status.Is(err, status.NotFound) {
 		t.Errorf("a closed one: %v", err)
 	}
 	s.Cleared(def.DBNum)
 	if len(s.gone) > 0 {
 		t.Error("the database isn't forgotten")
+	}
+}
+
+// gate is an engine whose reads of single keys wait while it is shut, or fail.
+type gate struct {
+	kv.Engine
+	shut  chan bool // nil: open
+	fails atomic.Bool
+	reads atomic.Int64
+}
+
+func (g *gate) Get(ctx context.Context, dst, key []byte) ([]byte, error) {
+	g.reads.Add(1)
+	if g.shut != nil {
+		<-g.shut
+	}
+	if g.fails.Load() {
+		return dst, kv.ErrUnavailable
+	}
+	return g.Engine.Get(ctx, dst, key)
+}
+
+// closedBehindGate returns the store of a container that isn't open, and its engine.
+func closedBehindGate(t *testing.T) (*Store, *catalog.Container, *gate) {
+	c, eng := checkedContainer(t, 1)
+	s, def := c.st, c.Def()
+	g := &gate{Engine: eng, shut: make(chan bool)}
+	c = nil
+	collected(t, s, 0)
+	s.eng = g
+	return s, def, g
+}
+
+// All that wait for a container get the result of one load; if it fails, the next one loads again.
+func TestOneLoadForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, def, g := closedBehindGate(t)
+		g.fails.Store(true)
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				if _, err := s.Container(context.Background(), def); !status.Is(err, status.Unavailable) {
+					t.Errorf("a failed load: %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		close(g.shut)
+		all.Wait()
+		if n := g.reads.Load(); n != 1 {
+			t.Errorf("%d reads", n)
+		}
+		g.fails.Store(false)
+		if _, err := s.Container(context.Background(), def); err != nil {
+			t.Errorf("the next load: %v", err)
+		}
+		if len(s.opening) > 0 {
+			t.Error("a load is left")
+		}
+	})
+}
+
+// A container that is dropped while it is loaded isn't open afterwards.
+func TestDropsEndLoads(t *testing.T) {
+	for name, drop := range map[string]func(*Store, *catalog.Container){
+		"container": func(s *Store, def *catalog.Container) { s.Forget(def.Gen) },
+		"database": func(s *Store, def *catalog.Container) {
+			s.ForgetDatabase(def.DBNum)
+			s.Cleared(def.DBNum)
+		},
+	} {
+		s, def, g := closedBehindGate(t)
+		got := make(chan error, 1)
+		go func() {
+			_, err := s.Container(context.Background(), def)
+			got <- err
+		}()
+		for g.reads.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		drop(s, def)
+		close(g.shut)
+		if err := <-got; !status.Is(err, status.NotFound) || s.Open() != 0 || len(s.opening) != 0 {
+			t.Errorf("%s: %v, %d are open", name, err, s.Open())
+		}
 	}
 }

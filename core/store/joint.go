@@ -13,14 +13,19 @@ import (
 )
 
 // With a shared engine a commit takes several round trips, and a slot makes one after the other. So the writers of a
-// slot queue, and the first of them, the leader, commits for all that wait. The others do nothing but make their
-// changes:
+// slot queue, and the first of them, the leader, begins a commit for all that wait. The commit has its own
+// goroutine. The writers do nothing but make their changes:
 //
-//  1. The leader takes a snapshot, and reads in it the slot's head and the items of all of them, with one GetMany.
+//  1. The commit takes a snapshot, and reads in it the slot's head and the items of all of them, with one GetMany.
 //  2. Each writer decides what it writes, and makes its index terms, in its own goroutine.
-//  3. The leader commits all changes with one write, under the precondition that the head is still the one of the
-//     snapshot. Each change has its own LSN, in the order of the queue.
+//  3. All changes are committed with one write, under the precondition that the head is still the one of the snapshot.
+//     Each change has its own LSN, in the order of the queue.
 //  4. The next writer in the queue leads.
+//
+// A writer whose ctx ends answers for itself, the leader too. Until its commit has the slot's latch it leaves, and
+// nothing of it is written. After that it waits for graceTime, and then its outcome is unknown. The commit goes on for
+// the others. So it uses nothing that belongs to a caller: it has copies of the write and of its document. Functions of
+// the caller are only called in the writer's own goroutine.
 //
 // A write that is refused, or that has nothing to write, takes no part in the commit. If the commit loses a race to
 // another process, all begin again. If it fails for a reason that may concern only one of them, each is done alone: a
@@ -57,11 +62,15 @@ type following struct {
 // joined is a write in the queue of its slot.
 type joined struct {
 	ctx   context.Context
-	w     *Write
+	w     *Write // a copy, but for what only its own goroutine uses
 	ch    change
-	turn  chan turnOf // from the leader
+	turn  chan turnOf // what to do next; there is never more than one in it
 	since time.Time
 	lost  int // races
+
+	// Both are guarded by the mutex of the queue.
+	bound bool // it can't leave: it has something to do, or is being committed
+	left  bool // it has left
 
 	g    *jointCommit // that it belongs to, when it has left the queue
 	late bool         // it came after the snapshot was asked for, or may have
@@ -95,13 +104,18 @@ func (c *Container) writeJoint(ctx context.Context, w *Write) (Result, error) {
 	if err := id.slot.turns.wait(ctx, id.tuple); err != nil {
 		return Result{}, err
 	}
-	m := &joined{ctx: ctx, w: w, turn: make(chan turnOf, 1)}
+	own := *w
+	if w.With != nil {
+		with := *w.With
+		own.With = &with
+	}
+	m := &joined{ctx: ctx, w: &own, turn: make(chan turnOf, 1)}
 	for range maxRaces {
 		if err := ctx.Err(); err != nil {
 			return Result{}, translate(err)
 		}
 		c.relocate(&id)
-		m.ch, m.g, m.made, m.kept, m.late = change{id: id}, nil, false, false, false
+		m.ch, m.g, m.made, m.kept, m.late, m.bound = change{id: id}, nil, false, false, false, false
 		m.res, m.err, m.again, m.alone = Result{Slot: id.slot}, nil, true, false
 		if err := c.join(m); err != nil {
 			return Result{}, err
@@ -116,24 +130,24 @@ func (c *Container) writeJoint(ctx context.Context, w *Write) (Result, error) {
 	return Result{}, errRaces()
 }
 
-// join puts a write into the queue of its slot, and returns when it has an outcome. The error says that it has left the
-// queue.
+// join puts a write into the queue of its slot, and returns when it has an outcome. The error says that it has left.
 func (c *Container) join(m *joined) error {
-	defer m.ch.release()
 	j := &m.ch.id.slot.joint
 	lead, err := j.enter(m)
+	if err == nil && lead {
+		err = c.lead(m)
+	}
 	for err == nil {
-		does := turnLead
-		if !lead {
-			does, err = j.await(m)
-		}
+		var does turnOf
+		does, err = j.await(m)
 		switch {
-		case err != nil, does == turnEnd:
-			return err
+		case err != nil:
+		case does == turnLead:
+			err = c.lead(m)
 		case does == turnMake:
 			c.makeJoined(m)
 		default:
-			c.lead(m)
+			m.ch.release()
 			return nil
 		}
 	}
@@ -156,23 +170,43 @@ func (j *joint) enter(m *joined) (lead bool, err error) {
 	return false, nil
 }
 
-// await waits until the write has something to do. A write that a leader has taken out of the queue can't leave.
+// await waits until the write has something to do, or its ctx ends.
 func (j *joint) await(m *joined) (turnOf, error) {
 	select {
 	case t := <-m.turn:
 		return t, nil
 	case <-m.ctx.Done():
 	}
-	j.mu.Lock()
-	i := slices.Index(j.waiting, m)
-	if i >= 0 {
-		j.waiting = slices.Delete(j.waiting, i, i+1)
-	}
-	j.mu.Unlock()
-	if i >= 0 {
+	if j.leave(m, false) {
 		return turnEnd, translate(m.ctx.Err())
 	}
-	return <-m.turn, nil
+	late := time.NewTimer(graceTime)
+	defer late.Stop()
+	select {
+	case t := <-m.turn:
+		return t, nil
+	case <-late.C:
+		j.leave(m, true)
+		return turnEnd, translate(kv.ErrUnknownOutcome)
+	}
+}
+
+// leave takes a write out of the queue, or out of its commit. It returns false if the write is bound, and may not leave
+// then.
+func (j *joint) leave(m *joined, then bool) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if m.bound && !then {
+		return false
+	}
+	m.left = true
+	if m.g != nil {
+		m.g.endLeft()
+	}
+	if i := slices.Index(j.waiting, m); i >= 0 {
+		j.waiting = slices.Delete(j.waiting, i, i+1)
+	}
+	return true
 }
 
 // pass lets the first in the queue lead.
@@ -180,6 +214,7 @@ func (j *joint) pass() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.led = len(j.waiting) > 0; j.led {
+		j.waiting[0].bound = true
 		j.waiting[0].turn <- turnLead
 		j.waiting = slices.Delete(j.waiting, 0, 1)
 	}
@@ -199,20 +234,41 @@ type jointCommit struct {
 	moved  bool   // the head was another one at the commit
 	hold   *hold  // of the slot; nil: none
 	making sync.WaitGroup
+	over   context.CancelFunc // of until
 }
 
-// lead commits a write, and others that wait.
-func (c *Container) lead(m *joined) {
+// whatJoint names the commits in the log.
+const whatJoint = "a commit of several writes"
+
+// lead begins the commit of a write, and of others that wait.
+func (c *Container) lead(m *joined) error {
 	g := &jointCommit{c: c, sl: m.ch.id.slot}
+	j := &g.sl.joint
+	j.mu.Lock()
+	m.bound = false
 	g.add(m)
-	defer func() { // also after a panic
-		for _, o := range g.ms[1:] {
-			o.turn <- turnEnd
+	j.mu.Unlock()
+	if c.st.work.Go(whatJoint, g.do) {
+		return nil
+	}
+	j.pass()
+	return translate(kv.ErrClosed)
+}
+
+// do makes the commit, and tells its members. If it panics, that is the outcome of those that have none.
+func (g *jointCommit) do() {
+	if err := g.c.st.work.Try(whatJoint, g.run); err != nil {
+		for _, m := range g.ms {
+			if m.again {
+				g.conclude([]*joined{m}, err)
+			}
 		}
-		g.sl.joint.pass()
-	}()
-	g.take()
-	g.run()
+	}
+	for _, m := range g.ms[1:] {
+		m.turn <- turnEnd
+	}
+	g.sl.joint.pass()
+	g.ms[0].turn <- turnEnd // its next write leads at once if nobody else waits
 }
 
 // add makes a write a member.
@@ -247,73 +303,80 @@ func (g *jointCommit) has(m *joined) bool {
 	})
 }
 
-// until returns a ctx for what is done for all members. It has the deadline of the member that waits longest. If the
-// leader's client goes away, the others still need their commit, so the leader's ctx counts only if it is alone.
-func (g *jointCommit) until() (context.Context, context.CancelFunc) {
-	leader := g.ms[0].ctx
-	if len(g.ms) == 1 {
-		return leader, func() {}
-	}
-	leader = context.WithoutCancel(leader)
+// until returns a ctx for what is done for all members. It has the deadline of the member that waits longest, and ends
+// when all have left, or the store is closed. It has no values of their ctxs: a request that has left has no place any
+// more (package yield).
+func (g *jointCommit) until() (ctx context.Context, over context.CancelFunc) {
 	var last time.Time
+	all := true // have deadlines
 	for _, m := range g.ms {
 		end, ok := m.ctx.Deadline()
-		if !ok {
-			return leader, func() {}
-		}
+		all = all && ok
 		if end.After(last) {
 			last = end
 		}
 	}
-	return context.WithDeadline(leader, last)
+	if ctx = g.c.st.work.Context(); all {
+		ctx, over = context.WithDeadline(ctx, last)
+	} else {
+		ctx, over = context.WithCancel(ctx)
+	}
+	g.sl.joint.mu.Lock()
+	defer g.sl.joint.mu.Unlock()
+	g.over = over
+	g.endLeft()
+	return ctx, over
 }
 
-// run does what the members want.
-func (g *jointCommit) run() {
+// endLeft ends the ctx of until if all members have left. The caller holds the mutex of the queue.
+func (g *jointCommit) endLeft() {
+	if g.over != nil && !slices.ContainsFunc(g.ms, func(m *joined) bool { return !m.left }) {
+		g.over()
+	}
+}
+
+// run does what the members want. The error is nil.
+func (g *jointCommit) run() error {
+	g.take()
+	n := len(g.ms)
 	reading, over := g.until()
 	defer over()
 	l, done, err := g.lookUp(reading)
 	if err != nil {
-		for _, m := range g.ms { // those that came late may have more time
-			if reading.Err() == nil || m.ctx.Err() != nil {
+		for i, m := range g.ms { // those that came late may have more time
+			if i < n || reading.Err() == nil || m.ctx.Err() != nil {
 				g.conclude([]*joined{m}, err)
 			}
 		}
-		return
+		return nil
 	}
 	defer done()
 	if !l.of.has(g.sl) {
-		return // all look for their slots again
+		return nil // all look for their slots again
 	}
 	var h Head
 	g.look, g.basis = l, bytes.Clone(l.head(0))
 	if err := h.parse(g.basis, new(indexFlags)); err != nil {
 		g.conclude(g.ms, err)
-		return
+		return nil
 	}
 	g.seen = h.LSN
 	g.make()
-	ctx, end := g.until()
-	defer end()
-	var chs []change
-	var from []*joined
+	var writes, not []*joined
 	for _, m := range g.ms {
-		if m.made && m.err == nil && !m.kept {
-			chs, from = append(chs, m.ch), append(from, m)
-			m.ch.oldTerms, m.ch.newTerms = nil, nil // they belong to chs now
+		switch {
+		case !m.made: // it has left, or has panicked
+		case m.err == nil && !m.kept:
+			writes = append(writes, m)
+		default:
+			not = append(not, m)
 		}
 	}
-	defer func() {
-		for i := range chs {
-			chs[i].release()
-		}
-	}()
-	committed := len(chs) > 0 && g.commit(ctx, chs, from)
-	for _, m := range g.ms {
-		if m.made && (m.err != nil || m.kept) && !slices.Contains(from, m) {
-			m.again = m.late && (!committed || g.moved)
-		}
+	committed := len(writes) > 0 && g.commit(writes)
+	for _, m := range not {
+		m.again = m.late && (!committed || g.moved)
 	}
+	return nil
 }
 
 // lookUp looks for what the members want. It holds the slot first if one of them has lost too often. The caller calls
@@ -403,20 +466,41 @@ func (g *jointCommit) want(of *Slots) (slots []*Slot, more [][]byte) {
 	return []*Slot{g.sl}, more
 }
 
-// make has all members make their changes, and waits for them.
+// make has all members that have not left make their changes, and waits for them: they read what was looked up.
 func (g *jointCommit) make() {
-	defer g.making.Wait() // also after a panic: they read what was looked up
-	for _, m := range g.ms[1:] {
-		g.making.Add(1)
-		m.turn <- turnMake
+	g.sl.joint.mu.Lock()
+	for _, m := range g.ms {
+		if !m.left {
+			m.bound = true
+			g.making.Add(1)
+			m.turn <- turnMake
+		}
 	}
-	g.makeOne(g.ms[0])
+	g.sl.joint.mu.Unlock()
+	g.making.Wait()
 }
 
-// makeJoined makes the change of a member that doesn't lead.
+// makeJoined makes the change of a member.
 func (c *Container) makeJoined(m *joined) {
-	defer m.g.making.Done()
-	m.g.makeOne(m)
+	g := m.g
+	defer g.making.Done()
+	g.makeOne(m)
+	g.sl.joint.mu.Lock()
+	m.bound = false
+	g.sl.joint.mu.Unlock()
+}
+
+// bind returns those of members that have not left. They can't leave any more: they are being committed.
+func (g *jointCommit) bind(ms []*joined) (bound []*joined) {
+	g.sl.joint.mu.Lock()
+	defer g.sl.joint.mu.Unlock()
+	for _, m := range ms {
+		if !m.left {
+			m.bound = true
+			bound = append(bound, m)
+		}
+	}
+	return bound
 }
 
 // makeOne makes the change of a member, from what was read.
@@ -436,7 +520,18 @@ func (g *jointCommit) makeOne(m *joined) {
 	if m.kept {
 		m.res.LSN = g.sl.durable.Load()
 	}
+	if m.err == nil && !m.kept {
+		ch.own()
+	}
 	m.made = true
+}
+
+// own makes the change independent of the memory of its writer, who may leave.
+func (ch *change) own() {
+	if ch.item != nil {
+		ch.item.Doc = bytes.Clone(ch.item.Doc)
+	}
+	ch.note = bytes.Clone(ch.note)
 }
 
 // conclude gives members an error as their outcome.
@@ -454,21 +549,34 @@ func (g *jointCommit) eachAlone(ms []*joined) {
 }
 
 // commit commits the changes of members. It reports whether it did; otherwise the members have other outcomes, or begin
-// again.
-func (g *jointCommit) commit(ctx context.Context, chs []change, from []*joined) bool {
+// again. The changes are planned under the latch, because members may leave while it is waited for.
+func (g *jointCommit) commit(from []*joined) bool {
+	ctx, over := g.until()
+	defer over()
+	if err := g.sl.lockFor(ctx, g.hold); err != nil {
+		g.conclude(from, err)
+		return false
+	}
+	defer g.sl.mu.Unlock()
+	defer g.sl.taken()
+	if from = g.bind(from); len(from) == 0 {
+		return false
+	}
+	chs := make([]change, len(from))
+	for i, m := range from {
+		chs[i] = m.ch
+		m.ch.oldTerms, m.ch.newTerms = nil, nil // they belong to chs now
+	}
+	defer func() {
+		for i := range chs {
+			chs[i].release()
+		}
+	}()
 	d, err := g.c.plan(chs)
 	if err != nil {
 		g.eachAlone(from)
 		return false
 	}
-	d.hold = g.hold
-	unlock, err := d.lock(ctx)
-	if err != nil {
-		d.free()
-		g.conclude(from, err)
-		return false
-	}
-	defer unlock()
 	if err := g.c.adopt(ctx, g.sl, g.basis); err != nil {
 		d.free()
 		g.eachAlone(from)

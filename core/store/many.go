@@ -320,7 +320,7 @@ func (d *draft) lock(ctx context.Context) (unlock func(), err error) {
 	}
 	for i := range d.parts {
 		sl := d.parts[i].sl
-		if err := sl.lockFor(ctx, d.hold); err != nil {
+		if err := sl.mu.LockFor(ctx); err != nil {
 			unlock()
 			return nil, err
 		}

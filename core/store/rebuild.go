@@ -97,20 +97,22 @@ func (c *Container) redefine(f func(inUse []uint32) (*catalog.Container, error))
 	}
 	was = c.def.Load()
 	if def, err = f(inUse); err == nil {
-		err = c.follow(def)
+		err = c.follow(c.st.work.Context(), def)
 	}
 	return was, def, err
 }
 
-// update installs a newer definition.
-func (c *Container) update(def *catalog.Container) error {
-	c.defMu.Lock()
+// update installs a newer definition. If ctx ends before the logs follow it, the reaper goes on with them.
+func (c *Container) update(ctx context.Context, def *catalog.Container) error {
+	if err := c.defMu.LockUntil(ctx); err != nil {
+		return err
+	}
 	defer c.defMu.Unlock()
-	return c.follow(def)
+	return c.follow(ctx, def)
 }
 
 // follow installs a newer definition and starts the rebuild that it needs. The caller holds defMu.
-func (c *Container) follow(def *catalog.Container) error {
+func (c *Container) follow(ctx context.Context, def *catalog.Container) error {
 	old := c.def.Load()
 	if old.Version >= def.Version {
 		return nil
@@ -136,7 +138,7 @@ func (c *Container) follow(def *catalog.Container) error {
 	c.def.Store(def)
 	c.declared.Store(set)
 	c.startRebuild()
-	return c.followLog(c.st.work.Context())
+	return c.followLog(ctx)
 }
 
 // startRebuild starts the rebuild if there is something to do and it isn't running. The caller holds defMu.

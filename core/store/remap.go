@@ -18,7 +18,9 @@ const mapChanges = 100
 // same: f changes the boundaries of physical partitions. f may run again if the map changes in between. It is durable
 // when ChangeMap returns. If f returns the same map, nothing is changed.
 func (c *Container) ChangeMap(ctx context.Context, f func(*catalog.SlotMap) (*catalog.SlotMap, error)) error {
-	c.mapMu.Lock()
+	if err := c.mapMu.LockUntil(ctx); err != nil {
+		return err
+	}
 	defer c.mapMu.Unlock()
 	return c.changeMap(ctx, nil, func(m *catalog.SlotMap) (*catalog.SlotMap, *kv.Batch, []kv.Precondition, error) {
 		next, err := f(m)
@@ -89,7 +91,9 @@ func (c *Container) show(def *catalog.Container, others []*Slot) {
 // remap makes the newest version of the slot map current if there is a newer one than the container has. A commit calls
 // it when the head of its slot says that other slots have replaced it.
 func (c *Container) remap(ctx context.Context) (moved bool, err error) {
-	c.mapMu.Lock()
+	if err := c.mapMu.LockUntil(ctx); err != nil {
+		return false, err
+	}
 	defer c.mapMu.Unlock()
 	return c.reread(ctx)
 }

@@ -83,7 +83,9 @@ func (c *Container) repartitionOnce(ctx context.Context, plan func(*catalog.Slot
 			heads = append(heads, sl.asRead()...)
 		}
 	}
-	c.mapMu.Lock()
+	if err := c.mapMu.LockUntil(ctx); err != nil {
+		return false, err
+	}
 	defer c.mapMu.Unlock()
 	err = c.changeMap(ctx, nil, func(m *catalog.SlotMap) (*catalog.SlotMap, *kv.Batch, []kv.Precondition, error) {
 		if done = m == was.m; !done {

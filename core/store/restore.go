@@ -262,7 +262,7 @@ func (r *restorer) container(st *Store, def *catalog.Container) error {
 	if err := r.flush(); err != nil {
 		return err
 	}
-	c, err := st.Container(def)
+	c, err := st.Container(r.ctx, def)
 	if err != nil {
 		return err
 	}

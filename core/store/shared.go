@@ -178,7 +178,7 @@ func (c *Container) keepUp(ctx context.Context) error {
 		return err
 	}
 	if c.def.Load().Version < def.Version {
-		if err := c.update(def); err != nil {
+		if err := c.update(ctx, def); err != nil {
 			return err
 		}
 	}

@@ -78,19 +78,35 @@ func (c *Container) reserving(ctx context.Context, f func(alive []byte) error) e
 // sharedNumber returns the next item number of this process. alive is a key that exists as long as the container: a
 // dropped one gets no counter again.
 func (c *counter) sharedNumber(ctx context.Context, alive []byte) (uint64, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for c.num.last == c.num.to {
+	if err := c.turn.LockUntil(ctx); err != nil {
+		return 0, err
+	}
+	defer c.turn.Unlock()
+	for {
+		if n, ok := c.reservedNumber(); ok {
+			return n, nil
+		}
 		from, err := c.reserveShared(ctx, alive, 0, 0, sharedBlock)
 		if err != nil {
 			return 0, err
 		}
 		if from.num > 0 {
+			c.mu.Lock()
 			c.num.last, c.num.to = from.num-1, from.num-1+sharedBlock
+			c.mu.Unlock()
 		}
 	}
+}
+
+// reservedNumber returns the next number of the block; ok is false if the block is used up.
+func (c *counter) reservedNumber() (n uint64, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.num.last == c.num.to {
+		return 0, false
+	}
 	c.num.last++
-	return c.num.last, nil
+	return c.num.last, true
 }
 
 // firsts are the first numbers of blocks that were reserved; 0: nothing was.

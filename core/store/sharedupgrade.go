@@ -71,9 +71,9 @@ func (c *Container) storeRenewed(ctx context.Context) error {
 }
 
 // loadNewest loads the newest version of a container.
-func (s *Store) loadNewest(def *catalog.Container) (c *Container, err error) {
+func (s *Store) loadNewest(ctx context.Context, def *catalog.Container) (c *Container, err error) {
 	for range maxRenewals {
-		if c, err = s.load(s.newest(def)); !errors.Is(err, errRenewed) {
+		if c, err = s.load(ctx, s.newest(def)); !errors.Is(err, errRenewed) {
 			break
 		}
 	}

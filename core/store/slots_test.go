@@ -33,7 +33,7 @@ func slotted(t *testing.T) *Container {
 	}
 	bg := work.New(nil)
 	t.Cleanup(bg.Close)
-	c, err := Open(eng, cat, clk, Limits{}, bg).Container(def)
+	c, err := Open(eng, cat, clk, Limits{}, bg).Container(ctx, def)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func raise(t *testing.T, c *Container, others bool) {
 	m.MapVersion++
 	next := &Slots{m: &m, all: was.all}
 	if others {
-		again, err := c.st.load(c.Def())
+		again, err := c.st.load(context.Background(), c.Def())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +249,7 @@ func TestASlotThatAnotherProcessHasWrittenTo(t *testing.T) {
 	if err := create(c, "a"); err != nil {
 		t.Fatal(err)
 	}
-	other, err := c.st.load(c.Def())
+	other, err := c.st.load(context.Background(), c.Def())
 	if err != nil {
 		t.Fatal(err)
 	}

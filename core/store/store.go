@@ -66,10 +66,11 @@ type Store struct {
 	others bool   // other processes may write to the store: kv.Engine.Shared
 	writer uint64 // this process, in the heads of a shared store: Head.Writer
 
-	mu   sync.RWMutex
-	open map[uint32]*held // by generation
-	gone map[uint32]bool  // dropped databases whose slots may still have heads
-	turn atomic.Uint32    // goes up with every CloseIdle
+	mu      sync.RWMutex        // never held while the engine is asked
+	open    map[uint32]*held    // by generation
+	opening map[uint32]*opening // containers that are being loaded, by generation
+	gone    map[uint32]bool     // dropped databases whose slots may still have heads
+	turn    atomic.Uint32       // goes up with every CloseIdle
 
 	claims claims // of transactions
 
@@ -96,7 +97,7 @@ func Open(eng kv.Engine, cat *catalog.Catalog, clk *clock.Clock, lim Limits, bg 
 		lim.ViewAge = time.Minute
 	}
 	s := &Store{eng: eng, cat: cat, jou: cat.Journal(), clk: clk, lim: lim, open: map[uint32]*held{},
-		gone: map[uint32]bool{}, work: bg,
+		opening: map[uint32]*opening{}, gone: map[uint32]bool{}, work: bg,
 		leases: lease.New(eng, clk, bg, lim.Lease), began: clk.Elapsed(), others: eng.Shared()}
 	for s.others && s.writer == 0 {
 		s.writer = uint64(clk.Int63())
@@ -138,10 +139,8 @@ func (s *Store) FirstHeadIn(db string, spec *catalog.Spec) []byte {
 // loadedAtOnce is the number of slots whose heads are read in parallel on an engine over a network.
 const loadedAtOnce = 512
 
-// load reads a container's heads and counters. All requests that need the container meanwhile wait for the same load,
-// so it doesn't end with the first request.
-func (s *Store) load(def *catalog.Container) (*Container, error) {
-	ctx := context.Background()
+// load reads a container's heads and counters.
+func (s *Store) load(ctx context.Context, def *catalog.Container) (*Container, error) {
 	known, err := compilePolicies(def)
 	if err != nil {
 		return nil, err
