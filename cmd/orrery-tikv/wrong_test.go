@@ -234,7 +234,8 @@ func TestWhatIsWrongIsTold(t *testing.T) {
 		{"not encrypted, with ca", "main", "tikv://" + host(web) + "/main?ca=" + own, "isn't accepted"},
 		{"another authority", "main", "tikv://" + host(secure) + "/main?ca=" + other.ca,
 			"its certificate isn't accepted: tls: failed to verify certificate: x509: "},
-		{"no client certificate", "main", "tikv://" + host(mutual) + "/main?ca=" + own, "doesn't accept the connection"},
+		{"no client certificate", "main", "tikv://" + host(mutual) + "/main?ca=" + own,
+			"doesn't accept the connection"},
 		{"a client certificate of another authority", "main", "tikv://" + host(mutual) + "/main" +
 			with(stranger, strangersKey), "doesn't accept the connection"},
 		// It is accepted, so that the two above fail because of their certificates.
