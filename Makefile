@@ -32,7 +32,7 @@ CLUSTER = $(if $(ORRERY_TEST_PD),-count=1)
 # The race detector needs a C compiler; everything else needs only Go.
 CC_FOUND := $(shell command -v cc gcc clang 2>/dev/null | head -1)
 
-.PHONY: menu packages test-packages stopwatch release build build-tikv build-copy test test-tikv race vet lint analysis conformance fuzz soak spill torture linearize conformance-tikv bench run demo clean cross
+.PHONY: menu packages test-packages stopwatch release build build-tikv build-copy test test-tikv race vet lint analysis conformance fuzz soak spill torture linearize conformance-tikv chaos-tikv bench run demo clean cross
 
 menu:
 	@echo 'make build        static binary ./bin/orrery'
@@ -52,6 +52,7 @@ menu:
 	@echo 'make cross        whether all code compiles on CROSS=.. (all systems), type-checked without compiling it'
 	@echo 'make conformance  official clients in other languages (installs them)'
 	@echo 'make conformance-tikv  the clients of Node with orrery-tikv over the cluster of ORRERY_TEST_PD (host:port,host:port)'
+	@echo 'make chaos-tikv   processes that are killed and paused, over the store that the program of ORRERY_TEST_CLUSTER starts'
 	@echo 'make fuzz         every fuzz target for FUZZTIME=$(FUZZTIME)'
 	@echo 'make spill        sort and group ITEMS=$(ITEMS) items with temporary files, one query alone and ten at once'
 	@echo 'make torture      CUTS=$(CUTS) power cuts and KILLS=$(KILLS) kills of stores that are written to, backed up, restored'
@@ -136,7 +137,7 @@ test-tikv:
 	$(GO) vet -C core/kv/tikvkv $(PLAIN) ./...
 	$(GO) vet -C cmd/orrery-tikv $(PLAIN) ./...
 	@status=0; tally='$(GO) run ./internal/tally -sums $(SUMS)-tikv'; \
-	$$tally -C core/kv/tikvkv -label 'engine over TiKV' -- $(VETTED) $(CLUSTER) -skip '$(call listed,differences)' ./... & \
+	ORRERY_TEST_CLUSTER= $$tally -C core/kv/tikvkv -label 'engine over TiKV' -- $(VETTED) $(CLUSTER) -skip '$(call listed,differences)' ./... & \
 	engine=$$!; \
 	tests=$$(awk '/^func Test/ { name = substr($$2, 1, index($$2, "(") - 1) } /onEngines\(t|range engines/ { print name }' \
 		core/*_test.go | sort -u $(if $(SLOW),,| grep -vxE '$(call listed,slow)')); \
@@ -209,6 +210,16 @@ conformance-tikv:
 	$(GO) build -C cmd/orrery-tikv $(PLAIN) $(LINK) -o $(TIKV_BIN) .
 	@ORRERY_BIN=$(TIKV_BIN) ORRERY_ENGINE='tikv://$(ORRERY_TEST_PD)/%s?commit=2pc' .ci/clients js \
 		$(filter-out sql-splits.test.mjs,$(notdir $(wildcard conformance/clients/js/*.test.mjs)))
+
+# A short TestChaos. The processes fail, not the store: what becomes of three stores is tested by hand, for minutes.
+chaos-tikv:
+	@mkdir -p $(dir $(SUMS)) && rm -f $(SUMS)-chaos
+	@status=0; tally='$(GO) run ./internal/tally -sums $(SUMS)-chaos'; \
+	ORRERY_CHAOS_STORES=1 ORRERY_CHAOS_SECONDS=12 ORRERY_CHAOS_FAULTS='process killed,process paused' \
+		$$tally -C core/kv/tikvkv -label 'processes that fail, over TiKV' -- $(VETTED) -count=1 -run '^TestChaos$$' ./chaos || \
+		status=1; \
+	$$tally -print || status=1; \
+	exit $$status
 
 fuzz:
 	@FUZZTIME=$(FUZZTIME) .ci/fuzz

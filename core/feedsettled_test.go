@@ -236,7 +236,8 @@ func TestFeedGoesOnAfterTheReaper(t *testing.T) {
 func TestFeedUnderWriters(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
-		const writers, writes = 4, 200
+		const writers = 4
+		writes := overNetwork(200, 30)
 		var wg sync.WaitGroup
 		for w := range writers {
 			wg.Add(1)

@@ -116,7 +116,7 @@ func content(t testing.TB, c *core.Container) (out []string) {
 // A container that was born with one slot has two, four, .. and 64, and one again. After each step every item is there
 // with its number, LSN and time, the checker finds nothing, and nothing is left of the slots that were replaced.
 func TestSlotsAreSplitAndJoined(t *testing.T) {
-	most := race.Fewer(64, 16)
+	most := overNetwork(race.Fewer(64, 16), 4)
 	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
 			eng := open(t)

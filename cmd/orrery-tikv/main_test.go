@@ -4,17 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
-	"fmt"
-	"io"
-	"log"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -103,73 +95,13 @@ func orrery(what string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// A store that can't be opened is told in one sentence within ten seconds, with status 1, and nothing is written.
-func TestWhatIsWrongIsTold(t *testing.T) {
-	web := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(web.Close)
-	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
-	secure.StartTLS()
-	t.Cleanup(secure.Close)
-	// It says that it is a Placement Driver, and speaks none of its protocol.
-	liar := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }))
-	t.Cleanup(liar.Close)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and doesn't answer
+// identity is the key of a store in the keyspace main, and its value, of a format that is newer or older by a number.
+func identity(t *testing.T, newer int) string {
+	text, err := json.Marshal(map[string]any{"format": kv.Format + newer, "id": "x", "layout": 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = silent.Close() })
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
-	host := func(s *httptest.Server) string { return s.Listener.Addr().String() }
-	own := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(own, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
-		Bytes: secure.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	identity := func(format int) string {
-		text, err := json.Marshal(map[string]any{"format": format, "id": "x", "layout": 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return "or/main/i " + string(text)
-	}
-	const serve = "serve --nosql-addr 127.0.0.1:0 --table-addr off --gremlin-addr off --mongo-addr off --admin-addr off"
-	for _, tc := range []struct{ name, what, address, want string }{
-		{"nobody is there", "main", "tikv://" + host(gone) + "/main", "No Placement Driver answers at " + host(gone)},
-		{"nobody answers (slow)", "main", "tikv://" + silent.Addr().String() + "/main",
-			"No Placement Driver answers at"},
-		{"another server", "main", "tikv://" + host(web) + "/main", "is no Placement Driver"},
-		{"a server of another protocol (slow)", "main", "tikv://" + host(liar) + "/main",
-			"is no Placement Driver, or has no leader now."},
-		{"encrypted, without ca", "main", "tikv://" + host(secure) + "/main", "needs certificates"},
-		{"not encrypted, with ca", "main", "tikv://" + host(web) + "/main?ca=" + own, "isn't accepted"},
-		{"no certificate file", "main", "tikv://" + host(web) + "/main?ca=/no/such/file", "can't be used"},
-		{"a keyspace that is none", "main", "tikv://" + host(web) + "/Main", `"Main" in the address is not the name`},
-		{"no keyspace", "main", "tikv://" + host(web), "is not the name of a keyspace"},
-		{"an unknown parameter", "main", "tikv://" + host(web) + "/main?user=me", `has a parameter "user"`},
-		{"another scheme", "main", "http://" + host(web) + "/main", "this binary opens tikv:// only"},
-		{"keys of another program", "simulation or/main/k v", "tikv://pd:1/main",
-			"The keyspace main has keys, but no store"},
-		{"a store of another program", "simulation or/main/i rubbish", "tikv://pd:1/main",
-			"The keyspace main holds the store of another program"},
-		{"a newer format", "simulation " + identity(kv.Format+1), "tikv://pd:1/main", "start a newer version"},
-		{"an older format", "simulation " + identity(kv.Format-1), "tikv://pd:1/main", "with --upgrade"},
-	} {
-		for _, command := range []string{serve, "check"} {
-			if strings.Contains(tc.name, "slow") && command != serve {
-				continue
-			}
-			t.Run(tc.name+"/"+strings.Fields(command)[0], func(t *testing.T) {
-				t.Parallel()
-				fails(t, tc.what, tc.want, append(strings.Fields(command), "--engine", tc.address)...)
-			})
-		}
-	}
-	t.Run("an empty keyspace/check", func(t *testing.T) {
-		t.Parallel()
-		fails(t, "simulation x y", "The keyspace main holds no store.", "check", "--engine", "tikv://pd:1/main")
-	})
+	return "or/main/i " + string(text)
 }
 
 // fails runs a command that must fail with a sentence.

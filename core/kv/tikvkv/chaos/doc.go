@@ -15,8 +15,14 @@
 // started again), store lost (once in a run, for good), store paused, Placement Driver restarted. They happen in random
 // order. Without it, no store fails. Each run has a cluster of its own.
 //
-// Stores elect a leader after 10 to 20 s by default, and whoever needs it waits for that. The waits in docs/scaling.md
-// are those of stores with raftstore.raft-base-tick-interval = "100ms" and raft-store-max-leader-lease = "900ms".
+// Users of other processes wait for three seconds at most after a process was killed or paused. This is checked. Stores
+// elect a leader after 10 to 20 s by default, and whoever needs it waits for that. ORRERY_CHAOS_WAIT=3s is the longest
+// wait after a store was killed or paused, for a program whose stores elect fast. Without it these waits are only
+// logged. The waits in docs/scaling.md are those of stores with raftstore.raft-base-tick-interval = "100ms" and
+// raft-store-max-leader-lease = "900ms".
+//
+// Where a store has ended by itself there may be no majority. Then the run says so, and its waits are only logged. What
+// the stores have printed is found in files DIR/*.out.
 //
 // ORRERY_CHAOS_RUNS is the number of runs, 1 by default, ORRERY_CHAOS_SECONDS how long each lasts, 20 by default, and
 // ORRERY_CHAOS_STORES the number of stores, 3 by default.

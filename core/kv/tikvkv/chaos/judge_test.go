@@ -76,10 +76,21 @@ func (r *run) judge() {
 	}
 }
 
-// report checks the times of operations, and logs how long users have waited, by the fault that was then.
+// report checks the times of operations, and for how long users have waited. It logs the longest wait by the fault that
+// was then.
 func (r *run) report() {
 	ops, failures, moves := map[string]int{}, map[string]int{}, 0
-	longest, why := map[string]time.Duration{}, map[string]string{}
+	longest, why, late := map[string]time.Duration{}, map[string]string{}, []string{}
+	waits := func(p *process, user int, from, to int64, nothing string) {
+		d, f := p.without(from, to), r.during(from, to)
+		if d > longest[f] {
+			longest[f], why[f] = d, nothing+p.attempts(user, from, to)
+		}
+		if most := r.promised(from, to); most > 0 && d > most {
+			late = append(late, fmt.Sprintf("%s: a user has waited for %v, want %v at most%s%s", f,
+				d.Round(time.Millisecond), most, nothing, p.attempts(user, from, to)))
+		}
+	}
 	for _, p := range r.all {
 		answered := map[int]int64{} // by user: the end of its last operation with an answer, or the begin of its first
 		for _, e := range p.events {
@@ -107,16 +118,11 @@ func (r *run) report() {
 			if e.Err != "" && !e.Overtaken {
 				continue
 			}
-			waited := p.without(answered[e.User], e.End)
-			if f := r.during(answered[e.User], e.End); waited > longest[f] {
-				longest[f], why[f] = waited, p.attempts(e.User, answered[e.User], e.End)
-			}
+			waits(p, e.User, answered[e.User], e.End, "")
 			answered[e.User] = e.End
 		}
-		for _, at := range answered {
-			if f, d := r.during(at, p.ended.UnixNano()), p.without(at, p.ended.UnixNano()); d > longest[f] {
-				longest[f], why[f] = d, "\n\tnothing until its process ended"
-			}
+		for user, at := range answered {
+			waits(p, user, at, p.ended.UnixNano(), "\n\tnothing until its process ended")
 		}
 	}
 	var faults []string
@@ -127,6 +133,36 @@ func (r *run) report() {
 	for f, d := range longest {
 		r.t.Logf("longest wait, %s: %v%s", f, d.Round(time.Millisecond), why[f])
 	}
+	if ended := r.cluster.panics(); len(ended) > 0 {
+		r.t.Logf("no majority, so the waits are no result: %q", ended)
+		return
+	}
+	for _, what := range late {
+		r.t.Error(what)
+	}
+}
+
+const (
+	// promise is the longest wait of users of other processes after a process was killed or paused.
+	promise = 3 * time.Second
+	// settles is the longest time for which the end of a fault of a store, or of the Placement Driver, has an effect:
+	// an election with the stores' own settings.
+	settles = 20 * time.Second
+)
+
+// promised returns the longest wait that is promised in a time; 0: none is.
+func (r *run) promised(from, to int64) (most time.Duration) {
+	for _, f := range r.done {
+		switch begun := f.from.UnixNano() < to; {
+		case begun && strings.HasPrefix(f.kind, "process"):
+			most = max(most, promise)
+		case begun && f.kind != "Placement Driver restarted" && r.stores > 0:
+			most = max(most, r.stores)
+		case begun && from < f.to.Add(settles).UnixNano():
+			return 0
+		}
+	}
+	return most
 }
 
 // attempts describes the operations of a user that ended in a time.

@@ -40,9 +40,9 @@ const (
 	accounts  = 4
 	money     = 100             // in each account at first
 	deadline  = 6 * time.Second // of each operation
-	// bound is the longest time of an operation: the look-up of the container, which has no deadline and takes up to
-	// five seconds, the deadline, two seconds in which a commit looks for its outcome, and one for the machine.
-	bound    = deadline + 8*time.Second
+	// bound is the longest time of an operation: the deadline, two seconds in which a commit looks for its outcome, and
+	// one for the machine.
+	bound    = deadline + 3*time.Second
 	openings = 15 * time.Second // the longest time in which a worker must be able to open the store
 )
 
@@ -165,12 +165,12 @@ func (w *worker) do(e event, f func(ctx context.Context, c *core.Container, e *e
 	if e.Op == "set" {
 		w.print(e)
 	}
-	c, err := w.e.Container("db", "c")
+	ctx, cancel := context.WithTimeout(bg, deadline)
+	c, err := w.e.Within(ctx).Container("db", "c") // as each request of a server does
 	if err == nil {
-		ctx, cancel := context.WithTimeout(bg, deadline)
 		err = f(ctx, c, &e)
-		cancel()
 	}
+	cancel()
 	e.End = time.Now().UnixNano()
 	if err != nil {
 		e.Err, e.Unsure = err.Error(), status.Is(err, status.UnknownOutcome)

@@ -1,4 +1,5 @@
-// Package tikvtest has the client's simulation of a TiKV cluster, for tests. It needs no port and no file.
+// Package tikvtest has the client's simulation of a TiKV cluster, for tests. It needs no port and no file. Dial is for
+// a cluster that there is.
 package tikvtest
 
 import (
@@ -11,6 +12,7 @@ import (
 	"github.com/tikv/client-go/v2/testutils"
 	"github.com/tikv/client-go/v2/tikv"
 	"github.com/tikv/client-go/v2/tikvrpc"
+	"github.com/tikv/client-go/v2/txnkv"
 	"github.com/tikv/client-go/v2/util/async"
 	pd "github.com/tikv/pd/client"
 )
@@ -98,4 +100,18 @@ func (c *Cluster) StoreWith(wrap func(tikv.Client) tikv.Client, wrapPD func(pd.C
 		c.t.Fatal(err)
 	}
 	return s
+}
+
+// Dial opens the client of a cluster that isn't simulated, by its Placement Drivers. It ends with the test.
+func Dial(t testing.TB, members ...string) *tikv.KVStore {
+	c, err := txnkv.NewClient(members)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c.KVStore
 }
