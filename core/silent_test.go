@@ -259,6 +259,9 @@ func TestTwoUnknownOutcomes(t *testing.T) {
 		ctx, cancel = context.WithTimeout(bg, 10*time.Millisecond)
 		defer cancel()
 		_, err = c.Write(ctx, core.Write{Kind: core.Upsert, Doc: mustDoc(t, `{"id":"a","pk":"p","n":2}`)})
+		if store.commit.Load() {
+			t.Error("there was no second commit")
+		}
 		it, rerr := c.Read(bg, pk("p"), pk("a")[0])
 		if rerr != nil {
 			t.Fatal(rerr)

@@ -238,7 +238,8 @@ func TestJointWritersEndWithTheirDeadlines(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				shared := kvtest.NewShared(memkv.New(), 1)
 				store := &silentReads{silent: &silent{Engine: shared.Engine()}}
-				e, err := core.Open(bg, store, core.Options{Clock: clock.Fake(time.Unix(1_700_000_000, 0)), MinSlots: 1})
+				e, err := core.Open(bg, store,
+					core.Options{Clock: clock.Fake(time.Unix(1_700_000_000, 0)), MinSlots: 1})
 				if err != nil {
 					t.Fatal(err)
 				}
