@@ -27,6 +27,14 @@ import (
 // sharedEnv is the number of seconds for which each history of several processes runs; without it a second.
 const sharedEnv = "ORRERY_SHARED"
 
+// nearNetwork has calls as fast as those within a machine, farNetwork those of a busy network.
+var (
+	nearNetwork = kvtest.Faults{Most: time.Millisecond, Unavailable: 0.003, Unknown: 0.02, Late: 3 * time.Millisecond,
+		Oldest: 200 * time.Millisecond}
+	farNetwork = kvtest.Faults{Least: time.Millisecond, Most: 20 * time.Millisecond, Unavailable: 0.003, Unknown: 0.02,
+		Late: 60 * time.Millisecond, Oldest: 2 * time.Second}
+)
+
 // sharedHistory is a history of several processes over one store, which fail, are killed, and are started again.
 //
 // Writers and readers of a few registers record what they have asked and what was answered. Every version of a register
@@ -34,6 +42,7 @@ const sharedEnv = "ORRERY_SHARED"
 // search: see judge.
 type sharedHistory struct {
 	*processes
+	calls kvtest.Faults  // how calls of the engines end
 	alive []sync.RWMutex // held for reading by the users of a process, for writing while it is replaced
 	stop  atomic.Bool
 	first time.Time
@@ -70,16 +79,18 @@ const (
 // killed and started again. Reads and writes are linearizable, the sum of the accounts never changes, the feed shows
 // the versions of each logical partition in their order, once each, and misses nothing, and a check finds nothing.
 func TestSharedHistory(t *testing.T) {
-	seconds := 1.0
+	seconds, networks := 1.0, []kvtest.Faults{nearNetwork, nearNetwork, farNetwork}
 	if s := os.Getenv(sharedEnv); s != "" {
+		networks = []kvtest.Faults{farNetwork, farNetwork}
 		var err error
 		if seconds, err = strconv.ParseFloat(s, 64); err != nil {
 			t.Fatal(sharedEnv, err)
 		}
 	}
-	for _, n := range []int{2, 3} {
-		t.Run(fmt.Sprintf("%d processes", n), func(t *testing.T) {
-			h := &sharedHistory{processes: startProcesses(t, n, kvtest.Faults{}),
+	for i, calls := range networks {
+		n := min(2+i, 3)
+		t.Run(fmt.Sprintf("%d processes, calls of up to %v", n, calls.Most), func(t *testing.T) {
+			h := &sharedHistory{processes: startProcesses(t, n, kvtest.Faults{}), calls: calls,
 				alive: make([]sync.RWMutex, n), first: time.Now(),
 				pos: feed.Start(), passed: map[string]int64{}, tailed: map[string]int64{}, moves: map[string]int{}}
 			h.run(time.Duration(seconds * float64(time.Second)))
@@ -97,8 +108,7 @@ func (h *sharedHistory) run(d time.Duration) {
 	for i := range sharedAccounts {
 		put(h.t, cs[0], core.Create, account(i, 100))
 	}
-	h.store.SetFaults(kvtest.Faults{Most: time.Millisecond, Unavailable: 0.003, Unknown: 0.02,
-		Late: 3 * time.Millisecond, Oldest: 200 * time.Millisecond})
+	h.store.SetFaults(h.calls)
 	clocks := make(chan bool)
 	defer func() { clocks <- true }()
 	go h.tick(clocks)
@@ -113,7 +123,7 @@ func (h *sharedHistory) run(d time.Duration) {
 	time.Sleep(d)
 	h.stop.Store(true)
 	users.Wait()
-	time.Sleep(5 * time.Millisecond) // for writes that are on their way
+	time.Sleep(h.calls.Late + 2*time.Millisecond) // for writes that are on their way
 	h.store.SetFaults(kvtest.Faults{})
 	h.judge()
 	h.tail(rand.New(rand.NewPCG(1, 1))) // what was written since
@@ -156,6 +166,14 @@ func (h *sharedHistory) on(r *rand.Rand, f func(e *core.Engine, c *core.Containe
 			h.t.Error(err)
 		}
 	}
+}
+
+// paced returns a time between disturbances, which is longer with slow calls: else no move ends before the next kill.
+func (h *sharedHistory) paced(d time.Duration) time.Duration {
+	if h.calls.Least > 0 {
+		return 4 * d
+	}
+	return d
 }
 
 func (h *sharedHistory) now() time.Duration { return time.Since(h.first) }
@@ -391,7 +409,7 @@ func (h *sharedHistory) policies(r *rand.Rand) {
 			_, err := e.ReplaceContainer(bg, "db", "c", spec)
 			return err
 		})
-		time.Sleep(time.Duration(r.IntN(600)) * time.Millisecond) // else there is no time for moves
+		time.Sleep(h.paced(time.Duration(r.IntN(600)) * time.Millisecond)) // else there is no time for moves
 		for range 5 {
 			h.on(r, func(_ *core.Engine, c *core.Container) error {
 				key := register(r.IntN(sharedRegisters))
@@ -461,7 +479,7 @@ func (h *sharedHistory) move(r *rand.Rand) {
 	ats := nested(8)
 	for !h.stop.Load() {
 		h.on(r, func(_ *core.Engine, c *core.Container) (err error) {
-			ctx, end := context.WithTimeout(bg, 2*time.Second)
+			ctx, end := context.WithTimeout(bg, h.paced(2*time.Second))
 			defer end()
 			at, id := ats[r.IntN(len(ats))], ""
 			if ps, err := c.Partitions(ctx); err == nil {
@@ -490,7 +508,7 @@ func (h *sharedHistory) move(r *rand.Rand) {
 // pause stops a process for a while from time to time: what it was doing goes on afterwards.
 func (h *sharedHistory) pause(r *rand.Rand) {
 	for !h.stop.Load() {
-		time.Sleep(time.Duration(50+r.IntN(300)) * time.Millisecond)
+		time.Sleep(h.paced(time.Duration(50+r.IntN(300)) * time.Millisecond))
 		p := r.IntN(len(h.all))
 		h.alive[p].RLock()
 		h.kvs[p].Pause()
@@ -503,7 +521,7 @@ func (h *sharedHistory) pause(r *rand.Rand) {
 // kill kills a process from time to time, and starts another one in its place.
 func (h *sharedHistory) kill(r *rand.Rand) {
 	for !h.stop.Load() {
-		time.Sleep(time.Duration(100+r.IntN(500)) * time.Millisecond)
+		time.Sleep(h.paced(time.Duration(100+r.IntN(500)) * time.Millisecond))
 		p := r.IntN(len(h.all))
 		h.kvs[p].Kill()
 		h.alive[p].Lock()
