@@ -168,12 +168,21 @@ func (h *sharedHistory) on(r *rand.Rand, f func(e *core.Engine, c *core.Containe
 	}
 }
 
-// paced returns a time between disturbances, which is longer with slow calls: else no move ends before the next kill.
+// paced returns a time for fast calls, or a longer one for slow calls: a move makes some hundred calls, and else none
+// would end before the next kill.
 func (h *sharedHistory) paced(d time.Duration) time.Duration {
 	if h.calls.Least > 0 {
-		return 4 * d
+		return 10 * d
 	}
 	return d
+}
+
+// rest waits between two disturbances, for up to most milliseconds more than least, or until the history ends.
+func (h *sharedHistory) rest(r *rand.Rand, least, most int) {
+	d := h.paced(time.Duration(least+r.IntN(most)) * time.Millisecond)
+	for begun := time.Now(); time.Since(begun) < d && !h.stop.Load(); {
+		time.Sleep(min(d, 5*time.Millisecond))
+	}
 }
 
 func (h *sharedHistory) now() time.Duration { return time.Since(h.first) }
@@ -409,7 +418,7 @@ func (h *sharedHistory) policies(r *rand.Rand) {
 			_, err := e.ReplaceContainer(bg, "db", "c", spec)
 			return err
 		})
-		time.Sleep(h.paced(time.Duration(r.IntN(600)) * time.Millisecond)) // else there is no time for moves
+		h.rest(r, 0, 600) // else there is no time for moves
 		for range 5 {
 			h.on(r, func(_ *core.Engine, c *core.Container) error {
 				key := register(r.IntN(sharedRegisters))
@@ -508,7 +517,7 @@ func (h *sharedHistory) move(r *rand.Rand) {
 // pause stops a process for a while from time to time: what it was doing goes on afterwards.
 func (h *sharedHistory) pause(r *rand.Rand) {
 	for !h.stop.Load() {
-		time.Sleep(h.paced(time.Duration(50+r.IntN(300)) * time.Millisecond))
+		h.rest(r, 50, 300)
 		p := r.IntN(len(h.all))
 		h.alive[p].RLock()
 		h.kvs[p].Pause()
@@ -521,7 +530,7 @@ func (h *sharedHistory) pause(r *rand.Rand) {
 // kill kills a process from time to time, and starts another one in its place.
 func (h *sharedHistory) kill(r *rand.Rand) {
 	for !h.stop.Load() {
-		time.Sleep(h.paced(time.Duration(100+r.IntN(500)) * time.Millisecond))
+		h.rest(r, 100, 500)
 		p := r.IntN(len(h.all))
 		h.kvs[p].Kill()
 		h.alive[p].Lock()
