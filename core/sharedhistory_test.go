@@ -42,13 +42,14 @@ var (
 // search: see judge.
 type sharedHistory struct {
 	*processes
-	calls kvtest.Faults  // how calls of the engines end
 	alive []sync.RWMutex // held for reading by the users of a process, for writing while it is replaced
 	stop  atomic.Bool
 	first time.Time
 	value atomic.Int64 // the last value that was given to a write
 	kills int
 	moves map[string]int // results of splits and joins
+
+	networks []kvtest.Faults // how calls of the engines end, in turn
 
 	mu     sync.Mutex
 	events []event
@@ -78,19 +79,23 @@ const (
 // time and fail, outcomes are unknown, snapshots become too old, clocks differ by a day, and processes are paused,
 // killed and started again. Reads and writes are linearizable, the sum of the accounts never changes, the feed shows
 // the versions of each logical partition in their order, once each, and misses nothing, and a check finds nothing.
+//
+// Half of the histories have calls of 1 to 20 ms, the long ones in every other second. Then little happens, but all of
+// it meets something else.
 func TestSharedHistory(t *testing.T) {
-	seconds, networks := 1.0, []kvtest.Faults{nearNetwork, nearNetwork, farNetwork}
+	seconds, far := 1.0, []kvtest.Faults{farNetwork}
 	if s := os.Getenv(sharedEnv); s != "" {
-		networks = []kvtest.Faults{farNetwork, farNetwork}
+		far = append(far, nearNetwork)
 		var err error
 		if seconds, err = strconv.ParseFloat(s, 64); err != nil {
 			t.Fatal(sharedEnv, err)
 		}
 	}
-	for i, calls := range networks {
-		n := min(2+i, 3)
-		t.Run(fmt.Sprintf("%d processes, calls of up to %v", n, calls.Most), func(t *testing.T) {
-			h := &sharedHistory{processes: startProcesses(t, n, kvtest.Faults{}), calls: calls,
+	near := []kvtest.Faults{nearNetwork}
+	for i, networks := range [][]kvtest.Faults{near, near, far, far} {
+		n := 2 + i%2
+		t.Run(fmt.Sprintf("%d processes, calls of up to %v", n, networks[0].Most), func(t *testing.T) {
+			h := &sharedHistory{processes: startProcesses(t, n, kvtest.Faults{}), networks: networks,
 				alive: make([]sync.RWMutex, n), first: time.Now(),
 				pos: feed.Start(), passed: map[string]int64{}, tailed: map[string]int64{}, moves: map[string]int{}}
 			h.run(time.Duration(seconds * float64(time.Second)))
@@ -108,11 +113,11 @@ func (h *sharedHistory) run(d time.Duration) {
 	for i := range sharedAccounts {
 		put(h.t, cs[0], core.Create, account(i, 100))
 	}
-	h.store.SetFaults(h.calls)
 	clocks := make(chan bool)
 	defer func() { clocks <- true }()
 	go h.tick(clocks)
 	var users waiter
+	users.Go(h.vary)
 	for w := range 4 {
 		users.Go(func() { h.use(w) })
 	}
@@ -123,14 +128,15 @@ func (h *sharedHistory) run(d time.Duration) {
 	time.Sleep(d)
 	h.stop.Store(true)
 	users.Wait()
-	time.Sleep(h.calls.Late + 2*time.Millisecond) // for writes that are on their way
+	time.Sleep(farNetwork.Late + 2*time.Millisecond) // for writes that are on their way
 	h.store.SetFaults(kvtest.Faults{})
 	h.judge()
 	h.tail(rand.New(rand.NewPCG(1, 1))) // what was written since
 	h.last()
 	h.t.Logf("%d reads and writes of registers, %d kills, splits and joins: %v", len(h.events), h.kills,
 		h.moves)
-	if d >= 10*time.Second && h.moves["<nil>"] < 3 {
+	// with slow calls, kills and rebuilds leave hardly any time for moves
+	if d >= 10*time.Second && len(h.networks) == 1 && h.moves["<nil>"] < 3 {
 		h.t.Error("too few splits and joins")
 	}
 }
@@ -168,20 +174,13 @@ func (h *sharedHistory) on(r *rand.Rand, f func(e *core.Engine, c *core.Containe
 	}
 }
 
-// paced returns a time for fast calls, or a longer one for slow calls: a move makes some hundred calls, and else none
-// would end before the next kill.
-func (h *sharedHistory) paced(d time.Duration) time.Duration {
-	if h.calls.Least > 0 {
-		return 10 * d
-	}
-	return d
-}
-
-// rest waits between two disturbances, for up to most milliseconds more than least, or until the history ends.
-func (h *sharedHistory) rest(r *rand.Rand, least, most int) {
-	d := h.paced(time.Duration(least+r.IntN(most)) * time.Millisecond)
-	for begun := time.Now(); time.Since(begun) < d && !h.stop.Load(); {
-		time.Sleep(min(d, 5*time.Millisecond))
+// vary lets each of the networks last for a second in turn.
+func (h *sharedHistory) vary() {
+	for i := 0; !h.stop.Load(); i++ {
+		h.store.SetFaults(h.networks[i%len(h.networks)])
+		for begun := time.Now(); time.Since(begun) < time.Second && !h.stop.Load(); {
+			time.Sleep(5 * time.Millisecond)
+		}
 	}
 }
 
@@ -418,7 +417,7 @@ func (h *sharedHistory) policies(r *rand.Rand) {
 			_, err := e.ReplaceContainer(bg, "db", "c", spec)
 			return err
 		})
-		h.rest(r, 0, 600) // else there is no time for moves
+		time.Sleep(time.Duration(r.IntN(600)) * time.Millisecond) // else there is no time for moves
 		for range 5 {
 			h.on(r, func(_ *core.Engine, c *core.Container) error {
 				key := register(r.IntN(sharedRegisters))
@@ -488,7 +487,7 @@ func (h *sharedHistory) move(r *rand.Rand) {
 	ats := nested(8)
 	for !h.stop.Load() {
 		h.on(r, func(_ *core.Engine, c *core.Container) (err error) {
-			ctx, end := context.WithTimeout(bg, h.paced(2*time.Second))
+			ctx, end := context.WithTimeout(bg, 2*time.Second)
 			defer end()
 			at, id := ats[r.IntN(len(ats))], ""
 			if ps, err := c.Partitions(ctx); err == nil {
@@ -517,7 +516,7 @@ func (h *sharedHistory) move(r *rand.Rand) {
 // pause stops a process for a while from time to time: what it was doing goes on afterwards.
 func (h *sharedHistory) pause(r *rand.Rand) {
 	for !h.stop.Load() {
-		h.rest(r, 50, 300)
+		time.Sleep(time.Duration(50+r.IntN(300)) * time.Millisecond)
 		p := r.IntN(len(h.all))
 		h.alive[p].RLock()
 		h.kvs[p].Pause()
@@ -530,7 +529,7 @@ func (h *sharedHistory) pause(r *rand.Rand) {
 // kill kills a process from time to time, and starts another one in its place.
 func (h *sharedHistory) kill(r *rand.Rand) {
 	for !h.stop.Load() {
-		h.rest(r, 100, 500)
+		time.Sleep(time.Duration(100+r.IntN(500)) * time.Millisecond)
 		p := r.IntN(len(h.all))
 		h.kvs[p].Kill()
 		h.alive[p].Lock()

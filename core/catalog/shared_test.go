@@ -157,8 +157,8 @@ func TestManyCatalogs(t *testing.T) {
 	}
 }
 
-// Requests that find the catalog changed at the same time wait for one of them to read it. They don't then ask the store
-// one after the other.
+// Requests that find the catalog changed at the same time wait for one of them to read it, and don't ask the store one
+// after the other then.
 func TestCrowdReadsTheCatalogOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := kvtest.NewShared(memkv.New(), 1)
