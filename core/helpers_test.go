@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -37,13 +38,28 @@ var engines = map[string]func(t testing.TB) kv.Engine{
 		}
 		return kv.Checked(e)
 	},
-	"shared": func(t testing.TB) kv.Engine {
-		s := kvtest.NewShared(memkv.New(), 1)
-		e := kv.Checked(s.Engine())
-		beside.Store(e, func() kv.Engine { return kv.Checked(s.Engine()) })
-		t.Cleanup(func() { beside.Delete(e) })
-		return e
-	},
+	"shared": func(t testing.TB) kv.Engine { return sharedBy(t, 2, kvtest.Faults{}) },
+}
+
+// farEngines are the engines, and a store of three processes whose calls take time. They are for tests that run beside
+// others, because those tests wait.
+var farEngines = map[string]func(t testing.TB) kv.Engine{"mem": engines["mem"], "pebble": engines["pebble"],
+	"shared": engines["shared"], "far": func(t testing.TB) kv.Engine {
+		return sharedBy(t, 3, kvtest.Faults{Most: time.Millisecond})
+	}}
+
+// sharedBy returns the engine of the first of n processes over a store whose calls end as f says.
+func sharedBy(t testing.TB, n int, f kvtest.Faults) kv.Engine {
+	s := kvtest.NewShared(memkv.New(), 1)
+	s.SetFaults(f)
+	e := kv.Checked(s.Engine())
+	others := make([]kv.Engine, n-1)
+	for i := range others {
+		others[i] = kv.Checked(s.Engine())
+	}
+	beside.Store(e, others)
+	t.Cleanup(func() { beside.Delete(e) })
+	return e
 }
 
 // distant reports whether the engines are behind a network, where a request takes a thousand times as long. The file
@@ -61,21 +77,31 @@ func overNetwork(n, few int) int {
 // ownEngines are the engines whose store belongs to one process.
 var ownEngines = map[string]func(t testing.TB) kv.Engine{"mem": engines["mem"], "pebble": engines["pebble"]}
 
-// beside has the function that returns the engine of one more process over the same store, by kv.Engine, for engines
-// that are one of several.
+// beside has the engines of the other processes over the same store, by kv.Engine, for engines that are one of several.
 var beside sync.Map
 
-// A test on a shared engine has two processes. The helpers put, ids and paged use them in turn, so that the one reads
-// what the other has written.
+// A test on a shared engine has two processes or more. The helpers put, ids and paged use them in turn, so that the one
+// reads what the other has written.
 var (
-	twins sync.Map // by *core.Engine and *core.Container: the same of the second process
+	twins sync.Map // by *core.Engine and *core.Container: those of the other processes
 	turns atomic.Int64
 )
 
+// twinsOf returns the containers of the other processes.
+func twinsOf(c *core.Container) []*core.Container {
+	others, _ := twins.Load(c)
+	all, _ := others.([]*core.Container)
+	return all
+}
+
 // inTurn returns the container of the process whose turn it is.
 func inTurn(c *core.Container) *core.Container {
-	if twin, ok := twins.Load(c); ok && turns.Add(1)%2 == 0 {
-		return twin.(*core.Container)
+	others := twinsOf(c)
+	if len(others) == 0 {
+		return c
+	}
+	if i := int(turns.Add(1)) % (len(others) + 1); i < len(others) {
+		return others[i]
 	}
 	return c
 }
@@ -84,23 +110,27 @@ func inTurn(c *core.Container) *core.Container {
 // itself, as consumption, and for creation order, which over several processes is one of blocks.
 func inOneProcess(c *core.Container) { twins.Delete(c) }
 
-// openTwin opens the second process over the store of an engine, if that is a shared one.
-func openTwin(t testing.TB, of kv.Engine, e *core.Engine, o core.Options) {
-	open, ok := beside.Load(of)
+// openTwins opens the other processes over the store of an engine, if that is a shared one.
+func openTwins(t testing.TB, of kv.Engine, e *core.Engine, o core.Options) {
+	others, ok := beside.Load(of)
 	if !ok {
 		return
 	}
-	twin, err := core.Open(bg, open.(func() kv.Engine)(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	twins.Store(e, twin)
-	t.Cleanup(func() {
-		twins.Clear()
-		if err := twin.Close(); err != nil {
-			t.Error(err)
+	var all []*core.Engine
+	for _, other := range others.([]kv.Engine) {
+		twin, err := core.Open(bg, other, o)
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
+		all = append(all, twin)
+		t.Cleanup(func() {
+			if err := twin.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	twins.Store(e, all)
+	t.Cleanup(func() { twins.Delete(e) })
 }
 
 // someSlots is the number of slots of containers in tests that don't say how many: with several of them, what a client
@@ -109,6 +139,12 @@ const someSlots = 4
 
 // onEngines runs f on an engine of each kind. Afterwards the checker must find nothing.
 func onEngines(t *testing.T, o core.Options, f func(t *testing.T, e *core.Engine)) {
+	on(t, engines, o, f)
+}
+
+// on does the same with some engines.
+func on(t *testing.T, engines map[string]func(testing.TB) kv.Engine, o core.Options,
+	f func(t *testing.T, e *core.Engine)) {
 	o.MinSlots = cmp.Or(o.MinSlots, someSlots)
 	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +153,7 @@ func onEngines(t *testing.T, o core.Options, f func(t *testing.T, e *core.Engine
 			if err != nil {
 				t.Fatal(err)
 			}
-			openTwin(t, eng, e, o)
+			openTwins(t, eng, e, o)
 			defer func() {
 				problems, err := e.Check(bg)
 				if err != nil || len(problems) > 0 {
@@ -171,12 +207,17 @@ func newContainer(t testing.TB, e *core.Engine, spec core.ContainerSpec) *core.C
 	if err != nil {
 		t.Fatal(err)
 	}
-	if twin, ok := twins.Load(e); ok {
-		second, err := twin.(*core.Engine).Container("db", spec.ID)
-		if err != nil {
-			t.Fatal(err)
+	if others, ok := twins.Load(e); ok {
+		var all []*core.Container
+		for _, twin := range others.([]*core.Engine) {
+			other, err := twin.Container("db", spec.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, other)
 		}
-		twins.Store(c, second)
+		twins.Store(c, all)
+		t.Cleanup(func() { twins.Delete(c) })
 	}
 	return c
 }

@@ -72,7 +72,7 @@ func runHistory(t *testing.T, splits bool) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if openTwin(t, eng, e, o); splits && e.Shared() { // rebuilds and moves of two processes take turns
+			if openTwins(t, eng, e, o); splits && e.Shared() { // rebuilds and moves of two processes take turns
 				h.left.Store(4)
 			}
 			h.e = e

@@ -472,10 +472,7 @@ func transfer(t *testing.T, c *core.Container, names []string, r *rand.Rand) err
 func TestTransactionsAddUp(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
-		cs := []*core.Container{c}
-		if twin, ok := twins.Load(c); ok {
-			cs = append(cs, twin.(*core.Container))
-		}
+		cs := append([]*core.Container{c}, twinsOf(c)...)
 		begun := len(slotMap(t, c).Slots) // someSlots, or 1 where each partition has one slot
 		stop, stopped := make(chan struct{}), make(chan struct{})
 		splits := func() {

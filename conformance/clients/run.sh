@@ -139,7 +139,7 @@ run_python() {
   [[ ${#files[@]} -gt 0 ]] || files=(test_*.py)
   for f in "${files[@]}"; do [[ $f != test_sql* ]] || sql+=("$f"); done
   python_tests python "${files[@]}" || code=1
-  [[ ${#sql[@]} -eq 0 ]] || ORRERY_NOSQL=$open ORRERY_STRICT=none python_tests pythonopen "${sql[@]}" || code=1
+  [[ ${#sql[@]} -eq 0 ]] || ORRERY_NOSQL=$open ORRERY_ADMIN=$openadmin ORRERY_STRICT=none python_tests pythonopen "${sql[@]}" || code=1
   return "$code"
 }
 

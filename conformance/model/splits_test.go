@@ -17,6 +17,8 @@ import (
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 	"github.com/orrerydb/orrery/conformance/harness"
+	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/catalog"
 )
 
 // wait waits until is returns true.
@@ -165,6 +167,29 @@ const (
 	bigSlot   = 10 << 20 // bytes of each
 )
 
+// slotsOf returns the ids of a container's slots.
+func slotsOf(t *testing.T, ct *core.Container) (ids []uint32) {
+	t.Helper()
+	ok(t, ct.ChangeMap(bg, func(m *catalog.SlotMap) (*catalog.SlotMap, error) {
+		ids = nil
+		for _, sl := range m.Slots {
+			ids = append(ids, sl.ID)
+		}
+		return m, nil
+	}))
+	return ids
+}
+
+// without returns the ids that aren't among others.
+func without(ids, others []uint32) (out []uint32) {
+	for _, id := range ids {
+		if !slices.Contains(others, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
 // Eight clients write, read, query and tail a container that is born with one slot, while it goes from 1 to 64 physical
 // partitions and back. No request fails, no row of a query is missing or comes twice, and the feeds have each change.
 //
@@ -207,17 +232,27 @@ func TestSplitsUnderClients(t *testing.T) {
 			}
 		})
 	}
-	splits, big, begun := 0, 0, time.Now()
+	splits, copies, big, begun, slots := 0, 0, 0, time.Now(), slotsOf(t, ct)
+	if len(slots) != 1 {
+		t.Fatalf("the container is born with %d slots", len(slots))
+	}
 	for len(ct.Known()) < 64 && !t.Failed() {
 		for _, p := range ct.Known() {
 			ok(t, ct.SplitPartition(bg, p.ID))
-			if splits++; p.Bytes >= bigSlot {
-				big++
+			splits++
+			// two new slots in the place of one: the items were copied, the partition wasn't cut at a slot's boundary
+			now := slotsOf(t, ct)
+			if made := without(now, slots); len(made) == 2 && len(without(slots, now)) == 1 {
+				if copies++; p.Bytes >= bigSlot {
+					big++
+				}
 			}
+			slots = now
 		}
 		w.round(done)
 	}
-	t.Logf("%d splits, %d of at least %d bytes, in %.1f s", splits, big, bigSlot, time.Since(begun).Seconds())
+	t.Logf("%d splits, %d with copies, %d of these of at least %d bytes, in %.1f s", splits, copies, big, bigSlot,
+		time.Since(begun).Seconds())
 	// azcosmos reads a merged range once for each of its former ranges. Here the feeds read what there is before that.
 	for all := int(w.all()); min(tails[0].read(), tails[1].read()) < all && !t.Failed(); {
 		time.Sleep(time.Millisecond)
@@ -237,11 +272,17 @@ func TestSplitsUnderClients(t *testing.T) {
 	if t.Failed() {
 		return
 	}
+	if copies < 63 {
+		t.Errorf("%d splits have copied a slot", copies)
+	}
+	if n := len(slotsOf(t, ct)); n != 1 {
+		t.Errorf("%d slots after the merges", n)
+	}
 	if splits < 63 || len(ct.Known()[0].Parents) != 189 { // 1 + 2 x 63 before the merges, of which 62 made parents
 		t.Errorf("%d splits, and %d parents", splits, len(ct.Known()[0].Parents))
 	}
 	if os.Getenv(full) == "full" && big < bigSplits {
-		t.Errorf("%d splits of at least %d bytes, want %d", big, bigSlot, bigSplits)
+		t.Errorf("%d copies of at least %d bytes, want %d", big, bigSlot, bigSplits)
 	}
 	want := make([]string, w.made.Load())
 	for i := range want {

@@ -225,6 +225,9 @@ func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
 		return false, translate(err)
 	}
 	defer c.mu.Unlock()
+	if c.cur.Load().version >= v && !c.unsure { // another request has read it: a crowd must not ask one by one
+		return true, nil
+	}
 	changed, err = c.refresh(ctx)
 	if err != nil {
 		return false, translate(err)

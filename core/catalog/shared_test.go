@@ -7,10 +7,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
+	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/status"
 )
 
@@ -151,6 +155,38 @@ func TestManyCatalogs(t *testing.T) {
 	if eng.conflicts.Load() == 0 {
 		t.Log("no change met another one")
 	}
+}
+
+// Requests that find the catalog changed at the same time wait for one of them to read it, and don't ask the store one
+// after the other then.
+func TestCrowdReadsTheCatalogOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := kvtest.NewShared(memkv.New(), 1)
+		a, b := open(t, store.Engine()), open(t, store.Engine())
+		took := map[int]time.Duration{}
+		for _, n := range []int{1, 64} {
+			createDatabase(t, a, fmt.Sprint("db", n))
+			store.SetFaults(kvtest.Faults{Least: time.Millisecond, Most: time.Millisecond})
+			begun := time.Now()
+			var crowd sync.WaitGroup
+			for range n {
+				crowd.Go(func() {
+					if changed, err := b.Refresh(bg); err != nil || !changed {
+						t.Errorf("%v, %v", changed, err)
+					}
+				})
+			}
+			crowd.Wait()
+			took[n] = time.Since(begun)
+			store.SetFaults(kvtest.Faults{})
+			if b.Version() != a.Version() {
+				t.Errorf("version %d, the newest is %d", b.Version(), a.Version())
+			}
+		}
+		if took[64] > took[1] {
+			t.Errorf("64 requests took %v, one takes %v", took[64], took[1])
+		}
+	})
 }
 
 // When the catalog is read again, unchanged definitions stay in memory.

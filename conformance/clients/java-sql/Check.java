@@ -1,11 +1,16 @@
 import com.azure.cosmos.*;
 import com.azure.cosmos.models.*;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.net.URI;
+import java.net.http.*;
 import java.util.*;
 import java.util.concurrent.Callable;
 
 /** What all parts of the run share: counted comparisons, items as maps, queries as lists. */
 class Check {
-    static final String ENDPOINT = System.getenv("ORRERY_NOSQL"), KEY = System.getenv("ORRERY_ACCOUNT_KEY");
+    static final String ENDPOINT = System.getenv("ORRERY_NOSQL"), KEY = System.getenv("ORRERY_ACCOUNT_KEY"), ADMIN = System.getenv("ORRERY_ADMIN");
+    static final HttpClient HTTP = HttpClient.newHttpClient();
     static int passed, failed;
 
     /** test compares texts; a refusal of the server reads "status CODE", with "/SUB" when there is one. */
@@ -59,6 +64,34 @@ class Check {
 
     static PartitionKey pk(String s) {
         return new PartitionKey(s);
+    }
+
+    /** partitions asks the admin port for the ids of physical partitions. If change isn't null, it splits or merges one before. */
+    static List<String> partitions(String db, String container, String partition, String change) {
+        var ask = HttpRequest.newBuilder().header("Authorization", "Bearer " + KEY);
+        if (change == null) ask.uri(URI.create(ADMIN + "/orrery/partitions?database=" + db + "&container=" + container));
+        else {
+            String body = "{\"database\":\"%s\",\"container\":\"%s\",\"partition\":\"%s\",\"do\":\"%s\"}".formatted(db, container, partition, change);
+            ask.uri(URI.create(ADMIN + "/orrery/partitions")).POST(HttpRequest.BodyPublishers.ofString(body));
+        }
+        try {
+            var reply = HTTP.send(ask.build(), HttpResponse.BodyHandlers.ofString());
+            if (reply.statusCode() != 200) throw new IllegalStateException(reply.statusCode() + " " + reply.body());
+            List<String> ids = new ArrayList<>();
+            new ObjectMapper().readTree(reply.body()).get("partitions").forEach(p -> ids.add(p.get("id").asText()));
+            return ids;
+        } catch (IOException | InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    static void splitAll(String db, String container) {
+        for (String p : partitions(db, container, null, null)) partitions(db, container, p, "split");
+    }
+
+    static void mergePairs(String db, String container) {
+        List<String> ids = partitions(db, container, null, null);
+        for (int i = 0; i + 1 < ids.size(); i += 2) partitions(db, container, ids.get(i), "merge");
     }
 
     static void sleep(long ms) {

@@ -19,6 +19,7 @@ public class SQLRun extends Check {
         Levels.run(db);
         Feeds.run(async, db);
         Versions.run(async, db);
+        Splits.run(async, db);
         Async.run(async.getDatabase(name));
         test("delete database", () -> db.delete().getStatusCode(), 204);
         client.close();

@@ -1,8 +1,8 @@
 // @azure/cosmos 4.x goes on while physical partitions are split and merged: writes, queries with continuations, and
-// the change feed of the whole container and of each feed range.
+// the change feeds of the whole container and of feed ranges, of the latest version and of all versions.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { ChangeFeedStartFrom, CosmosClient } from "@azure/cosmos";
+import { ChangeFeedMode, ChangeFeedPolicy, ChangeFeedRetentionTimeSpan, ChangeFeedStartFrom, CosmosClient } from "@azure/cosmos";
 import { admin, key, nosql, unique } from "./server.mjs";
 
 const client = new CosmosClient({ endpoint: nosql, key });
@@ -83,23 +83,24 @@ class Work {
   }
 }
 
-// Tail reads the change feed of a scope from the beginning, with a new iterator from the continuation now and then.
+// Tail reads a change feed from a start, with a new iterator from the continuation now and then.
 class Tail {
   got = [];
-  constructor(container, scope) {
+  constructor(container, from, options) {
     this.c = container;
-    this.scope = scope;
+    this.from = from;
+    this.options = options;
   }
   async poll(pages) {
-    const from = this.token ? ChangeFeedStartFrom.Continuation(this.token) : ChangeFeedStartFrom.Beginning(this.scope);
-    const it = this.c.items.getChangeFeedIterator({ changeFeedStartFrom: from, maxItemCount: 30 });
+    const from = this.token ? ChangeFeedStartFrom.Continuation(this.token) : this.from;
+    const it = this.c.items.getChangeFeedIterator({ maxItemCount: 30, ...this.options, changeFeedStartFrom: from });
     let idle = 0;
     for (let i = 0; i < pages && idle < 70; i++) {
       const page = await it.readNext();
       if (page.statusCode === 304) idle++;
       else {
         idle = 0;
-        this.got.push(...page.result.map((r) => r.n));
+        this.got.push(...page.result);
       }
       this.token = page.continuationToken;
     }
@@ -111,9 +112,9 @@ test("writes, queries and change feeds while partitions are split and merged", {
   const { container: c } = await db.containers.create({ id, partitionKey: { paths: ["/pk"], version: 2 }, throughput: 400 });
   const w = new Work(c);
   for (let i = 0; i < 120; i++) await w.write();
-  const whole = new Tail(c);
+  const whole = new Tail(c, ChangeFeedStartFrom.Beginning());
   const [range] = await c.getFeedRanges();
-  const ofRange = new Tail(c, range);
+  const ofRange = new Tail(c, ChangeFeedStartFrom.Beginning(range));
   const loop = async (name, step) => {
     while (!w.stop) {
       await step();
@@ -167,7 +168,70 @@ test("writes, queries and change feeds while partitions are split and merged", {
   w.complete(resources, w.made);
   for (const tail of [whole, ofRange]) {
     await tail.poll(2000);
-    w.complete(tail.got, w.made); // each item was written once, so each change comes once
+    w.complete(tail.got.map((r) => r.n), w.made); // each item was written once, so each change comes once
   }
   assert.ok(Object.values(w.done).every((n) => n > 5), JSON.stringify(w.done));
+});
+
+test("all versions while partitions are split and merged: each once, in the order of each item", { timeout: 120_000 }, async () => {
+  const id = unique("v");
+  const changeFeedPolicy = new ChangeFeedPolicy(ChangeFeedRetentionTimeSpan.fromMinutes(10));
+  const { container: c } = await db.containers.create({ id, partitionKey: { paths: ["/pk"], version: 2 }, throughput: 25100, defaultTtl: -1, changeFeedPolicy });
+  const tail = (scope) => new Tail(c, ChangeFeedStartFrom.Now(scope), { changeFeedMode: ChangeFeedMode.AllVersionsAndDeletes, maxItemCount: 7 });
+  const whole = tail(), key = tail("k3"), ranges = (await c.getFeedRanges()).map(tail), tails = [whole, key, ...ranges];
+  for (const t of tails) await t.poll(1);
+  const want = {}, of = (item) => (want[item] ??= []);
+  // write has writer w create, replace, patch and delete some items of its own. Each round has one that expires.
+  let stop = false, rounds = 0;
+  const write = async (w) => {
+    const now = {};
+    for (let n = 1; !stop; n++) {
+      const item = `${w}-${n % 9}`, pk = `k${n % 9}`, was = now[item];
+      if (was === undefined) await c.items.upsert({ id: item, pk, n });
+      else if (n % 4 === 0) await c.item(item, pk).delete();
+      else if (n % 4 === 1) await c.item(item, pk).patch([{ op: "set", path: "/n", value: n }]);
+      else await c.item(item, pk).replace({ id: item, pk, n });
+      const gone = was !== undefined && n % 4 === 0;
+      of(item).push(gone ? `delete ${was}>-` : was === undefined ? `create ->${n}` : `replace ${was}>${n}`);
+      now[item] = gone ? undefined : n;
+    }
+  };
+  const expire = async () => {
+    const n = rounds++;
+    await c.items.create({ id: `e${n}`, pk: `k${n % 9}`, n, ttl: 1 });
+    of(`e${n}`).push(`create ->${n}`, `delete ${n}>- expired`);
+  };
+  const read = async (t) => {
+    while (!stop) await t.poll(3);
+  };
+  const work = Promise.all([write(0), write(1), ...tails.map(read)]).finally(() => (stop = true));
+  work.catch(() => {});
+  try {
+    for (const [step, n] of [["split", 6], ["split", 12], ["merge", 6], ["merge", 3], ["merge", 2], ["split", 4]]) {
+      await expire();
+      const ids = await partitions(id), by = step === "split" ? 1 : 2;
+      for (let i = 0; i + by <= ids.length; i += by) await partitions(id, { partition: ids[i], do: step });
+      assert.equal((await partitions(id)).length, n);
+      const seen = tails.map((t) => t.got.length);
+      for (let i = 0; i < 1000 && !stop && tails.some((t, k) => t.got.length === seen[k]); i++) await new Promise((done) => setTimeout(done, 5));
+    }
+  } finally {
+    stop = true;
+    await work;
+  }
+  const total = (all) => Object.values(all).flat().length;
+  const told = (r) => `${r.metadata.operationType} ${r.previous?.n ?? "-"}>${r.current.n ?? "-"}${r.metadata.timeToLiveExpired ? " expired" : ""}`;
+  const got = (some) => {
+    const all = {};
+    for (const t of some) for (const r of t.got) (all[r.current.id ?? r.metadata.id] ??= []).push(told(r));
+    return all;
+  };
+  const ofKey = Object.fromEntries(Object.entries(want).filter(([item]) => /-3$|^e3$/.test(item)));
+  for (const [name, some, all] of [["the container", [whole], want], ["a key", [key], ofKey], ["ranges", ranges, want]]) {
+    for (let i = 0; i < 200 && total(got(some)) < total(all); i++) {
+      for (const t of some) await t.poll(20);
+      await new Promise((done) => setTimeout(done, 100)); // until what has expired is removed
+    }
+    assert.deepEqual(got(some), all, name);
+  }
 });

@@ -1,6 +1,7 @@
 """azure-cosmos for Python: queries over several physical partitions, change feed, feed ranges, metrics."""
 
 import datetime
+import itertools
 import time
 import unittest
 
@@ -243,6 +244,84 @@ class ChangeFeed(SQLCase):
         c.replace_item("i3", {"id": "i3", "pk": "p3", "n": 33})
         self.assertEqual(told(versions(continuation=tokens["whole"])[0]), [("replace", 3, 33)])
         self.refused(400, lambda: list(self.c.query_items_change_feed(mode="AllVersionsAndDeletes")))
+
+    @staticmethod
+    def scopes(c, key):
+        return {"whole": [{}], "key": [{"partition_key": key}], "ranges": [{"feed_range": r} for r in c.read_feed_ranges()]}
+
+    # Readers go on over splits and merges of partitions, in the middle of an iteration and from a continuation. Each item
+    # comes once.
+    def test_f_splits(self):
+        c, made = self.container(offer_throughput=25100), 0
+
+        def write(n):
+            nonlocal made
+            for made in range(made + 1, made + n + 1):
+                c.create_item({"id": f"i{made}", "pk": f"p{made % 17}", "n": made})
+
+        write(90)
+        start = lambda **o: c.query_items_change_feed(max_item_count=3, **o).by_page()
+        readers = {name: [start(start_time="Beginning", **o) for o in parts] for name, parts in self.scopes(c, "p3").items()}
+        got = {name: [r["n"] for pages in all for r in next(pages)] for name, all in readers.items()}
+        self.assertEqual([len(rows) for rows in got.values()], [3, 3, 9])
+        for change in (self.split_all, self.split_all, self.merge_pairs, self.merge_pairs):
+            change(c)
+            write(34)
+            for name, all in readers.items():
+                for i, pages in enumerate(all):
+                    got[name] += [r["n"] for page in pages for r in page]
+                    self.assertIsNotNone(pages.continuation_token)
+                    all[i] = start(continuation=pages.continuation_token)
+        self.assertEqual(len(self.partitions(c)), 3)
+        everything = list(range(1, made + 1))
+        want = {"whole": everything, "key": [n for n in everything if n % 17 == 3], "ranges": everything}
+        for name, rows in got.items():
+            self.assertEqual(sorted(rows), want[name], name)
+
+    # So it is with all versions. The changes of an item come in their order.
+    def test_g_all_versions_over_splits(self):
+        c, want = self.container(offer_throughput=25100, change_feed_policy={"retentionDuration": 10}), {}
+
+        def write(step):
+            for i in range(24):
+                id, pk, n = f"i{i}", f"p{i % 7}", 100 * step + i
+                if step == 0:
+                    c.create_item({"id": id, "pk": pk, "n": n})
+                    want[id] = [("create", None, n)]
+                    continue
+                was = want[id][-1][2]
+                if i % 3 == 0:
+                    c.delete_item(id, pk)
+                    c.upsert_item({"id": id, "pk": pk, "n": n})
+                    want[id] += [("delete", was, None), ("create", None, n)]
+                elif i % 3 == 1:
+                    c.replace_item(id, {"id": id, "pk": pk, "n": n})
+                    want[id].append(("replace", was, n))
+                else:
+                    c.patch_item(id, pk, [{"op": "set", "path": "/n", "value": n}])
+                    want[id].append(("replace", was, n))
+
+        def read(got, most=None, **options):
+            pages = c.query_items_change_feed(mode="AllVersionsAndDeletes", max_item_count=4, **options).by_page()
+            for page in itertools.islice(pages, most):
+                for r in page:
+                    image = lambda name: r[name].get("n") if r.get(name) else None
+                    id = r["current"].get("id") or r["metadata"]["id"]
+                    got.setdefault(id, []).append((r["metadata"]["operationType"], image("previous"), image("current")))
+            return self.client.client_connection.last_response_headers["etag"]
+
+        got = {name: {} for name in ("whole", "key", "ranges")}
+        tokens = {name: [read(got[name], start_time="Now", **o) for o in parts] for name, parts in self.scopes(c, "p3").items()}
+        for step, change in enumerate((self.split_all, self.split_all, self.merge_pairs, self.merge_pairs)):
+            for most in (1, None):  # a page before the change, and the rest after it
+                write(2 * step + (most is None))
+                for name, all in tokens.items():
+                    tokens[name] = [read(got[name], most, continuation=t) for t in all]
+                if most:
+                    change(c)
+        self.assertEqual(len(self.partitions(c)), 3)
+        for name, all in got.items():
+            self.assertEqual(all, {id: w for id, w in want.items() if name != "key" or int(id[1:]) % 7 == 3}, name)
 
 
 if __name__ == "__main__":
