@@ -37,31 +37,34 @@ func TestLookUpsEndWithTheirCommands(t *testing.T) {
 	}
 	admin := bson.E{Key: "$db", Value: "admin"}
 	none := bson.E{Key: "roles", Value: bson.A{}}
-	for name, cmd := range map[string]bson.D{
-		"a repeated write":    retryable,
-		"find":                one("find", "c"),
-		"insert":              insert,
-		"a new database":      append(insert[:2:2], bson.E{Key: "$db", Value: "new"}),
-		"listCollections":     one("listCollections", 1),
-		"listDatabases":       one("listDatabases", 1, admin),
-		"dbHash":              one("dbHash", 1),
-		"dbStats":             one("dbStats", 1),
-		"collMod":             one("collMod", "c"),
-		"listIndexes":         one("listIndexes", "c"),
-		"usersInfo":           one("usersInfo", 1),
-		"usersInfo of a user": one("usersInfo", "ann"),
-		"rolesInfo":           one("rolesInfo", 1),
-		"dropAllUsers":        one("dropAllUsersFromDatabase", 1),
-		"dropRole":            one("dropRole", "clerk"),
-		"updateUser":          one("updateUser", "ann", none),
-		"$listCatalog": one("aggregate", 1, bson.E{Key: "pipeline", Value: bson.A{one("$listCatalog", bson.D{})}},
-			bson.E{Key: "cursor", Value: bson.D{}}, admin),
-		"GetDatabase": one("customAction", "GetDatabase"),
+	for _, x := range []struct {
+		name string
+		cmd  bson.D
+	}{
+		{"a repeated write", retryable},
+		{"find", one("find", "c")},
+		{"insert", insert},
+		{"a new database", append(insert[:2:2], bson.E{Key: "$db", Value: "new"})},
+		{"listCollections", one("listCollections", 1)},
+		{"listDatabases", one("listDatabases", 1, admin)},
+		{"dbHash", one("dbHash", 1)},
+		{"dbStats", one("dbStats", 1)},
+		{"collMod", one("collMod", "c")},
+		{"listIndexes", one("listIndexes", "c")},
+		{"usersInfo", one("usersInfo", 1)},
+		{"usersInfo of a user", one("usersInfo", "ann")},
+		{"rolesInfo", one("rolesInfo", 1)},
+		{"dropAllUsers", one("dropAllUsersFromDatabase", 1)},
+		{"dropRole", one("dropRole", "clerk")},
+		{"updateUser", one("updateUser", "ann", none)},
+		{"$listCatalog", one("aggregate", 1, bson.E{Key: "pipeline", Value: bson.A{one("$listCatalog", bson.D{})}},
+			bson.E{Key: "cursor", Value: bson.D{}}, admin)},
+		{"GetDatabase", one("customAction", "GetDatabase")},
 	} {
 		begun := time.Now()
-		raw, got := c.ask(append(cmd[:len(cmd):len(cmd)], bson.E{Key: "maxTimeMS", Value: 200}))
+		raw, got := c.ask(append(x.cmd[:len(x.cmd):len(x.cmd)], bson.E{Key: "maxTimeMS", Value: 200}))
 		if took := time.Since(begun); got.Code != merr.MaxTimeMSExpired || took > 2*time.Second {
-			t.Errorf("%s: after %v: %s", name, took, raw)
+			t.Errorf("%s: after %v: %s", x.name, took, raw)
 		}
 	}
 	store.Now.Store(false)
