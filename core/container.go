@@ -281,7 +281,9 @@ func (c *Container) fed(ctx context.Context, sc feed.Scope, pos feed.Position, m
 }
 
 // FeedNow returns the current end of the change feed: every write that is acknowledged later comes after it.
-func (c *Container) FeedNow(sc feed.Scope) (feed.Position, error) { return feed.Now(c.rt, sc) }
+func (c *Container) FeedNow(ctx context.Context, sc feed.Scope) (feed.Position, error) {
+	return feed.Now(ctx, c.rt, sc)
+}
 
 // FeedVersions reads a page of the feed of all versions and deletions of a part of the container. The page has Changes
 // instead of Items.
@@ -290,8 +292,8 @@ func (c *Container) FeedVersions(ctx context.Context, sc feed.Scope, pos feed.Po
 }
 
 // FeedVersionsNow does what FeedNow does. It fails if the container has no log of all versions.
-func (c *Container) FeedVersionsNow(sc feed.Scope) (feed.Position, error) {
-	return feed.NowLog(c.rt, sc)
+func (c *Container) FeedVersionsNow(ctx context.Context, sc feed.Scope) (feed.Position, error) {
+	return feed.NowLog(ctx, c.rt, sc)
 }
 
 // EPKText returns the effective partition key of a partition key as SDKs compute it: upper-case hex.

@@ -212,7 +212,7 @@ const idleTurn = 5 * time.Minute
 
 // resume continues index rebuilds that the end of the previous process has interrupted.
 func (e *Engine) resume(ctx context.Context) {
-	for def, err := range e.cat.Rebuilding() {
+	for def, err := range e.cat.Rebuilding(ctx) {
 		if err == nil {
 			_, _ = e.container(ctx, def) // a request for a container that can't be opened gets the error
 		}
@@ -223,7 +223,7 @@ func (e *Engine) resume(ctx context.Context) {
 func (e *Engine) all() iter.Seq[*store.Container] {
 	return func(yield func(*store.Container) bool) {
 		for _, d := range e.cat.Databases() {
-			for def, err := range e.cat.Containers(d.ID, 0) {
+			for def, err := range e.cat.ContainersOf(e.work.Context(), d.ID, 0) {
 				if err == nil && !e.visit(def, yield) {
 					return
 				}
@@ -236,7 +236,7 @@ func (e *Engine) all() iter.Seq[*store.Container] {
 // empty container without a log.
 func (e *Engine) timed() iter.Seq[*store.Container] {
 	return func(yield func(*store.Container) bool) {
-		for def, err := range e.cat.Timed() {
+		for def, err := range e.cat.Timed(e.work.Context()) {
 			if err != nil {
 				continue
 			}

@@ -25,10 +25,10 @@ func (e *Engine) CreateDatabase(ctx context.Context, s DatabaseSpec) (*Database,
 
 // EnsureDatabase returns a database and adds it when it is missing.
 func (e *Engine) EnsureDatabase(ctx context.Context, id string) (*Database, error) {
-	d, err := e.Database(id)
+	d, err := e.Within(ctx).Database(id)
 	if status.Is(err, status.NotFound) {
 		if d, err = e.CreateDatabase(ctx, DatabaseSpec{ID: id}); status.Is(err, status.Conflict) {
-			return e.Database(id)
+			return e.Within(ctx).Database(id)
 		}
 	}
 	return d, err
@@ -57,8 +57,8 @@ func (e *Engine) DatabaseByRID(rid [4]byte) (*Database, error) {
 }
 
 // Databases returns all databases in the order of their creation.
-func (e *Engine) Databases() ([]*Database, error) {
-	if err := e.fresh(); err != nil {
+func (e *Engine) Databases(ctx context.Context) ([]*Database, error) {
+	if err := e.fresh(ctx); err != nil {
 		return nil, err
 	}
 	return e.cat.Databases(), nil
@@ -93,10 +93,10 @@ func (e *Engine) ReplaceContainer(ctx context.Context, db, id string, s Containe
 func (e *Engine) Redefine(ctx context.Context, db, id string, f func(Definition) (ContainerSpec, error)) (*Container,
 	error) {
 	for {
-		if err := e.fresh(); err != nil {
+		if err := e.fresh(ctx); err != nil {
 			return nil, err
 		}
-		old, err := e.cat.Container(db, id)
+		old, err := e.cat.Container(ctx, db, id)
 		if err != nil {
 			return nil, err
 		}
@@ -140,7 +140,7 @@ func (e *Engine) replace(ctx context.Context, old *catalog.Container, s Containe
 // enforced, and when nothing of dropped ones is left. It fails with Conflict, and changes nothing, if two items have
 // values that a new index makes unique: the cause is a *Duplicate. f may be called several times.
 func (e *Engine) ChangeContainer(ctx context.Context, db, id string, f func(*ContainerSpec) error) (*Container, error) {
-	c, err := e.Container(db, id)
+	c, err := e.Within(ctx).Container(db, id)
 	if err != nil {
 		return nil, err
 	}
@@ -183,16 +183,16 @@ func (e *Engine) ContainerFold(db, id string) (*Container, error) {
 }
 
 // ContainersFold returns the containers of a database whose ids equal this id, or differ from it only in case.
-func (e *Engine) ContainersFold(db, id string) (out []*Container, err error) {
-	if err := e.fresh(); err != nil {
+func (e *Engine) ContainersFold(ctx context.Context, db, id string) (out []*Container, err error) {
+	if err := e.fresh(ctx); err != nil {
 		return nil, err
 	}
-	defs, err := e.cat.ContainersFold(db, id)
+	defs, err := e.cat.ContainersFold(ctx, db, id)
 	if err != nil {
 		return nil, err
 	}
 	for _, def := range defs {
-		c, err := e.container(context.Background(), def)
+		c, err := e.container(ctx, def)
 		if err != nil {
 			return nil, err
 		}

@@ -46,7 +46,7 @@ func etagOf(version uint64, ts int64) string {
 // Containers returns the containers of a database in the order of their creation, opened. For lists of many containers,
 // Definitions, Names and Stats cost less.
 func (e *Engine) Containers(db string) (out []*Container, err error) {
-	if err := e.fresh(); err != nil {
+	if err := e.fresh(context.Background()); err != nil {
 		return nil, err
 	}
 	for def, err := range e.cat.Containers(db, 0) {
@@ -68,13 +68,13 @@ func (e *Engine) Containers(db string) (out []*Container, err error) {
 // Definitions gives the definitions of a database's containers in the order of their creation, which is that of their
 // numbers (Definition.Num), from a number on. It doesn't hold them in memory. A missing database is NotFound with
 // sub-status 1003.
-func (e *Engine) Definitions(db string, from uint32) iter.Seq2[Definition, error] {
+func (e *Engine) Definitions(ctx context.Context, db string, from uint32) iter.Seq2[Definition, error] {
 	return func(yield func(Definition, error) bool) {
-		if err := e.fresh(); err != nil {
+		if err := e.fresh(ctx); err != nil {
 			yield(Definition{}, err)
 			return
 		}
-		for def, err := range e.cat.Containers(db, from) {
+		for def, err := range e.cat.ContainersOf(ctx, db, from) {
 			if !yield(Definition{def}, err) || err != nil {
 				return
 			}
@@ -84,13 +84,13 @@ func (e *Engine) Definitions(db string, from uint32) iter.Seq2[Definition, error
 
 // Numbered gives the definitions of the containers whose numbers end with these low bits, databases in the order of
 // their creation. It reads no others.
-func (e *Engine) Numbered(low uint32, bits int) iter.Seq2[Definition, error] {
+func (e *Engine) Numbered(ctx context.Context, low uint32, bits int) iter.Seq2[Definition, error] {
 	return func(yield func(Definition, error) bool) {
-		if err := e.fresh(); err != nil {
+		if err := e.fresh(ctx); err != nil {
 			yield(Definition{}, err)
 			return
 		}
-		for def, err := range e.cat.Numbered(low, bits) {
+		for def, err := range e.cat.Numbered(ctx, low, bits) {
 			if !yield(Definition{def}, err) {
 				return
 			}
@@ -99,8 +99,8 @@ func (e *Engine) Numbered(low uint32, bits int) iter.Seq2[Definition, error] {
 }
 
 // ContainerCount returns the number of containers of a database; 0 if it is missing.
-func (e *Engine) ContainerCount(db string) (int, error) {
-	if err := e.fresh(); err != nil {
+func (e *Engine) ContainerCount(ctx context.Context, db string) (int, error) {
+	if err := e.fresh(ctx); err != nil {
 		return 0, err
 	}
 	return e.cat.Count(db), nil
@@ -111,8 +111,8 @@ type ContainerName = catalog.Name
 
 // Names gives the names of a database's containers in the order of ids, byte by byte, beginning at an id. It reads no
 // definitions. A missing database has none.
-func (e *Engine) Names(db, from string) (iter.Seq[ContainerName], error) {
-	if err := e.fresh(); err != nil {
+func (e *Engine) Names(ctx context.Context, db, from string) (iter.Seq[ContainerName], error) {
+	if err := e.fresh(ctx); err != nil {
 		return nil, err
 	}
 	return e.cat.Names(db, from), nil
@@ -139,7 +139,7 @@ func (s *Stats) Settle() error {
 // doesn't open containers. An error concerns one container, and the others follow.
 func (e *Engine) Stats(ctx context.Context, db string) iter.Seq2[Stats, error] {
 	return func(yield func(Stats, error) bool) {
-		if err := e.fresh(); err != nil {
+		if err := e.fresh(ctx); err != nil {
 			yield(Stats{}, err)
 			return
 		}
@@ -147,7 +147,7 @@ func (e *Engine) Stats(ctx context.Context, db string) iter.Seq2[Stats, error] {
 			if db != "" && d.ID != db {
 				continue
 			}
-			for def, err := range e.cat.Containers(d.ID, 0) {
+			for def, err := range e.cat.ContainersOf(ctx, d.ID, 0) {
 				var st Stats
 				if err == nil {
 					st, err = e.stats(ctx, def)

@@ -34,7 +34,7 @@ func TestFeedCostFollowsChanges(t *testing.T) {
 		"latest version": func(pos feed.Position) (feed.Page, error) { return c.Feed(bg, scope, pos, 100) },
 		"all versions":   func(pos feed.Position) (feed.Page, error) { return c.FeedVersions(bg, scope, pos, 100) },
 	} {
-		pos, err := c.FeedNow(scope)
+		pos, err := c.FeedNow(bg, scope)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -89,7 +89,7 @@ func TestFeedPositionOfAPartitionIsANumber(t *testing.T) {
 		if err != nil || page.More || page.Next.String() != strconv.FormatInt(last, 10) {
 			t.Errorf("%s: the position after everything is %s (%v), want %d", name, page.Next, err, last)
 		}
-		now, err := c.FeedNow(sc)
+		now, err := c.FeedNow(bg, sc)
 		if err != nil || now.String() != strconv.FormatInt(last, 10) {
 			t.Errorf("%s: now is %s (%v), want %d", name, now, err, last)
 		}

@@ -60,7 +60,7 @@ func TestFeedFromNowHasWhatWasInFlight(t *testing.T) {
 				put(t, c, core.Create, fmt.Sprintf(`{"id":"slow","pk":"%s"}`, keys[2]))
 			})
 			put(t, c, core.Create, fmt.Sprintf(`{"id":"fast","pk":"%s"}`, keys[0]))
-			now, err := c.FeedNow(feed.Scope{})
+			now, err := c.FeedNow(bg, feed.Scope{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -190,7 +190,7 @@ func bytesOf(c *core.Container) int64                 { return must(c.Size(bg)) 
 func lastLSN(c *core.Container) int64                 { return must(c.LSN(bg)) }
 func givenLSN(c *core.Container) int64                { return must(c.GivenLSN(bg)) }
 func partitionsOf(c *core.Container) []core.Partition { return must(c.Partitions(bg)) }
-func resizing(e *core.Engine, db, id string) bool     { return must(e.Resizing(db, id)) }
+func resizing(e *core.Engine, db, id string) bool     { return must(e.Resizing(bg, db, id)) }
 
 func newContainer(t testing.TB, e *core.Engine, spec core.ContainerSpec) *core.Container {
 	t.Helper()
@@ -225,7 +225,7 @@ func newContainer(t testing.TB, e *core.Engine, spec core.ContainerSpec) *core.C
 // databases returns the number of databases.
 func databases(t testing.TB, e *core.Engine) int {
 	t.Helper()
-	dbs, err := e.Databases()
+	dbs, err := e.Databases(bg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func databases(t testing.TB, e *core.Engine) int {
 // containersOf returns the number of containers of database "db".
 func containersOf(t testing.TB, e *core.Engine) int {
 	t.Helper()
-	n, err := e.ContainerCount("db")
+	n, err := e.ContainerCount(bg, "db")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -121,7 +121,7 @@ var requests = map[string]func(t *testing.T, c *core.Container, n int) (any, err
 		return len(p.Items), err
 	},
 	"feed now": func(_ *testing.T, c *core.Container, _ int) (any, error) {
-		p, err := c.FeedNow(feed.Scope{PK: pk("0")})
+		p, err := c.FeedNow(bg, feed.Scope{PK: pk("0")})
 		return p.String(), err
 	},
 	"count": func(_ *testing.T, c *core.Container, _ int) (any, error) {

@@ -25,7 +25,7 @@ func (e *Engine) RecordChanges(ctx context.Context, ns journal.Namespace) (since
 // that isn't ready; the next caller goes on with it.
 func (e *Engine) recordShared(ctx context.Context, ns journal.Namespace) (since uint64, err error) {
 	j := e.Journal()
-	if err := e.fresh(); err != nil {
+	if err := e.fresh(ctx); err != nil {
 		return 0, err
 	}
 	if at := j.Since(ns); at != 0 {
@@ -55,7 +55,7 @@ func (e *Engine) followScopes(ctx context.Context, ns journal.Namespace) error {
 		if ns.DB != "" && ns.DB != d.ID {
 			continue
 		}
-		for def, err := range e.cat.Containers(d.ID, 0) {
+		for def, err := range e.cat.ContainersOf(ctx, d.ID, 0) {
 			if err == nil && (ns.Coll == "" || ns.Coll == def.ID) {
 				err = e.followScope(ctx, def)
 			}
@@ -83,11 +83,15 @@ func (e *Engine) beforeJournal(ctx context.Context, db, id, to string) error {
 	if !e.Shared() || !e.Journal().Active() {
 		return nil
 	}
-	if err := e.fresh(); err != nil {
+	if err := e.fresh(ctx); err != nil {
 		return err
 	}
-	for def, err := range e.cat.Containers(db, 0) {
-		if err != nil || id != "" && def.ID != id {
+	defs := e.cat.ContainersOf(ctx, db, 0)
+	if id != "" {
+		defs = func(yield func(*catalog.Container, error) bool) { yield(e.cat.Container(ctx, db, id)) }
+	}
+	for def, err := range defs {
+		if err != nil {
 			continue // the drop or the rename has the error
 		}
 		c, done, err := e.store.Visit(ctx, def)

@@ -388,3 +388,48 @@ func TestEntriesThatAnotherProcessHasRead(t *testing.T) {
 		}
 	}
 }
+
+// While changes are recorded, a drop and a rename of one of many containers read that one's definition.
+func TestOneOfManyContainersIsDropped(t *testing.T) {
+	const n = 100
+	below := memkv.New()
+	first, err := core.Open(bg, kvtest.NewShared(below, 1).Engine(), core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newContainer(t, first, core.ContainerSpec{})
+	for i := range n {
+		spec := core.ContainerSpec{ID: fmt.Sprint("c", i), PartitionKey: core.PartitionKeyDef{Paths: []string{"/pk"}}}
+		if _, err := first.CreateContainer(bg, "db", spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := first.RecordChanges(bg, journal.Namespace{DB: "db", Coll: "c"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store := &kvtest.Mute{Engine: kvtest.NewShared(below, 2).Engine(),
+		Only: keys.AppendMeta(nil, keys.MetaContainer, 0, "")[:2]}
+	e, err := core.Open(bg, store, core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for was := int64(-1); was != store.Asked.Load(); time.Sleep(100 * time.Millisecond) {
+		was = store.Asked.Load() // a start looks at all of them
+	}
+	for name, do := range map[string]func() error{
+		"drop":   func() error { return e.DropContainer(bg, "db", "c1") },
+		"rename": func() error { _, err := e.RenameContainer(bg, "db", "c2", "d", false); return err },
+	} {
+		was := store.Asked.Load()
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+		if got := store.Asked.Load() - was; got > n/4 { // background work may read some too
+			t.Errorf("%s: %d definitions are read", name, got)
+		}
+	}
+}

@@ -70,7 +70,7 @@ func TestLogHasEveryVersion(t *testing.T) {
 	onEngines(t, core.Options{Clock: clk}, func(t *testing.T, e *core.Engine) {
 		never := int32(-1)
 		c := newContainer(t, e, core.ContainerSpec{DefaultTTL: &never, UniqueKeys: [][]string{{"/u"}}, LogMinutes: 60})
-		now, err := c.FeedVersionsNow(feed.Scope{})
+		now, err := c.FeedVersionsNow(bg, feed.Scope{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func TestLogHasEveryVersion(t *testing.T) {
 func TestLogOfScopes(t *testing.T) {
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{Throughput: core.Throughput{Manual: 20000}, LogMinutes: 60})
-		now, err := c.FeedVersionsNow(feed.Scope{})
+		now, err := c.FeedVersionsNow(bg, feed.Scope{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +162,7 @@ func TestLogRetention(t *testing.T) {
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
 	onEngines(t, core.Options{Clock: clk, MinSlots: 1}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{LogMinutes: 10})
-		first, err := c.FeedVersionsNow(feed.Scope{})
+		first, err := c.FeedVersionsNow(bg, feed.Scope{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +214,7 @@ func TestLogIsSwitchedUnderWriters(t *testing.T) {
 		c := newContainer(t, e, core.ContainerSpec{})
 		_, err := c.FeedVersions(bg, feed.Scope{}, feed.After(0), 1)
 		wantCode(t, err, status.BadRequest, 0)
-		_, err = c.FeedVersionsNow(feed.Scope{})
+		_, err = c.FeedVersionsNow(bg, feed.Scope{})
 		wantCode(t, err, status.BadRequest, 0)
 		stop, done := make(chan bool), sync.WaitGroup{}
 		for w := range 3 {
@@ -245,7 +245,7 @@ func TestLogIsSwitchedUnderWriters(t *testing.T) {
 					wantCode(t, err, status.BadRequest, 0)
 				}
 			}
-			if last, err = c.FeedVersionsNow(feed.Scope{}); err != nil {
+			if last, err = c.FeedVersionsNow(bg, feed.Scope{}); err != nil {
 				t.Fatal(err)
 			}
 			from := lastLSN(c)
@@ -292,7 +292,7 @@ func TestLogWhileSlotsMove(t *testing.T) {
 // logUnderWriters is the test. It calls meanwhile (may be nil) with 0 to 7 while the writers write.
 func logUnderWriters(t *testing.T, e *core.Engine, meanwhile func(c *core.Container, i int) error) {
 	c := newContainer(t, e, core.ContainerSpec{Throughput: core.Throughput{Manual: 20000}, LogMinutes: 60})
-	pos, err := c.FeedVersionsNow(feed.Scope{})
+	pos, err := c.FeedVersionsNow(bg, feed.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -398,7 +398,7 @@ func TestLogAfterRestart(t *testing.T) {
 	}
 	e, _ := open()
 	c := newContainer(t, e, core.ContainerSpec{LogMinutes: 10})
-	first, _ := c.FeedVersionsNow(feed.Scope{})
+	first, _ := c.FeedVersionsNow(bg, feed.Scope{})
 	put(t, c, core.Create, `{"id":"a","pk":"p","v":1}`)
 	clk.Advance(20 * time.Minute)
 	e.Reap(bg)
@@ -427,7 +427,7 @@ func TestLogAfterRepair(t *testing.T) {
 	}
 	defer e.Close()
 	c := newContainer(t, e, core.ContainerSpec{LogMinutes: 10})
-	first, _ := c.FeedVersionsNow(feed.Scope{})
+	first, _ := c.FeedVersionsNow(bg, feed.Scope{})
 	put(t, c, core.Create, `{"id":"a","pk":"p","v":1}`)
 	if _, err := core.Restore(bg, fresh, wholeStore{t, raw}, func(l core.Lost) { t.Error(l) }); err != nil {
 		t.Fatal(err)
@@ -442,7 +442,7 @@ func TestLogAfterRepair(t *testing.T) {
 	}
 	_, err = c.FeedVersions(bg, feed.Scope{}, first, 10)
 	wantCode(t, err, status.BadRequest, 0)
-	now, err := c.FeedVersionsNow(feed.Scope{})
+	now, err := c.FeedVersionsNow(bg, feed.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -461,7 +461,7 @@ func TestLogOfManyWrites(t *testing.T) {
 	c := newContainer(t, e, core.ContainerSpec{DefaultTTL: &never, LogMinutes: 60})
 	put(t, c, core.Create, `{"id":"0","pk":"p","v":1,"ttl":5}`)
 	clk.Advance(6 * time.Second)
-	now, _ := c.FeedVersionsNow(feed.Scope{})
+	now, _ := c.FeedVersionsNow(bg, feed.Scope{})
 	for n, want := range []string{
 		"delete 0 1>- expired, create 0 ->10, create 1 ->11, create 2 ->12",
 		"replace 0 10>20, replace 1 11>21, replace 2 12>22",

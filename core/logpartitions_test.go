@@ -108,7 +108,7 @@ func TestVersionsOverPartitions(t *testing.T) {
 	on(t, farEngines, core.Options{Clock: clk, MinSlots: 8}, func(t *testing.T, e *core.Engine) {
 		never := int32(-1)
 		c := newContainer(t, e, core.ContainerSpec{DefaultTTL: &never, LogMinutes: 600})
-		now, err := c.FeedVersionsNow(feed.Scope{})
+		now, err := c.FeedVersionsNow(bg, feed.Scope{})
 		if err != nil {
 			t.Fatal(err)
 		}

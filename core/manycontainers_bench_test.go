@@ -151,7 +151,7 @@ func manyContainers(b *testing.B, n int, open func() kv.Engine) {
 	b.Run("page of a list", func(b *testing.B) {
 		for b.Loop() {
 			got := 0
-			for _, err := range e.Definitions("db", 1<<31+uint32(n/2)) {
+			for _, err := range e.Definitions(bg, "db", 1<<31+uint32(n/2)) {
 				if err != nil {
 					b.Fatal(err)
 				}

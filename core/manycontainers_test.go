@@ -48,7 +48,7 @@ func TestNothingOpensUnusedContainers(t *testing.T) {
 		sum += st.Items
 	}
 	defs := 0
-	for range e.Definitions("db", 0) {
+	for range e.Definitions(bg, "db", 0) {
 		defs++
 	}
 	if sum != containers/6 || defs != containers || containersOf(t, e) != containers || e.OpenContainers() != 0 {

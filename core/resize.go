@@ -21,11 +21,11 @@ import (
 
 // Resizing reports whether a container's throughput needs more physical partitions than it has yet. False when there is
 // no such container. It fails if the catalog can't be read.
-func (e *Engine) Resizing(db, id string) (bool, error) {
-	if err := e.fresh(); err != nil {
+func (e *Engine) Resizing(ctx context.Context, db, id string) (bool, error) {
+	if err := e.fresh(ctx); err != nil {
 		return false, err
 	}
-	def, err := e.cat.Container(db, id)
+	def, err := e.cat.Container(ctx, db, id)
 	if status.Is(err, status.NotFound) {
 		return false, nil
 	}
@@ -57,7 +57,7 @@ func (e *Engine) resize(rid [8]byte) error {
 	e.resizing.Store(rid, true)
 	defer e.resizing.Delete(rid)
 	e.waiting.Delete(rid) // from now on it may be necessary again
-	def, err := e.cat.ContainerByRID(rid)
+	def, err := e.cat.ByRID(e.work.Context(), rid)
 	if status.Is(err, status.NotFound) { // dropped
 		return nil
 	}
@@ -76,10 +76,10 @@ func (e *Engine) resize(rid [8]byte) error {
 // storage limit.
 func (e *Engine) splitAll(ctx context.Context, rid [8]byte) error {
 	for {
-		if err := e.fresh(); err != nil {
+		if err := e.fresh(ctx); err != nil {
 			return err
 		}
-		def, err := e.cat.ContainerByRID(rid)
+		def, err := e.cat.ByRID(ctx, rid)
 		if status.Is(err, status.NotFound) { // dropped
 			return nil
 		}
@@ -134,7 +134,7 @@ const (
 func (e *Engine) resumeResizes() {
 	n := 0
 	for _, d := range e.cat.Databases() {
-		for def, err := range e.cat.Containers(d.ID, 0) {
+		for def, err := range e.cat.ContainersOf(e.work.Context(), d.ID, 0) {
 			if err == nil {
 				e.resizeLater(def)
 			}

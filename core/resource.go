@@ -35,8 +35,9 @@ func (e *Engine) Resource(db string, kind ResourceKind, parent uint32, id string
 }
 
 // Resources returns the resources of one kind and parent in the order of their creation.
-func (e *Engine) Resources(db string, kind ResourceKind, parent uint32) ([]*Resource, error) {
-	if err := e.fresh(); err != nil {
+func (e *Engine) Resources(ctx context.Context, db string, kind ResourceKind, parent uint32) ([]*Resource,
+	error) {
+	if err := e.fresh(ctx); err != nil {
 		return nil, err
 	}
 	return e.cat.Resources(db, kind, parent)

@@ -70,7 +70,7 @@ func TestResources(t *testing.T) {
 	}
 	_, err = e.Resource("db", core.User, 0, "u")
 	wantCode(t, err, status.NotFound, 0)
-	ps, err := e.Resources("db", core.Permission, v.Num)
+	ps, err := e.Resources(bg, "db", core.Permission, v.Num)
 	ok(err)
 	if len(ps) != 2 || ps[0].ID != "p" || ps[1].ID != "r" {
 		t.Errorf("permissions %v", ps)
@@ -81,7 +81,7 @@ func TestResources(t *testing.T) {
 		t.Errorf("a failed check: %v", err)
 	}
 	ok(e.DropResource(bg, "db", core.User, 0, "v", nil))
-	if ps, _ = e.Resources("db", core.Permission, v.Num); len(ps) != 0 {
+	if ps, _ = e.Resources(bg, "db", core.Permission, v.Num); len(ps) != 0 {
 		t.Errorf("permissions of a dropped user: %v", ps)
 	}
 	k, err := e.CreateResource(bg, "db", core.Resource{Kind: core.ClientKey, ID: "k"})
@@ -92,7 +92,7 @@ func TestResources(t *testing.T) {
 	ok(e.DropDatabase(bg, "db"))
 	_, err = e.EnsureDatabase(bg, "db")
 	ok(err)
-	ks, err := e.Resources("db", core.ClientKey, 0)
+	ks, err := e.Resources(bg, "db", core.ClientKey, 0)
 	ok(err)
 	ok(e.Close())
 	if len(ks) != 0 {
@@ -136,7 +136,7 @@ func TestPrograms(t *testing.T) {
 	}
 	count := func(c *core.Container) (n int) {
 		for _, kind := range []core.ResourceKind{core.Procedure, core.Trigger, core.Function} {
-			all, err := e.Resources("db", kind, c.Num())
+			all, err := e.Resources(bg, "db", kind, c.Num())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,7 +148,8 @@ func TestPrograms(t *testing.T) {
 		if n, m := count(a), count(b); n != 5 || m != 0 {
 			t.Errorf("there are %d and %d programs, want 5 and 0", n, m)
 		}
-		if all, err := e.Resources("db", core.Procedure, a.Num()); err != nil || all[0].ID != "z" || all[1].ID != "y" {
+		all, err := e.Resources(bg, "db", core.Procedure, a.Num())
+		if err != nil || all[0].ID != "z" || all[1].ID != "y" {
 			t.Errorf("procedures are %v, %v; want them in the order of creation", all, err)
 		}
 		if err := e.Close(); err != nil {

@@ -17,12 +17,9 @@ func (e *Engine) Shared() bool { return e.kv.Shared() }
 // lookTime is the longest time in which a name is looked up.
 const lookTime = 5 * time.Second
 
-// fresh is freshIn for callers without a ctx.
-func (e *Engine) fresh() error { return e.freshIn(context.Background()) }
-
-// freshIn brings the catalog in memory up to the stored one. If no other process can change it, it reads nothing. It
+// fresh brings the catalog in memory up to the stored one. If no other process can change it, it reads nothing. It
 // ends with ctx, and after lookTime.
-func (e *Engine) freshIn(ctx context.Context) (err error) {
+func (e *Engine) fresh(ctx context.Context) (err error) {
 	if !e.kv.Shared() {
 		return nil
 	}
@@ -51,31 +48,31 @@ func (e *Engine) Within(ctx context.Context) Lookups { return Lookups{e, ctx} }
 
 // Container is Engine.Container.
 func (l Lookups) Container(db, id string) (*Container, error) {
-	if err := l.e.freshIn(l.ctx); err != nil {
+	if err := l.e.fresh(l.ctx); err != nil {
 		return nil, err
 	}
-	return l.found(l.e.cat.Container(db, id))
+	return l.found(l.e.cat.Container(l.ctx, db, id))
 }
 
 // ContainerFold is Engine.ContainerFold.
 func (l Lookups) ContainerFold(db, id string) (*Container, error) {
-	if err := l.e.freshIn(l.ctx); err != nil {
+	if err := l.e.fresh(l.ctx); err != nil {
 		return nil, err
 	}
-	return l.found(l.e.cat.ContainerFold(db, id))
+	return l.found(l.e.cat.ContainerFold(l.ctx, db, id))
 }
 
 // ContainerByRID is Engine.ContainerByRID.
 func (l Lookups) ContainerByRID(rid [8]byte) (*Container, error) {
-	if err := l.e.freshIn(l.ctx); err != nil {
+	if err := l.e.fresh(l.ctx); err != nil {
 		return nil, err
 	}
-	return l.found(l.e.cat.ContainerByRID(rid))
+	return l.found(l.e.cat.ByRID(l.ctx, rid))
 }
 
 // Database is Engine.Database.
 func (l Lookups) Database(id string) (*Database, error) {
-	if err := l.e.freshIn(l.ctx); err != nil {
+	if err := l.e.fresh(l.ctx); err != nil {
 		return nil, err
 	}
 	return l.e.cat.Database(id)
@@ -83,7 +80,7 @@ func (l Lookups) Database(id string) (*Database, error) {
 
 // DatabaseByRID is Engine.DatabaseByRID.
 func (l Lookups) DatabaseByRID(rid [4]byte) (*Database, error) {
-	if err := l.e.freshIn(l.ctx); err != nil {
+	if err := l.e.fresh(l.ctx); err != nil {
 		return nil, err
 	}
 	return l.e.cat.DatabaseByRID(rid)
@@ -91,7 +88,7 @@ func (l Lookups) DatabaseByRID(rid [4]byte) (*Database, error) {
 
 // Resource is Engine.Resource.
 func (l Lookups) Resource(db string, kind ResourceKind, parent uint32, id string) (*Resource, error) {
-	if err := l.e.freshIn(l.ctx); err != nil {
+	if err := l.e.fresh(l.ctx); err != nil {
 		return nil, err
 	}
 	return l.e.cat.Resource(db, kind, parent, id)

@@ -493,7 +493,7 @@ func TestSharedResources(t *testing.T) {
 		if _, err := b.Resource("db", core.User, 0, id); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
-		if all, err := b.Resources("db", core.User, 0); err != nil || len(all) != i+1 {
+		if all, err := b.Resources(bg, "db", core.User, 0); err != nil || len(all) != i+1 {
 			t.Errorf("%d resources (%v)", len(all), err)
 		}
 		a, b = b, a

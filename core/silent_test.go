@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
@@ -179,6 +181,89 @@ func TestBackgroundWorkWaitsAlone(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// Look-ups of names and lists end with the request too, whether the store answers nothing, or everything but the
+// definitions of containers.
+func TestLookUpsEndWithTheRequest(t *testing.T) {
+	each := func(e *core.Engine, ctx context.Context, rid [8]byte) map[string]func() error {
+		names := e.Within(ctx)
+		list := func(defs iter.Seq2[core.Definition, error]) error {
+			for _, err := range defs {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		return map[string]func() error{
+			"container":   func() error { _, err := names.Container("db", "c"); return err },
+			"in fold":     func() error { _, err := names.ContainerFold("db", "C"); return err },
+			"all in fold": func() error { _, err := e.ContainersFold(ctx, "db", "C"); return err },
+			"by _rid":     func() error { _, err := names.ContainerByRID(rid); return err },
+			"definitions": func() error { return list(e.Definitions(ctx, "db", 0)) },
+			"numbered":    func() error { return list(e.Numbered(ctx, 1, 1)) },
+			"resizing":    func() error { _, err := e.Resizing(ctx, "db", "c"); return err },
+			"replace": func() error {
+				_, err := e.ReplaceContainer(ctx, "db", "c", core.ContainerSpec{})
+				return err
+			},
+			"rename": func() error { _, err := e.RenameContainer(ctx, "db", "c", "d", false); return err },
+			"drop":   func() error { return e.DropContainer(ctx, "db", "c") },
+			"stats": func() error {
+				for _, err := range e.Stats(ctx, "db") {
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+			"database":  func() error { _, err := names.Database("db"); return err },
+			"databases": func() error { _, err := e.Databases(ctx); return err },
+			"count":     func() error { _, err := e.ContainerCount(ctx, "db"); return err },
+			"names":     func() error { _, err := e.Names(ctx, "db", ""); return err },
+			"resource":  func() error { _, err := names.Resource("db", core.User, 0, "u"); return err },
+			"resources": func() error { _, err := e.Resources(ctx, "db", core.User, 0); return err },
+		}
+	}
+	noDefinition := []string{"database", "databases", "count", "names", "resource", "resources"}
+	open := func(store kv.Engine) *core.Engine {
+		e, err := core.Open(bg, store, core.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	for name := range each(&core.Engine{}, bg, [8]byte{}) {
+		for _, only := range [][]byte{nil, keys.AppendMeta(nil, keys.MetaContainer, 0, "")[:2]} {
+			if only != nil && slices.Contains(noDefinition, name) {
+				continue
+			}
+			synctest.Test(t, func(t *testing.T) {
+				below := memkv.New()
+				e := open(kvtest.NewShared(below, 1).Engine())
+				rid := newContainer(t, e, core.ContainerSpec{}).RID()
+				if err := e.Close(); err != nil {
+					t.Fatal(err)
+				}
+				store := &kvtest.Mute{Engine: kvtest.NewShared(below, 2).Engine(), Only: only}
+				e = open(store)
+				store.Now.Store(true)
+				const deadline = 2 * time.Second
+				ctx, cancel := context.WithTimeout(bg, deadline)
+				defer cancel()
+				begun := time.Now()
+				err := each(e, ctx, rid)[name]()
+				if took := time.Since(begun); took > deadline || !status.Is(err, status.Timeout) {
+					t.Errorf("%s, %x isn't read: it took %v: %v", name, only, took, err)
+				}
+				store.Now.Store(false)
+				if err := e.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
 }
 
 // A split of a slot ends soon after its deadline too, whichever of its writes the store doesn't answer. It has a second

@@ -91,11 +91,11 @@ func (t *Transaction) Fetch(ctx context.Context, c *Container, ws []Write) error
 // Create creates a container that only the transaction sees. Commit creates it for all, just before it commits the
 // writes. Should the process end in between, or the writes be refused, the container is there without items. The
 // database must exist then.
-func (t *Transaction) Create(db string, s ContainerSpec) (*Container, error) {
+func (t *Transaction) Create(ctx context.Context, db string, s ContainerSpec) (*Container, error) {
 	if err := cmp.Or(validate(&s), store.FirstDeclared(&s)); err != nil {
 		return nil, err
 	}
-	def, err := t.e.cat.Unborn(db, s)
+	def, err := t.e.cat.Unborn(ctx, db, s)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (t *Transaction) Create(db string, s ContainerSpec) (*Container, error) {
 }
 
 // Change changes the spec of a container that the transaction creates with f. Its id and partition key stay.
-func (t *Transaction) Change(c *Container, f func(*ContainerSpec) error) error {
+func (t *Transaction) Change(ctx context.Context, c *Container, f func(*ContainerSpec) error) error {
 	s := c.Spec().Clone()
 	if err := f(&s); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (t *Transaction) Change(c *Container, f func(*ContainerSpec) error) error {
 	if err := cmp.Or(validate(&s), store.FirstDeclared(&s)); err != nil {
 		return err
 	}
-	def, err := t.e.cat.Unborn(c.Database(), s)
+	def, err := t.e.cat.Unborn(ctx, c.Database(), s)
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func TestTransactionCreatesContainers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := tx.Create("db", spec)
+			c, err := tx.Create(bg, "db", spec)
 			if err != nil {
 				t.Fatal(err)
 			}

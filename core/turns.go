@@ -93,12 +93,11 @@ func (e *Engine) Leases(ctx context.Context) ([]Lease, error) {
 	if len(held) == 0 || err != nil {
 		return nil, kv.Status(err)
 	}
-	names := map[uint32]string{}
-	for def, err := range e.cat.All() {
-		if err == nil && slices.ContainsFunc(held, func(h lease.Held) bool { return h.Name.Gen == def.Gen }) {
-			names[def.Gen] = def.Database + "/" + def.ID
-		}
+	gens := map[uint32]bool{}
+	for i := range held {
+		gens[held[i].Name.Gen] = true
 	}
+	names := e.cat.Called(gens)
 	out := make([]Lease, len(held))
 	for i := range held {
 		out[i] = leaseOf(&held[i], names[held[i].Name.Gen])
@@ -154,7 +153,7 @@ func (e *Engine) resumeOthers(ctx context.Context) error {
 	}
 	e.resume(ctx)
 	for _, c := range e.store.Opened() {
-		if def, err := e.cat.ContainerByRID(c.Def().RID()); err == nil {
+		if def, err := e.cat.ByRID(ctx, c.Def().RID()); err == nil {
 			e.resizeLater(def)
 		}
 	}

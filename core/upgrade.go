@@ -118,7 +118,7 @@ func (e *Engine) upgradeAll(ctx context.Context) (did, failed int, err error) {
 	e.up.st.Containers, e.up.st.Done = e.cat.CountAll(), 0
 	e.up.mu.Unlock()
 	burst := e.clk.Now()
-	for def, err := range e.cat.All() {
+	for def, err := range e.cat.All(ctx) {
 		n := 1 // a container that can't be found may have been renamed in the meantime
 		if err == nil {
 			n, err = e.upgradeOne(ctx, def)

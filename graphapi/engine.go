@@ -71,7 +71,7 @@ func (e *engineGraphs) create(ctx context.Context, n GraphName) (*core.Container
 	c, err := e.core.CreateContainer(ctx, n.Database, core.ContainerSpec{ID: n.Graph, Origin: "gremlin",
 		PartitionKey: core.PartitionKeyDef{Paths: []string{"/_partitionKey"}, SystemKey: true}})
 	if status.Is(err, status.Conflict) {
-		return e.core.Container(n.Database, n.Graph)
+		return e.core.Within(ctx).Container(n.Database, n.Graph)
 	}
 	return c, err
 }

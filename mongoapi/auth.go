@@ -44,9 +44,9 @@ type loginAs struct {
 }
 
 // identify finds who logs in with a name and a database, and its credentials. The account is known in every database.
-func (s *Server) identify(db, name, mechanism string) (id loginAs, c scram.StoredCredentials, err error) {
-	if name == s.o.Account {
-		creds, err := s.credentials()
+func (r *request) identify(db, name, mechanism string) (id loginAs, c scram.StoredCredentials, err error) {
+	if name == r.s.o.Account {
+		creds, err := r.s.credentials()
 		if err != nil {
 			return id, c, err
 		}
@@ -56,7 +56,7 @@ func (s *Server) identify(db, name, mechanism string) (id loginAs, c scram.Store
 		}
 		return id, c, nil
 	}
-	p, d, err := s.users.Principal(users.Name{User: name, DB: db})
+	p, d, err := r.users().Principal(users.Name{User: name, DB: db})
 	if err != nil {
 		return id, c, err
 	}
@@ -116,7 +116,7 @@ func (r *request) saslStart(dst []byte, given value.Value, db string) ([]byte, e
 	}
 	conv := &conversation{count: count, early: early, skipEmpty: given.Get("options").Get("skipEmptyExchange").Bool()}
 	srv, err := gen.NewServer(func(user string) (scram.StoredCredentials, error) {
-		as, stored, err := r.s.identify(db, user, mechanism)
+		as, stored, err := r.identify(db, user, mechanism)
 		conv.as = as
 		return stored, err
 	})
@@ -149,10 +149,10 @@ func (r *request) plain(dst []byte, db string, payload []byte) ([]byte, error) {
 	}
 	user, password := string(parts[1]), string(parts[2])
 	mechanism := users.MechSHA256
-	as, c, err := r.s.identify(db, user, mechanism)
+	as, c, err := r.identify(db, user, mechanism)
 	if err != nil {
 		mechanism = users.MechSHA1
-		if as, c, err = r.s.identify(db, user, mechanism); err != nil {
+		if as, c, err = r.identify(db, user, mechanism); err != nil {
 			return dst, err
 		}
 	}
@@ -205,13 +205,13 @@ func logout(r *request, dst []byte) ([]byte, error) {
 
 // mechanisms returns those with which a user ("db.name") may log in. Who doesn't exist has all of them, so that nobody
 // learns who does.
-func (s *Server) mechanisms(user string) ([]string, error) {
+func (r *request) mechanisms(user string) ([]string, error) {
 	all := []string{users.MechSHA256, users.MechSHA1}
 	db, name, ok := strings.Cut(user, ".")
-	if !ok || name == s.o.Account {
+	if !ok || name == r.s.o.Account {
 		return all, nil
 	}
-	p, d, err := s.users.Principal(users.Name{User: name, DB: db})
+	p, d, err := r.users().Principal(users.Name{User: name, DB: db})
 	if p == nil || err != nil {
 		return all, err
 	}

@@ -170,9 +170,12 @@ func init() {
 	}
 }
 
+// users returns the users and roles, as the request looks them up.
+func (r *request) users() users.Store { return users.Store{Engine: r.s.eng, Ctx: r.ctx} }
+
 // authorize refuses a command that the connection's user may not run.
 func (r *request) authorize() error {
-	p, err := users.Store{Engine: r.s.eng, Ctx: r.ctx}.Current(r.c.who)
+	p, err := r.users().Current(r.c.who)
 	if err != nil {
 		return err
 	}
@@ -513,6 +516,6 @@ func (m may) seesRoles() bool {
 
 // has reports whether a user has a role.
 func (m may) has(n rights.RoleName) bool {
-	roles, err := m.r.s.users.RolesOf(m.p)
+	roles, err := m.r.users().RolesOf(m.p)
 	return err == nil && slices.Contains(roles, n)
 }

@@ -135,7 +135,7 @@ func (r *request) ensure(db, name string, with ...func(s *core.ContainerSpec)) (
 // otherCase refuses to create a database whose name differs from that of another one only in case. The other APIs can
 // create such databases; they are all used.
 func (r *request) otherCase(db string) error {
-	dbs, err := r.s.eng.Databases()
+	dbs, err := r.s.eng.Databases(r.ctx)
 	if err != nil {
 		return err
 	}

@@ -8,25 +8,23 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/users"
 )
 
-// rolesOf returns the function for the value of $$USER_ROLES: the roles of a user, or root for the account.
-func rolesOf(s users.Store, who *users.Principal) func() (value.Value, error) {
-	return func() (value.Value, error) {
-		roles := []rights.RoleName{{Role: "root", DB: users.DB}}
-		if who != nil {
-			var err error
-			if roles, err = s.RolesOf(who); err != nil {
-				return value.Undef(), err
-			}
+// rolesOf returns the value of $$USER_ROLES: the roles of a user, or root for the account.
+func rolesOf(s users.Store, who *users.Principal) (value.Value, error) {
+	roles := []rights.RoleName{{Role: "root", DB: users.DB}}
+	if who != nil {
+		var err error
+		if roles, err = s.RolesOf(who); err != nil {
+			return value.Undef(), err
 		}
-		var out []value.Value
-		for _, n := range roles {
-			at, b := bson.Begin(nil)
-			b = bson.AppendString(b, "_id", n.DB+"."+n.Role)
-			b = bson.AppendString(b, "role", n.Role)
-			out = append(out, value.ObjectOf(bson.End(bson.AppendString(b, "db", n.DB), at)))
-		}
-		return value.MakeArray(out), nil
 	}
+	var out []value.Value
+	for _, n := range roles {
+		at, b := bson.Begin(nil)
+		b = bson.AppendString(b, "_id", n.DB+"."+n.Role)
+		b = bson.AppendString(b, "role", n.Role)
+		out = append(out, value.ObjectOf(bson.End(bson.AppendString(b, "db", n.DB), at)))
+	}
+	return value.MakeArray(out), nil
 }
 
 // connectionStatus shows who has logged in, with which roles and privileges. The account has the role root.
@@ -39,7 +37,7 @@ func connectionStatus(r *request, dst []byte) ([]byte, error) {
 		if who := r.c.who; who != nil {
 			name, set = who.Name, who.Set
 			var err error
-			if roles, err = r.s.users.RolesOf(who); err != nil {
+			if roles, err = r.users().RolesOf(who); err != nil {
 				return dst, err
 			}
 		} else {

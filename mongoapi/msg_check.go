@@ -122,7 +122,7 @@ func dbHash(r *request, dst []byte) ([]byte, error) {
 		}
 		only = append(only, v.Str())
 	}
-	names, err := r.s.eng.Names(r.db, "")
+	names, err := r.s.eng.Names(r.ctx, r.db, "")
 	if err != nil {
 		return dst, err
 	}

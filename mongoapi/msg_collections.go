@@ -130,12 +130,12 @@ func listCollections(r *request, dst []byte) ([]byte, error) {
 		who != nil && args.Flag(r.body, "authorizedCollections", false) {
 		only = who.Set
 	}
-	names, err := r.s.eng.Names(r.db, "")
+	names, err := r.s.eng.Names(r.ctx, r.db, "")
 	if err != nil {
 		return dst, err
 	}
 	options := map[string][]byte{} // elements; also with nameOnly, because the type is one of them
-	for d, err := range r.s.eng.Definitions(r.db, 0) {
+	for d, err := range r.s.eng.Definitions(r.ctx, r.db, 0) {
 		if status.Is(err, status.NotFound) {
 			break
 		}
@@ -199,7 +199,7 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 	}
 	var docs []value.Value
 	total := int64(0)
-	dbs, err := r.s.eng.Databases()
+	dbs, err := r.s.eng.Databases(r.ctx)
 	if err != nil {
 		return dst, err
 	}
@@ -217,7 +217,7 @@ func listDatabases(r *request, dst []byte) ([]byte, error) {
 			}
 			total += size
 			b = bson.AppendInt64(b, "sizeOnDisk", size)
-			n, err := r.s.eng.ContainerCount(d.ID)
+			n, err := r.s.eng.ContainerCount(r.ctx, d.ID)
 			if err != nil {
 				return dst, err
 			}

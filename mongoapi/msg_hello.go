@@ -80,7 +80,7 @@ func hello(r *request, dst []byte) ([]byte, error) {
 	dst = bson.AppendBool(dst, "readOnly", false)
 	dst = appendCompressors(dst, r.body.Get("compression"))
 	if u := r.body.Get("saslSupportedMechs"); u.Kind() == value.String {
-		names, err := r.s.mechanisms(u.Str())
+		names, err := r.mechanisms(u.Str())
 		if err != nil {
 			return dst, err
 		}

@@ -65,7 +65,7 @@ func (r *request) checkContained(n rights.RoleName, roles []rights.RoleName) err
 			return merr.New(merr.InvalidRoleModification,
 				"Roles on the '%s' database cannot be granted roles from other databases", n.DB)
 		}
-		w := r.s.users.Walk()
+		w := r.users().Walk()
 		if err := w.Add([]rights.RoleName{c}); err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func createRole(r *request, dst []byte) ([]byte, error) {
 	b = bson.AppendString(b, "db", n.DB)
 	b = value.AppendElement(b, "privileges", privilegeList(rights.NewSet(ps...).Privileges()))
 	b = users.AppendRoles(b, "roles", roles)
-	err = r.s.users.Add(r.ctx, core.Role, users.RoleID(n), bson.End(b, at))
+	err = r.users().Add(r.ctx, core.Role, users.RoleID(n), bson.End(b, at))
 	if status.Is(err, status.Conflict) {
 		err = merr.New(merr.RoleExists, "Role \"%s\" already exists", n)
 	}
@@ -122,7 +122,7 @@ func createRole(r *request, dst []byte) ([]byte, error) {
 
 // alterRole changes the document of a role.
 func (r *request) alterRole(n rights.RoleName, change func(old value.Value) (value.Value, error)) error {
-	err := r.s.users.Alter(r.ctx, core.Role, users.RoleID(n), change)
+	err := r.users().Alter(r.ctx, core.Role, users.RoleID(n), change)
 	if errors.Is(err, users.ErrGone) {
 		return missingRole(n)
 	}
@@ -228,7 +228,7 @@ func minus(have, others []rights.Privilege) []rights.Privilege {
 // with its grants if another one of its name is made.
 func (r *request) revokeEverywhere(gone []rights.RoleName) error {
 	for _, kind := range []core.ResourceKind{core.Login, core.Role} {
-		all, err := r.s.users.All(kind)
+		all, err := r.users().All(kind)
 		if err != nil {
 			return err
 		}
@@ -237,7 +237,7 @@ func (r *request) revokeEverywhere(gone []rights.RoleName) error {
 			if !slices.ContainsFunc(users.RolesOf(value.ObjectOf(res.Body)), has) {
 				continue
 			}
-			err := r.s.users.Alter(r.ctx, kind, res.ID, func(old value.Value) (value.Value, error) {
+			err := r.users().Alter(r.ctx, kind, res.ID, func(old value.Value) (value.Value, error) {
 				left := merged(users.RolesOf(old), gone, false)
 				return replaced(old, map[string]value.Value{"roles": roleList(left)}), nil
 			})
@@ -254,7 +254,7 @@ func dropRole(r *request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	res, err := r.s.users.Get(core.Role, users.RoleID(n))
+	res, err := r.users().Get(core.Role, users.RoleID(n))
 	if err != nil {
 		return dst, err
 	}
@@ -264,7 +264,7 @@ func dropRole(r *request, dst []byte) ([]byte, error) {
 	if err := r.revokeEverywhere([]rights.RoleName{n}); err != nil {
 		return dst, err
 	}
-	err = r.s.users.Discard(r.ctx, core.Role, users.RoleID(n))
+	err = r.users().Discard(r.ctx, core.Role, users.RoleID(n))
 	if errors.Is(err, users.ErrGone) {
 		err = missingRole(n)
 	}
@@ -280,7 +280,7 @@ func dropAllRoles(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	for _, n := range gone {
-		if err := r.s.users.Discard(r.ctx, core.Role, users.RoleID(n)); err != nil && !errors.Is(err, users.ErrGone) {
+		if err := r.users().Discard(r.ctx, core.Role, users.RoleID(n)); err != nil && !errors.Is(err, users.ErrGone) {
 			return dst, err
 		}
 	}
@@ -289,7 +289,7 @@ func dropAllRoles(r *request, dst []byte) ([]byte, error) {
 
 // ownRoles returns the roles that were created in the command's database.
 func (r *request) ownRoles() (own []rights.RoleName, err error) {
-	all, err := r.s.users.All(core.Role)
+	all, err := r.users().All(core.Role)
 	for _, res := range all {
 		if d := value.ObjectOf(res.Body); d.Get("db").Str() == r.db {
 			own = append(own, rights.RoleName{Role: d.Get("role").Str(), DB: r.db})
@@ -345,13 +345,13 @@ func (r *request) shownRole(n rights.RoleName) (value.Value, error) {
 	own, builtIn := rights.BuiltIn(n)
 	var roles []rights.RoleName
 	if !builtIn {
-		res, err := r.s.users.Get(core.Role, users.RoleID(n))
+		res, err := r.users().Get(core.Role, users.RoleID(n))
 		if res == nil || err != nil {
 			return value.Undef(), err
 		}
 		own, roles = users.PrivilegesOf(value.ObjectOf(res.Body)), users.RolesOf(value.ObjectOf(res.Body))
 	}
-	w := r.s.users.Walk()
+	w := r.users().Walk()
 	if err := w.Add(roles); err != nil {
 		return value.Undef(), err
 	}

@@ -175,7 +175,7 @@ func customAction(r *request, dst []byte) ([]byte, error) {
 		if !given {
 			return dst, merr.New(merr.BadValue, "UpdateDatabase needs offerThroughput or autoScaleSettings")
 		}
-		d, err := r.s.eng.Database(r.db)
+		d, err := r.s.eng.Within(r.ctx).Database(r.db)
 		if err != nil {
 			return dst, err
 		}
@@ -189,7 +189,7 @@ func customAction(r *request, dst []byte) ([]byte, error) {
 		_, err = r.s.eng.ReplaceDatabase(r.ctx, core.DatabaseSpec{ID: r.db, Throughput: t})
 		return dst, err
 	case "GetDatabase":
-		d, err := r.s.eng.Database(r.db)
+		d, err := r.s.eng.Within(r.ctx).Database(r.db)
 		if err != nil {
 			return dst, err
 		}

@@ -56,7 +56,7 @@ func (r *request) readRoles(list value.Value) ([]rights.RoleName, error) {
 		if err != nil {
 			return nil, err
 		}
-		ok, err := r.s.roleExists(n)
+		ok, err := r.roleExists(n)
 		if err != nil {
 			return nil, err
 		}
@@ -70,11 +70,11 @@ func (r *request) readRoles(list value.Value) ([]rights.RoleName, error) {
 	return out, nil
 }
 
-func (s *Server) roleExists(n rights.RoleName) (bool, error) {
+func (r *request) roleExists(n rights.RoleName) (bool, error) {
 	if _, ok := rights.BuiltIn(n); ok {
 		return true, nil
 	}
-	res, err := s.users.Get(core.Role, users.RoleID(n))
+	res, err := r.users().Get(core.Role, users.RoleID(n))
 	return res != nil, err
 }
 
@@ -172,7 +172,7 @@ func createUser(r *request, dst []byte) ([]byte, error) {
 	if c := args.Given(r.body, "customData"); c.IsDefined() {
 		b = value.AppendElement(b, "customData", c)
 	}
-	err = r.s.users.Add(r.ctx, core.Login, n.ID(), bson.End(b, at))
+	err = r.users().Add(r.ctx, core.Login, n.ID(), bson.End(b, at))
 	if status.Is(err, status.Conflict) {
 		err = merr.New(merr.UserExists, "User \"%s\" already exists", n)
 	}
@@ -181,7 +181,7 @@ func createUser(r *request, dst []byte) ([]byte, error) {
 
 // alterUser changes the document of a user.
 func (r *request) alterUser(n users.Name, change func(old value.Value) (value.Value, error)) error {
-	err := r.s.users.Alter(r.ctx, core.Login, n.ID(), change)
+	err := r.users().Alter(r.ctx, core.Login, n.ID(), change)
 	if errors.Is(err, users.ErrGone) {
 		return users.Missing(n)
 	}
@@ -265,7 +265,7 @@ func dropUser(r *request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	n := users.Name{User: name, DB: r.db}
-	err = r.s.users.Discard(r.ctx, core.Login, n.ID())
+	err = r.users().Discard(r.ctx, core.Login, n.ID())
 	if errors.Is(err, users.ErrGone) {
 		err = users.Missing(n)
 	}
@@ -273,7 +273,7 @@ func dropUser(r *request, dst []byte) ([]byte, error) {
 }
 
 func dropAllUsers(r *request, dst []byte) ([]byte, error) {
-	all, err := r.s.users.All(core.Login)
+	all, err := r.users().All(core.Login)
 	if err != nil {
 		return dst, err
 	}
@@ -282,7 +282,7 @@ func dropAllUsers(r *request, dst []byte) ([]byte, error) {
 		if value.ObjectOf(res.Body).Get("db").Str() != r.db {
 			continue
 		}
-		switch err := r.s.users.Discard(r.ctx, core.Login, res.ID); {
+		switch err := r.users().Discard(r.ctx, core.Login, res.ID); {
 		case err == nil:
 			n++
 		case !errors.Is(err, users.ErrGone):
@@ -371,7 +371,7 @@ func usersInfo(r *request, dst []byte) ([]byte, error) {
 	}
 	var found []*core.Resource
 	if all {
-		list, err := r.s.users.All(core.Login)
+		list, err := r.users().All(core.Login)
 		if err != nil {
 			return dst, err
 		}
@@ -382,7 +382,7 @@ func usersInfo(r *request, dst []byte) ([]byte, error) {
 		}
 	}
 	for _, n := range names {
-		res, err := r.s.users.Get(core.Login, n.ID())
+		res, err := r.users().Get(core.Login, n.ID())
 		if err != nil {
 			return dst, err
 		}
@@ -434,7 +434,7 @@ func (r *request) shownUser(d value.Value, privileges bool) (value.Value, error)
 	}
 	b = bson.AppendStrings(b, "mechanisms", mechanisms...)
 	if privileges {
-		w := r.s.users.Walk()
+		w := r.users().Walk()
 		if err := w.Add(users.RolesOf(d)); err != nil {
 			return d, err
 		}

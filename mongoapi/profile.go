@@ -416,7 +416,7 @@ func (r *request) planSummary(cmd value.Value) (text string) {
 func (d *profile) write(ctx context.Context, s *Server, db string, entry value.Value) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	c, err := s.eng.Container(db, profileCollection)
+	c, err := s.eng.Within(ctx).Container(db, profileCollection)
 	if status.Is(err, status.NotFound) { // it was dropped
 		d.kept, d.size = nil, 0
 		return nil

@@ -20,6 +20,7 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/merr"
 	"github.com/orrerydb/orrery/mongoapi/num"
 	"github.com/orrerydb/orrery/mongoapi/peer"
+	"github.com/orrerydb/orrery/mongoapi/users"
 	"github.com/orrerydb/orrery/mongoapi/wire"
 )
 
@@ -423,7 +424,10 @@ func (r *request) exprEnv() *expr.Env {
 			r.env.Run.Scripting(r.s.o.Scripts)
 		}
 		if r.c.user != "" {
-			r.env.Roles = rolesOf(r.s.users, r.c.who)
+			run, eng, who := r.env.Run, r.s.eng, r.c.who // a later batch of a cursor has another ctx
+			r.env.Roles = func() (value.Value, error) {
+				return rolesOf(users.Store{Engine: eng, Ctx: run.Context()}, who)
+			}
 		}
 		if r.mayUseDisk() {
 			r.env.Run.Spill(r.s.eng.Spill())

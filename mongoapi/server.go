@@ -30,7 +30,6 @@ import (
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/failpoint"
 	"github.com/orrerydb/orrery/mongoapi/peer"
-	"github.com/orrerydb/orrery/mongoapi/users"
 )
 
 // Options of a Server.
@@ -91,7 +90,6 @@ type Server struct {
 	counters  counters
 	uses      allUses
 	eng       *core.Engine
-	users     users.Store
 	o         Options
 	clk       *clock.Clock
 	real      *clock.Clock // wall clock for the limits of commands; the data's clock may be frozen
@@ -145,7 +143,7 @@ func New(e *core.Engine, o Options) *Server {
 	if o.Limits == (peer.Limits{}) {
 		o.Limits = peer.Defaults
 	}
-	s := &Server{eng: e, users: users.Store{Engine: e}, o: o, clk: o.Clock, real: clock.New(), log: o.Logger,
+	s := &Server{eng: e, o: o, clk: o.Clock, real: clock.New(), log: o.Logger,
 		lns: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{}, stop: make(chan struct{}),
 		wake: make(chan struct{}, 1), began: o.Clock.Now()}
 	s.release = releases[o.Release]

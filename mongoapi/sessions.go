@@ -8,6 +8,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/expr"
 	"github.com/orrerydb/orrery/mongoapi/merr"
@@ -37,7 +38,7 @@ type sessions struct {
 }
 
 type session struct {
-	mu       sync.Mutex // held while the write runs, so that a repeated command waits for it
+	turn     chan struct{} // of one: full while the write runs, so that a repeated command waits for it
 	txn      int64
 	multi    *transaction       // number txn, if that is a transaction's
 	done     map[uint32]outcome // statements of command txn that were made before this process began
@@ -102,7 +103,7 @@ func (ss *sessions) get(k, id [16]byte, user string) (*session, error) {
 			return nil, merr.New(merr.TooManyLogicalSessions, "Unable to add session into the cache because the "+
 				"number of active sessions is too high")
 		}
-		s = &session{txn: -1, key: k, id: id, user: user}
+		s = &session{turn: make(chan struct{}, 1), txn: -1, key: k, id: id, user: user}
 		ss.m[k] = s
 	}
 	s.used = ss.clk.Now()
@@ -185,14 +186,28 @@ func (ss *sessions) forget(id [16]byte) {
 	}
 }
 
+// enter waits until no other command of the session runs, or the request ends. The caller leaves the session then.
+func (r *request) enter(s *session) error {
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-r.ctx.Done():
+		return status.Wrap(status.Timeout, r.ctx.Err(), "The request took too long.")
+	}
+}
+
+func (s *session) leave() { <-s.turn }
+
 // once runs a retryable write, or returns the kept reply.
 func (r *request) once(dst []byte, def command) ([]byte, error) {
 	s, err := r.session()
 	if err != nil {
 		return dst, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := r.enter(s); err != nil {
+		return dst, err
+	}
+	defer s.leave()
 	if err := r.recall(s); err != nil {
 		return dst, err
 	}

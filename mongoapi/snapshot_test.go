@@ -2,8 +2,6 @@ package mongoapi
 
 import (
 	"context"
-	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,40 +164,4 @@ func TestSnapshotsEndWithTheServer(t *testing.T) {
 			}
 		}
 	}
-}
-
-// mute is a store that several processes share, whose reads of single keys can wait until their ctx ends.
-type mute struct {
-	kv.Engine
-	now atomic.Bool
-}
-
-// Get implements kv.Engine.
-func (e *mute) Get(ctx context.Context, dst, key []byte) ([]byte, error) {
-	if e.now.Load() {
-		<-ctx.Done()
-		return dst, fmt.Errorf("%w: %w", kv.ErrUnavailable, ctx.Err())
-	}
-	return e.Engine.Get(ctx, dst, key)
-}
-
-// While a shared store doesn't answer a command ends with its maxTimeMS, though it has only looked for its collection.
-func TestLookUpsEndWithTheirCommands(t *testing.T) {
-	store := &mute{Engine: kvtest.NewShared(memkv.New(), 1).Engine()}
-	e, err := core.Open(context.Background(), store, core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := connect(t, listen(t, e))
-	insert := bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}}}}}
-	if _, e := c.ask(insert); e.OK != 1 {
-		t.Fatal(e)
-	}
-	store.now.Store(true)
-	begun := time.Now()
-	raw, got := c.ask(bson.D{{Key: "find", Value: "c"}, {Key: "maxTimeMS", Value: 200}})
-	if took := time.Since(begun); got.Code != merr.MaxTimeMSExpired || took > 3*time.Second {
-		t.Errorf("after %v: %s", took, raw)
-	}
-	store.now.Store(false)
 }

@@ -92,7 +92,7 @@ func (h *host) ListCatalog() (out []value.Value, err error) {
 		return nil, merr.New(merr.InvalidNamespace, "Collectionless $listCatalog must be run against the "+
 			"'admin' database")
 	}
-	dbs, err := h.r.s.eng.Databases()
+	dbs, err := h.r.s.eng.Databases(h.r.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (h *host) listCatalog(out []value.Value, db, only string) ([]value.Value, e
 		at, b := bson.Begin(nil)
 		return at, bson.AppendString(bson.AppendString(bson.AppendString(b, "db", db), "name", name), "type", kind)
 	}
-	for d, err := range h.r.s.eng.Definitions(db, 0) {
+	for d, err := range h.r.s.eng.Definitions(h.r.ctx, db, 0) {
 		if status.Is(err, status.NotFound) {
 			break
 		}

@@ -135,8 +135,10 @@ func (r *request) inTransaction(dst []byte, def command) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := r.enter(s); err != nil {
+		return dst, err
+	}
+	defer s.leave()
 	if err := r.join(s, def); err != nil {
 		return dst, err
 	}
@@ -232,7 +234,7 @@ func (r *request) createInside(db, name string, with ...func(*core.ContainerSpec
 	if err != nil {
 		return nil, err
 	}
-	d, err := r.s.eng.Database(db)
+	d, err := r.s.eng.Within(r.ctx).Database(db)
 	if status.Is(err, status.NotFound) {
 		d, err = &core.Database{}, nil
 	}
@@ -244,7 +246,7 @@ func (r *request) createInside(db, name string, with ...func(*core.ContainerSpec
 	for _, f := range with {
 		f(&spec)
 	}
-	c, err := tx.Create(db, spec)
+	c, err := tx.Create(r.ctx, db, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +274,7 @@ func (r *request) changeIndexesInside(k *coll, f func(*core.ContainerSpec) error
 		return merr.New(merr.OperationNotInTransaction, "Cannot create new indexes on existing collection %s in a "+
 			"multi-document transaction.", k.namespace())
 	}
-	return r.multi.tx.Change(k.Container, f)
+	return r.multi.tx.Change(r.ctx, k.Container, f)
 }
 
 func commitTransaction(r *request, dst []byte) ([]byte, error) {

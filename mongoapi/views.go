@@ -43,7 +43,7 @@ func notOnView(db, name string) error {
 
 // viewDoc returns the document of a view, Undefined if there is none.
 func (r *request) viewDoc(db, name string) (value.Value, error) {
-	c, err := r.s.eng.Container(db, changes.Views)
+	c, err := r.s.eng.Within(r.ctx).Container(db, changes.Views)
 	if status.Is(err, status.NotFound) || name == changes.Views {
 		return value.Undef(), nil
 	}

@@ -2,6 +2,7 @@ package sqlapi
 
 import (
 	"bytes"
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -9,6 +10,7 @@ import (
 	"hash"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,7 +34,7 @@ type authority struct {
 	date  atomic.Pointer[parsedDate]
 
 	// byRID reports whether each id of a link is a resource id, and not a name.
-	byRID func(segments []string) bool
+	byRID func(ctx context.Context, segments []string) (bool, error)
 
 	tokens *wire.Signer
 }
@@ -43,7 +45,8 @@ type parsedDate struct {
 	at   time.Time
 }
 
-func newAuthority(key string, c *clock.Clock, byRID func([]string) bool) (*authority, error) {
+func newAuthority(key string, c *clock.Clock, byRID func(context.Context, []string) (bool, error)) (*authority,
+	error) {
 	k, err := base64.StdEncoding.DecodeString(key)
 	if err != nil || len(k) == 0 {
 		return nil, status.New(status.BadRequest, "the account key is not base64")
@@ -142,9 +145,14 @@ func (a *authority) checkMaster(c *call, sig []byte) error {
 	if k.match(sig, c.Request.Method, s.typ, k.link, date) {
 		return nil
 	}
-	for _, o := range a.otherForms(c.Request.URL, s) {
-		if k.match(sig, c.Request.Method, o.typ, []byte(o.link), date) {
-			return nil
+	others, byRID, segs := otherForms(c.Request.URL, s)
+	matches := func(o signed) bool { return k.match(sig, c.Request.Method, o.typ, []byte(o.link), date) }
+	if slices.ContainsFunc(others, matches) {
+		return nil
+	}
+	if slices.ContainsFunc(byRID, matches) {
+		if ok, err := a.byRID(c.Ctx(), segs); ok || err != nil {
+			return err
 		}
 	}
 	if strings.Trim(c.Request.URL.Path, "/") == "addresses" {
@@ -184,15 +192,16 @@ func appendLower(dst []byte, s string) []byte {
 	return dst
 }
 
-// otherForms returns the other types and links that clients sign instead of the plain form.
-func (a *authority) otherForms(u *url.URL, plain signed) []signed {
+// otherForms returns the other types and links that clients sign instead of the plain form, and those that they sign if
+// each id of the link segs is a resource id.
+func otherForms(u *url.URL, plain signed) (forms, byRID []signed, segs []string) {
 	if plain.link == "" {
-		return nil
+		return nil, nil, nil
 	}
-	forms := []signed{{plain.typ, cutSigned(u.EscapedPath()).link}}
+	forms = []signed{{plain.typ, cutSigned(u.EscapedPath()).link}}
 	segs, ok := segments(u)
 	if !ok {
-		return forms
+		return forms, nil, nil
 	}
 	segs = segs[:len(segs)&^1]
 	if len(segs) == 6 && segs[4] == "operations" { // SDKs sign the container's link here, with different types
@@ -200,15 +209,15 @@ func (a *authority) otherForms(u *url.URL, plain signed) []signed {
 		link := strings.Join(segs, "/")
 		forms = append(forms, signed{"colls", link}, signed{"partitionkey", link})
 	}
-	if !a.byRID(segs) {
-		return forms
+	if len(segs) == 0 {
+		return forms, nil, nil
 	}
 	last := segs[len(segs)-1]
-	for _, f := range forms[:len(forms):len(forms)] {
-		forms = append(forms, signed{f.typ, strings.ToLower(f.link)},
+	for _, f := range forms {
+		byRID = append(byRID, signed{f.typ, strings.ToLower(f.link)},
 			signed{f.typ, strings.ToLower(last)}, signed{f.typ, last})
 	}
-	return append(forms, signed{plain.typ, strings.ToLower(plain.link)})
+	return forms, append(byRID, signed{plain.typ, strings.ToLower(plain.link)}), segs
 }
 
 // checkDate refuses a date that is missing, malformed or further than maxSkew from the server's time.

@@ -1,6 +1,7 @@
 package sqlapi
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -53,8 +54,8 @@ func authCallOf(r *http.Request) *call {
 
 func testAuthority(t testing.TB) *authority {
 	t.Helper()
-	a, err := newAuthority(testKey, clock.Fake(testNow), func(segs []string) bool {
-		return segs[0] == "offers" || segs[1] == "ABCDEA=="
+	a, err := newAuthority(testKey, clock.Fake(testNow), func(_ context.Context, segs []string) (bool, error) {
+		return segs[0] == "offers" || len(segs) > 1 && segs[1] == "ABCDEA==", nil
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -170,7 +170,7 @@ func (o *batchOp) prepare(ctx context.Context, s *Server, ct *core.Container, pk
 			return err
 		}
 		if o.kind == opPatch {
-			p, err := s.parsePatch(ct, o.body)
+			p, err := s.parsePatch(ctx, ct, o.body)
 			if err != nil {
 				return err
 			}

@@ -9,66 +9,71 @@ import (
 )
 
 // namedByRIDs reports whether each id of a link is the resource id of an existing resource, or one that nothing has any
-// more. If a resource has that id as its name, the id counts as a name and the result is false.
-func (s *Server) namedByRIDs(segs []string) bool {
+// more. If a resource has that id as its name, the id counts as a name and the result is false. It fails if the names
+// can't be read.
+func (s *Server) namedByRIDs(ctx context.Context, segs []string) (bool, error) {
 	if len(segs) == 2 && segs[0] == "offers" { // offers have no names
 		_, ok := wire.ParseRID(segs[1], 3)
-		return ok
+		return ok, nil
 	}
 	if len(segs) < 2 || segs[0] != "dbs" {
-		return false
+		return false, nil
 	}
-	d, err := s.database(context.Background(), segs[1], 0)
+	d, err := s.database(ctx, segs[1], 0)
 	if err != nil {
 		return isGone(err, segs[1], 4)
 	}
 	if d.ID == segs[1] {
-		return false
+		return false, nil
 	}
 	if len(segs) == 2 {
-		return true
+		return true, nil
 	}
 	switch segs[2] {
 	case "colls":
-		return s.childByRIDs(d, segs[3:])
+		return s.childByRIDs(ctx, d, segs[3:])
 	case "users":
-		return s.resourceByRIDs(users, &owner{db: d}, segs[3:])
+		return s.resourceByRIDs(ctx, users, &owner{db: d}, segs[3:])
 	case "clientencryptionkeys":
-		return s.resourceByRIDs(clientKeys, &owner{db: d}, segs[3:])
+		return s.resourceByRIDs(ctx, clientKeys, &owner{db: d}, segs[3:])
 	}
-	return false
+	return false, nil
 }
 
 // isGone reports whether a look-up found nothing because its id is a resource id, with n bytes, that nothing has. A
 // client that follows a _self after a delete must see that the resource is gone, and not that its signature is wrong.
-func isGone(err error, id string, n int) bool {
+// It returns other errors: clients repeat a request when the store is away, and not one whose signature is wrong.
+func isGone(err error, id string, n int) (bool, error) {
+	if !status.Is(err, status.NotFound) {
+		return false, err
+	}
 	_, ok := wire.ParseRID(id, n)
-	return ok && status.Is(err, status.NotFound)
+	return ok, nil
 }
 
 // childByRIDs is namedByRIDs for a container and its children.
-func (s *Server) childByRIDs(d *core.Database, segs []string) bool {
-	ct, err := s.container(context.Background(), d.ID, segs[0], 0)
+func (s *Server) childByRIDs(ctx context.Context, d *core.Database, segs []string) (bool, error) {
+	ct, err := s.container(ctx, d.ID, segs[0], 0)
 	if err != nil {
 		return isGone(err, segs[0], 8)
 	}
 	if ct.ID() == segs[0] {
-		return false
+		return false, nil
 	}
 	if len(segs) == 1 {
-		return true
+		return true, nil
 	}
 	raw, ok := wire.ParseRID(segs[2], 16)
 	if !ok || [8]byte(raw) != ct.RID() || len(segs) != 3 {
-		return false
+		return false, nil
 	}
 	_, _, isItem := wire.ParseItemRID(segs[2])
-	return isItem || segs[1] != "docs"
+	return isItem || segs[1] != "docs", nil
 }
 
 // resourceByRIDs is namedByRIDs for a resource of a database and for the permissions of a user.
-func (s *Server) resourceByRIDs(t *resourceType, o *owner, segs []string) bool {
-	r, err := t.find(s, o, segs[0])
+func (s *Server) resourceByRIDs(ctx context.Context, t *resourceType, o *owner, segs []string) (bool, error) {
+	r, err := t.find(ctx, s, o, segs[0])
 	if err != nil {
 		n := 8
 		if t == permissions {
@@ -77,10 +82,10 @@ func (s *Server) resourceByRIDs(t *resourceType, o *owner, segs []string) bool {
 		return isGone(err, segs[0], n)
 	}
 	if r.ID == segs[0] {
-		return false
+		return false, nil
 	}
 	if t == users && len(segs) == 3 && segs[1] == "permissions" {
-		return s.resourceByRIDs(permissions, &owner{db: o.db, user: r}, segs[2:])
+		return s.resourceByRIDs(ctx, permissions, &owner{db: o.db, user: r}, segs[2:])
 	}
-	return len(segs) == 1
+	return len(segs) == 1, nil
 }

@@ -118,13 +118,13 @@ func (c *call) feedPage(ct *core.Container, f feedKind, sc feed.Scope, size int)
 	switch v := header(c.In, hIfNoneMatch); v {
 	case "":
 		if f.versions {
-			if _, err = now(sc); err == nil {
+			if _, err = now(c.Ctx(), sc); err == nil {
 				err = feed.ErrNotKept()
 			}
 			return page, err
 		}
 	case "*":
-		page.Next, err = now(sc)
+		page.Next, err = now(c.Ctx(), sc)
 		return page, err
 	default:
 		if pos, err = feed.Parse(trimETag(v)); err != nil {

@@ -138,7 +138,7 @@ func (c *call) containerFeed() (*feedReply, *core.Database, error) {
 			if after >= math.MaxUint32 {
 				return
 			}
-			for ct, err := range c.s.core.Definitions(d.ID, uint32(after)+1) {
+			for ct, err := range c.s.core.Definitions(c.Ctx(), d.ID, uint32(after)+1) {
 				var row sql.ListRow
 				if err == nil {
 					row = c.containerRow(ct)
@@ -174,7 +174,7 @@ func queryContainers(c *call) error {
 	}
 	if id, ok := q.plan.Requires(access.ID.Segs[0]); ok { // clients look for one by its id
 		var found []*core.Container
-		ct, err := c.s.core.Container(d.ID, id)
+		ct, err := c.s.core.Within(c.Ctx()).Container(d.ID, id)
 		if err == nil {
 			found = append(found, ct)
 		} else if !status.Is(err, status.NotFound) {
@@ -208,7 +208,7 @@ func createContainer(c *call) error {
 	if spec.Throughput.Max() == 0 {
 		spec.Throughput = core.ThroughputIn(d)
 	}
-	if err := c.s.checkRoom(d, spec.Throughput.Max() == 0); err != nil {
+	if err := c.s.checkRoom(c.Ctx(), d, spec.Throughput.Max() == 0); err != nil {
 		return err
 	}
 	ct, err := c.s.core.CreateContainer(c.Ctx(), d.ID, spec)
@@ -327,7 +327,7 @@ func (s *Server) quotaOf(ctx context.Context, ct *core.Container) (quota, usage 
 		";documentsSize=" + strconv.Itoa(quotaKB*len(parts)) + ";documentsCount=-1;collectionSize=" +
 		strconv.Itoa(quotaKB*len(parts)) + ";"
 	for i, t := range []*resourceType{functions, procedures, triggers} {
-		n, err := t.counted(s, ct)
+		n, err := t.counted(ctx, s, ct)
 		if err != nil {
 			return "", "", err
 		}

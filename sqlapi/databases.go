@@ -61,7 +61,7 @@ func (c *call) setDatabase(d *core.Database) {
 }
 
 func (c *call) databaseFeed() (*feedReply, error) {
-	dbs, err := c.s.core.Databases()
+	dbs, err := c.s.core.Databases(c.Ctx())
 	return c.feed("", "Databases", rowsOf(dbs, func(d *core.Database) (uint64, func() ([]byte, error)) {
 		return uint64(d.Num), func() ([]byte, error) { return appendDatabase(nil, d), nil }
 	})), err
@@ -103,7 +103,7 @@ func createDatabase(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.s.checkRoom(nil, false); err != nil {
+	if err := c.s.checkRoom(c.Ctx(), nil, false); err != nil {
 		return err
 	}
 	d, err := c.s.core.CreateDatabase(c.Ctx(), core.DatabaseSpec{ID: *b.ID, Throughput: t})

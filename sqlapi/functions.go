@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/sqlapi/script"
 	"github.com/orrerydb/orrery/sqlapi/sql"
 )
@@ -18,8 +19,9 @@ type doorEnv struct {
 // containerFunctions are the user-defined functions of a container. It implements sql.Functions. A query that refers to
 // no function looks none up. A function stays as it was when the query has first found it.
 type containerFunctions struct {
-	s  *Server
-	ct *core.Container
+	ctx context.Context // of the request
+	s   *Server
+	ct  *core.Container
 
 	mu    sync.Mutex
 	found map[string]*containerFunction
@@ -38,7 +40,7 @@ func (f *containerFunctions) find(name string) (*containerFunction, error) {
 	if found := f.found[name]; found != nil {
 		return found, nil
 	}
-	r, err := f.s.core.Resource(f.ct.Database(), core.Function, f.ct.Num(), name)
+	r, err := f.s.core.Within(f.ctx).Resource(f.ct.Database(), core.Function, f.ct.Num(), name)
 	if err != nil {
 		return nil, err
 	}
@@ -51,10 +53,10 @@ func (f *containerFunctions) find(name string) (*containerFunction, error) {
 	return made, nil
 }
 
-// Has implements sql.Functions.
+// Has implements sql.Functions. A call of a function that can't be read has the error.
 func (f *containerFunctions) Has(name string) bool {
 	_, err := f.find(name)
-	return err == nil
+	return !status.Is(err, status.NotFound)
 }
 
 // Reads implements sql.Functions.

@@ -170,8 +170,8 @@ func (o offer) append(dst []byte) []byte {
 const numberBits = 23
 
 // offerByRID returns an offer without what it holds. It reads no other containers' definitions.
-func (s *Server) offerByRID(rid [3]byte) (offer, error) {
-	dbs, err := s.core.Databases()
+func (s *Server) offerByRID(ctx context.Context, rid [3]byte) (offer, error) {
+	dbs, err := s.core.Databases(ctx)
 	if err != nil {
 		return offer{}, err
 	}
@@ -184,7 +184,7 @@ func (s *Server) offerByRID(rid [3]byte) (offer, error) {
 	if number>>numberBits != 0 { // that of a database
 		return offer{}, errNotFound
 	}
-	for ct, err := range s.core.Numbered(number, numberBits) {
+	for ct, err := range s.core.Numbered(ctx, number, numberBits) {
 		if err != nil && !status.Is(err, status.NotFound) { // not found: dropped in the meantime
 			return offer{}, err
 		}
@@ -201,7 +201,7 @@ func (s *Server) hold(ctx context.Context, o *offer) (err error) {
 		o.held, err = s.core.HeldBy(ctx, o.db)
 		return err
 	}
-	ct, err := s.core.Container(o.ct.Database(), o.ct.ID())
+	ct, err := s.core.Within(ctx).Container(o.ct.Database(), o.ct.ID())
 	if err == nil {
 		o.held.Bytes, err = ct.Size(ctx)
 	}
@@ -211,7 +211,7 @@ func (s *Server) hold(ctx context.Context, o *offer) (err error) {
 // holdAll is offers with what each holds. It opens no container.
 func (s *Server) holdAll(ctx context.Context) (out []offer, err error) {
 	var containers []offer
-	dbs, err := s.core.Databases()
+	dbs, err := s.core.Databases(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +287,7 @@ func ownerOf(p *sql.Plan) (rid string, ok bool) {
 func (s *Server) offersOf(ctx context.Context, rid string) ([]offer, error) {
 	var o offer
 	if raw, ok := wire.ParseRID(rid, 8); ok {
-		ct, err := s.core.ContainerByRID([8]byte(raw))
+		ct, err := s.core.Within(ctx).ContainerByRID([8]byte(raw))
 		if err == nil {
 			o.ct = &ct.Definition
 		} else if !status.Is(err, status.NotFound) {
@@ -295,7 +295,7 @@ func (s *Server) offersOf(ctx context.Context, rid string) ([]offer, error) {
 		}
 	} else if raw, ok := wire.ParseRID(rid, 4); ok {
 		var err error
-		if o.db, err = s.core.DatabaseByRID([4]byte(raw)); err != nil && !status.Is(err, status.NotFound) {
+		if o.db, err = s.core.Within(ctx).DatabaseByRID([4]byte(raw)); err != nil && !status.Is(err, status.NotFound) {
 			return nil, err
 		}
 	}
@@ -315,7 +315,7 @@ func (c *call) offer() (offer, error) {
 	if !ok {
 		return offer{}, errNotFound
 	}
-	o, err := c.s.offerByRID([3]byte(raw))
+	o, err := c.s.offerByRID(c.Ctx(), [3]byte(raw))
 	if err == nil {
 		err = c.s.hold(c.Ctx(), &o)
 	}
@@ -339,7 +339,7 @@ func (c *call) replacePending(o offer) (bool, error) {
 	if o.ct == nil {
 		return false, nil
 	}
-	return c.s.core.Resizing(o.ct.Database(), o.ct.ID())
+	return c.s.core.Resizing(c.Ctx(), o.ct.Database(), o.ct.ID())
 }
 
 func readOffer(c *call) error {

@@ -57,7 +57,7 @@ type patch struct {
 }
 
 // parsePatch reads a patch: an array of operations, or {"operations": [..], "condition": "from c where .."}.
-func (s *Server) parsePatch(ct *core.Container, body []byte) (p patch, err error) {
+func (s *Server) parsePatch(ctx context.Context, ct *core.Container, body []byte) (p patch, err error) {
 	p.table, p.expires = isTable(ct), expires(ct)
 	list, seen, condition := body, true, ""
 	if i := json.Space(body, 0); i < len(body) && body[i] == '{' {
@@ -96,7 +96,7 @@ func (s *Server) parsePatch(ct *core.Container, body []byte) (p patch, err error
 		err = badPatch("A patch needs at least one operation.")
 	}
 	if err == nil && condition != "" {
-		p.condition, err = sql.Compile("SELECT * "+condition, nil, s.env(ct))
+		p.condition, err = sql.Compile("SELECT * "+condition, nil, s.env(ctx, ct))
 	}
 	return p, err
 }
@@ -419,7 +419,7 @@ func patchItem(c *call) error {
 	if err != nil {
 		return err
 	}
-	p, err := c.s.parsePatch(ct, c.Body)
+	p, err := c.s.parsePatch(c.Ctx(), ct, c.Body)
 	if err != nil {
 		return err
 	}

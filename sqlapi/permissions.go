@@ -77,7 +77,8 @@ func (c *call) permissionTarget(p *permission) error {
 		return bad
 	}
 	ct, err := c.s.container(c.Ctx(), link[1], link[3], 0)
-	if _, ok := wire.ParseRID(link[1], 4); ok && isGone(err, link[3], 8) {
+	gone, _ := isGone(err, link[3], 8)
+	if _, ok := wire.ParseRID(link[1], 4); ok && gone {
 		return p.aimAtNothing(link, bad)
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package sqlapi
 
 import (
+	"context"
 	"slices"
 
 	"github.com/orrerydb/orrery/core"
@@ -140,9 +141,9 @@ func readParam(raw []byte) (p sql.Param, err error) {
 }
 
 // env returns what package sql needs from this API for the items of a container.
-func (s *Server) env(ct *core.Container) *sql.Env {
+func (s *Server) env(ctx context.Context, ct *core.Container) *sql.Env {
 	coll := ct.RID()
-	d := &doorEnv{fns: containerFunctions{s: s, ct: ct}}
+	d := &doorEnv{fns: containerFunctions{ctx: ctx, s: s, ct: ct}}
 	e := &d.env
 	*e = sql.Env{
 		ItemJSON:   func(dst []byte, it *core.Item) []byte { return appendShown(dst, ct, it) },
@@ -178,7 +179,7 @@ func queryItems(c *call) error {
 		return err
 	}
 	began := c.s.clock.Now()
-	plan, err := sql.Compile(spec.text, spec.params, c.s.env(ct))
+	plan, err := sql.Compile(spec.text, spec.params, c.s.env(c.Ctx(), ct))
 	if err != nil {
 		return err
 	}

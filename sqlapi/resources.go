@@ -1,6 +1,7 @@
 package sqlapi
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"net/http"
@@ -77,7 +78,7 @@ func (t *resourceType) owner(c *call) (o owner, err error) {
 		return o, err
 	}
 	if t.kind == core.Permission {
-		o.user, err = users.find(c.s, &owner{db: o.db}, c.Param("user"))
+		o.user, err = users.find(c.Ctx(), c.s, &owner{db: o.db}, c.Param("user"))
 		if status.Is(err, status.NotFound) {
 			err = status.WithSub(status.NotFound, status.SubOwnerNotFound, msgNotFound)
 		}
@@ -86,13 +87,13 @@ func (t *resourceType) owner(c *call) (o owner, err error) {
 }
 
 // find returns a resource by id or by resource id.
-func (t *resourceType) find(s *Server, o *owner, name string) (*core.Resource, error) {
-	r, err := s.core.Resource(o.db.ID, t.kind, o.num(), name)
+func (t *resourceType) find(ctx context.Context, s *Server, o *owner, name string) (*core.Resource, error) {
+	r, err := s.core.Within(ctx).Resource(o.db.ID, t.kind, o.num(), name)
 	if err == nil || !status.Is(err, status.NotFound) {
 		return r, err
 	}
 	if raw, ok := wire.RawRID(name); ok && len(raw) >= 8 {
-		all, e := s.core.Resources(o.db.ID, t.kind, o.num())
+		all, e := s.core.Resources(ctx, o.db.ID, t.kind, o.num())
 		if e != nil {
 			return nil, e
 		}
@@ -148,7 +149,7 @@ func (t *resourceType) rows(c *call) (*feedReply, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := c.s.core.Resources(o.db.ID, t.kind, o.num())
+	all, err := c.s.core.Resources(c.Ctx(), o.db.ID, t.kind, o.num())
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +269,7 @@ func (t *resourceType) read(c *call) error {
 	if err != nil {
 		return err
 	}
-	r, err := t.find(c.s, &o, t.name(c))
+	r, err := t.find(c.Ctx(), c.s, &o, t.name(c))
 	if err != nil {
 		return err
 	}
@@ -284,7 +285,7 @@ func (t *resourceType) replace(c *call) error {
 	if err != nil {
 		return err
 	}
-	old, err := t.find(c.s, &o, t.name(c))
+	old, err := t.find(c.Ctx(), c.s, &o, t.name(c))
 	if err != nil {
 		return err
 	}
@@ -307,7 +308,7 @@ func (t *resourceType) remove(c *call) error {
 	if err != nil {
 		return err
 	}
-	r, err := t.find(c.s, &o, t.name(c))
+	r, err := t.find(c.Ctx(), c.s, &o, t.name(c))
 	if err != nil {
 		return err
 	}

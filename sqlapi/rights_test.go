@@ -381,7 +381,7 @@ func TestStrangersLearnNothing(t *testing.T) {
 // state returns data that every write changes.
 func (a *api) state() string {
 	out := ""
-	dbs, err := a.srv.core.Databases()
+	dbs, err := a.srv.core.Databases(context.Background())
 	if err != nil {
 		a.t.Fatal(err)
 	}

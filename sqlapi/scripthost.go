@@ -259,7 +259,7 @@ func (c *scriptCall) queryText() (script.Reply, error) {
 
 // query answers with one page of a query over the logical partition as the transaction sees it.
 func (c *scriptCall) query(spec querySpec) (script.Reply, error) {
-	plan, err := sql.Compile(spec.text, spec.params, c.s.env(c.ct))
+	plan, err := sql.Compile(spec.text, spec.params, c.s.env(c.ctx, c.ct))
 	if err != nil {
 		return script.Reply{}, err
 	}

@@ -42,7 +42,7 @@ func executeProcedure(c *call) error {
 	if err != nil {
 		return err
 	}
-	r, err := procedures.find(c.s, &o, procedures.name(c))
+	r, err := procedures.find(c.Ctx(), c.s, &o, procedures.name(c))
 	if err != nil {
 		return err
 	}

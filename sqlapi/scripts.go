@@ -2,6 +2,7 @@ package sqlapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -139,7 +140,7 @@ func triggerMembers(c *call, dst []byte, r *core.Resource) ([]byte, error) {
 }
 
 // counted returns the number of a container's programs of a type, as text.
-func (t *resourceType) counted(s *Server, ct *core.Container) (string, error) {
-	all, err := s.core.Resources(ct.Database(), t.kind, ct.Num())
+func (t *resourceType) counted(ctx context.Context, s *Server, ct *core.Container) (string, error) {
+	all, err := s.core.Resources(ctx, ct.Database(), t.kind, ct.Num())
 	return strconv.Itoa(len(all)), err
 }

@@ -2,6 +2,7 @@ package sqlapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -184,17 +185,17 @@ const (
 
 // checkRoom refuses a database or container above the account's limits. d is the database of the new container, nil for
 // a new database. shared is true when the container has no throughput of its own.
-func (s *Server) checkRoom(d *core.Database, shared bool) error {
+func (s *Server) checkRoom(ctx context.Context, d *core.Database, shared bool) error {
 	if !s.opt.Strict {
 		return nil
 	}
 	total, sharing := 0, 0
-	dbs, err := s.core.Databases()
+	dbs, err := s.core.Databases(ctx)
 	if err != nil {
 		return err
 	}
 	for _, db := range dbs {
-		n, err := s.core.ContainerCount(db.ID)
+		n, err := s.core.ContainerCount(ctx, db.ID)
 		if err != nil {
 			return err
 		}
@@ -202,7 +203,7 @@ func (s *Server) checkRoom(d *core.Database, shared bool) error {
 		if d == nil || db.ID != d.ID {
 			continue
 		}
-		for ct, err := range s.core.Definitions(db.ID, 0) {
+		for ct, err := range s.core.Definitions(ctx, db.ID, 0) {
 			if status.Is(err, status.NotFound) {
 				break // dropped in the meantime
 			}

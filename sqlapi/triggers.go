@@ -48,7 +48,7 @@ func (c *call) trigger(ct *core.Container, name, typ string, kind core.WriteKind
 	if strings.Contains(id, ",") {
 		return nil, status.New(status.BadRequest, "The request names more than one %s-trigger.", typ)
 	}
-	r, err := c.s.core.Resource(ct.Database(), core.Trigger, ct.Num(), id)
+	r, err := c.s.core.Within(c.Ctx()).Resource(ct.Database(), core.Trigger, ct.Num(), id)
 	if status.Is(err, status.NotFound) {
 		return nil, status.New(status.BadRequest, "The %s-trigger '%s' does not exist.", typ, clip(id))
 	}

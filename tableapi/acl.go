@@ -2,6 +2,7 @@ package tableapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -143,20 +144,20 @@ func parsePolicies(b []byte) (*policies, error) {
 func (v *view) policies() (*policies, error) { return parsePolicies(v.Spec().Properties[aclProperty]) }
 
 // storedPolicy finds the policy that a table signature names. table is the name in the signature; its case doesn't
-// matter.
-func (s *Server) storedPolicy(table, id string) (policy, bool) {
-	ct, ok := s.signedTable(table)
-	if !ok {
-		return policy{}, false
+// matter. It fails if the table can't be looked up: clients repeat such a request, and not one that isn't authorized.
+func (s *Server) storedPolicy(ctx context.Context, table, id string) (p policy, ok bool, err error) {
+	ct, err := s.signedTable(ctx, table)
+	if ct == nil || err != nil {
+		return policy{}, false, err
 	}
 	list, err := (&view{Container: ct}).policies()
 	if err != nil {
-		return policy{}, false
+		return policy{}, false, nil
 	}
 	for _, p := range list.List {
 		if p.ID == id {
-			return p, true
+			return p, true, nil
 		}
 	}
-	return policy{}, false
+	return policy{}, false, nil
 }

@@ -59,7 +59,10 @@ func (c *call) checkSAS() error {
 	}
 	start, expiry := c.param("st"), c.param("se")
 	if id := c.param("si"); g.table != "" && id != "" {
-		p, ok := c.s.storedPolicy(g.table, id)
+		p, ok, err := c.s.storedPolicy(c.Ctx(), g.table, id)
+		if err != nil {
+			return err
+		}
 		if !ok || !complete(&start, p.Start) || !complete(&expiry, p.Expiry) ||
 			!complete(&g.permissions, p.Permission) {
 			return authErrorMsg("AuthenticationFailed", "Server failed to authenticate the request. The stored "+
@@ -195,7 +198,9 @@ func (c *call) need(v *view, perms string) error {
 		if !strings.Contains(g.types, "o") {
 			return authError("AuthorizationResourceTypeMismatch")
 		}
-	} else if ct, ok := c.s.signedTable(g.table); !ok || ct.RID() != v.RID() {
+	} else if ct, err := c.s.signedTable(c.Ctx(), g.table); err != nil {
+		return err
+	} else if ct == nil || ct.RID() != v.RID() {
 		return authError("AuthorizationPermissionMismatch")
 	}
 	for i := range len(perms) {

@@ -128,7 +128,7 @@ func (c *call) getTable() error {
 	if err := c.needTables("lr"); err != nil {
 		return err
 	}
-	ct, err := c.s.e.ContainerFold(Database, c.addr.Table)
+	ct, err := c.s.e.Within(c.Ctx()).ContainerFold(Database, c.addr.Table)
 	if err != nil {
 		return notFound(err, "ResourceNotFound")
 	}
@@ -141,7 +141,7 @@ func (c *call) deleteTable() error {
 	if err := c.needTables("d"); err != nil {
 		return err
 	}
-	ct, err := c.s.e.ContainerFold(Database, c.addr.Table)
+	ct, err := c.s.e.Within(c.Ctx()).ContainerFold(Database, c.addr.Table)
 	if err == nil {
 		err = c.s.e.DropContainer(c.Ctx(), Database, ct.ID())
 	}
@@ -197,7 +197,7 @@ func (c *call) queryTables() error {
 	out = append(out, `"value":[`...)
 	n := 0
 	from := c.param("NextTableName")
-	names, err := c.s.e.Names(Database, from)
+	names, err := c.s.e.Names(c.Ctx(), Database, from)
 	if err != nil {
 		return err
 	}

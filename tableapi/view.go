@@ -45,32 +45,32 @@ func (s *Server) view(ctx context.Context, table string) (*view, error) {
 	return v, nil
 }
 
-// signedTable finds the table that a signature names. Signatures don't distinguish case, so a name that matches several
-// containers opens none of them: other APIs may have made such containers. The names of tables differ in more than case
-// (core.ContainerSpec.FoldID).
-func (s *Server) signedTable(name string) (*core.Container, bool) {
-	found, err := s.e.ContainersFold(Database, name)
+// signedTable finds the table that a signature names; nil if there is none. Signatures don't distinguish case, so a
+// name that matches several containers opens none of them: other APIs may have made such containers. The names of
+// tables differ in more than case (core.ContainerSpec.FoldID).
+func (s *Server) signedTable(ctx context.Context, name string) (*core.Container, error) {
+	found, err := s.e.ContainersFold(ctx, Database, name)
 	for i := 0; err == nil && i < len(name); i++ {
 		if name[i] != '.' {
 			continue
 		}
-		dbs, derr := s.e.Databases()
+		dbs, derr := s.e.Databases(ctx)
 		if derr != nil {
-			return nil, false
+			return nil, derr
 		}
 		for _, d := range dbs {
 			if strings.EqualFold(d.ID, name[:i]) {
 				var more []*core.Container
-				if more, err = s.e.ContainersFold(d.ID, name[i+1:]); err == nil {
+				if more, err = s.e.ContainersFold(ctx, d.ID, name[i+1:]); err == nil {
 					found = append(found, more...)
 				}
 			}
 		}
 	}
 	if err != nil || len(found) != 1 {
-		return nil, false
+		return nil, err
 	}
-	return found[0], true
+	return found[0], nil
 }
 
 // key is the stored key of one item.

@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"iter"
 	"sync/atomic"
+	"time"
 
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/journal"
@@ -91,8 +92,8 @@ func (s *state) container(db, id string) (*database, *ref, error) {
 }
 
 // definition returns the definition of a container and keeps it for later calls.
-func (c *Catalog) definition(d *database, r *ref) (*Container, error) {
-	k, err := c.passing(d, r)
+func (c *Catalog) definition(ctx context.Context, d *database, r *ref) (*Container, error) {
+	k, err := c.passing(ctx, d, r)
 	if err == nil && !r.def.CompareAndSwap(nil, k) { // a change has made sure that the kept definition is right
 		k = r.def.Load()
 	}
@@ -101,24 +102,35 @@ func (c *Catalog) definition(d *database, r *ref) (*Container, error) {
 
 // passing returns the definition of a container without keeping it. It is for loops over many containers. A change that
 // removes or renames the container meanwhile has kept its definition before.
-func (c *Catalog) passing(d *database, r *ref) (*Container, error) {
+func (c *Catalog) passing(ctx context.Context, d *database, r *ref) (*Container, error) {
 	k := r.def.Load()
 	if k != nil {
 		return k, nil
 	}
-	k, err := c.read(d, r)
+	k, err := c.read(ctx, d, r)
 	if kept := r.def.Load(); kept != nil {
 		return kept, nil
 	}
 	return k, err
 }
 
-// read reads a container's entry. Later callers find the definition in memory, so the read doesn't end with the request
-// that needs it first.
-func (c *Catalog) read(d *database, r *ref) (*Container, error) {
-	b, err := c.eng.Get(context.Background(), nil, keys.AppendMeta(nil, keys.MetaContainer, d.Num, r.id))
+// readTime is the longest time in which a container's entry is read from a shared store.
+const readTime = 5 * time.Second
+
+// read reads a container's entry. It ends with ctx. With a shared store it also ends after readTime.
+func (c *Catalog) read(ctx context.Context, d *database, r *ref) (*Container, error) {
+	within := ctx
+	if c.eng.Shared() {
+		var cancel context.CancelFunc
+		within, cancel = context.WithTimeout(ctx, readTime)
+		defer cancel()
+	}
+	b, err := c.eng.Get(within, nil, keys.AppendMeta(nil, keys.MetaContainer, d.Num, r.id))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, errNoContainer(r.id, 0) // dropped in the meantime
+	}
+	if err != nil && ctx.Err() != nil {
+		return nil, status.Wrap(status.Timeout, err, "The request took too long.")
 	}
 	if err != nil {
 		return nil, translate(err)
@@ -163,7 +175,7 @@ func (c *Catalog) Databases() []*Database {
 }
 
 // Container returns a container. A missing database is NotFound with sub-status 1003, a missing container NotFound.
-func (c *Catalog) Container(db, id string) (*Container, error) {
+func (c *Catalog) Container(ctx context.Context, db, id string) (*Container, error) {
 	st := c.cur.Load()
 	place := c.recent.at(db, id)
 	seen := place.Load()
@@ -174,31 +186,36 @@ func (c *Catalog) Container(db, id string) (*Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := c.definition(d, r)
+	k, err := c.definition(ctx, d, r)
 	if err == nil && (seen == nil || seen.serial != st.serial) {
 		place.Store(&recentName{st.serial, d.ID, r.id, k})
 	}
 	return k, err
 }
 
-// ContainerByRID returns the container with these 8 bytes of _rid.
+// ContainerByRID is ByRID for callers without a ctx.
 func (c *Catalog) ContainerByRID(rid [8]byte) (*Container, error) {
+	return c.ByRID(context.Background(), rid)
+}
+
+// ByRID returns the container with these 8 bytes of _rid.
+func (c *Catalog) ByRID(ctx context.Context, rid [8]byte) (*Container, error) {
 	if d, ok := c.cur.Load().byNum.get(ridNumber(rid[:4])); ok {
 		if r, ok := d.numbers.get(ridNumber(rid[4:])); ok {
-			return c.definition(d, r)
+			return c.definition(ctx, d, r)
 		}
 	}
 	return nil, errNoContainer("", 0)
 }
 
 // ContainersFold returns the containers of a database whose ids equal id except for case. A missing database has none.
-func (c *Catalog) ContainersFold(db, id string) (out []*Container, err error) {
+func (c *Catalog) ContainersFold(ctx context.Context, db, id string) (out []*Container, err error) {
 	d, ok := c.cur.Load().byID.get(db)
 	if !ok {
 		return nil, nil
 	}
 	for _, r := range d.folded(id) {
-		k, err := c.definition(d, r)
+		k, err := c.definition(ctx, d, r)
 		if err != nil {
 			return nil, err
 		}
@@ -209,21 +226,26 @@ func (c *Catalog) ContainersFold(db, id string) (out []*Container, err error) {
 
 // ContainerFold returns the container with this id, or else the only one whose id differs from it only in case. The
 // errors are those of Container.
-func (c *Catalog) ContainerFold(db, id string) (*Container, error) {
-	k, err := c.Container(db, id)
+func (c *Catalog) ContainerFold(ctx context.Context, db, id string) (*Container, error) {
+	k, err := c.Container(ctx, db, id)
 	if status.CodeOf(err) != status.NotFound {
 		return k, err
 	}
-	if ks, ferr := c.ContainersFold(db, id); ferr != nil || len(ks) == 1 {
+	if ks, ferr := c.ContainersFold(ctx, db, id); ferr != nil || len(ks) == 1 {
 		return append(ks, nil)[0], ferr
 	}
 	return nil, err
 }
 
-// Containers gives the current containers of a database in the order of their creation, which is that of their numbers,
-// from a number on. It doesn't hold them in memory. A missing database is NotFound with sub-status 1003. A definition
-// that can't be read is given as an error, and the others follow.
+// Containers is ContainersOf for callers without a ctx.
 func (c *Catalog) Containers(db string, from uint32) iter.Seq2[*Container, error] {
+	return c.ContainersOf(context.Background(), db, from)
+}
+
+// ContainersOf gives the current containers of a database in the order of their creation, which is that of their
+// numbers, from a number on. It doesn't hold them in memory. A missing database is NotFound with sub-status 1003. A
+// definition that can't be read is given as an error, and the others follow, until ctx ends.
+func (c *Catalog) ContainersOf(ctx context.Context, db string, from uint32) iter.Seq2[*Container, error] {
 	return func(yield func(*Container, error) bool) {
 		d, err := c.cur.Load().owner(db)
 		if err != nil {
@@ -231,11 +253,11 @@ func (c *Catalog) Containers(db string, from uint32) iter.Seq2[*Container, error
 			return
 		}
 		for r := range d.numbers.from(from) {
-			k, err := c.passing(d, r)
+			k, err := c.passing(ctx, d, r)
 			if status.Is(err, status.NotFound) {
 				continue // dropped in the meantime
 			}
-			if !yield(k, err) {
+			if !yield(k, err) || err != nil && ctx.Err() != nil {
 				return
 			}
 		}
@@ -274,13 +296,13 @@ func (c *Catalog) Names(db, from string) iter.Seq[Name] {
 
 // Timed gives the current containers with a default time to live or a log of all versions. It doesn't hold them in
 // memory.
-func (c *Catalog) Timed() iter.Seq2[*Container, error] {
-	return c.some(func(d *database) iter.Seq[*ref] { return d.timed.all() })
+func (c *Catalog) Timed(ctx context.Context) iter.Seq2[*Container, error] {
+	return c.some(ctx, func(d *database) iter.Seq[*ref] { return d.timed.all() })
 }
 
 // Rebuilding gives the containers whose index entries may still follow former indexing policies.
-func (c *Catalog) Rebuilding() iter.Seq2[*Container, error] {
-	return c.some(func(d *database) iter.Seq[*ref] {
+func (c *Catalog) Rebuilding(ctx context.Context) iter.Seq2[*Container, error] {
+	return c.some(ctx, func(d *database) iter.Seq[*ref] {
 		return func(yield func(*ref) bool) {
 			for r := range d.numbers.all() {
 				if r.flags&flagFormer != 0 && !yield(r) {
@@ -292,9 +314,9 @@ func (c *Catalog) Rebuilding() iter.Seq2[*Container, error] {
 }
 
 // Numbered gives the current containers whose numbers end with these low bits.
-func (c *Catalog) Numbered(low uint32, bits int) iter.Seq2[*Container, error] {
+func (c *Catalog) Numbered(ctx context.Context, low uint32, bits int) iter.Seq2[*Container, error] {
 	last := uint64(c.cur.Load().account.NextContainer)
-	return c.some(func(d *database) iter.Seq[*ref] {
+	return c.some(ctx, func(d *database) iter.Seq[*ref] {
 		return func(yield func(*ref) bool) {
 			for n := uint64(low); n < last; n += 1 << bits {
 				if r, ok := d.numbers.get(uint32(n) | 1<<31); ok && !yield(r) {
@@ -305,12 +327,13 @@ func (c *Catalog) Numbered(low uint32, bits int) iter.Seq2[*Container, error] {
 	})
 }
 
-// some gives containers of every database, chosen by of.
-func (c *Catalog) some(of func(*database) iter.Seq[*ref]) iter.Seq2[*Container, error] {
+// some gives containers of every database, chosen by of, until ctx ends.
+func (c *Catalog) some(ctx context.Context, of func(*database) iter.Seq[*ref]) iter.Seq2[*Container, error] {
 	return func(yield func(*Container, error) bool) {
 		for d := range c.cur.Load().byNum.all() {
 			for r := range of(d) {
-				if !yield(c.passing(d, r)) {
+				k, err := c.passing(ctx, d, r)
+				if !yield(k, err) || err != nil && ctx.Err() != nil {
 					return
 				}
 			}

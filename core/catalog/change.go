@@ -167,7 +167,8 @@ func (c *Catalog) At(ctx context.Context, rid [8]byte, gen uint32) (*Container, 
 		if !ok || r.gen != gen {
 			return nil, st.version, errNoContainer("", status.SubOwnerNotFound)
 		}
-		if k, err := c.definition(d, r); !status.Is(err, status.NotFound) { // else it was renamed or dropped meanwhile
+		k, err := c.definition(ctx, d, r)
+		if !status.Is(err, status.NotFound) { // else it was renamed or dropped meanwhile
 			return k, st.version, err
 		}
 	}

@@ -72,7 +72,7 @@ func (c *Catalog) CreateWith(ctx context.Context, db string, spec Spec, head fun
 		if err != nil {
 			return err
 		}
-		if err := d.free(c, spec.ID, spec.FoldID); err != nil {
+		if err := d.free(ctx, c, spec.ID, spec.FoldID); err != nil {
 			return err
 		}
 		if err := c.checkThroughput(spec.Throughput); err != nil {
@@ -102,10 +102,10 @@ func (c *Catalog) CreateWith(ctx context.Context, db string, spec Spec, head fun
 
 // Unborn returns the definition that a container of a database would have, without creating it: Conflict when the id is
 // taken. Its database need not exist. Its generation is another container's.
-func (c *Catalog) Unborn(db string, spec Spec) (*Container, error) {
+func (c *Catalog) Unborn(ctx context.Context, db string, spec Spec) (*Container, error) {
 	k := &Container{Spec: spec.Clone(), Database: db, Version: 1, TS: c.clk.Now().Unix(), IndexVersion: 1}
 	if d, err := c.cur.Load().owner(db); err == nil {
-		if err := d.free(c, spec.ID, spec.FoldID); err != nil {
+		if err := d.free(ctx, c, spec.ID, spec.FoldID); err != nil {
 			return nil, err
 		}
 		k.DBNum = d.Num
@@ -147,12 +147,12 @@ func missingAs(err error, id string) error {
 }
 
 // changing finds a container that is to be changed, and its definition.
-func (x *draft) changing(c *Catalog, db, id string) (*database, *ref, *Container, error) {
+func (x *draft) changing(ctx context.Context, c *Catalog, db, id string) (*database, *ref, *Container, error) {
 	d, r, err := x.container(db, id)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	k, err := c.definition(d, r)
+	k, err := c.definition(ctx, d, r)
 	return d, r, k, err
 }
 
@@ -188,7 +188,7 @@ func (c *Catalog) ChangeSpec(ctx context.Context, db, id string, gen uint32, inU
 func (c *Catalog) changeSpec(ctx context.Context, db, id string, gen uint32, inUse []uint32, pre []kv.Precondition,
 	f func(*Container, *Spec) error) (out *Container, err error) {
 	err = c.change(ctx, func(x *draft) error {
-		d, _, old, err := x.changing(c, db, id)
+		d, _, old, err := x.changing(ctx, c, db, id)
 		if err == nil && old.Gen != gen {
 			err = errNoContainer(id, 0)
 		}
@@ -242,7 +242,7 @@ func (c *Catalog) ForgetFormer(ctx context.Context, rid [8]byte, version uint32)
 		if !ok {
 			return nil
 		}
-		old, err := c.definition(d, r)
+		old, err := c.definition(ctx, d, r)
 		if err != nil || old.IndexVersion != version || len(old.Former) == 0 {
 			return err
 		}
@@ -258,19 +258,19 @@ func (c *Catalog) RenameContainer(ctx context.Context, db, id, to string, replac
 	out, gone *Container, err error) {
 	err = c.change(ctx, func(x *draft) error {
 		gone = nil
-		d, r, old, err := x.changing(c, db, id)
+		d, r, old, err := x.changing(ctx, c, db, id)
 		if err != nil {
 			return missingAs(err, id)
 		}
 		if replace && to != id {
-			if _, g, k, err := x.changing(c, db, to); err == nil {
+			if _, g, k, err := x.changing(ctx, c, db, to); err == nil {
 				gone = k
 				d = x.dropContainer(d, g, k)
 			} else if !status.Is(err, status.NotFound) {
 				return err
 			}
 		}
-		if err := d.free(c, to, old.FoldID, r); err != nil {
+		if err := d.free(ctx, c, to, old.FoldID, r); err != nil {
 			return err
 		}
 		k := *old
@@ -291,7 +291,7 @@ func (c *Catalog) RenameContainer(ctx context.Context, db, id, to string, replac
 // Removed.
 func (c *Catalog) DropContainer(ctx context.Context, db, id string) (out *Container, err error) {
 	err = c.change(ctx, func(x *draft) error {
-		d, r, k, err := x.changing(c, db, id)
+		d, r, k, err := x.changing(ctx, c, db, id)
 		if err != nil {
 			return err
 		}

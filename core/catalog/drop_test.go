@@ -38,7 +38,7 @@ func TestDropOfADatabaseGoesByPieces(t *testing.T) {
 		if got := list(t, again, "db"); len(got) != 1 {
 			t.Fatalf("the new database has %v", got)
 		}
-		if k, err := again.Container("stays", "c"); err != nil || k.ID != "c" {
+		if k, err := again.Container(bg, "stays", "c"); err != nil || k.ID != "c" {
 			t.Fatal(err)
 		}
 		left, err := again.Left(bg)
@@ -130,13 +130,13 @@ func TestStoreWithoutVersion(t *testing.T) {
 		t.Errorf("its version is %d", v)
 	}
 	timed, former := 0, 0
-	for range c.Timed() {
+	for range c.Timed(bg) {
 		timed++
 	}
-	for range c.Rebuilding() {
+	for range c.Rebuilding(bg) {
 		former++
 	}
-	k, err := c.Container("db", "b")
+	k, err := c.Container(bg, "db", "b")
 	if err != nil || *k.DefaultTTL != 7 || k.Gen != 2 || timed != 1 || former != 1 {
 		t.Fatalf("%+v, %v; %d with ttl, %d with former policies", k, err, timed, former)
 	}
@@ -148,7 +148,8 @@ func TestStoreWithoutVersion(t *testing.T) {
 	if again.Version() != 2 || len(list(t, again, "db")) != 3 {
 		t.Errorf("version %d, %v", again.Version(), list(t, again, "db"))
 	}
-	if k, err := again.Container("db", "b"); err != nil || k.DefaultTTL != nil || k.Gen != 2 || k.IndexVersion != 2 {
+	k, err = again.Container(bg, "db", "b")
+	if err != nil || k.DefaultTTL != nil || k.Gen != 2 || k.IndexVersion != 2 {
 		t.Errorf("%+v, %v", k, err)
 	}
 }
@@ -173,7 +174,7 @@ func TestMendKnowsDroppedDatabases(t *testing.T) {
 	if got := m.Databases(); len(got) != 1 || got[0].ID != "stays" {
 		t.Errorf("databases %v", got)
 	}
-	if _, err := m.Container("db", name(0)); !status.Is(err, status.NotFound) {
+	if _, err := m.Container(bg, "db", name(0)); !status.Is(err, status.NotFound) {
 		t.Error(err)
 	}
 }

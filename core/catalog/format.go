@@ -23,8 +23,22 @@ func (c *Catalog) Upgraded(ctx context.Context, format int) error {
 }
 
 // All gives all current containers. It doesn't hold their definitions in memory.
-func (c *Catalog) All() iter.Seq2[*Container, error] {
-	return c.some(func(d *database) iter.Seq[*ref] { return d.numbers.all() })
+func (c *Catalog) All(ctx context.Context) iter.Seq2[*Container, error] {
+	return c.some(ctx, func(d *database) iter.Seq[*ref] { return d.numbers.all() })
+}
+
+// Called returns the names, database/container, of the current containers whose generations these are. It reads no
+// definition.
+func (c *Catalog) Called(gens map[uint32]bool) map[uint32]string {
+	names := map[uint32]string{}
+	for d := range c.cur.Load().byNum.all() {
+		for r := range d.numbers.all() {
+			if gens[r.gen] {
+				names[r.gen] = d.ID + "/" + r.id
+			}
+		}
+	}
+	return names
 }
 
 // CountAll returns the number of containers.

@@ -2,9 +2,12 @@ package catalog_test
 
 import (
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/clock"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/internal/race"
 )
@@ -36,7 +39,7 @@ func TestChangesDontGrowWithContainers(t *testing.T) {
 			}
 		},
 		"replace": func(c *catalog.Catalog) {
-			k, err := c.Container("db", name(50))
+			k, err := c.Container(bg, "db", name(50))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,8 +103,8 @@ func TestLookUpIsFree(t *testing.T) {
 	for what, f := range map[string]func() error{
 		"database":        func() error { _, err := c.Database("db"); return err },
 		"database by rid": func() error { _, err := c.DatabaseByRID(d.RID()); return err },
-		"name":            func() error { _, err := c.Container("db", "People"); return err },
-		"name in fold":    func() error { _, err := c.ContainerFold("db", "People"); return err },
+		"name":            func() error { _, err := c.Container(bg, "db", "People"); return err },
+		"name in fold":    func() error { _, err := c.ContainerFold(bg, "db", "People"); return err },
 		"rid":             func() error { _, err := c.ContainerByRID(k.RID()); return err },
 	} {
 		var err error
@@ -144,7 +147,7 @@ func TestUnusedContainersAreSmall(t *testing.T) {
 	if opened-before > 200*many || listed-before > 200*many || n != many {
 		t.Errorf("%d containers take %.0f bytes each, %.0f after a list", n, (opened-before)/many, (listed-before)/many)
 	}
-	if _, err := c.Container("db", name(many-1)); err != nil {
+	if _, err := c.Container(bg, "db", name(many-1)); err != nil {
 		t.Error(err)
 	}
 	runtime.KeepAlive(c)
@@ -195,7 +198,7 @@ func TestFoldedNames(t *testing.T) {
 	folded := func(s string) catalog.Spec { x := spec(s); x.FoldID = true; return x }
 	find := func(id, want string) {
 		t.Helper()
-		k, err := c.ContainerFold("db", id)
+		k, err := c.ContainerFold(bg, "db", id)
 		if got := ""; err == nil && k.ID != want || err != nil && want != "" {
 			if k != nil {
 				got = k.ID
@@ -230,4 +233,25 @@ func TestFoldedNames(t *testing.T) {
 	}
 	find("AB", "aB")
 	find("ab", "aB")
+}
+
+// Containers are found by their generations without their definitions.
+func TestCalledReadsNoDefinition(t *testing.T) {
+	store := &kvtest.Mute{Engine: memkv.New()}
+	filled(t, store, 20)
+	c, err := catalog.Open(store, clock.New(), catalog.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := store.Asked.Load()
+	names := c.Called(map[uint32]bool{3: true, 5: true, 1000: true})
+	if read := store.Asked.Load() - was; read > 0 || len(names) != 2 {
+		t.Errorf("%v, %d reads", names, read)
+	}
+	for gen, name := range names {
+		k, err := c.Container(bg, "db", strings.TrimPrefix(name, "db/"))
+		if err != nil || k.Gen != gen {
+			t.Errorf("%s has generation %d: %+v, %v", name, gen, k, err)
+		}
+	}
 }

@@ -20,7 +20,7 @@ func BenchmarkLookUp(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				if _, err := c.Container("db", ids[i]); err != nil {
+				if _, err := c.Container(bg, "db", ids[i]); err != nil {
 					b.Fatal(err)
 				}
 				if i++; i == len(ids) {

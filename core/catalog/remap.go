@@ -29,10 +29,10 @@ func slotNote(s keys.Slot) []byte {
 }
 
 // changingMap finds the entry of a container, for a change of its slot map.
-func (c *Catalog) changingMap(x *draft, def *Container) (*database, *Container, error) {
+func (c *Catalog) changingMap(ctx context.Context, x *draft, def *Container) (*database, *Container, error) {
 	if d, ok := x.byNum.get(def.DBNum); ok {
 		if r, ok := d.numbers.get(def.Num); ok {
-			k, err := c.definition(d, r)
+			k, err := c.definition(ctx, d, r)
 			if err != nil || k.Gen == def.Gen {
 				return d, k, err
 			}
@@ -45,7 +45,7 @@ func (c *Catalog) changingMap(x *draft, def *Container) (*database, *Container, 
 // leaves a note for each, so that their data is removed after a crash.
 func (c *Catalog) ReserveSlots(ctx context.Context, def *Container, n int) (first uint32, err error) {
 	err = c.change(ctx, func(x *draft) error {
-		d, old, err := c.changingMap(x, def)
+		d, old, err := c.changingMap(ctx, x, def)
 		if err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (c *Catalog) ReplaceMap(ctx context.Context, def *Container, old, next *Slo
 		return nil, status.New(status.Internal, "slot map %d after %d: %s", next.MapVersion, old.MapVersion, bad)
 	}
 	err = c.change(ctx, func(x *draft) error {
-		d, was, err := c.changingMap(x, def)
+		d, was, err := c.changingMap(ctx, x, def)
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (c *Catalog) Reread(ctx context.Context, rid [8]byte) (*Container, error) {
 	if err != nil {
 		return nil, translate(err)
 	}
-	return c.ContainerByRID(rid)
+	return c.ByRID(ctx, rid)
 }
 
 // RemovedSlots records that the data of slots was removed.

@@ -28,7 +28,7 @@ func TestTwoCatalogs(t *testing.T) {
 	if n := eng.conflicts.Load(); n != 0 {
 		t.Errorf("%d commits were refused", n)
 	}
-	if _, err := a.Container("db", "one"); !status.Is(err, status.NotFound) {
+	if _, err := a.Container(bg, "db", "one"); !status.Is(err, status.NotFound) {
 		t.Errorf("before the look: %v", err)
 	}
 	two := create(t, a, "db", spec("two")) // a doesn't know any container yet
@@ -38,7 +38,7 @@ func TestTwoCatalogs(t *testing.T) {
 	if two.Num == k.Num || two.Gen == k.Gen || two.Version == k.Version {
 		t.Errorf("numbers were given twice: %+v and %+v", k, two)
 	}
-	if _, err := a.Container("db", "one"); err != nil {
+	if _, err := a.Container(bg, "db", "one"); err != nil {
 		t.Errorf("after it a knows what b made: %v", err)
 	}
 	if _, err := b.CreateContainer(bg, "db", spec("two"), firstHead); !status.Is(err, status.Conflict) {
@@ -55,7 +55,7 @@ func TestTwoCatalogs(t *testing.T) {
 	if _, err := b.ReplaceContainer(bg, k, s, nil); !status.Is(err, status.NotFound) {
 		t.Errorf("b replaced a container of an old name: %v", err)
 	}
-	three, err := b.Container("db", "three")
+	three, err := b.Container(bg, "db", "three")
 	if err == nil {
 		_, err = b.ReplaceContainer(bg, three, s, nil)
 	}
@@ -78,7 +78,7 @@ func TestTwoCatalogs(t *testing.T) {
 	if n := eng.gets.Load(); n != 1 {
 		t.Errorf("a look that finds nothing reads %d keys", n)
 	}
-	if got, err := a.Container("db", "three"); err != nil || len(got.Properties) != 1 {
+	if got, err := a.Container(bg, "db", "three"); err != nil || len(got.Properties) != 1 {
 		t.Errorf("a sees %+v, %v", got, err)
 	}
 	if _, err := a.DropContainer(bg, "db", "two"); err != nil {
@@ -194,7 +194,7 @@ func TestRefreshKeepsDefinitions(t *testing.T) {
 	eng := newCounting()
 	a := filled(t, eng, few)
 	b := open(t, eng)
-	before, err := b.Container("db", name(3))
+	before, err := b.Container(bg, "db", name(3))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestRefreshKeepsDefinitions(t *testing.T) {
 	if changed, err := b.Refresh(bg); err != nil || !changed {
 		t.Fatal(changed, err)
 	}
-	if after, err := b.Container("db", name(3)); err != nil || after != before {
+	if after, err := b.Container(bg, "db", name(3)); err != nil || after != before {
 		t.Errorf("%v, %v", after, err)
 	}
 }
@@ -252,7 +252,7 @@ func TestReadersMeetChanges(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				k, err := c.Container("db", name(i))
+				k, err := c.Container(bg, "db", name(i))
 				if err == nil {
 					s := k.Spec
 					s.Properties = map[string][]byte{"i": {byte(i)}}
@@ -297,11 +297,11 @@ func TestReadersMeetChanges(t *testing.T) {
 		wg.Go(func() {
 			for i := 0; !done.Load(); i++ {
 				id := name(i % n)
-				if k, err := c.Container("db", id); err == nil && k.ID != id || err != nil &&
+				if k, err := c.Container(bg, "db", id); err == nil && k.ID != id || err != nil &&
 					!status.Is(err, status.NotFound) {
 					t.Errorf("%v, %v", k, err)
 				}
-				if k, err := c.ContainerFold("db", "OTHER"); err == nil && k.ID != "Other" || err != nil &&
+				if k, err := c.ContainerFold(bg, "db", "OTHER"); err == nil && k.ID != "Other" || err != nil &&
 					!status.Is(err, status.NotFound) {
 					t.Errorf("%v, %v", k, err)
 				}
@@ -337,10 +337,10 @@ func TestReadersMeetAReplacement(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if k, err := c.Container("db", name(1)); err != nil || k.ID != name(1) {
+		if k, err := c.Container(bg, "db", name(1)); err != nil || k.ID != name(1) {
 			t.Errorf("%s takes the name over: %v", other, err)
 		}
-		if k, err := c.Container("db", name(1)); err != nil || k.ID != name(1) {
+		if k, err := c.Container(bg, "db", name(1)); err != nil || k.ID != name(1) {
 			t.Errorf("after %s has taken the name over: %v", other, err)
 		}
 	}

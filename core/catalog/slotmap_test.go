@@ -231,7 +231,7 @@ func TestMapsAreReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read, err := again.Container("db", "c")
+	read, err := again.Container(context.Background(), "db", "c")
 	if err != nil || fmt.Sprint(read.SlotMap) != fmt.Sprint(now.SlotMap) {
 		t.Errorf("read back: %+v, want %+v, %v", read.SlotMap, now.SlotMap, err)
 	}

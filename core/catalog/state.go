@@ -68,14 +68,14 @@ func (d *database) folded(id string) (out []*ref) {
 }
 
 // free returns Conflict if a container other than except prevents a container from getting this id.
-func (d *database) free(c *Catalog, id string, foldID bool, except ...*ref) error {
+func (d *database) free(ctx context.Context, c *Catalog, id string, foldID bool, except ...*ref) error {
 	for _, r := range d.folded(id) {
 		if slices.Contains(except, r) {
 			continue
 		}
 		taken := r.id == id || foldID
 		if !taken {
-			k, err := c.definition(d, r)
+			k, err := c.definition(ctx, d, r)
 			if err != nil {
 				return err
 			}

@@ -61,7 +61,7 @@ func TestSmallerPartitionLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := c.Container("db", "c")
+	k, err := c.Container(bg, "db", "c")
 	if err != nil {
 		t.Fatal(err)
 	}

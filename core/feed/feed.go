@@ -75,11 +75,11 @@ func readPage(ctx context.Context, c *store.Container, sc Scope, pos Position, m
 
 // Now returns the position from which a reader gets every commit into the scope that is not durable yet. It may also
 // get some that became durable just before.
-func Now(c *store.Container, sc Scope) (Position, error) {
+func Now(ctx context.Context, c *store.Container, sc Scope) (Position, error) {
 	if c.Shared() {
-		return sharedNow(c, sc)
+		return sharedNow(ctx, c, sc)
 	}
-	r, err := newRead(context.Background(), c, sc, Start())
+	r, err := newRead(ctx, c, sc, Start())
 	if err != nil {
 		return Position{}, err
 	}

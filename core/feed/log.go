@@ -21,14 +21,14 @@ func ReadLog(ctx context.Context, c *store.Container, sc Scope, pos Position, mo
 }
 
 // NowLog returns what Now returns, if the container has a log.
-func NowLog(c *store.Container, sc Scope) (Position, error) {
+func NowLog(ctx context.Context, c *store.Container, sc Scope) (Position, error) {
 	if err := c.Alive(); err != nil {
 		return Position{}, err
 	}
 	if !c.LogOn() {
 		return Position{}, errNoLog()
 	}
-	return Now(c, sc)
+	return Now(ctx, c, sc)
 }
 
 func errNoLog() error {

@@ -37,10 +37,10 @@ func sharedPageOnce(ctx context.Context, c *store.Container, sc Scope, pos Posit
 }
 
 // sharedNow is Now with a shared engine. Everything that a view shows is durable.
-func sharedNow(c *store.Container, sc Scope) (Position, error) {
+func sharedNow(ctx context.Context, c *store.Container, sc Scope) (Position, error) {
 	var r *read
 	err := store.Again(func() (err error) {
-		r, err = newSharedRead(context.Background(), c, sc, Start())
+		r, err = newSharedRead(ctx, c, sc, Start())
 		return err
 	})
 	if err != nil {

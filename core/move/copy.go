@@ -113,7 +113,7 @@ func (m *mover) begin(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	for def, err := range m.cat.All() {
+	for def, err := range m.cat.All(ctx) {
 		if err != nil {
 			return err
 		}

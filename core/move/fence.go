@@ -132,7 +132,7 @@ const headsAtOnce = 256
 // eachHeads calls f with the keys of the heads of all slots, some at a time.
 func (m *mover) eachHeads(ctx context.Context, f func(ks [][]byte) error) error {
 	var ks [][]byte
-	for def, err := range m.cat.All() {
+	for def, err := range m.cat.All(ctx) {
 		if err != nil {
 			return err
 		}

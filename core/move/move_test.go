@@ -457,7 +457,7 @@ func interrupt(t *testing.T, p place) keys.Slot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	def, err := cat.Container("db", "c")
+	def, err := cat.Container(bg, "db", "c")
 	if err != nil {
 		t.Fatal(err)
 	}

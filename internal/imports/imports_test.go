@@ -386,6 +386,65 @@ func TestBackgroundWorkIsGuarded(t *testing.T) {
 	}
 }
 
+// lookUps are the look-ups of core.Engine without a ctx, with the number of their arguments. Tests, and commands
+// without a deadline, may use them. core.Lookups has the same names: it is what Engine.Within returns.
+var lookUps = map[string]int{"Container": 2, "ContainerFold": 2, "ContainerByRID": 1, "Database": 1,
+	"DatabaseByRID": 1, "Resource": 4, "Containers": 1}
+
+// requests are the packages that answer requests.
+var requests = []string{"sqlapi", "tableapi", "graphapi", "mongoapi", "cmd/orrery/server"}
+
+// unbounded returns the name of the look-up without a ctx that a node calls, "" for none. What Within returned is
+// called names, if it has a name.
+func unbounded(n ast.Node) string {
+	call, ok := n.(*ast.CallExpr)
+	if !ok {
+		return ""
+	}
+	s, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || len(call.Args) == 0 || lookUps[s.Sel.Name] != len(call.Args) {
+		return ""
+	}
+	switch x := s.X.(type) {
+	case *ast.Ident:
+		if x.Name == "names" {
+			return ""
+		}
+	case *ast.CallExpr:
+		if f, ok := x.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Within" {
+			return ""
+		}
+	}
+	return s.Sel.Name
+}
+
+// While a store doesn't answer, what a request looks up ends with the request.
+func TestRequestsLookUpWithinTheirCtx(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.test || !in(f.pkg, requests) {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if name := unbounded(n); name != "" {
+				t.Errorf("%s:%d calls %s: look it up with Within", f.name, f.pos(n.Pos()), name)
+			}
+			return true
+		})
+	}
+	for text, want := range map[string]string{
+		`s.core.Container(db, id)`: "Container", `e.Database(id)`: "Database", `s.Engine().ContainerByRID(rid)`: "ContainerByRID",
+		`s.core.Within(ctx).Container(db, id)`: "", `names.Container(db, id)`: "", `ct.Database()`: "",
+	} {
+		x, err := parser.ParseExpr(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := unbounded(x); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
 // TiKV has only the order of bytes.Compare, so Pebble must not have another one.
 func TestPebbleKeepsItsByteOrder(t *testing.T) {
 	for _, f := range sources(t) {

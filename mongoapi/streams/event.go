@@ -148,7 +148,7 @@ func noImage(which, events string, e *journal.Entry) error {
 
 // appendNow appends fullDocument as it is now, null if it was deleted since.
 func (st *Stream) appendNow(dst []byte, e *journal.Entry) ([]byte, error) {
-	c, err := st.eng.ContainerByRID(e.RID)
+	c, err := st.eng.Within(st.run.Context()).ContainerByRID(e.RID)
 	if status.Is(err, status.NotFound) {
 		return bson.AppendNull(dst, "fullDocument"), nil
 	}

@@ -37,16 +37,12 @@ func Missing(n Name) error { return merr.New(merr.UserNotFound, "User '%s' not f
 // Store has the users and roles of an engine.
 type Store struct {
 	Engine *core.Engine
-	Ctx    context.Context // of the request that looks; nil: it has none
+	Ctx    context.Context // of the request that looks
 }
 
 // Get returns a resource of users or roles; nil if it doesn't exist.
 func (s Store) Get(kind core.ResourceKind, id string) (*core.Resource, error) {
-	ctx := s.Ctx
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	res, err := s.Engine.Within(ctx).Resource(DB, kind, 0, id)
+	res, err := s.Engine.Within(s.Ctx).Resource(DB, kind, 0, id)
 	if status.Is(err, status.NotFound) {
 		return nil, nil
 	}
@@ -55,7 +51,7 @@ func (s Store) Get(kind core.ResourceKind, id string) (*core.Resource, error) {
 
 // All returns the resources of a kind.
 func (s Store) All(kind core.ResourceKind) ([]*core.Resource, error) {
-	all, err := s.Engine.Resources(DB, kind, 0)
+	all, err := s.Engine.Resources(s.Ctx, DB, kind, 0)
 	if status.Is(err, status.NotFound) {
 		return nil, nil
 	}
@@ -84,7 +80,7 @@ var errChanged = errors.New("users: the resource has changed")
 func (s Store) Alter(ctx context.Context, kind core.ResourceKind, id string,
 	change func(old value.Value) (value.Value, error)) error {
 	for {
-		was, err := s.Get(kind, id)
+		was, err := Store{s.Engine, ctx}.Get(kind, id)
 		if err != nil {
 			return err
 		}

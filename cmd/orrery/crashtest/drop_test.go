@@ -58,7 +58,7 @@ func allDropped(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dbs, err := eng.Databases()
+	dbs, err := eng.Databases(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}

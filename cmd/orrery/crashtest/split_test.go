@@ -145,7 +145,7 @@ func verifySplits(t *testing.T, dir string, acked []int) (next []int, left leftO
 		}
 	}()
 	resizing := func() bool {
-		is, err := eng.Resizing(database, coll)
+		is, err := eng.Resizing(context.Background(), database, coll)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -90,7 +90,7 @@ func (s *Server) getReady(c *gin.Context) {
 	plain(c.Writer, http.StatusOK, "ready\n")
 }
 
-func (s *Server) getStatus(c *gin.Context) { asJSON(c.Writer, s.status()) }
+func (s *Server) getStatus(c *gin.Context) { asJSON(c.Writer, s.status(c.Request.Context())) }
 
 // getConnect returns connection strings. Secrets are included only for clients that send the secret key, and want them.
 func (s *Server) getConnect(c *gin.Context) {

@@ -93,16 +93,17 @@ func TestBackupEndsWithWhoAsks(t *testing.T) {
 	if _, err := s.backup(ctx, to, func(int64, int64) {}); err == nil || !strings.Contains(err.Error(), "cancelled") {
 		t.Errorf("nobody waits for it: %v", err)
 	}
-	if st := s.status().Backup; st == nil || st.Running || !strings.Contains(st.Error, "cancelled") || st.Last != nil {
+	if st := s.status(context.Background()).Backup; st == nil || st.Running ||
+		!strings.Contains(st.Error, "cancelled") || st.Last != nil {
 		t.Errorf("/status says %+v", st)
 	}
 	made, err := s.backup(context.Background(), to, func(int64, int64) {
-		if st := s.status().Backup; !st.Running || st.Total == 0 {
+		if st := s.status(context.Background()).Backup; !st.Running || st.Total == 0 {
 			t.Errorf("in the middle /status says %+v", st)
 		}
 	})
-	if st := s.status().Backup; err != nil || st.Running || st.Error != "" || st.Last.Path != made.Path ||
-		st.LastEnd == "" {
+	if st := s.status(context.Background()).Backup; err != nil || st.Running || st.Error != "" ||
+		st.Last.Path != made.Path || st.LastEnd == "" {
 		t.Errorf("%v; /status says %+v", err, st)
 	}
 	if s.life.Err() != nil {

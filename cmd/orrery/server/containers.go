@@ -1,8 +1,11 @@
 package server
 
 import (
+	"cmp"
 	"context"
+
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/kv"
 )
 
 // ContainerStatus is one container in Status. The sizes of its physical partitions show whether its key distributes the
@@ -29,24 +32,28 @@ type PartitionStatus struct {
 const listed = 1000
 
 // containersOf returns the first containers of an engine, and the number of all others. It reads counters in memory,
-// and the stored heads of containers that aren't in use.
+// and the stored heads of containers that aren't in use. Containers that can't be read are left out; the error is that
+// of the first one.
 func containersOf(ctx context.Context, e *core.Engine) (out []ContainerStatus, more int, err error) {
 	out = []ContainerStatus{}
-	dbs, err := e.Databases()
+	dbs, err := e.Databases(ctx)
 	for i := 0; err == nil && i < len(dbs); i++ {
 		n := 0
-		n, err = e.ContainerCount(dbs[i].ID)
+		n, err = e.ContainerCount(ctx, dbs[i].ID)
 		more += n
 	}
 	if err != nil {
 		return nil, 0, err
 	}
+	var first error
 	for c, err := range e.Stats(ctx, "") {
-		if err != nil {
-			return nil, 0, err
-		}
-		if len(out) == listed {
+		if len(out) == listed || ctx.Err() != nil {
+			first = cmp.Or(first, kv.Status(ctx.Err()))
 			break
+		}
+		if err != nil {
+			first = cmp.Or(first, err)
+			continue
 		}
 		st := ContainerStatus{Database: c.Database(), Container: c.ID(), Items: c.Items, Bytes: c.Bytes}
 		if c.Rebuild < 100 {
@@ -57,5 +64,5 @@ func containersOf(ctx context.Context, e *core.Engine) (out []ContainerStatus, m
 		}
 		out = append(out, st)
 	}
-	return out, max(0, more-len(out)), nil
+	return out, max(0, more-len(out)), first
 }

@@ -75,7 +75,7 @@ func TestTwoServersOverOneStore(t *testing.T) {
 	if problems, err := b.Engine().Check(ctx); err != nil || len(problems) > 0 {
 		t.Errorf("check: %v %v", problems, err)
 	}
-	st := b.status()
+	st := b.status(context.Background())
 	if st.Engine != "test" || st.Data != "test://member/main" || b.Connections(false).Data != st.Data {
 		t.Errorf("the store is shown as %q, %q and %q", st.Engine, st.Data, b.Connections(false).Data)
 	}

@@ -212,14 +212,14 @@ func (s *Server) initItems(ctx context.Context, name string, next func() (json.R
 	if err != nil {
 		return 0, err
 	}
-	c, err := s.Engine().Container(db, container)
+	c, err := s.Engine().Within(ctx).Container(db, container)
 	if status.Is(err, status.NotFound) {
 		if err = s.ensure(ctx, "dbs", "", fmt.Appendf(nil, `{"id":%q}`, db)); err == nil {
 			body, _ := containerBody(map[string]any{"id": container, "partitionKey": "/id"})
 			err = s.ensure(ctx, "colls", "dbs/"+db, body)
 		}
 		if err == nil {
-			c, err = s.Engine().Container(db, container)
+			c, err = s.Engine().Within(ctx).Container(db, container)
 		}
 	}
 	if err != nil {
@@ -319,7 +319,7 @@ func (s *Server) ensureGraph(ctx context.Context, db, graph string) error {
 	if db+"/"+graph == "graphs/g" {
 		return nil // always exists
 	}
-	_, err := s.Engine().Container(db, graph)
+	_, err := s.Engine().Within(ctx).Container(db, graph)
 	if !status.Is(err, status.NotFound) {
 		return err
 	}

@@ -80,7 +80,7 @@ func (s *Server) getPartitions(c *gin.Context) {
 }
 
 func (s *Server) reportPartitions(c *gin.Context, db, container string) {
-	ct, err := s.container(db, container)
+	ct, err := s.container(c.Request.Context(), db, container)
 	if err == nil {
 		var r *PartitionsReport
 		if r, err = s.partitions(c.Request.Context(), ct); err == nil {
@@ -104,7 +104,7 @@ func (s *Server) postPartitions(c *gin.Context) {
 			"\"do\": \"split\" or \"merge\"}.\n")
 		return
 	}
-	ct, err := s.container(ask.Database, ask.Container)
+	ct, err := s.container(c.Request.Context(), ask.Database, ask.Container)
 	if err == nil {
 		do := ct.SplitPartition
 		if ask.Do == "merge" {
@@ -119,12 +119,12 @@ func (s *Server) postPartitions(c *gin.Context) {
 	s.reportPartitions(c, ask.Database, ask.Container)
 }
 
-func (s *Server) container(db, id string) (*core.Container, error) {
+func (s *Server) container(ctx context.Context, db, id string) (*core.Container, error) {
 	b := s.backing()
 	if b == nil {
 		return nil, status.New(status.Unavailable, "The store is not open.")
 	}
-	return b.eng.Container(db, id)
+	return b.eng.Within(ctx).Container(db, id)
 }
 
 // refusePartitions replies with an error.
@@ -153,7 +153,7 @@ func (s *Server) partitions(ctx context.Context, ct *core.Container) (*Partition
 	if err != nil {
 		return nil, err
 	}
-	resizing, err := s.Engine().Resizing(ct.Database(), ct.ID())
+	resizing, err := s.Engine().Resizing(ctx, ct.Database(), ct.ID())
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func TestStatusListsAllProcesses(t *testing.T) {
 	for i, s := range all {
 		eventually(t, func() string {
 			seen, mine := map[string]bool{}, 0
-			for _, p := range s.status().Processes {
+			for _, p := range s.status(context.Background()).Processes {
 				if p.ID == "" || p.Started == "" || !strings.HasSuffix(p.Name, fmt.Sprint("/", os.Getpid())) {
 					t.Fatalf("%+v", p)
 				}
@@ -71,7 +71,7 @@ func TestStatusListsAllProcesses(t *testing.T) {
 		})
 	}
 	stop(t, all[0], 5*time.Second)
-	if left := all[1].status().Processes; len(left) != 2 {
+	if left := all[1].status(context.Background()).Processes; len(left) != 2 {
 		t.Errorf("after the end of one: %+v", left)
 	}
 }
@@ -79,7 +79,7 @@ func TestStatusListsAllProcesses(t *testing.T) {
 // A local store has one process, which is not listed.
 func TestStatusOfALocalStore(t *testing.T) {
 	s, _ := whole(t, nil)
-	if st := s.status(); st.Processes != nil || st.Leases != nil || s.Engine().ProcessID() != "" {
+	if st := s.status(context.Background()); st.Processes != nil || st.Leases != nil || s.Engine().ProcessID() != "" {
 		t.Errorf("%+v, %+v, process %q", st.Processes, st.Leases, s.Engine().ProcessID())
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/status"
 )
 
 // Status is the reply of /status.
@@ -35,6 +37,7 @@ type Status struct {
 	Containers []ContainerStatus   `json:"containers,omitempty"`
 	More       int                 `json:"containersMore,omitempty"` // number of containers that Containers omits
 	Open       int                 `json:"containersOpen"`           // containers used in the last minutes
+	Unread     []string            `json:"unread,omitempty"`         // what the store didn't answer, and why
 }
 
 // HealthStatus is the state that the store reports.
@@ -60,7 +63,10 @@ type DoorStatus struct {
 	TurnedAway  int64  `json:"requestsRefused,omitempty"`
 }
 
-func (s *Server) status() Status {
+// statusTime is the longest time for which Status waits for the store.
+const statusTime = 3 * time.Second
+
+func (s *Server) status(ctx context.Context) Status {
 	st := Status{
 		Version:    s.cfg.Version,
 		Started:    s.started(),
@@ -79,7 +85,7 @@ func (s *Server) status() Status {
 		st.Durability = "none"
 	}
 	if b := s.backing(); b != nil {
-		b.describe(s, &st)
+		b.describe(ctx, s, &st)
 	}
 	for _, b := range s.bound {
 		if b.name == page {
@@ -93,8 +99,8 @@ func (s *Server) status() Status {
 	return st
 }
 
-// describe adds the core's part.
-func (b *backing) describe(s *Server, st *Status) {
+// describe adds the core's part. It says what the store doesn't answer in time.
+func (b *backing) describe(ctx context.Context, s *Server, st *Status) {
 	h, bud := b.eng.Health(), b.eng.Budget()
 	st.Health = &HealthStatus{State: healthNames[h.State], Reason: h.Reason}
 	st.Memory = &MemoryStatus{Used: bud.Used(), Limit: bud.Limit()}
@@ -107,16 +113,21 @@ func (b *backing) describe(s *Server, st *Status) {
 	}
 	st.Upkeep = b.eng.Upkeep()
 	st.Open = b.eng.OpenContainers()
+	ctx, cancel := context.WithTimeout(ctx, statusTime)
+	defer cancel()
+	list := func(what string, err error) {
+		if err != nil {
+			s.log.Error("The "+what+" can't be listed", "error", err)
+			st.Unread = append(st.Unread, what+": "+status.From(err).Msg)
+		}
+	}
 	var err error
-	if st.Processes, err = b.eng.Processes(context.Background()); err != nil {
-		s.log.Error("The processes can't be listed", "error", err)
-	}
-	if st.Leases, err = b.eng.Leases(context.Background()); err != nil {
-		s.log.Error("The leases can't be listed", "error", err)
-	}
-	if st.Containers, st.More, err = containersOf(context.Background(), b.eng); err != nil {
-		s.log.Error("The containers can't be listed", "error", err)
-	}
+	st.Processes, err = b.eng.Processes(ctx)
+	list("processes", err)
+	st.Leases, err = b.eng.Leases(ctx)
+	list("leases", err)
+	st.Containers, st.More, err = containersOf(ctx, b.eng)
+	list("containers", err)
 }
 
 // announce tells the other processes over a shared store who this one is.

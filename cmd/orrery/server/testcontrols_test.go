@@ -64,7 +64,7 @@ func control(t *testing.T, s *Server, verb, path, body string) (int, string) {
 // databases returns the names of the databases of an account, without the one of the default graph.
 func databases(t *testing.T, s *Server) string {
 	t.Helper()
-	all, err := s.Engine().Databases()
+	all, err := s.Engine().Databases(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
