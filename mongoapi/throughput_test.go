@@ -2,6 +2,7 @@ package mongoapi
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -38,6 +39,11 @@ func TestLockedThroughput(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := connect(t, listenWith(t, e, Options{Strict: strict}))
+		release := sync.OnceFunc(func() {
+			store.on.Store(false)
+			close(store.let)
+		})
+		t.Cleanup(release) // before the server is shut down, also if the test fails
 		action := func(name string, ru int) errorReply {
 			_, reply := c.ask(bson.D{{Key: "customAction", Value: name}, {Key: "collection", Value: "c"},
 				{Key: "shardKey", Value: "k"}, {Key: "offerThroughput", Value: ru}})
@@ -55,8 +61,7 @@ func TestLockedThroughput(t *testing.T) {
 				t.Errorf("while partitions are split: %+v", r)
 			}
 		}
-		store.on.Store(false)
-		close(store.let)
+		release()
 		for strict {
 			if is, err := e.Resizing("db", "c"); err != nil {
 				t.Fatal(err)
