@@ -77,17 +77,17 @@ func TestAdviceOnUse(t *testing.T) {
 		}
 		sample(8)
 		for i := range x.reads {
+			if x.split && i == x.reads-1 {
+				if err := c.SplitPartition(ctx, "0"); err != nil {
+					t.Fatal(err)
+				}
+			}
 			n := x.of(i)
 			pk, _, err := c.rt.KeyOf(docs[n])
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, err := c.Read(ctx, pk, value.StringOf(fmt.Sprint(n))); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if x.split {
-			if err := c.SplitPartition(ctx, "0"); err != nil {
 				t.Fatal(err)
 			}
 		}
