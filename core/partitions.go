@@ -134,7 +134,7 @@ func (c *Container) splitAt(ctx context.Context, id int, at []byte) error {
 
 // MergePartitions replaces a physical partition, and the one whose hashes follow, by one with a new id. If that has
 // more slots than a partition of a new container, they are joined. Requests go on as with SplitPartition. NotFound when
-// there is no partition with the id, BadRequest when it is the last one.
+// there is no partition with the id, BadRequest when it is the last one, or when the throughput needs them all.
 func (c *Container) MergePartitions(ctx context.Context, id string) error {
 	var min []byte
 	err := c.retried(ctx, func() error {
@@ -146,13 +146,19 @@ func (c *Container) MergePartitions(ctx context.Context, id string) error {
 		if p+1 == len(m.Partitions) {
 			return status.New(status.BadRequest, "No physical partition follows %s. Name the one before it.", id)
 		}
+		def := c.rt.Def()
+		if n := c.e.cat.PartitionsFor(&def.Spec); len(m.Partitions) <= n {
+			return status.New(status.BadRequest, "%d RU/s need %d physical partitions, and the container has %d. "+
+				"Lower its throughput first.", def.Throughput.Max(), n, len(m.Partitions))
+		}
 		min, _ = m.Bounds(m.Run(p))
 		return c.moved(nil, c.rt.MergePartitions(ctx, m.Partitions[p].ID))
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = c.joinIn(ctx, min)
 	}
-	return c.joinIn(ctx, min)
+	c.e.resizeLater(c.rt.Def()) // the throughput may have been raised meanwhile
+	return err
 }
 
 // joinIn joins slots of the partition that holds a placement until it has no more than those of a new container have,

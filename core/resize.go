@@ -14,7 +14,8 @@ import (
 // A container whose throughput needs more physical partitions than it has is resized in the background: its widest
 // partition is split in the middle until there are enough. Nothing is recorded for that: the wanted number follows from
 // the throughput, the present one from the slot map. So a start looks for containers whose resize a crash has
-// interrupted, and resizes them. A throughput that is lowered merges nothing.
+// interrupted, and resizes them. A throughput that is lowered merges nothing, and a merge that would leave fewer
+// partitions than the throughput needs is refused: the next look would split them again.
 //
 // Example: a container with one partition and 400 RU/s gets 30,000 RU/s, at 10,000 for each partition. It is split at
 // the half, and then its first half at the quarter.
@@ -33,9 +34,9 @@ func (e *Engine) Resizing(ctx context.Context, db, id string) (bool, error) {
 }
 
 // small reports whether a container has fewer partitions than its throughput needs, and gets them. A store that takes
-// no writes isn't resized.
+// no writes isn't resized. One whose limit of a partition was lowered may need more than a container can have.
 func (e *Engine) small(def *catalog.Container) bool {
-	return e.resizes != nil && len(def.Partitions) < e.cat.PartitionsFor(def.Throughput)
+	return e.resizes != nil && len(def.Partitions) < e.cat.PartitionsFor(&def.Spec) && !def.Full()
 }
 
 // resizeLater resizes a container in the background if it needs that.

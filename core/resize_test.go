@@ -9,6 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/exec"
 	"github.com/orrerydb/orrery/core/kv/memkv"
+	"github.com/orrerydb/orrery/core/status"
 )
 
 // resized waits until a container has a number of partitions and isn't being resized.
@@ -59,6 +60,76 @@ func TestThroughputSplitsPartitions(t *testing.T) {
 	if counted(c) != 50 {
 		t.Errorf("%d items", counted(c))
 	}
+}
+
+// A merge that would leave fewer partitions than the throughput needs is refused, and changes nothing. After the
+// throughput was lowered it is done, and nothing undoes it: no other change of the container, and no restart.
+func TestMergesLeaveWhatTheThroughputNeeds(t *testing.T) {
+	raw := memkv.New()
+	e, err := core.Open(bg, notClosed{raw}, core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newContainer(t, e, core.ContainerSpec{Throughput: core.Throughput{Manual: 20_000}})
+	putMany(t, c, 50, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"p%d"}`, i, i) })
+	if err := c.SplitPartition(bg, "0"); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		to      int    // the throughput
+		merge   string // partition
+		refused string
+		want    int // partitions
+	}{
+		{20_000, "2", "", 2},
+		{20_000, "4", "20000 RU/s need 2 physical partitions, and the container has 2. Lower its throughput first.", 2},
+		{30_000, "", "", 3},
+		{10_100, "5", "", 2},
+		{10_000, "7", "", 1},
+		{9000, "", "", 1},
+	} {
+		raiseTo(t, e, "c", core.Throughput{Manual: x.to})
+		if x.merge == "" {
+			resized(t, e, "c", x.want)
+			continue
+		}
+		err := c.MergePartitions(bg, x.merge)
+		if x.refused == "" && err != nil ||
+			x.refused != "" && (!status.Is(err, status.BadRequest) || status.From(err).Msg != x.refused) {
+			t.Errorf("partition %s at %d RU/s: %v", x.merge, x.to, err)
+		}
+		if n := len(partitionsOf(c)); n != x.want || resizing(e, "db", "c") {
+			t.Errorf("%d partitions at %d RU/s, want %d; resizing: %v", n, x.to, x.want, resizing(e, "db", "c"))
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if e, err = core.Open(bg, raw, core.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	resized(t, e, "c", 1)
+	clean(t, e)
+}
+
+// A container that has as many partitions as it can have isn't being resized, though its throughput needs more since
+// the limit of a partition was lowered.
+func TestFullContainersAreNotResized(t *testing.T) {
+	raw := memkv.New()
+	e, err := core.Open(bg, notClosed{raw}, core.Options{PartitionRU: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newContainer(t, e, core.ContainerSpec{Throughput: core.Throughput{Manual: 409_600}})
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if e, err = core.Open(bg, raw, core.Options{PartitionRU: 50}); err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	resized(t, e, "c", 4096)
 }
 
 // A resize follows from the throughput and the partitions that there are: it begins, or goes on, when a store is opened

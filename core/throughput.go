@@ -3,12 +3,15 @@ package core
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/orrerydb/orrery/core/epk"
 	"github.com/orrerydb/orrery/core/feed"
 	"github.com/orrerydb/orrery/core/keys"
+	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/lease"
 	"github.com/orrerydb/orrery/core/ru"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/store"
@@ -20,6 +23,7 @@ type PartitionUse struct {
 	Total      float64 // since the container was opened: it is closed after some idle minutes
 	Second     float64 // per second, in the last second
 	Minute     float64 // per second, in the last minute
+	Whole      bool    // the partition was metered for all of that minute
 	Share      float64 // per second: what it may use. 0: there is no throughput
 	Normalized float64 // Second / Share, 0 without Share
 }
@@ -27,14 +31,15 @@ type PartitionUse struct {
 // Consumption returns what the container's physical partitions use, in the order of their ranges. It reads nothing. The
 // partitions of a container without a throughput of its own have the throughput of the database as their Share, which
 // all of its containers share.
-func (c *Container) Consumption() []PartitionUse { return consumption(c.rt) }
+func (c *Container) Consumption() []PartitionUse { return consumption(c.rt, c.rt.Slots()) }
 
-func consumption(rt *store.Container) []PartitionUse {
-	slots, share := rt.Slots(), rt.Share()
+func consumption(rt *store.Container, slots *store.Slots) []PartitionUse {
+	share := rt.Share()
 	out := make([]PartitionUse, len(slots.Map().Partitions))
 	for i, m := range rt.Meters(slots) {
 		u := &out[i]
 		u.ID, u.Total, u.Share = strconv.Itoa(slots.Map().Partitions[i].ID), m.Total(), share
+		u.Whole = m.Whole()
 		if u.Second, u.Minute = m.Rates(); share > 0 {
 			u.Normalized = u.Second / share
 		}
@@ -51,7 +56,7 @@ type ContainerUse struct {
 // Consumption returns the consumption of the containers in use, in no order.
 func (e *Engine) Consumption() (out []ContainerUse) {
 	for _, rt := range e.store.Opened() {
-		out = append(out, ContainerUse{Definition{rt.Def()}, consumption(rt)})
+		out = append(out, ContainerUse{Definition{rt.Def()}, consumption(rt, rt.Slots())})
 	}
 	return out
 }
@@ -160,16 +165,24 @@ func CheckThroughput(t Throughput, least int) error {
 	return nil
 }
 
-// CheckIdle returns Locked while partitions of a container are split for its last change of throughput. The service
-// refuses another change until then; here it is possible.
-func (e *Engine) CheckIdle(rid [8]byte) error {
-	_, waits := e.waiting.Load(rid)
-	_, runs := e.resizing.Load(rid)
-	if !waits && !runs {
+// CheckIdle returns Locked for a throughput that isn't the present one while partitions of the container are split for
+// its last change, by this process or another one over the store. The service refuses another change until then; here
+// it is possible.
+func (e *Engine) CheckIdle(ctx context.Context, d Definition, to Throughput) error {
+	if to.Highest = d.def.Throughput.Highest; to == d.def.Throughput || !e.small(d.def) {
 		return nil
 	}
-	if def, err := e.cat.ContainerByRID(rid); err != nil || !e.small(def) {
-		return nil // dropped, or split because of its size
+	_, waits := e.waiting.Load(d.RID())
+	_, runs := e.resizing.Load(d.RID())
+	if !waits && !runs {
+		held, err := e.leases().List(ctx)
+		if err != nil {
+			return kv.Status(err)
+		}
+		resize := lease.Name{Kind: lease.Resize, Gen: d.def.Gen}
+		if !slices.ContainsFunc(held, func(h lease.Held) bool { return h.Name == resize }) {
+			return nil
+		}
 	}
 	return status.New(status.Locked, "The throughput can't be changed while its last change is in progress: "+
 		"partitions are being split.")

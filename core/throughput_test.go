@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
 
@@ -55,11 +56,28 @@ func TestLeastThroughputOf(t *testing.T) {
 	}
 }
 
+// idle asks whether the throughput of container "c" may be changed to 500 RU/s, as an API does that then changes it.
+func idle(t *testing.T, e *core.Engine) (answer error) {
+	t.Helper()
+	refused := errors.New("not now")
+	_, err := e.Redefine(bg, "db", "c", func(d core.Definition) (core.ContainerSpec, error) {
+		if err := e.CheckIdle(bg, d, d.Spec().Throughput); err != nil {
+			t.Errorf("the present throughput: %v", err)
+		}
+		answer = e.CheckIdle(bg, d, core.Throughput{Manual: 500})
+		return core.ContainerSpec{}, refused
+	})
+	if !errors.Is(err, refused) {
+		t.Fatal(err)
+	}
+	return answer
+}
+
 // A container is idle, except while its partitions are split for a throughput.
 func TestCheckIdle(t *testing.T) {
 	e, h := hooked(t, core.Options{})
-	c := newContainer(t, e, core.ContainerSpec{Throughput: core.Throughput{Manual: 400}})
-	if err := e.CheckIdle(c.RID()); err != nil {
+	newContainer(t, e, core.ContainerSpec{Throughput: core.Throughput{Manual: 400}})
+	if err := idle(t, e); err != nil {
 		t.Error(err)
 	}
 	release := make(chan bool)
@@ -72,12 +90,12 @@ func TestCheckIdle(t *testing.T) {
 		}
 	})
 	raiseTo(t, e, "c", core.Throughput{Manual: 20_000})
-	if err := e.CheckIdle(c.RID()); !status.Is(err, status.Locked) {
+	if err := idle(t, e); !status.Is(err, status.Locked) {
 		t.Errorf("while partitions are split: %v", err)
 	}
 	close(release)
 	resized(t, e, "c", 2)
-	if err := e.CheckIdle(c.RID()); err != nil {
+	if err := idle(t, e); err != nil {
 		t.Error(err)
 	}
 }

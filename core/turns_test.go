@@ -759,6 +759,33 @@ func TestTwoProcessesResize(t *testing.T) {
 	})
 }
 
+// While one process splits partitions for a throughput, no other one takes the next throughput.
+func TestCheckIdleOfOthers(t *testing.T) {
+	mem := kv.Checked(memkv.New())
+	a := join(t, mem)
+	newContainer(t, a.e, core.ContainerSpec{Throughput: core.Throughput{Manual: 400}})
+	b := join(t, mem)
+	b.of(t)
+	// A third process has the lease, and splits slowly: at first a partition that has reached its storage limit.
+	l := holding(t, mem, lease.Name{Kind: lease.Resize, Gen: gen(t, mem)})
+	if err := idle(t, b.e); err != nil {
+		t.Error(err)
+	}
+	raiseTo(t, a.e, "c", core.Throughput{Manual: 20_000})
+	for range 20 { // now and then b looks for work itself, and then it knows without the lease
+		if err := idle(t, b.e); !status.Is(err, status.Locked) {
+			t.Fatalf("while partitions are split: %v", err)
+		}
+	}
+	l.Release()
+	eventually(t, "there are two partitions", func() bool {
+		return !resizing(a.e, "db", "c") && !resizing(b.e, "db", "c")
+	}, a, b)
+	if err := idle(t, b.e); err != nil {
+		t.Error(err)
+	}
+}
+
 // Only one process makes a backup at a time.
 func TestBackupsTakeTurns(t *testing.T) {
 	mem := &backups{peer: peer{Engine: memkv.New()}}

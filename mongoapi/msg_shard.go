@@ -241,9 +241,12 @@ func (r *request) collectionAction(dst []byte, action string, t core.Throughput,
 			}
 			c, err := r.s.eng.Redefine(r.ctx, r.db, name, func(d core.Definition) (core.ContainerSpec, error) {
 				s := d.Spec().Clone()
-				low := lowered(t, s.Throughput, core.Held{Bytes: size})
+				err := cmp.Or(unsharded(s.PartitionKey.Paths[0], t), lowered(t, s.Throughput, core.Held{Bytes: size}))
+				if err == nil && r.s.o.Strict {
+					err = r.s.eng.CheckIdle(r.ctx, d, t)
+				}
 				s.Throughput = t
-				return s, cmp.Or(unsharded(s.PartitionKey.Paths[0], t), low)
+				return s, err
 			})
 			if err != nil {
 				return dst, err

@@ -89,7 +89,14 @@ func TestCursorsOfStatesThatAreTooOld(t *testing.T) {
 // listen serves an engine until the test ends, and then closes it.
 func listen(t *testing.T, e *core.Engine) (addr string) {
 	t.Helper()
-	s := New(e, Options{Account: "localhost", Key: "a2V5"})
+	return listenWith(t, e, Options{})
+}
+
+// listenWith is listen with options.
+func listenWith(t *testing.T, e *core.Engine, o Options) (addr string) {
+	t.Helper()
+	o.Account, o.Key = "localhost", "a2V5"
+	s := New(e, o)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

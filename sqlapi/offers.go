@@ -418,10 +418,9 @@ func (c *call) changeOffer(o offer, in *offerContent) (_ offer, err error) {
 		error) {
 		o.ct = &d
 		spec := *d.Spec()
-		was := spec.Throughput
 		t, err := next()
-		if was.Highest = 0; err == nil && was != t && c.strict() {
-			err = c.s.core.CheckIdle(d.RID())
+		if err == nil && c.strict() {
+			err = c.s.core.CheckIdle(c.Ctx(), d, t)
 		}
 		spec.Throughput = t
 		return spec, err

@@ -300,6 +300,12 @@ func TestP4PartitionLimit(t *testing.T) {
 			t.Errorf("%d RU/s: %d partitions, want %d: %v", ru, len(fr), want, err)
 		}
 	}
+	db := s.Database(t) // a container without a partition key has one
+	c, err := fixedContainer(t, s, db.ID(), "old", 10000)
+	ok(t, err)
+	if fr, err := c.ReadFeedRanges(bg, nil); err != nil || len(fr) != 1 {
+		t.Errorf("%d partitions of a container without a partition key: %v", len(fr), err)
+	}
 }
 
 // P9: a container without a partition key has at most 10,000 RU/s, one with a key at least 400.

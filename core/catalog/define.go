@@ -75,7 +75,7 @@ func (c *Catalog) CreateWith(ctx context.Context, db string, spec Spec, head fun
 		if err := d.free(ctx, c, spec.ID, spec.FoldID); err != nil {
 			return err
 		}
-		if err := c.checkThroughput(spec.Throughput); err != nil {
+		if err := c.checkThroughput(&spec); err != nil {
 			return err
 		}
 		event := cmp.Or(string(spec.Event), string(newsOf("create")))
@@ -110,7 +110,7 @@ func (c *Catalog) Unborn(ctx context.Context, db string, spec Spec) (*Container,
 		}
 		k.DBNum = d.Num
 	}
-	if err := c.checkThroughput(spec.Throughput); err != nil {
+	if err := c.checkThroughput(&spec); err != nil {
 		return nil, err
 	}
 	if err := k.prepare(); err != nil {
@@ -133,7 +133,7 @@ func (c *Catalog) SlotsOf(n int) int {
 
 // layOut gives a new container its slots, equal shares of the hash, and its physical partitions over them.
 func (c *Catalog) layOut(k *Container) {
-	n := c.PartitionsFor(k.Throughput)
+	n := c.PartitionsFor(&k.Spec)
 	slots := c.SlotsOf(n) * n
 	k.SlotMap = newSlotMap(k.PartitionKey.EPKKind(), slots, n)
 }
@@ -201,7 +201,7 @@ func (c *Catalog) changeSpec(ctx context.Context, db, id string, gen uint32, inU
 			return err
 		}
 		if k.Throughput != old.Throughput { // a store can have more than the present settings allow
-			if err := c.checkThroughput(k.Throughput); err != nil {
+			if err := c.checkThroughput(&k.Spec); err != nil {
 				return err
 			}
 		}

@@ -73,6 +73,14 @@ func (m *Meter) Rates() (second, minute float64) {
 	return m.second, m.last.rate(first)
 }
 
+// Whole reports whether the minute of Rates began after the meter was made. Before, its rate isn't comparable to that
+// of an older meter.
+func (m *Meter) Whole() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.minute[steps].at != 0
+}
+
 // rate returns the RU/s since an earlier sample.
 func (s sample) rate(from sample) float64 {
 	if s.at <= from.at {

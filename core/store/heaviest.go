@@ -9,8 +9,16 @@ import (
 	"github.com/orrerydb/orrery/core/keys"
 )
 
+// fixedSize is the most bytes of a logical partition of a container without a partition key.
+const fixedSize = 10 << 30
+
 // MaxLogical returns the limit of a logical partition in bytes.
-func (s *Store) MaxLogical() int64 { return s.lim.LogicalPartition }
+func (c *Container) MaxLogical() int64 {
+	if c.Def().PartitionKey.SystemKey {
+		return min(c.st.lim.LogicalPartition, fixedSize)
+	}
+	return c.st.lim.LogicalPartition
+}
 
 // Logical describes a logical partition.
 type Logical struct {

@@ -17,7 +17,7 @@ func (d *draft) logicalHeads(ctx context.Context, p *part, apart bool) error {
 	if c.def.Load().KeyIsID() {
 		return nil
 	}
-	most := c.st.lim.LogicalPartition
+	most := c.MaxLogical()
 	for n, first := 0, 0; n < p.partitions; n++ {
 		first = p.firstOf(n, first)
 		id := &p.chs[first].id

@@ -117,14 +117,17 @@ func (c *partitionsCmd) server() (admin, key string, err error) {
 	return conns.Admin.Endpoint, conns.Key, nil
 }
 
-// barWidth is the length of the longest bar, in characters.
-const barWidth = 40
+// The lengths of the longest bars, in characters. A physical partition has three in a line.
+const (
+	keyWidth       = 40
+	partitionWidth = 14
+)
 
-// drawn returns a bar for a part of a whole.
-func drawn(part, whole int64) (string, error) {
+// drawn returns a bar for a part of a whole. It has the length width if that is the whole.
+func drawn(part, whole int64, width int) (string, error) {
 	var out bytes.Buffer
 	b := progressbar.NewOptions64(max(whole, 1), progressbar.OptionSetWriter(&out),
-		progressbar.OptionSetWidth(barWidth), progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetWidth(width), progressbar.OptionSetPredictTime(false),
 		progressbar.OptionSetElapsedTime(false),
 		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: " ", BarStart: "|", BarEnd: "|"}))
 	if err := b.Set64(part); err != nil {
@@ -132,7 +135,7 @@ func drawn(part, whole int64) (string, error) {
 	}
 	_, text, _ := strings.Cut(b.String(), "|")
 	text, _, _ = strings.Cut(text, "|")
-	return fmt.Sprintf("|%-*s|", barWidth, text), nil // a bar without a part has no padding of its own
+	return fmt.Sprintf("|%-*s|", width, text), nil // a bar without a part has no padding of its own
 }
 
 // writePartitions draws a report.
@@ -159,16 +162,8 @@ func writePartitions(w io.Writer, r *server.PartitionsReport) error {
 		}
 		fmt.Fprintf(&b, "%6s: %s\n", l.Work, who)
 	}
-	most := int64(0)
-	for _, p := range r.Partitions {
-		most = max(most, p.Bytes)
-	}
-	for _, p := range r.Partitions {
-		bar, err := drawn(p.Bytes, most)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&b, "%6s %s %10s %10d items %10.1f RU/s\n", p.ID, bar, size(p.Bytes), p.Items, p.RU)
+	if err := drawPartitions(&b, r.Partitions); err != nil {
+		return err
 	}
 	if len(r.Heaviest) > 0 {
 		of := fmt.Sprintf("the largest of %d", r.Keys)
@@ -177,7 +172,7 @@ func writePartitions(w io.Writer, r *server.PartitionsReport) error {
 		}
 		fmt.Fprintf(&b, "partition keys, %s:\n", of)
 		for _, l := range r.Heaviest {
-			bar, err := drawn(l.Bytes, r.Heaviest[0].Bytes)
+			bar, err := drawn(l.Bytes, r.Heaviest[0].Bytes, keyWidth)
 			if err != nil {
 				return err
 			}
@@ -187,6 +182,33 @@ func writePartitions(w io.Writer, r *server.PartitionsReport) error {
 	b.WriteString(r.Advice + "\n")
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// drawPartitions draws bars for what each physical partition holds and uses. The longest bars are those of the
+// partition that has most.
+func drawPartitions(b *strings.Builder, ps []server.PhysicalReport) error {
+	figures := func(p *server.PhysicalReport) [3]int64 {
+		return [...]int64{p.Bytes, p.Items, int64(p.RU * 10)} // the digits of the RU/s that are printed
+	}
+	var most [3]int64
+	for i := range ps {
+		for k, n := range figures(&ps[i]) {
+			most[k] = max(most[k], n)
+		}
+	}
+	for i := range ps {
+		p := &ps[i]
+		var bars [3]string
+		for k, n := range figures(p) {
+			var err error
+			if bars[k], err = drawn(n, most[k], partitionWidth); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(b, "%6s %s %10s %s %9d items %s %8.1f RU/s\n", p.ID, bars[0], size(p.Bytes), bars[1], p.Items,
+			bars[2], p.RU)
+	}
+	return nil
 }
 
 // oneLine returns a JSON value without the space that the server has put in.

@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/orrerydb/orrery/cmd/orrery/server"
 	"github.com/orrerydb/orrery/core"
@@ -116,8 +118,36 @@ func TestPartitionsCommand(t *testing.T) {
 	}
 }
 
-// perSecond matches the column that depends on the time.
-var perSecond = regexp.MustCompile(` +[0-9.]+ RU/s\n`)
+// Each physical partition has bars for its storage, its items and its request units, in a line of at most 100 columns.
+func TestPartitionBars(t *testing.T) {
+	r := &server.PartitionsReport{Database: "db", Container: "c", Advice: "Good."}
+	for i, p := range []struct {
+		bytes, items int64
+		ru           float64
+	}{{1023 << 30, 999_999_999, 999_999.9}, {1023 << 29, 0, 250_000}, {0, 500_000_000, 0.1}} {
+		r.Partitions = append(r.Partitions, server.PhysicalReport{RU: p.ru,
+			PartitionStatus: server.PartitionStatus{ID: strconv.Itoa(i), Items: p.items, Bytes: p.bytes}})
+	}
+	var out bytes.Buffer
+	if err := writePartitions(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	want := "db/c: 3 physical partitions\n" +
+		"     0 |██████████████| 1023.0 GiB |██████████████| 999999999 items |██████████████| 999999.9 RU/s\n" +
+		"     1 |███████       |  511.5 GiB |              |         0 items |███           | 250000.0 RU/s\n" +
+		"     2 |              |          0 |███████       | 500000000 items |              |      0.1 RU/s\nGood.\n"
+	if out.String() != want {
+		t.Errorf("%s\nwant\n%s", &out, want)
+	}
+	for line := range strings.Lines(out.String()) {
+		if utf8.RuneCountInString(line) > 100 {
+			t.Errorf("more than 100 columns: %s", line)
+		}
+	}
+}
+
+// perSecond matches what depends on the time: the request units and their bar.
+var perSecond = regexp.MustCompile(` \|[█ ]*\| +[0-9.]+ RU/s\n`)
 
 // TestPartitionsGuide: docs/partitioning.md shows what the command prints for a key with three values.
 func TestPartitionsGuide(t *testing.T) {

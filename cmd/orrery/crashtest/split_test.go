@@ -34,14 +34,19 @@ func changePartitions(ctx context.Context, eng *core.Engine, c *core.Container) 
 		id := parts[rand.IntN(len(parts))].ID
 		var err error
 		switch {
-		case len(parts) >= mostParts || n < 4:
+		case len(parts) >= mostParts: // the throughput may need them all
+			if err = provide(ctx, eng, c, 1); err == nil {
+				err = c.MergePartitions(ctx, id)
+			}
+		case n < 4:
 			err = c.MergePartitions(ctx, id)
 		case n == 4:
-			err = raise(ctx, eng, c, len(parts)+2)
+			err = provide(ctx, eng, c, len(parts)+2)
 		default:
 			err = c.SplitPartition(ctx, id)
 		}
-		// the last partition can't be merged, and a resize may have replaced the one that was chosen
+		// The last partition can't be merged, nor one that the throughput needs. A resize may have replaced the one
+		// that was chosen.
 		if err != nil && !status.Is(err, status.BadRequest) && !status.Is(err, status.NotFound) {
 			fmt.Println("error", err)
 			os.Exit(1)
@@ -49,8 +54,8 @@ func changePartitions(ctx context.Context, eng *core.Engine, c *core.Container) 
 	}
 }
 
-// raise gives a container the throughput of so many partitions, which are then made in the background.
-func raise(ctx context.Context, eng *core.Engine, c *core.Container, partitions int) error {
+// provide gives a container the throughput of so many partitions. Those that it lacks are then made in the background.
+func provide(ctx context.Context, eng *core.Engine, c *core.Container, partitions int) error {
 	spec := c.Spec().Clone()
 	spec.Throughput = core.Throughput{Manual: partitionT * partitions}
 	_, err := eng.ReplaceContainer(ctx, database, coll, spec)

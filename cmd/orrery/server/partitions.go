@@ -163,13 +163,10 @@ func (s *Server) partitions(ctx context.Context, ct *core.Container) (*Partition
 	if err := s.sharing(ctx, ct, r); err != nil {
 		return nil, err
 	}
-	uses := map[string]core.PartitionUse{}
-	for _, u := range ct.Consumption() {
-		uses[u.ID] = u
-	}
-	for _, p := range k.Partitions {
+	for i, p := range k.Partitions {
+		u := &k.Uses[i]
 		r.Partitions = append(r.Partitions, PhysicalReport{PartitionStatus{p.ID, p.Min, p.Max, p.Items, p.Bytes},
-			append([]string{}, p.Parents...), p.LSN, uses[p.ID].Minute, uses[p.ID].Total, uses[p.ID].Share})
+			append([]string{}, p.Parents...), p.LSN, u.Minute, u.Total, u.Share})
 	}
 	for _, l := range k.Heaviest {
 		r.Heaviest = append(r.Heaviest, LogicalReport{json.RawMessage(l.Key), l.Partition, l.Items, l.Bytes})

@@ -153,6 +153,10 @@ test("writes, queries and change feeds while partitions are split and merged", {
       assert.equal((await partitions(id)).length, want);
       await round();
     }
+    // merges need a lower throughput
+    const { resource: raised } = await c.readOffer();
+    raised.content.offerThroughput = 400;
+    await client.offer(raised.id).replace(raised);
     for (let n = 32; n > 1 && !w.stop; n /= 2) {
       const ids = await partitions(id);
       for (let i = 0; i < ids.length; i += 2) await partitions(id, { partition: ids[i], do: "merge" });
