@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -41,24 +42,22 @@ var engines = map[string]func(t testing.TB) kv.Engine{
 	"shared": func(t testing.TB) kv.Engine { return sharedBy(t, 2, kvtest.Faults{}) },
 }
 
-// farEngines are the engines, and a store of three processes whose calls take time. They are for tests that run beside
-// others, because those tests wait.
-var farEngines = map[string]func(t testing.TB) kv.Engine{"mem": engines["mem"], "pebble": engines["pebble"],
-	"shared": engines["shared"], "far": func(t testing.TB) kv.Engine {
-		return sharedBy(t, 3, kvtest.Faults{Most: time.Millisecond})
-	}}
+// farEngines returns the engines, and a store of three processes whose calls take time. They are for tests that run
+// beside others, because those tests wait.
+func farEngines() map[string]func(t testing.TB) kv.Engine {
+	all := maps.Clone(engines)
+	all["far"] = func(t testing.TB) kv.Engine { return sharedBy(t, 3, kvtest.Faults{Most: time.Millisecond}) }
+	return all
+}
 
 // sharedBy returns the engine of the first of n processes over a store whose calls end as f says.
 func sharedBy(t testing.TB, n int, f kvtest.Faults) kv.Engine {
 	s := kvtest.NewShared(memkv.New(), 1)
 	s.SetFaults(f)
 	e := kv.Checked(s.Engine())
-	others := make([]kv.Engine, n-1)
-	for i := range others {
-		others[i] = kv.Checked(s.Engine())
-	}
-	beside.Store(e, others)
-	t.Cleanup(func() { beside.Delete(e) })
+	beside.Store(e, func() kv.Engine { return kv.Checked(s.Engine()) })
+	besides.Store(e, n-1)
+	t.Cleanup(func() { beside.Delete(e); besides.Delete(e) })
 	return e
 }
 
@@ -77,8 +76,9 @@ func overNetwork(n, few int) int {
 // ownEngines are the engines whose store belongs to one process.
 var ownEngines = map[string]func(t testing.TB) kv.Engine{"mem": engines["mem"], "pebble": engines["pebble"]}
 
-// beside has the engines of the other processes over the same store, by kv.Engine, for engines that are one of several.
-var beside sync.Map
+// beside has the function that returns the engine of one more process over the same store, by kv.Engine, for engines
+// that are one of several. besides has their number, unless it is one.
+var beside, besides sync.Map
 
 // A test on a shared engine has two processes or more. The helpers put, ids and paged use them in turn, so that the one
 // reads what the other has written.
@@ -112,13 +112,17 @@ func inOneProcess(c *core.Container) { twins.Delete(c) }
 
 // openTwins opens the other processes over the store of an engine, if that is a shared one.
 func openTwins(t testing.TB, of kv.Engine, e *core.Engine, o core.Options) {
-	others, ok := beside.Load(of)
+	open, ok := beside.Load(of)
 	if !ok {
 		return
 	}
+	n := 1
+	if more, ok := besides.Load(of); ok {
+		n = more.(int)
+	}
 	var all []*core.Engine
-	for _, other := range others.([]kv.Engine) {
-		twin, err := core.Open(bg, other, o)
+	for range n {
+		twin, err := core.Open(bg, open.(func() kv.Engine)(), o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -278,7 +278,7 @@ func TestLogUnderWriters(t *testing.T) {
 // So it is while slots are split and joined.
 func TestLogWhileSlotsMove(t *testing.T) {
 	t.Parallel()
-	on(t, farEngines, core.Options{}, func(t *testing.T, e *core.Engine) {
+	on(t, farEngines(), core.Options{}, func(t *testing.T, e *core.Engine) {
 		logUnderWriters(t, e, func(c *core.Container, i int) error {
 			at := epk.Split(epk.V2, 32)[i%2*8+1]
 			if i/2%2 == 0 {

@@ -105,7 +105,7 @@ func (m *logModel) put(id string, v, ends int64) {
 func TestVersionsOverPartitions(t *testing.T) {
 	t.Parallel()
 	clk := clock.Fake(time.Unix(1_700_000_000, 0))
-	on(t, farEngines, core.Options{Clock: clk, MinSlots: 8}, func(t *testing.T, e *core.Engine) {
+	on(t, farEngines(), core.Options{Clock: clk, MinSlots: 8}, func(t *testing.T, e *core.Engine) {
 		never := int32(-1)
 		c := newContainer(t, e, core.ContainerSpec{DefaultTTL: &never, LogMinutes: 600})
 		now, err := c.FeedVersionsNow(bg, feed.Scope{})
