@@ -48,7 +48,7 @@ func TestFixedContainersAreFullAt10GB(t *testing.T) {
 			t.Fatal(err)
 		}
 		put := func(id int) error {
-			c, err := Open(eng, cat, clk, Limits{LogicalPartition: x.limit}, bg).Container(def)
+			c, err := Open(eng, cat, clk, Limits{LogicalPartition: x.limit}, bg).Container(ctx, def)
 			if err != nil {
 				t.Fatal(err)
 			}
