@@ -63,7 +63,7 @@ func TestLockedThroughput(t *testing.T) {
 		}
 		release()
 		for strict {
-			if is, err := e.Resizing("db", "c"); err != nil {
+			if is, err := e.Resizing(t.Context(), "db", "c"); err != nil {
 				t.Fatal(err)
 			} else if !is {
 				break
