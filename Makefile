@@ -44,7 +44,7 @@ menu:
 	@echo 'make stopwatch    a newcomer with cold caches: clone, make run, first answer (needs the registry)'
 	@echo 'make run          build, then serve with data in $(DATA), as strict as the service (FLAGS="--strict none": not)'
 	@echo 'make demo         build, then serve sample data in memory'
-	@echo 'make test         vet, all Go tests, race detector on core, official Go clients'
+	@echo 'make test         vet, all Go tests, race detector on core, official Go clients, engine over TiKV (simulated)'
 	@echo 'make test-tikv    the engine over TiKV and orrery-tikv, modules of their own (downloads modules; ORRERY_TEST_PD: a cluster to use too)'
 	@echo 'make race         race detector on core'
 	@echo 'make vet          gofmt, go vet, import rules, rules for text'
@@ -118,6 +118,7 @@ test: vet
 	@status=0; \
 	$(TALLY) -label 'go tests' -- $(VETTED) ./... || status=1; \
 	$(MAKE) --no-print-directory race || status=1; \
+	$(MAKE) --no-print-directory test-tikv ORRERY_TEST_PD= >$(dir $(SUMS))tikv.log 2>&1 & tikv=$$!; \
 	if [ -f conformance/go.mod ]; then \
 		$(GO) vet -C conformance $(PLAIN) ./... || status=1; \
 		$(GO) vet -C cmd/orrery-copy $(PLAIN) ./... || status=1; \
@@ -125,10 +126,12 @@ test: vet
 		$(TALLY) -C conformance -label 'official Go clients' -- $(VETTED) -p 3 ./... || status=1; \
 		wait $$copies || status=1; \
 	fi; \
+	wait $$tikv || status=1; cat $(dir $(SUMS))tikv.log; \
 	$(GO) run ./internal/tally -sums $(SUMS) -print || status=1; \
 	exit $$status
 
-# The engine over TiKV is a module of its own, so that neither a build nor `make test` needs the modules of its client.
+# The engine over TiKV is a module of its own, so that no build needs the modules of its client. `make test` runs this
+# with the simulation of TiKV's client, and `.ci/cluster` with a cluster.
 # The core's tests of all engines run on it too: an overlay makes a file of the module one of the core's tests. They wait
 # for the network half of the time, so two halves of them run side by side. SLOW=1 runs those of them that take longer.
 listed = $(shell grep '^Test' core/kv/tikvkv/testdata/$(1).txt | paste -sd'|')
