@@ -118,7 +118,7 @@ func TestVersionsOverPartitions(t *testing.T) {
 		s, rnd := shake(c, 3, 12), rand.New(rand.NewPCG(4, 1))
 		m := logModel{map[string]int64{}, map[string]int64{}, map[string][]string{}}
 		keyOf := func(n int) string { return fmt.Sprint("p", n%17) }
-		for round := range race.Fewer(60, 20) {
+		for round := range race.Fewer(60, 40) {
 			for k := range 5 {
 				n, v := rnd.IntN(60), int64(round*5+k)
 				id, at := fmt.Sprintf("i%02d", n), clk.Now().Unix()

@@ -177,15 +177,11 @@ func (g *gate) Get(ctx context.Context, dst, key []byte) ([]byte, error) {
 	return g.Engine.Get(ctx, dst, key)
 }
 
-// closedBehindGate returns the store of a container that isn't open, and its engine.
+// closedBehindGate returns a store in which a container isn't open, and its engine.
 func closedBehindGate(t *testing.T) (*Store, *catalog.Container, *gate) {
 	c, eng := checkedContainer(t, 1)
-	s, def := c.st, c.Def()
 	g := &gate{Engine: eng, shut: make(chan bool)}
-	c = nil
-	collected(t, s, 0)
-	s.eng = g
-	return s, def, g
+	return Open(g, c.st.cat, c.st.clk, Limits{}, c.st.work), c.Def(), g
 }
 
 // All that wait for a container get the result of one load; if it fails, the next one loads again.
