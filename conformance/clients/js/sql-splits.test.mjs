@@ -181,6 +181,9 @@ test("all versions while partitions are split and merged: each once, in the orde
   const id = unique("v");
   const changeFeedPolicy = new ChangeFeedPolicy(ChangeFeedRetentionTimeSpan.fromMinutes(10));
   const { container: c } = await db.containers.create({ id, partitionKey: { paths: ["/pk"], version: 2 }, throughput: 25100, defaultTtl: -1, changeFeedPolicy });
+  const { resource: offer } = await c.readOffer(); // merges need a lower throughput
+  offer.content.offerThroughput = 400;
+  await client.offer(offer.id).replace(offer);
   const tail = (scope) => new Tail(c, ChangeFeedStartFrom.Now(scope), { changeFeedMode: ChangeFeedMode.AllVersionsAndDeletes, maxItemCount: 7 });
   const whole = tail(), key = tail("k3"), ranges = (await c.getFeedRanges()).map(tail), tails = [whole, key, ...ranges];
   for (const t of tails) await t.poll(1);
