@@ -120,7 +120,8 @@ func TestSlotsAreSplitAndJoined(t *testing.T) {
 	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
 			eng := open(t)
-			o := core.Options{MinSlots: 1, ViewAge: time.Millisecond, Lease: 500 * time.Millisecond}
+			lease := time.Duration(overNetwork(500, 5000)) * time.Millisecond // a split that loses it ends
+			o := core.Options{MinSlots: 1, ViewAge: time.Millisecond, Lease: lease}
 			e, err := core.Open(bg, notClosed{eng}, o)
 			if err != nil {
 				t.Fatal(err)
