@@ -81,7 +81,7 @@ func (e *Engine) CheckWatched(ctx context.Context, w CheckWatch) error {
 		problem("there is data of a container, generation %d, whose definition is missing", g)
 	}
 	for _, d := range e.cat.Databases() {
-		for def, err := range e.cat.ContainersOf(ctx, d.ID, 0) {
+		for def, err := range e.cat.Containers(ctx, d.ID, 0) {
 			if err != nil {
 				problem("a container of database %q: %v", d.ID, err)
 				continue

@@ -223,7 +223,7 @@ func (e *Engine) resume(ctx context.Context) {
 func (e *Engine) all() iter.Seq[*store.Container] {
 	return func(yield func(*store.Container) bool) {
 		for _, d := range e.cat.Databases() {
-			for def, err := range e.cat.ContainersOf(e.work.Context(), d.ID, 0) {
+			for def, err := range e.cat.Containers(e.work.Context(), d.ID, 0) {
 				if err == nil && !e.visit(def, yield) {
 					return
 				}

@@ -49,7 +49,7 @@ func (e *Engine) Containers(db string) (out []*Container, err error) {
 	if err := e.fresh(context.Background()); err != nil {
 		return nil, err
 	}
-	for def, err := range e.cat.Containers(db, 0) {
+	for def, err := range e.cat.Containers(context.Background(), db, 0) {
 		var c *Container
 		if err == nil {
 			c, err = e.container(context.Background(), def)
@@ -74,7 +74,7 @@ func (e *Engine) Definitions(ctx context.Context, db string, from uint32) iter.S
 			yield(Definition{}, err)
 			return
 		}
-		for def, err := range e.cat.ContainersOf(ctx, db, from) {
+		for def, err := range e.cat.Containers(ctx, db, from) {
 			if !yield(Definition{def}, err) || err != nil {
 				return
 			}
@@ -147,7 +147,7 @@ func (e *Engine) Stats(ctx context.Context, db string) iter.Seq2[Stats, error] {
 			if db != "" && d.ID != db {
 				continue
 			}
-			for def, err := range e.cat.ContainersOf(ctx, d.ID, 0) {
+			for def, err := range e.cat.Containers(ctx, d.ID, 0) {
 				var st Stats
 				if err == nil {
 					st, err = e.stats(ctx, def)

@@ -55,7 +55,7 @@ func (e *Engine) followScopes(ctx context.Context, ns journal.Namespace) error {
 		if ns.DB != "" && ns.DB != d.ID {
 			continue
 		}
-		for def, err := range e.cat.ContainersOf(ctx, d.ID, 0) {
+		for def, err := range e.cat.Containers(ctx, d.ID, 0) {
 			if err == nil && (ns.Coll == "" || ns.Coll == def.ID) {
 				err = e.followScope(ctx, def)
 			}
@@ -86,7 +86,7 @@ func (e *Engine) beforeJournal(ctx context.Context, db, id, to string) error {
 	if err := e.fresh(ctx); err != nil {
 		return err
 	}
-	defs := e.cat.ContainersOf(ctx, db, 0)
+	defs := e.cat.Containers(ctx, db, 0)
 	if id != "" {
 		defs = func(yield func(*catalog.Container, error) bool) { yield(e.cat.Container(ctx, db, id)) }
 	}

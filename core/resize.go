@@ -58,7 +58,7 @@ func (e *Engine) resize(rid [8]byte) error {
 	e.resizing.Store(rid, true)
 	defer e.resizing.Delete(rid)
 	e.waiting.Delete(rid) // from now on it may be necessary again
-	def, err := e.cat.ByRID(e.work.Context(), rid)
+	def, err := e.cat.ContainerByRID(e.work.Context(), rid)
 	if status.Is(err, status.NotFound) { // dropped
 		return nil
 	}
@@ -80,7 +80,7 @@ func (e *Engine) splitAll(ctx context.Context, rid [8]byte) error {
 		if err := e.fresh(ctx); err != nil {
 			return err
 		}
-		def, err := e.cat.ByRID(ctx, rid)
+		def, err := e.cat.ContainerByRID(ctx, rid)
 		if status.Is(err, status.NotFound) { // dropped
 			return nil
 		}
@@ -135,7 +135,7 @@ const (
 func (e *Engine) resumeResizes() {
 	n := 0
 	for _, d := range e.cat.Databases() {
-		for def, err := range e.cat.ContainersOf(e.work.Context(), d.ID, 0) {
+		for def, err := range e.cat.Containers(e.work.Context(), d.ID, 0) {
 			if err == nil {
 				e.resizeLater(def)
 			}

@@ -67,7 +67,7 @@ func (l Lookups) ContainerByRID(rid [8]byte) (*Container, error) {
 	if err := l.e.fresh(l.ctx); err != nil {
 		return nil, err
 	}
-	return l.found(l.e.cat.ByRID(l.ctx, rid))
+	return l.found(l.e.cat.ContainerByRID(l.ctx, rid))
 }
 
 // Database is Engine.Database.

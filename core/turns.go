@@ -153,7 +153,7 @@ func (e *Engine) resumeOthers(ctx context.Context) error {
 	}
 	e.resume(ctx)
 	for _, c := range e.store.Opened() {
-		if def, err := e.cat.ByRID(ctx, c.Def().RID()); err == nil {
+		if def, err := e.cat.ContainerByRID(ctx, c.Def().RID()); err == nil {
 			e.resizeLater(def)
 		}
 	}

@@ -193,13 +193,8 @@ func (c *Catalog) Container(ctx context.Context, db, id string) (*Container, err
 	return k, err
 }
 
-// ContainerByRID is ByRID for callers without a ctx.
-func (c *Catalog) ContainerByRID(rid [8]byte) (*Container, error) {
-	return c.ByRID(context.Background(), rid)
-}
-
-// ByRID returns the container with these 8 bytes of _rid.
-func (c *Catalog) ByRID(ctx context.Context, rid [8]byte) (*Container, error) {
+// ContainerByRID returns the container with these 8 bytes of _rid.
+func (c *Catalog) ContainerByRID(ctx context.Context, rid [8]byte) (*Container, error) {
 	if d, ok := c.cur.Load().byNum.get(ridNumber(rid[:4])); ok {
 		if r, ok := d.numbers.get(ridNumber(rid[4:])); ok {
 			return c.definition(ctx, d, r)
@@ -237,15 +232,10 @@ func (c *Catalog) ContainerFold(ctx context.Context, db, id string) (*Container,
 	return nil, err
 }
 
-// Containers is ContainersOf for callers without a ctx.
-func (c *Catalog) Containers(db string, from uint32) iter.Seq2[*Container, error] {
-	return c.ContainersOf(context.Background(), db, from)
-}
-
-// ContainersOf gives the current containers of a database in the order of their creation, which is that of their
+// Containers gives the current containers of a database in the order of their creation, which is that of their
 // numbers, from a number on. It doesn't hold them in memory. A missing database is NotFound with sub-status 1003. A
 // definition that can't be read is given as an error, and the others follow, until ctx ends.
-func (c *Catalog) ContainersOf(ctx context.Context, db string, from uint32) iter.Seq2[*Container, error] {
+func (c *Catalog) Containers(ctx context.Context, db string, from uint32) iter.Seq2[*Container, error] {
 	return func(yield func(*Container, error) bool) {
 		d, err := c.cur.Load().owner(db)
 		if err != nil {

@@ -105,7 +105,7 @@ func TestLookUpIsFree(t *testing.T) {
 		"database by rid": func() error { _, err := c.DatabaseByRID(d.RID()); return err },
 		"name":            func() error { _, err := c.Container(bg, "db", "People"); return err },
 		"name in fold":    func() error { _, err := c.ContainerFold(bg, "db", "People"); return err },
-		"rid":             func() error { _, err := c.ContainerByRID(k.RID()); return err },
+		"rid":             func() error { _, err := c.ContainerByRID(t.Context(), k.RID()); return err },
 	} {
 		var err error
 		if n := testing.AllocsPerRun(100, func() { err = f() }); n > 0 || err != nil {
@@ -139,7 +139,7 @@ func TestUnusedContainersAreSmall(t *testing.T) {
 	}
 	opened := used()
 	n := 0
-	for range c.Containers("db", 0) {
+	for range c.Containers(t.Context(), "db", 0) {
 		n++
 	}
 	listed := used()
@@ -159,13 +159,13 @@ func TestPagesOfLists(t *testing.T) {
 	filled(t, eng, few)
 	c := open(t, eng)
 	var nums []uint32
-	for k := range c.Containers("db", 0) {
+	for k := range c.Containers(t.Context(), "db", 0) {
 		nums = append(nums, k.Num)
 	}
 	c = open(t, eng)
 	eng.gets.Store(0)
 	var got []string
-	for k, err := range c.Containers("db", nums[39]+1) {
+	for k, err := range c.Containers(t.Context(), "db", nums[39]+1) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func TestPagesOfLists(t *testing.T) {
 	if len(got) != 9 || got[0] != name(91) || eng.gets.Load() != 10 {
 		t.Errorf("names %v with %d reads", got, eng.gets.Load())
 	}
-	for k, err := range c.Containers("db", nums[few-1]+1) {
+	for k, err := range c.Containers(t.Context(), "db", nums[few-1]+1) {
 		t.Errorf("behind the end there is %v, %v", k, err)
 	}
 	for n := range c.Names("none", "") {

@@ -121,7 +121,7 @@ func filled(t testing.TB, eng kv.Engine, n int) *catalog.Catalog {
 // list gives the definitions of a database as text.
 func list(t testing.TB, c *catalog.Catalog, db string) (out []string) {
 	t.Helper()
-	for k, err := range c.Containers(db, 0) {
+	for k, err := range c.Containers(t.Context(), db, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}

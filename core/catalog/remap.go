@@ -112,7 +112,7 @@ func (c *Catalog) Reread(ctx context.Context, rid [8]byte) (*Container, error) {
 	if err != nil {
 		return nil, translate(err)
 	}
-	return c.ByRID(ctx, rid)
+	return c.ContainerByRID(ctx, rid)
 }
 
 // RemovedSlots records that the data of slots was removed.

@@ -135,7 +135,7 @@ func TestManyCatalogs(t *testing.T) {
 		t.Errorf("%d containers are there", len(want))
 	}
 	nums, gens := map[uint32]bool{}, map[uint32]bool{}
-	for k := range cats[0].Containers("db", 0) {
+	for k := range cats[0].Containers(t.Context(), "db", 0) {
 		nums[k.Num], gens[k.Gen] = true, true
 	}
 	for i, c := range cats {
@@ -146,7 +146,7 @@ func TestManyCatalogs(t *testing.T) {
 			t.Errorf("process %d sees %d containers, there are %d", i, len(got), len(want))
 		}
 	}
-	for k := range cats[0].Containers("db", 0) {
+	for k := range cats[0].Containers(t.Context(), "db", 0) {
 		nums[k.Num], gens[k.Gen] = true, true
 	}
 	if len(nums) != len(want) || len(gens) != len(want) {
@@ -278,7 +278,7 @@ func TestReadersMeetChanges(t *testing.T) {
 			last := map[uint32]uint64{}
 			for !done.Load() {
 				seen := 0
-				for k, err := range c.Containers("db", 0) {
+				for k, err := range c.Containers(t.Context(), "db", 0) {
 					if err != nil {
 						t.Error(err)
 						return

@@ -150,8 +150,8 @@ func (s *Store) OnOpen(f func(*Container)) { s.onOpen = f }
 
 // newest returns the newest version of a container's definition. A caller's one may name slots that others have
 // replaced since.
-func (s *Store) newest(def *catalog.Container) *catalog.Container {
-	now, err := s.cat.ContainerByRID(def.RID())
+func (s *Store) newest(ctx context.Context, def *catalog.Container) *catalog.Container {
+	now, err := s.cat.ContainerByRID(ctx, def.RID())
 	if err != nil || now.Gen != def.Gen || now.Version < def.Version {
 		return def
 	}
@@ -245,7 +245,7 @@ func (s *Store) Stats(ctx context.Context, def *catalog.Container) ([]Stats, *ca
 	for slot, partition := range def.SlotKeys() {
 		b, err := s.eng.Get(ctx, nil, keys.AppendPrefix(nil, slot, keys.KindHead))
 		if errors.Is(err, kv.ErrNotFound) {
-			if now := s.newest(def); now.MapVersion != def.MapVersion {
+			if now := s.newest(ctx, def); now.MapVersion != def.MapVersion {
 				return s.Stats(ctx, now)
 			}
 			return nil, nil, nil, errDropped()

@@ -237,7 +237,7 @@ func (r *restorer) begin() error {
 	defer bg.Close()
 	st := Open(r.eng, cat, r.clk, Limits{ReadOnly: true}, bg)
 	for _, d := range cat.Databases() {
-		for def, err := range cat.Containers(d.ID, 0) {
+		for def, err := range cat.Containers(context.Background(), d.ID, 0) {
 			if err == nil {
 				err = r.container(st, def)
 			}

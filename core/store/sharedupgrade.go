@@ -73,7 +73,7 @@ func (c *Container) storeRenewed(ctx context.Context) error {
 // loadNewest loads the newest version of a container.
 func (s *Store) loadNewest(ctx context.Context, def *catalog.Container) (c *Container, err error) {
 	for range maxRenewals {
-		if c, err = s.load(ctx, s.newest(def)); !errors.Is(err, errRenewed) {
+		if c, err = s.load(ctx, s.newest(ctx, def)); !errors.Is(err, errRenewed) {
 			break
 		}
 	}
