@@ -403,15 +403,17 @@ func TestUpgradeAmongClients(t *testing.T) {
 			if c, err = e.Container("db", "c"); err != nil {
 				t.Fatal(err)
 			}
-			stop := make(chan bool)
+			stopped := make(chan bool)
+			stop := sync.OnceFunc(func() { close(stopped) })
 			var wg sync.WaitGroup
 			defer wg.Wait()
+			defer stop()
 			for w := range 3 {
 				wg.Go(func() {
 					r := rand.New(rand.NewPCG(uint64(w), 1))
 					for n := 0; ; n++ {
 						select {
-						case <-stop:
+						case <-stopped:
 							return
 						default:
 						}
@@ -446,7 +448,7 @@ func TestUpgradeAmongClients(t *testing.T) {
 					t.Errorf("%d rows", n)
 				}
 			}
-			close(stop)
+			stop()
 			wg.Wait()
 			upgraded(t, e)
 			if err := c.WaitIndex(bg); err != nil {
