@@ -171,8 +171,10 @@ test("a capped collection is tailed", async () => {
   await c.insertMany([1, 2, 3].map((i) => ({ _id: i })));
   const got = [];
   const tail = c.find({}, { tailable: true, awaitData: true, maxAwaitTimeMS: 200 }).stream();
-  setTimeout(() => c.insertMany([4, 5, 6].map((i) => ({ _id: i }))), 50);
+  let more;
+  setTimeout(() => (more = c.insertMany([4, 5, 6].map((i) => ({ _id: i })))), 50);
   for await (const d of tail) if (got.push(d._id) === 6) break;
+  await more; // until it is answered there may be too many
   assert.deepEqual(got, [1, 2, 3, 4, 5, 6]);
   assert.deepEqual((await c.find().toArray()).map((d) => d._id), [2, 3, 4, 5, 6]);
 });
