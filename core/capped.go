@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"slices"
 
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/exec"
@@ -16,6 +17,9 @@ import (
 //
 // Example: A gets the number 7 and B gets 8. B is visible first. A reader that has seen 6 takes nothing yet, because A
 // is on its way. When A is visible it takes 7 and 8.
+//
+// In a store that several processes share, commits take the numbers (package store, inOrder). So a reader may take all
+// that its snapshot shows.
 
 // Capped are the limits of a capped container.
 type Capped = catalog.Capped
@@ -23,6 +27,9 @@ type Capped = catalog.Capped
 // begin registers a write. The caller calls done when it is visible or has failed.
 func (c *Container) begin() (done func()) {
 	over := c.rt.BeginOrdered()
+	if c.rt.Shared() {
+		return over
+	}
 	return func() {
 		over()
 		if j := c.e.Journal(); j.Active() { // those who wait look again
@@ -39,8 +46,23 @@ func (c *Container) Settled() uint64 { return c.rt.SettledNumber() }
 // CounterOf returns the counter of an item: in a container, items that were created later have greater ones.
 func CounterOf(it *Item) uint64 { return store.Counter(it.Number) }
 
-// Changed returns the topic of the container. The caller calls Leave.
-func (c *Container) Changed() *journal.Topic {
+// News tells a reader of a capped container when there may be more items.
+type News interface {
+	// News returns a mark. If news is false, a reader has seen everything that there is who has begun to read after he
+	// had the mark after.
+	News(after uint64) (mark uint64, news bool)
+	// Notify has wake called, once or never, when there may be news after a mark. wake must not block, or call News.
+	// stop ends that; nil: there may be news now.
+	Notify(after uint64, wake func()) (stop func())
+	// Leave ends the News.
+	Leave()
+}
+
+// Changed returns the News of the container. The caller calls Leave.
+func (c *Container) Changed() News {
+	if c.rt.Shared() {
+		return c.rt.Watch()
+	}
 	return c.e.Journal().Watch(journal.Namespace{DB: c.Database(), Coll: c.ID()})
 }
 
@@ -105,43 +127,95 @@ const removedAtOnce = 256
 // calls it when the limits were lowered.
 func (c *Container) KeepNewest(ctx context.Context) error {
 	o := c.rt.Ordered()
-	for c.tooLarge(0) {
-		o.Removing.Lock()
-		more, err := c.removeOldest(ctx)
+	for more := true; more && c.mayExceed(); {
+		if err := o.Removing.LockUntil(ctx); err != nil {
+			return err
+		}
+		var err error
+		if more = c.mayExceed(); more {
+			more, err = c.removeOldest(ctx)
+		}
 		o.Removing.Unlock()
-		if err != nil || !more {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tooLarge reports whether the container is above its limits. each is the number of bytes that an item takes beyond
-// its document.
-func (c *Container) tooLarge(each int64) bool {
-	n := c.rt.Items()
+// mayExceed reports whether the container may be above its limits. Of one with several slots other processes may have
+// written to one of which this process hasn't heard.
+func (c *Container) mayExceed() bool {
+	return c.rt.Shared() && len(c.rt.Slots().All()) > 1 || c.exceeds(c.rt.Items(), c.rt.Bytes())
+}
+
+// exceeds reports whether a number of items with so many bytes is above the limits of the container.
+func (c *Container) exceeds(items, bytes int64) bool {
 	lim := c.rt.Def().Capped
-	return lim != nil && n > 1 && (lim.Items > 0 && n > lim.Items || c.rt.Bytes()-n*each > lim.Bytes)
+	return lim != nil && items > 1 && (lim.Items > 0 && items > lim.Items || bytes > lim.Bytes)
+}
+
+// oldest is an item that may have to be removed.
+type oldest struct {
+	Write
+	bytes int64 // that the container counts for it
+	each  int64 // those of them that aren't its document's
 }
 
 // removeOldest removes the oldest items as far as necessary. more says that it should be called again.
+//
+// Several processes may do so at once. All remove the oldest item first, and stop at one that is gone. So if an item is
+// still there, none that is younger was removed since they were read, and the counts, which are read after that, say
+// how many are too many.
+//
+// Example: the limit is 5, and A and B have inserted the items 6 and 7. A reads 1 to 7, and removes 1 and 2. B has read
+// the same. 1 is gone, so B begins again, and finds that nothing is to be removed.
 func (c *Container) removeOldest(ctx context.Context) (more bool, err error) {
-	rows, err := exec.Open(ctx, c.rt, &exec.Query{PlanHash: 1, Shown: exec.Oldest, Limit: removedAtOnce, NoFiles: true},
-		c.e.bud, c.e.spill)
+	list, err := c.listOldest(ctx)
 	if err != nil {
 		return false, err
 	}
-	defer rows.Close()
-	n := 0
-	for ; rows.Next(); n++ {
-		it := rows.Item()
-		if !c.tooLarge(c.rt.ItemOverhead(it)) {
-			return false, nil
-		}
-		_, err := c.rt.Write(ctx, &Write{Kind: Delete, PK: it.PK(), ID: it.ID()})
-		if err != nil && !status.Is(err, status.NotFound) {
-			return false, err
-		}
+	items, bytes, err := c.rt.Held(ctx)
+	if err != nil {
+		return false, err
 	}
-	return n > 0, rows.Err()
+	var ws []Write
+	for i := 0; i < len(list) && c.exceeds(items, bytes-items*list[i].each); i++ {
+		ws = append(ws, list[i].Write)
+		items, bytes = items-1, bytes-list[i].bytes
+	}
+	if len(ws) == 0 {
+		return false, nil
+	}
+	out := c.rt.WriteMany(ctx, ws, true)
+	if err = out[len(out)-1].Err; status.Is(err, status.NotFound) && status.From(err).Sub == 0 {
+		err = nil
+	}
+	return true, err
+}
+
+// listOldest returns the oldest items, as deletions of these very items: one of their ids may be created again.
+func (c *Container) listOldest(ctx context.Context) (list []oldest, err error) {
+	rows, err := exec.Open(ctx, c.rt, &exec.Query{PlanHash: 1, Shown: exec.Oldest, Limit: removedAtOnce, NoFiles: true},
+		c.e.bud, c.e.spill)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		it := rows.Item()
+		number, each := it.Number, c.rt.ItemOverhead(it)
+		pk := slices.Clone(it.PK())
+		for i := range pk {
+			pk[i] = pk[i].Clone()
+		}
+		list = append(list, oldest{bytes: each + int64(len(it.Doc)), each: each, Write: Write{Kind: Delete, PK: pk,
+			ID: it.ID().Clone(), Check: func(old *Item) error {
+				if old == nil || old.Number != number {
+					return status.New(status.NotFound, "The item is another one.")
+				}
+				return nil
+			}}})
+	}
+	return list, rows.Err()
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/orrerydb/orrery/core"
 	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/exec"
-	"github.com/orrerydb/orrery/core/journal"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
 	"github.com/orrerydb/orrery/mongoapi/agg"
@@ -22,7 +21,7 @@ import (
 )
 
 // A capped collection keeps its newest documents, in the order of insertion: see core.Capped. A tailable cursor on one
-// reads in that order, and goes on when it has come to the end.
+// reads in that order, and goes on when it has come to the end, at any of the processes that share a store.
 //
 // Example: {create: "log", capped: true, size: 1 << 20, max: 1000} has up to 1,000 documents. A cursor with tailable
 // and awaitData gives those, and then each document that is inserted.
@@ -48,9 +47,6 @@ func (r *request) appendCapped(dst []byte, body value.Value) ([]byte, error) {
 	n, err := cappedSize("create.size", size)
 	if err != nil {
 		return dst, err
-	}
-	if r.s.eng.Shared() {
-		return dst, merr.NotSupported("a capped collection on a store that several servers share")
 	}
 	dst = bson.AppendBool(dst, "capped", true)
 	dst = bson.AppendInt64(dst, "size", n)
@@ -106,59 +102,103 @@ func (k *coll) appendCappedStats(dst []byte, scale int64) []byte {
 
 // findTail begins a tailable cursor.
 func (r *request) findTail(dst []byte, k *coll, name string) ([]byte, error) {
+	c, a, err := r.tailCursor(k, name)
+	if err != nil {
+		return dst, err
+	}
+	return r.firstFound(dst, c, a)
+}
+
+// tailCursor makes a tailable cursor. It may outlive the request's bytes.
+func (r *request) tailCursor(k *coll, name string) (*cursor, findArgs, error) {
 	if k.Spec().Capped == nil {
-		return dst, merr.New(merr.BadValue, "error processing query: ns=%s.%s tailable cursor requested on non capped "+
-			"collection", r.db, name)
+		return nil, findArgs{}, merr.New(merr.BadValue, "error processing query: ns=%s.%s tailable cursor requested "+
+			"on non capped collection", r.db, name)
 	}
 	if err := r.own(); err != nil {
-		return dst, err
+		return nil, findArgs{}, err
 	}
 	a, err := r.findArgs()
 	if err != nil {
-		return dst, err
+		return nil, a, err
 	}
 	scope, err := r.scope(r.body)
 	if err != nil {
-		return dst, err
+		return nil, a, err
 	}
 	f, err := filter.Compile(a.filter, r.filterOptions(scope))
 	if err != nil {
-		return dst, err
+		return nil, a, err
 	}
 	p, err := project.Compile(a.projection, project.Options{Scope: scope, Find: true, Query: f})
 	if err != nil {
-		return dst, err
+		return nil, a, err
 	}
 	t := &cappedTail{k: k, run: r.exprEnv().Run, env: r.exprEnv(), f: f, skip: a.skip, left: -1, more: true,
-		topic: k.Changed()}
+		news: k.Changed()}
 	if a.limit > 0 {
 		t.left = a.limit
 	}
-	c := &cursor{ns: r.db + "." + name, env: r.exprEnv(), src: t, tail: t, awaits: a.await, keep: a.keep}
+	c := &cursor{ns: r.db + "." + name, env: r.exprEnv(), src: t, tail: t, awaits: a.await, keep: a.keep,
+		cmd: r.body.Bytes()}
 	if !p.Plain() {
 		c.proj = p
 	}
-	return r.firstFound(dst, c, a)
+	return c, a, nil
+}
+
+// reopenTail makes the cursor of a find at its position, which another process has stored. k is the collection with the
+// name; nil: there is none.
+func (r *request) reopenTail(k *coll, name string, at value.Value) (*cursor, error) {
+	rid := [8]byte(at.Get("collection").Bytes())
+	if k == nil || k.RID() != rid {
+		return nil, droppedUnder(rid)
+	}
+	c, _, err := r.tailCursor(k, name)
+	if err != nil {
+		return nil, err
+	}
+	c.run = r.exprEnv().Run
+	t := c.src.(*cappedTail)
+	t.token, t.id = at.Get("after").Str(), at.Get("id").Clone()
+	t.skip, t.left = at.Get("skip").Int(), at.Get("left").Int()
+	return c, nil
+}
+
+// droppedUnder is the error of a cursor whose collection was dropped.
+func droppedUnder(rid [8]byte) error {
+	return merr.New(merr.QueryPlanKilled, "collection dropped. UUID %s", changes.UUIDText(rid))
+}
+
+// appendPosition appends the position to the record of a shared cursor.
+func (t *cappedTail) appendPosition(b []byte) []byte {
+	rid := t.k.RID()
+	b = bson.AppendBinary(b, "collection", rid[:])
+	b = bson.AppendString(b, "after", t.token)
+	if t.token != "" {
+		b = value.AppendElement(b, "id", t.id)
+	}
+	b = bson.AppendInt64(b, "skip", t.skip)
+	return bson.AppendInt64(b, "left", t.left)
 }
 
 // cappedTail gives the documents of a capped collection in the order of insertion. It is an agg.Iter that has no more
 // documents for the moment.
 type cappedTail struct {
-	k     *coll
-	run   *expr.Run
-	env   *expr.Env
-	f     *filter.Filter
-	topic *journal.Topic
-	skip  int64
-	left  int64 // documents still to be returned; -1 = all
-	done  bool
+	k    *coll
+	run  *expr.Run
+	env  *expr.Env
+	f    *filter.Filter
+	news core.News
+	skip int64
+	left int64 // documents still to be returned; -1 = all
+	done bool
 
 	rows  *exec.Rows
-	bound uint64 // items from this counter on may come later than others before them
-	token string // the position after the last document that was read
-	pk    core.PartitionKey
-	id    value.Value // of that document
-	at    uint64      // everything up to this time was visible when the rows were opened
+	bound uint64      // items from this counter on may come later than others before them
+	token string      // the position after the last document that was read
+	id    value.Value // of that document, which is its partition key too
+	at    uint64      // the mark before the rows were opened
 	more  bool        // there may be more without news
 }
 
@@ -191,7 +231,7 @@ func (t *cappedTail) Next() (value.Value, bool, error) {
 			t.more = false
 			return value.Undef(), false, nil
 		}
-		t.pk, t.id = clonePK(it.PK()), it.ID().Clone()
+		t.id = it.ID().Clone()
 		d := value.ObjectOf(it.Doc).Clone()
 		t.token = t.rows.Continuation()
 		if ok, err := t.f.Match(t.env, d); err != nil {
@@ -212,16 +252,15 @@ func (t *cappedTail) Next() (value.Value, bool, error) {
 
 // open begins to read after the position. It returns false if there is nothing new.
 func (t *cappedTail) open() (bool, error) {
-	mark, news := t.topic.News(t.at)
+	mark, news := t.news.News(t.at)
 	if !news && !t.more {
 		return false, nil
 	}
 	if t.token != "" {
-		_, err := t.k.Read(t.run.Context(), t.pk, t.id)
+		_, err := t.k.Read(t.run.Context(), core.PartitionKey{t.id}, t.id)
 		switch {
 		case status.Is(err, status.NotFound) && status.From(err).Sub == status.SubOwnerNotFound:
-			return false, merr.New(merr.QueryPlanKilled, "collection dropped. UUID %s",
-				changes.UUIDText(t.k.RID()))
+			return false, droppedUnder(t.k.RID())
 		case status.Is(err, status.NotFound):
 			return false, merr.New(merr.CappedPositionLost, "CollectionScan died due to position in capped collection "+
 				"being deleted. Last seen record id: %s", update.Show(t.id))
@@ -246,13 +285,13 @@ func (t *cappedTail) close() {
 // Close implements agg.Iter.
 func (t *cappedTail) Close() {
 	t.close()
-	if t.done = true; t.topic != nil {
-		t.topic.Leave()
-		t.topic = nil
+	if t.done = true; t.news != nil {
+		t.news.Leave()
+		t.news = nil
 	}
 }
 
-func (t *cappedTail) Notify(wake func()) (stop func()) { return t.topic.Notify(t.at, wake) }
+func (t *cappedTail) Notify(wake func()) (stop func()) { return t.news.Notify(t.at, wake) }
 
 func (t *cappedTail) Over() bool { return t.done || t.left == 0 }
 

@@ -396,7 +396,7 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 			return dst, err
 		}
 	}
-	if keep && r.shares() && c.tail == nil { // the stream of a client that goes elsewhere is resumed by its driver
+	if keep && r.shares() && c.movable() {
 		if err := r.publish(c); err != nil {
 			return dst, err
 		}

@@ -28,6 +28,7 @@ import (
 //     batch, and is stored as the record's part. The position is a number in it. A result of more than maxShared bytes
 //     isn't stored: other processes then answer that they don't find the cursor.
 //   - a list, for example of collections: the same.
+//   - a tailable cursor on a capped collection: the continuation of the query, and the id of the last document.
 //
 // Example: process A answers a find of 250 documents with the first 101 and cursor 7. B gets getMore 7. It doesn't have
 // the cursor, reads the record, compiles the find, and goes on after document 101. The next getMore comes to A again,
@@ -49,12 +50,19 @@ func cursorRecord(id int64) core.RecordName {
 	return core.RecordName{Kind: core.CursorRecord, Name: string(binary.BigEndian.AppendUint64(nil, uint64(id)))}
 }
 
+// movable reports whether other processes can go on with a cursor. The stream of a client that goes elsewhere is
+// resumed by its driver.
+func (c *cursor) movable() bool {
+	_, capped := c.tail.(*cappedTail)
+	return c.tail == nil || capped
+}
+
 // publish makes the record of a cursor that has returned its first batch.
 func (r *request) publish(c *cursor) error {
 	r.sign(c)
 	var part []byte
 	var err error
-	if c.lead == nil {
+	if c.lead == nil && c.tail == nil {
 		if part, err = c.materialize(); err != nil {
 			return err
 		}
@@ -163,6 +171,11 @@ func (c *cursor) position() []byte {
 		rest = append([]value.Value{c.held}, rest...)
 	}
 	b = value.AppendElement(b, "docs", value.MakeArray(rest))
+	if t, ok := c.tail.(*cappedTail); ok {
+		b = bson.AppendDocument(b, "command", c.cmd)
+		b = bson.AppendInt64(b, "now", c.env.NowMS)
+		return bson.End(t.appendPosition(b), at)
+	}
 	if c.lead == nil {
 		list := c.src.(*agg.Slice)
 		b = bson.AppendInt64(b, "total", int64(c.share.total))
@@ -319,6 +332,9 @@ func (r *request) reopen(id int64, at, cmd value.Value) (c *cursor, err error) {
 		k, err := again.open(again.db, name)
 		if err != nil {
 			return nil, err
+		}
+		if expr.Truthy(cmd.Get("tailable")) {
+			return again.reopenTail(k, name, at)
 		}
 		if c, _, err = again.findCursor(k, name); err != nil {
 			return nil, err

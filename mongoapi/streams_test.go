@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -180,12 +179,9 @@ func TestStreams(t *testing.T) {
 }
 
 // TestStreamsOfSharedStore runs testdata/streams on two servers over one store, whose clocks differ by a day: one
-// writes what the other one reads. There are no capped collections.
+// writes what the other one reads.
 func TestStreamsOfSharedStore(t *testing.T) {
 	datadriven.Walk(t, "testdata/streams", func(t *testing.T, path string) {
-		if filepath.Base(path) == "capped" {
-			return
-		}
 		runStreams(t, path, 150, func(standalone bool) (reads, writes *client) {
 			cs := serveShared(t, 2, Options{Standalone: standalone})
 			return cs[0], cs[1]

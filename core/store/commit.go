@@ -39,6 +39,7 @@ type draft struct {
 	mem   scratch
 	// together says that the journal has the changes under one time.
 	together bool
+	numbers  []numbering // what it takes from counters, with a shared engine: see inOrder
 	time     uint64      // of the last of the entries that wait for the journal of a shared store; 0: there are none
 	on       kv.Snapshot // in which the heads were read that the commit replaces; nil: it isn't known to be one
 }
@@ -159,6 +160,8 @@ func (d *draft) done() {
 	}
 	clear(d.parts)
 	clear(d.pre)
+	clear(d.numbers)
+	d.numbers = d.numbers[:0]
 	if cap(d.mem.val) > maxScratch {
 		d.mem.val = nil
 	}
@@ -185,7 +188,14 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 	if err := d.caughtUp(ctx); err != nil {
 		return err
 	}
-	if err := d.retime(); err != nil {
+	again := false
+	if d.c.st.others {
+		var err error
+		if again, err = d.number(ctx); err != nil {
+			return translate(err)
+		}
+	}
+	if err := d.retime(again); err != nil {
 		return err
 	}
 	if d.c.st.eng.Remote() {
@@ -205,6 +215,7 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 		if err := d.pend(); err != nil {
 			return err
 		}
+		d.putNumbers()
 	}
 	for i := range d.parts { // from here on only the engine can fail
 		p := &d.parts[i]
@@ -228,7 +239,7 @@ func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 	p.beginFacts()
 	sl.taking.Store(sl.c.counter.given.Load() + 1)
 	p.h.LSN = max(p.h.LSN, sl.unsure)
-	lsn, err := sl.c.nextLSN(ctx, &p.h)
+	lsn, err := d.nextLSN(ctx, sl.c, &p.h)
 	if err != nil {
 		return err
 	}
@@ -251,7 +262,7 @@ func (d *draft) fillPart(ctx context.Context, p *part, apart bool) error {
 		ch, pos := &p.chs[i], uint16(i)
 		if apart {
 			if pos = 0; i > 0 {
-				if p.h.LSN, err = sl.c.nextLSN(ctx, &p.h); err != nil {
+				if p.h.LSN, err = d.nextLSN(ctx, sl.c, &p.h); err != nil {
 					return err
 				}
 			}

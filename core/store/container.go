@@ -41,6 +41,7 @@ type Container struct {
 	fell      atomic.Int64 // LSN of the first commit after the clock was last set back
 	counts    counts
 	ordered   Ordered
+	news      News
 	meterMu   sync.Mutex        // guards metered
 	metered   map[int]*ru.Meter // by the id of the physical partition: see Meters
 	mapMu     latch             // allows one change of the slot map at a time; taken after latches

@@ -109,17 +109,23 @@ func (c *counter) load(ctx context.Context) error {
 
 // stored reads the reservations. b is the stored value; nil: there is none.
 func (c *counter) stored(ctx context.Context) (lsn, num uint64, b []byte, err error) {
-	b, err = c.eng.Get(ctx, nil, keys.AppendMeta(nil, keys.MetaCounter, c.gen, ""))
-	if errors.Is(err, kv.ErrNotFound) {
-		return 0, 0, nil, nil
-	}
-	if err == nil && (len(b) != 17 || b[0] != formatCounter) {
-		err = status.New(status.Corruption, "counter of unknown format")
-	}
+	b, err = orNil(c.eng.Get(ctx, nil, keys.AppendMeta(nil, keys.MetaCounter, c.gen, "")))
 	if err != nil {
 		return 0, 0, nil, err
 	}
-	return binary.BigEndian.Uint64(b[1:]), binary.BigEndian.Uint64(b[9:]), b, nil
+	lsn, num, err = decodeCounter(b)
+	return lsn, num, b, err
+}
+
+// decodeCounter decodes stored reservations; nil: there are none.
+func decodeCounter(b []byte) (lsn, num uint64, err error) {
+	switch {
+	case b == nil:
+		return 0, 0, nil
+	case len(b) != 17 || b[0] != formatCounter:
+		return 0, 0, status.New(status.Corruption, "counter of unknown format")
+	}
+	return binary.BigEndian.Uint64(b[1:]), binary.BigEndian.Uint64(b[9:]), nil
 }
 
 // nextLSN returns the LSN of the next commit into a slot with the head h. With a shared engine it may change h.Block.

@@ -54,7 +54,7 @@ func (c *Container) hold(ctx context.Context, sl *Slot) (*hold, error) {
 	h := &hold{sl: sl, over: make(chan struct{})}
 	h.has.Store(true)
 	var err error
-	if h.snap, err = kv.Hold(ctx, c.st.eng, sl.headKey[:]); err != nil {
+	if h.snap, err = kv.Hold(ctx, c.st.eng, c.heldKeys(sl)...); err != nil {
 		h.free()
 		return nil, translate(err)
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -232,9 +233,12 @@ type jointCommit struct {
 	basis  []byte // the slot's head in the snapshot
 	seen   int64  // its LSN
 	moved  bool   // the head was another one at the commit
-	hold   *hold  // of the slot; nil: none
-	making sync.WaitGroup
-	over   context.CancelFunc // of until
+	// numbers says that the container's counter was read, and counter where it is among the keys: see inOrder.
+	numbers bool
+	counter int
+	hold    *hold // of the slot; nil: none
+	making  sync.WaitGroup
+	over    context.CancelFunc // of until
 }
 
 // whatJoint names the commits in the log.
@@ -463,6 +467,10 @@ func (g *jointCommit) want(of *Slots) (slots []*Slot, more [][]byte) {
 		}
 		m.ch.logicalRead = logical
 	}
+	if g.numbers = g.c.inOrder(); g.numbers {
+		g.counter = len(more)
+		more = append(more, g.c.counterKey())
+	}
 	return []*Slot{g.sl}, more
 }
 
@@ -595,7 +603,10 @@ func (g *jointCommit) commit(from []*joined) bool {
 		return false
 	}
 	d.base(snap)
-	if err := d.fill(ctx, true); err != nil {
+	if g.numbers && d.on == g.look.snap {
+		err = d.knows(g.c, g.look.more(g.counter))
+	}
+	if err = cmp.Or(err, d.fill(ctx, true)); err != nil {
 		d.free()
 		g.eachAlone(from)
 		return false

@@ -15,6 +15,9 @@ type seenTogether struct {
 	slots []*Slot
 	// of each write, the place of its item among the keys that were read; its logical partition and its record follow
 	first []int
+	// numbers says that the container's counter was read, and counter where it is among the keys: see inOrder.
+	numbers bool
+	counter int
 }
 
 // seeTogether looks at the items of writes, and at the heads of their slots and logical partitions. Writes without a
@@ -41,6 +44,10 @@ func (c *Container) seeTogether(ctx context.Context, ids []identity, ws []Write)
 			if with := ws[i].With; with != nil {
 				more = append(more, with.Name.key(false))
 			}
+		}
+		if s.numbers = c.inOrder(); s.numbers {
+			s.counter = len(more)
+			more = append(more, c.counterKey())
 		}
 		return s.slots, more
 	})

@@ -49,8 +49,11 @@ func (c *Container) ItemOverhead(it *Item) int64 {
 	return int64(n)
 }
 
-// nextNumber returns the counter of a new item's number.
+// nextNumber returns the counter of a new item's number. If its commit takes that, it is 0.
 func (c *Container) nextNumber(ctx context.Context) (uint64, error) {
+	if c.inOrder() {
+		return 0, nil
+	}
 	if c.st.others {
 		return c.sharedNumber(ctx)
 	}

@@ -98,6 +98,9 @@ func (d *draft) find(ctx context.Context) (applied, known bool, err error) {
 	}
 	fence := p.sl.head
 	fence.LSN, fence.Block, fence.Writer = p.h.LSN, p.h.Block, d.c.st.writer
+	if p.sl.c.inOrder() { // a block that the commit itself has taken isn't the slot's
+		fence.Block = p.sl.head.Block
+	}
 	if fence.LSN, err = p.sl.c.nextLSN(ctx, &fence); err != nil {
 		return false, false, err
 	}
@@ -133,7 +136,7 @@ func (d *draft) findInItems(ctx context.Context) (applied, known bool, err error
 			case ch.old != nil && is.LSN == ch.old.LSN && is.Pos == ch.old.Pos:
 				return false, true, nil
 			case now == nil:
-			case is.Number == now.Number && (ch.old == nil || ch.old.Number != now.Number):
+			case is.Number == now.Number && (ch.old == nil || ch.old.Number != now.Number) && !ch.id.slot.c.inOrder():
 				return true, true, nil // only this commit has used the number
 			case is.LSN == now.LSN && is.Pos == now.Pos && is.Ticks == now.Ticks && is.Number == now.Number &&
 				bytes.Equal(is.Doc, now.Doc):

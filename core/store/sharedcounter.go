@@ -14,7 +14,7 @@ import (
 // it is what was read.
 //
 // Each process reserves blocks of item numbers for itself. So items that two processes create are in the order of
-// blocks, not of single items.
+// blocks, not of single items. In a capped container commits take them one by one: see inOrder.
 //
 // A block of LSNs belongs to a slot. Its end is in the slot's head (Head.Block), and the LSN of a commit is the one
 // after that of the head that it replaces, as long as the block lasts. So each slot counts by itself, whatever process
@@ -42,8 +42,7 @@ func (c *Container) sharedNumber(ctx context.Context) (n uint64, err error) {
 // sharedLSN is nextLSN with a shared engine. A block from before a restore isn't used any more: the store may have
 // given out its numbers after the backup. A restore raises the counter further than any slot's block can be behind.
 func (c *Container) sharedLSN(ctx context.Context, h *Head) (int64, error) {
-	floor := c.counter.base()
-	for h.LSN >= h.Block || floor-h.Block >= raisedLSNs {
+	for c.blockEnds(h) {
 		err := c.reserving(ctx, func(alive []byte) error {
 			from, err := c.counter.reserveShared(ctx, alive, uint64(h.LSN), sharedLSNs, 0)
 			if err == nil && from.lsn > 0 {
@@ -58,6 +57,11 @@ func (c *Container) sharedLSN(ctx context.Context, h *Head) (int64, error) {
 	lsn := h.LSN + 1
 	c.counter.gave(lsn)
 	return lsn, nil
+}
+
+// blockEnds reports whether a slot needs another block for its next LSN.
+func (c *Container) blockEnds(h *Head) bool {
+	return h.LSN >= h.Block || c.counter.base()-h.Block >= raisedLSNs
 }
 
 // reserving calls f with a key that exists as long as the container. If it doesn't exist because the slot was replaced,
@@ -121,7 +125,7 @@ func (c *counter) reserveShared(ctx context.Context, alive []byte, floor, lsns, 
 	}
 	lsn = max(lsn, floor)
 	if num+nums > maxNumber || lsn+lsns > maxLSN {
-		return firsts{}, status.New(status.BadRequest, "The item numbers of the container are at their end.")
+		return firsts{}, errNumbersEnd()
 	}
 	pre := []kv.Precondition{{Key: keys.AppendMeta(nil, keys.MetaCounter, c.gen, ""), Expect: kv.Absent},
 		{Key: alive, Expect: kv.Present}}

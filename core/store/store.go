@@ -73,6 +73,7 @@ type Store struct {
 	turn    atomic.Uint32       // goes up with every CloseIdle
 
 	claims claims // of transactions
+	looks  looks  // for News
 
 	work   *work.Group // background work that reads the engine
 	leases *lease.Leases

@@ -2,11 +2,10 @@ package store
 
 // retime gives the items of a commit the time of the latest one, or of their slot's last commit if that is later. If
 // the clock was set back, they get the clock's time and an epoch begins. If the second of an item changes, its terms
-// and the batch are made again.
+// and the batch are made again. again says that the batch is made again in any case.
 //
 // Items of one LSN must not have different times: a search by time looks at the first one (feed).
-func (d *draft) retime() error {
-	again := false
+func (d *draft) retime(again bool) error {
 	for i := range d.parts {
 		p := &d.parts[i]
 		last := p.sl.head.Ticks

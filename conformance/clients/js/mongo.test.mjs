@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { MongoClient, ObjectId, Long, Decimal128, Binary, Timestamp, UUID } from "mongodb";
-import { account, key, mongo, shared, unique } from "./server.mjs";
+import { account, key, mongo, unique } from "./server.mjs";
 
 const credentials = `${encodeURIComponent(account)}:${encodeURIComponent(key)}`;
 const uri = (options) => process.env.ORRERY_MONGO_URI ?? `mongodb://${credentials}@${mongo}/?${options}`;
@@ -167,14 +167,14 @@ test("watch", async () => {
 });
 
 test("a capped collection is tailed", async () => {
-  const made = db.createCollection(unique("log"), { capped: true, size: 1 << 16, max: 5 });
-  if (shared) return assert.rejects(made, { code: 238 });
-  const c = await made;
+  const c = await db.createCollection(unique("log"), { capped: true, size: 1 << 16, max: 5 });
   await c.insertMany([1, 2, 3].map((i) => ({ _id: i })));
   const got = [];
   const tail = c.find({}, { tailable: true, awaitData: true, maxAwaitTimeMS: 200 }).stream();
-  setTimeout(() => c.insertMany([4, 5, 6].map((i) => ({ _id: i }))), 50);
+  let more;
+  setTimeout(() => (more = c.insertMany([4, 5, 6].map((i) => ({ _id: i })))), 50);
   for await (const d of tail) if (got.push(d._id) === 6) break;
+  await more; // until it is answered there may be too many
   assert.deepEqual(got, [1, 2, 3, 4, 5, 6]);
   assert.deepEqual((await c.find().toArray()).map((d) => d._id), [2, 3, 4, 5, 6]);
 });
