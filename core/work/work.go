@@ -91,6 +91,20 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// AtLeast returns a ctx that ends with ctx, but not before d from now. It is for what must be done after a request, or
+// other work, has ended.
+func AtLeast(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	least := time.AfterFunc(d, func() {
+		stop := context.AfterFunc(ctx, cancel)
+		context.AfterFunc(within, func() { stop() })
+	})
+	return within, func() {
+		least.Stop()
+		cancel()
+	}
+}
+
 // Close cancels the group's context, waits for all running work and lets no new work start. It may be called more than
 // once.
 func (g *Group) Close() {
