@@ -21,8 +21,8 @@ import (
 // If its version has no mark any more, too many changes were made since, or one of a process that sets none. Then the
 // outcome stays unknown.
 //
-// Example: a container is created as version 8, and the reply is lost. The stored version is 7. The fence becomes version
-// 8 and is marked. The create is repeated as version 9. The first one arrives now, and is refused.
+// Example: a container is created as version 8, and the reply is lost. The stored version is 7. The fence becomes
+// version 8 and is marked. The create is repeated as version 9. The first one arrives now, and is refused.
 
 // mark is a random number that a change gives its version of the catalog.
 type mark struct {

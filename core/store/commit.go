@@ -185,7 +185,7 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 	if err := d.caughtUp(ctx); err != nil {
 		return err
 	}
-	if err := d.retime(); err != nil {
+	if err := d.retime(ctx); err != nil {
 		return err
 	}
 	if d.c.st.eng.Remote() {
@@ -398,7 +398,7 @@ func (c *Container) findHead(sl *Slot, cause error) (raced bool, err error) {
 			most = graceTime
 		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, most)
+		ctx, cancel = context.WithTimeout(c.st.work.Context(), most)
 		defer cancel()
 	}
 	b, err := c.st.eng.Get(ctx, nil, sl.headKey[:])

@@ -42,6 +42,16 @@ func New(log *slog.Logger) *Group {
 // Context is canceled by Close.
 func (g *Group) Context() context.Context { return g.ctx }
 
+// Within returns a ctx that ends with ctx, and when Close is called.
+func (g *Group) Within(ctx context.Context) (context.Context, context.CancelFunc) {
+	within, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(g.ctx, cancel)
+	return within, func() {
+		stop()
+		cancel()
+	}
+}
+
 // Go runs f on a new goroutine. Close waits for it. It returns false, without running f, after Close. A panic of f is
 // handled as in Try.
 func (g *Group) Go(what string, f func()) bool {
