@@ -115,7 +115,11 @@ func (c *Container) IndexesPlaces(p access.Path, plane bool) bool {
 }
 
 // IndexProgress returns the completed part of an index rebuild, 0 to 99 percent; 100 when no rebuild is in progress.
-func (c *Container) IndexProgress() int { return c.rt.IndexProgress() }
+// With a shared store it reads the store, without a deadline: a request takes IndexProgressWithin.
+func (c *Container) IndexProgress() int { return c.IndexProgressWithin(context.Background()) }
+
+// IndexProgressWithin is IndexProgress that ends with ctx, and then returns what is known.
+func (c *Container) IndexProgressWithin(ctx context.Context) int { return c.rt.IndexProgress(ctx) }
 
 // WaitIndex returns when the index follows the newest policy. It returns immediately when no rebuild is in progress.
 func (c *Container) WaitIndex(ctx context.Context) error { return c.rt.WaitIndex(ctx) }

@@ -170,7 +170,7 @@ func (e *Engine) stats(ctx context.Context, def *catalog.Container) (Stats, erro
 	}
 	st := Stats{Definition: Definition{def}, Rebuild: 100, open: rt}
 	if rt != nil {
-		st.Rebuild = rt.IndexProgress()
+		st.Rebuild = rt.IndexProgress(ctx)
 	}
 	for i := range held {
 		p := partitionOf(def.PartitionKey.EPKKind(), slots, i)

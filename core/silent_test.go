@@ -29,6 +29,7 @@ type silent struct {
 	kv.Engine
 	now    atomic.Bool
 	commit atomic.Bool            // it stops with the next Write
+	slot   atomic.Bool            // it stops with the next Write into a slot
 	passes atomic.Int64           // it stops with the Write after so many, if that is positive
 	late   atomic.Pointer[func()] // applies the write that was under way when it stopped
 }
@@ -64,7 +65,7 @@ func (s *silent) Snapshot(ctx context.Context) (kv.Snapshot, error) {
 }
 
 func (s *silent) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
-	if s.commit.Swap(false) || s.passes.Add(-1) == 0 {
+	if s.commit.Swap(false) || s.passes.Add(-1) == 0 || intoSlot(b) && s.slot.Swap(false) {
 		s.now.Store(true)
 		own := new(kv.Batch)
 		own.Append(b)
@@ -80,6 +81,16 @@ func (s *silent) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) 
 		return nil, kv.ErrUnknownOutcome
 	}
 	return s.Engine.Write(ctx, b, pre)
+}
+
+// intoSlot reports whether a batch writes the head of a slot.
+func intoSlot(b *kv.Batch) bool {
+	for i := range b.Len() {
+		if _, kind, ok := keys.ParseSlot(b.Op(i).Key); ok && kind == keys.KindHead {
+			return true
+		}
+	}
+	return false
 }
 
 // While a shared store doesn't answer, a request ends with its deadline, or soon afterwards. A commit under way then
@@ -313,6 +324,116 @@ func TestSplitsEndWhileTheStoreIsSilent(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A request that declares a unique index ends soon after its deadline too, whichever of its writes the store doesn't
+// answer. It has a second each for the outcome of its write, the removal of what it has built, the catalog, and the
+// lease.
+func TestDeclarationsEndWhileTheStoreIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &silent{Engine: kvtest.NewShared(memkv.New(), 1).Engine()}
+		e, err := core.Open(bg, store, core.Options{Clock: clock.Fake(time.Unix(1_700_000_000, 0))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newContainer(t, e, core.ContainerSpec{})
+		for i := range 3 {
+			put(t, c, core.Create, fmt.Sprintf(`{"id":"%d","pk":"p","u":%d}`, i, i))
+		}
+		const deadline = 2 * time.Second
+		failed := 0
+		for n := range int64(6) {
+			store.passes.Store(n + 1)
+			ctx, cancel := context.WithTimeout(bg, deadline)
+			begun := time.Now()
+			_, err := e.ChangeContainer(ctx, "db", "c", func(s *core.ContainerSpec) error {
+				s.Declared = []core.Declared{uniqueIn(fmt.Sprint("u", n), "u")}
+				return nil
+			})
+			if took := time.Since(begun); took > deadline+4*time.Second+100*time.Millisecond {
+				t.Errorf("silent from write %d on, it took %v: %v", n, took, err)
+			}
+			if cancel(); err != nil {
+				failed++
+			}
+			store.passes.Store(0)
+			store.now.Store(false)
+			time.Sleep(20 * time.Second)
+		}
+		if failed < 4 {
+			t.Errorf("%d declarations have failed", failed)
+		}
+		clean(t, e)
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The progress of an index rebuild, which an open container reads from the store, ends with the request.
+func TestProgressEndsWithTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &silent{Engine: kvtest.NewShared(memkv.New(), 1).Engine()}
+		e, err := core.Open(bg, store, core.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newContainer(t, e, core.ContainerSpec{})
+		put(t, c, core.Create, `{"id":"a","pk":"p","n":0}`)
+		store.now.Store(true)
+		const deadline = 2 * time.Second
+		ctx, cancel := context.WithTimeout(bg, deadline)
+		defer cancel()
+		begun := time.Now()
+		c.IndexProgressWithin(ctx)
+		if took := time.Since(begun); took > deadline {
+			t.Errorf("it took %v", took)
+		}
+		store.now.Store(false)
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Close ends soon while the store doesn't answer, whatever background work has asked it for: a commit under way, which
+// would look for its outcome, and the sign of life of the process. Others find out both without it.
+func TestCloseEndsWhileTheStoreIsSilent(t *testing.T) {
+	ttl := int32(10)
+	for name, before := range map[string]func(store *silent, clk *clock.Clock){
+		"nothing": func(store *silent, _ *clock.Clock) { store.now.Store(true) },
+		"removal of items": func(store *silent, clk *clock.Clock) {
+			store.slot.Store(true)
+			clk.Advance(time.Minute)
+			for !store.now.Load() {
+				time.Sleep(time.Second)
+			}
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &silent{Engine: kvtest.NewShared(memkv.New(), 1).Engine()}
+			clk := clock.Fake(time.Unix(1_700_000_000, 0))
+			e, err := core.Open(bg, store, core.Options{Clock: clk})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Announce(core.Announcement{Name: "test"}); err != nil {
+				t.Fatal(err)
+			}
+			c := newContainer(t, e, core.ContainerSpec{DefaultTTL: &ttl})
+			put(t, c, core.Create, `{"id":"a","pk":"p","n":0}`)
+			time.Sleep(10 * time.Second) // it has a sign of life
+			before(store, clk)
+			begun := time.Now()
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(begun); took > 1100*time.Millisecond {
+				t.Errorf("%s: Close took %v", name, took)
+			}
+			store.now.Store(false)
+		})
+	}
 }
 
 // A commit whose outcome stays unknown is applied late, when the process makes another one, whose outcome is unknown

@@ -42,12 +42,12 @@ const (
 func (e *Engine) Upgrading() (UpgradeStatus, bool) {
 	u := &e.up
 	u.mu.Lock()
-	defer u.mu.Unlock()
-	st := u.st
-	if u.present != nil {
-		st.Container, st.Percent = u.present.Name(), u.present.UpgradeProgress()
+	st, present, under := u.st, u.present, u.under
+	u.mu.Unlock()
+	if present != nil { // a shared store is read for that
+		st.Container, st.Percent = present.Name(), present.UpgradeProgress(e.work.Context())
 	}
-	return st, u.under
+	return st, under
 }
 
 // Older reports whether some containers may not have the current format. Then a check ignores index entries, because

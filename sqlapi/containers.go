@@ -256,7 +256,7 @@ func readContainer(c *call) error {
 			return err
 		}
 	}
-	c.SetInt(hIndexProgress, int64(ct.IndexProgress()))
+	c.SetInt(hIndexProgress, int64(ct.IndexProgressWithin(c.Ctx())))
 	if isLazy(ct) {
 		c.Set(hLazyProgress, "100") // a lazy index is kept as consistent as any other
 	}
@@ -365,7 +365,7 @@ func replaceContainer(c *call) error {
 	if err := ct.WaitIndex(soon); err != nil && !status.Is(err, status.Timeout) {
 		return err
 	}
-	c.SetInt(hIndexProgress, int64(ct.IndexProgress()))
+	c.SetInt(hIndexProgress, int64(ct.IndexProgressWithin(c.Ctx())))
 	return c.sendContainer(ct, http.StatusOK)
 }
 

@@ -3,12 +3,12 @@ package catalog
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/orrerydb/orrery/core/journal"
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/work"
 )
 
 // Every change of the catalog raises its version, a key of its own, in the same commit. The precondition is that the
@@ -56,10 +56,6 @@ func (x *draft) writeContainer(d *database, k *Container) error {
 // maxChanges is how often a change is repeated. Each time another process's change has been committed.
 const maxChanges = 100
 
-// reloadTime is for how long a change of unknown outcome reads the catalog again. The store may have stopped to answer,
-// other changes wait meanwhile, and the request's deadline may be over.
-const reloadTime = time.Second
-
 // change makes a change with f, which may be called more than once. The change is durable before it is visible. f must
 // load the definitions of containers that it changes or removes. A draft without operations changes nothing.
 func (c *Catalog) change(ctx context.Context, f func(*draft) error) error {
@@ -81,6 +77,9 @@ func (c *Catalog) change(ctx context.Context, f func(*draft) error) error {
 		if err == nil || errors.Is(err, kv.ErrUnknownOutcome) { // it may have been applied: it isn't repeated
 			return translate(err)
 		}
+		if errors.Is(err, errUndone) {
+			continue
+		}
 		// A decision on an old catalog is repeated, even a refusal.
 		old, stale := c.refresh(ctx)
 		if stale != nil || !old {
@@ -90,14 +89,33 @@ func (c *Catalog) change(ctx context.Context, f func(*draft) error) error {
 	return status.New(status.Unavailable, "The catalog is changed too often by others.")
 }
 
-// commit writes a draft with the account's counters and the version, waits until it is durable and makes it visible.
-// The caller holds mu.
+// commit writes a draft, waits until it is durable and makes it visible. The caller holds mu.
 func (c *Catalog) commit(ctx context.Context, x *draft) error {
-	if err := x.write(keys.AppendMeta(nil, keys.MetaAccount, 0, ""), x.account); err != nil {
-		return err
+	m, err := c.write(ctx, x)
+	switch {
+	case err == nil:
+		c.show(&x.state)
+	case errors.Is(err, kv.ErrUnknownOutcome) && c.eng.Shared():
+		return c.findOut(ctx, m, err)
+	case errors.Is(err, kv.ErrUnknownOutcome):
+		c.unsure = true
+		ctx, cancel := work.AtLeast(ctx, reloadTime)
+		defer cancel()
+		_ = c.reload(ctx) // if it fails, the next change does it
 	}
+	return err
+}
+
+// write writes a draft with the account's counters and the version, and waits until it is durable.
+func (c *Catalog) write(ctx context.Context, x *draft) (m mark, err error) {
 	pre := AtVersion(x.version)
 	x.version++
+	if c.eng.Shared() {
+		m = x.sign(uint64(c.clk.Int63()))
+	}
+	if err := x.write(keys.AppendMeta(nil, keys.MetaAccount, 0, ""), x.account); err != nil {
+		return m, err
+	}
 	x.b.Put(pre.Key, encodeVersion(x.version))
 	t := c.ticket(x)
 	defer t.End(nil)
@@ -106,17 +124,7 @@ func (c *Catalog) commit(ctx context.Context, x *draft) error {
 		t.End(w)
 		err = w.Wait()
 	}
-	if err != nil {
-		if errors.Is(err, kv.ErrUnknownOutcome) {
-			c.unsure = true
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reloadTime)
-			_ = c.reload(ctx) // if it fails, the next change does it
-			cancel()
-		}
-		return err
-	}
-	c.show(&x.state)
-	return nil
+	return m, err
 }
 
 // show makes a state visible. The caller holds mu or is the only user.
@@ -229,11 +237,10 @@ func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
 	if c.cur.Load().version >= v && !c.unsure { // another request has read it: a crowd must not ask one by one
 		return true, nil
 	}
-	changed, err = c.refresh(ctx)
-	if err != nil {
+	if err := c.reload(ctx); err != nil {
 		return false, translate(err)
 	}
-	return changed, nil
+	return true, nil
 }
 
 // translate turns an engine's error into a status.

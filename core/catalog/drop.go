@@ -104,7 +104,7 @@ func (c *Catalog) clearSome(ctx context.Context, num uint32) (gens []uint32, ove
 	left := clearAtOnce
 	for _, kind := range append([]keys.MetaKind{keys.MetaContainer}, resourceKinds...) {
 		lo, hi := keys.MetaParentBounds(kind, num)
-		err := eachIn(snap, lo, hi, func(key, val []byte) (bool, error) {
+		err := eachIn(snap, lo, hi, 0, func(key, val []byte) (bool, error) {
 			// If a container's entry can't be read, the place of its data is unknown. The entry is removed anyway.
 			if f, err := decodeFront(val); kind == keys.MetaContainer && err == nil {
 				gens = append(gens, f.gen)

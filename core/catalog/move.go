@@ -67,10 +67,10 @@ func decodeMove(b []byte, err error) (*Move, []byte, error) {
 	return m, b, nil
 }
 
-// mayServe returns an error if the store of a snapshot must not be served.
-func mayServe(snap kv.Snapshot) error {
-	m, _, err := decodeMove(snap.Get(nil, MoveKey()))
-	if m == nil || err != nil {
+// mayServe returns an error if a store with this stored record must not be served.
+func mayServe(b []byte) error {
+	m, _, err := decodeMove(b, nil)
+	if err != nil {
 		return err
 	}
 	return m.Refusal()

@@ -37,7 +37,7 @@ func (b *builder) fact(slot *store.ViewSlot, p access.Path, id uint64, n need) (
 	}
 	switch {
 	case n == forNext:
-		b.view.Container().Count(p.Segs)
+		b.view.Container().Count(b.rows.ctx, p.Segs)
 	case !slices.Contains(b.asked, id):
 		b.asked, b.asks = append(b.asked, id), append(b.asks, p)
 	}
@@ -51,7 +51,7 @@ func (b *builder) counts() (all []<-chan struct{}) {
 		return nil
 	}
 	for _, p := range b.asks {
-		if done := b.view.Container().Count(p.Segs); done != nil {
+		if done := b.view.Container().Count(b.rows.ctx, p.Segs); done != nil {
 			all = append(all, done)
 		}
 	}

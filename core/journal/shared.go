@@ -9,6 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/work"
 )
 
 // In a store that several processes share nobody knows which commits are on their way, so no process can give a commit
@@ -127,18 +128,18 @@ func (j *Journal) Reload(ctx context.Context) error {
 		return err
 	}
 	defer j.stateMu.Unlock()
-	b, err := orNil(j.eng.Get(ctx, nil, keys.JournalState()))
+	of, vals := [][]byte{keys.JournalState(), keys.JournalCatalog()}, [2][]byte{}
+	err := work.Each(len(of), len(of), func(i, _ int) (err error) { // at the same time: requests wait for this
+		vals[i], err = orNil(j.eng.Get(ctx, nil, of[i]))
+		return err
+	})
 	if err == nil {
-		err = j.adoptState(b)
+		err = j.adoptState(vals[0])
 	}
-	if err != nil {
+	if err != nil || vals[1] == nil {
 		return err
 	}
-	b, err = orNil(j.eng.Get(ctx, nil, keys.JournalCatalog()))
-	if err != nil || b == nil {
-		return err
-	}
-	t, err := decodeTime(b)
+	t, err := decodeTime(vals[1])
 	j.Clock.Advance(t)
 	return err
 }

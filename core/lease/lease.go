@@ -408,6 +408,10 @@ func orNil(b []byte, err error) ([]byte, error) {
 // couldn't delete is deleted later, or expires.
 const releaseTime = time.Second
 
+// closeTime is the longest time of Close, and of a Release before it while the engine is being closed. A process is to
+// end soon while the store doesn't answer, and others find out without it.
+const closeTime = releaseTime / 2
+
 // Release gives the lease up. It may be called more than once.
 func (l *Lease) Release() {
 	if l.m == nil {
@@ -424,7 +428,11 @@ func (l *Lease) Release() {
 	if !mine {
 		return
 	}
-	ctx, stop := context.WithTimeout(context.Background(), min(m.duration, releaseTime))
+	most := releaseTime
+	if m.work.Context().Err() != nil { // Close ends all leases of the process
+		most = closeTime
+	}
+	ctx, stop := context.WithTimeout(context.Background(), min(m.duration, most))
 	defer stop()
 	if err := m.erase(ctx, l.name, l.value); err != nil {
 		m.mu.Lock()

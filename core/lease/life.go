@@ -206,7 +206,7 @@ func (m *Leases) Close() {
 	if s == nil {
 		return
 	}
-	ctx, stop := context.WithTimeout(context.Background(), m.duration)
+	ctx, stop := context.WithTimeout(context.Background(), min(m.duration, closeTime))
 	defer stop()
 	_ = m.end(ctx, s.id, s.stored.append(nil)) // else others wait until it was silent for long enough
 }

@@ -195,7 +195,7 @@ func (d *draft) fill(ctx context.Context, apart bool) error {
 			return translate(err)
 		}
 	}
-	if err := d.retime(again); err != nil {
+	if err := d.retime(ctx, again); err != nil {
 		return err
 	}
 	if d.c.st.eng.Remote() {
@@ -409,7 +409,7 @@ func (c *Container) findHead(sl *Slot, cause error) (raced bool, err error) {
 			most = graceTime
 		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, most)
+		ctx, cancel = context.WithTimeout(c.st.work.Context(), most)
 		defer cancel()
 	}
 	b, err := c.st.eng.Get(ctx, nil, sl.headKey[:])

@@ -42,9 +42,9 @@ const countRetry = 2 * time.Second
 
 // Count makes every slot that doesn't know the fact of a path count its entries in the background. The channel is
 // closed when all slots know the fact or the count has failed. It is nil if the slots can't count now; a query then
-// does without the fact. Callers during a count wait for the same count.
-func (c *Container) Count(segs []string) <-chan struct{} {
-	if len(segs) == 0 || c.st.lim.ReadOnly || !c.countable(segs[0]) {
+// does without the fact. Callers during a count wait for the same count. ctx is that of the decision, not of the count.
+func (c *Container) Count(ctx context.Context, segs []string) <-chan struct{} {
+	if len(segs) == 0 || c.st.lim.ReadOnly || !c.countable(ctx, segs[0]) {
 		return nil
 	}
 	path, cs := c.Policy().PathID(segs), &c.counts
@@ -79,9 +79,9 @@ func (c *Container) Count(segs []string) <-chan struct{} {
 
 // countable reports whether facts of paths that begin with a field can be counted now. They can't while an index
 // rebuild changes their entries.
-func (c *Container) countable(field string) bool {
+func (c *Container) countable(ctx context.Context, field string) bool {
 	for _, sl := range c.slotList() {
-		if up := c.upkeepOf(sl); up.next != nil && !lasting(up.policy, up.next, field, sl.flags.Load().classes) {
+		if up := c.upkeepOf(ctx, sl); up.next != nil && !lasting(up.policy, up.next, field, sl.flags.Load().classes) {
 			return false
 		}
 	}
@@ -185,7 +185,7 @@ func (n *counting) put(ctx context.Context, path uint64, field string) (known, r
 		return true, false, nil
 	}
 	h := sl.head
-	if up := c.upkeepOf(sl); up.next != nil && !lasting(up.policy, up.next, field, h.stored().classes) {
+	if up := c.upkeepOf(ctx, sl); up.next != nil && !lasting(up.policy, up.next, field, h.stored().classes) {
 		return false, false, status.Wrap(status.Unavailable, kv.ErrUnavailable,
 			"The index of the path is being rebuilt.")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/lease"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/work"
 )
 
 // A unique index is declared while requests go on:
@@ -67,9 +68,7 @@ func (c *Container) ChangeSpec(ctx context.Context, f, check func(*catalog.Spec)
 	fresh := g.fresh(want.Declared)
 	if len(fresh) > 0 {
 		if err := g.build(ctx, fresh); err != nil {
-			last := *g
-			last.ctx = context.WithoutCancel(g.ctx) // the request may have ended: nothing is left behind
-			return undone(err, last.clear())
+			return undone(err, g.leave())
 		}
 	}
 	err = g.change(func(s *catalog.Spec) error {
@@ -81,11 +80,16 @@ func (c *Container) ChangeSpec(ctx context.Context, f, check func(*catalog.Spec)
 		return nil
 	})
 	if err != nil {
-		last := *g
-		last.ctx = context.WithoutCancel(g.ctx)
-		return undone(err, last.clear())
+		return undone(err, g.leave())
 	}
 	return g.clear()
+}
+
+// leave is clear after a change that failed. The request may have ended, so it has graceTime at least.
+func (g *declaring) leave() error {
+	ctx, cancel := work.AtLeast(g.ctx, graceTime)
+	defer cancel()
+	return (&declaring{g.c, ctx, g.lease}).clear()
 }
 
 // undone returns the error of a change, and that of removing what it has left, if that failed too. Then the reaper does

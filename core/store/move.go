@@ -318,7 +318,7 @@ func (m *move) mark(s *source) error {
 // follows checks that a source isn't between two indexing policies, and that it has the policy of the other sources.
 // The caller holds the latch.
 func (m *move) follows(s *source) error {
-	up := m.c.upkeepOf(s.Slot)
+	up := m.c.upkeepOf(m.ctx, s.Slot)
 	if up.next != nil || s.head.bare() || m.upkeep.policy != nil && m.upkeep.state != up.state {
 		return status.Wrap(status.Unavailable, errors.Join(kv.ErrUnavailable, errRebuilding),
 			"The index is being rebuilt.")
@@ -382,7 +382,9 @@ func (m *move) replace(next nextMap) (done bool, err error) {
 		b.Put(t.headKey[:], t.headBytes)
 		slots[i] = t.Slot
 	}
-	m.c.mapMu.Lock()
+	if err := m.c.mapMu.LockUntil(m.ctx); err != nil {
+		return false, translate(err)
+	}
 	defer m.c.mapMu.Unlock()
 	err = m.c.changeMap(m.ctx, slots,
 		func(was *catalog.SlotMap) (*catalog.SlotMap, *kv.Batch, []kv.Precondition, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
+	"github.com/orrerydb/orrery/core/work"
 )
 
 // With a shared engine the outcome of a commit may be unknown although everything works: the reply was lost, or the
@@ -37,15 +38,18 @@ const (
 // wait for the latch meanwhile.
 const graceTime = time.Second
 
-// graced returns a ctx that ends with the deadline of ctx, but not before graceTime from now, and after maxGrace in any
-// case.
-func graced(ctx context.Context) (context.Context, context.CancelFunc) {
+// graced returns a ctx that ends with ctx, but not before graceTime from now, and after maxGrace in any case. When the
+// store is being closed, nobody asks for the slot's state any more, and it ends at once.
+func (s *Store) graced(ctx context.Context) (context.Context, context.CancelFunc) {
 	const maxGrace = 10 * time.Second
-	d := maxGrace
-	if end, ok := ctx.Deadline(); ok {
-		d = min(maxGrace, max(graceTime, end.Sub(realTime.Now())))
+	least, end := work.AtLeast(ctx, graceTime)
+	most, cancel := context.WithTimeout(least, maxGrace)
+	within, leave := s.work.Within(most)
+	return within, func() {
+		leave()
+		cancel()
+		end()
 	}
-	return context.WithTimeout(context.WithoutCancel(ctx), d)
 }
 
 // findOut finds out whether a commit of unknown outcome was applied. If so it does what write does for a commit that
@@ -59,7 +63,7 @@ func (d *draft) findOut(ctx context.Context, cause error) (pending, error) {
 		sl := d.parts[i].sl
 		sl.unsure = max(sl.unsure, d.parts[i].h.LSN)
 	}
-	ctx, cancel := graced(ctx)
+	ctx, cancel := d.c.st.graced(ctx)
 	defer cancel()
 	for range maxFinds {
 		applied, known, err := d.find(ctx)

@@ -230,9 +230,9 @@ func (c *Container) WaitIndex(ctx context.Context) error {
 }
 
 // IndexProgress returns the completed part of an index rebuild in percent; 100 when no rebuild is needed.
-func (c *Container) IndexProgress() int {
+func (c *Container) IndexProgress(ctx context.Context) int {
 	if c.st.others {
-		return c.stageProgress()
+		return c.stageProgress(ctx)
 	}
 	c.defMu.Lock()
 	r, newest := c.rb, c.def.Load().IndexVersion

@@ -161,7 +161,7 @@ func (s *Store) changeRecord(ctx context.Context, n RecordName, was, now Record,
 		case !unsure:
 			return false, nil
 		}
-		late, cancel := graced(ctx)
+		late, cancel := s.graced(ctx)
 		is, err := s.ReadRecord(late, n)
 		cancel()
 		if err != nil {

@@ -44,7 +44,7 @@ func (c *Container) changeMap(ctx context.Context, others []*Slot,
 		def, err := c.st.cat.ReplaceMap(ctx, c.Def(), was.m, next, extra, pre...)
 		switch {
 		case errors.Is(err, catalog.ErrMapChanged) || status.Is(err, status.UnknownOutcome):
-			late, cancel := graced(ctx)
+			late, cancel := c.st.graced(ctx)
 			moved, rerr := c.reread(late)
 			cancel()
 			switch {

@@ -335,7 +335,7 @@ type slotRestore struct {
 func newSlotRestore(r *restorer, p *place) *slotRestore {
 	sl := p.sl
 	s := &slotRestore{r: r, g: p.g, key: sl.key, gone: map[uint64]bool{}}
-	s.k = checker{c: p.g.c, sl: sl, up: p.g.c.upkeepOf(sl)}
+	s.k = checker{c: p.g.c, sl: sl, up: p.g.c.upkeepOf(context.Background(), sl)}
 	s.head = Head{Index: p.g.c.Def().IndexVersion}
 	return s
 }

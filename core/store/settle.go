@@ -118,8 +118,11 @@ func (c *Container) certain(sl *Slot) error {
 }
 
 // gone returns the error for a slot without a head. It first waits until the drop that removed the head is durable, by
-// waiting for a later commit that changes nothing.
+// waiting for a later commit that changes nothing. What a shared engine shows is durable.
 func (c *Container) gone() error {
+	if c.st.others {
+		return errDropped()
+	}
 	nothing := kv.Batch{Frees: true}
 	nothing.Delete(keys.AppendMeta(nil, keys.MetaCounter, c.gen, "")) // the drop has deleted this key, too
 	w, err := c.st.eng.Write(context.Background(), &nothing, nil)

@@ -113,8 +113,8 @@ func (c *Container) awaitStage(ctx context.Context, ok func(*stage) bool) error 
 }
 
 // stageProgress is IndexProgress with a shared engine: each slot has two passes, and a pass counts when it is complete.
-func (c *Container) stageProgress() int {
-	s, err := c.staged(context.Background())
+func (c *Container) stageProgress(ctx context.Context) int {
+	s, err := c.staged(ctx)
 	if err == nil && s.done() {
 		return 100
 	}

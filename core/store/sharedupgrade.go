@@ -115,8 +115,8 @@ func (c *Container) upgradeStage(ctx context.Context) error {
 }
 
 // filledStage is the completed part of an upgrade in percent with a shared engine: a slot counts when it is complete.
-func (c *Container) filledStage() int {
-	s, err := c.staged(context.Background())
+func (c *Container) filledStage(ctx context.Context) int {
+	s, err := c.staged(ctx)
 	if err == nil && !s.filling {
 		return 100
 	}

@@ -134,7 +134,7 @@ func (d *draft) evict(ctx context.Context, p *part, ch *change, key []byte, free
 	if err != nil {
 		return err
 	}
-	old.oldTerms = p.sl.c.upkeepOf(p.sl).termsThere(old.old)
+	old.oldTerms = p.sl.c.upkeepOf(ctx, p.sl).termsThere(old.old)
 	old.partition = ch.partition
 	p.evicted = append(p.evicted, old)
 	return nil

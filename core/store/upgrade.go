@@ -150,9 +150,9 @@ func (j *rebuilder) deleted(sl *Slot, b *kv.Batch) error {
 }
 
 // UpgradeProgress returns the completed part of the container's upgrade in percent; 100 when there is nothing to do.
-func (c *Container) UpgradeProgress() int {
+func (c *Container) UpgradeProgress(ctx context.Context) int {
 	if c.st.others {
-		return c.filledStage()
+		return c.filledStage(ctx)
 	}
 	if c.Numbered() {
 		return 100

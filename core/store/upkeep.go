@@ -79,8 +79,9 @@ type upkeep struct {
 	next   *index.Policy // nil = no rebuild
 }
 
-// upkeepOf returns the current upkeep of a slot.
-func (c *Container) upkeepOf(sl *Slot) upkeep {
+// upkeepOf returns the current upkeep of a slot. With a shared engine it may have to read the catalog, which ends with
+// ctx.
+func (c *Container) upkeepOf(ctx context.Context, sl *Slot) upkeep {
 	for {
 		state := sl.upkeep.Load()
 		known := *c.known.Load()
@@ -95,7 +96,7 @@ func (c *Container) upkeepOf(sl *Slot) upkeep {
 		if !c.Slots().has(sl) { // its upkeep stays as it is, and no commit into it follows
 			return upkeep{state: state, policy: c.pol.Load()}
 		}
-		if c.st.others && c.learn(context.Background()) != nil { // another process has begun a rebuild
+		if c.st.others && c.learn(ctx) != nil { // another process has begun a rebuild
 			return upkeep{state: ^state, policy: c.pol.Load()} // no commit is made with this state
 		}
 	}

@@ -568,7 +568,7 @@ func (c *Container) prepare(ctx context.Context, ch *change, doc []byte, noIndex
 		}
 		ch.item = it
 	}
-	ch.collect(c.upkeepOf(sl))
+	ch.collect(c.upkeepOf(ctx, sl))
 	return nil
 }
 

@@ -42,6 +42,16 @@ func New(log *slog.Logger) *Group {
 // Context is canceled by Close.
 func (g *Group) Context() context.Context { return g.ctx }
 
+// Within returns a ctx that ends with ctx, and when Close is called.
+func (g *Group) Within(ctx context.Context) (context.Context, context.CancelFunc) {
+	within, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(g.ctx, cancel)
+	return within, func() {
+		stop()
+		cancel()
+	}
+}
+
 // Go runs f on a new goroutine. Close waits for it. It returns false, without running f, after Close. A panic of f is
 // handled as in Try.
 func (g *Group) Go(what string, f func()) bool {
@@ -88,6 +98,20 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 		return false
 	case <-t.C:
 		return true
+	}
+}
+
+// AtLeast returns a ctx that ends with ctx, but not before d from now. It is for what must be done after a request, or
+// other work, has ended.
+func AtLeast(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	least := time.AfterFunc(d, func() {
+		stop := context.AfterFunc(ctx, cancel)
+		context.AfterFunc(within, func() { stop() })
+	})
+	return within, func() {
+		least.Stop()
+		cancel()
 	}
 }
 

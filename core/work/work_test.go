@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/orrerydb/orrery/core/status"
@@ -113,4 +114,36 @@ func TestQueueEndsWithItsGroup(t *testing.T) {
 	if q.Len() != 4 {
 		t.Errorf("%d things are left, want 4", q.Len())
 	}
+}
+
+// AtLeast ends with its ctx, but not early; Within ends with its ctx or with the group.
+func TestTimesAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, tc := range []struct{ ends, want time.Duration }{{0, time.Second}, {3 * time.Second, 3 * time.Second}} {
+			ctx, end := context.WithTimeout(t.Context(), tc.ends)
+			within, cancel := AtLeast(ctx, time.Second)
+			begun := time.Now()
+			<-within.Done()
+			if took := time.Since(begun); took != tc.want {
+				t.Errorf("it ended after %v, want %v", took, tc.want)
+			}
+			cancel()
+			end()
+		}
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		_, cancel := AtLeast(ctx, time.Second)
+		cancel()
+		g := New(nil)
+		within, leave := g.Within(ctx)
+		defer leave()
+		if within.Err() != nil {
+			t.Error("it has ended early")
+		}
+		g.Close()
+		<-within.Done()
+		if ctx.Err() != nil {
+			t.Error("the ctx that it is of has ended too")
+		}
+	})
 }
