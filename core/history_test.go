@@ -36,6 +36,7 @@ type history struct {
 	tailed map[string]int64 // the newest version of each writer's item that the tail has seen
 
 	whole bool         // queries are read in one page
+	steps int          // of each writer, at least
 	left  atomic.Int64 // slots that are to be split or joined before the writers end
 }
 
@@ -43,7 +44,6 @@ const (
 	historyStill    = 60 // items that are never changed
 	historyAccounts = 8
 	historyWriters  = 4
-	historySteps    = 150
 )
 
 // TestHistory runs writers, transactions, paged queries, changes of the indexing policy and the reaper at the same
@@ -62,12 +62,14 @@ func TestHistoryWithSplits(t *testing.T) {
 func runHistory(t *testing.T, splits bool) {
 	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
-			h := &history{t: t, clk: clock.Fake(time.Unix(1_700_000_000, 0)), whole: splits}
+			h := &history{t: t, clk: clock.Fake(time.Unix(1_700_000_000, 0)), whole: splits,
+				steps: overNetwork(150, 30)}
 			if splits {
 				h.left.Store(int64(race.Fewer(30, 12)))
 			}
 			eng := open(t)
-			o := core.Options{Clock: h.clk, MinSlots: 4, Lease: 400 * time.Millisecond}
+			lease := time.Duration(overNetwork(400, 5000)) * time.Millisecond // a split that loses it ends
+			o := core.Options{Clock: h.clk, MinSlots: 4, Lease: lease}
 			e, err := core.Open(bg, eng, o)
 			if err != nil {
 				t.Fatal(err)
@@ -123,8 +125,8 @@ func (h *history) write(w int, model map[string]int64) {
 	r := rand.New(rand.NewPCG(uint64(w), 7))
 	n := int64(0)
 	var lsn int64
-	for step := 0; step < historySteps || h.left.Load() > 0 && !h.t.Failed(); step++ {
-		if step >= historySteps {
+	for step := 0; step < h.steps || h.left.Load() > 0 && !h.t.Failed(); step++ {
+		if step >= h.steps {
 			time.Sleep(time.Millisecond)
 		}
 		n++
@@ -203,7 +205,7 @@ func (h *history) transfer(w int) {
 	account := func(i int, n int64) doc.Doc {
 		return mustDoc(h.t, fmt.Sprintf(`{"id":"a%d","pk":"bank","money":%d,"u":"a%d"}`, i, n, i))
 	}
-	for range historySteps / 3 {
+	for range h.steps / 3 {
 		from, to := r.IntN(historyAccounts), r.IntN(historyAccounts)
 		if from == to {
 			continue

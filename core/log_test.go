@@ -298,7 +298,7 @@ func logUnderWriters(t *testing.T, e *core.Engine, meanwhile func(c *core.Contai
 	}
 	var done sync.WaitGroup
 	var moved atomic.Int32
-	writes := race.Fewer(300, 60)
+	writes := overNetwork(race.Fewer(300, 60), 40)
 	for w := range 4 {
 		done.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(w), 1))

@@ -79,9 +79,25 @@ const (
 	moveRests = 200 // percent
 )
 
+// The same of a move with a shared engine. A commit is some round trips to stores that work for many, and those of
+// requests don't wait for it. So larger commits are better, and rests would be without use: the copy waits for the
+// network most of the time.
+const (
+	sharedOps   = 2048
+	sharedBytes = 512 << 10
+)
+
 // movePace returns the pace of a move.
 func (c *Container) movePace(ctx context.Context) pace {
-	return pace{c: c, ctx: ctx, burst: moveBurst, rests: moveRests, begun: realTime.Now()}
+	return pace{c: c, ctx: ctx, burst: moveBurst, rests: moveRests, begun: realTime.Now(), distant: c.st.others}
+}
+
+// enough reports whether a batch is as large as a commit of a move may be.
+func (m *move) enough(b *kv.Batch) bool {
+	if m.c.st.others {
+		return b.Len() >= sharedOps || b.Size() >= sharedBytes
+	}
+	return b.Len() >= moveOps || b.Size() >= moveBytes
 }
 
 // fewChanges is the number of changes at or below which the last round may begin. The latches are held during that
@@ -383,7 +399,7 @@ func (m *move) replace(next nextMap) (done bool, err error) {
 		slots[i] = t.Slot
 	}
 	if err := m.c.mapMu.LockUntil(m.ctx); err != nil {
-		return false, translate(err)
+		return false, err
 	}
 	defer m.c.mapMu.Unlock()
 	err = m.c.changeMap(m.ctx, slots,

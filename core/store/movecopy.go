@@ -75,7 +75,7 @@ func (m *move) copyKind(s *source, kind keys.Kind, f func(b *kv.Batch, t *target
 					err = f(&b, t, rest, val)
 				}
 				last = append(last[:0], key...)
-				return b.Len() < moveOps && b.Size() < moveBytes, err
+				return !m.enough(&b), err
 			})
 		})
 		if err != nil {
@@ -321,7 +321,7 @@ func (r *catchUp) begin() {
 
 // full commits the batch if it is large enough.
 func (r *catchUp) full() error {
-	if r.b.Len() < moveOps && r.b.Size() < moveBytes {
+	if !r.enough(r.b) {
 		return nil
 	}
 	if err := r.flush(); err != nil {

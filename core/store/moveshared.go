@@ -18,7 +18,8 @@ import (
 //     head that says so is the precondition of its commit. The move ends if a head names another one.
 //   - Each commit of keys of the targets has the lease as a precondition, and the stamp of the commit before it. The
 //     stamp stands under the key of the first target's head. So a batch of unknown outcome can be sent again, a batch
-//     that arrives late is refused, and so is a process that has lost the lease.
+//     that arrives late is refused, and so is a process that has lost the lease. A commit after the keys of a dropped
+//     container were removed is refused too: the stamp is one of them.
 //   - The commit that replaces the slots has the lease and the heads of the sources as preconditions, as they are in
 //     the snapshot of the last round. If another process has committed in between, there is another round.
 //
@@ -251,29 +252,30 @@ func (m *move) giveBlock(t *target) {
 
 // writeShared is write with a shared engine: the batch is committed exactly once, after all batches before it, or the
 // move fails.
+//
+// A store may lock the key of a precondition until the commit is over. Every commit of a writer replaces the head of
+// its slot, so a copy whose commits name that head and the writers of the slot hold each other up, or make each other
+// begin again. Only the first commit names it. The others name the stamp, which nobody else writes, and which has gone
+// when the keys of a dropped container are removed.
 func (m *move) writeShared(b *kv.Batch) error {
 	first := m.targets[0]
-	was := kv.Precondition{Key: first.headKey[:], Expect: kv.Absent}
-	if m.stamp > 0 {
-		was.Expect, was.Value = kv.Equal, m.stamped()
+	fence := m.lease.Fence()
+	pre := append(fence, kv.Precondition{Key: first.headKey[:], Expect: kv.Equal, Value: m.stamped()})
+	if m.stamp == 0 {
+		pre[len(fence)] = kv.Precondition{Key: first.headKey[:], Expect: kv.Absent}
+		pre = append(pre, kv.Precondition{Key: m.sources[0].headKey[:], Expect: kv.Present})
 	}
 	m.stamp++
 	b.Put(first.headKey[:], m.stamped())
-	fence := m.lease.Fence()
-	pre := append(fence, kv.Precondition{Key: m.sources[0].headKey[:], Expect: kv.Present}, was)
 	for range moveTries {
 		_, err := m.c.st.eng.Write(m.ctx, b, pre)
 		var at *kv.PreconditionError
 		switch {
 		case err == nil:
 			return nil
-		case errors.As(err, &at) && at.Index == len(fence)+1: // by an attempt before, or not
-			now, err := orNil(m.c.st.eng.Get(m.ctx, nil, first.headKey[:]))
-			if err == nil && bytes.Equal(now, m.stamped()) {
-				return nil
-			}
-			if err == nil {
-				return errTakenOver(nil)
+		case errors.As(err, &at) && at.Index == len(fence): // by an attempt before, or not
+			if done, err := m.committed(); done || err != nil && !passing(err) {
+				return err
 			}
 		case errors.Is(err, kv.ErrConflict):
 			return m.refused(m.sources[0].Slot, err)
@@ -285,6 +287,22 @@ func (m *move) writeShared(b *kv.Batch) error {
 		}
 	}
 	return translate(kv.ErrUnavailable)
+}
+
+// committed reports whether the stamp is that of the last commit. It fails if the commit can't be made any more.
+func (m *move) committed() (bool, error) {
+	for _, sl := range []*Slot{m.targets[0].Slot, m.sources[0].Slot} {
+		now, err := orNil(m.c.st.eng.Get(m.ctx, nil, sl.headKey[:]))
+		switch {
+		case err != nil:
+			return false, err
+		case bytes.Equal(now, m.stamped()):
+			return true, nil
+		case sl == m.sources[0].Slot && now == nil:
+			return false, m.headless(sl)
+		}
+	}
+	return false, errTakenOver(nil)
 }
 
 // stamped returns what the last commit of keys of the targets has under the key of the first target's head: a head, so

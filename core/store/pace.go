@@ -21,6 +21,7 @@ type pace struct {
 	begun   time.Time     // start of the current burst
 	burst   time.Duration // least length of a burst; 0 = rebuildBurst
 	rests   int           // length of a rest in percent of the burst before it; 0 = 100
+	distant bool          // it waits for a network most of the time, and doesn't rest
 }
 
 // Pace of a rebuild. After an error it rests for a longer time.
@@ -48,7 +49,7 @@ func (j *pace) pause() error {
 	if err := j.follow(); err != nil {
 		return err
 	}
-	if d := realTime.Now().Sub(j.begun); d >= cmp.Or(j.burst, rebuildBurst) {
+	if d := realTime.Now().Sub(j.begun); !j.distant && d >= cmp.Or(j.burst, rebuildBurst) {
 		j.rest(min(d*time.Duration(cmp.Or(j.rests, 100))/100, rebuildRetry))
 		j.begun = realTime.Now()
 	}
