@@ -121,8 +121,8 @@ func TestTailsOfSharedStore(t *testing.T) {
 	}
 }
 
-// TestTailsEndAtAnotherServer: a tail whose place was removed, whose collection was dropped, or that was killed, ends at
-// any server.
+// TestTailsEndAtAnotherServer: a tail whose place was removed, whose collection was dropped, or that was killed, ends
+// at any server.
 func TestTailsEndAtAnotherServer(t *testing.T) {
 	both := serveShared(t, 2, Options{})
 	do := func(c *client, d bson.D) {
