@@ -39,7 +39,7 @@ func (c *Container) seeTogether(ctx context.Context, ids []identity, ws []Write)
 			s.first[i] = len(more)
 			more = append(more, id.itemKey(), id.logicalKey())
 			if with := ws[i].With; with != nil {
-				more = append(more, with.Name.key(false))
+				more = append(more, with.Name.key())
 			}
 		}
 		return s.slots, more
