@@ -137,8 +137,8 @@ func (s *stored) Close() {
 	}
 }
 
-// publishResult computes the result of a cursor and stores it with its record. The record exists before its parts, or is
-// written with them: if this process ends meanwhile, it expires with all of them.
+// publishResult computes the result of a cursor and stores it with its record. The record is written with its first
+// parts: if this process ends meanwhile, it expires with all of them.
 func (r *request) publishResult(c *cursor) (err error) {
 	s := &stored{eng: r.s.eng, run: c.run, mem: r.s.eng.Budget().Open("result")}
 	c.share.here = true // until it is complete

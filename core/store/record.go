@@ -241,8 +241,8 @@ func (s *Store) Records(ctx context.Context, kind byte, n int, prefix string, f 
 }
 
 // Attached is a record that a write reads together with its item, and changes in the same commit. So if the record is
-// there, the write was made. A write that changes nothing leaves the record as it is. It has no parts. The engine must be
-// a shared one.
+// there, the write was made. A write that changes nothing leaves the record as it is. It has no parts. The engine must
+// be a shared one.
 //
 // Example: a client repeats an insert, at another process, because it got no reply. The first attempt has stored the
 // item and the record. The second one's Check gets the record, and returns an error that ends the write.
@@ -313,8 +313,8 @@ type recordSight struct {
 	since   time.Duration // by Clock.Elapsed
 }
 
-// Limits of one commit that removes records. The second one counts the keys that it removes, and is exceeded by those of
-// one record.
+// Limits of one commit that removes records. The second one counts the keys that it removes. The parts of one record
+// may exceed it.
 const (
 	maxDropped     = 256
 	maxDroppedKeys = 4096
