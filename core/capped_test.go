@@ -96,8 +96,8 @@ func TestCappedOrderWithFaults(t *testing.T) {
 	ps.store.SetFaults(kvtest.Faults{})
 }
 
-// TestCappedCreates: of several processes that create one item, one succeeds, also if the outcome of commits is unknown:
-// a number that a lost commit would have given may be that of another process's item.
+// TestCappedCreates: of several processes that create one item, one succeeds, also if the outcome of commits is
+// unknown: a number that a lost commit would have given may be that of another process's item.
 func TestCappedCreates(t *testing.T) {
 	ps := startProcesses(t, 3, network)
 	cs := ps.containers(cappedSpec(0))

@@ -45,20 +45,22 @@ func (e *Engine) Record(ctx context.Context, n RecordName) (Record, error) {
 	return e.store.ReadRecord(ctx, n)
 }
 
-// RecordPart returns the part of a record; nil if it has none.
-func (e *Engine) RecordPart(ctx context.Context, n RecordName) ([]byte, error) {
-	return e.store.ReadPart(ctx, n)
+// RecordParts appends n parts of a record to dst, beginning with one of them. ok is false if one is missing: the record
+// was removed meanwhile.
+func (e *Engine) RecordParts(ctx context.Context, dst []byte, name RecordName, first, n int) (_ []byte, ok bool,
+	err error) {
+	return e.store.ReadParts(ctx, dst, name, first, n)
 }
 
 // WriteRecord gives a record a new content, if it is still the one that it was. ok is false if it isn't. A record that
-// nobody has written for idle, at least a second, is removed. part, if it isn't nil, is stored beside the record, and
-// is removed with it: what needn't be written again with each change.
+// nobody has written for idle, at least a second, is removed. Parts are what needn't be written again with each change:
+// new ones are stored behind those that the record has, and all are removed with it.
 func (e *Engine) WriteRecord(ctx context.Context, n RecordName, was Record, data []byte, idle time.Duration,
-	part []byte) (now Record, ok bool, err error) {
-	return e.store.WriteRecord(ctx, n, was, data, idle, part)
+	parts ...[]byte) (now Record, ok bool, err error) {
+	return e.store.WriteRecord(ctx, n, was, data, idle, parts...)
 }
 
-// DropRecord removes a record, if it is still the one that it was. ok is false if it isn't.
+// DropRecord removes a record with its parts, if it is still the one that it was. ok is false if it isn't.
 func (e *Engine) DropRecord(ctx context.Context, n RecordName, was Record) (ok bool, err error) {
 	return e.store.DropRecord(ctx, n, was)
 }

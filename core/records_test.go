@@ -122,17 +122,65 @@ func TestWriteWithRecord(t *testing.T) {
 	}
 }
 
+// Parts are added to a record by whoever has its last version, and are removed with it.
+func TestPartsOfRecords(t *testing.T) {
+	ps := startProcesses(t, 2, kvtest.Faults{Most: time.Millisecond, Unknown: 0.2, Late: 2 * time.Millisecond})
+	var was core.Record
+	write := func(p int, was core.Record, parts ...[]byte) (core.Record, bool) {
+		for {
+			now, ok, err := ps.all[p].WriteRecord(bg, record, was, []byte("data"), time.Hour, parts...)
+			if err == nil {
+				return now, ok
+			}
+			if !status.Is(err, status.UnknownOutcome) {
+				t.Fatal(err)
+			}
+			if is, err := ps.all[p].Record(bg, record); err != nil || !is.Same(&was) {
+				t.Fatalf("%q, %v", is.Data, err)
+			}
+		}
+	}
+	parts := func(first, n int) string {
+		b, ok, err := ps.all[1].RecordParts(bg, []byte("+"), record, first, n)
+		return fmt.Sprintf("%s %v %v", b, ok, err)
+	}
+	first, _ := write(0, was, []byte("a"), []byte("b"))
+	second, _ := write(1, first, []byte("c"))
+	third, _ := write(0, second)
+	if _, ok := write(0, first, []byte("x")); ok {
+		t.Error("an old version was replaced")
+	}
+	if got := parts(0, 3) + parts(1, 1) + parts(2, 2); got != "+abc true <nil>+b true <nil>+c false <nil>" {
+		t.Error(got)
+	}
+	is, err := ps.all[1].Record(bg, record)
+	if again := is.Clone(); err != nil || !is.Same(&third) || string(again.Data) != "data" || !again.Same(&third) {
+		t.Errorf("%q, %v", is.Data, err)
+	}
+	ps.store.SetFaults(kvtest.Faults{})
+	if ok, err := ps.all[1].DropRecord(bg, record, is); !ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+	for i := range 3 {
+		if got := parts(i, 1); got != "+ false <nil>" {
+			t.Errorf("part %d is left: %s", i, got)
+		}
+	}
+}
+
 // Records that nobody writes for their time are removed with their parts, by the process that has the lease.
 func TestRecordsExpire(t *testing.T) {
 	ps := startProcesses(t, 2, kvtest.Faults{})
 	names := []core.RecordName{{Kind: core.CursorRecord, Name: "idle"}, {Kind: core.CursorRecord, Name: "used"}}
 	at := map[core.RecordName]core.Record{}
 	for _, n := range names {
-		r, ok, err := ps.all[0].WriteRecord(bg, n, core.Record{}, []byte("data"), 10*time.Second, []byte("part"))
-		if !ok || err != nil {
-			t.Fatal(err)
+		for _, part := range []string{"pa", "rt"} { // a process may end between the parts
+			r, ok, err := ps.all[0].WriteRecord(bg, n, at[n], []byte("data"), 10*time.Second, []byte(part))
+			if !ok || err != nil {
+				t.Fatal(err)
+			}
+			at[n] = r
 		}
-		at[n] = r
 	}
 	turn := func() {
 		for _, e := range ps.all {
@@ -145,9 +193,11 @@ func TestRecordsExpire(t *testing.T) {
 		for _, n := range []string{"idle", "used"} {
 			name := core.RecordName{Kind: core.CursorRecord, Name: n}
 			r, err := ps.all[1].Record(bg, name)
-			part, perr := ps.all[1].RecordPart(bg, name)
-			if err != nil || perr != nil || r.Exists() != (string(part) == "part") {
-				t.Fatalf("%s: %q with %q, %v, %v", n, r.Data, part, err, perr)
+			part, ok, perr := ps.all[1].RecordParts(bg, nil, name, 0, 2)
+			second, has, serr := ps.all[1].RecordParts(bg, nil, name, 1, 1)
+			if err := errors.Join(err, perr, serr); err != nil || r.Exists() != (ok && string(part) == "part") ||
+				r.Exists() != has {
+				t.Fatalf("%s: %q with %q and %q, %v", n, r.Data, part, second, err)
 			}
 			if r.Exists() {
 				names = append(names, n)
@@ -166,7 +216,7 @@ func TestRecordsExpire(t *testing.T) {
 			t.Fatalf("step %d: %s is left, not %s", step, got, want)
 		}
 		advance(6 * time.Second)
-		r, ok, err := ps.all[1].WriteRecord(bg, names[1], at[names[1]], []byte("data"), 10*time.Second, nil)
+		r, ok, err := ps.all[1].WriteRecord(bg, names[1], at[names[1]], []byte("data"), 10*time.Second)
 		if !ok || err != nil {
 			t.Fatal(err)
 		}

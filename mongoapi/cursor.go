@@ -144,7 +144,10 @@ func (c *cursor) sources() []*source {
 }
 
 // holds reports whether an idle cursor may hold memory: computed results of its pipeline, or a long command.
-func (c *cursor) holds() bool { return c.live != nil || c.run.Held()+c.mem.Used() > 0 }
+func (c *cursor) holds() bool {
+	s, ok := c.src.(*stored)
+	return c.live != nil || c.run.Held()+c.mem.Used() > 0 || ok && s.mem.Used() > 0
+}
 
 // patience returns how long the cursor may be idle.
 func (c *cursor) patience() time.Duration {
@@ -169,6 +172,9 @@ func (cs *cursors) expire(b *budget.Budget) {
 			cs.timedOut++
 		case idle >= cursorRest:
 			for _, s := range c.sources() {
+				s.park()
+			}
+			if s, ok := c.src.(*stored); ok {
 				s.park()
 			}
 		}
@@ -318,6 +324,8 @@ func (c *cursor) exhausted(n int) bool {
 		return n != 0 && src.exhausted()
 	case *agg.Slice:
 		return src.Empty() && !c.held.IsDefined()
+	case *stored:
+		return src.empty() && !c.held.IsDefined()
 	}
 	return false
 }
@@ -360,6 +368,9 @@ func (c *cursor) back(d value.Value, marked bool) error {
 		c.src.(*source).unread()
 		return nil
 	}
+	if s, ok := c.src.(*stored); ok && s.unread() {
+		return nil
+	}
 	if n := len(d.Bytes()); n > freeReply { // a small document must not cost the client its cursor
 		if err := c.mem.Grow(int64(n)); err != nil {
 			return err
@@ -391,13 +402,12 @@ func (r *request) first(dst []byte, c *cursor, n int, single bool) ([]byte, erro
 	dst = c.appendToken(dst, done)
 	done = c.tailed(done)
 	keep := !done && !single
-	if s, ok := c.src.(*agg.Slice); ok && keep {
-		if err := c.run.Hold(s.Size()); err != nil {
-			return dst, err
-		}
-	}
 	if keep && r.shares() && c.movable() {
 		if err := r.publish(c); err != nil {
+			return dst, err
+		}
+	} else if s, ok := c.src.(*agg.Slice); ok && keep {
+		if err := c.run.Hold(s.Size()); err != nil {
 			return dst, err
 		}
 	}
@@ -466,6 +476,9 @@ func (c *cursor) rest() {
 		for _, s := range c.sources() {
 			s.rest()
 		}
+	}
+	if s, ok := c.src.(*stored); ok {
+		s.ahead = 0
 	}
 	if c.tail != nil {
 		c.tail.Rest()

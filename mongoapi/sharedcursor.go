@@ -25,8 +25,8 @@ import (
 //   - find, and a pipeline whose stages transform one document after another: the continuation of the query, and what
 //     the stages have made of the last document and not yet returned.
 //   - another pipeline, for example with $group or a $sort behind it: its result is computed completely with the first
-//     batch, and is stored as the record's part. The position is a number in it. A result of more than maxShared bytes
-//     isn't stored: other processes then answer that they don't find the cursor.
+//     batch, and is stored in parts of the record (storedresult.go). The position is a number in it. A result of more
+//     than maxStored bytes isn't shared: other processes then answer that they don't find the cursor.
 //   - a list, for example of collections: the same.
 //   - a tailable cursor on a capped collection: the continuation of the query, and the id of the last document.
 //
@@ -34,16 +34,11 @@ import (
 // the cursor, reads the record, compiles the find, and goes on after document 101. The next getMore comes to A again,
 // whose cursor is older than the record. It does the same.
 
-// maxShared is the largest result of a pipeline in bytes with which other processes can go on. It is less than what a
-// batch may have, so few results with more than one batch are larger by much.
-const maxShared = 4 << 20
-
 // sharing is the part of a cursor that is about its record.
 type sharing struct {
 	record core.Record   // as this process has last written or read it; doesn't exist without a shared store
 	docs   []value.Value // what the stages have returned beyond the batches; read before src
-	total  int           // number of documents in the record's part
-	here   bool          // the result is too large: other processes can't go on
+	here   bool          // other processes can't go on: the result is too large, or not stored yet
 }
 
 func cursorRecord(id int64) core.RecordName {
@@ -60,64 +55,51 @@ func (c *cursor) movable() bool {
 // publish makes the record of a cursor that has returned its first batch.
 func (r *request) publish(c *cursor) error {
 	r.sign(c)
-	var part []byte
-	var err error
 	if c.lead == nil && c.tail == nil {
-		if part, err = c.materialize(); err != nil {
-			return err
-		}
+		return r.publishResult(c)
 	}
 	if err := c.settle(); err != nil {
 		return err
 	}
+	err := r.write(c)
+	if status.Is(err, status.TooLarge) { // the command is
+		c.share.here = true
+		err = r.write(c)
+	}
+	return err
+}
+
+// write makes the record of a cursor, or replaces it, and adds parts to it.
+func (r *request) write(c *cursor, parts ...[]byte) error {
 	for {
+		was := c.share.record
 		for c.id == 0 {
 			c.id = r.s.clk.Int63()
 		}
-		var ok bool
-		c.share.record, ok, err = r.s.eng.WriteRecord(r.ctx, cursorRecord(c.id), core.Record{}, c.position(),
-			c.patience(), part)
-		if status.Is(err, status.TooLarge) && !c.share.here { // the command is
-			c.share.here, part = true, nil
-			continue
-		}
-		if err != nil || ok {
+		now, ok, err := r.s.eng.WriteRecord(r.ctx, cursorRecord(c.id), was, c.position(), c.patience(), parts...)
+		switch {
+		case err != nil:
 			return err
+		case ok:
+			c.share.record = now
+			return nil
+		case was.Exists():
+			return r.overtaken(c)
 		}
-		c.id = 0
+		c.id = 0 // another cursor has it
 	}
 }
 
-// materialize computes the result of a pipeline, up to maxShared bytes. It returns the documents that the record's part
-// holds.
-func (c *cursor) materialize() (part []byte, err error) {
-	list, known := c.src.(*agg.Slice)
-	var docs []value.Value
-	size, more := 0, true
-	for more && (known || size <= maxShared) {
-		var d value.Value
-		if known {
-			d, more, _ = list.Next()
-		} else if d, more, err = c.src.Next(); err != nil {
-			return nil, failed(err)
-		}
-		if more {
-			docs = append(docs, d.Clone())
-			size += len(d.Bytes()) + 64
-		}
+// overtaken returns the error for a cursor whose record isn't what it was.
+func (r *request) overtaken(c *cursor) error {
+	is, err := r.s.eng.Record(r.ctx, cursorRecord(c.id))
+	if err != nil {
+		return err
 	}
-	if !known {
-		if err := c.run.Hold(size); err != nil {
-			return nil, err
-		}
+	if is.Exists() {
+		return inUse(c.id)
 	}
-	if more || size > maxShared {
-		c.share.here, c.share.docs = true, docs
-		return nil, nil
-	}
-	c.src.Close()
-	c.src, c.share.total = agg.NewSlice(docs), len(docs)
-	return value.MakeArray(docs).Bytes(), nil
+	return merr.New(merr.CursorKilled, "operation was interrupted because its cursor was killed")
 }
 
 // settle brings a cursor to a position that a record can hold: the stages return what they still have of the last
@@ -166,6 +148,11 @@ func (c *cursor) position() []byte {
 	if c.share.here {
 		return bson.End(b, at)
 	}
+	if list, ok := c.src.(*stored); ok {
+		b = bson.AppendInt64(b, "size", list.size)
+		b = bson.AppendInt64(b, "next", list.at)
+		return bson.End(b, at)
+	}
 	rest := c.share.docs
 	if c.held.IsDefined() {
 		rest = append([]value.Value{c.held}, rest...)
@@ -175,12 +162,6 @@ func (c *cursor) position() []byte {
 		b = bson.AppendDocument(b, "command", c.cmd)
 		b = bson.AppendInt64(b, "now", c.env.NowMS)
 		return bson.End(t.appendPosition(b), at)
-	}
-	if c.lead == nil {
-		list := c.src.(*agg.Slice)
-		b = bson.AppendInt64(b, "total", int64(c.share.total))
-		b = bson.AppendInt64(b, "next", int64(c.share.total-list.Len()))
-		return bson.End(b, at)
 	}
 	s := c.lead
 	b = bson.AppendDocument(b, "command", c.cmd)
@@ -196,25 +177,17 @@ func (c *cursor) position() []byte {
 
 // advance replaces the record of a cursor that has returned a batch, or removes it at the end.
 func (r *request) advance(c *cursor, end bool) error {
-	name := cursorRecord(c.id)
-	var ok bool
-	var err error
-	if end {
-		ok, err = r.s.eng.DropRecord(r.ctx, name, c.share.record)
-	} else if err = c.settle(); err == nil {
-		c.share.record, ok, err = r.s.eng.WriteRecord(r.ctx, name, c.share.record, c.position(), c.patience(), nil)
+	if !end {
+		if err := c.settle(); err != nil {
+			return err
+		}
+		return r.write(c)
 	}
+	ok, err := r.s.eng.DropRecord(r.ctx, cursorRecord(c.id), c.share.record)
 	if err != nil || ok {
 		return err
 	}
-	is, err := r.s.eng.Record(r.ctx, name)
-	if err != nil {
-		return err
-	}
-	if is.Exists() {
-		return inUse(c.id)
-	}
-	return merr.New(merr.CursorKilled, "operation was interrupted because its cursor was killed")
+	return r.overtaken(c)
 }
 
 // takeShared gives a cursor of a shared store to a getMore.
@@ -296,22 +269,13 @@ func (r *request) revive(id int64, ns string, record core.Record) (*cursor, erro
 
 // relist makes the cursor of a result that is stored.
 func (r *request) relist(id int64, at value.Value) (*cursor, error) {
-	part, err := r.s.eng.RecordPart(r.ctx, cursorRecord(id))
-	if err != nil {
-		return nil, err
-	}
-	docs := value.Elements(value.ArrayOf(part))
-	next, total := int(at.Get("next").Int()), int(at.Get("total").Int())
-	if len(docs) != total || next > total {
-		return nil, notFound(id) // it was removed meanwhile
+	size := at.Get("size")
+	if !size.IsDefined() {
+		return nil, notFound(id) // an earlier version has stored it
 	}
 	run := expr.NewRun(r.ctx, r.s.eng.Budget())
-	if r.s.o.Scripts != nil {
-		run.Scripting(r.s.o.Scripts)
-	}
-	c := &cursor{src: agg.NewSlice(docs[next:]), run: run, env: &expr.Env{Run: run}}
-	c.share.total = total
-	return c, run.Hold(len(part))
+	return &cursor{src: &stored{eng: r.s.eng, id: id, run: run, mem: r.s.eng.Budget().Open("result"),
+		size: size.Int(), at: at.Get("next").Int()}, run: run, env: &expr.Env{Run: run}}, nil
 }
 
 // reopen makes the cursor of a command at its position.
@@ -416,7 +380,7 @@ func (r *request) refreshShared(sessions map[string]bool) error {
 		if !at.Get("keep").Bool() {
 			return nil
 		}
-		_, _, err := r.s.eng.WriteRecord(r.ctx, n, c, c.Data, cursorKept, nil)
+		_, _, err := r.s.eng.WriteRecord(r.ctx, n, c, c.Data, cursorKept)
 		return err // if it isn't what it was, it was read: that extends it too
 	})
 }

@@ -174,7 +174,7 @@ func (r *request) snapshotOf(at uint64) (*keptSnapshot, error) {
 // record stays for longer than the snapshot can be read.
 func (r *request) claimTime(at uint64) (bool, error) {
 	name := core.RecordName{Kind: core.SnapshotRecord, Name: string(binary.BigEndian.AppendUint64(nil, at))}
-	_, ok, err := r.s.eng.WriteRecord(r.ctx, name, core.Record{}, nil, 2*snapshotLife, nil)
+	_, ok, err := r.s.eng.WriteRecord(r.ctx, name, core.Record{}, nil, 2*snapshotLife)
 	return ok, err
 }
 

@@ -10,6 +10,7 @@ const (
 	jobLease   = 0x01
 	jobProcess = 0x02
 	jobRecord  = 0x03
+	jobPart    = 0x04
 )
 
 // ProcessLen is the length of the id of a process in bytes.
@@ -52,29 +53,35 @@ func ProcessBounds() (lo, hi []byte) {
 // MaxRecordName is the longest name of a record in bytes.
 const MaxRecordName = 255
 
-// AppendRecord appends the key of a record of an API. With part it is the key of the record's part: it follows the
-// record's own key directly.
-func AppendRecord(dst []byte, kind byte, name []byte, part bool) []byte {
-	dst = append(append(dst, spaceJob, jobRecord, kind, byte(len(name))), name...)
-	if part {
-		dst = append(dst, 0x01)
-	}
-	return dst
+// AppendRecord appends the key of a record of an API.
+func AppendRecord(dst []byte, kind byte, name []byte) []byte {
+	return appendRecord(dst, jobRecord, kind, name)
 }
 
-// ParseRecord splits the key of a record, or of its part. name points into the key.
-func ParseRecord(key []byte) (kind byte, name []byte, part, ok bool) {
+// AppendRecordPart appends the key of a part of a record. The parts of all records are behind all records, so whoever
+// looks through the records doesn't read them.
+func AppendRecordPart(dst []byte, kind byte, name []byte, number uint32) []byte {
+	return binary.BigEndian.AppendUint32(appendRecord(dst, jobPart, kind, name), number)
+}
+
+func appendRecord(dst []byte, job, kind byte, name []byte) []byte {
+	return append(append(dst, spaceJob, job, kind, byte(len(name))), name...)
+}
+
+// ParseRecord splits the key of a record. name points into the key. former says that it is the key of the only part of
+// a record that an earlier version wrote: that of the record, and a byte.
+func ParseRecord(key []byte) (kind byte, name []byte, former, ok bool) {
 	if len(key) < 4 || key[0] != spaceJob || key[1] != jobRecord {
 		return 0, nil, false, false
 	}
 	end := 4 + int(key[3])
-	if part = len(key) == end+1 && key[end] == 0x01; !part && len(key) != end {
+	if former = len(key) == end+1 && key[end] == 0x01; !former && len(key) != end {
 		return 0, nil, false, false
 	}
-	return key[2], key[4:end], part, true
+	return key[2], key[4:end], former, true
 }
 
-// RecordBounds returns the bounds of the keys of all records.
+// RecordBounds returns the bounds of the keys of all records, without their parts.
 func RecordBounds() (lo, hi []byte) {
 	return []byte{spaceJob, jobRecord}, []byte{spaceJob, jobRecord + 1}
 }

@@ -39,10 +39,20 @@ func TestKeysOfJobs(t *testing.T) {
 	}
 }
 
-// The key of a record says its kind and name, and whether it is the record or its part. The part follows directly.
+// The key of a record says its kind and name, and whether it is the record or what earlier versions wrote beside it,
+// which follows directly. The parts of a record are behind all records, in the order of their numbers.
 func TestKeysOfRecords(t *testing.T) {
 	for _, name := range [][]byte{{}, {0}, {255}, []byte("abc"), bytes.Repeat([]byte{255}, keys.MaxRecordName)} {
-		record, part := keys.AppendRecord(nil, 3, name, false), keys.AppendRecord(nil, 3, name, true)
+		record := keys.AppendRecord(nil, 3, name)
+		part := append(bytes.Clone(record), 1)
+		parts := [][]byte{keys.AppendRecordPart(nil, 3, name, 0), keys.AppendRecordPart(nil, 3, name, 300)}
+		_, end := keys.RecordBounds()
+		if bytes.Compare(parts[0], end) < 0 || bytes.Compare(parts[0], parts[1]) >= 0 || !keys.IsJob(parts[1]) {
+			t.Errorf("%x: parts %x", record, parts)
+		}
+		if _, _, _, ok := keys.ParseRecord(parts[0]); ok {
+			t.Errorf("%x is a record", parts[0])
+		}
 		for _, key := range [][]byte{record, part} {
 			kind, got, isPart, ok := keys.ParseRecord(key)
 			if kind != 3 || !bytes.Equal(got, name) || isPart != bytes.Equal(key, part) || !ok {
@@ -61,7 +71,7 @@ func TestKeysOfRecords(t *testing.T) {
 				}
 			}
 		}
-		other := keys.AppendRecord(nil, 3, append(bytes.Clone(name[:len(name)/2]), 7), false)
+		other := keys.AppendRecord(nil, 3, append(bytes.Clone(name[:len(name)/2]), 7))
 		if bytes.Compare(record, other) < 0 && bytes.Compare(other, part) < 0 {
 			t.Errorf("%x is between %x and its part", other, record)
 		}

@@ -17,7 +17,8 @@ func TestEndOfProcesses(t *testing.T) {
 	t.Cleanup(func() { _ = e.Close() })
 	goes := [][]byte{keys.AppendLease(nil, byte(lease.Drops), 0), keys.AppendLease(nil, 0xFF, 1<<32-1),
 		keys.AppendProcess(nil, [keys.ProcessLen]byte{}), keys.AppendProcess(nil, [keys.ProcessLen]byte{0: 0xFF})}
-	stays := [][]byte{keys.AppendRecord(nil, 0, nil, false), keys.AppendRecord(nil, 2, []byte("session"), true)}
+	stays := [][]byte{keys.AppendRecord(nil, 0, nil), keys.AppendRecord(nil, 2, []byte("session")),
+		keys.AppendRecordPart(nil, 2, []byte("session"), 1<<32-1)}
 	var b kv.Batch
 	for _, k := range append(append([][]byte(nil), goes...), stays...) {
 		b.Put(k, []byte("value"))

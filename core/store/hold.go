@@ -128,7 +128,7 @@ func (h *holdOfAll) has(ctx context.Context, with *attached) error {
 	if with == nil {
 		return nil
 	}
-	return kv.CheckIn(kv.With(ctx, h.snap), []kv.Precondition{with.was.was(with.Name.key(false))})
+	return kv.CheckIn(kv.With(ctx, h.snap), []kv.Precondition{with.was.was(with.Name.key())})
 }
 
 // holdAll holds the heads of all slots of a draft in the store, and takes them over. It returns nil if that takes

@@ -463,7 +463,7 @@ func (g *jointCommit) want(of *Slots) (slots []*Slot, more [][]byte) {
 		}
 		if m.w.With != nil {
 			m.with = len(more)
-			more = append(more, m.w.With.Name.key(false))
+			more = append(more, m.w.With.Name.key())
 		}
 		m.ch.logicalRead = logical
 	}

@@ -42,7 +42,7 @@ func (c *Container) seeTogether(ctx context.Context, ids []identity, ws []Write)
 			s.first[i] = len(more)
 			more = append(more, id.itemKey(), id.logicalKey())
 			if with := ws[i].With; with != nil {
-				more = append(more, with.Name.key(false))
+				more = append(more, with.Name.key())
 			}
 		}
 		if s.numbers = c.inOrder(); s.numbers {

@@ -50,5 +50,5 @@ func (d *draft) mark(p *part) {
 	val := binary.BigEndian.AppendUint64(append(d.mem.val[:0], formatRecord), uint64(p.h.LSN))
 	val = binary.BigEndian.AppendUint32(val, uint32(first.Idle/time.Second))
 	d.mem.val = first.Data(val, more)
-	d.put(d.late, keys.AppendRecord(d.mem.key[:0], first.Kind, name[:], false), d.mem.val)
+	d.put(d.late, keys.AppendRecord(d.mem.key[:0], first.Kind, name[:]), d.mem.val)
 }

@@ -33,14 +33,17 @@ type RecordName struct {
 	Name string
 }
 
-func (n RecordName) key(part bool) []byte {
-	return keys.AppendRecord(nil, n.Kind, []byte(n.Name), part)
+func (n RecordName) key() []byte { return keys.AppendRecord(nil, n.Kind, []byte(n.Name)) }
+
+func (n RecordName) partKey(number uint32) []byte {
+	return keys.AppendRecordPart(nil, n.Kind, []byte(n.Name), number)
 }
 
 // Record is the value of a record as it was read or written. The zero value stands for a record that doesn't exist.
 type Record struct {
 	Data   []byte // the API's
 	stored []byte
+	parts  uint32 // that are stored beside it
 }
 
 // Exists reports whether there is a record.
@@ -51,38 +54,47 @@ func (r *Record) Clone() Record {
 	if r.stored == nil {
 		return Record{}
 	}
-	return parsed(bytes.Clone(r.stored))
+	c := Record{stored: bytes.Clone(r.stored), parts: r.parts}
+	c.Data = c.stored[len(r.stored)-len(r.Data):]
+	return c
 }
 
 // Same reports whether two values are the same version of a record.
 func (r *Record) Same(as *Record) bool { return bytes.Equal(r.stored, as.stored) }
 
 // The layout of a stored record: format u8, version u64, seconds u32 without a write after which it is removed, data.
-// A part is format u8, data. docs/formats.md describes them.
+// In the second format the number of its parts u32 is before the data. A part is format u8, data. docs/formats.md
+// describes them.
 const (
 	formatRecord = 1
+	formatParted = 2
 	recordHead   = 1 + 8 + 4
 )
 
 // newRecord returns a new version of a record.
-func (s *Store) newRecord(data []byte, idle time.Duration) Record {
-	b := make([]byte, 0, recordHead+len(data))
+func (s *Store) newRecord(data []byte, idle time.Duration, parts uint32) Record {
+	b := make([]byte, 0, recordHead+4+len(data))
 	b = binary.BigEndian.AppendUint64(append(b, formatRecord), uint64(s.clk.Int63()))
 	b = binary.BigEndian.AppendUint32(b, uint32(idle/time.Second))
-	return parsed(append(b, data...))
+	if parts > 0 {
+		b[0] = formatParted
+		b = binary.BigEndian.AppendUint32(b, parts)
+	}
+	b = append(b, data...)
+	return Record{Data: b[len(b)-len(data):], stored: b, parts: parts}
 }
-
-func parsed(stored []byte) Record { return Record{Data: stored[recordHead:], stored: stored} }
 
 // parseRecord takes a stored value; nil: there is no record.
 func parseRecord(b []byte) (Record, error) {
-	if b == nil {
+	switch {
+	case b == nil:
 		return Record{}, nil
+	case len(b) >= recordHead && b[0] == formatRecord:
+		return Record{Data: b[recordHead:], stored: b}, nil
+	case len(b) >= recordHead+4 && b[0] == formatParted:
+		return Record{Data: b[recordHead+4:], stored: b, parts: binary.BigEndian.Uint32(b[recordHead:])}, nil
 	}
-	if len(b) < recordHead || b[0] != formatRecord {
-		return Record{}, status.New(status.Corruption, "record of unknown format")
-	}
-	return parsed(b), nil
+	return Record{}, status.New(status.Corruption, "record of unknown format")
 }
 
 // was returns the precondition that a record is still the one that was read.
@@ -95,53 +107,81 @@ func (r *Record) was(key []byte) kv.Precondition {
 
 // ReadRecord returns a record.
 func (s *Store) ReadRecord(ctx context.Context, n RecordName) (Record, error) {
-	b, err := orNil(s.eng.Get(ctx, nil, n.key(false)))
+	b, err := orNil(s.eng.Get(ctx, nil, n.key()))
 	if err != nil {
 		return Record{}, err
 	}
 	return parseRecord(b)
 }
 
-// ReadPart returns the part of a record; nil if it has none.
-func (s *Store) ReadPart(ctx context.Context, n RecordName) ([]byte, error) {
-	b, err := orNil(s.eng.Get(ctx, nil, n.key(true)))
-	if err != nil || b == nil {
-		return nil, err
+// ReadParts appends n parts of a record to dst, beginning with one of them. ok is false if one is missing: the record
+// was removed meanwhile.
+func (s *Store) ReadParts(ctx context.Context, dst []byte, name RecordName, first, n int) (_ []byte, ok bool,
+	err error) {
+	snap, err := s.eng.Snapshot(ctx)
+	if err != nil {
+		return dst, false, translate(err)
 	}
-	if b[0] != formatRecord {
-		return nil, status.New(status.Corruption, "part of a record of unknown format")
+	defer snap.Close()
+	var vals kv.Values
+	wanted := make([][]byte, n)
+	for i := range wanted {
+		wanted[i] = name.partKey(uint32(first + i))
 	}
-	return b[1:], nil
+	if err := snap.GetMany(&vals, wanted); err != nil {
+		return dst, false, translate(err)
+	}
+	for i := range wanted {
+		switch b := vals.At(i); {
+		case b == nil:
+			return dst, false, nil
+		case b[0] != formatRecord:
+			return dst, false, status.New(status.Corruption, "part of a record of unknown format")
+		default:
+			dst = append(dst, b[1:]...)
+		}
+	}
+	return dst, true, nil
 }
 
 // WriteRecord replaces a record by one with this content, if it is still what it was. ok is false if it isn't. idle is
-// the time without a write after which the record is removed, at least a second. part is stored beside it if it isn't
-// nil.
+// the time without a write after which the record is removed, at least a second. The new parts follow those that the
+// record has. They are there if, and only if, the record says so: so whoever removes it knows what to remove with it,
+// also if the process that writes it ends between its parts.
 func (s *Store) WriteRecord(ctx context.Context, n RecordName, was Record, data []byte, idle time.Duration,
-	part []byte) (now Record, ok bool, err error) {
-	now = s.newRecord(data, idle)
+	parts ...[]byte) (now Record, ok bool, err error) {
+	now = s.newRecord(data, idle, was.parts+uint32(len(parts)))
 	var b kv.Batch
-	b.Put(n.key(false), now.stored)
-	if part != nil {
-		b.Put(n.key(true), append([]byte{formatRecord}, part...))
+	b.Put(n.key(), now.stored)
+	var val []byte
+	for i, part := range parts {
+		val = append(append(val[:0], formatRecord), part...)
+		b.Put(n.partKey(was.parts+uint32(i)), val)
 	}
 	ok, err = s.changeRecord(ctx, n, was, now, &b)
 	return now, ok, err
 }
 
-// DropRecord removes a record and its part, if the record is still what it was. ok is false if it isn't.
+// DropRecord removes a record and its parts, if the record is still what it was. ok is false if it isn't.
 func (s *Store) DropRecord(ctx context.Context, n RecordName, was Record) (ok bool, err error) {
 	b := kv.Batch{Frees: true}
-	b.Delete(n.key(false))
-	b.Delete(n.key(true))
+	was.remove(n, &b)
 	return s.changeRecord(ctx, n, was, Record{}, &b)
+}
+
+// remove removes a record with its parts.
+func (r *Record) remove(n RecordName, b *kv.Batch) {
+	b.Delete(n.key())
+	for i := range r.parts {
+		b.Delete(n.partKey(i))
+	}
 }
 
 // changeRecord writes a batch that makes a record what it is to be now. If the outcome is unknown it looks, and writes
 // the same batch again: of two such batches only one is applied, because each needs the record as it was. The error is
 // UnknownOutcome if others have changed the record since.
 func (s *Store) changeRecord(ctx context.Context, n RecordName, was, now Record, b *kv.Batch) (bool, error) {
-	pre := []kv.Precondition{was.was(n.key(false))}
+	pre := []kv.Precondition{was.was(n.key())}
 	unsure := false
 	for range maxFinds {
 		w, err := s.eng.Write(ctx, b, pre)
@@ -188,8 +228,8 @@ func (s *Store) Records(ctx context.Context, kind byte, n int, prefix string, f 
 	defer snap.Close()
 	lo, hi := keys.RecordKindBounds(kind, n, []byte(prefix))
 	return each(snap, lo, hi, func(key, val []byte) error {
-		_, name, part, ok := keys.ParseRecord(key)
-		if !ok || part {
+		_, name, former, ok := keys.ParseRecord(key)
+		if !ok || former {
 			return nil
 		}
 		r, err := parseRecord(val)
@@ -201,7 +241,8 @@ func (s *Store) Records(ctx context.Context, kind byte, n int, prefix string, f 
 }
 
 // Attached is a record that a write reads together with its item, and changes in the same commit. So if the record is
-// there, the write was made. A write that changes nothing leaves the record as it is. The engine must be a shared one.
+// there, the write was made. A write that changes nothing leaves the record as it is. It has no parts. The engine must
+// be a shared one.
 //
 // Example: a client repeats an insert, at another process, because it got no reply. The first attempt has stored the
 // item and the record. The second one's Check gets the record, and returns an error that ends the write.
@@ -239,7 +280,7 @@ func (ch *change) checkAttached(b []byte) (err error) {
 func (c *Container) decideAttached(a *attached) {
 	a.now = Record{}
 	if data := a.Next(); data != nil {
-		a.now = c.st.newRecord(data, a.Idle)
+		a.now = c.st.newRecord(data, a.Idle, 0)
 	}
 }
 
@@ -250,7 +291,7 @@ func (d *draft) attach(p *part) {
 		if a == nil {
 			continue
 		}
-		key := a.Name.key(false)
+		key := a.Name.key()
 		if d.c.st.others {
 			d.pre = append(d.pre, a.was.was(key))
 		}
@@ -272,11 +313,15 @@ type recordSight struct {
 	since   time.Duration // by Clock.Elapsed
 }
 
-// maxDropped is the number of records that one commit removes.
-const maxDropped = 256
+// Limits of one commit that removes records. The second one counts the keys that it removes. The parts of one record
+// may exceed it.
+const (
+	maxDropped     = 256
+	maxDroppedKeys = 4096
+)
 
-// ExpireRecords removes records that nobody has written for their time, and parts without a record. It does nothing if
-// another process has the lease.
+// ExpireRecords removes records that nobody has written for their time, with their parts. It does nothing if another
+// process has the lease.
 func (s *Store) ExpireRecords(ctx context.Context, seen RecordSights) (RecordSights, error) {
 	l, err := s.leases.Try(ctx, lease.Name{Kind: lease.Records})
 	if l == nil {
@@ -306,15 +351,15 @@ type expiry struct {
 	pre        []kv.Precondition
 }
 
-// look looks at a record or at its part, which follows it.
+// look looks at a record, or at what an earlier version has written beside it.
 func (x *expiry) look(key, val []byte) error {
-	_, _, part, ok := keys.ParseRecord(key)
+	kind, name, former, ok := keys.ParseRecord(key)
 	switch {
 	case !ok:
 		return nil
-	case part && bytes.Equal(x.last, key[:len(key)-1]):
+	case former && bytes.Equal(x.last, key[:len(key)-1]):
 		return nil
-	case part: // of a record that was removed with its write
+	case former: // its record is gone
 		x.b.Delete(key)
 		x.pre = append(x.pre, kv.Precondition{Key: bytes.Clone(key[:len(key)-1]), Expect: kv.Absent})
 		return x.flush()
@@ -333,10 +378,9 @@ func (x *expiry) look(key, val []byte) error {
 	if x.next[string(key)] = sight; x.now-sight.since < idle {
 		return nil
 	}
-	x.b.Delete(key)
-	x.b.Delete(append(bytes.Clone(key), 0x01))
+	r.remove(RecordName{kind, string(name)}, &x.b)
 	x.pre = append(x.pre, kv.Precondition{Key: bytes.Clone(key), Expect: kv.Equal, Value: bytes.Clone(val)})
-	if len(x.pre) < maxDropped {
+	if len(x.pre) < maxDropped && x.b.Len() < maxDroppedKeys {
 		return nil
 	}
 	return x.flush()

@@ -484,7 +484,7 @@ func (c *Container) readShared(ctx context.Context, it *Item, m *Mem, pk Partiti
 func (c *Container) readOldShared(ctx context.Context, ch *change) error {
 	var with []byte
 	if ch.with != nil {
-		with = ch.with.Name.key(false)
+		with = ch.with.Name.key()
 	}
 	l, err := c.lookAt(ctx, &ch.id, c.st.eng.Snapshot, with)
 	if err != nil {

@@ -156,7 +156,7 @@ func (x *exec) createClaimed(id string, pk, stored value.Value, doc []byte) erro
 // claim stores a claim. It waits while another process has one.
 func (x *exec) claim(name core.RecordName) (core.Record, error) {
 	for {
-		claim, ok, err := x.g.across.WriteRecord(x.ctx, name, core.Record{}, nil, claimIdle, nil)
+		claim, ok, err := x.g.across.WriteRecord(x.ctx, name, core.Record{}, nil, claimIdle)
 		if ok || err != nil {
 			return claim, err
 		}
