@@ -269,6 +269,9 @@ func (cs *cursors) give(c *cursor, done bool) {
 func (c *cursor) fill(r *request, dst []byte, n int, whole bool) (out []byte, done bool, err error) {
 	start, most := len(dst), 0
 	src, _ := c.src.(*source)
+	if s, ok := c.src.(*stored); ok {
+		s.begin(n)
+	}
 	for i := 0; n < 0 || i < n; i++ {
 		marked := i > 0 && src != nil && len(c.share.docs) == 0 &&
 			(len(dst)-start+2*most > maxBatch || r.c.scant(len(dst)+2*most))
@@ -476,9 +479,6 @@ func (c *cursor) rest() {
 		for _, s := range c.sources() {
 			s.rest()
 		}
-	}
-	if s, ok := c.src.(*stored); ok {
-		s.ahead = 0
 	}
 	if c.tail != nil {
 		c.tail.Rest()

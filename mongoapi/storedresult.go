@@ -29,7 +29,8 @@ const (
 	// maxStored is the largest result that is stored, except for its last document. It is as much as MongoDB lets a
 	// stage hold in memory.
 	maxStored = 100 << 20
-	// maxAhead is the number of parts that are read at once when a batch has read as many before.
+	// maxAhead is the number of parts that a batch reads at once if it wants as much as it may have, or has read as
+	// many before.
 	maxAhead = 16
 	// dropTime is the time in which what was stored of a result is removed when the rest fails. Otherwise it expires.
 	dropTime = time.Second
@@ -45,7 +46,7 @@ type stored struct {
 	at    int64           // where the next document begins
 	buf   []byte          // what was read, from there on to the end of a part
 	taken int             // the length of the last document, which unread returns; 0: there is none
-	ahead int             // how many parts the last read of this batch had
+	ahead int             // how many parts the last read of this batch had, or the first one is to have
 	rest  agg.Iter        // the documents behind what is stored; nil: there are none
 }
 
@@ -71,6 +72,13 @@ func (s *stored) Next() (value.Value, bool, error) {
 	d := value.ObjectOf(s.buf[:n:n])
 	s.taken, s.at, s.buf = int(n), s.at+n, s.buf[n:]
 	return d, true, nil
+}
+
+// begin begins a batch of n documents; n < 0: as many as it may have.
+func (s *stored) begin(n int) {
+	if s.ahead = 0; n < 0 {
+		s.ahead = maxAhead
+	}
 }
 
 // read makes n bytes available in buf, at most as many as there are. A batch that needs more and more parts reads more

@@ -325,6 +325,22 @@ func TestOtherResultsAtAnotherProcess(t *testing.T) {
 	x.wantNothing("the last batches")
 }
 
+// The cursor of a snapshot stays with the process that holds the snapshot. Others don't find it, and store nothing.
+func TestCursorsOfASnapshotStay(t *testing.T) {
+	x := startSharers(t)
+	x.fill(6, 10)
+	session := bson.E{Key: "lsid", Value: sessionID("s")}
+	concern := bson.E{Key: "readConcern", Value: bson.D{{Key: "level", Value: "snapshot"}}}
+	id, _ := x.open(0, append(pipelineOf(1, grouped), concern, session))
+	x.wantNothing("the first batch")
+	more := bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "c"}, session}
+	for i, want := range []int32{merr.CursorNotFound, 0} {
+		if raw, e := x.at[1-i].ask(more); e.Code != want {
+			t.Errorf("process %d: %s", 1-i, raw)
+		}
+	}
+}
+
 // ns returns the namespace of a cursor, as $currentOp shows it at the process that has it.
 func (x *sharers) ns(id int64) string {
 	x.t.Helper()
