@@ -62,7 +62,9 @@ func onlySlots(t testing.TB, eng kv.Engine, c *core.Container) {
 		known[s.ID] = true
 	}
 	var odd []byte
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	rest := time.Duration(overNetwork(1, 200)) * time.Millisecond // each look keeps the removal waiting
+	end := time.Now().Add(time.Duration(overNetwork(20, 60)) * time.Second)
+	for ; time.Now().Before(end); time.Sleep(rest) {
 		odd = nil
 		ks, _ := every(t, eng)
 		for _, k := range ks {
