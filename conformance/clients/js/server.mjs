@@ -16,3 +16,6 @@ export const key = need("ORRERY_ACCOUNT_KEY");
 let n = 0;
 // unique returns a name that no other test uses.
 export const unique = (prefix) => `${prefix}-${process.pid}-${++n}`;
+
+// The servers share a store. Its commits have no common order: there are no change streams and no capped collections.
+export const shared = Boolean(process.env.ORRERY_ENGINE);
