@@ -17,5 +17,5 @@ let n = 0;
 // unique returns a name that no other test uses.
 export const unique = (prefix) => `${prefix}-${process.pid}-${++n}`;
 
-// The servers share a store. Its commits have no common order: there are no change streams and no capped collections.
+// The servers share a store over a network, where everything takes longer.
 export const shared = Boolean(process.env.ORRERY_ENGINE);
