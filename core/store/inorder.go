@@ -68,6 +68,29 @@ func (d *draft) knows(c *Container, counter []byte) error {
 	return err
 }
 
+// seenCounter is where a look has the stored counter of a container that is in order.
+type seenCounter struct {
+	counted bool // it has one
+	counter int  // its place among the keys that were read with the slots
+}
+
+// wantCounter adds the counter to the keys that are to be read.
+func (s *seenCounter) wantCounter(c *Container, more [][]byte) [][]byte {
+	if s.counted = c.inOrder(); s.counted {
+		s.counter = len(more)
+		more = append(more, c.counterKey())
+	}
+	return more
+}
+
+// knownTo has a draft that is based on the look take from the counter as it was read.
+func (s *seenCounter) knownTo(d *draft, c *Container, l *look) error {
+	if !s.counted || d.on != l.snap {
+		return nil
+	}
+	return d.knows(c, l.more(s.counter))
+}
+
 // number numbers the new items of a draft in containers that are in order, in the order of its request. It reports
 // whether there are any: then the batch has to be made again.
 func (d *draft) number(ctx context.Context) (any bool, err error) {

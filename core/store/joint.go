@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -233,12 +232,10 @@ type jointCommit struct {
 	basis  []byte // the slot's head in the snapshot
 	seen   int64  // its LSN
 	moved  bool   // the head was another one at the commit
-	// numbers says that the container's counter was read, and counter where it is among the keys: see inOrder.
-	numbers bool
-	counter int
-	hold    *hold // of the slot; nil: none
-	making  sync.WaitGroup
-	over    context.CancelFunc // of until
+	seenCounter
+	hold   *hold // of the slot; nil: none
+	making sync.WaitGroup
+	over   context.CancelFunc // of until
 }
 
 // whatJoint names the commits in the log.
@@ -467,11 +464,7 @@ func (g *jointCommit) want(of *Slots) (slots []*Slot, more [][]byte) {
 		}
 		m.ch.logicalRead = logical
 	}
-	if g.numbers = g.c.inOrder(); g.numbers {
-		g.counter = len(more)
-		more = append(more, g.c.counterKey())
-	}
-	return []*Slot{g.sl}, more
+	return []*Slot{g.sl}, g.wantCounter(g.c, more)
 }
 
 // make has all members that have not left make their changes, and waits for them: they read what was looked up.
@@ -603,10 +596,10 @@ func (g *jointCommit) commit(from []*joined) bool {
 		return false
 	}
 	d.base(snap)
-	if g.numbers && d.on == g.look.snap {
-		err = d.knows(g.c, g.look.more(g.counter))
+	if err = g.knownTo(d, g.c, g.look); err == nil {
+		err = d.fill(ctx, true)
 	}
-	if err = cmp.Or(err, d.fill(ctx, true)); err != nil {
+	if err != nil {
 		d.free()
 		g.eachAlone(from)
 		return false

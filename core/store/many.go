@@ -284,11 +284,9 @@ func (m *many) commit(chs []change, from []int, seen *seenTogether) bool {
 	}
 	if seen != nil {
 		d.base(seen.look.snap)
-		if seen.numbers && d.on != nil {
-			err = d.knows(m.c, seen.look.more(seen.counter))
-		}
+		err = seen.knownTo(d, m.c, seen.look)
 	}
-	if cmp.Or(err, d.fill(m.ctx, true)) != nil {
+	if err != nil || d.fill(m.ctx, true) != nil {
 		d.free()
 		return false
 	}

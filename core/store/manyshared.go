@@ -15,9 +15,7 @@ type seenTogether struct {
 	slots []*Slot
 	// of each write, the place of its item among the keys that were read; its logical partition and its record follow
 	first []int
-	// numbers says that the container's counter was read, and counter where it is among the keys: see inOrder.
-	numbers bool
-	counter int
+	seenCounter
 }
 
 // seeTogether looks at the items of writes, and at the heads of their slots and logical partitions. Writes without a
@@ -45,11 +43,7 @@ func (c *Container) seeTogether(ctx context.Context, ids []identity, ws []Write)
 				more = append(more, with.Name.key())
 			}
 		}
-		if s.numbers = c.inOrder(); s.numbers {
-			s.counter = len(more)
-			more = append(more, c.counterKey())
-		}
-		return s.slots, more
+		return s.slots, s.wantCounter(c, more)
 	})
 	if err != nil {
 		return nil, err
