@@ -139,7 +139,7 @@ test-tikv:
 	@mkdir -p $(dir $(SUMS)) && rm -f $(SUMS)-tikv
 	$(GO) vet -C core/kv/tikvkv $(PLAIN) ./...
 	$(GO) vet -C cmd/orrery-tikv $(PLAIN) ./...
-	@status=0; tally='$(GO) run ./internal/tally -sums $(SUMS)-tikv'; \
+	@status=0; tally='$(GO) run ./internal/tally -sums $(SUMS)-tikv $(if $(ORRERY_TEST_PD),-again)'; \
 	ORRERY_TEST_CLUSTER= $$tally -C core/kv/tikvkv -label 'engine over TiKV' -- $(VETTED) $(CLUSTER) -skip '$(call listed,differences)' ./... & \
 	engine=$$!; \
 	tests=$$(awk '/^func Test/ { name = substr($$2, 1, index($$2, "(") - 1) } /onEngines\(t|range engines/ { print name }' \

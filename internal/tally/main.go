@@ -1,8 +1,11 @@
 // Command tally runs `go test -json` and shows what a person wants to know: failures with their output, one line per
 // package, and the total counts. Counts are added to a file, so that several runs sum up.
 //
-//	tally [-C dir] [-sums file] [-label text] -- test arguments...
+//	tally [-C dir] [-sums file] [-label text] [-again] -- test arguments...
 //	tally -sums file -print        prints and removes the sums
+//
+// -again is for tests that need something which fails by itself, as a double of a store does: the few that failed run once
+// more, without the others, and their second result counts.
 package main
 
 import (
@@ -23,17 +26,47 @@ type event struct {
 
 type counts struct{ passed, failed int }
 
+// results are what a run of go test has told.
+type results struct {
+	counts
+	tests   []string // that failed, without those within them
+	stopped bool     // a test took all others of its package with it, so what failed isn't all that is missing
+}
+
+// fewAgain is how many failed tests run again at most. If more have failed, it isn't by chance.
+const fewAgain = 5
+
 func main() {
 	dir := flag.String("C", "", "run in this directory")
 	sums := flag.String("sums", "", "file to add the counts to")
 	label := flag.String("label", "tests", "what these tests are")
+	again := flag.Bool("again", false, "run the few tests that failed once more")
 	print := flag.Bool("print", false, "print the sums and remove the file")
 	flag.Parse()
 	if *print {
 		os.Exit(printSums(*sums))
 	}
-	cmd := exec.Command("go", append([]string{"test", "-json"}, flag.Args()...)...)
-	cmd.Dir = *dir
+	c := run(*dir, flag.Args())
+	if *again && c.failed > 0 && !c.stopped && len(c.tests) > 0 && len(c.tests) <= fewAgain {
+		fmt.Printf("%s: %d passed, %d failed; these run again: %s\n", *label, c.passed, c.failed, strings.Join(c.tests, " "))
+		// The last -run is the one that go test takes.
+		second := run(*dir, append(flag.Args(), "-count=1", "-run=^("+strings.Join(c.tests, "|")+")$"))
+		c.passed, c.failed = c.passed+second.passed, second.failed
+	}
+	fmt.Printf("%s: %d passed, %d failed\n", *label, c.passed, c.failed)
+	if err := add(*sums, *label, c.counts); err != nil {
+		fmt.Fprintln(os.Stderr, "tally:", err)
+		os.Exit(2)
+	}
+	if c.failed > 0 {
+		os.Exit(1)
+	}
+}
+
+// run runs go test in a directory, and shows and counts its results.
+func run(dir string, args []string) results {
+	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+	cmd.Dir = dir
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -48,20 +81,13 @@ func main() {
 		c.failed++ // go itself failed
 		fmt.Fprintln(os.Stderr, "tally: go test:", err)
 	}
-	fmt.Printf("%s: %d passed, %d failed\n", *label, c.passed, c.failed)
-	if err := add(*sums, *label, c); err != nil {
-		fmt.Fprintln(os.Stderr, "tally:", err)
-		os.Exit(2)
-	}
-	if c.failed > 0 {
-		os.Exit(1)
-	}
+	return c
 }
 
 // read consumes the events, prints what matters and counts tests (subtests each for themselves). A package that fails
 // without a failing test (it does not build, it panics) counts as one failure.
-func read(r io.Reader, w io.Writer) counts {
-	var c counts
+func read(r io.Reader, w io.Writer) results {
+	var c results
 	outputs := map[string]*strings.Builder{}
 	failedIn := map[string]bool{}
 	sc := bufio.NewScanner(r)
@@ -87,10 +113,15 @@ func read(r io.Reader, w io.Writer) counts {
 			case e.Test != "" && fail:
 				c.failed++
 				failedIn[e.Package] = true
+				if !strings.Contains(e.Test, "/") {
+					c.tests = append(c.tests, e.Test)
+				}
+				c.stopped = c.stopped || text != nil && strings.Contains("\n"+text.String(), "\npanic: ")
 			case e.Test != "" && e.Action == "pass":
 				c.passed++
 			case e.Test == "" && fail && !failedIn[e.Package]:
 				c.failed++
+				c.stopped = true
 			}
 			if fail && text != nil {
 				fmt.Fprint(w, text.String())
@@ -101,6 +132,7 @@ func read(r io.Reader, w io.Writer) counts {
 		}
 	}
 	for key, text := range outputs { // never finished, or output of the build
+		c.stopped = true
 		if pkg, _, _ := strings.Cut(key, " "); pkg == "" || failedIn[pkg] || c.failed > 0 {
 			fmt.Fprint(w, text.String())
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,11 +28,39 @@ func TestRead(t *testing.T) {
 		{"skips count as neither", `{"Action":"skip","Package":"p","Test":"TestA"}`, counts{0, 0}, "", "TestA"},
 	} {
 		var out strings.Builder
-		if got := read(strings.NewReader(tc.events), &out); got != tc.want {
+		if got := read(strings.NewReader(tc.events), &out).counts; got != tc.want {
 			t.Errorf("%s: %+v, want %+v", tc.name, got, tc.want)
 		}
 		if !strings.Contains(out.String(), tc.shows) || tc.hides != "" && strings.Contains(out.String(), tc.hides) {
 			t.Errorf("%s: printed %q", tc.name, out.String())
+		}
+	}
+}
+
+// What failed can only run again by itself if the others of its package have run.
+func TestWhatRunsAgain(t *testing.T) {
+	for _, tc := range []struct {
+		name, events string
+		tests        string
+		stopped      bool
+	}{
+		{"a test and one within it", `{"Action":"output","Package":"p","Test":"TestA","Output":"no panic: here\n"}
+{"Action":"fail","Package":"p","Test":"TestA/one"}
+{"Action":"fail","Package":"p","Test":"TestA"}
+{"Action":"fail","Package":"q","Test":"TestB"}
+{"Action":"fail","Package":"p"}`, "TestA TestB", false},
+		{"a panic", `{"Action":"output","Package":"p","Test":"TestA","Output":"panic: no\n"}
+{"Action":"fail","Package":"p","Test":"TestA"}
+{"Action":"fail","Package":"p"}`, "TestA", true},
+		{"a process that ended", `{"Action":"output","Package":"p","Test":"TestB","Output":"=== RUN\n"}
+{"Action":"fail","Package":"p","Test":"TestA"}
+{"Action":"fail","Package":"p"}`, "TestA", true},
+		{"a package that fails by itself", `{"Action":"fail","Package":"p","Test":"TestA"}
+{"Action":"fail","Package":"q"}`, "TestA", true},
+	} {
+		got := read(strings.NewReader(tc.events), io.Discard)
+		if strings.Join(got.tests, " ") != tc.tests || got.stopped != tc.stopped {
+			t.Errorf("%s: %v, stopped %v", tc.name, got.tests, got.stopped)
 		}
 	}
 }
