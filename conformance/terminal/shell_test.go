@@ -127,6 +127,7 @@ func TestShellOnATerminal(t *testing.T) {
 	x.expect("c.id = 'p1'")
 	x.keys("\r")
 	x.expect("1 row")
+	x.expect("shop/people> ")
 	x.keys(ctrlD)
 	x.ends(0)
 	info, err := os.Stat(filepath.Join(dir, "orrery", "history-sql"))

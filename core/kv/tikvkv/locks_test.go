@@ -85,10 +85,10 @@ func TestLocksOfASlowCommit(t *testing.T) {
 }
 
 // A commit takes long, and many writers meet its locks. They don't wait much longer than it takes, although its locks
-// would live longer.
+// would live for 1.4 seconds more.
 func TestWritersOfLockedKeys(t *testing.T) {
 	t.Parallel()
-	const writers, takes, more = 8, 1600 * time.Millisecond, 400 * time.Millisecond
+	const writers, takes, more = 8, 1600 * time.Millisecond, 800 * time.Millisecond
 	m := newMock(t)
 	slow, link := m.openFaulty(Options{TwoPhase: true})
 	other := m.open("main")
