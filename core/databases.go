@@ -125,8 +125,8 @@ func (e *Engine) replace(ctx context.Context, old *catalog.Container, s Containe
 	if err != nil {
 		return nil, err
 	}
-	def, err := c.rt.Redefine(ctx, func(inUse []uint32) (*catalog.Container, error) {
-		return e.cat.ReplaceContainer(ctx, old, s, inUse)
+	def, err := c.rt.Redefine(ctx, func(use catalog.InUse) (*catalog.Container, error) {
+		return e.cat.ReplaceContainer(ctx, old, s, use)
 	})
 	if err != nil {
 		return nil, err

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/catalog"
+	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/plan/access"
 )
 
@@ -34,6 +36,78 @@ func TestRebuildBesideWritersOfAnotherProcess(t *testing.T) {
 	t.Logf("rebuilt in %v", time.Since(begun))
 	if !cs[0].Indexes(access.NewPath("a")) || cs[0].Indexes(access.NewPath("n")) {
 		t.Error("the index doesn't follow the policy")
+	}
+}
+
+// Two processes change the indexing policy all the time, and the catalog changes for others too. The definition keeps only
+// the policies that index entries follow. A rebuild goes on right after a change.
+func TestPolicyIsChangedAllTheTime(t *testing.T) {
+	ps := startProcesses(t, 2, network)
+	cs := ps.containers(core.ContainerSpec{})
+	for i := range 40 {
+		put(t, cs[0], core.Create, fmt.Sprintf(`{"id":"%d","pk":"p%d","a":%d,"n":1}`, i, i, i))
+	}
+	cat, err := catalog.Open(ps.store.Engine(), clock.New(), catalog.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	former := 0
+	for i := range 60 {
+		spec := cs[0].Spec().Clone()
+		spec.IndexingPolicy = []byte([]string{onlyA, noIndex, ""}[i%3])
+		if _, err := ps.all[i%2].ReplaceContainer(bg, "db", "c", spec); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := cat.Refresh(bg); err != nil {
+			t.Fatal(err)
+		}
+		def, err := cat.Container(bg, "db", "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		former = max(former, len(def.Former))
+	}
+	if former > 3 {
+		t.Errorf("%d former policies", former)
+	}
+	defer keepChanging(t, ps.all[1])()
+	ctx, cancel := context.WithTimeout(bg, 60*time.Second)
+	defer cancel()
+	begun := time.Now()
+	for i := range 10 {
+		spec := cs[0].Spec().Clone()
+		spec.IndexingPolicy = []byte([]string{onlyA, noIndex, ""}[i%3])
+		if _, err := ps.all[0].ReplaceContainer(bg, "db", "c", spec); err != nil {
+			t.Fatal(err)
+		}
+		if err := cs[0].WaitIndex(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(begun); took > 8*time.Second {
+		t.Errorf("10 rebuilds have taken %v", took)
+	}
+}
+
+// keepChanging changes the catalog all the time, until the function that it returns is called.
+func keepChanging(t *testing.T, e *core.Engine) (end func()) {
+	stop, wg := make(chan bool), waiter{}
+	wg.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+			if _, err := e.CreateDatabase(bg, core.DatabaseSpec{ID: fmt.Sprint("other", i)}); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	return func() {
+		close(stop)
+		wg.Wait()
 	}
 }
 

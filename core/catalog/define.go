@@ -156,15 +156,27 @@ func (x *draft) changing(ctx context.Context, c *Catalog, db, id string) (*datab
 	return d, r, k, err
 }
 
+// InUse are the indexing policies of a container that index entries may follow: some versions, and all from Since on.
+//
+// Where other processes begin rebuilds, the versions are those that the slots' heads name, and Since is a version that was
+// the newest one before these were read. A rebuild begins only to the newest policy, so heads name no others later.
+type InUse struct {
+	Versions []uint32
+	Since    uint32
+}
+
+func (u InUse) has(version uint32) bool {
+	return version >= u.Since || slices.Contains(u.Versions, version)
+}
+
 // ErrRedefined is the error of a replacement that was decided on a definition that is no longer the present one.
 var ErrRedefined = status.New(status.RetryWith, "The definition of the container has been changed meanwhile.")
 
 // ReplaceContainer changes the spec of a container. old is the definition on which spec was decided: if it isn't the
 // present one, nothing is changed, and the error is ErrRedefined. The partition key, id, unique keys and declared
-// indexes don't change. inUse are the versions of the indexing policy that index entries follow now: those policies are
-// kept as Former.
-func (c *Catalog) ReplaceContainer(ctx context.Context, old *Container, spec Spec, inUse []uint32) (*Container, error) {
-	return c.changeSpec(ctx, old.Database, old.ID, old.Gen, inUse, nil, func(now *Container, s *Spec) error {
+// indexes don't change. Former policies that are in use are kept.
+func (c *Catalog) ReplaceContainer(ctx context.Context, old *Container, spec Spec, use InUse) (*Container, error) {
+	return c.changeSpec(ctx, old.Database, old.ID, old.Gen, use, nil, func(now *Container, s *Spec) error {
 		if now.Version != old.Version {
 			return ErrRedefined
 		}
@@ -177,15 +189,15 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, old *Container, spec Spe
 }
 
 // ChangeSpec changes the spec of the container with a generation by a function, which gets the present one and may
-// change its declared indexes. f may be called more than once. inUse is as for ReplaceContainer. pre are further
+// change its declared indexes. f may be called more than once. Former policies that are in use are kept. pre are further
 // preconditions of the commit.
-func (c *Catalog) ChangeSpec(ctx context.Context, db, id string, gen uint32, inUse []uint32, pre []kv.Precondition,
+func (c *Catalog) ChangeSpec(ctx context.Context, db, id string, gen uint32, use InUse, pre []kv.Precondition,
 	f func(*Spec) error) (*Container, error) {
-	return c.changeSpec(ctx, db, id, gen, inUse, pre, func(_ *Container, s *Spec) error { return f(s) })
+	return c.changeSpec(ctx, db, id, gen, use, pre, func(_ *Container, s *Spec) error { return f(s) })
 }
 
 // changeSpec is ChangeSpec with a function that also gets the present definition.
-func (c *Catalog) changeSpec(ctx context.Context, db, id string, gen uint32, inUse []uint32, pre []kv.Precondition,
+func (c *Catalog) changeSpec(ctx context.Context, db, id string, gen uint32, use InUse, pre []kv.Precondition,
 	f func(*Container, *Spec) error) (out *Container, err error) {
 	err = c.change(ctx, func(x *draft) error {
 		d, _, old, err := x.changing(ctx, c, db, id)
@@ -213,8 +225,7 @@ func (c *Catalog) changeSpec(ctx context.Context, db, id string, gen uint32, inU
 			k.IndexVersion++
 			k.Former = nil
 			for _, f := range append(slices.Clone(old.Former), FormerPolicy{old.IndexVersion, old.IndexingPolicy}) {
-				// other processes may begin a rebuild from any of them
-				if c.eng.Shared() || slices.Contains(inUse, f.Version) {
+				if use.has(f.Version) {
 					k.Former = append(k.Former, f)
 				}
 			}

@@ -140,7 +140,7 @@ func TestStoreWithoutVersion(t *testing.T) {
 	if err != nil || *k.DefaultTTL != 7 || k.Gen != 2 || timed != 1 || former != 1 {
 		t.Fatalf("%+v, %v; %d with ttl, %d with former policies", k, err, timed, former)
 	}
-	if _, err := c.ReplaceContainer(bg, k, spec(""), nil); err != nil {
+	if _, err := c.ReplaceContainer(bg, k, spec(""), catalog.InUse{}); err != nil {
 		t.Fatal(err)
 	}
 	create(t, c, "db", spec("c"))

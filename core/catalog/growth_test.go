@@ -45,7 +45,7 @@ func TestChangesDontGrowWithContainers(t *testing.T) {
 			}
 			s := k.Spec
 			s.Properties = map[string][]byte{"x": {byte(k.Version)}}
-			if _, err := c.ReplaceContainer(bg, k, s, nil); err != nil {
+			if _, err := c.ReplaceContainer(bg, k, s, catalog.InUse{}); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -52,17 +52,17 @@ func TestTwoCatalogs(t *testing.T) {
 	}
 	s := spec("")
 	s.Properties = map[string][]byte{"x": {1}}
-	if _, err := b.ReplaceContainer(bg, k, s, nil); !status.Is(err, status.NotFound) {
+	if _, err := b.ReplaceContainer(bg, k, s, catalog.InUse{}); !status.Is(err, status.NotFound) {
 		t.Errorf("b replaced a container of an old name: %v", err)
 	}
 	three, err := b.Container(bg, "db", "three")
 	if err == nil {
-		_, err = b.ReplaceContainer(bg, three, s, nil)
+		_, err = b.ReplaceContainer(bg, three, s, catalog.InUse{})
 	}
 	if err != nil {
 		t.Error(err)
 	}
-	if _, err := b.ReplaceContainer(bg, three, s, nil); err != catalog.ErrRedefined {
+	if _, err := b.ReplaceContainer(bg, three, s, catalog.InUse{}); err != catalog.ErrRedefined {
 		t.Errorf("b replaced a definition that is no longer the present one: %v", err)
 	}
 	if a.Version() == b.Version() {
@@ -256,7 +256,7 @@ func TestReadersMeetChanges(t *testing.T) {
 				if err == nil {
 					s := k.Spec
 					s.Properties = map[string][]byte{"i": {byte(i)}}
-					_, err = c.ReplaceContainer(bg, k, s, nil)
+					_, err = c.ReplaceContainer(bg, k, s, catalog.InUse{})
 				}
 				if err != nil {
 					t.Error(err)

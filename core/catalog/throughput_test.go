@@ -80,11 +80,11 @@ func TestSmallerPartitionLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Properties = map[string][]byte{"a": []byte("b")}
-	if k, err = c.ReplaceContainer(bg, k, s, nil); err != nil {
+	if k, err = c.ReplaceContainer(bg, k, s, catalog.InUse{}); err != nil {
 		t.Fatal(err)
 	}
 	s.Throughput.Manual = 999900
-	if _, err = c.ReplaceContainer(bg, k, s, nil); !status.Is(err, status.BadRequest) {
+	if _, err = c.ReplaceContainer(bg, k, s, catalog.InUse{}); !status.Is(err, status.BadRequest) {
 		t.Errorf("more partitions than a container may have: %v", err)
 	}
 }

@@ -217,7 +217,10 @@ func (k *checker) begin(sl *Slot) (err error) {
 			return err
 		}
 	}
-	k.up, k.lsn = k.c.upkeepOf(k.ctx, sl), sl.head.LSN
+	if k.up, k.lsn = k.c.upkeepOf(k.ctx, sl), sl.head.LSN; k.up.lost {
+		_ = k.snap.Close()
+		return translate(kv.ErrUnavailable)
+	}
 	k.bare, k.stale = sl.head.bare(), sl.head.Stale
 	k.kept = make(map[uint64][]byte, len(sl.facts.Load().all()))
 	for _, f := range sl.facts.Load().all() {

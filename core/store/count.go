@@ -81,7 +81,8 @@ func (c *Container) Count(ctx context.Context, segs []string) <-chan struct{} {
 // rebuild changes their entries.
 func (c *Container) countable(ctx context.Context, field string) bool {
 	for _, sl := range c.slotList() {
-		if up := c.upkeepOf(ctx, sl); up.next != nil && !lasting(up.policy, up.next, field, sl.flags.Load().classes) {
+		up := c.upkeepOf(ctx, sl)
+		if up.lost || up.next != nil && !lasting(up.policy, up.next, field, sl.flags.Load().classes) {
 			return false
 		}
 	}
@@ -185,7 +186,8 @@ func (n *counting) put(ctx context.Context, path uint64, field string) (known, r
 		return true, false, nil
 	}
 	h := sl.head
-	if up := c.upkeepOf(ctx, sl); up.next != nil && !lasting(up.policy, up.next, field, h.stored().classes) {
+	up := c.upkeepOf(ctx, sl)
+	if up.lost || up.next != nil && !lasting(up.policy, up.next, field, h.stored().classes) {
 		return false, false, status.Wrap(status.Unavailable, kv.ErrUnavailable,
 			"The index of the path is being rebuilt.")
 	}

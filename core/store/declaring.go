@@ -159,9 +159,9 @@ func (g *declaring) change(f func(*catalog.Spec) error) error {
 	if err := g.ctx.Err(); err != nil {
 		return translate(err)
 	}
-	_, err := g.c.Redefine(g.ctx, func(inUse []uint32) (*catalog.Container, error) {
+	_, err := g.c.Redefine(g.ctx, func(use catalog.InUse) (*catalog.Container, error) {
 		def := g.c.Def()
-		return g.c.st.cat.ChangeSpec(g.ctx, def.Database, def.ID, def.Gen, inUse, g.lease.Fence(), f)
+		return g.c.st.cat.ChangeSpec(g.ctx, def.Database, def.ID, def.Gen, use, g.lease.Fence(), f)
 	})
 	return err
 }

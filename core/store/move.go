@@ -335,7 +335,7 @@ func (m *move) mark(s *source) error {
 // The caller holds the latch.
 func (m *move) follows(s *source) error {
 	up := m.c.upkeepOf(m.ctx, s.Slot)
-	if up.next != nil || s.head.bare() || m.upkeep.policy != nil && m.upkeep.state != up.state {
+	if up.lost || up.next != nil || s.head.bare() || m.upkeep.policy != nil && m.upkeep.state != up.state {
 		return status.Wrap(status.Unavailable, errors.Join(kv.ErrUnavailable, errRebuilding),
 			"The index is being rebuilt.")
 	}

@@ -62,13 +62,13 @@ const (
 	rebuildBytes = 1 << 20
 )
 
-// Redefine changes the container's definition with f. No rebuild begins or ends while f runs. f gets the versions of
-// the indexing policy that index entries follow. If f changes the policy, the index is rebuilt in the background. If
+// Redefine changes the container's definition with f. No rebuild of this process begins or ends while f runs. f gets the
+// indexing policies that index entries follow. If f changes the policy, the index is rebuilt in the background. If
 // the life of items changes, no process removes an item by an earlier definition when Redefine has returned, or writes
 // over it as an expired one.
-func (c *Container) Redefine(ctx context.Context, f func(inUse []uint32) (*catalog.Container, error)) (
+func (c *Container) Redefine(ctx context.Context, f func(catalog.InUse) (*catalog.Container, error)) (
 	*catalog.Container, error) {
-	was, def, err := c.redefine(f)
+	was, def, err := c.redefine(ctx, f)
 	if err == nil && c.st.others && !sameLife(was, def) {
 		err = c.fence(ctx)
 	}
@@ -87,16 +87,24 @@ func sameLife(a, b *catalog.Container) bool {
 }
 
 // redefine is Redefine without the fence. It also returns the definition before, as this process knew it.
-func (c *Container) redefine(f func(inUse []uint32) (*catalog.Container, error)) (was, def *catalog.Container,
-	err error) {
+func (c *Container) redefine(ctx context.Context, f func(catalog.InUse) (*catalog.Container, error)) (
+	was, def *catalog.Container, err error) {
+	var use catalog.InUse
+	if c.st.others {
+		if use, err = c.named(ctx); err != nil { // before defMu, which a look may take
+			return nil, nil, err
+		}
+	}
 	c.defMu.Lock()
 	defer c.defMu.Unlock()
-	inUse := []uint32{c.rb.readable}
-	if c.rb.to != 0 {
-		inUse = append(inUse, c.rb.from, c.rb.to)
-	}
 	was = c.def.Load()
-	if def, err = f(inUse); err == nil {
+	if !c.st.others {
+		use = catalog.InUse{Versions: []uint32{c.rb.readable}, Since: was.IndexVersion + 1}
+		if c.rb.to != 0 {
+			use.Versions = append(use.Versions, c.rb.from, c.rb.to)
+		}
+	}
+	if def, err = f(use); err == nil {
 		err = c.follow(c.st.work.Context(), def)
 	}
 	return was, def, err
@@ -127,7 +135,7 @@ func (c *Container) follow(ctx context.Context, def *catalog.Container) error {
 			if known, err = compilePolicies(def); err != nil {
 				return err
 			}
-			known = c.known.Load().with(known)
+			known = known.with(c.known.Load().since(c.oldestPolicy(def)))
 		}
 		c.known.Store(&known)
 	}
@@ -187,6 +195,8 @@ func (c *Container) runRebuild(ctx context.Context, what string) {
 		switch err := c.st.work.Try(what, j.leased); {
 		case status.Is(err, status.NotFound):
 			c.dropped.Store(true)
+		case errors.Is(err, errOtherStage):
+			j.rest(sharedRetry)
 		case err != nil:
 			c.tried(err)
 			j.rest(rebuildRetry)
@@ -437,7 +447,7 @@ func (j *rebuilder) write(sl *Slot, b *kv.Batch, h Head, pre ...kv.Precondition)
 	all := append(sl.asRead(), pre...)
 	cm, err := j.c.st.eng.Write(j.ctx, b, all)
 	if at := new(kv.PreconditionError); errors.As(err, &at) && at.Index >= len(all)-len(pre) {
-		return false, translate(kv.ErrUnavailable)
+		return false, errOtherStage
 	}
 	if err != nil {
 		raced, err := j.c.lost(sl, err)

@@ -17,8 +17,8 @@ import (
 // With a shared engine other processes write to the store too, so nothing that a container has in memory is the truth:
 // neither its definition and slot map, nor the heads of its slots. Each request therefore begins with a look: it takes
 // a snapshot, and reads in it the version of the catalog, the heads of the slots that it is about, and items that it
-// names, with one GetMany. If the version isn't the one that the container follows, the container catches up with the
-// catalog and the request looks again. Everything that a reader answers comes from its snapshot.
+// names, with one GetMany. If the version isn't the one that the container follows, the look reads its definition, too. If
+// that has changed, the container catches up with the catalog and the request looks again. Everything that a reader answers comes from its snapshot.
 //
 // A writer decides on what it has read, and commits under the precondition that the slot's head is still the one that
 // the slot has in memory (Slot.head, under the latch). This is the invariant that makes it right:
@@ -55,8 +55,8 @@ func (l *look) close() {
 	}
 }
 
-// maxLooks is how often a look is repeated. Each time another process has changed the catalog, or the snapshot has
-// become too old.
+// maxLooks is how often a look is repeated. Each time another process has changed the container's definition, or the
+// snapshot has become too old.
 const maxLooks = 100
 
 // look takes a snapshot and reads the heads of slots in it, and further keys. want returns them for a version of the
@@ -88,6 +88,7 @@ func (c *Container) lookFrom(ctx context.Context, take taker, want func(of *Slot
 			return nil, err
 		}
 		follows := c.follows.Load() // before the map: a newer map has a newer version, which the snapshot shows
+		def := c.def.Load()
 		l := &look{of: c.Slots()}
 		begun := realTime.Now()
 		if take != nil {
@@ -117,6 +118,9 @@ func (c *Container) lookFrom(ctx context.Context, take taker, want func(of *Slot
 		current := false
 		if err == nil {
 			current, err = c.shows(l, slots, follows)
+		}
+		if err == nil && !current {
+			current, err = c.asKnown(ctx, l, slots, def)
 		}
 		if err == nil && current {
 			return l, nil
@@ -167,6 +171,33 @@ func (c *Container) shows(l *look, slots []*Slot, follows uint64) (bool, error) 
 	return true, nil
 }
 
+// asKnown reports whether a look that shows another version of the catalog shows the container as the look takes it to
+// be, with a definition. Then something else has changed in the catalog. So requests to a container wait for one round
+// trip more, and go on however often others change the catalog.
+//
+// Where the values of the look aren't of one moment, the definition is read after them. It doesn't come back once it has
+// changed, so it was this one all the time.
+func (c *Container) asKnown(ctx context.Context, l *look, slots []*Slot, def *catalog.Container) (bool, error) {
+	v, err := catalog.StoredVersion(l.vals.At(0))
+	if err != nil {
+		return false, err
+	}
+	var vals kv.Values
+	if l.snap != nil {
+		err = l.snap.GetMany(&vals, catalog.KnownKeys(def))
+	} else {
+		err = kv.GetNewest(ctx, c.st.eng, &vals, catalog.KnownKeys(def))
+	}
+	if err != nil {
+		return false, err
+	}
+	if known, err := catalog.Known(&vals, def, l.of.m.MapVersion); err != nil || !known {
+		return false, err
+	}
+	c.followed(v)
+	return c.shows(l, slots, v)
+}
+
 // keepUp brings the container up to the stored catalog.
 func (c *Container) keepUp(ctx context.Context) error {
 	def, version, err := c.st.cat.At(ctx, c.Def().RID(), c.gen)
@@ -187,9 +218,15 @@ func (c *Container) keepUp(ctx context.Context) error {
 			return err
 		}
 	}
+	c.followed(version)
+	return nil
+}
+
+// followed records that the container is at least as new as a version of the catalog.
+func (c *Container) followed(version uint64) {
 	for {
 		if was := c.follows.Load(); was >= version || c.follows.CompareAndSwap(was, version) {
-			return nil
+			return
 		}
 	}
 }

@@ -20,6 +20,9 @@ import (
 // Example: A begins the rebuild from version 1 to 2 in slot 0 and is killed. The policy is replaced: version 3. B reads
 // the heads: a rebuild from 1 to 2 is under way. B completes it in all slots, and then begins the one from 2 to 3.
 
+// errOtherStage says that the catalog has changed since the stage of a rebuild was read: the stage is to be read again.
+var errOtherStage = status.Wrap(status.Unavailable, kv.ErrUnavailable, "The catalog has changed.")
+
 // stage is the stage of a rebuild in one snapshot.
 type stage struct {
 	rebuild
@@ -55,6 +58,24 @@ func (c *Container) staged(ctx context.Context) (s stage, err error) {
 	}
 	c.reads(s.readable)
 	return s, nil
+}
+
+// named returns the indexing policies that stored heads name, or that heads may name which are stored later.
+func (c *Container) named(ctx context.Context) (catalog.InUse, error) {
+	use := catalog.InUse{Since: c.def.Load().IndexVersion}
+	l, err := c.look(ctx, func(of *Slots) ([]*Slot, [][]byte) { return of.all, nil })
+	if err != nil {
+		return use, err
+	}
+	defer l.close()
+	for i := range l.of.all {
+		var h Head
+		if err := h.decode(l.head(i)); err != nil {
+			return use, err
+		}
+		use.Versions = append(use.Versions, h.Index, h.Next)
+	}
+	return use, nil
 }
 
 // stagedFor is staged for the goroutine of a rebuild, which tries until it succeeds or ends. stored is false without a

@@ -9,6 +9,7 @@ import (
 	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/doc"
+	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -16,9 +17,12 @@ import (
 )
 
 // slotted is an empty container of four slots.
-func slotted(t *testing.T) *Container {
+func slotted(t *testing.T) *Container { return slottedOn(t, memkv.New()) }
+
+// slottedOn is slotted with a store.
+func slottedOn(t *testing.T, eng kv.Engine) *Container {
 	t.Helper()
-	ctx, eng, clk := context.Background(), memkv.New(), clock.New()
+	ctx, clk := context.Background(), clock.New()
 	cat, err := catalog.Open(eng, clk, catalog.Settings{MinSlots: 4})
 	if err != nil {
 		t.Fatal(err)

@@ -53,8 +53,8 @@ func (c *Container) followLog(ctx context.Context) error {
 func (c *Container) beginLogs(ctx context.Context) error {
 	of := c.Slots()
 	slots := slices.Clone(of.all)
-	if !slices.ContainsFunc(slots, func(sl *Slot) bool { return !sl.logged(ctx) }) {
-		return nil
+	if begun, err := c.allLogged(ctx, slots); err != nil || begun {
+		return err
 	}
 	c.logs.Store(true)
 	slices.SortFunc(slots, func(a, b *Slot) int { return cmp.Compare(a.ID(), b.ID()) }) // the order of all latches
@@ -71,6 +71,33 @@ func (c *Container) beginLogs(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// allLogged reports whether the commits of all slots are logged. With a shared engine it takes no latch: a writer that
+// has the latch may follow a newer definition, as the caller does, and wait for it.
+func (c *Container) allLogged(ctx context.Context, slots []*Slot) (bool, error) {
+	if !c.st.others {
+		return !slices.ContainsFunc(slots, func(sl *Slot) bool { return !sl.logged(ctx) }), nil
+	}
+	names := make([][]byte, len(slots))
+	for i, sl := range slots {
+		names[i] = sl.headKey[:]
+	}
+	var heads kv.Values
+	if err := kv.GetNewest(ctx, c.st.eng, &heads, names); err != nil {
+		return false, translate(err)
+	}
+	for i := range slots {
+		var h Head
+		b := heads.At(i)
+		if b == nil { // others have replaced it
+			return false, nil
+		}
+		if err := h.decode(b); err != nil || h.LogFloor == 0 {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // logged reports whether the slot's commits are logged.

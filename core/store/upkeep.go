@@ -37,11 +37,29 @@ func compilePolicies(def *catalog.Container) (policies, error) {
 func (ps policies) with(more policies) policies {
 	out := slices.Clone(ps)
 	for _, p := range more {
-		if out.at(p.version) == nil {
+		if ps.at(p.version) == nil {
 			out = append(out, p)
 		}
 	}
 	return out
+}
+
+// keptPolicies is how many versions of the indexing policy a process still knows after no slot follows them: a snapshot
+// may be older than what it knows of the slots.
+const keptPolicies = 64
+
+// since returns the policies that aren't much older than a version.
+func (ps policies) since(version uint32) policies {
+	return slices.DeleteFunc(slices.Clone(ps), func(p policyAt) bool { return p.version+keptPolicies < version })
+}
+
+// oldestPolicy returns the oldest version that slots follow as this process knows them. def is the newest definition.
+func (c *Container) oldestPolicy(def *catalog.Container) uint32 {
+	oldest := def.IndexVersion
+	for _, sl := range c.slotList() {
+		oldest = min(oldest, uint32(sl.upkeep.Load()>>32))
+	}
+	return oldest
 }
 
 // at returns the policy of a version, nil when it is unknown.
@@ -77,13 +95,16 @@ type upkeep struct {
 	state  uint64
 	policy *index.Policy
 	next   *index.Policy // nil = no rebuild
+	lost   bool          // the policies aren't known: no slot has this state, so no commit is made with it
 }
 
 // upkeepOf returns the current upkeep of a slot. With a shared engine it may have to read the catalog, which ends with
-// ctx.
+// ctx. The upkeep is lost if that fails, or if what this process knows of the slot is older than the catalog.
 func (c *Container) upkeepOf(ctx context.Context, sl *Slot) upkeep {
-	for {
+	var learned bool
+	for was := sl.upkeep.Load(); ; {
 		state := sl.upkeep.Load()
+		learned, was = learned && state == was, state
 		known := *c.known.Load()
 		up := upkeep{state: state, policy: known.at(uint32(state >> 32))}
 		next := uint32(state) >> 2
@@ -96,8 +117,11 @@ func (c *Container) upkeepOf(ctx context.Context, sl *Slot) upkeep {
 		if !c.Slots().has(sl) { // its upkeep stays as it is, and no commit into it follows
 			return upkeep{state: state, policy: c.pol.Load()}
 		}
-		if c.st.others && c.learn(ctx) != nil { // another process has begun a rebuild
-			return upkeep{state: ^state, policy: c.pol.Load()} // no commit is made with this state
+		if c.st.others { // another process has begun a rebuild, or has ended it
+			if learned || c.learn(ctx) != nil {
+				return upkeep{state: ^state, policy: c.pol.Load(), lost: true}
+			}
+			learned = true
 		}
 	}
 }
