@@ -39,8 +39,8 @@ func TestRebuildBesideWritersOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// Two processes change the indexing policy all the time, and the catalog changes for others too. The definition keeps only
-// the policies that index entries follow. A rebuild goes on right after a change.
+// Two processes change the indexing policy all the time, and the catalog changes for others too. The definition keeps
+// only the policies that index entries follow. A rebuild goes on right after a change.
 func TestPolicyIsChangedAllTheTime(t *testing.T) {
 	ps := startProcesses(t, 2, network)
 	cs := ps.containers(core.ContainerSpec{})

@@ -158,8 +158,8 @@ func (x *draft) changing(ctx context.Context, c *Catalog, db, id string) (*datab
 
 // InUse are the indexing policies of a container that index entries may follow: some versions, and all from Since on.
 //
-// Where other processes begin rebuilds, the versions are those that the slots' heads name, and Since is a version that was
-// the newest one before these were read. A rebuild begins only to the newest policy, so heads name no others later.
+// Where other processes begin rebuilds, the versions are those that the slots' heads name, and Since is a version that
+// was the newest one before these were read. A rebuild begins only to the newest policy, so heads name no others later.
 type InUse struct {
 	Versions []uint32
 	Since    uint32
@@ -189,8 +189,8 @@ func (c *Catalog) ReplaceContainer(ctx context.Context, old *Container, spec Spe
 }
 
 // ChangeSpec changes the spec of the container with a generation by a function, which gets the present one and may
-// change its declared indexes. f may be called more than once. Former policies that are in use are kept. pre are further
-// preconditions of the commit.
+// change its declared indexes. f may be called more than once. Former policies that are in use are kept. pre are
+// further preconditions of the commit.
 func (c *Catalog) ChangeSpec(ctx context.Context, db, id string, gen uint32, use InUse, pre []kv.Precondition,
 	f func(*Spec) error) (*Container, error) {
 	return c.changeSpec(ctx, db, id, gen, use, pre, func(_ *Container, s *Spec) error { return f(s) })

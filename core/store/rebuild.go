@@ -62,8 +62,8 @@ const (
 	rebuildBytes = 1 << 20
 )
 
-// Redefine changes the container's definition with f. No rebuild of this process begins or ends while f runs. f gets the
-// indexing policies that index entries follow. If f changes the policy, the index is rebuilt in the background. If
+// Redefine changes the container's definition with f. No rebuild of this process begins or ends while f runs. f gets
+// the indexing policies that index entries follow. If f changes the policy, the index is rebuilt in the background. If
 // the life of items changes, no process removes an item by an earlier definition when Redefine has returned, or writes
 // over it as an expired one.
 func (c *Container) Redefine(ctx context.Context, f func(catalog.InUse) (*catalog.Container, error)) (

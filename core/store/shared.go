@@ -17,8 +17,9 @@ import (
 // With a shared engine other processes write to the store too, so nothing that a container has in memory is the truth:
 // neither its definition and slot map, nor the heads of its slots. Each request therefore begins with a look: it takes
 // a snapshot, and reads in it the version of the catalog, the heads of the slots that it is about, and items that it
-// names, with one GetMany. If the version isn't the one that the container follows, the look reads its definition, too. If
-// that has changed, the container catches up with the catalog and the request looks again. Everything that a reader answers comes from its snapshot.
+// names, with one GetMany. If the version isn't the one that the container follows, the look reads its definition, too.
+// If that has changed, the container catches up with the catalog and the request looks again. Everything that a reader
+// answers comes from its snapshot.
 //
 // A writer decides on what it has read, and commits under the precondition that the slot's head is still the one that
 // the slot has in memory (Slot.head, under the latch). This is the invariant that makes it right:
@@ -175,8 +176,8 @@ func (c *Container) shows(l *look, slots []*Slot, follows uint64) (bool, error) 
 // be, with a definition. Then something else has changed in the catalog. So requests to a container wait for one round
 // trip more, and go on however often others change the catalog.
 //
-// Where the values of the look aren't of one moment, the definition is read after them. It doesn't come back once it has
-// changed, so it was this one all the time.
+// Where the values of the look aren't of one moment, the definition is read after them. It doesn't come back once it
+// has changed, so it was this one all the time.
 func (c *Container) asKnown(ctx context.Context, l *look, slots []*Slot, def *catalog.Container) (bool, error) {
 	v, err := catalog.StoredVersion(l.vals.At(0))
 	if err != nil {

@@ -4,8 +4,8 @@
 //	tally [-C dir] [-sums file] [-label text] [-again] -- test arguments...
 //	tally -sums file -print        prints and removes the sums
 //
-// -again is for tests that need something which fails by itself, as a double of a store does: the few that failed run once
-// more, without the others, and their second result counts.
+// -again is for tests that need something which fails by itself, as a double of a store does: the few that failed run
+// once more, without the others, and their second result counts.
 package main
 
 import (
@@ -48,7 +48,8 @@ func main() {
 	}
 	c := run(*dir, flag.Args())
 	if *again && c.failed > 0 && !c.stopped && len(c.tests) > 0 && len(c.tests) <= fewAgain {
-		fmt.Printf("%s: %d passed, %d failed; these run again: %s\n", *label, c.passed, c.failed, strings.Join(c.tests, " "))
+		fmt.Printf("%s: %d passed, %d failed; these run again: %s\n", *label, c.passed, c.failed,
+			strings.Join(c.tests, " "))
 		// The last -run is the one that go test takes.
 		second := run(*dir, append(flag.Args(), "-count=1", "-run=^("+strings.Join(c.tests, "|")+")$"))
 		c.passed, c.failed = c.passed+second.passed, second.failed
