@@ -39,8 +39,8 @@ func TestRebuildBesideWritersOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// Two processes change the indexing policy all the time, and the catalog changes for others too. The definition keeps
-// only the policies that index entries follow. A rebuild goes on right after a change.
+// Two processes change the indexing policy again and again. The definition keeps only the policies that index entries
+// follow.
 func TestPolicyIsChangedAllTheTime(t *testing.T) {
 	ps := startProcesses(t, 2, network)
 	cs := ps.containers(core.ContainerSpec{})
@@ -69,45 +69,6 @@ func TestPolicyIsChangedAllTheTime(t *testing.T) {
 	}
 	if former > 3 {
 		t.Errorf("%d former policies", former)
-	}
-	defer keepChanging(t, ps.all[1])()
-	ctx, cancel := context.WithTimeout(bg, 60*time.Second)
-	defer cancel()
-	begun := time.Now()
-	for i := range 10 {
-		spec := cs[0].Spec().Clone()
-		spec.IndexingPolicy = []byte([]string{onlyA, noIndex, ""}[i%3])
-		if _, err := ps.all[0].ReplaceContainer(bg, "db", "c", spec); err != nil {
-			t.Fatal(err)
-		}
-		if err := cs[0].WaitIndex(ctx); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if took := time.Since(begun); took > 8*time.Second {
-		t.Errorf("10 rebuilds have taken %v", took)
-	}
-}
-
-// keepChanging changes the catalog all the time, until the function that it returns is called.
-func keepChanging(t *testing.T, e *core.Engine) (end func()) {
-	stop, wg := make(chan bool), waiter{}
-	wg.Go(func() {
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				return
-			case <-time.After(10 * time.Millisecond):
-			}
-			if _, err := e.CreateDatabase(bg, core.DatabaseSpec{ID: fmt.Sprint("other", i)}); err != nil {
-				t.Error(err)
-				return
-			}
-		}
-	})
-	return func() {
-		close(stop)
-		wg.Wait()
 	}
 }
 

@@ -196,20 +196,6 @@ func ShownIn(snap kv.Snapshot, k *Container) (*Container, error) {
 	return decodeContainer(b, k.Database)
 }
 
-// KnownKeys returns the keys with whose values Known decides.
-func KnownKeys(k *Container) [][]byte { return [][]byte{containerKey(k), droppedDatabaseKey(k.DBNum)} }
-
-// Known reports whether the values of KnownKeys show the container as k has it: not dropped, and with the same
-// definition and slot map.
-func Known(vals *kv.Values, k *Container, mapVersion uint64) (bool, error) {
-	b := vals.At(0)
-	if b == nil || vals.At(1) != nil {
-		return false, nil
-	}
-	now, err := decodeContainer(b, k.Database)
-	return err == nil && now.Gen == k.Gen && now.Version == k.Version && now.MapVersion == mapVersion, err
-}
-
 // VersionKey returns the key of the catalog's version. A snapshot in which StoredVersion of its value is v shows the
 // catalog of version v.
 func VersionKey() []byte { return versionKey() }

@@ -143,8 +143,8 @@ func (c *Container) follow(ctx context.Context, def *catalog.Container) error {
 	if err != nil {
 		return err
 	}
-	c.def.Store(def)
 	c.declared.Store(set)
+	c.def.Store(def) // last: a look with this definition goes on with the rest of it (asKnown)
 	c.startRebuild()
 	return c.followLog(ctx)
 }

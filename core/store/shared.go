@@ -17,9 +17,9 @@ import (
 // With a shared engine other processes write to the store too, so nothing that a container has in memory is the truth:
 // neither its definition and slot map, nor the heads of its slots. Each request therefore begins with a look: it takes
 // a snapshot, and reads in it the version of the catalog, the heads of the slots that it is about, and items that it
-// names, with one GetMany. If the version isn't the one that the container follows, the look reads its definition, too.
-// If that has changed, the container catches up with the catalog and the request looks again. Everything that a reader
-// answers comes from its snapshot.
+// names, with one GetMany. If the version isn't the one that the container follows, the container catches up with the
+// catalog. If its definition has changed the request looks again. Everything that a reader answers comes from its
+// snapshot.
 //
 // A writer decides on what it has read, and commits under the precondition that the slot's head is still the one that
 // the slot has in memory (Slot.head, under the latch). This is the invariant that makes it right:
@@ -121,15 +121,14 @@ func (c *Container) lookFrom(ctx context.Context, take taker, want func(of *Slot
 			current, err = c.shows(l, slots, follows)
 		}
 		if err == nil && !current {
-			current, err = c.asKnown(ctx, l, slots, def)
+			if err = c.keepUp(ctx); err == nil {
+				current, err = c.asKnown(l, slots, def)
+			}
 		}
 		if err == nil && current {
 			return l, nil
 		}
 		l.close()
-		if err == nil {
-			err = c.keepUp(ctx)
-		}
 		if err != nil && !errors.Is(err, kv.ErrSnapshotTooOld) {
 			return nil, translate(err)
 		}
@@ -155,48 +154,41 @@ func (c *Container) shows(l *look, slots []*Slot, follows uint64) (bool, error) 
 	if err != nil || v != follows {
 		return false, err
 	}
+	return true, c.showsHeads(l, slots)
+}
+
+func (c *Container) showsHeads(l *look, slots []*Slot) error {
 	for i, sl := range slots {
 		var h Head
 		b := l.head(i)
 		if b == nil { // its database was dropped, and is being cleared
-			return false, errDropped()
+			return errDropped()
 		}
 		if err := h.parse(b, new(indexFlags)); err != nil {
-			return false, err
+			return err
 		}
 		if h.Moved {
-			return false, status.New(status.Corruption, "slot %d has left the slot map that names it", sl.ID())
+			return status.New(status.Corruption, "slot %d has left the slot map that names it", sl.ID())
 		}
 		sl.settled(h.LSN)
 	}
-	return true, nil
+	return nil
 }
 
-// asKnown reports whether a look that shows another version of the catalog shows the container as the look takes it to
-// be, with a definition. Then something else has changed in the catalog. So requests to a container wait for one round
-// trip more, and go on however often others change the catalog.
+// asKnown reports whether a look shows the container with a definition and its own slot map, although it shows another
+// version of the catalog than the one that the container followed. The container has caught up since: if it has still
+// both, something else in the catalog has changed. So requests to a container go on however often others change the
+// catalog.
 //
-// Where the values of the look aren't of one moment, the definition is read after them. It doesn't come back once it
-// has changed, so it was this one all the time.
-func (c *Container) asKnown(ctx context.Context, l *look, slots []*Slot, def *catalog.Container) (bool, error) {
+// No definition and no slot comes back once another one has taken its place. So what was there before the look, and is
+// there after it, was there all the time. What has come later than the look has a later version, or no head in it.
+func (c *Container) asKnown(l *look, slots []*Slot, def *catalog.Container) (bool, error) {
 	v, err := catalog.StoredVersion(l.vals.At(0))
-	if err != nil {
+	if err != nil || v < def.Version || v > c.follows.Load() || c.def.Load().Version != def.Version ||
+		c.Slots().m.MapVersion != l.of.m.MapVersion || !l.together() {
 		return false, err
 	}
-	var vals kv.Values
-	if l.snap != nil {
-		err = l.snap.GetMany(&vals, catalog.KnownKeys(def))
-	} else {
-		err = kv.GetNewest(ctx, c.st.eng, &vals, catalog.KnownKeys(def))
-	}
-	if err != nil {
-		return false, err
-	}
-	if known, err := catalog.Known(&vals, def, l.of.m.MapVersion); err != nil || !known {
-		return false, err
-	}
-	c.followed(v)
-	return c.shows(l, slots, v)
+	return true, c.showsHeads(l, slots)
 }
 
 // keepUp brings the container up to the stored catalog.
@@ -219,15 +211,9 @@ func (c *Container) keepUp(ctx context.Context) error {
 			return err
 		}
 	}
-	c.followed(version)
-	return nil
-}
-
-// followed records that the container is at least as new as a version of the catalog.
-func (c *Container) followed(version uint64) {
 	for {
 		if was := c.follows.Load(); was >= version || c.follows.CompareAndSwap(was, version) {
-			return
+			return nil
 		}
 	}
 }
