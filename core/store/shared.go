@@ -180,13 +180,20 @@ func (c *Container) showsHeads(l *look, slots []*Slot) error {
 // both, something else in the catalog has changed. So requests to a container go on however often others change the
 // catalog.
 //
-// No definition and no slot comes back once another one has taken its place. So what was there before the look, and is
-// there after it, was there all the time. What has come later than the look has a later version, or no head in it.
+// No definition and no slot map comes back once another one has taken its place. So values that were read after the
+// definition was known, and before the container caught up, go with it. A snapshot may be older: it must show it.
 func (c *Container) asKnown(l *look, slots []*Slot, def *catalog.Container) (bool, error) {
 	v, err := catalog.StoredVersion(l.vals.At(0))
-	if err != nil || v < def.Version || v > c.follows.Load() || c.def.Load().Version != def.Version ||
+	if err != nil || v > c.follows.Load() || c.def.Load().Version != def.Version ||
 		c.Slots().m.MapVersion != l.of.m.MapVersion || !l.together() {
 		return false, err
+	}
+	if l.snap != nil {
+		shown, err := catalog.ShownIn(l.snap, def)
+		if err != nil || shown == nil || shown.Gen != def.Gen || shown.Version != def.Version ||
+			shown.MapVersion != l.of.m.MapVersion {
+			return false, err
+		}
 	}
 	return true, c.showsHeads(l, slots)
 }
