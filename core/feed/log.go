@@ -28,6 +28,9 @@ func NowLog(ctx context.Context, c *store.Container, sc Scope) (Position, error)
 	if !c.LogOn() {
 		return Position{}, errNoLog()
 	}
+	if err := c.BeginLogs(ctx); err != nil {
+		return Position{}, err
+	}
 	return Now(ctx, c, sc)
 }
 

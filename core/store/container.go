@@ -46,6 +46,7 @@ type Container struct {
 	metered   map[int]*ru.Meter // by the id of the physical partition: see Meters
 	mapMu     latch             // allows one change of the slot map at a time; taken after latches
 	defMu     latch             // allows one update at a time; also guards rb
+	logMu     latch             // allows one change of the slots' logs at a time: see followLog
 	rb        rebuild
 }
 

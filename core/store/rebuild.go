@@ -69,6 +69,9 @@ const (
 func (c *Container) Redefine(ctx context.Context, f func(catalog.InUse) (*catalog.Container, error)) (
 	*catalog.Container, error) {
 	was, def, err := c.redefine(ctx, f)
+	if err == nil {
+		err = c.followLog(c.st.work.Context())
+	}
 	if err == nil && c.st.others && !sameLife(was, def) {
 		err = c.fence(ctx)
 	}
@@ -86,7 +89,7 @@ func sameLife(a, b *catalog.Container) bool {
 	return reflect.DeepEqual(a.DefaultTTL, b.DefaultTTL) && reflect.DeepEqual(timed(a), timed(b))
 }
 
-// redefine is Redefine without the fence. It also returns the definition before, as this process knew it.
+// redefine is Redefine without the logs and the fence. It also returns the definition before, as this process knew it.
 func (c *Container) redefine(ctx context.Context, f func(catalog.InUse) (*catalog.Container, error)) (
 	was, def *catalog.Container, err error) {
 	var use catalog.InUse
@@ -105,22 +108,22 @@ func (c *Container) redefine(ctx context.Context, f func(catalog.InUse) (*catalo
 		}
 	}
 	if def, err = f(use); err == nil {
-		err = c.follow(c.st.work.Context(), def)
+		err = c.follow(def)
 	}
 	return was, def, err
 }
 
-// update installs a newer definition. If ctx ends before the logs follow it, the reaper goes on with them.
+// update installs a newer definition. The logs of slots may not follow it yet: see followLog.
 func (c *Container) update(ctx context.Context, def *catalog.Container) error {
 	if err := c.defMu.LockUntil(ctx); err != nil {
 		return err
 	}
 	defer c.defMu.Unlock()
-	return c.follow(ctx, def)
+	return c.follow(def)
 }
 
 // follow installs a newer definition and starts the rebuild that it needs. The caller holds defMu.
-func (c *Container) follow(ctx context.Context, def *catalog.Container) error {
+func (c *Container) follow(def *catalog.Container) error {
 	old := c.def.Load()
 	if old.Version >= def.Version {
 		return nil
@@ -146,7 +149,7 @@ func (c *Container) follow(ctx context.Context, def *catalog.Container) error {
 	c.declared.Store(set)
 	c.def.Store(def) // last: a look with this definition goes on with the rest of it (asKnown)
 	c.startRebuild()
-	return c.followLog(ctx)
+	return nil
 }
 
 // startRebuild starts the rebuild if there is something to do and it isn't running. The caller holds defMu.

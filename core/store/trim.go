@@ -24,13 +24,30 @@ func (c *Container) Logged() bool { return c.def.Load().LogMinutes > 0 || c.logs
 // LogOn reports whether the container's definition asks for a log.
 func (c *Container) LogOn() bool { return c.def.Load().LogMinutes > 0 }
 
-// followLog begins or ends the logs of all slots, as the definition says. It returns when that is durable. The caller
-// holds defMu.
-func (c *Container) followLog(ctx context.Context) error {
-	switch on := c.LogOn(); {
-	case c.st.lim.ReadOnly:
+// BeginLogs returns when the commits of all slots are logged, if the definition asks for it. So a reader that begins
+// "now" may call it first: the definition may just have been changed, by another process too.
+func (c *Container) BeginLogs(ctx context.Context) error {
+	if !c.LogOn() {
 		return nil
-	case on:
+	}
+	return c.followLog(ctx)
+}
+
+// followLog begins or ends the logs of all slots, as the definition says. It returns when that is durable.
+//
+// It takes the latches of slots. Who has one of them must not wait for it, and so not for logMu either. A writer that
+// holds a slot has its latch, and catches up with the catalog. So whoever catches up only takes the definition over
+// (update): the logs are the business of the process that has changed it, and of the reaper if that process has ended.
+func (c *Container) followLog(ctx context.Context) error {
+	if c.st.lim.ReadOnly {
+		return nil
+	}
+	if err := c.logMu.LockUntil(ctx); err != nil {
+		return err
+	}
+	defer c.logMu.Unlock()
+	switch {
+	case c.LogOn():
 		return c.beginLogs(ctx)
 	case !c.logs.Load():
 		return nil
@@ -49,7 +66,7 @@ func (c *Container) followLog(ctx context.Context) error {
 
 // beginLogs begins the logs of the slots that have none: every commit from then on is logged. It does so under the
 // latches of all slots, so no commit is in flight. When it returns, all commits from before are durable, and their
-// slots know it. So a reader that begins "now" never begins before the logs.
+// slots know it. So a reader that begins "now" never begins before the logs. The caller holds logMu.
 func (c *Container) beginLogs(ctx context.Context) error {
 	of := c.Slots()
 	slots := slices.Clone(of.all)
@@ -73,11 +90,16 @@ func (c *Container) beginLogs(ctx context.Context) error {
 	return err
 }
 
-// allLogged reports whether the commits of all slots are logged. With a shared engine it takes no latch: a writer that
-// has the latch may follow a newer definition, as the caller does, and wait for it.
+// allLogged reports whether the commits of all slots are logged. With a shared engine it reads the stored heads, all at
+// once and without a latch.
 func (c *Container) allLogged(ctx context.Context, slots []*Slot) (bool, error) {
 	if !c.st.others {
-		return !slices.ContainsFunc(slots, func(sl *Slot) bool { return !sl.logged(ctx) }), nil
+		for _, sl := range slots {
+			if logged, err := sl.logged(ctx); err != nil || !logged {
+				return false, err
+			}
+		}
+		return true, nil
 	}
 	names := make([][]byte, len(slots))
 	for i, sl := range slots {
@@ -101,15 +123,13 @@ func (c *Container) allLogged(ctx context.Context, slots []*Slot) (bool, error) 
 }
 
 // logged reports whether the slot's commits are logged.
-func (s *Slot) logged(ctx context.Context) bool {
-	if s.mu.LockFor(ctx) != nil {
-		return false
+func (s *Slot) logged(ctx context.Context) (bool, error) {
+	if err := s.mu.LockUntil(ctx); err != nil {
+		return false, err
 	}
 	defer s.mu.Unlock()
-	if s.c.newestHead(ctx, s) != nil {
-		return false
-	}
-	return s.head.LogFloor != 0
+	err := s.c.newestHead(ctx, s)
+	return s.head.LogFloor != 0, err
 }
 
 // beginLatched takes the latches of slots and writes their heads. It returns the last commit. The error is errLeft if
@@ -141,8 +161,8 @@ func (c *Container) beginLatched(ctx context.Context, of *Slots, slots []*Slot) 
 // endLog ends the log of a slot and removes it. If the process ends before the head says so, the next trim does it
 // again.
 func (c *Container) endLog(ctx context.Context, sl *Slot) error {
-	if !sl.logged(ctx) {
-		return nil
+	if logged, err := sl.logged(ctx); err != nil || !logged {
+		return err
 	}
 	for _, floor := range []func(*Head) int64{
 		func(h *Head) int64 { return h.LSN + 1 },
@@ -226,9 +246,10 @@ func (c *Container) dropLog(ctx context.Context, sl *Slot) error {
 // TrimLog removes the entries of a slot's log that are older than the container's retention. It also begins or ends the
 // log if the definition has changed and the slot doesn't follow it yet. It reports whether it has removed anything.
 func (c *Container) TrimLog(ctx context.Context, sl *Slot) (bool, error) {
-	if sl.logged(ctx) != c.LogOn() {
-		c.defMu.Lock()
-		defer c.defMu.Unlock()
+	switch logged, err := sl.logged(ctx); {
+	case err != nil:
+		return false, err
+	case !logged || !c.LogOn():
 		return false, c.followLog(ctx)
 	}
 	keep := time.Duration(c.def.Load().LogMinutes) * time.Minute
