@@ -88,6 +88,7 @@ func TestCappedOrder(t *testing.T) {
 
 // TestCappedOrderWithFaults: the order is one also if calls fail, and the outcome of commits is unknown.
 func TestCappedOrderWithFaults(t *testing.T) {
+	t.Parallel()
 	ps := startProcesses(t, 3, network)
 	cs := ps.containers(cappedSpec(0))
 	ps.store.SetFaults(kvtest.Faults{Most: time.Millisecond, Unavailable: 0.005, Unknown: 0.03,
@@ -211,11 +212,13 @@ func cappedOrder(t *testing.T, cs []*core.Container, each int, all bool) {
 // TestCappedKeepsTheNewest: when all processes write at once, a capped container has the newest items afterwards, as
 // many as it may have, and before that never fewer. An item of a removed one's id is a new one.
 func TestCappedKeepsTheNewest(t *testing.T) {
+	t.Parallel()
 	on(t, farEngines(), core.Options{}, func(t *testing.T, e *core.Engine) { cappedLimits(t, e) })
 }
 
 // TestCappedKeepsTheNewestInOneSlot is the same with one slot, whose counts a process knows by its own commits.
 func TestCappedKeepsTheNewestInOneSlot(t *testing.T) {
+	t.Parallel()
 	on(t, farEngines(), core.Options{MinSlots: 1}, func(t *testing.T, e *core.Engine) { cappedLimits(t, e) })
 }
 
@@ -306,6 +309,7 @@ func TestCappedBlocks(t *testing.T) {
 
 // TestCappedNews: a reader that waits is woken by a commit of another process, also by one that removes an item.
 func TestCappedNews(t *testing.T) {
+	t.Parallel()
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, cappedSpec(0))
 		other := c

@@ -85,6 +85,7 @@ func restarted(t *testing.T, eng *memkv.Engine, e *core.Engine) *core.Engine {
 
 // Slots are split and joined while an index is built, and while writers race for its values: one of them wins each.
 func TestDeclaredSplits(t *testing.T) {
+	t.Parallel()
 	onEngines(t, core.Options{MinSlots: 2}, func(t *testing.T, e *core.Engine) {
 		k := newContainer(t, e, core.ContainerSpec{})
 		const old, values, writers = 300, 60, 2

@@ -119,6 +119,7 @@ func TestDropMeetsRebuild(t *testing.T) {
 
 // A rebuild that fails half-way continues by itself. Until it is complete queries use the previous policy.
 func TestRebuildFailsHalfWay(t *testing.T) {
+	t.Parallel()
 	e, h := hooked(t, core.Options{MinSlots: 4})
 	c := newContainer(t, e, core.ContainerSpec{})
 	for i := range 100 {

@@ -13,6 +13,7 @@ import (
 
 // A panic during an index rebuild ends neither the process nor the rebuild, wherever it happens.
 func TestRebuildSurvivesAFault(t *testing.T) {
+	t.Parallel()
 	e, h := hooked(t, core.Options{MinSlots: 1, Logger: slog.New(slog.DiscardHandler)})
 	c := newContainer(t, e, core.ContainerSpec{LogMinutes: 60})
 	putMany(t, c, 400, func(i int) string { return fmt.Sprintf(`{"id":"%d","pk":"a","v":%d}`, i, i) })

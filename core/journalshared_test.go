@@ -162,6 +162,7 @@ func (j *journalled) readOn(p int, pos journal.Position, last bool, pages int) (
 // after the other, everything that is acknowledged after the begin, the changes of a transaction together, and the drop
 // at the end.
 func TestJournalOfProcesses(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{2, 3} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) { testJournalOfProcesses(t, n) })
 	}

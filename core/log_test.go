@@ -210,6 +210,7 @@ func TestLogRetention(t *testing.T) {
 
 // A log may be switched on and off while others write. Readers of a log that was off in between are told so.
 func TestLogIsSwitchedUnderWriters(t *testing.T) {
+	t.Parallel()
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
 		_, err := c.FeedVersions(bg, feed.Scope{}, feed.After(0), 1)
@@ -237,7 +238,7 @@ func TestLogIsSwitchedUnderWriters(t *testing.T) {
 			}
 		}
 		var last feed.Position
-		for n := range 5 {
+		for n := range overNetwork(5, 3) {
 			set(10)
 			if n > 0 {
 				for _, w := range []int{1, 7} {

@@ -265,6 +265,7 @@ func TestSharedQueries(t *testing.T) {
 
 // Items that processes create at the same time have different numbers, over many blocks of them.
 func TestSharedNumbers(t *testing.T) {
+	t.Parallel()
 	// the processes read and replace the counter at about the same time
 	ps := startProcesses(t, 3, kvtest.Faults{Least: time.Millisecond, Most: 1100 * time.Microsecond})
 	cs := ps.containers(core.ContainerSpec{})
@@ -399,6 +400,7 @@ func TestSharedPause(t *testing.T) {
 
 // A write whose outcome the engine doesn't know is answered with the truth, and is never done twice.
 func TestSharedUnknownOutcomes(t *testing.T) {
+	t.Parallel()
 	ps := startProcesses(t, 2, network)
 	cs := ps.containers(core.ContainerSpec{UniqueKeys: [][]string{{"/u"}}})
 	put(t, cs[0], core.Create, `{"id":"n","pk":"p","u":"n","n":0}`)

@@ -13,6 +13,7 @@ import (
 // An order comes from the index also beside writers of another process that never pause. The counts that say that the
 // index is right are exact, whatever is written meanwhile: the check at the end compares them with the items.
 func TestCountBesideWritersOfAnotherProcess(t *testing.T) {
+	t.Parallel()
 	ps := startProcesses(t, 2, network)
 	cs := ps.containers(core.ContainerSpec{})
 	item := func(i, n int) string { // the values at lossy are cut in their entries, others have no value at some

@@ -83,6 +83,7 @@ const (
 // Half of the histories have calls of 1 to 20 ms, the long ones in every other second. Then little happens, but all of
 // it meets something else.
 func TestSharedHistory(t *testing.T) {
+	t.Parallel()
 	seconds, far := 1.0, []kvtest.Faults{farNetwork}
 	if s := os.Getenv(sharedEnv); s != "" {
 		far = append(far, nearNetwork)

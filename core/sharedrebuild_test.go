@@ -14,6 +14,7 @@ import (
 
 // A process rebuilds the index of slots to which another process writes all the time: it gets its turn.
 func TestRebuildBesideWritersOfAnotherProcess(t *testing.T) {
+	t.Parallel()
 	ps := startProcesses(t, 2, network)
 	cs := ps.containers(core.ContainerSpec{})
 	for i := range 400 {

@@ -470,6 +470,7 @@ func transfer(t *testing.T, c *core.Container, names []string, r *rand.Rand) err
 
 // No update is lost and no half of a transaction is ever seen, while slots are split and joined underneath.
 func TestTransactionsAddUp(t *testing.T) {
+	t.Parallel()
 	onEngines(t, core.Options{}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
 		cs := append([]*core.Container{c}, twinsOf(c)...)

@@ -211,6 +211,7 @@ func TestTxWriteSkew(t *testing.T) {
 // Random transactions over a few items, with concurrent single writes, are serializable in the order of their LSNs:
 // each has read the state that this order implies.
 func TestTxsAreSerializable(t *testing.T) {
+	t.Parallel()
 	const workers, times, items = 6, 80, 5
 	onEngines(t, core.Options{MinSlots: 1}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})

@@ -65,7 +65,7 @@ func TestTxQueriesSeeOwnWrites(t *testing.T) {
 				}
 				_, err := c.WithTx(bg, pk("a"), func(tx *core.Tx) error {
 					txQueries(t, c, tx, want)
-					for range 15 {
+					for range overNetwork(15, 6) {
 						id, n := fmt.Sprintf("i%02d", r.IntN(80)), r.IntN(10)
 						w := core.Write{Kind: core.Upsert,
 							Doc: mustDoc(t, fmt.Sprintf(`{"id":%q,"pk":"a","n":%d}`, id, n))}

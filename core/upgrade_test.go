@@ -158,10 +158,10 @@ func TestUpgrade(t *testing.T) {
 			if _, under := e.Upgrading(); under {
 				t.Error("a new store is being upgraded")
 			}
-			fillAged(t, e, 150)
+			fillAged(t, e, overNetwork(150, 50))
 			want := askAged(t, e)
 			_ = e.Close()
-			if n := age(t, eng); n < 5000 {
+			if n := age(t, eng); n < overNetwork(5000, 1500) {
 				t.Fatalf("%d entries", n)
 			}
 			ro, err := core.Open(bg, notClosed{eng}, core.Options{ReadOnly: true})
@@ -392,7 +392,7 @@ func TestUpgradeAmongClients(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := newContainer(t, e, core.ContainerSpec{})
-			const items = 600
+			items := overNetwork(600, 240)
 			putMany(t, c, items, agedDoc)
 			_ = e.Close()
 			age(t, eng)
