@@ -10,6 +10,7 @@ import (
 	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/feed"
 	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/kv/kvtest"
 	"github.com/orrerydb/orrery/core/kv/memkv"
 	"github.com/orrerydb/orrery/internal/testlog"
 )
@@ -171,6 +172,34 @@ func TestClockFallsOnceForAllSlots(t *testing.T) {
 		t.Errorf("%d warnings:\n%s", n, log)
 	}
 	clean(t, e)
+}
+
+// Two processes whose clocks are a day apart write in turn. The one that is behind doesn't warn with each of its writes.
+func TestClocksApartAreToldOnce(t *testing.T) {
+	store, log := kvtest.NewShared(memkv.New(), 1), &testlog.Lines{}
+	var cs []*core.Container
+	for i := range 2 {
+		clk := clock.Fake(time.Unix(1_700_000_000, 0).Add(time.Duration(i) * day))
+		e, err := core.Open(bg, store.Engine(), core.Options{Clock: clk, Logger: log.Logger()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		if i == 0 {
+			newContainer(t, e, core.ContainerSpec{})
+		}
+		c, err := e.Container("db", "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cs = append(cs, c)
+	}
+	for i := range 20 {
+		put(t, cs[(i+1)%2], core.Create, fmt.Sprintf(`{"id":"%d","pk":"p"}`, i))
+	}
+	if n := log.Count("The clock is before"); n != 1 {
+		t.Errorf("%d warnings:\n%s", n, log)
+	}
 }
 
 // A clock is set back a little: times don't grow until the clock has caught up.

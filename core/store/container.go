@@ -39,6 +39,7 @@ type Container struct {
 	raising   atomic.Bool  // floors are being raised
 	logs      atomic.Bool  // commits of some slot may write its log
 	fell      atomic.Int64 // LSN of the first commit after the clock was last set back
+	warned    atomic.Int64 // when that was logged last, by realTime; 0: never
 	counts    counts
 	ordered   Ordered
 	news      News

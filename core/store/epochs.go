@@ -80,12 +80,22 @@ func (h *Head) fell(lsn, last int64) {
 	}
 }
 
+// fellRest is the shortest time between two warnings about the clock. Where processes with different clocks write to a
+// shared store in turn, each turn is one.
+const fellRest = time.Minute
+
 // clockFell logs one warning when the clock was set back. The other slots, whose last commits are older than that of
 // the first slot, notice the same change.
 func (c *Container) clockFell(sl *Slot, lsn, last int64) {
 	met := c.fell.Load()
 	if sl.head.LSN < met || !c.fell.CompareAndSwap(met, lsn) || c.st.lim.Logger == nil {
 		return
+	}
+	if c.st.others {
+		now, warned := int64(realTime.Elapsed()), c.warned.Load()
+		if warned != 0 && now-warned < int64(fellRest) || !c.warned.CompareAndSwap(warned, now) {
+			return
+		}
 	}
 	at := func(ticks int64) string {
 		return time.Unix(ticks/ticksPerSecond, ticks%ticksPerSecond*100).UTC().Format(time.RFC3339)
