@@ -170,8 +170,8 @@ func droppedUnder(rid [8]byte) error {
 	return merr.New(merr.QueryPlanKilled, "collection dropped. UUID %s", changes.UUIDText(rid))
 }
 
-// appendPosition appends the position to the record of a shared cursor.
-func (t *cappedTail) appendPosition(b []byte) []byte {
+// AppendPosition implements movableTail.
+func (t *cappedTail) AppendPosition(b []byte) []byte {
 	rid := t.k.RID()
 	b = bson.AppendBinary(b, "collection", rid[:])
 	b = bson.AppendString(b, "after", t.token)
@@ -400,6 +400,6 @@ func (r *request) copyCapped(name, to string) (err error) {
 }
 
 var (
-	_ agg.Iter = (*cappedTail)(nil)
-	_ tail     = (*cappedTail)(nil)
+	_ agg.Iter    = (*cappedTail)(nil)
+	_ movableTail = (*cappedTail)(nil)
 )

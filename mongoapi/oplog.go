@@ -66,7 +66,7 @@ func (r *request) oplogCursor() (*cursor, findArgs, error) {
 	if err != nil {
 		return nil, a, err
 	}
-	c := &cursor{ns: "local." + oplogName, env: r.exprEnv(), src: o, keep: a.keep}
+	c := &cursor{ns: "local." + oplogName, env: r.exprEnv(), src: o, keep: a.keep, cmd: r.body.Bytes()}
 	if a.tailable {
 		c.tail, c.awaits = o, a.await
 	}
@@ -74,6 +74,21 @@ func (r *request) oplogCursor() (*cursor, findArgs, error) {
 		c.proj = p
 	}
 	return c, a, nil
+}
+
+// reopenOplog makes the cursor of a find on the oplog at its position, which another process has stored.
+func (r *request) reopenOplog(at value.Value) (*cursor, error) {
+	c, _, err := r.oplogCursor()
+	if err != nil {
+		return nil, err
+	}
+	o, ok := c.src.(*streams.Oplog)
+	if !ok {
+		return nil, notFound(at.Get("id").Int())
+	}
+	o.Resume(at)
+	c.run = r.exprEnv().Run
+	return c, nil
 }
 
 // oplogOrder reports whether the newest entry comes first. ok is false for an order that the oplog doesn't have.
@@ -144,3 +159,5 @@ func (r *request) appendLocalInfo(docs []value.Value, nameOnly bool) []value.Val
 	}
 	return docs
 }
+
+var _ movableTail = (*streams.Oplog)(nil)

@@ -1,6 +1,7 @@
 package mongoapi
 
 import (
+	"bytes"
 	"encoding/binary"
 	"time"
 
@@ -28,7 +29,11 @@ import (
 //     batch, and is stored in parts of the record (storedresult.go). The position is a number in it. A result of more
 //     than maxStored bytes isn't shared: other processes then answer that they don't find the cursor.
 //   - a list, for example of collections: the same.
-//   - a tailable cursor on a capped collection: the continuation of the query, and the id of the last document.
+//   - a tailable cursor on a capped collection: the continuation of the query, and the id of the last document; on the
+//     oplog: the time of the last entry.
+//
+// A tail that waits has the same position after each empty batch. Its record is written again only now and then, so
+// that it isn't removed as one that nobody uses.
 //
 // Example: process A answers a find of 250 documents with the first 101 and cursor 7. B gets getMore 7. It doesn't have
 // the cursor, reads the record, compiles the find, and goes on after document 101. The next getMore comes to A again,
@@ -39,17 +44,25 @@ type sharing struct {
 	record core.Record   // as this process has last written or read it; doesn't exist without a shared store
 	docs   []value.Value // what the stages have returned beyond the batches; read before src
 	here   bool          // other processes can't go on: the result is too large, or not stored yet
+	wrote  time.Time     // when this process wrote the record last
+}
+
+// movableTail is a tail that other processes can go on with. The stream of a client that goes elsewhere is resumed by
+// its driver.
+type movableTail interface {
+	tail
+	// AppendPosition appends the position to the cursor's record.
+	AppendPosition(b []byte) []byte
 }
 
 func cursorRecord(id int64) core.RecordName {
 	return core.RecordName{Kind: core.CursorRecord, Name: string(binary.BigEndian.AppendUint64(nil, uint64(id)))}
 }
 
-// movable reports whether other processes can go on with a cursor. The stream of a client that goes elsewhere is
-// resumed by its driver.
+// movable reports whether other processes can go on with a cursor.
 func (c *cursor) movable() bool {
-	_, capped := c.tail.(*cappedTail)
-	return c.tail == nil || capped
+	_, can := c.tail.(movableTail)
+	return c.tail == nil || can
 }
 
 // publish makes the record of a cursor that has returned its first batch.
@@ -71,17 +84,22 @@ func (r *request) publish(c *cursor) error {
 
 // write makes the record of a cursor, or replaces it, and adds parts to it.
 func (r *request) write(c *cursor, parts ...[]byte) error {
+	began, position := r.s.clk.Now(), c.position()
+	if c.share.record.Exists() && len(parts) == 0 && bytes.Equal(position, c.share.record.Data) &&
+		began.Sub(c.share.wrote) < c.patience()/8 {
+		return nil
+	}
 	for {
 		was := c.share.record
 		for c.id == 0 {
 			c.id = r.s.clk.Int63()
 		}
-		now, ok, err := r.s.eng.WriteRecord(r.ctx, cursorRecord(c.id), was, c.position(), c.patience(), parts...)
+		now, ok, err := r.s.eng.WriteRecord(r.ctx, cursorRecord(c.id), was, position, c.patience(), parts...)
 		switch {
 		case err != nil:
 			return err
 		case ok:
-			c.share.record = now
+			c.share.record, c.share.wrote = now, began
 			return nil
 		case was.Exists():
 			return r.overtaken(c)
@@ -158,10 +176,10 @@ func (c *cursor) position() []byte {
 		rest = append([]value.Value{c.held}, rest...)
 	}
 	b = value.AppendElement(b, "docs", value.MakeArray(rest))
-	if t, ok := c.tail.(*cappedTail); ok {
+	if t, ok := c.tail.(movableTail); ok {
 		b = bson.AppendDocument(b, "command", c.cmd)
 		b = bson.AppendInt64(b, "now", c.env.NowMS)
-		return bson.End(t.appendPosition(b), at)
+		return bson.End(t.AppendPosition(b), at)
 	}
 	s := c.lead
 	b = bson.AppendDocument(b, "command", c.cmd)
@@ -293,6 +311,9 @@ func (r *request) reopen(id int64, at, cmd value.Value) (c *cursor, err error) {
 	name := again.arg.Str()
 	switch again.name {
 	case "find":
+		if isOplog(again.db, name) {
+			return again.reopenOplog(at)
+		}
 		k, err := again.open(again.db, name)
 		if err != nil {
 			return nil, err

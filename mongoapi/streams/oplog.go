@@ -2,6 +2,7 @@ package streams
 
 import (
 	"github.com/orrerydb/orrery/core"
+	"github.com/orrerydb/orrery/core/bson"
 	"github.com/orrerydb/orrery/core/journal"
 	"github.com/orrerydb/orrery/core/status"
 	"github.com/orrerydb/orrery/core/value"
@@ -36,6 +37,7 @@ func OpenOplog(eng *core.Engine, env *expr.Env, q OplogQuery, since uint64) (*Op
 	if q.Newest {
 		o.pos = journal.After(mark)
 	}
+	o.last = o.pos
 	if q.Tailable {
 		o.topic = eng.Journal().Watch(journal.Namespace{})
 	}
@@ -83,10 +85,13 @@ type Oplog struct {
 	until  uint64         // the last entry without a topic
 	topic  *journal.Topic // nil: the cursor ends at until
 
-	pos  journal.Position
+	pos  journal.Position // after what was read
 	page []*journal.Entry // read, and not yet shown
 	docs []value.Value    // of the last entry, or of those of one transaction
 	done bool             // nothing more is to be read
+
+	last, before journal.Position // after the entries whose docs were made, and before the last of them
+	given, again int              // docs of these that were returned, and of the next ones that were before Resume
 }
 
 // Next implements agg.Iter.
@@ -102,9 +107,10 @@ func (o *Oplog) Next() (value.Value, bool, error) {
 			if ok, err := o.turn(); !ok || err != nil {
 				return value.Undef(), false, err
 			}
+			continue
 		}
 		d := o.docs[0]
-		o.docs = o.docs[1:]
+		o.docs, o.given = o.docs[1:], o.given+1
 		if ok, err := o.f.Match(o.env, d); err != nil {
 			return d, false, err
 		} else if !ok {
@@ -152,8 +158,30 @@ func (o *Oplog) turn() (bool, error) {
 	} else {
 		o.docs = append(o.docs[:0], oplogEntry(first))
 	}
-	o.page = o.page[n:]
+	o.before, o.last = o.last, o.page[n-1].Position()
+	o.given, o.again = min(o.again, len(o.docs)), 0
+	o.docs, o.page = o.docs[o.given:], o.page[n:]
 	return true, nil
+}
+
+// AppendPosition appends the fields of the position to a document. Resume goes on there, also in another process.
+func (o *Oplog) AppendPosition(b []byte) []byte {
+	at, given := o.last, o.again
+	if len(o.docs) > 0 {
+		at, given = o.before, o.given
+	}
+	b = value.AppendElement(b, "time", value.TimestampOf(at.Time))
+	b = bson.AppendInt64(b, "n", int64(at.N))
+	b = bson.AppendInt64(b, "given", int64(given))
+	b = bson.AppendInt64(b, "skip", o.skip)
+	return bson.AppendInt64(b, "left", o.left)
+}
+
+// Resume goes on at the position that a document has. The query is that of the cursor that was there.
+func (o *Oplog) Resume(at value.Value) {
+	o.pos = journal.Position{Time: at.Get("time").Raw64(), N: uint32(at.Get("n").Int())}
+	o.last, o.again = o.pos, int(at.Get("given").Int())
+	o.skip, o.left = at.Get("skip").Int(), at.Get("left").Int()
 }
 
 // from returns the time after which there may be unread entries.
@@ -185,6 +213,7 @@ func (o *Oplog) read() (bool, error) {
 		if mark, news := o.topic.News(o.from()); !news {
 			if mark > o.pos.Time {
 				o.pos = journal.After(mark)
+				o.last = o.pos
 			}
 			return false, nil
 		}
