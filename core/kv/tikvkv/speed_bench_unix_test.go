@@ -261,6 +261,7 @@ func BenchmarkBareReads(b *testing.B) {
 		b.ReportMetric(ours, "core/s")
 		b.ReportMetric(named, "named/s")
 		b.ReportMetric(ours/bare, "core/bare")
+		b.ReportMetric(ours/newest, "core/newest")
 		b.ReportMetric(named/bare, "named/bare")
 		b.ReportMetric(named/newest, "named/newest")
 	})

@@ -70,10 +70,21 @@ type cluster struct {
 	stores       int
 }
 
-// newCluster starts a cluster, or skips the test without a program.
-func newCluster(t *testing.T) *cluster { return newClusterOf(t, stores) }
+// newReplicated starts a cluster whose stores have the tests' keys three times, or skips the test without a program.
+// Where a store ends by itself before they have, nothing was tested, and another cluster takes its place.
+func newReplicated(t *testing.T, stores int) *cluster {
+	for range 5 {
+		c := newClusterOf(t, stores)
+		if c.replicated() {
+			return c
+		}
+		c.must("stop")
+	}
+	t.Fatal("in none of five clusters all stores stayed until the regions were replicated")
+	return nil
+}
 
-// newClusterOf is newCluster with a number of stores.
+// newClusterOf starts a cluster with a number of stores, or skips the test without a program.
 func newClusterOf(t *testing.T, stores int) *cluster {
 	c := &cluster{t: t, program: os.Getenv(clusterEnv), dir: filepath.Join(t.TempDir(), "cluster"), stores: stores}
 	if c.program == "" {
@@ -113,8 +124,8 @@ func (c *cluster) panics() (all []string) {
 // replicated waits until the regions of the tests' keys are on each store, or on three of more. A cluster begins with
 // all on one store, and a store that is killed then takes the data with it. The driver's rule for a keyspace of its
 // own, which nobody uses here, asks for cuts that unistore can't make. It would be all that the driver tries with these
-// regions.
-func (c *cluster) replicated() {
+// regions. It returns false if a store ends by itself.
+func (c *cluster) replicated() bool {
 	req, err := http.NewRequest(http.MethodDelete,
 		"http://"+c.members+"/pd/api/v1/config/region-label/rule/keyspaces%2F0", nil)
 	if err != nil {
@@ -147,10 +158,14 @@ func (c *cluster) replicated() {
 		}
 		if !missing {
 			c.t.Logf("replicated after %v", time.Since(begun).Round(time.Millisecond))
-			return
+			return true
+		}
+		if len(c.panics()) > 0 {
+			return false
 		}
 	}
 	c.t.Fatalf("the regions aren't on %d stores: %+v", c.stores, all)
+	return false
 }
 
 func (c *cluster) must(verb string, args ...string) string {
@@ -222,10 +237,11 @@ func TestChaos(t *testing.T) {
 	for n := range number(t, runsEnv, 1) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			// It has a cluster of its own, because a run may end with fewer stores than it began with.
-			c := newClusterOf(t, number(t, storesEnv, stores))
+			start := newClusterOf
 			if slices.ContainsFunc(chosen(t), func(f fault) bool { return strings.HasPrefix(f.kind, "store") }) {
-				c.replicated()
+				start = newReplicated
 			}
+			c := start(t, number(t, storesEnv, stores))
 			r := &run{t: t, cluster: c, random: rand.New(rand.NewPCG(uint64(n), 7)), stores: fastStores(t),
 				address: fmt.Sprintf("tikv://%s/chaos-%d?commit=2pc", c.members, n)}
 			r.make()

@@ -50,7 +50,7 @@ func timestamp(ctx context.Context, members []string) error {
 // While the Placement Driver is away nobody gets a timestamp, and nothing else adds to that: snapshots and writes of
 // the engine wait about as long as a client that connects anew. Reads of single keys need no timestamp and go on.
 func TestRestartOfThePlacementDriver(t *testing.T) {
-	cl := newCluster(t)
+	cl := newClusterOf(t, stores)
 	e, err := tikvkv.Open(bg, "tikv://"+cl.members+"/driver?commit=2pc", tikvkv.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -141,8 +141,7 @@ func scan(ctx context.Context, e kv.Engine) error {
 // Each of three stores is killed, and starts again. While the others elect leaders nobody gets an answer for the ranges
 // that it led. A process that was there before waits for that, and little longer: it finds the new leaders.
 func TestKilledStores(t *testing.T) {
-	cl := newCluster(t)
-	cl.replicated()
+	cl := newReplicated(t, stores)
 	address := "tikv://" + cl.members + "/killed?commit=2pc"
 	e, err := tikvkv.Open(bg, address, tikvkv.Options{})
 	if err != nil {
