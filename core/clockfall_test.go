@@ -174,7 +174,8 @@ func TestClockFallsOnceForAllSlots(t *testing.T) {
 	clean(t, e)
 }
 
-// Two processes whose clocks are a day apart write in turn. The one that is behind doesn't warn with each of its writes.
+// Two processes whose clocks are a day apart write in turn. The one that is behind doesn't warn with each of its
+// writes.
 func TestClocksApartAreToldOnce(t *testing.T) {
 	store, log := kvtest.NewShared(memkv.New(), 1), &testlog.Lines{}
 	var cs []*core.Container

@@ -83,8 +83,8 @@ func TestOplogTailsOfSharedStore(t *testing.T) {
 		writers.Go(func() {
 			for n := range each {
 				do(c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{
-					bson.D{{Key: "_id", Value: fmt.Sprint(i, ".", n)}}, bson.D{{Key: "_id", Value: fmt.Sprint(i, "-", n)}},
-				}}, {Key: "$db", Value: "db"}})
+					bson.D{{Key: "_id", Value: fmt.Sprint(i, ".", n)}},
+					bson.D{{Key: "_id", Value: fmt.Sprint(i, "-", n)}}}}, {Key: "$db", Value: "db"}})
 			}
 			inTxn := bson.D{{Key: "lsid", Value: sessionID(fmt.Sprint(i))}, {Key: "txnNumber", Value: int64(7)},
 				{Key: "autocommit", Value: false}}
