@@ -23,6 +23,7 @@ type draft struct {
 	state
 	b   kv.Batch
 	pre []kv.Precondition // besides that of the version
+	on  kv.Snapshot       // holds the version's key; nil: nobody does
 
 	news []journal.Entry // for the journal
 }
@@ -56,6 +57,10 @@ func (x *draft) writeContainer(d *database, k *Container) error {
 // maxChanges is how often a change is repeated. Each time another process's change has been committed.
 const maxChanges = 100
 
+// mostLost is how many of these races a change loses before it holds the version's key (kv.Holder). Where another
+// process changes the catalog all the time, one that has more to read and to decide would lose all of them.
+const mostLost = 2
+
 // change makes a change with f, which may be called more than once. The change is durable before it is visible. f must
 // load the definitions of containers that it changes or removes. A draft without operations changes nothing.
 func (c *Catalog) change(ctx context.Context, f func(*draft) error) error {
@@ -68,12 +73,8 @@ func (c *Catalog) change(ctx context.Context, f func(*draft) error) error {
 			return translate(err)
 		}
 	}
-	for range maxChanges {
-		x := &draft{state: *c.cur.Load()}
-		err := f(x)
-		if err == nil && x.b.Len() > 0 {
-			err = c.commit(ctx, x)
-		}
+	for lost := range maxChanges {
+		err := c.attempt(ctx, f, lost >= mostLost)
 		if err == nil || errors.Is(err, kv.ErrUnknownOutcome) { // it may have been applied: it isn't repeated
 			return translate(err)
 		}
@@ -87,6 +88,28 @@ func (c *Catalog) change(ctx context.Context, f func(*draft) error) error {
 		}
 	}
 	return status.New(status.Unavailable, "The catalog is changed too often by others.")
+}
+
+// attempt decides and commits a change once. hold says that it holds the version's key meanwhile, so that no other
+// process commits one. That ends after a second or so: then the commit decides, as without it. The caller holds mu.
+func (c *Catalog) attempt(ctx context.Context, f func(*draft) error, hold bool) error {
+	x := &draft{}
+	if hold {
+		s, err := kv.Hold(ctx, c.eng, versionKey())
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		if err := c.reload(ctx); err != nil {
+			return err
+		}
+		x.on = s
+	}
+	x.state = *c.cur.Load()
+	if err := f(x); err != nil || x.b.Len() == 0 {
+		return err
+	}
+	return c.commit(ctx, x)
 }
 
 // commit writes a draft, waits until it is durable and makes it visible. The caller holds mu.
@@ -119,7 +142,18 @@ func (c *Catalog) write(ctx context.Context, x *draft) (m mark, err error) {
 	x.b.Put(pre.Key, encodeVersion(x.version))
 	t := c.ticket(x)
 	defer t.End(nil)
-	w, err := c.eng.Write(ctx, &x.b, append([]kv.Precondition{pre}, x.pre...))
+	p, err := kv.Prepare(c.eng, &x.b, 0)
+	if err != nil {
+		return m, err
+	}
+	if x.on != nil { // it was taken before the version was read, and perhaps after what the others are about
+		if err := kv.CheckIn(kv.With(ctx, x.on), x.pre); err != nil {
+			p.Discard()
+			return m, err
+		}
+		p.On(x.on)
+	}
+	w, err := p.Write(ctx, new(kv.Batch), append([]kv.Precondition{pre}, x.pre...))
 	if err == nil {
 		t.End(w)
 		err = w.Wait()

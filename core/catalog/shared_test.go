@@ -345,3 +345,37 @@ func TestReadersMeetAReplacement(t *testing.T) {
 		}
 	}
 }
+
+// Another process changes the catalog whenever a change is decided. A change that has lost twice makes it wait.
+func TestChangeBesideAFasterProcess(t *testing.T) {
+	store := kvtest.NewShared(memkv.New(), 1)
+	a, b := open(t, store.Engine()), open(t, store.Engine())
+	createDatabase(t, a, "db")
+	k := create(t, a, "db", spec("c"))
+	if _, err := b.Refresh(bg); err != nil {
+		t.Fatal(err)
+	}
+	tries := 0
+	var others sync.WaitGroup
+	def, err := b.ChangeSpec(bg, "db", "c", k.Gen, catalog.InUse{}, nil, func(s *catalog.Spec) error {
+		tries++
+		done, name := make(chan struct{}), fmt.Sprint("other", tries)
+		others.Go(func() {
+			defer close(done)
+			createDatabase(t, a, name)
+		})
+		select {
+		case <-done:
+		case <-time.After(20 * time.Millisecond):
+		}
+		s.LogMinutes = 60
+		return nil
+	})
+	others.Wait()
+	if err != nil || def.LogMinutes != 60 || tries != 3 {
+		t.Errorf("%v after %d tries", err, tries)
+	}
+	if _, err := b.Refresh(bg); err != nil || len(b.Databases()) != 1+tries {
+		t.Errorf("%d databases after %d tries (%v)", len(b.Databases()), tries, err)
+	}
+}
