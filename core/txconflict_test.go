@@ -212,7 +212,8 @@ func TestTxWriteSkew(t *testing.T) {
 // each has read the state that this order implies.
 func TestTxsAreSerializable(t *testing.T) {
 	t.Parallel()
-	const workers, times, items = 6, 80, 5
+	const workers, items = 6, 5
+	times := overNetwork(80, 30)
 	onEngines(t, core.Options{MinSlots: 1}, func(t *testing.T, e *core.Engine) {
 		c := newContainer(t, e, core.ContainerSpec{})
 		type act struct {
