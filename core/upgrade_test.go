@@ -392,7 +392,7 @@ func TestUpgradeAmongClients(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := newContainer(t, e, core.ContainerSpec{})
-			items := overNetwork(600, 150)
+			items := overNetwork(600, 180)
 			putMany(t, c, items, agedDoc)
 			_ = e.Close()
 			age(t, eng)
