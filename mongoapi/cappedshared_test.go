@@ -53,6 +53,24 @@ func (c *tailedAt) next(coll string) (n int, e errorReply) {
 	return c.take(raw, "nextBatch"), e
 }
 
+// drain calls next, which reads a batch of a tail, until it has nothing after done was closed.
+func drain(t *testing.T, done chan struct{}, next func() (int, errorReply)) {
+	for over := false; ; {
+		n, e := next()
+		if e.OK != 1 {
+			t.Errorf("%+v", e)
+		}
+		if e.OK != 1 || over && n == 0 {
+			return
+		}
+		select {
+		case <-done:
+			over = true
+		default:
+		}
+	}
+}
+
 // TestTailsOfSharedStore: writers insert at both servers over one store. A tail of each server, and one that goes from
 // server to server, have all documents, each once, in the same order.
 func TestTailsOfSharedStore(t *testing.T) {
@@ -86,23 +104,8 @@ func TestTailsOfSharedStore(t *testing.T) {
 			})
 		}
 	}
-	for i, c := range tails {
-		readers.Go(func() {
-			for over := false; ; {
-				n, e := c.next("log")
-				if e.OK != 1 {
-					t.Errorf("tail %d: %+v", i, e)
-				}
-				if e.OK != 1 || over && n == 0 {
-					return
-				}
-				select {
-				case <-done:
-					over = true
-				default:
-				}
-			}
-		})
+	for _, c := range tails {
+		readers.Go(func() { drain(t, done, func() (int, errorReply) { return c.next("log") }) })
 	}
 	writers.Wait()
 	close(done)

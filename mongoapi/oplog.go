@@ -77,14 +77,14 @@ func (r *request) oplogCursor() (*cursor, findArgs, error) {
 }
 
 // reopenOplog makes the cursor of a find on the oplog at its position, which another process has stored.
-func (r *request) reopenOplog(at value.Value) (*cursor, error) {
+func (r *request) reopenOplog(id int64, at value.Value) (*cursor, error) {
 	c, _, err := r.oplogCursor()
 	if err != nil {
 		return nil, err
 	}
 	o, ok := c.src.(*streams.Oplog)
 	if !ok {
-		return nil, notFound(at.Get("id").Int())
+		return nil, notFound(id)
 	}
 	o.Resume(at)
 	c.run = r.exprEnv().Run

@@ -101,23 +101,8 @@ func TestOplogTailsOfSharedStore(t *testing.T) {
 		})
 	}
 	done := make(chan struct{})
-	for i, c := range tails {
-		readers.Go(func() {
-			for over := false; ; {
-				n, e := c.next()
-				if e.OK != 1 {
-					t.Errorf("tail %d: %+v", i, e)
-				}
-				if e.OK != 1 || over && n == 0 {
-					return
-				}
-				select {
-				case <-done:
-					over = true
-				default:
-				}
-			}
-		})
+	for _, c := range tails {
+		readers.Go(func() { drain(t, done, c.next) })
 	}
 	writers.Wait()
 	close(done)
@@ -133,6 +118,29 @@ func TestOplogTailsOfSharedStore(t *testing.T) {
 	}
 	if n := len(slices.Compact(slices.Sorted(slices.Values(want)))); n < 2*(2*each+2) || n != len(want) {
 		t.Errorf("%d entries of %d are different ones", n, len(want))
+	}
+}
+
+// TestOplogTailOfLargeInserts: what is read and not shown takes much memory, and is given up between two batches. Each
+// entry is shown once.
+func TestOplogTailOfLargeInserts(t *testing.T) {
+	_, addr := serve(t, Options{}, nil)
+	c := connect(t, addr)
+	tail := tailOplog(t, []*client{c}, bson.E{Key: "filter", Value: bson.D{{Key: "op", Value: "i"}}})
+	var docs bson.A
+	for i := range 12 {
+		docs = append(docs, bson.D{{Key: "_id", Value: i}, {Key: "pk", Value: 1}, {Key: "pad",
+			Value: strings.Repeat("x", 200<<10)}})
+	}
+	if raw, e := c.ask(bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: docs}}); e.OK != 1 {
+		t.Fatal(raw)
+	}
+	for n := 1; n > 0; {
+		n, _ = tail.next()
+	}
+	different := slices.Compact(slices.Sorted(slices.Values(tail.got)))
+	if len(different) != len(docs) || len(tail.got) != len(docs) {
+		t.Errorf("%d entries, %d different ones: %v", len(tail.got), len(different), tail.got)
 	}
 }
 

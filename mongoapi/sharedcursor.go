@@ -312,7 +312,7 @@ func (r *request) reopen(id int64, at, cmd value.Value) (c *cursor, err error) {
 	switch again.name {
 	case "find":
 		if isOplog(again.db, name) {
-			return again.reopenOplog(at)
+			return again.reopenOplog(id, at)
 		}
 		k, err := again.open(again.db, name)
 		if err != nil {

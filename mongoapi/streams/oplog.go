@@ -167,8 +167,11 @@ func (o *Oplog) turn() (bool, error) {
 // AppendPosition appends the fields of the position to a document. Resume goes on there, also in another process.
 func (o *Oplog) AppendPosition(b []byte) []byte {
 	at, given := o.last, o.again
-	if len(o.docs) > 0 {
+	switch {
+	case len(o.docs) > 0:
 		at, given = o.before, o.given
+	case len(o.page) == 0 && at.Before(o.pos): // there was nothing in between
+		at = o.pos
 	}
 	b = value.AppendElement(b, "time", value.TimestampOf(at.Time))
 	b = bson.AppendInt64(b, "n", int64(at.N))
@@ -213,7 +216,6 @@ func (o *Oplog) read() (bool, error) {
 		if mark, news := o.topic.News(o.from()); !news {
 			if mark > o.pos.Time {
 				o.pos = journal.After(mark)
-				o.last = o.pos
 			}
 			return false, nil
 		}
@@ -261,7 +263,6 @@ func (o *Oplog) Rest() {
 		size += e.Size()
 	}
 	if size > kept {
-		o.pos = journal.After(o.page[0].Time - 1)
-		o.page = nil
+		o.pos, o.page = o.last, nil
 	}
 }
