@@ -75,6 +75,7 @@ type watched struct {
 	stores map[string]watch // that have failed a request, by address
 
 	questions map[string]*question // that are under way, by address
+	silent    map[string]bool      // stores that haven't answered their last question, by address
 }
 
 // watch says what is known of a store that has failed a request.
@@ -89,7 +90,7 @@ const (
 
 func newWatched(c tikv.Client, ask func(ctx context.Context, addr string) error) *watched {
 	w := &watched{Client: c, ask: ask, forget: func(string) {}, stores: map[string]watch{},
-		questions: map[string]*question{}}
+		questions: map[string]*question{}, silent: map[string]bool{}}
 	w.life, w.end = context.WithCancel(context.Background())
 	return w
 }
@@ -143,14 +144,19 @@ func (w *watched) look(addr string) {
 	for {
 		w.set(addr, asked)
 		err := w.ask(w.life, addr)
+		w.mu.Lock()
+		if isAnswer(err) {
+			delete(w.silent, addr)
+		}
+		if err == nil {
+			w.stores[addr] = serves
+		}
+		forget := w.forget
+		w.mu.Unlock()
 		switch {
 		case err == nil:
-			w.set(addr, serves)
 			return
 		case errors.Is(err, errNoHealth):
-			w.mu.Lock()
-			forget := w.forget
-			w.mu.Unlock()
 			forget(addr)
 		}
 		if !pause(w.life, healthEvery) || errors.Is(err, errNoHealth) && w.rest(addr) {
@@ -165,11 +171,11 @@ func (w *watched) set(addr string, to watch) {
 	w.stores[addr] = to
 }
 
-// rest ends the watch of a store that has failed no other request.
+// rest ends the watch of a store that has failed no other request, and isn't silent again.
 func (w *watched) rest(addr string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.stores[addr] == failed {
+	if w.stores[addr] == failed || w.silent[addr] {
 		return false
 	}
 	delete(w.stores, addr)

@@ -17,17 +17,20 @@ import (
 // mute answers requests after a time.
 type mute struct {
 	tikv.Client
-	after time.Duration
+	after func() time.Duration
 }
+
+func muteFor(d time.Duration) mute { return mute{after: func() time.Duration { return d }} }
 
 func (m mute) SendRequest(ctx context.Context, _ string, _ *tikvrpc.Request, d time.Duration) (
 	*tikvrpc.Response, error) {
+	takes := m.after()
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-time.After(min(m.after, d)):
+	case <-time.After(min(takes, d)):
 	}
-	if m.after > d {
+	if takes > d {
 		return nil, context.DeadlineExceeded
 	}
 	return &tikvrpc.Response{}, nil
@@ -58,7 +61,7 @@ func TestSilentStores(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var asked atomic.Int32
-				w := newWatched(mute{after: tc.takes}, func(ctx context.Context, _ string) error {
+				w := newWatched(muteFor(tc.takes), func(ctx context.Context, _ string) error {
 					asked.Add(1)
 					pause(ctx, tc.deep)
 					return tc.health
@@ -83,10 +86,61 @@ func TestSilentStores(t *testing.T) {
 	}
 }
 
+// While a store is silent, requests don't wait for it. When it answers again it gets the next one, whether it has a
+// health service or not, as often as this happens.
+func TestRequestsToASilentStore(t *testing.T) {
+	for _, health := range []error{nil, errNoHealth} {
+		t.Run(fmt.Sprint(health), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var away atomic.Bool
+				w := newWatched(mute{after: func() time.Duration {
+					if away.Load() {
+						return time.Hour
+					}
+					return time.Millisecond
+				}}, func(ctx context.Context, _ string) error {
+					for away.Load() {
+						if !pause(ctx, 10*time.Millisecond) {
+							return ctx.Err()
+						}
+					}
+					return health
+				})
+				defer w.Close()
+				send := func() (time.Duration, error) {
+					begun := time.Now()
+					_, err := w.SendRequest(t.Context(), "store", new(tikvrpc.Request), time.Minute)
+					return time.Since(begun), err
+				}
+				for range 3 {
+					away.Store(true)
+					if took, err := send(); !errors.Is(err, errSilent) || took != 2*silentAfter {
+						t.Errorf("the first request: after %v: %v", took, err)
+					}
+					for range 20 {
+						if took, err := send(); !errors.Is(err, errSilent) || took != 0 {
+							t.Errorf("a request of a silent store: after %v: %v", took, err)
+						}
+						time.Sleep(healthEvery / 4)
+					}
+					away.Store(false)
+					time.Sleep(healthEvery)
+					for range 3 {
+						if took, err := send(); err != nil || took != time.Millisecond {
+							t.Errorf("when the store answers again: after %v: %v", took, err)
+						}
+						time.Sleep(time.Second)
+					}
+				}
+			})
+		})
+	}
+}
+
 // A request whose caller gives up ends as before, and its store hasn't failed.
 func TestCanceledAtASilentStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWatched(mute{after: time.Hour}, func(context.Context, string) error { return fmt.Errorf("no answer") })
+		w := newWatched(muteFor(time.Hour), func(context.Context, string) error { return fmt.Errorf("no answer") })
 		defer w.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), silentAfter/2)
 		defer cancel()
