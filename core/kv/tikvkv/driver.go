@@ -1,0 +1,100 @@
+package tikvkv
+
+import (
+	"context"
+	"time"
+
+	pd "github.com/tikv/pd/client"
+	"github.com/tikv/pd/client/clients/router"
+	"github.com/tikv/pd/client/clients/tso"
+	"github.com/tikv/pd/client/opt"
+	"github.com/tikv/pd/client/pkg/caller"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// While the Placement Driver has no leader nobody gets a timestamp, or is told where a range is. The client then waits
+// before it asks again: a quarter of a second at first, and up to three seconds later. A connection that was refused is
+// tried again after one to three seconds. So requests would wait for seconds after the driver is there again. Here what
+// the driver didn't answer is asked again after driverEvery, on a connection that is tried again at once, until the
+// request ends.
+//
+// Example: the driver is away for two seconds. A commit that waits for its timestamp gets it some tenths of a second
+// after that, and not one to three seconds.
+const driverEvery = 100 * time.Millisecond
+
+// patient is the client of the Placement Driver, which asks again.
+type patient struct {
+	pd.Client
+	life context.Context // of the connection
+}
+
+// again waits for the next attempt of something that has failed, and reports whether there is one.
+func (p patient) again(ctx context.Context) bool {
+	if ctx.Err() != nil || p.life.Err() != nil || !pause(ctx, driverEvery) {
+		return false
+	}
+	if c := p.GetServiceDiscovery().GetServingEndpointClientConn(); c != nil {
+		c.ResetConnectBackoff()
+	}
+	return true
+}
+
+// WithCallerComponent implements pd.Client.
+func (p patient) WithCallerComponent(c caller.Component) pd.Client {
+	return patient{p.Client.WithCallerComponent(c), p.life}
+}
+
+// GetTS implements pd.Client.
+func (p patient) GetTS(ctx context.Context) (physical, logical int64, err error) {
+	return p.GetTSAsync(ctx).Wait()
+}
+
+// GetTSAsync implements pd.Client.
+func (p patient) GetTSAsync(ctx context.Context) tso.TSFuture {
+	return &timestamp{p.Client.GetTSAsync(ctx), p, ctx}
+}
+
+// timestamp is one that was asked for.
+type timestamp struct {
+	tso.TSFuture
+	p   patient
+	ctx context.Context
+}
+
+// Wait implements tso.TSFuture. An error is the last of several, when the ctx of the request or that of the connection
+// has ended.
+func (t *timestamp) Wait() (physical, logical int64, err error) {
+	for {
+		physical, logical, err = t.TSFuture.Wait()
+		if err == nil || !t.p.again(t.ctx) {
+			return physical, logical, err
+		}
+		t.TSFuture = t.p.Client.GetTSAsync(t.ctx)
+	}
+}
+
+// located asks where a range is. An error that doesn't say that the driver is away is the client's.
+func (p patient) located(ctx context.Context, ask func() (*router.Region, error)) (*router.Region, error) {
+	for {
+		r, err := ask()
+		if err == nil || status.Code(err) != codes.Unavailable || !p.again(ctx) {
+			return r, err
+		}
+	}
+}
+
+// GetRegion implements pd.Client.
+func (p patient) GetRegion(ctx context.Context, key []byte, o ...opt.GetRegionOption) (*router.Region, error) {
+	return p.located(ctx, func() (*router.Region, error) { return p.Client.GetRegion(ctx, key, o...) })
+}
+
+// GetPrevRegion implements pd.Client.
+func (p patient) GetPrevRegion(ctx context.Context, key []byte, o ...opt.GetRegionOption) (*router.Region, error) {
+	return p.located(ctx, func() (*router.Region, error) { return p.Client.GetPrevRegion(ctx, key, o...) })
+}
+
+// GetRegionByID implements pd.Client.
+func (p patient) GetRegionByID(ctx context.Context, id uint64, o ...opt.GetRegionOption) (*router.Region, error) {
+	return p.located(ctx, func() (*router.Region, error) { return p.Client.GetRegionByID(ctx, id, o...) })
+}

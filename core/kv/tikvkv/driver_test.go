@@ -1,0 +1,117 @@
+package tikvkv
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	pd "github.com/tikv/pd/client"
+	"github.com/tikv/pd/client/clients/router"
+	"github.com/tikv/pd/client/clients/tso"
+	"github.com/tikv/pd/client/opt"
+	"github.com/tikv/pd/client/servicediscovery"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// away is a Placement Driver that fails until a time.
+type away struct {
+	pd.Client
+	until time.Time
+	err   error
+	asked int
+}
+
+func (a *away) GetServiceDiscovery() servicediscovery.ServiceDiscovery { return nowhere{} }
+
+// nowhere knows no driver to connect to.
+type nowhere struct {
+	servicediscovery.ServiceDiscovery
+}
+
+func (nowhere) GetServingEndpointClientConn() *grpc.ClientConn { return nil }
+
+func (a *away) answer() error {
+	a.asked++
+	if time.Now().Before(a.until) {
+		return a.err
+	}
+	return nil
+}
+
+// answered is the answer of a driver that was asked for a timestamp.
+type answered struct{ err error }
+
+func (a answered) Wait() (int64, int64, error) { return 7, 8, a.err }
+
+func (a *away) GetTSAsync(context.Context) tso.TSFuture { return answered{a.answer()} }
+
+func (a *away) GetRegion(context.Context, []byte, ...opt.GetRegionOption) (*router.Region, error) {
+	if err := a.answer(); err != nil {
+		return nil, err
+	}
+	return new(router.Region), nil
+}
+
+// What the Placement Driver doesn't answer is asked again as soon as it may be there, for as long as somebody waits.
+func TestPatienceWithTheDriver(t *testing.T) {
+	gone, wrong := status.Error(codes.Unavailable, "not leader"), errors.New("no such thing")
+	for _, tc := range []struct {
+		name                      string
+		err                       error
+		away, patience, life      time.Duration
+		stamped, located          error
+		takesStamped, takesRegion time.Duration
+	}{
+		{"there", gone, 0, time.Hour, time.Hour, nil, nil, 0, 0},
+		{"away", gone, 2050 * time.Millisecond, time.Hour, time.Hour, nil, nil, 2100 * time.Millisecond,
+			2100 * time.Millisecond},
+		{"away for longer than the request", gone, time.Hour, 950 * time.Millisecond, time.Hour, gone, gone,
+			950 * time.Millisecond, 950 * time.Millisecond},
+		{"away when the client is closed", gone, time.Hour, 2 * time.Hour, 950 * time.Millisecond, gone, gone,
+			time.Second, time.Second},
+		{"another error", wrong, 2050 * time.Millisecond, time.Hour, time.Hour, nil, wrong, 2100 * time.Millisecond, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				for what, do := range map[string]struct {
+					ask   func(ctx context.Context, p patient) error
+					want  error
+					takes time.Duration
+				}{
+					"a timestamp": {func(ctx context.Context, p patient) error {
+						physical, logical, err := p.GetTS(ctx)
+						if err == nil && (physical != 7 || logical != 8) {
+							t.Errorf("got %d, %d", physical, logical)
+						}
+						return err
+					}, tc.stamped, tc.takesStamped},
+					"a range": {func(ctx context.Context, p patient) error {
+						r, err := p.GetRegion(ctx, nil)
+						if (r == nil) != (err != nil) {
+							t.Errorf("got %v, %v", r, err)
+						}
+						return err
+					}, tc.located, tc.takesRegion},
+				} {
+					begun := time.Now()
+					ctx, cancel := context.WithTimeout(t.Context(), tc.patience)
+					life, end := context.WithTimeout(t.Context(), tc.life)
+					driver := &away{until: begun.Add(tc.away), err: tc.err}
+					err := do.ask(ctx, patient{driver, life})
+					if took := time.Since(begun); !errors.Is(err, do.want) || took != do.takes {
+						t.Errorf("%s: after %v: %v", what, took, err)
+					}
+					if most := int(do.takes/driverEvery) + 1; driver.asked > most {
+						t.Errorf("%s: asked %d times in %v", what, driver.asked, do.takes)
+					}
+					end()
+					cancel()
+				}
+			})
+		})
+	}
+}
