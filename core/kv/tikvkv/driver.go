@@ -2,6 +2,7 @@ package tikvkv
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	pd "github.com/tikv/pd/client"
@@ -27,22 +28,45 @@ const driverEvery = 100 * time.Millisecond
 type patient struct {
 	pd.Client
 	life context.Context // of the connection
+	*tries
 }
+
+// tries are the attempts to connect again.
+type tries struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+func newPatient(life context.Context, c pd.Client) patient { return patient{c, life, new(tries)} }
 
 // again waits for the next attempt of something that has failed, and reports whether there is one.
 func (p patient) again(ctx context.Context) bool {
 	if ctx.Err() != nil || p.life.Err() != nil || !pause(ctx, driverEvery) {
 		return false
 	}
-	if c := p.GetServiceDiscovery().GetServingEndpointClientConn(); c != nil {
-		c.ResetConnectBackoff()
+	if p.due() {
+		if c := p.GetServiceDiscovery().GetServingEndpointClientConn(); c != nil {
+			c.ResetConnectBackoff()
+		}
 	}
+	return true
+}
+
+// due reports whether a connection that was refused is tried again now. Many requests may wait: one attempt is for all
+// of them.
+func (t *tries) due() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if time.Since(t.last) < driverEvery {
+		return false
+	}
+	t.last = time.Now()
 	return true
 }
 
 // WithCallerComponent implements pd.Client.
 func (p patient) WithCallerComponent(c caller.Component) pd.Client {
-	return patient{p.Client.WithCallerComponent(c), p.life}
+	return patient{p.Client.WithCallerComponent(c), p.life, p.tries}
 }
 
 // GetTS implements pd.Client.

@@ -3,6 +3,8 @@ package tikvkv
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,9 +25,13 @@ type away struct {
 	until time.Time
 	err   error
 	asked int
+	tries atomic.Int32 // of connections
 }
 
-func (a *away) GetServiceDiscovery() servicediscovery.ServiceDiscovery { return nowhere{} }
+func (a *away) GetServiceDiscovery() servicediscovery.ServiceDiscovery {
+	a.tries.Add(1)
+	return nowhere{}
+}
 
 // nowhere knows no driver to connect to.
 type nowhere struct {
@@ -101,7 +107,7 @@ func TestPatienceWithTheDriver(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), tc.patience)
 					life, end := context.WithTimeout(t.Context(), tc.life)
 					driver := &away{until: begun.Add(tc.away), err: tc.err}
-					err := do.ask(ctx, patient{driver, life})
+					err := do.ask(ctx, newPatient(life, driver))
 					if took := time.Since(begun); !errors.Is(err, do.want) || took != do.takes {
 						t.Errorf("%s: after %v: %v", what, took, err)
 					}
@@ -114,4 +120,30 @@ func TestPatienceWithTheDriver(t *testing.T) {
 			})
 		})
 	}
+}
+
+// However many requests wait for the driver, one connection is tried again at a time.
+func TestManyWaitForTheDriver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		driver := &away{until: time.Now().Add(time.Second), err: status.Error(codes.Unavailable, "not leader")}
+		p := newPatient(t.Context(), driver)
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		for range 100 {
+			all.Go(func() {
+				_, err := p.located(t.Context(), func() (*router.Region, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					return nil, driver.answer()
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if n := driver.tries.Load(); n == 0 || n > int32(time.Second/driverEvery) {
+			t.Errorf("a connection was tried %d times in a second", n)
+		}
+	})
 }

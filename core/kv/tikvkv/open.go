@@ -169,7 +169,7 @@ func (a *connecting) connect(ctx, life context.Context, stop func(), o Options) 
 		return nil, refused("The Placement Driver at %s can't be used: %s.", a.Members[0], err)
 	}
 	a.answered.Store(true)
-	codec := tikv.NewCodecPDClient(tikv.ModeTxn, util.NewInterceptedPDClient(patient{driver, life}))
+	codec := tikv.NewCodecPDClient(tikv.ModeTxn, util.NewInterceptedPDClient(newPatient(life, driver)))
 	safe, err := tikv.NewEtcdSafePointKV(a.Members, a.secure)
 	if err != nil {
 		driver.Close()
