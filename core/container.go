@@ -23,8 +23,9 @@ import (
 // NotFound and sub-status 1003. It is safe for concurrent use.
 type Container struct {
 	Definition
-	e  *Engine
-	rt *store.Container
+	e     *Engine
+	rt    *store.Container
+	guess *guess // nil: the container was looked up in the store
 }
 
 // container opens a container. It waits for that until ctx ends.
@@ -33,7 +34,7 @@ func (e *Engine) container(ctx context.Context, def *catalog.Container) (*Contai
 	if err != nil {
 		return nil, err
 	}
-	return &Container{Definition{def}, e, rt}, nil
+	return &Container{Definition: Definition{def}, e: e, rt: rt}, nil
 }
 
 // Budget returns the memory that requests share; nil when it has no limit.
@@ -100,6 +101,16 @@ func (c *Container) GivenLSN(ctx context.Context) (int64, error) {
 	return c.rt.GivenLSN(), nil
 }
 
+// KnownLSN returns the greatest LSN of the container that this process has seen: no more than GivenLSN, which reads the
+// store if other processes write to it.
+func (c *Container) KnownLSN() int64 {
+	lsn := c.rt.GivenLSN()
+	if c.e.Shared() {
+		lsn = max(lsn, store.StatsOf(c.rt.Slots().All()).LSN) // reads raise these
+	}
+	return lsn
+}
+
 // KeyOf returns the partition key and id of a document by the container's definition; they point into it. A document
 // without identity is BadRequest.
 func (c *Container) KeyOf(d doc.Doc) (PartitionKey, value.Value, error) { return c.rt.KeyOf(d) }
@@ -129,6 +140,13 @@ func (c *Container) KeyPaths() [][]string { return c.rt.Def().KeyPaths() }
 
 // Read returns an item; NotFound when it is absent or expired. The caller owns the item's memory.
 func (c *Container) Read(ctx context.Context, pk PartitionKey, id value.Value) (*Item, error) {
+	if c.guess != nil {
+		it := new(Item)
+		if _, err := c.ReadInto(ctx, it, new(Mem), pk, id); err != nil {
+			return nil, err
+		}
+		return it, nil
+	}
 	if c.rt.Throttled() {
 		if _, err := c.admit(pk); err != nil {
 			return nil, err
@@ -148,7 +166,9 @@ func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk Partition
 		}
 	}
 	sl, err := c.rt.ReadInto(ctx, it, m, pk, id)
-	c.spendRead(sl, it, err)
+	if c.shown(m) {
+		c.spendRead(sl, it, err)
+	}
 	return sl, err
 }
 

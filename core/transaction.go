@@ -103,7 +103,7 @@ func (t *Transaction) Create(ctx context.Context, db string, s ContainerSpec) (*
 	if err != nil {
 		return nil, err
 	}
-	c := &Container{Definition{rt.Def()}, t.e, rt}
+	c := &Container{Definition: Definition{rt.Def()}, e: t.e, rt: rt}
 	t.fresh = append(t.fresh, c)
 	return c, nil
 }

@@ -129,6 +129,15 @@ func find(r *request, dst []byte) ([]byte, error) {
 		}
 		return r.firstFound(dst, c, a)
 	}
+	if a.simple {
+		if k := r.recent(r.db, name); k != nil {
+			if id, ok := pointOf(k, &a); ok {
+				if dst, err := r.findPoint(dst, k, id); k.Shown() {
+					return dst, err
+				}
+			}
+		}
+	}
 	k, v, err := r.openRead(r.db, name)
 	if err != nil {
 		return dst, err
@@ -142,8 +151,8 @@ func find(r *request, dst []byte) ([]byte, error) {
 	if k != nil && a.tailable {
 		return r.findTail(dst, k, name)
 	}
-	if k != nil && a.simple && k.byID && !k.option("collation").IsDefined() {
-		if id, ok := onlyID(a.filter); ok {
+	if k != nil {
+		if id, ok := pointOf(k, &a); ok {
 			return r.findPoint(dst, k, id)
 		}
 	}
@@ -273,12 +282,20 @@ func onlyID(q value.Value) (value.Value, bool) {
 	return id, !it.Next() && plainKey(id)
 }
 
-// findPoint is a find by `_id` only: a read and a copy.
+// pointOf returns the `_id` of a find that asks for nothing else.
+func pointOf(k *coll, a *findArgs) (id value.Value, ok bool) {
+	if !a.simple || !k.byID || k.option("collation").IsDefined() {
+		return id, false
+	}
+	return onlyID(a.filter)
+}
+
+// findPoint is a find by `_id` only: a read and a copy. It answers nothing if the collection isn't shown.
 func (r *request) findPoint(dst []byte, k *coll, id value.Value) ([]byte, error) {
 	p := pointReads.Get().(*pointRead)
 	defer p.put()
 	it, err := k.readInto(r.ctx, p, core.PartitionKey{id}, id)
-	if err != nil && !status.Is(err, status.NotFound) {
+	if err != nil && !status.Is(err, status.NotFound) || !k.Shown() {
 		return dst, err
 	}
 	r.chargeRead(it)

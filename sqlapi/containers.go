@@ -66,22 +66,26 @@ func (s *Server) container(ctx context.Context, db, coll string, sub int) (*core
 	return nil, status.WithSub(status.NotFound, sub, msgNotFound)
 }
 
-// parent returns the container of the resource that the path names. It refuses the request if the client meant another
-// container of that name.
+// parent returns the container of the resource that the path names, if that is the one that the client means.
 func (c *call) parent() (*core.Container, error) {
 	ct, err := c.container(status.SubOwnerNotFound)
 	if err != nil {
 		return nil, err
 	}
+	return ct, c.intends(ct)
+}
+
+// intends refuses the request if the client meant another container of that name.
+func (c *call) intends(ct *core.Container) error {
 	if want := header(c.In, hIntendedRID); want != "" {
 		rid := ct.RID()
 		c.Spare = wire.AppendRID(c.Spare[:0], rid[:])
 		if want != string(c.Spare) {
-			return nil, status.WithSub(status.BadRequest, status.SubStaleContainer, "The container was created "+
-				"anew: the intended collection rid does not match.")
+			return status.WithSub(status.BadRequest, status.SubStaleContainer, "The container was created anew: the "+
+				"intended collection rid does not match.")
 		}
 	}
-	return ct, c.checkConsistency()
+	return c.checkConsistency()
 }
 
 // setOwner adds the headers that name the database of a container. Java builds the container's own link from them.

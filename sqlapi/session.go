@@ -46,6 +46,10 @@ func (c *call) checkConsistency() error {
 
 // checkSession refuses a read whose session token names a commit that the container doesn't have.
 func (c *call) checkSession(ct *core.Container, token string) error {
+	err := checkSessionToken(token, ct.KnownLSN())
+	if !status.Is(err, status.NotFound) {
+		return err
+	}
 	lsn, err := ct.GivenLSN(c.Ctx())
 	if err != nil {
 		return err

@@ -193,6 +193,16 @@ func (c *Catalog) Container(ctx context.Context, db, id string) (*Container, err
 	return k, err
 }
 
+// Recent returns the container that a name has in memory, and the version of the catalog in which it has it; nil if it
+// wasn't looked up since that version was read. It reads nothing.
+func (c *Catalog) Recent(db, id string) (*Container, uint64) {
+	st := c.cur.Load()
+	if seen := c.recent.at(db, id).Load(); seen != nil && seen.serial == st.serial && seen.id == id && seen.db == db {
+		return seen.k, st.version
+	}
+	return nil, 0
+}
+
 // ContainerByRID returns the container with these 8 bytes of _rid.
 func (c *Catalog) ContainerByRID(ctx context.Context, rid [8]byte) (*Container, error) {
 	if d, ok := c.cur.Load().byNum.get(ridNumber(rid[:4])); ok {

@@ -486,6 +486,7 @@ func (c *Container) lookAt(ctx context.Context, id *identity, take taker, with [
 
 // readShared is ReadInto with a shared engine.
 func (c *Container) readShared(ctx context.Context, it *Item, m *Mem, pk PartitionKey, id value.Value) (*Slot, error) {
+	m.version = 0
 	at, err := c.locate(nil, pk, id)
 	if err != nil {
 		return nil, err
@@ -495,6 +496,9 @@ func (c *Container) readShared(ctx context.Context, it *Item, m *Mem, pk Partiti
 		return at.slot, err
 	}
 	defer l.close()
+	if m.version, err = catalog.StoredVersion(l.vals.At(0)); err != nil {
+		return at.slot, err
+	}
 	b := l.more(0)
 	if b == nil {
 		return at.slot, errNotFound()

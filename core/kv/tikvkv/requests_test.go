@@ -1,6 +1,7 @@
 package tikvkv
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -74,6 +75,18 @@ func TestRequests(t *testing.T) {
 		{"replace", write(core.Replace), 0, 1, 1},
 		{"point read", func() error {
 			_, err := c.Read(bg, key("p"), value.StringOf("i"))
+			return err
+		}, 0, 1, 0},
+		{"look-up and point read", func() error {
+			_, err := h.container(0).Read(bg, key("p"), value.StringOf("i"))
+			return err
+		}, 1, 1, 0},
+		{"point read of a recent container", func() error {
+			c := of.Within(bg).Recent("db", "c")
+			_, err := c.Read(bg, key("p"), value.StringOf("i"))
+			if err == nil && !c.Shown() {
+				err = errors.New("it isn't shown")
+			}
 			return err
 		}, 0, 1, 0},
 		{"create with a unique key", func() error {

@@ -222,8 +222,9 @@ func rate(clients, n int, f func(client int)) float64 {
 }
 
 // BenchmarkBareReads compares point reads of eight clients with a bare get. bare has a timestamp, as a transaction of
-// the client has; newest has none. named finds the container by its name first, as each request of a server does:
-// named/newest is what a server adds to the least that a read of the store can take.
+// the client has; newest has none. named finds the container by its name first, as most requests of a server do.
+// recent takes the one that the name had before, as requests for one item do: recent/newest is what a server adds to
+// the least that a read of the store can take.
 func BenchmarkBareReads(b *testing.B) {
 	onBoth(b, func(b *testing.B, e *Engine) {
 		r := newRig(b, e, 1)
@@ -256,6 +257,16 @@ func BenchmarkBareReads(b *testing.B) {
 			}
 			read(c)
 		})
+		recent := rate(8, b.N, func(int) {
+			c := r.core.Within(bg).Recent("db", "c")
+			if c == nil {
+				b.Error("the name isn't known")
+				return
+			}
+			if read(c); !c.Shown() {
+				b.Error("the container isn't shown")
+			}
+		})
 		b.ReportMetric(bare, "bare/s")
 		b.ReportMetric(newest, "newest/s")
 		b.ReportMetric(ours, "core/s")
@@ -264,6 +275,8 @@ func BenchmarkBareReads(b *testing.B) {
 		b.ReportMetric(ours/newest, "core/newest")
 		b.ReportMetric(named/bare, "named/bare")
 		b.ReportMetric(named/newest, "named/newest")
+		b.ReportMetric(recent/bare, "recent/bare")
+		b.ReportMetric(recent/newest, "recent/newest")
 	})
 }
 

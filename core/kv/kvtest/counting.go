@@ -1,0 +1,31 @@
+package kvtest
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/orrerydb/orrery/core/kv"
+)
+
+// Counting is a Process that counts reads of single keys, and snapshots.
+type Counting struct {
+	*Process
+	Gets, Snapshots atomic.Int32
+}
+
+// Get implements kv.Engine.
+func (e *Counting) Get(ctx context.Context, dst, key []byte) ([]byte, error) {
+	e.Gets.Add(1)
+	return e.Process.Get(ctx, dst, key)
+}
+
+// Snapshot implements kv.Engine.
+func (e *Counting) Snapshot(ctx context.Context) (kv.Snapshot, error) {
+	e.Snapshots.Add(1)
+	return e.Process.Snapshot(ctx)
+}
+
+// Taken returns the counts since the last call.
+func (e *Counting) Taken() (gets, snapshots int) {
+	return int(e.Gets.Swap(0)), int(e.Snapshots.Swap(0))
+}
