@@ -62,15 +62,15 @@ func TestRecentContainers(t *testing.T) {
 				}
 			}
 		}
-		c, err := ps.all[0].Container("db", "c")
-		if err != nil {
+		if _, err := ps.all[0].Container("db", "c"); err != nil {
 			if !status.Is(err, status.NotFound) || recent() != nil {
 				t.Errorf("%s: %v, and there is a recent container: %v", tc.name, err, recent() != nil)
 			}
 			continue
 		}
 		res := put(t, other(), core.Upsert, `{"id":"i","pk":"p","n":2}`)
-		if c = recent(); c == nil {
+		c := recent()
+		if c == nil {
 			t.Fatalf("%s: after a look-up there is no recent container", tc.name)
 		}
 		if c.Shown() {
