@@ -69,7 +69,8 @@ func (p patient) WithCallerComponent(c caller.Component) pd.Client {
 	return patient{p.Client.WithCallerComponent(c), p.life, p.tries}
 }
 
-// GetTS implements pd.Client.
+// GetTS implements pd.Client. It asks for one timestamp. The client's own GetTS is a loop for changes of the driver's
+// leader that doesn't end when it has one, and asks for twenty.
 func (p patient) GetTS(ctx context.Context) (physical, logical int64, err error) {
 	return p.GetTSAsync(ctx).Wait()
 }

@@ -147,3 +147,11 @@ func TestManyWaitForTheDriver(t *testing.T) {
 		}
 	})
 }
+
+// One timestamp is asked for where one is wanted.
+func TestOneTimestampIsAskedFor(t *testing.T) {
+	driver := new(away)
+	if _, _, err := newPatient(t.Context(), driver).GetTS(t.Context()); err != nil || driver.asked != 1 {
+		t.Errorf("asked %d times: %v", driver.asked, err)
+	}
+}
