@@ -3,7 +3,8 @@ package core
 // A request to a store that several processes share looks its container up, which reads the version of the catalog,
 // and then reads its item, together with that version again: two round trips. A request that reads one item can do
 // with one. It takes the container that the name had before, and reads. If that shows the version with which the name
-// had the container, both were so at that moment. Otherwise the request begins again with a look-up.
+// had the container, the name had it during the request. Otherwise the request begins again with a look-up. As after a
+// look-up, the item may be read a moment after the version.
 //
 // Example: a process knows that "db/c" is container 7 in version 12 of the catalog. A request for an item of "db/c"
 // reads the item from container 7, and version 12 with it. If another process has created any container meanwhile, it
@@ -24,9 +25,9 @@ type guess struct {
 	failed  bool   // a read hasn't
 }
 
-// Recent returns the container that a name had when this process last looked it up, for Read and ReadInto only. What
-// they return is an answer if Shown says so then. It is nil if that isn't known, or if no other process can change the
-// catalog: a look-up costs nothing then.
+// Recent returns the container that a name had when this process last looked it up, for Read and ReadInto only, one
+// after the other. What they return is an answer if Shown says so then. Recent returns nil if that isn't known, or if no
+// other process can change the catalog: a look-up costs nothing then.
 func (l Lookups) Recent(db, id string) *Container {
 	if !l.e.Shared() {
 		return nil

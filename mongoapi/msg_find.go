@@ -129,12 +129,14 @@ func find(r *request, dst []byte) ([]byte, error) {
 		}
 		return r.firstFound(dst, c, a)
 	}
+	id, point := value.Value{}, false
 	if a.simple {
-		if k := r.recent(r.db, name); k != nil {
-			if id, ok := pointOf(k, &a); ok {
-				if dst, err := r.findPoint(dst, k, id); k.Shown() {
-					return dst, err
-				}
+		id, point = onlyID(a.filter)
+	}
+	if point {
+		if k := r.recent(r.db, name); k != nil && k.hasPoints() {
+			if dst, err := r.findPoint(dst, k, id); k.Shown() {
+				return dst, err
 			}
 		}
 	}
@@ -151,10 +153,8 @@ func find(r *request, dst []byte) ([]byte, error) {
 	if k != nil && a.tailable {
 		return r.findTail(dst, k, name)
 	}
-	if k != nil {
-		if id, ok := pointOf(k, &a); ok {
-			return r.findPoint(dst, k, id)
-		}
+	if k != nil && point && k.hasPoints() {
+		return r.findPoint(dst, k, id)
 	}
 	c, a, err := r.findCursor(k, name)
 	if err != nil {
@@ -282,13 +282,8 @@ func onlyID(q value.Value) (value.Value, bool) {
 	return id, !it.Next() && plainKey(id)
 }
 
-// pointOf returns the `_id` of a find that asks for nothing else.
-func pointOf(k *coll, a *findArgs) (id value.Value, ok bool) {
-	if !a.simple || !k.byID || k.option("collation").IsDefined() {
-		return id, false
-	}
-	return onlyID(a.filter)
-}
+// hasPoints reports whether an `_id` alone is the key of a document.
+func (k *coll) hasPoints() bool { return k.byID && !k.option("collation").IsDefined() }
 
 // findPoint is a find by `_id` only: a read and a copy. It answers nothing if the collection isn't shown.
 func (r *request) findPoint(dst []byte, k *coll, id value.Value) ([]byte, error) {

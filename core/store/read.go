@@ -315,8 +315,8 @@ type Mem struct {
 	version  uint64 // of the catalog that the last read has shown, in a store that several processes share
 }
 
-// Shows reports whether the last read has shown this version of the catalog: the item, or its absence, is that of a
-// moment of the read, and then the catalog had the version. It is for stores that several processes share.
+// Shows reports whether the last read has found an item, or its absence, and this version of the catalog. Each is that
+// of a moment of the read. It is for stores that several processes share.
 func (m *Mem) Shows(version uint64) bool { return version != 0 && m.version == version }
 
 // fewValue is the memory for the values of items from the second one on: enough for most.
