@@ -26,8 +26,8 @@ type guess struct {
 }
 
 // Recent returns the container that a name had when this process last looked it up, for Read and ReadInto only, one
-// after the other. What they return is an answer if Shown says so then. Recent returns nil if that isn't known, or if no
-// other process can change the catalog: a look-up costs nothing then.
+// after the other. What they return is an answer if Shown says so then. Recent returns nil if that isn't known, or if
+// no other process can change the catalog: a look-up costs nothing then.
 func (l Lookups) Recent(db, id string) *Container {
 	if !l.e.Shared() {
 		return nil
