@@ -3,9 +3,12 @@
 package tikvkv
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -13,9 +16,11 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core"
-	"github.com/orrerydb/orrery/core/kv"
+	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/value"
+	"github.com/pingcap/kvproto/pkg/kvrpcpb"
 	tikverr "github.com/tikv/client-go/v2/error"
+	clientkv "github.com/tikv/client-go/v2/kv"
 	"github.com/tikv/client-go/v2/tikv"
 	"github.com/tikv/client-go/v2/tikvrpc"
 	pd "github.com/tikv/pd/client"
@@ -91,17 +96,29 @@ func onBoth(b *testing.B, f func(b *testing.B, e *Engine)) {
 	})
 }
 
-// seen records the last batch that went through an engine.
-type seen struct {
-	*Engine
-	last atomic.Pointer[kv.Batch]
+// recorder remembers what the last transaction has sent in its first phase.
+type recorder struct {
+	tikv.Client
+	mu    sync.Mutex
+	begin uint64 // the transaction
+	last  []*kvrpcpb.Mutation
 }
 
-func (s *seen) Write(ctx context.Context, b *kv.Batch, pre []kv.Precondition) (kv.Commit, error) {
-	c := &kv.Batch{}
-	c.Append(b)
-	s.last.Store(c)
-	return s.Engine.Write(ctx, b, pre)
+func (r *recorder) SendRequest(ctx context.Context, addr string, req *tikvrpc.Request, d time.Duration) (
+	*tikvrpc.Response, error) {
+	if req.Type == tikvrpc.CmdPrewrite {
+		r.record(req.Prewrite())
+	}
+	return r.Client.SendRequest(ctx, addr, req, d)
+}
+
+func (r *recorder) record(p *kvrpcpb.PrewriteRequest) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.begin != p.StartVersion { // a transaction of several regions has several requests
+		r.begin, r.last = p.StartVersion, nil
+	}
+	r.last = append(r.last, p.Mutations...)
 }
 
 // rig is a container, and the bare client of its store.
@@ -110,14 +127,14 @@ type rig struct {
 	e    *Engine
 	core *core.Engine
 	c    *core.Container
-	last *kv.Batch // of one insert
-	keys []string  // a partition key in each partition
+	keys []string              // a partition key in each partition
+	sent [][]*kvrpcpb.Mutation // what an insert sends, for each of keys
+	item []byte                // the key of an item of the first partition
 	next atomic.Int64
 }
 
 func newRig(b *testing.B, e *Engine, partitions int) *rig {
-	rec := &seen{Engine: e}
-	of, err := core.Open(bg, rec, core.Options{})
+	of, err := core.Open(bg, e, core.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -143,8 +160,35 @@ func newRig(b *testing.B, e *Engine, partitions int) *rig {
 			r.keys = append(r.keys, key)
 		}
 	}
-	r.last = rec.last.Load()
+	for _, key := range r.keys {
+		r.learn(key)
+	}
+	r.presplit()
 	return r
+}
+
+// learn finds what an insert sends.
+func (r *rig) learn(partitionKey string) {
+	client := r.e.store.GetTiKVClient()
+	rec := &recorder{Client: client}
+	r.e.store.SetTiKVClient(rec)
+	r.insert(r.c, partitionKey)
+	r.e.store.SetTiKVClient(client)
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	var item []byte
+	for _, m := range rec.last {
+		if r.kind(m.Key) == keys.KindItem {
+			item = m.Key
+		}
+	}
+	if item == nil {
+		r.b.Fatalf("an insert has sent %d keys, and none of an item", len(rec.last))
+	}
+	if r.item == nil {
+		r.item = item
+	}
+	r.sent = append(r.sent, rec.last)
 }
 
 // insert creates an item of the partition key.
@@ -158,8 +202,9 @@ func (r *rig) insert(c *core.Container, key string) core.Result {
 	return res
 }
 
-// commit is a commit of the bare client: as many keys as an insert writes, with values of the same sizes, and a key
-// that all commits of a partition write, as the slot's head. It is repeated when it has lost to another one.
+// commit is a commit of the bare client: it sends the keys that an insert does, in another place, with the same values.
+// All commits of a partition write one key, as they write the slot's head. It is repeated when it has lost to another
+// one.
 func (r *rig) commit(partition int) {
 	for id := r.next.Add(1); ; {
 		tx, err := r.e.store.Begin()
@@ -169,13 +214,8 @@ func (r *rig) commit(partition int) {
 		}
 		tx.SetEnableAsyncCommit(!r.e.twoPhase)
 		tx.SetEnable1PC(!r.e.twoPhase)
-		for i := range r.last.Len() {
-			op := r.last.Op(i)
-			key := fmt.Appendf(nil, "bare-%s-%d-%d-%s", r.e.prefix, partition, id, op.Key)
-			if i == 0 {
-				key = fmt.Appendf(nil, "bare-%s-%d", r.e.prefix, partition)
-			}
-			if err := tx.Set(key, append([]byte{1}, op.Value...)); err != nil {
+		for _, m := range r.sent[partition] {
+			if err := r.put(tx, r.bareKey(m.Key, id), m); err != nil {
 				r.b.Error(err)
 			}
 		}
@@ -188,6 +228,51 @@ func (r *rig) commit(partition int) {
 	}
 }
 
+// bareGeneration is a generation that no container has.
+const bareGeneration = 1 << 31
+
+// bareKey is the bare client's key for one of an insert: the same one in a slot of another generation. All but the head
+// have id at their end, so that each commit has keys of its own.
+func (r *rig) bareKey(stored []byte, id int64) []byte {
+	bare := slices.Clone(stored)
+	binary.BigEndian.PutUint32(bare[len(r.e.data(nil))+1:], bareGeneration)
+	if r.kind(stored) != keys.KindHead {
+		bare = binary.BigEndian.AppendUint64(bare, uint64(id))
+	}
+	return bare
+}
+
+// kind is the kind of a stored key.
+func (r *rig) kind(stored []byte) keys.Kind { return keys.Kind(r.e.key(stored)[keys.PrefixLen-1]) }
+
+// presplit gives each slot of the bare client a region of its own, if the container's slots have theirs.
+func (r *rig) presplit() {
+	if len(r.sent) < 2 {
+		return
+	}
+	var at [][]byte
+	for i := range r.sent {
+		at = append(at, r.e.key(r.bareKey(r.sent[i][0].Key, 0))[:keys.PrefixLen-1])
+	}
+	slices.SortFunc(at, bytes.Compare)
+	if err := r.e.Presplit(bg, at); err != nil {
+		r.b.Fatal(err)
+	}
+}
+
+// put does to a key what m does to its own.
+func (r *rig) put(tx *tikv.KVTxn, key []byte, m *kvrpcpb.Mutation) error {
+	switch m.Op {
+	case kvrpcpb.Op_Put, kvrpcpb.Op_Insert:
+		return tx.Set(key, m.Value)
+	case kvrpcpb.Op_Del:
+		return tx.Delete(key)
+	case kvrpcpb.Op_Lock:
+		return tx.LockKeys(bg, clientkv.NewLockCtx(tx.StartTS(), clientkv.LockNoWait, time.Time{}), key)
+	}
+	return fmt.Errorf("an insert does %s", m.Op)
+}
+
 // cpuTime is the CPU time of this process: that of the core and the client, and of a simulation. The stores and the
 // Placement Driver of a cluster are other processes.
 func cpuTime() time.Duration {
@@ -196,30 +281,65 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// withCPU is rate, and reports the CPU time of a call.
-func withCPU(b *testing.B, name string, clients, n int, f func(client int)) float64 {
-	begin := cpuTime()
-	calls := rate(clients, n, f)
-	b.ReportMetric(float64((cpuTime()-begin).Microseconds())/float64(n), name+"-cpu-us")
-	return calls
+// rounds is how often the calls that are compared take turns. A store is slower after many commits, and a machine at
+// one time than at another.
+const rounds = 10
+
+// load is calls that clients make at the same time.
+type load struct {
+	name    string
+	clients int
+	n       int // in all
+	call    func(client int)
+
+	times []time.Duration // of the rounds
+	cpu   time.Duration
 }
 
-// rate is the number of calls a second that clients make at the same time, of n in all.
-func rate(clients, n int, f func(client int)) float64 {
+// compare makes the calls of all loads in turn, and reports the calls of each in a second, and the CPU time of a call.
+// The time is that of the median round: one that met a pause of the cluster doesn't count.
+func compare(b *testing.B, loads ...*load) {
+	b.ResetTimer()
+	for range rounds {
+		for _, l := range loads {
+			l.run()
+		}
+	}
+	for _, l := range loads {
+		b.ReportMetric(l.rate(), l.name+"/s")
+		b.ReportMetric(float64(l.cpu.Microseconds())/float64(rounds*l.round()), l.name+"-cpu-us")
+	}
+}
+
+// round is the number of calls in a round.
+func (l *load) round() int { return max(1, l.n/rounds) }
+
+// run is a round.
+func (l *load) run() {
 	var left atomic.Int64
-	left.Store(int64(n))
+	left.Store(int64(l.round()))
 	var g sync.WaitGroup
-	begin := time.Now()
-	for i := range clients {
+	begin, cpu := time.Now(), cpuTime()
+	for i := range l.clients {
 		g.Go(func() {
 			for left.Add(-1) >= 0 {
-				f(i)
+				l.call(i)
 			}
 		})
 	}
 	g.Wait()
-	return float64(n) / time.Since(begin).Seconds()
+	l.times = append(l.times, time.Since(begin))
+	l.cpu += cpuTime() - cpu
 }
+
+// rate is the number of calls in a second.
+func (l *load) rate() float64 {
+	times := slices.Sorted(slices.Values(l.times))
+	return float64(l.round()) / times[len(times)/2].Seconds()
+}
+
+// ratio reports the rate of one load by that of another.
+func ratio(b *testing.B, of, by *load) { b.ReportMetric(of.rate()/by.rate(), of.name+"/"+by.name) }
 
 // BenchmarkBareReads compares point reads of eight clients with a bare get. bare has a timestamp, as a transaction of
 // the client has; newest has none. named finds the container by its name first, as most requests of a server do.
@@ -228,9 +348,8 @@ func rate(clients, n int, f func(client int)) float64 {
 func BenchmarkBareReads(b *testing.B) {
 	onBoth(b, func(b *testing.B, e *Engine) {
 		r := newRig(b, e, 1)
-		key := e.data(r.last.Op(0).Key)
 		get := func(ts uint64) {
-			if _, err := e.store.GetSnapshot(ts).Get(bg, key); err != nil {
+			if _, err := e.store.GetSnapshot(ts).Get(bg, r.item); err != nil {
 				b.Error(err)
 			}
 		}
@@ -239,25 +358,24 @@ func BenchmarkBareReads(b *testing.B) {
 				b.Error(err)
 			}
 		}
-		b.ResetTimer()
-		bare := rate(8, b.N, func(int) {
+		bare := &load{name: "bare", clients: 8, n: b.N, call: func(int) {
 			ts, err := e.timestamp(bg)
 			if err != nil {
 				b.Error(err)
 			}
 			get(ts)
-		})
-		newest := withCPU(b, "newest", 8, b.N, func(int) { get(1<<64 - 1) })
-		ours := withCPU(b, "core", 8, b.N, func(int) { read(r.c) })
-		named := rate(8, b.N, func(int) {
+		}}
+		newest := &load{name: "newest", clients: 8, n: b.N, call: func(int) { get(1<<64 - 1) }}
+		ours := &load{name: "core", clients: 8, n: b.N, call: func(int) { read(r.c) }}
+		named := &load{name: "named", clients: 8, n: b.N, call: func(int) {
 			c, err := r.core.Container("db", "c")
 			if err != nil {
 				b.Error(err)
 				return
 			}
 			read(c)
-		})
-		recent := rate(8, b.N, func(int) {
+		}}
+		recent := &load{name: "recent", clients: 8, n: b.N, call: func(int) {
 			c := r.core.Within(bg).Recent("db", "c")
 			if c == nil {
 				b.Error("the name isn't known")
@@ -266,17 +384,12 @@ func BenchmarkBareReads(b *testing.B) {
 			if read(c); !c.Shown() {
 				b.Error("the container isn't shown")
 			}
-		})
-		b.ReportMetric(bare, "bare/s")
-		b.ReportMetric(newest, "newest/s")
-		b.ReportMetric(ours, "core/s")
-		b.ReportMetric(named, "named/s")
-		b.ReportMetric(ours/bare, "core/bare")
-		b.ReportMetric(ours/newest, "core/newest")
-		b.ReportMetric(named/bare, "named/bare")
-		b.ReportMetric(named/newest, "named/newest")
-		b.ReportMetric(recent/bare, "recent/bare")
-		b.ReportMetric(recent/newest, "recent/newest")
+		}}
+		compare(b, bare, newest, ours, named, recent)
+		for _, l := range []*load{ours, named, recent} {
+			ratio(b, l, bare)
+			ratio(b, l, newest)
+		}
 	})
 }
 
@@ -285,18 +398,15 @@ func BenchmarkBareReads(b *testing.B) {
 func BenchmarkHotPartition(b *testing.B) {
 	onBoth(b, func(b *testing.B, e *Engine) {
 		r := newRig(b, e, 1)
-		b.ResetTimer()
-		bare := withCPU(b, "bare", 1, b.N, func(int) { r.commit(0) })
-		one := withCPU(b, "one", 1, b.N, func(int) { r.insert(r.c, r.keys[0]) })
-		eight := withCPU(b, "eight", 8, b.N, func(int) { r.insert(r.c, r.keys[0]) })
-		many := withCPU(b, "sixtyfour", 64, 4*b.N, func(int) { r.insert(r.c, r.keys[0]) })
-		b.ReportMetric(bare, "bare/s")
-		b.ReportMetric(one, "one/s")
-		b.ReportMetric(eight, "eight/s")
-		b.ReportMetric(many, "sixtyfour/s")
-		b.ReportMetric(one/bare, "one/bare")
-		b.ReportMetric(eight/bare, "eight/bare")
-		b.ReportMetric(many/bare, "sixtyfour/bare")
+		insert := func(int) { r.insert(r.c, r.keys[0]) }
+		bare := &load{name: "bare", clients: 1, n: b.N, call: r.commit}
+		one := &load{name: "one", clients: 1, n: b.N, call: insert}
+		eight := &load{name: "eight", clients: 8, n: b.N, call: insert}
+		many := &load{name: "sixtyfour", clients: 64, n: 4 * b.N, call: insert}
+		compare(b, bare, one, eight, many)
+		for _, l := range []*load{one, eight, many} {
+			ratio(b, l, bare)
+		}
 	})
 }
 
@@ -305,12 +415,11 @@ func BenchmarkHotPartition(b *testing.B) {
 func BenchmarkManyPartitions(b *testing.B) {
 	onBoth(b, func(b *testing.B, e *Engine) {
 		r := newRig(b, e, 16)
-		b.ResetTimer()
-		bare := rate(16, b.N, r.commit)
-		ours := rate(16, b.N, func(client int) { r.insert(r.c, r.keys[client]) })
-		b.ReportMetric(bare, "bare/s")
-		b.ReportMetric(ours, "core/s")
-		b.ReportMetric(ours/bare, "core/bare")
+		bare := &load{name: "bare", clients: 16, n: b.N, call: r.commit}
+		ours := &load{name: "core", clients: 16, n: b.N,
+			call: func(client int) { r.insert(r.c, r.keys[client]) }}
+		compare(b, bare, ours)
+		ratio(b, ours, bare)
 	})
 }
 
@@ -338,11 +447,11 @@ func BenchmarkBatches(b *testing.B) {
 			}
 		}
 		batch(items)
-		b.ResetTimer()
-		for name, n := range map[string]int{"fetched": items, "alone": 0} {
-			per := rate(1, b.N, func(int) { batch(n) })
-			b.ReportMetric(per, name+"/s")
-			b.ReportMetric(1/per/tripTime.Seconds(), name+"-trips")
+		fetched := &load{name: "fetched", clients: 1, n: b.N, call: func(int) { batch(items) }}
+		alone := &load{name: "alone", clients: 1, n: b.N, call: func(int) { batch(0) }}
+		compare(b, fetched, alone)
+		for _, l := range []*load{fetched, alone} {
+			b.ReportMetric(1/l.rate()/tripTime.Seconds(), l.name+"-trips")
 		}
 	})
 }
