@@ -5,9 +5,9 @@ package store
 // it open, and the processes of the other engine are others. So the moved head is the head at rest, without these
 // fields.
 //
-// Example: slots A and B of a store in a cluster have the LSNs up to 40 and 1,030, and A has a block up to 1,024. The
-// store is moved to a directory. There all slots count on one scale, from 2,048 on, and the position of a reader that
-// has read everything is 2,050 for both slots. The store is moved back. If A still had its block, its next commit had
+// Example: slots A and B of a store in a cluster have the LSNs up to 40 and 16,390, and A has a block up to 16,384. The
+// store is moved to a directory. There all slots count on one scale, from 32,768 on, and the position of a reader that
+// has read everything is 32,770 for both slots. The store is moved back. If A still had its block, its next commit had
 // LSN 41, and that reader would miss it.
 
 // DecodeHead reads a stored head.

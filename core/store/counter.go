@@ -34,6 +34,8 @@ type counter struct {
 	run  *reservation // the current one; nil = none
 	turn latch        // with a shared engine: held by who takes a number, also while it reserves more of them
 
+	blocks blocks // with a shared engine: guarded by turn
+
 	// given is the greatest LSN that a commit has received. The LSNs between it and the end of the block are only
 	// reserved. A new process takes it from the slots' heads.
 	given atomic.Int64

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/orrerydb/orrery/core/keys"
 	"github.com/orrerydb/orrery/core/kv"
@@ -16,18 +17,23 @@ import (
 // Each process reserves blocks of item numbers for itself. So items that two processes create are in the order of
 // blocks, not of single items. In a capped container commits take them one by one: see inOrder.
 //
+// While a block is being reserved nobody in the process creates an item of the container: that takes as long as a
+// commit. So a block has enough numbers for about a second: a process that creates more gets larger ones.
+//
 // A block of LSNs belongs to a slot. Its end is in the slot's head (Head.Block), and the LSN of a commit is the one
 // after that of the head that it replaces, as long as the block lasts. So each slot counts by itself, whatever process
 // commits, and no two slots of a container ever use the same LSN. Slots can therefore be joined: the feed of a slot has
 // one entry for each LSN and position.
 //
 // Example: the counter is 512. A replaces it by 768, and B by 1,024. A creates items 513 and 514, B creates 769. Slot 0
-// has the LSNs 1 to 1,024 and slot 1 those from 1,025 on, until one of them needs more: it gets 2,049 to 3,072.
+// has the LSNs 1 to 16,384 and slot 1 those from 16,385 on, until one of them needs more: it gets 32,769 to 49,152.
 
 // The sizes of blocks.
 const (
-	sharedBlock = 256  // item numbers for a process
-	sharedLSNs  = 1024 // LSNs for a slot
+	leastBlock = 256         // item numbers for a process
+	mostBlock  = numBlock    // for one that creates as many items in blockTime
+	blockTime  = time.Second // how long a block should last
+	sharedLSNs = 1 << 14     // LSNs for a slot
 )
 
 // sharedNumber returns the next item number of this process.
@@ -90,16 +96,36 @@ func (c *counter) sharedNumber(ctx context.Context, alive []byte) (uint64, error
 		if n, ok := c.reservedNumber(); ok {
 			return n, nil
 		}
-		from, err := c.reserveShared(ctx, alive, 0, 0, sharedBlock)
+		size := c.blocks.next(realTime.Now())
+		from, err := c.reserveShared(ctx, alive, 0, 0, size)
 		if err != nil {
 			return 0, err
 		}
 		if from.num > 0 {
 			c.mu.Lock()
-			c.num.last, c.num.to = from.num-1, from.num-1+sharedBlock
+			c.num.last, c.num.to = from.num-1, from.num-1+size
 			c.mu.Unlock()
+			c.blocks = blocks{size, realTime.Now()}
 		}
 	}
+}
+
+// blocks is the last block of item numbers that a process has reserved in a shared store.
+type blocks struct {
+	size uint64    // 0: there was none
+	at   time.Time // when it was reserved
+}
+
+// next returns the size of the block that follows, when all of the last one is used.
+func (b blocks) next(now time.Time) uint64 {
+	size := b.size
+	switch lasted := now.Sub(b.at); {
+	case lasted < blockTime:
+		size *= 2
+	case lasted > 2*blockTime:
+		size /= 2
+	}
+	return min(max(size, leastBlock), mostBlock)
 }
 
 // reservedNumber returns the next number of the block; ok is false if the block is used up.

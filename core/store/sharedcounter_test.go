@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/kv/kvtest"
@@ -45,12 +46,14 @@ func TestSharedBlocks(t *testing.T) {
 	reserves := 0
 	first := counter{eng: &afterGet{eng, func() {
 		if reserves++; reserves%2 == 1 { // the second process uses up its block, and reserves the next
-			for range sharedBlock {
+			take(&second)
+			for second.num.last < second.num.to {
 				take(&second)
 			}
+			take(&second)
 		}
 	}}, gen: 7}
-	for range 2*sharedBlock + 1 {
+	for range 4*leastBlock + 1 {
 		take(&first)
 	}
 	b.Reset()
@@ -61,6 +64,28 @@ func TestSharedBlocks(t *testing.T) {
 	third := counter{eng: eng, gen: 7}
 	if n, err := third.sharedNumber(ctx, alive); !status.Is(err, status.NotFound) {
 		t.Errorf("after the drop: number %d, %v", n, err)
+	}
+}
+
+// A block lasts about a second, between the least and the most: a process that creates many items reserves seldom.
+func TestSizesOfBlocks(t *testing.T) {
+	var at time.Time
+	for _, tc := range []struct {
+		size, next uint64
+		lasted     time.Duration
+	}{
+		{0, leastBlock, time.Hour}, // the first one
+		{leastBlock, 2 * leastBlock, 0},
+		{2 * leastBlock, 4 * leastBlock, blockTime - 1},
+		{4 * leastBlock, 4 * leastBlock, blockTime},
+		{4 * leastBlock, 4 * leastBlock, 2 * blockTime},
+		{4 * leastBlock, 2 * leastBlock, 2*blockTime + 1},
+		{leastBlock, leastBlock, time.Hour},
+		{mostBlock, mostBlock, 0},
+	} {
+		if got := (blocks{tc.size, at}).next(at.Add(tc.lasted)); got != tc.next {
+			t.Errorf("a block of %d that lasted %v is followed by one of %d, want %d", tc.size, tc.lasted, got, tc.next)
+		}
 	}
 }
 
