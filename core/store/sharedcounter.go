@@ -18,7 +18,9 @@ import (
 // blocks, not of single items. In a capped container commits take them one by one: see inOrder.
 //
 // While a block is being reserved nobody in the process creates an item of the container: that takes as long as a
-// commit. So a block has enough numbers for about a second: a process that creates more gets larger ones.
+// commit. So a block has enough numbers for about a second: a process that creates more gets larger ones. What is left
+// of a large block after some seconds isn't used: the numbers of a process that has become slow would be far behind
+// those of others.
 //
 // A block of LSNs belongs to a slot. Its end is in the slot's head (Head.Block), and the LSN of a commit is the one
 // after that of the head that it replaces, as long as the block lasts. So each slot counts by itself, whatever process
@@ -33,7 +35,8 @@ const (
 	leastBlock = 256         // item numbers for a process
 	mostBlock  = numBlock    // for one that creates as many items in blockTime
 	blockTime  = time.Second // how long a block should last
-	sharedLSNs = 1 << 14     // LSNs for a slot
+	oldBlock   = 4 * blockTime
+	sharedLSNs = 1 << 14 // LSNs for a slot
 )
 
 // sharedNumber returns the next item number of this process.
@@ -93,10 +96,13 @@ func (c *counter) sharedNumber(ctx context.Context, alive []byte) (uint64, error
 	}
 	defer c.turn.Unlock()
 	for {
-		if n, ok := c.reservedNumber(); ok {
-			return n, nil
+		now := realTime.Now()
+		if !c.blocks.old(now) {
+			if n, ok := c.reservedNumber(); ok {
+				return n, nil
+			}
 		}
-		size := c.blocks.next(realTime.Now())
+		size := c.blocks.next(now)
 		from, err := c.reserveShared(ctx, alive, 0, 0, size)
 		if err != nil {
 			return 0, err
@@ -116,7 +122,10 @@ type blocks struct {
 	at   time.Time // when it was reserved
 }
 
-// next returns the size of the block that follows, when all of the last one is used.
+// old reports whether the rest of the block isn't used any more.
+func (b blocks) old(now time.Time) bool { return b.size > leastBlock && now.Sub(b.at) > oldBlock }
+
+// next returns the size of the block that follows.
 func (b blocks) next(now time.Time) uint64 {
 	size := b.size
 	switch lasted := now.Sub(b.at); {

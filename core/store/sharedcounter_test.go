@@ -89,6 +89,41 @@ func TestSizesOfBlocks(t *testing.T) {
 	}
 }
 
+// The rest of a large block isn't used when it is old: a process that has become slow would be far behind others.
+func TestOldBlocks(t *testing.T) {
+	ctx := context.Background()
+	eng := kvtest.NewShared(memkv.New(), 1).Engine()
+	alive := []byte("head")
+	var b kv.Batch
+	b.Put(alive, []byte{1})
+	if _, err := eng.Write(ctx, &b, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		size uint64
+		age  time.Duration
+		used bool
+	}{
+		{leastBlock, time.Hour, true},
+		{4 * leastBlock, oldBlock / 2, true},
+		{4 * leastBlock, oldBlock + time.Second, false},
+	} {
+		c := counter{eng: eng, gen: 7}
+		first, err := c.sharedNumber(ctx, alive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.blocks = blocks{tc.size, realTime.Now().Add(-tc.age)}
+		n, err := c.sharedNumber(ctx, alive)
+		if used := n == first+1; err != nil || used != tc.used {
+			t.Errorf("%d follows %d in a block of %d that is %v old: %v", n, first, tc.size, tc.age, err)
+		}
+		if !tc.used && c.blocks.size != tc.size/2 {
+			t.Errorf("a block of %d follows an old one of %d", c.blocks.size, tc.size)
+		}
+	}
+}
+
 // Two slots never get the same LSN, and the LSNs of each rise, also above those of a store that had no blocks. After a
 // restore the rest of a block isn't used: the store may have given it out after the backup.
 func TestSharedLSNs(t *testing.T) {
