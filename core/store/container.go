@@ -30,6 +30,7 @@ type Container struct {
 	declareMu latch                    // allows one change of the declared indexes at a time
 	counter   counter
 	follows   atomic.Uint64 // version of the catalog that def and slots follow, with a shared engine: see look
+	trusted   trust         // a version of the catalog that was just shown, with a shared engine
 	dropped   atomic.Bool
 	unborn    bool                      // exists only in the Transaction that creates it
 	used      atomic.Uint32             // Store.turn when it was last requested; 0 = only by background work
@@ -67,6 +68,7 @@ type Slot struct {
 	turns  turns        // of transactions
 	joint  joint        // of writers with a shared engine
 	rivals atomic.Int32 // how many of the next attempts hold the slot: see contested
+	calm   atomic.Bool  // the last commit of several writes has found the head as it is in memory: see trust
 
 	mu        latch // the latch
 	head      Head

@@ -374,8 +374,11 @@ func (g *jointCommit) run() error {
 		}
 	}
 	committed := len(writes) > 0 && g.commit(writes)
+	if g.look.trusts() && len(not) > 0 {
+		g.sl.calm.Store(false)
+	}
 	for _, m := range not {
-		m.again = m.late && (!committed || g.moved)
+		m.again = m.late && (!committed || g.moved) || g.look.trusts()
 	}
 	return nil
 }
@@ -393,7 +396,7 @@ func (g *jointCommit) lookUp(ctx context.Context) (l *look, done func(), err err
 			return nil, nil, err
 		}
 	}
-	if l, err = g.c.lookFrom(ctx, g.snapshot, g.want); err != nil {
+	if l, err = g.c.lookFrom(ctx, g.snapshot, g.hold == nil && g.sl.calm.Load(), g.want); err != nil {
 		g.hold.end()
 		return nil, nil, err
 	}
@@ -563,6 +566,9 @@ func (g *jointCommit) commit(from []*joined) bool {
 	if from = g.bind(from); len(from) == 0 {
 		return false
 	}
+	if !g.calm() && g.look.trusts() {
+		return false
+	}
 	chs := make([]change, len(from))
 	for i, m := range from {
 		chs[i] = m.ch
@@ -612,6 +618,7 @@ func (g *jointCommit) commit(from []*joined) bool {
 	if err == nil {
 		if err = p.wait(ctx); err == nil {
 			g.leave(p.commit, p.lsn, began)
+			g.c.trusted.leave(g.look)
 		}
 	} else if errors.Is(err, kv.ErrTooLarge) || errors.Is(err, kv.ErrFull) {
 		g.eachAlone(from)
@@ -619,6 +626,7 @@ func (g *jointCommit) commit(from []*joined) bool {
 	} else {
 		raced := false
 		if raced, err = g.c.lost(g.sl, err); raced {
+			g.sl.calm.Store(false)
 			for _, m := range from {
 				m.err, m.again = nil, true
 				m.lost++

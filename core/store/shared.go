@@ -38,17 +38,30 @@ import (
 
 // look is what a request has read first. The values point into its memory.
 type look struct {
-	snap kv.Snapshot // nil: the values aren't of one moment, see lookFrom
-	of   *Slots      // the slot map of the snapshot
-	vals kv.Values
-	n    int // number of heads
+	snap  kv.Snapshot // nil: the values aren't of one moment, see lookFrom
+	of    *Slots      // the slot map of the snapshot
+	vals  kv.Values
+	first int // of the heads: the version of the catalog is before them, unless the look trusts (trust.go)
+	n     int // number of heads
+}
+
+// trusts reports whether the look has not read the version of the catalog.
+func (l *look) trusts() bool { return l.first == 0 }
+
+// version returns the version of the catalog that the look has read; ok is false if it has read none.
+func (l *look) version() (v uint64, ok bool) {
+	if l.trusts() {
+		return 0, false
+	}
+	v, err := catalog.StoredVersion(l.vals.At(0))
+	return v, err == nil
 }
 
 // head returns the stored head of the i-th slot that was asked for.
-func (l *look) head(i int) []byte { return l.vals.At(1 + i) }
+func (l *look) head(i int) []byte { return l.vals.At(l.first + i) }
 
 // more returns the value of the i-th key that was asked for besides heads; nil when it is absent.
-func (l *look) more(i int) []byte { return l.vals.At(1 + l.n + i) }
+func (l *look) more(i int) []byte { return l.vals.At(l.first + l.n + i) }
 
 func (l *look) close() {
 	if l.snap != nil {
@@ -64,7 +77,7 @@ const maxLooks = 100
 // slot map. It is called after the snapshot was taken, possibly for several snapshots. The engine is a shared one. The
 // caller closes the result.
 func (c *Container) look(ctx context.Context, want func(of *Slots) ([]*Slot, [][]byte)) (*look, error) {
-	return c.lookFrom(ctx, c.st.eng.Snapshot, want)
+	return c.lookFrom(ctx, c.st.eng.Snapshot, false, want)
 }
 
 // taker takes the snapshot of a look, for each of its tries. nil: the look has none.
@@ -82,16 +95,21 @@ const newestMost = 10 * time.Second
 //   - If it was read after the item, the slot was the item's slot all the time.
 //
 // Other values may not fit together. If the head shows that, lookFrom goes on with a snapshot.
-func (c *Container) lookFrom(ctx context.Context, take taker, want func(of *Slots) ([]*Slot, [][]byte)) (
-	*look, error) {
+//
+// trusting says that the look needs no version of the catalog if another one has just shown it (trust.go).
+func (c *Container) lookFrom(ctx context.Context, take taker, trusting bool,
+	want func(of *Slots) ([]*Slot, [][]byte)) (*look, error) {
 	for range maxLooks {
 		if err := c.Alive(); err != nil {
 			return nil, err
 		}
 		follows := c.follows.Load() // before the map: a newer map has a newer version, which the snapshot shows
 		def := c.def.Load()
-		l := &look{of: c.Slots()}
+		l := &look{of: c.Slots(), first: 1}
 		begun := realTime.Now()
+		if trusting = trusting && c.trusts(follows, begun); trusting {
+			l.first = 0
+		}
 		if take != nil {
 			var err error
 			if l.snap, err = take(ctx); err != nil {
@@ -101,7 +119,9 @@ func (c *Container) lookFrom(ctx context.Context, take taker, want func(of *Slot
 		slots, more := want(l.of)
 		l.n = len(slots)
 		names := make([][]byte, 0, 1+len(slots)+len(more))
-		names = append(names, catalog.VersionKey())
+		if !l.trusts() {
+			names = append(names, catalog.VersionKey())
+		}
 		for _, sl := range slots {
 			names = append(names, sl.headKey[:])
 		}
@@ -117,8 +137,16 @@ func (c *Container) lookFrom(ctx context.Context, take taker, want func(of *Slot
 			continue
 		}
 		current := false
-		if err == nil {
+		switch {
+		case err != nil:
+		case !trusting:
 			current, err = c.shows(l, slots, follows)
+		case l.together() && c.trusts(follows, realTime.Now()):
+			current, err = true, c.showsHeads(l, slots)
+		default:
+			trusting = false
+			l.close()
+			continue
 		}
 		if err == nil && !current {
 			if err = c.keepUp(ctx); err == nil {
@@ -474,7 +502,7 @@ func (id *identity) itemKey() []byte {
 // lookAt looks at one item: the head of its slot, and the item itself. It finds the item's slot in the map of the
 // snapshot. with is one more key; nil: none. newest is for lookFrom.
 func (c *Container) lookAt(ctx context.Context, id *identity, take taker, with []byte) (*look, error) {
-	return c.lookFrom(ctx, take, func(of *Slots) ([]*Slot, [][]byte) {
+	return c.lookFrom(ctx, take, false, func(of *Slots) ([]*Slot, [][]byte) {
 		id.slot, id.version = of.at(id.place), of.m.MapVersion
 		more := [][]byte{id.itemKey()}
 		if with != nil {
@@ -546,7 +574,7 @@ func (tx *Tx) look() error {
 		}
 		return tx.c.st.eng.Snapshot(ctx)
 	}
-	l, err := tx.c.lookFrom(tx.ctx, take, func(of *Slots) ([]*Slot, [][]byte) {
+	l, err := tx.c.lookFrom(tx.ctx, take, false, func(of *Slots) ([]*Slot, [][]byte) {
 		tx.at.slot, tx.at.version = of.at(tx.at.place), of.m.MapVersion
 		if tx.c.def.Load().KeyIsID() {
 			return []*Slot{tx.at.slot}, nil
