@@ -23,9 +23,8 @@ import (
 // NotFound and sub-status 1003. It is safe for concurrent use.
 type Container struct {
 	Definition
-	e     *Engine
-	rt    *store.Container
-	guess *guess // nil: the container was looked up in the store
+	e  *Engine
+	rt *store.Container
 }
 
 // container opens a container. It waits for that until ctx ends.
@@ -34,7 +33,7 @@ func (e *Engine) container(ctx context.Context, def *catalog.Container) (*Contai
 	if err != nil {
 		return nil, err
 	}
-	return &Container{Definition: Definition{def}, e: e, rt: rt}, nil
+	return &Container{Definition{def}, e, rt}, nil
 }
 
 // Budget returns the memory that requests share; nil when it has no limit.
@@ -140,13 +139,6 @@ func (c *Container) KeyPaths() [][]string { return c.rt.Def().KeyPaths() }
 
 // Read returns an item; NotFound when it is absent or expired. The caller owns the item's memory.
 func (c *Container) Read(ctx context.Context, pk PartitionKey, id value.Value) (*Item, error) {
-	if c.guess != nil {
-		it := new(Item)
-		if _, err := c.ReadInto(ctx, it, new(Mem), pk, id); err != nil {
-			return nil, err
-		}
-		return it, nil
-	}
 	if c.rt.Throttled() {
 		if _, err := c.admit(pk); err != nil {
 			return nil, err
@@ -166,9 +158,7 @@ func (c *Container) ReadInto(ctx context.Context, it *Item, m *Mem, pk Partition
 		}
 	}
 	sl, err := c.rt.ReadInto(ctx, it, m, pk, id)
-	if c.shown(m) {
-		c.spendRead(sl, it, err)
-	}
+	c.spendRead(sl, it, err)
 	return sl, err
 }
 

@@ -163,6 +163,9 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 		ReadOnly: o.ReadOnly, Throttle: o.Throttle, Logger: o.Logger, Lease: o.Lease}
 	e := &Engine{kv: eng, cat: cat, clk: o.Clock, bud: o.Budget, spill: o.Spill, log: o.Logger, work: bg,
 		store: store.Open(eng, cat, o.Clock, limits, bg)}
+	if !o.ReadOnly {
+		cat.TrustWhile(e.leases().Sign)
+	}
 	e.kept = spill.NewKept(keptBytes(o.Budget), o.Clock.Now, func() uint64 { return uint64(o.Clock.Int63()) })
 	e.drops = work.NewQueue(bg, "drop of a container", e.remove)
 	if o.ReadOnly {
@@ -179,6 +182,13 @@ func Open(ctx context.Context, eng kv.Engine, o Options) (*Engine, error) {
 		bg.Go("turns of work on a shared store", e.takeTurns)
 	} else if err := e.resumeDrops(ctx); err != nil {
 		return nil, err
+	}
+	if eng.Shared() {
+		bg.Go("renewal of the version of the catalog", func() {
+			for bg.Sleep(catalog.RenewTime) {
+				cat.Renew(bg.Context())
+			}
+		})
 	}
 	bg.Go("removal of records that have expired", e.expireRecords)
 	bg.Go("sizes of partitions", e.watchSizes)

@@ -43,7 +43,11 @@ func (e *Engine) ReplaceDatabase(ctx context.Context, s DatabaseSpec) (*Database
 // catalog wait for it. f may be called more than once.
 func (e *Engine) RedefineDatabase(ctx context.Context, id string, f func(*Database) (Throughput, error)) (*Database,
 	error) {
-	return e.cat.ReplaceDatabase(ctx, id, f)
+	d, err := e.cat.ReplaceDatabase(ctx, id, f)
+	if err == nil {
+		e.published(ctx)
+	}
+	return d, err
 }
 
 // Database returns a database; NotFound when there is none.
@@ -131,6 +135,7 @@ func (e *Engine) replace(ctx context.Context, old *catalog.Container, s Containe
 	if err != nil {
 		return nil, err
 	}
+	e.published(ctx)
 	e.resizeLater(def)
 	return e.container(ctx, def)
 }
@@ -147,6 +152,7 @@ func (e *Engine) ChangeContainer(ctx context.Context, db, id string, f func(*Con
 	if err := c.rt.ChangeSpec(ctx, f, validate); err != nil {
 		return nil, err
 	}
+	e.published(ctx)
 	def := c.rt.Def()
 	e.resizeLater(def)
 	return e.container(ctx, def)
@@ -168,6 +174,7 @@ func (e *Engine) RenameContainer(ctx context.Context, db, id, to string, replace
 	if gone != nil {
 		e.drop(gone.Gen)
 	}
+	e.published(ctx)
 	return e.container(ctx, def)
 }
 

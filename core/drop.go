@@ -39,6 +39,7 @@ func (e *Engine) DropDatabase(ctx context.Context, id string) error {
 	}
 	e.store.ForgetDatabase(num)
 	e.dropLater(dropped{database: num})
+	e.published(ctx)
 	return nil
 }
 
@@ -52,6 +53,7 @@ func (e *Engine) DropContainer(ctx context.Context, db, id string) error {
 		return e.unsureDrop(err)
 	}
 	e.drop(def.Gen)
+	e.published(ctx)
 	return nil
 }
 

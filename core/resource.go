@@ -53,11 +53,19 @@ func (e *Engine) CreateResource(ctx context.Context, db string, r Resource) (*Re
 // old resource first, and its error ends the change.
 func (e *Engine) ReplaceResource(ctx context.Context, db, id string, r Resource, check func(*Resource) error) (
 	*Resource, error) {
-	return e.cat.ReplaceResource(ctx, db, id, r, check)
+	out, err := e.cat.ReplaceResource(ctx, db, id, r, check)
+	if err == nil {
+		e.published(ctx)
+	}
+	return out, err
 }
 
 // DropResource removes a resource and all that belongs to it. check is as for ReplaceResource.
 func (e *Engine) DropResource(ctx context.Context, db string, kind ResourceKind, parent uint32, id string,
 	check func(*Resource) error) error {
-	return e.cat.DropResource(ctx, db, kind, parent, id, check)
+	err := e.cat.DropResource(ctx, db, kind, parent, id, check)
+	if err == nil {
+		e.published(ctx)
+	}
+	return err
 }

@@ -46,16 +46,32 @@ type Lookups struct {
 // Within returns look-ups with a ctx.
 func (e *Engine) Within(ctx context.Context) Lookups { return Lookups{e, ctx} }
 
+// named does a look-up in the catalog. It reads the version first, unless that is trusted. What isn't found then may be
+// new.
+func named[T any](l Lookups, find func() (T, error)) (v T, err error) {
+	if l.e.cat.Current() {
+		if v, err = find(); !status.Is(err, status.NotFound) {
+			return v, err
+		}
+	}
+	if err = l.e.fresh(l.ctx); err != nil {
+		return v, err
+	}
+	return find()
+}
+
 // Container is Engine.Container.
 func (l Lookups) Container(db, id string) (*Container, error) {
-	if err := l.e.fresh(l.ctx); err != nil {
-		return nil, err
-	}
-	return l.found(l.e.cat.Container(l.ctx, db, id))
+	return l.found(named(l, func() (*catalog.Container, error) { return l.e.cat.Container(l.ctx, db, id) }))
 }
 
 // ContainerFold is Engine.ContainerFold.
 func (l Lookups) ContainerFold(db, id string) (*Container, error) {
+	if l.e.cat.Current() {
+		if def, err := l.e.cat.Container(l.ctx, db, id); err == nil { // one whose id is like it may be older
+			return l.found(def, nil)
+		}
+	}
 	if err := l.e.fresh(l.ctx); err != nil {
 		return nil, err
 	}
@@ -64,34 +80,22 @@ func (l Lookups) ContainerFold(db, id string) (*Container, error) {
 
 // ContainerByRID is Engine.ContainerByRID.
 func (l Lookups) ContainerByRID(rid [8]byte) (*Container, error) {
-	if err := l.e.fresh(l.ctx); err != nil {
-		return nil, err
-	}
-	return l.found(l.e.cat.ContainerByRID(l.ctx, rid))
+	return l.found(named(l, func() (*catalog.Container, error) { return l.e.cat.ContainerByRID(l.ctx, rid) }))
 }
 
 // Database is Engine.Database.
 func (l Lookups) Database(id string) (*Database, error) {
-	if err := l.e.fresh(l.ctx); err != nil {
-		return nil, err
-	}
-	return l.e.cat.Database(id)
+	return named(l, func() (*Database, error) { return l.e.cat.Database(id) })
 }
 
 // DatabaseByRID is Engine.DatabaseByRID.
 func (l Lookups) DatabaseByRID(rid [4]byte) (*Database, error) {
-	if err := l.e.fresh(l.ctx); err != nil {
-		return nil, err
-	}
-	return l.e.cat.DatabaseByRID(rid)
+	return named(l, func() (*Database, error) { return l.e.cat.DatabaseByRID(rid) })
 }
 
 // Resource is Engine.Resource.
 func (l Lookups) Resource(db string, kind ResourceKind, parent uint32, id string) (*Resource, error) {
-	if err := l.e.fresh(l.ctx); err != nil {
-		return nil, err
-	}
-	return l.e.cat.Resource(db, kind, parent, id)
+	return named(l, func() (*Resource, error) { return l.e.cat.Resource(db, kind, parent, id) })
 }
 
 // found opens the container of a look-up.
@@ -100,6 +104,17 @@ func (l Lookups) found(def *catalog.Container, err error) (*Container, error) {
 		return nil, err
 	}
 	return l.e.container(l.ctx, def)
+}
+
+// published is called between a change of the catalog and its answer. It returns when no other process trusts the
+// version before the change. What is only created needs no wait.
+func (e *Engine) published(ctx context.Context) {
+	if !e.Shared() {
+		return
+	}
+	if others, err := e.leases().Others(ctx); err != nil || others { // who can't be found may be there
+		e.work.Sleep(catalog.AnswerTime)
+	}
 }
 
 // fresh brings the counts, LSNs and slot map in memory up to the stored ones. After an error they may be old, and must

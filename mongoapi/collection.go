@@ -88,18 +88,6 @@ func (r *request) lookUp(db, name string) (*coll, error) {
 	return k, err
 }
 
-// recent returns a collection for one read (core.Lookups.Recent); nil: it isn't known, or the command is one of a
-// transaction or reads a snapshot.
-func (r *request) recent(db, name string) *coll {
-	if r.multi != nil || r.kept != nil {
-		return nil
-	}
-	if c := r.s.eng.Within(r.ctx).Recent(db, name); c != nil {
-		return r.collOf(c)
-	}
-	return nil
-}
-
 func (r *request) collOf(c *core.Container) *coll {
 	k := newColl(c)
 	k.uses = r.s.uses.of(k.Num())

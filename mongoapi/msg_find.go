@@ -133,13 +133,6 @@ func find(r *request, dst []byte) ([]byte, error) {
 	if a.simple {
 		id, point = onlyID(a.filter)
 	}
-	if point {
-		if k := r.recent(r.db, name); k != nil && k.hasPoints() {
-			if dst, err := r.findPoint(dst, k, id); k.Shown() {
-				return dst, err
-			}
-		}
-	}
 	k, v, err := r.openRead(r.db, name)
 	if err != nil {
 		return dst, err
@@ -285,12 +278,12 @@ func onlyID(q value.Value) (value.Value, bool) {
 // hasPoints reports whether an `_id` alone is the key of a document.
 func (k *coll) hasPoints() bool { return k.byID && !k.option("collation").IsDefined() }
 
-// findPoint is a find by `_id` only: a read and a copy. It answers nothing if the collection isn't shown.
+// findPoint is a find by `_id` only: a read and a copy.
 func (r *request) findPoint(dst []byte, k *coll, id value.Value) ([]byte, error) {
 	p := pointReads.Get().(*pointRead)
 	defer p.put()
 	it, err := k.readInto(r.ctx, p, core.PartitionKey{id}, id)
-	if err != nil && !status.Is(err, status.NotFound) || !k.Shown() {
+	if err != nil && !status.Is(err, status.NotFound) {
 		return dst, err
 	}
 	r.chargeRead(it)

@@ -93,20 +93,10 @@ func (c *call) namesByRID(ct *core.Container) bool {
 }
 
 func readItem(c *call) error {
-	if ct := c.s.core.Within(c.Ctx()).Recent(c.Param("db"), c.Param("coll")); ct != nil && c.intends(ct) == nil {
-		if err := c.readFrom(ct); ct.Shown() {
-			return err
-		}
-	}
 	ct, err := c.parent()
 	if err != nil {
 		return err
 	}
-	return c.readFrom(ct)
-}
-
-// readFrom reads the item that the path names. It answers nothing if the container isn't shown (core.Container.Shown).
-func (c *call) readFrom(ct *core.Container) error {
 	var room [maxKeyPaths]value.Value
 	pk, id, err := c.itemKey(ct, room[:0])
 	if err != nil {
@@ -114,9 +104,6 @@ func (c *call) readFrom(ct *core.Container) error {
 	}
 	it := &c.item
 	slot, err := ct.ReadInto(c.Ctx(), it, &c.room, pk, id)
-	if !ct.Shown() {
-		return err
-	}
 	if v := header(c.In, hSessionToken); v != "" { // the read has shown the last commit of the slot
 		if err := c.checkSession(ct, v); err != nil {
 			return err

@@ -252,20 +252,10 @@ func (c *call) format(v *view, names []string) edm.Format {
 
 // getEntity handles GET /t(keys): a point read.
 func (c *call) getEntity() error {
-	if v := c.s.recent(c.Ctx(), c.addr.Table); v != nil {
-		if err := c.getFrom(v); v.Shown() {
-			return err
-		}
-	}
 	v, err := c.s.view(c.Ctx(), c.addr.Table)
 	if err != nil {
 		return err
 	}
-	return c.getFrom(v)
-}
-
-// getFrom reads the entity. It answers nothing if the table isn't shown (core.Container.Shown).
-func (c *call) getFrom(v *view) error {
 	if err := c.need(v, "r"); err != nil {
 		return err
 	}
@@ -275,9 +265,6 @@ func (c *call) getFrom(v *view) error {
 	it, err := v.read(c, c.addr.PartitionKey, c.addr.RowKey)
 	if err != nil {
 		return notFound(err, "ResourceNotFound")
-	}
-	if !v.Shown() {
-		return nil
 	}
 	c.Charge = ru.Read(len(it.Doc))
 	c.setETag(it)

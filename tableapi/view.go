@@ -40,23 +40,9 @@ func (s *Server) view(ctx context.Context, table string) (*view, error) {
 	if err != nil {
 		return nil, notFound(err, "TableNotFound")
 	}
-	return viewOf(c, table), nil
-}
-
-// recent returns a table for one read (core.Lookups.Recent); nil: it isn't known, or is no native container.
-func (s *Server) recent(ctx context.Context, table string) *view {
-	if c := s.e.Within(ctx).Recent(Database, table); c != nil {
-		if v := viewOf(c, table); v.native {
-			return v
-		}
-	}
-	return nil
-}
-
-func viewOf(c *core.Container, table string) *view {
 	v := &view{Container: c, table: table, paths: c.KeyPaths()}
 	v.native = len(v.paths) == 1 && len(v.paths[0]) == 1 && v.paths[0][0] == edm.PartitionField
-	return v
+	return v, nil
 }
 
 // signedTable finds the table that a signature names; nil if there is none. Signatures don't distinguish case, so a

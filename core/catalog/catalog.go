@@ -36,6 +36,7 @@ type Catalog struct {
 	jou *journal.Journal
 
 	recent recent
+	trust  trust
 
 	unsure bool // the outcome of a commit is unknown: the store is read again before the next change; guarded by mu
 }
@@ -191,16 +192,6 @@ func (c *Catalog) Container(ctx context.Context, db, id string) (*Container, err
 		place.Store(&recentName{st.serial, d.ID, r.id, k})
 	}
 	return k, err
-}
-
-// Recent returns the container that a name has in memory, and the version of the catalog in which it has it; nil if it
-// wasn't looked up since that version was read. It reads nothing.
-func (c *Catalog) Recent(db, id string) (*Container, uint64) {
-	st := c.cur.Load()
-	if seen := c.recent.at(db, id).Load(); seen != nil && seen.serial == st.serial && seen.id == id && seen.db == db {
-		return seen.k, st.version
-	}
-	return nil, 0
 }
 
 // ContainerByRID returns the container with these 8 bytes of _rid.

@@ -257,10 +257,12 @@ func (c *Catalog) Version() uint64 { return c.cur.Load().version }
 // Refresh checks one key to find out whether another process has changed the catalog, and reads it again if so. It
 // reports whether there was a change. Unchanged definitions are kept.
 func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
+	l := c.BeginLook()
 	v, err := versionOf(c.eng.Get(ctx, nil, versionKey()))
 	if err != nil {
 		return false, translate(err)
 	}
+	c.Saw(l, v)
 	if v == c.cur.Load().version {
 		return false, nil
 	}

@@ -19,7 +19,8 @@
 // number 7. At 11 s it still sees 7. It deletes A's sign of life and takes the lease.
 //
 // A process that announces itself (Announce) has a sign of life for as long as it lives, with a text about itself, so
-// that others can list it. The other processes have one while they hold leases.
+// that others can list it. The other processes have one while they hold leases. So a process that has one surely (Sign)
+// is found by those that must know of it (Others): the rule of three quarters holds for that, too.
 //
 // If the engine isn't shared, each lease is granted at once. Nothing is stored, and nothing runs in the background.
 package lease
@@ -99,8 +100,9 @@ type Leases struct {
 	left    map[Name][]byte // records of released leases that may still be stored
 	wake    chan struct{}   // closed when a lease of this process is released
 	serial  uint64
-	renewal bool // a renewal is in progress
-	running bool // the goroutine of renewals is running
+	signs   uint64 // that this process has had
+	renewal bool   // a renewal is in progress
+	running bool   // the goroutine of renewals is running
 	about   string
 	seen    map[process]sight
 }
@@ -110,6 +112,7 @@ type process = [keys.ProcessLen]byte
 // self is a period in which this process has a sign of life. Leases.mu guards it.
 type self struct {
 	id       process
+	number   uint64 // of the sign in this process, from 1
 	stored   sign
 	renewed  time.Duration // by Elapsed: the beginning of the last renewal that has succeeded
 	idle     time.Duration // by Elapsed: since when no lease is held

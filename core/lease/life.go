@@ -51,6 +51,8 @@ func (m *Leases) appear(ctx context.Context) (*self, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s.idle = m.clk.Elapsed()
+	m.signs++
+	s.number = m.signs
 	m.self = s
 	if !m.running {
 		m.running = m.work.Go("renewal of leases", m.run)

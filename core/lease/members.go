@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/orrerydb/orrery/core/few"
+	"github.com/orrerydb/orrery/core/keys"
 )
 
 // processPart is the number of bytes at the beginning of the ids of a process that all of them have. The rest is new
@@ -59,6 +60,41 @@ func (m *Leases) Stay(ctx context.Context) error {
 	}
 	_, err := m.appear(ctx)
 	return err
+}
+
+// Sign returns the number of the sign of life that this process surely has in the store: no other process regards it as
+// ended, and Others of another one finds it. 0 says that it may have none. Each sign of a process has another number.
+func (m *Leases) Sign() uint64 {
+	if !m.shared {
+		return 0
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.self == nil || m.overdue(m.self) {
+		return 0
+	}
+	return m.self.number
+}
+
+// Others reports whether another process has a sign of life. One that has ended without Close has one until it was
+// silent for its duration.
+func (m *Leases) Others(ctx context.Context) (bool, error) {
+	if !m.shared {
+		return false, nil
+	}
+	snap, err := m.eng.Snapshot(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer snap.Close()
+	found := false
+	lo, hi := keys.ProcessBounds()
+	err = each(snap, lo, hi, func(key, _ []byte) error {
+		id, ok := keys.ParseProcess(key)
+		found = found || ok && idOf(id) != m.process
+		return nil
+	})
+	return found, err
 }
 
 // Member is a process with a sign of life.

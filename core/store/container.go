@@ -30,7 +30,6 @@ type Container struct {
 	declareMu latch                    // allows one change of the declared indexes at a time
 	counter   counter
 	follows   atomic.Uint64 // version of the catalog that def and slots follow, with a shared engine: see look
-	trusted   trust         // a version of the catalog that was just shown, with a shared engine
 	dropped   atomic.Bool
 	unborn    bool                      // exists only in the Transaction that creates it
 	used      atomic.Uint32             // Store.turn when it was last requested; 0 = only by background work

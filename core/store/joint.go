@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/orrerydb/orrery/core/catalog"
 	"github.com/orrerydb/orrery/core/kv"
 	"github.com/orrerydb/orrery/core/status"
 )
@@ -224,10 +225,11 @@ func (j *joint) pass() {
 type jointCommit struct {
 	c      *Container
 	sl     *Slot
-	ms     []*joined // the first is the leader
-	bytes  int       // of their documents
-	looked bool      // the members are known
-	asked  time.Time // when the snapshot was asked for, or before
+	ms     []*joined    // the first is the leader
+	bytes  int          // of their documents
+	looked bool         // the members are known
+	asked  time.Time    // when the snapshot was asked for, or before
+	begun  catalog.Look // the same; the zero Look if it isn't known
 	look   *look
 	basis  []byte // the slot's head in the snapshot
 	seen   int64  // its LSN
@@ -408,6 +410,7 @@ func (g *jointCommit) lookUp(ctx context.Context) (l *look, done func(), err err
 
 // snapshot takes the snapshot of a look. The first one may be what the last leader has left.
 func (g *jointCommit) snapshot(ctx context.Context) (kv.Snapshot, error) {
+	g.begun = catalog.Look{}
 	if s := g.hold.look(); s != nil {
 		return s, nil
 	}
@@ -422,7 +425,7 @@ func (g *jointCommit) snapshot(ctx context.Context) (kv.Snapshot, error) {
 			return s, nil
 		}
 	}
-	g.asked = realTime.Now()
+	g.asked, g.begun = realTime.Now(), g.c.st.cat.BeginLook()
 	return g.c.st.eng.Snapshot(ctx)
 }
 
@@ -618,7 +621,9 @@ func (g *jointCommit) commit(from []*joined) bool {
 	if err == nil {
 		if err = p.wait(ctx); err == nil {
 			g.leave(p.commit, p.lsn, began)
-			g.c.trusted.leave(g.look)
+			if v, ok := g.look.version(); ok {
+				g.c.st.cat.Saw(g.begun, v)
+			}
 		}
 	} else if errors.Is(err, kv.ErrTooLarge) || errors.Is(err, kv.ErrFull) {
 		g.eachAlone(from)

@@ -312,12 +312,7 @@ func (v *View) Decode(it *Item, suffix, val []byte) (bool, error) {
 // Mem is the memory of fetched items. An item is valid until the next fetch into its Mem.
 type Mem struct {
 	key, val []byte
-	version  uint64 // of the catalog that the last read has shown, in a store that several processes share
 }
-
-// Shows reports whether the last read has found an item, or its absence, and this version of the catalog. Each is that
-// of a moment of the read. It is for stores that several processes share.
-func (m *Mem) Shows(version uint64) bool { return version != 0 && m.version == version }
 
 // fewValue is the memory for the values of items from the second one on: enough for most.
 const fewValue = 1536

@@ -96,7 +96,7 @@ const newestMost = 10 * time.Second
 //
 // Other values may not fit together. If the head shows that, lookFrom goes on with a snapshot.
 //
-// trusting says that the look needs no version of the catalog if another one has just shown it (trust.go).
+// trusting says that the look needs no version of the catalog if the one that the container follows is trusted.
 func (c *Container) lookFrom(ctx context.Context, take taker, trusting bool,
 	want func(of *Slots) ([]*Slot, [][]byte)) (*look, error) {
 	for range maxLooks {
@@ -106,8 +106,8 @@ func (c *Container) lookFrom(ctx context.Context, take taker, trusting bool,
 		follows := c.follows.Load() // before the map: a newer map has a newer version, which the snapshot shows
 		def := c.def.Load()
 		l := &look{of: c.Slots(), first: 1}
-		begun := realTime.Now()
-		if trusting = trusting && c.trusts(follows, begun); trusting {
+		begun, seen := realTime.Now(), c.st.cat.BeginLook()
+		if trusting = trusting && c.st.cat.Trusts(follows); trusting {
 			l.first = 0
 		}
 		if take != nil {
@@ -133,7 +133,7 @@ func (c *Container) lookFrom(ctx context.Context, take taker, trusting bool,
 			err = l.snap.GetMany(&l.vals, names)
 		}
 		if take == nil && err == nil && (realTime.Now().Sub(begun) > newestMost || !l.together()) {
-			take = c.st.eng.Snapshot
+			take, trusting = c.st.eng.Snapshot, false
 			continue
 		}
 		current := false
@@ -141,7 +141,10 @@ func (c *Container) lookFrom(ctx context.Context, take taker, trusting bool,
 		case err != nil:
 		case !trusting:
 			current, err = c.shows(l, slots, follows)
-		case l.together() && c.trusts(follows, realTime.Now()):
+			if take == nil && current && err == nil {
+				c.st.cat.Saw(seen, follows)
+			}
+		case l.together() && c.st.cat.Trusts(follows):
 			current, err = true, c.showsHeads(l, slots)
 		default:
 			trusting = false
@@ -500,9 +503,9 @@ func (id *identity) itemKey() []byte {
 }
 
 // lookAt looks at one item: the head of its slot, and the item itself. It finds the item's slot in the map of the
-// snapshot. with is one more key; nil: none. newest is for lookFrom.
-func (c *Container) lookAt(ctx context.Context, id *identity, take taker, with []byte) (*look, error) {
-	return c.lookFrom(ctx, take, false, func(of *Slots) ([]*Slot, [][]byte) {
+// snapshot. with is one more key; nil: none. take and trusting are for lookFrom.
+func (c *Container) lookAt(ctx context.Context, id *identity, take taker, trusting bool, with []byte) (*look, error) {
+	return c.lookFrom(ctx, take, trusting, func(of *Slots) ([]*Slot, [][]byte) {
 		id.slot, id.version = of.at(id.place), of.m.MapVersion
 		more := [][]byte{id.itemKey()}
 		if with != nil {
@@ -514,19 +517,15 @@ func (c *Container) lookAt(ctx context.Context, id *identity, take taker, with [
 
 // readShared is ReadInto with a shared engine.
 func (c *Container) readShared(ctx context.Context, it *Item, m *Mem, pk PartitionKey, id value.Value) (*Slot, error) {
-	m.version = 0
 	at, err := c.locate(nil, pk, id)
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.lookAt(ctx, &at, nil, nil)
+	l, err := c.lookAt(ctx, &at, nil, true, nil)
 	if err != nil {
 		return at.slot, err
 	}
 	defer l.close()
-	if m.version, err = catalog.StoredVersion(l.vals.At(0)); err != nil {
-		return at.slot, err
-	}
 	b := l.more(0)
 	if b == nil {
 		return at.slot, errNotFound()
@@ -549,7 +548,7 @@ func (c *Container) readOldShared(ctx context.Context, ch *change) error {
 	if ch.with != nil {
 		with = ch.with.Name.key()
 	}
-	l, err := c.lookAt(ctx, &ch.id, c.st.eng.Snapshot, with)
+	l, err := c.lookAt(ctx, &ch.id, c.st.eng.Snapshot, false, with)
 	if err != nil {
 		return err
 	}

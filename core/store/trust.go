@@ -1,19 +1,12 @@
 package store
 
-import (
-	"bytes"
-	"sync/atomic"
-	"time"
-)
+import "bytes"
 
-// A commit reads the version of the catalog together with its items. Over a store of several regions that is a second
-// request, and all commits of all containers send it to the same key. So a commit leaves what it was shown to those
-// that follow within trustTime, in the same slot and in others of its container. They trust it, and read only keys of
-// their own slot.
-//
-// A request that looks its container up reads the version then. So what is trusted is never older than what such a
-// request has read, if this process knows no newer catalog (Container.trusts). Others change the catalog only during
-// the request. What its commit must know of such a change is in the slot's head, too:
+// A commit of several writes trusts the version of the catalog, as requests that look something up do
+// (core/catalog/trust.go). Without that it reads the version together with its items: over a store of several regions a
+// second request. What is trusted is no older than the last change that was answered. But a change that comes between
+// the look of a commit and its write must not meet a commit that doesn't know it. Such a change is in the slot's head,
+// too:
 //
 //   - Other slots have replaced the slot, or the container was dropped: the head says Moved, or is gone. The look
 //     begins again, and reads the version.
@@ -29,32 +22,9 @@ import (
 // A dropped database is in the version only, until its containers are removed one after the other. A request that began
 // before may still write to them. They are removed with what it has written.
 //
-// Example: slots 0 and 1 of a container. A commit of slot 0 reads version 12. Then the commits of both slots read their
-// heads and items only. Another process changes the life of items, which is version 13, and replaces both heads. The
-// next commit of slot 1 meets the new head, begins again, and reads version 13.
-type trust struct{ last atomic.Pointer[shown] }
-
-// shown is a version of the catalog that a commit has read.
-type shown struct {
-	version uint64
-	until   time.Time // when it isn't trusted any more
-}
-
-// trustTime is how long the version that a commit was shown is trusted after the commit.
-const trustTime = 100 * time.Millisecond
-
-// trusts reports whether a look need not read the version of the catalog that the container follows.
-func (c *Container) trusts(follows uint64, now time.Time) bool {
-	s := c.trusted.last.Load()
-	return s != nil && s.version == follows && now.Before(s.until) && c.st.cat.Version() == follows
-}
-
-// leave notes the version that the look of a commit was shown. A look that has trusted was shown none.
-func (t *trust) leave(l *look) {
-	if v, ok := l.version(); ok {
-		t.last.Store(&shown{v, realTime.Now().Add(trustTime)})
-	}
-}
+// Example: version 12 is trusted, so commits of slots 0 and 1 read their heads and items only. Another process changes
+// the life of items, which is version 13, and replaces both heads. The next commit of slot 1 meets the new head, begins
+// again, and reads version 13.
 
 // calm notes whether a commit has found the head of its slot as the slot has it in memory, and reports it. The caller
 // holds the latch.

@@ -3,7 +3,9 @@ package kvtest
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
+	"github.com/orrerydb/orrery/core/clock"
 	"github.com/orrerydb/orrery/core/kv"
 )
 
@@ -28,4 +30,17 @@ func (e *Counting) Snapshot(ctx context.Context) (kv.Snapshot, error) {
 // Taken returns the counts since the last call.
 func (e *Counting) Taken() (gets, snapshots int) {
 	return int(e.Gets.Swap(0)), int(e.Snapshots.Swap(0))
+}
+
+// ReadsOnce reports whether f makes no read of a single key, and has one snapshot. It calls f until it does, for ten
+// seconds: something in the background may read meanwhile.
+func (e *Counting) ReadsOnce(f func()) bool {
+	for clk := clock.New(); clk.Elapsed() < 10*time.Second; time.Sleep(time.Millisecond) {
+		e.Taken()
+		f()
+		if gets, snapshots := e.Taken(); gets == 0 && snapshots == 1 {
+			return true
+		}
+	}
+	return false
 }

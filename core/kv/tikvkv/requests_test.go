@@ -1,7 +1,6 @@
 package tikvkv
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -81,14 +80,6 @@ func TestRequests(t *testing.T) {
 			_, err := h.container(0).Read(bg, key("p"), value.StringOf("i"))
 			return err
 		}, 1, 1, 0},
-		{"point read of a recent container", func() error {
-			c := of.Within(bg).Recent("db", "c")
-			_, err := c.Read(bg, key("p"), value.StringOf("i"))
-			if err == nil && !c.Shown() {
-				err = errors.New("it isn't shown")
-			}
-			return err
-		}, 0, 1, 0},
 		{"create with a unique key", func() error {
 			_, err := only.Write(bg, core.Write{Kind: core.Create, Doc: item("i")})
 			return err
