@@ -21,7 +21,8 @@ func (c *Container) CountIn(ctx context.Context, pk PartitionKey) (n int64, ok b
 }
 
 func (c *Container) countIn(ctx context.Context, pk PartitionKey) (n int64, ok bool, err error) {
-	v, err := c.rt.View(ctx)
+	lo, hi := c.rt.Within(pk)
+	v, err := c.rt.ViewIn(ctx, lo, hi)
 	if err != nil {
 		return 0, false, err
 	}

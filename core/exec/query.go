@@ -251,7 +251,8 @@ func (r *Rows) build(c *store.Container, token string, asked []uint64) (*builder
 	if r.given.tx != nil {
 		r.view, err = r.given.tx.View(r.ctx)
 	} else {
-		r.view, err = c.View(r.ctx)
+		lo, hi := r.given.bounds(c)
+		r.view, err = c.ViewIn(r.ctx, lo, hi)
 	}
 	if err != nil {
 		return nil, err

@@ -127,6 +127,40 @@ func (b *builder) oneNamed(ks [][]value.Value, ranges []places) (bool, error) {
 	return true, nil
 }
 
+// bounds returns bounds of the placements of all rows that a query can give, by the definition of the container alone;
+// a nil hi is open. restrict, which knows what is stored, finds narrower ones.
+func (q *Query) bounds(c *store.Container) (lo, hi []byte) {
+	if q.PK != nil {
+		return c.Within(q.PK)
+	}
+	if ks := plan.KeysNamed(unseen{paths: c.Def().KeyPaths()}, q.Pred, 1); len(ks) == 1 {
+		return c.Within(ks[0])
+	}
+	texts := joined(q.Ranges)
+	if len(texts) == 0 {
+		return nil, nil
+	}
+	first, _, _, err := c.Places(texts[0])
+	if err != nil {
+		return nil, nil
+	}
+	_, last, _, err := c.Places(texts[len(texts)-1])
+	if err != nil {
+		return nil, nil
+	}
+	return first, last
+}
+
+// unseen are the plan.Stats of a container of which only the definition is known.
+type unseen struct {
+	plan.Stats
+	paths [][]string
+}
+
+func (u unseen) KeyPaths() [][]string   { return u.paths }
+func (u unseen) KeysMayBeForeign() bool { return true }
+func (u unseen) IndexReady() bool       { return false }
+
 // mostNamed is the largest number of partition keys whose slots are looked up.
 const mostNamed = 64
 

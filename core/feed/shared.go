@@ -63,7 +63,16 @@ func newSharedRead(ctx context.Context, c *store.Container, sc Scope, pos Positi
 	if rid := c.Def().RID(); pos.rid != rid && pos.rid != [8]byte{} {
 		return nil, errPosition()
 	}
-	view, err := c.View(ctx)
+	parts, err := sc.parts(c, c.Slots())
+	if err != nil {
+		return nil, err
+	}
+	var lo, hi []byte // of the scope, in any version of the slot map
+	if n := len(parts); n > 0 {
+		last := parts[n-1].slots
+		lo, hi = parts[0].slots[0].slot.Min(), last[len(last)-1].slot.Max()
+	}
+	view, err := c.ViewIn(ctx, lo, hi)
 	if err != nil {
 		return nil, err
 	}

@@ -113,7 +113,8 @@ type View struct {
 	ttl     *int32
 	pol     *index.Policy
 	of      *Slots     // the version of the slot map that the view shows
-	slots   []ViewSlot // in the order of the map
+	slots   []ViewSlot // in the order of the map: all of it, or those that ViewIn was asked for
+	first   int        // number in the map of the first of them
 	indexed bool
 	bare    bool       // some slot is bare: Head.bare
 	opened  time.Time  // by the machine's clock
@@ -125,7 +126,7 @@ type View struct {
 // ViewSlot is a slot in one view. It must not be used with other views.
 type ViewSlot struct {
 	*Slot
-	n     int         // its number among the view's slots
+	n     int         // its number among slots
 	index *indexFlags // the flags of the slot's index
 	seen  sight       // the commits that the snapshot includes
 	head  *Head       // in the snapshot, with a shared engine; else nil
@@ -136,11 +137,20 @@ type ViewSlot struct {
 // takes another snapshot.
 const maxViews = 8
 
+// ViewIn is View for a reader that wants only items with placements in [lo, hi); a nil hi is open. With a shared engine
+// the view has the slots of these alone: to read the heads of all would cost more, the larger the container is.
+func (c *Container) ViewIn(ctx context.Context, lo, hi []byte) (*View, error) {
+	if c.st.others {
+		return c.sharedView(ctx, lo, hi)
+	}
+	return c.View(ctx)
+}
+
 // View opens a view of the current state. Its reads belong to one request, or to one step of background work, and end
 // with ctx.
 func (c *Container) View(ctx context.Context) (*View, error) {
 	if c.st.others {
-		return c.sharedView(ctx)
+		return c.sharedView(ctx, nil, nil)
 	}
 	v := &View{c: c, now: c.st.clk.Now().Unix(), ttl: c.def.Load().DefaultTTL, opened: realTime.Now()}
 	for n := 1; ; n++ {
@@ -223,11 +233,18 @@ func (v *View) Container() *Container { return v.c }
 // Version returns the version of the slot map that the view shows.
 func (v *View) Version() *Slots { return v.of }
 
-// Slots returns the view's slots, in the order of their placements. They must not be changed.
+// Slots returns the view's slots, in the order of their placements: all, or those of ViewIn. They must not be changed.
 func (v *View) Slots() []ViewSlot { return v.slots }
 
-// At returns the slot of a placement.
-func (v *View) At(place []byte) *ViewSlot { return &v.slots[v.of.m.Slot(place)] }
+// At returns the slot of a placement. If it isn't one of Slots (ViewIn), it has no items that the reader wants, and
+// nothing is known of its index.
+func (v *View) At(place []byte) *ViewSlot {
+	at := v.of.m.Slot(place)
+	if n := at - v.first; n >= 0 && n < len(v.slots) {
+		return &v.slots[n]
+	}
+	return &ViewSlot{Slot: v.of.all[at], index: &bareFlags, head: &Head{}}
+}
 
 // Of returns a slot as the view shows it. It returns nil when the view's version of the map doesn't have the slot.
 func (v *View) Of(sl *Slot) *ViewSlot {
@@ -284,6 +301,18 @@ func (c *Container) Place(pk PartitionKey) (place, tuple []byte, complete bool, 
 	}
 	place, tuple = c.prefix(pk)
 	return place, tuple, false, nil
+}
+
+// Within returns the bounds [lo, hi) of the placements of a partition key, or of all keys that begin with it; a nil hi
+// is open. If that isn't known they are those of all.
+func (c *Container) Within(pk PartitionKey) (lo, hi []byte) {
+	if len(pk) > len(c.keyPaths()) {
+		return nil, nil
+	}
+	if place, _, _, err := c.Place(pk); err == nil && len(place) > 0 {
+		lo, hi = place, keys.After(place)
+	}
+	return lo, hi
 }
 
 // Locate returns the result of Container.Place, and the slot of the placement in the view. For a prefix it is the first

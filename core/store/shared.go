@@ -458,26 +458,32 @@ func (c *Container) takeHead(ctx context.Context, sl *Slot, b []byte) error {
 	return c.takeNewer(ctx, sl, b)
 }
 
-// sharedView is View with a shared engine. Policy, flags and counts are those of the heads in the view's snapshot.
-func (c *Container) sharedView(ctx context.Context) (*View, error) {
-	l, err := c.look(ctx, func(of *Slots) ([]*Slot, [][]byte) { return of.all, nil })
+// sharedView is ViewIn with a shared engine. Policy, flags and counts are those of the heads in the view's snapshot.
+func (c *Container) sharedView(ctx context.Context, lo, hi []byte) (*View, error) {
+	var slots []*Slot
+	l, err := c.look(ctx, func(of *Slots) ([]*Slot, [][]byte) {
+		slots = of.within(lo, hi)
+		return slots, nil
+	})
 	if err != nil {
 		return nil, err
 	}
 	v := &View{c: c, snap: l.snap, now: c.st.clk.Now().Unix(), ttl: c.def.Load().DefaultTTL, opened: realTime.Now(),
 		of: l.of}
-	if err := v.decide(l.head); err != nil {
+	if err := v.decide(slots, l.head); err != nil {
 		l.close()
 		return nil, err
 	}
 	return v, nil
 }
 
-// decide sets what the stored heads of a view's slots say.
-func (v *View) decide(head func(i int) []byte) error {
-	hs, list := make([]Head, len(v.of.all)), make([]*Head, len(v.of.all))
-	v.slots, v.indexed, v.bare = make([]ViewSlot, len(hs)), true, false
-	for i, sl := range v.of.all {
+// decide gives a view its slots, a part of the map or all of it, and sets what their stored heads say. They say enough
+// of themselves: the index of each slot has all entries of the policy that its head names, whatever others have
+// (rebuild).
+func (v *View) decide(slots []*Slot, head func(i int) []byte) error {
+	hs, list := make([]Head, len(slots)), make([]*Head, len(slots))
+	v.slots, v.first, v.indexed, v.bare = make([]ViewSlot, len(hs)), v.of.m.Slot(slots[0].min), true, false
+	for i, sl := range slots {
 		if err := hs[i].decode(head(i)); err != nil {
 			return err
 		}
@@ -490,7 +496,9 @@ func (v *View) decide(head func(i int) []byte) error {
 	known := *v.c.known.Load()
 	if r, ok := between(list, known); ok {
 		v.pol = known.at(r.readable)
-		v.c.reads(r.readable)
+		if len(slots) == len(v.of.all) || r.to == 0 {
+			v.c.reads(r.readable)
+		}
 		return nil
 	}
 	v.pol, v.indexed, v.bare = v.c.pol.Load(), false, true
@@ -597,19 +605,11 @@ func (tx *Tx) look() error {
 	return nil
 }
 
-// sharedView is view with a shared engine.
+// sharedView is view with a shared engine. It has the slot of the Tx only, whose head was read at its beginning.
 func (tx *Tx) sharedView() (*View, error) {
 	v := &View{c: tx.c, snap: heldSnapshot{tx.snap}, held: true, now: tx.c.st.clk.Now().Unix(),
 		ttl: tx.c.def.Load().DefaultTTL, opened: realTime.Now(), of: tx.of}
-	var heads kv.Values
-	names := make([][]byte, len(tx.of.all))
-	for i, sl := range tx.of.all {
-		names[i] = sl.headKey[:]
-	}
-	if err := tx.snap.GetMany(&heads, names); err != nil {
-		return nil, tx.readError(err)
-	}
-	return v, v.decide(heads.At)
+	return v, v.decide([]*Slot{tx.at.slot}, func(int) []byte { return tx.basis })
 }
 
 // checkShared brings what a check compares with up to its snapshot. The error is errLeft if another process has

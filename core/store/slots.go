@@ -44,6 +44,15 @@ func (s *Slots) In(partition int) []*Slot {
 // at returns the slot of a placement.
 func (s *Slots) at(place []byte) *Slot { return s.all[s.m.Slot(place)] }
 
+// within returns the slots that may have placements in [lo, hi), at least one; a nil hi is open.
+func (s *Slots) within(lo, hi []byte) []*Slot {
+	from, to := s.m.Slot(lo), len(s.all)
+	for hi != nil && to > from+1 && bytes.Compare(s.all[to-1].min, hi) >= 0 {
+		to--
+	}
+	return s.all[from:to]
+}
+
 // relocate finds the slot of an item in the current version of the map.
 func (c *Container) relocate(id *identity) {
 	s := c.Slots()

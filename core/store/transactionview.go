@@ -55,7 +55,7 @@ func (in *Within) View(ctx context.Context) (*View, error) {
 	}
 	v := &View{c: in.c, snap: &lent{kv.With(ctx, t.snap), t}, held: true, now: t.st.clk.Now().Unix(),
 		ttl: in.c.def.Load().DefaultTTL, opened: realTime.Now(), of: in.of}
-	err := v.decide(func(i int) []byte {
+	err := v.decide(v.of.all, func(i int) []byte {
 		if in.heads[i] == nil {
 			return FirstHead()
 		}
