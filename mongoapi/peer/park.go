@@ -23,6 +23,7 @@ func (c *Conn) Park(d time.Duration, begin func(wake func()) (stop func())) (lef
 	c.mu.Lock()
 	watch := c.watch
 	c.watch = nil
+	c.parked = true // from here on no Look begins another watch
 	if watch != nil {
 		_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // interrupts the read of the watch
 	}
@@ -36,6 +37,7 @@ func (c *Conn) Park(d time.Duration, begin func(wake func()) (stop func())) (lef
 	c.parked = !over
 	c.mu.Unlock()
 	if over {
+		c.stirred()
 		return 0, !c.Left()
 	}
 	stop := begin(c.wake)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -82,6 +84,60 @@ func TestParkWatched(t *testing.T) {
 	if !p.End() {
 		t.Error("the connection is over")
 	}
+}
+
+// lateConn is a connection whose first read is interrupted, and notices that late.
+type lateConn struct {
+	net.Conn
+	reads atomic.Int32
+	late  chan struct{}
+}
+
+func (c *lateConn) Read(b []byte) (int, error) {
+	first := c.reads.Add(1) == 1
+	n, err := c.Conn.Read(b)
+	if first {
+		<-c.late
+	}
+	return n, err
+}
+
+// While Park waits for the end of a watch the server's watcher doesn't begin another one: two goroutines would read the
+// connection, and Park wouldn't end.
+func TestParkIsLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		defer a.Close()
+		defer b.Close()
+		nc := &lateConn{Conn: a, late: make(chan struct{})}
+		p := New(nc, Defaults, nil)
+		p.Begin(false)
+		p.Look(0)
+		p.Look(0) // watched from now on
+		synctest.Wait()
+		ended := make(chan bool)
+		go func() {
+			left, here := p.Park(time.Minute, func(wake func()) func() {
+				wake()
+				return func() {}
+			})
+			ended <- here && left == time.Minute
+		}()
+		synctest.Wait() // for the watch
+		p.Look(0)
+		p.Look(0)
+		synctest.Wait()
+		if n := nc.reads.Load(); n != 1 {
+			t.Errorf("%d reads have begun", n)
+		}
+		close(nc.late)
+		if !<-ended {
+			t.Error("the wait has not ended at once")
+		}
+		if !p.End() {
+			t.Error("the connection is over")
+		}
+	})
 }
 
 // A connection whose command is parked, or that is idle, isn't looked at again until its command goes on or another one
