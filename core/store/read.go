@@ -246,10 +246,10 @@ func (v *View) At(place []byte) *ViewSlot {
 	return &ViewSlot{Slot: v.of.all[at], index: &bareFlags, head: &Head{}}
 }
 
-// Of returns a slot as the view shows it. It returns nil when the view's version of the map doesn't have the slot.
+// Of returns a slot as the view shows it. It returns nil when it isn't one of Slots.
 func (v *View) Of(sl *Slot) *ViewSlot {
-	if s := v.At(sl.min); s.Slot == sl {
-		return s
+	if n := v.of.m.Slot(sl.min) - v.first; n >= 0 && n < len(v.slots) && v.slots[n].Slot == sl {
+		return &v.slots[n]
 	}
 	return nil
 }
