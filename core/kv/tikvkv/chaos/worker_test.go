@@ -146,7 +146,7 @@ func (w *worker) openOnce(address string, clk *clock.Clock) error {
 	if w.e, err = core.Open(bg, of, o); err != nil {
 		return errors.Join(err, of.Close())
 	}
-	return nil
+	return w.e.Announce(core.Announcement{Name: "worker"}) // as servers do
 }
 
 func (w *worker) print(e event) {
