@@ -30,6 +30,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/orrerydb/orrery/core/clock"
@@ -94,6 +95,8 @@ type Leases struct {
 	process string        // hexadecimal; the beginning of its ids
 	begin   chan struct{} // has a token while nobody begins or ends the process's sign of life
 
+	sure atomic.Pointer[sure] // of self; nil: there is none. Each request asks for it, so it needs no lock
+
 	mu      sync.Mutex
 	self    *self
 	held    map[Name]*Lease // nil: somebody is acquiring it
@@ -117,6 +120,12 @@ type self struct {
 	renewed  time.Duration // by Elapsed: the beginning of the last renewal that has succeeded
 	idle     time.Duration // by Elapsed: since when no lease is held
 	finished bool          // the sign of life is gone, or may be
+}
+
+// sure says until when a sign of life is in the store for certain.
+type sure struct {
+	number uint64
+	until  time.Duration // by Elapsed
 }
 
 // sight is what was last seen of another process.

@@ -21,6 +21,9 @@ func (m *Leases) due(s *self) bool { return m.clk.Elapsed()-s.renewed >= m.durat
 // overdue reports whether other processes may soon regard this one as ended. The caller holds mu.
 func (m *Leases) overdue(s *self) bool { return m.clk.Elapsed()-s.renewed >= m.duration/4*3 }
 
+// assure notes that the sign of life was renewed. The caller holds mu.
+func (m *Leases) assure(s *self) { m.sure.Store(&sure{s.number, s.renewed + m.duration/4*3}) }
+
 // appear gives this process a sign of life if it has none.
 func (m *Leases) appear(ctx context.Context) (*self, error) {
 	select {
@@ -54,6 +57,7 @@ func (m *Leases) appear(ctx context.Context) (*self, error) {
 	m.signs++
 	s.number = m.signs
 	m.self = s
+	m.assure(s)
 	if !m.running {
 		m.running = m.work.Go("renewal of leases", m.run)
 	}
@@ -78,6 +82,7 @@ func (m *Leases) lose(s *self) {
 		return
 	}
 	m.self = nil
+	m.sure.Store(nil)
 	for n, l := range m.held {
 		if l != nil {
 			l.cancel()
@@ -175,6 +180,7 @@ func (m *Leases) raise(ctx context.Context, s *self, was sign) {
 	s.stored = stored
 	if stored.number == next.number && m.self == s && !m.overdue(s) {
 		s.renewed = begun
+		m.assure(s)
 	}
 }
 

@@ -65,15 +65,11 @@ func (m *Leases) Stay(ctx context.Context) error {
 // Sign returns the number of the sign of life that this process surely has in the store: no other process regards it as
 // ended, and Others of another one finds it. 0 says that it may have none. Each sign of a process has another number.
 func (m *Leases) Sign() uint64 {
-	if !m.shared {
+	s := m.sure.Load()
+	if s == nil || m.clk.Elapsed() >= s.until {
 		return 0
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.self == nil || m.overdue(m.self) {
-		return 0
-	}
-	return m.self.number
+	return s.number
 }
 
 // Others reports whether another process has a sign of life. One that has ended without Close has one until it was

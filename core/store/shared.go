@@ -106,7 +106,11 @@ func (c *Container) lookFrom(ctx context.Context, take taker, trusting bool,
 		follows := c.follows.Load() // before the map: a newer map has a newer version, which the snapshot shows
 		def := c.def.Load()
 		l := &look{of: c.Slots(), first: 1}
-		begun, seen := realTime.Now(), c.st.cat.BeginLook()
+		begun := realTime.Now()
+		var seen catalog.Look
+		if take == nil {
+			seen = c.st.cat.BeginLook()
+		}
 		if trusting = trusting && c.st.cat.Trusts(follows); trusting {
 			l.first = 0
 		}
