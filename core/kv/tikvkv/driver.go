@@ -10,6 +10,7 @@ import (
 	"github.com/tikv/pd/client/clients/tso"
 	"github.com/tikv/pd/client/opt"
 	"github.com/tikv/pd/client/pkg/caller"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -44,12 +45,19 @@ func (p patient) again(ctx context.Context) bool {
 	if ctx.Err() != nil || p.life.Err() != nil || !pause(ctx, driverEvery) {
 		return false
 	}
-	if p.due() {
-		if c := p.GetServiceDiscovery().GetServingEndpointClientConn(); c != nil {
-			c.ResetConnectBackoff()
-		}
-	}
+	p.reconnect()
 	return true
+}
+
+// reconnect tries connections to members that were refused again.
+func (p patient) reconnect() {
+	if !p.due() {
+		return
+	}
+	p.GetServiceDiscovery().GetClientConns().Range(func(_, c any) bool {
+		c.(*grpc.ClientConn).ResetConnectBackoff()
+		return true
+	})
 }
 
 // due reports whether a connection that was refused is tried again now. Many requests may wait: one attempt is for all
@@ -90,6 +98,14 @@ type timestamp struct {
 // Wait implements tso.TSFuture. An error is the last of several, when the ctx of the request or that of the connection
 // has ended.
 func (t *timestamp) Wait() (physical, logical int64, err error) {
+	waits, over := context.WithCancel(t.ctx)
+	defer over()
+	late := time.AfterFunc(driverEvery, func() {
+		for ok := true; ok; ok = pause(waits, driverEvery) {
+			t.p.reconnect()
+		}
+	})
+	defer late.Stop()
 	for {
 		physical, logical, err = t.TSFuture.Wait()
 		if err == nil || !t.p.again(t.ctx) {

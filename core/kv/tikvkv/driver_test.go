@@ -14,7 +14,6 @@ import (
 	"github.com/tikv/pd/client/clients/tso"
 	"github.com/tikv/pd/client/opt"
 	"github.com/tikv/pd/client/servicediscovery"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -38,7 +37,7 @@ type nowhere struct {
 	servicediscovery.ServiceDiscovery
 }
 
-func (nowhere) GetServingEndpointClientConn() *grpc.ClientConn { return nil }
+func (nowhere) GetClientConns() *sync.Map { return new(sync.Map) }
 
 func (a *away) answer() error {
 	a.asked++
@@ -146,6 +145,37 @@ func TestManyWaitForTheDriver(t *testing.T) {
 			t.Errorf("a connection was tried %d times in a second", n)
 		}
 	})
+}
+
+// slow is a Placement Driver that takes its time.
+type slow struct {
+	away
+	takes time.Duration
+}
+
+func (s *slow) GetTSAsync(context.Context) tso.TSFuture { return s }
+
+func (s *slow) Wait() (int64, int64, error) {
+	time.Sleep(s.takes)
+	return 7, 8, nil
+}
+
+// The client waits for a connection by itself, without an error. While it does, connections are tried again.
+func TestConnectionsAreTriedAgain(t *testing.T) {
+	for takes, want := range map[time.Duration]int32{
+		0: 0, driverEvery / 2: 0, 3*driverEvery + driverEvery/2: 3, 30*driverEvery + driverEvery/2: 30,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			driver := &slow{takes: takes}
+			if _, _, err := newPatient(t.Context(), driver).GetTS(t.Context()); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Minute)
+			if n := driver.tries.Load(); n != want {
+				t.Errorf("%v: tried %d times, want %d", takes, n, want)
+			}
+		})
+	}
 }
 
 // One timestamp is asked for where one is wanted.
