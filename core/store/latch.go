@@ -11,15 +11,17 @@ import (
 )
 
 // latch is a mutex whose waiters can have a context, and whose queue is bounded. A new caller may take it before those
-// that wait: that saves a switch of goroutines for each of many short holds. But when the head of the queue has lost
-// the latch to several callers, it gets the latch before new ones. Only the head is woken, once for each release.
+// that wait: that saves a switch of goroutines for each of many short holds. But when the head of the queue loses the
+// latch to one after it has been the head for latchPatience, it gets the latch before new ones from then on. Only the
+// head is woken, once for each release.
 //
 // The bound of the queue is a time, because the duration of a hold depends on the machine and on the documents. Once
 // waiting takes longer than latchTarget, callers beyond latchFew are refused until it takes less. A few dozen waiting
 // writers are no overload: they share one sync of the log.
 //
 // Example: A holds the latch, B and C wait, B is the head of the queue. A unlocks and B is woken. Before B runs, D
-// takes the latch. B waits again. After 64 such losses newcomers wait behind B.
+// takes the latch. B waits again. If that comes again and again, newcomers wait behind B after a millisecond. If A has
+// the latch for longer than that, because its commit goes over a network, B loses it once.
 //
 // The zero latch is free.
 type latch struct {
@@ -37,13 +39,14 @@ type latchWaiter struct {
 	wake   chan struct{} // capacity 1: gets a token when the latch is released and the caller is the head
 	woken  bool          // wake has a token, or the caller has taken it and looks at the latch
 	begun  time.Time
+	headed time.Time // when it became the head of the queue
 	behind *latchWaiter
 }
 
 const (
 	latchTarget   = 50 * time.Millisecond
 	latchFew      = 64
-	latchPatience = 64 // new callers that the head of the queue lets pass
+	latchPatience = time.Millisecond // many times a switch of goroutines
 )
 
 // realTime measures how long a caller has waited, independent of the time that items get.
@@ -106,17 +109,17 @@ func (l *latch) wait(ctx context.Context) error {
 	w := &latchWaiter{wake: make(chan struct{}, 1), begun: realTime.Now()}
 	l.mu.Lock()
 	if l.head == nil {
-		l.head = w
+		l.head, w.headed = w, w.begun
 	} else {
 		l.last.behind = w
 	}
 	l.last = w
 	won := l.head == w && l.held.CompareAndSwap(false, true) // released before w was in the queue
 	l.mu.Unlock()
-	for lost := 1; !won; lost++ {
+	for !won {
 		select {
 		case <-w.wake:
-			won = l.take(w, lost)
+			won = l.take(w)
 		case <-ctx.Done():
 			l.leave(w)
 			return translate(ctx.Err())
@@ -127,16 +130,16 @@ func (l *latch) wait(ctx context.Context) error {
 	return nil
 }
 
-// take tries to take the latch for the head of the queue, which was woken for the lost-th time. If it fails the next
-// release wakes it again.
-func (l *latch) take(w *latchWaiter, lost int) bool {
+// take tries to take the latch for the head of the queue, which was woken. If it fails the next release wakes it again.
+func (l *latch) take(w *latchWaiter) bool {
 	if l.held.CompareAndSwap(false, true) {
 		return true
 	}
+	now := realTime.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w.woken = false
-	if lost >= latchPatience {
+	if now.Sub(w.headed) >= latchPatience {
 		l.first.Store(true)
 	}
 	return l.held.CompareAndSwap(false, true) // it was released before woken was false
@@ -151,6 +154,8 @@ func (l *latch) leave(w *latchWaiter) {
 		l.first.Store(false)
 		if l.head = w.behind; l.head == nil {
 			l.last = nil
+		} else {
+			l.head.headed = realTime.Now()
 		}
 		if !l.held.Load() {
 			l.wakeHead()

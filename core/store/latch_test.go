@@ -75,6 +75,29 @@ func TestLatchStarvesNobody(t *testing.T) {
 	}
 }
 
+// Where the latch is held for long, as over a network, who waits for it loses it to a new caller once at most.
+func TestLatchTakesTurnsOfLongHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l latch
+		var got atomic.Bool
+		l.Lock()
+		go func() {
+			l.Lock()
+			got.Store(true)
+			l.Unlock()
+		}()
+		for n := 0; !got.Load(); n++ {
+			if n > 2 {
+				t.Fatal("a waiter has lost the latch again")
+			}
+			time.Sleep(20 * time.Millisecond)
+			l.Unlock()
+			l.Lock() // mostly before the waiter runs
+		}
+		l.Unlock()
+	})
+}
+
 // If the holder is stuck, few goroutines wait, and others are refused at once. A context ends a wait.
 func TestLatchRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
