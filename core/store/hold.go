@@ -21,6 +21,9 @@ import (
 // writer goes on as one without a hold then. Correctness doesn't depend on it, because a commit has its preconditions
 // in any case. So a function that waits for a latch while it has one is late, not stuck.
 //
+// Who copies or rebuilds the slot may ask writers to wait (Container.heed), and then replaces the head. A writer that
+// holds the head would be in its way for as long as it waits. So it frees the lock first, and begins again after that.
+//
 // Example: transaction T has lost a race. It takes the latch, and asks for the lock. Writer W of this process waits for
 // the latch. A writer of another process meets the lock, and has lost a race. T reads, runs its function and commits.
 
@@ -91,6 +94,10 @@ func (h *hold) look() kv.Snapshot {
 // take takes the latch out of the hold. It reports whether it was there.
 func (h *hold) take(sl *Slot) bool { return h != nil && h.sl == sl && h.has.Swap(false) }
 
+// inTheWay reports whether a head that the writer has read asks writers to wait. Then the lock has to be free first.
+// The caller holds the latch.
+func (h *hold) inTheWay(head []byte) bool { return h != nil && h.sl.asks(head) }
+
 func (h *hold) free() {
 	if h.has.Swap(false) {
 		h.sl.mu.Unlock()
@@ -111,13 +118,14 @@ func (h *hold) end() {
 
 // holdOfAll is a snapshot that has the locks of several heads. nil is none.
 type holdOfAll struct {
-	snap kv.Snapshot
+	snap kv.Snapshot        // nil: it has ended
 	over context.CancelFunc // ends its ctx
 }
 
 func (h *holdOfAll) end() {
-	if h != nil {
+	if h != nil && h.snap != nil {
 		_ = h.snap.Close()
+		h.snap = nil
 		h.over()
 	}
 }
@@ -167,7 +175,7 @@ func (d *draft) holdAll(ctx context.Context) (h *holdOfAll, later bool, err erro
 	}
 	h = &holdOfAll{snap, cancel}
 	if !late {
-		later, err = d.adoptFrom(ctx, snap, append(names, catalog.VersionKey()))
+		later, err = d.adoptFrom(ctx, h, append(names, catalog.VersionKey()))
 	}
 	if late || later || err != nil {
 		h.end()
@@ -176,12 +184,19 @@ func (d *draft) holdAll(ctx context.Context) (h *holdOfAll, later bool, err erro
 	return h, later, translate(err)
 }
 
-// adoptFrom takes over the heads of a draft's slots as a snapshot has them. names are their keys, and that of the
-// catalog's version.
-func (d *draft) adoptFrom(ctx context.Context, snap kv.Snapshot, names [][]byte) (later bool, err error) {
+// adoptFrom takes over the heads of a draft's slots as a hold shows them. names are their keys, and that of the
+// catalog's version. If a head asks writers to wait, the hold is ended before that, and later is true.
+func (d *draft) adoptFrom(ctx context.Context, h *holdOfAll, names [][]byte) (later bool, err error) {
 	var vals kv.Values
-	if err := kv.With(ctx, snap).GetMany(&vals, names); err != nil {
+	if err := kv.With(ctx, h.snap).GetMany(&vals, names); err != nil {
 		return false, err
+	}
+	asked := false
+	for i := range d.parts {
+		asked = asked || d.parts[i].sl.asks(vals.At(i))
+	}
+	if asked {
+		h.end()
 	}
 	for i := range d.parts {
 		sl := d.parts[i].sl
@@ -192,7 +207,7 @@ func (d *draft) adoptFrom(ctx context.Context, snap kv.Snapshot, names [][]byte)
 			return false, err
 		}
 	}
-	return false, nil
+	return asked, nil
 }
 
 // contested reports whether the next attempt of a writer that has lost some races is to hold the slots of a draft.

@@ -527,6 +527,13 @@ func (g *jointCommit) commit(from []*joined) bool {
 	if !g.calm() && g.look.trusts() {
 		return false
 	}
+	if g.hold.inTheWay(g.basis) {
+		g.look.close()
+		if err := g.c.adopt(ctx, g.sl, g.basis); err != nil {
+			g.conclude(from, err)
+		}
+		return false
+	}
 	chs := make([]change, len(from))
 	for i, m := range from {
 		chs[i] = m.ch

@@ -66,6 +66,7 @@ func (l *look) more(i int) []byte { return l.vals.At(l.first + l.n + i) }
 func (l *look) close() {
 	if l.snap != nil {
 		_ = l.snap.Close()
+		l.snap = nil
 	}
 }
 
@@ -300,6 +301,16 @@ const (
 	heldShare = 8
 	heldLook  = 5 * time.Millisecond
 )
+
+// asks reports whether a stored head that a writer has read asks writers to wait, and this process hasn't waited yet.
+// The caller holds the latch.
+func (sl *Slot) asks(b []byte) bool {
+	if bytes.Equal(b, sl.headBytes) {
+		return sl.head.Held
+	}
+	var h Head
+	return h.parse(b, new(indexFlags)) == nil && h.Held && h.LSN >= sl.head.LSN
+}
 
 // heed waits until the last round of a copy in another process has ended, or a chunk of a rebuild: the slot is
 // replaced, or its head doesn't ask to wait any more. The wait is bounded, because that process may have ended. Then
@@ -607,6 +618,14 @@ func (tx *Tx) look() error {
 	}
 	tx.snap, tx.of, tx.seen, tx.begun = l.snap, l.of, h.LSN, h.LSN
 	return nil
+}
+
+// endLook closes the snapshot of look, once.
+func (tx *Tx) endLook() {
+	if tx.snap != nil {
+		_ = tx.snap.Close()
+		tx.snap = nil
+	}
 }
 
 // sharedView is view with a shared engine. It has the slot of the Tx only, whose head was read at its beginning.

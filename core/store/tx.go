@@ -171,7 +171,7 @@ func (tx *Tx) run(fn func(*Tx) error, lost int) (p pending, raced bool, err erro
 		if err := tx.look(); err != nil {
 			return p, false, err
 		}
-		defer tx.snap.Close()
+		defer tx.endLook()
 		if err = fn(tx); err != nil || tx.old {
 			return p, false, err
 		}
@@ -478,7 +478,11 @@ func (tx *Tx) attempt(chs []change) (p pending, raced, again bool, err error) {
 // the snapshot on which a commit can be based. The caller holds the latch.
 func (tx *Tx) check(sl *Slot, chs []change) (now LogicalHead, snap kv.Snapshot, valid bool, err error) {
 	c := tx.c
-	if err := c.adopt(tx.ctx, sl, tx.basis); err != nil || !c.allCurrent(chs) {
+	inTheWay := tx.hold.inTheWay(tx.basis)
+	if inTheWay {
+		tx.endLook()
+	}
+	if err := c.adopt(tx.ctx, sl, tx.basis); err != nil || inTheWay || !c.allCurrent(chs) {
 		return now, tx.snap, false, err
 	}
 	if !c.st.others {
