@@ -18,8 +18,8 @@ import (
 // While the Placement Driver has no leader nobody gets a timestamp, or is told where a range is. The client then waits
 // before it asks again: a quarter of a second at first, and up to three seconds later. A connection that was refused is
 // tried again after one to three seconds. So requests would wait for seconds after the driver is there again. Here what
-// the driver didn't answer is asked again after driverEvery, on a connection that is tried again at once, until the
-// request ends.
+// the driver didn't answer is asked again after driverEvery, until the request ends. While requests wait, in the client
+// too, connections that were refused are tried again as often.
 //
 // Example: the driver is away for two seconds. A commit that waits for its timestamp gets it some tenths of a second
 // after that, and not one to three seconds.
