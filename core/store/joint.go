@@ -530,7 +530,7 @@ func (g *jointCommit) commit(from []*joined) bool {
 	if g.hold.inTheWay(g.basis) {
 		g.look.close()
 		if err := g.c.adopt(ctx, g.sl, g.basis); err != nil {
-			g.conclude(from, err)
+			g.eachAlone(from)
 		}
 		return false
 	}
