@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	}
 	if binary = os.Getenv("ORRERY_BINARY"); binary == "" {
 		binary = filepath.Join(dir, "orrery")
-		// The flags of `make build`, so that nothing is compiled a second time.
-		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "./cmd/orrery")
+		// Without the profile it is linked from what the tests are compiled of.
+		build := exec.Command("go", "build", "-pgo=off", "-ldflags", "-s -w", "-o", binary, "./cmd/orrery")
 		build.Dir = filepath.Join("..", "..")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Printf("build: %v\n%s", err, out)
