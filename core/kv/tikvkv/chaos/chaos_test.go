@@ -126,8 +126,9 @@ func (c *cluster) panics() (all []string) {
 // own, which nobody uses here, asks for cuts that unistore can't make. It would be all that the driver tries with these
 // regions. It returns false if a store ends by itself.
 func (c *cluster) replicated() bool {
+	member, _, _ := strings.Cut(c.members, ",")
 	req, err := http.NewRequest(http.MethodDelete,
-		"http://"+c.members+"/pd/api/v1/config/region-label/rule/keyspaces%2F0", nil)
+		"http://"+member+"/pd/api/v1/config/region-label/rule/keyspaces%2F0", nil)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func (c *cluster) replicated() bool {
 		} `json:"regions"`
 	}
 	for begun := time.Now(); time.Since(begun) < 3*time.Minute; time.Sleep(200 * time.Millisecond) {
-		resp, err := http.Get("http://" + c.members + "/pd/api/v1/regions")
+		resp, err := http.Get("http://" + member + "/pd/api/v1/regions")
 		if err != nil {
 			continue
 		}
@@ -200,8 +201,9 @@ func number(t *testing.T, env string, otherwise int) int {
 	return n
 }
 
-// fastStores returns the longest wait after the fault of a store, or 0 if the environment promises none.
-func fastStores(t *testing.T) time.Duration {
+// fastElections returns the longest wait after the fault of a store, or of the Placement Driver. It is 0 if the
+// environment promises none.
+func fastElections(t *testing.T) time.Duration {
 	s := os.Getenv(waitEnv)
 	if s == "" {
 		return 0
@@ -242,7 +244,7 @@ func TestChaos(t *testing.T) {
 				start = newReplicated
 			}
 			c := start(t, number(t, storesEnv, stores))
-			r := &run{t: t, cluster: c, random: rand.New(rand.NewPCG(uint64(n), 7)), stores: fastStores(t),
+			r := &run{t: t, cluster: c, random: rand.New(rand.NewPCG(uint64(n), 7)), others: fastElections(t),
 				address: fmt.Sprintf("tikv://%s/chaos-%d?commit=2pc", c.members, n)}
 			r.make()
 			for i := range processes {
@@ -267,7 +269,7 @@ type run struct {
 	address string
 	alive   [processes]*process
 	all     []*process
-	stores  time.Duration // the longest wait after the fault of a store; 0: nothing is promised
+	others  time.Duration // the longest wait after the faults of what isn't a process; 0: nothing is promised
 	kinds   []fault       // of which the next faults are
 	lost    bool          // a store is
 	done    []fault

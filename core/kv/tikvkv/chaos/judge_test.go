@@ -156,8 +156,8 @@ func (r *run) promised(from, to int64) (most time.Duration) {
 		switch begun := f.from.UnixNano() < to; {
 		case begun && strings.HasPrefix(f.kind, "process"):
 			most = max(most, promise)
-		case begun && f.kind != "Placement Driver restarted" && r.stores > 0:
-			most = max(most, r.stores)
+		case begun && r.others > 0:
+			most = max(most, r.others)
 		case begun && from < f.to.Add(settles).UnixNano():
 			return 0
 		}
