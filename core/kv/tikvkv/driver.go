@@ -21,6 +21,9 @@ import (
 // the driver didn't answer is asked again after driverEvery, until the request ends. While requests wait, in the client
 // too, connections that were refused are tried again as often.
 //
+// The other members name the leader that is gone for as long as its lease lasts. So the client believes that it has
+// found the leader, and looks again after half a second. Here it looks as often as connections are tried.
+//
 // Example: the driver is away for two seconds. A commit that waits for its timestamp gets it some tenths of a second
 // after that, and not one to three seconds.
 const driverEvery = 100 * time.Millisecond
@@ -49,15 +52,17 @@ func (p patient) again(ctx context.Context) bool {
 	return true
 }
 
-// reconnect tries connections to members that were refused again.
+// reconnect tries connections to members that were refused again, and looks who their leader is.
 func (p patient) reconnect() {
 	if !p.due() {
 		return
 	}
-	p.GetServiceDiscovery().GetClientConns().Range(func(_, c any) bool {
+	members := p.GetServiceDiscovery()
+	members.GetClientConns().Range(func(_, c any) bool {
 		c.(*grpc.ClientConn).ResetConnectBackoff()
 		return true
 	})
+	members.ScheduleCheckMemberChanged()
 }
 
 // due reports whether a connection that was refused is tried again now. Many requests may wait: one attempt is for all

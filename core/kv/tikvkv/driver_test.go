@@ -25,19 +25,23 @@ type away struct {
 	err   error
 	asked int
 	tries atomic.Int32 // of connections
+	looks atomic.Int32 // for the leader
 }
 
-func (a *away) GetServiceDiscovery() servicediscovery.ServiceDiscovery {
-	a.tries.Add(1)
-	return nowhere{}
-}
+func (a *away) GetServiceDiscovery() servicediscovery.ServiceDiscovery { return nowhere{a: a} }
 
 // nowhere knows no driver to connect to.
 type nowhere struct {
 	servicediscovery.ServiceDiscovery
+	a *away
 }
 
-func (nowhere) GetClientConns() *sync.Map { return new(sync.Map) }
+func (n nowhere) GetClientConns() *sync.Map {
+	n.a.tries.Add(1)
+	return new(sync.Map)
+}
+
+func (n nowhere) ScheduleCheckMemberChanged() { n.a.looks.Add(1) }
 
 func (a *away) answer() error {
 	a.asked++
@@ -160,7 +164,8 @@ func (s *slow) Wait() (int64, int64, error) {
 	return 7, 8, nil
 }
 
-// The client waits for a connection by itself, without an error. While it does, connections are tried again.
+// The client waits for a connection by itself, without an error. While it does, connections are tried again, and it
+// looks for the leader.
 func TestConnectionsAreTriedAgain(t *testing.T) {
 	for takes, want := range map[time.Duration]int32{
 		0: 0, driverEvery / 2: 0, 3*driverEvery + driverEvery/2: 3, 30*driverEvery + driverEvery/2: 30,
@@ -171,8 +176,8 @@ func TestConnectionsAreTriedAgain(t *testing.T) {
 				t.Error(err)
 			}
 			time.Sleep(time.Minute)
-			if n := driver.tries.Load(); n != want {
-				t.Errorf("%v: tried %d times, want %d", takes, n, want)
+			if n, looks := driver.tries.Load(), driver.looks.Load(); n != want || looks != want {
+				t.Errorf("%v: tried %d times and looked %d times for the leader, want %d", takes, n, looks, want)
 			}
 		})
 	}
