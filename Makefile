@@ -31,7 +31,7 @@ CLUSTER = $(if $(ORRERY_TEST_PD),-count=1)
 # The race detector needs a C compiler; everything else needs only Go.
 CC_FOUND := $(shell command -v cc gcc clang 2>/dev/null | head -1)
 
-.PHONY: menu packages test-packages stopwatch release build build-tikv build-copy test test-tikv core-tikv engine-tikv race vet lint analysis conformance fuzz soak spill torture linearize conformance-tikv chaos-tikv bench run demo clean cross
+.PHONY: menu packages test-packages stopwatch release build build-tikv build-copy test test-tikv core-tikv engine-tikv race vet lint analysis tested conformance fuzz soak spill torture linearize conformance-tikv chaos-tikv bench run demo clean cross
 
 menu:
 	@echo 'make build        static binary ./bin/orrery'
@@ -221,8 +221,10 @@ cross:
 # What tests run as a program is made of what they have compiled, without the profile: with it, compiling takes 180 s of
 # CPU more. The reference suites use it, too.
 TESTED = $(CURDIR)/.ci/out
-conformance:
+tested:
 	@$(MAKE) --no-print-directory build BIN=$(TESTED) BUILT=$(PLAIN)
+
+conformance: tested
 	@ORRERY_BIN=$(TESTED)/orrery .ci/clients
 
 conformance-tikv:
